@@ -102,7 +102,7 @@ resolution_schedule usual_resolutions(const view_sizes *sizes, int64_t most_gaus
 
 // ---- poses
 
-int64_t usual_pose_steps(size_t views) {
-    const int64_t least = 1500, each = 40 * (int64_t)views;
-    return each > least ? each : least;
+int64_t usual_pose_steps(size_t views, int64_t iterations) {
+    const int64_t least = 1500, each = 40 * (int64_t)views, wanted = each > least ? each : least;
+    return wanted < iterations ? wanted : iterations;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "recipe.h"
 #include "defaults.h"
+#include "frames/blend_strategies.h"
 #include <math.h>
 #include <string.h>
 
@@ -9,8 +10,6 @@ training_choices training_choices_default(void) {
                               .dropout = -1,
                               .depth_weight = 1, // Kerbl et al. 2024, as is the next
                               .depth_weight_end = 0.01,
-                              .fine_pose_rate = 0.2,
-                              .poses_from = 2000,
                               .tune = true,
                               .policy = {DISTWAR_TREE, BLEND_THRESHOLD},
                               .resolutions = {.automatic = true},
@@ -35,7 +34,8 @@ static bool can_share(const training_data *data, fault *why) {
 }
 
 bool training_choices_suit(const training_choices *choices, const training_data *data, fault *why) {
-    if (resolution_most_views(&choices->resolutions, choices->batch) <= 1) return true; // auto does what is possible
+    if (resolution_most_views(&choices->resolutions, choices->batch) <= 1)
+        return true; // auto does what is possible
     if (choices->refine_poses) return fail(why, "--refine-poses takes one view a step");
     return can_share(data, why);
 }
@@ -53,32 +53,35 @@ training_settings training_settings_from(const training_choices *c, const traini
     const density_settings density = density_settings_from(&c->density, &gaussians);
     const view_sizes sizes = view_sizes_of(data->views, data->count);
     const double sh_rate = c->sh_rate > 0 ? c->sh_rate : usual_sh_rate(data->count);
-    const double sh_rate_end = c->sh_rate_end > 0 ? c->sh_rate_end : usual_last_sh_rate(sh_rate, iterations);
     fault why;
-    const bool several = !c->refine_poses && can_share(data, &why), small = !data->on_ranks && !c->refine_poses;
-    training_settings settings = {
-        .iterations = iterations,
-        .seconds = c->seconds,
-        .seed = (uint64_t)c->seed,
-        .tune = c->tune,
-        .policy = c->policy,
-        .random_background = c->random_background,
-        .rates = usual_rates(data->extent, sh_rate),
-        .final_mean_rate = (float)published_last_mean_rate(data->extent),
-        .final_sh_rest = sh_rest_rate(sh_rate_end),
-        .average_part = c->average,
-        .dropout = c->dropout >= 0 ? c->dropout : usual_dropout(data->count, iterations),
-        .pose = {.rate = c->fine_pose_rate, .end = 0.01, .from = c->poses_from},
-        .depth_weight = (float)c->depth_weight,
-        .final_depth_weight = (float)c->depth_weight_end,
-        .exposure_rate = 1e-2f,
-        .sh_interval = 1000,
-        .density = density,
-        .batch = c->batch > 0 ? c->batch : several ? usual_batch(&sizes) : 1,
-        .resolutions = c->resolutions};
+    const bool several = !c->refine_poses && can_share(data, &why),
+               small = !data->on_ranks && !c->refine_poses;
+    training_settings settings = {.iterations = iterations,
+                                  .seconds = c->seconds,
+                                  .seed = (uint64_t)c->seed,
+                                  .tune = c->tune,
+                                  .policy = c->policy,
+                                  .random_background = c->random_background,
+                                  .rates = usual_rates(data->extent, sh_rate),
+                                  .final_mean_rate = (float)published_last_mean_rate(data->extent),
+                                  .final_sh_rest = sh_rest_rate(usual_last_sh_rate(sh_rate, iterations)),
+                                  .average_part = c->average,
+                                  .dropout =
+                                      c->dropout >= 0 ? c->dropout : usual_dropout(data->count, iterations),
+                                  .pose = {.rate = fine_pose_rate, .end = 0.01, .from = POSES_FROM},
+                                  .depth_weight = (float)c->depth_weight,
+                                  .final_depth_weight = (float)c->depth_weight_end,
+                                  .exposure_rate = 1e-2f,
+                                  .sh_interval = 1000,
+                                  .density = density,
+                                  .batch = c->batch > 0 ? c->batch
+                                           : several    ? usual_batch(&sizes)
+                                                        : 1,
+                                  .resolutions = c->resolutions};
     if (c->resolutions.automatic)
-        settings.resolutions = small ? usual_resolutions(&sizes, density.most_gaussians, c->batch != 1 && several)
-                                     : (resolution_schedule){0};
+        settings.resolutions =
+            small ? usual_resolutions(&sizes, density.most_gaussians, c->batch != 1 && several)
+                  : (resolution_schedule){0};
     multiply_rates(&settings, (float)usual_rate_part(data->count, iterations));
     memcpy(settings.background, c->background, sizeof settings.background);
     return settings;

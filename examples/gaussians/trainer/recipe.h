@@ -8,11 +8,11 @@
 C_LINKAGE_BEGIN
 
 typedef struct training_choices {
-    int64_t iterations, seed, batch, poses_from; // batch: 0: as defaults.h says
+    int64_t iterations, seed, batch; // batch: 0: as defaults.h says
     double seconds, budget, average;             // budget: seconds; 0: none
     double dropout;                              // < 0: as defaults.h says
-    double sh_rate, sh_rate_end;                 // multiples of the published rate; 0: as defaults.h says
-    double depth_weight, depth_weight_end, fine_pose_rate;
+    double sh_rate;                              // a multiple of the published rate; 0: as defaults.h says
+    double depth_weight, depth_weight_end;
     bool tune, random_background, refine_poses;
     distwar_policy policy; // unless tune
     float background[3];

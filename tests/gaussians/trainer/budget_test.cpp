@@ -516,7 +516,7 @@ TEST_F(Budget, WrongOnesAreRefused) {
 
 TEST_F(Budget, FinishesWithinIt) {
     generate(4);
-    const outcome run = train({"--budget", "8", "--finish", "1", "--lm-pcg", "2"});
+    const outcome run = train({"--budget", "8", "--finish", "1"});
     ASSERT_EQ(run.code, 0) << run.err;
     const std::vector<json> steps = lines_of(at("log"), "lm");
     ASSERT_EQ(steps.size(), 1u);
@@ -525,9 +525,9 @@ TEST_F(Budget, FinishesWithinIt) {
 
 TEST_F(Budget, FinishIsANumberOfSteps) {
     write_colmap(at("data"), 20);
-    const std::vector<std::string> train = {
-        "train", at("data"), "-o", at("scene.ply"), "--iterations", "5",       "--sh-degree",
-        "0",     "--lm-pcg", "1",  "--log",         at("log"),      "--finish"};
+    const std::vector<std::string> train = {"train",        at("data"), "-o",          at("scene.ply"),
+                                            "--iterations", "5",        "--sh-degree", "0",
+                                            "--log",        at("log"),  "--finish"};
     std::vector<std::string> two = train;
     two.push_back("2");
     const outcome run = splat(two);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Schedules of resolutions and steps of several views.
 #include "training_cloud.h"
+#include "defaults.h"
 #include "resolutions.h"
 #include <limits>
 
@@ -240,7 +241,8 @@ TEST(SeveralViews, AsManyAsFillAGpuButAQuarterOfARound) {
         target_view view = {};
         view.camera.width = width, view.camera.height = height;
         const std::vector<target_view> views(count, view);
-        return usual_batch(views.data(), views.size());
+        const view_sizes sizes = view_sizes_of(views.data(), views.size());
+        return usual_batch(&sizes);
     };
     EXPECT_EQ(usual(799, 532, 220), 4);
     EXPECT_EQ(usual(800, 800, 220), 4);
@@ -258,7 +260,8 @@ TEST(Resolutions, AreUsualWhereSmallPicturesHaveAPixelForAGaussian) {
         target_view view = {};
         view.camera.width = width, view.camera.height = height;
         const std::vector<target_view> views(count, view);
-        return usual_resolutions(views.data(), views.size(), most_gaussians, several);
+        const view_sizes sizes = view_sizes_of(views.data(), views.size());
+        return usual_resolutions(&sizes, most_gaussians, several);
     };
     EXPECT_EQ(usual(799, 532, 220, 300000, true).count, 0);
     EXPECT_EQ(usual(127, 5000, 220, 100, true).count, 0);

@@ -56,21 +56,11 @@ static void list_schedule(density_settings *s, option_table *table) {
 }
 
 void density_options_list(density_options *o, option_table *table) {
-    const option_spec start[] = {
-        OPTION("start-opacity", &o->start_opacity, .maximum = 0.99,
-               .help =
-                   "opacity of the first Gaussians; 0: 0.5 for split and mcmc, 0.1 otherwise; also 0.1 if "
-                   "training ends before they act, or with --random unless the data is a cut-out object"),
-        OPTION("start-size", &o->start_size, .maximum = 100,
-               .help = "size of the first Gaussians, in mean distances to three neighbours; 0: 0.1 where "
-                       "--start-opacity 0 gives 0.5, else 1"),
-        OPTIONS_END};
     list_schedule(&o->settings, table);
     for (int kind = 0; kind < DENSITY_KINDS; kind++) {
         const density_method *method = density_method_of(kind);
         if (method->list_options) method->list_options(&o->settings, table);
     }
-    option_table_add(table, start);
 }
 
 // Noise finds the geometry of an unbounded scene that starts anywhere; splits alone do not.
@@ -88,8 +78,8 @@ void density_start(const density_options *o, const density_data *data, double *o
     const density_settings *s = &o->settings;
     const bool acts = (until(o, data) - 1) / s->every > s->from / s->every;
     const bool small = density_method_of(kind_of(o, data))->starts_small && acts && !data->everywhere;
-    *opacity = o->start_opacity > 0 ? o->start_opacity : small ? 0.5 : 0.1;
-    *size = o->start_size > 0 ? o->start_size : small ? 0.1 : 1;
+    *opacity = small ? 0.5 : 0.1;
+    *size = small ? 0.1 : 1;
 }
 
 density_settings density_settings_from(const density_options *o, const density_data *data) {

@@ -12,7 +12,6 @@ enum { DENSITY_AUTO = DENSITY_KINDS }; // of density_options: a kind that the da
 typedef struct density_options {
     density_settings settings;        // without extent; until and most_gaussians are 0, retired is
                                       // negative where the default is meant
-    double start_opacity, start_size; // of the first Gaussians; 0: as density_start decides
 } density_options;
 
 // The published defaults of all methods.

@@ -31,7 +31,7 @@ TEST_F(GpuTraining, GiveTheSameSceneWhateverTheirNumber) {
 TEST_F(GpuTraining, PicturesThatDoNotFitAreUploadedAgain) {
     write_colmap(at("data"), 30);
     const std::string first = scene_of(2, splitting);
-    EXPECT_TRUE(scene_of(2, with(splitting, {"--picture-memory", "0.004"})) == first);
+    EXPECT_TRUE(scene_of(2, with(splitting, {"--memory", "0.004"})) == first);
 }
 
 // As without --gpus, but for the order of sums.

@@ -57,13 +57,11 @@ TEST_F(Program, RefusesAWrongCommandLine) {
         {"train", "data", "-o", "x.ply", "--density", "magic"},
         {"train", "data", "-o", "x.ply", "--max-gaussians", "-1"},
         {"train", "data", "-o", "x.ply", "--growth", "1.5"},
-        {"train", "data", "-o", "x.ply", "--sh-rate-end", "nan"},
         {"train", "data", "-o", "x.ply", "--average", "1.1"},
         {"train", "data", "-o", "x.ply", "--average", "nan"},
         {"train", "data", "-o", "x.ply", "--dropout", "0.95"},
         {"train", "data", "-o", "x.ply", "--density-every", "0"},
         {"train", "data", "-o", "x.ply", "--mcmc-noise", "nan"},
-        {"train", "data", "-o", "x.ply", "--start-opacity", "1"},
         {"train", "data", "-o", "x.ply", "--scale-penalty", "1e39"},
         {"train", "data", "-o", "x.ply", "--log-every", "-1"},
         {"train", "data", "-o", "x.ply", "--perturb-poses", "1"},
@@ -72,10 +70,6 @@ TEST_F(Program, RefusesAWrongCommandLine) {
         {"train", "data", "-o", "x.ply", "--perturb-poses", "181,0.01"},
         {"train", "data", "-o", "x.ply", "--perturb-poses", "1,-0.01"},
         {"train", "data", "-o", "x.ply", "--perturb-poses", "1,0.01,2"},
-        {"train", "data", "-o", "x.ply", "--pose-levels", "13"},
-        {"train", "data", "-o", "x.ply", "--pose-steps", "-1"},
-        {"train", "data", "-o", "x.ply", "--pose-rate", "inf"},
-        {"train", "data", "-o", "x.ply", "--fine-pose-rate", "-0.1"},
         {"train", "data", "-o", "x.ply", "--align-steps", "100001"},
         {"eval", "x.ply", "--cameras", "data", "--align-steps", "-1"},
         {"train", "data", "-o", "x.ply", "--write-cameras", "x.ply"},
@@ -194,7 +188,7 @@ TEST_F(Program, ShRateCountsInPublishedRates) {
         const outcome trained =
             splat({"train", at("data"), "-o", at("a.ply"), "--iterations", "1001", "--downscale", "4",
                    "--sh-degree", "1", "--density", "none", "--reproducible", "--average", "0",
-                   "--sh-rate-end", "0", "--sh-rate", std::to_string(rate)});
+                   "--sh-rate", std::to_string(rate)});
         ASSERT_EQ(trained.code, 0) << trained.err;
         gs_gaussians scene;
         fault why;

@@ -36,7 +36,7 @@ static bool resume(rank_run *r) {
     const int64_t views = (int64_t)run->split.training;
     r->state.own.gaussians.antialias = o->antialias;
     // The checksum may be right and the counts forged.
-    return (r->state.iteration < o->iterations + run->settings.batch &&
+    return (r->state.iteration < o->recipe.iterations + run->settings.batch &&
             r->state.own.gaussians.sh_degree == o->sh_degree &&
             r->state.exposures == (o->exposure ? views : 0)) ||
            ranks_fail(r->group, "%s: damaged: no run with these options has its counts", o->resume);
@@ -87,7 +87,7 @@ static bool open_rank(rank_run *r, const gs_gaussians *start) {
     r->shared = sharded_open(r->group);
     if (!r->shared) return false;
     if (!picture_cache_open(&r->pictures, split->views, split->training + split->held_out,
-                            (size_t)(1e6 * run->options->picture_memory), &why))
+                            (size_t)(1e6 * run->options->memory), &why))
         return ranks_fail_with(r->group, &why);
     r->viewer = (sharded_viewer){.group = r->group,
                                  .shared = r->shared,
@@ -95,7 +95,7 @@ static bool open_rank(rank_run *r, const gs_gaussians *start) {
                                  .pictures = &r->pictures,
                                  .policy = run->settings.policy,
                                  .batch = run->settings.batch};
-    memcpy(r->viewer.background, run->background, sizeof r->viewer.background);
+    memcpy(r->viewer.background, run->options->recipe.background, sizeof r->viewer.background);
     return open_log(r);
 }
 

@@ -8,21 +8,20 @@
 #include "dataset.h"
 #include "record/checkpoint.h"
 #include "record/run_log.h"
-#include "trainer.h"
+#include "recipe.h"
 #include "frames/target_view.h"
 
 // A run of the command.
 typedef struct train_run {
     const train_options *options;
     const option_spec *table; // of the options, for the checkpoint, the log and the report
-    float background[3];
     dataset data;
     view_split split;
-    double extent; // of the scene
+    training_data known; // of the split
     train_poses poses;
     train_depth depth;
     char *key; // the checkpoint's settings
-    training_budget budget;
+    budget_recipe budget;
     training_settings settings;
     int64_t finish_steps; // of --finish; under a budget those that it has time for
     training_state state;

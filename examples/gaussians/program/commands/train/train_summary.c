@@ -18,7 +18,7 @@ static void print_training(const train_options *options, const training_report *
     const distwar_policy *used = &report->strategy.policy;
     printf("training   %lld iteration%s in %.1f s on ", (long long)report->iterations,
            report->iterations == 1 ? "" : "s", report->seconds);
-    const long long batch = options->batch > 0 ? options->batch : 1; // of ranks
+    const long long batch = options->recipe.batch > 0 ? options->recipe.batch : 1; // of ranks
     if (options->ranks.gpus > 0)
         printf("%lld x %s, %lld view%s a step, ", (long long)options->ranks.gpus, device_name(), batch,
                batch == 1 ? "" : "s");
@@ -27,7 +27,7 @@ static void print_training(const train_options *options, const training_report *
     printf("%s", distwar_strategy_name(used->strategy));
     if (offered_has_threshold(blend_strategies, used->strategy))
         printf(" at threshold %d", used->balance_threshold);
-    printf(", seed %lld\n", (long long)options->seed);
+    printf(", seed %lld\n", (long long)options->recipe.seed);
 }
 
 static void print_tuning(const training_report *report) {
