@@ -80,6 +80,11 @@ bool ranks_wait(ranks *group, gs_stream stream);
 
 // ---- start ----
 
+// A group of one: this thread, on its current device. Collectives do nothing but what a rank sends to itself. NULL: no
+// memory.
+ranks *ranks_alone_open(void);
+void ranks_alone_close(ranks *group); // NULL is harmless
+
 typedef enum ranks_kind { RANKS_THREADS, RANKS_PROCESSES, RANKS_LAUNCHED } ranks_kind;
 
 // What a launcher has made of this process.

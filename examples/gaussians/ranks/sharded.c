@@ -329,3 +329,7 @@ bool sharded_render(sharded *s, const sharded_batch *batch, gs_stream stream) {
 gs_view sharded_home(const sharded *s) {
     return s->home;
 }
+
+const gs_moments *sharded_moments(const sharded *s) {
+    return s->moments.memory;
+}

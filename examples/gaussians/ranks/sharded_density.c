@@ -98,8 +98,20 @@ static bool exchange_draws(ranks *group, const void *send, const draw_list *from
     return ranks_all_to_all(group, &exchange, stream);
 }
 
+// All Gaussians are here.
+static bool relocate_alone(ranks *group, const shard_relocation *what, shard_workspace *workspace,
+                           gs_stream stream) {
+    const gs_shared_vectors *const v = &what->vectors;
+    size_t bytes;
+    GS_OR_FAIL(group, gs_relocate_bytes(v->gaussians.count, &bytes));
+    GS_OR_FAIL(group, gs_relocate(&v->gaussians, &v->first_moment, &v->second_moment, &what->relocation,
+                                  device_buffer_reserve(&workspace->relocation, bytes), bytes, stream));
+    return true;
+}
+
 bool shard_relocate(ranks *group, const shard_relocation *what, shard_workspace *workspace,
                     gs_stream stream) {
+    if (ranks_count(group) == 1) return relocate_alone(group, what, workspace, stream);
     const int count = ranks_count(group);
     const gs_gaussians *const gaussians = &what->vectors.gaussians;
     const int64_t record = gs_share_record(gaussians), existing = what->relocation.existing - what->first;

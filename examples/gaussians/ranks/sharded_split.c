@@ -121,7 +121,19 @@ static bool exchange_items(ranks *group, const division *d, const void *send, vo
     return ranks_all_to_all(group, &exchange, stream);
 }
 
+// All Gaussians are here.
+static bool split_alone(ranks *group, const shard_split_rules *what, shard_workspace *workspace,
+                        gs_stream stream) {
+    const gs_shared_vectors *const v = &what->vectors;
+    size_t bytes;
+    GS_OR_FAIL(group, gs_split_bytes(v->gaussians.count, &bytes));
+    GS_OR_FAIL(group, gs_split(&v->gaussians, &v->first_moment, &v->second_moment, &what->rules,
+                               device_buffer_reserve(&workspace->relocation, bytes), bytes, stream));
+    return true;
+}
+
 bool shard_split(ranks *group, const shard_split_rules *what, shard_workspace *workspace, gs_stream stream) {
+    if (ranks_count(group) == 1) return split_alone(group, what, workspace, stream);
     const gs_gaussians *const gaussians = &what->vectors.gaussians;
     const int own = ranks_own(group);
     const int64_t record = gs_share_record(gaussians);

@@ -72,7 +72,9 @@ resolution_schedule usual_resolutions(const view_sizes *sizes, int64_t most_gaus
 // a rate in pixels of that size; then, more slowly, with the scene. fern's poses, 0.902 degrees off, are 0.044
 // degrees off after the sizes.
 enum { POSE_LEVELS = 4, POSE_FINEST = 1 };
-enum { POSES_FROM = 2000 }; // step after which training moves poses; a scene without geometry would mislead them
+enum {
+    POSES_FROM = 2000
+}; // step after which training moves poses; a scene without geometry would mislead them
 static const double pose_level_rate = 0.5, fine_pose_rate = 0.2;
 // Steps on each size: enough for a scene to take shape and for every view to move often, but no more than training has.
 int64_t usual_pose_steps(size_t views, int64_t iterations);

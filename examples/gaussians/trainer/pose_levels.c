@@ -178,7 +178,7 @@ static bool refine_level(refined_pose *poses, const small_views *small, const tr
         return false;
     here.density = level_density(settings, levels->steps, host.count);
     training_state state;
-    training_state_open(&state, &host);
+    training_state_open(&state, levels->group, &host);
     scene_close(&host);
     bool done = training_state_open_poses(&state, (int64_t)small->count, why) &&
                 (at->count > 0 || scene_points_open(at, &state.gaussians, why));
@@ -218,7 +218,7 @@ bool align_views(training_state *state, target_view *views, size_t count, const 
     still.rates = (gs_adam_rates){0};
     still.pose = (pose_schedule){.rate = 0.25, .end = 0.01};
     training_state frozen = *state;
-    frozen.iteration = frozen.exposures = frozen.poses = 0;
+    frozen.iteration = frozen.steps = frozen.exposures = frozen.poses = 0;
     frozen.pose = NULL;
     bool done = training_state_open_poses(&frozen, (int64_t)count, why) &&
                 poses_start_in(frozen.pose, views, count, &frozen.gaussians, why) &&

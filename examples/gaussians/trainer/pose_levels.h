@@ -11,6 +11,7 @@ C_LINKAGE_BEGIN
 enum { POSE_MAX_LEVELS = 12 };
 
 typedef struct pose_levels {
+    ranks *group;       // of one
     int levels, finest; // pictures are divided by 2^levels, ..., 2^finest, unless levels is 0
     int64_t steps;      // of training at each size; poses stay in the first third
     double rate;        // of poses at the first step of each size, in pixels of that size

@@ -20,8 +20,7 @@ density_data training_density_data(const training_data *data, int64_t iterations
     density_data out = {.iterations = iterations,
                         .extent = data->extent,
                         .everywhere = data->everywhere,
-                        .views = data->count,
-                        .on_ranks = data->on_ranks};
+                        .views = data->count};
     for (size_t i = 0; i < data->count; i++) out.pixels += data->views[i].counted;
     return out;
 }

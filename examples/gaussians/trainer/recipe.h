@@ -9,9 +9,9 @@ C_LINKAGE_BEGIN
 
 typedef struct training_choices {
     int64_t iterations, seed, batch; // batch: 0: as defaults.h says
-    double seconds, budget, average;             // budget: seconds; 0: none
-    double dropout;                              // < 0: as defaults.h says
-    double sh_rate;                              // a multiple of the published rate; 0: as defaults.h says
+    double seconds, budget, average; // budget: seconds; 0: none
+    double dropout;                  // < 0: as defaults.h says
+    double sh_rate;                  // a multiple of the published rate; 0: as defaults.h says
     double depth_weight, depth_weight_end;
     bool tune, random_background, refine_poses;
     distwar_policy policy; // unless tune

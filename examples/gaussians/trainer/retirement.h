@@ -3,6 +3,7 @@
 #pragma once
 
 #include "density/density_control.h"
+#include "sharded.h"
 #include "frames/target_view.h"
 
 C_LINKAGE_BEGIN
@@ -10,7 +11,8 @@ C_LINKAGE_BEGIN
 typedef struct retirement {
     frame f; // of the views
     device_buffer score, workspace;
-} retirement; // starts as {0}
+    device_buffer scores, logits; // of all ranks
+} retirement;                     // starts as {0}
 
 void retirement_close(retirement *r);
 // Whether density control begins an action with a retirement, after a step as of density_is_due.
@@ -26,5 +28,15 @@ size_t retirement_views(size_t count);
 // model. policy: of the backward blend. Waits for the device. Cost: a forward and a backward blend of each.
 void retire_least(retirement *r, const training_state *state, const target_view *views, size_t count,
                   int64_t batch, const density_settings *settings, distwar_policy policy);
+
+// The same on several ranks; with DISTWAR_FIXED their number does not change what dies. A collective; false after
+// ranks_fail. Cost: also the scores and opacities of all Gaussians on each rank.
+typedef struct retirement_place {
+    sharded *shared;
+    distwar_policy policy;
+} retirement_place;
+bool retire_least_of_ranks(retirement *r, const retirement_place *place, const training_state *state,
+                           const target_view *views, size_t count, int64_t batch,
+                           const density_settings *settings);
 
 C_LINKAGE_END

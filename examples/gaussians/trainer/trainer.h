@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
-// The training loop. A step takes one random view or several: forward, loss, backward, Adam. Knows nothing of files.
+// The training loop, of one rank or of several. A step takes one random view or several: forward, loss, backward, Adam.
+// Knows nothing of files.
 #pragma once
 
-#include "density/density_control.h"
-#include "resolutions.h"
+#include "schedule.h"
+#include "sharded.h"
+#include "frames/picture_cache.h"
 #include "strategies/strategy_tuner.h"
 #include "frames/stage_clock.h"
 #include "frames/target_view.h"
@@ -11,58 +13,6 @@
 #include <signal.h>
 
 C_LINKAGE_BEGIN
-
-typedef struct pose_schedule {
-    double rate;  // the learning rate of poses at the first step, pixels
-    double end;   // part of it at the last step; exponential between
-    int64_t from; // steps in which poses stay and the scene takes shape, rounded up to a round of the views
-} pose_schedule;
-
-typedef struct training_settings training_settings;
-
-// A time to train in. The schedules are fitted to it while training runs (pace.h): the step of a schedule is not the
-// number of the iteration, but moves with the time that is used.
-typedef struct training_budget {
-    double seconds; // > 0; of training, as training_report.seconds, with what is reserved
-    // Called after a few steps, or at once if the state had been trained under a budget, and again in the first half of
-    // the time if steps become much faster or slower: sets what depends on the length of the schedule,
-    // settings->iterations among it. steps: how many the whole time is worth. Returns the time to keep for what follows
-    // training, in times of a step of one view.
-    double (*fit)(void *context, double steps, training_settings *settings);
-    double (*now)(void *context); // the clock, in seconds; NULL: seconds_now
-    void *context;
-} training_budget;
-
-// Plain numbers, but for the name and the budget. Two runs with equal settings, views and start are equal, without one.
-struct training_settings {
-    const char *name;              // of the progress bar; NULL: "training"
-    int64_t iterations;            // >= 1; learning rates follow it
-    double seconds;                // stop after the step during which this time has passed; 0: never
-    const training_budget *budget; // NULL: `iterations` are done, one step of the schedule each
-    size_t spared;                 // of the views, the last: they are not trained on after spared_from
-    double spared_from;            // 0..1, of the schedule
-    uint64_t seed;                 // of all random choices
-    bool tune;                     // a tuner chooses the policy while training runs
-    distwar_policy policy;         // of gs_render_backward, unless there is a tuner
-    float background[3];           // of the pictures
-    bool random_background;        // another for each step; views without alpha keep their picture
-    gs_adam_rates rates;           // rates.mean at the first step, in world units
-    float final_mean_rate;         // at the last step; exponential between
-    float final_sh_rest;           // rates.sh_rest at the last step; exponential between; 0: it is constant
-    // The part of the iterations, at the end, whose parameters are averaged; 0: the last step counts.
-    double average_part;
-    // The share of the Gaussians that the last step leaves out, drawn for each step; it grows from 0 with the steps.
-    double dropout;
-    pose_schedule pose;                     // of the poses, if they are refined
-    float depth_weight, final_depth_weight; // of views with depth: at the first step, at the last
-    float exposure_rate; // of the matrices that correct colours, if there are any; a tenth of it at the end
-    int sh_interval; // steps before the SH degree in use rises by one; 0: all degrees from the first step on
-    density_settings density;
-    // Views of a step, 1..GS_MAX_VIEWS; 0 counts as 1. `iterations` counts views. Learning rates are multiplied by the
-    // square root.
-    int64_t batch;
-    resolution_schedule resolutions;
-};
 
 // The state of training so far.
 typedef struct training_report {
@@ -72,6 +22,7 @@ typedef struct training_report {
     double *losses;          // of this run, from first_iteration to iterations; with the weighted depth
     int64_t loss_window;     // steps in each of the two means below: min(100, steps of this run / 10 + 1)
     double first_loss, last_loss;
+    bool stopped;      // training ended because of training_observer.end
     double seconds;    // of this run, without the time of its observer
     double waited;     // seconds of these in which the host waited for the lists' lengths
     int64_t repeats;   // forward passes that were repeated because the lists had no room
@@ -79,47 +30,38 @@ typedef struct training_report {
     strategy_report strategy;
 } training_report;
 
-// Looks on while training runs.
+// Looks on while training runs, on all ranks alike.
 typedef struct training_observer {
     // Called after every step that reaches or passes a multiple of `interval`, and after the last. The device may
-    // still be at work on the default stream. May read the state, not change it. False ends training as a
-    // failure.
+    // still be at work on the default stream. May read the state, not change it, and call collectives. False ends
+    // training as a failure.
     bool (*observe)(void *context, const training_state *state, const training_report *report, fault *why);
     void *context;
-    int64_t interval;                 // >= 1; each call waits for the losses
-    const volatile sig_atomic_t *end; // NULL, or: 1 ends training after the current step
+    int64_t interval; // >= 1; each call waits for the losses
+    // NULL, or: 1 ends training after the current step; of several ranks on any one, after ten steps at most.
+    const volatile sig_atomic_t *end;
 } training_observer;
 
-// Whether the step that ended at `iteration` and had `views` views reached or passed a multiple of `every` >= 1.
-bool training_passed(int64_t iteration, int64_t views, int64_t every);
-// The SH degree in use at a step = 1, 2, ... and that step's learning rate of means.
-int scheduled_sh_degree(const training_settings *settings, int sh_degree, int64_t step);
-float scheduled_mean_rate(const training_settings *settings, int64_t step);
-// That step's learning rate of SH above the constant.
-float scheduled_sh_rate(const training_settings *settings, int64_t step);
-// All rates of a step of `views` views, whose square root multiplies them. degree: of SH in use.
-gs_adam_rates scheduled_rates(const training_settings *settings, int64_t step, int degree, int64_t views);
-typedef struct dropout_place {
-    int64_t step, iteration; // of the schedule; done before
-    int64_t first;           // the index of the first Gaussian among all
-} dropout_place;
-// What a step renders: the Gaussians, with settings->dropout opacities of their own, which lie in `logits`.
-gs_gaussians gaussians_of_step(const training_settings *settings, const gs_gaussians *all,
-                               const dropout_place *place, device_buffer *logits);
-// The last step before those whose parameters are averaged. Rows must keep their Gaussians from then on, so it is not
-// before the end of density control.
-int64_t average_from(const training_settings *settings);
-// Whether the step that takes the schedule from `before` to `at` gives a sample of the average.
-bool average_is_due(const training_settings *settings, int64_t before, int64_t at);
-// The weight of depth at that step: its logarithm is linear in the step.
-float scheduled_depth_weight(const training_settings *settings, int64_t step);
+// What several ranks need besides: the views' pictures, those to train on first, and where the scene is shared out.
+typedef struct training_ranks {
+    picture_cache *pictures;
+    sharded *shared;
+} training_ranks;
 
-// The learning rate of the matrices that correct colours at that step.
-float scheduled_exposure_rate(const training_settings *settings, int64_t step);
+// Fails, with the name of the option, if several ranks cannot train so.
+bool training_suits_ranks(const training_settings *settings, const training_state *state,
+                          const target_view *views, size_t view_count, fault *why);
 
 // Trains from where the state is (state->iteration <= settings->iterations, without a budget) on view_count >= 1
-// views, of which settings->spared < view_count. Fails if the loss stops being finite. observer: NULL, or as above.
-// *report, whose losses are the trainer's until training_report_close, is written on success.
+// views, of which settings->spared < view_count. A collective of state->group; with DISTWAR_FIXED the number of ranks
+// does not change the result. A step on B views has sqrt(B) times the learning rates, and the sum of the views' gradients.
+// views: on the device, or with several ranks as target_view_list leaves them. ranks: NULL for one rank. Fails if the loss
+// stops being finite. observer: NULL, or as above. *report, whose losses are the trainer's until training_report_close, is
+// written on success.
+bool train_on(const training_ranks *ranks, training_state *state, const target_view *views, size_t view_count,
+              const training_settings *settings, const training_observer *observer, training_report *report,
+              fault *why);
+// The same on one rank.
 bool train(training_state *state, const target_view *views, size_t view_count,
            const training_settings *settings, const training_observer *observer, training_report *report,
            fault *why);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "training_state.h"
+#include "arrays.h"
 #include "device.h"
 #include "frames/device_gaussians.h"
 #include <stdlib.h>
+#include <string.h>
 
 enum { SETS = 4 };
 
@@ -24,27 +26,41 @@ bool schedule_place_is_possible(const schedule_place *place, int64_t iteration) 
            (place->steps > 0 || place->at == iteration);
 }
 
-void training_state_open(training_state *state, const gs_gaussians *host) {
-    *state = (training_state){.capacity = host->count};
-    gs_gaussians *sets[SETS];
-    list_sets(state, sets);
-    for (int i = 0; i < SETS; i++) *sets[i] = device_gaussians_open(host->count, host->sh_degree);
-    state->density = device_allocate(training_state_density_bytes(host->count));
-    device_clear(state->density, training_state_density_bytes(host->count));
-    device_gaussians_upload(&state->gaussians, host);
+static float *open_density(int64_t count) {
+    float *const density = device_allocate(training_state_density_bytes(count));
+    device_clear(density, training_state_density_bytes(count));
+    return density;
 }
 
-float *training_exposures_open(int64_t views) {
-    static const float start[TRAINING_EXPOSURE_FLOATS] = {[0] = 1, [5] = 1, [10] = 1};
-    float *const exposure = device_allocate((size_t)views * sizeof start);
-    for (int64_t i = 0; i < views; i++)
-        device_upload(exposure + i * TRAINING_EXPOSURE_FLOATS, start, sizeof start);
-    return exposure;
+void training_state_open_empty(training_state *state, ranks *group, int64_t count, int sh_degree) {
+    const int own = ranks_own(group);
+    *state = (training_state){.group = group};
+    shard_begin(group, count, state->begin);
+    state->capacity = state->begin[own + 1] - state->begin[own];
+    gs_gaussians *sets[SETS];
+    list_sets(state, sets);
+    for (int i = 0; i < SETS; i++) *sets[i] = device_gaussians_open(state->capacity, sh_degree);
+    state->density = open_density(state->capacity);
+}
+
+void training_state_open(training_state *state, ranks *group, const gs_gaussians *host) {
+    training_state_open_empty(state, group, host->count, host->sh_degree);
+    const gs_arrays a = gs_arrays_of(host);
+    const int64_t first = training_state_first(state);
+    gs_gaussians part = *host;
+    part.count = state->gaussians.count;
+    part.mean += first * a.width[0], part.log_scale += first * a.width[1],
+        part.quaternion += first * a.width[2];
+    part.opacity_logit += first * a.width[3], part.sh += first * a.width[4];
+    device_gaussians_upload(&state->gaussians, &part);
 }
 
 void training_state_open_exposures(training_state *state, int64_t views) {
+    static const float start[TRAINING_EXPOSURE_FLOATS] = {[0] = 1, [5] = 1, [10] = 1};
     state->exposures = views;
-    state->exposure = training_exposures_open(views);
+    state->exposure = device_allocate((size_t)views * sizeof start);
+    for (int64_t i = 0; i < views; i++)
+        device_upload(state->exposure + i * TRAINING_EXPOSURE_FLOATS, start, sizeof start);
 }
 
 bool training_state_open_poses(training_state *state, int64_t views, fault *why) {
@@ -75,10 +91,73 @@ void training_state_reserve(training_state *state, int64_t count) {
     state->capacity = count;
 }
 
-void training_state_set_count(training_state *state, int64_t count) {
+static void set_counts(training_state *state, int64_t count) {
     gs_gaussians *sets[SETS];
     list_sets(state, sets);
     for (int i = 0; i < SETS; i++) sets[i]->count = count;
+}
+
+void training_state_set_count(training_state *state, int64_t count) {
+    set_counts(state, count);
+    state->begin[1] = count;
+}
+
+int64_t training_state_count(const training_state *state) {
+    return state->group ? state->begin[ranks_count(state->group)] : state->gaussians.count;
+}
+
+int64_t training_state_first(const training_state *state) {
+    return state->group ? state->begin[ranks_own(state->group)] : 0;
+}
+
+gs_shared_vectors training_state_vectors(const training_state *state) {
+    return (gs_shared_vectors){state->gaussians, state->first_moment, state->second_moment};
+}
+
+static gs_shared_vectors open_vectors(int64_t count, const gs_gaussians *like) {
+    gs_shared_vectors out = {device_gaussians_open(count, like->sh_degree),
+                             device_gaussians_open(count, like->sh_degree),
+                             device_gaussians_open(count, like->sh_degree)};
+    out.gaussians.antialias = like->antialias;
+    return out;
+}
+
+// Shares the rows out equally among several ranks.
+static bool rebalance(training_state *state, int64_t wanted) {
+    const int own = ranks_own(state->group);
+    int64_t begin[RANKS_MAX + 1];
+    shard_begin(state->group, wanted, begin);
+    const size_t bytes = (size_t)(ranks_count(state->group) + 1) * sizeof *begin;
+    if (memcmp(begin, state->begin, bytes) == 0) return true;
+    const int64_t count = begin[own + 1] - begin[own];
+    device_gaussians_close(&state->gradients); // first: the most memory is needed here
+    gs_shared_vectors from = training_state_vectors(state);
+    const shard_move move = {.from_begin = state->begin,
+                             .to_begin = begin,
+                             .from = from,
+                             .to = open_vectors(count, &state->gaussians),
+                             .from_density = state->density,
+                             .to_density = open_density(count)};
+    const bool moved = shard_rebalance(state->group, &move, NULL) && ranks_wait(state->group, NULL);
+    device_gaussians_close(&from.gaussians);
+    device_gaussians_close(&from.first_moment);
+    device_gaussians_close(&from.second_moment);
+    device_free(state->density);
+    state->gaussians = move.to.gaussians;
+    state->first_moment = move.to.first_moment;
+    state->second_moment = move.to.second_moment;
+    state->density = move.to_density;
+    state->gradients = device_gaussians_open(count, state->gaussians.sh_degree);
+    state->capacity = count;
+    memcpy(state->begin, begin, bytes);
+    return moved;
+}
+
+bool training_state_grow(training_state *state, int64_t count) {
+    if (ranks_count(state->group) > 1) return rebalance(state, count);
+    training_state_reserve(state, count);
+    training_state_set_count(state, count);
+    return true;
 }
 
 void training_state_close(training_state *state) {

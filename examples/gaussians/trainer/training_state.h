@@ -2,6 +2,9 @@
 // Everything that the rest of a training run depends on, apart from its settings and its views. A run can
 // continue from a saved state. Random numbers need no state: each is a function of the seed, its purpose,
 // the iteration and an index (random_at in random.h).
+//
+// Each rank of a group has neighbouring Gaussians, with all that belongs to them; without several GPUs the group has one
+// rank, which has all.
 #pragma once
 
 #include "c_linkage.h"
@@ -9,6 +12,7 @@
 #include "files/fault.h"
 #include "parameter_average.h"
 #include "pose_refinement.h"
+#include "sharded_density.h"
 #include <stddef.h>
 
 C_LINKAGE_BEGIN
@@ -25,18 +29,21 @@ typedef struct schedule_place {
 } schedule_place;
 
 typedef struct training_state {
-    int64_t iteration; // steps done
-    schedule_place schedule;
-    int64_t capacity; // rows that every array has memory for; >= gaussians.count
-    // Device. All have the same count and sh_degree.
+    ranks *group;                 // NULL: of a state that only describes Gaussians
+    int64_t iteration;            // views seen by all ranks together
+    int64_t steps;                // of Adam
+    schedule_place schedule;      // the same on all ranks
+    int64_t begin[RANKS_MAX + 1]; // where each rank's Gaussians begin among all, and their number
+    int64_t capacity;             // rows that every array has memory for; >= gaussians.count
+    // Device: this rank's Gaussians. All have the same count and sh_degree.
     gs_gaussians gaussians, first_moment, second_moment;
     parameter_average average; // of the last steps
     float *density; // [count][2], since the last density step: sum of |mean2d_gradient|, number of views
     // Device: for each view the matrix that corrects its colours (gs_exposure) and Adam's two moments of it,
-    // [exposures][3][GS_EXPOSURE_VALUES]. 0 and NULL if colours are not corrected.
+    // [exposures][3][GS_EXPOSURE_VALUES]; the same on all ranks. 0 and NULL if colours are not corrected.
     int64_t exposures;
     float *exposure;
-    // Host: the pose of each view, [poses]. 0 and NULL if poses are not refined.
+    // Host: the pose of each view, [poses]; the same on all ranks. 0 and NULL if poses are not refined.
     int64_t poses;
     refined_pose *pose;
     // Scratch. The only part that is not saved: no step reads what an earlier one left here.
@@ -47,17 +54,25 @@ enum { TRAINING_EXPOSURE_FLOATS = 3 * GS_EXPOSURE_VALUES }; // of a view in `exp
 
 // Failures of the device end the program, in all functions here.
 
-// The state before the first step: the Gaussians of `host`, everything else zeros.
-void training_state_open(training_state *state, const gs_gaussians *host);
+// The state before the first step. host: all Gaussians; the same on all ranks, each of which takes an equal share of the
+// rows. Everything else is zeros.
+void training_state_open(training_state *state, ranks *group, const gs_gaussians *host);
+// The same with `count` Gaussians that are zeros.
+void training_state_open_empty(training_state *state, ranks *group, int64_t count, int sh_degree);
 // Gives each of `views` views the identity as its matrix.
 void training_state_open_exposures(training_state *state, int64_t views);
-// Memory for that on the device: training_state.exposure before the first step.
-float *training_exposures_open(int64_t views);
 // Gives each of `views` views a pose, zeros. Fails if there is no memory.
 bool training_state_open_poses(training_state *state, int64_t views, fault *why);
-// Makes room for at least `count` rows. The memory doubles; existing rows are kept.
+int64_t training_state_count(const training_state *state); // Gaussians of all ranks
+int64_t training_state_first(const training_state *state); // the place of this rank's first one among all
+gs_shared_vectors training_state_vectors(const training_state *state);
+// A collective: sets the number of Gaussians of all ranks, at least those that there are. New rows are the last, with
+// anything in them. Several ranks share all rows out equally again; for its time that takes the memory of three vectors
+// more. One rank doubles its memory when it grows. False after ranks_fail.
+bool training_state_grow(training_state *state, int64_t count);
+// Makes room on this rank for at least `count` rows. The memory doubles; existing rows are kept.
 void training_state_reserve(training_state *state, int64_t count);
-// Sets the count of all arrays. New rows must have been reserved; they are not cleared.
+// Sets the number of Gaussians of a rank that is alone. New rows must have been reserved; they are not cleared.
 void training_state_set_count(training_state *state, int64_t count);
 size_t training_state_density_bytes(int64_t rows); // of `density`
 void training_state_close(training_state *state);  // harmless on {0}

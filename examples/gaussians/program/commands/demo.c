@@ -58,7 +58,8 @@ static bool make_targets(demo *d, const gs_gaussians *gaussians, fault *why) {
 
 // Rates for a few hundred steps; the published rates are for many thousands.
 static training_settings demo_settings(const demo_options *options) {
-    training_settings settings = {.iterations = options->iterations,
+    training_settings settings = {.name = "training",
+                                  .iterations = options->iterations,
                                   .seed = (uint64_t)options->seed,
                                   .tune = true,
                                   .rates = {.mean = 5e-3f,
@@ -140,9 +141,14 @@ static bool run_demo(demo *d, fault *why) {
         !demo_scene_open(d->options->gaussians, (uint64_t)d->options->seed, &host, why))
         return false;
     training_state state;
-    training_state_open(&state, &host);
-    bool done = train_demo(d, &host, &state, why);
-    training_state_close(&state);
+    ranks *const group = ranks_alone_open();
+    bool done = group || fail(why, "no memory");
+    if (done) {
+        training_state_open(&state, group, &host);
+        done = train_demo(d, &host, &state, why);
+        training_state_close(&state);
+    }
+    ranks_alone_close(group);
     scene_close(&host);
     return done;
 }

@@ -11,7 +11,7 @@
 #include "measure/quality.h"
 #include "pose_levels.h"
 #include "frames/blend_strategies.h"
-#include "commands/shared_options.h"
+#include "measure/shared_options.h"
 #include "measure/sharded_frames.h"
 #include <math.h>
 #include <stdio.h>
@@ -128,10 +128,13 @@ static void describe(json_writer *json, const void *subject) {
 static bool align(evaluation *e, const gs_gaussians *scene, fault *why) {
     training_settings settings = {.policy = {DISTWAR_TREE, BLEND_THRESHOLD}};
     memcpy(settings.background, e->background, sizeof settings.background);
+    ranks *const group = ranks_alone_open();
+    if (!group) return fail(why, "no memory");
     training_state state;
-    training_state_open(&state, scene);
+    training_state_open(&state, group, scene);
     const bool done = align_views(&state, e->views, e->count, &settings, e->options->align_steps, why);
     training_state_close(&state);
+    ranks_alone_close(group);
     return done;
 }
 

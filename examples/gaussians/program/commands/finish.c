@@ -8,7 +8,7 @@
 #include "scene.h"
 #include "measure/quality.h"
 #include "frames/blend_strategies.h"
-#include "commands/shared_options.h"
+#include "measure/shared_options.h"
 #include "record/run_log.h"
 #include "frames/target_view.h"
 #include <math.h>

@@ -7,7 +7,7 @@
 #include "dataset.h"
 #include "frames/device_gaussians.h"
 #include "frames/frame.h"
-#include "commands/shared_options.h"
+#include "measure/shared_options.h"
 #include "measure/sharded_frames.h"
 #include "files/path.h"
 #include "scene.h"

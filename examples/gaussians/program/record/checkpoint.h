@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 // A training run on disk: its state, its options and a fingerprint of its data, so that the same run can
-// continue later.
+// continue later, on any number of ranks.
 //
-// The file, little-endian: "SPLATCKP", a uint32 version, the lengths and counts of checkpoint_header, the
-// settings, the arrays of training_state, and the CRC-32 of all that. It is written under another name and
-// renamed when complete. The reader checks length and CRC-32 before it uses any other value.
+// One rank writes one file. Several write a file each, FILE.a0, FILE.a1, ... with its Gaussians, and then FILE, which
+// names them: .a and .b take turns, and what FILE does not name any more is removed at last. So at any time FILE names
+// files that are complete. Files are little-endian, begin with a kind and a version and end with the CRC-32 of all that.
+// They are written under another name and renamed when complete. The reader checks length and CRC-32 before it uses any
+// other value.
 #pragma once
 
 #include "files/fault.h"
@@ -26,11 +28,12 @@ char *checkpoint_settings(const option_spec *options);
 // A checksum of cameras, pictures, masks and fitted depth maps, in their order.
 uint32_t checkpoint_fingerprint(const target_view *views, size_t count);
 
-// Call between two steps. Waits for the device. On failure the older file at `path` is unchanged.
+// A collective of state->group. Call between two steps. Waits for the device. On failure the older checkpoint at `path`
+// is unchanged.
 bool checkpoint_write(const char *path, const checkpoint_key *key, const training_state *state, fault *why);
-// Opens *state as it was written. On failure *state is {0}. Refuses, each with its own text: a file that is
+// A collective: opens *state as it was written, with each rank's share. On failure *state is {0}. Refuses, each with its own text: a file that is
 // not a checkpoint or has another version; an incomplete file; a file of a run with another key.
-bool checkpoint_read(const char *path, const checkpoint_key *key, training_state *state, fault *why);
+bool checkpoint_read(const char *path, const checkpoint_key *key, ranks *group, training_state *state, fault *why);
 
 // Saves training while it runs: every N steps, and when a stop is requested (signals.h).
 typedef struct saver {

@@ -7,7 +7,6 @@
 #include <zlib.h>
 
 const char checkpoint_magic[8] = {'S', 'P', 'L', 'A', 'T', 'C', 'K', 'P'},
-           checkpoint_magic_ranks[8] = {'S', 'P', 'L', 'A', 'T', 'R', 'N', 'K'},
            checkpoint_magic_part[8] = {'S', 'P', 'L', 'A', 'T', 'R', 'O', 'W'};
 
 // ---- writing
@@ -101,8 +100,6 @@ bool checkpoint_check_kind(const char *path, const char magic[8], uint32_t versi
     if (is(magic, wanted_magic))
         return fail(why, "%s: a checkpoint of version %" PRIu32 "; this dsplat reads version %" PRIu32, path,
                     version, wanted_version);
-    if (is(magic, checkpoint_magic)) return fail(why, "%s: a checkpoint of a run without --gpus", path);
-    if (is(magic, checkpoint_magic_ranks)) return fail(why, "%s: a checkpoint of a run with --gpus", path);
     if (is(magic, checkpoint_magic_part))
         return fail(why, "%s: one part of a checkpoint; name the file without .a or .b and the number", path);
     return fail(why, "%s: not a checkpoint of dsplat train", path);

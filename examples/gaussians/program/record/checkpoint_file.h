@@ -15,8 +15,8 @@ enum {
     CHECKPOINT_MAX_VIEWS = 1 << 24
 };
 
-// The kinds: of a run without ranks; of one with ranks: the file that names the parts, and a part.
-extern const char checkpoint_magic[8], checkpoint_magic_ranks[8], checkpoint_magic_part[8];
+// The kinds: a checkpoint, and a part of one that several ranks have written.
+extern const char checkpoint_magic[8], checkpoint_magic_part[8];
 
 typedef struct checkpoint_writer {
     output_file file;

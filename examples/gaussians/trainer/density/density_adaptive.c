@@ -77,26 +77,27 @@ static void adapt(const density_step *step) {
     size_t bytes;
     gs_density_plan plan;
     GS_CHECK(gs_density_bytes(state->gaussians.count, &bytes));
-    void *workspace = device_buffer_reserve(step->workspace, bytes);
+    void *workspace = device_buffer_reserve(&step->control->workspace, bytes);
     GS_CHECK(gs_density_plan_step(&state->gaussians, state->density, &rules, workspace, bytes, &plan, NULL));
     move_all(state, &plan, &rules);
 }
 
-static void after_adam(const density_step *step) {
+static bool after_adam(const density_step *step) {
     const density_adaptive_settings *s = &step->settings->adaptive;
     training_state *state = step->state;
     const schedule_place *place = &state->schedule;
     const int64_t every = s->reset_every;
-    if (place->at >= step->settings->until) return;
-    density_accumulate(step);
+    if (place->at >= step->settings->until) return true;
     if (step->due) adapt(step);
     if (every > 0 && place->at / every > place->before / every)
         GS_CHECK(gs_opacity_reset(&state->gaussians, &state->first_moment, &state->second_moment,
                                   (float)s->reset_opacity, NULL));
+    return true;
 }
 
 const density_method density_adaptive = {.name = "adaptive",
                                          .until_share = {1, 2},
+                                         .sums = true,
                                          .defaults = defaults,
                                          .list_options = list_options,
                                          .after_adam = after_adam};

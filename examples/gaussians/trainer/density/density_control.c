@@ -1,19 +1,27 @@
 // SPDX-License-Identifier: MIT
 #include "density_control.h"
-#include "frames/gs_check.h"
 #include <math.h>
 
 static const density_method density_none = {.name = "none", .until_share = {1, 2}};
+extern const density_method density_adaptive, density_mcmc, density_split;
 
-static const density_method *const methods[DENSITY_KINDS] = {
-    [DENSITY_NONE] = &density_none,
-    [DENSITY_ADAPTIVE] = &density_adaptive,
-    [DENSITY_MCMC] = &density_mcmc,
-    [DENSITY_SPLIT] = &density_split,
+enum { ALONE, ON_RANKS };
+
+static const struct {
+    const density_method *method;
+    bool on_ranks;
+} methods[DENSITY_KINDS] = {
+#define DENSITY_ROW(KIND, method, where) [DENSITY_##KIND] = {&density_##method, (where) == ON_RANKS},
+    DENSITY_METHODS(DENSITY_ROW)
+#undef DENSITY_ROW
 };
 
 const density_method *density_method_of(int kind) {
-    return methods[kind];
+    return methods[kind].method;
+}
+
+bool density_works_on_ranks(int kind) {
+    return methods[kind].on_ranks;
 }
 
 bool density_is_due(const density_settings *settings, int64_t before, int64_t at) {
@@ -41,8 +49,8 @@ int64_t density_grown_count(const density_settings *settings, int64_t existing, 
 // A step with r times the Gaussians takes about r^0.6 times as long. They grow by equal factors until half-way.
 double density_time_ahead(const density_settings *settings, int64_t iterations, int64_t existing,
                           int64_t at) {
-    if (!methods[settings->kind]->has_limit || existing < 1 || existing >= settings->most_gaussians ||
-        at >= settings->until || at >= iterations)
+    if (!density_method_of(settings->kind)->has_limit || existing < 1 ||
+        existing >= settings->most_gaussians || at >= settings->until || at >= iterations)
         return 1;
     const double full = pow((double)settings->most_gaussians / (double)existing, 0.6);
     const double left = (double)(iterations - at),
@@ -50,33 +58,28 @@ double density_time_ahead(const density_settings *settings, int64_t iterations, 
     return (growing * (full - 1) / log(full) + (left - growing) * full) / left;
 }
 
-bool density_reads_absolute(const density_settings *settings) {
-    return settings->kind == DENSITY_SPLIT;
+bool density_before_adam(const density_settings *settings, training_state *state, int views) {
+    const density_method *const method = density_method_of(settings->kind);
+    return !method->before_adam || method->before_adam(settings, state, views);
 }
 
-void density_before_adam(const density_settings *settings, training_state *state, int views) {
-    const density_method *method = methods[settings->kind];
-    if (method->before_adam) method->before_adam(settings, state, views);
+bool density_sum(const density_step *step) {
+    const density_settings *const settings = step->settings;
+    if (!density_method_of(settings->kind)->sums || step->state->schedule.at >= settings->until) return true;
+    GS_OR_FAIL(step->state->group,
+               gs_density_accumulate(step->view, step->mean2d, step->state->density, NULL));
+    return true;
 }
 
-void density_accumulate(const density_step *step) {
-    const frame *f = step->view;
-    GS_CHECK(gs_density_accumulate(&f->view, density_gradient(f), step->state->density, NULL));
-}
-
-void density_after_adam(density_control *control, const density_settings *settings, uint64_t seed,
-                        float mean_rate, const frame *f, training_state *state) {
-    const density_method *method = methods[settings->kind];
-    const density_step step = {.settings = settings,
-                               .seed = seed,
-                               .mean_rate = mean_rate,
-                               .due = density_is_due(settings, state->schedule.before, state->schedule.at),
-                               .view = f,
-                               .state = state,
-                               .workspace = &control->workspace};
-    if (method->after_adam) method->after_adam(&step);
+bool density_after_adam(const density_step *step) {
+    const density_method *const method = density_method_of(step->settings->kind);
+    const schedule_place *const place = &step->state->schedule;
+    density_step now = *step;
+    now.due = density_is_due(step->settings, place->before, place->at);
+    return !method->after_adam || method->after_adam(&now);
 }
 
 void density_control_close(density_control *control) {
     device_buffer_close(&control->workspace);
+    shard_workspace_close(&control->shared);
 }

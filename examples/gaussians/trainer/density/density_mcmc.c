@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Density control by relocation and noise: 3DGS as Markov chain Monte Carlo (Kheradmand et al. 2024).
 #include "density_control.h"
-#include "frames/gs_check.h"
 
 static void defaults(density_settings *settings) {
     settings->mcmc = (density_mcmc_settings){.noise = 5e5, .opacity_weight = 0.01, .scale_weight = 0.01};
@@ -20,35 +19,36 @@ static void list_options(density_settings *settings, option_table *table) {
     option_table_add(table, rows);
 }
 
-static void before_adam(const density_settings *settings, training_state *state, int views) {
+static bool before_adam(const density_settings *settings, training_state *state, int views) {
     const density_mcmc_settings *s = &settings->mcmc;
     if (schedule_step(&state->schedule) < settings->until)
-        GS_CHECK(gs_density_penalty(&state->gaussians, (float)(views * s->opacity_weight),
-                                    (float)(views * s->scale_weight), &state->gradients, NULL));
+        GS_OR_FAIL(state->group, gs_share_penalty(&state->gaussians, training_state_count(state),
+                                                  (float)(views * s->opacity_weight),
+                                                  (float)(views * s->scale_weight), &state->gradients, NULL));
+    return true;
 }
 
-static void relocate(const density_step *step) {
-    const density_settings *settings = step->settings;
+static bool relocate(const density_step *step) {
     training_state *state = step->state;
-    const int64_t existing = state->gaussians.count;
-    const int64_t wanted = density_grown_count(settings, existing, state->schedule.at);
-    training_state_reserve(state, wanted);
-    training_state_set_count(state, wanted);
-    size_t bytes;
-    GS_CHECK(gs_relocate_bytes(wanted, &bytes));
-    const gs_relocation relocation = {.existing = existing,
-                                      .least_opacity = (float)settings->least_opacity,
-                                      .seed = step->seed,
-                                      .iteration = (uint64_t)state->iteration};
-    GS_CHECK(gs_relocate(&state->gaussians, &state->first_moment, &state->second_moment, &relocation,
-                         device_buffer_reserve(step->workspace, bytes), bytes, NULL));
+    const int64_t existing = training_state_count(state);
+    if (!training_state_grow(state, density_grown_count(step->settings, existing, state->schedule.at)))
+        return false;
+    const shard_relocation what = {.vectors = training_state_vectors(state),
+                                   .first = training_state_first(state),
+                                   .relocation = {.existing = existing,
+                                                  .least_opacity = (float)step->settings->least_opacity,
+                                                  .seed = step->seed,
+                                                  .iteration = (uint64_t)state->iteration}};
+    return shard_relocate(state->group, &what, &step->control->shared, NULL);
 }
 
-static void after_adam(const density_step *step) {
-    training_state *state = step->state;
-    if (step->due) relocate(step);
-    GS_CHECK(gs_density_noise(&state->gaussians, (float)step->settings->mcmc.noise * step->mean_rate,
-                              step->seed, (uint64_t)state->iteration, NULL));
+static bool after_adam(const density_step *step) {
+    const training_state *state = step->state;
+    if (step->due && !relocate(step)) return false;
+    GS_OR_FAIL(state->group, gs_share_noise(&state->gaussians, training_state_first(state),
+                                            (float)step->settings->mcmc.noise * step->mean_rate, step->seed,
+                                            (uint64_t)state->iteration, NULL));
+    return true;
 }
 
 const density_method density_mcmc = {.name = "mcmc",

@@ -47,8 +47,7 @@ static void list_schedule(density_settings *s, option_table *table) {
             .help =
                 "split, mcmc: Gaussians make room for others if what they contribute to every training view is at "
                 "most this part of the upper quartile of all; renders all views each time, a part from 100 on; 0: "
-                "none do; -1: 0.16 for 40 training views or more, less for fewer, none for up to 20 and with "
-                "--gpus"),
+                "none do; -1: 0.16 for 40 training views or more, less for fewer, none for up to 20"),
         OPTION("retire-every", &s->retire_every, .maximum = INFINITY,
                .help = "steps between retirements; 0: 1000, or 10 for each training view if that is more"),
         OPTIONS_END};
@@ -90,7 +89,6 @@ density_settings density_settings_from(const density_options *o, const density_d
     if (settings.most_gaussians == 0) settings.most_gaussians = usual_limit(data->pixels);
     if (settings.retire_every == 0) settings.retire_every = usual_retire_every(data->views);
     if (settings.retired < 0)
-        settings.retired =
-            density_method_of(settings.kind)->has_limit && !data->on_ranks ? usual_retired(data->views) : 0;
+        settings.retired = density_method_of(settings.kind)->has_limit ? usual_retired(data->views) : 0;
     return settings;
 }

@@ -10,8 +10,8 @@ C_LINKAGE_BEGIN
 enum { DENSITY_AUTO = DENSITY_KINDS }; // of density_options: a kind that the data decides
 
 typedef struct density_options {
-    density_settings settings;        // without extent; until and most_gaussians are 0, retired is
-                                      // negative where the default is meant
+    density_settings settings; // without extent; until and most_gaussians are 0, retired is
+                               // negative where the default is meant
 } density_options;
 
 // The published defaults of all methods.
@@ -26,7 +26,6 @@ typedef struct density_data {
     int64_t pixels;  // of the training views, that count
     bool everywhere; // training starts from random points of a scene that is not a cut-out object
     size_t views;    // of the training
-    bool on_ranks;   // where nothing is retired
 } density_data;
 
 // The Gaussians that training starts from: their opacity, and their size in mean distances to their

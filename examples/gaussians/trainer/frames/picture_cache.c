@@ -3,15 +3,15 @@
 #include "device.h"
 #include <stdlib.h>
 
-static size_t bytes_of(const target_view *view) {
+static size_t bytes_of(const picture_cache *cache, const target_view *view) {
     const size_t pixels = (size_t)view->camera.width * (size_t)view->camera.height;
-    return (view->mask_on_host ? 4 : 3) * pixels;
+    return pixels * (3u + (view->mask_on_host != NULL) + (cache->with_alpha && view->outline != NULL));
 }
 
-bool picture_cache_open(picture_cache *cache, const target_view *views, size_t count, size_t most_bytes,
-                        fault *why) {
+bool picture_cache_open(picture_cache *cache, const target_view *views, size_t count, bool with_alpha,
+                        size_t most_bytes, fault *why) {
     *cache =
-        (picture_cache){.pictures = calloc(count + 1, sizeof *cache->pictures), .count = count, .now = 1};
+        (picture_cache){.pictures = calloc(count + 1, sizeof *cache->pictures), .count = count, .with_alpha = with_alpha, .now = 1};
     if (!cache->pictures) return fail(why, "no memory for a list of %zu pictures", count);
     for (size_t i = 0; i < count; i++) cache->pictures[i].view = views[i];
     size_t unused = 0, all = 0;
@@ -40,16 +40,16 @@ static void make_room(picture_cache *cache, size_t bytes) {
         cached_picture *const p = oldest(cache);
         if (!p) return;
         target_view_release(&p->view);
-        cache->bytes -= bytes_of(&p->view);
+        cache->bytes -= bytes_of(cache, &p->view);
     }
 }
 
 const target_view *picture_cache_view(picture_cache *cache, size_t index) {
     cached_picture *const p = &cache->pictures[index];
     if (!p->view.pixels) {
-        const size_t bytes = bytes_of(&p->view);
+        const size_t bytes = bytes_of(cache, &p->view);
         make_room(cache, bytes);
-        target_view_upload(&p->view, false);
+        target_view_upload(&p->view, cache->with_alpha);
         cache->bytes += bytes;
         cache->uploads++;
     }

@@ -15,6 +15,7 @@ typedef struct cached_picture {
 typedef struct picture_cache {
     cached_picture *pictures; // [count]
     size_t count;
+    bool with_alpha;
     size_t bytes, most_bytes;
     int64_t uploads; // so far
     int64_t now;     // steps so far
@@ -22,11 +23,11 @@ typedef struct picture_cache {
 
 // views: as target_view_list leaves them, must outlive the cache. most_bytes: on the device; what one step needs is
 // held also if it is more. 0: a quarter of the device's memory. Failures of the device end the program.
-bool picture_cache_open(picture_cache *cache, const target_view *views, size_t count, size_t most_bytes,
-                        fault *why);
+bool picture_cache_open(picture_cache *cache, const target_view *views, size_t count, bool with_alpha,
+                        size_t most_bytes, fault *why);
 // What earlier calls have returned may go from here on.
 void picture_cache_next_step(picture_cache *cache);
-// View `index`, with its pixels and mask on the device. Valid until the next step. Waits for the default stream if it
+// View `index`, with its pixels, mask and, if with_alpha, alpha on the device. Valid until the next step. Waits for the default stream if it
 // uploads.
 const target_view *picture_cache_view(picture_cache *cache, size_t index);
 // False: picture_cache_view will upload it.

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // dsplat train: photographs with cameras -> a scene of Gaussians.
 #include "commands/command.h"
-#include "train_ranks.h"
-#include "train_summary.h"
+#include "train_run.h"
 #include "depth_maps.h"
 #include "device.h"
 #include "record/report.h"
@@ -10,8 +9,6 @@
 #include "cli/progress.h"
 #include "ranks.h"
 #include "scene.h"
-#include "pose_levels.h"
-#include "defaults.h"
 #include "random_points.h"
 #include "start.h"
 #include "frames/camera.h"
@@ -76,7 +73,7 @@ static bool prepare(train_run *run, fault *why) {
                                  .count = run->split.training,
                                  .extent = scene_extent(run->split.views, run->split.training),
                                  .everywhere = o->random > 0 && !run->data.cut_out,
-                                 .on_ranks = o->ranks.gpus > 0};
+                                 .on_ranks = o->ranks.gpus > 1};
     if (!training_choices_suit(&o->recipe, &run->known, why)) return false;
     run->budget = (budget_recipe){
         .choices = &o->recipe, .data = &run->known, .reserve = reserve_for_finish, .context = run};
@@ -148,8 +145,7 @@ static bool start_host(const train_run *run, gs_gaussians *host, fault *why) {
                                  data->point_count, &settings, host, why);
 }
 
-// For pose_levels.
-static bool start_small(void *context, size_t most, gs_gaussians *host, fault *why) {
+bool train_start_small(void *context, size_t most, gs_gaussians *host, fault *why) {
     const train_run *run = context;
     const size_t wanted = (size_t)run->options->random;
     const start_settings settings = {.extent = run->known.extent, .opacity = 0.1, .size = 1};
@@ -158,61 +154,6 @@ static bool start_small(void *context, size_t most, gs_gaussians *host, fault *w
                              : start_at_points(&run->data, most, &settings, host, why);
     if (started) host->antialias = run->options->antialias;
     return started;
-}
-
-static void after_size(void *context, int level, const refined_pose *poses) {
-    train_run *run = context;
-    run_poses *record = &run->poses.record;
-    record->levels[record->sizes] = level;
-    record->settled[record->sizes++] = train_poses_difference(&run->poses, poses);
-}
-
-static bool start_poses(train_run *run, fault *why) {
-    const view_split *split = &run->split;
-    training_state *state = &run->state;
-    const pose_levels levels = {.levels = pose_levels_of(split->views, split->training, POSE_LEVELS),
-                                .finest = POSE_FINEST,
-                                .steps = usual_pose_steps(split->training, run->settings.iterations),
-                                .rate = pose_level_rate,
-                                .start = start_small,
-                                .done = after_size,
-                                .context = run};
-    training_settings settings = run->settings;
-    settings.rates = published_rates(run->known.extent, 1); // of scenes that are only means
-    const double began = seconds_now();
-    const bool done = training_state_open_poses(state, (int64_t)split->training, why) &&
-                      poses_start_in(state->pose, split->views, split->training, &state->gaussians, why) &&
-                      pose_levels_refine(state->pose, split->views, split->training, &settings, &levels, why);
-    run->poses.record.seconds = seconds_now() - began;
-    return done;
-}
-
-static bool start(train_run *run, fault *why) {
-    gs_gaussians host = {0};
-    if (!start_host(run, &host, why)) return false;
-    host.antialias = run->options->antialias;
-    training_state_open(&run->state, &host);
-    scene_close(&host);
-    if (run->options->exposure) training_state_open_exposures(&run->state, (int64_t)run->split.training);
-    return !run->options->recipe.refine_poses || start_poses(run, why);
-}
-
-static bool resume(train_run *run, fault *why) {
-    const train_options *o = run->options;
-    training_state *state = &run->state;
-    const checkpoint_key key = saver_key(&run->saver);
-    if (!checkpoint_read(o->resume, &key, state, why)) return false;
-    state->gaussians.antialias = o->antialias;
-    // The checksum may be right and the counts forged; training reads an exposure and a pose for every view.
-    const int64_t views = (int64_t)run->split.training;
-    const int64_t averaged = state->average.samples; // 0 after the end
-    const int64_t most = o->budget ? state->iteration : state->iteration - average_from(&run->settings);
-    return ((o->budget ? schedule_place_is_possible(&state->schedule, state->iteration)
-                       : state->iteration <= o->recipe.iterations) &&
-            (averaged == 0 || averaged <= most) && state->gaussians.sh_degree == o->sh_degree &&
-            state->exposures == (o->exposure ? views : 0) &&
-            state->poses == (o->recipe.refine_poses ? views : 0)) ||
-           fail(why, "%s: damaged: no run with these options has its counts", o->resume);
 }
 
 // ---- the log
@@ -251,151 +192,7 @@ run_log_options train_log_options(const train_run *run) {
     return wanted;
 }
 
-static bool open_log(train_run *run, fault *why) {
-    const run_log_options wanted = train_log_options(run);
-    if (!run_log_open(&run->log, &wanted, why)) return false;
-    train_record_settings(&run->log.record, run);
-    run_log_start(&run->log, &run->state);
-    return true;
-}
-
-static bool write_report(const train_run *run, fault *why) {
-    const view_split *split = &run->split;
-    const bool held_out = split->held_out > 0;
-    report_gallery gallery = {0};
-    const run_report page = {.title = run->options->data,
-                             .record = &run->log.record,
-                             .training = &run->report,
-                             .gaussians = run->state.gaussians.count,
-                             .gallery = &gallery,
-                             .views = split->views + (held_out ? split->training : 0),
-                             .view_count = held_out ? split->held_out : split->training,
-                             .held_out = held_out};
-    const bool done = report_gallery_render(&gallery, &run->state.gaussians, page.views, page.view_count,
-                                            run->options->recipe.background, why) &&
-                      report_write(run->options->report, &page, why);
-    report_gallery_close(&gallery);
-    return done;
-}
-
-// ---- training
-
-static bool observe(void *context, const training_state *state, const training_report *report, fault *why) {
-    train_run *run = context;
-    bool saved;
-    train_poses_place_held_out(&run->poses, state);
-    if (!run_log_observe(&run->log, state, report, why) ||
-        !saver_observe(&run->saver, state, report, &saved, why))
-        return false;
-    if (saved) run_log_checkpoint(&run->log, state->iteration, run->saver.path);
-    return true;
-}
-
-void train_say_stopped(const train_run *run, int64_t iteration) {
-    fprintf(
-        stderr,
-        "dsplat: stopped by a signal after iteration %lld, which is saved; to continue, add --resume %s\n",
-        (long long)iteration, run->saver.path);
-}
-
-// Trains until the end, or until a signal requests a stop.
-static bool iterate(train_run *run, fault *why) {
-    const training_observer observer = {.observe = observe,
-                                        .context = run,
-                                        .interval =
-                                            common_divisor(run_log_interval(&run->log), run->saver.interval),
-                                        .end = stop_request_flag()};
-    stop_request_begin();
-    const bool done = train(&run->state, run->split.views, run->split.training, &run->settings, &observer,
-                            &run->report, why);
-    run->stopped_by = stop_request_end();
-    if (done) {
-        train_poses_adopt(&run->poses, &run->state);
-        run->poses.record.after = train_poses_difference(&run->poses, NULL);
-    }
-    if (done && run->stopped_by) train_say_stopped(run, run->state.iteration);
-    return done;
-}
-
-static bool observe_lm(void *context, const lm_step *step, fault *why) {
-    train_run *run = context;
-    lm_step_print(step);
-    return run_log_lm_step(&run->log, &run->state.gaussians, step, why);
-}
-
-static bool finish_by_lm(train_run *run, fault *why) {
-    const train_options *o = run->options;
-    const lm_observer observer = {.observe = observe_lm, .context = run};
-    lm_settings settings = o->lm;
-    settings.steps = run->finish_steps;
-    settings.seed = run->settings.seed;
-    memcpy(settings.background, run->options->recipe.background, sizeof settings.background);
-    if (o->budget) {
-        settings.seconds = fmax(o->recipe.budget - run->state.schedule.seconds, 1e-9);
-        settings.late = 0.02 * o->recipe.budget;
-    }
-    if (!run_log_point(&run->log, &run->state, &run->report, why)) return false;
-    if (settings.steps > 0)
-        return finish_lm(&run->state.gaussians, run->split.views, run->split.training, &settings, &observer,
-                         why);
-    fprintf(stderr, "splat: --budget has no time for a step of --finish\n");
-    return true;
-}
-
-// The scene has moved against the data's poses, and differently from place to place.
-static bool align_held_out(train_run *run, fault *why) {
-    view_split *split = &run->split;
-    const int64_t steps = run->options->align_steps;
-    if (!run->options->recipe.refine_poses || steps == 0 || split->held_out == 0) return true;
-    run->log.views_moved = true;
-    return align_views(&run->state, split->views + split->training, split->held_out, &run->settings, steps,
-                       why);
-}
-
-static bool write_results(train_run *run, fault *why) {
-    const train_options *o = run->options;
-    gs_gaussians host = {0};
-    const bool with_poses = o->recipe.refine_poses || o->perturb_poses;
-    if (with_poses) run_log_poses(&run->log, run->report.iterations, &run->poses.record);
-    const bool done =
-        align_held_out(run, why) && save_trained(o->output, &run->state.gaussians, &host, why) &&
-        (!o->write_cameras || train_poses_write(&run->poses, &run->data, o->write_cameras, why)) &&
-        run_log_finish(&run->log, &run->state, &run->report, why) && (!o->report || write_report(run, why));
-    if (done)
-        train_summary_print(o, &run->split, &host, &run->report, run_record_last_quality(&run->log.record));
-    if (done && o->depth) train_summary_print_depth(&run->depth);
-    if (done && with_poses) train_summary_print_poses(&run->poses.record);
-    scene_close(&host);
-    return done;
-}
-
-// From the state as it is to the files.
-static bool train_and_write(train_run *run, fault *why) {
-    bool done = open_log(run, why) && iterate(run, why);
-    if (done && !run->stopped_by && run->options->lm.steps > 0) done = finish_by_lm(run, why);
-    if (done && !run->stopped_by) done = write_results(run, why);
-    fault unwritten;
-    if (!run_log_close(&run->log, &unwritten) && done) {
-        *why = unwritten;
-        done = false;
-    }
-    return done;
-}
-
-static bool run_training(train_run *run, fault *why) {
-    const bool done = outputs_are_possible(run->options, why) && load_data(run, why) && prepare(run, why) &&
-                      (run->options->resume ? resume(run, why) : start(run, why)) &&
-                      train_and_write(run, why);
-    training_report_close(&run->report);
-    training_state_close(&run->state);
-    train_poses_close(&run->poses);
-    view_split_close(&run->split);
-    dataset_close(&run->data);
-    free(run->key);
-    return done;
-}
-
-// ---- several GPUs
+// ---- the ranks
 
 typedef struct shared_start {
     train_run *run;
@@ -403,8 +200,9 @@ typedef struct shared_start {
     bool takes_signals;
 } shared_start;
 
-// The data and the start, without a call to a device: processes that are forked from here share their memory.
-static bool prepare_ranks(train_run *run, bool writes, gs_gaussians *host, fault *why) {
+// The data and the start, with several ranks without a call to a device: processes that are forked from here share their
+// memory.
+static bool prepare_all(train_run *run, bool writes, gs_gaussians *host, fault *why) {
     const train_options *o = run->options;
     if ((writes && !outputs_are_possible(o, why)) || !load_data(run, why) || !prepare(run, why)) return false;
     if (o->resume) saver_key(&run->saver);
@@ -424,7 +222,8 @@ static void close_shared(train_run *run, gs_gaussians *host) {
 // Of rank_work. Rank 0 writes.
 static bool load_shared(void *context, int own, fault *why) {
     shared_start *const start = context;
-    if (!prepare_ranks(start->run, own == 0, &start->gaussians, why)) return false;
+    if (!prepare_all(start->run, own == 0, &start->gaussians, why)) return false;
+    if (start->run->options->ranks.gpus <= 1) return true;
     if (!stop_request_share()) return fail(why, "no memory that ranks share");
     stop_request_begin();
     start->takes_signals = true;
@@ -433,11 +232,12 @@ static bool load_shared(void *context, int own, fault *why) {
 
 static bool rank_body(ranks *group, void *context) {
     const shared_start *const start = context;
+    if (ranks_count(group) == 1) return train_as_rank(start->run, &start->gaussians, group);
     train_run run = *start->run; // each rank has its own
     return train_as_rank(&run, &start->gaussians, group);
 }
 
-static bool train_on_ranks(train_run *run, fault *why) {
+static bool run_all(train_run *run, fault *why) {
     shared_start start = {.run = run};
     rank_work work = {load_shared, rank_body, &start, &run->data, &start.gaussians};
     const bool done = run_on_ranks(&run->options->ranks, &work, why);
@@ -489,7 +289,6 @@ int train_command(int argc, char **argv) {
     train_run run = {.options = &options, .table = table.rows};
     if (!rank_options_check(&options.ranks, argc, argv, &why) || !train_options_check(&options, &why))
         return report_misuse(&command, &why);
-    if (!(options.ranks.gpus > 0 ? train_on_ranks(&run, &why) : run_training(&run, &why)))
-        return report_failure("dsplat", &why);
+    if (!run_all(&run, &why)) return report_failure("dsplat", &why);
     return run.stopped_by ? 128 + run.stopped_by : EXIT_SUCCESS;
 }

@@ -3,7 +3,7 @@
 #include "cli/command_line.h"
 #include "ranks.h"
 #include "frames/blend_strategies.h"
-#include "commands/shared_options.h"
+#include "measure/shared_options.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -102,9 +102,10 @@ static void list_model(train_options *o, option_table *table) {
                .help = "degree of the colours' spherical harmonics; training uses one more every 1000 "
                        "iterations"),
         OPTION("sh-rate", &o->recipe.sh_rate, .maximum = 1e6,
-               .help = "learning rate of spherical harmonics above degree 0 at the first step, as a multiple "
-                       "of the published rate; 0: 1/25 of the number of training views, but 1 to 8; less at the "
-                       "end of more than 7000 iterations, in proportion, down to 1"),
+               .help =
+                   "learning rate of spherical harmonics above degree 0 at the first step, as a multiple "
+                   "of the published rate; 0: 1/25 of the number of training views, but 1 to 8; less at the "
+                   "end of more than 7000 iterations, in proportion, down to 1"),
         OPTION("background", &o->background,
                .help = "R,G,B, each 0..1; also put behind transparent pictures"),
         OPTION("random-background", &o->recipe.random_background,
@@ -218,24 +219,21 @@ static bool files_differ(const train_options *o, fault *why) {
     return true;
 }
 
-// What trains on ranks.
+// What several ranks do not train. A density control says so in density_control.h, the rest in training_suits_ranks.
 static bool gpus_suffice(const train_options *o, fault *why) {
     const struct {
         const char *name;
         bool given;
     } excluded[] = {{"--depth", o->depth != NULL},
                     {"--refine-poses", o->recipe.refine_poses},
-                    {"--perturb-poses", o->perturb_poses != NULL},
-                    {"--random-background", o->recipe.random_background},
-                    {"--finish", o->lm.steps > 0},
-                    {"--budget", o->budget != NULL},
                     {"--resolutions", o->recipe.resolutions.count > 0},
-                    {"--retire", o->recipe.density.settings.retired > 0},
-                    {"--density adaptive", o->recipe.density.settings.kind == DENSITY_ADAPTIVE}};
-    if (o->ranks.gpus == 0) return true;
+                    {"--finish", o->lm.steps > 0}}; // each step solves for all Gaussians at once
+    const int kind = o->recipe.density.settings.kind;
+    if (o->ranks.gpus <= 1) return true;
     for (size_t i = 0; i < sizeof excluded / sizeof *excluded; i++)
         if (excluded[i].given) return fail(why, "--gpus excludes %s", excluded[i].name);
-    return true;
+    return kind == DENSITY_AUTO || density_works_on_ranks(kind) ||
+           fail(why, "--gpus excludes --density %s", density_method_of(kind)->name);
 }
 
 // "10", "10s", "2m", "1h".

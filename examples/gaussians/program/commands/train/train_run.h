@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A run of `dsplat train`. Its parts are in train.c, and in train_ranks.c on several ranks.
+// A run of `dsplat train`. train.c has its data and settings, train_run.c what each rank does.
 #pragma once
 
 #include "train_depth.h"
@@ -35,4 +35,8 @@ typedef struct train_run {
 run_log_options train_log_options(const train_run *run);
 // Adds the settings of the run to its record.
 void train_record_settings(run_record *record, const train_run *run);
-void train_say_stopped(const train_run *run, int64_t iteration); // on stderr
+// Of pose_levels; context: the run.
+bool train_start_small(void *context, size_t most, gs_gaussians *host, fault *why);
+// From the start to the files, which rank 0 writes. run: with the data, whose views are on the host only, and prepared;
+// each rank has its own copy. host: the first Gaussians, if the run does not resume. False after ranks_fail.
+bool train_as_rank(train_run *run, const gs_gaussians *host, ranks *group);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "measure/sharded_viewer.h"
+#include "measure/viewer.h"
 #include "device.h"
 #include "device_buffer.h"
 #include <math.h>
@@ -39,7 +39,7 @@ static bool download_rows(ranks *group, const sharded_image *part, gs_stream str
     return done;
 }
 
-static bool render(const sharded_viewer *v, const gs_camera *cameras, int32_t views,
+static bool render(const viewer *v, const gs_camera *cameras, int32_t views,
                    bool (*look)(ranks *, void *, const sharded_image *, gs_stream), void *context) {
     sharded_batch batch = {.gaussians = *v->gaussians,
                            .sh_degree_used = v->gaussians->sh_degree,
@@ -57,7 +57,7 @@ static bool render(const sharded_viewer *v, const gs_camera *cameras, int32_t vi
 enum { VALUES = 3 }; // of a view: the share of SSIM, squared differences, values that count
 
 typedef struct measurement {
-    const sharded_viewer *viewer;
+    const viewer *viewer;
     size_t first;            // view of the batch
     double *values;          // host, [count][VALUES]: of the parts that this rank renders
     device_buffer workspace; // of gs_share_loss, after its 3 results
@@ -96,7 +96,7 @@ static bool measure_part(ranks *group, void *context, const sharded_image *part,
 }
 
 // Views from `first` on that can be rendered at once.
-static int32_t views_at_once(const sharded_viewer *v, size_t first, size_t end, gs_camera *cameras) {
+static int32_t views_at_once(const viewer *v, size_t first, size_t end, gs_camera *cameras) {
     int64_t n = 0;
     for (; n < v->batch && first + (size_t)n < end; n++) {
         const gs_camera *const camera = &v->pictures->pictures[first + (size_t)n].view.camera;
@@ -109,7 +109,7 @@ static int32_t views_at_once(const sharded_viewer *v, size_t first, size_t end, 
 }
 
 static bool measure_all(measurement *m, size_t first, size_t count) {
-    const sharded_viewer *const v = m->viewer;
+    const viewer *const v = m->viewer;
     double *const values = m->values;
     gs_camera cameras[GS_MAX_VIEWS];
     for (size_t at = first; at < first + count;) {
@@ -125,7 +125,7 @@ static bool measure_all(measurement *m, size_t first, size_t count) {
 }
 
 // The values of all ranks.
-static bool share_values(const sharded_viewer *v, double *values, size_t count) {
+static bool share_values(const viewer *v, double *values, size_t count) {
     const size_t bytes = count * sizeof *values;
     double *const memory = device_allocate(bytes);
     device_upload(memory, values, bytes);
@@ -136,8 +136,7 @@ static bool share_values(const sharded_viewer *v, double *values, size_t count) 
     return done;
 }
 
-bool sharded_quality_measure(const sharded_viewer *v, size_t first, size_t count, quality *mean,
-                             quality *each) {
+static bool measure_shared(const viewer *v, size_t first, size_t count, quality *mean, quality *each) {
     measurement m = {.viewer = v, .values = calloc(VALUES * count + 1, sizeof(double))};
     double *const values = m.values;
     if (!values) return ranks_fail(v->group, "no memory for the quality of %zu views", count);
@@ -156,6 +155,11 @@ bool sharded_quality_measure(const sharded_viewer *v, size_t first, size_t count
     return done;
 }
 
+bool viewer_measure(const viewer *v, size_t first, size_t count, quality *mean, quality *each, fault *why) {
+    return v->shared ? measure_shared(v, first, count, mean, each) || fail(why, "%s", ranks_error(v->group))
+                     : quality_measure(v->gaussians, v->views + first, count, v->background, mean, each, why);
+}
+
 // ---- a picture ----
 
 // The picture's bytes of this rank's part; zeros elsewhere.
@@ -172,7 +176,7 @@ static bool keep_part(ranks *group, void *context, const sharded_image *part, gs
 }
 
 // Each byte is 0 on all ranks but one, so that integers of eight bytes add up without a carry.
-static bool combine_bytes(const sharded_viewer *v, uint8_t *bytes, size_t count) {
+static bool combine_bytes(const viewer *v, uint8_t *bytes, size_t count) {
     const size_t words = (count + 7) / 8;
     char *const memory = device_allocate(8 * words);
     device_clear(memory, 8 * words);
@@ -184,11 +188,20 @@ static bool combine_bytes(const sharded_viewer *v, uint8_t *bytes, size_t count)
     return done;
 }
 
-bool sharded_picture(const sharded_viewer *v, size_t index, image *out) {
+static bool show_shared(const viewer *v, size_t index, image *out) {
     const gs_camera *const camera = &v->pictures->pictures[index].view.camera;
     fault why;
-    if (!image_open(out, camera->width, camera->height, 3, &why)) return ranks_fail(v->group, "%s", why.text);
+    if (!image_open(out, camera->width, camera->height, 3, &why)) return ranks_fail_with(v->group, &why);
     const size_t bytes = 3 * (size_t)camera->width * (size_t)camera->height;
     memset(out->pixels, 0, bytes);
     return render(v, camera, 1, keep_part, out) && combine_bytes(v, out->pixels, bytes);
+}
+
+bool viewer_picture(const viewer *v, size_t index, image *out, fault *why) {
+    if (v->shared) return show_shared(v, index, out) || fail(why, "%s", ranks_error(v->group));
+    frame f = {0};
+    frame_render(&f, v->gaussians, v->gaussians->sh_degree, &v->views[index].camera, v->background);
+    const bool done = frame_picture(&f, out, why);
+    frame_close(&f);
+    return done;
 }
