@@ -2,8 +2,8 @@
 """The sums of index.py on numpy arrays, with the CPU library."""
 import numpy as np
 
+from ._index_request import check_embedding, check_rows
 from ._sums import TYPES, Rows, library
-from .index import check_embedding, check_rows
 
 
 def _is_deterministic(given):

@@ -6,9 +6,9 @@ import sys
 import torch
 from torch import Tensor
 
+from ._index_request import check_embedding, check_rows
 from ._sums import TYPES, Rows, library
 from ._tensors import On, is_plain
-from .index import check_embedding, check_rows
 
 _types = {getattr(torch, name): value for name, value in TYPES.items()}
 _reports = {}  # device: pinned memory, in which kernels report an index out of range

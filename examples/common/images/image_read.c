@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reads an image with the decoder that its first bytes ask for.
+// Reads an image, or a plane, with the decoder that its first bytes ask for.
 #include "image_codec.h"
 #include <string.h>
 
@@ -23,4 +23,25 @@ bool image_read(const char *path, image *out, fault *why) {
     }
     input_file_close(&file);
     return ok;
+}
+
+bool plane_read(const char *path, plane *out, fault *why) {
+    *out = (plane){0};
+    input_file file;
+    if (!input_file_open(&file, path, why)) return false;
+    char signature[2];
+    bool done = input_file_read(&file, signature, sizeof signature, "the map's signature", why);
+    if (done) {
+        rewind(file.stream);
+        file.offset = 0;
+        if (signature[0] == 'P' && (signature[1] == 'f' || signature[1] == 'F'))
+            done = plane_decode_pfm(&file, out, why);
+        else if (memcmp(signature, "\x89P", 2) == 0)
+            done = plane_decode_png(&file, out, why);
+        else
+            done = fail(why, "%s: neither PNG nor PFM (by its first bytes)", path);
+    }
+    input_file_close(&file);
+    if (!done) plane_close(out);
+    return done;
 }

@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: MIT
 #include "picture_row.h"
-#include "image.h"
 #include <math.h>
 
 enum { GAP = 4 };
+
+bool image_write_beside(const char *path, const image *const *pictures, int count, int gap, fault *why) {
+    image row = {0};
+    const bool done = image_beside(pictures, count, gap, &row, why) && image_write_png(path, &row, why);
+    image_close(&row);
+    return done;
+}
 
 bool picture_row_write(const char *path, const float *const *planes, int count, int width, int height,
                        fault *why) {

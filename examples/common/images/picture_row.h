@@ -2,9 +2,12 @@
 // Pictures side by side in one PNG: target, start, result.
 #pragma once
 
-#include "files/fault.h"
+#include "image.h"
 
 C_LINKAGE_BEGIN
+
+// Writes what image_beside makes of the pictures.
+bool image_write_beside(const char *path, const image *const *pictures, int count, int gap, fault *why);
 
 enum { MAX_PICTURES_IN_ROW = 8 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A scene: Gaussians in host memory, and their files. The suffix of a file's name decides its format; the
-// list of formats is in scene.c.
+// list of formats is in scene_files.c.
 #pragma once
 
 #include "files/fault.h"

@@ -22,7 +22,7 @@
 #ifndef GS_SHARE_H
 #define GS_SHARE_H
 
-#include "distwar_gs.h"
+#include "distwar_gs_density.h"
 
 #ifdef __cplusplus
 extern "C" {

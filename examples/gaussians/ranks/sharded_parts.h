@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The state of sharded.c and of the files that do its steps: sharded_splats.c, sharded_render.c, sharded_pixels.c and
-// sharded_moments.c. Internal to this folder.
+// sharded_moments.c; sharded_parts.c has what the steps share. Internal to this folder.
 //
 // Two streams: the caller's, and one for what goes from rank to rank, so that data travel while the GPU renders. All
 // collectives of a batch are on the second, in one order on all ranks:
@@ -104,7 +104,8 @@ struct sharded {
     double since; // the end of the last stage
 };
 
-int32_t tile_rows(const sharded *s); // of an image
+int32_t tile_rows(const sharded *s);    // of an image
+bool is_whole(const sharded *s, int p); // part p has all rows of its view
 // The k-th part that a rank renders; -1: it has none.
 int part_at(const sharded *s, int rank, int k);
 static inline int64_t entries_of(const sharded *s, int rank, int p) {

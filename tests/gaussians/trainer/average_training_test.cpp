@@ -40,7 +40,7 @@ outcome train(const cloud &c, double part, int64_t end_at = 0) {
     watcher w = {&got, 0, end_at};
     const training_observer observer = {watch, &w, 1, &w.end};
     training_state state = {};
-    training_state_open(&state, &c.host);
+    training_state_open(&state, c.group, &c.host);
     training_report report = {};
     fault why;
     EXPECT_TRUE(train(&state, c.views.data(), c.views.size(), &settings, &observer, &report, &why))

@@ -94,7 +94,7 @@ std::vector<std::vector<std::string>> ways(const fs::path &depth_maps) {
     return {
         {},
         {"--density", "adaptive", "--density-from", "1", "--density-every", "4", "--density-until", "11",
-         "--grow-gradient", "1e-6", "--reset-every", "6", "--antialias", "--exposure"},
+         "--grow-gradient", "1e-6", "--reset-every", "9", "--antialias", "--exposure"},
         {"--density", "mcmc", "--max-gaussians", "60", "--density-from", "1", "--density-every", "4",
          "--growth", "0.2", "--random", "40"},
         {"--density", "split", "--max-gaussians", "60", "--density-from", "1", "--density-every", "4",

@@ -92,7 +92,7 @@ class detailed_cloud : public cloud {
 class trained {
   public:
     trained(const cloud &c, bool exposures) {
-        training_state_open(&state, &c.host);
+        training_state_open(&state, c.group, &c.host);
         if (exposures) training_state_open_exposures(&state, views_in_all);
     }
     ~trained() { training_state_close(&state); }

@@ -3,6 +3,7 @@
 #ifndef TRAINING_CLOUD_H
 #define TRAINING_CLOUD_H
 
+#include "alone.h"
 #include "frames/device_gaussians.h"
 extern "C" {
 #include "scene.h"
@@ -67,6 +68,7 @@ class cloud {
     }
 
     static constexpr int views_in_all = 6;
+    const alone group;
     gs_gaussians host = {};
     std::vector<image> pictures;
     std::vector<target_view> views;

@@ -4,6 +4,7 @@
 #include "arrays.h"
 #include "gpu/block_layout.h"
 #include "density.cuh"
+#include "distwar_gs_density.h"
 #include "launch.cuh"
 #include "gpu/scan_sort.h"
 #include <float.h>

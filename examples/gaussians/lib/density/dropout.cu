@@ -2,6 +2,7 @@
 // Opacities of which a random share is left out for a step (docs/math.md, section 6).
 #include "check.h"
 #include "density.cuh"
+#include "distwar_gs_density.h"
 #include "launch.cuh"
 
 using namespace gs;

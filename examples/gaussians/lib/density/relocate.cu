@@ -4,6 +4,7 @@
 // the places, so the result does not depend on the order of threads.
 #include "gpu/block_layout.h"
 #include "density.cuh"
+#include "distwar_gs_density.h"
 #include "distwar_gs_share.h"
 #include "launch.cuh"
 #include "gpu/scan_sort.h"

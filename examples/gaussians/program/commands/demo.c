@@ -6,6 +6,7 @@
 #include "frames/device_gaussians.h"
 #include "frames/frame.h"
 #include "files/path.h"
+#include "images/picture_row.h"
 #include "scene.h"
 #include "measure/quality.h"
 #include "measure/bench_run.h"

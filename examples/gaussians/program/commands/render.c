@@ -10,6 +10,7 @@
 #include "measure/shared_options.h"
 #include "measure/sharded_frames.h"
 #include "files/path.h"
+#include "images/picture_row.h"
 #include "scene.h"
 #include "cli/progress.h"
 #include <math.h>

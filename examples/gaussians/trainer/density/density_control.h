@@ -5,6 +5,7 @@
 #pragma once
 
 #include "device_buffer.h"
+#include "distwar_gs_density.h"
 #include "cli/options.h"
 #include "training_state.h"
 #include "frames/frame.h"

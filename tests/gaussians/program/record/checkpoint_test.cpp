@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Checkpoints: what was saved comes back, and nothing else does.
 #include "record/checkpoint.h"
+#include "alone.h"
 #include "device.h"
 #include "run_program.h"
 #include "scene.h"
@@ -19,6 +20,7 @@ namespace {
 class Checkpoint : public testing::Test {
   protected:
     fs::path folder;
+    const alone group;
     training_state state = {};
     const checkpoint_key key = {"--seed 3\n--iterations 700\n", 0x12345678};
     fault why = {};
@@ -32,12 +34,12 @@ class Checkpoint : public testing::Test {
         folder = pattern;
         gs_gaussians zeros;
         ASSERT_TRUE(scene_open(&zeros, count, degree, &why)) << why.text;
-        training_state_open(&state, &zeros);
+        training_state_open(&state, group, &zeros);
         scene_close(&zeros);
         training_state_open_exposures(&state, views);
         ASSERT_TRUE(training_state_open_poses(&state, views, &why)) << why.text;
         for (size_t i = 0; i < views; i++) state.pose[i].now.rotation[8] = state.pose[i].second_moment = 0.1;
-        state.iteration = 321;
+        state.iteration = 321, state.steps = 123;
         state.schedule = {640, 638, 1000, 0.64, 3.2};
         state.average = {7, device_gaussians_open(count, degree)};
         float next = 1;
@@ -90,7 +92,7 @@ class Checkpoint : public testing::Test {
     // Whether it is read; then it must be what was written.
     bool reads() {
         training_state back = {};
-        const bool done = checkpoint_read(path().c_str(), &key, &back, &why);
+        const bool done = checkpoint_read(path().c_str(), &key, group, &back, &why);
         if (done) {
             EXPECT_EQ(values_of(back), values_of(state));
             training_state_close(&back);
@@ -110,8 +112,9 @@ TEST_F(Checkpoint, BringsEverythingBack) {
     ASSERT_TRUE(checkpoint_write(path().c_str(), &key, &state, &why)) << why.text;
     EXPECT_EQ(files(), 1u);
     training_state back = {};
-    ASSERT_TRUE(checkpoint_read(path().c_str(), &key, &back, &why)) << why.text;
+    ASSERT_TRUE(checkpoint_read(path().c_str(), &key, group, &back, &why)) << why.text;
     EXPECT_EQ(back.iteration, 321);
+    EXPECT_EQ(back.steps, 123);
     EXPECT_EQ(back.gaussians.count, count);
     EXPECT_EQ(back.gaussians.sh_degree, degree);
     EXPECT_EQ(back.exposures, views);
@@ -139,7 +142,7 @@ TEST_F(Checkpoint, BringsBackAStateOfNothing) {
     training_state_close(&state);
     gs_gaussians none;
     ASSERT_TRUE(scene_open(&none, 0, 0, &why)) << why.text;
-    training_state_open(&state, &none);
+    training_state_open(&state, group, &none);
     scene_close(&none);
     ASSERT_TRUE(checkpoint_write(path().c_str(), &key, &state, &why)) << why.text;
     EXPECT_TRUE(reads()) << why.text;
@@ -187,7 +190,7 @@ TEST_F(Checkpoint, WhatIsNoneIsRefused) {
     later[8]++;
     put(later);
     ASSERT_FALSE(reads());
-    EXPECT_CONTAINS(why.text, "version 5");
+    EXPECT_CONTAINS(why.text, "version 6");
 }
 
 TEST_F(Checkpoint, OfAnotherRunIsRefused) {

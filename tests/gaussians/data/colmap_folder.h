@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+// A folder with a COLMAP model, binary or text.
+#ifndef TESTS_GAUSSIANS_COLMAP_FOLDER_H
+#define TESTS_GAUSSIANS_COLMAP_FOLDER_H
+
+#include "colmap.h"
+#include "colmap_model.h"
+#include <cmath>
+
+class Colmap : public testing::Test {
+  protected:
+    void TearDown() override { reconstruction_close(&got); }
+    void write() {
+        write_bytes(cameras_bin, bytes_of(cameras));
+        write_bytes(images_bin, bytes_of(images));
+        write_bytes(points_bin, bytes_of(points));
+    }
+    // As text instead.
+    void write_text() {
+        for (const std::string &path : {cameras_bin, images_bin, points_bin}) std::filesystem::remove(path);
+        write_bytes(cameras_txt, text_of(cameras));
+        write_bytes(images_txt, text_of(images));
+        write_bytes(points_txt, text_of(points));
+    }
+    static std::array<double, 15> lens_tuple(const lens &l) {
+        return {double(l.width),
+                double(l.height),
+                l.fx,
+                l.fy,
+                l.angle_x,
+                l.angle_y,
+                l.cx,
+                l.cy,
+                l.k1,
+                l.k2,
+                l.p1,
+                l.p2,
+                l.k3,
+                l.k4,
+                double(l.fisheye)};
+    }
+    bool load(fault *reason) {
+        reconstruction_close(&got);
+        return colmap_load(folder.path.c_str(), &got, reason);
+    }
+    // What is in the folder is refused, with a text that names `path` and has `part`.
+    void expect_refusal(const std::string &path, const std::string &part) {
+        EXPECT_FALSE(load(&why)) << part;
+        EXPECT_TRUE(contains(why, path + ": ") && contains(why, part)) << part << " | " << why.text;
+        EXPECT_EQ(got.view_count, 0u);
+        EXPECT_EQ(got.views, nullptr);
+        EXPECT_EQ(got.points, nullptr);
+    }
+
+    TemporaryFolder folder;
+    const std::string cameras_bin = folder / "cameras.bin", images_bin = folder / "images.bin",
+                      points_bin = folder / "points3D.bin", cameras_txt = folder / "cameras.txt",
+                      images_txt = folder / "images.txt", points_txt = folder / "points3D.txt";
+    std::vector<ColmapCamera> cameras = {{5, 1, 640, 480, {500, 510, 320.5, 240.25}},
+                                         {2, 1, 8, 6, {10, 11, 4, 3}}};
+    std::vector<ColmapImage> images = {{"b.png", 5, {std::sqrt(0.5), 0, 0, std::sqrt(0.5)}, {1, 2, 3}, 2},
+                                       {"a/c.png", 2, {3, 0, 0, 0}, {-1, 0, 0}, 0}};
+    std::vector<ColmapPoint> points = {{{0.5, -1, 2}, {1, 2, 3}, 2}, {{4, 5, 6}, {255, 0, 128}, 0}};
+    reconstruction got = {};
+    fault why = {};
+};
+
+#endif

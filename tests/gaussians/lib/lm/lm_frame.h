@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT
+// A frame with what Levenberg and Marquardt's method makes of it, and the reference that follows its decisions.
+#ifndef TESTS_GAUSSIANS_LM_FRAME_H
+#define TESTS_GAUSSIANS_LM_FRAME_H
+
+#include "kernel_frame.h"
+#include "distwar_gs_lm.h"
+#include "lm_jacobian.h"
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace lm_tests {
+
+inline constexpr float epsilon = 1e-3f;
+
+inline double dot(const std::vector<double> &a, const std::vector<double> &b) {
+    return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
+}
+
+inline std::vector<double> doubles(const std::vector<float> &v) {
+    return {v.begin(), v.end()};
+}
+
+inline std::vector<double> values_of(const device_gaussians &vector) {
+    reference_gaussians read = vector.read();
+    const std::vector<double> values(read.mean, read.mean + reference_gaussians_values(&read));
+    reference_gaussians_destroy(&read);
+    return values;
+}
+
+// A frame with the pieces of its normal equations, and the reference that follows its decisions.
+struct lm_frame : kernel_frame {
+    explicit lm_frame(const scene_choice &c)
+        : kernel_frame(c), weight(size_t(3 * pixels())), slope(size_t(3 * pixels())),
+          tangents(size_t(choice.count * GS_LM_TANGENT_STRIDE)), change(size_t(3 * pixels())),
+          squares(size_t(choice.count * GS_LM_SQUARES_STRIDE)), moments(size_t(choice.count)),
+          taken(decisions()) {
+        const device_vector<uint8_t> target(std::vector<uint8_t>(scene.target, scene.target + 3 * pixels()));
+        const device_vector<double> sum(1);
+        const gs_comparison images = {choice.width, choice.height, color.data(), target.data(), nullptr};
+        EXPECT_GS_OK(gs_lm_weights(&images, epsilon, sum.data(), weight.data(), slope.data(), NULL));
+        objective_sum = sum.read()[0];
+        lm.problem = {
+            &scene.gaussians, choice.sh_degree_used, &scene.camera, {}, scene.target, nullptr, nullptr, 0, 0};
+        std::copy_n(scene.background, 3, lm.problem.background);
+        lm.decisions = &taken;
+        lm.epsilon = epsilon;
+        lm.base = doubles(color.read());
+    }
+    ~lm_frame() { reference_decisions_destroy(&taken); }
+
+    // Random, in steps that are small against what changes the picture.
+    reference_gaussians random_direction(unsigned seed) const {
+        reference_gaussians out = reference_gaussians_create(choice.count, choice.sh_degree);
+        const std::vector<double> weights = random_weights(size_t(reference_gaussians_values(&out)), seed);
+        const std::vector<reference_splat> seen = reference_splats(taken);
+        for (int64_t i = 0; i < choice.count; i++)
+            for (int group = 0; group < GROUPS; group++) {
+                const GroupRange range = group_of(out, i, group);
+                const double step =
+                    lm_step * (taken.splats[i].visible ? step_of(scene, seen[size_t(i)], i, group) : 0.003);
+                for (int64_t k = range.begin; k < range.begin + range.size; k++)
+                    out.mean[k] = double(float(step * weights[size_t(k)]));
+            }
+        return out;
+    }
+    std::vector<double> forward(const device_gaussians &direction, bool weighted) const {
+        const gs_lm_view one = {view.camera, splats.data(), tangents.data()};
+        EXPECT_GS_OK(gs_lm_tangents(gaussians.get(), choice.sh_degree_used, &one, 1, direction.get(), NULL));
+        EXPECT_GS_OK(
+            gs_lm_forward(&view, tangents.data(), weighted ? weight.data() : NULL, change.data(), NULL));
+        return doubles(change.read());
+    }
+    // From `moments`.
+    std::vector<double> to_parameters() const {
+        const device_gaussians gradients(choice.count, choice.sh_degree);
+        gs_gradient gradient = {};
+        gradient.moments = moments.data();
+        gradient.gaussians = *gradients.get();
+        EXPECT_GS_OK(gs_project_backward(&view, &gradient, NULL));
+        return values_of(gradients);
+    }
+    std::vector<double> backward(const float *picture) const {
+        gs_gradient gradient = {};
+        gradient.color = picture;
+        gradient.moments = moments.data();
+        gradient.moments_bytes = size_t(choice.count) * sizeof(gs_moments);
+        EXPECT_GS_OK(gs_render_backward(&view, &gradient, {DISTWAR_TREE, 0}, NULL));
+        return to_parameters();
+    }
+    std::vector<float> read_moments() const {
+        const std::vector<gs_moments> records = moments.read();
+        const float *first = reinterpret_cast<const float *>(records.data());
+        return {first, first + records.size() * GS_MOMENTS_STRIDE};
+    }
+    std::vector<double> take_squares(distwar_policy policy) const {
+        EXPECT_GS_OK(gs_lm_squares(&view, weight.data(), policy, squares.data(), NULL));
+        return doubles(squares.read());
+    }
+    std::vector<double> diagonal() const { // from `squares`
+        const device_gaussians sum(choice.count, choice.sh_degree);
+        EXPECT_GS_OK(gs_lm_add_diagonal(&view, squares.data(), sum.get(), NULL));
+        return values_of(sum);
+    }
+
+    double objective_sum;
+    device_vector<float> weight, slope, tangents, change, squares;
+    device_vector<gs_moments> moments;
+    reference_decisions taken;
+    LmProblem lm{};
+};
+
+// Small enough for a dense J.
+inline const scene_choice tiny = {5, 32, 1, 1, 23, 17};
+
+class Lm : public testing::TestWithParam<scene_choice> {};
+
+} // namespace lm_tests
+
+#endif

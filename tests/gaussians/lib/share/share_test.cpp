@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: MIT
+// What several GPUs need of each other (distwar_gs_share.h), on one.
+#include "distwar_gs_share.h"
+#include "kernel_frame.h"
+#include <gtest/gtest.h>
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+namespace share_test {
+
+TEST(Share, RowsOfTilesAreThoseOfTheWholeImage) {
+    const kernel_frame frame({4, 192, 1, 1, 71, 45});
+    gs_view view = frame.view;
+    view.lists = {};
+    const std::vector<float> whole = frame.color.read();
+    for (const gs_rows rows : {gs_rows{0, 1}, gs_rows{1, 3}, gs_rows{2, 2}, gs_rows{0, 3}}) {
+        view.rows = rows;
+        ASSERT_GS_OK(gs_bin(&view, NULL));
+        ASSERT_GS_OK(gs_render(&view, NULL));
+        const std::vector<float> part = frame.color.read();
+        for (int c = 0; c < 3; c++)
+            for (int y = 0; y < 45; y++)
+                for (int x = 0; x < 71; x++) {
+                    const size_t i = size_t((c * 45 + y) * 71 + x);
+                    const bool inside = y / GS_TILE_SIZE >= rows.begin && y / GS_TILE_SIZE < rows.end;
+                    ASSERT_EQ(part[i], inside ? whole[i] : view.background[c]) << x << ", " << y;
+                }
+    }
+    for (const gs_rows wrong : {gs_rows{-1, 2}, gs_rows{2, 1}, gs_rows{0, 4}}) {
+        view.rows = wrong;
+        EXPECT_EQ(gs_bin(&view, NULL), GS_INVALID_ARGUMENT);
+        EXPECT_STREQ(gs_last_error(), "gs_bin: rows must be a range of the rows of tiles");
+    }
+}
+
+// Within a class of lengths tile_order has any order, so its first tile may have another list. Here it has the
+// shortest.
+TEST(Share, LengthsHaveTheLongestList) {
+    const kernel_frame frame({4, 500, 0, 0, 160, 120});
+    const gs_lists &lists = frame.view.lists;
+    const size_t tiles = size_t(lists.tiles_x) * size_t(lists.tiles_y);
+    std::vector<int64_t> begin(tiles + 1);
+    std::vector<uint32_t> order(tiles);
+    device_download(begin.data(), lists.tile_begin, begin.size() * sizeof(int64_t));
+    device_download(order.data(), lists.tile_order, order.size() * sizeof(uint32_t));
+    const auto length = [&](uint32_t tile) { return begin[tile + 1] - begin[tile]; };
+    std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return length(a) < length(b); });
+    ASSERT_LT(length(order.front()), length(order.back()));
+    device_upload(lists.tile_order, order.data(), order.size() * sizeof(uint32_t));
+    const device_vector<gs_list_lengths> lengths(1);
+    ASSERT_GS_OK(gs_share_lengths(&frame.view, lengths.data(), NULL));
+    EXPECT_EQ(lengths.read()[0].longest, length(order.back()));
+    EXPECT_EQ(lengths.read()[0].pairs, begin[tiles]);
+}
+
+TEST(Share, GathersInOrderWhatEachPartNeeds) {
+    const scene_choice choice = {4, 700, 0, 0, 71, 45}; // several blocks
+    const kernel_frame frame(choice);
+    const gs_camera cameras[2] = {frame.view.camera, frame.view.camera};
+    const device_vector<gs_splat> splats(size_t(2 * choice.count));
+    gs_view view = frame.view;
+    view.views = {2, cameras}, view.splats = splats.data();
+    ASSERT_GS_OK(gs_project(&view, NULL));
+    const gs_part parts[] = {{0, {0, 1}}, {0, {1, 3}}, {1, {2, 2}}, {1, {0, 3}}, {0, {2, 3}}};
+    constexpr int count = 5;
+    gs_share share = {};
+    share.parts = parts, share.count = count;
+    ASSERT_GS_OK(gs_share_bytes(&view, count, &share.workspace_bytes));
+    const device_vector<char> workspace(share.workspace_bytes);
+    const device_vector<int64_t> begin(size_t(count + 1));
+    share.workspace = workspace.data(), share.part_begin = begin.data();
+    ASSERT_GS_OK(gs_share_count(&view, &share, NULL));
+    const std::vector<int64_t> ends = begin.read();
+    const size_t entries = size_t(ends[count]);
+    const device_vector<uint32_t> index(entries);
+    const device_vector<gs_splat> copies(entries);
+    share.index = index.data(), share.splats = copies.data();
+    share.room = share.splats_room = ends[count], share.end = count;
+    ASSERT_GS_OK(gs_share_gather(&view, &share, NULL));
+    const std::vector<uint32_t> indices = index.read();
+    const std::vector<gs_splat> all = splats.read(), got = copies.read();
+
+    gs_view one = view;
+    one.views = {}, one.splats = splats.data();
+    EXPECT_EQ(ends[0], 0);
+    EXPECT_EQ(ends[3], ends[2]); // no rows
+    for (int p = 0; p < count; p++) {
+        std::vector<bool> has(size_t(choice.count));
+        for (int64_t k = ends[size_t(p)]; k < ends[size_t(p) + 1]; k++) {
+            const uint32_t i = indices[size_t(k)];
+            ASSERT_TRUE(k == ends[size_t(p)] || indices[size_t(k) - 1] < i);
+            ASSERT_EQ(int64_t(i) / choice.count, parts[p].view);
+            ASSERT_EQ(memcmp(&got[size_t(k)], &all[i], sizeof(gs_splat)), 0);
+            has[size_t(int64_t(i) % choice.count)] = true;
+        }
+        if (parts[p].rows.begin == parts[p].rows.end) continue;
+        one.rows = parts[p].rows; // every splat of a list of the rows is there
+        ASSERT_GS_OK(gs_bin(&one, NULL));
+        std::vector<uint32_t> listed(size_t(one.lists.pairs));
+        device_download(listed.data(), one.lists.splat_index, listed.size() * sizeof(uint32_t));
+        EXPECT_GT(listed.size(), 0u);
+        for (const uint32_t i : listed) ASSERT_TRUE(has[i]) << "part " << p << " lacks splat " << i;
+        EXPECT_LT(ends[size_t(p) + 1] - ends[size_t(p)], choice.count);
+    }
+}
+
+// Records of three segments, of which some have none that counts.
+template <typename T>
+void expect_packed(const std::vector<T> &records, const std::vector<int64_t> &count, bool whole) {
+    const int values = whole ? GS_MOMENTS_STRIDE : GS_MOMENTS, packed_values = values + 1;
+    const int segments = int(count.size());
+    std::vector<int64_t> first{};
+    int64_t all = 0;
+    for (const int64_t each : count) first.push_back(all), all += each;
+    const device_vector<T> in(records), packed(size_t(all) * size_t(packed_values));
+    const device_vector<int64_t> begin(size_t(segments) + 1);
+    gs_packing packing = {};
+    packing.fixed = sizeof(T) == 8, packing.whole = whole, packing.segments = segments;
+    packing.begin = first.data(), packing.count = count.data();
+    packing.records = in.data(), packing.packed = packed.data(), packing.packed_begin = begin.data();
+    ASSERT_GS_OK(gs_share_pack_bytes(&packing, &packing.workspace_bytes));
+    const device_vector<char> workspace(packing.workspace_bytes);
+    packing.workspace = workspace.data();
+    ASSERT_GS_OK(gs_share_pack(&packing, NULL));
+
+    const std::vector<int64_t> ends = begin.read();
+    const std::vector<T> got = packed.read();
+    std::vector<uint32_t> places(static_cast<size_t>(all));
+    for (int64_t i = 0; i < all; i++) places[size_t(i)] = uint32_t(all - 1 - i);
+    const device_vector<uint32_t> index(places);
+    std::vector<T> sums(size_t(all) * GS_MOMENTS_STRIDE, T(1)), expected = sums;
+    const device_vector<T> to(sums);
+    int64_t at = 0;
+    for (int s = 0; s < segments; s++) {
+        EXPECT_EQ(ends[size_t(s)], at);
+        for (int64_t i = 0; i < count[size_t(s)]; i++) {
+            const T *const record = &records[size_t((first[size_t(s)] + i) * GS_MOMENTS_STRIDE)];
+            bool counts = false;
+            for (int k = 0; k < GS_MOMENTS; k++) counts = counts || !(record[k] == 0);
+            if (!counts) continue;
+            ASSERT_LT(at, ends[size_t(s) + 1]);
+            ASSERT_EQ(memcmp(&got[size_t(at * packed_values)], record, size_t(values) * sizeof(T)), 0);
+            for (int k = 0; k < values; k++)
+                expected[size_t((all - 1 - i) * GS_MOMENTS_STRIDE + k)] += record[k];
+            at++;
+        }
+        ASSERT_GS_OK(gs_share_add_packed(index.data(), packed.data() + ends[size_t(s)] * packed_values,
+                                         ends[size_t(s) + 1] - ends[size_t(s)], packing.fixed, packing.whole,
+                                         to.data(), NULL));
+    }
+    EXPECT_EQ(ends[size_t(segments)], at);
+    const std::vector<T> total = to.read();
+    for (size_t i = 0; i < total.size(); i++) // a GPU's NaN has other bits than a CPU's
+        ASSERT_TRUE(total[i] == expected[i] || (total[i] != total[i] && expected[i] != expected[i])) << i;
+}
+
+// One in three records counts, by one of its values.
+template <typename T>
+std::vector<T> sparse_records(int64_t count) {
+    std::vector<T> out(size_t(count) * GS_MOMENTS_STRIDE);
+    for (int64_t i = 0; i < count; i++) {
+        out[size_t(i * GS_MOMENTS_STRIDE + GS_MOMENTS)] = T(7); // is not summed
+        if (i * 7 % 3 == 0) out[size_t(i * GS_MOMENTS_STRIDE + i % GS_MOMENTS)] = T(i % 5 - 7);
+    }
+    return out;
+}
+
+TEST(Share, PacksTheMomentsThatCount) {
+    for (const std::vector<int64_t> &count :
+         {std::vector<int64_t>{700, 0, 300}, {1}, {0, 0}, {255, 257, 256, 1}, {2000}}) {
+        int64_t all = 0;
+        for (const int64_t each : count) all += each;
+        for (const bool whole : {false, true}) {
+            expect_packed(sparse_records<float>(all), count, whole);
+            expect_packed(sparse_records<int64_t>(all), count, whole);
+        }
+    }
+    std::vector<float> none(5 * GS_MOMENTS_STRIDE), nan = none;
+    nan[2 * GS_MOMENTS_STRIDE + GS_MOMENTS - 1] = NAN; // must reach its home
+    expect_packed(none, {5}, false);
+    expect_packed(nan, {2, 3}, false);
+}
+
+TEST(Share, GathersWhatThereIsRoomFor) {
+    const scene_choice choice = {4, 700, 0, 0, 71, 45};
+    const kernel_frame frame(choice);
+    const gs_part parts[] = {{0, {0, 0}}, {0, {0, 2}}, {0, {1, 3}}};
+    gs_share share = {};
+    share.parts = parts, share.count = 3;
+    ASSERT_GS_OK(gs_share_bytes(&frame.view, 3, &share.workspace_bytes));
+    const device_vector<char> workspace(share.workspace_bytes);
+    const device_vector<int64_t> begin(4);
+    share.workspace = workspace.data(), share.part_begin = begin.data();
+    ASSERT_GS_OK(gs_share_count(&frame.view, &share, NULL));
+    const std::vector<int64_t> ends = begin.read();
+    ASSERT_EQ(ends[1], 0);
+    ASSERT_GT(ends[2], 10);
+    const auto gather = [&](int first, int skip, int64_t room, int64_t splats_room) {
+        const device_vector<uint32_t> index(std::vector<uint32_t>(size_t(ends[3]), 12345));
+        const device_vector<gs_splat> splats(static_cast<size_t>(ends[3]));
+        share.index = index.data(), share.splats = splats.data();
+        share.first = first, share.end = 3, share.room = room, share.splats_room = splats_room;
+        share.skip = skip, share.skip_end = first;
+        EXPECT_GS_OK(gs_share_gather(&frame.view, &share, NULL));
+        const std::vector<uint32_t> got = index.read();
+        const std::vector<gs_splat> all = frame.splats.read(), copies = splats.read();
+        const int64_t skipped = ends[size_t(first)] - ends[size_t(skip)];
+        for (int64_t k = ends[size_t(first)]; k < room && k - skipped < splats_room; k++)
+            EXPECT_EQ(memcmp(&copies[size_t(k - skipped)], &all[got[size_t(k)]], sizeof(gs_splat)), 0);
+        return got;
+    };
+    const std::vector<uint32_t> all = gather(0, 0, ends[3], ends[3]);
+    EXPECT_EQ(std::count(all.begin(), all.end(), 12345u), 0);
+    const std::vector<uint32_t> some = gather(0, 0, ends[2] - 3, 5),
+                                last = gather(2, 1, ends[3], ends[3] - ends[2] + 1);
+    for (size_t k = 0; k < all.size(); k++) {
+        EXPECT_EQ(some[k], int64_t(k) < ends[2] - 3 ? all[k] : 12345u);
+        EXPECT_EQ(last[k], int64_t(k) < ends[2] ? 12345u : all[k]);
+    }
+}
+
+// Pixels beyond the halo are NaN.
+TEST(Share, LossOfRowsHasTheBitsOfTheWholeImage) {
+    for (const int height : {45, 64, 17}) {
+        const int width = 71, rows_of_tiles = (height + GS_TILE_SIZE - 1) / GS_TILE_SIZE;
+        const size_t pixels = size_t(width * height);
+        const std::vector<float> color = random_floats(1, 3 * pixels, 0, 1);
+        std::vector<uint8_t> picture{}, counts{};
+        for (const float value : random_floats(2, 3 * pixels, 0, 255.9f)) picture.push_back(uint8_t(value));
+        for (const float value : random_floats(3, pixels, 0, 2)) counts.push_back(uint8_t(value));
+        const device_vector<float> whole_color(color), gradient(3 * pixels);
+        const device_vector<uint8_t> target(picture), mask(counts);
+        size_t bytes = 0;
+        ASSERT_GS_OK(gs_loss_bytes(width, height, &bytes));
+        const device_vector<char> workspace(bytes);
+        const device_vector<double> result(3);
+        for (const uint8_t *const used : {(const uint8_t *)nullptr, (const uint8_t *)mask.data()}) {
+            gs_comparison images = {width, height, whole_color.data(), target.data(), used};
+            ASSERT_GS_OK(gs_loss(&images, workspace.data(), bytes, result.data(), gradient.data(), NULL));
+            const std::vector<float> whole = gradient.read();
+            const std::vector<double> whole_result = result.read();
+            for (int cut = 0; cut < rows_of_tiles; cut++) {
+                double sum[3] = {};
+                for (const gs_rows rows : {gs_rows{0, cut}, gs_rows{cut, rows_of_tiles}}) {
+                    if (rows.begin == rows.end) continue;
+                    const int first = rows.begin * GS_TILE_SIZE,
+                              last = std::min(rows.end * GS_TILE_SIZE, height);
+                    std::vector<float> known = color;
+                    for (size_t i = 0; i < known.size(); i++) {
+                        const int y = int(i % pixels) / width;
+                        if (y < first - GS_LOSS_HALO || y >= last + GS_LOSS_HALO) known[i] = NAN;
+                    }
+                    const device_vector<float> part_color(known), part(3 * pixels);
+                    images.color = part_color.data();
+                    ASSERT_GS_OK(gs_share_loss(&images, rows, workspace.data(), bytes, result.data(),
+                                               part.data(), NULL));
+                    const std::vector<float> got = part.read();
+                    const std::vector<double> share = result.read();
+                    for (int k = 0; k < 3; k++) sum[k] += share[size_t(k)];
+                    for (size_t i = 0; i < got.size(); i++) {
+                        const int y = int(i % pixels) / width;
+                        if (y < first || y >= last) continue;
+                        ASSERT_EQ(memcmp(&got[i], &whole[i], sizeof(float)), 0)
+                            << cut << " of " << height << ", " << i;
+                    }
+                }
+                for (int k = 0; k < 3; k++) EXPECT_NEAR(sum[k], whole_result[size_t(k)], 1e-12);
+            }
+        }
+        const gs_comparison images = {width, height, whole_color.data(), target.data(), nullptr};
+        EXPECT_EQ(gs_share_loss(&images, {0, rows_of_tiles + 1}, workspace.data(), bytes, result.data(),
+                                nullptr, NULL),
+                  GS_INVALID_ARGUMENT);
+        EXPECT_STREQ(gs_last_error(), "gs_share_loss: rows must be a range of the rows of tiles");
+    }
+}
+
+TEST(Share, RowSumsBoundTheGradient) {
+    const kernel_frame frame({4, 192, 1, 1, 71, 45});
+    std::vector<float> values = random_floats(9, 3 * 71 * 45, -1e-4f, 1e-4f);
+    const device_vector<float> gradient(values);
+    const device_vector<double> sums(9);
+    const device_vector<gs_largest_values> largest(1);
+    ASSERT_GS_OK(gs_largest(&frame.view, largest.data(), NULL));
+    for (const gs_rows rows : {gs_rows{2, 3}, gs_rows{0, 2}})
+        ASSERT_GS_OK(gs_share_row_sums(&frame.view, rows, gradient.data(), sums.data(), NULL));
+    ASSERT_GS_OK(gs_share_bound(&frame.view, sums.data(), largest.data(), NULL));
+    const std::vector<double> got = sums.read();
+    double all = 0;
+    for (int row = 0; row < 3; row++)
+        for (int c = 0; c < 3; c++) {
+            double sum = 0;
+            for (int y = 16 * row; y < std::min(16 * row + 16, 45); y++)
+                for (int x = 0; x < 71; x++) sum += std::fabs(double(values[size_t((c * 45 + y) * 71 + x)]));
+            EXPECT_NEAR(got[size_t(3 * row + c)], sum, 1e-12 * sum);
+            all += sum;
+        }
+    const gs_largest_values bound = largest.read()[0];
+    EXPECT_GT(bound.color, 0);
+    EXPECT_GT(bound.depth, 0);
+    EXPECT_GE(double(bound.d_color), all * (1 - 1e-12));
+    EXPECT_LE(double(bound.d_color), all * (1 + 2e-7));
+}
+
+TEST(Share, WhatCannotBeIsRefused) {
+    const kernel_frame frame({4, 192, 1, 1, 71, 45});
+    const device_vector<int64_t> begin(8);
+    const device_vector<char> workspace(1 << 16);
+    const auto refused = [](gs_status status, const char *text) {
+        EXPECT_EQ(status, GS_INVALID_ARGUMENT) << text;
+        EXPECT_STREQ(gs_last_error(), text);
+    };
+    gs_part part = {0, {0, 3}};
+    gs_share share = {};
+    share.parts = &part, share.count = 1, share.workspace = workspace.data(), share.workspace_bytes = 1 << 16;
+    share.part_begin = begin.data(), share.end = 1, share.room = share.splats_room = 1;
+    ASSERT_GS_OK(gs_share_count(&frame.view, &share, NULL));
+    refused(gs_share_gather(&frame.view, &share, NULL), "gs_share_gather: index and splats must be given");
+    part.view = 1;
+    refused(gs_share_count(&frame.view, &share, NULL),
+            "gs_share_count: the view of a part must be one of the cameras");
+    part = {0, {0, 4}};
+    refused(gs_share_count(&frame.view, &share, NULL),
+            "gs_share_count: rows must be a range of the rows of tiles");
+    share.count = GS_MAX_PARTS + 1;
+    refused(gs_share_count(&frame.view, &share, NULL),
+            "gs_share_count: share must be given, with 0..128 parts");
+    share.count = 1, part = {0, {0, 3}}, share.workspace_bytes = 8;
+    EXPECT_EQ(gs_share_count(&frame.view, &share, NULL), GS_INVALID_ARGUMENT);
+    refused(gs_share_add_sums(nullptr, nullptr, 1, nullptr, NULL),
+            "gs_share_add_sums: index and both arrays must be given");
+    share.workspace_bytes = 1 << 16, share.end = 2;
+    refused(gs_share_gather(&frame.view, &share, NULL),
+            "gs_share_gather: first .. end must be a range of the parts");
+    gs_packing packing = {};
+    size_t bytes = 0;
+    refused(gs_share_pack_bytes(&packing, &bytes),
+            "gs_share_pack_bytes: packing must be given, with 1..64 segments and their counts");
+    refused(gs_share_add_packed(nullptr, nullptr, 1, 0, 0, nullptr, NULL),
+            "gs_share_add_packed: index, packed and the sums must be given");
+    refused(gs_largest(&frame.view, nullptr, NULL), "gs_largest: largest and splats must be given");
+}
+
+} // namespace share_test
