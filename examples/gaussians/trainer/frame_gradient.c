@@ -48,23 +48,27 @@ static void queue_loss(trainer *t, const step_views *of) {
     } while (!settled);
 }
 
-// Every round of the order has each view once, so that its step is the round's number.
-static void step_exposure(trainer *t, const step_views *of, int32_t v) {
-    const int64_t before = of->first + v;
-    float *gradient = device_buffer_reserve(&t->one.exposure_gradient, GS_EXPOSURE_VALUES * sizeof(float));
-    frame_choose(&t->one.f, v);
-    frame_expose_backward(&t->one.f, of->exposure[v], gradient);
-    GS_CHECK(gs_exposure_adam(t->state->exposure, t->state->exposures, (int64_t)of->index[v], gradient,
-                              scheduled_exposure_rate(t->settings, of->at + v),
-                              before / (int64_t)t->order.count + 1, NULL));
+// Of all views first: a step moves all matrices.
+static void step_exposures(trainer *t, const step_views *of) {
+    float *const gradients =
+        device_buffer_reserve(&t->one.exposure_gradient, GS_MAX_VIEWS * GS_EXPOSURE_VALUES * sizeof(float));
+    for (int32_t v = 0; v < of->count; v++) {
+        frame_choose(&t->one.f, v);
+        frame_expose_backward(&t->one.f, of->exposure[v], gradients + v * GS_EXPOSURE_VALUES);
+    }
+    for (int32_t v = 0; v < of->count; v++) {
+        const int64_t before = of->first + v; // every round of the order has each view once
+        GS_CHECK(gs_exposure_adam(t->state->exposure, t->state->exposures, (int64_t)of->index[v],
+                                  gradients + v * GS_EXPOSURE_VALUES, scheduled_exposure_rate(t->settings, of->at + v),
+                                  before / (int64_t)t->order.count + 1, NULL));
+    }
 }
 
 bool frame_gradient_of(trainer *t, const step_views *of, const gs_view **view, const float **mean2d) {
     frame *const f = &t->one.f;
     strategy_tuner *const tuner = &t->one.tuner;
     queue_loss(t, of);
-    for (int32_t v = 0; v < of->count; v++)
-        if (of->exposure[v]) step_exposure(t, of, v);
+    if (t->state->exposures > 0) step_exposures(t, of);
     strategy_tuner_begin(tuner);
     f->absolute = of->absolute;
     frame_render_backward(f, tuner->policy);

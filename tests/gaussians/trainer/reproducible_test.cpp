@@ -2,6 +2,7 @@
 // dsplat train --reproducible: the same bytes again under other schedules, after a signal and a resumption,
 // and after being killed twenty times.
 #include "depth_data.h"
+#include "training_state.h"
 #include "distwar_gs.h"
 #include "pose_refinement.h"
 #include <chrono>
@@ -176,7 +177,8 @@ TEST_F(Reproducible, SignalsSaveAndEndIt) {
         EXPECT_EQ(WEXITSTATUS(status), 128 + signal);
         EXPECT_CONTAINS(contents(at("stderr")), "--resume " + at("saved").string());
         EXPECT_TRUE(fs::exists(at("saved")));
-        EXPECT_FALSE(fs::exists(at("scene.ply")));
+        EXPECT_TRUE(fs::exists(at("scene.ply"))) << "what there is";
+        fs::remove(at("scene.ply"));
     }
 }
 
@@ -260,9 +262,10 @@ TEST_F(Reproducible, AForgedCheckpointIsRefused) {
     ASSERT_EQ(train_here(run_of("scene.ply", 2, more), 0), 0);
     struct {
         char before[24]; // magic, version, bytes of settings, bytes of the file
-        int64_t iteration, count, exposures, poses, averaged;
+        int64_t iteration, steps, count, exposures, poses, averaged;
+        schedule_place schedule;
         int32_t sh_degree;
-        uint32_t data;
+        uint32_t data, letter, parts;
     } header;
     const std::string saved = contents(at("saved"));
     memcpy(&header, saved.data(), sizeof header);
@@ -300,9 +303,8 @@ TEST_F(Reproducible, AForgedCheckpointIsRefused) {
     // As many parameters in an average as no run has after two iterations.
     changed = header;
     changed.averaged = 2;
-    std::string average(size_t(header.count) * 59 * sizeof(float), '\0');
-    const size_t end_of_sets = unsummed.size() - size_t(header.count) * 2 * sizeof(float) -
-                               size_t(header.exposures) * 3 * GS_EXPOSURE_VALUES * sizeof(float);
+    const std::string average(size_t(header.count) * 59 * sizeof(float), '\0');
+    const size_t end_of_sets = unsummed.size() - size_t(header.count) * 2 * sizeof(float);
     const outcome averaged =
         resumed_from(changed, unsummed.substr(0, end_of_sets) + average + unsummed.substr(end_of_sets));
     EXPECT_EQ(averaged.code, 1);
@@ -311,7 +313,7 @@ TEST_F(Reproducible, AForgedCheckpointIsRefused) {
              {0, 1}, {0, 0}, {0, photos}, {3, photos - 1}, {INT64_MAX, photos - 1}}) {
         const outcome run = resumed(iteration, exposures);
         EXPECT_EQ(run.code, 1);
-        EXPECT_CONTAINS(run.err, "forged: damaged: no run with these options has its counts");
+        EXPECT_CONTAINS(run.err, "forged: damaged: "); // its header is inconsistent, or no run has its counts
     }
 }
 

@@ -50,14 +50,14 @@ TEST_F(Gpus, ARankThatDiesEndsTheRun) {
 }
 
 TEST_F(Gpus, BadDataIsSaidOnce) {
-    outcome got = run(DSPLAT_PROGRAM, train("scene.ply", 1));
+    outcome got = run(DSPLAT_PROGRAM, train("scene.ply", 2));
     EXPECT_EQ(got.code, 1);
     EXPECT_EQ(got.err, "dsplat: " + at("data").string() + ": cannot open: No such file or directory\n");
     write_two_sizes(at("data"));
-    got = run(DSPLAT_PROGRAM, train("scene.ply", 1, {"--batch", "2"}));
+    got = run(DSPLAT_PROGRAM, train("scene.ply", 2, {"--batch", "2"}));
     EXPECT_EQ(got.code, 1);
     EXPECT_EQ(got.err, "dsplat: --batch with --gpus needs pictures of one size\n");
-    EXPECT_EQ(run(DSPLAT_PROGRAM, train("scene.ply", 1)).code, 0); // one view a step
+    EXPECT_EQ(run(DSPLAT_PROGRAM, train("scene.ply", 2)).code, 0); // one view a step
 }
 
 #endif

@@ -43,6 +43,7 @@ TEST_F(GpuTraining, DrawBackgroundsAndRetireAlike) {
 // A density control that ranks do not have must not be one that does nothing.
 TEST_F(GpuTraining, EveryDensityControlIsTheSameOrRefused) {
     write_colmap(at("data"), 30);
+    const size_t least = scene_of(1, with(growth, {"--density", "none"})).size();
     for (int kind = 0; kind < DENSITY_KINDS; kind++) {
         const char *const name = density_method_of(kind)->name;
         const std::vector<std::string> options = with(growth, {"--density", name, "--batch", "3"});
@@ -54,7 +55,7 @@ TEST_F(GpuTraining, EveryDensityControlIsTheSameOrRefused) {
         }
         const std::string scene = contents(at("scene.ply"));
         EXPECT_TRUE(scene_of(1, options) == scene) << name;
-        EXPECT_EQ(scene.size() > 50 * 200u, density_method_of(kind)->has_limit) << name << " adds some";
+        EXPECT_EQ(scene.size() > least, density_method_of(kind)->has_limit) << name << " adds some";
     }
 }
 
@@ -231,7 +232,8 @@ TEST_F(Killed, SignalsSaveAndEndIt) {
             ASSERT_TRUE(WIFEXITED(status)) << status;
             EXPECT_EQ(WEXITSTATUS(status), 128 + signal) << contents(at("stderr"));
             EXPECT_NE(contents(at("stderr")).find("--resume " + at("saved").string()), std::string::npos);
-            EXPECT_FALSE(fs::exists(at("scene.ply")));
+            EXPECT_TRUE(fs::exists(at("scene.ply"))) << "what there is";
+            fs::remove(at("scene.ply"));
             fs::remove(at("saved"));
         }
 }

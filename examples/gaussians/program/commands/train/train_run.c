@@ -172,7 +172,7 @@ static bool iterate(rank_run *r, fault *why) {
     if (is_first(r))
         fprintf(
             stderr,
-            "dsplat: stopped by a signal after iteration %lld, which is saved; to continue, add --resume %s\n",
+            "dsplat: stopped by a signal after view %lld, which is saved; to continue, add --resume %s\n",
             (long long)run->state.iteration, run->saver.path);
     return true;
 }
