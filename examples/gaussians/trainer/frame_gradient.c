@@ -59,7 +59,8 @@ static void step_exposures(trainer *t, const step_views *of) {
     for (int32_t v = 0; v < of->count; v++) {
         const int64_t before = of->first + v; // every round of the order has each view once
         GS_CHECK(gs_exposure_adam(t->state->exposure, t->state->exposures, (int64_t)of->index[v],
-                                  gradients + v * GS_EXPOSURE_VALUES, scheduled_exposure_rate(t->settings, of->at + v),
+                                  gradients + v * GS_EXPOSURE_VALUES,
+                                  scheduled_exposure_rate(t->settings, of->at + v),
                                   before / (int64_t)t->order.count + 1, NULL));
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "recipe.h"
-#include "defaults.h"
+#include "plan/defaults.h"
 #include "frames/blend_strategies.h"
 #include <math.h>
 #include <string.h>

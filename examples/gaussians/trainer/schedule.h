@@ -3,7 +3,7 @@
 #pragma once
 
 #include "density/density_control.h"
-#include "resolutions.h"
+#include "plan/resolutions.h"
 
 C_LINKAGE_BEGIN
 

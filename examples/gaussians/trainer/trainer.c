@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LOOK_EVERY = 10 }; // steps between looks at whether a rank wants to end
-
 // ---- time
 
 static double own_clock(const trainer *t) {
@@ -18,7 +16,7 @@ static double own_clock(const trainer *t) {
 }
 
 // Under a budget all ranks go by rank 0's clock: they see it where they have called this last.
-static bool look_at_clock(trainer *t) {
+bool trainer_look_at_clock(trainer *t) {
     int64_t to_all[RANKS_MAX], of_all[RANKS_MAX];
     if (!t->ranks || !t->settings->budget) return true;
     const double now = own_clock(t);
@@ -28,7 +26,7 @@ static bool look_at_clock(trainer *t) {
     return true;
 }
 
-static double now(const trainer *t) {
+double trainer_now(const trainer *t) {
     return t->ranks && t->settings->budget ? t->clock : own_clock(t);
 }
 
@@ -74,7 +72,7 @@ static void move_schedule(trainer *t, int32_t views) {
     place->before = place->at;
     place->at += views;
     if (!t->settings->budget) return;
-    place->seconds = t->before + now(t) - t->started;
+    place->seconds = t->before + trainer_now(t) - t->started;
     pace_note(&t->pace, place->seconds);
     t->pace.ahead = density_time_ahead(&t->settings->density, t->settings->iterations,
                                        training_state_count(t->state), place->before);
@@ -110,8 +108,8 @@ static bool retire(trainer *t, int phase) {
     const size_t used = t->order.count - settings->spared;
     const int64_t batch = batch_in(settings, phase);
     if (settings->budget) DEVICE_CHECK(cudaDeviceSynchronize()); // the step's own time
-    if (!look_at_clock(t)) return false;
-    const double began = now(t);
+    if (!trainer_look_at_clock(t)) return false;
+    const double began = trainer_now(t);
     if (t->ranks) {
         const retirement_place place = {t->ranks->shared, settings->policy};
         if (!retire_least_of_ranks(&t->retirement, &place, t->state, t->views, used, batch,
@@ -121,64 +119,22 @@ static bool retire(trainer *t, int phase) {
         retire_least(&t->retirement, t->state, resolution_views_at(&t->sizes, phase), used, batch,
                      &settings->density, t->one.tuner.policy);
     }
-    if (!look_at_clock(t)) return false;
-    t->pace.between = now(t) - began;
+    if (!trainer_look_at_clock(t)) return false;
+    t->pace.between = trainer_now(t) - began;
     return true;
 }
 
 // Whether the step that was done last is the last of all.
-static bool training_is_over(const trainer *t) {
+bool trainer_is_over(const trainer *t) {
     const schedule_place *place = &t->state->schedule;
     if (!t->settings->budget) return t->state->iteration >= t->settings->iterations;
     pace then = t->pace;
-    pace_note(&then, t->before + now(t) - t->started);
+    pace_note(&then, t->before + trainer_now(t) - t->started);
     return place->progress >= 1 || pace_is_over(&then);
 }
 
 static bool fails(trainer *t, const fault *why) {
     return ranks_fail_with(t->group, why);
-}
-
-static bool trainer_open(trainer *t) {
-    training_state *const state = t->state;
-    const training_settings *const settings = t->settings;
-    fault why;
-    if (!look_at_clock(t)) return false;
-    t->started = now(t);
-    t->report.first_iteration = state->iteration + 1;
-    t->report.iterations = state->iteration;
-    t->report.strategy.policy = settings->policy;
-    if (settings->budget)
-        open_budget(t);
-    else
-        state->schedule = (schedule_place){.at = state->iteration, .before = state->iteration - 1};
-    if (!reserve_losses(t, settings->budget ? WAITING : settings->iterations - state->iteration, &why) ||
-        !view_order_open(&t->order, t->order.count, settings->seed, &why))
-        return fails(t, &why);
-    if (t->ranks && !training_suits_ranks(settings, state, t->views, t->order.count, &why))
-        return fails(t, &why);
-    if (!t->ranks && !resolution_views_open(&t->sizes, &settings->resolutions, t->views, t->order.count,
-                                            settings->batch, &why))
-        return fails(t, &why);
-    t->results = device_allocate((WAITING + GS_MAX_VIEWS) * sizeof *t->results);
-    device_clear(t->results, (WAITING + GS_MAX_VIEWS) * sizeof *t->results);
-    if (t->ranks) return true;
-    stage_clock_open(&t->report.clock);
-    frame_gradient_open(t);
-    return true;
-}
-
-// But for the report.
-static void trainer_close(trainer *t) {
-    if (!t->ranks && t->results) frame_gradient_close(t);
-    ranks_gradient_close(t);
-    device_buffer_close(&t->target);
-    device_buffer_close(&t->logits);
-    device_free(t->results);
-    view_order_close(&t->order);
-    resolution_views_close(&t->sizes);
-    density_control_close(&t->density);
-    retirement_close(&t->retirement);
 }
 
 // ---- a step
@@ -240,21 +196,6 @@ static void choose_background(const training_settings *settings, int64_t step, f
         background[c] = settings->random_background ? (float)random_unit(&random) : settings->background[c];
 }
 
-const uint8_t *trainer_target(trainer *t, const step_views *of, const target_view *view) {
-    if (!t->settings->random_background || !view->alpha) return view->pixels;
-    const int32_t width = view->camera.width, height = view->camera.height;
-    uint8_t *target = device_buffer_reserve(&t->target, 3 * (size_t)width * (size_t)height);
-    float change[3];
-    for (int c = 0; c < 3; c++) change[c] = of->background[c] - t->settings->background[c];
-    GS_CHECK(gs_backdrop(view->pixels, view->alpha, width, height, change, target, NULL));
-    return target;
-}
-
-gs_gaussians trainer_gaussians(trainer *t, const step_views *of) {
-    const dropout_place place = {of->at, of->first, training_state_first(t->state)};
-    return gaussians_of_step(t->settings, &t->state->gaussians, &place, &t->logits);
-}
-
 // After Adam: Gaussians are retired, moved, added.
 static bool control_density(trainer *t, int phase, density_step *step) {
     const training_state *const state = t->state;
@@ -264,7 +205,7 @@ static bool control_density(trainer *t, int phase, density_step *step) {
            density_after_adam(step);
 }
 
-static bool train_step(trainer *t) {
+bool trainer_step(trainer *t) {
     training_state *state = t->state;
     const training_settings *settings = t->settings;
     stage_clock *const clock = t->ranks ? NULL : &t->report.clock;
@@ -303,7 +244,7 @@ static bool train_step(trainer *t) {
 // ---- the report
 
 // Adds the waiting losses to the report, on all ranks.
-static bool fetch_losses(trainer *t) {
+bool trainer_fetch_losses(trainer *t) {
     step_result batch[WAITING + GS_MAX_VIEWS];
     training_report *report = &t->report;
     const size_t bytes = (size_t)t->waiting * sizeof *batch;
@@ -344,95 +285,19 @@ void training_report_average(training_report *report) {
     report->last_loss = mean(report->losses + steps - window, window);
 }
 
-static bool update_report(trainer *t) {
+const training_report *trainer_report(trainer *t) {
     training_report *report = &t->report;
-    if (!fetch_losses(t) || !look_at_clock(t)) return false;
+    if (!trainer_fetch_losses(t) || !trainer_look_at_clock(t)) return NULL;
     training_report_average(report);
-    report->seconds = now(t) - t->started;
+    report->seconds = trainer_now(t) - t->started;
     if (t->settings->budget) t->state->schedule.seconds = t->before + report->seconds;
-    if (t->ranks) return true;
+    if (t->ranks) return report;
     report->repeats = t->one.f.repeats;
     report->strategy = strategy_tuner_report(&t->one.tuner);
-    return true;
+    return report;
 }
 
-// ---- the loop
-
-// The time it takes is not training's.
-static bool look_on(trainer *t, const training_observer *observer, progress *bar) {
-    fault why;
-    if (!update_report(t)) return false;
-    const double began = seconds_now(), from = now(t);
-    if (!observer->observe(observer->context, t->state, &t->report, &why)) return fails(t, &why);
-    if (!look_at_clock(t)) return false;
-    t->started += now(t) - from;
-    bar->started += seconds_now() - began;
-    return true;
-}
-
-typedef enum ending { GOES_ON, OUT_OF_TIME, STOPPED } ending;
-
-// What the rank that wants the most wants. Several ranks ask each other now and then.
-static bool agree_to_end(trainer *t, const training_observer *observer, const progress *bar, int64_t *how) {
-    const double limit = t->settings->seconds;
-    const int64_t wants = observer && observer->end && *observer->end          ? STOPPED
-                          : limit > 0 && seconds_now() - bar->started >= limit ? OUT_OF_TIME
-                                                                               : GOES_ON;
-    int64_t to_all[RANKS_MAX], of_all[RANKS_MAX];
-    const int count = ranks_count(t->group);
-    *how = t->ranks ? GOES_ON : wants;
-    if (!t->ranks || t->state->steps % LOOK_EVERY != 0) return true;
-    for (int r = 0; r < count; r++) to_all[r] = wants;
-    if (!ranks_exchange_sizes(t->group, 1, to_all, of_all, NULL)) return false;
-    for (int r = 0; r < count; r++) *how = of_all[r] > *how ? of_all[r] : *how;
-    return true;
-}
-
-// Of one rank that of the last view; of several the last that all have.
-static double shown_loss(const trainer *t) {
-    const training_report *const report = &t->report;
-    double loss = NAN;
-    if (!t->ranks)
-        device_download(&loss, t->results[t->waiting - 1].of_colors, sizeof loss);
-    else if (report->iterations >= report->first_iteration)
-        loss = report->losses[report->iterations - report->first_iteration];
-    return loss;
-}
-
-static void show(trainer *t, progress *bar) {
-    if (!t->settings->name || ranks_own(t->group) != 0 || !progress_due(bar)) return;
-    bar->total = t->settings->iterations;
-    progress_show(bar, t->state->schedule.at, shown_loss(t));
-}
-
-static bool train_all(trainer *t, const training_observer *observer) {
-    const training_settings *settings = t->settings;
-    training_state *const state = t->state;
-    progress bar;
-    progress_begin(&bar, settings->name, settings->iterations);
-    bar.before = state->schedule.at;
-    bar.time_limit = settings->budget ? settings->budget->seconds - t->before : settings->seconds;
-    int64_t how = observer && observer->end && *observer->end && !t->ranks ? STOPPED : GOES_ON;
-    bool good = true, last = training_is_over(t);
-    if (last && how != STOPPED) parameter_average_take(&state->average, &state->gaussians);
-    while (!last && good) {
-        good = train_step(t) && look_at_clock(t) && agree_to_end(t, observer, &bar, &how);
-        if (!good) break;
-        last = training_is_over(t) || how != GOES_ON;
-        t->report.stopped = how == STOPPED;
-        // Unless a signal ends training: then it will go on.
-        if (last && how != STOPPED) parameter_average_take(&state->average, &state->gaussians);
-        show(t, &bar);
-        if (observer && observer->observe &&
-            (last || training_passed(state->iteration, t->report.step_views, observer->interval)))
-            good = look_on(t, observer, &bar);
-        else if (t->waiting >= WAITING)
-            good = fetch_losses(t);
-    }
-    if (good) good = ranks_wait(t->group, NULL);
-    progress_end(&bar);
-    return good;
-}
+// ---- open and close
 
 bool training_suits_ranks(const training_settings *settings, const training_state *state,
                           const target_view *views, size_t view_count, fault *why) {
@@ -450,29 +315,68 @@ bool training_suits_ranks(const training_settings *settings, const training_stat
            fail(why, "--gpus excludes --density %s", density_method_of(settings->density.kind)->name);
 }
 
-bool train_on(const training_ranks *ranks, training_state *state, const target_view *views, size_t view_count,
-              const training_settings *settings, const training_observer *observer, training_report *report,
-              fault *why) {
-    trainer t = {.state = state,
-                 .group = state->group,
-                 .ranks = ranks,
-                 .views = views,
-                 .settings = settings,
-                 .order = {.count = view_count}};
-    const bool done = trainer_open(&t) && train_all(&t, observer) && update_report(&t);
-    if (!ranks) stage_clock_close(&t.report.clock);
-    if (done)
-        *report = t.report;
+static bool open_trainer(trainer *t) {
+    training_state *const state = t->state;
+    const training_settings *const settings = t->settings;
+    fault why;
+    if (!trainer_look_at_clock(t)) return false;
+    t->started = trainer_now(t);
+    t->report.first_iteration = state->iteration + 1;
+    t->report.iterations = state->iteration;
+    t->report.strategy.policy = settings->policy;
+    if (settings->budget)
+        open_budget(t);
     else
-        training_report_close(&t.report);
-    trainer_close(&t);
-    return done || fail(why, "%s", ranks_error(state->group));
+        state->schedule = (schedule_place){.at = state->iteration, .before = state->iteration - 1};
+    if (!reserve_losses(t, settings->budget ? WAITING : settings->iterations - state->iteration, &why) ||
+        !view_order_open(&t->order, t->order.count, settings->seed, &why))
+        return fails(t, &why);
+    if (t->ranks && !training_suits_ranks(settings, state, t->views, t->order.count, &why))
+        return fails(t, &why);
+    if (!t->ranks && !resolution_views_open(&t->sizes, &settings->resolutions, t->views, t->order.count,
+                                            settings->batch, &why))
+        return fails(t, &why);
+    t->results = device_allocate((WAITING + GS_MAX_VIEWS) * sizeof *t->results);
+    device_clear(t->results, (WAITING + GS_MAX_VIEWS) * sizeof *t->results);
+    if (t->ranks) return true;
+    stage_clock_open(&t->report.clock);
+    frame_gradient_open(t);
+    return true;
 }
 
-bool train(training_state *state, const target_view *views, size_t view_count,
-           const training_settings *settings, const training_observer *observer, training_report *report,
-           fault *why) {
-    return train_on(NULL, state, views, view_count, settings, observer, report, why);
+void trainer_close(trainer *t) {
+    if (!t) return;
+    if (!t->ranks && t->results) frame_gradient_close(t);
+    ranks_gradient_close(t);
+    device_buffer_close(&t->target);
+    device_buffer_close(&t->logits);
+    device_free(t->results);
+    view_order_close(&t->order);
+    resolution_views_close(&t->sizes);
+    density_control_close(&t->density);
+    retirement_close(&t->retirement);
+    if (!t->ranks) stage_clock_close(&t->report.clock);
+    training_report_close(&t->report);
+    free(t);
+}
+
+trainer *trainer_open(const training_ranks *ranks, training_state *state, const target_view *views,
+                      size_t view_count, const training_settings *settings, fault *why) {
+    trainer *const t = calloc(1, sizeof *t);
+    if (!t) {
+        fail(why, "no memory for a trainer");
+        return NULL;
+    }
+    *t = (trainer){.state = state,
+                   .group = state->group,
+                   .ranks = ranks,
+                   .views = views,
+                   .settings = settings,
+                   .order = {.count = view_count}};
+    if (open_trainer(t)) return t;
+    trainer_close(t);
+    fail(why, "%s", ranks_error(state->group));
+    return NULL;
 }
 
 void training_report_close(training_report *report) {

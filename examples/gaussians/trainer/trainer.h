@@ -9,7 +9,7 @@
 #include "strategies/strategy_tuner.h"
 #include "frames/stage_clock.h"
 #include "frames/target_view.h"
-#include "training_state.h"
+#include "state/training_state.h"
 #include <signal.h>
 
 C_LINKAGE_BEGIN
@@ -51,6 +51,19 @@ typedef struct training_ranks {
 // Fails, with the name of the option, if several ranks cannot train so.
 bool training_suits_ranks(const training_settings *settings, const training_state *state,
                           const target_view *views, size_t view_count, fault *why);
+
+// Training step by step. All calls are collectives of state->group and fail after ranks_fail.
+typedef struct trainer trainer;
+// ranks: NULL for one rank. views: on the device, or with several ranks as target_view_list leaves them. All must outlive
+// the trainer. NULL: *why is set.
+trainer *trainer_open(const training_ranks *ranks, training_state *state, const target_view *views,
+                      size_t view_count, const training_settings *settings, fault *why);
+// Whether no step is left: by the iterations, or by the budget.
+bool trainer_is_over(const trainer *t);
+bool trainer_step(trainer *t);
+// The report so far, with all losses; its losses are the trainer's. NULL: failed. Waits for the device.
+const training_report *trainer_report(trainer *t);
+void trainer_close(trainer *t); // NULL is harmless
 
 // Trains from where the state is (state->iteration <= settings->iterations, without a budget) on view_count >= 1
 // views, of which settings->spared < view_count. A collective of state->group; with DISTWAR_FIXED the number of ranks

@@ -3,10 +3,10 @@
 // pictures, and ranks_gradient.c. Internal to this folder.
 #pragma once
 
-#include "pace.h"
-#include "retirement.h"
+#include "plan/pace.h"
+#include "density/retirement.h"
 #include "trainer.h"
-#include "view_order.h"
+#include "frames/view_order.h"
 
 enum {
     WAITING = 100 // views whose losses stay on the device, so that a step does not wait for its own
@@ -49,7 +49,7 @@ typedef struct ranks_gradient {
     gs_view home;
 } ranks_gradient;
 
-typedef struct trainer {
+struct trainer {
     training_state *state;
     ranks *group;
     const training_ranks *ranks; // NULL: one rank
@@ -73,7 +73,13 @@ typedef struct trainer {
     ranks_gradient several;
     double started;
     training_report report;
-} trainer;
+};
+
+// The clock that training goes by: with several ranks under a budget rank 0's, when all ranks have called the second.
+double trainer_now(const trainer *t);
+bool trainer_look_at_clock(trainer *t);
+// Adds the waiting losses to the report, on all ranks.
+bool trainer_fetch_losses(trainer *t);
 
 // The Gaussians that a step renders.
 gs_gaussians trainer_gaussians(trainer *t, const step_views *of);

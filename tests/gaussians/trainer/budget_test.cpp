@@ -7,8 +7,8 @@
 extern "C" {
 #include "lm/lm_solver.h"
 }
-#include "pace.h"
-#include "spared_views.h"
+#include "plan/pace.h"
+#include "start/spared_views.h"
 #include <algorithm>
 #include <csignal>
 

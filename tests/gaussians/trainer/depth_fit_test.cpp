@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Scale and shift of depth maps: the samples, and the line through them.
-#include "depth_fit.h"
+#include "start/depth_fit.h"
 #include "frames/camera.h"
 #include <array>
 #include <cmath>

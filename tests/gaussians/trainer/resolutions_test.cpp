@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Schedules of resolutions and steps of several views.
 #include "training_cloud.h"
-#include "defaults.h"
-#include "resolutions.h"
+#include "plan/defaults.h"
+#include "plan/resolutions.h"
 #include <limits>
 
 namespace {

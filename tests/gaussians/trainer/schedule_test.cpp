@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What a training run does when: learning rates, SH degree, dropout, and the settings of density control, each against
 // its schedule written out.
-#include "defaults.h"
+#include "plan/defaults.h"
 #include "density/density_control.h"
 #include "density/density_options.h"
 #include "density/density_scene.h"

@@ -4,8 +4,8 @@
 #include "frames/camera.h"
 #include "scene.h"
 #include "random.h"
-#include "start.h"
-#include "view_order.h"
+#include "start/start.h"
+#include "frames/view_order.h"
 #include <gtest/gtest.h>
 #include <algorithm>
 #include <array>

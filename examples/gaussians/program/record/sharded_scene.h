@@ -3,7 +3,7 @@
 // has all of them.
 #pragma once
 
-#include "training_state.h"
+#include "state/training_state.h"
 
 C_LINKAGE_BEGIN
 

@@ -7,7 +7,7 @@
 #include "device_buffer.h"
 #include "distwar_gs_density.h"
 #include "cli/options.h"
-#include "training_state.h"
+#include "state/training_state.h"
 #include "frames/frame.h"
 #include <stdbool.h>
 

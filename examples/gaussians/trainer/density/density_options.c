@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "density_options.h"
-#include "defaults.h"
+#include "plan/defaults.h"
 #include <math.h>
 
 density_options density_options_default(void) {

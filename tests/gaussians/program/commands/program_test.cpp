@@ -217,7 +217,7 @@ TEST_F(Program, TrainingTunesUnlessToldNotTo) {
     run = splat({"train", at("data"), "-o", at("scene.ply"), "--iterations", "1", "--reduce", "fixed"});
     ASSERT_EQ(run.code, 0) << run.err;
     EXPECT_CONTAINS(run.out, ", fixed, seed"); // it has no threshold
-    EXPECT_CONTAINS(run.out, "(means over 1 iteration)");
+    EXPECT_CONTAINS(run.out, "(means over 1 view)");
 }
 
 TEST_F(Program, StopsTrainingAfterATime) {
@@ -231,7 +231,7 @@ TEST_F(Program, StopsTrainingAfterATime) {
     long long iterations = 0;
     const size_t line = run.out.find("training ");
     ASSERT_NE(line, std::string::npos) << run.out;
-    ASSERT_EQ(sscanf(run.out.c_str() + line, "training %lld iterations in", &iterations), 1) << run.out;
+    ASSERT_EQ(sscanf(run.out.c_str() + line, "training %lld views in", &iterations), 1) << run.out;
     EXPECT_GE(iterations, 1);
     if (std::string(gs_backend()) == "simt") {
         EXPECT_LT(iterations, 7000);
@@ -239,7 +239,7 @@ TEST_F(Program, StopsTrainingAfterATime) {
     EXPECT_TRUE(fs::exists(at("scene.ply")));
     run = splat({"train", at("data"), "-o", at("scene.ply"), "--iterations", "3", "--seconds", "1000"});
     EXPECT_EQ(run.code, 0);
-    EXPECT_CONTAINS(run.out, "3 iterations in");
+    EXPECT_CONTAINS(run.out, "3 views in");
 }
 
 TEST_F(Program, RendersWithoutReadingOtherPhotographs) {

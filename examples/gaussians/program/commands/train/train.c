@@ -2,6 +2,7 @@
 // dsplat train: photographs with cameras -> a scene of Gaussians.
 #include "commands/command.h"
 #include "train_run.h"
+#include "train_start.h"
 #include "depth_maps.h"
 #include "device.h"
 #include "record/report.h"
@@ -9,8 +10,8 @@
 #include "cli/progress.h"
 #include "ranks.h"
 #include "scene.h"
-#include "random_points.h"
-#include "start.h"
+#include "start/random_points.h"
+#include "start/start.h"
 #include "frames/camera.h"
 #include "frames/blend_strategies.h"
 #include "frames/target_view.h"
@@ -95,103 +96,6 @@ static bool prepare(train_run *run, fault *why) {
     return true;
 }
 
-// ---- the start
-
-static bool start_at_random(const train_run *run, size_t count, const start_settings *settings,
-                            gs_gaussians *host, fault *why) {
-    float(*points)[3] = calloc(count, sizeof *points);
-    uint8_t(*colors)[3] = calloc(count, sizeof *colors);
-    bool done = points && colors;
-    if (done) {
-        random_points(run->split.views, run->split.training, run->data.cut_out, count,
-                      (uint64_t)run->options->recipe.seed, points, colors);
-        done = gaussians_from_points((const float(*)[3])points, (const uint8_t(*)[3])colors, count, settings,
-                                     host, why);
-    } else {
-        fail(why, "no memory for %zu random points", count);
-    }
-    free(points);
-    free(colors);
-    return done;
-}
-
-// At most `most` of the data's points, evenly from all of them.
-static bool start_at_points(const dataset *data, size_t most, const start_settings *settings,
-                            gs_gaussians *host, fault *why) {
-    const size_t stride = (data->point_count + most - 1) / most, count = (data->point_count - 1) / stride + 1;
-    float(*points)[3] = calloc(count, sizeof *points);
-    uint8_t(*colors)[3] = calloc(count, sizeof *colors);
-    bool done = points && colors;
-    for (size_t i = 0; i < count && done; i++) {
-        memcpy(points[i], data->points[i * stride], sizeof *points);
-        memcpy(colors[i], data->colors[i * stride], sizeof *colors);
-    }
-    done = done ? gaussians_from_points((const float(*)[3])points, (const uint8_t(*)[3])colors, count,
-                                        settings, host, why)
-                : fail(why, "no memory for %zu points", count);
-    free(points);
-    free(colors);
-    return done;
-}
-
-static bool start_host(const train_run *run, gs_gaussians *host, fault *why) {
-    const train_options *o = run->options;
-    const dataset *data = &run->data;
-    const density_data density = training_density_data(&run->known, run->settings.iterations);
-    start_settings settings = {.sh_degree = (int)o->sh_degree, .extent = run->known.extent};
-    density_start(&o->recipe.density, &density, &settings.opacity, &settings.size);
-    if (o->random > 0) return start_at_random(run, (size_t)o->random, &settings, host, why);
-    return gaussians_from_points((const float(*)[3])data->points, (const uint8_t(*)[3])data->colors,
-                                 data->point_count, &settings, host, why);
-}
-
-bool train_start_small(void *context, size_t most, gs_gaussians *host, fault *why) {
-    const train_run *run = context;
-    const size_t wanted = (size_t)run->options->random;
-    const start_settings settings = {.extent = run->known.extent, .opacity = 0.1, .size = 1};
-    const bool started = wanted > 0
-                             ? start_at_random(run, wanted < most ? wanted : most, &settings, host, why)
-                             : start_at_points(&run->data, most, &settings, host, why);
-    if (started) host->antialias = run->options->antialias;
-    return started;
-}
-
-// ---- the log
-
-// By default 200 lines in a run, but one every 100 steps at least.
-static int64_t log_interval(const train_options *o) {
-    if (o->log_every > 0) return o->log_every;
-    const int64_t part = o->recipe.iterations / 200;
-    return o->budget ? 100 : part < 1 ? 1 : part > 100 ? 100 : part;
-}
-
-void train_record_settings(run_record *record, const train_run *run) {
-    const view_split *split = &run->split;
-    run_record_text(record, "data", run->options->data);
-    run_record_number(record, "views", (double)split->training);
-    run_record_number(record, "held_out", (double)split->held_out);
-    run_record_number(record, "width", split->views[0].camera.width);
-    run_record_number(record, "height", split->views[0].camera.height);
-    run_record_options(record, run->table);
-}
-
-enum { SELDOM = 1000000000 }; // iterations
-
-run_log_options train_log_options(const train_run *run) {
-    const train_options *o = run->options;
-    const bool kept = o->log || o->report; // otherwise training need not wait for values
-    run_log_options wanted = {.path = o->log,
-                              .append = o->resume != NULL,
-                              .every = kept        ? log_interval(o)
-                                       : o->budget ? SELDOM
-                                                   : o->recipe.iterations,
-                              .evaluate_every = kept ? o->eval_every : 0,
-                              .held_out = run->split.views + run->split.training,
-                              .held_out_count = run->split.held_out};
-    memcpy(wanted.background, run->options->recipe.background, sizeof wanted.background);
-    return wanted;
-}
-
 // ---- the ranks
 
 typedef struct shared_start {
@@ -206,7 +110,7 @@ static bool prepare_all(train_run *run, bool writes, gs_gaussians *host, fault *
     const train_options *o = run->options;
     if ((writes && !outputs_are_possible(o, why)) || !load_data(run, why) || !prepare(run, why)) return false;
     if (o->resume) saver_key(&run->saver);
-    if (o->resume || !start_host(run, host, why)) return o->resume != NULL;
+    if (o->resume || !train_start(run, host, why)) return o->resume != NULL;
     host->antialias = o->antialias;
     return true;
 }

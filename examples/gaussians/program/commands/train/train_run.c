@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // A run of `dsplat train` on each rank, from its start to its files, which rank 0 writes.
 #include "train_run.h"
+#include "train_start.h"
 #include "train_summary.h"
-#include "defaults.h"
+#include "plan/defaults.h"
 #include "device.h"
 #include "measure/viewer.h"
 #include "pose_levels.h"
@@ -108,15 +109,51 @@ static bool measure(void *context, quality *mean, fault *why) {
     return viewer_measure(&r->viewer, split->training, split->held_out, mean, NULL, why);
 }
 
+// ---- the log
+
+// By default 200 lines in a run, but one every 100 steps at least.
+static int64_t log_interval(const train_options *o) {
+    if (o->log_every > 0) return o->log_every;
+    const int64_t part = o->recipe.iterations / 200;
+    return o->budget ? 100 : part < 1 ? 1 : part > 100 ? 100 : part;
+}
+
+static void record_settings(run_record *record, const train_run *run) {
+    const view_split *split = &run->split;
+    run_record_text(record, "data", run->options->data);
+    run_record_number(record, "views", (double)split->training);
+    run_record_number(record, "held_out", (double)split->held_out);
+    run_record_number(record, "width", split->views[0].camera.width);
+    run_record_number(record, "height", split->views[0].camera.height);
+    run_record_options(record, run->table);
+}
+
+enum { SELDOM = 1000000000 }; // iterations
+
+static run_log_options log_options(const train_run *run) {
+    const train_options *o = run->options;
+    const bool kept = o->log || o->report; // otherwise training need not wait for values
+    run_log_options wanted = {.path = o->log,
+                              .append = o->resume != NULL,
+                              .every = kept        ? log_interval(o)
+                                       : o->budget ? SELDOM
+                                                   : o->recipe.iterations,
+                              .evaluate_every = kept ? o->eval_every : 0,
+                              .held_out = run->split.views + run->split.training,
+                              .held_out_count = run->split.held_out};
+    memcpy(wanted.background, run->options->recipe.background, sizeof wanted.background);
+    return wanted;
+}
+
 // All ranks keep the record, as all of them measure; the first one writes it.
 static bool open_log(rank_run *r, fault *why) {
     train_run *const run = r->run;
-    run_log_options wanted = train_log_options(run);
+    run_log_options wanted = log_options(run);
     wanted.measure = measure;
     wanted.context = r;
     if (!is_first(r)) wanted.path = NULL;
     if (!run_log_open(&run->log, &wanted, why)) return false;
-    train_record_settings(&run->log.record, run);
+    record_settings(&run->log.record, run);
     run_log_start(&run->log, &run->state);
     return true;
 }
@@ -170,10 +207,9 @@ static bool iterate(rank_run *r, fault *why) {
     run->stopped_by = signal;
     stop_request_follow();
     if (is_first(r))
-        fprintf(
-            stderr,
-            "dsplat: stopped by a signal after view %lld, which is saved; to continue, add --resume %s\n",
-            (long long)run->state.iteration, run->saver.path);
+        fprintf(stderr,
+                "dsplat: stopped by a signal after view %lld, which is saved; to continue, add --resume %s\n",
+                (long long)run->state.iteration, run->saver.path);
     return true;
 }
 

@@ -6,7 +6,7 @@
 #include "train_options.h"
 #include "train_poses.h"
 #include "dataset.h"
-#include "record/checkpoint.h"
+#include "state/checkpoint.h"
 #include "record/run_log.h"
 #include "recipe.h"
 #include "frames/target_view.h"
@@ -31,12 +31,6 @@ typedef struct train_run {
     int stopped_by; // the signal that ended training: no scene is written then; or 0
 } train_run;
 
-// What the command's options say about the log.
-run_log_options train_log_options(const train_run *run);
-// Adds the settings of the run to its record.
-void train_record_settings(run_record *record, const train_run *run);
-// Of pose_levels; context: the run.
-bool train_start_small(void *context, size_t most, gs_gaussians *host, fault *why);
 // From the start to the files, which rank 0 writes. run: with the data, whose views are on the host only, and prepared;
 // each rank has its own copy. host: the first Gaussians, if the run does not resume. False after ranks_fail.
 bool train_as_rank(train_run *run, const gs_gaussians *host, ranks *group);

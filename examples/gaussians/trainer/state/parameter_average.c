@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "parameter_average.h"
+#include "state/parameter_average.h"
 #include "frames/device_gaussians.h"
 #include "frames/gs_check.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "random_points.h"
+#include "start/random_points.h"
 #include "frames/camera.h"
 #include "geometry/fisheye.h"
 #include "random.h"

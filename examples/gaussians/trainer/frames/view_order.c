@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "view_order.h"
+#include "frames/view_order.h"
 #include "random.h"
 #include <stdlib.h>
 

@@ -5,7 +5,7 @@
 
 #include "c_linkage.h"
 #include "distwar_gs.h"
-#include "resolutions.h"
+#include "plan/resolutions.h"
 
 C_LINKAGE_BEGIN
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "defaults.h"
+#include "plan/defaults.h"
 #include <math.h>
 
 // ---- learning rates

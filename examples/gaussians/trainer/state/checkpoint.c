@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-#include "record/checkpoint.h"
+#include "state/checkpoint.h"
 #include "arrays.h"
-#include "record/checkpoint_file.h"
+#include "state/checkpoint_file.h"
 #include "frames/device_gaussians.h"
 #include <inttypes.h>
 #include <limits.h>
@@ -105,8 +105,7 @@ static uint64_t file_bytes(const checkpoint_header *header) {
 }
 
 static bool part_path(char path[PATH_MAX], const char *file, uint32_t letter, int part, fault *why) {
-    const int length = letter == INSIDE ? snprintf(path, PATH_MAX, "%s", file)
-                                        : snprintf(path, PATH_MAX, "%s.%c%d", file, "ab"[letter], part);
+    const int length = snprintf(path, PATH_MAX, "%s.%c%d", file, "ab"[letter], part);
     return (length > 0 && length < PATH_MAX) || fail(why, "%s: the name is too long", file);
 }
 
@@ -228,6 +227,10 @@ static uint32_t parts_at(const char *path, uint32_t *letter) {
     fault ignored;
     *letter = 1;
     if (access(path, F_OK) != 0 || !checkpoint_reader_open(&r, path, &ignored)) return 0;
+    const bool has_parts = input_file_read(&r.file, &header, sizeof header, "a header", &ignored) &&
+                           header.letter != INSIDE; // otherwise it need not be read
+    checkpoint_reader_close(&r);
+    if (!has_parts || !checkpoint_reader_open(&r, path, &ignored)) return 0;
     const bool is_one = read_header(&r, &header, &ignored);
     checkpoint_reader_close(&r);
     if (!is_one) return 0;
@@ -235,7 +238,8 @@ static uint32_t parts_at(const char *path, uint32_t *letter) {
     return header.parts;
 }
 
-static bool write_file(const char *path, const checkpoint_key *key, const training_state *state,
+// Closes the writer.
+static bool write_file(checkpoint_writer *w, const checkpoint_key *key, const training_state *state,
                        const checkpoint_header *like, const part_entry *entries, fault *why) {
     checkpoint_header header = *like;
     memcpy(header.magic, checkpoint_magic, sizeof header.magic);
@@ -243,15 +247,13 @@ static bool write_file(const char *path, const checkpoint_key *key, const traini
     header.settings_bytes = (uint32_t)strlen(key->settings);
     header.data = key->data;
     header.file_bytes = file_bytes(&header);
-    checkpoint_writer w;
-    if (!checkpoint_writer_open(&w, path, why)) return false;
-    checkpoint_put(&w, &header, sizeof header);
-    checkpoint_put(&w, key->settings, header.settings_bytes);
-    checkpoint_put(&w, entries, header.parts * sizeof *entries);
-    checkpoint_put(&w, state->exposure, exposure_bytes(state->exposures));
-    checkpoint_put(&w, state->pose, pose_bytes(state->poses));
-    if (header.letter == INSIDE) put_rows(&w, state);
-    return checkpoint_writer_commit(&w, NULL, why);
+    checkpoint_put(w, &header, sizeof header);
+    checkpoint_put(w, key->settings, header.settings_bytes);
+    checkpoint_put(w, entries, header.parts * sizeof *entries);
+    checkpoint_put(w, state->exposure, exposure_bytes(state->exposures));
+    checkpoint_put(w, state->pose, pose_bytes(state->poses));
+    if (header.letter == INSIDE) put_rows(w, state);
+    return checkpoint_writer_commit(w, NULL, why);
 }
 
 static void remove_parts(const char *path, uint32_t letter, uint32_t parts) {
@@ -280,9 +282,19 @@ static bool write_alone(const char *path, const checkpoint_key *key, const train
     const checkpoint_header header = header_of(state, INSIDE);
     uint32_t letter = INSIDE;
     const uint32_t old_parts = parts_at(path, &letter);
-    if (!write_file(path, key, state, &header, &entry, why)) return false;
+    checkpoint_writer w;
+    if (!checkpoint_writer_open(&w, path, why) || !write_file(&w, key, state, &header, &entry, why))
+        return false;
     remove_parts(path, letter, old_parts);
     return true;
+}
+
+bool checkpoint_write_to(const checkpoint_sink *sink, const checkpoint_key *key, const training_state *state,
+                         fault *why) {
+    const part_entry entry = {.rows = state->gaussians.count};
+    const checkpoint_header header = header_of(state, INSIDE);
+    checkpoint_writer w;
+    return checkpoint_writer_open_sink(&w, sink, why) && write_file(&w, key, state, &header, &entry, why);
 }
 
 // Each rank gives all ranks a number.
@@ -311,7 +323,9 @@ static bool write_parts(const char *path, const checkpoint_key *key, const train
         for (int r = 0; r < ranks_count(group); r++)
             entries[r] = (part_entry){state->begin[r + 1] - state->begin[r], (uint32_t)sums[r], 0};
         const checkpoint_header header = header_of(state, letter);
-        if (!write_file(path, key, state, &header, entries, why)) return false;
+        checkpoint_writer w;
+        if (!checkpoint_writer_open(&w, path, why) || !write_file(&w, key, state, &header, entries, why))
+            return false;
         remove_parts(path, old_letter, old_parts);
     }
     return ranks_barrier(group, NULL);
@@ -376,11 +390,9 @@ static bool for_parts(const char *path, const checkpoint_header *header, const p
         if (begin >= end) continue;
         if (!part_path(name, path, header->letter, (int)p, why) || !checkpoint_reader_open(&r, name, why))
             return false;
-        const bool inside = header->letter == INSIDE; // checked with FILE
-        const uint64_t before = inside ? rows_begin(header) : sizeof part;
-        const bool done = state ? input_file_skip(&r.file, before, "a checkpoint's part", why) &&
+        const bool done = state ? input_file_skip(&r.file, sizeof part, "a checkpoint's part", why) &&
                                       read_rows(&r, &wanted, part.rows, state, why)
-                                : inside || check_part(&r, &part, entries[p].sum, why);
+                                : check_part(&r, &part, entries[p].sum, why);
         checkpoint_reader_close(&r);
         if (!done) return false;
     }
@@ -399,7 +411,8 @@ static bool read_all(checkpoint_reader *r, const checkpoint_key *key, ranks *gro
         return false;
     shard_begin(group, header.count, begin);
     const int64_t *const own = begin + ranks_own(group);
-    if (!for_parts(path, &header, entries, own, NULL, why)) return false; // before memory for them
+    if (header.letter != INSIDE && !for_parts(path, &header, entries, own, NULL, why))
+        return false; // before memory for them
     training_state_open_empty(state, group, header.count, header.sh_degree);
     state->iteration = header.iteration;
     state->steps = header.steps;
@@ -408,23 +421,37 @@ static bool read_all(checkpoint_reader *r, const checkpoint_key *key, ranks *gro
         state->average = (parameter_average){header.averaged,
                                              device_gaussians_open(state->gaussians.count, header.sh_degree)};
     if (header.exposures > 0) training_state_open_exposures(state, header.exposures);
+    const wanted_rows inside = {own[0], own[1] - own[0], 0};
     return (header.poses == 0 || training_state_open_poses(state, header.poses, why)) &&
            checkpoint_get(r, state->exposure, exposure_bytes(header.exposures), why) &&
            checkpoint_get(r, state->pose, pose_bytes(header.poses), why) &&
-           for_parts(path, &header, entries, own, state, why);
+           (header.letter == INSIDE ? read_rows(r, &inside, header.count, state, why)
+                                    : for_parts(path, &header, entries, own, state, why));
+}
+
+// Closes the reader.
+static bool read_checkpoint(checkpoint_reader *r, const checkpoint_key *key, ranks *group,
+                            training_state *state, fault *why) {
+    const bool done = read_all(r, key, group, state, why);
+    checkpoint_reader_close(r);
+    if (!done) training_state_close(state);
+    return done;
 }
 
 bool checkpoint_read(const char *path, const checkpoint_key *key, ranks *group, training_state *state,
                      fault *why) {
     *state = (training_state){0};
     checkpoint_reader r;
-    bool done = checkpoint_reader_open(&r, path, why);
-    if (done) {
-        done = read_all(&r, key, group, state, why);
-        checkpoint_reader_close(&r);
-    }
-    if (!done) training_state_close(state);
+    const bool done = checkpoint_reader_open(&r, path, why) && read_checkpoint(&r, key, group, state, why);
     return told(group, done && ranks_barrier(group, NULL), why);
+}
+
+bool checkpoint_read_from(const void *bytes, size_t count, const checkpoint_key *key, ranks *group,
+                          training_state *state, fault *why) {
+    *state = (training_state){0};
+    checkpoint_reader r;
+    return checkpoint_reader_open_memory(&r, bytes, count, why) &&
+           read_checkpoint(&r, key, group, state, why);
 }
 
 // ---- while training runs

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Checkpoints: what was saved comes back, and nothing else does.
-#include "record/checkpoint.h"
+#include "state/checkpoint.h"
 #include "alone.h"
 #include "device.h"
 #include "run_program.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "training_state.h"
+#include "state/training_state.h"
 #include "arrays.h"
 #include "device.h"
 #include "frames/device_gaussians.h"

@@ -10,8 +10,8 @@
 #include "c_linkage.h"
 #include "distwar_gs.h"
 #include "files/fault.h"
-#include "parameter_average.h"
-#include "pose_refinement.h"
+#include "state/parameter_average.h"
+#include "poses/pose_refinement.h"
 #include "sharded_density.h"
 #include <stddef.h>
 

@@ -16,6 +16,12 @@
 
 C_LINKAGE_BEGIN
 
+// Where a checkpoint goes that is no file. False: it is not taken.
+typedef struct checkpoint_sink {
+    bool (*write)(void *context, const void *bytes, size_t count);
+    void *context;
+} checkpoint_sink;
+
 // What a run must share with the run that it continues.
 typedef struct checkpoint_key {
     const char *settings; // checkpoint_settings
@@ -33,7 +39,14 @@ uint32_t checkpoint_fingerprint(const target_view *views, size_t count);
 bool checkpoint_write(const char *path, const checkpoint_key *key, const training_state *state, fault *why);
 // A collective: opens *state as it was written, with each rank's share. On failure *state is {0}. Refuses, each with its own text: a file that is
 // not a checkpoint or has another version; an incomplete file; a file of a run with another key.
-bool checkpoint_read(const char *path, const checkpoint_key *key, ranks *group, training_state *state, fault *why);
+bool checkpoint_read(const char *path, const checkpoint_key *key, ranks *group, training_state *state,
+                     fault *why);
+
+// The checkpoint of one rank, to a sink and from memory.
+bool checkpoint_write_to(const checkpoint_sink *sink, const checkpoint_key *key, const training_state *state,
+                         fault *why);
+bool checkpoint_read_from(const void *bytes, size_t count, const checkpoint_key *key, ranks *group,
+                          training_state *state, fault *why);
 
 // Saves training while it runs: every N steps, and when a stop is requested (signals.h).
 typedef struct saver {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
-#include "record/checkpoint_file.h"
+#define _GNU_SOURCE // fopencookie
+#include "state/checkpoint_file.h"
 #include "device.h"
 #include <inttypes.h>
+#include <sys/types.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
@@ -22,6 +24,21 @@ bool checkpoint_writer_open(checkpoint_writer *w, const char *path, fault *why) 
     return false;
 }
 
+static ssize_t write_to_sink(void *cookie, const char *bytes, size_t count) {
+    const checkpoint_sink *const sink = cookie;
+    return sink->write(sink->context, bytes, count) ? (ssize_t)count : 0;
+}
+
+bool checkpoint_writer_open_sink(checkpoint_writer *w, const checkpoint_sink *sink, fault *why) {
+    *w = (checkpoint_writer){.sum = (uint32_t)crc32(0, NULL, 0), .block = malloc(CHECKPOINT_BLOCK)};
+    if (w->block)
+        w->file.stream =
+            fopencookie((void *)(uintptr_t)sink, "wb", (cookie_io_functions_t){.write = write_to_sink});
+    if (w->file.stream) return true;
+    free(w->block);
+    return fail(why, "no memory to write a checkpoint");
+}
+
 static void put_host(checkpoint_writer *w, const void *bytes, size_t count) {
     w->sum = (uint32_t)crc32_z(w->sum, bytes, count);
     fwrite(bytes, 1, count, w->file.stream); // output_file_commit checks for errors
@@ -40,7 +57,9 @@ bool checkpoint_writer_commit(checkpoint_writer *w, uint32_t *sum, fault *why) {
     put_host(w, &all, sizeof all);
     free(w->block);
     if (sum) *sum = all;
-    return output_file_commit(&w->file, why);
+    if (w->file.path) return output_file_commit(&w->file, why);
+    const bool failed = ferror(w->file.stream);
+    return (fclose(w->file.stream) == 0 && !failed) || fail(why, "the checkpoint was not taken whole");
 }
 
 // ---- reading
@@ -51,6 +70,16 @@ bool checkpoint_reader_open(checkpoint_reader *r, const char *path, fault *why) 
     if (input_file_open(&r->file, path, why)) return true;
     free(r->block);
     return false;
+}
+
+bool checkpoint_reader_open_memory(checkpoint_reader *r, const void *bytes, size_t count, fault *why) {
+    *r = (checkpoint_reader){.block = malloc(CHECKPOINT_BLOCK)};
+    r->file.path = strdup("checkpoint");
+    if (count > 0) r->file.stream = fmemopen((void *)(uintptr_t)bytes, count, "rb");
+    r->file.size = count;
+    if (r->block && r->file.path && r->file.stream) return true;
+    checkpoint_reader_close(r);
+    return fail(why, "no checkpoint, or no memory to read it");
 }
 
 void checkpoint_reader_close(checkpoint_reader *r) {
@@ -67,27 +96,30 @@ bool checkpoint_get(checkpoint_reader *r, void *memory, uint64_t bytes, fault *w
     return true;
 }
 
+static bool go_to(input_file *file, uint64_t offset, fault *why) {
+    file->offset = offset;
+    return fseeko(file->stream, (off_t)offset, SEEK_SET) == 0 || fail(why, "%s: cannot seek", file->path);
+}
+
 bool checkpoint_check_sum(checkpoint_reader *r, uint32_t *sum, fault *why) {
-    const char *const path = r->file.path;
-    input_file file;
-    if (!input_file_open(&file, path, why)) return false;
+    input_file *const file = &r->file;
+    const uint64_t before = file->offset;
     uLong found = crc32(0, NULL, 0);
-    uint64_t left = file.size > sizeof(uint32_t) ? file.size - sizeof(uint32_t) : 0;
+    uint64_t left = file->size > sizeof(uint32_t) ? file->size - sizeof(uint32_t) : 0;
     uint32_t said = 0;
-    bool done = true;
+    bool done = go_to(file, 0, why);
     while (left > 0 && done) {
         const size_t bytes = left < CHECKPOINT_BLOCK ? (size_t)left : CHECKPOINT_BLOCK;
-        done = input_file_read(&file, r->block, bytes, "a checkpoint", why);
+        done = input_file_read(file, r->block, bytes, "a checkpoint", why);
         if (done) found = crc32_z(found, r->block, bytes);
         left -= bytes;
     }
-    done = done && input_file_read(&file, &said, sizeof said, "a checkpoint's checksum", why);
+    done = done && input_file_read(file, &said, sizeof said, "a checkpoint's checksum", why);
     if (done && (uint32_t)found != said)
-        done = fail(why, "%s: damaged: its checksum is %08" PRIx32 ", not %08" PRIx32, path, (uint32_t)found,
-                    said);
-    input_file_close(&file);
+        done = fail(why, "%s: damaged: its checksum is %08" PRIx32 ", not %08" PRIx32, file->path,
+                    (uint32_t)found, said);
     if (done && sum) *sum = said;
-    return done;
+    return done && go_to(file, before, why);
 }
 
 static bool is(const char magic[8], const char of[8]) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "retirement.h"
+#include "density/retirement.h"
 #include "device.h"
 #include "distwar_gs_split.h"
 #include "frames/gs_check.h"

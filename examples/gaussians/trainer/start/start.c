@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "start.h"
+#include "start/start.h"
 #include "scene.h"
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "spared_views.h"
+#include "start/spared_views.h"
 
 enum { SPARED_EACH = 16, LEAST_VIEWS = 64 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "resolutions.h"
+#include "plan/resolutions.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "pose_metric.h"
+#include "poses/pose_metric.h"
 #include "frames/camera.h"
 #include <math.h>
 

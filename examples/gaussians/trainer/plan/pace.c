@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-#include "pace.h"
-#include "training_state.h"
+#include "plan/pace.h"
+#include "state/training_state.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-#include "depth_fit.h"
+#include "start/depth_fit.h"
 #include "random.h"
-#include "view_order.h"
+#include "frames/view_order.h"
 #include "frames/camera.h"
 #include <math.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 // Refines the poses of the training views with the scene: Adam on a twist for each view.
 #pragma once
 
-#include "pose_metric.h"
+#include "poses/pose_metric.h"
 #include "frames/pose.h"
 #include "frames/target_view.h"
 #include <stdint.h>

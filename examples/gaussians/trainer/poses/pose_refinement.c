@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-#include "pose_refinement.h"
+#include "poses/pose_refinement.h"
 #include "random.h"
-#include "view_order.h"
+#include "frames/view_order.h"
 #include "gpu/vector.h"
 #include "frames/camera.h"
 

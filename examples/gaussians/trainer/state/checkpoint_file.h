@@ -5,7 +5,7 @@
 
 #include "files/input_file.h"
 #include "files/output_file.h"
-#include "record/checkpoint.h"
+#include "state/checkpoint.h"
 
 C_LINKAGE_BEGIN
 
@@ -19,13 +19,15 @@ enum {
 extern const char checkpoint_magic[8], checkpoint_magic_part[8];
 
 typedef struct checkpoint_writer {
-    output_file file;
+    output_file file; // without a path: to a sink
     uint32_t sum;
     void *block;
 } checkpoint_writer;
 
 // Also removes what killed programs have left of the file.
 bool checkpoint_writer_open(checkpoint_writer *w, const char *path, fault *why);
+bool checkpoint_writer_open_sink(checkpoint_writer *w, const checkpoint_sink *sink,
+                                 fault *why); // outlives the writer
 // memory: on the host or the device, for which it waits. Errors of the file come with the commit.
 void checkpoint_put(checkpoint_writer *w, const void *memory, uint64_t bytes);
 // *sum, NULL or: the checksum. Closes the writer also after a failure.
@@ -37,11 +39,12 @@ typedef struct checkpoint_reader {
 } checkpoint_reader;
 
 bool checkpoint_reader_open(checkpoint_reader *r, const char *path, fault *why);
+bool checkpoint_reader_open_memory(checkpoint_reader *r, const void *bytes, size_t count, fault *why);
 void checkpoint_reader_close(checkpoint_reader *r);
 // memory: on the host or the device.
 bool checkpoint_get(checkpoint_reader *r, void *memory, uint64_t bytes, fault *why);
-// Reads the whole file once, apart from `r`, and compares its checksum with the one at its end. *sum: NULL, or becomes
-// it.
+// Reads the whole file once, goes back to where it was, and compares the checksum with the one at the end. *sum: NULL, or
+// becomes it.
 bool checkpoint_check_sum(checkpoint_reader *r, uint32_t *sum, fault *why);
 // Refuses other kinds and versions, each with its own text.
 bool checkpoint_check_kind(const char *path, const char magic[8], uint32_t version,

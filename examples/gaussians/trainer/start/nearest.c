@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "start.h"
+#include "start/start.h"
 #include "random.h"
 #include <math.h>
 #include <stdlib.h>
