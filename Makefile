@@ -1,16 +1,24 @@
-# `make demo` and `make test` install missing packages (Debian), configure, build and run.
+# `make` builds, `make install` installs (ci/release.mk). `make demo`, `make library` and `make test` install missing
+# packages (Debian), configure, build and run.
 # On a machine with nvcc and an NVIDIA GPU the demo runs on the GPU, else on the CPU.
 
 MAKEFLAGS += --no-print-directory
 JOBS ?= $(shell nproc)
-GPU := $(shell command -v nvcc >/dev/null 2>&1 && nvidia-smi -L >/dev/null 2>&1 && echo cuda || echo cpu)
+NVCC := $(shell command -v nvcc 2>/dev/null)
+GPU := $(shell [ -n "$(NVCC)" ] && nvidia-smi -L >/dev/null 2>&1 && echo cuda || echo cpu)
+
+# Compiles with nvcc what is not meant to run, as fast as it can.
+COMPILE = -DCMAKE_BUILD_TYPE=None -DDISTWAR_KERNELS_ONLY=ON -DCMAKE_CUDA_ARCHITECTURES=90-real \
+          -DCMAKE_CUDA_FLAGS="$(shell nvcc --help 2>/dev/null | grep -q Ofast-compile && echo -Ofc max)"
 
 # Ninja begins a target's sources before other targets are linked. A build folder keeps the generator that it has.
 ifneq ($(shell command -v ninja 2>/dev/null),)
 export CMAKE_GENERATOR ?= Ninja
 endif
 
-.PHONY: demo test sanitize gpu-compile toolchains bench wheel format clean
+include ci/release.mk
+
+.PHONY: demo library library-alone test sanitize gpu-compile toolchains bench wheel format clean
 
 demo: PRESET ?= $(GPU)
 demo: packages
@@ -20,10 +28,29 @@ demo: packages
 	@rm build.log
 	build/$(PRESET)/bin/dsplat demo -o demo
 
-# PRESET=cuda runs the same tests on a GPU.
+# The library: headers, simt and their tests; with nvcc also the code of the calls (tests/codegen), and the kernels of
+# tests and microbenchmarks, which are compiled for sm_90. Of examples/ it has scatter.cu, which stands alone.
+library:
+	@ci/install-packages library
+	cmake --preset library
+	cmake --build --preset library -j $(JOBS)
+ifneq ($(NVCC),)
+	cmake --preset library -B build/library-cuda -DDISTWAR_BACKEND=cuda $(COMPILE)
+	cmake --build build/library-cuda -j $(JOBS)
+endif
+	ci/run-tests library $(JOBS)
+
+# The same in build/alone, a copy of the library's files and of no others.
+library-alone:
+	mkdir -p build/alone
+	find build/alone -mindepth 1 -maxdepth 1 ! -name build -exec rm -r {} +
+	git ls-files -z -- $$(cat cmake/library_files.txt) | xargs -0 cp -p --parents -t build/alone
+	$(MAKE) -C build/alone library
+
+# PRESET=cuda runs the same tests on a GPU. OPTIONS: more for cmake.
 test: PRESET ?= cpu
 test: packages
-	cmake --preset $(PRESET)
+	cmake --preset $(PRESET) $(OPTIONS)
 	cmake --build --preset $(PRESET) -j $(JOBS)
 	ci/run-tests $(PRESET) $(JOBS)
 
@@ -31,13 +58,9 @@ sanitize:
 	$(MAKE) test PRESET=sanitize
 
 # Compiles every kernel with nvcc for sm_90, those of the examples also to PTX for sm_75, the oldest architecture of nvcc
-# 13 (`make toolchains` assembles the library for it), as fast as nvcc can: these programs are not meant to run. Links
-# the examples and benchmarks. Needs no GPU.
-COMPILE := -DCMAKE_BUILD_TYPE=None -DDISTWAR_KERNELS_ONLY=ON -DDISTWAR_EXAMPLE_ARCHITECTURES="75-virtual;90-real" \
-           -DCMAKE_CUDA_ARCHITECTURES=90-real \
-           -DCMAKE_CUDA_FLAGS="$(shell nvcc --help 2>/dev/null | grep -q Ofast-compile && echo -Ofc max)"
+# 13 (`make toolchains` assembles the library for it). Links the examples and benchmarks. Needs no GPU.
 gpu-compile: packages
-	cmake --preset cuda -B build/compile $(COMPILE)
+	cmake --preset cuda -B build/compile $(COMPILE) -DDISTWAR_EXAMPLE_ARCHITECTURES="75-virtual;90-real" $(OPTIONS)
 	cmake --build build/compile -j $(JOBS)
 
 # Compiles the library with nvcc 11.8, clang 16 and 19, NVRTC 12.0 and 13.0. Downloads 250 MB into build/toolchains,
@@ -72,8 +95,7 @@ ifeq ($(GPU),cuda)
 ifdef SCENE
 	cmake --build --preset cuda -j $(JOBS) --target dsplat make_scene render_backward channels camera_gradient frame_modes tuner_check
 	benchmarks/blend.sh build/cuda/bin $(SCENE) $(CAMERAS) build/blend
-	python3 benchmarks/trim.py build/blend/*.json -o build/blend/kept
-	(python3 benchmarks/tables.py rasteriser build/blend/kept --draw docs/pictures; python3 benchmarks/tables.py outputs build/blend/kept) >build/blend.md
+	(python3 benchmarks/tables.py rasteriser build/blend --draw docs/pictures; python3 benchmarks/tables.py outputs build/blend) >build/blend.md
 	@cat build/blend.md
 endif
 else

@@ -14,7 +14,8 @@
 #   camera_gradient  gradients by the camera: their sums by four methods, project backward with them and without
 #   frames           a frame and a training step whose host waits, does not wait, or replays a CUDA graph; batches
 #   tuner            the tuner's choice beside every fixed choice; fails if the choice is over 3 % slower
-# benchmarks/trim.py keeps what the tables need; benchmarks/tables.py rasteriser prints and draws it.
+# benchmarks/tables.py rasteriser OUT (for channels, camera_gradient and frames: outputs OUT) prints tables;
+# benchmarks/trim.py OUT -o benchmarks/results/blend.jsonl (outputs.jsonl) keeps what they need.
 # shellcheck disable=SC2086 # lists of options are split
 set -eu
 [ $# -ge 4 ] || { sed -n '3,/^# shellcheck/{/^# shellcheck/d;s/^# \{0,1\}//p;}' "$0"; exit 2; }

@@ -11,7 +11,7 @@
 #   whole     35  histogram and scatter-add from arrays, beside CUB's device-wide calls
 #   rivals    70  the same problems by rivals.py
 #   flush     30  sums of blocks, brought to memory
-# OUT/aggregate-kept.json, OUT/whole-kept.json and OUT/flush-kept.json hold what the tables need.
+# benchmarks/trim.py OUT -o benchmarks/results/aggregate.jsonl (also whole.jsonl and flush.jsonl) keeps what they need.
 set -u
 [ $# -ge 2 ] || { sed -n '3,/^set -u/{/^set -u/d;s/^# \{0,1\}//p;}' "$0"; exit 2; }
 here=$(dirname "$0") programs=$1 out=$2 python=${3:-python3}
@@ -22,7 +22,7 @@ measure() { # NAME SECONDS PROGRAM OPTIONS...: to NAME.json
     shift 3
     echo "$(date +%H:%M:%S) $name"
     timeout "$limit" "$programs/$program" "$@" --benchmark_out="$out/$name.json" --benchmark_out_format=json \
-        >"$out/$name.txt" 2>&1 || { tail -n 5 "$out/$name.txt"; failed="$failed $name"; }
+        >"$out/$name.txt" 2>&1 || { tail -n 5 "$out/$name.txt"; rm -f "$out/$name.json"; failed="$failed $name"; }
 }
 measure one-key 100 aggregate \
     '--benchmark_filter=keys:1/.*/threshold:0/|tree/active:[0-9]+/keys:1/K:(1|4|9)/targets:(1024|1048576)/|(serial|bfly|tree)/active:0/keys:1/'
@@ -34,17 +34,7 @@ timeout 70 "$python" "$here/rivals.py" --seconds 30 --out "$out/rivals.json" || 
 echo "$(date +%H:%M:%S) flush"
 timeout 30 "$programs/flush" --repeat 11 --json "$out/flush.json" >"$out/flush.txt" 2>&1 || failed="$failed flush"
 
-tables() { # TOPIC KEPT FILE...: of the files that are there
-    topic=$1 kept=$2
-    shift 2
-    for file; do
-        shift
-        [ -s "$file" ] && set -- "$@" "$file"
-    done
-    [ $# -gt 0 ] && python3 "$here/tables.py" "$topic" "$@" --keep "$out/$kept" >"$out/$topic.md" ||
-        failed="$failed $topic"
-}
-tables library aggregate-kept.json "$out/one-key.json" "$out/several.json"
-tables whole whole-kept.json "$out/whole.json" "$out/rivals.json"
-tables flush flush-kept.json "$out/flush.json"
+for topic in library whole flush; do
+    python3 "$here/tables.py" $topic "$out" >"$out/$topic.md" || failed="$failed $topic"
+done
 [ -z "$failed" ] || { echo "failed:$failed" >&2; exit 1; }

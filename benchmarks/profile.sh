@@ -4,7 +4,8 @@
 #
 #   benchmarks/profile.sh SPLAT SCENE.ply CAMERAS OUT.csv [options of dsplat bench]
 #
-# SPLAT: the program. Clocks are not fixed. benchmarks/tables.py counters LABEL=OUT.csv... prints a table.
+# SPLAT: the program. Clocks are not fixed. benchmarks/tables.py counters LABEL=OUT.csv... prints a table;
+# benchmarks/trim.py before=OLD.csv after=NEW.csv -o benchmarks/results/blend.jsonl keeps it.
 # shellcheck disable=SC2046 # options are split
 set -eu
 [ $# -ge 4 ] || { sed -n '3,/^# shellcheck/{/^# shellcheck/d;s/^# \{0,1\}//p;}' "$0"; exit 2; }

@@ -6,7 +6,7 @@
 #
 # PROGRAMS: the folder of the built programs (build/cuda/bin). OUT: a folder for the JSON. GPUS: 2 unless given.
 # NCCL: the path of libnccl.so.2, if the loader does not find it.
-# benchmarks/tables.py ranks OUT prints tables.
+# benchmarks/tables.py ranks OUT prints tables; benchmarks/trim.py OUT -o benchmarks/results/ranks.jsonl keeps them.
 set -eu
 [ $# -ge 2 ] || { sed -n '3,/^set/{/^set/d;s/^# \{0,1\}//p;}' "$0"; exit 2; }
 programs=$1 out=$2 gpus=${3:-2} nccl=${4:+"--nccl $4"}

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Times Dr.Jit's scatter_reduce and NVIDIA Warp's atomic_add on the problems of benchmarks/whole.cu.
+"""Times Dr.Jit's scatter_reduce and NVIDIA Warp's atomic_add on the problems of benchmarks/library/whole.cu.
 
     benchmarks/rivals.py [--out FILE.json] [--seconds 40]
 

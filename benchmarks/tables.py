@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: MIT
 """Makes the tables of the benchmarks from what was measured, and the plots.
 
-    benchmarks/tables.py TOPIC [PATH...] [--draw FOLDER] [--keep PATH]
+    benchmarks/tables.py TOPIC [PATH...] [--draw FOLDER]
 
-prints the tables of a topic as Markdown. PATH: a folder that a script of benchmarks/ wrote (for library: the JSON of
-`aggregate`; for counters: [LABEL=]FILE.csv of Nsight Compute). Without PATH: what is kept in benchmarks/results.
+prints the tables of a topic as Markdown. PATH: a folder or file that a script or program of benchmarks/ wrote (for
+counters: [LABEL=]FILE.csv of Nsight Compute), or what trim.py kept of it. Without PATH: benchmarks/results.
 
     benchmarks/tables.py --write | --check
 
@@ -42,10 +42,6 @@ def headline(data):
         seeds = training.of_seeds(runs)[f"defaults-{scene}-{iterations}"]
         rows.append([f"train {scene}, {iterations:,} iterations",
                      f"{training.mean(training.last(seeds, 'psnr')):.2f} dB in {seeds[0].end['seconds']:.1f} s"])
-    finished = runs["finish-knot-7000"]
-    first, last = finished.evaluations[0], finished.of("lm")[-1]
-    rows.append(["three steps of Levenberg-Marquardt on knot as trained by MCMC",
-                 f"{first['psnr']:.2f} to {last['psnr']:.2f} dB in {last['seconds']:.1f} s"])
     return ["figure", "measured"], rows
 
 
@@ -102,8 +98,6 @@ def main():
     parser.add_argument("topic", nargs="?", choices=TOPICS)
     parser.add_argument("paths", nargs="*", metavar="PATH")
     parser.add_argument("--draw", metavar="FOLDER", help="also draw the topic's plots")
-    parser.add_argument("--keep", metavar="PATH", help="also write what tables and plots need (library, counters, "
-                                                       "whole: a file; training, levenberg-marquardt: a folder)")
     parser.add_argument("--tuner", action="store_true", help="workloads: only fail if a tuner chose badly")
     parser.add_argument("--write", action="store_true", help="write the tables into the pages")
     parser.add_argument("--check", action="store_true", help="fail if a page differs from the kept results")
@@ -136,10 +130,6 @@ def main():
         print(", ".join(module.devices(data)))
     for name, table in found.items():
         print(f"\n{name}:\n", *text.table(*table), sep="\n")
-    if options.keep:
-        if not hasattr(module, "keep"):
-            parser.error(f"benchmarks/trim.py keeps {options.topic}")
-        module.keep(data, options.keep)
     if options.draw:
         if not hasattr(module, "draw"):
             parser.error(f"{options.topic} has no plots")

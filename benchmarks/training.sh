@@ -21,7 +21,8 @@
 #   budget       1200  --budget of 3, 6, 12, 30, 60 and 120 seconds on each
 # SEEDS: those of defaults, count and ablation; "0 1 2" unless set. GPUS: their numbers; one run at a time on each; "0"
 # unless set.
-# benchmarks/tables.py training OUT prints tables and draws. finish.sh measures more of Levenberg-Marquardt.
+# benchmarks/tables.py training OUT prints tables, benchmarks/trim.py OUT -o benchmarks/results/training.jsonl keeps
+# what they need. finish.sh measures more of Levenberg-Marquardt.
 # shellcheck disable=SC2086,SC2046 # lists of options are split
 set -eu
 [ $# -ge 3 ] || { sed -n '3,/^# shellcheck/{/^# shellcheck/d;s/^# \{0,1\}//p;}' "$0"; exit 2; }

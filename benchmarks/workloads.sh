@@ -14,7 +14,8 @@
 #   gaussians    90  the backward blend: blend.sh render_backward tuner
 #   profile      80  counters of three workloads by Nsight Compute, if ncu is installed: OUT/profile-*.csv
 # Fails if a tuner's choice is over 3 % slower than the best fixed one or over 2 % slower than plain atomics.
-# OUT/kept holds what the tables need; benchmarks/tables.py workloads OUT/kept prints and draws it.
+# benchmarks/tables.py workloads OUT prints tables; benchmarks/trim.py OUT OUT/profile-*.csv -o
+# benchmarks/results/workloads.jsonl keeps what they need (of gaussians: OUT -o benchmarks/results/blend.jsonl).
 # The example `histogram` is too small to be timed; scatter_add stands in for it.
 # shellcheck disable=SC2086 # lists of options are split
 set -eu
@@ -24,7 +25,7 @@ shift 4
 [ $# -gt 0 ] || set -- spheres cubemap scatter_add lm gaussians profile
 mkdir -p "$out"
 
-failed='' labels=''
+failed=''
 trained=$(basename "$scene" .ply)
 measure() { # NAME SECONDS PROGRAM OPTIONS...: to NAME.json, in SECONDS at most
     name=$1 limit=$2 program=$3
@@ -75,8 +76,7 @@ counters() { # WORKLOAD STRATEGY PROGRAM OPTIONS...: the last counted launch is 
     timeout 60 ncu --clock-control none --section SpeedOfLight --section WarpStateStats --section InstructionStats \
         --kernel-name 'regex:render_backward' --launch-count 3 --csv --page raw --print-units base \
         "$programs/$program" "$@" 2>"$out/$name.txt" | grep '^"' >"$out/$name.csv" ||
-        { failed="$failed $name" && return 0; }
-    labels="$labels ${name#profile-}=$out/$name.csv"
+        { failed="$failed $name"; rm -f "$out/$name.csv"; }
 }
 profile() {
     command -v ncu >/dev/null || { echo "ncu is not installed: nothing is profiled"; return 0; }
@@ -92,12 +92,6 @@ profile() {
         --benchmark_filter=/cub/
 }
 for part; do $part; done
-mkdir -p "$out/kept"
-[ -z "$labels" ] || python3 "$here/tables.py" counters $labels --keep "$out/kept/workload_profile.json" >"$out/profile.md" ||
-    failed="$failed profile"
 set -- "$out"/*.json
-if [ -e "$1" ]; then
-    python3 "$here/trim.py" "$@" -o "$out/kept"
-    python3 "$here/tables.py" workloads "$out/kept" --tuner || failed="$failed tuner"
-fi
+[ ! -e "$1" ] || python3 "$here/tables.py" workloads "$out" --tuner || failed="$failed tuner"
 [ -z "$failed" ] || { echo "failed:$failed" >&2; exit 1; }

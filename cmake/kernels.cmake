@@ -26,9 +26,8 @@ endif()
 
 # Warnings are errors with gcc 12 and nvcc 13, which the tests use. Other compilers have other warnings.
 set(distwar_warnings -Wall -Wextra -Wpedantic)
-if(NOT DEFINED distwar_device_code) # for profilers
-  set(distwar_device_code -lineinfo)
-endif()
+option(DISTWAR_LINE_NUMBERS "kernels with line numbers, for profilers: 60% of the program's size" OFF)
+set(distwar_device_code $<$<BOOL:${DISTWAR_LINE_NUMBERS}>:-lineinfo>)
 set(distwar_kernel_options ${distwar_device_code} -Xcompiler=-Wall,-Wextra)
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION MATCHES "^12\\.")
   list(APPEND distwar_warnings -Werror)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The smallest example: counts samples in bins, with plain atomics and with distwar, and compares the counts.
+// Counts samples in bins, with plain atomics and with distwar, and compares the counts.
 #include "device.h"
 #include "launch.cuh"
 #include <distwar/reduce.cuh>

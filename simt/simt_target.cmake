@@ -25,5 +25,5 @@ function(simt_target target)
   endforeach()
   set_target_properties(${target} PROPERTIES SOURCES "${sources}")
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-unknown-pragmas>) # unroll
-  target_link_libraries(${target} PRIVATE distwar::simt)
+  target_link_libraries(${target} PRIVATE distwar::simt distwar::distwar)
 endfunction()

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Many values and 16-bit pairs: the JSON of `aggregate --benchmark_filter='chunks/|pairs/' --benchmark_out=FILE
 --benchmark_out_format=json`, or what is kept of it."""
-import json
 import sys
 
-KEPT = ["cells-h200.json"]
+from . import kept
+
+KEPT = ["cells.jsonl"]
 CHUNKS = [("atomics", ""), *[(method, chunk) for method in ("handle", "counted") for chunk in ("8", "16", "32")],
           ("array", "")]
 PAIRS = ("atomics", "vectors", "serial", "tree", "tree_planes", "tree_aligned", "floats", "singly")
@@ -13,18 +14,19 @@ PAIRS = ("atomics", "vectors", "serial", "tree", "tree_planes", "tree_aligned", 
 def load(paths):
     """(context, {name: (median, deviation)}), in nanoseconds a call of the whole GPU."""
     context, runs = {}, {}
-    for path in paths:
-        with open(path) as file:
-            report = json.load(file)
-        context = report["context"]
-        runs.update((name, tuple(values)) for name, values in report.get("runs", {}).items())
+    for record, report in kept.read(paths):
+        if "run" in report:
+            runs[record] = tuple(report["run"])
+            continue
+        if record == "context" or "benchmarks" in report:
+            context = report.get("context", report)
         medians, deviations = {}, {}
         for entry in report.get("benchmarks", []):
             name = entry.get("run_name", entry["name"]).split("/iterations:")[0]
             if not name.startswith(("chunks/", "pairs/")):
                 continue
             if entry.get("error_occurred"):
-                sys.exit(f"{path}: {entry['name']}: {entry.get('error_message')}")
+                sys.exit(f"{record}: {entry['name']}: {entry.get('error_message')}")
             if entry.get("aggregate_name") == "median":
                 medians[name] = entry["ns_per_call"]
             elif entry.get("aggregate_name") == "stddev":
@@ -33,12 +35,11 @@ def load(paths):
     return context, runs
 
 
-def keep(data, path):
-    context, runs = data
-    context = {key: context[key] for key in ("date", "device", "cuda_runtime") if key in context}
-    lines = [f"{json.dumps(name)}: [{median:.4g}, {deviation:.1g}]" for name, (median, deviation) in runs.items()]
-    with open(path, "w") as file:
-        file.write(f'{{"context": {json.dumps(context)},\n"runs": {{\n' + ",\n".join(lines) + "\n}}\n")
+def records(paths):
+    context, runs = load(paths)
+    return [("context", {key: context[key] for key in ("date", "device", "cuda_runtime") if key in context}),
+            *((name, {"run": [float(f"{median:.4g}"), float(f"{deviation:.1g}")]})
+              for name, (median, deviation) in runs.items())]
 
 
 def devices(data):

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Counters of kernels by Nsight Compute: the CSV that profile.sh and workloads.sh write, or the JSON kept of it.
-Arguments are [LABEL=]FILE. The table has one column for each kernel of each file, from the kernel's last launch."""
+"""Counters of kernels by Nsight Compute: the CSV that profile.sh and workloads.sh write. Arguments are [LABEL=]FILE, or profile-LABEL.csv. The table has one column for each kernel of each file, from the
+kernel's last launch."""
 import csv
-import json
 import re
 import sys
 
@@ -28,8 +27,6 @@ STALL = re.compile(r"smsp__average_warps_issue_stalled_(\w+)_per_issue_active\.r
 def read(path, label=""):
     """{"kernel label": {counter: value}}"""
     with open(path, newline="") as file:
-        if path.endswith(".json"):
-            return json.load(file)
         rows = list(csv.reader(file))
     if len(rows) < 3:
         sys.exit(f"{path}: holds no kernels")
@@ -53,14 +50,14 @@ def load(arguments):
     found = {}
     for argument in arguments:
         label, _, path = argument.rpartition("=")
+        label = label or re.sub(r"(.*/)?profile-(.*)\.csv|.*", r"\2", path)
         found.update(read(path, label))
-    return dict(sorted(found.items(), key=lambda item: "backward" in item[0]))
+    return ordered(found)
 
 
-def keep(kernels, path):
-    with open(path, "w") as file:
-        json.dump(kernels, file, indent=1)
-        file.write("\n")
+def ordered(kernels):
+    """The forward pass first."""
+    return dict(sorted(kernels.items(), key=lambda item: "backward" in item[0]))
 
 
 def table_of(kernels):

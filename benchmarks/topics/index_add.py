@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: MIT
 """Sums by index beside torch's: the JSON of benchmarks/index_add.py."""
-import json
 import math
 import os
 import statistics
 
-KEPT = ["index-add-h200.json"]
+from . import kept
+
+KEPT = ["index-add.jsonl"]
 PAIRS = {"index_add": ("ours", ("torch", "scatter_add")),
          "deterministic": ("ours_deterministic", ("torch_deterministic",)),
          "embedding": ("ours_embedding", ("embedding",))}
@@ -14,20 +15,20 @@ PAIRS = {"index_add": ("ours", ("torch", "scatter_add")),
 def load(paths):
     """(context, {(type, N, M, K, exponent): {way: microseconds}})."""
     context, runs = {}, {}
-    for path in paths:
-        with open(path) as file:
-            report = json.load(file)
-        context.update(report["context"])
-        runs.update({tuple(run[:5]): run[5] for run in report["runs"]})
+    for name, report in kept.read(paths):
+        if "run" in report:
+            kind, *axes = name.split()
+            runs[(kind, *map(int, axes))] = report["run"]
+        else:
+            context.update(report if name == "context" else report["context"])
+            runs.update({tuple(run[:5]): run[5] for run in report.get("runs", ())})
     return context, runs
 
 
-def keep(data, path):
-    context, runs = data
-    lines = [json.dumps([*case, {way: us for way, us in times.items() if not way.startswith("way_")}])
-             for case, times in runs.items()]
-    with open(path, "w") as file:
-        file.write(f'{{"context": {json.dumps(context)},\n"runs": [\n' + ",\n".join(lines) + "\n]}\n")
+def records(paths):
+    context, runs = load(paths)
+    return [("context", context), *((" ".join(map(str, case)), {"run": {
+        way: us for way, us in times.items() if not way.startswith("way_")}}) for case, times in runs.items())]
 
 
 def devices(data):

@@ -1,52 +1,45 @@
 # SPDX-License-Identifier: MIT
 """Levenberg-Marquardt beside Adam: the logs and reports that finish.sh wrote."""
-import glob
-import json
 import os
 
-from . import figures
+from . import figures, kept
 
-KEPT = ["finish-h200"]
+KEPT = ["levenberg-marquardt.jsonl"]
 EPSILON = 0.001  # the objective is the loss and this
 DRAWN = {"third": "a third", "free": "two thirds"}
 TIMED = ("free", "cached", "half", "half-cached")
 STEP = ("seconds", "before", "after", "gamma", "damping", "gain", "kept", "images", "subsets", "bytes", "psnr", "ssim")
 
 
-def load(folders):
-    """{scene: Adam's log, its start, evaluations and end} and {(scene, iteration, variant): report of splat finish}."""
-    folder, = folders
+def load(paths):
+    """{scene: Adam's log, its start, evaluations and end} and {(scene, iteration, variant): report of dsplat finish}."""
     adam, finishes = {}, {}
-    for path in sorted(glob.glob(os.path.join(folder, "adam-*.jsonl"))):
-        with open(path) as file:
-            events = [json.loads(line) for line in file]
-        adam[os.path.splitext(os.path.basename(path))[0][5:]] = [
-            e for e in events if e["event"] in ("start", "evaluation", "end") or e["event"] == "step" and "loss" in e]
-    for path in sorted(glob.glob(os.path.join(folder, "lm-*.json"))):
-        _, scene, iteration, variant = os.path.splitext(os.path.basename(path))[0].split("-", 3)
-        with open(path) as file:
-            finishes[scene, int(iteration), variant] = json.load(file)
+    for name, data in kept.read(paths):
+        kind, _, rest = name.partition("-")
+        if kind == "adam":
+            adam[rest] = [e for e in data["events"] if e["event"] in ("start", "evaluation", "end") or
+                          e["event"] == "step" and "loss" in e]
+        elif kind == "lm":
+            scene, iteration, variant = rest.split("-", 2)
+            finishes[scene, int(iteration), variant] = data
     return adam, finishes
 
 
-def keep(data, folder):
-    adam, finishes = data
-
-    def rounded(value):
-        return float(f"{value:.6g}") if isinstance(value, float) else value
-
-    os.makedirs(folder, exist_ok=True)
+def records(paths):
+    """GPU times are sums since the first step, so that the last step's suffice."""
+    adam, finishes = load(paths)
+    found = []
     for scene, events in adam.items():
-        with open(os.path.join(folder, f"adam-{scene}.jsonl"), "w") as file:
-            for e in events:
-                kept = ("event", "splat", "gpu", "iteration", "seconds", "gaussians", "loss", "psnr", "ssim")
-                file.write(json.dumps({key: rounded(e[key]) for key in kept if key in e}) + "\n")
+        members = ("event", "dsplat", "gpu", "iteration", "seconds", "gaussians", "loss", "psnr", "ssim")
+        found.append((f"adam-{scene}", {"events": [{key: kept.rounded(e[key]) for key in members if key in e}
+                                                   for e in events]}))
     for (scene, iteration, variant), report in finishes.items():
-        steps = [{**{key: rounded(step[key]) for key in STEP}, "gpu_ms": {}} for step in report["steps"]]
-        steps[-1]["gpu_ms"] = {part: rounded(ms) for part, ms in report["steps"][-1]["gpu_ms"].items()}
-        with open(os.path.join(folder, f"lm-{scene}-{iteration}-{variant}.json"), "w") as file:
-            head = {key: rounded(report[key]) for key in ("device", "gaussians", "views", "psnr", "ssim")}
-            file.write(json.dumps(head)[:-1] + ', "steps": [\n' + ",\n".join(json.dumps(s) for s in steps) + "\n]}\n")
+        steps = [{key: kept.rounded(step[key]) for key in STEP} for step in report["steps"]]
+        steps[-1]["gpu_ms"] = kept.rounded(report["steps"][-1]["gpu_ms"])
+        found.append((f"lm-{scene}-{iteration}-{variant}", {
+            **{key: kept.rounded(report[key]) for key in ("device", "gaussians", "views", "psnr", "ssim")},
+            "steps": steps}))
+    return found
 
 
 def curve(report):
@@ -125,8 +118,8 @@ def beside_adam(adam, finishes):
         end = finishes.get((scene, last["iteration"], "end"))
         if not end or iteration == last["iteration"]:
             continue
-        if report["steps"][0]["images"] < report["views"] or report["steps"][0]["before"] < 0.5 * curve(end)[0][1]:
-            continue  # an objective over other views, or another one
+        if report["steps"][0]["images"] < report["views"]:
+            continue  # an objective over other views
         goal, left = curve(end)[0], last["seconds"] - seconds_at(adam[scene], iteration)
         there = reaches(curve(report), goal[1])
         if there:
@@ -159,7 +152,7 @@ def draw(data, folder):
         begins = {iteration: seconds_at(events, iteration) for iteration, _ in mine}
         lines = {"Adam": [[(e["seconds"], e[key]) for e in events if key in e and e["seconds"] >= min(begins.values())]
                           for key in ("loss", "psnr", "ssim")]}
-        # Adam's loss is of single views before their step. The objective is measured where splat finish starts.
+        # Adam's loss is of single views before their step. The objective is measured where dsplat finish starts.
         lines["Adam"][0] = [(seconds, loss + EPSILON) for seconds, loss in lines["Adam"][0]]
         column[0].plot(*zip(*((begins[iteration], curve(report)[0][1]) for (iteration, _), report in mine.items())), "ko",
                        markersize=4, label="Adam, all views at once")

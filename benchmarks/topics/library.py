@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: MIT
 """The library's calls beside CUB and cooperative groups: the JSON of `aggregate --benchmark_out=FILE
 --benchmark_out_format=json`, or what is kept of it."""
-import json
 import os
 import re
 import sys
 
-from . import figures
+from . import figures, kept
 
-KEPT = ["aggregate-h200.json"]
+KEPT = ["aggregate.jsonl"]
 WAYS = {  # name on the axis: label, colour, line
     "atomic": ("atomicAdd", "#000000", "--"),
     "serial": ("reduce_serial", "#e69f00", "-"),
@@ -41,56 +40,54 @@ class Run:
         return (self.active or 16.5) * self.K / self.median
 
 
-def read(path):
-    """The context and the runs of a report of Google Benchmark, or of a file that keep() wrote."""
-    with open(path) as file:
-        report = json.load(file)
+def kept_run(name, values):
+    run = Run(*name.split())
+    run.median, run.deviation, run.chosen = (*values, None)[:3]
+    return run
+
+
+def measured(name, report):
+    """The runs of a report of Google Benchmark."""
     runs = {}
-    if "runs" in report:
-        for name, (median, deviation, *chosen) in report["runs"].items():
-            run = runs[name] = Run(*name.split())
-            run.median, run.deviation, run.chosen = median, deviation, chosen[0] if chosen else None
-        return report["context"], list(runs.values())
-    for entry in report["benchmarks"]:
-        name = NAME.match(entry["name"])
-        if not name:
+    for entry in report.get("benchmarks", ()):
+        place = NAME.match(entry["name"])
+        if not place:
             continue
         if entry.get("error_occurred"):
-            sys.exit(f"{path}: {entry['name']}: {entry.get('error_message')}")
-        run = runs.setdefault(name[0], Run(*name.groups()))
+            sys.exit(f"{name}: {entry['name']}: {entry.get('error_message')}")
+        run = runs.setdefault(place[0], Run(*place.groups()))
         if entry.get("aggregate_name") == "median":
             run.median = entry["adds_per_second"] * 1e-9
             run.chosen = int(entry["chosen_threshold"]) if "chosen_threshold" in entry else None
         elif entry.get("aggregate_name") == "stddev":
             run.deviation = entry["adds_per_second"] * 1e-9
-    runs = [run for run in runs.values() if run.median is not None]
-    if not runs:
-        sys.exit(f"{path}: holds no medians of aggregate")
-    return report["context"], runs
+    return [run for run in runs.values() if run.median is not None]
 
 
 def load(paths):
     """(context, runs). Of a run that was measured twice the last counts."""
-    runs = {}
-    for path in paths:
-        context, loaded = read(path)
-        runs.update({tuple(getattr(run, axis) for axis in AXES): run for run in loaded})
+    context, runs = {}, {}
+    for name, report in kept.read(paths):
+        if name == "context":
+            context = report
+            continue
+        for run in [kept_run(name, report["run"])] if "run" in report else measured(name, report):
+            context = report.get("context", context)
+            runs[tuple(getattr(run, axis) for axis in AXES)] = run
     return context, list(runs.values())
 
 
-def keep(data, path):
-    """One line a run: its place on the axes, then median and deviation in 10^9 adds a second; for `tuned` the
-    chosen threshold as well."""
-    context, runs = data
-    context = {key: context[key] for key in ("date", "device", "cuda_runtime", "cub") if key in context}
-    lines = []
+def records(paths):
+    """Of a run: its place on the axes, then median and deviation in 10^9 adds a second; for `tuned` the chosen
+    threshold as well."""
+    context, runs = load(paths)
+    found = [("context", {**{key: context[key] for key in ("date", "device", "cuda_runtime", "cub") if key in context},
+                          "axes": AXES})]
     for run in runs:
-        name = " ".join(str(getattr(run, axis)) for axis in AXES)
         values = [float(f"{run.median:.5g}"), float(f"{run.deviation or 0:.1g}")]
-        lines.append(json.dumps(name) + ":" + json.dumps(values + ([] if run.chosen is None else [run.chosen])))
-    with open(path, "w") as file:
-        file.write(f'{{"context": {json.dumps(context)},\n"axes": {json.dumps(AXES)},\n"runs": {{\n')
-        file.write(",\n".join(lines) + "\n}}\n")
+        found.append((" ".join(str(getattr(run, axis)) for axis in AXES),
+                      {"run": values + ([] if run.chosen is None else [run.chosen])}))
+    return found
 
 
 # Pairs that do the same work: both are told that the warp has one key, or neither is. The goal is a ratio of throughputs.

@@ -1,30 +1,26 @@
 # SPDX-License-Identifier: MIT
 """Outputs beyond a picture: channels, depth, absolute gradients and gradients by the camera, and the ways to issue a
 frame. What blend.sh measured (parts channels, camera_gradient, frames), as trim.py keeps it."""
-import glob
-import json
-import os
 import re
 
+from . import reports
 from .text import ms
 
-KEPT = ["outputs-h200"]
+KEPT = ["outputs.jsonl"]
+KINDS = ("channels", "camera_gradient", "frames")
 RUN = re.compile(r"channels/(render|render_backward)/scene:(.+)/channels:(\d+)/depth:(\d)/absolute:(\d)")
 WAYS = {"waits": "`gs_bin` waits", "settled": "queued, settled after each view", "queued": "queued", "graph": "CUDA graph",
         "single, waits": "single views, `gs_bin` waits", "single, queued": "single views, queued",
         "batch, waits": "batch, `gs_bin` waits", "batch, queued": "batch, queued", "batch, graph": "batch, CUDA graph"}
 
 
-def load(folders):
+def records(paths):
+    return reports.records(paths, KINDS)
+
+
+def load(paths):
     """{"channels-fox": report, "camera_gradient": report, "frames-256x256": report, ...}"""
-    data = {}
-    for folder in folders:
-        for path in sorted(glob.glob(os.path.join(folder, "*.json"))):
-            name = os.path.basename(path)[:-len(".json")]
-            if name.startswith(("channels", "camera_gradient", "frames")):
-                with open(path) as file:
-                    data[name] = json.load(file)
-    return data
+    return dict(records(paths))
 
 
 def devices(data):
@@ -47,7 +43,7 @@ def by_channels(report):
 def by_camera(report):
     times = {(m["gaussians"], m["phase"], m["method"]): m["median_ms"] for m in report["measurements"]}
     return (["Gaussians", "project backward", "with gradients by the camera", "the 19 sums: an atomic a value",
-             "`reduce_tree`, an atomic a value and warp", "cub::DeviceReduce", "libgs"],
+             "`reduce_tree`, an atomic a value and warp", "cub::DeviceReduce", "libdistwar_gs"],
             [[f"{count:,}", *(ms(times[count, "project backward", m]) for m in ("without", "with camera")),
               *(ms(times[count, "sum", m]) for m in ("atomic", "tree", "cub", "rows"))]
              for count in sorted({key[0] for key in times})])

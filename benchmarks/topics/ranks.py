@@ -1,21 +1,25 @@
 # SPDX-License-Identifier: MIT
-"""Several GPUs: the JSON of `exchange` and `shared_steps`, as ranks.sh writes them into a folder, and of `splat bench
+"""Several GPUs: the JSON of `exchange` and `shared_steps`, as ranks.sh writes them into a folder, and of `dsplat bench
 --gpus`."""
-import glob
-import json
-import os
+from . import kept
 
-KEPT = ["ranks-h200"]
+KEPT = ["ranks.jsonl"]
 STAGES = ("project", "exchange", "render", "pixels", "backward", "return", "home")
+
+
+def records(paths):
+    found = []
+    for name, report in kept.read(paths):
+        for step in report.get("steps", ()):
+            if isinstance(step["views"], list):  # the names of the views of dsplat bench
+                step["views"] = len(step["views"])
+        found.append((name, kept.rounded(report)))
+    return found
 
 
 def load(paths):
     """(device, {name: report})."""
-    reports = {}
-    for folder in paths:
-        for path in sorted(glob.glob(os.path.join(folder, "*.json"))):
-            with open(path) as file:
-                reports[os.path.basename(path)[:-5]] = json.load(file)
+    reports = dict(records(paths))
     return next(iter(reports.values()))["device"], reports
 
 
@@ -32,10 +36,10 @@ def order_of(r):
 
 
 def of_scene(reports):
-    """Rows of `splat bench --gpus` on one scene: means over its steps."""
+    """Rows of `dsplat bench --gpus` on one scene: means over its steps."""
     found = []
     for r in reports:
-        views, count = len(r["steps"][0]["views"]), len(r["steps"])
+        views, count = r["steps"][0]["views"], len(r["steps"])
         ms = {stage: sum(step["ms"][stage] for step in r["steps"]) / count for stage in r["steps"][0]["ms"]}
         found.append((views, r["gpus"], ms))
     alone = {views: ms["step"] for views, gpus, ms in found if gpus == 1}

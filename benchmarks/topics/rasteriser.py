@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""The flagship's stages and its backward blend: what blend.sh measured, as trim.py keeps it, and profile.json."""
-import glob
-import json
+"""The flagship's stages and its backward blend: what blend.sh and profile.sh measured, as trim.py keeps it."""
 import math
 import os
 import re
 
-from . import counters, figures
+from . import counters, figures, kept, reports
 from .text import ms
 
-KEPT = ["blend-h200"]
+KEPT = ["blend.jsonl"]
+KINDS = ("bench", "render_backward", "tuner")
 STAGES = {"project": "#e69f00", "bin": "#0072b2", "render": "#009e73", "render backward": "#d55e00",
           "project backward": "#cc79a7"}
 LABELS = {"render": "forward blend", "render backward": "backward blend"}
@@ -17,15 +16,6 @@ STRATEGIES = {"serial": "#e69f00", "bfly": "#009e73", "tree": "#0072b2"}  # thos
 LEVELS = {"atomic": ("#000000", "--"), "block": ("#999999", "--"), "fixed": ("#8b4513", "--"), "cub": ("#d55e00", ":"),
           "floor_a": ("#56b4e9", "-."), "floor_b": ("#cc79a7", "-.")}
 RUN = re.compile(r"render_backward/(\w+)/scene:(.+)/threshold:(\d+)(?:/pixels:(\d)/split:(\d))?")
-
-
-def read(folder, kind):
-    """The reports of a kind by name: {"fox": ..., "many-3000000": ...}."""
-    reports = {}
-    for path in sorted(glob.glob(os.path.join(folder, kind + "-*.json"))):
-        with open(path) as file:
-            reports[os.path.basename(path)[len(kind) + 1:-len(".json")]] = json.load(file)
-    return reports
 
 
 def runs(report):
@@ -57,12 +47,17 @@ def growth(reports, what):
                   key=lambda pair: pair[0])
 
 
-def load(folders):
-    """The reports by kind and name, and the counters of the blend kernels."""
-    folder, = folders
-    data = {kind: read(folder, kind) for kind in ("bench", "render_backward", "tuner")}
-    profile = os.path.join(folder, "profile.json")
-    data["counters"] = counters.load([profile]) if os.path.exists(profile) else {}
+def records(paths):
+    return reports.records(paths, KINDS)
+
+
+def load(paths):
+    """The reports by kind and name, {"bench": {"fox": ..., "many-3000000": ...}, ...}, and the counters."""
+    data = {kind: {} for kind in (*KINDS, "counters")}
+    for name, report in records(paths):
+        kind, _, scene = name.partition("-")
+        data[kind][scene] = report
+    data["counters"] = counters.ordered(dict(kept.read(paths)).get("profile", {}))
     return data
 
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Thresholds 0 and 33 beside plain atomics: the JSON of `threshold --json FILE`, and of the examples' benches."""
-import json
-
-from . import workloads
+from . import kept, workloads
 
 BOUND = 0.03  # the most that a rule may lose to the better of plain atomics and threshold 0
 ATOMIC, ZERO, VOTE = "atomic", "0", "33"
@@ -31,9 +29,7 @@ class Cell:
 def load(paths):
     """(device, methods, cells, cases of the examples)."""
     device, methods, cells, cases = None, [], [], []
-    for path in paths:
-        with open(path) as file:
-            report = json.load(file)
+    for _, report in kept.read(paths):
         device = report["device"]
         if "workload" in report:
             cases.append(workloads.of_bench(report))

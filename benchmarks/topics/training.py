@@ -1,23 +1,12 @@
 # SPDX-License-Identifier: MIT
 """Training: the logs that training.sh wrote, NAME.jsonl each."""
-import glob
-import json
 import os
 import statistics
 import sys
 
-from . import figures
+from . import figures, kept
 
-KEPT = ["training-h200"]
-
-
-def rounded(value):
-    """Floats with six digits, in dictionaries and lists too."""
-    if isinstance(value, list):
-        return [rounded(inner) for inner in value]
-    if isinstance(value, dict):
-        return {key: rounded(inner) for key, inner in value.items()}
-    return float(f"{value:.6g}") if isinstance(value, float) else value
+KEPT = ["training.jsonl"]
 
 
 def views_a_step(steps):
@@ -28,13 +17,11 @@ def views_a_step(steps):
 
 
 class Run:
-    """A log of splat train."""
+    """A log of dsplat train."""
 
-    def __init__(self, path):
-        with open(path) as file:
-            self.events = [json.loads(line) for line in file]
-        self.start = self.of("start")[0]
-        self.settings, self.end = self.start["settings"], (self.of("end") or [None])[0]
+    def __init__(self, events):
+        self.events = events
+        self.start, self.end = self.of("start")[0], (self.of("end") or [None])[0]
         self.evaluations = self.of("evaluation")
         # "shared" was added to the log by hand: others used the GPU too, so that times say nothing.
         self.alone = not (self.end or {}).get("shared")
@@ -57,26 +44,23 @@ class Run:
                 sums[stage] = sums.get(stage, 0) + weight * ms / views
         return {stage: total / iterations for stage, total in sums.items()}
 
-    def keep(self, path):
-        """Writes the events that the tables need."""
-        start = {key: self.start[key] for key in ("event", "splat", "gpu", "iteration") if key in self.start}
+    def kept(self):
+        """The events that the tables need."""
+        start = {key: self.start[key] for key in ("event", "dsplat", "gpu", "iteration") if key in self.start}
         stages = {stage: round(ms, 6) for stage, ms in self.stages().items()}
         step = {"event": "step", "iteration": self.end["iteration"], "gpu_ms": stages}
         measured = [{key: e[key] if isinstance(e[key], (str, int)) else round(e[key], 6)
                      for key in ("event", "iteration", "seconds", "psnr", "ssim", "kept") if key in e}
                     for e in self.evaluations + self.of("lm")]
-        with open(path, "w") as file:
-            for event in [{**start, "settings": {}}, *([step] if stages else []), *measured, self.end,
-                          *self.of("comparison"), *map(rounded, self.of("poses"))]:
-                file.write(json.dumps(event) + "\n")
+        return [start, *([step] if stages else []), *measured, kept.rounded(self.end), *self.of("comparison"),
+                *kept.rounded(self.of("poses"))]
 
 
-def load(folders):
+def load(paths):
     """Finished runs by name."""
-    folder, = folders
     runs = {}
-    for path in sorted(glob.glob(os.path.join(folder, "*.jsonl"))):
-        run, name = Run(path), os.path.splitext(os.path.basename(path))[0]
+    for name, log in kept.read(paths):
+        run = Run(log["events"])
         if run.end and run.evaluations:
             runs[name] = run
         else:
@@ -120,10 +104,8 @@ def devices(runs):
     return sorted({run.start["gpu"] for run in runs.values()})
 
 
-def keep(runs, folder):
-    os.makedirs(folder, exist_ok=True)
-    for name, run in runs.items():
-        run.keep(os.path.join(folder, name + ".jsonl"))
+def records(paths):
+    return [(name, {"events": run.kept()}) for name, run in load(paths).items()]
 
 
 def by_quality(runs):
@@ -245,27 +227,26 @@ def by_poses(runs):
 
 def budgets(runs):
     """Of budget-SCENE-WAY and, for the runs of these scenes with a number of iterations, of the first seed of
-    defaults-SCENE-ITERATIONS: (the scene, the seconds asked for or None, whether with --finish auto, the run), by time."""
+    defaults-SCENE-ITERATIONS: (the scene, the seconds asked for or None, the run), by time."""
     found = []
     for name, run in part(runs, "budget").items():
-        scene, way = name.split("-")
-        asked, _, finish = way.partition("+")
-        found.append((scene, float(asked[:-1]), finish, run))
+        scene, asked = name.split("-")
+        found.append((scene, float(asked[:-1]), run))
     scenes = {scene for scene, *_ in found}
     for name, group in of_seeds(part(runs, "defaults")).items():
         if name.rpartition("-")[0] in scenes and group[0].alone:
-            found.append((name.rpartition("-")[0], None, "", group[0]))
-    return sorted(found, key=lambda row: (row[0], row[3].end["seconds"]))
+            found.append((name.rpartition("-")[0], None, group[0]))
+    return sorted(found, key=lambda row: (row[0], row[2].end["seconds"]))
 
 
 def by_budget(runs):
     rows = []
-    for scene, asked, finish, run in budgets(runs):
-        last, steps = run.evaluations[-1], sum(e.get("kept", True) for e in run.of("lm"))
-        rows.append([scene, f"{asked:g} s" if asked else f"{run.end['iteration']:,} iterations", finish and f"auto: {steps}",
+    for scene, asked, run in budgets(runs):
+        last = run.evaluations[-1]
+        rows.append([scene, f"{asked:g} s" if asked else f"{run.end['iteration']:,} iterations",
                      f"{run.end['seconds']:.2f}", f"{run.end['iteration']:,}", f"{run.end['gaussians']:,}",
                      f"{last['psnr']:.2f}", f"{last['ssim']:.4f}"])
-    return ["data", "asked for", "finish", "seconds", "iterations", "Gaussians", "PSNR, dB", "SSIM"], rows
+    return ["data", "asked for", "seconds", "iterations", "Gaussians", "PSNR, dB", "SSIM"], rows
 
 
 def tables(runs):
@@ -286,15 +267,13 @@ def draw_budgets(pyplot, runs, folder):
     if not scenes:
         return
 
-    def curve(scene, chosen):
-        return [{**run.evaluations[-1], "seconds": run.end["seconds"]} for of, asked, finish, run in rows
-                if of == scene and chosen(asked, finish)]
+    def curve(scene, limited):
+        return [{**run.evaluations[-1], "seconds": run.end["seconds"]} for of, asked, run in rows
+                if of == scene and bool(asked) == limited]
 
     figure, plots = pyplot.subplots(2, len(scenes), figsize=(4.5 * len(scenes), 6), squeeze=False, layout="constrained")
     for column, scene in zip(plots.T, scenes):
-        for label, points in (("--iterations", curve(scene, lambda asked, finish: not asked)),
-                              ("--budget", curve(scene, lambda asked, finish: asked and not finish)),
-                              ("--budget, --finish auto", curve(scene, lambda asked, finish: finish))):
+        for label, points in (("--iterations", curve(scene, False)), ("--budget", curve(scene, True))):
             for plot, key in zip(column, ("psnr", "ssim")):
                 plot.plot([p["seconds"] for p in points], [p[key] for p in points], marker=".", label=label)
         column[0].set_title(scene)

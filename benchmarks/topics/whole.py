@@ -1,31 +1,32 @@
 # SPDX-License-Identifier: MIT
 """Whole problems beside CUB, Dr.Jit and NVIDIA Warp: the JSON of `whole` and of rivals.py, or what is kept of them."""
-import json
 import re
+
+from . import kept
 
 NAME = re.compile(r"whole/(\w+)/(\w+)/K:(\d+)/bins:(\d+)/exponent:(\d+)/sorted:(\d)")
 WAYS = ("atomic", "vector", "serial", "tree", "tree_vector", "runs", "hot_slots", "hot_tree", "cub", "drjit_direct",
         "drjit_local", "warp")
-KEPT = ["whole-h200.json"]
+KEPT = ["whole.jsonl"]
 CONTEXT = ("date", "device", "cuda_runtime", "cub", "drjit", "warp")
 
 
 def load(paths):
     """(context, {(problem, way, K, bins, exponent, sorted): [median, deviation] in 10^9 adds a second})."""
     context, runs = {}, {}
-    for path in paths:
-        with open(path) as file:
-            report = json.load(file)
-        context.update({key: report["context"][key] for key in CONTEXT if key in report["context"]})
-        for name, values in report.get("runs", {}).items():
-            problem, way, *axes = name.split()
-            runs[(problem, way, *map(int, axes))] = values
+    for record, report in kept.read(paths):
+        if "run" in report:
+            problem, way, *axes = record.split()
+            runs[(problem, way, *map(int, axes))] = report["run"]
+            continue
+        of = report if record == "context" else report.get("context", {})
+        context.update({key: of[key] for key in CONTEXT if key in of})
         for entry in report.get("benchmarks", ()):
             name = NAME.match(entry["name"])
             if not name:
                 continue
             if entry.get("error_occurred"):
-                raise SystemExit(f"{path}: {entry['name']}: {entry.get('error_message')}")
+                raise SystemExit(f"{record}: {entry['name']}: {entry.get('error_message')}")
             place = ("median", "stddev").index(entry["aggregate_name"]) if entry.get("aggregate_name") in (
                 "median", "stddev") else None
             if place is not None:
@@ -34,12 +35,11 @@ def load(paths):
     return context, runs
 
 
-def keep(data, path):
-    context, runs = data
-    lines = [json.dumps(" ".join(map(str, key))) + ":" + json.dumps([float(f"{median:.5g}"), float(f"{deviation:.1g}")])
-             for key, (median, deviation) in runs.items()]
-    with open(path, "w") as file:
-        file.write(f'{{"context": {json.dumps(context)},\n"runs": {{\n' + ",\n".join(lines) + "\n}}\n")
+def records(paths):
+    context, runs = load(paths)
+    return [("context", context), *(
+        (" ".join(map(str, key)), {"run": [float(f"{median:.5g}"), float(f"{deviation:.1g}")]})
+        for key, (median, deviation) in runs.items())]
 
 
 def devices(data):

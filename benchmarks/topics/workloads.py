@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: MIT
 """Every workload by strategy and threshold: what workloads.sh (and blend.sh) measured, as trim.py keeps it."""
-import glob
-import json
 import os
 import re
 
-from . import counters, figures
+from . import counters, figures, kept, reports
 from .text import ms
 
-KEPT = ["blend-h200", "workloads-h200"]
+KEPT = ["blend.jsonl", "workloads.jsonl"]
+KINDS = ("spheres", "cubemap", "scatter_add", "histogram", "lm-")
 STRATEGIES = {"serial": "#e69f00", "bfly": "#009e73", "tree": "#0072b2", "hot": "#56b4e9", "fixed": "#8b4513"}
 WAYS = ("atomic", "vector", *STRATEGIES, "cub")
 OVER_BEST, OVER_ATOMIC = 0.03, 0.02  # the most that a tuner's choice may lose
@@ -79,18 +78,21 @@ def of_tuner(report, atomic):
     return *chosen, at_the_end["by_fastest"] - 1, time / atomic - 1
 
 
-def load(folders):
+def records(paths):
+    return reports.records(paths, KINDS)
+
+
+def load(paths):
     """(cases, {(workload, strategy): counters of its kernel})."""
     cases, kernels = {}, {}
-    for path in sorted(path for folder in folders for path in glob.glob(os.path.join(folder, "*.json"))):
-        kind, _, name = os.path.basename(path)[:-len(".json")].partition("-")
-        with open(path) as file:
-            report = json.load(file)
+    loaded = reports.records(paths, (*KINDS, "render_backward", "tuner"))
+    for name, report in sorted(loaded, key=lambda record: record[0].startswith("tuner")):  # these last
+        kind, _, name = name.partition("-")
         if kind == "render_backward":
             case = of_blend(name, report)
             if ("tree", 0) in case.times:
                 cases[case.name] = case
-        elif kind == "tuner":  # sorted after render_backward
+        elif kind == "tuner":
             name = "gaussians, " + name.rpartition("-")[0]
             if name in cases:
                 cases[name].tuned.append(of_tuner(report, cases[name].times["atomic", 0]))
@@ -101,13 +103,13 @@ def load(folders):
                 last = report["steps"][-1]["gpu_ms"]  # sums since the first
                 if last[part] > 0:  # else it was not on a GPU
                     case.times[report["reduction"], report["threshold"]] = last[part] / len(report["steps"])
-        elif kind == "workload_profile":
-            for label, kernel in report.items():  # "function workload-strategy"
-                workload, _, way = label.split()[-1].partition("-")
-                kernels[workload, way] = kernel
         elif "workload" in report:
             case = of_bench(report)
             cases[case.name] = case
+    for label, kernel in dict(kept.read(paths)).get("profile", {}).items():  # "function workload-strategy"
+        workload, _, way = label.split()[-1].partition("-")
+        if way in WAYS:
+            kernels[workload, way] = kernel
     natural = lambda case: [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", case.name)]
     kernels = dict(sorted(kernels.items(), key=lambda kernel: (kernel[0][0], WAYS.index(kernel[0][1]))))
     return sorted(cases.values(), key=natural), kernels

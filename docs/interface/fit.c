@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// libdistwar_gs from C: fits 64 Gaussians to a picture, with distwar_gs.h and a way to allocate device memory. With the CPU
-// library device memory is host memory. Build with -DUSE_CUDA for the CUDA library.
+// libdistwar_gs from C: fits 64 Gaussians to a picture, with distwar_gs.h and a way to allocate device memory. With
+// the CPU library device memory is host memory. Build with -DUSE_CUDA for the CUDA library.
 #include "distwar_gs.h"
 
 #include <math.h>

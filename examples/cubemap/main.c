@@ -13,7 +13,7 @@ static const program_command commands[] = {
 };
 
 int main(int argc, char **argv) {
-    const program_spec program = {"cubemap", commands,
+    const program_spec program = {"cubemap", "fits the surroundings that a mesh mirrors", commands,
                                   "  cubemap train -o out\n"
                                   "  cubemap render out/faces.png -o view.png --mesh torus\n"
                                   "  cubemap bench --mesh bumpy --size 1024 --json cubemap.json\n"};

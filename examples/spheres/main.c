@@ -12,7 +12,7 @@ static const program_command commands[] = {
 };
 
 int main(int argc, char **argv) {
-    const program_spec program = {"spheres", commands,
+    const program_spec program = {"spheres", "fits spheres to pictures", commands,
                                   "  spheres train -o out\n"
                                   "  spheres render out/spheres.txt -o view.png --view 3\n"
                                   "  spheres bench --data large --json spheres.json\n"};

@@ -72,8 +72,30 @@ template <typename T>
 using value_of = typename destination<T>::value;
 template <typename T>
 inline constexpr bool is_destination = !is_same<value_of<T>, void>;
+// Whether values of type V are added to a T. Sums of floats may lie in doubles.
+template <typename T, typename V>
+inline constexpr bool takes_values = is_same<V, value_of<T>> || (is_same<T, double> && is_same<V, float>);
 
 } // namespace detail
+
+// The same pointer, which the compiler takes for one to global memory.
+//   who calls  any thread, where the pointer is known
+//   pointer    to global memory, wherever in the kernel this value is used; anything else is undefined
+// Cost: none. What for: nvcc takes a pointer that is loaded from memory for one to memory of any kind if the
+// kernel contains inline PTX, which most calls of this library do. Each atomic to such a pointer then tests the
+// kind of memory and carries compare-and-swap loops, in the kernel's own atomics too. Pointers that are
+// arguments of the kernel are not affected.
+//
+//     float *const gradient = distwar::in_global(arguments->gradient); // `arguments` lies in device memory
+//
+// Example: reduce_tree with K = 9 and a record at such a pointer, any keys: 446 instructions, 191 with in_global.
+template <typename T>
+__device__ __forceinline__ T *in_global(T *pointer) {
+#if !defined(__SIMT__)
+    __builtin_assume(__isGlobal(pointer));
+#endif
+    return pointer;
+}
 
 // *address += value by the native instruction. Returns nothing, so that the compiler can use a reduction
 // (RED), for which no result travels back. T is float, double, int, unsigned, long long or unsigned long long

@@ -121,6 +121,21 @@ struct accumulator {
     // Cost: 2 barriers, and one to.add() for each slot with a sum other than 0, spread over the threads.
     template <typename Key, typename Sink>
     __device__ __forceinline__ void flush(const Key *key_of_slot, int slots, const Sink &to) {
+        flush_with([&](int i) { return key_of_slot[i]; }, slots, to);
+    }
+
+    // The same for slots with consecutive keys: slot i has the key first_key + i. For histograms and tables.
+    //
+    //     __shared__ distwar::accumulator<2, 256> bins; // sums of floats; the histogram in memory is of doubles
+    //     bins.flush_consecutive(0, 256, distwar::record<double>{histogram, 2});
+    template <typename Key, typename Sink>
+    __device__ __forceinline__ void flush_consecutive(Key first_key, int slots, const Sink &to) {
+        flush_with([&](int i) { return first_key + Key(i); }, slots, to);
+    }
+
+  private:
+    template <typename KeyOf, typename Sink>
+    __device__ __forceinline__ void flush_with(const KeyOf &key_of, int slots, const Sink &to) {
         __syncthreads();
         for (int i = block_rank(); i < slots; i += block_size()) {
             T total[K];
@@ -131,7 +146,7 @@ struct accumulator {
                 any = any || total[k] != T(0);
                 sum[i][k] = T(0);
             }
-            if (any) to.add(key_of_slot[i], total);
+            if (any) to.add(key_of(i), total);
         }
         __syncthreads();
     }

@@ -8,7 +8,7 @@
 //     ... distwar::reduce_tree(lanes, active, slot, val, sums.sink());
 //     distwar::bulk_flush(sums, primitive_of_slot, used_slots, distwar::record<float>{gradient, 12});
 //
-// Where it wins: medians on an H200, as parts of the time of vector atomics (benchmarks/flush.cu;
+// Where it wins: medians on an H200, as parts of the time of vector atomics (benchmarks/library/flush.cu;
 // docs/benchmarks/library.md has all figures)
 //     slots of 16 bytes                  1.2 to 1.6: bulk_flush takes vector atomics
 //     slots of 48 bytes, up to 512       0.8 to 0.9

@@ -38,7 +38,7 @@ struct butterfly_commit {
 template <typename Values, typename Key, typename Sink>
 __device__ __forceinline__ void sum_by_butterfly(unsigned lanes, bool active, Key key, const Values &values,
                                                  const Sink &sink, int balance_threshold) {
-    static_assert(is_key<Key>, "distwar: the key must be an integer of 4 or 8 bytes");
+    detail::check_call<Key, Sink>();
     using plain = decltype(detail::plain_key(key));
     const plain_commit<plain> plainly = {detail::plain_key(key)};
     if (lanes != all_lanes) {

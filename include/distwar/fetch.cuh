@@ -76,11 +76,6 @@ __device__ __forceinline__ T wrapping_difference(T a, T b) {
     return static_cast<T>(static_cast<bits>(a) - static_cast<bits>(b));
 }
 
-template <typename Key>
-inline constexpr bool is_uniform = false;
-template <typename Key>
-inline constexpr bool is_uniform<uniform_key<Key>> = true;
-
 // The sum of `value` over the lanes of `group` up to and with the caller. In each iteration a lane adds the
 // sum of the lane whose sum ends where its own begins, so the sums double in length. Example with one group
 // in lanes 1, 4, 6, 7:

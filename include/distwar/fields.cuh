@@ -22,19 +22,34 @@
 
 namespace distwar {
 
-// One array: value i of a key lies at base[key * stride + i], for 0 <= i < Count.
+// The count of a part that may be null, in place of a number: its values are then dropped. Cost: one comparison
+// for each atomic.
+//
+//     const distwar::fields<float, 3, distwar::may_be_null(2)> sink = {{color, 3}, {absolute, 2}};
+__host__ __device__ constexpr int may_be_null(int count) {
+    return -count;
+}
+
+// One array: value i of a key lies at base[key * stride + i], for 0 <= i < Count, or -Count if it may be null.
 template <typename T, int Count>
 struct field {
-    static_assert(Count >= 1, "distwar: a field has at least one value");
+    static_assert(Count != 0, "distwar: a field has at least one value");
     T *base;
-    size_t stride; // in T, >= Count
+    size_t stride; // in T, >= the number of values
 };
+
+namespace detail {
+__host__ __device__ constexpr int values_of_part(int count) {
+    return count < 0 ? -count : count;
+}
+} // namespace detail
 
 // A sink (sink.cuh) whose K values lie in sizeof...(Counts) arrays. Array i takes Counts[i] values; K is the
 // sum of Counts, and a call with another K does not compile.
 //   Op       the operator: add, minimum, maximum, bit_and, ..., as for record (sink.cuh)
 //   S        the scope of the atomics
 //   T        the type in memory, as for record
+//   Counts   the number of values of each array, or may_be_null(number)
 //   arrays   {base, stride} each, the same in all lanes of the call, inactive ones included. In global or
 //            shared memory; several may lie in one buffer. key >= 0
 // Cost of add, by one lane: K atomics. Of the tree's commit: ceil(K / 32) atomic instructions; for each of
@@ -48,7 +63,8 @@ struct fields_with {
     static_assert(detail::is_destination<T>,
                   "distwar: fields take float, double or integers of 4 or 8 bytes");
     static constexpr int parts = sizeof...(Counts);
-    static constexpr int values = (0 + ... + Counts);
+    static constexpr int values = (0 + ... + detail::values_of_part(Counts));
+    static constexpr bool some_may_be_null = (false || ... || (Counts < 0));
 
     T *base[parts];
     size_t stride[parts];
@@ -58,26 +74,19 @@ struct fields_with {
 
     template <typename Key, int K, typename V>
     __device__ __forceinline__ void add(Key key, const V (&val)[K]) const {
-        static_assert(detail::is_same<V, detail::value_of<T>>,
-                      "distwar: the values have another type than the sink");
+        static_assert(detail::takes_values<T, V>, "distwar: the values have another type than the sink");
         static_assert(K == values, "distwar: the fields hold another number of values than there are");
-        constexpr int count[] = {Counts...};
-        int k = 0;
+        // By add_one: a loop over the parts leaves `val` with an index that nvcc does not resolve, in local memory.
         DISTWAR_UNROLL
-        for (int part = 0; part < parts; ++part) {
-            T *const first = base[part] + size_t(key) * stride[part];
-            DISTWAR_UNROLL
-            for (int i = 0; i < count[part]; ++i) detail::update_in_memory<S>(first + i, val[k++], Op{});
-        }
+        for (int k = 0; k < K; ++k) add_one(key, k, val[k]);
     }
 
     // 0 <= k < values. Selects and one atomic: with branches around atomics it would be one instruction for
     // each array.
     template <typename Key, typename V>
     __device__ __forceinline__ void add_one(Key key, int k, V value) const {
-        static_assert(detail::is_same<V, detail::value_of<T>>,
-                      "distwar: the values have another type than the sink");
-        constexpr int count[] = {Counts...};
+        static_assert(detail::takes_values<T, V>, "distwar: the values have another type than the sink");
+        constexpr int count[] = {detail::values_of_part(Counts)...};
         T *chosen = base[0];
         size_t chosen_stride = stride[0];
         int first = 0, within = k;
@@ -89,13 +98,15 @@ struct fields_with {
             chosen_stride = reached ? stride[part] : chosen_stride;
             within = reached ? k - first : within;
         }
+        if (some_may_be_null && chosen == nullptr) return;
         detail::update_in_memory<S>(chosen + size_t(key) * chosen_stride + within, value, Op{});
     }
 };
 
 namespace detail {
 template <typename Op, scope S, typename T, int... Counts>
-inline constexpr int values_of_sink<fields_with<Op, S, T, Counts...>> = (0 + ... + Counts);
+inline constexpr int values_of_sink<fields_with<Op, S, T, Counts...>> =
+    fields_with<Op, S, T, Counts...>::values;
 } // namespace detail
 
 // Sums; and sums at the scope of the device.

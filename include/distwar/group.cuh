@@ -19,8 +19,17 @@
 #include "chunks.cuh"
 #include "lanes.cuh"
 #include "tree.cuh"
+#include "values.cuh"
 
 namespace distwar {
+
+// The key that a sum of a group goes to, in place of the group's own.
+template <typename Key>
+struct at_key {
+    Key key;
+};
+template <typename Key>
+__host__ __device__ at_key(Key)->at_key<Key>;
 
 // What a lane knows about the groups of its warp. group_lanes makes it; copies are valid, too.
 template <typename Key>
@@ -39,8 +48,37 @@ class lane_groups {
     template <int K, typename T, typename Sink>
     __device__ __forceinline__ void add(const T (&val)[K], const Sink &sink,
                                         int balance_threshold = 0) const {
+        detail::check_call<Key, Sink>();
         detail::check_tree<K, T, Key, Sink>();
         add_values(detail::all_of(val), sink, balance_threshold);
+    }
+    template <int K, typename T, typename Sink>
+    __device__ __forceinline__ void add(const value_list<K, T> &list, const Sink &sink,
+                                        int balance_threshold = 0) const {
+        add(list.of, sink, balance_threshold);
+    }
+
+    // The same with another key, which follows from the key of the group: for the corners of a cell or the nodes
+    // of a stencil, whose groups are those of the cell.
+    //   other_key  the same in all lanes of a group; two groups may have the same. Ignored in inactive lanes
+    // Cost: that of add; whole warp, one key: also 1 shuffle (of 8 bytes: two).
+    //
+    //     const auto cells = distwar::group_lanes(distwar::all_lanes, active, cell); // one match
+    //     for (int node = 0; node < 27; ++node)                                      // no further one
+    //         cells.add(values_of(node), distwar::record<float>{grid, 4}, distwar::at_key{cell + offset[node]});
+    template <int K, typename T, typename Sink, typename Other>
+    __device__ __forceinline__ void add(const T (&val)[K], const Sink &sink, at_key<Other> other) const {
+        detail::check_call<Key, Sink>();
+        detail::check_tree<K, T, Key, Sink>();
+        lane_groups moved = *this;
+        moved.key = Key(other.key);
+        if (one_key) moved.key = __shfl_sync(all_lanes, moved.key, int(lowest_lane(active_lanes)));
+        moved.add_values(detail::all_of(val), sink, 0);
+    }
+    template <int K, typename T, typename Sink, typename Other>
+    __device__ __forceinline__ void add(const value_list<K, T> &list, const Sink &sink,
+                                        at_key<Other> other) const {
+        add(list.of, sink, other);
     }
 
     // The same for a number of values known at run time (chunks.cuh).

@@ -43,6 +43,11 @@ inline constexpr bool is_key<uniform_key<Key>> = is_key<Key>;
 
 namespace detail {
 
+template <typename Key>
+inline constexpr bool is_uniform = false;
+template <typename Key>
+inline constexpr bool is_uniform<uniform_key<Key>> = true;
+
 // The key as an integer, in the form that sinks take.
 template <typename Key>
 __device__ __forceinline__ Key plain_key(Key key) {
@@ -235,7 +240,7 @@ __device__ __forceinline__ unsigned largest_by_votes(unsigned lanes, unsigned va
 __device__ __forceinline__ unsigned largest(unsigned lanes, unsigned value) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
     return detail::largest_by_votes(lanes, value);
-#elif !defined(__SIMT__)
+#elif defined(__clang__) && defined(__CUDA__)
     unsigned result; // PTX, because clang 16 has no __reduce_max_sync
     asm volatile("redux.sync.max.u32 %0, %1, %2;" : "=r"(result) : "r"(value), "r"(lanes) : "memory");
     return result;

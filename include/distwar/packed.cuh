@@ -132,8 +132,8 @@ __device__ __forceinline__ bool add_pairs(Pair *address, const Pair (&values)[K]
 } // namespace detail
 
 // A record of pairs, added by vector atomics of 4 and 2 pairs: pair k to base[key * stride + k].
-//   base    aligned to 16 bytes, in global or shared memory
-//   stride  in pairs, a multiple of 4, >= K
+//   base    in global or shared memory, aligned to 16 bytes; for K = 2 to 8
+//   stride  in pairs, >= K, a multiple of 4; for K = 2 of 2
 // Cost, if one lane adds all pairs in global memory from compute capability 9.0 and CUDA 12.1 on: one atomic
 // for each vector, 2 for K = 5 (4 + 1). In shared memory, on older GPUs, and if each lane adds one pair
 // (reduce_tree at one key): as record<Pair>.

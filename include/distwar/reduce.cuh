@@ -91,6 +91,7 @@
 
 #include "atomic.cuh"
 #include "butterfly.cuh"
+#include "by_key.cuh"
 #include "chunks.cuh"
 #include "fetch.cuh"
 #include "fields.cuh"
@@ -101,6 +102,7 @@
 #include "serial.cuh"
 #include "sink.cuh"
 #include "tree.cuh"
+#include "values.cuh"
 #include "version.h"
 
 namespace distwar {
@@ -110,7 +112,7 @@ namespace distwar {
 template <int K, typename T, typename Key, typename Sink>
 __device__ __forceinline__ void reduce_atomic(unsigned /*lanes*/, bool active, Key key, const T (&val)[K],
                                               const Sink &sink, int /*balance_threshold*/ = 0) {
-    static_assert(is_key<Key>, "distwar: the key must be an integer of 4 or 8 bytes");
+    detail::check_call<Key, Sink>();
     if (active) sink.add(detail::plain_key(key), val);
 }
 
@@ -135,7 +137,7 @@ template <int Chunk = 16, typename Values, typename Key, typename Sink>
 __device__ __forceinline__ void reduce_atomic_n(unsigned /*lanes*/, bool active, Key key, int count,
                                                 const Values &values, const Sink &sink,
                                                 int /*balance_threshold*/ = 0) {
-    static_assert(is_key<Key>, "distwar: the key must be an integer of 4 or 8 bytes");
+    detail::check_call<Key, Sink>();
     const auto counted = detail::counted<Chunk>(count, values);
     detail::check_counted<Chunk, decltype(counted), Key, Sink>();
     using plain = decltype(detail::plain_key(key));

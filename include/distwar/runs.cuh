@@ -106,7 +106,7 @@ struct runs_commit {
 template <typename Values, typename Key, typename Sink>
 __device__ __forceinline__ void sum_by_runs(unsigned lanes, bool active, Key key, const Values &values,
                                             const Sink &sink, int balance_threshold) {
-    static_assert(is_key<Key>, "distwar: the key must be an integer of 4 or 8 bytes");
+    detail::check_call<Key, Sink>();
     using plain = decltype(detail::plain_key(key));
     const plain own_key = detail::plain_key(key);
     const unsigned active_lanes = __ballot_sync(lanes, active);

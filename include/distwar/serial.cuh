@@ -50,7 +50,7 @@ struct serial_commit {
 template <typename Values, typename Key, typename Sink>
 __device__ __forceinline__ void sum_serially(unsigned lanes, bool active, Key key, const Values &values,
                                              const Sink &sink, int balance_threshold) {
-    static_assert(is_key<Key>, "distwar: the key must be an integer of 4 or 8 bytes");
+    detail::check_call<Key, Sink>();
     using plain = decltype(detail::plain_key(key));
     const unsigned active_lanes = __ballot_sync(lanes, active);
     if (active_lanes == 0) return;

@@ -14,6 +14,7 @@
 // T is float, double, int, unsigned, long long, unsigned long long, half or bfloat16. Sums of unsigned
 // integers wrap; those of signed ones must fit. half.cuh adds the 16-bit types and record_of_pairs,
 // packed.cuh half2 and bfloat162 as T. The values have the type in memory, but float for half and bfloat16.
+// record, planes, pointers and fields of double take float values, too.
 // Addresses are aligned to their type, in global or shared memory.
 //
 // pointers, record and planes take an operator in place of the sum, as their last template argument: minimum
@@ -87,6 +88,18 @@ using sink_operator = typename operator_of<Sink>::type;
 // The number of values of a sink that fixes it, else 0.
 template <typename Sink>
 inline constexpr int values_of_sink = 0;
+
+template <typename T>
+inline constexpr bool is_pointer = false;
+template <typename T>
+inline constexpr bool is_pointer<T *> = true;
+
+// What every call asks of its key and its sink.
+template <typename Key, typename Sink>
+__device__ __forceinline__ constexpr void check_call() {
+    static_assert(is_key<Key>, "distwar: the key must be an integer of 4 or 8 bytes");
+    static_assert(!is_pointer<Sink>, "distwar: a sink is no pointer: write record<float>{pointer, stride}");
+}
 
 template <scope S>
 inline constexpr bool is_scope = S == scope::block || S == scope::device || S == scope::system;
@@ -178,8 +191,7 @@ struct pointers {
     template <typename Key, int N, typename V>
     __device__ __forceinline__ void add(Key, const V (&values)[N]) const {
         static_assert(N == K, "distwar: the sink has another number of addresses than there are values");
-        static_assert(detail::is_same<V, detail::value_of<T>>,
-                      "distwar: the values have another type than the sink");
+        static_assert(detail::takes_values<T, V>, "distwar: the values have another type than the sink");
         DISTWAR_UNROLL
         for (int k = 0; k < K; ++k) detail::update_in_memory<S>(address[k], values[k], Op{});
     }
@@ -202,16 +214,14 @@ struct record {
 
     template <typename Key, int K, typename V>
     __device__ __forceinline__ void add(Key key, const V (&values)[K]) const {
-        static_assert(detail::is_same<V, detail::value_of<T>>,
-                      "distwar: the values have another type than the sink");
+        static_assert(detail::takes_values<T, V>, "distwar: the values have another type than the sink");
         T *const first = base + size_t(key) * stride;
         DISTWAR_UNROLL
         for (int k = 0; k < K; ++k) detail::update_in_memory<S>(first + k, values[k], Op{});
     }
     template <typename Key, typename V>
     __device__ __forceinline__ void add_one(Key key, int k, V value) const {
-        static_assert(detail::is_same<V, detail::value_of<T>>,
-                      "distwar: the values have another type than the sink");
+        static_assert(detail::takes_values<T, V>, "distwar: the values have another type than the sink");
         detail::update_in_memory<S>(base + size_t(key) * stride + k, value, Op{});
     }
 };
@@ -221,8 +231,8 @@ template <scope S, typename T, typename Op = add>
 using record_at = record<T, Op, S>;
 
 // A record of floats, added by vector atomics of 4 and 2 floats: value k to base[key * stride + k].
-//   base    aligned to 16 bytes, in global or shared memory
-//   stride  a multiple of 4, >= K
+//   base    in global or shared memory, aligned to 16 bytes; for K = 2 to 8
+//   stride  >= K, a multiple of 4; for K = 2 of 2
 // Cost, if one lane adds all values in global memory from compute capability 9.0 and CUDA 12.1 on: one
 // atomic for each vector, 3 for K = 9 (4 + 4 + 1). In shared memory, on older GPUs, and if each lane adds one
 // value (reduce_tree): as record.
@@ -268,7 +278,9 @@ struct aligned_record_at {
 };
 using aligned_record = aligned_record_at<scope::device>;
 
-// Adds value k to base[k * stride + key]. base and stride are the same in all lanes, 0 <= key < stride.
+// Adds value k to base[k * stride + key]. base and stride are the same in all lanes, key >= 0. Two pairs of key and
+// k < K must not name one place, which key < stride ensures. Blocks of planes are larger: value k of cell c in
+// block b at base[(b * K + k) * 64 + c] has the stride 64 and the key b * K * 64 + c.
 template <typename T, typename Op = add, scope S = scope::device>
 struct planes {
     using op = Op;
@@ -281,16 +293,14 @@ struct planes {
 
     template <typename Key, int K, typename V>
     __device__ __forceinline__ void add(Key key, const V (&values)[K]) const {
-        static_assert(detail::is_same<V, detail::value_of<T>>,
-                      "distwar: the values have another type than the sink");
+        static_assert(detail::takes_values<T, V>, "distwar: the values have another type than the sink");
         T *const first = base + size_t(key);
         DISTWAR_UNROLL
         for (int k = 0; k < K; ++k) detail::update_in_memory<S>(first + k * stride, values[k], Op{});
     }
     template <typename Key, typename V>
     __device__ __forceinline__ void add_one(Key key, int k, V value) const {
-        static_assert(detail::is_same<V, detail::value_of<T>>,
-                      "distwar: the values have another type than the sink");
+        static_assert(detail::takes_values<T, V>, "distwar: the values have another type than the sink");
         detail::update_in_memory<S>(base + size_t(k) * stride + size_t(key), value, Op{});
     }
 };

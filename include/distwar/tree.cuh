@@ -74,7 +74,7 @@ template <int K, typename T, typename Op>
 inline constexpr bool is_summed_by_redux = K <= max_values_by_redux &&
                                            (is_same<T, int> || is_same<T, unsigned>)&&!is_same<Op, multiply>;
 #endif
-#if defined(__SIMT__)
+#if !(defined(__clang__) && defined(__CUDA__)) || defined(__SIMT__)
 template <typename T>
 __device__ __forceinline__ T redux(T value, add) {
     return __reduce_add_sync(all_lanes, value);
@@ -315,6 +315,24 @@ __device__ __forceinline__ void sum_by_doubling(unsigned lanes, unsigned group, 
     }
 }
 
+// The same without the size of the largest group: a vote ends the loop.
+//   higher  the lanes of the caller's group above the caller, 0 if it has none. At least one lane has some
+// Cost: ceil(log2(n)) iterations of K + 1 shuffles and 1 vote, n the size of the largest group.
+template <int K, typename T, typename Op>
+__device__ __forceinline__ void sum_while_any(unsigned lanes, unsigned higher, T (&sum)[K], Op op) {
+    const int lane = int(lane_id());
+    int next = higher ? int(lowest_lane(higher)) : -1; // the lane whose sum follows this lane's sum; -1: none
+    do {
+        const int source = next < 0 ? lane : next;
+        DISTWAR_UNROLL
+        for (int k = 0; k < K; ++k) {
+            const T other = detail::shuffle(lanes, sum[k], source);
+            if (next >= 0) detail::combine(sum[k], other, op);
+        }
+        next = __shfl_sync(lanes, next, source);
+    } while (__any_sync(lanes, next >= 0));
+}
+
 // Sums the groups of a call, group after group or side by side, and commits them. Active lanes of other
 // groups send plain atomics.
 template <typename Key>
@@ -345,7 +363,8 @@ struct groups_commit {
                 for (unsigned rest = leaders; rest != 0; rest &= rest - 1) {
                     const unsigned leader = lowest_lane(rest);
                     const Key group_key = __shfl_sync(all_lanes, key, int(leader));
-                    tree_commit<Key>{summed && key == group_key, leader, group_key}(val, sink);
+                    const bool member = summed && (group & rest & (0u - rest)) != 0;
+                    tree_commit<Key>{member, leader, group_key}(val, sink);
                 }
                 return;
             }
@@ -375,7 +394,7 @@ __device__ __forceinline__ constexpr void check_tree() {
 template <typename Values, typename Key, typename Sink>
 __device__ __forceinline__ void sum_by_tree(unsigned lanes, bool active, Key key, const Values &values,
                                             const Sink &sink, int balance_threshold) {
-    static_assert(is_key<Key>, "distwar: the key must be an integer of 4 or 8 bytes");
+    detail::check_call<Key, Sink>();
     using plain = decltype(detail::plain_key(key));
     const unsigned active_lanes = __ballot_sync(lanes, active);
     // At a threshold <= 1 the early return is taken only if no lane is active: there is nothing to add.

@@ -29,9 +29,13 @@ with tempfile.TemporaryDirectory() as folder:
     for name, steps in finishes.items():
         with open(os.path.join(folder, name + ".json"), "w") as file:
             json.dump({"device": "GPU", "gaussians": 1000, "views": 3, "psnr": 19, "ssim": 0.4, "steps": steps}, file)
-    script, kept = os.path.join(sys.argv[1], "benchmarks", "tables.py"), os.path.join(folder, "kept")
-    pages = [subprocess.run([sys.executable, "-B", script, "levenberg-marquardt", *arguments], check=True, capture_output=True, text=True).stdout
-             for arguments in ([folder, "--keep", kept], [kept])]
+    script = os.path.join(sys.argv[1], "benchmarks", "tables.py")
+    kept = os.path.join(folder, "levenberg-marquardt.jsonl")
+    pages = []
+    for path in (folder, kept):
+        pages.append(subprocess.run([sys.executable, "-B", script, "levenberg-marquardt", path], check=True,
+                                    capture_output=True, text=True).stdout)
+        subprocess.run([sys.executable, "-B", script.replace("tables", "trim"), path, "-o", kept], check=True)
 wanted = """\
 | fern | 20 | free | 2 of 3 | 5.00 | 0.50 | 0.500000 -> 0.300000 | 19.00 -> 25.00 | 0.4000 -> 0.5000 |
 | fern | 20 | free | 3 | 16.7 | 1.667 | 0.50 |

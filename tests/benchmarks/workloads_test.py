@@ -30,8 +30,10 @@ def finish(reduction, ms):
 
 
 def profile(ms):
-    return {"render_backward_kernel cubemap-tree": {"gpu__time_duration.sum": ms * 1e6, "smsp__inst_executed.sum": 3e6,
-                              "smsp__average_warps_issue_stalled_lg_throttle_per_issue_active.ratio": 1.5}}
+    """As Nsight Compute writes it."""
+    stall = "smsp__average_warps_issue_stalled_lg_throttle_per_issue_active.ratio"
+    return (f'"Kernel Name","gpu__time_duration.sum","smsp__inst_executed.sum","{stall}"\n"","ns","inst",""\n'
+            f'"render_backward_kernel(frame)","{ms * 1e6:,.0f}","3,000,000","1.5"\n')
 
 
 def blend():
@@ -46,16 +48,19 @@ def run(files, *options):
     with tempfile.TemporaryDirectory() as folder:
         for name, report in files.items():
             with open(os.path.join(folder, name), "w") as file:
-                json.dump(report, file)
-        paths = [os.path.join(folder, name) for name in files if not name.startswith("workload_profile")]
-        if paths:
-            subprocess.run([sys.executable, "-B", os.path.join(scripts, "trim.py"), *paths, "-o", folder], check=True)
-        return subprocess.run([sys.executable, "-B", os.path.join(scripts, "tables.py"), "workloads", folder, *options],
+                file.write(report if name.endswith(".csv") else json.dumps(report))
+        kept = os.path.join(folder, "kept")
+        os.mkdir(kept)
+        profiles = [os.path.join(folder, name) for name in files if name.endswith(".csv")]
+        for paths, name in (([folder, *profiles], "workloads.jsonl"), ([folder], "blend.jsonl")):
+            subprocess.run([sys.executable, "-B", os.path.join(scripts, "trim.py"), *paths, "-o",
+                            os.path.join(kept, name)], capture_output=True)  # fails if there are none
+        return subprocess.run([sys.executable, "-B", os.path.join(scripts, "tables.py"), "workloads", kept, *options],
                               capture_output=True, text=True)
 
 
 everything = run({"scatter_add-1.json": bench(0.505), "lm-fern-tree-0.json": finish("tree", 0.25),
-                  "lm-fern-atomic-0.json": finish("atomic", 1), "workload_profile.json": profile(0.5), "render_backward-fern.json": blend()})
+                  "lm-fern-atomic-0.json": finish("atomic", 1), "profile-cubemap-tree.csv": profile(0.5), "render_backward-fern.json": blend()})
 wanted = """\
 | LM, J^T u, fern | 1.000 |  | 0.250 (0) |  |  | 4.00, tree at 0 |
 | LM, diagonal, fern | 1.000 |  | 1.000 (0) |  |  | 1.00, atomic |

@@ -16,9 +16,9 @@ using namespace distwar;
 namespace {
 
 template <int K, typename T>
-struct values {
+struct values_of {
     T of[K];
-    __device__ __forceinline__ explicit values(const T *from) {
+    __device__ __forceinline__ explicit values_of(const T *from) {
         DISTWAR_UNROLL
         for (int k = 0; k < K; ++k) of[k] = from[32 * k + threadIdx.x];
     }
@@ -29,7 +29,7 @@ struct values {
 // A whole warp with a uniform_key, threshold 0, K values into a record.
 #define ONE_KEY(call, K, T)                                                                                  \
     extern "C" __global__ void call##_##K##_##T(const T *from, unsigned active, int key, T *to) {            \
-        const values<K, T> val(from);                                                                        \
+        const values_of<K, T> val(from);                                                                     \
         reduce_##call(all_lanes, active >> threadIdx.x & 1, uniform_key{key}, val.of, record<T>{to, K});     \
     }
 ONE_KEY(atomic, 9, float)
@@ -52,7 +52,7 @@ ONE_KEY(tree, 128, float)
 // The same for reduce_fixed, with one scale for all values.
 extern "C" __global__ void fixed_9_float(const float *from, unsigned active, int key, float scale,
                                          long long *to, unsigned *flag) {
-    const values<9, float> val(from);
+    const values_of<9, float> val(from);
     fixed_format<9> format;
     DISTWAR_UNROLL
     for (float &each : format.scale) each = scale;
@@ -66,7 +66,7 @@ extern "C" __global__ void fixed_9_float(const float *from, unsigned active, int
     extern "C" __global__ void call##_##K##_any(const float *from, unsigned lanes, unsigned active,          \
                                                 const int *keys, int threshold, float *to) {                 \
         if (!(lanes >> threadIdx.x & 1)) return;                                                             \
-        const values<K, float> val(from);                                                                    \
+        const values_of<K, float> val(from);                                                                 \
         reduce_##call(lanes, active >> threadIdx.x & 1, keys[threadIdx.x], val.of, record<float>{to, K},     \
                       threshold);                                                                            \
     }
@@ -103,33 +103,33 @@ extern "C" __global__ void atomic_16_chunks_aligned(const float *from, unsigned 
                         aligned_record{to, stride});
 }
 extern "C" __global__ void tree_70_aligned(const float *from, unsigned active, int key, float *to) {
-    const values<70, float> val(from);
+    const values_of<70, float> val(from);
     reduce_tree(all_lanes, active >> threadIdx.x & 1, uniform_key{key}, val.of, aligned_record{to, 72});
 }
 extern "C" __global__ void tree_9_some(const float *from, unsigned active, int key, int count, float *to) {
-    const values<9, float> val(from);
+    const values_of<9, float> val(from);
     reduce_tree_n(all_lanes, active >> threadIdx.x & 1, uniform_key{key}, count, val.of,
                   record<float>{to, size_t(count)});
 }
 
 // existing_lanes of a block of full warps costs nothing.
 extern "C" __global__ void tree_9_block(const float *from, unsigned active, int key, float *to) {
-    const values<9, float> val(from);
+    const values_of<9, float> val(from);
     reduce_tree(existing_lanes<256>(), active >> threadIdx.x & 1, uniform_key{key}, val.of,
                 record<float>{to, 9});
 }
 
 // The other sinks.
 extern "C" __global__ void tree_9_planes(const float *from, unsigned active, int key, float *to) {
-    const values<9, float> val(from);
+    const values_of<9, float> val(from);
     reduce_tree(all_lanes, active >> threadIdx.x & 1, uniform_key{key}, val.of, planes<float>{to, 1000});
 }
 extern "C" __global__ void bfly_9_aligned(const float *from, unsigned active, int key, float *to) {
-    const values<9, float> val(from);
+    const values_of<9, float> val(from);
     reduce_bfly(all_lanes, active >> threadIdx.x & 1, uniform_key{key}, val.of, aligned_record{to, 12});
 }
 extern "C" __global__ void tree_9_pointers(const float *from, unsigned active, float *to) {
-    const values<9, float> val(from);
+    const values_of<9, float> val(from);
     const pointers sink{to, to + 100, to + 200, to + 300, to + 400, to + 500, to + 600, to + 700, to + 800};
     reduce_tree(all_lanes, active >> threadIdx.x & 1, uniform_key{0}, val.of, sink);
 }
@@ -137,7 +137,7 @@ extern "C" __global__ void tree_9_shared(const float *from, unsigned active, int
     __shared__ float sums[90];
     for (int i = threadIdx.x; i < 90; i += 32) sums[i] = 0;
     __syncthreads();
-    const values<9, float> val(from);
+    const values_of<9, float> val(from);
     reduce_tree(all_lanes, active >> threadIdx.x & 1, uniform_key{key}, val.of, record<float>{sums, 9});
     __syncthreads();
     for (int i = threadIdx.x; i < 90; i += 32) to[i] = sums[i];
@@ -159,7 +159,7 @@ struct gradient_arrays {
 };
 extern "C" __global__ void tree_9_arrays(const float *from, unsigned active, int key, float *color,
                                          float *opacity, float *mean2d, float *conic) {
-    const values<9, float> val(from);
+    const values_of<9, float> val(from);
     reduce_tree(all_lanes, active >> threadIdx.x & 1, uniform_key{key}, val.of,
                 gradient_arrays{color, opacity, mean2d, conic});
 }
@@ -167,10 +167,173 @@ extern "C" __global__ void tree_9_arrays(const float *from, unsigned active, int
 // The same by the library's own sink.
 extern "C" __global__ void tree_9_fields(const float *from, unsigned active, int key, float *color,
                                          float *opacity, float *mean2d, float *conic) {
-    const values<9, float> val(from);
+    const values_of<9, float> val(from);
     const fields<float, 3, 1, 2, 3> sink = {{color, 3}, {opacity, 1}, {mean2d, 2}, {conic, 3}};
     reduce_tree(all_lanes, active >> threadIdx.x & 1, uniform_key{key}, val.of, sink);
 }
+
+// fields of several shapes: no value lies in local memory, whatever the call.
+#define FIELDS_20                                                                                            \
+    {                                                                                                        \
+        {a, 3}, {a + 100, 3}, {a + 200, 9}, {b, 2}, {b + 100, 2}, {                                          \
+            b + 200, 1                                                                                       \
+        }                                                                                                    \
+    }
+#define INTO_FIELDS(call, K, name, sink_type, ...)                                                           \
+    extern "C" __global__ void call##_##K##_##name(const float *from, unsigned active, const int *keys,      \
+                                                   int threshold, float *a, float *b) {                      \
+        const values_of<K, float> val(from);                                                                 \
+        const sink_type sink = __VA_ARGS__;                                                                  \
+        reduce_##call(all_lanes, active >> threadIdx.x & 1, keys[threadIdx.x], val.of, sink, threshold);     \
+    }
+using fields_20 = fields<float, 3, 3, 9, 2, 2, 1>;
+using fields_16_1 = fields<float, 16, 1>;
+INTO_FIELDS(atomic, 20, fields, fields_20, FIELDS_20)
+INTO_FIELDS(serial, 20, fields, fields_20, FIELDS_20)
+INTO_FIELDS(bfly, 20, fields, fields_20, FIELDS_20)
+INTO_FIELDS(tree, 20, fields, fields_20, FIELDS_20)
+INTO_FIELDS(serial, 17, fields, fields_16_1, {{a, 16}, {b, 1}})
+extern "C" __global__ void one_call_20_fields(const float *from, unsigned active, int key, float *a,
+                                              float *b) {
+    const values_of<20, float> val(from);
+    const fields_20 sink = FIELDS_20;
+    reduce(all_lanes, active >> threadIdx.x & 1, uniform_key{key}, val.of, sink);
+}
+
+// reduce with several keys, in global and in shared memory.
+#define ONE_CALL(K, T, name, ...)                                                                            \
+    extern "C" __global__ void one_call_##K##_##name(const T *from, unsigned active, const int *keys,        \
+                                                     T *to) {                                                \
+        const values_of<K, T> val(from);                                                                     \
+        reduce(all_lanes, active >> threadIdx.x & 1, keys[threadIdx.x], val.of, __VA_ARGS__);                \
+    }
+ONE_CALL(1, float, float, record<float>{to, 1})
+ONE_CALL(4, float, float, record<float>{to, 4})
+ONE_CALL(2, float, vector, aligned_record{to, 2})
+ONE_CALL(1, half2, half2, record<half2>{to, 1})
+ONE_CALL(4, half2, vector, aligned_pairs<half2>{to, 4})
+ONE_CALL(9, float, float, record<float>{to, 9})
+
+// A loop over corners or nodes is the code of one call.
+extern "C" __global__ void one_call_each(const float *from, unsigned active, const int *keys, int count,
+                                         float *to) {
+    reduce_each(
+        all_lanes, active >> threadIdx.x & 1, count, [&](int i) { return keys[32 * i + threadIdx.x]; },
+        [&](int i) { return from[32 * i + threadIdx.x]; }, record<float>{to, 1});
+}
+#define CORNERS(unrolled)                                                                                    \
+    const bool is_active = active >> threadIdx.x & 1;                                                        \
+    _Pragma(unrolled) for (int i = 0; i < 8; ++i) reduce(all_lanes, is_active, keys[32 * i + threadIdx.x],   \
+                                                         from[32 * i + threadIdx.x], record<float>{to, 1});
+extern "C" __global__ void corners_unrolled(const float *from, unsigned active, const int *keys, float *to) {
+    CORNERS("unroll 8")
+}
+extern "C" __global__ void corners_looped(const float *from, unsigned active, const int *keys, float *to) {
+    CORNERS("unroll 1")
+}
+// 27 nodes of a cell: the groups are found once.
+extern "C" __global__ void group_27_nodes(const float *from, unsigned active, const int *cells,
+                                          const int *offset, float *to) {
+    const int cell = cells[threadIdx.x];
+    const auto groups = group_lanes(all_lanes, active >> threadIdx.x & 1, cell);
+    _Pragma("unroll 1") for (int node = 0; node < 27; ++node)
+        groups.add(values(from[32 * node + threadIdx.x], from[32 * node + 1000 + threadIdx.x]),
+                   record<float>{to, 4}, at_key{cell + offset[node]});
+}
+
+// A pointer that lies in a struct in device memory, with and without in_global; beside it an atomic of the kernel's
+// own, by a pointer from the same struct.
+struct arguments {
+    float *gradient, *own;
+    const int *keys;
+    unsigned active;
+};
+extern "C" __global__ void tree_9_from_memory(const float *from, const arguments *given) {
+    const values_of<9, float> val(from);
+    float *const own = in_global(given->own);
+    reduce_tree(all_lanes, given->active >> threadIdx.x & 1, given->keys[threadIdx.x], val.of,
+                record<float>{in_global(given->gradient), 12});
+    atomicAdd(own + threadIdx.x, 1.0f);
+}
+extern "C" __global__ void one_call_9_from_memory(const float *from, const arguments *given) {
+    const values_of<9, float> val(from);
+    reduce(all_lanes, given->active >> threadIdx.x & 1, given->keys[threadIdx.x], val.of,
+           record<float>{in_global(given->gradient), 12});
+}
+
+// Plain atomics and the calls that stand for them. codegen.py compares each own_X with plain_X.
+#define SAME_AS_PLAIN(name, T, K, plainly, call)                                                             \
+    extern "C" __global__ void plain_##name(const T *from, unsigned active, const int *keys, T *to) {        \
+        const values_of<K, T> val(from);                                                                     \
+        const int key = keys[threadIdx.x];                                                                   \
+        if (active >> threadIdx.x & 1) {                                                                     \
+            DISTWAR_UNROLL                                                                                   \
+            for (int k = 0; k < K; ++k) plainly;                                                             \
+        }                                                                                                    \
+    }                                                                                                        \
+    extern "C" __global__ void own_##name(const T *from, unsigned active, const int *keys, T *to) {          \
+        const values_of<K, T> val(from);                                                                     \
+        const int key = keys[threadIdx.x];                                                                   \
+        const bool is_active = active >> threadIdx.x & 1;                                                    \
+        call;                                                                                                \
+    }
+#define ATOMIC(...) reduce_atomic(all_lanes, is_active, key, val.of, __VA_ARGS__)
+SAME_AS_PLAIN(record_float, float, 9, atomicAdd(&to[size_t(key) * 12 + k], val.of[k]),
+              ATOMIC(record<float>{to, 12}))
+SAME_AS_PLAIN(record_double, double, 3, atomicAdd(&to[size_t(key) * 4 + k], val.of[k]),
+              ATOMIC(record<double>{to, 4}))
+SAME_AS_PLAIN(record_int, int, 3, atomicAdd(&to[size_t(key) * 4 + k], val.of[k]), ATOMIC(record<int>{to, 4}))
+SAME_AS_PLAIN(record_half2, __half2, 1, atomicAdd(&to[size_t(key) + k], val.of[k]),
+              ATOMIC(record<__half2>{to, 1}))
+SAME_AS_PLAIN(planes_float, float, 4, atomicAdd(&to[size_t(key) + size_t(k) * 1000], val.of[k]),
+              ATOMIC(planes<float>{to, 1000}))
+SAME_AS_PLAIN(pointers_float, float, 2, atomicAdd(&to[size_t(key) + size_t(k) * 1000], val.of[k]),
+              ATOMIC(pointers{&to[size_t(key)], &to[size_t(key) + 1000]}))
+SAME_AS_PLAIN(fields_float, float, 4,
+              atomicAdd(k < 3 ? &to[size_t(key) * 3 + k] : &to[size_t(key) + 1000], val.of[k]),
+              ATOMIC(fields<float, 3, 1>{{to, 3}, {to + 1000, 1}}))
+SAME_AS_PLAIN(block_int, int, 1, atomicAdd_block(&to[size_t(key)], val.of[k]),
+              ATOMIC(record_at<scope::block, int>{to, 1}))
+struct own_sink {
+    float *to;
+    __device__ void add(int key, const float (&values)[2]) const {
+        for (int k = 0; k < 2; ++k) atomicAdd(&to[size_t(key) * 2 + k], values[k]);
+    }
+};
+SAME_AS_PLAIN(sink_float, float, 2, atomicAdd(&to[size_t(key) * 2 + k], val.of[k]), ATOMIC(own_sink{to}))
+#define SHARED_TO_GLOBAL                                                                                     \
+    __syncthreads();                                                                                         \
+    to[threadIdx.x] = sums[threadIdx.x]
+#define SAME_AS_PLAIN_IN_SHARED(name, T, K, place, call)                                                     \
+    extern "C" __global__ void plain_##name(const T *from, unsigned active, const int *keys, T *to) {        \
+        __shared__ T sums[1024];                                                                             \
+        for (int i = threadIdx.x; i < 1024; i += 32) sums[i] = T(0);                                         \
+        __syncthreads();                                                                                     \
+        const values_of<K, T> val(from);                                                                     \
+        const int key = keys[threadIdx.x];                                                                   \
+        if (active >> threadIdx.x & 1) {                                                                     \
+            DISTWAR_UNROLL                                                                                   \
+            for (int k = 0; k < K; ++k) atomicAdd(&sums[place], val.of[k]);                                  \
+        }                                                                                                    \
+        SHARED_TO_GLOBAL;                                                                                    \
+    }                                                                                                        \
+    extern "C" __global__ void own_##name(const T *from, unsigned active, const int *keys, T *to) {          \
+        __shared__ T sums[1024];                                                                             \
+        for (int i = threadIdx.x; i < 1024; i += 32) sums[i] = T(0);                                         \
+        __syncthreads();                                                                                     \
+        const values_of<K, T> val(from);                                                                     \
+        const int key = keys[threadIdx.x];                                                                   \
+        const bool is_active = active >> threadIdx.x & 1;                                                    \
+        call;                                                                                                \
+        SHARED_TO_GLOBAL;                                                                                    \
+    }
+#define SEVERAL(...) reduce(all_lanes, is_active, key, val.of, __VA_ARGS__)
+SAME_AS_PLAIN_IN_SHARED(shared_int, int, 1, key, ATOMIC(record<int>{sums, 1}))
+SAME_AS_PLAIN_IN_SHARED(shared_planes, float, 4, key + k * 256, ATOMIC(planes<float>{sums, 256}))
+SAME_AS_PLAIN_IN_SHARED(shared_double, double, 2, key * 2 + k, ATOMIC(record<double>{sums, 2}))
+SAME_AS_PLAIN_IN_SHARED(shared_said, int, 2, key * 2 + k, SEVERAL(in_shared(record<int>{sums, 2})))
+SAME_AS_PLAIN_IN_SHARED(shared_seen, int, 2, key * 2 + k, SEVERAL(record<int>{sums, 2}))
+SAME_AS_PLAIN_IN_SHARED(shared_seen_float, float, 2, key * 2 + k, SEVERAL(record<float>{sums, 2}))
 
 // Counters that return.
 extern "C" __global__ void append_to_one(unsigned active, unsigned *count, unsigned *slots) {
@@ -194,11 +357,11 @@ ONE_KEY(tree, 9, nv_bfloat162)
 ONE_KEY(serial, 5, nv_bfloat162)
 extern "C" __global__ void atomic_9_aligned_pairs(const __half2 *from, unsigned active, int key,
                                                   __half2 *to) {
-    const values<9, __half2> val(from);
+    const values_of<9, __half2> val(from);
     reduce_atomic(all_lanes, active >> threadIdx.x & 1, key, val.of, aligned_pairs<__half2>{to, 12});
 }
 extern "C" __global__ void total_9_minimum_of_pairs(const __half2 *from, unsigned active, __half2 *to) {
-    const values<9, __half2> val(from);
+    const values_of<9, __half2> val(from);
     __half2 total[tree_places(9)];
     tree_total(active >> threadIdx.x & 1, val.of, total, minimum{});
     to[threadIdx.x] = total[0];
@@ -207,19 +370,19 @@ extern "C" __global__ void total_9_minimum_of_pairs(const __half2 *from, unsigne
 // Hot slots: each value goes to the slot in shared memory or to the sink in global memory.
 __shared__ hot_slots<64, 4> hot_of_threads;
 extern "C" __global__ void hot_4_add(const float *from, const int *keys, float *to) {
-    const values<4, float> val(from);
+    const values_of<4, float> val(from);
     hot_of_threads.sink(record<float>{to, 4}).add(keys[threadIdx.x], val.of);
 }
 __shared__ hot_slots<64, 9> hot_of_warps;
 extern "C" __global__ void hot_9_tree(const float *from, unsigned active, int key, float *to) {
-    const values<9, float> val(from);
+    const values_of<9, float> val(from);
     reduce_tree(all_lanes, active >> threadIdx.x & 1, uniform_key{key}, val.of,
                 hot_of_warps.sink(record<float>{to, 9}));
 }
 
 // The tree without a commit.
 extern "C" __global__ void total_9_minimum(const float *from, unsigned active, float *to) {
-    const values<9, float> val(from);
+    const values_of<9, float> val(from);
     float total[tree_places(9)];
     tree_total(active >> threadIdx.x & 1, val.of, total, minimum{});
     to[threadIdx.x] = total[0];
@@ -228,42 +391,42 @@ extern "C" __global__ void total_9_minimum(const float *from, unsigned active, f
 // Each sink at each scope.
 #define AT_SCOPE(where)                                                                                      \
     extern "C" __global__ void record_at_##where(const float *from, int key, float *to) {                    \
-        const values<7, float> val(from);                                                                    \
+        const values_of<7, float> val(from);                                                                 \
         reduce_tree(all_lanes, true, uniform_key{key}, val.of, record_at<scope::where, float>{to, 8});       \
     }                                                                                                        \
     extern "C" __global__ void minimum_at_##where(const float *from, int key, float *to) {                   \
-        const values<7, float> val(from);                                                                    \
+        const values_of<7, float> val(from);                                                                 \
         reduce_tree(all_lanes, true, uniform_key{key}, val.of,                                               \
                     record_at<scope::where, float, minimum>{to, 8});                                         \
     }                                                                                                        \
     extern "C" __global__ void planes_at_##where(const float *from, int key, float *to) {                    \
-        const values<7, float> val(from);                                                                    \
+        const values_of<7, float> val(from);                                                                 \
         reduce_tree(all_lanes, true, uniform_key{key}, val.of, planes_at<scope::where, float>{to, 1000});    \
     }                                                                                                        \
     extern "C" __global__ void fields_at_##where(const float *from, int key, float *to) {                    \
-        const values<7, float> val(from);                                                                    \
+        const values_of<7, float> val(from);                                                                 \
         const fields_at<scope::where, float, 3, 4> sink = {{to, 3}, {to + 1000, 4}};                         \
         reduce_tree(all_lanes, true, uniform_key{key}, val.of, sink);                                        \
     }                                                                                                        \
     extern "C" __global__ void pointers_at_##where(const float *from, float *to) {                           \
-        const values<2, float> val(from);                                                                    \
+        const values_of<2, float> val(from);                                                                 \
         const pointers_at<scope::where, 2, float> sink = {{to, to + 100}};                                   \
         reduce_tree(all_lanes, true, uniform_key{0}, val.of, sink);                                          \
     }                                                                                                        \
     extern "C" __global__ void aligned_at_##where(const float *from, int key, float *to) {                   \
-        const values<7, float> val(from);                                                                    \
+        const values_of<7, float> val(from);                                                                 \
         reduce_atomic(all_lanes, true, key, val.of, aligned_record_at<scope::where>{to, 8});                 \
     }                                                                                                        \
     extern "C" __global__ void half_at_##where(const float *from, int key, __half *to) {                     \
-        const values<7, float> val(from);                                                                    \
+        const values_of<7, float> val(from);                                                                 \
         reduce_tree(all_lanes, true, uniform_key{key}, val.of, record_at<scope::where, __half>{to, 8});      \
     }                                                                                                        \
     extern "C" __global__ void pairs_at_##where(const float *from, int key, __half2 *to) {                   \
-        const values<2, float> val(from);                                                                    \
+        const values_of<2, float> val(from);                                                                 \
         reduce_atomic(all_lanes, true, key, val.of, record_of_pairs_at<scope::where, __half2>{to, 8});       \
     }                                                                                                        \
     extern "C" __global__ void vectors_at_##where(const __half2 *from, int key, __half2 *to) {               \
-        const values<5, __half2> val(from);                                                                  \
+        const values_of<5, __half2> val(from);                                                               \
         reduce_atomic(all_lanes, true, key, val.of, aligned_pairs_at<scope::where, __half2>{to, 8});         \
     }
 AT_SCOPE(block)

@@ -10,13 +10,18 @@ cmake_policy(VERSION 3.25)
 # room | its folder, with all folders in it | the rooms it may include from
 set(rooms
     "library|include/distwar|"
-    "common|examples/common|library"
-    "lib|examples/gaussians/lib|library common"
-    "data|examples/gaussians/data|common lib"
-    "ranks|examples/gaussians/ranks|library common lib"
-    "trainer|examples/gaussians/trainer|library common lib data ranks"
-    "program|examples/gaussians/program|library common lib data ranks trainer"
-    "index|examples/index|library common")
+    "device|simt/device|library"
+    "library_tests|tests/library|library device"
+    "simt_tests|tests/simt|library device"
+    "counts|tests/counts|library device library_tests"
+    "library_benchmarks|benchmarks/library|library device"
+    "common|examples/common|library device"
+    "lib|examples/gaussians/lib|library device common"
+    "data|examples/gaussians/data|device common lib"
+    "ranks|examples/gaussians/ranks|library device common lib"
+    "trainer|examples/gaussians/trainer|library device common lib data ranks"
+    "program|examples/gaussians/program|library device common lib data ranks trainer"
+    "index|examples/index|library device common")
 
 # Folders of a room: room | folder | the folders it may include from. Files of the room beside its folders are below them.
 set(folders
@@ -101,7 +106,7 @@ foreach(row IN LISTS rooms)
           set(found "${other}")
         endif()
       endforeach()
-      foreach(other IN ITEMS library common lib data ranks trainer program) # no room that it may include from has such a file
+      foreach(other IN ITEMS library device common lib data ranks trainer program) # no room that it may include from has such a file
         if(NOT found AND short IN_LIST names_${other})
           string(APPEND faults "${source} includes ${name}: ${room} must not know ${other}\n")
           set(found "${other}")

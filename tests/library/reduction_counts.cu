@@ -224,6 +224,7 @@ TEST(ReductionCost, OfTreeWithSeveralKeysIsThatOfTheCheaperForm) {
         {{30, 2}, 3, 13, 1 + K, 3 * K},        // the small group by plain atomics
         {{31}, 0, 13, 1 + K, 2 * K},           // likewise a group of one lane
         {{8, 8, 8, 8}, 0, 4 * 13, 4, 4 * K},   // not 29 side by side, with 36 values to commit
+        {{8, 8, 8, 8}, 8, 4 * 13, 4, 4 * K},   // each is as large as the threshold
         {{8, 8, 8, 8}, 9, 0, K, 32 * K},       // none is summed
         {{2, 2, 2}, 0, 3 * 13, 3 + K, 29 * K}, //
         {{}, 0, 0, K, 32 * K},                 // 32 keys

@@ -55,6 +55,9 @@ __global__ void use(float *base, double *base_of_doubles, unsigned *counters, th
     reduce_bfly(all_lanes, true, 0, val, aligned_record_at<scope::block>{base, 4});
     const float many[65] = {};
     reduce_tree(all_lanes, true, 0, many, fields<float, 60, 5>{{base, 60}, {base, 5}});
+    reduce_tree(all_lanes, true, 0, val, record<double>{base_of_doubles, 2});
+    reduce_tree(all_lanes, true, 0, values(float3{1, 2, 3}, val[0]).of, record<float>{base, 4});
+    reduce(all_lanes, true, 0, val[0], in_shared(record<float>{base, 1}));
     reduce_tree_n(all_lanes, true, 0, 1, val, record<float>{base, 2});
     reduce_runs_n<8>(
         all_lanes, true, 0, 9, [&](int k) { return many[k]; }, record<float>{base, 9});
@@ -65,13 +68,13 @@ __global__ void use(float *base, double *base_of_doubles, unsigned *counters, th
 #elif WRONG_USE == 3
     reduce_atomic(all_lanes, true, true, val, record<float>{base, 2});
 #elif WRONG_USE == 4
-    reduce_serial(all_lanes, true, 0, val, record<double>{base_of_doubles, 2});
+    reduce_serial(all_lanes, true, 0, val, record<unsigned>{counters, 2});
 #elif WRONG_USE == 5
-    reduce_bfly(all_lanes, true, 0, val, planes<double>{base_of_doubles, 2});
+    reduce_bfly(all_lanes, true, 0, val, planes<unsigned>{counters, 2});
 #elif WRONG_USE == 6
     reduce_serial(all_lanes, true, 0, val, pointers{base});
 #elif WRONG_USE == 7
-    reduce_serial(all_lanes, true, 0, val, pointers{base_of_doubles, base_of_doubles});
+    reduce_serial(all_lanes, true, 0, val, pointers{counters, counters});
 #elif WRONG_USE == 8
     pointers<0, float> none;
     (void)none;
@@ -106,7 +109,7 @@ __global__ void use(float *base, double *base_of_doubles, unsigned *counters, th
     short total[1];
     tree_total(true, integers, total);
 #elif WRONG_USE == 21
-    reduce_tree(all_lanes, true, 0, val, record<double>{base_of_doubles, 2});
+    reduce_tree(all_lanes, true, 0, val, record<unsigned>{counters, 2});
 #elif WRONG_USE == 22
     const double doubles[2] = {1, 2};
     reduce_tree(all_lanes, true, 0, doubles, aligned_record{base, 4});
@@ -117,7 +120,7 @@ __global__ void use(float *base, double *base_of_doubles, unsigned *counters, th
 #elif WRONG_USE == 25
     reduce_tree(all_lanes, true, 0, val, fields<float, 2, 1>{{base, 2}, {base, 1}});
 #elif WRONG_USE == 26
-    reduce_tree(all_lanes, true, 0, val, fields<double, 1, 1>{{base_of_doubles, 1}, {base_of_doubles, 1}});
+    reduce_tree(all_lanes, true, 0, val, fields<unsigned, 1, 1>{{counters, 1}, {counters, 1}});
 #elif WRONG_USE == 27
     fields<float, 2, 0> empty = {{base, 2}, {base, 0}};
     (void)empty;
@@ -176,5 +179,15 @@ __global__ void use(float *base, double *base_of_doubles, unsigned *counters, th
 #elif WRONG_USE == 50
     reduce_tree_n(
         all_lanes, true, 0, 2, [](int) { return short(1); }, record<float>{base, 2});
+#elif WRONG_USE == 51
+    reduce(all_lanes, true, 0, val, base);
+#elif WRONG_USE == 52
+    group_lanes(all_lanes, true, 0).add(val, base);
+#elif WRONG_USE == 53
+    reduce(all_lanes, true, 0, values(float3{1, 2, 3}, 1.0), record<float>{base, 4});
+#elif WRONG_USE == 54
+    reduce(all_lanes, true, 0.5, val, record<float>{base, 2});
+#elif WRONG_USE == 55
+    reduce(all_lanes, true, 0, val, in_shared(record<unsigned>{counters, 2}));
 #endif
 }

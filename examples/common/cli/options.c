@@ -85,16 +85,22 @@ static bool set_real(const option_spec *option, const char *text, fault *why) {
     return true;
 }
 
-static bool set_choice(const option_spec *option, const char *text, fault *why) {
-    char list[512] = "";
+static void list_choices(const option_spec *option, char *text, size_t room) {
+    text[0] = '\0';
     for (int i = 0; option->choices[i]; i++) {
+        const size_t used = strlen(text);
+        snprintf(text + used, room - used, "%s%s", i ? ", " : "", option->choices[i]);
+    }
+}
+
+static bool set_choice(const option_spec *option, const char *text, fault *why) {
+    for (int i = 0; option->choices[i]; i++)
         if (strcmp(option->choices[i], text) == 0) {
             *(int *)option->value = i;
             return true;
         }
-        const size_t used = strlen(list);
-        snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", option->choices[i]);
-    }
+    char list[512];
+    list_choices(option, list, sizeof list);
     return fail(why, "--%s must be one of %s, not '%s'", option->name, list, text);
 }
 
@@ -112,8 +118,7 @@ static bool set_value(const option_spec *option, const char *text, fault *why) {
     }
 }
 
-// "-o, --output TEXT"
-static int describe_option(const option_spec *option, char *text, size_t room) {
+int option_usage(const option_spec *option, char *text, size_t room) {
     static const char *const placeholder[] = {[OPTION_FLAG] = "",
                                               [OPTION_INT] = " N",
                                               [OPTION_REAL] = " X",
@@ -124,23 +129,24 @@ static int describe_option(const option_spec *option, char *text, size_t room) {
     return snprintf(text, room, "%s--%s%s", letter, option->name, placeholder[option->kind]);
 }
 
-static void print_default(const option_spec *option) {
-    char range[80];
+void option_note(const option_spec *option, char *text, size_t room) {
+    char range[80], list[512];
+    text[0] = '\0';
     describe_range(option, range, sizeof range);
     switch (option->kind) {
     case OPTION_INT:
-        printf(" (%s; default %" PRId64 ")", range, *(const int64_t *)option->value);
+        snprintf(text, room, " (%s; default %" PRId64 ")", range, *(const int64_t *)option->value);
         break;
     case OPTION_REAL:
-        printf(" (%s; default %.15g)", range, *(const double *)option->value);
+        snprintf(text, room, " (%s; default %.15g)", range, *(const double *)option->value);
         break;
     case OPTION_TEXT:
-        if (*(const char *const *)option->value) printf(" (default %s)", *(const char *const *)option->value);
+        if (*(const char *const *)option->value)
+            snprintf(text, room, " (default %s)", *(const char *const *)option->value);
         break;
     case OPTION_CHOICE:
-        printf(" (");
-        for (int i = 0; option->choices[i]; i++) printf("%s%s", i ? ", " : "", option->choices[i]);
-        printf("; default %s)", option->choices[*(const int *)option->value]);
+        list_choices(option, list, sizeof list);
+        snprintf(text, room, " (%s; default %s)", list, option->choices[*(const int *)option->value]);
         break;
     default:
         break;
@@ -149,21 +155,23 @@ static void print_default(const option_spec *option) {
 
 static void print_help(const command_spec *command) {
     printf("usage: %s %s\n\n%s\n\noptions:\n", command->name, command->arguments, command->summary);
-    char text[128];
+    char text[1024];
     int width = (int)strlen("-h, --help");
     for (const option_spec *o = command->options; o->kind != OPTION_END; o++) {
-        const int length = describe_option(o, text, sizeof text);
+        const int length = option_usage(o, text, sizeof text);
         if (length > width) width = length;
     }
     for (const option_spec *o = command->options; o->kind != OPTION_END; o++) {
-        describe_option(o, text, sizeof text);
+        option_usage(o, text, sizeof text);
         printf("  %-*s  %s", width, text, o->help);
-        print_default(o);
-        putchar('\n');
+        option_note(o, text, sizeof text);
+        puts(text);
     }
     printf("  %-*s  print this and exit\n", width, "-h, --help");
     if (command->examples) printf("\nexamples:\n%s", command->examples);
 }
+
+void (*options_help)(const command_spec *command) = print_help;
 
 // Parses the option at argv[*at] and moves *at to its last word.
 static bool parse_option(const command_spec *command, int argc, char **argv, int *at, fault *why) {
@@ -228,6 +236,6 @@ options_result options_parse(const command_spec *command, int argc, char **argv,
         return OPTIONS_USAGE_ERROR;
     }
     if (!help) return OPTIONS_OK;
-    print_help(command);
+    options_help(command);
     return OPTIONS_HELP;
 }

@@ -75,4 +75,11 @@ typedef enum options_result { OPTIONS_OK, OPTIONS_HELP, OPTIONS_USAGE_ERROR } op
 options_result options_parse(const command_spec *command, int argc, char **argv, const char **positional,
                              int *positional_count, fault *why);
 
+// Prints the help of a command; describe.h puts another form in its place.
+extern void (*options_help)(const command_spec *command);
+// "-o, --output TEXT", with blanks where there is no letter. Returns the length.
+int option_usage(const option_spec *option, char *text, size_t room);
+// " (range or choices; default)", or "".
+void option_note(const option_spec *option, char *text, size_t room);
+
 C_LINKAGE_END

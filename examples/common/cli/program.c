@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "program.h"
 #include "command_line.h"
+#include "describe.h"
 #include <distwar/version.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -48,6 +49,8 @@ static int run(const program_spec *program, int argc, char **argv) {
         printf("%s %s (%s)\n", program->name, DISTWAR_VERSION, backend);
         return EXIT_SUCCESS;
     }
+    if (strcmp(argv[1], "--describe") == 0 && argc == 3 && describe_program(program, argv[2]))
+        return EXIT_SUCCESS;
     return run_command(program, argc - 1, argv + 1);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A program of several commands: `NAME COMMAND [arguments]`, with help and version.
+// A program of several commands: `NAME COMMAND [arguments]`, with help and version; `NAME --describe FORM` is for
+// the build (describe.h).
 #pragma once
 
 #include "c_linkage.h"
@@ -12,7 +13,7 @@ typedef struct program_command {
 } program_command;
 
 typedef struct program_spec {
-    const char *name;
+    const char *name, *summary;
     const program_command *commands; // ends with a row without a name
     const char *examples;            // lines
 } program_spec;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The checks of arguments that several calls of libdistwar_gs share. Internal to libdistwar_gs. `function` is the public
-// call, which the text of the failure names: pass __func__.
+// The checks of arguments that several calls of libdistwar_gs share. Internal to libdistwar_gs. `function` is the
+// public call, which the text of the failure names: pass __func__.
 #pragma once
 
 #include "distwar_gs.h"

@@ -369,7 +369,7 @@ gs_status gs_moments_bytes(int64_t count, int32_t channels, distwar_strategy str
 //          asks for them. Else depth is 0, and abs_x and abs_y are undefined if only depth is asked for.
 //          abs_mean2d needs one pass: 32 channels at most.
 // policy:  how the sums of a warp reach memory, see distwar/reduce.cuh; balance_threshold in 0..33. block and
-//          fixed ignore balance_threshold.
+//          fixed ignore balance_threshold. Unless there are GS_CHANNELS channels, all but fixed are the tree.
 gs_status gs_render_backward(const gs_view *view, const gs_gradient *gradient, distwar_policy policy,
                              gs_stream stream);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// libdistwar_gs: a scene shared out among several GPUs. The rules of distwar_gs.h hold. libdistwar_gs does not communicate: the caller brings
-// data from one GPU to another (examples/gaussians/ranks).
+// libdistwar_gs: a scene shared out among several GPUs. The rules of distwar_gs.h hold. libdistwar_gs does not
+// communicate: the caller brings data from one GPU to another (examples/gaussians/ranks).
 //
 // Each GPU has some of the Gaussians, and renders parts: rows of tiles of one camera's image. A step of training:
 //   gs_project                  at home, of all cameras that some GPU renders

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// libdistwar_gs: gs_split (distwar_gs_split.h) over the Gaussians of several GPUs, which follow one another: those of GPU 0, of GPU 1,
-// ... The result has the bits of gs_split over all of them. On each GPU:
+// libdistwar_gs: gs_split (distwar_gs_split.h) over the Gaussians of several GPUs, which follow one another: those of
+// GPU 0, of GPU 1, ... The result has the bits of gs_split over all of them. On each GPU:
 //   gs_share_split_draw     gives each of its Gaussians a key, and sorts by it
 //   (all GPUs learn how many rows are free and how many Gaussians can be drawn, on each)
 //   gs_share_split_count    how many keys are below given ones: the n least keys of all GPUs are drawn, and the free

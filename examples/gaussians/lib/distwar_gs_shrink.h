@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// libdistwar_gs: pictures, masks and depth maps at a fraction of their size, for training that begins on small pictures. The
-// rules of distwar_gs.h hold. A pixel of the result stands for a block of factor x factor pixels; rows and columns that fill no
-// block are cut off at the right and at the bottom. A side shorter than the factor is one block.
+// libdistwar_gs: pictures, masks and depth maps at a fraction of their size, for training that begins on small
+// pictures. The rules of distwar_gs.h hold. A pixel of the result stands for a block of factor x factor pixels; rows
+// and columns that fill no block are cut off at the right and at the bottom. A side shorter than the factor is one
+// block.
 #ifndef GS_SHRINK_H
 #define GS_SHRINK_H
 

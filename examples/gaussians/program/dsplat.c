@@ -18,7 +18,7 @@ static const program_command commands[] = {
 
 int main(int argc, char **argv) {
     const program_spec program = {
-        "dsplat", commands,
+        "dsplat", "trains, renders and measures scenes of 3D Gaussians", commands,
         "  dsplat demo -o demo\n"
         "  dsplat train data/fern -o fern.ply --downscale 4\n"
         "  dsplat render fern.ply -o fern.png --cameras data/fern --view 0 --photo\n"

@@ -63,7 +63,8 @@ static double steps_in_all(const trainer *t, int32_t views) {
 static bool has_changed(const trainer *t, int32_t views) {
     const schedule_place *place = &t->state->schedule;
     const double now_worth = steps_in_all(t, views), factor = 1.3;
-    return place->progress < 0.5 && (now_worth > factor * place->steps || now_worth < place->steps / factor);
+    return place->progress < 0.5 && pace_is_known(&t->pace) &&
+           (now_worth > factor * place->steps || now_worth < place->steps / factor);
 }
 
 // Moves the schedules to the next step. views: of that step.

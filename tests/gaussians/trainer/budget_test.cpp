@@ -59,7 +59,7 @@ class timed : public cloud {
     training_state state = {};
     training_report report = {};
     double cost = 3e-5, reserved = 0; // seconds of a step, for each Gaussian
-    double fitted = 0;                // the steps that the budget was worth at first
+    double fitted = 0, most = 0;      // the steps that the budget was worth at first, and at most
     int fits = 0, retirements = 0;
     double retired = 0, retiring = 0; // the part, and the seconds of a retirement
     sig_atomic_t end = 0;
@@ -72,6 +72,7 @@ class timed : public cloud {
     static double fit(void *context, double steps, training_settings *s) {
         timed *const t = static_cast<timed *>(context);
         if (t->fits++ == 0) t->fitted = steps;
+        t->most = std::max(t->most, steps);
         s->iterations = 500;
         s->sh_interval = 100;
         s->density.kind = DENSITY_SPLIT;
@@ -181,7 +182,8 @@ TEST(BudgetedTraining, ContinuesWithTheTimeThatIsLeft) {
     parts.end_at = 0;
     parts.end = 0;
     parts.train_for(0.4);
-    EXPECT_GT(parts.fits, fits); // the settings are those of the first part
+    EXPECT_GT(parts.fits, fits);           // the settings are those of the first part
+    EXPECT_LT(parts.most, 2 * whole.most); // also before a step of this part was timed
     EXPECT_NEAR(first + parts.report.seconds, 0.4, 0.03 * 0.4);
     EXPECT_NEAR(parts.state.schedule.seconds, 0.4, 0.03 * 0.4);
     EXPECT_EQ(parts.state.schedule.at, 500);

@@ -26,18 +26,19 @@ template <int Channels, bool Depth>
 constexpr int render_blocks = Channels <= 3 && !Depth ? 10 : 8;
 #endif
 
-// image.color: channel 0 of the pass. Depth: writes image.depth and median_depth, unless NULL. Batch: several
-// views.
-template <int Pixels, int Channels, bool Depth, bool Batch>
+// image.color: channel 0 of the pass. Depth: writes image.depth and median_depth, unless NULL. One kernel for one view
+// and for several, as for the backward blend.
+template <int Pixels, int Channels, bool Depth>
 __global__ void __launch_bounds__(tile_threads<Pixels>, Pixels == 2 ? render_blocks<Channels, Depth> : 1)
     render_kernel(const gs_splat *splats, const gs_lists lists, int width, int height,
                   channel_values<Channels> background, gs_image image, color_rows rows, depth_form form) {
     constexpr int N = splats_at_once<Pixels>;
+    constexpr bool has_views = Channels == GS_CHANNELS; // a pass with rows of colours takes one view
     __shared__ blend_batch<Channels> batches[tile_warps<Pixels>];
     blend_batch<Channels> &batch = batches[threadIdx.x / 32];
     const int tile = ordered_tile(lists, int(blockIdx.x));
-    const patch<Pixels> mine = patch_of_tile<Pixels, Batch>(lists, tile, width, height);
-    if (Batch) image = image_of_view(image, view_of_tile(lists, tile), int64_t(width) * height);
+    const patch<Pixels> mine = patch_of_tile<Pixels, has_views>(lists, tile, width, height);
+    if (has_views) image = image_of_view(image, view_of_tile(lists, tile), int64_t(width) * height);
     const int64_t begin = lists.tile_begin[tile];
     const int size = int(lists.tile_begin[tile + 1] - begin);
     const uint32_t *list = lists.splat_index + begin;
@@ -147,26 +148,16 @@ template <int Channels, bool Depth>
 cudaError_t launch_render(const forward_pass &pass) {
     const gs_view &view = *pass.view;
     const gs_lists &lists = view.lists;
-    const auto queue = [&](auto pixels, auto batch) {
+    const auto queue = [&](auto pixels) {
         return launch(pass.stream, unsigned(tiles_in(lists)), unsigned(tile_threads<pixels>),
-                      render_kernel<pixels, Channels, Depth, batch>, view.splats, lists, view.camera.width,
+                      render_kernel<pixels, Channels, Depth>, view.splats, lists, view.camera.width,
                       view.camera.height, background_of<Channels>(view, pass.first, pass.used),
                       image_of_pass(view, pass.first), rows_of_pass(view.gaussians, pass.first, pass.used),
                       depth_form_of(view));
     };
-    const auto queue_pixels = [&](auto batch) {
-        if constexpr (pass_values<Channels>::any_pixels)
-            if (lists.pixels_per_thread == 4) return queue(std::integral_constant<int, 2>{}, batch);
-        return queue(std::integral_constant<int, 1>{}, batch);
-    };
-    // Only the plain pass has kernels of its own for one view: compiling takes its time. Passes with rows of
-    // colours take one view.
-    if constexpr (Channels != GS_CHANNELS)
-        return queue_pixels(std::false_type{});
-    else if constexpr (Depth)
-        return queue_pixels(std::true_type{});
-    else
-        return lists.views > 1 ? queue_pixels(std::true_type{}) : queue_pixels(std::false_type{});
+    if constexpr (pass_values<Channels>::any_pixels)
+        if (lists.pixels_per_thread == 4) return queue(std::integral_constant<int, 2>{});
+    return queue(std::integral_constant<int, 1>{});
 }
 
 } // namespace gs

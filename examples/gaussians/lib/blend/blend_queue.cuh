@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// One pass of gs_render_backward, with any strategy.
+// One pass of gs_render_backward. Tree and fixed have kernels for every pass. The other strategies are there to be
+// compared with them and have kernels for three channels only (docs/notes/rasteriser.md).
 #pragma once
 
 #include "blend_backward.cuh"
@@ -40,28 +41,45 @@ pass_sums<Channels, T> sums_of_pass(T *moments, T *colors, const backward_pass &
         return {moments, colors + pass.first, pass.view->gaussians.channels, pass.used};
 }
 
-// The caller has checked the arguments. With the strategy fixed, between fixed::begin and fixed::end.
+// The callers of what follows have checked the arguments. With the strategy fixed, between fixed::begin and fixed::end.
 template <typename Values>
-cudaError_t queue_render_backward(const backward_pass &pass) {
+cudaError_t queue_fixed(const backward_pass &pass) {
     constexpr int C = Values::channels;
-    const backward_input<Values> input = input_of_pass<Values>(pass);
+    const int64_t count = splat_count(pass.view);
+    const fixed::sums_memory memory =
+        fixed::memory_of(pass.gradient->moments, count, channels_of(&pass.view->gaussians));
+    const auto sums = sums_of_pass<C>(memory.sums, memory.sums + count * GS_MOMENTS_STRIDE, pass);
+    return launch_render_backward<Values>(pass.stream, input_of_pass<Values>(pass),
+                                          fixed_commit<Values>{sums, memory.head});
+}
+
+template <int Channels>
+pass_sums<Channels> float_sums_of_pass(const backward_pass &pass) {
     const gs_gradient &gradient = *pass.gradient;
-    if (pass.policy.strategy == DISTWAR_FIXED) {
-        const int64_t count = splat_count(pass.view);
-        const fixed::sums_memory memory =
-            fixed::memory_of(gradient.moments, count, channels_of(&pass.view->gaussians));
-        return launch_render_backward<Values>(
-            pass.stream, input,
-            fixed_commit<Values>{sums_of_pass<C>(memory.sums, memory.sums + count * GS_MOMENTS_STRIDE, pass),
-                                 memory.head});
-    }
-    const pass_sums<C> sums =
-        sums_of_pass<C>(reinterpret_cast<float *>(gradient.moments), gradient.gaussians.color, pass);
+    return sums_of_pass<Channels>(reinterpret_cast<float *>(gradient.moments), gradient.gaussians.color,
+                                  pass);
+}
+
+template <distwar::strategy Strategy, typename Values>
+cudaError_t queue_of_warps(const backward_pass &pass) {
+    constexpr int C = Values::channels;
+    return launch_render_backward<Values>(
+        pass.stream, input_of_pass<Values>(pass),
+        warp_commit<Strategy, C>{float_sums_of_pass<C>(pass), pass.policy.balance_threshold});
+}
+
+// With any strategy. Values: what the pass sums. Compared: what it sums with the strategies that are there to be
+// compared with the tree, at least Values: one kernel of theirs serves several kinds of pass.
+template <typename Values, typename Compared>
+cudaError_t queue_render_backward(const backward_pass &pass) {
+    if (pass.policy.strategy == DISTWAR_FIXED) return queue_fixed<Values>(pass);
     if (pass.policy.strategy == DISTWAR_BLOCK)
-        return launch_render_backward<Values>(pass.stream, input, tile_commit<Values>{sums});
+        return launch_render_backward<Compared>(
+            pass.stream, input_of_pass<Compared>(pass),
+            tile_commit<Compared>{float_sums_of_pass<Compared::channels>(pass)});
     return distwar::with_strategy(distwar::strategy(pass.policy.strategy), [&](auto strategy) {
-        return launch_render_backward<Values>(pass.stream, input,
-                                              warp_commit<strategy, C>{sums, pass.policy.balance_threshold});
+        constexpr bool is_tree = strategy == distwar::strategy::tree;
+        return queue_of_warps<strategy, std::conditional_t<is_tree, Values, Compared>>(pass);
     });
 }
 

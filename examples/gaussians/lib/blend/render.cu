@@ -13,7 +13,7 @@ cudaError_t gs::render_plain(const forward_pass &pass) {
 }
 
 cudaError_t gs::render_backward_plain(const backward_pass &pass) {
-    return queue_render_backward<plain_values>(pass);
+    return queue_render_backward<plain_values, plain_values>(pass);
 }
 
 namespace {

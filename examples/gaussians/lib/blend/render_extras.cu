@@ -10,8 +10,10 @@ cudaError_t render_extras(const forward_pass &pass) {
 }
 
 cudaError_t render_backward_extras(const backward_pass &pass) {
-    return pass.gradient->abs_mean2d ? queue_render_backward<pass_values<GS_CHANNELS, extras::absolute>>(pass)
-                                     : queue_render_backward<pass_values<GS_CHANNELS, extras::depth>>(pass);
+    using depth = pass_values<GS_CHANNELS, extras::depth>;
+    using absolute = pass_values<GS_CHANNELS, extras::absolute>;
+    return pass.gradient->abs_mean2d ? queue_render_backward<absolute, absolute>(pass)
+                                     : queue_render_backward<depth, absolute>(pass);
 }
 
 } // namespace gs

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// LPIPS (distwar_gs_lpips.h): the input, max-pools, the comparison of activations, and the order of the layers. The order
-// of all sums is fixed.
+// LPIPS (distwar_gs_lpips.h): the input, max-pools, the comparison of activations, and the order of the layers. The
+// order of all sums is fixed.
 #include "check.h"
 #include "distwar_gs_lpips.h"
 #include "lpips/convolve.cuh"

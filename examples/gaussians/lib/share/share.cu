@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: MIT
 // A scene on several GPUs: the splats that parts of images need, and the moments that come back (distwar_gs_share.h).
-#include "blend/blend_fixed.cuh"
 #include "gpu/block_layout.h"
-#include <distwar/block.cuh>
 #include "distwar_gs_share.h"
 #include "launch.cuh"
-#include "moments.cuh"
 #include "gpu/scan_sort.h"
 #include "status.h"
 #include "bin/tiles.cuh"
+#include <distwar/lanes.cuh>
 
 using namespace gs;
 
 namespace {
 
-constexpr int share_block = 256, largest_blocks = 64;
+constexpr int share_block = 256;
 
 // The parts of a launch, as kernels take them.
 struct part_list {
@@ -107,7 +105,7 @@ __global__ void __launch_bounds__(share_block)
     if (!any_rows(parts)) return;
     if (i < count) splat = splats[of_all], rows = rows_of(splat, grid);
     for_parts(parts, rows, [&](int p, bool needed) {
-        const unsigned lanes = __ballot_sync(full_warp, needed);
+        const unsigned lanes = __ballot_sync(distwar::all_lanes, needed);
         __syncthreads(); // the counts of the part before have been read
         if (lane == 0) in_warp[warp] = __popc(lanes);
         __syncthreads();
@@ -182,7 +180,7 @@ __global__ void __launch_bounds__(share_block)
     const int64_t i = int64_t(blockIdx.x) * share_block + thread;
     T value[Values];
     const bool counts = read_record(records, segments, i, value);
-    const unsigned lanes = __ballot_sync(full_warp, counts);
+    const unsigned lanes = __ballot_sync(distwar::all_lanes, counts);
     if (lane == 0) in_warp[warp] = __popc(lanes);
     __syncthreads();
     if (!counts) return;
@@ -204,68 +202,10 @@ __global__ void __launch_bounds__(share_block)
     to[int64_t(index[place_in(from[Values])]) * GS_MOMENTS_STRIDE + k] += from[k];
 }
 
-// Floats >= 0 order as their bits do.
-__global__ void __launch_bounds__(share_block)
-    largest_kernel(const gs_splat *splats, int64_t count, bool inverse_depth, gs_largest_values *largest) {
-    const int64_t step = int64_t(gridDim.x) * share_block;
-    unsigned color = 0, depth = 0;
-    for (int64_t i = int64_t(blockIdx.x) * share_block + threadIdx.x; i < count; i += step) {
-        const gs_splat &splat = splats[blockIdx.y * count + i];
-        if (splat.depth == 0) continue;
-        for (int c = 0; c < GS_CHANNELS; c++) color = max(color, __float_as_uint(fabsf(splat.color[c])));
-        depth = max(depth, __float_as_uint(summed_depth(splat, inverse_depth)));
-    }
-    __syncwarp();
-    color = largest_in_warp(color), depth = largest_in_warp(depth);
-    if (threadIdx.x % 32 != 0) return;
-    atomicMax(reinterpret_cast<unsigned *>(&largest[blockIdx.y].color), color);
-    atomicMax(reinterpret_cast<unsigned *>(&largest[blockIdx.y].depth), depth);
-}
-
 __global__ void __launch_bounds__(share_block)
     row_pairs_kernel(const int64_t *tile_begin, int tiles_x, int rows, int64_t *pairs) {
     const int row = int(blockIdx.x) * share_block + int(threadIdx.x);
     if (row < rows) pairs[row] = tile_begin[(row + 1) * tiles_x] - tile_begin[row * tiles_x];
-}
-
-// Block (r, c): row first + r of tiles, channel c.
-__global__ void __launch_bounds__(share_block)
-    row_sums_kernel(const float *color_gradient, int width, int height, int first, double *sums) {
-    __shared__ distwar::block_sum_memory<1, share_block, double> memory;
-    const int row = first + int(blockIdx.x), begin = row * GS_TILE_SIZE,
-              end = min(begin + GS_TILE_SIZE, height);
-    const float *const plane = color_gradient + int64_t(blockIdx.y) * width * height;
-    double sum[1] = {}, total[1];
-    for (int64_t i = int64_t(begin) * width + threadIdx.x; i < int64_t(end) * width; i += share_block)
-        sum[0] += double(fabsf(plane[i]));
-    distwar::block_sum(sum, memory, total);
-    if (threadIdx.x == 0) sums[row * GS_CHANNELS + int(blockIdx.y)] = total[0];
-}
-
-__global__ void bound_of_rows_kernel(const double *sums, int values, gs_largest_values *largest) {
-    double sum = 0;
-    for (int k = 0; k < values; k++) sum += sums[k];
-    const float bound = float(sum);
-    largest->d_color = double(bound) < sum ? nextafterf(bound, INFINITY) : bound;
-}
-
-__global__ void units_kernel(const fixed::header *in, int summed, gs_fixed_units *out) {
-    const int k = int(threadIdx.x);
-    if (k < GS_MOMENTS_STRIDE) out->scale[k] = in->scale[k];
-    if (k == 0) out->invalid = in->flag != 0, out->summed = float(summed);
-    if (k < 2) out->reserved[k] = 0;
-}
-
-__global__ void __launch_bounds__(share_block)
-    from_sums_kernel(const long long *sums, const gs_fixed_units *units, int64_t values, float *out) {
-    const int64_t i = int64_t(blockIdx.x) * share_block + threadIdx.x, of_all = blockIdx.y * values + i;
-    const gs_fixed_units &of_view = units[blockIdx.y];
-    if (i >= values) return;
-    const int k = int(i % GS_MOMENTS_STRIDE);
-    const bool summed = k < int(of_view.summed) && of_view.scale[k] > 0;
-    out[of_all] = !summed                ? 0
-                  : of_view.invalid != 0 ? NAN
-                                         : distwar::fixed_to_float(sums[of_all], of_view.scale[k]);
 }
 
 gs_status check_share(const char *function, const gs_view *view, const gs_share *share,
@@ -451,74 +391,11 @@ gs_status gs_share_add_sums(const uint32_t *index, const int64_t *from, int64_t 
     return queue_add(__func__, index, from, count, to, stream);
 }
 
-gs_status gs_largest(const gs_view *view, gs_largest_values *largest, gs_stream stream) {
-    GS_TRY(check_extent(__func__, view));
-    const int64_t count = view->gaussians.count;
-    GS_REQUIRE(largest && (count == 0 || view->splats), "largest and splats must be given");
-    GS_REQUIRE(channels_of(&view->gaussians) == GS_CHANNELS, "channels must be 3");
-    const unsigned views = unsigned(view_count(view)), blocks = blocks_for(count, share_block);
-    GS_CUDA(cudaMemsetAsync(largest, 0, views * sizeof *largest, stream));
-    GS_CUDA(launch(stream, dim3(blocks < largest_blocks ? blocks : largest_blocks, views), share_block,
-                   largest_kernel, view->splats, count, view->inverse_depth != 0, largest));
-    return GS_OK;
-}
-
 gs_status gs_share_row_pairs(const gs_view *view, int64_t *pairs, gs_stream stream) {
     GS_TRY(check_lists(__func__, view));
     GS_TRY(check_one_view(__func__, view));
     GS_REQUIRE(pairs, "pairs must be given");
     GS_CUDA(launch_for(stream, view->lists.tiles_y, share_block, row_pairs_kernel, view->lists.tile_begin,
                        view->lists.tiles_x, view->lists.tiles_y, pairs));
-    return GS_OK;
-}
-
-gs_status gs_share_row_sums(const gs_view *view, gs_rows rows, const float *color_gradient, double *sums,
-                            gs_stream stream) {
-    GS_TRY(check_extent(__func__, view));
-    GS_TRY(check_rows(__func__, view, rows));
-    GS_REQUIRE(color_gradient && sums, "color_gradient and sums must be given");
-    GS_CUDA(launch(stream, dim3(unsigned(rows.end - rows.begin), GS_CHANNELS), share_block, row_sums_kernel,
-                   color_gradient, view->camera.width, view->camera.height, rows.begin, sums));
-    return GS_OK;
-}
-
-gs_status gs_share_bound(const gs_view *view, const double *sums, gs_largest_values *largest,
-                         gs_stream stream) {
-    GS_TRY(check_extent(__func__, view));
-    GS_REQUIRE(sums && largest, "sums and largest must be given");
-    GS_CUDA(launch(stream, 1, 1, bound_of_rows_kernel, sums, tile_rows_of(view) * GS_CHANNELS, largest));
-    return GS_OK;
-}
-
-gs_status gs_fixed_sums(const gs_view *view, const gs_gradient *gradient, const int64_t **sums,
-                        gs_fixed_units *units, gs_stream stream) {
-    GS_TRY(check_one_view(__func__, view));
-    GS_REQUIRE(gradient && gradient->moments && sums && units,
-               "moments of the gradient, sums and units must be given");
-    const int channels = channels_of(&view->gaussians);
-    GS_REQUIRE(channels == GS_CHANNELS, "channels must be 3");
-    const int64_t count = view->gaussians.count;
-    const fixed::sums_memory memory = fixed::memory_of(gradient->moments, count, channels);
-    GS_REQUIRE(gradient->moments_bytes >= memory.bytes, "the moments are not of DISTWAR_FIXED");
-    *sums = reinterpret_cast<const int64_t *>(memory.sums);
-    if (view->lists.pairs == 0) { // nothing was drawn, so nothing was written
-        GS_CUDA(cudaMemsetAsync(memory.sums, 0, size_t(count) * sizeof(gs_moments) * 2, stream));
-        GS_CUDA(cudaMemsetAsync(units, 0, sizeof *units, stream));
-        return GS_OK;
-    }
-    GS_CUDA(launch(stream, 1, 32, units_kernel, memory.head, fixed::summed_moments(*gradient), units));
-    return GS_OK;
-}
-
-gs_status gs_moments_from_sums(const int64_t *sums, const gs_fixed_units *units, int64_t count, int32_t views,
-                               gs_moments *moments, gs_stream stream) {
-    GS_TRY(check_count(__func__, count));
-    GS_REQUIRE(views >= 0 && views <= GS_MAX_VIEWS, "views must be in 0..32");
-    GS_REQUIRE(count == 0 || views == 0 || (sums && units && moments),
-               "sums, units and moments must be given");
-    const int64_t values = count * GS_MOMENTS_STRIDE;
-    GS_CUDA(launch(stream, dim3(blocks_for(values, share_block), unsigned(views)), share_block,
-                   from_sums_kernel, reinterpret_cast<const long long *>(sums), units, values,
-                   reinterpret_cast<float *>(moments)));
     return GS_OK;
 }

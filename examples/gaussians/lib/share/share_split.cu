@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Splits of Gaussians that lie on several GPUs, see distwar_gs_share_split.h. Keys have random numbers by the place among all,
-// and sorts keep the order of rows, so the result does not depend on how the rows are shared out.
+// Splits of Gaussians that lie on several GPUs, see distwar_gs_share_split.h. Keys have random numbers by the place
+// among all, and sorts keep the order of rows, so the result does not depend on how the rows are shared out.
 #include "arrays.h"
 #include "distwar_gs_share_split.h"
 #include "launch.cuh"

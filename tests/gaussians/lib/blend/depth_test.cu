@@ -106,6 +106,7 @@ TEST_P(Depth, GivesTheMomentsOfTheReferenceByEveryReduction) {
             const std::vector<float> moments =
                 frame.backward(d_color, d_alpha, {w.strategy, w.balance_threshold}, extras);
             for (int k = 0; k < GS_MOMENTS_STRIDE; k++) {
+                if (k > GS_MOMENTS && want.depth && !want.absolute) continue; // undefined
                 const bool summed = k < GS_MOMENTS || (k == GS_MOMENTS ? want.depth : want.absolute);
                 std::vector<double> got, expected_of;
                 for (int64_t i = 0; i < frame.choice.count; i++) {

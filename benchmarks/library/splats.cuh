@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: MIT
+// 20 values of a splat in six arrays, one key for each warp: the backward pass of a rasteriser of flat splats. A
+// block is a tile of 16 x 16 pixels and walks one list.
+#ifndef STRANGERS_SPLATS_CUH
+#define STRANGERS_SPLATS_CUH
+
+#include "strangers.cuh"
+
+namespace splats {
+
+enum {
+    WIDTH = 1280,
+    HEIGHT = 800,
+    TILE = 16,
+    TILES_X = WIDTH / TILE,
+    TILES = TILES_X * (HEIGHT / TILE),
+    VALUES = 20
+};
+enum class how {
+    plain,         // as cooperative groups teach: cg::reduce for each value, lane 0 adds
+    each_lane,     // atomicAdd by each lane
+    one_call,      // reduce, fields
+    one_call_list, // the same, values in six variables
+    six_calls,     // reduce_tree for each array
+    group,         // group_lanes, six adds
+    pointers,
+    cub,
+    packed,        // a record of 20, copied to the arrays afterwards
+    packed_vector, // the same by vector atomics of each lane
+    in_double      // the reference
+};
+
+struct scene {
+    const float4 *splat; // x, y, 1 / radius^2, weight
+    const int *first, *list;
+};
+template <typename T>
+struct gradients {
+    T *mean, *normal, *transform, *mean2d, *absolute, *opacity; // 3, 3, 9, 2, 2, 1
+};
+
+// The values of one pixel; what matters is that they are about as cheap to make as in a real kernel.
+__device__ __forceinline__ bool values_at(float4 splat, float x, float y, float (&v)[VALUES]) {
+    const float dx = x - splat.x, dy = y - splat.y, r = (dx * dx + dy * dy) * splat.z;
+    if (r >= 1) return false;
+    const float alpha = splat.w * __expf(-2 * r), g = alpha * (1 - alpha), c = __fdividef(alpha, 1 + r);
+#pragma unroll
+    for (int k = 0; k < VALUES; ++k)
+        v[k] = (k % 3 == 0 ? g : k % 3 == 1 ? c : alpha) * (k % 2 ? dx : dy) + 0.1f * float(k) * g;
+    return true;
+}
+
+template <how H, typename T>
+__global__ void __launch_bounds__(256) backward(scene given, gradients<T> to, float *record) {
+    const int x = int(blockIdx.x) * TILE + int(threadIdx.x), y = int(blockIdx.y) * TILE + int(threadIdx.y);
+    const int tile = int(blockIdx.y) * TILES_X + int(blockIdx.x);
+    const int end = given.first[tile + 1];
+    const auto warp = cg::tiled_partition<32>(cg::this_thread_block());
+    const auto lane = warp.thread_rank();
+    for (int i = given.first[tile]; i < end; ++i) {
+        const int g = given.list[i];
+        float v[VALUES] = {};
+        const bool active = values_at(given.splat[g], float(x) + 0.5f, float(y) + 0.5f, v);
+        if constexpr (H == how::plain || H == how::cub) {
+            if (!warp.any(active)) continue;
+            float sum[VALUES];
+            if constexpr (H == how::plain) {
+#pragma unroll
+                for (int k = 0; k < VALUES; ++k) sum[k] = cg::reduce(warp, v[k], cg::plus<float>());
+            } else {
+                using reduction = cub::WarpReduce<float>;
+                __shared__ typename reduction::TempStorage storage[8];
+#pragma unroll
+                for (int k = 0; k < VALUES; ++k) sum[k] = reduction(storage[threadIdx.y / 2]).Sum(v[k]);
+            }
+            if (lane == 0) {
+#pragma unroll
+                for (int k = 0; k < 3; ++k) atomicAdd(&to.mean[3 * g + k], sum[k]);
+#pragma unroll
+                for (int k = 0; k < 3; ++k) atomicAdd(&to.normal[3 * g + k], sum[3 + k]);
+#pragma unroll
+                for (int k = 0; k < 9; ++k) atomicAdd(&to.transform[9 * g + k], sum[6 + k]);
+#pragma unroll
+                for (int k = 0; k < 2; ++k) atomicAdd(&to.mean2d[2 * g + k], sum[15 + k]);
+#pragma unroll
+                for (int k = 0; k < 2; ++k) atomicAdd(&to.absolute[2 * g + k], sum[17 + k]);
+                atomicAdd(&to.opacity[g], sum[19]);
+            }
+        } else if constexpr (H == how::packed) {
+            distwar::reduce(distwar::all_lanes, active, distwar::uniform_key{g}, v,
+                            distwar::record<float>{record, VALUES});
+        } else if constexpr (H == how::packed_vector) {
+            distwar::reduce_atomic(distwar::all_lanes, active, g, v, distwar::aligned_record{record, VALUES});
+        } else {
+            using sink_type = distwar::fields<T, 3, 3, 9, 2, 2, 1>;
+            const sink_type sink = {{to.mean, 3},   {to.normal, 3},   {to.transform, 9},
+                                    {to.mean2d, 2}, {to.absolute, 2}, {to.opacity, 1}};
+            const distwar::uniform_key<int> key = {g};
+            constexpr unsigned all = distwar::all_lanes;
+            if constexpr (H == how::one_call) {
+                distwar::reduce(all, active, key, v, sink);
+            } else if constexpr (H == how::each_lane || H == how::in_double) {
+                distwar::reduce_atomic(all, active, g, v, sink);
+            } else if constexpr (H == how::one_call_list) {
+                const float3 mean = {v[0], v[1], v[2]}, normal = {v[3], v[4], v[5]};
+                const float transform[9] = {v[6], v[7], v[8], v[9], v[10], v[11], v[12], v[13], v[14]};
+                const float2 mean2d = {v[15], v[16]}, absolute = {v[17], v[18]};
+                distwar::reduce(all, active, key,
+                                distwar::values(mean, normal, transform, mean2d, absolute, v[19]), sink);
+            } else if constexpr (H == how::pointers) {
+                distwar::pointers<VALUES, float> p;
+#pragma unroll
+                for (int k = 0; k < VALUES; ++k)
+                    p.address[k] = k < 3    ? to.mean + 3 * g + k
+                                   : k < 6  ? to.normal + 3 * g + k - 3
+                                   : k < 15 ? to.transform + 9 * g + k - 6
+                                   : k < 17 ? to.mean2d + 2 * g + k - 15
+                                   : k < 19 ? to.absolute + 2 * g + k - 17
+                                            : to.opacity + g;
+                distwar::reduce(all, active, key, v, p);
+            } else {
+                const float a[3] = {v[0], v[1], v[2]}, b[3] = {v[3], v[4], v[5]}, d[2] = {v[15], v[16]},
+                            e[2] = {v[17], v[18]};
+                const float c[9] = {v[6], v[7], v[8], v[9], v[10], v[11], v[12], v[13], v[14]},
+                            f[1] = {v[19]};
+                using distwar::record;
+                if constexpr (H == how::group) {
+                    const auto groups = distwar::group_lanes(all, active, key);
+                    groups.add(a, record<float>{to.mean, 3});
+                    groups.add(b, record<float>{to.normal, 3});
+                    groups.add(c, record<float>{to.transform, 9});
+                    groups.add(d, record<float>{to.mean2d, 2});
+                    groups.add(e, record<float>{to.absolute, 2});
+                    groups.add(f, record<float>{to.opacity, 1});
+                } else {
+                    distwar::reduce(all, active, key, a, record<float>{to.mean, 3});
+                    distwar::reduce(all, active, key, b, record<float>{to.normal, 3});
+                    distwar::reduce(all, active, key, c, record<float>{to.transform, 9});
+                    distwar::reduce(all, active, key, d, record<float>{to.mean2d, 2});
+                    distwar::reduce(all, active, key, e, record<float>{to.absolute, 2});
+                    distwar::reduce(all, active, key, f, record<float>{to.opacity, 1});
+                }
+            }
+        }
+    }
+}
+
+__global__ void unpack(const float *record, int splats, gradients<float> to) {
+    const int g = int(blockIdx.x * blockDim.x + threadIdx.x);
+    if (g >= splats) return;
+    float v[VALUES];
+    for (int k = 0; k < VALUES; k += 4) {
+        const float4 four = *reinterpret_cast<const float4 *>(record + size_t(VALUES) * g + k);
+        v[k] = four.x, v[k + 1] = four.y, v[k + 2] = four.z, v[k + 3] = four.w;
+    }
+    for (int k = 0; k < 3; ++k) to.mean[3 * g + k] = v[k], to.normal[3 * g + k] = v[3 + k];
+    for (int k = 0; k < 9; ++k) to.transform[9 * g + k] = v[6 + k];
+    for (int k = 0; k < 2; ++k) to.mean2d[2 * g + k] = v[15 + k], to.absolute[2 * g + k] = v[17 + k];
+    to.opacity[g] = v[19];
+}
+
+template <typename T>
+gradients<T> parts(T *base, size_t n) {
+    return {base, base + 3 * n, base + 6 * n, base + 15 * n, base + 17 * n, base + 19 * n};
+}
+
+struct data {
+    int splats;
+    device_array<float4> splat;
+    device_array<int> first, list;
+    device_array<float> sums, record;
+    std::vector<double> reference;
+
+    data(int count, float radius, const std::vector<float4> &splat_of, const std::vector<int> &first_of,
+         const std::vector<int> &list_of)
+        : splats(count), splat(splat_of), first(first_of), list(list_of), sums(size_t(VALUES) * count),
+          record(size_t(VALUES) * count) {
+        (void)radius;
+        const device_array<double> exact(sums.size());
+        exact.clear();
+        backward<how::in_double>
+            <<<dim3(TILES_X, HEIGHT / TILE), dim3(TILE, TILE)>>>(view(), parts(exact.get(), splats), nullptr);
+        CHECK(cudaGetLastError());
+        reference = exact.download();
+    }
+    scene view() const { return {splat.get(), first.get(), list.get()}; }
+    static data *make(int count, float radius) {
+        std::mt19937 random(1);
+        std::uniform_real_distribution<float> draw(0, 1);
+        std::vector<float4> splat_of;
+        std::vector<std::vector<int>> of_tile(TILES);
+        for (int g = 0; g < count; ++g) {
+            const float x = draw(random) * WIDTH, y = draw(random) * HEIGHT;
+            splat_of.push_back({x, y, 1 / (radius * radius), 0.5f * draw(random)});
+            for (int ty = int(fmaxf(0, (y - radius) / TILE));
+                 ty <= int(y + radius) / TILE && ty < HEIGHT / TILE; ++ty)
+                for (int tx = int(fmaxf(0, (x - radius) / TILE));
+                     tx <= int(x + radius) / TILE && tx < TILES_X; ++tx)
+                    of_tile[ty * TILES_X + tx].push_back(g);
+        }
+        std::vector<int> first_of = {0}, list_of;
+        for (const std::vector<int> &one : of_tile) {
+            list_of.insert(list_of.end(), one.begin(), one.end());
+            first_of.push_back(int(list_of.size()));
+        }
+        return new data(count, radius, splat_of, first_of, list_of);
+    }
+};
+
+template <how H>
+void add(strangers_case &given, data *&of, const char *name) {
+    add_variant(given, name, reinterpret_cast<const void *>(backward<H, float>), [&of] {
+        const gradients<float> to = parts(of->sums.get(), of->splats);
+        constexpr bool copies = H == how::packed || H == how::packed_vector;
+        if (copies) of->record.clear();
+        backward<H><<<dim3(TILES_X, HEIGHT / TILE), dim3(TILE, TILE)>>>(of->view(), to, of->record.get());
+        if (copies) unpack<<<(of->splats + 255) / 256, 256>>>(of->record.get(), of->splats, to);
+    });
+}
+
+inline void add_all() {
+    static data *of[2];
+    static strangers_case cases[2];
+    for (int i = 0; i < 2; ++i) {
+        data *&mine = of[i];
+        cases[i] = {i == 0 ? "splats/60k_radius_20" : "splats/600k_radius_3",
+                    [&mine, i] {
+                        if (!mine) mine = i == 0 ? data::make(60000, 20) : data::make(600000, 3);
+                    },
+                    [&mine] { mine->sums.clear(); },
+                    [&mine] {
+                        const std::vector<float> found = mine->sums.download();
+                        return relative_error({found.begin(), found.end()}, mine->reference);
+                    },
+                    1e-4};
+        add<how::plain>(cases[i], mine, "plain");
+        add<how::one_call>(cases[i], mine, "reduce_fields");
+        add<how::one_call_list>(cases[i], mine, "reduce_list_of_values");
+        add<how::group>(cases[i], mine, "group_lanes_six_adds");
+        add<how::six_calls>(cases[i], mine, "reduce_six_records");
+        add<how::pointers>(cases[i], mine, "reduce_pointers");
+        add<how::packed>(cases[i], mine, "other_layout_reduce_record");
+        add<how::packed_vector>(cases[i], mine, "other_layout_vector_atomics");
+        add<how::each_lane>(cases[i], mine, "atomics_of_each_lane");
+        add<how::cub>(cases[i], mine, "cub_WarpReduce");
+    }
+}
+
+} // namespace splats
+
+#endif

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+// Man page and completions: what troff, bash and zsh would take as their own is escaped.
+#include "cli/describe.h"
+#include <gtest/gtest.h>
+#include <string>
+
+namespace {
+
+int command_of_options(int argc, char **argv) {
+    static const char *output = nullptr;
+    static int reduce = 0;
+    static const char *const choices[] = {"serial", "tree", nullptr};
+    option_spec rows[3] = {};
+    rows[0].kind = OPTION_TEXT;
+    rows[0].name = "output";
+    rows[0].letter = 'o';
+    rows[0].value = &output;
+    rows[0].help = ".the file's [name] \\ required";
+    rows[1].kind = OPTION_CHOICE;
+    rows[1].name = "reduce-by";
+    rows[1].value = &reduce;
+    rows[1].choices = choices;
+    rows[1].help = "how";
+    rows[2].kind = OPTION_END;
+    command_spec spec = {"program run", "DATA -o OUT", "'Runs.", nullptr, rows, 0, 0};
+    int count;
+    fault why;
+    return options_parse(&spec, argc, argv, nullptr, &count, &why) == OPTIONS_HELP ? 0 : 1;
+}
+
+std::string described(const char *form) {
+    const program_command commands[] = {{"run", "it's run", command_of_options}, {nullptr, nullptr, nullptr}};
+    const program_spec spec = {"program", "tests", commands, "  program run\n"};
+    void (*const help)(const command_spec *) = options_help;
+    testing::internal::CaptureStdout();
+    const bool known = describe_program(&spec, form);
+    const std::string text = testing::internal::GetCapturedStdout();
+    options_help = help;
+    return known ? text : "unknown";
+}
+
+void expect_holds(const std::string &text, const std::string &part) {
+    EXPECT_NE(text.find(part), std::string::npos) << "'" << part << "' is not in\n" << text;
+}
+
+TEST(Describe, AManPageHasNoRequestsOfTheTexts) {
+    const std::string page = described("man");
+    expect_holds(page, ".SS \"run DATA \\-o OUT\"\n\\&'Runs.\n");
+    expect_holds(page, ".B \\-o, \\-\\-output TEXT\n\\&.the file's [name] \\e required\n");
+    expect_holds(page, ".B \\-\\-reduce\\-by NAME\nhow (serial, tree; default serial)\n");
+}
+TEST(Describe, ZshHasQuotedTexts) {
+    const std::string text = described("zsh");
+    expect_holds(text, "'run:it'\\''s run'\n");
+    expect_holds(text, "'(-o --output)'{-o,--output=}'[.the file'\\''s [name\\] \\\\ required]:text:_files'");
+    expect_holds(text, "'--reduce-by=[how]:name:(serial tree)'");
+}
+TEST(Describe, BashHasCommandsOptionsAndChoices) {
+    const std::string text = described("bash");
+    expect_holds(text, "compgen -W \"run help --help --version\"");
+    expect_holds(text, "run:--reduce-by) options=\"serial tree\" ;;");
+    expect_holds(text, "options=\"--output --reduce-by --help\" ;;");
+}
+TEST(Describe, HasNoOtherForm) {
+    EXPECT_EQ(described("html"), "unknown");
+}
+
+} // namespace
