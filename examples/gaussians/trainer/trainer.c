@@ -138,6 +138,62 @@ static bool fails(trainer *t, const fault *why) {
     return ranks_fail_with(t->group, why);
 }
 
+// ---- the report
+
+// Adds the waiting losses to the report, on all ranks.
+bool trainer_fetch_losses(trainer *t) {
+    step_result batch[WAITING + GS_MAX_VIEWS];
+    training_report *report = &t->report;
+    const size_t bytes = (size_t)t->waiting * sizeof *batch;
+    const int64_t known = report->iterations - report->first_iteration + 1;
+    const ranks_reduction sum = {t->results, t->waiting * (int64_t)(sizeof *batch / sizeof(double)),
+                                 RANKS_DOUBLE, RANKS_SUM};
+    fault why;
+    if (t->waiting == 0) return true;
+    if (!reserve_losses(t, known + t->waiting, &why)) return fails(t, &why);
+    if (t->ranks && !(ranks_all_reduce(t->group, &sum, NULL) && ranks_wait(t->group, NULL))) return false;
+    device_download(batch, t->results, bytes);
+    if (t->ranks) device_clear(t->results, bytes);
+    for (int64_t i = 0; i < t->waiting; i++) {
+        const double weight = t->depth_weights[i];
+        const double loss = batch[i].of_colors[0] + (weight > 0 ? weight * batch[i].of_depth : 0);
+        report->losses[++report->iterations - report->first_iteration] = loss;
+        if (!isfinite(loss))
+            return ranks_fail(t->group, "the loss is not finite at iteration %lld",
+                              (long long)report->iterations);
+    }
+    t->waiting = 0;
+    return true;
+}
+
+static double mean(const double *values, int64_t count) {
+    double sum = 0;
+    for (int64_t i = 0; i < count; i++) sum += values[i];
+    return count > 0 ? sum / (double)count : NAN;
+}
+
+void training_report_average(training_report *report) {
+    const int64_t steps = report->iterations - report->first_iteration + 1;
+    int64_t window = steps / 10 + 1;
+    if (window > 100) window = 100;
+    if (window > steps) window = steps;
+    report->loss_window = window;
+    report->first_loss = mean(report->losses, window);
+    report->last_loss = mean(report->losses + steps - window, window);
+}
+
+const training_report *trainer_report(trainer *t) {
+    training_report *report = &t->report;
+    if (!trainer_fetch_losses(t) || !trainer_look_at_clock(t)) return NULL;
+    training_report_average(report);
+    report->seconds = trainer_now(t) - t->started;
+    if (t->settings->budget) t->state->schedule.seconds = t->before + report->seconds;
+    if (t->ranks) return report;
+    report->repeats = t->one.f.repeats;
+    report->strategy = strategy_tuner_report(&t->one.tuner);
+    return report;
+}
+
 // ---- a step
 
 static int phase_of(const trainer *t) {
@@ -239,63 +295,7 @@ bool trainer_step(trainer *t) {
     stage_clock_mark(clock, STAGE_DENSITY);
     if (average_is_due(settings, state->schedule.before, state->schedule.at))
         parameter_average_add(&state->average, &state->gaussians);
-    return true;
-}
-
-// ---- the report
-
-// Adds the waiting losses to the report, on all ranks.
-bool trainer_fetch_losses(trainer *t) {
-    step_result batch[WAITING + GS_MAX_VIEWS];
-    training_report *report = &t->report;
-    const size_t bytes = (size_t)t->waiting * sizeof *batch;
-    const int64_t known = report->iterations - report->first_iteration + 1;
-    const ranks_reduction sum = {t->results, t->waiting * (int64_t)(sizeof *batch / sizeof(double)),
-                                 RANKS_DOUBLE, RANKS_SUM};
-    fault why;
-    if (t->waiting == 0) return true;
-    if (!reserve_losses(t, known + t->waiting, &why)) return fails(t, &why);
-    if (t->ranks && !(ranks_all_reduce(t->group, &sum, NULL) && ranks_wait(t->group, NULL))) return false;
-    device_download(batch, t->results, bytes);
-    if (t->ranks) device_clear(t->results, bytes);
-    for (int64_t i = 0; i < t->waiting; i++) {
-        const double weight = t->depth_weights[i];
-        const double loss = batch[i].of_colors[0] + (weight > 0 ? weight * batch[i].of_depth : 0);
-        report->losses[++report->iterations - report->first_iteration] = loss;
-        if (!isfinite(loss))
-            return ranks_fail(t->group, "the loss is not finite at iteration %lld",
-                              (long long)report->iterations);
-    }
-    t->waiting = 0;
-    return true;
-}
-
-static double mean(const double *values, int64_t count) {
-    double sum = 0;
-    for (int64_t i = 0; i < count; i++) sum += values[i];
-    return count > 0 ? sum / (double)count : NAN;
-}
-
-void training_report_average(training_report *report) {
-    const int64_t steps = report->iterations - report->first_iteration + 1;
-    int64_t window = steps / 10 + 1;
-    if (window > 100) window = 100;
-    if (window > steps) window = steps;
-    report->loss_window = window;
-    report->first_loss = mean(report->losses, window);
-    report->last_loss = mean(report->losses + steps - window, window);
-}
-
-const training_report *trainer_report(trainer *t) {
-    training_report *report = &t->report;
-    if (!trainer_fetch_losses(t) || !trainer_look_at_clock(t)) return NULL;
-    training_report_average(report);
-    report->seconds = trainer_now(t) - t->started;
-    if (t->settings->budget) t->state->schedule.seconds = t->before + report->seconds;
-    if (t->ranks) return report;
-    report->repeats = t->one.f.repeats;
-    report->strategy = strategy_tuner_report(&t->one.tuner);
-    return report;
+    return t->waiting < WAITING || trainer_fetch_losses(t);
 }
 
 // ---- open and close

@@ -42,7 +42,7 @@ static bool agree_to_end(trainer *t, const training_observer *observer, const pr
 static double shown_loss(const trainer *t) {
     const training_report *const report = &t->report;
     double loss = NAN;
-    if (!t->ranks)
+    if (!t->ranks && t->waiting > 0)
         device_download(&loss, t->results[t->waiting - 1].of_colors, sizeof loss);
     else if (report->iterations >= report->first_iteration)
         loss = report->losses[report->iterations - report->first_iteration];
@@ -76,8 +76,6 @@ static bool train_all(trainer *t, const training_observer *observer) {
         if (observer && observer->observe &&
             (last || training_passed(state->iteration, t->report.step_views, observer->interval)))
             good = look_on(t, observer, &bar);
-        else if (t->waiting >= WAITING)
-            good = trainer_fetch_losses(t);
     }
     if (good) good = ranks_wait(t->group, NULL);
     progress_end(&bar);

@@ -43,6 +43,11 @@ void target_view_set_mask(target_view *view, const uint8_t *mask) {
     view->mask = uploaded(mask, pixels_of(view->picture));
 }
 
+void target_view_set_alpha(target_view *view, const uint8_t *alpha) {
+    view->outline = alpha;
+    view->alpha = uploaded(alpha, pixels_of(view->picture));
+}
+
 bool target_view_list(target_view *view, const dataset_view *source, fault *why) {
     if (!describe(view, &source->camera, &source->picture, why))
         return fail(why, "%s: %s", source->name, why->text);

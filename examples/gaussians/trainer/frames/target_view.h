@@ -26,6 +26,8 @@ typedef struct target_view {
 bool target_view_open(target_view *view, const gs_camera *camera, const image *picture, fault *why);
 // Uploads a mask, [height][width], of a view that has none. NULL: none.
 void target_view_set_mask(target_view *view, const uint8_t *mask);
+// Uploads alpha, [height][width]. NULL: opaque.
+void target_view_set_alpha(target_view *view, const uint8_t *alpha);
 // Uploads a map of inverse depth, [height][width].
 void target_view_set_depth(target_view *view, const float *depth);
 // A view of a dataset, which must outlive it, with its mask, and its alpha if with_alpha. Failures name it.
