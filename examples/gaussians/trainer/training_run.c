@@ -52,6 +52,8 @@ static double shown_loss(const trainer *t) {
 static void show(trainer *t, progress *bar) {
     if (!t->settings->name || ranks_own(t->group) != 0 || !progress_due(bar)) return;
     bar->total = t->settings->iterations;
+    bar->ahead = density_time_ahead(&t->settings->density, t->settings->iterations, training_state_count(t->state),
+                                    t->state->schedule.at);
     progress_show(bar, t->state->schedule.at, shown_loss(t));
 }
 

@@ -95,7 +95,7 @@ std::vector<std::vector<std::string>> ways(const fs::path &depth_maps) {
     return {
         {},
         {"--density", "adaptive", "--density-from", "1", "--density-every", "4", "--density-until", "11",
-         "--grow-gradient", "1e-6", "--reset-every", "9", "--antialias", "--exposure"},
+         "--grow-gradient", "1e-6", "--antialias", "--exposure"},
         {"--density", "mcmc", "--max-gaussians", "60", "--density-from", "1", "--density-every", "4",
          "--growth", "0.2", "--random", "40"},
         {"--density", "split", "--max-gaussians", "60", "--density-from", "1", "--density-every", "4",
@@ -243,7 +243,6 @@ TEST_F(Reproducible, CheckpointsOfOtherRunsAndDamagedOnesAreRefused) {
         EXPECT_TRUE(contents(at("saved")) == saved);
         EXPECT_FALSE(fs::exists(at("new")));
     };
-    refused(run_of("scene.ply", 5), "of a run with --iterations 4; this one has --iterations 5");
     refused(run_of("scene.ply", 4, {"--antialias"}), "--antialias no; this one has --antialias yes");
     std::ofstream(at("other")) << std::string(1000, 'x'); // longer than a header
     outcome run = splat(run_of("scene.ply", 4, {"--resume", at("other")}));
@@ -302,13 +301,13 @@ TEST_F(Reproducible, AForgedCheckpointIsRefused) {
     EXPECT_CONTAINS(posed.err, "forged: damaged: no run with these options has its counts");
     // As many parameters in an average as no run has after two iterations.
     changed = header;
-    changed.averaged = 2;
+    changed.averaged = 3;
     const std::string average(size_t(header.count) * 59 * sizeof(float), '\0');
     const size_t end_of_sets = unsummed.size() - size_t(header.count) * 2 * sizeof(float);
     const outcome averaged =
         resumed_from(changed, unsummed.substr(0, end_of_sets) + average + unsummed.substr(end_of_sets));
     EXPECT_EQ(averaged.code, 1);
-    EXPECT_CONTAINS(averaged.err, "forged: damaged: no run with these options has its counts");
+    EXPECT_CONTAINS(averaged.err, "forged: damaged: its header is inconsistent");
     for (const auto &[iteration, exposures] : std::vector<std::pair<int64_t, int64_t>>{
              {0, 1}, {0, 0}, {0, photos}, {3, photos - 1}, {INT64_MAX, photos - 1}}) {
         const outcome run = resumed(iteration, exposures);

@@ -11,6 +11,7 @@ typedef struct scene_sender {
     const training_state *state;
     ranks *group;
     int64_t piece;
+    const scene_notes *notes;
     gs_gaussians device; // a piece, in one block that begins at `mean`
     gs_gaussians host;   // the same
 } scene_sender;
@@ -88,7 +89,8 @@ static bool write_stream(scene_sender *s, const char *path, int64_t finite) {
         .count = finite, .sh_degree = s->device.sh_degree, .antialias = s->state->gaussians.antialias};
     scene_stream stream = {0};
     fault why;
-    if (writes && !scene_stream_open(&stream, path, &shape, &why)) return ranks_fail_with(s->group, &why);
+    if (writes && !scene_stream_open(&stream, path, &shape, s->notes, &why))
+        return ranks_fail_with(s->group, &why);
     bool done = send_all(s, &stream);
     if (done && writes) done = scene_stream_commit(&stream, &why) || ranks_fail_with(s->group, &why);
     if (!done && writes) scene_stream_discard(&stream);
@@ -106,9 +108,10 @@ static bool write_pieces(scene_sender *s, const char *path, int64_t *written) {
     return done;
 }
 
-bool sharded_scene_write(const char *path, const training_state *state, int64_t piece, int64_t *written,
-                         int64_t *dropped, fault *why) {
-    scene_sender s = {.state = state, .group = state->group, .piece = piece > 0 ? piece : USUAL_PIECE};
+bool sharded_scene_write(const char *path, const training_state *state, int64_t piece,
+                         const scene_notes *notes, int64_t *written, int64_t *dropped, fault *why) {
+    scene_sender s = {
+        .state = state, .group = state->group, .piece = piece > 0 ? piece : USUAL_PIECE, .notes = notes};
     const int64_t all = training_state_count(state);
     if (s.piece > all) s.piece = all > 0 ? all : 1;
     const bool done = write_pieces(&s, path, written);

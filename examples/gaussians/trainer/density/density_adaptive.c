@@ -21,8 +21,6 @@ static void list_options(density_settings *settings, option_table *table) {
         OPTION("grow-gradient", &s->gradient_threshold, .maximum = INFINITY,
                .help = "adaptive: Gaussians whose mean screen-space gradient reaches this are cloned or "
                        "split"),
-        OPTION("reset-every", &s->reset_every, .maximum = INFINITY,
-               .help = "adaptive: steps between resets of opacities; 0: never"),
         OPTIONS_END};
     option_table_add(table, rows);
 }

@@ -86,7 +86,7 @@ TEST_F(Program, RefusesAWrongCommandLine) {
         {"eval", "scene.ply"}, // no --cameras
         {"eval", "--cameras", "data"},
         {"eval", "scene.ply", "--cameras", "data", "--json", "scene.ply"},
-        {"eval", "scene.ply", "--cameras", "data", "--holdout", "-1"},
+        {"eval", "scene.ply", "--cameras", "data", "--holdout", "-2"},
         {"eval", "scene.ply", "--cameras", "data", "--background", "red"},
         {"bench", "scene.ply"},
         {"bench", "scene.ply", "--cameras", "data", "--reduce", "magic"},

@@ -17,7 +17,7 @@ bool write_as_rank(ranks *group, void *context) {
     training_state_open(&state, group, w->scene);
     fault why;
     int64_t written = 0, dropped = 0;
-    const bool done = sharded_scene_write(w->path.c_str(), &state, w->piece, &written, &dropped, &why);
+    const bool done = sharded_scene_write(w->path.c_str(), &state, w->piece, nullptr, &written, &dropped, &why);
     if (ranks_own(group) == 0) w->written = written, w->dropped = dropped;
     training_state_close(&state);
     return done;

@@ -49,7 +49,7 @@ static bool load_data(train_run *run, fault *why) {
     if (!dataset_spared(&run->data, o->output, why) || !dataset_spared(&run->data, o->checkpoint, why) ||
         !dataset_spared(&run->data, o->log, why) || !dataset_spared(&run->data, o->write_cameras, why))
         return false;
-    if (run->data.point_count == 0 && o->random == 0)
+    if (run->data.point_count == 0 && o->random == 0 && !o->from)
         return fail(why,
                     "%s: the data has no points to start from; --random 100000 starts from random points",
                     o->data);

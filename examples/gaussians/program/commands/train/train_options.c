@@ -33,9 +33,9 @@ static void list_run(train_options *o, option_table *table) {
         UNDISTORT_OPTION(&o->undistort),
         MASK_FROM_ALPHA_OPTION(&o->mask_from_alpha),
         OPTION(
-            "iterations", &o->recipe.iterations, .maximum = 10000000,
+            "iterations", &o->recipe.iterations, .maximum = 10000000, .free_on_resume = true,
             .help =
-                "training steps, one view each; 0: 7000, or as many as --budget has time for; with fewer than 40 "
+                "training views to see, each as often as the others; a step sees --batch of them; 0: 7000, or as many as --budget has time for; with fewer than 40 "
                 "training views, learning rates are lower for more than 7000, with up to 20 in proportion, down "
                 "to 0.3"),
         OPTION("budget", &o->budget,
@@ -89,6 +89,8 @@ static void list_choices(train_options *o, option_table *table) {
         OPTION("holdout", &o->holdout, .maximum = INFINITY,
                .help = "hold out every Nth view, by name, for measuring; 0: none; ignored if the data has "
                        "test views"),
+        OPTION("from", &o->from,
+               .help = "start from the Gaussians of this scene file, with --sh-degree that of the file"),
         OPTION("random", &o->random, .maximum = 50000000,
                .help = "start from this many random points instead of the data's; 0: from the data's"),
         OPTIONS_END};
@@ -207,6 +209,7 @@ static bool files_differ(const train_options *o, fault *why) {
     } pairs[] = {{"-o", o->output, "--checkpoint", o->checkpoint},
                  {"-o", o->output, "--resume", o->resume},
                  {"-o", o->output, "--log", o->log},
+                 {"-o", o->output, "--from", o->from},
                  {"--log", o->log, "--checkpoint", o->checkpoint},
                  {"--log", o->log, "--resume", o->resume},
                  {"-o", o->output, "--write-cameras", o->write_cameras},
@@ -293,6 +296,7 @@ bool train_options_check(train_options *o, fault *why) {
     if (!o->output) return fail(why, "-o is missing: the scene file to write");
     if (!make_reproducible(o, why)) return false;
     choose_policy(o);
+    if (o->from && o->random > 0) return fail(why, "--from excludes --random");
     return parse_color(o->background, o->recipe.background, why) &&
            resolution_schedule_read(o->resolutions, &o->recipe.resolutions, why) && gpus_suffice(o, why) &&
            read_perturbation(o, why) && read_budget(o, why) && files_differ(o, why);

@@ -78,12 +78,12 @@ static bool resume(train_run *run, ranks *group, fault *why) {
     state->gaussians.antialias = o->antialias;
     // The checksum may be right and the counts forged; training reads an exposure and a pose for every view.
     const int64_t views = (int64_t)run->split.training;
-    const int64_t averaged = state->average.samples; // 0 after the end
-    const int64_t most = o->budget ? state->iteration : state->iteration - average_from(&run->settings);
+    // A run that goes on for longer averages later.
+    if (!o->budget && state->iteration <= average_from(&run->settings))
+        parameter_average_close(&state->average);
     return ((o->budget ? schedule_place_is_possible(&state->schedule, state->iteration)
                        : state->iteration <= o->recipe.iterations) &&
-            (averaged == 0 || averaged <= most) && state->gaussians.sh_degree == o->sh_degree &&
-            state->exposures == (o->exposure ? views : 0) &&
+            state->gaussians.sh_degree == o->sh_degree && state->exposures == (o->exposure ? views : 0) &&
             state->poses == (o->recipe.refine_poses ? views : 0)) ||
            fail(why, "%s: damaged: no run with these options has its counts", o->resume);
 }
@@ -196,6 +196,7 @@ static bool iterate(rank_run *r, fault *why) {
                                             common_divisor(run_log_interval(&run->log), run->saver.interval),
                                         .end = stop_request_flag()};
     run->settings.name = "training";
+    if (is_first(r)) train_summary_begin(run, ranks_count(r->group));
     if (is_alone(r)) stop_request_begin(); // otherwise the process that has started the ranks has
     const bool done = train_on(is_alone(r) ? NULL : &r->several, &run->state, run->split.views,
                                run->split.training, &run->settings, &observer, &run->report, why);
@@ -297,9 +298,12 @@ static bool write_results(rank_run *r, fault *why) {
     train_run *const run = r->run;
     const train_options *const o = run->options;
     int64_t written = 0, dropped = 0;
+    scene_notes notes = {.known = true, .holdout = run->split.held_out > 0 ? o->holdout : 0};
+    memcpy(notes.background, o->recipe.background, sizeof notes.background);
     if (is_first(r) && (o->recipe.refine_poses || o->perturb_poses))
         run_log_poses(&run->log, run->report.iterations, &run->poses.record);
-    if (!align_held_out(run, why) || !sharded_scene_write(o->output, &run->state, 0, &written, &dropped, why))
+    if (!align_held_out(run, why) ||
+        !sharded_scene_write(o->output, &run->state, 0, &notes, &written, &dropped, why))
         return false;
     if (is_first(r) && o->write_cameras && !train_poses_write(&run->poses, &run->data, o->write_cameras, why))
         return false;

@@ -14,6 +14,33 @@ static void print_data(const train_options *options, const view_split *split) {
            split->held_out, first->width, first->height, differ ? " and other sizes" : "");
 }
 
+// Pictures on the devices; Gaussians with moments, gradients and average.
+static double gigabytes_of(const train_run *run) {
+    const double degree = (double)run->options->sh_degree, floats = 11 + 3 * (degree + 1) * (degree + 1);
+    double pixels = 0;
+    for (size_t i = 0; i < run->split.training + run->split.held_out; i++)
+        pixels += (double)run->split.views[i].camera.width * run->split.views[i].camera.height;
+    return 1e-9 * (3.75 * pixels + 5 * 4 * floats * (double)run->settings.density.most_gaussians);
+}
+
+void train_summary_begin(const train_run *run, int ranks) {
+    const training_settings *const s = &run->settings;
+    print_data(run->options, &run->split);
+    printf("device     %d x %s; pictures and %lld Gaussians, the most there will be, take %.1f GB\n", ranks,
+           device_name(), (long long)s->density.most_gaussians, gigabytes_of(run));
+    if (s->budget)
+        printf("plan       %g s", s->budget->seconds);
+    else
+        printf("plan       %lld views", (long long)s->iterations);
+    printf(", %lld a step, density control %s", (long long)s->batch,
+           density_method_of(s->density.kind)->name);
+    for (int i = 0; i < s->resolutions.count; i++)
+        printf(", 1/%d of the size until %g%%", s->resolutions.phase[i].factor,
+               s->resolutions.phase[i].percent);
+    printf("\n");
+    fflush(stdout);
+}
+
 static void print_training(const train_run *run, int ranks) {
     const training_report *const report = &run->report;
     const distwar_policy *used = &report->strategy.policy;
@@ -53,7 +80,6 @@ void train_summary_print(const train_run *run, int ranks, const gs_gaussians *ga
     const train_options *const options = run->options;
     const training_report *const report = &run->report;
     const quality *const held_out = run_record_last_quality(&run->log.record);
-    print_data(options, &run->split);
     printf("scene      %lld Gaussians, SH degree %d, in %s\n", (long long)gaussians->count,
            gaussians->sh_degree, options->output);
     print_training(run, ranks);
