@@ -18,14 +18,14 @@ endif
 
 include ci/release.mk
 
-.PHONY: demo library library-alone test sanitize gpu-compile toolchains bench wheel format clean
+.PHONY: demo library library-alone test sanitize extra gpu-compile toolchains bench wheel format clean
 
 demo: PRESET ?= $(GPU)
-demo: packages
+demo:
+	@ci/install-packages program
 	@echo "building for $(PRESET)"
-	@cmake --preset $(PRESET) >build.log 2>&1 || { cat build.log; rm build.log; exit 1; }
-	@cmake --build --preset $(PRESET) --target dsplat -j $(JOBS) >build.log 2>&1 || { cat build.log; rm build.log; exit 1; }
-	@rm build.log
+	@ci/with-progress cmake --preset $(PRESET) -DDISTWAR_TESTS=OFF
+	@ci/with-progress cmake --build --preset $(PRESET) --target dsplat -j $(JOBS)
 	build/$(PRESET)/bin/dsplat demo -o demo
 
 # The library: headers, simt and their tests; with nvcc also the code of the calls (tests/codegen), and the kernels of
@@ -56,6 +56,16 @@ test: packages
 
 sanitize:
 	$(MAKE) test PRESET=sanitize
+
+# What CI leaves out: long tests, under sanitizers too, and those that need COLMAP, Chromium, torch or gsplat; they skip with a reason.
+# OPTIONS: as for test.
+extra: packages
+	cmake --preset cpu $(OPTIONS)
+	cmake --build --preset cpu -j $(JOBS)
+	ci/run-tests cpu $(JOBS) extra
+	cmake --preset sanitize -DDISTWAR_SANITIZE_ALL=ON
+	cmake --build --preset sanitize -j $(JOBS)
+	ci/run-tests sanitize $(JOBS)
 
 # Compiles every kernel with nvcc for sm_90, those of the examples also to PTX for sm_75, the oldest architecture of nvcc
 # 13 (`make toolchains` assembles the library for it). Links the examples and benchmarks. Needs no GPU.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The calls of the library, each in a separate kernel. codegen.py counts their instructions. The name of a
-// kernel is CALL_K_VARIANT.
+// The calls of the library, each in a separate kernel. codegen.py counts their instructions, kernels_test.cu runs them.
+// The name of a kernel is CALL_K_VARIANT.
 
 #include <distwar/block.cuh>
 #include <distwar/fetch.cuh>
@@ -12,6 +12,10 @@
 #include <distwar/reduce.cuh>
 
 using namespace distwar;
+
+#ifndef KERNEL // kernels_test.cu registers each
+#define KERNEL(name) extern "C" __global__ void name
+#endif
 
 namespace {
 
@@ -28,7 +32,7 @@ struct values_of {
 
 // A whole warp with a uniform_key, threshold 0, K values into a record.
 #define ONE_KEY(call, K, T)                                                                                  \
-    extern "C" __global__ void call##_##K##_##T(const T *from, unsigned active, int key, T *to) {            \
+    KERNEL(call##_##K##_##T)(const T *from, unsigned active, int key, T *to) {                               \
         const values_of<K, T> val(from);                                                                     \
         reduce_##call(all_lanes, active >> threadIdx.x & 1, uniform_key{key}, val.of, record<T>{to, K});     \
     }
@@ -50,8 +54,8 @@ ONE_KEY(tree, 100, float)
 ONE_KEY(tree, 128, float)
 
 // The same for reduce_fixed, with one scale for all values.
-extern "C" __global__ void fixed_9_float(const float *from, unsigned active, int key, float scale,
-                                         long long *to, unsigned *flag) {
+KERNEL(fixed_9_float)
+(const float *from, unsigned active, int key, float scale, long long *to, unsigned *flag) {
     const values_of<9, float> val(from);
     fixed_format<9> format;
     DISTWAR_UNROLL
@@ -63,8 +67,8 @@ extern "C" __global__ void fixed_9_float(const float *from, unsigned active, int
 
 // Any keys, lanes and threshold.
 #define ANY_KEYS(call, K)                                                                                    \
-    extern "C" __global__ void call##_##K##_any(const float *from, unsigned lanes, unsigned active,          \
-                                                const int *keys, int threshold, float *to) {                 \
+    KERNEL(call##_##K##_any)                                                                                 \
+    (const float *from, unsigned lanes, unsigned active, const int *keys, int threshold, float *to) {        \
         if (!(lanes >> threadIdx.x & 1)) return;                                                             \
         const values_of<K, float> val(from);                                                                 \
         reduce_##call(lanes, active >> threadIdx.x & 1, keys[threadIdx.x], val.of, record<float>{to, K},     \
@@ -81,8 +85,7 @@ struct scaled {
     __device__ __forceinline__ float operator()(int k) const { return 2 * from[32 * k + threadIdx.x]; }
 };
 #define CHUNKS(call, K)                                                                                      \
-    extern "C" __global__ void call##_##K##_chunks(const float *from, unsigned active, int key, int count,   \
-                                                   float *to) {                                              \
+    KERNEL(call##_##K##_chunks)(const float *from, unsigned active, int key, int count, float *to) {         \
         reduce_##call##_n<K>(all_lanes, active >> threadIdx.x & 1, uniform_key{key}, count, scaled{from},    \
                              record<float>{to, size_t(count)});                                              \
     }
@@ -91,49 +94,49 @@ CHUNKS(tree, 16)
 CHUNKS(tree, 32)
 CHUNKS(bfly, 8)
 CHUNKS(atomic, 16)
-extern "C" __global__ void tree_16_chunks_any(const float *from, unsigned lanes, unsigned active,
-                                              const int *keys, int threshold, int count, float *to) {
+KERNEL(tree_16_chunks_any)
+(const float *from, unsigned lanes, unsigned active, const int *keys, int threshold, int count, float *to) {
     if (!(lanes >> threadIdx.x & 1)) return;
     reduce_tree_n<16>(lanes, active >> threadIdx.x & 1, keys[threadIdx.x], count, scaled{from},
                       record<float>{to, size_t(count)}, threshold);
 }
-extern "C" __global__ void atomic_16_chunks_aligned(const float *from, unsigned active, int key, int count,
-                                                    float *to, size_t stride) {
+KERNEL(atomic_16_chunks_aligned)
+(const float *from, unsigned active, int key, int count, float *to, size_t stride) {
     reduce_atomic_n<16>(all_lanes, active >> threadIdx.x & 1, key, count, scaled{from},
                         aligned_record{to, stride});
 }
-extern "C" __global__ void tree_70_aligned(const float *from, unsigned active, int key, float *to) {
+KERNEL(tree_70_aligned)(const float *from, unsigned active, int key, float *to) {
     const values_of<70, float> val(from);
     reduce_tree(all_lanes, active >> threadIdx.x & 1, uniform_key{key}, val.of, aligned_record{to, 72});
 }
-extern "C" __global__ void tree_9_some(const float *from, unsigned active, int key, int count, float *to) {
+KERNEL(tree_9_some)(const float *from, unsigned active, int key, int count, float *to) {
     const values_of<9, float> val(from);
     reduce_tree_n(all_lanes, active >> threadIdx.x & 1, uniform_key{key}, count, val.of,
                   record<float>{to, size_t(count)});
 }
 
 // existing_lanes of a block of full warps costs nothing.
-extern "C" __global__ void tree_9_block(const float *from, unsigned active, int key, float *to) {
+KERNEL(tree_9_block)(const float *from, unsigned active, int key, float *to) {
     const values_of<9, float> val(from);
     reduce_tree(existing_lanes<256>(), active >> threadIdx.x & 1, uniform_key{key}, val.of,
                 record<float>{to, 9});
 }
 
 // The other sinks.
-extern "C" __global__ void tree_9_planes(const float *from, unsigned active, int key, float *to) {
+KERNEL(tree_9_planes)(const float *from, unsigned active, int key, float *to) {
     const values_of<9, float> val(from);
     reduce_tree(all_lanes, active >> threadIdx.x & 1, uniform_key{key}, val.of, planes<float>{to, 1000});
 }
-extern "C" __global__ void bfly_9_aligned(const float *from, unsigned active, int key, float *to) {
+KERNEL(bfly_9_aligned)(const float *from, unsigned active, int key, float *to) {
     const values_of<9, float> val(from);
     reduce_bfly(all_lanes, active >> threadIdx.x & 1, uniform_key{key}, val.of, aligned_record{to, 12});
 }
-extern "C" __global__ void tree_9_pointers(const float *from, unsigned active, float *to) {
+KERNEL(tree_9_pointers)(const float *from, unsigned active, float *to) {
     const values_of<9, float> val(from);
     const pointers sink{to, to + 100, to + 200, to + 300, to + 400, to + 500, to + 600, to + 700, to + 800};
     reduce_tree(all_lanes, active >> threadIdx.x & 1, uniform_key{0}, val.of, sink);
 }
-extern "C" __global__ void tree_9_shared(const float *from, unsigned active, int key, float *to) {
+KERNEL(tree_9_shared)(const float *from, unsigned active, int key, float *to) {
     __shared__ float sums[90];
     for (int i = threadIdx.x; i < 90; i += 32) sums[i] = 0;
     __syncthreads();
@@ -157,16 +160,16 @@ struct gradient_arrays {
         for (int k = 0; k < 9; ++k) add_one(primitive, k, values[k]);
     }
 };
-extern "C" __global__ void tree_9_arrays(const float *from, unsigned active, int key, float *color,
-                                         float *opacity, float *mean2d, float *conic) {
+KERNEL(tree_9_arrays)
+(const float *from, unsigned active, int key, float *color, float *opacity, float *mean2d, float *conic) {
     const values_of<9, float> val(from);
     reduce_tree(all_lanes, active >> threadIdx.x & 1, uniform_key{key}, val.of,
                 gradient_arrays{color, opacity, mean2d, conic});
 }
 
 // The same by the library's own sink.
-extern "C" __global__ void tree_9_fields(const float *from, unsigned active, int key, float *color,
-                                         float *opacity, float *mean2d, float *conic) {
+KERNEL(tree_9_fields)
+(const float *from, unsigned active, int key, float *color, float *opacity, float *mean2d, float *conic) {
     const values_of<9, float> val(from);
     const fields<float, 3, 1, 2, 3> sink = {{color, 3}, {opacity, 1}, {mean2d, 2}, {conic, 3}};
     reduce_tree(all_lanes, active >> threadIdx.x & 1, uniform_key{key}, val.of, sink);
@@ -180,8 +183,8 @@ extern "C" __global__ void tree_9_fields(const float *from, unsigned active, int
         }                                                                                                    \
     }
 #define INTO_FIELDS(call, K, name, sink_type, ...)                                                           \
-    extern "C" __global__ void call##_##K##_##name(const float *from, unsigned active, const int *keys,      \
-                                                   int threshold, float *a, float *b) {                      \
+    KERNEL(call##_##K##_##name)                                                                              \
+    (const float *from, unsigned active, const int *keys, int threshold, float *a, float *b) {               \
         const values_of<K, float> val(from);                                                                 \
         const sink_type sink = __VA_ARGS__;                                                                  \
         reduce_##call(all_lanes, active >> threadIdx.x & 1, keys[threadIdx.x], val.of, sink, threshold);     \
@@ -193,8 +196,7 @@ INTO_FIELDS(serial, 20, fields, fields_20, FIELDS_20)
 INTO_FIELDS(bfly, 20, fields, fields_20, FIELDS_20)
 INTO_FIELDS(tree, 20, fields, fields_20, FIELDS_20)
 INTO_FIELDS(serial, 17, fields, fields_16_1, {{a, 16}, {b, 1}})
-extern "C" __global__ void one_call_20_fields(const float *from, unsigned active, int key, float *a,
-                                              float *b) {
+KERNEL(one_call_20_fields)(const float *from, unsigned active, int key, float *a, float *b) {
     const values_of<20, float> val(from);
     const fields_20 sink = FIELDS_20;
     reduce(all_lanes, active >> threadIdx.x & 1, uniform_key{key}, val.of, sink);
@@ -202,8 +204,7 @@ extern "C" __global__ void one_call_20_fields(const float *from, unsigned active
 
 // reduce with several keys, in global and in shared memory.
 #define ONE_CALL(K, T, name, ...)                                                                            \
-    extern "C" __global__ void one_call_##K##_##name(const T *from, unsigned active, const int *keys,        \
-                                                     T *to) {                                                \
+    KERNEL(one_call_##K##_##name)(const T *from, unsigned active, const int *keys, T *to) {                  \
         const values_of<K, T> val(from);                                                                     \
         reduce(all_lanes, active >> threadIdx.x & 1, keys[threadIdx.x], val.of, __VA_ARGS__);                \
     }
@@ -215,8 +216,7 @@ ONE_CALL(4, half2, vector, aligned_pairs<half2>{to, 4})
 ONE_CALL(9, float, float, record<float>{to, 9})
 
 // A loop over corners or nodes is the code of one call.
-extern "C" __global__ void one_call_each(const float *from, unsigned active, const int *keys, int count,
-                                         float *to) {
+KERNEL(one_call_each)(const float *from, unsigned active, const int *keys, int count, float *to) {
     reduce_each(
         all_lanes, active >> threadIdx.x & 1, count, [&](int i) { return keys[32 * i + threadIdx.x]; },
         [&](int i) { return from[32 * i + threadIdx.x]; }, record<float>{to, 1});
@@ -225,15 +225,12 @@ extern "C" __global__ void one_call_each(const float *from, unsigned active, con
     const bool is_active = active >> threadIdx.x & 1;                                                        \
     _Pragma(unrolled) for (int i = 0; i < 8; ++i) reduce(all_lanes, is_active, keys[32 * i + threadIdx.x],   \
                                                          from[32 * i + threadIdx.x], record<float>{to, 1});
-extern "C" __global__ void corners_unrolled(const float *from, unsigned active, const int *keys, float *to) {
-    CORNERS("unroll 8")
-}
-extern "C" __global__ void corners_looped(const float *from, unsigned active, const int *keys, float *to) {
-    CORNERS("unroll 1")
-}
+KERNEL(corners_unrolled)
+(const float *from, unsigned active, const int *keys,
+ float *to){CORNERS("unroll 8")} KERNEL(corners_looped)(const float *from, unsigned active, const int *keys,
+                                                        float *to){CORNERS("unroll 1")}
 // 27 nodes of a cell: the groups are found once.
-extern "C" __global__ void group_27_nodes(const float *from, unsigned active, const int *cells,
-                                          const int *offset, float *to) {
+KERNEL(group_27_nodes)(const float *from, unsigned active, const int *cells, const int *offset, float *to) {
     const int cell = cells[threadIdx.x];
     const auto groups = group_lanes(all_lanes, active >> threadIdx.x & 1, cell);
     _Pragma("unroll 1") for (int node = 0; node < 27; ++node)
@@ -248,14 +245,14 @@ struct arguments {
     const int *keys;
     unsigned active;
 };
-extern "C" __global__ void tree_9_from_memory(const float *from, const arguments *given) {
+KERNEL(tree_9_from_memory)(const float *from, const arguments *given) {
     const values_of<9, float> val(from);
     float *const own = in_global(given->own);
     reduce_tree(all_lanes, given->active >> threadIdx.x & 1, given->keys[threadIdx.x], val.of,
                 record<float>{in_global(given->gradient), 12});
     atomicAdd(own + threadIdx.x, 1.0f);
 }
-extern "C" __global__ void one_call_9_from_memory(const float *from, const arguments *given) {
+KERNEL(one_call_9_from_memory)(const float *from, const arguments *given) {
     const values_of<9, float> val(from);
     reduce(all_lanes, given->active >> threadIdx.x & 1, given->keys[threadIdx.x], val.of,
            record<float>{in_global(given->gradient), 12});
@@ -263,7 +260,7 @@ extern "C" __global__ void one_call_9_from_memory(const float *from, const argum
 
 // Plain atomics and the calls that stand for them. codegen.py compares each own_X with plain_X.
 #define SAME_AS_PLAIN(name, T, K, plainly, call)                                                             \
-    extern "C" __global__ void plain_##name(const T *from, unsigned active, const int *keys, T *to) {        \
+    KERNEL(plain_##name)(const T *from, unsigned active, const int *keys, T *to) {                           \
         const values_of<K, T> val(from);                                                                     \
         const int key = keys[threadIdx.x];                                                                   \
         if (active >> threadIdx.x & 1) {                                                                     \
@@ -271,7 +268,7 @@ extern "C" __global__ void one_call_9_from_memory(const float *from, const argum
             for (int k = 0; k < K; ++k) plainly;                                                             \
         }                                                                                                    \
     }                                                                                                        \
-    extern "C" __global__ void own_##name(const T *from, unsigned active, const int *keys, T *to) {          \
+    KERNEL(own_##name)(const T *from, unsigned active, const int *keys, T *to) {                             \
         const values_of<K, T> val(from);                                                                     \
         const int key = keys[threadIdx.x];                                                                   \
         const bool is_active = active >> threadIdx.x & 1;                                                    \
@@ -303,9 +300,9 @@ struct own_sink {
 SAME_AS_PLAIN(sink_float, float, 2, atomicAdd(&to[size_t(key) * 2 + k], val.of[k]), ATOMIC(own_sink{to}))
 #define SHARED_TO_GLOBAL                                                                                     \
     __syncthreads();                                                                                         \
-    to[threadIdx.x] = sums[threadIdx.x]
+    for (int i = threadIdx.x; i < 1024; i += 32) to[i] = sums[i]
 #define SAME_AS_PLAIN_IN_SHARED(name, T, K, place, call)                                                     \
-    extern "C" __global__ void plain_##name(const T *from, unsigned active, const int *keys, T *to) {        \
+    KERNEL(plain_##name)(const T *from, unsigned active, const int *keys, T *to) {                           \
         __shared__ T sums[1024];                                                                             \
         for (int i = threadIdx.x; i < 1024; i += 32) sums[i] = T(0);                                         \
         __syncthreads();                                                                                     \
@@ -317,7 +314,7 @@ SAME_AS_PLAIN(sink_float, float, 2, atomicAdd(&to[size_t(key) * 2 + k], val.of[k
         }                                                                                                    \
         SHARED_TO_GLOBAL;                                                                                    \
     }                                                                                                        \
-    extern "C" __global__ void own_##name(const T *from, unsigned active, const int *keys, T *to) {          \
+    KERNEL(own_##name)(const T *from, unsigned active, const int *keys, T *to) {                             \
         __shared__ T sums[1024];                                                                             \
         for (int i = threadIdx.x; i < 1024; i += 32) sums[i] = T(0);                                         \
         __syncthreads();                                                                                     \
@@ -336,15 +333,13 @@ SAME_AS_PLAIN_IN_SHARED(shared_seen, int, 2, key * 2 + k, SEVERAL(record<int>{su
 SAME_AS_PLAIN_IN_SHARED(shared_seen_float, float, 2, key * 2 + k, SEVERAL(record<float>{sums, 2}))
 
 // Counters that return.
-extern "C" __global__ void append_to_one(unsigned active, unsigned *count, unsigned *slots) {
+KERNEL(append_to_one)(unsigned active, unsigned *count, unsigned *slots) {
     slots[threadIdx.x] = append(all_lanes, active >> threadIdx.x & 1, count);
 }
-extern "C" __global__ void fetch_ones(unsigned active, const int *keys, unsigned *counters,
-                                      unsigned *results) {
+KERNEL(fetch_ones)(unsigned active, const int *keys, unsigned *counters, unsigned *results) {
     results[threadIdx.x] = fetch_add(all_lanes, active >> threadIdx.x & 1, keys[threadIdx.x], counters);
 }
-extern "C" __global__ void fetch_at_one_key(const unsigned *from, unsigned active, unsigned *counter,
-                                            unsigned *results) {
+KERNEL(fetch_at_one_key)(const unsigned *from, unsigned active, unsigned *counter, unsigned *results) {
     results[threadIdx.x] =
         fetch_add(all_lanes, active >> threadIdx.x & 1, uniform_key{0}, from[threadIdx.x], counter);
 }
@@ -355,33 +350,41 @@ ONE_KEY(tree, 5, half2)
 ONE_KEY(tree, 9, half2)
 ONE_KEY(tree, 9, nv_bfloat162)
 ONE_KEY(serial, 5, nv_bfloat162)
-extern "C" __global__ void atomic_9_aligned_pairs(const __half2 *from, unsigned active, int key,
-                                                  __half2 *to) {
+KERNEL(atomic_9_aligned_pairs)(const __half2 *from, unsigned active, int key, __half2 *to) {
     const values_of<9, __half2> val(from);
     reduce_atomic(all_lanes, active >> threadIdx.x & 1, key, val.of, aligned_pairs<__half2>{to, 12});
 }
-extern "C" __global__ void total_9_minimum_of_pairs(const __half2 *from, unsigned active, __half2 *to) {
+KERNEL(total_9_minimum_of_pairs)(const __half2 *from, unsigned active, __half2 *to) {
     const values_of<9, __half2> val(from);
     __half2 total[tree_places(9)];
     tree_total(active >> threadIdx.x & 1, val.of, total, minimum{});
     to[threadIdx.x] = total[0];
 }
 
-// Hot slots: each value goes to the slot in shared memory or to the sink in global memory.
+// Hot slots: each value goes to the slot in shared memory or to the sink in global memory. What stands before and after
+// is not counted.
+#ifndef CLEAR
+#define CLEAR(slots)
+#define FLUSH(slots, sink)
+#endif
 __shared__ hot_slots<64, 4> hot_of_threads;
-extern "C" __global__ void hot_4_add(const float *from, const int *keys, float *to) {
+KERNEL(hot_4_add)(const float *from, const int *keys, float *to) {
+    CLEAR(hot_of_threads);
     const values_of<4, float> val(from);
     hot_of_threads.sink(record<float>{to, 4}).add(keys[threadIdx.x], val.of);
+    FLUSH(hot_of_threads, (record<float>{to, 4}));
 }
 __shared__ hot_slots<64, 9> hot_of_warps;
-extern "C" __global__ void hot_9_tree(const float *from, unsigned active, int key, float *to) {
+KERNEL(hot_9_tree)(const float *from, unsigned active, int key, float *to) {
+    CLEAR(hot_of_warps);
     const values_of<9, float> val(from);
     reduce_tree(all_lanes, active >> threadIdx.x & 1, uniform_key{key}, val.of,
                 hot_of_warps.sink(record<float>{to, 9}));
+    FLUSH(hot_of_warps, (record<float>{to, 9}));
 }
 
 // The tree without a commit.
-extern "C" __global__ void total_9_minimum(const float *from, unsigned active, float *to) {
+KERNEL(total_9_minimum)(const float *from, unsigned active, float *to) {
     const values_of<9, float> val(from);
     float total[tree_places(9)];
     tree_total(active >> threadIdx.x & 1, val.of, total, minimum{});
@@ -390,42 +393,42 @@ extern "C" __global__ void total_9_minimum(const float *from, unsigned active, f
 
 // Each sink at each scope.
 #define AT_SCOPE(where)                                                                                      \
-    extern "C" __global__ void record_at_##where(const float *from, int key, float *to) {                    \
+    KERNEL(record_at_##where)(const float *from, int key, float *to) {                                       \
         const values_of<7, float> val(from);                                                                 \
         reduce_tree(all_lanes, true, uniform_key{key}, val.of, record_at<scope::where, float>{to, 8});       \
     }                                                                                                        \
-    extern "C" __global__ void minimum_at_##where(const float *from, int key, float *to) {                   \
+    KERNEL(minimum_at_##where)(const float *from, int key, float *to) {                                      \
         const values_of<7, float> val(from);                                                                 \
         reduce_tree(all_lanes, true, uniform_key{key}, val.of,                                               \
                     record_at<scope::where, float, minimum>{to, 8});                                         \
     }                                                                                                        \
-    extern "C" __global__ void planes_at_##where(const float *from, int key, float *to) {                    \
+    KERNEL(planes_at_##where)(const float *from, int key, float *to) {                                       \
         const values_of<7, float> val(from);                                                                 \
         reduce_tree(all_lanes, true, uniform_key{key}, val.of, planes_at<scope::where, float>{to, 1000});    \
     }                                                                                                        \
-    extern "C" __global__ void fields_at_##where(const float *from, int key, float *to) {                    \
+    KERNEL(fields_at_##where)(const float *from, int key, float *to) {                                       \
         const values_of<7, float> val(from);                                                                 \
         const fields_at<scope::where, float, 3, 4> sink = {{to, 3}, {to + 1000, 4}};                         \
         reduce_tree(all_lanes, true, uniform_key{key}, val.of, sink);                                        \
     }                                                                                                        \
-    extern "C" __global__ void pointers_at_##where(const float *from, float *to) {                           \
+    KERNEL(pointers_at_##where)(const float *from, float *to) {                                              \
         const values_of<2, float> val(from);                                                                 \
         const pointers_at<scope::where, 2, float> sink = {{to, to + 100}};                                   \
         reduce_tree(all_lanes, true, uniform_key{0}, val.of, sink);                                          \
     }                                                                                                        \
-    extern "C" __global__ void aligned_at_##where(const float *from, int key, float *to) {                   \
+    KERNEL(aligned_at_##where)(const float *from, int key, float *to) {                                      \
         const values_of<7, float> val(from);                                                                 \
         reduce_atomic(all_lanes, true, key, val.of, aligned_record_at<scope::where>{to, 8});                 \
     }                                                                                                        \
-    extern "C" __global__ void half_at_##where(const float *from, int key, __half *to) {                     \
+    KERNEL(half_at_##where)(const float *from, int key, __half *to) {                                        \
         const values_of<7, float> val(from);                                                                 \
         reduce_tree(all_lanes, true, uniform_key{key}, val.of, record_at<scope::where, __half>{to, 8});      \
     }                                                                                                        \
-    extern "C" __global__ void pairs_at_##where(const float *from, int key, __half2 *to) {                   \
+    KERNEL(pairs_at_##where)(const float *from, int key, __half2 *to) {                                      \
         const values_of<2, float> val(from);                                                                 \
         reduce_atomic(all_lanes, true, key, val.of, record_of_pairs_at<scope::where, __half2>{to, 8});       \
     }                                                                                                        \
-    extern "C" __global__ void vectors_at_##where(const __half2 *from, int key, __half2 *to) {               \
+    KERNEL(vectors_at_##where)(const __half2 *from, int key, __half2 *to) {                                  \
         const values_of<5, __half2> val(from);                                                               \
         reduce_atomic(all_lanes, true, key, val.of, aligned_pairs_at<scope::where, __half2>{to, 8});         \
     }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <fstream>
 #include <nvrtc.h>
+#include "nvrtc_inputs.h"
 #include <sstream>
 #include <string>
 #include <vector>
@@ -20,8 +21,8 @@ compiled compile(const std::string &source) {
     nvrtcProgram program;
     if (nvrtcCreateProgram(&program, source.c_str(), "stranger.cu", 0, nullptr, nullptr) != NVRTC_SUCCESS)
         return result;
-    const char *const options[] = {"-arch=compute_90", "-std=c++17", "-I" INCLUDE, "-I" TOOLKIT};
-    result.ok = nvrtcCompileProgram(program, 4, options) == NVRTC_SUCCESS;
+    const char *const options[] = {"-arch=compute_90", "-std=c++17", FOLDERS};
+    result.ok = nvrtcCompileProgram(program, sizeof options / sizeof *options, options) == NVRTC_SUCCESS;
     size_t size = 0;
     if (nvrtcGetProgramLogSize(program, &size) == NVRTC_SUCCESS && size > 0) {
         result.log.resize(size);

@@ -16,6 +16,7 @@ struct warp_commit {
     int balance_threshold;
 
     static constexpr bool whole_tile = false;
+    static constexpr bool compared = Strategy != distwar::strategy::tree;
     struct memory {};
 
     __device__ __forceinline__ int farthest(int value, memory &) const { return largest_in_warp(value); }
@@ -33,6 +34,7 @@ struct tile_commit {
     pass_sums<Values::channels> sums;
 
     static constexpr bool whole_tile = true;
+    static constexpr bool compared = true;
     struct memory {
         distwar::block_sum_memory<Values::count, Values::most_threads> sum;
         int farthest;

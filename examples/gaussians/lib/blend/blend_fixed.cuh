@@ -71,6 +71,7 @@ struct fixed_commit {
     fixed::header *header;
 
     static constexpr bool whole_tile = false;
+    static constexpr bool compared = false;
     struct memory {};
 
     __device__ __forceinline__ int farthest(int value, memory &) const { return largest_in_warp(value); }

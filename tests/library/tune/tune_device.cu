@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The tuner with the runtime's own events, around kernels whose lengths differ.
 
-#include "device_test.cuh"
+#include "../device_test.cuh"
 #include <distwar/tune_events.h>
 #include <gtest/gtest.h>
 
