@@ -117,7 +117,7 @@ changes='mcmc --density mcmc
 no-average --average 0
 no-retire --retire 0
 retire-0.16 --retire 0.16
-published-sh-rate --sh-rate 1 --sh-rate-end 1
+published-sh-rate --sh-rate 1
 start-opacity-0.1 --start-opacity 0.1
 start-size-1 --start-size 1
 no-dropout --dropout 0
@@ -152,7 +152,7 @@ finish() {
             $(background_of $scene) -o "$out/scenes/finish-$scene-7000.ply" --log "$out/finish-$scene-7000.jsonl" --lm-steps 3
     done
 }
-before='--density mcmc --max-gaussians 300000 --sh-rate 4 --sh-rate-end 4'
+before='--density mcmc --max-gaussians 300000 --sh-rate 4'
 wall() {
     for scene in fern fox; do
         for reduction in atomic auto; do

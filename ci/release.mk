@@ -6,7 +6,7 @@
 PREFIX ?= /usr/local
 ifneq ($(wildcard examples/CMakeLists.txt),)
 build install release-check: PRESET ?= $(GPU)
-products := dsplat distwar_gs distwar_index
+products := dsplat distwar_gs distwar_train distwar_index
 else
 build install release-check: PRESET ?= library
 products := simt

@@ -1,4 +1,4 @@
-# What `cmake --install BUILD` puts below its prefix, by component: headers, and simt, gs, index, program where they are
+# What `cmake --install BUILD` puts below its prefix, by component: headers, and simt, gs, train, index, program where they are
 # configured. Each component brings the licence; find_package(distwar COMPONENTS ...) reads share/cmake/distwar.
 include(CMakePackageConfigHelpers)
 set(package share/cmake/distwar)
@@ -46,10 +46,13 @@ if(TARGET simt)
   install(PROGRAMS simt/launch_syntax.py DESTINATION ${package} COMPONENT simt)
 endif()
 if(TARGET distwar_gs)
-  list(APPEND components gs index)
+  list(APPEND components gs train index)
   file(GLOB gs_headers CONFIGURE_DEPENDS examples/gaussians/lib/distwar_gs*.h)
   install_library(distwar_gs gs distwar-gs.cmake ${gs_headers})
   install(FILES include/distwar/strategy.h DESTINATION include/distwar COMPONENT gs) # distwar_gs.h includes it
+  install_library(distwar_train train distwar-train.cmake examples/gaussians/trainer/distwar_train.h
+                  examples/gaussians/lib/distwar_gs.h)
+  install(FILES include/distwar/strategy.h DESTINATION include/distwar COMPONENT train)
   install_library(distwar_index index distwar-index.cmake examples/index/distwar_index.h)
 endif()
 if(TARGET dsplat)

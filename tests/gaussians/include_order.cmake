@@ -19,7 +19,8 @@ set(rooms
     "lib|examples/gaussians/lib|library device common"
     "data|examples/gaussians/data|device common lib"
     "ranks|examples/gaussians/ranks|library device common lib"
-    "program|examples/gaussians/program|library device common lib data ranks"
+    "trainer|examples/gaussians/trainer|library device common lib data ranks"
+    "program|examples/gaussians/program|library device common lib data ranks trainer"
     "index|examples/index|library device common")
 
 # Folders of a room: room | folder | the folders it may include from. Files of the room beside its folders are below them.
@@ -39,13 +40,17 @@ set(folders
     "lib|share|bin blend density project"
     "lib|lm|blend image project geometry"
     "lib|lpips|"
-    "program|frames|"
-    "program|measure|frames"
-    "program|training|frames"
-    "program|lm|frames"
-    "program|demo|frames"
-    "program|record|frames measure training lm"
-    "program|commands|frames measure training lm demo record"
+    "trainer|frames|"
+    "trainer|poses|frames"
+    "trainer|start|frames"
+    "trainer|state|frames poses"
+    "trainer|plan|frames poses state"
+    "trainer|density|frames poses state plan"
+    "program|measure|"
+    "program|lm|"
+    "program|demo|"
+    "program|record|measure lm"
+    "program|commands|measure lm demo record"
     "program|dsplat.c|commands")
 
 set(faults "")
@@ -101,7 +106,7 @@ foreach(row IN LISTS rooms)
           set(found "${other}")
         endif()
       endforeach()
-      foreach(other IN ITEMS library device common lib data ranks program) # no room that it may include from has such a file
+      foreach(other IN ITEMS library device common lib data ranks trainer program) # no room that it may include from has such a file
         if(NOT found AND short IN_LIST names_${other})
           string(APPEND faults "${source} includes ${name}: ${room} must not know ${other}\n")
           set(found "${other}")

@@ -4,7 +4,7 @@
 
     installed_test.py WORK install BUILD COMPONENT...  the files of these components, and DESTDIR
     installed_test.py WORK program | c | cmake         the program's version, page and completion; the lines of
-                                                       docs/interface.md; a C project that finds gs, index, simt
+                                                       docs/interface.md; a C project that finds gs, train, index, simt
 
 The last three need the first. installed_files lists what each component installs.
 """
@@ -101,9 +101,9 @@ def cmake():
     folder.mkdir()
     (folder / "CMakeLists.txt").write_text("""cmake_minimum_required(VERSION 3.22)
 project(yours LANGUAGES C)
-find_package(distwar 0.2 REQUIRED COMPONENTS gs index)
+find_package(distwar 0.2 REQUIRED COMPONENTS gs train index)
 add_executable(yours yours.c)
-target_link_libraries(yours PRIVATE distwar::gs distwar::index)
+target_link_libraries(yours PRIVATE distwar::gs distwar::train distwar::index)
 find_package(distwar 0.2 QUIET COMPONENTS nonsense)
 if(distwar_FOUND)
   message(FATAL_ERROR "an unknown component is found")
@@ -111,8 +111,9 @@ endif()
 """)
     (folder / "yours.c").write_text("""#include <distwar_gs_lm.h>
 #include <distwar_index.h>
+#include <distwar_train.h>
 #include <stdio.h>
-int main(void) { return printf("%s %s\\n", gs_backend(), ix_backend()) < 0; }
+int main(void) { return printf("%s %s\\n", gs_backend(), ix_backend()) < 0 || distwar_train_defaults().iterations < 1; }
 """)
     output("cmake", "-S", folder, "-B", folder / "build", f"-DCMAKE_PREFIX_PATH={PREFIX}")
     output("cmake", "--build", folder / "build")

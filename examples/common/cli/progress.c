@@ -19,24 +19,37 @@ void progress_begin(progress *bar, const char *title, int64_t total) {
 }
 
 bool progress_due(progress *bar) {
-    return seconds_now() - bar->last_shown >= 0.1 && isatty(STDERR_FILENO);
+    const double now = seconds_now(), least = 60;
+    if (isatty(STDERR_FILENO)) return now - bar->last_shown >= 0.1;
+    return now - bar->started >= least && now - bar->started >= 1.25 * (bar->last_shown - bar->started);
+}
+
+// Steps a second, of the last seconds.
+static double rate_of(progress *bar, int64_t done) {
+    const double window = 5, elapsed = bar->last_shown - bar->since;
+    const double rate = elapsed > 0 ? (double)(done - bar->at) / elapsed : 0;
+    if (elapsed >= window) bar->since = bar->last_shown, bar->at = done;
+    return rate;
 }
 
 void progress_show(progress *bar, int64_t done, double loss) {
-    if (!isatty(STDERR_FILENO)) return;
+    const bool terminal = isatty(STDERR_FILENO);
+    if (!terminal && !progress_due(bar)) return;
     bar->last_shown = seconds_now();
-    bar->shown = true;
+    bar->shown = terminal;
     const double elapsed = bar->last_shown - bar->started;
-    const double rate = elapsed > 0.0 ? (double)(done - bar->before) / elapsed : 0.0;
-    fprintf(stderr, "\r\033[K%.30s %" PRId64 "/%" PRId64, bar->title, done, bar->total);
+    if (bar->since == 0) bar->since = bar->started, bar->at = bar->before;
+    const double rate = rate_of(bar, done);
+    fprintf(stderr, "%s%.30s %" PRId64 "/%" PRId64, terminal ? "\r\033[K" : "", bar->title, done, bar->total);
     if (!isnan(loss)) fprintf(stderr, "  loss %.5f", loss);
     fprintf(stderr, "  %.1f/s", rate);
     if (rate > 0.0) {
-        double seconds = (double)(bar->total - done) / rate;
+        double seconds = (double)(bar->total - done) / rate * (bar->ahead > 0 ? bar->ahead : 1);
         if (bar->time_limit > 0) seconds = fmax(0, fmin(seconds, bar->time_limit - elapsed));
         const int64_t left = (int64_t)(seconds + 0.5);
         fprintf(stderr, "  %" PRId64 ":%02d:%02d left", left / 3600, (int)(left / 60 % 60), (int)(left % 60));
     }
+    if (!terminal) fputc('\n', stderr);
     fflush(stderr);
 }
 

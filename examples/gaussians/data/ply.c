@@ -77,6 +77,7 @@ typedef struct layout {
     int offset[SLOTS]; // of the slot in a vertex; -1: absent
     bool last;         // no element follows
     bool antialiased;
+    scene_notes notes;
 } layout;
 
 // A header line without its end; *at is the offset of its first byte.
@@ -186,6 +187,18 @@ static bool read_property(layout *vertex, const header_state *state, char *const
     return add_property(vertex, word[1], word[2], file, at, why);
 }
 
+static void read_comment(layout *vertex, const char *name, const char *value) {
+    scene_notes *const notes = &vertex->notes;
+    float *const b = notes->background;
+    int end = 0;
+    vertex->antialiased |= strcmp(name, "splat") == 0 && strcmp(value, "antialiased") == 0;
+    if (strcmp(name, "dsplat_holdout") == 0)
+        notes->known = sscanf(value, "%" SCNd64 "%n", &notes->holdout, &end) == 1 && value[end] == 0 &&
+                       notes->holdout >= 0;
+    if (strcmp(name, "dsplat_background") == 0 && sscanf(value, "%f,%f,%f", &b[0], &b[1], &b[2]) != 3)
+        notes->known = false;
+}
+
 static bool read_header(input_file *file, layout *vertex, fault *why) {
     *vertex = (layout){.last = true};
     for (int slot = 0; slot < SLOTS; slot++) vertex->offset[slot] = -1;
@@ -201,8 +214,7 @@ static bool read_header(input_file *file, layout *vertex, fault *why) {
         for (char *w = strtok_r(line, " \t", &rest); w; w = strtok_r(NULL, " \t", &rest), words++)
             if (words < 3) word[words] = w;
         if (words == 0 || strcmp(word[0], "comment") == 0 || strcmp(word[0], "obj_info") == 0) {
-            vertex->antialiased |= words == 3 && strcmp(word[0], "comment") == 0 &&
-                                   strcmp(word[1], "splat") == 0 && strcmp(word[2], "antialiased") == 0;
+            if (words == 3 && strcmp(word[0], "comment") == 0) read_comment(vertex, word[1], word[2]);
         } else if (strcmp(word[0], "end_header") == 0 && words == 1) {
             break;
         } else if (strcmp(word[0], "format") == 0 && words == 3) {
@@ -220,6 +232,16 @@ static bool read_header(input_file *file, layout *vertex, fault *why) {
         return fail(why, "%s: in the header before byte %" PRIu64 ": no '%s' line", file->path, file->offset,
                     state.has_format ? "element vertex" : "format");
     return check_properties(vertex, file, why);
+}
+
+scene_notes ply_notes(const char *path) {
+    input_file file;
+    layout vertex = {0};
+    fault ignored;
+    if (!input_file_open(&file, path, &ignored)) return (scene_notes){0};
+    const bool read = read_header(&file, &vertex, &ignored);
+    input_file_close(&file);
+    return read ? vertex.notes : (scene_notes){0};
 }
 
 static bool read_vertices(input_file *file, const layout *vertex, scene_values values, gs_gaussians *out,
@@ -268,9 +290,14 @@ bool ply_read(const char *path, scene_values values, gs_gaussians *out, fault *w
     return done;
 }
 
-void ply_begin(FILE *stream, const gs_gaussians *gaussians) {
-    fprintf(stream, "ply\nformat binary_little_endian 1.0\n%selement vertex %" PRId64 "\n",
-            gaussians->antialias ? "comment splat antialiased\n" : "", gaussians->count);
+void ply_begin(FILE *stream, const gs_gaussians *gaussians, const scene_notes *notes) {
+    fprintf(stream, "ply\nformat binary_little_endian 1.0\n%s",
+            gaussians->antialias ? "comment splat antialiased\n" : "");
+    if (notes && notes->known)
+        fprintf(stream, "comment dsplat_holdout %" PRId64 "\ncomment dsplat_background %.9g,%.9g,%.9g\n",
+                notes->holdout, (double)notes->background[0], (double)notes->background[1],
+                (double)notes->background[2]);
+    fprintf(stream, "element vertex %" PRId64 "\n", gaussians->count);
     for (int slot = 0; slot < SLOTS; slot++) {
         char name[16];
         slot_name(slot, name);
@@ -305,7 +332,7 @@ bool ply_put(FILE *stream, const char *path, const gs_gaussians *gaussians, int6
 bool ply_write(const char *path, const gs_gaussians *gaussians, fault *why) {
     output_file file;
     if (!output_file_open(&file, path, why)) return false;
-    ply_begin(file.stream, gaussians);
+    ply_begin(file.stream, gaussians, NULL);
     if (ply_put(file.stream, path, gaussians, 0, why)) return output_file_commit(&file, why);
     output_file_discard(&file);
     return false;

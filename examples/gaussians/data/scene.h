@@ -21,6 +21,15 @@ void scene_close(gs_gaussians *scene); // harmless on {0} and twice
 // The SH coefficient of degree 0 that shows a colour 0..1 (docs/math.md, section 2).
 double scene_sh_constant(double color);
 
+// How a scene was trained, as its file says it to `dsplat eval`.
+typedef struct scene_notes {
+    bool known;           // the file says it
+    int64_t holdout;      // every Nth view, by name, was not trained on; 0: none
+    float background[3];
+} scene_notes;
+// Of a file that scene_read takes; nothing is known of one that it refuses.
+scene_notes scene_read_notes(const char *path);
+
 // What a reader does with values that are not finite.
 typedef enum scene_values {
     SCENE_FINITE, // refuses the file
@@ -39,8 +48,9 @@ typedef struct scene_stream {
     const struct scene_format *format;
     int64_t count, put; // Gaussians in all, and so far
 } scene_stream;
-// shape: count, sh_degree and antialias are read. Nothing has to be closed after a failure.
-bool scene_stream_open(scene_stream *s, const char *path, const gs_gaussians *shape, fault *why);
+// shape: count, sh_degree and antialias are read. notes: NULL, or as above. Nothing has to be closed after a failure.
+bool scene_stream_open(scene_stream *s, const char *path, const gs_gaussians *shape, const scene_notes *notes,
+                       fault *why);
 bool scene_stream_put(scene_stream *s, const gs_gaussians *piece, fault *why); // after a failure, discard it
 bool scene_stream_commit(scene_stream *s, fault *why); // fails if Gaussians are missing
 void scene_stream_discard(scene_stream *s);            // removes what was written; harmless after a commit

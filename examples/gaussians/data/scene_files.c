@@ -13,12 +13,18 @@ typedef struct scene_format {
     bool (*read)(const char *path, scene_values values, gs_gaussians *out, fault *why);
     bool (*write)(const char *path, const gs_gaussians *scene, fault *why);
     // The same in pieces, as ply_begin and ply_put.
-    void (*begin)(FILE *stream, const gs_gaussians *shape);
+    void (*begin)(FILE *stream, const gs_gaussians *shape, const scene_notes *notes);
     bool (*put)(FILE *stream, const char *path, const gs_gaussians *piece, int64_t before, fault *why);
+    scene_notes (*notes)(const char *path);
 } scene_format;
 
 static const scene_format formats[] = {
-    {.suffix = ".ply", .read = ply_read, .write = ply_write, .begin = ply_begin, .put = ply_put},
+    {.suffix = ".ply",
+     .read = ply_read,
+     .write = ply_write,
+     .begin = ply_begin,
+     .put = ply_put,
+     .notes = ply_notes},
 };
 
 enum { FORMATS = sizeof formats / sizeof *formats };
@@ -42,15 +48,22 @@ bool scene_read(const char *path, scene_values values, gs_gaussians *out, fault 
     return format && format->read(path, values, out, why);
 }
 
+scene_notes scene_read_notes(const char *path) {
+    fault ignored;
+    const scene_format *format = format_of(path, &ignored);
+    return format ? format->notes(path) : (scene_notes){0};
+}
+
 bool scene_write(const char *path, const gs_gaussians *scene, fault *why) {
     const scene_format *format = format_of(path, why);
     return format && format->write(path, scene, why);
 }
 
-bool scene_stream_open(scene_stream *s, const char *path, const gs_gaussians *shape, fault *why) {
+bool scene_stream_open(scene_stream *s, const char *path, const gs_gaussians *shape, const scene_notes *notes,
+                       fault *why) {
     *s = (scene_stream){.format = format_of(path, why), .count = shape->count};
     if (!s->format || !output_file_open(&s->file, path, why)) return false;
-    s->format->begin(s->file.stream, shape);
+    s->format->begin(s->file.stream, shape, notes);
     return true;
 }
 

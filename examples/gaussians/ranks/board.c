@@ -19,7 +19,9 @@ bool board_has_failed(const board *shared) {
 void board_describe(const board *shared, fault *why) {
     const struct timespec pause = {0, 1000000};
     for (int k = 0; k < 200 && atomic_load(&shared->failure) == 1; k++) nanosleep(&pause, NULL);
-    if (atomic_load(&shared->failure) == 2)
+    if (shared->alone)
+        fail(why, "%s", shared->text);
+    else if (atomic_load(&shared->failure) == 2)
         fail(why, "rank %d: %s", shared->rank, shared->text);
     else
         fail(why, "a rank has failed");

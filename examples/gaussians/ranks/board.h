@@ -12,6 +12,7 @@ typedef struct board {
     atomic_int failure; // 0: none, 1: is being written, 2: written
     int rank;           // that failed
     char text[BOARD_TEXT_BYTES];
+    bool alone; // the only rank: failures do not name it
     atomic_int all_here; // no process of the group has still to come
     atomic_int has_id;
     char id[BOARD_ID_BYTES];

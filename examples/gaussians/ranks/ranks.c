@@ -51,6 +51,10 @@ bool ranks_fail_cuda(ranks *group, int cuda_error, const char *attempted) {
     return ranks_fail(group, "%s: %s", attempted, cudaGetErrorString((cudaError_t)cuda_error));
 }
 
+bool ranks_fail_with(ranks *group, const fault *why) {
+    return ranks_fail(group, "%s", why->text);
+}
+
 // False after an earlier failure.
 static bool check(ranks *group, bool right, const char *text) {
     if (board_has_failed(group->board)) return ranks_stop(group);

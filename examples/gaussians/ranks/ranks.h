@@ -33,8 +33,14 @@ int ranks_own(const ranks *group); // 0..ranks_count - 1
 const char *ranks_error(const ranks *group);
 // Ends the group, with a text that every rank gets. Returns false. The first failure of a group counts.
 bool ranks_fail(ranks *group, const char *format, ...) __attribute__((format(printf, 2, 3)));
-// The same for a CUDA call that failed, as `attempted`.
+// The same for a CUDA call that failed, as `attempted`, and for a failure that has a text.
 bool ranks_fail_cuda(ranks *group, int cuda_error, const char *attempted);
+bool ranks_fail_with(ranks *group, const fault *why);
+// Returns false from the enclosing function, after ranks_fail, if a call of libdistwar_gs fails.
+#define GS_OR_FAIL(group, call)                                                                              \
+    do {                                                                                                     \
+        if ((call) != GS_OK) return ranks_fail(group, "%s", gs_last_error());                                \
+    } while (0)
 
 // Each rank gives `values` numbers to each rank. Host: send[rank][values], receive[rank][values]. Waits.
 bool ranks_exchange_sizes(ranks *group, int values, const int64_t *send, int64_t *receive, gs_stream stream);
@@ -73,6 +79,11 @@ bool ranks_barrier(ranks *group, gs_stream stream);
 bool ranks_wait(ranks *group, gs_stream stream);
 
 // ---- start ----
+
+// A group of one: this thread, on its current device. Collectives do nothing but what a rank sends to itself. NULL: no
+// memory.
+ranks *ranks_alone_open(void);
+void ranks_alone_close(ranks *group); // NULL is harmless
 
 typedef enum ranks_kind { RANKS_THREADS, RANKS_PROCESSES, RANKS_LAUNCHED } ranks_kind;
 

@@ -216,7 +216,7 @@ bool sharded_backward(sharded *s, const sharded_batch *batch, const sharded_grad
                              .gaussians = gradient->gaussians,
                              .mean2d = gradient->mean2d,
                              .abs_mean2d = gradient->abs_mean2d};
-    GS_OR_FAIL(gs_project_backward(&s->home, &own, stream));
+    GS_OR_FAIL(s->group, gs_project_backward(&s->home, &own, stream));
     return end_stage(s, SHARDED_HOME);
 }
 
@@ -247,4 +247,8 @@ bool sharded_render(sharded *s, const sharded_batch *batch, gs_stream stream) {
 
 gs_view sharded_home(const sharded *s) {
     return s->home;
+}
+
+const gs_moments *sharded_moments(const sharded *s) {
+    return s->moments.memory;
 }

@@ -83,6 +83,8 @@ bool sharded_render(sharded *s, const sharded_batch *batch, gs_stream stream);
 // After either: this rank's splats as the cameras of the batch see them, for gs_density_accumulate. Valid until the
 // next batch, and as long as the batch's cameras.
 gs_view sharded_home(const sharded *s);
+// After sharded_backward: their moments, [views][count]. Valid until the next batch.
+const gs_moments *sharded_moments(const sharded *s);
 
 sharded_report sharded_last(const sharded *s);
 

@@ -3,11 +3,6 @@
 #include "arrays.h"
 #include "transport.h"
 
-#define GS_OR_FAIL(call)                                                                                     \
-    do {                                                                                                     \
-        if ((call) != GS_OK) return ranks_fail(group, "%s", gs_last_error());                                \
-    } while (0)
-
 void shard_begin(const ranks *group, int64_t count, int64_t *begin) {
     const int n = ranks_count(group);
     for (int r = 0; r <= n; r++) // count r / n without a product that could overflow
@@ -68,7 +63,7 @@ static bool share_weights(ranks *group, const gs_gaussians *gaussians, const gs_
                           int64_t *number, int64_t *weight_begin, gs_stream stream) {
     int64_t own = 0, to_all[RANKS_MAX], of_all[RANKS_MAX];
     const int count = ranks_count(group);
-    GS_OR_FAIL(gs_share_weigh(gaussians, r, number, stream));
+    GS_OR_FAIL(group, gs_share_weigh(gaussians, r, number, stream));
     if (!read_numbers(group, &own, number, 1, stream)) return false;
     for (int k = 0; k < count; k++) to_all[k] = own;
     if (!ranks_exchange_sizes(group, 1, to_all, of_all, stream)) return false;
@@ -103,8 +98,20 @@ static bool exchange_draws(ranks *group, const void *send, const draw_list *from
     return ranks_all_to_all(group, &exchange, stream);
 }
 
+// All Gaussians are here.
+static bool relocate_alone(ranks *group, const shard_relocation *what, shard_workspace *workspace,
+                           gs_stream stream) {
+    const gs_shared_vectors *const v = &what->vectors;
+    size_t bytes;
+    GS_OR_FAIL(group, gs_relocate_bytes(v->gaussians.count, &bytes));
+    GS_OR_FAIL(group, gs_relocate(&v->gaussians, &v->first_moment, &v->second_moment, &what->relocation,
+                                  device_buffer_reserve(&workspace->relocation, bytes), bytes, stream));
+    return true;
+}
+
 bool shard_relocate(ranks *group, const shard_relocation *what, shard_workspace *workspace,
                     gs_stream stream) {
+    if (ranks_count(group) == 1) return relocate_alone(group, what, workspace, stream);
     const int count = ranks_count(group);
     const gs_gaussians *const gaussians = &what->vectors.gaussians;
     const int64_t record = gs_share_record(gaussians), existing = what->relocation.existing - what->first;
@@ -113,12 +120,12 @@ bool shard_relocate(ranks *group, const shard_relocation *what, shard_workspace 
     gs_shared_relocation r = {
         .relocation = what->relocation, .first = what->first, .gpus = count, .weight_begin = weight_begin};
     r.relocation.existing = smaller(larger(existing, 0), gaussians->count);
-    GS_OR_FAIL(gs_share_relocate_bytes(gaussians->count, count, &r.workspace_bytes));
+    GS_OR_FAIL(group, gs_share_relocate_bytes(gaussians->count, count, &r.workspace_bytes));
     r.workspace = device_buffer_reserve(&workspace->relocation, r.workspace_bytes);
     if (!share_weights(group, gaussians, &r, numbers, weight_begin, stream)) return false;
 
     draw_list own = {0}, others = {0};
-    GS_OR_FAIL(gs_share_count_draws(gaussians, &r, numbers, stream));
+    GS_OR_FAIL(group, gs_share_count_draws(gaussians, &r, numbers, stream));
     if (!read_numbers(group, own.begin, numbers, count + 1, stream)) return false;
     for (int k = 0; k < count; k++) sizes[k] = own.begin[k + 1] - own.begin[k];
     if (!ranks_exchange_sizes(group, 1, sizes, of_others, stream)) return false;
@@ -127,13 +134,13 @@ bool shard_relocate(ranks *group, const shard_relocation *what, shard_workspace 
     place_draws(&others, count, record, &workspace->others);
 
     const int64_t record_bytes = record * (int64_t)sizeof(float);
-    GS_OR_FAIL(gs_share_draw(gaussians, &r, &own.draws, stream));
+    GS_OR_FAIL(group, gs_share_draw(gaussians, &r, &own.draws, stream));
     if (!exchange_draws(group, own.draws.at, &own, others.draws.at, &others, sizeof(int64_t), stream))
         return false;
-    GS_OR_FAIL(gs_share_answer(&what->vectors, &r, &others.draws, stream));
+    GS_OR_FAIL(group, gs_share_answer(&what->vectors, &r, &others.draws, stream));
     if (!exchange_draws(group, others.draws.values, &others, own.draws.values, &own, record_bytes, stream))
         return false;
-    GS_OR_FAIL(gs_share_take(&what->vectors, &r, &own.draws, stream));
+    GS_OR_FAIL(group, gs_share_take(&what->vectors, &r, &own.draws, stream));
     return true;
 }
 

@@ -45,11 +45,11 @@ static bool add_own(sharded *s, const own_part *part) {
     const uint32_t *const index = s->share.index + s->begin[own][part->number];
     const char *const from = records_of(s, part) + part->at[own] * record_bytes(s);
     if (s->fixed)
-        GS_OR_FAIL(
-            gs_share_add_sums(index, (const int64_t *)from, part->from[own], s->sums.memory, s->stream));
+        GS_OR_FAIL(s->group, gs_share_add_sums(index, (const int64_t *)from, part->from[own], s->sums.memory,
+                                               s->stream));
     else
-        GS_OR_FAIL(gs_share_add_moments(index, (const gs_moments *)from, part->from[own], s->moments.memory,
-                                        s->stream));
+        GS_OR_FAIL(s->group, gs_share_add_moments(index, (const gs_moments *)from, part->from[own],
+                                                  s->moments.memory, s->stream));
     return true;
 }
 
@@ -65,13 +65,13 @@ static bool pack(sharded *s, own_part *part, int64_t *begin) {
                           .count = others,
                           .records = records_of(s, part),
                           .packed_begin = begin};
-    GS_OR_FAIL(gs_share_pack_bytes(&packing, &packing.workspace_bytes));
+    GS_OR_FAIL(s->group, gs_share_pack_bytes(&packing, &packing.workspace_bytes));
     packing.workspace = reserve(s, &part->packing, packing.workspace_bytes);
     // Nine floats and a place fit where the splats were. Others need more.
     packing.packed =
         packs_apart(s) ? reserve(s, &part->packed, (size_t)(all * packed_bytes(s))) : part->splats.memory;
     if (!packing.workspace || !packing.packed) return false;
-    GS_OR_FAIL(gs_share_pack(&packing, s->stream));
+    GS_OR_FAIL(s->group, gs_share_pack(&packing, s->stream));
     return true;
 }
 
@@ -92,7 +92,7 @@ bool pack_moments(sharded *s, int k) {
     if (!part) RANKS_CUDA(cudaMemsetAsync(told, 0, (size_t)numbers * sizeof(int64_t), s->stream));
     if (part) {
         if (!pack(s, part, told)) return false;
-        GS_OR_FAIL(gs_share_row_pairs(&part->view, told + ranks_count(group) + 1, s->stream));
+        GS_OR_FAIL(s->group, gs_share_row_pairs(&part->view, told + ranks_count(group) + 1, s->stream));
     }
     return begin_travel(s) && share_numbers(s, told, numbers);
 }
@@ -137,10 +137,10 @@ static bool add_returned(sharded *s, int k) {
     for (int r = 0; r < ranks_count(s->group); r++) {
         const int p = r == own ? -1 : part_at(s, r, k);
         if (p < 0) continue;
-        GS_OR_FAIL(
-            gs_share_add_packed(s->share.index + s->begin[own][p],
-                                (const char *)returned->memory.memory + returned->at[r] * packed_bytes(s),
-                                returned->count[r], s->fixed, s->absolute != NULL, sums_of(s), s->stream));
+        GS_OR_FAIL(s->group, gs_share_add_packed(
+                                 s->share.index + s->begin[own][p],
+                                 (const char *)returned->memory.memory + returned->at[r] * packed_bytes(s),
+                                 returned->count[r], s->fixed, s->absolute != NULL, sums_of(s), s->stream));
     }
     return true;
 }
@@ -156,7 +156,7 @@ bool gather_moments(sharded *s) {
     for (int k = 0; k < s->out.most; k++)
         if (!add_returned(s, k)) return false;
     if (s->fixed)
-        GS_OR_FAIL(gs_moments_from_sums(s->sums.memory, s->units.memory, s->batch->gaussians.count,
-                                        s->batch->views, s->moments.memory, s->stream));
+        GS_OR_FAIL(s->group, gs_moments_from_sums(s->sums.memory, s->units.memory, s->batch->gaussians.count,
+                                                  s->batch->views, s->moments.memory, s->stream));
     return true;
 }

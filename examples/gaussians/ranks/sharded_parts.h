@@ -18,12 +18,6 @@
 #include "sharded.h"
 #include "transport.h"
 
-// Checks a call of libdistwar_gs inside a function that has the sharded `s`.
-#define GS_OR_FAIL(call)                                                                                     \
-    do {                                                                                                     \
-        if ((call) != GS_OK) return ranks_fail(s->group, "%s", gs_last_error());                             \
-    } while (0)
-
 enum {
     MOST_OWN = GS_MAX_VIEWS + 1, // parts of one rank
     MOST_CUT = 2,                // those that are not a whole view

@@ -17,7 +17,7 @@ static bool place_image(sharded *s, own_part *part) {
 static bool place_lists(sharded *s, own_part *part) {
     gs_view *const view = &part->view;
     view->pair_capacity = part->in->pair_capacity;
-    GS_OR_FAIL(gs_bin_bytes(view, &view->workspace_bytes));
+    GS_OR_FAIL(s->group, gs_bin_bytes(view, &view->workspace_bytes));
     view->workspace = reserve_for_step(s, &part->in->workspace, view->workspace_bytes);
     return view->workspace != NULL;
 }
@@ -41,12 +41,12 @@ static bool bin(sharded *s, own_part *part) {
     view->host_report = part->in->report;
     view->lists = part->in->division;
     if (!place_lists(s, part)) return false;
-    GS_OR_FAIL(gs_bin(view, s->stream));
+    GS_OR_FAIL(s->group, gs_bin(view, s->stream));
     return true;
 }
 
 static bool render(sharded *s, own_part *part) {
-    GS_OR_FAIL(gs_render(&part->view, s->stream));
+    GS_OR_FAIL(s->group, gs_render(&part->view, s->stream));
     return true;
 }
 
@@ -84,7 +84,7 @@ bool settle_lists(sharded *s, own_part *part) {
 static bool read_lengths(sharded *s, own_part *part) {
     gs_list_lengths *const lengths = reserve(s, &part->in->lengths, sizeof *lengths);
     if (!lengths) return false;
-    GS_OR_FAIL(gs_share_lengths(&part->view, lengths, s->stream));
+    GS_OR_FAIL(s->group, gs_share_lengths(&part->view, lengths, s->stream));
     ranks *const group = s->group;
     RANKS_CUDA(cudaMemcpyAsync(part->in->known_lengths, lengths, sizeof *lengths, cudaMemcpyDeviceToHost,
                                s->stream));
@@ -117,7 +117,7 @@ bool divide_as_whole(sharded *s) {
                 const int64_t *const theirs = all + r * VALUES + 2 * j;
                 pairs += theirs[0], longest = theirs[1] > longest ? theirs[1] : longest;
             }
-        GS_OR_FAIL(gs_share_divide(&s->own[k].view, s->own[k].in->known_lengths, pairs, longest));
+        GS_OR_FAIL(s->group, gs_share_divide(&s->own[k].view, s->own[k].in->known_lengths, pairs, longest));
     }
     return true;
 }
@@ -137,8 +137,8 @@ bool queue_loss(sharded *s, own_part *part) {
     const sharded_image image = {part->part.view, width, height, part->part.rows, view->image.color, d_color};
     if (!s->batch->loss(s->group, s->batch->context, &image, s->stream)) return false;
     if (s->fixed)
-        GS_OR_FAIL(
-            gs_share_row_sums(view, part->part.rows, d_color, row_sums_of(s, part->part.view), s->stream));
+        GS_OR_FAIL(s->group, gs_share_row_sums(view, part->part.rows, d_color,
+                                               row_sums_of(s, part->part.view), s->stream));
     return true;
 }
 
@@ -146,7 +146,7 @@ bool queue_loss(sharded *s, own_part *part) {
 static bool place_moments(sharded *s, own_part *part) {
     gs_gradient *const gradient = &part->gradient;
     const int64_t count = part->view.gaussians.count;
-    GS_OR_FAIL(gs_moments_bytes(count, 0, s->batch->policy.strategy, &gradient->moments_bytes));
+    GS_OR_FAIL(s->group, gs_moments_bytes(count, 0, s->batch->policy.strategy, &gradient->moments_bytes));
     if (s->alone && !s->fixed)
         gradient->moments = (gs_moments *)s->moments.memory + part->part.view * count;
     else
@@ -160,12 +160,12 @@ bool queue_backward(sharded *s, own_part *part) {
     if (!place_moments(s, part)) return false;
     if (s->fixed) {
         gs_largest_values *const largest = (gs_largest_values *)s->largest.memory + v;
-        GS_OR_FAIL(gs_share_bound(view, row_sums_of(s, v), largest, s->stream));
+        GS_OR_FAIL(s->group, gs_share_bound(view, row_sums_of(s, v), largest, s->stream));
         part->gradient.largest = largest;
     }
-    GS_OR_FAIL(gs_render_backward(view, &part->gradient, s->batch->policy, s->stream));
+    GS_OR_FAIL(s->group, gs_render_backward(view, &part->gradient, s->batch->policy, s->stream));
     if (s->fixed && !s->alone)
-        GS_OR_FAIL(gs_fixed_sums(view, &part->gradient, &part->sums, (gs_fixed_units *)s->units.memory + v,
-                                 s->stream));
+        GS_OR_FAIL(s->group, gs_fixed_sums(view, &part->gradient, &part->sums,
+                                           (gs_fixed_units *)s->units.memory + v, s->stream));
     return true;
 }

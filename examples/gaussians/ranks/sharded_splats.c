@@ -26,9 +26,9 @@ static bool gather_for_others(sharded *s) {
     if (!share->index || !share->splats) return false;
     share->room = s->index_room, share->splats_room = s->entries_room;
     share->first = 0, share->end = begin[own], share->skip = share->skip_end = 0;
-    GS_OR_FAIL(gs_share_gather(&s->home, share, s->stream));
+    GS_OR_FAIL(s->group, gs_share_gather(&s->home, share, s->stream));
     share->first = share->skip_end = begin[own + 1], share->end = share->count, share->skip = begin[own];
-    GS_OR_FAIL(gs_share_gather(&s->home, share, s->stream));
+    GS_OR_FAIL(s->group, gs_share_gather(&s->home, share, s->stream));
     return true;
 }
 
@@ -37,7 +37,7 @@ static bool gather_for_others(sharded *s) {
 static bool project(sharded *s) {
     const gs_view *const home = &s->home;
     if (!s->only_images) {
-        GS_OR_FAIL(gs_project(home, s->stream));
+        GS_OR_FAIL(s->group, gs_project(home, s->stream));
         return true;
     }
     gs_view one = *home;
@@ -45,7 +45,7 @@ static bool project(sharded *s) {
     for (int32_t v = 0; v < home->views.count; v++) {
         one.camera = home->views.cameras[v];
         one.splats = home->splats + v * home->gaussians.count;
-        GS_OR_FAIL(gs_project(&one, s->stream));
+        GS_OR_FAIL(s->group, gs_project(&one, s->stream));
     }
     return true;
 }
@@ -66,9 +66,9 @@ bool project_home(sharded *s) {
     memcpy(s->shared, s->out.parts, sizeof s->shared);
     for (int j = 0; j < s->own_count; j++)
         if (s->own[j].whole) s->shared[s->own[j].number] = part_without_rows(s->own[j].part);
-    GS_OR_FAIL(gs_share_bytes(home, s->share.count, &s->share.workspace_bytes));
+    GS_OR_FAIL(s->group, gs_share_bytes(home, s->share.count, &s->share.workspace_bytes));
     if (!place_selection(s)) return false;
-    GS_OR_FAIL(gs_share_count(home, &s->share, s->stream));
+    GS_OR_FAIL(s->group, gs_share_count(home, &s->share, s->stream));
     return begin_travel(s) && share_numbers(s, s->share.part_begin, s->share.count + 1) &&
            gather_for_others(s);
 }
@@ -106,7 +106,7 @@ static bool take_own(sharded *s, own_part *part) {
         gs_share share = s->share;
         share.splats = to, share.splats_room = part->from[own];
         share.first = p, share.end = p + 1, share.skip = 0, share.skip_end = p;
-        GS_OR_FAIL(gs_share_gather(&s->home, &share, s->stream));
+        GS_OR_FAIL(s->group, gs_share_gather(&s->home, &share, s->stream));
         return true;
     }
     const int64_t count = s->batch->gaussians.count;
@@ -166,7 +166,7 @@ bool find_largest(sharded *s) {
     if (!s->fixed) return true;
     gs_largest_values *const largest = reserve(s, &s->largest, (size_t)s->batch->views * sizeof *largest);
     if (!largest) return false;
-    GS_OR_FAIL(gs_largest(&s->home, largest, s->stream));
+    GS_OR_FAIL(s->group, gs_largest(&s->home, largest, s->stream));
     const ranks_reduction take = {largest, s->batch->views * (int64_t)(sizeof *largest / sizeof(float)),
                                   RANKS_FLOAT, RANKS_MAX_OF};
     return s->alone || (begin_travel(s) && ranks_all_reduce(s->group, &take, s->travel) && await_travel(s));

@@ -7,11 +7,6 @@
 #include "transport.h"
 #include <string.h>
 
-#define GS_OR_FAIL(call)                                                                                     \
-    do {                                                                                                     \
-        if ((call) != GS_OK) return ranks_fail(group, "%s", gs_last_error());                                \
-    } while (0)
-
 enum { DIGIT_BITS = 4, DIGITS = 1 << DIGIT_BITS, PLACES = RANKS_MAX + 1, MOST_BOUNDS = PLACES * DIGITS };
 
 // Of one call of shard_split.
@@ -29,7 +24,7 @@ typedef struct division {
 // Where the free rows of each rank begin among all; no place is beyond the last Gaussian that can be drawn.
 static bool find_places(ranks *group, division *d, gs_stream stream) {
     int64_t own[2] = {0}, to_all[2 * RANKS_MAX], free_rows = 0, drawable = 0;
-    GS_OR_FAIL(gs_share_split_draw(d->gaussians, &d->split, d->below, stream));
+    GS_OR_FAIL(group, gs_share_split_draw(d->gaussians, &d->split, d->below, stream));
     RANKS_CUDA(cudaMemcpyAsync(own, d->below, sizeof own, cudaMemcpyDeviceToHost, stream));
     if (!ranks_wait(group, stream)) return false;
     for (int r = 0; r < d->count; r++) memcpy(to_all + 2 * r, own, sizeof own);
@@ -47,7 +42,7 @@ static bool count_below(ranks *group, division *d, const uint32_t *bounds, int n
                         gs_stream stream) {
     RANKS_CUDA(
         cudaMemcpyAsync(d->bounds, bounds, (size_t)n * sizeof *bounds, cudaMemcpyHostToDevice, stream));
-    GS_OR_FAIL(gs_share_split_count(d->gaussians, &d->split, d->bounds, n, d->below, stream));
+    GS_OR_FAIL(group, gs_share_split_count(d->gaussians, &d->split, d->bounds, n, d->below, stream));
     const ranks_reduction sum = {d->below, n, RANKS_INT64, RANKS_SUM};
     if (of_all && !ranks_all_reduce(group, &sum, stream)) return false;
     RANKS_CUDA(cudaMemcpyAsync(below, d->below, (size_t)n * sizeof *below, cudaMemcpyDeviceToHost, stream));
@@ -126,7 +121,19 @@ static bool exchange_items(ranks *group, const division *d, const void *send, vo
     return ranks_all_to_all(group, &exchange, stream);
 }
 
+// All Gaussians are here.
+static bool split_alone(ranks *group, const shard_split_rules *what, shard_workspace *workspace,
+                        gs_stream stream) {
+    const gs_shared_vectors *const v = &what->vectors;
+    size_t bytes;
+    GS_OR_FAIL(group, gs_split_bytes(v->gaussians.count, &bytes));
+    GS_OR_FAIL(group, gs_split(&v->gaussians, &v->first_moment, &v->second_moment, &what->rules,
+                               device_buffer_reserve(&workspace->relocation, bytes), bytes, stream));
+    return true;
+}
+
 bool shard_split(ranks *group, const shard_split_rules *what, shard_workspace *workspace, gs_stream stream) {
+    if (ranks_count(group) == 1) return split_alone(group, what, workspace, stream);
     const gs_gaussians *const gaussians = &what->vectors.gaussians;
     const int own = ranks_own(group);
     const int64_t record = gs_share_record(gaussians);
@@ -139,16 +146,16 @@ bool shard_split(ranks *group, const shard_split_rules *what, shard_workspace *w
                   .count = ranks_count(group)};
     const int64_t existing = what->rules.existing - what->first;
     d.split.rules.existing = existing < 0 ? 0 : existing < gaussians->count ? existing : gaussians->count;
-    GS_OR_FAIL(gs_share_split_bytes(gaussians->count, &d.split.workspace_bytes));
+    GS_OR_FAIL(group, gs_share_split_bytes(gaussians->count, &d.split.workspace_bytes));
     d.split.workspace = device_buffer_reserve(&workspace->relocation, d.split.workspace_bytes);
     if (!find_places(group, &d, stream) || !find_divisions(group, &d, stream)) return false;
 
     const gs_split_copies given = place_copies(d.before[own][d.count], record, &workspace->own),
                           taken = place_copies(d.place[own + 1] - d.place[own], record, &workspace->others);
-    GS_OR_FAIL(gs_share_split_give(&what->vectors, &d.split, &given, stream));
+    GS_OR_FAIL(group, gs_share_split_give(&what->vectors, &d.split, &given, stream));
     if (!exchange_items(group, &d, given.keys, taken.keys, sizeof(uint32_t), stream) ||
         !exchange_items(group, &d, given.values, taken.values, record * (int64_t)sizeof(float), stream))
         return false;
-    GS_OR_FAIL(gs_share_split_take(&what->vectors, &d.split, &taken, stream));
+    GS_OR_FAIL(group, gs_share_split_take(&what->vectors, &d.split, &taken, stream));
     return true;
 }

@@ -51,7 +51,7 @@ class Terminal {
     int leader = -1, saved = -1;
 };
 
-TEST(Progress, IsSilentWhereNobodyLooks) {
+TEST(Progress, IsSilentWhereNobodyLooksForAMinute) {
     testing::internal::CaptureStderr();
     progress bar;
     progress_begin(&bar, "train", 10);
@@ -61,6 +61,19 @@ TEST(Progress, IsSilentWhereNobodyLooks) {
     progress_show(&bar, 5, 0.5);
     progress_end(&bar);
     EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
+TEST(Progress, WritesALineNowAndThenWhereThereIsNoTerminal) {
+    testing::internal::CaptureStderr();
+    progress bar;
+    progress_begin(&bar, "train", 3000);
+    bar.started -= 100;
+    bar.ahead = 2;
+    ASSERT_TRUE(progress_due(&bar));
+    progress_show(&bar, 1000, 0.5);
+    EXPECT_FALSE(progress_due(&bar));
+    progress_show(&bar, 1001, 0.5);
+    EXPECT_EQ(testing::internal::GetCapturedStderr(), "train 1000/3000  loss 0.50000  10.0/s  0:06:40 left\n");
 }
 
 TEST(Progress, ShowsALineOnATerminal) {

@@ -13,7 +13,7 @@ using namespace gs;
 
 namespace {
 
-enum { THREADS = 256, MOST_BLOCKS = THREADS, MATRIX = GS_EXPOSURE_VALUES };
+enum { THREADS = 256, MATRIX = GS_EXPOSURE_VALUES };
 
 // A c + b: column GS_CHANNELS is b.
 struct color_matrix {
@@ -62,19 +62,6 @@ __device__ void step_back(const color_matrix &m, const float *color, int64_t pla
     }
 }
 
-__global__ void __launch_bounds__(THREADS)
-    exposure_backward_kernel(const float *matrix, const float *color, int64_t plane, float *gradient,
-                             float (*block_sums)[MATRIX]) {
-    __shared__ distwar::block_sum_memory<MATRIX, THREADS> memory;
-    const color_matrix m = load(matrix);
-    float mine[MATRIX] = {}, total[MATRIX];
-    for (int64_t i = int64_t(blockIdx.x) * THREADS + threadIdx.x; i < plane;
-         i += int64_t(gridDim.x) * THREADS)
-        step_back(m, color, plane, i, gradient, mine);
-    distwar::block_sum(mine, memory, total);
-    for (int k = 0; threadIdx.x == 0 && k < MATRIX; k++) block_sums[blockIdx.x][k] = total[k];
-}
-
 // A block a row of tiles, from `first` on.
 __global__ void __launch_bounds__(THREADS)
     exposure_rows_kernel(gs_exposed image, int first, float *gradient, double (*row_sums)[MATRIX]) {
@@ -95,14 +82,6 @@ __global__ void __launch_bounds__(32)
     if (threadIdx.x >= MATRIX) return;
     double sum = 0;
     for (int r = 0; r < rows; r++) sum += row_sums[r][threadIdx.x];
-    matrix_gradient[threadIdx.x] = float(sum);
-}
-
-__global__ void __launch_bounds__(32)
-    exposure_sum_kernel(const float (*block_sums)[MATRIX], int blocks, float *matrix_gradient) {
-    if (threadIdx.x >= MATRIX) return;
-    double sum = 0;
-    for (int b = 0; b < blocks; b++) sum += double(block_sums[b][threadIdx.x]);
     matrix_gradient[threadIdx.x] = float(sum);
 }
 
@@ -134,10 +113,8 @@ int64_t pixels_of(const gs_exposed *image) {
     return int64_t(image->width) * image->height;
 }
 
-// Eight pixels a thread: few blocks to sum for small pictures.
-int blocks_of(int64_t plane) {
-    const unsigned blocks = blocks_for(plane, 8 * THREADS);
-    return blocks < MOST_BLOCKS ? int(blocks) : MOST_BLOCKS;
+int rows_of(int32_t height) {
+    return (height + GS_TILE_SIZE - 1) / GS_TILE_SIZE;
 }
 
 } // namespace
@@ -152,7 +129,7 @@ gs_status gs_exposure(const gs_exposed *image, float *corrected, gs_stream strea
 gs_status gs_exposure_bytes(int32_t width, int32_t height, size_t *bytes) {
     GS_TRY(check_size(__func__, width, height));
     GS_REQUIRE(bytes, "bytes must be given");
-    *bytes = size_t(blocks_of(int64_t(width) * height)) * MATRIX * sizeof(float);
+    *bytes = size_t(rows_of(height)) * MATRIX * sizeof(double);
     return GS_OK;
 }
 
@@ -163,11 +140,10 @@ gs_status gs_exposure_backward(const gs_exposed *image, void *workspace, size_t 
     size_t needed = 0;
     GS_TRY(gs_exposure_bytes(image->width, image->height, &needed));
     GS_TRY(check_workspace(__func__, workspace, workspace_bytes, needed));
-    const int blocks = blocks_of(pixels_of(image));
-    auto *const of_block = static_cast<float(*)[MATRIX]>(workspace);
-    GS_CUDA(launch(stream, unsigned(blocks), THREADS, exposure_backward_kernel, image->matrix, image->color,
-                   pixels_of(image), gradient, of_block));
-    return GS_STATUS(launch(stream, 1, 32, exposure_sum_kernel, of_block, blocks, matrix_gradient));
+    const gs_rows all = {0, rows_of(image->height)};
+    double *const row_sums = static_cast<double *>(workspace);
+    GS_TRY(gs_share_exposure_backward(image, all, gradient, row_sums, stream));
+    return gs_share_exposure_sum(row_sums, all.end, matrix_gradient, stream);
 }
 
 gs_status gs_share_exposure_backward(const gs_exposed *image, gs_rows rows, float *gradient, double *row_sums,
@@ -175,7 +151,7 @@ gs_status gs_share_exposure_backward(const gs_exposed *image, gs_rows rows, floa
     GS_TRY(check(__func__, image));
     GS_REQUIRE(gradient && row_sums, "gradient and row_sums must be given");
     GS_REQUIRE(rows.begin >= 0 && rows.begin < rows.end &&
-                   rows.end <= (image->height + GS_TILE_SIZE - 1) / GS_TILE_SIZE,
+                   rows.end <= rows_of(image->height),
                "rows must be a range of the rows of tiles");
     return GS_STATUS(launch(stream, unsigned(rows.end - rows.begin), THREADS, exposure_rows_kernel, *image,
                             int(rows.begin), gradient, reinterpret_cast<double(*)[MATRIX]>(row_sums)));

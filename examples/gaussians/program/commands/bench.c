@@ -10,7 +10,7 @@
 #include "frames/device_gaussians.h"
 #include "scene.h"
 #include "frames/blend_strategies.h"
-#include "frames/shared_options.h"
+#include "measure/shared_options.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -11,7 +11,7 @@
 #include "measure/quality.h"
 #include "measure/bench_run.h"
 #include "frames/blend_strategies.h"
-#include "training/trainer.h"
+#include "trainer.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,7 +59,8 @@ static bool make_targets(demo *d, const gs_gaussians *gaussians, fault *why) {
 
 // Rates for a few hundred steps; the published rates are for many thousands.
 static training_settings demo_settings(const demo_options *options) {
-    training_settings settings = {.iterations = options->iterations,
+    training_settings settings = {.name = "training",
+                                  .iterations = options->iterations,
                                   .seed = (uint64_t)options->seed,
                                   .tune = true,
                                   .rates = {.mean = 5e-3f,
@@ -141,9 +142,14 @@ static bool run_demo(demo *d, fault *why) {
         !demo_scene_open(d->options->gaussians, (uint64_t)d->options->seed, &host, why))
         return false;
     training_state state;
-    training_state_open(&state, &host);
-    bool done = train_demo(d, &host, &state, why);
-    training_state_close(&state);
+    ranks *const group = ranks_alone_open();
+    bool done = group || fail(why, "no memory");
+    if (done) {
+        training_state_open(&state, group, &host);
+        done = train_demo(d, &host, &state, why);
+        training_state_close(&state);
+    }
+    ranks_alone_close(group);
     scene_close(&host);
     return done;
 }

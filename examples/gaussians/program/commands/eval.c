@@ -9,10 +9,10 @@
 #include "scene.h"
 #include "measure/lpips.h"
 #include "measure/quality.h"
-#include "training/pose_levels.h"
+#include "pose_levels.h"
 #include "frames/blend_strategies.h"
-#include "frames/shared_options.h"
-#include "frames/sharded_frames.h"
+#include "measure/shared_options.h"
+#include "measure/sharded_frames.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +22,7 @@ typedef struct eval_options {
     const char *scene, *cameras, *background, *json, *depth, *lpips_weights;
     int64_t holdout, downscale, align_steps;
     bool all, undistort, mask_from_alpha;
+    bool trained_on_all; // as the scene's file says
     rank_options ranks;
 } eval_options;
 
@@ -41,7 +42,7 @@ typedef struct evaluation {
 } evaluation;
 
 static bool is_measured(const eval_options *o, const dataset_view *view) {
-    return o->all || view->held_out;
+    return o->all || view->held_out || (o->trained_on_all && o->holdout == 0);
 }
 
 static bool evaluation_open(evaluation *e, const dataset *data, fault *why) {
@@ -128,10 +129,13 @@ static void describe(json_writer *json, const void *subject) {
 static bool align(evaluation *e, const gs_gaussians *scene, fault *why) {
     training_settings settings = {.policy = {DISTWAR_TREE, BLEND_THRESHOLD}};
     memcpy(settings.background, e->background, sizeof settings.background);
+    ranks *const group = ranks_alone_open();
+    if (!group) return fail(why, "no memory");
     training_state state;
-    training_state_open(&state, scene);
+    training_state_open(&state, group, scene);
     const bool done = align_views(&state, e->views, e->count, &settings, e->options->align_steps, why);
     training_state_close(&state);
+    ranks_alone_close(group);
     return done;
 }
 
@@ -247,13 +251,19 @@ static bool load(void *context, int own, fault *why) {
         !dataset_load(o->cameras, &loading, &run->data, why))
         return false;
     dataset_hold_out(&run->data, (size_t)o->holdout);
-    const depth_maps_of of = o->all ? DEPTH_MAPS_ALL : DEPTH_MAPS_HELD_OUT;
+    if (own == 0 && o->trained_on_all)
+        fprintf(stderr, "dsplat: %s was trained on all views: these figures are of training views\n", o->scene);
+    const depth_maps_of of = o->all || (o->trained_on_all && o->holdout == 0) ? DEPTH_MAPS_ALL : DEPTH_MAPS_HELD_OUT;
     return (!o->depth || depth_maps_load(&run->data, o->depth, &loading, of, why)) &&
            dataset_spared(&run->data, o->json, why);
 }
 
-static bool check(const eval_options *o, float background[3], fault *why) {
-    if (!parse_color(o->background, background, why)) return false;
+static bool check(eval_options *o, float background[3], fault *why) {
+    const scene_notes notes = scene_read_notes(o->scene);
+    if (o->background && !parse_color(o->background, background, why)) return false;
+    if (!o->background) memcpy(background, notes.background, sizeof notes.background); // zeros if it has none
+    if (o->holdout < 0) o->holdout = notes.known ? notes.holdout : 8;
+    o->trained_on_all = notes.known && notes.holdout == 0;
     if (!o->cameras) return fail(why, "--cameras is missing: the photographs");
     if (o->ranks.gpus > 0 && o->depth) return fail(why, "--gpus excludes --depth");
     if (o->ranks.gpus > 0 && o->lpips_weights) return fail(why, "--gpus excludes --lpips-weights");
@@ -263,12 +273,12 @@ static bool check(const eval_options *o, float background[3], fault *why) {
 }
 
 int eval_command(int argc, char **argv) {
-    eval_options options = {.background = "0,0,0", .holdout = 8, .downscale = 1};
+    eval_options options = {.holdout = -1, .downscale = 1};
     const option_spec table[] = {
         CAMERAS_OPTION(&options.cameras),
-        OPTION("holdout", &options.holdout, .maximum = INFINITY,
+        OPTION("holdout", &options.holdout, .minimum = -1, .maximum = INFINITY,
                .help = "measure every Nth view, by name, as 'dsplat train --holdout' held out; ignored if "
-                       "the data has test views"),
+                       "the data has test views; -1: those that the scene's file names, or every 8th"),
         OPTION("all", &options.all, .help = "measure all views"),
         OPTION("align-steps", &options.align_steps, .maximum = 100000,
                .help = "first refine the pose of each view on the scene in this many steps, as 'dsplat train "
@@ -284,7 +294,8 @@ int eval_command(int argc, char **argv) {
         OPTION("lpips-weights", &options.lpips_weights,
                .help = "measure LPIPS too, with the weights in this file, of AlexNet or of VGG-16; "
                        "docs/metrics.md says how to make it"),
-        BACKGROUND_OPTION(&options.background),
+        OPTION("background", &options.background,
+               .help = "R,G,B, each 0..1; default: that of the scene's file, or black"),
         JSON_OPTION(&options.json),
         GPUS_OPTION(&options.ranks.gpus, "share the scene out"),
         NCCL_OPTION(&options.ranks.nccl),

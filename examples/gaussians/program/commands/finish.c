@@ -8,7 +8,7 @@
 #include "scene.h"
 #include "measure/quality.h"
 #include "frames/blend_strategies.h"
-#include "frames/shared_options.h"
+#include "measure/shared_options.h"
 #include "record/run_log.h"
 #include "frames/target_view.h"
 #include <math.h>
@@ -174,6 +174,7 @@ int finish_command(int argc, char **argv) {
     finish_options options = {.background = "0,0,0",
                               .downscale = 1,
                               .holdout = 8,
+                              .threshold = BLEND_THRESHOLD,
                               .reduce = offered_index(lm_strategies, DISTWAR_TREE),
                               .lm = lm_settings_default()};
     const option_spec rows[] = {

@@ -61,8 +61,18 @@ static bool load_and_run(ranks *group, void *context) {
     return agree(work, group) && work->body(group, work->context);
 }
 
+static bool run_alone(rank_work *work, fault *why) {
+    ranks *const group = ranks_alone_open();
+    if (!group) return fail(why, "no memory");
+    const bool done = work->load(work->context, 0, why) &&
+                      (work->body(group, work->context) || fail(why, "%s", ranks_error(group)));
+    ranks_alone_close(group);
+    return done;
+}
+
 bool run_on_ranks(const rank_options *options, rank_work *work, fault *why) {
     const bool on_cpu = strcmp(gs_backend(), "simt") == 0;
+    if (options->gpus <= 1 && !options->launched && !options->nccl) return run_alone(work, why);
     const ranks_plan plan = {.count = (int)options->gpus,
                              .kind = options->launched          ? RANKS_LAUNCHED
                                      : on_cpu && !options->nccl ? RANKS_THREADS

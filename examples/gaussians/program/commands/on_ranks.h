@@ -8,7 +8,7 @@
 #include "ranks.h"
 
 typedef struct rank_options {
-    int64_t gpus; // 0: one, without ranks
+    int64_t gpus; // 0: one
     const char *nccl;
     // After rank_options_check:
     bool launched;
@@ -19,8 +19,8 @@ typedef struct rank_options {
 // what: what --gpus does, for --help.
 #define GPUS_OPTION(at, what)                                                                                \
     OPTION("gpus", at, .maximum = RANKS_MAX, .free_on_resume = true,                                         \
-           .help = what " among this many GPUs of this host, through NCCL; 0: one GPU, which has all "       \
-                        "options; not with mpirun, srun or torchrun, which start a process a GPU")
+           .help = what " among this many GPUs of this host, through NCCL; 0: one GPU; not "                 \
+                        "with mpirun, srun or torchrun, which start a process a GPU")
 #define NCCL_OPTION(at)                                                                                      \
     OPTION("nccl", at, .free_on_resume = true,                                                               \
            .help = "with several GPUs: the path of libnccl.so.2; default: where the loader finds it")

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 // dsplat render: a scene -> a picture of one view, or the pictures of a flight through it.
 #include "frames/camera.h"
-#include "frames/camera_path.h"
+#include "commands/camera_path.h"
 #include "commands/command.h"
 #include "commands/on_ranks.h"
 #include "dataset.h"
 #include "frames/device_gaussians.h"
 #include "frames/frame.h"
-#include "frames/shared_options.h"
-#include "frames/sharded_frames.h"
+#include "measure/shared_options.h"
+#include "measure/sharded_frames.h"
 #include "files/path.h"
 #include "images/picture_row.h"
 #include "scene.h"

@@ -6,7 +6,7 @@
 #include "sharded_density.h"
 #include "strategies/strategy_costs.h"
 #include "frames/device_gaussians.h"
-#include "frames/sharded_frames.h"
+#include "measure/sharded_frames.h"
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "measure/bench_views.h"
-#include "frames/shared_options.h"
+#include "measure/shared_options.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>

@@ -21,9 +21,6 @@ typedef struct report_gallery {
 
 // With `each` set: chooses `index` and `shown`. count >= 1.
 bool report_gallery_choose(report_gallery *gallery, size_t count, fault *why);
-// Renders and measures all views. gaussians: device.
-bool report_gallery_render(report_gallery *gallery, const gs_gaussians *gaussians, const target_view *views,
-                           size_t count, const float background[3], fault *why);
 void report_gallery_close(report_gallery *gallery); // also after a failure
 
 typedef struct run_report {

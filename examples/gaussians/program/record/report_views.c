@@ -123,21 +123,6 @@ bool report_gallery_choose(report_gallery *gallery, size_t count, fault *why) {
     return true;
 }
 
-bool report_gallery_render(report_gallery *gallery, const gs_gaussians *gaussians, const target_view *views,
-                           size_t count, const float background[3], fault *why) {
-    *gallery = (report_gallery){.each = calloc(count, sizeof *gallery->each)};
-    if (!gallery->each) return fail(why, "no memory for the report's %zu views", count);
-    frame f = {0};
-    bool done = quality_measure(gaussians, views, count, background, &gallery->mean, gallery->each, why) &&
-                report_gallery_choose(gallery, count, why);
-    for (size_t i = 0; done && i < gallery->shown; i++) {
-        frame_render(&f, gaussians, gaussians->sh_degree, &views[gallery->index[i]].camera, background);
-        done = frame_picture(&f, &gallery->picture[i], why);
-    }
-    frame_close(&f);
-    return done;
-}
-
 void report_gallery_close(report_gallery *gallery) {
     for (size_t i = 0; i < REPORT_SHOWN; i++) image_close(&gallery->picture[i]);
     free(gallery->each);

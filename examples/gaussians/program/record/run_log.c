@@ -51,14 +51,14 @@ static bool measure(const run_log *log, const gs_gaussians *gaussians, quality *
 
 void run_log_start(run_log *log, const training_state *state) {
     log->last_step = state->iteration;
-    log->last_gaussians = state->gaussians.count;
+    log->last_gaussians = training_state_count(state);
     if (!writes(log)) return;
     json_writer json = begin_line(log, "start");
     json_put_text(&json, "dsplat", gs_version());
     json_put_text(&json, "backend", gs_backend());
     json_put_text(&json, "gpu", device_name());
     json_put_integer(&json, "iteration", state->iteration);
-    json_put_integer(&json, "gaussians", state->gaussians.count);
+    json_put_integer(&json, "gaussians", training_state_count(state));
     json_begin(&json, "settings", '{');
     for (size_t i = 0; i < log->record.setting_count; i++) {
         const run_setting *setting = &log->record.settings[i];
@@ -104,7 +104,7 @@ static void write_density(run_log *log, int64_t iteration, int64_t count) {
 bool run_log_point(run_log *log, const training_state *state, const training_report *report, fault *why) {
     const int64_t steps = report->iterations - log->last_step, timed = report->clock.steps;
     run_point point = {.iteration = report->iterations,
-                       .gaussians = state->gaussians.count,
+                       .gaussians = training_state_count(state),
                        .seconds = report->seconds,
                        .measured = timed > log->last_clock.steps,
                        .policy = report->strategy.policy};
@@ -202,7 +202,7 @@ bool run_log_finish(run_log *log, const training_state *state, const training_re
     json_writer json = begin_line(log, "end");
     json_put_integer(&json, "iteration", report->iterations);
     json_put_number(&json, "seconds", seconds_of(log, report));
-    json_put_integer(&json, "gaussians", state->gaussians.count);
+    json_put_integer(&json, "gaussians", training_state_count(state));
     end_line(log, &json);
     return true;
 }

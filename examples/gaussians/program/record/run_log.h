@@ -25,7 +25,7 @@
 
 #include "files/json_writer.h"
 #include "record/run_record.h"
-#include "training/pose_levels.h"
+#include "pose_levels.h"
 #include "frames/pose.h"
 #include <stdio.h>
 

@@ -5,7 +5,7 @@
 #include "lm/lm_solver.h"
 #include "cli/options.h"
 #include "measure/quality.h"
-#include "training/trainer.h"
+#include "trainer.h"
 
 C_LINKAGE_BEGIN
 

@@ -8,20 +8,17 @@
 enum { USUAL_PIECE = 1 << 16 };
 
 typedef struct scene_sender {
-    const sharded_state *state;
+    const training_state *state;
     ranks *group;
     int64_t piece;
+    const scene_notes *notes;
     gs_gaussians device; // a piece, in one block that begins at `mean`
     gs_gaussians host;   // the same
 } scene_sender;
 
-static bool fails(ranks *group, const fault *why) {
-    return ranks_fail(group, "%s", why->text);
-}
-
 // Copies rows of this rank to the block.
 static void take_rows(const scene_sender *s, int64_t first, int64_t rows) {
-    const gs_arrays from = gs_arrays_of(&s->state->own.gaussians), to = gs_arrays_of(&s->device);
+    const gs_arrays from = gs_arrays_of(&s->state->gaussians), to = gs_arrays_of(&s->device);
     for (int a = 0; a < GS_ARRAYS; a++)
         DEVICE_CHECK(cudaMemcpyAsync(to.of[a], from.of[a] + first * from.width[a],
                                      (size_t)(rows * from.width[a]) * sizeof(float), cudaMemcpyDeviceToDevice,
@@ -41,7 +38,7 @@ static gs_gaussians read_block(scene_sender *s, int64_t rows) {
 
 // The number of finite Gaussians of all ranks.
 static bool count_finite(scene_sender *s, int64_t *all) {
-    const int64_t own = s->state->own.gaussians.count;
+    const int64_t own = s->state->gaussians.count;
     int64_t finite = 0, to_all[RANKS_MAX], of_all[RANKS_MAX];
     for (int64_t first = 0; first < own; first += s->piece) {
         const int64_t rows = own - first < s->piece ? own - first : s->piece;
@@ -80,7 +77,7 @@ static bool send_all(scene_sender *s, scene_stream *stream) {
             if (!send_block(s, from)) return false;
             if (own != 0) continue;
             const gs_gaussians piece = read_block(s, rows);
-            if (!scene_stream_put(stream, &piece, &why)) return fails(s->group, &why);
+            if (!scene_stream_put(stream, &piece, &why)) return ranks_fail_with(s->group, &why);
         }
     }
     return true;
@@ -89,27 +86,35 @@ static bool send_all(scene_sender *s, scene_stream *stream) {
 static bool write_stream(scene_sender *s, const char *path, int64_t finite) {
     const bool writes = ranks_own(s->group) == 0;
     const gs_gaussians shape = {
-        .count = finite, .sh_degree = s->device.sh_degree, .antialias = s->state->own.gaussians.antialias};
+        .count = finite, .sh_degree = s->device.sh_degree, .antialias = s->state->gaussians.antialias};
     scene_stream stream = {0};
     fault why;
-    if (writes && !scene_stream_open(&stream, path, &shape, &why)) return fails(s->group, &why);
+    if (writes && !scene_stream_open(&stream, path, &shape, s->notes, &why))
+        return ranks_fail_with(s->group, &why);
     bool done = send_all(s, &stream);
-    if (done && writes) done = scene_stream_commit(&stream, &why) || fails(s->group, &why);
+    if (done && writes) done = scene_stream_commit(&stream, &why) || ranks_fail_with(s->group, &why);
     if (!done && writes) scene_stream_discard(&stream);
     return done && ranks_barrier(s->group, NULL);
 }
 
-bool sharded_scene_write(const char *path, const sharded_state *state, ranks *group, int64_t piece,
-                         int64_t *written, int64_t *dropped) {
-    scene_sender s = {.state = state, .group = group, .piece = piece > 0 ? piece : USUAL_PIECE};
-    const int64_t all = sharded_state_count(state, group);
-    if (s.piece > all) s.piece = all > 0 ? all : 1;
+static bool write_pieces(scene_sender *s, const char *path, int64_t *written) {
     fault why;
-    if (!scene_open(&s.host, s.piece, state->own.gaussians.sh_degree, &why)) return fails(group, &why);
-    s.device = device_gaussians_open(s.piece, state->own.gaussians.sh_degree);
-    const bool done = count_finite(&s, written) && write_stream(&s, path, *written);
-    *dropped = all - *written;
-    device_gaussians_close(&s.device);
-    scene_close(&s.host);
+    if (!scene_open(&s->host, s->piece, s->state->gaussians.sh_degree, &why))
+        return ranks_fail_with(s->group, &why);
+    s->device = device_gaussians_open(s->piece, s->state->gaussians.sh_degree);
+    const bool done = count_finite(s, written) && write_stream(s, path, *written);
+    device_gaussians_close(&s->device);
+    scene_close(&s->host);
     return done;
+}
+
+bool sharded_scene_write(const char *path, const training_state *state, int64_t piece,
+                         const scene_notes *notes, int64_t *written, int64_t *dropped, fault *why) {
+    scene_sender s = {
+        .state = state, .group = state->group, .piece = piece > 0 ? piece : USUAL_PIECE, .notes = notes};
+    const int64_t all = training_state_count(state);
+    if (s.piece > all) s.piece = all > 0 ? all : 1;
+    const bool done = write_pieces(&s, path, written);
+    *dropped = all - *written;
+    return done || fail(why, "%s", ranks_error(state->group));
 }

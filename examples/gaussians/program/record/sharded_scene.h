@@ -3,14 +3,14 @@
 // has all of them.
 #pragma once
 
-#include "training/sharded_state.h"
+#include "scene.h"
+#include "state/training_state.h"
 
 C_LINKAGE_BEGIN
 
 // A collective. The file is that of scene_write after gaussians_keep_finite: Gaussians that are not finite are left
-// out. *written, *dropped: on all ranks. piece: most Gaussians at once; 0: 65536. False after ranks_fail; there is no
-// file then. Cost: reads all Gaussians twice; they go to rank 0 one rank after another.
-bool sharded_scene_write(const char *path, const sharded_state *state, ranks *group, int64_t piece,
-                         int64_t *written, int64_t *dropped);
+// out. *written, *dropped: on all ranks. notes: NULL, or for the file. piece: most Gaussians at once; 0: 65536. On failure there is no file. Cost: reads all Gaussians twice; they go to rank 0 one rank after another.
+bool sharded_scene_write(const char *path, const training_state *state, int64_t piece,
+                         const scene_notes *notes, int64_t *written, int64_t *dropped, fault *why);
 
 C_LINKAGE_END

@@ -2,7 +2,7 @@
 // dsplat render --path: where its cameras are, and the pictures.
 #include "program_run.h"
 #include "frames/camera.h"
-#include "frames/camera_path.h"
+#include "commands/camera_path.h"
 #include <set>
 
 namespace {

@@ -20,7 +20,7 @@ TEST_F(Program, FinishesASceneByLevenbergMarquardt) {
                       finished = (folder / "finished.ply").string(),
                       json_file = (folder / "lm.json").string();
     const outcome trained = splat({"train", data, "-o", scene, "--iterations", "20", "--sh-degree", "0",
-                                   "--finish", "1", "--lm-pcg", "2"});
+                                   "--finish", "1"});
     ASSERT_EQ(trained.code, 0) << trained.err;
     EXPECT_NE(trained.out.find("LM step    1"), std::string::npos) << trained.out;
 
@@ -71,8 +71,8 @@ TEST_F(Program, FinishingIsInTheLogAndTheReport) {
     write_colmap(folder / "data", 30);
     const std::vector<std::string> train = {"train",        at("data"), "-o",        at("scene.ply"),
                                             "--iterations", "10",       "--finish",  "2",
-                                            "--lm-pcg",     "2",        "--holdout", "4",
-                                            "--sh-degree",  "0",        "--log",     at("log")};
+                                            "--holdout",    "4",        "--sh-degree", "0",
+                                            "--log",        at("log")};
     std::vector<std::string> measured = train;
     measured.insert(measured.end(), {"--eval-every", "10", "--report", at("report")});
     const outcome run = splat(measured);
@@ -111,7 +111,7 @@ TEST_F(Program, FinishingIsInTheLogAndTheReport) {
 
 TEST_F(Program, FinishingComesAfterSecondsAndAfterACheckpoint) {
     write_colmap(folder / "data", 30);
-    const std::vector<std::string> finish = {"--finish", "1", "--lm-pcg", "1"};
+    const std::vector<std::string> finish = {"--finish", "1"};
     std::vector<std::string> train = {"train",        at("data"), "-o",          at("scene.ply"),
                                       "--iterations", "100000",   "--sh-degree", "0"};
     std::vector<std::string> short_of = train;
@@ -130,7 +130,6 @@ TEST_F(Program, FinishingComesAfterSecondsAndAfterACheckpoint) {
     std::vector<std::string> resumed = train;
     resumed.insert(resumed.end(), {"--resume", at("saved"), "--log", at("log")});
     resumed.insert(resumed.end(), finish.begin(), finish.end());
-    resumed.insert(resumed.end(), {"--lm-preconditioner", "diagonal"}); // another than that of the saved run
     run = splat(resumed);
     ASSERT_EQ(run.code, 0) << run.err;
     EXPECT_EQ(events_of(at("log"), "lm").size(), 1u);

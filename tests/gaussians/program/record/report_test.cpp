@@ -5,6 +5,7 @@
 #include "frames/device_gaussians.h"
 #include "record/html.h"
 #include "record/report.h"
+#include "measure/viewer.h"
 #include "record/report_chart.h"
 #include <algorithm>
 
@@ -181,8 +182,15 @@ class MadeUp : public Report {
         whole.record = &record;
         whole.training = &training;
         report_gallery gallery = {};
-        const float black[3] = {};
-        EXPECT_TRUE(report_gallery_render(&gallery, &gaussians, &view, 1, black, &why)) << why.text;
+        quality of_view = {};
+        viewer look = {};
+        look.views = &view;
+        look.gaussians = &gaussians;
+        EXPECT_TRUE(viewer_measure(&look, 0, 1, &gallery.mean, &of_view, &why)) << why.text;
+        gallery.each = static_cast<quality *>(malloc(sizeof of_view));
+        *gallery.each = of_view;
+        EXPECT_TRUE(report_gallery_choose(&gallery, 1, &why)) << why.text;
+        EXPECT_TRUE(viewer_picture(&look, 0, &gallery.picture[0], &why)) << why.text;
         whole.gaussians = gaussians.count;
         whole.gallery = &gallery;
         whole.views = &view;

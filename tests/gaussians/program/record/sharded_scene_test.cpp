@@ -13,12 +13,13 @@ struct writing {
 
 bool write_as_rank(ranks *group, void *context) {
     writing *const w = static_cast<writing *>(context);
-    sharded_state state = {};
-    sharded_state_open(&state, group, w->scene);
+    training_state state = {};
+    training_state_open(&state, group, w->scene);
+    fault why;
     int64_t written = 0, dropped = 0;
-    const bool done = sharded_scene_write(w->path.c_str(), &state, group, w->piece, &written, &dropped);
+    const bool done = sharded_scene_write(w->path.c_str(), &state, w->piece, nullptr, &written, &dropped, &why);
     if (ranks_own(group) == 0) w->written = written, w->dropped = dropped;
-    sharded_state_close(&state);
+    training_state_close(&state);
     return done;
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // dsplat train: photographs with cameras -> a scene of Gaussians.
 #include "commands/command.h"
-#include "train_ranks.h"
-#include "train_summary.h"
+#include "train_run.h"
+#include "train_start.h"
 #include "depth_maps.h"
 #include "device.h"
 #include "record/report.h"
@@ -10,9 +10,8 @@
 #include "cli/progress.h"
 #include "ranks.h"
 #include "scene.h"
-#include "training/pose_levels.h"
-#include "training/random_points.h"
-#include "training/start.h"
+#include "start/random_points.h"
+#include "start/start.h"
 #include "frames/camera.h"
 #include "frames/blend_strategies.h"
 #include "frames/target_view.h"
@@ -34,8 +33,8 @@ static bool load_data(train_run *run, fault *why) {
     const train_options *o = run->options;
     const dataset_options loading = {
         .downscale = (int)o->downscale,
-        .background = {run->background[0], run->background[1], run->background[2]},
-        .keep_alpha = o->random_background || o->random > 0,
+        .background = {o->recipe.background[0], o->recipe.background[1], o->recipe.background[2]},
+        .keep_alpha = o->recipe.random_background || o->random > 0,
         .undistort = o->undistort,
         .mask_from_alpha = o->mask_from_alpha};
     if (!dataset_load(o->data, &loading, &run->data, why)) return false;
@@ -50,141 +49,39 @@ static bool load_data(train_run *run, fault *why) {
     if (!dataset_spared(&run->data, o->output, why) || !dataset_spared(&run->data, o->checkpoint, why) ||
         !dataset_spared(&run->data, o->log, why) || !dataset_spared(&run->data, o->write_cameras, why))
         return false;
-    if (run->data.point_count == 0 && o->random == 0)
+    if (run->data.point_count == 0 && o->random == 0 && !o->from)
         return fail(why,
                     "%s: the data has no points to start from; --random 100000 starts from random points",
                     o->data);
-    return o->ranks.gpus > 0 ? view_split_list(&run->split, &run->data, o->data, why)
-                             : view_split_open(&run->split, &run->data, o->data, o->random_background, why);
+    return o->ranks.gpus > 0
+               ? view_split_list(&run->split, &run->data, o->data, why)
+               : view_split_open(&run->split, &run->data, o->data, o->recipe.random_background, why);
 }
 
 // ---- settings
 
-// Several views of a step go through each stage in one launch.
-static bool batch_is_possible(const train_run *run, fault *why) {
-    const train_options *o = run->options;
-    const view_split *split = &run->split;
-    if (resolution_most_views(&o->schedule, o->batch) <= 1) return true; // auto does what is possible
-    if (o->refine_poses) return fail(why, "--refine-poses takes one view a step");
-    const gs_camera *first = &split->views[0].camera;
-    for (size_t i = 1; o->ranks.gpus > 0 && i < split->training; i++)
-        if (split->views[i].camera.width != first->width || split->views[i].camera.height != first->height)
-            return fail(why, "--batch with --gpus needs pictures of one size");
-    return resolution_views_match(split->views, split->training, why);
-}
-
-static bool views_can_share_a_step(const train_run *run) {
-    const train_options *o = run->options;
-    fault why;
-    return o->ranks.gpus == 0 && !o->refine_poses &&
-           resolution_views_match(run->split.views, run->split.training, &why);
-}
-
-static int64_t batch_of(const train_run *run) {
-    if (run->options->batch > 0) return run->options->batch;
-    return views_can_share_a_step(run) ? usual_batch(run->split.views, run->split.training) : 1;
-}
-
-static resolution_schedule resolutions_of(const train_run *run, int64_t most_gaussians) {
-    const train_options *o = run->options;
-    if (!o->schedule.automatic) return o->schedule;
-    if (o->ranks.gpus > 0 || o->refine_poses) return (resolution_schedule){0};
-    return usual_resolutions(run->split.views, run->split.training, most_gaussians,
-                             o->batch != 1 && views_can_share_a_step(run));
-}
-
-static density_data density_data_of(const train_run *run, int64_t iterations) {
-    const train_options *o = run->options;
-    density_data data = {.iterations = iterations,
-                         .extent = run->extent,
-                         .everywhere = o->random > 0 && !run->data.cut_out,
-                         .views = run->split.training,
-                         .on_ranks = o->ranks.gpus > 0};
-    for (size_t i = 0; i < run->split.training; i++) data.pixels += run->split.views[i].counted;
-    return data;
-}
-
-// The published rates (Kerbl et al. 2023); that of means is for a scene of extent 1.
-static gs_adam_rates published_rates(double extent, double sh_rate) {
-    return (gs_adam_rates){.mean = (float)(1.6e-4 * extent),
-                           .log_scale = 5e-3f,
-                           .quaternion = 1e-3f,
-                           .opacity_logit = 5e-2f,
-                           .sh_constant = 2.5e-3f,
-                           .sh_rest = (float)(sh_rate * 2.5e-3 / 20)};
-}
-
-// Faster for shapes, slower for opacities: chosen with the average at the end (docs/notes/training.md).
-static gs_adam_rates usual_rates(double extent, double sh_rate) {
-    gs_adam_rates rates = published_rates(extent, sh_rate);
-    rates.log_scale *= 2, rates.quaternion *= 2, rates.opacity_logit /= 2;
-    return rates;
-}
-
-static void multiply_rates(training_settings *settings, float part) {
-    gs_adam_rates *rates = &settings->rates;
-    rates->mean *= part, rates->log_scale *= part, rates->quaternion *= part, rates->opacity_logit *= part;
-    rates->sh_constant *= part, rates->sh_rest *= part;
-    settings->final_mean_rate *= part, settings->final_sh_rest *= part;
-}
-
-static training_settings settings_of(const train_run *run, int64_t iterations) {
-    const train_options *o = run->options;
-    const distwar_strategy strategy = blend_strategies[o->reduce].strategy;
-    const density_data data = density_data_of(run, iterations);
-    const density_settings density = density_settings_from(&o->density, &data);
-    const double sh_rate = o->sh_rate > 0 ? o->sh_rate : usual_sh_rate(run->split.training);
-    const double sh_rate_end = o->sh_rate_end > 0 ? o->sh_rate_end : usual_last_sh_rate(sh_rate, iterations);
-    training_settings settings = {.iterations = iterations,
-                                  .seconds = o->seconds,
-                                  .seed = (uint64_t)o->seed,
-                                  .tune = strategy == DISTWAR_STRATEGY_COUNT,
-                                  .policy = {strategy, (int)o->threshold},
-                                  .rates = usual_rates(run->extent, sh_rate),
-                                  .final_mean_rate = (float)(1.6e-6 * run->extent),
-                                  .final_sh_rest = (float)(sh_rate_end * 2.5e-3 / 20),
-                                  .average_part = o->average,
-                                  .dropout = o->dropout >= 0 ? o->dropout
-                                                             : usual_dropout(run->split.training, iterations),
-                                  .depth_weight = (float)o->depth_weight,
-                                  .final_depth_weight = (float)o->depth_weight_end,
-                                  .exposure_rate = 1e-2f,
-                                  .sh_interval = 1000,
-                                  .random_background = o->random_background,
-                                  .batch = batch_of(run),
-                                  .resolutions = resolutions_of(run, density.most_gaussians),
-                                  .density = density};
-    multiply_rates(&settings, (float)usual_rate_part(run->split.training, iterations));
-    memcpy(settings.background, run->background, sizeof settings.background);
-    return settings;
-}
-
-// A schedule of fewer steps would be too coarse for density control; under a budget it goes through several at once.
-enum { LEAST_SCHEDULE = 3500, USUAL_SCHEDULE = 7000 };
-
-// Of training_budget.
-static double fit_to_budget(void *context, double steps, training_settings *settings) {
-    train_run *run = context;
+// Of budget_recipe.
+static double reserve_for_finish(void *context, double steps) {
+    train_run *const run = context;
     double reserved;
     run->finish_steps = lm_steps_that_fit(&run->options->lm, run->split.training, steps, &reserved);
-    const double left = fmin(fmax(steps - reserved, LEAST_SCHEDULE), 1e8);
-    *settings = settings_of(run, (int64_t)left);
-    settings->budget = &run->budget;
-    if (run->options->density.settings.most_gaussians == 0)
-        settings->density.most_gaussians = density_limit_of_budget(
-            density_data_of(run, settings->iterations).pixels, run->split.training, steps - reserved);
     return reserved;
 }
 
 static bool prepare(train_run *run, fault *why) {
     const train_options *o = run->options;
-    if (!batch_is_possible(run, why)) return false;
-    run->extent = scene_extent(run->split.views, run->split.training);
-    run->settings = settings_of(run, o->budget ? USUAL_SCHEDULE : o->iterations);
-    run->budget = (training_budget){.seconds = o->budget_seconds, .fit = fit_to_budget, .context = run};
-    if (o->budget) run->settings.budget = &run->budget;
-    if (!train_poses_open(&run->poses, &run->split, run->extent, o->perturb_degrees, o->perturb_extents,
-                          (uint64_t)o->seed, why))
+    run->known = (training_data){.views = run->split.views,
+                                 .count = run->split.training,
+                                 .extent = scene_extent(run->split.views, run->split.training),
+                                 .everywhere = o->random > 0 && !run->data.cut_out,
+                                 .on_ranks = o->ranks.gpus > 1};
+    if (!training_choices_suit(&o->recipe, &run->known, why)) return false;
+    run->budget = (budget_recipe){
+        .choices = &o->recipe, .data = &run->known, .reserve = reserve_for_finish, .context = run};
+    run->settings = o->budget ? budget_recipe_start(&run->budget)
+                              : training_settings_from(&o->recipe, &run->known, o->recipe.iterations);
+    if (!train_poses_open(&run->poses, &run->split, run->known.extent, o->perturb_degrees, o->perturb_extents,
+                          (uint64_t)o->recipe.seed, why))
         return false;
     const char *const depth_folders[2] = {o->data, o->depth};
     if (o->depth && !train_depth_open(&run->depth, &run->data, &run->split, depth_folders, why)) return false;
@@ -196,274 +93,10 @@ static bool prepare(train_run *run, fault *why) {
                          .settings = run->key,
                          .views = run->split.views,
                          .view_count = run->split.training};
-    run->settings.pose = (pose_schedule){.rate = o->fine_pose_rate, .end = 0.01, .from = o->poses_from};
     return true;
 }
 
-// ---- the start
-
-static bool start_at_random(const train_run *run, size_t count, const start_settings *settings,
-                            gs_gaussians *host, fault *why) {
-    float(*points)[3] = calloc(count, sizeof *points);
-    uint8_t(*colors)[3] = calloc(count, sizeof *colors);
-    bool done = points && colors;
-    if (done) {
-        random_points(run->split.views, run->split.training, run->data.cut_out, count,
-                      (uint64_t)run->options->seed, points, colors);
-        done = gaussians_from_points((const float(*)[3])points, (const uint8_t(*)[3])colors, count, settings,
-                                     host, why);
-    } else {
-        fail(why, "no memory for %zu random points", count);
-    }
-    free(points);
-    free(colors);
-    return done;
-}
-
-// At most `most` of the data's points, evenly from all of them.
-static bool start_at_points(const dataset *data, size_t most, const start_settings *settings,
-                            gs_gaussians *host, fault *why) {
-    const size_t stride = (data->point_count + most - 1) / most, count = (data->point_count - 1) / stride + 1;
-    float(*points)[3] = calloc(count, sizeof *points);
-    uint8_t(*colors)[3] = calloc(count, sizeof *colors);
-    bool done = points && colors;
-    for (size_t i = 0; i < count && done; i++) {
-        memcpy(points[i], data->points[i * stride], sizeof *points);
-        memcpy(colors[i], data->colors[i * stride], sizeof *colors);
-    }
-    done = done ? gaussians_from_points((const float(*)[3])points, (const uint8_t(*)[3])colors, count,
-                                        settings, host, why)
-                : fail(why, "no memory for %zu points", count);
-    free(points);
-    free(colors);
-    return done;
-}
-
-static bool start_host(const train_run *run, gs_gaussians *host, fault *why) {
-    const train_options *o = run->options;
-    const dataset *data = &run->data;
-    const density_data density = density_data_of(run, run->settings.iterations);
-    start_settings settings = {.sh_degree = (int)o->sh_degree, .extent = run->extent};
-    density_start(&o->density, &density, &settings.opacity, &settings.size);
-    if (o->random > 0) return start_at_random(run, (size_t)o->random, &settings, host, why);
-    return gaussians_from_points((const float(*)[3])data->points, (const uint8_t(*)[3])data->colors,
-                                 data->point_count, &settings, host, why);
-}
-
-// For pose_levels.
-static bool start_small(void *context, size_t most, gs_gaussians *host, fault *why) {
-    const train_run *run = context;
-    const size_t wanted = (size_t)run->options->random;
-    const start_settings settings = {.extent = run->extent, .opacity = 0.1, .size = 1};
-    const bool started = wanted > 0
-                             ? start_at_random(run, wanted < most ? wanted : most, &settings, host, why)
-                             : start_at_points(&run->data, most, &settings, host, why);
-    if (started) host->antialias = run->options->antialias;
-    return started;
-}
-
-static void after_size(void *context, int level, const refined_pose *poses) {
-    train_run *run = context;
-    run_poses *record = &run->poses.record;
-    record->levels[record->sizes] = level;
-    record->settled[record->sizes++] = train_poses_difference(&run->poses, poses);
-}
-
-// Enough for a scene to take shape, and for every view to move often.
-static int64_t usual_steps(size_t views) {
-    const int64_t least = 1500, each = 40 * (int64_t)views;
-    return each > least ? each : least;
-}
-
-static bool start_poses(train_run *run, fault *why) {
-    const train_options *o = run->options;
-    const view_split *split = &run->split;
-    training_state *state = &run->state;
-    const int64_t steps = o->pose_steps > 0 ? o->pose_steps : usual_steps(split->training);
-    const pose_levels levels = {.levels = pose_levels_of(split->views, split->training, (int)o->pose_levels),
-                                .finest = (int)o->pose_finest,
-                                .steps = steps,
-                                .rate = o->pose_rate,
-                                .start = start_small,
-                                .done = after_size,
-                                .context = run};
-    training_settings settings = run->settings;
-    settings.rates = published_rates(run->extent, 1); // of scenes that are only means
-    const double began = seconds_now();
-    const bool done = training_state_open_poses(state, (int64_t)split->training, why) &&
-                      poses_start_in(state->pose, split->views, split->training, &state->gaussians, why) &&
-                      pose_levels_refine(state->pose, split->views, split->training, &settings, &levels, why);
-    run->poses.record.seconds = seconds_now() - began;
-    return done;
-}
-
-static bool start(train_run *run, fault *why) {
-    gs_gaussians host = {0};
-    if (!start_host(run, &host, why)) return false;
-    host.antialias = run->options->antialias;
-    training_state_open(&run->state, &host);
-    scene_close(&host);
-    if (run->options->exposure) training_state_open_exposures(&run->state, (int64_t)run->split.training);
-    return !run->options->refine_poses || start_poses(run, why);
-}
-
-static bool resume(train_run *run, fault *why) {
-    const train_options *o = run->options;
-    training_state *state = &run->state;
-    const checkpoint_key key = saver_key(&run->saver);
-    if (!checkpoint_read(o->resume, &key, state, why)) return false;
-    state->gaussians.antialias = o->antialias;
-    // The checksum may be right and the counts forged; training reads an exposure and a pose for every view.
-    const int64_t views = (int64_t)run->split.training;
-    const int64_t averaged = state->average.samples; // 0 after the end
-    const int64_t most = o->budget ? state->iteration : state->iteration - average_from(&run->settings);
-    return ((o->budget ? schedule_place_is_possible(&state->schedule, state->iteration)
-                       : state->iteration <= o->iterations) &&
-            (averaged == 0 || averaged <= most) && state->gaussians.sh_degree == o->sh_degree &&
-            state->exposures == (o->exposure ? views : 0) && state->poses == (o->refine_poses ? views : 0)) ||
-           fail(why, "%s: damaged: no run with these options has its counts", o->resume);
-}
-
-// ---- the log
-
-static bool open_log(train_run *run, fault *why) {
-    const run_log_options wanted = train_log_options(run);
-    if (!run_log_open(&run->log, &wanted, why)) return false;
-    train_record_settings(&run->log.record, run);
-    run_log_start(&run->log, &run->state);
-    return true;
-}
-
-static bool write_report(const train_run *run, fault *why) {
-    const view_split *split = &run->split;
-    const bool held_out = split->held_out > 0;
-    report_gallery gallery = {0};
-    const run_report page = {.title = run->options->data,
-                             .record = &run->log.record,
-                             .training = &run->report,
-                             .gaussians = run->state.gaussians.count,
-                             .gallery = &gallery,
-                             .views = split->views + (held_out ? split->training : 0),
-                             .view_count = held_out ? split->held_out : split->training,
-                             .held_out = held_out};
-    const bool done = report_gallery_render(&gallery, &run->state.gaussians, page.views, page.view_count,
-                                            run->background, why) &&
-                      report_write(run->options->report, &page, why);
-    report_gallery_close(&gallery);
-    return done;
-}
-
-// ---- training
-
-static bool observe(void *context, const training_state *state, const training_report *report, fault *why) {
-    train_run *run = context;
-    bool saved;
-    train_poses_place_held_out(&run->poses, state);
-    if (!run_log_observe(&run->log, state, report, why) ||
-        !saver_observe(&run->saver, state, report, &saved, why))
-        return false;
-    if (saved) run_log_checkpoint(&run->log, state->iteration, run->saver.path);
-    return true;
-}
-
-// Trains until the end, or until a signal requests a stop.
-static bool iterate(train_run *run, fault *why) {
-    const training_observer observer = {.observe = observe,
-                                        .context = run,
-                                        .interval =
-                                            common_divisor(run_log_interval(&run->log), run->saver.interval),
-                                        .end = stop_request_flag()};
-    stop_request_begin();
-    const bool done = train(&run->state, run->split.views, run->split.training, &run->settings, &observer,
-                            &run->report, why);
-    run->stopped_by = stop_request_end();
-    if (done) {
-        train_poses_adopt(&run->poses, &run->state);
-        run->poses.record.after = train_poses_difference(&run->poses, NULL);
-    }
-    if (done && run->stopped_by) train_say_stopped(run, run->state.iteration);
-    return done;
-}
-
-static bool observe_lm(void *context, const lm_step *step, fault *why) {
-    train_run *run = context;
-    lm_step_print(step);
-    return run_log_lm_step(&run->log, &run->state.gaussians, step, why);
-}
-
-static bool finish_by_lm(train_run *run, fault *why) {
-    const train_options *o = run->options;
-    const lm_observer observer = {.observe = observe_lm, .context = run};
-    lm_settings settings = o->lm;
-    settings.steps = run->finish_steps;
-    settings.seed = run->settings.seed;
-    memcpy(settings.background, run->background, sizeof settings.background);
-    if (o->budget) {
-        settings.seconds = fmax(o->budget_seconds - run->state.schedule.seconds, 1e-9);
-        settings.late = 0.02 * o->budget_seconds;
-    }
-    if (!run_log_point(&run->log, &run->state, &run->report, why)) return false;
-    if (settings.steps > 0)
-        return finish_lm(&run->state.gaussians, run->split.views, run->split.training, &settings, &observer,
-                         why);
-    fprintf(stderr, "dsplat: --budget has no time for a step of --finish\n");
-    return true;
-}
-
-// The scene has moved against the data's poses, and differently from place to place.
-static bool align_held_out(train_run *run, fault *why) {
-    view_split *split = &run->split;
-    const int64_t steps = run->options->align_steps;
-    if (!run->options->refine_poses || steps == 0 || split->held_out == 0) return true;
-    run->log.views_moved = true;
-    return align_views(&run->state, split->views + split->training, split->held_out, &run->settings, steps,
-                       why);
-}
-
-static bool write_results(train_run *run, fault *why) {
-    const train_options *o = run->options;
-    gs_gaussians host = {0};
-    const bool with_poses = o->refine_poses || o->perturb_poses;
-    if (with_poses) run_log_poses(&run->log, run->report.iterations, &run->poses.record);
-    const bool done =
-        align_held_out(run, why) && save_trained(o->output, &run->state.gaussians, &host, why) &&
-        (!o->write_cameras || train_poses_write(&run->poses, &run->data, o->write_cameras, why)) &&
-        run_log_finish(&run->log, &run->state, &run->report, why) && (!o->report || write_report(run, why));
-    if (done)
-        train_summary_print(o, &run->split, &host, &run->report, run_record_last_quality(&run->log.record));
-    if (done && o->depth) train_summary_print_depth(&run->depth);
-    if (done && with_poses) train_summary_print_poses(&run->poses.record);
-    scene_close(&host);
-    return done;
-}
-
-// From the state as it is to the files.
-static bool train_and_write(train_run *run, fault *why) {
-    bool done = open_log(run, why) && iterate(run, why);
-    if (done && !run->stopped_by && run->options->lm.steps > 0) done = finish_by_lm(run, why);
-    if (done && !run->stopped_by) done = write_results(run, why);
-    fault unwritten;
-    if (!run_log_close(&run->log, &unwritten) && done) {
-        *why = unwritten;
-        done = false;
-    }
-    return done;
-}
-
-static bool run_training(train_run *run, fault *why) {
-    const bool done = outputs_are_possible(run->options, why) && load_data(run, why) && prepare(run, why) &&
-                      (run->options->resume ? resume(run, why) : start(run, why)) &&
-                      train_and_write(run, why);
-    training_report_close(&run->report);
-    training_state_close(&run->state);
-    train_poses_close(&run->poses);
-    view_split_close(&run->split);
-    dataset_close(&run->data);
-    free(run->key);
-    return done;
-}
-
-// ---- several GPUs
+// ---- the ranks
 
 typedef struct shared_start {
     train_run *run;
@@ -471,13 +104,13 @@ typedef struct shared_start {
     bool takes_signals;
 } shared_start;
 
-// The data and the start, without a call to a device: processes that are forked from here share their memory.
-static bool prepare_ranks(train_run *run, bool writes, gs_gaussians *host, fault *why) {
+// The data and the start, with several ranks without a call to a device: processes that are forked from here share their
+// memory.
+static bool prepare_all(train_run *run, bool writes, gs_gaussians *host, fault *why) {
     const train_options *o = run->options;
     if ((writes && !outputs_are_possible(o, why)) || !load_data(run, why) || !prepare(run, why)) return false;
-    if (run->settings.tune) run->settings.policy = (distwar_policy){DISTWAR_TREE, 0};
     if (o->resume) saver_key(&run->saver);
-    if (o->resume || !start_host(run, host, why)) return o->resume != NULL;
+    if (o->resume || !train_start(run, host, why)) return o->resume != NULL;
     host->antialias = o->antialias;
     return true;
 }
@@ -493,7 +126,8 @@ static void close_shared(train_run *run, gs_gaussians *host) {
 // Of rank_work. Rank 0 writes.
 static bool load_shared(void *context, int own, fault *why) {
     shared_start *const start = context;
-    if (!prepare_ranks(start->run, own == 0, &start->gaussians, why)) return false;
+    if (!prepare_all(start->run, own == 0, &start->gaussians, why)) return false;
+    if (start->run->options->ranks.gpus <= 1) return true;
     if (!stop_request_share()) return fail(why, "no memory that ranks share");
     stop_request_begin();
     start->takes_signals = true;
@@ -502,11 +136,12 @@ static bool load_shared(void *context, int own, fault *why) {
 
 static bool rank_body(ranks *group, void *context) {
     const shared_start *const start = context;
+    if (ranks_count(group) == 1) return train_as_rank(start->run, &start->gaussians, group);
     train_run run = *start->run; // each rank has its own
     return train_as_rank(&run, &start->gaussians, group);
 }
 
-static bool train_on_ranks(train_run *run, fault *why) {
+static bool run_all(train_run *run, fault *why) {
     shared_start start = {.run = run};
     rank_work work = {load_shared, rank_body, &start, &run->data, &start.gaussians};
     const bool done = run_on_ranks(&run->options->ranks, &work, why);
@@ -556,10 +191,8 @@ int train_command(int argc, char **argv) {
         options.checkpoint = beside;
     }
     train_run run = {.options = &options, .table = table.rows};
-    if (!rank_options_check(&options.ranks, argc, argv, &why) ||
-        !train_options_check(&options, run.background, &why))
+    if (!rank_options_check(&options.ranks, argc, argv, &why) || !train_options_check(&options, &why))
         return report_misuse(&command, &why);
-    if (!(options.ranks.gpus > 0 ? train_on_ranks(&run, &why) : run_training(&run, &why)))
-        return report_failure("dsplat", &why);
+    if (!run_all(&run, &why)) return report_failure("dsplat", &why);
     return run.stopped_by ? 128 + run.stopped_by : EXIT_SUCCESS;
 }

@@ -2,9 +2,8 @@
 #include "train_options.h"
 #include "cli/command_line.h"
 #include "ranks.h"
-#include "training/pose_levels.h"
 #include "frames/blend_strategies.h"
-#include "frames/shared_options.h"
+#include "measure/shared_options.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,21 +14,12 @@ train_options train_options_default(void) {
     train_options out = {.background = "0,0,0",
                          .resolutions = "auto",
                          .downscale = 1,
-                         .average = 0.1,
-                         .dropout = -1,
                          .threshold = BLEND_THRESHOLD,
                          .holdout = 8,
                          .sh_degree = GS_MAX_SH_DEGREE,
-                         .depth_weight = 1, // Kerbl et al. 2024, as is the next
-                         .depth_weight_end = 0.01,
-                         .pose_levels = 4,
-                         .pose_finest = 1,
-                         .pose_rate = 0.5,
-                         .fine_pose_rate = 0.2,
-                         .poses_from = 2000,
                          .align_steps = 100,
                          .reduce = offered_index(blend_strategies, DISTWAR_STRATEGY_COUNT),
-                         .density = density_options_default(),
+                         .recipe = training_choices_default(),
                          .lm = lm_settings_default()};
     out.lm.steps = 0;
     return out;
@@ -43,9 +33,9 @@ static void list_run(train_options *o, option_table *table) {
         UNDISTORT_OPTION(&o->undistort),
         MASK_FROM_ALPHA_OPTION(&o->mask_from_alpha),
         OPTION(
-            "iterations", &o->iterations, .maximum = 10000000,
+            "iterations", &o->recipe.iterations, .maximum = 10000000, .free_on_resume = true,
             .help =
-                "training steps, one view each; 0: 7000, or as many as --budget has time for; with fewer than 40 "
+                "training views to see, each as often as the others; a step sees --batch of them; 0: 7000, or as many as --budget has time for; with fewer than 40 "
                 "training views, learning rates are lower for more than 7000, with up to 20 in proportion, down "
                 "to 0.3"),
         OPTION("budget", &o->budget,
@@ -55,7 +45,7 @@ static void list_run(train_options *o, option_table *table) {
         GPUS_OPTION(&o->ranks.gpus, "share the scene out"),
         NCCL_OPTION(&o->ranks.nccl),
         OPTION(
-            "batch", &o->batch, .maximum = GS_MAX_VIEWS,
+            "batch", &o->recipe.batch, .maximum = GS_MAX_VIEWS,
             .help =
                 "views of a step, whose learning rates are multiplied by the square root of it; "
                 "--iterations counts views; 0: as many as have about 2.5 million pixels together, at most 4 and a "
@@ -67,21 +57,21 @@ static void list_run(train_options *o, option_table *table) {
                 "20% of the iterations, half until 50%; FACTOR:PERCENT:VIEWS has another --batch; none; "
                 "auto: 2:50 if such pictures have a pixel for each of --max-gaussians, 2:90 if whole ones have "
                 "over 1.7 million, but none with --gpus and --refine-poses"),
-        OPTION("picture-memory", &o->picture_memory, .maximum = 1e9, .free_on_resume = true,
+        OPTION("memory", &o->memory, .maximum = 1e9, .free_on_resume = true,
                .help = "with --gpus: MB of photographs that each GPU keeps, beside those of the step; 0: a "
                        "quarter of its memory"),
         OPTION(
-            "average", &o->average, .maximum = 1,
+            "average", &o->recipe.average, .maximum = 1,
             .help =
                 "part of the iterations, at the end, whose parameters are averaged, from the end of density "
                 "control on; 0: the scene is what the last step left"),
         OPTION(
-            "dropout", &o->dropout, .minimum = -1, .maximum = 0.9,
+            "dropout", &o->recipe.dropout, .minimum = -1, .maximum = 0.9,
             .help =
                 "share of the Gaussians that the last step leaves out, in earlier steps less, in proportion; -1: "
                 "with V training views 0.2 from 16 V V iterations on, less down to 4 V V, none below; over "
                 "30000 iterations count as 30000"),
-        OPTION("seconds", &o->seconds, .maximum = 1e9, .free_on_resume = true,
+        OPTION("seconds", &o->recipe.seconds, .maximum = 1e9, .free_on_resume = true,
                .help = "stop after this time of training, without --finish; learning rates still "
                        "follow --iterations; 0: no limit"),
         OPTIONS_END};
@@ -91,7 +81,7 @@ static void list_run(train_options *o, option_table *table) {
 // Random numbers, the reduction, the views held out, the start.
 static void list_choices(train_options *o, option_table *table) {
     const option_spec rows[] = {
-        OPTION("seed", &o->seed, .maximum = INFINITY,
+        OPTION("seed", &o->recipe.seed, .maximum = INFINITY,
                .help = "of all random numbers: the order of views, --random, density control"),
         AUTO_REDUCE_OPTION(&o->reduce, strategy_names(blend_strategies, "auto", o->strategy_names),
                            BLEND_REDUCE_HELP),
@@ -99,6 +89,8 @@ static void list_choices(train_options *o, option_table *table) {
         OPTION("holdout", &o->holdout, .maximum = INFINITY,
                .help = "hold out every Nth view, by name, for measuring; 0: none; ignored if the data has "
                        "test views"),
+        OPTION("from", &o->from,
+               .help = "start from the Gaussians of this scene file, with --sh-degree that of the file"),
         OPTION("random", &o->random, .maximum = 50000000,
                .help = "start from this many random points instead of the data's; 0: from the data's"),
         OPTIONS_END};
@@ -111,15 +103,14 @@ static void list_model(train_options *o, option_table *table) {
         OPTION("sh-degree", &o->sh_degree, .maximum = GS_MAX_SH_DEGREE,
                .help = "degree of the colours' spherical harmonics; training uses one more every 1000 "
                        "iterations"),
-        OPTION("sh-rate", &o->sh_rate, .maximum = 1e6,
-               .help = "learning rate of spherical harmonics above degree 0 at the first step, as a multiple "
-                       "of the published rate; 0: 1/25 of the number of training views, but 1 to 8"),
-        OPTION("sh-rate-end", &o->sh_rate_end, .maximum = 1e6,
-               .help = "that rate at the last step, exponential between; 0: as at the first, but less after "
-                       "more than 7000 iterations, in proportion, down to 1"),
+        OPTION("sh-rate", &o->recipe.sh_rate, .maximum = 1e6,
+               .help =
+                   "learning rate of spherical harmonics above degree 0 at the first step, as a multiple "
+                   "of the published rate; 0: 1/25 of the number of training views, but 1 to 8; less at the "
+                   "end of more than 7000 iterations, in proportion, down to 1"),
         OPTION("background", &o->background,
                .help = "R,G,B, each 0..1; also put behind transparent pictures"),
-        OPTION("random-background", &o->random_background,
+        OPTION("random-background", &o->recipe.random_background,
                .help = "use a random background in each step, so that no transparent part takes the colour "
                        "of --background"),
         OPTION("antialias", &o->antialias,
@@ -132,32 +123,17 @@ static void list_model(train_options *o, option_table *table) {
                    "the folder of the training views' depth maps: NAME.png, gray with 16 bits, or NAME.pfm, "
                    "inverse depth of unknown scale and shift, which are fitted to the data's points"),
         OPTION(
-            "depth-weight", &o->depth_weight, .minimum = 1e-6, .maximum = 1e6,
+            "depth-weight", &o->recipe.depth_weight, .minimum = 1e-6, .maximum = 1e6,
             .help =
                 "weight of the mean difference of inverse depth in the loss at the first step; at the last "
                 "--depth-weight-end, exponential between"),
-        OPTION("depth-weight-end", &o->depth_weight_end, .minimum = 1e-6, .maximum = 1e6,
+        OPTION("depth-weight-end", &o->recipe.depth_weight_end, .minimum = 1e-6, .maximum = 1e6,
                .help = "that weight at the last step"),
-        OPTION("refine-poses", &o->refine_poses,
-               .help = "refine the poses of the training views with the scene"),
-        OPTION("pose-levels", &o->pose_levels, .maximum = POSE_MAX_LEVELS,
-               .help = "refine poses before training on pictures 2^N, ..., 4, 2 times smaller, with a scene "
-                       "for each; fewer where a side would be under 64 pixels; neither --iterations nor "
-                       "--seconds count this"),
-        OPTION("pose-finest", &o->pose_finest, .maximum = POSE_MAX_LEVELS,
-               .help = "the last of these sizes is 2^N times smaller; 0: the pictures themselves"),
         OPTION(
-            "pose-steps", &o->pose_steps, .maximum = 10000000,
+            "refine-poses", &o->recipe.refine_poses,
             .help =
-                "steps on each of these sizes, poses stay in the first third; 0: 40 a view, at least 1500"),
-        OPTION("pose-rate", &o->pose_rate, .maximum = 100,
-               .help = "learning rate of poses at the first step on each size, in its pixels; a tenth of it "
-                       "at the last"),
-        OPTION("fine-pose-rate", &o->fine_pose_rate, .maximum = 100,
-               .help = "learning rate of poses at the first step of training, pixels; a hundredth of it at "
-                       "the last"),
-        OPTION("poses-from", &o->poses_from, .maximum = 10000000,
-               .help = "step after which training moves poses; a scene without geometry would mislead them"),
+                "refine the poses of the training views: first on pictures of 1/16, 1/8, 1/4 and 1/2 of the size, "
+                "which neither --iterations nor --seconds count, then with the scene"),
         OPTION("align-steps", &o->align_steps, .maximum = 100000, .free_on_resume = true,
                .help = "with --refine-poses, steps that refine the pose of each held-out view on the final "
                        "scene, before it is measured"),
@@ -181,7 +157,7 @@ static void list_records(train_options *o, option_table *table) {
                .help = "the checkpoint file to write; default: the name of -o and '.checkpoint'"),
         OPTION("resume", &o->resume, .free_on_resume = true,
                .help = "continue from this checkpoint; data and options must be those of its run, "
-                       "except times, files, --finish and --lm-..."),
+                       "except times, files and --finish"),
         OPTION("log", &o->log, .free_on_resume = true,
                .help = "write the progress to this file as lines of JSON: steps, evaluations, checkpoints, "
                        "steps of --finish"),
@@ -210,10 +186,7 @@ void train_options_list(train_options *o, option_table *table) {
     list_choices(o, table);
     list_model(o, table);
     list_records(o, table);
-    density_options_list(&o->density, table);
-    const int first = table->count;
-    lm_options_list(&o->lm, table);
-    for (int i = first; i < table->count; i++) table->rows[i].free_on_resume = true; // after the iterations
+    density_options_list(&o->recipe.density, table);
 }
 
 static bool make_reproducible(train_options *o, fault *why) {
@@ -221,7 +194,7 @@ static bool make_reproducible(train_options *o, fault *why) {
     const distwar_strategy strategy = blend_strategies[o->reduce].strategy;
     if (strategy != DISTWAR_STRATEGY_COUNT && strategy != DISTWAR_FIXED)
         return fail(why, "--reproducible needs --reduce fixed, not %s", distwar_strategy_name(strategy));
-    if (o->seconds > 0) return fail(why, "--reproducible excludes --seconds");
+    if (o->recipe.seconds > 0) return fail(why, "--reproducible excludes --seconds");
     // Levenberg-Marquardt sums floats by atomics.
     if (o->lm.steps > 0) return fail(why, "--reproducible excludes --finish");
     if (o->budget) return fail(why, "--reproducible excludes --budget, whose steps depend on the clock");
@@ -236,6 +209,7 @@ static bool files_differ(const train_options *o, fault *why) {
     } pairs[] = {{"-o", o->output, "--checkpoint", o->checkpoint},
                  {"-o", o->output, "--resume", o->resume},
                  {"-o", o->output, "--log", o->log},
+                 {"-o", o->output, "--from", o->from},
                  {"--log", o->log, "--checkpoint", o->checkpoint},
                  {"--log", o->log, "--resume", o->resume},
                  {"-o", o->output, "--write-cameras", o->write_cameras},
@@ -248,24 +222,21 @@ static bool files_differ(const train_options *o, fault *why) {
     return true;
 }
 
-// What trains on ranks.
+// What several ranks do not train. A density control says so in density_control.h, the rest in training_suits_ranks.
 static bool gpus_suffice(const train_options *o, fault *why) {
     const struct {
         const char *name;
         bool given;
     } excluded[] = {{"--depth", o->depth != NULL},
-                    {"--refine-poses", o->refine_poses},
-                    {"--perturb-poses", o->perturb_poses != NULL},
-                    {"--random-background", o->random_background},
-                    {"--finish", o->lm.steps > 0},
-                    {"--budget", o->budget != NULL},
-                    {"--resolutions", o->schedule.count > 0},
-                    {"--retire", o->density.settings.retired > 0},
-                    {"--density adaptive", o->density.settings.kind == DENSITY_ADAPTIVE}};
-    if (o->ranks.gpus == 0) return true;
+                    {"--refine-poses", o->recipe.refine_poses},
+                    {"--resolutions", o->recipe.resolutions.count > 0},
+                    {"--finish", o->lm.steps > 0}}; // each step solves for all Gaussians at once
+    const int kind = o->recipe.density.settings.kind;
+    if (o->ranks.gpus <= 1) return true;
     for (size_t i = 0; i < sizeof excluded / sizeof *excluded; i++)
         if (excluded[i].given) return fail(why, "--gpus excludes %s", excluded[i].name);
-    return true;
+    return kind == DENSITY_AUTO || density_works_on_ranks(kind) ||
+           fail(why, "--gpus excludes --density %s", density_method_of(kind)->name);
 }
 
 // "10", "10s", "2m", "1h".
@@ -276,19 +247,19 @@ static bool read_budget(train_options *o, fault *why) {
     } units[] = {{"", 1}, {"s", 1}, {"m", 60}, {"h", 3600}};
     char *end;
     if (!o->budget) {
-        if (o->iterations == 0) o->iterations = 7000;
+        if (o->recipe.iterations == 0) o->recipe.iterations = 7000;
         return true;
     }
     const double value = strtod(o->budget, &end);
     for (size_t i = 0; i < sizeof units / sizeof *units && end != o->budget; i++)
-        if (strcmp(end, units[i].name) == 0) o->budget_seconds = value * units[i].seconds;
-    if (!(o->budget_seconds > 0 && o->budget_seconds <= MOST_BUDGET))
+        if (strcmp(end, units[i].name) == 0) o->recipe.budget = value * units[i].seconds;
+    if (!(o->recipe.budget > 0 && o->recipe.budget <= MOST_BUDGET))
         return fail(why, "--budget %s: must be a time such as 30, 30s or 2m: more than 0, at most %ds",
                     o->budget, MOST_BUDGET);
-    if (o->iterations > 0)
+    if (o->recipe.iterations > 0)
         return fail(why, "--budget excludes --iterations: their number follows from the time");
-    if (o->seconds > 0) return fail(why, "--budget excludes --seconds");
-    if (o->refine_poses) return fail(why, "--budget excludes --refine-poses");
+    if (o->recipe.seconds > 0) return fail(why, "--budget excludes --seconds");
+    if (o->recipe.refine_poses) return fail(why, "--budget excludes --refine-poses");
     return true;
 }
 
@@ -312,11 +283,21 @@ static bool read_perturbation(train_options *o, fault *why) {
     return true;
 }
 
-bool train_options_check(train_options *o, float background[3], fault *why) {
+// What AUTO_REDUCE_OPTION has read.
+static void choose_policy(train_options *o) {
+    const distwar_strategy strategy = blend_strategies[o->reduce].strategy;
+    o->recipe.tune = strategy == DISTWAR_STRATEGY_COUNT;
+    if (!o->recipe.tune) o->recipe.policy = (distwar_policy){strategy, (int)o->threshold};
+}
+
+bool train_options_check(train_options *o, fault *why) {
     if (o->lm.steps > 0 && (o->antialias || o->exposure))
         return fail(why, "--finish excludes --antialias and --exposure");
     if (!o->output) return fail(why, "-o is missing: the scene file to write");
-    return parse_color(o->background, background, why) && make_reproducible(o, why) &&
-           resolution_schedule_read(o->resolutions, &o->schedule, why) && gpus_suffice(o, why) &&
+    if (!make_reproducible(o, why)) return false;
+    choose_policy(o);
+    if (o->from && o->random > 0) return fail(why, "--from excludes --random");
+    return parse_color(o->background, o->recipe.background, why) &&
+           resolution_schedule_read(o->resolutions, &o->recipe.resolutions, why) && gpus_suffice(o, why) &&
            read_perturbation(o, why) && read_budget(o, why) && files_differ(o, why);
 }

@@ -4,27 +4,23 @@
 
 #include "commands/on_ranks.h"
 #include "lm/lm_solver.h"
-#include "training/density/density_options.h"
-#include "training/resolutions.h"
+#include "recipe.h"
 #include "frames/blend_strategies.h"
 
 C_LINKAGE_BEGIN
 
 typedef struct train_options {
     const char *data, *output, *background, *log, *report, *checkpoint, *resume, *perturb_poses,
-        *write_cameras, *depth, *budget, *resolutions;
-    int64_t downscale, iterations, seed, threshold, holdout, sh_degree, random, log_every, eval_every,
-        checkpoint_every, pose_levels, pose_finest, pose_steps, poses_from, align_steps,
-        batch; // iterations: under a budget, of which they follow, 0
+        *write_cameras, *depth, *budget, *resolutions, *from;
+    int64_t downscale, threshold, holdout, sh_degree, random, log_every, eval_every, checkpoint_every,
+        align_steps;
     rank_options ranks;
-    double budget_seconds, seconds, average, dropout, picture_memory, sh_rate, sh_rate_end, pose_rate,
-        fine_pose_rate, depth_weight, depth_weight_end;
+    double memory;
+    training_choices recipe;                    // iterations: under a budget, of which they follow, 0
     int reduce;                                 // index into blend_strategies
     const char *strategy_names[STRATEGY_NAMES]; // choices of --reduce
     double perturb_degrees, perturb_extents;    // of --perturb-poses
-    resolution_schedule schedule;               // of --resolutions
-    bool antialias, exposure, reproducible, random_background, undistort, mask_from_alpha, refine_poses;
-    density_options density;
+    bool antialias, exposure, reproducible, undistort, mask_from_alpha;
     lm_settings lm; // steps: of --finish
 } train_options;
 
@@ -33,8 +29,8 @@ train_options train_options_default(void);
 // decide the result of the iterations. A checkpoint does not record such an option, so --resume accepts
 // another value.
 void train_options_list(train_options *options, option_table *table);
-// After parsing: fails if the options contradict each other. background: from --background. --reproducible
-// sets options->reduction.
-bool train_options_check(train_options *options, float background[3], fault *why);
+// After parsing: fails if the options contradict each other. Completes options->recipe; --reproducible sets
+// options->reduce.
+bool train_options_check(train_options *options, fault *why);
 
 C_LINKAGE_END

@@ -4,7 +4,7 @@
 
 #include "dataset.h"
 #include "record/run_log.h"
-#include "training/training_state.h"
+#include "state/training_state.h"
 #include "frames/target_view.h"
 
 typedef struct train_poses {

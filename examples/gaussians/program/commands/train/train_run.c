@@ -1,17 +1,124 @@
 // SPDX-License-Identifier: MIT
-// What a run of `dsplat train` says, on one rank or on several.
+// A run of `dsplat train` on each rank, from its start to its files, which rank 0 writes.
 #include "train_run.h"
+#include "train_start.h"
+#include "train_summary.h"
+#include "plan/defaults.h"
+#include "device.h"
+#include "measure/viewer.h"
+#include "pose_levels.h"
+#include "record/report.h"
+#include "record/sharded_scene.h"
+#include "record/signals.h"
+#include "cli/progress.h"
+#include "scene.h"
+#include "trainer.h"
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+typedef struct rank_run {
+    train_run *run;
+    ranks *group;
+    training_ranks several; // if there are
+    picture_cache pictures; // of all views, likewise
+    viewer viewer;
+} rank_run;
+
+static bool is_first(const rank_run *r) {
+    return ranks_own(r->group) == 0;
+}
+
+static bool is_alone(const rank_run *r) {
+    return ranks_count(r->group) == 1;
+}
+
+// ---- the start
+
+static void after_size(void *context, int level, const refined_pose *poses) {
+    train_run *run = context;
+    run_poses *record = &run->poses.record;
+    record->levels[record->sizes] = level;
+    record->settled[record->sizes++] = train_poses_difference(&run->poses, poses);
+}
+
+static bool start_poses(train_run *run, fault *why) {
+    const view_split *split = &run->split;
+    training_state *state = &run->state;
+    const pose_levels levels = {.group = state->group,
+                                .levels = pose_levels_of(split->views, split->training, POSE_LEVELS),
+                                .finest = POSE_FINEST,
+                                .steps = usual_pose_steps(split->training, run->settings.iterations),
+                                .rate = pose_level_rate,
+                                .start = train_start_small,
+                                .done = after_size,
+                                .context = run};
+    training_settings settings = run->settings;
+    settings.rates = published_rates(run->known.extent, 1); // of scenes that are only means
+    const double began = seconds_now();
+    const bool done = training_state_open_poses(state, (int64_t)split->training, why) &&
+                      poses_start_in(state->pose, split->views, split->training, &state->gaussians, why) &&
+                      pose_levels_refine(state->pose, split->views, split->training, &settings, &levels, why);
+    run->poses.record.seconds = seconds_now() - began;
+    return done;
+}
+
+static bool start(train_run *run, ranks *group, const gs_gaussians *host, fault *why) {
+    training_state_open(&run->state, group, host);
+    if (run->options->exposure) training_state_open_exposures(&run->state, (int64_t)run->split.training);
+    return !run->options->recipe.refine_poses || start_poses(run, why);
+}
+
+static bool resume(train_run *run, ranks *group, fault *why) {
+    const train_options *o = run->options;
+    training_state *state = &run->state;
+    const checkpoint_key key = saver_key(&run->saver);
+    if (!checkpoint_read(o->resume, &key, group, state, why)) return false;
+    state->gaussians.antialias = o->antialias;
+    // The checksum may be right and the counts forged; training reads an exposure and a pose for every view.
+    const int64_t views = (int64_t)run->split.training;
+    // A run that goes on for longer averages later.
+    if (!o->budget && state->iteration <= average_from(&run->settings))
+        parameter_average_close(&state->average);
+    return ((o->budget ? schedule_place_is_possible(&state->schedule, state->iteration)
+                       : state->iteration <= o->recipe.iterations) &&
+            state->gaussians.sh_degree == o->sh_degree && state->exposures == (o->exposure ? views : 0) &&
+            state->poses == (o->recipe.refine_poses ? views : 0)) ||
+           fail(why, "%s: damaged: no run with these options has its counts", o->resume);
+}
+
+// The pictures of all views: on the device, or with several ranks where these need them.
+static bool open_pictures(rank_run *r, fault *why) {
+    const train_run *const run = r->run;
+    const view_split *const split = &run->split;
+    const size_t all = split->training + split->held_out;
+    const bool with_alpha = run->options->recipe.random_background;
+    for (size_t i = 0; is_alone(r) && i < all; i++) target_view_upload(&split->views[i], with_alpha);
+    if (is_alone(r)) return true;
+    r->several.shared = sharded_open(r->group);
+    if (!r->several.shared) return fail(why, "%s", ranks_error(r->group));
+    r->several.pictures = &r->pictures;
+    return picture_cache_open(&r->pictures, split->views, all, with_alpha,
+                              (size_t)(1e6 * run->options->memory), why);
+}
+
+static bool measure(void *context, quality *mean, fault *why) {
+    const rank_run *const r = context;
+    const view_split *const split = &r->run->split;
+    return viewer_measure(&r->viewer, split->training, split->held_out, mean, NULL, why);
+}
+
+// ---- the log
 
 // By default 200 lines in a run, but one every 100 steps at least.
 static int64_t log_interval(const train_options *o) {
     if (o->log_every > 0) return o->log_every;
-    const int64_t part = o->iterations / 200;
+    const int64_t part = o->recipe.iterations / 200;
     return o->budget ? 100 : part < 1 ? 1 : part > 100 ? 100 : part;
 }
 
-void train_record_settings(run_record *record, const train_run *run) {
+static void record_settings(run_record *record, const train_run *run) {
     const view_split *split = &run->split;
     run_record_text(record, "data", run->options->data);
     run_record_number(record, "views", (double)split->training);
@@ -23,24 +130,207 @@ void train_record_settings(run_record *record, const train_run *run) {
 
 enum { SELDOM = 1000000000 }; // iterations
 
-run_log_options train_log_options(const train_run *run) {
+static run_log_options log_options(const train_run *run) {
     const train_options *o = run->options;
     const bool kept = o->log || o->report; // otherwise training need not wait for values
     run_log_options wanted = {.path = o->log,
                               .append = o->resume != NULL,
                               .every = kept        ? log_interval(o)
                                        : o->budget ? SELDOM
-                                                   : o->iterations,
+                                                   : o->recipe.iterations,
                               .evaluate_every = kept ? o->eval_every : 0,
                               .held_out = run->split.views + run->split.training,
                               .held_out_count = run->split.held_out};
-    memcpy(wanted.background, run->background, sizeof wanted.background);
+    memcpy(wanted.background, run->options->recipe.background, sizeof wanted.background);
     return wanted;
 }
 
-void train_say_stopped(const train_run *run, int64_t iteration) {
-    fprintf(
-        stderr,
-        "dsplat: stopped by a signal after iteration %lld, which is saved; to continue, add --resume %s\n",
-        (long long)iteration, run->saver.path);
+// All ranks keep the record, as all of them measure; the first one writes it.
+static bool open_log(rank_run *r, fault *why) {
+    train_run *const run = r->run;
+    run_log_options wanted = log_options(run);
+    wanted.measure = measure;
+    wanted.context = r;
+    if (!is_first(r)) wanted.path = NULL;
+    if (!run_log_open(&run->log, &wanted, why)) return false;
+    record_settings(&run->log.record, run);
+    run_log_start(&run->log, &run->state);
+    return true;
+}
+
+static bool open_rank(rank_run *r, const gs_gaussians *host, fault *why) {
+    train_run *const run = r->run;
+    if (!open_pictures(r, why)) return false;
+    r->viewer = (viewer){.group = r->group,
+                         .views = run->split.views,
+                         .shared = r->several.shared,
+                         .pictures = r->several.pictures,
+                         .gaussians = &run->state.gaussians,
+                         .policy = run->settings.policy,
+                         .batch = run->settings.batch};
+    memcpy(r->viewer.background, run->options->recipe.background, sizeof r->viewer.background);
+    return (run->options->resume ? resume(run, r->group, why) : start(run, r->group, host, why)) &&
+           open_log(r, why);
+}
+
+// ---- training
+
+static bool observe(void *context, const training_state *state, const training_report *report, fault *why) {
+    rank_run *const r = context;
+    train_run *const run = r->run;
+    bool saved;
+    train_poses_place_held_out(&run->poses, state);
+    if (!run_log_observe(&run->log, state, report, why) ||
+        !saver_observe(&run->saver, state, report, &saved, why))
+        return false;
+    if (saved) run_log_checkpoint(&run->log, state->iteration, run->saver.path);
+    return true;
+}
+
+// Trains until the end, or until a signal requests a stop.
+static bool iterate(rank_run *r, fault *why) {
+    train_run *const run = r->run;
+    const training_observer observer = {.observe = observe,
+                                        .context = r,
+                                        .interval =
+                                            common_divisor(run_log_interval(&run->log), run->saver.interval),
+                                        .end = stop_request_flag()};
+    run->settings.name = "training";
+    if (is_first(r)) train_summary_begin(run, ranks_count(r->group));
+    if (is_alone(r)) stop_request_begin(); // otherwise the process that has started the ranks has
+    const bool done = train_on(is_alone(r) ? NULL : &r->several, &run->state, run->split.views,
+                               run->split.training, &run->settings, &observer, &run->report, why);
+    const int signal = is_alone(r) ? stop_request_end() : 0;
+    if (!done) return false;
+    train_poses_adopt(&run->poses, &run->state);
+    run->poses.record.after = train_poses_difference(&run->poses, NULL);
+    if (!run->report.stopped) return true;
+    run->stopped_by = signal;
+    stop_request_follow();
+    if (is_first(r))
+        fprintf(stderr,
+                "dsplat: stopped by a signal after view %lld, which is saved; to continue, add --resume %s\n",
+                (long long)run->state.iteration, run->saver.path);
+    return true;
+}
+
+static bool observe_lm(void *context, const lm_step *step, fault *why) {
+    train_run *run = context;
+    lm_step_print(step);
+    return run_log_lm_step(&run->log, &run->state.gaussians, step, why);
+}
+
+static bool finish_by_lm(train_run *run, fault *why) {
+    const train_options *o = run->options;
+    const lm_observer observer = {.observe = observe_lm, .context = run};
+    lm_settings settings = o->lm;
+    settings.steps = run->finish_steps;
+    settings.seed = run->settings.seed;
+    memcpy(settings.background, run->options->recipe.background, sizeof settings.background);
+    if (o->budget) {
+        settings.seconds = fmax(o->recipe.budget - run->state.schedule.seconds, 1e-9);
+        settings.late = 0.02 * o->recipe.budget;
+    }
+    if (!run_log_point(&run->log, &run->state, &run->report, why)) return false;
+    if (settings.steps > 0)
+        return finish_lm(&run->state.gaussians, run->split.views, run->split.training, &settings, &observer,
+                         why);
+    fprintf(stderr, "dsplat: --budget has no time for a step of --finish\n");
+    return true;
+}
+
+// The scene has moved against the data's poses, and differently from place to place.
+static bool align_held_out(train_run *run, fault *why) {
+    view_split *split = &run->split;
+    const int64_t steps = run->options->align_steps;
+    if (!run->options->recipe.refine_poses || steps == 0 || split->held_out == 0) return true;
+    run->log.views_moved = true;
+    return align_views(&run->state, split->views + split->training, split->held_out, &run->settings, steps,
+                       why);
+}
+
+// ---- the files
+
+static bool render_gallery(const rank_run *r, report_gallery *gallery, size_t first, size_t count,
+                           fault *why) {
+    *gallery = (report_gallery){.each = calloc(count, sizeof *gallery->each)};
+    if (!gallery->each) return fail(why, "no memory for the report's %zu views", count);
+    if (!viewer_measure(&r->viewer, first, count, &gallery->mean, gallery->each, why) ||
+        !report_gallery_choose(gallery, count, why))
+        return false;
+    for (size_t i = 0; i < gallery->shown; i++)
+        if (!viewer_picture(&r->viewer, first + gallery->index[i], &gallery->picture[i], why)) return false;
+    return true;
+}
+
+static bool write_report(const rank_run *r, fault *why) {
+    const train_run *const run = r->run;
+    const view_split *const split = &run->split;
+    const bool held_out = split->held_out > 0;
+    const size_t first = held_out ? split->training : 0;
+    report_gallery gallery = {0};
+    const run_report page = {.title = run->options->data,
+                             .record = &run->log.record,
+                             .training = &run->report,
+                             .gaussians = training_state_count(&run->state),
+                             .gallery = &gallery,
+                             .views = split->views + first,
+                             .view_count = held_out ? split->held_out : split->training,
+                             .held_out = held_out};
+    bool done = render_gallery(r, &gallery, first, page.view_count, why);
+    if (done && is_first(r)) done = report_write(run->options->report, &page, why);
+    report_gallery_close(&gallery);
+    return done;
+}
+
+static void print_summary(const rank_run *r, int64_t written, int64_t dropped) {
+    const train_run *const run = r->run;
+    const train_options *const o = run->options;
+    const gs_gaussians shape = {.count = written, .sh_degree = run->state.gaussians.sh_degree};
+    if (dropped > 0)
+        fprintf(stderr, "dsplat: dropped %lld Gaussians whose parameters overflowed\n", (long long)dropped);
+    train_summary_print(run, ranks_count(r->group), &shape);
+    if (o->depth) train_summary_print_depth(&run->depth);
+    if (o->recipe.refine_poses || o->perturb_poses) train_summary_print_poses(&run->poses.record);
+}
+
+static bool write_results(rank_run *r, fault *why) {
+    train_run *const run = r->run;
+    const train_options *const o = run->options;
+    int64_t written = 0, dropped = 0;
+    scene_notes notes = {.known = true, .holdout = run->split.held_out > 0 ? o->holdout : 0};
+    memcpy(notes.background, o->recipe.background, sizeof notes.background);
+    if (is_first(r) && (o->recipe.refine_poses || o->perturb_poses))
+        run_log_poses(&run->log, run->report.iterations, &run->poses.record);
+    if (!align_held_out(run, why) ||
+        !sharded_scene_write(o->output, &run->state, 0, &notes, &written, &dropped, why))
+        return false;
+    if (is_first(r) && o->write_cameras && !train_poses_write(&run->poses, &run->data, o->write_cameras, why))
+        return false;
+    if (!run_log_finish(&run->log, &run->state, &run->report, why) || (o->report && !write_report(r, why)))
+        return false;
+    if (is_first(r)) print_summary(r, written, dropped);
+    return true;
+}
+
+static bool train_and_write(rank_run *r, fault *why) {
+    train_run *const run = r->run;
+    if (!iterate(r, why)) return false;
+    if (!run->report.stopped && run->options->lm.steps > 0 && !finish_by_lm(run, why)) return false;
+    return write_results(r, why);
+}
+
+bool train_as_rank(train_run *run, const gs_gaussians *host, ranks *group) {
+    rank_run r = {.run = run, .group = group};
+    fault why, unwritten;
+    bool done = open_rank(&r, host, &why) && train_and_write(&r, &why);
+    if (!run_log_close(&run->log, &unwritten) && done) {
+        why = unwritten;
+        done = false;
+    }
+    training_report_close(&run->report);
+    picture_cache_close(&r.pictures);
+    sharded_close(r.several.shared);
+    training_state_close(&run->state);
+    return done || ranks_fail_with(group, &why);
 }

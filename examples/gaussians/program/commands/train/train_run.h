@@ -1,29 +1,27 @@
 // SPDX-License-Identifier: MIT
-// A run of `dsplat train`. Its parts are in train.c, and in train_ranks.c on several ranks; train_run.c has what
-// both use.
+// A run of `dsplat train`. train.c has its data and settings, train_run.c what each rank does.
 #pragma once
 
 #include "train_depth.h"
 #include "train_options.h"
 #include "train_poses.h"
 #include "dataset.h"
-#include "record/checkpoint.h"
+#include "state/checkpoint.h"
 #include "record/run_log.h"
-#include "training/trainer.h"
+#include "recipe.h"
 #include "frames/target_view.h"
 
 // A run of the command.
 typedef struct train_run {
     const train_options *options;
     const option_spec *table; // of the options, for the checkpoint, the log and the report
-    float background[3];
     dataset data;
     view_split split;
-    double extent; // of the scene
+    training_data known; // of the split
     train_poses poses;
     train_depth depth;
     char *key; // the checkpoint's settings
-    training_budget budget;
+    budget_recipe budget;
     training_settings settings;
     int64_t finish_steps; // of --finish; under a budget those that it has time for
     training_state state;
@@ -33,8 +31,6 @@ typedef struct train_run {
     int stopped_by; // the signal that ended training: no scene is written then; or 0
 } train_run;
 
-// What the command's options say about the log.
-run_log_options train_log_options(const train_run *run);
-// Adds the settings of the run to its record.
-void train_record_settings(run_record *record, const train_run *run);
-void train_say_stopped(const train_run *run, int64_t iteration); // on stderr
+// From the start to the files, which rank 0 writes. run: with the data, whose views are on the host only, and prepared;
+// each rank has its own copy. host: the first Gaussians, if the run does not resume. False after ranks_fail.
+bool train_as_rank(train_run *run, const gs_gaussians *host, ranks *group);

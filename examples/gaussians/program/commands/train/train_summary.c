@@ -14,20 +14,46 @@ static void print_data(const train_options *options, const view_split *split) {
            split->held_out, first->width, first->height, differ ? " and other sizes" : "");
 }
 
-static void print_training(const train_options *options, const training_report *report) {
-    const distwar_policy *used = &report->strategy.policy;
-    printf("training   %lld iteration%s in %.1f s on ", (long long)report->iterations,
-           report->iterations == 1 ? "" : "s", report->seconds);
-    const long long batch = options->batch > 0 ? options->batch : 1; // of ranks
-    if (options->ranks.gpus > 0)
-        printf("%lld x %s, %lld view%s a step, ", (long long)options->ranks.gpus, device_name(), batch,
-               batch == 1 ? "" : "s");
+// Pictures on the devices; Gaussians with moments, gradients and average.
+static double gigabytes_of(const train_run *run) {
+    const double degree = (double)run->options->sh_degree, floats = 11 + 3 * (degree + 1) * (degree + 1);
+    double pixels = 0;
+    for (size_t i = 0; i < run->split.training + run->split.held_out; i++)
+        pixels += (double)run->split.views[i].camera.width * run->split.views[i].camera.height;
+    return 1e-9 * (3.75 * pixels + 5 * 4 * floats * (double)run->settings.density.most_gaussians);
+}
+
+void train_summary_begin(const train_run *run, int ranks) {
+    const training_settings *const s = &run->settings;
+    print_data(run->options, &run->split);
+    printf("device     %d x %s; pictures and %lld Gaussians, the most there will be, take %.1f GB\n", ranks,
+           device_name(), (long long)s->density.most_gaussians, gigabytes_of(run));
+    if (s->budget)
+        printf("plan       %g s", s->budget->seconds);
     else
-        printf("%s, ", device_name());
-    printf("%s", distwar_strategy_name(used->strategy));
+        printf("plan       %lld views", (long long)s->iterations);
+    printf(", %lld a step, density control %s", (long long)s->batch,
+           density_method_of(s->density.kind)->name);
+    for (int i = 0; i < s->resolutions.count; i++)
+        printf(", 1/%d of the size until %g%%", s->resolutions.phase[i].factor,
+               s->resolutions.phase[i].percent);
+    printf("\n");
+    fflush(stdout);
+}
+
+static void print_training(const train_run *run, int ranks) {
+    const training_report *const report = &run->report;
+    const distwar_policy *used = &report->strategy.policy;
+    const long long views = report->iterations - report->first_iteration + 1, batch = report->step_views;
+    printf("training   %lld view%s", views, views == 1 ? "" : "s");
+    if (report->first_iteration > 1) printf(" (%lld in all)", (long long)report->iterations);
+    printf(" in %.1f s on ", report->seconds);
+    if (ranks > 1) printf("%d x ", ranks);
+    printf("%s, %lld view%s a step, %s", device_name(), batch, batch == 1 ? "" : "s",
+           distwar_strategy_name(used->strategy));
     if (offered_has_threshold(blend_strategies, used->strategy))
         printf(" at threshold %d", used->balance_threshold);
-    printf(", seed %lld\n", (long long)options->seed);
+    printf(", seed %lld\n", (long long)run->settings.seed);
 }
 
 static void print_tuning(const training_report *report) {
@@ -50,16 +76,17 @@ static void print_stages(const stage_clock *clock) {
     printf("\n");
 }
 
-void train_summary_print(const train_options *options, const view_split *split, const gs_gaussians *gaussians,
-                         const training_report *report, const quality *held_out) {
-    print_data(options, split);
+void train_summary_print(const train_run *run, int ranks, const gs_gaussians *gaussians) {
+    const train_options *const options = run->options;
+    const training_report *const report = &run->report;
+    const quality *const held_out = run_record_last_quality(&run->log.record);
     printf("scene      %lld Gaussians, SH degree %d, in %s\n", (long long)gaussians->count,
            gaussians->sh_degree, options->output);
-    print_training(options, report);
+    print_training(run, ranks);
     if (report->strategy.tuned) print_tuning(report);
     if (report->loss_window > 0) // 0: resumed after its last iteration
-        printf("loss       %.5f -> %.5f (means over %lld iteration%s)\n", report->first_loss,
-               report->last_loss, (long long)report->loss_window, report->loss_window > 1 ? "s" : "");
+        printf("loss       %.5f -> %.5f (means over %lld view%s)\n", report->first_loss, report->last_loss,
+               (long long)report->loss_window, report->loss_window > 1 ? "s" : "");
     if (options->report) printf("report     %s/index.html\n", options->report);
     if (held_out) printf("held out   PSNR %.2f dB, SSIM %.4f\n", held_out->psnr, held_out->ssim);
     print_stages(&report->clock);

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+// Camera paths for a flight through a scene, from the cameras of its photographs. Both paths are closed.
+#pragma once
+
+#include "frames/target_view.h"
+
+C_LINKAGE_BEGIN
+
+typedef enum camera_path_kind {
+    // A circle around the point that the cameras look at, at their mean distance and height, with their
+    // mean up direction. It begins on the side of the first camera.
+    PATH_ORBIT,
+    // For cameras with nearly one direction: two turns around the mean camera while the path goes forward
+    // and back. Its radii are the standard deviations of the cameras' positions. It looks at the point that
+    // they look at.
+    PATH_SPIRAL
+} camera_path_kind;
+
+typedef struct camera_path {
+    camera_path_kind kind;
+    double focus[3], up[3];
+    double center[3], axes[3][3]; // the eye is at center plus multiples of the axes
+} camera_path;
+
+// Reads the views' cameras alone. Fails if their directions do not determine the path. count >= 1.
+bool camera_path_open(camera_path *path, camera_path_kind kind, const target_view *views, size_t count,
+                      fault *why);
+// Sets the pose of the camera on the path, 0 <= t <= 1. Its lens is unchanged.
+void camera_path_place(const camera_path *path, double t, gs_camera *camera);
+
+C_LINKAGE_END

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: MIT
+#include "measure/viewer.h"
+#include "device.h"
+#include "device_buffer.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static image rows_of(const image *picture, int first, int rows) {
+    image out = *picture;
+    out.height = rows;
+    out.pixels += (size_t)first * (size_t)picture->width * (size_t)picture->channels;
+    return out;
+}
+
+// The first pixel row of the part, and how many there are.
+static int pixel_rows(const sharded_image *part, int *first) {
+    const int end = part->rows.end * GS_TILE_SIZE;
+    *first = part->rows.begin * GS_TILE_SIZE;
+    return (end < part->height ? end : part->height) - *first;
+}
+
+// The part's rows as a picture.
+static bool download_rows(ranks *group, const sharded_image *part, gs_stream stream, image *out) {
+    int first;
+    const int rows = pixel_rows(part, &first);
+    const size_t width = (size_t)part->width, plane = width * (size_t)rows,
+                 whole = width * (size_t)part->height;
+    float *const color = malloc(GS_CHANNELS * plane * sizeof *color);
+    fault why;
+    if (!color) return ranks_fail(group, "no memory for a picture of %d x %d", part->width, rows);
+    bool done = ranks_wait(group, stream);
+    for (size_t c = 0; done && c < GS_CHANNELS; c++)
+        device_download(color + c * plane, part->color + c * whole + (size_t)first * width,
+                        plane * sizeof *color);
+    done =
+        done && (image_from_planes(color, part->width, rows, out, &why) || ranks_fail(group, "%s", why.text));
+    free(color);
+    return done;
+}
+
+static bool render(const viewer *v, const gs_camera *cameras, int32_t views,
+                   bool (*look)(ranks *, void *, const sharded_image *, gs_stream), void *context) {
+    sharded_batch batch = {.gaussians = *v->gaussians,
+                           .sh_degree_used = v->gaussians->sh_degree,
+                           .views = views,
+                           .cameras = cameras,
+                           .policy = v->policy,
+                           .loss = look,
+                           .context = context};
+    memcpy(batch.background, v->background, sizeof batch.background);
+    return sharded_render(v->shared, &batch, NULL);
+}
+
+// ---- quality ----
+
+enum { VALUES = 3 }; // of a view: the share of SSIM, squared differences, values that count
+
+typedef struct measurement {
+    const viewer *viewer;
+    size_t first;            // view of the batch
+    double *values;          // host, [count][VALUES]: of the parts that this rank renders
+    device_buffer workspace; // of gs_share_loss, after its 3 results
+} measurement;
+
+static bool measure_part(ranks *group, void *context, const sharded_image *part, gs_stream stream) {
+    enum { RESULT_ROOM = 256 };
+    measurement *const m = context;
+    picture_cache *const pictures = m->viewer->pictures;
+    const size_t index = m->first + (size_t)part->view;
+    if (!picture_cache_has(pictures, index) && !ranks_wait(group, stream)) return false;
+    const target_view *const view = picture_cache_view(pictures, index);
+    const gs_comparison images = {part->width, part->height, part->color, view->pixels, view->mask};
+    double result[3]; // loss, mean absolute difference, SSIM
+    size_t bytes = 0;
+    GS_OR_FAIL(group, gs_loss_bytes(part->width, part->height, &bytes));
+    char *const memory = device_buffer_reserve(&m->workspace, RESULT_ROOM + bytes);
+    GS_OR_FAIL(group, gs_share_loss(&images, part->rows, memory + RESULT_ROOM, bytes,
+                                    (double *)(void *)memory, NULL, stream));
+    image shown;
+    if (!download_rows(group, part, stream, &shown)) return false;
+    device_download(result, memory, sizeof result);
+    int first;
+    const int rows = pixel_rows(part, &first);
+    const image wanted = rows_of(view->picture, first, rows);
+    const uint8_t *const mask = view->mask_on_host;
+    uint64_t sum, counted;
+    image_squared_error(&shown, &wanted, mask ? mask + (size_t)first * (size_t)part->width : NULL, &sum,
+                        &counted);
+    double *const to = m->values + VALUES * part->view;
+    to[0] += isnan(result[2]) ? NAN : result[2]; // of colours that overflow: NaN without a sign
+    to[1] += (double)sum;
+    to[2] += (double)counted;
+    image_close(&shown);
+    return true;
+}
+
+// Views from `first` on that can be rendered at once.
+static int32_t views_at_once(const viewer *v, size_t first, size_t end, gs_camera *cameras) {
+    int64_t n = 0;
+    for (; n < v->batch && first + (size_t)n < end; n++) {
+        const gs_camera *const camera = &v->pictures->pictures[first + (size_t)n].view.camera;
+        if (n > 0 && (camera->width != cameras[0].width || camera->height != cameras[0].height ||
+                      camera->model != cameras[0].model))
+            break;
+        cameras[n] = *camera;
+    }
+    return (int32_t)n;
+}
+
+static bool measure_all(measurement *m, size_t first, size_t count) {
+    const viewer *const v = m->viewer;
+    double *const values = m->values;
+    gs_camera cameras[GS_MAX_VIEWS];
+    for (size_t at = first; at < first + count;) {
+        const int32_t views = views_at_once(v, at, first + count, cameras);
+        m->first = at;
+        m->values = values + VALUES * (at - first);
+        picture_cache_next_step(v->pictures);
+        if (!render(v, cameras, views, measure_part, m)) return false;
+        at += (size_t)views;
+    }
+    m->values = values;
+    return true;
+}
+
+// The values of all ranks.
+static bool share_values(const viewer *v, double *values, size_t count) {
+    const size_t bytes = count * sizeof *values;
+    double *const memory = device_allocate(bytes);
+    device_upload(memory, values, bytes);
+    const ranks_reduction sum = {memory, (int64_t)count, RANKS_DOUBLE, RANKS_SUM};
+    const bool done = ranks_all_reduce(v->group, &sum, NULL) && ranks_wait(v->group, NULL);
+    if (done) device_download(values, memory, bytes);
+    device_free(memory);
+    return done;
+}
+
+static bool measure_shared(const viewer *v, size_t first, size_t count, quality *mean, quality *each) {
+    measurement m = {.viewer = v, .values = calloc(VALUES * count + 1, sizeof(double))};
+    double *const values = m.values;
+    if (!values) return ranks_fail(v->group, "no memory for the quality of %zu views", count);
+    const bool done = measure_all(&m, first, count) && share_values(v, values, VALUES * count);
+    quality sum = {0, 0};
+    for (size_t i = 0; i < count && done; i++) {
+        const double *const of = values + VALUES * i;
+        const quality one = {image_psnr_of(of[1], of[2]), of[0]};
+        if (each) each[i] = one;
+        sum.psnr += one.psnr;
+        sum.ssim += one.ssim;
+    }
+    *mean = (quality){sum.psnr / (double)count, sum.ssim / (double)count};
+    device_buffer_close(&m.workspace);
+    free(values);
+    return done;
+}
+
+bool viewer_measure(const viewer *v, size_t first, size_t count, quality *mean, quality *each, fault *why) {
+    return v->shared ? measure_shared(v, first, count, mean, each) || fail(why, "%s", ranks_error(v->group))
+                     : quality_measure(v->gaussians, v->views + first, count, v->background, mean, each, why);
+}
+
+// ---- a picture ----
+
+// The picture's bytes of this rank's part; zeros elsewhere.
+static bool keep_part(ranks *group, void *context, const sharded_image *part, gs_stream stream) {
+    image *const whole = context;
+    image shown;
+    int first;
+    if (!download_rows(group, part, stream, &shown)) return false;
+    const size_t row = 3 * (size_t)part->width;
+    const int rows = pixel_rows(part, &first);
+    memcpy(whole->pixels + (size_t)first * row, shown.pixels, (size_t)rows * row);
+    image_close(&shown);
+    return true;
+}
+
+// Each byte is 0 on all ranks but one, so that integers of eight bytes add up without a carry.
+static bool combine_bytes(const viewer *v, uint8_t *bytes, size_t count) {
+    const size_t words = (count + 7) / 8;
+    char *const memory = device_allocate(8 * words);
+    device_clear(memory, 8 * words);
+    device_upload(memory, bytes, count);
+    const ranks_reduction sum = {memory, (int64_t)words, RANKS_INT64, RANKS_SUM};
+    const bool done = ranks_all_reduce(v->group, &sum, NULL) && ranks_wait(v->group, NULL);
+    if (done) device_download(bytes, memory, count);
+    device_free(memory);
+    return done;
+}
+
+static bool show_shared(const viewer *v, size_t index, image *out) {
+    const gs_camera *const camera = &v->pictures->pictures[index].view.camera;
+    fault why;
+    if (!image_open(out, camera->width, camera->height, 3, &why)) return ranks_fail_with(v->group, &why);
+    const size_t bytes = 3 * (size_t)camera->width * (size_t)camera->height;
+    memset(out->pixels, 0, bytes);
+    return render(v, camera, 1, keep_part, out) && combine_bytes(v, out->pixels, bytes);
+}
+
+bool viewer_picture(const viewer *v, size_t index, image *out, fault *why) {
+    if (v->shared) return show_shared(v, index, out) || fail(why, "%s", ranks_error(v->group));
+    frame f = {0};
+    frame_render(&f, v->gaussians, v->gaussians->sh_degree, &v->views[index].camera, v->background);
+    const bool done = frame_picture(&f, out, why);
+    frame_close(&f);
+    return done;
+}

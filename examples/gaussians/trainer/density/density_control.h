@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT
+// Density control: when Gaussians are added, moved and removed while training runs, and how the result
+// reaches the training state. Each method has a file of its own, which defines one density_method, and a line in the list
+// below. The kernels are libdistwar_gs's, see distwar_gs.h.
+#pragma once
+
+#include "device_buffer.h"
+#include "distwar_gs_density.h"
+#include "cli/options.h"
+#include "state/training_state.h"
+#include "frames/frame.h"
+#include <stdbool.h>
+
+C_LINKAGE_BEGIN
+
+// The methods: kind, density_method, and where it works.
+//   ON_RANKS  on several ranks, with the same bits on any number of them
+//   ALONE     only where one rank has all Gaussians; --gpus refuses it
+#define DENSITY_METHODS(X)                                                                                   \
+    X(NONE, none, ON_RANKS) /* the number of Gaussians is constant */                                        \
+    X(ADAPTIVE, adaptive,                                                                                    \
+      ALONE)                  /* clones, splits, prunes by the screen-space gradient (Kerbl et al. 2023) */  \
+    X(MCMC, mcmc, ON_RANKS)   /* relocates and adds noise (Kheradmand et al. 2024) */                        \
+    X(SPLIT, split, ON_RANKS) /* splits along the longest axis, drawn by the absolute gradient */
+
+typedef enum density_kind {
+#define DENSITY_KIND(KIND, method, where) DENSITY_##KIND,
+    DENSITY_METHODS(DENSITY_KIND)
+#undef DENSITY_KIND
+        DENSITY_KINDS
+} density_kind;
+
+// Settings of one method each. Types are those of options.
+typedef struct density_adaptive_settings {
+    double gradient_threshold; // see gs_density_rules
+    double split_size;         // in scene extents
+    int64_t reset_every;       // steps; only before `until`; 0: never
+    // Constants of the method, not options.
+    double most_size; // in scene extents; applied after the first reset; 0: never
+    double reset_opacity;
+    double split_factor; // see gs_density_rules
+} density_adaptive_settings;
+
+typedef struct density_mcmc_settings {
+    double noise; // times the learning rate of means
+    double opacity_weight,
+        scale_weight; // of the penalties, in steps before `until`; they free Gaussians to relocate
+} density_mcmc_settings;
+
+typedef struct density_settings {
+    int kind;                   // density_kind
+    int64_t from, until, every; // acts after steps that are multiples of `every`, from < step < until
+    int64_t most_gaussians;     // >= 1; a larger number at the start is kept
+    double extent;              // of the scene, world units
+    double least_opacity;       // below it a Gaussian is pruned or, by methods with a limit, moved
+    double growth;        // of methods with a limit: the part of the number that is added each time; more if
+                          // most_gaussians would not be reached half-way between `from` and `until`
+    double retired;       // of methods with a limit: gs_retire's part; 0: nothing is retired
+    int64_t retire_every; // in actions after steps that pass a multiple of this
+    density_adaptive_settings adaptive;
+    density_mcmc_settings mcmc;
+} density_settings;
+
+typedef struct density_control {
+    device_buffer workspace;
+    shard_workspace shared;
+} density_control; // starts as {0}
+
+// What a method is given after a step, on each rank.
+typedef struct density_step {
+    const density_settings *settings;
+    uint64_t seed;
+    float mean_rate; // the learning rate of means in this step
+    bool due;        // whether the schedule lets it act after this step
+    // This rank's Gaussians as the cameras of the step see them, after the backward pass through the projection, and
+    // their screen-space gradients: signed, or absolute if the method says so. [views][count][2]
+    const gs_view *view;
+    const float *mean2d;
+    training_state *state;
+    density_control *control;
+} density_step;
+
+typedef struct density_method {
+    const char *name;   // of --density
+    int until_share[2]; // the default of `until`: iterations * until_share[0] / until_share[1]
+    bool starts_small;  // its published start is small and half opaque, see density_start
+    bool has_limit;     // it fills up to most_gaussians, dead rows too
+    bool sums;          // needs density_step.mean2d summed in state->density, in steps before `until`
+    bool absolute;      // density_step.mean2d is absolute
+    void (*defaults)(density_settings *settings);
+    void (*list_options)(density_settings *settings, option_table *table);
+    // Both are called on all ranks alike and may call collectives. False after ranks_fail.
+    // Between the backward pass and Adam. The gradient is a sum over `views` views. NULL: nothing.
+    bool (*before_adam)(const density_settings *settings, training_state *state, int views);
+    // After Adam, when state->iteration counts the step. NULL: nothing.
+    bool (*after_adam)(const density_step *step);
+} density_method;
+
+const density_method *density_method_of(int kind);
+bool density_works_on_ranks(int kind);
+// The number of Gaussians after a step in which a method with a limit acts.
+int64_t density_grown_count(const density_settings *settings, int64_t existing, int64_t step);
+// What a step after `at` will take on average, in times of a step with the `existing` Gaussians: more where a method
+// with a limit will add some.
+double density_time_ahead(const density_settings *settings, int64_t iterations, int64_t existing, int64_t at);
+
+// Whether the schedule lets the method act after a step of training, which went from step `before` of the schedule to
+// step `at`: before + 1 == at for a step of one view without a budget of time.
+bool density_is_due(const density_settings *settings, int64_t before, int64_t at);
+// The trainer calls these three in every step, after the backward pass, then after Adam. density_sum adds the step's
+// gradients for methods that need them. False after ranks_fail. after_adam: `due` is set here.
+bool density_before_adam(const density_settings *settings, training_state *state, int views);
+bool density_sum(const density_step *step);
+bool density_after_adam(const density_step *step);
+void density_control_close(density_control *control);
+
+C_LINKAGE_END

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+// Density control by relocation and noise: 3DGS as Markov chain Monte Carlo (Kheradmand et al. 2024).
+#include "density_control.h"
+
+static void defaults(density_settings *settings) {
+    settings->mcmc = (density_mcmc_settings){.noise = 5e5, .opacity_weight = 0.01, .scale_weight = 0.01};
+}
+
+static void list_options(density_settings *settings, option_table *table) {
+    density_mcmc_settings *s = &settings->mcmc;
+    const option_spec rows[] = {
+        OPTION("mcmc-noise", &s->noise, .maximum = 1e12,
+               .help = "mcmc: scale of the noise, as a multiple of the learning rate of means"),
+        OPTION("opacity-penalty", &s->opacity_weight, .maximum = 1e12,
+               .help = "mcmc: weight of the mean opacity in the loss until density control ends"),
+        OPTION("scale-penalty", &s->scale_weight, .maximum = 1e12,
+               .help = "mcmc: weight of the mean axis in the loss until density control ends"),
+        OPTIONS_END};
+    option_table_add(table, rows);
+}
+
+static bool before_adam(const density_settings *settings, training_state *state, int views) {
+    const density_mcmc_settings *s = &settings->mcmc;
+    if (schedule_step(&state->schedule) < settings->until)
+        GS_OR_FAIL(state->group, gs_share_penalty(&state->gaussians, training_state_count(state),
+                                                  (float)(views * s->opacity_weight),
+                                                  (float)(views * s->scale_weight), &state->gradients, NULL));
+    return true;
+}
+
+static bool relocate(const density_step *step) {
+    training_state *state = step->state;
+    const int64_t existing = training_state_count(state);
+    if (!training_state_grow(state, density_grown_count(step->settings, existing, state->schedule.at)))
+        return false;
+    const shard_relocation what = {.vectors = training_state_vectors(state),
+                                   .first = training_state_first(state),
+                                   .relocation = {.existing = existing,
+                                                  .least_opacity = (float)step->settings->least_opacity,
+                                                  .seed = step->seed,
+                                                  .iteration = (uint64_t)state->iteration}};
+    return shard_relocate(state->group, &what, &step->control->shared, NULL);
+}
+
+static bool after_adam(const density_step *step) {
+    const training_state *state = step->state;
+    if (step->due && !relocate(step)) return false;
+    GS_OR_FAIL(state->group, gs_share_noise(&state->gaussians, training_state_first(state),
+                                            (float)step->settings->mcmc.noise * step->mean_rate, step->seed,
+                                            (uint64_t)state->iteration, NULL));
+    return true;
+}
+
+const density_method density_mcmc = {.name = "mcmc",
+                                     .until_share = {5, 6},
+                                     .starts_small = true,
+                                     .has_limit = true,
+                                     .defaults = defaults,
+                                     .list_options = list_options,
+                                     .before_adam = before_adam,
+                                     .after_adam = after_adam};

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT
+// Density control by splits: up to a limit, Gaussians that are drawn by their absolute screen-space gradient are split
+// along the longest axis; the halves also take the rows of those that became transparent.
+#include "device.h"
+#include "density_control.h"
+
+static bool split(const density_step *step) {
+    training_state *state = step->state;
+    const int64_t existing = training_state_count(state);
+    const int64_t limited = density_grown_count(step->settings, existing, state->schedule.at);
+    if (!training_state_grow(state, limited < 2 * existing ? limited : 2 * existing))
+        return false; // each is split once
+    const shard_split_rules what = {.vectors = training_state_vectors(state),
+                                    .first = training_state_first(state),
+                                    .rules = {.existing = existing,
+                                              .least_opacity = (float)step->settings->least_opacity,
+                                              .density = state->density,
+                                              .seed = step->seed,
+                                              .iteration = (uint64_t)state->iteration}};
+    if (!shard_split(state->group, &what, &step->control->shared, NULL)) return false;
+    DEVICE_CHECK(
+        cudaMemsetAsync(state->density, 0, training_state_density_bytes(state->gaussians.count), NULL));
+    return true;
+}
+
+static bool after_adam(const density_step *step) {
+    return !step->due || split(step);
+}
+
+const density_method density_split = {.name = "split",
+                                      .until_share = {5, 6},
+                                      .starts_small = true,
+                                      .has_limit = true,
+                                      .sums = true,
+                                      .absolute = true,
+                                      .after_adam = after_adam};

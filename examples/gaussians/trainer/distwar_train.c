@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: MIT
+// The trainer behind distwar_train.h: one rank, with all that a caller would otherwise have to own.
+#include "distwar_train.h"
+#include "device.h"
+#include "frames/camera.h"
+#include "frames/device_gaussians.h"
+#include "frames/frame.h"
+#include "plan/defaults.h"
+#include "pose_levels.h"
+#include "recipe.h"
+#include "scene.h"
+#include "start/start.h"
+#include "state/checkpoint.h"
+#include <math.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct distwar_trainer {
+    distwar_train_settings wanted;
+    ranks *group;
+    size_t view_count;
+    image *pictures;    // [view_count], of the caller's pixels
+    target_view *views; // [view_count]
+    training_choices choices;
+    training_data known;
+    budget_recipe budget;
+    training_settings settings;
+    training_state state;
+    trainer *trainer;
+    bool over, failed;
+};
+
+// ---- errors
+
+static _Thread_local fault last;
+static _Thread_local jmp_buf *on_failure; // of the call that is under way
+
+const char *distwar_train_error(void) {
+    return last.text;
+}
+
+// Of device_on_failure, whose caller would end the program.
+static void leave(const char *text) {
+    if (!on_failure) return;
+    fail(&last, "%s", text);
+    longjmp(*on_failure, 1);
+}
+
+// Runs `body` so that a failure of the device returns false.
+static bool guarded(distwar_trainer *t, bool (*body)(distwar_trainer *t, void *context), void *context) {
+    jmp_buf here;
+    if (!t || t->failed) return fail(&last, "the trainer has failed, or there is none");
+    device_on_failure(leave);
+    on_failure = &here;
+    const bool done = setjmp(here) == 0 ? body(t, context) : (t->failed = true, false);
+    on_failure = NULL;
+    return done;
+}
+
+// ---- open and close
+
+distwar_train_settings distwar_train_defaults(void) {
+    return (distwar_train_settings){.iterations = USUAL_ITERATIONS, .sh_degree = GS_MAX_SH_DEGREE};
+}
+
+static bool choose_density(const char *name, int *kind) {
+    *kind = DENSITY_AUTO;
+    for (int k = 0; name && k < DENSITY_KINDS; k++)
+        if (strcmp(name, density_method_of(k)->name) == 0) *kind = k;
+    return !name || *kind != DENSITY_AUTO || fail(&last, "there is no density control '%s'", name);
+}
+
+static bool choose(distwar_trainer *t) {
+    const distwar_train_settings *const s = &t->wanted;
+    training_choices *const c = &t->choices;
+    *c = training_choices_default();
+    c->iterations = s->iterations > 0 ? s->iterations : USUAL_ITERATIONS;
+    c->seed = s->seed, c->batch = s->batch, c->budget = s->budget;
+    c->random_background = s->random_background;
+    c->refine_poses = s->refine_poses;
+    c->density.settings.most_gaussians = s->max_gaussians;
+    memcpy(c->background, s->background, sizeof c->background);
+    if (s->reproducible) c->tune = false, c->policy = (distwar_policy){DISTWAR_FIXED, 0};
+    if (!(s->budget >= 0) || s->batch < 0 || s->batch > GS_MAX_VIEWS || s->max_gaussians < 0 ||
+        s->sh_degree < 0 || s->sh_degree > GS_MAX_SH_DEGREE)
+        return fail(&last, "a setting is out of range");
+    if (s->budget > 0 && (s->reproducible || s->refine_poses))
+        return fail(&last, "a budget excludes reproducible and refine_poses");
+    return choose_density(s->density, &c->density.settings.kind);
+}
+
+static bool open_views(distwar_trainer *t, const distwar_train_data *data) {
+    t->view_count = data->view_count;
+    if (data->view_count < 1) return fail(&last, "there is no view");
+    t->pictures = calloc(data->view_count, sizeof *t->pictures);
+    t->views = calloc(data->view_count, sizeof *t->views);
+    if (!t->pictures || !t->views) return fail(&last, "no memory for %zu views", data->view_count);
+    for (size_t i = 0; i < data->view_count; i++) {
+        const distwar_train_view *const from = &data->views[i];
+        target_view *const view = &t->views[i];
+        if (!from->pixels) return fail(&last, "view %zu has no pixels", i);
+        t->pictures[i] = (image){.width = from->camera.width, .height = from->camera.height, .channels = 3};
+        t->pictures[i].pixels = (uint8_t *)(uintptr_t)from->pixels; // read only
+        if (!target_view_open(view, &from->camera, &t->pictures[i], &last)) return false;
+        target_view_set_mask(view, from->mask);
+        if (t->wanted.random_background) target_view_set_alpha(view, from->alpha);
+        if (from->inverse_depth) target_view_set_depth(view, from->inverse_depth);
+        if ((from->inverse_depth != NULL) != (data->views->inverse_depth != NULL))
+            return fail(&last, "some views have depth, others have none");
+    }
+    t->known = (training_data){.views = t->views,
+                               .count = t->view_count,
+                               .extent = scene_extent(t->views, t->view_count),
+                               .everywhere = data->everywhere};
+    return training_choices_suit(&t->choices, &t->known, &last);
+}
+
+static bool open_state(distwar_trainer *t, const distwar_train_data *data) {
+    const density_data density = training_density_data(&t->known, t->settings.iterations);
+    start_settings start = {.sh_degree = t->wanted.sh_degree, .extent = t->known.extent};
+    gs_gaussians host = data->scene;
+    const bool from_points = host.count == 0;
+    density_start(&t->choices.density, &density, &start.opacity, &start.size);
+    if (from_points && data->point_count == 0)
+        return fail(&last, "there are neither points nor Gaussians to start from");
+    if (from_points &&
+        !gaussians_from_points(data->points, data->colors, data->point_count, &start, &host, &last))
+        return false;
+    host.antialias = t->wanted.antialias;
+    training_state_open(&t->state, t->group, &host);
+    if (from_points) scene_close(&host);
+    if (t->wanted.exposure) training_state_open_exposures(&t->state, (int64_t)t->view_count);
+    return !t->wanted.refine_poses ||
+           (training_state_open_poses(&t->state, (int64_t)t->view_count, &last) &&
+            poses_start_in(t->state.pose, t->views, t->view_count, &t->state.gaussians, &last));
+}
+
+static bool open_all(distwar_trainer *t, void *context) {
+    const distwar_train_data *const data = context;
+    if (!choose(t) || !open_views(t, data)) return false;
+    t->budget = (budget_recipe){.choices = &t->choices, .data = &t->known};
+    t->settings = t->wanted.budget > 0
+                      ? budget_recipe_start(&t->budget)
+                      : training_settings_from(&t->choices, &t->known, t->choices.iterations);
+    if (!open_state(t, data)) return false;
+    t->trainer = trainer_open(NULL, &t->state, t->views, t->view_count, &t->settings, &last);
+    return t->trainer != NULL;
+}
+
+distwar_trainer *distwar_trainer_open(const distwar_train_data *data,
+                                      const distwar_train_settings *settings) {
+    distwar_trainer *const t = calloc(1, sizeof *t);
+    if (t) t->group = ranks_alone_open();
+    if (!t || !t->group || !data || !settings) {
+        fail(&last, "%s", data && settings ? "no memory for a trainer" : "data and settings must be given");
+        if (t) ranks_alone_close(t->group);
+        free(t);
+        return NULL;
+    }
+    t->wanted = *settings;
+    if (guarded(t, open_all, (void *)(uintptr_t)data)) return t;
+    distwar_trainer_close(t);
+    return NULL;
+}
+
+void distwar_trainer_close(distwar_trainer *t) {
+    if (!t) return;
+    if (!t->failed) { // else what lies on the device cannot be freed
+        trainer_close(t->trainer);
+        training_state_close(&t->state);
+        for (size_t i = 0; t->views && i < t->view_count; i++) target_view_close(&t->views[i]);
+    }
+    free(t->views);
+    free(t->pictures);
+    ranks_alone_close(t->group);
+    free(t);
+}
+
+// ---- steps
+
+static bool step(distwar_trainer *t, void *context) {
+    (void)context;
+    if (t->over) return true;
+    if (!trainer_step(t->trainer)) return fail(&last, "%s", ranks_error(t->group));
+    t->over = trainer_is_over(t->trainer);
+    if (t->over) parameter_average_take(&t->state.average, &t->state.gaussians);
+    return true;
+}
+
+bool distwar_trainer_step(distwar_trainer *t) {
+    return guarded(t, step, NULL);
+}
+
+bool distwar_trainer_is_over(const distwar_trainer *t) {
+    return !t || t->failed || t->over;
+}
+
+static bool report(distwar_trainer *t, void *context) {
+    distwar_train_progress *const out = context;
+    const training_report *const r = trainer_report(t->trainer);
+    if (!r) return fail(&last, "%s", ranks_error(t->group));
+    const bool budget = t->wanted.budget > 0;
+    *out = (distwar_train_progress){.views = t->state.iteration,
+                                    .views_in_all =
+                                        budget ? (int64_t)t->state.schedule.steps : t->settings.iterations,
+                                    .steps = t->state.steps,
+                                    .gaussians = t->state.gaussians.count,
+                                    .sh_degree = t->state.gaussians.sh_degree,
+                                    .seconds = r->seconds,
+                                    .loss = r->last_loss,
+                                    .loss_count = (size_t)(r->iterations - r->first_iteration + 1),
+                                    .losses = r->losses};
+    return true;
+}
+
+bool distwar_trainer_progress(distwar_trainer *t, distwar_train_progress *out) {
+    return guarded(t, report, out);
+}
+
+// ---- what there is
+
+static bool copy_scene(distwar_trainer *t, void *context) {
+    gs_gaussians *const out = context;
+    const gs_gaussians *const now = &t->state.gaussians;
+    if (out->count < now->count || out->sh_degree != now->sh_degree)
+        return fail(&last,
+                    "there is room for %lld Gaussians of SH degree %d, the scene has %lld of degree %d",
+                    (long long)out->count, out->sh_degree, (long long)now->count, now->sh_degree);
+    out->count = now->count;
+    out->antialias = now->antialias;
+    device_gaussians_download(out, now);
+    return true;
+}
+
+bool distwar_trainer_scene(distwar_trainer *t, gs_gaussians *out) {
+    return guarded(t, copy_scene, out);
+}
+
+bool distwar_trainer_camera(distwar_trainer *t, size_t view, gs_camera *out) {
+    if (!t || t->failed || view >= t->view_count) return fail(&last, "there is no such view");
+    *out = t->views[view].camera;
+    if (t->state.poses > 0) pose_to_camera(&t->state.pose[view].now, out);
+    return true;
+}
+
+typedef struct picture_call {
+    const gs_camera *camera;
+    uint8_t *rgb;
+} picture_call;
+
+static bool render(distwar_trainer *t, void *context) {
+    const picture_call *const call = context;
+    image picture;
+    frame f = {0};
+    frame_render(&f, &t->state.gaussians, t->state.gaussians.sh_degree, call->camera, t->wanted.background);
+    const bool done = frame_picture(&f, &picture, &last);
+    frame_close(&f);
+    if (!done) return false;
+    memcpy(call->rgb, picture.pixels, 3 * (size_t)picture.width * (size_t)picture.height);
+    image_close(&picture);
+    return true;
+}
+
+bool distwar_trainer_picture(distwar_trainer *t, const gs_camera *camera, uint8_t *rgb) {
+    picture_call call = {camera, rgb};
+    return guarded(t, render, &call);
+}
+
+// ---- save and resume
+
+// Of everything that decides the steps but the data.
+static void describe(const distwar_trainer *t, char text[512]) {
+    const distwar_train_settings *const s = &t->wanted;
+    snprintf(
+        text, 512,
+        "iterations %lld\nbudget %.17g\nseed %lld\nbatch %lld\nmax_gaussians %lld\ndensity %s\nsh_degree %d\n"
+        "background %.9g %.9g %.9g\nrandom_background %d\nantialias %d\nexposure %d\nrefine_poses %d\n"
+        "reproducible %d\n",
+        (long long)s->iterations, s->budget, (long long)s->seed, (long long)s->batch,
+        (long long)s->max_gaussians, s->density ? s->density : "auto", s->sh_degree, (double)s->background[0],
+        (double)s->background[1], (double)s->background[2], s->random_background, s->antialias, s->exposure,
+        s->refine_poses, s->reproducible);
+}
+
+static bool save(distwar_trainer *t, void *context) {
+    char settings[512];
+    describe(t, settings);
+    const checkpoint_key key = {settings, checkpoint_fingerprint(t->views, t->view_count)};
+    if (!trainer_report(t->trainer)) return fail(&last, "%s", ranks_error(t->group)); // the time that is used
+    return checkpoint_write_to(context, &key, &t->state, &last);
+}
+
+bool distwar_trainer_save(distwar_trainer *t, bool (*write)(void *context, const void *bytes, size_t count),
+                          void *context) {
+    checkpoint_sink sink = {write, context};
+    return guarded(t, save, &sink);
+}
+
+typedef struct saved_bytes {
+    const void *bytes;
+    size_t count;
+} saved_bytes;
+
+static bool resume(distwar_trainer *t, void *context) {
+    const saved_bytes *const saved = context;
+    char settings[512];
+    describe(t, settings);
+    const checkpoint_key key = {settings, checkpoint_fingerprint(t->views, t->view_count)};
+    training_state state;
+    if (!checkpoint_read_from(saved->bytes, saved->count, &key, t->group, &state, &last)) return false;
+    trainer_close(t->trainer);
+    training_state_close(&t->state);
+    t->state = state;
+    t->state.gaussians.antialias = t->wanted.antialias;
+    t->trainer = trainer_open(NULL, &t->state, t->views, t->view_count, &t->settings, &last);
+    t->failed = !t->trainer;
+    t->over = t->trainer && trainer_is_over(t->trainer);
+    return t->trainer != NULL;
+}
+
+bool distwar_trainer_resume(distwar_trainer *t, const void *bytes, size_t count) {
+    saved_bytes saved = {bytes, count};
+    return guarded(t, resume, &saved);
+}

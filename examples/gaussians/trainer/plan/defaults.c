@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT
+#include "plan/defaults.h"
+#include <math.h>
+
+// ---- learning rates
+
+float sh_rest_rate(double sh_rate) {
+    return (float)(sh_rate * 2.5e-3 / 20);
+}
+
+gs_adam_rates published_rates(double extent, double sh_rate) {
+    return (gs_adam_rates){.mean = (float)(1.6e-4 * extent),
+                           .log_scale = 5e-3f,
+                           .quaternion = 1e-3f,
+                           .opacity_logit = 5e-2f,
+                           .sh_constant = 2.5e-3f,
+                           .sh_rest = sh_rest_rate(sh_rate)};
+}
+
+double published_last_mean_rate(double extent) {
+    return 1.6e-6 * extent;
+}
+
+gs_adam_rates usual_rates(double extent, double sh_rate) {
+    gs_adam_rates rates = published_rates(extent, sh_rate);
+    rates.log_scale *= 2, rates.quaternion *= 2, rates.opacity_logit /= 2;
+    return rates;
+}
+
+double usual_sh_rate(size_t views) {
+    return fmin(fmax((double)views / 25, 1), 8);
+}
+
+double usual_last_sh_rate(double first, int64_t iterations) {
+    return fmin(first, fmax(1, first * USUAL_ITERATIONS / (double)iterations));
+}
+
+double usual_rate_part(size_t views, int64_t iterations) {
+    const double few = fmin(1, fmax(0, 2 - (double)views / 20));
+    return pow(fmax(0.3, fmin(1, USUAL_ITERATIONS / (double)iterations)), few);
+}
+
+double usual_dropout(size_t views, int64_t iterations) {
+    const double often = fmin((double)iterations, 30000) / ((double)views * (double)views);
+    return 0.2 * fmin(1, fmax(0, (often - 4) / 12));
+}
+
+// ---- how many Gaussians
+
+static const double limit = 300000, pixels_a_gaussian = 100;
+
+int64_t usual_limit(int64_t pixels) {
+    return (int64_t)fmax(fmin(limit, floor((double)pixels / pixels_a_gaussian)), 1);
+}
+
+int64_t usual_limit_of_budget(int64_t pixels, size_t views, double steps) {
+    const double shorter = steps / 2500, longer = steps / 30000;
+    const double most = fmin(1000000, limit + 6000 * fmax((double)views - 100, 0));
+    const double wanted = limit * fmax(fmin(shorter, 1), longer);
+    return (int64_t)fmax(fmin(fmin(wanted, most), (double)pixels / pixels_a_gaussian), 1);
+}
+
+double usual_retired(size_t views) {
+    return 0.16 * fmin(1, fmax(0, ((double)views - 20) / 20));
+}
+
+int64_t usual_retire_every(size_t views) {
+    return views > 100 ? 10 * (int64_t)views : 1000;
+}
+
+// ---- views of a step
+
+// Pictures of this many pixels that fill a GPU.
+static int64_t pictures_at_once(int64_t pixels) {
+    const int64_t pixels_at_once = 2500000;
+    return (pixels_at_once + pixels / 2) / pixels;
+}
+
+// More views a step save time where a picture does not fill the GPU.
+static int64_t batch_of_pixels(int64_t pixels, size_t views) {
+    const int64_t most = 4, steps_a_round = 4;
+    int64_t batch = pictures_at_once(pixels);
+    if (batch > most) batch = most;
+    if (batch > (int64_t)views / steps_a_round) batch = (int64_t)views / steps_a_round;
+    return batch > 1 ? batch : 1;
+}
+
+int64_t usual_batch(const view_sizes *sizes) {
+    return batch_of_pixels(sizes->pixels, sizes->count);
+}
+
+resolution_schedule usual_resolutions(const view_sizes *sizes, int64_t most_gaussians, bool several) {
+    const int factor = 2;
+    const int64_t whole = sizes->pixels, pixels = whole / (factor * factor);
+    if (pixels < most_gaussians || sizes->least_side < factor * RESOLUTIONS_LEAST_SIDE)
+        return (resolution_schedule){0};
+    return (resolution_schedule){.count = 1,
+                                 .phase = {{.factor = factor,
+                                            .batch = several ? (int)batch_of_pixels(pixels, sizes->count) : 1,
+                                            .percent = pictures_at_once(whole) > 1 ? 50 : 90}}};
+}
+
+// ---- poses
+
+int64_t usual_pose_steps(size_t views, int64_t iterations) {
+    const int64_t least = 1500, each = 40 * (int64_t)views, wanted = each > least ? each : least;
+    return wanted < iterations ? wanted : iterations;
+}

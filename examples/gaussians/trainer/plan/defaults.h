@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT
+// The recipe: what training does where nobody says otherwise. Pure functions of the numbers of views, pixels and
+// iterations; none knows how many ranks there are. Each constant was measured: docs/notes/training.md has the row.
+#pragma once
+
+#include "c_linkage.h"
+#include "distwar_gs.h"
+#include "plan/resolutions.h"
+
+C_LINKAGE_BEGIN
+
+enum {
+    USUAL_ITERATIONS = 7000,
+    // A schedule of fewer steps is too coarse for density control; under a budget it goes through several at once.
+    LEAST_SCHEDULE = 3500
+};
+
+// ---- learning rates
+
+// The published rates (Kerbl et al. 2023); that of means is for a scene of extent 1, and ends at a hundredth of it.
+gs_adam_rates published_rates(double extent, double sh_rate);
+double published_last_mean_rate(double extent);
+// A rate of SH above the constant, given as a multiple of the published one.
+float sh_rest_rate(double sh_rate);
+// Faster for shapes, slower for opacities than published, with the average at the end: bonsai 32.9 dB, 32.15 with shapes
+// as published, 32.17 with opacities twice as fast.
+gs_adam_rates usual_rates(double extent, double sh_rate);
+// Rates of SH above the constant as multiples of the published one: at the first step, and at the last. Highlights are
+// learned best at four to eight times the published rate, which costs bonsai 0.83 dB. Few views say little about
+// highlights, and a fast rate then learns what is true of one view alone; a long run learns them at any rate.
+double usual_sh_rate(size_t views);
+double usual_last_sh_rate(double first, int64_t iterations);
+// What multiplies all rates, 0.3 to 1: few views that are seen more often come to fit what is true of them alone
+// (relief23 after 30,000 iterations 18.95 dB, 17.98 without; fern pays 0.2). From 40 views on 1.
+double usual_rate_part(size_t views, int64_t iterations);
+// The part of the iterations, at the end, whose parameters are averaged: without, bonsai loses 0.73 dB, knot 0.90, fern
+// 0.04.
+static const double usual_average = 0.1;
+// Part of the Gaussians that the last step leaves out. It keeps Gaussians from fitting single views where a view is
+// seen often and has few others beside it: from iterations = 4 views^2 on, more up to 16 views^2 (fern 0.16 dB).
+// Iterations beyond 30,000 do not count: a hundred views are better without it in runs of any length.
+double usual_dropout(size_t views, int64_t iterations);
+
+// ---- how many Gaussians
+
+// More than one for 100 pixels of the training views fit what is in one picture only (fern 25.05 dB with 130,000, 24.61
+// with 300,000).
+int64_t usual_limit(int64_t pixels);
+// The same under a budget of time that is worth `steps` steps at its start: fewer if there is no time to train them;
+// more, up to a million, if there is time and there are over 100 views, which determine them (bonsai's 220 gained with
+// 519,526; knot's 100 fell from 44.39 to 43.37 dB with 640,000).
+int64_t usual_limit_of_budget(int64_t pixels, size_t views, double steps);
+// density_settings.retired: 0.29 dB on knot, 0.10 on bonsai. Few views, which a scene overfits, do not say what is of no
+// use.
+double usual_retired(size_t views);
+int64_t usual_retire_every(size_t views);
+
+// ---- views of a step
+
+// Views of a step that fill a GPU, about 2.5 million pixels, at most 4 and a quarter of all: of equal numbers of views,
+// steps of 4 cost fern's 17 views 0.06 dB, knot's 100 0.21; bonsai takes 3.07 s, 4.24 with one view a step.
+int64_t usual_batch(const view_sizes *sizes);
+// Pictures of half the size for the first half of training where these have a pixel for a Gaussian; with fewer, lists
+// of splats are long and small pictures save no time. Until 90% where one whole picture fills a GPU, and so takes four
+// times as long as a small one. Whole pictures from the start cost fern 0.05 dB. most_gaussians: the limit of growth.
+// several: views can share a step.
+resolution_schedule usual_resolutions(const view_sizes *sizes, int64_t most_gaussians, bool several);
+
+// ---- poses
+
+// Poses are refined on pictures 2^POSE_LEVELS, ..., 2^POSE_FINEST times smaller, as far as these have 64 pixels a side, at
+// a rate in pixels of that size; then, more slowly, with the scene. fern's poses, 0.902 degrees off, are 0.044
+// degrees off after the sizes.
+enum { POSE_LEVELS = 4, POSE_FINEST = 1 };
+enum {
+    POSES_FROM = 2000
+}; // step after which training moves poses; a scene without geometry would mislead them
+static const double pose_level_rate = 0.5, fine_pose_rate = 0.2;
+// Steps on each size: enough for a scene to take shape and for every view to move often, but no more than training has.
+int64_t usual_pose_steps(size_t views, int64_t iterations);
+
+C_LINKAGE_END

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT
+// From what a user chooses and what the data are like to the settings of training.
+#pragma once
+
+#include "density/density_options.h"
+#include "trainer.h"
+
+C_LINKAGE_BEGIN
+
+typedef struct training_choices {
+    int64_t iterations, seed, batch; // batch: 0: as defaults.h says
+    double seconds, budget, average; // budget: seconds; 0: none
+    double dropout;                  // < 0: as defaults.h says
+    double sh_rate;                  // a multiple of the published rate; 0: as defaults.h says
+    double depth_weight, depth_weight_end;
+    bool tune, random_background, refine_poses;
+    distwar_policy policy; // unless tune
+    float background[3];
+    resolution_schedule resolutions;
+    density_options density;
+} training_choices;
+
+// What a user gets who chooses nothing.
+training_choices training_choices_default(void);
+
+typedef struct training_data {
+    const target_view *views; // to train on; cameras and `counted` are read
+    size_t count;
+    double extent;
+    bool everywhere; // see density_data
+    bool on_ranks;   // several ranks train
+} training_data;
+
+density_data training_density_data(const training_data *data, int64_t iterations);
+// Fails if the views cannot share a step as chosen.
+bool training_choices_suit(const training_choices *choices, const training_data *data, fault *why);
+training_settings training_settings_from(const training_choices *choices, const training_data *data,
+                                         int64_t iterations);
+
+// A recipe that is fitted to a budget of time.
+typedef struct budget_recipe {
+    const training_choices *choices;
+    const training_data *data;
+    // The time to keep for what follows training, of `steps` steps, in times of a step of one view.
+    double (*reserve)(void *context, double steps);
+    void *context;
+    training_budget budget; // of training_settings
+} budget_recipe;
+// The settings at the start of training, with recipe->budget, which must outlive them.
+training_settings budget_recipe_start(budget_recipe *recipe);
+
+C_LINKAGE_END

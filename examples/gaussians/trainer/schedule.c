@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+#include "schedule.h"
+#include "frames/gs_check.h"
+#include <math.h>
+
+// Iterations between samples of the average: neighbouring steps say the same.
+enum { AVERAGE_EVERY = 5 };
+
+bool training_passed(int64_t iteration, int64_t views, int64_t every) {
+    return iteration / every > (iteration - views) / every;
+}
+
+int scheduled_sh_degree(const training_settings *settings, int sh_degree, int64_t step) {
+    int64_t degree = settings->sh_interval > 0 ? (step - 1) / settings->sh_interval : sh_degree;
+    return degree < sh_degree ? (int)degree : sh_degree;
+}
+
+double progress_at(const training_settings *settings, int64_t step) {
+    return settings->iterations > 1 ? (double)(step - 1) / (double)(settings->iterations - 1) : 0;
+}
+
+float scheduled_mean_rate(const training_settings *settings, int64_t step) {
+    if (settings->rates.mean == 0) return 0;
+    return (float)(settings->rates.mean *
+                   pow(settings->final_mean_rate / settings->rates.mean, progress_at(settings, step)));
+}
+
+float scheduled_sh_rate(const training_settings *settings, int64_t step) {
+    const double first = settings->rates.sh_rest, last = settings->final_sh_rest;
+    if (first == 0 || last == 0) return settings->rates.sh_rest;
+    return (float)(first * pow(last / first, progress_at(settings, step)));
+}
+
+float scheduled_depth_weight(const training_settings *settings, int64_t step) {
+    const double first = settings->depth_weight;
+    return (float)(first * pow(settings->final_depth_weight / first, progress_at(settings, step)));
+}
+
+float scheduled_exposure_rate(const training_settings *settings, int64_t step) {
+    return settings->exposure_rate * (float)pow(0.1, progress_at(settings, step));
+}
+
+gs_gaussians gaussians_of_step(const training_settings *settings, const gs_gaussians *all,
+                               const dropout_place *place, device_buffer *logits) {
+    gs_gaussians out = *all;
+    const double share = settings->dropout * progress_at(settings, place->step);
+    if (share <= 0) return out;
+    out.opacity_logit = device_buffer_reserve(logits, (size_t)out.count * sizeof(float));
+    GS_CHECK(gs_dropout(all, place->first, (float)share, settings->seed, (uint64_t)place->iteration,
+                        out.opacity_logit, NULL));
+    return out;
+}
+
+gs_adam_rates scheduled_rates(const training_settings *settings, int64_t step, int degree, int64_t views) {
+    const float factor = sqrtf((float)views);
+    gs_adam_rates rates = settings->rates;
+    rates.mean = factor * scheduled_mean_rate(settings, step);
+    rates.log_scale *= factor, rates.quaternion *= factor, rates.opacity_logit *= factor;
+    rates.sh_constant *= factor, rates.sh_rest = factor * scheduled_sh_rate(settings, step);
+    rates.sh_coefficients = (degree + 1) * (degree + 1);
+    return rates;
+}
+
+int64_t average_from(const training_settings *s) {
+    const int64_t from = s->iterations - (int64_t)(s->average_part * (double)s->iterations);
+    const bool acts = s->density.kind != DENSITY_NONE && s->average_part > 0;
+    return acts && s->density.until > from ? s->density.until : from;
+}
+
+bool average_is_due(const training_settings *settings, int64_t before, int64_t at) {
+    return at > average_from(settings) && training_passed(at, at - before, AVERAGE_EVERY);
+}

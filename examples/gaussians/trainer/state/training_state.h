@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+// Everything that the rest of a training run depends on, apart from its settings and its views. A run can
+// continue from a saved state. Random numbers need no state: each is a function of the seed, its purpose,
+// the iteration and an index (random_at in random.h).
+//
+// Each rank of a group has neighbouring Gaussians, with all that belongs to them; without several GPUs the group has one
+// rank, which has all.
+#pragma once
+
+#include "c_linkage.h"
+#include "distwar_gs.h"
+#include "files/fault.h"
+#include "state/parameter_average.h"
+#include "poses/pose_refinement.h"
+#include "sharded_density.h"
+#include <stddef.h>
+
+C_LINKAGE_BEGIN
+
+enum { SCHEDULE_MOST = 1000000000 }; // steps and seconds of a schedule_place
+
+// Where the schedules of rates, resolutions, harmonics and density control are. Without a budget of time a step of the
+// schedule is an iteration, and the members after the first two are 0.
+typedef struct schedule_place {
+    int64_t at, before; // the step of training that runs, or the last one, goes from `before` to `at`
+    double steps;       // the steps that the whole budget was worth when that was known; 0: not yet
+    double progress;    // 0..1: at = 1 + progress times the schedule's length less 1
+    double seconds;     // of training so far
+} schedule_place;
+
+typedef struct training_state {
+    ranks *group;                 // NULL: of a state that only describes Gaussians
+    int64_t iteration;            // views seen by all ranks together
+    int64_t steps;                // of Adam
+    schedule_place schedule;      // the same on all ranks
+    int64_t begin[RANKS_MAX + 1]; // where each rank's Gaussians begin among all, and their number
+    int64_t capacity;             // rows that every array has memory for; >= gaussians.count
+    // Device: this rank's Gaussians. All have the same count and sh_degree.
+    gs_gaussians gaussians, first_moment, second_moment;
+    parameter_average average; // of the last steps
+    float *density; // [count][2], since the last density step: sum of |mean2d_gradient|, number of views
+    // Device: for each view the matrix that corrects its colours (gs_exposure) and Adam's two moments of it,
+    // [exposures][3][GS_EXPOSURE_VALUES]; the same on all ranks. 0 and NULL if colours are not corrected.
+    int64_t exposures;
+    float *exposure;
+    // Host: the pose of each view, [poses]; the same on all ranks. 0 and NULL if poses are not refined.
+    int64_t poses;
+    refined_pose *pose;
+    // Scratch. The only part that is not saved: no step reads what an earlier one left here.
+    gs_gaussians gradients;
+} training_state;
+
+enum { TRAINING_EXPOSURE_FLOATS = 3 * GS_EXPOSURE_VALUES }; // of a view in `exposure`
+
+// Failures of the device end the program, in all functions here.
+
+// The state before the first step. host: all Gaussians; the same on all ranks, each of which takes an equal share of the
+// rows. Everything else is zeros.
+void training_state_open(training_state *state, ranks *group, const gs_gaussians *host);
+// The same with `count` Gaussians that are zeros.
+void training_state_open_empty(training_state *state, ranks *group, int64_t count, int sh_degree);
+// Gives each of `views` views the identity as its matrix.
+void training_state_open_exposures(training_state *state, int64_t views);
+// Gives each of `views` views a pose, zeros. Fails if there is no memory.
+bool training_state_open_poses(training_state *state, int64_t views, fault *why);
+int64_t training_state_count(const training_state *state); // Gaussians of all ranks
+int64_t training_state_first(const training_state *state); // the place of this rank's first one among all
+gs_shared_vectors training_state_vectors(const training_state *state);
+// A collective: sets the number of Gaussians of all ranks, at least those that there are. New rows are the last, with
+// anything in them. Several ranks share all rows out equally again; for its time that takes the memory of three vectors
+// more. One rank doubles its memory when it grows. False after ranks_fail.
+bool training_state_grow(training_state *state, int64_t count);
+// Makes room on this rank for at least `count` rows. The memory doubles; existing rows are kept.
+void training_state_reserve(training_state *state, int64_t count);
+// Sets the number of Gaussians of a rank that is alone. New rows must have been reserved; they are not cleared.
+void training_state_set_count(training_state *state, int64_t count);
+size_t training_state_density_bytes(int64_t rows); // of `density`
+void training_state_close(training_state *state);  // harmless on {0}
+// The step of the schedule that decides the rates of this step of training.
+static inline int64_t schedule_step(const schedule_place *place) {
+    return place->before < place->at ? place->before + 1 : place->at;
+}
+// Whether training can continue from a place that was read from a file, under a budget of time.
+bool schedule_place_is_possible(const schedule_place *place, int64_t iteration);
+
+C_LINKAGE_END

@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: MIT
+#include "trainer_parts.h"
+#include "device.h"
+#include "frames/gs_check.h"
+#include "cli/progress.h"
+#include "random.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+// ---- time
+
+static double own_clock(const trainer *t) {
+    const training_budget *budget = t->settings->budget;
+    return budget && budget->now ? budget->now(budget->context) : seconds_now();
+}
+
+// Under a budget all ranks go by rank 0's clock: they see it where they have called this last.
+bool trainer_look_at_clock(trainer *t) {
+    int64_t to_all[RANKS_MAX], of_all[RANKS_MAX];
+    if (!t->ranks || !t->settings->budget) return true;
+    const double now = own_clock(t);
+    for (int r = 0; r < ranks_count(t->group); r++) memcpy(&to_all[r], &now, sizeof now);
+    if (!ranks_exchange_sizes(t->group, 1, to_all, of_all, NULL)) return false;
+    memcpy(&t->clock, &of_all[0], sizeof t->clock);
+    return true;
+}
+
+double trainer_now(const trainer *t) {
+    return t->ranks && t->settings->budget ? t->clock : own_clock(t);
+}
+
+static bool reserve_losses(trainer *t, int64_t steps, fault *why) {
+    if (t->report.losses && steps <= t->room) return true;
+    if (steps < 2 * t->room) steps = 2 * t->room;
+    double *losses = realloc(t->report.losses, ((size_t)steps + 1) * sizeof *losses);
+    if (!losses) return fail(why, "no memory for the losses of %lld iterations", (long long)steps);
+    t->report.losses = losses;
+    t->room = steps;
+    return true;
+}
+
+// The schedule's length and what depends on it.
+static void fit_schedule(trainer *t) {
+    const training_budget *budget = t->settings->budget;
+    t->reserved = budget->fit(budget->context, t->state->schedule.steps, &t->fitted);
+}
+
+static void open_budget(trainer *t) {
+    t->fitted = *t->settings;
+    t->settings = &t->fitted;
+    t->before = t->state->schedule.seconds;
+    t->pace.budget = t->fitted.budget->seconds;
+    if (t->state->schedule.steps > 0) fit_schedule(t);
+}
+
+// Of one view, in the whole budget, by the present time of a step.
+static double steps_in_all(const trainer *t, int32_t views) {
+    return fmin((double)t->state->iteration + views * pace_steps_left(&t->pace), SCHEDULE_MOST);
+}
+
+// In the first half, in which Gaussians are added: whether there is much more or less time for steps than thought.
+static bool has_changed(const trainer *t, int32_t views) {
+    const schedule_place *place = &t->state->schedule;
+    const double now_worth = steps_in_all(t, views), factor = 1.3;
+    return place->progress < 0.5 && pace_is_known(&t->pace) &&
+           (now_worth > factor * place->steps || now_worth < place->steps / factor);
+}
+
+// Moves the schedules to the next step. views: of that step.
+static void move_schedule(trainer *t, int32_t views) {
+    schedule_place *place = &t->state->schedule;
+    place->before = place->at;
+    place->at += views;
+    if (!t->settings->budget) return;
+    place->seconds = t->before + trainer_now(t) - t->started;
+    pace_note(&t->pace, place->seconds);
+    t->pace.ahead = density_time_ahead(&t->settings->density, t->settings->iterations,
+                                       training_state_count(t->state), place->before);
+    if (place->steps > 0 ? has_changed(t, views) : pace_is_known(&t->pace)) {
+        const bool first = place->steps == 0;
+        place->steps = steps_in_all(t, views);
+        fit_schedule(t);
+        if (first) place->progress = fmin(1, progress_at(t->settings, place->at));
+    }
+    t->pace.reserved = t->reserved / views;
+    t->pace.between_left = retirements_left(&t->settings->density, place->before); // with this step's
+    if (place->steps > 0) place->progress = pace_next(&t->pace, place->progress);
+    if (place->steps > 0)
+        place->at = 1 + (int64_t)(place->progress * (double)(t->settings->iterations - 1) + 0.5);
+    if (place->at < place->before) place->at = place->before;
+}
+
+// Under a budget: not where this retirement and later ones would take over a quarter of the time left.
+static bool retirement_has_time(const trainer *t) {
+    const pace *p = &t->pace;
+    return !t->settings->budget || 4 * p->between * (double)p->between_left <= p->budget - p->last;
+}
+
+static int64_t batch_in(const training_settings *settings, int phase) {
+    const resolution_schedule *schedule = &settings->resolutions;
+    const int64_t own = phase < schedule->count ? schedule->phase[phase].batch : 0;
+    return own > 0 ? own : settings->batch > 0 ? settings->batch : 1;
+}
+
+// phase: whose views show what contributes.
+static bool retire(trainer *t, int phase) {
+    const training_settings *settings = t->settings;
+    const size_t used = t->order.count - settings->spared;
+    const int64_t batch = batch_in(settings, phase);
+    if (settings->budget) DEVICE_CHECK(cudaDeviceSynchronize()); // the step's own time
+    if (!trainer_look_at_clock(t)) return false;
+    const double began = trainer_now(t);
+    if (t->ranks) {
+        const retirement_place place = {t->ranks->shared, settings->policy};
+        if (!retire_least_of_ranks(&t->retirement, &place, t->state, t->views, used, batch,
+                                   &settings->density))
+            return false;
+    } else {
+        retire_least(&t->retirement, t->state, resolution_views_at(&t->sizes, phase), used, batch,
+                     &settings->density, t->one.tuner.policy);
+    }
+    if (!trainer_look_at_clock(t)) return false;
+    t->pace.between = trainer_now(t) - began;
+    return true;
+}
+
+// Whether the step that was done last is the last of all.
+bool trainer_is_over(const trainer *t) {
+    const schedule_place *place = &t->state->schedule;
+    if (!t->settings->budget) return t->state->iteration >= t->settings->iterations;
+    pace then = t->pace;
+    pace_note(&then, t->before + trainer_now(t) - t->started);
+    return place->progress >= 1 || pace_is_over(&then);
+}
+
+static bool fails(trainer *t, const fault *why) {
+    return ranks_fail_with(t->group, why);
+}
+
+// ---- the report
+
+// Adds the waiting losses to the report, on all ranks.
+bool trainer_fetch_losses(trainer *t) {
+    step_result batch[WAITING + GS_MAX_VIEWS];
+    training_report *report = &t->report;
+    const size_t bytes = (size_t)t->waiting * sizeof *batch;
+    const int64_t known = report->iterations - report->first_iteration + 1;
+    const ranks_reduction sum = {t->results, t->waiting * (int64_t)(sizeof *batch / sizeof(double)),
+                                 RANKS_DOUBLE, RANKS_SUM};
+    fault why;
+    if (t->waiting == 0) return true;
+    if (!reserve_losses(t, known + t->waiting, &why)) return fails(t, &why);
+    if (t->ranks && !(ranks_all_reduce(t->group, &sum, NULL) && ranks_wait(t->group, NULL))) return false;
+    device_download(batch, t->results, bytes);
+    if (t->ranks) device_clear(t->results, bytes);
+    for (int64_t i = 0; i < t->waiting; i++) {
+        const double weight = t->depth_weights[i];
+        const double loss = batch[i].of_colors[0] + (weight > 0 ? weight * batch[i].of_depth : 0);
+        report->losses[++report->iterations - report->first_iteration] = loss;
+        if (!isfinite(loss))
+            return ranks_fail(t->group, "the loss is not finite at iteration %lld",
+                              (long long)report->iterations);
+    }
+    t->waiting = 0;
+    return true;
+}
+
+static double mean(const double *values, int64_t count) {
+    double sum = 0;
+    for (int64_t i = 0; i < count; i++) sum += values[i];
+    return count > 0 ? sum / (double)count : NAN;
+}
+
+void training_report_average(training_report *report) {
+    const int64_t steps = report->iterations - report->first_iteration + 1;
+    int64_t window = steps / 10 + 1;
+    if (window > 100) window = 100;
+    if (window > steps) window = steps;
+    report->loss_window = window;
+    report->first_loss = mean(report->losses, window);
+    report->last_loss = mean(report->losses + steps - window, window);
+}
+
+const training_report *trainer_report(trainer *t) {
+    training_report *report = &t->report;
+    if (!trainer_fetch_losses(t) || !trainer_look_at_clock(t)) return NULL;
+    training_report_average(report);
+    report->seconds = trainer_now(t) - t->started;
+    if (t->settings->budget) t->state->schedule.seconds = t->before + report->seconds;
+    if (t->ranks) return report;
+    report->repeats = t->one.f.repeats;
+    report->strategy = strategy_tuner_report(&t->one.tuner);
+    return report;
+}
+
+// ---- a step
+
+static int phase_of(const trainer *t) {
+    return resolution_phase_at(&t->settings->resolutions, t->settings->iterations, t->state->schedule.at + 1);
+}
+
+// The view of iteration + 1; instead of one that is spared, another one.
+static size_t next_view(trainer *t, int64_t iteration) {
+    const training_settings *settings = t->settings;
+    const size_t index = view_order_at(&t->order, iteration), used = t->order.count - settings->spared;
+    return index < used || progress_at(settings, t->state->schedule.at + 1) < settings->spared_from
+               ? index
+               : (index + (size_t)iteration) % used;
+}
+
+// How often the view of this step has moved, with this step; < 1: it does not move yet.
+static int64_t pose_steps(const trainer *t) {
+    const int64_t views = (int64_t)t->order.count, before = (t->settings->pose.from + views - 1) / views;
+    return t->state->poses > 0 ? t->state->iteration / views - before + 1 : 0;
+}
+
+// A step has views of one phase.
+static step_views choose_views(trainer *t, int phase) {
+    const training_settings *settings = t->settings;
+    const training_state *state = t->state;
+    const target_view *const views = t->ranks ? t->views : resolution_views_at(&t->sizes, phase);
+    const int64_t batch = batch_in(settings, phase),
+                  left = settings->budget
+                             ? batch
+                             : resolution_phase_end(&settings->resolutions, settings->iterations, phase) -
+                                   state->iteration;
+    step_views of = {.first = state->iteration,
+                     .count = (int32_t)(batch < left ? batch : left),
+                     .pose_step = pose_steps(t)};
+    for (int32_t v = 0; v < of.count; v++) {
+        const size_t index = of.index[v] = next_view(t, state->iteration + v);
+        of.view[v] = views + index;
+        of.camera[v] = of.view[v]->camera;
+        if (state->poses > 0) pose_to_camera(&state->pose[index].now, &of.camera[v]);
+        if (state->exposures > 0) of.exposure[v] = state->exposure + TRAINING_EXPOSURE_FLOATS * index;
+    }
+    return of;
+}
+
+// Waits for the device: the next step may need the pose.
+static void step_pose(trainer *t, const step_views *of) {
+    training_state *state = t->state;
+    const pose_schedule *schedule = &t->settings->pose;
+    const double rate = schedule->rate * pow(schedule->end, progress_at(t->settings, of->at));
+    const gs_camera_gradient gradient = frame_camera_gradient(&t->one.f);
+    refined_pose_step(&state->pose[of->index[0]], gradient.twist, rate, of->pose_step);
+}
+
+static void choose_background(const training_settings *settings, int64_t step, float background[3]) {
+    random_stream random = random_at(settings->seed, RANDOM_BACKGROUND, (uint64_t)step, 0);
+    for (int c = 0; c < 3; c++)
+        background[c] = settings->random_background ? (float)random_unit(&random) : settings->background[c];
+}
+
+// After Adam: Gaussians are retired, moved, added.
+static bool control_density(trainer *t, int phase, density_step *step) {
+    const training_state *const state = t->state;
+    return density_sum(step) &&
+           (!retirement_is_due(step->settings, state->schedule.before, state->schedule.at) ||
+            !retirement_has_time(t) || retire(t, phase)) &&
+           density_after_adam(step);
+}
+
+bool trainer_step(trainer *t) {
+    training_state *state = t->state;
+    const training_settings *settings = t->settings;
+    stage_clock *const clock = t->ranks ? NULL : &t->report.clock;
+    const int phase = phase_of(t);
+    step_views of = choose_views(t, phase);
+    move_schedule(t, of.count);
+    of.at = schedule_step(&state->schedule);
+    of.sh_degree = scheduled_sh_degree(settings, state->gaussians.sh_degree, of.at);
+    of.absolute = density_method_of(settings->density.kind)->absolute && of.at < settings->density.until;
+    choose_background(settings, state->iteration + 1, of.background);
+    const gs_adam_rates rates = scheduled_rates(settings, of.at, of.sh_degree, of.count);
+    density_step control = {.settings = &settings->density,
+                            .seed = settings->seed,
+                            .mean_rate = rates.mean,
+                            .state = state,
+                            .control = &t->density};
+
+    if (clock) stage_clock_start(clock);
+    if (!(t->ranks ? ranks_gradient_of : frame_gradient_of)(t, &of, &control.view, &control.mean2d) ||
+        !density_before_adam(&settings->density, state, of.count))
+        return false;
+    t->waiting += of.count;
+    GS_OR_FAIL(t->group, gs_adam(&state->gaussians, &state->gradients, &state->first_moment,
+                                 &state->second_moment, &rates, ++state->steps, NULL));
+    stage_clock_mark(clock, STAGE_ADAM);
+    if (of.pose_step > 0) step_pose(t, &of);
+    state->iteration += of.count;
+    t->report.step_views = of.count;
+    if (!control_density(t, phase, &control)) return false;
+    stage_clock_mark(clock, STAGE_DENSITY);
+    if (average_is_due(settings, state->schedule.before, state->schedule.at))
+        parameter_average_add(&state->average, &state->gaussians);
+    return t->waiting < WAITING || trainer_fetch_losses(t);
+}
+
+// ---- open and close
+
+bool training_suits_ranks(const training_settings *settings, const training_state *state,
+                          const target_view *views, size_t view_count, fault *why) {
+    bool depth = false;
+    for (size_t i = 0; i < view_count; i++) depth |= views[i].depth_on_host != NULL;
+    const struct {
+        const char *name;
+        bool given;
+    } lacking[] = {{"--depth", depth},
+                   {"--refine-poses", state && state->poses > 0},
+                   {"--resolutions", settings->resolutions.count > 0}};
+    for (size_t i = 0; i < sizeof lacking / sizeof *lacking; i++)
+        if (lacking[i].given) return fail(why, "--gpus excludes %s", lacking[i].name);
+    return density_works_on_ranks(settings->density.kind) ||
+           fail(why, "--gpus excludes --density %s", density_method_of(settings->density.kind)->name);
+}
+
+static bool open_trainer(trainer *t) {
+    training_state *const state = t->state;
+    const training_settings *const settings = t->settings;
+    fault why;
+    if (!trainer_look_at_clock(t)) return false;
+    t->started = trainer_now(t);
+    t->report.first_iteration = state->iteration + 1;
+    t->report.iterations = state->iteration;
+    t->report.strategy.policy = settings->policy;
+    if (settings->budget)
+        open_budget(t);
+    else
+        state->schedule = (schedule_place){.at = state->iteration, .before = state->iteration - 1};
+    if (!reserve_losses(t, settings->budget ? WAITING : settings->iterations - state->iteration, &why) ||
+        !view_order_open(&t->order, t->order.count, settings->seed, &why))
+        return fails(t, &why);
+    if (t->ranks && !training_suits_ranks(settings, state, t->views, t->order.count, &why))
+        return fails(t, &why);
+    if (!t->ranks && !resolution_views_open(&t->sizes, &settings->resolutions, t->views, t->order.count,
+                                            settings->batch, &why))
+        return fails(t, &why);
+    t->results = device_allocate((WAITING + GS_MAX_VIEWS) * sizeof *t->results);
+    device_clear(t->results, (WAITING + GS_MAX_VIEWS) * sizeof *t->results);
+    if (t->ranks) return true;
+    stage_clock_open(&t->report.clock);
+    frame_gradient_open(t);
+    return true;
+}
+
+void trainer_close(trainer *t) {
+    if (!t) return;
+    if (!t->ranks && t->results) frame_gradient_close(t);
+    ranks_gradient_close(t);
+    device_buffer_close(&t->target);
+    device_buffer_close(&t->logits);
+    device_free(t->results);
+    view_order_close(&t->order);
+    resolution_views_close(&t->sizes);
+    density_control_close(&t->density);
+    retirement_close(&t->retirement);
+    if (!t->ranks) stage_clock_close(&t->report.clock);
+    training_report_close(&t->report);
+    free(t);
+}
+
+trainer *trainer_open(const training_ranks *ranks, training_state *state, const target_view *views,
+                      size_t view_count, const training_settings *settings, fault *why) {
+    trainer *const t = calloc(1, sizeof *t);
+    if (!t) {
+        fail(why, "no memory for a trainer");
+        return NULL;
+    }
+    *t = (trainer){.state = state,
+                   .group = state->group,
+                   .ranks = ranks,
+                   .views = views,
+                   .settings = settings,
+                   .order = {.count = view_count}};
+    if (open_trainer(t)) return t;
+    trainer_close(t);
+    fail(why, "%s", ranks_error(state->group));
+    return NULL;
+}
+
+void training_report_close(training_report *report) {
+    free(report->losses);
+    report->losses = NULL;
+}

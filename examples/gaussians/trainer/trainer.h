@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT
+// The training loop, of one rank or of several. A step takes one random view or several: forward, loss, backward, Adam.
+// Knows nothing of files.
+#pragma once
+
+#include "schedule.h"
+#include "sharded.h"
+#include "frames/picture_cache.h"
+#include "strategies/strategy_tuner.h"
+#include "frames/stage_clock.h"
+#include "frames/target_view.h"
+#include "state/training_state.h"
+#include <signal.h>
+
+C_LINKAGE_BEGIN
+
+// The state of training so far.
+typedef struct training_report {
+    int64_t first_iteration; // of this run; above 1 if the state had been trained before
+    int64_t iterations;      // the last one done
+    int64_t step_views;      // views of the last step
+    double *losses;          // of this run, from first_iteration to iterations; with the weighted depth
+    int64_t loss_window;     // steps in each of the two means below: min(100, steps of this run / 10 + 1)
+    double first_loss, last_loss;
+    bool stopped;      // training ended because of training_observer.end
+    double seconds;    // of this run, without the time of its observer
+    double waited;     // seconds of these in which the host waited for the lists' lengths
+    int64_t repeats;   // forward passes that were repeated because the lists had no room
+    stage_clock clock; // sums of GPU time, up to two steps ago while training runs
+    strategy_report strategy;
+} training_report;
+
+// Looks on while training runs, on all ranks alike.
+typedef struct training_observer {
+    // Called after every step that reaches or passes a multiple of `interval`, and after the last. The device may
+    // still be at work on the default stream. May read the state, not change it, and call collectives. False ends
+    // training as a failure.
+    bool (*observe)(void *context, const training_state *state, const training_report *report, fault *why);
+    void *context;
+    int64_t interval; // >= 1; each call waits for the losses
+    // NULL, or: 1 ends training after the current step; of several ranks on any one, after ten steps at most.
+    const volatile sig_atomic_t *end;
+} training_observer;
+
+// What several ranks need besides: the views' pictures, those to train on first, and where the scene is shared out.
+typedef struct training_ranks {
+    picture_cache *pictures;
+    sharded *shared;
+} training_ranks;
+
+// Fails, with the name of the option, if several ranks cannot train so.
+bool training_suits_ranks(const training_settings *settings, const training_state *state,
+                          const target_view *views, size_t view_count, fault *why);
+
+// Training step by step. All calls are collectives of state->group and fail after ranks_fail.
+typedef struct trainer trainer;
+// ranks: NULL for one rank. views: on the device, or with several ranks as target_view_list leaves them. All must outlive
+// the trainer. NULL: *why is set.
+trainer *trainer_open(const training_ranks *ranks, training_state *state, const target_view *views,
+                      size_t view_count, const training_settings *settings, fault *why);
+// Whether no step is left: by the iterations, or by the budget.
+bool trainer_is_over(const trainer *t);
+bool trainer_step(trainer *t);
+// The report so far, with all losses; its losses are the trainer's. NULL: failed. Waits for the device.
+const training_report *trainer_report(trainer *t);
+void trainer_close(trainer *t); // NULL is harmless
+
+// Trains from where the state is (state->iteration <= settings->iterations, without a budget) on view_count >= 1
+// views, of which settings->spared < view_count. A collective of state->group; with DISTWAR_FIXED the number of ranks
+// does not change the result. A step on B views has sqrt(B) times the learning rates, and the sum of the views' gradients.
+// views: on the device, or with several ranks as target_view_list leaves them. ranks: NULL for one rank. Fails if the loss
+// stops being finite. observer: NULL, or as above. *report, whose losses are the trainer's until training_report_close, is
+// written on success.
+bool train_on(const training_ranks *ranks, training_state *state, const target_view *views, size_t view_count,
+              const training_settings *settings, const training_observer *observer, training_report *report,
+              fault *why);
+// The same on one rank.
+bool train(training_state *state, const target_view *views, size_t view_count,
+           const training_settings *settings, const training_observer *observer, training_report *report,
+           fault *why);
+// Sets the means of the first and the last losses.
+void training_report_average(training_report *report);
+void training_report_close(training_report *report); // harmless on {0}
+
+C_LINKAGE_END

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT
+// The state of trainer.c and of the two ways to a step's gradient: frame_gradient.c, where one rank has all Gaussians and
+// pictures, and ranks_gradient.c. Internal to this folder.
+#pragma once
+
+#include "plan/pace.h"
+#include "density/retirement.h"
+#include "trainer.h"
+#include "frames/view_order.h"
+
+enum {
+    WAITING = 100 // views whose losses stay on the device, so that a step does not wait for its own
+};
+
+// What a view leaves on the device: the results of gs_loss, and that of gs_depth_loss. Of several ranks, this one's share.
+typedef struct step_result {
+    double of_colors[3], of_depth;
+} step_result;
+
+// The views of a step.
+typedef struct step_views {
+    int64_t first;                         // iteration of the first, less 1
+    int32_t count;                         // >= 1
+    size_t index[GS_MAX_VIEWS];            // among all views
+    const target_view *view[GS_MAX_VIEWS]; // of the size in use; of several ranks without pixels
+    gs_camera camera[GS_MAX_VIEWS];
+    const float *exposure[GS_MAX_VIEWS]; // the matrix; NULL: none
+    float background[3];
+    int sh_degree;
+    int64_t at;        // the step of the schedule
+    bool absolute;     // screen-space gradients are absolute
+    int64_t pose_step; // how often the view has moved, with this step; < 1: it does not move
+} step_views;
+
+// One rank: a frame of all views.
+typedef struct frame_gradient {
+    frame f;
+    strategy_tuner tuner;
+    device_buffer exposure_gradient;
+} frame_gradient;
+
+// Several ranks.
+typedef struct ranks_gradient {
+    const step_views *of;
+    device_buffer loss_workspace, corrected, mean2d;
+    int64_t tile_rows;             // of the batch's images
+    device_buffer row_sums;        // [views][tile_rows][GS_EXPOSURE_VALUES], of gs_share_exposure_backward
+    device_buffer matrix_gradient; // [GS_EXPOSURE_VALUES]
+    gs_view home;
+} ranks_gradient;
+
+struct trainer {
+    training_state *state;
+    ranks *group;
+    const training_ranks *ranks; // NULL: one rank
+    const target_view *views;
+    const training_settings *settings;
+    training_settings fitted; // where settings points to, under a budget
+    pace pace;
+    double before;   // seconds of training before this run
+    double reserved; // as training_budget.fit returned it
+    double clock;    // of several ranks under a budget: rank 0's, when all looked last
+    density_control density;
+    retirement retirement;
+    view_order order;
+    device_buffer target, logits;
+    step_result *results; // device, [WAITING + GS_MAX_VIEWS]: of the views since the last fetch
+    double depth_weights[WAITING + GS_MAX_VIEWS]; // of these steps; 0: the view has no depth
+    int64_t waiting;                              // how many of them there are
+    int64_t room;                                 // of report.losses
+    resolution_views sizes;
+    frame_gradient one;
+    ranks_gradient several;
+    double started;
+    training_report report;
+};
+
+// The clock that training goes by: with several ranks under a budget rank 0's, when all ranks have called the second.
+double trainer_now(const trainer *t);
+bool trainer_look_at_clock(trainer *t);
+// Adds the waiting losses to the report, on all ranks.
+bool trainer_fetch_losses(trainer *t);
+
+// The Gaussians that a step renders.
+gs_gaussians trainer_gaussians(trainer *t, const step_views *of);
+// The view's picture before the step's background.
+const uint8_t *trainer_target(trainer *t, const step_views *of, const target_view *view);
+
+// Queue the loss of all views into t->results and its gradient into state->gradients, and step the views' exposures. With
+// of->pose_step >= 1 the gradient by the first view's camera follows. *view, *mean2d: as those of density_step. False
+// after ranks_fail.
+bool frame_gradient_of(trainer *t, const step_views *of, const gs_view **view, const float **mean2d);
+bool ranks_gradient_of(trainer *t, const step_views *of, const gs_view **view, const float **mean2d);
+void frame_gradient_open(trainer *t);
+void frame_gradient_close(trainer *t); // but for the clock's sums
+void ranks_gradient_close(trainer *t);

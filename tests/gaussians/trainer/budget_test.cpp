@@ -1,0 +1,407 @@
+// SPDX-License-Identifier: MIT
+// Training in a given time: the trainer with a clock of its own, and dsplat train --budget and --finish
+// as users run them.
+#include "program_run.h"
+#include "training_cloud.h"
+#include "json_value.h"
+extern "C" {
+#include "lm/lm_solver.h"
+}
+#include "plan/pace.h"
+#include "start/spared_views.h"
+#include <algorithm>
+#include <csignal>
+
+namespace {
+
+// ---- the trainer
+
+// A cloud, and a clock that a step moves on by a time for each Gaussian.
+class timed : public cloud {
+  public:
+    timed() : cloud(40, width, height), settings(cloud::settings(7000)) {
+        settings.seed = 3;
+        settings.sh_interval = 1000;
+        training_state_open(&state, group, &host);
+    }
+    ~timed() {
+        training_report_close(&report);
+        training_state_close(&state);
+    }
+    timed(const timed &) = delete;
+    timed &operator=(const timed &) = delete;
+
+    // seconds 0: without a budget
+    void train_for(double seconds, double reserve = 0) {
+        reserved = reserve;
+        budget = {seconds, fit, now, this};
+        settings.budget = seconds > 0 ? &budget : nullptr;
+        const training_observer observer = {observe, this, 1, &end};
+        training_report_close(&report);
+        seen_iteration = state.iteration;
+        fault why;
+        ASSERT_TRUE(train(&state, views.data(), views.size(), &settings, &observer, &report, &why))
+            << why.text;
+    }
+    int64_t dead() const {
+        std::vector<float> logits(size_t(state.gaussians.count));
+        device_download(logits.data(), state.gaussians.opacity_logit, logits.size() * sizeof(float));
+        return std::count(logits.begin(), logits.end(), -20.0f);
+    }
+    std::vector<char> bytes() const {
+        std::vector<char> out(device_gaussians_bytes(state.gaussians.count, state.gaussians.sh_degree));
+        device_download(out.data(), state.gaussians.mean, out.size());
+        return out;
+    }
+
+    static constexpr int width = 16, height = 12;
+    training_settings settings;
+    training_state state = {};
+    training_report report = {};
+    double cost = 3e-5, reserved = 0; // seconds of a step, for each Gaussian
+    double fitted = 0, most = 0;      // the steps that the budget was worth at first, and at most
+    int fits = 0, retirements = 0;
+    double retired = 0, retiring = 0; // the part, and the seconds of a retirement
+    sig_atomic_t end = 0;
+    int64_t end_at = 0;
+    std::vector<int64_t> at;
+    int64_t seen_iteration = 0, seen_dead = 0;
+    double clock = 100;
+
+  private:
+    static double fit(void *context, double steps, training_settings *s) {
+        timed *const t = static_cast<timed *>(context);
+        if (t->fits++ == 0) t->fitted = steps;
+        t->most = std::max(t->most, steps);
+        s->iterations = 500;
+        s->sh_interval = 100;
+        s->density.kind = DENSITY_SPLIT;
+        s->density.from = 50;
+        s->density.every = 20;
+        s->density.until = 400;
+        s->density.growth = 0.05;
+        s->density.least_opacity = 0.005;
+        s->density.most_gaussians = 120;
+        s->density.retired = t->retired;
+        s->density.retire_every = 100;
+        return t->reserved;
+    }
+    static double now(void *context) {
+        timed *const t = static_cast<timed *>(context);
+        for (; t->seen_iteration < t->state.iteration; t->seen_iteration++)
+            t->clock += t->cost * double(t->state.gaussians.count);
+        // The dead are made by a retirement, and a split ends them in the same step.
+        const int64_t dead = t->dead();
+        if (dead > t->seen_dead) {
+            t->retirements++;
+            t->clock += t->retiring;
+        }
+        t->seen_dead = dead;
+        return t->clock;
+    }
+    static bool observe(void *context, const training_state *state, const training_report *, fault *) {
+        timed *const t = static_cast<timed *>(context);
+        t->at.push_back(state->schedule.at);
+        t->clock += t->observing;
+        t->end = t->end_at > 0 && state->iteration >= t->end_at;
+        return true;
+    }
+    training_budget budget = {};
+
+  public:
+    double observing = 0; // seconds of the observer
+};
+
+TEST(BudgetedTraining, GoesThroughTheWholeScheduleInItsTime) {
+    timed t;
+    t.train_for(0.4); // 333 steps of 40 Gaussians, 111 of 120
+    EXPECT_NEAR(t.report.seconds, 0.4, 0.03 * 0.4);
+    EXPECT_GT(t.fits, 1); // steps become three times slower
+    EXPECT_LT(t.fits, 6);
+    EXPECT_NEAR(t.fitted, 333, 1);
+    EXPECT_EQ(t.state.gaussians.count, 120);
+    EXPECT_EQ(t.state.schedule.at, 500);
+    EXPECT_EQ(t.state.schedule.progress, 1);
+    EXPECT_TRUE(std::is_sorted(t.at.begin(), t.at.end()));
+    EXPECT_EQ(t.at.front(), 1);
+    EXPECT_EQ(int64_t(t.at.size()), t.report.iterations);
+    EXPECT_GT(t.report.iterations, 115);
+    EXPECT_LT(t.report.iterations, 330);
+    for (size_t i = 1; i < t.at.size(); i++) ASSERT_LE(t.at[i] - t.at[i - 1], 16) << i;
+    for (int64_t i = 0; i < t.report.iterations; i++) ASSERT_TRUE(std::isfinite(t.report.losses[i])) << i;
+    EXPECT_GT(t.report.losses[0], 0);
+}
+
+TEST(BudgetedTraining, TwiceTheTimeIsTwiceTheSteps) {
+    timed once, twice;
+    once.settings.density.kind = twice.settings.density.kind = DENSITY_NONE;
+    once.train_for(0.1);
+    twice.train_for(0.2);
+    EXPECT_NEAR(double(twice.report.iterations) / double(once.report.iterations), 2, 0.2);
+    EXPECT_NEAR(twice.fitted / once.fitted, 2, 0.01);
+}
+
+TEST(BudgetedTraining, LeavesWhatIsReserved) {
+    timed t;
+    t.train_for(0.4, 33); // of 40 to 120 Gaussians each
+    EXPECT_LT(t.report.seconds, 0.4 - 33 * 40 * 3e-5);
+    EXPECT_NEAR(t.report.seconds, 0.4 - 33 * 120 * 3e-5, 0.03 * 0.4);
+    EXPECT_EQ(t.state.schedule.at, 500);
+}
+
+TEST(BudgetedTraining, ObservingTakesNoTimeOfTheBudget) {
+    timed t;
+    t.observing = 1;
+    t.train_for(0.2);
+    EXPECT_NEAR(t.report.seconds, 0.2, 0.03 * 0.2);
+    EXPECT_GT(t.clock, 150);
+}
+
+TEST(BudgetedTraining, RetiresWhereThatTakesLittleOfItsTime) {
+    for (const auto &[retiring, retirements] : {std::pair{0.005, 3}, {0.05, 1}}) {
+        timed t; // after steps 100, 200, 300 of the schedule; what one takes is not known before the first
+        t.retired = 0.2;
+        t.retiring = retiring;
+        t.train_for(0.4);
+        EXPECT_EQ(t.retirements, retirements) << retiring;
+        EXPECT_NEAR(t.report.seconds, 0.4, 0.03 * 0.4) << retiring;
+        EXPECT_EQ(t.state.schedule.at, 500) << retiring;
+    }
+}
+
+TEST(BudgetedTraining, ContinuesWithTheTimeThatIsLeft) {
+    timed whole, parts;
+    whole.train_for(0.4);
+    parts.end_at = 60;
+    parts.train_for(0.4);
+    EXPECT_EQ(parts.state.iteration, 61);
+    EXPECT_LT(parts.state.schedule.progress, 0.5);
+    EXPECT_NEAR(parts.state.schedule.seconds, parts.report.seconds, 1e-12);
+    const double first = parts.report.seconds;
+    const int fits = parts.fits;
+    parts.end_at = 0;
+    parts.end = 0;
+    parts.train_for(0.4);
+    EXPECT_GT(parts.fits, fits);           // the settings are those of the first part
+    EXPECT_LT(parts.most, 2 * whole.most); // also before a step of this part was timed
+    EXPECT_NEAR(first + parts.report.seconds, 0.4, 0.03 * 0.4);
+    EXPECT_NEAR(parts.state.schedule.seconds, 0.4, 0.03 * 0.4);
+    EXPECT_EQ(parts.state.schedule.at, 500);
+    EXPECT_TRUE(std::is_sorted(parts.at.begin(), parts.at.end()));
+    EXPECT_NEAR(double(parts.state.iteration), double(whole.state.iteration),
+                0.05 * double(whole.state.iteration));
+    const int64_t done = parts.state.iteration;
+    parts.train_for(0.4); // nothing is left
+    EXPECT_EQ(parts.state.iteration, done);
+}
+
+TEST(BudgetedTraining, APlaceFromAFileMustBePossible) {
+    const schedule_place good = {640, 638, 1000, 0.64, 3.2};
+    EXPECT_TRUE(schedule_place_is_possible(&good, 600));
+    const schedule_place fresh = {12, 11, 0, 0, 0.2};
+    EXPECT_TRUE(schedule_place_is_possible(&fresh, 12));
+    EXPECT_FALSE(schedule_place_is_possible(&fresh, 13));
+    const schedule_place bad[] = {
+        {640, 641, 1000, 0.64, 3.2}, {640, -2, 1000, 0.64, 3.2}, {640, 638, NAN, 0.64, 3.2},
+        {640, 638, 1000, NAN, 3.2},  {640, 638, 1000, 1.1, 3.2}, {640, 638, 1000, 0.64, -1},
+        {640, 638, 1e300, 0.6, 3.2}, {640, 638, 1000, 0.6, NAN}, {INT64_MAX, 638, 1, 0.6, 1}};
+    for (const schedule_place &place : bad) EXPECT_FALSE(schedule_place_is_possible(&place, 600));
+}
+
+// Nothing of the pictures that are spared is in the result.
+TEST(SparedViews, AreNotTrainedOnFromTheirPartOfTheScheduleOn) {
+    const auto trained = [](bool other_pictures, size_t spared, double from) {
+        timed t;
+        for (size_t v = 4; v < 6 && other_pictures; v++) {
+            const std::vector<uint8_t> black(3 * timed::width * timed::height, 0);
+            device_upload(t.views[v].pixels, black.data(), black.size());
+        }
+        t.settings.iterations = 30;
+        t.settings.spared = spared;
+        t.settings.spared_from = from;
+        t.train_for(0);
+        EXPECT_EQ(t.state.iteration, 30);
+        return t.bytes();
+    };
+    EXPECT_EQ(trained(false, 2, 0), trained(true, 2, 0));
+    EXPECT_NE(trained(false, 2, 0.9), trained(true, 2, 0.9));
+    EXPECT_NE(trained(false, 1, 0), trained(true, 1, 0));
+    EXPECT_NE(trained(false, 0, 0), trained(true, 0, 0));
+    EXPECT_EQ(trained(false, 0, 0), trained(false, 2, 1.1));
+}
+
+TEST(SparedViews, AreOneInSixteenEvenlySpread) {
+    EXPECT_EQ(spared_count(1), 0u);
+    EXPECT_EQ(spared_count(63), 0u);
+    EXPECT_EQ(spared_count(64), 4u);
+    EXPECT_EQ(spared_count(100), 6u);
+    EXPECT_EQ(spared_count(220), 14u);
+    std::vector<target_view> views(72), out(72);
+    for (size_t i = 0; i < views.size(); i++) views[i].counted = int64_t(i);
+    spared_views_last(views.data(), views.size(), out.data());
+    std::vector<int64_t> order;
+    for (const target_view &view : out) order.push_back(view.counted);
+    EXPECT_EQ(std::vector<int64_t>(order.end() - 5, order.end()), (std::vector<int64_t>{7, 21, 36, 50, 64}));
+    std::sort(order.begin(), order.end());
+    for (size_t i = 0; i < 72; i++) EXPECT_EQ(order[i], int64_t(i));
+}
+
+// ---- finish
+
+TEST(TrainFinish, ABudgetKeepsTimeForAsManyStepsAsFitIntoItsThird) {
+    lm_settings settings = lm_settings_default();
+    const auto steps_of = [&](int64_t wanted, double worth, double *reserved) {
+        settings.steps = wanted;
+        return lm_steps_that_fit(&settings, 100, worth, reserved);
+    };
+    double kept;
+    EXPECT_EQ(steps_of(0, 1e5, &kept), 0);
+    EXPECT_EQ(kept, 0);
+    EXPECT_EQ(steps_of(5, 1e5, &kept), 5);
+    EXPECT_EQ(kept, 5 * 10 * 100);
+    EXPECT_EQ(steps_of(5, 7000, &kept), 2);
+    EXPECT_EQ(kept, 2 * 10 * 100);
+    EXPECT_EQ(steps_of(5, 2900, &kept), 0);
+    EXPECT_EQ(kept, 0);
+    settings.batch = 20;
+    EXPECT_EQ(steps_of(5, 2900, &kept), 4);
+    EXPECT_EQ(kept, 4 * 10 * 20);
+}
+
+std::vector<json> lines_of(const fs::path &log, const std::string &event) {
+    std::vector<json> found;
+    std::istringstream lines(contents(log));
+    for (std::string line; std::getline(lines, line);)
+        if (const json value(line); value["event"].text() == event) found.push_back(value);
+    return found;
+}
+
+class Budget : public Program {
+  protected:
+    void generate(int views) const {
+        const outcome run = splat({"generate", at("data"), "--views", std::to_string(views), "--test-views",
+                                   "2", "--size", "16", "--gaussians", "1000"});
+        ASSERT_EQ(run.code, 0) << run.err;
+    }
+    outcome train(std::vector<std::string> more) const {
+        more.insert(more.begin(), {"train", at("data"), "-o", at("scene.ply"), "--random", "60",
+                                   "--background", "1,1,1", "--sh-degree", "1", "--log", at("log")});
+        return splat(more);
+    }
+};
+
+TEST_F(Budget, EndsInTime) {
+    generate(4);
+    const outcome run = train({"--budget", "2s"});
+    ASSERT_EQ(run.code, 0) << run.err;
+    const json end = lines_of(at("log"), "end").at(0);
+    EXPECT_GT(end["iteration"].number(), 10);
+    EXPECT_GT(end["seconds"].number(), 1.5); // the machine that tests this does other things too
+    EXPECT_LT(end["seconds"].number(), 4);
+    EXPECT_EQ(lines_of(at("log"), "start").at(0)["settings"]["budget"].text(), "2s");
+}
+
+TEST_F(Budget, IsOverAfterOneStepThatTakesLonger) {
+    generate(4);
+    const outcome run = train({"--budget", "1e-9"});
+    ASSERT_EQ(run.code, 0) << run.err;
+    EXPECT_EQ(lines_of(at("log"), "end").at(0)["iteration"].number(), 1);
+}
+
+TEST_F(Budget, AResumedRunHasTheTimeThatIsLeft) {
+    generate(4);
+    const outcome first = train(
+        {"--budget", "3", "--checkpoint-every", "40", "--log-every", "40", "--checkpoint", at("saved")});
+    ASSERT_EQ(first.code, 0) << first.err;
+    const std::vector<json> checkpoints = lines_of(at("log"), "checkpoint");
+    ASSERT_FALSE(checkpoints.empty()) << "fewer than 40 steps in 3 seconds";
+    const json saved = checkpoints.back();
+    double spent = NAN;
+    for (const json &step : lines_of(at("log"), "step"))
+        if (step["iteration"].number() == saved["iteration"].number()) spent = step["seconds"].number();
+    ASSERT_GT(spent, 0);
+    const double whole = lines_of(at("log"), "end").at(0)["iteration"].number();
+    fs::remove(at("log"));
+    outcome run = train({"--budget", "3", "--resume", at("saved")});
+    ASSERT_EQ(run.code, 0) << run.err;
+    const json end = lines_of(at("log"), "end").at(0);
+    if (whole > saved["iteration"].number()) { // not saved with the last step
+        EXPECT_GT(end["iteration"].number(), saved["iteration"].number());
+    }
+    EXPECT_LT(end["seconds"].number(), 3 - spent / 2);
+    run = train({"--budget", "4", "--resume", at("saved")});
+    EXPECT_EQ(run.code, 1);
+    EXPECT_CONTAINS(run.err, "--budget 3; this one has --budget 4");
+}
+
+TEST_F(Budget, WrongOnesAreRefused) {
+    write_colmap(at("data"), 10);
+    for (const char *wrong : {"0", "nan", "inf", "1e9", "12d", "x", "", "10 s", "1e400", "999999m"}) {
+        const outcome run = splat({"train", at("data"), "-o", at("scene.ply"), "--budget", wrong});
+        EXPECT_EQ(run.code, 2) << wrong;
+        EXPECT_CONTAINS(run.err, std::string("--budget ") + wrong + ": must be a time such as");
+    }
+    const struct {
+        std::vector<std::string> with;
+        const char *text;
+    } cases[] = {{{"--reproducible"}, "--reproducible excludes --budget"},
+                 {{"--iterations", "100"}, "--budget excludes --iterations"},
+                 {{"--seconds", "3"}, "--budget excludes --seconds"},
+                 {{"--refine-poses"}, "--budget excludes --refine-poses"},
+                 {{"--budget", "-1"}, "--budget needs a value"},
+                 {{"--finish", "-1"}, "--finish must be 0..100000, not '-1'"}};
+    for (const auto &c : cases) {
+        std::vector<std::string> arguments = {"train", at("data"), "-o", at("scene.ply"), "--budget", "5"};
+        arguments.insert(arguments.end(), c.with.begin(), c.with.end());
+        const outcome run = splat(arguments);
+        EXPECT_EQ(run.code, 2) << c.text;
+        EXPECT_CONTAINS(run.err, c.text);
+    }
+    EXPECT_FALSE(fs::exists(at("scene.ply")));
+}
+
+TEST_F(Budget, FinishesWithinIt) {
+    generate(4);
+    const outcome run = train({"--budget", "8", "--finish", "1"});
+    ASSERT_EQ(run.code, 0) << run.err;
+    const std::vector<json> steps = lines_of(at("log"), "lm");
+    ASSERT_EQ(steps.size(), 1u);
+    EXPECT_LT(lines_of(at("log"), "end").at(0)["seconds"].number(), 8 * 1.1);
+}
+
+TEST_F(Budget, FinishIsANumberOfSteps) {
+    write_colmap(at("data"), 20);
+    const std::vector<std::string> train = {"train",        at("data"), "-o",          at("scene.ply"),
+                                            "--iterations", "5",        "--sh-degree", "0",
+                                            "--log",        at("log"),  "--finish"};
+    std::vector<std::string> two = train;
+    two.push_back("2");
+    const outcome run = splat(two);
+    ASSERT_EQ(run.code, 0) << run.err;
+    EXPECT_EQ(lines_of(at("log"), "lm").size(), 2u);
+    for (const char *wrong : {"auto", "lm", "", "1.5", "100001", "99999999999999999999", "3x"}) {
+        std::vector<std::string> bad = train;
+        bad.push_back(wrong);
+        const outcome refused = splat(bad);
+        EXPECT_EQ(refused.code, 2) << wrong;
+        EXPECT_CONTAINS(refused.err, "--finish ");
+        EXPECT_CONTAINS(refused.err, std::string(", not '") + wrong + "'");
+    }
+}
+
+TEST_F(Budget, WithoutTimeForAStepOfFinishSaysSo) {
+    generate(64);
+#ifdef DISTWAR_SIMT
+    const char *const some_steps = "0.1";
+#else
+    const char *const some_steps = "0.02"; // in 0.1 s a GPU has time for the 1,920 that are needed
+#endif
+    for (const char *budget : {"1e-9", some_steps}) { // over before its pace is known, and after
+        const outcome run = train({"--budget", budget, "--finish", "1"});
+        ASSERT_EQ(run.code, 0) << run.err;
+        EXPECT_CONTAINS(run.err, "--budget has no time for a step of --finish");
+        EXPECT_EQ(lines_of(at("log"), "lm").size(), 0u);
+    }
+}
+
+} // namespace

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: MIT
+// Checkpoints: what was saved comes back, and nothing else does.
+#include "state/checkpoint.h"
+#include "alone.h"
+#include "device.h"
+#include "run_program.h"
+#include "scene.h"
+#include "frames/device_gaussians.h"
+#include <gtest/gtest.h>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <sstream>
+#include <sys/resource.h>
+#include <unistd.h>
+
+namespace {
+
+class Checkpoint : public testing::Test {
+  protected:
+    fs::path folder;
+    const alone group;
+    training_state state = {};
+    const checkpoint_key key = {"--seed 3\n--iterations 700\n", 0x12345678};
+    fault why = {};
+
+    static constexpr int64_t count = 3, views = 1;
+    static constexpr int degree = 1;
+
+    void SetUp() override {
+        std::string pattern = (fs::temp_directory_path() / "checkpoint_test_XXXXXX").string();
+        ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+        folder = pattern;
+        gs_gaussians zeros;
+        ASSERT_TRUE(scene_open(&zeros, count, degree, &why)) << why.text;
+        training_state_open(&state, group, &zeros);
+        scene_close(&zeros);
+        training_state_open_exposures(&state, views);
+        ASSERT_TRUE(training_state_open_poses(&state, views, &why)) << why.text;
+        for (size_t i = 0; i < views; i++) state.pose[i].now.rotation[8] = state.pose[i].second_moment = 0.1;
+        state.iteration = 321, state.steps = 123;
+        state.schedule = {640, 638, 1000, 0.64, 3.2};
+        state.average = {7, device_gaussians_open(count, degree)};
+        float next = 1;
+        for_arrays(state, [&](float *array, size_t values) {
+            std::vector<float> host(values);
+            for (float &value : host) value = next++;
+            device_upload(array, host.data(), values * sizeof(float));
+        });
+    }
+    void TearDown() override {
+        training_state_close(&state);
+        std::error_code ignored;
+        fs::remove_all(folder, ignored);
+    }
+
+    static void for_arrays(const training_state &s, const std::function<void(float *, size_t)> &use) {
+        for (const gs_gaussians *set :
+             {&s.gaussians, &s.first_moment, &s.second_moment, &s.average.average}) {
+            if (!set->mean) continue;
+            const size_t n = size_t(set->count), bases = size_t((set->sh_degree + 1) * (set->sh_degree + 1));
+            use(set->mean, 3 * n);
+            use(set->log_scale, 3 * n);
+            use(set->quaternion, 4 * n);
+            use(set->opacity_logit, n);
+            use(set->sh, 3 * bases * n);
+        }
+        use(s.density, 2 * size_t(s.gaussians.count));
+        if (s.exposures > 0) use(s.exposure, size_t(s.exposures) * 3 * GS_EXPOSURE_VALUES);
+    }
+    static std::vector<float> values_of(const training_state &s) {
+        std::vector<float> all;
+        for_arrays(s, [&](float *array, size_t values) {
+            std::vector<float> host(values);
+            device_download(host.data(), array, values * sizeof(float));
+            all.insert(all.end(), host.begin(), host.end());
+        });
+        return all;
+    }
+
+    std::string path(const char *name = "run.checkpoint") const { return (folder / name).string(); }
+    std::string bytes() const {
+        std::ifstream file(path(), std::ios::binary);
+        std::stringstream text;
+        text << file.rdbuf();
+        return text.str();
+    }
+    void put(const std::string &content) const {
+        std::ofstream(path(), std::ios::binary).write(content.data(), std::streamsize(content.size()));
+    }
+    // Whether it is read; then it must be what was written.
+    bool reads() {
+        training_state back = {};
+        const bool done = checkpoint_read(path().c_str(), &key, group, &back, &why);
+        if (done) {
+            EXPECT_EQ(values_of(back), values_of(state));
+            training_state_close(&back);
+        } else {
+            EXPECT_EQ(back.gaussians.mean, nullptr);
+            EXPECT_EQ(back.density, nullptr);
+            EXPECT_CONTAINS(why.text, path());
+        }
+        return done;
+    }
+    size_t files() const {
+        return size_t(std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
+    }
+};
+
+TEST_F(Checkpoint, BringsEverythingBack) {
+    ASSERT_TRUE(checkpoint_write(path().c_str(), &key, &state, &why)) << why.text;
+    EXPECT_EQ(files(), 1u);
+    training_state back = {};
+    ASSERT_TRUE(checkpoint_read(path().c_str(), &key, group, &back, &why)) << why.text;
+    EXPECT_EQ(back.iteration, 321);
+    EXPECT_EQ(back.steps, 123);
+    EXPECT_EQ(back.gaussians.count, count);
+    EXPECT_EQ(back.gaussians.sh_degree, degree);
+    EXPECT_EQ(back.exposures, views);
+    EXPECT_EQ(back.average.samples, 7);
+    ASSERT_EQ(back.poses, views);
+    EXPECT_EQ(memcmp(back.pose, state.pose, views * sizeof *state.pose), 0);
+    EXPECT_EQ(memcmp(&back.schedule, &state.schedule, sizeof state.schedule), 0);
+    EXPECT_EQ(values_of(back), values_of(state));
+    training_state_close(&back);
+    // Also onto an older one, and the same bytes again.
+    const std::string before = bytes();
+    ASSERT_TRUE(checkpoint_write(path().c_str(), &key, &state, &why)) << why.text;
+    EXPECT_EQ(bytes(), before);
+}
+
+TEST_F(Checkpoint, BringsBackAStateWithoutAnAverage) {
+    const std::vector<float> with = values_of(state);
+    parameter_average_close(&state.average);
+    ASSERT_LT(values_of(state).size(), with.size());
+    ASSERT_TRUE(checkpoint_write(path().c_str(), &key, &state, &why)) << why.text;
+    EXPECT_TRUE(reads()) << why.text;
+}
+
+TEST_F(Checkpoint, BringsBackAStateOfNothing) {
+    training_state_close(&state);
+    gs_gaussians none;
+    ASSERT_TRUE(scene_open(&none, 0, 0, &why)) << why.text;
+    training_state_open(&state, group, &none);
+    scene_close(&none);
+    ASSERT_TRUE(checkpoint_write(path().c_str(), &key, &state, &why)) << why.text;
+    EXPECT_TRUE(reads()) << why.text;
+}
+
+TEST_F(Checkpoint, EveryBeginningIsRefused) {
+    ASSERT_TRUE(checkpoint_write(path().c_str(), &key, &state, &why)) << why.text;
+    const std::string whole = bytes();
+    for (size_t size = whole.size(); size-- > 0;) {
+        fs::resize_file(path(), size);
+        ASSERT_FALSE(reads()) << size;
+        EXPECT_CONTAINS(why.text, "truncated");
+    }
+    put(whole + '\0');
+    ASSERT_FALSE(reads());
+    EXPECT_CONTAINS(why.text, "damaged");
+    put(whole);
+    EXPECT_TRUE(reads()) << why.text;
+}
+
+TEST_F(Checkpoint, EveryFlippedBitIsRefused) {
+    ASSERT_TRUE(checkpoint_write(path().c_str(), &key, &state, &why)) << why.text;
+    const std::string whole = bytes();
+    const auto flip = [&](size_t at, int bits) {
+        std::fstream file(path(), std::ios::binary | std::ios::in | std::ios::out);
+        file.seekp(std::streamoff(at)).put(char(whole[at] ^ bits));
+    };
+    for (size_t at = 0; at < whole.size(); at++)
+        for (int bit = 0; bit < 8; bit++) {
+            flip(at, 1 << bit);
+            ASSERT_FALSE(reads()) << "byte " << at << ", bit " << bit;
+            flip(at, 0);
+        }
+    EXPECT_TRUE(reads()) << why.text;
+}
+
+TEST_F(Checkpoint, WhatIsNoneIsRefused) {
+    ASSERT_FALSE(reads());
+    EXPECT_CONTAINS(why.text, "cannot open");
+    put(std::string(1000, 'x'));
+    ASSERT_FALSE(reads());
+    EXPECT_CONTAINS(why.text, "not a checkpoint");
+    ASSERT_TRUE(checkpoint_write(path().c_str(), &key, &state, &why)) << why.text;
+    std::string later = bytes();
+    later[8]++;
+    put(later);
+    ASSERT_FALSE(reads());
+    EXPECT_CONTAINS(why.text, "version 6");
+}
+
+TEST_F(Checkpoint, OfAnotherRunIsRefused) {
+    const checkpoint_key others[] = {
+        {"--seed 4\n--iterations 700\n", key.data}, {"--seed 3\n", key.data}, {key.settings, key.data + 1}};
+    const char *const words[] = {"--seed 4; this one has --seed 3", "other options", "other photographs"};
+    for (int i = 0; i < 3; i++) {
+        ASSERT_TRUE(checkpoint_write(path().c_str(), &others[i], &state, &why)) << why.text;
+        ASSERT_FALSE(reads()) << i;
+        EXPECT_CONTAINS(why.text, words[i]);
+    }
+}
+
+// As on a full disk: the file may not become as large.
+TEST_F(Checkpoint, OneThatCannotBeWrittenLeavesTheOneBefore) {
+    ASSERT_TRUE(checkpoint_write(path().c_str(), &key, &state, &why)) << why.text;
+    const std::string before = bytes();
+    state.iteration++;
+    signal(SIGXFSZ, SIG_IGN);
+    rlimit old, small;
+    ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &old), 0);
+    small = old;
+    small.rlim_cur = 100;
+    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+    const bool written = checkpoint_write(path().c_str(), &key, &state, &why);
+    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &old), 0);
+    EXPECT_FALSE(written);
+    EXPECT_CONTAINS(why.text, "cannot write");
+    EXPECT_EQ(bytes(), before);
+    EXPECT_EQ(files(), 1u);
+    EXPECT_FALSE(checkpoint_write(path("no/such/folder").c_str(), &key, &state, &why));
+}
+
+TEST(CheckpointSettings, NameEveryOptionExceptThoseFreeOnResume) {
+    bool flag = true;
+    int64_t whole = -7;
+    double real = 0.1;
+    const char *text = "a\nb", *none = nullptr;
+    int choice = 1;
+    static const char *const choices[] = {"one", "two", nullptr};
+    const option_spec table[] = {{OPTION_FLAG, "flag", 0, &flag, 0, 0, nullptr, "", false},
+                                 {OPTION_INT, "whole", 0, &whole, 0, 0, nullptr, "", false},
+                                 {OPTION_INT, "left-out", 0, &whole, 0, 0, nullptr, "", true},
+                                 {OPTION_REAL, "real", 0, &real, 0, 0, nullptr, "", false},
+                                 {OPTION_TEXT, "text", 0, &text, 0, 0, nullptr, "", false},
+                                 {OPTION_TEXT, "none", 0, &none, 0, 0, nullptr, "", false},
+                                 {OPTION_CHOICE, "choice", 0, &choice, 0, 0, choices, "", false},
+                                 {}};
+    char *settings = checkpoint_settings(table);
+    ASSERT_NE(settings, nullptr);
+    EXPECT_STREQ(settings, "--flag yes\n--whole -7\n--real 0.10000000000000001\n--text a b\n--none \n"
+                           "--choice two\n");
+    free(settings);
+}
+
+TEST(CheckpointFingerprint, IsOfCamerasAndPixels) {
+    uint8_t pixels[12] = {};
+    image picture = {};
+    picture.width = 2, picture.height = 2, picture.channels = 3, picture.pixels = pixels;
+    target_view view = {};
+    view.picture = &picture;
+    view.camera.fx = 1;
+    const uint32_t before = checkpoint_fingerprint(&view, 1);
+    EXPECT_EQ(checkpoint_fingerprint(&view, 1), before);
+    pixels[11] = 1;
+    EXPECT_NE(checkpoint_fingerprint(&view, 1), before);
+    pixels[11] = 0;
+    view.camera.fx = 2;
+    EXPECT_NE(checkpoint_fingerprint(&view, 1), before);
+}
+
+} // namespace

@@ -1,0 +1,412 @@
+// SPDX-License-Identifier: MIT
+// Poses: their motions and similarities, how they are perturbed and refined, and that training brings them back.
+#include "program_run.h"
+#include "device.h"
+extern "C" {
+#include "frames/frame.h"
+}
+#include "scene.h"
+#include "alone.h"
+#include "pose_levels.h"
+#include "trainer.h"
+#include "frames/camera.h"
+
+namespace pose_refinement_test {
+
+double uniform(std::mt19937 &random, double low, double high) {
+    return low + (high - low) * double(random()) / 4294967296.0;
+}
+
+pose random_pose(std::mt19937 &random) {
+    gs_camera camera = camera_with_view_angle(64, 64, 1);
+    const double eye[3] = {uniform(random, -3, 3), uniform(random, -3, 3), uniform(random, 2, 4)};
+    const double target[3] = {uniform(random, -1, 1), uniform(random, -1, 1), uniform(random, -1, 0)};
+    const double up[3] = {0, 1, 0.1};
+    camera_look_at(&camera, eye, target, up);
+    pose p = pose_of(&camera);
+    return p;
+}
+
+std::vector<pose> random_poses(unsigned seed, size_t count) {
+    std::mt19937 random(seed);
+    std::vector<pose> poses(count);
+    for (pose &p : poses) p = random_pose(random);
+    return poses;
+}
+
+std::array<double, 3> seen(const pose &p, const std::array<double, 3> &x) {
+    std::array<double, 3> out;
+    for (size_t r = 0; r < 3; r++)
+        out[r] = p.rotation[3 * r] * x[0] + p.rotation[3 * r + 1] * x[1] + p.rotation[3 * r + 2] * x[2] +
+                 p.translation[r];
+    return out;
+}
+
+TEST(Pose, MovesByATwist) {
+    const pose before = random_poses(1, 1)[0];
+    const std::array<double, 3> x = {0.3, -0.4, 0.5}, at = seen(before, x);
+    const double w[3] = {1e-4, -2e-4, 3e-4}, v[3] = {0.1, 0.2, -0.3};
+    pose after = before;
+    const double twist[6] = {w[0], w[1], w[2], v[0], v[1], v[2]};
+    pose_move(&after, twist);
+    const std::array<double, 3> now = seen(after, x);
+    for (size_t k = 0; k < 3; k++) {
+        const size_t a = (k + 1) % 3, b = (k + 2) % 3;
+        EXPECT_NEAR(now[k], at[k] + w[a] * at[b] - w[b] * at[a] + v[k], 1e-6);
+    }
+    double center[3];
+    pose_center(&after, center);
+    for (const double value : seen(after, {center[0], center[1], center[2]})) EXPECT_NEAR(value, 0, 1e-6);
+    pose turned = before;
+    const double half[6] = {0, 0, 3.141592653589793, 0, 0, 0};
+    pose_move(&turned, half);
+    const std::array<double, 3> opposite = seen(turned, x);
+    EXPECT_NEAR(opposite[0], -at[0], 1e-12);
+    EXPECT_NEAR(opposite[1], -at[1], 1e-12);
+    EXPECT_NEAR(opposite[2], at[2], 1e-12);
+}
+
+TEST(Similarity, IsFoundFromThePosesThatItMoved) {
+    const std::vector<pose> from = random_poses(2, 9);
+    similarity s = {2.5, {}, {3, -1, 2}};
+    const double axis[3] = {0.6, 0, 0.8};
+    rotation_about(axis, 2, s.rotation);
+    std::vector<pose> to = from;
+    for (pose &p : to) similarity_apply(&s, &p);
+    // A point of the world moves with it: every camera sees it where it did, times the scale.
+    std::array<double, 3> x = {0.3, -0.4, 0.5}, moved;
+    for (size_t r = 0; r < 3; r++)
+        moved[r] = s.scale * (s.rotation[3 * r] * x[0] + s.rotation[3 * r + 1] * x[1] +
+                              s.rotation[3 * r + 2] * x[2]) +
+                   s.translation[r];
+    for (size_t i = 0; i < from.size(); i++)
+        for (size_t k = 0; k < 3; k++)
+            EXPECT_NEAR(seen(to[i], moved)[k], s.scale * seen(from[i], x)[k], 1e-5);
+    const similarity found = similarity_between(from.data(), to.data(), from.size());
+    EXPECT_NEAR(found.scale, s.scale, 1e-6);
+    for (int k = 0; k < 9; k++) EXPECT_NEAR(found.rotation[k], s.rotation[k], 1e-6);
+    for (int k = 0; k < 3; k++) EXPECT_NEAR(found.translation[k], s.translation[k], 1e-5);
+    const pose_difference none = pose_difference_between(from.data(), to.data(), from.size());
+    EXPECT_LT(none.largest_degrees, 1e-4);
+    EXPECT_LT(none.largest_distance, 1e-5);
+    // One pose, or several in one place: no scale.
+    EXPECT_EQ(similarity_between(from.data(), to.data(), 1).scale, 1);
+}
+
+// Views without pictures, on a circle around the origin.
+std::vector<target_view> circle(size_t count, int size) {
+    std::vector<target_view> views(count);
+    for (size_t i = 0; i < count; i++) {
+        const double angle = 6.283185307179586 * double(i) / double(count);
+        const double eye[3] = {4 * std::cos(angle), 4 * std::sin(angle), 1.0 + 0.3 * double(i % 3)};
+        const double target[3] = {0, 0, 0}, up[3] = {0, 0, 1};
+        views[i].camera = camera_with_view_angle(size, size, 0.7);
+        camera_look_at(&views[i].camera, eye, target, up);
+    }
+    return views;
+}
+
+std::vector<pose> poses_of(const std::vector<target_view> &views) {
+    std::vector<pose> poses;
+    for (const target_view &view : views) poses.push_back(pose_of(&view.camera));
+    return poses;
+}
+
+TEST(PerturbPoses, ByWhatIsAsked) {
+    std::vector<target_view> views = circle(8, 64), same = views, other = views;
+    const std::vector<pose> before = poses_of(views);
+    perturb_poses(views.data(), 8, 1, 0.04, 5);
+    perturb_poses(same.data(), 8, 1, 0.04, 5);
+    perturb_poses(other.data(), 8, 1, 0.04, 6);
+    const std::vector<pose> after = poses_of(views);
+    for (size_t i = 0; i < 8; i++) {
+        double a[3], b[3], trace = 0;
+        pose_center(&before[i], a);
+        pose_center(&after[i], b);
+        EXPECT_NEAR(std::hypot(a[0] - b[0], a[1] - b[1], a[2] - b[2]), 0.04, 1e-5);
+        for (int k = 0; k < 9; k++) trace += before[i].rotation[k] * after[i].rotation[k];
+        EXPECT_NEAR(std::acos((trace - 1) / 2) * 57.29578, 1, 1e-3);
+        EXPECT_EQ(memcmp(&views[i].camera, &same[i].camera, sizeof(gs_camera)), 0);
+        EXPECT_NE(memcmp(&views[i].camera, &other[i].camera, sizeof(gs_camera)), 0);
+    }
+}
+
+// The points of a cloud as floats.
+std::vector<std::array<float, 3>> cloud(unsigned seed, size_t count) {
+    std::mt19937 random(seed);
+    std::vector<std::array<float, 3>> points(count);
+    for (auto &x : points)
+        for (float &v : x) v = float(uniform(random, -0.8, 0.8));
+    return points;
+}
+
+weighted_points all_of(const std::vector<std::array<float, 3>> &points) {
+    return {points.size(), reinterpret_cast<const float(*)[3]>(points.data()), nullptr};
+}
+
+// A step L^-T y moves what the camera sees by |y| pixels, along each of the six axes, unless errors are expected to be
+// small. Measured by moving the camera.
+TEST(PoseMetric, MeasuresPixels) {
+    const std::vector<std::array<float, 3>> points = cloud(4, 3000);
+    const weighted_points where = all_of(points);
+    for (const int32_t model : {GS_PINHOLE, GS_FISHEYE}) {
+        target_view view = circle(5, 200)[3];
+        view.camera.model = model;
+        view.camera.distortion[0] = 0.1f;
+        double factor[POSE_METRIC_VALUES];
+        const pose_scale unknown = {{0, 0, 0}, 1, 10};
+        pose_metric(&view.camera, &where, &unknown, factor);
+        for (int axis = 0; axis < 6; axis++) {
+            double motion[6] = {};
+            motion[axis] = 0.5;
+            pose_metric_solve_transposed(factor, motion);
+            pose moved = pose_of(&view.camera);
+            pose_move(&moved, motion);
+            gs_camera after = view.camera;
+            pose_to_camera(&moved, &after);
+            double square = 0, count = 0;
+            for (const auto &x : points) {
+                const double point[3] = {x[0], x[1], x[2]};
+                double a[2], b[2];
+                if (!camera_pixel(&view.camera, point, a) || !camera_pixel(&after, point, b)) continue;
+                square += (a[0] - b[0]) * (a[0] - b[0]) + (a[1] - b[1]) * (a[1] - b[1]);
+                count++;
+            }
+            EXPECT_GT(count, 2500);
+            EXPECT_NEAR(std::sqrt(square / count), 0.5, 0.05) << "axis " << axis << " model " << model;
+        }
+    }
+}
+
+TEST(PoseMetric, MovesByNoMoreThanExpected) {
+    const target_view view = circle(5, 200)[3];
+    const pose_scale known = {{0, 0, 0}, 1e-5, 1e-6};
+    const std::vector<std::array<float, 3>> seen = cloud(4, 100), behind(10, {40.0f, 40.0f, 40.0f});
+    for (const weighted_points &where : {weighted_points{0, nullptr, nullptr}, all_of(seen), all_of(behind)})
+        for (int axis = 0; axis < 6; axis++) {
+            double factor[POSE_METRIC_VALUES], motion[6] = {};
+            motion[axis] = 0.6;
+            pose_metric(&view.camera, &where, &known, factor);
+            pose_metric_solve_transposed(factor, motion);
+            EXPECT_NEAR(std::hypot(motion[0], motion[1], motion[2]), axis < 3 ? 2e-5 : 0, 1e-6);
+            EXPECT_NEAR(std::hypot(motion[3], motion[4], motion[5]), axis < 3 ? 0 : 2e-6, 1e-7);
+        }
+}
+
+// Adam's first step has the rate's size, in pixels, root mean square over the axes of the metric, against the
+// gradient.
+TEST(RefinedPoses, AStepGoesAgainstTheGradient) {
+    const std::vector<target_view> views = circle(3, 64);
+    const std::vector<std::array<float, 3>> points = cloud(4, 100);
+    const weighted_points where = all_of(points);
+    refined_pose p[3];
+    refined_poses_start(p, views.data(), 3);
+    refined_poses_measure(p, views.data(), 3, &where);
+    const pose before = p[1].now;
+    const float gradient[6] = {3, -1, 2, 0.5f, -7, 0.7f};
+    double motion[6], square = 0, product = 0;
+    for (int k = 0; k < 6; k++) motion[k] = double(gradient[k]);
+    pose_metric_solve(p[1].metric, motion);
+    for (const double value : motion) square += value * value / 6;
+    for (double &value : motion) value *= -0.1 / std::sqrt(square);
+    pose_metric_solve_transposed(p[1].metric, motion);
+    for (int k = 0; k < 6; k++) product += motion[k] * double(gradient[k]);
+    EXPECT_LT(product, 0);
+    pose wanted = before;
+    pose_move(&wanted, motion);
+    refined_pose_step(&p[1], gradient, 0.1, 1);
+    for (int k = 0; k < 9; k++) EXPECT_NEAR(p[1].now.rotation[k], wanted.rotation[k], 1e-9);
+    for (int k = 0; k < 3; k++) EXPECT_NEAR(p[1].now.translation[k], wanted.translation[k], 1e-9);
+}
+
+// Points in place of a picture: the loss is the square of the distances between where each is seen and where it
+// should be.
+class seen_points {
+  public:
+    seen_points(const std::vector<pose> &views, size_t count, unsigned seed) {
+        std::mt19937 random(seed);
+        for (size_t i = 0; i < count; i++)
+            points.push_back(
+                {uniform(random, -0.8, 0.8), uniform(random, -0.8, 0.8), uniform(random, -0.8, 0.8)});
+        for (const pose &view : views) {
+            wanted.emplace_back();
+            for (const auto &x : points) wanted.back().push_back(seen(view, x));
+        }
+        first.resize(count), second.resize(count);
+    }
+    // The gradient by the view's twist. The points make a step of Adam.
+    std::array<float, 6> step(const pose &view, size_t i, double rate, int64_t count) {
+        std::array<double, 6> twist = {};
+        for (size_t j = 0; j < points.size(); j++) {
+            const std::array<double, 3> a = wanted[i][j], b = seen(view, points[j]);
+            double d[3] = {};
+            for (size_t k = 0; k < 2; k++) {
+                const double error = b[k] / b[2] - a[k] / a[2];
+                d[k] += 2 * error / b[2];
+                d[2] -= 2 * error * b[k] / (b[2] * b[2]);
+            }
+            for (size_t k = 0; k < 3; k++) {
+                twist[k] += b[(k + 1) % 3] * d[(k + 2) % 3] - b[(k + 2) % 3] * d[(k + 1) % 3];
+                twist[3 + k] += d[k];
+                const double g =
+                    view.rotation[k] * d[0] + view.rotation[3 + k] * d[1] + view.rotation[6 + k] * d[2];
+                first[j][k] += 0.1 * (g - first[j][k]);
+                second[j][k] += 0.001 * (g * g - second[j][k]);
+                points[j][k] -= rate * first[j][k] / (1 - std::pow(0.9, count)) /
+                                (std::sqrt(second[j][k] / (1 - std::pow(0.999, count))) + 1e-15);
+            }
+        }
+        std::array<float, 6> out;
+        for (size_t k = 0; k < 6; k++) out[k] = float(twist[k]);
+        return out;
+    }
+
+  private:
+    std::vector<std::array<double, 3>> points, first, second;
+    std::vector<std::vector<std::array<double, 3>>> wanted; // [view][point]
+};
+
+// As often as views are seen in a short training, with its rates.
+TEST(RefinedPoses, ComeBackWithPointsThatMoveToo) {
+    constexpr size_t count = 20;
+    constexpr int64_t rounds = 160;
+    std::vector<target_view> views = circle(count, 48);
+    const std::vector<pose> given = poses_of(views);
+    seen_points points(given, 200, 3);
+    perturb_poses(views.data(), count, 1, 0.045, 1);
+    std::vector<refined_pose> poses(count);
+    refined_poses_start(poses.data(), views.data(), count);
+    const std::vector<std::array<float, 3>> places = cloud(3, 200);
+    const weighted_points where = all_of(places);
+    refined_poses_measure(poses.data(), views.data(), count, &where);
+    const pose_difference before = pose_difference_between(poses_of(views).data(), given.data(), count);
+    for (int64_t step = 0; step < rounds * int64_t(count); step++) {
+        const double decay = std::pow(0.01, double(step) / double(rounds * count));
+        const size_t i = size_t(step) % count;
+        const std::array<float, 6> gradient = points.step(poses[i].now, i, 7e-4 * decay, step + 1);
+        refined_pose_step(&poses[i], gradient.data(), 0.25 * decay, step / int64_t(count) + 1);
+    }
+    std::vector<pose> now;
+    for (const refined_pose &p : poses) now.push_back(p.now);
+    const pose_difference after = pose_difference_between(now.data(), given.data(), count);
+    EXPECT_GT(before.mean_degrees, 0.8);
+    EXPECT_LT(after.mean_degrees, 0.05 * before.mean_degrees);
+    EXPECT_LT(after.mean_distance, 0.05 * before.mean_distance);
+}
+
+// Coloured blobs in a ball around the origin.
+gs_gaussians blobs(int64_t count) {
+    gs_gaussians g;
+    fault why;
+    EXPECT_TRUE(scene_open(&g, count, 0, &why)) << why.text;
+    std::mt19937 random(8);
+    for (int64_t i = 0; i < count; i++) {
+        for (int k = 0; k < 3; k++) {
+            g.mean[3 * i + k] = float(uniform(random, -0.8, 0.8));
+            g.log_scale[3 * i + k] = float(uniform(random, -2.6, -1.8));
+            g.sh[3 * i + k] = float(uniform(random, -1.5, 1.5));
+        }
+        g.quaternion[4 * i] = 1;
+        g.opacity_logit[i] = 2;
+    }
+    return g;
+}
+
+bool start_with_blobs(void *context, size_t most, gs_gaussians *host, fault *) {
+    EXPECT_EQ(most, 8u * 32u * 32u / 20u);
+    *host = blobs(*static_cast<int64_t *>(context));
+    return true;
+}
+
+// On pictures of half the size. The scene is as it should be and stays: the poses alone come back.
+TEST(PoseLevels, BringPosesBack) {
+    constexpr size_t count = 8;
+    constexpr int size = 64;
+    int64_t gaussians = 60;
+    fault why;
+    gs_gaussians scene = blobs(gaussians);
+    training_state state;
+    const alone group;
+    training_state_open(&state, group, &scene);
+    std::vector<target_view> views = circle(count, size);
+    const std::vector<pose> given = poses_of(views);
+    std::vector<image> pictures(count);
+    const float background[3] = {0.2f, 0.3f, 0.4f};
+    frame f = {};
+    for (size_t i = 0; i < count; i++) {
+        frame_render(&f, &state.gaussians, 0, &views[i].camera, background);
+        ASSERT_TRUE(frame_picture(&f, &pictures[i], &why)) << why.text;
+        const gs_camera camera = views[i].camera;
+        ASSERT_TRUE(target_view_open(&views[i], &camera, &pictures[i], &why)) << why.text;
+    }
+    frame_close(&f);
+    // A corner of a picture is spoilt and does not count; of another view so little counts that no block does.
+    std::vector<uint8_t> corner(size * size, 255), dots(size * size, 0);
+    for (int y = 0; y < size; y++)
+        for (int x = 0; x < size; x++) {
+            const size_t pixel = size_t(y * size + x);
+            dots[pixel] = x % 2 ? 255 : 0;
+            if (x >= 24 || y >= 24) continue;
+            corner[pixel] = 0;
+            memset(pictures[1].pixels + 3 * pixel, 255, 3);
+        }
+    target_view_set_mask(&views[1], corner.data());
+    target_view_set_mask(&views[2], dots.data());
+    perturb_poses(views.data(), count, 1, 0.04, 1); // 0.04: a hundredth of the circle's radius
+    const pose_difference before = pose_difference_between(poses_of(views).data(), given.data(), count);
+    std::vector<refined_pose> poses(count);
+    ASSERT_TRUE(poses_start_in(poses.data(), views.data(), count, &state.gaussians, &why)) << why.text;
+    const refined_pose measured = poses[0];
+
+    training_settings settings = {};
+    settings.policy = {DISTWAR_TREE, 0};
+    settings.rates = {1e-9f, 1e-9f, 1e-9f, 1e-9f, 1e-9f, 0, 0};
+    settings.final_mean_rate = 1e-9f;
+    std::copy_n(background, 3, settings.background);
+    const pose_levels levels = {group, 1, 1, 48 * count, 0.25, start_with_blobs, nullptr, &gaussians};
+    ASSERT_TRUE(pose_levels_refine(poses.data(), views.data(), count, &settings, &levels, &why)) << why.text;
+    std::vector<pose> now;
+    for (const refined_pose &p : poses) now.push_back(p.now);
+    const pose_difference after = pose_difference_between(now.data(), given.data(), count);
+    EXPECT_GT(before.mean_degrees, 0.8);
+    EXPECT_LT(after.mean_degrees, 0.25 * before.mean_degrees);
+    EXPECT_LT(after.largest_degrees, 0.4);
+    EXPECT_EQ(poses[0].second_moment, 0);
+    for (int k = 0; k < POSE_METRIC_VALUES; k++) // of the same points in 64 x 64 pixels
+        EXPECT_NEAR(poses[0].metric[k], measured.metric[k], 1e-3 * std::abs(measured.metric[k]) + 1e-3);
+
+    // No level: nothing happens.
+    const refined_pose kept = poses[0];
+    const pose_levels none = {group, 0, 0, 40, 0.25, nullptr, nullptr, nullptr};
+    ASSERT_TRUE(pose_levels_refine(poses.data(), views.data(), count, &settings, &none, &why)) << why.text;
+    EXPECT_EQ(memcmp(&poses[0], &kept, sizeof kept), 0);
+
+    // The scene of a size has MCMC's density control: its penalty changes opacities, and with them the poses.
+    settings.rates.opacity_logit = 0.05f;
+    settings.policy = {DISTWAR_FIXED, 0}; // else equal runs differ in bits
+    const pose_levels brief = {group, 1, 1, 3 * count, 0.25, start_with_blobs, nullptr, &gaussians};
+    std::vector<refined_pose> found[2] = {std::vector<refined_pose>(count), std::vector<refined_pose>(count)};
+    for (int k = 0; k < 2; k++) {
+        settings.density.mcmc.opacity_weight = k;
+        ASSERT_TRUE(poses_start_in(found[k].data(), views.data(), count, &state.gaussians, &why)) << why.text;
+        ASSERT_TRUE(pose_levels_refine(found[k].data(), views.data(), count, &settings, &brief, &why))
+            << why.text;
+    }
+    EXPECT_NE(memcmp(&found[0][0].now, &found[1][0].now, sizeof found[0][0].now), 0);
+    training_state_close(&state);
+    for (target_view &view : views) target_view_close(&view);
+    for (image &picture : pictures) image_close(&picture);
+    scene_close(&scene);
+}
+
+TEST(PoseLevels, LeaveSixtyFourPixelsEachWay) {
+    std::vector<target_view> views = circle(2, 1024);
+    EXPECT_EQ(pose_levels_of(views.data(), 2, 3), 3);
+    EXPECT_EQ(pose_levels_of(views.data(), 2, 9), 4);
+    views[1].camera.height = 255;
+    EXPECT_EQ(pose_levels_of(views.data(), 2, 9), 1);
+    views[0].camera.width = 127;
+    EXPECT_EQ(pose_levels_of(views.data(), 2, 9), 0);
+}
+
+} // namespace pose_refinement_test

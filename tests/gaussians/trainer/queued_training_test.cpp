@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+// Training that learns the lists' lengths after the loss is queued ends in the bytes of training in runs of a step each,
+// which wait for them, also where lists had no room and a forward pass was repeated.
+#include "training_cloud.h"
+
+namespace {
+
+constexpr int steps = 14;
+
+// Everything that training leaves: parameters, moments, exposures, losses. by_steps: in runs of one step, the first of
+// which has no earlier picture to know a length from. repeats: of forward passes.
+std::vector<char> train_bytes(const cloud &c, bool by_steps, uint64_t seed, int64_t *repeats) {
+    training_settings settings = cloud::settings(steps);
+    settings.seed = seed;
+    settings.random_background = true;
+    training_state state = {};
+    training_state_open(&state, c.group, &c.host);
+    training_state_open_exposures(&state, cloud::views_in_all);
+    const volatile sig_atomic_t at_once = by_steps;
+    const training_observer observer = {NULL, NULL, 1, &at_once};
+    std::vector<double> losses;
+    *repeats = 0;
+    while (state.iteration < steps) {
+        training_report report = {};
+        fault why;
+        if (!train(&state, c.views.data(), c.views.size(), &settings, &observer, &report, &why)) {
+            ADD_FAILURE() << why.text;
+            break;
+        }
+        *repeats += report.repeats;
+        losses.insert(losses.end(), report.losses,
+                      report.losses + (report.iterations - report.first_iteration + 1));
+        training_report_close(&report);
+    }
+    EXPECT_EQ(losses.size(), size_t(steps));
+    std::vector<char> out;
+    const auto add = [&out](const float *from, size_t bytes) {
+        out.resize(out.size() + bytes);
+        device_download(out.data() + out.size() - bytes, from, bytes);
+    };
+    for (const gs_gaussians *set : {&state.gaussians, &state.first_moment, &state.second_moment})
+        add(set->mean, device_gaussians_bytes(set->count, set->sh_degree));
+    add(state.exposure, cloud::views_in_all * TRAINING_EXPOSURE_FLOATS * sizeof(float));
+    const char *const all = reinterpret_cast<const char *>(losses.data());
+    out.insert(out.end(), all, all + losses.size() * sizeof(double));
+    training_state_close(&state);
+    return out;
+}
+
+TEST(QueuedTraining, EndsInTheBytesOfTrainingThatWaits) {
+    const cloud c;
+    int64_t most = 0;
+    for (const uint64_t seed : {1, 2, 3}) {
+        int64_t none, repeats;
+        const std::vector<char> expected = train_bytes(c, true, seed, &none);
+        EXPECT_EQ(none, 0);
+        EXPECT_TRUE(train_bytes(c, false, seed, &repeats) == expected) << "seed " << seed;
+        most = repeats > most ? repeats : most;
+    }
+    EXPECT_GT(most, 0) << "no list was without room, so that nothing was repeated";
+}
+
+} // namespace

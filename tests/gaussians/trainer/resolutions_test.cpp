@@ -1,0 +1,406 @@
+// SPDX-License-Identifier: MIT
+// Schedules of resolutions and steps of several views.
+#include "training_cloud.h"
+#include "plan/defaults.h"
+#include "plan/resolutions.h"
+#include <limits>
+
+namespace {
+
+TEST(Resolutions, AreReadFromText) {
+    resolution_schedule schedule;
+    fault why;
+    ASSERT_TRUE(resolution_schedule_read("none", &schedule, &why)) << why.text;
+    EXPECT_EQ(schedule.count, 0);
+    EXPECT_FALSE(schedule.automatic);
+    ASSERT_TRUE(resolution_schedule_read("auto", &schedule, &why)) << why.text;
+    EXPECT_EQ(schedule.count, 0);
+    EXPECT_TRUE(schedule.automatic);
+    ASSERT_TRUE(resolution_schedule_read("8:2.5,4:20:32,2:50:1,1:100", &schedule, &why)) << why.text;
+    ASSERT_EQ(schedule.count, 4);
+    const resolution_phase expected[] = {{8, 0, 2.5}, {4, 32, 20}, {2, 1, 50}, {1, 0, 100}};
+    for (int i = 0; i < 4; i++) {
+        EXPECT_EQ(schedule.phase[i].factor, expected[i].factor) << i;
+        EXPECT_EQ(schedule.phase[i].batch, expected[i].batch) << i;
+        EXPECT_EQ(schedule.phase[i].percent, expected[i].percent) << i;
+    }
+}
+
+TEST(Resolutions, RefuseOtherText) {
+    for (const char *text : {"",         "4",
+                             "4:",       ":20",
+                             "4:20,",    "4:20,2:10",
+                             "0:20",     "-4:20",
+                             "2.5:20",   "4:101",
+                             "4:-1",     "4:nan",
+                             "4:20:0",   "4:20:33",
+                             "4:20:1.5", "4:20:",
+                             "4:20:2:2", "4:20 2:50",
+                             "99999:20", "1e300:20",
+                             "4:20x",    "1:1,1:2,1:3,1:4,1:5,1:6,1:7,1:8,1:9",
+                             "nonesuch"}) {
+        resolution_schedule schedule;
+        fault why;
+        EXPECT_FALSE(resolution_schedule_read(text, &schedule, &why)) << text;
+        EXPECT_NE(std::string(why.text).find("--resolutions"), std::string::npos) << why.text;
+    }
+}
+
+TEST(Resolutions, HavePhasesOfSteps) {
+    resolution_schedule schedule;
+    fault why;
+    ASSERT_TRUE(resolution_schedule_read("4:20,2:50", &schedule, &why)) << why.text;
+    const std::pair<int64_t, int> expected[] = {{1, 0}, {20, 0}, {21, 1}, {50, 1}, {51, 2}, {100, 2}};
+    for (const auto &[step, phase] : expected)
+        EXPECT_EQ(resolution_phase_at(&schedule, 100, step), phase) << step;
+    EXPECT_EQ(resolution_phase_end(&schedule, 100, 0), 20);
+    EXPECT_EQ(resolution_phase_end(&schedule, 100, 2), 100);
+    EXPECT_EQ(resolution_phase_at(&schedule, 3, 1), 1); // a fifth of three steps is none
+}
+
+constexpr int width = 131, height = 128, views_in_all = cloud::views_in_all;
+
+// Each view also has a mask and depths.
+class detailed_cloud : public cloud {
+  public:
+    explicit detailed_cloud(int w = width, int h = height)
+        : cloud(60, w, h), masks(views_in_all), depths(views_in_all) {
+        const size_t pixels = size_t(w) * size_t(h);
+        for (size_t v = 0; v < views_in_all; v++) {
+            masks[v].resize(pixels), depths[v].resize(pixels);
+            for (size_t i = 0; i < pixels; i++) {
+                masks[v][i] = (i / 40 + v) % 7 != 0;
+                depths[v][i] = float(0.3 + 0.1 * std::sin(0.01 * double(i) + double(v)));
+            }
+            target_view_set_mask(&views[v], masks[v].data());
+            target_view_set_depth(&views[v], depths[v].data());
+        }
+    }
+    static training_settings settings_of(int64_t iterations, int64_t batch) {
+        training_settings out = settings(iterations);
+        out.batch = batch;
+        out.seed = 5;
+        out.depth_weight = out.final_depth_weight = 0.5f;
+        return out;
+    }
+
+    std::vector<std::vector<uint8_t>> masks;
+    std::vector<std::vector<float>> depths;
+};
+
+// A state of training that is read back.
+class trained {
+  public:
+    trained(const cloud &c, bool exposures) {
+        training_state_open(&state, c.group, &c.host);
+        if (exposures) training_state_open_exposures(&state, views_in_all);
+    }
+    ~trained() { training_state_close(&state); }
+    trained(const trained &) = delete;
+    trained &operator=(const trained &) = delete;
+
+    std::vector<double> train_on(const std::vector<target_view> &views, const training_settings &settings,
+                                 const training_observer *observer = nullptr) {
+        training_report report = {};
+        fault why;
+        EXPECT_TRUE(train(&state, views.data(), views.size(), &settings, observer, &report, &why))
+            << why.text;
+        const std::vector<double> losses(report.losses,
+                                         report.losses + (report.iterations - report.first_iteration + 1));
+        training_report_close(&report);
+        return losses;
+    }
+    static std::vector<float> read(const gs_gaussians &set) {
+        std::vector<float> out(device_gaussians_bytes(set.count, set.sh_degree) / sizeof(float));
+        device_download(out.data(), set.mean, out.size() * sizeof(float));
+        return out;
+    }
+    std::vector<float> exposure() const {
+        std::vector<float> out(views_in_all * TRAINING_EXPOSURE_FLOATS);
+        device_download(out.data(), state.exposure, out.size() * sizeof(float));
+        return out;
+    }
+    training_state state = {};
+};
+
+double relative(const std::vector<float> &got, const std::vector<float> &expected) {
+    double error = 0, norm = 0;
+    for (size_t i = 0; i < got.size(); i++) {
+        error += std::pow(double(got[i]) - double(expected[i]), 2);
+        norm += std::pow(double(expected[i]), 2);
+    }
+    return norm > 0 ? std::sqrt(error / norm) : std::numeric_limits<double>::infinity();
+}
+
+TEST(SeveralViews, GradientIsTheSumOfThoseOfEach) {
+    const detailed_cloud c;
+    trained together(c, false);
+    const std::vector<double> losses =
+        together.train_on(c.views, detailed_cloud::settings_of(views_in_all, views_in_all));
+    ASSERT_EQ(losses.size(), size_t(views_in_all));
+    std::vector<float> sum;
+    double loss = 0;
+    for (const target_view &view : c.views) {
+        trained alone(c, false);
+        loss += alone.train_on({view}, detailed_cloud::settings_of(1, 1))[0];
+        const std::vector<float> moment = trained::read(alone.state.first_moment); // 0.1 times the gradient
+        sum.resize(moment.size());
+        for (size_t i = 0; i < sum.size(); i++) sum[i] += moment[i];
+    }
+    EXPECT_LT(relative(trained::read(together.state.first_moment), sum), 1e-4);
+    double of_batch = 0;
+    for (const double one : losses) of_batch += one;
+    EXPECT_NEAR(of_batch, loss, 1e-5 * loss);
+}
+
+TEST(SeveralViews, RatesGrowAsTheSquareRoot) {
+    const detailed_cloud c;
+    const std::vector<target_view> same(4, c.views[0]);
+    trained together(c, false), alone(c, false);
+    together.train_on(same, detailed_cloud::settings_of(4, 4));
+    training_settings faster = detailed_cloud::settings_of(1, 1);
+    for (float *rate :
+         {&faster.rates.mean, &faster.rates.log_scale, &faster.rates.quaternion, &faster.rates.opacity_logit,
+          &faster.rates.sh_constant, &faster.rates.sh_rest, &faster.final_mean_rate})
+        *rate *= 2;
+    alone.train_on({c.views[0]}, faster);
+    const std::vector<float> start = [&] {
+        trained not_yet(c, false);
+        return trained::read(not_yet.state.gaussians);
+    }();
+    std::vector<float> moved = trained::read(together.state.gaussians),
+                       expected = trained::read(alone.state.gaussians);
+    for (size_t i = 0; i < start.size(); i++) moved[i] -= start[i], expected[i] -= start[i];
+    EXPECT_LT(relative(moved, expected), 1e-3);
+}
+
+TEST(SeveralViews, EachExposureHasItsOwnGradient) {
+    const detailed_cloud c;
+    trained together(c, true);
+    together.train_on(c.views, detailed_cloud::settings_of(views_in_all, views_in_all));
+    const std::vector<float> got = together.exposure();
+    for (size_t v = 0; v < views_in_all; v++) {
+        trained alone(c, true);
+        std::vector<target_view> only = c.views; // the order's first view is this one
+        training_settings settings = detailed_cloud::settings_of(views_in_all, 1);
+        only.assign(views_in_all, c.views[v]);
+        settings.iterations = 1;
+        alone.train_on(only, settings);
+        const std::vector<float> all = alone.exposure();
+        size_t index = 0; // of the view that the step had
+        for (size_t w = 0; w < views_in_all; w++)
+            if (all[w * TRAINING_EXPOSURE_FLOATS + GS_EXPOSURE_VALUES] != 0) index = w;
+        const auto moment = [](const std::vector<float> &of, size_t view) {
+            const auto first =
+                of.begin() + std::ptrdiff_t(view * TRAINING_EXPOSURE_FLOATS + GS_EXPOSURE_VALUES);
+            return std::vector<float>(first, first + GS_EXPOSURE_VALUES);
+        };
+        EXPECT_LT(relative(moment(got, v), moment(all, index)), 1e-4) << v;
+    }
+}
+
+TEST(Resolutions, SmallViewsAreTheViewsShrunk) {
+    const detailed_cloud c;
+    resolution_schedule schedule;
+    resolution_views all;
+    fault why;
+    ASSERT_TRUE(resolution_schedule_read("8:20,2:50", &schedule, &why)) << why.text;
+    ASSERT_TRUE(resolution_views_open(&all, &schedule, c.views.data(), c.views.size(), 1, &why)) << why.text;
+    EXPECT_EQ(resolution_views_at(&all, 2), c.views.data());
+    for (int phase = 0; phase < 2; phase++) { // an eighth would be shorter than 64 pixels: half in both
+        const target_view *small = resolution_views_at(&all, phase);
+        ASSERT_NE(small, c.views.data());
+        for (size_t v = 0; v < views_in_all; v++) {
+            EXPECT_EQ(small[v].camera.width, width / 2);
+            EXPECT_EQ(small[v].camera.height, height / 2);
+            EXPECT_FLOAT_EQ(small[v].camera.fx, c.views[v].camera.fx / 2);
+            EXPECT_EQ(small[v].camera.translation[0], c.views[v].camera.translation[0]);
+            image expected;
+            ASSERT_TRUE(image_downscale(&c.pictures[v], 2, &expected, &why)) << why.text;
+            const size_t pixels = size_t(expected.width) * size_t(expected.height);
+            std::vector<uint8_t> got(3 * pixels), mask(pixels);
+            std::vector<float> depth(pixels);
+            device_download(got.data(), small[v].pixels, got.size());
+            device_download(mask.data(), small[v].mask, mask.size());
+            device_download(depth.data(), small[v].depth, depth.size() * sizeof(float));
+            EXPECT_EQ(std::memcmp(got.data(), expected.pixels, got.size()), 0) << v;
+            EXPECT_EQ(mask[0] != 0,
+                      c.masks[v][0] && c.masks[v][1] && c.masks[v][width] && c.masks[v][width + 1]);
+            EXPECT_NEAR(depth[0],
+                        (c.depths[v][0] + c.depths[v][1] + c.depths[v][width] + c.depths[v][width + 1]) / 4,
+                        1e-6);
+            EXPECT_EQ(small[v].alpha, nullptr);
+            image_close(&expected);
+        }
+    }
+    resolution_views_close(&all);
+}
+
+TEST(SeveralViews, AsManyAsFillAGpuButAQuarterOfARound) {
+    const auto usual = [](int width, int height, size_t count) {
+        target_view view = {};
+        view.camera.width = width, view.camera.height = height;
+        const std::vector<target_view> views(count, view);
+        const view_sizes sizes = view_sizes_of(views.data(), views.size());
+        return usual_batch(&sizes);
+    };
+    EXPECT_EQ(usual(799, 532, 220), 4);
+    EXPECT_EQ(usual(800, 800, 220), 4);
+    EXPECT_EQ(usual(800, 800, 10), 2);
+    EXPECT_EQ(usual(1008, 756, 17), 3);
+    EXPECT_EQ(usual(1080, 1920, 220), 1);
+    EXPECT_EQ(usual(16384, 16384, 1000), 1);
+    EXPECT_EQ(usual(40, 28, 1), 1);
+    EXPECT_EQ(usual(40, 28, 7), 1);
+    EXPECT_EQ(usual(40, 28, 99), 4);
+}
+
+TEST(Resolutions, AreUsualWhereSmallPicturesHaveAPixelForAGaussian) {
+    const auto usual = [](int width, int height, size_t count, int64_t most_gaussians, bool several) {
+        target_view view = {};
+        view.camera.width = width, view.camera.height = height;
+        const std::vector<target_view> views(count, view);
+        const view_sizes sizes = view_sizes_of(views.data(), views.size());
+        return usual_resolutions(&sizes, most_gaussians, several);
+    };
+    EXPECT_EQ(usual(799, 532, 220, 300000, true).count, 0);
+    EXPECT_EQ(usual(127, 5000, 220, 100, true).count, 0);
+    const resolution_schedule large = usual(1080, 1920, 200, 300000, true);
+    ASSERT_EQ(large.count, 1);
+    EXPECT_EQ(large.phase[0].factor, 2);
+    EXPECT_EQ(large.phase[0].batch, 4);
+    EXPECT_EQ(large.phase[0].percent, 90);
+    EXPECT_EQ(usual(1080, 1920, 7, 300000, true).phase[0].percent, 90);
+    EXPECT_EQ(usual(1008, 756, 17, 130000, true).phase[0].percent, 50);
+    EXPECT_EQ(usual(1008, 756, 7, 130000, true).phase[0].percent, 50);
+    EXPECT_EQ(usual(1080, 1920, 200, 300000, false).phase[0].batch, 1);
+}
+
+// Views of different sizes, as parts of those of a cloud.
+TEST(SeveralViews, OfSeveralSizesAreSummedToo) {
+    const detailed_cloud c;
+    std::vector<image> pictures(views_in_all);
+    std::vector<target_view> views(views_in_all);
+    std::vector<std::vector<float>> depths(views_in_all);
+    for (size_t v = 0; v < views_in_all; v++) {
+        fault why;
+        gs_camera camera = c.views[v].camera;
+        camera.width -= int(2 * v), camera.height -= int(v % 3);
+        ASSERT_TRUE(image_open(&pictures[v], camera.width, camera.height, 3, &why)) << why.text;
+        for (size_t i = 0; i < 3 * size_t(camera.width) * size_t(camera.height); i++)
+            pictures[v].pixels[i] = uint8_t(127 + 100 * std::sin(0.03 * double(i) + double(v)));
+        ASSERT_TRUE(target_view_open(&views[v], &camera, &pictures[v], &why)) << why.text;
+        if (v == 2) target_view_set_mask(&views[v], c.masks[v].data());
+        depths[v].assign(size_t(camera.width) * size_t(camera.height), 0.3f);
+        target_view_set_depth(&views[v], depths[v].data());
+    }
+    fault why;
+    ASSERT_TRUE(resolution_views_match(views.data(), views.size(), &why)) << why.text;
+    trained together(c, false);
+    together.train_on(views, detailed_cloud::settings_of(views_in_all, views_in_all));
+    std::vector<float> sum;
+    for (size_t v = 0; v < views_in_all; v++) {
+        target_view view = views[v]; // with the mask that a padded view has: windows at its edges count alike
+        const std::vector<uint8_t> all(size_t(width) * height, 255);
+        if (!view.mask && v > 0) target_view_set_mask(&view, all.data());
+        trained alone(c, false);
+        alone.train_on({view}, detailed_cloud::settings_of(1, 1));
+        const std::vector<float> moment = trained::read(alone.state.first_moment);
+        sum.resize(moment.size());
+        for (size_t i = 0; i < sum.size(); i++) sum[i] += moment[i];
+        if (view.mask != views[v].mask) device_free(view.mask);
+    }
+    // The field of view also bounds the derivatives of Gaussians beside the picture: here it is a little larger.
+    EXPECT_LT(relative(trained::read(together.state.first_moment), sum), 1e-2);
+    views[4].camera.model = GS_FISHEYE;
+    EXPECT_FALSE(resolution_views_match(views.data(), views.size(), &why));
+    EXPECT_STREQ(why.text, "several views a step need cameras of one model");
+    views[4].camera.model = GS_PINHOLE;
+    views[3].camera.width = 40;
+    views[2].camera.width = 40;
+    EXPECT_FALSE(resolution_views_match(views.data(), views.size(), &why));
+    EXPECT_STREQ(why.text, "several views a step need pictures of about one size");
+    for (target_view &view : views) target_view_close(&view);
+    for (image &picture : pictures) image_close(&picture);
+}
+
+// Stops after the step that reaches an iteration.
+struct stop_at {
+    int64_t iteration;
+    volatile sig_atomic_t end;
+};
+bool stop(void *context, const training_state *state, const training_report *, fault *) {
+    stop_at *const s = static_cast<stop_at *>(context);
+    if (state->iteration >= s->iteration) s->end = 1;
+    return true;
+}
+
+// Smaller pictures and two views a step first, then three: steps end at 2, 4, 5, 8, 11, 14.
+training_settings mixed_settings() {
+    training_settings settings = detailed_cloud::settings_of(14, 3);
+    fault why;
+    EXPECT_TRUE(resolution_schedule_read("2:36:2", &settings.resolutions, &why)) << why.text; // 5 iterations
+    return settings;
+}
+
+TEST(Resolutions, TrainingGoesOnWhereItStopped) {
+    const detailed_cloud c;
+    trained whole(c, true);
+    const std::vector<double> losses = whole.train_on(c.views, mixed_settings());
+    EXPECT_EQ(losses.size(), 14u);
+    EXPECT_EQ(whole.state.iteration, 14);
+    const std::pair<int64_t, int64_t> ends[] = {
+        {2, 4}, {4, 5}, {5, 8}, {8, 11}}; // the step after is the last
+    for (const auto &[at, end] : ends) {
+        trained parts(c, true);
+        stop_at when = {at, 0};
+        const training_observer observer = {stop, &when, 1, &when.end};
+        std::vector<double> all = parts.train_on(c.views, mixed_settings(), &observer);
+        EXPECT_EQ(parts.state.iteration, end);
+        const std::vector<double> rest = parts.train_on(c.views, mixed_settings());
+        all.insert(all.end(), rest.begin(), rest.end());
+        EXPECT_EQ(all, losses) << at;
+        EXPECT_TRUE(trained::read(parts.state.gaussians) == trained::read(whole.state.gaussians)) << at;
+        EXPECT_TRUE(trained::read(parts.state.second_moment) == trained::read(whole.state.second_moment))
+            << at;
+        EXPECT_TRUE(parts.exposure() == whole.exposure()) << at;
+    }
+}
+
+TEST(Resolutions, PhasesAtFullSizeChangeNothing) {
+    const detailed_cloud c(32, 24);
+    const std::pair<const char *, int64_t> cases[] = {{"1:50", 1}, {"1:50:1", 1}, {"1:40:2,1:80", 2}};
+    for (const auto &[text, batch] : cases) {
+        training_settings settings = detailed_cloud::settings_of(10, batch);
+        trained plain(c, true), phased(c, true);
+        const std::vector<double> losses = plain.train_on(c.views, settings);
+        fault why;
+        ASSERT_TRUE(resolution_schedule_read(text, &settings.resolutions, &why)) << why.text;
+        EXPECT_EQ(phased.train_on(c.views, settings), losses) << text;
+        EXPECT_TRUE(trained::read(phased.state.gaussians) == trained::read(plain.state.gaussians)) << text;
+    }
+}
+
+TEST(Resolutions, TrainingSeesTheSmallViewsFirst) {
+    const detailed_cloud c;
+    resolution_schedule schedule;
+    resolution_views all;
+    fault why;
+    ASSERT_TRUE(resolution_schedule_read("2:50", &schedule, &why)) << why.text;
+    ASSERT_TRUE(resolution_views_open(&all, &schedule, c.views.data(), c.views.size(), 1, &why)) << why.text;
+    const std::vector<target_view> small(resolution_views_at(&all, 0),
+                                         resolution_views_at(&all, 0) + views_in_all);
+    training_settings settings = detailed_cloud::settings_of(4, 1);
+    trained on_small(c, false), on_schedule(c, false), on_whole(c, false);
+    const std::vector<double> first = on_small.train_on(small, settings),
+                              last = on_whole.train_on(c.views, settings);
+    settings.resolutions = schedule;
+    const std::vector<double> got = on_schedule.train_on(c.views, settings);
+    EXPECT_EQ(got[0], first[0]);
+    EXPECT_EQ(got[1], first[1]);
+    EXPECT_NE(got[2], first[2]);
+    EXPECT_NE(got[0], last[0]);
+    resolution_views_close(&all);
+}
+
+} // namespace

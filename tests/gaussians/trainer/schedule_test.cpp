@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: MIT
+// What a training run does when: learning rates, SH degree, dropout, and the settings of density control, each against
+// its schedule written out.
+#include "plan/defaults.h"
+#include "density/density_control.h"
+#include "density/density_options.h"
+#include "density/density_scene.h"
+#include "trainer.h"
+#include <algorithm>
+
+namespace {
+
+training_settings plain_settings() {
+    training_settings s = {};
+    s.iterations = 7000;
+    s.rates.mean = 3e-4f;
+    s.final_mean_rate = 3e-6f;
+    s.sh_interval = 1000;
+    return s;
+}
+
+TEST(Schedule, RateOfMeansDecaysExponentially) {
+    const training_settings s = plain_settings();
+    EXPECT_FLOAT_EQ(scheduled_mean_rate(&s, 1), 3e-4f);
+    EXPECT_FLOAT_EQ(scheduled_mean_rate(&s, 7000), 3e-6f);
+    for (int64_t step : {2, 1000, 3500, 6999}) { // log-linear between the ends
+        const double progress = double(step - 1) / 6999;
+        const double expected = std::exp((1 - progress) * std::log(3e-4) + progress * std::log(3e-6));
+        EXPECT_NEAR(scheduled_mean_rate(&s, step), expected, 1e-5 * expected) << step;
+    }
+    training_settings one = s;
+    one.iterations = 1;
+    EXPECT_FLOAT_EQ(scheduled_mean_rate(&one, 1), 3e-4f);
+}
+
+TEST(Schedule, RateOfHarmonicsDecaysExponentiallyUnlessItStays) {
+    training_settings s = plain_settings();
+    s.rates.sh_rest = 5e-4f;
+    EXPECT_EQ(scheduled_sh_rate(&s, 1), 5e-4f);
+    EXPECT_EQ(scheduled_sh_rate(&s, 7000), 5e-4f);
+    s.final_sh_rest = 1.25e-4f;
+    EXPECT_FLOAT_EQ(scheduled_sh_rate(&s, 1), 5e-4f);
+    EXPECT_FLOAT_EQ(scheduled_sh_rate(&s, 7000), 1.25e-4f);
+    for (int64_t step : {2, 1000, 3500, 6999}) {
+        const double expected = 5e-4 * std::exp(double(step - 1) / 6999 * std::log(0.25));
+        EXPECT_NEAR(scheduled_sh_rate(&s, step), expected, 1e-5 * expected) << step;
+    }
+    s.rates.sh_rest = 0;
+    EXPECT_EQ(scheduled_sh_rate(&s, 3500), 0);
+}
+
+TEST(Schedule, UsualRatesOfHarmonicsFollowViewsAndLength) {
+    EXPECT_EQ(usual_sh_rate(1), 1);
+    EXPECT_EQ(usual_sh_rate(25), 1);
+    EXPECT_EQ(usual_sh_rate(50), 2);
+    EXPECT_EQ(usual_sh_rate(100), 4);
+    EXPECT_EQ(usual_sh_rate(200), 8);
+    EXPECT_EQ(usual_sh_rate(1000), 8);
+    EXPECT_EQ(usual_last_sh_rate(4, 100), 4);
+    EXPECT_EQ(usual_last_sh_rate(4, 7000), 4);
+    EXPECT_EQ(usual_last_sh_rate(4, 14000), 2);
+    EXPECT_EQ(usual_last_sh_rate(4, 30000), 1);
+    EXPECT_EQ(usual_last_sh_rate(0.5, 30000), 0.5);
+}
+
+TEST(Schedule, RatesAndDropoutFollowViewsAndIterations) {
+    for (const int64_t iterations : {100, 7000}) EXPECT_EQ(usual_rate_part(1, iterations), 1);
+    EXPECT_NEAR(usual_rate_part(1, 14000), 0.5, 1e-15);
+    EXPECT_NEAR(usual_rate_part(20, 28000), 0.3, 1e-15);
+    EXPECT_NEAR(usual_rate_part(30, 14000), std::sqrt(0.5), 1e-15);
+    EXPECT_NEAR(usual_rate_part(35, 280000), std::pow(0.3, 0.25), 1e-15);
+    for (const size_t views : {40, 400}) EXPECT_EQ(usual_rate_part(views, 28000), 1);
+    EXPECT_EQ(usual_dropout(1, 16), 0.2);
+    EXPECT_EQ(usual_dropout(20, 7000), 0.2);
+    EXPECT_NEAR(usual_dropout(40, 16000), 0.1, 1e-15);
+    EXPECT_NEAR(usual_dropout(40, 6400), 0, 1e-15);
+    EXPECT_EQ(usual_dropout(100, 30000), 0);
+    EXPECT_EQ(usual_dropout(100, 300000), 0);
+    EXPECT_NEAR(usual_dropout(50, 300000), 0.2 * 8 / 12, 1e-15);
+}
+
+TEST(Schedule, WeightOfDepthDecaysExponentially) {
+    training_settings s = plain_settings();
+    s.depth_weight = 1, s.final_depth_weight = 0.01f;
+    EXPECT_FLOAT_EQ(scheduled_depth_weight(&s, 1), 1);
+    EXPECT_FLOAT_EQ(scheduled_depth_weight(&s, 7000), 0.01f);
+    for (int64_t step : {2, 1000, 3500, 6999}) {
+        const double expected = std::exp(double(step - 1) / 6999 * std::log(0.01));
+        EXPECT_NEAR(scheduled_depth_weight(&s, step), expected, 1e-5 * expected) << step;
+    }
+}
+
+TEST(Schedule, AveragesBeginAfterDensityControl) {
+    training_settings s = plain_settings();
+    s.density.kind = DENSITY_NONE;
+    s.density.until = 6500;
+    EXPECT_EQ(average_from(&s), 7000); // no average
+    s.average_part = 0.1;
+    EXPECT_EQ(average_from(&s), 6300);
+    s.density.kind = DENSITY_SPLIT;
+    EXPECT_EQ(average_from(&s), 6500);
+    s.density.until = 6000;
+    EXPECT_EQ(average_from(&s), 6300);
+    s.average_part = 1;
+    EXPECT_EQ(average_from(&s), 6000);
+    for (int64_t iteration = 5990; iteration < 6020; iteration++)
+        EXPECT_EQ(average_is_due(&s, iteration - 1, iteration), iteration > 6000 && iteration % 5 == 0)
+            << iteration;
+    EXPECT_TRUE(average_is_due(&s, 6004, 6007)); // 6005, 6006, 6007
+    EXPECT_FALSE(average_is_due(&s, 6006, 6009));
+}
+
+TEST(Schedule, ShDegreeRisesEveryInterval) {
+    training_settings s = plain_settings();
+    const int64_t steps[] = {1, 1000, 1001, 2000, 2001, 3000, 3001, 7000};
+    const int degrees[] = {0, 0, 1, 1, 2, 2, 3, 3};
+    for (int i = 0; i < 8; i++) {
+        EXPECT_EQ(scheduled_sh_degree(&s, 3, steps[i]), degrees[i]) << steps[i];
+        EXPECT_EQ(scheduled_sh_degree(&s, 1, steps[i]), std::min(degrees[i], 1)) << steps[i];
+    }
+    s.sh_interval = 0;
+    EXPECT_EQ(scheduled_sh_degree(&s, 3, 1), 3);
+}
+
+const density_data plain_data = {30000, 2.5, 40000000, false, 100},
+                   shorter = {7000, 2.5, 40000000, false, 100};
+
+TEST(Schedule, DefaultsAreThePublishedOnes) {
+    density_options options = density_options_default();
+    options.settings.kind = DENSITY_ADAPTIVE;
+    const density_settings a = density_settings_from(&options, &plain_data);
+    EXPECT_EQ(a.from, 500);
+    EXPECT_EQ(a.until, 15000);
+    EXPECT_EQ(a.every, 100);
+    EXPECT_EQ(a.adaptive.gradient_threshold, 2e-4);
+    EXPECT_EQ(a.adaptive.split_size, 0.01);
+    EXPECT_EQ(a.adaptive.most_size, 0.1);
+    EXPECT_EQ(a.adaptive.split_factor, 1.6);
+    EXPECT_EQ(a.least_opacity, 0.005);
+    EXPECT_EQ(a.adaptive.reset_every, 3000);
+    EXPECT_EQ(a.adaptive.reset_opacity, 0.01);
+    EXPECT_EQ(a.extent, 2.5);
+    options.settings.kind = DENSITY_MCMC;
+    const density_settings m = density_settings_from(&options, &plain_data);
+    EXPECT_EQ(m.until, 25000);
+    EXPECT_EQ(m.most_gaussians, 300000);
+    EXPECT_EQ(m.growth, 0.05);
+    EXPECT_EQ(m.mcmc.noise, 5e5);
+    EXPECT_EQ(m.mcmc.opacity_weight, 0.01);
+    EXPECT_EQ(m.mcmc.scale_weight, 0.01);
+    EXPECT_EQ(density_settings_from(&options, &shorter).until, 5833);
+    options.settings.until = 123;
+    EXPECT_EQ(density_settings_from(&options, &shorter).until, 123);
+}
+
+TEST(Schedule, ManyViewsRetireWhatIsOfNoUse) {
+    EXPECT_EQ(usual_retired(1), 0);
+    EXPECT_EQ(usual_retired(20), 0);
+    EXPECT_NEAR(usual_retired(30), 0.08, 1e-15);
+    EXPECT_EQ(usual_retired(40), 0.16);
+    EXPECT_EQ(usual_retired(4000), 0.16);
+    density_options options = density_options_default();
+    density_data data = shorter;
+    for (const int kind : {DENSITY_NONE, DENSITY_ADAPTIVE, DENSITY_MCMC, DENSITY_SPLIT}) {
+        options.settings.kind = kind;
+        const bool refills = kind == DENSITY_MCMC || kind == DENSITY_SPLIT;
+        EXPECT_EQ(density_settings_from(&options, &data).retired, refills ? 0.16 : 0) << kind;
+    }
+    data.views = 20;
+    EXPECT_EQ(density_settings_from(&options, &data).retired, 0);
+    options.settings.retired = 0.2;
+    EXPECT_EQ(density_settings_from(&options, &data).retired, 0.2);
+    data.views = 100, options.settings.retired = 0;
+    EXPECT_EQ(density_settings_from(&options, &data).retired, 0);
+    EXPECT_EQ(density_settings_from(&options, &data).retire_every, 1000);
+    data.views = 220;
+    EXPECT_EQ(density_settings_from(&options, &data).retire_every, 2200);
+    options.settings.retire_every = 300;
+    EXPECT_EQ(density_settings_from(&options, &data).retire_every, 300);
+}
+
+TEST(Schedule, TheDataDecidesMethodAndLimitUnlessTheyAreGiven) {
+    density_options options = density_options_default();
+    density_data data = shorter;
+    EXPECT_EQ(density_settings_from(&options, &data).kind, DENSITY_SPLIT);
+    data.everywhere = true;
+    EXPECT_EQ(density_settings_from(&options, &data).kind, DENSITY_MCMC);
+    options.settings.kind = DENSITY_SPLIT;
+    EXPECT_EQ(density_settings_from(&options, &data).kind, DENSITY_SPLIT);
+    EXPECT_EQ(density_settings_from(&options, &data).most_gaussians, 300000);
+    data.pixels = 13000050;
+    EXPECT_EQ(density_settings_from(&options, &data).most_gaussians, 130000);
+    data.pixels = 0;
+    EXPECT_EQ(density_settings_from(&options, &data).most_gaussians, 1);
+    options.settings.most_gaussians = 7;
+    EXPECT_EQ(density_settings_from(&options, &data).most_gaussians, 7);
+}
+
+TEST(Schedule, SplitsAreDrawnByAbsoluteGradients) {
+    for (int kind = 0; kind < DENSITY_KINDS; kind++)
+        EXPECT_EQ(density_method_of(kind)->absolute, kind == DENSITY_SPLIT) << kind;
+}
+
+TEST(Schedule, DropoutGrowsWithTheSteps) {
+    training_settings settings = plain_settings();
+    settings.dropout = 0.5;
+    const host_gaussians host = random_gaussians(1, 4000, 0);
+    const device_set device(host);
+    const gs_gaussians all = device.get();
+    device_buffer logits = {};
+    for (const int64_t step : {1, 3500, 7000}) {
+        const dropout_place place = {step, step - 1, 0};
+        const gs_gaussians got = gaussians_of_step(&settings, &all, &place, &logits);
+        EXPECT_EQ(got.mean, all.mean);
+        EXPECT_EQ(got.opacity_logit == all.opacity_logit, step == 1);
+        std::vector<float> values(4000);
+        device_download(values.data(), got.opacity_logit, values.size() * sizeof(float));
+        const double share = 0.5 * double(step - 1) / 6999;
+        const auto out = std::count_if(values.begin(), values.end(), [](float v) { return v <= -20; });
+        EXPECT_NEAR(double(out), 4000 * share, 5 * std::sqrt(4000 * share * (1 - share))) << step;
+    }
+    device_buffer_close(&logits);
+}
+
+TEST(Schedule, ABudgetOfLittleTimeHasFewGaussiansAndOneOfMuchHasMore) {
+    const int64_t many = 100000000;
+    EXPECT_EQ(usual_limit_of_budget(many, 300, 1250), 150000);
+    EXPECT_EQ(usual_limit_of_budget(many, 300, 2500), 300000);
+    EXPECT_EQ(usual_limit_of_budget(many, 300, 30000), 300000);
+    EXPECT_EQ(usual_limit_of_budget(many, 300, 60000), 600000);
+    EXPECT_EQ(usual_limit_of_budget(many, 300, 1e9), 1000000);
+    for (const size_t views : {1, 100}) EXPECT_EQ(usual_limit_of_budget(many, views, 60000), 300000);
+    EXPECT_EQ(usual_limit_of_budget(many, 120, 60000), 420000);
+    EXPECT_EQ(usual_limit_of_budget(12000000, 300, 60000), 120000); // one for 100 pixels
+    EXPECT_EQ(usual_limit_of_budget(0, 1, 0), 1);
+}
+
+TEST(Schedule, TimeAheadFollowsTheGaussiansToCome) {
+    density_settings s = {};
+    s.kind = DENSITY_SPLIT;
+    s.from = 500, s.until = 5500, s.every = 100, s.most_gaussians = 300000, s.growth = 0.05;
+    EXPECT_EQ(density_time_ahead(&s, 7000, 300000, 1000), 1);
+    EXPECT_EQ(density_time_ahead(&s, 7000, 500000, 1000), 1);
+    EXPECT_EQ(density_time_ahead(&s, 7000, 100000, 5500), 1);
+    const double full = std::pow(3, 0.6);
+    EXPECT_NEAR(density_time_ahead(&s, 7000, 100000, 3000), full, 1e-12); // all of them at once
+    for (const int64_t at : {0, 1000, 2900}) { // the mean over steps that are counted one by one
+        double sum = 0;
+        for (int64_t step = at; step < 7000; step++)
+            sum += std::pow(full, std::min(1.0, (double(step - at) + 0.5) / double(3000 - at)));
+        EXPECT_NEAR(density_time_ahead(&s, 7000, 100000, at), sum / double(7000 - at), 1e-5) << at;
+    }
+    s.until = 20000; // the run ends first
+    EXPECT_NEAR(density_time_ahead(&s, 2000, 100000, 1000), (full - 1) / std::log(full), 1e-12);
+    s.kind = DENSITY_ADAPTIVE;
+    EXPECT_EQ(density_time_ahead(&s, 7000, 100000, 1000), 1);
+}
+
+// The published start of MCMC where Gaussians have neighbours to lean on, a large one where they are everywhere
+// or stay as they are.
+TEST(Schedule, StartIsSmallAndHalfOpaqueUnderALimitButNotEverywhere) {
+    density_options options = density_options_default();
+    const density_data everywhere = {7000, 1, 0, true, 100},
+                       ends_before = {720, 1, 0, false, 100},
+                       acts_once = {722, 1, 0, false, 100};
+    double opacity, size;
+    for (const density_kind kind : {DENSITY_SPLIT, DENSITY_MCMC}) {
+        options.settings.kind = kind;
+        density_start(&options, &shorter, &opacity, &size);
+        EXPECT_EQ(opacity, 0.5);
+        EXPECT_EQ(size, 0.1);
+    }
+    density_start(&options, &everywhere, &opacity, &size);
+    EXPECT_EQ(opacity, 0.1);
+    EXPECT_EQ(size, 1);
+    density_start(&options, &ends_before, &opacity, &size); // ends before step 600
+    EXPECT_EQ(opacity, 0.1);
+    EXPECT_EQ(size, 1);
+    density_start(&options, &acts_once, &opacity, &size); // acts at step 600, before 601
+    EXPECT_EQ(opacity, 0.5);
+    EXPECT_EQ(size, 0.1);
+    options.settings.kind = DENSITY_ADAPTIVE;
+    density_start(&options, &shorter, &opacity, &size);
+    EXPECT_EQ(opacity, 0.1);
+    EXPECT_EQ(size, 1);
+}
+
+} // namespace

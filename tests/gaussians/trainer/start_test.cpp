@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: MIT
+// What training starts from: nearest neighbours against a search of all pairs, Gaussians from points, the
+// order of views.
+#include "frames/camera.h"
+#include "scene.h"
+#include "random.h"
+#include "start/start.h"
+#include "frames/view_order.h"
+#include <gtest/gtest.h>
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <set>
+#include <vector>
+
+namespace {
+
+using point = std::array<float, 3>;
+
+std::vector<double> distances(const std::vector<point> &points) {
+    std::vector<double> result(points.size());
+    fault why;
+    EXPECT_TRUE(nearest_mean_distance(reinterpret_cast<const float(*)[3]>(points.data()), points.size(),
+                                      result.data(), &why))
+        << why.text;
+    return result;
+}
+
+double by_all_pairs(const std::vector<point> &points, size_t i) {
+    std::vector<double> all;
+    for (size_t j = 0; j < points.size(); j++) {
+        if (j == i) continue;
+        double square = 0;
+        for (int axis = 0; axis < 3; axis++) square += std::pow(double(points[j][axis]) - points[i][axis], 2);
+        all.push_back(std::sqrt(square));
+    }
+    std::sort(all.begin(), all.end());
+    all.resize(std::min<size_t>(all.size(), 3));
+    double sum = 0;
+    for (double distance : all) sum += distance;
+    return all.empty() ? 0 : sum / double(all.size());
+}
+
+TEST(Nearest, EqualsASearchOfAllPairs) {
+    random_stream random = {7};
+    // Sizes around the leaf's, and clouds from smooth to degenerate: a grid that leaves many coordinates
+    // equal, a line.
+    for (size_t count : {0, 1, 2, 3, 4, 8, 9, 10, 17, 100, 400})
+        for (int shape = 0; shape < 3; shape++) {
+            std::vector<point> points(count);
+            for (point &p : points)
+                for (int axis = 0; axis < 3; axis++) {
+                    double x = random_normal(&random);
+                    p[axis] = float(shape == 0 ? x : shape == 1 ? std::round(2 * x) : axis == 1 ? x : 5);
+                }
+            std::vector<double> result = distances(points);
+            for (size_t i = 0; i < count; i++)
+                ASSERT_NEAR(result[i], by_all_pairs(points, i), 1e-12) << count << " points, shape " << shape;
+        }
+}
+
+TEST(Nearest, ManyEqualPointsDoNotTakeQuadraticTime) {
+    std::vector<point> points(200000, point{1, 2, 3});
+    for (size_t i = 0; i < points.size(); i += 1000) points[i][0] = float(i);
+    auto begin = std::chrono::steady_clock::now();
+    std::vector<double> result = distances(points);
+    EXPECT_LT(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(),
+              20); // 40000 of n^2
+    EXPECT_EQ(result[1], 0);
+    EXPECT_NEAR(result[2000], (1000 + 1000 + 1999) / 3.0, 1e-9);
+}
+
+TEST(Start, GaussiansStandWhereThePointsDo) {
+    const float points[5][3] = {{0, 0, 0}, {3, 0, 0}, {0, 3, 0}, {0, 0, 3}, {0, 0, 0}};
+    const uint8_t colors[5][3] = {{255, 0, 51}, {0, 0, 0}, {1, 2, 3}, {4, 5, 6}, {7, 8, 9}};
+    const start_settings settings = {2, 10, 0.3, 0.25};
+    gs_gaussians made;
+    fault why;
+    ASSERT_TRUE(gaussians_from_points(points, colors, 5, &settings, &made, &why)) << why.text;
+    EXPECT_EQ(made.count, 5);
+    EXPECT_EQ(made.sh_degree, 2);
+    EXPECT_EQ(made.mean[3 * 1], 3);
+    EXPECT_NEAR(made.log_scale[0], std::log(0.25 * (0 + 3 + 3) / 3.0), 1e-6);
+    EXPECT_EQ(made.log_scale[0], made.log_scale[2]);
+    EXPECT_EQ(made.quaternion[4 * 3], 1);
+    EXPECT_EQ(made.quaternion[4 * 3 + 1], 0);
+    EXPECT_NEAR(1 / (1 + std::exp(-made.opacity_logit[4])), 0.3, 1e-6);
+    for (int channel = 0; channel < 3; channel++)
+        EXPECT_NEAR(0.5 + 0.28209479177387814 * made.sh[channel], colors[0][channel] / 255.0, 1e-6);
+    EXPECT_NEAR(0.5 + 0.28209479177387814 * made.sh[9 * 3], 0, 1e-6);
+    EXPECT_EQ(made.sh[3], 0);
+    scene_close(&made);
+}
+
+TEST(Start, EqualPointsHaveASize) {
+    const float points[4][3] = {};
+    const uint8_t colors[4][3] = {};
+    const start_settings settings = {0, 10, 0.1, 1};
+    gs_gaussians made;
+    fault why;
+    ASSERT_TRUE(gaussians_from_points(points, colors, 4, &settings, &made, &why)) << why.text;
+    for (int i = 0; i < 12; i++) EXPECT_NEAR(made.log_scale[i], std::log(1e-3), 1e-5);
+    scene_close(&made);
+}
+
+TEST(Finite, DropsWhatIsNotAndKeepsTheOrder) {
+    gs_gaussians made;
+    fault why;
+    ASSERT_TRUE(scene_open(&made, 8, 1, &why)) << why.text;
+    for (int i = 0; i < 8; i++)
+        made.mean[3 * i] = made.log_scale[3 * i + 2] = made.quaternion[4 * i + 3] = made.opacity_logit[i] =
+            made.sh[12 * i + 11] = float(i);
+    made.mean[3 * 0 + 1] = NAN;
+    made.log_scale[3 * 2] = INFINITY;
+    made.quaternion[4 * 3 + 2] = -INFINITY;
+    made.opacity_logit[5] = NAN;
+    made.sh[12 * 7 + 4] = NAN;
+    EXPECT_EQ(gaussians_keep_finite(&made), 5);
+    ASSERT_EQ(made.count, 3);
+    const float left[] = {1, 4, 6};
+    for (int i = 0; i < 3; i++) {
+        EXPECT_EQ(made.mean[3 * i], left[i]);
+        EXPECT_EQ(made.log_scale[3 * i + 2], left[i]);
+        EXPECT_EQ(made.quaternion[4 * i + 3], left[i]);
+        EXPECT_EQ(made.opacity_logit[i], left[i]);
+        EXPECT_EQ(made.sh[12 * i + 11], left[i]);
+        EXPECT_EQ(made.sh[12 * i + 4], 0);
+    }
+    EXPECT_EQ(gaussians_keep_finite(&made), 0);
+    scene_close(&made);
+}
+
+TEST(Start, ExtentIsThatOfTheCameras) {
+    std::vector<target_view> views(3);
+    const double eyes[3][3] = {{1, 5, 2}, {-1, 5, 2}, {0, 5, 8}}; // mean (0, 5, 4), the last 4 from it
+    for (int i = 0; i < 3; i++) {
+        const double target[3] = {0, 0, 0}, up[3] = {0, 1, 0.3};
+        camera_look_at(&views[i].camera, eyes[i], target, up);
+    }
+    EXPECT_NEAR(scene_extent(views.data(), 3), 1.1 * 4, 1e-5);
+    EXPECT_EQ(scene_extent(views.data(), 1), 1);
+}
+
+TEST(Camera, LooksAtItsTarget) {
+    gs_camera camera = camera_with_view_angle(64, 48, 0.8);
+    const double eye[3] = {1, 2, 3}, target[3] = {4, -1, 7}, up[3] = {0, 0, 1};
+    camera_look_at(&camera, eye, target, up);
+    auto transformed = [&](double x, double y, double z) {
+        std::array<double, 3> out;
+        for (int row = 0; row < 3; row++)
+            out[row] = camera.rotation[3 * row] * x + camera.rotation[3 * row + 1] * y +
+                       camera.rotation[3 * row + 2] * z + camera.translation[row];
+        return out;
+    };
+    auto there = transformed(4, -1, 7), above = transformed(4, -1, 7.5), here = transformed(1, 2, 3);
+    EXPECT_NEAR(there[0], 0, 1e-5);
+    EXPECT_NEAR(there[1], 0, 1e-5);
+    EXPECT_NEAR(there[2], std::sqrt(9 + 9 + 16.0), 1e-5);
+    EXPECT_LT(above[1], -0.1); // +y is down
+    EXPECT_NEAR(above[0], 0, 1e-5);
+    for (double x : here) EXPECT_NEAR(x, 0, 1e-5);
+    const float *r = camera.rotation; // right-handed
+    double determinant = r[0] * (r[4] * r[8] - r[5] * r[7]) - r[1] * (r[3] * r[8] - r[5] * r[6]) +
+                         r[2] * (r[3] * r[7] - r[4] * r[6]);
+    EXPECT_NEAR(determinant, 1, 1e-5);
+    double center[3];
+    camera_center(&camera, center);
+    for (int i = 0; i < 3; i++) EXPECT_NEAR(center[i], eye[i], 1e-5);
+}
+
+TEST(ViewOrder, EveryViewOnceBeforeAnyAgain) {
+    view_order order, same, other;
+    fault why;
+    ASSERT_TRUE(view_order_open(&order, 13, 5, &why) && view_order_open(&same, 13, 5, &why) &&
+                view_order_open(&other, 13, 6, &why));
+    std::vector<std::vector<size_t>> rounds(4);
+    bool differs = false;
+    int64_t step = 0;
+    for (auto &round : rounds) {
+        for (int i = 0; i < 13; i++, step++) {
+            round.push_back(view_order_at(&order, step));
+            differs |= round.back() != view_order_at(&other, step);
+        }
+        EXPECT_EQ(std::set<size_t>(round.begin(), round.end()).size(), 13u);
+        EXPECT_EQ(*std::max_element(round.begin(), round.end()), 12u);
+    }
+    EXPECT_TRUE(differs);
+    EXPECT_NE(rounds[0], rounds[1]);
+    while (step-- > 0) EXPECT_EQ(rounds[size_t(step / 13)][size_t(step % 13)], view_order_at(&same, step));
+    view_order_close(&order);
+    view_order_close(&same);
+    view_order_close(&other);
+}
+
+TEST(Random, StreamsDifferInEachPartOfTheirKey) {
+    std::set<uint64_t> states;
+    for (uint64_t seed = 0; seed < 6; seed++)
+        for (uint64_t purpose = 0; purpose < 6; purpose++)
+            for (uint64_t iteration = 0; iteration < 6; iteration++)
+                for (uint64_t index = 0; index < 6; index++) {
+                    const random_stream stream = random_at(seed, purpose, iteration, index);
+                    EXPECT_EQ(stream.state, random_at(seed, purpose, iteration, index).state);
+                    states.insert(stream.state);
+                }
+    EXPECT_EQ(states.size(), size_t{6 * 6 * 6 * 6});
+    double sum = 0, product = 0; // first draws of neighbours: uniform, uncorrelated
+    for (uint64_t index = 0; index < 20000; index++) {
+        random_stream a = random_at(1, 2, 3, index), b = random_at(1, 2, 3, index + 1);
+        const double x = random_unit(&a) - 0.5, y = random_unit(&b) - 0.5;
+        sum += x;
+        product += x * y;
+    }
+    EXPECT_NEAR(sum / 20000, 0, 0.01);
+    EXPECT_NEAR(product / 20000, 0, 0.003);
+}
+
+TEST(Random, Splitmix64AsPublished) {
+    random_stream random = {1234567}; // the known first values for this seed
+    EXPECT_EQ(random_bits(&random), 6457827717110365317u);
+    EXPECT_EQ(random_bits(&random), 3203168211198807973u);
+    double sum = 0, square = 0;
+    for (int i = 0; i < 100000; i++) {
+        double x = random_normal(&random), u = random_unit(&random);
+        sum += x;
+        square += x * x;
+        ASSERT_TRUE(u >= 0 && u < 1);
+        ASSERT_LT(random_below(&random, 3), 3u);
+    }
+    EXPECT_NEAR(sum / 100000, 0, 0.02);
+    EXPECT_NEAR(square / 100000, 1, 0.03);
+}
+
+} // namespace

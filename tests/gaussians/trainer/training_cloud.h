@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT
+// A scene and views for training without files.
+#ifndef TRAINING_CLOUD_H
+#define TRAINING_CLOUD_H
+
+#include "alone.h"
+#include "frames/device_gaussians.h"
+extern "C" {
+#include "scene.h"
+}
+#include "trainer.h"
+#include <cmath>
+#include <cstring>
+#include <device.h>
+#include <gtest/gtest.h>
+#include <vector>
+
+// A cloud of Gaussians, and cameras from far to near: their lists have very different lengths.
+class cloud {
+  public:
+    explicit cloud(int64_t count = 200, int width = 96, int height = 80) {
+        fault why;
+        EXPECT_TRUE(scene_open(&host, count, 1, &why)) << why.text;
+        for (int64_t i = 0; i < host.count; i++) {
+            const float mean[3] = {0.2f * float(i % 10) - 0.9f, 0.2f * float(i / 10 % 10) - 0.9f,
+                                   0.1f * std::sin(float(i))};
+            const float quaternion[4] = {1, 0.1f * float(i % 7), -0.05f * float(i % 5), 0.05f};
+            std::memcpy(host.mean + 3 * i, mean, sizeof mean);
+            std::memcpy(host.quaternion + 4 * i, quaternion, sizeof quaternion);
+            for (int k = 0; k < 3; k++) host.log_scale[3 * i + k] = -1.7f + 0.2f * float(k);
+            host.opacity_logit[i] = 0.5f * std::cos(float(i));
+            for (int k = 0; k < 12; k++) host.sh[12 * i + k] = 0.1f * std::sin(float(12 * i + k));
+        }
+        pictures.resize(views_in_all), views.resize(views_in_all);
+        for (int v = 0; v < views_in_all; v++) {
+            gs_camera camera = {};
+            camera.width = width, camera.height = height;
+            camera.fx = 5 * float(width) / 6, camera.fy = camera.fx + 1;
+            camera.cx = float(width) / 2, camera.cy = float(height) / 2, camera.near_plane = 0.2f;
+            for (int k = 0; k < 3; k++) camera.rotation[4 * k] = 1;
+            camera.translation[2] = 3 * float(views_in_all - v);
+            image *const picture = &pictures[size_t(v)];
+            EXPECT_TRUE(image_open(picture, width, height, 3, &why)) << why.text;
+            for (int i = 0; i < 3 * width * height; i++)
+                picture->pixels[i] = uint8_t(127 + 100 * std::sin(0.03 * i + v));
+            EXPECT_TRUE(target_view_open(&views[size_t(v)], &camera, picture, &why)) << why.text;
+        }
+    }
+    ~cloud() {
+        scene_close(&host);
+        for (target_view &view : views) target_view_close(&view);
+        for (image &picture : pictures) image_close(&picture);
+    }
+    cloud(const cloud &) = delete;
+    cloud &operator=(const cloud &) = delete;
+
+    // Without density control; sums that do not depend on the order of threads.
+    static training_settings settings(int64_t iterations) {
+        training_settings out = {};
+        out.iterations = iterations;
+        out.policy = {DISTWAR_FIXED, 0};
+        out.rates = {1e-2f, 5e-3f, 1e-3f, 5e-2f, 2.5e-3f, 1e-4f, 0};
+        out.final_mean_rate = 1e-3f;
+        out.exposure_rate = 1e-2f;
+        out.density.kind = DENSITY_NONE;
+        out.density.every = 100;
+        return out;
+    }
+
+    static constexpr int views_in_all = 6;
+    const alone group;
+    gs_gaussians host = {};
+    std::vector<image> pictures;
+    std::vector<target_view> views;
+};
+
+#endif
