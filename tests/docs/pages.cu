@@ -47,7 +47,7 @@ __global__ void backward_before(const splat *list, int count, frame image, float
 // [end]
 
 // [after]
-__global__ void backward_after(const splat *list, int count, frame image, float *gradient, int threshold) {
+__global__ void backward_after(const splat *list, int count, frame image, float *gradient) {
     const int pixel = int(blockIdx.x * blockDim.x + threadIdx.x);
     const bool inside = pixel < image.pixels;
     float transmittance = inside ? image.transmittance[pixel] : 1;
@@ -60,8 +60,8 @@ __global__ void backward_after(const splat *list, int count, frame image, float 
             transmittance /= 1 - alpha;
             gradients_at(list[j], pixel, alpha, transmittance, value);
         }
-        distwar::reduce_tree(distwar::all_lanes, active, distwar::uniform_key<int>{list[j].primitive}, value,
-                             distwar::record<float>{gradient, 12}, threshold);
+        distwar::reduce(distwar::all_lanes, active, distwar::uniform_key{list[j].primitive}, value,
+                        distwar::record<float>{gradient, 12});
     }
 }
 // [end]
@@ -85,7 +85,7 @@ __global__ void loop_before(const splat *list, int count, frame image, float *gr
     }
 }
 
-__global__ void loop_after(const splat *list, int count, frame image, float *gradient, int threshold) {
+__global__ void loop_after(const splat *list, int count, frame image, float *gradient) {
     const int pixel = int(blockIdx.x * blockDim.x + threadIdx.x);
     float transmittance = 0.25f;
     bool done = pixel >= image.pixels;
@@ -106,8 +106,8 @@ __global__ void loop_after(const splat *list, int count, frame image, float *gra
             gradients_at(list[j], pixel, alpha, transmittance, value);
             active = true; // was: the atomics
         } while (false);
-        distwar::reduce_tree(distwar::all_lanes, active, distwar::uniform_key<int>{list[j].primitive}, value,
-                             distwar::record<float>{gradient, 12}, threshold);
+        distwar::reduce(distwar::all_lanes, active, distwar::uniform_key{list[j].primitive}, value,
+                        distwar::record<float>{gradient, 12});
     }
     // [end]
 }
@@ -129,49 +129,46 @@ struct gradient_arrays {
 // [end]
 
 // One iteration of the loop with the gradients in several arrays. Every lane has values.
-__global__ void own_sink(const splat *list, int j, float *color, float *opacity, float *mean2d, float *conic,
-                         int threshold) {
+__global__ void own_sink(const splat *list, int j, float *color, float *opacity, float *mean2d,
+                         float *conic) {
     const bool active = threadIdx.x % 3 != 0;
     float value[9];
     for (int k = 0; k < 9; ++k) value[k] = float(int(threadIdx.x) + k);
-    distwar::reduce_tree(distwar::all_lanes, active, distwar::uniform_key<int>{list[j].primitive}, value,
-                         gradient_arrays{color, opacity, mean2d, conic}, threshold);
+    distwar::reduce(distwar::all_lanes, active, distwar::uniform_key{list[j].primitive}, value,
+                    gradient_arrays{color, opacity, mean2d, conic});
 }
 __global__ void array_fields(const splat *list, int j, float *color, float *opacity, float *mean2d,
-                             float *conic, int threshold) {
+                             float *conic) {
     const bool active = threadIdx.x % 3 != 0;
     float value[9];
     for (int k = 0; k < 9; ++k) value[k] = float(int(threadIdx.x) + k);
     // [fields]
     const distwar::fields<float, 3, 1, 2, 3> sink = {{color, 3}, {opacity, 1}, {mean2d, 2}, {conic, 3}};
     // [end]
-    distwar::reduce_tree(distwar::all_lanes, active, distwar::uniform_key<int>{list[j].primitive}, value,
-                         sink, threshold);
+    distwar::reduce(distwar::all_lanes, active, distwar::uniform_key{list[j].primitive}, value, sink);
 }
 __global__ void separate_arrays(const splat *list, int j, float *color, float *opacity, float *mean2d,
-                                float *conic, int threshold) {
+                                float *conic) {
     const bool active = threadIdx.x % 3 != 0;
     float value[9];
     for (int k = 0; k < 9; ++k) value[k] = float(int(threadIdx.x) + k);
     // [pointers]
     const int p = list[j].primitive;
-    distwar::reduce_tree(distwar::all_lanes, active, distwar::uniform_key<int>{p}, value,
-                         distwar::pointers{&color[3 * p], &color[3 * p + 1], &color[3 * p + 2], &opacity[p],
-                                           &mean2d[2 * p], &mean2d[2 * p + 1], &conic[3 * p],
-                                           &conic[3 * p + 1], &conic[3 * p + 2]},
-                         threshold);
+    distwar::reduce(distwar::all_lanes, active, distwar::uniform_key{p}, value,
+                    distwar::pointers{&color[3 * p], &color[3 * p + 1], &color[3 * p + 2], &opacity[p],
+                                      &mean2d[2 * p], &mean2d[2 * p + 1], &conic[3 * p], &conic[3 * p + 1],
+                                      &conic[3 * p + 2]});
     // [end]
 }
 
-__global__ void partial_mask(float *gradient, int threshold) {
+__global__ void partial_mask(float *gradient) {
     const bool takes_part = threadIdx.x % 4 != 1, active = threadIdx.x % 3 != 0;
     const int key = int(threadIdx.x) / 16;
     float value[9];
     for (int k = 0; k < 9; ++k) value[k] = float(int(threadIdx.x) + k);
     // [mask]
     const unsigned lanes = __ballot_sync(distwar::all_lanes, takes_part);
-    if (takes_part)
-        distwar::reduce_tree(lanes, active, key, value, distwar::record<float>{gradient, 12}, threshold);
+    if (takes_part) distwar::reduce(lanes, active, key, value, distwar::record<float>{gradient, 12});
     // [end]
 }
 
@@ -180,9 +177,9 @@ template <int Threads>
 __global__ void any_block(const int *key_of, const float *value_of, int count, float *sums) {
     const int i = int(blockIdx.x * blockDim.x + threadIdx.x);
     const bool active = i < count;
-    const float value[1] = {active ? value_of[i] : 0};
-    distwar::reduce_tree(distwar::existing_lanes<Threads>(), active, active ? key_of[i] : 0, value,
-                         distwar::record<float>{sums, 1});
+    const float value = active ? value_of[i] : 0;
+    distwar::reduce(distwar::existing_lanes<Threads>(), active, active ? key_of[i] : 0, value,
+                    distwar::record<float>{sums, 1});
 }
 // [end]
 
@@ -196,21 +193,21 @@ __global__ void channels_before(const splat *list, int j, int channels, int pixe
         atomicAdd(&d_color[list[j].primitive * channels + k], weight * d_image[k * pixels + pixel]);
 }
 __global__ void channels_after(const splat *list, int j, int channels, int pixels, const float *d_image,
-                               float *d_color, int threshold) {
+                               float *d_color) {
     const int pixel = int(threadIdx.x);
     const float weight = alpha_at(list[j], pixel);
     const bool active = weight != 0;
     // [channels]
     const auto d_channel = [&](int k) { return weight * d_image[k * pixels + pixel]; };
     const distwar::record<float> sink = {d_color, size_t(channels)};
-    distwar::reduce_tree_n<32>(distwar::all_lanes, active, distwar::uniform_key<int>{list[j].primitive},
-                               channels, d_channel, sink, threshold);
+    distwar::reduce_tree_n<32>(distwar::all_lanes, active, distwar::uniform_key{list[j].primitive}, channels,
+                               d_channel, sink);
     // [end]
 }
 
 // [attributes]
 __global__ void interpolate_backward(const int *vertex_of, const float *weight_of, int pixels, int attributes,
-                                     const float *d_pixel, float *d_vertex, int threshold) {
+                                     const float *d_pixel, float *d_vertex) {
     const int pixel = int(blockIdx.x * blockDim.x + threadIdx.x);
     const bool active = pixel < pixels;
     const distwar::record<float> sink = {d_vertex, size_t(attributes)};
@@ -219,7 +216,7 @@ __global__ void interpolate_backward(const int *vertex_of, const float *weight_o
         const float weight = active ? weight_of[3 * pixel + corner] : 0;
         distwar::reduce_tree_n<8>(
             distwar::all_lanes, active, vertex, attributes,
-            [&](int k) { return weight * d_pixel[pixel * attributes + k]; }, sink, threshold);
+            [&](int k) { return weight * d_pixel[pixel * attributes + k]; }, sink);
     }
 }
 // [end]
@@ -263,13 +260,11 @@ TEST(Integrating, AfterAddsWhatBeforeAdded) {
                      before.get()),
               cudaSuccess);
     EXPECT_GT(before.content()[12], 0);
-    for (const int threshold : {0, 12, 33}) {
-        const shared_array<float> after(std::vector<float>(12 * PRIMITIVES));
-        ASSERT_EQ(launch(nullptr, blocks_for(PIXELS, BLOCK), BLOCK, backward_after, list.get(), SPLATS, image,
-                         after.get(), threshold),
-                  cudaSuccess);
-        EXPECT_EQ(after.content(), before.content()) << "threshold " << threshold;
-    }
+    const shared_array<float> after(std::vector<float>(12 * PRIMITIVES));
+    ASSERT_EQ(launch(nullptr, blocks_for(PIXELS, BLOCK), BLOCK, backward_after, list.get(), SPLATS, image,
+                     after.get()),
+              cudaSuccess);
+    EXPECT_EQ(after.content(), before.content());
 }
 
 TEST(Integrating, ALoopThatStopsEarlyAddsTheSame) {
@@ -283,13 +278,11 @@ TEST(Integrating, ALoopThatStopsEarlyAddsTheSame) {
                      before.get()),
               cudaSuccess);
     EXPECT_GT(before.content()[12], 0);
-    for (const int threshold : {0, 8, 33}) {
-        const shared_array<float> after(std::vector<float>(12 * PRIMITIVES));
-        ASSERT_EQ(launch(nullptr, blocks_for(PIXELS, BLOCK), BLOCK, loop_after, list.get(), SPLATS, image,
-                         after.get(), threshold),
-                  cudaSuccess);
-        EXPECT_EQ(after.content(), before.content()) << "threshold " << threshold;
-    }
+    const shared_array<float> after(std::vector<float>(12 * PRIMITIVES));
+    ASSERT_EQ(
+        launch(nullptr, blocks_for(PIXELS, BLOCK), BLOCK, loop_after, list.get(), SPLATS, image, after.get()),
+        cudaSuccess);
+    EXPECT_EQ(after.content(), before.content());
 }
 
 TEST(Integrating, SeparateArraysGetTheirValues) {
@@ -298,23 +291,22 @@ TEST(Integrating, SeparateArraysGetTheirValues) {
     float lanes = 0, sum = 0;
     for (int lane = 0; lane < 32; ++lane)
         if (lane % 3 != 0) lanes += 1, sum += float(lane);
-    for (const auto kernel : {separate_arrays, array_fields, own_sink})
-        for (const int threshold : {0, 33}) {
-            const shared_array<float> color(std::vector<float>(9)), opacity(std::vector<float>(3)),
-                mean2d(std::vector<float>(6)), conic(std::vector<float>(9));
-            ASSERT_EQ(launch(nullptr, 1, 32, kernel, list.get(), 1, color.get(), opacity.get(), mean2d.get(),
-                             conic.get(), threshold),
-                      cudaSuccess);
-            for (int k = 0; k < 3; ++k) {
-                EXPECT_EQ(color.content()[3 * P + k], sum + float(k) * lanes);
-                EXPECT_EQ(conic.content()[3 * P + k], sum + float(6 + k) * lanes);
-                EXPECT_EQ(color.content()[k], 0);
-                EXPECT_EQ(conic.content()[k], 0);
-            }
-            EXPECT_EQ(opacity.content()[P], sum + 3 * lanes);
-            EXPECT_EQ(mean2d.content()[2 * P], sum + 4 * lanes);
-            EXPECT_EQ(mean2d.content()[2 * P + 1], sum + 5 * lanes);
+    for (const auto kernel : {separate_arrays, array_fields, own_sink}) {
+        const shared_array<float> color(std::vector<float>(9)), opacity(std::vector<float>(3)),
+            mean2d(std::vector<float>(6)), conic(std::vector<float>(9));
+        ASSERT_EQ(launch(nullptr, 1, 32, kernel, list.get(), 1, color.get(), opacity.get(), mean2d.get(),
+                         conic.get()),
+                  cudaSuccess);
+        for (int k = 0; k < 3; ++k) {
+            EXPECT_EQ(color.content()[3 * P + k], sum + float(k) * lanes);
+            EXPECT_EQ(conic.content()[3 * P + k], sum + float(6 + k) * lanes);
+            EXPECT_EQ(color.content()[k], 0);
+            EXPECT_EQ(conic.content()[k], 0);
         }
+        EXPECT_EQ(opacity.content()[P], sum + 3 * lanes);
+        EXPECT_EQ(mean2d.content()[2 * P], sum + 4 * lanes);
+        EXPECT_EQ(mean2d.content()[2 * P + 1], sum + 5 * lanes);
+    }
 }
 
 TEST(Integrating, ManyChannelsGetTheirValues) {
@@ -327,13 +319,10 @@ TEST(Integrating, ManyChannelsGetTheirValues) {
         launch(nullptr, 1, 32, channels_before, list.get(), 1, CHANNELS, 32, d_image.get(), before.get()),
         cudaSuccess);
     EXPECT_GT(before.content()[P * CHANNELS], 0);
-    for (const int threshold : {0, 8, 33}) {
-        const shared_array<float> after(std::vector<float>(3 * CHANNELS));
-        ASSERT_EQ(launch(nullptr, 1, 32, channels_after, list.get(), 1, CHANNELS, 32, d_image.get(),
-                         after.get(), threshold),
-                  cudaSuccess);
-        EXPECT_EQ(after.content(), before.content()) << "threshold " << threshold;
-    }
+    const shared_array<float> after(std::vector<float>(3 * CHANNELS));
+    ASSERT_EQ(launch(nullptr, 1, 32, channels_after, list.get(), 1, CHANNELS, 32, d_image.get(), after.get()),
+              cudaSuccess);
+    EXPECT_EQ(after.content(), before.content());
 }
 
 TEST(Integrating, AttributesOfAnyNumberGetTheirValues) {
@@ -349,19 +338,17 @@ TEST(Integrating, AttributesOfAnyNumberGetTheirValues) {
                 expected[vertex_of[i] * attributes + k] += weights[i] * d_pixels[i / 3 * attributes + k];
         const shared_array<int> vertices(vertex_of);
         const shared_array<float> weight_of(weights), d_pixel(d_pixels);
-        for (const int threshold : {0, 33}) {
-            const shared_array<float> d_vertex(std::vector<float>(VERTICES * attributes));
-            ASSERT_EQ(launch(nullptr, blocks_for(PIXELS, 64), 64, interpolate_backward, vertices.get(),
-                             weight_of.get(), PIXELS, attributes, d_pixel.get(), d_vertex.get(), threshold),
-                      cudaSuccess);
-            EXPECT_EQ(d_vertex.content(), expected) << attributes << " attributes, threshold " << threshold;
-        }
+        const shared_array<float> d_vertex(std::vector<float>(VERTICES * attributes));
+        ASSERT_EQ(launch(nullptr, blocks_for(PIXELS, 64), 64, interpolate_backward, vertices.get(),
+                         weight_of.get(), PIXELS, attributes, d_pixel.get(), d_vertex.get()),
+                  cudaSuccess);
+        EXPECT_EQ(d_vertex.content(), expected) << attributes << " attributes";
     }
 }
 
 TEST(Integrating, APartialMaskComesFromAVote) {
     const shared_array<float> gradient(std::vector<float>(24));
-    ASSERT_EQ(launch(nullptr, 1, 32, partial_mask, gradient.get(), 0), cudaSuccess);
+    ASSERT_EQ(launch(nullptr, 1, 32, partial_mask, gradient.get()), cudaSuccess);
     float expected[2] = {0, 0};
     for (int lane = 0; lane < 32; ++lane)
         if (lane % 4 != 1 && lane % 3 != 0) expected[lane / 16] += float(lane);
