@@ -35,6 +35,14 @@ namespace distwar {
 // The sink with the promise that it lies in shared memory.
 //
 //     distwar::reduce(lanes, active, bin, 1, distwar::in_shared(distwar::record<int>{bins, 1}));
+// Example (one warp, `lane` its lane, arrays of zeros):
+//     __shared__ int bins[4];
+//     if (lane < 4) bins[lane] = 0;
+//     __syncthreads();
+//     distwar::reduce(distwar::all_lanes, true, lane % 4, 1, distwar::in_shared(distwar::record<int>{bins, 1}));
+//     __syncthreads();
+//     if (lane < 4) counts[lane] = bins[lane];
+//     // counts: 8, 8, 8, 8
 template <typename Sink>
 struct in_shared : Sink {
     __device__ __forceinline__ explicit in_shared(const Sink &sink) : Sink(sink) {}
@@ -142,6 +150,9 @@ inline constexpr bool reduces_plainly = !detail::is_uniform<Key> && detail::is_s
 //   whole warp, one key   1 shuffle for the key, tree_shuffles(K) shuffles, one atomic instruction
 //   otherwise             ceil(log2(n)) (K + 1) shuffles and ceil(log2(n)) votes, n the size of the largest
 //                         group; K atomic instructions
+// Example (one warp, `lane` its lane, arrays of zeros):
+//     distwar::reduce(distwar::all_lanes, true, lane / 16, float(lane), distwar::record<float>{sums, 1});
+//     // sums: 120, 376
 template <int K, typename T, typename Key, typename Sink>
 __device__ __forceinline__ void reduce(unsigned lanes, bool active, Key key, const T (&val)[K],
                                        const Sink &sink) {
@@ -179,6 +190,11 @@ __device__ __forceinline__ void reduce(unsigned lanes, bool active, Key key, T v
 //
 //     distwar::reduce_each(lanes, active, 8, [&](int corner) { return index_of(corner); },
 //                          [&](int corner) { return distwar::values(weight_of(corner) * gradient); }, sink);
+// Example (one warp, `lane` its lane, arrays of zeros):
+//     const auto key_of = [&](int i) { return lane / 16 + i; };
+//     const auto value_of = [&](int i) { return i + 1; };
+//     distwar::reduce_each(distwar::all_lanes, true, 2, key_of, value_of, distwar::record<int>{sums, 1});
+//     // sums: 16, 48, 32
 template <typename KeyOf, typename ValueOf, typename Sink>
 __device__ __forceinline__ void reduce_each(unsigned lanes, bool active, int count, const KeyOf &key_of,
                                             const ValueOf &value_of, const Sink &sink) {

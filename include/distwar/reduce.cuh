@@ -109,6 +109,10 @@ namespace distwar {
 
 // Each active lane sends its own K atomics. `lanes` and the threshold are ignored. Cost: K atomic
 // instructions.
+// Example (one warp, `lane` its lane, arrays of zeros):
+//     const float val[2] = {1, float(lane)};
+//     distwar::reduce_atomic(distwar::all_lanes, lane < 24, lane / 16, val, distwar::record<float>{sums, 2});
+//     // sums: 16, 120, 8, 156
 template <int K, typename T, typename Key, typename Sink>
 __device__ __forceinline__ void reduce_atomic(unsigned /*lanes*/, bool active, Key key, const T (&val)[K],
                                               const Sink &sink, int /*balance_threshold*/ = 0) {
@@ -117,6 +121,11 @@ __device__ __forceinline__ void reduce_atomic(unsigned /*lanes*/, bool active, K
 }
 
 // Calls reduce_S: reduce<strategy::tree>(...) is reduce_tree(...). S: atomic, serial, bfly or tree.
+// Example (one warp, `lane` its lane, arrays of zeros):
+//     const float val[2] = {1, float(lane)};
+//     distwar::reduce<distwar::strategy::tree>(distwar::all_lanes, lane < 24, lane / 16, val,
+//                                              distwar::record<float>{sums, 2});
+//     // sums: 16, 120, 8, 156
 template <strategy S, int K, typename T, typename Key, typename Sink>
 __device__ __forceinline__ void reduce(unsigned lanes, bool active, Key key, const T (&val)[K],
                                        const Sink &sink, int balance_threshold = 0) {

@@ -221,6 +221,23 @@ __global__ void interpolate_backward(const int *vertex_of, const float *weight_o
 }
 // [end]
 
+// [stencil]
+// Each sample adds 2 values to the 8 corners of its cell: one search by the cell, 8 sums.
+__global__ void add_to_corners(const int3 *cell_of, const float2 *value_of, int samples, int side,
+                               float *grid) {
+    const int i = int(blockIdx.x * blockDim.x + threadIdx.x);
+    const bool active = i < samples;
+    const int3 at = active ? cell_of[i] : int3{0, 0, 0};
+    const float2 value = active ? value_of[i] : float2{0, 0};
+    const int cell = at.x + side * (at.y + side * at.z);
+    const auto cells = distwar::group_lanes(distwar::all_lanes, active, cell);
+    for (int corner = 0; corner < 8; ++corner) {
+        const int node = cell + (corner & 1) + side * ((corner >> 1 & 1) + side * (corner >> 2));
+        cells.add(distwar::values(value), distwar::record<float>{grid, 2}, distwar::at_key{node});
+    }
+}
+// [end]
+
 // Device memory that the host fills before a launch and reads after it.
 template <typename T>
 class shared_array {
@@ -346,6 +363,30 @@ TEST(Integrating, AttributesOfAnyNumberGetTheirValues) {
     }
 }
 
+TEST(Integrating, CornersGetTheSumsOfTheirCells) {
+    enum { SAMPLES = 75, SIDE = 4 };
+    std::vector<int3> cells;
+    std::vector<float2> values;
+    std::vector<float> expected(2 * SIDE * SIDE * SIDE);
+    for (int i = 0; i < SAMPLES; ++i) {
+        const int3 at = {i / 9 % 3, i / 20 % 3, i % 2};
+        cells.push_back(at), values.push_back({float(i), 1});
+        for (int corner = 0; corner < 8; ++corner) {
+            float *const node =
+                &expected[2 * (at.x + (corner & 1) +
+                               SIDE * (at.y + (corner >> 1 & 1) + SIDE * (at.z + (corner >> 2))))];
+            node[0] += float(i), node[1] += 1;
+        }
+    }
+    const shared_array<int3> cell_of(cells);
+    const shared_array<float2> value_of(values);
+    const shared_array<float> grid(std::vector<float>(expected.size()));
+    ASSERT_EQ(launch(nullptr, blocks_for(SAMPLES, 32), 32, add_to_corners, cell_of.get(), value_of.get(),
+                     SAMPLES, SIDE, grid.get()),
+              cudaSuccess);
+    EXPECT_EQ(grid.content(), expected);
+}
+
 TEST(Integrating, APartialMaskComesFromAVote) {
     const shared_array<float> gradient(std::vector<float>(24));
     ASSERT_EQ(launch(nullptr, 1, 32, partial_mask, gradient.get()), cudaSuccess);
@@ -390,6 +431,25 @@ __global__ void scatter_add(const int *row_of, const float *gradient, int adds, 
                               distwar::record<float>{table, 1}, threshold);
 }
 
+// [shared]
+// Gradient and hessian of each row to its bin; the bins of a block lie in shared memory. strategy::atomic is what
+// reduce does with in_shared, strategy::tree sums in the warp first.
+template <distwar::strategy Strategy>
+__global__ void histogram(const int *bin_of, const float2 *value_of, int rows, int threshold, float *sums) {
+    __shared__ distwar::accumulator<2, 256> bins;
+    bins.clear();
+    const int step = int(gridDim.x * blockDim.x);
+    for (int first = int(blockIdx.x * blockDim.x); first < rows; first += step) {
+        const int row = first + int(threadIdx.x);
+        const bool active = row < rows;
+        const float2 both = active ? value_of[row] : float2{0, 0};
+        distwar::reduce<Strategy>(distwar::all_lanes, active, active ? bin_of[row] : 0,
+                                  distwar::values(both).of, bins.sink(), threshold);
+    }
+    bins.flush_consecutive(0, 256, distwar::record<float>{sums, 2});
+}
+// [end]
+
 // [pairs]
 // Rows of 16 values: table[8 * row + k] += gradient[8 * i + k] for the 8 pairs k.
 __global__ void add_rows(const int *row_of, const __half2 *gradient, int adds, __half2 *table) {
@@ -398,8 +458,8 @@ __global__ void add_rows(const int *row_of, const __half2 *gradient, int adds, _
     __half2 val[8];
     if (active)
         for (int k = 0; k < 8; ++k) val[k] = gradient[8 * i + k];
-    distwar::reduce_tree(distwar::all_lanes, active, active ? row_of[i] : 0, val,
-                         distwar::record<__half2>{table, 8});
+    distwar::reduce(distwar::all_lanes, active, active ? row_of[i] : 0, val,
+                    distwar::record<__half2>{table, 8});
 }
 // [end]
 TEST(Choosing, PairsAreAddedToTheirRows) {
@@ -453,8 +513,8 @@ TEST(Choosing, ATunerChoosesWhileTheProgramRuns) {
     const cudaStream_t stream = nullptr;
     const int adds = 7, blocks = 1, threads = 32, steps = 40;
     // [tune]
-    const tune_candidate candidates[] = {{DISTWAR_TREE, 8}, // the first is used until more is known
-                                         {DISTWAR_TREE, 0},
+    const tune_candidate candidates[] = {{DISTWAR_TREE, 0}, // the first is used until more is known
+                                         {DISTWAR_TREE, 8},
                                          {DISTWAR_TREE, 16},
                                          {DISTWAR_SERIAL, 16},
                                          {DISTWAR_ATOMIC, 33}};
@@ -476,6 +536,46 @@ TEST(Choosing, ATunerChoosesWhileTheProgramRuns) {
     EXPECT_EQ(choice.launches, steps);
     EXPECT_GT(choice.measured, 0);
     EXPECT_EQ(sums.content(), (std::vector<float>{7 * steps, 17 * steps, 4 * steps}));
+}
+
+TEST(Choosing, ATunerChoosesInSharedMemory) {
+    enum { BINS = 256, STEPS = 30 };
+    std::vector<int> bins;
+    std::vector<float2> values;
+    std::vector<float> expected(2 * BINS);
+    const int rows = 1000;
+    for (int i = 0; i < rows; ++i) {
+        bins.push_back(i % 3 ? i * 7 % BINS : 0), values.push_back({float(i % 5), 1});
+        expected[size_t(2 * bins[i])] += STEPS * values[i].x, expected[size_t(2 * bins[i] + 1)] += STEPS;
+    }
+    const shared_array<int> bin_array(bins);
+    const shared_array<float2> value_array(values);
+    const shared_array<float> sum_array(std::vector<float>(2 * BINS));
+    const int *const bin_of = bin_array.get();
+    const float2 *const value_of = value_array.get();
+    float *const sums = sum_array.get();
+    const cudaStream_t stream = nullptr;
+    const int blocks = 2, threads = 64;
+    tuner choice;
+    tune_events timer;
+    // [tune shared]
+    const tune_candidate either[] = {{DISTWAR_ATOMIC, 33}, {DISTWAR_TREE, 0}};
+    tune_init(&choice, either, 2);
+    // [end]
+    tune_events_open(&timer);
+    for (int step = 0; step < STEPS; ++step) {
+        tune_launch next;
+        tune_events_begin(&timer, &choice, stream, &next);
+        distwar::with_strategy<distwar::strategy::atomic, distwar::strategy::tree>(
+            distwar::strategy(next.strategy), [&](auto strategy) {
+                launch(stream, blocks, threads, histogram<strategy>, bin_of, value_of, rows, next.threshold,
+                       sums);
+            });
+        tune_events_end(&timer, &choice, stream, rows);
+    }
+    tune_events_close(&timer);
+    EXPECT_EQ(choice.launches, STEPS);
+    EXPECT_EQ(sum_array.content(), expected);
 }
 
 } // namespace
