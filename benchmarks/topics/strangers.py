@@ -9,6 +9,9 @@ KEPT = ["strangers.jsonl"]
 NAME = re.compile(r"(.+)/(\w+)/min_time:[\d.]+/manual_time$")
 SAMPLES = re.compile(r"(hash_grid/F\d)_(\w+)|(\w+)/(\w+)")  # the kernel and the data of a case
 CODE = ("registers", "stack", "code")
+# Calls that pages name as defaults.
+DEFAULTS = ("reduce", "reduce_each", "reduce_unrolled", "reduce_fields", "reduce_list_of_values", "reduce_six_records",
+            "reduce_pointers", "reduce_atomic", "other_layout_reduce", "aligned_record_reduce")
 
 
 def load(paths):
@@ -53,4 +56,7 @@ def tables(data):
             [variant, *(name in runs and f"{runs[name]['us']:.4g} us, {variants['plain'][name]['us'] / runs[name]['us']:.2f}"
                         or None for name in of), *(next(iter(runs.values()))[key] for key in CODE)]
             for variant, runs in variants.items()])
+    found["below 0.97"] = (["case", "variant", "of plain"], [
+        [case, f"`{variant}`", f"{data[1][case, 'plain']['us'] / run['us']:.2f}"] for (case, variant), run in data[1].items()
+        if variant in DEFAULTS and run["us"] > data[1][case, "plain"]["us"] / 0.97])
     return found
