@@ -73,6 +73,10 @@ __device__ __forceinline__ void sum_by_butterfly(unsigned lanes, bool active, Ke
 //   5K shuffles        if there is one key; double counts twice
 //   K                  atomic instructions, each by one lane
 // With a partial mask: K atomic instructions, no votes and no shuffles.
+// Example (one warp, `lane` its lane, arrays of zeros):
+//     const float val[2] = {1, float(lane)};
+//     distwar::reduce_bfly(distwar::all_lanes, lane < 24, 1, val, distwar::record<float>{sums, 2});
+//     // sums: 0, 0, 24, 276
 template <int K, typename T, typename Key, typename Sink>
 __device__ __forceinline__ void reduce_bfly(unsigned lanes, bool active, Key key, const T (&val)[K],
                                             const Sink &sink, int balance_threshold = 0) {

@@ -167,6 +167,10 @@ __device__ __forceinline__ T fetch_add(unsigned lanes, bool active, Key key, T v
 // The same with the value 1, so the results of a group are consecutive numbers.
 // Cost: 1 vote, nothing else if no lane is active; 1 match, none with a uniform_key; 1 atomic instruction, by
 // the first active lane of each group; 1 shuffle (of 8 bytes: two).
+// Example (one warp, `lane` its lane, arrays of zeros):
+//     const int before = distwar::fetch_add(distwar::all_lanes, true, lane / 16, counters);
+//     if (lane % 16 % 15 == 0) found[lane / 16 * 2 + lane % 16 / 15] = before; // lanes 0, 15, 16, 31
+//     // counters: 16, 16; found: 0, 15, 0, 15
 template <scope S = scope::device, typename T, typename Key>
 __device__ __forceinline__ T fetch_add(unsigned lanes, bool active, Key key, T *counters) {
     static_assert(is_key<Key>, "distwar: the key must be an integer of 4 or 8 bytes");
@@ -188,6 +192,10 @@ __device__ __forceinline__ T fetch_add(unsigned lanes, bool active, Key key, T *
 //   lanes, active, T, S  as for fetch_add; count is its only counter
 // Result: the slot in active lanes; not defined in inactive ones.
 // Cost: 1 vote; if a lane is active 1 atomic, by one lane, and 1 shuffle (of 8 bytes: two).
+// Example (one warp, `lane` its lane, arrays of zeros):
+//     const unsigned slot = distwar::append(distwar::all_lanes, lane % 2 == 1, count);
+//     if (lane % 2 == 1 && slot < 4) kept[slot] = lane;
+//     // count: 16; kept: 1, 3, 5, 7
 template <scope S = scope::device, typename T>
 __device__ __forceinline__ T append(unsigned lanes, bool active, T *count) {
     return distwar::fetch_add<S>(lanes, active, uniform_key<int>{0}, count);

@@ -135,6 +135,11 @@ class lane_groups {
 //   whole warp              1 shuffle (8-byte keys: two) and 1 vote; none with a uniform_key
 //   else than one key in a  1 match, 1 redux (6 votes before compute capability 8.0); whole warp: 1 vote
 //   whole warp
+// Example (one warp, `lane` its lane, arrays of zeros):
+//     const auto groups = distwar::group_lanes(distwar::all_lanes, true, lane / 16);
+//     groups.add(distwar::values(1), distwar::record<int>{counts, 1});
+//     groups.add(distwar::values(lane), distwar::record<int>{sums, 1}, distwar::at_key{lane / 16 + 1});
+//     // counts: 16, 16; sums: 0, 120, 376
 template <typename Key>
 __device__ __forceinline__ auto group_lanes(unsigned lanes, bool active, Key key) {
     static_assert(is_key<Key>, "distwar: the key must be an integer of 4 or 8 bytes");

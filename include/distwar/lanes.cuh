@@ -188,6 +188,10 @@ __device__ __forceinline__ int count_lanes(unsigned set) {
 
 // The mask of those of `lanes` that hold the caller's key, the caller included. Cost: one match; nothing for
 // a uniform_key.
+// Example (one warp, `lane` its lane, arrays of zeros):
+//     const unsigned group = distwar::lanes_with_key(distwar::all_lanes, lane % 16);
+//     if (lane < 2) found[lane] = group; // 0x10001, 0x20002
+//     // found: 65537, 131074
 template <typename Key>
 __device__ __forceinline__ unsigned lanes_with_key(unsigned lanes, Key key) {
     static_assert(is_key<Key>, "distwar: the key must be an integer of 4 or 8 bytes");
@@ -204,6 +208,11 @@ __device__ __forceinline__ unsigned lanes_with_key(unsigned lanes, uniform_key<K
 //   shared        out, in all of `lanes`: the key of the lowest active lane
 // Returns the same value in all of `lanes`. Cost: one shuffle (8-byte keys: two) and one vote; nothing for a
 // uniform_key.
+// Example (one warp, `lane` its lane, arrays of zeros):
+//     int shared;
+//     const bool one = distwar::share_one_key(distwar::all_lanes, 0xff00, lane / 8 == 1, lane / 8 + 4, shared);
+//     if (lane == 31) found[0] = one, found[1] = shared;
+//     // found: 1, 5
 template <typename Key>
 __device__ __forceinline__ bool share_one_key(unsigned lanes, unsigned active_lanes, bool active, Key key,
                                               Key &shared) {

@@ -137,6 +137,10 @@ __device__ __forceinline__ bool add_pairs(Pair *address, const Pair (&values)[K]
 // Cost, if one lane adds all pairs in global memory from compute capability 9.0 and CUDA 12.1 on: one atomic
 // for each vector, 2 for K = 5 (4 + 1). In shared memory, on older GPUs, and if each lane adds one pair
 // (reduce_tree at one key): as record<Pair>.
+// Example (one warp, `lane` its lane, arrays of zeros):
+//     const __half2 val[2] = {__floats2half2_rn(1, 2), __floats2half2_rn(3, 4)};
+//     distwar::reduce(distwar::all_lanes, true, lane / 16, val, distwar::aligned_pairs<__half2>{sums, 2});
+//     // sums: 16, 32, 48, 64, 16, 32, 48, 64
 template <typename Pair, scope S = scope::device>
 struct aligned_pairs {
     static_assert(detail::is_packed<Pair>, "distwar: a sink of pairs takes __half2 or __nv_bfloat162");

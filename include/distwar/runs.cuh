@@ -166,6 +166,10 @@ __device__ __forceinline__ void sum_by_runs(unsigned lanes, bool active, Key key
 //                         shuffles, n the active lanes of the longest run; K atomic instructions as above
 //   A whole warp sums run after run if K >= 5 and the sink is addressed by key, or if that needs no more
 //   shuffles.
+// Example (one warp, `lane` its lane, arrays of zeros):
+//     const float val[2] = {1, float(lane)};
+//     distwar::reduce_runs(distwar::all_lanes, lane < 24, lane / 16, val, distwar::record<float>{sums, 2});
+//     // sums: 16, 120, 8, 156
 template <int K, typename T, typename Key, typename Sink>
 __device__ __forceinline__ void reduce_runs(unsigned lanes, bool active, Key key, const T (&val)[K],
                                             const Sink &sink, int balance_threshold = 0) {

@@ -83,6 +83,10 @@ __device__ __forceinline__ void sum_serially(unsigned lanes, bool active, Key ke
 //   1 redux         6 votes before compute capability 8.0
 //   K (n - 1)       shuffles, n the size of the largest group that is summed; double counts twice
 //   K               atomic instructions
+// Example (one warp, `lane` its lane, arrays of zeros):
+//     const float val[2] = {1, float(lane)};
+//     distwar::reduce_serial(distwar::all_lanes, lane < 24, lane / 16, val, distwar::record<float>{sums, 2});
+//     // sums: 16, 120, 8, 156
 template <int K, typename T, typename Key, typename Sink>
 __device__ __forceinline__ void reduce_serial(unsigned lanes, bool active, Key key, const T (&val)[K],
                                               const Sink &sink, int balance_threshold = 0) {

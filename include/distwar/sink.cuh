@@ -178,6 +178,10 @@ __device__ __forceinline__ void combine(T &sum, T other, Op op) {
 
 // K addresses of the lane itself. The key only forms groups: lanes with equal keys must hold equal addresses.
 // Lanes with different keys may hold any. The addresses of inactive lanes are ignored.
+// Example (one warp, `lane` its lane, arrays of zeros):
+//     const distwar::pointers sink{&counts[lane / 16], &sums[lane / 16]};
+//     distwar::reduce(distwar::all_lanes, true, lane / 16, distwar::values(1, lane), sink);
+//     // counts: 16, 16; sums: 120, 376
 template <int K, typename T, typename Op = add, scope S = scope::device>
 struct pointers {
     using op = Op;
@@ -202,6 +206,10 @@ template <scope S, int K, typename T, typename Op = add>
 using pointers_at = pointers<K, T, Op, S>;
 
 // Adds value k to base[key * stride + k]. base and stride are the same in all lanes, stride >= K, key >= 0.
+// Example (one warp, `lane` its lane, arrays of zeros):
+//     const distwar::record<float, distwar::maximum> sink = {highest, 1};
+//     distwar::reduce(distwar::all_lanes, true, lane / 16, float(lane), sink);
+//     // highest: 15, 31
 template <typename T, typename Op = add, scope S = scope::device>
 struct record {
     using op = Op;
@@ -239,6 +247,10 @@ using record_at = record<T, Op, S>;
 // Each value is added atomically, the record as a whole is not. If K mod 4 = 3 the last vector is 3 values
 // and a zero: it also adds 0 to the float behind value K - 1, which stride reserves for this record. That
 // float does not change, except that a subnormal number may become 0.
+// Example (one warp, `lane` its lane, arrays of zeros):
+//     const distwar::aligned_record sink = {sums, 2};
+//     distwar::reduce(distwar::all_lanes, lane < 4, lane % 2, distwar::values(1.0f, float(lane)), sink);
+//     // sums: 2, 2, 2, 4
 template <scope S>
 struct aligned_record_at {
     static_assert(detail::is_scope<S>, "distwar: the scope of a sink is block, device or system");
@@ -281,6 +293,10 @@ using aligned_record = aligned_record_at<scope::device>;
 // Adds value k to base[k * stride + key]. base and stride are the same in all lanes, key >= 0. Two pairs of key and
 // k < K must not name one place, which key < stride ensures. Blocks of planes are larger: value k of cell c in
 // block b at base[(b * K + k) * 64 + c] has the stride 64 and the key b * K * 64 + c.
+// Example (one warp, `lane` its lane, arrays of zeros):
+//     const distwar::planes<float> sink = {sums, 3};
+//     distwar::reduce(distwar::all_lanes, lane < 2, lane, distwar::values(1.0f, 2.0f), sink);
+//     // sums: 1, 1, 0, 2, 2, 0
 template <typename T, typename Op = add, scope S = scope::device>
 struct planes {
     using op = Op;

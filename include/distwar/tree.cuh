@@ -202,6 +202,12 @@ __device__ __forceinline__ void first_exchange(bool active, const T (&val)[K], T
 // minimum and maximum ignore it. The order of additions depends on K alone.
 // Cost: tree_shuffles(K) shuffles, nothing else. Up to 3 values of int or unsigned, from compute capability
 // 8.0 on: K redux.
+// Example (one warp, `lane` its lane, arrays of zeros):
+//     const int val[2] = {lane, -lane};
+//     int total[distwar::tree_places(2)];
+//     distwar::tree_total(lane < 24, val, total, distwar::maximum{});
+//     if (lane < 2) totals[lane] = total[0];
+//     // totals: 23, 0
 template <int K, typename T, typename Op = add>
 __device__ __forceinline__ void tree_total(bool active, const T (&val)[K], T (&total)[tree_places(K)],
                                            Op op = Op{}) {
@@ -452,6 +458,10 @@ __device__ __forceinline__ void sum_by_tree(unsigned lanes, bool active, Key key
 // A whole warp sums group after group if K >= 5 and the sink is addressed by key, or if that needs no more
 // shuffles (a redux counts as two). Everything else is summed side by side. With a sink that sends several
 // values by one atomic (aligned_record) many small groups are summed side by side at K >= 5 too.
+// Example (one warp, `lane` its lane, arrays of zeros):
+//     const float val[2] = {1, float(lane)};
+//     distwar::reduce_tree(distwar::all_lanes, lane < 24, lane / 16, val, distwar::record<float>{sums, 2});
+//     // sums: 16, 120, 8, 156
 template <int K, typename T, typename Key, typename Sink>
 __device__ __forceinline__ void reduce_tree(unsigned lanes, bool active, Key key, const T (&val)[K],
                                             const Sink &sink, int balance_threshold = 0) {
@@ -476,6 +486,10 @@ __device__ __forceinline__ void reduce_tree(unsigned lanes, bool active, uniform
 }
 
 // The same for a number of values known at run time (chunks.cuh).
+// Example (one warp, `lane` its lane, arrays of zeros):
+//     const auto value_of = [&](int k) { return k * lane; };
+//     distwar::reduce_tree_n(distwar::all_lanes, true, lane / 16, 3, value_of, distwar::record<int>{sums, 3});
+//     // sums: 0, 120, 240, 0, 376, 752
 template <int Chunk = 16, typename Values, typename Key, typename Sink>
 __device__ __forceinline__ void reduce_tree_n(unsigned lanes, bool active, Key key, int count,
                                               const Values &values, const Sink &sink,

@@ -332,6 +332,23 @@ SAME_AS_PLAIN_IN_SHARED(shared_said, int, 2, key * 2 + k, SEVERAL(in_shared(reco
 SAME_AS_PLAIN_IN_SHARED(shared_seen, int, 2, key * 2 + k, SEVERAL(record<int>{sums, 2}))
 SAME_AS_PLAIN_IN_SHARED(shared_seen_float, float, 2, key * 2 + k, SEVERAL(record<float>{sums, 2}))
 
+// The loop of a histogram, the bins in shared memory: nvcc unrolls all four alike.
+#define HISTOGRAM(name, add)                                                                                 \
+    extern "C" __global__ void name(const int *from, int count, const int *keys, int *to) {                  \
+        __shared__ int sums[1024];                                                                           \
+        for (int i = threadIdx.x; i < 1024; i += 32) sums[i] = 0;                                            \
+        __syncthreads();                                                                                     \
+        for (int i = threadIdx.x; i < count; i += 32) {                                                      \
+            const int key = keys[i], val[1] = {from[i]};                                                     \
+            add;                                                                                             \
+        }                                                                                                    \
+        SHARED_TO_GLOBAL;                                                                                    \
+    }
+HISTOGRAM(plain_histogram, atomicAdd(sums + key, val[0]))
+HISTOGRAM(own_histogram, reduce_atomic(all_lanes, true, key, val, record<int>{sums, 1}))
+HISTOGRAM(plain_histogram_said, atomicAdd(sums + key, val[0]))
+HISTOGRAM(own_histogram_said, reduce(all_lanes, true, key, val, in_shared(record<int>{sums, 1})))
+
 // Counters that return.
 KERNEL(append_to_one)(unsigned active, unsigned *count, unsigned *slots) {
     slots[threadIdx.x] = append(all_lanes, active >> threadIdx.x & 1, count);
