@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """mutate.py [-o RESULTS.jsonl]: changes one comparison, operator or constant of a header at a time, and tells whether a
-test finds it. Goes on where it stopped: a mutant in RESULTS is not run again unless --again names its result.
+test finds it. Goes on where it stopped: a mutant in RESULTS is not run again but by --again and --more.
 
 A mutant is found if a test does not compile, fails, crashes or takes longer than its limit. It is identified by the text
 of its line, so that results stay valid where the header around it changes. Code that simt does not compile (PTX) is
@@ -26,11 +26,19 @@ HEADERS = ROOT / "include" / "distwar"
 
 # The tests of a header, the likely and the cheap one first.
 TESTS = {
-    "tree.cuh": ["reduction_counts", "tree", "group", "product", "integers", "operators", "packed"],
-    "lanes.cuh": ["lanes", "reduction_counts", "packed", "tree", "group"],
-    "group.cuh": ["group", "chunks"],
-    "sink.cuh": ["reduction_counts", "product", "operators", "integers", "fields", "packed", "scopes"],
-    "atomic.cuh": ["atomic_add", "atomic_update", "reduction_counts", "operators", "scopes", "half"],
+    "tree.cuh": ["reduction_counts", "tree", "product"],
+    "lanes.cuh": ["lanes", "reduction_counts"],
+    "group.cuh": ["group"],
+    "sink.cuh": ["reduction_counts", "product", "operators"],
+    "atomic.cuh": ["atomic_add", "atomic_update"],
+}
+# What these leave is tried with these as well.
+MORE_TESTS = {
+    "tree.cuh": ["integers", "operators", "group", "packed"],
+    "lanes.cuh": ["packed", "tree"],
+    "group.cuh": ["chunks"],
+    "sink.cuh": ["integers", "fields", "scopes", "packed"],
+    "atomic.cuh": ["operators", "scopes", "half", "reduction_counts"],
 }
 # Mutants that CI runs: header, line, operator or constant, which of these in the line, its replacement.
 FIXED = [
@@ -121,6 +129,7 @@ class Runner:
     def __init__(self, options, folder):
         self.folder = folder
         self.limit = options.limit
+        self.tests = MORE_TESTS if options.more else TESTS
         self.compile = [options.compiler, "-std=gnu++17", "-O0", "-w", "-ffp-contract=off", "-fmax-errors=1",
                         *(f"-I{ROOT / path}" for path in ("simt/device", "simt/include", "tests/library"))]
         build = pathlib.Path(options.build).resolve()
@@ -191,7 +200,7 @@ class Runner:
                 found = self.wrong_use(include, assertion.group(1))
                 if found:
                     return found
-            for test in TESTS[mutant.header]:
+            for test in self.tests[mutant.header]:
                 found = self.test(include, folder, test)
                 if found:
                     return found
@@ -212,7 +221,8 @@ def main():
     parser.add_argument("-o", dest="results", help="the file of results, to which each mutant adds a line")
     parser.add_argument("--fixed", action="store_true", help="run the mutants of CI; the exit status is 1 unless all are found")
     parser.add_argument("--list", action="store_true", help="print how many mutants there are and which survived")
-    parser.add_argument("--again", help="run mutants with this result (survived) again")
+    parser.add_argument("--again", action="store_true", help="run those that survived again, with TESTS as they are now")
+    parser.add_argument("--more", action="store_true", help="run those that survived again, with MORE_TESTS")
     parser.add_argument("--headers", default=",".join(TESTS), help="separated by commas")
     parser.add_argument("--compiler", default="g++")
     parser.add_argument("--build", default="build/library", help="the build folder that holds libsimt.a")
@@ -250,7 +260,10 @@ def main():
             if results.get(key(mutant), {}).get("result") == "survived":
                 print(f"  {mutant.header}: `{mutant.line}`: `{mutant.token}` number {mutant.nth + 1} -> `{mutant.to}`")
         return
-    to_run = [m for m in here if key(m) not in results or results[key(m)]["result"] == options.again]
+    if options.again or options.more:
+        to_run = [m for m in here if results.get(key(m), {}).get("result") == "survived"]
+    else:
+        to_run = [m for m in here if key(m) not in results]
 
     survived = 0
     with tempfile.TemporaryDirectory() as name, concurrent.futures.ThreadPoolExecutor(options.j) as pool:
