@@ -124,7 +124,7 @@ __device__ __forceinline__ T fixed_to_float(long long sum, T scale) {
 // Cost: the conversions, reduce_tree on 8-byte values, and one atomic by each lane that sets a flag. More
 // than 64 values: reduce_tree_n in chunks of 16 values, and val lies in local memory.
 template <int K, typename T, int Log2Adds, typename Key, typename Sink>
-__device__ __forceinline__ void reduce_fixed(unsigned lanes, bool active, Key key, const T (&val)[K],
+__device__ __forceinline__ void reduce_fixed(lane_mask lanes, bool active, Key key, const T (&val)[K],
                                              const Sink &sink, const fixed_format<K, T, Log2Adds> &format,
                                              int balance_threshold = 0) {
     static_assert(detail::is_same<T, float> || detail::is_same<T, double>,

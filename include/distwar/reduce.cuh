@@ -110,15 +110,15 @@ namespace distwar {
 // Each active lane sends its own K atomics. `lanes` and the threshold are ignored. Cost: K atomic
 // instructions.
 template <int K, typename T, typename Key, typename Sink>
-__device__ __forceinline__ void reduce_atomic(unsigned /*lanes*/, bool active, Key key, const T (&val)[K],
+__device__ __forceinline__ void reduce_atomic(lane_mask /*lanes*/, bool active, Key key, const T (&val)[K],
                                               const Sink &sink, int /*balance_threshold*/ = 0) {
-    detail::check_call<Key, Sink>();
+    detail::check_call(active, key, sink, K);
     if (active) sink.add(detail::plain_key(key), val);
 }
 
 // Calls reduce_S: reduce<strategy::tree>(...) is reduce_tree(...). S: atomic, serial, bfly or tree.
 template <strategy S, int K, typename T, typename Key, typename Sink>
-__device__ __forceinline__ void reduce(unsigned lanes, bool active, Key key, const T (&val)[K],
+__device__ __forceinline__ void reduce(lane_mask lanes, bool active, Key key, const T (&val)[K],
                                        const Sink &sink, int balance_threshold = 0) {
     static_assert((detail::reduce_strategies >> int(S) & 1) != 0,
                   "distwar: reduce<> takes the strategies atomic, serial, bfly and tree");
@@ -134,10 +134,10 @@ __device__ __forceinline__ void reduce(unsigned lanes, bool active, Key key, con
 
 // Both for a number of values known at run time (chunks.cuh).
 template <int Chunk = 16, typename Values, typename Key, typename Sink>
-__device__ __forceinline__ void reduce_atomic_n(unsigned /*lanes*/, bool active, Key key, int count,
+__device__ __forceinline__ void reduce_atomic_n(lane_mask /*lanes*/, bool active, Key key, int count,
                                                 const Values &values, const Sink &sink,
                                                 int /*balance_threshold*/ = 0) {
-    detail::check_call<Key, Sink>();
+    detail::check_call(active, key, sink, count);
     const auto counted = detail::counted<Chunk>(count, values);
     detail::check_counted<Chunk, decltype(counted), Key, Sink>();
     using plain = decltype(detail::plain_key(key));
@@ -145,7 +145,7 @@ __device__ __forceinline__ void reduce_atomic_n(unsigned /*lanes*/, bool active,
 }
 
 template <strategy S, int Chunk = 16, typename Values, typename Key, typename Sink>
-__device__ __forceinline__ void reduce_n(unsigned lanes, bool active, Key key, int count,
+__device__ __forceinline__ void reduce_n(lane_mask lanes, bool active, Key key, int count,
                                          const Values &values, const Sink &sink, int balance_threshold = 0) {
     static_assert((detail::reduce_strategies >> int(S) & 1) != 0,
                   "distwar: reduce<> takes the strategies atomic, serial, bfly and tree");

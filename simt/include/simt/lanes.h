@@ -140,7 +140,16 @@ inline unsigned coalesced_threads(Place place) {
 // Lets other lanes run before the caller goes on.
 void yield(Place place);
 // Refuses the launch for this reason.
-[[noreturn]] void refuse(const char *reason, Place place);
+[[noreturn]] void refuse(const char *reason, SIMT_HERE);
+
+// A number that differs for objects with different bytes, but by chance (FNV-1a).
+template <typename T>
+std::uint64_t digest(const T &object) {
+    std::uint64_t sum = 0xcbf29ce484222325u;
+    const unsigned char *const bytes = reinterpret_cast<const unsigned char *>(&object);
+    for (std::size_t i = 0; i < sizeof object; i++) sum = (sum ^ bytes[i]) * 0x100000001b3u;
+    return sum;
+}
 
 template <typename T>
 std::uint64_t to_bits(T value) {
