@@ -56,6 +56,8 @@ template <typename Sink>
 inline constexpr bool is_said_to_be_shared<in_shared<Sink>> = true;
 template <typename Sink>
 inline constexpr int values_of_sink<in_shared<Sink>> = values_of_sink<Sink>;
+template <typename Sink>
+inline constexpr int values_of_stride<in_shared<Sink>> = values_of_stride<Sink>;
 
 // Whether a sink has a single base; and whether that is in the shared memory of the block. nvcc folds this where
 // it knows the memory.
@@ -154,9 +156,9 @@ inline constexpr bool reduces_plainly = !detail::is_uniform<Key> && detail::is_s
 //     distwar::reduce(distwar::all_lanes, true, lane / 16, float(lane), distwar::record<float>{sums, 1});
 //     // sums: 120, 376
 template <int K, typename T, typename Key, typename Sink>
-__device__ __forceinline__ void reduce(unsigned lanes, bool active, Key key, const T (&val)[K],
+__device__ __forceinline__ void reduce(lane_mask lanes, bool active, Key key, const T (&val)[K],
                                        const Sink &sink) {
-    detail::check_call<Key, Sink>();
+    detail::check_call(active, key, sink, K);
     detail::check_tree<K, T, Key, Sink>();
     if constexpr (reduces_plainly<Key, Sink>) {
         if (active) sink.add(key, val);
@@ -169,13 +171,13 @@ __device__ __forceinline__ void reduce(unsigned lanes, bool active, Key key, con
     }
 }
 template <int K, typename T, typename Key, typename Sink>
-__device__ __forceinline__ void reduce(unsigned lanes, bool active, Key key, const value_list<K, T> &list,
+__device__ __forceinline__ void reduce(lane_mask lanes, bool active, Key key, const value_list<K, T> &list,
                                        const Sink &sink) {
     distwar::reduce(lanes, active, key, list.of, sink);
 }
 template <typename T, typename Key, typename Sink,
           typename = typename detail::only_if<detail::is_value<T>>::type>
-__device__ __forceinline__ void reduce(unsigned lanes, bool active, Key key, T value, const Sink &sink) {
+__device__ __forceinline__ void reduce(lane_mask lanes, bool active, Key key, T value, const Sink &sink) {
     const T val[1] = {value};
     distwar::reduce(lanes, active, key, val, sink);
 }
@@ -196,7 +198,7 @@ __device__ __forceinline__ void reduce(unsigned lanes, bool active, Key key, T v
 //     distwar::reduce_each(distwar::all_lanes, true, 2, key_of, value_of, distwar::record<int>{sums, 1});
 //     // sums: 16, 48, 32
 template <typename KeyOf, typename ValueOf, typename Sink>
-__device__ __forceinline__ void reduce_each(unsigned lanes, bool active, int count, const KeyOf &key_of,
+__device__ __forceinline__ void reduce_each(lane_mask lanes, bool active, int count, const KeyOf &key_of,
                                             const ValueOf &value_of, const Sink &sink) {
     using key_type = decltype(key_of(0));
     using value_type = decltype(value_of(0));

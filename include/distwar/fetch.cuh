@@ -144,9 +144,10 @@ __device__ __forceinline__ unsigned largest_group(unsigned, unsigned active_lane
 //                        with a uniform_key in a whole warp 5
 //   to add               1 atomic instruction, by the last lane of each group; 1 shuffle
 template <scope S = scope::device, typename T, typename Key>
-__device__ __forceinline__ T fetch_add(unsigned lanes, bool active, Key key, T value, T *counters) {
+__device__ __forceinline__ T fetch_add(lane_mask lanes, bool active, Key key, T value, T *counters) {
     static_assert(is_key<Key>, "distwar: the key must be an integer of 4 or 8 bytes");
     static_assert(detail::is_counter<T>, "distwar: a counter is an integer of 4 or 8 bytes");
+    detail::check_key(key);
     const unsigned active_lanes = __ballot_sync(lanes, active);
     if (active_lanes == 0) return T(0);
     const unsigned same_key = lanes_with_key(lanes, key), group = active ? same_key & active_lanes : 0;
@@ -172,9 +173,10 @@ __device__ __forceinline__ T fetch_add(unsigned lanes, bool active, Key key, T v
 //     if (lane % 16 % 15 == 0) found[lane / 16 * 2 + lane % 16 / 15] = before; // lanes 0, 15, 16, 31
 //     // counters: 16, 16; found: 0, 15, 0, 15
 template <scope S = scope::device, typename T, typename Key>
-__device__ __forceinline__ T fetch_add(unsigned lanes, bool active, Key key, T *counters) {
+__device__ __forceinline__ T fetch_add(lane_mask lanes, bool active, Key key, T *counters) {
     static_assert(is_key<Key>, "distwar: the key must be an integer of 4 or 8 bytes");
     static_assert(detail::is_counter<T>, "distwar: a counter is an integer of 4 or 8 bytes");
+    detail::check_key(key);
     const unsigned active_lanes = __ballot_sync(lanes, active);
     if (active_lanes == 0) return T(0);
     const unsigned group = lanes_with_key(lanes, key) & active_lanes;
@@ -197,7 +199,7 @@ __device__ __forceinline__ T fetch_add(unsigned lanes, bool active, Key key, T *
 //     if (lane % 2 == 1 && slot < 4) kept[slot] = lane;
 //     // count: 16; kept: 1, 3, 5, 7
 template <scope S = scope::device, typename T>
-__device__ __forceinline__ T append(unsigned lanes, bool active, T *count) {
+__device__ __forceinline__ T append(lane_mask lanes, bool active, T *count) {
     return distwar::fetch_add<S>(lanes, active, uniform_key<int>{0}, count);
 }
 
@@ -231,7 +233,7 @@ inline constexpr Count no_slot = Count(-1);
 // items are there.
 // Cost: that of fetch_add with the value 1; one comparison and one store.
 template <scope S = scope::device, typename Item, typename Count, typename Key>
-__device__ __forceinline__ Count append(unsigned lanes, bool active, Key key, const Item &item,
+__device__ __forceinline__ Count append(lane_mask lanes, bool active, Key key, const Item &item,
                                         const queue<Item, Count> &to) {
     const Count slot = distwar::fetch_add<S>(lanes, active, key, to.counts);
     if (!active || slot >= to.capacity) return no_slot<Count>;
@@ -241,7 +243,7 @@ __device__ __forceinline__ Count append(unsigned lanes, bool active, Key key, co
 
 // The same for one queue, which is queue 0 of `to`.
 template <scope S = scope::device, typename Item, typename Count>
-__device__ __forceinline__ Count append(unsigned lanes, bool active, const Item &item,
+__device__ __forceinline__ Count append(lane_mask lanes, bool active, const Item &item,
                                         const queue<Item, Count> &to) {
     return distwar::append<S>(lanes, active, uniform_key<int>{0}, item, to);
 }

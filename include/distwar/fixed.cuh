@@ -131,7 +131,7 @@ __device__ __forceinline__ T fixed_to_float(long long sum, T scale) {
 //     if (lane < 2) result[lane] = distwar::fixed_to_float(sums[lane], format.scale[0]);
 //     // sums: 62914560, 197132288; result: 60, 188
 template <int K, typename T, int Log2Adds, typename Key, typename Sink>
-__device__ __forceinline__ void reduce_fixed(unsigned lanes, bool active, Key key, const T (&val)[K],
+__device__ __forceinline__ void reduce_fixed(lane_mask lanes, bool active, Key key, const T (&val)[K],
                                              const Sink &sink, const fixed_format<K, T, Log2Adds> &format,
                                              int balance_threshold = 0) {
     static_assert(detail::is_same<T, float> || detail::is_same<T, double>,

@@ -14,6 +14,13 @@ namespace distwar {
 
 inline constexpr unsigned all_lanes = 0xffffffff;
 
+// A mask of lanes as the parameter of a call. Under simt it also tells refusals the line of the caller.
+#if defined(__SIMT__)
+using lane_mask = simt::Call_lanes;
+#else
+using lane_mask = unsigned;
+#endif
+
 // Whether T can be a key: true for integers of 4 and 8 bytes.
 template <typename T>
 inline constexpr bool is_key = false;
@@ -56,6 +63,16 @@ __device__ __forceinline__ Key plain_key(Key key) {
 template <typename Key>
 __device__ __forceinline__ Key plain_key(uniform_key<Key> key) {
     return key.key;
+}
+
+// Under simt a uniform_key that differs between the lanes of a call is refused.
+template <typename Key>
+__device__ __forceinline__ void check_key(Key) {}
+template <typename Key>
+__device__ __forceinline__ void check_key([[maybe_unused]] uniform_key<Key> key) {
+#if defined(__SIMT__)
+    simt::promise({"a uniform_key differs between lanes of a call", 0, std::uint64_t(key.key), false});
+#endif
 }
 
 } // namespace detail

@@ -122,9 +122,9 @@ namespace distwar {
 //     distwar::reduce_atomic(distwar::all_lanes, lane < 24, lane / 16, val, distwar::record<float>{sums, 2});
 //     // sums: 16, 120, 8, 156
 template <int K, typename T, typename Key, typename Sink>
-__device__ __forceinline__ void reduce_atomic(unsigned /*lanes*/, bool active, Key key, const T (&val)[K],
+__device__ __forceinline__ void reduce_atomic(lane_mask /*lanes*/, bool active, Key key, const T (&val)[K],
                                               const Sink &sink, int /*balance_threshold*/ = 0) {
-    detail::check_call<Key, Sink>();
+    detail::check_call(active, key, sink, K);
     if (active) sink.add(detail::plain_key(key), val);
 }
 
@@ -135,7 +135,7 @@ __device__ __forceinline__ void reduce_atomic(unsigned /*lanes*/, bool active, K
 //                                              distwar::record<float>{sums, 2});
 //     // sums: 16, 120, 8, 156
 template <strategy S, int K, typename T, typename Key, typename Sink>
-__device__ __forceinline__ void reduce(unsigned lanes, bool active, Key key, const T (&val)[K],
+__device__ __forceinline__ void reduce(lane_mask lanes, bool active, Key key, const T (&val)[K],
                                        const Sink &sink, int balance_threshold = 0) {
     static_assert((detail::reduce_strategies >> int(S) & 1) != 0,
                   "distwar: reduce<> takes the strategies atomic, serial, bfly and tree");
@@ -151,10 +151,10 @@ __device__ __forceinline__ void reduce(unsigned lanes, bool active, Key key, con
 
 // Both for a number of values known at run time (chunks.cuh).
 template <int Chunk = 16, typename Values, typename Key, typename Sink>
-__device__ __forceinline__ void reduce_atomic_n(unsigned /*lanes*/, bool active, Key key, int count,
+__device__ __forceinline__ void reduce_atomic_n(lane_mask /*lanes*/, bool active, Key key, int count,
                                                 const Values &values, const Sink &sink,
                                                 int /*balance_threshold*/ = 0) {
-    detail::check_call<Key, Sink>();
+    detail::check_call(active, key, sink, count);
     const auto counted = detail::counted<Chunk>(count, values);
     detail::check_counted<Chunk, decltype(counted), Key, Sink>();
     using plain = decltype(detail::plain_key(key));
@@ -162,7 +162,7 @@ __device__ __forceinline__ void reduce_atomic_n(unsigned /*lanes*/, bool active,
 }
 
 template <strategy S, int Chunk = 16, typename Values, typename Key, typename Sink>
-__device__ __forceinline__ void reduce_n(unsigned lanes, bool active, Key key, int count,
+__device__ __forceinline__ void reduce_n(lane_mask lanes, bool active, Key key, int count,
                                          const Values &values, const Sink &sink, int balance_threshold = 0) {
     static_assert((detail::reduce_strategies >> int(S) & 1) != 0,
                   "distwar: reduce<> takes the strategies atomic, serial, bfly and tree");

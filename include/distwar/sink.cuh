@@ -94,11 +94,32 @@ inline constexpr bool is_pointer = false;
 template <typename T>
 inline constexpr bool is_pointer<T *> = true;
 
-// What every call asks of its key and its sink.
+// The number of values that a stride of 1 holds, of sinks whose stride is at least the number of values; else 0.
+template <typename Sink>
+inline constexpr int values_of_stride = 0;
+// Whether the sink is `pointers`.
+template <typename Sink>
+inline constexpr bool is_pointers = false;
+
+// What every call asks of its key, its sink and its number of values, before its first collective. Under simt also
+// what lanes must pass alike.
 template <typename Key, typename Sink>
-__device__ __forceinline__ constexpr void check_call() {
+__device__ __forceinline__ void check_call([[maybe_unused]] bool active, [[maybe_unused]] Key key,
+                                           [[maybe_unused]] const Sink &sink, [[maybe_unused]] int count) {
     static_assert(is_key<Key>, "distwar: the key must be an integer of 4 or 8 bytes");
     static_assert(!is_pointer<Sink>, "distwar: a sink is no pointer: write record<float>{pointer, stride}");
+#if defined(__SIMT__)
+    detail::check_key(key);
+    constexpr int held = values_of_stride<Sink>;
+    if constexpr (held != 0)
+        if (sink.stride * held < size_t(count)) simt::refuse("the stride of a sink is below its number of values");
+    if constexpr (is_pointers<Sink>)
+        simt::promise({active ? "lanes with one key pass different addresses in pointers" : nullptr,
+                       std::uint64_t(detail::plain_key(key)), active ? simt::digest(sink) : 0, true});
+    else if constexpr (is_addressed_by_key<Sink, int, float> && __has_unique_object_representations(Sink))
+        simt::promise({"a sink that is addressed by key differs between lanes of a call, in its base or stride", 0,
+                       simt::digest(sink), false});
+#endif
 }
 
 template <scope S>
@@ -204,6 +225,8 @@ template <typename T, typename... More>
 __host__ __device__ pointers(T *, More *...)->pointers<1 + int(sizeof...(More)), T>;
 template <scope S, int K, typename T, typename Op = add>
 using pointers_at = pointers<K, T, Op, S>;
+template <int K, typename T, typename Op, scope S>
+inline constexpr bool detail::is_pointers<pointers<K, T, Op, S>> = true;
 
 // Adds value k to base[key * stride + k]. base and stride are the same in all lanes, stride >= K, key >= 0.
 // Example (one warp, `lane` its lane, arrays of zeros):
@@ -237,6 +260,8 @@ template <typename T>
 __host__ __device__ record(T *, size_t)->record<T>;
 template <scope S, typename T, typename Op = add>
 using record_at = record<T, Op, S>;
+template <typename T, typename Op, scope S>
+inline constexpr int detail::values_of_stride<record<T, Op, S>> = 1;
 
 // A record of floats, added by vector atomics of 4 and 2 floats: value k to base[key * stride + k].
 //   base    in global or shared memory, aligned to 16 bytes; for K = 2 to 8
@@ -289,6 +314,8 @@ struct aligned_record_at {
     }
 };
 using aligned_record = aligned_record_at<scope::device>;
+template <scope S>
+inline constexpr int detail::values_of_stride<aligned_record_at<S>> = 1;
 
 // Adds value k to base[k * stride + key]. base and stride are the same in all lanes, key >= 0. Two pairs of key and
 // k < K must not name one place, which key < stride ensures. Blocks of planes are larger: value k of cell c in

@@ -400,7 +400,7 @@ __device__ __forceinline__ constexpr void check_tree() {
 template <typename Values, typename Key, typename Sink>
 __device__ __forceinline__ void sum_by_tree(unsigned lanes, bool active, Key key, const Values &values,
                                             const Sink &sink, int balance_threshold) {
-    detail::check_call<Key, Sink>();
+    detail::check_call(active, key, sink, values.count);
     using plain = decltype(detail::plain_key(key));
     const unsigned active_lanes = __ballot_sync(lanes, active);
     // At a threshold <= 1 the early return is taken only if no lane is active: there is nothing to add.
@@ -463,7 +463,7 @@ __device__ __forceinline__ void sum_by_tree(unsigned lanes, bool active, Key key
 //     distwar::reduce_tree(distwar::all_lanes, lane < 24, lane / 16, val, distwar::record<float>{sums, 2});
 //     // sums: 16, 120, 8, 156
 template <int K, typename T, typename Key, typename Sink>
-__device__ __forceinline__ void reduce_tree(unsigned lanes, bool active, Key key, const T (&val)[K],
+__device__ __forceinline__ void reduce_tree(lane_mask lanes, bool active, Key key, const T (&val)[K],
                                             const Sink &sink, int balance_threshold = 0) {
     detail::check_tree<K, T, Key, Sink>();
     detail::sum_by_tree(lanes, active, key, detail::all_of(val), sink, balance_threshold);
@@ -472,11 +472,12 @@ __device__ __forceinline__ void reduce_tree(unsigned lanes, bool active, Key key
 // The same at threshold 0 with a key that the caller knows. A sink that is addressed by key needs no leader:
 // one vote tells whether a lane is active, which saves the comparison of a mask.
 template <int K, typename T, typename Key, typename Sink>
-__device__ __forceinline__ void reduce_tree(unsigned lanes, bool active, uniform_key<Key> key,
+__device__ __forceinline__ void reduce_tree(lane_mask lanes, bool active, uniform_key<Key> key,
                                             const T (&val)[K], const Sink &sink) {
     if constexpr (is_addressed_by_key<Sink, Key, T>) {
         if (lanes == all_lanes) {
             detail::check_tree<K, T, Key, Sink>();
+            detail::check_call(active, key, sink, K);
             if (__any_sync(all_lanes, active))
                 detail::all_of(val).each(active, sink, detail::tree_commit<Key>{active, 0, key.key});
             return;
@@ -491,7 +492,7 @@ __device__ __forceinline__ void reduce_tree(unsigned lanes, bool active, uniform
 //     distwar::reduce_tree_n(distwar::all_lanes, true, lane / 16, 3, value_of, distwar::record<int>{sums, 3});
 //     // sums: 0, 120, 240, 0, 376, 752
 template <int Chunk = 16, typename Values, typename Key, typename Sink>
-__device__ __forceinline__ void reduce_tree_n(unsigned lanes, bool active, Key key, int count,
+__device__ __forceinline__ void reduce_tree_n(lane_mask lanes, bool active, Key key, int count,
                                               const Values &values, const Sink &sink,
                                               int balance_threshold = 0) {
     const auto counted = detail::counted<Chunk>(count, values);
