@@ -34,7 +34,7 @@ struct key_counts {
 
 namespace detail {
 
-enum { COUNT_BLOCK = 512, HOT_COUNT_BLOCK = 256, HOT_COUNTS = 1024, MOST_RANGES = 8 };
+enum { COUNT_BLOCK = 1024, HOT_COUNT_BLOCK = 256, HOT_COUNTS = 1024, MOST_RANGES = 8 };
 
 // Calls each(key) for the keys of one of `parts` parts, 16 bytes at a time.
 template <typename Key, typename Each>
