@@ -77,14 +77,17 @@ __global__ void make_keys(int *key, int count, const double *below, int keys) {
         }
         rank = low;
     }
-    key[i] = int((unsigned long long)rank * 7919 % unsigned(keys)); // 7919 is prime and divides no number of keys here
+    key[i] = int((unsigned long long)rank * 7919 %
+                 unsigned(keys)); // 7919 is prime and divides no number of keys here
 }
 __global__ void make_values(float *value, long long count) {
-    for (long long i = blockIdx.x * (long long)BLOCK + threadIdx.x; i < count; i += (long long)gridDim.x * BLOCK)
+    for (long long i = blockIdx.x * (long long)BLOCK + threadIdx.x; i < count;
+         i += (long long)gridDim.x * BLOCK)
         value[i] = float(units_at(i)) * 0x1p-20f;
 }
 __global__ void add_units(const int *key, long long values, int K, unsigned long long *sum) {
-    for (long long i = blockIdx.x * (long long)BLOCK + threadIdx.x; i < values; i += (long long)gridDim.x * BLOCK)
+    for (long long i = blockIdx.x * (long long)BLOCK + threadIdx.x; i < values;
+         i += (long long)gridDim.x * BLOCK)
         atomicAdd(&sum[key[i / K] * (long long)K + i % K], (unsigned long long)(units_at(i)));
 }
 __global__ void count_plainly(const int *key, int count, unsigned *counts) {
@@ -139,7 +142,8 @@ struct bench {
         CHECK(cudaEventCreate(&begin));
         CHECK(cudaEventCreate(&end));
         scrubbed = allocate<char>(scrubbed_bytes);
-        for (int **array : {&key, &sorted_key, &place, &sorted_place, &unique_key}) *array = allocate<int>(MOST_ROWS);
+        for (int **array : {&key, &sorted_key, &place, &sorted_place, &unique_key})
+            *array = allocate<int>(MOST_ROWS);
         sums = allocate<int>(1);
         value = allocate<float>(size_t(MOST_ROWS) * MOST_K);
         sum = allocate<float>(size_t(MOST_ROWS) * 16);
@@ -188,9 +192,11 @@ void sort_and_reduce(bench &b, int rows, bool measures) {
     int bits = 0;
     while (1 << bits < KEYS) ++bits;
     size_t bytes = 0, reduce_bytes = 0;
-    const auto values = thrust::make_permutation_iterator(reinterpret_cast<const row<K> *>(b.value), b.sorted_place);
+    const auto values =
+        thrust::make_permutation_iterator(reinterpret_cast<const row<K> *>(b.value), b.sorted_place);
     const auto sort = [&](void *at) {
-        CHECK(cub::DeviceRadixSort::SortPairs(at, bytes, b.key, b.sorted_key, b.place, b.sorted_place, rows, 0, bits));
+        CHECK(cub::DeviceRadixSort::SortPairs(at, bytes, b.key, b.sorted_key, b.place, b.sorted_place, rows,
+                                              0, bits));
     };
     const auto reduce = [&](void *at) {
         CHECK(cub::DeviceReduce::ReduceByKey(at, reduce_bytes, b.sorted_key, b.unique_key, values,
@@ -224,7 +230,8 @@ bool is_right(bench &b, int rows, int K, way how) {
     const bool is_exact = how == deterministic || how == bounded || how == exact;
     for (size_t k = 0; k < size; ++k) {
         const double sum = double(expected[k]) * 0x1p-20;
-        if (is_exact ? found[k] != float(sum) : fabs(found[k] - sum) > 1e-3 * sqrt(double(rows)) + 1e-3 * fabs(sum))
+        if (is_exact ? found[k] != float(sum)
+                     : fabs(found[k] - sum) > 1e-3 * sqrt(double(rows)) + 1e-3 * fabs(sum))
             return false;
     }
     return true;
@@ -256,7 +263,8 @@ void measure_sums(benchmark::State &state, bench &b, int rows, int K, kind of, w
     solve();
     if (!is_right(b, rows, K, how)) return state.SkipWithError("wrong sums");
     for (auto _ : state) state.SetIterationTime(b.time(solve));
-    state.counters["rows_per_second"] = benchmark::Counter(double(rows), benchmark::Counter::kIsIterationInvariantRate);
+    state.counters["rows_per_second"] =
+        benchmark::Counter(double(rows), benchmark::Counter::kIsIterationInvariantRate);
 }
 
 void measure_counts(benchmark::State &state, bench &b, int rows, int bins, kind of, bool cub) {
@@ -269,7 +277,8 @@ void measure_counts(benchmark::State &state, bench &b, int rows, int bins, kind 
     const auto solve = [&] {
         if (cub) return by_cub(b.temporary);
         CHECK(cudaMemsetAsync(b.counts, 0, size_t(bins) * 4, nullptr));
-        CHECK(distwar::histogram(distwar::key_counts<int, unsigned>{rows, bins, b.key, b.counts, nullptr}, nullptr));
+        CHECK(distwar::histogram(distwar::key_counts<int, unsigned>{rows, bins, b.key, b.counts, nullptr},
+                                 nullptr));
     };
     solve();
     unsigned *const expected_on_device = b.counts + MOST_BINS;
@@ -280,7 +289,8 @@ void measure_counts(benchmark::State &state, bench &b, int rows, int bins, kind 
     CHECK(cudaMemcpy(found.data(), b.counts, found.size() * 4, cudaMemcpyDeviceToHost));
     if (found != expected) return state.SkipWithError("wrong counts");
     for (auto _ : state) state.SetIterationTime(b.time(solve));
-    state.counters["keys_per_second"] = benchmark::Counter(double(rows), benchmark::Counter::kIsIterationInvariantRate);
+    state.counters["keys_per_second"] =
+        benchmark::Counter(double(rows), benchmark::Counter::kIsIterationInvariantRate);
     state.counters["workspace_bytes"] = double(bytes);
 }
 
@@ -315,8 +325,9 @@ int main(int count, char **arguments) {
         for (const int bins : {256, 4096, 16384, 65536, 262144, int(MOST_BINS)})
             for (const kind of : {uniform, zipf, constant})
                 for (const bool cub : {false, true})
-                    add_run(std::string("histogram/") + (cub ? "cub" : "distwar") + "/rows:" + std::to_string(rows) +
-                                "/bins:" + std::to_string(bins) + "/keys:" + kind_name[of],
+                    add_run(std::string("histogram/") + (cub ? "cub" : "distwar") +
+                                "/rows:" + std::to_string(rows) + "/bins:" + std::to_string(bins) +
+                                "/keys:" + kind_name[of],
                             [=](benchmark::State &state) { measure_counts(state, b, rows, bins, of, cub); });
     benchmark::RunSpecifiedBenchmarks();
     benchmark::Shutdown();

@@ -73,8 +73,10 @@ ix_status ix_add(const ix_rows *rows, ix_stream stream) {
 ix_status ix_histogram(const ix_keys *keys, ix_stream stream) {
     const char *const function = __func__;
     IX_REQUIRE(keys, "keys must be given");
-    IX_REQUIRE(keys->count >= 0 && keys->bins >= 0 && keys->bins <= INT32_MAX, "count or bins is out of range");
+    IX_REQUIRE(keys->count >= 0 && keys->bins >= 0 && keys->bins <= INT32_MAX,
+               "count or bins is out of range");
     IX_REQUIRE(keys->key_bytes == 4 || keys->key_bytes == 8, "key_bytes must be 4 or 8");
-    IX_REQUIRE(keys->count == 0 || (keys->key && (keys->counts || keys->bins == 0)), "key and counts must be given");
+    IX_REQUIRE(keys->count == 0 || (keys->key && (keys->counts || keys->bins == 0)),
+               "key and counts must be given");
     return status_of(function, ix_count(*keys, stream));
 }

@@ -56,7 +56,8 @@ struct fixed_adder {
     unsigned largest;
     units_of<wide_of<T>, Words> units;
 
-    __device__ __forceinline__ fixed_adder(void *table, int64_t values, const fixed_sums &fixed, unsigned *warps)
+    __device__ __forceinline__ fixed_adder(void *table, int64_t values, const fixed_sums &fixed,
+                                           unsigned *warps)
         : out(table), count(values), sum_of(fixed.sum), report(fixed.report),
           largest(detail::largest_of(fixed, warps)), units(largest, fixed.log2_count) {}
     __device__ __forceinline__ auto sink() const { return planes<long long>{sum_of, size_t(count)}; }
@@ -157,7 +158,8 @@ struct row_groups {
 template <typename T, int V, typename Adder, typename Table>
 __device__ __forceinline__ int64_t sum_groups(const row_request &in, const row_groups &groups, int64_t first,
                                               int begin, int end, int v, const Adder &adder,
-                                              const Table &table, typename Adder::sum_type (&sum)[Adder::sums]) {
+                                              const Table &table,
+                                              typename Adder::sum_type (&sum)[Adder::sums]) {
     constexpr int together = Adder::together;
     int current = -1;
     DISTWAR_UNROLL

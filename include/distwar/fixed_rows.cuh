@@ -93,7 +93,8 @@ struct units_of<F, 2> {
     int unit, split;
 
     __device__ __forceinline__ units_of(unsigned largest, int log2_count) : unit(), split(63 - log2_count) {
-        const int exponent = int(largest >> (sizeof(F) == 4 ? 23 : 20)); // |value| < 2^(exponent + least + digits)
+        const int exponent =
+            int(largest >> (sizeof(F) == 4 ? 23 : 20)); // |value| < 2^(exponent + least + digits)
         unit = (exponent > 1 ? exponent : 1) - 1 + least + digits - 2 * split;
         if (unit < least) unit = least;
     }
@@ -202,7 +203,8 @@ __global__ void __launch_bounds__(LARGEST_BLOCK)
         for (int r = 0; r < 4; ++r) look_at(vector[r]);
     }
     for (; at < vectors; at += step) look_at(vector_of<T, V>::read(source, at));
-    for (at = vectors * V + first; at < values; at += step) look(detail::widened(static_cast<const T *>(source)[at]));
+    for (at = vectors * V + first; at < values; at += step)
+        look(detail::widened(static_cast<const T *>(source)[at]));
     const unsigned mine[1] = {own};
     unsigned total[1];
     distwar::tree_total(true, mine, total, maximum{});
@@ -221,7 +223,8 @@ __global__ void __launch_bounds__(ROWS_BLOCK) add_fixed_sums(fixed_sums fixed, T
     __shared__ unsigned warps[ROWS_BLOCK / 32];
     const units_of<wide_of<T>, Words> units(detail::largest_of(fixed, warps), fixed.log2_count);
     const int64_t step = int64_t(gridDim.x) * ROWS_BLOCK;
-    for (int64_t first = int64_t(blockIdx.x) * ROWS_BLOCK + threadIdx.x; first < values; first += together * step) {
+    for (int64_t first = int64_t(blockIdx.x) * ROWS_BLOCK + threadIdx.x; first < values;
+         first += together * step) {
         long long sum[together][Words] = {};
         T old[together] = {};
         DISTWAR_UNROLL
@@ -239,7 +242,8 @@ __global__ void __launch_bounds__(ROWS_BLOCK) add_fixed_sums(fixed_sums fixed, T
             for (int w = 0; w < Words; ++w) any = any || sum[j][w] != 0;
             if (!any) continue;
             const double value = units.template sum_as<T>(sum[j]);
-            const double rounded_first = Words == 1 ? value : double(detail::widened(detail::rounded<T>(value)));
+            const double rounded_first =
+                Words == 1 ? value : double(detail::widened(detail::rounded<T>(value)));
             out[first + j * step] = detail::rounded<T>(double(detail::widened(old[j])) + rounded_first);
         }
     }

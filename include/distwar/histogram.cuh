@@ -38,7 +38,8 @@ enum { COUNT_BLOCK = 1024, HOT_COUNT_BLOCK = 256, HOT_COUNTS = 1024, MOST_RANGES
 
 // Calls each(key) for the keys of one of `parts` parts, 16 bytes at a time.
 template <typename Key, typename Each>
-__device__ __forceinline__ void over_keys(const Key *key, int64_t count, int part, int parts, const Each &each) {
+__device__ __forceinline__ void over_keys(const Key *key, int64_t count, int part, int parts,
+                                          const Each &each) {
     constexpr int each_load = 16 / int(sizeof(Key)), together = 4; // loads on their way
     struct alignas(16) keys {
         Key of[each_load];
@@ -80,7 +81,8 @@ struct counts_sink {
 
 // Block b counts the bins of range b % ranges, in part b / ranges of the keys.
 template <typename Key, typename Count>
-__global__ void __launch_bounds__(COUNT_BLOCK) count_in_ranges(key_counts<Key, Count> in, int range, int ranges) {
+__global__ void __launch_bounds__(COUNT_BLOCK)
+    count_in_ranges(key_counts<Key, Count> in, int range, int ranges) {
 #if defined(__SIMT__)
     unsigned *const seen = static_cast<unsigned *>(simt_dynamic_shared());
 #else
@@ -129,8 +131,9 @@ inline cudaError_t shared_bytes_of_block(int *bytes) {
 #else
     int device;
     const cudaError_t error = cudaGetDevice(&device);
-    return error == cudaSuccess ? cudaDeviceGetAttribute(bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device)
-                                : error;
+    return error == cudaSuccess
+               ? cudaDeviceGetAttribute(bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device)
+               : error;
 #endif
 }
 
@@ -166,12 +169,13 @@ cudaError_t histogram(const key_counts<Key, Count> &given, cudaStream_t stream) 
     if (ranges > detail::MOST_RANGES || parts < most_parts / 8) {
         const int64_t threads = (given.count + 15) / 16, all = int64_t(multiprocessors) * 8;
         const int64_t blocks = (threads + detail::HOT_COUNT_BLOCK - 1) / detail::HOT_COUNT_BLOCK;
-        return detail::launch_kernel(stream, unsigned(blocks < all ? blocks : all), detail::HOT_COUNT_BLOCK, 0,
-                                     detail::count_in_memory<Key, Count>, given);
+        return detail::launch_kernel(stream, unsigned(blocks < all ? blocks : all), detail::HOT_COUNT_BLOCK,
+                                     0, detail::count_in_memory<Key, Count>, given);
     }
     const auto kernel = detail::count_in_ranges<Key, Count>;
     const size_t bytes = size_t(range) * 4;
-    if (bytes > 48 * 1024) error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(bytes));
+    if (bytes > 48 * 1024)
+        error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(bytes));
     if (error != cudaSuccess) return error;
     return detail::launch_kernel(stream, unsigned((parts < most_parts ? parts : most_parts) * ranges),
                                  detail::COUNT_BLOCK, bytes, kernel, given, int(range), int(ranges));

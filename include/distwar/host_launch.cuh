@@ -30,7 +30,8 @@ cudaError_t launch_kernel(cudaStream_t stream, unsigned blocks, unsigned threads
 inline cudaError_t count_multiprocessors(int *count) {
     int device;
     const cudaError_t error = cudaGetDevice(&device);
-    return error == cudaSuccess ? cudaDeviceGetAttribute(count, cudaDevAttrMultiProcessorCount, device) : error;
+    return error == cudaSuccess ? cudaDeviceGetAttribute(count, cudaDevAttrMultiProcessorCount, device)
+                                : error;
 }
 
 } // namespace detail

@@ -26,8 +26,8 @@ struct row_request {
     const void *index;
     const void *source;
     int64_t count, rows, skipped;
-    int32_t vectors; // of a row
-    bool wide;       // indices of 8 bytes
+    int32_t vectors;  // of a row
+    bool wide;        // indices of 8 bytes
     uint32_t *report; // its bytes are written apart
 };
 
@@ -180,8 +180,8 @@ __device__ __forceinline__ auto places_of(void *table, int64_t count) {
     } else if constexpr (V >= 4) {
         return vector_places<T, V>{static_cast<typename pair_type<T>::type *>(table)};
     } else if constexpr (V == 2) {
-        return record_of_pairs<typename pair_type<T>::type>{
-            static_cast<typename pair_type<T>::type *>(table), 1};
+        return record_of_pairs<typename pair_type<T>::type>{static_cast<typename pair_type<T>::type *>(table),
+                                                            1};
     } else {
         return single_places<T>{static_cast<T *>(table), count};
     }

@@ -8,6 +8,8 @@
 #ifndef DISTWAR_SORTED_SUMS_BY_KEY_CUH
 #define DISTWAR_SORTED_SUMS_BY_KEY_CUH
 
+#include "compiler.cuh"
+
 #if !defined(__SIMT__)
 #include <cub/device/device_radix_sort.cuh>
 #else
@@ -31,10 +33,11 @@ struct key_sort {
     static cudaError_t bytes(int64_t count, size_t *bytes) {
         cub::DoubleBuffer<uint32_t> none;
         *bytes = 0;
-        return count == 0 ? cudaSuccess : cub::DeviceRadixSort::SortPairs(nullptr, *bytes, none, none, count, 0, 32);
+        return count == 0 ? cudaSuccess
+                          : cub::DeviceRadixSort::SortPairs(nullptr, *bytes, none, none, count, 0, 32);
     }
-    static cudaError_t pairs(uint32_t *const (&keys)[2], uint32_t *const (&values)[2], int64_t count, int bits,
-                             int *selected, void *workspace, size_t bytes, cudaStream_t stream) {
+    static cudaError_t pairs(uint32_t *const (&keys)[2], uint32_t *const (&values)[2], int64_t count,
+                             int bits, int *selected, void *workspace, size_t bytes, cudaStream_t stream) {
         cub::DoubleBuffer<uint32_t> key(keys[0], keys[1]), value(values[0], values[1]);
         const cudaError_t error =
             cub::DeviceRadixSort::SortPairs(workspace, bytes, key, value, count, 0, bits, stream);
@@ -50,7 +53,8 @@ struct key_sort {
                              int *selected, void *, size_t, cudaStream_t) {
         std::vector<int64_t> order(static_cast<size_t>(count));
         std::iota(order.begin(), order.end(), int64_t{0});
-        std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return keys[0][a] < keys[0][b]; });
+        std::stable_sort(order.begin(), order.end(),
+                         [&](int64_t a, int64_t b) { return keys[0][a] < keys[0][b]; });
         for (int64_t i = 0; i < count; ++i)
             keys[1][i] = keys[0][order[size_t(i)]], values[1][i] = values[0][order[size_t(i)]];
         *selected = 1;
@@ -108,8 +112,8 @@ struct sorted_rows_call {
     template <typename... Parameters, typename... Arguments>
     static cudaError_t launch_for(cudaStream_t stream, int64_t threads, void (*kernel)(Parameters...),
                                   Arguments... arguments) {
-        return detail::launch_kernel(stream, unsigned((threads + ROWS_BLOCK - 1) / ROWS_BLOCK), ROWS_BLOCK, 0, kernel,
-                                     arguments...);
+        return detail::launch_kernel(stream, unsigned((threads + ROWS_BLOCK - 1) / ROWS_BLOCK), ROWS_BLOCK, 0,
+                                     kernel, arguments...);
     }
 
     // Entries of a group: enough groups for all multiprocessors, and few that add to one row.
@@ -130,16 +134,18 @@ struct sorted_rows_call {
         error = launch_for(stream, rows.count, list_rows<uint32_t>, rows, at.keys[0], at.values[0]);
         int selected = 0;
         if (error == cudaSuccess)
-            error = Sort::pairs(at.keys, at.values, rows.count, detail::ceil_log2(rows.rows < 1 ? 2 : rows.rows + 1),
-                                &selected, at.scratch, at.scratch_bytes, stream);
+            error = Sort::pairs(at.keys, at.values, rows.count,
+                                detail::ceil_log2(rows.rows < 1 ? 2 : rows.rows + 1), &selected, at.scratch,
+                                at.scratch_bytes, stream);
         if (error != cudaSuccess) return error;
         int lanes = 1;
         while (lanes < rows.vectors && lanes < 32) lanes *= 2;
         const int tile = tile_entries(rows.count, lanes, fixed, call.multiprocessors);
-        const sorted_rows in = {at.keys[selected], at.values[selected], rows.source, rows.count, rows.rows,
-                                rows.vectors,      lanes,               tile};
+        const sorted_rows in = {at.keys[selected], at.values[selected], rows.source, rows.count,
+                                rows.rows,         rows.vectors,        lanes,       tile};
         if (!fixed)
-            return launch_for(stream, (rows.count + tile - 1) / tile * lanes, add_runs<T, V, Out>, in, call.out);
+            return launch_for(stream, (rows.count + tile - 1) / tile * lanes, add_runs<T, V, Out>, in,
+                              call.out);
         if constexpr (sizeof(Out) == sizeof(T)) return add_fixed(call, in, at, stream);
         return cudaErrorNotSupported; // refused before
     }
@@ -149,10 +155,12 @@ struct sorted_rows_call {
         const auto threads = [&](int entries) { return (in.count + entries - 1) / entries * in.lanes; };
         cudaError_t error = launch_for(stream, threads(in.tile), add_short_runs<T, V>, in, call.out);
         char *const runs = reinterpret_cast<char *>(at.runs.row_and_one); // with all arrays behind
-        if (error == cudaSuccess) error = cudaMemsetAsync(runs, 0, size_t(at.memory + at.used - runs), stream);
+        if (error == cudaSuccess)
+            error = cudaMemsetAsync(runs, 0, size_t(at.memory + at.used - runs), stream);
         if (error == cudaSuccess)
             error = launch_for(stream, threads(LONG_TILE), find_largest_of_long_runs<T, V>, in, at.runs);
-        if (error == cudaSuccess) error = launch_for(stream, threads(LONG_TILE), add_long_runs<T, V>, in, at.runs);
+        if (error == cudaSuccess)
+            error = launch_for(stream, threads(LONG_TILE), add_long_runs<T, V>, in, at.runs);
         if (error != cudaSuccess) return error;
         const int64_t most = int64_t(call.multiprocessors) * 8;
         return detail::launch_kernel(stream, unsigned(at.numbers < most ? at.numbers : most), ROWS_BLOCK, 0,

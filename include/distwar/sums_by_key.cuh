@@ -106,7 +106,8 @@ struct sorted_rows_call;
 
 template <typename T, typename Index, typename Out>
 key_call call_of(const key_sums<T, Index, Out> &in) {
-    static_assert(sizeof(Index) == 4 || sizeof(Index) == 8, "distwar: the index has integers of 4 or 8 bytes");
+    static_assert(sizeof(Index) == 4 || sizeof(Index) == 8,
+                  "distwar: the index has integers of 4 or 8 bytes");
     static_assert(is_same<T, Out> || (is_same<Out, float> && sizeof(T) == 2),
                   "distwar: sums have the type of the values, or are float for 16-bit values");
     key_call call = {};
@@ -151,12 +152,14 @@ inline const char *fault_of_sizes(const key_call &call, bool can_sort) {
     if (call.rows.count < 0 || call.rows.rows < 0) return "count and the rows of out must not be negative";
     if (call.width < 1 || call.width > INT32_MAX) return "width must be in 1..2^31 - 1";
     const int64_t most = INT64_MAX / 64 / call.width;
-    if (call.rows.count > most || call.rows.rows > most) return "count or the rows of out times width is too large";
+    if (call.rows.count > most || call.rows.rows > most)
+        return "count or the rows of out times width is too large";
     if (call.rows.count > int64_t{1} << 36) return "count is too large: more than 2^36";
     if (call.way < sums_way::fastest || call.way > sums_way::deterministic) return "there is no such way";
     if (call.out_bytes != call.value_bytes && detail::is_deterministic(call.way))
         return "float_sums of 16-bit rows are not deterministic";
-    if (!(call.bound >= 0 && call.bound <= 1.7976931348623157e308)) return "bound must be finite and not negative";
+    if (!(call.bound >= 0 && call.bound <= 1.7976931348623157e308))
+        return "bound must be finite and not negative";
     if (detail::sorts(call.way)) {
         if (!can_sort) return "this call cannot sort: sums_by_key<key_sort> can";
         if (call.value_bytes == 8) return "rows of double are not sorted";
@@ -170,7 +173,8 @@ inline const char *fault_of_arrays(const key_call &call, size_t bytes) {
     if (!call.rows.index || !call.rows.source) return "index and source must be given";
     if (!call.out && call.rows.rows > 0) return "out must be given";
     if (!detail::is_aligned(call.rows.index, call.rows.wide ? 8 : 4) ||
-        !detail::is_aligned(call.rows.source, call.value_bytes) || !detail::is_aligned(call.out, call.out_bytes))
+        !detail::is_aligned(call.rows.source, call.value_bytes) ||
+        !detail::is_aligned(call.out, call.out_bytes))
         return "index, source and out must be aligned to their types";
     if (bytes > 0 && (!call.workspace || call.workspace_bytes < bytes))
         return "the workspace is NULL or smaller than its query says";
@@ -194,7 +198,9 @@ inline size_t place_fixed(const key_call &call, sums_way way, fixed_sums *out) {
         bound = unsigned(bits >> 32) | 0xfffffu;
     } else {
         const float most = 3.4028234663852886e38f, least = 1e-45f;
-        const float value = call.bound > double(most) ? most : call.bound < double(least) ? least : float(call.bound);
+        const float value = call.bound > double(most)    ? most
+                            : call.bound < double(least) ? least
+                                                         : float(call.bound);
         ::memcpy(&bound, &value, 4);
         bound |= 0x7fffffu;
     }
@@ -227,7 +233,9 @@ cudaError_t launch_add_rows(const key_call &call, const fixed_sums &fixed, cudaS
     while (tile.places < 2 * tile.rows) tile.places *= 2;
     // Groups have rows of 32 bits. In a small table atomics meet.
     const bool groups = call.way == sums_way::grouped || in.rows <= 2048;
-    const adding how = in.rows > INT32_MAX || call.way == sums_way::atomic ? ADD_SINGLY : groups ? ADD_GROUPS : ADD_LOOK;
+    const adding how = in.rows > INT32_MAX || call.way == sums_way::atomic ? ADD_SINGLY
+                       : groups                                            ? ADD_GROUPS
+                                                                           : ADD_LOOK;
     return detail::launch_kernel(stream, unsigned((in.count + tile.rows - 1) / tile.rows), ROWS_BLOCK, 0,
                                  add_rows<T, V, Adder>, in, call.out, fixed, how, tile);
 }
@@ -247,11 +255,12 @@ cudaError_t add_fixed(const key_call &call, cudaStream_t stream) {
         const int64_t blocks = (work + LARGEST_BLOCK - 1) / LARGEST_BLOCK;
         fixed.parts = int(blocks < 1 ? 1 : blocks < MOST_PARTS ? blocks : int64_t(MOST_PARTS));
         error = detail::launch_kernel(stream, unsigned(fixed.parts), unsigned(LARGEST_BLOCK), 0,
-                                      vectors ? find_largest<T, V> : find_largest<T, 1>, call.rows.source, all,
-                                      const_cast<unsigned *>(fixed.largest),
+                                      vectors ? find_largest<T, V> : find_largest<T, 1>, call.rows.source,
+                                      all, const_cast<unsigned *>(fixed.largest),
                                       reinterpret_cast<ulonglong2 *>(fixed.sum), pairs);
     }
-    if (error == cudaSuccess) error = detail::launch_add_rows<T, 1, fixed_adder<T, Words>>(call, fixed, stream);
+    if (error == cudaSuccess)
+        error = detail::launch_add_rows<T, 1, fixed_adder<T, Words>>(call, fixed, stream);
     if (error != cudaSuccess) return error;
     return detail::launch_kernel(stream, detail::grid_of((values + 3) / 4, call, 8), ROWS_BLOCK, 0,
                                  add_fixed_sums<T, Words>, fixed, static_cast<T *>(call.out), values);
@@ -269,7 +278,8 @@ cudaError_t add_call(const key_call &call, cudaStream_t stream) {
     if constexpr (sizeof(T) == sizeof(Out)) {
         if constexpr (sizeof(T) < 8)
             if (call.way == sums_way::fixed) return detail::add_fixed<T, 1>(call, stream);
-        if (call.way == sums_way::fixed || call.way == sums_way::exact) return detail::add_fixed<T, 2>(call, stream);
+        if (call.way == sums_way::fixed || call.way == sums_way::exact)
+            return detail::add_fixed<T, 2>(call, stream);
     }
     const int V = call.vector_bytes / int(sizeof(T));
     if constexpr (sizeof(T) == 2)

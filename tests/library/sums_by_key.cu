@@ -179,6 +179,32 @@ TEST(ExactSums, AreRoundedOnce) {
     check_exact<__nv_bfloat16>(8, 60, -133, 9);
 }
 
+// One row of out for each pair of values.
+template <typename T>
+std::vector<T> sums_of_pairs(const std::vector<double> &pairs) {
+    given<T> in{int64_t(pairs.size() / 2), 1, {}, {}};
+    for (size_t i = 0; i < pairs.size(); ++i)
+        in.index.push_back(int(i / 2)), in.source.push_back(stored<T>(pairs[i]));
+    return add(in, sums_way::exact);
+}
+
+TEST(ExactSums, OfTiesAreEven) {
+    const auto check = [](auto zero, double ulp) { // of 1
+        using T = decltype(zero);
+        const auto sums =
+            sums_of_pairs<T>({1, ulp / 2, 1 + ulp, ulp / 2, -1, -ulp / 2, -1 - ulp, -ulp / 2, 1, ulp * 0.75});
+        EXPECT_EQ(read_as_double(sums[0]), 1);
+        EXPECT_EQ(read_as_double(sums[1]), 1 + 2 * ulp);
+        EXPECT_EQ(read_as_double(sums[2]), -1);
+        EXPECT_EQ(read_as_double(sums[3]), -1 - 2 * ulp);
+        EXPECT_EQ(read_as_double(sums[4]), 1 + ulp);
+    };
+    check(0.0, 0x1p-52);
+    check(0.0f, 0x1p-23);
+    check(stored<__half>(0), 0x1p-10);
+    check(stored<__nv_bfloat16>(0), 0x1p-7);
+}
+
 TEST(ExactSums, CancelWithoutLoss) {
     given<float> in{2, 1, {1, 1, 1, 1, 0}, {0x1p40f, 1.0f, -0x1p40f, 0x1p-40f, 0}};
     EXPECT_EQ(add(in, sums_way::exact), (std::vector<float>{0, 1.0f}));
@@ -211,7 +237,8 @@ given<T> random_rows(int count, int64_t keys, int64_t width, double hot, unsigne
     given<T> in{keys, width, {}, {}};
     std::mt19937 random(seed);
     std::normal_distribution<double> normal;
-    for (int i = 0; i < count; ++i) in.index.push_back(random() < hot * 4294967296.0 ? 0 : int(random() % keys));
+    for (int i = 0; i < count; ++i)
+        in.index.push_back(random() < hot * 4294967296.0 ? 0 : int(random() % keys));
     for (int64_t i = 0; i < count * width; ++i) in.source.push_back(stored<T>(normal(random)));
     return in;
 }
@@ -225,8 +252,12 @@ void check_deterministic(sums_way way) {
         int64_t keys, width;
         double hot;
     };
-    for (const shape &s : {shape{1, 1, 1, 0}, {900, 40, 1, 0}, {1500, 3000, 2, 0.2}, {600, 2100, 5, 0.9},
-                           {300, 20, 33, 0.5}, {70, 9, 100, 0.3}}) {
+    for (const shape &s : {shape{1, 1, 1, 0},
+                           {900, 40, 1, 0},
+                           {1500, 3000, 2, 0.2},
+                           {600, 2100, 5, 0.9},
+                           {300, 20, 33, 0.5},
+                           {70, 9, 100, 0.3}}) {
         const given<T> in = random_rows<T>(s.count, s.keys, s.width, s.hot, 5);
         const std::vector<T> found = add(in, way);
         std::vector<double> expected(found.size()), count(found.size());
@@ -361,7 +392,8 @@ TEST(SumsByKey, RefuseBadArguments) {
     refuses("bound", [](auto &sums) { sums.bound = INFINITY; });
     refuses("source", [](auto &sums) { sums.source = nullptr; });
     refuses("out", [](auto &sums) { sums.out = nullptr; });
-    refuses("aligned", [](auto &sums) { sums.out = reinterpret_cast<float *>(reinterpret_cast<char *>(sums.out) + 2); });
+    refuses("aligned",
+            [](auto &sums) { sums.out = reinterpret_cast<float *>(reinterpret_cast<char *>(sums.out) + 2); });
     refuses("workspace", [](auto &sums) { sums.way = sums_way::exact; });
     size_t bytes = 1;
     key_sums<float> none;
@@ -386,7 +418,8 @@ void check_counts(int count, int64_t bins, double hot, int offset) {
     for (int outside = 0; outside < 2; ++outside) {
         const device_array<Key> keys(key);
         const device_array<Count> counts(std::vector<Count>(static_cast<size_t>(bins), Count(3)));
-        const distwar::key_counts<Key, Count> given{count, bins, keys.get() + offset, counts.get(), report.get()};
+        const distwar::key_counts<Key, Count> given{count, bins, keys.get() + offset, counts.get(),
+                                                    report.get()};
         CHECK(distwar::histogram(given, nullptr));
         CHECK(cudaDeviceSynchronize());
         EXPECT_EQ(counts.download(), expected) << count << " keys, " << bins << " bins";
@@ -410,7 +443,8 @@ TEST(Histogram, CountsEveryKey) {
     EXPECT_EQ(distwar::histogram(distwar::key_counts<int>{}, nullptr), cudaSuccess);
     const device_array<int> key(std::vector<int>{5});
     const device_array<uint32_t> report(std::vector<uint32_t>(1));
-    EXPECT_EQ(distwar::histogram(distwar::key_counts<int>{1, 0, key.get(), nullptr, report.get()}, nullptr), cudaSuccess);
+    EXPECT_EQ(distwar::histogram(distwar::key_counts<int>{1, 0, key.get(), nullptr, report.get()}, nullptr),
+              cudaSuccess);
     EXPECT_EQ(report.download()[0], 1u);
 }
 
