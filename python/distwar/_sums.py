@@ -7,7 +7,7 @@ import os
 import pathlib
 from ctypes import POINTER, Structure, byref, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_void_p
 
-TYPES = {"float32": 0, "float16": 1, "bfloat16": 2, "float64": 3}
+TYPES = {"float32": 0, "float16": 1, "bfloat16": 2}
 WAYS = {name: value for value, name in enumerate(
     "chosen atomic grouped adaptive sorted fixed sorted_fixed exact".split())}
 

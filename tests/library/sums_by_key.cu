@@ -179,12 +179,12 @@ TEST(ExactSums, AreRoundedOnce) {
     check_exact<__nv_bfloat16>(8, 60, -133, 9);
 }
 
-// One row of out for each pair of values.
+// The sum of each `size` values.
 template <typename T>
-std::vector<T> sums_of_pairs(const std::vector<double> &pairs) {
-    given<T> in{int64_t(pairs.size() / 2), 1, {}, {}};
-    for (size_t i = 0; i < pairs.size(); ++i)
-        in.index.push_back(int(i / 2)), in.source.push_back(stored<T>(pairs[i]));
+std::vector<T> sums_of(size_t size, const std::vector<double> &values) {
+    given<T> in{int64_t(values.size() / size), 1, {}, {}};
+    for (size_t i = 0; i < values.size(); ++i)
+        in.index.push_back(int(i / size)), in.source.push_back(stored<T>(values[i]));
     return add(in, sums_way::exact);
 }
 
@@ -192,12 +192,17 @@ TEST(ExactSums, OfTiesAreEven) {
     const auto check = [](auto zero, double ulp) { // of 1
         using T = decltype(zero);
         const auto sums =
-            sums_of_pairs<T>({1, ulp / 2, 1 + ulp, ulp / 2, -1, -ulp / 2, -1 - ulp, -ulp / 2, 1, ulp * 0.75});
+            sums_of<T>(2, {1, ulp / 2, 1 + ulp, ulp / 2, -1, -ulp / 2, -1 - ulp, -ulp / 2, 1, ulp * 0.75});
         EXPECT_EQ(read_as_double(sums[0]), 1);
         EXPECT_EQ(read_as_double(sums[1]), 1 + 2 * ulp);
         EXPECT_EQ(read_as_double(sums[2]), -1);
         EXPECT_EQ(read_as_double(sums[3]), -1 - 2 * ulp);
         EXPECT_EQ(read_as_double(sums[4]), 1 + ulp);
+        const double least = sizeof(T) == 2 ? 0x1p-24 : 0x1p-90; // half: below the bits of a float
+        const auto broken = sums_of<T>(3, {1, ulp / 2, least, 1, ulp / 2, -least, -1, -ulp / 2, -least});
+        EXPECT_EQ(read_as_double(broken[0]), 1 + ulp);
+        EXPECT_EQ(read_as_double(broken[1]), 1);
+        EXPECT_EQ(read_as_double(broken[2]), -1 - ulp);
     };
     check(0.0, 0x1p-52);
     check(0.0f, 0x1p-23);
@@ -223,6 +228,9 @@ TEST(ExactSums, TellWhatTheWindowDoesNotHold) {
     EXPECT_EQ(report, 256u);
     in.source = {1.5f, -1.5f, 0x1.8p-121f, 0x1.8p-121f}; // each rounded to 2 units
     EXPECT_EQ(add(in, sums_way::exact, &report)[0], 0x1p-119f);
+    EXPECT_EQ(report, 256u);
+    in.source = {1.5f, -1.5f, 0x1p-122f, 0}; // half a unit
+    EXPECT_EQ(add(in, sums_way::exact, &report)[0], 0.0f);
     EXPECT_EQ(report, 256u);
     in.source = {1.5f, -1.5f, 0x1p-149f, 0};
     EXPECT_EQ(add(in, sums_way::exact, &report)[0], 0.0f);
