@@ -115,6 +115,8 @@ ADDITIONS = {"hot_4_add": (4, 4), "hot_9_tree": (1, 1)}
 # Kernels own_X make a call that stands for the plain atomics of plain_X: with the same code size, stack and atomics.
 # CUDA's own atomicAdd of half2 returns the old value and tests the kind of memory; the library's does not.
 BETTER_THAN_PLAIN = ("record_half2",)
+# Kernels of calls that the host makes, by their mangled names: no stack, at most 64 registers.
+HOST_CALLS = "_ZN7distwar6detail"
 # Bytes of machine code for sm_90, at most; an instruction has 16.
 CODE = {
     "one_call_1_float": 112 * 16,
@@ -314,7 +316,12 @@ def main():
     scoped = {f"{sink}_at_{scope}" for sink in SCOPED for scope in SCOPES}
     extra = {kernel for counted in ptx.values() for kernel in counted} - set(PROMISES) - scoped
     wrong += [f"{kernel}: nothing is promised of it" for kernel in sorted(extra)
-              if not kernel.startswith(("plain_", "own_"))]
+              if not kernel.startswith(("plain_", "own_", HOST_CALLS))]
+    host = {(kernel, a): found for (a, kernel), found in assembled.items() if kernel.startswith(HOST_CALLS)}
+    wrong += [f"{kernel}, sm_{a}: {registers} registers, {memory} bytes of stack and spills"
+              for (kernel, a), (registers, memory) in host.items() if registers > 64 or memory != 0]
+    if not host:
+        wrong.append("the kernels of calls that the host makes: not found")
     if options.sass:
         print("machine code:", "counted" if sass else "not counted, no cuobjdump in the PATH")
     if wrong:

@@ -7,9 +7,11 @@
 #include <distwar/fields.cuh>
 #include <distwar/fixed.cuh>
 #include <distwar/half.cuh>
+#include <distwar/histogram.cuh>
 #include <distwar/hot_slots.cuh>
 #include <distwar/packed.cuh>
 #include <distwar/reduce.cuh>
+#include <distwar/sums_by_key.cuh>
 
 using namespace distwar;
 
@@ -452,3 +454,24 @@ KERNEL(total_9_minimum)(const float *from, unsigned active, float *to) {
 AT_SCOPE(block)
 AT_SCOPE(device)
 AT_SCOPE(system)
+
+// The kernels of calls that the host makes: no stack, at most 64 registers.
+template __global__ void detail::add_rows<float, 1, detail::fixed_adder<float, 1>>(detail::row_request,
+                                                                                   void *, detail::fixed_sums,
+                                                                                   int, detail::row_tile);
+template __global__ void detail::add_rows<float, 1, detail::fixed_adder<float, 2>>(detail::row_request,
+                                                                                   void *, detail::fixed_sums,
+                                                                                   int, detail::row_tile);
+template __global__ void detail::add_rows<double, 1, detail::fixed_adder<double, 2>>(detail::row_request,
+                                                                                     void *,
+                                                                                     detail::fixed_sums, int,
+                                                                                     detail::row_tile);
+template __global__ void
+detail::add_rows<float, 4, detail::float_adder<float, 4, float>>(detail::row_request, void *,
+                                                                 detail::fixed_sums, int, detail::row_tile);
+template __global__ void detail::find_largest<float, 4>(const void *, int64_t, unsigned *, ulonglong2 *,
+                                                        int64_t);
+template __global__ void detail::add_fixed_sums<float, 1>(detail::fixed_sums, float *, int64_t);
+template __global__ void detail::add_fixed_sums<float, 2>(detail::fixed_sums, float *, int64_t);
+template __global__ void detail::count_in_ranges<int, unsigned>(key_counts<int, unsigned>, int, int);
+template __global__ void detail::count_in_memory<int, unsigned>(key_counts<int, unsigned>);
