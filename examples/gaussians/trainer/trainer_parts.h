@@ -53,6 +53,7 @@ struct trainer {
     training_state *state;
     ranks *group;
     const training_ranks *ranks; // NULL: one rank
+    sharded *shared;             // NULL: steps take frame_gradient_of, else ranks_gradient_of
     const target_view *views;
     const training_settings *settings;
     training_settings fitted; // where settings points to, under a budget
@@ -68,7 +69,9 @@ struct trainer {
     double depth_weights[WAITING + GS_MAX_VIEWS]; // of these steps; 0: the view has no depth
     int64_t waiting;                              // how many of them there are
     int64_t room;                                 // of report.losses
-    resolution_views sizes;
+    resolution_views sizes;                       // of one rank
+    target_view *shapes;                          // of several, [views]: the cameras of the phase
+    int phase;                                    // that shapes and pictures are of; -1: none yet
     frame_gradient one;
     ranks_gradient several;
     double started;

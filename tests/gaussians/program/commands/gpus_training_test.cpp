@@ -40,6 +40,29 @@ TEST_F(GpuTraining, DrawBackgroundsAndRetireAlike) {
     }
 }
 
+// Pictures of two sizes, the smaller made as large as the larger, and at first a quarter or half as large.
+TEST_F(GpuTraining, TakePicturesOfSeveralSizesSmallOnesFirst) {
+    write_two_sizes(at("data"));
+    for (const char *batch : {"1", "3"}) {
+        const std::vector<std::string> options = with(splitting, {"--batch", batch});
+        const std::string first = scene_of(1, options);
+        for (const int gpus : {2, 3}) EXPECT_TRUE(scene_of(gpus, options) == first) << gpus << ", batch " << batch;
+    }
+    const outcome made = run(DSPLAT_PROGRAM, {"generate", at("large").string(), "--views", "4", "--test-views", "1",
+                                              "--size", "128", "--gaussians", "1000"});
+    ASSERT_EQ(made.code, 0) << made.err;
+    const auto small = [&](int gpus, const char *sizes) {
+        const outcome got = run(DSPLAT_PROGRAM, {"train", at("large").string(), "-o", at("scene.ply").string(), "--gpus",
+                                                 std::to_string(gpus), "--iterations", "8", "--sh-degree", "0",
+                                                 "--random", "200", "--reproducible", "--resolutions", sizes});
+        EXPECT_EQ(got.code, 0) << got.err;
+        return contents(at("scene.ply"));
+    };
+    const std::string first = small(1, "2:50:2");
+    EXPECT_FALSE(first == small(1, "none"));
+    for (const int gpus : {2, 3}) EXPECT_TRUE(small(gpus, "2:50:2") == first) << gpus;
+}
+
 // A density control that ranks do not have must not be one that does nothing.
 TEST_F(GpuTraining, EveryDensityControlIsTheSameOrRefused) {
     write_colmap(at("data"), 30);
