@@ -169,7 +169,7 @@ bool trainer_fetch_losses(trainer *t) {
     if (t->ranks) device_clear(t->results, bytes);
     for (int64_t i = 0; i < t->waiting; i++) {
         const double weight = t->depth_weights[i];
-        const double loss = batch[i].of_colors[0] + (weight > 0 ? weight * batch[i].of_depth : 0);
+        const double loss = batch[i].of_colors[0] + (weight > 0 ? weight * batch[i].of_depth[0] : 0);
         report->losses[++report->iterations - report->first_iteration] = loss;
         if (!isfinite(loss))
             return ranks_fail(t->group, "the loss is not finite at iteration %lld",
@@ -313,16 +313,24 @@ bool trainer_step(trainer *t) {
 
 // ---- open and close
 
+static bool of_colors_is_given(const target_view *view) {
+    (void)view;
+    return true;
+}
+
+static bool of_depth_is_given(const target_view *view) {
+    return view->depth_on_host != NULL;
+}
+
 bool training_suits_ranks(const training_settings *settings, const training_state *state,
                           const target_view *views, size_t view_count, fault *why) {
-    bool depth = false;
-    for (size_t i = 0; i < view_count; i++) depth |= views[i].depth_on_host != NULL;
-    const struct {
-        const char *name;
-        bool given;
-    } lacking[] = {{"--depth", depth}, {"--refine-poses", state && state->poses > 0}};
-    for (size_t i = 0; i < sizeof lacking / sizeof *lacking; i++)
-        if (lacking[i].given) return fail(why, "--gpus excludes %s", lacking[i].name);
+    for (size_t i = 0; i < view_count; i++) {
+#define LOSS_SUITS(term, results, option, where)                                                             \
+    if ((where) == ALONE && term##_is_given(&views[i])) return fail(why, "--gpus excludes %s", option);
+        LOSS_TERMS(LOSS_SUITS)
+#undef LOSS_SUITS
+    }
+    if (state->poses > 0) return fail(why, "--gpus excludes --refine-poses");
     return density_works_on_ranks(settings->density.kind) ||
            fail(why, "--gpus excludes --density %s", density_method_of(settings->density.kind)->name);
 }

@@ -12,9 +12,16 @@ enum {
     WAITING = 100 // views whose losses stay on the device, so that a step does not wait for its own
 };
 
-// What a view leaves on the device: the results of gs_loss, and that of gs_depth_loss. Of several ranks, this one's share.
+// The terms of the loss: member of step_result, its results, the option that brings the term, and where it works.
+#define LOSS_TERMS(X)                                                                                        \
+    X(of_colors, 3, "--iterations", ON_RANKS) /* gs_loss */                                                  \
+    X(of_depth, 1, "--depth", ALONE)          /* gs_depth_loss */
+
+// What a view leaves on the device. Of several ranks, this one's share.
 typedef struct step_result {
-    double of_colors[3], of_depth;
+#define LOSS_MEMBER(term, results, option, where) double term[results];
+    LOSS_TERMS(LOSS_MEMBER)
+#undef LOSS_MEMBER
 } step_result;
 
 // The views of a step.
