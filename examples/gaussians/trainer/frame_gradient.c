@@ -29,7 +29,7 @@ static void queue_view_loss(trainer *t, const step_views *of, int32_t v) {
     frame_choose(f, v);
     if (of->exposure[v]) frame_expose(f, of->exposure[v]);
     frame_loss(f, trainer_target(t, of, view), view->mask, result->of_colors, true);
-    if (view->depth) frame_depth_loss(f, view->depth, view->mask, depth_weight, &result->of_depth, true);
+    if (view->depth) frame_depth_loss(f, view->depth, view->mask, depth_weight, result->of_depth, true);
 }
 
 // Queues the forward pass and the loss, again while the lists have no room.

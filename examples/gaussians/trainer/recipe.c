@@ -25,18 +25,11 @@ density_data training_density_data(const training_data *data, int64_t iterations
     return out;
 }
 
-// Several views of a step go through each stage in one launch; on ranks their pictures are not padded.
-static bool can_share(const training_data *data, fault *why) {
-    return resolution_views_match(data->views, data->count, why) &&
-           (!data->on_ranks || view_sizes_of(data->views, data->count).one_size ||
-            fail(why, "--batch with --gpus needs pictures of one size"));
-}
-
 bool training_choices_suit(const training_choices *choices, const training_data *data, fault *why) {
     if (resolution_most_views(&choices->resolutions, choices->batch) <= 1)
         return true; // auto does what is possible
     if (choices->refine_poses) return fail(why, "--refine-poses takes one view a step");
-    return can_share(data, why);
+    return resolution_views_match(data->views, data->count, why);
 }
 
 static void multiply_rates(training_settings *settings, float part) {
@@ -53,8 +46,7 @@ training_settings training_settings_from(const training_choices *c, const traini
     const view_sizes sizes = view_sizes_of(data->views, data->count);
     const double sh_rate = c->sh_rate > 0 ? c->sh_rate : usual_sh_rate(data->count);
     fault why;
-    const bool several = !c->refine_poses && can_share(data, &why),
-               small = !data->on_ranks && !c->refine_poses;
+    const bool several = !c->refine_poses && resolution_views_match(data->views, data->count, &why);
     training_settings settings = {.iterations = iterations,
                                   .seconds = c->seconds,
                                   .seed = (uint64_t)c->seed,
@@ -79,8 +71,8 @@ training_settings training_settings_from(const training_choices *c, const traini
                                   .resolutions = c->resolutions};
     if (c->resolutions.automatic)
         settings.resolutions =
-            small ? usual_resolutions(&sizes, density.most_gaussians, c->batch != 1 && several)
-                  : (resolution_schedule){0};
+            c->refine_poses ? (resolution_schedule){0}
+                            : usual_resolutions(&sizes, density.most_gaussians, c->batch != 1 && several);
     multiply_rates(&settings, (float)usual_rate_part(data->count, iterations));
     memcpy(settings.background, c->background, sizeof settings.background);
     return settings;

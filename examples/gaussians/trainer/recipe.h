@@ -28,7 +28,6 @@ typedef struct training_data {
     size_t count;
     double extent;
     bool everywhere; // see density_data
-    bool on_ranks;   // several ranks train
 } training_data;
 
 density_data training_density_data(const training_data *data, int64_t iterations);

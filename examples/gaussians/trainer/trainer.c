@@ -103,6 +103,19 @@ static int64_t batch_in(const training_settings *settings, int phase) {
     return own > 0 ? own : settings->batch > 0 ? settings->batch : 1;
 }
 
+// The views of a phase; with several ranks only their cameras.
+static const target_view *views_of(trainer *t, int phase) {
+    if (!t->ranks) return resolution_views_at(&t->sizes, phase);
+    if (phase == t->phase) return t->shapes;
+    const picture_form form =
+        resolution_form(&t->settings->resolutions, t->views, t->order.count, t->settings->batch, phase);
+    for (size_t i = 0; i < t->order.count; i++)
+        t->shapes[i] = (target_view){.camera = picture_form_camera(&form, &t->views[i].camera)};
+    picture_cache_reform(t->ranks->pictures, &form);
+    t->phase = phase;
+    return t->shapes;
+}
+
 // phase: whose views show what contributes.
 static bool retire(trainer *t, int phase) {
     const training_settings *settings = t->settings;
@@ -111,14 +124,14 @@ static bool retire(trainer *t, int phase) {
     if (settings->budget) DEVICE_CHECK(cudaDeviceSynchronize()); // the step's own time
     if (!trainer_look_at_clock(t)) return false;
     const double began = trainer_now(t);
-    if (t->ranks) {
-        const retirement_place place = {t->ranks->shared, settings->policy};
-        if (!retire_least_of_ranks(&t->retirement, &place, t->state, t->views, used, batch,
+    if (t->shared) {
+        const retirement_place place = {t->shared, settings->policy};
+        if (!retire_least_of_ranks(&t->retirement, &place, t->state, views_of(t, phase), used, batch,
                                    &settings->density))
             return false;
     } else {
-        retire_least(&t->retirement, t->state, resolution_views_at(&t->sizes, phase), used, batch,
-                     &settings->density, t->one.tuner.policy);
+        retire_least(&t->retirement, t->state, views_of(t, phase), used, batch, &settings->density,
+                     t->one.tuner.policy);
     }
     if (!trainer_look_at_clock(t)) return false;
     t->pace.between = trainer_now(t) - began;
@@ -156,7 +169,7 @@ bool trainer_fetch_losses(trainer *t) {
     if (t->ranks) device_clear(t->results, bytes);
     for (int64_t i = 0; i < t->waiting; i++) {
         const double weight = t->depth_weights[i];
-        const double loss = batch[i].of_colors[0] + (weight > 0 ? weight * batch[i].of_depth : 0);
+        const double loss = batch[i].of_colors[0] + (weight > 0 ? weight * batch[i].of_depth[0] : 0);
         report->losses[++report->iterations - report->first_iteration] = loss;
         if (!isfinite(loss))
             return ranks_fail(t->group, "the loss is not finite at iteration %lld",
@@ -188,7 +201,7 @@ const training_report *trainer_report(trainer *t) {
     training_report_average(report);
     report->seconds = trainer_now(t) - t->started;
     if (t->settings->budget) t->state->schedule.seconds = t->before + report->seconds;
-    if (t->ranks) return report;
+    if (t->shared) return report;
     report->repeats = t->one.f.repeats;
     report->strategy = strategy_tuner_report(&t->one.tuner);
     return report;
@@ -219,7 +232,7 @@ static int64_t pose_steps(const trainer *t) {
 static step_views choose_views(trainer *t, int phase) {
     const training_settings *settings = t->settings;
     const training_state *state = t->state;
-    const target_view *const views = t->ranks ? t->views : resolution_views_at(&t->sizes, phase);
+    const target_view *const views = views_of(t, phase);
     const int64_t batch = batch_in(settings, phase),
                   left = settings->budget
                              ? batch
@@ -265,7 +278,7 @@ static bool control_density(trainer *t, int phase, density_step *step) {
 bool trainer_step(trainer *t) {
     training_state *state = t->state;
     const training_settings *settings = t->settings;
-    stage_clock *const clock = t->ranks ? NULL : &t->report.clock;
+    stage_clock *const clock = t->shared ? NULL : &t->report.clock;
     const int phase = phase_of(t);
     step_views of = choose_views(t, phase);
     move_schedule(t, of.count);
@@ -281,7 +294,7 @@ bool trainer_step(trainer *t) {
                             .control = &t->density};
 
     if (clock) stage_clock_start(clock);
-    if (!(t->ranks ? ranks_gradient_of : frame_gradient_of)(t, &of, &control.view, &control.mean2d) ||
+    if (!(t->shared ? ranks_gradient_of : frame_gradient_of)(t, &of, &control.view, &control.mean2d) ||
         !density_before_adam(&settings->density, state, of.count))
         return false;
     t->waiting += of.count;
@@ -300,20 +313,39 @@ bool trainer_step(trainer *t) {
 
 // ---- open and close
 
+static bool of_colors_is_given(const target_view *view) {
+    (void)view;
+    return true;
+}
+
+static bool of_depth_is_given(const target_view *view) {
+    return view->depth_on_host != NULL;
+}
+
 bool training_suits_ranks(const training_settings *settings, const training_state *state,
                           const target_view *views, size_t view_count, fault *why) {
-    bool depth = false;
-    for (size_t i = 0; i < view_count; i++) depth |= views[i].depth_on_host != NULL;
-    const struct {
-        const char *name;
-        bool given;
-    } lacking[] = {{"--depth", depth},
-                   {"--refine-poses", state && state->poses > 0},
-                   {"--resolutions", settings->resolutions.count > 0}};
-    for (size_t i = 0; i < sizeof lacking / sizeof *lacking; i++)
-        if (lacking[i].given) return fail(why, "--gpus excludes %s", lacking[i].name);
+    for (size_t i = 0; i < view_count; i++) {
+#define LOSS_SUITS(term, results, option, where)                                                             \
+    if ((where) == ALONE && term##_is_given(&views[i])) return fail(why, "--gpus excludes %s", option);
+        LOSS_TERMS(LOSS_SUITS)
+#undef LOSS_SUITS
+    }
+    if (state->poses > 0) return fail(why, "--gpus excludes --refine-poses");
     return density_works_on_ranks(settings->density.kind) ||
            fail(why, "--gpus excludes --density %s", density_method_of(settings->density.kind)->name);
+}
+
+// One rank takes the way of several where a launch for several views would round otherwise than they do.
+static bool open_shared(trainer *t) {
+    const training_settings *const s = t->settings;
+    fault why;
+    if (t->ranks) t->shared = t->ranks->shared;
+    if (t->ranks || s->tune || s->policy.strategy != DISTWAR_FIXED ||
+        resolution_most_views(&s->resolutions, s->batch) <= 1 ||
+        !training_suits_ranks(s, t->state, t->views, t->order.count, &why))
+        return true;
+    t->shared = sharded_open(t->group);
+    return t->shared != NULL;
 }
 
 static bool open_trainer(trainer *t) {
@@ -332,6 +364,9 @@ static bool open_trainer(trainer *t) {
     if (!reserve_losses(t, settings->budget ? WAITING : settings->iterations - state->iteration, &why) ||
         !view_order_open(&t->order, t->order.count, settings->seed, &why))
         return fails(t, &why);
+    t->phase = -1;
+    t->shapes = t->ranks ? calloc(t->order.count, sizeof *t->shapes) : NULL;
+    if (t->ranks && !t->shapes) return ranks_fail(t->group, "no memory for %zu views", t->order.count);
     if (t->ranks && !training_suits_ranks(settings, state, t->views, t->order.count, &why))
         return fails(t, &why);
     if (!t->ranks && !resolution_views_open(&t->sizes, &settings->resolutions, t->views, t->order.count,
@@ -339,7 +374,8 @@ static bool open_trainer(trainer *t) {
         return fails(t, &why);
     t->results = device_allocate((WAITING + GS_MAX_VIEWS) * sizeof *t->results);
     device_clear(t->results, (WAITING + GS_MAX_VIEWS) * sizeof *t->results);
-    if (t->ranks) return true;
+    if (!open_shared(t)) return false;
+    if (t->shared) return true;
     stage_clock_open(&t->report.clock);
     frame_gradient_open(t);
     return true;
@@ -347,16 +383,18 @@ static bool open_trainer(trainer *t) {
 
 void trainer_close(trainer *t) {
     if (!t) return;
-    if (!t->ranks && t->results) frame_gradient_close(t);
+    if (!t->shared && t->results) frame_gradient_close(t);
     ranks_gradient_close(t);
     device_buffer_close(&t->target);
     device_buffer_close(&t->logits);
     device_free(t->results);
+    free(t->shapes);
     view_order_close(&t->order);
     resolution_views_close(&t->sizes);
     density_control_close(&t->density);
     retirement_close(&t->retirement);
-    if (!t->ranks) stage_clock_close(&t->report.clock);
+    if (!t->ranks) sharded_close(t->shared);
+    if (!t->shared) stage_clock_close(&t->report.clock);
     training_report_close(&t->report);
     free(t);
 }

@@ -42,7 +42,8 @@ typedef struct training_observer {
     const volatile sig_atomic_t *end;
 } training_observer;
 
-// What several ranks need besides: the views' pictures, those to train on first, and where the scene is shared out.
+// What several ranks need besides: the pictures of the views to train on, whose form changes while they are trained on,
+// and where the scene is shared out.
 typedef struct training_ranks {
     picture_cache *pictures;
     sharded *shared;

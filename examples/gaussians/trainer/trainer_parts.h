@@ -12,9 +12,16 @@ enum {
     WAITING = 100 // views whose losses stay on the device, so that a step does not wait for its own
 };
 
-// What a view leaves on the device: the results of gs_loss, and that of gs_depth_loss. Of several ranks, this one's share.
+// The terms of the loss: member of step_result, its results, the option that brings the term, and where it works.
+#define LOSS_TERMS(X)                                                                                        \
+    X(of_colors, 3, "--iterations", ON_RANKS) /* gs_loss */                                                  \
+    X(of_depth, 1, "--depth", ALONE)          /* gs_depth_loss */
+
+// What a view leaves on the device. Of several ranks, this one's share.
 typedef struct step_result {
-    double of_colors[3], of_depth;
+#define LOSS_MEMBER(term, results, option, where) double term[results];
+    LOSS_TERMS(LOSS_MEMBER)
+#undef LOSS_MEMBER
 } step_result;
 
 // The views of a step.
@@ -53,6 +60,7 @@ struct trainer {
     training_state *state;
     ranks *group;
     const training_ranks *ranks; // NULL: one rank
+    sharded *shared;             // NULL: steps take frame_gradient_of, else ranks_gradient_of
     const target_view *views;
     const training_settings *settings;
     training_settings fitted; // where settings points to, under a budget
@@ -68,7 +76,9 @@ struct trainer {
     double depth_weights[WAITING + GS_MAX_VIEWS]; // of these steps; 0: the view has no depth
     int64_t waiting;                              // how many of them there are
     int64_t room;                                 // of report.losses
-    resolution_views sizes;
+    resolution_views sizes;                       // of one rank
+    target_view *shapes;                          // of several, [views]: the cameras of the phase
+    int phase;                                    // that shapes and pictures are of; -1: none yet
     frame_gradient one;
     ranks_gradient several;
     double started;

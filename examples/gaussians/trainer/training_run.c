@@ -52,8 +52,8 @@ static double shown_loss(const trainer *t) {
 static void show(trainer *t, progress *bar) {
     if (!t->settings->name || ranks_own(t->group) != 0 || !progress_due(bar)) return;
     bar->total = t->settings->iterations;
-    bar->ahead = density_time_ahead(&t->settings->density, t->settings->iterations, training_state_count(t->state),
-                                    t->state->schedule.at);
+    bar->ahead = density_time_ahead(&t->settings->density, t->settings->iterations,
+                                    training_state_count(t->state), t->state->schedule.at);
     progress_show(bar, t->state->schedule.at, shown_loss(t));
 }
 
@@ -91,7 +91,7 @@ bool train_on(const training_ranks *ranks, training_state *state, const target_v
     if (!t) return false;
     const bool done = train_all(t, observer) && trainer_report(t);
     if (done) {
-        if (!ranks) stage_clock_close(&t->report.clock);
+        if (!t->shared) stage_clock_close(&t->report.clock);
         *report = t->report;
         t->report = (training_report){0};
     }

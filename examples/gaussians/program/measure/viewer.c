@@ -99,7 +99,7 @@ static bool measure_part(ranks *group, void *context, const sharded_image *part,
 static int32_t views_at_once(const viewer *v, size_t first, size_t end, gs_camera *cameras) {
     int64_t n = 0;
     for (; n < v->batch && first + (size_t)n < end; n++) {
-        const gs_camera *const camera = &v->pictures->pictures[first + (size_t)n].view.camera;
+        const gs_camera *const camera = &v->views[first + (size_t)n].camera;
         if (n > 0 && (camera->width != cameras[0].width || camera->height != cameras[0].height ||
                       camera->model != cameras[0].model))
             break;
@@ -189,7 +189,7 @@ static bool combine_bytes(const viewer *v, uint8_t *bytes, size_t count) {
 }
 
 static bool show_shared(const viewer *v, size_t index, image *out) {
-    const gs_camera *const camera = &v->pictures->pictures[index].view.camera;
+    const gs_camera *const camera = &v->views[index].camera;
     fault why;
     if (!image_open(out, camera->width, camera->height, 3, &why)) return ranks_fail_with(v->group, &why);
     const size_t bytes = 3 * (size_t)camera->width * (size_t)camera->height;

@@ -5,13 +5,11 @@
 static const density_method density_none = {.name = "none", .until_share = {1, 2}};
 extern const density_method density_adaptive, density_mcmc, density_split;
 
-enum { ALONE, ON_RANKS };
-
 static const struct {
     const density_method *method;
-    bool on_ranks;
+    works_where where;
 } methods[DENSITY_KINDS] = {
-#define DENSITY_ROW(KIND, method, where) [DENSITY_##KIND] = {&density_##method, (where) == ON_RANKS},
+#define DENSITY_ROW(KIND, method, where) [DENSITY_##KIND] = {&density_##method, where},
     DENSITY_METHODS(DENSITY_ROW)
 #undef DENSITY_ROW
 };
@@ -21,7 +19,7 @@ const density_method *density_method_of(int kind) {
 }
 
 bool density_works_on_ranks(int kind) {
-    return methods[kind].on_ranks;
+    return methods[kind].where == ON_RANKS;
 }
 
 bool density_is_due(const density_settings *settings, int64_t before, int64_t at) {

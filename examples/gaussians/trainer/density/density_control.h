@@ -13,9 +13,13 @@
 
 C_LINKAGE_BEGIN
 
+// Where a part of training works. Lists of such parts say it of each row, or do not compile; --gpus refuses the rest.
+typedef enum works_where {
+    ALONE,   // only where one rank has all Gaussians
+    ON_RANKS // on several ranks, with the same bits on any number of them
+} works_where;
+
 // The methods: kind, density_method, and where it works.
-//   ON_RANKS  on several ranks, with the same bits on any number of them
-//   ALONE     only where one rank has all Gaussians; --gpus refuses it
 #define DENSITY_METHODS(X)                                                                                   \
     X(NONE, none, ON_RANKS) /* the number of Gaussians is constant */                                        \
     X(ADAPTIVE, adaptive,                                                                                    \

@@ -7,15 +7,23 @@
 
 C_LINKAGE_BEGIN
 
+// What becomes of a view on the device: padded to width x height (0: as it is), and then 1/factor of that (1, 0: all).
+typedef struct picture_form {
+    int factor, width, height;
+} picture_form;
+gs_camera picture_form_camera(const picture_form *form, const gs_camera *camera);
+
 typedef struct cached_picture {
-    target_view view;  // its pixels are NULL where it is not on the device
-    int64_t last_used; // picture_cache.now at that time
+    target_view listed; // as it was given
+    target_view view;   // in the cache's form; its pixels are NULL where it is not on the device
+    int64_t last_used;  // picture_cache.now at that time
 } cached_picture;
 
 typedef struct picture_cache {
     cached_picture *pictures; // [count]
     size_t count;
     bool with_alpha;
+    picture_form form;
     size_t bytes, most_bytes;
     int64_t uploads; // so far
     int64_t now;     // steps so far
@@ -25,6 +33,8 @@ typedef struct picture_cache {
 // held also if it is more. 0: a quarter of the device's memory. Failures of the device end the program.
 bool picture_cache_open(picture_cache *cache, const target_view *views, size_t count, bool with_alpha,
                         size_t most_bytes, fault *why);
+// Views have this form from here on; those of another one go. Waits for the device.
+void picture_cache_reform(picture_cache *cache, const picture_form *form);
 // What earlier calls have returned may go from here on.
 void picture_cache_next_step(picture_cache *cache);
 // View `index`, with its pixels, mask and, if with_alpha, alpha on the device. Valid until the next step. Waits for the default stream if it

@@ -122,20 +122,22 @@ static void *enlarged(const void *picture, size_t bytes, const gs_camera *from, 
     return device;
 }
 
-bool target_view_pad(target_view *padded, const target_view *view, int width, int height, fault *why) {
+bool target_view_pad(target_view *padded, const target_view *view, int width, int height, bool with_alpha,
+                     fault *why) {
     const gs_camera *from = &view->camera;
     *padded = (target_view){.camera = *from, .counted = view->counted, .name = view->name};
     gs_camera *const to = &padded->camera;
     to->width = width;
     to->height = height;
+    const bool alpha = with_alpha && view->outline;
     const bool differs = from->width < width || from->height < height;
     padded->pixels = enlarged(view->picture->pixels, GS_CHANNELS, from, to, 0);
-    if (view->mask || differs) padded->mask = enlarged(view->mask_on_host, 1, from, to, 0);
-    if (view->alpha) padded->alpha = enlarged(view->outline, 1, from, to, 0);
-    if (view->depth)
+    if (view->mask_on_host || differs) padded->mask = enlarged(view->mask_on_host, 1, from, to, 0);
+    if (alpha) padded->alpha = enlarged(view->outline, 1, from, to, 0);
+    if (view->depth_on_host)
         padded->depth = enlarged(view->depth_on_host, sizeof(float), from, to, 255); // of bytes 255: NaN
-    return (padded->pixels && (padded->mask || !(view->mask || differs)) && (padded->alpha || !view->alpha) &&
-            (padded->depth || !view->depth)) ||
+    return (padded->pixels && (padded->mask || !(view->mask_on_host || differs)) &&
+            (padded->alpha || !alpha) && (padded->depth || !view->depth_on_host)) ||
            fail(why, "no memory for a picture of %d x %d", width, height);
 }
 

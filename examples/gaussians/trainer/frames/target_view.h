@@ -40,7 +40,8 @@ void target_view_release(target_view *view); // what it has on the device; harml
 void target_view_shrink(target_view *small, const target_view *view, int factor);
 // The view with rows and columns added at the bottom and at the right that a mask takes out, on the device alone.
 // width, height: at least its own. Reads the view's host arrays. Fails if there is no memory.
-bool target_view_pad(target_view *padded, const target_view *view, int width, int height, fault *why);
+bool target_view_pad(target_view *padded, const target_view *view, int width, int height, bool with_alpha,
+                     fault *why);
 void target_view_close(target_view *view); // harmless on {0}
 
 // The views of a dataset, split into those to train on and those held out.

@@ -103,15 +103,28 @@ bool resolution_views_match(const target_view *views, size_t count, fault *why) 
            fail(why, "several views a step need pictures of about one size");
 }
 
-// Makes `whole` views of one size, if they are not.
-static bool pad_views(resolution_views *all, fault *why) {
-    int width, height;
-    if (view_sizes_of(all->whole, all->count).one_size) return true;
-    largest_size(all->whole, all->count, &width, &height);
+picture_form resolution_form(const resolution_schedule *schedule, const target_view *views, size_t count,
+                             int64_t batch, int phase) {
+    picture_form form = {.factor = 1};
+    const view_sizes sizes = view_sizes_of(views, count);
+    if (resolution_most_views(schedule, batch) > 1 && !sizes.one_size)
+        largest_size(views, count, &form.width, &form.height);
+    const int shortest = form.width == 0            ? sizes.least_side
+                         : form.width < form.height ? form.width
+                                                    : form.height;
+    const int most = shortest / RESOLUTIONS_LEAST_SIDE;
+    const int wanted = phase < schedule->count ? schedule->phase[phase].factor : 1;
+    if (most > 1) form.factor = wanted < most ? wanted : most;
+    return form;
+}
+
+static bool pad_views(resolution_views *all, const picture_form *form, fault *why) {
     all->padded = calloc(all->count, sizeof *all->padded);
     if (!all->padded) return fail(why, "no memory for %zu views", all->count);
     for (size_t i = 0; i < all->count; i++)
-        if (!target_view_pad(&all->padded[i], &all->whole[i], width, height, why)) return false;
+        if (!target_view_pad(&all->padded[i], &all->whole[i], form->width, form->height,
+                             all->whole[i].alpha != NULL, why))
+            return false;
     all->whole = all->padded;
     return true;
 }
@@ -119,16 +132,13 @@ static bool pad_views(resolution_views *all, fault *why) {
 bool resolution_views_open(resolution_views *all, const resolution_schedule *schedule,
                            const target_view *views, size_t count, int64_t batch, fault *why) {
     *all = (resolution_views){.whole = views, .count = count};
-    if (resolution_most_views(schedule, batch) > 1 && !pad_views(all, why)) return false;
-    if (schedule->count == 0) return true;
-    views = all->whole;
-    const int most = least_side(views, count) / RESOLUTIONS_LEAST_SIDE;
-    for (int phase = 0; phase < schedule->count; phase++) {
-        const int wanted = schedule->phase[phase].factor, factor = wanted < most ? wanted : most;
-        if (factor <= 1) continue;
+    for (int phase = 0; phase <= schedule->count; phase++) {
+        const picture_form form = resolution_form(schedule, views, count, batch, phase);
+        if (form.width > 0 && !all->padded && !pad_views(all, &form, why)) return false;
+        if (form.factor <= 1) continue;
         target_view *small = all->small[phase] = calloc(count, sizeof *small);
         if (!small) return fail(why, "no memory for %zu small views", count);
-        for (size_t i = 0; i < count; i++) target_view_shrink(&small[i], &views[i], factor);
+        for (size_t i = 0; i < count; i++) target_view_shrink(&small[i], &all->whole[i], form.factor);
     }
     return true;
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "files/fault.h"
+#include "frames/picture_cache.h"
 #include "frames/target_view.h"
 
 C_LINKAGE_BEGIN
@@ -46,6 +47,12 @@ int64_t resolution_most_views(const resolution_schedule *schedule, int64_t batch
 // and the highest, have at most a quarter more pixels.
 bool resolution_views_match(const target_view *views, size_t count, fault *why);
 
+// What the pictures are in a phase. The factor is lowered where a side would be shorter than RESOLUTIONS_LEAST_SIDE.
+// batch: views a step after the last phase. Where steps have several, views of different sizes become as large as the
+// largest.
+picture_form resolution_form(const resolution_schedule *schedule, const target_view *views, size_t count,
+                             int64_t batch, int phase);
+
 // The views of all phases. Starts as {0}.
 typedef struct resolution_views {
     const target_view *whole; // not owned, or `padded`
@@ -54,8 +61,7 @@ typedef struct resolution_views {
     target_view *small[RESOLUTIONS_MOST]; // NULL: `whole`
 } resolution_views;
 
-// The factor of a phase is lowered where a side of a picture would be shorter than RESOLUTIONS_LEAST_SIDE. batch: views
-// a step after the last phase. Where steps have several, views of different sizes become as large as the largest.
+// Each in the form of its phase.
 bool resolution_views_open(resolution_views *all, const resolution_schedule *schedule,
                            const target_view *views, size_t count, int64_t batch, fault *why);
 const target_view *resolution_views_at(const resolution_views *all, int phase); // [count]

@@ -55,9 +55,7 @@ TEST_F(Gpus, BadDataIsSaidOnce) {
     EXPECT_EQ(got.err, "dsplat: " + at("data").string() + ": cannot open: No such file or directory\n");
     write_two_sizes(at("data"));
     got = run(DSPLAT_PROGRAM, train("scene.ply", 2, {"--batch", "2"}));
-    EXPECT_EQ(got.code, 1);
-    EXPECT_EQ(got.err, "dsplat: --batch with --gpus needs pictures of one size\n");
-    EXPECT_EQ(run(DSPLAT_PROGRAM, train("scene.ply", 2)).code, 0); // one view a step
+    EXPECT_EQ(got.code, 0) << got.err;
 }
 
 #endif
@@ -74,7 +72,6 @@ TEST_F(Gpus, WithoutNcclItIsSaid) {
 TEST_F(Gpus, WhatTheyDoNotTrainIsRefused) {
     const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
         {{"--refine-poses"}, "--refine-poses"},
-        {{"--resolutions", "2:50"}, "--resolutions"},
         {{"--finish", "1"}, "--finish"},
         {{"--density", "adaptive"}, "--density adaptive"}};
     for (const auto &[options, name] : cases) {

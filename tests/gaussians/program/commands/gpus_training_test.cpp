@@ -40,6 +40,44 @@ TEST_F(GpuTraining, DrawBackgroundsAndRetireAlike) {
     }
 }
 
+// Rank 0's clock counts for all.
+TEST_F(GpuTraining, KeepToABudget) {
+    write_colmap(at("data"), 30);
+    const outcome got = run(DSPLAT_PROGRAM, {"train", at("data").string(), "-o", at("scene.ply").string(),
+                                             "--gpus", "2", "--budget", "2s", "--sh-degree", "0"});
+    ASSERT_EQ(got.code, 0) << got.err;
+    double seconds = 0;
+    const size_t line = got.out.find("training ");
+    ASSERT_NE(line, std::string::npos) << got.out;
+    ASSERT_EQ(sscanf(got.out.c_str() + line, "training %*d views in %lf s", &seconds), 1) << got.out;
+    EXPECT_NEAR(seconds, 2, 0.5);
+}
+
+// Pictures of two sizes, the smaller made as large as the larger, and at first a quarter or half as large.
+TEST_F(GpuTraining, TakePicturesOfSeveralSizesSmallOnesFirst) {
+    write_two_sizes(at("data"));
+    for (const char *batch : {"1", "3"}) {
+        const std::vector<std::string> options = with(splitting, {"--batch", batch});
+        const std::string first = scene_of(1, options);
+        for (const int gpus : {2, 3})
+            EXPECT_TRUE(scene_of(gpus, options) == first) << gpus << ", batch " << batch;
+    }
+    const outcome made = run(DSPLAT_PROGRAM, {"generate", at("large").string(), "--views", "4",
+                                              "--test-views", "1", "--size", "128", "--gaussians", "1000"});
+    ASSERT_EQ(made.code, 0) << made.err;
+    const auto small = [&](int gpus, const char *sizes) {
+        const outcome got =
+            run(DSPLAT_PROGRAM, {"train", at("large").string(), "-o", at("scene.ply").string(), "--gpus",
+                                 std::to_string(gpus), "--iterations", "8", "--sh-degree", "0", "--random",
+                                 "200", "--reproducible", "--resolutions", sizes});
+        EXPECT_EQ(got.code, 0) << got.err;
+        return contents(at("scene.ply"));
+    };
+    const std::string first = small(1, "2:50:2");
+    EXPECT_FALSE(first == small(1, "none"));
+    for (const int gpus : {2, 3}) EXPECT_TRUE(small(gpus, "2:50:2") == first) << gpus;
+}
+
 // A density control that ranks do not have must not be one that does nothing.
 TEST_F(GpuTraining, EveryDensityControlIsTheSameOrRefused) {
     write_colmap(at("data"), 30);
@@ -50,7 +88,8 @@ TEST_F(GpuTraining, EveryDensityControlIsTheSameOrRefused) {
         const outcome got = run(DSPLAT_PROGRAM, train("scene.ply", 2, options));
         EXPECT_EQ(got.code, density_works_on_ranks(kind) ? 0 : 2) << name << ": " << got.err;
         if (got.code != 0) {
-            EXPECT_NE(got.err.find(std::string("--gpus excludes --density ") + name), std::string::npos) << got.err;
+            EXPECT_NE(got.err.find(std::string("--gpus excludes --density ") + name), std::string::npos)
+                << got.err;
             continue;
         }
         const std::string scene = contents(at("scene.ply"));
@@ -69,7 +108,8 @@ TEST_F(GpuTraining, PicturesThatDoNotFitAreUploadedAgain) {
 // As without --gpus, but for the order of sums.
 TEST_F(GpuTraining, ChooseTheSameDensityControl) {
     write_colmap(at("data"), 30);
-    const std::vector<std::string> alone = train("alone.ply", 1, {"--density-from", "1", "--density-every", "4"});
+    const std::vector<std::string> alone =
+        train("alone.ply", 1, {"--density-from", "1", "--density-every", "4"});
     ASSERT_EQ(run(DSPLAT_PROGRAM, alone).code, 0);
     EXPECT_EQ(fs::file_size(at("alone.ply")),
               scene_of(2, {"--density-from", "1", "--density-every", "4"}).size());

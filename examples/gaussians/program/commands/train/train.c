@@ -73,8 +73,7 @@ static bool prepare(train_run *run, fault *why) {
     run->known = (training_data){.views = run->split.views,
                                  .count = run->split.training,
                                  .extent = scene_extent(run->split.views, run->split.training),
-                                 .everywhere = o->random > 0 && !run->data.cut_out,
-                                 .on_ranks = o->ranks.gpus > 1};
+                                 .everywhere = o->random > 0 && !run->data.cut_out};
     if (!training_choices_suit(&o->recipe, &run->known, why)) return false;
     run->budget = (budget_recipe){
         .choices = &o->recipe, .data = &run->known, .reserve = reserve_for_finish, .context = run};

@@ -49,14 +49,14 @@ static void list_run(train_options *o, option_table *table) {
             .help =
                 "views of a step, whose learning rates are multiplied by the square root of it; "
                 "--iterations counts views; 0: as many as have about 2.5 million pixels together, at most 4 and a "
-                "quarter of all views; 1 with --gpus and --refine-poses"),
+                "quarter of all views; 1 with --refine-poses"),
         OPTION(
             "resolutions", &o->resolutions,
             .help =
                 "begin on smaller pictures: FACTOR:PERCENT,..., such as 4:20,2:50: a quarter of the size until "
                 "20% of the iterations, half until 50%; FACTOR:PERCENT:VIEWS has another --batch; none; "
                 "auto: 2:50 if such pictures have a pixel for each of --max-gaussians, 2:90 if whole ones have "
-                "over 1.7 million, but none with --gpus and --refine-poses"),
+                "over 1.7 million, but none with --refine-poses"),
         OPTION("memory", &o->memory, .maximum = 1e9, .free_on_resume = true,
                .help = "with --gpus: MB of photographs that each GPU keeps, beside those of the step; 0: a "
                        "quarter of its memory"),
@@ -229,7 +229,6 @@ static bool gpus_suffice(const train_options *o, fault *why) {
         bool given;
     } excluded[] = {{"--depth", o->depth != NULL},
                     {"--refine-poses", o->recipe.refine_poses},
-                    {"--resolutions", o->recipe.resolutions.count > 0},
                     {"--finish", o->lm.steps > 0}}; // each step solves for all Gaussians at once
     const int kind = o->recipe.density.settings.kind;
     if (o->ranks.gpus <= 1) return true;

@@ -22,7 +22,8 @@ typedef struct rank_run {
     train_run *run;
     ranks *group;
     training_ranks several; // if there are
-    picture_cache pictures; // of all views, likewise
+    picture_cache pictures; // to train on, likewise
+    picture_cache shown;    // of all views, whole, for the viewer
     viewer viewer;
 } rank_run;
 
@@ -99,8 +100,10 @@ static bool open_pictures(rank_run *r, fault *why) {
     r->several.shared = sharded_open(r->group);
     if (!r->several.shared) return fail(why, "%s", ranks_error(r->group));
     r->several.pictures = &r->pictures;
-    return picture_cache_open(&r->pictures, split->views, all, with_alpha,
-                              (size_t)(1e6 * run->options->memory), why);
+    const size_t most = (size_t)(1e6 * run->options->memory);
+    return picture_cache_open(&r->pictures, split->views, split->training, with_alpha, most, why) &&
+           picture_cache_open(&r->shown, split->views, all, false, 1,
+                              why); // no more than are measured at once
 }
 
 static bool measure(void *context, quality *mean, fault *why) {
@@ -164,7 +167,7 @@ static bool open_rank(rank_run *r, const gs_gaussians *host, fault *why) {
     r->viewer = (viewer){.group = r->group,
                          .views = run->split.views,
                          .shared = r->several.shared,
-                         .pictures = r->several.pictures,
+                         .pictures = &r->shown,
                          .gaussians = &run->state.gaussians,
                          .policy = run->settings.policy,
                          .batch = run->settings.batch};
@@ -330,6 +333,7 @@ bool train_as_rank(train_run *run, const gs_gaussians *host, ranks *group) {
     }
     training_report_close(&run->report);
     picture_cache_close(&r.pictures);
+    picture_cache_close(&r.shown);
     sharded_close(r.several.shared);
     training_state_close(&run->state);
     return done || ranks_fail_with(group, &why);
