@@ -84,8 +84,8 @@ struct units_of<float, 1> {
         return detail::value_of_units(sum[0], scale);
     }
 };
-// The low word holds `split` bits of a value, the high word the `split` bits above them. The unit is 2^unit, at least
-// the smallest number of F: a value is exact if its last bit is no smaller.
+// The low word holds `split` bits of a value, the high word the `split` bits above them. The unit is 2^unit: a value is
+// exact if its last bit is no smaller.
 template <typename F>
 struct units_of<F, 2> {
     static constexpr int digits = sizeof(F) == 4 ? 24 : 53, least = sizeof(F) == 4 ? -149 : -1074;
@@ -96,7 +96,6 @@ struct units_of<F, 2> {
         const int exponent =
             int(largest >> (sizeof(F) == 4 ? 23 : 20)); // |value| < 2^(exponent + least + digits)
         unit = (exponent > 1 ? exponent : 1) - 1 + least + digits - 2 * split;
-        if (unit < least) unit = least;
     }
     __device__ __forceinline__ bool of(F value, long long (&sum)[2]) const {
         word bits;

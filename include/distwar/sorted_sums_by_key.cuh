@@ -8,20 +8,13 @@
 #ifndef DISTWAR_SORTED_SUMS_BY_KEY_CUH
 #define DISTWAR_SORTED_SUMS_BY_KEY_CUH
 
-#include "compiler.cuh"
-
-#if !defined(__SIMT__)
-#include <cub/device/device_radix_sort.cuh>
-#else
-#include <algorithm>
-#include <numeric>
-#include <vector>
-#endif
-
 #include "push_macros.h"
 
 #include "add_sorted.cuh"
 #include "sums_by_key.cuh"
+#if !defined(__SIMT__)
+#include <cub/device/device_radix_sort.cuh>
+#endif
 
 namespace distwar {
 
@@ -49,15 +42,20 @@ struct key_sort {
         *bytes = 0;
         return cudaSuccess;
     }
-    static cudaError_t pairs(uint32_t *const (&keys)[2], uint32_t *const (&values)[2], int64_t count, int,
-                             int *selected, void *, size_t, cudaStream_t) {
-        std::vector<int64_t> order(static_cast<size_t>(count));
-        std::iota(order.begin(), order.end(), int64_t{0});
-        std::stable_sort(order.begin(), order.end(),
-                         [&](int64_t a, int64_t b) { return keys[0][a] < keys[0][b]; });
-        for (int64_t i = 0; i < count; ++i)
-            keys[1][i] = keys[0][order[size_t(i)]], values[1][i] = values[0][order[size_t(i)]];
-        *selected = 1;
+    static cudaError_t pairs(uint32_t *const (&keys)[2], uint32_t *const (&values)[2], int64_t count,
+                             int bits, int *selected, void *, size_t, cudaStream_t) {
+        *selected = 0;
+        for (int bit = 0; bit < bits; bit += 8) { // from the lowest digit up
+            const uint32_t *const key = keys[*selected], *const value = values[*selected];
+            int64_t end[256] = {}, sum = 0;
+            for (int64_t i = 0; i < count; ++i) ++end[key[i] >> bit & 255];
+            for (int64_t &place : end) place = sum += place;
+            *selected ^= 1;
+            for (int64_t i = count; i-- > 0;) {
+                const int64_t to = --end[key[i] >> bit & 255];
+                keys[*selected][to] = key[i], values[*selected][to] = value[i];
+            }
+        }
         return cudaSuccess;
     }
 #endif
