@@ -126,7 +126,8 @@ __device__ __forceinline__ T fixed_to_float(long long sum, T scale) {
 // Example (one warp, `lane` its lane, arrays of zeros):
 //     const distwar::fixed_format<1> format = {{0x1p20f}, flag};
 //     const float val[1] = {0.5f * float(lane)};
-//     distwar::reduce_fixed(distwar::all_lanes, true, lane / 16, val, distwar::record<long long>{sums, 1}, format);
+//     distwar::reduce_fixed(distwar::all_lanes, true, lane / 16, val, distwar::record<long long>{sums, 1},
+//                           format);
 //     __syncthreads();
 //     if (lane < 2) result[lane] = distwar::fixed_to_float(sums[lane], format.scale[0]);
 //     // sums: 62914560, 197132288; result: 60, 188

@@ -336,7 +336,7 @@ SAME_AS_PLAIN_IN_SHARED(shared_seen_float, float, 2, key * 2 + k, SEVERAL(record
 
 // The loop of a histogram, the bins in shared memory: nvcc unrolls all four alike.
 #define HISTOGRAM(name, add)                                                                                 \
-    extern "C" __global__ void name(const int *from, int count, const int *keys, int *to) {                  \
+    KERNEL(name)(const int *from, int count, const int *keys, int *to) {                                     \
         __shared__ int sums[1024];                                                                           \
         for (int i = threadIdx.x; i < 1024; i += 32) sums[i] = 0;                                            \
         __syncthreads();                                                                                     \

@@ -46,7 +46,6 @@ TEST(Examples, Reduce) {
     run(1, 32, example_reduce, sums.get());
     EXPECT_EQ(sums.found(), (expected{120, 376}));
 }
-
 __global__ void example_in_shared(int *counts) {
     const int lane = int(threadIdx.x);
     // [in_shared]
@@ -64,7 +63,6 @@ TEST(Examples, InShared) {
     run(1, 32, example_in_shared, counts.get());
     EXPECT_EQ(counts.found(), (expected{8, 8, 8, 8}));
 }
-
 __global__ void example_reduce_each(int *sums) {
     const int lane = int(threadIdx.x);
     // [reduce_each]
@@ -79,7 +77,6 @@ TEST(Examples, ReduceEach) {
     run(1, 32, example_reduce_each, sums.get());
     EXPECT_EQ(sums.found(), (expected{16, 48, 32}));
 }
-
 __global__ void example_values(float *sums) {
     const int lane = int(threadIdx.x);
     // [values]
@@ -93,7 +90,6 @@ TEST(Examples, Values) {
     run(1, 32, example_values, sums.get());
     EXPECT_EQ(sums.found(), (expected{2, 4, 6, 8}));
 }
-
 __global__ void example_in_global(float *sums) {
     const int lane = int(threadIdx.x);
     // [in_global]
@@ -110,7 +106,6 @@ TEST(Examples, InGlobal) {
     run(1, 32, example_in_global, sums.get());
     EXPECT_EQ(sums.found(), (expected{496}));
 }
-
 __global__ void example_atomic_add(float *sums) {
     const int lane = int(threadIdx.x);
     // [atomic_add]
@@ -123,7 +118,6 @@ TEST(Examples, AtomicAdd) {
     run(1, 32, example_atomic_add, sums.get());
     EXPECT_EQ(sums.found(), (expected{496}));
 }
-
 __global__ void example_atomic_update(int *highest) {
     const int lane = int(threadIdx.x);
     // [atomic_update]
@@ -136,7 +130,6 @@ TEST(Examples, AtomicUpdate) {
     run(1, 32, example_atomic_update, highest.get());
     EXPECT_EQ(highest.found(), (expected{31}));
 }
-
 __global__ void example_reduce_atomic(float *sums) {
     const int lane = int(threadIdx.x);
     // [reduce_atomic]
@@ -150,7 +143,6 @@ TEST(Examples, ReduceAtomic) {
     run(1, 32, example_reduce_atomic, sums.get());
     EXPECT_EQ(sums.found(), (expected{16, 120, 8, 156}));
 }
-
 __global__ void example_reduce_serial(float *sums) {
     const int lane = int(threadIdx.x);
     // [reduce_serial]
@@ -164,7 +156,6 @@ TEST(Examples, ReduceSerial) {
     run(1, 32, example_reduce_serial, sums.get());
     EXPECT_EQ(sums.found(), (expected{16, 120, 8, 156}));
 }
-
 __global__ void example_reduce_tree(float *sums) {
     const int lane = int(threadIdx.x);
     // [reduce_tree]
@@ -178,7 +169,6 @@ TEST(Examples, ReduceTree) {
     run(1, 32, example_reduce_tree, sums.get());
     EXPECT_EQ(sums.found(), (expected{16, 120, 8, 156}));
 }
-
 __global__ void example_reduce_runs(float *sums) {
     const int lane = int(threadIdx.x);
     // [reduce_runs]
@@ -192,7 +182,6 @@ TEST(Examples, ReduceRuns) {
     run(1, 32, example_reduce_runs, sums.get());
     EXPECT_EQ(sums.found(), (expected{16, 120, 8, 156}));
 }
-
 __global__ void example_reduce_strategy(float *sums) {
     const int lane = int(threadIdx.x);
     // [reduce_strategy]
@@ -207,7 +196,6 @@ TEST(Examples, ReduceStrategy) {
     run(1, 32, example_reduce_strategy, sums.get());
     EXPECT_EQ(sums.found(), (expected{16, 120, 8, 156}));
 }
-
 __global__ void example_reduce_bfly(float *sums) {
     const int lane = int(threadIdx.x);
     // [reduce_bfly]
@@ -221,7 +209,6 @@ TEST(Examples, ReduceBfly) {
     run(1, 32, example_reduce_bfly, sums.get());
     EXPECT_EQ(sums.found(), (expected{0, 0, 24, 276}));
 }
-
 __global__ void example_reduce_tree_n(int *sums) {
     const int lane = int(threadIdx.x);
     // [reduce_tree_n]
@@ -235,7 +222,6 @@ TEST(Examples, ReduceTreeN) {
     run(1, 32, example_reduce_tree_n, sums.get());
     EXPECT_EQ(sums.found(), (expected{0, 120, 240, 0, 376, 752}));
 }
-
 __global__ void example_tree_total(int *totals) {
     const int lane = int(threadIdx.x);
     // [tree_total]
@@ -251,7 +237,6 @@ TEST(Examples, TreeTotal) {
     run(1, 32, example_tree_total, totals.get());
     EXPECT_EQ(totals.found(), (expected{23, 0}));
 }
-
 __global__ void example_reduce_fixed(long long *sums, float *result) {
     const int lane = int(threadIdx.x);
     __shared__ unsigned flag[1];
@@ -273,7 +258,6 @@ TEST(Examples, ReduceFixed) {
     EXPECT_EQ(sums.found(), (expected{62914560, 197132288}));
     EXPECT_EQ(result.found(), (expected{60, 188}));
 }
-
 __global__ void example_group_lanes(int *counts, int *sums) {
     const int lane = int(threadIdx.x);
     // [group_lanes]
@@ -290,7 +274,6 @@ TEST(Examples, GroupLanes) {
     EXPECT_EQ(counts.found(), (expected{16, 16}));
     EXPECT_EQ(sums.found(), (expected{0, 120, 376}));
 }
-
 __global__ void example_fetch_add(int *counters, int *found) {
     const int lane = int(threadIdx.x);
     // [fetch_add]
@@ -306,7 +289,6 @@ TEST(Examples, FetchAdd) {
     EXPECT_EQ(counters.found(), (expected{16, 16}));
     EXPECT_EQ(found.found(), (expected{0, 15, 0, 15}));
 }
-
 __global__ void example_append(unsigned *count, int *kept) {
     const int lane = int(threadIdx.x);
     // [append]
@@ -322,7 +304,6 @@ TEST(Examples, Append) {
     EXPECT_EQ(count.found(), (expected{16}));
     EXPECT_EQ(kept.found(), (expected{1, 3, 5, 7}));
 }
-
 __global__ void example_block_sum(float *sums) {
     const int lane = int(threadIdx.x);
     // [block_sum]
@@ -339,7 +320,6 @@ TEST(Examples, BlockSum) {
     run(1, 32, example_block_sum, sums.get());
     EXPECT_EQ(sums.found(), (expected{496}));
 }
-
 __global__ void example_accumulator(float *sums) {
     const int lane = int(threadIdx.x);
     // [accumulator]
@@ -355,7 +335,6 @@ TEST(Examples, Accumulator) {
     run(1, 32, example_accumulator, sums.get());
     EXPECT_EQ(sums.found(), (expected{0, 0, 8, 8, 8, 8}));
 }
-
 __global__ void example_bulk_flush_consecutive(float *sums) {
     const int lane = int(threadIdx.x);
     // [bulk_flush_consecutive]
@@ -372,7 +351,6 @@ TEST(Examples, BulkFlushConsecutive) {
     run(1, 32, example_bulk_flush_consecutive, sums.get());
     EXPECT_EQ(sums.found(), (expected{0, 0, 0, 0, 16, 32, 48, 64, 16, 32, 48, 64}));
 }
-
 __global__ void example_hot_slots(float *sums) {
     const int lane = int(threadIdx.x);
     // [hot_slots]
@@ -390,7 +368,6 @@ TEST(Examples, HotSlots) {
     run(1, 32, example_hot_slots, sums.get());
     EXPECT_EQ(sums.found(), (expected{10, 160, 10}));
 }
-
 __global__ void example_lanes_with_key(unsigned *found) {
     const int lane = int(threadIdx.x);
     // [lanes_with_key]
@@ -404,7 +381,6 @@ TEST(Examples, LanesWithKey) {
     run(1, 32, example_lanes_with_key, found.get());
     EXPECT_EQ(found.found(), (expected{65537, 131074}));
 }
-
 __global__ void example_share_one_key(int *found) {
     const int lane = int(threadIdx.x);
     // [share_one_key]
@@ -419,7 +395,6 @@ TEST(Examples, ShareOneKey) {
     run(1, 32, example_share_one_key, found.get());
     EXPECT_EQ(found.found(), (expected{1, 5}));
 }
-
 __global__ void example_record(float *highest) {
     const int lane = int(threadIdx.x);
     // [record]
@@ -433,7 +408,6 @@ TEST(Examples, Record) {
     run(1, 32, example_record, highest.get());
     EXPECT_EQ(highest.found(), (expected{15, 31}));
 }
-
 __global__ void example_planes(float *sums) {
     const int lane = int(threadIdx.x);
     // [planes]
@@ -447,7 +421,6 @@ TEST(Examples, Planes) {
     run(1, 32, example_planes, sums.get());
     EXPECT_EQ(sums.found(), (expected{1, 1, 0, 2, 2, 0}));
 }
-
 __global__ void example_pointers(int *counts, int *sums) {
     const int lane = int(threadIdx.x);
     // [pointers]
@@ -463,7 +436,6 @@ TEST(Examples, Pointers) {
     EXPECT_EQ(counts.found(), (expected{16, 16}));
     EXPECT_EQ(sums.found(), (expected{120, 376}));
 }
-
 __global__ void example_aligned_record(float *sums) {
     const int lane = int(threadIdx.x);
     // [aligned_record]
@@ -477,7 +449,6 @@ TEST(Examples, AlignedRecord) {
     run(1, 32, example_aligned_record, sums.get());
     EXPECT_EQ(sums.found(), (expected{2, 2, 2, 4}));
 }
-
 __global__ void example_fields(float *color, float *opacity) {
     const int lane = int(threadIdx.x);
     // [fields]
@@ -493,7 +464,6 @@ TEST(Examples, Fields) {
     EXPECT_EQ(color.found(), (expected{16, 32, 48, 16, 32, 48}));
     EXPECT_EQ(opacity.found(), (expected{8, 8}));
 }
-
 __global__ void example_record_of_pairs(__half2 *sums) {
     const int lane = int(threadIdx.x);
     // [record_of_pairs]
@@ -507,7 +477,6 @@ TEST(Examples, RecordOfPairs) {
     run(1, 32, example_record_of_pairs, sums.get());
     EXPECT_EQ(sums.found(), (expected{16, 32, 16, 32}));
 }
-
 __global__ void example_aligned_pairs(__half2 *sums) {
     const int lane = int(threadIdx.x);
     // [aligned_pairs]
