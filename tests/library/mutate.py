@@ -275,6 +275,7 @@ def main():
         to_run = [m for m in here if results.get(key(m), {}).get("result") == "survived"]
     else:
         to_run = [m for m in here if key(m) not in results]
+    to_run.sort(key=lambda mutant: mutant.token[0].isdigit())  # operators first
 
     survived = 0
     with tempfile.TemporaryDirectory() as name, concurrent.futures.ThreadPoolExecutor(options.j) as pool:
