@@ -171,6 +171,11 @@ __device__ __forceinline__ float shift_pair(unsigned bits, float low, float high
         : "f"(low), "f"(high), "r"(bits));
     return shifted;
 }
+#else
+inline float shift_pair(unsigned bits, float low, float high) {
+    const unsigned long long pair = (unsigned long long)(__float_as_uint(high)) << 32 | __float_as_uint(low);
+    return __uint_as_float(unsigned(bits < 64 ? pair >> bits : 0));
+}
 #endif
 template <typename T>
 __device__ __forceinline__ T shift_pair(unsigned bits, T low, T high) {

@@ -42,6 +42,17 @@ MORE_TESTS = {
 }
 # Mutants that CI runs: header, line, operator or constant, which of these in the line, its replacement.
 FIXED = [
+    ("tree.cuh", "const bool summed = active && size >= 2 && size >= balance_threshold;", ">=", 1, ">"),
+    ("tree.cuh", "if (count_lanes(active_lanes) < (balance_threshold > 1 ? balance_threshold : 1)) {", "<", 0, "<="),
+    ("tree.cuh", "for (unsigned length = 1; length < size; length *= 2) {", "<", 0, "<="),
+    ("tree.cuh", "return k % 32;", "32", 0, "31"),
+    ("tree.cuh", "return 15 * n;", "15", 0, "16"),
+    ("lanes.cuh", "for (int bit = 5; bit >= 0; --bit) {", "5", 0, "4"),
+    ("lanes.cuh", "return __all_sync(lanes, key == shared || !active);", "!", 0, ""),
+    ("group.cuh", "if (count_lanes(active_lanes) < (sums_all ? 1 : balance_threshold)) {", "<", 0, "<="),
+    ("sink.cuh", "T *const first = base + size_t(key) * stride;", "+", 0, "-"),
+    ("atomic.cuh", "static __host__ __device__ __forceinline__ T lesser(T old, T value) { return value < old ? value : old; }",
+     "<", 0, "<="),
 ]
 
 Mutant = collections.namedtuple("Mutant", "header line copy token nth to at")  # at: offset in the header's text
@@ -264,6 +275,7 @@ def main():
         to_run = [m for m in here if results.get(key(m), {}).get("result") == "survived"]
     else:
         to_run = [m for m in here if key(m) not in results]
+    to_run.sort(key=lambda mutant: mutant.token[0].isdigit())  # operators first
 
     survived = 0
     with tempfile.TemporaryDirectory() as name, concurrent.futures.ThreadPoolExecutor(options.j) as pool:

@@ -212,6 +212,35 @@ TEST(ReductionCost, OfTreeChangesExactlyAtTheThreshold) {
         }
 }
 
+// From compute capability 8.0 on, which is what simt counts.
+template <int K, typename T, typename Op>
+__global__ void reduce_integers(T *targets) {
+    T val[K];
+    for (int k = 0; k < K; ++k) val[k] = T(k + 1);
+    distwar::reduce_tree(all_lanes, true, distwar::uniform_key{0}, val, distwar::record<T, Op>{targets, K});
+}
+template <int K, typename T, typename Op = distwar::add>
+std::pair<uint64_t, uint64_t> redux_and_shuffles() {
+    const device_array<T> targets(std::vector<T>(K, T(1)));
+    simt_counters_reset();
+    run(1, 32, reduce_integers<K, T, Op>, targets.get());
+    const simt_counters counted = simt_counters_read();
+    return {counted.reductions, counted.shuffles};
+}
+
+TEST(ReductionCost, OfTreeOfUpToThreeIntegersIsAReduxEach) {
+    using both = std::pair<uint64_t, uint64_t>;
+    EXPECT_EQ((redux_and_shuffles<1, int>()), both(1, 0));
+    EXPECT_EQ((redux_and_shuffles<3, int>()), both(3, 0));
+    EXPECT_EQ((redux_and_shuffles<3, unsigned>()), both(3, 0));
+    EXPECT_EQ((redux_and_shuffles<3, int, distwar::maximum>()), both(3, 0));
+    EXPECT_EQ((redux_and_shuffles<3, unsigned, distwar::bit_xor>()), both(3, 0));
+    EXPECT_EQ((redux_and_shuffles<4, int>()), both(0, 6));
+    EXPECT_EQ((redux_and_shuffles<3, int, distwar::multiply>()), both(0, 6)); // redux has no product
+    EXPECT_EQ((redux_and_shuffles<3, long long>()), both(0, 6));              // nor 8 bytes
+    EXPECT_EQ((redux_and_shuffles<3, float>()), both(0, 6));
+}
+
 // Keys of 32 lanes: the first sizes[0] lanes hold key 0, the next sizes[1] lanes key 1, ...; each remaining
 // lane holds a key of its own.
 std::vector<int> groups_of(const std::vector<int> &sizes) {
