@@ -22,7 +22,7 @@ static bool queue_loss(ranks *group, void *context, const sharded_image *image, 
     trainer *const t = context;
     ranks_gradient *const r = &t->several;
     const size_t index = r->of->index[image->view], pixels = (size_t)image->width * (size_t)image->height;
-    picture_cache *const pictures = t->ranks ? t->ranks->pictures : NULL;
+    picture_cache *const pictures = t->ranks ? t->pictures : NULL;
     // An upload waits for the device, without a look at the other ranks.
     if (pictures && !picture_cache_has(pictures, index) && !ranks_wait(group, stream)) return false;
     const target_view *const view = pictures ? picture_cache_view(pictures, index) : r->of->view[image->view];
@@ -82,7 +82,6 @@ bool ranks_gradient_of(trainer *t, const step_views *of, const gs_view **view, c
     const training_state *const state = t->state;
     int32_t pictures[GS_MAX_VIEWS];
     r->of = of;
-    if (t->ranks) picture_cache_next_step(t->ranks->pictures);
     for (int32_t v = 0; v < of->count; v++) {
         pictures[v] = (int32_t)of->index[v];
         t->depth_weights[t->waiting + v] = 0;
@@ -101,8 +100,7 @@ bool ranks_gradient_of(trainer *t, const step_views *of, const gs_view **view, c
                                        .abs_mean2d =
                                            of->absolute ? device_buffer_reserve(&r->mean2d, bytes) : NULL};
     if (state->exposures > 0) begin_exposures(r);
-    if (!sharded_backward(t->shared, &batch, &gradient, NULL) ||
-        (state->exposures > 0 && !step_exposures(t)))
+    if (!sharded_backward(t->shared, &batch, &gradient, NULL) || (state->exposures > 0 && !step_exposures(t)))
         return false;
     r->home = sharded_home(t->shared);
     *view = &r->home;

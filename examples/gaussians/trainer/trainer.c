@@ -103,15 +103,15 @@ static int64_t batch_in(const training_settings *settings, int phase) {
     return own > 0 ? own : settings->batch > 0 ? settings->batch : 1;
 }
 
-// The views of a phase; with several ranks only their cameras.
+// The views of a phase; of those that come when they are needed only the cameras.
 static const target_view *views_of(trainer *t, int phase) {
-    if (!t->ranks) return resolution_views_at(&t->sizes, phase);
+    if (!t->pictures) return resolution_views_at(&t->sizes, phase);
     if (phase == t->phase) return t->shapes;
     const picture_form form =
         resolution_form(&t->settings->resolutions, t->views, t->order.count, t->settings->batch, phase);
     for (size_t i = 0; i < t->order.count; i++)
         t->shapes[i] = (target_view){.camera = picture_form_camera(&form, &t->views[i].camera)};
-    picture_cache_reform(t->ranks->pictures, &form);
+    picture_cache_reform(t->pictures, &form);
     t->phase = phase;
     return t->shapes;
 }
@@ -241,9 +241,10 @@ static step_views choose_views(trainer *t, int phase) {
     step_views of = {.first = state->iteration,
                      .count = (int32_t)(batch < left ? batch : left),
                      .pose_step = pose_steps(t)};
+    if (t->pictures) picture_cache_next_step(t->pictures);
     for (int32_t v = 0; v < of.count; v++) {
         const size_t index = of.index[v] = next_view(t, state->iteration + v);
-        of.view[v] = views + index;
+        of.view[v] = t->pictures && !t->ranks ? picture_cache_view(t->pictures, index) : views + index;
         of.camera[v] = of.view[v]->camera;
         if (state->poses > 0) pose_to_camera(&state->pose[index].now, &of.camera[v]);
         if (state->exposures > 0) of.exposure[v] = state->exposure + TRAINING_EXPOSURE_FLOATS * index;
@@ -322,8 +323,9 @@ static bool of_depth_is_given(const target_view *view) {
     return view->depth_on_host != NULL;
 }
 
-bool training_suits_ranks(const training_settings *settings, const training_state *state,
-                          const target_view *views, size_t view_count, fault *why) {
+// Fails, with the name of the option, if several ranks cannot train so.
+static bool suits_ranks(const training_settings *settings, const training_state *state,
+                        const target_view *views, size_t view_count, fault *why) {
     for (size_t i = 0; i < view_count; i++) {
 #define LOSS_SUITS(term, results, option, where)                                                             \
     if ((where) == ALONE && term##_is_given(&views[i])) return fail(why, "--gpus excludes %s", option);
@@ -342,7 +344,7 @@ static bool open_shared(trainer *t) {
     if (t->ranks) t->shared = t->ranks->shared;
     if (t->ranks || s->tune || s->policy.strategy != DISTWAR_FIXED ||
         resolution_most_views(&s->resolutions, s->batch) <= 1 ||
-        !training_suits_ranks(s, t->state, t->views, t->order.count, &why))
+        !suits_ranks(s, t->state, t->views, t->order.count, &why))
         return true;
     t->shared = sharded_open(t->group);
     return t->shared != NULL;
@@ -365,12 +367,11 @@ static bool open_trainer(trainer *t) {
         !view_order_open(&t->order, t->order.count, settings->seed, &why))
         return fails(t, &why);
     t->phase = -1;
-    t->shapes = t->ranks ? calloc(t->order.count, sizeof *t->shapes) : NULL;
-    if (t->ranks && !t->shapes) return ranks_fail(t->group, "no memory for %zu views", t->order.count);
-    if (t->ranks && !training_suits_ranks(settings, state, t->views, t->order.count, &why))
-        return fails(t, &why);
-    if (!t->ranks && !resolution_views_open(&t->sizes, &settings->resolutions, t->views, t->order.count,
-                                            settings->batch, &why))
+    t->shapes = t->pictures ? calloc(t->order.count, sizeof *t->shapes) : NULL;
+    if (t->pictures && !t->shapes) return ranks_fail(t->group, "no memory for %zu views", t->order.count);
+    if (t->ranks && !suits_ranks(settings, state, t->views, t->order.count, &why)) return fails(t, &why);
+    if (!t->pictures && !resolution_views_open(&t->sizes, &settings->resolutions, t->views, t->order.count,
+                                               settings->batch, &why))
         return fails(t, &why);
     t->results = device_allocate((WAITING + GS_MAX_VIEWS) * sizeof *t->results);
     device_clear(t->results, (WAITING + GS_MAX_VIEWS) * sizeof *t->results);
@@ -408,7 +409,8 @@ trainer *trainer_open(const training_ranks *ranks, training_state *state, const 
     }
     *t = (trainer){.state = state,
                    .group = state->group,
-                   .ranks = ranks,
+                   .ranks = ranks && ranks->shared ? ranks : NULL,
+                   .pictures = ranks ? ranks->pictures : NULL,
                    .views = views,
                    .settings = settings,
                    .order = {.count = view_count}};

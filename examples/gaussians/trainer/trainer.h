@@ -42,20 +42,16 @@ typedef struct training_observer {
     const volatile sig_atomic_t *end;
 } training_observer;
 
-// What several ranks need besides: the pictures of the views to train on, whose form changes while they are trained on,
-// and where the scene is shared out.
+// Pictures that come to the device when a step needs them, of the views to train on; their form changes while these are
+// trained on. Several ranks need both, one rank may have pictures alone.
 typedef struct training_ranks {
     picture_cache *pictures;
-    sharded *shared;
+    sharded *shared; // where several ranks share the scene out; NULL: there is one
 } training_ranks;
-
-// Fails, with the name of the option, if several ranks cannot train so.
-bool training_suits_ranks(const training_settings *settings, const training_state *state,
-                          const target_view *views, size_t view_count, fault *why);
 
 // Training step by step. All calls are collectives of state->group and fail after ranks_fail.
 typedef struct trainer trainer;
-// ranks: NULL for one rank. views: on the device, or with several ranks as target_view_list leaves them. All must outlive
+// ranks: NULL: all pictures are on the device. views: on the device, or with `ranks` as target_view_list leaves them. All must outlive
 // the trainer. NULL: *why is set.
 trainer *trainer_open(const training_ranks *ranks, training_state *state, const target_view *views,
                       size_t view_count, const training_settings *settings, fault *why);
@@ -69,7 +65,7 @@ void trainer_close(trainer *t); // NULL is harmless
 // Trains from where the state is (state->iteration <= settings->iterations, without a budget) on view_count >= 1
 // views, of which settings->spared < view_count. A collective of state->group; with DISTWAR_FIXED the number of ranks
 // does not change the result. A step on B views has sqrt(B) times the learning rates, and the sum of the views' gradients.
-// views: on the device, or with several ranks as target_view_list leaves them. ranks: NULL for one rank. Fails if the loss
+// views, ranks: as of trainer_open. Fails if the loss
 // stops being finite. observer: NULL, or as above. *report, whose losses are the trainer's until training_report_close, is
 // written on success.
 bool train_on(const training_ranks *ranks, training_state *state, const target_view *views, size_t view_count,

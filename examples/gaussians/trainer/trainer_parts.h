@@ -76,9 +76,10 @@ struct trainer {
     double depth_weights[WAITING + GS_MAX_VIEWS]; // of these steps; 0: the view has no depth
     int64_t waiting;                              // how many of them there are
     int64_t room;                                 // of report.losses
-    resolution_views sizes;                       // of one rank
-    target_view *shapes;                          // of several, [views]: the cameras of the phase
-    int phase;                                    // that shapes and pictures are of; -1: none yet
+    picture_cache *pictures;                      // NULL: all are on the device, in `sizes`
+    resolution_views sizes;
+    target_view *shapes; // of pictures that come, [views]: the cameras of the phase
+    int phase;           // that shapes and pictures are of; -1: none yet
     frame_gradient one;
     ranks_gradient several;
     double started;

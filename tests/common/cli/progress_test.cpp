@@ -67,7 +67,7 @@ TEST(Progress, WritesALineNowAndThenWhereThereIsNoTerminal) {
     testing::internal::CaptureStderr();
     progress bar;
     progress_begin(&bar, "train", 3000);
-    bar.started -= 100;
+    bar.started -= 100, bar.last_shown -= 100;
     bar.ahead = 2;
     ASSERT_TRUE(progress_due(&bar));
     progress_show(&bar, 1000, 0.5);

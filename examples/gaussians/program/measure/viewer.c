@@ -155,7 +155,24 @@ static bool measure_shared(const viewer *v, size_t first, size_t count, quality 
     return done;
 }
 
+// One after another.
+static bool measure_cached(const viewer *v, size_t first, size_t count, quality *mean, quality *each,
+                           fault *why) {
+    quality sum = {0, 0};
+    for (size_t i = 0; i < count; i++) {
+        quality one;
+        picture_cache_next_step(v->pictures);
+        const target_view *const view = picture_cache_view(v->pictures, first + i);
+        if (!quality_measure(v->gaussians, view, 1, v->background, &one, NULL, why)) return false;
+        if (each) each[i] = one;
+        sum.psnr += one.psnr, sum.ssim += one.ssim;
+    }
+    *mean = (quality){sum.psnr / (double)count, sum.ssim / (double)count};
+    return true;
+}
+
 bool viewer_measure(const viewer *v, size_t first, size_t count, quality *mean, quality *each, fault *why) {
+    if (v->pictures && !v->shared) return measure_cached(v, first, count, mean, each, why);
     return v->shared ? measure_shared(v, first, count, mean, each) || fail(why, "%s", ranks_error(v->group))
                      : quality_measure(v->gaussians, v->views + first, count, v->background, mean, each, why);
 }

@@ -10,13 +10,13 @@ C_LINKAGE_BEGIN
 
 typedef struct viewer {
     ranks *group;
-    const target_view *views;      // all; of one rank on the device
+    const target_view *views;      // all; on the device unless there are `pictures`
     const gs_gaussians *gaussians; // this rank's
+    picture_cache *pictures;       // of all views; NULL: one rank has them on the device
     // Of several ranks:
     sharded *shared;
-    picture_cache *pictures; // of all views
-    distwar_policy policy;   // with DISTWAR_FIXED pictures have the same bits on any number of ranks
-    int64_t batch;           // views at once, 1..GS_MAX_VIEWS
+    distwar_policy policy; // with DISTWAR_FIXED pictures have the same bits on any number of ranks
+    int64_t batch;         // views at once, 1..GS_MAX_VIEWS
     float background[3];
 } viewer;
 

@@ -103,6 +103,14 @@ TEST_F(GpuTraining, PicturesThatDoNotFitAreUploadedAgain) {
     write_colmap(at("data"), 30);
     const std::string first = scene_of(2, splitting);
     EXPECT_TRUE(scene_of(2, with(splitting, {"--memory", "0.004"})) == first);
+    for (const char *batch : {"1", "3"}) // on one GPU too
+        EXPECT_TRUE(scene_of(1, with(splitting, {"--memory", "0.004", "--batch", batch})) ==
+                    scene_of(1, with(splitting, {"--batch", batch})));
+    const std::vector<std::string> loose = {"--random-background", "--memory", "0.004"};
+    EXPECT_EQ(run(DSPLAT_PROGRAM, train("scene.ply", 1, loose)).code, 0);
+    const outcome refused = run(DSPLAT_PROGRAM, train("scene.ply", 1, {"--memory", "1", "--refine-poses"}));
+    EXPECT_EQ(refused.code, 2);
+    EXPECT_NE(refused.err.find("--memory excludes --refine-poses"), std::string::npos) << refused.err;
 }
 
 // As without --gpus, but for the order of sums.

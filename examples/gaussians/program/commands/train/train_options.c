@@ -57,9 +57,11 @@ static void list_run(train_options *o, option_table *table) {
                 "20% of the iterations, half until 50%; FACTOR:PERCENT:VIEWS has another --batch; none; "
                 "auto: 2:50 if such pictures have a pixel for each of --max-gaussians, 2:90 if whole ones have "
                 "over 1.7 million, but none with --refine-poses"),
-        OPTION("memory", &o->memory, .maximum = 1e9, .free_on_resume = true,
-               .help = "with --gpus: MB of photographs that each GPU keeps, beside those of the step; 0: a "
-                       "quarter of its memory"),
+        OPTION(
+            "memory", &o->memory, .maximum = 1e9, .free_on_resume = true,
+            .help =
+                "MB of photographs that a GPU keeps, beside those of a step; 0: all, with --gpus a quarter of "
+                "its memory"),
         OPTION(
             "average", &o->recipe.average, .maximum = 1,
             .help =
@@ -222,7 +224,7 @@ static bool files_differ(const train_options *o, fault *why) {
     return true;
 }
 
-// What several ranks do not train. A density control says so in density_control.h, the rest in training_suits_ranks.
+// What several ranks do not train. A density control says so in density_control.h, the loss terms in trainer_parts.h.
 static bool gpus_suffice(const train_options *o, fault *why) {
     const struct {
         const char *name;
@@ -231,9 +233,11 @@ static bool gpus_suffice(const train_options *o, fault *why) {
                     {"--refine-poses", o->recipe.refine_poses},
                     {"--finish", o->lm.steps > 0}}; // each step solves for all Gaussians at once
     const int kind = o->recipe.density.settings.kind;
-    if (o->ranks.gpus <= 1) return true;
+    if (o->ranks.gpus <= 1 && o->memory == 0) return true;
+    const char *const by = o->ranks.gpus > 1 ? "--gpus" : "--memory"; // these read all pictures on the device
     for (size_t i = 0; i < sizeof excluded / sizeof *excluded; i++)
-        if (excluded[i].given) return fail(why, "--gpus excludes %s", excluded[i].name);
+        if (excluded[i].given) return fail(why, "%s excludes %s", by, excluded[i].name);
+    if (o->ranks.gpus <= 1) return true;
     return kind == DENSITY_AUTO || density_works_on_ranks(kind) ||
            fail(why, "--gpus excludes --density %s", density_method_of(kind)->name);
 }

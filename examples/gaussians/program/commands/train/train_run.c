@@ -21,7 +21,8 @@
 typedef struct rank_run {
     train_run *run;
     ranks *group;
-    training_ranks several; // if there are
+    bool cached; // pictures come when they are needed
+    training_ranks several;
     picture_cache pictures; // to train on, likewise
     picture_cache shown;    // of all views, whole, for the viewer
     viewer viewer;
@@ -89,18 +90,18 @@ static bool resume(train_run *run, ranks *group, fault *why) {
            fail(why, "%s: damaged: no run with these options has its counts", o->resume);
 }
 
-// The pictures of all views: on the device, or with several ranks where these need them.
+// The pictures of all views: on the device, or where there are several ranks or a limit, when they are needed.
 static bool open_pictures(rank_run *r, fault *why) {
     const train_run *const run = r->run;
     const view_split *const split = &run->split;
-    const size_t all = split->training + split->held_out;
+    const size_t all = split->training + split->held_out, most = (size_t)(1e6 * run->options->memory);
     const bool with_alpha = run->options->recipe.random_background;
-    for (size_t i = 0; is_alone(r) && i < all; i++) target_view_upload(&split->views[i], with_alpha);
-    if (is_alone(r)) return true;
-    r->several.shared = sharded_open(r->group);
-    if (!r->several.shared) return fail(why, "%s", ranks_error(r->group));
+    r->cached = !is_alone(r) || most > 0;
+    for (size_t i = 0; !r->cached && i < all; i++) target_view_upload(&split->views[i], with_alpha);
+    if (!r->cached) return true;
+    if (!is_alone(r) && !(r->several.shared = sharded_open(r->group)))
+        return fail(why, "%s", ranks_error(r->group));
     r->several.pictures = &r->pictures;
-    const size_t most = (size_t)(1e6 * run->options->memory);
     return picture_cache_open(&r->pictures, split->views, split->training, with_alpha, most, why) &&
            picture_cache_open(&r->shown, split->views, all, false, 1,
                               why); // no more than are measured at once
@@ -167,7 +168,7 @@ static bool open_rank(rank_run *r, const gs_gaussians *host, fault *why) {
     r->viewer = (viewer){.group = r->group,
                          .views = run->split.views,
                          .shared = r->several.shared,
-                         .pictures = &r->shown,
+                         .pictures = r->cached ? &r->shown : NULL,
                          .gaussians = &run->state.gaussians,
                          .policy = run->settings.policy,
                          .batch = run->settings.batch};
@@ -201,7 +202,7 @@ static bool iterate(rank_run *r, fault *why) {
     run->settings.name = "training";
     if (is_first(r)) train_summary_begin(run, ranks_count(r->group));
     if (is_alone(r)) stop_request_begin(); // otherwise the process that has started the ranks has
-    const bool done = train_on(is_alone(r) ? NULL : &r->several, &run->state, run->split.views,
+    const bool done = train_on(r->cached ? &r->several : NULL, &run->state, run->split.views,
                                run->split.training, &run->settings, &observer, &run->report, why);
     const int signal = is_alone(r) ? stop_request_end() : 0;
     if (!done) return false;
