@@ -17,9 +17,8 @@ __global__ void by_plain_atomics(const int *bin_of, unsigned *count) {
 __global__ void by_distwar(const int *bin_of, unsigned *count) {
     const int i = int(blockIdx.x * blockDim.x + threadIdx.x);
     const bool active = i < SAMPLES; // no early return: all 32 lanes make the call
-    const unsigned one[1] = {1};
-    distwar::reduce_serial(distwar::all_lanes, active, active ? bin_of[i] : 0, one,
-                           distwar::record<unsigned>{count, 1});
+    distwar::reduce(distwar::all_lanes, active, active ? bin_of[i] : 0, 1u,
+                    distwar::record<unsigned>{count, 1});
 }
 
 static std::vector<unsigned> counted(void (*kernel)(const int *, unsigned *), const int *bin_of) {
@@ -42,7 +41,7 @@ int main() {
     const std::vector<unsigned> summed = counted(by_distwar, device_bin_of);
     device_free(device_bin_of);
 
-    printf("bin, samples by atomicAdd, by reduce_serial:\n");
+    printf("bin, samples by atomicAdd, by reduce:\n");
     unsigned total = 0;
     for (int bin = 0; bin < BINS; total += summed[bin++])
         printf("%d %6u %6u %.*s\n", bin, plain[bin], summed[bin], int(summed[bin] / 500),

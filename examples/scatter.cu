@@ -27,7 +27,7 @@ __global__ void backward(const int *primitive_of, int pixels, float *gradient) {
     float value[9];
     if (active) gradient_of(pixel, value);
     // was: if (active) for (int k = 0; k < 9; k++) atomicAdd(&gradient[12 * primitive + k], value[k]);
-    distwar::reduce_tree(distwar::all_lanes, active, primitive, value, distwar::record<float>{gradient, 12});
+    distwar::reduce(distwar::all_lanes, active, primitive, value, distwar::record<float>{gradient, 12});
 }
 // [end]
 // clang-format on

@@ -1,14 +1,20 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""launch_syntax.py KERNELS.cu -o KERNELS.cpp: rewrites what only nvcc understands, line by line in place.
+"""launch_syntax.py KERNELS.cu -o KERNELS.cpp [-I FOLDER ...]: rewrites what only nvcc understands, line by line in place.
 
   kernel<T><<<grid, block, bytes, stream>>>(...)   ->  simt_launch(kernel<T>, grid, block, bytes, stream)(...)
   extern __shared__ float buffer[];                ->  float *buffer = static_cast<float *>(simt_dynamic_shared());
 
 A launch must name all template arguments of its kernel. A dynamic shared array must be declared in a function.
+
+Headers are rewritten too: those that the file includes, directly or not, from beside the including file or from a FOLDER.
+Copies of those with such lines, and of those that include one of them, go to KERNELS.cpp.headers/, and the include names
+the copy.
 """
 import argparse
+import pathlib
 import re
+import shutil
 import sys
 
 
@@ -67,9 +73,50 @@ def in_function(code, at):
     return any(open_braces)
 
 
-def rewritten(text, name):
+class Headers:
+    """The headers that a file includes, and the copies of those that must be rewritten."""
+
+    def __init__(self, output, folders):
+        self.copies = pathlib.Path(f"{output}.headers")
+        self.folders = [pathlib.Path(folder) for folder in folders]
+        self.copy_of = {}  # path -> path of its copy, None if it needs none
+        shutil.rmtree(self.copies, ignore_errors=True)
+
+    def find(self, name, folder, quoted):
+        for path in [folder] * quoted + self.folders:
+            if (path / name).is_file():
+                return (path / name).resolve()
+        return None
+
+    def copy(self, path):
+        if path not in self.copy_of:
+            self.copy_of[path] = None  # for a header that includes itself
+            try:
+                text = path.read_text(encoding="utf-8")
+            except UnicodeDecodeError:
+                return None
+            edits, beside = edits_of(text, str(path), self)
+            if edits:
+                self.copy_of[path] = self.copies / f"{len(self.copy_of)}_{path.name}"
+                self.copies.mkdir(parents=True, exist_ok=True)
+                self.copy_of[path].write_text(edited(text, edits + beside, str(path)), encoding="utf-8")
+        return self.copy_of[path]
+
+
+def edits_of(text, name, headers):
+    """The edits (begin, end, replacement), which do not overlap; and more for a copy, which lies elsewhere."""
     code = blanked(text)
-    edits = []  # (begin, end, replacement), not overlapping
+    edits, beside = [], []
+    # The names of included headers are strings, which `code` does not have.
+    for include in re.finditer(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">\n]+)[">]', text, re.M):
+        if "#" not in code[include.start():include.start(1)]:
+            continue  # in a comment
+        path = headers.find(include.group(2), pathlib.Path(name).resolve().parent, include.group(1) == '"')
+        copy = path and headers.copy(path)
+        if copy:
+            edits.append((include.start(1), include.end(), f'"{copy.resolve()}"'))
+        elif path and include.group(1) == '"':
+            beside.append((include.start(1), include.end(), f'"{path}"'))
 
     def fail(at, reason):
         sys.exit(f"{name}:{text.count(chr(10), 0, at) + 1}: {reason}")
@@ -89,6 +136,10 @@ def rewritten(text, name):
         kind = re.sub(r"(__align__|alignas)\s*\([^)]*\)", "", array.group(2))
         lines = "\n" * array.group().count("\n")
         edits.append((*array.span(), f"{kind} *{array.group(3)} = static_cast<{kind} *>(simt_dynamic_shared());{lines}"))
+    return edits, beside
+
+
+def edited(text, edits, name):
     for begin, end, replacement in sorted(edits, reverse=True):
         text = text[:begin] + replacement + text[end:]
     return f'#line 1 "{name}"\n{text}'
@@ -98,11 +149,19 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("input")
     parser.add_argument("-o", dest="output", required=True)
+    parser.add_argument("-I", dest="folders", metavar="FOLDER", action="append", default=[])
+    parser.add_argument("-MF", dest="depfile", help="write the headers that were read here, for make")
     options = parser.parse_args()
+    headers = Headers(options.output, options.folders)
     with open(options.input, encoding="utf-8") as file:
-        text = rewritten(file.read(), options.input)
+        text = file.read()
+    edits, _ = edits_of(text, options.input, headers)
     with open(options.output, "w", encoding="utf-8") as file:
-        file.write(text)
+        file.write(edited(text, edits, options.input))
+    if options.depfile:
+        with open(options.depfile, "w", encoding="utf-8") as file:
+            read = [str(path).replace(" ", "\\ ") for path in [options.input, *headers.copy_of]]
+            file.write(options.output.replace(" ", "\\ ") + ": " + " \\\n  ".join(read) + "\n")
 
 
 main()

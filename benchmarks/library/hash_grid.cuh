@@ -215,6 +215,7 @@ inline void add_all() {
     add_for<2>(true);
     add_for<2>(false);
     add_for<4>(true);
+    add_for<4>(false);
     add_for<8>(true);
     add_for<8>(false);
 }

@@ -12,8 +12,9 @@ namespace histograms {
 enum { THREADS = 504, SHARED_WORDS = 28 * 200 * 2 };
 enum class how {
     plain,
-    one_call, // reduce; in shared memory with in_shared: the loop is that of `plain`
-    atomic,   // reduce_atomic and a loop that all lanes run equally often, as the calls below need it
+    one_call,           // reduce; in shared memory with in_shared: the loop is that of `plain`
+    atomic,             // reduce_atomic, which needs no other lanes: the same loop
+    plain_of_all_lanes, // plain atomics in a loop that all lanes run equally often, as the calls below need it
     tree,
     tree_by_8, // threshold 8
     runs,
@@ -43,7 +44,8 @@ __device__ __forceinline__ void add_row(unsigned lanes, bool active, int bin, co
         }
     }
     const distwar::record<T> sink = {to, K};
-    if constexpr (H == how::plain) {
+    if constexpr (H == how::plain || H == how::plain_of_all_lanes) {
+        if (!active) return;
         if constexpr (B == bins::global_float) {
             atomicAdd(to + 2 * bin, v[0]), atomicAdd(to + 2 * bin + 1, v[1]);
         } else {
@@ -84,7 +86,7 @@ __global__ void __launch_bounds__(THREADS) in_shared_memory(rows given, int bins
     __syncthreads();
     const int column = int(threadIdx.x), part = (given.count + int(gridDim.x) - 1) / int(gridDim.x);
     const int first = int(blockIdx.x) * part, end = min(given.count, first + part), step = int(blockDim.y);
-    constexpr bool loops_as_plain = H == how::plain || H == how::one_call;
+    constexpr bool loops_as_plain = H == how::plain || H == how::one_call || H == how::atomic;
     if constexpr (loops_as_plain) {
         T *const mine = sums + column * bins_of_column * K;
         for (int i = first + int(threadIdx.y); i < end; i += step) {
@@ -237,6 +239,7 @@ void add_all_shared(strangers_case &given, data **of) {
     add_shared<B, how::plain, T>(given, of, "plain");
     add_shared<B, how::one_call, T>(given, of, "reduce");
     add_shared<B, how::atomic, T>(given, of, "reduce_atomic");
+    add_shared<B, how::plain_of_all_lanes, T>(given, of, "plain_in_the_loop_of_all_lanes");
     add_shared<B, how::tree, T>(given, of, "reduce_tree");
     add_shared<B, how::tree_by_8, T>(given, of, "reduce_tree_8");
     add_shared<B, how::runs, T>(given, of, "reduce_runs");

@@ -11,12 +11,13 @@ namespace stencils {
 
 enum { SIDE = 64, CELLS = SIDE * SIDE * SIDE, IN_CELL = 8, PARTICLES = 1 << 20, ARENA = 8 * 8 * 8 };
 enum class how {
-    plain,    // 27 x 4 atomicAdd, unrolled
-    one_call, // reduce for each node, unrolled
-    looped,   // the same, not unrolled
-    each,     // reduce_each
-    by_cell,  // group_lanes by cell, one add for each node, not unrolled
-    tree,     // reduce_tree, not unrolled
+    plain,        // 27 x 4 atomicAdd, unrolled
+    plain_looped, // the same, not unrolled: what the loop costs without any call
+    one_call,     // reduce for each node, unrolled
+    looped,       // the same, not unrolled
+    each,         // reduce_each; in shared memory with in_shared, which unrolls
+    by_cell,      // group_lanes by cell, one add for each node, not unrolled
+    tree,         // reduce_tree, not unrolled
     cg,
     in_double
 };
@@ -50,7 +51,7 @@ struct particle {
 };
 
 // Adds the particle of each lane by the place_at(node) of its nodes.
-template <how H, typename PlaceAt, typename T>
+template <how H, bool Shared, typename PlaceAt, typename T>
 __device__ __forceinline__ void add_particle(bool active, const particle &p, int cell,
                                              const PlaceAt &place_at, T *to, int stride) {
     constexpr unsigned all = distwar::all_lanes;
@@ -64,6 +65,15 @@ __device__ __forceinline__ void add_particle(bool active, const particle &p, int
 #pragma unroll
             for (int k = 0; k < 4; ++k) atomicAdd(first + k * stride, T(v.of[k]));
         }
+    } else if constexpr (H == how::plain_looped) {
+        if (!active) return;
+#pragma unroll 1
+        for (int node = 0; node < 27; ++node) {
+            const auto v = p.values_at(node);
+            T *const first = to + place_at(node);
+#pragma unroll
+            for (int k = 0; k < 4; ++k) atomicAdd(first + k * stride, v.of[k]);
+        }
     } else if constexpr (H == how::one_call) {
 #pragma unroll
         for (int node = 0; node < 27; ++node)
@@ -73,8 +83,11 @@ __device__ __forceinline__ void add_particle(bool active, const particle &p, int
         for (int node = 0; node < 27; ++node)
             distwar::reduce(all, active, place_at(node), p.values_at(node), sink);
     } else if constexpr (H == how::each) {
-        distwar::reduce_each(
-            all, active, 27, place_at, [&](int node) { return p.values_at(node); }, sink);
+        const auto values_at = [&](int node) { return p.values_at(node); };
+        if constexpr (Shared)
+            distwar::reduce_each(all, active, 27, place_at, values_at, distwar::in_shared(sink));
+        else
+            distwar::reduce_each(all, active, 27, place_at, values_at, sink);
     } else if constexpr (H == how::by_cell) {
         const auto cells = distwar::group_lanes(all, active, cell);
 #pragma unroll 1
@@ -102,7 +115,7 @@ template <how H, typename T>
 __global__ void __launch_bounds__(128) into_global(const float4 *at, T *grid) {
     const int i = int(blockIdx.x * blockDim.x + threadIdx.x);
     const particle p(at[i]);
-    add_particle<H>(
+    add_particle<H, false>(
         true, p, p.x + SIDE * (p.y + SIDE * p.z),
         [&](int node) { return place_of(p.x + node % 3, p.y + node / 3 % 3, p.z + node / 9); }, grid, 64);
 }
@@ -121,7 +134,7 @@ __global__ void __launch_bounds__(128) into_shared(const float4 *at, const int *
         if (H == how::plain && !active) break;
         const particle p(at[active ? i + int(threadIdx.x) : first]);
         const int cell = p.x - bx + 8 * (p.y - by + 8 * (p.z - bz));
-        add_particle<H>(
+        add_particle<H, true>(
             active, p, cell, [&](int node) { return cell + node % 3 + 8 * (node / 3 % 3) + 64 * (node / 9); },
             arena, ARENA);
     }
@@ -212,6 +225,7 @@ inline void add_all() {
                 <<<unsigned(of->first.size() - 1), 128>>>(of->at.get(), of->first.get(), of->grid.get());    \
         })
         ADD(plain, "plain");
+        ADD(plain_looped, "plain_looped");
         ADD(one_call, "reduce_unrolled");
         ADD(looped, "reduce_looped");
         ADD(each, "reduce_each");

@@ -1,14 +1,7 @@
 // SPDX-License-Identifier: MIT
-#include "ways.cuh"
+#include "shell.cuh"
 
-template <typename Out>
-static cudaError_t add(const ix_rows &rows, const ix_plan &plan, cudaStream_t stream) {
-    return plan.vector_bytes == 16  ? ways<__nv_bfloat16, 8, Out>::add(rows, plan, stream)
-           : plan.vector_bytes == 8 ? ways<__nv_bfloat16, 4, Out>::add(rows, plan, stream)
-           : plan.vector_bytes == 4 ? ways<__nv_bfloat16, 2, Out>::add(rows, plan, stream)
-                                    : ways<__nv_bfloat16, 1, Out>::add(rows, plan, stream);
-}
-
-cudaError_t ix_add_bfloat16(const ix_rows &rows, const ix_plan &plan, cudaStream_t stream) {
-    return rows.float_sums ? add<float>(rows, plan, stream) : add<__nv_bfloat16>(rows, plan, stream);
+const ix_calls *ix_bfloat16(const ix_rows &rows) {
+    return rows.float_sums ? ix_calls_of<__nv_bfloat16, float>(rows)
+                           : ix_calls_of<__nv_bfloat16, __nv_bfloat16>(rows);
 }

@@ -39,7 +39,7 @@ const char *ix_last_error(void);
 // "cuda" or "simt".
 const char *ix_backend(void);
 
-typedef enum ix_type { IX_FLOAT32 = 0, IX_FLOAT16 = 1, IX_BFLOAT16 = 2, IX_TYPES } ix_type;
+typedef enum ix_type { IX_FLOAT32 = 0, IX_FLOAT16 = 1, IX_BFLOAT16 = 2, IX_FLOAT64 = 3, IX_TYPES } ix_type;
 
 // How the sums are made. All ways give the same sums, up to the order of additions.
 typedef enum ix_way {
@@ -50,6 +50,7 @@ typedef enum ix_way {
     IX_SORTED,       // rows sorted by index, sums of runs
     IX_FIXED,        // deterministic: fixed point, atomics of integers
     IX_SORTED_FIXED, // deterministic: rows sorted by index, fixed point
+    IX_EXACT,        // deterministic: fixed point of two words, see include/distwar/sums_by_key.cuh
     IX_WAYS
 } ix_way;
 
@@ -68,13 +69,16 @@ typedef struct ix_rows {
     int32_t deterministic;
     ix_way way; // IX_CHOSEN but for comparisons
     // One word, device memory or pinned host memory, or NULL. A row of source whose index is out of range is
-    // left out, and 1 is written here.
+    // left out, and 1 is written to its first byte; IX_EXACT writes 1 to its second byte if a value was rounded.
     uint32_t *report;
     void *workspace; // device memory, aligned to 256 bytes, of the bytes that ix_add_bytes returns
     size_t workspace_bytes;
     // Not 0: out is float32, also where source has 16 bits: no sum is rounded to 16 bits on its way. Such sums
     // are not deterministic: fixed point is refused.
     int32_t float_sums;
+    // > 0: every finite |value| of source is below the power of two above it. IX_FIXED and IX_EXACT then read source
+    // once. A value that is not makes its sum NaN.
+    double bound;
 } ix_rows;
 
 // The bytes of the workspace of ix_add for these sizes; it may be 0.
@@ -90,12 +94,29 @@ ix_status ix_add_bytes(const ix_rows *rows, size_t *bytes);
 // Deterministic sums keep them, but a subnormal number that stood in out may become 0 where a larger one is
 // added.
 // Undefined: arrays that overlap; an index or a source that changes meanwhile.
+// IX_EXACT: sums in two words hold all bits of values down to 2^(126 - 2 ceil(log2(count))) below the largest, and are
+// rounded once; float64 is always summed so where it is deterministic.
 // Errors: IX_INVALID_ARGUMENT for counts out of range, arrays that are missing or not aligned to their type, a
 // workspace that is too small, and more than 2^31 - 2 rows for the ways that sort. An index out of range is no
 // error of the call, see `report`.
 // Cost: one launch, index and source are read once. IX_SORTED 8 and IX_SORTED_FIXED 12 launches, 16 bytes of
-// workspace a row of source. IX_FIXED 4 launches, source is read twice, 8 bytes of workspace a value of out.
+// workspace a row of source. IX_FIXED 3 launches, source is read twice, 8 bytes of workspace a value of out.
+// IX_EXACT and float64 16.
 ix_status ix_add(const ix_rows *rows, ix_stream stream);
+
+typedef struct ix_keys {
+    int64_t count, bins; // keys; fewer than 2^31 bins
+    const void *key;     // [count], each 0..bins - 1
+    int32_t key_bytes;   // 4 or 8: integers with a sign
+    uint64_t *counts;    // [bins]
+    uint32_t *report;    // as in ix_rows
+} ix_keys;
+
+// counts[key[i]] += 1 for i < count.
+// Undefined: arrays that overlap or change meanwhile; 2^32 keys or more of one bin.
+// Errors: IX_INVALID_ARGUMENT for counts out of range and missing arrays.
+// Cost: one launch, no workspace; key is read at most eight times.
+ix_status ix_histogram(const ix_keys *keys, ix_stream stream);
 
 #ifdef __cplusplus
 }

@@ -57,6 +57,13 @@ struct block_sum_memory {
 //   sum  out: the sum in the thread of rank 0; partial sums in the others
 // The order of additions depends on the size of the block alone. Undefined: a block of more than Threads
 // threads. Cost: 1 + ceil(log2(size)) barriers for all K values together.
+// Example (one warp, `lane` its lane, arrays of zeros):
+//     __shared__ distwar::block_sum_memory<1, 32> memory;
+//     const float value[1] = {float(lane)};
+//     float sum[1];
+//     distwar::block_sum(value, memory, sum);
+//     if (lane == 0) sums[0] = sum[0];
+//     // sums: 496
 template <int K, int Threads, typename T>
 __device__ __forceinline__ void block_sum(const T (&value)[K], block_sum_memory<K, Threads, T> &memory,
                                           T (&sum)[K]) {
@@ -98,6 +105,12 @@ __device__ __forceinline__ void block_sum(const T (&value)[K], block_sum_memory<
 //
 // Stride: the values from one slot to the next, >= K. Those from K on are 0. bulk.cuh flushes slots that are
 // a multiple of 16 bytes long: accumulator<9, 64, float, 12>.
+// Example (one warp, `lane` its lane, arrays of zeros):
+//     __shared__ distwar::accumulator<1, 4> bins;
+//     bins.clear();
+//     distwar::reduce(distwar::all_lanes, true, lane % 4, 1.0f, distwar::in_shared(bins.sink()));
+//     bins.flush_consecutive(2, 4, distwar::record<float>{sums, 1});
+//     // sums: 0, 0, 8, 8, 8, 8
 template <int K, int N, typename T = float, int Stride = K>
 struct accumulator {
     static_assert(Stride >= K, "distwar: the stride of an accumulator is at least K");

@@ -169,6 +169,13 @@ __device__ __forceinline__ void bulk_flush(accumulator<K, N, T, Stride> &sums, c
 // The same for slots whose keys are consecutive: adds slot i to record first_key + i. The records have the
 // stride of the slots: to.stride == Stride. For histograms and other sums that each block keeps in full.
 // Cost: 2 barriers and one bulk reduction for each warp, of slots / warps slots, zeros included.
+// Example (one warp, `lane` its lane, arrays of zeros):
+//     __shared__ distwar::accumulator<4, 2> bins;
+//     bins.clear();
+//     const auto list = distwar::values(float3{1, 2, 3}, 4.0f);
+//     distwar::reduce(distwar::all_lanes, true, lane / 16, list, distwar::in_shared(bins.sink()));
+//     distwar::bulk_flush_consecutive(bins, 1, 2, distwar::record<float>{sums, 4});
+//     // sums: 0, 0, 0, 0, 16, 32, 48, 64, 16, 32, 48, 64
 template <bulk_wait Wait = bulk_wait::source, int K, int N, typename T, int Stride, typename Key, scope S>
 __device__ __forceinline__ void bulk_flush_consecutive(accumulator<K, N, T, Stride> &sums, Key first_key,
                                                        int slots, const record<T, add, S> &to) {

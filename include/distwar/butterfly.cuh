@@ -38,7 +38,7 @@ struct butterfly_commit {
 template <typename Values, typename Key, typename Sink>
 __device__ __forceinline__ void sum_by_butterfly(unsigned lanes, bool active, Key key, const Values &values,
                                                  const Sink &sink, int balance_threshold) {
-    detail::check_call<Key, Sink>();
+    detail::check_call(active, key, sink, values.count);
     using plain = decltype(detail::plain_key(key));
     const plain_commit<plain> plainly = {detail::plain_key(key)};
     if (lanes != all_lanes) {
@@ -73,15 +73,19 @@ __device__ __forceinline__ void sum_by_butterfly(unsigned lanes, bool active, Ke
 //   5K shuffles        if there is one key; double counts twice
 //   K                  atomic instructions, each by one lane
 // With a partial mask: K atomic instructions, no votes and no shuffles.
+// Example (one warp, `lane` its lane, arrays of zeros):
+//     const float val[2] = {1, float(lane)};
+//     distwar::reduce_bfly(distwar::all_lanes, lane < 24, 1, val, distwar::record<float>{sums, 2});
+//     // sums: 0, 0, 24, 276
 template <int K, typename T, typename Key, typename Sink>
-__device__ __forceinline__ void reduce_bfly(unsigned lanes, bool active, Key key, const T (&val)[K],
+__device__ __forceinline__ void reduce_bfly(lane_mask lanes, bool active, Key key, const T (&val)[K],
                                             const Sink &sink, int balance_threshold = 0) {
     detail::sum_by_butterfly(lanes, active, key, detail::all_of(val), sink, balance_threshold);
 }
 
 // The same for a number of values known at run time (chunks.cuh).
 template <int Chunk = 16, typename Values, typename Key, typename Sink>
-__device__ __forceinline__ void reduce_bfly_n(unsigned lanes, bool active, Key key, int count,
+__device__ __forceinline__ void reduce_bfly_n(lane_mask lanes, bool active, Key key, int count,
                                               const Values &values, const Sink &sink,
                                               int balance_threshold = 0) {
     const auto counted = detail::counted<Chunk>(count, values);

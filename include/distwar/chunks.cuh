@@ -39,6 +39,11 @@
 //
 // Nothing is spilled. One lane alone (below the threshold, reduce_serial, reduce_bfly) adds whole chunks by
 // vector atomics if the sink has them, the last chunk one by one.
+//
+// Example (one warp, `lane` its lane, arrays of zeros):
+//     const auto value_of = [&](int k) { return k * lane; };
+//     distwar::reduce_tree_n(distwar::all_lanes, true, lane / 16, 3, value_of, distwar::record<int>{sums, 3});
+//     // sums: 0, 120, 240, 0, 376, 752
 #ifndef DISTWAR_CHUNKS_CUH
 #define DISTWAR_CHUNKS_CUH
 

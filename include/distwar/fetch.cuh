@@ -144,9 +144,10 @@ __device__ __forceinline__ unsigned largest_group(unsigned, unsigned active_lane
 //                        with a uniform_key in a whole warp 5
 //   to add               1 atomic instruction, by the last lane of each group; 1 shuffle
 template <scope S = scope::device, typename T, typename Key>
-__device__ __forceinline__ T fetch_add(unsigned lanes, bool active, Key key, T value, T *counters) {
+__device__ __forceinline__ T fetch_add(lane_mask lanes, bool active, Key key, T value, T *counters) {
     static_assert(is_key<Key>, "distwar: the key must be an integer of 4 or 8 bytes");
     static_assert(detail::is_counter<T>, "distwar: a counter is an integer of 4 or 8 bytes");
+    detail::check_key(key);
     const unsigned active_lanes = __ballot_sync(lanes, active);
     if (active_lanes == 0) return T(0);
     const unsigned same_key = lanes_with_key(lanes, key), group = active ? same_key & active_lanes : 0;
@@ -167,10 +168,15 @@ __device__ __forceinline__ T fetch_add(unsigned lanes, bool active, Key key, T v
 // The same with the value 1, so the results of a group are consecutive numbers.
 // Cost: 1 vote, nothing else if no lane is active; 1 match, none with a uniform_key; 1 atomic instruction, by
 // the first active lane of each group; 1 shuffle (of 8 bytes: two).
+// Example (one warp, `lane` its lane, arrays of zeros):
+//     const int before = distwar::fetch_add(distwar::all_lanes, true, lane / 16, counters);
+//     if (lane % 16 % 15 == 0) found[lane / 16 * 2 + lane % 16 / 15] = before; // lanes 0, 15, 16, 31
+//     // counters: 16, 16; found: 0, 15, 0, 15
 template <scope S = scope::device, typename T, typename Key>
-__device__ __forceinline__ T fetch_add(unsigned lanes, bool active, Key key, T *counters) {
+__device__ __forceinline__ T fetch_add(lane_mask lanes, bool active, Key key, T *counters) {
     static_assert(is_key<Key>, "distwar: the key must be an integer of 4 or 8 bytes");
     static_assert(detail::is_counter<T>, "distwar: a counter is an integer of 4 or 8 bytes");
+    detail::check_key(key);
     const unsigned active_lanes = __ballot_sync(lanes, active);
     if (active_lanes == 0) return T(0);
     const unsigned group = lanes_with_key(lanes, key) & active_lanes;
@@ -188,8 +194,12 @@ __device__ __forceinline__ T fetch_add(unsigned lanes, bool active, Key key, T *
 //   lanes, active, T, S  as for fetch_add; count is its only counter
 // Result: the slot in active lanes; not defined in inactive ones.
 // Cost: 1 vote; if a lane is active 1 atomic, by one lane, and 1 shuffle (of 8 bytes: two).
+// Example (one warp, `lane` its lane, arrays of zeros):
+//     const unsigned slot = distwar::append(distwar::all_lanes, lane % 2 == 1, count);
+//     if (lane % 2 == 1 && slot < 4) kept[slot] = lane;
+//     // count: 16; kept: 1, 3, 5, 7
 template <scope S = scope::device, typename T>
-__device__ __forceinline__ T append(unsigned lanes, bool active, T *count) {
+__device__ __forceinline__ T append(lane_mask lanes, bool active, T *count) {
     return distwar::fetch_add<S>(lanes, active, uniform_key<int>{0}, count);
 }
 
@@ -223,7 +233,7 @@ inline constexpr Count no_slot = Count(-1);
 // items are there.
 // Cost: that of fetch_add with the value 1; one comparison and one store.
 template <scope S = scope::device, typename Item, typename Count, typename Key>
-__device__ __forceinline__ Count append(unsigned lanes, bool active, Key key, const Item &item,
+__device__ __forceinline__ Count append(lane_mask lanes, bool active, Key key, const Item &item,
                                         const queue<Item, Count> &to) {
     const Count slot = distwar::fetch_add<S>(lanes, active, key, to.counts);
     if (!active || slot >= to.capacity) return no_slot<Count>;
@@ -233,7 +243,7 @@ __device__ __forceinline__ Count append(unsigned lanes, bool active, Key key, co
 
 // The same for one queue, which is queue 0 of `to`.
 template <scope S = scope::device, typename Item, typename Count>
-__device__ __forceinline__ Count append(unsigned lanes, bool active, const Item &item,
+__device__ __forceinline__ Count append(lane_mask lanes, bool active, const Item &item,
                                         const queue<Item, Count> &to) {
     return distwar::append<S>(lanes, active, uniform_key<int>{0}, item, to);
 }

@@ -123,8 +123,16 @@ __device__ __forceinline__ T fixed_to_float(long long sum, T scale) {
 //   format  the same in all lanes
 // Cost: the conversions, reduce_tree on 8-byte values, and one atomic by each lane that sets a flag. More
 // than 64 values: reduce_tree_n in chunks of 16 values, and val lies in local memory.
+// Example (one warp, `lane` its lane, arrays of zeros):
+//     const distwar::fixed_format<1> format = {{0x1p20f}, flag};
+//     const float val[1] = {0.5f * float(lane)};
+//     distwar::reduce_fixed(distwar::all_lanes, true, lane / 16, val, distwar::record<long long>{sums, 1},
+//                           format);
+//     __syncthreads();
+//     if (lane < 2) result[lane] = distwar::fixed_to_float(sums[lane], format.scale[0]);
+//     // sums: 62914560, 197132288; result: 60, 188
 template <int K, typename T, int Log2Adds, typename Key, typename Sink>
-__device__ __forceinline__ void reduce_fixed(unsigned lanes, bool active, Key key, const T (&val)[K],
+__device__ __forceinline__ void reduce_fixed(lane_mask lanes, bool active, Key key, const T (&val)[K],
                                              const Sink &sink, const fixed_format<K, T, Log2Adds> &format,
                                              int balance_threshold = 0) {
     static_assert(detail::is_same<T, float> || detail::is_same<T, double>,

@@ -48,7 +48,6 @@ class lane_groups {
     template <int K, typename T, typename Sink>
     __device__ __forceinline__ void add(const T (&val)[K], const Sink &sink,
                                         int balance_threshold = 0) const {
-        detail::check_call<Key, Sink>();
         detail::check_tree<K, T, Key, Sink>();
         add_values(detail::all_of(val), sink, balance_threshold);
     }
@@ -68,7 +67,6 @@ class lane_groups {
     //         cells.add(values_of(node), distwar::record<float>{grid, 4}, distwar::at_key{cell + offset[node]});
     template <int K, typename T, typename Sink, typename Other>
     __device__ __forceinline__ void add(const T (&val)[K], const Sink &sink, at_key<Other> other) const {
-        detail::check_call<Key, Sink>();
         detail::check_tree<K, T, Key, Sink>();
         lane_groups moved = *this;
         moved.key = Key(other.key);
@@ -93,11 +91,15 @@ class lane_groups {
 
   private:
     template <typename AnyKey>
-    friend __device__ auto group_lanes(unsigned lanes, bool active, AnyKey key);
+    friend __device__ auto group_lanes(lane_mask lanes, bool active, AnyKey key);
 
     template <typename Values, typename Sink>
     __device__ __forceinline__ void add_values(const Values &values, const Sink &sink,
                                                int balance_threshold) const {
+#if defined(__SIMT__) // the add is a call at the line of group_lanes
+        const simt::Call_lanes call(lanes, place);
+#endif
+        detail::check_call(active, key, sink, values.count);
         const bool sums_all = balance_threshold <= 1;
         if (count_lanes(active_lanes) < (sums_all ? 1 : balance_threshold)) {
             if (!sums_all && active) values.each(true, sink, detail::plain_commit<Key>{key});
@@ -119,6 +121,9 @@ class lane_groups {
     }
 
     unsigned lanes, active_lanes;
+#if defined(__SIMT__)
+    simt::Place place;
+#endif
     bool active;
     bool one_key;           // a whole warp whose active lanes hold one key
     Key key;                // the lane's own; if one_key, the one key, in inactive lanes, too
@@ -135,11 +140,20 @@ class lane_groups {
 //   whole warp              1 shuffle (8-byte keys: two) and 1 vote; none with a uniform_key
 //   else than one key in a  1 match, 1 redux (6 votes before compute capability 8.0); whole warp: 1 vote
 //   whole warp
+// Example (one warp, `lane` its lane, arrays of zeros):
+//     const auto groups = distwar::group_lanes(distwar::all_lanes, true, lane / 16);
+//     groups.add(distwar::values(1), distwar::record<int>{counts, 1});
+//     groups.add(distwar::values(lane), distwar::record<int>{sums, 1}, distwar::at_key{lane / 16 + 1});
+//     // counts: 16, 16; sums: 0, 120, 376
 template <typename Key>
-__device__ __forceinline__ auto group_lanes(unsigned lanes, bool active, Key key) {
+__device__ __forceinline__ auto group_lanes(lane_mask lanes, bool active, Key key) {
     static_assert(is_key<Key>, "distwar: the key must be an integer of 4 or 8 bytes");
     lane_groups<decltype(detail::plain_key(key))> groups = {};
+    detail::check_key(key);
     groups.lanes = lanes;
+#if defined(__SIMT__)
+    groups.place = simt::current->call;
+#endif
     groups.active = active;
     groups.key = detail::plain_key(key);
     groups.active_lanes = __ballot_sync(lanes, active);

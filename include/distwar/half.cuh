@@ -272,6 +272,10 @@ __device__ __forceinline__ void atomic_add(Pair *address, float2 value) {
 // Where one value of a pair is added, -0.0 is added to the other: a number stays the same, NaN stays NaN.
 // Cost, if one lane adds all values: ceil(K / 2) atomics. If each lane adds one: one atomic a value, native
 // where that of the pair is. record<__half> takes K compare-and-swaps in both cases.
+// Example (one warp, `lane` its lane, arrays of zeros):
+//     const distwar::record_of_pairs<__half2> sink = {sums, 1};
+//     distwar::reduce(distwar::all_lanes, true, lane / 16, distwar::values(1.0f, 2.0f), sink);
+//     // sums: 16, 32, 16, 32
 template <typename Pair, scope S = scope::device>
 struct record_of_pairs {
     static_assert(detail::is_pair<Pair>, "distwar: a sink of pairs takes __half2 or __nv_bfloat162");
@@ -297,6 +301,8 @@ struct record_of_pairs {
     // The sink of the values from `first` on, an even number.
     __device__ __forceinline__ record_of_pairs from(int first) const { return {base + first / 2, stride}; }
 };
+template <typename Pair, scope S>
+inline constexpr int detail::values_of_stride<record_of_pairs<Pair, S>> = 2;
 template <typename Pair>
 __host__ __device__ record_of_pairs(Pair *, size_t)->record_of_pairs<Pair>;
 template <scope S, typename Pair>

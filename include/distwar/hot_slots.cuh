@@ -63,6 +63,14 @@ struct hot_sink {
 //   Key   an integer of 4 or 8 bytes. Keys from 2^31 - 1 (8 bytes: 2^63 - 1) on, and negative ones, never own
 //         a slot
 // Size: N (K sizeof(T) + sizeof(Key)) bytes.
+// Example (one warp, `lane` its lane, arrays of zeros):
+//     __shared__ distwar::hot_slots<64, 1> hot;
+//     hot.clear();
+//     const distwar::record<float> table = {sums, 1};
+//     for (int i = 0; i < 10; ++i)
+//         distwar::reduce(distwar::all_lanes, lane % 2 || lane < 4, lane % 2 ? 1 : lane, 1.0f, hot.sink(table));
+//     hot.flush(table);
+//     // sums: 10, 160, 10
 template <int N, int K, typename T = float, typename Key = int>
 struct hot_slots {
     static_assert(N >= 1 && (N & (N - 1)) == 0, "distwar: the number of hot slots is a power of two");

@@ -14,6 +14,13 @@ namespace distwar {
 
 inline constexpr unsigned all_lanes = 0xffffffff;
 
+// A mask of lanes as the parameter of a call. Under simt it also tells refusals the line of the caller.
+#if defined(__SIMT__)
+using lane_mask = simt::Call_lanes;
+#else
+using lane_mask = unsigned;
+#endif
+
 // Whether T can be a key: true for integers of 4 and 8 bytes.
 template <typename T>
 inline constexpr bool is_key = false;
@@ -56,6 +63,16 @@ __device__ __forceinline__ Key plain_key(Key key) {
 template <typename Key>
 __device__ __forceinline__ Key plain_key(uniform_key<Key> key) {
     return key.key;
+}
+
+// Under simt a uniform_key that differs between the lanes of a call is refused.
+template <typename Key>
+__device__ __forceinline__ void check_key(Key) {}
+template <typename Key>
+__device__ __forceinline__ void check_key([[maybe_unused]] uniform_key<Key> key) {
+#if defined(__SIMT__)
+    simt::promise({"a uniform_key differs between lanes of a call", 0, std::uint64_t(key.key), false});
+#endif
 }
 
 } // namespace detail
@@ -154,6 +171,11 @@ __device__ __forceinline__ float shift_pair(unsigned bits, float low, float high
         : "f"(low), "f"(high), "r"(bits));
     return shifted;
 }
+#else
+inline float shift_pair(unsigned bits, float low, float high) {
+    const unsigned long long pair = (unsigned long long)(__float_as_uint(high)) << 32 | __float_as_uint(low);
+    return __uint_as_float(unsigned(bits < 64 ? pair >> bits : 0));
+}
 #endif
 template <typename T>
 __device__ __forceinline__ T shift_pair(unsigned bits, T low, T high) {
@@ -188,6 +210,10 @@ __device__ __forceinline__ int count_lanes(unsigned set) {
 
 // The mask of those of `lanes` that hold the caller's key, the caller included. Cost: one match; nothing for
 // a uniform_key.
+// Example (one warp, `lane` its lane, arrays of zeros):
+//     const unsigned group = distwar::lanes_with_key(distwar::all_lanes, lane % 16);
+//     if (lane < 2) found[lane] = group; // 0x10001, 0x20002
+//     // found: 65537, 131074
 template <typename Key>
 __device__ __forceinline__ unsigned lanes_with_key(unsigned lanes, Key key) {
     static_assert(is_key<Key>, "distwar: the key must be an integer of 4 or 8 bytes");
@@ -204,6 +230,11 @@ __device__ __forceinline__ unsigned lanes_with_key(unsigned lanes, uniform_key<K
 //   shared        out, in all of `lanes`: the key of the lowest active lane
 // Returns the same value in all of `lanes`. Cost: one shuffle (8-byte keys: two) and one vote; nothing for a
 // uniform_key.
+// Example (one warp, `lane` its lane, arrays of zeros):
+//     int shared;
+//     const bool one = distwar::share_one_key(distwar::all_lanes, 0xff00, lane / 8 == 1, lane / 8 + 4, shared);
+//     if (lane == 31) found[0] = one, found[1] = shared;
+//     // found: 1, 5
 template <typename Key>
 __device__ __forceinline__ bool share_one_key(unsigned lanes, unsigned active_lanes, bool active, Key key,
                                               Key &shared) {

@@ -123,6 +123,13 @@ __device__ __forceinline__ bool add_pairs(Pair *address, const Pair (&values)[K]
 #undef DISTWAR_ADD
 #undef DISTWAR_ADD_AT
     return true;
+#elif defined(__SIMT__) // the path of a GPU that has the instruction
+    struct vector {
+        decltype(Pair::x) first, rest[2 * Count - 1];
+    } sum;
+    ::memcpy(static_cast<void *>(&sum), values + first, sizeof sum);
+    simt::add_each<2 * Count>(reinterpret_cast<vector *>(address), &vector::first, sum, {__FILE__, __LINE__});
+    return true;
 #else
     (void)address, (void)values, (void)first;
     return false;
@@ -137,13 +144,17 @@ __device__ __forceinline__ bool add_pairs(Pair *address, const Pair (&values)[K]
 // Cost, if one lane adds all pairs in global memory from compute capability 9.0 and CUDA 12.1 on: one atomic
 // for each vector, 2 for K = 5 (4 + 1). In shared memory, on older GPUs, and if each lane adds one pair
 // (reduce_tree at one key): as record<Pair>.
+// Example (one warp, `lane` its lane, arrays of zeros):
+//     const __half2 val[2] = {__floats2half2_rn(1, 2), __floats2half2_rn(3, 4)};
+//     distwar::reduce(distwar::all_lanes, true, lane / 16, val, distwar::aligned_pairs<__half2>{sums, 2});
+//     // sums: 16, 32, 48, 64, 16, 32, 48, 64
 template <typename Pair, scope S = scope::device>
 struct aligned_pairs {
     static_assert(detail::is_packed<Pair>, "distwar: a sink of pairs takes __half2 or __nv_bfloat162");
     static_assert(detail::is_scope<S>, "distwar: the scope of a sink is block, device or system");
     Pair *base;
     size_t stride;
-#if DISTWAR_HAS_VECTOR_RED
+#if defined(__SIMT__) || DISTWAR_HAS_VECTOR_RED
     static constexpr int values_of_a_request = 4; // see tree.cuh
 #endif
 
@@ -178,6 +189,8 @@ template <typename Pair>
 __host__ __device__ aligned_pairs(Pair *, size_t)->aligned_pairs<Pair>;
 template <scope S, typename Pair>
 using aligned_pairs_at = aligned_pairs<Pair, S>;
+template <typename Pair, scope S>
+inline constexpr int detail::values_of_stride<aligned_pairs<Pair, S>> = 1;
 
 } // namespace distwar
 

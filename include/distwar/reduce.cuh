@@ -11,12 +11,14 @@
 //         float value[9];
 //         if (active) gradient_of(pixel, value);
 //         // for k < 9: gradient[12 * primitive + k] += value[k]
-//         distwar::reduce_tree(distwar::all_lanes, active, primitive, value,
-//                              distwar::record<float>{gradient, 12});
+//         distwar::reduce(distwar::all_lanes, active, primitive, value, distwar::record<float>{gradient, 12});
 //     }
 //
-// All calls have the same form and the same contract:
+// Begin with reduce: it decides by what is known when the kernel is compiled, by_key.cuh says how. The calls
+// with names do one thing each; docs/choosing.md says when one is faster, and when no call is. All have the same
+// form and the same contract:
 //
+//     reduce(lanes, active, key, val, sink)
 //     reduce_NAME(lanes, active, key, val, sink, balance_threshold = 0)
 //
 // Arguments
@@ -29,7 +31,7 @@
 //   key     What this lane adds to: an integer of 4 or 8 bytes. Active lanes with equal keys form a group.
 //           uniform_key{key}: the caller guarantees that all of `lanes`, inactive ones included, have this
 //           key. The call then skips the search for groups.
-//   val     K values: float, double or integers of 4 or 8 bytes, with packed.cuh also __half2 and
+//   val     K values, or for reduce also a single value or a list, values(color, opacity): float, double or integers of 4 or 8 bytes, with packed.cuh also __half2 and
 //           __nv_bfloat162. K is a compile-time constant >= 1. The array is not changed. More than 64 values are
 //           summed in chunks. A number of values known at run time: reduce_NAME_n (chunks.cuh).
 //   sink    Where the values are added, in global or shared memory (sink.cuh):
@@ -37,8 +39,9 @@
 //           - aligned_record  the same layout for floats, with vector atomics. Same rule.
 //           - planes          base[k * stride + key]. Same rule.
 //           - pointers        K addresses of the lane, equal within a group. Ignored in inactive lanes.
+//           - in_shared(sink)  for reduce: the promise that a sink lies in shared memory. No other lanes needed.
 //           - your own type   with add(key, values), and add_one(key, k, value) if it is addressed by key.
-//   balance_threshold
+//   balance_threshold (calls with names)
 //           A group of at least this many active lanes is summed in the warp and committed once. In a
 //           smaller group each lane sends its own K atomics. This divides the work between the SM and the
 //           atomic units of the L2 cache. <= 0 sums every group, >= 33 none. Start with 0.
@@ -60,6 +63,7 @@
 //
 //     call            sums in the warp            shuffles             atomics
 //     --------------  --------------------------  -------------------  ----------------------------
+//     reduce          one of the ways below       by_key.cuh
 //     reduce_atomic   nothing (the baseline)      0                    K by each active lane
 //     reduce_serial   any keys, any lanes         K (n - 1)            K by one lane of each group
 //     reduce_bfly     one key and all 32 lanes,   5K + 1               K by one lane
@@ -72,6 +76,9 @@
 // with about K log2(n) shuffles. The header of each call states its full cost.
 //
 // Related
+//   reduce_each                   a loop of pairs of key and values in the code of one call (by_key.cuh)
+//   values                        one list of several variables (values.cuh)
+//   in_global                     a pointer that was loaded from memory (atomic.cuh)
 //   reduce<strategy::tree>(...)   chooses the call at compile time
 //   with_strategy                 chooses it at run time (policy.cuh)
 //   tune.h                        chooses strategy and threshold from the measured times of your launches
@@ -107,18 +114,28 @@
 
 namespace distwar {
 
-// Each active lane sends its own K atomics. `lanes` and the threshold are ignored. Cost: K atomic
+// Each active lane sends its own K atomics: the machine code of the kernel is that with your own atomics in its
+// place (tests/codegen). `lanes` and the threshold are ignored, so the loop may stay as it was. Cost: K atomic
 // instructions.
+// Example (one warp, `lane` its lane, arrays of zeros):
+//     const float val[2] = {1, float(lane)};
+//     distwar::reduce_atomic(distwar::all_lanes, lane < 24, lane / 16, val, distwar::record<float>{sums, 2});
+//     // sums: 16, 120, 8, 156
 template <int K, typename T, typename Key, typename Sink>
-__device__ __forceinline__ void reduce_atomic(unsigned /*lanes*/, bool active, Key key, const T (&val)[K],
+__device__ __forceinline__ void reduce_atomic(lane_mask /*lanes*/, bool active, Key key, const T (&val)[K],
                                               const Sink &sink, int /*balance_threshold*/ = 0) {
-    detail::check_call<Key, Sink>();
+    detail::check_call(active, key, sink, K);
     if (active) sink.add(detail::plain_key(key), val);
 }
 
 // Calls reduce_S: reduce<strategy::tree>(...) is reduce_tree(...). S: atomic, serial, bfly or tree.
+// Example (one warp, `lane` its lane, arrays of zeros):
+//     const float val[2] = {1, float(lane)};
+//     distwar::reduce<distwar::strategy::tree>(distwar::all_lanes, lane < 24, lane / 16, val,
+//                                              distwar::record<float>{sums, 2});
+//     // sums: 16, 120, 8, 156
 template <strategy S, int K, typename T, typename Key, typename Sink>
-__device__ __forceinline__ void reduce(unsigned lanes, bool active, Key key, const T (&val)[K],
+__device__ __forceinline__ void reduce(lane_mask lanes, bool active, Key key, const T (&val)[K],
                                        const Sink &sink, int balance_threshold = 0) {
     static_assert((detail::reduce_strategies >> int(S) & 1) != 0,
                   "distwar: reduce<> takes the strategies atomic, serial, bfly and tree");
@@ -134,10 +151,10 @@ __device__ __forceinline__ void reduce(unsigned lanes, bool active, Key key, con
 
 // Both for a number of values known at run time (chunks.cuh).
 template <int Chunk = 16, typename Values, typename Key, typename Sink>
-__device__ __forceinline__ void reduce_atomic_n(unsigned /*lanes*/, bool active, Key key, int count,
+__device__ __forceinline__ void reduce_atomic_n(lane_mask /*lanes*/, bool active, Key key, int count,
                                                 const Values &values, const Sink &sink,
                                                 int /*balance_threshold*/ = 0) {
-    detail::check_call<Key, Sink>();
+    detail::check_call(active, key, sink, count);
     const auto counted = detail::counted<Chunk>(count, values);
     detail::check_counted<Chunk, decltype(counted), Key, Sink>();
     using plain = decltype(detail::plain_key(key));
@@ -145,7 +162,7 @@ __device__ __forceinline__ void reduce_atomic_n(unsigned /*lanes*/, bool active,
 }
 
 template <strategy S, int Chunk = 16, typename Values, typename Key, typename Sink>
-__device__ __forceinline__ void reduce_n(unsigned lanes, bool active, Key key, int count,
+__device__ __forceinline__ void reduce_n(lane_mask lanes, bool active, Key key, int count,
                                          const Values &values, const Sink &sink, int balance_threshold = 0) {
     static_assert((detail::reduce_strategies >> int(S) & 1) != 0,
                   "distwar: reduce<> takes the strategies atomic, serial, bfly and tree");

@@ -106,7 +106,7 @@ struct runs_commit {
 template <typename Values, typename Key, typename Sink>
 __device__ __forceinline__ void sum_by_runs(unsigned lanes, bool active, Key key, const Values &values,
                                             const Sink &sink, int balance_threshold) {
-    detail::check_call<Key, Sink>();
+    detail::check_call(active, key, sink, values.count);
     using plain = decltype(detail::plain_key(key));
     const plain own_key = detail::plain_key(key);
     const unsigned active_lanes = __ballot_sync(lanes, active);
@@ -166,8 +166,12 @@ __device__ __forceinline__ void sum_by_runs(unsigned lanes, bool active, Key key
 //                         shuffles, n the active lanes of the longest run; K atomic instructions as above
 //   A whole warp sums run after run if K >= 5 and the sink is addressed by key, or if that needs no more
 //   shuffles.
+// Example (one warp, `lane` its lane, arrays of zeros):
+//     const float val[2] = {1, float(lane)};
+//     distwar::reduce_runs(distwar::all_lanes, lane < 24, lane / 16, val, distwar::record<float>{sums, 2});
+//     // sums: 16, 120, 8, 156
 template <int K, typename T, typename Key, typename Sink>
-__device__ __forceinline__ void reduce_runs(unsigned lanes, bool active, Key key, const T (&val)[K],
+__device__ __forceinline__ void reduce_runs(lane_mask lanes, bool active, Key key, const T (&val)[K],
                                             const Sink &sink, int balance_threshold = 0) {
     detail::check_tree<K, T, Key, Sink>();
     detail::sum_by_runs(lanes, active, key, detail::all_of(val), sink, balance_threshold);
@@ -175,7 +179,7 @@ __device__ __forceinline__ void reduce_runs(unsigned lanes, bool active, Key key
 
 // The same for a number of values known at run time (chunks.cuh).
 template <int Chunk = 16, typename Values, typename Key, typename Sink>
-__device__ __forceinline__ void reduce_runs_n(unsigned lanes, bool active, Key key, int count,
+__device__ __forceinline__ void reduce_runs_n(lane_mask lanes, bool active, Key key, int count,
                                               const Values &values, const Sink &sink,
                                               int balance_threshold = 0) {
     const auto counted = detail::counted<Chunk>(count, values);

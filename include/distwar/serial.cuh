@@ -50,7 +50,7 @@ struct serial_commit {
 template <typename Values, typename Key, typename Sink>
 __device__ __forceinline__ void sum_serially(unsigned lanes, bool active, Key key, const Values &values,
                                              const Sink &sink, int balance_threshold) {
-    detail::check_call<Key, Sink>();
+    detail::check_call(active, key, sink, values.count);
     using plain = decltype(detail::plain_key(key));
     const unsigned active_lanes = __ballot_sync(lanes, active);
     if (active_lanes == 0) return;
@@ -83,15 +83,19 @@ __device__ __forceinline__ void sum_serially(unsigned lanes, bool active, Key ke
 //   1 redux         6 votes before compute capability 8.0
 //   K (n - 1)       shuffles, n the size of the largest group that is summed; double counts twice
 //   K               atomic instructions
+// Example (one warp, `lane` its lane, arrays of zeros):
+//     const float val[2] = {1, float(lane)};
+//     distwar::reduce_serial(distwar::all_lanes, lane < 24, lane / 16, val, distwar::record<float>{sums, 2});
+//     // sums: 16, 120, 8, 156
 template <int K, typename T, typename Key, typename Sink>
-__device__ __forceinline__ void reduce_serial(unsigned lanes, bool active, Key key, const T (&val)[K],
+__device__ __forceinline__ void reduce_serial(lane_mask lanes, bool active, Key key, const T (&val)[K],
                                               const Sink &sink, int balance_threshold = 0) {
     detail::sum_serially(lanes, active, key, detail::all_of(val), sink, balance_threshold);
 }
 
 // The same for a number of values known at run time (chunks.cuh).
 template <int Chunk = 16, typename Values, typename Key, typename Sink>
-__device__ __forceinline__ void reduce_serial_n(unsigned lanes, bool active, Key key, int count,
+__device__ __forceinline__ void reduce_serial_n(lane_mask lanes, bool active, Key key, int count,
                                                 const Values &values, const Sink &sink,
                                                 int balance_threshold = 0) {
     const auto counted = detail::counted<Chunk>(count, values);

@@ -94,11 +94,32 @@ inline constexpr bool is_pointer = false;
 template <typename T>
 inline constexpr bool is_pointer<T *> = true;
 
-// What every call asks of its key and its sink.
+// The number of values that a stride of 1 holds, of sinks whose stride is at least the number of values; else 0.
+template <typename Sink>
+inline constexpr int values_of_stride = 0;
+// Whether the sink is `pointers`.
+template <typename Sink>
+inline constexpr bool is_pointers = false;
+
+// What every call asks of its key, its sink and its number of values, before its first collective. Under simt also
+// what lanes must pass alike.
 template <typename Key, typename Sink>
-__device__ __forceinline__ constexpr void check_call() {
+__device__ __forceinline__ void check_call([[maybe_unused]] bool active, [[maybe_unused]] Key key,
+                                           [[maybe_unused]] const Sink &sink, [[maybe_unused]] int count) {
     static_assert(is_key<Key>, "distwar: the key must be an integer of 4 or 8 bytes");
     static_assert(!is_pointer<Sink>, "distwar: a sink is no pointer: write record<float>{pointer, stride}");
+#if defined(__SIMT__)
+    detail::check_key(key);
+    constexpr int held = values_of_stride<Sink>;
+    if constexpr (held != 0)
+        if (sink.stride * held < size_t(count)) simt::refuse("the stride of a sink is below its number of values");
+    if constexpr (is_pointers<Sink>)
+        simt::promise({active ? "lanes with one key pass different addresses in pointers" : nullptr,
+                       std::uint64_t(detail::plain_key(key)), active ? simt::digest(sink) : 0, true});
+    else if constexpr (is_addressed_by_key<Sink, int, float> && __has_unique_object_representations(Sink))
+        simt::promise({"a sink that is addressed by key differs between lanes of a call, in its base or stride", 0,
+                       simt::digest(sink), false});
+#endif
 }
 
 template <scope S>
@@ -178,6 +199,10 @@ __device__ __forceinline__ void combine(T &sum, T other, Op op) {
 
 // K addresses of the lane itself. The key only forms groups: lanes with equal keys must hold equal addresses.
 // Lanes with different keys may hold any. The addresses of inactive lanes are ignored.
+// Example (one warp, `lane` its lane, arrays of zeros):
+//     const distwar::pointers sink{&counts[lane / 16], &sums[lane / 16]};
+//     distwar::reduce(distwar::all_lanes, true, lane / 16, distwar::values(1, lane), sink);
+//     // counts: 16, 16; sums: 120, 376
 template <int K, typename T, typename Op = add, scope S = scope::device>
 struct pointers {
     using op = Op;
@@ -200,8 +225,14 @@ template <typename T, typename... More>
 __host__ __device__ pointers(T *, More *...)->pointers<1 + int(sizeof...(More)), T>;
 template <scope S, int K, typename T, typename Op = add>
 using pointers_at = pointers<K, T, Op, S>;
+template <int K, typename T, typename Op, scope S>
+inline constexpr bool detail::is_pointers<pointers<K, T, Op, S>> = true;
 
 // Adds value k to base[key * stride + k]. base and stride are the same in all lanes, stride >= K, key >= 0.
+// Example (one warp, `lane` its lane, arrays of zeros):
+//     const distwar::record<float, distwar::maximum> sink = {highest, 1};
+//     distwar::reduce(distwar::all_lanes, true, lane / 16, float(lane), sink);
+//     // highest: 15, 31
 template <typename T, typename Op = add, scope S = scope::device>
 struct record {
     using op = Op;
@@ -229,6 +260,8 @@ template <typename T>
 __host__ __device__ record(T *, size_t)->record<T>;
 template <scope S, typename T, typename Op = add>
 using record_at = record<T, Op, S>;
+template <typename T, typename Op, scope S>
+inline constexpr int detail::values_of_stride<record<T, Op, S>> = 1;
 
 // A record of floats, added by vector atomics of 4 and 2 floats: value k to base[key * stride + k].
 //   base    in global or shared memory, aligned to 16 bytes; for K = 2 to 8
@@ -239,6 +272,10 @@ using record_at = record<T, Op, S>;
 // Each value is added atomically, the record as a whole is not. If K mod 4 = 3 the last vector is 3 values
 // and a zero: it also adds 0 to the float behind value K - 1, which stride reserves for this record. That
 // float does not change, except that a subnormal number may become 0.
+// Example (one warp, `lane` its lane, arrays of zeros):
+//     const distwar::aligned_record sink = {sums, 2};
+//     distwar::reduce(distwar::all_lanes, lane < 4, lane % 2, distwar::values(1.0f, float(lane)), sink);
+//     // sums: 2, 2, 2, 4
 template <scope S>
 struct aligned_record_at {
     static_assert(detail::is_scope<S>, "distwar: the scope of a sink is block, device or system");
@@ -277,10 +314,16 @@ struct aligned_record_at {
     }
 };
 using aligned_record = aligned_record_at<scope::device>;
+template <scope S>
+inline constexpr int detail::values_of_stride<aligned_record_at<S>> = 1;
 
 // Adds value k to base[k * stride + key]. base and stride are the same in all lanes, key >= 0. Two pairs of key and
 // k < K must not name one place, which key < stride ensures. Blocks of planes are larger: value k of cell c in
 // block b at base[(b * K + k) * 64 + c] has the stride 64 and the key b * K * 64 + c.
+// Example (one warp, `lane` its lane, arrays of zeros):
+//     const distwar::planes<float> sink = {sums, 3};
+//     distwar::reduce(distwar::all_lanes, lane < 2, lane, distwar::values(1.0f, 2.0f), sink);
+//     // sums: 1, 1, 0, 2, 2, 0
 template <typename T, typename Op = add, scope S = scope::device>
 struct planes {
     using op = Op;

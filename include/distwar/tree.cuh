@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
 // reduce_tree: one tree of shuffles for all K values at once. tree_total: the tree without the commit.
 //
-// The tree has five steps. In step s a lane exchanges half of its values with lane ^ (1 << s): it keeps the
-// values at even places if bit s of its lane is 0, those at odd places if it is 1, and sends the others. Then
-// it adds what it received to what it kept. Each step halves the number of values in a lane and doubles the
-// number of lanes in each sum, so 9 values cost 5 + 3 + 2 + 1 + 1 shuffles.
+// The tree has five steps. In step s a lane exchanges half of its values with lane ^ (1 << s): it keeps the values at
+// even places if bit s of its lane is 0, those at odd places if it is 1, and sends the others. Then it adds what it
+// received. Each step halves the values in a lane and doubles the lanes in a sum: 5 + 3 + 2 + 1 + 1 shuffles for 9.
 //
 // Example with K = 4 values a, b, c, d; a(0-1) is the sum of a over lanes 0 and 1:
 //
@@ -17,9 +16,8 @@
 //             sends     c(0-1)          d(0-1)          a(2-3)          b(2-3)
 //             result    a(0-3)          b(0-3)          c(0-3)          d(0-3)
 //
-// Lanes 4..7, 8..11, ... do the same. From step 2 on each lane holds one value, sends it and adds the one it
-// receives, so both lanes of a pair hold the same sum. After step 4 the total of value k is in lane k mod 32.
-// Neighbouring lanes own neighbouring values and commit them with one atomic instruction.
+// Lanes 4..7, 8..11, ... do the same. From step 2 on each lane holds one value, so both lanes of a pair hold the same
+// sum. After step 4 the total of value k is in lane k mod 32: neighbouring lanes commit by one atomic instruction.
 #ifndef DISTWAR_TREE_CUH
 #define DISTWAR_TREE_CUH
 
@@ -202,6 +200,12 @@ __device__ __forceinline__ void first_exchange(bool active, const T (&val)[K], T
 // minimum and maximum ignore it. The order of additions depends on K alone.
 // Cost: tree_shuffles(K) shuffles, nothing else. Up to 3 values of int or unsigned, from compute capability
 // 8.0 on: K redux.
+// Example (one warp, `lane` its lane, arrays of zeros):
+//     const int val[2] = {lane, -lane};
+//     int total[distwar::tree_places(2)];
+//     distwar::tree_total(lane < 24, val, total, distwar::maximum{});
+//     if (lane < 2) totals[lane] = total[0];
+//     // totals: 23, 0
 template <int K, typename T, typename Op = add>
 __device__ __forceinline__ void tree_total(bool active, const T (&val)[K], T (&total)[tree_places(K)],
                                            Op op = Op{}) {
@@ -283,14 +287,12 @@ __host__ __device__ constexpr int side_by_side_cost(int n) {
     return 15 * n;
 }
 
-// From this K on, the groups of a whole warp are summed one after another if the sink is addressed by key.
-// Side by side, a group commits each value with an atomic of its own, which costs more than the shuffles of
-// the trees (on an H200 up to 2.5 times the time from K = 5 on, 0.45 to 1.3 times at K = 4).
+// From this K on, the groups of a whole warp are summed one after another if the sink is addressed by key. Side by
+// side, each value of a group is an atomic of its own (on an H200 up to 2.5 times the time, 0.45 to 1.3 at K = 4).
 inline constexpr int min_values_by_group = 5;
 
-// Sums all groups side by side, each into its lowest lane. In each iteration a lane adds the sum of the lane
-// that follows its own sum in its group, so the sums double in length. Example with one group in lanes
-// 1, 4, 6, 7:
+// Sums all groups side by side, each into its lowest lane. In each iteration a lane adds the sum of the lane that
+// follows its own sum in its group, so the sums double in length. Example with one group in lanes 1, 4, 6, 7:
 //
 //     iteration 1   1 adds 4, 4 adds 6, 6 adds 7    lane 1 holds 1 + 4, lane 6 holds 6 + 7
 //     iteration 2   1 adds 6                        lane 1 holds 1 + 4 + 6 + 7
@@ -394,7 +396,7 @@ __device__ __forceinline__ constexpr void check_tree() {
 template <typename Values, typename Key, typename Sink>
 __device__ __forceinline__ void sum_by_tree(unsigned lanes, bool active, Key key, const Values &values,
                                             const Sink &sink, int balance_threshold) {
-    detail::check_call<Key, Sink>();
+    detail::check_call(active, key, sink, values.count);
     using plain = decltype(detail::plain_key(key));
     const unsigned active_lanes = __ballot_sync(lanes, active);
     // At a threshold <= 1 the early return is taken only if no lane is active: there is nothing to add.
@@ -424,10 +426,9 @@ __device__ __forceinline__ void sum_by_tree(unsigned lanes, bool active, Key key
 
 } // namespace detail
 
-// Adds the values of all active lanes to the sink, for any keys and any `lanes`; best for a whole warp whose
-// active lanes share one key. The contract is in reduce.cuh. T is float, double or an integer of 4 or 8
-// bytes, K >= 1; more than 64 values are summed in chunks of 32 (chunks.cuh). With the same active lanes, the
-// order of additions in the warp is the same in every run.
+// Adds the values of all active lanes to the sink, for any keys and any `lanes`; best for a whole warp whose active
+// lanes share one key. The contract is in reduce.cuh. T is float, double or an integer of 4 or 8 bytes, K >= 1; more
+// than 64 values are summed in chunks of 32 (chunks.cuh). With the same active lanes, the order is always the same.
 //
 // Who commits:
 //   sink addressed by key (record, planes)  Lane l commits the totals it owns, those of values l and l + 32.
@@ -449,11 +450,14 @@ __device__ __forceinline__ void sum_by_tree(unsigned lanes, bool active, Key key
 //                           (pointers: K more shuffles, K atomic instructions)
 //     side by side          (K + 1) ceil(log2(n)) - 1 shuffles, n the size of the largest group; K atomic
 //                           instructions, by the lowest lane of each group together with the other lanes
-// A whole warp sums group after group if K >= 5 and the sink is addressed by key, or if that needs no more
-// shuffles (a redux counts as two). Everything else is summed side by side. With a sink that sends several
-// values by one atomic (aligned_record) many small groups are summed side by side at K >= 5 too.
+// A whole warp sums group after group if K >= 5 and the sink is addressed by key, or if that needs no more shuffles (a
+// redux counts as two). All else is summed side by side, also many small groups of a sink like aligned_record.
+// Example (one warp, `lane` its lane, arrays of zeros):
+//     const float val[2] = {1, float(lane)};
+//     distwar::reduce_tree(distwar::all_lanes, lane < 24, lane / 16, val, distwar::record<float>{sums, 2});
+//     // sums: 16, 120, 8, 156
 template <int K, typename T, typename Key, typename Sink>
-__device__ __forceinline__ void reduce_tree(unsigned lanes, bool active, Key key, const T (&val)[K],
+__device__ __forceinline__ void reduce_tree(lane_mask lanes, bool active, Key key, const T (&val)[K],
                                             const Sink &sink, int balance_threshold = 0) {
     detail::check_tree<K, T, Key, Sink>();
     detail::sum_by_tree(lanes, active, key, detail::all_of(val), sink, balance_threshold);
@@ -462,11 +466,12 @@ __device__ __forceinline__ void reduce_tree(unsigned lanes, bool active, Key key
 // The same at threshold 0 with a key that the caller knows. A sink that is addressed by key needs no leader:
 // one vote tells whether a lane is active, which saves the comparison of a mask.
 template <int K, typename T, typename Key, typename Sink>
-__device__ __forceinline__ void reduce_tree(unsigned lanes, bool active, uniform_key<Key> key,
+__device__ __forceinline__ void reduce_tree(lane_mask lanes, bool active, uniform_key<Key> key,
                                             const T (&val)[K], const Sink &sink) {
     if constexpr (is_addressed_by_key<Sink, Key, T>) {
         if (lanes == all_lanes) {
             detail::check_tree<K, T, Key, Sink>();
+            detail::check_call(active, key, sink, K);
             if (__any_sync(all_lanes, active))
                 detail::all_of(val).each(active, sink, detail::tree_commit<Key>{active, 0, key.key});
             return;
@@ -477,7 +482,7 @@ __device__ __forceinline__ void reduce_tree(unsigned lanes, bool active, uniform
 
 // The same for a number of values known at run time (chunks.cuh).
 template <int Chunk = 16, typename Values, typename Key, typename Sink>
-__device__ __forceinline__ void reduce_tree_n(unsigned lanes, bool active, Key key, int count,
+__device__ __forceinline__ void reduce_tree_n(lane_mask lanes, bool active, Key key, int count,
                                               const Values &values, const Sink &sink,
                                               int balance_threshold = 0) {
     const auto counted = detail::counted<Chunk>(count, values);

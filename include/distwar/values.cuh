@@ -92,6 +92,10 @@ __device__ __forceinline__ void fill(T (&all)[K], const V &value, const More &..
 //   arguments  single values, arrays of them, or CUDA's vectors (float2, float3, double4, int2, ...), all of one
 //              type of value
 // Cost: none, if the arguments lie in registers.
+// Example (one warp, `lane` its lane, arrays of zeros):
+//     const auto list = distwar::values(float3{1, 2, 3}, 4.0f);
+//     distwar::reduce(distwar::all_lanes, lane < 2, 0, list, distwar::record<float>{sums, 4});
+//     // sums: 2, 4, 6, 8
 template <typename First, typename... More>
 __device__ __forceinline__ auto values(const First &first, const More &...more) {
     using T = typename detail::parts_of<First>::type;

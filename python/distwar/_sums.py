@@ -5,11 +5,11 @@ import ctypes
 import functools
 import os
 import pathlib
-from ctypes import POINTER, Structure, byref, c_char_p, c_int, c_int32, c_int64, c_size_t, c_void_p
+from ctypes import POINTER, Structure, byref, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_void_p
 
 TYPES = {"float32": 0, "float16": 1, "bfloat16": 2}
 WAYS = {name: value for value, name in enumerate(
-    "chosen atomic grouped adaptive sorted fixed sorted_fixed".split())}
+    "chosen atomic grouped adaptive sorted fixed sorted_fixed exact".split())}
 
 
 class Rows(Structure):
@@ -17,7 +17,7 @@ class Rows(Structure):
     _fields_ = [("count", c_int64), ("width", c_int64), ("rows", c_int64), ("index", c_void_p),
                 ("index_bytes", c_int32), ("type", c_int), ("source", c_void_p), ("out", c_void_p),
                 ("skipped", c_int64), ("deterministic", c_int32), ("way", c_int), ("report", c_void_p),
-                ("workspace", c_void_p), ("workspace_bytes", c_size_t), ("float_sums", c_int32)]
+                ("workspace", c_void_p), ("workspace_bytes", c_size_t), ("float_sums", c_int32), ("bound", c_double)]
 
 
 class Error(RuntimeError):

@@ -12,7 +12,8 @@
 //     different widths in one shuffle;
 //   - a barrier that some lanes of the block never reach, or that they reach as another kind of barrier;
 //   - a deadlock, and a block that exceeds its step limit (a livelock);
-//   - an atomic on a misaligned address, and __trap().
+//   - an atomic on a misaligned address, and __trap();
+//   - lanes of one library call that break a promise (simt/lanes.h).
 // This is stricter than some hardware: a lane that has exited does not count as arrived at a collective or
 // barrier.
 #ifndef SIMT_H

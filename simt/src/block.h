@@ -107,6 +107,8 @@ class Block {
     void report(const Lane &lane, const std::string &reason, Scope scope);
     void report_mask(const Lane &lane, Kind kind, unsigned mask);
     void report_sources(const Lane &lane, const Group &group);
+    // Whether the lanes of the mask have kept their promises; reports it if not. They begin anew.
+    bool promises_kept(const Lane &lane, unsigned mask);
     // Finds the reason why no lane can run, and reports it; `otherwise` if it finds none.
     void report_stuck(const Lane &lane, const std::string &otherwise);
     [[noreturn]] void refuse_waiting(const Lane &lane);

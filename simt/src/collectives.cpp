@@ -178,6 +178,29 @@ void Block::report_mask(const Lane &lane, Kind kind, unsigned mask) {
                Scope::warp);
 }
 
+bool Block::promises_kept(const Lane &lane, unsigned mask) {
+    Lane *const lanes = &lane_[lane.warp->index * lanes_per_warp];
+    const unsigned first = unsigned(__builtin_ctz(mask));
+    bool kept = true;
+    for_each_lane(mask, [&](unsigned l) {
+        for (unsigned i = 0; i < lanes[l].promises; i++) {
+            const Promise &mine = lanes[l].promise[i];
+            if (!mine.text) continue;
+            // With the first lane; for equal keys with all lanes below.
+            for_each_lane(mine.among_equal_keys ? mask & ((1u << l) - 1) : 1u << first, [&](unsigned other) {
+                for (unsigned j = 0; kept && j < lanes[other].promises; j++) {
+                    const Promise &its = lanes[other].promise[j];
+                    if (its.text != mine.text || its.key != mine.key || its.value == mine.value) continue;
+                    report(lane, mine.text + (": " + lanes_text(1u << l | 1u << other)), Scope::warp);
+                    kept = false;
+                }
+            });
+        }
+    });
+    for_each_lane(mask, [&](unsigned l) { lanes[l].promises = 0; });
+    return kept;
+}
+
 SIMT_INLINE Lane &Block::meet(Lane &lane, Kind kind, unsigned mask, std::uint64_t value,
                               std::uint64_t operand, Place place) {
     Warp &warp = *lane.warp;
@@ -200,6 +223,7 @@ SIMT_INLINE Lane &Block::meet(Lane &lane, Kind kind, unsigned mask, std::uint64_
     }
     group->arrived |= lane.bit;
     if (group->arrived != mask) return wait(lane);
+    if (lane.promises && !promises_kept(lane, mask)) abandon();
     complete(lane, *group);
     *group = warp.group[--warp.groups];
     if (launch_->settings.counting) warp.instructions.meet(mask);
@@ -276,6 +300,13 @@ void Block::release_coalescing(Warp &warp) {
 }
 
 // ---- called by kernels
+
+void leave_call() {
+    Lane &lane = running();
+    lane.warp->place[lane.index] = lane.call;
+    lane.call = {};
+    lane.promises = 0;
+}
 
 Switched enter_collective(Kind kind, unsigned mask, std::uint64_t value, std::uint64_t operand, Place place) {
     Lane &lane = running();

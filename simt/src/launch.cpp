@@ -4,11 +4,14 @@
 #include <cstdio>
 #include <map>
 #include <mutex>
+#include <new>
+#include <string>
 
 #include "block.h"
 #include "controls.h"
 #include "last_error.h"
 #include "simt/launch.h"
+#include "symbol.h"
 #include "workers.h"
 
 namespace {
@@ -56,6 +59,23 @@ cudaError_t check(const cudaLaunchConfig_t &config, const void *kernel) {
 
 namespace simt {
 
+// Says which launch needed how many bytes, without an allocation that may throw.
+static void report_no_memory(const Launch &launch) {
+    const dim3 b = launch.config.blockDim;
+    const std::size_t threads = b.x * b.y * b.z;
+    std::string name;
+    try {
+        name = symbol_name(launch.kernel);
+    } catch (const std::bad_alloc &) {
+        name = "?"; // short strings need no memory
+    }
+    std::fprintf(stderr,
+                 "simt: out of memory: kernel %s needs for each OS thread, of %d, %zu bytes of stack for %zu threads "
+                 "of a block and %zu bytes of dynamic shared memory\n",
+                 name.c_str(), launch.settings.threads, threads * launch.settings.stack_bytes, threads,
+                 launch.config.dynamicSmemBytes);
+}
+
 cudaError_t launch(const cudaLaunchConfig_t &config, const void *kernel, void (*call)(const void *),
                    const void *arguments) {
     const cudaError_t wrong = check(config, kernel);
@@ -66,6 +86,7 @@ cudaError_t launch(const cudaLaunchConfig_t &config, const void *kernel, void (*
     const std::uint64_t blocks = std::uint64_t(config.gridDim.x) * config.gridDim.y * config.gridDim.z;
     Launch launch(config, kernel, call, arguments, settings(), blocks);
     workers.run(launch, unsigned(std::min(blocks, std::uint64_t(launch.settings.threads)) - 1));
+    if (launch.error == cudaErrorMemoryAllocation) report_no_memory(launch);
     record(launch);
     return note(launch.error);
 }
@@ -78,6 +99,10 @@ cudaError_t cudaFuncSetAttribute(const void *kernel, cudaFuncAttribute attribute
     if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize || value < 0 ||
         std::size_t(value) > max_dynamic_shared)
         return simt::note(cudaErrorInvalidValue);
-    limits().set(kernel, std::size_t(value));
+    try {
+        limits().set(kernel, std::size_t(value));
+    } catch (const std::bad_alloc &) {
+        return simt::note(cudaErrorMemoryAllocation);
+    }
     return cudaSuccess;
 }

@@ -52,6 +52,11 @@ cudaError_t cudaMallocHost(void **memory, size_t bytes) {
 cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned) {
     return allocate(memory, bytes);
 }
+cudaError_t cudaMallocManaged(void **memory, size_t bytes, unsigned flags) {
+    if (bytes == 0 || (flags != cudaMemAttachGlobal && flags != cudaMemAttachHost))
+        return note(cudaErrorInvalidValue);
+    return allocate(memory, bytes);
+}
 
 cudaError_t cudaFree(void *memory) {
     std::free(memory);

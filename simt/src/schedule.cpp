@@ -106,7 +106,11 @@ void Block::start(std::uint64_t index) {
         std::memset(warp.place, 0, sizeof warp.place);
         warp.instructions.reset();
     }
-    for (unsigned t = 0; t < threads_; t++) lane_[t].context.point = nullptr;
+    for (unsigned t = 0; t < threads_; t++) {
+        lane_[t].context.point = nullptr;
+        lane_[t].call = {};
+        lane_[t].promises = 0;
+    }
     if (dynamic_shared_bytes_) std::memset(dynamic_shared_.get(), 0xff, dynamic_shared_bytes_);
 }
 
@@ -137,7 +141,16 @@ void Block::lane_main() {
     for (;;) {
         Lane *lane = &running();
         Block &block = *lane->warp->block;
-        block.launch_->call(block.launch_->arguments);
+        bool no_memory = false; // of this library or of the kernel; the catch block ends before the lane is left
+        try {
+            block.launch_->call(block.launch_->arguments);
+        } catch (const std::bad_alloc &) {
+            no_memory = true;
+        }
+        if (no_memory) {
+            block.launch_->fail(cudaErrorMemoryAllocation);
+            block.abandon();
+        }
 
         lane = &running();
         const Stack stack = lane->context.stack;
@@ -173,8 +186,15 @@ Lane *Block::random_lane() {
     return &lane_[w * lanes_per_warp + nth_bit(ready, random(unsigned(__builtin_popcount(ready))))];
 }
 
+// Also called at the end of a lane, outside of its kernel.
 void Block::refuse_waiting(const Lane &lane) {
-    report_stuck(lane, "a deadlock: every lane waits for another");
+    bool no_memory = false;
+    try {
+        report_stuck(lane, "a deadlock: every lane waits for another");
+    } catch (const std::bad_alloc &) {
+        no_memory = true;
+    }
+    if (no_memory) launch_->fail(cudaErrorMemoryAllocation);
     abandon();
 }
 

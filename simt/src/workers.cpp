@@ -3,9 +3,9 @@
 
 #include "block.h"
 #include <algorithm>
+#include <exception>
 #include <memory>
 #include <new>
-#include <system_error>
 
 namespace simt {
 
@@ -31,7 +31,7 @@ Workers::~Workers() {
 void Workers::run(Launch &launch, unsigned helpers) {
     try {
         while (threads_.size() < helpers) threads_.emplace_back([this] { work(); });
-    } catch (const std::system_error &) {
+    } catch (const std::exception &) { // the system has no thread or no memory left
         helpers = unsigned(threads_.size());
     }
     if (helpers) {

@@ -7,9 +7,11 @@
 #include <distwar/fields.cuh>
 #include <distwar/fixed.cuh>
 #include <distwar/half.cuh>
+#include <distwar/histogram.cuh>
 #include <distwar/hot_slots.cuh>
 #include <distwar/packed.cuh>
 #include <distwar/reduce.cuh>
+#include <distwar/sums_by_key.cuh>
 
 using namespace distwar;
 
@@ -332,6 +334,23 @@ SAME_AS_PLAIN_IN_SHARED(shared_said, int, 2, key * 2 + k, SEVERAL(in_shared(reco
 SAME_AS_PLAIN_IN_SHARED(shared_seen, int, 2, key * 2 + k, SEVERAL(record<int>{sums, 2}))
 SAME_AS_PLAIN_IN_SHARED(shared_seen_float, float, 2, key * 2 + k, SEVERAL(record<float>{sums, 2}))
 
+// The loop of a histogram, the bins in shared memory: nvcc unrolls all four alike.
+#define HISTOGRAM(name, add)                                                                                 \
+    KERNEL(name)(const int *from, int count, const int *keys, int *to) {                                     \
+        __shared__ int sums[1024];                                                                           \
+        for (int i = threadIdx.x; i < 1024; i += 32) sums[i] = 0;                                            \
+        __syncthreads();                                                                                     \
+        for (int i = threadIdx.x; i < count; i += 32) {                                                      \
+            const int key = keys[i], val[1] = {from[i]};                                                     \
+            add;                                                                                             \
+        }                                                                                                    \
+        SHARED_TO_GLOBAL;                                                                                    \
+    }
+HISTOGRAM(plain_histogram, atomicAdd(sums + key, val[0]))
+HISTOGRAM(own_histogram, reduce_atomic(all_lanes, true, key, val, record<int>{sums, 1}))
+HISTOGRAM(plain_histogram_said, atomicAdd(sums + key, val[0]))
+HISTOGRAM(own_histogram_said, reduce(all_lanes, true, key, val, in_shared(record<int>{sums, 1})))
+
 // Counters that return.
 KERNEL(append_to_one)(unsigned active, unsigned *count, unsigned *slots) {
     slots[threadIdx.x] = append(all_lanes, active >> threadIdx.x & 1, count);
@@ -435,3 +454,24 @@ KERNEL(total_9_minimum)(const float *from, unsigned active, float *to) {
 AT_SCOPE(block)
 AT_SCOPE(device)
 AT_SCOPE(system)
+
+// The kernels of calls that the host makes: no stack, at most 64 registers.
+template __global__ void detail::add_rows<float, 1, detail::fixed_adder<float, 1>>(detail::row_request,
+                                                                                   void *, detail::fixed_sums,
+                                                                                   int, detail::row_tile);
+template __global__ void detail::add_rows<float, 1, detail::fixed_adder<float, 2>>(detail::row_request,
+                                                                                   void *, detail::fixed_sums,
+                                                                                   int, detail::row_tile);
+template __global__ void detail::add_rows<double, 1, detail::fixed_adder<double, 2>>(detail::row_request,
+                                                                                     void *,
+                                                                                     detail::fixed_sums, int,
+                                                                                     detail::row_tile);
+template __global__ void
+detail::add_rows<float, 4, detail::float_adder<float, 4, float>>(detail::row_request, void *,
+                                                                 detail::fixed_sums, int, detail::row_tile);
+template __global__ void detail::find_largest<float, 4>(const void *, int64_t, unsigned *, ulonglong2 *,
+                                                        int64_t);
+template __global__ void detail::add_fixed_sums<float, 1>(detail::fixed_sums, float *, int64_t);
+template __global__ void detail::add_fixed_sums<float, 2>(detail::fixed_sums, float *, int64_t);
+template __global__ void detail::count_in_ranges<int, unsigned>(key_counts<int, unsigned>, int, int);
+template __global__ void detail::count_in_memory<int, unsigned>(key_counts<int, unsigned>);

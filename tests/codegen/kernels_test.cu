@@ -368,6 +368,25 @@ void check_counters() {
     }
 }
 
+// Of 100 values, more than a warp has lanes.
+void check_histograms() {
+    std::vector<int> from, keys, sums(1024);
+    for (int i = 0; i < 100; ++i) {
+        from.push_back(1 + i % 7), keys.push_back(i * i % 1024);
+        sums[size_t(keys.back())] += from.back();
+    }
+    const device_array<int> device_from(from), device_keys(keys);
+    const auto check = [&](const std::function<void(int *)> &launches) {
+        const device_array<int> to(std::vector<int>(1024));
+        launches(to.get());
+        EXPECT_EQ(to.download(), sums);
+    };
+    check([&](int *to) { RUN(plain_histogram, device_from.get(), 100, device_keys.get(), to); });
+    check([&](int *to) { RUN(own_histogram, device_from.get(), 100, device_keys.get(), to); });
+    check([&](int *to) { RUN(plain_histogram_said, device_from.get(), 100, device_keys.get(), to); });
+    check([&](int *to) { RUN(own_histogram_said, device_from.get(), 100, device_keys.get(), to); });
+}
+
 TEST(CodegenKernels, AddWhatALoopOfTheHostAdds) {
     check_one_key();
     check_any_keys();
@@ -376,6 +395,7 @@ TEST(CodegenKernels, AddWhatALoopOfTheHostAdds) {
     check_plain_and_own();
     check_memory();
     check_counters();
+    check_histograms();
     for (const std::string &name : names()) EXPECT_EQ(launched.count(name), 1u) << name << " is not launched";
 }
 
@@ -383,7 +403,7 @@ TEST(CodegenKernels, AddWhatALoopOfTheHostAdds) {
 TEST(CodegenKernels, AreDeclaredByTheMacro) {
     std::ostringstream text;
     text << std::ifstream(KERNELS).rdbuf();
-    const std::string source = text.str(), word = "__global__";
+    const std::string source = text.str(), word = "extern \"C\" __global__";
     const size_t first = source.find(word);
     ASSERT_NE(first, std::string::npos);
     EXPECT_EQ(source.find(word, first + 1), std::string::npos);

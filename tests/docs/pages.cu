@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: MIT
-// The code on the pages of docs/, compiled and run. A page shows the lines between [name] and [end].
-#include "launch.cuh"
+// The code on docs/integrating.md, compiled and run. The page shows the lines between [name] and [end].
+#include "shared_array.h"
 #include <distwar/block.cuh>
-#include <distwar/packed.cuh>
 #include <distwar/reduce.cuh>
-#include <distwar/tune_events.h>
 #include <gtest/gtest.h>
 #include <vector>
 
 namespace {
 
-// ---- integrating.md. The gradients of this toy scene are whole numbers, so that sums are exact.
+// The gradients of this toy scene are whole numbers, so that sums are exact.
 
 struct splat {
     int primitive, first_pixel, end_pixel;
@@ -47,7 +45,7 @@ __global__ void backward_before(const splat *list, int count, frame image, float
 // [end]
 
 // [after]
-__global__ void backward_after(const splat *list, int count, frame image, float *gradient, int threshold) {
+__global__ void backward_after(const splat *list, int count, frame image, float *gradient) {
     const int pixel = int(blockIdx.x * blockDim.x + threadIdx.x);
     const bool inside = pixel < image.pixels;
     float transmittance = inside ? image.transmittance[pixel] : 1;
@@ -60,8 +58,8 @@ __global__ void backward_after(const splat *list, int count, frame image, float 
             transmittance /= 1 - alpha;
             gradients_at(list[j], pixel, alpha, transmittance, value);
         }
-        distwar::reduce_tree(distwar::all_lanes, active, distwar::uniform_key<int>{list[j].primitive}, value,
-                             distwar::record<float>{gradient, 12}, threshold);
+        distwar::reduce(distwar::all_lanes, active, distwar::uniform_key{list[j].primitive}, value,
+                        distwar::record<float>{gradient, 12});
     }
 }
 // [end]
@@ -85,7 +83,7 @@ __global__ void loop_before(const splat *list, int count, frame image, float *gr
     }
 }
 
-__global__ void loop_after(const splat *list, int count, frame image, float *gradient, int threshold) {
+__global__ void loop_after(const splat *list, int count, frame image, float *gradient) {
     const int pixel = int(blockIdx.x * blockDim.x + threadIdx.x);
     float transmittance = 0.25f;
     bool done = pixel >= image.pixels;
@@ -106,8 +104,8 @@ __global__ void loop_after(const splat *list, int count, frame image, float *gra
             gradients_at(list[j], pixel, alpha, transmittance, value);
             active = true; // was: the atomics
         } while (false);
-        distwar::reduce_tree(distwar::all_lanes, active, distwar::uniform_key<int>{list[j].primitive}, value,
-                             distwar::record<float>{gradient, 12}, threshold);
+        distwar::reduce(distwar::all_lanes, active, distwar::uniform_key{list[j].primitive}, value,
+                        distwar::record<float>{gradient, 12});
     }
     // [end]
 }
@@ -129,49 +127,46 @@ struct gradient_arrays {
 // [end]
 
 // One iteration of the loop with the gradients in several arrays. Every lane has values.
-__global__ void own_sink(const splat *list, int j, float *color, float *opacity, float *mean2d, float *conic,
-                         int threshold) {
+__global__ void own_sink(const splat *list, int j, float *color, float *opacity, float *mean2d,
+                         float *conic) {
     const bool active = threadIdx.x % 3 != 0;
     float value[9];
     for (int k = 0; k < 9; ++k) value[k] = float(int(threadIdx.x) + k);
-    distwar::reduce_tree(distwar::all_lanes, active, distwar::uniform_key<int>{list[j].primitive}, value,
-                         gradient_arrays{color, opacity, mean2d, conic}, threshold);
+    distwar::reduce(distwar::all_lanes, active, distwar::uniform_key{list[j].primitive}, value,
+                    gradient_arrays{color, opacity, mean2d, conic});
 }
 __global__ void array_fields(const splat *list, int j, float *color, float *opacity, float *mean2d,
-                             float *conic, int threshold) {
+                             float *conic) {
     const bool active = threadIdx.x % 3 != 0;
     float value[9];
     for (int k = 0; k < 9; ++k) value[k] = float(int(threadIdx.x) + k);
     // [fields]
     const distwar::fields<float, 3, 1, 2, 3> sink = {{color, 3}, {opacity, 1}, {mean2d, 2}, {conic, 3}};
     // [end]
-    distwar::reduce_tree(distwar::all_lanes, active, distwar::uniform_key<int>{list[j].primitive}, value,
-                         sink, threshold);
+    distwar::reduce(distwar::all_lanes, active, distwar::uniform_key{list[j].primitive}, value, sink);
 }
 __global__ void separate_arrays(const splat *list, int j, float *color, float *opacity, float *mean2d,
-                                float *conic, int threshold) {
+                                float *conic) {
     const bool active = threadIdx.x % 3 != 0;
     float value[9];
     for (int k = 0; k < 9; ++k) value[k] = float(int(threadIdx.x) + k);
     // [pointers]
     const int p = list[j].primitive;
-    distwar::reduce_tree(distwar::all_lanes, active, distwar::uniform_key<int>{p}, value,
-                         distwar::pointers{&color[3 * p], &color[3 * p + 1], &color[3 * p + 2], &opacity[p],
-                                           &mean2d[2 * p], &mean2d[2 * p + 1], &conic[3 * p],
-                                           &conic[3 * p + 1], &conic[3 * p + 2]},
-                         threshold);
+    distwar::reduce(distwar::all_lanes, active, distwar::uniform_key{p}, value,
+                    distwar::pointers{&color[3 * p], &color[3 * p + 1], &color[3 * p + 2], &opacity[p],
+                                      &mean2d[2 * p], &mean2d[2 * p + 1], &conic[3 * p], &conic[3 * p + 1],
+                                      &conic[3 * p + 2]});
     // [end]
 }
 
-__global__ void partial_mask(float *gradient, int threshold) {
+__global__ void partial_mask(float *gradient) {
     const bool takes_part = threadIdx.x % 4 != 1, active = threadIdx.x % 3 != 0;
     const int key = int(threadIdx.x) / 16;
     float value[9];
     for (int k = 0; k < 9; ++k) value[k] = float(int(threadIdx.x) + k);
     // [mask]
     const unsigned lanes = __ballot_sync(distwar::all_lanes, takes_part);
-    if (takes_part)
-        distwar::reduce_tree(lanes, active, key, value, distwar::record<float>{gradient, 12}, threshold);
+    if (takes_part) distwar::reduce(lanes, active, key, value, distwar::record<float>{gradient, 12});
     // [end]
 }
 
@@ -180,9 +175,9 @@ template <int Threads>
 __global__ void any_block(const int *key_of, const float *value_of, int count, float *sums) {
     const int i = int(blockIdx.x * blockDim.x + threadIdx.x);
     const bool active = i < count;
-    const float value[1] = {active ? value_of[i] : 0};
-    distwar::reduce_tree(distwar::existing_lanes<Threads>(), active, active ? key_of[i] : 0, value,
-                         distwar::record<float>{sums, 1});
+    const float value = active ? value_of[i] : 0;
+    distwar::reduce(distwar::existing_lanes<Threads>(), active, active ? key_of[i] : 0, value,
+                    distwar::record<float>{sums, 1});
 }
 // [end]
 
@@ -196,21 +191,21 @@ __global__ void channels_before(const splat *list, int j, int channels, int pixe
         atomicAdd(&d_color[list[j].primitive * channels + k], weight * d_image[k * pixels + pixel]);
 }
 __global__ void channels_after(const splat *list, int j, int channels, int pixels, const float *d_image,
-                               float *d_color, int threshold) {
+                               float *d_color) {
     const int pixel = int(threadIdx.x);
     const float weight = alpha_at(list[j], pixel);
     const bool active = weight != 0;
     // [channels]
     const auto d_channel = [&](int k) { return weight * d_image[k * pixels + pixel]; };
     const distwar::record<float> sink = {d_color, size_t(channels)};
-    distwar::reduce_tree_n<32>(distwar::all_lanes, active, distwar::uniform_key<int>{list[j].primitive},
-                               channels, d_channel, sink, threshold);
+    distwar::reduce_tree_n<32>(distwar::all_lanes, active, distwar::uniform_key{list[j].primitive}, channels,
+                               d_channel, sink);
     // [end]
 }
 
 // [attributes]
 __global__ void interpolate_backward(const int *vertex_of, const float *weight_of, int pixels, int attributes,
-                                     const float *d_pixel, float *d_vertex, int threshold) {
+                                     const float *d_pixel, float *d_vertex) {
     const int pixel = int(blockIdx.x * blockDim.x + threadIdx.x);
     const bool active = pixel < pixels;
     const distwar::record<float> sink = {d_vertex, size_t(attributes)};
@@ -219,32 +214,27 @@ __global__ void interpolate_backward(const int *vertex_of, const float *weight_o
         const float weight = active ? weight_of[3 * pixel + corner] : 0;
         distwar::reduce_tree_n<8>(
             distwar::all_lanes, active, vertex, attributes,
-            [&](int k) { return weight * d_pixel[pixel * attributes + k]; }, sink, threshold);
+            [&](int k) { return weight * d_pixel[pixel * attributes + k]; }, sink);
     }
 }
 // [end]
 
-// Device memory that the host fills before a launch and reads after it.
-template <typename T>
-class shared_array {
-    T *memory = nullptr;
-    size_t count;
-
-  public:
-    explicit shared_array(const std::vector<T> &content) : count(content.size()) {
-        EXPECT_EQ(cudaMalloc(reinterpret_cast<void **>(&memory), count * sizeof(T)), cudaSuccess);
-        EXPECT_EQ(cudaMemcpy(memory, content.data(), count * sizeof(T), cudaMemcpyHostToDevice), cudaSuccess);
+// [stencil]
+// Each sample adds 2 values to the 8 corners of its cell: one search by the cell, 8 sums.
+__global__ void add_to_corners(const int3 *cell_of, const float2 *value_of, int samples, int side,
+                               float *grid) {
+    const int i = int(blockIdx.x * blockDim.x + threadIdx.x);
+    const bool active = i < samples;
+    const int3 at = active ? cell_of[i] : int3{0, 0, 0};
+    const float2 value = active ? value_of[i] : float2{0, 0};
+    const int cell = at.x + side * (at.y + side * at.z);
+    const auto cells = distwar::group_lanes(distwar::all_lanes, active, cell);
+    for (int corner = 0; corner < 8; ++corner) {
+        const int node = cell + (corner & 1) + side * ((corner >> 1 & 1) + side * (corner >> 2));
+        cells.add(distwar::values(value), distwar::record<float>{grid, 2}, distwar::at_key{node});
     }
-    ~shared_array() { cudaFree(memory); }
-    shared_array(const shared_array &) = delete;
-    shared_array &operator=(const shared_array &) = delete;
-    T *get() const { return memory; }
-    std::vector<T> content() const {
-        std::vector<T> found(count);
-        EXPECT_EQ(cudaMemcpy(found.data(), memory, count * sizeof(T), cudaMemcpyDeviceToHost), cudaSuccess);
-        return found;
-    }
-};
+}
+// [end]
 
 TEST(Integrating, AfterAddsWhatBeforeAdded) {
     enum { PIXELS = 237, SPLATS = 20, PRIMITIVES = 15, BLOCK = 64 };
@@ -263,13 +253,11 @@ TEST(Integrating, AfterAddsWhatBeforeAdded) {
                      before.get()),
               cudaSuccess);
     EXPECT_GT(before.content()[12], 0);
-    for (const int threshold : {0, 12, 33}) {
-        const shared_array<float> after(std::vector<float>(12 * PRIMITIVES));
-        ASSERT_EQ(launch(nullptr, blocks_for(PIXELS, BLOCK), BLOCK, backward_after, list.get(), SPLATS, image,
-                         after.get(), threshold),
-                  cudaSuccess);
-        EXPECT_EQ(after.content(), before.content()) << "threshold " << threshold;
-    }
+    const shared_array<float> after(std::vector<float>(12 * PRIMITIVES));
+    ASSERT_EQ(launch(nullptr, blocks_for(PIXELS, BLOCK), BLOCK, backward_after, list.get(), SPLATS, image,
+                     after.get()),
+              cudaSuccess);
+    EXPECT_EQ(after.content(), before.content());
 }
 
 TEST(Integrating, ALoopThatStopsEarlyAddsTheSame) {
@@ -283,13 +271,11 @@ TEST(Integrating, ALoopThatStopsEarlyAddsTheSame) {
                      before.get()),
               cudaSuccess);
     EXPECT_GT(before.content()[12], 0);
-    for (const int threshold : {0, 8, 33}) {
-        const shared_array<float> after(std::vector<float>(12 * PRIMITIVES));
-        ASSERT_EQ(launch(nullptr, blocks_for(PIXELS, BLOCK), BLOCK, loop_after, list.get(), SPLATS, image,
-                         after.get(), threshold),
-                  cudaSuccess);
-        EXPECT_EQ(after.content(), before.content()) << "threshold " << threshold;
-    }
+    const shared_array<float> after(std::vector<float>(12 * PRIMITIVES));
+    ASSERT_EQ(
+        launch(nullptr, blocks_for(PIXELS, BLOCK), BLOCK, loop_after, list.get(), SPLATS, image, after.get()),
+        cudaSuccess);
+    EXPECT_EQ(after.content(), before.content());
 }
 
 TEST(Integrating, SeparateArraysGetTheirValues) {
@@ -298,23 +284,22 @@ TEST(Integrating, SeparateArraysGetTheirValues) {
     float lanes = 0, sum = 0;
     for (int lane = 0; lane < 32; ++lane)
         if (lane % 3 != 0) lanes += 1, sum += float(lane);
-    for (const auto kernel : {separate_arrays, array_fields, own_sink})
-        for (const int threshold : {0, 33}) {
-            const shared_array<float> color(std::vector<float>(9)), opacity(std::vector<float>(3)),
-                mean2d(std::vector<float>(6)), conic(std::vector<float>(9));
-            ASSERT_EQ(launch(nullptr, 1, 32, kernel, list.get(), 1, color.get(), opacity.get(), mean2d.get(),
-                             conic.get(), threshold),
-                      cudaSuccess);
-            for (int k = 0; k < 3; ++k) {
-                EXPECT_EQ(color.content()[3 * P + k], sum + float(k) * lanes);
-                EXPECT_EQ(conic.content()[3 * P + k], sum + float(6 + k) * lanes);
-                EXPECT_EQ(color.content()[k], 0);
-                EXPECT_EQ(conic.content()[k], 0);
-            }
-            EXPECT_EQ(opacity.content()[P], sum + 3 * lanes);
-            EXPECT_EQ(mean2d.content()[2 * P], sum + 4 * lanes);
-            EXPECT_EQ(mean2d.content()[2 * P + 1], sum + 5 * lanes);
+    for (const auto kernel : {separate_arrays, array_fields, own_sink}) {
+        const shared_array<float> color(std::vector<float>(9)), opacity(std::vector<float>(3)),
+            mean2d(std::vector<float>(6)), conic(std::vector<float>(9));
+        ASSERT_EQ(launch(nullptr, 1, 32, kernel, list.get(), 1, color.get(), opacity.get(), mean2d.get(),
+                         conic.get()),
+                  cudaSuccess);
+        for (int k = 0; k < 3; ++k) {
+            EXPECT_EQ(color.content()[3 * P + k], sum + float(k) * lanes);
+            EXPECT_EQ(conic.content()[3 * P + k], sum + float(6 + k) * lanes);
+            EXPECT_EQ(color.content()[k], 0);
+            EXPECT_EQ(conic.content()[k], 0);
         }
+        EXPECT_EQ(opacity.content()[P], sum + 3 * lanes);
+        EXPECT_EQ(mean2d.content()[2 * P], sum + 4 * lanes);
+        EXPECT_EQ(mean2d.content()[2 * P + 1], sum + 5 * lanes);
+    }
 }
 
 TEST(Integrating, ManyChannelsGetTheirValues) {
@@ -327,13 +312,10 @@ TEST(Integrating, ManyChannelsGetTheirValues) {
         launch(nullptr, 1, 32, channels_before, list.get(), 1, CHANNELS, 32, d_image.get(), before.get()),
         cudaSuccess);
     EXPECT_GT(before.content()[P * CHANNELS], 0);
-    for (const int threshold : {0, 8, 33}) {
-        const shared_array<float> after(std::vector<float>(3 * CHANNELS));
-        ASSERT_EQ(launch(nullptr, 1, 32, channels_after, list.get(), 1, CHANNELS, 32, d_image.get(),
-                         after.get(), threshold),
-                  cudaSuccess);
-        EXPECT_EQ(after.content(), before.content()) << "threshold " << threshold;
-    }
+    const shared_array<float> after(std::vector<float>(3 * CHANNELS));
+    ASSERT_EQ(launch(nullptr, 1, 32, channels_after, list.get(), 1, CHANNELS, 32, d_image.get(), after.get()),
+              cudaSuccess);
+    EXPECT_EQ(after.content(), before.content());
 }
 
 TEST(Integrating, AttributesOfAnyNumberGetTheirValues) {
@@ -349,19 +331,41 @@ TEST(Integrating, AttributesOfAnyNumberGetTheirValues) {
                 expected[vertex_of[i] * attributes + k] += weights[i] * d_pixels[i / 3 * attributes + k];
         const shared_array<int> vertices(vertex_of);
         const shared_array<float> weight_of(weights), d_pixel(d_pixels);
-        for (const int threshold : {0, 33}) {
-            const shared_array<float> d_vertex(std::vector<float>(VERTICES * attributes));
-            ASSERT_EQ(launch(nullptr, blocks_for(PIXELS, 64), 64, interpolate_backward, vertices.get(),
-                             weight_of.get(), PIXELS, attributes, d_pixel.get(), d_vertex.get(), threshold),
-                      cudaSuccess);
-            EXPECT_EQ(d_vertex.content(), expected) << attributes << " attributes, threshold " << threshold;
+        const shared_array<float> d_vertex(std::vector<float>(VERTICES * attributes));
+        ASSERT_EQ(launch(nullptr, blocks_for(PIXELS, 64), 64, interpolate_backward, vertices.get(),
+                         weight_of.get(), PIXELS, attributes, d_pixel.get(), d_vertex.get()),
+                  cudaSuccess);
+        EXPECT_EQ(d_vertex.content(), expected) << attributes << " attributes";
+    }
+}
+
+TEST(Integrating, CornersGetTheSumsOfTheirCells) {
+    enum { SAMPLES = 75, SIDE = 4 };
+    std::vector<int3> cells;
+    std::vector<float2> values;
+    std::vector<float> expected(2 * SIDE * SIDE * SIDE);
+    for (int i = 0; i < SAMPLES; ++i) {
+        const int3 at = {i / 9 % 3, i / 20 % 3, i % 2};
+        cells.push_back(at), values.push_back({float(i), 1});
+        for (int corner = 0; corner < 8; ++corner) {
+            float *const node =
+                &expected[2 * (at.x + (corner & 1) +
+                               SIDE * (at.y + (corner >> 1 & 1) + SIDE * (at.z + (corner >> 2))))];
+            node[0] += float(i), node[1] += 1;
         }
     }
+    const shared_array<int3> cell_of(cells);
+    const shared_array<float2> value_of(values);
+    const shared_array<float> grid(std::vector<float>(expected.size()));
+    ASSERT_EQ(launch(nullptr, blocks_for(SAMPLES, 32), 32, add_to_corners, cell_of.get(), value_of.get(),
+                     SAMPLES, SIDE, grid.get()),
+              cudaSuccess);
+    EXPECT_EQ(grid.content(), expected);
 }
 
 TEST(Integrating, APartialMaskComesFromAVote) {
     const shared_array<float> gradient(std::vector<float>(24));
-    ASSERT_EQ(launch(nullptr, 1, 32, partial_mask, gradient.get(), 0), cudaSuccess);
+    ASSERT_EQ(launch(nullptr, 1, 32, partial_mask, gradient.get()), cudaSuccess);
     float expected[2] = {0, 0};
     for (int lane = 0; lane < 32; ++lane)
         if (lane % 4 != 1 && lane % 3 != 0) expected[lane / 16] += float(lane);
@@ -390,105 +394,6 @@ TEST(Integrating, BlocksOfAnySize) {
     check_any_block<8>();
     check_any_block<40>();
     check_any_block<64>();
-}
-
-// ---- choosing.md
-
-template <distwar::strategy Strategy>
-__global__ void scatter_add(const int *row_of, const float *gradient, int adds, float *table, int threshold) {
-    const int i = int(blockIdx.x * blockDim.x + threadIdx.x);
-    const bool active = i < adds;
-    const float value[1] = {active ? gradient[i] : 0};
-    distwar::reduce<Strategy>(distwar::all_lanes, active, active ? row_of[i] : 0, value,
-                              distwar::record<float>{table, 1}, threshold);
-}
-
-// [pairs]
-// Rows of 16 values: table[8 * row + k] += gradient[8 * i + k] for the 8 pairs k.
-__global__ void add_rows(const int *row_of, const __half2 *gradient, int adds, __half2 *table) {
-    const int i = int(blockIdx.x * blockDim.x + threadIdx.x);
-    const bool active = i < adds;
-    __half2 val[8];
-    if (active)
-        for (int k = 0; k < 8; ++k) val[k] = gradient[8 * i + k];
-    distwar::reduce_tree(distwar::all_lanes, active, active ? row_of[i] : 0, val,
-                         distwar::record<__half2>{table, 8});
-}
-// [end]
-TEST(Choosing, PairsAreAddedToTheirRows) {
-    enum { ADDS = 70 };
-    std::vector<int> rows;
-    std::vector<__half2> pairs, zeros(24, __floats2half2_rn(0, 0));
-    std::vector<float> expected(48);
-    for (int i = 0; i < ADDS; ++i) rows.push_back(i * i % 3);
-    for (int i = 0; i < 8 * ADDS; ++i) {
-        const float first = float(i % 7), second = -float(i % 5);
-        pairs.push_back(__floats2half2_rn(first, second));
-        float *const sum = &expected[2 * (8 * rows[i / 8] + i % 8)];
-        sum[0] += first, sum[1] += second;
-    }
-    const shared_array<int> row_of(rows);
-    const shared_array<__half2> gradient(pairs), table(zeros);
-    ASSERT_EQ(
-        launch(nullptr, blocks_for(ADDS, 64), 64, add_rows, row_of.get(), gradient.get(), ADDS, table.get()),
-        cudaSuccess);
-    const std::vector<__half2> sums = table.content();
-    for (int i = 0; i < 24; ++i) {
-        EXPECT_EQ(__half2float(sums[i].x), expected[2 * i]) << i;
-        EXPECT_EQ(__half2float(sums[i].y), expected[2 * i + 1]) << i;
-    }
-}
-
-TEST(Choosing, APolicyChoosesTheKernel) {
-    const shared_array<int> rows({0, 1, 1, 2, 1, 0, 1});
-    const shared_array<float> gradients({1, 2, 3, 4, 5, 6, 7}), sums(std::vector<float>(3));
-    const int *const row_of = rows.get();
-    const float *const gradient = gradients.get();
-    float *const table = sums.get();
-    const cudaStream_t stream = nullptr;
-    const int adds = 7, blocks = 1, threads = 32;
-    // [policy]
-    distwar::policy chosen = {distwar::strategy::tree, 0};
-    distwar::with_strategy(chosen.reduction, [&](auto strategy) {
-        launch(stream, blocks, threads, scatter_add<strategy>, row_of, gradient, adds, table,
-               chosen.balance_threshold);
-    });
-    // [end]
-    EXPECT_EQ(sums.content(), (std::vector<float>{7, 17, 4}));
-}
-
-TEST(Choosing, ATunerChoosesWhileTheProgramRuns) {
-    const shared_array<int> rows({0, 1, 1, 2, 1, 0, 1});
-    const shared_array<float> gradients({1, 2, 3, 4, 5, 6, 7}), sums(std::vector<float>(3));
-    const int *const row_of = rows.get();
-    const float *const gradient = gradients.get();
-    float *const table = sums.get();
-    const cudaStream_t stream = nullptr;
-    const int adds = 7, blocks = 1, threads = 32, steps = 40;
-    // [tune]
-    const tune_candidate candidates[] = {{DISTWAR_TREE, 8}, // the first is used until more is known
-                                         {DISTWAR_TREE, 0},
-                                         {DISTWAR_TREE, 16},
-                                         {DISTWAR_SERIAL, 16},
-                                         {DISTWAR_ATOMIC, 33}};
-    tuner choice;
-    tune_events timer;
-    tune_init(&choice, candidates, 5);
-    tune_events_open(&timer);
-    for (int step = 0; step < steps; ++step) {
-        tune_launch next;
-        tune_events_begin(&timer, &choice, stream, &next);
-        distwar::with_strategy(distwar::strategy(next.strategy), [&](auto strategy) {
-            launch(stream, blocks, threads, scatter_add<strategy>, row_of, gradient, adds, table,
-                   next.threshold);
-        });
-        tune_events_end(&timer, &choice, stream, adds); // the time is about proportional to `adds`
-    }
-    tune_events_close(&timer);
-    // [end]
-    EXPECT_EQ(choice.launches, steps);
-    EXPECT_GT(choice.measured, 0);
-    EXPECT_EQ(sums.content(), (std::vector<float>{7 * steps, 17 * steps, 4 * steps}));
 }
 
 } // namespace

@@ -156,7 +156,7 @@ double error_of(const problem<T, Index> &given, const std::vector<Out> &out, int
 
 class IndexSums : public testing::TestWithParam<int> {
   protected:
-    bool is_fixed() const { return GetParam() == IX_FIXED || GetParam() == IX_SORTED_FIXED; }
+    bool is_fixed() const { return GetParam() == IX_FIXED || GetParam() >= IX_SORTED_FIXED; }
 };
 
 struct shape {
@@ -308,6 +308,37 @@ TEST(IndexSumsRefuse, BadArguments) {
     refused("aligned", [&](ix_rows &rows) { half(rows), rows.out = static_cast<char *>(rows.out) + 2; });
     EXPECT_EQ(ix_add(nullptr, nullptr), IX_INVALID_ARGUMENT);
     EXPECT_EQ(ix_add_bytes(&good, nullptr), IX_INVALID_ARGUMENT);
+}
+
+TEST(IndexSumsOfDoubles, AreExact) {
+    const device_vector<int64_t> index(std::vector<int64_t>{1, 0, 1, 1});
+    const device_vector<double> source(std::vector<double>{1e15, 3, 0x1p-40, -1e15}),
+        out(std::vector<double>(2));
+    ix_rows rows = {};
+    rows.count = 4, rows.width = 1, rows.rows = 2, rows.skipped = -1;
+    rows.index = index.data(), rows.index_bytes = 8;
+    rows.type = IX_FLOAT64, rows.source = source.data(), rows.out = out.data();
+    rows.deterministic = 1, rows.bound = 1e15;
+    size_t bytes = 0;
+    EXPECT_EQ(ix_add_bytes(&rows, &bytes), IX_OK) << ix_last_error();
+    const device_vector<char> workspace(bytes);
+    rows.workspace = workspace.data(), rows.workspace_bytes = bytes;
+    EXPECT_EQ(ix_add(&rows, nullptr), IX_OK) << ix_last_error();
+    EXPECT_EQ(out.read(), (std::vector<double>{3, 0x1p-40}));
+}
+
+TEST(IndexHistogram, Counts) {
+    const device_vector<int64_t> key(std::vector<int64_t>{1, 0, 1, 7});
+    const device_vector<uint64_t> counts(std::vector<uint64_t>(3));
+    const device_vector<uint32_t> report(std::vector<uint32_t>(1));
+    ix_keys keys = {4, 3, key.data(), 8, counts.data(), report.data()};
+    EXPECT_EQ(ix_histogram(&keys, nullptr), IX_OK) << ix_last_error();
+    EXPECT_EQ(counts.read(), (std::vector<uint64_t>{1, 2, 0}));
+    EXPECT_EQ(report.read()[0], 1u);
+    keys.key_bytes = 2;
+    EXPECT_EQ(ix_histogram(&keys, nullptr), IX_INVALID_ARGUMENT);
+    keys.key_bytes = 8, keys.bins = -1;
+    EXPECT_EQ(ix_histogram(&keys, nullptr), IX_INVALID_ARGUMENT);
 }
 
 TEST(IndexSumsRefuse, NoEmptyInput) {

@@ -132,6 +132,39 @@ TEST(OneCall, IntoSharedMemory) {
     check_layout<SAID>();
 }
 
+// Neighbouring lanes with neighbouring keys, whose groups are found by pairs and fours: any activity, any keys in
+// inactive lanes.
+__global__ void add_one_each(const warp_call *calls, const int *values, int *targets) {
+    const warp_call &call = calls[blockIdx.x];
+    const unsigned lane = threadIdx.x;
+    reduce(call.lanes, call.active >> lane & 1, call.key[lane], values[blockIdx.x * 32 + lane],
+           record<int>{targets + blockIdx.x * 64, 1});
+}
+TEST(OneCall, OfNeighbouringKeys) {
+    draw random(11);
+    std::vector<warp_call> calls(4 * CALLS);
+    std::vector<int> values, expected(calls.size() * 64, 0);
+    for (size_t i = 0; i < calls.size(); ++i) {
+        warp_call &call = calls[i];
+        call.lanes = all_lanes;
+        call.active = random.below(2) ? all_lanes : random.bits();
+        const int width = 1 << random.below(4);
+        const unsigned keys = 1 + random.below(56), step = random.below(2) ? unsigned(width) : 1;
+        int first = 0;
+        for (int lane = 0; lane < 32; ++lane) {
+            if (lane % width == 0) first = int(random.below(keys) / step * step);
+            const bool active = call.active >> lane & 1;
+            call.key[lane] = active || random.below(2) ? first + lane % width : int(random.bits());
+            values.push_back(int(random.below(1 << 12)));
+            if (active) expected[i * 64 + size_t(call.key[lane])] += values.back();
+        }
+    }
+    const device_array<warp_call> device_calls(calls);
+    const device_array<int> device_values(values), targets(std::vector<int>(expected.size(), 0));
+    run(int(calls.size()), 32, add_one_each, device_calls.get(), device_values.get(), targets.get());
+    EXPECT_EQ(targets.download(), expected);
+}
+
 static_assert(reduces_plainly<int, in_shared<record<int>>>);
 static_assert(!reduces_plainly<uniform_key<int>, in_shared<record<int>>> &&
               !reduces_plainly<int, record<int>>);
@@ -146,17 +179,25 @@ __global__ void add_pairs_of(float *sums, double *of_doubles, float *list, float
     reduce_each(
         all_lanes, lane < 24, 3, [&](int i) { return key + i; }, [&](int i) { return float(1 << i); },
         record<float>{each, 1});
+    __shared__ float bins[4];
+    if (lane < 4) bins[lane] = 0;
+    __syncwarp();
+    reduce_each(
+        all_lanes, lane < 24, 3, [&](int i) { return key + i; }, [&](int i) { return float(1 << i); },
+        in_shared(record<float>{bins, 1}));
+    __syncwarp();
+    if (lane < 4) each[4 + lane] = bins[lane];
 }
 TEST(OneCall, Examples) {
     const device_array<float> sums(std::vector<float>(4, 0.0f)), list(std::vector<float>(6, 0.0f)),
-        each(std::vector<float>(4, 0.0f));
+        each(std::vector<float>(8, 0.0f));
     const device_array<double> of_doubles(std::vector<double>(4, 0.0));
     run(1, 32, add_pairs_of, sums.get(), of_doubles.get(), list.get(), each.get());
     EXPECT_EQ(sums.download(), (std::vector<float>{16, 120, 16, 376}));
     EXPECT_EQ(of_doubles.download(), (std::vector<double>{16, 120, 16, 376}));
     EXPECT_EQ(list.download(), (std::vector<float>{32, 64, 96, 128, 32, 496}));
     // 16 lanes at keys 0, 1, 2 and 8 lanes at keys 1, 2, 3, with the values 1, 2, 4
-    EXPECT_EQ(each.download(), (std::vector<float>{16, 40, 80, 32}));
+    EXPECT_EQ(each.download(), (std::vector<float>{16, 40, 80, 32, 16, 40, 80, 32}));
 }
 
 // Pairs of half, two of them a record, by vector atomics.
@@ -300,9 +341,10 @@ void expect_cost(const simt_counters &found, unsigned shuffles, unsigned votes, 
     EXPECT_EQ(found.atomic_requests, requests);
 }
 TEST(OneCallCost, OfFewValues) {
-    expect_cost(cost_of<1>(32), 0, 2, 1, 1, 32);           // all keys differ
-    expect_cost(cost_of<1>(1), 1 + 5, 2, 1, 1, 1);         // one key
-    expect_cost(cost_of<1>(16), 2, 3, 1, 1, 16);           // pairs: one iteration
+    expect_cost(cost_of<1>(32), 1, 4, 1, 1, 32);           // all keys differ, fours of neighbours
+    expect_cost(cost_of<1>(6), 1 + 3 * 2, 4 + 3, 1, 1, 6); // 3 pairs, each 5 or 6 times
+    expect_cost(cost_of<1>(1), 1 + 1 + 5, 3, 1, 1, 1);     // one key
+    expect_cost(cost_of<1>(16), 1 + 2, 5, 1, 1, 16);       // groups of two: one iteration
     expect_cost(cost_of<4>(4), 3 * 5, 2 + 3, 1, 4, 4 * 4); // groups of 8: three iterations
     expect_cost(cost_of<9>(1), 1 + 12, 2, 0, 1, 9);        // reduce_tree
 }

@@ -11,6 +11,33 @@ using distwar::strategy;
 
 namespace {
 
+// The formulas at both sides of each limit.
+static_assert(distwar::tree_owner(0) == 0 && distwar::tree_owner(31) == 31);
+static_assert(distwar::tree_owner(32) == 0 && distwar::tree_owner(63) == 31);
+static_assert(distwar::tree_place(0) == 0 && distwar::tree_place(31) == 0);
+static_assert(distwar::tree_place(32) == 1 && distwar::tree_place(63) == 1);
+static_assert(distwar::tree_places(1) == 1 && distwar::tree_places(32) == 1);
+static_assert(distwar::tree_places(33) == 2 && distwar::tree_places(64) == 2);
+static_assert(distwar::tree_shuffles(1) == 5 && distwar::tree_shuffles(2) == 5 &&
+              distwar::tree_shuffles(3) == 6);
+static_assert(distwar::tree_shuffles(31) == 31 && distwar::tree_shuffles(32) == 31);
+static_assert(distwar::tree_shuffles(33) == 17 + 9 + 5 + 3 + 2 && distwar::tree_shuffles(64) == 62);
+static_assert(distwar::chunk_shuffles(0, 16) == 0 && distwar::chunk_shuffles(1, 16) == 16);
+static_assert(distwar::chunk_shuffles(16, 16) == 16 && distwar::chunk_shuffles(17, 16) == 32);
+// A redux counts as two shuffles, and the key as one.
+using floats = distwar::record<float>;
+using float_pointers = distwar::pointers<3, float>;
+static_assert(distwar::detail::group_shuffles<3, floats, int, float>() == 1 + 6);
+static_assert(distwar::detail::group_shuffles<3, float_pointers, int, float>() == 1 + 6 + 3);
+static_assert(distwar::detail::group_shuffles<3, distwar::record<int>, int, int>() == 1 + 2 * 3);
+static_assert(distwar::detail::group_shuffles<4, distwar::record<int>, int, int>() == 1 + 6);
+static_assert(distwar::detail::requests_of_a_lane<9, floats> == 9);
+static_assert(distwar::detail::requests_of_a_lane<8, distwar::aligned_record> == 2);
+static_assert(distwar::detail::requests_of_a_lane<9, distwar::aligned_record> == 3);
+// Tenths of a shuffle: a tree costs 14.5 for each shuffle, the groups side by side 15.
+static_assert(distwar::detail::tree_cost(2) == 29 && distwar::detail::tree_cost(12) == 174);
+static_assert(distwar::detail::side_by_side_cost(1) == 15 && distwar::detail::side_by_side_cost(12) == 180);
+
 template <strategy S, int K>
 __global__ void reduce_once(unsigned lanes, unsigned active, const int *keys, int threshold, float *targets) {
     const unsigned lane = threadIdx.x;
@@ -183,6 +210,35 @@ TEST(ReductionCost, OfTreeChangesExactlyAtTheThreshold) {
             else
                 expect_cost(found, 0, 1, 0, 0, 3, 3 * n);
         }
+}
+
+// From compute capability 8.0 on, which is what simt counts.
+template <int K, typename T, typename Op>
+__global__ void reduce_integers(T *targets) {
+    T val[K];
+    for (int k = 0; k < K; ++k) val[k] = T(k + 1);
+    distwar::reduce_tree(all_lanes, true, distwar::uniform_key{0}, val, distwar::record<T, Op>{targets, K});
+}
+template <int K, typename T, typename Op = distwar::add>
+std::pair<uint64_t, uint64_t> redux_and_shuffles() {
+    const device_array<T> targets(std::vector<T>(K, T(1)));
+    simt_counters_reset();
+    run(1, 32, reduce_integers<K, T, Op>, targets.get());
+    const simt_counters counted = simt_counters_read();
+    return {counted.reductions, counted.shuffles};
+}
+
+TEST(ReductionCost, OfTreeOfUpToThreeIntegersIsAReduxEach) {
+    using both = std::pair<uint64_t, uint64_t>;
+    EXPECT_EQ((redux_and_shuffles<1, int>()), both(1, 0));
+    EXPECT_EQ((redux_and_shuffles<3, int>()), both(3, 0));
+    EXPECT_EQ((redux_and_shuffles<3, unsigned>()), both(3, 0));
+    EXPECT_EQ((redux_and_shuffles<3, int, distwar::maximum>()), both(3, 0));
+    EXPECT_EQ((redux_and_shuffles<3, unsigned, distwar::bit_xor>()), both(3, 0));
+    EXPECT_EQ((redux_and_shuffles<4, int>()), both(0, 6));
+    EXPECT_EQ((redux_and_shuffles<3, int, distwar::multiply>()), both(0, 6)); // redux has no product
+    EXPECT_EQ((redux_and_shuffles<3, long long>()), both(0, 6));              // nor 8 bytes
+    EXPECT_EQ((redux_and_shuffles<3, float>()), both(0, 6));
 }
 
 // Keys of 32 lanes: the first sizes[0] lanes hold key 0, the next sizes[1] lanes key 1, ...; each remaining

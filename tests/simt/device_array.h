@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Short forms of launches and device arrays. A fixture resets simt's settings after each test. Tests that run
-// on a GPU too use managed memory there.
+// Short forms of launches and device arrays. A fixture resets simt's settings after each test.
 #ifndef SIMT_DEVICE_ARRAY_H
 #define SIMT_DEVICE_ARRAY_H
 
@@ -22,21 +21,12 @@ cudaError_t run(dim3 grid, dim3 block, void (*kernel)(Parameters...), Arguments 
     return launched == cudaSuccess ? cudaDeviceSynchronize() : launched;
 }
 
-template <typename T>
-cudaError_t allocate_for_both(T **memory, std::size_t size) {
-#ifdef __SIMT__
-    return cudaMalloc(memory, size * sizeof(T)); // is host memory
-#else
-    return cudaMallocManaged(memory, size * sizeof(T));
-#endif
-}
-
 // The host reads and writes it by index, while no kernel runs.
 template <typename T>
 class Device_array {
   public:
     explicit Device_array(std::size_t size, T value = T()) {
-        if (allocate_for_both(&data_, size) != cudaSuccess) throw std::bad_alloc();
+        if (cudaMallocManaged(&data_, size * sizeof(T)) != cudaSuccess) throw std::bad_alloc();
         for (std::size_t i = 0; i < size; i++) data_[i] = value;
     }
     explicit Device_array(const std::vector<T> &values) : Device_array(values.size()) {

@@ -28,10 +28,38 @@ REFUSED = {
 }
 
 
-def run(folder, text):
+def run(folder, text, *options):
     (folder / "in.cu").write_text(text, encoding="utf-8")
-    return subprocess.run([sys.executable, sys.argv[1], "in.cu", "-o", "out.cpp"], cwd=folder, text=True,
+    return subprocess.run([sys.executable, sys.argv[1], "in.cu", "-o", "out.cpp", *options], cwd=folder, text=True,
                           stderr=subprocess.PIPE, check=False)
+
+
+def check_headers(folder):
+    """Headers with launches are copied, and those that include them; others stay."""
+    (folder / "inc").mkdir()
+    (folder / "a.cuh").write_text('#pragma once\n#include "b.cuh"\n#include "plain.h"\n#include <c.cuh>\n')
+    (folder / "b.cuh").write_text("// f<<<1, 2>>>()\nvoid b() { extern __shared__ int s[]; }\n")
+    (folder / "plain.h").write_text('#include "b.cuh.missing"\n')
+    (folder / "inc" / "c.cuh").write_text('#include "c.cuh"\nvoid c() { f<<<1, 2>>>(); }\n')
+    status = run(folder, '#include "a.cuh"\n/* #include "b.cuh"\n#include "b.cuh" */\n#include "plain.h"\n', "-I", "inc",
+                 "-MF", "out.d")
+    assert status.returncode == 0, status.stderr
+    real = folder.resolve()
+    copies = {path.name.partition("_")[2]: path for path in (real / "out.cpp.headers").iterdir()}
+    assert sorted(copies) == ["a.cuh", "b.cuh", "c.cuh"], copies
+    expected = {
+        folder / "out.cpp": f'#line 1 "in.cu"\n#include "{copies["a.cuh"]}"\n/* #include "b.cuh"\n#include "b.cuh" */\n'
+                            '#include "plain.h"\n',
+        copies["a.cuh"]: f'#line 1 "{real}/a.cuh"\n#pragma once\n#include "{copies["b.cuh"]}"\n'
+                         f'#include "{real}/plain.h"\n#include "{copies["c.cuh"]}"\n',
+        copies["b.cuh"]: f'#line 1 "{real}/b.cuh"\n// f<<<1, 2>>>()\n'
+                         "void b() { int *s = static_cast<int *>(simt_dynamic_shared()); }\n",
+        copies["c.cuh"]: f'#line 1 "{real}/inc/c.cuh"\n#include "{real}/inc/c.cuh"\nvoid c() {{ simt_launch(f, 1, 2)(); }}\n',
+    }
+    for path, text in expected.items():
+        assert path.read_text() == text, f"{path}:\n{path.read_text()}\ninstead of\n{text}"
+    depends = (folder / "out.d").read_text().replace("\\\n", "").split()
+    assert depends == ["out.cpp:", "in.cu", *(f"{real}/{name}" for name in ("a.cuh", "b.cuh", "plain.h", "inc/c.cuh"))], depends
 
 
 with tempfile.TemporaryDirectory() as name:
@@ -44,3 +72,4 @@ with tempfile.TemporaryDirectory() as name:
     for text, expected in REFUSED.items():
         status = run(folder, text)
         assert status.returncode == 1 and status.stderr.startswith(expected), f"{text}\n{status}"
+    check_headers(folder)

@@ -17,6 +17,9 @@ const char *use_runtime_api_from_c(void) {
     CHECK(cudaMemcpyAsync(host, device, sizeof host, cudaMemcpyDeviceToHost, 0) == cudaSuccess);
     CHECK(host[0] == 7 && host[99] == 7);
     CHECK(cudaFree(device) == cudaSuccess);
+    CHECK(cudaMallocManaged((void **)&device, 1, cudaMemAttachGlobal) == cudaSuccess);
+    CHECK(device[0] == 0xff);
+    CHECK(cudaFree(device) == cudaSuccess);
     struct cudaDeviceProp properties;
     CHECK(cudaGetDeviceProperties(&properties, 0) == cudaSuccess);
     CHECK(strncmp(properties.name, "CPU (simt, ", 11) == 0);

@@ -28,6 +28,7 @@ TEST_F(RuntimeApi, OutOfMemoryIsAnError) {
     int here;
     void *memory = &here;
     EXPECT_EQ(cudaMalloc(&memory, std::size_t(1) << 60), cudaErrorMemoryAllocation);
+    EXPECT_EQ(cudaMallocManaged(&memory, std::size_t(1) << 60), cudaErrorMemoryAllocation);
     EXPECT_EQ(memory, nullptr);
     std::size_t free_bytes = 0, total_bytes = 0;
     ASSERT_EQ(cudaMemGetInfo(&free_bytes, &total_bytes), cudaSuccess);
@@ -39,6 +40,18 @@ TEST_F(RuntimeApi, OutOfMemoryIsAnError) {
     EXPECT_EQ(cudaMalloc(&memory, 0), cudaSuccess);
     EXPECT_EQ(memory, nullptr);
     EXPECT_EQ(cudaMalloc(static_cast<void **>(nullptr), 4), cudaErrorInvalidValue);
+}
+
+TEST_F(RuntimeApi, ManagedMemoryIsMemoryOfTheHost) {
+    float *memory = nullptr;
+    ASSERT_EQ(cudaMallocManaged(&memory, 4 * sizeof(float)), cudaSuccess);
+    EXPECT_TRUE(std::isnan(memory[3]));
+    EXPECT_EQ(cudaFree(memory), cudaSuccess);
+    ASSERT_EQ(cudaMallocManaged(&memory, sizeof(float), cudaMemAttachHost), cudaSuccess);
+    EXPECT_EQ(cudaFree(memory), cudaSuccess);
+    EXPECT_EQ(cudaMallocManaged(&memory, 0), cudaErrorInvalidValue);
+    EXPECT_EQ(cudaMallocManaged(&memory, 4, 4), cudaErrorInvalidValue);
+    EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidValue);
 }
 
 TEST_F(RuntimeApi, Copies) {

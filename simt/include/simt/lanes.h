@@ -56,9 +56,20 @@ struct Kind {
     friend bool operator!=(Kind a, Kind b) { return !(a == b); }
 };
 
+// What the lanes of a library call must pass alike. Lanes whose promises have the same text and key but different
+// values are refused.
+struct Promise {
+    const char *text; // the reason of the refusal; null: the lane promises nothing
+    std::uint64_t key, value;
+    bool among_equal_keys; // else all lanes, with the key 0
+};
+
 // The part of a lane that inline functions read; the rest is in src/block.h.
 struct Lane_result {
     std::uint64_t result; // of the lane's last collective
+    Place call;           // of the library's function that the lane runs; the outermost; file null: none
+    unsigned promises;    // made since `call` began, not yet compared
+    Promise promise[3];
 };
 // The lane that this OS thread runs; null outside kernels.
 extern __thread Lane_result *current;
@@ -75,6 +86,35 @@ inline std::uint64_t result_after(Switched switched) {
     if (switched.left) *static_cast<void **>(switched.left) = switched.point;
     return current->result;
 }
+
+// A lane's last seen place becomes that of its library call, which ends.
+void leave_call();
+// Until the next collective of this call, which compares the promises of its lanes.
+inline void promise(const Promise &p) {
+    if (!current->call.file || current->promises == 3) return;
+    for (unsigned i = 0; i < current->promises; i++)
+        if (p.text && current->promise[i].text == p.text) return;
+    current->promise[current->promises++] = p;
+}
+
+// The mask of the lanes that make a library call together, as the parameter of that call: made from an unsigned, it
+// notes the line of the caller, which refusals then name.
+class Call_lanes {
+  public:
+    Call_lanes(unsigned mask, SIMT_HERE) : mask_(mask), outermost_(!current->call.file) {
+        if (outermost_) current->call = place;
+    }
+    Call_lanes(const Call_lanes &other) : mask_(other.mask_), outermost_(false) {}
+    Call_lanes &operator=(const Call_lanes &) = delete;
+    ~Call_lanes() {
+        if (outermost_) leave_call();
+    }
+    operator unsigned() const { return mask_; }
+
+  private:
+    unsigned mask_;
+    bool outermost_;
+};
 
 Switched enter_collective(Kind kind, unsigned mask, std::uint64_t value, std::uint64_t operand, Place place);
 Switched enter_barrier(Collective collective, bool predicate, Place place);
@@ -100,7 +140,16 @@ inline unsigned coalesced_threads(Place place) {
 // Lets other lanes run before the caller goes on.
 void yield(Place place);
 // Refuses the launch for this reason.
-[[noreturn]] void refuse(const char *reason, Place place);
+[[noreturn]] void refuse(const char *reason, SIMT_HERE);
+
+// A number that differs for objects with different bytes, but by chance (FNV-1a).
+template <typename T>
+std::uint64_t digest(const T &object) {
+    std::uint64_t sum = 0xcbf29ce484222325u;
+    const unsigned char *const bytes = reinterpret_cast<const unsigned char *>(&object);
+    for (std::size_t i = 0; i < sizeof object; i++) sum = (sum ^ bytes[i]) * 0x100000001b3u;
+    return sum;
+}
 
 template <typename T>
 std::uint64_t to_bits(T value) {

@@ -127,6 +127,14 @@ cudaError_t cudaFreeAsync(void *memory, cudaStream_t stream);
 cudaError_t cudaMallocHost(void **memory, size_t bytes);
 cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned flags);
 cudaError_t cudaFreeHost(void *memory);
+// Memory that host and kernels use alike, as all memory here is. 0 bytes are an error, as in CUDA.
+#define cudaMemAttachGlobal 0x01
+#define cudaMemAttachHost 0x02
+#ifdef __cplusplus
+cudaError_t cudaMallocManaged(void **memory, size_t bytes, unsigned flags = cudaMemAttachGlobal);
+#else
+cudaError_t cudaMallocManaged(void **memory, size_t bytes, unsigned flags);
+#endif
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes);
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind);
 cudaError_t cudaMemset(void *memory, int value, size_t bytes);
@@ -172,6 +180,10 @@ cudaError_t cudaMalloc(T **memory, size_t bytes) {
 template <typename T>
 cudaError_t cudaMallocAsync(T **memory, size_t bytes, cudaStream_t stream) {
     return cudaMallocAsync(reinterpret_cast<void **>(memory), bytes, stream);
+}
+template <typename T>
+cudaError_t cudaMallocManaged(T **memory, size_t bytes, unsigned flags = cudaMemAttachGlobal) {
+    return cudaMallocManaged(reinterpret_cast<void **>(memory), bytes, flags);
 }
 template <typename T>
 cudaError_t cudaMallocHost(T **memory, size_t bytes) {

@@ -125,7 +125,7 @@ TEST_F(Kernels, MistakesAreRefusedAtTheirOriginalLine) {
                            "wait for lanes 4-31\n"),
               std::string::npos)
         << message;
-    EXPECT_NE(message.find("kernels/mistake.cu:12\n"), std::string::npos) << message;
+    EXPECT_NE(message.find("kernels/mistake.cuh:19\n"), std::string::npos) << message;
 }
 
 } // namespace

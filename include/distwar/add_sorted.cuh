@@ -1,9 +1,17 @@
 // SPDX-License-Identifier: MIT
 // Adds the rows of source in the order of their indices: sorted, rows of one index are a run. A group of lanes
-// walks over a tile of sorted entries and adds each run of it once.
-#pragma once
+// walks over a tile of sorted entries and adds each run of it once. Internal to sorted_sums_by_key.cuh.
+#ifndef DISTWAR_ADD_SORTED_CUH
+#define DISTWAR_ADD_SORTED_CUH
 
-#include "add_rows.cuh"
+#include "push_macros.h"
+
+#include "fixed_rows.cuh"
+#include "key_rows.cuh"
+
+namespace distwar {
+
+namespace detail {
 
 enum {
     LONGEST_RUN = 256, // that one group sums in fixed point; longer runs are divided among groups
@@ -18,13 +26,13 @@ struct sorted_rows {
     int32_t vectors, lanes, tile; // of a group: lanes, a power of two up to 32; entries
 };
 
-static __global__ void __launch_bounds__(ROWS_BLOCK)
-    list_rows(row_request in, uint32_t *row, uint32_t *from) {
+template <typename Row>
+__global__ void __launch_bounds__(ROWS_BLOCK) list_rows(row_request in, Row *row, Row *from) {
     const int64_t i = int64_t(blockIdx.x) * ROWS_BLOCK + threadIdx.x;
     if (i >= in.count) return;
     const int64_t own = row_of(in, index_at(in, i));
-    row[i] = own < 0 ? uint32_t(in.rows) : uint32_t(own);
-    from[i] = uint32_t(i);
+    row[i] = own < 0 ? Row(in.rows) : Row(own);
+    from[i] = Row(i);
 }
 
 struct sorted_tile {
@@ -129,7 +137,7 @@ struct unit_sums {
     __device__ __forceinline__ void add(const float (&value)[V]) {
         DISTWAR_UNROLL
         for (int k = 0; k < V; ++k) {
-            const float_units units = units_of(value[k], scale[k]);
+            const float_units units = detail::rounded_parts(value[k], scale[k]);
             high[k] += unsigned(units.high), low[k] += unsigned(units.low);
         }
     }
@@ -167,7 +175,7 @@ __device__ __forceinline__ bool atomics_flush(const float (&value)[V]) {
 template <typename T, int V>
 __device__ __forceinline__ void add_alone(T *to, const float (&value)[V]) {
     DISTWAR_UNROLL
-    for (int k = 0; k < V; ++k) to[k] = rounded<T>(double(to_float(to[k])) + double(value[k]));
+    for (int k = 0; k < V; ++k) to[k] = rounded<T>(double(detail::widened(to[k])) + double(value[k]));
 }
 
 // The end of the run that begins at `first`, at most LONGEST_RUN + 1 entries on. Cost: about 2 log2 of its length
@@ -333,7 +341,15 @@ __global__ void __launch_bounds__(ROWS_BLOCK)
             const double sum = runs.largest[at] < infinity_bits
                                    ? value_of_units(runs.sum[at], scale_of(runs.largest[at], runs.log2_count))
                                    : double(runs.rest[at]);
-            to[k] = rounded<T>(double(to_float(to[k])) + sum);
+            to[k] = rounded<T>(double(detail::widened(to[k])) + sum);
         }
     }
 }
+
+} // namespace detail
+
+} // namespace distwar
+
+#include "pop_macros.h"
+
+#endif

@@ -1,0 +1,494 @@
+// SPDX-License-Identifier: MIT
+// The examples in the comments of the headers, run by one warp; tests/docs compares their text with the headers.
+// What an example's last line says is what it gives.
+#include "device_test.cuh"
+#include <distwar/block.cuh>
+#include <distwar/bulk.cuh>
+#include <distwar/fetch.cuh>
+#include <distwar/fixed.cuh>
+#include <distwar/half.cuh>
+#include <distwar/hot_slots.cuh>
+#include <distwar/packed.cuh>
+#include <distwar/reduce.cuh>
+#include <gtest/gtest.h>
+
+namespace {
+
+// The numbers in an array of zeros that the example got.
+template <typename T>
+std::vector<double> numbers(const std::vector<T> &content) {
+    return {content.begin(), content.end()};
+}
+std::vector<double> numbers(const std::vector<__half2> &content) {
+    std::vector<double> found;
+    for (const __half2 both : content) {
+        found.push_back(__low2float(both));
+        found.push_back(__high2float(both));
+    }
+    return found;
+}
+template <typename T>
+struct zeros : device_array<T> {
+    explicit zeros(size_t size) : device_array<T>(std::vector<T>(size)) {}
+    std::vector<double> found() const { return numbers(this->download()); }
+};
+using expected = std::vector<double>;
+
+__global__ void example_reduce(float *sums) {
+    const int lane = int(threadIdx.x);
+    // [reduce]
+    distwar::reduce(distwar::all_lanes, true, lane / 16, float(lane), distwar::record<float>{sums, 1});
+    // sums: 120, 376
+    // [end]
+}
+TEST(Examples, Reduce) {
+    const zeros<float> sums(2);
+    run(1, 32, example_reduce, sums.get());
+    EXPECT_EQ(sums.found(), (expected{120, 376}));
+}
+__global__ void example_in_shared(int *counts) {
+    const int lane = int(threadIdx.x);
+    // [in_shared]
+    __shared__ int bins[4];
+    if (lane < 4) bins[lane] = 0;
+    __syncthreads();
+    distwar::reduce(distwar::all_lanes, true, lane % 4, 1, distwar::in_shared(distwar::record<int>{bins, 1}));
+    __syncthreads();
+    if (lane < 4) counts[lane] = bins[lane];
+    // counts: 8, 8, 8, 8
+    // [end]
+}
+TEST(Examples, InShared) {
+    const zeros<int> counts(4);
+    run(1, 32, example_in_shared, counts.get());
+    EXPECT_EQ(counts.found(), (expected{8, 8, 8, 8}));
+}
+__global__ void example_reduce_each(int *sums) {
+    const int lane = int(threadIdx.x);
+    // [reduce_each]
+    const auto key_of = [&](int i) { return lane / 16 + i; };
+    const auto value_of = [&](int i) { return i + 1; };
+    distwar::reduce_each(distwar::all_lanes, true, 2, key_of, value_of, distwar::record<int>{sums, 1});
+    // sums: 16, 48, 32
+    // [end]
+}
+TEST(Examples, ReduceEach) {
+    const zeros<int> sums(3);
+    run(1, 32, example_reduce_each, sums.get());
+    EXPECT_EQ(sums.found(), (expected{16, 48, 32}));
+}
+__global__ void example_values(float *sums) {
+    const int lane = int(threadIdx.x);
+    // [values]
+    const auto list = distwar::values(float3{1, 2, 3}, 4.0f);
+    distwar::reduce(distwar::all_lanes, lane < 2, 0, list, distwar::record<float>{sums, 4});
+    // sums: 2, 4, 6, 8
+    // [end]
+}
+TEST(Examples, Values) {
+    const zeros<float> sums(4);
+    run(1, 32, example_values, sums.get());
+    EXPECT_EQ(sums.found(), (expected{2, 4, 6, 8}));
+}
+__global__ void example_in_global(float *sums) {
+    const int lane = int(threadIdx.x);
+    // [in_global]
+    __shared__ float *from_memory;
+    if (lane == 0) from_memory = sums;
+    __syncthreads();
+    float *const known = distwar::in_global(from_memory);
+    distwar::reduce(distwar::all_lanes, true, 0, float(lane), distwar::record<float>{known, 1});
+    // sums: 496
+    // [end]
+}
+TEST(Examples, InGlobal) {
+    const zeros<float> sums(1);
+    run(1, 32, example_in_global, sums.get());
+    EXPECT_EQ(sums.found(), (expected{496}));
+}
+__global__ void example_atomic_add(float *sums) {
+    const int lane = int(threadIdx.x);
+    // [atomic_add]
+    distwar::atomic_add(sums, float(lane));
+    // sums: 496
+    // [end]
+}
+TEST(Examples, AtomicAdd) {
+    const zeros<float> sums(1);
+    run(1, 32, example_atomic_add, sums.get());
+    EXPECT_EQ(sums.found(), (expected{496}));
+}
+__global__ void example_atomic_update(int *highest) {
+    const int lane = int(threadIdx.x);
+    // [atomic_update]
+    distwar::atomic_update(highest, lane, distwar::maximum{});
+    // highest: 31
+    // [end]
+}
+TEST(Examples, AtomicUpdate) {
+    const zeros<int> highest(1);
+    run(1, 32, example_atomic_update, highest.get());
+    EXPECT_EQ(highest.found(), (expected{31}));
+}
+__global__ void example_reduce_atomic(float *sums) {
+    const int lane = int(threadIdx.x);
+    // [reduce_atomic]
+    const float val[2] = {1, float(lane)};
+    distwar::reduce_atomic(distwar::all_lanes, lane < 24, lane / 16, val, distwar::record<float>{sums, 2});
+    // sums: 16, 120, 8, 156
+    // [end]
+}
+TEST(Examples, ReduceAtomic) {
+    const zeros<float> sums(4);
+    run(1, 32, example_reduce_atomic, sums.get());
+    EXPECT_EQ(sums.found(), (expected{16, 120, 8, 156}));
+}
+__global__ void example_reduce_serial(float *sums) {
+    const int lane = int(threadIdx.x);
+    // [reduce_serial]
+    const float val[2] = {1, float(lane)};
+    distwar::reduce_serial(distwar::all_lanes, lane < 24, lane / 16, val, distwar::record<float>{sums, 2});
+    // sums: 16, 120, 8, 156
+    // [end]
+}
+TEST(Examples, ReduceSerial) {
+    const zeros<float> sums(4);
+    run(1, 32, example_reduce_serial, sums.get());
+    EXPECT_EQ(sums.found(), (expected{16, 120, 8, 156}));
+}
+__global__ void example_reduce_tree(float *sums) {
+    const int lane = int(threadIdx.x);
+    // [reduce_tree]
+    const float val[2] = {1, float(lane)};
+    distwar::reduce_tree(distwar::all_lanes, lane < 24, lane / 16, val, distwar::record<float>{sums, 2});
+    // sums: 16, 120, 8, 156
+    // [end]
+}
+TEST(Examples, ReduceTree) {
+    const zeros<float> sums(4);
+    run(1, 32, example_reduce_tree, sums.get());
+    EXPECT_EQ(sums.found(), (expected{16, 120, 8, 156}));
+}
+__global__ void example_reduce_runs(float *sums) {
+    const int lane = int(threadIdx.x);
+    // [reduce_runs]
+    const float val[2] = {1, float(lane)};
+    distwar::reduce_runs(distwar::all_lanes, lane < 24, lane / 16, val, distwar::record<float>{sums, 2});
+    // sums: 16, 120, 8, 156
+    // [end]
+}
+TEST(Examples, ReduceRuns) {
+    const zeros<float> sums(4);
+    run(1, 32, example_reduce_runs, sums.get());
+    EXPECT_EQ(sums.found(), (expected{16, 120, 8, 156}));
+}
+__global__ void example_reduce_strategy(float *sums) {
+    const int lane = int(threadIdx.x);
+    // [reduce_strategy]
+    const float val[2] = {1, float(lane)};
+    distwar::reduce<distwar::strategy::tree>(distwar::all_lanes, lane < 24, lane / 16, val,
+                                             distwar::record<float>{sums, 2});
+    // sums: 16, 120, 8, 156
+    // [end]
+}
+TEST(Examples, ReduceStrategy) {
+    const zeros<float> sums(4);
+    run(1, 32, example_reduce_strategy, sums.get());
+    EXPECT_EQ(sums.found(), (expected{16, 120, 8, 156}));
+}
+__global__ void example_reduce_bfly(float *sums) {
+    const int lane = int(threadIdx.x);
+    // [reduce_bfly]
+    const float val[2] = {1, float(lane)};
+    distwar::reduce_bfly(distwar::all_lanes, lane < 24, 1, val, distwar::record<float>{sums, 2});
+    // sums: 0, 0, 24, 276
+    // [end]
+}
+TEST(Examples, ReduceBfly) {
+    const zeros<float> sums(4);
+    run(1, 32, example_reduce_bfly, sums.get());
+    EXPECT_EQ(sums.found(), (expected{0, 0, 24, 276}));
+}
+__global__ void example_reduce_tree_n(int *sums) {
+    const int lane = int(threadIdx.x);
+    // [reduce_tree_n]
+    const auto value_of = [&](int k) { return k * lane; };
+    distwar::reduce_tree_n(distwar::all_lanes, true, lane / 16, 3, value_of, distwar::record<int>{sums, 3});
+    // sums: 0, 120, 240, 0, 376, 752
+    // [end]
+}
+TEST(Examples, ReduceTreeN) {
+    const zeros<int> sums(6);
+    run(1, 32, example_reduce_tree_n, sums.get());
+    EXPECT_EQ(sums.found(), (expected{0, 120, 240, 0, 376, 752}));
+}
+__global__ void example_tree_total(int *totals) {
+    const int lane = int(threadIdx.x);
+    // [tree_total]
+    const int val[2] = {lane, -lane};
+    int total[distwar::tree_places(2)];
+    distwar::tree_total(lane < 24, val, total, distwar::maximum{});
+    if (lane < 2) totals[lane] = total[0];
+    // totals: 23, 0
+    // [end]
+}
+TEST(Examples, TreeTotal) {
+    const zeros<int> totals(2);
+    run(1, 32, example_tree_total, totals.get());
+    EXPECT_EQ(totals.found(), (expected{23, 0}));
+}
+__global__ void example_reduce_fixed(long long *sums, float *result) {
+    const int lane = int(threadIdx.x);
+    __shared__ unsigned flag[1];
+    flag[0] = 0;
+    // [reduce_fixed]
+    const distwar::fixed_format<1> format = {{0x1p20f}, flag};
+    const float val[1] = {0.5f * float(lane)};
+    distwar::reduce_fixed(distwar::all_lanes, true, lane / 16, val, distwar::record<long long>{sums, 1},
+                          format);
+    __syncthreads();
+    if (lane < 2) result[lane] = distwar::fixed_to_float(sums[lane], format.scale[0]);
+    // sums: 62914560, 197132288; result: 60, 188
+    // [end]
+}
+TEST(Examples, ReduceFixed) {
+    const zeros<long long> sums(2);
+    const zeros<float> result(2);
+    run(1, 32, example_reduce_fixed, sums.get(), result.get());
+    EXPECT_EQ(sums.found(), (expected{62914560, 197132288}));
+    EXPECT_EQ(result.found(), (expected{60, 188}));
+}
+__global__ void example_group_lanes(int *counts, int *sums) {
+    const int lane = int(threadIdx.x);
+    // [group_lanes]
+    const auto groups = distwar::group_lanes(distwar::all_lanes, true, lane / 16);
+    groups.add(distwar::values(1), distwar::record<int>{counts, 1});
+    groups.add(distwar::values(lane), distwar::record<int>{sums, 1}, distwar::at_key{lane / 16 + 1});
+    // counts: 16, 16; sums: 0, 120, 376
+    // [end]
+}
+TEST(Examples, GroupLanes) {
+    const zeros<int> counts(2);
+    const zeros<int> sums(3);
+    run(1, 32, example_group_lanes, counts.get(), sums.get());
+    EXPECT_EQ(counts.found(), (expected{16, 16}));
+    EXPECT_EQ(sums.found(), (expected{0, 120, 376}));
+}
+__global__ void example_fetch_add(int *counters, int *found) {
+    const int lane = int(threadIdx.x);
+    // [fetch_add]
+    const int before = distwar::fetch_add(distwar::all_lanes, true, lane / 16, counters);
+    if (lane % 16 % 15 == 0) found[lane / 16 * 2 + lane % 16 / 15] = before; // lanes 0, 15, 16, 31
+    // counters: 16, 16; found: 0, 15, 0, 15
+    // [end]
+}
+TEST(Examples, FetchAdd) {
+    const zeros<int> counters(2);
+    const zeros<int> found(4);
+    run(1, 32, example_fetch_add, counters.get(), found.get());
+    EXPECT_EQ(counters.found(), (expected{16, 16}));
+    EXPECT_EQ(found.found(), (expected{0, 15, 0, 15}));
+}
+__global__ void example_append(unsigned *count, int *kept) {
+    const int lane = int(threadIdx.x);
+    // [append]
+    const unsigned slot = distwar::append(distwar::all_lanes, lane % 2 == 1, count);
+    if (lane % 2 == 1 && slot < 4) kept[slot] = lane;
+    // count: 16; kept: 1, 3, 5, 7
+    // [end]
+}
+TEST(Examples, Append) {
+    const zeros<unsigned> count(1);
+    const zeros<int> kept(4);
+    run(1, 32, example_append, count.get(), kept.get());
+    EXPECT_EQ(count.found(), (expected{16}));
+    EXPECT_EQ(kept.found(), (expected{1, 3, 5, 7}));
+}
+__global__ void example_block_sum(float *sums) {
+    const int lane = int(threadIdx.x);
+    // [block_sum]
+    __shared__ distwar::block_sum_memory<1, 32> memory;
+    const float value[1] = {float(lane)};
+    float sum[1];
+    distwar::block_sum(value, memory, sum);
+    if (lane == 0) sums[0] = sum[0];
+    // sums: 496
+    // [end]
+}
+TEST(Examples, BlockSum) {
+    const zeros<float> sums(1);
+    run(1, 32, example_block_sum, sums.get());
+    EXPECT_EQ(sums.found(), (expected{496}));
+}
+__global__ void example_accumulator(float *sums) {
+    const int lane = int(threadIdx.x);
+    // [accumulator]
+    __shared__ distwar::accumulator<1, 4> bins;
+    bins.clear();
+    distwar::reduce(distwar::all_lanes, true, lane % 4, 1.0f, distwar::in_shared(bins.sink()));
+    bins.flush_consecutive(2, 4, distwar::record<float>{sums, 1});
+    // sums: 0, 0, 8, 8, 8, 8
+    // [end]
+}
+TEST(Examples, Accumulator) {
+    const zeros<float> sums(6);
+    run(1, 32, example_accumulator, sums.get());
+    EXPECT_EQ(sums.found(), (expected{0, 0, 8, 8, 8, 8}));
+}
+__global__ void example_bulk_flush_consecutive(float *sums) {
+    const int lane = int(threadIdx.x);
+    // [bulk_flush_consecutive]
+    __shared__ distwar::accumulator<4, 2> bins;
+    bins.clear();
+    const auto list = distwar::values(float3{1, 2, 3}, 4.0f);
+    distwar::reduce(distwar::all_lanes, true, lane / 16, list, distwar::in_shared(bins.sink()));
+    distwar::bulk_flush_consecutive(bins, 1, 2, distwar::record<float>{sums, 4});
+    // sums: 0, 0, 0, 0, 16, 32, 48, 64, 16, 32, 48, 64
+    // [end]
+}
+TEST(Examples, BulkFlushConsecutive) {
+    const zeros<float> sums(12);
+    run(1, 32, example_bulk_flush_consecutive, sums.get());
+    EXPECT_EQ(sums.found(), (expected{0, 0, 0, 0, 16, 32, 48, 64, 16, 32, 48, 64}));
+}
+__global__ void example_hot_slots(float *sums) {
+    const int lane = int(threadIdx.x);
+    // [hot_slots]
+    __shared__ distwar::hot_slots<64, 1> hot;
+    hot.clear();
+    const distwar::record<float> table = {sums, 1};
+    for (int i = 0; i < 10; ++i)
+        distwar::reduce(distwar::all_lanes, lane % 2 || lane < 4, lane % 2 ? 1 : lane, 1.0f, hot.sink(table));
+    hot.flush(table);
+    // sums: 10, 160, 10
+    // [end]
+}
+TEST(Examples, HotSlots) {
+    const zeros<float> sums(3);
+    run(1, 32, example_hot_slots, sums.get());
+    EXPECT_EQ(sums.found(), (expected{10, 160, 10}));
+}
+__global__ void example_lanes_with_key(unsigned *found) {
+    const int lane = int(threadIdx.x);
+    // [lanes_with_key]
+    const unsigned group = distwar::lanes_with_key(distwar::all_lanes, lane % 16);
+    if (lane < 2) found[lane] = group; // 0x10001, 0x20002
+    // found: 65537, 131074
+    // [end]
+}
+TEST(Examples, LanesWithKey) {
+    const zeros<unsigned> found(2);
+    run(1, 32, example_lanes_with_key, found.get());
+    EXPECT_EQ(found.found(), (expected{65537, 131074}));
+}
+__global__ void example_share_one_key(int *found) {
+    const int lane = int(threadIdx.x);
+    // [share_one_key]
+    int shared;
+    const bool one = distwar::share_one_key(distwar::all_lanes, 0xff00, lane / 8 == 1, lane / 8 + 4, shared);
+    if (lane == 31) found[0] = one, found[1] = shared;
+    // found: 1, 5
+    // [end]
+}
+TEST(Examples, ShareOneKey) {
+    const zeros<int> found(2);
+    run(1, 32, example_share_one_key, found.get());
+    EXPECT_EQ(found.found(), (expected{1, 5}));
+}
+__global__ void example_record(float *highest) {
+    const int lane = int(threadIdx.x);
+    // [record]
+    const distwar::record<float, distwar::maximum> sink = {highest, 1};
+    distwar::reduce(distwar::all_lanes, true, lane / 16, float(lane), sink);
+    // highest: 15, 31
+    // [end]
+}
+TEST(Examples, Record) {
+    const zeros<float> highest(2);
+    run(1, 32, example_record, highest.get());
+    EXPECT_EQ(highest.found(), (expected{15, 31}));
+}
+__global__ void example_planes(float *sums) {
+    const int lane = int(threadIdx.x);
+    // [planes]
+    const distwar::planes<float> sink = {sums, 3};
+    distwar::reduce(distwar::all_lanes, lane < 2, lane, distwar::values(1.0f, 2.0f), sink);
+    // sums: 1, 1, 0, 2, 2, 0
+    // [end]
+}
+TEST(Examples, Planes) {
+    const zeros<float> sums(6);
+    run(1, 32, example_planes, sums.get());
+    EXPECT_EQ(sums.found(), (expected{1, 1, 0, 2, 2, 0}));
+}
+__global__ void example_pointers(int *counts, int *sums) {
+    const int lane = int(threadIdx.x);
+    // [pointers]
+    const distwar::pointers sink{&counts[lane / 16], &sums[lane / 16]};
+    distwar::reduce(distwar::all_lanes, true, lane / 16, distwar::values(1, lane), sink);
+    // counts: 16, 16; sums: 120, 376
+    // [end]
+}
+TEST(Examples, Pointers) {
+    const zeros<int> counts(2);
+    const zeros<int> sums(2);
+    run(1, 32, example_pointers, counts.get(), sums.get());
+    EXPECT_EQ(counts.found(), (expected{16, 16}));
+    EXPECT_EQ(sums.found(), (expected{120, 376}));
+}
+__global__ void example_aligned_record(float *sums) {
+    const int lane = int(threadIdx.x);
+    // [aligned_record]
+    const distwar::aligned_record sink = {sums, 2};
+    distwar::reduce(distwar::all_lanes, lane < 4, lane % 2, distwar::values(1.0f, float(lane)), sink);
+    // sums: 2, 2, 2, 4
+    // [end]
+}
+TEST(Examples, AlignedRecord) {
+    const zeros<float> sums(4);
+    run(1, 32, example_aligned_record, sums.get());
+    EXPECT_EQ(sums.found(), (expected{2, 2, 2, 4}));
+}
+__global__ void example_fields(float *color, float *opacity) {
+    const int lane = int(threadIdx.x);
+    // [fields]
+    const distwar::fields<float, 3, 1> sink = {{color, 3}, {opacity, 1}};
+    distwar::reduce(distwar::all_lanes, true, lane / 16, distwar::values(float3{1, 2, 3}, 0.5f), sink);
+    // color: 16, 32, 48, 16, 32, 48; opacity: 8, 8
+    // [end]
+}
+TEST(Examples, Fields) {
+    const zeros<float> color(6);
+    const zeros<float> opacity(2);
+    run(1, 32, example_fields, color.get(), opacity.get());
+    EXPECT_EQ(color.found(), (expected{16, 32, 48, 16, 32, 48}));
+    EXPECT_EQ(opacity.found(), (expected{8, 8}));
+}
+__global__ void example_record_of_pairs(__half2 *sums) {
+    const int lane = int(threadIdx.x);
+    // [record_of_pairs]
+    const distwar::record_of_pairs<__half2> sink = {sums, 1};
+    distwar::reduce(distwar::all_lanes, true, lane / 16, distwar::values(1.0f, 2.0f), sink);
+    // sums: 16, 32, 16, 32
+    // [end]
+}
+TEST(Examples, RecordOfPairs) {
+    const zeros<__half2> sums(2);
+    run(1, 32, example_record_of_pairs, sums.get());
+    EXPECT_EQ(sums.found(), (expected{16, 32, 16, 32}));
+}
+__global__ void example_aligned_pairs(__half2 *sums) {
+    const int lane = int(threadIdx.x);
+    // [aligned_pairs]
+    const __half2 val[2] = {__floats2half2_rn(1, 2), __floats2half2_rn(3, 4)};
+    distwar::reduce(distwar::all_lanes, true, lane / 16, val, distwar::aligned_pairs<__half2>{sums, 2});
+    // sums: 16, 32, 48, 64, 16, 32, 48, 64
+    // [end]
+}
+TEST(Examples, AlignedPairs) {
+    const zeros<__half2> sums(4);
+    run(1, 32, example_aligned_pairs, sums.get());
+    EXPECT_EQ(sums.found(), (expected{16, 32, 48, 64, 16, 32, 48, 64}));
+}
+
+} // namespace

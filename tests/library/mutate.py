@@ -1,0 +1,302 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""mutate.py [-o RESULTS.jsonl]: changes one comparison, operator or constant of a header at a time, and tells whether a
+test finds it. Goes on where it stopped: a mutant in RESULTS is not run again but by --again and --more.
+
+A mutant is found if a test does not compile, fails, crashes or takes longer than its limit. It is identified by the text
+of its line, so that results stay valid where the header around it changes. Code that simt does not compile (PTX) is
+counted apart; tests/codegen guards it. docs/notes/mutations.md lists the survivors.
+"""
+import argparse
+import collections
+import concurrent.futures
+import json
+import os
+import pathlib
+import re
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+HEADERS = ROOT / "include" / "distwar"
+
+# The tests of a header, the likely and the cheap one first.
+TESTS = {
+    "tree.cuh": ["reduction_counts", "tree", "product"],
+    "lanes.cuh": ["lanes", "reduction_counts"],
+    "group.cuh": ["group"],
+    "sink.cuh": ["reduction_counts", "product", "operators"],
+    "atomic.cuh": ["atomic_add", "atomic_update"],
+}
+# What these leave is tried with these as well.
+MORE_TESTS = {
+    "tree.cuh": ["integers", "operators", "group", "packed"],
+    "lanes.cuh": ["packed", "tree"],
+    "group.cuh": ["chunks"],
+    "sink.cuh": ["integers", "fields", "scopes", "packed"],
+    "atomic.cuh": ["operators", "scopes", "half", "reduction_counts"],
+}
+# Mutants that CI runs: header, line, operator or constant, which of these in the line, its replacement.
+FIXED = [
+    ("tree.cuh", "const bool summed = active && size >= 2 && size >= balance_threshold;", ">=", 1, ">"),
+    ("tree.cuh", "if (count_lanes(active_lanes) < (balance_threshold > 1 ? balance_threshold : 1)) {", "<", 0, "<="),
+    ("tree.cuh", "for (unsigned length = 1; length < size; length *= 2) {", "<", 0, "<="),
+    ("tree.cuh", "return k % 32;", "32", 0, "31"),
+    ("tree.cuh", "return 15 * n;", "15", 0, "16"),
+    ("lanes.cuh", "for (int bit = 5; bit >= 0; --bit) {", "5", 0, "4"),
+    ("lanes.cuh", "return __all_sync(lanes, key == shared || !active);", "!", 0, ""),
+    ("group.cuh", "if (count_lanes(active_lanes) < (sums_all ? 1 : balance_threshold)) {", "<", 0, "<="),
+    ("sink.cuh", "T *const first = base + size_t(key) * stride;", "+", 0, "-"),
+    ("atomic.cuh", "static __host__ __device__ __forceinline__ T lesser(T old, T value) { return value < old ? value : old; }",
+     "<", 0, "<="),
+]
+
+Mutant = collections.namedtuple("Mutant", "header line copy token nth to at")  # at: offset in the header's text
+OPPOSITE = {"<": ["<="], "<=": ["<"], ">": [">="], ">=": [">"], "==": ["!="], "!=": ["=="],
+            "&&": ["||"], "||": ["&&"], "+": ["-"], "-": ["+"], "<<": [">>"], ">>": ["<<"], "&": ["|"], "|": ["&"],
+            "*": ["/"], "/": ["*"], "%": ["/"], "!": [""], "~": [""]}
+# clang-format writes blanks around binary operators and none in template brackets.
+TOKEN = re.compile(r"(?<=\s)(?:<=|>=|==|!=|<<|>>|<|>|\+|-|&|\||\*|/|%)(?=\s)|&&(?=[\s!])|\|\||[!~](?=[\w(~])"
+                   r"|(?<![\w.])(?:0x[0-9a-f]+|\d+)(?:ull|u)?(?![\w.])")
+
+
+def blanked(text):
+    """The text with comments, strings and preprocessor lines other than #define replaced by blanks."""
+    token = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|^[ ]*#[ ]*(?!define\b)(?:\\\n|[^\n])*'
+                       r'|^#define \w+(?:\([^)]*\))?', re.S | re.M)
+    return token.sub(lambda match: re.sub(r"[^\n]", " ", match.group()), text)
+
+
+def compiled_here(path, compile_command):
+    """For each line of the header whether simt's preprocessor keeps it: asked by a pragma in each #if and #else."""
+    lines, regions, region = path.read_text(encoding="utf-8").split("\n"), [], 0
+    marked, continued = [], False
+    for line in lines:
+        marked.append(line)
+        regions.append(region)
+        if re.match(r" *# *(if|el|endif)", line) or (continued and line[-1:] != "\\"):
+            continued = line.endswith("\\")
+            if not continued:
+                region += 1
+                marked.append(f"#pragma region_of_{region}")
+    with tempfile.TemporaryDirectory() as name:
+        folder = copy_of_headers(pathlib.Path(name))
+        replace_header(folder, path.name, "\n".join(marked))
+        source = pathlib.Path(name) / "all.cpp"
+        source.write_text(f"#include <distwar/{path.name}>\n", encoding="utf-8")
+        kept = subprocess.run([*compile_command, f"-I{folder}", "-x", "c++", "-E", source], text=True, check=True,
+                              stdout=subprocess.PIPE).stdout
+    kept = {int(number) for number in re.findall(r"#pragma region_of_(\d+)", kept)} | {0}
+    return [number in kept for number in regions]
+
+
+def replacements(token):
+    if not token[0].isdigit():
+        return OPPOSITE[token]
+    digits = re.match(r"0x[0-9a-f]+|\d+", token).group()
+    suffix, value = token[len(digits):], int(digits, 0)
+    values = dict.fromkeys([value + 1, value - 1, 0])  # in this order, each once
+    return [f"{new}{suffix}" if new >= 0 else "(0u - 1)" if suffix else "(-1)" for new in values if new != value]
+
+
+def mutants_of(header):
+    text = (HEADERS / header).read_text(encoding="utf-8")
+    code, copies, at = blanked(text), collections.Counter(), 0
+    for line, code_line in zip(text.split("\n"), code.split("\n")):
+        stripped = line.strip()
+        seen = collections.Counter()
+        for match in TOKEN.finditer(" " + code_line + " "):
+            token = match.group()
+            for to in replacements(token):
+                yield Mutant(header, stripped, copies[stripped], token, seen[token], to, at + match.start() - 1)
+            seen[token] += 1
+        copies[stripped] += 1
+        at += len(line) + 1
+
+
+def key(mutant):
+    return mutant[:6]
+
+
+def copy_of_headers(folder):
+    include = folder / "include"
+    (include / "distwar").mkdir(parents=True)
+    for header in HEADERS.iterdir():
+        (include / "distwar" / header.name).symlink_to(header)
+    return include
+
+
+def replace_header(include, name, text):
+    path = include / "distwar" / name
+    path.unlink()  # the link to the original
+    path.write_text(text, encoding="utf-8")
+
+
+class Runner:
+    def __init__(self, options, folder):
+        self.folder = folder
+        self.limit = options.limit
+        self.tests = MORE_TESTS if options.more else TESTS
+        self.compile = [options.compiler, "-std=gnu++17", "-O0", "-w", "-ffp-contract=off", "-fmax-errors=1",
+                        *(f"-I{ROOT / path}" for path in ("simt/device", "simt/include", "tests/library"))]
+        build = pathlib.Path(options.build).resolve()
+        self.libraries = [build / "simt/libsimt.a", build / "simt/device/libdistwar_device.a", *options.libraries.split()]
+        header = folder / "precompiled.h"
+        header.write_text("#include <gtest/gtest.h>\n#include <random>\n#include <vector>\n#include <cuda_runtime.h>\n"
+                          "#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n#include <simt.h>\n", encoding="utf-8")
+        subprocess.run([*self.compile, "-x", "c++-header", header, "-o", f"{header}.gch"], check=True)
+        self.precompiled = ["-include", header]
+        lists = (ROOT / "tests/library/CMakeLists.txt").read_text(encoding="utf-8")
+        self.wrong_uses = []  # (file, number, reason)
+        for file, reasons in zip(("wrong_use.cu", "wrong_use_of_pairs.cu", "wrong_use_of_blocks.cu"),
+                                 re.findall(r"set\(reasons\n(.*?)\)\nadd_test", lists, re.S)):
+            for number, reason in enumerate(re.findall('"([^"\n]*)"', reasons), 1):
+                self.wrong_uses.append((file, number, reason))
+
+    def run(self, command, seconds):
+        """(exit status, output); a status of None is a timeout."""
+        def limit():
+            resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        try:
+            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+                                  timeout=20 * seconds, preexec_fn=limit, check=False)
+        except subprocess.TimeoutExpired:
+            return None, ""
+        return (None, "") if done.returncode == -24 else (done.returncode, done.stdout)  # SIGXCPU
+
+    def test(self, include, folder, name):
+        """What finds the mutant of the headers in `include`; None if the test passes."""
+        program = folder / name
+        status, output = self.run([*self.compile, f"-I{include}", *self.precompiled, "-x", "c++",
+                                   ROOT / "tests/library" / f"{name}.cu", "-x", "none", "-o", program, *self.libraries], 60)
+        if status != 0:
+            error = re.search(r"error: (.*)", output)
+            return f"{name} does not compile: {error.group(1)[:100] if error else output[-100:]}"
+        status, output = self.run([program, "--gtest_brief=1", "--gtest_fail_fast"], self.limit)
+        program.unlink()
+        if status is None:
+            return f"{name} takes too long"
+        if status < 0:
+            return f"{name} crashes"
+        failed = re.search(r"\[  FAILED  \] ([\w./]+)", output)
+        return failed.group(1) if failed else None if status == 0 else f"{name} ends with {status}"
+
+    def wrong_use(self, include, message):
+        """Whether a wrong use of this reason compiles now."""
+        for file, number, reason in self.wrong_uses:
+            if reason != message:
+                continue
+            status, output = self.run([*self.compile, "-fsyntax-only", f"-I{include}", f"-DWRONG_USE={number}", "-x",
+                                       "c++", ROOT / "tests/library" / file], 60)
+            if status == 0 or f"distwar: {reason}" not in output:
+                return f"Headers.WrongUse{number} of {file}"
+        return None
+
+    def found_by(self, mutant):
+        with tempfile.TemporaryDirectory(dir=self.folder) as name:
+            folder = pathlib.Path(name)
+            include = copy_of_headers(folder)
+            text = (HEADERS / mutant.header).read_text(encoding="utf-8")
+            end = mutant.at + len(mutant.token)
+            assert text[mutant.at:end] == mutant.token
+            replace_header(include, mutant.header, text[:mutant.at] + mutant.to + text[end:])
+            statement = text[text.rfind(";", 0, mutant.at) + 1:text.find(";", mutant.at)]
+            assertion = re.search(r'static_assert\(.*"distwar: (.*)"\)', statement, re.S)
+            if assertion:
+                found = self.wrong_use(include, assertion.group(1))
+                if found:
+                    return found
+            for test in self.tests[mutant.header]:
+                found = self.test(include, folder, test)
+                if found:
+                    return found
+        return None
+
+
+def read_results(path):
+    results = {}
+    if path.exists():
+        for line in path.read_text(encoding="utf-8").splitlines():
+            entry = json.loads(line)
+            results[tuple(entry["mutant"])] = entry
+    return results
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("-o", dest="results", help="the file of results, to which each mutant adds a line")
+    parser.add_argument("--fixed", action="store_true", help="run the mutants of CI; the exit status is 1 unless all are found")
+    parser.add_argument("--list", action="store_true", help="print how many mutants there are and which survived")
+    parser.add_argument("--again", action="store_true", help="run those that survived again, with TESTS as they are now")
+    parser.add_argument("--more", action="store_true", help="run those that survived again, with MORE_TESTS")
+    parser.add_argument("--headers", default=",".join(TESTS), help="separated by commas")
+    parser.add_argument("--compiler", default="g++")
+    parser.add_argument("--build", default="build/library", help="the build folder that holds libsimt.a")
+    parser.add_argument("--libraries", default="-lgtest -lgtest_main -lboost_context -lpthread")
+    parser.add_argument("--limit", type=int, default=20, help="CPU seconds for each test program")
+    parser.add_argument("-j", type=int, default=2)
+    options = parser.parse_args()
+
+    probe = [options.compiler, "-std=gnu++17", f"-I{ROOT / 'simt/include'}"]
+    here, elsewhere = [], []
+    for header in options.headers.split(","):
+        kept = compiled_here(HEADERS / header, probe)
+        text = (HEADERS / header).read_text(encoding="utf-8")
+        for mutant in mutants_of(header):
+            (here if kept[text.count("\n", 0, mutant.at)] else elsewhere).append(mutant)
+    if options.fixed:
+        fixed = {entry: None for entry in FIXED}
+        for mutant in here:
+            entry = (mutant.header, mutant.line, mutant.token, mutant.nth, mutant.to)
+            if entry in fixed and fixed[entry] is None:
+                fixed[entry] = mutant
+        for entry, mutant in fixed.items():
+            if mutant is None:
+                sys.exit(f"mutate.py: the header has no such line any more, choose another for FIXED: {entry}")
+        here = list(fixed.values())
+    path = pathlib.Path(options.results) if options.results else None
+    results = read_results(path) if path else {}
+    if options.list:
+        for header in options.headers.split(","):
+            mine = [mutant for mutant in here if mutant.header == header]
+            known = [results[key(mutant)]["result"] for mutant in mine if key(mutant) in results]
+            print(f"{header}: {len(mine)} mutants, {known.count('found')} found, {known.count('survived')} survived, "
+                  f"{len(mine) - len(known)} not run; {sum(m.header == header for m in elsewhere)} not compiled here")
+        for mutant in here:
+            if results.get(key(mutant), {}).get("result") == "survived":
+                print(f"  {mutant.header}: `{mutant.line}`: `{mutant.token}` number {mutant.nth + 1} -> `{mutant.to}`")
+        return
+    if options.again or options.more:
+        to_run = [m for m in here if results.get(key(m), {}).get("result") == "survived"]
+    else:
+        to_run = [m for m in here if key(m) not in results]
+    to_run.sort(key=lambda mutant: mutant.token[0].isdigit())  # operators first
+
+    survived = 0
+    with tempfile.TemporaryDirectory() as name, concurrent.futures.ThreadPoolExecutor(options.j) as pool:
+        runner = Runner(options, pathlib.Path(name))
+
+        def judge(mutant):
+            begin = time.monotonic()
+            found = runner.found_by(mutant)
+            entry = {"mutant": key(mutant), "result": "found" if found else "survived", "by": found,
+                     "seconds": round(time.monotonic() - begin, 1)}
+            return mutant, entry
+
+        for mutant, entry in pool.map(judge, to_run):
+            survived += entry["result"] == "survived"
+            print(f"{entry['result']}: {mutant.header}: {mutant.line}: {mutant.token} -> {mutant.to} "
+                  f"({entry['by']}, {entry['seconds']} s)", flush=True)
+            if path:
+                with path.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(entry) + "\n")
+    sys.exit(1 if options.fixed and survived else 0)
+
+
+if __name__ == "__main__":
+    main()
