@@ -28,7 +28,7 @@ HEADERS = ROOT / "include" / "distwar"
 TESTS = {
     "tree.cuh": ["reduction_counts", "tree", "product"],
     "lanes.cuh": ["lanes", "reduction_counts"],
-    "group.cuh": ["group"],
+    "group.cuh": ["reduction_counts", "group"],
     "sink.cuh": ["reduction_counts", "product", "operators"],
     "atomic.cuh": ["atomic_add", "atomic_update"],
 }
@@ -141,6 +141,7 @@ class Runner:
         self.limit = options.limit
         self.tests = MORE_TESTS if options.more else TESTS
         self.compile = [options.compiler, "-std=gnu++17", "-O0", "-w", "-ffp-contract=off", "-fmax-errors=1",
+                        "-fsanitize=bounds", "-fsanitize-undefined-trap-on-error",
                         *(f"-I{ROOT / path}" for path in ("simt/device", "simt/include", "tests/library"))]
         build = pathlib.Path(options.build).resolve()
         self.libraries = [build / "simt/libsimt.a", build / "simt/device/libdistwar_device.a",
