@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""launch_syntax.py KERNELS.cu -o KERNELS.cpp [-I FOLDER ...]: rewrites what only nvcc understands, line by line in place.
+"""launch_syntax.py KERNELS.cu -o KERNELS.cpp [-I FOLDER ...]: rewrites what only nvcc understands, in place.
 
   kernel<T><<<grid, block, bytes, stream>>>(...)   ->  simt_launch(kernel<T>, grid, block, bytes, stream)(...)
   extern __shared__ float buffer[];                ->  float *buffer = static_cast<float *>(simt_dynamic_shared());
 
 A launch must name all template arguments of its kernel. A dynamic shared array must be declared in a function.
 
-Headers are rewritten too: those that the file includes, directly or not, from beside the including file or from a FOLDER.
-Copies of those with such lines, and of those that include one of them, go to KERNELS.cpp.headers/, and the include names
-the copy.
+Headers are rewritten too: those that the file includes, directly or not, from beside the including file or from a
+FOLDER. Copies of those with such lines, and of those that include one of them, go to KERNELS.cpp.headers/, and the
+include names the copy.
 """
 import argparse
 import pathlib

@@ -112,13 +112,15 @@ __device__ __forceinline__ void check_call([[maybe_unused]] bool active, [[maybe
     detail::check_key(key);
     constexpr int held = values_of_stride<Sink>;
     if constexpr (held != 0)
-        if (sink.stride * held < size_t(count)) simt::refuse("the stride of a sink is below its number of values");
+        if (sink.stride * held < size_t(count))
+            simt::refuse("the stride of a sink is below its number of values");
     if constexpr (is_pointers<Sink>)
         simt::promise({active ? "lanes with one key pass different addresses in pointers" : nullptr,
                        std::uint64_t(detail::plain_key(key)), active ? simt::digest(sink) : 0, true});
     else if constexpr (is_addressed_by_key<Sink, int, float> && __has_unique_object_representations(Sink))
-        simt::promise({"a sink that is addressed by key differs between lanes of a call, in its base or stride", 0,
-                       simt::digest(sink), false});
+        simt::promise(
+            {"a sink that is addressed by key differs between lanes of a call, in its base or stride", 0,
+             simt::digest(sink), false});
 #endif
 }
 

@@ -69,11 +69,12 @@ static void report_no_memory(const Launch &launch) {
     } catch (const std::bad_alloc &) {
         name = "?"; // short strings need no memory
     }
-    std::fprintf(stderr,
-                 "simt: out of memory: kernel %s needs for each OS thread, of %d, %zu bytes of stack for %zu threads "
-                 "of a block and %zu bytes of dynamic shared memory\n",
-                 name.c_str(), launch.settings.threads, threads * launch.settings.stack_bytes, threads,
-                 launch.config.dynamicSmemBytes);
+    std::fprintf(
+        stderr,
+        "simt: out of memory: kernel %s needs for each OS thread, of %d, %zu bytes of stack for %zu threads "
+        "of a block and %zu bytes of dynamic shared memory\n",
+        name.c_str(), launch.settings.threads, threads * launch.settings.stack_bytes, threads,
+        launch.config.dynamicSmemBytes);
 }
 
 cudaError_t launch(const cudaLaunchConfig_t &config, const void *kernel, void (*call)(const void *),

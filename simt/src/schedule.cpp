@@ -141,7 +141,8 @@ void Block::lane_main() {
     for (;;) {
         Lane *lane = &running();
         Block &block = *lane->warp->block;
-        bool no_memory = false; // of this library or of the kernel; the catch block ends before the lane is left
+        bool no_memory =
+            false; // of this library or of the kernel; the catch block ends before the lane is left
         try {
             block.launch_->call(block.launch_->arguments);
         } catch (const std::bad_alloc &) {

@@ -10,6 +10,7 @@
 #include <elf.h>
 #include <fcntl.h>
 #include <link.h>
+#include <memory>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -107,10 +108,9 @@ std::string symbol_name(const void *function) {
         return std::string("at ") + address;
     }
     int status = 0;
-    char *demangled = abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status);
-    const std::string name = status == 0 ? demangled : mangled;
-    std::free(demangled);
-    return name;
+    const std::unique_ptr<char, void (*)(void *)> demangled(
+        abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status), std::free);
+    return status == 0 ? demangled.get() : mangled;
 }
 
 } // namespace simt

@@ -3,9 +3,9 @@
 """mutate.py [-o RESULTS.jsonl]: changes one comparison, operator or constant of a header at a time, and tells whether a
 test finds it. Goes on where it stopped: a mutant in RESULTS is not run again but by --again and --more.
 
-A mutant is found if a test does not compile, fails, crashes or takes longer than its limit. It is identified by the text
-of its line, so that results stay valid where the header around it changes. Code that simt does not compile (PTX) is
-counted apart; tests/codegen guards it. docs/notes/mutations.md lists the survivors.
+A mutant is found if a test does not compile, fails, crashes or takes longer than its limit. It is identified by the
+text of its line, so that results stay valid where the header around it changes. Code that simt does not compile (PTX)
+is counted apart; tests/codegen guards it. mutations.md lists the survivors.
 """
 import argparse
 import collections
@@ -28,7 +28,7 @@ HEADERS = ROOT / "include" / "distwar"
 TESTS = {
     "tree.cuh": ["reduction_counts", "tree", "product"],
     "lanes.cuh": ["lanes", "reduction_counts"],
-    "group.cuh": ["group"],
+    "group.cuh": ["reduction_counts", "group"],
     "sink.cuh": ["reduction_counts", "product", "operators"],
     "atomic.cuh": ["atomic_add", "atomic_update"],
 }
@@ -51,8 +51,7 @@ FIXED = [
     ("lanes.cuh", "return __all_sync(lanes, key == shared || !active);", "!", 0, ""),
     ("group.cuh", "if (count_lanes(active_lanes) < (sums_all ? 1 : balance_threshold)) {", "<", 0, "<="),
     ("sink.cuh", "T *const first = base + size_t(key) * stride;", "+", 0, "-"),
-    ("atomic.cuh", "static __host__ __device__ __forceinline__ T lesser(T old, T value) { return value < old ? value : old; }",
-     "<", 0, "<="),
+    ("atomic.cuh", "static __host__ __device__ __forceinline__ bool is_zero(T a) { return a == T(0); }", "==", 0, "!="),
 ]
 
 Mutant = collections.namedtuple("Mutant", "header line copy token nth to at")  # at: offset in the header's text
@@ -142,9 +141,11 @@ class Runner:
         self.limit = options.limit
         self.tests = MORE_TESTS if options.more else TESTS
         self.compile = [options.compiler, "-std=gnu++17", "-O0", "-w", "-ffp-contract=off", "-fmax-errors=1",
+                        "-fsanitize=bounds", "-fsanitize-undefined-trap-on-error",
                         *(f"-I{ROOT / path}" for path in ("simt/device", "simt/include", "tests/library"))]
         build = pathlib.Path(options.build).resolve()
-        self.libraries = [build / "simt/libsimt.a", build / "simt/device/libdistwar_device.a", *options.libraries.split()]
+        self.libraries = [build / "simt/libsimt.a", build / "simt/device/libdistwar_device.a",
+                          *options.libraries.split()]
         header = folder / "precompiled.h"
         header.write_text("#include <gtest/gtest.h>\n#include <random>\n#include <vector>\n#include <cuda_runtime.h>\n"
                           "#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n#include <simt.h>\n", encoding="utf-8")
@@ -163,8 +164,8 @@ class Runner:
             resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         try:
-            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-                                  timeout=20 * seconds, preexec_fn=limit, check=False)
+            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                  errors="replace", timeout=20 * seconds, preexec_fn=limit, check=False)
         except subprocess.TimeoutExpired:
             return None, ""
         return (None, "") if done.returncode == -24 else (done.returncode, done.stdout)  # SIGXCPU
@@ -173,7 +174,8 @@ class Runner:
         """What finds the mutant of the headers in `include`; None if the test passes."""
         program = folder / name
         status, output = self.run([*self.compile, f"-I{include}", *self.precompiled, "-x", "c++",
-                                   ROOT / "tests/library" / f"{name}.cu", "-x", "none", "-o", program, *self.libraries], 60)
+                                   ROOT / "tests/library" / f"{name}.cu", "-x", "none", "-o", program,
+                                   *self.libraries], 60)
         if status != 0:
             error = re.search(r"error: (.*)", output)
             return f"{name} does not compile: {error.group(1)[:100] if error else output[-100:]}"
@@ -230,9 +232,9 @@ def read_results(path):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-o", dest="results", help="the file of results, to which each mutant adds a line")
-    parser.add_argument("--fixed", action="store_true", help="run the mutants of CI; the exit status is 1 unless all are found")
+    parser.add_argument("--fixed", action="store_true", help="run those of CI; the exit status is 1 unless all are found")
     parser.add_argument("--list", action="store_true", help="print how many mutants there are and which survived")
-    parser.add_argument("--again", action="store_true", help="run those that survived again, with TESTS as they are now")
+    parser.add_argument("--again", action="store_true", help="run those that survived again, with TESTS")
     parser.add_argument("--more", action="store_true", help="run those that survived again, with MORE_TESTS")
     parser.add_argument("--headers", default=",".join(TESTS), help="separated by commas")
     parser.add_argument("--compiler", default="g++")

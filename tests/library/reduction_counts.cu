@@ -225,6 +225,11 @@ std::pair<uint64_t, uint64_t> redux_and_shuffles() {
     simt_counters_reset();
     run(1, 32, reduce_integers<K, T, Op>, targets.get());
     const simt_counters counted = simt_counters_read();
+    if (std::is_same<Op, distwar::add>::value) {
+        std::vector<T> sums;
+        for (int k = 0; k < K; ++k) sums.push_back(T(1 + 32 * (k + 1)));
+        EXPECT_EQ(targets.download(), sums);
+    }
     return {counted.reductions, counted.shuffles};
 }
 
@@ -294,6 +299,33 @@ TEST(ReductionCost, OfTreeWithSeveralKeysIsThatOfTheCheaperForm) {
     });
     expect_costs<2>({{{16, 16}, 0, 2 * 6, 2, 2 * 2}}); // 12 against 4 * 3
     expect_costs<1>({{{16, 16}, 0, 4 + 3, 1, 2}});     // not 12
+}
+
+template <int K>
+__global__ void reduce_groups(const int *keys, int threshold, float *targets) {
+    float val[K];
+    for (int k = 0; k < K; ++k) val[k] = 1;
+    distwar::group_lanes(all_lanes, true, keys[threadIdx.x])
+        .add(val, distwar::record<float>{targets, K}, threshold);
+}
+
+// The tree votes for all lanes with the largest group that it sums; group_lanes knows the largest of all.
+TEST(ReductionCost, OfGroupsIsThatOfTheTree) {
+    enum { K = 9 };
+    for (const auto &sizes :
+         std::vector<std::vector<int>>{{16, 16}, {30, 2}, {8, 8, 8, 8}, {2, 2, 2}, {3, 3, 2}, {}})
+        for (const int threshold : {0, 1, 2, 3, 4, 8, 9, 32}) {
+            SCOPED_TRACE(testing::Message() << testing::PrintToString(sizes) << ", threshold " << threshold);
+            const std::vector<int> keys = groups_of(sizes);
+            const cost tree = cost_of<strategy::tree, K>(all_lanes, all_lanes, keys, threshold);
+            const device_array<int> device_keys(keys);
+            const device_array<float> targets(std::vector<float>(32 * K, 0.0f));
+            const simt_counters group = count(reduce_groups<K>, static_cast<const int *>(device_keys.get()),
+                                              threshold, targets.get());
+            EXPECT_EQ(group.atomic_instructions, tree.atomic_instructions);
+            EXPECT_EQ(group.atomic_requests, tree.atomic_requests);
+            EXPECT_EQ(group.shuffles, tree.shuffles);
+        }
 }
 
 // A sink of pointers costs K more shuffles a group, so groups are summed side by side.

@@ -89,10 +89,12 @@ TEST_F(Memory, ThatALaunchDoesNotGetIsAMessageAndAnError) {
 TEST_F(Memory, ThatALaneDoesNotGetIsAMessageAndAnError) {
     simt_set_threads(1);
     Device_array<float> sum(1, 0.0f);
-    ASSERT_EQ(run(dim3(3), dim3(64), sum_of_lanes, static_cast<float *>(sum)), cudaSuccess); // has made the stacks
+    ASSERT_EQ(run(dim3(3), dim3(64), sum_of_lanes, static_cast<float *>(sum)),
+              cudaSuccess); // has made the stacks
     testing::internal::CaptureStderr();
     allocations_left = 0; // the count of a second line
-    EXPECT_EQ(run(dim3(3), dim3(64), sum_by_three_lines, static_cast<float *>(sum)), cudaErrorMemoryAllocation);
+    EXPECT_EQ(run(dim3(3), dim3(64), sum_by_three_lines, static_cast<float *>(sum)),
+              cudaErrorMemoryAllocation);
     EXPECT_TRUE(failed);
     EXPECT_NE(testing::internal::GetCapturedStderr().find("simt: out of memory: kernel "), std::string::npos);
 }
