@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 HEADERS = ROOT / "include" / "distwar"
 
 # The tests of a header, the likely and the cheap one first.
