@@ -180,7 +180,7 @@ void add_for(bool rays) {
                             [of] { (*of)->tables.clear(); },
                             [of] {
                                 std::vector<double> found;
-                                for (const __half2 both : (*of)->tables.download()) {
+                                for (const __half2 &both : (*of)->tables.download()) {
                                     found.push_back(__low2float(both));
                                     found.push_back(__high2float(both));
                                 }
