@@ -119,7 +119,8 @@ struct exact_given {
                 const int exponent = int(random.below(unsigned(most + 1)));
                 const double sign = random.below(2) ? 1 : -1;
                 in.source.push_back(stored<T>(ldexp(sign * double(drawn), exponent + unit)));
-                sum[size_t(in.index.back() * width + k)] += wide(sign * double(drawn)) << exponent;
+                sum[size_t(in.index.back() * width + k)] +=
+                    wide(sign * double(drawn)) * (wide(1) << exponent);
             }
         }
     }
