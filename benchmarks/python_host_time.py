@@ -220,7 +220,7 @@ def main():
     for name in SITUATIONS:
         with threads_of(name):
             times = by_the_clock(Situation(name, frame, params, device), o.rounds, inner.take)
-        out[name]["in_libgs"] = {key: value for key, value in times.items() if key.endswith("libdistwar_gs")}
+        out[name]["in_libgs"] = {key: value for key, value in times.items() if key.endswith("in_libgs")}
     json.dump(out, sys.stdout, indent=1)
     print()
 
