@@ -301,8 +301,10 @@ struct record_of_pairs {
     // The sink of the values from `first` on, an even number.
     __device__ __forceinline__ record_of_pairs from(int first) const { return {base + first / 2, stride}; }
 };
+namespace detail {
 template <typename Pair, scope S>
-inline constexpr int detail::values_of_stride<record_of_pairs<Pair, S>> = 2;
+inline constexpr int values_of_stride<record_of_pairs<Pair, S>> = 2;
+} // namespace detail
 template <typename Pair>
 __host__ __device__ record_of_pairs(Pair *, size_t)->record_of_pairs<Pair>;
 template <scope S, typename Pair>

@@ -59,7 +59,15 @@ __device__ __forceinline__ float widened(__nv_bfloat16 value) {
 }
 // The type that values of T are summed in.
 template <typename T>
-using wide_of = decltype(detail::widened(T()));
+struct wide {
+    using type = float;
+};
+template <>
+struct wide<double> {
+    using type = double;
+};
+template <typename T>
+using wide_of = typename wide<T>::type;
 template <typename T>
 __device__ __forceinline__ T rounded(double value) {
     if constexpr (sizeof(T) == 8)
@@ -95,7 +103,12 @@ struct vector_of {
 
     // Each row of source is read once.
     static __device__ __forceinline__ vector_of read_once(const void *source, int64_t at) {
-        return {__ldcs(static_cast<const word *>(source) + at)};
+        const word *from = static_cast<const word *>(source) + at;
+#ifdef __clang__ // it has __ldcs for __half alone
+        return {*from};
+#else
+        return {__ldcs(from)};
+#endif
     }
     static __device__ __forceinline__ vector_of read(const void *source, int64_t at) {
         return {__ldg(static_cast<const word *>(source) + at)};

@@ -189,8 +189,10 @@ template <typename Pair>
 __host__ __device__ aligned_pairs(Pair *, size_t)->aligned_pairs<Pair>;
 template <scope S, typename Pair>
 using aligned_pairs_at = aligned_pairs<Pair, S>;
+namespace detail {
 template <typename Pair, scope S>
-inline constexpr int detail::values_of_stride<aligned_pairs<Pair, S>> = 1;
+inline constexpr int values_of_stride<aligned_pairs<Pair, S>> = 1;
+} // namespace detail
 
 } // namespace distwar
 

@@ -227,8 +227,10 @@ template <typename T, typename... More>
 __host__ __device__ pointers(T *, More *...)->pointers<1 + int(sizeof...(More)), T>;
 template <scope S, int K, typename T, typename Op = add>
 using pointers_at = pointers<K, T, Op, S>;
+namespace detail { // nvcc 11.8 refuses detail::is_pointers<...> here
 template <int K, typename T, typename Op, scope S>
-inline constexpr bool detail::is_pointers<pointers<K, T, Op, S>> = true;
+inline constexpr bool is_pointers<pointers<K, T, Op, S>> = true;
+} // namespace detail
 
 // Adds value k to base[key * stride + k]. base and stride are the same in all lanes, stride >= K, key >= 0.
 // Example (one warp, `lane` its lane, arrays of zeros):
@@ -262,8 +264,10 @@ template <typename T>
 __host__ __device__ record(T *, size_t)->record<T>;
 template <scope S, typename T, typename Op = add>
 using record_at = record<T, Op, S>;
+namespace detail {
 template <typename T, typename Op, scope S>
-inline constexpr int detail::values_of_stride<record<T, Op, S>> = 1;
+inline constexpr int values_of_stride<record<T, Op, S>> = 1;
+} // namespace detail
 
 // A record of floats, added by vector atomics of 4 and 2 floats: value k to base[key * stride + k].
 //   base    in global or shared memory, aligned to 16 bytes; for K = 2 to 8
@@ -316,8 +320,10 @@ struct aligned_record_at {
     }
 };
 using aligned_record = aligned_record_at<scope::device>;
+namespace detail {
 template <scope S>
-inline constexpr int detail::values_of_stride<aligned_record_at<S>> = 1;
+inline constexpr int values_of_stride<aligned_record_at<S>> = 1;
+} // namespace detail
 
 // Adds value k to base[k * stride + key]. base and stride are the same in all lanes, key >= 0. Two pairs of key and
 // k < K must not name one place, which key < stride ensures. Blocks of planes are larger: value k of cell c in

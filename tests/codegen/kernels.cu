@@ -7,11 +7,13 @@
 #include <distwar/fields.cuh>
 #include <distwar/fixed.cuh>
 #include <distwar/half.cuh>
-#include <distwar/histogram.cuh>
 #include <distwar/hot_slots.cuh>
 #include <distwar/packed.cuh>
 #include <distwar/reduce.cuh>
+#ifndef __CUDACC_RTC__
+#include <distwar/histogram.cuh>
 #include <distwar/sums_by_key.cuh>
+#endif
 
 using namespace distwar;
 
@@ -456,6 +458,7 @@ AT_SCOPE(device)
 AT_SCOPE(system)
 
 // The kernels of calls that the host makes: no stack, at most 64 registers.
+#ifndef __CUDACC_RTC__
 template __global__ void detail::add_rows<float, 1, detail::fixed_adder<float, 1>>(detail::row_request,
                                                                                    void *, detail::fixed_sums,
                                                                                    int, detail::row_tile);
@@ -475,3 +478,4 @@ template __global__ void detail::add_fixed_sums<float, 1>(detail::fixed_sums, fl
 template __global__ void detail::add_fixed_sums<float, 2>(detail::fixed_sums, float *, int64_t);
 template __global__ void detail::count_in_ranges<int, unsigned>(key_counts<int, unsigned>, int, int);
 template __global__ void detail::count_in_memory<int, unsigned>(key_counts<int, unsigned>);
+#endif
