@@ -17,15 +17,11 @@ static double *row_sums_of(const ranks_gradient *r, int64_t view) {
     return (double *)r->row_sums.memory + view * r->tile_rows * GS_EXPOSURE_VALUES;
 }
 
-// Of sharded_batch.
-static bool queue_loss(ranks *group, void *context, const sharded_image *image, gs_stream stream) {
-    trainer *const t = context;
+// ---- the terms of the loss, for rows of a view: LOSS_TERMS
+
+static bool queue_color_rows(trainer *t, const sharded_image *image, const target_view *view, double *result,
+                             gs_stream stream) {
     ranks_gradient *const r = &t->several;
-    const size_t index = r->of->index[image->view], pixels = (size_t)image->width * (size_t)image->height;
-    picture_cache *const pictures = t->ranks ? t->pictures : NULL;
-    // An upload waits for the device, without a look at the other ranks.
-    if (pictures && !picture_cache_has(pictures, index) && !ranks_wait(group, stream)) return false;
-    const target_view *const view = pictures ? picture_cache_view(pictures, index) : r->of->view[image->view];
     const gs_exposed exposed = {.matrix = r->of->exposure[image->view],
                                 .color = image->color,
                                 .width = image->width,
@@ -33,19 +29,68 @@ static bool queue_loss(ranks *group, void *context, const sharded_image *image, 
     const float *compared = image->color;
     size_t bytes = 0;
     if (exposed.matrix) {
-        float *const corrected = device_buffer_reserve(&r->corrected, GS_CHANNELS * pixels * sizeof(float));
-        GS_OR_FAIL(group, gs_exposure(&exposed, corrected, stream));
+        const size_t values = GS_CHANNELS * (size_t)image->width * (size_t)image->height;
+        float *const corrected = device_buffer_reserve(&r->corrected, values * sizeof(float));
+        GS_OR_FAIL(t->group, gs_exposure(&exposed, corrected, stream));
         compared = corrected;
     }
     const gs_comparison images = {image->width, image->height, compared, trainer_target(t, r->of, view),
                                   view->mask};
-    GS_OR_FAIL(group, gs_loss_bytes(image->width, image->height, &bytes));
+    GS_OR_FAIL(t->group, gs_loss_bytes(image->width, image->height, &bytes));
     void *const workspace = device_buffer_reserve(&r->loss_workspace, bytes);
-    GS_OR_FAIL(group, gs_share_loss(&images, image->rows, workspace, bytes,
-                                    t->results[t->waiting + image->view].of_colors, image->d_color, stream));
+    GS_OR_FAIL(t->group,
+               gs_share_loss(&images, image->rows, workspace, bytes, result, image->d_color, stream));
     if (exposed.matrix)
-        GS_OR_FAIL(group, gs_share_exposure_backward(&exposed, image->rows, image->d_color,
-                                                     row_sums_of(r, image->view), stream));
+        GS_OR_FAIL(t->group, gs_share_exposure_backward(&exposed, image->rows, image->d_color,
+                                                        row_sums_of(r, image->view), stream));
+    return true;
+}
+
+// Pixels begin .. end - 1 of the image get the depth of the map: they do not differ.
+static bool agree_with_map(trainer *t, const sharded_image *image, const target_view *view, int64_t begin,
+                           int64_t end, gs_stream stream) {
+    const size_t bytes = end > begin ? (size_t)(end - begin) * sizeof(float) : 0;
+    const cudaError_t status =
+        cudaMemcpyAsync(image->depth + begin, view->depth + begin, bytes, cudaMemcpyDeviceToDevice, stream);
+    return status == cudaSuccess || ranks_fail_cuda(t->group, status, "copying a depth map");
+}
+
+// The map is compared whole, as its pixels that count are counted; other rows do not differ.
+static bool queue_depth_rows(trainer *t, const sharded_image *image, const target_view *view, double *result,
+                             gs_stream stream) {
+    const int64_t width = image->width, pixels = width * image->height, row = GS_TILE_SIZE * width;
+    const double weight = t->depth_weights[t->waiting + image->view];
+    size_t bytes = 0;
+    if (!image->depth) return true;
+    if (!view->depth) {
+        const cudaError_t status = cudaMemsetAsync(image->d_depth, 0, (size_t)pixels * sizeof(float), stream);
+        return status == cudaSuccess || ranks_fail_cuda(t->group, status, "clearing a gradient");
+    }
+    if (!agree_with_map(t, image, view, 0, image->rows.begin * row, stream) ||
+        !agree_with_map(t, image, view, image->rows.end * row, pixels, stream))
+        return false;
+    const gs_depth_comparison depths = {image->width, image->height, image->depth,
+                                        view->depth,  view->mask,    (float)weight};
+    GS_OR_FAIL(t->group, gs_depth_loss_bytes(image->width, image->height, &bytes));
+    void *const workspace = device_buffer_reserve(&t->several.loss_workspace, bytes);
+    GS_OR_FAIL(t->group, gs_depth_loss(&depths, workspace, bytes, result, image->d_depth, stream));
+    return true;
+}
+
+// Of sharded_batch.
+static bool queue_loss(ranks *group, void *context, const sharded_image *image, gs_stream stream) {
+    trainer *const t = context;
+    const step_views *const of = t->several.of;
+    const size_t index = of->index[image->view];
+    picture_cache *const pictures = t->ranks ? t->pictures : NULL;
+    step_result *const result = &t->results[t->waiting + image->view];
+    // An upload waits for the device, without a look at the other ranks.
+    if (pictures && !picture_cache_has(pictures, index) && !ranks_wait(group, stream)) return false;
+    const target_view *const view = pictures ? picture_cache_view(pictures, index) : of->view[image->view];
+#define QUEUE_ROWS(term, results, rows)                                                                      \
+    if (!rows(t, image, view, result->term, stream)) return false;
+    LOSS_TERMS(QUEUE_ROWS)
+#undef QUEUE_ROWS
     return true;
 }
 
@@ -81,10 +126,11 @@ bool ranks_gradient_of(trainer *t, const step_views *of, const gs_view **view, c
     ranks_gradient *const r = &t->several;
     const training_state *const state = t->state;
     int32_t pictures[GS_MAX_VIEWS];
+    bool with_depth = false;
     r->of = of;
     for (int32_t v = 0; v < of->count; v++) {
         pictures[v] = (int32_t)of->index[v];
-        t->depth_weights[t->waiting + v] = 0;
+        with_depth |= trainer_weigh_depth(t, of, v);
     }
     sharded_batch batch = {.gaussians = trainer_gaussians(t, of),
                            .sh_degree_used = of->sh_degree,
@@ -92,6 +138,7 @@ bool ranks_gradient_of(trainer *t, const step_views *of, const gs_view **view, c
                            .cameras = of->camera,
                            .pictures = pictures,
                            .policy = t->settings->policy,
+                           .with_depth = with_depth,
                            .loss = queue_loss,
                            .context = t};
     memcpy(batch.background, of->background, sizeof batch.background);

@@ -314,24 +314,8 @@ bool trainer_step(trainer *t) {
 
 // ---- open and close
 
-static bool of_colors_is_given(const target_view *view) {
-    (void)view;
-    return true;
-}
-
-static bool of_depth_is_given(const target_view *view) {
-    return view->depth_on_host != NULL;
-}
-
 // Fails, with the name of the option, if several ranks cannot train so.
-static bool suits_ranks(const training_settings *settings, const training_state *state,
-                        const target_view *views, size_t view_count, fault *why) {
-    for (size_t i = 0; i < view_count; i++) {
-#define LOSS_SUITS(term, results, option, where)                                                             \
-    if ((where) == ALONE && term##_is_given(&views[i])) return fail(why, "--gpus excludes %s", option);
-        LOSS_TERMS(LOSS_SUITS)
-#undef LOSS_SUITS
-    }
+static bool suits_ranks(const training_settings *settings, const training_state *state, fault *why) {
     if (state->poses > 0) return fail(why, "--gpus excludes --refine-poses");
     return density_works_on_ranks(settings->density.kind) ||
            fail(why, "--gpus excludes --density %s", density_method_of(settings->density.kind)->name);
@@ -343,8 +327,7 @@ static bool open_shared(trainer *t) {
     fault why;
     if (t->ranks) t->shared = t->ranks->shared;
     if (t->ranks || s->tune || s->policy.strategy != DISTWAR_FIXED ||
-        resolution_most_views(&s->resolutions, s->batch) <= 1 ||
-        !suits_ranks(s, t->state, t->views, t->order.count, &why))
+        resolution_most_views(&s->resolutions, s->batch) <= 1 || !suits_ranks(s, t->state, &why))
         return true;
     t->shared = sharded_open(t->group);
     return t->shared != NULL;
@@ -369,7 +352,7 @@ static bool open_trainer(trainer *t) {
     t->phase = -1;
     t->shapes = t->pictures ? calloc(t->order.count, sizeof *t->shapes) : NULL;
     if (t->pictures && !t->shapes) return ranks_fail(t->group, "no memory for %zu views", t->order.count);
-    if (t->ranks && !suits_ranks(settings, state, t->views, t->order.count, &why)) return fails(t, &why);
+    if (t->ranks && !suits_ranks(settings, state, &why)) return fails(t, &why);
     if (!t->pictures && !resolution_views_open(&t->sizes, &settings->resolutions, t->views, t->order.count,
                                                settings->batch, &why))
         return fails(t, &why);

@@ -124,23 +124,11 @@ static bool measure_all(measurement *m, size_t first, size_t count) {
     return true;
 }
 
-// The values of all ranks.
-static bool share_values(const viewer *v, double *values, size_t count) {
-    const size_t bytes = count * sizeof *values;
-    double *const memory = device_allocate(bytes);
-    device_upload(memory, values, bytes);
-    const ranks_reduction sum = {memory, (int64_t)count, RANKS_DOUBLE, RANKS_SUM};
-    const bool done = ranks_all_reduce(v->group, &sum, NULL) && ranks_wait(v->group, NULL);
-    if (done) device_download(values, memory, bytes);
-    device_free(memory);
-    return done;
-}
-
 static bool measure_shared(const viewer *v, size_t first, size_t count, quality *mean, quality *each) {
     measurement m = {.viewer = v, .values = calloc(VALUES * count + 1, sizeof(double))};
     double *const values = m.values;
     if (!values) return ranks_fail(v->group, "no memory for the quality of %zu views", count);
-    const bool done = measure_all(&m, first, count) && share_values(v, values, VALUES * count);
+    const bool done = measure_all(&m, first, count) && ranks_sum(v->group, values, VALUES * count);
     quality sum = {0, 0};
     for (size_t i = 0; i < count && done; i++) {
         const double *const of = values + VALUES * i;

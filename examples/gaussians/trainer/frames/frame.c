@@ -172,7 +172,9 @@ void frame_depth_loss(frame *f, const float *target, const uint8_t *mask, float 
     GS_CHECK(gs_depth_loss_bytes(depths.width, depths.height, &bytes));
     void *workspace = device_buffer_reserve(&f->depth_loss, bytes);
     float *gradient = with_gradient ? chosen_planes(f, planes(f, &f->depth_gradient, 1), 1) : NULL;
-    GS_CHECK(gs_depth_loss(&depths, workspace, bytes, result, gradient, NULL));
+    if (!target && gradient)
+        DEVICE_CHECK(cudaMemsetAsync(gradient, 0, pixels_of(&view->camera) * sizeof *gradient, NULL));
+    if (target) GS_CHECK(gs_depth_loss(&depths, workspace, bytes, result, gradient, NULL));
     stage_clock_mark(f->clock, STAGE_LOSS);
 }
 

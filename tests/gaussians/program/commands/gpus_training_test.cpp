@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Training on ranks from the start to the files: the same bits on any number of ranks, checkpoints, signals, kills,
 // what is said of held-out views.
+#include "depth_data.h"
 #include "gpus_run.h"
 #include "density/density_control.h"
 #include <chrono>
@@ -26,6 +27,26 @@ TEST_F(GpuTraining, GiveTheSameSceneWhateverTheirNumber) {
             EXPECT_TRUE(scene_of(2, with(options, {"--nccl", FAKE_NCCL})) == first)
                 << "2 processes, batch " << batch;
         }
+}
+
+// Every option that adds to the loss or to what is trained, with checkpoints that another number of ranks goes on from.
+TEST_F(GpuTraining, EveryTermIsTheSameWhateverTheirNumber) {
+    write_colmap(at("data"), 30);
+    write_depth_maps(at("data"), at("depth"));
+    const std::vector<std::vector<std::string>> ways = {
+        {"--depth", at("depth").string(), "--depth-weight", "0.5", "--batch", "1"},
+        {"--depth", at("depth").string(), "--batch", "3", "--random-background"},
+    };
+    for (const auto &more : ways) {
+        const std::vector<std::string> options = with(splitting, more);
+        const std::string first = scene_of(1, options);
+        EXPECT_FALSE(scene_of(1, with(splitting, {"--batch", more.back() == "1" ? "1" : "3"})) == first);
+        for (const int gpus : {2, 3, 4}) EXPECT_TRUE(scene_of(gpus, options) == first) << gpus << more[0];
+        const std::vector<std::string> saving =
+            with(options, {"--checkpoint-every", "5", "--checkpoint", at("saved").string()});
+        EXPECT_TRUE(scene_of(3, saving) == first) << more[0];
+        EXPECT_TRUE(scene_of(2, with(saving, {"--resume", at("saved").string()})) == first) << more[0];
+    }
 }
 
 // Backgrounds are drawn, and what contributes least makes room for others.

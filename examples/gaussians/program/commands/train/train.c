@@ -53,9 +53,7 @@ static bool load_data(train_run *run, fault *why) {
         return fail(why,
                     "%s: the data has no points to start from; --random 100000 starts from random points",
                     o->data);
-    return o->ranks.gpus > 1 || o->memory > 0
-               ? view_split_list(&run->split, &run->data, o->data, why)
-               : view_split_open(&run->split, &run->data, o->data, o->recipe.random_background, why);
+    return view_split_list(&run->split, &run->data, o->data, why);
 }
 
 // ---- settings

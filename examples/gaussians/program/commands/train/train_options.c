@@ -229,8 +229,7 @@ static bool gpus_suffice(const train_options *o, fault *why) {
     const struct {
         const char *name;
         bool given;
-    } excluded[] = {{"--depth", o->depth != NULL},
-                    {"--refine-poses", o->recipe.refine_poses},
+    } excluded[] = {{"--refine-poses", o->recipe.refine_poses},
                     {"--finish", o->lm.steps > 0}}; // each step solves for all Gaussians at once
     const int kind = o->recipe.density.settings.kind;
     if (o->ranks.gpus <= 1 && o->memory == 0) return true;

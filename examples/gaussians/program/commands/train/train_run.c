@@ -97,8 +97,7 @@ static bool open_pictures(rank_run *r, fault *why) {
     const size_t all = split->training + split->held_out, most = (size_t)(1e6 * run->options->memory);
     const bool with_alpha = run->options->recipe.random_background;
     r->cached = !is_alone(r) || most > 0;
-    for (size_t i = 0; !r->cached && i < all; i++) // with one rank they are there already, for poses
-        if (!split->views[i].pixels) target_view_upload(&split->views[i], with_alpha);
+    for (size_t i = 0; !r->cached && i < all; i++) target_view_upload(&split->views[i], with_alpha);
     if (!r->cached) return true;
     if (!is_alone(r) && !(r->several.shared = sharded_open(r->group)))
         return fail(why, "%s", ranks_error(r->group));
