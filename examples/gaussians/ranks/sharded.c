@@ -213,10 +213,12 @@ bool sharded_backward(sharded *s, const sharded_batch *batch, const sharded_grad
     if (!begin_sums(s) || !begin_row_sums(s) || !find_largest(s) || !end_stage(s, SHARDED_EXCHANGE))
         return false;
     if (!render_parts(s) || !gather_moments(s) || !end_stage(s, SHARDED_RETURN)) return false;
-    const gs_gradient own = {.moments = s->moments.memory,
-                             .gaussians = gradient->gaussians,
-                             .mean2d = gradient->mean2d,
-                             .abs_mean2d = gradient->abs_mean2d};
+    gs_gradient own = {.moments = s->moments.memory,
+                       .gaussians = gradient->gaussians,
+                       .mean2d = gradient->mean2d,
+                       .abs_mean2d = gradient->abs_mean2d,
+                       .camera = gradient->camera};
+    GS_OR_FAIL(group, gs_camera_gradient_bytes(batch->gaussians.count, &own.camera_bytes));
     GS_OR_FAIL(s->group, gs_project_backward(&s->home, &own, stream));
     return end_stage(s, SHARDED_HOME);
 }

@@ -75,6 +75,8 @@ void sharded_close(sharded *s); // NULL is harmless
 typedef struct sharded_gradient {
     gs_gaussians gaussians;
     float *mean2d, *abs_mean2d;
+    gs_camera_gradient
+        *camera; // of one view; NULL: not computed. Its rows are this rank's: gs_share_camera_gradient
 } sharded_gradient;
 bool sharded_backward(sharded *s, const sharded_batch *batch, const sharded_gradient *gradient,
                       gs_stream stream);

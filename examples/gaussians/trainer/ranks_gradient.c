@@ -9,6 +9,8 @@ void ranks_gradient_close(trainer *t) {
     device_buffer_close(&r->loss_workspace);
     device_buffer_close(&r->corrected);
     device_buffer_close(&r->mean2d);
+    device_buffer_close(&r->camera);
+    device_buffer_close(&r->own_camera);
     device_buffer_close(&r->row_sums);
     device_buffer_close(&r->matrix_gradient);
 }
@@ -122,6 +124,28 @@ static bool step_exposures(trainer *t) {
     return true;
 }
 
+// Memory for a gradient by the camera of `count` Gaussians.
+static gs_camera_gradient *reserve_camera(device_buffer *buffer, int64_t count, size_t *bytes) {
+    return gs_camera_gradient_bytes(count, bytes) == GS_OK ? device_buffer_reserve(buffer, *bytes) : NULL;
+}
+
+// The gradient by the camera from the rows of all ranks.
+static bool gather_camera(trainer *t) {
+    ranks_gradient *const r = &t->several;
+    const int64_t all = training_state_count(t->state);
+    int64_t begin[RANKS_MAX + 1];
+    size_t bytes, rows;
+    char *const camera = (char *)reserve_camera(&r->camera, all, &bytes);
+    GS_OR_FAIL(t->group, gs_camera_gradient_bytes(0, &rows));
+    for (int k = 0; k <= ranks_count(t->group); k++)
+        begin[k] = (t->state->begin[k] + GS_CAMERA_GROUP - 1) / GS_CAMERA_GROUP;
+    if (!shard_gather(t->group, begin, GS_CAMERA_ROW, (char *)r->own_camera.memory + rows, camera + rows,
+                      NULL))
+        return false;
+    GS_OR_FAIL(t->group, gs_share_camera_gradient(&r->home, all, r->camera.memory, NULL));
+    return true;
+}
+
 bool ranks_gradient_of(trainer *t, const step_views *of, const gs_view **view, const float **mean2d) {
     ranks_gradient *const r = &t->several;
     const training_state *const state = t->state;
@@ -143,14 +167,20 @@ bool ranks_gradient_of(trainer *t, const step_views *of, const gs_view **view, c
                            .context = t};
     memcpy(batch.background, of->background, sizeof batch.background);
     const size_t bytes = (size_t)of->count * 2 * (size_t)state->gaussians.count * sizeof(float);
-    const sharded_gradient gradient = {.gaussians = state->gradients,
-                                       .abs_mean2d =
-                                           of->absolute ? device_buffer_reserve(&r->mean2d, bytes) : NULL};
+    const bool sums = density_method_of(t->settings->density.kind)->sums;
+    size_t camera_bytes = 0;
+    float *const means = sums ? device_buffer_reserve(&r->mean2d, bytes) : NULL;
+    const sharded_gradient gradient = {
+        .gaussians = state->gradients,
+        .camera =
+            of->pose_step > 0 ? reserve_camera(&r->own_camera, state->gaussians.count, &camera_bytes) : NULL,
+        .mean2d = of->absolute ? NULL : means,
+        .abs_mean2d = of->absolute ? means : NULL};
     if (state->exposures > 0) begin_exposures(r);
     if (!sharded_backward(t->shared, &batch, &gradient, NULL) || (state->exposures > 0 && !step_exposures(t)))
         return false;
     r->home = sharded_home(t->shared);
     *view = &r->home;
-    *mean2d = gradient.abs_mean2d;
-    return true;
+    *mean2d = means;
+    return of->pose_step < 1 || gather_camera(t);
 }

@@ -19,7 +19,8 @@ gs_gaussians trainer_gaussians(trainer *t, const step_views *of) {
 }
 
 bool trainer_weigh_depth(trainer *t, const step_views *of, int32_t v) {
-    const bool has_map = t->settings->depth_weight > 0 && t->views[of->index[v]].depth_on_host;
+    const target_view *const view = &t->views[of->index[v]];
+    const bool has_map = t->settings->depth_weight > 0 && (view->depth || view->depth_on_host);
     t->depth_weights[t->waiting + v] = has_map ? (double)scheduled_depth_weight(t->settings, of->at) : 0;
     return has_map;
 }

@@ -51,6 +51,7 @@ typedef struct frame_gradient {
 typedef struct ranks_gradient {
     const step_views *of;
     device_buffer loss_workspace, corrected, mean2d;
+    device_buffer camera, own_camera; // gs_camera_gradient, of all ranks' rows and of this one's
     int64_t tile_rows;             // of the batch's images
     device_buffer row_sums;        // [views][tile_rows][GS_EXPOSURE_VALUES], of gs_share_exposure_backward
     device_buffer matrix_gradient; // [GS_EXPOSURE_VALUES]

@@ -166,7 +166,7 @@ static bool align(const evaluation *e, meters *m, target_view *view, fault *why)
     training_settings settings = {.policy = {DISTWAR_FIXED, 0}};
     memcpy(settings.background, e->run->background, sizeof settings.background);
     return e->options->align_steps == 0 ||
-           align_views(&m->moving, view, 1, &settings, e->options->align_steps, why);
+           align_views(NULL, &m->moving, view, 1, &settings, e->options->align_steps, why);
 }
 
 static bool measure_view(evaluation *e, meters *m, size_t i, fault *why) {

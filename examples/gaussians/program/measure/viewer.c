@@ -150,8 +150,9 @@ static bool measure_cached(const viewer *v, size_t first, size_t count, quality 
     for (size_t i = 0; i < count; i++) {
         quality one;
         picture_cache_next_step(v->pictures);
-        const target_view *const view = picture_cache_view(v->pictures, first + i);
-        if (!quality_measure(v->gaussians, view, 1, v->background, &one, NULL, why)) return false;
+        target_view view = *picture_cache_view(v->pictures, first + i);
+        view.camera = v->views[first + i].camera; // it may have moved
+        if (!quality_measure(v->gaussians, &view, 1, v->background, &one, NULL, why)) return false;
         if (each) each[i] = one;
         sum.psnr += one.psnr, sum.ssim += one.ssim;
     }
