@@ -17,10 +17,10 @@ import os
 import re
 import sys
 
-from topics import (cells, counters, flush, index_add, levenberg_marquardt, library, outputs, ranks, rasteriser, strangers,
+from topics import (cells, counters, flush, index_add, levenberg_marquardt, library, ranks, rasteriser, strangers,
                     text, training, whole, workloads)
 
-TOPICS = {"library": library, "rasteriser": rasteriser, "outputs": outputs, "workloads": workloads, "training": training,
+TOPICS = {"library": library, "rasteriser": rasteriser, "workloads": workloads, "training": training,
           "levenberg-marquardt": levenberg_marquardt, "counters": counters, "whole": whole,
           "flush": flush, "index-add": index_add, "cells": cells, "ranks": ranks,
           "strangers": strangers}
