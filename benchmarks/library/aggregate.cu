@@ -7,15 +7,14 @@
 // launch of at least LONG_MS. Each run is repeated; the median, mean and deviation are reported. Arguments:
 // those of Google Benchmark.
 #include "aggregate.cuh"
+#include "bench.cuh"
 #include "chunks.cuh"
 #include "costs.h"
-#include "device.h"
 #include "launch.cuh"
 #include "pairs.cuh"
 #include "random.h"
 #include <distwar/tune.h>
 #include <algorithm>
-#include <benchmark/benchmark.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,16 +91,9 @@ kernel kernel_of(axes::method m, int K, int threshold) {
     }
 }
 
-template <typename T>
-T *device_array(size_t count) {
-    return static_cast<T *>(device_allocate(count * sizeof(T)));
-}
-
-// Inputs, tables and the events live as long as the program.
+// Inputs, tables and the timer live as long as the program.
 struct bench {
-    cudaEvent_t begin, end;
-    void *scrubbed;
-    size_t scrubbed_bytes;
+    gpu_timer timer;
     void *table;
     unsigned *flag; // of reduce_fixed
     slots *input[INPUTS];
@@ -110,12 +102,7 @@ struct bench {
     unsigned next_input = 0;
 
     bench() {
-        DEVICE_CHECK(cudaEventCreate(&begin));
-        DEVICE_CHECK(cudaEventCreate(&end));
-        cudaDeviceProp properties;
-        DEVICE_CHECK(cudaGetDeviceProperties(&properties, 0));
-        scrubbed_bytes = 2 * size_t(properties.l2CacheSize);
-        scrubbed = device_allocate(scrubbed_bytes);
+        gpu_timer_open(&timer);
         table = device_array<long long>(size_t(1 << 20) * MAX_STRIDE);
         flag = device_array<unsigned>(1);
         device_clear(flag, sizeof *flag);
@@ -151,20 +138,11 @@ struct bench {
         DEVICE_CHECK(launch(nullptr, warps * 32 / BLOCK, BLOCK, kernel_of(s.method, s.K, s.threshold), given,
                             s.calls, uint32_t(s.targets), s.threshold, table, flag));
     }
-    // Milliseconds of a launch, by events, the L2 cache having been overwritten.
-    template <typename Launch>
-    float time(const Launch &launch_once) {
-        DEVICE_CHECK(cudaMemsetAsync(scrubbed, int(next_input), scrubbed_bytes, nullptr));
-        DEVICE_CHECK(cudaEventRecord(begin, nullptr));
-        launch_once();
-        DEVICE_CHECK(cudaEventRecord(end, nullptr));
-        DEVICE_CHECK(cudaEventSynchronize(end));
-        float ms = 0;
-        DEVICE_CHECK(cudaEventElapsedTime(&ms, begin, end));
-        return ms;
+    double time(const shape &s) {
+        return time_of(timer, [&] { run(s, input[next_input++ % INPUTS], WARPS); });
     }
-    float time(const shape &s) {
-        return time([&] { run(s, input[next_input++ % INPUTS], WARPS); });
+    double time(const cell &c, int calls) {
+        return time_of(timer, [&] { c.run(calls, WARPS); });
     }
 };
 
@@ -209,8 +187,8 @@ int tuned_threshold(bench &b, shape s) {
     for (int launches = 0; launches < 5000 && !t.known; ++launches) {
         const tune_launch next = tune_choose(&t);
         s.threshold = next.threshold;
-        const float ms = b.time(s);
-        if (next.ticket >= 0) tune_report(&t, next.ticket, ms, 1);
+        const double ms = b.time(s);
+        if (next.ticket >= 0) tune_report(&t, next.ticket, float(ms), 1);
     }
     return t.known ? t.candidates[t.best].threshold : -1;
 }
@@ -254,16 +232,6 @@ void measure(benchmark::State &state, bench &b, shape &s, bool &checked) {
     }
 }
 
-template <typename Measure>
-void register_run(const std::string &name, const Measure &repetition) {
-    benchmark::RegisterBenchmark(name.c_str(), repetition)
-        ->Iterations(1)
-        ->Repetitions(REPETITIONS)
-        ->ReportAggregatesOnly()
-        ->UseManualTime()
-        ->Unit(benchmark::kMicrosecond);
-}
-
 // Shapes with the same inputs follow one another.
 void register_all(bench &b) {
     for (const int active : axes::active)
@@ -281,9 +249,10 @@ void register_all(bench &b) {
                                 "/active:" + std::to_string(active) + "/keys:" + std::to_string(keys) +
                                 "/K:" + std::to_string(K) + "/targets:" + std::to_string(targets) +
                                 "/threshold:" + std::to_string(threshold);
-                            register_run(name, [&b, s = s, checked = false](benchmark::State &state) mutable {
-                                measure(state, b, s, checked);
-                            });
+                            register_run(name, REPETITIONS,
+                                         [&b, s = s, checked = false](benchmark::State &state) mutable {
+                                             measure(state, b, s, checked);
+                                         });
                         }
 }
 
@@ -298,9 +267,9 @@ void measure_cell(benchmark::State &state, bench &b, const cell &c, int &calls) 
         }
         calls = 1;
         c.run(1, WARPS); // the first launch takes longer
-        while (calls < MOST_CALLS && b.time([&] { c.run(calls, WARPS); }) < LONG_MS) calls *= 2;
+        while (calls < MOST_CALLS && b.time(c, calls) < LONG_MS) calls *= 2;
     }
-    for (auto _ : state) state.SetIterationTime(b.time([&] { c.run(calls, WARPS); }) * 1e-3);
+    for (auto _ : state) state.SetIterationTime(b.time(c, calls) * 1e-3);
     report_rates(state, 32 * c.values, calls);
 }
 void register_cells(bench &b) {
@@ -308,7 +277,7 @@ void register_cells(bench &b) {
     chunks::append_all(cells, b.table);
     pairs::append_all(cells, b.table);
     for (const cell &c : cells)
-        register_run(c.name, [&b, c, calls = 0](benchmark::State &state) mutable {
+        register_run(c.name, REPETITIONS, [&b, c, calls = 0](benchmark::State &state) mutable {
             measure_cell(state, b, c, calls);
         });
 }
@@ -326,12 +295,7 @@ int main(int argc, char **argv) {
     benchmark::Initialize(&count, arguments.data());
     if (benchmark::ReportUnrecognizedArguments(count, arguments.data())) return 2;
 
-    const std::string cub = std::to_string(CUB_VERSION / 100000) + "." +
-                            std::to_string(CUB_VERSION / 100 % 1000) + "." +
-                            std::to_string(CUB_VERSION % 100);
-    benchmark::AddCustomContext("device", device_name());
-    benchmark::AddCustomContext("cuda_runtime", std::to_string(CUDART_VERSION));
-    benchmark::AddCustomContext("cub", cub);
+    add_context();
     if (!HAS_WARP_REDUCE_BATCHED)
         benchmark::AddCustomContext("cub_batched", "absent: cub::WarpReduceBatched came with CUB 3.4");
     bench b;

@@ -1,45 +1,24 @@
 # SPDX-License-Identifier: MIT
 """Many values and 16-bit pairs: the JSON of `aggregate --benchmark_filter='chunks/|pairs/' --benchmark_out=FILE
 --benchmark_out_format=json`, or what is kept of it."""
-import sys
+import re
 
 from . import kept
 
 KEPT = ["cells.jsonl"]
+NAME = re.compile(r"((?:chunks|pairs)/.+?)/iterations:")
 CHUNKS = [("atomics", ""), *[(method, chunk) for method in ("handle", "counted") for chunk in ("8", "16", "32")],
           ("array", "")]
 PAIRS = ("atomics", "vectors", "serial", "tree", "tree_planes", "tree_aligned", "floats", "singly")
 
 
 def load(paths):
-    """(context, {name: (median, deviation)}), in nanoseconds a call of the whole GPU."""
-    context, runs = {}, {}
-    for record, report in kept.read(paths):
-        if "run" in report:
-            runs[record] = tuple(report["run"])
-            continue
-        if record == "context" or "benchmarks" in report:
-            context = report.get("context", report)
-        medians, deviations = {}, {}
-        for entry in report.get("benchmarks", []):
-            name = entry.get("run_name", entry["name"]).split("/iterations:")[0]
-            if not name.startswith(("chunks/", "pairs/")):
-                continue
-            if entry.get("error_occurred"):
-                sys.exit(f"{record}: {entry['name']}: {entry.get('error_message')}")
-            if entry.get("aggregate_name") == "median":
-                medians[name] = entry["ns_per_call"]
-            elif entry.get("aggregate_name") == "stddev":
-                deviations[name] = entry["ns_per_call"]
-        runs.update((name, (median, deviations.get(name, 0))) for name, median in medians.items())
-    return context, runs
+    """(context, {name: [median, deviation]}), in nanoseconds a call of the whole GPU."""
+    return kept.runs(paths, NAME, ("date", "device", "cuda_runtime"), kept.statistics("ns_per_call"))
 
 
 def records(paths):
-    context, runs = load(paths)
-    return [("context", {key: context[key] for key in ("date", "device", "cuda_runtime") if key in context}),
-            *((name, {"run": [float(f"{median:.4g}"), float(f"{deviation:.1g}")]})
-              for name, (median, deviation) in runs.items())]
+    return kept.records_of(*load(paths))
 
 
 def devices(data):
