@@ -16,9 +16,7 @@
 #include "distwar_gs.h"
 #include "frames/device_gaussians.h"
 #include "scene.h"
-#include "random.h"
 #include "render_backward.cuh"
-#include <algorithm>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,13 +26,7 @@
 namespace {
 
 void check_gs(gs_status status, const char *what) {
-    if (status == GS_OK) return;
-    fprintf(stderr, "%s: %s\n", what, gs_last_error());
-    exit(EXIT_FAILURE);
-}
-
-size_t pixels_of(const gs_camera &camera) {
-    return size_t(camera.width) * size_t(camera.height);
+    if (status != GS_OK) device_give_up("%s: %s", what, gs_last_error());
 }
 
 // A view after gs_forward, with memory of its own.
@@ -96,13 +88,12 @@ struct bench {
         check_gs(gs_moments_bytes(count, GS_CHANNELS, DISTWAR_FIXED, &moments_bytes), "gs_moments_bytes");
         moments = device_array<float>(moments_bytes / sizeof(float));
 
-        size_t values = 0;
-        for (size_t v = 0; v < chosen.count; v++) values = std::max(values, 3 * pixels_of(chosen.cameras[v]));
-        std::vector<float> gradient(values);
-        random_stream random = {1};
-        for (float &value : gradient) value = float(2 * random_unit(&random) - 1);
+        size_t values;
+        float *gradient = bench_color_gradient(chosen.cameras, chosen.count, &values);
+        if (!gradient) device_give_up("no memory for pictures of %zu values", values);
         color_gradient = device_array<float>(values);
-        device_upload(color_gradient, gradient.data(), values * sizeof(float));
+        device_upload(color_gradient, gradient, values * sizeof(float));
+        free(gradient);
 
         const gs_gaussians gaussians = device_gaussians_from(&host);
         for (size_t v = 0; v < chosen.count; v++)

@@ -50,22 +50,12 @@ typedef struct check {
 } check;
 
 static void set_gradient(check *c) {
-    size_t values = 0;
-    for (size_t v = 0; v < c->views->count; v++) {
-        const gs_camera *camera = &c->views->cameras[v];
-        size_t of_view = 3 * (size_t)camera->width * (size_t)camera->height;
-        if (of_view > values) values = of_view;
-    }
-    float *gradient = malloc(values * sizeof *gradient);
-    random_stream random = {1};
-    for (size_t i = 0; gradient && i < values; i++) gradient[i] = (float)(2 * random_unit(&random) - 1);
-    for (size_t v = 0; gradient && v < c->views->count; v++) { // the buffer grows to the largest view
+    size_t values;
+    float *gradient = bench_color_gradient(c->views->cameras, c->views->count, &values);
+    if (!gradient) device_give_up("tuner_check: no memory for %zu values", values);
+    for (size_t v = 0; v < c->views->count; v++) { // the buffer grows to the largest view
         c->f.view.camera = c->views->cameras[v];
         frame_set_gradient(&c->f, gradient);
-    }
-    if (!gradient) {
-        fprintf(stderr, "tuner_check: no memory for %zu values\n", values);
-        exit(EXIT_FAILURE);
     }
     free(gradient);
 }
@@ -140,19 +130,10 @@ static bool is_within_bound(const check *c) {
 
 static void print(const check *c) {
     const double fastest = c->times[c->best].milliseconds;
-    printf("%s, %" PRId64 " Gaussians, %zu views, %d x %d, %.0f pairs\n\n", c->options->scene,
+    printf("%s, %" PRId64 " Gaussians, %zu views, %d x %d, %.0f pairs\n", c->options->scene,
            c->gaussians->count, c->views->count, c->views->cameras[0].width, c->views->cameras[0].height,
            c->pairs);
-    printf("strategy threshold       ms  by fastest  tuner's\n");
-    for (int i = 0; i < c->tuner.t.count; i++) {
-        const tune_candidate *t = &c->tuner.t.candidates[i];
-        const double ratio = c->tuner.t.records[i].ratio;
-        printf("%-8s %9d %8.4f %11.3f", distwar_strategy_name((distwar_strategy)t->strategy), t->threshold,
-               c->times[i].milliseconds, c->times[i].milliseconds / fastest);
-        if (ratio > 0) printf(" %8.3f", ratio);
-        printf("%s\n", c->times[i].close ? "" : "  (one run)");
-    }
-    printf("\nexplored %s %" PRId64 " launches: %s at %d, %.2f %% over the fastest\n",
+    printf("explored %s %" PRId64 " launches: %s at %d, %.2f %% over the fastest\n",
            c->first.known ? "in" : "NOT to the end in", c->explored,
            distwar_strategy_name(c->first.policy.strategy), c->first.policy.balance_threshold,
            100 * (ratio_of(c, &c->first) - 1));
@@ -171,11 +152,7 @@ static void describe_report(json_writer *json, const char *key, const check *c,
     json_begin(json, key, '{');
     json_put_text(json, "reduction", distwar_strategy_name(report->policy.strategy));
     json_put_integer(json, "threshold", report->policy.balance_threshold);
-    json_put_boolean(json, "known", report->known);
     json_put_number(json, "by_fastest", ratio_of(c, report));
-    json_put_integer(json, "measured", report->measured);
-    json_put_integer(json, "examinations", report->examinations);
-    json_put_integer(json, "changes", report->changes);
     json_put_number(json, "cost_ms", report->cost);
     json_end(json, '}');
 }
@@ -202,7 +179,6 @@ static void describe(json_writer *json, const void *subject) {
         json_put_text(json, "reduction", distwar_strategy_name((distwar_strategy)t->strategy));
         json_put_integer(json, "threshold", t->threshold);
         json_put_number(json, "ms", c->times[i].milliseconds);
-        json_put_boolean(json, "one_run", !c->times[i].close);
         json_end(json, '}');
     }
     json_end(json, ']');

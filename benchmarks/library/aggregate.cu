@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -33,48 +34,22 @@ struct shape {
 };
 
 using kernel = void (*)(const slots *, int, uint32_t, int, void *, unsigned *);
+// `tuned` runs the tree.
+constexpr axes::method run_by(int m) {
+    return m == axes::tuned ? axes::tree : axes::method(m);
+}
+template <int K, int... M>
+kernel kernel_of(axes::method m, std::integer_sequence<int, M...>) {
+    static const kernel all[] = {aggregate<run_by(M), K>...};
+    return all[m];
+}
+// NULL if this CUB lacks the rival.
 template <int K>
 kernel kernel_of(axes::method m, int threshold) {
     static_assert(axes::record_stride<K> <= MAX_STRIDE, "the table has room for less");
-    switch (m) {
-    case axes::atomic:
-        return aggregate<axes::atomic, K>;
-    case axes::serial:
-        return aggregate<axes::serial, K>;
-    case axes::bfly:
-        return aggregate<axes::bfly, K>;
-    case axes::tree:
-        if (threshold == 0) return aggregate<axes::tree, K, false>;
-        return aggregate<axes::tree, K>;
-    case axes::tuned:
-        return aggregate<axes::tree, K>;
-    case axes::tree_uniform:
-        return aggregate<axes::tree_uniform, K>;
-    case axes::fixed:
-        return aggregate<axes::fixed, K>;
-    case axes::cub:
-        return aggregate<axes::cub, K>;
-#if HAS_WARP_REDUCE_BATCHED
-    case axes::cub_batched:
-        return aggregate<axes::cub_batched, K>;
-    case axes::cub_looking:
-        return aggregate<axes::cub_looking, K>;
-#endif
-    case axes::tree_every:
-        return aggregate<axes::tree_every, K>;
-    case axes::cg:
-        return aggregate<axes::cg, K>;
-    case axes::totals:
-        return aggregate<axes::totals, K>;
-    case axes::cub_totals:
-        return aggregate<axes::cub_totals, K>;
-    case axes::commit:
-        return aggregate<axes::commit, K>;
-    case axes::nothing:
-        return aggregate<axes::nothing, K>;
-    default:
-        return nullptr;
-    }
+    if (!HAS_WARP_REDUCE_BATCHED && (m == axes::cub_batched || m == axes::cub_looking)) return nullptr;
+    if (m == axes::tree && threshold == 0) return aggregate<axes::tree, K, false>;
+    return kernel_of<K>(m, std::make_integer_sequence<int, axes::methods>());
 }
 kernel kernel_of(axes::method m, int K, int threshold) {
     switch (K) {

@@ -28,6 +28,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <thrust/iterator/permutation_iterator.h>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -276,27 +277,13 @@ struct bench {
         }
     }
 
+    template <int... W>
+    void launch_one_of(const problem &p, std::integer_sequence<int, W...>) {
+        ((p.how == W ? launch_way<way(W)>(p) : void()), ...);
+    }
+
     void run(const problem &p) {
-        switch (p.how) {
-        case atomic:
-            return launch_way<atomic>(p);
-        case vector:
-            return launch_way<vector>(p);
-        case serial:
-            return launch_way<serial>(p);
-        case tree:
-            return launch_way<tree>(p);
-        case tree_vector:
-            return launch_way<tree_vector>(p);
-        case runs:
-            return launch_way<runs>(p);
-        case hot_slots:
-            return launch_way<hot_slots>(p);
-        case hot_tree:
-            return launch_way<hot_tree>(p);
-        default:
-            break;
-        }
+        if (p.how < fastest) return launch_one_of(p, std::make_integer_sequence<int, fastest>());
         if (p.histogram)
             count(p);
         else if (is_of_sums_by_key(p.how))

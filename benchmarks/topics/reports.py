@@ -9,8 +9,7 @@ from . import kept
 CONTEXT = ("date", "device", "cuda_runtime", "cub", "version", "gaussians", "views", "width", "height", "pairs", "tiles",
            "split_tiles", "pixels_per_thread")
 UNIT = "us"
-UNREAD = {"least", "most", "minimum_ms", "maximum_ms", "one_run", "known", "measured", "examinations", "changes", "wait",
-          "backend", "cuda_driver", "cameras", "views_in_all", "speedup_over_atomic"}
+UNREAD = {"least", "most", "backend", "cuda_driver", "cameras", "views_in_all", "speedup_over_atomic"}
 
 
 def without(value, names):
