@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How fast warps add to records in global memory, over the axes of axes.h; and the cells of chunks.cuh (many
-// values a record) and pairs.cuh (16-bit values). --benchmark_filter='chunks/|pairs/' measures those alone.
+// How fast warps add to records in global memory, over the axes of axes.h.
 //
 // Before a run is timed, its sums are compared with exact ones. A time is the time of one launch by CUDA
 // events, after the L2 cache has been overwritten; the inputs alternate. Each warp makes enough calls for a
@@ -8,10 +7,8 @@
 // those of Google Benchmark.
 #include "aggregate.cuh"
 #include "bench.cuh"
-#include "chunks.cuh"
 #include "costs.h"
 #include "launch.cuh"
-#include "pairs.cuh"
 #include "random.h"
 #include <distwar/tune.h>
 #include <algorithm>
@@ -25,6 +22,7 @@
 namespace {
 
 enum { REPETITIONS = 7, INPUTS = 3, MAX_STRIDE = 16, MOST_CALLS = 256 };
+enum { CHECKED_WARPS = 256, CHECKED_CALLS = 16, CHECKED_TARGETS = 1 << 16 };
 constexpr float LONG_MS = 0.25f; // a launch lasts that long, unless it makes the most calls
 
 struct shape {
@@ -116,9 +114,6 @@ struct bench {
     double time(const shape &s) {
         return time_of(timer, [&] { run(s, input[next_input++ % INPUTS], WARPS); });
     }
-    double time(const cell &c, int calls) {
-        return time_of(timer, [&] { c.run(calls, WARPS); });
-    }
 };
 
 // The exact sums of the checked warps.
@@ -168,15 +163,6 @@ int tuned_threshold(bench &b, shape s) {
     return t.known ? t.candidates[t.best].threshold : -1;
 }
 
-// calls: of each warp
-void report_rates(benchmark::State &state, double adds_a_call, int calls) {
-    state.counters["adds_per_second"] =
-        benchmark::Counter(adds_a_call * calls * WARPS, benchmark::Counter::kIsIterationInvariantRate);
-    state.counters["ns_per_call"] = // of the GPU's, not of a warp
-        benchmark::Counter(double(calls) * WARPS * 1e-9,
-                           benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
-}
-
 // Called once a repetition; `s` and `checked` are the run's own.
 void measure(benchmark::State &state, bench &b, shape &s, bool &checked) {
     b.make_inputs(s.active, s.keys);
@@ -197,7 +183,8 @@ void measure(benchmark::State &state, bench &b, shape &s, bool &checked) {
     }
     for (auto _ : state) state.SetIterationTime(b.time(s) * 1e-3);
     const double adds_a_call = (s.active == axes::mixed ? 16.5 : s.active) * s.K;
-    report_rates(state, adds_a_call, s.calls);
+    state.counters["adds_per_second"] =
+        benchmark::Counter(adds_a_call * s.calls * WARPS, benchmark::Counter::kIsIterationInvariantRate);
     if (s.method == axes::tuned) state.counters["chosen_threshold"] = s.threshold;
     if (has_stated_cost(s.method) && s.active != axes::mixed) {
         const call_cost cost = cost_of(s.method, s.active, s.keys, s.K, s.threshold);
@@ -231,32 +218,6 @@ void register_all(bench &b) {
                         }
 }
 
-// ---- the cells of chunks.cuh and pairs.cuh
-
-// Called once a repetition. calls: of a warp; 0 before the first repetition.
-void measure_cell(benchmark::State &state, bench &b, const cell &c, int &calls) {
-    if (calls == 0) {
-        if (!c.is_right()) {
-            state.SkipWithError("wrong sums");
-            return;
-        }
-        calls = 1;
-        c.run(1, WARPS); // the first launch takes longer
-        while (calls < MOST_CALLS && b.time(c, calls) < LONG_MS) calls *= 2;
-    }
-    for (auto _ : state) state.SetIterationTime(b.time(c, calls) * 1e-3);
-    report_rates(state, 32 * c.values, calls);
-}
-void register_cells(bench &b) {
-    std::vector<cell> cells;
-    chunks::append_all(cells, b.table);
-    pairs::append_all(cells, b.table);
-    for (const cell &c : cells)
-        register_run(c.name, REPETITIONS, [&b, c, calls = 0](benchmark::State &state) mutable {
-            measure_cell(state, b, c, calls);
-        });
-}
-
 } // namespace
 
 int main(int argc, char **argv) {
@@ -275,7 +236,6 @@ int main(int argc, char **argv) {
         benchmark::AddCustomContext("cub_batched", "absent: cub::WarpReduceBatched came with CUB 3.4");
     bench b;
     register_all(b);
-    register_cells(b);
     benchmark::RunSpecifiedBenchmarks();
     benchmark::Shutdown();
     return EXIT_SUCCESS;
