@@ -7,7 +7,6 @@
 // those of Google Benchmark.
 #include "aggregate.cuh"
 #include "bench.cuh"
-#include "costs.h"
 #include "launch.cuh"
 #include "random.h"
 #include <distwar/tune.h>
@@ -186,12 +185,6 @@ void measure(benchmark::State &state, bench &b, shape &s, bool &checked) {
     state.counters["adds_per_second"] =
         benchmark::Counter(adds_a_call * s.calls * WARPS, benchmark::Counter::kIsIterationInvariantRate);
     if (s.method == axes::tuned) state.counters["chosen_threshold"] = s.threshold;
-    if (has_stated_cost(s.method) && s.active != axes::mixed) {
-        const call_cost cost = cost_of(s.method, s.active, s.keys, s.K, s.threshold);
-        state.counters["shuffles_per_add"] = cost.shuffles / adds_a_call;
-        state.counters["atomic_instructions_per_add"] = cost.atomic_instructions / adds_a_call;
-        state.counters["atomic_requests_per_add"] = cost.atomic_requests / adds_a_call;
-    }
 }
 
 // Shapes with the same inputs follow one another.
