@@ -10,7 +10,6 @@
 #   stages           every stage, on three kinds of scene and several image sizes (dsplat bench)
 #   growth           every stage against the number of Gaussians and of pixels (dsplat bench)
 #   render_backward  strategies, thresholds, cub and the floors; pixels per thread
-#   tuner            the tuner's choice beside every fixed choice; fails if the choice is over 3 % slower
 # benchmarks/tables.py rasteriser OUT prints tables; benchmarks/trim.py OUT -o benchmarks/results/blend.jsonl keeps what
 # they need.
 # shellcheck disable=SC2086 # lists of options are split
@@ -18,7 +17,7 @@ set -eu
 [ $# -ge 4 ] || { sed -n '3,/^# shellcheck/{/^# shellcheck/d;s/^# \{0,1\}//p;}' "$0"; exit 2; }
 programs=$1 scene=$2 cameras=$3 out=$4
 shift 4
-[ $# -gt 0 ] || set -- stages growth render_backward tuner
+[ $# -gt 0 ] || set -- stages growth render_backward
 mkdir -p "$out/scenes"
 
 failed=
@@ -70,17 +69,6 @@ render_backward() {
         blend "$kind" "$kind"
         for size in 256x256 540x960 3840x2160; do
             blend "$kind-$size" "$kind" --size $size --benchmark_filter=pixels
-        done
-    done
-}
-tuner() {
-    for kind in "$trained" many-3000000 huge-300; do
-        say "tuner $kind"
-        for seed in 1 2 3; do
-            launches=$((seed == 1 ? 4000 : 1000))
-            "$programs/tuner_check" "$(scene_of "$kind")" $views --seed $seed --launches $launches \
-                --json "$out/tuner-$kind-$seed.json" >"$out/tuner-$kind-$seed.txt" 2>&1 || failed="$failed tuner-$kind-$seed"
-            tail -n 4 "$out/tuner-$kind-$seed.txt"
         done
     done
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is kept of the reports that dsplat bench and finish, tuner_check, the examples' bench and Google Benchmark write:
+"""What is kept of the reports that dsplat bench and finish, the examples' bench and Google Benchmark write:
 medians and spreads, without single views and runs and without folders of file names."""
 import os
 import sys
