@@ -17,8 +17,8 @@ import os
 import re
 import sys
 
-from topics import (counters, flush, index_add, levenberg_marquardt, library, ranks, rasteriser, strangers, text, training,
-                    whole, workloads)
+from topics import (counters, flush, index_add, levenberg_marquardt, library, ranks, rasteriser, strangers, text,
+                    training, whole, workloads)
 
 TOPICS = {"library": library, "rasteriser": rasteriser, "workloads": workloads, "training": training,
           "levenberg-marquardt": levenberg_marquardt, "counters": counters, "whole": whole, "flush": flush,

@@ -4,9 +4,9 @@
 //
 //     flush [RUNS] > flush.json
 //
-// Each block writes its sums to shared memory and flushes them. Eight neighbouring blocks have the same keys; all blocks
-// have, or 65,536 / slots groups of eight have different ones. All values are integers, and before a method is timed its
-// sums must be exact. On the CPU it only checks.
+// Each block writes its sums to shared memory and flushes them. Eight neighbouring blocks have the same keys; all
+// blocks have, or 65,536 / slots groups of eight have different ones. All values are integers, and before a method is
+// timed its sums must be exact. On the CPU it only checks.
 #include "device.h"
 #include "gpu_timer.h"
 #include "launch.cuh"

@@ -44,9 +44,11 @@ def read(paths):
 
 
 def runs(paths, pattern, members, of):
-    """(context, {name: run}) of Google Benchmark's JSON, or what is kept of it. pattern: of a benchmark's name; its groups,
-    with blanks between, name the run. members: of the context. of(run, entry): the run, with what this entry has of it; run
-    is None at first."""
+    """(context, {name: run}) of Google Benchmark's JSON, or what is kept of it.
+
+    pattern: of a benchmark's name; its groups, with blanks between, name the run. members: of the context. of(run, entry):
+    the run, with what this entry has of it; run is None at first.
+    """
     context, found = {}, {}
     for record, report in read(paths):
         if "run" in report:

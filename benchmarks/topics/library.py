@@ -27,8 +27,8 @@ NAME = re.compile(r"aggregate/(\w+)/active:(\d+)/keys:(\d+)/K:(\d+)/targets:(\d+
 
 
 class Run:
-    """One place on the axes: the median of its throughput in 10^9 adds a second, its spread (deviation), and the threshold
-    that `tuned` chose."""
+    """One place on the axes: the median of its throughput in 10^9 adds a second, its spread (deviation), and the
+    threshold that `tuned` chose."""
 
     def __init__(self, name, median, deviation, chosen=None):
         self.way, *axes = name.split()

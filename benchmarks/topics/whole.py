@@ -5,8 +5,8 @@ import re
 from . import kept
 
 NAME = re.compile(r"whole/(\w+)/(\w+)/K:(\d+)/bins:(\d+)/exponent:(\d+)/sorted:(\d)")
-WAYS = ("atomic", "vector", "serial", "tree", "tree_vector", "runs", "hot_slots", "hot_tree", "fastest", "deterministic",
-        "bounded", "exact", "counts", "cub", "drjit_direct", "drjit_local", "warp")
+WAYS = ("atomic", "vector", "serial", "tree", "tree_vector", "runs", "hot_slots", "hot_tree", "fastest",
+        "deterministic", "bounded", "exact", "counts", "cub", "drjit_direct", "drjit_local", "warp")
 KEPT = ["whole.jsonl"]
 MEMBERS = ("date", "device", "cuda_runtime", "cub", "drjit", "warp")
 
