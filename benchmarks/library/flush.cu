@@ -181,17 +181,16 @@ void measure_values(bench *b) {
     measure_slots<K, 64>(b);
 }
 
+// In the form of Google Benchmark.
 void print_json(const bench &b) {
-    printf("{\n\"benchmark\": \"flush\", \"device\": \"%s\", \"runs\": %d,\n\"measurements\": [",
-           device_name(), b.runs);
+    printf("{\"context\": {\"device\": \"%s\", \"runs\": %d},\n\"benchmarks\": [", device_name(), b.runs);
     const char *separator = "";
     for (const measurement &m : b.results) {
-        printf("%s\n{\"method\": \"%s\", \"values\": %d, \"slots\": %d, \"blocks\": %d, \"key_groups\": %d, "
-               "\"median_ms\": %.9g}",
-               separator, m.method, m.values, m.slots, m.blocks, m.key_groups, m.median_ms);
+        printf("%s\n{\"name\": \"flush/K:%d/slots:%d/blocks:%d/key_groups:%d/%s\", \"median_ms\": %.9g}",
+               separator, m.values, m.slots, m.blocks, m.key_groups, m.method, m.median_ms);
         separator = ",";
     }
-    printf("\n]\n}\n");
+    printf("\n]}\n");
 }
 
 } // namespace
