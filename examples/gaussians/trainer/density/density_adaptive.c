@@ -65,20 +65,14 @@ static bool gather(density_control *control, const training_state *state, gs_gau
     if (ranks_count(state->group) == 1) return true;
     const size_t all = (size_t)training_state_count(state);
     float *const memory = device_buffer_reserve(&control->everyone, 6 * all * sizeof *memory);
-    const gs_gaussians own = *gaussians;
+    float *const scales = memory, *const opacities = memory + 3 * all, *const sums = memory + 4 * all;
+    enum { SIZE = sizeof(float) };
+    if (!shard_gather(state->group, state->begin, 3 * SIZE, gaussians->log_scale, scales, NULL) ||
+        !shard_gather(state->group, state->begin, SIZE, gaussians->opacity_logit, opacities, NULL) ||
+        !shard_gather(state->group, state->begin, 2 * SIZE, *density, sums, NULL))
+        return false;
     gaussians->count = (int64_t)all;
-    gaussians->log_scale = memory, gaussians->opacity_logit = memory + 3 * all, *density = memory + 4 * all;
-    const struct {
-        const float *from;
-        float *to;
-        int64_t width;
-    } arrays[] = {{own.log_scale, memory, 3},
-                  {own.opacity_logit, memory + 3 * all, 1},
-                  {state->density, memory + 4 * all, 2}};
-    for (int k = 0; k < 3; k++)
-        if (!shard_gather(state->group, state->begin, arrays[k].width * (int64_t)sizeof(float),
-                          arrays[k].from, arrays[k].to, NULL))
-            return false;
+    gaussians->log_scale = scales, gaussians->opacity_logit = opacities, *density = sums;
     return ranks_wait(state->group, NULL);
 }
 

@@ -45,17 +45,11 @@ static void after_size(void *context, int level, const refined_pose *poses) {
     record->settled[record->sizes++] = train_poses_difference(&run->poses, poses);
 }
 
-// Rank 0's poses, on all ranks.
+// Rank 0's poses, doubles all, on all ranks.
 static bool share_poses(const training_state *state) {
     const size_t bytes = (size_t)state->poses * sizeof *state->pose;
-    if (ranks_count(state->group) == 1) return true;
-    void *const memory = device_allocate(bytes);
-    device_upload(memory, state->pose, bytes);
-    const bool done =
-        ranks_broadcast(state->group, memory, (int64_t)bytes, 0, NULL) && ranks_wait(state->group, NULL);
-    if (done) device_download(state->pose, memory, bytes);
-    device_free(memory);
-    return done;
+    if (ranks_own(state->group) > 0) memset(state->pose, 0, bytes);
+    return ranks_sum(state->group, (double *)state->pose, bytes / sizeof(double));
 }
 
 // Each rank refines them on small scenes of its own, at the same time: with DISTWAR_FIXED alike.
@@ -193,7 +187,8 @@ static bool open_rank(rank_run *r, const gs_gaussians *host, fault *why) {
                          .pictures = r->cached ? &r->shown : NULL,
                          .gaussians = &run->state.gaussians,
                          .policy = run->settings.policy,
-                         .batch = run->settings.batch};
+                         .batch = run->settings.batch,
+                         .sh_degree = GS_MAX_SH_DEGREE};
     memcpy(r->viewer.background, run->options->recipe.background, sizeof r->viewer.background);
     return (run->options->resume ? resume(run, r->group, why) : start(run, r->group, host, why)) &&
            open_log(r, why);
