@@ -46,11 +46,11 @@ TEST_F(GpuTraining, EveryTermIsTheSameWhateverTheirNumber) {
         const std::vector<std::string> options = with(splitting, more);
         const std::string first = scene_of(1, options);
         ASSERT_GT(first.size(), 150 * 248u) << "it has not grown";
-        for (const int gpus : {2, 3, 4}) EXPECT_TRUE(scene_of(gpus, options) == first) << gpus << more[0];
+        EXPECT_TRUE(scene_of(2, options) == first) << more[0];
         const std::vector<std::string> saving =
             with(options, {"--checkpoint-every", "5", "--checkpoint", at("saved").string()});
         EXPECT_TRUE(scene_of(3, saving) == first) << more[0];
-        EXPECT_TRUE(scene_of(2, with(saving, {"--resume", at("saved").string()})) == first) << more[0];
+        EXPECT_TRUE(scene_of(4, with(saving, {"--resume", at("saved").string()})) == first) << more[0];
     }
 }
 
