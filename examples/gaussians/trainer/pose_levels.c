@@ -152,6 +152,7 @@ static training_settings settings_without_density(const training_settings *setti
     plain.batch = 1;
     plain.resolutions = (resolution_schedule){0};
     plain.density.kind = DENSITY_NONE;
+    plain.density.retired = 0; // the scene of align_views stays
     return plain;
 }
 
