@@ -82,8 +82,7 @@ typedef struct modes {
     void *loss_workspace;
     size_t loss_bytes;
     double *loss; // device
-    gs_bin_report *report, *found;
-    cudaEvent_t counted;
+    gs_bin_report *report, *pinned;
     cudaStream_t stream;
     distwar_policy policy;
     int64_t pairs;
@@ -138,22 +137,12 @@ static void open_placed(modes *m, placed *p, size_t first, int32_t count) {
 // Returns the time that the host waited.
 static double step(modes *m, placed *p, way w) {
     double waited = 0;
-    if (w == SETTLED) { // gs_forward, and the copy right behind gs_bin
-        GS_CHECK(gs_project(&p->view, m->stream));
-        GS_CHECK(gs_bin(&p->view, m->stream));
-        DEVICE_CHECK(
-            cudaMemcpyAsync(m->found, m->report, sizeof *m->found, cudaMemcpyDeviceToHost, m->stream));
-        DEVICE_CHECK(cudaEventRecord(m->counted, m->stream));
-        GS_CHECK(gs_render(&p->view, m->stream));
-    } else {
-        forward(m, p);
-    }
+    forward(m, p);
     loss(m, p);
     if (w == SETTLED) {
         const double began = seconds_now();
-        DEVICE_CHECK(cudaEventSynchronize(m->counted));
+        GS_CHECK(gs_bin_wait(&p->view, m->stream));
         waited = seconds_now() - began;
-        GS_CHECK(gs_bin_settle(&p->view, m->found));
     }
     backward(m, p);
     adam(m);
@@ -177,7 +166,7 @@ static void capture(modes *m, placed *p, bool is_whole_step) {
 }
 
 static double run_one(modes *m, placed *p, way w) {
-    p->view.report = has_report(w) ? m->report : NULL;
+    p->view.report = w == SETTLED ? m->pinned : has_report(w) ? m->report : NULL;
     if (w == GRAPH || w == BATCH_GRAPH) {
         DEVICE_CHECK(cudaGraphLaunch(p->graph[w == BATCH_GRAPH], m->stream));
         return 0;
@@ -218,7 +207,6 @@ static void modes_open(modes *m) {
     const size_t pixels = pixels_of(m), count = m->views->count;
     const gs_camera *camera = &m->views->cameras[0];
     DEVICE_CHECK(cudaStreamCreate(&m->stream));
-    DEVICE_CHECK(cudaEventCreateWithFlags(&m->counted, cudaEventDisableTiming));
     gs_gaussians *const shaped[] = {&m->gradients, &m->first_moment, &m->second_moment};
     for (int i = 0; i < 3; i++)
         *shaped[i] = device_gaussians_open(m->gaussians->count, m->gaussians->sh_degree);
@@ -230,9 +218,7 @@ static void modes_open(modes *m) {
     m->loss = device_allocate(3 * sizeof *m->loss);
     m->report = device_allocate(sizeof *m->report);
     device_clear(m->report, sizeof *m->report);
-    void *found;
-    DEVICE_CHECK(cudaMallocHost(&found, sizeof *m->found));
-    m->found = found;
+    DEVICE_CHECK(cudaMallocHost((void **)&m->pinned, sizeof *m->pinned));
     for (size_t v = 0; v < count; v++) {
         open_placed(m, &m->single[v], v, 1);
         m->pairs += m->single[v].view.lists.pairs;
@@ -259,8 +245,7 @@ static void capture_all(modes *m) {
         m->launches[GRAPH] += m->single[v].nodes[0];
         m->launches[SINGLE_QUEUED] += m->single[v].nodes[1];
     }
-    m->launches[QUEUED] = m->launches[GRAPH];
-    m->launches[SETTLED] = m->launches[QUEUED] + m->views->count; // the copy of the report
+    m->launches[QUEUED] = m->launches[SETTLED] = m->launches[GRAPH];
     // gs_bin reads its number by a copy, and gs_render has no kernel for the overflow.
     m->launches[WAITS] = m->launches[QUEUED];
     m->launches[SINGLE_WAITS] = m->launches[SINGLE_QUEUED];

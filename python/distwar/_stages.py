@@ -110,7 +110,7 @@ assert _camera.size == sizeof(gs.Camera)
 # Members of distwar_gs.h's structs that follow each other, and where they begin: one call of struct fills them.
 _scene = struct.Struct("<7Q")  # of gs_gaussians: mean, log_scale, quaternion, opacity_logit, sh, color, covariance
 _SCENE, _GRADIENT_SCENE = (of.gaussians.offset + gs.Gaussians.mean.offset for of in (gs.View, gs.Gradient))
-_memory = struct.Struct("<q9Q")  # of gs_view: pair_capacity, workspace, its bytes, splats, image
+_memory = struct.Struct("<q10Q")  # of gs_view: pair_capacity, workspace, its bytes, report, splats, image
 _MEMORY = gs.View.pair_capacity.offset
 _one_camera = struct.Struct(f"{_camera.size}s")
 _CAMERA = gs.View.camera.offset
@@ -138,8 +138,7 @@ class _Whole:
         return [whole[gap] for gap in self.gaps]
 
 
-_whole_view = _Whole(gs.View, ((_SCENE, "7Q"), (_CAMERA, f"{_camera.size}s"), (_MEMORY, "q9Q"), (_DIVISION, "2i"),
-                               (gs.View.report.offset, "Q"), (gs.View.host_report.offset, "Q")))
+_whole_view = _Whole(gs.View, ((_SCENE, "7Q"), (_CAMERA, f"{_camera.size}s"), (_MEMORY, "q10Q"), (_DIVISION, "2i")))
 _whole_gradient = _Whole(gs.Gradient, ((gs.Gradient.color.offset, "3Qq"), (_GRADIENT_SCENE, "7Q"),
                                        (gs.Gradient.mean2d.offset, "2Q")))
 assert gs.Gaussians.covariance.offset - gs.Gaussians.mean.offset == 48
@@ -341,9 +340,7 @@ class Plan:
             view.pair_capacity, view.workspace, view.workspace_bytes = capacity, base + workspace, workspace_bytes
             of = view.lists
             of.pixels_per_thread, of.split_tiles = room.division
-            view.host_report = report or None
-            if report == 0:
-                view.report = base + report_at
+            view.report = base + report_at if report == 0 else report
             place = byref(view)
             status = lib.gs_bin(place, stream)
             if status == gs.GS_OK:
@@ -392,18 +389,21 @@ class Plan:
         """Projects and blends. image: the addresses of splats [C, N, 12], planar colours, depths or None; alphas: an
         address. allocate(bytes, like) returns a block and its address. The rest as project() and render() take it.
         Returns the block, its address, and a gs_view, for backward()."""
-        lib, (splats, color, depths), (a, b, c, d, e, f, g) = self.lib, image, self._view_gaps
+        lib, (splats, color, depths), (a, b, c, d, e) = self.lib, image, self._view_gaps
         while True:
             capacity = room.capacity
             size, n_contrib, workspace, workspace_bytes, report_at = self._layout(capacity)
             block, base = allocate(size, like)
+            at_report = base + report_at if report == 0 else report or 0
             view = gs.View.from_buffer_copy(_whole_view.pack(
                 a, *self._pointers(scene), b, cameras[:_camera.size], c, capacity, base + workspace, workspace_bytes,
-                splats, color, base, base + n_contrib, depths or 0, 0, alphas, d, *room.division, e,
-                base + report_at if report == 0 else 0, f, report or 0, g))
+                at_report, splats, color, base, base + n_contrib, depths or 0, 0, alphas, d, *room.division, e))
             if self.shape.cameras > 1:
                 view.views.cameras = camera_structs(cameras)
-            status = lib.gs_forward(byref(view), stream)
+            place = byref(view)
+            status = lib.gs_forward(place, stream)
+            if report and status == gs.GS_OK:
+                status = lib.gs_bin_wait(place, stream)
             if status == gs.GS_OK:
                 if report != 0:
                     room.note(view)
@@ -421,7 +421,7 @@ class Plan:
                 address = getattr(lists, name)
                 setattr(lists, name, None if address is None else address + shift)
         self._point(view, _SCENE, scene)
-        _memory.pack_into(view, _MEMORY, view.pair_capacity, view.workspace + block - base, view.workspace_bytes,
+        _memory.pack_into(view, _MEMORY, view.pair_capacity, view.workspace + block - base, view.workspace_bytes, 0,
                           splats, color, block, view.image.n_contrib + block - base, depths or 0, 0, 0)
         return view
 

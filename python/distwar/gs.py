@@ -29,7 +29,7 @@ class Image(Structure):
 class Lists(Structure):
     _fields_ = [("tiles_x", c_int32), ("tiles_y", c_int32), ("pairs", c_int64), ("tile_begin", c_void_p),
                 ("splat_index", c_void_p), ("pixels_per_thread", c_int32), ("split_tiles", c_int32),
-                ("tile_order", c_void_p), ("views", c_int32)]
+                ("tile_order", c_void_p), ("views", c_int32), ("call", c_int64), ("device_pairs", c_void_p)]
 
 
 class Views(Structure):
@@ -41,16 +41,16 @@ class Rows(Structure):
 
 
 class View(Structure):
-    _fields_ = [("gaussians", Gaussians), ("camera", Camera), ("sh_degree_used", c_int32),
-                ("background", c_float * 3), ("pair_capacity", c_int64), ("workspace", c_void_p),
-                ("workspace_bytes", c_size_t), ("splats", c_void_p), ("image", Image), ("lists", Lists),
-                ("pairs_needed", c_int64), ("report", c_void_p), ("views", Views), ("channel_background", c_void_p),
-                ("normalize_depth", c_int32), ("inverse_depth", c_int32), ("rows", Rows), ("host_report", c_void_p)]
+    _fields_ = [("gaussians", Gaussians), ("sh_degree_used", c_int32), ("background", c_float * 3),
+                ("channel_background", c_void_p), ("camera", Camera), ("views", Views), ("rows", Rows),
+                ("normalize_depth", c_int32), ("inverse_depth", c_int32), ("pair_capacity", c_int64),
+                ("workspace", c_void_p), ("workspace_bytes", c_size_t), ("report", c_void_p), ("splats", c_void_p),
+                ("image", Image), ("lists", Lists), ("pairs_needed", c_int64)]
 
 
 class BinReport(Structure):
     _fields_ = [("pairs_needed", c_int64), ("most_pairs_needed", c_int64), ("pixels_per_thread", c_int32),
-                ("split_tiles", c_int32)]
+                ("split_tiles", c_int32), ("call", c_int64)]
 
 
 class CameraGradient(Structure):
@@ -117,7 +117,6 @@ class Library:
         for stage in ("gs_project", "gs_bin", "gs_render"):
             self._declare(stage, view, c_void_p)
         self._declare("gs_bin_bytes", view, POINTER(c_size_t))
-        self._declare("gs_bin_settle", view, POINTER(BinReport))
         self._declare("gs_bin_wait", view, c_void_p)
         self._declare("gs_render_backward", view, gradient, Policy, c_void_p)
         self._declare("gs_project_backward", view, gradient, c_void_p)
