@@ -30,6 +30,7 @@ class Settings(NamedTuple):
     near_plane: float
     far_plane: float
     low_pass: float
+    camera: int = 0  # gs_camera.model
 
 
 class Shape(NamedTuple):
@@ -115,7 +116,6 @@ _MEMORY = gs.View.pair_capacity.offset
 _one_camera = struct.Struct(f"{_camera.size}s")
 _CAMERA = gs.View.camera.offset
 _DIVISION = gs.View.lists.offset + gs.Lists.pixels_per_thread.offset  # it and split_tiles
-_policies = {name: gs.Policy(value, 0) for name, value in gs.STRATEGIES.items()}
 _report = struct.Struct(f"<2i{gs.View.pairs_needed.offset - _DIVISION - 8}xq")  # from _DIVISION on, to pairs_needed
 
 
@@ -149,7 +149,7 @@ assert gs.Gradient.depth.offset == gs.Gradient.mean2d.offset + 8
 def packed_cameras(viewmats, Ks, settings):
     """gs_camera of each camera, as bytes. viewmats: rows of 4x4 matrices, Ks of 3x3, as lists."""
     packed = [_camera.pack(settings.width, settings.height, k[0], l[1], k[2], l[2], *a[:3], *b[:3], *c[:3], a[3], b[3],
-                           c[3], settings.near_plane, 0, 0, 0, 0, 0, _far(settings))
+                           c[3], settings.near_plane, settings.camera, 0, 0, 0, 0, _far(settings))
               for (a, b, c, _), (k, l, _) in zip(viewmats, Ks)]
     return packed[0] if len(packed) == 1 else b"".join(packed)
 
@@ -161,7 +161,7 @@ def _far(settings):
 def camera_ends(settings):
     """What a gs_camera has before and behind the numbers of its matrices."""
     return (struct.pack("<2i", settings.width, settings.height),
-            struct.pack("<fi4ff", settings.near_plane, 0, 0, 0, 0, 0, _far(settings)))
+            struct.pack("<fi4ff", settings.near_plane, settings.camera, 0, 0, 0, 0, _far(settings)))
 
 
 _viewmat, _K = struct.Struct("<12s4s12s4s12s4s"), struct.Struct("<4s4x4s4x4s4s")  # their numbers stay bytes
@@ -252,7 +252,7 @@ class Plan:
         if floats is None:
             size = ctypes.c_size_t()
             self.lib.call_on("gs_moments_bytes", self.shape.cameras * self.shape.count, self.shape.channels,
-                             gs.STRATEGIES[strategy], byref(size))
+                             self.lib.strategies[strategy], byref(size))
             floats = self._moments[strategy] = size.value // 4
         return floats
 
@@ -379,7 +379,7 @@ class Plan:
         """Of a gs_view and a gs_gradient. d_means2d: addresses or None, as render_backward() writes them."""
         lib, place = self.lib, byref(view)
         gradient.abs_mean2d = d_means2d[1]
-        lib.check(lib.gs_render_backward(place, byref(gradient), _policies[strategy], stream))
+        lib.check(lib.gs_render_backward(place, byref(gradient), lib.policies[strategy], stream))
         if any(d_means2d):
             lib.check(lib.gs_mean2d_gradient(place, gradient.moments, *d_means2d, stream))
 
@@ -433,7 +433,8 @@ class Plan:
             a, d_color, d_alpha or 0, moments, 4 * floats, b, *self._pointers(d_scene), c, 0, d_depth or 0, e))
 
     def backward(self, view, gradient, strategy, stream):
-        self.lib.check(self.lib.gs_backward(byref(view), byref(gradient), _policies[strategy], stream))
+        lib = self.lib
+        lib.check(lib.gs_backward(byref(view), byref(gradient), lib.policies[strategy], stream))
 
     def project_backward_of(self, view, gradient, stream):
         self.lib.check(self.lib.gs_project_backward(byref(view), byref(gradient), stream))

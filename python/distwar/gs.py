@@ -3,6 +3,7 @@
 tensors (CUDA library). Needs no other file of the package but a libdistwar_gs.so. The headers document the calls."""
 import ctypes
 import functools
+import itertools
 from ctypes import POINTER, Structure, byref, c_char_p, c_float, c_int, c_int32, c_int64, c_size_t, c_void_p
 
 GS_OK, GS_PAIRS_DO_NOT_FIT = 0, 2
@@ -84,13 +85,13 @@ class AdamRates(Structure):
                 ("sh_constant", c_float), ("sh_rest", c_float), ("sh_coefficients", c_int32)]
 
 
-# distwar_strategy of distwar/strategy.h, by name.
-STRATEGIES = {name: value for value, name in enumerate("atomic vector serial bfly tree block fixed cub hot".split())}
-
-
 class Policy(Structure):
     """distwar_policy: how gs_backward adds gradients to memory."""
     _fields_ = [("strategy", c_int), ("balance_threshold", c_int)]
+
+
+# gs_names
+NAMES_STRATEGIES, NAMES_CAMERAS = 0, 1
 
 
 class Error(RuntimeError):
@@ -107,6 +108,10 @@ class Library:
             getattr(self.lib, "gs_" + name).restype = c_char_p
         self.backend = self.lib.gs_backend().decode()
         self.version = self.lib.gs_version().decode()
+        self.lib.gs_name.restype = c_char_p
+        self.strategies = self._numbers(NAMES_STRATEGIES)  # distwar_strategy by name
+        self.cameras = self._numbers(NAMES_CAMERAS)  # gs_camera.model by name
+        self.policies = {name: Policy(value, 0) for name, value in self.strategies.items()}
         pointer = c_void_p  # of an array, by address()
         view, gradient, parts = POINTER(View), POINTER(Gradient), POINTER(ViewParts)
         self._declare("gs_has_strategy", c_int)
@@ -146,6 +151,10 @@ class Library:
     @property
     def device(self):
         return {"device": "cuda"} if self.backend == "cuda" else {}
+
+    def _numbers(self, of):
+        names = itertools.takewhile(bool, (self.lib.gs_name(of, number) for number in itertools.count()))
+        return {name.decode(): number for number, name in enumerate(names)}
 
     def _declare(self, name, *arguments):
         """The function of the library becomes an attribute: it returns a status, see check()."""
@@ -201,7 +210,7 @@ class Library:
         """gs_forward. Places the view's splats and workspace and the gradient's moments in a block of memory, and
         allocates a larger one if the lists do not fit. Returns the block: keep it for gs_backward and the next
         call."""
-        parts = ViewParts(moments=1, strategy=STRATEGIES[strategy])
+        parts = ViewParts(moments=1, strategy=self.strategies[strategy])
         while True:
             size = c_size_t()
             self.call("gs_view_bytes", byref(view), byref(parts), byref(size))

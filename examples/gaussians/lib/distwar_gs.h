@@ -50,6 +50,14 @@ const char *gs_backend(void);
 // "major.minor.patch"
 const char *gs_version(void);
 
+// Lists of names, for other languages.
+typedef enum gs_names {
+    GS_NAMES_STRATEGIES, // by distwar_strategy
+    GS_NAMES_CAMERAS     // by gs_camera.model
+} gs_names;
+// Name `number` = 0, 1, 2, ... of a list; NULL beyond its end.
+const char *gs_name(gs_names list, int32_t number);
+
 enum {
     GS_TILE_SIZE = 16,                                    // pixels, width and height of a tile
     GS_MAX_SIZE = 16384,                                  // pixels, largest width and height of an image
@@ -86,16 +94,17 @@ typedef struct gs_gaussians {
     float low_pass; // pixels^2, added to both variances of a splat; 0 counts as 0.3; unused in gradients
 } gs_gaussians;
 
-// gs_camera.model.
-enum {
-    GS_PINHOLE = 0,
-    // Kannala and Brandt 2006: a ray at the angle a off the axis appears a (1 + k1 a^2 + k2 a^4 + k3 a^6 +
-    // k4 a^8) focal lengths from the principal point, as in COLMAP's and OpenCV's fisheye models. A Gaussian
-    // is culled if its distance is <= near_plane, or if a is beyond 160 degrees or beyond the first angle
-    // where the formula no longer grows. Splats are ordered by distance.
-    GS_FISHEYE = 1,
-    GS_CAMERA_MODELS
-};
+// The camera models, X(name, NAME) each: gs_camera.model is GS_NAME. A point (X, Y, Z) of camera space appears at
+// x = fx u + cx, y = fy v + cy.
+//   pinhole  (u, v) = (X, Y) / Z
+//   fisheye  Kannala and Brandt 2006: at an angle a off the axis |(u, v)| = a (1 + k1 a^2 + k2 a^4 + k3 a^6 + k4 a^8),
+//            as in COLMAP's and OpenCV's fisheye models. Depth is the distance. A Gaussian is also culled if a is
+//            beyond 160 degrees or beyond the first angle where the formula no longer grows.
+//   ortho    (u, v) = (X, Y): fx and fy are pixels per world unit. SH are seen from the camera's centre, as always.
+#define GS_CAMERA_LIST(X) X(pinhole, PINHOLE) X(fisheye, FISHEYE) X(ortho, ORTHO)
+#define GS_CAMERA_VALUE(name, NAME) GS_##NAME,
+enum { GS_CAMERA_LIST(GS_CAMERA_VALUE) GS_CAMERA_MODELS };
+#undef GS_CAMERA_VALUE
 
 typedef struct gs_camera {
     int32_t width, height; // 1..GS_MAX_SIZE
@@ -103,7 +112,7 @@ typedef struct gs_camera {
     float rotation[9];     // world to camera, row-major; +x right, +y down, +z forward
     float translation[3];  // x' = rotation x + translation
     float near_plane;      // > 0; a Gaussian with z <= near_plane (fisheye: distance) is culled
-    int32_t model;         // GS_PINHOLE or GS_FISHEYE
+    int32_t model;         // GS_PINHOLE, ...
     float distortion[4];   // of GS_FISHEYE: k1, k2, k3, k4
     float far_plane;       // a Gaussian with a larger z (fisheye: distance) is culled; 0: none is
 } gs_camera;
