@@ -163,8 +163,8 @@ typedef struct gs_lists {
     // arrays above, and entry v count + i of splat_index is splat i of view v.
     int32_t views;
     int64_t call; // number of the gs_bin that wrote the lists
-    const int64_t
-        *device_pairs; // device: entries that the lists need, if gs_bin did not wait; NULL: they fit
+    // Device: the entries that the lists need. NULL: gs_bin has waited, and they fit.
+    const int64_t *device_pairs;
 } gs_lists;
 
 // What gs_bin leaves in gs_view.report.
@@ -344,7 +344,7 @@ gs_status gs_bin(gs_view *view, gs_stream stream);
 // pairs_needed, and of lists pairs, pixels_per_thread and split_tiles, as a gs_bin that waits does. It does not
 // wait for the sorting and for what is queued behind gs_bin: queue gs_render first. Before gs_render_backward
 // it gives the bits of a gs_bin that waits. After the caller has waited it returns at once: a report in device
-// memory can be copied and view->report set to the copy; a replayed graph does not count its calls.
+// memory can be copied and view->report set to the copy. Replays of a graph write the number of the captured call.
 // GS_PAIRS_DO_NOT_FIT: as gs_bin; lists is unchanged.
 // Undefined:           a report that the host cannot read.
 gs_status gs_bin_wait(gs_view *view, gs_stream stream);

@@ -30,17 +30,6 @@ struct point_of_model<GS_ORTHO, Denominator> {
     using type = ortho_point;
 };
 
-__device__ __forceinline__ float splat_depth(const ortho_point &p) {
-    return p.at[2];
-}
-__device__ __forceinline__ void add_depth_adjoint(const ortho_point &, float d_depth, float d_point[3]) {
-    d_point[2] += d_depth;
-}
-
-__device__ __forceinline__ bool is_in_front(const gs_camera &camera, const ortho_point &p, float) {
-    return p.at[2] > camera.near_plane;
-}
-
 __device__ __forceinline__ float projected_mean(const gs_camera &camera, const ortho_point &p, int k) {
     return fmaf(focal_length(camera, k), p.at[k], image_center(camera, k));
 }

@@ -37,25 +37,6 @@ struct point_of_model<GS_PINHOLE, Denominator> {
     using type = camera_point<Denominator>;
 };
 
-// gs_splat.depth.
-template <typename Denominator>
-__device__ __forceinline__ float splat_depth(const camera_point<Denominator> &p) {
-    return p.at[2];
-}
-// Adds to d_point, in camera space, from the gradient by gs_splat.depth.
-template <typename Denominator>
-__device__ __forceinline__ void add_depth_adjoint(const camera_point<Denominator> &, float d_depth,
-                                                  float d_point[3]) {
-    d_point[2] += d_depth;
-}
-
-// Whether the camera may see the mean. angle_limit: for a fisheye.
-template <typename Denominator>
-__device__ __forceinline__ bool is_in_front(const gs_camera &camera, const camera_point<Denominator> &p,
-                                            float) {
-    return p.at[2] > camera.near_plane;
-}
-
 // Coordinate k of the mean in pixels.
 __device__ inline float projected_mean(const gs_camera &camera, const camera_point<divisor> &p, int k) {
     return fmaf(focal_length(camera, k), p.at[k] / p.depth, image_center(camera, k));

@@ -91,4 +91,21 @@ struct point_of_model;
 template <int model, typename Denominator>
 using point_of = typename point_of_model<model, Denominator>::type;
 
+// By z, unless a model's file has another version:
+// gs_splat.depth.
+template <typename Point>
+__device__ __forceinline__ float splat_depth(const Point &p) {
+    return p.at[2];
+}
+// Adds to d_point, in camera space, from the gradient by gs_splat.depth.
+template <typename Point>
+__device__ __forceinline__ void add_depth_adjoint(const Point &, float d_depth, float d_point[3]) {
+    d_point[2] += d_depth;
+}
+// Whether the camera may see the mean. angle_limit: for a fisheye.
+template <typename Point>
+__device__ __forceinline__ bool is_in_front(const gs_camera &camera, const Point &p, float) {
+    return p.at[2] > camera.near_plane;
+}
+
 } // namespace gs
