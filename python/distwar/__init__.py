@@ -10,7 +10,8 @@ import sys
 
 from . import gs
 from ._library import library
-from ._request import CAMERA_MODELS, refuse
+from ._request import refuse
+from ._stages import CAMERA_MODELS
 from .index import bincount, check_indices, embedding_backward, index_add, index_add_
 
 __all__ = ["rasterization", "rasterization_backward", "l1_ssim_loss", "library", "gs", "index_add", "index_add_",

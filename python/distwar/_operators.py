@@ -122,7 +122,7 @@ def project(means: Tensor, quats: Optional[Tensor], scales: Optional[Tensor], op
             covars: Optional[Tensor], viewmats: Tensor, Ks: Tensor, sizes: List[int],
             planes: List[float]) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
     """Splats [C, N, 12], their means [C, N, 2], radii [C, N], and on the CPU the cameras [C, 25]: the rows of viewmats
-    and Ks. sizes: width, height, sh_degree or -1, antialiased, gs_camera.model. planes: near, far, eps2d."""
+    and Ks. sizes: width, height, sh_degree or -1, antialiased, Settings.camera. planes: near, far, eps2d."""
     with On(means):
         plan = _plan_of_project(means, colors, sizes, planes, viewmats.shape[0])
         cameras = torch.cat((on_host(viewmats).reshape(-1, 16), on_host(Ks).reshape(-1, 9)), 1)

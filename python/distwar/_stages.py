@@ -17,6 +17,7 @@ SPLAT_FLOATS = 12  # of a gs_splat, and of a gs_moments
 TILE = 16
 MOST_VIEWS = 32
 CHANNELS = 3
+CAMERA_MODELS = ("pinhole", "ortho")  # of libdistwar_gs, those that are gsplat's
 DEPTH_SUM, DEPTH_OVER_ALPHA, INVERSE_DEPTH = range(3)  # what an image's depth is
 CAMERA_GRADIENT_FLOATS = sizeof(gs.CameraGradient) // 4
 
@@ -30,7 +31,7 @@ class Settings(NamedTuple):
     near_plane: float
     far_plane: float
     low_pass: float
-    camera: int = 0  # gs_camera.model
+    camera: int = 0  # in CAMERA_MODELS
 
 
 class Shape(NamedTuple):
@@ -149,9 +150,13 @@ assert gs.Gradient.depth.offset == gs.Gradient.mean2d.offset + 8
 def packed_cameras(viewmats, Ks, settings):
     """gs_camera of each camera, as bytes. viewmats: rows of 4x4 matrices, Ks of 3x3, as lists."""
     packed = [_camera.pack(settings.width, settings.height, k[0], l[1], k[2], l[2], *a[:3], *b[:3], *c[:3], a[3], b[3],
-                           c[3], settings.near_plane, settings.camera, 0, 0, 0, 0, _far(settings))
+                           c[3], settings.near_plane, _model(settings), 0, 0, 0, 0, _far(settings))
               for (a, b, c, _), (k, l, _) in zip(viewmats, Ks)]
     return packed[0] if len(packed) == 1 else b"".join(packed)
+
+
+def _model(settings):
+    return library().cameras[CAMERA_MODELS[settings.camera]]
 
 
 def _far(settings):
@@ -161,7 +166,7 @@ def _far(settings):
 def camera_ends(settings):
     """What a gs_camera has before and behind the numbers of its matrices."""
     return (struct.pack("<2i", settings.width, settings.height),
-            struct.pack("<fi4ff", settings.near_plane, settings.camera, 0, 0, 0, 0, _far(settings)))
+            struct.pack("<fi4ff", settings.near_plane, _model(settings), 0, 0, 0, 0, _far(settings)))
 
 
 _viewmat, _K = struct.Struct("<12s4s12s4s12s4s"), struct.Struct("<4s4x4s4x4s4s")  # their numbers stay bytes
