@@ -188,8 +188,8 @@ TEST_F(Program, ShRateCountsInPublishedRates) {
     for (const int rate : {1, 4}) {
         const outcome trained =
             splat({"train", at("data"), "-o", at("a.ply"), "--iterations", "1001", "--downscale", "4",
-                   "--sh-degree", "1", "--density", "none", "--reproducible", "--average", "0",
-                   "--sh-rate", std::to_string(rate)});
+                   "--sh-degree", "1", "--density", "none", "--reproducible", "--average", "0", "--sh-rate",
+                   std::to_string(rate)});
         ASSERT_EQ(trained.code, 0) << trained.err;
         gs_gaussians scene;
         fault why;
@@ -294,8 +294,8 @@ TEST_F(Program, RendersInParallel) {
     write_colmap(at("data"), 4);
     const auto shown = [&](float depth, const char *height) {
         write_scene(at("scene.ply"), 1, 0, 0, depth);
-        const outcome run = splat({"render", at("scene.ply"), "-o", at("view.png"), "--cameras", at("data"),
-                                   "--ortho", height});
+        const outcome run = splat(
+            {"render", at("scene.ply"), "-o", at("view.png"), "--cameras", at("data"), "--ortho", height});
         EXPECT_EQ(run.code, 0) << run.err;
         return picture(at("view.png")).others({0, 0, 0});
     };
