@@ -121,7 +121,9 @@ typedef struct gs_splat {
     float log2_opacity;
     float color[GS_CHANNELS]; // >= 0 from sh; 0 if the view has another number of channels
     float depth;              // camera z (fisheye: distance), > 0; 0: culled
-    float reserved[2];
+    // 0 unless gs_project_tilt wrote it: a colour that grows by 1 a deviation along the Gaussian's longest axis differs
+    // at a pixel by tilt . e from that at the mean
+    float tilt[2];
 } gs_splat;
 
 // What gs_render_backward sums over the pixels of a splat; e as in gs_splat.whiten (docs/math.md, section 3).
@@ -133,6 +135,7 @@ typedef struct gs_moments {
     float depth;                            // d loss / d depth
     float abs_x, abs_y; // |h e0| and |h n e|, n the unit vector along (w1, w2): |d loss / d mean| of each
                         // pixel, without the lengths of the rows of w
+    // With gs_gradient.tilt the last three are d loss / d tilt of each channel.
 } gs_moments;
 
 enum {
@@ -259,6 +262,9 @@ typedef struct gs_gradient {
     // Read by gs_render_backward with DISTWAR_FIXED: bounds of the whole image, where the view has only some of its
     // splats or of its rows (distwar_gs_share.h). NULL: of the view.
     const struct gs_largest_values *largest; // device
+    // Written by gs_project_backward, summed by gs_render_backward; NULL: not computed. After gs_project_tilt; without
+    // depth and abs_mean2d, of GS_CHANNELS channels.
+    float *tilt; // [count][GS_CHANNELS]: by the slope of the colour along the longest axis, a deviation of it
 } gs_gradient;
 
 // ---- one call each way ----
@@ -301,6 +307,11 @@ gs_status gs_backward(const gs_view *view, const gs_gradient *gradient, distwar_
 // Given colours of GS_CHANNELS channels that are not finite cull a Gaussian. Others are not looked at: they
 // make the pixels that they reach not finite.
 gs_status gs_project(const gs_view *view, gs_stream stream);
+
+// Writes gs_splat.tilt of the splats that gs_project has written. The longest axis has one direction in all views.
+// Reads:   gaussians (not those of given covariances), camera, splats.
+// Cost:    one thread a splat; reads 88 bytes, writes 8.
+gs_status gs_project_tilt(const gs_view *view, gs_stream stream);
 
 // radii[count]: ceil(3 sigma) in pixels, sigma^2 the larger eigenvalue of the splat's 2D covariance, at most
 // 2^30. 0: culled, or the square of side 2 radius around its mean is outside the image. (Such a splat may
@@ -367,7 +378,7 @@ gs_status gs_moments_bytes(int64_t count, int32_t channels, distwar_strategy str
 //          gradient->color, alpha, depth, moments_bytes.
 // Cost:    as gs_render. gs_moments.depth, abs_x and abs_y are summed only if gradient->depth or abs_mean2d
 //          asks for them. Else depth is 0, and abs_x and abs_y are undefined if only depth is asked for.
-//          abs_mean2d needs one pass: 32 channels at most.
+//          abs_mean2d needs one pass: 32 channels at most. With tilt all strategies but fixed are the tree.
 // policy:  how the sums of a warp reach memory, see distwar/reduce.cuh; balance_threshold in 0..33. block and
 //          fixed ignore balance_threshold. Unless there are GS_CHANNELS channels, all but fixed are the tree.
 gs_status gs_render_backward(const gs_view *view, const gs_gradient *gradient, distwar_policy policy,
@@ -382,7 +393,7 @@ gs_status gs_mean2d_gradient(const gs_view *view, const gs_moments *moments, flo
 // Bytes of gs_gradient.camera: a gs_camera_gradient and 2.5 bytes a Gaussian.
 gs_status gs_camera_gradient_bytes(int64_t count, size_t *bytes);
 
-// Adjoint of gs_project. Writes gradient->gaussians, mean2d, abs_mean2d and camera. Leaves gaussians.color
+// Adjoint of gs_project. Writes gradient->gaussians, mean2d, abs_mean2d, tilt and camera. Leaves gaussians.color
 // alone if gs_render_backward has written it.
 // Reads:   gaussians, sh_degree_used, camera, splats; gradient->moments, pixel_mean2d, camera_bytes.
 // Result:  every array that gs_project read has a gradient. It is 0 for culled Gaussians and for unused SH

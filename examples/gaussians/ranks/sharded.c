@@ -203,7 +203,7 @@ static bool begin_batch(sharded *s, const sharded_batch *batch, const gs_gaussia
 bool sharded_backward(sharded *s, const sharded_batch *batch, const sharded_gradient *gradient,
                       gs_stream stream) {
     ranks *const group = s->group;
-    s->absolute = gradient->abs_mean2d;
+    s->absolute = gradient->abs_mean2d, s->tilt = gradient->tilt;
     if (!begin_batch(s, batch, &gradient->gaussians, stream)) return false;
     const size_t units_bytes = (size_t)batch->views * sizeof(gs_fixed_units);
     void *const units = reserve(s, &s->units, units_bytes);
@@ -215,7 +215,8 @@ bool sharded_backward(sharded *s, const sharded_batch *batch, const sharded_grad
     const gs_gradient own = {.moments = s->moments.memory,
                              .gaussians = gradient->gaussians,
                              .mean2d = gradient->mean2d,
-                             .abs_mean2d = gradient->abs_mean2d};
+                             .abs_mean2d = gradient->abs_mean2d,
+                             .tilt = gradient->tilt};
     GS_OR_FAIL(s->group, gs_project_backward(&s->home, &own, stream));
     return end_stage(s, SHARDED_HOME);
 }

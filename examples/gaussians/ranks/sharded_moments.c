@@ -7,8 +7,12 @@ static int64_t record_bytes(const sharded *s) {
     return GS_MOMENTS_STRIDE * (int64_t)(s->fixed ? sizeof(int64_t) : sizeof(float));
 }
 
+static bool is_whole_record(const sharded *s) {
+    return s->absolute || s->tilt;
+}
+
 static int64_t packed_bytes(const sharded *s) {
-    return (s->absolute ? GS_PACKED_WHOLE : GS_PACKED) *
+    return (is_whole_record(s) ? GS_PACKED_WHOLE : GS_PACKED) *
            (int64_t)(s->fixed ? sizeof(int64_t) : sizeof(float));
 }
 
@@ -59,7 +63,7 @@ static bool pack(sharded *s, own_part *part, int64_t *begin) {
     int64_t others[RANKS_MAX], all = 0;
     for (int r = 0; r < count; r++) others[r] = r == own ? 0 : part->from[r], all += others[r];
     gs_packing packing = {.fixed = s->fixed,
-                          .whole = s->absolute != NULL,
+                          .whole = is_whole_record(s),
                           .segments = count,
                           .begin = part->at,
                           .count = others,
@@ -140,7 +144,7 @@ static bool add_returned(sharded *s, int k) {
         GS_OR_FAIL(s->group, gs_share_add_packed(
                                  s->share.index + s->begin[own][p],
                                  (const char *)returned->memory.memory + returned->at[r] * packed_bytes(s),
-                                 returned->count[r], s->fixed, s->absolute != NULL, sums_of(s), s->stream));
+                                 returned->count[r], s->fixed, is_whole_record(s), sums_of(s), s->stream));
     }
     return true;
 }

@@ -133,7 +133,8 @@ bool queue_loss(sharded *s, own_part *part) {
     float *const d_color =
         reserve(s, &part->in->d_color, GS_CHANNELS * (size_t)width * (size_t)height * sizeof(float));
     if (!d_color) return false;
-    part->gradient = (gs_gradient){.color = d_color, .abs_mean2d = s->absolute}; // not written here
+    part->gradient =
+        (gs_gradient){.color = d_color, .abs_mean2d = s->absolute, .tilt = s->tilt}; // not written here
     const sharded_image image = {part->part.view, width, height, part->part.rows, view->image.color, d_color};
     if (!s->batch->loss(s->group, s->batch->context, &image, s->stream)) return false;
     if (s->fixed)

@@ -95,15 +95,17 @@ bool ranks_gradient_of(trainer *t, const step_views *of, const gs_view **view, c
                            .loss = queue_loss,
                            .context = t};
     memcpy(batch.background, of->background, sizeof batch.background);
-    const size_t bytes = (size_t)of->count * 2 * (size_t)state->gaussians.count * sizeof(float);
+    const size_t row = of->kind == GRADIENT_TILT ? GS_CHANNELS : 2,
+                 bytes = (size_t)of->count * row * (size_t)state->gaussians.count * sizeof(float);
+    float *const sums = of->kind == GRADIENT_SIGNED ? NULL : device_buffer_reserve(&r->mean2d, bytes);
     const sharded_gradient gradient = {.gaussians = state->gradients,
-                                       .abs_mean2d =
-                                           of->absolute ? device_buffer_reserve(&r->mean2d, bytes) : NULL};
+                                       .abs_mean2d = of->kind == GRADIENT_ABSOLUTE ? sums : NULL,
+                                       .tilt = of->kind == GRADIENT_TILT ? sums : NULL};
     if (state->exposures > 0) begin_exposures(r);
     if (!sharded_backward(t->shared, &batch, &gradient, NULL) || (state->exposures > 0 && !step_exposures(t)))
         return false;
     r->home = sharded_home(t->shared);
     *view = &r->home;
-    *mean2d = gradient.abs_mean2d;
+    *mean2d = sums;
     return true;
 }
