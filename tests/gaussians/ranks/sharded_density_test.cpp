@@ -20,7 +20,7 @@ gs_relocation relocation_of(int64_t existing) {
 }
 
 gs_split_rules rules_of(int64_t existing, const float *density) {
-    return {existing, least_opacity, density, seed, iteration};
+    return {existing, least_opacity, density, seed, iteration, 0, 0};
 }
 
 whole split_on_one_gpu(const whole &start, int64_t existing) {
@@ -95,7 +95,8 @@ bool run_rank(ranks *group, void *context) {
         splits ? std::vector<float>(sums.begin() + 2 * from, sums.begin() + 2 * from_end)
                : std::vector<float>());
     const device_vector<float> density(splits ? 2 * size_t(rows) : 0);
-    if (splits) move.from_density = old_density.data(), move.to_density = density.data();
+    if (splits)
+        move.from_density = old_density.data(), move.to_density = density.data(), move.density_row = 2;
     shard_split_rules split = {};
     split.vectors = move.to, split.first = shares[own], split.rules = rules_of(run->existing, density.data());
     shard_relocation relocation = {};

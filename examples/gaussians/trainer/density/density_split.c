@@ -23,9 +23,9 @@ static void list_options(density_settings *settings, option_table *table) {
     option_table_add(table, rows);
 }
 
-// Turns the sums of views into weights. *excess: Gaussians whose views agree, less those of which chance would say so
-// and twice the deviation of the difference.
-static bool weigh(const density_step *step, int64_t *excess) {
+// Turns the sums of views into weights. *most: Gaussians whose views agree; by agreement less those of which chance would
+// say so and twice the deviation of the difference.
+static bool weigh(const density_step *step, int64_t *most) {
     const training_state *const state = step->state;
     int64_t counts[2];
     int64_t *const sums = device_buffer_reserve(&step->control->workspace, sizeof counts);
@@ -40,7 +40,9 @@ static bool weigh(const density_step *step, int64_t *excess) {
     GS_OR_FAIL(state->group, gs_agreement_weigh(&state->gaussians, &rules, state->density, sums, NULL));
     if (!ranks_all_reduce(state->group, &of_all, NULL) || !ranks_wait(state->group, NULL)) return false;
     device_download(counts, sums, sizeof counts);
-    *excess = counts[0] - counts[1] - (int64_t)(2 * sqrt((double)(counts[0] + counts[1])));
+    *most = counts[0];
+    if (step->settings->split.where == GROW_BY_AGREEMENT)
+        *most -= counts[1] + (int64_t)(2 * sqrt((double)(counts[0] + counts[1])));
     return true;
 }
 
@@ -48,10 +50,9 @@ static bool split(const density_step *step) {
     const density_split_settings *const s = &step->settings->split;
     training_state *state = step->state;
     const int64_t existing = training_state_count(state);
-    int64_t limited = density_grown_count(step->settings, existing, state->schedule.at), excess = 0;
-    if (limited > 2 * existing) limited = 2 * existing; // each is split once
-    if (s->where >= GROW_BY_SCORE && !weigh(step, &excess)) return false;
-    if (s->where == GROW_BY_AGREEMENT && limited > existing + excess) limited = existing + excess;
+    int64_t limited = density_grown_count(step->settings, existing, state->schedule.at), most = existing;
+    if (s->where >= GROW_BY_SCORE && !weigh(step, &most)) return false;
+    if (limited > existing + most) limited = existing + most; // each is split once
     if (limited >= existing) {
         if (!training_state_grow(state, limited)) return false;
         const shard_split_rules what = {
