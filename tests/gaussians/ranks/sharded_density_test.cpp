@@ -221,9 +221,10 @@ TEST(ShardedDensity, SplitsThatCannotBeAreRefused) {
         EXPECT_EQ(status, GS_INVALID_ARGUMENT) << text;
         EXPECT_STREQ(gs_last_error(), text);
     };
+    split.rules.row = -1;
     refused(gs_share_split_draw(&g, &split, number.data(), nullptr),
-            "gs_share_split_draw: density must be given");
-    split.rules.density = density.data();
+            "gs_share_split_draw: row must not be negative");
+    split.rules.row = 0, split.rules.density = density.data();
     ASSERT_GS_OK(gs_share_split_draw(&g, &split, number.data(), nullptr));
     refused(gs_share_split_draw(&g, &split, nullptr, nullptr), "gs_share_split_draw: totals must be given");
     refused(gs_share_split_count(&g, &split, nullptr, 1, number.data(), nullptr),
