@@ -341,7 +341,8 @@ static bool suits_ranks(const training_settings *settings, const training_state 
 static bool suits_growth(const trainer *t, fault *why) {
     const bool tilts = density_gradient(&t->settings->density) == GRADIENT_TILT;
     for (size_t i = 0; tilts && i < t->order.count; i++)
-        if (of_depth_is_given(&t->views[i])) return fail(why, "--grow-where excludes --depth");
+        if (of_depth_is_given(&t->views[i]))
+            return fail(why, "--grow-where score and agreement exclude --depth");
     return true;
 }
 

@@ -55,6 +55,8 @@ TEST_F(Program, RefusesAWrongCommandLine) {
         {"train", "data", "-o", "x.ply", "--background", "0,0"},
         {"train", "data", "-o", "x.ply", "--background", "0,nan,0"},
         {"train", "data", "-o", "x.ply", "--density", "magic"},
+        {"train", "data", "-o", "x.ply", "--grow-where", "magic"},
+        {"train", "data", "-o", "x.ply", "--grow-how", "score"},
         {"train", "data", "-o", "x.ply", "--max-gaussians", "-1"},
         {"train", "data", "-o", "x.ply", "--growth", "1.5"},
         {"train", "data", "-o", "x.ply", "--average", "1.1"},
@@ -187,8 +189,8 @@ TEST_F(Program, ShRateCountsInPublishedRates) {
     for (const int rate : {1, 4}) {
         const outcome trained =
             splat({"train", at("data"), "-o", at("a.ply"), "--iterations", "1001", "--downscale", "4",
-                   "--sh-degree", "1", "--density", "none", "--reproducible", "--average", "0",
-                   "--sh-rate", std::to_string(rate)});
+                   "--sh-degree", "1", "--density", "none", "--reproducible", "--average", "0", "--sh-rate",
+                   std::to_string(rate)});
         ASSERT_EQ(trained.code, 0) << trained.err;
         gs_gaussians scene;
         fault why;
