@@ -308,11 +308,6 @@ gs_status gs_backward(const gs_view *view, const gs_gradient *gradient, distwar_
 // make the pixels that they reach not finite.
 gs_status gs_project(const gs_view *view, gs_stream stream);
 
-// Writes gs_splat.tilt of the splats that gs_project has written. The longest axis has one direction in all views.
-// Reads:   gaussians (not those of given covariances), camera, splats.
-// Cost:    one thread a splat; reads 88 bytes, writes 8.
-gs_status gs_project_tilt(const gs_view *view, gs_stream stream);
-
 // radii[count]: ceil(3 sigma) in pixels, sigma^2 the larger eigenvalue of the splat's 2D covariance, at most
 // 2^30. 0: culled, or the square of side 2 radius around its mean is outside the image. (Such a splat may
 // still reach a pixel: gs_bin decides by alpha, not by radius.)

@@ -36,6 +36,11 @@ gs_status gs_split(const gs_gaussians *gaussians, const gs_gaussians *first_mome
 
 // ---- where several views agree on a split ----
 
+// Writes gs_splat.tilt of the splats that gs_project has written. The longest axis has one direction in all views.
+// Reads:   gaussians (not those of given covariances), camera, splats.
+// Cost:    one thread a splat; reads 88 bytes, writes 8.
+gs_status gs_project_tilt(const gs_view *view, gs_stream stream);
+
 // Sums of gs_gradient.tilt by groups of views. Views that were taken one after another share errors: give them one
 // group. docs/math.md, section 9.
 enum { GS_AGREEMENT_GROUPS = 8, GS_AGREEMENT_ROW = GS_AGREEMENT_GROUPS * GS_CHANNELS };

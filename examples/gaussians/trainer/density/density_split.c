@@ -6,10 +6,8 @@
 #include <math.h>
 
 static void list_options(density_settings *settings, option_table *table) {
-    static const char *const places[] = {"gradient", "opacity", "score", "agreement", NULL}, *const ways[] = {
-                                                                                                 "split",
-                                                                                                 "relocate",
-                                                                                                 NULL};
+    static const char *const places[] = {"gradient", "opacity", "score", "agreement", NULL};
+    static const char *const ways[] = {"split", "relocate", NULL};
     const option_spec rows[] = {
         OPTION(
             "grow-where", &settings->split.where, .choices = places,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "frame.h"
 #include "device.h"
+#include "distwar_gs_split.h"
 #include "gs_check.h"
 #include <stdlib.h>
 #include <string.h>

@@ -2,6 +2,7 @@
 // The gradient by a colour that changes along a Gaussian's longest axis, against the reference: its renderings differ by
 // what such a colour brings.
 #include "blend_cases.h"
+#include "distwar_gs_split.h"
 #include "kernel_frame.h"
 #include <algorithm>
 #include <cmath>
