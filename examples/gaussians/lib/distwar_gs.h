@@ -130,9 +130,7 @@ typedef struct gs_splat {
     float log2_opacity;
     float color[GS_CHANNELS]; // >= 0 from sh; 0 if the view has another number of channels
     float depth;              // camera z (fisheye: distance), > 0; 0: culled
-    // 0 unless gs_project_tilt wrote it: a colour that grows by 1 a deviation along the Gaussian's longest axis differs
-    // at a pixel by tilt . e from that at the mean
-    float tilt[2];
+    float tilt[2];            // 0 unless gs_project_tilt wrote it
 } gs_splat;
 
 // What gs_render_backward sums over the pixels of a splat; e as in gs_splat.whiten (docs/math.md, section 3).
@@ -141,10 +139,9 @@ typedef struct gs_moments {
     float h;                                // d loss / d log alpha
     float h_e0, h_e1;                       // h e
     float h_e0e0, h_e0e1, h_e1e1;           // h e e^T
-    float depth;                            // d loss / d depth
+    float depth;                            // d loss / d depth, or the first value of gs_gradient.tilt
     float abs_x, abs_y; // |h e0| and |h n e|, n the unit vector along (w1, w2): |d loss / d mean| of each
-                        // pixel, without the lengths of the rows of w
-    // With gs_gradient.tilt the last three are d loss / d tilt of each channel.
+        // pixel, without the lengths of the rows of w. With gs_gradient.tilt: its last two values
 } gs_moments;
 
 enum {
@@ -273,9 +270,7 @@ typedef struct gs_gradient {
     // Read by gs_render_backward with DISTWAR_FIXED: bounds of the whole image, where the view has only some of its
     // splats or of its rows (distwar_gs_share.h). NULL: of the view.
     const struct gs_largest_values *largest; // device
-    // Written by gs_project_backward, summed by gs_render_backward; NULL: not computed. After gs_project_tilt; without
-    // depth and abs_mean2d, of GS_CHANNELS channels.
-    float *tilt; // [count][GS_CHANNELS]: by the slope of the colour along the longest axis, a deviation of it
+    float *tilt; // as abs_mean2d, [count][GS_CHANNELS]: by the colour's slope, see gs_project_tilt
 } gs_gradient;
 
 // ---- one call each way ----

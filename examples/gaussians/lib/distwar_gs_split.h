@@ -36,7 +36,9 @@ gs_status gs_split(const gs_gaussians *gaussians, const gs_gaussians *first_mome
 
 // ---- where several views agree on a split ----
 
-// Writes gs_splat.tilt of the splats that gs_project has written. The longest axis has one direction in all views.
+// Writes gs_splat.tilt of the splats that gs_project has written, so that a colour that grows by 1 a deviation along the
+// Gaussian's longest axis is tilt . e more at a pixel than at the mean. The axis has one direction in all views. Then
+// gs_gradient.tilt, which excludes depth, abs_mean2d and other than GS_CHANNELS channels, is the gradient by that slope.
 // Reads:   gaussians (not those of given covariances), camera, splats.
 // Cost:    one thread a splat; reads 88 bytes, writes 8.
 gs_status gs_project_tilt(const gs_view *view, gs_stream stream);
