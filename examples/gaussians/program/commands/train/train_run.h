@@ -9,6 +9,7 @@
 #include "state/checkpoint.h"
 #include "record/run_log.h"
 #include "recipe.h"
+#include "start/spared_views.h"
 #include "frames/target_view.h"
 
 // A run of the command.
@@ -17,6 +18,8 @@ typedef struct train_run {
     const option_spec *table; // of the options, for the checkpoint, the log and the report
     dataset data;
     view_split split;
+    bool at_random;      // the start, because of --random or because there are no points
+    spared_views spared; // of its training views: --validate
     training_data known; // of the split
     train_poses poses;
     train_depth depth;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "train_summary.h"
+#include "train_start.h"
 #include "device.h"
 #include "frames/blend_strategies.h"
 #include <stdio.h>
@@ -28,6 +29,10 @@ void train_summary_begin(const train_run *run, int ranks) {
     print_data(run->options, &run->split);
     printf("device     %d x %s; pictures and %lld Gaussians, the most there will be, take %.1f GB\n", ranks,
            device_name(), (long long)s->density.most_gaussians, gigabytes_of(run));
+    if (run->at_random && !run->options->resume)
+        printf("start      %zu random points%s\n", train_start_random(run),
+               run->options->random > 0 ? ""
+                                        : ": the data has none (`dsplat poses DATA --points` finds some)");
     if (s->budget)
         printf("plan       %g s", s->budget->seconds);
     else
@@ -76,6 +81,16 @@ static void print_stages(const stage_clock *clock) {
     printf("\n");
 }
 
+static void print_validation(const train_run *run) {
+    const run_record *const record = &run->log.record;
+    const run_validation *const last = &record->validations[record->validation_count - 1];
+    printf(
+        "validation after view %lld: PSNR %.2f dB, SSIM %.4f on %zu training views set aside until then; %.2f "
+        "dB, %.4f on %zu beside them\n",
+        (long long)last->iteration, last->aside.psnr, last->aside.ssim, run->spared.count, last->beside.psnr,
+        last->beside.ssim, run->spared.count);
+}
+
 void train_summary_print(const train_run *run, int ranks, const gs_gaussians *gaussians) {
     const train_options *const options = run->options;
     const training_report *const report = &run->report;
@@ -89,6 +104,7 @@ void train_summary_print(const train_run *run, int ranks, const gs_gaussians *ga
                (long long)report->loss_window, report->loss_window > 1 ? "s" : "");
     if (options->report) printf("report     %s/index.html\n", options->report);
     if (held_out) printf("held out   PSNR %.2f dB, SSIM %.4f\n", held_out->psnr, held_out->ssim);
+    if (run->log.record.validation_count > 0) print_validation(run);
     print_stages(&report->clock);
 }
 
