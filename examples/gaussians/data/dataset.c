@@ -260,9 +260,10 @@ static bool add_files(dataset *out, const reconstruction *source, const data_fol
         "cameras.bin",  "images.bin",      "points3D.bin",          "cameras.txt",         "images.txt",
         "points3D.txt", "transforms.json", "transforms_train.json", "transforms_test.json"};
     const size_t name_count = sizeof names / sizeof *names;
-    out->files = calloc(name_count + 2 * out->view_count, sizeof *out->files);
+    out->files = calloc(name_count + 1 + 2 * out->view_count, sizeof *out->files);
     if (!out->files) return fail(why, "no memory for %zu views", out->view_count);
     for (size_t i = 0; i < name_count; i++) add_file(out, in->model, names[i]);
+    if (source->points_file) add_file(out, in->data, source->points_file);
     for (size_t i = 0; i < out->view_count; i++) {
         char mask[PATH_ROOM];
         fault ignored; // loading says what is missing
@@ -298,7 +299,7 @@ static bool find_and_read(const char *folder, data_folders *in, reconstruction *
         strcpy(in->model, folder);
         strcpy(in->pictures, folder);
         if (!transforms_load(folder, out, why)) return false;
-        const bool read = colmap_load_points(folder, out, why);
+        const bool read = out->points_file || colmap_load_points(folder, out, why);
         if (!read) reconstruction_close(out);
         return read;
     }
