@@ -3,6 +3,7 @@
 #include "colmap.h"
 #include "mask.h"
 #include "parallel.h"
+#include "photographs.h"
 #include "transforms.h"
 #include <errno.h>
 #include <stdatomic.h>
@@ -282,6 +283,19 @@ static bool is_folder(const char *path) {
     return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
 }
 
+// The folder holds photographs, itself or in images/.
+static bool has_photographs(const char *folder) {
+    char images[PATH_ROOM];
+    photograph_list here = {0}, inside = {0};
+    fault ignored;
+    const bool found = (photographs_in(folder, &here, &ignored) && here.count > 0) ||
+                       (path_join(images, folder, "images", &ignored) &&
+                        photographs_in(images, &inside, &ignored) && inside.count > 0);
+    photographs_close(&here);
+    photographs_close(&inside);
+    return found;
+}
+
 static bool find_and_read(const char *folder, data_folders *in, reconstruction *out, fault *why) {
     struct stat status;
     *out = (reconstruction){0};
@@ -303,6 +317,12 @@ static bool find_and_read(const char *folder, data_folders *in, reconstruction *
         if (!read) reconstruction_close(out);
         return read;
     }
+    if (has_photographs(folder))
+        return fail(
+            why,
+            "%s: has photographs, but neither a COLMAP model nor a transforms.json; `dsplat poses %s -o DATA` "
+            "finds their cameras",
+            folder, folder);
     return fail(
         why,
         "%s: has neither a COLMAP model (cameras.bin or cameras.txt, in sparse/0, sparse or the folder "

@@ -70,6 +70,8 @@ TEST_F(BadInput, OfEveryKindOfDataIsRefusedByName) {
         {[&] { fs::remove_all(at("data")); }, {"data: cannot open"}},
         {[&] { fs::remove_all(at("data")), std::ofstream(at("data")) << "x"; }, {"data: not a folder"}},
         {[&] { fs::remove_all(at("data") / "sparse"); },
+         {"data: has photographs, but neither a COLMAP model nor a transforms.json", "dsplat poses "}},
+        {[&] { fs::remove_all(at("data") / "sparse"), fs::remove_all(at("data") / "images"); },
          {"data: has neither a COLMAP model", "transforms.json"}},
         {[&] { cut("sparse/0/cameras.bin", 1); }, {"sparse/0/cameras.bin: truncated at byte"}},
         {[&] { write("sparse/0/images.bin", ""); }, {"sparse/0/images.bin: truncated at byte 0"}},
