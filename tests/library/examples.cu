@@ -490,5 +490,100 @@ TEST(Examples, AlignedPairs) {
     run(1, 32, example_aligned_pairs, sums.get());
     EXPECT_EQ(sums.found(), (expected{16, 32, 48, 64, 16, 32, 48, 64}));
 }
+__global__ void example_existing_lanes(int *sums) {
+    const int lane = int(threadIdx.x);
+    // [existing_lanes]
+    const unsigned lanes = distwar::existing_lanes(); // all 32, as the block is one warp
+    distwar::reduce(lanes, lane < 20, 0, 1, distwar::record<int>{sums, 1});
+    // sums: 20
+    // [end]
+}
+TEST(Examples, ExistingLanes) {
+    const zeros<int> sums(1);
+    run(1, 32, example_existing_lanes, sums.get());
+    EXPECT_EQ(sums.found(), (expected{20}));
+}
+__global__ void example_bitonic_sort(int *keys, int *values) {
+    const int lane = int(threadIdx.x);
+    // [bitonic_sort]
+    __shared__ distwar::sort_memory<int, int, 4> memory;
+    if (lane < 4) memory.key[lane] = lane ^ 2, memory.value[lane] = 10 * lane;
+    distwar::bitonic_sort(memory, 4);
+    if (lane < 4) keys[lane] = memory.key[lane], values[lane] = memory.value[lane];
+    // keys: 0, 1, 2, 3; values: 20, 30, 0, 10
+    // [end]
+}
+TEST(Examples, BitonicSort) {
+    const zeros<int> keys(4);
+    const zeros<int> values(4);
+    run(1, 32, example_bitonic_sort, keys.get(), values.get());
+    EXPECT_EQ(keys.found(), (expected{0, 1, 2, 3}));
+    EXPECT_EQ(values.found(), (expected{20, 30, 0, 10}));
+}
+__global__ void example_bulk_flush(float *sums) {
+    const int lane = int(threadIdx.x);
+    // [bulk_flush]
+    __shared__ distwar::accumulator<4, 2> slots;
+    __shared__ int key_of_slot[2];
+    slots.clear();
+    if (lane < 2) key_of_slot[lane] = 1 - lane;
+    const auto list = distwar::values(float3{1, 2, 3}, 4.0f);
+    distwar::reduce(distwar::all_lanes, lane < 24, lane / 16, list, distwar::in_shared(slots.sink()));
+    distwar::bulk_flush(slots, key_of_slot, 2, distwar::record<float>{sums, 4});
+    // sums: 8, 16, 24, 32, 16, 32, 48, 64
+    // [end]
+}
+TEST(Examples, BulkFlush) {
+    const zeros<float> sums(8);
+    run(1, 32, example_bulk_flush, sums.get());
+    EXPECT_EQ(sums.found(), (expected{8, 16, 24, 32, 16, 32, 48, 64}));
+}
+__global__ void example_reduce_bfly_n(int *sums) {
+    const int lane = int(threadIdx.x);
+    // [reduce_bfly_n]
+    const auto value_of = [&](int k) { return k * lane; };
+    distwar::reduce_bfly_n(distwar::all_lanes, true, lane / 16, 3, value_of, distwar::record<int>{sums, 3});
+    // sums: 0, 120, 240, 0, 376, 752
+    // [end]
+}
+TEST(Examples, ReduceBflyN) {
+    const zeros<int> sums(6);
+    run(1, 32, example_reduce_bfly_n, sums.get());
+    EXPECT_EQ(sums.found(), (expected{0, 120, 240, 0, 376, 752}));
+}
+__global__ void example_reduce_serial_n(int *sums) {
+    const int lane = int(threadIdx.x);
+    // [reduce_serial_n]
+    const auto value_of = [&](int k) { return k * lane; };
+    distwar::reduce_serial_n(distwar::all_lanes, true, lane / 16, 3, value_of, distwar::record<int>{sums, 3});
+    // sums: 0, 120, 240, 0, 376, 752
+    // [end]
+}
+TEST(Examples, ReduceSerialN) {
+    const zeros<int> sums(6);
+    run(1, 32, example_reduce_serial_n, sums.get());
+    EXPECT_EQ(sums.found(), (expected{0, 120, 240, 0, 376, 752}));
+}
+__global__ void example_reduce_runs_n(int *sums) {
+    const int lane = int(threadIdx.x);
+    // [reduce_runs_n]
+    const auto value_of = [&](int k) { return k * lane; };
+    distwar::reduce_runs_n(distwar::all_lanes, true, lane / 16, 3, value_of, distwar::record<int>{sums, 3});
+    // sums: 0, 120, 240, 0, 376, 752
+    // [end]
+}
+TEST(Examples, ReduceRunsN) {
+    const zeros<int> sums(6);
+    run(1, 32, example_reduce_runs_n, sums.get());
+    EXPECT_EQ(sums.found(), (expected{0, 120, 240, 0, 376, 752}));
+}
+TEST(Examples, WithStrategy) {
+    // [with_strategy]
+    const auto number = [](auto known) { return int(distwar::strategy(known)); };
+    const int found = distwar::with_strategy(distwar::strategy::serial, number);
+    // found: 1, DISTWAR_SERIAL
+    // [end]
+    EXPECT_EQ(found, DISTWAR_SERIAL);
+}
 
 } // namespace
