@@ -21,9 +21,9 @@ typedef struct reading {
 } reading;
 
 static bool says_error(const char *line) {
-    for (const char *at = line; *at; at++)
-        if (strncasecmp(at, "error", 5) == 0) return true;
-    return false;
+    bool found = strstr(line, "Check failed") != NULL; // of glog, before a trace of the stack
+    for (const char *at = line; *at && !found; at++) found = strncasecmp(at, "error", 5) == 0;
+    return found;
 }
 
 static void end_line(reading *r) {

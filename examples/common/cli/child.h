@@ -18,7 +18,7 @@ typedef struct child_program {
 } child_program;
 
 // Runs the program to its end, with an empty stdin. Fails if it is missing, ends with another code than 0, or is
-// killed; the message says which, with its last line that has "error" in it, or else its last line. Waits.
+// killed; the message says which, with its last line that tells of an error, or else its last line. Waits.
 bool child_run(const child_program *program, fault *why);
 
 C_LINKAGE_END

@@ -228,6 +228,7 @@ TEST_F(Poses, PointsAreAddedToDataWithCameras) {
     outcome run = poses({at("data"), "--points"});
     ASSERT_EQ(run.code, 0) << run.err;
     EXPECT_CONTAINS(run.out, "points3D.bin: 5 points");
+    EXPECT_CONTAINS(contents(at("calls")), "--SiftExtraction.num_threads 1"); // so numbers are in this order:
     EXPECT_EQ(contents(at("names")), "images/photo0.png\nimages/photo1.png\nimages/photo2.png\n");
     EXPECT_CONTAINS(contents(at("known/cameras.txt")), "1 OPENCV 40 28 36 36 20 14 0.01");
     // Half a turn about x, as y is down and z forward; the first after a quarter about y; the third upside down, and
@@ -256,6 +257,92 @@ TEST_F(Poses, PointsAreAddedToDataWithCameras) {
     set("FAIL", "");
     write_colmap(at("model"), 0);
     refuses({at("data"), "--points"}, "no point is seen by two of the 3 photographs");
+}
+
+// With the real programs, on twelve photographs of the folder DISTWAR_PHOTOGRAPHS or, without it, twelve neighbours of
+// a flight through the built-in scene.
+class PosesWithColmap : public Program {
+  protected:
+    void SetUp() override {
+        Program::SetUp();
+        if (run("/bin/sh", {"-c", "command -v colmap ffmpeg ffprobe"}).code != 0)
+            GTEST_SKIP() << "colmap, ffmpeg or ffprobe is not installed";
+        fs::create_directories(at("photos"));
+        const char *const given = getenv("DISTWAR_PHOTOGRAPHS");
+        if (!given) {
+            ASSERT_EQ(
+                splat({"generate", at("knot"), "--views", "1", "--test-views", "1", "--size", "384"}).code,
+                0);
+            ASSERT_EQ(splat({"render", at("knot/scene.ply"), "-o", at("flight"), "--cameras", at("knot"),
+                             "--path", "orbit", "--frames", "60"})
+                          .code,
+                      0);
+        }
+        std::set<fs::path> all;
+        for (const auto &entry : fs::directory_iterator(given ? fs::path(given) : at("flight")))
+            all.insert(entry.path());
+        ASSERT_GE(all.size(), 12u);
+        auto next = all.begin();
+        for (int i = 0; i < 12; i++, ++next) fs::copy(*next, at("photos") / next->filename());
+    }
+    void expect_trained(const char *data) const {
+        const outcome got =
+            splat({"train", at(data), "-o", at("scene.ply"), "--iterations", "2", "--downscale", "4"});
+        EXPECT_EQ(got.code, 0) << got.err;
+        EXPECT_EQ(got.out.find("random points"), std::string::npos);
+    }
+    static size_t placed(const outcome &got) {
+        size_t count = 0;
+        const size_t line = got.out.find("written ");
+        if (line != std::string::npos)
+            sscanf(got.out.c_str() + got.out.find(": ", line), ": %zu of 12 photographs", &count);
+        return count;
+    }
+};
+
+TEST_F(PosesWithColmap, OfPhotographsAreFoundAndTheirPointsAgain) {
+    const outcome got = splat({"poses", at("photos"), "-o", at("data"), "--one-camera"});
+    ASSERT_EQ(got.code, 0) << got.err;
+    EXPECT_GE(placed(got), 10u) << got.out;
+    expect_trained("data");
+    const auto bytes_of_points = fs::file_size(at("data/sparse/0/points3D.bin"));
+    fs::remove(at("data/sparse/0/points3D.bin"));
+    const outcome points = splat({"poses", at("data"), "--points"});
+    ASSERT_EQ(points.code, 0) << points.err;
+    EXPECT_GT(fs::file_size(at("data/sparse/0/points3D.bin")), bytes_of_points / 10); // it has no tracks
+    expect_trained("data");
+}
+
+TEST_F(PosesWithColmap, OfAVideoAreFound) {
+    std::ofstream list(at("list"));
+    for (const auto &entry :
+         std::set<fs::path>(fs::directory_iterator(at("photos")), fs::directory_iterator()))
+        list << "file '" << entry.string() << "'\nduration 0.25\n";
+    list.close();
+    const outcome made = run("/bin/sh", {"-c",
+                                         "ffmpeg -nostdin -v error -f concat -safe 0 -i \"$0\" -r 4 -vf "
+                                         "scale=640:-2 -pix_fmt yuv420p \"$1\"",
+                                         at("list"), at("video.mp4")});
+    ASSERT_EQ(made.code, 0) << made.err;
+    const outcome got = splat({"poses", at("video.mp4"), "-o", at("data"), "--frames", "12"});
+    ASSERT_EQ(got.code, 0) << got.err;
+    EXPECT_GE(placed(got), 8u) << got.out;
+    expect_trained("data");
+}
+
+// Pictures of nothing.
+TEST_F(PosesWithColmap, OfWhatDoesNotMatchAreRefused) {
+    for (const auto &entry : fs::directory_iterator(at("photos"))) {
+        image flat;
+        fault why;
+        ASSERT_TRUE(image_open(&flat, 96, 64, 3, &why));
+        EXPECT_TRUE(image_write_png(entry.path().c_str(), &flat, &why));
+        image_close(&flat);
+    }
+    const outcome got = splat({"poses", at("photos"), "-o", at("data")});
+    EXPECT_EQ(got.code, 1);
+    EXPECT_CONTAINS(got.err, "cannot be found: they show too little of the same things");
+    EXPECT_FALSE(fs::exists(at("data")));
 }
 
 } // namespace

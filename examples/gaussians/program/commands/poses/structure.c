@@ -18,9 +18,8 @@ typedef struct arguments {
     int count;
 } arguments;
 
-// With an empty name: a value alone.
 static void add(arguments *to, const char *name, const char *value) {
-    if (name[0]) to->list[to->count++] = name;
+    to->list[to->count++] = name;
     to->list[to->count++] = value;
 }
 
@@ -51,47 +50,35 @@ static bool run_step(const structure *s, const char *title, const arguments *wit
     return done;
 }
 
-// ---- COLMAP's options
-
-typedef struct help {
-    bool newer;
-} help;
+// ---- features and matches
 
 static void look_at_help(void *context, const char *line) {
-    ((help *)context)->newer |= strstr(line, "--FeatureExtraction.use_gpu") != NULL;
+    *(bool *)context |= strstr(line, "--FeatureExtraction.use_gpu") != NULL;
 }
 
-// From COLMAP 3.12 on options have other names.
-static bool read_help(const structure *s, bool *newer, fault *why) {
+// Newer versions than Debian's 3.8 have other names of options.
+bool structure_possible(structure *s, fault *why) {
     const char *const argv[] = {"colmap", "feature_extractor", "-h", NULL};
-    help of = {false};
-    const child_program program = {argv, install, look_at_help, &of, s->stop};
-    *newer = false;
-    if (!child_run(&program, why)) return false;
-    *newer = of.newer;
-    return true;
-}
-
-bool structure_possible(const structure *s, fault *why) {
-    bool newer;
-    return read_help(s, &newer, why);
+    const child_program program = {argv, install, look_at_help, &s->newer, s->stop};
+    return child_run(&program, why);
 }
 
 bool structure_match(const structure *s, const char *photographs, const char *names, fault *why) {
     char database[PATH_ROOM];
-    bool newer;
-    if (!path_join(database, s->folder, "database.db", why) || !read_help(s, &newer, why)) return false;
+    if (!path_join(database, s->folder, "database.db", why)) return false;
     arguments a = {{"colmap", "feature_extractor"}, 2};
     add(&a, "--database_path", database);
     add(&a, "--image_path", photographs);
     add(&a, "--ImageReader.camera_model", s->camera_model);
     add(&a, "--ImageReader.single_camera", s->one_camera ? "1" : "0");
-    add(&a, newer ? "--FeatureExtraction.use_gpu" : "--SiftExtraction.use_gpu", s->gpu ? "1" : "0");
+    add(&a, s->newer ? "--FeatureExtraction.use_gpu" : "--SiftExtraction.use_gpu", s->gpu ? "1" : "0");
     if (names) add(&a, "--image_list_path", names);
+    // By several threads numbers are given out of order; 3.8 takes views of a model by number, newer ones by name.
+    if (names && !s->newer) add(&a, "--SiftExtraction.num_threads", "1");
     if (!run_step(s, "features", &a, why)) return false;
     a = (arguments){{"colmap", s->in_order ? "sequential_matcher" : "exhaustive_matcher"}, 2};
     add(&a, "--database_path", database);
-    add(&a, newer ? "--FeatureMatching.use_gpu" : "--SiftMatching.use_gpu", s->gpu ? "1" : "0");
+    add(&a, s->newer ? "--FeatureMatching.use_gpu" : "--SiftMatching.use_gpu", s->gpu ? "1" : "0");
     return run_step(s, "matches", &a, why);
 }
 
@@ -142,7 +129,7 @@ bool structure_map(const structure *s, const char *photographs, size_t *placed, 
 
 // ---- points
 
-// Of a rotation matrix (Shepperd's method): w, x, y, z; w = 0 with x, y or z the largest is no special case.
+// Of a rotation matrix: w, x, y, z, the largest by a square root, the others divided by it (Shepperd 1978).
 static void quaternion_of(const float m[9], double q[4]) {
     const double d[4] = {1.0 + m[0] + m[4] + m[8], 1.0 + m[0] - m[4] - m[8], 1.0 - m[0] + m[4] - m[8],
                          1.0 - m[0] - m[4] + m[8]};

@@ -13,11 +13,13 @@ typedef struct structure {
     bool one_camera, in_order, gpu;
     const volatile sig_atomic_t *stop; // as of child_program
     size_t photographs;                // how many there are, for progress
+    bool newer;                        // COLMAP's options have their new names; set by structure_possible
 } structure;
 
-// What COLMAP is called with. Fails, saying what to install, if it is missing.
-bool structure_possible(const structure *s, fault *why);
-// Finds features in the photographs of the folder and matches them; names: only these, [count] in a file; NULL: all.
+// Call it first. Fails, saying what to install, if COLMAP is missing.
+bool structure_possible(structure *s, fault *why);
+// Finds features in the photographs of the folder and matches them; names: a file of the names of those that are
+// meant, which are numbered in its order; NULL: all.
 bool structure_match(const structure *s, const char *photographs, const char *names, fault *why);
 // After structure_match: poses and points of the largest group of photographs that belong together, in
 // s->folder/model. *placed: how many those are. Fails, saying so, where there is none.
