@@ -69,8 +69,7 @@ def squared_error(values):
     return math.fsum((v - mean(values)) ** 2 for v in values) / (n - 1) / n if n > 1 else math.nan
 
 
-def order(value):
-    """The default first, numbers by size, then texts."""
+def order(value):  # the default, numbers, texts
     try:
         return (value != "default", 0, float(value), value)
     except ValueError:

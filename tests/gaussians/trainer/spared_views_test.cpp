@@ -109,10 +109,30 @@ TEST(SparedViews, AreTrainedOnFromTheirPartOfTheScheduleOn) {
 class Validation : public Program {
   protected:
     outcome train(const std::vector<std::string> &more) {
-        std::vector<std::string> all = {"train",     at("data"), "-o",           at("scene.ply"),
-                                        "--holdout", "0",        "--iterations", "40",
-                                        "--seed",    "7",        "--batch",      "1",
-                                        "--log",     at("log"),  "--sh-degree",  "0"};
+        std::vector<std::string> all = {"train",
+                                        at("data"),
+                                        "-o",
+                                        at("scene.ply"),
+                                        "--holdout",
+                                        "0",
+                                        "--iterations",
+                                        "40",
+                                        "--seed",
+                                        "7",
+                                        "--batch",
+                                        "1",
+                                        "--density-from",
+                                        "2",
+                                        "--density-every",
+                                        "4",
+                                        "--retire",
+                                        "0.5",
+                                        "--retire-every",
+                                        "4",
+                                        "--log",
+                                        at("log"),
+                                        "--sh-degree",
+                                        "0"};
         all.insert(all.end(), more.begin(), more.end());
         return splat(all);
     }
