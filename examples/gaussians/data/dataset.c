@@ -286,14 +286,14 @@ static bool is_folder(const char *path) {
 // The folder holds photographs, itself or in images/.
 static bool has_photographs(const char *folder) {
     char images[PATH_ROOM];
-    photograph_list here = {0}, inside = {0};
     fault ignored;
-    const bool found = (photographs_in(folder, &here, &ignored) && here.count > 0) ||
-                       (path_join(images, folder, "images", &ignored) &&
-                        photographs_in(images, &inside, &ignored) && inside.count > 0);
-    photographs_close(&here);
-    photographs_close(&inside);
-    return found;
+    int count[2] = {-1, -1};
+    struct dirent **entries[2] = {NULL, NULL};
+    count[0] = scandir(folder, &entries[0], photograph_is, NULL);
+    if (path_join(images, folder, "images", &ignored))
+        count[1] = scandir(images, &entries[1], photograph_is, NULL);
+    for (int i = 0; i < 2; i++) photographs_close(entries[i], count[i]);
+    return count[0] > 0 || count[1] > 0;
 }
 
 static bool find_and_read(const char *folder, data_folders *in, reconstruction *out, fault *why) {

@@ -2,18 +2,9 @@
 // The photographs in a folder, by the suffix of their names.
 #pragma once
 
-#include "files/fault.h"
-#include <stddef.h>
+#include <dirent.h>
 
-C_LINKAGE_BEGIN
-
-typedef struct photograph_list {
-    char **names; // [count], sorted
-    size_t count, room;
-} photograph_list;
-
-// .jpg, .jpeg and .png, in any case; not in folders of the folder. On failure *out is empty.
-bool photographs_in(const char *folder, photograph_list *out, fault *why);
-void photographs_close(photograph_list *list); // harmless on {0}
-
-C_LINKAGE_END
+// For scandir, whose array it takes: .jpg, .jpeg and .png, in any case.
+int photograph_is(const struct dirent *entry);
+// Of what scandir has returned; count < 0: nothing.
+void photographs_close(struct dirent **entries, int count);

@@ -8,7 +8,6 @@
 #include "files/output_file.h"
 #include "photographs.h"
 #include "record/signals.h"
-#include <dirent.h>
 #include <errno.h>
 #include <ftw.h>
 #include <math.h>
@@ -87,20 +86,20 @@ static bool put_photograph(const char *from_folder, const char *name, const char
 
 static bool put_photographs(const char *source, const char *to, size_t *count, fault *why) {
     char inside[PATH_ROOM];
-    photograph_list list;
+    struct dirent **list = NULL;
     const char *from = source;
-    if (!path_join(inside, source, "images", why) || !photographs_in(source, &list, why)) return false;
-    if (list.count == 0 && is_folder(inside)) {
-        photographs_close(&list);
-        from = inside;
-        if (!photographs_in(from, &list, why)) return false;
+    if (!path_join(inside, source, "images", why)) return false;
+    int found = scandir(from, &list, photograph_is, alphasort);
+    if (found == 0 && is_folder(inside)) {
+        photographs_close(list, found);
+        found = scandir(from = inside, &list, photograph_is, alphasort);
     }
-    bool good =
-        list.count >= 3 ||
-        fail(why, "%s: holds %zu photographs (.jpg, .jpeg, .png); at least 3 are needed", from, list.count);
-    for (size_t i = 0; good && i < list.count; i++) good = put_photograph(from, list.names[i], to, why);
-    *count = list.count;
-    photographs_close(&list);
+    if (found < 0) return fail(why, "%s: cannot open: %s", from, strerror(errno));
+    bool good = found >= 3 ||
+                fail(why, "%s: holds %d photographs (.jpg, .jpeg, .png); at least 3 are needed", from, found);
+    for (int i = 0; good && i < found; i++) good = put_photograph(from, list[i]->d_name, to, why);
+    *count = (size_t)found;
+    photographs_close(list, found);
     if (good) printf("data       %s: %zu photographs\n", from, *count);
     return good;
 }
@@ -195,11 +194,10 @@ static bool check(const poses_options *o, fault *why) {
 // It does not exist, or is an empty folder, which rename replaces.
 static bool is_free(const char *path) {
     struct stat status;
-    struct dirent **entries;
+    struct dirent **entries = NULL;
     if (lstat(path, &status) != 0) return errno == ENOENT;
     const int count = scandir(path, &entries, NULL, NULL);
-    for (int i = 0; i < count; i++) free(entries[i]);
-    if (count >= 0) free(entries);
+    photographs_close(entries, count);
     return count == 2; // . and ..
 }
 
