@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -72,6 +73,7 @@ static void read_output(reading *r, int from, pid_t child) {
 static void become(const child_program *program, int output, int failed) {
     const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
     setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL); // where a signal ends this program without a chance to stop the child
     if (nothing >= 0 && dup2(nothing, STDIN_FILENO) >= 0 && dup2(output, STDOUT_FILENO) >= 0 &&
         dup2(output, STDERR_FILENO) >= 0)
         execvp(program->argv[0], (char *const *)(uintptr_t)program->argv);

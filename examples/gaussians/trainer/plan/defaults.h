@@ -58,7 +58,7 @@ int64_t usual_limit_of_budget(int64_t pixels, size_t views, double steps);
 double usual_retired(size_t views);
 int64_t usual_retire_every(size_t views);
 
-// ---- views that are set aside
+// ---- views that are set aside; judgement, as yet without a measurement
 
 // How many views --validate auto sets aside: a tenth, at most 32, as each measurement renders them; none of fewer than
 // 12, of which each one counts.

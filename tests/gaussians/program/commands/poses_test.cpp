@@ -321,7 +321,7 @@ TEST_F(PosesWithColmap, OfAVideoAreFound) {
     list.close();
     const outcome made = run("/bin/sh", {"-c",
                                          "ffmpeg -nostdin -v error -f concat -safe 0 -i \"$0\" -r 4 -vf "
-                                         "scale=640:-2 -pix_fmt yuv420p \"$1\"",
+                                         "scale='min(480,iw)':-2 -pix_fmt yuv420p \"$1\"",
                                          at("list"), at("video.mp4")});
     ASSERT_EQ(made.code, 0) << made.err;
     const outcome got = splat({"poses", at("video.mp4"), "-o", at("data"), "--frames", "12"});
