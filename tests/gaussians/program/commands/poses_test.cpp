@@ -19,7 +19,7 @@ while [ $# -gt 1 ]; do
     case $1 in --output_path) out=$2;; --image_path) images=$2;; --input_path) in=$2;; --image_list_path) cp "$2" names;; esac
     shift 2
 done
-[ "$command" = "$FAIL" ] && { echo 'it begins'; echo 'ERROR: the disk is gone'; echo 'bye'; exit 3; }
+[ "$command" = "$FAIL" ] && { echo 'it begins'; echo "${FAILURE:-ERROR: the disk is gone}"; echo 'bye'; exit 3; }
 [ "$command" = "$HANG" ] && { echo $$ > hanging; sleep 100; }
 case $command in
     feature_extractor) echo 'Processed file [1/5]';;
@@ -255,6 +255,10 @@ TEST_F(Poses, PointsAreAddedToDataWithCameras) {
     refuses({at("data"), "--points"}, "ended with code 3");
     EXPECT_FALSE(fs::exists(at("data/points3D.bin")));
     set("FAIL", "");
+    set("FAIL", "point_triangulator"); // where it finds none, COLMAP fails
+    set("FAILURE", "F sfm.cc:473] Check failed: bundle_adjuster.Solve(&reconstruction)");
+    refuses({at("data"), "--points"}, "no point is seen by two of the 3 photographs");
+    set("FAIL", "");
     write_colmap(at("model"), 0);
     refuses({at("data"), "--points"}, "no point is seen by two of the 3 photographs");
 }
@@ -285,6 +289,12 @@ class PosesWithColmap : public Program {
         auto next = all.begin();
         for (int i = 0; i < 12; i++, ++next) fs::copy(*next, at("photos") / next->filename());
     }
+    // The built-in scene fills too little of a picture to tell the lens.
+    static std::vector<std::string> with_lens(std::vector<std::string> arguments) {
+        if (!getenv("DISTWAR_PHOTOGRAPHS"))
+            arguments.insert(arguments.end(), {"--camera-model", "SIMPLE_PINHOLE"});
+        return arguments;
+    }
     void expect_trained(const char *data) const {
         const outcome got =
             splat({"train", at(data), "-o", at("scene.ply"), "--iterations", "2", "--downscale", "4"});
@@ -301,7 +311,7 @@ class PosesWithColmap : public Program {
 };
 
 TEST_F(PosesWithColmap, OfPhotographsAreFoundAndTheirPointsAgain) {
-    const outcome got = splat({"poses", at("photos"), "-o", at("data"), "--one-camera"});
+    const outcome got = splat(with_lens({"poses", at("photos"), "-o", at("data"), "--one-camera"}));
     ASSERT_EQ(got.code, 0) << got.err;
     EXPECT_GE(placed(got), 10u) << got.out;
     expect_trained("data");
@@ -321,10 +331,10 @@ TEST_F(PosesWithColmap, OfAVideoAreFound) {
     list.close();
     const outcome made = run("/bin/sh", {"-c",
                                          "ffmpeg -nostdin -v error -f concat -safe 0 -i \"$0\" -r 4 -vf "
-                                         "scale='min(480,iw)':-2 -pix_fmt yuv420p \"$1\"",
+                                         "\"scale='min(480,iw)':-2\" -pix_fmt yuv420p \"$1\"",
                                          at("list"), at("video.mp4")});
     ASSERT_EQ(made.code, 0) << made.err;
-    const outcome got = splat({"poses", at("video.mp4"), "-o", at("data"), "--frames", "12"});
+    const outcome got = splat(with_lens({"poses", at("video.mp4"), "-o", at("data"), "--frames", "12"}));
     ASSERT_EQ(got.code, 0) << got.err;
     EXPECT_GE(placed(got), 8u) << got.out;
     expect_trained("data");
