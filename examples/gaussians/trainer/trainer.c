@@ -116,22 +116,29 @@ static const target_view *views_of(trainer *t, int phase) {
     return t->shapes;
 }
 
+// Those that are trained on.
+static const target_view *views_to_ask(trainer *t, int phase) {
+    const target_view *const views = views_of(t, phase);
+    if (!t->report.set_aside) return views;
+    for (size_t i = 0; i < t->used_order.count; i++) t->used_view[i] = views[t->used[i]];
+    return t->used_view;
+}
+
 // phase: whose views show what contributes.
 static bool retire(trainer *t, int phase) {
     const training_settings *settings = t->settings;
-    const size_t used = t->order.count - settings->spared;
+    const size_t count = t->report.set_aside ? t->used_order.count : t->order.count;
+    const target_view *const asked = views_to_ask(t, phase);
     const int64_t batch = batch_in(settings, phase);
     if (settings->budget) DEVICE_CHECK(cudaDeviceSynchronize()); // the step's own time
     if (!trainer_look_at_clock(t)) return false;
     const double began = trainer_now(t);
     if (t->shared) {
         const retirement_place place = {t->shared, settings->policy};
-        if (!retire_least_of_ranks(&t->retirement, &place, t->state, views_of(t, phase), used, batch,
-                                   &settings->density))
+        if (!retire_least_of_ranks(&t->retirement, &place, t->state, asked, count, batch, &settings->density))
             return false;
     } else {
-        retire_least(&t->retirement, t->state, views_of(t, phase), used, batch, &settings->density,
-                     t->one.tuner.policy);
+        retire_least(&t->retirement, t->state, asked, count, batch, &settings->density, t->one.tuner.policy);
     }
     if (!trainer_look_at_clock(t)) return false;
     t->pace.between = trainer_now(t) - began;
@@ -213,13 +220,16 @@ static int phase_of(const trainer *t) {
     return resolution_phase_at(&t->settings->resolutions, t->settings->iterations, t->state->schedule.at + 1);
 }
 
-// The view of iteration + 1; instead of one that is spared, another one.
+// Whether the next step leaves out the views that are set aside.
+static bool sets_aside(const trainer *t) {
+    return t->used_order.count > 0 &&
+           progress_at(t->settings, t->state->schedule.at + 1) < t->settings->set_aside_until;
+}
+
+// The view of iteration + 1.
 static size_t next_view(trainer *t, int64_t iteration) {
-    const training_settings *settings = t->settings;
-    const size_t index = view_order_at(&t->order, iteration), used = t->order.count - settings->spared;
-    return index < used || progress_at(settings, t->state->schedule.at + 1) < settings->spared_from
-               ? index
-               : (index + (size_t)iteration) % used;
+    return t->report.set_aside ? t->used[view_order_at(&t->used_order, iteration)]
+                               : view_order_at(&t->order, iteration);
 }
 
 // How often the view of this step has moved, with this step; < 1: it does not move yet.
@@ -241,6 +251,7 @@ static step_views choose_views(trainer *t, int phase) {
     step_views of = {.first = state->iteration,
                      .count = (int32_t)(batch < left ? batch : left),
                      .pose_step = pose_steps(t)};
+    t->report.set_aside = sets_aside(t);
     if (t->pictures) picture_cache_next_step(t->pictures);
     for (int32_t v = 0; v < of.count; v++) {
         const size_t index = of.index[v] = next_view(t, state->iteration + v);
@@ -325,6 +336,23 @@ static bool suits_growth(const trainer *t, fault *why) {
     return true;
 }
 
+// Finds the views that are not set aside, if some are.
+static bool open_used(trainer *t, fault *why) {
+    size_t used = 0;
+    for (size_t i = 0; i < t->order.count; i++) used += !t->views[i].set_aside;
+    if (used == t->order.count || t->settings->set_aside_until <= 0) return true;
+    if (used == 0) return fail(why, "all %zu views are set aside", t->order.count);
+    if (t->state->poses > 0) return fail(why, "refined poses exclude views that are set aside");
+    t->used = malloc(used * sizeof *t->used);
+    t->used_view = malloc(used * sizeof *t->used_view);
+    if (!t->used || !t->used_view) return fail(why, "no memory for %zu views", used);
+    for (size_t i = 0, to = 0; i < t->order.count; i++)
+        if (!t->views[i].set_aside) t->used[to++] = i;
+    if (!view_order_open(&t->used_order, used, t->settings->seed, why)) return false;
+    t->report.set_aside = sets_aside(t);
+    return true;
+}
+
 // One rank takes the way of several where a launch for several views would round otherwise than they do: the blend divides
 // its work by the lists of all views of a launch, and one bound serves all.
 static bool open_shared(trainer *t) {
@@ -351,7 +379,7 @@ static bool open_trainer(trainer *t) {
     else
         state->schedule = (schedule_place){.at = state->iteration, .before = state->iteration - 1};
     if (!reserve_losses(t, settings->budget ? WAITING : settings->iterations - state->iteration, &why) ||
-        !view_order_open(&t->order, t->order.count, settings->seed, &why))
+        !view_order_open(&t->order, t->order.count, settings->seed, &why) || !open_used(t, &why))
         return fails(t, &why);
     if (!suits_growth(t, &why)) return fails(t, &why);
     training_state_set_density(state, density_row(&settings->density));
@@ -379,6 +407,9 @@ void trainer_close(trainer *t) {
     device_free(t->results);
     free(t->shapes);
     view_order_close(&t->order);
+    view_order_close(&t->used_order);
+    free(t->used);
+    free(t->used_view);
     resolution_views_close(&t->sizes);
     density_control_close(&t->density);
     retirement_close(&t->retirement);

@@ -72,7 +72,10 @@ struct trainer {
     double clock;    // of several ranks under a budget: rank 0's, when all looked last
     density_control density;
     retirement retirement;
-    view_order order;
+    view_order order;       // of all views
+    view_order used_order;  // of those that are not set aside; count 0: none is
+    size_t *used;           // [used_order.count]: which these are
+    target_view *used_view; // [used_order.count]: of one phase, for retirement
     device_buffer target, logits;
     step_result *results; // device, [WAITING + GS_MAX_VIEWS]: of the views since the last fetch
     double depth_weights[WAITING + GS_MAX_VIEWS]; // of these steps; 0: the view has no depth

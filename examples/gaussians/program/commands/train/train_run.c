@@ -129,6 +129,25 @@ static bool measure(void *context, quality *mean, fault *why) {
     return viewer_measure(&r->viewer, split->training, split->held_out, mean, NULL, why);
 }
 
+// The mean over some views, one after another: they are not neighbours.
+static bool measure_each(const rank_run *r, const size_t *index, size_t count, quality *mean, fault *why) {
+    quality sum = {0, 0}, one;
+    for (size_t i = 0; i < count; i++) {
+        if (!viewer_measure(&r->viewer, index[i], 1, &one, NULL, why)) return false;
+        sum.psnr += one.psnr, sum.ssim += one.ssim;
+    }
+    *mean = (quality){sum.psnr / (double)count, sum.ssim / (double)count};
+    return true;
+}
+
+// Of run_log_options.
+static bool validate(void *context, quality *aside, quality *beside, fault *why) {
+    const rank_run *const r = context;
+    const spared_views *const spared = &r->run->spared;
+    return measure_each(r, spared->aside, spared->count, aside, why) &&
+           measure_each(r, spared->beside, spared->count, beside, why);
+}
+
 // ---- the log
 
 // By default 200 lines in a run, but one every 100 steps at least.
@@ -138,11 +157,18 @@ static int64_t log_interval(const train_options *o) {
     return o->budget ? 100 : part < 1 ? 1 : part > 100 ? 100 : part;
 }
 
+// A twentieth of the iterations, and a multiple of the interval of log lines.
+static int64_t validation_interval(const train_options *o, int64_t every) {
+    const int64_t part = (o->budget ? 10000 : o->recipe.iterations) / 20 / every;
+    return every * (part < 1 ? 1 : part);
+}
+
 static void record_settings(run_record *record, const train_run *run) {
     const view_split *split = &run->split;
     run_record_text(record, "data", run->options->data);
     run_record_number(record, "views", (double)split->training);
     run_record_number(record, "held_out", (double)split->held_out);
+    if (run->spared.count > 0) run_record_number(record, "set_aside", (double)run->spared.count);
     run_record_number(record, "width", split->views[0].camera.width);
     run_record_number(record, "height", split->views[0].camera.height);
     run_record_options(record, run->table);
@@ -161,6 +187,12 @@ static run_log_options log_options(const train_run *run) {
                               .evaluate_every = kept ? o->eval_every : 0,
                               .held_out = run->split.views + run->split.training,
                               .held_out_count = run->split.held_out};
+    if (run->spared.count > 0) {
+        wanted.validate_every = validation_interval(o, kept ? wanted.every : 1);
+        wanted.set_aside = run->spared.count;
+        if (!kept)
+            wanted.every = SELDOM * wanted.validate_every; // a multiple, so that nobody looks on in between
+    }
     memcpy(wanted.background, run->options->recipe.background, sizeof wanted.background);
     return wanted;
 }
@@ -170,6 +202,7 @@ static bool open_log(rank_run *r, fault *why) {
     train_run *const run = r->run;
     run_log_options wanted = log_options(run);
     wanted.measure = measure;
+    wanted.validate = validate;
     wanted.context = r;
     if (!is_first(r)) wanted.path = NULL;
     if (!run_log_open(&run->log, &wanted, why)) return false;
