@@ -170,7 +170,7 @@ static bool export_page(export_run *run, fault *why) {
     if (total > run->scene.count) printf(" of %lld", (long long)total);
     if (written.sh_degree > 0)
         printf(", harmonics of degree %d in steps of %.2g", written.sh_degree, written.step);
-    else if (run->scene.sh_degree > 0)
+    else if (written.whole_degree > 0)
         printf(", without harmonics");
     printf(", %zu views, %.1f MB\n", run->view_count, (double)written.bytes / 1e6);
     return true;

@@ -17,7 +17,7 @@ static bool compress_stream(const uint8_t *bytes, size_t count, packed_stream *o
     free(out->bytes);
     uLongf size = compressBound(count);
     out->bytes = malloc(size);
-    if (!out->bytes || compress2(out->bytes, &size, bytes, count, Z_BEST_COMPRESSION) != Z_OK)
+    if (!out->bytes || compress(out->bytes, &size, bytes, count) != Z_OK)
         return fail(why, "no memory for a compressed scene of %zu bytes", count);
     out->count = size;
     return true;
@@ -196,6 +196,7 @@ bool packed_scene_open(packed_scene *out, const gs_gaussians *scene, size_t most
     place *places = places_of(scene, why);
     bool done = places && pack_gaussians(scene, places, &out->gaussians, why) &&
                 pack_harmonics(scene, places, out, why);
+    out->whole_degree = out->sh_degree;
     while (done && out->sh_degree > 0 && out->gaussians.count + out->harmonics.count > most) {
         out->step = out->step < coarsest_step ? out->step * step_growth : DBL_MAX;
         done = pack_harmonics(scene, places, out, why);

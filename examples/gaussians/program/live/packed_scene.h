@@ -18,7 +18,8 @@ typedef struct packed_scene {
     packed_stream gaussians, harmonics;
     int64_t count;
     int sh_degree, antialias;
-    double step; // between two values of an SH coefficient above 0
+    int whole_degree; // of the scene's harmonics that are not 0; sh_degree is less if there was no room
+    double step;      // between two values of an SH coefficient above 0
 } packed_scene;
 
 // Packs a scene of the host, count >= 1, finite. most: bytes that both streams should not exceed together. The steps of

@@ -98,7 +98,7 @@ static void describe_notes(json_writer *json, const page_content *c, const packe
         snprintf(text + used, sizeof text - (size_t)used, ", harmonics in steps of %.2g.", packed->step);
     else
         snprintf(text + used, sizeof text - (size_t)used, "%s",
-                 c->scene->sh_degree > 0 ? "; harmonics are left out." : ".");
+                 packed->whole_degree > 0 ? "; harmonics are left out." : ".");
     json_put_text(json, NULL, text);
     json_end(json, ']');
 }
@@ -225,7 +225,8 @@ static bool put_packed(const char *path, const page_content *content, const char
         done = false;
     }
     if (done) {
-        *written = (page_written){packed.sh_degree, packed.step, (size_t)ftello(file.stream)};
+        *written =
+            (page_written){packed.sh_degree, packed.whole_degree, packed.step, (size_t)ftello(file.stream)};
         done = output_file_commit(&file, why);
     }
     packed_scene_close(&packed);

@@ -28,8 +28,8 @@ typedef struct page_content {
 } page_content;
 
 typedef struct page_written { // what the program tells
-    int sh_degree;
-    double step; // of the harmonics
+    int sh_degree, whole_degree;
+    double step; // as in packed_scene
     size_t bytes;
 } page_written;
 
