@@ -211,31 +211,23 @@ static bool room_for_scene(const page_content *content, const char *poster, size
     return done;
 }
 
-static bool put_packed(const char *path, const page_content *content, const char *poster,
-                       page_written *written, fault *why) {
+bool page_print(FILE *page, const page_content *content, page_written *written, fault *why) {
     packed_scene packed = {0};
-    output_file file;
     size_t room;
-    if (!room_for_scene(content, poster, &room, why) ||
-        !packed_scene_open(&packed, content->scene, room, why))
-        return false;
-    bool done = output_file_open(&file, path, why);
-    if (done && !put_page(file.stream, content, &packed, poster, why)) {
-        output_file_discard(&file);
-        done = false;
-    }
-    if (done) {
-        *written =
-            (page_written){packed.sh_degree, packed.whole_degree, packed.step, (size_t)ftello(file.stream)};
-        done = output_file_commit(&file, why);
-    }
+    char *poster = data_uri(content->poster, why);
+    const bool done = poster && room_for_scene(content, poster, &room, why) &&
+                      packed_scene_open(&packed, content->scene, room, why) &&
+                      put_page(page, content, &packed, poster, why);
+    *written = (page_written){packed.sh_degree, packed.whole_degree, packed.step, (size_t)ftello(page)};
     packed_scene_close(&packed);
+    free(poster);
     return done;
 }
 
 bool page_write(const char *path, const page_content *content, page_written *written, fault *why) {
-    char *poster = data_uri(content->poster, why);
-    const bool done = poster && put_packed(path, content, poster, written, why);
-    free(poster);
-    return done;
+    output_file file;
+    if (!output_file_open(&file, path, why)) return false;
+    if (page_print(file.stream, content, written, why)) return output_file_commit(&file, why);
+    output_file_discard(&file);
+    return false;
 }
