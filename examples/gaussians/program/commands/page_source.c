@@ -39,14 +39,16 @@ void page_options_list(page_options *o, option_table *table) {
 // ---- the views
 
 typedef struct chosen_views {
-    size_t wanted, all;
+    const dataset *data;
+    size_t wanted;
 } chosen_views;
 
 // Evenly spread: index is the first of its part.
 static bool is_chosen(size_t index, const char *name, const void *context) {
     (void)name;
     const chosen_views *const c = context;
-    return index == 0 ? c->wanted > 0 : index * c->wanted / c->all > (index - 1) * c->wanted / c->all;
+    const size_t all = c->data->view_count, wanted = c->wanted < all ? c->wanted : all;
+    return index == 0 || index * wanted / all > (index - 1) * wanted / all;
 }
 
 static int divisor_of(int width, int height) {
@@ -54,23 +56,17 @@ static int divisor_of(int width, int height) {
     return (longer + LONGEST_SIDE - 1) / LONGEST_SIDE;
 }
 
-// Reads the data twice: first to count the views.
 static bool load_views(page_source *s, const page_options *o, const scene_notes *notes, fault *why) {
+    const chosen_views chosen = {&s->data, (size_t)o->views};
     dataset_options loading = {
-        .downscale = (int)o->downscale, .undistort = true, .wanted = dataset_no_picture};
+        .downscale = (int)o->downscale, .undistort = true, .wanted = is_chosen, .context = &chosen};
     memcpy(loading.background, s->content.background, sizeof loading.background);
-    if (!dataset_load(o->cameras, &loading, &s->data, why)) return false;
-    const size_t all = s->data.view_count;
-    const chosen_views chosen = {(size_t)o->views < all ? (size_t)o->views : all, all};
-    dataset_close(&s->data);
-    loading.wanted = is_chosen;
-    loading.context = &chosen;
     if (!dataset_load(o->cameras, &loading, &s->data, why)) return false;
     if (notes->known) dataset_hold_out(&s->data, (size_t)notes->holdout);
     s->views = calloc(chosen.wanted, sizeof *s->views);
     s->cameras = calloc(chosen.wanted, sizeof *s->cameras);
     if (!s->views || !s->cameras) return fail(why, "no memory for %zu views", chosen.wanted);
-    for (size_t i = 0; i < s->data.view_count && s->view_count < chosen.wanted; i++) {
+    for (size_t i = 0; i < s->data.view_count; i++) {
         const dataset_view *const from = &s->data.views[i];
         page_view *const view = &s->views[s->view_count];
         if (!is_chosen(i, from->name, &chosen)) continue;
@@ -78,6 +74,7 @@ static bool load_views(page_source *s, const page_options *o, const scene_notes 
         s->cameras[s->view_count++] = from->camera;
         const int divisor = divisor_of(from->picture.width, from->picture.height);
         if (!image_downscale(&from->picture, divisor, &view->photograph, why)) return false;
+        view->divisor = divisor;
     }
     return true;
 }

@@ -51,6 +51,8 @@ static bool describe_view(json_writer *json, const page_view *view, fault *why) 
     json_put_number(json, "near", (double)camera->near_plane);
     json_put_boolean(json, "held_out", view->held_out);
     json_put_text(json, "photo", photograph);
+    json_put_integer(json, "photo_width", view->photograph.width * view->divisor);
+    json_put_integer(json, "photo_height", view->photograph.height * view->divisor);
     json_end(json, '}');
     free(photograph);
     return true;

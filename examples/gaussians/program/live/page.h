@@ -12,7 +12,8 @@ C_LINKAGE_BEGIN
 typedef struct page_view {
     const char *name;
     gs_camera camera; // a pinhole
-    image photograph; // as it is shown, of any size; empty: none
+    image photograph; // of 1/divisor of the camera's size, as image_downscale makes it; empty: none
+    int divisor;
     bool held_out;
 } page_view;
 
