@@ -4,12 +4,44 @@
 
 #ifdef DSPLAT_MICROHTTPD
 #include <arpa/inet.h>
+#include <dlfcn.h>
 #include <microhttpd.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <time.h>
+
+// Loaded at run time, as NCCL is: a program that is taken to another machine starts there without it.
+// clang-format off
+#define FUNCTIONS(X) \
+    X(start_daemon) X(stop_daemon) X(get_daemon_info) X(lookup_connection_value) \
+    X(create_response_from_buffer) X(add_response_header) X(queue_response) X(destroy_response)
+// clang-format on
+
+static struct {
+#define MEMBER(name) __typeof__(MHD_##name) *name;
+    FUNCTIONS(MEMBER)
+} mhd;
+
+static bool load_library(fault *why) {
+    static const char file[] = "libmicrohttpd.so.12";
+    static const struct {
+        const char *name;
+        void *place;
+    } functions[] = {
+#define ROW(name) {"MHD_" #name, &mhd.name},
+        FUNCTIONS(ROW)};
+    void *const library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    if (!library)
+        return fail(why, "the server needs %s, of the package libmicrohttpd12: %s", file, dlerror());
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+        void *const found = dlsym(library, functions[i].name);
+        if (!found) return fail(why, "%s has no %s", file, functions[i].name);
+        memcpy(functions[i].place, &found, sizeof found);
+    }
+    return true;
+}
 
 struct page_server {
     const char *page;
@@ -37,8 +69,8 @@ static bool is_number_or_local(const char *text) {
 
 static bool is_own_request(struct MHD_Connection *client) {
     static const char scheme[] = "http://";
-    const char *const host = MHD_lookup_connection_value(client, MHD_HEADER_KIND, "Host");
-    const char *const origin = MHD_lookup_connection_value(client, MHD_HEADER_KIND, "Origin");
+    const char *const host = mhd.lookup_connection_value(client, MHD_HEADER_KIND, "Host");
+    const char *const origin = mhd.lookup_connection_value(client, MHD_HEADER_KIND, "Origin");
     if (!host || !is_number_or_local(host)) return false;
     return !origin ||
            (strncmp(origin, scheme, strlen(scheme)) == 0 && strcmp(origin + strlen(scheme), host) == 0);
@@ -83,14 +115,14 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *client, cons
     const bool found = status == MHD_HTTP_OK;
     static char nothing[] = "not here\n";
     struct MHD_Response *const response =
-        MHD_create_response_from_buffer(found ? s->bytes : sizeof nothing - 1,
+        mhd.create_response_from_buffer(found ? s->bytes : sizeof nothing - 1,
                                         found ? (void *)(uintptr_t)s->page : nothing, MHD_RESPMEM_PERSISTENT);
     if (!response) return MHD_NO;
     enum MHD_Result done = MHD_YES;
     for (size_t i = 0; i < sizeof headers / sizeof *headers && done == MHD_YES; i++)
-        done = MHD_add_response_header(response, headers[i][0], headers[i][1]);
-    if (done == MHD_YES) done = MHD_queue_response(client, status, response);
-    MHD_destroy_response(response);
+        done = mhd.add_response_header(response, headers[i][0], headers[i][1]);
+    if (done == MHD_YES) done = mhd.queue_response(client, status, response);
+    mhd.destroy_response(response);
     return done;
 }
 
@@ -111,12 +143,12 @@ static bool listen_on(page_server *s, uint16_t port, fault *why) {
     const struct sockaddr *const at = is_four ? (const void *)&four : (const void *)&six;
     const unsigned flags =
         MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_AUTO | (is_four ? 0u : (unsigned)MHD_USE_IPv6);
-    s->daemon = MHD_start_daemon(flags, port, NULL, NULL, answer, s, MHD_OPTION_SOCK_ADDR, at,
+    s->daemon = mhd.start_daemon(flags, port, NULL, NULL, answer, s, MHD_OPTION_SOCK_ADDR, at,
                                  MHD_OPTION_CONNECTION_LIMIT, (unsigned)SERVER_CLIENTS,
                                  MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)SERVER_SILENCE,
                                  MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)32768, MHD_OPTION_END);
     const union MHD_DaemonInfo *const info =
-        s->daemon ? MHD_get_daemon_info(s->daemon, MHD_DAEMON_INFO_BIND_PORT) : NULL;
+        s->daemon ? mhd.get_daemon_info(s->daemon, MHD_DAEMON_INFO_BIND_PORT) : NULL;
     if (!info)
         return fail(why, "cannot listen on %s, port %u: in use, or not an address of this machine",
                     s->address, port);
@@ -136,7 +168,7 @@ page_server *page_server_start(const char *page, size_t bytes, const char *addre
     s->page = page;
     s->bytes = bytes;
     snprintf(s->address, sizeof s->address, "%s", address);
-    if (make_token(s->token, why) && listen_on(s, port, why)) return s;
+    if (load_library(why) && make_token(s->token, why) && listen_on(s, port, why)) return s;
     page_server_stop(s);
     return NULL;
 }
@@ -150,7 +182,7 @@ uint16_t page_server_port(const page_server *server) {
 }
 
 void page_server_stop(page_server *server) {
-    if (server && server->daemon) MHD_stop_daemon(server->daemon);
+    if (server && server->daemon) mhd.stop_daemon(server->daemon);
     free(server);
 }
 

@@ -22,7 +22,7 @@ enum {
 typedef struct page_server page_server;
 
 // Serves `page` until page_server_stop, from a thread of its own. page: [bytes], unchanged meanwhile. address: numeric, IPv4
-// or IPv6. port: 0: a free one. Fails if the program was built without libmicrohttpd.
+// or IPv6. port: 0: a free one. Fails without libmicrohttpd.
 page_server *page_server_start(const char *page, size_t bytes, const char *address, uint16_t port,
                                fault *why);
 // The page's URL. Valid until page_server_stop.
