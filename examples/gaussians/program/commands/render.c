@@ -163,8 +163,7 @@ static bool place_camera(const render_run *run, const dataset_view **view, gs_ca
     double center[3];
     *view = o->cameras ? find_view(&run->data, o->view, why) : NULL;
     if (*view) *camera = (*view)->camera;
-    if (o->cameras ? !*view
-                   : !camera_before(&run->scene, (int)o->width, (int)o->height, camera, center, why))
+    if (o->cameras ? !*view : !camera_before(&run->scene, (int)o->width, (int)o->height, camera, center, why))
         return false;
     flatten(o, camera);
     return true;
