@@ -50,7 +50,8 @@ set(folders
     "program|lm|"
     "program|demo|"
     "program|record|measure lm"
-    "program|commands|measure lm demo record"
+    "program|live|measure lm record"
+    "program|commands|measure lm demo record live"
     "program|dsplat.c|commands")
 
 set(faults "")

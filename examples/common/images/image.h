@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// 8-bit images in host memory. Reads PNG and JPEG, writes PNG.
+// 8-bit images in host memory. Reads and writes PNG and JPEG.
 #pragma once
 
 #include "files/fault.h"
@@ -23,6 +23,8 @@ bool image_read(const char *path, image *out, fault *why);
 bool image_write_png(const char *path, const image *picture, fault *why);
 // The same file in memory, for the caller to free().
 bool image_encode_png(const image *picture, uint8_t **bytes, size_t *count, fault *why);
+// A JPEG file of an RGB picture, likewise. quality: 1..100, as libjpeg has it.
+bool image_encode_jpeg(const image *picture, int quality, uint8_t **bytes, size_t *count, fault *why);
 // Means over factor x factor blocks. Incomplete blocks at the right and bottom are cut off, but each side
 // stays at least 1.
 bool image_downscale(const image *picture, int factor, image *out, fault *why);

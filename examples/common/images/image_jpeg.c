@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Reads JPEG with libjpeg. Damage that libjpeg would conceal is an error.
+// Reads and writes JPEG with libjpeg. Damage that libjpeg would conceal is an error.
 #include "image_codec.h"
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdio.h> // jpeglib.h needs it
+#include <stdlib.h>
 #include <jpeglib.h>
 #include <jerror.h>
 
@@ -80,4 +81,50 @@ bool image_decode_jpeg(input_file *file, image *out, fault *why) {
     jpeg_destroy_decompress(&jpeg);
     if (!ok) image_close(out);
     return ok;
+}
+
+static void on_encoding_error(j_common_ptr common) {
+    jpeg_trap *trap = (jpeg_trap *)common->err;
+    char message[JMSG_LENGTH_MAX];
+    trap->base.format_message(common, message);
+    fail(trap->why, "cannot write a JPEG: %s", message);
+    longjmp(trap->escape, 1);
+}
+
+// A function of its own, as decode is.
+static bool encode(struct jpeg_compress_struct *jpeg, jpeg_trap *trap, const image *picture, int quality,
+                   uint8_t **bytes, unsigned long *count) {
+    if (setjmp(trap->escape)) return false;
+    jpeg_create_compress(jpeg);
+    jpeg_mem_dest(jpeg, bytes, count);
+    jpeg->image_width = (JDIMENSION)picture->width;
+    jpeg->image_height = (JDIMENSION)picture->height;
+    jpeg->input_components = picture->channels;
+    jpeg->in_color_space = JCS_RGB;
+    jpeg_set_defaults(jpeg);
+    jpeg_set_quality(jpeg, quality, TRUE);
+    jpeg_start_compress(jpeg, TRUE);
+    while (jpeg->next_scanline < jpeg->image_height) {
+        JSAMPROW row = picture->pixels + (size_t)jpeg->next_scanline * (size_t)picture->width * 3;
+        jpeg_write_scanlines(jpeg, &row, 1);
+    }
+    jpeg_finish_compress(jpeg);
+    return true;
+}
+
+bool image_encode_jpeg(const image *picture, int quality, uint8_t **bytes, size_t *count, fault *why) {
+    *bytes = NULL;
+    *count = 0;
+    if (picture->channels != 3) return fail(why, "a JPEG of %d channels: there must be 3", picture->channels);
+    jpeg_trap trap = {.why = why};
+    struct jpeg_compress_struct jpeg = {.err = jpeg_std_error(&trap.base)};
+    trap.base.error_exit = on_encoding_error;
+    unsigned long size = 0;
+    const bool done = encode(&jpeg, &trap, picture, quality, bytes, &size);
+    jpeg_destroy_compress(&jpeg);
+    *count = size;
+    if (done) return true;
+    free(*bytes);
+    *bytes = NULL;
+    return false;
 }

@@ -41,7 +41,7 @@ typedef struct dataset_options {
     int downscale; // >= 1: divides the pictures both ways as image_downscale does, and the cameras with them
     float background[3]; // 0..1; blended behind transparent pictures
     // Whether a picture is wanted; NULL: all are. Others are read only if the data does not give their
-    // size. Called from several threads.
+    // size. Called from several threads, when the dataset's view_count is known.
     bool (*wanted)(size_t index, const char *name, const void *context);
     const void *context;
     bool keep_alpha;      // false: views have no alpha

@@ -137,6 +137,28 @@ TEST_F(Image, WritesWhatItReads) {
     EXPECT_EQ(folder.entries(), 1u);
 }
 
+TEST_F(Image, WritesAJpegThatItReads) {
+    image sent, rgba = make_random(8, 8, 4, 1);
+    ASSERT_TRUE(image_open(&sent, 40, 30, 3, &why)) << why.text;
+    for (int y = 0; y < 30; y++)
+        for (int x = 0; x < 40; x++)
+            for (int c = 0; c < 3; c++) sent.pixels[3 * (40 * y + x) + c] = uint8_t(c == 0 ? 6 * x : c == 1 ? 8 * y : 90);
+    uint8_t *bytes = nullptr;
+    size_t count = 0, coarse = 0;
+    ASSERT_TRUE(image_encode_jpeg(&sent, 90, &bytes, &count, &why)) << why.text;
+    std::ofstream(path, std::ios::binary).write(reinterpret_cast<const char *>(bytes), std::streamsize(count));
+    free(bytes);
+    ASSERT_TRUE(image_read(path.c_str(), &picture, &why)) << why.text;
+    EXPECT_GT(image_psnr(&sent, &picture), 35);
+    ASSERT_TRUE(image_encode_jpeg(&sent, 20, &bytes, &coarse, &why)) << why.text;
+    free(bytes);
+    EXPECT_LT(coarse, count);
+    EXPECT_FALSE(image_encode_jpeg(&rgba, 90, &bytes, &count, &why));
+    EXPECT_EQ(bytes, nullptr);
+    image_close(&sent);
+    image_close(&rgba);
+}
+
 TEST_F(Image, DoesNotWriteIntoAMissingFolder) {
     image sent = make(2, 2, 3);
     const std::string missing = folder / "none/picture.png";

@@ -23,7 +23,7 @@ void html_text(FILE *page, const char *text) {
     }
 }
 
-static void put_base64(FILE *page, const uint8_t *bytes, size_t count) {
+void html_base64(FILE *page, const uint8_t *bytes, size_t count) {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     for (size_t i = 0; i < count; i += 3) {
         const uint32_t group = (uint32_t)bytes[i] << 16 | (uint32_t)(i + 1 < count ? bytes[i + 1] : 0) << 8 |
@@ -40,7 +40,7 @@ bool html_data_uri(FILE *page, const image *picture, fault *why) {
     size_t count;
     if (!image_encode_png(picture, &bytes, &count, why)) return false;
     fputs("data:image/png;base64,", page);
-    put_base64(page, bytes, count);
+    html_base64(page, bytes, count);
     free(bytes);
     return true;
 }

@@ -12,6 +12,7 @@ C_LINKAGE_BEGIN
 void html_text(FILE *page, const char *text);
 // Writes the picture as a PNG in a data URI.
 bool html_data_uri(FILE *page, const image *picture, fault *why);
+void html_base64(FILE *page, const uint8_t *bytes, size_t count);
 // Writes at most four digits, with k, M or G: "310k", "27.31", "0.04121". "none" if not finite.
 void html_number(FILE *page, double value);
 

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: MIT
+#include "commands/page_source.h"
+#include "commands/camera_path.h"
+#include "commands/command.h"
+#include "frames/device_gaussians.h"
+#include "frames/frame.h"
+#include "live/contribution.h"
+#include "measure/shared_options.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LONGEST_SIDE = 640, WIDTH_BEFORE = 960, HEIGHT_BEFORE = 640 }; // of pictures; of a view without data
+
+void page_options_list(page_options *o, option_table *table) {
+    o->views = 16;
+    o->most = 1000000;
+    o->downscale = 1;
+    const option_spec rows[] = {
+        OPTION(
+            "cameras", &o->cameras,
+            .help =
+                "the folder with the photographs and their cameras: the page shows views of it; fisheyes become "
+                "pinholes"),
+        OPTION("views", &o->views, .minimum = 1, .maximum = 1000,
+               .help = "with --cameras: how many views the page shows, evenly spread by name"),
+        DOWNSCALE_OPTION(&o->downscale, "pictures"),
+        OPTION("most", &o->most, .minimum = 1, .maximum = 4000000,
+               .help = "most Gaussians of the page; those that contribute least to its views are left out"),
+        OPTION("log", &o->log, .help = "draw the curves in this file, which 'dsplat train --log' wrote"),
+        OPTION("title", &o->title, .help = "the page's title; default: the name of the scene's file"),
+        OPTION("background", &o->background,
+               .help = "R,G,B, each 0..1; default: that of the scene's file, or black"),
+        OPTIONS_END};
+    option_table_add(table, rows);
+}
+
+// ---- the views
+
+typedef struct chosen_views {
+    const dataset *data;
+    size_t wanted;
+} chosen_views;
+
+// Evenly spread: index is the first of its part.
+static bool is_chosen(size_t index, const char *name, const void *context) {
+    (void)name;
+    const chosen_views *const c = context;
+    const size_t all = c->data->view_count, wanted = c->wanted < all ? c->wanted : all;
+    return index == 0 || index * wanted / all > (index - 1) * wanted / all;
+}
+
+static int divisor_of(int width, int height) {
+    const int longer = width > height ? width : height;
+    return (longer + LONGEST_SIDE - 1) / LONGEST_SIDE;
+}
+
+static bool load_views(page_source *s, const page_options *o, const scene_notes *notes, fault *why) {
+    const chosen_views chosen = {&s->data, (size_t)o->views};
+    dataset_options loading = {
+        .downscale = (int)o->downscale, .undistort = true, .wanted = is_chosen, .context = &chosen};
+    memcpy(loading.background, s->content.background, sizeof loading.background);
+    if (!dataset_load(o->cameras, &loading, &s->data, why)) return false;
+    if (notes->known) dataset_hold_out(&s->data, (size_t)notes->holdout);
+    s->views = calloc(chosen.wanted, sizeof *s->views);
+    s->cameras = calloc(chosen.wanted, sizeof *s->cameras);
+    if (!s->views || !s->cameras) return fail(why, "no memory for %zu views", chosen.wanted);
+    for (size_t i = 0; i < s->data.view_count; i++) {
+        const dataset_view *const from = &s->data.views[i];
+        page_view *const view = &s->views[s->view_count];
+        if (!is_chosen(i, from->name, &chosen)) continue;
+        *view = (page_view){.name = from->name, .camera = from->camera, .held_out = from->held_out};
+        s->cameras[s->view_count++] = from->camera;
+        const int divisor = divisor_of(from->picture.width, from->picture.height);
+        if (!image_downscale(&from->picture, divisor, &view->photograph, why)) return false;
+        view->divisor = divisor;
+    }
+    return true;
+}
+
+static bool place_pivot(page_source *s, fault *why) {
+    camera_path path;
+    target_view *views = calloc(s->data.view_count, sizeof *views);
+    if (!views) return fail(why, "no memory for %zu cameras", s->data.view_count);
+    for (size_t i = 0; i < s->data.view_count; i++) views[i].camera = s->data.views[i].camera;
+    fault ignored;
+    const bool has_up = camera_path_open(&path, PATH_ORBIT, views, s->data.view_count, &ignored);
+    free(views);
+    for (int i = 0; i < 3; i++) {
+        s->content.pivot[i] = path.focus[i];
+        s->content.up[i] = has_up ? path.up[i] : -(double)s->cameras[0].rotation[3 + i];
+    }
+    return true;
+}
+
+// One view of the whole scene, without data.
+static bool invent_view(page_source *s, fault *why) {
+    s->views = calloc(1, sizeof *s->views);
+    s->cameras = calloc(1, sizeof *s->cameras);
+    if (!s->views || !s->cameras) return fail(why, "no memory for a view");
+    if (!camera_before(&s->scene, WIDTH_BEFORE, HEIGHT_BEFORE, s->cameras, s->content.pivot, why))
+        return false;
+    s->views[0] = (page_view){.name = "the whole scene", .camera = s->cameras[0]};
+    s->view_count = 1;
+    s->content.up[1] = -1;
+    return true;
+}
+
+// ---- pictures
+
+static gs_camera smaller(const gs_camera *camera) {
+    gs_camera small = *camera;
+    dataset_downscale_camera(&small, divisor_of(camera->width, camera->height));
+    return small;
+}
+
+static bool thin(page_source *s, int64_t most, fault *why) {
+    gs_camera *small = calloc(s->view_count, sizeof *small);
+    if (!small) return fail(why, "no memory for %zu cameras", s->view_count);
+    for (size_t i = 0; i < s->view_count; i++) small[i] = smaller(&s->cameras[i]);
+    const bool done = keep_contributing(&s->scene, most, small, s->view_count, why);
+    free(small);
+    return done;
+}
+
+static bool draw_poster(page_source *s, fault *why) {
+    const gs_camera small = smaller(&s->cameras[0]);
+    gs_gaussians device = device_gaussians_from(&s->scene);
+    frame f = {0};
+    frame_render(&f, &device, GS_MAX_SH_DEGREE, &small, s->content.background);
+    const bool done = frame_picture(&f, &s->poster, why);
+    frame_close(&f);
+    device_gaussians_close(&device);
+    return done;
+}
+
+// ---- the whole
+
+bool page_source_open(page_source *s, const page_options *o, const char *output, fault *why) {
+    const scene_notes notes = scene_read_notes(o->scene);
+    const char *slash = strrchr(o->scene, '/');
+    *s = (page_source){.content.title = o->title ? o->title : slash ? slash + 1 : o->scene};
+    page_content *const c = &s->content;
+    memcpy(c->background, notes.background, sizeof c->background); // zeros if the file has none
+    if ((o->background && !parse_color(o->background, c->background, why)) ||
+        (o->log && !history_read(&s->training, o->log, why)) ||
+        !read_scene_to_measure(o->scene, &s->scene, why) ||
+        !(o->cameras ? load_views(s, o, &notes, why) && place_pivot(s, why) : invent_view(s, why)) ||
+        !dataset_spared(&s->data, output, why))
+        return false;
+    c->total = s->scene.count;
+    c->scene = &s->scene;
+    c->view_count = s->view_count;
+    c->views = s->views;
+    c->poster = &s->poster;
+    c->run = &s->training;
+    return thin(s, o->most, why) && draw_poster(s, why);
+}
+
+void page_source_close(page_source *s) {
+    for (size_t i = 0; i < s->view_count; i++) image_close(&s->views[i].photograph);
+    image_close(&s->poster);
+    free(s->views);
+    free(s->cameras);
+    history_close(&s->training);
+    dataset_close(&s->data);
+    scene_close(&s->scene);
+}
+
+void page_source_print(const page_source *s, const char *page, const page_written *written) {
+    printf("%s: %lld Gaussians", page, (long long)s->scene.count);
+    if (s->content.total > s->scene.count) printf(" of %lld", (long long)s->content.total);
+    if (written->sh_degree > 0)
+        printf(", harmonics of degree %d in steps of %.2g", written->sh_degree, written->step);
+    else if (written->whole_degree > 0)
+        printf(", without harmonics");
+    printf(", %zu views, %.1f MB\n", s->view_count, (double)written->bytes / 1e6);
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT
+// What a page shows of a scene and its data, and the options that choose it: of `dsplat export` and `dsplat view`.
+#pragma once
+
+#include "dataset.h"
+#include "cli/options.h"
+#include "live/page.h"
+#include "scene.h"
+
+C_LINKAGE_BEGIN
+
+typedef struct page_options {
+    const char *scene, *cameras, *background, *log, *title;
+    int64_t views, most, downscale;
+} page_options;
+
+// Sets the defaults and adds the rows to a table.
+void page_options_list(page_options *options, option_table *table);
+
+typedef struct page_source {
+    page_content content; // of what is below
+    gs_gaussians scene;
+    dataset data;
+    history training;
+    page_view *views;
+    gs_camera *cameras; // of the views
+    size_t view_count;
+    image poster;
+} page_source;
+
+// Reads everything, leaves Gaussians out if there are too many, and renders the poster. output: no file of the data may be
+// there; NULL: nothing is written. Closed also after a failure.
+bool page_source_open(page_source *source, const page_options *options, const char *output, fault *why);
+void page_source_close(page_source *source);
+// On stdout: what the page holds.
+void page_source_print(const page_source *source, const char *page, const page_written *written);
+
+C_LINKAGE_END

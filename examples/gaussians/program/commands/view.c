@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT
+// dsplat view: the page of dsplat export, from a small HTTP server.
+#include "commands/command.h"
+#include "commands/page_source.h"
+#include "live/server.h"
+#include "record/signals.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+// The page in memory, for the caller to free().
+static char *make_page(const page_options *options, size_t *bytes, fault *why) {
+    page_source source = {0};
+    page_written written;
+    char *page = NULL;
+    bool done = page_source_open(&source, options, NULL, why);
+    FILE *const stream = done ? open_memstream(&page, bytes) : NULL;
+    if (done) done = stream && page_print(stream, &source.content, &written, why);
+    if (stream && fclose(stream) != 0) done = fail(why, "no memory for the page: %s", strerror(errno));
+    if (done) page_source_print(&source, options->scene, &written);
+    page_source_close(&source);
+    if (done) return page;
+    free(page);
+    return NULL;
+}
+
+static bool serve(const char *page, size_t bytes, const char *address, int64_t port, fault *why) {
+    stop_request_begin(); // before the thread of the server, which inherits nothing that ends the program
+    page_server *const server = page_server_start(page, bytes, address, (uint16_t)port, why);
+    if (server) {
+        const unsigned own = page_server_port(server);
+        printf(
+            "%s\nFrom another machine: ssh -L %u:127.0.0.1:%u THIS-MACHINE, then the same address. Control-C ends it.\n",
+            page_server_url(server), own, own);
+        fflush(stdout);
+        const struct timespec while_nothing_happens = {.tv_nsec = 100000000};
+        while (*stop_request_flag() == 0) nanosleep(&while_nothing_happens, NULL);
+    }
+    page_server_stop(server);
+    stop_request_end();
+    return server != NULL;
+}
+
+int view_command(int argc, char **argv) {
+    page_options options = {0};
+    const char *address = "127.0.0.1";
+    int64_t port = 0;
+    option_table table = {0};
+    page_options_list(&options, &table);
+    const option_spec rows[] = {
+        OPTION("port", &port, .maximum = 65535, .help = "of the server; 0: a free one"),
+        OPTION("listen", &address,
+               .help =
+                   "the address, in numbers, that the server is reached at; 0.0.0.0: any of this machine's"),
+        OPTIONS_END};
+    option_table_add(&table, rows);
+    const command_spec command = {
+        .name = "dsplat view",
+        .arguments = "SCENE.ply [options]",
+        .summary =
+            "Serves the page of 'dsplat export' and prints its address, which holds a random token: who does\n"
+            "not know it sees nothing. Ends by Control-C.",
+        .examples = "  dsplat view fern.ply --cameras data/fern\n"
+                    "  dsplat view fern.ply --port 8080\n",
+        .options = table.rows,
+        .min_positional = 1,
+        .max_positional = 1};
+    int code;
+    if (!read_command_line(&command, argc, argv, &options.scene, &code)) return code;
+    fault why;
+    size_t bytes;
+    char *const page = make_page(&options, &bytes, &why);
+    const bool done = page && serve(page, bytes, address, port, &why);
+    free(page);
+    return done ? EXIT_SUCCESS : report_failure("dsplat", &why);
+}

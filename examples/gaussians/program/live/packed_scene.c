@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: MIT
+#include "live/packed_scene.h"
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+enum { MEANS = 3, FINE = 65535, COARSE = 255, PLANES = 17 }; // values of 16 bits; levels; bytes of a Gaussian
+
+// The finest step holds coefficients up to 2; beyond, the nearest value is taken.
+static const double finest_step = 1.0 / 64, coarsest_step = 1.0, step_growth = 1.4;
+// Scales below this part of the largest of their chunk count as that: they are invisible, and steps are finer.
+static const double scale_range = 12; // of logarithms
+
+static bool compress_stream(const uint8_t *bytes, size_t count, packed_stream *out, fault *why) {
+    free(out->bytes);
+    uLongf size = compressBound(count);
+    out->bytes = malloc(size);
+    if (!out->bytes || compress(out->bytes, &size, bytes, count) != Z_OK)
+        return fail(why, "no memory for a compressed scene of %zu bytes", count);
+    out->count = size;
+    return true;
+}
+
+// ---- the order: along a Morton curve, so that neighbours in space are neighbours in the file
+
+typedef struct place {
+    uint64_t code;
+    int64_t index;
+} place;
+
+static int compare_places(const void *a, const void *b) {
+    const place *x = a, *y = b;
+    if (x->code != y->code) return x->code < y->code ? -1 : 1;
+    return (x->index > y->index) - (x->index < y->index);
+}
+
+// Two zeros between any two of the lowest 21 bits.
+static uint64_t spread_bits(uint64_t bits) {
+    bits = (bits | bits << 32) & 0x1f00000000ffff;
+    bits = (bits | bits << 16) & 0x1f0000ff0000ff;
+    bits = (bits | bits << 8) & 0x100f00f00f00f00f;
+    bits = (bits | bits << 4) & 0x10c30c30c30c30c3;
+    return (bits | bits << 2) & 0x1249249249249249;
+}
+
+static place *places_of(const gs_gaussians *scene, fault *why) {
+    place *places = malloc((size_t)scene->count * sizeof *places);
+    if (!places) {
+        fail(why, "no memory for the order of %lld Gaussians", (long long)scene->count);
+        return NULL;
+    }
+    double least[3], most[3];
+    for (int axis = 0; axis < 3; axis++) {
+        least[axis] = most[axis] = (double)scene->mean[axis];
+        for (int64_t i = 0; i < scene->count; i++) {
+            least[axis] = fmin(least[axis], (double)scene->mean[3 * i + axis]);
+            most[axis] = fmax(most[axis], (double)scene->mean[3 * i + axis]);
+        }
+    }
+    for (int64_t i = 0; i < scene->count; i++) {
+        places[i] = (place){0, i};
+        for (int axis = 0; axis < 3; axis++) {
+            const double size = most[axis] - least[axis];
+            const double part = size > 0 ? ((double)scene->mean[3 * i + axis] - least[axis]) / size : 0;
+            places[i].code |= spread_bits((uint64_t)(part * 0x1fffff)) << axis;
+        }
+    }
+    qsort(places, (size_t)scene->count, sizeof *places, compare_places);
+    return places;
+}
+
+// ---- the Gaussians
+
+static void values_of(const gs_gaussians *scene, int64_t i, float values[PACKED_VALUES]) {
+    const int coefficients = (scene->sh_degree + 1) * (scene->sh_degree + 1);
+    for (int k = 0; k < 3; k++) {
+        values[k] = scene->mean[3 * i + k];
+        values[3 + k] = scene->log_scale[3 * i + k];
+        values[6 + k] = scene->sh[i * coefficients * GS_CHANNELS + k];
+    }
+    values[9] = (float)(1 / (1 + exp(-(double)scene->opacity_logit[i])));
+}
+
+// bits 30..31: the largest of w x y z; then the others, 10 bits each.
+static uint32_t pack_rotation(const float quaternion[4]) {
+    double q[4], square = 0;
+    int largest = 0;
+    for (int k = 0; k < 4; k++) {
+        q[k] = (double)quaternion[k];
+        square += q[k] * q[k];
+        if (fabs(q[k]) > fabs(q[largest])) largest = k;
+    }
+    if (!(square > 0)) return 511u << 20 | 511u << 10 | 511u; // no rotation, as good as any
+    const double factor = (q[largest] < 0 ? -1 : 1) / sqrt(square);
+    uint32_t bits = (uint32_t)largest;
+    for (int k = 0; k < 4; k++) {
+        if (k == largest) continue;
+        const double level = (q[k] * factor / sqrt(2.0) + 0.5) * 1023;
+        bits = bits << 10 | (uint32_t)lrint(fmin(fmax(level, 0), 1023));
+    }
+    return bits;
+}
+
+static uint32_t level_of(float value, float least, float most, int levels) {
+    if (!(most > least)) return 0;
+    const double part = ((double)value - (double)least) / ((double)most - (double)least);
+    return (uint32_t)lrint(fmin(fmax(part, 0), 1) * levels);
+}
+
+// Writes the bounds and the planes of the Gaussians at places first .. end - 1.
+static void pack_chunk(const gs_gaussians *scene, const place *places, int64_t first, int64_t end,
+                       float *bounds, uint8_t *planes) {
+    const int64_t n = scene->count;
+    float values[PACKED_CHUNK][PACKED_VALUES], least[PACKED_VALUES], most[PACKED_VALUES];
+    for (int64_t i = first; i < end; i++) values_of(scene, places[i].index, values[i - first]);
+    for (int v = 0; v < PACKED_VALUES; v++) {
+        least[v] = most[v] = values[0][v];
+        for (int64_t i = 1; i < end - first; i++) {
+            least[v] = fminf(least[v], values[i][v]);
+            most[v] = fmaxf(most[v], values[i][v]);
+        }
+    }
+    const float longest = fmaxf(most[3], fmaxf(most[4], most[5]));
+    for (int v = 0; v < PACKED_VALUES; v++) {
+        if (v >= 3 && v < 6) {
+            least[v] = fmaxf(least[v], longest - (float)scale_range);
+            most[v] = fmaxf(most[v], least[v]);
+        }
+        bounds[2 * v] = least[v];
+        bounds[2 * v + 1] = most[v];
+        for (int64_t i = first; i < end; i++) {
+            const uint32_t level =
+                level_of(values[i - first][v], least[v], most[v], v < MEANS ? FINE : COARSE);
+            planes[(v + 3) * n + i] = (uint8_t)level;
+            if (v < MEANS) planes[v * n + i] = (uint8_t)(level >> 8);
+        }
+    }
+    for (int64_t i = first; i < end; i++) {
+        const uint32_t bits = pack_rotation(scene->quaternion + 4 * places[i].index);
+        for (int k = 0; k < 4; k++) planes[(13 + k) * n + i] = (uint8_t)(bits >> 8 * k);
+    }
+}
+
+static bool pack_gaussians(const gs_gaussians *scene, const place *places, packed_stream *out, fault *why) {
+    const int64_t n = scene->count, chunks = (n + PACKED_CHUNK - 1) / PACKED_CHUNK;
+    const size_t head = (size_t)chunks * 2 * PACKED_VALUES * sizeof(float), bytes = head + PLANES * (size_t)n;
+    uint8_t *planes = malloc(bytes);
+    if (!planes) return fail(why, "no memory for a packed scene of %zu bytes", bytes);
+    for (int64_t c = 0; c < chunks; c++) {
+        const int64_t first = c * PACKED_CHUNK, end = first + PACKED_CHUNK < n ? first + PACKED_CHUNK : n;
+        float bounds[2 * PACKED_VALUES];
+        pack_chunk(scene, places, first, end, bounds, planes + head);
+        memcpy(planes + (size_t)c * sizeof bounds, bounds, sizeof bounds);
+    }
+    const bool done = compress_stream(planes, bytes, out, why);
+    free(planes);
+    return done;
+}
+
+// ---- the harmonics
+
+// The highest degree with a coefficient that is not 0 with this step.
+static int degree_in_use(const gs_gaussians *scene, double step) {
+    const int stored = (scene->sh_degree + 1) * (scene->sh_degree + 1);
+    int last = 0;
+    for (int64_t i = 0; i < scene->count; i++)
+        for (int k = stored - 1; k > last; k--)
+            for (int c = 0; c < GS_CHANNELS; c++)
+                if (fabs((double)scene->sh[(i * stored + k) * GS_CHANNELS + c]) >= step / 2)
+                    last = k > last ? k : last;
+    return last == 0 ? 0 : last < 4 ? 1 : last < 9 ? 2 : 3;
+}
+
+static bool pack_harmonics(const gs_gaussians *scene, const place *places, packed_scene *out, fault *why) {
+    out->sh_degree = degree_in_use(scene, out->step);
+    const int stored = (scene->sh_degree + 1) * (scene->sh_degree + 1);
+    const int kept = GS_CHANNELS * ((out->sh_degree + 1) * (out->sh_degree + 1) - 1);
+    const size_t n = (size_t)scene->count, bytes = (size_t)kept * n;
+    uint8_t *planes = malloc(bytes + 1); // + 1, as malloc(0) may return NULL
+    if (!planes) return fail(why, "no memory for %zu bytes of harmonics", bytes);
+    for (int plane = 0; plane < kept; plane++)
+        for (size_t i = 0; i < n; i++) {
+            const float *sh = scene->sh + places[i].index * stored * GS_CHANNELS;
+            const double level = (double)sh[GS_CHANNELS + plane] / out->step;
+            planes[(size_t)plane * n + i] = (uint8_t)(128 + lrint(fmin(fmax(level, -128), 127)));
+        }
+    const bool done = compress_stream(planes, bytes, &out->harmonics, why);
+    free(planes);
+    return done;
+}
+
+bool packed_scene_open(packed_scene *out, const gs_gaussians *scene, size_t most, fault *why) {
+    *out = (packed_scene){.count = scene->count, .antialias = scene->antialias, .step = finest_step};
+    place *places = places_of(scene, why);
+    bool done = places && pack_gaussians(scene, places, &out->gaussians, why) &&
+                pack_harmonics(scene, places, out, why);
+    out->whole_degree = out->sh_degree;
+    while (done && out->sh_degree > 0 && out->gaussians.count + out->harmonics.count > most) {
+        out->step = out->step < coarsest_step ? out->step * step_growth : DBL_MAX;
+        done = pack_harmonics(scene, places, out, why);
+    }
+    free(places);
+    if (!done) packed_scene_close(out);
+    return done;
+}
+
+void packed_scene_close(packed_scene *packed) {
+    free(packed->gaussians.bytes);
+    free(packed->harmonics.bytes);
+    *packed = (packed_scene){0};
+}

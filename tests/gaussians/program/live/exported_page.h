@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT
+// A page of `dsplat export`, decoded as live/page.html describes it.
+#ifndef EXPORTED_PAGE_H
+#define EXPORTED_PAGE_H
+
+#include "json_value.h"
+#include "program_run.h"
+#include "record/page.h"
+#include <zlib.h>
+
+inline std::string inflated(const std::string &stream, size_t room) {
+    std::string bytes(room + 1, '\0');
+    uLongf size = bytes.size();
+    EXPECT_EQ(uncompress(reinterpret_cast<Bytef *>(bytes.data()), &size,
+                         reinterpret_cast<const Bytef *>(stream.data()), stream.size()),
+              Z_OK);
+    bytes.resize(size);
+    return bytes;
+}
+
+// A decoded Gaussian: the values as the page has them, and the most that each may differ from the scene's.
+struct shown_gaussian {
+    double value[10], step[10];
+    double rotation[4];
+    std::vector<double> harmonics;
+};
+
+struct exported_page {
+    std::string text;
+    json facts;
+    std::vector<shown_gaussian> gaussians;
+
+    explicit exported_page(const fs::path &path) : text(contents(path)), facts(block("facts")) {
+        const size_t count = size_t(facts["count"].number()), chunk = size_t(facts["chunk"].number());
+        const size_t head = (count + chunk - 1) / chunk * 80, degree = size_t(facts["degree"].number());
+        const size_t more = 3 * ((degree + 1) * (degree + 1) - 1);
+        const std::string packed = inflated(from_base64(block("gaussians")), head + 17 * count);
+        const std::string rest = inflated(from_base64(block("harmonics")), more * count);
+        EXPECT_EQ(packed.size(), head + 17 * count);
+        EXPECT_EQ(rest.size(), more * count);
+        if (packed.size() != head + 17 * count || rest.size() != more * count) return;
+        const auto plane = [&](size_t k, size_t i) {
+            return uint32_t(uint8_t(packed[head + k * count + i]));
+        };
+        for (size_t i = 0; i < count; i++) {
+            shown_gaussian g;
+            for (size_t v = 0; v < 10; v++) {
+                float bounds[2];
+                memcpy(bounds, packed.data() + i / chunk * 80 + v * 8, sizeof bounds);
+                g.step[v] = (double(bounds[1]) - double(bounds[0])) / (v < 3 ? 65535 : 255);
+                g.value[v] =
+                    double(bounds[0]) + g.step[v] * ((v < 3 ? plane(v, i) * 256 : 0) + plane(v + 3, i));
+            }
+            uint32_t bits = plane(13, i) | plane(14, i) << 8 | plane(15, i) << 16 | plane(16, i) << 24;
+            double square = 0;
+            for (int k = 3; k >= 0; k--) {
+                if (uint32_t(k) == bits >> 30) continue;
+                g.rotation[k] = ((bits & 1023) / 1023.0 - 0.5) * std::sqrt(2.0);
+                square += g.rotation[k] * g.rotation[k];
+                bits = (bits & 0xc0000000) | (bits & 0x3fffffff) >> 10;
+            }
+            g.rotation[bits >> 30] = std::sqrt(std::max(0.0, 1 - square));
+            for (size_t k = 0; k < more; k++)
+                g.harmonics.push_back((uint8_t(rest[k * count + i]) - 128.0) * facts["step"].number());
+            gaussians.push_back(g);
+        }
+    }
+
+  private:
+    std::string block(const std::string &id) const {
+        const size_t at = text.find("id=\"" + id + "\">"), begin = text.find('>', at) + 1;
+        EXPECT_NE(at, std::string::npos) << id;
+        return text.substr(begin, text.find("</script>", begin) - begin);
+    }
+};
+
+#endif

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+// The page in headless Chromium, drawn in software: its picture is the rasterizer's. For `make extra`.
+#include "program_run.h"
+
+namespace {
+
+class PageInABrowser : public Program {
+  protected:
+    static constexpr int size = 240, view = 2;
+
+    // The page alone, as a photograph of the window.
+    void photograph(const char *page, const char *to) const {
+        const std::string command =
+            "timeout 200 chromium --headless --no-sandbox --use-angle=swiftshader --enable-unsafe-swiftshader "
+            "--hide-scrollbars --window-size=600,400 --virtual-time-budget=20000 --user-data-dir='" +
+            at("profile").string() + "' --screenshot='" + at(to).string() + "' 'file://" + at(page).string() +
+            "#plain=1&view=" + std::to_string(view) + "' >/dev/null 2>&1";
+        if (system(command.c_str()) != 0) fs::remove(at(to));
+    }
+    // Its upper left corner, where the picture is.
+    double psnr(const char *photographed, const char *rendered) const {
+        picture screen(at(photographed)), expected(at(rendered));
+        image corner;
+        fault why;
+        EXPECT_TRUE(image_open(&corner, size, size, 3, &why)) << why.text;
+        for (int y = 0; y < size; y++)
+            for (int x = 0; x < size; x++)
+                memcpy(corner.pixels + 3 * (size * y + x),
+                       screen.pixels + screen.channels * (screen.width * y + x), 3);
+        const double result = image_psnr(&corner, &expected);
+        image_close(&corner);
+        return result;
+    }
+};
+
+TEST_F(PageInABrowser, DrawsWhatTheRasterizerDraws) {
+    if (system("command -v chromium >/dev/null 2>&1") != 0) GTEST_SKIP() << "no chromium";
+    ASSERT_EQ(splat({"generate", at("data"), "--views", "3", "--test-views", "1", "--size",
+                     std::to_string(size), "--gaussians", "12000"})
+                  .code,
+              0);
+    gs_gaussians scene;
+    fault why;
+    ASSERT_TRUE(scene_read(at("data/scene.ply").c_str(), SCENE_FINITE, &scene, &why)) << why.text;
+    ASSERT_GT(scene.sh_degree, 0);
+    scene.antialias = 1;
+    ASSERT_TRUE(scene_write(at("antialiased.ply").c_str(), &scene, &why)) << why.text;
+    scene_close(&scene);
+    fs::copy(at("data/scene.ply"), at("plain.ply"));
+    for (const std::string kind : {"plain", "antialiased"}) {
+        const fs::path ply = at((kind + ".ply").c_str());
+        ASSERT_EQ(splat({"export", ply, "-o", at("page.html"), "--cameras", at("data")}).code, 0);
+        ASSERT_EQ(splat({"render", ply, "-o", at((kind + ".png").c_str()), "--cameras", at("data"), "--view",
+                         std::to_string(view)})
+                      .code,
+                  0);
+        photograph("page.html", "screen.png");
+        if (!fs::exists(at("screen.png"))) GTEST_SKIP() << "chromium does not run here";
+        const double here = psnr("screen.png", (kind + ".png").c_str());
+        EXPECT_GT(here, 48) << kind; // 41 if 0.45 is added to the variances in place of 0.3
+        printf("%s: %.1f dB\n", kind.c_str(), here);
+    }
+    // Antialiasing shows, and so does the view: neither picture passes for another one.
+    picture plain(at("plain.png")), antialiased(at("antialiased.png"));
+    EXPECT_LT(image_psnr(&plain, &antialiased), 35);
+}
+
+} // namespace

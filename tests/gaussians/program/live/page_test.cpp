@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: MIT
+// dsplat export: the page holds the scene, is one file of a bounded size, and no name breaks out of it.
+#include "live/exported_page.h"
+#include "live/contribution.h"
+#include "live/history.h"
+#include "live/page.h"
+#include "frames/camera.h"
+#include <csignal>
+#include <sys/resource.h>
+
+namespace {
+
+// Values as trained scenes have them, one behind another in front of a camera at the origin.
+gs_gaussians random_scene(int64_t count, int degree, unsigned seed) {
+    gs_gaussians scene;
+    fault why;
+    EXPECT_TRUE(scene_open(&scene, count, degree, &why)) << why.text;
+    std::mt19937 random(seed);
+    const auto uniform = [&](double least, double most) {
+        return float(least + (most - least) * (double(random()) / 4294967296.0));
+    };
+    const int64_t coefficients = (degree + 1) * (degree + 1);
+    for (int64_t i = 0; i < count; i++) {
+        for (int k = 0; k < 3; k++) {
+            scene.mean[3 * i + k] = uniform(-2, 2) + (k == 2 ? 5 : 0);
+            scene.log_scale[3 * i + k] = uniform(-6, -2);
+        }
+        for (int k = 0; k < 4; k++) scene.quaternion[4 * i + k] = uniform(-2, 2);
+        scene.opacity_logit[i] = uniform(-4, 4);
+        for (int64_t k = 0; k < 3 * coefficients; k++)
+            scene.sh[3 * coefficients * i + k] = k < 3 ? uniform(-1.7, 1.7) : uniform(-0.2, 0.2);
+    }
+    return scene;
+}
+
+void save(const gs_gaussians &scene, const fs::path &path) {
+    fault why;
+    ASSERT_TRUE(scene_write(path.c_str(), &scene, &why)) << why.text;
+}
+
+// The Gaussian of the scene with the nearest mean.
+int64_t nearest(const gs_gaussians &scene, const shown_gaussian &shown) {
+    int64_t best = 0;
+    double least = INFINITY;
+    for (int64_t i = 0; i < scene.count; i++) {
+        double square = 0;
+        for (int k = 0; k < 3; k++) square += std::pow(double(scene.mean[3 * i + k]) - shown.value[k], 2);
+        if (square < least) {
+            least = square;
+            best = i;
+        }
+    }
+    return best;
+}
+
+// Each Gaussian of the page is one of the scene's, within half a step of each value.
+void expect_within_steps(const gs_gaussians &scene, const exported_page &page) {
+    std::vector<int> found(size_t(scene.count), 0);
+    for (const shown_gaussian &shown : page.gaussians) {
+        const int64_t i = nearest(scene, shown), coefficients = (scene.sh_degree + 1) * (scene.sh_degree + 1);
+        found[size_t(i)]++;
+        double length = 0, cosine = 0;
+        for (int v = 0; v < 10; v++) {
+            const float *const sh = scene.sh + 3 * coefficients * i;
+            const double value = v < 3   ? double(scene.mean[3 * i + v])
+                                 : v < 6 ? double(scene.log_scale[3 * i + v - 3])
+                                 : v < 9 ? double(sh[v - 6])
+                                         : 1 / (1 + std::exp(-double(scene.opacity_logit[i])));
+            EXPECT_NEAR(shown.value[v], value, 0.501 * shown.step[v] + 1e-6) << "value " << v;
+        }
+        for (int k = 0; k < 4; k++) {
+            const double q = double(scene.quaternion[4 * i + k]);
+            length += q * q;
+            cosine += q * shown.rotation[k];
+        }
+        EXPECT_GT(std::abs(cosine) / std::sqrt(length), 1 - 2e-6); // three components, each within 0.0007
+        for (size_t k = 0; k < shown.harmonics.size(); k++)
+            EXPECT_NEAR(shown.harmonics[k], double(scene.sh[3 * coefficients * i + 3 + int64_t(k)]),
+                        0.501 * page.facts["step"].number());
+    }
+    EXPECT_EQ(std::count(found.begin(), found.end(), 1), std::ptrdiff_t(page.gaussians.size()));
+}
+
+class Page : public Program {};
+
+TEST_F(Page, HoldsTheSceneWithinItsSteps) {
+    gs_gaussians scene = random_scene(700, 3, 1); // three chunks, the last not full
+    scene.antialias = 1;
+    save(scene, at("scene.ply"));
+    write_colmap(at("data"), 20);
+    std::ofstream(at("log"))
+        << "{\"event\": \"start\"}\n"
+           "{\"event\": \"step\", \"iteration\": 10, \"loss\": 0.5, \"gaussians\": 600}\n"
+           "{\"event\": \"step\", \"iteration\": 30, \"loss\": 0.2, \"gaussians\": 700}\n"
+           "{\"event\": \"evaluation\", \"iteration\": 30, \"psnr\": 21.5}\n"
+           "{\"event\": \"step\", \"iteration\": 20, \"loss\": 0.3, \"gaussians\": 650}\n" // resumed
+           "{\"event\": \"evaluation\", \"iteration\": 20, \"psnr\": 20.5}\n"
+           "{\"event\": \"step\", \"iteration\": 40, \"loss\": null, \"gaussians\": 700}\n"
+           "{\"event\": \"evaluation\", \"iteration\": 40, \"psnr\": 22.5}\n";
+    const outcome run = splat({"export", at("scene.ply"), "-o", at("page.html"), "--cameras", at("data"),
+                               "--views", "3", "--log", at("log")});
+    ASSERT_EQ(run.code, 0) << run.err;
+    EXPECT_CONTAINS(run.out, "700 Gaussians, harmonics of degree 3");
+    EXPECT_EQ(files_in_folder(), 4u); // one file more
+    const exported_page page(at("page.html"));
+    EXPECT_EQ(page.gaussians.size(), 700u);
+    expect_within_steps(scene, page);
+    EXPECT_TRUE(page.facts["antialias"].is(true));
+    EXPECT_EQ(page.facts["total"].number(), 700);
+    ASSERT_EQ(page.facts["views"].size(), 3u);
+    const json view = page.facts["views"].at(1); // of five the first, third and fifth, or so
+    EXPECT_EQ(view["name"].text(), "photo2.png");
+    EXPECT_EQ(view["width"].number(), photo_width);
+    EXPECT_EQ(view["photo"].text().rfind("data:image/jpeg;base64,", 0), 0u);
+    ASSERT_EQ(page.facts["curves"].size(), 3u); // loss, PSNR, Gaussians
+    const json psnr = page.facts["curves"].at(1)["series"].at(0);
+    ASSERT_EQ(psnr["x"].size(), 2u);
+    EXPECT_EQ(psnr["x"].at(0).number(), 20);
+    EXPECT_EQ(psnr["y"].at(1).number(), 22.5);
+    EXPECT_EQ(page.text.find("http:"), page.text.find("http://www.w3.org/2000/svg")); // a name, not an address
+    EXPECT_EQ(page.text.find("http:"), page.text.rfind("http:"));
+    for (const char *part :
+         {"https:", "@import", "<link", "<iframe", " src=\"/", "@TITLE@", "@POSTER@", "@DATA@"})
+        EXPECT_EQ(page.text.find(part), std::string::npos) << part;
+    scene_close(&scene);
+}
+
+// One view of the whole scene, and colours alone.
+TEST_F(Page, NeedsNoPhotographs) {
+    gs_gaussians scene = random_scene(40, 0, 2);
+    save(scene, at("scene.ply"));
+    const outcome run = splat({"export", at("scene.ply"), "-o", at("page.html"), "--background", "1,0.5,0"});
+    ASSERT_EQ(run.code, 0) << run.err;
+    const exported_page page(at("page.html"));
+    expect_within_steps(scene, page);
+    EXPECT_EQ(page.facts["degree"].number(), 0);
+    EXPECT_EQ(page.facts["curves"].size(), 0u);
+    ASSERT_EQ(page.facts["views"].size(), 1u);
+    EXPECT_TRUE(page.facts["views"].at(0)["photo"].null());
+    EXPECT_EQ(page.facts["background"].at(1).number(), 0.5);
+    scene_close(&scene);
+}
+
+// What is hidden behind others, or transparent, goes first.
+TEST_F(Page, LeavesOutWhatContributesLeast) {
+    gs_gaussians scene = random_scene(20, 1, 3);
+    for (int64_t i = 0; i < scene.count; i++) {
+        const bool seen = i % 2 == 1;
+        for (int k = 0; k < 3; k++) scene.log_scale[3 * i + k] = -2;
+        scene.mean[3 * i] = float(i - i % 2) / 10 - 0.9f;
+        scene.mean[3 * i + 1] = 0;
+        scene.mean[3 * i + 2] = seen ? 4 : 8;
+        scene.opacity_logit[i] = seen ? 4 : -4;
+    }
+    save(scene, at("scene.ply"));
+    const outcome run = splat({"export", at("scene.ply"), "-o", at("page.html"), "--most", "10"});
+    ASSERT_EQ(run.code, 0) << run.err;
+    EXPECT_CONTAINS(run.out, "10 Gaussians of 20");
+    const exported_page page(at("page.html"));
+    ASSERT_EQ(page.gaussians.size(), 10u);
+    for (const shown_gaussian &shown : page.gaussians) EXPECT_EQ(nearest(scene, shown) % 2, 1);
+    EXPECT_EQ(page.facts["total"].number(), 20);
+    EXPECT_CONTAINS(page.facts["notes"].at(0).text(), "10 Gaussians that contribute least");
+    scene_close(&scene);
+}
+
+// A name is text wherever it stands.
+TEST_F(Page, NamesStayText) {
+    gs_gaussians scene = random_scene(5, 0, 4);
+    const char *const hostile = "</script><!--<script>alert(1)</script>\" & 'x'";
+    page_view view = {};
+    view.name = hostile;
+    view.camera = camera_with_view_angle(32, 24, 0.8);
+    fault why;
+    image poster;
+    ASSERT_TRUE(image_open(&poster, 32, 24, 3, &why));
+    const history none = {};
+    page_content content = {};
+    content.title = hostile;
+    content.scene = &scene;
+    content.total = scene.count;
+    content.view_count = 1;
+    content.views = &view;
+    content.poster = &poster;
+    content.run = &none;
+    page_written written;
+    ASSERT_TRUE(page_write(at("hostile.html").c_str(), &content, &written, &why)) << why.text;
+    content.title = view.name = "plain";
+    ASSERT_TRUE(page_write(at("plain.html").c_str(), &content, &written, &why)) << why.text;
+    EXPECT_EQ(written.bytes, fs::file_size(at("plain.html")));
+    const exported_page page(at("hostile.html")), plain(at("plain.html"));
+    EXPECT_EQ(page.facts["views"].at(0)["name"].text(), hostile);
+    EXPECT_EQ(page.facts["title"].text(), hostile);
+    const auto count = [](const std::string &text, const char *part) {
+        size_t found = 0;
+        for (size_t i = text.find(part); i != std::string::npos; i = text.find(part, i + 1)) found++;
+        return found;
+    };
+    for (const char *part : {"<script", "</script", "<!--", "<title"})
+        EXPECT_EQ(count(page.text, part), count(plain.text, part)) << part;
+    image_close(&poster);
+    scene_close(&scene);
+}
+
+// Harmonics become coarser, then they go; the Gaussians stay.
+TEST(PackedScene, FitsIntoItsRoom) {
+    gs_gaussians scene = random_scene(3000, 3, 5);
+    fault why;
+    packed_scene whole, coarse, bare;
+    ASSERT_TRUE(packed_scene_open(&whole, &scene, SIZE_MAX, &why)) << why.text;
+    const size_t room = whole.gaussians.count + whole.harmonics.count / 3;
+    ASSERT_TRUE(packed_scene_open(&coarse, &scene, room, &why)) << why.text;
+    ASSERT_TRUE(packed_scene_open(&bare, &scene, 0, &why)) << why.text;
+    EXPECT_EQ(whole.sh_degree, 3);
+    EXPECT_EQ(coarse.sh_degree, 3);
+    EXPECT_GT(coarse.step, whole.step);
+    EXPECT_LE(coarse.gaussians.count + coarse.harmonics.count, room);
+    EXPECT_EQ(bare.sh_degree, 0);
+    EXPECT_EQ(bare.whole_degree, 3);
+    EXPECT_EQ(bare.gaussians.count, whole.gaussians.count);
+    EXPECT_LT(whole.gaussians.count,
+              35u * 3000 / 2); // of 300,000: 5.3 MB of the 7.5 that PAGE_BYTES has before base64
+    packed_scene_close(&whole);
+    packed_scene_close(&coarse);
+    packed_scene_close(&bare);
+    scene_close(&scene);
+}
+
+TEST_F(Page, RefusesBadInput) {
+    gs_gaussians scene = random_scene(5, 0, 6);
+    save(scene, at("scene.ply"));
+    scene_close(&scene);
+    write_colmap(at("data"), 5);
+    const std::string ply = at("scene.ply"), page = at("page.html");
+    std::ofstream(page) << "old";
+    std::ofstream(at("text.log")) << "{\"event\": \"start\"}\nstep 1\n";
+    std::ofstream(at("type.log")) << "{\"event\": \"step\", \"iteration\": \"many\"}\n";
+    std::ofstream(at("none.log")) << "{\"event\": \"step\", \"loss\": 1}\n";
+    expect_refused(DSPLAT_PROGRAM,
+                   {{{"export", ply}, "-o is missing"},
+                    {{"export", ply, "-o", ply}, "name one file"},
+                    {{"export", ply, "-o", page, "--log", page}, "name one file"},
+                    {{"export", ply, "-o", page, "--most", "0"}, "most"}},
+                   2);
+    expect_refused(
+        DSPLAT_PROGRAM,
+        {{{"export", at("none.ply"), "-o", page}, "none.ply"},
+         {{"export", ply, "-o", at("none/page.html")}, "none/page.html: cannot write"},
+         {{"export", ply, "-o", page, "--cameras", at("none")}, "none"},
+         {{"export", ply, "-o", page, "--log", at("none")}, "none"},
+         {{"export", ply, "-o", page, "--background", "red"}, "'red' is not a colour"},
+         {{"export", ply, "-o", page, "--log", at("text.log")}, "text.log: line 2:"},
+         {{"export", ply, "-o", page, "--log", at("type.log")}, "iteration: must be a number"},
+         {{"export", ply, "-o", page, "--log", at("none.log")}, "line 1: no iteration"},
+         {{"export", ply, "-o", at("data/images/photo1.png"), "--cameras", at("data")}, "photo1.png"}},
+        1);
+    EXPECT_EQ(contents(page), "old"); // and after a disk that is full
+    std::signal(SIGXFSZ, SIG_IGN);
+    rlimit old_limit;
+    getrlimit(RLIMIT_FSIZE, &old_limit);
+    const rlimit small = {20000, old_limit.rlim_max}; // less than the page without a scene
+    setrlimit(RLIMIT_FSIZE, &small);
+    const outcome run = splat({"export", ply, "-o", page});
+    setrlimit(RLIMIT_FSIZE, &old_limit);
+    std::signal(SIGXFSZ, SIG_DFL);
+    EXPECT_EQ(run.code, 1);
+    EXPECT_CONTAINS(run.err, "page.html");
+    EXPECT_EQ(contents(page), "old");
+    EXPECT_EQ(files_in_folder(), 6u);
+}
+
+} // namespace

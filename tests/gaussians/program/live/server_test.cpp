@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: MIT
+// dsplat view: who does not know the token, or asks through another site, gets nothing; nobody stalls the others.
+#include "program_run.h"
+#include "live/server.h"
+#include <chrono>
+#include <csignal>
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+namespace {
+
+#ifdef DSPLAT_MICROHTTPD
+
+class connection {
+    int socket_;
+
+  public:
+    explicit connection(uint16_t port) : socket_(socket(AF_INET, SOCK_STREAM, 0)) {
+        sockaddr_in at = {};
+        at.sin_family = AF_INET;
+        at.sin_port = htons(port);
+        at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        EXPECT_EQ(connect(socket_, reinterpret_cast<sockaddr *>(&at), sizeof at), 0);
+        const timeval patience = {30, 0}; // what hangs shall fail
+        setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    }
+    ~connection() { close(socket_); }
+    connection(const connection &) = delete;
+    void send(const std::string &text) const { ::send(socket_, text.data(), text.size(), MSG_NOSIGNAL); }
+    bool has_answer(int milliseconds) const {
+        pollfd wanted = {socket_, POLLIN, 0};
+        return poll(&wanted, 1, milliseconds) > 0;
+    }
+    // All until the server closes.
+    std::string rest() const {
+        std::string text;
+        char part[65536];
+        for (ssize_t got; (got = recv(socket_, part, sizeof part, 0)) > 0;) text.append(part, size_t(got));
+        return text;
+    }
+};
+
+struct Server : testing::Test {
+    const std::string page = std::string(3000000, 'x') + "end";
+    page_server *server = nullptr;
+    std::string path; // of the page: /TOKEN/
+    uint16_t port = 0;
+
+    void SetUp() override {
+        fault why;
+        server = page_server_start(page.data(), page.size(), "127.0.0.1", 0, &why);
+        ASSERT_NE(server, nullptr) << why.text;
+        port = page_server_port(server);
+        const std::string url = page_server_url(server), start = "http://127.0.0.1:" + std::to_string(port);
+        ASSERT_EQ(url.rfind(start, 0), 0u) << url;
+        path = url.substr(start.size());
+        ASSERT_EQ(path.size(), 34u);
+    }
+    void TearDown() override { page_server_stop(server); }
+
+    std::string ask(const std::string &method, const std::string &target, const std::string &headers) const {
+        const connection client(port);
+        client.send(method + " " + target + " HTTP/1.1\r\n" + headers + "Connection: close\r\n\r\n");
+        return client.rest();
+    }
+    std::string status(const std::string &method, const std::string &target,
+                       const std::string &headers) const {
+        const std::string answer = ask(method, target, headers);
+        return answer.size() < 12 ? answer : answer.substr(9, 3);
+    }
+    std::string local() const { return "Host: 127.0.0.1:" + std::to_string(port) + "\r\n"; }
+};
+
+TEST_F(Server, GivesThePageToWhoKnowsTheToken) {
+    const std::string answer = ask("GET", path, local());
+    EXPECT_EQ(answer.rfind("HTTP/1.1 200 ", 0), 0u) << answer.substr(0, 80);
+    EXPECT_EQ(answer.substr(answer.find("\r\n\r\n") + 4), page);
+    EXPECT_CONTAINS(answer.substr(0, 1000), "Referrer-Policy: no-referrer");
+    const std::string head = ask("HEAD", path, local());
+    EXPECT_EQ(head.substr(head.find("\r\n\r\n") + 4), "");
+    for (const char *own : {"Host: localhost:9\r\n", "Host: 192.168.0.7\r\n", "Host: [::1]:80\r\n",
+                            "Host: localhost:80\r\nOrigin: http://localhost:80\r\n"})
+        EXPECT_EQ(status("HEAD", path, own), "200") << own;
+    fault why;
+    page_server *other = page_server_start(page.data(), page.size(), "127.0.0.1", 0, &why);
+    ASSERT_NE(other, nullptr) << why.text;
+    EXPECT_EQ(std::string(page_server_url(other)).find(path), std::string::npos); // a token of its own
+    page_server_stop(other);
+}
+
+TEST_F(Server, RefusesTheRest) {
+    std::string wrong = path;
+    wrong[5] = wrong[5] == '0' ? '1' : '0';
+    for (const std::string &target : {std::string("/"), wrong, path + "x", path + "../../etc/passwd",
+                                      path.substr(0, 33), std::string("/../") + path})
+        EXPECT_EQ(status("GET", target, local()), "404") << target;
+    for (const char *foreign :
+         {"Host: evil.example:80\r\n", "Host: 127.0.0.1.evil.example\r\n", "Host: \r\n",
+          "Host: 127.0.0.1:80\r\nOrigin: http://evil.example\r\n",
+          "Host: 127.0.0.1:80\r\nOrigin: http://127.0.0.1:81\r\n", "Host: 127.0.0.1:80\r\nOrigin: null\r\n"})
+        EXPECT_EQ(status("GET", path, foreign), "403") << foreign;
+    EXPECT_EQ(status("DELETE", path, local()), "405");
+}
+
+// Clients that say nothing, say half a request, or take nothing of the page: the next one is served at once.
+TEST_F(Server, NobodyStallsTheOthers) {
+    std::vector<std::unique_ptr<connection>> idle;
+    for (int i = 0; i < SERVER_CLIENTS - 1; i++) {
+        idle.push_back(std::make_unique<connection>(port));
+        if (i % 3 == 1) idle.back()->send("GET " + path);
+        if (i % 3 == 2) idle.back()->send("GET " + path + " HTTP/1.1\r\n" + local() + "\r\n");
+    }
+    const auto start = std::chrono::steady_clock::now();
+    EXPECT_EQ(status("GET", path, local()), "200");
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5)); // not SERVER_SILENCE
+}
+
+// One client too many waits until another one goes.
+TEST_F(Server, ServesSoManyClientsAtOnce) {
+    std::vector<std::unique_ptr<connection>> idle;
+    for (int i = 0; i < SERVER_CLIENTS; i++) idle.push_back(std::make_unique<connection>(port));
+    usleep(100000);
+    const connection late(port);
+    late.send("HEAD " + path + " HTTP/1.1\r\n" + local() + "Connection: close\r\n\r\n");
+    EXPECT_FALSE(late.has_answer(300));
+    idle.clear();
+    EXPECT_EQ(late.rest().substr(0, 13), "HTTP/1.1 200 ");
+}
+
+TEST_F(Server, AnswersSoManyRequestsASecond) {
+    int answered = 0, refused = 0;
+    for (int i = 0; i < 5 * SERVER_REQUESTS && refused == 0; i++) {
+        const std::string code = status("HEAD", path, local());
+        answered += code == "200";
+        refused += code == "503";
+    }
+    EXPECT_GE(answered, SERVER_REQUESTS);
+    EXPECT_EQ(refused, 1);
+}
+
+TEST(ServerAddress, MustBeOneOfThisMachine) {
+    fault why;
+    EXPECT_EQ(page_server_start("x", 1, "localhost", 0, &why), nullptr);
+    EXPECT_CONTAINS(why.text, "in numbers");
+    EXPECT_EQ(page_server_start("x", 1, "203.0.113.1", 0, &why), nullptr);
+    EXPECT_CONTAINS(why.text, "cannot listen on 203.0.113.1");
+}
+
+// The command prints the address, serves the page, and ends by SIGINT.
+TEST_F(Program, ViewServesThePage) {
+    write_scene(at("scene.ply"), 3, 0, 0, 5);
+    int out[2];
+    ASSERT_EQ(pipe(out), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        dup2(out[1], STDOUT_FILENO);
+        alarm(120);
+        execl(DSPLAT_PROGRAM, DSPLAT_PROGRAM, "view", at("scene.ply").c_str(), static_cast<char *>(nullptr));
+        _exit(127);
+    }
+    close(out[1]);
+    std::string text;
+    char letter;
+    while (text.find("Control-C") == std::string::npos && read(out[0], &letter, 1) == 1)
+        text.push_back(letter);
+    const size_t url = text.find("http://127.0.0.1:");
+    ASSERT_NE(url, std::string::npos) << text;
+    char *end;
+    const auto port = uint16_t(strtol(text.c_str() + url + 17, &end, 10));
+    {
+        const connection client(port);
+        client.send("GET " + std::string(end, 34) +
+                    " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        const std::string answer = client.rest();
+        EXPECT_CONTAINS(answer.substr(0, 40), "200 OK");
+        EXPECT_CONTAINS(answer, "id=\"gaussians\">");
+    }
+    kill(child, SIGINT);
+    int status = 0;
+    waitpid(child, &status, 0);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    close(out[0]);
+}
+
+#else
+
+TEST_F(Program, ViewSaysThatItHasNoServer) {
+    write_scene(at("scene.ply"), 3, 0, 0, 5);
+    const outcome run = splat({"view", at("scene.ply")});
+    EXPECT_EQ(run.code, 1);
+    EXPECT_CONTAINS(run.err, "built without libmicrohttpd");
+}
+
+#endif
+
+} // namespace
