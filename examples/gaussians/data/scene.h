@@ -62,8 +62,10 @@ void scene_stream_discard(scene_stream *s);            // removes what was writt
 // before long work.
 bool scene_is_possible(const char *path, fault *why);
 
-// Removes Gaussians with a value that is not finite; the others keep their order. Host memory; its size is
-// unchanged. Returns how many were removed.
-int64_t gaussians_keep_finite(gs_gaussians *gaussians);
+// Whether Gaussian i stays. Called once for each, in their order.
+typedef bool (*gaussian_filter)(const gs_gaussians *gaussians, int64_t i, const void *context);
+// Removes the others; those that stay keep their order. Host memory; its size is unchanged. Returns how many were removed.
+int64_t gaussians_keep(gs_gaussians *gaussians, gaussian_filter keeps, const void *context);
+int64_t gaussians_keep_finite(gs_gaussians *gaussians); // without those that have a value that is not finite
 
 C_LINKAGE_END

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // dsplat render: a scene -> a picture of one view, or the pictures of a flight through it.
 #include "frames/camera.h"
+#include "commands/camera_around.h"
 #include "commands/camera_path.h"
 #include "commands/command.h"
 #include "commands/on_ranks.h"
@@ -56,43 +57,6 @@ static const dataset_view *find_view(const dataset *data, const char *wanted, fa
     fail(why, "there is no view '%s'; there are %zu, named by their images or by an index from 0", wanted,
          data->view_count);
     return NULL;
-}
-
-static int compare_floats(const void *a, const void *b) {
-    float x = *(const float *)a, y = *(const float *)b;
-    return (x > y) - (x < y);
-}
-
-// A camera in front of the scene that looks along +z. It frames the box between the 2nd and the 98th
-// percentile of the means, as trained scenes have a few Gaussians far outside.
-static bool camera_before(const gs_gaussians *scene, int width, int height, gs_camera *out, fault *why) {
-    const double angle = 0.8; // radians
-    double center[3] = {0}, radius = 1;
-    if (scene->count > 0) {
-        size_t count = (size_t)scene->count, last = count - 1, trimmed = last / 50;
-        float *sorted = malloc(count * sizeof *sorted);
-        if (!sorted) return fail(why, "no memory for the bounds of %zu Gaussians", count);
-        double square = 0;
-        for (int axis = 0; axis < 3; axis++) {
-            for (size_t i = 0; i < count; i++) sorted[i] = scene->mean[3 * i + axis];
-            qsort(sorted, count, sizeof *sorted, compare_floats);
-            const double low = sorted[trimmed], high = sorted[last - trimmed];
-            center[axis] = (low + high) / 2;
-            square += (high - low) * (high - low) / 4;
-        }
-        for (size_t i = 0; i < count; i++) sorted[i] = scene->log_scale[3 * i];
-        qsort(sorted, count, sizeof *sorted, compare_floats);
-        radius = sqrt(square) + 3 * exp(sorted[count / 2]);
-        free(sorted);
-    }
-    double eye[3] = {center[0], center[1], center[2] - radius / sin(angle / 2)};
-    *out = camera_with_view_angle(width, height, angle);
-    out->near_plane = (float)(radius / 100);
-    camera_look_at(out, eye, center, (const double[3]){0, -1, 0});
-    for (int i = 0; i < 3; i++)
-        if (!isfinite(out->translation[i]))
-            return fail(why, "the scene is too large or too small for a view of the whole");
-    return true;
 }
 
 static bool frame_path(char path[PATH_ROOM], const char *folder, int64_t index, fault *why) {
@@ -188,7 +152,10 @@ static bool fly(const render_run *run, fault *why) {
 static bool place_camera(const render_run *run, const dataset_view **view, gs_camera *camera, fault *why) {
     const render_options *const o = run->options;
     *view = NULL;
-    if (!o->cameras) return camera_before(&run->scene, (int)o->width, (int)o->height, camera, why);
+    if (!o->cameras) {
+        *camera = camera_with_view_angle((int)o->width, (int)o->height, 0.8);
+        return camera_around(&run->scene, (const double[3]){0, 0, 1}, camera, why);
+    }
     *view = find_view(&run->data, o->view, why);
     if (*view) *camera = (*view)->camera;
     return *view != NULL;
