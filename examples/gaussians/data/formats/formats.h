@@ -25,7 +25,8 @@ typedef struct scene_format {
     scene_notes (*notes)(const char *path); // NULL: the format has none
 } scene_format;
 
-extern const scene_format ply_format; // of the original program; ply.c
-extern const scene_format spz_format; // spz.c
+extern const scene_format ply_format; // of the original program
+extern const scene_format spz_format; // of Niantic
+extern const scene_format sog_format; // of PlayCanvas; without libwebp it is missing
 
 C_LINKAGE_END

@@ -13,6 +13,7 @@
 static const scene_format *const formats[] = {
     &ply_format,
     &spz_format,
+    &sog_format,
 };
 
 enum { FORMATS = sizeof formats / sizeof *formats };

@@ -18,6 +18,9 @@ const format_case cases[] = {
 #ifdef DISTWAR_ZSTD
     {"Spz4", "a.spz", 4, {1e-5, 1.001 / 32, 0.006, 0.502 / 255, 0.501 / 255 / 0.15, 0.0313, 0.0626}},
 #endif
+#ifdef DISTWAR_WEBP
+    {"Sog", "a.sog", 0, {6e-4, 0.1, 0.02, 0.502 / 255, 0.05, 0.05, 0.05}},
+#endif
 };
 
 void PrintTo(const format_case &c, std::ostream *out) {
@@ -38,7 +41,7 @@ class Formats : public testing::TestWithParam<format_case> {
 };
 
 TEST_P(Formats, WritesWhatItReads) {
-    for (const int64_t count : {0, 1, 300}) {
+    for (const int64_t count : {1, 200}) {
         for (int degree = 0; degree <= 3; degree++) {
             fill_at_random(&sent, count, degree, unsigned(count) + unsigned(degree));
             sent.antialias = degree % 2;
@@ -117,21 +120,38 @@ TEST_P(Formats, ContentDecidesWhatIsRead) {
     EXPECT_EQ(got.count, 5);
 }
 
-TEST_P(Formats, RefusesEveryBeginning) {
-    fill_at_random(&sent, 3, 1, 4);
-    ASSERT_TRUE(write(sent)) << why.text;
-    refuses_every_beginning(path, [&](fault *reason) {
-        scene_close(&got);
-        return scene_read(path.c_str(), SCENE_FINITE, &got, reason);
-    });
+// Every byte of the first, the last and some between.
+std::vector<size_t> places_in(const std::string &file) {
+    std::vector<size_t> out;
+    for (size_t at = 0; at < file.size(); at++)
+        if (at < 64 || at + 64 > file.size() || at % 31 == 0) out.push_back(at);
+    return out;
 }
 
-TEST_P(Formats, SurvivesEveryFlip) {
+TEST_P(Formats, RefusesBeginnings) {
     fill_at_random(&sent, 3, 1, 4);
     ASSERT_TRUE(write(sent)) << why.text;
-    survives_every_flip(
-        path, [&](fault *reason) { return scene_read(path.c_str(), SCENE_FINITE, &got, reason); },
-        [&] { scene_close(&got); });
+    const std::string whole = read_bytes(path);
+    for (const size_t size : places_in(whole)) {
+        write_bytes(path, whole.substr(0, size));
+        ASSERT_FALSE(read()) << "read the first " << size << " of " << whole.size() << " bytes";
+        ASSERT_TRUE(contains(why, path) && contains(why, "byte")) << size << ": " << why.text;
+        ASSERT_EQ(got.mean, nullptr);
+    }
+}
+
+TEST_P(Formats, SurvivesFlips) {
+    fill_at_random(&sent, 3, 1, 4);
+    ASSERT_TRUE(write(sent)) << why.text;
+    const std::string whole = read_bytes(path);
+    for (const size_t at : places_in(whole)) {
+        for (const int bits : {0xff, 0x01, 0x80}) {
+            std::string damaged = whole;
+            damaged[at] = char(damaged[at] ^ bits);
+            write_bytes(path, damaged);
+            ASSERT_TRUE(read() || contains(why, path)) << at << ": " << why.text;
+        }
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(Each, Formats, testing::ValuesIn(cases),

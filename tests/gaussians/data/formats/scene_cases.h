@@ -54,21 +54,35 @@ struct tolerances {
     double mean, log_scale, axes, opacity, sh0, sh1, sh_rest;
 };
 
+// The Gaussian of `in` whose mean is nearest: a format may change their order.
+inline int64_t nearest_to(const gs_gaussians &in, const float mean[3]) {
+    int64_t best = 0;
+    double least = INFINITY;
+    for (int64_t i = 0; i < in.count; i++) {
+        double square = 0;
+        for (int k = 0; k < 3; k++) square += std::pow(double(in.mean[3 * i + k]) - mean[k], 2);
+        if (square < least) best = i;
+        least = std::min(least, square);
+    }
+    return best;
+}
+
 inline void expect_near(const gs_gaussians &got, const gs_gaussians &sent, const tolerances &t) {
     ASSERT_EQ(got.count, sent.count);
     ASSERT_EQ(got.sh_degree, sent.sh_degree);
     EXPECT_EQ(got.antialias, sent.antialias);
     const int64_t floats = 3 * int64_t(sent.sh_degree + 1) * (sent.sh_degree + 1);
     for (int64_t i = 0; i < sent.count; i++) {
-        for (int64_t k = 3 * i; k < 3 * i + 3; k++) {
-            ASSERT_NEAR(got.mean[k], sent.mean[k], t.mean) << k;
-            ASSERT_NEAR(got.log_scale[k], sent.log_scale[k], t.log_scale) << k;
+        const int64_t j = nearest_to(got, sent.mean + 3 * i);
+        for (int k = 0; k < 3; k++) {
+            ASSERT_NEAR(got.mean[3 * j + k], sent.mean[3 * i + k], t.mean) << i;
+            ASSERT_NEAR(got.log_scale[3 * j + k], sent.log_scale[3 * i + k], t.log_scale) << i;
         }
-        ASSERT_NEAR(opacity_of(got, i), opacity_of(sent, i), t.opacity) << i;
-        const std::array<double, 9> a = axes_of(got, i), b = axes_of(sent, i);
+        ASSERT_NEAR(opacity_of(got, j), opacity_of(sent, i), t.opacity) << i;
+        const std::array<double, 9> a = axes_of(got, j), b = axes_of(sent, i);
         for (size_t k = 0; k < 9; k++) ASSERT_NEAR(a[k], b[k], t.axes) << i;
         for (int64_t k = 0; k < floats; k++)
-            ASSERT_NEAR(got.sh[i * floats + k], sent.sh[i * floats + k],
+            ASSERT_NEAR(got.sh[j * floats + k], sent.sh[i * floats + k],
                         k < 3    ? t.sh0
                         : k < 12 ? t.sh1
                                  : t.sh_rest)
