@@ -25,8 +25,11 @@ typedef struct scene_format {
     scene_notes (*notes)(const char *path); // NULL: the format has none
 } scene_format;
 
-extern const scene_format ply_format; // of the original program
-extern const scene_format spz_format; // of Niantic
-extern const scene_format sog_format; // of PlayCanvas; without libwebp it is missing
+extern const scene_format ply_format;              // of the original program
+extern const scene_format spz_format;              // of Niantic
+extern const scene_format sog_format;              // of PlayCanvas; without libwebp it is missing
+extern const scene_format compressed_ply_format;   // of PlayCanvas
+extern const scene_format splat_format;            // of antimatter15
+extern const scene_format glb_format, gltf_format; // of Khronos; gltf.c
 
 C_LINKAGE_END

@@ -13,11 +13,11 @@ bool read_rest(input_file *file, uint8_t **bytes, size_t *count, fault *why) {
     return false;
 }
 
-bool is_plausible(const input_file *file, uint64_t bytes, fault *why) {
+bool is_plausible(const char *path, uint64_t size, uint64_t bytes, fault *why) {
     enum { MOST = 1024, SMALL = 1 << 16 };
-    return bytes / MOST <= file->size + SMALL / MOST ||
+    return bytes / MOST <= size + SMALL / MOST ||
            fail(why, "%s: truncated or damaged: %" PRIu64 " bytes announced, in a file of %" PRIu64 " bytes",
-                file->path, bytes, file->size);
+                path, bytes, size);
 }
 
 void quaternion_unit(const float q[4], double unit[4]) {

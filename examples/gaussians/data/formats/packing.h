@@ -9,9 +9,9 @@ C_LINKAGE_BEGIN
 
 // What is left of the file, for the caller to free().
 bool read_rest(input_file *file, uint8_t **bytes, size_t *count, fault *why);
-// Fails if the file is less than 1/1024 of what it says to hold, `bytes`: such a ratio is an attack on memory, not a
+// Fails if a file of `size` bytes says to hold more than 1024 times as many, `bytes`: that is an attack on memory, not a
 // scene. Call it before allocating memory.
-bool is_plausible(const input_file *file, uint64_t bytes, fault *why);
+bool is_plausible(const char *path, uint64_t size, uint64_t bytes, fault *why);
 
 // The nearest of 0..255.
 static inline uint8_t to_byte(double value) {

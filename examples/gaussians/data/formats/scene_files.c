@@ -11,9 +11,7 @@
 #include <strings.h>
 
 static const scene_format *const formats[] = {
-    &ply_format,
-    &spz_format,
-    &sog_format,
+    &ply_format, &spz_format, &sog_format, &compressed_ply_format, &splat_format, &glb_format, &gltf_format,
 };
 
 enum { FORMATS = sizeof formats / sizeof *formats };

@@ -68,7 +68,8 @@ static bool decode(const sog_file *s, const char *name, const uint8_t *bytes, si
     WebPBitstreamFeatures about;
     if (WebPGetFeatures(bytes, count, &about) != VP8_STATUS_OK || about.format != LOSSLESS)
         return fail(why, "%s: '%s': not a lossless WebP picture", s->file->path, name);
-    if (!is_plausible(s->file, 4 * (uint64_t)about.width * (uint64_t)about.height, why)) return false;
+    if (!is_plausible(s->file->path, s->file->size, 4 * (uint64_t)about.width * (uint64_t)about.height, why))
+        return false;
     out->rgba = WebPDecodeRGBA(bytes, count, &out->width, &out->height);
     return out->rgba || fail(why, "%s: '%s': truncated or damaged, or no memory for %d x %d pixels",
                              s->file->path, name, about.width, about.height);
@@ -216,7 +217,7 @@ static bool read_scene(sog_file *s, gs_gaussians *out, fault *why) {
         return refuse(s, "count", "a number of Gaussians", why);
     const json_int_t bands = rest ? json_integer_value(json_object_get(rest, "bands")) : 0;
     if (rest && (bands < 1 || bands > GS_MAX_SH_DEGREE)) return refuse(s, "shN.bands", "1, 2 or 3", why);
-    if (!is_plausible(s->file, 16 * (uint64_t)json_integer_value(count), why) ||
+    if (!is_plausible(s->file->path, s->file->size, 16 * (uint64_t)json_integer_value(count), why) ||
         !scene_open(out, json_integer_value(count), (int)bands, why))
         return false;
     out->antialias = json_is_true(json_object_get(s->meta, "antialias")) ||

@@ -182,7 +182,7 @@ static bool read_gzip(const input_file *file, unzip *u, spz_header *h, spz_parts
                     whole - u->left);
     if (!check_header(file, h, true, why)) return false;
     *parts = parts_of(h);
-    if (!is_plausible(file, parts->total, why) || !open_parts(parts, why)) return false;
+    if (!is_plausible(file->path, file->size, parts->total, why) || !open_parts(parts, why)) return false;
     return (inflate_all(u, parts->part[0], (size_t)parts->total) && drain(u, h)) ||
            fail(why, "%s: truncated or damaged at byte %zu while unpacking %" PRIu32 " Gaussians", file->path,
                 whole - u->left, h->count);
@@ -212,7 +212,7 @@ static bool read_zstd(const input_file *file, const uint8_t *bytes, size_t size,
         return fail(why, "%s: truncated or damaged: %d streams at byte %" PRIu32 " of %zu", file->path,
                     h->streams, place.contents, size);
     *parts = parts_of(h);
-    if (!is_plausible(file, parts->total, why) || !open_parts(parts, why)) return false;
+    if (!is_plausible(file->path, file->size, parts->total, why) || !open_parts(parts, why)) return false;
     size_t at = place.contents + h->streams * sizeof(stream_size);
     int stream = 0;
     for (int p = 0; p < PARTS; p++) {
