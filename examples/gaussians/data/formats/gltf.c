@@ -32,7 +32,8 @@ typedef struct accessor {
     const uint8_t *first;
     size_t stride;
     int64_t count;
-    int type; // of its components
+    int type;        // of its components
+    bool normalized; // whole numbers are parts of their largest
 } accessor;
 
 static const json_t *item(const gltf *f, const char *list, json_int_t index) {
@@ -72,32 +73,28 @@ static bool find_accessor(const gltf *f, json_int_t index, int components, acces
     const json_int_t room = (json_int_t)f->bytes[buffer];
     if (offset > room || length > room - offset) return false;
     if (count > 0 && (count - 1) * stride + bytes > length - begin) return false;
-    *out = (accessor){f->buffer[buffer] + offset + begin, (size_t)stride, count, (int)type};
-    // Whole numbers are parts of their largest; the specification lets only scales be whole numbers as such.
-    return type == FLOAT || json_is_true(json_object_get(a, "normalized"));
+    *out = (accessor){f->buffer[buffer] + offset + begin, (size_t)stride, count, (int)type,
+                      json_is_true(json_object_get(a, "normalized"))};
+    return true;
 }
 
 static float value_of(const accessor *a, int64_t i, int component) {
     const uint8_t *const at = a->first + (size_t)i * a->stride + (size_t)component * size_of(a->type);
     float real;
     int16_t word;
-    memcpy(&word, at, a->type == BYTE || a->type == UNSIGNED_BYTE ? 1 : 2);
-    switch (a->type) {
-    case BYTE:
-        return fmaxf((float)(int8_t)*at / 127, -1);
-    case UNSIGNED_BYTE:
-        return (float)*at / 255;
-    case SHORT:
-        return fmaxf((float)word / 32767, -1);
-    case UNSIGNED_SHORT:
-        return (float)(uint16_t)word / 65535;
-    default:
-        memcpy(&real, at, sizeof real);
-        return real;
-    }
+    if (a->type == FLOAT) return *(float *)memcpy(&real, at, sizeof real);
+    memcpy(&word, at, size_of(a->type) == 2 ? 2 : 1);
+    const int value = a->type == BYTE            ? (int8_t)*at
+                      : a->type == UNSIGNED_BYTE ? *at
+                      : a->type == SHORT         ? word
+                                                 : (uint16_t)word;
+    const int most = a->type == BYTE            ? 127
+                     : a->type == UNSIGNED_BYTE ? 255
+                     : a->type == SHORT         ? 32767
+                                                : 65535;
+    return a->normalized ? fmaxf((float)value / (float)most, -1) : (float)value;
 }
 
-// An attribute of the extension, or POSITION; all have as many elements as that. `coefficient` -1: not a harmonic.
 static bool find_attribute(const gltf *f, const json_t *attributes, const char *name, int components,
                            accessor *out) {
     const json_int_t index = whole(attributes, name, -1);

@@ -280,7 +280,7 @@ TEST_F(Readers, GltfRefusals) {
         {"\"byteOffset\":24", "\"byteOffset\":157", "SCALE"},
         {"\"byteOffset\":24", "\"byteOffset\":-24", "SCALE"},
         {"\"byteOffset\":24", "\"byteOffset\":9223372036854775807", "SCALE"},
-        {"\"normalized\":true,", "", "ROTATION"},
+        {"5123,\"normalized\":true,", "5123,", "opacity 13107"},
         {"{\"buffer\":0,\"byteLength\":156}", "{\"buffer\":0,\"byteLength\":157}", "attribute POSITION"},
         {"{\"buffer\":0,\"byteLength\":156}", "{\"buffer\":1,\"byteLength\":156}", "attribute POSITION"},
         {"{\"buffer\":0,\"byteLength\":156}", "{\"buffer\":0,\"byteStride\":4,\"byteLength\":156}",

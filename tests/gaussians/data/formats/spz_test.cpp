@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "scene_cases.h"
+#include "similarity.h"
 
 namespace spz_test {
 
@@ -125,13 +126,21 @@ TEST_F(Spz, ReadsEachVersionByItsSpecification) {
 #endif
 }
 
-TEST_F(Spz, DropsTheFourthDegree) {
-    const std::string all(72, '\x88');
+// What it reads is what the file holds, turned by half about x. The coefficients of degree 4 are dropped.
+TEST_F(Spz, TurnsHarmonicsAsTheScene) {
+    std::string all;
+    for (int k = 0; k < 72; k++) all += char(128 + k);
     ASSERT_TRUE(read(
         gzip(header(3, 1, 4, 12, 0, 0).text + positions + alphas + colors + scales + smallest_three + all)))
         << why.text;
     ASSERT_EQ(got.sh_degree, 3);
-    for (int k = 3; k < 48; k++) EXPECT_EQ(std::fabs(got.sh[k]), 0.0625f) << k;
+    scene_in_memory in_file;
+    in_file.open(1, 3);
+    in_file.quaternion[0] = 1;
+    for (int k = 0; k < 45; k++) in_file.sh[3 + k] = float(k) / 128;
+    const similarity half = {{1, 0, 0, 0, -1, 0, 0, 0, -1}, 1, {}};
+    gaussians_move(&in_file, &half);
+    for (int k = 3; k < 48; k++) EXPECT_NEAR(got.sh[k], in_file.sh[k], 1e-6) << k;
 }
 
 TEST_F(Spz, SkipsExtensions) {
