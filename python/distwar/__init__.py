@@ -11,6 +11,7 @@ import sys
 from . import gs
 from ._library import library
 from ._request import refuse
+from ._stages import CAMERA_MODELS
 from .index import bincount, check_indices, embedding_backward, index_add, index_add_
 
 __all__ = ["rasterization", "rasterization_backward", "l1_ssim_loss", "library", "gs", "index_add", "index_add_",
@@ -47,22 +48,24 @@ def rasterization(means, quats, scales, opacities, colors, viewmats, Ks, width, 
 
     channel_chunk has no effect: results do not depend on it. Arguments that are not supported raise
     NotImplementedError: radius_clip, sparse_grad, distributed, segmented, with_ut, with_eval3d, distortion, rolling
-    shutters, tiles of other sizes than 16, cameras that are no pinholes.
+    shutters, tiles of other sizes than 16, camera models other than pinhole and ortho.
 
     Inputs of other floating-point types are converted to float32. There are no second derivatives.
     On numpy arrays (CPU library): gradients by rasterization_backward(meta, d_colors, d_alphas).
     """
     global _on_torch
-    if radius_clip or tile_size != 16 or sparse_grad or distributed or camera_model != "pinhole" or segmented or \
-            with_ut or with_eval3d or rolling_shutter is not None or not (
+    has_camera = camera_model in CAMERA_MODELS
+    if radius_clip or tile_size != 16 or sparse_grad or distributed or not has_camera or segmented or with_ut or \
+            with_eval3d or rolling_shutter is not None or not (
                 radial_coeffs is tangential_coeffs is thin_prism_coeffs is ftheta_coeffs is viewmats_rs is None):
         refuse(radius_clip=(radius_clip, 0.0), tile_size=(tile_size, 16), sparse_grad=(sparse_grad, False),
-               distributed=(distributed, False), camera_model=(camera_model, "pinhole"), segmented=(segmented, False),
+               distributed=(distributed, False), camera_model=(camera_model, camera_model if has_camera else "pinhole"),
+               segmented=(segmented, False),
                with_ut=(with_ut, False), with_eval3d=(with_eval3d, False), radial_coeffs=(radial_coeffs, None),
                tangential_coeffs=(tangential_coeffs, None), thin_prism_coeffs=(thin_prism_coeffs, None),
                ftheta_coeffs=(ftheta_coeffs, None), rolling_shutter=(rolling_shutter, "GLOBAL"),
                viewmats_rs=(viewmats_rs, None))
-    planes, modes = (near_plane, far_plane, eps2d), (render_mode, rasterize_mode)
+    planes, modes = (near_plane, far_plane, eps2d), (render_mode, rasterize_mode, camera_model)
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(means, torch.Tensor):
         if _on_torch is None:

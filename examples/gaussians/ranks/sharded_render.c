@@ -25,7 +25,7 @@ static bool place_lists(sharded *s, own_part *part) {
 // Makes the lists with more room until they fit. Waits.
 static bool bin_waiting(sharded *s, own_part *part) {
     gs_view *const view = &part->view;
-    view->host_report = NULL;
+    view->report = NULL;
     for (;;) {
         if (!place_lists(s, part) || !ranks_wait(s->group, s->watch)) return false;
         const gs_status status = gs_bin(view, s->stream);
@@ -38,7 +38,7 @@ static bool bin_waiting(sharded *s, own_part *part) {
 static bool bin(sharded *s, own_part *part) {
     gs_view *const view = &part->view;
     if (part->in->pair_capacity == 0) return bin_waiting(s, part);
-    view->host_report = part->in->report;
+    view->report = part->in->report;
     view->lists = part->in->division;
     if (!place_lists(s, part)) return false;
     GS_OR_FAIL(s->group, gs_bin(view, s->stream));
@@ -66,7 +66,7 @@ bool queue_forward(sharded *s, own_part *part) {
 bool settle_lists(sharded *s, own_part *part) {
     gs_view *const view = &part->view;
     gs_status status = GS_OK;
-    if (view->host_report) {
+    if (view->report) {
         if (!ranks_wait(s->group, s->watch)) return false; // from here on no other rank holds the stream up
         status = gs_bin_wait(view, s->stream);
         if (status != GS_OK && status != GS_PAIRS_DO_NOT_FIT)

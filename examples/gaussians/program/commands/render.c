@@ -22,7 +22,8 @@
 typedef struct render_options {
     const char *scene, *output, *cameras, *view, *background;
     int64_t downscale, width, height, sh_degree, frames;
-    int path; // a camera_path_kind, or NO_PATH
+    int path;     // a camera_path_kind, or NO_PATH
+    double ortho; // height of the picture in world units; 0: in perspective
     bool photo, undistort;
     rank_options ranks;
 } render_options;
@@ -124,11 +125,20 @@ static bool open_path(const render_options *options, const dataset *data, camera
     return done || fail(why, "%s: %s", options->cameras, why->text);
 }
 
+// Makes an orthographic camera of one with a lens, where the options say so.
+static void flatten(const render_options *options, gs_camera *camera) {
+    if (!(options->ortho > 0)) return;
+    const float scale = (float)(camera->height / options->ortho) / camera->fy;
+    camera->model = GS_ORTHO;
+    camera->fx *= scale, camera->fy *= scale;
+}
+
 // Uses the lens of the view. own: rank 0 alone writes.
 static bool open_flight(const render_run *run, int own, camera_path *path, gs_camera *camera, fault *why) {
     const render_options *const o = run->options;
     const dataset_view *const view = find_view(&run->data, o->view, why);
     if (view) *camera = view->camera;
+    if (view) flatten(o, camera);
     return view && open_path(o, &run->data, path, why) &&
            (own > 0 || (photographs_are_spared(o, &run->data, why) && folder_make(o->output, why)));
 }
@@ -151,14 +161,12 @@ static bool fly(const render_run *run, fault *why) {
 // view: NULL without --cameras.
 static bool place_camera(const render_run *run, const dataset_view **view, gs_camera *camera, fault *why) {
     const render_options *const o = run->options;
-    *view = NULL;
-    if (!o->cameras) {
-        *camera = camera_with_view_angle((int)o->width, (int)o->height, 0.8);
-        return camera_around(&run->scene, (const double[3]){0, 0, 1}, camera, why);
-    }
-    *view = find_view(&run->data, o->view, why);
-    if (*view) *camera = (*view)->camera;
-    return *view != NULL;
+    *view = o->cameras ? find_view(&run->data, o->view, why) : NULL;
+    *camera = *view ? (*view)->camera : camera_with_view_angle((int)o->width, (int)o->height, 0.8);
+    if (o->cameras ? !*view : !camera_around(&run->scene, (const double[3]){0, 0, 1}, camera, why))
+        return false;
+    flatten(o, camera);
+    return true;
 }
 
 static bool write_picture(const render_run *run, const frame *f, const dataset_view *view, fault *why) {
@@ -250,6 +258,7 @@ static bool check(const render_options *o, float background[3], fault *why) {
     if (!o->output) return fail(why, "-o is missing: the picture to write");
     if (!are_two_files("-o", o->output, "the scene", o->scene, why)) return false;
     if (o->photo && !o->cameras) return fail(why, "--photo needs --cameras");
+    if (o->photo && o->ortho > 0) return fail(why, "--photo excludes --ortho");
     if (flies && !o->cameras) return fail(why, "--path needs --cameras");
     return !(flies && o->photo) || fail(why, "--photo excludes --path");
 }
@@ -294,6 +303,8 @@ int render_command(int argc, char **argv) {
         UNDISTORT_OPTION(&options.undistort),
         OPTION("photo", &options.photo,
                .help = "put the photograph to the right of the picture; needs --cameras"),
+        OPTION("ortho", &options.ortho, .maximum = 1e6,
+               .help = "project in parallel; the picture is so many world units high; 0: in perspective"),
         OPTION("width", &options.width, .minimum = 1, .maximum = IMAGE_MAX_SIZE,
                .help = "in pixels, without --cameras"),
         OPTION("height", &options.height, .minimum = 1, .maximum = IMAGE_MAX_SIZE,

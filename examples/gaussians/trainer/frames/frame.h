@@ -25,10 +25,8 @@ typedef struct frame {
     int32_t views;  // 0: one camera
     int32_t chosen; // by frame_choose; 0 after each picture
     // Of frame_queue:
-    device_buffer report;
-    gs_bin_report *found; // host: the report's copy
-    cudaEvent_t counted;  // when it is complete
-    int64_t repeats;      // pictures that frame_settle refused
+    gs_bin_report *report; // pinned
+    int64_t repeats;       // pictures that frame_settle refused
 } frame;
 
 void frame_close(frame *f);
