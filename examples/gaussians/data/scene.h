@@ -36,8 +36,8 @@ typedef enum scene_values {
     SCENE_ANY     // keeps them: for looking into a file, not for rendering it
 } scene_values;
 
-// Reads a scene. Its first bytes decide which of the known formats it is, where the formats have marks. Fails, naming the
-// file, if its suffix is unknown or its format's reader refuses it. On failure *out is empty.
+// Reads a scene. Its first bytes decide which of the known formats it is, where the formats have marks. Fails, naming
+// the file, if its suffix is unknown or its format's reader refuses it. On failure *out is empty.
 bool scene_read(const char *path, scene_values values, gs_gaussians *out, fault *why);
 // Writes a scene. The file appears whole or not at all. Refuses values that are not finite, so that the
 // file can be read again.
@@ -64,7 +64,8 @@ bool scene_is_possible(const char *path, fault *why);
 
 // Whether Gaussian i stays. Called once for each, in their order.
 typedef bool (*gaussian_filter)(const gs_gaussians *gaussians, int64_t i, const void *context);
-// Removes the others; those that stay keep their order. Host memory; its size is unchanged. Returns how many were removed.
+// Removes the others; those that stay keep their order. Host memory; its size is unchanged. Returns how many were
+// removed.
 int64_t gaussians_keep(gs_gaussians *gaussians, gaussian_filter keeps, const void *context);
 int64_t gaussians_keep_finite(gs_gaussians *gaussians); // without those that have a value that is not finite
 

@@ -27,9 +27,9 @@ static void harmonics(const double r[3], double out[COEFFICIENTS]) {
     memcpy(out, values, sizeof values);
 }
 
-// A turned function is f'(d) = f(R^T d). Its coefficients are turn[j][k] times those of f, turn[j][k] the integral over the
-// sphere of Y_j(d) Y_k(R^T d): they are orthonormal. The products are polynomials of degree 6, for which four latitudes of
-// Gauss and Legendre with eight longitudes are exact.
+// A turned function is f'(d) = f(R^T d). Its coefficients are turn[j][k] times those of f, turn[j][k] the integral over
+// the sphere of Y_j(d) Y_k(R^T d): they are orthonormal. The products are polynomials of degree 6, for which four
+// latitudes of Gauss and Legendre with eight longitudes are exact.
 static void turn_of(const double rotation[9], double turn[COEFFICIENTS][COEFFICIENTS]) {
     const double node[2] = {0.3399810435848563, 0.8611363115940526};
     const double weight[2] = {0.6521451548625461, 0.3478548451374538};

@@ -9,8 +9,8 @@ C_LINKAGE_BEGIN
 
 enum { CODES = 256 };
 
-// Chooses CODES values, ascending, for `count` finite values, so that the sum of squares of the distances to the nearest
-// is small (Lloyd 1982). It sorts `values`. False: no memory.
+// Chooses CODES values, ascending, for `count` finite values, so that the sum of squares of the distances to the
+// nearest is small (Lloyd 1982). It sorts `values`. False: no memory.
 bool codebook_of(float *values, int64_t count, float codebook[CODES]);
 // The index of the nearest.
 uint8_t code_of(const float codebook[CODES], float value);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Scenes as compressed PLY files of PlayCanvas: a "chunk" holds the bounds of 256 vertices, which are four words each;
-// then, or not, come coefficients of a byte. Properties have the order in which PlayCanvas's programs write them. Axes as
-// in PLY. They are only read.
+// then, or not, come coefficients of a byte. Properties have the order in which PlayCanvas's programs write them. Axes
+// as in PLY. They are only read.
 #include "formats/formats.h"
 #include "formats/packing.h"
 #include <inttypes.h>

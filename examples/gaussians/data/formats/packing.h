@@ -9,8 +9,8 @@ C_LINKAGE_BEGIN
 
 // What is left of the file, for the caller to free().
 bool read_rest(input_file *file, uint8_t **bytes, size_t *count, fault *why);
-// Fails if a file of `size` bytes says to hold more than 1024 times as many, `bytes`: that is an attack on memory, not a
-// scene. Call it before allocating memory.
+// Fails if a file of `size` bytes says to hold more than 1024 times as many, `bytes`: that is an attack on memory, not
+// a scene. Call it before allocating memory.
 bool is_plausible(const char *path, uint64_t size, uint64_t bytes, fault *why);
 
 // The nearest of 0..255.

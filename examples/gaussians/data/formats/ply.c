@@ -2,8 +2,8 @@
 // Scenes as PLY files with the property names of the original program: x y z, nx ny nz, f_dc_*, f_rest_* (all of red,
 // then green, then blue), opacity (logit), scale_* (logarithm), rot_* (w x y z). Axes as in COLMAP.
 //
-// Read are files that are binary little-endian and have the vertex element first. The properties above must be float, in
-// any order; others are skipped. The number of f_rest_* gives the SH degree: 0, 9, 24 or 45 of them. The header line
+// Read are files that are binary little-endian and have the vertex element first. The properties above must be float,
+// in any order; others are skipped. The number of f_rest_* gives the SH degree: 0, 9, 24 or 45 of them. The header line
 // "comment SplatRenderMode: mip", as Brush writes it, or "comment splat antialiased" sets antialias; "comment
 // dsplat_holdout N" and "comment dsplat_background R,G,B" are scene_notes. Normals are written as 0.
 #include "formats/formats.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The files of scenes. Their suffix decides which format is written; what is read is decided by its first bytes, where a
-// format has a mark, else by the suffix.
+// The files of scenes. Their suffix decides which format is written; what is read is decided by its first bytes, where
+// a format has a mark, else by the suffix.
 #include "arrays.h"
 #include "cli/command_line.h"
 #include "formats/formats.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Scenes as SOG files, version 2 (developer.playcanvas.com, The SOG Format): a ZIP archive of meta.json and lossless WebP
-// pictures whose pixels are Gaussians. Axes are those of PLY, as PlayCanvas's own programs write them.
+// Scenes as SOG files, version 2 (developer.playcanvas.com, The SOG Format): a ZIP archive of meta.json and lossless
+// WebP pictures whose pixels are Gaussians. Axes are those of PLY, as PlayCanvas's own programs write them.
 #include "formats/sog.h"
 #include "formats/clusters.h"
 #include "formats/packing.h"

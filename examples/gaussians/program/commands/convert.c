@@ -122,8 +122,8 @@ static bool is_in_box(const gs_gaussians *g, int64_t i, const void *context) {
     return true;
 }
 
-// The opacity times the fourth root of the largest area that a Gaussian shows. Without 30% of their Gaussians fox and bonsai
-// have 48 and 34 dB against the whole; by the area itself 33 and 29, by opacity alone 45 and 31.
+// The opacity times the fourth root of the largest area that a Gaussian shows. Without 30% of their Gaussians fox and
+// bonsai have 48 and 34 dB against the whole; by the area itself 33 and 29, by opacity alone 45 and 31.
 static float weight_of(const gs_gaussians *g, int64_t i) {
     const float *const s = g->log_scale + 3 * i;
     const double area = exp((double)s[0] + s[1] + s[2] - fmin(fmin(s[0], s[1]), s[2]));

@@ -10,7 +10,8 @@ struct format_case {
     tolerances t; // half a step of what the format rounds to
 };
 
-// SPZ: version 2 computes one component of a rotation, which may be small, from the three others. 16 bits after the point and less; scales in 16ths; opacities in 255ths; coefficients in 5 bits of +-1, then in 4.
+// SPZ: version 2 computes one component of a rotation, which may be small, from the three others. 16 bits after the
+// point and less; scales in 16ths; opacities in 255ths; coefficients in 5 bits of +-1, then in 4.
 const format_case cases[] = {
     {"Ply", "a.ply", 0, {0, 0, 1e-6, 1e-9, 0, 0, 0}},
     {"Spz2", "a.spz", 2, {1e-5, 1.001 / 32, 0.25, 0.502 / 255, 0.501 / 255 / 0.15, 0.0313, 0.0626}},

@@ -3,8 +3,8 @@
 
     independent_readers.py DSPLAT
 
-Compared are all values of a random scene of degree 3. gaussforge and gsply leave the axes of .spz as they are, x right, y
-up, z back; there ours are turned by half about x.
+Compared are all values of a random scene of degree 3. gaussforge and gsply leave the axes of .spz as they are: x right,
+y up, z back; there ours are turned by half about x.
 """
 import importlib.util
 import math
@@ -20,8 +20,8 @@ import pygltflib
 
 DSPLAT = sys.argv[1]
 COUNT, REST = 2000, 15
-NAMES = (["x", "y", "z", "nx", "ny", "nz"] + [f"f_dc_{k}" for k in range(3)] + [f"f_rest_{k}" for k in range(3 * REST)] +
-         ["opacity"] + [f"scale_{k}" for k in range(3)] + [f"rot_{k}" for k in range(4)])
+NAMES = (["x", "y", "z", "nx", "ny", "nz"] + [f"f_dc_{k}" for k in range(3)] +
+         [f"f_rest_{k}" for k in range(3 * REST)] + ["opacity"] + [f"scale_{k}" for k in range(3)] + [f"rot_{k}" for k in range(4)])
 SIGNS = np.array([-1, -1, 1, -1, 1, 1, -1, 1, -1, 1, -1, -1, 1, -1, 1])  # of harmonics, with y and z reversed
 
 
@@ -67,7 +67,8 @@ def turned(a):
 
 def expect_equal(what, ours, theirs, harmonics=1e-5):
     """Both decoded the same file. Opacities of bytes: how 0 and 255 are read is each reader's choice."""
-    for key, limit in (("means", 1e-5), ("log_scales", 1e-5), ("colors", 1e-5), ("harmonics", harmonics), ("opacities", 0.0011)):
+    for key, limit in (("means", 1e-5), ("log_scales", 1e-5), ("colors", 1e-5), ("harmonics", harmonics),
+                       ("opacities", 0.0011)):
         error = np.abs(ours[key] - theirs[key]).max()
         assert error <= limit, f"{what}: {key} differ by {error}"
     error = np.abs(axes(ours["quats"]) - axes(theirs["quats"])).max()
@@ -81,7 +82,8 @@ def convert(*arguments):
 
 def of_gsply(data):
     return {"means": data.means, "log_scales": data.scales, "colors": data.sh0.reshape(-1, 3), "quats": data.quats,
-            "harmonics": data.shN.reshape(-1, REST, 3), "opacities": 1 / (1 + np.exp(-data.opacities.astype(float).ravel()))}
+            "harmonics": data.shN.reshape(-1, REST, 3),
+            "opacities": 1 / (1 + np.exp(-data.opacities.astype(float).ravel()))}
 
 
 def write_gltf(path, a):
@@ -90,16 +92,19 @@ def write_gltf(path, a):
     signs_z = np.array([-1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1])
     arrays = {"POSITION": a["means"] * [-1, -1, 1], "KHR_gaussian_splatting:SCALE": np.exp(a["log_scales"]),
               "KHR_gaussian_splatting:ROTATION": a["quats"][:, [2, 1, 0, 3]] * [-1, 1, 1, -1],
-              "KHR_gaussian_splatting:OPACITY": a["opacities"], "KHR_gaussian_splatting:SH_DEGREE_0_COEF_0": a["colors"]}
+              "KHR_gaussian_splatting:OPACITY": a["opacities"],
+              "KHR_gaussian_splatting:SH_DEGREE_0_COEF_0": a["colors"]}
     for k in range(REST):
         degree = math.isqrt(k + 1)
-        arrays[f"KHR_gaussian_splatting:SH_DEGREE_{degree}_COEF_{k + 1 - degree * degree}"] = a["harmonics"][:, k] * signs_z[k]
+        name = f"KHR_gaussian_splatting:SH_DEGREE_{degree}_COEF_{k + 1 - degree * degree}"
+        arrays[name] = a["harmonics"][:, k] * signs_z[k]
     attributes = {}
     for name, values in arrays.items():
         data = values.astype("<f4").tobytes()
         gltf.bufferViews.append(pygltflib.BufferView(buffer=0, byteOffset=len(blob), byteLength=len(data)))
+        shape = {1: "SCALAR", 3: "VEC3", 4: "VEC4"}[values[0].size]
         gltf.accessors.append(pygltflib.Accessor(bufferView=len(gltf.bufferViews) - 1, componentType=pygltflib.FLOAT,
-                                                 count=len(values), type={1: "SCALAR", 3: "VEC3", 4: "VEC4"}[values[0].size]))
+                                                 count=len(values), type=shape))
         attributes[name] = len(gltf.accessors) - 1
         blob += data
     gltf.meshes.append(pygltflib.Mesh(primitives=[pygltflib.Primitive(mode=0, extensions={
@@ -151,11 +156,12 @@ def main():
         convert(f"theirs.{kind}", "ours.ply")
         theirs = read_ply("theirs.ply")
         # Coefficients of compressed PLY: programs differ in whether a byte means the middle of its step or its end.
-        expect_equal(f"written by gaussforge, .{kind}", read_ply("ours.ply"), turned(theirs) if kind == "spz" else theirs,
-                     0.017 if kind == "compressed.ply" else 1e-5)
+        expect_equal(f"written by gaussforge, .{kind}", read_ply("ours.ply"),
+                     turned(theirs) if kind == "spz" else theirs, 0.017 if kind == "compressed.ply" else 1e-5)
     gsply.plywrite("theirs.compressed.ply", gsply.plyread("a.ply"), compressed=True)
     convert("theirs.compressed.ply", "ours.ply")
-    expect_equal("written by gsply, .compressed.ply", read_ply("ours.ply"), of_gsply(gsply.plyread("theirs.compressed.ply")), 0.017)
+    theirs = of_gsply(gsply.plyread("theirs.compressed.ply"))
+    expect_equal("written by gsply, .compressed.ply", read_ply("ours.ply"), theirs, 0.017)
 
     quats = sent["quats"] / np.linalg.norm(sent["quats"], axis=1, keepdims=True)
     write_gltf("theirs.glb", {**sent, "quats": quats})

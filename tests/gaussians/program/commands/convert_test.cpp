@@ -76,8 +76,8 @@ TEST_F(Convert, AMovedSceneLooksTheSameToAMovedCamera) {
     for (int k = 0; k < 12; k++)
         rows << (k ? "," : "") << (k % 4 == 3 ? shift[k / 4] : scale * turn[k / 4 * 3 + k % 4]);
     convert({at("a.ply"), at("b.ply"), "--transform", rows.str()});
-    // Before: the camera at (0, 0, -4) that looks along z. After: x_camera = R^T (x_world - shift) / 2 + (0, 0, 4), which
-    // is the same picture as with all lengths doubled.
+    // Before: the camera at (0, 0, -4) that looks along z. After: x_camera = R^T (x_world - shift) / 2 + (0, 0, 4),
+    // which is the same picture as with all lengths doubled.
     double translation[3] = {0, 0, 4 * scale};
     for (int r = 0; r < 3; r++)
         for (int k = 0; k < 3; k++) translation[r] -= turn[3 * k + r] * shift[k];
