@@ -37,22 +37,33 @@ void scene_close(gs_gaussians *scene) {
     *scene = (gs_gaussians){0};
 }
 
-int64_t gaussians_keep_finite(gs_gaussians *gaussians) {
+int64_t gaussians_keep(gs_gaussians *gaussians, gaussian_filter keeps, const void *context) {
     const gs_arrays arrays = gs_arrays_of(gaussians);
     int64_t kept = 0;
     for (int64_t i = 0; i < gaussians->count; i++) {
-        bool finite = true;
-        for (int a = 0; a < GS_ARRAYS; a++) {
+        if (!keeps(gaussians, i, context)) continue;
+        for (int a = 0; a < GS_ARRAYS && kept < i; a++) {
             const int width = arrays.width[a];
-            const float *row = arrays.of[a] + i * width;
-            for (int k = 0; k < width; k++) finite = finite && isfinite(row[k]);
-            if (kept < i) memcpy(arrays.of[a] + kept * width, row, (size_t)width * sizeof *row);
+            memcpy(arrays.of[a] + kept * width, arrays.of[a] + i * width, (size_t)width * sizeof(float));
         }
-        kept += finite; // otherwise the next one overwrites it
+        kept++;
     }
-    int64_t dropped = gaussians->count - kept;
+    const int64_t dropped = gaussians->count - kept;
     gaussians->count = kept;
     return dropped;
+}
+
+static bool is_finite(const gs_gaussians *gaussians, int64_t i, const void *context) {
+    (void)context;
+    const gs_arrays arrays = gs_arrays_of(gaussians);
+    for (int a = 0; a < GS_ARRAYS; a++)
+        for (int k = 0; k < arrays.width[a]; k++)
+            if (!isfinite(arrays.of[a][i * arrays.width[a] + k])) return false;
+    return true;
+}
+
+int64_t gaussians_keep_finite(gs_gaussians *gaussians) {
+    return gaussians_keep(gaussians, is_finite, NULL);
 }
 
 double scene_sh_constant(double color) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A scene: Gaussians in host memory, and their files. The suffix of a file's name decides its format; the
-// list of formats is in scene_files.c.
+// list of formats is in formats/scene_files.c.
 #pragma once
 
 #include "files/fault.h"
@@ -36,17 +36,20 @@ typedef enum scene_values {
     SCENE_ANY     // keeps them: for looking into a file, not for rendering it
 } scene_values;
 
-// Reads a scene. Fails, naming the file, if its suffix is unknown or its format's reader refuses it. On
-// failure *out is empty.
+// Reads a scene. Its first bytes decide which of the known formats it is, where the formats have marks. Fails, naming
+// the file, if its suffix is unknown or its format's reader refuses it. On failure *out is empty.
 bool scene_read(const char *path, scene_values values, gs_gaussians *out, fault *why);
 // Writes a scene. The file appears whole or not at all. Refuses values that are not finite, so that the
 // file can be read again.
 bool scene_write(const char *path, const gs_gaussians *scene, fault *why);
-// The same in pieces, for scenes that are never in memory as a whole.
+// The same in pieces. Only PLY needs no memory for the whole scene.
 typedef struct scene_stream {
     output_file file;
     const struct scene_format *format;
-    int64_t count, put; // Gaussians in all, and so far
+    gs_gaussians shape; // of the whole; its arrays are not read
+    int64_t put;        // Gaussians so far
+    gs_gaussians all;   // those, where the format is not written in pieces
+    int variant;        // of the caller, before the first piece: the version of .spz, 2..4; 0: the usual one, 3
 } scene_stream;
 // shape: count, sh_degree and antialias are read. notes: NULL, or as above. Nothing has to be closed after a failure.
 bool scene_stream_open(scene_stream *s, const char *path, const gs_gaussians *shape, const scene_notes *notes,
@@ -59,8 +62,11 @@ void scene_stream_discard(scene_stream *s);            // removes what was writt
 // before long work.
 bool scene_is_possible(const char *path, fault *why);
 
-// Removes Gaussians with a value that is not finite; the others keep their order. Host memory; its size is
-// unchanged. Returns how many were removed.
-int64_t gaussians_keep_finite(gs_gaussians *gaussians);
+// Whether Gaussian i stays. Called once for each, in their order.
+typedef bool (*gaussian_filter)(const gs_gaussians *gaussians, int64_t i, const void *context);
+// Removes the others; those that stay keep their order. Host memory; its size is unchanged. Returns how many were
+// removed.
+int64_t gaussians_keep(gs_gaussians *gaussians, gaussian_filter keeps, const void *context);
+int64_t gaussians_keep_finite(gs_gaussians *gaussians); // without those that have a value that is not finite
 
 C_LINKAGE_END

@@ -2,7 +2,7 @@
 #include "transforms.h"
 #include "camera_model.h"
 #include "json_field.h"
-#include "ply.h"
+#include "formats/ply.h"
 #include "files/path.h"
 #include "gpu/vector.h"
 #include <errno.h>

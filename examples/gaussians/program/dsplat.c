@@ -11,6 +11,7 @@ static const program_command commands[] = {
     {"render", "a scene -> a picture of one view, or a flight through it", render_command},
     {"export", "a scene -> a page that shows it in a browser", export_command},
     {"view", "the same page from a server on this machine", view_command},
+    {"convert", "scenes -> one scene, in another format, pruned, cropped or moved", convert_command},
     {"eval", "the quality of a scene against photographs: PSNR, SSIM", eval_command},
     {"bench", "the cost of each stage on a scene, with every strategy", bench_command},
     {"info", "what a scene file holds", info_command},
@@ -27,6 +28,7 @@ int main(int argc, char **argv) {
         "  dsplat train data/fern -o fern.ply --downscale 4\n"
         "  dsplat render fern.ply -o fern.png --cameras data/fern --view 0 --photo\n"
         "  dsplat export fern.ply -o fern.html --cameras data/fern\n"
+        "  dsplat convert fern.ply fern.spz --check\n"
         "  dsplat eval fern.ply --cameras data/fern --downscale 4\n"
         "  dsplat bench fern.ply --cameras data/fern --downscale 4 --json fern-bench.json\n"
         "  dsplat info fern.ply\n"

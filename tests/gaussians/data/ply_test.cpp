@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "files.h"
-#include "ply.h"
+#include "scene.h"
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -51,7 +51,7 @@ class Ply : public testing::Test {
     bool read(const std::string &bytes) {
         write_bytes(path, bytes);
         scene_close(&got);
-        return ply_read(path.c_str(), SCENE_FINITE, &got, &why);
+        return scene_read(path.c_str(), SCENE_FINITE, &got, &why);
     }
     // Refused, with a text that names the file and has `part`.
     void expect_refusal(const std::string &bytes, const std::string &part) {
@@ -70,8 +70,8 @@ TEST_F(Ply, WritesWhatItReads) {
     for (const int64_t count : {0, 1, 3, 700}) { // 700 of degree 3: more than the reader takes at once
         for (int degree = 0; degree <= 3; degree++) {
             gs_gaussians sent = make(count, degree);
-            ASSERT_TRUE(ply_write(path.c_str(), &sent, &why)) << why.text;
-            ASSERT_TRUE(ply_read(path.c_str(), SCENE_FINITE, &got, &why)) << why.text;
+            ASSERT_TRUE(scene_write(path.c_str(), &sent, &why)) << why.text;
+            ASSERT_TRUE(scene_read(path.c_str(), SCENE_FINITE, &got, &why)) << why.text;
             expect_equal(sent, got);
             scene_close(&sent);
             scene_close(&got);
@@ -82,7 +82,7 @@ TEST_F(Ply, WritesWhatItReads) {
 
 TEST_F(Ply, WritesTheUsualLayout) {
     gs_gaussians sent = make(2, 1);
-    ASSERT_TRUE(ply_write(path.c_str(), &sent, &why)) << why.text;
+    ASSERT_TRUE(scene_write(path.c_str(), &sent, &why)) << why.text;
     Bytes expected;
     expected.put(
         header("2", {"x",        "y",        "z",        "nx",       "ny",       "nz",       "f_dc_0",
@@ -140,21 +140,21 @@ TEST_F(Ply, ReadsAnyOrderAmongOthers) {
 TEST_F(Ply, RefusesEveryBeginning) {
     for (const int degree : {0, 1}) {
         gs_gaussians sent = make(2, degree);
-        ASSERT_TRUE(ply_write(path.c_str(), &sent, &why)) << why.text;
+        ASSERT_TRUE(scene_write(path.c_str(), &sent, &why)) << why.text;
         scene_close(&sent);
         refuses_every_beginning(path, [&](fault *reason) {
             scene_close(&got);
-            return ply_read(path.c_str(), SCENE_FINITE, &got, reason);
+            return scene_read(path.c_str(), SCENE_FINITE, &got, reason);
         });
     }
 }
 
 TEST_F(Ply, SurvivesEveryFlip) {
     gs_gaussians sent = make(2, 1);
-    ASSERT_TRUE(ply_write(path.c_str(), &sent, &why)) << why.text;
+    ASSERT_TRUE(scene_write(path.c_str(), &sent, &why)) << why.text;
     scene_close(&sent);
     survives_every_flip(
-        path, [&](fault *reason) { return ply_read(path.c_str(), SCENE_FINITE, &got, reason); },
+        path, [&](fault *reason) { return scene_read(path.c_str(), SCENE_FINITE, &got, reason); },
         [&] { scene_close(&got); });
 }
 
@@ -232,28 +232,43 @@ TEST_F(Ply, RefusesAbsurdCounts) {
 }
 
 TEST_F(Ply, RefusesNonFiniteValues) {
+    const char *const names[] = {"mean[0]",       "mean[1]",       "mean[2]",      "sh[0]",         "sh[1]",
+                                 "sh[2]",         "opacity_logit[0]", "log_scale[0]", "log_scale[1]", "log_scale[2]",
+                                 "quaternion[0]", "quaternion[1]", "quaternion[2]", "quaternion[3]"};
     for (size_t i = 0; i < needed.size(); i++) {
         for (const float value : {std::nanf(""), infinity, -infinity}) {
             std::vector<float> rows(3 * needed.size(), 1.0f);
             rows[needed.size() + i] = value;
             Bytes file;
             file.put(header("3", needed));
-            const size_t at = file.text.size() + 4 * (needed.size() + i);
             for (const float each : rows) file.put(each);
-            expect_refusal(file.text,
-                           "at byte " + std::to_string(at) + ": vertex 1 has " + needed[i] + " = ");
+            expect_refusal(file.text, std::string("Gaussian 1 has ") + names[i] + " = ");
         }
     }
 }
 
+TEST_F(Ply, SaysThatItIsAntialiased) {
+    gs_gaussians sent = make(1, 0);
+    sent.antialias = 1;
+    ASSERT_TRUE(scene_write(path.c_str(), &sent, &why)) << why.text;
+    scene_close(&sent);
+    std::string file = read_bytes(path);
+    const std::string comment = "comment SplatRenderMode: mip\n";
+    ASSERT_NE(file.find(comment), std::string::npos);
+    EXPECT_TRUE(read(file) && got.antialias) << why.text;
+    file.replace(file.find(comment), comment.size(), "comment splat antialiased\n"); // of version 0.1
+    EXPECT_TRUE(read(file) && got.antialias) << why.text;
+    file.replace(file.find("comment splat"), 26, "");
+    EXPECT_TRUE(read(file) && !got.antialias) << why.text;
+}
+
 TEST_F(Ply, WritesNoFileThatItWouldRefuse) {
     gs_gaussians sent = make(3, 2);
-    ASSERT_TRUE(ply_write(path.c_str(), &sent, &why)) << why.text;
+    ASSERT_TRUE(scene_write(path.c_str(), &sent, &why)) << why.text;
     const std::string old = read_bytes(path);
     sent.sh[27 + 3 * 5 + 1] = std::nanf("");
-    EXPECT_FALSE(ply_write(path.c_str(), &sent, &why));
-    EXPECT_TRUE(contains(why, path + ": not written: Gaussian 1 has f_rest_12 = "))
-        << why.text; // green's fifth
+    EXPECT_FALSE(scene_write(path.c_str(), &sent, &why));
+    EXPECT_TRUE(contains(why, path + ": not written: Gaussian 1 has sh[16] = ")) << why.text;
     EXPECT_EQ(read_bytes(path), old);
     EXPECT_EQ(folder.entries(), 1u);
     scene_close(&sent);
@@ -262,7 +277,7 @@ TEST_F(Ply, WritesNoFileThatItWouldRefuse) {
 TEST_F(Ply, DoesNotWriteIntoAMissingFolder) {
     gs_gaussians sent = make(1, 0);
     const std::string missing = folder / "none/scene.ply";
-    EXPECT_FALSE(ply_write(missing.c_str(), &sent, &why));
+    EXPECT_FALSE(scene_write(missing.c_str(), &sent, &why));
     EXPECT_TRUE(contains(why, missing)) << why.text;
     scene_close(&sent);
 }

@@ -45,7 +45,7 @@ TEST(Scene, TheSuffixDecidesTheFormat) {
         EXPECT_EQ(got.mean[4], 7);
         scene_close(&got);
     }
-    for (const char *name : {"a.sog", "a", "ply", ".ply", "a.ply.gz", "a.plyx"}) {
+    for (const char *name : {"a.sogs", "a", "ply", ".ply", "a.ply.gz", "a.plyx"}) {
         const std::string path = name[0] == '.' ? name : std::string(folder / name);
         EXPECT_FALSE(scene_is_possible(path.c_str(), &why)) << path;
         EXPECT_FALSE(scene_write(path.c_str(), &sent, &why)) << path;

@@ -333,10 +333,10 @@ TEST_F(Program, AnAntialiasedSceneIsRenderedAsOne) {
     ASSERT_EQ(splat({"train", at("data"), "-o", at("scene.ply"), "--iterations", "5", "--antialias"}).code,
               0);
     const std::string scene = contents(at("scene.ply"));
-    EXPECT_CONTAINS(scene, "comment splat antialiased\n");
+    EXPECT_CONTAINS(scene, "comment SplatRenderMode: mip\n");
     ASSERT_EQ(splat({"render", at("scene.ply"), "-o", at("a.png"), "--cameras", at("data")}).code, 0);
     std::string plain = scene;
-    plain.replace(plain.find("antialiased"), 11, "something x");
+    plain.replace(plain.find("SplatRenderMode"), 11, "something x");
     std::ofstream(at("plain.ply"), std::ios::binary) << plain;
     ASSERT_EQ(splat({"render", at("plain.ply"), "-o", at("b.png"), "--cameras", at("data")}).code, 0);
     EXPECT_TRUE(contents(at("a.png")) != contents(at("b.png")));

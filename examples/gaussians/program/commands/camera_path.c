@@ -107,39 +107,3 @@ void camera_path_place(const camera_path *path, double t, gs_camera *camera) {
     }
     camera_look_at(camera, eye, path->focus, path->up);
 }
-
-static int compare_floats(const void *a, const void *b) {
-    float x = *(const float *)a, y = *(const float *)b;
-    return (x > y) - (x < y);
-}
-
-bool camera_before(const gs_gaussians *scene, int width, int height, gs_camera *out, double center[3], fault *why) {
-    const double angle = 0.8; // radians
-    double radius = 1;
-    center[0] = center[1] = center[2] = 0;
-    if (scene->count > 0) {
-        size_t count = (size_t)scene->count, last = count - 1, trimmed = last / 50;
-        float *sorted = malloc(count * sizeof *sorted);
-        if (!sorted) return fail(why, "no memory for the bounds of %zu Gaussians", count);
-        double square = 0;
-        for (int axis = 0; axis < 3; axis++) {
-            for (size_t i = 0; i < count; i++) sorted[i] = scene->mean[3 * i + axis];
-            qsort(sorted, count, sizeof *sorted, compare_floats);
-            const double low = sorted[trimmed], high = sorted[last - trimmed];
-            center[axis] = (low + high) / 2;
-            square += (high - low) * (high - low) / 4;
-        }
-        for (size_t i = 0; i < count; i++) sorted[i] = scene->log_scale[3 * i];
-        qsort(sorted, count, sizeof *sorted, compare_floats);
-        radius = sqrt(square) + 3 * exp(sorted[count / 2]);
-        free(sorted);
-    }
-    double eye[3] = {center[0], center[1], center[2] - radius / sin(angle / 2)};
-    *out = camera_with_view_angle(width, height, angle);
-    out->near_plane = (float)(radius / 100);
-    camera_look_at(out, eye, center, (const double[3]){0, -1, 0});
-    for (int i = 0; i < 3; i++)
-        if (!isfinite(out->translation[i]))
-            return fail(why, "the scene is too large or too small for a view of the whole");
-    return true;
-}

@@ -29,9 +29,4 @@ bool camera_path_open(camera_path *path, camera_path_kind kind, const target_vie
 // Sets the pose of the camera on the path, 0 <= t <= 1. Its lens is unchanged.
 void camera_path_place(const camera_path *path, double t, gs_camera *camera);
 
-// A camera in front of the scene that looks along +z. It frames the box between the 2nd and the 98th
-// percentile of the means, as trained scenes have a few Gaussians far outside. center: of
-// that box.
-bool camera_before(const gs_gaussians *scene, int width, int height, gs_camera *out, double center[3], fault *why);
-
 C_LINKAGE_END

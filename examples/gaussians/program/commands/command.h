@@ -7,6 +7,7 @@
 
 int train_command(int argc, char **argv);
 int render_command(int argc, char **argv);
+int convert_command(int argc, char **argv);
 int demo_command(int argc, char **argv);
 int eval_command(int argc, char **argv);
 int bench_command(int argc, char **argv);

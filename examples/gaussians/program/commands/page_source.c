@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "commands/page_source.h"
+#include "commands/camera_around.h"
 #include "commands/camera_path.h"
 #include "commands/command.h"
+#include "frames/camera.h"
 #include "frames/device_gaussians.h"
 #include "frames/frame.h"
 #include "live/contribution.h"
@@ -99,7 +101,8 @@ static bool invent_view(page_source *s, fault *why) {
     s->views = calloc(1, sizeof *s->views);
     s->cameras = calloc(1, sizeof *s->cameras);
     if (!s->views || !s->cameras) return fail(why, "no memory for a view");
-    if (!camera_before(&s->scene, WIDTH_BEFORE, HEIGHT_BEFORE, s->cameras, s->content.pivot, why))
+    s->cameras[0] = camera_with_view_angle(WIDTH_BEFORE, HEIGHT_BEFORE, 0.8);
+    if (!camera_around(&s->scene, (const double[3]){0, 0, 1}, s->cameras, s->content.pivot, why))
         return false;
     s->views[0] = (page_view){.name = "the whole scene", .camera = s->cameras[0]};
     s->view_count = 1;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // dsplat render: a scene -> a picture of one view, or the pictures of a flight through it.
 #include "frames/camera.h"
+#include "commands/camera_around.h"
 #include "commands/camera_path.h"
 #include "commands/command.h"
 #include "commands/on_ranks.h"
@@ -129,10 +130,9 @@ static bool end_flight(const render_run *run, const gs_camera *camera, fault *wh
 // view: NULL without --cameras.
 static bool place_camera(const render_run *run, const dataset_view **view, gs_camera *camera, fault *why) {
     const render_options *const o = run->options;
-    double center[3];
     *view = o->cameras ? find_view(&run->data, o->view, why) : NULL;
-    if (*view) *camera = (*view)->camera;
-    if (o->cameras ? !*view : !camera_before(&run->scene, (int)o->width, (int)o->height, camera, center, why))
+    *camera = *view ? (*view)->camera : camera_with_view_angle((int)o->width, (int)o->height, 0.8);
+    if (o->cameras ? !*view : !camera_around(&run->scene, (const double[3]){0, 0, 1}, camera, NULL, why))
         return false;
     flatten(o, camera);
     return true;

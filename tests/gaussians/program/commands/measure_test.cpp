@@ -157,7 +157,7 @@ TEST_F(Eval, SaysWhatIsWrong) {
     put_float(at("scene.ply"), 1, 0, NAN);
     run = evaluate({"--json", at("eval.json")});
     EXPECT_EQ(run.code, 1);
-    EXPECT_CONTAINS(run.err, "vertex 1 has x = nan");
+    EXPECT_CONTAINS(run.err, "Gaussian 1 has mean[0] = nan");
     write_scene(at("scene.ply"), 0, 0, 0, 0);
     run = evaluate({"--json", at("eval.json")});
     EXPECT_EQ(run.code, 1);

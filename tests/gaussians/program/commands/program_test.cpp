@@ -379,13 +379,13 @@ TEST_F(Program, MissingInputIsNamed) {
 TEST_F(Program, AnUnknownSceneFormatIsRefused) {
     const std::string words = "the suffix must be one of .ply";
     const std::vector<std::vector<std::string>> wrong = {
-        {"train", at("nowhere"), "-o", at("scene.sog")},
+        {"train", at("nowhere"), "-o", at("scene.obj")},
         {"train", at("nowhere"), "-o", at("scene")},
         {"finish", at("nowhere.ply"), "--cameras", at("nowhere"), "-o", at("scene.splat")},
-        {"render", at("scene.sog"), "-o", at("view.png")},
-        {"info", at("scene.sog")},
-        {"eval", at("scene.sog"), "--cameras", at("nowhere")},
-        {"bench", at("scene.sog"), "--cameras", at("nowhere")}};
+        {"render", at("scene.obj"), "-o", at("view.png")},
+        {"info", at("scene.obj")},
+        {"eval", at("scene.obj"), "--cameras", at("nowhere")},
+        {"bench", at("scene.obj"), "--cameras", at("nowhere")}};
     for (const auto &arguments : wrong) {
         const outcome run = splat(arguments);
         EXPECT_EQ(run.code, 1) << arguments[0];

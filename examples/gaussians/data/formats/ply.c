@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: MIT
-#include "ply.h"
-#include "files/input_file.h"
-#include "files/output_file.h"
+// Scenes as PLY files with the property names of the original program: x y z, nx ny nz, f_dc_*, f_rest_* (all of red,
+// then green, then blue), opacity (logit), scale_* (logarithm), rot_* (w x y z). Axes as in COLMAP.
+//
+// Read are files that are binary little-endian and have the vertex element first. The properties above must be float,
+// in any order; others are skipped. The number of f_rest_* gives the SH degree: 0, 9, 24 or 45 of them. The header line
+// "comment SplatRenderMode: mip", as Brush writes it, or "comment splat antialiased" sets antialias; "comment
+// dsplat_holdout N" and "comment dsplat_background R,G,B" are scene_notes. Normals are written as 0.
+#include "formats/formats.h"
+#include "formats/ply.h"
 #include <errno.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -219,7 +224,8 @@ static void read_comment(layout *vertex, const char *name, const char *value) {
     scene_notes *const notes = &vertex->notes;
     float *const b = notes->background;
     int end = 0;
-    vertex->antialiased |= strcmp(name, "splat") == 0 && strcmp(value, "antialiased") == 0;
+    vertex->antialiased |= (strcmp(name, "SplatRenderMode:") == 0 && strcmp(value, "mip") == 0) ||
+                           (strcmp(name, "splat") == 0 && strcmp(value, "antialiased") == 0);
     if (strcmp(name, "dsplat_holdout") == 0)
         notes->known = sscanf(value, "%" SCNd64 "%n", &notes->holdout, &end) == 1 && value[end] == 0 &&
                        notes->holdout >= 0;
@@ -262,7 +268,7 @@ static bool read_header(input_file *file, layout *vertex, fault *why) {
     return check_properties(vertex, file, why);
 }
 
-scene_notes ply_notes(const char *path) {
+static scene_notes ply_notes(const char *path) {
     input_file file;
     layout vertex = {0};
     fault ignored;
@@ -272,8 +278,7 @@ scene_notes ply_notes(const char *path) {
     return read ? vertex.notes : (scene_notes){0};
 }
 
-static bool read_vertices(input_file *file, const layout *vertex, scene_values values, gs_gaussians *out,
-                          fault *why) {
+static bool read_vertices(input_file *file, const layout *vertex, gs_gaussians *out, fault *why) {
     if (!input_file_expect(file, vertex->count, vertex->stride, "vertices", why)) return false;
     if (vertex->last && file->size - file->offset != vertex->count * vertex->stride)
         return fail(why, "%s: %" PRIu64 " bytes follow the last vertex, at byte %" PRIu64, file->path,
@@ -288,34 +293,25 @@ static bool read_vertices(input_file *file, const layout *vertex, scene_values v
     const int64_t at_once = (int64_t)(sizeof block / vertex->stride);
     for (int64_t first = 0; first < out->count; first += at_once) {
         const int64_t rows = out->count - first < at_once ? out->count - first : at_once;
-        const uint64_t at = file->offset;
         if (!input_file_read(file, block, (size_t)rows * vertex->stride, "vertices", why)) return false;
         for (int64_t row = 0; row < rows; row++) {
             for (int slot = 0; slot < SLOTS; slot++) {
                 if (vertex->offset[slot] < 0) continue;
                 const size_t from = (size_t)row * vertex->stride + (size_t)vertex->offset[slot];
-                float *value = slot_value(out, first + row, slot);
-                memcpy(value, block + from, sizeof *value);
-                if (values == SCENE_ANY || isfinite(*value)) continue;
-                char name[16];
-                slot_name(slot, name);
-                return fail(why, "%s: at byte %" PRIu64 ": vertex %" PRId64 " has %s = %f", file->path,
-                            at + from, first + row, name, (double)*value);
+                memcpy(slot_value(out, first + row, slot), block + from, sizeof(float));
             }
         }
     }
     return true;
 }
 
-bool ply_read(const char *path, scene_values values, gs_gaussians *out, fault *why) {
-    *out = (gs_gaussians){0};
-    input_file file;
-    if (!input_file_open(&file, path, why)) return false;
+static bool ply_claims(const char *head, size_t bytes) {
+    return bytes >= 3 && memcmp(head, "ply", 3) == 0;
+}
+
+static bool ply_read(input_file *file, gs_gaussians *out, fault *why) {
     layout vertex = {0};
-    const bool done = read_header(&file, &vertex, why) && read_vertices(&file, &vertex, values, out, why);
-    if (!done) scene_close(out);
-    input_file_close(&file);
-    return done;
+    return read_header(file, &vertex, why) && read_vertices(file, &vertex, out, why);
 }
 
 // ---- points
@@ -394,9 +390,9 @@ bool ply_read_points(const char *path, reconstruction *out, fault *why) {
 
 // ---- writing
 
-void ply_begin(FILE *stream, const gs_gaussians *gaussians, const scene_notes *notes) {
+static void ply_begin(FILE *stream, const gs_gaussians *gaussians, const scene_notes *notes) {
     fprintf(stream, "ply\nformat binary_little_endian 1.0\n%s",
-            gaussians->antialias ? "comment splat antialiased\n" : "");
+            gaussians->antialias ? "comment SplatRenderMode: mip\n" : "");
     if (notes && notes->known)
         fprintf(stream, "comment dsplat_holdout %" PRId64 "\ncomment dsplat_background %.9g,%.9g,%.9g\n",
                 notes->holdout, (double)notes->background[0], (double)notes->background[1],
@@ -411,33 +407,22 @@ void ply_begin(FILE *stream, const gs_gaussians *gaussians, const scene_notes *n
     fputs("end_header\n", stream);
 }
 
-bool ply_put(FILE *stream, const char *path, const gs_gaussians *gaussians, int64_t before, fault *why) {
+static void ply_put(FILE *stream, const gs_gaussians *gaussians) {
     for (int64_t i = 0; i < gaussians->count; i++) {
         float row[SLOTS + 3];
         size_t length = 0;
         for (int slot = 0; slot < SLOTS; slot++) {
             if (slot == SLOT_DC)
                 for (int axis = 0; axis < 3; axis++) row[length++] = 0.0f; // the normal
-            if (!slot_in_use(slot, gaussians->sh_degree)) continue;
-            const float value = *slot_value(gaussians, i, slot);
-            if (!isfinite(value)) {
-                char name[16];
-                slot_name(slot, name);
-                return fail(why, "%s: not written: Gaussian %" PRId64 " has %s = %f", path, before + i, name,
-                            (double)value);
-            }
-            row[length++] = value;
+            if (slot_in_use(slot, gaussians->sh_degree)) row[length++] = *slot_value(gaussians, i, slot);
         }
-        if (fwrite(row, sizeof *row, length, stream) != length) break; // the stream remembers
+        if (fwrite(row, sizeof *row, length, stream) != length) return; // the stream remembers
     }
-    return true;
 }
 
-bool ply_write(const char *path, const gs_gaussians *gaussians, fault *why) {
-    output_file file;
-    if (!output_file_open(&file, path, why)) return false;
-    ply_begin(file.stream, gaussians, NULL);
-    if (ply_put(file.stream, path, gaussians, 0, why)) return output_file_commit(&file, why);
-    output_file_discard(&file);
-    return false;
-}
+const scene_format ply_format = {.suffix = ".ply",
+                                 .claims = ply_claims,
+                                 .read = ply_read,
+                                 .begin = ply_begin,
+                                 .put = ply_put,
+                                 .notes = ply_notes};

@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: MIT
+// Scenes as glTF 2.0 with KHR_gaussian_splatting (Khronos, ratified 2026), in one file (.glb) or with files beside it
+// (.gltf). All primitives with the extension become one scene, moved as their nodes say. Axes: x left, y up, z forward;
+// ours have x and y reversed. There is no mark for antialiasing. They are only read; not read are buffers in the JSON,
+// sparse accessors and extensions that compress.
+#include "formats/formats.h"
+#include "formats/packing.h"
+#include "files/path.h"
+#include "json_field.h"
+#include "similarity.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EXTENSION "KHR_gaussian_splatting"
+enum { MAGIC = 0x46546c67, JSON_CHUNK = 0x4e4f534a, BINARY_CHUNK = 0x004e4942 };
+enum { BYTE = 5120, UNSIGNED_BYTE = 5121, SHORT = 5122, UNSIGNED_SHORT = 5123, FLOAT = 5126 };
+enum { MOST_BUFFERS = 16, MOST_DEPTH = 64 };
+
+typedef struct gltf {
+    const char *path;
+    json_t *root;
+    uint8_t *buffer[MOST_BUFFERS];
+    size_t bytes[MOST_BUFFERS], all; // all: bytes of all files
+    uint8_t *visited;                // of each node: a node has one parent
+    gs_gaussians *out;
+    int64_t at; // Gaussians placed
+    fault *why;
+} gltf;
+
+typedef struct accessor {
+    const uint8_t *first;
+    size_t stride;
+    int64_t count;
+    int type;        // of its components
+    bool normalized; // whole numbers are parts of their largest
+} accessor;
+
+static const json_t *item(const gltf *f, const char *list, json_int_t index) {
+    return index < 0 ? NULL : json_array_get(json_object_get(f->root, list), (size_t)index);
+}
+
+// A whole number that is not negative. `otherwise` if it is absent, -1 if it is something else.
+static json_int_t whole(const json_t *object, const char *key, json_int_t otherwise) {
+    const json_t *const value = json_object_get(object, key);
+    return !value                                                     ? otherwise
+           : json_is_integer(value) && json_integer_value(value) >= 0 ? json_integer_value(value)
+                                                                      : -1;
+}
+
+static size_t size_of(json_int_t type) {
+    return type == FLOAT                             ? 4
+           : type == SHORT || type == UNSIGNED_SHORT ? 2
+           : type == BYTE || type == UNSIGNED_BYTE   ? 1
+                                                     : 0;
+}
+
+static bool find_accessor(const gltf *f, json_int_t index, int components, accessor *out) {
+    static const char *const shapes[] = {NULL, "SCALAR", NULL, "VEC3", "VEC4"};
+    const json_t *const a = item(f, "accessors", index), *const view = item(f, "bufferViews",
+                                                                            whole(a, "bufferView", -1));
+    const char *const shape = json_string_value(json_object_get(a, "type"));
+    const json_int_t buffer = whole(view, "buffer", -1), offset = whole(view, "byteOffset", 0);
+    const json_int_t length = whole(view, "byteLength", -1), count = whole(a, "count", -1);
+    const json_int_t begin = whole(a, "byteOffset", 0), type = whole(a, "componentType", -1);
+    const json_int_t bytes = (json_int_t)size_of(type) * components,
+                     stride = whole(view, "byteStride", bytes);
+    if (!shape || strcmp(shape, shapes[components]) != 0 || bytes == 0 || json_object_get(a, "sparse"))
+        return false;
+    if (buffer < 0 || buffer >= MOST_BUFFERS || offset < 0 || length < 0 || begin < 0 || count < 0)
+        return false;
+    if (count > INT32_MAX || stride < bytes || stride > 252 || begin > length) return false;
+    const json_int_t room = (json_int_t)f->bytes[buffer];
+    if (offset > room || length > room - offset) return false;
+    if (count > 0 && (count - 1) * stride + bytes > length - begin) return false;
+    *out = (accessor){f->buffer[buffer] + offset + begin, (size_t)stride, count, (int)type,
+                      json_is_true(json_object_get(a, "normalized"))};
+    return true;
+}
+
+static float value_of(const accessor *a, int64_t i, int component) {
+    const uint8_t *const at = a->first + (size_t)i * a->stride + (size_t)component * size_of(a->type);
+    float real;
+    int16_t word;
+    if (a->type == FLOAT) return *(float *)memcpy(&real, at, sizeof real);
+    memcpy(&word, at, size_of(a->type) == 2 ? 2 : 1);
+    const int value = a->type == BYTE            ? (int8_t)*at
+                      : a->type == UNSIGNED_BYTE ? *at
+                      : a->type == SHORT         ? word
+                                                 : (uint16_t)word;
+    const int most = a->type == BYTE            ? 127
+                     : a->type == UNSIGNED_BYTE ? 255
+                     : a->type == SHORT         ? 32767
+                                                : 65535;
+    return a->normalized ? fmaxf((float)value / (float)most, -1) : (float)value;
+}
+
+static bool find_attribute(const gltf *f, const json_t *attributes, const char *name, int components,
+                           accessor *out) {
+    const json_int_t index = whole(attributes, name, -1);
+    return find_accessor(f, index, components, out) ||
+           fail(f->why, "%s: attribute %s: its accessor is missing, of another type, or beyond its buffer",
+                f->path, name);
+}
+
+static const char *harmonic_name(int coefficient, char name[64]) {
+    const int degree = coefficient < 1 ? 0 : coefficient < 4 ? 1 : coefficient < 9 ? 2 : 3;
+    snprintf(name, 64, EXTENSION ":SH_DEGREE_%d_COEF_%d", degree, coefficient - degree * degree);
+    return name;
+}
+
+// The highest degree of which a coefficient is there.
+static int degree_of(const json_t *attributes) {
+    char name[64];
+    for (int k = 15; k > 0; k--)
+        if (json_object_get(attributes, harmonic_name(k, name))) return k < 4 ? 1 : k < 9 ? 2 : 3;
+    return 0;
+}
+
+static bool check_extension(const gltf *f, const json_t *primitive, const json_t *extension) {
+    const char *const kernel = json_string_value(json_object_get(extension, "kernel"));
+    const char *const space = json_string_value(json_object_get(extension, "colorSpace"));
+    if (whole(primitive, "mode", 4) != 0)
+        return fail(f->why, "%s: a primitive with " EXTENSION " must have mode 0", f->path);
+    if (!kernel || strcmp(kernel, "ellipse") != 0 || !space || strcmp(space, "srgb_rec709_display") != 0)
+        return fail(f->why,
+                    "%s: " EXTENSION ": kernel '%.40s', colorSpace '%.40s'; only 'ellipse' and "
+                    "'srgb_rec709_display' can be read",
+                    f->path, kernel ? kernel : "", space ? space : "");
+    return true;
+}
+
+static bool read_rows(const gltf *f, const json_t *attributes, gs_gaussians *to) {
+    accessor means, scales, rotations, opacities;
+    if (!find_attribute(f, attributes, "POSITION", 3, &means) ||
+        !find_attribute(f, attributes, EXTENSION ":SCALE", 3, &scales) ||
+        !find_attribute(f, attributes, EXTENSION ":ROTATION", 4, &rotations) ||
+        !find_attribute(f, attributes, EXTENSION ":OPACITY", 1, &opacities))
+        return false;
+    if (scales.count != means.count || rotations.count != means.count || opacities.count != means.count)
+        return fail(f->why, "%s: attributes of different counts", f->path);
+    for (int64_t i = 0; i < to->count; i++) {
+        const double opacity = (double)value_of(&opacities, i, 0);
+        for (int k = 0; k < 3; k++) {
+            const float scale = value_of(&scales, i, k);
+            if (!(scale >= 0) || !(opacity >= 0) || !(opacity <= 1))
+                return fail(f->why,
+                            "%s: Gaussian %" PRId64
+                            " has scale %f and opacity %f; scales are not logarithms, "
+                            "as in drafts of " EXTENSION,
+                            f->path, i, (double)scale, opacity);
+            to->mean[3 * i + k] = value_of(&means, i, k);
+            to->log_scale[3 * i + k] = logf(fmaxf(scale, 1e-20f));
+        }
+        const double inside = fmin(fmax(opacity, 1e-6), 1 - 1e-6);
+        to->opacity_logit[i] = (float)log(inside / (1 - inside));
+        for (int k = 0; k < 4; k++) to->quaternion[4 * i + k] = value_of(&rotations, i, (k + 3) % 4);
+    }
+    const int in_file = (degree_of(attributes) + 1) * (degree_of(attributes) + 1);
+    for (int k = 0; k < in_file; k++) {
+        char name[64];
+        accessor sh;
+        if (!find_attribute(f, attributes, harmonic_name(k, name), 3, &sh)) return false;
+        if (sh.count != means.count) return fail(f->why, "%s: attributes of different counts", f->path);
+        const int64_t width = (to->sh_degree + 1) * (to->sh_degree + 1);
+        for (int64_t i = 0; i < 3 * to->count; i++)
+            to->sh[(i / 3 * width + k) * 3 + i % 3] = value_of(&sh, i / 3, (int)(i % 3));
+    }
+    return true;
+}
+
+// The rows of Gaussians first .. first + count - 1.
+static gs_gaussians rows_of(const gs_gaussians *g, int64_t first, int64_t count) {
+    gs_gaussians rows = *g;
+    rows.count = count;
+    rows.mean += 3 * first;
+    rows.log_scale += 3 * first;
+    rows.quaternion += 4 * first;
+    rows.opacity_logit += first;
+    rows.sh += GS_CHANNELS * (g->sh_degree + 1) * (g->sh_degree + 1) * first;
+    return rows;
+}
+
+// Counts the Gaussians of a mesh, or with f->out->mean reads and moves them.
+static bool take_mesh(gltf *f, const json_t *mesh, const double place[12]) {
+    size_t index;
+    const json_t *primitive;
+    json_array_foreach(json_object_get(mesh, "primitives"), index, primitive) {
+        const json_t *const attributes = json_object_get(primitive, "attributes");
+        const json_t *const extension = json_object_get(json_object_get(primitive, "extensions"), EXTENSION);
+        accessor means;
+        similarity move;
+        if (!extension) continue;
+        if (!check_extension(f, primitive, extension) ||
+            !find_attribute(f, attributes, "POSITION", 3, &means))
+            return false;
+        if (f->out->mean) {
+            gs_gaussians rows = rows_of(f->out, f->at, means.count);
+            if (!similarity_of(place, &move))
+                return fail(f->why, "%s: a node shears its Gaussians, mirrors them or scales them unequally",
+                            f->path);
+            if (!read_rows(f, attributes, &rows)) return false;
+            gaussians_move(&rows, &move);
+        } else if (degree_of(attributes) > f->out->sh_degree) {
+            f->out->sh_degree = degree_of(attributes);
+        }
+        f->at += means.count;
+    }
+    return true;
+}
+
+static bool read_numbers(const json_t *node, const char *key, size_t count, double *out) {
+    const json_t *const list = json_object_get(node, key);
+    if (!list) return true;
+    for (size_t i = 0; i < count; i++) {
+        if (!json_is_number(json_array_get(list, i))) return false;
+        out[i] = json_number_value(json_array_get(list, i));
+    }
+    return json_array_size(list) == count;
+}
+
+// The rows of a node's 3x4 matrix.
+static bool read_place(const json_t *node, double rows[12]) {
+    double m[16] = {1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1}, t[3] = {0}, q[4] = {0, 0, 0, 1},
+           s[3] = {1, 1, 1};
+    if (!read_numbers(node, "matrix", 16, m) || !read_numbers(node, "translation", 3, t) ||
+        !read_numbers(node, "rotation", 4, q) || !read_numbers(node, "scale", 3, s))
+        return false;
+    const double x = q[0], y = q[1], z = q[2], w = q[3];
+    const double turn[9] = {1 - 2 * (y * y + z * z), 2 * (x * y - w * z),     2 * (x * z + w * y),
+                            2 * (x * y + w * z),     1 - 2 * (x * x + z * z), 2 * (y * z - w * x),
+                            2 * (x * z - w * y),     2 * (y * z + w * x),     1 - 2 * (x * x + y * y)};
+    const bool matrix = json_object_get(node, "matrix") != NULL; // by columns
+    for (int k = 0; k < 12; k++) {
+        const int r = k / 4, c = k % 4;
+        rows[k] = matrix ? m[4 * c + r] : c < 3 ? turn[3 * r + c] * s[c] : t[r];
+    }
+    return true;
+}
+
+static bool take_node(gltf *f, json_int_t index, const double parent[12], int depth) {
+    const json_t *const node = item(f, "nodes", index), *child;
+    double own[12], place[12];
+    if (!node || depth > MOST_DEPTH || f->visited[index]++ || !read_place(node, own))
+        return fail(f->why, "%s: nodes[%lld]: missing, malformed, a child of two nodes, or more than %d deep",
+                    f->path, (long long)index, MOST_DEPTH);
+    for (int k = 0; k < 12; k++) {
+        const double *const row = parent + k / 4 * 4;
+        place[k] = row[0] * own[k % 4] + row[1] * own[4 + k % 4] + row[2] * own[8 + k % 4] +
+                   (k % 4 == 3 ? row[3] : 0);
+    }
+    if (!take_mesh(f, item(f, "meshes", whole(node, "mesh", -1)), place)) return false;
+    size_t at;
+    json_array_foreach(json_object_get(node, "children"), at,
+                       child) if (!json_is_integer(child) || !take_node(f, json_integer_value(child), place,
+                                                                        depth + 1)) return f->why->text[0]
+        ? false
+        : fail(f->why, "%s: nodes[%lld]: malformed children", f->path, (long long)index);
+    return true;
+}
+
+// All of the scene that is shown; without scenes all meshes.
+static bool take_scene(gltf *f) {
+    const double ours[12] = {-1, 0, 0, 0, 0, -1, 0, 0, 0, 0, 1, 0};
+    const json_t *const scene = item(f, "scenes", whole(f->root, "scene", 0)), *one;
+    size_t at;
+    f->at = 0;
+    f->why->text[0] = '\0';
+    memset(f->visited, 0, json_array_size(json_object_get(f->root, "nodes")));
+    if (!scene) {
+        json_array_foreach(json_object_get(f->root, "meshes"), at,
+                           one) if (!take_mesh(f, one, ours)) return false;
+        return true;
+    }
+    json_array_foreach(
+        json_object_get(scene, "nodes"), at,
+        one) if (!take_node(f, json_is_integer(one) ? json_integer_value(one) : -1, ours, 0)) return false;
+    return true;
+}
+
+// ---- files
+
+// "folder of the file/uri"
+static bool read_beside(gltf *f, const char *uri, size_t index) {
+    char folder[PATH_ROOM], path[PATH_ROOM];
+    input_file file;
+    snprintf(folder, sizeof folder, "%s", f->path);
+    char *const slash = strrchr(folder, '/');
+    if (slash) slash[1] = '\0';
+    if (strncmp(uri, "data:", 5) == 0 || !path_stays_inside(uri))
+        return fail(f->why, "%s: buffers[%zu]: '%.40s' is not a file beside it", f->path, index, uri);
+    if (!path_join(path, slash ? folder : ".", uri, f->why) || !input_file_open(&file, path, f->why))
+        return false;
+    const bool done = read_rest(&file, &f->buffer[index], &f->bytes[index], f->why);
+    input_file_close(&file);
+    return done;
+}
+
+static bool read_buffers(gltf *f) {
+    const json_t *const list = json_object_get(f->root, "buffers"), *one;
+    size_t index;
+    if (json_array_size(list) > MOST_BUFFERS)
+        return fail(f->why, "%s: %zu buffers; at most %d are read", f->path, json_array_size(list),
+                    MOST_BUFFERS);
+    json_array_foreach(list, index, one) {
+        const char *const uri = json_string_value(json_object_get(one, "uri"));
+        if (uri && f->buffer[index])
+            return fail(f->why, "%s: buffers[0] is in the file and has a uri", f->path);
+        if (uri && !read_beside(f, uri, index)) return false;
+        const json_int_t length = whole(one, "byteLength", -1);
+        if (length < 0 || (uint64_t)length > f->bytes[index])
+            return fail(f->why, "%s: truncated or damaged: buffers[%zu] has %zu bytes, not %lld", f->path,
+                        index, f->bytes[index], (long long)length);
+        f->all += uri ? f->bytes[index] : 0;
+    }
+    return true;
+}
+
+// The JSON, and of a .glb its first buffer.
+static bool read_chunks(gltf *f, const uint8_t *bytes, size_t size) {
+    uint32_t header[5] = {0}, next[2]; // magic, version, bytes; bytes and type of a chunk
+    const uint8_t *text = bytes;
+    size_t length = size;
+    json_error_t error;
+    memcpy(header, bytes, size < sizeof header ? size : sizeof header);
+    if (header[0] == MAGIC) {
+        text = bytes + sizeof header;
+        length = header[3];
+        if (header[1] != 2 || header[2] != size || header[4] != JSON_CHUNK || size < sizeof header ||
+            length > size - sizeof header)
+            return fail(f->why, "%s: truncated or damaged: at byte 0: not a whole file of version 2 of glTF",
+                        f->path);
+        size_t left = size - sizeof header - length;
+        if (left > 0) {
+            const uint8_t *const rest = text + length;
+            if (left >= sizeof next) memcpy(next, rest, sizeof next);
+            if (left < sizeof next || next[1] != BINARY_CHUNK || next[0] > left - sizeof next)
+                return fail(f->why, "%s: truncated or damaged: at byte %zu: not a buffer", f->path,
+                            size - left);
+            f->bytes[0] = next[0];
+            f->buffer[0] = malloc(f->bytes[0] + 1);
+            if (!f->buffer[0]) return fail(f->why, "%s: no memory for %zu bytes", f->path, f->bytes[0]);
+            memcpy(f->buffer[0], rest + sizeof next, f->bytes[0]);
+        }
+    }
+    f->root = json_loadb((const char *)text, length, JSON_REJECT_DUPLICATES, &error);
+    return f->root || fail(f->why, "%s: at byte %d of the JSON: %s", f->path, error.position, error.text);
+}
+
+static bool read_scene(gltf *f) {
+    gs_gaussians *const out = f->out;
+    f->visited = malloc(json_array_size(json_object_get(f->root, "nodes")) + 1);
+    if (!f->visited) return fail(f->why, "%s: no memory", f->path);
+    if (!read_buffers(f) || !take_scene(f)) return false;
+    if (f->at == 0) return fail(f->why, "%s: holds no Gaussians of " EXTENSION, f->path);
+    return is_plausible(f->path, f->all, 16 * (uint64_t)f->at, f->why) &&
+           scene_open(out, f->at, out->sh_degree, f->why) && take_scene(f);
+}
+
+static bool gltf_claims(const char *head, size_t bytes) {
+    return bytes >= 4 && memcmp(head, "glTF", 4) == 0;
+}
+
+static bool gltf_read(input_file *file, gs_gaussians *out, fault *why) {
+    uint8_t *bytes;
+    size_t size;
+    gltf f = {.path = file->path, .out = out, .why = why, .all = (size_t)file->size};
+    if (!read_rest(file, &bytes, &size, why)) return false;
+    const bool done = read_chunks(&f, bytes, size) && read_scene(&f);
+    for (int b = 0; b < MOST_BUFFERS; b++) free(f.buffer[b]);
+    free(f.visited);
+    json_decref(f.root);
+    free(bytes);
+    return done;
+}
+
+const scene_format glb_format = {.suffix = ".glb", .claims = gltf_claims, .read = gltf_read};
+const scene_format gltf_format = {.suffix = ".gltf", .read = gltf_read};

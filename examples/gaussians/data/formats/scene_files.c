@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT
+// The files of scenes. Their suffix decides which format is written; what is read is decided by its first bytes, where
+// a format has a mark, else by the suffix.
+#include "arrays.h"
+#include "cli/command_line.h"
+#include "formats/formats.h"
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+static const scene_format *const formats[] = {
+    &ply_format, &spz_format, &sog_format, &compressed_ply_format, &splat_format, &glb_format, &gltf_format,
+};
+
+enum { FORMATS = sizeof formats / sizeof *formats };
+
+static bool is_written(const scene_format *format) {
+    return format->put || format->write;
+}
+
+// NULL, and why, if no format has the suffix of the path, or none that is written.
+static const scene_format *format_of(const char *path, bool write, fault *why) {
+    const scene_format *best = NULL;
+    char known[256] = "";
+    const size_t length = strlen(path);
+    for (int i = 0; i < FORMATS; i++) {
+        const size_t suffix = strlen(formats[i]->suffix), used = strlen(known);
+        if (length > suffix && strcasecmp(path + length - suffix, formats[i]->suffix) == 0 &&
+            (!best || suffix > strlen(best->suffix)))
+            best = formats[i];
+        if (!write || is_written(formats[i]))
+            snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "", formats[i]->suffix);
+    }
+    if (!best) {
+        fail(why, "%s: not a known format of scenes; the suffix must be one of %s", path, known);
+    } else if (best->missing) {
+        fail(why, "%s: this program was built without %s, which %s files need", path, best->missing,
+             best->suffix);
+    } else if (write && !is_written(best)) {
+        fail(why, "%s: %s files are only read; the suffix must be one of %s", path, best->suffix, known);
+    } else {
+        return best;
+    }
+    return NULL;
+}
+
+// Finds the first value that is not finite: Gaussian `before` + its row has it.
+static bool check_finite(const gs_gaussians *g, int64_t before, const char *path, const char *what,
+                         fault *why) {
+    static const char *const names[GS_ARRAYS] = {"mean", "log_scale", "quaternion", "opacity_logit", "sh"};
+    const gs_arrays arrays = gs_arrays_of(g);
+    for (int a = 0; a < GS_ARRAYS; a++)
+        for (int64_t i = 0; i < g->count * arrays.width[a]; i++)
+            if (!isfinite(arrays.of[a][i]))
+                return fail(why, "%s: %sGaussian %" PRId64 " has %s[%d] = %f", path, what,
+                            before + i / arrays.width[a], names[a], (int)(i % arrays.width[a]),
+                            (double)arrays.of[a][i]);
+    return true;
+}
+
+// Reads by the file's first bytes. *of: opened, at its beginning.
+static bool read_open(input_file *of, const scene_format *by_suffix, gs_gaussians *out, fault *why) {
+    char head[4096];
+    const size_t bytes = fread(head, 1, sizeof head, of->stream);
+    const scene_format *format = by_suffix;
+    for (int i = 0; i < FORMATS; i++)
+        if (formats[i]->claims && formats[i]->claims(head, bytes)) format = formats[i];
+    if (format->missing)
+        return fail(why, "%s: this program was built without %s, which %s files need", of->path,
+                    format->missing, format->suffix);
+    if (fseeko(of->stream, 0, SEEK_SET) != 0) return fail(why, "%s: cannot seek to byte 0", of->path);
+    return format->read(of, out, why);
+}
+
+bool scene_read(const char *path, scene_values values, gs_gaussians *out, fault *why) {
+    *out = (gs_gaussians){0};
+    input_file file;
+    const scene_format *const format = format_of(path, false, why);
+    if (!format || !input_file_open(&file, path, why)) return false;
+    const bool done =
+        read_open(&file, format, out, why) && (values == SCENE_ANY || check_finite(out, 0, path, "", why));
+    if (!done) scene_close(out);
+    input_file_close(&file);
+    return done;
+}
+
+scene_notes scene_read_notes(const char *path) {
+    fault ignored;
+    const scene_format *format = format_of(path, false, &ignored);
+    return format && format->notes ? format->notes(path) : (scene_notes){0};
+}
+
+bool scene_write(const char *path, const gs_gaussians *scene, fault *why) {
+    scene_stream s;
+    if (!scene_stream_open(&s, path, scene, NULL, why)) return false;
+    if (scene_stream_put(&s, scene, why)) return scene_stream_commit(&s, why);
+    scene_stream_discard(&s);
+    return false;
+}
+
+bool scene_stream_open(scene_stream *s, const char *path, const gs_gaussians *shape, const scene_notes *notes,
+                       fault *why) {
+    *s = (scene_stream){.format = format_of(path, true, why), .shape = *shape};
+    if (!s->format || !output_file_open(&s->file, path, why)) return false;
+    if (s->format->begin) s->format->begin(s->file.stream, shape, notes);
+    return true;
+}
+
+static bool write_whole(const scene_stream *s, gs_gaussians whole, fault *why) {
+    whole.sh_degree = s->shape.sh_degree;
+    whole.antialias = s->shape.antialias;
+    return s->format->write(&s->file, &whole, s->variant, why);
+}
+
+// Keeps a piece until all are there.
+static bool collect(scene_stream *s, const gs_gaussians *piece, fault *why) {
+    if (!s->all.mean && !scene_open(&s->all, s->shape.count, s->shape.sh_degree, why)) return false;
+    const gs_arrays from = gs_arrays_of(piece), to = gs_arrays_of(&s->all);
+    for (int a = 0; a < GS_ARRAYS; a++)
+        memcpy(to.of[a] + s->put * to.width[a], from.of[a],
+               (size_t)(piece->count * to.width[a]) * sizeof(float));
+    return true;
+}
+
+bool scene_stream_put(scene_stream *s, const gs_gaussians *piece, fault *why) {
+    if (!check_finite(piece, s->put, s->file.path, "not written: ", why)) return false;
+    if (piece->count == 0) return true;
+    if (piece->count > s->shape.count - s->put)
+        return fail(why, "%s: not written: more than %" PRId64 " Gaussians", s->file.path, s->shape.count);
+    if (s->format->put) {
+        s->format->put(s->file.stream, piece);
+    } else if (piece->count == s->shape.count) {
+        if (!write_whole(s, *piece, why)) return false;
+    } else {
+        if (!collect(s, piece, why)) return false;
+        if (s->put + piece->count == s->shape.count && !write_whole(s, s->all, why)) return false;
+    }
+    s->put += piece->count;
+    return true;
+}
+
+bool scene_stream_commit(scene_stream *s, fault *why) {
+    const bool complete =
+        s->put == s->shape.count || fail(why, "%s: not written: %" PRId64 " Gaussians, not %" PRId64,
+                                         s->file.path, s->put, s->shape.count);
+    if (complete && (s->put > 0 || s->format->put || write_whole(s, s->shape, why))) {
+        scene_close(&s->all);
+        return output_file_commit(&s->file, why);
+    }
+    scene_stream_discard(s);
+    return false;
+}
+
+void scene_stream_discard(scene_stream *s) {
+    scene_close(&s->all);
+    output_file_discard(&s->file);
+}
+
+bool scene_is_possible(const char *path, fault *why) {
+    return format_of(path, true, why) && output_is_possible(path, why);
+}

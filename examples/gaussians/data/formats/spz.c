@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: MIT
+// Scenes as SPZ files (github.com/nianticlabs/spz): six parts, an attribute each, in few bytes. Versions 1 to 3 are one
+// gzip stream, version 4 has a zstd stream for each part. Axes: x right, y up, z back; ours have y and z reversed.
+// Read are versions 1 to 4; of degree 4, which only files have, the coefficients are dropped. Written are 2 to 4.
+#include "formats/formats.h"
+#include "formats/packing.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+#ifdef DISTWAR_ZSTD
+#include <zstd.h>
+#endif
+
+enum { POSITIONS, ALPHAS, COLORS, SCALES, ROTATIONS, HARMONICS, PARTS };
+enum { ANTIALIASED = 1, EXTENDED = 2 }; // flags
+enum { MAGIC = 0x5053474e, USUAL_VERSION = 3, LAST_VERSION = 4, MOST_FRACTION_BITS = 16, FILE_DEGREES = 4 };
+
+typedef struct spz_header {
+    uint32_t magic, version, count;
+    uint8_t degree, fraction_bits, flags;
+    uint8_t streams; // of version 4; before it 0
+} spz_header;
+_Static_assert(sizeof(spz_header) == 16, "it is read and written as it lies in memory");
+
+// What follows it in version 4.
+typedef struct spz_place {
+    uint32_t contents; // the byte at which the sizes of the streams begin
+    uint32_t reserved[3];
+} spz_place;
+
+typedef struct stream_size {
+    uint64_t compressed, bytes;
+} stream_size;
+
+// The parts, one after another in a block.
+typedef struct spz_parts {
+    uint8_t *part[PARTS];
+    uint64_t bytes[PARTS], total;
+} spz_parts;
+
+static int coefficients(int degree) {
+    return (degree + 1) * (degree + 1);
+}
+
+static spz_parts parts_of(const spz_header *h) {
+    const uint64_t each[PARTS] = {h->version == 1 ? 6 : 9,
+                                  1,
+                                  3,
+                                  3,
+                                  h->version < 3 ? 3 : 4,
+                                  3 * (uint64_t)(coefficients(h->degree) - 1)};
+    spz_parts parts = {.total = 0};
+    for (int p = 0; p < PARTS; p++) parts.total += parts.bytes[p] = each[p] * h->count;
+    return parts;
+}
+
+// Sets the parts' places in a new block, which begins at the first of them.
+static bool open_parts(spz_parts *parts, fault *why) {
+    uint8_t *block = malloc(parts->total ? (size_t)parts->total : 1);
+    if (!block) return fail(why, "no memory for %" PRIu64 " bytes", parts->total);
+    for (int p = 0; p < PARTS; block += parts->bytes[p++]) parts->part[p] = block;
+    return true;
+}
+
+// The sign of each coefficient after the first where y and z are reversed.
+static const int8_t sign_of_harmonic[15] = {-1, -1, 1, -1, 1, 1, -1, 1, -1, 1, -1, -1, 1, -1, 1};
+
+// ---- reading
+
+static float half_value(uint16_t half) {
+    const int exponent = half >> 10 & 31;
+    const double fraction = (half & 1023) / 1024.0, sign = half & 0x8000 ? -1 : 1;
+    if (exponent == 31) return (float)(sign * (half & 1023 ? NAN : INFINITY));
+    return (float)(sign * (exponent ? ldexp(1 + fraction, exponent - 15) : ldexp(fraction, -14)));
+}
+
+static float fixed_value(const uint8_t b[3], int fraction_bits) {
+    const uint32_t bits = (uint32_t)b[0] << 8 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 24;
+    return (float)ldexp((int32_t)bits / 256, -fraction_bits);
+}
+
+// To x, y, z, w.
+static void read_rotation(const uint8_t *r, uint32_t version, double q[4]) {
+    double three[3];
+    if (version < 3) {
+        for (int k = 0; k < 3; k++) three[k] = r[k] / 127.5 - 1;
+        quaternion_from_three(3, three, q);
+        return;
+    }
+    const uint32_t word = (uint32_t)r[0] | (uint32_t)r[1] << 8 | (uint32_t)r[2] << 16 | (uint32_t)r[3] << 24;
+    for (int k = 0; k < 3; k++) {
+        const uint32_t ten = word >> (20 - 10 * k) & 1023;
+        three[k] = (ten & 511) * sqrt(0.5) / 511 * (ten & 512 ? -1 : 1);
+    }
+    quaternion_from_three((int)(word >> 30), three, q);
+}
+
+static void unpack(const spz_header *h, const spz_parts *from, gs_gaussians *out) {
+    const int kept = coefficients(out->sh_degree), in_file = coefficients(h->degree) - 1;
+    const size_t rotation = h->version < 3 ? 3 : 4;
+    out->antialias = h->flags & ANTIALIASED;
+    for (int64_t i = 0; i < out->count; i++) {
+        for (int k = 0; k < 3; k++) {
+            const int64_t at = 3 * i + k;
+            const uint8_t *const p = from->part[POSITIONS] + at * (h->version == 1 ? 2 : 3);
+            const float x =
+                h->version == 1 ? half_value((uint16_t)(p[0] | p[1] << 8)) : fixed_value(p, h->fraction_bits);
+            out->mean[at] = k == 0 ? x : -x;
+            out->log_scale[at] = (float)(from->part[SCALES][at] / 16.0 - 10);
+            out->sh[i * kept * 3 + k] = (float)((from->part[COLORS][at] / 255.0 - 0.5) / 0.15);
+        }
+        out->opacity_logit[i] = byte_logit(from->part[ALPHAS][i]);
+        double q[4];
+        read_rotation(from->part[ROTATIONS] + (size_t)i * rotation, h->version, q);
+        const double ours[4] = {q[3], q[0], -q[1], -q[2]};
+        for (int k = 0; k < 4; k++) out->quaternion[4 * i + k] = (float)ours[k];
+        const uint8_t *const sh = from->part[HARMONICS] + i * in_file * 3;
+        for (int k = 0; k < 3 * (kept - 1); k++)
+            out->sh[i * kept * 3 + 3 + k] = (float)(sign_of_harmonic[k / 3] * (sh[k] - 128) / 128.0);
+    }
+}
+
+static bool check_header(const input_file *file, const spz_header *h, bool gzip, fault *why) {
+    if (h->magic != MAGIC) return fail(why, "%s: at byte 0: not an SPZ file", file->path);
+    if (h->version < 1 || h->version > LAST_VERSION || (h->version < 4) != gzip)
+        return fail(why, "%s: at byte 4: version %" PRIu32 " of SPZ, %s gzip; 1 to %d can be read",
+                    file->path, h->version, gzip ? "in" : "without", LAST_VERSION);
+    if (h->count > INT32_MAX)
+        return fail(why, "%s: at byte 8: %" PRIu32 " Gaussians are too many", file->path, h->count);
+    if (h->degree > FILE_DEGREES || h->fraction_bits > 30)
+        return fail(why, "%s: at byte 12: SH degree %d, %d fractional bits; at most %d and 30 can be read",
+                    file->path, h->degree, h->fraction_bits, FILE_DEGREES);
+    return true;
+}
+
+// gzip, which is fed and drained.
+typedef struct unzip {
+    z_stream z;
+    const uint8_t *from;
+    size_t left;
+    bool ended;
+} unzip;
+
+// Writes at most `bytes` bytes; *got: fewer only at the end of the stream. False: it is damaged or cut off.
+static bool inflate_some(unzip *u, uint8_t *to, size_t bytes, size_t *got) {
+    enum { AT_ONCE = 1 << 30 };
+    for (*got = 0; !u->ended && *got < bytes;) {
+        const uInt in = (uInt)(u->left < AT_ONCE ? u->left : AT_ONCE);
+        const uInt room = (uInt)(bytes - *got < AT_ONCE ? bytes - *got : AT_ONCE);
+        u->z.next_in = (Bytef *)(uintptr_t)u->from; // zlib does not write there
+        u->z.avail_in = in;
+        u->z.next_out = to + *got;
+        u->z.avail_out = room;
+        const int result = inflate(&u->z, Z_NO_FLUSH);
+        u->from += in - u->z.avail_in;
+        u->left -= in - u->z.avail_in;
+        *got += room - u->z.avail_out;
+        u->ended = result == Z_STREAM_END;
+        if (result != Z_OK && !u->ended) return false;
+    }
+    return true;
+}
+
+static bool inflate_all(unzip *u, void *to, size_t bytes) {
+    size_t got;
+    return inflate_some(u, to, bytes, &got) && got == bytes;
+}
+
+// The rest of the stream, which only extensions may have.
+static bool drain(unzip *u, const spz_header *h) {
+    uint8_t rest[4096];
+    for (size_t got = 1; !u->ended;)
+        if (!inflate_some(u, rest, sizeof rest, &got) || (got > 0 && !(h->flags & EXTENDED))) return false;
+    return u->left == 0;
+}
+
+static bool read_gzip(const input_file *file, unzip *u, spz_header *h, spz_parts *parts, fault *why) {
+    const size_t whole = u->left;
+    if (!inflate_all(u, h, sizeof *h))
+        return fail(why, "%s: truncated or damaged at byte %zu while unpacking the header", file->path,
+                    whole - u->left);
+    if (!check_header(file, h, true, why)) return false;
+    *parts = parts_of(h);
+    if (!is_plausible(file->path, file->size, parts->total, why) || !open_parts(parts, why)) return false;
+    return (inflate_all(u, parts->part[0], (size_t)parts->total) && drain(u, h)) ||
+           fail(why, "%s: truncated or damaged at byte %zu while unpacking %" PRIu32 " Gaussians", file->path,
+                whole - u->left, h->count);
+}
+
+#ifdef DISTWAR_ZSTD
+// One stream to its part. *at: its byte in the file, which is moved behind it.
+static bool read_stream(const uint8_t *file, size_t size, const stream_size *s, size_t *at, uint8_t *to,
+                        uint64_t bytes) {
+    if (s->bytes != bytes || s->compressed > size - *at) return false;
+    const size_t got = ZSTD_decompress(to, (size_t)bytes, file + *at, (size_t)s->compressed);
+    *at += (size_t)s->compressed;
+    return !ZSTD_isError(got) && got == bytes;
+}
+
+static bool read_zstd(const input_file *file, const uint8_t *bytes, size_t size, spz_header *h,
+                      spz_parts *parts, fault *why) {
+    spz_place place;
+    const size_t begin = sizeof *h + sizeof place;
+    if (size < begin)
+        return fail(why, "%s: truncated at byte %zu while reading the header", file->path, size);
+    memcpy(h, bytes, sizeof *h);
+    memcpy(&place, bytes + sizeof *h, sizeof place);
+    if (!check_header(file, h, false, why)) return false;
+    if (place.contents < begin || place.contents > size ||
+        h->streams > (size - place.contents) / sizeof(stream_size))
+        return fail(why, "%s: truncated or damaged: %d streams at byte %" PRIu32 " of %zu", file->path,
+                    h->streams, place.contents, size);
+    *parts = parts_of(h);
+    if (!is_plausible(file->path, file->size, parts->total, why) || !open_parts(parts, why)) return false;
+    size_t at = place.contents + h->streams * sizeof(stream_size);
+    int stream = 0;
+    for (int p = 0; p < PARTS; p++) {
+        stream_size s = {0, 0};
+        if (stream < h->streams) memcpy(&s, bytes + place.contents + (size_t)stream * sizeof s, sizeof s);
+        if (parts->bytes[p] == 0 && (stream == h->streams || s.bytes > 0))
+            continue; // empty ones may be left out
+        if (stream++ == h->streams || !read_stream(bytes, size, &s, &at, parts->part[p], parts->bytes[p]))
+            return fail(why,
+                        "%s: truncated or damaged at byte %zu: stream %d does not hold %" PRIu64 " bytes",
+                        file->path, at, p, parts->bytes[p]);
+    }
+    return (stream == h->streams && at == size) ||
+           fail(why, "%s: %zu bytes follow the last stream, at byte %zu", file->path, size - at, at);
+}
+#else
+static bool read_zstd(const input_file *file, const uint8_t *bytes, size_t size, spz_header *h,
+                      spz_parts *parts, fault *why) {
+    (void)bytes, (void)size, (void)h, (void)parts;
+    return fail(why, "%s: version 4 of SPZ needs zstd, without which this program was built", file->path);
+}
+#endif
+
+static bool is_gzip(const uint8_t *bytes, size_t size) {
+    return size >= 2 && bytes[0] == 0x1f && bytes[1] == 0x8b;
+}
+
+static bool read_parts(const input_file *file, const uint8_t *bytes, size_t size, spz_header *h,
+                       spz_parts *parts, fault *why) {
+    if (!is_gzip(bytes, size)) return read_zstd(file, bytes, size, h, parts, why);
+    unzip u = {.from = bytes, .left = size};
+    if (inflateInit2(&u.z, 16 + MAX_WBITS) != Z_OK) return fail(why, "%s: no memory for zlib", file->path);
+    const bool done = read_gzip(file, &u, h, parts, why);
+    inflateEnd(&u.z);
+    return done;
+}
+
+static bool spz_claims(const char *head, size_t bytes) {
+    return is_gzip((const uint8_t *)head, bytes) || (bytes >= 4 && memcmp(head, "NGSP", 4) == 0);
+}
+
+static bool spz_read(input_file *file, gs_gaussians *out, fault *why) {
+    uint8_t *bytes;
+    size_t size;
+    spz_header h;
+    spz_parts parts = {.total = 0};
+    if (!read_rest(file, &bytes, &size, why)) return false;
+    bool done = read_parts(file, bytes, size, &h, &parts, why);
+    free(bytes);
+    if (done) {
+        done = scene_open(out, h.count, h.degree < GS_MAX_SH_DEGREE ? h.degree : GS_MAX_SH_DEGREE, why);
+        if (done) unpack(&h, &parts, out);
+    }
+    free(parts.part[0]);
+    return done;
+}
+
+// ---- writing
+
+// The bits after the point, as many as the farthest mean leaves of 24. -1: it is too far.
+static int fraction_bits(const gs_gaussians *g) {
+    double most = 0;
+    for (int64_t i = 0; i < 3 * g->count; i++) most = fmax(most, fabs((double)g->mean[i]));
+    int bits = MOST_FRACTION_BITS;
+    while (bits >= 0 && ldexp(most, bits) > (1 << 23) - 1) bits--;
+    return bits;
+}
+
+static void write_rotation(const float q[4], uint32_t version, uint8_t *to) {
+    double unit[4], three[3];
+    quaternion_unit(q, unit);
+    const double theirs[4] = {unit[1], -unit[2], -unit[3], unit[0]};
+    if (version < 3) {
+        for (int k = 0; k < 3; k++) to[k] = to_byte(127.5 + 127.5 * (unit[0] < 0 ? -theirs[k] : theirs[k]));
+        return;
+    }
+    uint32_t word = (uint32_t)quaternion_to_three(theirs, three);
+    for (int k = 0; k < 3; k++)
+        word = word << 10 | (three[k] < 0 ? 512u : 0) |
+               (uint32_t)lrint(511 * fmin(fabs(three[k]) / sqrt(0.5), 1));
+    for (int k = 0; k < 4; k++) to[k] = (uint8_t)(word >> 8 * k);
+}
+
+static void pack(const spz_header *h, const gs_gaussians *g, const spz_parts *to) {
+    const int kept = coefficients(g->sh_degree);
+    const size_t rotation = h->version < 3 ? 3 : 4;
+    for (int64_t i = 0; i < g->count; i++) {
+        for (int k = 0; k < 3; k++) {
+            const int64_t at = 3 * i + k;
+            const int32_t fixed =
+                (int32_t)lrint(ldexp(k == 0 ? g->mean[at] : -g->mean[at], h->fraction_bits));
+            for (int b = 0; b < 3; b++) to->part[POSITIONS][3 * at + b] = (uint8_t)((uint32_t)fixed >> 8 * b);
+            to->part[SCALES][at] = to_byte((g->log_scale[at] + 10.0) * 16);
+            to->part[COLORS][at] = to_byte((g->sh[i * kept * 3 + k] * 0.15 + 0.5) * 255);
+        }
+        to->part[ALPHAS][i] = to_byte(255 * sigmoid(g->opacity_logit[i]));
+        write_rotation(g->quaternion + 4 * i, h->version, to->part[ROTATIONS] + (size_t)i * rotation);
+        // Degree 1 in 5 bits, the others in 4: the format's usual precision, which compresses well.
+        for (int k = 0; k < 3 * (kept - 1); k++) {
+            const int step = k < 9 ? 8 : 16;
+            const double value = sign_of_harmonic[k / 3] * g->sh[i * kept * 3 + 3 + k];
+            to->part[HARMONICS][i * (kept - 1) * 3 + k] = to_byte(128 + step * rint(value * 128 / step));
+        }
+    }
+}
+
+static bool write_gzip(const output_file *file, const spz_header *h, const spz_parts *parts, fault *why) {
+    z_stream z = {.next_in = NULL};
+    if (deflateInit2(&z, Z_BEST_COMPRESSION, Z_DEFLATED, 16 + MAX_WBITS, 9, Z_DEFAULT_STRATEGY) != Z_OK)
+        return fail(why, "%s: no memory for zlib", file->path);
+    const uint8_t *const from[1 + PARTS] = {(const uint8_t *)h, parts->part[0], parts->part[1],
+                                            parts->part[2],     parts->part[3], parts->part[4],
+                                            parts->part[5]};
+    uint8_t out[1 << 14];
+    for (int p = 0; p <= PARTS; p++) {
+        uint64_t left = p == 0 ? sizeof *h : parts->bytes[p - 1];
+        z.next_in = (Bytef *)(uintptr_t)from[p];
+        do {
+            z.avail_in = (uInt)(left < 1 << 30 ? left : 1 << 30);
+            left -= z.avail_in;
+            do {
+                z.next_out = out;
+                z.avail_out = sizeof out;
+                deflate(&z, p == PARTS && left == 0 ? Z_FINISH : Z_NO_FLUSH);
+                fwrite(out, 1, sizeof out - z.avail_out, file->stream); // the stream remembers errors
+            } while (z.avail_out == 0);
+        } while (left > 0);
+    }
+    deflateEnd(&z);
+    return true;
+}
+
+#ifdef DISTWAR_ZSTD
+static bool write_zstd(const output_file *file, const spz_header *h, const spz_parts *parts, fault *why) {
+    enum { LEVEL = 12 };
+    uint8_t *packed[PARTS] = {NULL};
+    stream_size sizes[PARTS];
+    bool done = true;
+    int streams = 0;
+    for (int p = 0; p < PARTS && done; p++) {
+        if (parts->bytes[p] == 0) continue;
+        const size_t room = ZSTD_compressBound((size_t)parts->bytes[p]);
+        size_t got = 0;
+        packed[streams] = malloc(room);
+        if (packed[streams])
+            got = ZSTD_compress(packed[streams], room, parts->part[p], (size_t)parts->bytes[p], LEVEL);
+        sizes[streams] = (stream_size){got, parts->bytes[p]};
+        done = packed[streams++] && !ZSTD_isError(got);
+    }
+    if (done) {
+        const spz_place place = {.contents = sizeof *h + sizeof place};
+        spz_header counted = *h;
+        counted.streams = (uint8_t)streams;
+        fwrite(&counted, sizeof counted, 1, file->stream); // the stream remembers errors
+        fwrite(&place, sizeof place, 1, file->stream);
+        fwrite(sizes, sizeof *sizes, (size_t)streams, file->stream);
+        for (int s = 0; s < streams; s++) fwrite(packed[s], 1, (size_t)sizes[s].compressed, file->stream);
+    }
+    for (int s = 0; s < streams; s++) free(packed[s]);
+    return done || fail(why, "%s: no memory for zstd", file->path);
+}
+#else
+static bool write_zstd(const output_file *file, const spz_header *h, const spz_parts *parts, fault *why) {
+    (void)h, (void)parts;
+    return fail(why, "%s: version 4 of SPZ needs zstd, without which this program was built", file->path);
+}
+#endif
+
+static bool spz_write(const output_file *file, const gs_gaussians *scene, int variant, fault *why) {
+    const int bits = fraction_bits(scene);
+    if (bits < 0) return fail(why, "%s: not written: a mean is beyond 2^23, too far for SPZ", file->path);
+    const spz_header h = {.magic = MAGIC,
+                          .version = variant ? (uint32_t)variant : USUAL_VERSION,
+                          .count = (uint32_t)scene->count,
+                          .degree = (uint8_t)scene->sh_degree,
+                          .fraction_bits = (uint8_t)bits,
+                          .flags = scene->antialias ? ANTIALIASED : 0};
+    spz_parts parts = parts_of(&h);
+    if (!open_parts(&parts, why)) return false;
+    pack(&h, scene, &parts);
+    const bool done = (h.version < 4 ? write_gzip : write_zstd)(file, &h, &parts, why);
+    free(parts.part[0]);
+    return done;
+}
+
+const scene_format spz_format = {
+    .suffix = ".spz", .claims = spz_claims, .read = spz_read, .write = spz_write};

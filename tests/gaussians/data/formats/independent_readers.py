@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: MIT
+"""What other programs' readers make of the files of `dsplat convert`, and it of theirs: gsply, gaussforge, pygltflib.
+
+    independent_readers.py DSPLAT
+
+Compared are all values of a random scene of degree 3. gaussforge and gsply leave the axes of .spz as they are: x right,
+y up, z back; there ours are turned by half about x.
+"""
+import importlib.util
+import math
+import os
+import subprocess
+import sys
+import tempfile
+
+import gaussforge
+import gsply
+import numpy as np
+import pygltflib
+
+DSPLAT = sys.argv[1]
+COUNT, REST = 2000, 15
+NAMES = (["x", "y", "z", "nx", "ny", "nz"] + [f"f_dc_{k}" for k in range(3)] +
+         [f"f_rest_{k}" for k in range(3 * REST)] + ["opacity"] + [f"scale_{k}" for k in range(3)] + [f"rot_{k}" for k in range(4)])
+SIGNS = np.array([-1, -1, 1, -1, 1, 1, -1, 1, -1, 1, -1, -1, 1, -1, 1])  # of harmonics, with y and z reversed
+
+
+def write_ply(path, table):
+    with open(path, "wb") as file:
+        file.write(f"ply\nformat binary_little_endian 1.0\nelement vertex {len(table)}\n".encode())
+        file.write("".join(f"property float {name}\n" for name in NAMES).encode() + b"end_header\n")
+        file.write(table.astype("<f4").tobytes())
+
+
+def read_ply(path):
+    with open(path, "rb") as file:
+        head, body = file.read().split(b"end_header\n", 1)
+    names = [line.split()[2] for line in head.decode().splitlines() if line.startswith("property")]
+    table = np.frombuffer(body, "<f4").reshape(-1, len(names))
+    return scene(**{name: table[:, k] for k, name in enumerate(names)})
+
+
+def scene(**columns):
+    """Arrays by kind; harmonics [count][15][3]; opacities and rotation matrices in place of what has several forms."""
+    pick = lambda *names: np.stack([columns[name] for name in names], 1).astype(float)
+    rest = sum(name.startswith("f_rest") for name in columns) // 3
+    harmonics = np.zeros((len(columns["x"]), REST, 3))
+    for k in range(3 * rest):
+        harmonics[:, k % rest, k // rest] = columns[f"f_rest_{k}"]
+    return {"means": pick("x", "y", "z"), "log_scales": pick("scale_0", "scale_1", "scale_2"),
+            "colors": pick("f_dc_0", "f_dc_1", "f_dc_2"), "harmonics": harmonics,
+            "opacities": 1 / (1 + np.exp(-columns["opacity"].astype(float))),
+            "quats": pick("rot_0", "rot_1", "rot_2", "rot_3")}
+
+
+def axes(quats):
+    w, x, y, z = (quats / np.linalg.norm(quats, axis=1, keepdims=True)).T
+    return np.stack([1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y), 2 * (x * y + w * z),
+                     1 - 2 * (x * x + z * z), 2 * (y * z - w * x), 2 * (x * z - w * y), 2 * (y * z + w * x),
+                     1 - 2 * (x * x + y * y)], 1)
+
+
+def turned(a):
+    return {**a, "means": a["means"] * [1, -1, -1], "quats": a["quats"] * [1, 1, -1, -1],
+            "harmonics": a["harmonics"] * SIGNS[:, None]}
+
+
+def expect_equal(what, ours, theirs, harmonics=1e-5):
+    """Both decoded the same file. Opacities of bytes: how 0 and 255 are read is each reader's choice."""
+    for key, limit in (("means", 1e-5), ("log_scales", 1e-5), ("colors", 1e-5), ("harmonics", harmonics),
+                       ("opacities", 0.0011)):
+        error = np.abs(ours[key] - theirs[key]).max()
+        assert error <= limit, f"{what}: {key} differ by {error}"
+    error = np.abs(axes(ours["quats"]) - axes(theirs["quats"])).max()
+    assert error <= 1e-4, f"{what}: rotations differ by {error}"
+    print(f"{what}: {len(ours['means'])} Gaussians agree")
+
+
+def convert(*arguments):
+    subprocess.run([DSPLAT, "convert", *arguments], check=True, stdout=subprocess.DEVNULL)
+
+
+def of_gsply(data):
+    return {"means": data.means, "log_scales": data.scales, "colors": data.sh0.reshape(-1, 3), "quats": data.quats,
+            "harmonics": data.shN.reshape(-1, REST, 3),
+            "opacities": 1 / (1 + np.exp(-data.opacities.astype(float).ravel()))}
+
+
+def write_gltf(path, a):
+    """A file of KHR_gaussian_splatting: its axes are ours turned by half about z."""
+    gltf, blob = pygltflib.GLTF2(), b""
+    signs_z = np.array([-1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1])
+    arrays = {"POSITION": a["means"] * [-1, -1, 1], "KHR_gaussian_splatting:SCALE": np.exp(a["log_scales"]),
+              "KHR_gaussian_splatting:ROTATION": a["quats"][:, [2, 1, 0, 3]] * [-1, 1, 1, -1],
+              "KHR_gaussian_splatting:OPACITY": a["opacities"],
+              "KHR_gaussian_splatting:SH_DEGREE_0_COEF_0": a["colors"]}
+    for k in range(REST):
+        degree = math.isqrt(k + 1)
+        name = f"KHR_gaussian_splatting:SH_DEGREE_{degree}_COEF_{k + 1 - degree * degree}"
+        arrays[name] = a["harmonics"][:, k] * signs_z[k]
+    attributes = {}
+    for name, values in arrays.items():
+        data = values.astype("<f4").tobytes()
+        gltf.bufferViews.append(pygltflib.BufferView(buffer=0, byteOffset=len(blob), byteLength=len(data)))
+        shape = {1: "SCALAR", 3: "VEC3", 4: "VEC4"}[values[0].size]
+        gltf.accessors.append(pygltflib.Accessor(bufferView=len(gltf.bufferViews) - 1, componentType=pygltflib.FLOAT,
+                                                 count=len(values), type=shape))
+        attributes[name] = len(gltf.accessors) - 1
+        blob += data
+    gltf.meshes.append(pygltflib.Mesh(primitives=[pygltflib.Primitive(mode=0, extensions={
+        "KHR_gaussian_splatting": {"kernel": "ellipse", "colorSpace": "srgb_rec709_display"}})]))
+    gltf.meshes[0].primitives[0].attributes = attributes
+    gltf.nodes.append(pygltflib.Node(mesh=0))
+    gltf.scenes.append(pygltflib.Scene(nodes=[0]))
+    gltf.scene = 0
+    gltf.extensionsUsed = ["KHR_gaussian_splatting"]
+    gltf.buffers.append(pygltflib.Buffer(byteLength=len(blob)))
+    gltf.set_binary_blob(blob)
+    gltf.save_binary(path)
+
+
+def main():
+    random = np.random.default_rng(1)
+    table = random.normal(size=(COUNT, len(NAMES)))
+    table[:, 3:6] = 0
+    table[:, 6:9] = np.tanh(table[:, 6:9])
+    table[:, 9:54] = np.tanh(table[:, 9:54]) * 0.5
+    table[:, 55:58] -= 4
+    forge = gaussforge.GaussForge()
+    write_ply("a.ply", table)
+    sent = read_ply("a.ply")
+    expect_equal("gsply, .ply", sent, of_gsply(gsply.plyread("a.ply")))
+
+    for name, kind, options in (("2.spz", "spz", ["--spz-version", "2"]), ("3.spz", "spz", []),
+                                ("4.spz", "spz", ["--spz-version", "4"]), ("a.sog", "sog", [])):
+        convert("a.ply", name, *options)
+        convert(name, "ours.ply")
+        with open(name, "rb") as file:
+            answer = forge.convert(file.read(), kind, "ply")
+        assert "data" in answer, f"gaussforge, {name}: {answer['error']}"
+        with open("theirs.ply", "wb") as file:
+            file.write(answer["data"])
+        theirs = read_ply("theirs.ply")
+        expect_equal(f"gaussforge, {name}", read_ply("ours.ply"), turned(theirs) if kind == "spz" else theirs)
+        if kind == "spz" and (name != "4.spz" or importlib.util.find_spec("zstandard")):  # which gsply needs
+            expect_equal(f"gsply, {name}", read_ply("ours.ply"), turned(of_gsply(gsply.read_spz(name))))
+
+    with open("a.ply", "rb") as file:
+        ply = file.read()
+    for kind in ("compressed.ply", "splat", "spz", "sog"):
+        answer = forge.convert(ply, "ply", kind)
+        with open(f"theirs.{kind}", "wb") as file:
+            file.write(answer["data"])
+        with open("theirs.ply", "wb") as file:
+            file.write(forge.convert(answer["data"], kind, "ply")["data"])
+        convert(f"theirs.{kind}", "ours.ply")
+        theirs = read_ply("theirs.ply")
+        # Coefficients of compressed PLY: programs differ in whether a byte means the middle of its step or its end.
+        expect_equal(f"written by gaussforge, .{kind}", read_ply("ours.ply"),
+                     turned(theirs) if kind == "spz" else theirs, 0.017 if kind == "compressed.ply" else 1e-5)
+    gsply.plywrite("theirs.compressed.ply", gsply.plyread("a.ply"), compressed=True)
+    convert("theirs.compressed.ply", "ours.ply")
+    theirs = of_gsply(gsply.plyread("theirs.compressed.ply"))
+    expect_equal("written by gsply, .compressed.ply", read_ply("ours.ply"), theirs, 0.017)
+
+    quats = sent["quats"] / np.linalg.norm(sent["quats"], axis=1, keepdims=True)
+    write_gltf("theirs.glb", {**sent, "quats": quats})
+    convert("theirs.glb", "ours.ply")
+    expect_equal("written by pygltflib, .glb", read_ply("ours.ply"), sent)
+
+
+with tempfile.TemporaryDirectory() as folder:
+    DSPLAT = os.path.abspath(DSPLAT)
+    os.chdir(folder)
+    main()
+    os.chdir("/")
