@@ -55,7 +55,7 @@ def _search(leaves, is_copy, boxes, rows):
     return found[by_point][first].mean(1)
 
 
-def three_nearest(points):
+def three_nearest(points: torch.Tensor) -> torch.Tensor:
     """The mean of the squared distances of each point [N, 3] to its three nearest neighbours, [N]; exact. In about
     N log N steps and 1 GB: a k-d tree, whose nodes the points of a part descend together."""
     if points.dim() != 2 or points.shape[1] != 3:
