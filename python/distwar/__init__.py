@@ -35,7 +35,7 @@ _on_torch: Any = None  # rasterization() of _torch.py, from the first use of a t
 def __getattr__(name: str) -> str:
     if name != "__version__":
         raise AttributeError(f"module 'distwar' has no attribute {name!r}")
-    return library().version
+    return str(library().version)
 
 
 def rasterization(
@@ -65,10 +65,10 @@ def rasterization(
 
     meta: `means2d` [..., C, N, 2] in pixels, whose .grad is there after retain_grad() and a backward pass (with absgrad
     also .absgrad, the sums of absolute values; hooks and torch.autograd.grad by it need distwar.means2d_in_graph =
-    True); `radii` [..., C, N, 2], int32, pixels, 0 if not in view (before gsplat 1.5 [..., C, N], see gsplat_version); `depths`; `width`, `height`, `n_cameras`, `n_batches`,
-    `tile_size`, `tile_width`, `tile_height`. With packed (torch only), as in gsplat, means2d, radii and depths have the
-    rows of visible pairs alone, and camera_ids and gaussian_ids name them; packed=False is faster here. The lists of
-    tiles and the conics have no entries.
+    True); `radii` [..., C, N, 2], int32, pixels, 0 if not in view (as gsplat_version has them); `depths`; `width`,
+    `height`, `n_cameras`, `n_batches`, `tile_size`, `tile_width`, `tile_height`. With packed (torch only), as in
+    gsplat, means2d, radii and depths have the rows of visible pairs alone, and camera_ids and gaussian_ids name them;
+    packed=False is faster here. The lists of tiles and the conics have no entries.
 
     radius_clip (torch only): splats of a radius up to that, in pixels, are left out, at several times the host's time.
     channel_chunk has no effect: results do not depend on it. Arguments that are not supported raise
@@ -80,6 +80,7 @@ def rasterization(
     On numpy arrays (CPU library): gradients by rasterization_backward(meta, d_colors, d_alphas).
     """
     global _on_torch
+    results: tuple[Array, Array, dict[str, Any]]
     of_torch: Any = sys.modules.get("torch")
     on_torch = of_torch is not None and isinstance(means, of_torch.Tensor)
     if tile_size != 16 or sparse_grad or distributed or camera_model != "pinhole" or segmented or \
@@ -100,20 +101,23 @@ def rasterization(
                renderer_config=(renderer_config, None), radius_clip=(0.0 if on_torch else radius_clip, 0.0))
     planes, modes = (near_plane, far_plane, eps2d), (render_mode, rasterize_mode)
     if colors is None and render_mode in ("D", "ED"):  # any three channels: nobody reads them
-        colors, sh_degree = means.detach() if on_torch else means, None
+        given: Any = means
+        colors, sh_degree = given.detach() if on_torch else given, None
     if on_torch:
         if _on_torch is None:
             from . import _torch
             _on_torch = _torch.rasterization
-        return _on_torch((means, quats, scales, opacities, colors, covars, viewmats, Ks, backgrounds), width, height,
-                         planes, sh_degree, modes, packed, absgrad, radius_clip)
+        results = _on_torch((means, quats, scales, opacities, colors, covars, viewmats, Ks, backgrounds), width, height,
+                            planes, sh_degree, modes, packed, absgrad, radius_clip)
+        return results
     arrays: dict[str, Any] = dict(means=means, quats=quats, scales=scales, opacities=opacities, colors=colors,
                                   covars=covars, viewmats=viewmats, Ks=Ks, backgrounds=backgrounds)
     for name in ("means", "opacities", "colors", "viewmats", "Ks"):
         if not hasattr(arrays[name], "shape"):
             raise TypeError(f"distwar.rasterization: {name} is a {type(arrays[name]).__name__}, not an array")
     from . import _numpy
-    return _numpy.rasterization(arrays, width, height, planes, sh_degree, modes)
+    results = _numpy.rasterization(arrays, width, height, planes, sh_degree, modes)
+    return results
 
 
 def rasterization_backward(meta: dict[str, Any], d_colors: numpy.ndarray[Any, Any],
@@ -121,7 +125,8 @@ def rasterization_backward(meta: dict[str, Any], d_colors: numpy.ndarray[Any, An
     """The gradients of a loss by the arguments of rasterization() on numpy arrays, from those by its colours and
     alphas: a dictionary by name, with `means2d` [..., C, N, 2] in pixels and, for up to 32 channels, `absgrad`."""
     from . import _numpy
-    return _numpy.rasterization_backward(meta, d_colors, d_alphas)
+    gradients: dict[str, numpy.ndarray[Any, Any]] = _numpy.rasterization_backward(meta, d_colors, d_alphas)
+    return gradients
 
 
 def l1_ssim_loss(image: torch.Tensor, target: torch.Tensor) -> torch.Tensor:

@@ -12,7 +12,7 @@ from typing import Any, Iterator
 
 import distwar
 
-MAGIC, SM, PTX = b"\x50\xed\x55\xba", 2, 1  # of the containers that nvcc puts into a library, and kinds of their entries
+MAGIC, SM, PTX = b"\x50\xed\x55\xba", 2, 1  # of the containers of nvcc in a library, and kinds of their entries
 
 
 def _entries(data: bytes) -> Iterator[str]:

@@ -58,8 +58,8 @@ def _color_shape(colors, batch, count, cameras, sh_degree):
             raise ValueError(f"distwar.rasterization: colors has {channels} channels, not 1 to {MOST_CHANNELS}")
         return channels, per_camera
     if sh_degree == MOST_DEGREE + 1:
-        raise NotImplementedError(f"distwar.rasterization: sh_degree = {sh_degree} is not supported; colors may have its "
-                                  f"25 coefficients, of which degree {MOST_DEGREE} uses {(MOST_DEGREE + 1)**2}")
+        raise NotImplementedError(f"distwar.rasterization: sh_degree = {sh_degree} is not supported; colors may have "
+                                  f"its 25 coefficients, of which degree {MOST_DEGREE} uses {(MOST_DEGREE + 1)**2}")
     if not isinstance(sh_degree, int) or not 0 <= sh_degree <= MOST_DEGREE:
         raise ValueError(f"distwar.rasterization: sh_degree is {sh_degree!r}, not 0 to {MOST_DEGREE}")
     if channels != 3 or colors.shape[-2] < (sh_degree + 1)**2:

@@ -10,6 +10,7 @@ compiled kernels, which the wheel on PyPI does not have, or
 from __future__ import annotations
 
 import functools
+import importlib
 import math
 from ctypes import byref
 from typing import Any
@@ -91,7 +92,7 @@ def rotations(quats: Tensor) -> Tensor:
     rows = torch.stack((1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y),
                         2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x),
                         2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)), -1)
-    return rows.unflatten(-1, (3, 3))
+    return rows.view(*quats.shape[:-1], 3, 3)
 
 
 def quat_scale_to_covar_preci(quats: Tensor, scales: Tensor, compute_covar: bool = True, compute_preci: bool = True,
@@ -110,7 +111,7 @@ def quat_scale_to_covar_preci(quats: Tensor, scales: Tensor, compute_covar: bool
 def provide_to_gsplat() -> None:
     """Lets gsplat's strategies use compute_relocation and quat_scale_to_covar_preci of this module, in place of those
     in gsplat's compiled kernels. For the rest of the process."""
-    from gsplat.strategy import ops
+    ops = importlib.import_module("gsplat.strategy.ops")
     for function in (compute_relocation, quat_scale_to_covar_preci):
         if not hasattr(ops, function.__name__):
             raise RuntimeError(f"distwar.density: gsplat.strategy.ops of this version has no {function.__name__}")

@@ -42,12 +42,14 @@ def index_add(out: Array, index: Array, source: Array, deterministic: bool | Non
     out [rows, ...], source [count, ...] with the same trailing dimensions, both float32, float16 or (torch) bfloat16;
     index [count], int32 or int64.
     """
-    return _of(out).index_add(out, index, source, deterministic)
+    made: Array = _of(out).index_add(out, index, source, deterministic)
+    return made
 
 
 def index_add_(out: Array, index: Array, source: Array, deterministic: bool | None = None) -> Array:
     """The same in place. Returns out. No gradients."""
-    return _of(out).index_add_(out, index, source, deterministic)
+    made: Array = _of(out).index_add_(out, index, source, deterministic)
+    return made
 
 
 def embedding_backward(grad: Array, indices: Array, num_weights: int, padding_idx: int = -1,
@@ -55,14 +57,17 @@ def embedding_backward(grad: Array, indices: Array, num_weights: int, padding_id
     """The gradient [num_weights, K] of the weight of torch.nn.Embedding, from that of its output, grad
     [..., K]; indices [...]. Rows of padding_idx are left out. scale_grad_by_freq divides by how often an index comes.
     16-bit sums are deterministic unless told otherwise: each is rounded once."""
-    return _of(grad).embedding_backward(grad, indices, num_weights, padding_idx, scale_grad_by_freq, deterministic)
+    made: Array = _of(grad).embedding_backward(grad, indices, num_weights, padding_idx, scale_grad_by_freq,
+                                               deterministic)
+    return made
 
 
 def bincount(index: Array, weights: Array | None = None, minlength: int = 0,
              deterministic: bool | None = None) -> Array:
     """The sums of weights, or the counts (int64), of each value of index [count], from 0 to the largest or to
     minlength - 1. Reads the largest, for which a GPU is waited for. weights [count]: float32, float16, bfloat16."""
-    return _of(index).bincount(index, weights, minlength, deterministic)
+    made: Array = _of(index).bincount(index, weights, minlength, deterministic)
+    return made
 
 
 def check_indices() -> None:

@@ -17,7 +17,7 @@ def _entries(optimizers: Iterable[torch.optim.Optimizer]) -> Iterator[_Entry]:
     for optimizer in optimizers:
         if not isinstance(optimizer, torch.optim.Adam) or isinstance(optimizer, torch.optim.AdamW):
             raise TypeError(f"distwar.optim: {type(optimizer).__name__} is no torch.optim.Adam")
-        optimizer._opt_called = True  # what torch's learning rate schedulers look for
+        setattr(optimizer, "_opt_called", True)  # what torch's learning rate schedulers look for
         for group in optimizer.param_groups:
             if group["amsgrad"] or group["maximize"] or group["weight_decay"]:
                 raise NotImplementedError("distwar.optim: amsgrad, maximize and weight_decay are not supported")
@@ -54,10 +54,10 @@ def step(optimizers: Iterable[torch.optim.Adam], visible: Tensor | None = None) 
         for p, state, _ in of:
             if state["step"].device != p.device:  # an optimizer that was not fused
                 state["step"] = state["step"].to(p.device)
-        params, states = [p for p, _, _ in of], [state for _, state, _ in of]
-        adam(params, [p.grad for p in params], *([state[name] for state in states] for name in (
-            "exp_avg", "exp_avg_sq")), [], [state["step"] for state in states], fused=True, amsgrad=False,
-            beta1=betas[0], beta2=betas[1], lr=lr, weight_decay=0.0, eps=eps, maximize=False)
+        first, second, steps = ([state[name] for _, state, _ in of] for name in ("exp_avg", "exp_avg_sq", "step"))
+        grads = [p.grad for p, _, _ in of if p.grad is not None]
+        adam([p for p, _, _ in of], grads, first, second, [], steps, fused=True, amsgrad=False, beta1=betas[0],
+             beta2=betas[1], lr=lr, weight_decay=0.0, eps=eps, maximize=False)
 
 
 def _step_rows(entries: list[_Entry], rows: Tensor) -> None:

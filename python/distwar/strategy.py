@@ -10,10 +10,10 @@ each parameter and moment once, in place of once for each of cloning, splitting 
     loss.backward()
     strategy.step_post_backward(params, optimizers, state, step, info, packed)     # MCMCStrategy: lr of the means
 
-params: tensors by name, a dictionary or a ParameterDict: means [N, 3], scales [N, 3] as logarithms, quats [N, 4] as w, x,
-y, z, opacities [N] as logits, and others [N, ...]. optimizers: by the same names, an optimizer for each parameter.
-Parameters with new rows are new tensors in both. Parameters that a call has changed have no gradient afterwards, so that
-the next step of their optimizers passes them over.
+params: tensors by name, a dictionary or a ParameterDict: means [N, 3], scales [N, 3] as logarithms, quats [N, 4] as w,
+x, y, z, opacities [N] as logits, and others [N, ...]. optimizers: by the same names, an optimizer for each parameter.
+Parameters with new rows are new tensors in both. Parameters that a call has changed have no gradient afterwards, so
+that the next step of their optimizers passes them over.
 """
 from __future__ import annotations
 
@@ -72,7 +72,8 @@ class Strategy:
                 raise ValueError(f"distwar.strategy: params has no {name}")
         trained = {name for name, p in params.items() if p.requires_grad}
         if trained != set(optimizers):
-            raise ValueError(f"distwar.strategy: there are optimizers for {sorted(optimizers)}, not for {sorted(trained)}")
+            raise ValueError(f"distwar.strategy: there are optimizers for {sorted(optimizers)}, not for "
+                             f"{sorted(trained)}")
         for name, optimizer in optimizers.items():
             if len(optimizer.param_groups) != 1 or len(optimizer.param_groups[0]["params"]) != 1:
                 raise ValueError(f"distwar.strategy: the optimizer of {name} must have one group with one parameter")
@@ -180,7 +181,7 @@ class DefaultStrategy(Strategy):
 
 @dataclass
 class MCMCStrategy(Strategy):
-    """Moves dead Gaussians to live ones, adds 5% at each refinement, and noise at each step (Kheradmand et al. 2024)."""
+    """Moves dead Gaussians to live ones, adds 5% at a refinement, and noise at each step (Kheradmand et al. 2024)."""
     cap_max: int = 1_000_000  # Gaussians
     noise_lr: float = 5e5  # times lr of the means: strength of the noise
     refine_start_iter: int = 500

@@ -175,7 +175,8 @@ class Rasterizer(unittest.TestCase):
         self.assertTrue(torch.equal(same, picture))
         same.square().sum().backward()
         self.assertLess(relative(torch.cat([part.grad for part in parts], 1).cpu(), s["colors"].grad.cpu()), 1e-5)
-        _, (constant, _, _) = rasterized(s, settings_of(s, antialiasing=False)._replace(sh_degree=0), dc=parts[0], shs=None)
+        degree_0 = settings_of(s, antialiasing=False)._replace(sh_degree=0)
+        _, (constant, _, _) = rasterized(s, degree_0, dc=parts[0], shs=None)
         self.assertGreater(relative(constant.detach().cpu(), picture.detach().cpu()), 1e-2)
 
     def test_coefficients_of_degree_4(self):
@@ -242,7 +243,7 @@ class Rasterizer(unittest.TestCase):
 
     def test_relocation(self):
         """As 3dgs-mcmc calls it."""
-        binoms = torch.tensor([[math.comb(n, k) for k in range(51)] for n in range(51)], dtype=torch.float32, device=DEVICE)
+        binoms = torch.tensor([[float(math.comb(n, k)) for k in range(51)] for n in range(51)], device=DEVICE)
         opacity, scale = torch.rand(20, device=DEVICE) * 0.9, torch.rand(20, 3, device=DEVICE)
         ratio = torch.arange(1, 21, device=DEVICE, dtype=torch.int32)
         shared, scales = diff_gaussian_rasterization.compute_relocation(opacity, scale, ratio, binoms, 51)
@@ -258,7 +259,8 @@ class Rasterizer(unittest.TestCase):
             means=s["means"].detach(), dc=s["colors"].detach()[:, :1], rest=s["colors"].detach()[:, 1:]).items()}
         with torch.no_grad():
             p["means"][3, 2] = -10  # not in view
-        optimizer = SparseGaussianAdam([dict(params=[a], lr=1e-2, name=name) for name, a in p.items()], lr=0.0, eps=1e-15)
+        groups = [dict(params=[a], lr=1e-2, name=name) for name, a in p.items()]
+        optimizer = SparseGaussianAdam(groups, lr=0.0, eps=1e-15)
         losses, before = [], {name: a.detach().clone() for name, a in p.items()}
         for _ in range(8):
             _, (picture, radii, _) = rasterized(s, settings_of(s, antialiasing=False), means3D=p["means"], dc=p["dc"],
@@ -281,7 +283,7 @@ class Rasterizer(unittest.TestCase):
         for call, texts in (
                 (lambda: settings_of(s, pixel_weights=None), ("pixel_weights", "Taming-3DGS")),
                 (lambda: rasterized(s, settings, theta=torch.zeros(1, 3)), ("theta", "MonoGS")),
-                (lambda: rasterized(s, settings, view2gaussian_precomp=None), ("view2gaussian", "gaussian-opacity-fields")),
+                (lambda: rasterized(s, settings, view2gaussian_precomp=None), ("view2gaussian", "gaussian-opacity-f")),
                 (lambda: rasterized(s, settings, means2D_densify=None), ("means2D_densify", "Deformable-3D-Gaussians")),
                 (lambda: GaussianRasterizer(settings).integrate(0), ("integrate", "gaussian-opacity-fields")),
                 (lambda: rasterized(s, settings, of_nobody=1), ("of_nobody", "README"))):

@@ -88,7 +88,8 @@ class Strategies(unittest.TestCase):
             self.assertEqual({**ours, **fields}, ours)
 
     def test_default(self):
-        for packed, arguments in ((False, {}), (True, {}), (False, dict(absgrad=True)), (False, dict(revised_opacity=True)),
+        for packed, arguments in ((False, {}), (True, {}), (False, dict(absgrad=True)),
+                                  (False, dict(revised_opacity=True)),
                                   (False, dict(refine_scale2d_stop_iter=5, grow_scale2d=0.3, prune_scale2d=0.5)),
                                   (True, dict(refine_scale2d_stop_iter=9, grow_scale2d=0.3, prune_scale2d=0.5)),
                                   (False, dict(pause_refine_after_reset=2))):
@@ -99,8 +100,8 @@ class Strategies(unittest.TestCase):
             self.assertGreater(len(set(ours.counts)), 2, arguments)
 
     def test_default_scene_scale(self):
-        self.check("DefaultStrategy", dict(refine_start_iter=1, refine_every=3, grow_grad2d=0.05), 7, dict(packed=False),
-                   state=(3.0,), packed=False)
+        self.check("DefaultStrategy", dict(refine_start_iter=1, refine_every=3, grow_grad2d=0.05), 7,
+                   dict(packed=False), state=(3.0,), packed=False)
 
     def test_mcmc(self):
         """Without noise, whose random numbers are others."""

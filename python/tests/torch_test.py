@@ -356,8 +356,9 @@ class Refusals(unittest.TestCase):
 
     def test_arguments(self):
         self.refused(NotImplementedError, "sparse_grad", sparse_grad=True)
-        newer = dict(return_normals=True, global_z_order=False, extra_signals_sh_degree=1, **{name: object() for name in (
-            "rays", "lidar_coeffs", "external_distortion_coeffs", "ut_params", "extra_signals", "renderer_config")})
+        newer = dict(return_normals=True, global_z_order=False, **{name: object() for name in (
+            "rays", "lidar_coeffs", "external_distortion_coeffs", "ut_params", "extra_signals",
+            "extra_signals_sh_degree", "renderer_config")})
         for name, value in newer.items():
             self.refused(NotImplementedError, f"rasterization: {name}", **{name: value})
         render(dict(tensors(scenes.scene()), return_normals=False, global_z_order=True, **dict.fromkeys(

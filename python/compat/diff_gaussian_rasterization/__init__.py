@@ -152,10 +152,11 @@ class GaussianRasterizer(torch.nn.Module):
             return _stages.Settings(s.image_width, s.image_height, degree, bool(s.antialiasing), NEAR_PLANE, FAR_PLANE,
                                     LOW_PASS)
         if not s.kernel_size > 0:
-            raise NotImplementedError(f"GaussianRasterizer: kernel_size = {s.kernel_size!r} is not supported; it must be "
-                                      "positive")
+            raise NotImplementedError(f"GaussianRasterizer: kernel_size = {s.kernel_size!r} is not supported; it must "
+                                      "be positive")
         if s.subpixel_offset is not None and bool(s.subpixel_offset.any()):
-            raise NotImplementedError("GaussianRasterizer: subpixel_offset other than zeros (ray_jitter) is not supported")
+            raise NotImplementedError("GaussianRasterizer: subpixel_offset other than zeros (ray_jitter) is not "
+                                      "supported")
         return _stages.Settings(s.image_width, s.image_height, degree, True, NEAR_PLANE, FAR_PLANE,
                                 float(s.kernel_size))
 
@@ -167,12 +168,13 @@ class GaussianRasterizer(torch.nn.Module):
         if scales is not None and s.scale_modifier != 1:
             scales = scales * s.scale_modifier
         count, device, arrays = means3D.shape[0], means3D.device, []
-        for name, tensor, shape in (("means3D", means3D, (3,)), ("rotations", rotations, (4,)), ("scales", scales, (3,)),
-                                    ("opacities", opacities.reshape(-1), ()),
-                                    ("shs" if colors.dim() == 3 else "colors_precomp", colors, colors.shape[1:-1] + (3,)),
-                                    ("cov3D_precomp", cov3D_precomp, (6,))):
+        of_colors = "shs" if colors.dim() == 3 else "colors_precomp"
+        for name, tensor, *shape in (("means3D", means3D, 3), ("rotations", rotations, 4), ("scales", scales, 3),
+                                     ("opacities", opacities.reshape(-1)),
+                                     (of_colors, colors, *colors.shape[1:-1], 3), ("cov3D_precomp", cov3D_precomp, 6)):
             if tensor is not None and tuple(tensor.shape) != (count, *shape):
-                raise ValueError(f"GaussianRasterizer: {name} has the shape {tuple(tensor.shape)}, not {(count, *shape)}")
+                raise ValueError(f"GaussianRasterizer: {name} has the shape {tuple(tensor.shape)}, not "
+                                 f"{(count, *shape)}")
             arrays.append(None if tensor is None else float32_of(name, tensor, device))
         return (*arrays, *_camera(s))
 
@@ -210,8 +212,8 @@ class GaussianRasterizer(torch.nn.Module):
             if degree > 3:
                 raise NotImplementedError(f"GaussianRasterizer: sh_degree = {degree} is not supported, 0 to 3 are")
             if shs.dim() != 3 or shs.shape[1] not in (1, 4, 9, 16, 25):
-                raise ValueError(f"GaussianRasterizer: shs has the shape {tuple(shs.shape)}, not ({len(means3D)}, K, 3), "
-                                 "K = 1, 4, 9, 16 or 25")
+                raise ValueError(f"GaussianRasterizer: shs has the shape {tuple(shs.shape)}, not ({len(means3D)}, K, "
+                                 "3), K = 1, 4, 9, 16 or 25")
             colors = shs[:, :16]
         settings, scene = self._settings(degree), self._scene(means3D, opacities, colors, scales, rotations,
                                                               cov3D_precomp)
