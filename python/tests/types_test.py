@@ -29,7 +29,8 @@ density.rotations("q")
 '''
 FOUND = ('Revealed type is "torch._tensor.Tensor"', 'Revealed type is "torch._tensor.Tensor"', 'Revealed type is "int"',
          'Revealed type is "str"', 'Argument 9 to "rasterization" has incompatible type "str"',
-         'Missing positional argument', 'Unexpected keyword argument "most"', 'Argument 1 to "rotations" has incompatible type "str"')
+         'Missing positional argument', 'Unexpected keyword argument "most"',
+         'Argument 1 to "rotations" has incompatible type "str"')
 
 
 def mypy(*arguments):
