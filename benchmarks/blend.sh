@@ -10,18 +10,14 @@
 #   stages           every stage, on three kinds of scene and several image sizes (dsplat bench)
 #   growth           every stage against the number of Gaussians and of pixels (dsplat bench)
 #   render_backward  strategies, thresholds, cub and the floors; pixels per thread
-#   channels         the blend by the number of channels, with depth and absolute gradients and without
-#   camera_gradient  gradients by the camera: their sums by four methods, project backward with them and without
-#   frames           a frame and a training step whose host waits, does not wait, or replays a CUDA graph; batches
-#   tuner            the tuner's choice beside every fixed choice; fails if the choice is over 3 % slower
-# benchmarks/tables.py rasteriser OUT (for channels, camera_gradient and frames: outputs OUT) prints tables;
-# benchmarks/trim.py OUT -o benchmarks/results/blend.jsonl (outputs.jsonl) keeps what they need.
+# benchmarks/tables.py rasteriser OUT prints tables; benchmarks/trim.py OUT -o benchmarks/results/blend.jsonl keeps what
+# they need.
 # shellcheck disable=SC2086 # lists of options are split
 set -eu
 [ $# -ge 4 ] || { sed -n '3,/^# shellcheck/{/^# shellcheck/d;s/^# \{0,1\}//p;}' "$0"; exit 2; }
 programs=$1 scene=$2 cameras=$3 out=$4
 shift 4
-[ $# -gt 0 ] || set -- stages growth render_backward channels camera_gradient frames tuner
+[ $# -gt 0 ] || set -- stages growth render_backward
 mkdir -p "$out/scenes"
 
 failed=
@@ -61,42 +57,18 @@ growth() {
     for count in 100000 300000 1000000 3000000 10000000; do bench growth-gaussians-$count many-$count $one --views 6; done
     for size in 135x240 270x480 540x960 1080x1920 2160x3840; do bench growth-pixels-$size "$trained" $one --size $size; done
 }
-blend() { # PROGRAM NAME SCENE OPTIONS...
-    program=$1 name=$2 file=$(scene_of "$3")
-    shift 3
-    say "$program $name"
-    "$programs/$program" "$file" $views --name "$name" "$@" --benchmark_out_format=json \
-        --benchmark_out="$out/$program-$name.json" >"$out/$program-$name.txt" 2>&1 ||
-        { cat "$out/$program-$name.txt"; failed="$failed $program-$name"; }
+blend() { # NAME SCENE OPTIONS...
+    name=render_backward-$1 of=$1 file=$(scene_of "$2")
+    shift 2
+    say "$name"
+    "$programs/render_backward" "$file" $views --name "$of" "$@" --benchmark_out_format=json \
+        --benchmark_out="$out/$name.json" >"$out/$name.txt" 2>&1 || { cat "$out/$name.txt"; failed="$failed $name"; }
 }
 render_backward() {
     for kind in "$trained" many-3000000 huge-300; do
-        blend render_backward "$kind" "$kind"
+        blend "$kind" "$kind"
         for size in 256x256 540x960 3840x2160; do
-            blend render_backward "$kind-$size" "$kind" --size $size --benchmark_filter=pixels
-        done
-    done
-}
-channels() { blend channels "$trained" "$trained"; }
-run() { # NAME PROGRAM OPTIONS...
-    name=$1 program=$2
-    shift 2
-    say "$name"
-    "$programs/$program" "$@" --json "$out/$name.json" >"$out/$name.txt" 2>&1 || { cat "$out/$name.txt"; failed="$failed $name"; }
-}
-camera_gradient() { run camera_gradient camera_gradient; }
-frames() {
-    run frames-256x256 frame_modes "$scene" $views --views 8 --size 256x256
-    run frames frame_modes "$scene" $views --views 4
-}
-tuner() {
-    for kind in "$trained" many-3000000 huge-300; do
-        say "tuner $kind"
-        for seed in 1 2 3; do
-            launches=$((seed == 1 ? 4000 : 1000))
-            "$programs/tuner_check" "$(scene_of "$kind")" $views --seed $seed --launches $launches \
-                --json "$out/tuner-$kind-$seed.json" >"$out/tuner-$kind-$seed.txt" 2>&1 || failed="$failed tuner-$kind-$seed"
-            tail -n 4 "$out/tuner-$kind-$seed.txt"
+            blend "$kind-$size" "$kind" --size $size --benchmark_filter=pixels
         done
     done
 }

@@ -10,16 +10,13 @@
 // events, after twice the L2 cache was overwritten. Each run is repeated; median and deviation are over
 // repetitions. Before a run is timed its moments are compared with those of another strategy.
 #include "axes.h"
-#include "device_scene.h"
+#include "bench.cuh"
 #include "measure/bench_views.h"
 #include "cli/command_line.h"
-#include "device.h"
+#include "distwar_gs.h"
+#include "frames/device_gaussians.h"
 #include "scene.h"
-#include "random.h"
 #include "render_backward.cuh"
-#include <benchmark/benchmark.h>
-#include <cub/version.cuh>
-#include <algorithm>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +24,32 @@
 #include <vector>
 
 namespace {
+
+void check_gs(gs_status status, const char *what) {
+    if (status != GS_OK) device_give_up("%s: %s", what, gs_last_error());
+}
+
+// A view after gs_forward, with memory of its own.
+gs_view rendered_view(const gs_gaussians &gaussians, const gs_camera &camera) {
+    gs_view view = {};
+    view.gaussians = gaussians;
+    view.sh_degree_used = gaussians.sh_degree;
+    view.camera = camera;
+    const gs_view_parts parts = {1, 0, DISTWAR_TREE, 0};
+    void *block = nullptr;
+    gs_status status;
+    do {
+        device_free(block);
+        view.pair_capacity = view.pairs_needed;
+        size_t bytes;
+        check_gs(gs_view_bytes(&view, &parts, &bytes), "gs_view_bytes");
+        block = device_allocate(bytes);
+        check_gs(gs_view_place(&view, nullptr, &parts, block, bytes), "gs_view_place");
+        status = gs_forward(&view, nullptr);
+    } while (status == GS_PAIRS_DO_NOT_FIT);
+    check_gs(status, "gs_forward");
+    return view;
+}
 
 // The strategies of distwar/strategy.h, then two floors for comparison only.
 enum way { floor_a = DISTWAR_STRATEGY_COUNT, floor_b, ways };
@@ -55,25 +78,24 @@ struct bench {
     float *color_gradient = nullptr, *moments = nullptr;
     size_t moments_bytes = 0;
     int64_t count = 0;
-    cold_timer timer;
+    gpu_timer timer;
     std::vector<float> expected; // moments of the first view
 
     void open(const gs_gaussians &host, const bench_views &chosen) {
-        timer.open();
+        gpu_timer_open(&timer);
         count = host.count;
         // fixed needs the most
         check_gs(gs_moments_bytes(count, GS_CHANNELS, DISTWAR_FIXED, &moments_bytes), "gs_moments_bytes");
         moments = device_array<float>(moments_bytes / sizeof(float));
 
-        size_t values = 0;
-        for (size_t v = 0; v < chosen.count; v++) values = std::max(values, 3 * pixels_of(chosen.cameras[v]));
-        std::vector<float> gradient(values);
-        random_stream random = {1};
-        for (float &value : gradient) value = float(2 * random_unit(&random) - 1);
+        size_t values;
+        float *gradient = bench_color_gradient(chosen.cameras, chosen.count, &values);
+        if (!gradient) device_give_up("no memory for pictures of %zu values", values);
         color_gradient = device_array<float>(values);
-        device_upload(color_gradient, gradient.data(), values * sizeof(float));
+        device_upload(color_gradient, gradient, values * sizeof(float));
+        free(gradient);
 
-        const gs_gaussians gaussians = upload_gaussians(host);
+        const gs_gaussians gaussians = device_gaussians_from(&host);
         for (size_t v = 0; v < chosen.count; v++)
             views.push_back(rendered_view(gaussians, chosen.cameras[v]));
         run(views[0], DISTWAR_BFLY, 0, {});
@@ -145,7 +167,7 @@ struct bench {
     }
 
     double milliseconds(const gs_view &f, int w, int threshold, const division &by) {
-        return timer.milliseconds([&] { run(f, w, threshold, by); });
+        return time_of(timer, [&] { run(f, w, threshold, by); });
     }
 };
 
@@ -165,16 +187,10 @@ void measure(benchmark::State &state, bench &b, int w, int threshold, const divi
 
 void register_all(bench &b, const std::string &scene, int repetitions) {
     const auto add = [&b, repetitions](const std::string &name, int w, int threshold, division by) {
-        benchmark::RegisterBenchmark(
-            name.c_str(),
-            [&b, w, threshold, by, checked = false](benchmark::State &state) mutable {
-                measure(state, b, w, threshold, by, checked);
-            })
-            ->Iterations(1)
-            ->Repetitions(repetitions)
-            ->ReportAggregatesOnly()
-            ->UseManualTime()
-            ->Unit(benchmark::kMicrosecond);
+        register_run(name, repetitions,
+                     [&b, w, threshold, by, checked = false](benchmark::State &state) mutable {
+                         measure(state, b, w, threshold, by, checked);
+                     });
     };
     const auto prefix = [&scene](int w) {
         return std::string("render_backward/") + name_of(w) + "/scene:" + scene;
@@ -201,9 +217,7 @@ void describe(const bench &b, const char *scene, const bench_view_options &optio
     std::string lanes; // numbers with blanks between
     for (const unsigned long long commits : b.active_lanes()) lanes += std::to_string(commits) + " ";
     benchmark::AddCustomContext("active_lanes", lanes);
-    benchmark::AddCustomContext("device", device_name());
-    benchmark::AddCustomContext("cuda_runtime", std::to_string(CUDART_VERSION));
-    benchmark::AddCustomContext("cub", std::to_string(CUB_VERSION));
+    add_context();
     benchmark::AddCustomContext("version", gs_version());
     benchmark::AddCustomContext("scene", scene);
     benchmark::AddCustomContext("gaussians", number(double(b.count)));

@@ -17,13 +17,12 @@ import os
 import re
 import sys
 
-from topics import (cells, counters, flush, index_add, levenberg_marquardt, library, outputs, ranks, rasteriser, strangers,
-                    text, threshold, training, whole, workloads)
+from topics import (counters, flush, index_add, levenberg_marquardt, library, ranks, rasteriser, strangers, text,
+                    training, whole, workloads)
 
-TOPICS = {"library": library, "rasteriser": rasteriser, "outputs": outputs, "workloads": workloads, "training": training,
-          "levenberg-marquardt": levenberg_marquardt, "counters": counters, "whole": whole,
-          "flush": flush, "index-add": index_add, "threshold": threshold, "cells": cells, "ranks": ranks,
-          "strangers": strangers}
+TOPICS = {"library": library, "rasteriser": rasteriser, "workloads": workloads, "training": training,
+          "levenberg-marquardt": levenberg_marquardt, "counters": counters, "whole": whole, "flush": flush,
+          "index-add": index_add, "ranks": ranks, "strangers": strangers}
 PAGES = ("README.md", "docs", "docs/benchmarks", "docs/notes")
 BLOCK = re.compile(r"<!-- table (.*?) -->\n(.*?)<!-- end -->", re.DOTALL)
 

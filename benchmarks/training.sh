@@ -6,29 +6,25 @@
 #
 # PROGRAMS: the folder of the built programs (build/cuda/bin). DATA: a folder with the photographs of fern, relief23,
 # fox and bonsai, each in a folder of its name; missing ones are skipped. OUT: a folder for the logs, one NAME.jsonl a
-# run; runs of all parts but finish and reproducible that have ended in an earlier call with it are not made again, so
+# run; runs of all parts but reproducible that have ended in an earlier call with it are not made again, so
 # take another for another build. DATA and OUT have no spaces.
 # PART, with its estimated seconds on an H200: all of these unless named:
 #   defaults      390  7,000 and 30,000 iterations on each, and on knot, a scene made by dsplat generate; three seeds
 #   count         250  other limits of the number of Gaussians, on bonsai; 7,000 iterations with three seeds, 30,000 with one
 #   ablation      440  7,000 iterations on bonsai, fern, knot and fox without one of the parts of the defaults; three seeds
-#   finish         30  three steps of Levenberg-Marquardt on the scenes of defaults, 7,000 iterations
-#   wall          210  a minute with plain atomics and with the tuner's choice, on fern and fox; by MCMC
 #   reproducible   45  --reproducible: the same run twice, compared byte by byte; once killed and resumed; and one
 #                      run without the option
-#   poses         330  poses turned by a degree and moved by a hundredth of the extent: refined, three seeds; left as
-#                      they are; and the data's, as they are, three seeds, and refined; by MCMC
 #   budget       1200  --budget of 3, 6, 12, 30, 60 and 120 seconds on each
 # SEEDS: those of defaults, count and ablation; "0 1 2" unless set. GPUS: their numbers; one run at a time on each; "0"
 # unless set.
 # benchmarks/tables.py training OUT prints tables, benchmarks/trim.py OUT -o benchmarks/results/training.jsonl keeps
-# what they need. finish.sh measures more of Levenberg-Marquardt.
+# what they need. finish.sh measures Levenberg-Marquardt.
 # shellcheck disable=SC2086,SC2046 # lists of options are split
 set -eu
 [ $# -ge 3 ] || { sed -n '3,/^# shellcheck/{/^# shellcheck/d;s/^# \{0,1\}//p;}' "$0"; exit 2; }
 programs=$1 data=$2 out=$3
 shift 3
-parts='defaults count ablation finish wall reproducible poses budget'
+parts='defaults count ablation reproducible budget'
 [ $# -gt 0 ] || set -- $parts
 for part; do
     case " $parts " in *" $part "*) ;; *) echo "no part $part" >&2; exit 2 ;; esac
@@ -118,8 +114,6 @@ no-average --average 0
 no-retire --retire 0
 retire-0.16 --retire 0.16
 published-sh-rate --sh-rate 1
-start-opacity-0.1 --start-opacity 0.1
-start-size-1 --start-size 1
 no-dropout --dropout 0
 one-view --batch 1
 three-views --batch 3
@@ -132,7 +126,7 @@ ablation() {
             while read -r name options; do
                 case $scene-$name in
                 # The defaults of these scenes.
-                fern-no-retire | bonsai-retire-* | knot-retire-* | fox-retire-* | fox-mcmc | fox-start-*) continue ;;
+                fern-no-retire | bonsai-retire-* | knot-retire-* | fox-retire-* | fox-mcmc) continue ;;
                 bonsai-no-dropout | knot-no-dropout | fox-no-dropout | fox-one-view | fern-small-*) continue ;;
                 bonsai-whole-pictures | knot-whole-pictures | bonsai-small-* | knot-small-*) continue ;;
                 bonsai-three-views | fern-three-views | fox-three-views) continue ;;
@@ -142,21 +136,6 @@ ablation() {
             done <<END
 $changes
 END
-        done
-    done
-}
-finish() {
-    for scene in bonsai fern relief23 fox knot; do
-        trained="$out/scenes/defaults-$scene-7000-0.ply"
-        [ ! -e "$trained" ] || limited finish-$scene-7000 60 dsplat finish "$trained" --cameras "$(photographs $scene)" \
-            $(background_of $scene) -o "$out/scenes/finish-$scene-7000.ply" --log "$out/finish-$scene-7000.jsonl" --lm-steps 3
-    done
-}
-before='--density mcmc --max-gaussians 300000 --sh-rate 4'
-wall() {
-    for scene in fern fox; do
-        for reduction in atomic auto; do
-            train wall-$scene-$reduction 120 $scene $before --iterations 30000 --seconds 60 --eval-every 250 --reduce $reduction
         done
     done
 }
@@ -192,18 +171,6 @@ reproducible() {
     train $name 60 fern --reproducible --checkpoint-every 1000 $resume
     wait
     compare $name $kills
-}
-poses() {
-    wrong="--perturb-poses 1,0.01 $before" refine=--refine-poses
-    for scene in fern fox; do
-        for seed in 0 1 2; do
-            train poses-$scene-refined-$seed 90 $scene $wrong $refine --seed $seed
-            # Only aligns held-out views.
-            train poses-$scene-data-$seed 90 $scene $before $refine --pose-levels 0 --fine-pose-rate 0 --seed $seed
-        done
-        train poses-$scene-left-0 60 $scene $wrong
-        train poses-$scene-floor-0 90 $scene $before $refine
-    done
 }
 budget() {
     for scene in bonsai fern relief23 fox knot; do

@@ -11,7 +11,7 @@
 #   cubemap      10  icosphere and torus, faces of 64 and of 1,024 texels
 #   scatter_add  20  words by Zipf's law, three exponents; rows of one float, a histogram, of 8 and of 4,096 bins
 #   lm           20  the products J^T u and diag(J^T J) of one step of dsplat finish with 12 views
-#   gaussians    90  the backward blend: blend.sh render_backward tuner
+#   gaussians    40  the backward blend: blend.sh render_backward
 #   profile      80  counters of three workloads by Nsight Compute, if ncu is installed: OUT/profile-*.csv
 # Fails if a tuner's choice is over 3 % slower than the best fixed one or over 2 % slower than plain atomics.
 # benchmarks/tables.py workloads OUT prints tables; benchmarks/trim.py OUT OUT/profile-*.csv -o
@@ -67,7 +67,7 @@ lm() {
     rm -f "$out/lm.ply"
 }
 gaussians() {
-    "$here/blend.sh" "$programs" "$scene" "$cameras" "$out" render_backward tuner || failed="$failed gaussians"
+    "$here/blend.sh" "$programs" "$scene" "$cameras" "$out" render_backward || failed="$failed gaussians"
 }
 counters() { # WORKLOAD STRATEGY PROGRAM OPTIONS...: the last counted launch is the strategy's
     name=profile-$1-$2 program=$3

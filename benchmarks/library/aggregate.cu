@@ -1,30 +1,27 @@
 // SPDX-License-Identifier: MIT
-// How fast warps add to records in global memory, over the axes of axes.h; and the cells of chunks.cuh (many
-// values a record) and pairs.cuh (16-bit values). --benchmark_filter='chunks/|pairs/' measures those alone.
+// How fast warps add to records in global memory, over the axes of axes.h.
 //
 // Before a run is timed, its sums are compared with exact ones. A time is the time of one launch by CUDA
 // events, after the L2 cache has been overwritten; the inputs alternate. Each warp makes enough calls for a
 // launch of at least LONG_MS. Each run is repeated; the median, mean and deviation are reported. Arguments:
 // those of Google Benchmark.
 #include "aggregate.cuh"
-#include "chunks.cuh"
-#include "costs.h"
-#include "device.h"
+#include "bench.cuh"
 #include "launch.cuh"
-#include "pairs.cuh"
 #include "random.h"
 #include <distwar/tune.h>
 #include <algorithm>
-#include <benchmark/benchmark.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace {
 
 enum { REPETITIONS = 7, INPUTS = 3, MAX_STRIDE = 16, MOST_CALLS = 256 };
+enum { CHECKED_WARPS = 256, CHECKED_CALLS = 16, CHECKED_TARGETS = 1 << 16 };
 constexpr float LONG_MS = 0.25f; // a launch lasts that long, unless it makes the most calls
 
 struct shape {
@@ -34,48 +31,22 @@ struct shape {
 };
 
 using kernel = void (*)(const slots *, int, uint32_t, int, void *, unsigned *);
+// `tuned` runs the tree.
+constexpr axes::method run_by(int m) {
+    return m == axes::tuned ? axes::tree : axes::method(m);
+}
+template <int K, int... M>
+kernel kernel_of(axes::method m, std::integer_sequence<int, M...>) {
+    static const kernel all[] = {aggregate<run_by(M), K>...};
+    return all[m];
+}
+// NULL if this CUB lacks the rival.
 template <int K>
 kernel kernel_of(axes::method m, int threshold) {
     static_assert(axes::record_stride<K> <= MAX_STRIDE, "the table has room for less");
-    switch (m) {
-    case axes::atomic:
-        return aggregate<axes::atomic, K>;
-    case axes::serial:
-        return aggregate<axes::serial, K>;
-    case axes::bfly:
-        return aggregate<axes::bfly, K>;
-    case axes::tree:
-        if (threshold == 0) return aggregate<axes::tree, K, false>;
-        return aggregate<axes::tree, K>;
-    case axes::tuned:
-        return aggregate<axes::tree, K>;
-    case axes::tree_uniform:
-        return aggregate<axes::tree_uniform, K>;
-    case axes::fixed:
-        return aggregate<axes::fixed, K>;
-    case axes::cub:
-        return aggregate<axes::cub, K>;
-#if HAS_WARP_REDUCE_BATCHED
-    case axes::cub_batched:
-        return aggregate<axes::cub_batched, K>;
-    case axes::cub_looking:
-        return aggregate<axes::cub_looking, K>;
-#endif
-    case axes::tree_every:
-        return aggregate<axes::tree_every, K>;
-    case axes::cg:
-        return aggregate<axes::cg, K>;
-    case axes::totals:
-        return aggregate<axes::totals, K>;
-    case axes::cub_totals:
-        return aggregate<axes::cub_totals, K>;
-    case axes::commit:
-        return aggregate<axes::commit, K>;
-    case axes::nothing:
-        return aggregate<axes::nothing, K>;
-    default:
-        return nullptr;
-    }
+    if (!HAS_WARP_REDUCE_BATCHED && (m == axes::cub_batched || m == axes::cub_looking)) return nullptr;
+    if (m == axes::tree && threshold == 0) return aggregate<axes::tree, K, false>;
+    return kernel_of<K>(m, std::make_integer_sequence<int, axes::methods>());
 }
 kernel kernel_of(axes::method m, int K, int threshold) {
     switch (K) {
@@ -92,16 +63,9 @@ kernel kernel_of(axes::method m, int K, int threshold) {
     }
 }
 
-template <typename T>
-T *device_array(size_t count) {
-    return static_cast<T *>(device_allocate(count * sizeof(T)));
-}
-
-// Inputs, tables and the events live as long as the program.
+// Inputs, tables and the timer live as long as the program.
 struct bench {
-    cudaEvent_t begin, end;
-    void *scrubbed;
-    size_t scrubbed_bytes;
+    gpu_timer timer;
     void *table;
     unsigned *flag; // of reduce_fixed
     slots *input[INPUTS];
@@ -110,12 +74,7 @@ struct bench {
     unsigned next_input = 0;
 
     bench() {
-        DEVICE_CHECK(cudaEventCreate(&begin));
-        DEVICE_CHECK(cudaEventCreate(&end));
-        cudaDeviceProp properties;
-        DEVICE_CHECK(cudaGetDeviceProperties(&properties, 0));
-        scrubbed_bytes = 2 * size_t(properties.l2CacheSize);
-        scrubbed = device_allocate(scrubbed_bytes);
+        gpu_timer_open(&timer);
         table = device_array<long long>(size_t(1 << 20) * MAX_STRIDE);
         flag = device_array<unsigned>(1);
         device_clear(flag, sizeof *flag);
@@ -151,20 +110,8 @@ struct bench {
         DEVICE_CHECK(launch(nullptr, warps * 32 / BLOCK, BLOCK, kernel_of(s.method, s.K, s.threshold), given,
                             s.calls, uint32_t(s.targets), s.threshold, table, flag));
     }
-    // Milliseconds of a launch, by events, the L2 cache having been overwritten.
-    template <typename Launch>
-    float time(const Launch &launch_once) {
-        DEVICE_CHECK(cudaMemsetAsync(scrubbed, int(next_input), scrubbed_bytes, nullptr));
-        DEVICE_CHECK(cudaEventRecord(begin, nullptr));
-        launch_once();
-        DEVICE_CHECK(cudaEventRecord(end, nullptr));
-        DEVICE_CHECK(cudaEventSynchronize(end));
-        float ms = 0;
-        DEVICE_CHECK(cudaEventElapsedTime(&ms, begin, end));
-        return ms;
-    }
-    float time(const shape &s) {
-        return time([&] { run(s, input[next_input++ % INPUTS], WARPS); });
+    double time(const shape &s) {
+        return time_of(timer, [&] { run(s, input[next_input++ % INPUTS], WARPS); });
     }
 };
 
@@ -209,19 +156,10 @@ int tuned_threshold(bench &b, shape s) {
     for (int launches = 0; launches < 5000 && !t.known; ++launches) {
         const tune_launch next = tune_choose(&t);
         s.threshold = next.threshold;
-        const float ms = b.time(s);
-        if (next.ticket >= 0) tune_report(&t, next.ticket, ms, 1);
+        const double ms = b.time(s);
+        if (next.ticket >= 0) tune_report(&t, next.ticket, float(ms), 1);
     }
     return t.known ? t.candidates[t.best].threshold : -1;
-}
-
-// calls: of each warp
-void report_rates(benchmark::State &state, double adds_a_call, int calls) {
-    state.counters["adds_per_second"] =
-        benchmark::Counter(adds_a_call * calls * WARPS, benchmark::Counter::kIsIterationInvariantRate);
-    state.counters["ns_per_call"] = // of the GPU's, not of a warp
-        benchmark::Counter(double(calls) * WARPS * 1e-9,
-                           benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
 }
 
 // Called once a repetition; `s` and `checked` are the run's own.
@@ -244,24 +182,9 @@ void measure(benchmark::State &state, bench &b, shape &s, bool &checked) {
     }
     for (auto _ : state) state.SetIterationTime(b.time(s) * 1e-3);
     const double adds_a_call = (s.active == axes::mixed ? 16.5 : s.active) * s.K;
-    report_rates(state, adds_a_call, s.calls);
+    state.counters["adds_per_second"] =
+        benchmark::Counter(adds_a_call * s.calls * WARPS, benchmark::Counter::kIsIterationInvariantRate);
     if (s.method == axes::tuned) state.counters["chosen_threshold"] = s.threshold;
-    if (has_stated_cost(s.method) && s.active != axes::mixed) {
-        const call_cost cost = cost_of(s.method, s.active, s.keys, s.K, s.threshold);
-        state.counters["shuffles_per_add"] = cost.shuffles / adds_a_call;
-        state.counters["atomic_instructions_per_add"] = cost.atomic_instructions / adds_a_call;
-        state.counters["atomic_requests_per_add"] = cost.atomic_requests / adds_a_call;
-    }
-}
-
-template <typename Measure>
-void register_run(const std::string &name, const Measure &repetition) {
-    benchmark::RegisterBenchmark(name.c_str(), repetition)
-        ->Iterations(1)
-        ->Repetitions(REPETITIONS)
-        ->ReportAggregatesOnly()
-        ->UseManualTime()
-        ->Unit(benchmark::kMicrosecond);
 }
 
 // Shapes with the same inputs follow one another.
@@ -281,36 +204,11 @@ void register_all(bench &b) {
                                 "/active:" + std::to_string(active) + "/keys:" + std::to_string(keys) +
                                 "/K:" + std::to_string(K) + "/targets:" + std::to_string(targets) +
                                 "/threshold:" + std::to_string(threshold);
-                            register_run(name, [&b, s = s, checked = false](benchmark::State &state) mutable {
-                                measure(state, b, s, checked);
-                            });
+                            register_run(name, REPETITIONS,
+                                         [&b, s = s, checked = false](benchmark::State &state) mutable {
+                                             measure(state, b, s, checked);
+                                         });
                         }
-}
-
-// ---- the cells of chunks.cuh and pairs.cuh
-
-// Called once a repetition. calls: of a warp; 0 before the first repetition.
-void measure_cell(benchmark::State &state, bench &b, const cell &c, int &calls) {
-    if (calls == 0) {
-        if (!c.is_right()) {
-            state.SkipWithError("wrong sums");
-            return;
-        }
-        calls = 1;
-        c.run(1, WARPS); // the first launch takes longer
-        while (calls < MOST_CALLS && b.time([&] { c.run(calls, WARPS); }) < LONG_MS) calls *= 2;
-    }
-    for (auto _ : state) state.SetIterationTime(b.time([&] { c.run(calls, WARPS); }) * 1e-3);
-    report_rates(state, 32 * c.values, calls);
-}
-void register_cells(bench &b) {
-    std::vector<cell> cells;
-    chunks::append_all(cells, b.table);
-    pairs::append_all(cells, b.table);
-    for (const cell &c : cells)
-        register_run(c.name, [&b, c, calls = 0](benchmark::State &state) mutable {
-            measure_cell(state, b, c, calls);
-        });
 }
 
 } // namespace
@@ -326,17 +224,11 @@ int main(int argc, char **argv) {
     benchmark::Initialize(&count, arguments.data());
     if (benchmark::ReportUnrecognizedArguments(count, arguments.data())) return 2;
 
-    const std::string cub = std::to_string(CUB_VERSION / 100000) + "." +
-                            std::to_string(CUB_VERSION / 100 % 1000) + "." +
-                            std::to_string(CUB_VERSION % 100);
-    benchmark::AddCustomContext("device", device_name());
-    benchmark::AddCustomContext("cuda_runtime", std::to_string(CUDART_VERSION));
-    benchmark::AddCustomContext("cub", cub);
+    add_context();
     if (!HAS_WARP_REDUCE_BATCHED)
         benchmark::AddCustomContext("cub_batched", "absent: cub::WarpReduceBatched came with CUB 3.4");
     bench b;
     register_all(b);
-    register_cells(b);
     benchmark::RunSpecifiedBenchmarks();
     benchmark::Shutdown();
     return EXIT_SUCCESS;

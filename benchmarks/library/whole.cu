@@ -13,43 +13,75 @@
 // Before a run is timed, its sums are compared with exact ones. A time is that of all kernels of one solution
 // by CUDA events, after the L2 cache has been overwritten. Temporary memory is allocated before. Arguments:
 // those of Google Benchmark.
-#include "device.h"
+#include "bench.cuh"
 #include "launch.cuh"
 #include "random.h"
 #include <algorithm>
-#include <benchmark/benchmark.h>
 #include <cub/device/device_histogram.cuh>
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_reduce.cuh>
+#include <distwar/histogram.cuh>
 #include <distwar/hot_slots.cuh>
 #include <distwar/reduce.cuh>
 #include <distwar/runs.cuh>
+#include <distwar/sorted_sums_by_key.cuh>
 #include <math.h>
 #include <stdlib.h>
-#include <string>
 #include <thrust/iterator/permutation_iterator.h>
+#include <utility>
 #include <vector>
 
 namespace {
 
-enum { ADDS = 1 << 20, MOST_BINS = 1 << 16, MOST_K = 16, BLOCK = 256, BLOCKS = 1024, SLOTS = 256 };
+enum {
+    ADDS = 1 << 20,
+    MOST_BINS = 1 << 20,
+    MOST_ROWS = 1 << 16,
+    MOST_K = 16,
+    BLOCK = 256,
+    BLOCKS = 1024,
+    SLOTS = 256
+};
 enum { REPETITIONS = 7 };
 
-// way          what it does
-// -----------  ------------------------------------------------------------------------------
-// atomic       reduce_atomic
-// vector       reduce_atomic with vector atomics (aligned_record)
-// serial       reduce_serial
-// tree         reduce_tree
-// tree_vector  reduce_tree with vector atomics (aligned_record)
-// runs         reduce_runs
-// hot_slots    reduce_atomic to hot_slots of a block, a flush at the end
-// hot_tree     reduce_tree to hot_slots
-// cub          scatter: DeviceRadixSort::SortPairs of keys and places (unless sorted), then
-//              DeviceReduce::ReduceByKey. histogram: DeviceHistogram::HistogramEven
-enum way { atomic, vector, serial, tree, tree_vector, runs, hot_slots, hot_tree, cub_call, ways };
-constexpr const char *way_name[ways] = {"atomic", "vector",    "serial",   "tree", "tree_vector",
-                                        "runs",   "hot_slots", "hot_tree", "cub"};
+// way            what it does
+// -------------  ----------------------------------------------------------------------------
+// atomic         reduce_atomic
+// vector         reduce_atomic with vector atomics (aligned_record)
+// serial         reduce_serial
+// tree           reduce_tree
+// tree_vector    reduce_tree with vector atomics (aligned_record)
+// runs           reduce_runs
+// hot_slots      reduce_atomic to hot_slots of a block, a flush at the end
+// hot_tree       reduce_tree to hot_slots
+// fastest, deterministic, exact   these ways of sums_by_key
+// bounded        deterministic with `bound`
+// counts         histogram(), from counts of 0
+// cub            scatter: DeviceRadixSort::SortPairs of keys and places (unless sorted), then
+//                DeviceReduce::ReduceByKey. histogram: DeviceHistogram::HistogramEven
+enum way {
+    atomic,
+    vector,
+    serial,
+    tree,
+    tree_vector,
+    runs,
+    hot_slots,
+    hot_tree,
+    fastest,
+    deterministic,
+    bounded,
+    exact,
+    counts,
+    cub_call,
+    ways
+};
+constexpr const char *way_name[ways] = {"atomic",  "vector",    "serial",   "tree",    "tree_vector",
+                                        "runs",    "hot_slots", "hot_tree", "fastest", "deterministic",
+                                        "bounded", "exact",     "counts",   "cub"};
+constexpr bool is_of_sums_by_key(int w) {
+    return w >= fastest && w <= exact;
+}
 constexpr bool has_vectors(int w) {
     return w == vector || w == tree_vector;
 }
@@ -123,20 +155,15 @@ __global__ void count_up(int *index) {
     index[blockIdx.x * BLOCK + threadIdx.x] = int(blockIdx.x * BLOCK + threadIdx.x);
 }
 
-template <typename T>
-T *device_array(size_t count) {
-    return static_cast<T *>(device_allocate(count * sizeof(T)));
-}
-
 float value_of(size_t i, int k) {
     return float((i * 5 + size_t(k)) % 7);
 }
 
 // Lives as long as the program.
 struct bench {
-    cudaEvent_t begin, end;
-    char *scrubbed, *temporary;
-    size_t scrubbed_bytes, temporary_bytes = size_t(256) << 20;
+    gpu_timer timer;
+    char *temporary;
+    size_t temporary_bytes = size_t(256) << 20;
     int *key, *sorted_key, *place, *sorted_place, *unique_key, *sums;
     float *value, *sum, *table;
     std::vector<int> host_key;
@@ -144,19 +171,15 @@ struct bench {
     bool sorted = false;
 
     bench() {
-        DEVICE_CHECK(cudaEventCreate(&begin));
-        DEVICE_CHECK(cudaEventCreate(&end));
-        cudaDeviceProp properties;
-        DEVICE_CHECK(cudaGetDeviceProperties(&properties, 0));
-        scrubbed_bytes = 2 * size_t(properties.l2CacheSize);
-        scrubbed = device_array<char>(scrubbed_bytes);
+        gpu_timer_open(&timer);
         temporary = device_array<char>(temporary_bytes);
         for (int **array : {&key, &sorted_key, &place, &sorted_place, &unique_key})
             *array = device_array<int>(ADDS);
         sums = device_array<int>(1);
         value = device_array<float>(size_t(ADDS) * MOST_K);
         sum = device_array<float>(size_t(ADDS) * MOST_K);
-        table = device_array<float>(size_t(MOST_BINS) * MOST_K);
+        table = device_array<float>(size_t(MOST_ROWS) * MOST_K);
+        static_assert(MOST_BINS <= MOST_ROWS * MOST_K, "the counts have room");
         DEVICE_CHECK(launch(nullptr, ADDS / BLOCK, BLOCK, count_up, place));
     }
 
@@ -229,33 +252,43 @@ struct bench {
             start(std::integral_constant<int, 16>(), table);
     }
 
-    void run(const problem &p) {
-        switch (p.how) {
-        case atomic:
-            return launch_way<atomic>(p);
-        case vector:
-            return launch_way<vector>(p);
-        case serial:
-            return launch_way<serial>(p);
-        case tree:
-            return launch_way<tree>(p);
-        case tree_vector:
-            return launch_way<tree_vector>(p);
-        case runs:
-            return launch_way<runs>(p);
-        case hot_slots:
-            return launch_way<hot_slots>(p);
-        case hot_tree:
-            return launch_way<hot_tree>(p);
-        default:
-            break;
+    void sum_by_key(const problem &p) {
+        distwar::key_sums<float> given;
+        given.count = ADDS, given.width = p.K, given.keys = p.bins;
+        given.index = key, given.source = value, given.out = table;
+        given.way = p.how == fastest ? distwar::sums_way::fastest
+                    : p.how == exact ? distwar::sums_way::exact
+                                     : distwar::sums_way::deterministic;
+        given.bound = p.how == bounded ? 7 : 0;
+        given.workspace = temporary, given.workspace_bytes = temporary_bytes;
+        DEVICE_CHECK(distwar::sums_by_key<distwar::key_sort>(given, nullptr));
+    }
+
+    void count(const problem &p) {
+        unsigned *const of_bins = reinterpret_cast<unsigned *>(table);
+        size_t bytes = temporary_bytes;
+        if (p.how == cub_call) {
+            DEVICE_CHECK(cub::DeviceHistogram::HistogramEven(temporary, bytes, key, of_bins, p.bins + 1, 0,
+                                                             p.bins, int(ADDS)));
+        } else {
+            DEVICE_CHECK(cudaMemsetAsync(of_bins, 0, size_t(p.bins) * sizeof *of_bins, nullptr));
+            DEVICE_CHECK(
+                distwar::histogram(distwar::key_counts<int, unsigned>{ADDS, p.bins, key, of_bins}, nullptr));
         }
-        if (p.histogram) {
-            size_t bytes = temporary_bytes;
-            DEVICE_CHECK(cub::DeviceHistogram::HistogramEven(temporary, bytes, key,
-                                                             reinterpret_cast<unsigned *>(table), p.bins + 1,
-                                                             0, p.bins, int(ADDS)));
-        } else if (p.K == 1)
+    }
+
+    template <int... W>
+    void launch_one_of(const problem &p, std::integer_sequence<int, W...>) {
+        ((p.how == W ? launch_way<way(W)>(p) : void()), ...);
+    }
+
+    void run(const problem &p) {
+        if (p.how < fastest) return launch_one_of(p, std::make_integer_sequence<int, fastest>());
+        if (p.histogram)
+            count(p);
+        else if (is_of_sums_by_key(p.how))
+            sum_by_key(p);
+        else if (p.K == 1)
             reduce_by_key<1>(p.sorted);
         else if (p.K == 4)
             reduce_by_key<4>(p.sorted);
@@ -279,17 +312,6 @@ struct bench {
         device_download(found.data(), table, size * sizeof(float));
         return found == expected;
     }
-
-    float time(const problem &p) {
-        DEVICE_CHECK(cudaMemsetAsync(scrubbed, 1, scrubbed_bytes, nullptr));
-        DEVICE_CHECK(cudaEventRecord(begin, nullptr));
-        run(p);
-        DEVICE_CHECK(cudaEventRecord(end, nullptr));
-        DEVICE_CHECK(cudaEventSynchronize(end));
-        float ms = 0;
-        DEVICE_CHECK(cudaEventElapsedTime(&ms, begin, end));
-        return ms;
-    }
 };
 
 void measure(benchmark::State &state, bench &b, const problem &p, bool &checked) {
@@ -301,7 +323,7 @@ void measure(benchmark::State &state, bench &b, const problem &p, bool &checked)
         }
         checked = true;
     }
-    for (auto _ : state) state.SetIterationTime(b.time(p) * 1e-3);
+    for (auto _ : state) state.SetIterationTime(time_of(b.timer, [&] { b.run(p); }) * 1e-3);
     state.counters["adds_per_second"] =
         benchmark::Counter(double(ADDS) * p.K, benchmark::Counter::kIsIterationInvariantRate);
 }
@@ -311,27 +333,23 @@ void add_run(bench &b, const problem &p) {
                              way_name[p.how] + "/K:" + std::to_string(p.K) +
                              "/bins:" + std::to_string(p.bins) + "/exponent:" + std::to_string(p.exponent) +
                              "/sorted:" + std::to_string(p.sorted);
-    benchmark::RegisterBenchmark(
-        name.c_str(),
-        [&b, p, checked = false](benchmark::State &state) mutable { measure(state, b, p, checked); })
-        ->Iterations(1)
-        ->Repetitions(REPETITIONS)
-        ->ReportAggregatesOnly()
-        ->UseManualTime()
-        ->Unit(benchmark::kMicrosecond);
+    register_run(name, REPETITIONS, [&b, p, checked = false](benchmark::State &state) mutable {
+        measure(state, b, p, checked);
+    });
 }
 
 void register_all(bench &b) {
     for (const int exponent : {0, 1, 2}) {
-        for (const int bins : {16, 256, 4096, int(MOST_BINS)})
+        for (const int bins : {16, 256, 4096, 1 << 16, int(MOST_BINS)})
             for (int w = 0; w < ways; ++w)
-                if (!has_vectors(w) && w != runs) add_run(b, {true, way(w), 1, bins, exponent, false});
+                if (!has_vectors(w) && !is_of_sums_by_key(w) && w != runs)
+                    add_run(b, {true, way(w), 1, bins, exponent, false});
         for (const bool sorted : {false, true})
-            for (const int bins : {1024, int(MOST_BINS)})
+            for (const int rows : {1024, int(MOST_ROWS)})
                 for (const int K : {1, 4, 16})
                     for (int w = 0; w < ways; ++w)
-                        if ((!has_vectors(w) || K > 1) && (w != runs || sorted))
-                            add_run(b, {false, way(w), K, bins, exponent, sorted});
+                        if ((!has_vectors(w) || K > 1) && (w != runs || sorted) && w != counts)
+                            add_run(b, {false, way(w), K, rows, exponent, sorted});
     }
 }
 
@@ -340,11 +358,7 @@ void register_all(bench &b) {
 int main(int argc, char **argv) {
     benchmark::Initialize(&argc, argv);
     if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
-    benchmark::AddCustomContext("device", device_name());
-    benchmark::AddCustomContext("cuda_runtime", std::to_string(CUDART_VERSION));
-    benchmark::AddCustomContext("cub", std::to_string(CUB_VERSION / 100000) + "." +
-                                           std::to_string(CUB_VERSION / 100 % 1000) + "." +
-                                           std::to_string(CUB_VERSION % 100));
+    add_context();
     bench b;
     register_all(b);
     benchmark::RunSpecifiedBenchmarks();

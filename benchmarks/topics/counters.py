@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Counters of kernels by Nsight Compute: the CSV that profile.sh and workloads.sh write. Arguments are [LABEL=]FILE, or profile-LABEL.csv. The table has one column for each kernel of each file, from the
-kernel's last launch."""
+"""Counters of kernels by Nsight Compute: the CSV that profile.sh and workloads.sh write. Arguments are [LABEL=]FILE, or
+profile-LABEL.csv. The table has one column for each kernel of each file, from the kernel's last launch."""
 import csv
 import re
 import sys

@@ -1,39 +1,34 @@
 # SPDX-License-Identifier: MIT
-"""Flushes of the sums of blocks: the JSON of `flush --json FILE`."""
+"""Flushes of the sums of blocks: the JSON of `flush`."""
+import re
 import statistics
 
 from . import kept
 
 KEPT = ["flush.jsonl"]
-AXES = ("values", "slots", "blocks", "key_groups")
+NAME = re.compile(r"flush/K:(\d+)/slots:(\d+)/blocks:(\d+)/key_groups:(\d+)/(\w+)")
+
+
+def measurements(paths):
+    return kept.runs(paths, NAME, ("device",), lambda _, entry: float(f"{entry['median_ms']:.5g}"))
 
 
 def load(paths):
-    """(device, {(K, slots, blocks, key groups): {method: ms}})."""
-    device, cells = None, {}
-    for name, report in kept.read(paths):
-        if "run" in report:
-            *cell, method = name.split()
-            cells.setdefault(tuple(map(int, cell)), {})[method] = report["run"]
-            continue
-        if name == "context":
-            device = report["device"]
-        for m in report.get("measurements", ()):
-            if m["phase"] == "flush":
-                device = report["device"]
-                cells.setdefault(tuple(m[axis] for axis in AXES), {})[m["method"]] = m["median_ms"]
-    return device, cells
+    """(context, {(K, slots, blocks, key groups): {method: ms}})."""
+    context, runs = measurements(paths)
+    cells = {}
+    for name, ms in runs.items():
+        *cell, method = name.split()
+        cells.setdefault(tuple(map(int, cell)), {})[method] = ms
+    return context, cells
 
 
 def records(paths):
-    device, cells = load(paths)
-    return [("context", {"device": device, "axes": AXES}), *(
-        (" ".join(map(str, (*cell, method))), {"run": float(f"{ms:.5g}")})
-        for cell, times in cells.items() for method, ms in times.items())]
+    return kept.records_of(*measurements(paths))
 
 
 def devices(data):
-    return [data[0]]
+    return [data[0]["device"]]
 
 
 def spread(ratios):

@@ -4,6 +4,7 @@ a kept file is one record: its "name" (that of the file, or of one run of it), t
 data. A record with "run" is one run; the record "context" then says for all of them what was measured."""
 import json
 import os
+import sys
 
 
 def rounded(value):
@@ -40,6 +41,46 @@ def read(paths):
             os.path.join(path, name) for name in os.listdir(path) if name.endswith((".json", ".jsonl")))
         found += [record for file in files for record in of_file(file)]
     return found
+
+
+def runs(paths, pattern, members, of):
+    """(context, {name: run}) of Google Benchmark's JSON, or what is kept of it.
+
+    pattern: of a benchmark's name; its groups, with blanks between, name the run. members: of the context. of(run, entry):
+    the run, with what this entry has of it; run is None at first.
+    """
+    context, found = {}, {}
+    for record, report in read(paths):
+        if "run" in report:
+            found[record] = report["run"]
+            continue
+        stated = report if record == "context" else report.get("context", {})
+        context.update({key: stated[key] for key in members if key in stated})
+        for entry in report.get("benchmarks", ()):
+            match = pattern.match(entry.get("run_name", entry["name"]))
+            if not match:
+                continue
+            if entry.get("error_occurred"):
+                sys.exit(f"{record}: {entry['name']}: {entry.get('error_message')}")
+            name = " ".join(match.groups())
+            found[name] = of(found.get(name), entry)
+    return context, found
+
+
+def statistics(counter, scale=1):
+    """For `runs`: a list of the counter's median and deviation."""
+    def of(run, entry):
+        run = run or [0, 0]
+        if entry.get("aggregate_name") == "median":
+            run[0] = float(f"{entry[counter] * scale:.5g}")
+        elif entry.get("aggregate_name") == "stddev":
+            run[1] = float(f"{entry[counter] * scale:.1g}")
+        return run
+    return of
+
+
+def records_of(context, found):
+    return [("context", context), *((name, {"run": run}) for name, run in found.items())]
 
 
 def merge(path, records, commit):

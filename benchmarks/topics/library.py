@@ -3,7 +3,6 @@
 --benchmark_out_format=json`, or what is kept of it."""
 import os
 import re
-import sys
 
 from . import figures, kept
 
@@ -28,66 +27,38 @@ NAME = re.compile(r"aggregate/(\w+)/active:(\d+)/keys:(\d+)/K:(\d+)/targets:(\d+
 
 
 class Run:
-    """One place on the axes: the median of its throughput in 10^9 adds a second, and its spread (deviation)."""
+    """One place on the axes: the median of its throughput in 10^9 adds a second, its spread (deviation), and the
+    threshold that `tuned` chose."""
 
-    def __init__(self, way, *axes):
-        self.way = way
+    def __init__(self, name, median, deviation, chosen=None):
+        self.way, *axes = name.split()
         self.active, self.keys, self.K, self.targets, self.threshold = map(int, axes)
-        self.median = self.deviation = self.chosen = None
+        self.median, self.deviation, self.chosen = median, deviation, chosen
 
     def nanoseconds(self):
         """Of one warp's call, while the whole GPU makes such calls."""
         return (self.active or 16.5) * self.K / self.median
 
 
-def kept_run(name, values):
-    run = Run(*name.split())
-    run.median, run.deviation, run.chosen = (*values, None)[:3]
-    return run
+def measured(run, entry):
+    run = kept.statistics("adds_per_second", 1e-9)(run, entry)
+    return [*run[:2], int(entry["chosen_threshold"])] if "chosen_threshold" in entry else run
 
 
-def measured(name, report):
-    """The runs of a report of Google Benchmark."""
-    runs = {}
-    for entry in report.get("benchmarks", ()):
-        place = NAME.match(entry["name"])
-        if not place:
-            continue
-        if entry.get("error_occurred"):
-            sys.exit(f"{name}: {entry['name']}: {entry.get('error_message')}")
-        run = runs.setdefault(place[0], Run(*place.groups()))
-        if entry.get("aggregate_name") == "median":
-            run.median = entry["adds_per_second"] * 1e-9
-            run.chosen = int(entry["chosen_threshold"]) if "chosen_threshold" in entry else None
-        elif entry.get("aggregate_name") == "stddev":
-            run.deviation = entry["adds_per_second"] * 1e-9
-    return [run for run in runs.values() if run.median is not None]
+def measurements(paths):
+    return kept.runs(paths, NAME, ("date", "device", "cuda_runtime", "cub"), measured)
 
 
 def load(paths):
-    """(context, runs). Of a run that was measured twice the last counts."""
-    context, runs = {}, {}
-    for name, report in kept.read(paths):
-        if name == "context":
-            context = report
-            continue
-        for run in [kept_run(name, report["run"])] if "run" in report else measured(name, report):
-            context = report.get("context", context)
-            runs[tuple(getattr(run, axis) for axis in AXES)] = run
-    return context, list(runs.values())
+    """(context, runs)."""
+    context, runs = measurements(paths)
+    return context, [Run(name, *values) for name, values in runs.items()]
 
 
 def records(paths):
-    """Of a run: its place on the axes, then median and deviation in 10^9 adds a second; for `tuned` the chosen
-    threshold as well."""
-    context, runs = load(paths)
-    found = [("context", {**{key: context[key] for key in ("date", "device", "cuda_runtime", "cub") if key in context},
-                          "axes": AXES})]
-    for run in runs:
-        values = [float(f"{run.median:.5g}"), float(f"{run.deviation or 0:.1g}")]
-        found.append((" ".join(str(getattr(run, axis)) for axis in AXES),
-                      {"run": values + ([] if run.chosen is None else [run.chosen])}))
-    return found
+    """Of a run: its place on the axes, then median and deviation; for `tuned` the chosen threshold as well."""
+    context, runs = measurements(paths)
+    return kept.records_of({**context, "axes": AXES}, runs)
 
 
 # Pairs that do the same work: both are told that the warp has one key, or neither is. The goal is a ratio of throughputs.
@@ -310,7 +281,7 @@ def tables(data):
         found["cells"] = (["cells compared", "cells that miss"], [
             [f"{cells:,}", sum(len(row[5].split(", ")) for row in missed)]])
         found["misses"] = (["call", "rival", "K", "targets", "keys", "active lanes", "ratio", "goal", "reason"], missed)
-    spread = sorted(run.deviation / run.median for run in runs if run.deviation is not None)
+    spread = sorted(run.deviation / run.median for run in runs)
     if spread:
         found["deviation"] = (["runs", "deviation over median: median", "largest"], [
             [f"{len(spread):,}", f"{spread[len(spread) // 2]:.1%}", f"{spread[-1]:.1%}"]])

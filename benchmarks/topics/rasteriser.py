@@ -8,7 +8,7 @@ from . import counters, figures, kept, reports
 from .text import ms
 
 KEPT = ["blend.jsonl"]
-KINDS = ("bench", "render_backward", "tuner")
+KINDS = ("bench", "render_backward")
 STAGES = {"project": "#e69f00", "bin": "#0072b2", "render": "#009e73", "render backward": "#d55e00",
           "project backward": "#cc79a7"}
 LABELS = {"render": "forward blend", "render backward": "backward blend"}
@@ -62,8 +62,8 @@ def load(paths):
 
 
 def devices(data):
-    return sorted({report["device"] for report in [*data["bench"].values(), *data["tuner"].values(), *(
-        report["context"] for report in data["render_backward"].values())]})
+    return sorted({report["device"] for report in [
+        *data["bench"].values(), *(report["context"] for report in data["render_backward"].values())]})
 
 
 def by_stage(report):
@@ -124,20 +124,6 @@ def by_growth(reports, what):
              ["of the last step", *(f"{slope(line[-2:]):.2f}" for line in lines)]])
 
 
-def by_tuner(reports):
-    rows = []
-    for name, r in reports.items():
-        best = min(r["candidates"], key=lambda candidate: candidate["ms"])
-        first, last = r["after_exploration"], r["at_the_end"]
-        rows.append([name, f"{best['reduction']} at {best['threshold']}, {ms(best['ms'])}",
-                     f"{first['reduction']} at {first['threshold']}, {100 * (first['by_fastest'] - 1):.2f} %",
-                     r["explored_in"], f"{first['cost_ms']:.1f} ms, {first['cost_ms'] / best['ms']:.0f} launches",
-                     f"{last['reduction']} at {last['threshold']}, {100 * (last['by_fastest'] - 1):.2f} %",
-                     f"{100 * last['cost_ms'] / (best['ms'] * r['launches']):.2f} %"])
-    return ["scene", "best fixed, ms", "after exploration, over the best", "launches until then", "exploration cost",
-            "at the end, over the best", "cost of all launches"], rows
-
-
 def tables(data):
     bench, backward = data["bench"], data["render_backward"]
     found = {f"stages {name}": by_stage(bench[name]) for name in bench if name + "-sh3" in bench}  # the trained scene
@@ -153,8 +139,6 @@ def tables(data):
     for what in ("gaussians", "pixels"):
         if growth(bench, what):
             found[f"growth {what}"] = by_growth(bench, what)
-    if data["tuner"]:
-        found["tuner"] = by_tuner(data["tuner"])
     if data["counters"]:
         found["counters"] = counters.table_of(data["counters"])
     return found

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is kept of the reports that dsplat bench and finish, tuner_check, the examples' bench and Google Benchmark write:
+"""What is kept of the reports that dsplat bench and finish, the examples' bench and Google Benchmark write:
 medians and spreads, without single views and runs and without folders of file names."""
 import os
 import sys
@@ -9,8 +9,7 @@ from . import kept
 CONTEXT = ("date", "device", "cuda_runtime", "cub", "version", "gaussians", "views", "width", "height", "pairs", "tiles",
            "split_tiles", "pixels_per_thread")
 UNIT = "us"
-UNREAD = {"least", "most", "minimum_ms", "maximum_ms", "one_run", "known", "measured", "examinations", "changes", "wait",
-          "backend", "cuda_driver", "cameras", "views_in_all", "speedup_over_atomic"}
+UNREAD = {"least", "most", "backend", "cuda_driver", "cameras", "views_in_all", "speedup_over_atomic"}
 
 
 def without(value, names):

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Strangers' kernels: the JSON of `strangers --benchmark_out=FILE --benchmark_out_format=json`, or what is kept of it."""
 import re
-import sys
 
 from . import kept
 
 KEPT = ["strangers.jsonl"]
-NAME = re.compile(r"(.+)/(\w+)/min_time:[\d.]+/manual_time$")
+NAME = re.compile(r"(.+)/(\w+)/min_time:")
 SAMPLES = re.compile(r"(hash_grid/F\d)_(\w+)|(\w+)/(\w+)")  # the kernel and the data of a case
 CODE = ("registers", "stack", "code")
 # Calls that pages name as defaults.
@@ -15,28 +14,13 @@ DEFAULTS = ("reduce", "reduce_each", "reduce_unrolled", "reduce_fields", "reduce
 
 
 def load(paths):
-    """(context, {(case, variant): {"us": ..., "registers": ..., "stack": ..., "code": ...}})."""
-    context, runs = {}, {}
-    for record, report in kept.read(paths):
-        if "run" in report:
-            runs[tuple(record.split())] = report["run"]
-            continue
-        of = report if record == "context" else report.get("context", {})
-        context.update({key: of[key] for key in ("date", "gpu") if key in of})
-        for entry in report.get("benchmarks", ()):
-            name = NAME.match(entry["name"])
-            if not name:
-                continue
-            if entry.get("error_occurred"):
-                sys.exit(f"{record}: {entry['name']}: {entry.get('error_message')}")
-            runs[name[1], name[2]] = {"us": entry["real_time"], **{key: int(entry[key]) for key in CODE}}
-    return context, runs
+    """(context, {"case variant": {"us": ..., "registers": ..., "stack": ..., "code": ...}})."""
+    return kept.runs(paths, NAME, ("date", "gpu"), lambda _, entry: {
+        "us": float(f"{entry['real_time']:.4g}"), **{key: int(entry[key]) for key in CODE}})
 
 
 def records(paths):
-    context, runs = load(paths)
-    return [("context", context), *(
-        (" ".join(key), {"run": {**run, "us": float(f"{run['us']:.4g}")}}) for key, run in runs.items())]
+    return kept.records_of(*load(paths))
 
 
 def devices(data):
@@ -44,8 +28,9 @@ def devices(data):
 
 
 def tables(data):
+    all_runs = {tuple(name.split()): run for name, run in data[1].items()}
     kernels = {}  # {kernel: {variant: {data: run}}}
-    for (case, variant), run in data[1].items():
+    for (case, variant), run in all_runs.items():
         part = SAMPLES.match(case)
         kernel, of = (part[1], part[2]) if part[1] else (part[3], part[4])
         kernels.setdefault(kernel, {}).setdefault(variant, {})[of] = run
@@ -57,6 +42,6 @@ def tables(data):
                         or None for name in of), *(next(iter(runs.values()))[key] for key in CODE)]
             for variant, runs in variants.items()])
     found["below 0.97"] = (["case", "variant", "of plain"], [
-        [case, f"`{variant}`", f"{data[1][case, 'plain']['us'] / run['us']:.2f}"] for (case, variant), run in data[1].items()
-        if variant in DEFAULTS and run["us"] > data[1][case, "plain"]["us"] / 0.97])
+        [case, f"`{variant}`", f"{all_runs[case, 'plain']['us'] / run['us']:.2f}"] for (case, variant), run in all_runs.items()
+        if variant in DEFAULTS and run["us"] > all_runs[case, "plain"]["us"] / 0.97])
     return found

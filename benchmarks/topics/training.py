@@ -29,10 +29,6 @@ class Run:
     def of(self, event):
         return [e for e in self.events if e["event"] == event]
 
-    def evaluated(self, seconds):
-        """The last evaluation until then + 1 %: a run that is stopped finishes its present step."""
-        return max((e for e in self.evaluations if e["seconds"] <= 1.01 * seconds), key=lambda e: e["seconds"], default=None)
-
     def stages(self):
         """{stage: ms a view}, over all steps that were timed."""
         steps = self.of("step")
@@ -50,10 +46,9 @@ class Run:
         stages = {stage: round(ms, 6) for stage, ms in self.stages().items()}
         step = {"event": "step", "iteration": self.end["iteration"], "gpu_ms": stages}
         measured = [{key: e[key] if isinstance(e[key], (str, int)) else round(e[key], 6)
-                     for key in ("event", "iteration", "seconds", "psnr", "ssim", "kept") if key in e}
-                    for e in self.evaluations + self.of("lm")]
-        return [start, *([step] if stages else []), *measured, kept.rounded(self.end), *self.of("comparison"),
-                *kept.rounded(self.of("poses"))]
+                     for key in ("event", "iteration", "seconds", "psnr", "ssim") if key in e}
+                    for e in self.evaluations]
+        return [start, *([step] if stages else []), *measured, kept.rounded(self.end), *self.of("comparison")]
 
 
 def load(paths):
@@ -163,17 +158,6 @@ def by_change(runs, defaults):
         [row[0].replace("-", " "), *(cell(group, base) for group, base in zip(row[1:], rows[0][1:]))] for row in rows if groups]
 
 
-def by_finish(runs):
-    rows = []
-    for name, run in sorted(runs.items(), key=lambda item: numbered(item[0])):
-        scene, _, iterations = name.rpartition("-")
-        rows.append([scene, f"{int(iterations):,}", *(f"{e['psnr']:.2f}, {e['ssim']:.4f}" + (
-            f" in {e['seconds']:.1f} s" if e["seconds"] else "") for e in run.evaluations[:1] + run.of("lm"))])
-    steps = max((len(row) - 3 for row in rows), default=0)
-    return ["data", "iterations", "at their end",
-            *(f"after {k} step{'s'[:k > 1]}" for k in range(1, steps + 1))], rows
-
-
 def by_stage(runs):
     """GPU ms of a view, and the share of it."""
     runs = {name: stages for name, run in runs.items() if (stages := run.stages())}
@@ -181,17 +165,6 @@ def by_stage(runs):
     return ["run", *names, "sum"], [
         [name, *(f"{stages[s]:.3f}, {100 * stages[s] / sum(stages.values()):.1f} %" if s in stages else ""
                  for s in names), f"{sum(stages.values()):.3f}"] for name, stages in runs.items()]
-
-
-def by_time(runs):
-    """PSNR after equal time."""
-    rows = []
-    for name, run in runs.items():
-        at = [run.evaluated(seconds) for seconds in (10, 30)]
-        best = max(run.evaluations, key=lambda e: e["psnr"])
-        rows.append([*name.split("-"), *(e and f"{e['psnr']:.2f}, iteration {e['iteration']:,}" for e in at),
-                     f"{best['psnr']:.2f}, {best['seconds']:.1f} s", f"{run.end['iteration'] / run.end['seconds']:.0f}"])
-    return ["data", "strategy", "10 s", "30 s", "highest on the way", "iterations a second"], rows
 
 
 def by_repetition(runs):
@@ -203,26 +176,6 @@ def by_repetition(runs):
                          compared["kills"], "yes" if compared["equal"] else "NO") or (None, None))])
     return ["run", "iterations since the last resume", "their seconds", "PSNR, dB", "times killed",
             "same bytes as the first run"], rows
-
-
-def by_poses(runs):
-    """Errors of training poses: mean, after the similarity between them and the data's. Means over seeds."""
-    names = {"data": "the data's", "floor": "the data's, refined", "left": "perturbed", "refined": "perturbed, refined"}
-    groups, rows = {}, []
-    for name, run in runs.items():
-        scene, way, _ = name.split("-")
-        groups.setdefault((scene, list(names).index(way)), []).append(run)
-
-    for (scene, way), group in sorted(groups.items()):
-        poses = [run.of("poses")[-1] for run in group if run.of("poses")]
-        stages = [[p["before"] for p in poses], [p["sizes"][-1] for p in poses if p["sizes"]],
-                  [p["after"] for p in poses]]
-        changes = [" -> ".join(f"{mean([error[key] for error in stage]):.{digits}f}" for stage in stages if stage)
-                   for key, digits in (("mean_degrees", 3), ("mean_extents", 4))]
-        rows.append([scene, list(names.values())[way], str(len(group)), spread(last(group, "psnr"), 2),
-                     f"{mean(last(group, 'ssim')):.4f}", *changes])
-    return ["data", "poses", "seeds", "PSNR, dB", "SSIM", "degrees: start, after smaller pictures, end",
-            "extents, likewise"], rows
 
 
 def budgets(runs):
@@ -250,13 +203,11 @@ def by_budget(runs):
 
 
 def tables(runs):
-    defaults, wall = part(runs, "defaults"), part(runs, "wall")
+    defaults = part(runs, "defaults")
     first = {name.rpartition("-")[0]: run for name, run in defaults.items() if name.endswith("-30000-0") and run.alone}
     found = {"defaults": by_quality(defaults), "count": by_count(runs),
-             "ablation": by_change(part(runs, "ablation"), defaults), "finish": by_finish(part(runs, "finish")),
-             "stages": by_stage(first), "equal time": by_time(wall),
-             "reproducible": by_repetition(part(runs, "reproducible")), "poses": by_poses(part(runs, "poses")),
-             "budget": by_budget(runs)}
+             "ablation": by_change(part(runs, "ablation"), defaults), "stages": by_stage(first),
+             "reproducible": by_repetition(part(runs, "reproducible")), "budget": by_budget(runs)}
     return {name: table for name, table in found.items() if table[1]}
 
 
@@ -290,35 +241,22 @@ def draw_budgets(pyplot, runs, folder):
 
 
 def draw(runs, folder):
-    """PSNR over time by strategy, and over the number of Gaussians."""
+    """PSNR over the number of Gaussians."""
     pyplot = figures.pyplot()
     if not pyplot:
         return
-    wall, count = part(runs, "wall"), of_seeds(counts(runs))
-    scenes = sorted({name.split("-")[0] for name in wall})
-    columns = len(scenes) + bool(count)
-    figure, plots = pyplot.subplots(1, columns, figsize=(4.5 * columns, 3.4), squeeze=False, layout="constrained")
-    plots = plots[0]
-    for plot, scene in zip(plots, scenes):
-        for name, run in wall.items():
-            if name.startswith(scene + "-"):
-                plot.plot([e["seconds"] for e in run.evaluations], [e["psnr"] for e in run.evaluations], marker=".",
-                          label=name.partition("-")[2])
-        plot.set_title(scene)
-        plot.set_xlabel("seconds")
     lines = {}
-    for name, group in count.items():
+    for name, group in of_seeds(counts(runs)).items():
         scene, iterations, limit = name.split("-")
         lines.setdefault((scene, int(iterations)), []).append((int(limit), mean(last(group, "psnr"))))
+    figure, plot = pyplot.subplots(figsize=(4.5, 3.4), layout="constrained")
     for (scene, iterations), points in sorted(lines.items()):
-        plots[-1].plot(*zip(*sorted(points)), marker=".", label=f"{scene}, {iterations:,} iterations")
-    if lines:
-        plots[-1].set_xscale("log")
-        plots[-1].set_xlabel("Gaussians")
-    plots[0].set_ylabel("held-out PSNR, dB")
-    for plot in plots:
-        plot.grid(alpha=0.3)
-        plot.legend(fontsize=7)
+        plot.plot(*zip(*sorted(points)), marker=".", label=f"{scene}, {iterations:,} iterations")
+    plot.set_xscale("log")
+    plot.set_xlabel("Gaussians")
+    plot.set_ylabel("held-out PSNR, dB")
+    plot.grid(alpha=0.3)
+    plot.legend(fontsize=7)
     path = os.path.join(folder, "training.png")
     figure.savefig(path, dpi=80)
     pyplot.close(figure)

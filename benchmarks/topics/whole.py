@@ -5,41 +5,19 @@ import re
 from . import kept
 
 NAME = re.compile(r"whole/(\w+)/(\w+)/K:(\d+)/bins:(\d+)/exponent:(\d+)/sorted:(\d)")
-WAYS = ("atomic", "vector", "serial", "tree", "tree_vector", "runs", "hot_slots", "hot_tree", "cub", "drjit_direct",
-        "drjit_local", "warp")
+WAYS = ("atomic", "vector", "serial", "tree", "tree_vector", "runs", "hot_slots", "hot_tree", "fastest",
+        "deterministic", "bounded", "exact", "counts", "cub", "drjit_direct", "drjit_local", "warp")
 KEPT = ["whole.jsonl"]
-CONTEXT = ("date", "device", "cuda_runtime", "cub", "drjit", "warp")
+MEMBERS = ("date", "device", "cuda_runtime", "cub", "drjit", "warp")
 
 
 def load(paths):
-    """(context, {(problem, way, K, bins, exponent, sorted): [median, deviation] in 10^9 adds a second})."""
-    context, runs = {}, {}
-    for record, report in kept.read(paths):
-        if "run" in report:
-            problem, way, *axes = record.split()
-            runs[(problem, way, *map(int, axes))] = report["run"]
-            continue
-        of = report if record == "context" else report.get("context", {})
-        context.update({key: of[key] for key in CONTEXT if key in of})
-        for entry in report.get("benchmarks", ()):
-            name = NAME.match(entry["name"])
-            if not name:
-                continue
-            if entry.get("error_occurred"):
-                raise SystemExit(f"{record}: {entry['name']}: {entry.get('error_message')}")
-            place = ("median", "stddev").index(entry["aggregate_name"]) if entry.get("aggregate_name") in (
-                "median", "stddev") else None
-            if place is not None:
-                key = (name[1], name[2], *map(int, name.groups()[2:]))
-                runs.setdefault(key, [0, 0])[place] = entry["adds_per_second"] * 1e-9
-    return context, runs
+    """(context, {"problem way K bins exponent sorted": [median, deviation] in 10^9 adds a second})."""
+    return kept.runs(paths, NAME, MEMBERS, kept.statistics("adds_per_second", 1e-9))
 
 
 def records(paths):
-    context, runs = load(paths)
-    return [("context", context), *(
-        (" ".join(map(str, key)), {"run": [float(f"{median:.5g}"), float(f"{deviation:.1g}")]})
-        for key, (median, deviation) in runs.items())]
+    return kept.records_of(*load(paths))
 
 
 def devices(data):
@@ -47,11 +25,11 @@ def devices(data):
 
 
 def tables(data):
-    _, runs = data
+    runs = [(*name.split()[:2], *map(int, name.split()[2:]), values[0]) for name, values in data[1].items()]
     found = {}
     for problem, first in (("histogram", "bins, exponent"), ("scatter", "K, rows, exponent")):
         for is_sorted, suffix in ((0, ""), (1, " of sorted keys")):
-            mine = {key[1:5]: values[0] for key, values in runs.items() if key[0] == problem and key[5] == is_sorted}
+            mine = {tuple(run[1:5]): run[6] for run in runs if run[0] == problem and run[5] == is_sorted}
             ways = [way for way in WAYS if any(key[0] == way for key in mine)]
             places = sorted({key[1:] for key in mine})
             found[problem + suffix] = ([first, *ways], [

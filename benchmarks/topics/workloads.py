@@ -21,11 +21,11 @@ class Case:
 
     times: {(strategy, threshold): ms}; threshold 0 where the strategy has none.
     lanes, keys: how many commits of a warp had 0..32 active lanes, and 0..32 different keys.
-    tuned: [(strategy, threshold, its time over the best - 1, over plain atomics - 1)].
+    tuned: (strategy, threshold, its time over the best - 1, over plain atomics - 1), or None.
     """
 
     def __init__(self, name, device):
-        self.name, self.device, self.times, self.lanes, self.keys, self.tuned = name, device, {}, None, None, []
+        self.name, self.device, self.times, self.lanes, self.keys, self.tuned = name, device, {}, None, None, None
 
     def best(self, way):
         """(ms, threshold) or None."""
@@ -54,8 +54,8 @@ def of_bench(report):
             case.times[row["reduction"], row["threshold"] or 0] = row["mean_ms"]
     if "tuner" in report:
         tuner = report["tuner"]
-        case.tuned.append((tuner["reduction"], tuner["threshold"] or 0, tuner["over_fastest"],
-                           tuner["mean_ms"] / case.times["atomic", 0] - 1))
+        case.tuned = (tuner["reduction"], tuner["threshold"] or 0, tuner["over_fastest"],
+                      tuner["mean_ms"] / case.times["atomic", 0] - 1)
     return case
 
 
@@ -71,13 +71,6 @@ def of_blend(name, report):
     return case
 
 
-def of_tuner(report, atomic):
-    at_the_end = report["at_the_end"]
-    chosen = at_the_end["reduction"], at_the_end["threshold"]
-    time = next(c["ms"] for c in report["candidates"] if (c["reduction"], c["threshold"]) == chosen)
-    return *chosen, at_the_end["by_fastest"] - 1, time / atomic - 1
-
-
 def records(paths):
     return reports.records(paths, KINDS)
 
@@ -85,17 +78,12 @@ def records(paths):
 def load(paths):
     """(cases, {(workload, strategy): counters of its kernel})."""
     cases, kernels = {}, {}
-    loaded = reports.records(paths, (*KINDS, "render_backward", "tuner"))
-    for name, report in sorted(loaded, key=lambda record: record[0].startswith("tuner")):  # these last
+    for name, report in reports.records(paths, (*KINDS, "render_backward")):
         kind, _, name = name.partition("-")
         if kind == "render_backward":
             case = of_blend(name, report)
             if ("tree", 0) in case.times:
                 cases[case.name] = case
-        elif kind == "tuner":
-            name = "gaussians, " + name.rpartition("-")[0]
-            if name in cases:
-                cases[name].tuned.append(of_tuner(report, cases[name].times["atomic", 0]))
         elif kind == "lm":
             for part, title in LM_PARTS.items():
                 title += ", " + os.path.splitext(os.path.basename(report["scene"]))[0]
@@ -146,15 +134,9 @@ def by_best(cases):
 
 
 def by_tuner(cases):
-    """The worst of a workload's runs, where there are several."""
-    rows = []
-    for case in cases:
-        if case.tuned:
-            worst = max(case.tuned, key=lambda tuned: tuned[2])
-            chosen = dict.fromkeys(named(way, threshold) for way, threshold, _, _ in case.tuned)
-            rows.append([case.name, ", ".join(chosen), f"{100 * worst[2]:.1f} %",
-                         f"{1 / (1 + max(tuned[3] for tuned in case.tuned)):.2f}"])
-    return ["workload", "choice", "slower than the best fixed choice by", "times as fast as atomics"], rows
+    return ["workload", "choice", "slower than the best fixed choice by", "times as fast as atomics"], [
+        [case.name, named(way, threshold), f"{100 * over_best:.1f} %", f"{1 / (1 + over_atomic):.2f}"]
+        for case in cases if case.tuned for way, threshold, over_best, over_atomic in [case.tuned]]
 
 
 def by_threshold(cases):
@@ -227,7 +209,7 @@ def complaints(data):
     cases, _ = data
     return [f"{case.name}: the tuner chose {named(way, threshold)}, {100 * over_best:.1f} % slower than the best fixed "
             f"choice, {100 * over_atomic:.1f} % slower than plain atomics"
-            for case in cases for way, threshold, over_best, over_atomic in case.tuned
+            for case in cases if case.tuned for way, threshold, over_best, over_atomic in [case.tuned]
             if not (over_best <= OVER_BEST and over_atomic <= OVER_ATOMIC)]  # NaN fails, too
 
 

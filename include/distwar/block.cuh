@@ -31,6 +31,10 @@ __device__ __forceinline__ int block_size() {
 //            than 32 (8: 0xff): a reduce_* then compiles to the same code as with that constant. 0: blockDim
 //            is read, and all paths of a call stay in the code, as for sizes such as 40
 // Who calls: any thread. Undefined: a block of another size than Threads.
+// Example (one warp, `lane` its lane, arrays of zeros):
+//     const unsigned lanes = distwar::existing_lanes(); // all 32, as the block is one warp
+//     distwar::reduce(lanes, lane < 20, 0, 1, distwar::record<int>{sums, 1});
+//     // sums: 20
 template <int Threads = 0>
 __device__ __forceinline__ unsigned existing_lanes() {
     static_assert(Threads >= 0 && Threads <= 1024, "distwar: a block has 1 to 1024 threads");
@@ -207,6 +211,12 @@ __device__ __forceinline__ bool comes_before(Key a, Key b) {
 //
 // A bitonic network in which every comparator puts the earlier pair at the lower index. Padding n to p with
 // pairs that sort last would never move them, so comparators with an index >= n are left out.
+// Example (one warp, `lane` its lane, arrays of zeros):
+//     __shared__ distwar::sort_memory<int, int, 4> memory;
+//     if (lane < 4) memory.key[lane] = lane ^ 2, memory.value[lane] = 10 * lane;
+//     distwar::bitonic_sort(memory, 4);
+//     if (lane < 4) keys[lane] = memory.key[lane], values[lane] = memory.value[lane];
+//     // keys: 0, 1, 2, 3; values: 20, 30, 0, 10
 template <sort_order Order = sort_order::ascending, typename Key, typename Value, int Capacity>
 __device__ __forceinline__ void bitonic_sort(sort_memory<Key, Value, Capacity> &memory, int n) {
     int pairs = 1; // p / 2

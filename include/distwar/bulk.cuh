@@ -156,6 +156,15 @@ __device__ __forceinline__ void bulk_flush_slots(accumulator<K, N, T, Stride> &s
 // Cost: 2 barriers, and one bulk reduction of Stride values for each slot with a sum other than 0, spread
 // over the threads. Floats in slots of less than 48 bytes, or of 48 bytes in more than 512 slots: vector
 // atomics of 4 floats (aligned_record), which are faster there. Source: PTX ISA 8.0, cp.reduce.async.bulk.
+// Example (one warp, `lane` its lane, arrays of zeros):
+//     __shared__ distwar::accumulator<4, 2> slots;
+//     __shared__ int key_of_slot[2];
+//     slots.clear();
+//     if (lane < 2) key_of_slot[lane] = 1 - lane;
+//     const auto list = distwar::values(float3{1, 2, 3}, 4.0f);
+//     distwar::reduce(distwar::all_lanes, lane < 24, lane / 16, list, distwar::in_shared(slots.sink()));
+//     distwar::bulk_flush(slots, key_of_slot, 2, distwar::record<float>{sums, 4});
+//     // sums: 8, 16, 24, 32, 16, 32, 48, 64
 template <bulk_wait Wait = bulk_wait::source, int K, int N, typename T, int Stride, typename Key, scope S>
 __device__ __forceinline__ void bulk_flush(accumulator<K, N, T, Stride> &sums, const Key *key_of_slot,
                                            int slots, const record<T, add, S> &to) {

@@ -56,6 +56,10 @@ auto call_with_strategy(strategy chosen, Body &&body) {
 // Offered: the strategies to compile the body for. Default: those that reduce<> has a call for (strategy.h).
 // chosen:  one of Offered; any other value counts as the last of them, of the default as tree.
 // body:    returns the same type for every strategy.
+// Example (host):
+//     const auto number = [](auto known) { return int(distwar::strategy(known)); };
+//     const int found = distwar::with_strategy(distwar::strategy::serial, number);
+//     // found: 1, DISTWAR_SERIAL
 template <strategy... Offered, typename Body>
 auto with_strategy(strategy chosen, Body &&body) {
     if constexpr (sizeof...(Offered) > 0) {

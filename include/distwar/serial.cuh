@@ -94,6 +94,10 @@ __device__ __forceinline__ void reduce_serial(lane_mask lanes, bool active, Key 
 }
 
 // The same for a number of values known at run time (chunks.cuh).
+// Example (one warp, `lane` its lane, arrays of zeros):
+//     const auto value_of = [&](int k) { return k * lane; };
+//     distwar::reduce_serial_n(distwar::all_lanes, true, lane / 16, 3, value_of, distwar::record<int>{sums, 3});
+//     // sums: 0, 120, 240, 0, 376, 752
 template <int Chunk = 16, typename Values, typename Key, typename Sink>
 __device__ __forceinline__ void reduce_serial_n(lane_mask lanes, bool active, Key key, int count,
                                                 const Values &values, const Sink &sink,

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 // The CUDA runtime API: device memory, which is host memory here.
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <malloc.h>
 #include <unistd.h>
 
 #include "last_error.h"
@@ -15,6 +17,14 @@ static constexpr int fill_byte = 0xff;
 // Linux overcommits memory and kills the process that uses too much. So larger requests than this are
 // compared with the free memory.
 static constexpr std::size_t large_request = std::size_t(64) << 20;
+
+// SIMT_MEMORY=MB: the memory of the device; 0: that of the machine. What the host pins is not part of it.
+static std::size_t device_memory() {
+    static const char *const megabytes = std::getenv("SIMT_MEMORY");
+    static const std::size_t bytes = megabytes ? std::size_t(std::atof(megabytes) * 1e6) : 0;
+    return bytes;
+}
+static std::atomic<std::size_t> taken{0}; // of device_memory()
 
 static std::size_t free_memory() {
     std::size_t kilobytes = 0;
@@ -41,10 +51,17 @@ static cudaError_t allocate(void **memory, std::size_t bytes) {
 }
 
 cudaError_t cudaMalloc(void **memory, size_t bytes) {
-    return allocate(memory, bytes);
+    if (device_memory() == 0) return allocate(memory, bytes);
+    if (memory && taken + bytes > device_memory()) {
+        *memory = nullptr;
+        return note(cudaErrorMemoryAllocation);
+    }
+    const cudaError_t status = allocate(memory, bytes);
+    if (status == cudaSuccess && *memory) taken += malloc_usable_size(*memory);
+    return status;
 }
 cudaError_t cudaMallocAsync(void **memory, size_t bytes, cudaStream_t) {
-    return allocate(memory, bytes);
+    return cudaMalloc(memory, bytes);
 }
 cudaError_t cudaMallocHost(void **memory, size_t bytes) {
     return allocate(memory, bytes);
@@ -55,10 +72,11 @@ cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned) {
 cudaError_t cudaMallocManaged(void **memory, size_t bytes, unsigned flags) {
     if (bytes == 0 || (flags != cudaMemAttachGlobal && flags != cudaMemAttachHost))
         return note(cudaErrorInvalidValue);
-    return allocate(memory, bytes);
+    return cudaMalloc(memory, bytes);
 }
 
 cudaError_t cudaFree(void *memory) {
+    if (device_memory() > 0 && memory) taken -= malloc_usable_size(memory);
     std::free(memory);
     return cudaSuccess;
 }
@@ -66,13 +84,16 @@ cudaError_t cudaFreeAsync(void *memory, cudaStream_t) {
     return cudaFree(memory);
 }
 cudaError_t cudaFreeHost(void *memory) {
-    return cudaFree(memory);
+    std::free(memory);
+    return cudaSuccess;
 }
 
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes) {
     if (!free_bytes || !total_bytes) return note(cudaErrorInvalidValue);
     *free_bytes = free_memory();
     *total_bytes = std::size_t(sysconf(_SC_PHYS_PAGES)) * std::size_t(sysconf(_SC_PAGESIZE));
+    if (device_memory() > 0)
+        *total_bytes = device_memory(), *free_bytes = taken < *total_bytes ? *total_bytes - taken : 0;
     return cudaSuccess;
 }
 

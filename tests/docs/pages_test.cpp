@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Checks the pages: every block of CUDA or C++ is a marked part of a source file here, every link leads to a
-// file and a heading that exist, the table of costs follows costs.h, and the tables of bad input name
-// existing tests.
-#include "costs.h"
+// file and a heading that exist, and the tables of bad input name existing tests.
 #include <gtest/gtest.h>
 #include <cctype>
 #include <filesystem>
@@ -81,7 +79,8 @@ TEST(Pages, ShowOnlyCodeThatIsCompiled) {
 // Every example in a comment of a header is one that tests/library runs.
 TEST(Pages, HeadersShowOnlyExamplesThatAreRun) {
     std::set<std::string> run, shown;
-    for (const std::string &part : compiled_parts(EXAMPLES)) run.insert(part);
+    for (const char *source : {EXAMPLES})
+        for (const std::string &part : compiled_parts(source)) run.insert(part);
     for (const auto &file : std::filesystem::directory_iterator(HEADERS)) {
         std::vector<std::string> example;
         bool inside = false;
@@ -93,7 +92,7 @@ TEST(Pages, HeadersShowOnlyExamplesThatAreRun) {
                 shown.insert(joined(example));
                 example.clear();
             }
-            inside = (inside && goes_on) || line.rfind("// Example (one warp", 0) == 0;
+            inside = (inside && goes_on) || line.rfind("// Example (", 0) == 0;
         }
     }
     for (const std::string &part : run) EXPECT_EQ(shown.count(part), 1u) << "no header shows\n" << part;
@@ -139,24 +138,6 @@ TEST(Pages, LinkToFilesAndHeadingsThatExist) {
         }
     }
     EXPECT_GT(links, 80u);
-}
-
-TEST(Pages, StateTheCostsThatAreCounted) {
-    std::ostringstream text;
-    text << std::ifstream(CHOOSING).rdbuf();
-    for (const int active : {1, 8, 32})
-        for (const int keys : axes::keys) {
-            if (keys > (active == 32 ? 32 : 1)) continue;
-            std::ostringstream row;
-            row << "| " << active << " | " << keys << " |";
-            for (const axes::method m : {axes::atomic, axes::serial, axes::bfly, axes::tree}) {
-                const call_cost cost = cost_of(m, active, keys, 9, 0);
-                row << ' ' << cost.shuffles << ", " << cost.atomic_instructions << ", "
-                    << cost.atomic_requests << " |";
-            }
-            EXPECT_NE(text.str().find(row.str() + "\n"), std::string::npos) << "choosing.md lacks\n"
-                                                                            << row.str();
-        }
 }
 
 // The words of letters, digits and _ in the text, also those with dots between.

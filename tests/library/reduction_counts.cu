@@ -3,6 +3,7 @@
 // simt only.
 
 #include "device_test.cuh"
+#include <distwar/fixed.cuh>
 #include <distwar/reduce.cuh>
 #include <gtest/gtest.h>
 
@@ -260,6 +261,30 @@ simt_counters count(void (*kernel)(Parameters...), Parameters... arguments) {
     simt_counters_reset();
     run(1, 32, kernel, arguments...);
     return simt_counters_read();
+}
+
+template <int K>
+__global__ void reduce_fixed_once(const int *keys, int threshold, long long *targets) {
+    float val[K];
+    distwar::fixed_format<K> format = {};
+    for (int k = 0; k < K; ++k) val[k] = format.scale[k] = 1;
+    distwar::reduce_fixed(all_lanes, true, keys[threadIdx.x], val, distwar::record<long long>{targets, K},
+                          format, threshold);
+}
+
+TEST(ReductionCost, OfFixedIsThatOfTree) {
+    for (const std::vector<int> &keys :
+         {one_key, groups_of({16, 16}), groups_of({8, 8, 8, 8}), groups_of({})})
+        for (const int threshold : {0, 12, 33}) {
+            const device_array<int> device_keys(keys);
+            const device_array<long long> targets(std::vector<long long>(32 * 9, 0));
+            const simt_counters found = count(
+                reduce_fixed_once<9>, static_cast<const int *>(device_keys.get()), threshold, targets.get());
+            const cost tree = cost_of<strategy::tree, 9>(all_lanes, all_lanes, keys, threshold);
+            EXPECT_EQ(found.shuffles, tree.shuffles);
+            EXPECT_EQ(found.atomic_instructions, tree.atomic_instructions);
+            EXPECT_EQ(found.atomic_requests, tree.atomic_requests);
+        }
 }
 
 struct several_keys {

@@ -36,14 +36,14 @@ ranks_plan plan_of(const group_choice &choice) {
 #ifdef DISTWAR_SIMT
 constexpr bool has_processes = true;
 #else
-constexpr bool has_processes = false; // CUDA has been used in this process; benchmarks/exchange runs them
+constexpr bool has_processes = false; // CUDA has been used in this process
 #endif
 
 class Ranks : public testing::TestWithParam<group_choice> {
   protected:
     void SetUp() override {
         if (GetParam().kind == RANKS_PROCESSES && !has_processes)
-            GTEST_SKIP() << "processes on GPUs: benchmarks/exchange";
+            GTEST_SKIP() << "processes on GPUs: dsplat --gpus runs them";
     }
 };
 

@@ -2,10 +2,10 @@
 #include "measure/bench_ranks.h"
 #include "device.h"
 #include "device_buffer.h"
-#include "random.h"
 #include "sharded_density.h"
 #include "strategies/strategy_costs.h"
 #include "frames/device_gaussians.h"
+#include "measure/bench_views.h"
 #include "measure/sharded_frames.h"
 #include <stdlib.h>
 #include <string.h>
@@ -35,17 +35,10 @@ static bool put_gradient(ranks *group, void *context, const sharded_image *image
     return status == cudaSuccess || ranks_fail_cuda(group, status, "copying the gradient of an image");
 }
 
-// Value i is uniform in -1..1 and depends on i alone.
 static bool fill_gradient(rank_bench *b, const gs_camera *cameras, size_t count) {
-    size_t values = 0;
-    for (size_t i = 0; i < count; i++) {
-        const size_t of_view = GS_CHANNELS * (size_t)cameras[i].width * (size_t)cameras[i].height;
-        if (of_view > values) values = of_view;
-    }
-    random_stream random = {1};
-    float *const host = malloc(values * sizeof *host);
+    size_t values;
+    float *const host = bench_color_gradient(cameras, count, &values);
     if (!host) return ranks_fail(b->group, "no memory for pictures of %zu values", values);
-    for (size_t i = 0; i < values; i++) host[i] = (float)(2 * random_unit(&random) - 1);
     device_upload(device_buffer_reserve(&b->color_gradient, values * sizeof *host), host,
                   values * sizeof *host);
     free(host);

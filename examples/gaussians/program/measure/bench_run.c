@@ -4,7 +4,7 @@
 #include "frames/device_gaussians.h"
 #include "gpu_timer.h"
 #include "frames/gs_check.h"
-#include "random.h"
+#include "measure/bench_views.h"
 #include <stdlib.h>
 
 static void run_blend(void *context, distwar_policy policy) {
@@ -26,24 +26,12 @@ typedef struct bench {
     gs_splat *splats;                                    // host
 } bench;
 
-// Value i depends on the seed and i alone, uniform in -1..1.
-static void fill_randomly(float *values, size_t count) {
-    random_stream random = {1};
-    for (size_t i = 0; i < count; i++) values[i] = (float)(2 * random_unit(&random) - 1);
-}
-
 static bool bench_open(bench *b, const gs_camera *cameras, size_t view_count, fault *why) {
-    size_t values = 0; // of the largest picture
-    for (size_t i = 0; i < view_count; i++) {
-        size_t of_view = 3 * (size_t)cameras[i].width * (size_t)cameras[i].height;
-        if (of_view > values) values = of_view;
-    }
-    size_t count = (size_t)b->gaussians->count;
-    b->color_gradient = calloc(values, sizeof *b->color_gradient);
+    size_t values, count = (size_t)b->gaussians->count;
+    b->color_gradient = bench_color_gradient(cameras, view_count, &values);
     b->splats = aligned_alloc(_Alignof(gs_splat), count * sizeof *b->splats);
     if (!b->color_gradient || !b->splats)
         return fail(why, "no memory for %zu Gaussians and pictures of %zu values", count, values);
-    fill_randomly(b->color_gradient, values);
     gs_gaussians *const shaped[] = {&b->gradients, &b->first_moment, &b->second_moment};
     for (int i = 0; i < 3; i++)
         *shaped[i] = device_gaussians_open(b->gaussians->count, b->gaussians->sh_degree);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "measure/bench_views.h"
 #include "measure/shared_options.h"
+#include "random.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -88,4 +89,16 @@ void bench_views_close(bench_views *views) {
     free(views->names);
     dataset_close(&views->data);
     *views = (bench_views){0};
+}
+
+float *bench_color_gradient(const gs_camera *cameras, size_t count, size_t *values) {
+    *values = 0;
+    for (size_t i = 0; i < count; i++) {
+        const size_t of_view = GS_CHANNELS * (size_t)cameras[i].width * (size_t)cameras[i].height;
+        if (of_view > *values) *values = of_view;
+    }
+    float *const gradient = malloc(*values * sizeof *gradient);
+    random_stream random = {1};
+    for (size_t i = 0; gradient && i < *values; i++) gradient[i] = (float)(2 * random_unit(&random) - 1);
+    return gradient;
 }

@@ -32,4 +32,8 @@ typedef struct bench_views {
 bool bench_views_open(bench_views *views, const bench_view_options *options, fault *why);
 void bench_views_close(bench_views *views);
 
+// A gradient of the colours of the largest view, the same in every run, uniform in -1..1: the first values serve a smaller
+// view. For the caller to free(). NULL: there is no memory for so many `values`.
+float *bench_color_gradient(const gs_camera *cameras, size_t count, size_t *values);
+
 C_LINKAGE_END

@@ -5,6 +5,8 @@
 #include "density/density_control.h"
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
+#include <functional>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -98,16 +100,40 @@ TEST_F(GpuTraining, EveryDensityControlIsTheSameOrRefused) {
     }
 }
 
-// Photographs that come and go.
-TEST_F(GpuTraining, PicturesThatDoNotFitAreUploadedAgain) {
+// The options with memory for one photograph: too little is refused with a number of MB.
+static std::vector<std::string>
+with_little_memory(const std::function<outcome(std::vector<std::string>)> &train,
+                   std::vector<std::string> options) {
+    const outcome refused = train(with(options, {"--memory", "0.001"}));
+    double least = NAN;
+    const size_t text = refused.err.find(" take ");
+    EXPECT_EQ(refused.code, 1) << refused.err;
+    if (text != std::string::npos) sscanf(refused.err.c_str() + text, " take %lf MB", &least);
+    EXPECT_GT(least, 0) << refused.err;
+    return with(options, {"--memory", std::to_string(least + 0.004)});
+}
+
+// Photographs that come and go, also where a GPU has no more memory than training may take.
+TEST_F(GpuTraining, KeepsToTheMemoryThatItMayTake) {
     write_colmap(at("data"), 30);
-    const std::string first = scene_of(2, splitting);
-    EXPECT_TRUE(scene_of(2, with(splitting, {"--memory", "0.004"})) == first);
-    for (const char *batch : {"1", "3"}) // on one GPU too
-        EXPECT_TRUE(scene_of(1, with(splitting, {"--memory", "0.004", "--batch", batch})) ==
-                    scene_of(1, with(splitting, {"--batch", batch})));
-    const std::vector<std::string> loose = {"--random-background", "--memory", "0.004"};
-    EXPECT_EQ(run(DSPLAT_PROGRAM, train("scene.ply", 1, loose)).code, 0);
+    for (const int gpus : {1, 2})
+        for (const char *batch : {"1", "3"}) {
+            const std::vector<std::string> options = with(splitting, {"--batch", batch});
+            const auto train_so = [&](const std::vector<std::string> &with_options) {
+                return run(DSPLAT_PROGRAM, train("scene.ply", gpus, with_options));
+            };
+            const std::vector<std::string> little = with_little_memory(train_so, options);
+            if (gpus == 1) setenv("SIMT_MEMORY", little.back().c_str(), 1); // ranks share this GPU
+            const std::string scene = scene_of(gpus, little);
+            unsetenv("SIMT_MEMORY");
+            EXPECT_TRUE(scene == scene_of(gpus, options));
+        }
+    setenv("SIMT_MEMORY", "0.15", 1);
+    const outcome full = run(DSPLAT_PROGRAM, train("scene.ply", 1, splitting));
+    unsetenv("SIMT_MEMORY");
+    EXPECT_EQ(full.code, 1);
+    EXPECT_NE(full.err.find("no memory for"), std::string::npos) << full.err;
+    EXPECT_NE(full.out.find("MB that are free: --memory "), std::string::npos) << full.out;
     const outcome refused = run(DSPLAT_PROGRAM, train("scene.ply", 1, {"--memory", "1", "--refine-poses"}));
     EXPECT_EQ(refused.code, 2);
     EXPECT_NE(refused.err.find("--memory excludes --refine-poses"), std::string::npos) << refused.err;

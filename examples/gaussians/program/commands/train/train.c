@@ -103,15 +103,31 @@ typedef struct shared_start {
     bool takes_signals;
 } shared_start;
 
+// Without --memory the device decides.
+static bool memory_suffices(train_run *run, int64_t first, fault *why) {
+    const train_options *o = run->options;
+    const int ranks = o->ranks.gpus > 1 ? (int)o->ranks.gpus : 1, degree = (int)o->sh_degree;
+    run->first_gaussians = first;
+    run->memory = training_memory_of(&run->settings, &run->known, first, degree, ranks);
+    const double least = 1e-6 * (run->memory.scene + run->memory.step);
+    if (o->memory == 0 || o->memory > least) return true;
+    return fail(
+        why,
+        "--memory %g: %lld Gaussians take %.3f MB beside the photographs; --max-gaussians %lld would fit",
+        o->memory, (long long)run->settings.density.most_gaussians, least,
+        (long long)training_gaussians_that_fit(&run->settings, &run->known, first, degree, ranks,
+                                               0.95e6 * o->memory));
+}
+
 // The data and the start, with several ranks without a call to a device: processes that are forked from here share their
 // memory.
 static bool prepare_all(train_run *run, bool writes, gs_gaussians *host, fault *why) {
     const train_options *o = run->options;
     if ((writes && !outputs_are_possible(o, why)) || !load_data(run, why) || !prepare(run, why)) return false;
     if (o->resume) saver_key(&run->saver);
-    if (o->resume || !train_start(run, host, why)) return o->resume != NULL;
-    host->antialias = o->antialias;
-    return true;
+    if (!o->resume && !train_start(run, host, why)) return false;
+    if (!o->resume) host->antialias = o->antialias;
+    return memory_suffices(run, o->resume ? 0 : host->count, why);
 }
 
 static void close_shared(train_run *run, gs_gaussians *host) {

@@ -60,8 +60,8 @@ static void list_run(train_options *o, option_table *table) {
         OPTION(
             "memory", &o->memory, .maximum = 1e9, .free_on_resume = true,
             .help =
-                "MB of photographs that a GPU keeps, beside those of a step; 0: all, with --gpus a quarter of "
-                "its memory"),
+                "MB that training may take of a GPU: photographs that do not fit wait on the host; 0: all of them "
+                "stay on the GPU, with --gpus in a quarter of its memory"),
         OPTION(
             "average", &o->recipe.average, .maximum = 1,
             .help =

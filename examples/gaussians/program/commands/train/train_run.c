@@ -94,7 +94,9 @@ static bool resume(train_run *run, ranks *group, fault *why) {
 static bool open_pictures(rank_run *r, fault *why) {
     const train_run *const run = r->run;
     const view_split *const split = &run->split;
-    const size_t all = split->training + split->held_out, most = (size_t)(1e6 * run->options->memory);
+    const size_t all = split->training + split->held_out;
+    const double left = 1e6 * run->options->memory - run->memory.scene - run->memory.step;
+    const size_t most = run->options->memory > 0 ? (size_t)fmax(left, 1) : 0;
     const bool with_alpha = run->options->recipe.random_background;
     r->cached = !is_alone(r) || most > 0;
     for (size_t i = 0; !r->cached && i < all; i++) // with one rank they are there already, for poses

@@ -8,6 +8,7 @@
 #include "dataset.h"
 #include "state/checkpoint.h"
 #include "record/run_log.h"
+#include "plan/memory.h"
 #include "recipe.h"
 #include "frames/target_view.h"
 
@@ -23,7 +24,9 @@ typedef struct train_run {
     char *key; // the checkpoint's settings
     budget_recipe budget;
     training_settings settings;
-    int64_t finish_steps; // of --finish; under a budget those that it has time for
+    int64_t first_gaussians; // before the first step
+    training_memory memory;  // of a GPU
+    int64_t finish_steps;    // of --finish; under a budget those that it has time for
     training_state state;
     training_report report;
     run_log log;

@@ -14,20 +14,30 @@ static void print_data(const train_options *options, const view_split *split) {
            split->held_out, first->width, first->height, differ ? " and other sizes" : "");
 }
 
-// Pictures on the devices; Gaussians with moments, gradients and average.
-static double gigabytes_of(const train_run *run) {
-    const double degree = (double)run->options->sh_degree, floats = 11 + 3 * (degree + 1) * (degree + 1);
-    double pixels = 0;
-    for (size_t i = 0; i < run->split.training + run->split.held_out; i++)
-        pixels += (double)run->split.views[i].camera.width * run->split.views[i].camera.height;
-    return 1e-9 * (3.75 * pixels + 5 * 4 * floats * (double)run->settings.density.most_gaussians);
+static void print_memory(const train_run *run, int ranks) {
+    const training_memory *const m = &run->memory;
+    const double all = m->scene + m->step + m->pictures;
+    size_t unused, bytes;
+    DEVICE_CHECK(cudaMemGetInfo(&unused, &bytes));
+    printf(
+        "memory     about %.0f MB of the %.0f of a GPU: %.0f for %lld Gaussians, the most there will be, %.0f for "
+        "a step, %.0f for photographs\n",
+        1e-6 * all, 1e-6 * (double)bytes, 1e-6 * m->scene, (long long)run->settings.density.most_gaussians,
+        1e-6 * m->step, 1e-6 * m->pictures);
+    if (all <= (double)unused || run->options->memory > 0) return;
+    const int64_t fit =
+        training_gaussians_that_fit(&run->settings, &run->known, run->first_gaussians,
+                                    (int)run->options->sh_degree, ranks, 0.9 * (double)unused);
+    printf("           more than the %.0f MB that are free: --memory %.0f keeps photographs on the host, "
+           "--max-gaussians %lld would fit\n",
+           1e-6 * (double)unused, 0.9e-6 * (double)unused, (long long)fit);
 }
 
 void train_summary_begin(const train_run *run, int ranks) {
     const training_settings *const s = &run->settings;
     print_data(run->options, &run->split);
-    printf("device     %d x %s; pictures and %lld Gaussians, the most there will be, take %.1f GB\n", ranks,
-           device_name(), (long long)s->density.most_gaussians, gigabytes_of(run));
+    printf("device     %d x %s\n", ranks, device_name());
+    print_memory(run, ranks);
     if (s->budget)
         printf("plan       %g s", s->budget->seconds);
     else

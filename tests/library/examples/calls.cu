@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The examples in the comments of the headers, run by one warp; tests/docs compares their text with the headers.
 // What an example's last line says is what it gives.
-#include "device_test.cuh"
+#include "examples.cuh"
 #include <distwar/block.cuh>
 #include <distwar/bulk.cuh>
 #include <distwar/fetch.cuh>
@@ -10,29 +10,8 @@
 #include <distwar/hot_slots.cuh>
 #include <distwar/packed.cuh>
 #include <distwar/reduce.cuh>
-#include <gtest/gtest.h>
 
 namespace {
-
-// The numbers in an array of zeros that the example got.
-template <typename T>
-std::vector<double> numbers(const std::vector<T> &content) {
-    return {content.begin(), content.end()};
-}
-std::vector<double> numbers(const std::vector<__half2> &content) {
-    std::vector<double> found;
-    for (const __half2 both : content) {
-        found.push_back(__low2float(both));
-        found.push_back(__high2float(both));
-    }
-    return found;
-}
-template <typename T>
-struct zeros : device_array<T> {
-    explicit zeros(size_t size) : device_array<T>(std::vector<T>(size)) {}
-    std::vector<double> found() const { return numbers(this->download()); }
-};
-using expected = std::vector<double>;
 
 __global__ void example_reduce(float *sums) {
     const int lane = int(threadIdx.x);
@@ -395,100 +374,100 @@ TEST(Examples, ShareOneKey) {
     run(1, 32, example_share_one_key, found.get());
     EXPECT_EQ(found.found(), (expected{1, 5}));
 }
-__global__ void example_record(float *highest) {
+__global__ void example_existing_lanes(int *sums) {
     const int lane = int(threadIdx.x);
-    // [record]
-    const distwar::record<float, distwar::maximum> sink = {highest, 1};
-    distwar::reduce(distwar::all_lanes, true, lane / 16, float(lane), sink);
-    // highest: 15, 31
+    // [existing_lanes]
+    const unsigned lanes = distwar::existing_lanes(); // all 32, as the block is one warp
+    distwar::reduce(lanes, lane < 20, 0, 1, distwar::record<int>{sums, 1});
+    // sums: 20
     // [end]
 }
-TEST(Examples, Record) {
-    const zeros<float> highest(2);
-    run(1, 32, example_record, highest.get());
-    EXPECT_EQ(highest.found(), (expected{15, 31}));
+TEST(Examples, ExistingLanes) {
+    const zeros<int> sums(1);
+    run(1, 32, example_existing_lanes, sums.get());
+    EXPECT_EQ(sums.found(), (expected{20}));
 }
-__global__ void example_planes(float *sums) {
+__global__ void example_bitonic_sort(int *keys, int *values) {
     const int lane = int(threadIdx.x);
-    // [planes]
-    const distwar::planes<float> sink = {sums, 3};
-    distwar::reduce(distwar::all_lanes, lane < 2, lane, distwar::values(1.0f, 2.0f), sink);
-    // sums: 1, 1, 0, 2, 2, 0
+    // [bitonic_sort]
+    __shared__ distwar::sort_memory<int, int, 4> memory;
+    if (lane < 4) memory.key[lane] = lane ^ 2, memory.value[lane] = 10 * lane;
+    distwar::bitonic_sort(memory, 4);
+    if (lane < 4) keys[lane] = memory.key[lane], values[lane] = memory.value[lane];
+    // keys: 0, 1, 2, 3; values: 20, 30, 0, 10
     // [end]
 }
-TEST(Examples, Planes) {
-    const zeros<float> sums(6);
-    run(1, 32, example_planes, sums.get());
-    EXPECT_EQ(sums.found(), (expected{1, 1, 0, 2, 2, 0}));
+TEST(Examples, BitonicSort) {
+    const zeros<int> keys(4);
+    const zeros<int> values(4);
+    run(1, 32, example_bitonic_sort, keys.get(), values.get());
+    EXPECT_EQ(keys.found(), (expected{0, 1, 2, 3}));
+    EXPECT_EQ(values.found(), (expected{20, 30, 0, 10}));
 }
-__global__ void example_pointers(int *counts, int *sums) {
+__global__ void example_bulk_flush(float *sums) {
     const int lane = int(threadIdx.x);
-    // [pointers]
-    const distwar::pointers sink{&counts[lane / 16], &sums[lane / 16]};
-    distwar::reduce(distwar::all_lanes, true, lane / 16, distwar::values(1, lane), sink);
-    // counts: 16, 16; sums: 120, 376
+    // [bulk_flush]
+    __shared__ distwar::accumulator<4, 2> slots;
+    __shared__ int key_of_slot[2];
+    slots.clear();
+    if (lane < 2) key_of_slot[lane] = 1 - lane;
+    const auto list = distwar::values(float3{1, 2, 3}, 4.0f);
+    distwar::reduce(distwar::all_lanes, lane < 24, lane / 16, list, distwar::in_shared(slots.sink()));
+    distwar::bulk_flush(slots, key_of_slot, 2, distwar::record<float>{sums, 4});
+    // sums: 8, 16, 24, 32, 16, 32, 48, 64
     // [end]
 }
-TEST(Examples, Pointers) {
-    const zeros<int> counts(2);
-    const zeros<int> sums(2);
-    run(1, 32, example_pointers, counts.get(), sums.get());
-    EXPECT_EQ(counts.found(), (expected{16, 16}));
-    EXPECT_EQ(sums.found(), (expected{120, 376}));
+TEST(Examples, BulkFlush) {
+    const zeros<float> sums(8);
+    run(1, 32, example_bulk_flush, sums.get());
+    EXPECT_EQ(sums.found(), (expected{8, 16, 24, 32, 16, 32, 48, 64}));
 }
-__global__ void example_aligned_record(float *sums) {
+__global__ void example_reduce_bfly_n(int *sums) {
     const int lane = int(threadIdx.x);
-    // [aligned_record]
-    const distwar::aligned_record sink = {sums, 2};
-    distwar::reduce(distwar::all_lanes, lane < 4, lane % 2, distwar::values(1.0f, float(lane)), sink);
-    // sums: 2, 2, 2, 4
+    // [reduce_bfly_n]
+    const auto value_of = [&](int k) { return k * lane; };
+    distwar::reduce_bfly_n(distwar::all_lanes, true, lane / 16, 3, value_of, distwar::record<int>{sums, 3});
+    // sums: 0, 120, 240, 0, 376, 752
     // [end]
 }
-TEST(Examples, AlignedRecord) {
-    const zeros<float> sums(4);
-    run(1, 32, example_aligned_record, sums.get());
-    EXPECT_EQ(sums.found(), (expected{2, 2, 2, 4}));
+TEST(Examples, ReduceBflyN) {
+    const zeros<int> sums(6);
+    run(1, 32, example_reduce_bfly_n, sums.get());
+    EXPECT_EQ(sums.found(), (expected{0, 120, 240, 0, 376, 752}));
 }
-__global__ void example_fields(float *color, float *opacity) {
+__global__ void example_reduce_serial_n(int *sums) {
     const int lane = int(threadIdx.x);
-    // [fields]
-    const distwar::fields<float, 3, 1> sink = {{color, 3}, {opacity, 1}};
-    distwar::reduce(distwar::all_lanes, true, lane / 16, distwar::values(float3{1, 2, 3}, 0.5f), sink);
-    // color: 16, 32, 48, 16, 32, 48; opacity: 8, 8
+    // [reduce_serial_n]
+    const auto value_of = [&](int k) { return k * lane; };
+    distwar::reduce_serial_n(distwar::all_lanes, true, lane / 16, 3, value_of, distwar::record<int>{sums, 3});
+    // sums: 0, 120, 240, 0, 376, 752
     // [end]
 }
-TEST(Examples, Fields) {
-    const zeros<float> color(6);
-    const zeros<float> opacity(2);
-    run(1, 32, example_fields, color.get(), opacity.get());
-    EXPECT_EQ(color.found(), (expected{16, 32, 48, 16, 32, 48}));
-    EXPECT_EQ(opacity.found(), (expected{8, 8}));
+TEST(Examples, ReduceSerialN) {
+    const zeros<int> sums(6);
+    run(1, 32, example_reduce_serial_n, sums.get());
+    EXPECT_EQ(sums.found(), (expected{0, 120, 240, 0, 376, 752}));
 }
-__global__ void example_record_of_pairs(__half2 *sums) {
+__global__ void example_reduce_runs_n(int *sums) {
     const int lane = int(threadIdx.x);
-    // [record_of_pairs]
-    const distwar::record_of_pairs<__half2> sink = {sums, 1};
-    distwar::reduce(distwar::all_lanes, true, lane / 16, distwar::values(1.0f, 2.0f), sink);
-    // sums: 16, 32, 16, 32
+    // [reduce_runs_n]
+    const auto value_of = [&](int k) { return k * lane; };
+    distwar::reduce_runs_n(distwar::all_lanes, true, lane / 16, 3, value_of, distwar::record<int>{sums, 3});
+    // sums: 0, 120, 240, 0, 376, 752
     // [end]
 }
-TEST(Examples, RecordOfPairs) {
-    const zeros<__half2> sums(2);
-    run(1, 32, example_record_of_pairs, sums.get());
-    EXPECT_EQ(sums.found(), (expected{16, 32, 16, 32}));
+TEST(Examples, ReduceRunsN) {
+    const zeros<int> sums(6);
+    run(1, 32, example_reduce_runs_n, sums.get());
+    EXPECT_EQ(sums.found(), (expected{0, 120, 240, 0, 376, 752}));
 }
-__global__ void example_aligned_pairs(__half2 *sums) {
-    const int lane = int(threadIdx.x);
-    // [aligned_pairs]
-    const __half2 val[2] = {__floats2half2_rn(1, 2), __floats2half2_rn(3, 4)};
-    distwar::reduce(distwar::all_lanes, true, lane / 16, val, distwar::aligned_pairs<__half2>{sums, 2});
-    // sums: 16, 32, 48, 64, 16, 32, 48, 64
+TEST(Examples, WithStrategy) {
+    // [with_strategy]
+    const auto number = [](auto known) { return int(distwar::strategy(known)); };
+    const int found = distwar::with_strategy(distwar::strategy::serial, number);
+    // found: 1, DISTWAR_SERIAL
     // [end]
-}
-TEST(Examples, AlignedPairs) {
-    const zeros<__half2> sums(4);
-    run(1, 32, example_aligned_pairs, sums.get());
-    EXPECT_EQ(sums.found(), (expected{16, 32, 48, 64, 16, 32, 48, 64}));
+    EXPECT_EQ(found, DISTWAR_SERIAL);
 }
 
 } // namespace

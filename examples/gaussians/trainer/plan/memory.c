@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+#include "plan/memory.h"
+#include "frames/gs_check.h"
+
+// Above the pairs of the trained scenes of docs/benchmarks/rasteriser.md with the quarter of room that lists get.
+static double pairs_of(double splats, double pixels) {
+    return 1.5 * splats + 0.75 * pixels;
+}
+
+// Rows double until the most there will be fit.
+static double rows_of(int64_t start, int64_t most, int ranks) {
+    double rows = (double)(start > 0 ? start : 1);
+    if (ranks > 1) return (double)most / ranks;
+    while (rows < (double)most) rows *= 2;
+    return rows;
+}
+
+static double scene_bytes(const training_settings *s, double rows, double most, int sh_degree) {
+    const double floats = 11 + 3.0 * (sh_degree + 1) * (sh_degree + 1);
+    const double means = s->average_part > 0 ? most * floats : 0;
+    return 4 * (4 * rows * floats + means + 2 * rows);
+}
+
+static double step_bytes(const training_settings *s, const gs_camera *camera, double most, double views) {
+    const double splats = views * most, pixels = (double)camera->width * camera->height;
+    gs_view view = {.gaussians = {.count = (int64_t)splats},
+                    .camera = *camera,
+                    .pair_capacity = (int64_t)pairs_of(splats, views * pixels)};
+    size_t lists, loss, moments;
+    GS_CHECK(gs_bin_bytes(&view, &lists));
+    GS_CHECK(gs_loss_bytes(camera->width, camera->height, &loss));
+    GS_CHECK(gs_moments_bytes((int64_t)splats, 0, s->policy.strategy, &moments));
+    const double image =
+        (GS_CHANNELS + 1 + 1 + GS_CHANNELS) * sizeof(float); // colour, its gradient, T, n_contrib
+    return (double)lists + (double)loss + (double)moments + splats * (sizeof(gs_splat) + 2 * sizeof(float)) +
+           views * pixels * image;
+}
+
+training_memory training_memory_of(const training_settings *settings, const training_data *data,
+                                   int64_t start, int sh_degree, int ranks) {
+    const double most = (double)settings->density.most_gaussians;
+    const double largest = most > (double)start ? most : (double)start;
+    const double views = settings->batch > 1 ? (double)settings->batch : 1;
+    training_memory memory = {.scene = scene_bytes(settings,
+                                                   rows_of(start, settings->density.most_gaussians, ranks),
+                                                   largest / ranks, sh_degree)};
+    for (size_t i = 0; i < data->count; i++) {
+        const gs_camera *const camera = &data->views[i].camera;
+        const double step = step_bytes(settings, camera, largest / ranks, views);
+        if (step > memory.step) memory.step = step;
+        memory.pictures += (double)GS_CHANNELS * camera->width * camera->height;
+    }
+    return memory;
+}
+
+int64_t training_gaussians_that_fit(const training_settings *settings, const training_data *data,
+                                    int64_t start, int sh_degree, int ranks, double bytes) {
+    training_settings tried = *settings;
+    int64_t fits = 0, above = settings->density.most_gaussians;
+    while (above - fits > 1 + fits / 100) {
+        tried.density.most_gaussians = fits + (above - fits) / 2;
+        const training_memory of = training_memory_of(&tried, data, start, sh_degree, ranks);
+        if (of.scene + of.step <= bytes)
+            fits = tried.density.most_gaussians;
+        else
+            above = tried.density.most_gaussians;
+    }
+    return fits;
+}
