@@ -90,9 +90,9 @@ class Strategies(unittest.TestCase):
     def test_default(self):
         for packed, arguments in ((False, {}), (True, {}), (False, dict(absgrad=True)),
                                   (False, dict(revised_opacity=True)),
-                                  (False, dict(refine_scale2d_stop_iter=5, grow_scale2d=0.3, prune_scale2d=0.5)),
-                                  (True, dict(refine_scale2d_stop_iter=9, grow_scale2d=0.3, prune_scale2d=0.5)),
-                                  (False, dict(pause_refine_after_reset=2))):
+                                  (False, dict(refine_scale2d_stop_iter=10, grow_scale2d=0.2, prune_scale2d=0.14)),
+                                  (True, dict(refine_scale2d_stop_iter=13, grow_scale2d=0.2, prune_scale2d=0.14)),
+                                  (False, dict(pause_refine_after_reset=3))):
             ours = self.check("DefaultStrategy", dict(dict(
                 refine_start_iter=1, refine_every=3, reset_every=7, refine_stop_iter=14, grow_grad2d=0.05,
                 grow_scale3d=0.15, prune_scale3d=0.22, prune_opa=0.12), **arguments), 15,
@@ -100,7 +100,8 @@ class Strategies(unittest.TestCase):
             self.assertGreater(len(set(ours.counts)), 2, arguments)
 
     def test_default_scene_scale(self):
-        self.check("DefaultStrategy", dict(refine_start_iter=1, refine_every=3, grow_grad2d=0.05), 7,
+        self.check("DefaultStrategy", dict(refine_start_iter=1, refine_every=3, reset_every=4, grow_grad2d=0.05,
+                                           grow_scale3d=0.05, prune_scale3d=0.06), 7,
                    dict(packed=False), state=(3.0,), packed=False)
 
     def test_mcmc(self):
