@@ -8,6 +8,7 @@ torch.use_deterministic_algorithms(True)). `distwar.gs` is the C interface by ct
 """
 from __future__ import annotations
 
+import importlib
 import sys
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -22,6 +23,15 @@ __all__ = ["rasterization", "rasterization_backward", "l1_ssim_loss", "library",
 if TYPE_CHECKING:
     import numpy
     import torch
+
+    from . import density as density, neighbors as neighbors, optim as optim, strategy as strategy
+else:
+    def __getattr__(name):
+        if name == "__version__":
+            return library().version
+        if name in ("density", "neighbors", "optim", "strategy"):  # they import torch
+            return importlib.import_module(f".{name}", __name__)
+        raise AttributeError(f"module 'distwar' has no attribute {name!r}")
 Array = TypeVar("Array", "torch.Tensor", "numpy.ndarray[Any, Any]")
 
 __version__: str  # of the library
@@ -30,12 +40,6 @@ means2d_in_graph = False  # whether meta["means2d"] lies in the graph between pa
 # (1, 4): meta["radii"] are [..., C, N], as before gsplat 1.5; None: as the installed gsplat has them.
 gsplat_version: tuple[int, int] | None = None
 _on_torch: Any = None  # rasterization() of _torch.py, from the first use of a tensor on
-
-
-def __getattr__(name: str) -> str:
-    if name != "__version__":
-        raise AttributeError(f"module 'distwar' has no attribute {name!r}")
-    return str(library().version)
 
 
 def rasterization(

@@ -12,7 +12,7 @@ PUBLIC = ("__init__", "__main__", "density", "index", "neighbors", "optim", "str
 USER = '''
 import torch
 import distwar
-from distwar import density, optim, strategy
+from distwar import optim, strategy
 
 t = torch.zeros(3)
 colors, alphas, meta = distwar.rasterization(t, t, t, t, t, t, t, 64, 48, packed=False)
@@ -25,12 +25,14 @@ optim.step([torch.optim.Adam([t])], meta["radii"])
 distwar.rasterization(t, t, t, t, t, t, t, 64, "48")
 distwar.index_add(t, t)
 strategy.MCMCStrategy(most=1)
-density.rotations("q")
+distwar.density.rotations("q")
+distwar.optin
 '''
 FOUND = ('Revealed type is "torch._tensor.Tensor"', 'Revealed type is "torch._tensor.Tensor"', 'Revealed type is "int"',
          'Revealed type is "str"', 'Argument 9 to "rasterization" has incompatible type "str"',
          'Missing positional argument', 'Unexpected keyword argument "most"',
-         'Argument 1 to "rotations" has incompatible type "str"')
+         'Argument 1 to "rotations" has incompatible type "str"',
+         'has no attribute "optin"')
 
 
 def mypy(*arguments):
