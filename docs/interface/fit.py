@@ -54,7 +54,7 @@ def main(path):
         image=gs.Image(lib.address(color), lib.address(transmittance), lib.address(n_contrib)),
         pair_capacity=100)  # too few: forward() provides more
     gradient = gs.Gradient(gaussians=lib.gaussians(gradients))
-    policy = gs.Policy(gs.STRATEGIES["bfly"], 0)
+    policy = lib.policies["bfly"]
 
     losses, block = [], None
     begin = time.perf_counter()

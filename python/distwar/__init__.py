@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from . import gs
 from ._library import library
 from ._request import refuse
+from ._stages import CAMERA_MODELS
 from .index import bincount, check_indices, embedding_backward, index_add, index_add_
 
 __all__ = ["rasterization", "rasterization_backward", "l1_ssim_loss", "library", "gs", "index_add", "index_add_",
@@ -77,8 +78,8 @@ def rasterization(
     radius_clip (torch only): splats of a radius up to that, in pixels, are left out, at several times the host's time.
     channel_chunk has no effect: results do not depend on it. Arguments that are not supported raise
     NotImplementedError unless they are at their defaults: sh_degree 4, sparse_grad, distributed, segmented, with_ut,
-    with_eval3d, distortion, rolling shutters, tiles of other sizes than 16, cameras that are no pinholes, and those
-    behind viewmats_rs.
+    with_eval3d, distortion, rolling shutters, tiles of other sizes than 16, camera models other than pinhole
+    and ortho, and those behind viewmats_rs.
 
     Inputs of other floating-point types are converted to float32. There are no second derivatives.
     On numpy arrays (CPU library): gradients by rasterization_backward(meta, d_colors, d_alphas).
@@ -87,15 +88,17 @@ def rasterization(
     results: tuple[Array, Array, dict[str, Any]]
     of_torch: Any = sys.modules.get("torch")
     on_torch = of_torch is not None and isinstance(means, of_torch.Tensor)
-    if tile_size != 16 or sparse_grad or distributed or camera_model != "pinhole" or segmented or \
-            with_ut or with_eval3d or rolling_shutter is not None or not (
+    has_camera = camera_model in CAMERA_MODELS
+    if tile_size != 16 or sparse_grad or distributed or not has_camera or segmented or with_ut or \
+            with_eval3d or rolling_shutter is not None or not (
                 radial_coeffs is tangential_coeffs is thin_prism_coeffs is ftheta_coeffs is viewmats_rs is None) or \
             return_normals or not global_z_order or not (
                 rays is lidar_coeffs is external_distortion_coeffs is ut_params is extra_signals is
                 extra_signals_sh_degree is renderer_config is None) or (radius_clip and not on_torch):
         refuse(tile_size=(tile_size, 16), sparse_grad=(sparse_grad, False),
-               distributed=(distributed, False), camera_model=(camera_model, "pinhole"), segmented=(segmented, False),
-               with_ut=(with_ut, False), with_eval3d=(with_eval3d, False), radial_coeffs=(radial_coeffs, None),
+               distributed=(distributed, False), camera_model=(camera_model, camera_model if has_camera else "pinhole"),
+               segmented=(segmented, False), with_ut=(with_ut, False), with_eval3d=(with_eval3d, False),
+               radial_coeffs=(radial_coeffs, None),
                tangential_coeffs=(tangential_coeffs, None), thin_prism_coeffs=(thin_prism_coeffs, None),
                ftheta_coeffs=(ftheta_coeffs, None), rolling_shutter=(rolling_shutter, "GLOBAL"),
                viewmats_rs=(viewmats_rs, None), return_normals=(return_normals, False),
@@ -103,7 +106,7 @@ def rasterization(
                external_distortion_coeffs=(external_distortion_coeffs, None), ut_params=(ut_params, None),
                extra_signals=(extra_signals, None), extra_signals_sh_degree=(extra_signals_sh_degree, None),
                renderer_config=(renderer_config, None), radius_clip=(0.0 if on_torch else radius_clip, 0.0))
-    planes, modes = (near_plane, far_plane, eps2d), (render_mode, rasterize_mode)
+    planes, modes = (near_plane, far_plane, eps2d), (render_mode, rasterize_mode, camera_model)
     if colors is None and render_mode in ("D", "ED"):  # any three channels: nobody reads them
         given: Any = means
         colors, sh_degree = given.detach() if on_torch else given, None

@@ -3,7 +3,7 @@
 import math
 from typing import NamedTuple, Optional
 
-from ._stages import DEPTH_OVER_ALPHA, DEPTH_SUM, MOST_VIEWS, TILE, Settings
+from ._stages import CAMERA_MODELS, DEPTH_OVER_ALPHA, DEPTH_SUM, MOST_VIEWS, TILE, Settings
 
 RENDER_MODES = ("RGB", "D", "ED", "RGB+D", "RGB+ED")
 MOST_SIZE, MOST_CHANNELS, MOST_DEGREE = 16384, 1024, 3
@@ -67,7 +67,7 @@ def _color_shape(colors, batch, count, cameras, sh_degree):
     return 3, per_camera
 
 
-def check(a, width, height, near_plane, far_plane, eps2d, sh_degree, render_mode, rasterize_mode):
+def check(a, width, height, near_plane, far_plane, eps2d, sh_degree, render_mode, rasterize_mode, camera_model):
     """The Request of the arrays `a`, a dictionary by the names of rasterization()'s arguments."""
     for name in ("opacities", "colors", "viewmats", "Ks"):
         if a[name] is None:
@@ -108,7 +108,7 @@ def check(a, width, height, near_plane, far_plane, eps2d, sh_degree, render_mode
             raise ValueError(f"distwar.rasterization: backgrounds have no use in render_mode {render_mode}")
         _expect("backgrounds", a["backgrounds"], batch + (cameras, channels))
     settings = Settings(width, height, -1 if sh_degree is None else sh_degree, rasterize_mode == "antialiased",
-                        near_plane, far_plane, eps2d)
+                        near_plane, far_plane, eps2d, CAMERA_MODELS.index(camera_model))
     depth = None if render_mode == "RGB" else DEPTH_OVER_ALPHA if render_mode.endswith("ED") else DEPTH_SUM
     return Request(batch, count, cameras, channels, per_camera, settings, with_color, depth)
 

@@ -17,6 +17,7 @@ SPLAT_FLOATS = 12  # of a gs_splat, and of a gs_moments
 TILE = 16
 MOST_VIEWS = 32
 CHANNELS = 3
+CAMERA_MODELS = ("pinhole", "ortho")  # of libdistwar_gs, those that are gsplat's
 DEPTH_SUM, DEPTH_OVER_ALPHA, INVERSE_DEPTH = range(3)  # what an image's depth is
 CAMERA_GRADIENT_FLOATS = sizeof(gs.CameraGradient) // 4
 
@@ -30,6 +31,7 @@ class Settings(NamedTuple):
     near_plane: float
     far_plane: float
     low_pass: float
+    camera: int = 0  # in CAMERA_MODELS
 
 
 class Shape(NamedTuple):
@@ -110,12 +112,11 @@ assert _camera.size == sizeof(gs.Camera)
 # Members of distwar_gs.h's structs that follow each other, and where they begin: one call of struct fills them.
 _scene = struct.Struct("<7Q")  # of gs_gaussians: mean, log_scale, quaternion, opacity_logit, sh, color, covariance
 _SCENE, _GRADIENT_SCENE = (of.gaussians.offset + gs.Gaussians.mean.offset for of in (gs.View, gs.Gradient))
-_memory = struct.Struct("<q9Q")  # of gs_view: pair_capacity, workspace, its bytes, splats, image
+_memory = struct.Struct("<q10Q")  # of gs_view: pair_capacity, workspace, its bytes, report, splats, image
 _MEMORY = gs.View.pair_capacity.offset
 _one_camera = struct.Struct(f"{_camera.size}s")
 _CAMERA = gs.View.camera.offset
 _DIVISION = gs.View.lists.offset + gs.Lists.pixels_per_thread.offset  # it and split_tiles
-_policies = {name: gs.Policy(value, 0) for name, value in gs.STRATEGIES.items()}
 _report = struct.Struct(f"<2i{gs.View.pairs_needed.offset - _DIVISION - 8}xq")  # from _DIVISION on, to pairs_needed
 
 
@@ -138,8 +139,7 @@ class _Whole:
         return [whole[gap] for gap in self.gaps]
 
 
-_whole_view = _Whole(gs.View, ((_SCENE, "7Q"), (_CAMERA, f"{_camera.size}s"), (_MEMORY, "q9Q"), (_DIVISION, "2i"),
-                               (gs.View.report.offset, "Q"), (gs.View.host_report.offset, "Q")))
+_whole_view = _Whole(gs.View, ((_SCENE, "7Q"), (_CAMERA, f"{_camera.size}s"), (_MEMORY, "q10Q"), (_DIVISION, "2i")))
 _whole_gradient = _Whole(gs.Gradient, ((gs.Gradient.color.offset, "3Qq"), (_GRADIENT_SCENE, "7Q"),
                                        (gs.Gradient.mean2d.offset, "2Q")))
 assert gs.Gaussians.covariance.offset - gs.Gaussians.mean.offset == 48
@@ -150,9 +150,13 @@ assert gs.Gradient.depth.offset == gs.Gradient.mean2d.offset + 8
 def packed_cameras(viewmats, Ks, settings):
     """gs_camera of each camera, as bytes. viewmats: rows of 4x4 matrices, Ks of 3x3, as lists."""
     packed = [_camera.pack(settings.width, settings.height, k[0], l[1], k[2], l[2], *a[:3], *b[:3], *c[:3], a[3], b[3],
-                           c[3], settings.near_plane, 0, 0, 0, 0, 0, _far(settings))
+                           c[3], settings.near_plane, _model(settings), 0, 0, 0, 0, _far(settings))
               for (a, b, c, _), (k, l, _) in zip(viewmats, Ks)]
     return packed[0] if len(packed) == 1 else b"".join(packed)
+
+
+def _model(settings):
+    return library().cameras[CAMERA_MODELS[settings.camera]]
 
 
 def _far(settings):
@@ -162,7 +166,7 @@ def _far(settings):
 def camera_ends(settings):
     """What a gs_camera has before and behind the numbers of its matrices."""
     return (struct.pack("<2i", settings.width, settings.height),
-            struct.pack("<fi4ff", settings.near_plane, 0, 0, 0, 0, 0, _far(settings)))
+            struct.pack("<fi4ff", settings.near_plane, _model(settings), 0, 0, 0, 0, _far(settings)))
 
 
 _viewmat, _K = struct.Struct("<12s4s12s4s12s4s"), struct.Struct("<4s4x4s4x4s4s")  # their numbers stay bytes
@@ -253,7 +257,7 @@ class Plan:
         if floats is None:
             size = ctypes.c_size_t()
             self.lib.call_on("gs_moments_bytes", self.shape.cameras * self.shape.count, self.shape.channels,
-                             gs.STRATEGIES[strategy], byref(size))
+                             self.lib.strategies[strategy], byref(size))
             floats = self._moments[strategy] = size.value // 4
         return floats
 
@@ -341,9 +345,7 @@ class Plan:
             view.pair_capacity, view.workspace, view.workspace_bytes = capacity, base + workspace, workspace_bytes
             of = view.lists
             of.pixels_per_thread, of.split_tiles = room.division
-            view.host_report = report or None
-            if report == 0:
-                view.report = base + report_at
+            view.report = base + report_at if report == 0 else report
             place = byref(view)
             status = lib.gs_bin(place, stream)
             if status == gs.GS_OK:
@@ -382,7 +384,7 @@ class Plan:
         """Of a gs_view and a gs_gradient. d_means2d: addresses or None, as render_backward() writes them."""
         lib, place = self.lib, byref(view)
         gradient.abs_mean2d = d_means2d[1]
-        lib.check(lib.gs_render_backward(place, byref(gradient), _policies[strategy], stream))
+        lib.check(lib.gs_render_backward(place, byref(gradient), lib.policies[strategy], stream))
         if any(d_means2d):
             lib.check(lib.gs_mean2d_gradient(place, gradient.moments, *d_means2d, stream))
 
@@ -392,18 +394,21 @@ class Plan:
         """Projects and blends. image: the addresses of splats [C, N, 12], planar colours, depths or None; alphas: an
         address. allocate(bytes, like) returns a block and its address. The rest as project() and render() take it.
         Returns the block, its address, and a gs_view, for backward()."""
-        lib, (splats, color, depths), (a, b, c, d, e, f, g) = self.lib, image, self._view_gaps
+        lib, (splats, color, depths), (a, b, c, d, e) = self.lib, image, self._view_gaps
         while True:
             capacity = room.capacity
             size, n_contrib, workspace, workspace_bytes, report_at = self._layout(capacity)
             block, base = allocate(size, like)
+            at_report = base + report_at if report == 0 else report or 0
             view = gs.View.from_buffer_copy(_whole_view.pack(
                 a, *self._pointers(scene), b, cameras[:_camera.size], c, capacity, base + workspace, workspace_bytes,
-                splats, color, base, base + n_contrib, depths or 0, 0, alphas, d, *room.division, e,
-                base + report_at if report == 0 else 0, f, report or 0, g))
+                at_report, splats, color, base, base + n_contrib, depths or 0, 0, alphas, d, *room.division, e))
             if self.shape.cameras > 1:
                 view.views.cameras = camera_structs(cameras)
-            status = lib.gs_forward(byref(view), stream)
+            place = byref(view)
+            status = lib.gs_forward(place, stream)
+            if report and status == gs.GS_OK:
+                status = lib.gs_bin_wait(place, stream)
             if status == gs.GS_OK:
                 if report != 0:
                     room.note(view)
@@ -421,7 +426,7 @@ class Plan:
                 address = getattr(lists, name)
                 setattr(lists, name, None if address is None else address + shift)
         self._point(view, _SCENE, scene)
-        _memory.pack_into(view, _MEMORY, view.pair_capacity, view.workspace + block - base, view.workspace_bytes,
+        _memory.pack_into(view, _MEMORY, view.pair_capacity, view.workspace + block - base, view.workspace_bytes, 0,
                           splats, color, block, view.image.n_contrib + block - base, depths or 0, 0, 0)
         return view
 
@@ -433,7 +438,8 @@ class Plan:
             a, d_color, d_alpha or 0, moments, 4 * floats, b, *self._pointers(d_scene), c, 0, d_depth or 0, e))
 
     def backward(self, view, gradient, strategy, stream):
-        self.lib.check(self.lib.gs_backward(byref(view), byref(gradient), _policies[strategy], stream))
+        lib = self.lib
+        lib.check(lib.gs_backward(byref(view), byref(gradient), lib.policies[strategy], stream))
 
     def project_backward_of(self, view, gradient, stream):
         self.lib.check(self.lib.gs_project_backward(byref(view), byref(gradient), stream))

@@ -3,6 +3,7 @@
 tensors (CUDA library). Needs no other file of the package but a libdistwar_gs.so. The headers document the calls."""
 import ctypes
 import functools
+import itertools
 from ctypes import POINTER, Structure, byref, c_char_p, c_float, c_int, c_int32, c_int64, c_size_t, c_void_p
 
 GS_OK, GS_PAIRS_DO_NOT_FIT = 0, 2
@@ -29,7 +30,7 @@ class Image(Structure):
 class Lists(Structure):
     _fields_ = [("tiles_x", c_int32), ("tiles_y", c_int32), ("pairs", c_int64), ("tile_begin", c_void_p),
                 ("splat_index", c_void_p), ("pixels_per_thread", c_int32), ("split_tiles", c_int32),
-                ("tile_order", c_void_p), ("views", c_int32)]
+                ("tile_order", c_void_p), ("views", c_int32), ("call", c_int64), ("device_pairs", c_void_p)]
 
 
 class Views(Structure):
@@ -41,16 +42,16 @@ class Rows(Structure):
 
 
 class View(Structure):
-    _fields_ = [("gaussians", Gaussians), ("camera", Camera), ("sh_degree_used", c_int32),
-                ("background", c_float * 3), ("pair_capacity", c_int64), ("workspace", c_void_p),
-                ("workspace_bytes", c_size_t), ("splats", c_void_p), ("image", Image), ("lists", Lists),
-                ("pairs_needed", c_int64), ("report", c_void_p), ("views", Views), ("channel_background", c_void_p),
-                ("normalize_depth", c_int32), ("inverse_depth", c_int32), ("rows", Rows), ("host_report", c_void_p)]
+    _fields_ = [("gaussians", Gaussians), ("sh_degree_used", c_int32), ("background", c_float * 3),
+                ("channel_background", c_void_p), ("camera", Camera), ("views", Views), ("rows", Rows),
+                ("normalize_depth", c_int32), ("inverse_depth", c_int32), ("pair_capacity", c_int64),
+                ("workspace", c_void_p), ("workspace_bytes", c_size_t), ("report", c_void_p), ("splats", c_void_p),
+                ("image", Image), ("lists", Lists), ("pairs_needed", c_int64)]
 
 
 class BinReport(Structure):
     _fields_ = [("pairs_needed", c_int64), ("most_pairs_needed", c_int64), ("pixels_per_thread", c_int32),
-                ("split_tiles", c_int32)]
+                ("split_tiles", c_int32), ("call", c_int64)]
 
 
 class CameraGradient(Structure):
@@ -84,13 +85,13 @@ class AdamRates(Structure):
                 ("sh_constant", c_float), ("sh_rest", c_float), ("sh_coefficients", c_int32)]
 
 
-# distwar_strategy of distwar/strategy.h, by name.
-STRATEGIES = {name: value for value, name in enumerate("atomic vector serial bfly tree block fixed cub hot".split())}
-
-
 class Policy(Structure):
     """distwar_policy: how gs_backward adds gradients to memory."""
     _fields_ = [("strategy", c_int), ("balance_threshold", c_int)]
+
+
+# gs_names
+NAMES_STRATEGIES, NAMES_CAMERAS = 0, 1
 
 
 class Error(RuntimeError):
@@ -107,6 +108,10 @@ class Library:
             getattr(self.lib, "gs_" + name).restype = c_char_p
         self.backend = self.lib.gs_backend().decode()
         self.version = self.lib.gs_version().decode()
+        self.lib.gs_name.restype = c_char_p
+        self.strategies = self._numbers(NAMES_STRATEGIES)  # distwar_strategy by name
+        self.cameras = self._numbers(NAMES_CAMERAS)  # gs_camera.model by name
+        self.policies = {name: Policy(value, 0) for name, value in self.strategies.items()}
         pointer = c_void_p  # of an array, by address()
         view, gradient, parts = POINTER(View), POINTER(Gradient), POINTER(ViewParts)
         self._declare("gs_has_strategy", c_int)
@@ -117,7 +122,6 @@ class Library:
         for stage in ("gs_project", "gs_bin", "gs_render"):
             self._declare(stage, view, c_void_p)
         self._declare("gs_bin_bytes", view, POINTER(c_size_t))
-        self._declare("gs_bin_settle", view, POINTER(BinReport))
         self._declare("gs_bin_wait", view, c_void_p)
         self._declare("gs_render_backward", view, gradient, Policy, c_void_p)
         self._declare("gs_project_backward", view, gradient, c_void_p)
@@ -147,6 +151,10 @@ class Library:
     @property
     def device(self):
         return {"device": "cuda"} if self.backend == "cuda" else {}
+
+    def _numbers(self, of):
+        names = itertools.takewhile(bool, (self.lib.gs_name(of, number) for number in itertools.count()))
+        return {name.decode(): number for number, name in enumerate(names)}
 
     def _declare(self, name, *arguments):
         """The function of the library becomes an attribute: it returns a status, see check()."""
@@ -202,7 +210,7 @@ class Library:
         """gs_forward. Places the view's splats and workspace and the gradient's moments in a block of memory, and
         allocates a larger one if the lists do not fit. Returns the block: keep it for gs_backward and the next
         call."""
-        parts = ViewParts(moments=1, strategy=STRATEGIES[strategy])
+        parts = ViewParts(moments=1, strategy=self.strategies[strategy])
         while True:
             size = c_size_t()
             self.call("gs_view_bytes", byref(view), byref(parts), byref(size))

@@ -52,6 +52,14 @@ class Images(unittest.TestCase):
             d, expected = (distwar.rasterization_backward(of, np.ones_like(depth)) for of in (meta, other))
             self.assertLess(relative(d["means"], expected["means"]), 1e-5)
 
+    def test_ortho(self):
+        s = scenes.ortho(scenes.scene(cameras=2, degree=1))
+        color, alpha, depth = reference(s)
+        colors, alphas, _ = distwar.rasterization(**s, render_mode="RGB+D")
+        self.assertLess(relative(colors[..., :3], color), 1e-5)
+        self.assertLess(relative(colors[..., 3], depth), 1e-5)
+        self.assertLess(relative(alphas[..., 0], alpha), 1e-5)
+
     def test_antialiased_and_eps2d(self):
         s = scenes.scene()
         colors, _, _ = distwar.rasterization(**s, rasterize_mode="antialiased", eps2d=0.7)
@@ -159,6 +167,9 @@ class Gradients(unittest.TestCase):
             self.assertGreater(np.linalg.norm(d[name]), 0, name)
         return d
 
+    def test_ortho(self):
+        self.check(scenes.ortho(scenes.scene()), {}, lambda c, a, d: c)
+
     def test_colors(self):
         d = self.check(scenes.scene(), {}, lambda c, a, d: c)
         self.assertGreater(np.linalg.norm(d["means2d"]), 0)
@@ -217,7 +228,8 @@ class Refusals(unittest.TestCase):
     def test_not_supported(self):
         self.refused(NotImplementedError, "sh_degree = 4", sh_degree=4, colors=np.ones((40, 25, 3), "float32"))
         for name, value in dict(radius_clip=1.0, tile_size=8, sparse_grad=True, distributed=True, rays=np.zeros(1),
-                                global_z_order=False, camera_model="ortho", segmented=True, with_ut=True, with_eval3d=True,
+                                global_z_order=False, camera_model="fisheye", segmented=True, with_ut=True,
+                                with_eval3d=True,
                                 radial_coeffs=np.zeros((1, 6)), viewmats_rs=np.zeros((1, 4, 4)),
                                 rolling_shutter="LEFT_TO_RIGHT").items():
             self.refused(NotImplementedError, name, **{name: value})

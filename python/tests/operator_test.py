@@ -46,7 +46,7 @@ class Operator(unittest.TestCase):
     def test_opcheck(self):
         s = tensors(scenes.scene(), names=NAMES[:5])
         scene = [s[name] for name in NAMES[:5]] + [None, s["viewmats"], s["Ks"]]
-        arguments = (*scene, [40, 33, -1, 0], [0.01, 1e10, 0.3])
+        arguments = (*scene, [40, 33, -1, 0, 0], [0.01, 1e10, 0.3])
         tests = ("test_schema", "test_autograd_registration", "test_faketensor")
         torch.library.opcheck(torch.ops.distwar.project, arguments, test_utils=tests)
         splats, means2d, _, _ = torch.ops.distwar.project(*arguments)

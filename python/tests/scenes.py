@@ -22,6 +22,11 @@ def scene(count=40, cameras=1, degree=None, channels=3, seed=0, size=(40, 33)):
     return dict(arrays, width=width, height=height, sh_degree=degree)
 
 
+def ortho(s):
+    """The scene in orthographic cameras that see about as much."""
+    return dict(s, Ks=s["Ks"] / np.float32([[3, 1, 1], [1, 3, 1], [1, 1, 1]]), camera_model="ortho")
+
+
 def _rotation(q):
     w, x, y, z = q / np.linalg.norm(q)
     return np.array([[1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
@@ -50,6 +55,9 @@ def _splat(s, i, view, K, covars, eps2d, antialiased):
               (-(cy + 0.15 * s["height"]) / fy, (1.15 * s["height"] - cy) / fy)]
     u, v = (np.clip(p[k] / p[2], *limits[k]) for k in (0, 1))
     J = np.array([[fx / p[2], 0, -fx * u / p[2]], [0, fy / p[2], -fy * v / p[2]]])
+    mean = np.array([fx * p[0] / p[2] + cx, fy * p[1] / p[2] + cy])
+    if s.get("camera_model") == "ortho":
+        J, mean = np.array([[fx, 0, 0], [0, fy, 0]]), np.array([fx * p[0] + cx, fy * p[1] + cy])
     C = covars[i] if covars is not None else None
     if C is None:
         axes = _rotation(s["quats"][i]) * s["scales"][i]
@@ -66,7 +74,6 @@ def _splat(s, i, view, K, covars, eps2d, antialiased):
         direction = s["means"][i] + R.T @ t
         basis = _harmonics(s["sh_degree"], direction / np.linalg.norm(direction))
         color = np.maximum(0, 0.5 + basis @ color[:len(basis)])
-    mean = np.array([fx * p[0] / p[2] + cx, fy * p[1] / p[2] + cy])
     return mean, np.linalg.inv(blurred), opacity, color, p[2]
 
 

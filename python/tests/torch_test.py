@@ -50,6 +50,9 @@ class Values(unittest.TestCase):
         self.check(scenes.scene(degree=1), lambda c, d: np.concatenate((c, d[..., None]), -1),
                    dict(render_mode="RGB+D", rasterize_mode="antialiased"), antialiased=True)
 
+    def test_gradients_of_ortho(self):
+        self.check(scenes.ortho(scenes.scene(cameras=2)), lambda c, d: c, {})
+
     def test_gradients_of_channels(self):
         self.check(scenes.scene(cameras=2, channels=6), lambda c, d: c, {})
 

@@ -66,17 +66,17 @@ inline double step_of(const reference_scene &scene, const reference_splat &splat
     const double wide = (a + c) / 2 + std::sqrt((a - c) * (a - c) / 4 + b * b),
                  narrow = (a * c - b * b) / wide;
     const double thin = std::sqrt(narrow / wide);
+    const double depth = scene.camera.model == GS_ORTHO ? 1 : splat.depth; // depth / focal: a pixel's width
     switch (group) {
     case MEAN:
-        return 0.003 * splat.depth *
-               std::min(thin, std::sqrt(narrow) / std::max(scene.camera.fx, scene.camera.fy));
+        return 0.003 * depth * std::min(thin, std::sqrt(narrow) / std::max(scene.camera.fx, scene.camera.fy));
     case QUATERNION: {
         const double *q = scene.gaussians.quaternion + 4 * i;
         return 0.003 * thin * std::sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3]);
     }
     case COVARIANCE: {
         const double focal = std::max(scene.camera.fx, scene.camera.fy);
-        return 0.003 * narrow * (splat.depth / focal) * (splat.depth / focal);
+        return 0.003 * narrow * (depth / focal) * (depth / focal);
     }
     default:
         return 0.003;

@@ -15,15 +15,16 @@ struct Case {
     uint64_t seed;
     int64_t count;
     int stored, used, width, height;
-    bool color = false, covariance = false, fisheye = false, normalize_depth = false, inverse_depth = false;
+    bool color = false, covariance = false;
+    int model = GS_PINHOLE;
+    bool normalize_depth = false, inverse_depth = false;
 };
 
 // One evaluation at the base point, with its decisions.
 class Base {
   public:
     explicit Base(const Case &c)
-        : scene((c.fisheye ? reference_fisheye_scene_create
-                           : reference_scene_create)(c.seed, c.count, c.stored, c.width, c.height)),
+        : scene(reference_scene_seen_by(c.model, c.seed, c.count, c.stored, c.width, c.height)),
           alpha_weight(random_weights(static_cast<size_t>(c.width * c.height), 7)),
           depth_weight(random_weights(static_cast<size_t>(c.width * c.height), 8)),
           mean2d_gradient(static_cast<size_t>(2 * c.count)) {
@@ -98,9 +99,9 @@ TEST_P(PipelineAdjoint, MatchesFiniteDifferences) {
     int decisions[4] = {};
     for (int64_t k = 0; k < base.decisions.lists.pairs * REFERENCE_TILE_PIXELS; k++)
         decisions[base.decisions.blend[k]]++;
-    EXPECT_EQ(clamped > 0, !GetParam().fisheye);
+    EXPECT_EQ(clamped > 0, GetParam().model == GS_PINHOLE);
     EXPECT_GT(decisions[REFERENCE_COUNTED], 1000);
-    if (GetParam().fisheye) return; // whose splats are smaller
+    if (GetParam().model == GS_FISHEYE) return; // whose splats are smaller
     EXPECT_GT(decisions[REFERENCE_CUT], 5);
     EXPECT_GT(decisions[REFERENCE_STOPPED], 5);
 }
@@ -128,16 +129,19 @@ INSTANTIATE_TEST_SUITE_P(
     Scenes, PipelineAdjoint,
     testing::Values(Case{12, REFERENCE_KIND_CYCLE, 0, 0, 37, 21},
                     Case{164, REFERENCE_KIND_CYCLE, 1, 1, 21, 37},
-                    Case{53, REFERENCE_KIND_CYCLE, 2, 2, 33, 18, false, false, false, false, true},
-                    Case{87, REFERENCE_KIND_CYCLE, 3, 3, 19, 17, false, false, false, true},
+                    Case{53, REFERENCE_KIND_CYCLE, 2, 2, 33, 18, false, false, GS_PINHOLE, false, true},
+                    Case{87, REFERENCE_KIND_CYCLE, 3, 3, 19, 17, false, false, GS_PINHOLE, true},
                     Case{194, REFERENCE_KIND_CYCLE, 2, 1, 18, 33},
-                    Case{12, REFERENCE_KIND_CYCLE, 0, 0, 37, 21, true, true, false, true},
+                    Case{12, REFERENCE_KIND_CYCLE, 0, 0, 37, 21, true, true, GS_PINHOLE, true},
                     Case{164, REFERENCE_KIND_CYCLE, 1, 1, 21, 37, false, true},
-                    Case{12, REFERENCE_KIND_CYCLE, 1, 1, 37, 21, false, false, true, true, true}),
+                    Case{12, REFERENCE_KIND_CYCLE, 1, 1, 37, 21, false, false, GS_FISHEYE, true, true},
+                    Case{12, REFERENCE_KIND_CYCLE, 1, 1, 37, 21, false, false, GS_ORTHO, true, true}),
     [](const auto &info) {
         return "Stored" + std::to_string(info.param.stored) + "Used" + std::to_string(info.param.used) +
                (info.param.color ? "Color" : "") + (info.param.covariance ? "Covariance" : "") +
-               (info.param.fisheye ? "Fisheye" : "");
+               (info.param.model == GS_FISHEYE ? "Fisheye"
+                : info.param.model == GS_ORTHO ? "Ortho"
+                                               : "");
     });
 
 TEST(Pipeline, HeldDecisionsGiveTheFreeResultAtTheBasePoint) {

@@ -27,7 +27,7 @@ typedef struct view {
     double rotation[3][3];   // Q
     double covariance[3][3]; // Q S S Q^T or as given, in the world's frame
     double jacobian[2][3];   // J
-    double second[2][3][3];  // of a fisheye: derivatives of J by the point
+    double second[2][3][3];  // unless of a pinhole: derivatives of J by the point
     double screen[2][3];     // J R
     double sharp[2][2];      // J R C R^T J^T
     double direction[3];     // from the camera's centre to the mean
@@ -111,6 +111,21 @@ static void see_by_fisheye(const reference_camera *camera, const reference_splat
     memcpy(v->second, p.second, sizeof p.second);
 }
 
+static void see_in_parallel(const reference_camera *camera, view *v) {
+    const double focal[2] = {camera->fx, camera->fy}, center[2] = {camera->cx, camera->cy};
+    v->depth = v->point[2];
+    v->near_margin = fabs(v->depth / camera->near_plane - 1);
+    v->in_front = v->depth > camera->near_plane;
+    v->ratio_margin = INFINITY;
+    memset(v->clamped, 0, sizeof v->clamped);
+    memset(v->jacobian, 0, sizeof v->jacobian);
+    memset(v->second, 0, sizeof v->second);
+    for (int k = 0; k < 2; k++) {
+        v->mean2d[k] = focal[k] * v->point[k] + center[k];
+        v->jacobian[k][k] = focal[k];
+    }
+}
+
 static void look(const reference_gaussians *gaussians, int64_t i, int sh_degree_used,
                  const reference_camera *camera, const reference_splat_decisions *held, view *v) {
     const double *mean = gaussians->mean + 3 * i;
@@ -120,6 +135,8 @@ static void look(const reference_gaussians *gaussians, int64_t i, int sh_degree_
             R[3 * r] * mean[0] + R[3 * r + 1] * mean[1] + R[3 * r + 2] * mean[2] + camera->translation[r];
     if (camera->model == GS_FISHEYE)
         see_by_fisheye(camera, held, v);
+    else if (camera->model == GS_ORTHO)
+        see_in_parallel(camera, v);
     else
         see_by_pinhole(camera, held, v);
     for (int k = 0; k < 2; k++)
@@ -236,12 +253,12 @@ static void point_adjoint(const reference_camera *camera, const view *v, const d
                           const double d_mean[2], double d_point[3]) {
     const double focal[2] = {camera->fx, camera->fy};
     const double depth = v->point[2];
-    for (int k = 0; camera->model == GS_FISHEYE && k < 2; k++)
+    for (int k = 0; camera->model != GS_PINHOLE && k < 2; k++)
         for (int i = 0; i < 3; i++) {
             d_point[i] += v->jacobian[k][i] * d_mean[k];
             for (int r = 0; r < 3; r++) d_point[i] += v->second[k][r][i] * d_jacobian[k][r];
         }
-    for (int k = 0; camera->model != GS_FISHEYE && k < 2; k++) {
+    for (int k = 0; camera->model == GS_PINHOLE && k < 2; k++) {
         const double d_diagonal = d_jacobian[k][k], d_last = d_jacobian[k][2]; // f / z and -f ratio / z
         d_point[2] += (d_last * v->ratio[k] - d_diagonal) * focal[k] / (depth * depth);
         if (v->clamped[k] == 0) {
@@ -368,8 +385,8 @@ static double along_camera_change(const reference_gaussians *gaussians, int64_t 
         point[r] = change->translation[r];
         for (int c = 0; c < 3; c++) point[r] += change->rotation[3 * r + c] * mean[c];
     }
-    const int fisheye = camera->model == GS_FISHEYE;
-    for (int k = 0; k < 2 && !fisheye; k++) {
+    const int pinhole = camera->model == GS_PINHOLE, fisheye = camera->model == GS_FISHEYE;
+    for (int k = 0; k < 2 && pinhole; k++) {
         const double slope = v->point[k] / z, slope_change = (point[k] - slope * point[2]) / z;
         // A bound is (a constant - center) / focal.
         const double ratio_change =
@@ -379,7 +396,7 @@ static double along_camera_change(const reference_gaussians *gaussians, int64_t 
         sum += d_splat->mean[k] * (change->focal[k] * slope + focal[k] * slope_change + change->center[k]);
     }
     const double center[2] = {camera->cx, camera->cy};
-    for (int k = 0; k < 2 && fisheye; k++) {
+    for (int k = 0; k < 2 && !pinhole; k++) {
         double mean2d = change->focal[k] * (v->mean2d[k] - center[k]) / focal[k] + change->center[k];
         for (int r = 0; r < 3; r++) {
             mean2d += v->jacobian[k][r] * point[r];

@@ -21,7 +21,8 @@ struct Degrees {
     int stored, used;
     bool color = false, covariance = false;
     double scale_modifier = 0;
-    bool antialias = false, fisheye = false;
+    bool antialias = false;
+    int model = GS_PINHOLE;
 };
 
 class ProjectAdjoint : public testing::TestWithParam<Degrees> {};
@@ -54,9 +55,8 @@ class Objective {
 };
 
 TEST_P(ProjectAdjoint, MatchesFiniteDifferences) {
-    const auto [stored, used, color, covariance, scale_modifier, antialias, fisheye] = GetParam();
-    reference_scene scene = (fisheye ? reference_fisheye_scene_create
-                                     : reference_scene_create)(11, 3 * REFERENCE_KIND_CYCLE, stored, 60, 40);
+    const auto [stored, used, color, covariance, scale_modifier, antialias, model] = GetParam();
+    reference_scene scene = reference_scene_seen_by(model, 11, 3 * REFERENCE_KIND_CYCLE, stored, 60, 40);
     scene.gaussians.scale_modifier = scale_modifier;
     scene.gaussians.antialias = antialias;
     reference_scene_precompute(&scene, color, covariance);
@@ -92,7 +92,7 @@ TEST_P(ProjectAdjoint, MatchesFiniteDifferences) {
             }
         }
     }
-    EXPECT_EQ(clamped > 3, !fisheye);
+    EXPECT_EQ(clamped > 3, model == GS_PINHOLE);
     EXPECT_EQ(dark > 3, !color);
     for (const reference_kind kind : {REFERENCE_ORDINARY, REFERENCE_CLAMPED, REFERENCE_FLAT, REFERENCE_HUGE})
         EXPECT_GT(checked[kind], 0);
@@ -108,9 +108,8 @@ TEST_P(ProjectAdjoint, MatchesFiniteDifferences) {
 
 // Every Gaussian by itself: sums over many would hide one that is wrong.
 TEST_P(ProjectAdjoint, ByTheCameraMatchesFiniteDifferences) {
-    const auto [stored, used, color, covariance, scale_modifier, antialias, fisheye] = GetParam();
-    reference_scene scene = (fisheye ? reference_fisheye_scene_create
-                                     : reference_scene_create)(19, 3 * REFERENCE_KIND_CYCLE, stored, 60, 40);
+    const auto [stored, used, color, covariance, scale_modifier, antialias, model] = GetParam();
+    reference_scene scene = reference_scene_seen_by(model, 19, 3 * REFERENCE_KIND_CYCLE, stored, 60, 40);
     scene.gaussians.scale_modifier = scale_modifier;
     scene.gaussians.antialias = antialias;
     reference_scene_precompute(&scene, color, covariance);
@@ -147,7 +146,7 @@ TEST_P(ProjectAdjoint, ByTheCameraMatchesFiniteDifferences) {
                                                                       derivative(value, by, step));
         }
     }
-    EXPECT_EQ(clamped > 3, !fisheye);
+    EXPECT_EQ(clamped > 3, model == GS_PINHOLE);
     EXPECT_GT(errors.size(), 15u);
     for (const auto &[of, error] : errors)
         EXPECT_LE(error.relative(), max_gradient_error) << of.second << " of kind " << of.first;
@@ -156,16 +155,21 @@ TEST_P(ProjectAdjoint, ByTheCameraMatchesFiniteDifferences) {
 
 INSTANTIATE_TEST_SUITE_P(
     Degrees, ProjectAdjoint,
-    testing::Values(Degrees{0, 0}, Degrees{1, 1}, Degrees{2, 2}, Degrees{3, 3}, Degrees{3, 1}, Degrees{2, 0},
-                    Degrees{1, 3}, Degrees{2, 2, true, false}, Degrees{1, 1, false, true},
-                    Degrees{0, 0, true, true, 0.5}, Degrees{1, 1, false, false, 1.5},
-                    Degrees{1, 1, false, false, 0, true}, Degrees{0, 0, true, true, 0, true},
-                    Degrees{2, 2, false, false, 0, false, true}, Degrees{0, 0, true, true, 0, true, true}),
+    testing::Values(
+        Degrees{0, 0}, Degrees{1, 1}, Degrees{2, 2}, Degrees{3, 3}, Degrees{3, 1}, Degrees{2, 0},
+        Degrees{1, 3}, Degrees{2, 2, true, false}, Degrees{1, 1, false, true}, Degrees{0, 0, true, true, 0.5},
+        Degrees{1, 1, false, false, 1.5}, Degrees{1, 1, false, false, 0, true},
+        Degrees{0, 0, true, true, 0, true}, Degrees{2, 2, false, false, 0, false, GS_FISHEYE},
+        Degrees{0, 0, true, true, 0, true, GS_FISHEYE}, Degrees{2, 2, false, false, 0, false, GS_ORTHO},
+        Degrees{1, 1, false, false, 0.5, true, GS_ORTHO}, Degrees{0, 0, true, true, 0, true, GS_ORTHO}),
     [](const auto &info) {
         return "Stored" + std::to_string(info.param.stored) + "Used" + std::to_string(info.param.used) +
                (info.param.color ? "Color" : "") + (info.param.covariance ? "Covariance" : "") +
                (info.param.scale_modifier != 0 ? "Scaled" : "") +
-               (info.param.antialias ? "Antialiased" : "") + (info.param.fisheye ? "Fisheye" : "");
+               (info.param.antialias ? "Antialiased" : "") +
+               (info.param.model == GS_FISHEYE ? "Fisheye"
+                : info.param.model == GS_ORTHO ? "Ortho"
+                                               : "");
     });
 
 // A covariance says what scale, modifier and quaternion said, and a colour what SH said, up to their
@@ -256,7 +260,7 @@ TEST(Project, CullsUpToAndWithTheNearPlane) {
 }
 
 TEST(Project, AFisheyeCullsByDistanceAndAngle) {
-    reference_scene scene = reference_fisheye_scene_create(16, 4 * REFERENCE_KIND_CYCLE, 0, 60, 40);
+    reference_scene scene = reference_scene_seen_by(GS_FISHEYE, 16, 4 * REFERENCE_KIND_CYCLE, 0, 60, 40);
     reference_camera &camera = scene.camera;
     int beside = 0, behind = 0;
     for (int64_t i = 0; i < scene.gaussians.count; i++) {

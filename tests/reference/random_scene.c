@@ -152,7 +152,10 @@ static void random_gaussian(uint64_t *state, const reference_camera *camera,
 
     double from_camera[3];
     direction_at(camera, column, row, from_camera);
-    for (int r = 0; r < 3; r++) from_camera[r] = from_camera[r] * depth - camera->translation[r];
+    for (int r = 0; r < 3; r++) {
+        from_camera[r] *= camera->model == GS_ORTHO && r < 2 ? 1 : depth;
+        from_camera[r] -= camera->translation[r];
+    }
     for (int c = 0; c < 3; c++) {
         double mean = 0;
         for (int r = 0; r < 3; r++) mean += camera->rotation[3 * r + c] * from_camera[r];
@@ -176,6 +179,10 @@ static reference_scene scene_of(uint64_t seed, int64_t count, int sh_degree, con
                              .camera = random_camera(&state, width, height),
                              .target = allocate(3 * (int64_t)width * height, 1)};
     if (model == GS_FISHEYE) make_fisheye(&state, &scene.camera);
+    if (model == GS_ORTHO) { // what a pinhole sees at depth 4
+        scene.camera.model = model;
+        scene.camera.fx /= 4, scene.camera.fy /= 4;
+    }
     for (int c = 0; c < 3; c++) scene.background[c] = uniform(&state, 0.1, 0.9);
     for (int64_t i = 0; i < count; i++) random_gaussian(&state, &scene.camera, &scene.gaussians, i);
 
@@ -197,9 +204,9 @@ reference_scene reference_scene_create(uint64_t seed, int64_t count, int sh_degr
     return scene_of(seed, count, sh_degree, (const int[2]){width, height}, GS_PINHOLE);
 }
 
-reference_scene reference_fisheye_scene_create(uint64_t seed, int64_t count, int sh_degree, int width,
-                                               int height) {
-    return scene_of(seed, count, sh_degree, (const int[2]){width, height}, GS_FISHEYE);
+reference_scene reference_scene_seen_by(int model, uint64_t seed, int64_t count, int sh_degree, int width,
+                                        int height) {
+    return scene_of(seed, count, sh_degree, (const int[2]){width, height}, model);
 }
 
 void reference_scene_precompute(reference_scene *scene, int color, int covariance) {

@@ -305,10 +305,10 @@ typedef struct reference_scene {
 
 // The same scene for the same arguments on every machine. width, height >= 1.
 reference_scene reference_scene_create(uint64_t seed, int64_t count, int sh_degree, int width, int height);
-// The same by a fisheye that sees some 85 degrees off its axis at the left and the right and more in the
+// The same by a camera of this model. A fisheye sees some 85 degrees off its axis at the left and the right and more in the
 // corners.
-reference_scene reference_fisheye_scene_create(uint64_t seed, int64_t count, int sh_degree, int width,
-                                               int height);
+reference_scene reference_scene_seen_by(int model, uint64_t seed, int64_t count, int sh_degree, int width,
+                                        int height);
 // Gives the scene's Gaussians colours (0.5 + SH as the camera sees it, not cut at 0), covariances (of scale,
 // modifier and quaternion) or both, rounded to float.
 void reference_scene_precompute(reference_scene *scene, int color, int covariance);

@@ -74,7 +74,8 @@ TEST(Bin, TileListsGiveWhatOneListOfAllSplatsGives) {
     }
     begin.push_back(static_cast<int64_t>(index.size()));
     const gs_lists all = {
-        p.lists.tiles_x, p.lists.tiles_y, begin.back(), begin.data(), index.data(), 1, 0, nullptr, 0};
+        p.lists.tiles_x, p.lists.tiles_y, begin.back(), begin.data(), index.data(), 1, 0, nullptr, 0, 0,
+        nullptr};
     ASSERT_LT(p.lists.pairs, all.pairs);
     reference_image image = reference_image_create(p.width, p.height);
     reference_blend blend = p.blend(nullptr);
@@ -136,7 +137,7 @@ class Stack {
         }
         begin[1] = static_cast<int64_t>(splats.size());
         tape.resize(splats.size() * REFERENCE_TILE_PIXELS);
-        const gs_lists lists = {1, 1, begin[1], begin, index.data(), 1, 0, nullptr, 0};
+        const gs_lists lists = {1, 1, begin[1], begin, index.data(), 1, 0, nullptr, 0, 0, nullptr};
         const double background[3] = {0.7, 0.8, 0.9};
         reference_blend blend{};
         blend.splats = splats.data(), blend.count = begin[1], blend.lists = &lists;

@@ -103,7 +103,7 @@ static bool complete_camera(const reconstruction_view *source, bool undistort, c
     *optics = source->optics;
     lens_complete(optics, size[0], size[1]);
     if (!lens_check(optics, why)) return fail(why, "the camera has %s", why->text);
-    *out = optics->fisheye && !undistort ? lens_fisheye(optics) : lens_pinhole(optics);
+    *out = lens_camera(optics, undistort);
     memcpy(out->rotation, source->rotation, sizeof source->rotation);
     memcpy(out->translation, source->translation, sizeof source->translation);
     return true;
@@ -137,7 +137,7 @@ static bool undistort_view(const reconstruction_view *source, bool undistort, da
         return fail(why, "the picture has %d x %d pixels, its camera %d x %d", view->picture.width,
                     view->picture.height, optics.width, optics.height);
     view->optics = optics;
-    return view->camera.model == GS_FISHEYE || lens_is_ideal(&optics) ||
+    return view->camera.model != GS_PINHOLE || lens_is_ideal(&optics) ||
            (undistort_picture(&optics, &view->picture, why) &&
             undistort_picture(&optics, &with->alpha, why) && undistort_picture(&optics, &with->mask, why));
 }

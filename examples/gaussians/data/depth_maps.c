@@ -30,7 +30,7 @@ static void replace(plane *map, const plane *by) {
 // As the picture was: undistorted unless its camera is a fisheye, then downscaled.
 static bool resample(const dataset_view *view, int factor, plane *map, fault *why) {
     plane changed;
-    if (view->camera.model != GS_FISHEYE && !lens_is_ideal(&view->optics)) {
+    if (view->camera.model == GS_PINHOLE && !lens_is_ideal(&view->optics)) {
         if (!lens_undistort_plane(&view->optics, map, &changed, why)) return false;
         replace(map, &changed);
     }

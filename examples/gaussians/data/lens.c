@@ -130,8 +130,9 @@ gs_camera lens_pinhole(const lens *optics) {
                        .near_plane = 0.2f};
 }
 
-gs_camera lens_fisheye(const lens *optics) {
+gs_camera lens_camera(const lens *optics, bool undistort) {
     gs_camera camera = lens_pinhole(optics);
+    if (!optics->fisheye || undistort) return camera;
     camera.model = GS_FISHEYE;
     fisheye_distortion(optics, camera.distortion);
     return camera;

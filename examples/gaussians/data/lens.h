@@ -54,8 +54,8 @@ bool lens_check(const lens *optics, fault *why);
 void lens_complete(lens *optics, int width, int height);
 // The ideal pinhole of a complete lens, without a pose, with near_plane 0.2.
 gs_camera lens_pinhole(const lens *optics);
-// The same for a fisheye as it is.
-gs_camera lens_fisheye(const lens *optics);
+// The same unless gs_camera has the lens as it is and it need not be undistorted.
+gs_camera lens_camera(const lens *optics, bool undistort);
 bool lens_is_ideal(const lens *optics); // a pinhole without distortion
 
 // Undistorts a picture (3 channels, of the lens's size): *out is what the ideal pinhole of the same size,

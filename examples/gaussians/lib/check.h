@@ -4,6 +4,7 @@
 #pragma once
 
 #include "distwar_gs.h"
+#include "geometry/lenses.h"
 #include "status.h"
 
 // What each kind of kernel takes, as bits 1 << distwar_strategy.
@@ -33,11 +34,11 @@ static inline gs_status check_camera(const char *function, const gs_camera *came
     GS_REQUIRE_OF(function, camera->fx > 0 && camera->fy > 0 && camera->near_plane > 0,
                   "fx, fy and near_plane must be positive");
     GS_REQUIRE_OF(function, camera->far_plane >= 0, "far_plane must not be negative");
-    GS_REQUIRE_OF(function, camera->model == GS_PINHOLE || camera->model == GS_FISHEYE,
-                  "model must be GS_PINHOLE or GS_FISHEYE");
-    for (int k = 0; camera->model == GS_FISHEYE && k < 4; k++)
+    GS_REQUIRE_OF(function, camera->model >= 0 && camera->model < GS_CAMERA_MODELS,
+                  "model must be in 0..GS_CAMERA_MODELS - 1");
+    for (int k = 0; k < lens_of(camera)->distortions; k++)
         GS_REQUIRE_OF(function, camera->distortion[k] - camera->distortion[k] == 0,
-                      "the distortion of a fisheye must be finite");
+                      "distortion must be finite");
     return GS_OK;
 }
 

@@ -19,7 +19,7 @@
 // - Outputs are overwritten, unless the call says that it adds or works in place.
 // - The result is GS_OK or the kind of failure; gs_last_error() returns the text. After a failure outputs are
 //   undefined, unless the call says otherwise.
-// - Structs may grow at their end. Begin each as {0}: new members are then off.
+// - Before 1.0 structs may change. Begin each as {0} and name its members: new ones are then off.
 // - Calls are thread-safe if they share no outputs and no workspaces.
 #ifndef GS_H
 #define GS_H
@@ -49,6 +49,14 @@ const char *gs_last_error(void);
 const char *gs_backend(void);
 // "major.minor.patch"
 const char *gs_version(void);
+
+// Lists of names, for other languages.
+typedef enum gs_names {
+    GS_NAMES_STRATEGIES, // by distwar_strategy
+    GS_NAMES_CAMERAS     // by gs_camera.model
+} gs_names;
+// Name `number` = 0, 1, 2, ... of a list; NULL beyond its end.
+const char *gs_name(gs_names list, int32_t number);
 
 enum {
     GS_TILE_SIZE = 16,                                    // pixels, width and height of a tile
@@ -86,16 +94,17 @@ typedef struct gs_gaussians {
     float low_pass; // pixels^2, added to both variances of a splat; 0 counts as 0.3; unused in gradients
 } gs_gaussians;
 
-// gs_camera.model.
-enum {
-    GS_PINHOLE = 0,
-    // Kannala and Brandt 2006: a ray at the angle a off the axis appears a (1 + k1 a^2 + k2 a^4 + k3 a^6 +
-    // k4 a^8) focal lengths from the principal point, as in COLMAP's and OpenCV's fisheye models. A Gaussian
-    // is culled if its distance is <= near_plane, or if a is beyond 160 degrees or beyond the first angle
-    // where the formula no longer grows. Splats are ordered by distance.
-    GS_FISHEYE = 1,
-    GS_CAMERA_MODELS
-};
+// The camera models, X(name, NAME) each: gs_camera.model is GS_NAME. A point (X, Y, Z) of camera space appears at
+// x = fx u + cx, y = fy v + cy.
+//   pinhole  (u, v) = (X, Y) / Z
+//   fisheye  Kannala and Brandt 2006: at an angle a off the axis |(u, v)| = a (1 + k1 a^2 + k2 a^4 + k3 a^6 + k4 a^8),
+//            as in COLMAP's and OpenCV's fisheye models. Depth is the distance. A Gaussian is also culled if a is
+//            beyond 160 degrees or beyond the first angle where the formula no longer grows.
+//   ortho    (u, v) = (X, Y): fx and fy are pixels per world unit. SH are seen from the camera's centre, as always.
+#define GS_CAMERA_LIST(X) X(pinhole, PINHOLE) X(fisheye, FISHEYE) X(ortho, ORTHO)
+#define GS_CAMERA_VALUE(name, NAME) GS_##NAME,
+enum { GS_CAMERA_LIST(GS_CAMERA_VALUE) GS_CAMERA_MODELS };
+#undef GS_CAMERA_VALUE
 
 typedef struct gs_camera {
     int32_t width, height; // 1..GS_MAX_SIZE
@@ -103,7 +112,7 @@ typedef struct gs_camera {
     float rotation[9];     // world to camera, row-major; +x right, +y down, +z forward
     float translation[3];  // x' = rotation x + translation
     float near_plane;      // > 0; a Gaussian with z <= near_plane (fisheye: distance) is culled
-    int32_t model;         // GS_PINHOLE or GS_FISHEYE
+    int32_t model;         // GS_PINHOLE, ...
     float distortion[4];   // of GS_FISHEYE: k1, k2, k3, k4
     float far_plane;       // a Gaussian with a larger z (fisheye: distance) is culled; 0: none is
 } gs_camera;
@@ -153,14 +162,18 @@ typedef struct gs_lists {
     // Of gs_view.views; 0 counts as 1. The tiles of view v are numbers v tiles_y tiles_x and up, in all
     // arrays above, and entry v count + i of splat_index is splat i of view v.
     int32_t views;
+    int64_t call; // number of the gs_bin that wrote the lists
+    // Device: the entries that the lists need. NULL: gs_bin has waited, and they fit.
+    const int64_t *device_pairs;
 } gs_lists;
 
-// What gs_bin leaves in gs_view.report or host_report.
+// What gs_bin leaves in gs_view.report.
 typedef struct gs_bin_report {
     int64_t pairs_needed;      // entries that the last lists have or would need
-    int64_t most_pairs_needed; // the largest pairs_needed since the caller set this to 0; not in host_report
+    int64_t most_pairs_needed; // the largest pairs_needed since the caller set this to 0
     int32_t pixels_per_thread; // what a gs_bin that waits writes to gs_lists
     int32_t split_tiles;
+    int64_t call; // gs_lists.call of the last lists; all but most_pairs_needed is written before it
 } gs_bin_report;
 
 typedef struct gs_image {
@@ -192,36 +205,34 @@ typedef struct gs_rows {
 
 // One camera's view of a scene, from the parameters to the image: what every stage takes.
 typedef struct gs_view {
-    // Set by the caller:
+    // Scene:
     gs_gaussians gaussians;
+    int32_t sh_degree_used;          // stages use the degree min(sh_degree_used, gaussians.sh_degree)
+    float background[GS_CHANNELS];   // of GS_CHANNELS channels; others: channel_background
+    const float *channel_background; // host, [channels], unless there are GS_CHANNELS; NULL: zeros
+    // Camera:
     gs_camera camera;
-    int32_t sh_degree_used;        // stages use the degree min(sh_degree_used, gaussians.sh_degree)
-    float background[GS_CHANNELS]; // of GS_CHANNELS channels; others: channel_background
-    int64_t pair_capacity;         // most entries of the lists, 0..2^40; start with 10 a Gaussian
-    // Memory from the caller, or from gs_view_place:
-    void *workspace; // of gs_bin_bytes
-    size_t workspace_bytes;
-    gs_splat *splats; // [count], written by gs_project
-    gs_image image;   // written by gs_render
-    // Written by gs_bin:
-    gs_lists lists;
-    int64_t pairs_needed; // entries that the lists have or would need
-    // Set by the caller:
-    gs_bin_report *report; // device; not NULL: gs_bin writes it and does not wait for the stream
     // Taken by gs_forward, gs_backward, their stages and the calls for memory. Others take one camera: a copy
     // of the view with camera v, splats + v gaussians.count and views {0} is view v. gaussians.count times
     // cameras: up to 2^31 - 2.
     gs_views views;
-    const float *channel_background; // host, [channels], unless there are GS_CHANNELS; NULL: zeros
-    int32_t normalize_depth;         // not 0: image.depth is divided by alpha
+    gs_rows rows;            // gs_bin leaves the lists of other rows empty: background. {0, 0}: all rows
+    int32_t normalize_depth; // not 0: image.depth is divided by alpha
     // Not 0: image.depth is of 1 / gs_splat.depth in place of gs_splat.depth; median_depth is not. Monocular
     // estimates are of this form, and it is 0 where there is nothing.
     int32_t inverse_depth;
-    // gs_bin leaves the lists of other rows empty: their pixels are the background. {0, 0}: all rows.
-    gs_rows rows;
-    // Pinned host memory that the device can write; not NULL (report is then NULL): gs_bin writes it and does
-    // not wait; gs_bin_wait does, before anything is read of what follows gs_bin. One view at a time.
-    gs_bin_report *host_report;
+    // Memory from the caller; splats, image and workspace: or from gs_view_place.
+    int64_t pair_capacity; // most entries of the lists, 0..2^40; start with 10 a Gaussian
+    void *workspace;       // of gs_bin_bytes
+    size_t workspace_bytes;
+    // Any memory that the device can write; not NULL: gs_bin writes it and does not wait for the stream. In
+    // pinned host memory gs_bin_wait can read it. One view at a time.
+    gs_bin_report *report;
+    gs_splat *splats; // [count], written by gs_project
+    gs_image image;   // written by gs_render
+    // Results of gs_bin:
+    gs_lists lists;
+    int64_t pairs_needed; // entries that the lists have or would need
 } gs_view;
 
 // The gradient of a loss by a camera, summed over the Gaussians. Written on the device.
@@ -282,8 +293,7 @@ gs_status gs_view_bytes(const gs_view *view, const gs_view_parts *parts, size_t 
 gs_status gs_view_place(gs_view *view, gs_gradient *gradient, const gs_view_parts *parts, void *block,
                         size_t bytes);
 
-// gs_project, gs_bin and gs_render. With view->host_report also gs_bin_wait, after all is queued: the GPU
-// blends while the caller goes on.
+// gs_project, gs_bin and gs_render. With view->report no call waits: gs_bin_wait then tells whether the image counts.
 // GS_PAIRS_DO_NOT_FIT: view->pairs_needed is written, image and lists are unchanged. Set pair_capacity to
 // pairs_needed or more, provide a larger workspace (gs_view_bytes, gs_view_place) and call again.
 gs_status gs_forward(gs_view *view, gs_stream stream);
@@ -318,30 +328,26 @@ gs_status gs_bin_bytes(const gs_view *view, size_t *bytes);
 
 // Sorts the splats into tiles. Writes view->lists and view->pairs_needed. Waits for the stream, unless the
 // view has a report.
-// Reads:   splats, gaussians.count, the camera's size, pair_capacity, workspace, report, host_report.
+// Reads:   splats, gaussians.count, the camera's size, pair_capacity, workspace, report.
 // Result:  the list of a tile has every splat with alpha >= 1/255 at one of the tile's pixel centres inside
 //          the image. (Rounding may add a splat just below 1/255.)
 // GS_PAIRS_DO_NOT_FIT: pairs_needed > pair_capacity; pairs_needed is written, lists is unchanged.
-// With a report: always queues everything and returns GS_OK. Writes view->report on the device in place of
+// With a report: always queues everything and returns GS_OK. The device writes view->report in place of
 //          view->pairs_needed. lists.pixels_per_thread and split_tiles keep values that are valid (those of
 //          an earlier view, for example); others become what suits the number of tiles. They affect time, and
 //          the rounding of gradients. If report->pairs_needed > pair_capacity, the lists are empty, gs_render
 //          makes all of the image but n_contrib NaN, and gs_backward returns gradients of 0
 //          (DISTWAR_FIXED: NaN, if those of the image are).
-// With a host_report: the same, but writes view->host_report, and gs_render marks nothing: the image counts
-//          only once gs_bin_wait has returned GS_OK.
 gs_status gs_bin(gs_view *view, gs_stream stream);
 
-// Waits until gs_bin has written view->host_report, on the same stream, and then does what gs_bin_settle
-// does. It does not wait for the sorting and for what is queued behind gs_bin: queue gs_render first.
-// GS_PAIRS_DO_NOT_FIT: as gs_bin; the image is undefined.
-gs_status gs_bin_wait(gs_view *view, gs_stream stream);
-
-// Takes a copy of *view->report on the host (the caller waits for it) into the view: writes pairs_needed, and
-// of lists pairs, pixels_per_thread and split_tiles, as a gs_bin that waits does. Call it before
-// gs_render_backward to get the bits of such a gs_bin. Queues nothing.
+// Waits until gs_bin has written view->report, which the host can read, on the same stream. Writes to the view
+// pairs_needed, and of lists pairs, pixels_per_thread and split_tiles, as a gs_bin that waits does. It does not
+// wait for the sorting and for what is queued behind gs_bin: queue gs_render first. Before gs_render_backward
+// it gives the bits of a gs_bin that waits. After the caller has waited it returns at once: a report in device
+// memory can be copied and view->report set to the copy. Replays of a graph write the number of the captured call.
 // GS_PAIRS_DO_NOT_FIT: as gs_bin; lists is unchanged.
-gs_status gs_bin_settle(gs_view *view, const gs_bin_report *report);
+// Undefined:           a report that the host cannot read.
+gs_status gs_bin_wait(gs_view *view, gs_stream stream);
 
 // Blends front to back over the background. Writes the arrays of view->image.
 // Reads:   splats, lists, background, the camera's size; normalize_depth, inverse_depth. Unless there are

@@ -39,3 +39,11 @@ const char *gs_backend(void) {
 const char *gs_version(void) {
     return DISTWAR_VERSION;
 }
+
+const char *gs_name(gs_names list, int32_t number) {
+#define GS_CAMERA_NAME(name, NAME) #name,
+    static const char *const cameras[] = {GS_CAMERA_LIST(GS_CAMERA_NAME)};
+    if (number < 0) return NULL;
+    if (list == GS_NAMES_STRATEGIES) return distwar_strategy_name((distwar_strategy)number);
+    return list == GS_NAMES_CAMERAS && number < GS_CAMERA_MODELS ? cameras[number] : NULL;
+}

@@ -59,10 +59,7 @@ gs_status gs_view_place(gs_view *view, gs_gradient *gradient, const gs_view_part
 gs_status gs_forward(gs_view *view, gs_stream stream) {
     GS_TRY(gs_project(view, stream));
     GS_TRY(gs_bin(view, stream));
-    const gs_status rendered = gs_render(view, stream);
-    // Also after a failure: the report is then written before the caller can use it again.
-    const gs_status waited = view->host_report ? gs_bin_wait(view, stream) : GS_OK;
-    return rendered != GS_OK ? rendered : waited;
+    return gs_render(view, stream);
 }
 
 gs_status gs_backward(const gs_view *view, const gs_gradient *gradient, distwar_policy policy,

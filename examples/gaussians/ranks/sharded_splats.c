@@ -58,6 +58,7 @@ bool project_home(sharded *s) {
     *home = (gs_view){.gaussians = batch->gaussians,
                       .camera = batch->cameras[0],
                       .sh_degree_used = batch->sh_degree_used,
+                      .inverse_depth = batch->with_depth,
                       .views = {batch->views, batch->cameras},
                       .splats = reserve(s, &s->splats, splats * sizeof(gs_splat))};
     if (!home->splats || !project(s)) return false;

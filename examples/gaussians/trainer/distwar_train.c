@@ -134,7 +134,7 @@ static bool open_state(distwar_trainer *t, const distwar_train_data *data) {
     if (t->wanted.exposure) training_state_open_exposures(&t->state, (int64_t)t->view_count);
     return !t->wanted.refine_poses ||
            (training_state_open_poses(&t->state, (int64_t)t->view_count, &last) &&
-            poses_start_in(t->state.pose, t->views, t->view_count, &t->state.gaussians, &last));
+            poses_start_in(t->state.pose, t->views, t->view_count, &t->state, &last));
 }
 
 static bool open_all(distwar_trainer *t, void *context) {

@@ -252,13 +252,16 @@ static step_views choose_views(trainer *t, int phase) {
     return of;
 }
 
-// Waits for the device: the next step may need the pose.
-static void step_pose(trainer *t, const step_views *of) {
-    training_state *state = t->state;
+// Waits for the device: the next step may need the pose. All ranks step it alike.
+static bool step_pose(trainer *t, const step_views *of) {
     const pose_schedule *schedule = &t->settings->pose;
     const double rate = schedule->rate * pow(schedule->end, progress_at(t->settings, of->at));
-    const gs_camera_gradient gradient = frame_camera_gradient(&t->one.f);
-    refined_pose_step(&state->pose[of->index[0]], gradient.twist, rate, of->pose_step);
+    gs_camera_gradient gradient;
+    if (!ranks_wait(t->group, NULL)) return false;
+    device_download(&gradient, t->shared ? t->several.camera.memory : t->one.f.gradient.camera,
+                    sizeof gradient);
+    refined_pose_step(&t->state->pose[of->index[0]], gradient.twist, rate, of->pose_step);
+    return true;
 }
 
 static void choose_background(const training_settings *settings, int64_t step, float background[3]) {
@@ -302,7 +305,7 @@ bool trainer_step(trainer *t) {
     GS_OR_FAIL(t->group, gs_adam(&state->gaussians, &state->gradients, &state->first_moment,
                                  &state->second_moment, &rates, ++state->steps, NULL));
     stage_clock_mark(clock, STAGE_ADAM);
-    if (of.pose_step > 0) step_pose(t, &of);
+    if (of.pose_step > 0 && !step_pose(t, &of)) return false;
     state->iteration += of.count;
     t->report.step_views = of.count;
     if (!control_density(t, phase, &control)) return false;
@@ -314,37 +317,13 @@ bool trainer_step(trainer *t) {
 
 // ---- open and close
 
-static bool of_colors_is_given(const target_view *view) {
-    (void)view;
-    return true;
-}
-
-static bool of_depth_is_given(const target_view *view) {
-    return view->depth_on_host != NULL;
-}
-
-// Fails, with the name of the option, if several ranks cannot train so.
-static bool suits_ranks(const training_settings *settings, const training_state *state,
-                        const target_view *views, size_t view_count, fault *why) {
-    for (size_t i = 0; i < view_count; i++) {
-#define LOSS_SUITS(term, results, option, where)                                                             \
-    if ((where) == ALONE && term##_is_given(&views[i])) return fail(why, "--gpus excludes %s", option);
-        LOSS_TERMS(LOSS_SUITS)
-#undef LOSS_SUITS
-    }
-    if (state->poses > 0) return fail(why, "--gpus excludes --refine-poses");
-    return density_works_on_ranks(settings->density.kind) ||
-           fail(why, "--gpus excludes --density %s", density_method_of(settings->density.kind)->name);
-}
-
-// One rank takes the way of several where a launch for several views would round otherwise than they do.
+// One rank takes the way of several where a launch for several views would round otherwise than they do: the blend divides
+// its work by the lists of all views of a launch, and one bound serves all.
 static bool open_shared(trainer *t) {
     const training_settings *const s = t->settings;
-    fault why;
     if (t->ranks) t->shared = t->ranks->shared;
     if (t->ranks || s->tune || s->policy.strategy != DISTWAR_FIXED ||
-        resolution_most_views(&s->resolutions, s->batch) <= 1 ||
-        !suits_ranks(s, t->state, t->views, t->order.count, &why))
+        resolution_most_views(&s->resolutions, s->batch) <= 1)
         return true;
     t->shared = sharded_open(t->group);
     return t->shared != NULL;
@@ -369,7 +348,6 @@ static bool open_trainer(trainer *t) {
     t->phase = -1;
     t->shapes = t->pictures ? calloc(t->order.count, sizeof *t->shapes) : NULL;
     if (t->pictures && !t->shapes) return ranks_fail(t->group, "no memory for %zu views", t->order.count);
-    if (t->ranks && !suits_ranks(settings, state, t->views, t->order.count, &why)) return fails(t, &why);
     if (!t->pictures && !resolution_views_open(&t->sizes, &settings->resolutions, t->views, t->order.count,
                                                settings->batch, &why))
         return fails(t, &why);

@@ -12,14 +12,15 @@ enum {
     WAITING = 100 // views whose losses stay on the device, so that a step does not wait for its own
 };
 
-// The terms of the loss: member of step_result, its results, the option that brings the term, and where it works.
+// The terms of the loss: member of step_result, its results, and how ranks that share views out queue it: the function
+// of ranks_gradient.c for rows of a view. Without one nothing compiles.
 #define LOSS_TERMS(X)                                                                                        \
-    X(of_colors, 3, "--iterations", ON_RANKS) /* gs_loss */                                                  \
-    X(of_depth, 1, "--depth", ALONE)          /* gs_depth_loss */
+    X(of_colors, 3, queue_color_rows) /* gs_loss */                                                          \
+    X(of_depth, 1, queue_depth_rows)  /* gs_depth_loss */
 
 // What a view leaves on the device. Of several ranks, this one's share.
 typedef struct step_result {
-#define LOSS_MEMBER(term, results, option, where) double term[results];
+#define LOSS_MEMBER(term, results, rows) double term[results];
     LOSS_TERMS(LOSS_MEMBER)
 #undef LOSS_MEMBER
 } step_result;
@@ -50,6 +51,7 @@ typedef struct frame_gradient {
 typedef struct ranks_gradient {
     const step_views *of;
     device_buffer loss_workspace, corrected, mean2d;
+    device_buffer camera, own_camera; // gs_camera_gradient, of all ranks' rows and of this one's
     int64_t tile_rows;             // of the batch's images
     device_buffer row_sums;        // [views][tile_rows][GS_EXPOSURE_VALUES], of gs_share_exposure_backward
     device_buffer matrix_gradient; // [GS_EXPOSURE_VALUES]
@@ -94,6 +96,8 @@ bool trainer_fetch_losses(trainer *t);
 
 // The Gaussians that a step renders.
 gs_gaussians trainer_gaussians(trainer *t, const step_views *of);
+// Whether the v-th view has a map of depth that counts; sets its weight in the loss.
+bool trainer_weigh_depth(trainer *t, const step_views *of, int32_t v);
 // The view's picture before the step's background.
 const uint8_t *trainer_target(trainer *t, const step_views *of, const target_view *view);
 

@@ -114,8 +114,8 @@ def _by_frame(settings, depth, scene, screen):
 
 def _projected(settings, scene):
     """Splats, their means, and radii [1, N]."""
-    width, height, degree, antialiased, *planes = settings
-    return _operators.project(*scene, [width, height, degree, int(antialiased)], planes)[:3]
+    width, height, degree, antialiased, *planes, camera = settings
+    return _operators.project(*scene, [width, height, degree, int(antialiased), camera], planes)[:3]
 
 
 def _by_operators(settings, depth, scene, screen):

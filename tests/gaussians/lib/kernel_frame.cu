@@ -31,8 +31,8 @@ __global__ void replay_kernel(const gs_splat *splats, gs_lists lists, int width,
 }
 
 reference_scene scene_of(const scene_choice &choice) {
-    const auto create = choice.fisheye ? reference_fisheye_scene_create : reference_scene_create;
-    reference_scene scene = create(choice.seed, choice.count, choice.sh_degree, choice.width, choice.height);
+    reference_scene scene = reference_scene_seen_by(choice.model, choice.seed, choice.count, choice.sh_degree,
+                                                    choice.width, choice.height);
     scene.gaussians.scale_modifier = choice.scale_modifier;
     scene.gaussians.antialias = choice.antialias;
     reference_scene_precompute(&scene, choice.color, choice.covariance);
@@ -204,10 +204,17 @@ std::vector<float> random_floats(uint64_t seed, size_t count, float low, float h
 // Sanitizers look at memory, not at numbers: one scene of each shape is enough.
 const std::vector<scene_choice> &comparison_scenes() {
     static const std::vector<scene_choice> scenes = {
-        {1, 96, 0, 0, 64, 48},  {4, 192, 3, 3, 71, 45}, {5, 64, 3, 1, 17, 90},
-        {6, 64, 3, 0, 132, 9},  {7, 32, 2, 3, 1, 1},    {16, 192, 2, 2, 67, 47, false, false, 0, false, true},
+        {1, 96, 0, 0, 64, 48},
+        {4, 192, 3, 3, 71, 45},
+        {5, 64, 3, 1, 17, 90},
+        {6, 64, 3, 0, 132, 9},
+        {7, 32, 2, 3, 1, 1},
+        {16, 192, 2, 2, 67, 47, false, false, 0, false, GS_FISHEYE},
+        {18, 192, 2, 2, 45, 67, false, false, 0, false, GS_ORTHO},
 #ifndef DISTWAR_SANITIZE
-        {2, 128, 1, 1, 50, 37}, {3, 160, 2, 2, 37, 61}, {8, 320, 3, 3, 96, 80},
+        {2, 128, 1, 1, 50, 37},
+        {3, 160, 2, 2, 37, 61},
+        {8, 320, 3, 3, 96, 80},
         {9, 600, 1, 1, 33, 33},
 #endif
     };
@@ -218,7 +225,8 @@ const std::vector<scene_choice> &scenes_with_given_inputs() {
     static const std::vector<scene_choice> scenes = {
         {12, 192, 0, 0, 48, 48, true, true},
         {14, 192, 2, 2, 60, 44, false, false, 0, true},
-        {17, 192, 1, 1, 52, 60, false, true, 0, true, true},
+        {17, 192, 1, 1, 52, 60, false, true, 0, true, GS_FISHEYE},
+        {19, 160, 1, 1, 60, 36, false, true, 0, true, GS_ORTHO},
 #ifndef DISTWAR_SANITIZE
         {10, 128, 1, 1, 40, 56, true, false},
         {11, 128, 2, 1, 56, 40, false, true},

@@ -35,12 +35,13 @@ struct scene_choice {
     int sh_degree, sh_degree_used, width, height;
     bool color = false, covariance = false; // given instead of SH, instead of scale and quaternion
     float scale_modifier = 0;
-    bool antialias = false, fisheye = false;
+    bool antialias = false;
+    int model = GS_PINHOLE;
 };
 inline void PrintTo(const scene_choice &c, std::ostream *out) {
     *out << "scene " << c.seed << ": " << c.count << " Gaussians, SH degree " << c.sh_degree_used << " of "
          << c.sh_degree << ", " << c.width << " x " << c.height << (c.antialias ? ", antialiased" : "")
-         << (c.fisheye ? ", fisheye" : "");
+         << ", " << gs_name(GS_NAMES_CAMERAS, c.model);
 }
 
 // The constructor runs every stage up to the image.

@@ -58,8 +58,9 @@ class filled_step {
 
         EXPECT_GS_OK(gs_forward(&view, NULL));
         if (m.queued && !m.overflow) {
-            const gs_bin_report found = report.read()[0];
-            EXPECT_GS_OK(gs_bin_settle(&view, &found));
+            gs_bin_report found = report.read()[0];
+            view.report = &found;
+            EXPECT_GS_OK(gs_bin_wait(&view, NULL));
         }
         EXPECT_GS_OK(gs_backward(&view, &gradient, {DISTWAR_FIXED, 0}, NULL));
         for (const auto &[from, size] : outputs) {

@@ -90,10 +90,11 @@ TEST_P(Queued, GivesTheBitsOfAFrameThatWaits) {
         for (queued_frame *f : {&waiting, &queued}) f->forward(NULL);
         const gs_lists &expected = waiting.view.lists, &lists = queued.view.lists;
         EXPECT_EQ(lists.pairs, queued.view.pair_capacity);
-        const gs_bin_report report = queued.report.read()[0];
+        gs_bin_report report = queued.report.read()[0];
         EXPECT_EQ(report.pairs_needed, expected.pairs);
         EXPECT_EQ(report.most_pairs_needed, expected.pairs);
-        ASSERT_GS_OK(gs_bin_settle(&queued.view, &report));
+        queued.view.report = &report;
+        ASSERT_GS_OK(gs_bin_wait(&queued.view, NULL));
         EXPECT_EQ(queued.view.pairs_needed, expected.pairs);
         EXPECT_EQ(lists.pairs, expected.pairs);
         EXPECT_EQ(lists.pixels_per_thread, expected.pixels_per_thread);
@@ -146,9 +147,11 @@ TEST(QueuedEdges, AnOverflowShowsAndReadsNothingBeyondTheLists) {
             for (const float value : f.picture()) ASSERT_TRUE(std::isnan(value));
             EXPECT_TRUE(std::isnan(f.result.read()[0])) << "and so does the loss";
             for (const double value : f.gradient_values()) ASSERT_EQ(value, 0);
-            const gs_bin_report report = f.report.read()[0];
+            gs_bin_report report = f.report.read()[0];
             EXPECT_EQ(report.pairs_needed, pairs);
-            EXPECT_EQ(gs_bin_settle(&f.view, &report), GS_PAIRS_DO_NOT_FIT);
+            f.view.report = &report;
+            EXPECT_EQ(gs_bin_wait(&f.view, NULL), GS_PAIRS_DO_NOT_FIT);
+            f.view.report = f.report.data();
             EXPECT_NE(std::string(gs_last_error()).find(std::to_string(pairs)), std::string::npos)
                 << gs_last_error();
             EXPECT_EQ(f.view.pairs_needed, pairs);
@@ -193,43 +196,29 @@ TEST(QueuedEdges, TheReportRemembersTheMostThatWasNeeded) {
     EXPECT_EQ(f.report.read()[0].most_pairs_needed, pairs);
 }
 
-TEST(QueuedEdges, AReportOfAnotherViewIsRefused) {
-    queued_frame f(some_scene, 0);
-    const auto refused = [&](const gs_bin_report *report, const char *text) {
-        EXPECT_EQ(gs_bin_settle(&f.view, report), GS_INVALID_ARGUMENT) << text;
-        EXPECT_NE(std::string(gs_last_error()).find(text), std::string::npos) << gs_last_error();
-    };
-    gs_bin_report report = {1, 1, 2, 0};
-    refused(&report, "gs_bin_settle: the view has no lists");
-    f.forward(NULL);
-    refused(NULL, "gs_bin_settle: report must be given");
-    EXPECT_GS_OK(gs_bin_settle(&f.view, &report));
-    for (const gs_bin_report &bad : {gs_bin_report{-1, 1, 2, 0}, gs_bin_report{1, 1, 3, 0},
-                                     gs_bin_report{1, 1, 2, -1}, gs_bin_report{1, 1, 2, 1000}})
-        refused(&bad, "gs_bin_settle: the report");
-    EXPECT_EQ(gs_bin_settle(NULL, &report), GS_INVALID_ARGUMENT);
-}
-
-// A gs_bin_report in pinned memory, as gs_view.host_report takes it.
+// A gs_bin_report in pinned memory.
 struct pinned_report {
     pinned_report() { DEVICE_CHECK(cudaHostAlloc((void **)&of, sizeof *of, cudaHostAllocDefault)); }
     ~pinned_report() { cudaFreeHost(of); }
     gs_bin_report *of = nullptr;
 };
 
-TEST_P(Queued, WithAHostReportGivesTheBitsOfAFrameThatWaits) {
+TEST_P(Queued, WithAReportInPinnedMemoryGivesTheBitsOfAFrameThatWaits) {
     const pinned_report report;
     queued_frame waiting(GetParam(), 500), queued(GetParam(), 500);
-    waiting.view.report = queued.view.report = nullptr;
-    queued.view.host_report = report.of;
+    waiting.view.report = nullptr;
+    queued.view.report = report.of;
     const int64_t room = queued.view.pair_capacity, pairs = queued.stages.view.lists.pairs;
     for (const int64_t capacity : {pairs - 1, int64_t(0), room}) {
         queued.view.pair_capacity = capacity;
         const gs_status expected = pairs > capacity ? GS_PAIRS_DO_NOT_FIT : GS_OK;
-        EXPECT_EQ(gs_forward(&queued.view, NULL), expected) << gs_last_error();
+        EXPECT_GS_OK(gs_forward(&queued.view, NULL));
+        EXPECT_EQ(gs_bin_wait(&queued.view, NULL), expected) << gs_last_error();
         EXPECT_EQ(queued.view.pairs_needed, pairs);
     }
-    for (queued_frame *f : {&waiting, &queued}) f->forward(NULL), f->backward(NULL);
+    for (queued_frame *f : {&waiting, &queued}) f->forward(NULL);
+    EXPECT_GS_OK(gs_bin_wait(&queued.view, NULL));
+    for (queued_frame *f : {&waiting, &queued}) f->backward(NULL);
     EXPECT_EQ(queued.view.lists.pairs, pairs);
     EXPECT_EQ(queued.view.lists.split_tiles, waiting.view.lists.split_tiles);
     EXPECT_EQ(queued.picture(), waiting.picture());
@@ -243,15 +232,18 @@ TEST(QueuedEdges, AWaitThatCannotEndIsRefused) {
         EXPECT_EQ(status, GS_INVALID_ARGUMENT) << text;
         EXPECT_NE(std::string(gs_last_error()).find(text), std::string::npos) << gs_last_error();
     };
-    f.forward(NULL);
-    refused(gs_bin_wait(&f.view, NULL), "gs_bin_wait: host_report must be given");
-    f.view.host_report = report.of;
-    refused(gs_bin(&f.view, NULL), "gs_bin: report and host_report");
+    refused(gs_bin_wait(&f.view, NULL), "gs_bin_wait: the view has no lists");
     f.view.report = nullptr;
+    f.forward(NULL);
+    refused(gs_bin_wait(&f.view, NULL), "gs_bin_wait: report must be given");
+    f.view.report = report.of;
     EXPECT_GS_OK(gs_bin(&f.view, NULL));
     EXPECT_GS_OK(gs_bin_wait(&f.view, NULL));
-    report.of->pairs_needed = -1;
-    refused(gs_bin_wait(&f.view, NULL), "gs_bin_wait: gs_bin was not queued");
+    queued_frame another(some_scene, 0);
+    another.view.report = report.of;
+    another.forward(NULL);
+    EXPECT_GS_OK(gs_bin_wait(&another.view, NULL));
+    refused(gs_bin_wait(&f.view, NULL), "gs_bin_wait: gs_bin was not queued with this report");
 }
 
 TEST(QueuedEdges, AlphaIsWrittenWhereItIsGiven) {

@@ -170,7 +170,7 @@ bool run_rank(ranks *group, void *context) {
     const int64_t values = 2 * views * (last - first);
     const device_vector<float> mean2d(size_t(2 * values));
     const sharded_gradient gradient = {part_of(*run->gradients, first, last), mean2d.data(),
-                                       has_absolute(*run->t) ? mean2d.data() + values : nullptr};
+                                       has_absolute(*run->t) ? mean2d.data() + values : nullptr, nullptr};
     bool good = true;
     for (int step = 1; good && step <= run->steps; step++) {
         if (step == run->failing_step && own == run->failing_rank)

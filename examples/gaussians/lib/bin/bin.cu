@@ -55,7 +55,7 @@ int splats_of_block(int64_t count, int multiprocessors) {
 }
 
 constexpr int64_t max_pairs = int64_t(1) << 40;
-constexpr int64_t unwritten = -1; // pairs_needed of a host_report until the kernel has written it
+std::atomic<int64_t> calls; // of gs_bin: gs_lists.call
 
 gs_status check(const char *function, const gs_view *view) {
     GS_TRY(check_extent(function, view));
@@ -155,8 +155,8 @@ gs_status gs_bin(gs_view *view, gs_stream stream) {
     const gs_splat *splats = view->splats;
     const int64_t count = view->gaussians.count, pair_capacity = view->pair_capacity;
     GS_REQUIRE(count == 0 || splats, "splats must be given");
-    GS_REQUIRE(!view->report || !view->host_report, "report and host_report must not both be given");
-    const bool waits = !view->report && !view->host_report;
+    const bool waits = !view->report;
+    const int64_t call = ++calls;
     const tile_grid grid = grid_of(view);
     bin_arrays a;
     const size_t needed = place_arrays(view->workspace, grid, splat_count(view), pair_capacity, &a);
@@ -173,13 +173,11 @@ gs_status gs_bin(gs_view *view, gs_stream stream) {
     const int64_t counter_count = int64_t(tiles) << copies;
     const tile_counters counters = {a.length, copies, log2_lines(counter_count)};
     const buckets into = {counters, a.bucket, a.bucket_room};
-    if (view->host_report) view->host_report->pairs_needed = unwritten;
     GS_CUDA(cudaMemsetAsync(counters.first, 0, counter_words(counter_count) * sizeof(uint32_t), stream));
     GS_CUDA(launch(stream, splat_blocks, bin_block, append_kernel, portions, grid, into));
-    GS_CUDA(launch_in_turn(
-        stream, 1, scan_block, tile_begin_kernel, counters, a.ends, tiles,
-        bin_limits{multiprocessors, a.bucket_room, pair_capacity, view->report, view->host_report},
-        a.tile_begin, a.class_begin, a.summary));
+    GS_CUDA(launch_in_turn(stream, 1, scan_block, tile_begin_kernel, counters, a.ends, tiles,
+                           bin_limits{multiprocessors, a.bucket_room, pair_capacity, call, view->report},
+                           a.tile_begin, a.class_begin, a.summary));
     bin_summary summary = {};
     if (!waits) { // on the device; the host keeps what it had
         summary.pairs = pair_capacity;
@@ -205,9 +203,11 @@ gs_status gs_bin(gs_view *view, gs_stream stream) {
                            a.other));
     GS_CUDA(launch_in_turn(stream, grids.lists, sort_block, sort_kernel, a.depth, a.tile_order, a.tile_begin,
                            tiles, unsorted_entries, work, a.list));
-    view->lists = {grid.tiles_x,  grid.tiles_y, summary.pairs,
-                   a.tile_begin,  a.list,       summary.pixels_per_thread,
-                   summary.split, a.tile_order, grid.views};
+    gs_lists &lists = view->lists;
+    lists.tiles_x = grid.tiles_x, lists.tiles_y = grid.tiles_y, lists.views = grid.views;
+    lists.tile_begin = a.tile_begin, lists.tile_order = a.tile_order, lists.splat_index = a.list;
+    lists.pairs = summary.pairs, lists.call = call, lists.device_pairs = waits ? nullptr : &a.summary->pairs;
+    lists.pixels_per_thread = summary.pixels_per_thread, lists.split_tiles = summary.split;
     if (!waits) keep_division(tiles, multiprocessors, &view->lists);
     return GS_OK;
 }
@@ -239,30 +239,16 @@ gs_status gs_share_divide(gs_view *view, const gs_list_lengths *lengths, int64_t
     return GS_OK;
 }
 
-gs_status gs_bin_settle(gs_view *view, const gs_bin_report *report) {
-    GS_TRY(check_lists(__func__, view));
-    GS_REQUIRE(report, "report must be given");
-    const int tiles = tiles_of(grid_of(view)), pixels = report->pixels_per_thread;
-    GS_REQUIRE(report->pairs_needed >= 0 && (pixels == 1 || pixels == 2 || pixels == 4) &&
-                   report->split_tiles >= 0 && report->split_tiles <= tiles,
-               "the report is not one that gs_bin wrote for this view");
-    view->pairs_needed = report->pairs_needed;
-    if (report->pairs_needed > view->pair_capacity) return pairs_do_not_fit(__func__, view);
-    view->lists.pairs = report->pairs_needed;
-    view->lists.pixels_per_thread = pixels;
-    view->lists.split_tiles = report->split_tiles;
-    return GS_OK;
-}
-
 gs_status gs_bin_wait(gs_view *view, gs_stream stream) {
     GS_TRY(check_lists(__func__, view));
-    GS_REQUIRE(view->host_report, "host_report must be given");
+    const gs_bin_report *const report = view->report;
+    GS_REQUIRE(report, "report must be given");
     constexpr int reads_a_query = 4096;
-    const volatile int64_t *const needed = &view->host_report->pairs_needed;
+    const volatile int64_t *const written = &report->call;
     bool is_done = false; // and what it wrote has arrived
-    for (unsigned k = 1; *needed == unwritten; k++) {
+    for (unsigned k = 1; *written != view->lists.call; k++) {
         if (k % reads_a_query != 0) continue;
-        GS_REQUIRE(!is_done, "gs_bin was not queued with host_report on this stream");
+        GS_REQUIRE(!is_done, "gs_bin was not queued with this report on this stream");
         const cudaError_t status = cudaStreamQuery(stream);
         is_done = status == cudaSuccess;
         if (status == cudaErrorNotReady)
@@ -271,5 +257,10 @@ gs_status gs_bin_wait(gs_view *view, gs_stream stream) {
             GS_CUDA(status);
     }
     std::atomic_thread_fence(std::memory_order_acquire);
-    return gs_bin_settle(view, view->host_report);
+    view->pairs_needed = report->pairs_needed;
+    if (view->pairs_needed > view->pair_capacity) return pairs_do_not_fit(__func__, view);
+    view->lists.pairs = view->pairs_needed;
+    view->lists.pixels_per_thread = report->pixels_per_thread;
+    view->lists.split_tiles = report->split_tiles;
+    return GS_OK;
 }

@@ -43,7 +43,8 @@ struct bin_limits {
     int multiprocessors;
     uint32_t bucket_room;
     int64_t pair_capacity;
-    gs_bin_report *report, *host_report; // or NULL
+    int64_t call;          // of gs_bin_report
+    gs_bin_report *report; // or NULL
 };
 
 // Read by the host, or by the kernels that follow.
@@ -89,6 +90,8 @@ static __global__ void __launch_bounds__(scan_block)
     __shared__ int in_class[classes];
     __shared__ unsigned longest, parts, most; // most: in a counter
     const int thread = int(threadIdx.x);
+    // Read early: it may lie in the host's memory.
+    const int64_t most_before = thread == 0 && limits.report ? limits.report->most_pairs_needed : 0;
     if (thread < classes) in_class[thread] = 0;
     if (thread == 0) longest = parts = most = 0;
     __syncthreads();
@@ -152,15 +155,12 @@ static __global__ void __launch_bounds__(scan_block)
         summary->pairs = pairs, summary->pixels_per_thread = pixels, summary->split = before;
         if (limits.report) {
             limits.report->pairs_needed = pairs;
-            if (limits.report->most_pairs_needed < pairs) limits.report->most_pairs_needed = pairs;
             limits.report->pixels_per_thread = pixels, limits.report->split_tiles = before;
-        }
-        if (limits.host_report) { // pairs_needed last: the host waits for it
-            limits.host_report->pixels_per_thread = pixels, limits.host_report->split_tiles = before;
-            __threadfence_system();
-            *const_cast<volatile int64_t *>(&limits.host_report->pairs_needed) = pairs;
+            __threadfence_system(); // call last: the host may wait for it
+            *const_cast<volatile int64_t *>(&limits.report->call) = limits.call;
         }
     }
+    if (thread == 0 && limits.report && most_before < pairs) limits.report->most_pairs_needed = pairs;
     // Each of these lengths is the first of its class.
     if (thread == class_of(sorted_by_block<part_block>) + 1) summary->cut_end = before;
     if (thread == class_of(sorted_by_block<sort_block>) + 1) summary->part_block_end = before;

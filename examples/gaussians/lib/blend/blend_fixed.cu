@@ -100,7 +100,8 @@ __global__ void __launch_bounds__(threads)
     mine.largest_color = larger(mine.largest_color, largest_background);
     bounds all = block_bounds(mine);
     if (threadIdx.x != 0) return;
-    if (largest_of_image) all.d_color = double(largest_of_image->d_color);
+    if (largest_of_image)
+        all.d_color = double(largest_of_image->d_color), all.d_depth = double(largest_of_image->d_depth);
     const double h = 2 * double(all.largest_color) * all.d_color +
                      2 * double(all.largest_depth) * all.d_depth + all.d_alpha;
     const float h_scale = scale_of(h, &out->flag);
@@ -159,7 +160,7 @@ cudaError_t begin(const gs_view &view, const gs_gradient &gradient, gs_stream st
                                view.image,
                                gradient.largest ? nullptr : gradient.color,
                                gradient.alpha,
-                               gradient.depth,
+                               gradient.largest ? nullptr : gradient.depth,
                                depth_form_of(view),
                                blocks_of(values)};
     const int blocks = input.pixel_blocks > blocks_of(summed) ? input.pixel_blocks : blocks_of(summed);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Blending, forward and backward, in passes (blend_pass.cuh). How pixels map to threads: blend.cuh. Formulas:
-// docs/math.md, section 3. A view with a report whose lists had no room says so in its image: NaN.
+// docs/math.md, section 3. A view whose lists had no room, where gs_bin did not wait, says so in its image: NaN.
 #include "blend_forward.cuh"
 #include "blend_queue.cuh"
 #include "check.h"
@@ -20,11 +20,10 @@ namespace {
 
 constexpr int finish_block = 256, most_finish_blocks = 1024;
 
-// Writes image.alpha, if given. If the lists had no room (report may be NULL: they had), the image becomes NaN.
+// Writes image.alpha, if given. If the lists had no room (pairs may be NULL: they had), the image becomes NaN.
 __global__ void __launch_bounds__(finish_block)
-    finish_kernel(const gs_bin_report *report, int64_t pair_capacity, int64_t pixels, int channels,
-                  gs_image image) {
-    const bool overflow = report && report->pairs_needed > pair_capacity;
+    finish_kernel(const int64_t *pairs, int64_t pair_capacity, int64_t pixels, int channels, gs_image image) {
+    const bool overflow = pairs && *pairs > pair_capacity;
     const int64_t step = int64_t(gridDim.x) * finish_block, first = int64_t(blockIdx.x) * finish_block;
     for (int64_t i = first + threadIdx.x; overflow && i < channels * pixels; i += step) {
         image.color[i] = NAN;
@@ -39,11 +38,12 @@ __global__ void __launch_bounds__(finish_block)
 
 // Queues the kernel, for a view that needs it.
 cudaError_t launch_finish(gs_stream stream, const gs_view *view) {
-    if (!view->report && !view->image.alpha) return cudaSuccess;
+    if (!view->lists.device_pairs && !view->image.alpha) return cudaSuccess;
     const int64_t pixels = int64_t(view_count(view)) * view->camera.width * view->camera.height;
     const unsigned blocks = blocks_for(pixels, finish_block), most = most_finish_blocks;
-    return launch(stream, blocks < most ? blocks : most, finish_block, finish_kernel, view->report,
-                  view->pair_capacity, pixels, channels_of(&view->gaussians), view->image);
+    return launch(stream, blocks < most ? blocks : most, finish_block, finish_kernel,
+                  view->lists.device_pairs, view->pair_capacity, pixels, channels_of(&view->gaussians),
+                  view->image);
 }
 
 // body(first channel, number of channels) for each pass.

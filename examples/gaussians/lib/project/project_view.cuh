@@ -3,7 +3,6 @@
 #pragma once
 
 #include "check.h"
-#include "geometry/fisheye.h"
 #include "distwar_gs.h"
 #include "project.cuh"
 #include <math.h>
@@ -47,7 +46,7 @@ inline gs_status readable(const char *function, const gs_gaussians *in, const gs
 }
 
 inline float angle_limit(const gs_camera &camera) {
-    return camera.model == GS_FISHEYE ? float(fisheye_angle_limit(camera.distortion)) : 0;
+    return float(lens_of(&camera)->limit_of(&camera));
 }
 
 inline gs_status check_projected(const char *function, const gs_view *view, gs_gaussians *out) {
@@ -91,8 +90,7 @@ auto with_model_and_degree(const gs_view *view, const gs_gaussians &gaussians, c
             return body(model, std::integral_constant<int, GS_MAX_SH_DEGREE>());
         }
     };
-    return camera_of(view, 0)->model == GS_FISHEYE ? with_degree(std::integral_constant<int, GS_FISHEYE>())
-                                                   : with_degree(std::integral_constant<int, GS_PINHOLE>());
+    return with_model(camera_of(view, 0)->model, with_degree);
 }
 
 } // namespace gs

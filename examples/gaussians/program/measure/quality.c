@@ -47,24 +47,13 @@ static double mean_depth(const target_view *view) {
     return sum / n;
 }
 
-bool depth_error_measure(const gs_gaussians *gaussians, const target_view *views, size_t count, double *mean,
-                         double *each) {
+double depth_error_of(frame *f, const gs_gaussians *gaussians, const target_view *view,
+                      double *device_result) {
     const float black[GS_CHANNELS] = {0};
-    frame f = {.with_depth = true};
-    double *device_result = device_allocate(sizeof(double));
-    double sum = 0, maps = 0;
-    for (size_t i = 0; i < count; i++) {
-        each[i] = NAN;
-        if (!views[i].depth) continue;
-        frame_render(&f, gaussians, gaussians->sh_degree, &views[i].camera, black);
-        frame_depth_loss(&f, views[i].depth, views[i].mask, 0, device_result, false);
-        device_download(&each[i], device_result, sizeof each[i]);
-        each[i] /= mean_depth(&views[i]);
-        sum += each[i];
-        maps++;
-    }
-    device_free(device_result);
-    frame_close(&f);
-    *mean = sum / maps;
-    return maps > 0;
+    double error;
+    if (!view->depth) return NAN;
+    frame_render(f, gaussians, gaussians->sh_degree, &view->camera, black);
+    frame_depth_loss(f, view->depth, view->mask, 0, device_result, false);
+    device_download(&error, device_result, sizeof error);
+    return error / mean_depth(view);
 }

@@ -19,8 +19,8 @@ bool quality_of_frame(frame *f, const target_view *view, double *device_result, 
 bool quality_measure(const gs_gaussians *gaussians, const target_view *views, size_t count,
                      const float background[3], quality *mean, quality *each, fault *why);
 
-// Renders the inverse depth of each view that has a map of it, and compares both: the mean absolute difference
-// over the mean of the map, of the pixels that count. mean: over these views. each: [count], NaN without a map.
-// False: no view has a map. Waits for the device.
-bool depth_error_measure(const gs_gaussians *gaussians, const target_view *views, size_t count, double *mean,
-                         double *each);
+// Renders the inverse depth of the view and compares it with the view's map: the mean absolute difference over the mean
+// of the map, of the pixels that count. NaN without a map. Waits for the device.
+// f: with depth; renders. device_result: a double on the device, scratch.
+double depth_error_of(frame *f, const gs_gaussians *gaussians, const target_view *view,
+                      double *device_result);

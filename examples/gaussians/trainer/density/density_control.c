@@ -7,9 +7,9 @@ extern const density_method density_adaptive, density_mcmc, density_split;
 
 static const struct {
     const density_method *method;
-    works_where where;
+    bool (*act)(const density_step *step);
 } methods[DENSITY_KINDS] = {
-#define DENSITY_ROW(KIND, method, where) [DENSITY_##KIND] = {&density_##method, where},
+#define DENSITY_ROW(KIND, method, act) [DENSITY_##KIND] = {&density_##method, act},
     DENSITY_METHODS(DENSITY_ROW)
 #undef DENSITY_ROW
 };
@@ -18,8 +18,9 @@ const density_method *density_method_of(int kind) {
     return methods[kind].method;
 }
 
-bool density_works_on_ranks(int kind) {
-    return methods[kind].where == ON_RANKS;
+bool density_none_act(const density_step *step) {
+    (void)step;
+    return true;
 }
 
 bool density_is_due(const density_settings *settings, int64_t before, int64_t at) {
@@ -70,14 +71,14 @@ bool density_sum(const density_step *step) {
 }
 
 bool density_after_adam(const density_step *step) {
-    const density_method *const method = density_method_of(step->settings->kind);
     const schedule_place *const place = &step->state->schedule;
     density_step now = *step;
     now.due = density_is_due(step->settings, place->before, place->at);
-    return !method->after_adam || method->after_adam(&now);
+    return methods[step->settings->kind].act(&now);
 }
 
 void density_control_close(density_control *control) {
     device_buffer_close(&control->workspace);
+    device_buffer_close(&control->everyone);
     shard_workspace_close(&control->shared);
 }

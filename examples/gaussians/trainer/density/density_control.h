@@ -13,22 +13,16 @@
 
 C_LINKAGE_BEGIN
 
-// Where a part of training works. Lists of such parts say it of each row, or do not compile; --gpus refuses the rest.
-typedef enum works_where {
-    ALONE,   // only where one rank has all Gaussians
-    ON_RANKS // on several ranks, with the same bits on any number of them
-} works_where;
-
-// The methods: kind, density_method, and where it works.
+// The methods: kind, density_method, and how it acts on ranks that share the Gaussians out: a function, called after Adam
+// on all of them alike, which may call collectives; false after ranks_fail. A method without one does not compile.
 #define DENSITY_METHODS(X)                                                                                   \
-    X(NONE, none, ON_RANKS) /* the number of Gaussians is constant */                                        \
-    X(ADAPTIVE, adaptive,                                                                                    \
-      ALONE)                  /* clones, splits, prunes by the screen-space gradient (Kerbl et al. 2023) */  \
-    X(MCMC, mcmc, ON_RANKS)   /* relocates and adds noise (Kheradmand et al. 2024) */                        \
-    X(SPLIT, split, ON_RANKS) /* splits along the longest axis, drawn by the absolute gradient */
+    X(NONE, none, density_none_act)             /* the number of Gaussians is constant */                    \
+    X(ADAPTIVE, adaptive, density_adaptive_act) /* by the screen-space gradient (Kerbl et al. 2023) */       \
+    X(MCMC, mcmc, density_mcmc_act)             /* relocates, adds noise (Kheradmand et al. 2024) */         \
+    X(SPLIT, split, density_split_act)          /* along the longest axis, drawn by the absolute gradient */
 
 typedef enum density_kind {
-#define DENSITY_KIND(KIND, method, where) DENSITY_##KIND,
+#define DENSITY_KIND(KIND, method, act) DENSITY_##KIND,
     DENSITY_METHODS(DENSITY_KIND)
 #undef DENSITY_KIND
         DENSITY_KINDS
@@ -66,7 +60,7 @@ typedef struct density_settings {
 } density_settings;
 
 typedef struct density_control {
-    device_buffer workspace;
+    device_buffer workspace, everyone;
     shard_workspace shared;
 } density_control; // starts as {0}
 
@@ -93,15 +87,15 @@ typedef struct density_method {
     bool absolute;      // density_step.mean2d is absolute
     void (*defaults)(density_settings *settings);
     void (*list_options)(density_settings *settings, option_table *table);
-    // Both are called on all ranks alike and may call collectives. False after ranks_fail.
-    // Between the backward pass and Adam. The gradient is a sum over `views` views. NULL: nothing.
+    // Between the backward pass and Adam, on all ranks alike. The gradient is a sum over `views` views. NULL: nothing.
+    // False after ranks_fail.
     bool (*before_adam)(const density_settings *settings, training_state *state, int views);
-    // After Adam, when state->iteration counts the step. NULL: nothing.
-    bool (*after_adam)(const density_step *step);
 } density_method;
 
+#define DENSITY_ACT(KIND, method, act) bool act(const density_step *step);
+DENSITY_METHODS(DENSITY_ACT)
+#undef DENSITY_ACT
 const density_method *density_method_of(int kind);
-bool density_works_on_ranks(int kind);
 // The number of Gaussians after a step in which a method with a limit acts.
 int64_t density_grown_count(const density_settings *settings, int64_t existing, int64_t step);
 // What a step after `at` will take on average, in times of a step with the `existing` Gaussians: more where a method

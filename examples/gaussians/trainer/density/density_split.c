@@ -23,7 +23,7 @@ static bool split(const density_step *step) {
     return true;
 }
 
-static bool after_adam(const density_step *step) {
+bool density_split_act(const density_step *step) {
     return !step->due || split(step);
 }
 
@@ -32,5 +32,4 @@ const density_method density_split = {.name = "split",
                                       .starts_small = true,
                                       .has_limit = true,
                                       .sums = true,
-                                      .absolute = true,
-                                      .after_adam = after_adam};
+                                      .absolute = true};

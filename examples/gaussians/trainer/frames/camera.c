@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "camera.h"
-#include "geometry/fisheye.h"
+#include "geometry/lenses.h"
 #include "gpu/pinhole.h"
 #include "gpu/vector.h"
 
@@ -34,22 +34,15 @@ void camera_inside(const gs_camera *camera, const double point[3], double inside
 double camera_depth(const gs_camera *camera, const double point[3]) {
     double p[3];
     camera_inside(camera, point, p);
-    return camera->model == GS_FISHEYE ? hypot(hypot(p[0], p[1]), p[2]) : p[2];
+    return lens_of(camera)->depth_of(p);
 }
 
 bool camera_project(const gs_camera *camera, const double p[3], double pixel[2]) {
-    double divisor; // (x, y) over the divisor are focal lengths
-    if (camera->model == GS_FISHEYE) {
-        const double across = hypot(p[0], p[1]), angle = atan2(across, p[2]);
-        if (!(hypot(across, p[2]) > camera->near_plane && angle <= fisheye_angle_limit(camera->distortion)))
-            return false;
-        divisor = across > 0 ? across / fisheye_radius(camera->distortion, angle) : 1;
-    } else {
-        if (!(p[2] > camera->near_plane)) return false;
-        divisor = p[2];
-    }
-    pixel[0] = camera->fx * p[0] / divisor + camera->cx;
-    pixel[1] = camera->fy * p[1] / divisor + camera->cy;
+    const camera_lens *const lens = lens_of(camera);
+    double uv[2];
+    if (!(lens->depth_of(p) > camera->near_plane && lens->uv_of(camera, p, uv))) return false;
+    pixel[0] = camera->fx * uv[0] + camera->cx;
+    pixel[1] = camera->fy * uv[1] + camera->cy;
     return pixel[0] >= 0 && pixel[0] < camera->width && pixel[1] >= 0 && pixel[1] < camera->height;
 }
 
@@ -60,14 +53,9 @@ bool camera_pixel(const gs_camera *camera, const double point[3], double pixel[2
 }
 
 void camera_point_at(const gs_camera *camera, const double pixel[2], double depth, double point[3]) {
-    double inside[3] = {depth * (pixel[0] - camera->cx) / camera->fx,
-                        depth * (pixel[1] - camera->cy) / camera->fy, depth};
-    if (camera->model == GS_FISHEYE) {
-        const double across = hypot(inside[0], inside[1]);
-        const double angle = fisheye_angle(camera->distortion, across / depth);
-        for (int i = 0; i < 2; i++) inside[i] *= across > 0 ? depth * sin(angle) / across : 0;
-        inside[2] = depth * cos(angle);
-    }
+    const double uv[2] = {(pixel[0] - camera->cx) / camera->fx, (pixel[1] - camera->cy) / camera->fy};
+    double inside[3];
+    lens_of(camera)->point_at(camera, uv, depth, inside);
     for (int i = 0; i < 3; i++) {
         point[i] = 0;
         for (int row = 0; row < 3; row++)

@@ -51,15 +51,16 @@ void render_view(gs_view *view, device_buffer *workspace, stage_clock *clock) {
 }
 
 void frame_close(frame *f) {
-    device_buffer *const all[] = {&f->splats,          &f->bin,       &f->color,          &f->transmittance,
-                                  &f->n_contrib,       &f->loss,      &f->color_gradient, &f->moments,
-                                  &f->mean2d,          &f->corrected, &f->exposure,       &f->report,
-                                  &f->camera_gradient, &f->depth,     &f->depth_gradient, &f->depth_loss};
+    device_buffer *const all[] = {&f->splats,         &f->bin,
+                                  &f->color,          &f->transmittance,
+                                  &f->n_contrib,      &f->loss,
+                                  &f->color_gradient, &f->moments,
+                                  &f->mean2d,         &f->corrected,
+                                  &f->exposure,       &f->camera_gradient,
+                                  &f->depth,          &f->depth_gradient,
+                                  &f->depth_loss};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) device_buffer_close(all[i]);
-    if (f->found) {
-        DEVICE_CHECK(cudaFreeHost(f->found));
-        DEVICE_CHECK(cudaEventDestroy(f->counted));
-    }
+    if (f->report) DEVICE_CHECK(cudaFreeHost(f->report));
     *f = (frame){0};
 }
 
@@ -96,17 +97,6 @@ void frame_render(frame *f, const gs_gaussians *gaussians, int sh_degree_used, c
     render_view(&f->view, &f->bin, f->clock);
 }
 
-static gs_bin_report *report_of(frame *f) {
-    if (!f->found) {
-        void *found;
-        DEVICE_CHECK(cudaMallocHost(&found, sizeof *f->found));
-        f->found = found;
-        DEVICE_CHECK(cudaEventCreateWithFlags(&f->counted, cudaEventDisableTiming));
-        device_clear(device_buffer_reserve(&f->report, sizeof *f->found), sizeof *f->found);
-    }
-    return f->report.memory;
-}
-
 static void queue(frame *f, const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera,
                   const float background[GS_CHANNELS]) {
     gs_view *view = &f->view;
@@ -115,10 +105,9 @@ static void queue(frame *f, const gs_gaussians *gaussians, int sh_degree_used, c
         render_view(view, &f->bin, f->clock);
         return;
     }
-    view->report = report_of(f);
+    if (!f->report) DEVICE_CHECK(cudaMallocHost((void **)&f->report, sizeof *f->report));
+    view->report = f->report;
     project_and_bin(view, &f->bin, f->clock);
-    DEVICE_CHECK(cudaMemcpyAsync(f->found, view->report, sizeof *f->found, cudaMemcpyDeviceToHost, NULL));
-    DEVICE_CHECK(cudaEventRecord(f->counted, NULL));
     blend(view, f->clock);
 }
 
@@ -138,8 +127,7 @@ void frame_queue_views(frame *f, const gs_gaussians *gaussians, int sh_degree_us
 bool frame_settle(frame *f) {
     gs_view *view = &f->view;
     if (!view->report) return true;
-    DEVICE_CHECK(cudaEventSynchronize(f->counted));
-    const gs_status status = gs_bin_settle(view, f->found);
+    const gs_status status = gs_bin_wait(view, NULL);
     if (status != GS_PAIRS_DO_NOT_FIT) GS_CHECK(status);
     const int64_t needed = view->pairs_needed;
     // Grows before there is no room left: to repeat a picture costs more than memory.
@@ -172,7 +160,9 @@ void frame_depth_loss(frame *f, const float *target, const uint8_t *mask, float 
     GS_CHECK(gs_depth_loss_bytes(depths.width, depths.height, &bytes));
     void *workspace = device_buffer_reserve(&f->depth_loss, bytes);
     float *gradient = with_gradient ? chosen_planes(f, planes(f, &f->depth_gradient, 1), 1) : NULL;
-    GS_CHECK(gs_depth_loss(&depths, workspace, bytes, result, gradient, NULL));
+    if (!target && gradient)
+        DEVICE_CHECK(cudaMemsetAsync(gradient, 0, pixels_of(&view->camera) * sizeof *gradient, NULL));
+    if (target) GS_CHECK(gs_depth_loss(&depths, workspace, bytes, result, gradient, NULL));
     stage_clock_mark(f->clock, STAGE_LOSS);
 }
 

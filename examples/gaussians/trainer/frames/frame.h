@@ -25,10 +25,8 @@ typedef struct frame {
     int32_t views;  // 0: one camera
     int32_t chosen; // by frame_choose; 0 after each picture
     // Of frame_queue:
-    device_buffer report;
-    gs_bin_report *found; // host: the report's copy
-    cudaEvent_t counted;  // when it is complete
-    int64_t repeats;      // pictures that frame_settle refused
+    gs_bin_report *report; // pinned
+    int64_t repeats;       // pictures that frame_settle refused
 } frame;
 
 void frame_close(frame *f);
@@ -54,7 +52,7 @@ void frame_choose(frame *f, int32_t camera);
 bool frame_settle(frame *f);
 // Compares with target (device, [height][width][GS_CHANNELS]). result: 3 doubles on the device, see gs_loss.
 void frame_loss(frame *f, const uint8_t *target, const uint8_t *mask, double *result, bool with_gradient);
-// With depth: compares it with target (device, [height][width]). result: a double on the device, see
+// With depth: compares it with target (device, [height][width]; NULL: the gradient is 0, without a result). result: a double on the device, see
 // gs_depth_loss. with_gradient: frame_render_backward then adds weight times the result's gradient.
 void frame_depth_loss(frame *f, const float *target, const uint8_t *mask, float weight, double *result,
                       bool with_gradient);

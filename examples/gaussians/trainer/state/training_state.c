@@ -97,9 +97,10 @@ static void set_counts(training_state *state, int64_t count) {
     for (int i = 0; i < SETS; i++) sets[i]->count = count;
 }
 
-void training_state_set_count(training_state *state, int64_t count) {
-    set_counts(state, count);
-    state->begin[1] = count;
+void training_state_set_begin(training_state *state, const int64_t *begin) {
+    const int own = ranks_own(state->group);
+    memcpy(state->begin, begin, (size_t)(ranks_count(state->group) + 1) * sizeof *begin);
+    set_counts(state, begin[own + 1] - begin[own]);
 }
 
 int64_t training_state_count(const training_state *state) {
@@ -156,7 +157,7 @@ static bool rebalance(training_state *state, int64_t wanted) {
 bool training_state_grow(training_state *state, int64_t count) {
     if (ranks_count(state->group) > 1) return rebalance(state, count);
     training_state_reserve(state, count);
-    training_state_set_count(state, count);
+    training_state_set_begin(state, (const int64_t[]){0, count});
     return true;
 }
 

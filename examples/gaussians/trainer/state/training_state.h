@@ -72,8 +72,9 @@ gs_shared_vectors training_state_vectors(const training_state *state);
 bool training_state_grow(training_state *state, int64_t count);
 // Makes room on this rank for at least `count` rows. The memory doubles; existing rows are kept.
 void training_state_reserve(training_state *state, int64_t count);
-// Sets the number of Gaussians of a rank that is alone. New rows must have been reserved; they are not cleared.
-void training_state_set_count(training_state *state, int64_t count);
+// Says where the Gaussians of each rank begin among all: [ranks + 1]. New rows must have been reserved; they are not
+// cleared. The next call that needs equal shares is training_state_grow.
+void training_state_set_begin(training_state *state, const int64_t *begin);
 size_t training_state_density_bytes(int64_t rows); // of `density`
 void training_state_close(training_state *state);  // harmless on {0}
 // The step of the schedule that decides the rates of this step of training.

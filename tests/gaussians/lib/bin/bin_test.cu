@@ -83,8 +83,9 @@ struct binned {
         EXPECT_GS_OK(gs_bin(&view, NULL));
         if (!waits) {
             EXPECT_EQ(view.lists.pairs, capacity);
-            const gs_bin_report found = report.read()[0];
-            EXPECT_GS_OK(gs_bin_settle(&view, &found));
+            gs_bin_report found = report.read()[0];
+            view.report = &found;
+            EXPECT_GS_OK(gs_bin_wait(&view, NULL));
         }
         lists = view.lists;
         const size_t tiles = size_t(lists.tiles_x) * lists.tiles_y;
@@ -246,7 +247,7 @@ TEST(BinEdges, AListThatDoesNotFitIsNotBegun) {
     ASSERT_GS_OK(gs_bin_bytes(&view, &view.workspace_bytes));
     const device_vector<char> workspace(view.workspace_bytes);
     view.workspace = workspace.data();
-    view.lists = {-1, -2, -3, NULL, NULL, -4, -5, NULL, 0};
+    view.lists = {-1, -2, -3, NULL, NULL, -4, -5, NULL, 0, 0, NULL};
     view.pairs_needed = 0;
     EXPECT_EQ(gs_bin(&view, NULL), GS_PAIRS_DO_NOT_FIT);
     EXPECT_EQ(view.pairs_needed, frame.view.lists.pairs);

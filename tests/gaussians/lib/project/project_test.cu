@@ -162,7 +162,7 @@ struct fisheye_row {
     reference_scene scene;
     std::vector<double> angles = {1e-5, 1e-3, 0.03, 0.3, 0.49, 0.51, 1.0};
 
-    fisheye_row() : scene(reference_fisheye_scene_create(70, 14, 2, 64, 48)) {
+    fisheye_row() : scene(reference_scene_seen_by(GS_FISHEYE, 70, 14, 2, 64, 48)) {
         for (const double off_axis : {80, 89, 90, 91, 110, 140, 158}) angles.push_back(off_axis * M_PI / 180);
         const reference_camera &camera = scene.camera;
         for (size_t i = 0; i < angles.size(); i++) {
@@ -369,13 +369,13 @@ TEST(ProjectEdges, BadArgumentsAreNamed) {
     refused(&wrong, "near_plane");
     for (const int32_t model : {-1, int(GS_CAMERA_MODELS)}) {
         wrong = view, wrong.camera.model = model;
-        refused(&wrong, "gs_project: model must be GS_PINHOLE or GS_FISHEYE");
+        refused(&wrong, "gs_project: model must be in 0..GS_CAMERA_MODELS - 1");
     }
     for (const float value : {NAN, INFINITY}) {
         wrong = view, wrong.camera.distortion[3] = value;
         EXPECT_GS_OK(gs_project(&wrong, NULL));
         wrong.camera.model = GS_FISHEYE;
-        refused(&wrong, "gs_project: the distortion");
+        refused(&wrong, "gs_project: distortion must be finite");
     }
     wrong = view, wrong.sh_degree_used = -1;
     refused(&wrong, "gs_project: sh_degree_used");

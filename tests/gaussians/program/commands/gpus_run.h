@@ -26,10 +26,10 @@ class OnGpus : public Program {
     }
 };
 
-// With a view a step, an average from step 10. Growth from 40 to 60: by relocation, noise, penalties; by splits, with
+// With a view a step, an average from step 10. Growth from 130 to 200: by relocation, noise, penalties; by splits, with
 // corrected colours.
 inline const std::vector<std::string> growth = {"--max-gaussians",
-                                                "60",
+                                                "200",
                                                 "--density-from",
                                                 "1",
                                                 "--density-every",
@@ -37,7 +37,7 @@ inline const std::vector<std::string> growth = {"--max-gaussians",
                                                 "--growth",
                                                 "0.2",
                                                 "--random",
-                                                "40",
+                                                "130",
                                                 "--reproducible",
                                                 "--average",
                                                 "1",

@@ -53,9 +53,7 @@ static bool load_data(train_run *run, fault *why) {
         return fail(why,
                     "%s: the data has no points to start from; --random 100000 starts from random points",
                     o->data);
-    return o->ranks.gpus > 1 || o->memory > 0
-               ? view_split_list(&run->split, &run->data, o->data, why)
-               : view_split_open(&run->split, &run->data, o->data, o->recipe.random_background, why);
+    return view_split_list(&run->split, &run->data, o->data, why);
 }
 
 // ---- settings
@@ -149,11 +147,22 @@ static bool load_shared(void *context, int own, fault *why) {
     return true;
 }
 
+// Each rank has its own of what changes: views, whose cameras move with refined poses.
 static bool rank_body(ranks *group, void *context) {
     const shared_start *const start = context;
     if (ranks_count(group) == 1) return train_as_rank(start->run, &start->gaussians, group);
-    train_run run = *start->run; // each rank has its own
-    return train_as_rank(&run, &start->gaussians, group);
+    train_run run = *start->run;
+    const size_t views = run.split.training + run.split.held_out;
+    run.split.views = malloc(views * sizeof *run.split.views);
+    run.poses.split = &run.split;
+    run.poses.now = malloc(views * sizeof *run.poses.now);
+    bool done = run.split.views && run.poses.now;
+    if (done) memcpy(run.split.views, start->run->split.views, views * sizeof *run.split.views);
+    done = done ? train_as_rank(&run, &start->gaussians, group)
+                : ranks_fail(group, "no memory for %zu views", views);
+    free(run.split.views);
+    free(run.poses.now);
+    return done;
 }
 
 static bool run_all(train_run *run, fault *why) {

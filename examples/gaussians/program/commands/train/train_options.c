@@ -224,22 +224,10 @@ static bool files_differ(const train_options *o, fault *why) {
     return true;
 }
 
-// What several ranks do not train. A density control says so in density_control.h, the loss terms in trainer_parts.h.
-static bool gpus_suffice(const train_options *o, fault *why) {
-    const struct {
-        const char *name;
-        bool given;
-    } excluded[] = {{"--depth", o->depth != NULL},
-                    {"--refine-poses", o->recipe.refine_poses},
-                    {"--finish", o->lm.steps > 0}}; // each step solves for all Gaussians at once
-    const int kind = o->recipe.density.settings.kind;
-    if (o->ranks.gpus <= 1 && o->memory == 0) return true;
-    const char *const by = o->ranks.gpus > 1 ? "--gpus" : "--memory"; // these read all pictures on the device
-    for (size_t i = 0; i < sizeof excluded / sizeof *excluded; i++)
-        if (excluded[i].given) return fail(why, "%s excludes %s", by, excluded[i].name);
-    if (o->ranks.gpus <= 1) return true;
-    return kind == DENSITY_AUTO || density_works_on_ranks(kind) ||
-           fail(why, "--gpus excludes --density %s", density_method_of(kind)->name);
+// Each step of --finish solves for all Gaussians at once, and reads all pictures on the device.
+static bool finish_is_possible(const train_options *o, fault *why) {
+    if (o->lm.steps == 0 || (o->ranks.gpus <= 1 && o->memory == 0)) return true;
+    return fail(why, "%s excludes --finish", o->ranks.gpus > 1 ? "--gpus" : "--memory");
 }
 
 // "10", "10s", "2m", "1h".
@@ -301,6 +289,7 @@ bool train_options_check(train_options *o, fault *why) {
     choose_policy(o);
     if (o->from && o->random > 0) return fail(why, "--from excludes --random");
     return parse_color(o->background, o->recipe.background, why) &&
-           resolution_schedule_read(o->resolutions, &o->recipe.resolutions, why) && gpus_suffice(o, why) &&
-           read_perturbation(o, why) && read_budget(o, why) && files_differ(o, why);
+           resolution_schedule_read(o->resolutions, &o->recipe.resolutions, why) &&
+           finish_is_possible(o, why) && read_perturbation(o, why) && read_budget(o, why) &&
+           files_differ(o, why);
 }
