@@ -6,7 +6,11 @@
 `distwar.deterministic = True` makes gradients the same bits in every run on one kind of GPU (so does
 torch.use_deterministic_algorithms(True)). `distwar.gs` is the C interface by ctypes.
 """
+from __future__ import annotations
+
+import importlib
 import sys
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import gs
 from ._library import library
@@ -17,22 +21,47 @@ from .index import bincount, check_indices, embedding_backward, index_add, index
 __all__ = ["rasterization", "rasterization_backward", "l1_ssim_loss", "library", "gs", "index_add", "index_add_",
            "embedding_backward", "bincount", "check_indices"]
 
+if TYPE_CHECKING:
+    import numpy
+    import torch
+
+    from . import density as density, neighbors as neighbors, optim as optim, strategy as strategy
+else:
+    def __getattr__(name):
+        if name == "__version__":
+            return library().version
+        if name in ("density", "neighbors", "optim", "strategy"):  # they import torch
+            return importlib.import_module(f".{name}", __name__)
+        raise AttributeError(f"module 'distwar' has no attribute {name!r}")
+Array = TypeVar("Array", "torch.Tensor", "numpy.ndarray[Any, Any]")
+
+__version__: str  # of the library
 deterministic = False
 means2d_in_graph = False  # whether meta["means2d"] lies in the graph between parameters and image; see rasterization()
-_on_torch = None  # rasterization() of _torch.py, from the first use of a tensor on
+# (1, 4): meta["radii"] are [..., C, N], as before gsplat 1.5; None: as the installed gsplat has them.
+gsplat_version: tuple[int, int] | None = None
+_on_torch: Any = None  # rasterization() of _torch.py, from the first use of a tensor on
 
 
-def rasterization(means, quats, scales, opacities, colors, viewmats, Ks, width, height, near_plane=0.01,
-                  far_plane=1e10, radius_clip=0.0, eps2d=0.3, sh_degree=None, packed=True, tile_size=16,
-                  backgrounds=None, render_mode="RGB", sparse_grad=False, absgrad=False, rasterize_mode="classic",
-                  channel_chunk=32, distributed=False, camera_model="pinhole", segmented=False, covars=None,
-                  with_ut=False, with_eval3d=False, radial_coeffs=None, tangential_coeffs=None,
-                  thin_prism_coeffs=None, ftheta_coeffs=None, rolling_shutter=None, viewmats_rs=None):
-    """Renders N Gaussians in C cameras. The arguments are gsplat's.
+def rasterization(
+        means: Array, quats: Array | None, scales: Array | None, opacities: Array, colors: Array | None,
+        viewmats: Array, Ks: Array, width: int, height: int, near_plane: float = 0.01, far_plane: float = 1e10,
+        radius_clip: float = 0.0, eps2d: float = 0.3, sh_degree: int | None = None, packed: bool = True,
+        tile_size: int | None = 16, backgrounds: Array | None = None, render_mode: str = "RGB",
+        sparse_grad: bool = False, absgrad: bool = False, rasterize_mode: str = "classic", channel_chunk: int = 32,
+        distributed: bool = False, camera_model: str = "pinhole", segmented: bool = False,
+        covars: Array | None = None, with_ut: bool = False, with_eval3d: bool = False, radial_coeffs: None = None,
+        tangential_coeffs: None = None, thin_prism_coeffs: None = None, ftheta_coeffs: None = None,
+        rolling_shutter: Any = None, viewmats_rs: None = None, *, return_normals: bool = False,
+        global_z_order: bool = True, rays: None = None, lidar_coeffs: None = None,
+        external_distortion_coeffs: None = None, ut_params: None = None, extra_signals: None = None,
+        extra_signals_sh_degree: None = None, renderer_config: None = None) -> tuple[Array, Array, dict[str, Any]]:
+    """Renders N Gaussians in C cameras. The arguments are gsplat's, of its versions 1.4 to 1.6.
 
     means [..., N, 3]; quats [..., N, 4] as w, x, y, z, of any length; scales [..., N, 3]; opacities [..., N];
     covars [..., N, 3, 3] replace quats and scales. colors [..., N, D] or [..., C, N, D] with D from 1 to 1024; with an
-    sh_degree (0 to 3) spherical harmonics [..., N, K, 3] or [..., C, N, K, 3], K >= (sh_degree + 1)^2.
+    sh_degree (0 to 3) spherical harmonics [..., N, K, 3] or [..., C, N, K, 3], K >= (sh_degree + 1)^2; None if the
+    render_mode is D or ED.
     viewmats [..., C, 4, 4]: world to camera; Ks [..., C, 3, 3]. These two may be CPU tensors beside Gaussians on a GPU:
     then the call need not wait for the GPU to read them. backgrounds [..., C, D].
 
@@ -41,55 +70,75 @@ def rasterization(means, quats, scales, opacities, colors, viewmats, Ks, width, 
 
     meta: `means2d` [..., C, N, 2] in pixels, whose .grad is there after retain_grad() and a backward pass (with absgrad
     also .absgrad, the sums of absolute values; hooks and torch.autograd.grad by it need distwar.means2d_in_graph =
-    True); `radii` [..., C, N, 2], int32, 0 if not in view; `depths`; `width`, `height`, `n_cameras`, `n_batches`,
-    `tile_size`, `tile_width`, `tile_height`. With packed (torch only), as in gsplat, means2d, radii and depths have the
-    rows of visible pairs alone, and camera_ids and gaussian_ids name them; packed=False is faster here. The lists of
-    tiles and the conics have no entries.
+    True); `radii` [..., C, N, 2], int32, pixels, 0 if not in view (as gsplat_version has them); `depths`; `width`,
+    `height`, `n_cameras`, `n_batches`, `tile_size`, `tile_width`, `tile_height`. With packed (torch only), as in
+    gsplat, means2d, radii and depths have the rows of visible pairs alone, and camera_ids and gaussian_ids name them;
+    packed=False is faster here. The lists of tiles and the conics have no entries.
 
+    radius_clip (torch only): splats of a radius up to that, in pixels, are left out, at several times the host's time.
     channel_chunk has no effect: results do not depend on it. Arguments that are not supported raise
-    NotImplementedError: radius_clip, sparse_grad, distributed, segmented, with_ut, with_eval3d, distortion, rolling
-    shutters, tiles of other sizes than 16, camera models other than pinhole and ortho.
+    NotImplementedError unless they are at their defaults: sh_degree 4, sparse_grad, distributed, segmented, with_ut,
+    with_eval3d, distortion, rolling shutters, tiles of other sizes than 16, camera models other than pinhole
+    and ortho, and those behind viewmats_rs.
 
     Inputs of other floating-point types are converted to float32. There are no second derivatives.
     On numpy arrays (CPU library): gradients by rasterization_backward(meta, d_colors, d_alphas).
     """
     global _on_torch
+    results: tuple[Array, Array, dict[str, Any]]
+    of_torch: Any = sys.modules.get("torch")
+    on_torch = of_torch is not None and isinstance(means, of_torch.Tensor)
     has_camera = camera_model in CAMERA_MODELS
-    if radius_clip or tile_size != 16 or sparse_grad or distributed or not has_camera or segmented or with_ut or \
+    if tile_size != 16 or sparse_grad or distributed or not has_camera or segmented or with_ut or \
             with_eval3d or rolling_shutter is not None or not (
-                radial_coeffs is tangential_coeffs is thin_prism_coeffs is ftheta_coeffs is viewmats_rs is None):
-        refuse(radius_clip=(radius_clip, 0.0), tile_size=(tile_size, 16), sparse_grad=(sparse_grad, False),
+                radial_coeffs is tangential_coeffs is thin_prism_coeffs is ftheta_coeffs is viewmats_rs is None) or \
+            return_normals or not global_z_order or not (
+                rays is lidar_coeffs is external_distortion_coeffs is ut_params is extra_signals is
+                extra_signals_sh_degree is renderer_config is None) or (radius_clip and not on_torch):
+        refuse(tile_size=(tile_size, 16), sparse_grad=(sparse_grad, False),
                distributed=(distributed, False), camera_model=(camera_model, camera_model if has_camera else "pinhole"),
-               segmented=(segmented, False),
-               with_ut=(with_ut, False), with_eval3d=(with_eval3d, False), radial_coeffs=(radial_coeffs, None),
+               segmented=(segmented, False), with_ut=(with_ut, False), with_eval3d=(with_eval3d, False),
+               radial_coeffs=(radial_coeffs, None),
                tangential_coeffs=(tangential_coeffs, None), thin_prism_coeffs=(thin_prism_coeffs, None),
                ftheta_coeffs=(ftheta_coeffs, None), rolling_shutter=(rolling_shutter, "GLOBAL"),
-               viewmats_rs=(viewmats_rs, None))
+               viewmats_rs=(viewmats_rs, None), return_normals=(return_normals, False),
+               global_z_order=(global_z_order, True), rays=(rays, None), lidar_coeffs=(lidar_coeffs, None),
+               external_distortion_coeffs=(external_distortion_coeffs, None), ut_params=(ut_params, None),
+               extra_signals=(extra_signals, None), extra_signals_sh_degree=(extra_signals_sh_degree, None),
+               renderer_config=(renderer_config, None), radius_clip=(0.0 if on_torch else radius_clip, 0.0))
     planes, modes = (near_plane, far_plane, eps2d), (render_mode, rasterize_mode, camera_model)
-    torch = sys.modules.get("torch")
-    if torch is not None and isinstance(means, torch.Tensor):
+    if colors is None and render_mode in ("D", "ED"):  # any three channels: nobody reads them
+        given: Any = means
+        colors, sh_degree = given.detach() if on_torch else given, None
+    if on_torch:
         if _on_torch is None:
-            from ._torch import rasterization as _on_torch
-        return _on_torch((means, quats, scales, opacities, colors, covars, viewmats, Ks, backgrounds), width, height,
-                         planes, sh_degree, modes, packed, absgrad)
-    arrays = dict(means=means, quats=quats, scales=scales, opacities=opacities, colors=colors, covars=covars,
-                  viewmats=viewmats, Ks=Ks, backgrounds=backgrounds)
+            from . import _torch
+            _on_torch = _torch.rasterization
+        results = _on_torch((means, quats, scales, opacities, colors, covars, viewmats, Ks, backgrounds), width, height,
+                            planes, sh_degree, modes, packed, absgrad, radius_clip)
+        return results
+    arrays: dict[str, Any] = dict(means=means, quats=quats, scales=scales, opacities=opacities, colors=colors,
+                                  covars=covars, viewmats=viewmats, Ks=Ks, backgrounds=backgrounds)
     for name in ("means", "opacities", "colors", "viewmats", "Ks"):
         if not hasattr(arrays[name], "shape"):
             raise TypeError(f"distwar.rasterization: {name} is a {type(arrays[name]).__name__}, not an array")
     from . import _numpy
-    return _numpy.rasterization(arrays, width, height, planes, sh_degree, modes)
+    results = _numpy.rasterization(arrays, width, height, planes, sh_degree, modes)
+    return results
 
 
-def rasterization_backward(meta, d_colors, d_alphas=None):
+def rasterization_backward(meta: dict[str, Any], d_colors: numpy.ndarray[Any, Any],
+                           d_alphas: numpy.ndarray[Any, Any] | None = None) -> dict[str, numpy.ndarray[Any, Any]]:
     """The gradients of a loss by the arguments of rasterization() on numpy arrays, from those by its colours and
     alphas: a dictionary by name, with `means2d` [..., C, N, 2] in pixels and, for up to 32 channels, `absgrad`."""
     from . import _numpy
-    return _numpy.rasterization_backward(meta, d_colors, d_alphas)
+    gradients: dict[str, numpy.ndarray[Any, Any]] = _numpy.rasterization_backward(meta, d_colors, d_alphas)
+    return gradients
 
 
-def l1_ssim_loss(image, target):
-    """0.8 |image - target| + 0.2 (1 - SSIM), means over torch tensors [height, width, 3]: an image of rasterization()
-    and a photograph of 8-bit values (uint8). The gradient is computed with the loss."""
+def l1_ssim_loss(image: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    """0.8 |image - target| + 0.2 (1 - SSIM), means over torch tensors [height, width, 3] or [1, height, width, 3]: an
+    image of rasterization(), values from 0 to 1, and a photograph of 8-bit values (uint8). The gradient is computed
+    with the loss."""
     from . import _loss
     return _loss.l1_ssim_loss(image, target)

@@ -8,7 +8,7 @@ from . import gs
 
 
 @functools.lru_cache(maxsize=None)
-def library():
+def library() -> gs.Library:
     """The library as a gs.Library, loaded at the first call."""
     path = os.environ.get("DISTWAR_LIBRARY") or pathlib.Path(__file__).with_name("libdistwar_gs.so")
     if not os.path.exists(path):

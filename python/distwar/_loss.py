@@ -75,13 +75,16 @@ class _L1Ssim(torch.autograd.Function):
         return d_loss * ctx.saved_tensors[0], None
 
 
-def l1_ssim_loss(image, target):
+def l1_ssim_loss(image: Tensor, target: Tensor) -> Tensor:
     for name, tensor, wanted in (("image", image, torch.float32), ("target", target, torch.uint8)):
         if not isinstance(tensor, torch.Tensor) or tensor.dtype != wanted:
             raise TypeError(f"distwar.l1_ssim_loss: {name} must be a tensor of {wanted}")
-        if tensor.dim() != 3 or tensor.shape[2] != 3 or tensor.shape != image.shape or 0 in tensor.shape:
+        if tensor.shape != image.shape or tensor.shape[-1] != 3 or 0 in tensor.shape or not (
+                tensor.dim() == 3 or tensor.dim() == 4 and len(tensor) == 1):
             raise ValueError(f"distwar.l1_ssim_loss: {name} has the shape {tuple(tensor.shape)}; both must have the "
-                             "same one, [height, width, 3]")
+                             "same one, [height, width, 3] or [1, height, width, 3]")
         if tensor.device != image.device:
             raise ValueError(f"distwar.l1_ssim_loss: {name} is on {tensor.device}, image on {image.device}")
+    if image.dim() == 4:
+        image, target = image[0], target[0]
     return _L1Ssim.apply(image, target) if is_plain(image) else l1_ssim(image.movedim(-1, 0), target)[0]

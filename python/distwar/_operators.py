@@ -273,12 +273,16 @@ for _operator in (project_backward, render_backward):
 class Projected:
     """A launch's worth of cameras after projection, by operators."""
 
-    def __init__(self, request, scene):
+    def __init__(self, request, scene, radius_clip):
         s = request.settings
         self.sizes = [s.width, s.height, NO_DEPTH if request.depth is None else request.depth]
         self.splats, self.means2d, self._radii, _ = project(
             *scene, [s.width, s.height, s.sh_degree, int(s.antialiased), s.camera],
             [s.near_plane, s.far_plane, s.low_pass])
+        if radius_clip > 0:  # a splat of zeros is culled
+            keep = self._radii > radius_clip
+            self.splats = torch.where(keep.unsqueeze(-1), self.splats, 0)
+            self._radii = torch.where(keep, self._radii, 0)
 
     def radii(self):
         return self._radii

@@ -57,6 +57,9 @@ def _color_shape(colors, batch, count, cameras, sh_degree):
         if not 1 <= channels <= MOST_CHANNELS:
             raise ValueError(f"distwar.rasterization: colors has {channels} channels, not 1 to {MOST_CHANNELS}")
         return channels, per_camera
+    if sh_degree == MOST_DEGREE + 1:
+        raise NotImplementedError(f"distwar.rasterization: sh_degree = {sh_degree} is not supported; colors may have "
+                                  f"its 25 coefficients, of which degree {MOST_DEGREE} uses {(MOST_DEGREE + 1)**2}")
     if not isinstance(sh_degree, int) or not 0 <= sh_degree <= MOST_DEGREE:
         raise ValueError(f"distwar.rasterization: sh_degree is {sh_degree!r}, not 0 to {MOST_DEGREE}")
     if channels != 3 or colors.shape[-2] < (sh_degree + 1)**2:
@@ -66,6 +69,9 @@ def _color_shape(colors, batch, count, cameras, sh_degree):
 
 def check(a, width, height, near_plane, far_plane, eps2d, sh_degree, render_mode, rasterize_mode, camera_model):
     """The Request of the arrays `a`, a dictionary by the names of rasterization()'s arguments."""
+    for name in ("opacities", "colors", "viewmats", "Ks"):
+        if a[name] is None:
+            raise TypeError(f"distwar.rasterization: {name} is None")
     means, viewmats = a["means"], a["viewmats"]
     if len(means.shape) < 2 or means.shape[-1] != 3:
         _fail("means", means, "[..., N, 3]")

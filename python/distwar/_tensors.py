@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What libdistwar_gs takes of torch: addresses, memory, the current stream, cameras on the host."""
+import importlib.metadata
 import sys
 import threading
 import weakref
@@ -21,6 +22,10 @@ _is_capturing = getattr(torch._C, "_cuda_isCurrentStreamCapturing", torch.cuda.i
 _is_compiling = torch.compiler.is_compiling
 _dispatch_modes, _transforms_active = torch._C._len_torch_dispatch_stack, torch._C._are_functorch_transforms_active
 _PLAIN = Tensor, torch.nn.Parameter
+try:
+    _installed_gsplat = tuple(map(int, importlib.metadata.version("gsplat").split(".")[:2]))
+except (importlib.metadata.PackageNotFoundError, ValueError):
+    _installed_gsplat = (1, 5)
 
 
 def stream_of(device):
@@ -153,6 +158,13 @@ def is_plain(tensor):
 
 def strategy_now():
     return "fixed" if _package.deterministic or torch.are_deterministic_algorithms_enabled() else "tree"
+
+
+def radii_for_gsplat(radii):
+    """radii [...] as meta has them: [..., 2] from gsplat 1.5 on."""
+    if (_package.gsplat_version or _installed_gsplat) < (1, 5):
+        return radii
+    return radii.unsqueeze(-1).expand(*radii.shape, 2)
 
 
 def takes_operators():

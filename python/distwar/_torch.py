@@ -10,7 +10,8 @@ from ._frame import Frame, Watch, means2d_of
 from ._meta import Meta
 from ._operators import Projected
 from ._request import check, meta_of
-from ._tensors import current_device, index_of, is_plain, packed_cameras, report_at, strategy_now, takes_operators
+from ._tensors import (current_device, index_of, is_plain, packed_cameras, radii_for_gsplat, report_at, strategy_now,
+                       takes_operators)
 
 # The arrays of a call, in this order: those of a Scene, then cameras and backgrounds.
 NAMES = ("means", "quats", "scales", "opacities", "colors", "covars", "viewmats", "Ks", "backgrounds")
@@ -119,12 +120,11 @@ def _new_call(arrays, width, height, planes, sh_degree, modes, packed, absgrad):
     return Call(arrays, check(named, width, height, *map(float, planes), sh_degree, *modes), absgrad, packed)
 
 
-def _pack(meta, means2d):
+def _pack(meta, means2d, radii):
     """Packs means2d and what meta has of the pairs of camera and Gaussian to the rows of those that are visible."""
-    radii = meta["radii"][..., 0]
     at = torch.nonzero(radii > 0, as_tuple=True)
     meta.update(camera_ids=at[0], gaussian_ids=at[1], batch_ids=torch.zeros_like(at[0]), means2d=means2d[at],
-                radii=radii[at].unsqueeze(-1).expand(-1, 2), depths=meta["depths"][at])
+                radii=radii_for_gsplat(radii[at]), depths=meta["depths"][at])
     return at
 
 
@@ -137,9 +137,11 @@ class _Pairs:
         """nodes: of Frames, (node of its image in the graph or None, a tensor that keeps it alive)."""
         self.parts, self.nodes, self.batch, self.absgrad = parts, nodes, batch, absgrad
 
+    def all_radii(self):
+        return _joined([part.radii() for part in self.parts], self.batch)
+
     def radii(self):
-        radii = _joined([part.radii() for part in self.parts], self.batch)
-        return radii.unsqueeze(-1).expand(*radii.shape, 2)
+        return radii_for_gsplat(self.all_radii())
 
     def depths(self):
         return _joined([part.splats.detach()[..., 9] for part in self.parts], self.batch)
@@ -168,7 +170,7 @@ def _by_frames(call, scenes, packed, absgrad):
     pairs = _Pairs(frames, [(image[1].grad_fn, image[1]) for image in images], batch, absgrad)
     meta = Meta(call.meta, pairs, _Pairs.NAMES)
     if packed:
-        at = _pack(meta, pairs.all_means2d())
+        at = _pack(meta, pairs.all_means2d(), pairs.all_radii())
         pairs.watched(meta["means2d"], at)
     elif absgrad:
         meta["means2d"]
@@ -178,17 +180,17 @@ def _by_frames(call, scenes, packed, absgrad):
     return *image, meta
 
 
-def _by_operators(call, scenes, packed, absgrad):
-    """The same by operators."""
+def _by_operators(call, scenes, packed, absgrad, radius_clip):
+    """The same by operators. Splats of a radius up to radius_clip pixels, unless it is 0, are culled."""
     batch, request, means_of_colors = call.batch, call.request, call.request.channels == 3
-    parts = [Projected(request, scene if means_of_colors else (*scene[:4], scene[4].detach(), *scene[5:]))
+    parts = [Projected(request, scene if means_of_colors else (*scene[:4], scene[4].detach(), *scene[5:]), radius_clip)
              for scene in scenes]
     means2d, at, absolute = _joined([part.means2d for part in parts], batch), None, None
     meta = {**call.meta, "means2d": means2d}  # as torch.compile of torch 2.4 takes it
     pairs = _Pairs(parts, None, batch, absgrad)
     meta["radii"], meta["depths"] = pairs.radii(), pairs.depths()
     if packed:
-        at = _pack(meta, means2d)
+        at = _pack(meta, means2d, pairs.all_radii())
         means2d = means2d.detach().index_put(at, meta["means2d"])  # depends on the rows
     if absgrad and means2d.requires_grad:
         absolute = torch.empty((), device=call.device).expand(means2d.shape).requires_grad_()  # nobody reads it
@@ -204,13 +206,13 @@ def _by_operators(call, scenes, packed, absgrad):
     return *[_joined(list(of), batch) for of in zip(*images)], meta
 
 
-def rasterization(arrays, width, height, planes, sh_degree, modes, packed, absgrad):
+def rasterization(arrays, width, height, planes, sh_degree, modes, packed, absgrad, radius_clip):
     """arrays: by NAMES."""
     plain = is_plain(arrays[0])
     call = (_call_of if plain else _new_call)(arrays, width, height, planes, sh_degree, modes, packed, absgrad)
     if plain and call.index is not None and call.index != current_device():
         with torch.cuda.device(call.index):
-            return rasterization(arrays, width, height, planes, sh_degree, modes, packed, absgrad)
+            return rasterization(arrays, width, height, planes, sh_degree, modes, packed, absgrad, radius_clip)
     request = call.request
     if plain and call.is_scene:
         scenes = [arrays[:8]]
@@ -218,8 +220,10 @@ def rasterization(arrays, width, height, planes, sh_degree, modes, packed, absgr
         if not call.is_float32:
             arrays = [a if a is None else a.float() for a in arrays]
         scenes = [_scene_of(arrays, request, group) for group in call.groups]
-    run = _by_frames if plain and not takes_operators() else _by_operators
-    color, alphas, depth, meta = run(call, scenes, packed, absgrad)
+    if plain and not (radius_clip > 0 or takes_operators()):
+        color, alphas, depth, meta = _by_frames(call, scenes, packed, absgrad)
+    else:
+        color, alphas, depth, meta = _by_operators(call, scenes, packed, absgrad, radius_clip)
     if arrays[8] is not None:
         color = color + (1 - alphas) * arrays[8][..., None, None, :]
     if request.depth is None:

@@ -7,18 +7,23 @@ compiled kernels, which the wheel on PyPI does not have, or
 
     distwar.density.provide_to_gsplat()
 """
+from __future__ import annotations
+
 import functools
+import importlib
 import math
 from ctypes import byref
+from typing import Any
 
 import torch
+from torch import Tensor
 
 from . import gs
 from ._library import library
 from ._tensors import Memory, On
 
 
-def _gaussians(count, device, **arrays):
+def _gaussians(count: int, device: torch.device, **arrays: Any) -> Any:
     """gs_gaussians of parameters; members that the call does not read get an address that is not NULL."""
     for name, (array, width) in arrays.items():
         if array.dtype != torch.float32 or not array.is_contiguous() or array.numel() != count * width or \
@@ -32,7 +37,8 @@ def _gaussians(count, device, **arrays):
 
 
 @torch.no_grad()
-def add_noise(means, quats, log_scales, opacity_logits, scale, seed, step):
+def add_noise(means: Tensor, quats: Tensor, log_scales: Tensor, opacity_logits: Tensor, scale: float, seed: int,
+              step: int) -> None:
     """Adds scale S C n to means [N, 3], in place: C is a Gaussian's covariance, n standard normal, and S = 1 / (1 +
     exp(100 (opacity - 0.005))). The noise depends on seed and step alone. quats [N, 4], log_scales [N, 3],
     opacity_logits [N]."""
@@ -43,7 +49,7 @@ def add_noise(means, quats, log_scales, opacity_logits, scale, seed, step):
 
 
 @torch.no_grad()
-def add_penalty(log_scales, opacity_logits, opacity_weight, scale_weight):
+def add_penalty(log_scales: Tensor, opacity_logits: Tensor, opacity_weight: float, scale_weight: float) -> None:
     """Adds to log_scales.grad and opacity_logits.grad the gradients of opacity_weight mean(opacity) + scale_weight
     mean(scale). log_scales [N, 3], opacity_logits [N]."""
     with On(log_scales):
@@ -55,17 +61,18 @@ def add_penalty(log_scales, opacity_logits, opacity_weight, scale_weight):
 
 
 @functools.lru_cache(maxsize=8)
-def binomials(most, device="cpu"):
+def binomials(most: int, device: str | torch.device = "cpu") -> Tensor:
     """[most, most]: element n, k is n over k."""
     return torch.tensor([[math.comb(n, k) for k in range(most)] for n in range(most)], dtype=torch.float32,
                         device=device)
 
 
 @torch.no_grad()
-def compute_relocation(opacities, scales, ratios, binoms):
+def compute_relocation(opacities: Tensor, scales: Tensor, ratios: Tensor, binoms: Tensor,
+                       min_opacity: float | None = None) -> tuple[Tensor, Tensor]:
     """Opacities [N] and scales [N, 3] of ratios [N] Gaussians that together look about as one of `opacities` [N] and
-    `scales` [N, 3] did. binoms: binomials(most); ratios are cut to 1 and `most`. The arguments and results are those of
-    gsplat.relocation.compute_relocation."""
+    `scales` [N, 3] did. binoms: binomials(most); ratios are cut to 1 and `most`. min_opacity: opacities are then at
+    least that and below 1. The arguments and results are those of gsplat.relocation.compute_relocation."""
     most = binoms.shape[0]
     ratios = ratios.to(opacities.device).long().reshape(-1).clamp(1, most)
     opacity = opacities.double()
@@ -73,29 +80,38 @@ def compute_relocation(opacities, scales, ratios, binoms):
     k = torch.arange(most, device=opacity.device, dtype=torch.float64)
     terms = binoms.to(opacity).cumsum(0) * (1 - 2 * (k % 2)) / (k + 1).sqrt()
     area = (terms[ratios - 1] * share[:, None]**(k + 1)).sum(1)
-    return share.to(opacities.dtype), (scales * (opacity / area)[:, None]).to(scales.dtype)
+    shared = share.to(opacities.dtype)
+    if min_opacity is not None:
+        shared = shared.clamp(min_opacity, 1 - torch.finfo(shared.dtype).eps)
+    return shared, (scales * (opacity / area)[:, None]).to(scales.dtype)
 
 
-def quat_scale_to_covar_preci(quats, scales, compute_covar=True, compute_preci=True, triu=False):
+def rotations(quats: Tensor) -> Tensor:
+    """Rotation matrices [..., 3, 3] of quaternions [..., 4] as w, x, y, z, of any length."""
+    w, x, y, z = torch.nn.functional.normalize(quats, dim=-1).unbind(-1)
+    rows = torch.stack((1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y),
+                        2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x),
+                        2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)), -1)
+    return rows.view(*quats.shape[:-1], 3, 3)
+
+
+def quat_scale_to_covar_preci(quats: Tensor, scales: Tensor, compute_covar: bool = True, compute_preci: bool = True,
+                              triu: bool = False) -> tuple[Tensor | None, Tensor | None]:
     """Covariances and precisions [..., 3, 3] of quaternions [..., 4] as w, x, y, z, of any length, and scales [..., 3],
     or None; with triu their upper triangles [..., 6]. As gsplat.quat_scale_to_covar_preci."""
-    w, x, y, z = torch.nn.functional.normalize(quats, dim=-1).unbind(-1)
-    rotation = torch.stack((1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y),
-                            2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x),
-                            2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)), -1)
-    rotation = rotation.unflatten(-1, (3, 3))
+    rotation = rotations(quats)
 
-    def product(lengths):
+    def product(lengths: Tensor) -> Tensor:
         axes = rotation * lengths[..., None, :]
         whole = axes @ axes.transpose(-1, -2)
         return whole.flatten(-2)[..., [0, 1, 2, 4, 5, 8]] if triu else whole
     return product(scales) if compute_covar else None, product(1 / scales) if compute_preci else None
 
 
-def provide_to_gsplat():
+def provide_to_gsplat() -> None:
     """Lets gsplat's strategies use compute_relocation and quat_scale_to_covar_preci of this module, in place of those
     in gsplat's compiled kernels. For the rest of the process."""
-    from gsplat.strategy import ops
+    ops = importlib.import_module("gsplat.strategy.ops")
     for function in (compute_relocation, quat_scale_to_covar_preci):
         if not hasattr(ops, function.__name__):
             raise RuntimeError(f"distwar.density: gsplat.strategy.ops of this version has no {function.__name__}")

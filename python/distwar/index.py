@@ -8,52 +8,69 @@ the same bits in every run on one kind of GPU, and for every order of the rows o
 An index out of range: its row is left out and nothing else is written. On a CPU the call raises IndexError. On a GPU it
 does not wait for the kernels: the next call of this module raises IndexError, or check_indices(), which waits.
 """
+from __future__ import annotations
+
 import sys
+from typing import TYPE_CHECKING, Any, TypeVar
 
-_modules = {}  # type of an array: the module for it
+if TYPE_CHECKING:
+    import numpy
+    import torch
+Array = TypeVar("Array", "torch.Tensor", "numpy.ndarray[Any, Any]")
+
+_modules: dict[type, Any] = {}  # type of an array: the module for it
 
 
-def _of(array):
+def _of(array: Any) -> Any:
     """The module for arrays of this kind."""
     module = _modules.get(type(array))
     if module is None:
-        torch = sys.modules.get("torch")
-        if torch is not None and isinstance(array, torch.Tensor):
-            from . import _index_torch as module
+        of_torch: Any = sys.modules.get("torch")
+        if of_torch is not None and isinstance(array, of_torch.Tensor):
+            from . import _index_torch
+            module = _index_torch
         else:
-            from . import _index_numpy as module
+            from . import _index_numpy
+            module = _index_numpy
         _modules[type(array)] = module
     return module
 
 
-def index_add(out, index, source, deterministic=None):
+def index_add(out: Array, index: Array, source: Array, deterministic: bool | None = None) -> Array:
     """out with source[i] added to row index[i], for all i. A new array; differentiable by out and source.
 
     out [rows, ...], source [count, ...] with the same trailing dimensions, both float32, float16 or (torch) bfloat16;
     index [count], int32 or int64.
     """
-    return _of(out).index_add(out, index, source, deterministic)
+    made: Array = _of(out).index_add(out, index, source, deterministic)
+    return made
 
 
-def index_add_(out, index, source, deterministic=None):
+def index_add_(out: Array, index: Array, source: Array, deterministic: bool | None = None) -> Array:
     """The same in place. Returns out. No gradients."""
-    return _of(out).index_add_(out, index, source, deterministic)
+    made: Array = _of(out).index_add_(out, index, source, deterministic)
+    return made
 
 
-def embedding_backward(grad, indices, num_weights, padding_idx=-1, scale_grad_by_freq=False, deterministic=None):
+def embedding_backward(grad: Array, indices: Array, num_weights: int, padding_idx: int = -1,
+                       scale_grad_by_freq: bool = False, deterministic: bool | None = None) -> Array:
     """The gradient [num_weights, K] of the weight of torch.nn.Embedding, from that of its output, grad
     [..., K]; indices [...]. Rows of padding_idx are left out. scale_grad_by_freq divides by how often an index comes.
     16-bit sums are deterministic unless told otherwise: each is rounded once."""
-    return _of(grad).embedding_backward(grad, indices, num_weights, padding_idx, scale_grad_by_freq, deterministic)
+    made: Array = _of(grad).embedding_backward(grad, indices, num_weights, padding_idx, scale_grad_by_freq,
+                                               deterministic)
+    return made
 
 
-def bincount(index, weights=None, minlength=0, deterministic=None):
+def bincount(index: Array, weights: Array | None = None, minlength: int = 0,
+             deterministic: bool | None = None) -> Array:
     """The sums of weights, or the counts (int64), of each value of index [count], from 0 to the largest or to
     minlength - 1. Reads the largest, for which a GPU is waited for. weights [count]: float32, float16, bfloat16."""
-    return _of(index).bincount(index, weights, minlength, deterministic)
+    made: Array = _of(index).bincount(index, weights, minlength, deterministic)
+    return made
 
 
-def check_indices():
+def check_indices() -> None:
     """Waits for the GPU, then raises IndexError if a call since the last check had an index out of range."""
     if "torch" in sys.modules:
         from . import _index_torch

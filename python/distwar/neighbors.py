@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: MIT
 """Distances to the nearest points, for the sizes of the first Gaussians."""
+from __future__ import annotations
+
 import torch
+from torch import Tensor
 
 LEAF = 16  # points of a leaf, at most
 AT_ONCE = 2**17  # points that search together
 
 
-def _tree(points):
+def _tree(points: Tensor) -> tuple[Tensor, Tensor, list[Tensor]]:
     """A balanced k-d tree over [N, 3]: order [leaves, points of a leaf], and the boxes of each level, [nodes, 2, 3]
     with the root first. Some entries of `order` are N or above: copies, so that all leaves have the same size."""
     count, device = len(points), points.device
@@ -25,7 +28,7 @@ def _tree(points):
     return order, of_node, boxes
 
 
-def _three_least(leaves, is_copy, rows, leaf):
+def _three_least(leaves: Tensor, is_copy: Tensor, rows: Tensor, leaf: Tensor) -> Tensor:
     """Of the squared distances of points, numbered through the leaves, to the others of one leaf each: [rows, 3]."""
     size = leaves.shape[1]
     squares = (leaves[leaf] - leaves.view(-1, 3)[rows, None]).square().sum(-1)
@@ -33,7 +36,7 @@ def _three_least(leaves, is_copy, rows, leaf):
     return squares.masked_fill(is_copy[leaf] | is_self, float("inf")).topk(3, largest=False).values
 
 
-def _search(leaves, is_copy, boxes, rows):
+def _search(leaves: Tensor, is_copy: Tensor, boxes: list[Tensor], rows: Tensor) -> Tensor:
     """The mean of the squared distances of points to their three nearest neighbours."""
     home = rows // leaves.shape[1]
     least, points = _three_least(leaves, is_copy, rows, home), leaves.view(-1, 3)[rows]
@@ -55,7 +58,7 @@ def _search(leaves, is_copy, boxes, rows):
     return found[by_point][first].mean(1)
 
 
-def three_nearest(points):
+def three_nearest(points: Tensor) -> Tensor:
     """The mean of the squared distances of each point [N, 3] to its three nearest neighbours, [N]; exact. In about
     N log N steps and 1 GB: a k-d tree, whose nodes the points of a part descend together."""
     if points.dim() != 2 or points.shape[1] != 3:
@@ -69,6 +72,6 @@ def three_nearest(points):
             raise ValueError("distwar.neighbors: a point is not finite")
         order, leaves, boxes = _tree(points)
         out, is_copy = points.new_empty(order.numel()), order >= count
-        for rows in torch.arange(order.numel(), device=points.device).split(AT_ONCE):
+        for rows in torch.split(torch.arange(order.numel(), device=points.device), AT_ONCE):
             out[order.view(-1)[rows]] = _search(leaves, is_copy, boxes, rows)
         return out[:count]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Trains Gaussians on photographs with known cameras: distwar renders, torch's Adam steps. The density control is that
-of Kheradmand et al. 2024 (MCMC), with the settings of `dsplat train`.
+"""Trains Gaussians on photographs with known cameras: distwar renders, steps, and moves and adds Gaussians as
+Kheradmand et al. 2024 do (MCMC), with the settings of `dsplat train`.
 
     python train.py DATA -o scene.pt      # DATA: sparse/0/*.bin of COLMAP, or a transforms.json, and the photographs
 """
@@ -14,11 +14,10 @@ import torch
 from views import load, load_frames, random_points
 
 import distwar
-from distwar import density, neighbors
+from distwar import density, neighbors, optim, strategy
 
 SH_REST = 0.2  # coefficients after the first are stored divided by this, so that Adam steps them more slowly
 SH_CONSTANT = 0.28209479177387814
-MOST_SHARING = 51  # Gaussians that one relocation puts at one place
 
 
 def extent(views):
@@ -45,56 +44,28 @@ def render(p, sh_rates, view, degree):
                                  packed=False)[0][0]
 
 
-@torch.no_grad()
-def relocate(p, optimizer, most):
-    """Dead Gaussians move to live ones, and 5% new ones join; each place keeps about its look."""
-    n, opacity = len(p["means"]), p["opacities"].sigmoid()
-    dead = torch.nonzero(opacity <= 0.005)[:, 0]
-    added = min(most, int(1.05 * n)) - n
-    to = torch.cat((dead, torch.arange(n, n + added, device=opacity.device)))
-    weights = torch.where(opacity > 0.005, opacity, 0)
-    source = torch.multinomial(weights.cpu().double(), len(to), replacement=True).to(opacity.device)
-    sharing = torch.bincount(source, minlength=n) + 1
-    moved = torch.nonzero(sharing > 1)[:, 0]
-    share, scales = density.compute_relocation(opacity[moved], p["scales"][moved].exp(), sharing[moved],
-                                               density.binomials(MOST_SHARING, opacity.device))
-    p["opacities"][moved] = torch.logit(share.clamp(0.005, 1 - 1e-6))
-    p["scales"][moved] = scales.log()
-    for group in optimizer.param_groups:
-        name, old = group["name"], group["params"][0]
-        new = torch.cat((old, old.new_zeros((added,) + old.shape[1:])))
-        new[to] = new[source]
-        state = optimizer.state.pop(old, None)
-        p[name] = group["params"][0] = torch.nn.Parameter(new)
-        if state:
-            for key in ("exp_avg", "exp_avg_sq"):
-                moment = torch.cat((state[key], old.new_zeros((added,) + old.shape[1:])))
-                moment[to], moment[moved] = 0, 0
-                state[key] = moment
-            optimizer.state[p[name]] = state
-
-
 def train(p, views, size, o):
     """Trains for o.iterations steps. Returns the steps a second."""
     device = p["means"].device
     rates = dict(means=1.6e-4 * size, scales=5e-3, quats=1e-3, opacities=5e-2, sh=2.5e-3)
-    optimizer = torch.optim.Adam([dict(name=name, params=[p[name]], lr=rate) for name, rate in rates.items()],
-                                 eps=1e-15, fused=True)
+    optimizers = {name: torch.optim.Adam([p[name]], lr=rate, eps=1e-15) for name, rate in rates.items()}
+    control = strategy.MCMCStrategy(o.most, refine_start_iter=499, refine_stop_iter=o.iterations * 5 // 6)
+    control.check_sanity(p, optimizers)
+    state = control.initialize_state()
     sh_rates = torch.full((16, 1), SH_REST, device=device)
     sh_rates[0] = 1
     order, begin = [], time.perf_counter()
     for step in range(1, o.iterations + 1):
         order = order or random.sample(views, len(views))
         view = order.pop()
-        optimizer.param_groups[0]["lr"] = rate = rates["means"] * 0.01**(step / o.iterations)
+        optimizers["means"].param_groups[0]["lr"] = rate = rates["means"] * 0.01**(step / o.iterations)
         loss = distwar.l1_ssim_loss(render(p, sh_rates, view, min(3, step // 1000)), view[2])
         loss.backward()
         density.add_penalty(p["scales"], p["opacities"], 0.01, 0.01)
-        optimizer.step()
-        optimizer.zero_grad()
-        if 500 <= step < o.iterations * 5 // 6 and step % 100 == 0:
-            relocate(p, optimizer, o.most)
-        density.add_noise(p["means"], p["quats"], p["scales"], p["opacities"], 5e5 * rate, o.seed, step)
+        optim.step(optimizers.values())
+        for optimizer in optimizers.values():
+            optimizer.zero_grad()
+        control.step_post_backward(p, optimizers, state, step, {}, rate)
         if step % 500 == 0 or step == o.iterations:
             print(f"step {step}: loss {loss.item():.4f}, {len(p['means'])} Gaussians, "
                   f"{step / (time.perf_counter() - begin):.1f} steps/s", flush=True)

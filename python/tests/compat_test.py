@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: MIT
 """The modules of python/compat, which must be first on PYTHONPATH, against rasterization() and formulas."""
+import math
+import os
+import subprocess
+import sys
 import unittest
 import unittest.mock
 
+import diff_gaussian_rasterization
 import numpy as np
 import scenes
 import torch
@@ -158,6 +163,144 @@ class Rasterizer(unittest.TestCase):
                                     rotations=None)
         _, (other, _, _) = rasterized(s, settings_of(s, antialiasing=True, scale_modifier=1.5))
         self.assertLess(relative(one.detach().cpu(), other.detach().cpu()), 1e-4)
+
+    def test_constant_apart(self):
+        """dc beside shs, as the accelerated version has it; shs then lacks the constant."""
+        s = scene(degree=1)
+        s["colors"] = s["colors"].detach().requires_grad_()
+        _, (picture, _, _) = rasterized(s, settings_of(s, antialiasing=False))
+        picture.square().sum().backward()
+        parts = [part.detach().clone().requires_grad_() for part in (s["colors"][:, :1], s["colors"][:, 1:])]
+        _, (same, _, _) = rasterized(s, settings_of(s, antialiasing=False), dc=parts[0], shs=parts[1])
+        self.assertTrue(torch.equal(same, picture))
+        same.square().sum().backward()
+        self.assertLess(relative(torch.cat([part.grad for part in parts], 1).cpu(), s["colors"].grad.cpu()), 1e-5)
+        degree_0 = settings_of(s, antialiasing=False)._replace(sh_degree=0)
+        _, (constant, _, _) = rasterized(s, degree_0, dc=parts[0], shs=None)
+        self.assertGreater(relative(constant.detach().cpu(), picture.detach().cpu()), 1e-2)
+
+    def test_coefficients_of_degree_4(self):
+        s = scene(degree=1)
+        more = torch.cat((s["colors"].detach(), torch.ones(40, 21, 3, device=DEVICE)), 1)
+        self.assertTrue(torch.equal(rasterized(s, settings_of(s), shs=more)[1][0], rasterized(s, settings_of(s))[1][0]))
+        with self.assertRaisesRegex(NotImplementedError, "sh_degree = 4"):
+            rasterized(s, settings_of(s)._replace(sh_degree=4), shs=more)
+
+    def test_forks_with_depth_and_alpha(self):
+        s = scene()
+        _, (plain, plain_radii) = rasterized(s, settings_of(s))
+        expected, alphas, _ = distwar.rasterization(**s, packed=False, near_plane=0.2, render_mode="D")
+        for results in ("depth", "depth_alpha"):
+            with unittest.mock.patch.object(diff_gaussian_rasterization, "RESULTS", results):
+                _, (picture, radii, depth, *alpha) = rasterized(s, settings_of(s))
+            self.assertTrue(torch.equal(radii, plain_radii))
+            self.assertLess(relative(picture.detach().cpu(), plain.detach().cpu()), 1e-6)
+            self.assertEqual([tuple(a.shape) for a in (depth, *alpha)], [(1, H, W)] * (1 + len(alpha)))
+            self.assertLess(relative(depth.detach().cpu(), expected.detach()[..., 0].cpu()), 1e-5)
+            self.assertEqual(len(alpha), results == "depth_alpha")
+            for a in alpha:
+                self.assertLess(relative(a.detach().cpu(), alphas.detach()[..., 0].cpu()), 1e-6)
+        (depth.sum() + alpha[0].sum()).backward()
+        ours, s["means"].grad = s["means"].grad, None
+        (expected.sum() + alphas.sum()).backward()
+        self.assertLess(relative(ours.cpu(), s["means"].grad.cpu()), 1e-5)
+
+    def test_the_switch(self):
+        program = "import diff_gaussian_rasterization as of; print(of.RESULTS)"
+        for value, out, error in (("depth", "depth", ""), ("depths", "", "DISTWAR_COMPAT is 'depths', not one of")):
+            run = subprocess.run([sys.executable, "-c", program], env=dict(os.environ, DISTWAR_COMPAT=value), text=True,
+                                 capture_output=True)
+            self.assertEqual(run.stdout.strip(), out)
+            self.assertIn(error, run.stderr)
+
+    def test_matrices_with_a_leading_dimension(self):
+        s = scene()
+        settings = settings_of(s)
+        batched = settings._replace(viewmatrix=settings.viewmatrix[None], projmatrix=settings.projmatrix[None])
+        self.assertTrue(torch.equal(rasterized(s, batched)[1][0], rasterized(s, settings)[1][0]))
+
+    def test_kernel_size(self):
+        """mip-splatting's filter of the image: its variance, and opacities lowered by it."""
+        s = scene()
+        _, (picture, _) = rasterized(s, settings_of(s, kernel_size=0.1, subpixel_offset=torch.zeros(H, W, 2)))
+        color, alpha, _ = reference({name: a.detach().cpu().numpy() if isinstance(a, torch.Tensor) else a
+                                     for name, a in s.items()}, eps2d=0.1, antialiased=True)
+        expected = color[0] + (1 - alpha[0])[..., None] * np.array([0.1, 0.2, 0.3])
+        self.assertLess(relative(picture.detach().movedim(0, -1).cpu(), expected), 1e-5)
+        with self.assertRaisesRegex(NotImplementedError, "subpixel_offset"):
+            rasterized(s, settings_of(s, kernel_size=0.1, subpixel_offset=torch.ones(H, W, 2)))
+        with self.assertRaisesRegex(NotImplementedError, "kernel_size = 0.0"):
+            rasterized(s, settings_of(s, kernel_size=0.0))
+
+    def test_visible_filter(self):
+        s = scene()
+        with torch.no_grad():
+            s["means"][3, 2], s["means"][5, 0] = -10, 100
+        radii = GaussianRasterizer(settings_of(s)).visible_filter(
+            means3D=s["means"], scales=s["scales"], rotations=s["quats"], cov3D_precomp=None)
+        self.assertEqual((radii.dtype, radii.requires_grad), (torch.int32, False))
+        self.assertEqual(torch.nonzero(radii == 0).flatten().tolist(), [3, 5])
+
+    def test_relocation(self):
+        """As 3dgs-mcmc calls it."""
+        binoms = torch.tensor([[float(math.comb(n, k)) for k in range(51)] for n in range(51)], device=DEVICE)
+        opacity, scale = torch.rand(20, device=DEVICE) * 0.9, torch.rand(20, 3, device=DEVICE)
+        ratio = torch.arange(1, 21, device=DEVICE, dtype=torch.int32)
+        shared, scales = diff_gaussian_rasterization.compute_relocation(opacity, scale, ratio, binoms, 51)
+        self.assertLess(relative(((1 - shared.double())**ratio).cpu(), (1 - opacity).cpu()), 1e-5)
+        self.assertTrue(bool((scales[1:] < scale[1:]).all()))
+        self.assertLess(relative(scales[0].cpu(), scale[0].cpu()), 1e-5)
+
+    def test_the_accelerated_loop(self):
+        """Settings, calls and optimizer of the original's --optimizer_type sparse_adam."""
+        from diff_gaussian_rasterization import SparseGaussianAdam
+        s = scene(degree=1)
+        p = {name: torch.nn.Parameter(a) for name, a in dict(
+            means=s["means"].detach(), dc=s["colors"].detach()[:, :1], rest=s["colors"].detach()[:, 1:]).items()}
+        with torch.no_grad():
+            p["means"][3, 2] = -10  # not in view
+        groups = [dict(params=[a], lr=1e-2, name=name) for name, a in p.items()]
+        optimizer = SparseGaussianAdam(groups, lr=0.0, eps=1e-15)
+        losses, before = [], {name: a.detach().clone() for name, a in p.items()}
+        for _ in range(8):
+            _, (picture, radii, _) = rasterized(s, settings_of(s, antialiasing=False), means3D=p["means"], dc=p["dc"],
+                                                shs=p["rest"])
+            loss = (picture - 0.5).square().mean()
+            loss.backward()
+            optimizer.step(radii > 0, radii.shape[0])
+            optimizer.zero_grad(set_to_none=True)
+            losses.append(loss.item())
+        self.assertLess(losses[-1], 0.7 * losses[0])
+        for name, a in p.items():
+            moved = (a.detach() - before[name]).flatten(1).norm(dim=1)
+            self.assertEqual(float(moved[3]), 0)
+            self.assertGreater(float(moved.max()), 0)
+
+    def test_forks_that_are_not_served(self):
+        """A sentence that names what is missing and whose it is."""
+        s = scene()
+        settings = settings_of(s)
+        for call, texts in (
+                (lambda: settings_of(s, pixel_weights=None), ("pixel_weights", "Taming-3DGS")),
+                (lambda: rasterized(s, settings, theta=torch.zeros(1, 3)), ("theta", "MonoGS")),
+                (lambda: rasterized(s, settings, view2gaussian_precomp=None), ("view2gaussian", "gaussian-opacity-f")),
+                (lambda: rasterized(s, settings, means2D_densify=None), ("means2D_densify", "Deformable-3D-Gaussians")),
+                (lambda: GaussianRasterizer(settings).integrate(0), ("integrate", "gaussian-opacity-fields")),
+                (lambda: rasterized(s, settings, of_nobody=1), ("of_nobody", "README"))):
+            with self.assertRaises(NotImplementedError) as raised:
+                call()
+            for text in texts:
+                self.assertIn(text, str(raised.exception))
+        with self.assertRaisesRegex(ImportError, "has no rasterize_gaussians; python/README.md"):
+            from diff_gaussian_rasterization import rasterize_gaussians  # noqa: F401
+        with self.assertRaises(AttributeError):
+            GaussianRasterizer(settings).nothing
+
+    def test_all_names_are_public(self):
+        names = {}
+        exec("from diff_gaussian_rasterization import *", names)
+        self.assertEqual(names.keys() - {"__builtins__"}, {
+            "GaussianRasterizationSettings", "GaussianRasterizer", "SparseGaussianAdam", "compute_relocation"})
 
     def test_mark_visible(self):
         s = scene()

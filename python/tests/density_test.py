@@ -68,6 +68,10 @@ class Operations(unittest.TestCase):
             self.assertLess(abs((1 - o2)**r - (1 - o)), 1e-5)
             together = 1 - (1 - o2 * torch.exp(-x * x / (2 * s2 * s2)))**r
             self.assertLess(abs(torch.trapezoid(together, x) / (o * math.sqrt(2 * math.pi)) - 1), 1e-4)
+        least, same = density.compute_relocation(opacity, torch.ones(5, 3), ratio, density.binomials(51), 0.2)
+        self.assertTrue(torch.equal(least, shared.clamp(min=0.2)) and torch.equal(same, scales))
+        self.assertLess(float(density.compute_relocation(torch.ones(1), torch.ones(1, 3), torch.ones(1, dtype=int),
+                                                         density.binomials(51), min_opacity=0.2)[0]), 1)
 
     def test_covariances(self):
         q, s = torch.randn(7, 4, dtype=torch.float64), torch.rand(7, 3, dtype=torch.float64) + 0.1

@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: MIT
 """rasterization() on numpy arrays against the formulas in double precision and against differences."""
+import pathlib
+import struct
+import subprocess
+import sys
+import tempfile
 import unittest
 
 import numpy as np
@@ -7,6 +12,7 @@ import scenes
 from scenes import reference, relative
 
 import distwar
+from distwar.__main__ import architectures
 
 NAMES = ("means", "quats", "scales", "opacities", "colors", "viewmats", "Ks")
 
@@ -36,6 +42,15 @@ class Images(unittest.TestCase):
         self.assertLess(relative(distwar.rasterization(**s)[0], reference(s)[0]), 1e-5)
         padded = dict(s, colors=np.concatenate((s["colors"], np.ones((40, 2, 3), "float32")), 1))
         self.assertLess(relative(distwar.rasterization(**padded)[0], reference(s)[0]), 1e-5)
+
+    def test_depth_without_colors(self):
+        s = scenes.scene(cameras=2)
+        for mode in ("D", "ED"):
+            depth, _, meta = distwar.rasterization(**dict(s, colors=None), render_mode=mode)
+            expected, _, other = distwar.rasterization(**s, render_mode=mode)
+            self.assertTrue((depth == expected).all())
+            d, expected = (distwar.rasterization_backward(of, np.ones_like(depth)) for of in (meta, other))
+            self.assertLess(relative(d["means"], expected["means"]), 1e-5)
 
     def test_ortho(self):
         s = scenes.ortho(scenes.scene(cameras=2, degree=1))
@@ -211,8 +226,10 @@ class Refusals(unittest.TestCase):
             distwar.rasterization(**dict(scenes.scene(), **changes))
 
     def test_not_supported(self):
-        for name, value in dict(radius_clip=1.0, tile_size=8, sparse_grad=True, distributed=True,
-                                camera_model="fisheye", segmented=True, with_ut=True, with_eval3d=True,
+        self.refused(NotImplementedError, "sh_degree = 4", sh_degree=4, colors=np.ones((40, 25, 3), "float32"))
+        for name, value in dict(radius_clip=1.0, tile_size=8, sparse_grad=True, distributed=True, rays=np.zeros(1),
+                                global_z_order=False, camera_model="fisheye", segmented=True, with_ut=True,
+                                with_eval3d=True,
                                 radial_coeffs=np.zeros((1, 6)), viewmats_rs=np.zeros((1, 4, 4)),
                                 rolling_shutter="LEFT_TO_RIGHT").items():
             self.refused(NotImplementedError, name, **{name: value})
@@ -226,7 +243,7 @@ class Refusals(unittest.TestCase):
         self.refused(ValueError, "channels", colors=np.ones((40, 1025), "float32"))
 
     def test_values(self):
-        self.refused(ValueError, "sh_degree", sh_degree=4, colors=np.ones((40, 25, 3), "float32"))
+        self.refused(ValueError, "sh_degree", sh_degree=5, colors=np.ones((40, 36, 3), "float32"))
         self.refused(ValueError, "width", width=0)
         self.refused(ValueError, "height", height=2**31)
         self.refused(ValueError, "near_plane", near_plane=0.0)
@@ -244,6 +261,34 @@ class Refusals(unittest.TestCase):
         _, _, meta = distwar.rasterization(**scenes.scene())
         with self.assertRaisesRegex(ValueError, "d_colors"):
             distwar.rasterization_backward(meta, np.ones((1, 3, 33, 40)))
+
+
+class About(unittest.TestCase):
+    def test_lines(self):
+        run = subprocess.run([sys.executable, "-m", "distwar"], capture_output=True, text=True, check=True)
+        lines = {line.split()[0]: line.split(None, 1)[1] for line in run.stdout.splitlines()}
+        self.assertEqual(lines["distwar"], distwar.__version__)
+        self.assertRegex(distwar.__version__, r"^\d+\.\d+\.\d+$")
+        self.assertRegex(lines["libdistwar_gs"], "^simt, kernels on the CPU, /.*libdistwar_gs.so")
+        self.assertEqual(lines["numpy"], np.__version__)
+        with self.assertRaises(AttributeError):
+            distwar.nothing
+
+    def test_architectures(self):
+        """Of containers of kernel images as nvcc writes them, among other bytes, and of one that is cut off."""
+        def image(kind, arch, size):
+            return struct.pack("<HHIQ12xI32x", kind, 257, 64, size, arch) + bytes(size)
+
+        def container(*images):
+            whole = b"".join(images)
+            return struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(whole)) + whole
+        data = b"x" * 7 + container(image(2, 90, 24), image(1, 120, 8)) + b"y" * 5 + container(image(2, 80, 0))
+        with tempfile.TemporaryDirectory() as folder:
+            for name, bytes_of, found in (("whole", data, ["sm_80", "sm_90", "compute_120"]),
+                                          ("cut", data[:-40], ["sm_90", "compute_120"]), ("none", b"", [])):
+                path = pathlib.Path(folder) / name
+                path.write_bytes(bytes_of)
+                self.assertEqual(architectures(path), found)
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ class Values(unittest.TestCase):
         self.assertLess(relative(colors.detach().cpu(), color), 1e-5)
         self.assertLess(relative(alphas.detach().cpu()[..., 0], alpha), 1e-5)
         self.assertEqual(meta["radii"].dtype, torch.int32)
+        self.assertEqual(tuple(meta["radii"].shape), (2, 40, 2))
         self.assertEqual(tuple(meta["means2d"].shape), (2, 40, 2))
 
     def check(self, s, formula, options, **reference_options):
@@ -83,6 +84,56 @@ class Values(unittest.TestCase):
         colors, alphas, _ = render(s)
         colors.sum().backward()
         self.assertLess(relative(s["backgrounds"].grad.cpu(), (1 - alphas).sum().expand(1, 3).detach().cpu()), 1e-5)
+
+    def test_depth_without_colors(self):
+        for mode in ("D", "ED"):
+            s, other = tensors(scenes.scene(cameras=2)), tensors(scenes.scene(cameras=2))
+            with_colors = render(other, render_mode=mode)[0]
+            depth = render(dict(s, colors=None), render_mode=mode)[0]
+            self.assertTrue(torch.equal(depth, with_colors))
+            depth.square().sum().backward()
+            with_colors.square().sum().backward()
+            for name in ("means", "opacities"):
+                self.assertLess(relative(s[name].grad.cpu(), other[name].grad.cpu()), 1e-5, name)
+        with self.assertRaisesRegex(TypeError, "colors"):
+            render(dict(s, colors=None))
+
+    def test_coefficients_of_degree_4(self):
+        s = scenes.scene(degree=1)
+        s["colors"] = np.concatenate((s["colors"], np.full((40, 21, 3), 9, "float32")), 1)
+        t = tensors(s)
+        colors, _, _ = render(t)
+        self.assertLess(relative(colors.detach().cpu(), reference(s)[0]), 1e-5)
+        colors.sum().backward()
+        self.assertEqual(float(t["colors"].grad[:, 4:].abs().sum()), 0)
+        with self.assertRaisesRegex(NotImplementedError, "sh_degree = 4"):
+            render(dict(t, sh_degree=4))
+
+    def test_radius_clip(self):
+        """As without the Gaussians that are small in the image."""
+        for options in (dict(), dict(packed=True), dict(absgrad=True)):
+            s = tensors(scenes.scene(cameras=2))
+            radii = render(s)[2]["radii"][..., 0]
+            clip = float(radii.float().median())
+            keep = radii > clip
+            self.assertTrue(0 < int(keep.sum()) < keep.numel())
+            colors, _, meta = render(s, radius_clip=clip, **options)
+            meta["means2d"].retain_grad()
+            colors.square().sum().backward()
+            d = [s[name].grad for name in NAMES[:5]]
+            if "packed" in options:
+                self.assertTrue(torch.equal(meta["gaussian_ids"], torch.nonzero(keep)[:, 1]))
+            else:
+                self.assertTrue(torch.equal(meta["radii"][..., 0], torch.where(keep, radii, 0)))
+                self.assertEqual(float(meta["means2d"].grad[~keep].abs().sum()), 0)
+            t = tensors(scenes.scene(cameras=2))
+            for c in range(2):
+                of_camera = {name: t[name][c:c + 1] for name in ("viewmats", "Ks")}
+                one = render(dict(t, opacities=t["opacities"] * keep[c], **of_camera))[0]
+                self.assertLess(relative(colors[c].detach().cpu(), one[0].detach().cpu()), 1e-6)
+                one.square().sum().backward()
+            for name, a in zip(NAMES[:5], d):
+                self.assertLess(relative(a.cpu(), t[name].grad.cpu()), 1e-5, name)
 
     def test_leading_dimensions(self):
         one, two = tensors(scenes.scene(seed=0)), tensors(scenes.scene(seed=1))
@@ -208,6 +259,17 @@ class DensityControl(unittest.TestCase):
         self.assertLess(relative((of_colors + s["means"].grad).cpu(), both.cpu()), 1e-5)
         self.assertGreater(float(s["means"].grad.norm()), 1)
 
+    def test_radii_before_gsplat_1_5(self):
+        s = tensors(scenes.scene(cameras=2))
+        by_axis, packed = (render(s, packed=packed)[2]["radii"] for packed in (False, True))
+        before = distwar.gsplat_version
+        try:
+            distwar.gsplat_version = (1, 4)
+            for of, packed in ((by_axis, False), (packed, True)):
+                self.assertTrue(torch.equal(render(s, packed=packed)[2]["radii"], of[..., 0]))
+        finally:
+            distwar.gsplat_version = before
+
     def test_packed(self):
         s = scenes.scene(cameras=2)
         s["means"][5] = [50, 0, 0]
@@ -280,6 +342,10 @@ class Loss(unittest.TestCase):
         planar = image.detach().movedim(-1, 0).contiguous().movedim(0, -1).requires_grad_()  # as rasterization() has it
         (2 * distwar.l1_ssim_loss(planar, target)).backward()
         self.assertLess(relative(planar.grad.cpu(), image.grad.cpu()), 1e-6)
+        (2 * distwar.l1_ssim_loss(planar[None], target[None])).backward()
+        self.assertLess(relative(planar.grad.cpu(), 2 * image.grad.cpu()), 1e-6)
+        with self.assertRaisesRegex(ValueError, "image has the shape"):
+            distwar.l1_ssim_loss(planar.expand(2, -1, -1, -1), target.expand(2, -1, -1, -1))
         with self.assertRaisesRegex(TypeError, "target"):
             distwar.l1_ssim_loss(image, image.detach())
         with self.assertRaisesRegex(ValueError, "target has the shape"):
@@ -293,6 +359,13 @@ class Refusals(unittest.TestCase):
 
     def test_arguments(self):
         self.refused(NotImplementedError, "sparse_grad", sparse_grad=True)
+        newer = dict(return_normals=True, global_z_order=False, **{name: object() for name in (
+            "rays", "lidar_coeffs", "external_distortion_coeffs", "ut_params", "extra_signals",
+            "extra_signals_sh_degree", "renderer_config")})
+        for name, value in newer.items():
+            self.refused(NotImplementedError, f"rasterization: {name}", **{name: value})
+        render(dict(tensors(scenes.scene()), return_normals=False, global_z_order=True, **dict.fromkeys(
+            newer.keys() - {"return_normals", "global_z_order"})))
         self.refused(NotImplementedError, "radial_coeffs", radial_coeffs=torch.zeros(1, 6))
         self.refused(TypeError, "opacities", opacities=np.ones(40, "float32"))
         self.refused(TypeError, "means", means=torch.ones(40, 3, dtype=torch.int32, device=DEVICE))
@@ -302,8 +375,37 @@ class Refusals(unittest.TestCase):
 
     def test_device(self):
         other = "cpu" if DEVICE == "cuda" else "meta"
-        with self.assertRaises((RuntimeError, NotImplementedError)):
+        with self.assertRaisesRegex(RuntimeError, f"the tensors are on {other}"):
             render(tensors(scenes.scene(), device=other))[0].sum().item()
+
+    def test_other_types(self):
+        """Gradients have the types of their arguments; those of float64 differ by the rounding of what goes in."""
+        d, _ = gradients(tensors(scenes.scene()))
+        for dtype, error in ((torch.float64, 1e-6), (torch.bfloat16, 0.5), (torch.float16, 0.1)):
+            s = {name: a.detach().to(dtype).requires_grad_() if isinstance(a, torch.Tensor) else a
+                 for name, a in tensors(scenes.scene()).items()}
+            same, meta = gradients(s)
+            self.assertEqual(meta["means2d"].dtype, torch.float32)
+            for name in NAMES:
+                self.assertEqual(same[name].dtype, dtype)
+                self.assertLess(relative(same[name].double().cpu(), d[name].cpu()), error, (dtype, name))
+
+    def test_inputs_freed_while_in_use(self):
+        """The graph keeps what the backward pass reads; what nobody holds may be written over at once."""
+        s = tensors(scenes.scene())
+        d, _ = gradients(s)
+        made = {name: s[name].detach() * 1 for name in NAMES}
+        leaves = {name: a.clone().requires_grad_() for name, a in made.items()}
+        colors, alphas, meta = render({**s, **{name: a * 1 for name, a in leaves.items()}})
+        generator = torch.Generator().manual_seed(3)
+        loss = sum((a * torch.randn(a.shape, generator=generator).to(a)).sum() for a in (colors, alphas))
+        del colors, alphas, meta, made
+        gc.collect()
+        for _ in range(20):  # takes the memory that was freed
+            [torch.full((n,), float("nan"), device=DEVICE) for n in (40, 120, 160, 480, 1320, 3960, 40000)]
+        loss.backward()
+        for name in NAMES:
+            self.assertLess(relative(leaves[name].grad.cpu(), d[name].cpu()), 1e-5, name)
 
 
 if __name__ == "__main__":

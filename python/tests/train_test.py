@@ -164,23 +164,6 @@ class Training(unittest.TestCase):
         result, _ = self.trained("--iterations", "20", "--random", "400", "--downscale", "2")
         self.assertGreater(result["held_out_psnr"], 8)
 
-    def test_relocation(self):
-        p = train.start(np.random.default_rng(0).uniform(0, 255, (100, 6)), 0.5, 1.0, DEVICE)
-        optimizer = torch.optim.Adam([dict(name=name, params=[value], lr=1e-3) for name, value in p.items()])
-        sum(value.square().sum() for value in p.values()).backward()
-        optimizer.step()
-        with torch.no_grad():
-            p["opacities"][:10] = -9
-        train.relocate(p, optimizer, 103)
-        self.assertEqual({len(value) for value in p.values()}, {103})
-        self.assertGreater(float(p["opacities"].sigmoid().min()), 0.005)
-        places = {tuple(row) for row in p["means"][10:100].tolist()}
-        self.assertTrue(all(tuple(row) in places for row in p["means"].tolist()))
-        for group in optimizer.param_groups:
-            state = optimizer.state[group["params"][0]]
-            self.assertEqual(len(state["exp_avg"]), 103)
-            self.assertEqual(float(state["exp_avg_sq"][:10].abs().sum() + state["exp_avg"][100:].abs().sum()), 0)
-
 
 if __name__ == "__main__":
     unittest.main()

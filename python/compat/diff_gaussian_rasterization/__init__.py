@@ -1,34 +1,72 @@
 # SPDX-License-Identifier: MIT
-"""The call signatures of the package of this name, on distwar: for training programs that import it."""
+"""The call signatures of the packages of this name, on distwar: for training programs that import one of them. The
+environment variable DISTWAR_COMPAT names what the rasterizer returns where a fork returns more than the original."""
+import os
 from ctypes import byref
-from typing import NamedTuple, Optional
+from typing import Any, NamedTuple, Optional
 
 import torch
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from distwar import _operators, _stages, gs
+from distwar import _operators, _stages, density, gs
 from distwar._frame import Frame
 from distwar._library import library
 from distwar._tensors import Memory, On, index_of, is_plain, packed_cameras, plain, strategy_now
 from distwar._torch import float32_of
+from distwar.optim import SparseGaussianAdam
+
+__all__ = ["GaussianRasterizationSettings", "GaussianRasterizer", "SparseGaussianAdam", "compute_relocation"]
 
 NEAR_PLANE, FAR_PLANE, LOW_PASS = 0.2, 1e30, 0.3
+MODES = ("", "depth", "depth_alpha")
+RESULTS = os.environ.get("DISTWAR_COMPAT", "")
+if RESULTS not in MODES:
+    raise ImportError(f"diff_gaussian_rasterization: DISTWAR_COMPAT is {RESULTS!r}, not one of {MODES}")
+
+# Arguments of forks that are not served, and whose they are.
+FORKS = dict(pixel_weights="Taming-3DGS", view2gaussian_precomp="gaussian-opacity-fields", theta="MonoGS", rho="MonoGS",
+             projmatrix_raw="MonoGS", means2D_densify="Deformable-3D-Gaussians", integrate="gaussian-opacity-fields")
 
 
-class GaussianRasterizationSettings(NamedTuple):
+def _missing(where, name):
+    """The text of an error."""
+    of = f", which the rasterizer of {FORKS[name]} has" if name in FORKS else ""
+    return f"diff_gaussian_rasterization: {where} has no {name}{of}; python/README.md lists the trainers that run"
+
+
+def __getattr__(name):
+    if name.startswith("__"):
+        raise AttributeError(name)
+    raise ImportError(_missing("the module of distwar", name))
+
+
+class _Settings(NamedTuple):
     image_height: int
     image_width: int
     tanfovx: float
     tanfovy: float
     bg: torch.Tensor  # [3]
     scale_modifier: float
-    viewmatrix: torch.Tensor  # world to camera, for row vectors
-    projmatrix: torch.Tensor  # world to clip space, for row vectors
+    viewmatrix: torch.Tensor  # [4, 4] or [1, 4, 4], world to camera, for row vectors
+    projmatrix: torch.Tensor  # [4, 4] or [1, 4, 4], world to clip space, for row vectors
     sh_degree: int
     campos: torch.Tensor  # not read: it follows from viewmatrix
     prefiltered: bool = False
     debug: bool = False  # errors of kernels are raised by the call
     antialiasing: Optional[bool] = None  # given: the rasterizer returns the inverse depth too
+    # of mip-splatting: the variance in pixels^2 that splats get, in place of 0.3, and antialiasing with it
+    kernel_size: Optional[float] = None
+    subpixel_offset: Optional[torch.Tensor] = None  # zeros
+
+
+class GaussianRasterizationSettings(_Settings):
+    __slots__ = ()
+
+    def __new__(cls, *values: Any, **named: Any) -> "GaussianRasterizationSettings":
+        for name in named:
+            if name not in cls._fields:
+                raise NotImplementedError(_missing(cls.__name__, name))
+        return super().__new__(cls, *values, **named)
 
 
 _cameras = WeakTensorKeyDictionary()  # of view matrices: (what a camera depends on, camera)
@@ -49,7 +87,7 @@ def _camera(settings):
 
 
 def _new_camera(settings):
-    view, projected = settings.viewmatrix.detach().cpu(), settings.projmatrix.detach().cpu()
+    view, projected = (a.detach().cpu().reshape(4, 4) for a in (settings.viewmatrix, settings.projmatrix))
     clip = torch.linalg.inv(view.double()) @ projected.double()
     offset = [float(value) if abs(value) > 1e-6 else 0.0 for value in clip[2, :2].tolist()]
     width, height = settings.image_width, settings.image_height
@@ -70,79 +108,129 @@ def _by_frame(settings, depth, scene, screen):
         shape = _stages.Shape(settings, 1, len(means), 3, colors.shape[1] if settings.sh_degree >= 0 else 0, depth)
         frame = Frame(_stages.plan_of(shape), _stages.room_of(means.device, shape),
                       packed_cameras(*scene[6:], settings), strategy_now(), index_of(means.device))
-        color, alphas, inverse = frame.render(*scene, screen)
-        return color[0].movedim(-1, 0), alphas[..., 0], frame.radii()[0], inverse
+        color, alphas, depths = frame.render(*scene, screen)
+        return color[0].movedim(-1, 0), alphas[..., 0], frame.radii()[0], depths
+
+
+def _projected(settings, scene):
+    """Splats, their means, and radii [1, N]."""
+    width, height, degree, antialiased, *planes, camera = settings
+    return _operators.project(*scene, [width, height, degree, int(antialiased), camera], planes)[:3]
 
 
 def _by_operators(settings, depth, scene, screen):
-    width, height, degree, antialiased, *planes = settings
-    splats, centers, radii, _ = _operators.project(*scene, [width, height, degree, int(antialiased)], planes)
+    width, height = settings[:2]
+    splats, centers, radii = _projected(settings, scene)
     if screen is not None:
         centers = centers + torch.stack((screen[:, 0] * (width / 2), screen[:, 1] * (height / 2)), -1)
-    color, alphas, inverse = _operators.render(
+    color, alphas, depths = _operators.render(
         splats, centers, None, None, [width, height, _operators.NO_DEPTH if depth is None else depth],
         strategy_now())[:3]
-    return color[0], alphas, radii[0], inverse
+    return color[0], alphas, radii[0], depths
 
 
 class GaussianRasterizer(torch.nn.Module):
-    """Returns the picture [3, height, width] and radii [N], and with settings.antialiasing given the inverse depth
+    """Returns the picture [3, height, width] and radii [N] in pixels, 0: not in view. Behind them, with
+    settings.antialiasing given, the inverse depth [1, height, width]; with DISTWAR_COMPAT=depth the depth
+    [1, height, width], the sum of weights times camera z; with DISTWAR_COMPAT=depth_alpha that and alpha
     [1, height, width]. The gradient of means2D, [N, 3], is in units of half the width and height."""
 
     def __init__(self, raster_settings):
         super().__init__()
         self.raster_settings = raster_settings
 
+    def __getattr__(self, name):
+        if name in FORKS:
+            raise NotImplementedError(_missing(type(self).__name__, name))
+        return super().__getattr__(name)
+
+    def _settings(self, degree):
+        s = self.raster_settings
+        if s.prefiltered:
+            raise NotImplementedError("GaussianRasterizer: prefiltered is not supported")
+        if s.kernel_size is None:
+            return _stages.Settings(s.image_width, s.image_height, degree, bool(s.antialiasing), NEAR_PLANE, FAR_PLANE,
+                                    LOW_PASS)
+        if not s.kernel_size > 0:
+            raise NotImplementedError(f"GaussianRasterizer: kernel_size = {s.kernel_size!r} is not supported; it must "
+                                      "be positive")
+        if s.subpixel_offset is not None and bool(s.subpixel_offset.any()):
+            raise NotImplementedError("GaussianRasterizer: subpixel_offset other than zeros (ray_jitter) is not "
+                                      "supported")
+        return _stages.Settings(s.image_width, s.image_height, degree, True, NEAR_PLANE, FAR_PLANE,
+                                float(s.kernel_size))
+
+    def _scene(self, means3D, opacities, colors, scales, rotations, cov3D_precomp):
+        """The tensors of _stages.Scene and cameras, checked. colors [N, 3] or [N, K, 3]."""
+        s = self.raster_settings
+        _exactly_one("scales with rotations and cov3D_precomp", scales is not None and rotations is not None,
+                     cov3D_precomp is not None)
+        if scales is not None and s.scale_modifier != 1:
+            scales = scales * s.scale_modifier
+        count, device, arrays = means3D.shape[0], means3D.device, []
+        of_colors = "shs" if colors.dim() == 3 else "colors_precomp"
+        for name, tensor, *shape in (("means3D", means3D, 3), ("rotations", rotations, 4), ("scales", scales, 3),
+                                     ("opacities", opacities.reshape(-1)),
+                                     (of_colors, colors, *colors.shape[1:-1], 3), ("cov3D_precomp", cov3D_precomp, 6)):
+            if tensor is not None and tuple(tensor.shape) != (count, *shape):
+                raise ValueError(f"GaussianRasterizer: {name} has the shape {tuple(tensor.shape)}, not "
+                                 f"{(count, *shape)}")
+            arrays.append(None if tensor is None else float32_of(name, tensor, device))
+        return (*arrays, *_camera(s))
+
     def markVisible(self, positions):
         """Whether each position [N, 3] is in front of the near plane."""
-        s = self.raster_settings
-        viewmats, Ks = _camera(s)
+        viewmats, Ks = _camera(self.raster_settings)
         with torch.no_grad(), On(positions):
             positions, memory = plain(positions.float()), Memory(positions)
-            settings = _stages.Settings(s.image_width, s.image_height, -1, False, NEAR_PLANE, FAR_PLANE, LOW_PASS)
-            view = gs.View(camera=_stages.camera_structs(packed_cameras(viewmats, Ks, settings))[0])
+            view = gs.View(camera=_stages.camera_structs(packed_cameras(viewmats, Ks, self._settings(-1)))[0])
             view.gaussians.count, view.gaussians.mean = len(positions), positions.data_ptr()
             visible = memory.empty((len(positions),), "uint8")
             library().call_on("gs_mark_visible", byref(view), visible.data_ptr(), memory.stream)
             return visible.bool()
 
+    @torch.no_grad()
+    def visible_filter(self, means3D, scales=None, rotations=None, cov3D_precomp=None):
+        """radii [N] in pixels of opaque Gaussians, int32; 0: not in view. As Scaffold-GS calls it."""
+        scene = self._scene(means3D, torch.ones_like(means3D[:, 0]), means3D, scales, rotations, cov3D_precomp)
+        return _projected(self._settings(-1), scene)[2][0]
+
     def forward(self, means3D, means2D, opacities, shs=None, colors_precomp=None, scales=None, rotations=None,
-                cov3D_precomp=None):
+                cov3D_precomp=None, *, dc=None, **others):
+        """means3D [N, 3]; means2D [N, 3] gets a gradient; opacities [N, 1]; shs [N, K, 3], K = 1, 4, 9, 16 or 25, or
+        without the constant, which is then dc [N, 1, 3]; colors_precomp [N, 3]; scales [N, 3]; rotations [N, 4] as w,
+        x, y, z; cov3D_precomp [N, 6]: xx, xy, xz, yy, yz, zz."""
         s = self.raster_settings
-        if s.prefiltered:
-            raise NotImplementedError("GaussianRasterizer: prefiltered is not supported")
+        for name in others:
+            raise NotImplementedError(_missing("GaussianRasterizer.forward", name))
+        if dc is not None:
+            shs = dc if shs is None else torch.cat((dc, shs), 1)
         _exactly_one("shs and colors_precomp", shs is not None, colors_precomp is not None)
-        _exactly_one("scales with rotations and cov3D_precomp", scales is not None and rotations is not None,
-                     cov3D_precomp is not None)
-        viewmats, Ks = _camera(s)
-        if scales is not None and s.scale_modifier != 1:
-            scales = scales * s.scale_modifier
-        count, device = means3D.shape[0], means3D.device
-        arrays = dict(means3D=(means3D, (count, 3)), opacities=(opacities.reshape(-1), (count,)),
-                      scales=(scales, (count, 3)), rotations=(rotations, (count, 4)),
-                      cov3D_precomp=(cov3D_precomp, (count, 6)), colors_precomp=(colors_precomp, (count, 3)))
-        for name, (tensor, shape) in arrays.items():
-            if tensor is not None and tuple(tensor.shape) != shape:
-                raise ValueError(f"GaussianRasterizer: {name} has the shape {tuple(tensor.shape)}, not {shape}")
-            arrays[name] = None if tensor is None else float32_of(name, tensor, device)
-        degree = -1
+        colors, degree = colors_precomp, -1
         if shs is not None:
             degree = s.sh_degree
-            if shs.dim() != 3 or shs.shape[0] != count or shs.shape[1] not in (1, 4, 9, 16) or shs.shape[2] != 3:
-                raise ValueError(f"GaussianRasterizer: shs has the shape {tuple(shs.shape)}, not ({count}, K, 3), "
-                                 "K = 1, 4, 9 or 16")
-        colors = float32_of("shs", shs, device) if shs is not None else arrays["colors_precomp"]
-        scene = (arrays["means3D"], arrays["rotations"], arrays["scales"], arrays["opacities"], colors,
-                 arrays["cov3D_precomp"], viewmats, Ks)
-        settings = _stages.Settings(s.image_width, s.image_height, degree, bool(s.antialiasing), NEAR_PLANE, FAR_PLANE,
-                                    LOW_PASS)
+            if degree > 3:
+                raise NotImplementedError(f"GaussianRasterizer: sh_degree = {degree} is not supported, 0 to 3 are")
+            if shs.dim() != 3 or shs.shape[1] not in (1, 4, 9, 16, 25):
+                raise ValueError(f"GaussianRasterizer: shs has the shape {tuple(shs.shape)}, not ({len(means3D)}, K, "
+                                 "3), K = 1, 4, 9, 16 or 25")
+            colors = shs[:, :16]
+        settings, scene = self._settings(degree), self._scene(means3D, opacities, colors, scales, rotations,
+                                                              cov3D_precomp)
         screen = means2D if means2D is not None and means2D.requires_grad else None
-        depth = None if s.antialiasing is None else _stages.INVERSE_DEPTH
-        if is_plain(means3D):
-            color, alphas, radii, inverse = _by_frame(settings, depth, scene, screen)
-        else:
-            color, alphas, radii, inverse = _by_operators(settings, depth, scene, screen)
+        depth = _stages.DEPTH_SUM if RESULTS else None if s.antialiasing is None else _stages.INVERSE_DEPTH
+        run = _by_frame if is_plain(means3D) else _by_operators
+        color, alphas, radii, depths = run(settings, depth, scene, screen)
         picture = color + (1 - alphas) * s.bg[:, None, None]
-        if s.debug and device.type == "cuda":
-            torch.cuda.synchronize(device)
-        return (picture, radii) if s.antialiasing is None else (picture, radii, inverse)
+        if s.debug and means3D.is_cuda:
+            torch.cuda.synchronize(means3D.device)
+        if RESULTS == "depth_alpha":
+            return picture, radii, depths, alphas
+        return (picture, radii) if depth is None else (picture, radii, depths)
+
+
+def compute_relocation(opacity_old, scale_old, N, binoms, n_max):
+    """As 3dgs-mcmc calls it: opacities [K] and scales [K, 3] of N [K] Gaussians that together look as each of
+    opacity_old and scale_old did. binoms [n_max, n_max]: element n, k is n over k; N is cut to 1 and n_max."""
+    opacity, scale = density.compute_relocation(opacity_old.reshape(-1), scale_old, N, binoms[:n_max, :n_max])
+    return opacity.view_as(opacity_old), scale

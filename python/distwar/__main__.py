@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: MIT
+"""python -m distwar: what is installed, for reports of faults."""
+from __future__ import annotations
+
+import ctypes
+import importlib.metadata
+import os
+import pathlib
+import platform
+import struct
+from typing import Any, Iterator
+
+import distwar
+
+MAGIC, SM, PTX = b"\x50\xed\x55\xba", 2, 1  # of the containers of nvcc in a library, and kinds of their entries
+
+
+def _entries(data: bytes) -> Iterator[str]:
+    """The architecture of each kernel image in a library: sm_90, or compute_90 for PTX."""
+    at = data.find(MAGIC)
+    while 0 <= at <= len(data) - 16:
+        _, _, head, size = struct.unpack_from("<IHHQ", data, at)
+        entry, end = at + head, at + head + size
+        if end > len(data):
+            return
+        while entry + 32 <= end:
+            kind, _, head, size, arch = struct.unpack_from("<HHIQ12xI", data, entry)
+            if kind in (SM, PTX):
+                yield f"{'sm' if kind == SM else 'compute'}_{arch}"
+            entry += head + size or end
+        at = data.find(MAGIC, end)
+
+
+def architectures(path: str) -> list[str]:
+    """Of the kernels in a library, in the order of their numbers."""
+    names = set(_entries(pathlib.Path(path).read_bytes()))
+    return sorted(names, key=lambda name: (int(name.split("_")[1]), name))
+
+
+def _driver() -> str:
+    version = ctypes.c_int()
+    try:
+        status = ctypes.CDLL("libcuda.so.1").cuDriverGetVersion(ctypes.byref(version))
+    except OSError:
+        return "none"
+    return f"CUDA {version.value // 1000}.{version.value % 1000 // 10}" if status == 0 else f"error {status}"
+
+
+def _library(of: Any) -> str:
+    try:
+        library = of.library()
+    except (ImportError, OSError) as error:
+        return str(error)
+    path = os.path.realpath(library.lib._name)
+    kernels = ", ".join(architectures(path)) if library.backend == "cuda" else "kernels on the CPU"
+    return f"{library.backend}, {kernels}, {path}"
+
+
+def _torch() -> str:
+    try:
+        import torch
+    except ImportError:
+        return "none"
+    gpus = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
+    return f"{torch.__version__}, {', '.join(gpus) or 'no GPU'}"
+
+
+def _installed(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "none"
+
+
+def about() -> str:
+    """Lines of what there is and its version."""
+    from . import _library as gs
+    from . import _sums
+    lines = dict(distwar=distwar.__version__, libdistwar_gs=_library(gs), libdistwar_index=_library(_sums),
+                 driver=_driver(), torch=_torch(), numpy=_installed("numpy"), gsplat=_installed("gsplat"),
+                 python=f"{platform.python_version()}, {platform.platform()}")
+    return "\n".join(f"{name:<17} {text}" for name, text in lines.items())
+
+
+if __name__ == "__main__":
+    print(about())

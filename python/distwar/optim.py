@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: MIT
+"""Adam for scenes of Gaussians: all parameters in a few launches, or the rows of visible Gaussians alone. States and
+groups are those of torch.optim.Adam, so density strategies that edit them work as before."""
+from __future__ import annotations
+
+from typing import Any, Iterable, Iterator
+
+import torch
+from torch import Tensor
+from torch.optim.adam import adam
+
+_Entry = tuple[Tensor, dict[str, Any], dict[str, Any]]
+
+
+def _entries(optimizers: Iterable[torch.optim.Optimizer]) -> Iterator[_Entry]:
+    """Each parameter that has a gradient, its state and its group."""
+    for optimizer in optimizers:
+        if not isinstance(optimizer, torch.optim.Adam) or isinstance(optimizer, torch.optim.AdamW):
+            raise TypeError(f"distwar.optim: {type(optimizer).__name__} is no torch.optim.Adam")
+        setattr(optimizer, "_opt_called", True)  # what torch's learning rate schedulers look for
+        for group in optimizer.param_groups:
+            if group["amsgrad"] or group["maximize"] or group["weight_decay"]:
+                raise NotImplementedError("distwar.optim: amsgrad, maximize and weight_decay are not supported")
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                state = optimizer.state[p]
+                if not state:
+                    state.update(step=torch.zeros((), device=p.device), exp_avg=torch.zeros_like(p),
+                                 exp_avg_sq=torch.zeros_like(p))
+                yield p, state, group
+
+
+def _by_group(entries: Iterable[_Entry], *names: str) -> dict[tuple[Any, ...], list[_Entry]]:
+    """The entries whose groups agree in what has these names."""
+    out: dict[tuple[Any, ...], list[_Entry]] = {}
+    for entry in entries:
+        out.setdefault(tuple(entry[2][name] for name in names), []).append(entry)
+    return out
+
+
+@torch.no_grad()
+def step(optimizers: Iterable[torch.optim.Adam], visible: Tensor | None = None) -> None:
+    """One step of all optimizers, as the loop `for o in optimizers: o.step()`: a fused launch per learning rate.
+
+    optimizers: of the class torch.optim.Adam, each with any number of groups, on one device. visible [N], bool or
+    radii: then a step of SelectiveAdam on the rows where it is above 0, of parameters [N, ...].
+    Cost: as torch's fused kernel; with `visible` the call waits for the number of rows.
+    """
+    entries = list(_entries(optimizers))
+    if visible is not None:
+        return _step_rows(entries, torch.nonzero(visible.reshape(-1) > 0)[:, 0])
+    for (lr, betas, eps), of in _by_group(entries, "lr", "betas", "eps").items():
+        for p, state, _ in of:
+            if state["step"].device != p.device:  # an optimizer that was not fused
+                state["step"] = state["step"].to(p.device)
+        first, second, steps = ([state[name] for _, state, _ in of] for name in ("exp_avg", "exp_avg_sq", "step"))
+        grads = [p.grad for p, _, _ in of if p.grad is not None]
+        adam([p for p, _, _ in of], grads, first, second, [], steps, fused=True, amsgrad=False, beta1=betas[0],
+             beta2=betas[1], lr=lr, weight_decay=0.0, eps=eps, maximize=False)
+
+
+def _step_rows(entries: list[_Entry], rows: Tensor) -> None:
+    for ((beta1, beta2), eps), of in _by_group(entries, "betas", "eps").items():
+        moments = [[state[name] for _, state, _ in of] for name in ("exp_avg", "exp_avg_sq")]
+        grads = [p.grad.index_select(0, rows) for p, _, _ in of if p.grad is not None]
+        first, second = ([a.index_select(0, rows) for a in moment] for moment in moments)
+        torch._foreach_lerp_(first, grads, 1 - beta1)
+        torch._foreach_mul_(second, beta2)
+        torch._foreach_addcmul_(second, grads, grads, 1 - beta2)
+        for moment, now in zip(moments, (first, second)):
+            for a, b in zip(moment, now):
+                a.index_copy_(0, rows, b)
+        torch._foreach_sqrt_(second)
+        torch._foreach_add_(second, eps)
+        torch._foreach_div_(first, second)
+        torch._foreach_mul_(first, [-float(group["lr"]) for _, _, group in of])
+        for (p, state, _), change in zip(of, first):
+            p.index_add_(0, rows, change)
+            state["step"] += 1
+
+
+class SelectiveAdam(torch.optim.Adam):
+    """Adam on the rows of visible Gaussians: the others keep their values and moments. Moments are not corrected for
+    their start at 0. Calls and numbers are those of gsplat.SelectiveAdam."""
+
+    def __init__(self, params: Any, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
+                 eps: float = 1e-8) -> None:
+        super().__init__(params, lr=lr, betas=betas, eps=eps)
+
+    def step(self, visibility: Tensor) -> None:  # type: ignore[override]
+        """visibility [N], bool or radii: the rows of all parameters [N, ...] where it is above 0 are stepped."""
+        step([self], visibility)
+
+
+class SparseGaussianAdam(SelectiveAdam):
+    """The same with the call of the original rasterizer's package."""
+
+    def __init__(self, params: Any, lr: float, eps: float) -> None:
+        super().__init__(params, lr=lr, eps=eps)
+
+    def step(self, visibility: Tensor, N: int) -> None:  # type: ignore[override]
+        """N: the number of Gaussians."""
+        super().step(visibility)
