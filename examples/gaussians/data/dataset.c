@@ -3,6 +3,7 @@
 #include "colmap.h"
 #include "mask.h"
 #include "parallel.h"
+#include "photographs.h"
 #include "transforms.h"
 #include <errno.h>
 #include <stdatomic.h>
@@ -260,9 +261,10 @@ static bool add_files(dataset *out, const reconstruction *source, const data_fol
         "cameras.bin",  "images.bin",      "points3D.bin",          "cameras.txt",         "images.txt",
         "points3D.txt", "transforms.json", "transforms_train.json", "transforms_test.json"};
     const size_t name_count = sizeof names / sizeof *names;
-    out->files = calloc(name_count + 2 * out->view_count, sizeof *out->files);
+    out->files = calloc(name_count + 1 + 2 * out->view_count, sizeof *out->files);
     if (!out->files) return fail(why, "no memory for %zu views", out->view_count);
     for (size_t i = 0; i < name_count; i++) add_file(out, in->model, names[i]);
+    if (source->points_file) add_file(out, in->data, source->points_file);
     for (size_t i = 0; i < out->view_count; i++) {
         char mask[PATH_ROOM];
         fault ignored; // loading says what is missing
@@ -279,6 +281,19 @@ static bool add_files(dataset *out, const reconstruction *source, const data_fol
 static bool is_folder(const char *path) {
     struct stat status;
     return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+// The folder holds photographs, itself or in images/.
+static bool has_photographs(const char *folder) {
+    char images[PATH_ROOM];
+    fault ignored;
+    int count[2] = {-1, -1};
+    struct dirent **entries[2] = {NULL, NULL};
+    count[0] = scandir(folder, &entries[0], photograph_is, NULL);
+    if (path_join(images, folder, "images", &ignored))
+        count[1] = scandir(images, &entries[1], photograph_is, NULL);
+    for (int i = 0; i < 2; i++) photographs_close(entries[i], count[i]);
+    return count[0] > 0 || count[1] > 0;
 }
 
 static bool find_and_read(const char *folder, data_folders *in, reconstruction *out, fault *why) {
@@ -298,10 +313,16 @@ static bool find_and_read(const char *folder, data_folders *in, reconstruction *
         strcpy(in->model, folder);
         strcpy(in->pictures, folder);
         if (!transforms_load(folder, out, why)) return false;
-        const bool read = colmap_load_points(folder, out, why);
+        const bool read = out->points_file || colmap_load_points(folder, out, why);
         if (!read) reconstruction_close(out);
         return read;
     }
+    if (has_photographs(folder))
+        return fail(
+            why,
+            "%s: has photographs, but neither a COLMAP model nor a transforms.json; `dsplat poses %s -o DATA` "
+            "finds their cameras",
+            folder, folder);
     return fail(
         why,
         "%s: has neither a COLMAP model (cameras.bin or cameras.txt, in sparse/0, sparse or the folder "

@@ -54,7 +54,7 @@ typedef struct dataset_options {
 //    FOLDER/images.
 // 2. FOLDER/transforms_train.json and FOLDER/transforms_test.json (see transforms.h).
 // 3. FOLDER/transforms.json.
-// Beside transforms files, FOLDER/points3D.bin or points3D.txt of COLMAP may hold points.
+// Beside transforms files that name no file of points, FOLDER/points3D.bin or points3D.txt of COLMAP may hold points.
 //
 // Masks: beside a COLMAP model FOLDER/masks, if it exists, has one for each picture (mask.h); in
 // transforms.json a frame may name one. A pixel counts if neither its mask nor, with mask_from_alpha, its

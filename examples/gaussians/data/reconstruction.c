@@ -70,6 +70,7 @@ void reconstruction_close(reconstruction *scene) {
         free(scene->views[i].mask);
     }
     free(scene->views);
+    free(scene->points_file);
     free(scene->points);
     free(scene->colors);
     free(scene->sightings);

@@ -29,6 +29,7 @@ typedef struct reconstruction {
     size_t point_count, point_room;
     float (*points)[3]; // world
     uint8_t (*colors)[3];
+    char *points_file; // that transforms.json names, inside the folder of the data; NULL: none
     size_t sighting_count, sighting_room;
     sighting *sightings; // by point; empty unless asked for
 } reconstruction;

@@ -2,6 +2,7 @@
 #include "transforms.h"
 #include "camera_model.h"
 #include "json_field.h"
+#include "formats/ply.h"
 #include "files/path.h"
 #include "gpu/vector.h"
 #include <errno.h>
@@ -168,11 +169,23 @@ static bool read_frame(const json_place *place, const char *folder, const lens *
            fail(why, "%s: %sfile_path: %s", place->path, place->field, why->text);
 }
 
+// The points that the document names, unless another one has named some.
+static bool read_points(const json_place *place, const char *folder, reconstruction *out, fault *why) {
+    const char *name = NULL;
+    char path[PATH_ROOM];
+    if (!read_path(place, "ply_file_path", &name, why)) return false;
+    if (!name || out->points_file) return true;
+    out->points_file = strdup(name);
+    if (!out->points_file) return fail(why, "%s: no memory for '%s'", place->path, name);
+    return (path_join(path, folder, name, why) && ply_read_points(path, out, why)) ||
+           fail(why, "%s: ply_file_path: %s", place->path, why->text);
+}
+
 static bool read_document(const char *path, const char *folder, const json_t *document, bool held_out,
                           reconstruction *out, skipped *missing, fault *why) {
     json_place place = {.path = path, .object = document};
     lens common = {.cx = NAN, .cy = NAN};
-    if (!read_lens(&place, &common, why)) return false;
+    if (!read_lens(&place, &common, why) || !read_points(&place, folder, out, why)) return false;
     const json_t *frames = json_object_get(document, "frames");
     if (!json_is_array(frames)) return fail(why, "%s: frames: must be an array", path);
     for (size_t i = 0; i < json_array_size(frames); i++) {

@@ -11,8 +11,7 @@ C_LINKAGE_BEGIN
 bool transforms_are_in(const char *folder);
 
 // Reads FOLDER/transforms_train.json and, if it exists, FOLDER/transforms_test.json, whose views are held
-// out. Without transforms_train.json it reads FOLDER/transforms.json. Reads no points. On failure *out is
-// empty.
+// out. Without transforms_train.json it reads FOLDER/transforms.json. On failure *out is empty.
 //
 // Keys:
 // - frames[]: each with file_path (inside FOLDER; ".png" is added if only that file exists) and
@@ -20,7 +19,9 @@ bool transforms_are_in(const char *folder);
 // - camera_angle_x, camera_angle_y, or fl_x, fl_y, which take precedence;
 // - cx, cy, w, h, k1, k2, p1, p2;
 // - camera_model, a name that camera_model.c can read, or is_fisheye: a fisheye, which has k1 to k4 and needs
-//   fl_x.
+//   fl_x;
+// - ply_file_path (inside FOLDER): the points to start from (ply_read_points), in the world of transform_matrix.
+//   nerfstudio's applied_transform is in both already, so it is ignored as other keys are.
 // All but frames may also be in a frame, where they take precedence. Defaults: fl_y is fl_x, cx and cy are
 // the middle, w and h are the picture's, no distortion. Other keys (aabb_scale, scale, offset, sharpness,
 // ...) are ignored.

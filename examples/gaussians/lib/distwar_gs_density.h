@@ -36,15 +36,18 @@ typedef struct gs_density_rules {
 
 // The fate of each Gaussian. Arrays lie in the workspace, which must not change.
 typedef struct gs_density_plan {
-    int64_t count, count_after;
-    uint8_t *action;  // [count]
-    uint32_t *source; // [count_after]: row of the Gaussian that this one comes from; top bit: new
+    // The rows that gs_density_move moves, and where they begin before and after: all. The caller may name a part of
+    // them, which lies by itself on one of several GPUs, first_after and count_after by `begin`.
+    int64_t count, count_after, first, first_after;
+    uint8_t *action;  // of all: [count]
+    uint32_t *source; // of all: [count_after]: row of the Gaussian that this one comes from; top bit: new
+    int64_t *begin;   // of all: [count + 1]: the row that the first one becomes, and the end
 } gs_density_plan;
 
 // Bytes of the workspace of gs_density_plan_step.
 gs_status gs_density_bytes(int64_t count, size_t *bytes);
 
-// Reads log_scale, opacity_logit and density. Gaussians keep their order; a clone follows its original, and
+// Reads log_scale, opacity_logit and density: of a scene on several GPUs those of all Gaussians. Gaussians keep their order; a clone follows its original, and
 // the two of a split are neighbours. Waits for the stream.
 gs_status gs_density_plan_step(const gs_gaussians *gaussians, const float *density,
                                const gs_density_rules *rules, void *workspace, size_t workspace_bytes,

@@ -72,10 +72,10 @@ gs_status gs_share_add_moments(const uint32_t *index, const gs_moments *from, in
 gs_status gs_share_add_sums(const uint32_t *index, const int64_t *from, int64_t count, int64_t *to,
                             gs_stream stream);
 
-// Records of a part, without those whose first GS_MOMENTS values are all 0: splats that no pixel shows have such, and
-// they are most of a large scene. A packed record has GS_PACKED values: the record's first GS_MOMENTS, then its place
-// in its segment, as an integer in the first 4 bytes of the last value. With `whole` it has GS_PACKED_WHOLE: all values
-// of the record, for depth and absolute gradients, then its place.
+// Records of a part, without those whose values are all 0: splats that no pixel shows have such, and they are most of a
+// large scene. A packed record has GS_PACKED values: the record's first GS_MOMENTS, then its place in its segment, as an
+// integer in the first 4 bytes of the last value. With `whole` it has GS_PACKED_WHOLE: all values of the record, for
+// depth and absolute gradients, then its place.
 enum { GS_PACKED = GS_MOMENTS + 1, GS_PACKED_WHOLE = GS_MOMENTS_STRIDE + 1 };
 typedef struct gs_packing {
     int32_t fixed;        // 0: floats, gs_moments; 1: int64, sums of gs_fixed_sums
@@ -134,18 +134,18 @@ gs_status gs_share_exposure_sum(const double *row_sums, int32_t rows, float *mat
 // What gs_gradient.largest points to.
 typedef struct gs_largest_values {
     float color, depth; // the largest |color| of the splats, and their largest depth as image.depth sums it
-    float d_color;      // at least the sum of |d loss / d color| over the image
-    float reserved;     // 0
+    float d_color, d_depth; // at least the sums of |d loss / d color| and |d loss / d depth| over the image
 } gs_largest_values;
 
 // largest: one a camera: color and depth; the rest becomes 0.
 gs_status gs_largest(const gs_view *view, gs_largest_values *largest, gs_stream stream);
 
-// sums: [rows of tiles of the image][GS_CHANNELS]. Writes those of `rows`: sums of |color_gradient|, [GS_CHANNELS]
-// [height][width], in an order that depends on nothing but the width.
-gs_status gs_share_row_sums(const gs_view *view, gs_rows rows, const float *color_gradient, double *sums,
+// sums: [rows of tiles of the image][GS_ROW_SUMS]. Writes those of `rows`: sums of |gradient->color|, by channel, and of
+// |gradient->depth|, in an order that depends on nothing but the width.
+enum { GS_ROW_SUMS = GS_CHANNELS + 1 };
+gs_status gs_share_row_sums(const gs_view *view, gs_rows rows, const gs_gradient *gradient, double *sums,
                             gs_stream stream);
-// largest->d_color becomes the sum of all values, in their order.
+// largest->d_color and d_depth become the sums over all rows, in their order.
 gs_status gs_share_bound(const gs_view *view, const double *sums, gs_largest_values *largest,
                          gs_stream stream);
 
@@ -165,6 +165,13 @@ gs_status gs_fixed_sums(const gs_view *view, const gs_gradient *gradient, const 
 // sums: [views][count][12], units: device, [views], moments: [views][count].
 gs_status gs_moments_from_sums(const int64_t *sums, const gs_fixed_units *units, int64_t count, int32_t views,
                                gs_moments *moments, gs_stream stream);
+
+// The gradient by the camera, with the bits of one GPU with `all` Gaussians. gradient: gs_camera_gradient_bytes(all).
+// Behind the first gs_camera_gradient_bytes(0) lie the rows that gs_project_backward has left there on each GPU, one for
+// GS_CAMERA_GROUP Gaussians, GPU after GPU. The first Gaussian of each GPU is a multiple of that among all.
+enum { GS_CAMERA_GROUP = 32, GS_CAMERA_ROW = 80 }; // Gaussians; bytes
+gs_status gs_share_camera_gradient(const gs_view *view, int64_t all, gs_camera_gradient *gradient,
+                                   gs_stream stream);
 
 // ---- density control ----
 

@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 static const program_command commands[] = {
+    {"poses", "photographs or a video -> photographs with cameras, by COLMAP", poses_command},
     {"train", "photographs with cameras -> a scene of Gaussians", train_command},
     {"finish", "experimental: a few steps of Levenberg-Marquardt on a trained scene", finish_command},
     {"render", "a scene -> a picture of one view, or a flight through it", render_command},
@@ -21,6 +22,7 @@ int main(int argc, char **argv) {
     const program_spec program = {
         "dsplat", "trains, renders and measures scenes of 3D Gaussians", commands,
         "  dsplat demo -o demo\n"
+        "  dsplat poses photos -o data/garden\n"
         "  dsplat train data/fern -o fern.ply --downscale 4\n"
         "  dsplat render fern.ply -o fern.png --cameras data/fern --view 0 --photo\n"
         "  dsplat convert fern.ply fern.spz --check\n"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The calls of ranks.h: arguments are checked here, the work is the transport's.
+#include "device.h"
 #include "transport.h"
 #include <stdarg.h>
 #include <stdio.h>
@@ -92,6 +93,17 @@ bool ranks_all_reduce(ranks *group, const ranks_reduction *reduction, gs_stream 
     return check(group, right,
                  "ranks_all_reduce: values must be given, with a type, an operation and a count >= 0") &&
            group->transport->all_reduce(group, reduction, stream);
+}
+
+bool ranks_sum(ranks *group, double *values, size_t count) {
+    if (group->count == 1) return true;
+    double *const memory = device_allocate(count * sizeof *values);
+    device_upload(memory, values, count * sizeof *values);
+    const ranks_reduction sum = {memory, (int64_t)count, RANKS_DOUBLE, RANKS_SUM};
+    const bool done = ranks_all_reduce(group, &sum, NULL) && ranks_wait(group, NULL);
+    if (done) device_download(values, memory, count * sizeof *values);
+    device_free(memory);
+    return done;
 }
 
 bool ranks_broadcast(ranks *group, void *data, int64_t bytes, int root, gs_stream stream) {

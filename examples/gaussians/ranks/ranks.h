@@ -69,6 +69,9 @@ typedef struct ranks_reduction {
 } ranks_reduction;
 bool ranks_all_reduce(ranks *group, const ranks_reduction *reduction, gs_stream stream);
 
+// Host: adds up values[count] of all ranks, in place. Waits.
+bool ranks_sum(ranks *group, double *values, size_t count);
+
 // data[bytes] of rank `root` replaces that of the others.
 bool ranks_broadcast(ranks *group, void *data, int64_t bytes, int root, gs_stream stream);
 

@@ -137,14 +137,14 @@ static bool is_cut(const sharded *s, int k) {
 // Each row has a value on one rank and zeros on the others, so that the sums are exact.
 static bool combine_row_sums(sharded *s) {
     if (!s->fixed || !s->any_cut) return true;
-    const ranks_reduction sum = {s->row_sums.memory, s->batch->views * tile_rows(s) * (int64_t)GS_CHANNELS,
+    const ranks_reduction sum = {s->row_sums.memory, s->batch->views * tile_rows(s) * (int64_t)GS_ROW_SUMS,
                                  RANKS_DOUBLE, RANKS_SUM};
     return begin_travel(s) && ranks_all_reduce(s->group, &sum, s->travel) && await_travel(s);
 }
 
 static bool begin_row_sums(sharded *s) {
     ranks *const group = s->group;
-    const size_t bytes = (size_t)(s->batch->views * tile_rows(s) * GS_CHANNELS) * sizeof(double);
+    const size_t bytes = (size_t)(s->batch->views * tile_rows(s) * GS_ROW_SUMS) * sizeof(double);
     if (!s->fixed) return true;
     if (!reserve(s, &s->row_sums, bytes)) return false;
     RANKS_CUDA(cudaMemsetAsync(s->row_sums.memory, 0, bytes, s->stream));
@@ -203,7 +203,8 @@ static bool begin_batch(sharded *s, const sharded_batch *batch, const gs_gaussia
 bool sharded_backward(sharded *s, const sharded_batch *batch, const sharded_gradient *gradient,
                       gs_stream stream) {
     ranks *const group = s->group;
-    s->absolute = gradient->abs_mean2d;
+    s->absolute = gradient->abs_mean2d, s->tilt = gradient->tilt;
+    s->whole_records = s->absolute || s->tilt || batch->with_depth;
     if (!begin_batch(s, batch, &gradient->gaussians, stream)) return false;
     const size_t units_bytes = (size_t)batch->views * sizeof(gs_fixed_units);
     void *const units = reserve(s, &s->units, units_bytes);
@@ -212,10 +213,13 @@ bool sharded_backward(sharded *s, const sharded_batch *batch, const sharded_grad
     if (!begin_sums(s) || !begin_row_sums(s) || !find_largest(s) || !end_stage(s, SHARDED_EXCHANGE))
         return false;
     if (!render_parts(s) || !gather_moments(s) || !end_stage(s, SHARDED_RETURN)) return false;
-    const gs_gradient own = {.moments = s->moments.memory,
-                             .gaussians = gradient->gaussians,
-                             .mean2d = gradient->mean2d,
-                             .abs_mean2d = gradient->abs_mean2d};
+    gs_gradient own = {.moments = s->moments.memory,
+                       .gaussians = gradient->gaussians,
+                       .mean2d = gradient->mean2d,
+                       .abs_mean2d = gradient->abs_mean2d,
+                       .tilt = gradient->tilt,
+                       .camera = gradient->camera};
+    GS_OR_FAIL(group, gs_camera_gradient_bytes(batch->gaussians.count, &own.camera_bytes));
     GS_OR_FAIL(s->group, gs_project_backward(&s->home, &own, stream));
     return end_stage(s, SHARDED_HOME);
 }

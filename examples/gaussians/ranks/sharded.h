@@ -23,6 +23,8 @@ typedef struct sharded_image {
     const float
         *color; // [GS_CHANNELS][height][width]; defined: the rows, and GS_LOSS_HALO pixels above and below
     float *d_color; // to be written: d loss / d color of the rows, as gs_share_loss does
+    // With depth: inverse depth, of the rows, [height][width]; others are scratch. d_depth: to be written, 0 in other rows.
+    float *depth, *d_depth;
 } sharded_image;
 
 typedef struct sharded_batch {
@@ -35,6 +37,7 @@ typedef struct sharded_batch {
     // ranks have equal work; results do not depend on it. NULL: all rows cost the same.
     const int32_t *pictures;
     distwar_policy policy;
+    bool with_depth; // of sharded_backward; costs as abs_mean2d does
     // Queues the gradient of the loss by rows of an image, or returns false after ranks_fail.
     bool (*loss)(ranks *group, void *context, const sharded_image *image, gs_stream stream);
     void *context;
@@ -66,12 +69,14 @@ sharded *sharded_open(ranks *group);
 void sharded_close(sharded *s); // NULL is harmless
 
 // A collective of all ranks. gradients: of the shape of the batch's Gaussians, the sum over the views, in their order.
-// mean2d, abs_mean2d: as those of gs_gradient, [views][count][2]; or NULL. abs_mean2d costs 12 (`fixed`: 24) bytes more
-// for each splat whose moments travel. Waits several times; the last work is queued. The memory
+// mean2d, abs_mean2d, tilt: as those of gs_gradient, for each view; or NULL. The last two cost 12 (`fixed`: 24) bytes
+// more for each splat whose moments travel. Waits several times; the last work is queued. The memory
 // of gaussians.sh holds other things until the gradient is written there.
 typedef struct sharded_gradient {
     gs_gaussians gaussians;
-    float *mean2d, *abs_mean2d;
+    float *mean2d, *abs_mean2d, *tilt;
+    gs_camera_gradient
+        *camera; // of one view; NULL: not computed. Its rows are this rank's: gs_share_camera_gradient
 } sharded_gradient;
 bool sharded_backward(sharded *s, const sharded_batch *batch, const sharded_gradient *gradient,
                       gs_stream stream);

@@ -3,17 +3,18 @@
 #include "arrays.h"
 #include "transport.h"
 
-void shard_begin(const ranks *group, int64_t count, int64_t *begin) {
-    const int n = ranks_count(group);
-    for (int r = 0; r <= n; r++) // count r / n without a product that could overflow
-        begin[r] = count / n * r + count % n * r / n;
-}
-
 static int64_t larger(int64_t a, int64_t b) {
     return a > b ? a : b;
 }
 static int64_t smaller(int64_t a, int64_t b) {
     return a < b ? a : b;
+}
+
+void shard_begin(const ranks *group, int64_t count, int64_t *begin) {
+    const int n = ranks_count(group);
+    const int64_t groups = (count + GS_CAMERA_GROUP - 1) / GS_CAMERA_GROUP;
+    for (int r = 0; r <= n; r++) // groups r / n without a product that could overflow
+        begin[r] = smaller(count, GS_CAMERA_GROUP * (groups / n * r + groups % n * r / n));
 }
 
 // Rows that two ranges have in common: where they begin in the first range, and how many.
@@ -47,7 +48,20 @@ bool shard_rebalance(ranks *group, const shard_move *move, gs_stream stream) {
         for (int k = 0; k < GS_ARRAYS; k++)
             if (!move_array(group, move, a.of[k], b.of[k], a.width[k], stream)) return false;
     }
-    return !move->from_density || move_array(group, move, move->from_density, move->to_density, 2, stream);
+    return !move->from_density ||
+           move_array(group, move, move->from_density, move->to_density, move->density_row, stream);
+}
+
+bool shard_gather(ranks *group, const int64_t *begin, int64_t bytes, const void *own, void *to,
+                  gs_stream stream) {
+    const int64_t *const mine = begin + ranks_own(group);
+    int64_t zeros[RANKS_MAX] = {0}, sent[RANKS_MAX], at[RANKS_MAX], received[RANKS_MAX];
+    for (int k = 0; k < ranks_count(group); k++) {
+        sent[k] = (mine[1] - mine[0]) * bytes;
+        at[k] = begin[k] * bytes, received[k] = (begin[k + 1] - begin[k]) * bytes;
+    }
+    const ranks_exchange exchange = {own, zeros, sent, to, at, received};
+    return ranks_all_to_all(group, &exchange, stream);
 }
 
 // ---- relocation ----

@@ -9,20 +9,26 @@
 
 C_LINKAGE_BEGIN
 
-// Where each rank's Gaussians begin among `count`, and the end: [ranks_count + 1]. Equal shares.
+// Where each rank's Gaussians begin among `count`, and the end: [ranks_count + 1]. Equal shares, up to GS_CAMERA_GROUP.
 void shard_begin(const ranks *group, int64_t count, int64_t *begin);
 
 // How the Gaussians lie: host, [ranks_count + 1] each.
 typedef struct shard_move {
     const int64_t *from_begin, *to_begin;
     gs_shared_vectors from, to; // this rank's; they do not overlap
-    const float *from_density;  // [count][2], see gs_density_accumulate; NULL: none
+    const float *from_density;  // [count][density_row], for the split of gs_split_rules.density; NULL: none
     float *to_density;          // NULL if that is
+    int32_t density_row;
 } shard_move;
 
 // Brings the Gaussians and their moments to other ranks, for shares that have become unequal, or to make room for new
 // ones: rows of `to` beyond the last of all are not written.
 bool shard_rebalance(ranks *group, const shard_move *move, gs_stream stream);
+
+// Brings this rank's items of `bytes` bytes to all ranks. begin: host, [ranks_count + 1], where those of each begin
+// among all. to: [begin[ranks_count]].
+bool shard_gather(ranks *group, const int64_t *begin, int64_t bytes, const void *own, void *to,
+                  gs_stream stream);
 
 typedef struct shard_relocation {
     gs_shared_vectors vectors; // this rank's, new ones among them

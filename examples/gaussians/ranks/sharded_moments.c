@@ -8,7 +8,7 @@ static int64_t record_bytes(const sharded *s) {
 }
 
 static int64_t packed_bytes(const sharded *s) {
-    return (s->absolute ? GS_PACKED_WHOLE : GS_PACKED) *
+    return (s->whole_records ? GS_PACKED_WHOLE : GS_PACKED) *
            (int64_t)(s->fixed ? sizeof(int64_t) : sizeof(float));
 }
 
@@ -59,7 +59,7 @@ static bool pack(sharded *s, own_part *part, int64_t *begin) {
     int64_t others[RANKS_MAX], all = 0;
     for (int r = 0; r < count; r++) others[r] = r == own ? 0 : part->from[r], all += others[r];
     gs_packing packing = {.fixed = s->fixed,
-                          .whole = s->absolute != NULL,
+                          .whole = s->whole_records,
                           .segments = count,
                           .begin = part->at,
                           .count = others,
@@ -140,7 +140,7 @@ static bool add_returned(sharded *s, int k) {
         GS_OR_FAIL(s->group, gs_share_add_packed(
                                  s->share.index + s->begin[own][p],
                                  (const char *)returned->memory.memory + returned->at[r] * packed_bytes(s),
-                                 returned->count[r], s->fixed, s->absolute != NULL, sums_of(s), s->stream));
+                                 returned->count[r], s->fixed, s->whole_records, sums_of(s), s->stream));
     }
     return true;
 }

@@ -78,7 +78,7 @@ struct sharded {
     int64_t index_room, entries_room; // of this rank's entries; of those that other ranks need
     returned_moments returned[MOST_OWN];
     device_buffer largest;  // [views]
-    device_buffer row_sums; // [views][rows of tiles][GS_CHANNELS]
+    device_buffer row_sums; // [views][rows of tiles][GS_ROW_SUMS]
     device_buffer units;    // [views]
     device_buffer pixels_sent, pixels_received;
     device_buffer numbers, told; // of all ranks; of this one: where packed segments begin, pairs of rows
@@ -95,7 +95,8 @@ struct sharded {
     gs_view home; // all cameras, this rank's splats
     gs_share share;
     gs_part shared[GS_MAX_PARTS]; // share.parts: whole views of this rank have no rows
-    float *absolute;              // of the batch's gradient, NULL: absolute gradients are not summed
+    float *absolute, *tilt;       // of the batch's gradient, NULL: not summed
+    bool whole_records;           // moments travel with their last values: absolute gradients, tilt, depth
     bool fixed, alone;            // alone: the only rank
     bool any_cut;                 // some view has several parts
     bool only_images;             // sharded_render

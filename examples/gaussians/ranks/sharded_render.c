@@ -6,11 +6,14 @@
 static bool place_image(sharded *s, own_part *part) {
     gs_view *const view = &part->view;
     const size_t pixels = (size_t)view->camera.width * (size_t)view->camera.height;
-    float *const image = reserve(s, &part->in->image, (GS_CHANNELS + 2) * pixels * sizeof(float));
+    float *const image = reserve(s, &part->in->image,
+                                 (size_t)(GS_CHANNELS + 2 + s->batch->with_depth) * pixels * sizeof(float));
     if (!image) return false;
     view->image = (gs_image){.color = image,
                              .transmittance = image + GS_CHANNELS * pixels,
-                             .n_contrib = (uint32_t *)(image + (GS_CHANNELS + 1) * pixels)};
+                             .n_contrib = (uint32_t *)(image + (GS_CHANNELS + 1) * pixels),
+                             .depth = s->batch->with_depth ? image + (GS_CHANNELS + 2) * pixels : NULL};
+    view->inverse_depth = s->batch->with_depth;
     return true;
 }
 
@@ -122,22 +125,35 @@ bool divide_as_whole(sharded *s) {
     return true;
 }
 
-// [rows of tiles][GS_CHANNELS]
+// [rows of tiles][GS_ROW_SUMS]
 static double *row_sums_of(const sharded *s, int32_t view) {
-    return (double *)s->row_sums.memory + (int64_t)view * tile_rows(s) * GS_CHANNELS;
+    return (double *)s->row_sums.memory + (int64_t)view * tile_rows(s) * GS_ROW_SUMS;
 }
 
 bool queue_loss(sharded *s, own_part *part) {
     const gs_view *const view = &part->view;
     const int32_t width = view->camera.width, height = view->camera.height;
+    const size_t pixels = (size_t)width * (size_t)height;
+    const bool with_depth = s->batch->with_depth;
     float *const d_color =
-        reserve(s, &part->in->d_color, GS_CHANNELS * (size_t)width * (size_t)height * sizeof(float));
+        reserve(s, &part->in->d_color, (size_t)(GS_CHANNELS + with_depth) * pixels * sizeof(float));
     if (!d_color) return false;
-    part->gradient = (gs_gradient){.color = d_color, .abs_mean2d = s->absolute}; // not written here
-    const sharded_image image = {part->part.view, width, height, part->part.rows, view->image.color, d_color};
+    float *const d_depth = with_depth ? d_color + GS_CHANNELS * pixels : NULL;
+    part->gradient = (gs_gradient){.color = d_color,
+                                   .depth = d_depth,
+                                   .abs_mean2d = s->absolute, // it and tilt are not written here
+                                   .tilt = s->tilt};
+    const sharded_image image = {.view = part->part.view,
+                                 .width = width,
+                                 .height = height,
+                                 .rows = part->part.rows,
+                                 .color = view->image.color,
+                                 .d_color = d_color,
+                                 .depth = view->image.depth,
+                                 .d_depth = d_depth};
     if (!s->batch->loss(s->group, s->batch->context, &image, s->stream)) return false;
     if (s->fixed)
-        GS_OR_FAIL(s->group, gs_share_row_sums(view, part->part.rows, d_color,
+        GS_OR_FAIL(s->group, gs_share_row_sums(view, part->part.rows, &part->gradient,
                                                row_sums_of(s, part->part.view), s->stream));
     return true;
 }

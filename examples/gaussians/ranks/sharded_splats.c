@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Splats: from the homes of their Gaussians to the parts of images that need them.
+#include "distwar_gs_split.h"
 #include "sharded_parts.h"
 #include <string.h>
 
@@ -38,6 +39,7 @@ static bool project(sharded *s) {
     const gs_view *const home = &s->home;
     if (!s->only_images) {
         GS_OR_FAIL(s->group, gs_project(home, s->stream));
+        if (s->tilt) GS_OR_FAIL(s->group, gs_project_tilt(home, s->stream));
         return true;
     }
     gs_view one = *home;
@@ -58,6 +60,7 @@ bool project_home(sharded *s) {
     *home = (gs_view){.gaussians = batch->gaussians,
                       .camera = batch->cameras[0],
                       .sh_degree_used = batch->sh_degree_used,
+                      .inverse_depth = batch->with_depth,
                       .views = {batch->views, batch->cameras},
                       .splats = reserve(s, &s->splats, splats * sizeof(gs_splat))};
     if (!home->splats || !project(s)) return false;

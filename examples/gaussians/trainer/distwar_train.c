@@ -4,11 +4,12 @@
 #include "device.h"
 #include "frames/camera.h"
 #include "frames/device_gaussians.h"
-#include "frames/frame.h"
+#include "frames/quality.h"
 #include "plan/defaults.h"
 #include "pose_levels.h"
 #include "recipe.h"
 #include "scene.h"
+#include "start/spared_views.h"
 #include "start/start.h"
 #include "state/checkpoint.h"
 #include <math.h>
@@ -23,6 +24,7 @@ struct distwar_trainer {
     size_t view_count;
     image *pictures;    // [view_count], of the caller's pixels
     target_view *views; // [view_count]
+    spared_views spared;
     training_choices choices;
     training_data known;
     budget_recipe budget;
@@ -77,14 +79,14 @@ static bool choose(distwar_trainer *t) {
     training_choices *const c = &t->choices;
     *c = training_choices_default();
     c->iterations = s->iterations > 0 ? s->iterations : USUAL_ITERATIONS;
-    c->seed = s->seed, c->batch = s->batch, c->budget = s->budget;
+    c->seed = s->seed, c->batch = s->batch, c->budget = s->budget, c->validate = s->validate;
     c->random_background = s->random_background;
     c->refine_poses = s->refine_poses;
     c->density.settings.most_gaussians = s->max_gaussians;
     memcpy(c->background, s->background, sizeof c->background);
     if (s->reproducible) c->tune = false, c->policy = (distwar_policy){DISTWAR_FIXED, 0};
     if (!(s->budget >= 0) || s->batch < 0 || s->batch > GS_MAX_VIEWS || s->max_gaussians < 0 ||
-        s->sh_degree < 0 || s->sh_degree > GS_MAX_SH_DEGREE)
+        s->sh_degree < 0 || s->sh_degree > GS_MAX_SH_DEGREE || s->validate < -1)
         return fail(&last, "a setting is out of range");
     if (s->budget > 0 && (s->reproducible || s->refine_poses))
         return fail(&last, "a budget excludes reproducible and refine_poses");
@@ -114,7 +116,9 @@ static bool open_views(distwar_trainer *t, const distwar_train_data *data) {
                                .count = t->view_count,
                                .extent = scene_extent(t->views, t->view_count),
                                .everywhere = data->everywhere};
-    return training_choices_suit(&t->choices, &t->known, &last);
+    return training_choices_suit(&t->choices, &t->known, &last) &&
+           spared_views_choose(t->views, t->view_count, training_views_aside(&t->choices, t->view_count),
+                               &t->spared, &last);
 }
 
 static bool open_state(distwar_trainer *t, const distwar_train_data *data) {
@@ -134,7 +138,7 @@ static bool open_state(distwar_trainer *t, const distwar_train_data *data) {
     if (t->wanted.exposure) training_state_open_exposures(&t->state, (int64_t)t->view_count);
     return !t->wanted.refine_poses ||
            (training_state_open_poses(&t->state, (int64_t)t->view_count, &last) &&
-            poses_start_in(t->state.pose, t->views, t->view_count, &t->state.gaussians, &last));
+            poses_start_in(t->state.pose, t->views, t->view_count, &t->state, &last));
 }
 
 static bool open_all(distwar_trainer *t, void *context) {
@@ -172,6 +176,7 @@ void distwar_trainer_close(distwar_trainer *t) {
         training_state_close(&t->state);
         for (size_t i = 0; t->views && i < t->view_count; i++) target_view_close(&t->views[i]);
     }
+    spared_views_close(&t->spared);
     free(t->views);
     free(t->pictures);
     ranks_alone_close(t->group);
@@ -217,6 +222,33 @@ static bool report(distwar_trainer *t, void *context) {
 
 bool distwar_trainer_progress(distwar_trainer *t, distwar_train_progress *out) {
     return guarded(t, report, out);
+}
+
+static bool measure(const distwar_trainer *t, const size_t *index, double *psnr, double *ssim) {
+    const double part = 1 / (double)t->spared.count;
+    for (size_t i = 0; i < t->spared.count; i++) {
+        quality one;
+        if (!quality_measure(&t->state.gaussians, &t->views[index[i]], 1, t->wanted.background, &one, NULL,
+                             &last))
+            return false;
+        *psnr += part * one.psnr, *ssim += part * one.ssim;
+    }
+    return true;
+}
+
+static bool validate(distwar_trainer *t, void *context) {
+    distwar_train_validation *const out = context;
+    const training_report *const r = trainer_report(t->trainer);
+    *out = (distwar_train_validation){0};
+    if (!r) return fail(&last, "%s", ranks_error(t->group));
+    if (!r->set_aside) return true;
+    out->views = t->spared.count;
+    return measure(t, t->spared.aside, &out->psnr, &out->ssim) &&
+           measure(t, t->spared.beside, &out->beside_psnr, &out->beside_ssim);
+}
+
+bool distwar_trainer_validate(distwar_trainer *t, distwar_train_validation *out) {
+    return guarded(t, validate, out);
 }
 
 // ---- what there is
@@ -277,11 +309,11 @@ static void describe(const distwar_trainer *t, char text[512]) {
         text, 512,
         "iterations %lld\nbudget %.17g\nseed %lld\nbatch %lld\nmax_gaussians %lld\ndensity %s\nsh_degree %d\n"
         "background %.9g %.9g %.9g\nrandom_background %d\nantialias %d\nexposure %d\nrefine_poses %d\n"
-        "reproducible %d\n",
+        "reproducible %d\nvalidate %lld\n",
         (long long)s->iterations, s->budget, (long long)s->seed, (long long)s->batch,
         (long long)s->max_gaussians, s->density ? s->density : "auto", s->sh_degree, (double)s->background[0],
         (double)s->background[1], (double)s->background[2], s->random_background, s->antialias, s->exposure,
-        s->refine_poses, s->reproducible);
+        s->refine_poses, s->reproducible, (long long)s->validate);
 }
 
 static bool save(distwar_trainer *t, void *context) {

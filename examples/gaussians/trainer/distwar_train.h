@@ -65,6 +65,9 @@ typedef struct distwar_train_settings {
     bool
         refine_poses; // of the views, with the scene; the cameras are where they should be but for some pixels
     bool reproducible; // the same bits on the same kind of GPU; slower; excludes budget
+    // Views to set aside, which cover the scene: until three quarters of the training they are measured and not trained
+    // on. 0: none; -1: a tenth, at most 32. At most half of all; excludes refine_poses.
+    int64_t validate;
 } distwar_train_settings;
 
 // What training has when nobody says otherwise: all defaults of `dsplat train`.
@@ -93,6 +96,14 @@ typedef struct distwar_train_progress {
 } distwar_train_progress;
 // Waits for the device.
 bool distwar_trainer_progress(distwar_trainer *t, distwar_train_progress *out);
+
+typedef struct distwar_train_validation {
+    size_t views;                    // set aside; 0: none, or they are trained on by now, and the rest is 0
+    double psnr, ssim;               // means over them
+    double beside_psnr, beside_ssim; // means over as many views beside them that are trained on
+} distwar_train_validation;
+// Measures the views that are set aside. `exposure` corrects neither. Waits for the device. Cost: renders 2 * views.
+bool distwar_trainer_validate(distwar_trainer *t, distwar_train_validation *out);
 
 // Copies the Gaussians as they are. out: arrays for `gaussians` Gaussians of `sh_degree` of distwar_train_progress; its
 // count and sh_degree say for how many there is room, and become those of the scene. Waits for the device.

@@ -24,12 +24,12 @@ static void queue_view_loss(trainer *t, const step_views *of, int32_t v) {
     const target_view *view = of->view[v];
     frame *const f = &t->one.f;
     step_result *result = &t->results[t->waiting + v];
-    const float depth_weight = view->depth ? scheduled_depth_weight(t->settings, of->at) : 0;
-    t->depth_weights[t->waiting + v] = (double)depth_weight;
     frame_choose(f, v);
     if (of->exposure[v]) frame_expose(f, of->exposure[v]);
     frame_loss(f, trainer_target(t, of, view), view->mask, result->of_colors, true);
-    if (view->depth) frame_depth_loss(f, view->depth, view->mask, depth_weight, result->of_depth, true);
+    if (f->with_depth)
+        frame_depth_loss(f, view->depth, view->mask, (float)t->depth_weights[t->waiting + v],
+                         result->of_depth, true);
 }
 
 // Queues the forward pass and the loss, again while the lists have no room.
@@ -38,7 +38,8 @@ static void queue_loss(trainer *t, const step_views *of) {
     const gs_gaussians gaussians = trainer_gaussians(t, of);
     double began;
     bool settled;
-    f->with_depth = of->view[0]->depth != NULL;
+    f->with_depth = false;
+    for (int32_t v = 0; v < of->count; v++) f->with_depth |= trainer_weigh_depth(t, of, v);
     do {
         frame_queue_views(f, &gaussians, of->sh_degree, of->camera, of->count, of->background);
         for (int32_t v = 0; v < of->count; v++) queue_view_loss(t, of, v);
@@ -71,11 +72,11 @@ bool frame_gradient_of(trainer *t, const step_views *of, const gs_view **view, c
     queue_loss(t, of);
     if (t->state->exposures > 0) step_exposures(t, of);
     strategy_tuner_begin(tuner);
-    f->absolute = of->absolute;
+    f->kind = of->kind;
     frame_render_backward(f, tuner->policy);
     strategy_tuner_end(tuner, (double)f->view.lists.pairs);
     frame_project_backward(f, &t->state->gradients, of->pose_step > 0);
     *view = &f->view;
-    *mean2d = f->absolute ? f->gradient.abs_mean2d : f->gradient.mean2d;
+    *mean2d = f->mean2d.memory;
     return true;
 }

@@ -104,14 +104,23 @@ static void scene_points_close(scene_points *p) {
     *p = (scene_points){0};
 }
 
-static bool scene_points_open(scene_points *p, const gs_gaussians *device, fault *why) {
-    const size_t count = (size_t)device->count;
+// Of all ranks.
+static bool scene_points_open(scene_points *p, const training_state *state, fault *why) {
+    const size_t count = (size_t)training_state_count(state);
     *p = (scene_points){.count = count,
                         .points = malloc((count + 1) * sizeof *p->points),
                         .weights = malloc((count + 1) * sizeof *p->weights)};
     if (!p->points || !p->weights) return fail(why, "no memory for the means of %zu Gaussians", count);
-    device_download(p->points, device->mean, count * sizeof *p->points);
-    device_download(p->weights, device->opacity_logit, count * sizeof *p->weights);
+    float *const all = device_allocate(count * (sizeof *p->points + sizeof *p->weights));
+    const bool done =
+        shard_gather(state->group, state->begin, sizeof *p->points, state->gaussians.mean, all, NULL) &&
+        shard_gather(state->group, state->begin, sizeof *p->weights, state->gaussians.opacity_logit,
+                     all + 3 * count, NULL) &&
+        ranks_wait(state->group, NULL);
+    if (done) device_download(p->points, all, count * sizeof *p->points);
+    if (done) device_download(p->weights, all + 3 * count, count * sizeof *p->weights);
+    device_free(all);
+    if (!done) return fail(why, "%s", ranks_error(state->group));
     for (size_t i = 0; i < count; i++) p->weights[i] = 1 / (1 + expf(-p->weights[i]));
     return true;
 }
@@ -121,10 +130,10 @@ static void measure(refined_pose *poses, const target_view *views, size_t count,
     refined_poses_measure(poses, views, count, &points);
 }
 
-bool poses_start_in(refined_pose *poses, const target_view *views, size_t count, const gs_gaussians *device,
+bool poses_start_in(refined_pose *poses, const target_view *views, size_t count, const training_state *state,
                     fault *why) {
     scene_points at;
-    const bool done = scene_points_open(&at, device, why);
+    const bool done = scene_points_open(&at, state, why);
     refined_poses_start(poses, views, count);
     if (done) measure(poses, views, count, &at);
     scene_points_close(&at);
@@ -143,13 +152,14 @@ static training_settings settings_without_density(const training_settings *setti
     plain.batch = 1;
     plain.resolutions = (resolution_schedule){0};
     plain.density.kind = DENSITY_NONE;
+    plain.density.retired = 0; // the scene of align_views stays
     return plain;
 }
 
-static bool train_once(training_state *state, const target_view *views, size_t count,
-                       const training_settings *settings, fault *why) {
+static bool train_once(const training_ranks *ranks, training_state *state, const target_view *views,
+                       size_t count, const training_settings *settings, fault *why) {
     training_report report = {0};
-    const bool done = train(state, views, count, settings, NULL, &report, why);
+    const bool done = train_on(ranks, state, views, count, settings, NULL, &report, why);
     training_report_close(&report);
     return done;
 }
@@ -171,7 +181,6 @@ static bool refine_level(refined_pose *poses, const small_views *small, const tr
     const gs_camera *first = &small->views[0].camera;
     gs_gaussians host = {0};
     training_settings here = settings_without_density(settings, levels->steps);
-    here.name = "refining poses";
     here.pose = (pose_schedule){.rate = levels->rate, .end = 0.1, .from = levels->steps / 3};
     const double pixels = (double)small->count * first->width * first->height;
     if (!levels->start(levels->context, (size_t)fmax(1, pixels / PIXELS_A_GAUSSIAN), &host, why))
@@ -181,13 +190,13 @@ static bool refine_level(refined_pose *poses, const small_views *small, const tr
     training_state_open(&state, levels->group, &host);
     scene_close(&host);
     bool done = training_state_open_poses(&state, (int64_t)small->count, why) &&
-                (at->count > 0 || scene_points_open(at, &state.gaussians, why));
+                (at->count > 0 || scene_points_open(at, &state, why));
     if (done) {
         refined_poses_start(state.pose, small->views, small->count);
         measure(state.pose, small->views, small->count, at);
         scene_points_close(at);
-        done = train_once(&state, small->views, small->count, &here, why) &&
-               scene_points_open(at, &state.gaussians, why);
+        done = train_once(NULL, &state, small->views, small->count, &here, why) &&
+               scene_points_open(at, &state, why);
     }
     for (size_t i = 0; i < small->count && done; i++) poses[i].now = state.pose[i].now;
     training_state_close(&state);
@@ -211,18 +220,18 @@ bool pose_levels_refine(refined_pose *poses, const target_view *views, size_t co
     return done;
 }
 
-bool align_views(training_state *state, target_view *views, size_t count, const training_settings *settings,
-                 int64_t steps, fault *why) {
+bool align_views(const training_ranks *ranks, training_state *state, target_view *views, size_t count,
+                 const training_settings *settings, int64_t steps, fault *why) {
     training_settings still = settings_without_density(settings, steps * (int64_t)count);
-    still.name = "aligning views";
+    still.name = settings->name ? "aligning views" : NULL;
     still.rates = (gs_adam_rates){0};
     still.pose = (pose_schedule){.rate = 0.25, .end = 0.01};
     training_state frozen = *state;
     frozen.iteration = frozen.steps = frozen.exposures = frozen.poses = 0;
     frozen.pose = NULL;
     bool done = training_state_open_poses(&frozen, (int64_t)count, why) &&
-                poses_start_in(frozen.pose, views, count, &frozen.gaussians, why) &&
-                train_once(&frozen, views, count, &still, why);
+                poses_start_in(frozen.pose, views, count, &frozen, why) &&
+                train_once(ranks, &frozen, views, count, &still, why);
     for (size_t i = 0; i < count && done; i++) pose_to_camera(&frozen.pose[i].now, &views[i].camera);
     free(frozen.pose);
     return done;

@@ -9,6 +9,8 @@ void ranks_gradient_close(trainer *t) {
     device_buffer_close(&r->loss_workspace);
     device_buffer_close(&r->corrected);
     device_buffer_close(&r->mean2d);
+    device_buffer_close(&r->camera);
+    device_buffer_close(&r->own_camera);
     device_buffer_close(&r->row_sums);
     device_buffer_close(&r->matrix_gradient);
 }
@@ -17,15 +19,11 @@ static double *row_sums_of(const ranks_gradient *r, int64_t view) {
     return (double *)r->row_sums.memory + view * r->tile_rows * GS_EXPOSURE_VALUES;
 }
 
-// Of sharded_batch.
-static bool queue_loss(ranks *group, void *context, const sharded_image *image, gs_stream stream) {
-    trainer *const t = context;
+// ---- the terms of the loss, for rows of a view: LOSS_TERMS
+
+static bool queue_color_rows(trainer *t, const sharded_image *image, const target_view *view, double *result,
+                             gs_stream stream) {
     ranks_gradient *const r = &t->several;
-    const size_t index = r->of->index[image->view], pixels = (size_t)image->width * (size_t)image->height;
-    picture_cache *const pictures = t->ranks ? t->pictures : NULL;
-    // An upload waits for the device, without a look at the other ranks.
-    if (pictures && !picture_cache_has(pictures, index) && !ranks_wait(group, stream)) return false;
-    const target_view *const view = pictures ? picture_cache_view(pictures, index) : r->of->view[image->view];
     const gs_exposed exposed = {.matrix = r->of->exposure[image->view],
                                 .color = image->color,
                                 .width = image->width,
@@ -33,19 +31,68 @@ static bool queue_loss(ranks *group, void *context, const sharded_image *image, 
     const float *compared = image->color;
     size_t bytes = 0;
     if (exposed.matrix) {
-        float *const corrected = device_buffer_reserve(&r->corrected, GS_CHANNELS * pixels * sizeof(float));
-        GS_OR_FAIL(group, gs_exposure(&exposed, corrected, stream));
+        const size_t values = GS_CHANNELS * (size_t)image->width * (size_t)image->height;
+        float *const corrected = device_buffer_reserve(&r->corrected, values * sizeof(float));
+        GS_OR_FAIL(t->group, gs_exposure(&exposed, corrected, stream));
         compared = corrected;
     }
     const gs_comparison images = {image->width, image->height, compared, trainer_target(t, r->of, view),
                                   view->mask};
-    GS_OR_FAIL(group, gs_loss_bytes(image->width, image->height, &bytes));
+    GS_OR_FAIL(t->group, gs_loss_bytes(image->width, image->height, &bytes));
     void *const workspace = device_buffer_reserve(&r->loss_workspace, bytes);
-    GS_OR_FAIL(group, gs_share_loss(&images, image->rows, workspace, bytes,
-                                    t->results[t->waiting + image->view].of_colors, image->d_color, stream));
+    GS_OR_FAIL(t->group,
+               gs_share_loss(&images, image->rows, workspace, bytes, result, image->d_color, stream));
     if (exposed.matrix)
-        GS_OR_FAIL(group, gs_share_exposure_backward(&exposed, image->rows, image->d_color,
-                                                     row_sums_of(r, image->view), stream));
+        GS_OR_FAIL(t->group, gs_share_exposure_backward(&exposed, image->rows, image->d_color,
+                                                        row_sums_of(r, image->view), stream));
+    return true;
+}
+
+// Pixels begin .. end - 1 of the image get the depth of the map: they do not differ.
+static bool agree_with_map(trainer *t, const sharded_image *image, const target_view *view, int64_t begin,
+                           int64_t end, gs_stream stream) {
+    const size_t bytes = end > begin ? (size_t)(end - begin) * sizeof(float) : 0;
+    const cudaError_t status =
+        cudaMemcpyAsync(image->depth + begin, view->depth + begin, bytes, cudaMemcpyDeviceToDevice, stream);
+    return status == cudaSuccess || ranks_fail_cuda(t->group, status, "copying a depth map");
+}
+
+// The map is compared whole, as its pixels that count are counted; other rows do not differ.
+static bool queue_depth_rows(trainer *t, const sharded_image *image, const target_view *view, double *result,
+                             gs_stream stream) {
+    const int64_t width = image->width, pixels = width * image->height, row = GS_TILE_SIZE * width;
+    const double weight = t->depth_weights[t->waiting + image->view];
+    size_t bytes = 0;
+    if (!image->depth) return true;
+    if (!view->depth) {
+        const cudaError_t status = cudaMemsetAsync(image->d_depth, 0, (size_t)pixels * sizeof(float), stream);
+        return status == cudaSuccess || ranks_fail_cuda(t->group, status, "clearing a gradient");
+    }
+    if (!agree_with_map(t, image, view, 0, image->rows.begin * row, stream) ||
+        !agree_with_map(t, image, view, image->rows.end * row, pixels, stream))
+        return false;
+    const gs_depth_comparison depths = {image->width, image->height, image->depth,
+                                        view->depth,  view->mask,    (float)weight};
+    GS_OR_FAIL(t->group, gs_depth_loss_bytes(image->width, image->height, &bytes));
+    void *const workspace = device_buffer_reserve(&t->several.loss_workspace, bytes);
+    GS_OR_FAIL(t->group, gs_depth_loss(&depths, workspace, bytes, result, image->d_depth, stream));
+    return true;
+}
+
+// Of sharded_batch.
+static bool queue_loss(ranks *group, void *context, const sharded_image *image, gs_stream stream) {
+    trainer *const t = context;
+    const step_views *const of = t->several.of;
+    const size_t index = of->index[image->view];
+    picture_cache *const pictures = t->ranks ? t->pictures : NULL;
+    step_result *const result = &t->results[t->waiting + image->view];
+    // An upload waits for the device, without a look at the other ranks.
+    if (pictures && !picture_cache_has(pictures, index) && !ranks_wait(group, stream)) return false;
+    const target_view *const view = pictures ? picture_cache_view(pictures, index) : of->view[image->view];
+#define QUEUE_ROWS(term, results, rows)                                                                      \
+    if (!rows(t, image, view, result->term, stream)) return false;
+    LOSS_TERMS(QUEUE_ROWS)
+#undef QUEUE_ROWS
     return true;
 }
 
@@ -77,14 +124,37 @@ static bool step_exposures(trainer *t) {
     return true;
 }
 
+// Memory for a gradient by the camera of `count` Gaussians.
+static gs_camera_gradient *reserve_camera(device_buffer *buffer, int64_t count, size_t *bytes) {
+    return gs_camera_gradient_bytes(count, bytes) == GS_OK ? device_buffer_reserve(buffer, *bytes) : NULL;
+}
+
+// The gradient by the camera from the rows of all ranks.
+static bool gather_camera(trainer *t) {
+    ranks_gradient *const r = &t->several;
+    const int64_t all = training_state_count(t->state);
+    int64_t begin[RANKS_MAX + 1];
+    size_t bytes, rows;
+    char *const camera = (char *)reserve_camera(&r->camera, all, &bytes);
+    GS_OR_FAIL(t->group, gs_camera_gradient_bytes(0, &rows));
+    for (int k = 0; k <= ranks_count(t->group); k++)
+        begin[k] = (t->state->begin[k] + GS_CAMERA_GROUP - 1) / GS_CAMERA_GROUP;
+    if (!shard_gather(t->group, begin, GS_CAMERA_ROW, (char *)r->own_camera.memory + rows, camera + rows,
+                      NULL))
+        return false;
+    GS_OR_FAIL(t->group, gs_share_camera_gradient(&r->home, all, r->camera.memory, NULL));
+    return true;
+}
+
 bool ranks_gradient_of(trainer *t, const step_views *of, const gs_view **view, const float **mean2d) {
     ranks_gradient *const r = &t->several;
     const training_state *const state = t->state;
     int32_t pictures[GS_MAX_VIEWS];
+    bool with_depth = false;
     r->of = of;
     for (int32_t v = 0; v < of->count; v++) {
         pictures[v] = (int32_t)of->index[v];
-        t->depth_weights[t->waiting + v] = 0;
+        with_depth |= trainer_weigh_depth(t, of, v);
     }
     sharded_batch batch = {.gaussians = trainer_gaussians(t, of),
                            .sh_degree_used = of->sh_degree,
@@ -92,18 +162,27 @@ bool ranks_gradient_of(trainer *t, const step_views *of, const gs_view **view, c
                            .cameras = of->camera,
                            .pictures = pictures,
                            .policy = t->settings->policy,
+                           .with_depth = with_depth,
                            .loss = queue_loss,
                            .context = t};
     memcpy(batch.background, of->background, sizeof batch.background);
-    const size_t bytes = (size_t)of->count * 2 * (size_t)state->gaussians.count * sizeof(float);
-    const sharded_gradient gradient = {.gaussians = state->gradients,
-                                       .abs_mean2d =
-                                           of->absolute ? device_buffer_reserve(&r->mean2d, bytes) : NULL};
+    const bool sums = density_method_of(t->settings->density.kind)->sums;
+    const size_t row = of->kind == GRADIENT_TILT ? GS_CHANNELS : 2,
+                 bytes = (size_t)of->count * row * (size_t)state->gaussians.count * sizeof(float);
+    size_t camera_bytes = 0;
+    float *const means = sums ? device_buffer_reserve(&r->mean2d, bytes) : NULL;
+    const sharded_gradient gradient = {
+        .gaussians = state->gradients,
+        .camera =
+            of->pose_step > 0 ? reserve_camera(&r->own_camera, state->gaussians.count, &camera_bytes) : NULL,
+        .mean2d = of->kind == GRADIENT_SIGNED ? means : NULL,
+        .abs_mean2d = of->kind == GRADIENT_ABSOLUTE ? means : NULL,
+        .tilt = of->kind == GRADIENT_TILT ? means : NULL};
     if (state->exposures > 0) begin_exposures(r);
     if (!sharded_backward(t->shared, &batch, &gradient, NULL) || (state->exposures > 0 && !step_exposures(t)))
         return false;
     r->home = sharded_home(t->shared);
     *view = &r->home;
-    *mean2d = gradient.abs_mean2d;
-    return true;
+    *mean2d = means;
+    return of->pose_step < 1 || gather_camera(t);
 }

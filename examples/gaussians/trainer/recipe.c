@@ -25,7 +25,14 @@ density_data training_density_data(const training_data *data, int64_t iterations
     return out;
 }
 
+size_t training_views_aside(const training_choices *choices, size_t count) {
+    return choices->validate < 0 ? usual_validation(count) : (size_t)choices->validate;
+}
+
 bool training_choices_suit(const training_choices *choices, const training_data *data, fault *why) {
+    if (choices->refine_poses && choices->validate != 0)
+        return fail(
+            why, "--validate excludes --refine-poses: poses of views that are set aside would stay behind");
     if (resolution_most_views(&choices->resolutions, choices->batch) <= 1)
         return true; // auto does what is possible
     if (choices->refine_poses) return fail(why, "--refine-poses takes one view a step");
@@ -49,6 +56,7 @@ training_settings training_settings_from(const training_choices *c, const traini
     const bool several = !c->refine_poses && resolution_views_match(data->views, data->count, &why);
     training_settings settings = {.iterations = iterations,
                                   .seconds = c->seconds,
+                                  .set_aside_until = validation_until,
                                   .seed = (uint64_t)c->seed,
                                   .tune = c->tune,
                                   .policy = c->policy,

@@ -9,6 +9,7 @@ C_LINKAGE_BEGIN
 
 typedef struct training_choices {
     int64_t iterations, seed, batch; // batch: 0: as defaults.h says
+    int64_t validate;                // views to set aside; 0: none; -1: as defaults.h says
     double seconds, budget, average; // budget: seconds; 0: none
     double dropout;                  // < 0: as defaults.h says
     double sh_rate;                  // a multiple of the published rate; 0: as defaults.h says
@@ -31,6 +32,8 @@ typedef struct training_data {
 } training_data;
 
 density_data training_density_data(const training_data *data, int64_t iterations);
+// How many of `count` views are set aside.
+size_t training_views_aside(const training_choices *choices, size_t count);
 // Fails if the views cannot share a step as chosen.
 bool training_choices_suit(const training_choices *choices, const training_data *data, fault *why);
 training_settings training_settings_from(const training_choices *choices, const training_data *data,

@@ -34,8 +34,7 @@ struct training_settings {
     int64_t iterations;            // >= 1; learning rates follow it
     double seconds;                // stop after the step during which this time has passed; 0: never
     const training_budget *budget; // NULL: `iterations` are done, one step of the schedule each
-    size_t spared;                 // of the views, the last: they are not trained on after spared_from
-    double spared_from;            // 0..1, of the schedule
+    double set_aside_until;        // 0..1, of the schedule: from there on views that are set aside are used
     uint64_t seed;                 // of all random choices
     bool tune;                     // a tuner chooses the policy while training runs
     distwar_policy policy;         // of gs_render_backward, unless there is a tuner

@@ -116,22 +116,29 @@ static const target_view *views_of(trainer *t, int phase) {
     return t->shapes;
 }
 
+// Those that are trained on.
+static const target_view *views_to_ask(trainer *t, int phase) {
+    const target_view *const views = views_of(t, phase);
+    if (!t->report.set_aside) return views;
+    for (size_t i = 0; i < t->used_order.count; i++) t->used_view[i] = views[t->used[i]];
+    return t->used_view;
+}
+
 // phase: whose views show what contributes.
 static bool retire(trainer *t, int phase) {
     const training_settings *settings = t->settings;
-    const size_t used = t->order.count - settings->spared;
+    const size_t count = t->report.set_aside ? t->used_order.count : t->order.count;
+    const target_view *const asked = views_to_ask(t, phase);
     const int64_t batch = batch_in(settings, phase);
     if (settings->budget) DEVICE_CHECK(cudaDeviceSynchronize()); // the step's own time
     if (!trainer_look_at_clock(t)) return false;
     const double began = trainer_now(t);
     if (t->shared) {
         const retirement_place place = {t->shared, settings->policy};
-        if (!retire_least_of_ranks(&t->retirement, &place, t->state, views_of(t, phase), used, batch,
-                                   &settings->density))
+        if (!retire_least_of_ranks(&t->retirement, &place, t->state, asked, count, batch, &settings->density))
             return false;
     } else {
-        retire_least(&t->retirement, t->state, views_of(t, phase), used, batch, &settings->density,
-                     t->one.tuner.policy);
+        retire_least(&t->retirement, t->state, asked, count, batch, &settings->density, t->one.tuner.policy);
     }
     if (!trainer_look_at_clock(t)) return false;
     t->pace.between = trainer_now(t) - began;
@@ -213,13 +220,16 @@ static int phase_of(const trainer *t) {
     return resolution_phase_at(&t->settings->resolutions, t->settings->iterations, t->state->schedule.at + 1);
 }
 
-// The view of iteration + 1; instead of one that is spared, another one.
+// Whether the next step leaves out the views that are set aside.
+static bool sets_aside(const trainer *t) {
+    return t->used_order.count > 0 &&
+           progress_at(t->settings, t->state->schedule.at + 1) < t->settings->set_aside_until;
+}
+
+// The view of iteration + 1.
 static size_t next_view(trainer *t, int64_t iteration) {
-    const training_settings *settings = t->settings;
-    const size_t index = view_order_at(&t->order, iteration), used = t->order.count - settings->spared;
-    return index < used || progress_at(settings, t->state->schedule.at + 1) < settings->spared_from
-               ? index
-               : (index + (size_t)iteration) % used;
+    return t->report.set_aside ? t->used[view_order_at(&t->used_order, iteration)]
+                               : view_order_at(&t->order, iteration);
 }
 
 // How often the view of this step has moved, with this step; < 1: it does not move yet.
@@ -241,6 +251,7 @@ static step_views choose_views(trainer *t, int phase) {
     step_views of = {.first = state->iteration,
                      .count = (int32_t)(batch < left ? batch : left),
                      .pose_step = pose_steps(t)};
+    t->report.set_aside = sets_aside(t);
     if (t->pictures) picture_cache_next_step(t->pictures);
     for (int32_t v = 0; v < of.count; v++) {
         const size_t index = of.index[v] = next_view(t, state->iteration + v);
@@ -252,13 +263,16 @@ static step_views choose_views(trainer *t, int phase) {
     return of;
 }
 
-// Waits for the device: the next step may need the pose.
-static void step_pose(trainer *t, const step_views *of) {
-    training_state *state = t->state;
+// Waits for the device: the next step may need the pose. All ranks step it alike.
+static bool step_pose(trainer *t, const step_views *of) {
     const pose_schedule *schedule = &t->settings->pose;
     const double rate = schedule->rate * pow(schedule->end, progress_at(t->settings, of->at));
-    const gs_camera_gradient gradient = frame_camera_gradient(&t->one.f);
-    refined_pose_step(&state->pose[of->index[0]], gradient.twist, rate, of->pose_step);
+    gs_camera_gradient gradient;
+    if (!ranks_wait(t->group, NULL)) return false;
+    device_download(&gradient, t->shared ? t->several.camera.memory : t->one.f.gradient.camera,
+                    sizeof gradient);
+    refined_pose_step(&t->state->pose[of->index[0]], gradient.twist, rate, of->pose_step);
+    return true;
 }
 
 static void choose_background(const training_settings *settings, int64_t step, float background[3]) {
@@ -285,7 +299,7 @@ bool trainer_step(trainer *t) {
     move_schedule(t, of.count);
     of.at = schedule_step(&state->schedule);
     of.sh_degree = scheduled_sh_degree(settings, state->gaussians.sh_degree, of.at);
-    of.absolute = density_method_of(settings->density.kind)->absolute && of.at < settings->density.until;
+    of.kind = of.at < settings->density.until ? density_gradient(&settings->density) : GRADIENT_SIGNED;
     choose_background(settings, state->iteration + 1, of.background);
     const gs_adam_rates rates = scheduled_rates(settings, of.at, of.sh_degree, of.count);
     density_step control = {.settings = &settings->density,
@@ -293,6 +307,7 @@ bool trainer_step(trainer *t) {
                             .mean_rate = rates.mean,
                             .state = state,
                             .control = &t->density};
+    for (int32_t v = 0; v < of.count; v++) control.group[v] = density_group(of.index[v], t->order.count);
 
     if (clock) stage_clock_start(clock);
     if (!(t->shared ? ranks_gradient_of : frame_gradient_of)(t, &of, &control.view, &control.mean2d) ||
@@ -302,7 +317,7 @@ bool trainer_step(trainer *t) {
     GS_OR_FAIL(t->group, gs_adam(&state->gaussians, &state->gradients, &state->first_moment,
                                  &state->second_moment, &rates, ++state->steps, NULL));
     stage_clock_mark(clock, STAGE_ADAM);
-    if (of.pose_step > 0) step_pose(t, &of);
+    if (of.pose_step > 0 && !step_pose(t, &of)) return false;
     state->iteration += of.count;
     t->report.step_views = of.count;
     if (!control_density(t, phase, &control)) return false;
@@ -314,37 +329,37 @@ bool trainer_step(trainer *t) {
 
 // ---- open and close
 
-static bool of_colors_is_given(const target_view *view) {
-    (void)view;
+static bool suits_growth(const trainer *t, fault *why) {
+    const bool tilts = density_gradient(&t->settings->density) == GRADIENT_TILT;
+    for (size_t i = 0; tilts && i < t->order.count; i++)
+        if (t->views[i].depth_on_host) return fail(why, "--grow-where score and agreement exclude --depth");
     return true;
 }
 
-static bool of_depth_is_given(const target_view *view) {
-    return view->depth_on_host != NULL;
+// Finds the views that are not set aside, if some are.
+static bool open_used(trainer *t, fault *why) {
+    size_t used = 0;
+    for (size_t i = 0; i < t->order.count; i++) used += !t->views[i].set_aside;
+    if (used == t->order.count || t->settings->set_aside_until <= 0) return true;
+    if (used == 0) return fail(why, "all %zu views are set aside", t->order.count);
+    if (t->state->poses > 0) return fail(why, "refined poses exclude views that are set aside");
+    t->used = malloc(used * sizeof *t->used);
+    t->used_view = malloc(used * sizeof *t->used_view);
+    if (!t->used || !t->used_view) return fail(why, "no memory for %zu views", used);
+    for (size_t i = 0, to = 0; i < t->order.count; i++)
+        if (!t->views[i].set_aside) t->used[to++] = i;
+    if (!view_order_open(&t->used_order, used, t->settings->seed, why)) return false;
+    t->report.set_aside = sets_aside(t);
+    return true;
 }
 
-// Fails, with the name of the option, if several ranks cannot train so.
-static bool suits_ranks(const training_settings *settings, const training_state *state,
-                        const target_view *views, size_t view_count, fault *why) {
-    for (size_t i = 0; i < view_count; i++) {
-#define LOSS_SUITS(term, results, option, where)                                                             \
-    if ((where) == ALONE && term##_is_given(&views[i])) return fail(why, "--gpus excludes %s", option);
-        LOSS_TERMS(LOSS_SUITS)
-#undef LOSS_SUITS
-    }
-    if (state->poses > 0) return fail(why, "--gpus excludes --refine-poses");
-    return density_works_on_ranks(settings->density.kind) ||
-           fail(why, "--gpus excludes --density %s", density_method_of(settings->density.kind)->name);
-}
-
-// One rank takes the way of several where a launch for several views would round otherwise than they do.
+// One rank takes the way of several where a launch for several views would round otherwise than they do: the blend divides
+// its work by the lists of all views of a launch, and one bound serves all.
 static bool open_shared(trainer *t) {
     const training_settings *const s = t->settings;
-    fault why;
     if (t->ranks) t->shared = t->ranks->shared;
     if (t->ranks || s->tune || s->policy.strategy != DISTWAR_FIXED ||
-        resolution_most_views(&s->resolutions, s->batch) <= 1 ||
-        !suits_ranks(s, t->state, t->views, t->order.count, &why))
+        resolution_most_views(&s->resolutions, s->batch) <= 1)
         return true;
     t->shared = sharded_open(t->group);
     return t->shared != NULL;
@@ -364,12 +379,13 @@ static bool open_trainer(trainer *t) {
     else
         state->schedule = (schedule_place){.at = state->iteration, .before = state->iteration - 1};
     if (!reserve_losses(t, settings->budget ? WAITING : settings->iterations - state->iteration, &why) ||
-        !view_order_open(&t->order, t->order.count, settings->seed, &why))
+        !view_order_open(&t->order, t->order.count, settings->seed, &why) || !open_used(t, &why))
         return fails(t, &why);
+    if (!suits_growth(t, &why)) return fails(t, &why);
+    training_state_set_density(state, density_row(&settings->density));
     t->phase = -1;
     t->shapes = t->pictures ? calloc(t->order.count, sizeof *t->shapes) : NULL;
     if (t->pictures && !t->shapes) return ranks_fail(t->group, "no memory for %zu views", t->order.count);
-    if (t->ranks && !suits_ranks(settings, state, t->views, t->order.count, &why)) return fails(t, &why);
     if (!t->pictures && !resolution_views_open(&t->sizes, &settings->resolutions, t->views, t->order.count,
                                                settings->batch, &why))
         return fails(t, &why);
@@ -391,6 +407,9 @@ void trainer_close(trainer *t) {
     device_free(t->results);
     free(t->shapes);
     view_order_close(&t->order);
+    view_order_close(&t->used_order);
+    free(t->used);
+    free(t->used_view);
     resolution_views_close(&t->sizes);
     density_control_close(&t->density);
     retirement_close(&t->retirement);

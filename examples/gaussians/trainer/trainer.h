@@ -23,6 +23,7 @@ typedef struct training_report {
     int64_t loss_window;     // steps in each of the two means below: min(100, steps of this run / 10 + 1)
     double first_loss, last_loss;
     bool stopped;      // training ended because of training_observer.end
+    bool set_aside;    // some views are, and the last step did not train on them yet
     double seconds;    // of this run, without the time of its observer
     double waited;     // seconds of these in which the host waited for the lists' lengths
     int64_t repeats;   // forward passes that were repeated because the lists had no room
@@ -63,7 +64,7 @@ const training_report *trainer_report(trainer *t);
 void trainer_close(trainer *t); // NULL is harmless
 
 // Trains from where the state is (state->iteration <= settings->iterations, without a budget) on view_count >= 1
-// views, of which settings->spared < view_count. A collective of state->group; with DISTWAR_FIXED the number of ranks
+// views, which are not all set aside. A collective of state->group; with DISTWAR_FIXED the number of ranks
 // does not change the result. A step on B views has sqrt(B) times the learning rates, and the sum of the views' gradients.
 // views, ranks: as of trainer_open. Fails if the loss
 // stops being finite. observer: NULL, or as above. *report, whose losses are the trainer's until training_report_close, is

@@ -17,3 +17,10 @@ gs_gaussians trainer_gaussians(trainer *t, const step_views *of) {
     const dropout_place place = {of->at, of->first, training_state_first(t->state)};
     return gaussians_of_step(t->settings, &t->state->gaussians, &place, &t->logits);
 }
+
+bool trainer_weigh_depth(trainer *t, const step_views *of, int32_t v) {
+    const target_view *const view = &t->views[of->index[v]];
+    const bool has_map = t->settings->depth_weight > 0 && (view->depth || view->depth_on_host);
+    t->depth_weights[t->waiting + v] = has_map ? (double)scheduled_depth_weight(t->settings, of->at) : 0;
+    return has_map;
+}

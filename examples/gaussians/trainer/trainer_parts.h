@@ -12,14 +12,15 @@ enum {
     WAITING = 100 // views whose losses stay on the device, so that a step does not wait for its own
 };
 
-// The terms of the loss: member of step_result, its results, the option that brings the term, and where it works.
+// The terms of the loss: member of step_result, its results, and how ranks that share views out queue it: the function
+// of ranks_gradient.c for rows of a view. Without one nothing compiles.
 #define LOSS_TERMS(X)                                                                                        \
-    X(of_colors, 3, "--iterations", ON_RANKS) /* gs_loss */                                                  \
-    X(of_depth, 1, "--depth", ALONE)          /* gs_depth_loss */
+    X(of_colors, 3, queue_color_rows) /* gs_loss */                                                          \
+    X(of_depth, 1, queue_depth_rows)  /* gs_depth_loss */
 
 // What a view leaves on the device. Of several ranks, this one's share.
 typedef struct step_result {
-#define LOSS_MEMBER(term, results, option, where) double term[results];
+#define LOSS_MEMBER(term, results, rows) double term[results];
     LOSS_TERMS(LOSS_MEMBER)
 #undef LOSS_MEMBER
 } step_result;
@@ -34,8 +35,8 @@ typedef struct step_views {
     const float *exposure[GS_MAX_VIEWS]; // the matrix; NULL: none
     float background[3];
     int sh_degree;
-    int64_t at;        // the step of the schedule
-    bool absolute;     // screen-space gradients are absolute
+    int64_t at; // the step of the schedule
+    screen_gradient kind;
     int64_t pose_step; // how often the view has moved, with this step; < 1: it does not move
 } step_views;
 
@@ -50,6 +51,7 @@ typedef struct frame_gradient {
 typedef struct ranks_gradient {
     const step_views *of;
     device_buffer loss_workspace, corrected, mean2d;
+    device_buffer camera, own_camera; // gs_camera_gradient, of all ranks' rows and of this one's
     int64_t tile_rows;             // of the batch's images
     device_buffer row_sums;        // [views][tile_rows][GS_EXPOSURE_VALUES], of gs_share_exposure_backward
     device_buffer matrix_gradient; // [GS_EXPOSURE_VALUES]
@@ -70,7 +72,10 @@ struct trainer {
     double clock;    // of several ranks under a budget: rank 0's, when all looked last
     density_control density;
     retirement retirement;
-    view_order order;
+    view_order order;       // of all views
+    view_order used_order;  // of those that are not set aside; count 0: none is
+    size_t *used;           // [used_order.count]: which these are
+    target_view *used_view; // [used_order.count]: of one phase, for retirement
     device_buffer target, logits;
     step_result *results; // device, [WAITING + GS_MAX_VIEWS]: of the views since the last fetch
     double depth_weights[WAITING + GS_MAX_VIEWS]; // of these steps; 0: the view has no depth
@@ -94,6 +99,8 @@ bool trainer_fetch_losses(trainer *t);
 
 // The Gaussians that a step renders.
 gs_gaussians trainer_gaussians(trainer *t, const step_views *of);
+// Whether the v-th view has a map of depth that counts; sets its weight in the loss.
+bool trainer_weigh_depth(trainer *t, const step_views *of, int32_t v);
 // The view's picture before the step's background.
 const uint8_t *trainer_target(trainer *t, const step_views *of, const target_view *view);
 

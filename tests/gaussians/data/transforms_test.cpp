@@ -33,6 +33,59 @@ TEST_F(Transforms, ReadsInstantNgp) {
     EXPECT_FALSE(got.views[0].held_out || got.views[1].held_out);
 }
 
+// The first as nerfstudio writes it, the second as Open3D does.
+TEST_F(Transforms, ReadsThePointsThatItNames) {
+    touch("a.png");
+    const std::string json =
+        "{\"fl_x\":50,\"ply_file_path\":\"./sparse_pc.ply\",\"applied_transform\":[[0,1,0,0],"
+        "[1,0,0,0],[0,0,-1,0]],\"frames\":[" +
+        frame("a.png") + "]}";
+    const std::string header =
+        "element vertex 2\nproperty float x\nproperty float y\nproperty float z\nproperty "
+        "uint8 red\nproperty uint8 green\nproperty uint8 blue\nend_header\n";
+    write_bytes(folder / "sparse_pc.ply",
+                "ply\nformat ascii 1.0\n" + header + "1.5 -2 3e0 9 8 7\n4 5 6 0 255 1\n");
+    const auto check = [&](uint8_t red) {
+        ASSERT_TRUE(load(json)) << why.text;
+        ASSERT_EQ(got.point_count, 2u);
+        EXPECT_TRUE(got.points[0][0] == 1.5f && got.points[0][1] == -2 && got.points[0][2] == 3);
+        EXPECT_EQ(got.points[1][2], 6);
+        EXPECT_EQ(got.colors[0][0], red);
+        EXPECT_EQ(got.colors[1][1], red == 9 ? 255 : 128);
+        EXPECT_STREQ(got.points_file, "sparse_pc.ply");
+    };
+    check(9);
+    Bytes binary;
+    binary.put(std::string(
+        "ply\nformat binary_little_endian 1.0\nelement vertex 2\nproperty double x\nproperty short "
+        "nx\nproperty double y\nproperty double z\nproperty char q\nend_header\n"));
+    binary.put(1.5).put(int16_t(7)).put(-2.0).put(3.0).put(int8_t(-1));
+    binary.put(4.0).put(int16_t(7)).put(5.0).put(6.0).put(int8_t(-1));
+    write_bytes(folder / "sparse_pc.ply", binary.text);
+    check(128); // no colours: gray
+
+    const std::pair<std::string, const char *> bad[] = {
+        {"", "truncated at byte 0"},
+        {"obj\n", "not a PLY file"},
+        {"ply\nformat ascii 1.0\nelement vertex 1\nproperty float x\nend_header\n1\n",
+         "no vertex property 'y'"},
+        {"ply\nformat binary_big_endian 1.0\n" + header, "only 'binary_little_endian 1.0' and 'ascii 1.0'"},
+        {"ply\nformat ascii 1.0\n" + header + "1 2 3 4 5 6\n1 2 3\n", "a vertex of fewer than 6 numbers"},
+        {"ply\nformat ascii 1.0\n" + header + "1 2 3 4 5 6\n", "truncated"},
+        {"ply\nformat ascii 1.0\n" + header + "1 nan 3 4 5 6\n1 2 3 4 5 6\n", "vertex 0 is at 1, nan, 3"},
+        {"ply\nformat ascii 1.0\n" + header + "1 2 3 4 5 6\n1 2 3 4 256 6\n", "vertex 1 has green = 256"},
+        {binary.text.substr(0, binary.text.size() - 1), "truncated or damaged: 2 vertices"}};
+    for (const auto &b : bad) {
+        write_bytes(folder / "sparse_pc.ply", b.first);
+        expect_refusal(json, "ply_file_path: ");
+        EXPECT_TRUE(contains(why, b.second)) << why.text;
+    }
+    expect_refusal(replaced(json, "./sparse_pc.ply", "/etc/passwd"),
+                   "ply_file_path: '/etc/passwd' is empty or leaves");
+    expect_refusal(replaced(json, "./sparse_pc", "./none"), "ply_file_path: ");
+    EXPECT_TRUE(contains(why, "none.ply: cannot open"));
+}
+
 TEST_F(Transforms, ReadsFisheyes) {
     touch("a.png");
     touch("b.png");

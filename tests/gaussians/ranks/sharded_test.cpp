@@ -169,8 +169,9 @@ bool run_rank(ranks *group, void *context) {
     batch.loss = loss_of_rank, batch.context = const_cast<training *>(run->t);
     const int64_t values = 2 * views * (last - first);
     const device_vector<float> mean2d(size_t(2 * values));
-    const sharded_gradient gradient = {part_of(*run->gradients, first, last), mean2d.data(),
-                                       has_absolute(*run->t) ? mean2d.data() + values : nullptr};
+    sharded_gradient gradient = {};
+    gradient.gaussians = part_of(*run->gradients, first, last), gradient.mean2d = mean2d.data();
+    if (has_absolute(*run->t)) gradient.abs_mean2d = mean2d.data() + values;
     bool good = true;
     for (int step = 1; good && step <= run->steps; step++) {
         if (step == run->failing_step && own == run->failing_rank)

@@ -8,7 +8,6 @@ extern "C" {
 #include "lm/lm_solver.h"
 }
 #include "plan/pace.h"
-#include "start/spared_views.h"
 #include <algorithm>
 #include <csignal>
 
@@ -208,44 +207,6 @@ TEST(BudgetedTraining, APlaceFromAFileMustBePossible) {
     for (const schedule_place &place : bad) EXPECT_FALSE(schedule_place_is_possible(&place, 600));
 }
 
-// Nothing of the pictures that are spared is in the result.
-TEST(SparedViews, AreNotTrainedOnFromTheirPartOfTheScheduleOn) {
-    const auto trained = [](bool other_pictures, size_t spared, double from) {
-        timed t;
-        for (size_t v = 4; v < 6 && other_pictures; v++) {
-            const std::vector<uint8_t> black(3 * timed::width * timed::height, 0);
-            device_upload(t.views[v].pixels, black.data(), black.size());
-        }
-        t.settings.iterations = 30;
-        t.settings.spared = spared;
-        t.settings.spared_from = from;
-        t.train_for(0);
-        EXPECT_EQ(t.state.iteration, 30);
-        return t.bytes();
-    };
-    EXPECT_EQ(trained(false, 2, 0), trained(true, 2, 0));
-    EXPECT_NE(trained(false, 2, 0.9), trained(true, 2, 0.9));
-    EXPECT_NE(trained(false, 1, 0), trained(true, 1, 0));
-    EXPECT_NE(trained(false, 0, 0), trained(true, 0, 0));
-    EXPECT_EQ(trained(false, 0, 0), trained(false, 2, 1.1));
-}
-
-TEST(SparedViews, AreOneInSixteenEvenlySpread) {
-    EXPECT_EQ(spared_count(1), 0u);
-    EXPECT_EQ(spared_count(63), 0u);
-    EXPECT_EQ(spared_count(64), 4u);
-    EXPECT_EQ(spared_count(100), 6u);
-    EXPECT_EQ(spared_count(220), 14u);
-    std::vector<target_view> views(72), out(72);
-    for (size_t i = 0; i < views.size(); i++) views[i].counted = int64_t(i);
-    spared_views_last(views.data(), views.size(), out.data());
-    std::vector<int64_t> order;
-    for (const target_view &view : out) order.push_back(view.counted);
-    EXPECT_EQ(std::vector<int64_t>(order.end() - 5, order.end()), (std::vector<int64_t>{7, 21, 36, 50, 64}));
-    std::sort(order.begin(), order.end());
-    for (size_t i = 0; i < 72; i++) EXPECT_EQ(order[i], int64_t(i));
-}
-
 // ---- finish
 
 TEST(TrainFinish, ABudgetKeepsTimeForAsManyStepsAsFitIntoItsThird) {
@@ -366,7 +327,7 @@ TEST_F(Budget, FinishesWithinIt) {
     ASSERT_EQ(run.code, 0) << run.err;
     const std::vector<json> steps = lines_of(at("log"), "lm");
     ASSERT_EQ(steps.size(), 1u);
-    EXPECT_LT(lines_of(at("log"), "end").at(0)["seconds"].number(), 8 * 1.5); // one step, which nobody has timed
+    EXPECT_LT(lines_of(at("log"), "end").at(0)["seconds"].number(), 8 * 1.1);
 }
 
 TEST_F(Budget, FinishIsANumberOfSteps) {

@@ -102,6 +102,27 @@ TEST_F(Library, ASavedRunEndsAsIfItHadGoneOn) {
     for (distwar_trainer *t : {whole, half, resumed}) distwar_trainer_close(t);
 }
 
+// Measured until three quarters of the training, and then as all others.
+TEST_F(Library, ViewsThatAreSetAsideAreMeasured) {
+    settings.validate = 1;
+    distwar_trainer *const t = open();
+    distwar_train_validation first = {}, last = {};
+    ASSERT_TRUE(distwar_trainer_validate(t, &first)) << distwar_train_error();
+    EXPECT_EQ(first.views, 1u);
+    EXPECT_TRUE(first.psnr > 0 && first.ssim > 0 && first.beside_psnr > 0 && first.beside_ssim > 0);
+    train(t, 8);
+    ASSERT_TRUE(distwar_trainer_validate(t, &last)) << distwar_train_error();
+    EXPECT_GT(last.beside_psnr, first.beside_psnr);
+    train(t);
+    ASSERT_TRUE(distwar_trainer_validate(t, &last)) << distwar_train_error();
+    EXPECT_EQ(last.views, 0u);
+    distwar_trainer_close(t);
+    settings.validate = 3;
+    refuses("more than half");
+    settings.validate = -2;
+    refuses("out of range");
+}
+
 TEST_F(Library, AnotherRunIsNotResumed) {
     distwar_trainer *const t = open();
     std::string saved;

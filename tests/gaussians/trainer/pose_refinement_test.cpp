@@ -355,7 +355,7 @@ TEST(PoseLevels, BringPosesBack) {
     perturb_poses(views.data(), count, 1, 0.04, 1); // 0.04: a hundredth of the circle's radius
     const pose_difference before = pose_difference_between(poses_of(views).data(), given.data(), count);
     std::vector<refined_pose> poses(count);
-    ASSERT_TRUE(poses_start_in(poses.data(), views.data(), count, &state.gaussians, &why)) << why.text;
+    ASSERT_TRUE(poses_start_in(poses.data(), views.data(), count, &state, &why)) << why.text;
     const refined_pose measured = poses[0];
 
     training_settings settings = {};
@@ -388,7 +388,7 @@ TEST(PoseLevels, BringPosesBack) {
     std::vector<refined_pose> found[2] = {std::vector<refined_pose>(count), std::vector<refined_pose>(count)};
     for (int k = 0; k < 2; k++) {
         settings.density.mcmc.opacity_weight = k;
-        ASSERT_TRUE(poses_start_in(found[k].data(), views.data(), count, &state.gaussians, &why)) << why.text;
+        ASSERT_TRUE(poses_start_in(found[k].data(), views.data(), count, &state, &why)) << why.text;
         ASSERT_TRUE(pose_levels_refine(found[k].data(), views.data(), count, &settings, &brief, &why))
             << why.text;
     }
@@ -398,6 +398,72 @@ TEST(PoseLevels, BringPosesBack) {
     for (image &picture : pictures) image_close(&picture);
     scene_close(&scene);
 }
+
+#ifdef DISTWAR_SIMT
+// Training on ranks that share the Gaussians and the rows of a view out.
+struct posed_run {
+    const gs_gaussians *scene;
+    const std::vector<target_view> *views;
+    std::vector<refined_pose> poses;
+    std::vector<float> means;
+};
+
+bool refine_on_rank(ranks *group, void *context) {
+    posed_run *const run = static_cast<posed_run *>(context);
+    const size_t count = run->views->size();
+    fault why;
+    training_state state;
+    training_state_open(&state, group, run->scene);
+    picture_cache pictures;
+    training_ranks several = {&pictures, ranks_count(group) > 1 ? sharded_open(group) : nullptr};
+    training_settings settings = {};
+    settings.iterations = 3 * int64_t(count);
+    settings.policy = {DISTWAR_FIXED, 0};
+    settings.rates = {1e-3f, 1e-3f, 1e-3f, 1e-2f, 1e-2f, 0, 0};
+    settings.final_mean_rate = 1e-3f;
+    settings.pose = {0.25, 0.1, 0};
+    training_report report = {};
+    const bool done =
+        picture_cache_open(&pictures, run->views->data(), count, false, 0, &why) &&
+        training_state_open_poses(&state, int64_t(count), &why) &&
+        poses_start_in(state.pose, run->views->data(), count, &state, &why) &&
+        train_on(&several, &state, run->views->data(), count, &settings, nullptr, &report, &why);
+    if (done) {
+        device_download(run->means.data() + 3 * training_state_first(&state), state.gaussians.mean,
+                        3 * size_t(state.gaussians.count) * sizeof(float));
+        if (ranks_own(group) + 1 == ranks_count(group)) run->poses.assign(state.pose, state.pose + count);
+    }
+    training_report_close(&report);
+    picture_cache_close(&pictures);
+    sharded_close(several.shared);
+    training_state_close(&state);
+    return done || ranks_fail(group, "%s", why.text);
+}
+
+TEST(RefinedPoses, AreTheSameOnAnyNumberOfRanks) {
+    constexpr size_t count = 3;
+    constexpr int size = 40;
+    gs_gaussians scene = blobs(150);
+    std::vector<target_view> views = circle(count, size);
+    image picture;
+    fault why;
+    ASSERT_TRUE(image_open(&picture, size, size, 3, &why)) << why.text;
+    for (int i = 0; i < 3 * size * size; i++) picture.pixels[i] = uint8_t(i * 7 % 251);
+    for (target_view &view : views) view.picture = &picture;
+    posed_run first = {&scene, &views, {}, std::vector<float>(3 * 150)};
+    for (const int number : {1, 2, 3, 4}) {
+        posed_run run = {&scene, &views, {}, std::vector<float>(3 * 150)};
+        const ranks_plan plan = {number, RANKS_THREADS, 0, 0, nullptr, 0, nullptr, 0, nullptr};
+        ASSERT_TRUE(ranks_run(&plan, refine_on_rank, &run, &why)) << why.text;
+        if (number == 1) first = run;
+        EXPECT_EQ(memcmp(run.poses.data(), first.poses.data(), count * sizeof(refined_pose)), 0) << number;
+        EXPECT_EQ(run.means, first.means) << number;
+    }
+    EXPECT_NE(first.poses[0].second_moment, 0) << "it has not moved";
+    image_close(&picture);
+    scene_close(&scene);
+}
+#endif
 
 TEST(PoseLevels, LeaveSixtyFourPixelsEachWay) {
     std::vector<target_view> views = circle(2, 1024);

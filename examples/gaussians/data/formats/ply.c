@@ -6,6 +6,7 @@
 // in any order; others are skipped. The number of f_rest_* gives the SH degree: 0, 9, 24 or 45 of them. The header line
 // "comment SplatRenderMode: mip", as Brush writes it, or "comment splat antialiased" sets antialias; "comment
 // dsplat_holdout N" and "comment dsplat_background R,G,B" are scene_notes. Normals are written as 0.
+#include "formats/ply.h"
 #include "formats/formats.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -71,6 +72,16 @@ static float *slot_value(const gs_gaussians *g, int64_t i, int slot) {
     return g->quaternion + i * 4 + (slot - SLOT_ROTATION);
 }
 
+enum { POINT_VALUES = 6 }; // x y z red green blue
+static const char *const point_names[POINT_VALUES] = {"x", "y", "z", "red", "green", "blue"};
+
+// Where a vertex has a value of a point: in binary files and in ASCII.
+typedef struct point_value {
+    char type[8]; // of PLY; "": the vertex has none
+    size_t offset;
+    int column;
+} point_value;
+
 // The vertices as the header describes them.
 typedef struct layout {
     uint64_t count;
@@ -82,6 +93,9 @@ typedef struct layout {
     bool last;         // no element follows
     bool antialiased;
     scene_notes notes;
+    // Of ply_read_points:
+    bool of_points, ascii;
+    point_value values[POINT_VALUES];
 } layout;
 
 // A header line without its end; *at is the offset of its first byte.
@@ -117,8 +131,15 @@ static bool add_property(layout *vertex, const char *type, const char *name, con
     if (!size) return REFUSE(why, file, at, "vertex property of type '%.40s': not a PLY number type", type);
     if (++vertex->properties > MAX_PROPERTIES)
         return REFUSE(why, file, at, "more than %d vertex properties", MAX_PROPERTIES);
+    for (int k = 0; k < POINT_VALUES; k++) {
+        point_value *const value = &vertex->values[k];
+        if (!vertex->of_points || strcmp(point_names[k], name) != 0) continue;
+        if (value->type[0]) return REFUSE(why, file, at, "property '%s' occurs twice", name);
+        *value = (point_value){.offset = vertex->stride, .column = vertex->properties - 1};
+        snprintf(value->type, sizeof value->type, "%s", type);
+    }
     if (strncmp(name, "f_rest_", strlen("f_rest_")) == 0) vertex->rest_properties++;
-    for (int slot = 0; slot < SLOTS; slot++) {
+    for (int slot = 0; slot < SLOTS && !vertex->of_points; slot++) {
         char known[16];
         slot_name(slot, known);
         if (strcmp(known, name) != 0) continue;
@@ -133,6 +154,11 @@ static bool add_property(layout *vertex, const char *type, const char *name, con
 
 // Called after the last property: checks that none is missing and finds the SH degree.
 static bool check_properties(layout *vertex, const input_file *file, fault *why) {
+    for (int k = 0; k < 3 && vertex->of_points; k++)
+        if (!vertex->values[k].type[0])
+            return fail(why, "%s: in the header before byte %" PRIu64 ": no vertex property '%s'", file->path,
+                        file->offset, point_names[k]);
+    if (vertex->of_points) return true;
     vertex->sh_degree = -1;
     for (int degree = 0; degree <= GS_MAX_SH_DEGREE; degree++)
         if (vertex->rest_properties == GS_CHANNELS * (coefficients(degree) - 1)) vertex->sh_degree = degree;
@@ -157,10 +183,13 @@ typedef struct header_state {
     bool has_format;
 } header_state;
 
-static bool read_format(char *const word[3], const input_file *file, uint64_t at, fault *why) {
-    return (strcmp(word[1], "binary_little_endian") == 0 && strcmp(word[2], "1.0") == 0) ||
-           REFUSE(why, file, at, "format '%.40s %.40s'; only 'binary_little_endian 1.0' can be read", word[1],
-                  word[2]);
+static bool read_format(layout *vertex, char *const word[3], const input_file *file, uint64_t at,
+                        fault *why) {
+    vertex->ascii = vertex->of_points && strcmp(word[1], "ascii") == 0;
+    return (vertex->ascii && strcmp(word[2], "1.0") == 0) ||
+           (strcmp(word[1], "binary_little_endian") == 0 && strcmp(word[2], "1.0") == 0) ||
+           REFUSE(why, file, at, "format '%.40s %.40s'; only 'binary_little_endian 1.0'%s can be read",
+                  word[1], word[2], vertex->of_points ? " and 'ascii 1.0'" : "");
 }
 
 // "element NAME COUNT"
@@ -205,7 +234,7 @@ static void read_comment(layout *vertex, const char *name, const char *value) {
 }
 
 static bool read_header(input_file *file, layout *vertex, fault *why) {
-    *vertex = (layout){.last = true};
+    vertex->last = true;
     for (int slot = 0; slot < SLOTS; slot++) vertex->offset[slot] = -1;
     header_state state = {.place = BEFORE};
     char line[MAX_LINE];
@@ -223,7 +252,7 @@ static bool read_header(input_file *file, layout *vertex, fault *why) {
         } else if (strcmp(word[0], "end_header") == 0 && words == 1) {
             break;
         } else if (strcmp(word[0], "format") == 0 && words == 3) {
-            if (!read_format(word, file, at, why)) return false;
+            if (!read_format(vertex, word, file, at, why)) return false;
             state.has_format = true;
         } else if (strcmp(word[0], "element") == 0 && words == 3) {
             if (!read_element(vertex, &state, word, file, at, why)) return false;
@@ -281,9 +310,85 @@ static bool ply_claims(const char *head, size_t bytes) {
 }
 
 static bool ply_read(input_file *file, gs_gaussians *out, fault *why) {
-    layout vertex;
+    layout vertex = {0};
     return read_header(file, &vertex, why) && read_vertices(file, &vertex, out, why);
 }
+
+// ---- points
+
+static double binary_value(const char *at, const char *type) {
+    const bool is_signed = type[0] != 'u';
+    int64_t integer = 0;
+    float real;
+    double wide;
+    if (strcmp(type, "double") == 0 || strcmp(type, "float64") == 0)
+        return memcpy(&wide, at, sizeof wide), wide;
+    if (strncmp(type, "float", 5) == 0) return memcpy(&real, at, sizeof real), (double)real;
+    const size_t size = size_of_type(type);
+    memcpy(&integer, at, size);
+    if (is_signed && (integer >> (8 * size - 1) & 1)) integer -= (int64_t)1 << (8 * size);
+    return (double)integer;
+}
+
+static bool read_binary_point(input_file *file, const layout *vertex, double values[POINT_VALUES],
+                              fault *why) {
+    char row[8 * MAX_PROPERTIES];
+    if (!input_file_read(file, row, vertex->stride, "vertices", why)) return false;
+    for (int k = 0; k < POINT_VALUES; k++)
+        if (vertex->values[k].type[0])
+            values[k] = binary_value(row + vertex->values[k].offset, vertex->values[k].type);
+    return true;
+}
+
+static bool read_ascii_point(input_file *file, const layout *vertex, double values[POINT_VALUES],
+                             fault *why) {
+    char line[MAX_LINE], *at = line, *end;
+    uint64_t begins;
+    if (!read_line(file, line, &begins, why)) return false;
+    for (int column = 0; column < vertex->properties; column++, at = end) {
+        const double value = strtod(at, &end);
+        if (end == at)
+            return REFUSE(why, file, begins, "a vertex of fewer than %d numbers", vertex->properties);
+        for (int k = 0; k < POINT_VALUES; k++)
+            if (vertex->values[k].type[0] && vertex->values[k].column == column) values[k] = value;
+    }
+    return true;
+}
+
+static bool read_points(input_file *file, const layout *vertex, reconstruction *out, fault *why) {
+    if (!input_file_expect(file, vertex->count, vertex->ascii ? 6 : vertex->stride, "vertices", why))
+        return false;
+    for (uint64_t i = 0; i < vertex->count; i++) {
+        const uint64_t at = file->offset;
+        double values[POINT_VALUES] = {0, 0, 0, 128, 128, 128};
+        float point[3];
+        uint8_t color[3];
+        if (!(vertex->ascii ? read_ascii_point : read_binary_point)(file, vertex, values, why)) return false;
+        if (!reconstruction_place(values, point))
+            return REFUSE(why, file, at, "vertex %" PRIu64 " is at %g, %g, %g", i, values[0], values[1],
+                          values[2]);
+        for (int c = 0; c < 3; c++) {
+            if (!(values[3 + c] >= 0 && values[3 + c] <= 255))
+                return REFUSE(why, file, at, "vertex %" PRIu64 " has %s = %g; it must be 0..255", i,
+                              point_names[3 + c], values[3 + c]);
+            color[c] = (uint8_t)values[3 + c];
+        }
+        if (!reconstruction_add_point(out, point, color, why))
+            return fail(why, "%s: %s", file->path, why->text);
+    }
+    return true;
+}
+
+bool ply_read_points(const char *path, reconstruction *out, fault *why) {
+    input_file file;
+    layout vertex = {.of_points = true};
+    if (!input_file_open(&file, path, why)) return false;
+    const bool done = read_header(&file, &vertex, why) && read_points(&file, &vertex, out, why);
+    input_file_close(&file);
+    return done;
+}
+
+// ---- writing
 
 static void ply_begin(FILE *stream, const gs_gaussians *gaussians, const scene_notes *notes) {
     fprintf(stream, "ply\nformat binary_little_endian 1.0\n%s",

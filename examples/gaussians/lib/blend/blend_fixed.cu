@@ -92,7 +92,7 @@ __device__ float scale_of(double bound, unsigned *flag) {
 
 __global__ void __launch_bounds__(threads)
     scale_kernel(int blocks, float largest_background, const gs_largest_values *largest_of_image,
-                 bool inverse_depth, header *out) {
+                 bool inverse_depth, bool tilt, header *out) {
     bounds mine = {};
     if (int(threadIdx.x) < blocks) mine = out->of_block[threadIdx.x];
     if (largest_of_image)
@@ -100,7 +100,8 @@ __global__ void __launch_bounds__(threads)
     mine.largest_color = larger(mine.largest_color, largest_background);
     bounds all = block_bounds(mine);
     if (threadIdx.x != 0) return;
-    if (largest_of_image) all.d_color = double(largest_of_image->d_color);
+    if (largest_of_image)
+        all.d_color = double(largest_of_image->d_color), all.d_depth = double(largest_of_image->d_depth);
     const double h = 2 * double(all.largest_color) * all.d_color +
                      2 * double(all.largest_depth) * all.d_depth + all.d_alpha;
     const float h_scale = scale_of(h, &out->flag);
@@ -112,6 +113,8 @@ __global__ void __launch_bounds__(threads)
     out->scale[MOMENT_ABS_X] = out->scale[MOMENT_ABS_Y] = h_scale / 4;
     out->scale[MOMENT_H_E0E0] = out->scale[MOMENT_H_E1E1] = h_scale / 8;
     out->scale[MOMENT_H_E0E1] = h_scale / 4;
+    // alpha |tilt| is at most exp(-1/2), so the bound of the colours does.
+    for (int c = 0; tilt && c < GS_CHANNELS; c++) out->scale[MOMENT_TILT + c] = out->scale[MOMENT_COLOR];
 }
 
 // One sum a thread. summed: fields of gs_moments that are summed, the others become 0; or 0: `sums` are rows of
@@ -159,7 +162,7 @@ cudaError_t begin(const gs_view &view, const gs_gradient &gradient, gs_stream st
                                view.image,
                                gradient.largest ? nullptr : gradient.color,
                                gradient.alpha,
-                               gradient.depth,
+                               gradient.largest ? nullptr : gradient.depth,
                                depth_form_of(view),
                                blocks_of(values)};
     const int blocks = input.pixel_blocks > blocks_of(summed) ? input.pixel_blocks : blocks_of(summed);
@@ -168,7 +171,7 @@ cudaError_t begin(const gs_view &view, const gs_gradient &gradient, gs_stream st
         status = launch(stream, unsigned(blocks), threads, bound_kernel, input, memory.head);
     if (status == cudaSuccess)
         status = launch(stream, 1u, threads, scale_kernel, blocks, largest_background(view, channels),
-                        gradient.largest, view.inverse_depth != 0, memory.head);
+                        gradient.largest, view.inverse_depth != 0, gradient.tilt != nullptr, memory.head);
     return status;
 }
 

@@ -91,23 +91,24 @@ __global__ void __launch_bounds__(density_block)
 
 // A block moves whole rows of an array.
 __global__ void __launch_bounds__(density_block)
-    move_kernel(const uint32_t *source, int64_t count, int row_length, bool zero_newborns, const float *from,
+    move_kernel(const gs_density_plan plan, int row_length, bool zero_newborns, const float *from,
                 float *to) {
     const int rows = density_block / row_length, row = threadIdx.x / row_length;
     const int64_t i = int64_t(blockIdx.x) * rows + row;
-    if (row >= rows || i >= count) return;
+    if (row >= rows || i >= plan.count_after) return;
     const int column = threadIdx.x - row * row_length;
-    const uint32_t s = source[i];
+    const uint32_t s = plan.source[plan.first_after + i];
     to[i * row_length + column] =
-        zero_newborns && (s & newborn) ? 0 : from[int64_t(s & ~newborn) * row_length + column];
+        zero_newborns && (s & newborn) ? 0 : from[(int64_t(s & ~newborn) - plan.first) * row_length + column];
 }
 
 __global__ void __launch_bounds__(density_block)
     place_split_kernel(gs_density_plan plan, gs_density_rules rules, gs_gaussians gaussians) {
     const int64_t i = int64_t(blockIdx.x) * density_block + threadIdx.x;
-    if (i >= plan.count_after || plan.action[plan.source[i] & ~newborn] != SPLIT) return;
+    const int64_t of_all = plan.first_after + i;
+    if (i >= plan.count_after || plan.action[plan.source[of_all] & ~newborn] != SPLIT) return;
     float n[3], rotation[3][3];
-    draw_normal(random_at(rules.seed, RANDOM_SPLIT, rules.iteration, uint64_t(i)), n);
+    draw_normal(random_at(rules.seed, RANDOM_SPLIT, rules.iteration, uint64_t(of_all)), n);
     rotation_of(gaussians, i, rotation);
     float *scale = gaussians.log_scale + 3 * i;
     for (int k = 0; k < 3; k++) n[k] *= expf(scale[k]);
@@ -218,7 +219,7 @@ gs_status gs_density_plan_step(const gs_gaussians *gaussians, const float *densi
     }
     GS_REQUIRE(total < INT32_MAX, "there would be more than 2^31 - 2 Gaussians");
     GS_CUDA(launch(stream, blocks, density_block, source_kernel, a.action, a.rows, count, a.source));
-    *plan = {count, total, a.action, a.source};
+    *plan = {count, total, 0, 0, a.action, a.source, a.rows};
     return GS_OK;
 }
 
@@ -233,8 +234,7 @@ gs_status gs_density_move(const gs_density_plan *plan, const gs_density_rules *r
     const gs_arrays source = gs_arrays_of(from), target = gs_arrays_of(to);
     for (int a = 0; a < GS_ARRAYS; a++)
         GS_CUDA(launch(stream, blocks_for(to->count, density_block / source.width[a]), density_block,
-                       move_kernel, plan->source, to->count, source.width[a], moments != 0, source.of[a],
-                       target.of[a]));
+                       move_kernel, *plan, source.width[a], moments != 0, source.of[a], target.of[a]));
     if (!moments)
         GS_CUDA(launch_for(stream, to->count, density_block, place_split_kernel, *plan, *rules, *to));
     return GS_OK;

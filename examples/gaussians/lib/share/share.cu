@@ -157,21 +157,21 @@ __device__ bool read_record(const T *records, const segment_list &segments, int6
     DISTWAR_UNROLL
     for (int k = 0; k < Values; k++) value[k] = record[k];
     DISTWAR_UNROLL
-    for (int k = 0; k < GS_MOMENTS; k++) counts |= !(value[k] == 0); // NaN counts
+    for (int k = 0; k < Values; k++) counts |= !(value[k] == 0); // NaN counts
     return counts;
 }
 
-// counters: [segments][blocks]. Blocks (b, s): records of segment s.
-template <typename T>
+// counters: [segments][blocks]. Blocks (b, s): records of segment s. Values: of a record that travel.
+template <typename T, int Values>
 __global__ void __launch_bounds__(share_block)
     count_records_kernel(const T *records, const segment_list segments, int64_t *counters) {
     const int64_t i = int64_t(blockIdx.x) * share_block + threadIdx.x;
-    T value[GS_MOMENTS];
+    T value[Values];
     const int all = __syncthreads_count(read_record(records, segments, i, value));
     if (threadIdx.x == 0) counters[int64_t(blockIdx.y) * gridDim.x + blockIdx.x] = all;
 }
 
-// begin: where the records of each block go. Values: of a record that travel.
+// begin: where the records of each block go.
 template <typename T, int Values>
 __global__ void __launch_bounds__(share_block)
     pack_records_kernel(const T *records, const segment_list segments, const int64_t *begin, T *packed) {
@@ -277,7 +277,7 @@ gs_status queue_pack(const gs_packing *packing, const pack_arrays &a, gs_stream 
         segments.begin[s] = packing->begin[s], segments.count[s] = packing->count[s];
     const T *const records = static_cast<const T *>(packing->records);
     GS_CUDA(cudaMemsetAsync(a.begin + counters - 1, 0, sizeof(int64_t), stream));
-    GS_CUDA(launch(stream, grid, share_block, count_records_kernel<T>, records, segments, a.begin));
+    GS_CUDA(launch(stream, grid, share_block, count_records_kernel<T, Values>, records, segments, a.begin));
     GS_CUDA(scan_exclusive(a.begin, a.begin, counters, a.scan, a.scan_bytes, stream));
     GS_CUDA(launch(stream, 1, share_block, part_begin_kernel, a.begin, packing->segments, a.blocks,
                    packing->packed_begin));

@@ -32,25 +32,36 @@ __global__ void __launch_bounds__(share_block)
     atomicMax(reinterpret_cast<unsigned *>(&largest[blockIdx.y].depth), depth);
 }
 
-// Block (r, c): row first + r of tiles, channel c.
+// Block (r, c): row first + r of tiles, channel c, or depth.
 __global__ void __launch_bounds__(share_block)
-    row_sums_kernel(const float *color_gradient, int width, int height, int first, double *sums) {
+    row_sums_kernel(const float *color_gradient, const float *depth_gradient, int width, int height,
+                    int first, double *sums) {
     __shared__ distwar::block_sum_memory<1, share_block, double> memory;
     const int row = first + int(blockIdx.x), begin = row * GS_TILE_SIZE,
               end = min(begin + GS_TILE_SIZE, height);
-    const float *const plane = color_gradient + int64_t(blockIdx.y) * width * height;
+    const bool of_depth = blockIdx.y == GS_CHANNELS;
+    const float *const plane =
+        of_depth ? depth_gradient : color_gradient + int64_t(blockIdx.y) * width * height;
     double sum[1] = {}, total[1];
-    for (int64_t i = int64_t(begin) * width + threadIdx.x; i < int64_t(end) * width; i += share_block)
+    for (int64_t i = int64_t(begin) * width + threadIdx.x; plane && i < int64_t(end) * width;
+         i += share_block)
         sum[0] += double(fabsf(plane[i]));
     distwar::block_sum(sum, memory, total);
-    if (threadIdx.x == 0) sums[row * GS_CHANNELS + int(blockIdx.y)] = total[0];
+    if (threadIdx.x == 0) sums[row * GS_ROW_SUMS + int(blockIdx.y)] = total[0];
 }
 
-__global__ void bound_of_rows_kernel(const double *sums, int values, gs_largest_values *largest) {
-    double sum = 0;
-    for (int k = 0; k < values; k++) sum += sums[k];
+__device__ float at_least(double sum) {
     const float bound = float(sum);
-    largest->d_color = double(bound) < sum ? nextafterf(bound, INFINITY) : bound;
+    return double(bound) < sum ? nextafterf(bound, INFINITY) : bound;
+}
+
+__global__ void bound_of_rows_kernel(const double *sums, int rows, gs_largest_values *largest) {
+    double color = 0, depth = 0;
+    for (int row = 0; row < rows; row++, sums += GS_ROW_SUMS) {
+        for (int c = 0; c < GS_CHANNELS; c++) color += sums[c];
+        depth += sums[GS_CHANNELS];
+    }
+    largest->d_color = at_least(color), largest->d_depth = at_least(depth);
 }
 
 __global__ void units_kernel(const fixed::header *in, int summed, gs_fixed_units *out) {
@@ -86,13 +97,14 @@ gs_status gs_largest(const gs_view *view, gs_largest_values *largest, gs_stream 
     return GS_OK;
 }
 
-gs_status gs_share_row_sums(const gs_view *view, gs_rows rows, const float *color_gradient, double *sums,
+gs_status gs_share_row_sums(const gs_view *view, gs_rows rows, const gs_gradient *gradient, double *sums,
                             gs_stream stream) {
     GS_TRY(check_extent(__func__, view));
     GS_TRY(check_rows(__func__, view, rows));
-    GS_REQUIRE(color_gradient && sums, "color_gradient and sums must be given");
-    GS_CUDA(launch(stream, dim3(unsigned(rows.end - rows.begin), GS_CHANNELS), share_block, row_sums_kernel,
-                   color_gradient, view->camera.width, view->camera.height, rows.begin, sums));
+    GS_REQUIRE(gradient && gradient->color && sums, "the gradient of the colours and sums must be given");
+    GS_CUDA(launch(stream, dim3(unsigned(rows.end - rows.begin), GS_ROW_SUMS), share_block, row_sums_kernel,
+                   gradient->color, gradient->depth, view->camera.width, view->camera.height, rows.begin,
+                   sums));
     return GS_OK;
 }
 
@@ -100,7 +112,7 @@ gs_status gs_share_bound(const gs_view *view, const double *sums, gs_largest_val
                          gs_stream stream) {
     GS_TRY(check_extent(__func__, view));
     GS_REQUIRE(sums && largest, "sums and largest must be given");
-    GS_CUDA(launch(stream, 1, 1, bound_of_rows_kernel, sums, tile_rows_of(view) * GS_CHANNELS, largest));
+    GS_CUDA(launch(stream, 1, 1, bound_of_rows_kernel, sums, tile_rows_of(view), largest));
     return GS_OK;
 }
 

@@ -14,6 +14,7 @@ int bench_command(int argc, char **argv);
 int info_command(int argc, char **argv);
 int finish_command(int argc, char **argv);
 int generate_command(int argc, char **argv);
+int poses_command(int argc, char **argv);
 
 // As scene_read; also refuses a scene without Gaussians.
 bool read_scene_to_measure(const char *path, gs_gaussians *out, fault *why);

@@ -10,9 +10,7 @@
 #include "measure/lpips.h"
 #include "measure/quality.h"
 #include "pose_levels.h"
-#include "frames/blend_strategies.h"
 #include "measure/shared_options.h"
-#include "measure/sharded_frames.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,39 +24,48 @@ typedef struct eval_options {
     rank_options ranks;
 } eval_options;
 
-typedef struct evaluation {
+typedef struct eval_run {
     const eval_options *options;
-    int64_t gaussians;
-    const float *background;
-    size_t count;
-    target_view *views; // [count]
-    quality *each;      // [count]
-    quality mean;
-    double *depth_error; // [count]; with --depth
-    double mean_depth_error;
-    const lpips_weights *weights; // with --lpips-weights
-    double *lpips;                // [count]; likewise
-    double mean_lpips;
+    float background[3];
+    gs_gaussians scene;
+    dataset data;
+    lpips_weights weights; // with --lpips-weights
+} eval_run;
+
+// Of one view. Doubles only: ranks add them up.
+typedef struct measures {
+    quality quality;
+    double lpips, depth_error; // with --lpips-weights; with --depth, NaN without a map
+} measures;
+enum { MEASURES = sizeof(measures) / sizeof(double) };
+
+typedef struct evaluation {
+    const eval_run *run;
+    const eval_options *options;
+    const lpips_weights *weights; // NULL without --lpips-weights
+    size_t count, begin, end;     // views; those that this rank measures
+    target_view *views;           // [count]
+    measures *each, mean;         // [count]
 } evaluation;
 
 static bool is_measured(const eval_options *o, const dataset_view *view) {
     return o->all || view->held_out || (o->trained_on_all && o->holdout == 0);
 }
 
-static bool evaluation_open(evaluation *e, const dataset *data, fault *why) {
+static bool evaluation_open(evaluation *e, ranks *group, fault *why) {
+    const dataset *const data = &e->run->data;
     e->views = calloc(data->view_count, sizeof *e->views);
     e->each = calloc(data->view_count, sizeof *e->each);
-    e->depth_error = calloc(data->view_count, sizeof *e->depth_error);
-    e->lpips = calloc(data->view_count, sizeof *e->lpips);
-    if (!e->views || !e->each || !e->depth_error || !e->lpips)
-        return fail(why, "no memory for %zu views", data->view_count);
+    if (!e->views || !e->each) return fail(why, "no memory for %zu views", data->view_count);
     for (size_t i = 0; i < data->view_count; i++) {
         const dataset_view *view = &data->views[i];
         if (!is_measured(e->options, view)) continue;
-        if (!target_view_from(&e->views[e->count], view, false, why)) return false;
-        if (view->depth) target_view_set_depth(&e->views[e->count], view->depth);
-        e->count++;
+        if (!target_view_list(&e->views[e->count], view, why)) return false;
+        e->views[e->count++].depth_on_host = view->depth;
     }
+    const size_t ranks_number = (size_t)ranks_count(group), own = (size_t)ranks_own(group);
+    e->begin = e->count * own / ranks_number, e->end = e->count * (own + 1) / ranks_number;
+    for (size_t i = e->begin; i < e->end; i++) target_view_upload(&e->views[i], false);
     return e->count > 0 || fail(why, "%s: no view is held out, of %zu; --all measures all",
                                 e->options->cameras, data->view_count);
 }
@@ -67,14 +74,12 @@ static void evaluation_close(evaluation *e) {
     for (size_t i = 0; i < e->count; i++) target_view_close(&e->views[i]);
     free(e->views);
     free(e->each);
-    free(e->depth_error);
-    free(e->lpips);
 }
 
-static void print_row(const evaluation *e, const quality *q, double lpips, double depth_error) {
-    printf("  %8.2f  %6.4f", q->psnr, q->ssim);
-    if (e->weights) printf("  %6.4f", lpips);
-    if (e->options->depth) printf("  %14.2f", 100 * depth_error);
+static void print_row(const evaluation *e, const measures *m) {
+    printf("  %8.2f  %6.4f", m->quality.psnr, m->quality.ssim);
+    if (e->weights) printf("  %6.4f", m->lpips);
+    if (e->options->depth) printf("  %14.2f", 100 * m->depth_error);
     printf("\n");
 }
 
@@ -87,28 +92,27 @@ static void print_table(const evaluation *e) {
     for (size_t i = 0; i < e->count; i++) {
         const target_view *view = &e->views[i];
         printf("%-*s  %5d x %-5d", width, view->name, view->camera.width, view->camera.height);
-        print_row(e, &e->each[i], e->lpips[i], e->depth_error[i]);
+        print_row(e, &e->each[i]);
     }
     printf("%-*s  %13s", width, "mean", "");
-    print_row(e, &e->mean, e->mean_lpips, e->mean_depth_error);
+    print_row(e, &e->mean);
 }
 
-static void describe_quality(const evaluation *e, json_writer *json, const quality *q, double lpips,
-                             double depth_error) {
-    json_put_number(json, "psnr", q->psnr);
-    json_put_number(json, "ssim", q->ssim);
-    if (e->weights) json_put_number(json, "lpips", lpips);
-    if (e->options->depth) json_put_number(json, "depth_error", depth_error);
+static void describe_measures(const evaluation *e, json_writer *json, const measures *m) {
+    json_put_number(json, "psnr", m->quality.psnr);
+    json_put_number(json, "ssim", m->quality.ssim);
+    if (e->weights) json_put_number(json, "lpips", m->lpips);
+    if (e->options->depth) json_put_number(json, "depth_error", m->depth_error);
 }
 
 static void describe(json_writer *json, const void *subject) {
     const evaluation *e = subject;
     json_begin(json, NULL, '{');
     json_put_text(json, "scene", e->options->scene);
-    json_put_integer(json, "gaussians", e->gaussians);
+    json_put_integer(json, "gaussians", e->run->scene.count);
     json_put_text(json, "cameras", e->options->cameras);
     json_put_integer(json, "downscale", e->options->downscale);
-    json_put_floats(json, "background", e->background, GS_CHANNELS);
+    json_put_floats(json, "background", e->run->background, GS_CHANNELS);
     if (e->weights) json_put_text(json, "lpips_network", gs_lpips_architecture_of(e->weights->network)->name);
     json_begin(json, "views", '[');
     for (size_t i = 0; i < e->count; i++) {
@@ -116,124 +120,112 @@ static void describe(json_writer *json, const void *subject) {
         json_put_text(json, "name", e->views[i].name);
         json_put_integer(json, "width", e->views[i].camera.width);
         json_put_integer(json, "height", e->views[i].camera.height);
-        describe_quality(e, json, &e->each[i], e->lpips[i], e->depth_error[i]);
+        describe_measures(e, json, &e->each[i]);
         json_end(json, '}');
     }
     json_end(json, ']');
     json_begin(json, "mean", '{');
-    describe_quality(e, json, &e->mean, e->mean_lpips, e->mean_depth_error);
+    describe_measures(e, json, &e->mean);
     json_end(json, '}');
     json_end(json, '}');
 }
 
-static bool align(evaluation *e, const gs_gaussians *scene, fault *why) {
-    training_settings settings = {.policy = {DISTWAR_TREE, BLEND_THRESHOLD}};
-    memcpy(settings.background, e->background, sizeof settings.background);
-    ranks *const group = ranks_alone_open();
-    if (!group) return fail(why, "no memory");
-    training_state state;
-    training_state_open(&state, group, scene);
-    const bool done = align_views(&state, e->views, e->count, &settings, e->options->align_steps, why);
-    training_state_close(&state);
-    ranks_alone_close(group);
-    return done;
+// What a rank measures with.
+typedef struct meters {
+    gs_gaussians gaussians;
+    frame color, depth;
+    lpips_meter lpips;
+    double *result;        // device
+    ranks *alone;          // with --align-steps
+    training_state moving; // likewise
+} meters;
+
+static bool meters_open(meters *m, const evaluation *e, fault *why) {
+    m->result = device_allocate(3 * sizeof *m->result);
+    m->gaussians = device_gaussians_from(&e->run->scene);
+    m->depth.with_depth = true;
+    if (e->weights) lpips_meter_open(&m->lpips, e->weights);
+    if (e->options->align_steps == 0) return true;
+    m->alone = ranks_alone_open();
+    if (m->alone) training_state_open(&m->moving, m->alone, &e->run->scene);
+    return m->alone || fail(why, "no memory");
 }
 
-static bool tell(const evaluation *e, fault *why) {
+static void meters_close(meters *m) {
+    training_state_close(&m->moving);
+    ranks_alone_close(m->alone);
+    lpips_meter_close(&m->lpips);
+    frame_close(&m->color);
+    frame_close(&m->depth);
+    device_gaussians_close(&m->gaussians);
+    device_free(m->result);
+}
+
+// A view by itself, so that it does not matter which rank has which.
+static bool align(const evaluation *e, meters *m, target_view *view, fault *why) {
+    training_settings settings = {.policy = {DISTWAR_FIXED, 0}};
+    memcpy(settings.background, e->run->background, sizeof settings.background);
+    return e->options->align_steps == 0 ||
+           align_views(NULL, &m->moving, view, 1, &settings, e->options->align_steps, why);
+}
+
+static bool measure_view(evaluation *e, meters *m, size_t i, fault *why) {
+    target_view *const view = &e->views[i];
+    measures *const out = &e->each[i];
+    if (!align(e, m, view, why)) return false;
+    frame_render(&m->color, &m->gaussians, m->gaussians.sh_degree, &view->camera, e->run->background);
+    if (!quality_of_frame(&m->color, view, m->result, &out->quality, why)) return false;
+    if (e->weights) out->lpips = lpips_of_frame(&m->lpips, &m->color, view);
+    if (e->options->depth) out->depth_error = depth_error_of(&m->depth, &m->gaussians, view, m->result);
+    return true;
+}
+
+// Ranks keep step, as none waits for long.
+static bool measure(evaluation *e, ranks *group, fault *why) {
+    meters m = {0};
+    bool done = meters_open(&m, e, why);
+    const size_t most = e->count / (size_t)ranks_count(group) + 1;
+    for (size_t k = 0; k < most && done; k++) {
+        if (e->begin + k < e->end) done = measure_view(e, &m, e->begin + k, why);
+        done = done && (ranks_barrier(group, NULL) || fail(why, "%s", ranks_error(group)));
+    }
+    meters_close(&m);
+    return done &&
+           (ranks_sum(group, (double *)e->each, MEASURES * e->count) || fail(why, "%s", ranks_error(group)));
+}
+
+// Depth is that of the views that have a map.
+static void average(evaluation *e) {
+    const double n = (double)e->count;
+    double maps = 0;
+    measures sum = {0};
+    for (size_t i = 0; i < e->count; i++) {
+        const measures *const m = &e->each[i];
+        sum.quality.psnr += m->quality.psnr, sum.quality.ssim += m->quality.ssim;
+        sum.lpips += m->lpips;
+        if (e->views[i].depth_on_host) sum.depth_error += m->depth_error, maps++;
+    }
+    e->mean = (measures){{sum.quality.psnr / n, sum.quality.ssim / n}, sum.lpips / n, sum.depth_error / maps};
+}
+
+static bool tell(evaluation *e, fault *why) {
     const char *const json = e->options->json;
+    average(e);
     if (!json_is_stdout(json)) print_table(e);
     return !json || json_save(json, describe, e, why);
 }
 
-typedef struct eval_run {
-    const eval_options *options;
-    float background[3];
-    gs_gaussians scene;
-    dataset data;
-    lpips_weights weights; // with --lpips-weights
-} eval_run;
-
-static evaluation evaluation_of(const eval_run *run) {
-    return (evaluation){.options = run->options,
-                        .gaussians = run->scene.count,
-                        .background = run->background,
-                        .weights = run->weights.values ? &run->weights : NULL};
-}
-
-static bool evaluate(const eval_run *run, fault *why) {
-    const eval_options *const options = run->options;
-    evaluation e = evaluation_of(run);
-    bool done =
-        evaluation_open(&e, &run->data, why) && (!e.weights || lpips_is_possible(e.views, e.count, why));
-    if (done && options->align_steps > 0) done = align(&e, &run->scene, why);
-    if (done) {
-        gs_gaussians gaussians = device_gaussians_from(&run->scene);
-        done = quality_measure(&gaussians, e.views, e.count, run->background, &e.mean, e.each, why);
-        if (done && e.weights)
-            lpips_measure(&gaussians, e.views, e.count, run->background, e.weights, &e.mean_lpips, e.lpips);
-        if (done && options->depth)
-            depth_error_measure(&gaussians, e.views, e.count, &e.mean_depth_error, e.depth_error);
-        device_gaussians_close(&gaussians);
-    }
-    done = done && tell(&e, why);
-    evaluation_close(&e);
-    return done;
-}
-
-// ---- on several GPUs
-
-// All ranks render; rank 0 has the pictures, and measures. e: of rank 0.
-static bool measure_on_ranks(evaluation *e, sharded_frames *frames, const gs_camera *cameras, size_t count,
-                             fault *why) {
-    ranks *const group = frames->group;
-    const bool measures = ranks_own(group) == 0;
-    double *const device_result = device_allocate(3 * sizeof(double));
-    quality sum = {0, 0};
-    frame f = {0};
-    bool done = true;
-    for (size_t at = 0; at < count && done;) {
-        const int views = sharded_frames_alike(cameras + at, count - at, sharded_frames_at_once(group));
-        done = sharded_frames_render(frames, cameras + at, views) || fail(why, "%s", ranks_error(group));
-        for (int k = 0; k < views && measures && done; k++) {
-            quality *const one = &e->each[at + (size_t)k];
-            sharded_frames_look(frames, k, &f);
-            done = quality_of_frame(&f, &e->views[at + (size_t)k], device_result, one, why);
-            sum.psnr += one->psnr;
-            sum.ssim += one->ssim;
-        }
-        at += (size_t)views;
-    }
-    e->mean = (quality){sum.psnr / (double)count, sum.ssim / (double)count};
-    frame_close(&f);
-    device_free(device_result);
-    return done;
-}
-
-static size_t list_cameras(const eval_run *run, gs_camera *cameras) {
-    size_t count = 0;
-    for (size_t i = 0; i < run->data.view_count; i++)
-        if (is_measured(run->options, &run->data.views[i])) cameras[count++] = run->data.views[i].camera;
-    return count;
-}
-
-static bool evaluate_as_rank(ranks *group, void *context) {
+// Every rank has the whole scene and measures some of the views. Rank 0 tells.
+static bool evaluate(ranks *group, void *context) {
     const eval_run *const run = context;
-    evaluation e = evaluation_of(run);
-    sharded_frames frames = {0};
+    evaluation e = {
+        .run = run, .options = run->options, .weights = run->weights.values ? &run->weights : NULL};
     fault why;
-    gs_camera *const cameras = calloc(run->data.view_count + 1, sizeof *cameras);
-    const size_t count = cameras ? list_cameras(run, cameras) : 0;
-    bool done = (cameras || fail(&why, "no memory for %zu cameras", run->data.view_count)) &&
-                (ranks_own(group) > 0 || evaluation_open(&e, &run->data, &why));
-    if (done && !sharded_frames_open(&frames, group, &run->scene, GS_MAX_SH_DEGREE, run->background))
-        done = fail(&why, "%s", ranks_error(group));
-    done = done && measure_on_ranks(&e, &frames, cameras, count, &why);
-    if (done && ranks_own(group) == 0) done = tell(&e, &why);
-    if (!done) ranks_fail(group, "%s", why.text);
-    sharded_frames_close(&frames);
+    const bool done = evaluation_open(&e, group, &why) &&
+                      (!e.weights || lpips_is_possible(e.views, e.count, &why)) && measure(&e, group, &why) &&
+                      (ranks_own(group) > 0 || tell(&e, &why));
     evaluation_close(&e);
-    free(cameras);
-    return done;
+    return done || ranks_fail_with(group, &why);
 }
 
 // ---- the command
@@ -265,9 +257,6 @@ static bool check(eval_options *o, float background[3], fault *why) {
     if (o->holdout < 0) o->holdout = notes.known ? notes.holdout : 8;
     o->trained_on_all = notes.known && notes.holdout == 0;
     if (!o->cameras) return fail(why, "--cameras is missing: the photographs");
-    if (o->ranks.gpus > 0 && o->depth) return fail(why, "--gpus excludes --depth");
-    if (o->ranks.gpus > 0 && o->lpips_weights) return fail(why, "--gpus excludes --lpips-weights");
-    if (o->ranks.gpus > 0 && o->align_steps > 0) return fail(why, "--gpus excludes --align-steps");
     return are_two_files("--json", o->json, "the scene", o->scene, why) &&
            are_two_files("--json", o->json, "--lpips-weights", o->lpips_weights, why);
 }
@@ -297,7 +286,7 @@ int eval_command(int argc, char **argv) {
         OPTION("background", &options.background,
                .help = "R,G,B, each 0..1; default: that of the scene's file, or black"),
         JSON_OPTION(&options.json),
-        GPUS_OPTION(&options.ranks.gpus, "share the scene out"),
+        GPUS_OPTION(&options.ranks.gpus, "share the views out"),
         NCCL_OPTION(&options.ranks.nccl),
         OPTIONS_END};
     const command_spec command = {
@@ -326,9 +315,8 @@ int eval_command(int argc, char **argv) {
     eval_run run = {.options = &options};
     if (!rank_options_check(&options.ranks, argc, argv, &why) || !check(&options, run.background, &why))
         return report_misuse(&command, &why);
-    rank_work work = {load, evaluate_as_rank, &run, &run.data, &run.scene};
-    const bool done = options.ranks.gpus > 0 ? run_on_ranks(&options.ranks, &work, &why)
-                                             : load(&run, 0, &why) && evaluate(&run, &why);
+    rank_work work = {load, evaluate, &run, &run.data, &run.scene};
+    const bool done = run_on_ranks(&options.ranks, &work, &why);
     dataset_close(&run.data);
     scene_close(&run.scene);
     lpips_weights_close(&run.weights);

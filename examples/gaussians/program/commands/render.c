@@ -7,9 +7,9 @@
 #include "commands/on_ranks.h"
 #include "dataset.h"
 #include "frames/device_gaussians.h"
-#include "frames/frame.h"
 #include "measure/shared_options.h"
-#include "measure/sharded_frames.h"
+#include "measure/viewer.h"
+#include "sharded_density.h"
 #include "files/path.h"
 #include "images/picture_row.h"
 #include "scene.h"
@@ -66,13 +66,9 @@ static bool frame_path(char path[PATH_ROOM], const char *folder, int64_t index, 
     return path_join(path, folder, name, why);
 }
 
-static bool write_frame(const frame *f, const char *folder, int64_t index, fault *why) {
+static bool write_frame(const image *picture, const char *folder, int64_t index, fault *why) {
     char path[PATH_ROOM];
-    image picture;
-    if (!frame_path(path, folder, index, why) || !frame_picture(f, &picture, why)) return false;
-    const bool done = image_write_png(path, &picture, why);
-    image_close(&picture);
-    return done;
+    return frame_path(path, folder, index, why) && image_write_png(path, picture, why);
 }
 
 // Removes the frames of an earlier, longer flight.
@@ -94,26 +90,6 @@ static bool photographs_are_spared(const render_options *options, const dataset 
         more = i < options->frames || file_id_of(path, &ignored);
     }
     return true;
-}
-
-// Renders frames of the flight and writes them, one after another.
-static bool render_frames(const render_run *run, const camera_path *path, gs_camera camera, fault *why) {
-    const render_options *const o = run->options;
-    gs_gaussians gaussians = device_gaussians_from(&run->scene);
-    frame f = {0};
-    progress bar;
-    bool done = true;
-    progress_begin(&bar, "rendering", o->frames);
-    for (int64_t i = 0; done && i < o->frames; i++) {
-        camera_path_place(path, (double)i / (double)o->frames, &camera);
-        frame_render(&f, &gaussians, (int)o->sh_degree, &camera, run->background);
-        done = write_frame(&f, o->output, i, why);
-        if (progress_due(&bar)) progress_show(&bar, i + 1, NAN);
-    }
-    progress_end(&bar);
-    frame_close(&f);
-    device_gaussians_close(&gaussians);
-    return done;
 }
 
 static bool open_path(const render_options *options, const dataset *data, camera_path *path, fault *why) {
@@ -151,13 +127,6 @@ static bool end_flight(const render_run *run, const gs_camera *camera, fault *wh
     return true;
 }
 
-static bool fly(const render_run *run, fault *why) {
-    camera_path path;
-    gs_camera camera;
-    return open_flight(run, 0, &path, &camera, why) && render_frames(run, &path, camera, why) &&
-           end_flight(run, &camera, why);
-}
-
 // view: NULL without --cameras.
 static bool place_camera(const render_run *run, const dataset_view **view, gs_camera *camera, fault *why) {
     const render_options *const o = run->options;
@@ -169,85 +138,81 @@ static bool place_camera(const render_run *run, const dataset_view **view, gs_ca
     return true;
 }
 
-static bool write_picture(const render_run *run, const frame *f, const dataset_view *view, fault *why) {
+static bool write_picture(const render_run *run, const image *picture, const dataset_view *view, fault *why) {
     const render_options *const o = run->options;
-    image picture;
-    if (!frame_picture(f, &picture, why)) return false;
-    const image *const beside[] = {&picture, o->photo ? &view->picture : NULL};
+    const image *const beside[] = {picture, o->photo ? &view->picture : NULL};
     const bool done = image_write_beside(o->output, beside, o->photo ? 2 : 1, 8, why);
     if (done) {
-        printf("%s: %lld Gaussians, %d x %d", o->output, (long long)run->scene.count, picture.width,
-               picture.height);
+        printf("%s: %lld Gaussians, %d x %d", o->output, (long long)run->scene.count, picture->width,
+               picture->height);
         if (view) printf(", view %s", view->name);
-        if (o->photo) printf(", beside its photograph, PSNR %.2f dB", image_psnr(&picture, &view->picture));
+        if (o->photo) printf(", beside its photograph, PSNR %.2f dB", image_psnr(picture, &view->picture));
         printf("\n");
     }
+    return done;
+}
+
+// ---- on one GPU or several
+
+// A frame a rank; rank 0 writes them in their order.
+static bool fly(const render_run *run, const viewer *v, fault *why) {
+    const render_options *const o = run->options;
+    const bool writes = ranks_own(v->group) == 0;
+    const int64_t most = viewer_at_once(v->group);
+    camera_path path;
+    gs_camera cameras[GS_MAX_VIEWS], lens;
+    image pictures[GS_MAX_VIEWS];
+    progress bar;
+    if (!open_flight(run, ranks_own(v->group), &path, &lens, why)) return false;
+    progress_begin(&bar, "rendering", o->frames);
+    bool done = true;
+    for (int64_t at = 0; at < o->frames && done; at += most) {
+        const int wanted = (int)(o->frames - at < most ? o->frames - at : most);
+        for (int k = 0; k < most; k++) {
+            cameras[k] = lens;
+            camera_path_place(&path, (double)(at + k) / (double)o->frames, &cameras[k]);
+        }
+        done = viewer_pictures(v, cameras, (int)most, wanted, pictures, why);
+        for (int k = 0; k < wanted && done && writes; k++)
+            done = write_frame(&pictures[k], o->output, at + k, why);
+        for (int k = 0; k < wanted; k++) image_close(&pictures[k]);
+        if (writes && progress_due(&bar)) progress_show(&bar, at + wanted, NAN);
+    }
+    progress_end(&bar);
+    return done && (!writes || end_flight(run, &lens, why));
+}
+
+static bool render(const render_run *run, const viewer *v, fault *why) {
+    const dataset_view *view;
+    const int most = viewer_at_once(v->group);
+    gs_camera cameras[GS_MAX_VIEWS];
+    image picture;
+    if (!place_camera(run, &view, &cameras[0], why)) return false;
+    for (int k = 1; k < most; k++) cameras[k] = cameras[0];
+    if (!viewer_pictures(v, cameras, most, 1, &picture, why)) return false;
+    const bool done = ranks_own(v->group) > 0 || write_picture(run, &picture, view, why);
     image_close(&picture);
     return done;
 }
 
-static bool render(const render_run *run, fault *why) {
-    const dataset_view *view;
-    gs_camera camera;
-    if (!place_camera(run, &view, &camera, why)) return false;
-    gs_gaussians gaussians = device_gaussians_from(&run->scene);
-    frame f = {0};
-    frame_render(&f, &gaussians, (int)run->options->sh_degree, &camera, run->background);
-    const bool done = write_picture(run, &f, view, why);
-    frame_close(&f);
-    device_gaussians_close(&gaussians);
-    return done;
-}
-
-// ---- on several GPUs
-
-// A frame a rank; rank 0 writes them in their order.
-static bool fly_on_ranks(const render_run *run, sharded_frames *frames, fault *why) {
-    const render_options *const o = run->options;
-    ranks *const group = frames->group;
-    camera_path path;
-    gs_camera cameras[GS_MAX_VIEWS], lens;
-    frame f = {0};
-    if (!open_flight(run, ranks_own(group), &path, &lens, why)) return false;
-    for (int64_t at = 0; at < o->frames;) {
-        const int64_t rest = o->frames - at, most = sharded_frames_at_once(group);
-        const int views = (int)(rest < most ? rest : most);
-        for (int k = 0; k < views; k++) {
-            cameras[k] = lens;
-            camera_path_place(&path, (double)(at + k) / (double)o->frames, &cameras[k]);
-        }
-        if (!sharded_frames_render(frames, cameras, views)) return fail(why, "%s", ranks_error(group));
-        for (int k = 0; k < views && ranks_own(group) == 0; k++) {
-            sharded_frames_look(frames, k, &f);
-            if (!write_frame(&f, o->output, at + k, why)) return false;
-        }
-        at += views;
-    }
-    return ranks_own(group) > 0 || end_flight(run, &lens, why);
-}
-
-static bool render_on_ranks(const render_run *run, sharded_frames *frames, fault *why) {
-    const dataset_view *view;
-    gs_camera camera;
-    frame f = {0};
-    if (!place_camera(run, &view, &camera, why)) return false;
-    if (!sharded_frames_render(frames, &camera, 1)) return fail(why, "%s", ranks_error(frames->group));
-    if (ranks_own(frames->group) > 0) return true;
-    sharded_frames_look(frames, 0, &f);
-    return write_picture(run, &f, view, why);
-}
-
 static bool render_as_rank(ranks *group, void *context) {
     const render_run *const run = context;
-    sharded_frames frames = {0};
+    int64_t begin[RANKS_MAX + 1];
+    const int64_t *const own = begin + ranks_own(group);
     fault why;
-    bool done =
-        sharded_frames_open(&frames, group, &run->scene, (int)run->options->sh_degree, run->background) ||
-        fail(&why, "%s", ranks_error(group));
-    done = done && (run->options->path != NO_PATH ? fly_on_ranks : render_on_ranks)(run, &frames, &why);
-    if (!done) ranks_fail(group, "%s", why.text);
-    sharded_frames_close(&frames);
-    return done;
+    shard_begin(group, run->scene.count, begin);
+    gs_gaussians gaussians = device_gaussians_from_rows(&run->scene, own[0], own[1] - own[0]);
+    viewer v = {.group = group,
+                .gaussians = &gaussians,
+                .shared = sharded_open(group),
+                .policy = {DISTWAR_TREE, 0},
+                .sh_degree = (int)run->options->sh_degree};
+    memcpy(v.background, run->background, sizeof v.background);
+    const bool done = (v.shared || fail(&why, "%s", ranks_error(group))) &&
+                      (run->options->path != NO_PATH ? fly : render)(run, &v, &why);
+    sharded_close(v.shared);
+    device_gaussians_close(&gaussians);
+    return done || ranks_fail_with(group, &why);
 }
 
 // ---- the command
@@ -335,9 +300,7 @@ int render_command(int argc, char **argv) {
     if (!rank_options_check(&options.ranks, argc, argv, &why) || !check(&options, run.background, &why))
         return report_misuse(&command, &why);
     rank_work work = {load, render_as_rank, &run, &run.data, &run.scene};
-    const bool done = options.ranks.gpus > 0
-                          ? run_on_ranks(&options.ranks, &work, &why)
-                          : load(&run, 0, &why) && (options.path != NO_PATH ? fly : render)(&run, &why);
+    const bool done = run_on_ranks(&options.ranks, &work, &why);
     dataset_close(&run.data);
     scene_close(&run.scene);
     return done ? EXIT_SUCCESS : report_failure("dsplat", &why);

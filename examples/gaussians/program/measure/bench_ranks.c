@@ -6,7 +6,7 @@
 #include "strategies/strategy_costs.h"
 #include "frames/device_gaussians.h"
 #include "measure/bench_views.h"
-#include "measure/sharded_frames.h"
+#include "measure/viewer.h"
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -119,12 +119,12 @@ bool rank_bench_run(ranks *group, const gs_gaussians *host, const gs_camera *cam
     rank_bench b = {.group = group, .settings = settings};
     *out = (rank_bench_result){.steps = calloc(view_count, sizeof *out->steps)};
     if (!out->steps) return ranks_fail(group, "no memory for the results of %zu views", view_count);
-    const int views = settings->views > 0 ? settings->views : sharded_frames_at_once(group);
+    const int views = settings->views > 0 ? settings->views : viewer_at_once(group);
     bool done = open(&b, host, cameras, view_count);
     for (size_t at = 0; at < view_count && done;) {
         rank_bench_step *const step = &out->steps[out->step_count++];
         step->first = at;
-        step->views = sharded_frames_alike(cameras + at, view_count - at, views);
+        step->views = viewer_alike(cameras + at, view_count - at, views);
         done = time_step(&b, cameras + at, step);
         at += (size_t)step->views;
     }

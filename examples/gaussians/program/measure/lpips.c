@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "measure/lpips.h"
 #include "device.h"
-#include "frames/frame.h"
 #include "frames/gs_check.h"
 
 bool lpips_is_possible(const target_view *views, size_t count, fault *why) {
@@ -14,32 +13,32 @@ bool lpips_is_possible(const target_view *views, size_t count, fault *why) {
     return true;
 }
 
-void lpips_measure(const gs_gaussians *gaussians, const target_view *views, size_t count,
-                   const float background[3], const lpips_weights *weights, double *mean, double *each) {
-    const size_t bytes_of_weights = gs_lpips_weight_count(weights->network) * sizeof(float);
-    float *const on_device = device_allocate(bytes_of_weights);
-    device_upload(on_device, weights->values, bytes_of_weights);
-    double *const device_result = device_allocate((1 + GS_LPIPS_LEVELS) * sizeof(double));
-    device_buffer workspace = {0};
-    frame f = {0};
-    double sum = 0;
-    for (size_t i = 0; i < count; i++) {
-        const gs_camera *camera = &views[i].camera;
-        frame_render(&f, gaussians, gaussians->sh_degree, camera, background);
-        const gs_lpips_comparison compared = {
-            .images = {camera->width, camera->height, f.view.image.color, views[i].pixels, views[i].mask},
-            .network = weights->network,
-            .weights = on_device};
-        size_t bytes;
-        GS_CHECK(gs_lpips_bytes(weights->network, camera->width, camera->height, &bytes));
-        void *const memory = device_buffer_reserve(&workspace, bytes);
-        GS_CHECK(gs_lpips(&compared, memory, bytes, device_result, NULL));
-        device_download(&each[i], device_result, sizeof each[i]);
-        sum += each[i];
-    }
-    *mean = sum / (double)count;
-    frame_close(&f);
-    device_buffer_close(&workspace);
-    device_free(device_result);
-    device_free(on_device);
+void lpips_meter_open(lpips_meter *meter, const lpips_weights *weights) {
+    const size_t bytes = gs_lpips_weight_count(weights->network) * sizeof *meter->on_device;
+    *meter = (lpips_meter){.weights = weights,
+                           .on_device = device_allocate(bytes),
+                           .result = device_allocate((1 + GS_LPIPS_LEVELS) * sizeof(double))};
+    device_upload(meter->on_device, weights->values, bytes);
+}
+
+void lpips_meter_close(lpips_meter *meter) {
+    device_buffer_close(&meter->workspace);
+    device_free(meter->result);
+    device_free(meter->on_device);
+}
+
+double lpips_of_frame(lpips_meter *meter, const frame *f, const target_view *view) {
+    const gs_camera *const camera = &view->camera;
+    const gs_lpips_network network = meter->weights->network;
+    const gs_lpips_comparison compared = {
+        .images = {camera->width, camera->height, f->view.image.color, view->pixels, view->mask},
+        .network = network,
+        .weights = meter->on_device};
+    size_t bytes;
+    double value;
+    GS_CHECK(gs_lpips_bytes(network, camera->width, camera->height, &bytes));
+    void *const memory = device_buffer_reserve(&meter->workspace, bytes);
+    GS_CHECK(gs_lpips(&compared, memory, bytes, meter->result, NULL));
+    device_download(&value, meter->result, sizeof value);
+    return value;
 }

@@ -3,12 +3,20 @@
 #pragma once
 
 #include "lpips_weights.h"
+#include "frames/frame.h"
 #include "frames/target_view.h"
 
 // Whether the pictures of all views are large enough; the failure names one that is not.
 bool lpips_is_possible(const target_view *views, size_t count, fault *why);
 
-// Renders each view and compares it with its picture (distwar_gs_lpips.h). gaussians: device. count >= 1;
-// lpips_is_possible. each: [count]. mean: over the views. Waits for the device.
-void lpips_measure(const gs_gaussians *gaussians, const target_view *views, size_t count,
-                   const float background[3], const lpips_weights *weights, double *mean, double *each);
+typedef struct lpips_meter {
+    const lpips_weights *weights; // must outlive it
+    float *on_device;
+    double *result; // device
+    device_buffer workspace;
+} lpips_meter; // starts as {0}
+void lpips_meter_open(lpips_meter *meter, const lpips_weights *weights);
+void lpips_meter_close(lpips_meter *meter); // harmless on {0}
+
+// Compares the image of a frame with the view's picture (distwar_gs_lpips.h). lpips_is_possible. Waits for the device.
+double lpips_of_frame(lpips_meter *meter, const frame *f, const target_view *view);

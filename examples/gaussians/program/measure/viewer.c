@@ -42,7 +42,7 @@ static bool download_rows(ranks *group, const sharded_image *part, gs_stream str
 static bool render(const viewer *v, const gs_camera *cameras, int32_t views,
                    bool (*look)(ranks *, void *, const sharded_image *, gs_stream), void *context) {
     sharded_batch batch = {.gaussians = *v->gaussians,
-                           .sh_degree_used = v->gaussians->sh_degree,
+                           .sh_degree_used = v->sh_degree,
                            .views = views,
                            .cameras = cameras,
                            .policy = v->policy,
@@ -95,17 +95,12 @@ static bool measure_part(ranks *group, void *context, const sharded_image *part,
     return true;
 }
 
-// Views from `first` on that can be rendered at once.
-static int32_t views_at_once(const viewer *v, size_t first, size_t end, gs_camera *cameras) {
-    int64_t n = 0;
-    for (; n < v->batch && first + (size_t)n < end; n++) {
-        const gs_camera *const camera = &v->views[first + (size_t)n].camera;
-        if (n > 0 && (camera->width != cameras[0].width || camera->height != cameras[0].height ||
-                      camera->model != cameras[0].model))
-            break;
-        cameras[n] = *camera;
-    }
-    return (int32_t)n;
+int viewer_alike(const gs_camera *cameras, size_t count, int64_t most) {
+    int n = 1;
+    while (n < most && (size_t)n < count && cameras[n].width == cameras->width &&
+           cameras[n].height == cameras->height && cameras[n].model == cameras->model)
+        n++;
+    return n;
 }
 
 static bool measure_all(measurement *m, size_t first, size_t count) {
@@ -113,7 +108,10 @@ static bool measure_all(measurement *m, size_t first, size_t count) {
     double *const values = m->values;
     gs_camera cameras[GS_MAX_VIEWS];
     for (size_t at = first; at < first + count;) {
-        const int32_t views = views_at_once(v, at, first + count, cameras);
+        size_t listed = 0;
+        for (; listed < GS_MAX_VIEWS && at + listed < first + count; listed++)
+            cameras[listed] = v->views[at + listed].camera;
+        const int32_t views = viewer_alike(cameras, listed, v->batch);
         m->first = at;
         m->values = values + VALUES * (at - first);
         picture_cache_next_step(v->pictures);
@@ -124,23 +122,11 @@ static bool measure_all(measurement *m, size_t first, size_t count) {
     return true;
 }
 
-// The values of all ranks.
-static bool share_values(const viewer *v, double *values, size_t count) {
-    const size_t bytes = count * sizeof *values;
-    double *const memory = device_allocate(bytes);
-    device_upload(memory, values, bytes);
-    const ranks_reduction sum = {memory, (int64_t)count, RANKS_DOUBLE, RANKS_SUM};
-    const bool done = ranks_all_reduce(v->group, &sum, NULL) && ranks_wait(v->group, NULL);
-    if (done) device_download(values, memory, bytes);
-    device_free(memory);
-    return done;
-}
-
 static bool measure_shared(const viewer *v, size_t first, size_t count, quality *mean, quality *each) {
     measurement m = {.viewer = v, .values = calloc(VALUES * count + 1, sizeof(double))};
     double *const values = m.values;
     if (!values) return ranks_fail(v->group, "no memory for the quality of %zu views", count);
-    const bool done = measure_all(&m, first, count) && share_values(v, values, VALUES * count);
+    const bool done = measure_all(&m, first, count) && ranks_sum(v->group, values, VALUES * count);
     quality sum = {0, 0};
     for (size_t i = 0; i < count && done; i++) {
         const double *const of = values + VALUES * i;
@@ -162,8 +148,9 @@ static bool measure_cached(const viewer *v, size_t first, size_t count, quality 
     for (size_t i = 0; i < count; i++) {
         quality one;
         picture_cache_next_step(v->pictures);
-        const target_view *const view = picture_cache_view(v->pictures, first + i);
-        if (!quality_measure(v->gaussians, view, 1, v->background, &one, NULL, why)) return false;
+        target_view view = *picture_cache_view(v->pictures, first + i);
+        view.camera = v->views[first + i].camera; // it may have moved
+        if (!quality_measure(v->gaussians, &view, 1, v->background, &one, NULL, why)) return false;
         if (each) each[i] = one;
         sum.psnr += one.psnr, sum.ssim += one.ssim;
     }
@@ -177,47 +164,65 @@ bool viewer_measure(const viewer *v, size_t first, size_t count, quality *mean, 
                      : quality_measure(v->gaussians, v->views + first, count, v->background, mean, each, why);
 }
 
-// ---- a picture ----
+// ---- pictures ----
+
+int viewer_at_once(const ranks *group) {
+    return ranks_count(group) < GS_MAX_VIEWS ? ranks_count(group) : GS_MAX_VIEWS;
+}
+
+typedef struct kept_pictures {
+    image *out;
+    int32_t wanted;
+} kept_pictures;
 
 // The picture's bytes of this rank's part; zeros elsewhere.
 static bool keep_part(ranks *group, void *context, const sharded_image *part, gs_stream stream) {
-    image *const whole = context;
+    const kept_pictures *const kept = context;
     image shown;
     int first;
+    if (part->view >= kept->wanted) return true;
     if (!download_rows(group, part, stream, &shown)) return false;
     const size_t row = 3 * (size_t)part->width;
     const int rows = pixel_rows(part, &first);
-    memcpy(whole->pixels + (size_t)first * row, shown.pixels, (size_t)rows * row);
+    memcpy(kept->out[part->view].pixels + (size_t)first * row, shown.pixels, (size_t)rows * row);
     image_close(&shown);
     return true;
 }
 
 // Each byte is 0 on all ranks but one, so that integers of eight bytes add up without a carry.
-static bool combine_bytes(const viewer *v, uint8_t *bytes, size_t count) {
-    const size_t words = (count + 7) / 8;
+static bool combine_bytes(const viewer *v, image *picture) {
+    const size_t count = 3 * (size_t)picture->width * (size_t)picture->height, words = (count + 7) / 8;
+    if (ranks_count(v->group) == 1) return true;
     char *const memory = device_allocate(8 * words);
     device_clear(memory, 8 * words);
-    device_upload(memory, bytes, count);
+    device_upload(memory, picture->pixels, count);
     const ranks_reduction sum = {memory, (int64_t)words, RANKS_INT64, RANKS_SUM};
     const bool done = ranks_all_reduce(v->group, &sum, NULL) && ranks_wait(v->group, NULL);
-    if (done) device_download(bytes, memory, count);
+    if (done) device_download(picture->pixels, memory, count);
     device_free(memory);
     return done;
 }
 
-static bool show_shared(const viewer *v, size_t index, image *out) {
-    const gs_camera *const camera = &v->views[index].camera;
-    fault why;
-    if (!image_open(out, camera->width, camera->height, 3, &why)) return ranks_fail_with(v->group, &why);
-    const size_t bytes = 3 * (size_t)camera->width * (size_t)camera->height;
-    memset(out->pixels, 0, bytes);
-    return render(v, camera, 1, keep_part, out) && combine_bytes(v, out->pixels, bytes);
+bool viewer_pictures(const viewer *v, const gs_camera *cameras, int views, int wanted, image *out,
+                     fault *why) {
+    kept_pictures kept = {out, wanted};
+    bool done = true;
+    for (int k = 0; k < wanted; k++) out[k] = (image){0};
+    for (int k = 0; k < wanted && done; k++) {
+        done = image_open(&out[k], cameras->width, cameras->height, 3, why) || ranks_fail_with(v->group, why);
+        if (done) memset(out[k].pixels, 0, 3 * (size_t)cameras->width * (size_t)cameras->height);
+    }
+    done = done && render(v, cameras, views, keep_part, &kept);
+    for (int k = 0; k < wanted && done; k++) done = combine_bytes(v, &out[k]);
+    for (int k = 0; k < wanted && !done; k++) image_close(&out[k]);
+    return done || fail(why, "%s", ranks_error(v->group));
 }
 
 bool viewer_picture(const viewer *v, size_t index, image *out, fault *why) {
-    if (v->shared) return show_shared(v, index, out) || fail(why, "%s", ranks_error(v->group));
+    const gs_camera *const camera = &v->views[index].camera;
+    if (v->shared) return viewer_pictures(v, camera, 1, 1, out, why);
     frame f = {0};
-    frame_render(&f, v->gaussians, v->gaussians->sh_degree, &v->views[index].camera, v->background);
+    frame_render(&f, v->gaussians, v->gaussians->sh_degree, camera, v->background);
     const bool done = frame_picture(&f, out, why);
     frame_close(&f);
     return done;

@@ -38,6 +38,7 @@ static const char report_style[] =
     ".chart .y{text-anchor:end}.chart .x{text-anchor:middle}\n"
     ".grid{stroke:var(--line)}.axis{stroke:var(--quiet)}\n"
     ".curve{fill:none;stroke:var(--curve);stroke-width:2;stroke-linejoin:round;stroke-linecap:round}\n"
+    ".other{stroke-dasharray:7 6}\n"
     ".mark{fill:var(--curve);stroke:var(--card);stroke-width:2}.spot{fill:transparent}.spot:hover{fill:var(--"
     "curve)}\n"
     "table{border-collapse:collapse;margin-top:10px;font-variant-numeric:tabular-nums}\n"
@@ -99,6 +100,28 @@ static bool write_views(FILE *page, const run_report *report, fault *why) {
     return report_views_write(page, report->gallery, report->views, report->view_count, why);
 }
 
+static bool write_validation(FILE *page, const run_record *record, fault *why) {
+    const size_t count = record->validation_count;
+    chart_point *const points = calloc(2 * count + 1, sizeof *points);
+    if (!points) return fail(why, "no memory for the report's curves");
+    for (size_t i = 0; i < count; i++) {
+        const run_validation *const v = &record->validations[i];
+        points[i] = (chart_point){(double)v->iteration, v->aside.psnr};
+        points[count + i] = (chart_point){(double)v->iteration, v->beside.psnr};
+    }
+    const chart what = {.title = "Validation",
+                        .x_name = "iteration",
+                        .y_name = "PSNR of training views set aside; dashed: of others beside them; dB",
+                        .points = points,
+                        .count = count,
+                        .other = points + count,
+                        .other_count = count,
+                        .marks = true};
+    if (count > 0) chart_write(page, &what);
+    free(points);
+    return true;
+}
+
 static bool write_charts(FILE *page, const run_report *report, fault *why) {
     const run_record *record = report->record;
     chart_point *points = calloc(record->point_count + record->evaluation_count + 1, sizeof *points);
@@ -118,6 +141,10 @@ static bool write_charts(FILE *page, const run_report *report, fault *why) {
     what.marks = true;
     chart_write(page, &what);
 
+    if (!write_validation(page, record, why)) {
+        free(points);
+        return false;
+    }
     what.marks = false, what.count = record->point_count, what.from_zero = true;
     for (size_t i = 0; i < record->point_count; i++)
         points[i] = (chart_point){(double)record->points[i].iteration, (double)record->points[i].gaussians};

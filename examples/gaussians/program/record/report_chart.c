@@ -51,15 +51,15 @@ static void tick_by_factors(axis *a) {
     tick_evenly(a, 4);
 }
 
-static bool is_drawn(const chart *what, size_t i) {
-    return isfinite(what->points[i].y) && (!what->logarithmic || what->points[i].y > 0);
+static bool is_drawn(const chart *what, const chart_point *p) {
+    return isfinite(p->y) && (!what->logarithmic || p->y > 0);
 }
 
 static size_t find_bounds(const chart *what, axis *x, axis *y) {
     size_t drawn = 0;
-    for (size_t i = 0; i < what->count; i++) {
-        if (!is_drawn(what, i)) continue;
-        const chart_point p = what->points[i];
+    for (size_t i = 0; i < what->count + what->other_count; i++) {
+        const chart_point p = i < what->count ? what->points[i] : what->other[i - what->count];
+        if (!is_drawn(what, &p)) continue;
         x->low = drawn ? fmin(x->low, p.x) : p.x;
         x->high = drawn ? fmax(x->high, p.x) : p.x;
         y->low = drawn ? fmin(y->low, p.y) : p.y;
@@ -112,15 +112,17 @@ static void write_axes(FILE *page, const chart *what, const axis *x, const axis 
     fputs("</text>\n", page);
 }
 
-static void write_curve(FILE *page, const chart *what, const axis *x, const axis *y) {
-    fputs("<polyline class=\"curve\" points=\"", page);
-    for (size_t i = 0; i < what->count; i++)
-        if (is_drawn(what, i))
-            fprintf(page, "%.1f,%.1f ", place(x, what->points[i].x), place(y, what->points[i].y));
+static void write_curve(FILE *page, const chart *what, bool other, const axis *x, const axis *y) {
+    const chart_point *const points = other ? what->other : what->points;
+    const size_t count = other ? what->other_count : what->count;
+    fprintf(page, "<polyline class=\"curve%s\" points=\"", other ? " other" : "");
+    for (size_t i = 0; i < count; i++)
+        if (is_drawn(what, &points[i]))
+            fprintf(page, "%.1f,%.1f ", place(x, points[i].x), place(y, points[i].y));
     fputs("\"/>\n", page);
-    for (size_t i = 0; i < what->count; i++) { // tooltips
-        if (!is_drawn(what, i)) continue;
-        const chart_point p = what->points[i];
+    for (size_t i = 0; i < count; i++) { // tooltips
+        const chart_point p = points[i];
+        if (!is_drawn(what, &p)) continue;
         fprintf(page, "<circle class=\"%s\" r=\"%d\" cx=\"%.1f\" cy=\"%.1f\"><title>",
                 what->marks ? "mark" : "spot", what->marks ? 4 : 6, place(x, p.x), place(y, p.y));
         html_text(page, what->x_name);
@@ -151,6 +153,7 @@ void chart_write(FILE *page, const chart *what) {
     html_text(page, what->title);
     fputs("\">\n", page);
     write_axes(page, what, &x, &y);
-    write_curve(page, what, &x, &y);
+    write_curve(page, what, false, &x, &y);
+    if (what->other) write_curve(page, what, true, &x, &y);
     fputs("</svg></figure>\n", page);
 }

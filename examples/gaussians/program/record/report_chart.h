@@ -17,6 +17,8 @@ typedef struct chart {
     const char *title, *x_name, *y_name;
     const chart_point *points; // sorted by x; points with a y that cannot be drawn are left out
     size_t count;
+    const chart_point *other; // a second curve, dashed; NULL: none
+    size_t other_count;
     bool logarithmic; // the y axis
     bool from_zero;   // the y axis begins at 0, if it is not logarithmic
     bool marks;       // a dot at every point

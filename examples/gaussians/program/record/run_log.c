@@ -72,7 +72,8 @@ void run_log_start(run_log *log, const training_state *state) {
 }
 
 int64_t run_log_interval(const run_log *log) {
-    return common_divisor(log->options.every, log->options.evaluate_every);
+    return common_divisor(common_divisor(log->options.every, log->options.evaluate_every),
+                          log->options.validate_every);
 }
 
 static void write_point(run_log *log, const run_point *point) {
@@ -184,9 +185,30 @@ static bool evaluate(run_log *log, const training_state *state, const training_r
            run_log_evaluation(log, &evaluation, why);
 }
 
+static bool validate(run_log *log, const training_report *report, fault *why) {
+    const run_log_options *const o = &log->options;
+    run_validation v = {.iteration = report->iterations, .seconds = report->seconds};
+    if (!o->validate(o->context, &v.aside, &v.beside, why)) return false;
+    if (writes(log)) {
+        json_writer json = begin_line(log, "validation");
+        json_put_integer(&json, "iteration", v.iteration);
+        json_put_number(&json, "seconds", v.seconds);
+        json_put_integer(&json, "views", (int64_t)o->set_aside);
+        json_put_number(&json, "psnr", v.aside.psnr);
+        json_put_number(&json, "ssim", v.aside.ssim);
+        json_put_number(&json, "training_psnr", v.beside.psnr);
+        json_put_number(&json, "training_ssim", v.beside.ssim);
+        end_line(log, &json);
+    }
+    return run_record_add_validation(&log->record, &v, why);
+}
+
 bool run_log_observe(run_log *log, const training_state *state, const training_report *report, fault *why) {
     const int64_t step = report->iterations, views = report->step_views, often = log->options.evaluate_every;
     if (training_passed(step, views, log->options.every) && !run_log_point(log, state, report, why))
+        return false;
+    if (report->set_aside && training_passed(step, views, log->options.validate_every) &&
+        !validate(log, report, why))
         return false;
     if (often == 0 || !training_passed(step, views, often) || log->options.held_out_count == 0) return true;
     return evaluate(log, state, report, why);

@@ -6,6 +6,8 @@
 //    "step_ms": 5.9, "wait_ms": 2.1, "gpu_ms": {"project": 0.11, ...}, "reduce": "tree", "threshold": 0}
 //   {"event": "density", "iteration": 600, "gaussians_before": 100000, "gaussians": 120311}
 //   {"event": "evaluation", "iteration": 1000, "seconds": 6.1, "psnr": 27.31, "ssim": 0.8412, "views": 20}
+//   {"event": "validation", "iteration": 1000, "seconds": 6.1, "views": 6, "psnr": 24.1, "ssim": 0.79,
+//    "training_psnr": 30.2, "training_ssim": 0.91}
 //   {"event": "checkpoint", "iteration": 1000, "file": "scene.checkpoint"}
 //   {"event": "lm", "step": 1, "seconds": 0.31, "before": 0.0784, "after": 0.0781, "gain": 0.42,
 //    "gamma": 0.31, "damping": 0.1, "kept": true, "views": 17, "subsets": 1, "bytes": 780140544,
@@ -16,7 +18,8 @@
 //   {"event": "end", "iteration": 7000, "seconds": 41.3, "gaussians": 310544}
 //
 // step: means since the step line before. wait_ms: of step_ms the host waited for the lists' lengths. Without gpu_ms on
-// the CPU and on several ranks. density: the number of Gaussians changed since the step line before. seconds: of
+// the CPU and on several ranks. validation: means over the training views that are set aside, and over as many beside
+// them that are trained on, without --exposure; none after those that were set aside are trained on. density: the number of Gaussians changed since the step line before. seconds: of
 // training, without evaluations. In an lm line: since the first step of Levenberg-Marquardt began. lm: before and after
 // are the objective. psnr and ssim are those of held-out views, if they were measured. poses: how far those of the
 // training views are from the data's, after the similarity between both: at the start, after refinement on each smaller
@@ -39,6 +42,10 @@ typedef struct run_log_options {
     float background[3];
     // Measures the held-out views; NULL: quality_measure of the state's Gaussians.
     bool (*measure)(void *context, quality *mean, fault *why);
+    int64_t validate_every; // steps between measurements of the views that are set aside; 0: none is
+    size_t set_aside;       // how many these are
+    // Measures them, and as many beside them.
+    bool (*validate)(void *context, quality *aside, quality *beside, fault *why);
     void *context;
 } run_log_options;
 

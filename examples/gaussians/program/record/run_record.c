@@ -43,6 +43,12 @@ bool run_record_add_evaluation(run_record *record, const run_evaluation *evaluat
                         why);
 }
 
+bool run_record_add_validation(run_record *record, const run_validation *validation, fault *why) {
+    return done_or_full(append(&record->validations, &record->validation_count, &record->validation_room,
+                               validation, sizeof *validation),
+                        why);
+}
+
 bool run_record_add_lm_step(run_record *record, const run_lm_step *step, fault *why) {
     run_lm_step kept = *step;
     kept.step.milliseconds = NULL;
@@ -58,5 +64,6 @@ void run_record_close(run_record *record) {
     free(record->points);
     free(record->evaluations);
     free(record->lm_steps);
+    free(record->validations);
     *record = (run_record){0};
 }

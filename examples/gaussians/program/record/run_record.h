@@ -33,6 +33,13 @@ typedef struct run_evaluation {
     quality mean;   // over the held-out views
 } run_evaluation;
 
+// Means over training views that are set aside, and over as many beside them that are trained on.
+typedef struct run_validation {
+    int64_t iteration;
+    double seconds; // of training
+    quality aside, beside;
+} run_validation;
+
 // A step of Levenberg-Marquardt, and the held-out views after it.
 typedef struct run_lm_step {
     lm_step step; // its milliseconds are NULL
@@ -46,11 +53,12 @@ enum { RUN_SETTINGS = 144 };
 // Starts as {0}.
 typedef struct run_record {
     size_t setting_count, point_count, point_room, evaluation_count, evaluation_room, lm_step_count,
-        lm_step_room;
+        lm_step_room, validation_count, validation_room;
     run_setting settings[RUN_SETTINGS];
     run_point *points;
     run_evaluation *evaluations;
     run_lm_step *lm_steps;
+    run_validation *validations;
 } run_record;
 
 // Add a setting, at most RUN_SETTINGS in all. Texts must outlive the record.
@@ -60,6 +68,7 @@ void run_record_number(run_record *record, const char *name, double number);
 void run_record_options(run_record *record, const option_spec *table);
 bool run_record_add_point(run_record *record, const run_point *point, fault *why);
 bool run_record_add_evaluation(run_record *record, const run_evaluation *evaluation, fault *why);
+bool run_record_add_validation(run_record *record, const run_validation *validation, fault *why);
 bool run_record_add_lm_step(run_record *record, const run_lm_step *step, fault *why);
 // NULL if there was none.
 const quality *run_record_last_quality(const run_record *record);

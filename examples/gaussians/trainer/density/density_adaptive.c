@@ -26,12 +26,13 @@ static void list_options(density_settings *settings, option_table *table) {
 }
 
 // Each array moves into the memory that the array before it left. The last array's memory becomes the new
-// scratch.
-static void move_all(training_state *state, const gs_density_plan *plan, const gs_density_rules *rules) {
-    const bool grows = plan->count_after > state->capacity;
+// scratch. Several ranks then share the rows out equally.
+static bool move_all(training_state *state, const gs_density_plan *plan, const gs_density_rules *rules,
+                     const int64_t *begin) {
+    const bool grows = plan->count_after > state->capacity, alone = ranks_count(state->group) == 1;
     const int degree = state->gaussians.sh_degree;
-    if (grows)
-        state->capacity = plan->count_after > 2 * state->capacity ? plan->count_after : 2 * state->capacity;
+    const int64_t room = alone ? 2 * state->capacity : 0;
+    if (grows) state->capacity = plan->count_after > room ? plan->count_after : room;
     gs_gaussians *const sets[] = {&state->gaussians, &state->first_moment, &state->second_moment};
     gs_gaussians spare = state->gradients;
     for (int i = 0; i < 3; i++) {
@@ -50,14 +51,41 @@ static void move_all(training_state *state, const gs_density_plan *plan, const g
         device_gaussians_close(&spare);
         spare = device_gaussians_open(state->capacity, degree);
         device_free(state->density);
-        state->density = device_allocate(training_state_density_bytes(state->capacity));
+        state->density = device_allocate(training_state_density_bytes(state, state->capacity));
     }
     state->gradients = spare;
-    training_state_set_count(state, plan->count_after);
-    DEVICE_CHECK(cudaMemsetAsync(state->density, 0, training_state_density_bytes(plan->count_after), NULL));
+    training_state_set_begin(state, begin);
+    training_state_clear_density(state);
+    return training_state_grow(state, training_state_count(state));
 }
 
-static void adapt(const density_step *step) {
+// What decides the fate of Gaussians, of all ranks; of one rank its own. density, gaussians: of this rank, become those.
+static bool gather(density_control *control, const training_state *state, gs_gaussians *gaussians,
+                   const float **density) {
+    if (ranks_count(state->group) == 1) return true;
+    const size_t all = (size_t)training_state_count(state);
+    float *const memory = device_buffer_reserve(&control->everyone, 6 * all * sizeof *memory);
+    float *const scales = memory, *const opacities = memory + 3 * all, *const sums = memory + 4 * all;
+    enum { SIZE = sizeof(float) };
+    if (!shard_gather(state->group, state->begin, 3 * SIZE, gaussians->log_scale, scales, NULL) ||
+        !shard_gather(state->group, state->begin, SIZE, gaussians->opacity_logit, opacities, NULL) ||
+        !shard_gather(state->group, state->begin, 2 * SIZE, *density, sums, NULL))
+        return false;
+    gaussians->count = (int64_t)all;
+    gaussians->log_scale = scales, gaussians->opacity_logit = opacities, *density = sums;
+    return ranks_wait(state->group, NULL);
+}
+
+// The part of a plan for all that is this rank's. begin: [ranks + 1]: where those of each begin afterwards.
+static void take_part(const training_state *state, gs_density_plan *plan, int64_t *begin) {
+    const int own = ranks_own(state->group), count = ranks_count(state->group);
+    for (int r = 0; r <= count; r++) device_download(&begin[r], plan->begin + state->begin[r], sizeof *begin);
+    plan->first = state->begin[own], plan->count = state->gaussians.count;
+    plan->first_after = begin[own], plan->count_after = begin[own + 1] - begin[own];
+}
+
+// Each rank plans for all, from 24 bytes of each Gaussian of all and a workspace of 33, and moves its own.
+static bool adapt(const density_step *step) {
     const density_settings *settings = step->settings;
     const density_adaptive_settings *s = &settings->adaptive;
     training_state *state = step->state;
@@ -74,19 +102,24 @@ static void adapt(const density_step *step) {
                                     .iteration = (uint64_t)state->iteration};
     size_t bytes;
     gs_density_plan plan;
-    GS_CHECK(gs_density_bytes(state->gaussians.count, &bytes));
+    gs_gaussians all = state->gaussians;
+    const float *density = state->density;
+    int64_t begin[RANKS_MAX + 1];
+    if (!gather(step->control, state, &all, &density)) return false;
+    GS_CHECK(gs_density_bytes(all.count, &bytes));
     void *workspace = device_buffer_reserve(&step->control->workspace, bytes);
-    GS_CHECK(gs_density_plan_step(&state->gaussians, state->density, &rules, workspace, bytes, &plan, NULL));
-    move_all(state, &plan, &rules);
+    GS_CHECK(gs_density_plan_step(&all, density, &rules, workspace, bytes, &plan, NULL));
+    take_part(state, &plan, begin);
+    return move_all(state, &plan, &rules, begin);
 }
 
-static bool after_adam(const density_step *step) {
+bool density_adaptive_act(const density_step *step) {
     const density_adaptive_settings *s = &step->settings->adaptive;
     training_state *state = step->state;
     const schedule_place *place = &state->schedule;
     const int64_t every = s->reset_every;
     if (place->at >= step->settings->until) return true;
-    if (step->due) adapt(step);
+    if (step->due && !adapt(step)) return false;
     if (every > 0 && place->at / every > place->before / every)
         GS_CHECK(gs_opacity_reset(&state->gaussians, &state->first_moment, &state->second_moment,
                                   (float)s->reset_opacity, NULL));
@@ -97,5 +130,4 @@ const density_method density_adaptive = {.name = "adaptive",
                                          .until_share = {1, 2},
                                          .sums = true,
                                          .defaults = defaults,
-                                         .list_options = list_options,
-                                         .after_adam = after_adam};
+                                         .list_options = list_options};

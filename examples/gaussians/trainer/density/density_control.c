@@ -7,9 +7,9 @@ extern const density_method density_adaptive, density_mcmc, density_split;
 
 static const struct {
     const density_method *method;
-    works_where where;
+    bool (*act)(const density_step *step);
 } methods[DENSITY_KINDS] = {
-#define DENSITY_ROW(KIND, method, where) [DENSITY_##KIND] = {&density_##method, where},
+#define DENSITY_ROW(KIND, method, act) [DENSITY_##KIND] = {&density_##method, act},
     DENSITY_METHODS(DENSITY_ROW)
 #undef DENSITY_ROW
 };
@@ -18,8 +18,23 @@ const density_method *density_method_of(int kind) {
     return methods[kind].method;
 }
 
-bool density_works_on_ranks(int kind) {
-    return methods[kind].where == ON_RANKS;
+bool density_none_act(const density_step *step) {
+    (void)step;
+    return true;
+}
+
+screen_gradient density_gradient(const density_settings *settings) {
+    if (!density_method_of(settings->kind)->absolute) return GRADIENT_SIGNED;
+    return settings->split.where < GROW_BY_SCORE ? GRADIENT_ABSOLUTE : GRADIENT_TILT;
+}
+
+int32_t density_row(const density_settings *settings) {
+    return density_gradient(settings) == GRADIENT_TILT ? GS_AGREEMENT_ROW : 2;
+}
+
+int32_t density_group(size_t view, size_t views) {
+    const size_t each = (views + GS_AGREEMENT_GROUPS - 1) / GS_AGREEMENT_GROUPS, most = 16;
+    return (int32_t)(view / (each < most ? each : most) % GS_AGREEMENT_GROUPS);
 }
 
 bool density_is_due(const density_settings *settings, int64_t before, int64_t at) {
@@ -63,21 +78,26 @@ bool density_before_adam(const density_settings *settings, training_state *state
 
 bool density_sum(const density_step *step) {
     const density_settings *const settings = step->settings;
+    const gs_view *const view = step->view;
+    const int32_t views = view->views.count > 0 ? view->views.count : 1;
+    float *const sums = step->state->density;
     if (!density_method_of(settings->kind)->sums || step->state->schedule.at >= settings->until) return true;
     GS_OR_FAIL(step->state->group,
-               gs_density_accumulate(step->view, step->mean2d, step->state->density, NULL));
+               density_gradient(settings) == GRADIENT_TILT
+                   ? gs_agreement_add(step->mean2d, view->gaussians.count, step->group, views, sums, NULL)
+                   : gs_density_accumulate(view, step->mean2d, sums, NULL));
     return true;
 }
 
 bool density_after_adam(const density_step *step) {
-    const density_method *const method = density_method_of(step->settings->kind);
     const schedule_place *const place = &step->state->schedule;
     density_step now = *step;
     now.due = density_is_due(step->settings, place->before, place->at);
-    return !method->after_adam || method->after_adam(&now);
+    return methods[step->settings->kind].act(&now);
 }
 
 void density_control_close(density_control *control) {
     device_buffer_close(&control->workspace);
+    device_buffer_close(&control->everyone);
     shard_workspace_close(&control->shared);
 }

@@ -13,22 +13,16 @@
 
 C_LINKAGE_BEGIN
 
-// Where a part of training works. Lists of such parts say it of each row, or do not compile; --gpus refuses the rest.
-typedef enum works_where {
-    ALONE,   // only where one rank has all Gaussians
-    ON_RANKS // on several ranks, with the same bits on any number of them
-} works_where;
-
-// The methods: kind, density_method, and where it works.
+// The methods: kind, density_method, and how it acts on ranks that share the Gaussians out: a function, called after Adam
+// on all of them alike, which may call collectives; false after ranks_fail. A method without one does not compile.
 #define DENSITY_METHODS(X)                                                                                   \
-    X(NONE, none, ON_RANKS) /* the number of Gaussians is constant */                                        \
-    X(ADAPTIVE, adaptive,                                                                                    \
-      ALONE)                  /* clones, splits, prunes by the screen-space gradient (Kerbl et al. 2023) */  \
-    X(MCMC, mcmc, ON_RANKS)   /* relocates and adds noise (Kheradmand et al. 2024) */                        \
-    X(SPLIT, split, ON_RANKS) /* splits along the longest axis, drawn by the absolute gradient */
+    X(NONE, none, density_none_act)             /* the number of Gaussians is constant */                    \
+    X(ADAPTIVE, adaptive, density_adaptive_act) /* by the screen-space gradient (Kerbl et al. 2023) */       \
+    X(MCMC, mcmc, density_mcmc_act)             /* relocates, adds noise (Kheradmand et al. 2024) */         \
+    X(SPLIT, split, density_split_act)          /* along the longest axis, drawn by a weight */
 
 typedef enum density_kind {
-#define DENSITY_KIND(KIND, method, where) DENSITY_##KIND,
+#define DENSITY_KIND(KIND, method, act) DENSITY_##KIND,
     DENSITY_METHODS(DENSITY_KIND)
 #undef DENSITY_KIND
         DENSITY_KINDS
@@ -51,6 +45,19 @@ typedef struct density_mcmc_settings {
         scale_weight; // of the penalties, in steps before `until`; they free Gaussians to relocate
 } density_mcmc_settings;
 
+// Where Gaussians are added, and how.
+typedef enum growth_place {
+    GROW_BY_GRADIENT, // drawn by the absolute screen-space gradient
+    GROW_BY_OPACITY,
+    GROW_BY_SCORE,    // drawn by what the views agree on (gs_agreement_weigh)
+    GROW_BY_AGREEMENT // the same, and only so many as agree beyond chance
+} growth_place;
+
+typedef struct density_split_settings {
+    int where;     // growth_place
+    int relocates; // not 0: two Gaussians stay in the place of one (gs_split_rules.together)
+} density_split_settings;
+
 typedef struct density_settings {
     int kind;                   // density_kind
     int64_t from, until, every; // acts after steps that are multiples of `every`, from < step < until
@@ -63,10 +70,11 @@ typedef struct density_settings {
     int64_t retire_every; // in actions after steps that pass a multiple of this
     density_adaptive_settings adaptive;
     density_mcmc_settings mcmc;
+    density_split_settings split;
 } density_settings;
 
 typedef struct density_control {
-    device_buffer workspace;
+    device_buffer workspace, everyone;
     shard_workspace shared;
 } density_control; // starts as {0}
 
@@ -77,9 +85,10 @@ typedef struct density_step {
     float mean_rate; // the learning rate of means in this step
     bool due;        // whether the schedule lets it act after this step
     // This rank's Gaussians as the cameras of the step see them, after the backward pass through the projection, and
-    // their screen-space gradients: signed, or absolute if the method says so. [views][count][2]
+    // what density_gradient asks for of each splat. [views][count][2, or of a tilt GS_CHANNELS]
     const gs_view *view;
     const float *mean2d;
+    int32_t group[GS_MAX_VIEWS]; // density_group of each view
     training_state *state;
     density_control *control;
 } density_step;
@@ -90,18 +99,22 @@ typedef struct density_method {
     bool starts_small;  // its published start is small and half opaque, see density_start
     bool has_limit;     // it fills up to most_gaussians, dead rows too
     bool sums;          // needs density_step.mean2d summed in state->density, in steps before `until`
-    bool absolute;      // density_step.mean2d is absolute
+    bool absolute;      // density_step.mean2d is absolute, or a tilt
     void (*defaults)(density_settings *settings);
     void (*list_options)(density_settings *settings, option_table *table);
-    // Both are called on all ranks alike and may call collectives. False after ranks_fail.
-    // Between the backward pass and Adam. The gradient is a sum over `views` views. NULL: nothing.
+    // Between the backward pass and Adam, on all ranks alike. The gradient is a sum over `views` views. NULL: nothing.
+    // False after ranks_fail.
     bool (*before_adam)(const density_settings *settings, training_state *state, int views);
-    // After Adam, when state->iteration counts the step. NULL: nothing.
-    bool (*after_adam)(const density_step *step);
 } density_method;
 
+#define DENSITY_ACT(KIND, method, act) bool act(const density_step *step);
+DENSITY_METHODS(DENSITY_ACT)
+#undef DENSITY_ACT
 const density_method *density_method_of(int kind);
-bool density_works_on_ranks(int kind);
+screen_gradient density_gradient(const density_settings *settings);
+int32_t density_row(const density_settings *settings); // floats of a row of training_state.density
+// The group of a view, 0..GS_AGREEMENT_GROUPS - 1. Pieces of neighbouring views, up to 16, share one.
+int32_t density_group(size_t view, size_t views);
 // The number of Gaussians after a step in which a method with a limit acts.
 int64_t density_grown_count(const density_settings *settings, int64_t existing, int64_t step);
 // What a step after `at` will take on average, in times of a step with the `existing` Gaussians: more where a method

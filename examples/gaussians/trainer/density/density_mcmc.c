@@ -42,7 +42,7 @@ static bool relocate(const density_step *step) {
     return shard_relocate(state->group, &what, &step->control->shared, NULL);
 }
 
-static bool after_adam(const density_step *step) {
+bool density_mcmc_act(const density_step *step) {
     const training_state *state = step->state;
     if (step->due && !relocate(step)) return false;
     GS_OR_FAIL(state->group, gs_share_noise(&state->gaussians, training_state_first(state),
@@ -57,5 +57,4 @@ const density_method density_mcmc = {.name = "mcmc",
                                      .has_limit = true,
                                      .defaults = defaults,
                                      .list_options = list_options,
-                                     .before_adam = before_adam,
-                                     .after_adam = after_adam};
+                                     .before_adam = before_adam};

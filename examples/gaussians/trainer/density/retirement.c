@@ -121,18 +121,6 @@ static bool score_own(retirement *r, const retirement_place *place, const traini
     return true;
 }
 
-// Floats of this rank's Gaussians, for all: [training_state_count].
-static bool gather(const training_state *state, const float *own, float *to) {
-    int64_t zeros[RANKS_MAX] = {0}, sent[RANKS_MAX], begin[RANKS_MAX], bytes[RANKS_MAX];
-    const int64_t size = sizeof(float);
-    for (int k = 0; k < ranks_count(state->group); k++) {
-        sent[k] = state->gaussians.count * size;
-        begin[k] = state->begin[k] * size, bytes[k] = (state->begin[k + 1] - state->begin[k]) * size;
-    }
-    const ranks_exchange exchange = {own, zeros, sent, to, begin, bytes};
-    return ranks_all_to_all(state->group, &exchange, NULL);
-}
-
 bool retire_least_of_ranks(retirement *r, const retirement_place *place, const training_state *state,
                            const target_view *views, size_t count, int64_t batch,
                            const density_settings *settings) {
@@ -143,8 +131,9 @@ bool retire_least_of_ranks(retirement *r, const retirement_place *place, const t
     gs_gaussians everyone = state->gaussians; // gs_retire reads and writes nothing but opacities
     everyone.count = all;
     everyone.opacity_logit = device_buffer_reserve(&r->logits, bytes);
-    if (!gather(state, r->score.memory, scores) ||
-        !gather(state, state->gaussians.opacity_logit, everyone.opacity_logit) ||
+    if (!shard_gather(state->group, state->begin, sizeof *scores, r->score.memory, scores, NULL) ||
+        !shard_gather(state->group, state->begin, sizeof *scores, state->gaussians.opacity_logit,
+                      everyone.opacity_logit, NULL) ||
         !retire(r, state->group, &everyone, scores, settings->retired))
         return false;
     DEVICE_CHECK(cudaMemcpyAsync(state->gaussians.opacity_logit, everyone.opacity_logit + first,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "frame.h"
 #include "device.h"
+#include "distwar_gs_split.h"
 #include "gs_check.h"
 #include <stdlib.h>
 #include <string.h>
@@ -160,7 +161,9 @@ void frame_depth_loss(frame *f, const float *target, const uint8_t *mask, float 
     GS_CHECK(gs_depth_loss_bytes(depths.width, depths.height, &bytes));
     void *workspace = device_buffer_reserve(&f->depth_loss, bytes);
     float *gradient = with_gradient ? chosen_planes(f, planes(f, &f->depth_gradient, 1), 1) : NULL;
-    GS_CHECK(gs_depth_loss(&depths, workspace, bytes, result, gradient, NULL));
+    if (!target && gradient)
+        DEVICE_CHECK(cudaMemsetAsync(gradient, 0, pixels_of(&view->camera) * sizeof *gradient, NULL));
+    if (target) GS_CHECK(gs_depth_loss(&depths, workspace, bytes, result, gradient, NULL));
     stage_clock_mark(f->clock, STAGE_LOSS);
 }
 
@@ -195,9 +198,13 @@ void frame_render_backward(frame *f, distwar_policy policy) {
     gs_gradient *gradient = &f->gradient;
     const gs_gaussians *gaussians = &f->view.gaussians;
     const int64_t splats = frame_views(f) * gaussians->count;
-    float *mean2d = device_buffer_reserve(&f->mean2d, (size_t)splats * 2 * sizeof(float));
-    gradient->mean2d = f->absolute ? NULL : mean2d;
-    gradient->abs_mean2d = f->absolute ? mean2d : NULL;
+    const bool tilt = f->kind == GRADIENT_TILT;
+    float *mean2d =
+        device_buffer_reserve(&f->mean2d, (size_t)splats * (tilt ? GS_CHANNELS : 2) * sizeof(float));
+    gradient->mean2d = f->kind == GRADIENT_SIGNED ? mean2d : NULL;
+    gradient->abs_mean2d = f->kind == GRADIENT_ABSOLUTE ? mean2d : NULL;
+    gradient->tilt = tilt ? mean2d : NULL;
+    if (tilt) GS_CHECK(gs_project_tilt(&f->view, NULL));
     GS_CHECK(gs_moments_bytes(splats, gaussians->channels, policy.strategy, &gradient->moments_bytes));
     gradient->moments = device_buffer_reserve(&f->moments, gradient->moments_bytes);
     gradient->color = f->color_gradient.memory;

@@ -11,6 +11,13 @@
 
 C_LINKAGE_BEGIN
 
+// What a backward pass leaves of each splat, beside the gradients of the parameters.
+typedef enum screen_gradient {
+    GRADIENT_SIGNED,   // gs_gradient.mean2d
+    GRADIENT_ABSOLUTE, // gs_gradient.abs_mean2d
+    GRADIENT_TILT      // gs_gradient.tilt
+} screen_gradient;
+
 typedef struct frame {
     stage_clock *clock;   // marked after each stage; may be NULL
     gs_view view;         // of the last frame_render; its arrays are the buffers below
@@ -18,7 +25,7 @@ typedef struct frame {
     device_buffer splats, bin, color, transmittance, n_contrib, loss, color_gradient, moments, mean2d,
         camera_gradient, corrected, exposure, depth, depth_gradient, depth_loss;
     const float *compared; // device: the image that frame_loss reads
-    bool absolute;         // of the caller: the gradient has abs_mean2d in place of mean2d
+    screen_gradient kind;  // of the caller
     bool with_depth;       // of the caller: the image has inverse depth
     // Of frame_queue_views:
     gs_camera cameras[GS_MAX_VIEWS];
@@ -52,7 +59,7 @@ void frame_choose(frame *f, int32_t camera);
 bool frame_settle(frame *f);
 // Compares with target (device, [height][width][GS_CHANNELS]). result: 3 doubles on the device, see gs_loss.
 void frame_loss(frame *f, const uint8_t *target, const uint8_t *mask, double *result, bool with_gradient);
-// With depth: compares it with target (device, [height][width]). result: a double on the device, see
+// With depth: compares it with target (device, [height][width]; NULL: the gradient is 0, without a result). result: a double on the device, see
 // gs_depth_loss. with_gradient: frame_render_backward then adds weight times the result's gradient.
 void frame_depth_loss(frame *f, const float *target, const uint8_t *mask, float weight, double *result,
                       bool with_gradient);

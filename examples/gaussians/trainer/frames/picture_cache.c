@@ -19,7 +19,8 @@ static size_t bytes_of(const picture_cache *cache, const cached_picture *p) {
     const gs_camera camera = picture_form_camera(&cache->form, &view->camera);
     const bool masked = view->mask_on_host || is_padded(&cache->form, &view->camera);
     const size_t pixels = (size_t)camera.width * (size_t)camera.height;
-    return pixels * (3u + masked + (cache->with_alpha && view->outline != NULL));
+    return pixels *
+           (3u + masked + (cache->with_alpha && view->outline) + (view->depth_on_host ? sizeof(float) : 0));
 }
 
 bool picture_cache_open(picture_cache *cache, const target_view *views, size_t count, bool with_alpha,

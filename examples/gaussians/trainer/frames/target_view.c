@@ -62,6 +62,7 @@ void target_view_upload(target_view *view, bool with_alpha) {
     view->pixels = uploaded(view->picture->pixels, 3 * pixels);
     view->mask = uploaded(view->mask_on_host, pixels);
     if (with_alpha) view->alpha = uploaded(view->outline, pixels);
+    if (view->depth_on_host) target_view_set_depth(view, view->depth_on_host);
 }
 
 bool target_view_from(target_view *view, const dataset_view *source, bool with_alpha, fault *why) {

@@ -20,6 +20,7 @@ typedef struct target_view {
     const float *depth_on_host;  // the same; not owned
     const char *name;            // not owned; NULL if it has none
     const uint8_t *outline;      // alpha in host memory, for random_points; NULL: opaque; not owned
+    bool set_aside;              // to be measured: see training_settings.set_aside_until
 } target_view;
 
 // Uploads the picture.

@@ -68,6 +68,13 @@ int64_t usual_retire_every(size_t views) {
     return views > 100 ? 10 * (int64_t)views : 1000;
 }
 
+// ---- views that are set aside
+
+size_t usual_validation(size_t views) {
+    const size_t most = 32, part = (views + 5) / 10;
+    return views < 12 ? 0 : part < most ? part : most;
+}
+
 // ---- views of a step
 
 // Pictures of this many pixels that fill a GPU.

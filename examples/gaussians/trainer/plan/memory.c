@@ -48,7 +48,8 @@ training_memory training_memory_of(const training_settings *settings, const trai
         const gs_camera *const camera = &data->views[i].camera;
         const double step = step_bytes(settings, camera, largest / ranks, views);
         if (step > memory.step) memory.step = step;
-        memory.pictures += (double)GS_CHANNELS * camera->width * camera->height;
+        const double bytes = GS_CHANNELS + (data->views[i].depth_on_host ? sizeof(float) : 0);
+        memory.pictures += bytes * camera->width * camera->height;
     }
     return memory;
 }

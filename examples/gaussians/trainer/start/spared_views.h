@@ -1,15 +1,23 @@
 // SPDX-License-Identifier: MIT
-// Training views that are set aside, to be measured: training_settings.spared_from says from when on a scene is not
-// trained on them.
+// Training views that are set aside, to be measured until training_settings.set_aside_until.
 #pragma once
 
 #include "frames/target_view.h"
 
 C_LINKAGE_BEGIN
 
-// How many views are set aside: one in 16, or none of fewer than 64.
-size_t spared_count(size_t views);
-// Writes the views to out[count], those that are set aside last. They are evenly spread over all.
-void spared_views_last(const target_view *views, size_t count, target_view *out);
+typedef struct spared_views {
+    size_t count;
+    size_t *aside;  // [count], rising
+    size_t *beside; // [count]: for each the nearest view that is trained on; all differ
+} spared_views;     // starts as {0}
+
+// Chooses `wanted` of the views, sets their `set_aside`, and finds as many others to compare them with. The rule is a
+// cover of the cameras' positions, in units of their spread, and directions: centres, each the view that is farthest
+// from those before; from the views nearest to each centre the one nearest to their mean. So a choice is spread over
+// the scene and not made of its outermost views. Deterministic; reads only cameras. Fails if more than half of the
+// views are wanted. Cost: count * wanted distances.
+bool spared_views_choose(target_view *views, size_t count, size_t wanted, spared_views *out, fault *why);
+void spared_views_close(spared_views *views); // harmless on {0}
 
 C_LINKAGE_END

@@ -15,8 +15,8 @@ static void list_sets(training_state *state, gs_gaussians *sets[SETS]) {
     sets[3] = &state->gradients;
 }
 
-size_t training_state_density_bytes(int64_t rows) {
-    return (size_t)rows * 2 * sizeof(float);
+size_t training_state_density_bytes(const training_state *state, int64_t rows) {
+    return (size_t)rows * (size_t)state->density_row * sizeof(float);
 }
 
 bool schedule_place_is_possible(const schedule_place *place, int64_t iteration) {
@@ -26,21 +26,33 @@ bool schedule_place_is_possible(const schedule_place *place, int64_t iteration) 
            (place->steps > 0 || place->at == iteration);
 }
 
-static float *open_density(int64_t count) {
-    float *const density = device_allocate(training_state_density_bytes(count));
-    device_clear(density, training_state_density_bytes(count));
+static float *open_density(const training_state *state, int64_t count) {
+    float *const density = device_allocate(training_state_density_bytes(state, count));
+    device_clear(density, training_state_density_bytes(state, count));
     return density;
+}
+
+void training_state_set_density(training_state *state, int32_t row) {
+    if (row == state->density_row) return;
+    device_free(state->density);
+    state->density_row = row;
+    state->density = open_density(state, state->capacity);
+}
+
+void training_state_clear_density(training_state *state) {
+    DEVICE_CHECK(cudaMemsetAsync(state->density, 0,
+                                 training_state_density_bytes(state, state->gaussians.count), NULL));
 }
 
 void training_state_open_empty(training_state *state, ranks *group, int64_t count, int sh_degree) {
     const int own = ranks_own(group);
-    *state = (training_state){.group = group};
+    *state = (training_state){.group = group, .density_row = 2};
     shard_begin(group, count, state->begin);
     state->capacity = state->begin[own + 1] - state->begin[own];
     gs_gaussians *sets[SETS];
     list_sets(state, sets);
     for (int i = 0; i < SETS; i++) *sets[i] = device_gaussians_open(state->capacity, sh_degree);
-    state->density = open_density(state->capacity);
+    state->density = open_density(state, state->capacity);
 }
 
 void training_state_open(training_state *state, ranks *group, const gs_gaussians *host) {
@@ -83,8 +95,9 @@ void training_state_reserve(training_state *state, int64_t count) {
         device_gaussians_close(sets[i]);
         *sets[i] = larger;
     }
-    float *density = device_allocate(training_state_density_bytes(count));
-    DEVICE_CHECK(cudaMemcpy(density, state->density, training_state_density_bytes(state->gaussians.count),
+    float *density = device_allocate(training_state_density_bytes(state, count));
+    DEVICE_CHECK(cudaMemcpy(density, state->density,
+                            training_state_density_bytes(state, state->gaussians.count),
                             cudaMemcpyDeviceToDevice));
     device_free(state->density);
     state->density = density;
@@ -97,9 +110,10 @@ static void set_counts(training_state *state, int64_t count) {
     for (int i = 0; i < SETS; i++) sets[i]->count = count;
 }
 
-void training_state_set_count(training_state *state, int64_t count) {
-    set_counts(state, count);
-    state->begin[1] = count;
+void training_state_set_begin(training_state *state, const int64_t *begin) {
+    const int own = ranks_own(state->group);
+    memcpy(state->begin, begin, (size_t)(ranks_count(state->group) + 1) * sizeof *begin);
+    set_counts(state, begin[own + 1] - begin[own]);
 }
 
 int64_t training_state_count(const training_state *state) {
@@ -137,7 +151,8 @@ static bool rebalance(training_state *state, int64_t wanted) {
                              .from = from,
                              .to = open_vectors(count, &state->gaussians),
                              .from_density = state->density,
-                             .to_density = open_density(count)};
+                             .to_density = open_density(state, count),
+                             .density_row = state->density_row};
     const bool moved = shard_rebalance(state->group, &move, NULL) && ranks_wait(state->group, NULL);
     device_gaussians_close(&from.gaussians);
     device_gaussians_close(&from.first_moment);
@@ -156,7 +171,7 @@ static bool rebalance(training_state *state, int64_t wanted) {
 bool training_state_grow(training_state *state, int64_t count) {
     if (ranks_count(state->group) > 1) return rebalance(state, count);
     training_state_reserve(state, count);
-    training_state_set_count(state, count);
+    training_state_set_begin(state, (const int64_t[]){0, count});
     return true;
 }
 

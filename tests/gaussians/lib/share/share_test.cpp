@@ -137,7 +137,7 @@ void expect_packed(const std::vector<T> &records, const std::vector<int64_t> &co
         for (int64_t i = 0; i < count[size_t(s)]; i++) {
             const T *const record = &records[size_t((first[size_t(s)] + i) * GS_MOMENTS_STRIDE)];
             bool counts = false;
-            for (int k = 0; k < GS_MOMENTS; k++) counts = counts || !(record[k] == 0);
+            for (int k = 0; k < values; k++) counts = counts || !(record[k] == 0);
             if (!counts) continue;
             ASSERT_LT(at, ends[size_t(s) + 1]);
             ASSERT_EQ(memcmp(&got[size_t(at * packed_values)], record, size_t(values) * sizeof(T)), 0);
@@ -157,11 +157,12 @@ void expect_packed(const std::vector<T> &records, const std::vector<int64_t> &co
 
 // One in three records counts, by one of its values.
 template <typename T>
-std::vector<T> sparse_records(int64_t count) {
+std::vector<T> sparse_records(int64_t count, bool whole) {
+    const int values = whole ? GS_MOMENTS_STRIDE : GS_MOMENTS;
     std::vector<T> out(size_t(count) * GS_MOMENTS_STRIDE);
     for (int64_t i = 0; i < count; i++) {
-        out[size_t(i * GS_MOMENTS_STRIDE + GS_MOMENTS)] = T(7); // is not summed
-        if (i * 7 % 3 == 0) out[size_t(i * GS_MOMENTS_STRIDE + i % GS_MOMENTS)] = T(i % 5 - 7);
+        if (!whole) out[size_t(i * GS_MOMENTS_STRIDE + GS_MOMENTS)] = T(7); // is not summed
+        if (i * 7 % 3 == 0) out[size_t(i * GS_MOMENTS_STRIDE + i % values)] = T(i % 5 - 7);
     }
     return out;
 }
@@ -172,8 +173,8 @@ TEST(Share, PacksTheMomentsThatCount) {
         int64_t all = 0;
         for (const int64_t each : count) all += each;
         for (const bool whole : {false, true}) {
-            expect_packed(sparse_records<float>(all), count, whole);
-            expect_packed(sparse_records<int64_t>(all), count, whole);
+            expect_packed(sparse_records<float>(all, whole), count, whole);
+            expect_packed(sparse_records<int64_t>(all, whole), count, whole);
         }
     }
     std::vector<float> none(5 * GS_MOMENTS_STRIDE), nan = none;
@@ -278,29 +279,33 @@ TEST(Share, LossOfRowsHasTheBitsOfTheWholeImage) {
 
 TEST(Share, RowSumsBoundTheGradient) {
     const kernel_frame frame({4, 192, 1, 1, 71, 45});
-    std::vector<float> values = random_floats(9, 3 * 71 * 45, -1e-4f, 1e-4f);
-    const device_vector<float> gradient(values);
-    const device_vector<double> sums(9);
+    std::vector<float> values = random_floats(9, 4 * 71 * 45, -1e-4f, 1e-4f);
+    const device_vector<float> planes(values);
+    gs_gradient gradient = {};
+    gradient.color = planes.data(), gradient.depth = planes.data() + 3 * 71 * 45;
+    const device_vector<double> sums(12);
     const device_vector<gs_largest_values> largest(1);
     ASSERT_GS_OK(gs_largest(&frame.view, largest.data(), NULL));
     for (const gs_rows rows : {gs_rows{2, 3}, gs_rows{0, 2}})
-        ASSERT_GS_OK(gs_share_row_sums(&frame.view, rows, gradient.data(), sums.data(), NULL));
+        ASSERT_GS_OK(gs_share_row_sums(&frame.view, rows, &gradient, sums.data(), NULL));
     ASSERT_GS_OK(gs_share_bound(&frame.view, sums.data(), largest.data(), NULL));
     const std::vector<double> got = sums.read();
-    double all = 0;
+    double color = 0, depth = 0;
     for (int row = 0; row < 3; row++)
-        for (int c = 0; c < 3; c++) {
+        for (int c = 0; c < 4; c++) {
             double sum = 0;
             for (int y = 16 * row; y < std::min(16 * row + 16, 45); y++)
                 for (int x = 0; x < 71; x++) sum += std::fabs(double(values[size_t((c * 45 + y) * 71 + x)]));
-            EXPECT_NEAR(got[size_t(3 * row + c)], sum, 1e-12 * sum);
-            all += sum;
+            EXPECT_NEAR(got[size_t(4 * row + c)], sum, 1e-12 * sum);
+            (c < 3 ? color : depth) += sum;
         }
     const gs_largest_values bound = largest.read()[0];
     EXPECT_GT(bound.color, 0);
     EXPECT_GT(bound.depth, 0);
-    EXPECT_GE(double(bound.d_color), all * (1 - 1e-12));
-    EXPECT_LE(double(bound.d_color), all * (1 + 2e-7));
+    EXPECT_GE(double(bound.d_color), color * (1 - 1e-12));
+    EXPECT_LE(double(bound.d_color), color * (1 + 2e-7));
+    EXPECT_GE(double(bound.d_depth), depth * (1 - 1e-12));
+    EXPECT_LE(double(bound.d_depth), depth * (1 + 2e-7));
 }
 
 TEST(Share, WhatCannotBeIsRefused) {

@@ -70,14 +70,14 @@ TEST_F(BadInput, OfEveryKindOfDataIsRefusedByName) {
         {[&] { fs::remove_all(at("data")); }, {"data: cannot open"}},
         {[&] { fs::remove_all(at("data")), std::ofstream(at("data")) << "x"; }, {"data: not a folder"}},
         {[&] { fs::remove_all(at("data") / "sparse"); },
+         {"data: has photographs, but neither a COLMAP model nor a transforms.json", "dsplat poses "}},
+        {[&] { fs::remove_all(at("data") / "sparse"), fs::remove_all(at("data") / "images"); },
          {"data: has neither a COLMAP model", "transforms.json"}},
         {[&] { cut("sparse/0/cameras.bin", 1); }, {"sparse/0/cameras.bin: truncated at byte"}},
         {[&] { write("sparse/0/images.bin", ""); }, {"sparse/0/images.bin: truncated at byte 0"}},
         {[&] { fs::remove(at("data") / "sparse/0/images.bin"); }, {"sparse/0/images.bin: cannot open"}},
         {[&] { write("sparse/0/points3D.bin", std::string(8, '\xff')); },
          {"sparse/0/points3D.bin: truncated or damaged: 18446744073709551615 points announced"}},
-        {[&] { fs::remove(at("data") / "sparse/0/points3D.bin"); },
-         {"data: the data has no points", "--random"}},
         {[&] { fs::remove(at("data") / "images/photo3.png"); }, {"images/photo3.png: cannot open"}},
         {[&] { cut("images/photo3.png", 20); }, {"images/photo3.png: truncated at byte"}},
         {[&] { write("images/photo3.png", "not a picture"); }, {"images/photo3.png: neither PNG nor JPEG"}},
@@ -88,7 +88,6 @@ TEST_F(BadInput, OfEveryKindOfDataIsRefusedByName) {
          {"sparse/images.txt: at line 1: image 'photo0.png' has the quaternion 0, 0, 0, 0"}},
         {[&] { as_text(), write("sparse/points3D.txt", "1 0 0 3 9 9 999 0.1\n"); },
          {"sparse/points3D.txt: at line 1: expected a point's colour"}},
-        {[&] { as_text(), write("sparse/points3D.txt", ""); }, {"data: the data has no points", "--random"}},
         {[&] { as_transforms(), cut("transforms.json", 1); }, {"transforms.json: at line 1, column "}},
         {[&] { as_transforms(), write("transforms.json", transforms("images/none.png")); },
          {"transforms.json: none of the pictures of its 1 frames exists", "images/none.png"}},
@@ -97,6 +96,12 @@ TEST_F(BadInput, OfEveryKindOfDataIsRefusedByName) {
         {[&] { as_transforms(), write("transforms.json", transforms("images/photo0.png", ",{}")); },
          {"transforms.json: frames[1].file_path: is missing"}},
         {[&] { as_transforms(), write("transforms_train.json", ""); }, {"transforms_train.json: at line 1"}},
+        {[&] {
+             as_transforms();
+             write("transforms.json",
+                   "{\"ply_file_path\":\"cloud.ply\"," + transforms("images/photo0.png").substr(1));
+         },
+         {"transforms.json: ply_file_path: ", "cloud.ply: cannot open"}},
     };
     for (const auto &row : rows) {
         fs::remove_all(at("data"));

@@ -65,7 +65,7 @@ class EvalLpips : public Program {
 TEST_F(EvalLpips, IsPrintedForEveryViewAndTheirMean) {
     write_data();
     write_bytes(weights, safetensors_of(lpips_tensors(GS_LPIPS_ALEX)));
-    const outcome run = evaluate({"--lpips-weights", weights, "--json", at("eval.json")});
+    const outcome run = evaluate({"--lpips-weights", weights, "--json", at("eval.json"), "--gpus", "2"});
     ASSERT_EQ(run.code, 0) << run.err;
     EXPECT_CONTAINS(run.out, "PSNR, dB    SSIM   LPIPS\n");
     const json report(contents(at("eval.json")));

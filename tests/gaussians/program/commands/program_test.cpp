@@ -55,6 +55,8 @@ TEST_F(Program, RefusesAWrongCommandLine) {
         {"train", "data", "-o", "x.ply", "--background", "0,0"},
         {"train", "data", "-o", "x.ply", "--background", "0,nan,0"},
         {"train", "data", "-o", "x.ply", "--density", "magic"},
+        {"train", "data", "-o", "x.ply", "--grow-where", "magic"},
+        {"train", "data", "-o", "x.ply", "--grow-how", "score"},
         {"train", "data", "-o", "x.ply", "--max-gaussians", "-1"},
         {"train", "data", "-o", "x.ply", "--growth", "1.5"},
         {"train", "data", "-o", "x.ply", "--average", "1.1"},
@@ -392,13 +394,21 @@ TEST_F(Program, AnUnknownSceneFormatIsRefused) {
     EXPECT_EQ(files_in_folder(), 0u);
 }
 
-TEST_F(Program, NothingToStartFromIsSaid) {
+// The pictures have 40 x 28 pixels, and a Gaussian for 100 of them is the most.
+TEST_F(Program, DataWithoutPointsStartFromRandomOnes) {
     write_colmap(at("data"), 0);
-    outcome run = splat({"train", at("data"), "-o", at("scene.ply")});
-    EXPECT_EQ(run.code, 1);
-    EXPECT_CONTAINS(run.err, "--random");
+    const std::vector<std::string> once = {"train", at("data"), "-o", at("scene.ply"), "--iterations", "1"};
+    outcome run = splat(once);
+    EXPECT_EQ(run.code, 0) << run.err;
+    EXPECT_CONTAINS(run.out, "start      44 random points: the data has none");
+    EXPECT_CONTAINS(run.out, "scene      44 Gaussians");
+    fs::remove(at("data") / "sparse/0/points3D.bin");
+    EXPECT_EQ(splat(once).code, 0);
+}
+
+TEST_F(Program, NoViewToTrainOnIsSaid) {
     write_colmap(at("data"), 3);
-    run = splat({"train", at("data"), "-o", at("scene.ply"), "--holdout", "1"});
+    outcome run = splat({"train", at("data"), "-o", at("scene.ply"), "--holdout", "1"});
     EXPECT_EQ(run.code, 1);
     EXPECT_CONTAINS(run.err, "no view is left");
     EXPECT_EQ(files_in_folder(), 1u);

@@ -259,8 +259,8 @@ std::string drawn(const std::vector<chart_point> &points, bool logarithmic = fal
     char *text = nullptr;
     size_t size = 0;
     FILE *stream = open_memstream(&text, &size);
-    const chart what = {"title <1>",   "x",         "y & more", points.data(),
-                        points.size(), logarithmic, from_zero,  false};
+    const chart what = {"title <1>", "x", "y & more",  points.data(), points.size(),
+                        nullptr,     0,   logarithmic, from_zero,     false};
     chart_write(stream, &what);
     fclose(stream);
     const std::string result = "<!DOCTYPE html>\n" + std::string(text, size);

@@ -34,7 +34,7 @@ static bool load_data(train_run *run, fault *why) {
     const dataset_options loading = {
         .downscale = (int)o->downscale,
         .background = {o->recipe.background[0], o->recipe.background[1], o->recipe.background[2]},
-        .keep_alpha = o->recipe.random_background || o->random > 0,
+        .keep_alpha = true, // random points, which data without points start from, keep out of what it hides
         .undistort = o->undistort,
         .mask_from_alpha = o->mask_from_alpha};
     if (!dataset_load(o->data, &loading, &run->data, why)) return false;
@@ -49,13 +49,8 @@ static bool load_data(train_run *run, fault *why) {
     if (!dataset_spared(&run->data, o->output, why) || !dataset_spared(&run->data, o->checkpoint, why) ||
         !dataset_spared(&run->data, o->log, why) || !dataset_spared(&run->data, o->write_cameras, why))
         return false;
-    if (run->data.point_count == 0 && o->random == 0 && !o->from)
-        return fail(why,
-                    "%s: the data has no points to start from; --random 100000 starts from random points",
-                    o->data);
-    return o->ranks.gpus > 1 || o->memory > 0
-               ? view_split_list(&run->split, &run->data, o->data, why)
-               : view_split_open(&run->split, &run->data, o->data, o->recipe.random_background, why);
+    run->at_random = !o->from && (o->random > 0 || run->data.point_count == 0);
+    return view_split_list(&run->split, &run->data, o->data, why);
 }
 
 // ---- settings
@@ -73,8 +68,11 @@ static bool prepare(train_run *run, fault *why) {
     run->known = (training_data){.views = run->split.views,
                                  .count = run->split.training,
                                  .extent = scene_extent(run->split.views, run->split.training),
-                                 .everywhere = o->random > 0 && !run->data.cut_out};
-    if (!training_choices_suit(&o->recipe, &run->known, why)) return false;
+                                 .everywhere = run->at_random && !run->data.cut_out};
+    const size_t aside = training_views_aside(&o->recipe, run->split.training);
+    if (!training_choices_suit(&o->recipe, &run->known, why) ||
+        !spared_views_choose(run->split.views, run->split.training, aside, &run->spared, why))
+        return false;
     run->budget = (budget_recipe){
         .choices = &o->recipe, .data = &run->known, .reserve = reserve_for_finish, .context = run};
     run->settings = o->budget ? budget_recipe_start(&run->budget)
@@ -133,6 +131,7 @@ static bool prepare_all(train_run *run, bool writes, gs_gaussians *host, fault *
 static void close_shared(train_run *run, gs_gaussians *host) {
     scene_close(host);
     train_poses_close(&run->poses);
+    spared_views_close(&run->spared);
     view_split_close(&run->split);
     dataset_close(&run->data);
     free(run->key);
@@ -149,11 +148,22 @@ static bool load_shared(void *context, int own, fault *why) {
     return true;
 }
 
+// Each rank has its own of what changes: views, whose cameras move with refined poses.
 static bool rank_body(ranks *group, void *context) {
     const shared_start *const start = context;
     if (ranks_count(group) == 1) return train_as_rank(start->run, &start->gaussians, group);
-    train_run run = *start->run; // each rank has its own
-    return train_as_rank(&run, &start->gaussians, group);
+    train_run run = *start->run;
+    const size_t views = run.split.training + run.split.held_out;
+    run.split.views = malloc(views * sizeof *run.split.views);
+    run.poses.split = &run.split;
+    run.poses.now = malloc(views * sizeof *run.poses.now);
+    bool done = run.split.views && run.poses.now;
+    if (done) memcpy(run.split.views, start->run->split.views, views * sizeof *run.split.views);
+    done = done ? train_as_rank(&run, &start->gaussians, group)
+                : ranks_fail(group, "no memory for %zu views", views);
+    free(run.split.views);
+    free(run.poses.now);
+    return done;
 }
 
 static bool run_all(train_run *run, fault *why) {
@@ -180,7 +190,7 @@ int train_command(int argc, char **argv) {
             "Trains a scene on the photographs in the folder DATA. It holds images/ and a COLMAP model\n"
             "(binary or text, in sparse/0, sparse or DATA itself), or transforms_train.json, or\n"
             "transforms.json. Lens distortion is removed.\n\n"
-            "Training starts with one Gaussian for each point of the model, or with --random. After step\n"
+            "Training starts with one Gaussian for each point of the data, or at random points. After step\n"
             "500 (--density-from) density control moves Gaussians that are not needed and adds others, up\n"
             "to --max-gaussians. With --density none their number is constant.",
         .examples =

@@ -49,7 +49,7 @@ static bool fit_map(const dataset_view *source, target_view *view, const depth_p
     free(samples);
     if (!done) return false;
     depth_fit_apply(fit, source->depth, pixels);
-    target_view_set_depth(view, source->depth);
+    view->depth_on_host = source->depth;
     return true;
 }
 

@@ -4,6 +4,7 @@
 #include "ranks.h"
 #include "frames/blend_strategies.h"
 #include "measure/shared_options.h"
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@ enum { MOST_BUDGET = 1000000 }; // seconds
 train_options train_options_default(void) {
     train_options out = {.background = "0,0,0",
                          .resolutions = "auto",
+                         .validate = "0",
                          .downscale = 1,
                          .threshold = BLEND_THRESHOLD,
                          .holdout = 8,
@@ -91,10 +93,18 @@ static void list_choices(train_options *o, option_table *table) {
         OPTION("holdout", &o->holdout, .maximum = INFINITY,
                .help = "hold out every Nth view, by name, for measuring; 0: none; ignored if the data has "
                        "test views"),
+        OPTION(
+            "validate", &o->validate,
+            .help =
+                "set this many training views aside, which cover the scene, and measure them and as many training "
+                "views beside them, for --log and --report, until three quarters of the training; then train on "
+                "them too; auto: a tenth of the training views, at most 32; 0: none"),
         OPTION("from", &o->from,
                .help = "start from the Gaussians of this scene file, with --sh-degree that of the file"),
         OPTION("random", &o->random, .maximum = 50000000,
-               .help = "start from this many random points instead of the data's; 0: from the data's"),
+               .help =
+                   "start from this many random points instead of the data's; 0: from the data's, or, if it "
+                   "has none, from 100000, or as many as --max-gaussians allows"),
         OPTIONS_END};
     option_table_add(table, rows);
 }
@@ -224,22 +234,10 @@ static bool files_differ(const train_options *o, fault *why) {
     return true;
 }
 
-// What several ranks do not train. A density control says so in density_control.h, the loss terms in trainer_parts.h.
-static bool gpus_suffice(const train_options *o, fault *why) {
-    const struct {
-        const char *name;
-        bool given;
-    } excluded[] = {{"--depth", o->depth != NULL},
-                    {"--refine-poses", o->recipe.refine_poses},
-                    {"--finish", o->lm.steps > 0}}; // each step solves for all Gaussians at once
-    const int kind = o->recipe.density.settings.kind;
-    if (o->ranks.gpus <= 1 && o->memory == 0) return true;
-    const char *const by = o->ranks.gpus > 1 ? "--gpus" : "--memory"; // these read all pictures on the device
-    for (size_t i = 0; i < sizeof excluded / sizeof *excluded; i++)
-        if (excluded[i].given) return fail(why, "%s excludes %s", by, excluded[i].name);
-    if (o->ranks.gpus <= 1) return true;
-    return kind == DENSITY_AUTO || density_works_on_ranks(kind) ||
-           fail(why, "--gpus excludes --density %s", density_method_of(kind)->name);
+// Each step of --finish solves for all Gaussians at once, and reads all pictures on the device.
+static bool finish_is_possible(const train_options *o, fault *why) {
+    if (o->lm.steps == 0 || (o->ranks.gpus <= 1 && o->memory == 0)) return true;
+    return fail(why, "%s excludes --finish", o->ranks.gpus > 1 ? "--gpus" : "--memory");
 }
 
 // "10", "10s", "2m", "1h".
@@ -263,6 +261,18 @@ static bool read_budget(train_options *o, fault *why) {
         return fail(why, "--budget excludes --iterations: their number follows from the time");
     if (o->recipe.seconds > 0) return fail(why, "--budget excludes --seconds");
     if (o->recipe.refine_poses) return fail(why, "--budget excludes --refine-poses");
+    return true;
+}
+
+// "auto" or a number.
+static bool read_validate(train_options *o, fault *why) {
+    char *end;
+    errno = 0;
+    const bool chosen = strcmp(o->validate, "auto") == 0;
+    const long long count = chosen ? -1 : strtoll(o->validate, &end, 10);
+    if (!chosen && (end == o->validate || *end || count < 0 || errno == ERANGE))
+        return fail(why, "--validate %s: must be a number of views, or auto", o->validate);
+    o->recipe.validate = count;
     return true;
 }
 
@@ -301,6 +311,7 @@ bool train_options_check(train_options *o, fault *why) {
     choose_policy(o);
     if (o->from && o->random > 0) return fail(why, "--from excludes --random");
     return parse_color(o->background, o->recipe.background, why) &&
-           resolution_schedule_read(o->resolutions, &o->recipe.resolutions, why) && gpus_suffice(o, why) &&
-           read_perturbation(o, why) && read_budget(o, why) && files_differ(o, why);
+           resolution_schedule_read(o->resolutions, &o->recipe.resolutions, why) &&
+           finish_is_possible(o, why) && read_perturbation(o, why) && read_validate(o, why) &&
+           read_budget(o, why) && files_differ(o, why);
 }

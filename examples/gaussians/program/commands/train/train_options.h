@@ -11,7 +11,7 @@ C_LINKAGE_BEGIN
 
 typedef struct train_options {
     const char *data, *output, *background, *log, *report, *checkpoint, *resume, *perturb_poses,
-        *write_cameras, *depth, *budget, *resolutions, *from;
+        *write_cameras, *depth, *budget, *resolutions, *from, *validate;
     int64_t downscale, threshold, holdout, sh_degree, random, log_every, eval_every, checkpoint_every,
         align_steps;
     rank_options ranks;

@@ -45,10 +45,20 @@ static void after_size(void *context, int level, const refined_pose *poses) {
     record->settled[record->sizes++] = train_poses_difference(&run->poses, poses);
 }
 
+// Rank 0's poses, doubles all, on all ranks.
+static bool share_poses(const training_state *state) {
+    const size_t bytes = (size_t)state->poses * sizeof *state->pose;
+    if (ranks_own(state->group) > 0) memset(state->pose, 0, bytes);
+    return ranks_sum(state->group, (double *)state->pose, bytes / sizeof(double));
+}
+
+// Each rank refines them on small scenes of its own, at the same time: with DISTWAR_FIXED alike.
 static bool start_poses(train_run *run, fault *why) {
     const view_split *split = &run->split;
     training_state *state = &run->state;
-    const pose_levels levels = {.group = state->group,
+    ranks *const alone = ranks_alone_open();
+    if (!alone) return fail(why, "no memory");
+    const pose_levels levels = {.group = alone,
                                 .levels = pose_levels_of(split->views, split->training, POSE_LEVELS),
                                 .finest = POSE_FINEST,
                                 .steps = usual_pose_steps(split->training, run->settings.iterations),
@@ -58,10 +68,14 @@ static bool start_poses(train_run *run, fault *why) {
                                 .context = run};
     training_settings settings = run->settings;
     settings.rates = published_rates(run->known.extent, 1); // of scenes that are only means
+    settings.name = ranks_own(state->group) == 0 ? "refining poses" : NULL;
     const double began = seconds_now();
-    const bool done = training_state_open_poses(state, (int64_t)split->training, why) &&
-                      poses_start_in(state->pose, split->views, split->training, &state->gaussians, why) &&
-                      pose_levels_refine(state->pose, split->views, split->training, &settings, &levels, why);
+    const bool done =
+        training_state_open_poses(state, (int64_t)split->training, why) &&
+        poses_start_in(state->pose, split->views, split->training, state, why) &&
+        pose_levels_refine(state->pose, split->views, split->training, &settings, &levels, why) &&
+        (share_poses(state) || fail(why, "%s", ranks_error(state->group)));
+    ranks_alone_close(alone);
     run->poses.record.seconds = seconds_now() - began;
     return done;
 }
@@ -99,8 +113,7 @@ static bool open_pictures(rank_run *r, fault *why) {
     const size_t most = run->options->memory > 0 ? (size_t)fmax(left, 1) : 0;
     const bool with_alpha = run->options->recipe.random_background;
     r->cached = !is_alone(r) || most > 0;
-    for (size_t i = 0; !r->cached && i < all; i++) // with one rank they are there already, for poses
-        if (!split->views[i].pixels) target_view_upload(&split->views[i], with_alpha);
+    for (size_t i = 0; !r->cached && i < all; i++) target_view_upload(&split->views[i], with_alpha);
     if (!r->cached) return true;
     if (!is_alone(r) && !(r->several.shared = sharded_open(r->group)))
         return fail(why, "%s", ranks_error(r->group));
@@ -116,6 +129,25 @@ static bool measure(void *context, quality *mean, fault *why) {
     return viewer_measure(&r->viewer, split->training, split->held_out, mean, NULL, why);
 }
 
+// The mean over some views, one after another: they are not neighbours.
+static bool measure_each(const rank_run *r, const size_t *index, size_t count, quality *mean, fault *why) {
+    quality sum = {0, 0}, one;
+    for (size_t i = 0; i < count; i++) {
+        if (!viewer_measure(&r->viewer, index[i], 1, &one, NULL, why)) return false;
+        sum.psnr += one.psnr, sum.ssim += one.ssim;
+    }
+    *mean = (quality){sum.psnr / (double)count, sum.ssim / (double)count};
+    return true;
+}
+
+// Of run_log_options.
+static bool validate(void *context, quality *aside, quality *beside, fault *why) {
+    const rank_run *const r = context;
+    const spared_views *const spared = &r->run->spared;
+    return measure_each(r, spared->aside, spared->count, aside, why) &&
+           measure_each(r, spared->beside, spared->count, beside, why);
+}
+
 // ---- the log
 
 // By default 200 lines in a run, but one every 100 steps at least.
@@ -125,11 +157,18 @@ static int64_t log_interval(const train_options *o) {
     return o->budget ? 100 : part < 1 ? 1 : part > 100 ? 100 : part;
 }
 
+// A twentieth of the iterations, and a multiple of the interval of log lines.
+static int64_t validation_interval(const train_options *o, int64_t every) {
+    const int64_t part = (o->budget ? 10000 : o->recipe.iterations) / 20 / every;
+    return every * (part < 1 ? 1 : part);
+}
+
 static void record_settings(run_record *record, const train_run *run) {
     const view_split *split = &run->split;
     run_record_text(record, "data", run->options->data);
     run_record_number(record, "views", (double)split->training);
     run_record_number(record, "held_out", (double)split->held_out);
+    if (run->spared.count > 0) run_record_number(record, "set_aside", (double)run->spared.count);
     run_record_number(record, "width", split->views[0].camera.width);
     run_record_number(record, "height", split->views[0].camera.height);
     run_record_options(record, run->table);
@@ -148,6 +187,12 @@ static run_log_options log_options(const train_run *run) {
                               .evaluate_every = kept ? o->eval_every : 0,
                               .held_out = run->split.views + run->split.training,
                               .held_out_count = run->split.held_out};
+    if (run->spared.count > 0) {
+        wanted.validate_every = validation_interval(o, kept ? wanted.every : 1);
+        wanted.set_aside = run->spared.count;
+        if (!kept)
+            wanted.every = SELDOM * wanted.validate_every; // a multiple, so that nobody looks on in between
+    }
     memcpy(wanted.background, run->options->recipe.background, sizeof wanted.background);
     return wanted;
 }
@@ -157,6 +202,7 @@ static bool open_log(rank_run *r, fault *why) {
     train_run *const run = r->run;
     run_log_options wanted = log_options(run);
     wanted.measure = measure;
+    wanted.validate = validate;
     wanted.context = r;
     if (!is_first(r)) wanted.path = NULL;
     if (!run_log_open(&run->log, &wanted, why)) return false;
@@ -174,7 +220,8 @@ static bool open_rank(rank_run *r, const gs_gaussians *host, fault *why) {
                          .pictures = r->cached ? &r->shown : NULL,
                          .gaussians = &run->state.gaussians,
                          .policy = run->settings.policy,
-                         .batch = run->settings.batch};
+                         .batch = run->settings.batch,
+                         .sh_degree = GS_MAX_SH_DEGREE};
     memcpy(r->viewer.background, run->options->recipe.background, sizeof r->viewer.background);
     return (run->options->resume ? resume(run, r->group, why) : start(run, r->group, host, why)) &&
            open_log(r, why);
@@ -247,13 +294,18 @@ static bool finish_by_lm(train_run *run, fault *why) {
 }
 
 // The scene has moved against the data's poses, and differently from place to place.
-static bool align_held_out(train_run *run, fault *why) {
+static bool align_held_out(rank_run *r, fault *why) {
+    train_run *const run = r->run;
     view_split *split = &run->split;
+    target_view *const views = split->views + split->training;
     const int64_t steps = run->options->align_steps;
+    const size_t most = r->pictures.most_bytes;
     if (!run->options->recipe.refine_poses || steps == 0 || split->held_out == 0) return true;
     run->log.views_moved = true;
-    return align_views(&run->state, split->views + split->training, split->held_out, &run->settings, steps,
-                       why);
+    picture_cache_close(&r->pictures); // those to train on are not needed any more
+    return (!r->cached || picture_cache_open(&r->pictures, views, split->held_out, false, most, why)) &&
+           align_views(r->cached ? &r->several : NULL, &run->state, views, split->held_out, &run->settings,
+                       steps, why);
 }
 
 // ---- the files
@@ -309,7 +361,7 @@ static bool write_results(rank_run *r, fault *why) {
     memcpy(notes.background, o->recipe.background, sizeof notes.background);
     if (is_first(r) && (o->recipe.refine_poses || o->perturb_poses))
         run_log_poses(&run->log, run->report.iterations, &run->poses.record);
-    if (!align_held_out(run, why) ||
+    if (!align_held_out(r, why) ||
         !sharded_scene_write(o->output, &run->state, 0, &notes, &written, &dropped, why))
         return false;
     if (is_first(r) && o->write_cameras && !train_poses_write(&run->poses, &run->data, o->write_cameras, why))

@@ -10,6 +10,7 @@
 #include "record/run_log.h"
 #include "plan/memory.h"
 #include "recipe.h"
+#include "start/spared_views.h"
 #include "frames/target_view.h"
 
 // A run of the command.
@@ -18,6 +19,8 @@ typedef struct train_run {
     const option_spec *table; // of the options, for the checkpoint, the log and the report
     dataset data;
     view_split split;
+    bool at_random;      // the start, because of --random or because there are no points
+    spared_views spared; // of its training views: --validate
     training_data known; // of the split
     train_poses poses;
     train_depth depth;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "train_summary.h"
+#include "train_start.h"
 #include "device.h"
 #include "frames/blend_strategies.h"
 #include <stdio.h>
@@ -38,6 +39,10 @@ void train_summary_begin(const train_run *run, int ranks) {
     print_data(run->options, &run->split);
     printf("device     %d x %s\n", ranks, device_name());
     print_memory(run, ranks);
+    if (run->at_random && !run->options->resume)
+        printf("start      %zu random points%s\n", train_start_random(run),
+               run->options->random > 0 ? ""
+                                        : ": the data has none (`dsplat poses DATA --points` finds some)");
     if (s->budget)
         printf("plan       %g s", s->budget->seconds);
     else
@@ -86,6 +91,16 @@ static void print_stages(const stage_clock *clock) {
     printf("\n");
 }
 
+static void print_validation(const train_run *run) {
+    const run_record *const record = &run->log.record;
+    const run_validation *const last = &record->validations[record->validation_count - 1];
+    printf(
+        "validation after view %lld: PSNR %.2f dB, SSIM %.4f on %zu training views set aside until then; %.2f "
+        "dB, %.4f on %zu beside them\n",
+        (long long)last->iteration, last->aside.psnr, last->aside.ssim, run->spared.count, last->beside.psnr,
+        last->beside.ssim, run->spared.count);
+}
+
 void train_summary_print(const train_run *run, int ranks, const gs_gaussians *gaussians) {
     const train_options *const options = run->options;
     const training_report *const report = &run->report;
@@ -99,6 +114,7 @@ void train_summary_print(const train_run *run, int ranks, const gs_gaussians *ga
                (long long)report->loss_window, report->loss_window > 1 ? "s" : "");
     if (options->report) printf("report     %s/index.html\n", options->report);
     if (held_out) printf("held out   PSNR %.2f dB, SSIM %.4f\n", held_out->psnr, held_out->ssim);
+    if (run->log.record.validation_count > 0) print_validation(run);
     print_stages(&report->clock);
 }
 

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MIT
+#define _GNU_SOURCE // pipe2
+#include "child.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { LINE = 512, LOOK_EVERY = 100 }; // bytes; ms
+
+typedef struct reading {
+    const child_program *program;
+    char line[LINE], last[LINE];
+    size_t length;
+    bool has_error; // the last line kept has
+} reading;
+
+static bool says_error(const char *line) {
+    bool found = strstr(line, "Check failed") != NULL; // of glog, before a trace of the stack
+    for (const char *at = line; *at && !found; at++) found = strncasecmp(at, "error", 5) == 0;
+    return found;
+}
+
+static void end_line(reading *r) {
+    r->line[r->length] = '\0';
+    if (r->length == 0) return;
+    r->length = 0;
+    if (r->program->line) r->program->line(r->program->context, r->line);
+    const bool error = says_error(r->line);
+    if (r->has_error && !error) return;
+    r->has_error = error;
+    memcpy(r->last, r->line, LINE);
+}
+
+// Progress bars end a line by a carriage return.
+static void take(reading *r, const char *bytes, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        if (bytes[i] == '\n' || bytes[i] == '\r')
+            end_line(r);
+        else if (r->length < LINE - 1)
+            r->line[r->length++] = bytes[i];
+    }
+}
+
+static bool is_stopped(const child_program *program) {
+    return program->stop && *program->stop;
+}
+
+// Until the output ends, or a stop. The child is the leader of a group of processes.
+static void read_output(reading *r, int from, pid_t child) {
+    char bytes[4096];
+    struct pollfd wait = {.fd = from, .events = POLLIN};
+    for (;;) {
+        if (is_stopped(r->program)) {
+            kill(-child, SIGKILL);
+            return;
+        }
+        if (poll(&wait, 1, LOOK_EVERY) <= 0) continue;
+        const ssize_t got = read(from, bytes, sizeof bytes);
+        if (got == 0 || (got < 0 && errno != EINTR)) break;
+        if (got > 0) take(r, bytes, (size_t)got);
+    }
+    end_line(r);
+}
+
+// In the child; `failed` takes errno if there is no such program.
+static void become(const child_program *program, int output, int failed) {
+    const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL); // where a signal ends this program without a chance to stop the child
+    if (nothing >= 0 && dup2(nothing, STDIN_FILENO) >= 0 && dup2(output, STDOUT_FILENO) >= 0 &&
+        dup2(output, STDERR_FILENO) >= 0)
+        execvp(program->argv[0], (char *const *)(uintptr_t)program->argv);
+    const int number = errno;
+    _exit(write(failed, &number, sizeof number) == sizeof number ? 127 : 126);
+}
+
+static bool judge(const reading *r, int status, fault *why) {
+    const char *const *const argv = r->program->argv;
+    const char *const what = argv[1] && argv[1][0] != '-' ? argv[1] : "";
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return true;
+    if (is_stopped(r->program)) return fail(why, "%s is stopped by a signal", argv[0]);
+    if (WIFSIGNALED(status))
+        return fail(why, "%s %s was killed by signal %d: %s", argv[0], what, WTERMSIG(status), r->last);
+    return fail(why, "%s %s ended with code %d: %s", argv[0], what, WEXITSTATUS(status), r->last);
+}
+
+static bool run(reading *r, const int output[2], const int failed[2], fault *why) {
+    const child_program *const program = r->program;
+    int number = 0, status = 0;
+    const pid_t child = fork();
+    if (child == 0) become(program, output[1], failed[1]);
+    const int fork_number = errno;
+    close(output[1]);
+    close(failed[1]);
+    if (child < 0) return fail(why, "%s: cannot start: %s", program->argv[0], strerror(fork_number));
+    setpgid(child, child); // whoever comes first
+    ssize_t got;
+    do got = read(failed[0], &number, sizeof number);
+    while (got < 0 && errno == EINTR);
+    if (got == 0) read_output(r, output[0], child);
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+    if (got == 0) return judge(r, status, why);
+    return number == ENOENT ? fail(why, "%s is not installed: %s", program->argv[0], program->install)
+                            : fail(why, "%s: cannot start: %s", program->argv[0], strerror(number));
+}
+
+bool child_run(const child_program *program, fault *why) {
+    reading r = {.program = program};
+    int output[2], failed[2];
+    if (pipe2(output, O_CLOEXEC) != 0) return fail(why, "%s: no pipe: %s", program->argv[0], strerror(errno));
+    if (pipe2(failed, O_CLOEXEC) != 0) {
+        fail(why, "%s: no pipe: %s", program->argv[0], strerror(errno));
+        close(output[0]);
+        close(output[1]);
+        return false;
+    }
+    const bool done = run(&r, output, failed, why);
+    close(output[0]);
+    close(failed[0]);
+    return done;
+}

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: MIT
+// Training views that are set aside: which, from when on they are trained on, and what a run says of them.
+#include "json_value.h"
+#include "plan/defaults.h"
+#include "program_run.h"
+#include "start/spared_views.h"
+#include "training_cloud.h"
+#include <algorithm>
+
+namespace {
+
+// Looks forward from its place, turned by an angle about the vertical axis.
+target_view view_at(double x, double z, double angle) {
+    target_view view = {};
+    const float c = float(std::cos(angle)), s = float(std::sin(angle));
+    const float rotation[9] = {c, 0, -s, 0, 1, 0, s, 0, c};
+    std::memcpy(view.camera.rotation, rotation, sizeof rotation);
+    view.camera.translation[0] = float(-(double(c) * x - double(s) * z));
+    view.camera.translation[2] = float(-(double(s) * x + double(c) * z));
+    return view;
+}
+
+struct choice {
+    spared_views spared = {};
+    fault why = {};
+    bool done;
+    choice(std::vector<target_view> &views, size_t wanted)
+        : done(spared_views_choose(views.data(), views.size(), wanted, &spared, &why)) {}
+    ~choice() { spared_views_close(&spared); }
+    choice(const choice &) = delete;
+};
+
+// Forty views in one place that look the same way, five elsewhere: every n-th view would miss some of these.
+TEST(SparedViews, CoverPlacesAndDirections) {
+    std::vector<target_view> views;
+    for (int i = 0; i < 40; i++) views.push_back(view_at(0.01 * i, 0, 0.001 * i));
+    for (int i = 0; i < 3; i++) views.push_back(view_at(5 + 0.01 * i, 0, 0));
+    for (int i = 0; i < 2; i++) views.push_back(view_at(0.2, 0, 3.1 + 0.01 * i));
+    const choice got(views, 3);
+    ASSERT_TRUE(got.done) << got.why.text;
+    ASSERT_EQ(got.spared.count, 3u);
+    const size_t *const aside = got.spared.aside, *const beside = got.spared.beside;
+    EXPECT_TRUE(aside[0] >= 15 && aside[0] <= 24) << "the middle of the forty, not their end: " << aside[0];
+    EXPECT_EQ(aside[1], 41u);
+    EXPECT_GE(aside[2], 43u);
+    for (size_t i = 0; i < views.size(); i++)
+        EXPECT_EQ(views[i].set_aside, std::count(aside, aside + 3, i) == 1) << i;
+    EXPECT_EQ(beside[0] + 1 == aside[0] || beside[0] == aside[0] + 1, true);
+    EXPECT_TRUE(beside[1] == 40 || beside[1] == 42);
+    EXPECT_EQ(beside[2], 87 - aside[2]);
+}
+
+TEST(SparedViews, OfOneCameraDifferAndAreAtMostHalf) {
+    std::vector<target_view> views(6, view_at(1, 2, 0));
+    const choice half(views, 3);
+    ASSERT_TRUE(half.done) << half.why.text;
+    std::vector<size_t> all(half.spared.aside, half.spared.aside + 3);
+    all.insert(all.end(), half.spared.beside, half.spared.beside + 3);
+    std::sort(all.begin(), all.end());
+    EXPECT_EQ(all, (std::vector<size_t>{0, 1, 2, 3, 4, 5}));
+    const choice more(views, 4);
+    EXPECT_FALSE(more.done);
+    EXPECT_NE(std::string(more.why.text).find("more than half of the 6"), std::string::npos);
+    EXPECT_EQ(usual_validation(11), 0u);
+    EXPECT_EQ(usual_validation(47), 5u);
+    EXPECT_EQ(usual_validation(1000), 32u);
+}
+
+// Nothing of the pictures that are set aside is in the result.
+TEST(SparedViews, AreTrainedOnFromTheirPartOfTheScheduleOn) {
+    struct run {
+        int64_t last = 0; // the last step that left them out
+        static bool look(void *context, const training_state *, const training_report *report, fault *) {
+            if (report->set_aside) static_cast<run *>(context)->last = report->iterations;
+            return true;
+        }
+        std::vector<char> with(double until, size_t aside, bool other_pictures) {
+            cloud c(40, 16, 12);
+            fault why;
+            for (size_t v = 0; v < 2; v++) {
+                c.views[v].set_aside = v < aside;
+                const std::vector<uint8_t> black(3 * 16 * 12, 0);
+                if (other_pictures) device_upload(c.views[v].pixels, black.data(), black.size());
+            }
+            training_settings settings = cloud::settings(31);
+            settings.set_aside_until = until;
+            training_state state = {};
+            training_state_open(&state, c.group, &c.host);
+            training_report report = {};
+            const training_observer observer = {look, this, 1, nullptr};
+            EXPECT_TRUE(train(&state, c.views.data(), c.views.size(), &settings, &observer, &report, &why))
+                << why.text;
+            std::vector<char> out(device_gaussians_bytes(state.gaussians.count, 1));
+            device_download(out.data(), state.gaussians.mean, out.size());
+            training_report_close(&report);
+            training_state_close(&state);
+            return out;
+        }
+    } r;
+    EXPECT_EQ(r.with(1.1, 2, false), r.with(1.1, 2, true));
+    EXPECT_EQ(r.last, 31);
+    EXPECT_NE(r.with(1.1, 1, false), r.with(1.1, 1, true));
+    r.last = 0;
+    EXPECT_NE(r.with(0.5, 2, false), r.with(0.5, 2, true));
+    EXPECT_EQ(r.last, 15); // steps 1 .. 31 are at 0, 1/30, ..., 1
+    EXPECT_EQ(r.with(0, 2, false), r.with(1.1, 0, false));
+}
+
+class Validation : public Program {
+  protected:
+    outcome train(const std::vector<std::string> &more) {
+        std::vector<std::string> all = {"train",
+                                        at("data"),
+                                        "-o",
+                                        at("scene.ply"),
+                                        "--holdout",
+                                        "0",
+                                        "--iterations",
+                                        "40",
+                                        "--seed",
+                                        "7",
+                                        "--batch",
+                                        "1",
+                                        "--density-from",
+                                        "2",
+                                        "--density-every",
+                                        "4",
+                                        "--retire",
+                                        "0.5",
+                                        "--retire-every",
+                                        "4",
+                                        "--log",
+                                        at("log"),
+                                        "--sh-degree",
+                                        "0"};
+        all.insert(all.end(), more.begin(), more.end());
+        return splat(all);
+    }
+    std::vector<json> lines() {
+        std::vector<json> out;
+        std::istringstream text(contents(at("log")));
+        for (std::string line; std::getline(text, line);) {
+            const json one(line);
+            if (one["event"].text() == "validation") out.push_back(one);
+        }
+        return out;
+    }
+};
+
+TEST_F(Validation, IsInLogAndReportUntilViewsAreGivenBack) {
+    write_colmap(at("data"), 30);
+    outcome run = train({"--validate", "2", "--report", at("report"), "--reproducible"});
+    ASSERT_EQ(run.code, 0) << run.err;
+    EXPECT_CONTAINS(run.out, "validation after view 30: PSNR ");
+    const std::vector<json> seen = lines();
+    ASSERT_EQ(seen.size(), 15u); // every second of the 30 before 3/4
+    EXPECT_EQ(seen.back()["iteration"].number(), 30);
+    EXPECT_EQ(seen.back()["views"].number(), 2);
+    EXPECT_LT(seen.front()["training_psnr"].number(), seen.back()["training_psnr"].number());
+    EXPECT_NE(seen.back()["psnr"].number(), seen.back()["training_psnr"].number());
+    const std::string page = contents(at("report/index.html")), scene = contents(at("scene.ply"));
+    EXPECT_CONTAINS(page, "<b>Validation</b>");
+    EXPECT_CONTAINS(page, "class=\"curve other\"");
+
+    // The same on ranks, and resumed.
+    run = train({"--validate", "2", "--gpus", "2", "--reproducible", "--checkpoint-every", "27",
+                 "--checkpoint", at("saved")});
+    ASSERT_EQ(run.code, 0) << run.err;
+    EXPECT_TRUE(contents(at("scene.ply")) == scene);
+    const std::vector<json> on_ranks = lines();
+    ASSERT_EQ(on_ranks.size(), seen.size());
+    for (size_t i = 0; i < seen.size(); i++)
+        for (const char *key : {"psnr", "training_psnr"})
+            EXPECT_EQ(on_ranks[i][key].number(), seen[i][key].number()) << i << " " << key;
+    run = train({"--validate", "2", "--reproducible", "--resume", at("saved")});
+    ASSERT_EQ(run.code, 0) << run.err;
+    EXPECT_TRUE(contents(at("scene.ply")) == scene);
+    EXPECT_EQ(train({"--validate", "1", "--reproducible", "--resume", at("saved")}).code, 1);
+}
+
+TEST_F(Validation, IsOffByDefaultAndRefusesWhatItCannotDo) {
+    write_colmap(at("data"), 30);
+    outcome run = train({});
+    ASSERT_EQ(run.code, 0) << run.err;
+    EXPECT_EQ(lines().size(), 0u);
+    EXPECT_EQ(run.out.find("validation"), std::string::npos);
+    const std::pair<std::vector<std::string>, const char *> bad[] = {
+        {{"--validate", "3"}, "more than half of the 5 training views"},
+        {{"--validate", "some"}, "--validate some: must be a number"},
+        {{"--validate=-1"}, "--validate -1: must be a number"},
+        {{"--validate", "2", "--refine-poses"}, "--validate excludes --refine-poses"}};
+    for (const auto &b : bad) {
+        run = train(b.first);
+        EXPECT_NE(run.code, 0);
+        EXPECT_CONTAINS(run.err, b.second);
+    }
+}
+
+} // namespace
