@@ -177,8 +177,10 @@ class Runner:
                                    ROOT / "tests/library" / f"{name}.cu", "-x", "none", "-o", program,
                                    *self.libraries], 60)
         if status != 0:
-            error = re.search(r"error: (.*)", output)
-            return f"{name} does not compile: {error.group(1)[:100] if error else output[-100:]}"
+            error = re.search(r"error: (?!ld returned)(.*)", output)
+            if not error and status is not None:
+                sys.exit(f"mutate.py: {name} does not link, build {self.libraries[0].parent}: {output[-500:]}")
+            return f"{name} does not compile: {error.group(1)[:100] if error else 'takes too long'}"
         status, output = self.run([program, "--gtest_brief=1", "--gtest_fail_fast"], self.limit)
         program.unlink()
         if status is None:
