@@ -21,32 +21,43 @@ static double scene_bytes(const training_settings *s, double rows, double most, 
     return 4 * (4 * rows * floats + means + 2 * rows);
 }
 
-static double step_bytes(const training_settings *s, const gs_camera *camera, double most, double views) {
-    const double splats = views * most, pixels = (double)camera->width * camera->height;
-    gs_view view = {.gaussians = {.count = (int64_t)splats},
-                    .camera = *camera,
-                    .pair_capacity = (int64_t)pairs_of(splats, views * pixels)};
-    size_t lists, loss, moments;
+// What a rendering of `views` cameras writes.
+static double image_bytes(const gs_camera *camera, double most, double views) {
+    const double splats = views * most, pixels = views * camera->width * camera->height;
+    const gs_view view = {.gaussians = {.count = (int64_t)splats},
+                          .camera = *camera,
+                          .pair_capacity = (int64_t)pairs_of(splats, pixels)};
+    size_t lists;
     GS_CHECK(gs_bin_bytes(&view, &lists));
+    return (double)lists + splats * sizeof(gs_splat) +
+           pixels * (GS_CHANNELS + 2) * sizeof(float); // colour, transmittance, n_contrib
+}
+
+// The step, retirement with a frame of its own, and the viewer, which measures one view.
+static double step_bytes(const training_settings *s, const target_view *view, double most, double views) {
+    const gs_camera *const camera = &view->camera;
+    const double splats = views * most, pixels = (double)camera->width * camera->height;
+    size_t loss, moments, depth_loss = 0;
     GS_CHECK(gs_loss_bytes(camera->width, camera->height, &loss));
     GS_CHECK(gs_moments_bytes((int64_t)splats, 0, s->policy.strategy, &moments));
-    const double image =
-        (GS_CHANNELS + 1 + 1 + GS_CHANNELS) * sizeof(float); // colour, its gradient, T, n_contrib
-    return (double)lists + (double)loss + (double)moments + splats * (sizeof(gs_splat) + 2 * sizeof(float)) +
-           views * pixels * image;
+    if (view->depth_on_host) GS_CHECK(gs_depth_loss_bytes(camera->width, camera->height, &depth_loss));
+    const double planes = GS_CHANNELS + (view->depth_on_host ? 2 : 0); // gradients, and depth
+    const double blend = image_bytes(camera, most, views) + (double)moments;
+    return blend * (s->density.retired > 0 ? 2 : 1) + image_bytes(camera, most, 1) + (double)loss +
+           (double)depth_loss + views * pixels * planes * sizeof(float) + splats * 2 * sizeof(float);
 }
 
 training_memory training_memory_of(const training_settings *settings, const training_data *data,
                                    int64_t start, int sh_degree, int ranks) {
     const double most = (double)settings->density.most_gaussians;
     const double largest = most > (double)start ? most : (double)start;
-    const double views = settings->batch > 1 ? (double)settings->batch : 1;
+    const double views = (double)resolution_most_views(&settings->resolutions, settings->batch);
     training_memory memory = {.scene = scene_bytes(settings,
                                                    rows_of(start, settings->density.most_gaussians, ranks),
                                                    largest / ranks, sh_degree)};
     for (size_t i = 0; i < data->count; i++) {
         const gs_camera *const camera = &data->views[i].camera;
-        const double step = step_bytes(settings, camera, largest / ranks, views);
+        const double step = step_bytes(settings, &data->views[i], largest / ranks, views);
         if (step > memory.step) memory.step = step;
         const double bytes = GS_CHANNELS + (data->views[i].depth_on_host ? sizeof(float) : 0);
         memory.pictures += bytes * camera->width * camera->height;

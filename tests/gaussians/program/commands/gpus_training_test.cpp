@@ -139,7 +139,7 @@ TEST_F(GpuTraining, KeepsToTheMemoryThatItMayTake) {
     for (const int gpus : {1, 2})
         for (const char *batch : {"1", "3"}) {
             const std::vector<std::string> options =
-                with(splitting, {"--batch", batch, "--max-gaussians", "60", "--random", "40"});
+                with(splitting, {"--batch", batch});
             const auto train_so = [&](const std::vector<std::string> &with_options) {
                 return run(DSPLAT_PROGRAM, train("scene.ply", gpus, with_options));
             };
