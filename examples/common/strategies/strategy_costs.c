@@ -81,7 +81,7 @@ timing_summary cost_row_time(const cost_table *table, size_t row) {
     return timing_over_views(table->rows[row].times, table->view_count);
 }
 
-kernel_counts cost_row_counts(const cost_table *table, size_t row) {
+static kernel_counts cost_row_counts(const cost_table *table, size_t row) {
     return kernel_counts_mean(table->rows[row].counts, table->view_count);
 }
 

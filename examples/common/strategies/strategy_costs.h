@@ -47,8 +47,7 @@ int cost_table_find(const cost_table *table, distwar_policy policy);
 void cost_table_measure(cost_table *table, size_t first_row, size_t view, const strategy_runner *runner);
 
 // Over all views, which have been measured.
-timing_summary cost_row_time(const cost_table *table, size_t row);  // on a GPU
-kernel_counts cost_row_counts(const cost_table *table, size_t row); // on the CPU: the mean
+timing_summary cost_row_time(const cost_table *table, size_t row); // on a GPU
 // atomic's mean time divided by `milliseconds`; 0 if the table has no row of atomic. On a GPU.
 double cost_table_speedup(const cost_table *table, double milliseconds);
 

@@ -69,3 +69,24 @@ int64_t gaussians_keep_finite(gs_gaussians *gaussians) {
 double scene_sh_constant(double color) {
     return (color - 0.5) / 0.28209479177387814;
 }
+
+void scene_sh_basis(const double r[3], double out[SCENE_SH_COEFFICIENTS]) {
+    const double x = r[0], y = r[1], z = r[2], xx = x * x, yy = y * y, zz = z * z;
+    const double values[SCENE_SH_COEFFICIENTS] = {0.28209479177387814,
+                                                  -0.4886025119029199 * y,
+                                                  0.4886025119029199 * z,
+                                                  -0.4886025119029199 * x,
+                                                  1.0925484305920792 * x * y,
+                                                  -1.0925484305920792 * y * z,
+                                                  0.31539156525252005 * (2 * zz - xx - yy),
+                                                  -1.0925484305920792 * x * z,
+                                                  0.5462742152960396 * (xx - yy),
+                                                  -0.5900435899266435 * y * (3 * xx - yy),
+                                                  2.890611442640554 * x * y * z,
+                                                  -0.4570457994644658 * y * (4 * zz - xx - yy),
+                                                  0.3731763325901154 * z * (2 * zz - 3 * xx - 3 * yy),
+                                                  -0.4570457994644658 * x * (4 * zz - xx - yy),
+                                                  1.445305721320277 * z * (xx - yy),
+                                                  -0.5900435899266435 * x * (xx - 3 * yy)};
+    memcpy(out, values, sizeof values);
+}

@@ -20,11 +20,14 @@ void scene_close(gs_gaussians *scene); // harmless on {0} and twice
 
 // The SH coefficient of degree 0 that shows a colour 0..1 (docs/math.md, section 2).
 double scene_sh_constant(double color);
+// The real spherical harmonics of a unit vector, those of degree 0 first (docs/math.md, section 2).
+enum { SCENE_SH_COEFFICIENTS = (GS_MAX_SH_DEGREE + 1) * (GS_MAX_SH_DEGREE + 1) };
+void scene_sh_basis(const double r[3], double out[SCENE_SH_COEFFICIENTS]);
 
 // How a scene was trained, as its file says it to `dsplat eval`.
 typedef struct scene_notes {
-    bool known;           // the file says it
-    int64_t holdout;      // every Nth view, by name, was not trained on; 0: none
+    bool known;      // the file says it
+    int64_t holdout; // every Nth view, by name, was not trained on; 0: none
     float background[3];
 } scene_notes;
 // Of a file that scene_read takes; nothing is known of one that it refuses.
@@ -49,7 +52,7 @@ typedef struct scene_stream {
     gs_gaussians shape; // of the whole; its arrays are not read
     int64_t put;        // Gaussians so far
     gs_gaussians all;   // those, where the format is not written in pieces
-    int variant;        // of the caller, before the first piece: the version of .spz, 2..4; 0: the usual one, 3
+    int variant; // of the caller, before the first piece: the version of .spz, 2..4; 0: the usual one, 3
 } scene_stream;
 // shape: count, sh_degree and antialias are read. notes: NULL, or as above. Nothing has to be closed after a failure.
 bool scene_stream_open(scene_stream *s, const char *path, const gs_gaussians *shape, const scene_notes *notes,

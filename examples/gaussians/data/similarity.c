@@ -1,31 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "similarity.h"
+#include "scene.h"
 #include <math.h>
 #include <string.h>
 
-enum { COEFFICIENTS = (GS_MAX_SH_DEGREE + 1) * (GS_MAX_SH_DEGREE + 1) };
-
-// The real spherical harmonics of a unit vector (docs/math.md, section 2).
-static void harmonics(const double r[3], double out[COEFFICIENTS]) {
-    const double x = r[0], y = r[1], z = r[2], xx = x * x, yy = y * y, zz = z * z;
-    const double values[COEFFICIENTS] = {0.28209479177387814,
-                                         -0.4886025119029199 * y,
-                                         0.4886025119029199 * z,
-                                         -0.4886025119029199 * x,
-                                         1.0925484305920792 * x * y,
-                                         -1.0925484305920792 * y * z,
-                                         0.31539156525252005 * (2 * zz - xx - yy),
-                                         -1.0925484305920792 * x * z,
-                                         0.5462742152960396 * (xx - yy),
-                                         -0.5900435899266435 * y * (3 * xx - yy),
-                                         2.890611442640554 * x * y * z,
-                                         -0.4570457994644658 * y * (4 * zz - xx - yy),
-                                         0.3731763325901154 * z * (2 * zz - 3 * xx - 3 * yy),
-                                         -0.4570457994644658 * x * (4 * zz - xx - yy),
-                                         1.445305721320277 * z * (xx - yy),
-                                         -0.5900435899266435 * x * (xx - 3 * yy)};
-    memcpy(out, values, sizeof values);
-}
+enum { COEFFICIENTS = SCENE_SH_COEFFICIENTS };
 
 // A turned function is f'(d) = f(R^T d). Its coefficients are turn[j][k] times those of f, turn[j][k] the integral over
 // the sphere of Y_j(d) Y_k(R^T d): they are orthonormal. The products are polynomials of degree 6, for which four
@@ -40,8 +19,8 @@ static void turn_of(const double rotation[9], double turn[COEFFICIENTS][COEFFICI
         const double d[3] = {sqrt(1 - z * z) * cos(angle), sqrt(1 - z * z) * sin(angle), z};
         double back[3] = {0}, of_d[COEFFICIENTS], of_back[COEFFICIENTS];
         for (int k = 0; k < 9; k++) back[k % 3] += rotation[k] * d[k / 3];
-        harmonics(d, of_d);
-        harmonics(back, of_back);
+        scene_sh_basis(d, of_d);
+        scene_sh_basis(back, of_back);
         for (int j = 0; j < COEFFICIENTS; j++)
             for (int k = 0; k < COEFFICIENTS; k++) turn[j][k] += part * of_d[j] * of_back[k];
     }

@@ -192,7 +192,8 @@ static double mean(const double *values, int64_t count) {
     return count > 0 ? sum / (double)count : NAN;
 }
 
-void training_report_average(training_report *report) {
+// Sets the means of the first and the last losses.
+static void training_report_average(training_report *report) {
     const int64_t steps = report->iterations - report->first_iteration + 1;
     int64_t window = steps / 10 + 1;
     if (window > 100) window = 100;

@@ -76,8 +76,6 @@ bool train_on(const training_ranks *ranks, training_state *state, const target_v
 bool train(training_state *state, const target_view *views, size_t view_count,
            const training_settings *settings, const training_observer *observer, training_report *report,
            fault *why);
-// Sets the means of the first and the last losses.
-void training_report_average(training_report *report);
 void training_report_close(training_report *report); // harmless on {0}
 
 C_LINKAGE_END

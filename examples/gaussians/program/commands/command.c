@@ -11,7 +11,7 @@ bool read_scene_to_measure(const char *path, gs_gaussians *out, fault *why) {
     return fail(why, "%s: holds no Gaussians, so there is nothing to measure", path);
 }
 
-bool save_finite(const char *path, gs_gaussians *host, fault *why) {
+static bool save_finite(const char *path, gs_gaussians *host, fault *why) {
     const int64_t dropped = gaussians_keep_finite(host);
     if (dropped > 0)
         fprintf(stderr, "dsplat: dropped %lld Gaussians whose parameters overflowed\n", (long long)dropped);

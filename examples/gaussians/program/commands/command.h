@@ -23,5 +23,3 @@ bool read_scene_to_measure(const char *path, gs_gaussians *out, fault *why);
 // Writes trained Gaussians (device) to a scene file, without those whose values overflowed; stderr says how
 // many those are. *host: what was written, to be closed by scene_close also after a failure.
 bool save_trained(const char *path, const gs_gaussians *device, gs_gaussians *host, fault *why);
-// Writes a scene without the Gaussians that are not finite, which it removes and stderr counts.
-bool save_finite(const char *path, gs_gaussians *host, fault *why);

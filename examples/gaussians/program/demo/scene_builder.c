@@ -6,33 +6,11 @@
 #include <math.h>
 #include <string.h>
 
-enum { DEGREE = 3, BASES = (DEGREE + 1) * (DEGREE + 1), DIRECTIONS = 256 };
+enum { DEGREE = GS_MAX_SH_DEGREE, BASES = SCENE_SH_COEFFICIENTS, DIRECTIONS = 256 };
 
 typedef struct scene_gaussian {
     double mean[3], scale[3], quaternion[4], sh[BASES][3];
 } scene_gaussian;
-
-// docs/math.md, section 2.
-static void sh_basis(const double r[3], double out[BASES]) {
-    const double x = r[0], y = r[1], z = r[2], xx = x * x, yy = y * y, zz = z * z;
-    const double basis[BASES] = {0.28209479177387814,
-                                 -0.4886025119029199 * y,
-                                 0.4886025119029199 * z,
-                                 -0.4886025119029199 * x,
-                                 1.0925484305920792 * x * y,
-                                 -1.0925484305920792 * y * z,
-                                 0.31539156525252005 * (2 * zz - xx - yy),
-                                 -1.0925484305920792 * x * z,
-                                 0.5462742152960396 * (xx - yy),
-                                 -0.5900435899266435 * y * (3 * xx - yy),
-                                 2.890611442640554 * x * y * z,
-                                 -0.4570457994644658 * y * (4 * zz - xx - yy),
-                                 0.3731763325901154 * z * (2 * zz - 3 * xx - 3 * yy),
-                                 -0.4570457994644658 * x * (4 * zz - xx - yy),
-                                 1.445305721320277 * z * (xx - yy),
-                                 -0.5900435899266435 * x * (xx - 3 * yy)};
-    memcpy(out, basis, sizeof basis);
-}
 
 // Projects the colours on the basis. The gleam is sampled in directions that cover the sphere evenly.
 static void project_colors(const scene_place *place, const scene_material *material, double sh[BASES][3]) {
@@ -45,7 +23,7 @@ static void project_colors(const scene_place *place, const scene_material *mater
     for (int i = 0; material->gleam && i < DIRECTIONS; i++) {
         const double z = 1 - (2 * i + 1) / (double)DIRECTIONS, across = sqrt(1 - z * z);
         const double direction[3] = {across * cos(golden * i), across * sin(golden * i), z};
-        sh_basis(direction, basis);
+        scene_sh_basis(direction, basis);
         material->gleam(place, direction, color);
         for (int k = 0; k < BASES; k++)
             for (int channel = 0; channel < GS_CHANNELS; channel++)

@@ -98,10 +98,12 @@ void frame_render(frame *f, const gs_gaussians *gaussians, int sh_degree_used, c
     render_view(&f->view, &f->bin, f->clock);
 }
 
-static void queue(frame *f, const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera,
-                  const float background[GS_CHANNELS]) {
+void frame_queue_views(frame *f, const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *cameras,
+                       int32_t count, const float background[GS_CHANNELS]) {
     gs_view *view = &f->view;
-    set_view(f, gaussians, sh_degree_used, camera, background);
+    f->views = count > 1 ? count : 0;
+    for (int32_t v = 0; v < count; v++) f->cameras[v] = cameras[v];
+    set_view(f, gaussians, sh_degree_used, cameras, background);
     if (view->pair_capacity == 0) {
         render_view(view, &f->bin, f->clock);
         return;
@@ -110,19 +112,6 @@ static void queue(frame *f, const gs_gaussians *gaussians, int sh_degree_used, c
     view->report = f->report;
     project_and_bin(view, &f->bin, f->clock);
     blend(view, f->clock);
-}
-
-void frame_queue(frame *f, const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera,
-                 const float background[GS_CHANNELS]) {
-    f->views = 0;
-    queue(f, gaussians, sh_degree_used, camera, background);
-}
-
-void frame_queue_views(frame *f, const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *cameras,
-                       int32_t count, const float background[GS_CHANNELS]) {
-    f->views = count > 1 ? count : 0;
-    for (int32_t v = 0; v < count; v++) f->cameras[v] = cameras[v];
-    queue(f, gaussians, sh_degree_used, cameras, background);
 }
 
 bool frame_settle(frame *f) {
@@ -224,12 +213,6 @@ void frame_project_backward(frame *f, const gs_gaussians *gradients, bool with_c
     }
     GS_CHECK(gs_project_backward(&f->view, gradient, NULL));
     stage_clock_mark(f->clock, STAGE_PROJECT_BACKWARD);
-}
-
-gs_camera_gradient frame_camera_gradient(const frame *f) {
-    gs_camera_gradient gradient;
-    device_download(&gradient, f->gradient.camera, sizeof gradient);
-    return gradient;
 }
 
 bool frame_picture(const frame *f, image *out, fault *why) {

@@ -29,9 +29,8 @@ typedef struct frame {
     bool with_depth;       // of the caller: the image has inverse depth
     // Of frame_queue_views:
     gs_camera cameras[GS_MAX_VIEWS];
-    int32_t views;  // 0: one camera
-    int32_t chosen; // by frame_choose; 0 after each picture
-    // Of frame_queue:
+    int32_t views;         // 0: one camera
+    int32_t chosen;        // by frame_choose; 0 after each picture
     gs_bin_report *report; // pinned
     int64_t repeats;       // pictures that frame_settle refused
 } frame;
@@ -40,22 +39,20 @@ void frame_close(frame *f);
 // Renders `gaussians` (device) as `camera` sees them into f->view.image. Waits for the device once.
 void frame_render(frame *f, const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera,
                   const float background[GS_CHANNELS]);
-// The same without waiting. Lists have room for as many entries as earlier pictures needed, and a quarter
-// more; the first picture waits, to learn a number. frame_settle must follow.
-void frame_queue(frame *f, const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera,
-                 const float background[GS_CHANNELS]);
-// frame_queue of several cameras of one size and model, 1..GS_MAX_VIEWS, in one launch a stage (gs_view.views).
-// frame_expose, frame_loss, frame_depth_loss and frame_expose_backward are then called for each of them, after
-// frame_choose. Other calls take all cameras at once; frame_camera_gradient takes one camera only.
+// The same without waiting, of several cameras of one size and model, 1..GS_MAX_VIEWS, in one launch per stage
+// (gs_view.views). Lists have room for as many entries as earlier pictures needed, and a quarter more; the first
+// picture waits, to learn a number. frame_settle must follow. frame_expose, frame_loss, frame_depth_loss and
+// frame_expose_backward are then called for each camera, after frame_choose. Other calls take all cameras at once; the
+// gradient by the camera is of one camera only.
 void frame_queue_views(frame *f, const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *cameras,
                        int32_t count, const float background[GS_CHANNELS]);
 // How many cameras the last picture has.
 int32_t frame_views(const frame *f);
 // The camera, 0..count - 1, that these four calls are about.
 void frame_choose(frame *f, int32_t camera);
-// Before frame_render_backward: waits until the lists of frame_queue are counted, not for the work queued
+// Before frame_render_backward: waits until the lists of frame_queue_views are counted, not for the work queued
 // after them. False: there was no room, and the picture and what was computed from it are not valid; there is
-// room when the calls from frame_queue on are repeated. The results have the bits of frame_render's.
+// room when the calls from frame_queue_views on are repeated. The results have the bits of frame_render's.
 bool frame_settle(frame *f);
 // Compares with target (device, [height][width][GS_CHANNELS]). result: 3 doubles on the device, see gs_loss.
 void frame_loss(frame *f, const uint8_t *target, const uint8_t *mask, double *result, bool with_gradient);
@@ -75,8 +72,6 @@ void frame_set_gradient(frame *f, const float *gradient);
 void frame_render_backward(frame *f, distwar_policy policy);
 // gradients: device, of the shape of the Gaussians. with_camera: also the gradient by the camera.
 void frame_project_backward(frame *f, const gs_gaussians *gradients, bool with_camera);
-// After frame_project_backward with_camera: copies that gradient to the host. Waits for the device.
-gs_camera_gradient frame_camera_gradient(const frame *f);
 // Copies the image to the host, 8 bits a channel. Any time after frame_render. Waits for the device.
 bool frame_picture(const frame *f, image *out, fault *why);
 // Bytes of device memory that a stage writes to, with its workspace.

@@ -65,12 +65,6 @@ void target_view_upload(target_view *view, bool with_alpha) {
     if (view->depth_on_host) target_view_set_depth(view, view->depth_on_host);
 }
 
-bool target_view_from(target_view *view, const dataset_view *source, bool with_alpha, fault *why) {
-    if (!target_view_list(view, source, why)) return false;
-    target_view_upload(view, with_alpha);
-    return true;
-}
-
 void target_view_set_depth(target_view *view, const float *depth) {
     const size_t bytes = pixels_of(view->picture) * sizeof *depth;
     view->depth = device_allocate(bytes);

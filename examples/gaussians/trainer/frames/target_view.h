@@ -31,10 +31,9 @@ void target_view_set_mask(target_view *view, const uint8_t *mask);
 void target_view_set_alpha(target_view *view, const uint8_t *alpha);
 // Uploads a map of inverse depth, [height][width].
 void target_view_set_depth(target_view *view, const float *depth);
-// A view of a dataset, which must outlive it, with its mask, and its alpha if with_alpha. Failures name it.
-bool target_view_from(target_view *view, const dataset_view *source, bool with_alpha, fault *why);
-// The same in two parts: what the host has, without a call to the device; and then the rest.
+// A view of a dataset, which must outlive it, without a call to the device. Failures name it.
 bool target_view_list(target_view *view, const dataset_view *source, fault *why);
+// Uploads its picture, mask and depth, and its alpha if with_alpha.
 void target_view_upload(target_view *view, bool with_alpha);
 void target_view_release(target_view *view); // what it has on the device; harmless if that is nothing
 // The view at 1/factor of its size (distwar_gs_shrink.h), on the device alone: it has no picture.

@@ -18,7 +18,8 @@ static int by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-double pace_step_seconds(const pace *p) {
+// 0 before two calls of pace_note.
+static double pace_step_seconds(const pace *p) {
     double sorted[PACE_WINDOW];
     const int64_t timed = p->steps - 1, count = timed < PACE_WINDOW ? timed : PACE_WINDOW;
     if (count < 1) return 0;

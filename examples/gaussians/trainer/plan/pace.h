@@ -28,8 +28,6 @@ typedef struct pace {
 
 // At the start of each step. spent: seconds of training so far, which do not fall.
 void pace_note(pace *p, double spent);
-// 0 before two calls of pace_note.
-double pace_step_seconds(const pace *p);
 // Whether steps are timed well enough for pace_steps_left: after 50 steps; after a twentieth of the budget if that had
 // 8 steps, the first being slow; after a quarter of it in any case.
 bool pace_is_known(const pace *p);
