@@ -138,8 +138,7 @@ TEST_F(GpuTraining, KeepsToTheMemoryThatItMayTake) {
     write_colmap(at("data"), 30);
     for (const int gpus : {1, 2})
         for (const char *batch : {"1", "3"}) {
-            const std::vector<std::string> options =
-                with(splitting, {"--batch", batch});
+            const std::vector<std::string> options = with(splitting, {"--batch", batch});
             const auto train_so = [&](const std::vector<std::string> &with_options) {
                 return run(DSPLAT_PROGRAM, train("scene.ply", gpus, with_options));
             };
@@ -149,6 +148,19 @@ TEST_F(GpuTraining, KeepsToTheMemoryThatItMayTake) {
             unsetenv("SIMT_MEMORY");
             EXPECT_TRUE(scene == scene_of(gpus, options));
         }
+    // The number is what training takes: seven tenths of it do not suffice.
+    for (const char *batch : {"1", "3"}) {
+        const auto train_so = [&](const std::vector<std::string> &with_options) {
+            return run(DSPLAT_PROGRAM, train("scene.ply", 1, with_options));
+        };
+        const std::vector<std::string> little = with_little_memory(
+            train_so, with(splitting, {"--batch", batch, "--random", "3000", "--max-gaussians", "4000"}));
+        setenv("SIMT_MEMORY", little.back().c_str(), 1);
+        EXPECT_EQ(train_so(little).code, 0) << little.back();
+        setenv("SIMT_MEMORY", std::to_string(0.7 * std::stod(little.back())).c_str(), 1);
+        EXPECT_EQ(train_so(little).code, 1) << little.back();
+        unsetenv("SIMT_MEMORY");
+    }
     setenv("SIMT_MEMORY", "0.15", 1);
     const outcome full = run(DSPLAT_PROGRAM, train("scene.ply", 1, splitting));
     unsetenv("SIMT_MEMORY");
@@ -176,12 +188,8 @@ TEST_F(GpuTraining, AResumedRunEndsAsIfItHadNotBeenInterrupted) {
         std::vector<std::string> way;
         const char *batch, *every;
         int gpus, then;
-    } cases[] = {{growing, "1", "7", 2, 3},
-                 {splitting, "1", "7", 2, 3},
-                 {splitting, "1", "7", 3, 1},
-                 {splitting, "3", "5", 4, 2},
-                 {agreeing, "3", "5", 3, 1},
-                 {growing, "3", "5", 1, 4}};
+    } cases[] = {{growing, "1", "7", 2, 3},   {splitting, "1", "7", 2, 3}, {splitting, "1", "7", 3, 1},
+                 {splitting, "3", "5", 4, 2}, {agreeing, "3", "5", 3, 1},  {growing, "3", "5", 1, 4}};
     for (const auto &c : cases) {
         const std::vector<std::string> options = with(c.way, {"--batch", c.batch});
         const std::string whole = scene_of(1, options);
