@@ -65,6 +65,9 @@ __global__ void small_stride(float *to) {
 __global__ void small_stride_by_count(float *to) {
     distwar::reduce_tree_n(HERE, true, 0, K, val, distwar::record<float>{to, K - size_t(threadIdx.x == 7)});
 }
+__global__ void small_stride_of_vectors(float *to) {
+    distwar::reduce_atomic(HERE, true, 0, val, distwar::aligned_record{to, 4 - 2 * size_t(threadIdx.x == 7)});
+}
 __global__ void small_stride_of_pairs(float *to) {
     using pairs = distwar::record_of_pairs<__half2>;
     const size_t stride = 2 - size_t(threadIdx.x == 7);
@@ -118,6 +121,7 @@ TEST(Mistakes, PointersOfOneKeyThatDiffer) {
 TEST(Mistakes, AStrideBelowTheNumberOfValues) {
     expect_refusal(small_stride, stride_below);
     expect_refusal(small_stride_by_count, stride_below);
+    expect_refusal(small_stride_of_vectors, stride_below);
     expect_refusal(small_stride_of_pairs, stride_below);
 }
 TEST(Mistakes, AMissingLaneIsSaidWithTheLineOfTheCall) {
@@ -126,6 +130,20 @@ TEST(Mistakes, AMissingLaneIsSaidWithTheLineOfTheCall) {
                    "lane 7\n");
 }
 
+// Not addressed by key: each lane may hold its own.
+struct own_place {
+    float *place;
+    template <int N>
+    __device__ void add(int, const float (&values)[N]) const {
+        distwar::atomic_add(place, values[0]);
+    }
+};
+// Addressed by key, with padding: bits that lanes do not promise.
+struct padded_record : distwar::record<float> {
+    char letter;
+};
+static_assert(sizeof(padded_record) > sizeof(distwar::record<float>) + sizeof(char));
+
 // After a call its line is where a lane was seen last; two calls in turn may have other sinks.
 __global__ void right_calls(float *to) {
     distwar::reduce_tree(all_lanes, true, distwar::uniform_key{0}, val, distwar::record<float>{to, K});
@@ -133,6 +151,13 @@ __global__ void right_calls(float *to) {
     float *const mine = to + (threadIdx.x % 4); // other addresses for other keys, any in inactive lanes
     distwar::reduce_tree(all_lanes, threadIdx.x > 3, threadIdx.x % 4 + 8 * (threadIdx.x < 4), val,
                          distwar::pointers{mine, mine + 4, mine + 8});
+    distwar::reduce_serial(all_lanes, true, 0, val, own_place{mine});
+    padded_record padded;
+    memset(static_cast<void *>(&padded), int(threadIdx.x), sizeof padded);
+    padded.base = to, padded.stride = K, padded.letter = 'a';
+    distwar::reduce_tree(all_lanes, true, 0, val, padded);
+    using pairs = distwar::record_of_pairs<__half2>; // 3 values in 2 pairs
+    distwar::reduce_atomic(all_lanes, true, 0, val, pairs{reinterpret_cast<__half2 *>(to + 16), 2});
     distwar::reduce_serial(HERE, true, 0, val, distwar::record<float>{to, K});
     if (threadIdx.x > 0) return;
     for (int i = 0; i < 100; ++i) __threadfence(); // until the others have returned
