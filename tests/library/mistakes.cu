@@ -3,6 +3,8 @@
 // simt only.
 
 #include "device_test.cuh"
+#include <distwar/fields.cuh>
+#include <distwar/hot_slots.cuh>
 #include <distwar/packed.cuh>
 #include <distwar/reduce.cuh>
 #include <gtest/gtest.h>
@@ -73,6 +75,31 @@ __global__ void small_stride_of_pairs(float *to) {
     const size_t stride = 2 - size_t(threadIdx.x == 7);
     distwar::reduce_atomic(HERE, true, 0, val, pairs{reinterpret_cast<__half2 *>(to), stride});
 }
+__global__ void small_stride_of_a_field(float *to) {
+    const distwar::fields<float, 1, 2> sink = {{to, 1}, {to + 32, 2 - size_t(threadIdx.x == 7)}};
+    distwar::reduce_atomic(HERE, true, 0, val, sink);
+}
+__global__ void small_stride_in_shared(float *to) {
+    const distwar::fields<float, 1, 2> sink = {{to, 1}, {to + 32, 1}};
+    distwar::reduce(HERE, true, 0, val, distwar::in_shared(sink));
+}
+__global__ void small_stride_of_hot_slots(float *to) {
+    __shared__ distwar::hot_slots<4, K> hot;
+    hot.clear();
+    distwar::reduce_tree(HERE, true, 0, val, hot.sink(distwar::record<float>{to, K - 1}));
+}
+__global__ void other_counters(float *to) {
+    int *const counters = reinterpret_cast<int *>(to);
+    distwar::fetch_add(HERE, true, 0, counters + (threadIdx.x == 7));
+}
+__global__ void other_key_in_a_group(float *to) { // lanes 3, 7, ... are one group
+    const auto groups = distwar::group_lanes(HERE, true, threadIdx.x % 4);
+    groups.add(val, distwar::record<float>{to, K}, distwar::at_key{threadIdx.x == 7 ? 5 : threadIdx.x % 4});
+}
+__global__ void other_key_of_one_group(float *to) {
+    const auto groups = distwar::group_lanes(HERE, threadIdx.x != 3, distwar::uniform_key{0});
+    groups.add(val, distwar::record<float>{to, K}, distwar::at_key{threadIdx.x % 4 == 3 ? 1 : 2});
+}
 __global__ void early_return(float *to) {
     if (threadIdx.x == 7) return;
     distwar::reduce_tree(HERE, true, 0, val, distwar::record<float>{to, K});
@@ -115,6 +142,14 @@ TEST(Mistakes, ASinkThatDiffers) {
     expect_refusal(other_base_in_a_group, other_sink);
     expect_refusal(other_base_by_default, other_sink);
 }
+TEST(Mistakes, CountersThatDiffer) {
+    expect_refusal(other_counters, "the counters of a call differ between its lanes: lanes 0, 7\n");
+}
+TEST(Mistakes, KeysOfOneGroupThatDiffer) {
+    const std::string reason = "lanes of one group pass different keys in at_key: lanes ";
+    expect_refusal(other_key_in_a_group, reason + "3, 7\n");
+    expect_refusal(other_key_of_one_group, reason + "0, 7\n");
+}
 TEST(Mistakes, PointersOfOneKeyThatDiffer) {
     expect_refusal(other_pointers, "lanes with one key pass different addresses in pointers: lanes 3, 7\n");
 }
@@ -123,6 +158,9 @@ TEST(Mistakes, AStrideBelowTheNumberOfValues) {
     expect_refusal(small_stride_by_count, stride_below);
     expect_refusal(small_stride_of_vectors, stride_below);
     expect_refusal(small_stride_of_pairs, stride_below);
+    expect_refusal(small_stride_of_a_field, stride_below);
+    expect_refusal(small_stride_in_shared, stride_below);
+    expect_refusal(small_stride_of_hot_slots, stride_below);
 }
 TEST(Mistakes, AMissingLaneIsSaidWithTheLineOfTheCall) {
     expect_refusal(early_return,
@@ -152,6 +190,11 @@ __global__ void right_calls(float *to) {
     distwar::reduce_tree(all_lanes, threadIdx.x > 3, threadIdx.x % 4 + 8 * (threadIdx.x < 4), val,
                          distwar::pointers{mine, mine + 4, mine + 8});
     distwar::reduce_serial(all_lanes, true, 0, val, own_place{mine});
+    const auto groups = distwar::group_lanes(all_lanes, threadIdx.x > 3, threadIdx.x % 4);
+    groups.add(val, distwar::record<float>{to, K},
+               distwar::at_key{threadIdx.x % 4 / 2 + 8 * (threadIdx.x < 4)});
+    const distwar::fields<float, 1, distwar::may_be_null(2)> some = {{to, 1}, {nullptr, 0}};
+    distwar::reduce(all_lanes, true, 0, val, some);
     padded_record padded;
     memset(static_cast<void *>(&padded), int(threadIdx.x), sizeof padded);
     padded.base = to, padded.stride = K, padded.letter = 'a';
