@@ -522,6 +522,10 @@ uint64_t requests_of_aligned() {
     EXPECT_EQ(records.download(), expected) << "K " << K;
     return requests;
 }
+__global__ void add_chunks_to_aligned(float *record) {
+    distwar::reduce_atomic_n<4>(
+        all_lanes, true, 0, 8, [](int k) { return float(1 << k); }, distwar::aligned_record{record, 12});
+}
 TEST(ReductionCost, OfAlignedRecordsIsThatOfTheirVectors) {
     EXPECT_EQ((requests_of_aligned<strategy::serial, 1>()), 2u * 1);
     EXPECT_EQ((requests_of_aligned<strategy::serial, 2>()), 2u * 1);
@@ -530,6 +534,9 @@ TEST(ReductionCost, OfAlignedRecordsIsThatOfTheirVectors) {
     EXPECT_EQ((requests_of_aligned<strategy::serial, 7>()), 2u * 2);
     EXPECT_EQ((requests_of_aligned<strategy::serial, 9>()), 2u * 3);
     EXPECT_EQ((requests_of_aligned<strategy::tree, 9>()), 2u * 9);
+    const device_array<float> record(std::vector<float>(8, 0.0f));
+    EXPECT_EQ(count(add_chunks_to_aligned, record.get()).atomic_requests, 32u * 2);
+    EXPECT_EQ(record.download(), (std::vector<float>{32, 64, 128, 256, 512, 1024, 2048, 4096}));
 }
 
 // The atomics that atomic_update sends.
