@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Mistakes that a GPU does not tell: simt refuses each with a message that names it, and the line of the call. Built for
-// simt only.
+// Mistakes that a GPU does not tell: simt refuses each with a message that names it, and the line of the call. Built
+// for simt only.
 
 #include "device_test.cuh"
 #include <distwar/fields.cuh>
