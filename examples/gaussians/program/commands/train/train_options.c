@@ -14,7 +14,7 @@ enum { MOST_BUDGET = 1000000 }; // seconds
 train_options train_options_default(void) {
     train_options out = {.background = "0,0,0",
                          .resolutions = "auto",
-                         .validate = "0",
+                         .validate = "auto",
                          .downscale = 1,
                          .threshold = BLEND_THRESHOLD,
                          .holdout = 8,

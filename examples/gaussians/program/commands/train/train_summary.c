@@ -69,6 +69,10 @@ static void print_training(const train_run *run, int ranks) {
     if (offered_has_threshold(blend_strategies, used->strategy))
         printf(" at threshold %d", used->balance_threshold);
     printf(", seed %lld\n", (long long)run->settings.seed);
+    if (report->ended > 0)
+        printf("           ended early: from view %lld on, views set aside gained under a tenth of what training "
+               "views did (--validate 0 goes on)\n",
+               (long long)report->ended);
 }
 
 static void print_tuning(const training_report *report) {
