@@ -3,9 +3,6 @@
 #include "trainer_parts.h"
 #include "device.h"
 #include "frames/gs_check.h"
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 // The mean loss of the views that are set aside, as steps see views now. A collective; no losses wait.
@@ -64,12 +61,8 @@ bool trainer_validate(trainer *t, int phase) {
         !training_passed(place->at + every / 10, step, every) || place->at <= every)
         return true;
     if (!trainer_fetch_losses(t) || !loss_aside(t, phase, &aside)) return false;
-    if (getenv("DISTWAR_X_SHOW"))
-        fprintf(stderr, "learning %lld %d %.5f %.5f\n", (long long)t->state->iteration, phase,
-                mean_of_last(&t->report, every), aside);
     learning_note(&t->state->learning, phase, mean_of_last(&t->report, every), aside);
-    if (!learning_is_over(&t->state->learning) || getenv("DISTWAR_X_ON")) return true;
-    if (getenv("DISTWAR_X_SHOW")) fprintf(stderr, "ended %lld\n", (long long)t->state->iteration);
+    if (!learning_is_over(&t->state->learning)) return true;
     place->ended = t->state->iteration;
     place->ended_seconds = place->seconds;
     return true;

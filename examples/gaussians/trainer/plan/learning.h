@@ -19,7 +19,7 @@ typedef struct learning_curve {
 // Adds a measurement. A new phase begins anew. A full curve keeps every second measurement.
 void learning_note(learning_curve *curve, int phase, double trained, double aside);
 // Whether the training views' loss has fallen by a ninth since some measurement, while the lowest loss of the views set
-// aside since then is less than a tenth of that below theirs: nine tenths of what is learned is noise.
+// aside since then is 0.15 of that lower: the rest of what is learned is noise.
 bool learning_is_over(const learning_curve *curve);
 bool learning_curve_is_possible(const learning_curve *curve); // of one that was read from a file
 

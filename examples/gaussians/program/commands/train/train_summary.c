@@ -70,7 +70,7 @@ static void print_training(const train_run *run, int ranks) {
         printf(" at threshold %d", used->balance_threshold);
     printf(", seed %lld\n", (long long)run->settings.seed);
     if (report->ended > 0)
-        printf("           ended early: from view %lld on, views set aside gained under a tenth of what training "
+        printf("           ended early: from view %lld on, views set aside gained under 0.15 of what training "
                "views did (--validate 0 goes on)\n",
                (long long)report->ended);
 }
