@@ -19,9 +19,22 @@ size_t below(size_t bound) {
 
 void change(std::string &bytes, const std::string &other) {
     const size_t at = below(bytes.size() + 1), rest = bytes.size() - at, length = std::min(rest, below(16));
-    static const uint64_t extremes[] = {0, 1, 0x7f, 0x80, 0xff, 0x7fff, 0xffff, 0x7fffffff, 0x80000000, 0xffffffff,
-                                        0x7fffffffffffffff, 0xffffffffffffffff, 0x7ff0000000000000, 0x7fc00000};
-    static const char *const words[] = {"-1", "0", "1e999", "nan", "99999999999", "2147483648", "\"", "]", "{", "\n", " "};
+    static const uint64_t extremes[] = {0,
+                                        1,
+                                        0x7f,
+                                        0x80,
+                                        0xff,
+                                        0x7fff,
+                                        0xffff,
+                                        0x7fffffff,
+                                        0x80000000,
+                                        0xffffffff,
+                                        0x7fffffffffffffff,
+                                        0xffffffffffffffff,
+                                        0x7ff0000000000000,
+                                        0x7fc00000};
+    static const char *const words[] = {"-1", "0", "1e999", "nan", "99999999999", "2147483648", "\"",
+                                        "]",  "{", "\n",    " "};
     switch (below(8)) {
     case 0:
         if (rest) bytes[at] = char(bytes[at] ^ 1 << below(8));
@@ -63,7 +76,8 @@ int main(int argc, char **argv) {
     const std::string last = std::string(argv[1]) + "/" + argv[2] + ".last";
     if (std::filesystem::exists(argv[3])) return use(target, read_bytes(argv[3])), 0;
     std::vector<std::string> seeds;
-    for (size_t n = 0; std::filesystem::exists(std::string(argv[1]) + "/" + argv[2] + "/" + std::to_string(n)); n++)
+    for (size_t n = 0;
+         std::filesystem::exists(std::string(argv[1]) + "/" + argv[2] + "/" + std::to_string(n)); n++)
         seeds.push_back(read_bytes(std::string(argv[1]) + "/" + argv[2] + "/" + std::to_string(n)));
     if (seeds.empty()) return fprintf(stderr, "fuzz_runs: no seeds for %s\n", argv[2]), 1;
     for (const std::string &one : seeds) use(target, one);

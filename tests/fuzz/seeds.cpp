@@ -53,8 +53,9 @@ void scenes() {
         scene.antialias = degree % 2;
         for (int64_t i = 0; i < 9 * (degree + 1) * (degree + 1); i++) scene.sh[i] = 0.01f * float(i % 31);
         for (const char *format : {"ply", "spz", "sog"}) {
-            const std::string bytes = written(std::string("a.") + format,
-                                              [&](const char *path) { return scene_write(path, &scene, &why); });
+            const std::string bytes = written(std::string("a.") + format, [&](const char *path) {
+                return scene_write(path, &scene, &why);
+            });
             seed(format, bytes);
             if (strcmp(format, "ply") == 0) seed("points", bytes);
         }
@@ -72,15 +73,18 @@ void scenes() {
             b.put(uint32_t(0x5053474e)).put(version).put(uint32_t(2)).put(uint8_t(degree)).put(uint8_t(12));
             b.put(uint8_t(degree % 2)).put(uint8_t(0));
             seed("spz_inside",
-                 b.put(std::string(2 * ((version == 1 ? 6 : 9) + 7 + (version < 3 ? 3 : 4) + rest), 'a')).text);
+                 b.put(std::string(2 * ((version == 1 ? 6 : 9) + 7 + (version < 3 ? 3 : 4) + rest), 'a'))
+                     .text);
         }
         scene_close(&scene);
     }
     Bytes splat;
     for (const float x : {1.5f, -2.0f, 3.0f, 1.0f, 0.25f, 4.0f}) splat.put(x);
     seed("splat", splat.put(std::string("\xff\x00\x80\x33\x80\xff\x80\x01", 8)).text);
-    seed("points", "ply\nformat ascii 1.0\nelement vertex 2\nproperty double x\nproperty float y\nproperty float z\n"
-                   "property uchar red\nproperty uchar green\nproperty uchar blue\nend_header\n1 2 3 4 5 6\n-1e2 0 .5 9 8 7\n");
+    seed(
+        "points",
+        "ply\nformat ascii 1.0\nelement vertex 2\nproperty double x\nproperty float y\nproperty float z\n"
+        "property uchar red\nproperty uchar green\nproperty uchar blue\nend_header\n1 2 3 4 5 6\n-1e2 0 .5 9 8 7\n");
 }
 
 std::string compressed(bool colors, int coefficients) {
@@ -121,7 +125,11 @@ void gltf() {
     while (json.size() % 4) json += ' ';
     Bytes b;
     b.put(uint32_t(0x46546c67)).put(uint32_t(2)).put(uint32_t(28 + json.size() + 48));
-    b.put(uint32_t(json.size())).put(uint32_t(0x4e4f534a)).put(json).put(uint32_t(48)).put(uint32_t(0x004e4942));
+    b.put(uint32_t(json.size()))
+        .put(uint32_t(0x4e4f534a))
+        .put(json)
+        .put(uint32_t(48))
+        .put(uint32_t(0x004e4942));
     seed("glb", b.put(std::string(48, '>')).text);
 }
 
@@ -154,18 +162,22 @@ void pictures() {
 
     const std::string frame = R"({"file_path":"a.png","mask_path":"a_mask.png","transform_matrix":)"
                               R"([[1,0,0,0.5],[0,1,0,2],[0,0,1,3],[0,0,0,1]]})";
-    for (const char *lens : {R"("camera_angle_x":0.8,)", R"("fl_x":9,"fl_y":8,"cx":4,"cy":3,"w":8,"h":6,"k1":0.1,"k2":-0.02,"p1":0.01,)",
-                             R"("fl_x":5,"is_fisheye":true,"k1":0.01,"k4":0.001,)", R"("fl_x":5,"ply_file_path":"points.ply",)"}) {
+    for (const char *lens : {R"("camera_angle_x":0.8,)",
+                             R"("fl_x":9,"fl_y":8,"cx":4,"cy":3,"w":8,"h":6,"k1":0.1,"k2":-0.02,"p1":0.01,)",
+                             R"("fl_x":5,"is_fisheye":true,"k1":0.01,"k4":0.001,)",
+                             R"("fl_x":5,"ply_file_path":"points.ply",)"}) {
         const std::string json = std::string("{") + lens + R"("frames":[)" + frame + "]}";
-        seed("transforms", json + divided + "ply\nformat ascii 1.0\nelement vertex 1\nproperty float x\nproperty float y\n"
-                                            "property float z\nend_header\n1 2 3\n");
+        seed("transforms", json + divided +
+                               "ply\nformat ascii 1.0\nelement vertex 1\nproperty float x\nproperty float y\n"
+                               "property float z\nend_header\n1 2 3\n");
         seed("dataset", json + divided + pngs[1] + divided + pngs[0] + divided + maps[0]);
     }
 }
 
 void colmap() {
     const std::string divided = FUZZ_DIVISION;
-    const int models[] = {0, 1, 2, 3, 4, 5}; // SIMPLE_PINHOLE, PINHOLE, SIMPLE_RADIAL, RADIAL, OPENCV, OPENCV_FISHEYE
+    const int models[] = {0, 1, 2,
+                          3, 4, 5}; // SIMPLE_PINHOLE, PINHOLE, SIMPLE_RADIAL, RADIAL, OPENCV, OPENCV_FISHEYE
     const int parameters[] = {3, 4, 4, 5, 8, 8};
     for (const int model : models) {
         Bytes cameras, images, points;
@@ -173,18 +185,25 @@ void colmap() {
         for (int k = 0; k < parameters[model]; k++) cameras.put(k < 2 ? 7.0 : k < 4 ? 3.0 : 0.01);
         images.put(uint64_t(1)).put(uint32_t(1));
         for (const double value : {1.0, 0.0, 0.0, 0.0, 0.5, 0.0, 2.0}) images.put(value);
-        images.put(uint32_t(1)).put(std::string("a.png") + '\0').put(uint64_t(1)).put(1.0).put(2.0).put(uint64_t(7));
+        images.put(uint32_t(1))
+            .put(std::string("a.png") + '\0')
+            .put(uint64_t(1))
+            .put(1.0)
+            .put(2.0)
+            .put(uint64_t(7));
         points.put(uint64_t(1)).put(uint64_t(7)).put(1.0).put(2.0).put(3.0).put(uint8_t(1)).put(uint8_t(2));
         points.put(uint8_t(3)).put(0.5).put(uint64_t(1)).put(uint32_t(1)).put(uint32_t(0));
         seed("colmap_binary", cameras.text + divided + images.text + divided + points.text);
     }
-    seed("colmap_text", "# Number of cameras: 1\n1 OPENCV 8 6 7 7 4 3 0.1 0.01 0 0\n" + divided +
-                            "# Number of images: 1, mean observations per image: 1\n1 1 0 0 0 0.5 0 2 1 a.png\n1 2 7\n" + divided +
-                            "# Number of points: 1, mean track length: 1\n7 1 2 3 1 2 3 0.5 1 0\n");
+    seed("colmap_text",
+         "# Number of cameras: 1\n1 OPENCV 8 6 7 7 4 3 0.1 0.01 0 0\n" + divided +
+             "# Number of images: 1, mean observations per image: 1\n1 1 0 0 0 0.5 0 2 1 a.png\n1 2 7\n" +
+             divided + "# Number of points: 1, mean track length: 1\n7 1 2 3 1 2 3 0.5 1 0\n");
 }
 
 void others() {
-    const std::string header = R"({"__metadata__":{"a":"b"},"a":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]}})";
+    const std::string header =
+        R"({"__metadata__":{"a":"b"},"a":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]}})";
     seed("safetensors", Bytes().put(uint64_t(header.size())).put(header).put(std::string(24, '?')).text);
     seed("history", "{\"iteration\":1,\"loss\":0.5,\"gaussians\":10}\n{\"iteration\":2,\"psnr\":20.5}\n");
     for (const int64_t views : {0, 2}) {
@@ -196,9 +215,8 @@ void others() {
         scene_close(&zeros);
         if (views > 0) training_state_open_exposures(&state, views);
         check(views == 0 || training_state_open_poses(&state, size_t(views), &why));
-        seed("checkpoint", written("a", [&](const char *path) {
-                 return checkpoint_write(path, &fuzz_key, &state, &why);
-             }));
+        seed("checkpoint",
+             written("a", [&](const char *path) { return checkpoint_write(path, &fuzz_key, &state, &why); }));
         training_state_close(&state);
         ranks_alone_close(alone);
     }
@@ -206,7 +224,8 @@ void others() {
     tune_init(&t, fuzz_candidates, FUZZ_CANDIDATES);
     for (int i = 0; i < 2000; i++) tune_report(&t, tune_choose(&t).ticket, 1 + i % 3, 1);
     char text[TUNE_TEXT_SIZE];
-    if (!tune_save(&t, FUZZ_GPU, FUZZ_WORKLOAD, text, sizeof text)) check(fail(&why, "the tuner knows nothing"));
+    if (!tune_save(&t, FUZZ_GPU, FUZZ_WORKLOAD, text, sizeof text))
+        check(fail(&why, "the tuner knows nothing"));
     seed("tune", text);
 }
 

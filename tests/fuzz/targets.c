@@ -233,7 +233,8 @@ static void mend_picture(uint8_t *bytes, size_t size) { // of PNG: each chunk ha
 static uint32_t little_endian(const uint8_t *at) {
     return (uint32_t)at[3] << 24 | (uint32_t)at[2] << 16 | (uint32_t)at[1] << 8 | at[0];
 }
-static void mend_sog(uint8_t *bytes, size_t size) { // of ZIP: entries of the directory name those of files, stored
+static void mend_sog(uint8_t *bytes,
+                     size_t size) { // of ZIP: entries of the directory name those of files, stored
     for (size_t at = 0; size - at >= 46 && size > 46; at++) {
         if (memcmp(bytes + at, "PK\1\2", 4) != 0 || bytes[at + 10] || bytes[at + 11]) continue;
         const size_t length = little_endian(bytes + at + 20), entry = little_endian(bytes + at + 42);
