@@ -37,6 +37,10 @@ def commands(program, data):
     yield "resume", training + ["-o", "out.ply", "--resume", str(data / "saved")], "out.ply"
     yield "finish", ["finish", str(data / "small.ply"), "--cameras", str(data / "d"), "-o", "out.ply", "--lm-steps", "1"], "out.ply"
     yield "render", ["render", str(data / "small.ply"), "--cameras", str(data / "d"), "--view", "0", "-o", "out.png"], "out.png"
+    yield "ranks", training + ["-o", "out.ply", "--gpus", "2", "--checkpoint-every", "2", "--checkpoint", "saved"], "out.ply"
+    yield "eval", ["eval", str(data / "small.ply"), "--cameras", str(data / "d"), "--json", "out.json"], "out.json"
+    yield "export", ["export", str(data / "small.ply"), "--cameras", str(data / "d"), "-o", "out.html"], "out.html"
+    yield "bench", ["bench", str(data / "small.ply"), "--cameras", str(data / "d"), "--json", "out.json"], "out.json"
     for suffix in ("ply", "spz", "sog"):
         output = f"out.{suffix}"
         made = subprocess.run([program, "convert", "small.ply", output], cwd=data, capture_output=True)
