@@ -17,8 +17,22 @@ size_t below(size_t bound) {
     return bound ? random_bits() % bound : 0;
 }
 
+// Headers and directories are at the ends.
+size_t place_in(const std::string &bytes) {
+    const size_t size = bytes.size() + 1, near = below(std::min(size, size_t(400)));
+    const size_t choice = below(4);
+    return choice == 0 ? near : choice == 1 ? size - 1 - near : below(size);
+}
+
+// Puts another number in place of the next decimal one.
+void renumber(std::string &bytes, size_t at, uint64_t by) {
+    const size_t begin = std::min(bytes.find_first_of("0123456789", at), bytes.size());
+    const size_t end = std::min(bytes.find_first_not_of("0123456789", begin), bytes.size());
+    bytes.replace(begin, end - begin, std::to_string(by));
+}
+
 void change(std::string &bytes, const std::string &other) {
-    const size_t at = below(bytes.size() + 1), rest = bytes.size() - at, length = std::min(rest, below(16));
+    const size_t at = place_in(bytes), rest = bytes.size() - at, length = std::min(rest, below(16));
     static const uint64_t extremes[] = {0,
                                         1,
                                         0x7f,
@@ -35,7 +49,7 @@ void change(std::string &bytes, const std::string &other) {
                                         0x7fc00000};
     static const char *const words[] = {"-1", "0", "1e999", "nan", "99999999999", "2147483648", "\"",
                                         "]",  "{", "\n",    " "};
-    switch (below(8)) {
+    switch (below(10)) {
     case 0:
         if (rest) bytes[at] = char(bytes[at] ^ 1 << below(8));
         break;
@@ -60,6 +74,10 @@ void change(std::string &bytes, const std::string &other) {
         if (below(4) == 0) bytes.resize(at);
         break;
     case 7:
+    case 8:
+        renumber(bytes, at, below(2) ? below(70) : extremes[below(std::size(extremes))]);
+        break;
+    default:
         bytes.replace(at, length, other.substr(std::min(at, other.size()), length));
     }
 }
@@ -83,7 +101,7 @@ int main(int argc, char **argv) {
     for (const std::string &one : seeds) use(target, one);
     for (int run = atoi(argv[3]); run > 0; run--) {
         std::string bytes = seeds[below(seeds.size())];
-        for (size_t changes = 1 + below(6); changes > 0; changes--) change(bytes, seeds[below(seeds.size())]);
+        for (size_t changes = 1 + below(3); changes > 0; changes--) change(bytes, seeds[below(seeds.size())]);
         FILE *const file = fopen(last.c_str(), "wb");
         if (!file || fwrite(bytes.data(), 1, bytes.size(), file) != bytes.size() || fclose(file)) return 1;
         use(target, bytes);
