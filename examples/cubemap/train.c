@@ -233,7 +233,7 @@ int train_command(int argc, char **argv) {
     if (options.iterations == 0) options.iterations = kernel_counts_now(&unused) ? 80 : 2000;
     training *t = calloc(1, sizeof *t);
     if (!t) {
-        fail(&why, "no memory");
+        fail(&why, "no memory for the state of the training");
         return report_failure("cubemap", &why);
     }
     t->options = &options;

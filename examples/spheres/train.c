@@ -209,7 +209,7 @@ int train_command(int argc, char **argv) {
     fault why;
     training *t = calloc(1, sizeof *t);
     if (!t) {
-        fail(&why, "no memory");
+        fail(&why, "no memory for the state of the training");
         return report_failure("spheres", &why);
     }
     view_options_complete(&options.of);

@@ -148,7 +148,7 @@ static bool meters_open(meters *m, const evaluation *e, fault *why) {
     if (e->options->align_steps == 0) return true;
     m->alone = ranks_alone_open();
     if (m->alone) training_state_open(&m->moving, m->alone, &e->run->scene);
-    return m->alone || fail(why, "no memory");
+    return m->alone || fail(why, "no memory for a group of one rank");
 }
 
 static void meters_close(meters *m) {

@@ -22,7 +22,7 @@ static char *data_uri(const image *picture, fault *why) {
     if (stream) {
         fputs("data:image/jpeg;base64,", stream);
         html_base64(stream, bytes, count);
-        if (fclose(stream) != 0) {
+        if (!memory_stream_close(stream, &text)) {
             free(text);
             text = NULL;
         }
@@ -147,7 +147,7 @@ static bool put_facts(FILE *page, const page_content *content, const packed_scen
     FILE *stream = open_memstream(&text, &length);
     json_writer json = {.stream = stream, .first = true, .one_line = true};
     bool done = stream && describe(&json, content, packed, why);
-    if (!stream || fclose(stream) != 0)
+    if (!stream || !memory_stream_close(stream, &text))
         done = fail(why, "no memory for the page's facts: %s", strerror(errno));
     if (done) {
         fputs("<script type=\"application/json\" id=\"facts\">", page);
@@ -205,7 +205,7 @@ static bool room_for_scene(const page_content *content, const char *poster, size
     FILE *trial = open_memstream(&text, &rest);
     const packed_scene nothing = {.count = content->scene->count};
     bool done = trial && put_page(trial, content, &nothing, poster, why);
-    if (!trial || fclose(trial) != 0) done = fail(why, "no memory for the page: %s", strerror(errno));
+    if (!trial || !memory_stream_close(trial, &text)) done = fail(why, "no memory for the page: %s", strerror(errno));
     free(text);
     const double larger = fmax(1, (double)content->scene->count / PAGE_GAUSSIANS);
     const double left = (PAGE_BYTES * larger - (double)rest - 1000) * 3 / 4;

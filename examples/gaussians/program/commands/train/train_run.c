@@ -57,7 +57,7 @@ static bool start_poses(train_run *run, fault *why) {
     const view_split *split = &run->split;
     training_state *state = &run->state;
     ranks *const alone = ranks_alone_open();
-    if (!alone) return fail(why, "no memory");
+    if (!alone) return fail(why, "no memory for a group of one rank");
     const pose_levels levels = {.group = alone,
                                 .levels = pose_levels_of(split->views, split->training, POSE_LEVELS),
                                 .finest = POSE_FINEST,
