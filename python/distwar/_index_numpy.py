@@ -34,8 +34,6 @@ def _allocate(size):
 
 def _add(name, out, index, source, deterministic, skipped=-1):
     """Adds to out, contiguous."""
-    if library().backend == "cuda":
-        raise RuntimeError(f"distwar.{name}: the arrays are numpy's, and this package has libdistwar_index for CUDA")
     if source.size == 0:
         return
     report = np.zeros(1, "uint32")
@@ -43,7 +41,7 @@ def _add(name, out, index, source, deterministic, skipped=-1):
                 index_bytes=index.itemsize, type=TYPES[str(out.dtype)], source=source.ctypes.data,
                 out=out.ctypes.data, skipped=skipped, deterministic=_is_deterministic(deterministic),
                 report=report.ctypes.data)
-    library().add(rows, _allocate)
+    library("simt").add(rows, _allocate)
     if report[0]:
         raise IndexError(f"distwar.{name}: an index is out of range; there are {len(out)} rows")
 

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from ._index_request import check_embedding, check_rows
 from ._sums import TYPES, Rows, library
-from ._tensors import On, is_plain
+from ._tensors import On, is_plain, library_of
 
 _types = {getattr(torch, name): value for name, value in TYPES.items()}
 _reports = {}  # device: pinned memory, in which kernels report an index out of range
@@ -21,8 +21,8 @@ def _is_deterministic(given):
 
 
 class _Report:
-    def __init__(self):
-        self.tensor = torch.zeros(1, dtype=torch.int32, pin_memory=library().backend == "cuda")
+    def __init__(self, device):
+        self.tensor = torch.zeros(1, dtype=torch.int32, pin_memory=device.type == "cuda")
         self.address = self.tensor.data_ptr()
         self.word = ctypes.c_uint32.from_address(self.address)
 
@@ -35,7 +35,7 @@ class _Report:
 def _report(name, device):
     report = _reports.get(device)
     if report is None:
-        report = _reports[device] = _Report()
+        report = _reports[device] = _Report(device)
     report.raise_if_set(f"distwar.{name}: an earlier call on {device} had an index out of range; its row was left out")
     return report
 
@@ -73,9 +73,7 @@ def _add(out: Tensor, index: Tensor, source: Tensor, skipped: int, deterministic
     if source.numel() == 0:
         return
     device = out.device
-    if (device.type == "cuda") != (library().backend == "cuda"):
-        raise RuntimeError(f"distwar: the tensors are on {device}, and this package has libdistwar_index for "
-                           f"{'CUDA' if library().backend == 'cuda' else 'CPUs'}")
+    lib = library_of(device, library)
     with On(out):
         report = _report("index_add", device)
         index, source = index.contiguous(), source.contiguous()
@@ -85,9 +83,9 @@ def _add(out: Tensor, index: Tensor, source: Tensor, skipped: int, deterministic
         rows.float_sums = out.dtype == torch.float32
         if out.is_cuda:
             stream = torch.cuda.current_stream(device).cuda_stream
-            library().add(rows, _Workspace(device, stream), stream)
+            lib.add(rows, _Workspace(device, stream), stream)
         else:
-            library().add(rows, _allocate)
+            lib.add(rows, _allocate)
             report.raise_if_set(f"distwar: an index is out of range; there are {out.shape[0]} rows")
 
 

@@ -42,12 +42,13 @@ class Shape(NamedTuple):
     channels: int
     coefficients: int  # of harmonics; 0: colours are given
     depth: Optional[int]  # what it is; None: there is none
+    backend: Optional[str] = None  # of the library
 
 
-def shape_of(request, cameras, colors):
+def shape_of(request, cameras, colors, backend):
     """Of a launch for some cameras of a Request. colors: the shape of Scene.colors."""
     coefficients = colors[1] if request.settings.sh_degree >= 0 else 0
-    return Shape(request.settings, cameras, request.count, request.channels, coefficients, request.depth)
+    return Shape(request.settings, cameras, request.count, request.channels, coefficients, request.depth, backend)
 
 
 class Lists(NamedTuple):
@@ -219,7 +220,8 @@ class Plan:
 
     def __init__(self, shape):
         s, cameras = shape.settings, shape.cameras
-        self.shape, self.lib, self.sizes, self.camera_ends = shape, library(), _sizes(shape), camera_ends(s)
+        self.shape, self.lib, self.sizes = shape, library(shape.backend), _sizes(shape)
+        self.camera_ends = camera_ends(s)
         self.pixels = cameras * s.height * s.width
         # What blending asks of cameras is their size.
         identity = [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]

@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""libdistwar_index in Python by ctypes: the struct of distwar_index.h and its calls. The library is the one beside this file,
-or that of the environment variable DISTWAR_INDEX_LIBRARY."""
+"""libdistwar_index in Python by ctypes: the struct of distwar_index.h and its calls."""
 import ctypes
-import functools
-import os
-import pathlib
 from ctypes import POINTER, Structure, byref, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_void_p
+
+from ._library import load
 
 TYPES = {"float32": 0, "float16": 1, "bfloat16": 2}
 WAYS = {name: value for value, name in enumerate(
@@ -48,10 +46,5 @@ class Library:
         del memory
 
 
-@functools.lru_cache(maxsize=None)
-def library():
-    path = os.environ.get("DISTWAR_INDEX_LIBRARY") or pathlib.Path(__file__).with_name("libdistwar_index.so")
-    if not os.path.exists(path):
-        raise ImportError(f"distwar: there is no {path}; install the package (pip install ./python), or let "
-                          "DISTWAR_INDEX_LIBRARY name a libdistwar_index.so")
-    return Library(os.fspath(path))
+def library(backend=None):
+    return load("index", Library, backend)
