@@ -16,10 +16,11 @@ from . import gs
 from ._library import library
 from ._request import refuse
 from ._stages import CAMERA_MODELS
-from .index import bincount, check_indices, embedding_backward, index_add, index_add_
+from .index import (bincount, check_indices, embedding_backward, index_add, index_add_, scatter_reduce,
+                    segment_reduce)
 
 __all__ = ["rasterization", "rasterization_backward", "l1_ssim_loss", "library", "gs", "index_add", "index_add_",
-           "embedding_backward", "bincount", "check_indices", "Trainer"]
+           "embedding_backward", "bincount", "check_indices", "scatter_reduce", "segment_reduce", "Trainer"]
 
 if TYPE_CHECKING:
     import numpy

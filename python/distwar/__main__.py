@@ -8,6 +8,7 @@ import os
 import pathlib
 import platform
 import struct
+import sys
 from typing import Any, Iterator
 
 import distwar
@@ -86,6 +87,17 @@ def about() -> str:
                  libdistwar_index=_library(_sums.library), libdistwar_train=_library(_train.library), driver=_driver(), torch=_torch(), numpy=_installed("numpy"), gsplat=_installed("gsplat"),
                  python=f"{platform.python_version()}, {platform.platform()}")
     return "\n".join(f"{name:<17} {text}" for name, text in lines.items())
+
+
+def program() -> None:
+    """Becomes dsplat, for a GPU if there is one. What the script of that name calls."""
+    from ._library import FOLDERS, has_gpu
+    here = pathlib.Path(__file__).parent
+    for backend in ("cuda", "simt") if has_gpu() else ("simt", "cuda"):
+        path = here / FOLDERS[backend] / "dsplat"
+        if path.exists():
+            os.execv(path, ["dsplat", *sys.argv[1:]])
+    sys.exit("dsplat: this package was built without it: python/README.md says what it needs")
 
 
 if __name__ == "__main__":

@@ -68,9 +68,11 @@ def _run_render(plan, room, splats, features, color, alphas, depth, stream):
     def allocate(size):
         block = torch.empty(size, dtype=torch.uint8, device=device)
         return block, block.data_ptr()
-    return plan.render(room, address_of(splats, kept), address_of(features, kept),
-                       (color.data_ptr(), None if depth is None else depth.data_ptr()), alphas.data_ptr(), allocate,
-                       stream, report_of(device))
+    block, lists = plan.render(room, address_of(splats, kept), address_of(features, kept),
+                               (color.data_ptr(), None if depth is None else depth.data_ptr()), alphas.data_ptr(),
+                               allocate, stream, report_of(device))
+    kept_bytes = _stages.kept_bytes(block.numel(), lists.splat_index, lists.pairs)
+    return block[:kept_bytes].clone() if kept_bytes else block, lists
 
 
 def _run_render_backward(plan, splats, features, rendered, d, wants_means2d, absolute, strategy):

@@ -19,6 +19,7 @@ MOST_VIEWS = 32
 CHANNELS = 3
 CAMERA_MODELS = ("pinhole", "ortho")  # of libdistwar_gs, those that are gsplat's
 DEPTH_SUM, DEPTH_OVER_ALPHA, INVERSE_DEPTH = range(3)  # what an image's depth is
+LEAST_TRIMMED = 1 << 25  # bytes that are worth a copy of the rest of a frame's block
 CAMERA_GRADIENT_FLOATS = sizeof(gs.CameraGradient) // 4
 
 
@@ -213,6 +214,13 @@ def _sizes(shape):
     return Sizes(((c, h, w, d), (d * h * w, w, 1, h * w)), _contiguous(c, h, w, 1), _contiguous(c, h, w),
                  _contiguous(c, n, SPLAT_FLOATS),
                  tuple(_contiguous(*of) for of in ((n, 3), (n, 4), (n, 3), (n,), (n, *colors), (n, 6))))
+
+
+def kept_bytes(size, splat_index, pairs):
+    """Of a block of `size` bytes after gs_bin what the adjoint reads: up to the end of the lists, which begin at an offset.
+    What sorting needs lies behind. 0: all of it, as little would be saved."""
+    kept = (splat_index + 4 * pairs + 255) // 256 * 256
+    return kept if pairs and size - kept >= LEAST_TRIMMED else 0
 
 
 class Plan:
