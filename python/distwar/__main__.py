@@ -91,10 +91,9 @@ def about() -> str:
 
 def program() -> None:
     """Becomes dsplat, for a GPU if there is one. What the script of that name calls."""
-    from ._library import FOLDERS, has_gpu
-    here = pathlib.Path(__file__).parent
-    for backend in ("cuda", "simt") if has_gpu() else ("simt", "cuda"):
-        path = here / FOLDERS[backend] / "dsplat"
+    from ._library import DEVICES, backends
+    for backend in backends():
+        path = pathlib.Path(__file__).with_name(f"dsplat_{DEVICES[backend]}")
         if path.exists():
             os.execv(path, ["dsplat", *sys.argv[1:]])
     sys.exit("dsplat: this package was built without it: python/README.md says what it needs")

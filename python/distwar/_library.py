@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The libraries that this package uses, each for GPUs (the folder cuda beside this file), for CPUs (cpu), or for both; or
-those that environment variables name."""
+"""The libraries that this package uses: those beside this file, for GPUs (libdistwar_gs_cuda.so), CPUs (libdistwar_gs_cpu.so)
+or both, or those that environment variables name."""
 from __future__ import annotations
 
 import ctypes
@@ -12,8 +12,8 @@ from typing import Any
 from . import gs
 
 VARIABLES = dict(gs="DISTWAR_LIBRARY", index="DISTWAR_INDEX_LIBRARY", train="DISTWAR_TRAIN_LIBRARY")
-FOLDERS = dict(cuda="cuda", simt="cpu")  # by backend; also the types of torch's devices
-BACKENDS = {folder: backend for backend, folder in FOLDERS.items()}
+DEVICES = dict(cuda="cuda", simt="cpu")  # by backend: the type of torch's devices, and the end of names of files
+BACKENDS = {device: backend for backend, device in DEVICES.items()}
 
 
 @functools.lru_cache(maxsize=None)
@@ -27,10 +27,15 @@ def has_gpu() -> bool:
     return driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0 and count.value > 0
 
 
+def backends() -> tuple[str, ...]:
+    """First that which is taken where both serve."""
+    return ("cuda", "simt") if has_gpu() else ("simt", "cuda")
+
+
 def _path(name: str, backend: str | None) -> str:
     named = os.environ.get(VARIABLES[name])
     here = pathlib.Path(__file__).parent
-    found = {b: here / FOLDERS[b] / f"libdistwar_{name}.so" for b in (("cuda", "simt") if has_gpu() else ("simt", "cuda"))}
+    found = {b: here / f"libdistwar_{name}_{DEVICES[b]}.so" for b in backends()}
     found = {b: path for b, path in found.items() if path.exists()}
     path = named or found.get(backend or next(iter(found), ""))
     if path is None and found:

@@ -49,7 +49,7 @@ class Library:
         self.lib = ctypes.CDLL(path)
         self.lib.distwar_train_error.restype = c_char_p
         self.lib.distwar_train_defaults.restype = Settings
-        self.backend = BACKENDS.get(pathlib.Path(path).parent.name)  # None: of a library that a variable names
+        self.backend = BACKENDS.get(pathlib.Path(path).stem.split("_")[-1])  # None: of a library that a variable names
         for name, *arguments in (("open", POINTER(Data), POINTER(Settings)), ("close",), ("step",), ("is_over",),
                                  ("progress", POINTER(Progress)), ("validate", POINTER(Validation)),
                                  ("scene", POINTER(gs.Gaussians)), ("camera", c_size_t, POINTER(gs.Camera)),
