@@ -81,8 +81,8 @@ def _step_rows(entries: list[_Entry], visible: Tensor) -> None:
         for of in (group[k:k + gs.ADAM_ARRAYS] for k in range(0, len(group), gs.ADAM_ARRAYS)):
             whole = [[a.contiguous() for a in _arrays(entry)] for entry in of]
             arrays = (gs.AdamArray * len(of))(*(
-                (*(a.data_ptr() for a in arrays), max(entry[0].numel() // max(count, 1), 1), float(entry[2]["lr"]))
-                for entry, arrays in zip(of, whole)))
+                gs.AdamArray(*(a.data_ptr() for a in copies), max(p.numel() // max(count, 1), 1), float(group_of["lr"]))
+                for (p, _, group_of), copies in zip(of, whole)))
             step_of = gs.AdamRowsStep(count, visible.data_ptr(), arrays, len(of), beta1, beta2, eps)
             with On(visible):
                 lib.check(lib.gs_adam_rows(byref(step_of), stream_of(device)))
