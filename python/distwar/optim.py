@@ -90,7 +90,8 @@ def _step_rows(entries: list[_Entry], visible: Tensor) -> None:
                 for a, copy in zip(_arrays(entry), copies):
                     if copy is not a:
                         a.copy_(copy)
-            torch.autograd.graph.increment_version(entry[0] for entry in of)
+            for entry in of:
+                torch.autograd.graph.increment_version(entry[0])
             torch._foreach_add_([state["step"] for _, state, _ in of], 1)
 
 
