@@ -14,6 +14,13 @@ import numpy as np
 
 import distwar
 from distwar import trainer
+from distwar._library import has_gpu
+
+
+def setUpModule():
+    if distwar.library().backend == "cuda" and not has_gpu():
+        raise unittest.SkipTest("there is no GPU here")
+
 
 SIZE, VIEWS = 32, 6
 PROGRAM = os.environ.get("DISTWAR_PROGRAM")
@@ -60,7 +67,6 @@ def write(folder, data):
 
 
 SETTINGS = dict(iterations=30, seed=3, reproducible=True, sh_degree=1, max_gaussians=200)
-LIBRARY = distwar.Trainer(photographs())._lib
 
 
 def same(a, b):
@@ -184,7 +190,7 @@ class Trainers(unittest.TestCase):
         self.assertGreater(found.psnr, 3)
 
     def test_defaults_are_the_library_s(self):
-        settings = LIBRARY.defaults()
+        settings = distwar.Trainer(self.data)._lib.defaults()
         self.assertEqual((settings.iterations, settings.sh_degree, settings.validate), (7000, 3, 0))
 
     def test_refusals(self):
