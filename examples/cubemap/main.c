@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 // cubemap: fits the surroundings that a mesh mirrors, the third workload of the DISTWAR paper.
-#include "cli/program.h"
 #include "cubemap.h"
 #include "device.h"
 #include "face_file.h"
@@ -141,23 +140,27 @@ static void describe(json_writer *json) {
 
 static const fit_workload cubemap = {
     .program = "cubemap",
+    .summary = "fits the surroundings that a mesh mirrors",
     .file = "faces.png",
     .file_name = "FACES.png",
     .help =
         {[FIT_TRAIN] =
-             {"Renders a mesh that mirrors generated surroundings from eight sides, then finds the surroundings,\n"
+             {"fit a cubemap to pictures of a mesh that mirrors it",
+              "Renders a mesh that mirrors generated surroundings from eight sides, then finds the surroundings,\n"
               "a cubemap, from these pictures. Writes DIR/cubemap.png (target, start, result) and DIR/faces.png\n"
               "(the cubemap).",
               "  cubemap train\n"
               "  cubemap train -o out --mesh bumpy --size 128\n"
               "  cubemap train -o out --mesh bunny.obj --reduce fixed\n"},
          [FIT_RENDER] =
-             {"Renders one view of a mesh that mirrors the generated surroundings, or the cubemap in a file that\n"
+             {"one view of the mesh in the surroundings or in a trained cubemap -> a picture",
+              "Renders one view of a mesh that mirrors the generated surroundings, or the cubemap in a file that\n"
               "'cubemap train' wrote, whose size is its own.",
               "  cubemap render -o mirror.png --mesh bumpy\n"
               "  cubemap render out/faces.png -o view.png --view 3 --width 640\n"},
          [FIT_BENCH] =
-             {"Measures the adjoint of the lookup with every strategy and threshold.",
+             {"measure the adjoint with every strategy and threshold",
+              "Measures the adjoint of the lookup with every strategy and threshold.",
               "  cubemap bench\n"
               "  cubemap bench --mesh torus --size 1024 --views 8 --thresholds 0,4,8,16,24 --json cubemap.json\n"
               "  cubemap bench --mesh bunny.obj --reduce tree --thresholds 0,33\n"}},
@@ -173,28 +176,6 @@ static const fit_workload cubemap = {
     .count_lanes = count_lanes,
     .describe = describe};
 
-static int train_command(int argc, char **argv) {
-    return fit_run(&cubemap, FIT_TRAIN, argc, argv);
-}
-static int render_command(int argc, char **argv) {
-    return fit_run(&cubemap, FIT_RENDER, argc, argv);
-}
-static int bench_command(int argc, char **argv) {
-    return fit_run(&cubemap, FIT_BENCH, argc, argv);
-}
-
-static const program_command commands[] = {
-    {"train", "fit a cubemap to pictures of a mesh that mirrors it", train_command},
-    {"render", "one view of the mesh in the surroundings or in a trained cubemap -> a picture",
-     render_command},
-    {"bench", "measure the adjoint with every strategy and threshold", bench_command},
-    {NULL, NULL, NULL},
-};
-
 int main(int argc, char **argv) {
-    const program_spec program = {"cubemap", "fits the surroundings that a mesh mirrors", commands,
-                                  "  cubemap train -o out\n"
-                                  "  cubemap render out/faces.png -o view.png --mesh torus\n"
-                                  "  cubemap bench --mesh bumpy --size 1024 --json cubemap.json\n"};
-    return program_run(&program, argc, argv);
+    return fit_main(&cubemap, argc, argv);
 }

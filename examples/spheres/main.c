@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 // spheres: a differentiable renderer of spheres, the second workload of the DISTWAR paper.
-#include "cli/program.h"
 #include "fit/fit.h"
 #include "scene.h"
 #include "sphere_file.h"
@@ -115,22 +114,26 @@ static void describe(json_writer *json) {
 
 static const fit_workload spheres = {
     .program = "spheres",
+    .summary = "fits spheres to pictures",
     .file = "spheres.txt",
     .file_name = "SPHERES.txt",
     .help =
         {[FIT_TRAIN] =
-             {"Disturbs the spheres of a generated data set, then fits them to pictures of the data set. Writes\n"
+             {"fit disturbed spheres to pictures of a data set",
+              "Disturbs the spheres of a generated data set, then fits them to pictures of the data set. Writes\n"
               "DIR/spheres.png (target, start, result) and DIR/spheres.txt.",
               "  spheres train\n"
               "  spheres train -o out --data large --iterations 2000\n"
               "  spheres train -o out --channels 8 --reduce fixed\n"},
          [FIT_RENDER] =
-             {"Renders one view of a data set, or of the spheres in a file that 'spheres train' wrote:\n"
+             {"one view of a data set or of trained spheres -> a picture",
+              "Renders one view of a data set, or of the spheres in a file that 'spheres train' wrote:\n"
               "the first three channels of their features.",
               "  spheres render -o small.png\n"
               "  spheres render out/spheres.txt -o view.png --view 3 --width 640\n"},
          [FIT_BENCH] =
-             {"Measures the adjoint of the blend with every strategy and threshold.",
+             {"measure the adjoint with every strategy and threshold",
+              "Measures the adjoint of the blend with every strategy and threshold.",
               "  spheres bench\n"
               "  spheres bench --data large --views 8 --thresholds 0,2,4,6,8,12,16,24 --json spheres.json\n"
               "  spheres bench --channels 32 --reduce tree --thresholds 0,33\n"}},
@@ -146,27 +149,6 @@ static const fit_workload spheres = {
     .count_lanes = count_lanes,
     .describe = describe};
 
-static int train_command(int argc, char **argv) {
-    return fit_run(&spheres, FIT_TRAIN, argc, argv);
-}
-static int render_command(int argc, char **argv) {
-    return fit_run(&spheres, FIT_RENDER, argc, argv);
-}
-static int bench_command(int argc, char **argv) {
-    return fit_run(&spheres, FIT_BENCH, argc, argv);
-}
-
-static const program_command commands[] = {
-    {"train", "fit disturbed spheres to pictures of a data set", train_command},
-    {"render", "one view of a data set or of trained spheres -> a picture", render_command},
-    {"bench", "measure the adjoint with every strategy and threshold", bench_command},
-    {NULL, NULL, NULL},
-};
-
 int main(int argc, char **argv) {
-    const program_spec program = {"spheres", "fits spheres to pictures", commands,
-                                  "  spheres train -o out\n"
-                                  "  spheres render out/spheres.txt -o view.png --view 3\n"
-                                  "  spheres bench --data large --json spheres.json\n"};
-    return program_run(&program, argc, argv);
+    return fit_main(&spheres, argc, argv);
 }

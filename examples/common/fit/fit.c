@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "fit/fit.h"
+#include "cli/program.h"
 #include "cli/progress.h"
 #include "device.h"
 #include "files/path.h"
@@ -10,6 +11,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct fit_options {
     const char *output, *file; // a folder or a picture; of render, or NULL
@@ -248,8 +250,11 @@ static bool check(fitting *f, fit_command command, fault *why) {
     return true;
 }
 
-int fit_run(const fit_workload *work, fit_command command, int argc, char **argv) {
-    static const char *const names[] = {"train", "render", "bench"};
+static const fit_workload *of_program;
+static const char *const names[FIT_COMMANDS] = {"train", "render", "bench"};
+
+static int run_command(fit_command command, int argc, char **argv) {
+    const fit_workload *const work = of_program;
     static bool (*const runs[])(fitting *, fault *) = {train_in_folder, render, bench};
     fitting f = {.work = work,
                  .options = {.views = 1,
@@ -280,4 +285,28 @@ int fit_run(const fit_workload *work, fit_command command, int argc, char **argv
     const bool done = runs[command](&f, &why);
     fitting_close(&f);
     return done ? EXIT_SUCCESS : report_failure(work->program, &why);
+}
+
+static int train_command(int argc, char **argv) {
+    return run_command(FIT_TRAIN, argc, argv);
+}
+static int render_command(int argc, char **argv) {
+    return run_command(FIT_RENDER, argc, argv);
+}
+static int bench_command(int argc, char **argv) {
+    return run_command(FIT_BENCH, argc, argv);
+}
+
+int fit_main(const fit_workload *work, int argc, char **argv) {
+    char examples[1024] = "";
+    program_command commands[FIT_COMMANDS + 1] = {
+        {.run = train_command}, {.run = render_command}, {.run = bench_command}, {NULL, NULL, NULL}};
+    for (int c = 0; c < FIT_COMMANDS; c++) {
+        const char *const each = work->help[c].examples;
+        commands[c].name = names[c], commands[c].summary = work->help[c].line;
+        strncat(examples, each, strcspn(each, "\n") + 1); // the first
+    }
+    const program_spec program = {work->program, work->summary, commands, examples};
+    of_program = work;
+    return program_run(&program, argc, argv);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The commands train, render and bench of a program that fits something to pictures of itself from FIT_VIEWS sides.
+// A program that fits something to pictures of itself from FIT_VIEWS sides, by the commands train, render and bench.
 #pragma once
 
 #include "cli/command_line.h"
@@ -23,10 +23,11 @@ typedef struct fit_scene {
 // A program's part; its state is its own. A failure of the device ends the program.
 typedef struct fit_workload {
     const char *program;   // "spheres"
+    const char *summary;   // one clause
     const char *file;      // "spheres.txt": what training writes
     const char *file_name; // "SPHERES.txt": the same as an argument of render
     struct {
-        const char *summary, *examples;
+        const char *line, *summary, *examples; // line: in the list of commands
     } help[FIT_COMMANDS];
     // Adds the options that a command has of its own.
     void (*list)(fit_command command, option_table *table);
@@ -46,7 +47,7 @@ typedef struct fit_workload {
     void (*describe)(json_writer *json);         // adds members to the open object
 } fit_workload;
 
-// A command. argv[0] is its name; returns the exit code.
-int fit_run(const fit_workload *work, fit_command command, int argc, char **argv);
+// Returns the exit code of main.
+int fit_main(const fit_workload *work, int argc, char **argv);
 
 C_LINKAGE_END
