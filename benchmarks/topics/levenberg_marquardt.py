@@ -7,7 +7,7 @@ from . import figures, kept
 KEPT = ["levenberg-marquardt.jsonl"]
 EPSILON = 0.001  # the objective is the loss and this
 DRAWN = {"third": "a third", "free": "two thirds"}
-TIMED = ("free", "half")
+TIMED = ("free", "cached", "half", "half-cached")
 STEP = ("seconds", "before", "after", "gamma", "damping", "gain", "kept", "images", "subsets", "bytes", "psnr", "ssim")
 
 
@@ -75,7 +75,7 @@ def by_variant(finishes):
 
 
 def by_part(finishes):
-    """GPU ms a step."""
+    """GPU ms a step, with and without a cache."""
     finishes = {key: report for key, report in finishes.items() if key[2] in TIMED or key[2].startswith("free-")}
     parts = list(dict.fromkeys(part for report in finishes.values() for part in report["steps"][-1]["gpu_ms"]))
     rows = []

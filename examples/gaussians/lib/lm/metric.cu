@@ -10,6 +10,17 @@ using namespace gs;
 
 namespace {
 
+// The layout of a change of the picture.
+struct layout {
+    int width, height;
+    bool interleaved; // [height][width][4], else [GS_CHANNELS][height][width]
+
+    __device__ int64_t pixels() const { return int64_t(width) * height; }
+    __device__ int64_t operator()(int channel, int64_t pixel) const {
+        return interleaved ? 4 * pixel + channel : channel * pixels() + pixel;
+    }
+};
+
 template <bool masked>
 __device__ __forceinline__ bool counts(const uint8_t *mask, int64_t pixel) {
     return !masked || mask[pixel] != 0;
@@ -92,27 +103,31 @@ enum { STRIP_WARPS = 4, STRIP_LEND = 2, STRIP_ROWS = 8, STRIP = 4 * (32 - 2 * ST
 // return the nearest row or column, so that no branch delays a read.
 template <bool aligned>
 struct four_columns {
-    int width, height, x;
+    int width, height, x, step;
     int64_t first;
 
-    __device__ __forceinline__ four_columns(int width, int height, int channel, int x)
-        : width(width), height(height), x(x), first(channel * int64_t(width) * height) {}
+    __device__ __forceinline__ four_columns(const layout &at, int channel, int x)
+        : width(at.width), height(at.height), x(x) {
+        const bool interleaved = !aligned && at.interleaved; // aligned implies planar
+        step = interleaved ? 4 : 1;
+        first = interleaved ? channel : channel * at.pixels();
+    }
     __device__ __forceinline__ void read(const float *values, int y, float out[4]) const {
-        const float *row = values + first + int64_t(min(max(y, 0), height - 1)) * width;
+        const float *row = values + first + step * int64_t(min(max(y, 0), height - 1)) * width;
         if (aligned) {
             const float4 four = *reinterpret_cast<const float4 *>(row + min(max(x, 0), width - 4));
             out[0] = four.x, out[1] = four.y, out[2] = four.z, out[3] = four.w;
         } else {
-            for (int e = 0; e < 4; e++) out[e] = row[min(max(x + e, 0), width - 1)];
+            for (int e = 0; e < 4; e++) out[e] = row[step * min(max(x + e, 0), width - 1)];
         }
     }
     __device__ __forceinline__ void write(const float in[4], int y, float *values) const {
-        float *row = values + first + int64_t(y) * width + x;
+        float *row = values + first + step * (int64_t(y) * width + x);
         if (aligned) {
             *reinterpret_cast<float4 *>(row) = make_float4(in[0], in[1], in[2], in[3]);
         } else {
             for (int e = 0; e < 4; e++)
-                if (x + e < width) row[e] = in[e];
+                if (x + e < width) row[step * e] = in[e];
         }
     }
 };
@@ -124,9 +139,9 @@ struct strip_place {
     __device__ __forceinline__ strip_place()
         : x(int(blockIdx.x) * STRIP + 4 * (int(threadIdx.x) - STRIP_LEND)),
           top(int(blockIdx.y * STRIP_WARPS + threadIdx.y) * STRIP_ROWS) {}
-    __device__ __forceinline__ bool has(int width, int height, int row) const {
+    __device__ __forceinline__ bool has(const layout &at, int row) const {
         const int lane = int(threadIdx.x);
-        return lane >= STRIP_LEND && lane < 32 - STRIP_LEND && x < width && top + row < height;
+        return lane >= STRIP_LEND && lane < 32 - STRIP_LEND && x < at.width && top + row < at.height;
     }
 };
 
@@ -168,53 +183,57 @@ __device__ __forceinline__ void blur_strip(const four_columns<aligned> &from, in
 // coupled = coupling times (the change summed under the window).
 template <bool aligned>
 __global__ void __launch_bounds__(32 * STRIP_WARPS)
-    share_strips(int width, int height, const float *coupling, const float *change, float *coupled) {
+    share_strips(layout at, const float *coupling, const float *change, float *coupled) {
+    const int channel = int(blockIdx.z);
     const strip_place place;
-    const four_columns<aligned> here(width, height, int(blockIdx.z), place.x);
+    const four_columns<aligned> from(at, channel, place.x);
+    const four_columns<aligned> here({at.width, at.height, false}, channel, place.x);
     float factor[STRIP_ROWS][4]; // read early, so that the latencies overlap
     DISTWAR_UNROLL
     for (int row = 0; row < STRIP_ROWS; row++) here.read(coupling, place.top + row, factor[row]);
-    blur_strip(here, place.top, change, [&](int row, float sum[4]) {
+    blur_strip(from, place.top, change, [&](int row, float sum[4]) {
         for (int e = 0; e < 4; e++) sum[e] *= factor[row][e];
-        if (place.has(width, height, row)) here.write(sum, place.top + row, coupled);
+        if (place.has(at, row)) here.write(sum, place.top + row, coupled);
     });
 }
 
 // change = weight times change minus `coupled` summed under the window.
 template <bool aligned>
 __global__ void __launch_bounds__(32 * STRIP_WARPS)
-    apply_strips(int width, int height, const float *weight, const float *coupled, float *change) {
+    apply_strips(layout at, const float *weight, const float *coupled, float *change) {
+    const int channel = int(blockIdx.z);
     const strip_place place;
-    const four_columns<aligned> here(width, height, int(blockIdx.z), place.x);
+    const four_columns<aligned> to(at, channel, place.x);
+    const four_columns<aligned> here({at.width, at.height, false}, channel, place.x);
     float own[STRIP_ROWS][4];
     DISTWAR_UNROLL
     for (int row = 0; row < STRIP_ROWS; row++) {
         float factor[4];
         here.read(weight, place.top + row, factor);
-        here.read(change, place.top + row, own[row]);
-        for (int e = 0; e < 4; e++) own[row][e] *= factor[e];
+        to.read(change, place.top + row, own[row]);
+        for (int e = 0; e < 4; e++)
+            own[row][e] = __fmul_rn(own[row][e], factor[e]); // not contracted: both layouts agree
     }
     blur_strip(here, place.top, coupled, [&](int row, const float sum[4]) {
         float out[4];
         for (int e = 0; e < 4; e++) out[e] = own[row][e] - sum[e];
-        if (place.has(width, height, row)) here.write(out, place.top + row, change);
+        if (place.has(at, row)) to.write(out, place.top + row, change);
     });
 }
 
 // masks: change = 0 where the mask is 0. Else change *= weight.
 template <bool masks>
 __global__ void __launch_bounds__(TILE *STEP)
-    scale_kernel(int width, int height, const float *weight, const uint8_t *mask, float *change) {
-    const int x = int(blockIdx.x * TILE + threadIdx.x);
-    const int64_t plane = int64_t(blockIdx.z) * width * height;
+    scale_kernel(layout at, const float *weight, const uint8_t *mask, float *change) {
+    const int x = int(blockIdx.x * TILE + threadIdx.x), channel = int(blockIdx.z);
     for (int row = threadIdx.y; row < TILE; row += STEP) {
         const int y = int(blockIdx.y) * TILE + row;
-        if (x >= width || y >= height) continue;
-        const int64_t i = int64_t(y) * width + x;
+        if (x >= at.width || y >= at.height) continue;
+        const int64_t i = int64_t(y) * at.width + x;
         if constexpr (!masks)
-            change[plane + i] *= weight[plane + i];
+            change[at(channel, i)] *= weight[channel * at.pixels() + i];
         else if (mask[i] == 0)
-            change[plane + i] = 0;
+            change[at(channel, i)] = 0;
     }
 }
 
@@ -238,19 +257,16 @@ __global__ void __launch_bounds__(TILE *STEP)
 const dim3 block(TILE, STEP);
 
 template <bool aligned>
-gs_status apply_by_strips(const gs_lm_metric *metric, float *scratch, float *change, gs_stream stream) {
-    const int width = metric->width, height = metric->height;
-    const dim3 grid(blocks_for(width, STRIP), blocks_for(height, STRIP_WARPS * STRIP_ROWS), GS_CHANNELS);
-    const dim3 strips(32, STRIP_WARPS), pixels = grid_of(width, height);
+gs_status apply_by_strips(const gs_lm_metric *metric, const layout &at, float *scratch, float *change,
+                          gs_stream stream) {
+    const dim3 grid(blocks_for(at.width, STRIP), blocks_for(at.height, STRIP_WARPS * STRIP_ROWS),
+                    GS_CHANNELS);
+    const dim3 strips(32, STRIP_WARPS), pixels = grid_of(at.width, at.height);
     const uint8_t *const mask = metric->mask;
-    if (mask)
-        GS_CUDA(launch(stream, pixels, block, scale_kernel<true>, width, height, nullptr, mask, change));
-    GS_CUDA(launch(stream, grid, strips, share_strips<aligned>, width, height, metric->coupling, change,
-                   scratch));
-    GS_CUDA(
-        launch(stream, grid, strips, apply_strips<aligned>, width, height, metric->weight, scratch, change));
-    if (mask)
-        GS_CUDA(launch(stream, pixels, block, scale_kernel<true>, width, height, nullptr, mask, change));
+    if (mask) GS_CUDA(launch(stream, pixels, block, scale_kernel<true>, at, nullptr, mask, change));
+    GS_CUDA(launch(stream, grid, strips, share_strips<aligned>, at, metric->coupling, change, scratch));
+    GS_CUDA(launch(stream, grid, strips, apply_strips<aligned>, at, metric->weight, scratch, change));
+    if (mask) GS_CUDA(launch(stream, pixels, block, scale_kernel<true>, at, nullptr, mask, change));
     return GS_OK;
 }
 
@@ -286,14 +302,17 @@ gs_status gs_lm_metric_diagonal(const gs_lm_metric *metric, float *diagonal, gs_
                             diagonal));
 }
 
-gs_status gs_lm_metric_apply(const gs_lm_metric *metric, float *scratch, float *change, gs_stream stream) {
+gs_status gs_lm_metric_apply(const gs_lm_metric *metric, int interleaved, float *scratch, float *change,
+                             gs_stream stream) {
     GS_TRY(check(__func__, metric));
     GS_REQUIRE(change && (scratch || !metric->coupling), "change and scratch must be given");
+    const layout at = {metric->width, metric->height, interleaved != 0};
     if (!metric->coupling)
         return GS_STATUS(launch(stream, grid_of(metric->width, metric->height), block, scale_kernel<false>,
-                                metric->width, metric->height, metric->weight, nullptr, change));
-    const auto apply = metric->width % 4 == 0 ? apply_by_strips<true> : apply_by_strips<false>;
-    return apply(metric, scratch, change, stream);
+                                at, metric->weight, nullptr, change));
+    const bool aligned = !interleaved && metric->width % 4 == 0;
+    const auto apply = aligned ? apply_by_strips<true> : apply_by_strips<false>;
+    return apply(metric, at, scratch, change, stream);
 }
 
 gs_status gs_lm_metric_add_square(const gs_lm_metric *metric, const float *change, double *sum,

@@ -13,11 +13,13 @@ lm_settings lm_settings_default(void) {
                          .unit_weight = 10,
                          .radius = 0.3,
                          .epsilon = 1e-3,
+                         .form = LM_FREE,
                          .least_gain = 1e-5,
                          .policy = {DISTWAR_TREE, 0}};
 }
 
 void lm_options_list(lm_settings *o, option_table *table) {
+    static const char *const forms[] = {"free", "cached", NULL};
     static const char *const ssims[] = {"full", "centre", NULL};
     static const char *const rules[] = {"gain", "length", NULL};
     static const char *const preconditioners[] = {"blocks", "diagonal", NULL};
@@ -32,6 +34,9 @@ void lm_options_list(lm_settings *o, option_table *table) {
         OPTION("lm-batches", &o->batches, .minimum = 1, .maximum = 1000000,
                .help = "subsets in one step, as far as there are views; their updates are combined"),
         OPTION("lm-choice", &o->strided, .choices = choices, .help = "how a step's views are chosen"),
+        OPTION("lm-form", &o->form, .choices = forms,
+               .help = "cached: keep every pair of pixel and splat that contributes; free: find them again "
+                       "for every product"),
         OPTION("lm-memory", &o->memory, .maximum = 1e6,
                .help = "most GiB on the device; a limit may make subsets smaller; 0: no limit"),
         OPTION("lm-ssim", &o->centre_only, .choices = ssims,
