@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+// Pictures of errors and of depth, and the sheet of a scene's views.
+#pragma once
+
+#include "frames/frame.h"
+#include "frames/target_view.h"
+#include "images/plane.h"
+
+C_LINKAGE_BEGIN
+
+enum { FULL_ERROR = 64 }; // of 255: the brightest error
+
+// Perceptually increasing brightness: black, purple, red, orange, pale yellow. part: clamped to 0..1.
+void map_color(double part, uint8_t color[GS_CHANNELS]);
+// The mean of the channels' absolute differences of two pictures of one size, at 1/divisor of the size, in these colours.
+bool map_errors(const image *a, const image *b, int divisor, image *out, fault *why);
+// Inverse depth of a frame that was rendered with it, summed over the Gaussians by their weights: 0 is empty or far.
+bool map_depth(const frame *f, plane *out, fault *why);
+// In these colours: `nearest` and what is nearer is the brightest.
+bool map_depth_colors(const plane *depth, float nearest, image *out, fault *why);
+// What map_depth_colors takes, so that few spots near the camera do not darken the rest: 99% of the pixels are no nearer.
+float map_depth_nearest(const plane *depth);
+
+enum { SHEET_MOST = 48, SHEET_WIDTH = 320 }; // views; most pixels of a picture's side
+
+// Writes a PNG with a row for each view: rendered, photograph, error. gaussians: device.
+bool sheet_write(const char *path, const gs_gaussians *gaussians, const target_view *const *views,
+                 size_t count, const float background[GS_CHANNELS], fault *why);
+
+C_LINKAGE_END
