@@ -126,6 +126,7 @@ static bool invent_view(page_source *s, fault *why) {
 // ---- pictures
 
 static bool draw_poster(page_source *s, fault *why) {
+    image_close(&s->poster);
     gs_gaussians device = device_gaussians_from(&s->scene);
     frame f = {0};
     frame_render(&f, &device, GS_MAX_SH_DEGREE, &s->small[0], s->content.background);
@@ -136,6 +137,13 @@ static bool draw_poster(page_source *s, fault *why) {
 }
 
 // ---- the whole
+
+static void list_parts(page_source *s) {
+    s->content.view_count = s->view_count;
+    s->content.views = s->views;
+    s->content.poster = &s->poster;
+    s->content.run = &s->training;
+}
 
 bool page_source_open(page_source *s, const page_options *o, const char *output, fault *why) {
     const scene_notes notes = scene_read_notes(o->scene);
@@ -149,18 +157,18 @@ bool page_source_open(page_source *s, const page_options *o, const char *output,
         !(o->cameras ? load_views(s, o, &notes, why) && place_pivot_of_data(s, why) : invent_view(s, why)) ||
         !dataset_spared(&s->data, output, why))
         return false;
-    c->total = s->scene.count;
-    c->scene = &s->scene;
-    c->view_count = s->view_count;
-    c->views = s->views;
-    c->poster = &s->poster;
-    c->run = &s->training;
-    return keep_contributing(&s->scene, NULL, o->most, s->small, s->view_count, why) && draw_poster(s, why);
+    list_parts(s);
+    return page_source_take_scene(s, o->most, why);
+}
+
+bool page_source_take_scene(page_source *s, int64_t most, fault *why) {
+    s->content.total = s->scene.count;
+    s->content.scene = &s->scene;
+    return keep_contributing(&s->scene, NULL, most, s->small, s->view_count, why) && draw_poster(s, why);
 }
 
 bool page_source_of_run(page_source *s, const view_split *split, size_t wanted, fault *why) {
     const size_t all = split->training + split->held_out;
-    page_content *const c = &s->content;
     if (!make_room(s, wanted < all ? wanted : all, why)) return false;
     for (size_t i = 0; i < all; i++) {
         const target_view *const from = &split->views[i];
@@ -170,10 +178,7 @@ bool page_source_of_run(page_source *s, const view_split *split, size_t wanted, 
             return false;
     }
     place_pivot(s, split->views, all);
-    c->view_count = s->view_count;
-    c->views = s->views;
-    c->run = &s->training;
-    c->poster = &s->poster;
+    list_parts(s);
     return s->views[0].photograph.pixels ? image_downscale(&s->views[0].photograph, 1, &s->poster, why)
                                          : image_open(&s->poster, 1, 1, GS_CHANNELS, why);
 }

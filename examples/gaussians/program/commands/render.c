@@ -161,23 +161,13 @@ static bool write_picture(const render_run *run, const image *picture, const dat
 
 // ---- on one GPU or several
 
-// Of one view, alone on its rank.
-static bool render_depth(const render_run *run, const viewer *v, const gs_camera *camera, plane *out, fault *why) {
+// On one rank.
+static bool render_depth_colors(const render_run *run, const viewer *v, const gs_camera *camera,
+                                depth_range *range, image *out, fault *why) {
     frame f = {.with_depth = true};
     frame_render(&f, v->gaussians, v->sh_degree, camera, run->background);
-    const bool done = map_depth(&f, out, why);
+    const bool done = map_depth_colors(&f, range, out, why);
     frame_close(&f);
-    return done;
-}
-
-// *nearest: 0: is found, for the pictures that follow.
-static bool render_depth_colors(const render_run *run, const viewer *v, const gs_camera *camera, float *nearest,
-                                image *out, fault *why) {
-    plane depth;
-    if (!render_depth(run, v, camera, &depth, why)) return false;
-    if (!(*nearest > 0)) *nearest = map_depth_nearest(&depth);
-    const bool done = map_depth_colors(&depth, *nearest, out, why);
-    plane_close(&depth);
     return done;
 }
 
@@ -186,7 +176,11 @@ static bool write_depth_16(const render_run *run, const viewer *v, const gs_came
     const char *const path = run->options->output;
     plane depth;
     float most = 0;
-    if (!render_depth(run, v, camera, &depth, why)) return false;
+    frame f = {.with_depth = true};
+    frame_render(&f, v->gaussians, v->sh_degree, camera, run->background);
+    const bool has = map_depth(&f, &depth, why);
+    frame_close(&f);
+    if (!has) return false;
     for (size_t i = 0; i < plane_size(&depth); i++) most = fmaxf(most, depth.values[i]);
     for (size_t i = 0; i < plane_size(&depth) && most > 0; i++) depth.values[i] /= most;
     const bool done = plane_write_png(path, &depth, why);
@@ -205,7 +199,7 @@ static bool fly_to(const render_run *run, const viewer *v, camera_path *path, gs
     gs_camera cameras[GS_MAX_VIEWS];
     image pictures[GS_MAX_VIEWS];
     progress bar;
-    float nearest = 0;
+    depth_range range = {0, 0};
     progress_begin(&bar, "rendering", o->frames);
     bool done = true;
     for (int64_t at = 0; at < o->frames && done; at += most) {
@@ -214,7 +208,7 @@ static bool fly_to(const render_run *run, const viewer *v, camera_path *path, gs
             cameras[k] = lens;
             camera_path_place(path, (double)(at + k) / (double)o->frames, &cameras[k]);
         }
-        done = o->depth ? render_depth_colors(run, v, &cameras[0], &nearest, &pictures[0], why)
+        done = o->depth ? render_depth_colors(run, v, &cameras[0], &range, &pictures[0], why)
                         : viewer_pictures(v, cameras, (int)most, wanted, pictures, why);
         for (int k = 0; k < wanted && done && writes; k++)
             done = out ? video_put(out, &pictures[k]) : write_frame(&pictures[k], o->output, at + k, why);
@@ -239,7 +233,7 @@ static bool fly(const render_run *run, const viewer *v, fault *why) {
 
 static bool render(const render_run *run, const viewer *v, fault *why) {
     const render_options *const o = run->options;
-    float nearest = 0;
+    depth_range range = {0, 0};
     const dataset_view *view;
     const int most = viewer_at_once(v->group);
     gs_camera cameras[GS_MAX_VIEWS];
@@ -247,7 +241,7 @@ static bool render(const render_run *run, const viewer *v, fault *why) {
     if (!place_camera(run, &view, &cameras[0], why)) return false;
     if (o->depth == DEPTH_16) return write_depth_16(run, v, &cameras[0], why);
     for (int k = 1; k < most; k++) cameras[k] = cameras[0];
-    if (o->depth ? !render_depth_colors(run, v, &cameras[0], &nearest, &picture, why)
+    if (o->depth ? !render_depth_colors(run, v, &cameras[0], &range, &picture, why)
                  : !viewer_pictures(v, cameras, most, 1, &picture, why))
         return false;
     const bool done = ranks_own(v->group) > 0 || write_picture(run, &picture, view, why);

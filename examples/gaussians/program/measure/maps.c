@@ -44,23 +44,37 @@ bool map_depth(const frame *f, plane *out, fault *why) {
     return true;
 }
 
-bool map_depth_colors(const plane *depth, float nearest, image *out, fault *why) {
-    if (!image_open(out, depth->width, depth->height, GS_CHANNELS, why)) return false;
+static int compare_floats(const void *a, const void *b) {
+    const float *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+static bool find_range(const plane *depth, const float *empty, depth_range *range, fault *why) {
+    float *const seen = malloc(plane_size(depth) * sizeof *seen);
+    size_t count = 0;
+    if (!seen) return fail(why, "no memory for a depth map");
     for (size_t i = 0; i < plane_size(depth); i++)
-        map_color(nearest > 0 ? (double)(depth->values[i] / nearest) : 0, out->pixels + GS_CHANNELS * i);
+        if (empty[i] < 0.5f) seen[count++] = depth->values[i] / (1 - empty[i]);
+    qsort(seen, count, sizeof *seen, compare_floats);
+    if (count > 0) *range = (depth_range){(double)seen[count * 3 / 100], (double)seen[count * 97 / 100]};
+    free(seen);
     return true;
 }
 
-float map_depth_nearest(const plane *depth) {
-    enum { BINS = 4096 };
-    size_t bins[BINS] = {0}, above = 0;
-    float most = 0;
-    for (size_t i = 0; i < plane_size(depth); i++) most = fmaxf(most, depth->values[i]);
-    for (size_t i = 0; i < plane_size(depth) && most > 0; i++)
-        bins[(int)((BINS - 1) * fmaxf(depth->values[i], 0) / most)]++;
-    int bin = BINS - 1;
-    while (bin > 0 && (above += bins[bin]) <= plane_size(depth) / 100) bin--;
-    return most * (float)(bin + 1) / BINS;
+bool map_depth_colors(const frame *f, depth_range *range, image *out, fault *why) {
+    plane depth, empty = {0};
+    bool done = map_depth(f, &depth, why) && plane_open(&empty, depth.width, depth.height, why);
+    if (done) device_download(empty.values, f->view.image.transmittance, plane_size(&empty) * sizeof(float));
+    done = done && (range->nearest > 0 || find_range(&depth, empty.values, range, why)) &&
+           image_open(out, depth.width, depth.height, GS_CHANNELS, why);
+    for (size_t i = 0; done && i < plane_size(&depth); i++) {
+        const double alpha = 1 - (double)empty.values[i], inverse = (double)depth.values[i] / fmax(alpha, 1e-6);
+        const double part = (inverse - range->farthest) / fmax(range->nearest - range->farthest, 1e-9);
+        map_color(alpha * (0.15 + 0.85 * fmin(fmax(part, 0), 1)), out->pixels + GS_CHANNELS * i);
+    }
+    plane_close(&depth);
+    plane_close(&empty);
+    return done;
 }
 
 // ---- the sheet
@@ -87,10 +101,8 @@ static bool put_view(const frame *f, const target_view *view, image *sheet, int 
     const bool done = image_downscale(&rendered, divisor, &small[0], why) &&
                       image_downscale(view->picture, divisor, &small[1], why) &&
                       map_errors(&rendered, view->picture, divisor, &small[2], why);
-    for (int k = 0; k < 3; k++) {
-        if (done) put(&small[k], sheet, k * (small[0].width + GAP), *top);
-        image_close(&small[k]);
-    }
+    for (int k = 0; k < 3 && done; k++) put(&small[k], sheet, k * (small[k].width + GAP), *top);
+    for (int k = 0; k < 3; k++) image_close(&small[k]);
     image_close(&rendered);
     *top += view->picture->height / divisor + GAP;
     return done;

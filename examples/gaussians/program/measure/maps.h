@@ -16,10 +16,14 @@ void map_color(double part, uint8_t color[GS_CHANNELS]);
 bool map_errors(const image *a, const image *b, int divisor, image *out, fault *why);
 // Inverse depth of a frame that was rendered with it, summed over the Gaussians by their weights: 0 is empty or far.
 bool map_depth(const frame *f, plane *out, fault *why);
-// In these colours: `nearest` and what is nearer is the brightest.
-bool map_depth_colors(const plane *depth, float nearest, image *out, fault *why);
-// What map_depth_colors takes, so that few spots near the camera do not darken the rest: 99% of the pixels are no nearer.
-float map_depth_nearest(const plane *depth);
+// What is between these inverse depths is told apart by colours.
+typedef struct depth_range {
+    double farthest, nearest;
+} depth_range;
+
+// In these colours: near is bright, empty black. range: where `nearest` is 0, it becomes what all but 3% of the pixels at
+// both ends lie between, of those that are not half empty.
+bool map_depth_colors(const frame *f, depth_range *range, image *out, fault *why);
 
 enum { SHEET_MOST = 48, SHEET_WIDTH = 320 }; // views; most pixels of a picture's side
 

@@ -29,7 +29,9 @@ train_options train_options_default(void);
 // decide the result of the iterations. A checkpoint does not record such an option, so --resume accepts
 // another value.
 void train_options_list(train_options *options, option_table *table);
-// After parsing: fails if the options contradict each other. Completes options->recipe; --reproducible sets
+// After parsing: which options of the table have another value than their default. changed: [OPTION_ROOM].
+void train_options_changed(const option_table *given, bool *changed);
+// After that: fails if the options contradict each other. Completes options->recipe; --reproducible sets
 // options->reduce.
 bool train_options_check(train_options *options, fault *why);
 

@@ -175,7 +175,7 @@ static void record_settings(run_record *record, const train_run *run) {
     if (run->spared.count > 0) run_record_number(record, "set_aside", (double)run->spared.count);
     run_record_number(record, "width", split->views[0].camera.width);
     run_record_number(record, "height", split->views[0].camera.height);
-    run_record_options(record, run->table);
+    run_record_options(record, run->table, run->changed);
 }
 
 enum { SELDOM = 1000000000 }; // iterations
@@ -356,13 +356,24 @@ static bool render_gallery(const rank_run *r, report_gallery *gallery, size_t fi
     return true;
 }
 
+// Of the scene's file, which is written: several ranks have parts of it. It may be empty.
+static bool open_report_page(const train_run *run, page_source *source, fault *why) {
+    if (!scene_read(run->options->output, SCENE_FINITE, &source->scene, why)) return false;
+    if (source->scene.count == 0) return true;
+    source->content.title = run->options->data;
+    memcpy(source->content.background, run->options->recipe.background, sizeof source->content.background);
+    return page_source_of_run(source, &run->split, PAGE_VIEWS, why) &&
+           history_of_run(&source->training, &run->report, &run->log.record, why) &&
+           page_source_take_scene(source, PAGE_MOST, why);
+}
+
 static bool write_report(const rank_run *r, fault *why) {
     const train_run *const run = r->run;
     const view_split *const split = &run->split;
     const bool held_out = split->held_out > 0;
     const size_t first = held_out ? split->training : 0;
     report_gallery gallery = {0};
-    const run_report page = {.title = run->options->data,
+    run_report page = {.title = run->options->data,
                              .record = &run->log.record,
                              .training = &run->report,
                              .gaussians = training_state_count(&run->state),
@@ -371,7 +382,13 @@ static bool write_report(const rank_run *r, fault *why) {
                              .view_count = held_out ? split->held_out : split->training,
                              .held_out = held_out};
     bool done = render_gallery(r, &gallery, first, page.view_count, why);
-    if (done && is_first(r)) done = report_write(run->options->report, &page, why);
+    page_source source = {0};
+    if (done && is_first(r)) {
+        done = open_report_page(run, &source, why);
+        if (source.content.scene) page.page = &source.content;
+        done = done && report_write(run->options->report, &page, why);
+    }
+    page_source_close(&source);
     report_gallery_close(&gallery);
     return done;
 }
