@@ -3,6 +3,7 @@
 #include "program_run.h"
 #include "json_value.h"
 #include "live/connection.h"
+#include "live/viewed_training.h"
 #include "live/training_page.h"
 #include "frames/camera.h"
 #include <atomic>
@@ -267,40 +268,19 @@ TEST_F(TrainingPage, AnOpenPageGetsTheLastScene) {
 // As a user has it: the page's address is printed, and a stop writes the scene and a checkpoint.
 TEST_F(Program, TrainingIsViewedAndStopped) {
     write_colmap(at("data"), 20);
-    const pid_t child = fork();
-    if (child == 0) {
-        dup2(creat(at("out").c_str(), 0600), STDOUT_FILENO);
-        dup2(creat(at("err").c_str(), 0600), STDERR_FILENO);
-        alarm(200);
-        execl(DSPLAT_PROGRAM, DSPLAT_PROGRAM, "train", at("data").c_str(), "-o", at("scene.ply").c_str(), "--iterations",
-              "1000000", "--view", static_cast<char *>(nullptr));
-        _exit(127);
-    }
-    size_t url = std::string::npos;
-    std::string text;
-    for (int i = 0; i < 600 && (url == std::string::npos || text.find('\n', url) == std::string::npos); i++) {
-        usleep(100000);
-        text = contents(at("out"));
-        url = text.find("http://127.0.0.1:");
-    }
-    ASSERT_NE(url, std::string::npos) << text << contents(at("err"));
-    char *end;
-    const auto port = uint16_t(strtol(text.c_str() + url + 17, &end, 10));
-    const std::string path(end, 34);
+    const viewed_training training(folder, {"train", at("data"), "-o", at("scene.ply"), "--iterations", "1000000"});
     double version = 0;
     for (int i = 0; i < 600 && version == 0; i++) {
         usleep(100000);
-        const answer_of answer(port, "GET", path + "status");
+        const answer_of answer = training.ask("GET", "status");
         if (answer.status == "200") version = json(answer.body)["version"].number();
     }
     EXPECT_GE(version, 1);
-    const shown_scene scene(answer_of(port, "GET", path + "scene").body);
+    const shown_scene scene(training.ask("GET", "scene").body);
     EXPECT_EQ(scene.facts["count"].number(), 20);
-    const json facts(answer_of(port, "POST", path + "stop").body);
+    const json facts(training.ask("POST", "stop").body);
     EXPECT_EQ(facts["iterations"].number(), 1000000);
-    int status = 0;
-    waitpid(child, &status, 0);
-    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 128 + SIGINT) << contents(at("err"));
+    EXPECT_EQ(training.wait(), 128 + SIGINT) << contents(at("err"));
     EXPECT_TRUE(fs::exists(at("scene.ply")));
     EXPECT_TRUE(fs::exists(at("scene.ply.checkpoint")));
     expect_refused(DSPLAT_PROGRAM,
