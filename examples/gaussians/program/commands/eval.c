@@ -264,7 +264,8 @@ static bool load(void *context, int own, fault *why) {
         .background = {run->background[0], run->background[1], run->background[2]},
         .undistort = o->undistort,
         .mask_from_alpha = o->mask_from_alpha};
-    if ((own == 0 && (!json_is_possible(o->json, why) || (o->sheet && !output_is_possible(o->sheet, why)))) || !read_scene_to_measure(o->scene, &run->scene, why) ||
+    if ((own == 0 && (!json_is_possible(o->json, why) || (o->sheet && !output_is_possible(o->sheet, why)))) ||
+        !read_scene_to_measure(o->scene, &run->scene, why) ||
         (o->lpips_weights && !lpips_weights_read(o->lpips_weights, &run->weights, why)) ||
         !dataset_load(o->cameras, &loading, &run->data, why))
         return false;
@@ -315,8 +316,10 @@ int eval_command(int argc, char **argv) {
         OPTION("background", &options.background,
                .help = "R,G,B, each 0..1; default: that of the scene's file, or black"),
         JSON_OPTION(&options.json),
-        OPTION("sheet", &options.sheet,
-               .help = "write a PNG with the views, rendered, as photographs and their difference, the worst first"),
+        OPTION(
+            "sheet", &options.sheet,
+            .help =
+                "write a PNG with the views, rendered, as photographs and their difference, the worst first"),
         GPUS_OPTION(&options.ranks.gpus, "share the views out"),
         NCCL_OPTION(&options.ranks.nccl),
         OPTIONS_END};

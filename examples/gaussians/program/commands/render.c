@@ -192,7 +192,8 @@ static bool write_depth_16(const render_run *run, const viewer *v, const gs_came
 }
 
 // A frame a rank; rank 0 writes them in their order, to `out` if that is not NULL.
-static bool fly_to(const render_run *run, const viewer *v, camera_path *path, gs_camera lens, video *out, fault *why) {
+static bool fly_to(const render_run *run, const viewer *v, camera_path *path, gs_camera lens, video *out,
+                   fault *why) {
     const render_options *const o = run->options;
     const bool writes = ranks_own(v->group) == 0;
     const int64_t most = viewer_at_once(v->group);

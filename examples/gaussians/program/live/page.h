@@ -19,7 +19,8 @@ typedef struct page_view {
 
 typedef struct page_content {
     const char *title;
-    const gs_gaussians *scene; // host; count >= 1, finite; NULL: the page asks its server (live/training_page.h)
+    const gs_gaussians
+        *scene; // host; count >= 1, finite; NULL: the page asks its server (live/training_page.h)
     int64_t total;             // Gaussians before some were left out
     float background[GS_CHANNELS];
     double pivot[3], up[3]; // what the camera turns around, and the direction that is up

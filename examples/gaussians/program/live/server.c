@@ -108,13 +108,12 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *client, cons
     (void)version, (void)body, (void)body_bytes, (void)state;
     page_answer out = {"not here\n", strlen("not here\n"), "text/plain", NULL};
     const unsigned status = status_of(context, client, path, method, &out);
-    const char *const headers[][2] = {
-        {"Content-Type", out.type},
-        {"Cache-Control", "no-store"},
-        {"Referrer-Policy", "no-referrer"}, // the token is in the address
-        {"X-Content-Type-Options", "nosniff"},
-        {"X-Frame-Options", "DENY"},
-        {"Cross-Origin-Resource-Policy", "same-origin"}};
+    const char *const headers[][2] = {{"Content-Type", out.type},
+                                      {"Cache-Control", "no-store"},
+                                      {"Referrer-Policy", "no-referrer"}, // the token is in the address
+                                      {"X-Content-Type-Options", "nosniff"},
+                                      {"X-Frame-Options", "DENY"},
+                                      {"Cross-Origin-Resource-Policy", "same-origin"}};
     void *const bytes = (void *)(uintptr_t)out.bytes;
     struct MHD_Response *const response =
         out.release ? mhd.create_response_from_buffer_with_free_callback(out.count, bytes, out.release)

@@ -24,8 +24,9 @@ typedef struct page_server page_server;
 typedef struct page_answer {
     const void *bytes;
     size_t count;
-    const char *type;             // of the contents
-    void (*release)(void *bytes); // when no client takes the bytes any more; NULL: they stay until page_server_stop
+    const char *type; // of the contents
+    void (*release)(
+        void *bytes); // when no client takes the bytes any more; NULL: they stay until page_server_stop
 } page_answer;
 
 // What the server asks for an answer, from its own thread.
@@ -37,11 +38,11 @@ typedef struct page_site {
 } page_site;
 
 #define LISTEN_DEFAULT "127.0.0.1:0"
-#define LISTEN_OPTION(at)                                                                                    \
-    OPTION(                                                                                                  \
-        "listen", at,                                                                                        \
-        .help =                                                                                              \
-            "ADDRESS:PORT of the page's server, in numbers; address 0.0.0.0: any of this machine's; port 0: a free one",  \
+#define LISTEN_OPTION(at)                                                                                                \
+    OPTION(                                                                                                              \
+        "listen", at,                                                                                                    \
+        .help =                                                                                                          \
+            "ADDRESS:PORT of the page's server, in numbers; address 0.0.0.0: any of this machine's; port 0: a free one", \
         .free_on_resume = true)
 
 // Answers until page_server_stop, from a thread of its own. listen: "127.0.0.1:0", "[::1]:8080"; port 0: a free one. Fails

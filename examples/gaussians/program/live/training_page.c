@@ -12,7 +12,8 @@
 #include <string.h>
 #include <time.h>
 
-static const double least_rest = 0.5, lately = 3; // seconds between copies; since a page that is open has asked
+static const double least_rest = 0.5,
+                    lately = 3; // seconds between copies; since a page that is open has asked
 
 // What clients may still take while a newer one is there. Its bytes follow.
 typedef struct shared_bytes {
@@ -31,12 +32,12 @@ struct training_page {
     pthread_mutex_t lock; // for all below
     pthread_cond_t copied;
     bool paused, over, closing;
-    bool packing; // `scene` and `run` are the packer's, otherwise the trainer's
-    int64_t steps; // that a paused training may make
-    double looked, due; // when a page last asked, when the next copy may be made
-    int64_t version, taken; // of the scene that there is, and that a page has last taken
-    shared_bytes *packed;   // that scene, or NULL
-    training_report report; // its losses are not there
+    bool packing;                        // `scene` and `run` are the packer's, otherwise the trainer's
+    int64_t steps;                       // that a paused training may make
+    double looked, due;                  // when a page last asked, when the next copy may be made
+    int64_t version, taken;              // of the scene that there is, and that a page has last taken
+    shared_bytes *packed;                // that scene, or NULL
+    training_report report;              // its losses are not there
     int64_t iteration, gaussians, total; // of the last observation; total: of `scene`
     int64_t at;                          // iteration of `scene`
     gs_gaussians scene;
@@ -185,8 +186,8 @@ static bool copy_run(training_page *p, const training_state *state, const traini
     device_gaussians_download(&p->scene, now);
     p->scene.antialias = now->antialias;
     p->total = now->count;
-    if (!keep_contributing(&p->scene, now, p->options.most, p->options.cameras,
-                           p->options.content.view_count, why) ||
+    if (!keep_contributing(&p->scene, now, p->options.most, p->options.cameras, p->options.content.view_count,
+                           why) ||
         !history_of_run(&p->run, report, record, why) || !history_add(&p->growth, &size, why))
         return false;
     for (size_t i = 0; i < p->growth.count && record->point_count == 0; i++)

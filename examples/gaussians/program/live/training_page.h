@@ -9,8 +9,9 @@
 C_LINKAGE_BEGIN
 
 enum {
-    TRAINING_PAGE_REST = 25,     // after a copy training goes on for at least so many times as long as it took
-    TRAINING_PAGE_PATIENCE = 150 // seconds without a request of a page after which a pause ends: a hidden page asks seldom
+    TRAINING_PAGE_REST = 25, // after a copy training goes on for at least so many times as long as it took
+    TRAINING_PAGE_PATIENCE =
+        150 // seconds without a request of a page after which a pause ends: a hidden page asks seldom
 };
 
 typedef struct training_page training_page;

@@ -68,7 +68,8 @@ bool map_depth_colors(const frame *f, depth_range *range, image *out, fault *why
     done = done && (range->nearest > 0 || find_range(&depth, empty.values, range, why)) &&
            image_open(out, depth.width, depth.height, GS_CHANNELS, why);
     for (size_t i = 0; done && i < plane_size(&depth); i++) {
-        const double alpha = 1 - (double)empty.values[i], inverse = (double)depth.values[i] / fmax(alpha, 1e-6);
+        const double alpha = 1 - (double)empty.values[i],
+                     inverse = (double)depth.values[i] / fmax(alpha, 1e-6);
         const double part = (inverse - range->farthest) / fmax(range->nearest - range->farthest, 1e-9);
         map_color(alpha * (0.15 + 0.85 * fmin(fmax(part, 0), 1)), out->pixels + GS_CHANNELS * i);
     }

@@ -28,11 +28,12 @@ bool video_is_name(const char *path) {
 
 static void *run(void *context) {
     video *const v = context;
-    // Sizes of 4:2:0 are even.
-    const char *const argv[] = {
-        "ffmpeg",    "-v",      "error",    "-y", "-f", "rawvideo", "-pix_fmt", "rgb24", "-s",
-        v->size,     "-r",      v->rate,    "-i", "-",  "-vf",      "pad=ceil(iw/2)*2:ceil(ih/2)*2",
-        "-pix_fmt",  "yuv420p", "-movflags", "+faststart", "-f", "mp4", v->file.temporary_path, NULL};
+    // clang-format off
+    const char *const argv[] = {"ffmpeg", "-v", "error", "-y", "-f", "rawvideo", "-pix_fmt", "rgb24", "-s", v->size,
+                                "-r", v->rate, "-i", "-", "-vf", "pad=ceil(iw/2)*2:ceil(ih/2)*2", // of 4:2:0
+                                "-pix_fmt", "yuv420p", "-movflags", "+faststart", "-f", "mp4",
+                                v->file.temporary_path, NULL};
+    // clang-format on
     const child_program program = {.argv = argv,
                                    .install = "install ffmpeg (Debian and Ubuntu: apt install ffmpeg), or "
                                               "name a folder, for pictures"};

@@ -287,8 +287,8 @@ static bool write_scene(FILE *page, const page_content *content, fault *why) {
 static bool write_page(FILE *page, const run_report *report, fault *why) {
     write_head(page, report);
     write_tiles(page, report);
-    if (!write_scene(page, report->page, why) || !write_views(page, report, why) || !write_charts(page, report, why) ||
-        !write_lm(page, report->record, why))
+    if (!write_scene(page, report->page, why) || !write_views(page, report, why) ||
+        !write_charts(page, report, why) || !write_lm(page, report->record, why))
         return false;
     write_stages(page, &report->training->clock);
     write_policies(page, report->record, &report->training->strategy);

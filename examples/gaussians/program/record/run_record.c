@@ -26,7 +26,8 @@ void run_record_options(run_record *record, const option_spec *table, const bool
             run_record_number(record, option->name, *(const double *)option->value);
         else if (text) // a text option that was not given is left out
             run_record_text(record, option->name, text);
-        if (record->setting_count > before) record->settings[before].changed = changed && changed[option - table];
+        if (record->setting_count > before)
+            record->settings[before].changed = changed && changed[option - table];
     }
 }
 

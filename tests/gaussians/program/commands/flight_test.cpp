@@ -211,15 +211,15 @@ TEST_F(Fly, AVideoHasTheFrames) {
     write_colmap(at("data"), 4);
     write_scene(at("scene.ply"), 1, 0, 0, 3);
     const auto fly = [&](const std::string &to, const char *downscale) {
-        return splat({"render", at("scene.ply"), "-o", to, "--cameras", at("data"), "--path", "spiral", "--frames",
-                      "4", "--downscale", downscale});
+        return splat({"render", at("scene.ply"), "-o", to, "--cameras", at("data"), "--path", "spiral",
+                      "--frames", "4", "--downscale", downscale});
     };
     ASSERT_EQ(fly(at("f.mp4"), "1").code, 0);
     ASSERT_EQ(fly(at("frames"), "1").code, 0);
     ASSERT_EQ(fly(at("odd.mp4"), "4").code, 0); // 10 x 7: a row more
     for (const char *name : {"f", "odd"}) {
-        const std::string command = "ffmpeg -v error -i '" + at(name).string() + ".mp4' '" + at(name).string() +
-                                    "_%d.png' >/dev/null 2>&1";
+        const std::string command = "ffmpeg -v error -i '" + at(name).string() + ".mp4' '" +
+                                    at(name).string() + "_%d.png' >/dev/null 2>&1";
         ASSERT_EQ(system(command.c_str()), 0);
     }
     for (int i = 0; i < 4; i++) {
@@ -238,8 +238,8 @@ TEST_F(Fly, AVideoNeedsFfmpeg) {
     const std::string path = getenv("PATH");
     fs::create_directories(at("bin"));
     setenv("PATH", at("bin").c_str(), 1);
-    const std::vector<std::string> line = {"render", at("scene.ply"), "-o", at("old.mp4"), "--cameras", at("data"),
-                                           "--path", "orbit", "--frames", "400"};
+    const std::vector<std::string> line = {"render",   at("scene.ply"), "-o",    at("old.mp4"), "--cameras",
+                                           at("data"), "--path",        "orbit", "--frames",    "400"};
     outcome run = splat(line);
     EXPECT_EQ(run.code, 1);
     EXPECT_CONTAINS(run.err, "ffmpeg is not installed");
@@ -271,7 +271,8 @@ TEST_F(Fly, DepthIsInverseAndNearIsBright) {
     scene_close(&scene);
     write_colmap(at("data"), 4); // view 2: at the origin along z
     const auto depth = [&](const char *kind, const char *to) {
-        return splat({"render", at("scene.ply"), "-o", at(to), "--cameras", at("data"), "--view", "2", "--depth", kind});
+        return splat({"render", at("scene.ply"), "-o", at(to), "--cameras", at("data"), "--view", "2",
+                      "--depth", kind});
     };
     outcome run = depth("16", "d16.png");
     ASSERT_EQ(run.code, 0) << run.err;
@@ -287,18 +288,21 @@ TEST_F(Fly, DepthIsInverseAndNearIsBright) {
     plane_close(&map);
     ASSERT_EQ(depth("colors", "d.png").code, 0);
     picture colors(at("d.png"));
-    const auto sum = [&](size_t i) { return colors.pixels[3 * i] + colors.pixels[3 * i + 1] + colors.pixels[3 * i + 2]; };
+    const auto sum = [&](size_t i) {
+        return colors.pixels[3 * i] + colors.pixels[3 * i + 1] + colors.pixels[3 * i + 2];
+    };
     EXPECT_GT(sum(near_at), 600);
     EXPECT_GT(sum(far_at), 40);
     EXPECT_LT(sum(far_at), 300);
     EXPECT_EQ(sum(39), 4); // the darkest of the colours
-    expect_refused(DSPLAT_PROGRAM,
-                   {{{"render", at("scene.ply"), "-o", at("d.png"), "--depth", "16", "--path", "orbit", "--cameras",
-                      at("data")},
-                     "--depth 16 excludes --path"},
-                    {{"render", at("scene.ply"), "-o", at("d.png"), "--depth", "16", "--photo", "--cameras", at("data")},
-                     "--depth excludes --photo"}},
-                   2);
+    expect_refused(
+        DSPLAT_PROGRAM,
+        {{{"render", at("scene.ply"), "-o", at("d.png"), "--depth", "16", "--path", "orbit", "--cameras",
+           at("data")},
+          "--depth 16 excludes --path"},
+         {{"render", at("scene.ply"), "-o", at("d.png"), "--depth", "16", "--photo", "--cameras", at("data")},
+          "--depth excludes --photo"}},
+        2);
 }
 
 // Of any format that is read; SOG moves no value by much.

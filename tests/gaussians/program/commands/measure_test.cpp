@@ -107,14 +107,20 @@ TEST_F(Eval, WritesASheetOfTheViews) {
         const int y = row * (photo_height + 8) + 5;
         EXPECT_EQ(int(*at_pixel(5, y)), 0);
         EXPECT_EQ(int(*at_pixel(photo_width + 8 + 5, y)), 200 - 80 * row);
-        EXPECT_EQ(int(*at_pixel(2 * (photo_width + 8) + 5, y)) > 240, row < 2) << row; // 40 of 64 is not the brightest
+        EXPECT_EQ(int(*at_pixel(2 * (photo_width + 8) + 5, y)) > 240, row < 2)
+            << row; // 40 of 64 is not the brightest
         EXPECT_EQ(int(*at_pixel(photo_width + 3, y)), 255);
     }
-    expect_refused(DSPLAT_PROGRAM, {{{"eval", at("scene.ply"), "--cameras", at("data"), "--sheet", at("scene.ply")}, "name one file"}}, 2);
-    expect_refused(DSPLAT_PROGRAM,
-                   {{{"eval", at("scene.ply"), "--cameras", at("data"), "--sheet", at("no/sheet.png")}, "no/sheet.png"},
-                    {{"eval", at("scene.ply"), "--cameras", at("data"), "--sheet", at("data/images/photo1.png")}, "photo1.png"}},
-                   1);
+    expect_refused(
+        DSPLAT_PROGRAM,
+        {{{"eval", at("scene.ply"), "--cameras", at("data"), "--sheet", at("scene.ply")}, "name one file"}},
+        2);
+    expect_refused(
+        DSPLAT_PROGRAM,
+        {{{"eval", at("scene.ply"), "--cameras", at("data"), "--sheet", at("no/sheet.png")}, "no/sheet.png"},
+         {{"eval", at("scene.ply"), "--cameras", at("data"), "--sheet", at("data/images/photo1.png")},
+          "photo1.png"}},
+        1);
 }
 
 TEST_F(Eval, TakesEveryViewIfAsked) {

@@ -48,7 +48,8 @@ struct answer_of {
     // path: "/TOKEN/name".
     answer_of(uint16_t port, const std::string &method, const std::string &path) {
         const connection client(port);
-        client.send(method + " " + path + " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+        client.send(method + " " + path +
+                    " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
         const std::string all = client.rest();
         const size_t end = all.find("\r\n\r\n");
         if (all.size() >= 12) status = all.substr(9, 3);

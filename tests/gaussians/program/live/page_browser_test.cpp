@@ -14,7 +14,8 @@ class PageInABrowser : public Program {
         const std::string command =
             "timeout 200 chromium --headless --no-sandbox --use-angle=swiftshader --enable-unsafe-swiftshader "
             "--hide-scrollbars --window-size=600,400 --timeout=8000 --user-data-dir='" +
-            at("profile").string() + "' --screenshot='" + at(to).string() + "' '" + url + "#plain=1&view=" + std::to_string(view) + "' >/dev/null 2>&1";
+            at("profile").string() + "' --screenshot='" + at(to).string() + "' '" + url +
+            "#plain=1&view=" + std::to_string(view) + "' >/dev/null 2>&1";
         if (system(command.c_str()) != 0) fs::remove(at(to));
     }
     // Its upper left corner, where the picture is.
@@ -74,8 +75,8 @@ TEST_F(PageInABrowser, ShowsATraining) {
                      std::to_string(size), "--gaussians", "3000"})
                   .code,
               0);
-    const viewed_training training(folder, {"train", at("data"), "-o", at("scene.ply"), "--iterations", "1000000",
-                                            "--from", at("data/scene.ply"), "--density", "none"});
+    const viewed_training training(folder, {"train", at("data"), "-o", at("scene.ply"), "--iterations",
+                                            "1000000", "--from", at("data/scene.ply"), "--density", "none"});
     EXPECT_EQ(training.ask("POST", "pause").status, "200");
     photograph(training.url, "screen.png");
     EXPECT_EQ(training.ask("POST", "stop").status, "200");

@@ -126,8 +126,8 @@ TEST(ServerAddress, MustBeOneOfThisMachine) {
     fault why;
     const page_site none = {};
     const std::pair<const char *, const char *> wrong[] = {
-        {"localhost:0", "in numbers"}, {"203.0.113.1:0", "cannot listen on 203.0.113.1"},
-        {"127.0.0.1", "ADDRESS:PORT"}, {"127.0.0.1:65536", "ADDRESS:PORT"},
+        {"localhost:0", "in numbers"},  {"203.0.113.1:0", "cannot listen on 203.0.113.1"},
+        {"127.0.0.1", "ADDRESS:PORT"},  {"127.0.0.1:65536", "ADDRESS:PORT"},
         {"127.0.0.1:", "ADDRESS:PORT"}, {"127.0.0.1:1x", "ADDRESS:PORT"}};
     for (const auto &[listen, message] : wrong) {
         EXPECT_EQ(page_server_start(&none, listen, &why), nullptr);

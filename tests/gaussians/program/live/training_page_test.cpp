@@ -99,7 +99,8 @@ struct TrainingPage : testing::Test {
                 const double began = now();
                 report.iterations = ++state.iteration;
                 if (training_page_wants(page)) {
-                    EXPECT_TRUE(training_page_observe(page, &state, &report, &record, &end, &why)) << why.text;
+                    EXPECT_TRUE(training_page_observe(page, &state, &report, &record, &end, &why))
+                        << why.text;
                     copies++;
                     watched = watched + now() - began;
                 }
@@ -161,7 +162,8 @@ TEST_F(TrainingPage, GivesTheSceneToWhoAsks) {
     EXPECT_EQ(scene.facts["curves"].at(0)["series"].at(0)["y"].at(0).number(), 0.5);
     EXPECT_GT(scene.gaussians, 300u);
     EXPECT_GT(scene.harmonics, 1000u);
-    for (const char *name : {"none", "scenes", "status/", "pause"}) EXPECT_EQ(ask(name).status, "404") << name;
+    for (const char *name : {"none", "scenes", "status/", "pause"})
+        EXPECT_EQ(ask(name).status, "404") << name;
     EXPECT_EQ(ask("status", "POST").status, "404");
 }
 
@@ -188,7 +190,7 @@ TEST_F(TrainingPage, PausesStepsAndGoesOn) {
     EXPECT_TRUE(soon([&] { return status()["paused"].is(true); }));
     usleep(200000);
     const int64_t at = steps;
-    EXPECT_EQ(status()["iteration"].number(), double(at + 1)); // it waits in the observer
+    EXPECT_EQ(status()["iteration"].number(), double(at + 1));            // it waits in the observer
     EXPECT_TRUE(soon([&] { return status()["version"].number() >= 1; })); // the page has the scene as it is
     EXPECT_EQ(ask("step", "POST").status, "200");
     EXPECT_TRUE(soon([&] { return steps == at + 1; }));
@@ -268,7 +270,8 @@ TEST_F(TrainingPage, AnOpenPageGetsTheLastScene) {
 // As a user has it: the page's address is printed, and a stop writes the scene and a checkpoint.
 TEST_F(Program, TrainingIsViewedAndStopped) {
     write_colmap(at("data"), 20);
-    const viewed_training training(folder, {"train", at("data"), "-o", at("scene.ply"), "--iterations", "1000000"});
+    const viewed_training training(folder,
+                                   {"train", at("data"), "-o", at("scene.ply"), "--iterations", "1000000"});
     double version = 0;
     for (int i = 0; i < 600 && version == 0; i++) {
         usleep(100000);
@@ -283,10 +286,12 @@ TEST_F(Program, TrainingIsViewedAndStopped) {
     EXPECT_EQ(training.wait(), 128 + SIGINT) << contents(at("err"));
     EXPECT_TRUE(fs::exists(at("scene.ply")));
     EXPECT_TRUE(fs::exists(at("scene.ply.checkpoint")));
-    expect_refused(DSPLAT_PROGRAM,
-                   {{{"train", at("data"), "-o", at("b.ply"), "--view", "--gpus", "2"}, "--gpus excludes --view"}}, 2);
-    expect_refused(DSPLAT_PROGRAM,
-                   {{{"train", at("data"), "-o", at("b.ply"), "--view", "--listen", "here"}, "--listen here"}}, 1);
+    expect_refused(
+        DSPLAT_PROGRAM,
+        {{{"train", at("data"), "-o", at("b.ply"), "--view", "--gpus", "2"}, "--gpus excludes --view"}}, 2);
+    expect_refused(
+        DSPLAT_PROGRAM,
+        {{{"train", at("data"), "-o", at("b.ply"), "--view", "--listen", "here"}, "--listen here"}}, 1);
 }
 
 #endif

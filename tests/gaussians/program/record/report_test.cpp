@@ -64,14 +64,19 @@ TEST_F(Report, IsOnePageWithPicturesAndCurves) {
     EXPECT_CONTAINS(text, "tree"); // what added gradients
     EXPECT_CONTAINS(text, "<dt>holdout</dt><dd>2</dd>");
     const size_t changed = text.find("differ from the defaults"), others = text.find("<h2>Other settings");
-    const auto between = [&](const char *part) { return text.find(part) > changed && text.find(part) < others; };
-    EXPECT_TRUE(between("<dt>holdout</dt>") && between("<dt>iterations</dt>") && between("<dt>eval-every</dt>"));
+    const auto between = [&](const char *part) {
+        return text.find(part) > changed && text.find(part) < others;
+    };
+    EXPECT_TRUE(between("<dt>holdout</dt>") && between("<dt>iterations</dt>") &&
+                between("<dt>eval-every</dt>"));
     EXPECT_FALSE(between("<dt>sh-degree</dt>") || between("<dt>seed</dt>"));
     // The page of the scene is an attribute, with its own curves.
     ASSERT_EQ(parsed.values.at("iframe srcdoc").size(), 1u);
     std::string inner = parsed.values.at("iframe srcdoc")[0];
-    for (const auto &[written, is] : {std::pair{"&lt;", "<"}, {"&gt;", ">"}, {"&quot;", "\""}, {"&amp;", "&"}})
-        for (size_t i = 0; (i = inner.find(written, i)) != std::string::npos; i++) inner.replace(i, strlen(written), is);
+    for (const auto &[written, is] :
+         {std::pair{"&lt;", "<"}, {"&gt;", ">"}, {"&quot;", "\""}, {"&amp;", "&"}})
+        for (size_t i = 0; (i = inner.find(written, i)) != std::string::npos; i++)
+            inner.replace(i, strlen(written), is);
     std::ofstream(at("inner.html"), std::ios::binary) << inner;
     const exported_page scene(at("inner.html"));
     EXPECT_EQ(scene.gaussians.size(), 30u);

@@ -288,7 +288,8 @@ static bool iterate(rank_run *r, fault *why) {
     const bool done = train_on(r->cached ? &r->several : NULL, &run->state, run->split.views,
                                run->split.training, &run->settings, &observer, &run->report, why);
     const int signal = is_alone(r) ? stop_request_end() : 0;
-    if (!done || (r->page && !training_page_finish(r->page, &run->state, &run->report, &run->log.record, why)))
+    if (!done ||
+        (r->page && !training_page_finish(r->page, &run->state, &run->report, &run->log.record, why)))
         return false;
     train_poses_adopt(&run->poses, &run->state);
     run->poses.record.after = train_poses_difference(&run->poses, NULL);
@@ -374,13 +375,13 @@ static bool write_report(const rank_run *r, fault *why) {
     const size_t first = held_out ? split->training : 0;
     report_gallery gallery = {0};
     run_report page = {.title = run->options->data,
-                             .record = &run->log.record,
-                             .training = &run->report,
-                             .gaussians = training_state_count(&run->state),
-                             .gallery = &gallery,
-                             .views = split->views + first,
-                             .view_count = held_out ? split->held_out : split->training,
-                             .held_out = held_out};
+                       .record = &run->log.record,
+                       .training = &run->report,
+                       .gaussians = training_state_count(&run->state),
+                       .gallery = &gallery,
+                       .views = split->views + first,
+                       .view_count = held_out ? split->held_out : split->training,
+                       .held_out = held_out};
     bool done = render_gallery(r, &gallery, first, page.view_count, why);
     page_source source = {0};
     if (done && is_first(r)) {
