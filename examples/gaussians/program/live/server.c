@@ -86,28 +86,36 @@ static const char *name_of(const page_server *s, const char *path) {
     return differences == 0 ? path + length : NULL;
 }
 
-static unsigned status_of(page_server *s, struct MHD_Connection *client, const char *path, const char *method,
-                          page_answer *out) {
+// MHD_HTTP_OK: the site may answer.
+static unsigned refuse(page_server *s, struct MHD_Connection *client, const char *path, const char *method) {
     const time_t now = time(NULL);
     if (now != s->second) s->requests = 0;
     s->second = now;
     if (++s->requests > SERVER_REQUESTS) return MHD_HTTP_SERVICE_UNAVAILABLE;
     if (!is_own_request(client)) return MHD_HTTP_FORBIDDEN;
-    const char *const name = name_of(s, path);
-    if (!name) return MHD_HTTP_NOT_FOUND;
-    const bool post = strcmp(method, MHD_HTTP_METHOD_POST) == 0;
-    if (!post && strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
-        return MHD_HTTP_METHOD_NOT_ALLOWED;
-    return s->site.answer(s->site.context, name, post, out) ? MHD_HTTP_OK : MHD_HTTP_NOT_FOUND;
+    if (!name_of(s, path)) return MHD_HTTP_NOT_FOUND;
+    const bool known = strcmp(method, MHD_HTTP_METHOD_POST) == 0 || strcmp(method, MHD_HTTP_METHOD_GET) == 0 ||
+                       strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
+    return known ? MHD_HTTP_OK : MHD_HTTP_METHOD_NOT_ALLOWED;
 }
 
-// For libmicrohttpd: one thread calls it. Bodies of requests are not read.
+// For libmicrohttpd: one thread calls it, for each request twice. Who is refused is so by the first call, which ends the
+// connection, and so does a body, which no request needs.
 static enum MHD_Result answer(void *context, struct MHD_Connection *client, const char *path,
                               const char *method, const char *version, const char *body, size_t *body_bytes,
                               void **state) {
-    (void)version, (void)body, (void)body_bytes, (void)state;
+    (void)version, (void)body;
+    page_server *const s = context;
     page_answer out = {"not here\n", strlen("not here\n"), "text/plain", NULL};
-    const unsigned status = status_of(context, client, path, method, &out);
+    unsigned status = *state ? MHD_HTTP_OK : refuse(s, client, path, method);
+    if (*body_bytes > 0) return MHD_NO;
+    if (!*state && status == MHD_HTTP_OK) {
+        *state = s;
+        return MHD_YES;
+    }
+    if (*state && !s->site.answer(s->site.context, name_of(s, path),
+                                  strcmp(method, MHD_HTTP_METHOD_POST) == 0, &out))
+        status = MHD_HTTP_NOT_FOUND;
     const char *const headers[][2] = {{"Content-Type", out.type},
                                       {"Cache-Control", "no-store"},
                                       {"Referrer-Policy", "no-referrer"}, // the token is in the address

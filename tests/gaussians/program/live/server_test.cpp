@@ -84,6 +84,9 @@ TEST_F(Server, RefusesTheRest) {
     EXPECT_EQ(status("POST", wrong + "other", local()), "404");
     EXPECT_EQ(status("POST", path + "other", local() + "Origin: http://evil.example\r\n"), "403");
     EXPECT_EQ(status("POST", path + "other", local()), "200");
+    const connection talks(port);
+    talks.send("POST " + path + "other HTTP/1.1\r\n" + local() + "Content-Length: 100000\r\n\r\nbody");
+    EXPECT_EQ(talks.rest(), ""); // nobody reads it
 }
 
 // Clients that say nothing, say half a request, or take nothing of the page: the next one is served at once.
