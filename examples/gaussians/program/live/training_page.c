@@ -12,8 +12,8 @@
 #include <string.h>
 #include <time.h>
 
-static const double least_rest = 0.5,
-                    lately = 3; // seconds between copies; since a page that is open has asked
+// Seconds: between copies; in which a page that is open asks.
+static const double least_rest = 0.5, lately = 3;
 
 // What clients may still take while a newer one is there. Its bytes follow.
 typedef struct shared_bytes {
@@ -280,11 +280,12 @@ training_page *training_page_start(const training_page_options *options, fault *
     p->options = *options;
     p->at = -1;
     p->looked = -INFINITY;
+    p->report.last_loss = NAN;
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->copied, NULL);
     const page_site site = {answer, p};
-    p->packer_runs = print_html(p, why) && pthread_create(&p->packer, NULL, pack_copies, p) == 0;
-    if (!p->packer_runs && p->html) fail(why, "no thread for the page");
+    p->packer_runs = print_html(p, why) && (pthread_create(&p->packer, NULL, pack_copies, p) == 0 ||
+                                            fail(why, "no thread for the page"));
     p->server = p->packer_runs ? page_server_start(&site, options->listen, why) : NULL;
     if (p->server) return p;
     training_page_stop(p);

@@ -188,8 +188,8 @@ static void list_records(train_options *o, option_table *table) {
                .help = "steps between lines of the log and points of the curves; 0: 1/200 of the "
                        "iterations, at most 100"),
         OPTION("eval-every", &o->eval_every, .maximum = 10000000, .free_on_resume = true,
-               .help = "steps between measurements of the held-out views, for --log and --report; 0: only "
-                       "at the end"),
+               .help = "steps between measurements of the held-out views, for --log, --report and --view; 0: "
+                       "only at the end"),
         OPTION(
             "finish", &o->lm.steps, .maximum = 100000, .free_on_resume = true,
             .help =
