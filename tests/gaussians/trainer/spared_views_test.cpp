@@ -128,7 +128,7 @@ TEST(SparedViews, EndTrainingThatLearnsOnlyNoise) {
             settings.validate_every = 5;
             training_state state = {};
             training_state_open(&state, c.group, &c.host);
-            const training_observer observer = {look, this, 1, &end};
+            const training_observer observer = {look, this, 1, &end, nullptr};
             for (bool stopped = true; stopped;) {
                 training_report report = {};
                 EXPECT_TRUE(
