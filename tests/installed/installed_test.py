@@ -69,7 +69,7 @@ def program():
     if not version.startswith(f"dsplat {expected} ("):
         sys.exit(f"--version: {version}")
     page = (PREFIX / "share/man/man1/dsplat.1").read_text().replace("\\-", "-")
-    options = re.findall(r"^ +(?:-\w, )?(--[\w-]+)", output(dsplat, "train", "--help"), re.M)
+    options = re.findall(r"^ +(?:-\w, )?(--[\w-]+)", output(dsplat, "train", "--help", "all"), re.M)
     missing = [option for option in options if option != "--help" and not re.search(rf"^\.B .*{option}( |$)", page, re.M)]
     if len(options) < 40 or missing:
         sys.exit(f"the page lacks {missing} of {len(options)} options")

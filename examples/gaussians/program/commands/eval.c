@@ -265,9 +265,10 @@ int eval_command(int argc, char **argv) {
     eval_options options = {.holdout = -1, .downscale = 1};
     const option_spec table[] = {
         CAMERAS_OPTION(&options.cameras),
-        OPTION("holdout", &options.holdout, .minimum = -1, .maximum = INFINITY,
-               .help = "measure every Nth view, by name, as 'dsplat train --holdout' held out; ignored if "
-                       "the data has test views; -1: those that the scene's file names, or every 8th"),
+        OPTION(
+            "holdout", &options.holdout, .minimum = -1, .maximum = INFINITY, .automatic = true,
+            .help =
+                "measure every Nth view by name; auto: what training held out, which the scene's file names"),
         OPTION("all", &options.all, .help = "measure all views"),
         OPTION("align-steps", &options.align_steps, .maximum = 100000,
                .help = "first refine the pose of each view on the scene in this many steps, as 'dsplat train "

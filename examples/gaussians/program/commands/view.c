@@ -50,7 +50,7 @@ int view_command(int argc, char **argv) {
     option_table table = {0};
     page_options_list(&options, &table);
     const option_spec rows[] = {
-        OPTION("port", &port, .maximum = 65535, .help = "of the server; 0: a free one"),
+        OPTION("port", &port, .maximum = 65535, .automatic = true, .help = "of the server; auto: a free one"),
         OPTION("listen", &address,
                .help =
                    "the address, in numbers, that the server is reached at; 0.0.0.0: any of this machine's"),
