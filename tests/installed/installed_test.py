@@ -4,7 +4,7 @@
 
     installed_test.py WORK install BUILD COMPONENT...  the files of these components, and DESTDIR
     installed_test.py WORK program | c | cmake         the program's version, page and completion; the lines of
-                                                       docs/interface.md; a C project that finds gs, train, index, simt
+                                                       docs/rasterizer.md; a C project that finds gs, train, index, simt
 
 The last three need the first. installed_files lists what each component installs.
 """
@@ -84,9 +84,9 @@ def program():
 
 
 def c():
-    """The lines of docs/interface.md, but for the first, which installs."""
-    text = (ROOT / "docs/interface.md").read_text()
-    lines = re.search(r"^```sh\n(make install.*?)^```", text, re.M | re.S).group(1).splitlines()[1:]
+    """The lines of docs/rasterizer.md, but for the first, which installs."""
+    text = (ROOT / "docs/rasterizer.md").read_text()
+    lines = re.search(r"^```sh install\n(make install.*?)^```", text, re.M | re.S).group(1).splitlines()[1:]
     folder = WORK / "c"
     folder.mkdir(exist_ok=True)
     shutil.copy(ROOT / "docs/interface/fit.c", folder)

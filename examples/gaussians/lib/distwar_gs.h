@@ -7,7 +7,7 @@
 // The same, stage by stage:
 //   gs_project -> gs_bin -> gs_render -> gs_loss -> gs_render_backward -> gs_project_backward -> gs_adam
 // Every stage takes a gs_view: it reads the members that earlier stages wrote and writes its own. Formulas:
-// docs/math.md. Two programs that use libdistwar_gs, in C and in Python: docs/interface.md.
+// docs/math.md. Two programs that use libdistwar_gs, in C and in Python: docs/rasterizer.md.
 //
 // Rules for every call:
 // - Pointers inside structs and pointers to arrays are device pointers (backend "simt": host pointers), owned
