@@ -176,8 +176,8 @@ TEST(Kernels, ARenderersBackwardPassAddsTheSame) {
 // [cell]
 enum { PAIRS = 2 }; // of 16-bit features per entry
 struct level {
-    const float3 *at;        // [samples], each 0..1
-    const __half2 *gradient; // [samples][PAIRS]
+    const float3 *at;        // by sample, each 0..1
+    const __half2 *gradient; // PAIRS by sample
     int samples;
     unsigned side, entries; // nodes along an axis; rows of the table
 };

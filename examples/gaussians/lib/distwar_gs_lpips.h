@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// libdistwar_gs: LPIPS 0.1 of a rendered image and its photograph (Zhang et al. 2018; docs/metrics.md). Both go through
+// libdistwar_gs: LPIPS 0.1 of a rendered image and its photograph (Zhang et al. 2018; metrics.md). Both go through
 // the convolutions of a network that was trained to classify pictures. After five of them the activations of each
 // pixel are divided by their norm over the channels, and the squared differences, weighted by channel, are averaged
 // over the pixels. LPIPS is the sum of the five averages. The rules of distwar_gs.h hold.

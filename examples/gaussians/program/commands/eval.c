@@ -283,7 +283,7 @@ int eval_command(int argc, char **argv) {
                 "measures the error of inverse depth"),
         OPTION("lpips-weights", &options.lpips_weights,
                .help = "measure LPIPS too, with the weights in this file, of AlexNet or of VGG-16; "
-                       "docs/metrics.md says how to make it"),
+                       "docs/developers/metrics.md says how to make it"),
         OPTION("background", &options.background,
                .help = "R,G,B, each 0..1; default: that of the scene's file, or black"),
         JSON_OPTION(&options.json),
@@ -300,7 +300,7 @@ int eval_command(int argc, char **argv) {
             "before rounding, each channel alone, window 11 x 11, Gaussian with sigma 1.5, zeros outside\n"
             "the picture, C1 = 0.01^2, C2 = 0.03^2, mean over all pixels, those at the border too, and\n"
             "channels. LPIPS: version 0.1, of the picture rounded to 8 bits, values in -1..1; it needs\n"
-            "the weights of a network. Means are over views (docs/metrics.md).\n"
+            "the weights of a network. Means are over views (docs/developers/metrics.md).\n"
             "The depth error is the mean absolute difference of inverse depth, as rendered and as in the\n"
             "map, over the mean of the map.",
         .examples = "  dsplat eval fern.ply --cameras data/fern\n"
