@@ -86,7 +86,7 @@ def program():
 def c():
     """The lines of docs/rasterizer.md, but for the first, which installs."""
     text = (ROOT / "docs/rasterizer.md").read_text()
-    lines = re.search(r"^```sh install\n(make install.*?)^```", text, re.M | re.S).group(1).splitlines()[1:]
+    lines = re.search(r"^```sh Installed.FromC\n(make install.*?)^```", text, re.M | re.S).group(1).splitlines()[1:]
     folder = WORK / "c"
     folder.mkdir(exist_ok=True)
     shutil.copy(ROOT / "docs/interface/fit.c", folder)
