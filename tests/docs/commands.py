@@ -122,4 +122,4 @@ def run(page, work, binaries, extra):
 
 if sys.argv[1:] == ["--check"]:
     check()
-sys.exit(run(sys.argv[3], pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[1]), "--extra" in sys.argv))
+sys.exit(run(sys.argv[3], pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[1]).resolve(), "--extra" in sys.argv))

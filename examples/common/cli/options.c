@@ -54,7 +54,7 @@ static bool is_bound(double value) {
     return fabs(value) < 9e15;
 }
 
-// Of an automatic number without the minimum, which "auto" stands for.
+// The range without the minimum of an automatic number, which the word "auto" stands for.
 static void describe_range(const option_spec *option, char *text, size_t room) {
     const double least =
         option->automatic && option->kind == OPTION_INT ? option->minimum + 1 : option->minimum;

@@ -30,7 +30,7 @@ typedef struct scene_notes {
     int64_t holdout; // every Nth view, by name, was not trained on; 0: none
     float background[3];
 } scene_notes;
-// Of a file that scene_read takes; nothing is known of one that it refuses.
+// The notes of a file that scene_read takes; undefined for one that it refuses.
 scene_notes scene_read_notes(const char *path);
 
 // What a reader does with values that are not finite.

@@ -85,7 +85,7 @@ typedef struct gs_gaussians {
     // Not 0: antialiased. The opacity of a splat is reduced by as much as low_pass enlarges its area
     // (docs/developers/math.md, section 2). Render a scene as it was trained. Unused in gradients.
     int32_t antialias;
-    // Of color: 1..GS_MAX_CHANNELS; 0 counts as GS_CHANNELS. SH have GS_CHANNELS. The channels of a view are
+    // Channels of color: 1..GS_MAX_CHANNELS; 0 counts as GS_CHANNELS. SH have GS_CHANNELS. The channels of a view are
     // those of its Gaussians. Unused in gradients.
     int32_t channels;
     // Not 0: log_scale holds scales and opacity_logit opacities, as they are; gradients are by these. Taken
@@ -159,7 +159,7 @@ typedef struct gs_lists {
     int32_t pixels_per_thread; // 1, 2 or 4
     int32_t split_tiles;       // gs_render_backward gives the first split_tiles of tile_order twice the warps
     uint32_t *tile_order;      // [tiles_y * tiles_x]: each tile once, long lists first; NULL: 0, 1, 2, ...
-    // Of gs_view.views; 0 counts as 1. The tiles of view v are numbers v tiles_y tiles_x and up, in all
+    // Number of gs_view.views; 0 counts as 1. The tiles of view v are numbers v tiles_y tiles_x and up, in all
     // arrays above, and entry v count + i of splat_index is splat i of view v.
     int32_t views;
     int64_t call; // number of the gs_bin that wrote the lists

@@ -61,7 +61,7 @@ typedef struct gs_lm_metric {
     int32_t width, height;
     float *weight;   // [GS_CHANNELS][height][width]
     float *coupling; // [GS_CHANNELS][height][width], or NULL
-    // Of the images: [height][width], or NULL. Values where it is 0 have no residual, no change of them
+    // The images' mask, [height][width], or NULL. Values where it is 0 have no residual, no change of them
     // counts.
     const uint8_t *mask;
 } gs_lm_metric;

@@ -49,7 +49,7 @@ typedef struct gs_lpips_comparison {
     // For each convolution its weight, [outputs][inputs][size][size], and bias, [outputs]; then for each level the
     // weights of its channels. Any alignment of 4 bytes.
     const float *weights;
-    // Of each level: [2][outputs][height][width], the image's and the photograph's activations; NULL: not wanted.
+    // For each level [2][outputs][height][width], the image's and the photograph's activations; NULL: not wanted.
     float *activations[GS_LPIPS_LEVELS];
 } gs_lpips_comparison;
 

@@ -32,7 +32,7 @@ struct loss_terms {
     bool valid;
 };
 
-// Of the kind of images.
+// Whether images of this kind have an L1 term.
 template <typename Target>
 constexpr bool has_l1 = false; // planes: SSIM alone
 template <>

@@ -49,7 +49,7 @@ inline images images_of(const gs_comparison &compared) {
             compared.width, compared.height, int64_t(compared.width) * compared.height};
 }
 
-// Of blocks of (TILE, STEP) threads, for every value of an image.
+// A grid of blocks of (TILE, STEP) threads that covers all values of an image.
 inline dim3 grid_of(int32_t width, int32_t height, int32_t planes = GS_CHANNELS) {
     return dim3(blocks_for(width, TILE), blocks_for(height, TILE), unsigned(planes));
 }

@@ -190,7 +190,7 @@ int bench_command(int argc, char **argv) {
                                 REPEAT_OPTION(&options.runs),
                                 BACKGROUND_OPTION(&options.background),
                                 JSON_OPTION(&options.json),
-                                GPUS_OPTION(&options.ranks.gpus, "measure a step shared out"),
+                                GPUS_OPTION(&options.ranks.gpus, "measure a step"),
                                 OPTION("batch", &options.batch, .maximum = GS_MAX_VIEWS,
                                        .help = "with --gpus: views of a step; 0: one a GPU"),
                                 NCCL_OPTION(&options.ranks.nccl),

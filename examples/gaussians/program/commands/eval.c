@@ -32,7 +32,7 @@ typedef struct eval_run {
     lpips_weights weights; // with --lpips-weights
 } eval_run;
 
-// Of one view. Doubles only: ranks add them up.
+// The measures of one view. Doubles only: ranks add them up.
 typedef struct measures {
     quality quality;
     double lpips, depth_error; // with --lpips-weights; with --depth, NaN without a map
@@ -287,7 +287,7 @@ int eval_command(int argc, char **argv) {
         OPTION("background", &options.background,
                .help = "R,G,B, each 0..1; default: that of the scene's file, or black"),
         JSON_OPTION(&options.json),
-        GPUS_OPTION(&options.ranks.gpus, "share the views out"),
+        GPUS_OPTION(&options.ranks.gpus, "split the views"),
         NCCL_OPTION(&options.ranks.nccl),
         OPTIONS_END};
     const command_spec command = {

@@ -55,7 +55,7 @@ static bool load_data(train_run *run, fault *why) {
 
 // ---- settings
 
-// Of budget_recipe.
+// The `reserve` of budget_recipe.
 static double reserve_for_finish(void *context, double steps) {
     train_run *const run = context;
     double reserved;
@@ -137,7 +137,7 @@ static void close_shared(train_run *run, gs_gaussians *host) {
     free(run->key);
 }
 
-// Of rank_work. Rank 0 writes.
+// The `load` of rank_work. Rank 0 writes.
 static bool load_shared(void *context, int own, fault *why) {
     shared_start *const start = context;
     if (!prepare_all(start->run, own == 0, &start->gaussians, why)) return false;
