@@ -252,7 +252,7 @@ int main(int argc, char **argv) {
         "  render_backward fox.ply --cameras data/fox --name fox --benchmark_out=fox.json\n",
         table.rows,
         1,
-        1};
+        1, 0};
     int code;
     if (!read_command_line(&command, argc, argv, &scene, &code)) return code;
     fault why;

@@ -68,7 +68,7 @@ int render_command(int argc, char **argv) {
         "  cubemap render out/faces.png -o view.png --view 3 --width 640\n",
         table,
         0,
-        1};
+        1, 0};
     int code;
     if (!read_command_line(&command, argc, argv, &options.file, &code)) return code;
     fault why;

@@ -224,7 +224,7 @@ int train_command(int argc, char **argv) {
         "  cubemap train -o out --mesh bunny.obj --reduce fixed\n",
         table,
         0,
-        0};
+        0, 0};
     int code;
     if (!read_command_line(&command, argc, argv, NULL, &code)) return code;
     fault why;

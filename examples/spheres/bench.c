@@ -118,7 +118,7 @@ int bench_command(int argc, char **argv) {
         "  spheres bench --channels 32 --reduce tree --thresholds 0,33\n",
         table,
         0,
-        0};
+        0, 0};
     int code;
     if (!read_command_line(&command, argc, argv, NULL, &code)) return code;
     fault why;

@@ -55,7 +55,7 @@ int render_command(int argc, char **argv) {
                                   "  spheres render out/spheres.txt -o view.png --view 3 --width 640\n",
                                   table,
                                   0,
-                                  1};
+                                  1, 0};
     int code;
     if (!read_command_line(&command, argc, argv, &options.file, &code)) return code;
     fault why;

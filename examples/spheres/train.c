@@ -203,7 +203,7 @@ int train_command(int argc, char **argv) {
         "  spheres train -o out --channels 8 --reduce fixed\n",
         table,
         0,
-        0};
+        0, 0};
     int code;
     if (!read_command_line(&command, argc, argv, NULL, &code)) return code;
     fault why;
