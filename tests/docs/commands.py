@@ -40,7 +40,7 @@ NEEDS = {
 }
 BY_OTHERS = ("nvcc", "simt", "WaysIn", "Installed.FromC", "Interface.ProgramInPython")
 NOT_RUN = ("hosts", "root")  # several hosts; what changes the system
-# Pages whose commands are all in blocks, and those of developers that take hours on a GPU or have a page for each.
+# Pages whose commands are all in blocks, but for those of FREE. Those of docs/benchmarks take hours on a GPU.
 PAGES = ["README.md", *sorted(str(page.relative_to(ROOT)) for folder in ("docs", "docs/kernels", "docs/developers")
                               for page in (ROOT / folder).glob("*.md"))]
 FREE = ("docs/share.md", "docs/developers/metrics.md")
