@@ -23,7 +23,7 @@ from topics import (counters, index_add, levenberg_marquardt, library, ranks, ra
 TOPICS = {"library": library, "rasteriser": rasteriser, "workloads": workloads, "training": training,
           "levenberg-marquardt": levenberg_marquardt, "counters": counters, "whole": whole, "index-add": index_add,
           "ranks": ranks, "strangers": strangers}
-PAGES = ("README.md", "docs", "docs/benchmarks", "docs/notes")
+PAGES = ("README.md", "docs", "docs/benchmarks", "docs/developers", "docs/kernels", "docs/notes")
 BLOCK = re.compile(r"<!-- table (.*?) -->\n(.*?)<!-- end -->", re.DOTALL)
 
 

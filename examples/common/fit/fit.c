@@ -277,7 +277,8 @@ static int run_command(fit_command command, int argc, char **argv) {
                                work->help[command].examples,
                                table.rows,
                                0,
-                               command == FIT_RENDER};
+                               command == FIT_RENDER,
+                               0};
     int code;
     if (!read_command_line(&spec, argc, argv, &f.options.file, &code)) return code;
     fault why;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Adam over all parameters of the Gaussians (docs/math.md, section 6). SH's constant term has its own rate.
+// Adam over all parameters of the Gaussians (docs/developers/math.md, section 6). SH's constant term has its own rate.
 #include "arrays.h"
 #include "check.h"
 

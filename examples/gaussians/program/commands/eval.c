@@ -33,7 +33,7 @@ typedef struct eval_run {
     lpips_weights weights; // with --lpips-weights
 } eval_run;
 
-// Of one view. Doubles only: ranks add them up.
+// The measures of one view. Doubles only: ranks add them up.
 typedef struct measures {
     quality quality;
     double lpips, depth_error; // with --lpips-weights; with --depth, NaN without a map
@@ -271,8 +271,10 @@ static bool load(void *context, int own, fault *why) {
         return false;
     dataset_hold_out(&run->data, (size_t)o->holdout);
     if (own == 0 && o->trained_on_all)
-        fprintf(stderr, "dsplat: %s was trained on all views: these figures are of training views\n", o->scene);
-    const depth_maps_of of = o->all || (o->trained_on_all && o->holdout == 0) ? DEPTH_MAPS_ALL : DEPTH_MAPS_HELD_OUT;
+        fprintf(stderr, "dsplat: %s was trained on all views: these figures are of training views\n",
+                o->scene);
+    const depth_maps_of of =
+        o->all || (o->trained_on_all && o->holdout == 0) ? DEPTH_MAPS_ALL : DEPTH_MAPS_HELD_OUT;
     return (!o->depth || depth_maps_load(&run->data, o->depth, &loading, of, why)) &&
            dataset_spared(&run->data, o->json, why) && dataset_spared(&run->data, o->sheet, why);
 }
@@ -295,9 +297,10 @@ int eval_command(int argc, char **argv) {
     eval_options options = {.holdout = -1, .downscale = 1};
     const option_spec table[] = {
         CAMERAS_OPTION(&options.cameras),
-        OPTION("holdout", &options.holdout, .minimum = -1, .maximum = INFINITY,
-               .help = "measure every Nth view, by name, as 'dsplat train --holdout' held out; ignored if "
-                       "the data has test views; -1: those that the scene's file names, or every 8th"),
+        OPTION(
+            "holdout", &options.holdout, .minimum = -1, .maximum = INFINITY, .automatic = true,
+            .help =
+                "measure every Nth view by name; auto: what training held out, which the scene's file names"),
         OPTION("all", &options.all, .help = "measure all views"),
         OPTION("align-steps", &options.align_steps, .maximum = 100000,
                .help = "first refine the pose of each view on the scene in this many steps, as 'dsplat train "
@@ -312,7 +315,7 @@ int eval_command(int argc, char **argv) {
                 "measures the error of inverse depth"),
         OPTION("lpips-weights", &options.lpips_weights,
                .help = "measure LPIPS too, with the weights in this file, of AlexNet or of VGG-16; "
-                       "docs/metrics.md says how to make it"),
+                       "docs/developers/metrics.md says how to make it"),
         OPTION("background", &options.background,
                .help = "R,G,B, each 0..1; default: that of the scene's file, or black"),
         JSON_OPTION(&options.json),
@@ -320,7 +323,7 @@ int eval_command(int argc, char **argv) {
             "sheet", &options.sheet,
             .help =
                 "write a PNG with the views, rendered, as photographs and their difference, the worst first"),
-        GPUS_OPTION(&options.ranks.gpus, "share the views out"),
+        GPUS_OPTION(&options.ranks.gpus, "split the views"),
         NCCL_OPTION(&options.ranks.nccl),
         OPTIONS_END};
     const command_spec command = {
@@ -333,7 +336,7 @@ int eval_command(int argc, char **argv) {
             "before rounding, each channel alone, window 11 x 11, Gaussian with sigma 1.5, zeros outside\n"
             "the picture, C1 = 0.01^2, C2 = 0.03^2, mean over all pixels, those at the border too, and\n"
             "channels. LPIPS: version 0.1, of the picture rounded to 8 bits, values in -1..1; it needs\n"
-            "the weights of a network. Means are over views (docs/metrics.md).\n"
+            "the weights of a network. Means are over views (docs/developers/metrics.md).\n"
             "The depth error is the mean absolute difference of inverse depth, as rendered and as in the\n"
             "map, over the mean of the map.",
         .examples = "  dsplat eval fern.ply --cameras data/fern\n"

@@ -340,7 +340,7 @@ int render_command(int argc, char **argv) {
         OPTION("sh-degree", &options.sh_degree, .maximum = GS_MAX_SH_DEGREE,
                .help = "highest degree of spherical harmonics to use"),
         BACKGROUND_OPTION(&options.background),
-        GPUS_OPTION(&options.ranks.gpus, "share the scene out"),
+        GPUS_OPTION(&options.ranks.gpus, "split the scene"),
         NCCL_OPTION(&options.ranks.nccl),
         OPTIONS_END};
     const command_spec command = {

@@ -18,7 +18,8 @@ static char *make_page(const page_options *options, size_t *bytes, fault *why) {
     bool done = page_source_open(&source, options, NULL, why);
     FILE *const stream = done ? open_memstream(&page, bytes) : NULL;
     if (done) done = stream && page_print(stream, &source.content, &written, why);
-    if (stream && !memory_stream_close(stream, &page)) done = fail(why, "no memory for the page: %s", strerror(errno));
+    if (stream && !memory_stream_close(stream, &page))
+        done = fail(why, "no memory for the page: %s", strerror(errno));
     if (done) page_source_print(&source, options->scene, &written);
     page_source_close(&source);
     if (done) return page;

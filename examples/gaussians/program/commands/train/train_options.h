@@ -25,6 +25,7 @@ typedef struct train_options {
 } train_options;
 
 train_options train_options_default(void);
+enum { TRAIN_GROUPS = 5 }; // that --help prints
 // Adds the rows of all options, which point to `options`. A row is free_on_resume if the option does not
 // decide the result of the iterations. A checkpoint does not record such an option, so --resume accepts
 // another value.

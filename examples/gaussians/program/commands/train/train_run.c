@@ -144,7 +144,7 @@ static bool measure_each(const rank_run *r, const size_t *index, size_t count, q
     return true;
 }
 
-// Of run_log_options.
+// The `validate` of run_log_options.
 static bool validate(void *context, quality *aside, quality *beside, fault *why) {
     const rank_run *const r = context;
     const spared_views *const spared = &r->run->spared;
