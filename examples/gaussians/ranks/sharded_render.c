@@ -141,8 +141,7 @@ bool queue_loss(sharded *s, own_part *part) {
     float *const d_depth = with_depth ? d_color + GS_CHANNELS * pixels : NULL;
     part->gradient = (gs_gradient){.color = d_color,
                                    .depth = d_depth,
-                                   .abs_mean2d = s->absolute, // it and tilt are not written here
-                                   .tilt = s->tilt};
+                                   .abs_mean2d = s->absolute}; // not written here
     const sharded_image image = {.view = part->part.view,
                                  .width = width,
                                  .height = height,

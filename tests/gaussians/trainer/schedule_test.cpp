@@ -199,28 +199,6 @@ TEST(Schedule, TheDataDecidesMethodAndLimitUnlessTheyAreGiven) {
 TEST(Schedule, SplitsAreDrawnByAbsoluteGradients) {
     for (int kind = 0; kind < DENSITY_KINDS; kind++)
         EXPECT_EQ(density_method_of(kind)->absolute, kind == DENSITY_SPLIT) << kind;
-    density_options options = density_options_default();
-    EXPECT_EQ(options.settings.split.where, GROW_BY_GRADIENT);
-    EXPECT_EQ(options.settings.split.relocates, 0);
-    options.settings.split.where = GROW_BY_SCORE;
-    for (int kind = 0; kind < DENSITY_KINDS; kind++) {
-        options.settings.kind = kind;
-        const bool tilts = kind == DENSITY_SPLIT;
-        EXPECT_EQ(density_gradient(&options.settings) == GRADIENT_TILT, tilts) << kind;
-        EXPECT_EQ(density_row(&options.settings), tilts ? GS_AGREEMENT_ROW : 2) << kind;
-    }
-}
-
-// Of many views each group has several pieces.
-TEST(Schedule, NeighbouringViewsShareAGroup) {
-    const struct {
-        size_t view, views;
-        int32_t group;
-    } cases[] = {{0, 1, 0},     {2, 3, 2},     {7, 8, 7},    {1, 9, 0},    {8, 9, 4},
-                 {7, 62, 0},    {8, 62, 1},    {61, 62, 7},  {15, 500, 0}, {16, 500, 1},
-                 {127, 500, 7}, {128, 500, 0}, {499, 500, 7}};
-    for (const auto &c : cases)
-        EXPECT_EQ(density_group(c.view, c.views), c.group) << c.view << " of " << c.views;
 }
 
 TEST(Schedule, DropoutGrowsWithTheSteps) {
@@ -282,7 +260,8 @@ TEST(Schedule, TimeAheadFollowsTheGaussiansToCome) {
 // or stay as they are.
 TEST(Schedule, StartIsSmallAndHalfOpaqueUnderALimitButNotEverywhere) {
     density_options options = density_options_default();
-    const density_data everywhere = {7000, 1, 0, true, 100}, ends_before = {720, 1, 0, false, 100},
+    const density_data everywhere = {7000, 1, 0, true, 100},
+                       ends_before = {720, 1, 0, false, 100},
                        acts_once = {722, 1, 0, false, 100};
     double opacity, size;
     for (const density_kind kind : {DENSITY_SPLIT, DENSITY_MCMC}) {
