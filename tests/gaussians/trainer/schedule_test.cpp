@@ -260,8 +260,7 @@ TEST(Schedule, TimeAheadFollowsTheGaussiansToCome) {
 // or stay as they are.
 TEST(Schedule, StartIsSmallAndHalfOpaqueUnderALimitButNotEverywhere) {
     density_options options = density_options_default();
-    const density_data everywhere = {7000, 1, 0, true, 100},
-                       ends_before = {720, 1, 0, false, 100},
+    const density_data everywhere = {7000, 1, 0, true, 100}, ends_before = {720, 1, 0, false, 100},
                        acts_once = {722, 1, 0, false, 100};
     double opacity, size;
     for (const density_kind kind : {DENSITY_SPLIT, DENSITY_MCMC}) {

@@ -165,14 +165,13 @@ uint32_t checkpoint_fingerprint(const target_view *views, size_t count) {
 
 static bool header_is_right(const checkpoint_header *header) {
     return header->count >= 0 && header->count < INT32_MAX && header->sh_degree >= 0 &&
-           header->sh_degree <= GS_MAX_SH_DEGREE && header->iteration >= 0 &&
-           header->schedule.ended >= 0 && header->schedule.ended <= header->iteration &&
-           learning_curve_is_possible(&header->learning) && header->steps >= 0 &&
-           header->steps <= header->iteration && header->averaged >= 0 && header->averaged <= header->steps &&
-           header->exposures >= 0 && header->exposures <= CHECKPOINT_MAX_VIEWS &&
-           header->settings_bytes <= CHECKPOINT_MAX_SETTINGS && header->poses >= 0 &&
-           header->poses <= CHECKPOINT_MAX_VIEWS && header->letter <= INSIDE && header->parts >= 1 &&
-           header->parts <= (header->letter == INSIDE ? 1 : RANKS_MAX) &&
+           header->sh_degree <= GS_MAX_SH_DEGREE && header->iteration >= 0 && header->schedule.ended >= 0 &&
+           header->schedule.ended <= header->iteration && learning_curve_is_possible(&header->learning) &&
+           header->steps >= 0 && header->steps <= header->iteration && header->averaged >= 0 &&
+           header->averaged <= header->steps && header->exposures >= 0 &&
+           header->exposures <= CHECKPOINT_MAX_VIEWS && header->settings_bytes <= CHECKPOINT_MAX_SETTINGS &&
+           header->poses >= 0 && header->poses <= CHECKPOINT_MAX_VIEWS && header->letter <= INSIDE &&
+           header->parts >= 1 && header->parts <= (header->letter == INSIDE ? 1 : RANKS_MAX) &&
            header->file_bytes == file_bytes(header);
 }
 
