@@ -243,11 +243,11 @@ TEST(Schedule, TimeAheadFollowsTheGaussiansToCome) {
     EXPECT_EQ(density_time_ahead(&s, 7000, 500000, 1000), 1);
     EXPECT_EQ(density_time_ahead(&s, 7000, 100000, 5500), 1);
     const double full = std::pow(3, 0.6);
-    EXPECT_NEAR(density_time_ahead(&s, 7000, 100000, 3000), full, 1e-12); // all of them at once
-    for (const int64_t at : {0, 1000, 2900}) { // the mean over steps that are counted one by one
+    EXPECT_NEAR(density_time_ahead(&s, 7000, 100000, 4250), full, 1e-12); // all of them at once
+    for (const int64_t at : {0, 1000, 4100}) { // the mean over steps that are counted one by one
         double sum = 0;
         for (int64_t step = at; step < 7000; step++)
-            sum += std::pow(full, std::min(1.0, (double(step - at) + 0.5) / double(3000 - at)));
+            sum += std::pow(full, std::min(1.0, (double(step - at) + 0.5) / double(4250 - at)));
         EXPECT_NEAR(density_time_ahead(&s, 7000, 100000, at), sum / double(7000 - at), 1e-5) << at;
     }
     s.until = 20000; // the run ends first
