@@ -201,6 +201,12 @@ __device__ __forceinline__ T operand(bool active, T value, bit_xor) {
     return active ? value : T(0);
 }
 
+// An operator of the caller says what changes nothing: Op::neutral<T>().
+template <typename T, typename Op>
+__device__ __forceinline__ decltype(Op::template neutral<T>()) operand(bool active, T value, Op) {
+    return active ? value : Op::template neutral<T>();
+}
+
 // sum = op(sum, other)
 template <typename T, typename Op>
 __device__ __forceinline__ void combine(T &sum, T other, Op op) {

@@ -30,6 +30,7 @@ set(folders
     "common|cli|files"
     "common|gpu|"
     "common|strategies|files cli gpu"
+    "common|fit|files images cli gpu strategies"
     "lib|geometry|"
     "lib|bin|"
     "lib|project|geometry"

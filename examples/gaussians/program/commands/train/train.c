@@ -215,7 +215,9 @@ int train_command(int argc, char **argv) {
         snprintf(beside, sizeof beside, "%s.checkpoint", options.output);
         options.checkpoint = beside;
     }
-    train_run run = {.options = &options, .table = table.rows};
+    bool changed[OPTION_ROOM];
+    train_options_changed(&table, changed);
+    train_run run = {.options = &options, .table = table.rows, .changed = changed};
     if (!rank_options_check(&options.ranks, argc, argv, &why) || !train_options_check(&options, &why))
         return report_misuse(&command, &why);
     if (!run_all(&run, &why)) return report_failure("dsplat", &why);

@@ -3,6 +3,7 @@
 #include "cli/command_line.h"
 #include "ranks.h"
 #include "frames/blend_strategies.h"
+#include "live/server.h"
 #include "measure/shared_options.h"
 #include <errno.h>
 #include <math.h>
@@ -15,6 +16,7 @@ train_options train_options_default(void) {
     train_options out = {.background = "0,0,0",
                          .resolutions = "auto",
                          .validate = "auto",
+                         .listen = LISTEN_DEFAULT,
                          .downscale = 1,
                          .threshold = BLEND_THRESHOLD,
                          .holdout = 8,
@@ -175,6 +177,10 @@ static void list_records(train_options *o, option_table *table) {
                        "steps of --finish"),
         OPTION("report", &o->report, .free_on_resume = true,
                .help = "write a page with pictures and curves to this folder: index.html"),
+        OPTION("view", &o->view, .free_on_resume = true,
+               .help = "serve the page of 'dsplat view' while training runs: it shows the scene and the "
+                       "curves, pauses, steps and stops"),
+        LISTEN_OPTION(&o->listen),
         OPTION("write-cameras", &o->write_cameras, .free_on_resume = true,
                .help =
                    "write the cameras of all views to this file, as a transforms.json for the folder DATA"),
@@ -182,8 +188,8 @@ static void list_records(train_options *o, option_table *table) {
                .help = "steps between lines of the log and points of the curves; 0: 1/200 of the "
                        "iterations, at most 100"),
         OPTION("eval-every", &o->eval_every, .maximum = 10000000, .free_on_resume = true,
-               .help = "steps between measurements of the held-out views, for --log and --report; 0: only "
-                       "at the end"),
+               .help = "steps between measurements of the held-out views, for --log, --report and --view; 0: "
+                       "only at the end"),
         OPTION(
             "finish", &o->lm.steps, .maximum = 100000, .free_on_resume = true,
             .help =
@@ -199,6 +205,20 @@ void train_options_list(train_options *o, option_table *table) {
     list_model(o, table);
     list_records(o, table);
     density_options_list(&o->recipe.density, table);
+}
+
+static bool is_changed(const option_spec *a, const option_spec *b) {
+    if (a->kind == OPTION_INT) return *(const int64_t *)a->value != *(const int64_t *)b->value;
+    if (a->kind == OPTION_REAL) return *(const double *)a->value != *(const double *)b->value;
+    const char *const x = option_text(a), *const y = option_text(b);
+    return x && y ? strcmp(x, y) != 0 : x != y;
+}
+
+void train_options_changed(const option_table *given, bool *changed) {
+    train_options usual = train_options_default();
+    option_table table = {0};
+    train_options_list(&usual, &table);
+    for (int i = 0; i < given->count; i++) changed[i] = is_changed(&given->rows[i], &table.rows[i]);
 }
 
 static bool make_reproducible(train_options *o, fault *why) {
@@ -234,8 +254,9 @@ static bool files_differ(const train_options *o, fault *why) {
     return true;
 }
 
-// Each step of --finish solves for all Gaussians at once, and reads all pictures on the device.
-static bool finish_is_possible(const train_options *o, fault *why) {
+// A page shows the Gaussians of one rank. Each step of --finish solves for all Gaussians at once, and reads all pictures on the device.
+static bool ranks_are_possible(const train_options *o, fault *why) {
+    if (o->view && o->ranks.gpus > 1) return fail(why, "--gpus excludes --view");
     if (o->lm.steps == 0 || (o->ranks.gpus <= 1 && o->memory == 0)) return true;
     return fail(why, "%s excludes --finish", o->ranks.gpus > 1 ? "--gpus" : "--memory");
 }
@@ -312,6 +333,6 @@ bool train_options_check(train_options *o, fault *why) {
     if (o->from && o->random > 0) return fail(why, "--from excludes --random");
     return parse_color(o->background, o->recipe.background, why) &&
            resolution_schedule_read(o->resolutions, &o->recipe.resolutions, why) &&
-           finish_is_possible(o, why) && read_perturbation(o, why) && read_validate(o, why) &&
+           ranks_are_possible(o, why) && read_perturbation(o, why) && read_validate(o, why) &&
            read_budget(o, why) && files_differ(o, why);
 }
