@@ -130,7 +130,7 @@ typedef struct gs_splat {
     float log2_opacity;
     float color[GS_CHANNELS]; // >= 0 from sh; 0 if the view has another number of channels
     float depth;              // camera z (fisheye: distance), > 0; 0: culled
-    float tilt[2];            // 0 unless gs_project_tilt wrote it
+    float reserved[2];
 } gs_splat;
 
 // What gs_render_backward sums over the pixels of a splat; e as in gs_splat.whiten (math.md, section 3).
@@ -139,9 +139,9 @@ typedef struct gs_moments {
     float h;                                // d loss / d log alpha
     float h_e0, h_e1;                       // h e
     float h_e0e0, h_e0e1, h_e1e1;           // h e e^T
-    float depth;                            // d loss / d depth, or the first value of gs_gradient.tilt
+    float depth;                            // d loss / d depth
     float abs_x, abs_y; // |h e0| and |h n e|, n the unit vector along (w1, w2): |d loss / d mean| of each
-        // pixel, without the lengths of the rows of w. With gs_gradient.tilt: its last two values
+                        // pixel, without the lengths of the rows of w
 } gs_moments;
 
 enum {
@@ -270,7 +270,6 @@ typedef struct gs_gradient {
     // Read by gs_render_backward with DISTWAR_FIXED: bounds of the whole image, where the view has only some of its
     // splats or of its rows (distwar_gs_share.h). NULL: of the view.
     const struct gs_largest_values *largest; // device
-    float *tilt; // as abs_mean2d, [count][GS_CHANNELS]: by the colour's slope, see gs_project_tilt
 } gs_gradient;
 
 // ---- one call each way ----
@@ -374,7 +373,7 @@ gs_status gs_moments_bytes(int64_t count, int32_t channels, distwar_strategy str
 //          gradient->color, alpha, depth, moments_bytes.
 // Cost:    as gs_render. gs_moments.depth, abs_x and abs_y are summed only if gradient->depth or abs_mean2d
 //          asks for them. Else depth is 0, and abs_x and abs_y are undefined if only depth is asked for.
-//          abs_mean2d needs one pass: 32 channels at most. With tilt all strategies but fixed are the tree.
+//          abs_mean2d needs one pass: 32 channels at most.
 // policy:  how the sums of a warp reach memory, see distwar/reduce.cuh; balance_threshold in 0..33. block and
 //          fixed ignore balance_threshold. Unless there are GS_CHANNELS channels, all but fixed are the tree.
 gs_status gs_render_backward(const gs_view *view, const gs_gradient *gradient, distwar_policy policy,
@@ -389,7 +388,7 @@ gs_status gs_mean2d_gradient(const gs_view *view, const gs_moments *moments, flo
 // Bytes of gs_gradient.camera: a gs_camera_gradient and 2.5 bytes a Gaussian.
 gs_status gs_camera_gradient_bytes(int64_t count, size_t *bytes);
 
-// Adjoint of gs_project. Writes gradient->gaussians, mean2d, abs_mean2d, tilt and camera. Leaves gaussians.color
+// Adjoint of gs_project. Writes gradient->gaussians, mean2d, abs_mean2d and camera. Leaves gaussians.color
 // alone if gs_render_backward has written it.
 // Reads:   gaussians, sh_degree_used, camera, splats; gradient->moments, pixel_mean2d, camera_bytes.
 // Result:  every array that gs_project read has a gradient. It is 0 for culled Gaussians and for unused SH

@@ -20,12 +20,10 @@ enum moment {
     MOMENT_H_E1E1 = offsetof(gs_moments, h_e1e1) / sizeof(float),
     MOMENT_DEPTH = offsetof(gs_moments, depth) / sizeof(float),
     MOMENT_ABS_X = offsetof(gs_moments, abs_x) / sizeof(float),
-    MOMENT_ABS_Y = offsetof(gs_moments, abs_y) / sizeof(float),
-    MOMENT_TILT = MOMENT_DEPTH // and GS_CHANNELS - 1 more, in place of depth, abs_x and abs_y
+    MOMENT_ABS_Y = offsetof(gs_moments, abs_y) / sizeof(float)
 };
 static_assert(MOMENT_H_E1E1 + 1 == GS_MOMENTS, "the fields that are always summed come first");
-static_assert(MOMENT_ABS_Y + 1 == GS_MOMENTS_STRIDE && MOMENT_TILT + GS_CHANNELS == GS_MOMENTS_STRIDE,
-              "a gs_moments has no other fields");
+static_assert(MOMENT_ABS_Y + 1 == GS_MOMENTS_STRIDE, "a gs_moments has no other fields");
 
 __device__ __forceinline__ gs_moments load_moments(const float *moments, int64_t i) {
     return reinterpret_cast<const gs_moments *>(moments)[i];

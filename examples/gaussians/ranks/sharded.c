@@ -203,8 +203,8 @@ static bool begin_batch(sharded *s, const sharded_batch *batch, const gs_gaussia
 bool sharded_backward(sharded *s, const sharded_batch *batch, const sharded_gradient *gradient,
                       gs_stream stream) {
     ranks *const group = s->group;
-    s->absolute = gradient->abs_mean2d, s->tilt = gradient->tilt;
-    s->whole_records = s->absolute || s->tilt || batch->with_depth;
+    s->absolute = gradient->abs_mean2d;
+    s->whole_records = s->absolute || batch->with_depth;
     if (!begin_batch(s, batch, &gradient->gaussians, stream)) return false;
     const size_t units_bytes = (size_t)batch->views * sizeof(gs_fixed_units);
     void *const units = reserve(s, &s->units, units_bytes);
@@ -217,7 +217,6 @@ bool sharded_backward(sharded *s, const sharded_batch *batch, const sharded_grad
                        .gaussians = gradient->gaussians,
                        .mean2d = gradient->mean2d,
                        .abs_mean2d = gradient->abs_mean2d,
-                       .tilt = gradient->tilt,
                        .camera = gradient->camera};
     GS_OR_FAIL(group, gs_camera_gradient_bytes(batch->gaussians.count, &own.camera_bytes));
     GS_OR_FAIL(s->group, gs_project_backward(&s->home, &own, stream));

@@ -69,12 +69,12 @@ sharded *sharded_open(ranks *group);
 void sharded_close(sharded *s); // NULL is harmless
 
 // A collective of all ranks. gradients: of the shape of the batch's Gaussians, the sum over the views, in their order.
-// mean2d, abs_mean2d, tilt: as those of gs_gradient, for each view; or NULL. The last two cost 12 (`fixed`: 24) bytes
-// more for each splat whose moments travel. Waits several times; the last work is queued. The memory
+// mean2d, abs_mean2d: as those of gs_gradient, [views][count][2]; or NULL. abs_mean2d costs 12 (`fixed`: 24) bytes more
+// for each splat whose moments travel. Waits several times; the last work is queued. The memory
 // of gaussians.sh holds other things until the gradient is written there.
 typedef struct sharded_gradient {
     gs_gaussians gaussians;
-    float *mean2d, *abs_mean2d, *tilt;
+    float *mean2d, *abs_mean2d;
     gs_camera_gradient
         *camera; // of one view; NULL: not computed. Its rows are this rank's: gs_share_camera_gradient
 } sharded_gradient;

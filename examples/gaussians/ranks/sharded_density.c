@@ -48,8 +48,7 @@ bool shard_rebalance(ranks *group, const shard_move *move, gs_stream stream) {
         for (int k = 0; k < GS_ARRAYS; k++)
             if (!move_array(group, move, a.of[k], b.of[k], a.width[k], stream)) return false;
     }
-    return !move->from_density ||
-           move_array(group, move, move->from_density, move->to_density, move->density_row, stream);
+    return !move->from_density || move_array(group, move, move->from_density, move->to_density, 2, stream);
 }
 
 bool shard_gather(ranks *group, const int64_t *begin, int64_t bytes, const void *own, void *to,

@@ -16,9 +16,8 @@ void shard_begin(const ranks *group, int64_t count, int64_t *begin);
 typedef struct shard_move {
     const int64_t *from_begin, *to_begin;
     gs_shared_vectors from, to; // this rank's; they do not overlap
-    const float *from_density;  // [count][density_row], for the split of gs_split_rules.density; NULL: none
+    const float *from_density;  // [count][2], see gs_density_accumulate; NULL: none
     float *to_density;          // NULL if that is
-    int32_t density_row;
 } shard_move;
 
 // Brings the Gaussians and their moments to other ranks, for shares that have become unequal, or to make room for new

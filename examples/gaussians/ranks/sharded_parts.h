@@ -95,8 +95,8 @@ struct sharded {
     gs_view home; // all cameras, this rank's splats
     gs_share share;
     gs_part shared[GS_MAX_PARTS]; // share.parts: whole views of this rank have no rows
-    float *absolute, *tilt;       // of the batch's gradient, NULL: not summed
-    bool whole_records;           // moments travel with their last values: absolute gradients, tilt, depth
+    float *absolute;              // of the batch's gradient, NULL: absolute gradients are not summed
+    bool whole_records;           // moments travel with their last values: absolute gradients, depth
     bool fixed, alone;            // alone: the only rank
     bool any_cut;                 // some view has several parts
     bool only_images;             // sharded_render

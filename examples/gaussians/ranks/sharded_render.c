@@ -139,10 +139,8 @@ bool queue_loss(sharded *s, own_part *part) {
         reserve(s, &part->in->d_color, (size_t)(GS_CHANNELS + with_depth) * pixels * sizeof(float));
     if (!d_color) return false;
     float *const d_depth = with_depth ? d_color + GS_CHANNELS * pixels : NULL;
-    part->gradient = (gs_gradient){.color = d_color,
-                                   .depth = d_depth,
-                                   .abs_mean2d = s->absolute, // it and tilt are not written here
-                                   .tilt = s->tilt};
+    part->gradient =
+        (gs_gradient){.color = d_color, .depth = d_depth, .abs_mean2d = s->absolute}; // not written here
     const sharded_image image = {.view = part->part.view,
                                  .width = width,
                                  .height = height,

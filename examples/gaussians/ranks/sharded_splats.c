@@ -39,7 +39,6 @@ static bool project(sharded *s) {
     const gs_view *const home = &s->home;
     if (!s->only_images) {
         GS_OR_FAIL(s->group, gs_project(home, s->stream));
-        if (s->tilt) GS_OR_FAIL(s->group, gs_project_tilt(home, s->stream));
         return true;
     }
     gs_view one = *home;

@@ -72,11 +72,11 @@ bool frame_gradient_of(trainer *t, const step_views *of, const gs_view **view, c
     queue_loss(t, of);
     if (of->exposure[0]) step_exposures(t, of);
     strategy_tuner_begin(tuner);
-    f->kind = of->kind;
+    f->absolute = of->absolute;
     frame_render_backward(f, tuner->policy);
     strategy_tuner_end(tuner, (double)f->view.lists.pairs);
     frame_project_backward(f, &t->state->gradients, of->pose_step > 0);
     *view = &f->view;
-    *mean2d = f->mean2d.memory;
+    *mean2d = f->absolute ? f->gradient.abs_mean2d : f->gradient.mean2d;
     return true;
 }

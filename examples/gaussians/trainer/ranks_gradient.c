@@ -167,17 +167,15 @@ bool ranks_gradient_of(trainer *t, const step_views *of, const gs_view **view, c
                            .context = t};
     memcpy(batch.background, of->background, sizeof batch.background);
     const bool sums = density_method_of(t->settings->density.kind)->sums;
-    const size_t row = of->kind == GRADIENT_TILT ? GS_CHANNELS : 2,
-                 bytes = (size_t)of->count * row * (size_t)state->gaussians.count * sizeof(float);
+    const size_t bytes = (size_t)of->count * 2 * (size_t)state->gaussians.count * sizeof(float);
     size_t camera_bytes = 0;
     float *const means = sums ? device_buffer_reserve(&r->mean2d, bytes) : NULL;
     const sharded_gradient gradient = {
         .gaussians = state->gradients,
         .camera =
             of->pose_step > 0 ? reserve_camera(&r->own_camera, state->gaussians.count, &camera_bytes) : NULL,
-        .mean2d = of->kind == GRADIENT_SIGNED ? means : NULL,
-        .abs_mean2d = of->kind == GRADIENT_ABSOLUTE ? means : NULL,
-        .tilt = of->kind == GRADIENT_TILT ? means : NULL};
+        .mean2d = of->absolute ? NULL : means,
+        .abs_mean2d = of->absolute ? means : NULL};
     if (of->exposure[0]) begin_exposures(r);
     if (!sharded_backward(t->shared, &batch, &gradient, NULL) || (of->exposure[0] && !step_exposures(t)))
         return false;

@@ -319,7 +319,7 @@ bool trainer_step(trainer *t) {
     move_schedule(t, of.count);
     of.at = schedule_step(&state->schedule);
     of.sh_degree = scheduled_sh_degree(settings, state->gaussians.sh_degree, of.at);
-    of.kind = of.at < settings->density.until ? density_gradient(&settings->density) : GRADIENT_SIGNED;
+    of.absolute = density_method_of(settings->density.kind)->absolute && of.at < settings->density.until;
     choose_background(settings, state->iteration + 1, of.background);
     const gs_adam_rates rates = scheduled_rates(settings, of.at, of.sh_degree, of.count);
     density_step control = {.settings = &settings->density,
@@ -327,7 +327,6 @@ bool trainer_step(trainer *t) {
                             .mean_rate = rates.mean,
                             .state = state,
                             .control = &t->density};
-    for (int32_t v = 0; v < of.count; v++) control.group[v] = density_group(of.index[v], t->order.count);
 
     if (clock) stage_clock_start(clock);
     if (!(t->shared ? ranks_gradient_of : frame_gradient_of)(t, &of, &control.view, &control.mean2d) ||
@@ -348,13 +347,6 @@ bool trainer_step(trainer *t) {
 }
 
 // ---- open and close
-
-static bool suits_growth(const trainer *t, fault *why) {
-    const bool tilts = density_gradient(&t->settings->density) == GRADIENT_TILT;
-    for (size_t i = 0; tilts && i < t->order.count; i++)
-        if (t->views[i].depth_on_host) return fail(why, "--grow-where score and agreement exclude --depth");
-    return true;
-}
 
 // Finds the views that are not set aside, if some are.
 static bool open_used(trainer *t, fault *why) {
@@ -409,8 +401,6 @@ static bool open_trainer(trainer *t) {
     if (!reserve_losses(t, settings->budget ? WAITING : settings->iterations - state->iteration, &why) ||
         !view_order_open(&t->order, t->order.count, settings->seed, &why) || !open_used(t, &why))
         return fails(t, &why);
-    if (!suits_growth(t, &why)) return fails(t, &why);
-    training_state_set_density(state, density_row(&settings->density));
     t->phase = -1;
     t->shapes = t->pictures ? calloc(t->order.count, sizeof *t->shapes) : NULL;
     if (t->pictures && !t->shapes) return ranks_fail(t->group, "no memory for %zu views", t->order.count);

@@ -35,8 +35,8 @@ typedef struct step_views {
     const float *exposure[GS_MAX_VIEWS]; // the matrix; NULL: none
     float background[3];
     int sh_degree;
-    int64_t at; // the step of the schedule
-    screen_gradient kind;
+    int64_t at;        // the step of the schedule
+    bool absolute;     // screen-space gradients are absolute
     int64_t pose_step; // how often the view has moved, with this step; < 1: it does not move
 } step_views;
 

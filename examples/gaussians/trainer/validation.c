@@ -19,8 +19,7 @@ static bool loss_aside(trainer *t, int phase, double *loss) {
         step_views of = {.first = state->iteration,
                          .sh_degree = scheduled_sh_degree(t->settings, state->gaussians.sh_degree,
                                                           schedule_step(&state->schedule)),
-                         .at = schedule_step(&state->schedule),
-                         .kind = GRADIENT_SIGNED};
+                         .at = schedule_step(&state->schedule)};
         memcpy(of.background, t->settings->background, sizeof of.background);
         if (t->pictures) picture_cache_next_step(t->pictures);
         for (; next < t->order.count && of.count < batch; next++)

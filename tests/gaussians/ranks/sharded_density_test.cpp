@@ -20,7 +20,7 @@ gs_relocation relocation_of(int64_t existing) {
 }
 
 gs_split_rules rules_of(int64_t existing, const float *density) {
-    return {existing, least_opacity, density, seed, iteration, 0, 0};
+    return {existing, least_opacity, density, seed, iteration};
 }
 
 whole split_on_one_gpu(const whole &start, int64_t existing) {
@@ -95,8 +95,7 @@ bool run_rank(ranks *group, void *context) {
         splits ? std::vector<float>(sums.begin() + 2 * from, sums.begin() + 2 * from_end)
                : std::vector<float>());
     const device_vector<float> density(splits ? 2 * size_t(rows) : 0);
-    if (splits)
-        move.from_density = old_density.data(), move.to_density = density.data(), move.density_row = 2;
+    if (splits) move.from_density = old_density.data(), move.to_density = density.data();
     shard_split_rules split = {};
     split.vectors = move.to, split.first = shares[own], split.rules = rules_of(run->existing, density.data());
     shard_relocation relocation = {};
@@ -221,10 +220,9 @@ TEST(ShardedDensity, SplitsThatCannotBeAreRefused) {
         EXPECT_EQ(status, GS_INVALID_ARGUMENT) << text;
         EXPECT_STREQ(gs_last_error(), text);
     };
-    split.rules.row = -1;
     refused(gs_share_split_draw(&g, &split, number.data(), nullptr),
-            "gs_share_split_draw: row must not be negative");
-    split.rules.row = 0, split.rules.density = density.data();
+            "gs_share_split_draw: density must be given");
+    split.rules.density = density.data();
     ASSERT_GS_OK(gs_share_split_draw(&g, &split, number.data(), nullptr));
     refused(gs_share_split_draw(&g, &split, nullptr, nullptr), "gs_share_split_draw: totals must be given");
     refused(gs_share_split_count(&g, &split, nullptr, 1, number.data(), nullptr),

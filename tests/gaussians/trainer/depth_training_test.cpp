@@ -143,9 +143,6 @@ TEST_F(DepthTraining, BadMapsAreRefusedByName) {
     fs::remove(at("depth") / "photo0.png"); // held out
     EXPECT_EQ(train("scene.ply", 1, {"--depth", at("depth")}).code, 0);
     fs::remove(at("scene.ply"));
-    const outcome tilts = train("scene.ply", 1, {"--depth", at("depth"), "--grow-where", "score"});
-    EXPECT_EQ(tilts.code, 1);
-    EXPECT_CONTAINS(tilts.err, "--grow-where score and agreement exclude --depth");
     fs::copy(at("data") / "images/photo3.png", at("depth") / "photo3.png",
              fs::copy_options::overwrite_existing);
     refused("photo3.png: a PNG of 3 channels of 8 bits; it must be gray with 16 bits");

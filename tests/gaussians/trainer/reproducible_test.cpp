@@ -100,8 +100,6 @@ std::vector<std::vector<std::string>> ways(const fs::path &depth_maps) {
          "--growth", "0.2", "--random", "40"},
         {"--density", "split", "--max-gaussians", "60", "--density-from", "1", "--density-every", "4",
          "--growth", "0.2", "--random", "40"},
-        {"--density", "split", "--grow-where", "agreement", "--grow-how", "relocate", "--max-gaussians", "60",
-         "--density-from", "1", "--density-every", "4", "--growth", "0.2", "--random", "40"},
         {"--refine-poses", "--perturb-poses", "1,0.01"},
         {"--average", "1", "--density-until", "2", "--dropout", "0"}, // iterations 5 and 10
         {"--depth", depth_maps.string(), "--depth-weight", "0.5"},

@@ -130,13 +130,6 @@ __device__ __forceinline__ bool splat_values(const backward_input<Values> &in, c
             if constexpr (Values::has_depth)
                 value[Values::value_of(MOMENT_DEPTH)] =
                     fmaf(weight, state.d_depth[p], value[Values::value_of(MOMENT_DEPTH)]);
-            if constexpr (Values::has_tilt) {
-                const float tilted = weight * fmaf(splat.tilt[1], c.e1, splat.tilt[0] * c.e0);
-                for_channels<Channels>([&](int k) {
-                    value[Values::value_of(MOMENT_TILT) + k] =
-                        fmaf(tilted, d_color.at[k], value[Values::value_of(MOMENT_TILT) + k]);
-                });
-            }
             // A thread's pixels are in one column, row_step apart: pixel p has e + p step, with e at
             // the first. So the sums of h, p h and p^2 h give all moments with e.
             const float h = c.clamped ? 0 : weight * d_alpha, ph = float(p) * h;
@@ -291,7 +284,7 @@ cudaError_t launch_render_backward(gs_stream stream, const backward_input<Values
                           kernel, input, commit);
         };
         // The plain pass has a kernel of its own for images without split tiles, which the other takes up to 19% longer.
-        if constexpr (!Values::has_rows && !Values::has_depth && !Values::has_tilt && !Commit::compared)
+        if constexpr (!Values::has_rows && !Values::has_depth && !Commit::compared)
             if (lists.split_tiles == 0) return run(render_backward_kernel<Values, Commit, P, false>);
         return run(render_backward_kernel<Values, Commit, P, true>);
     };

@@ -92,7 +92,7 @@ __device__ float scale_of(double bound, unsigned *flag) {
 
 __global__ void __launch_bounds__(threads)
     scale_kernel(int blocks, float largest_background, const gs_largest_values *largest_of_image,
-                 bool inverse_depth, bool tilt, header *out) {
+                 bool inverse_depth, header *out) {
     bounds mine = {};
     if (int(threadIdx.x) < blocks) mine = out->of_block[threadIdx.x];
     if (largest_of_image)
@@ -113,8 +113,6 @@ __global__ void __launch_bounds__(threads)
     out->scale[MOMENT_ABS_X] = out->scale[MOMENT_ABS_Y] = h_scale / 4;
     out->scale[MOMENT_H_E0E0] = out->scale[MOMENT_H_E1E1] = h_scale / 8;
     out->scale[MOMENT_H_E0E1] = h_scale / 4;
-    // alpha |tilt| is at most exp(-1/2), so the bound of the colours does.
-    for (int c = 0; tilt && c < GS_CHANNELS; c++) out->scale[MOMENT_TILT + c] = out->scale[MOMENT_COLOR];
 }
 
 // One sum a thread. summed: fields of gs_moments that are summed, the others become 0; or 0: `sums` are rows of
@@ -171,7 +169,7 @@ cudaError_t begin(const gs_view &view, const gs_gradient &gradient, gs_stream st
         status = launch(stream, unsigned(blocks), threads, bound_kernel, input, memory.head);
     if (status == cudaSuccess)
         status = launch(stream, 1u, threads, scale_kernel, blocks, largest_background(view, channels),
-                        gradient.largest, view.inverse_depth != 0, gradient.tilt != nullptr, memory.head);
+                        gradient.largest, view.inverse_depth != 0, memory.head);
     return status;
 }
 

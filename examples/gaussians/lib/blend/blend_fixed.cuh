@@ -55,9 +55,7 @@ inline sums_memory memory_of(gs_moments *moments, int64_t count, int channels) {
 
 // Fields of gs_moments that are summed; the first ones.
 inline int summed_moments(const gs_gradient &gradient) {
-    return gradient.abs_mean2d || gradient.tilt ? GS_MOMENTS_STRIDE
-           : gradient.depth                     ? int(MOMENT_DEPTH) + 1
-                                                : GS_MOMENTS;
+    return gradient.abs_mean2d ? GS_MOMENTS_STRIDE : gradient.depth ? int(MOMENT_DEPTH) + 1 : GS_MOMENTS;
 }
 
 // Queue what comes before the passes of a call, and after them. gradient->moments: as gs_moments_bytes says.

@@ -19,16 +19,15 @@ namespace gs {
 
 constexpr int most_channels_of_pass = 32;
 
-// The sums of a pass beside the nine moments. absolute includes depth; tilt takes the places of both.
-enum class extras { none, depth, absolute, tilt };
+// The sums of a pass beside the nine moments. Each includes those before it.
+enum class extras { none, depth, absolute };
 
 // A thread's values in a backward pass: Channels colours, then the fields of gs_moments from h on.
 template <int Channels, extras Extras = extras::none>
 struct pass_values {
     static constexpr int channels = Channels;
     static constexpr bool has_rows = Channels != GS_CHANNELS;
-    static constexpr bool has_absolute = Extras == extras::absolute, has_tilt = Extras == extras::tilt,
-                          has_depth = Extras == extras::depth || has_absolute;
+    static constexpr bool has_depth = Extras >= extras::depth, has_absolute = Extras >= extras::absolute;
     // The value of a field of gs_moments, and the field of a value.
     static __host__ __device__ constexpr int value_of(moment m) { return m - GS_CHANNELS + Channels; }
     static __host__ __device__ constexpr int moment_of(int value) {
@@ -36,9 +35,9 @@ struct pass_values {
                : value < Channels      ? int(MOMENT_COLOR)
                                        : value - Channels + GS_CHANNELS;
     }
-    static constexpr int count = 1 + value_of(has_absolute || has_tilt ? MOMENT_ABS_Y
-                                              : has_depth              ? MOMENT_DEPTH
-                                                                       : MOMENT_H_E1E1);
+    static constexpr int count = 1 + value_of(has_absolute ? MOMENT_ABS_Y
+                                              : has_depth  ? MOMENT_DEPTH
+                                                           : MOMENT_H_E1E1);
 
     // Pixels a thread that there are kernels for: 1, 2 and 4, or 2 alone. With many channels four pixels have
     // no room in registers, and one pixel pays too many reductions.
@@ -210,7 +209,7 @@ cudaError_t with_channels(int used, const Body &body) {
 }
 
 // Queue a pass. The caller has checked the arguments. _plain: GS_CHANNELS channels alone. _extras: with depth or
-// absolute sums or tilt, as asked for. _channels: any other number of channels; the first pass has what is asked for.
+// absolute sums, as asked for. _channels: any other number of channels; the first pass has what is asked for.
 cudaError_t render_plain(const forward_pass &pass);
 cudaError_t render_extras(const forward_pass &pass);
 cudaError_t render_channels(const forward_pass &pass);

@@ -74,9 +74,6 @@ gs_status check_backward(const char *function, const gs_view *view, const gs_gra
                   "depth of the image must be given where tiles are split or the depth is normalised");
     GS_REQUIRE_OF(function, !gradient->abs_mean2d || channels <= most_channels_of_pass,
                   "abs_mean2d needs 32 channels or fewer");
-    GS_REQUIRE_OF(function,
-                  !gradient->tilt || (channels == GS_CHANNELS && !gradient->depth && !gradient->abs_mean2d),
-                  "tilt needs 3 channels, and neither depth nor abs_mean2d");
     size_t needed = 0;
     GS_TRY(gs_moments_bytes(splat_count(view), gaussians->channels, policy.strategy, &needed));
     return libgs_require(function, gradient->moments_bytes >= needed,
@@ -106,7 +103,7 @@ cudaError_t queue_backward(const gs_view &view, const gs_gradient &gradient, dis
             return render_backward_channels(pass);
         });
     } else {
-        const bool extra = gradient.depth || gradient.abs_mean2d || gradient.tilt;
+        const bool extra = gradient.depth || gradient.abs_mean2d;
         status = extra ? render_backward_extras(pass) : render_backward_plain(pass);
     }
     return status == cudaSuccess && is_fixed ? fixed::end(view, gradient, stream) : status;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The blend of three channels with depth, with absolute gradients, and with tilt.
+// The blend of three channels with depth, and with absolute gradients.
 #include "blend_forward.cuh"
 #include "blend_queue.cuh"
 
@@ -12,10 +12,6 @@ cudaError_t render_extras(const forward_pass &pass) {
 cudaError_t render_backward_extras(const backward_pass &pass) {
     using depth = pass_values<GS_CHANNELS, extras::depth>;
     using absolute = pass_values<GS_CHANNELS, extras::absolute>;
-    using tilt = pass_values<GS_CHANNELS, extras::tilt>;
-    if (pass.gradient->tilt) // the strategies other than fixed take the tree
-        return pass.policy.strategy == DISTWAR_FIXED ? queue_fixed<tilt>(pass)
-                                                     : queue_of_warps<distwar::strategy::tree, tilt>(pass);
     return pass.gradient->abs_mean2d ? queue_render_backward<absolute, absolute>(pass)
                                      : queue_render_backward<depth, absolute>(pass);
 }

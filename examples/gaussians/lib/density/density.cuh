@@ -18,8 +18,7 @@ enum density_purpose : uint64_t {
     RANDOM_RELOCATION,
     RANDOM_NOISE,
     RANDOM_DRAW,
-    RANDOM_DROPOUT,
-    RANDOM_SIGNS // of agreement.cu
+    RANDOM_DROPOUT
 };
 
 __device__ inline float largest_scale(const gs_gaussians &gaussians, int64_t i) {
@@ -54,20 +53,6 @@ __device__ inline float living_opacity(const gs_gaussians &gaussians, int64_t i,
     if (i >= existing) return 0;
     const float opacity = sigmoid(gaussians.opacity_logit[i]);
     return opacity > least ? opacity : 0;
-}
-
-// The opacity, and the factor of the scales, of n Gaussians that replace one.
-__device__ inline void share(float opacity, int n, float *shared, float *scale_factor) {
-    const double o = fmin(double(opacity), 1 - 1e-7), each = -expm1(log1p(-o) / n);
-    // The published sum over i = 1..n and k = 0..i-1 of C(i-1, k) (-1)^k each^(k+1) / sqrt(k+1), with m = k +
-    // 1 and sum over i of C(i-1, m-1) = C(n, m).
-    double sum = 0, term = -1; // term: C(n, m) (-1)^(m-1) each^m
-    for (int m = 1; m <= n; m++) {
-        term *= -each * (n - m + 1) / m;
-        sum += term / sqrt(double(m));
-    }
-    *shared = float(each);
-    *scale_factor = float(o / sum);
 }
 
 // The rotation of Gaussian i; NaN if its quaternion is 0.

@@ -54,6 +54,20 @@ __global__ void __launch_bounds__(density_block)
     atomicAdd(&sharing[source[i]], 1u);
 }
 
+// The opacity, and the factor of the scales, of n Gaussians that replace one.
+__device__ void share(float opacity, int n, float *shared, float *scale_factor) {
+    const double o = fmin(double(opacity), 1 - 1e-7), each = -expm1(log1p(-o) / n);
+    // The published sum over i = 1..n and k = 0..i-1 of C(i-1, k) (-1)^k each^(k+1) / sqrt(k+1), with m = k +
+    // 1 and sum over i of C(i-1, m-1) = C(n, m).
+    double sum = 0, term = -1; // term: C(n, m) (-1)^(m-1) each^m
+    for (int m = 1; m <= n; m++) {
+        term *= -each * (n - m + 1) / m;
+        sum += term / sqrt(double(m));
+    }
+    *shared = float(each);
+    *scale_factor = float(o / sum);
+}
+
 __global__ void __launch_bounds__(density_block)
     share_kernel(gs_gaussians gaussians, gs_arrays first, gs_arrays second, const uint32_t *sharing,
                  float least_opacity) {

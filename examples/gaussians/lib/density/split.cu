@@ -16,12 +16,11 @@ __global__ void __launch_bounds__(density_block)
                 uint32_t *indices) {
     const int64_t i = int64_t(blockIdx.x) * density_block + threadIdx.x;
     if (i > gaussians.count) return;
-    const float opacity = living_opacity(gaussians, i, rules.existing, rules.least_opacity);
-    free_rows[i] = i < gaussians.count && !(opacity > 0);
+    const bool lives = living_opacity(gaussians, i, rules.existing, rules.least_opacity) > 0;
+    free_rows[i] = i < gaussians.count && !lives;
     if (i == gaussians.count) return;
     indices[i] = uint32_t(i);
-    keys[i] =
-        opacity > 0 ? split_key(weight_of(rules, i, opacity), rules.seed, rules.iteration, i) : not_drawn;
+    keys[i] = lives ? split_key(rules.density[2 * i], rules.seed, rules.iteration, i) : not_drawn;
 }
 
 // The drawn Gaussian number k goes to the free row number k. source[i]: the Gaussian that row i is a half of;
@@ -49,8 +48,8 @@ __global__ void __launch_bounds__(density_block)
     if (i >= g.count) return;
     const int64_t from = source[i];
     if (from != i) {
-        place_half(g, from, false, rules);
-        place_half(g, i, true, rules);
+        place_half(g, from, false, rules.least_opacity);
+        place_half(g, i, true, rules.least_opacity);
         clear_moment(first, from);
         clear_moment(second, from);
     }
@@ -92,7 +91,7 @@ gs_status gs_split(const gs_gaussians *gaussians, const gs_gaussians *first_mome
     GS_REQUIRE(rules, "rules must be given");
     const int64_t count = gaussians->count;
     GS_TRY(check_living(__func__, count, rules->existing, rules->least_opacity));
-    GS_REQUIRE(rules->row >= 0, "row must not be negative");
+    GS_REQUIRE(count == 0 || rules->density, "density must be given");
     split_arrays a;
     size_t needed;
     GS_TRY(place_arrays(workspace, count, &a, &needed));

@@ -4,7 +4,6 @@
 
 #include "gpu/block_layout.h"
 #include "density.cuh"
-#include "distwar_gs_split.h"
 #include "gpu/scan_sort.h"
 #include <float.h>
 
@@ -21,23 +20,10 @@ __device__ inline uint32_t split_key(float weight, uint64_t seed, uint64_t itera
     return weight > 0 && weight <= FLT_MAX && key <= FLT_MAX ? __float_as_uint(key) : not_drawn;
 }
 
-// What Gaussian i is drawn by, which lives.
-__device__ inline float weight_of(const gs_split_rules &rules, int64_t i, float opacity) {
-    return rules.density ? rules.density[(rules.row > 0 ? rules.row : 2) * i] : opacity;
-}
-
-// Opacity and scales of one of two that stay together.
-__device__ inline float place_together(const gs_gaussians &g, int64_t i) {
-    float opacity, factor;
-    share(sigmoid(g.opacity_logit[i]), 2, &opacity, &factor);
-    for (int k = 0; k < 3; k++) g.log_scale[3 * i + k] += logf(factor);
-    return opacity;
-}
-
-// Place, longest axis and opacity of the half on the negative side of that axis, or of the other.
-__device__ inline float place_apart(const gs_gaussians &g, int64_t i, bool other_side) {
+// Makes a half of a Gaussian: that on the negative side of the longest axis, or the other.
+__device__ inline void place_half(const gs_gaussians &g, int64_t i, bool other_side, float least_opacity) {
     const float *scale = g.log_scale + 3 * i;
-    const int axis = longest_axis(scale);
+    const int axis = scale[0] >= scale[1] ? (scale[0] >= scale[2] ? 0 : 2) : (scale[1] >= scale[2] ? 1 : 2);
     const float inv_sqrt2 = 0.70710678f, log_sqrt2 = 0.34657359f, inv_e = 0.36787944f;
     const float reach = inv_sqrt2 * expf(scale[axis]), along = other_side ? reach : -reach;
     float rotation[3][3];
@@ -45,16 +31,9 @@ __device__ inline float place_apart(const gs_gaussians &g, int64_t i, bool other
     // 4 p - p^2 / e = 2 sqrt 2 o
     const float twice = 2.8284271f * sigmoid(g.opacity_logit[i]);
     const float half = twice / (2 + sqrtf(4 - inv_e * twice));
+    const float opacity = fmaxf(half, nextafterf(least_opacity, 1)); // a split kills no Gaussian
     for (int k = 0; k < 3; k++) g.mean[3 * i + k] += along * rotation[k][axis];
     g.log_scale[3 * i + axis] -= log_sqrt2;
-    return half;
-}
-
-// Makes one of the two of a Gaussian.
-__device__ inline void place_half(const gs_gaussians &g, int64_t i, bool other_side,
-                                  const gs_split_rules &rules) {
-    const float half = rules.together ? place_together(g, i) : place_apart(g, i, other_side);
-    const float opacity = fmaxf(half, nextafterf(rules.least_opacity, 1)); // a split kills no Gaussian
     g.opacity_logit[i] = logf(opacity) - log1pf(-opacity);
 }
 

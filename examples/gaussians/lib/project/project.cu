@@ -124,23 +124,6 @@ __global__ void __launch_bounds__(project_block)
     radii[i] = splat_radius(splats[i], width, height);
 }
 
-// blockIdx.y: the view. The slope of a colour along a' is a'^T S^-1 d = 2 ln 2 (W a') . e, with S^-1 = 2 ln 2 W^T W.
-template <int model>
-__global__ void __launch_bounds__(project_block)
-    tilt_kernel(gs_gaussians gaussians, const several_cameras cameras, gs_splat *splats) {
-    const int64_t i = int64_t(blockIdx.x) * project_block + threadIdx.x;
-    if (i >= gaussians.count) return;
-    gs_splat &splat = splats[blockIdx.y * gaussians.count + i];
-    if (splat.depth == 0) return;
-    const gs_camera &camera = cameras.at[blockIdx.y];
-    const auto p = point_of<model, divisor>::of(camera, ratio_limits_of(camera), gaussians.mean + 3 * i);
-    const gaussian_shape s = gaussian_shape_of(gaussians, i);
-    const image_axes a = image_axes_of(camera, p, s);
-    const int j = longest_axis(s.scale);
-    splat.tilt[0] = two_ln2 * fmaf(splat.whiten[0], a.map[0][j], splat.whiten[1] * a.map[1][j]);
-    splat.tilt[1] = two_ln2 * splat.whiten[2] * a.map[1][j];
-}
-
 template <int model>
 __global__ void __launch_bounds__(project_block)
     mark_visible_kernel(gs_gaussians gaussians, gs_camera camera, float angle_limit, uint8_t *visible) {
@@ -167,16 +150,6 @@ gs_status gs_project(const gs_view *view, gs_stream stream) {
     const gs_camera &first = *camera_of(view, 0);
     GS_CUDA(view_count(view) > 1 ? run(cameras_of(view)) : run(one_camera{{first}, {angle_limit(first)}}));
     return GS_OK;
-}
-
-gs_status gs_project_tilt(const gs_view *view, gs_stream stream) {
-    gs_gaussians in;
-    GS_TRY(check_projected(__func__, view, &in));
-    GS_REQUIRE(!in.covariance, "tilt needs scales and quaternions");
-    if (in.count == 0) return GS_OK;
-    return GS_STATUS(launch(stream, dim3(blocks_for(in.count, project_block), unsigned(view_count(view))),
-                            project_block, GS_OF_MODEL(tilt_kernel, camera_of(view, 0)->model), in,
-                            cameras_of(view), view->splats));
 }
 
 gs_status gs_radii(const gs_view *view, int32_t *radii, gs_stream stream) {

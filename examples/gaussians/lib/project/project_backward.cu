@@ -268,19 +268,6 @@ __global__ void __launch_bounds__(project_block)
     if (abs_mean2d) absolute_mean2d(splat, sums, splat.depth != 0, make_float2(1, 1), abs_mean2d + 2 * i);
 }
 
-// Takes the tilts out of the moments, whose other readers take what is there for depth.
-__global__ void __launch_bounds__(project_block)
-    take_tilt_kernel(const gs_splat *splats, int64_t count, gs_moments *moments, float *tilt) {
-    const int64_t i = int64_t(blockIdx.x) * project_block + threadIdx.x;
-    if (i >= count) return;
-    const bool seen = splats[i].depth != 0;
-    float *const at = reinterpret_cast<float *>(moments + i) + MOMENT_TILT;
-    for (int c = 0; c < GS_CHANNELS; c++) {
-        tilt[GS_CHANNELS * i + c] = seen ? at[c] : 0;
-        at[c] = 0;
-    }
-}
-
 gs_status check_camera_gradient(const char *function, const gs_view *view, const gs_gradient *gradient) {
     if (!gradient->camera) return GS_OK;
     const size_t needed = camera_gradient_bytes(view->gaussians.count);
@@ -302,9 +289,6 @@ gs_status gs_project_backward(const gs_view *view, const gs_gradient *gradient, 
     if (in.channels != GS_CHANNELS) out.color = nullptr; // gs_render_backward has written it
     GS_REQUIRE(in.count == 0 || gradient->moments, "moments must be given");
     GS_TRY(check_camera_gradient(__func__, view, gradient));
-    if (gradient->tilt)
-        GS_CUDA(launch_for(stream, splat_count(view), project_block, take_tilt_kernel, view->splats,
-                           splat_count(view), gradient->moments, gradient->tilt));
     const camera_sums sums = camera_sums_in(gradient->camera);
     const splat_gradients of_splats = {reinterpret_cast<const float *>(gradient->moments),
                                        gradient->pixel_mean2d, gradient->mean2d, gradient->abs_mean2d};

@@ -17,13 +17,12 @@ __global__ void __launch_bounds__(density_block)
     const int64_t i = int64_t(blockIdx.x) * density_block + threadIdx.x;
     bool can_be_drawn = false;
     if (i <= gaussians.count) {
-        const float opacity = living_opacity(gaussians, i, rules.existing, rules.least_opacity);
-        free_rows[i] = i < gaussians.count && !(opacity > 0);
+        const bool lives = living_opacity(gaussians, i, rules.existing, rules.least_opacity) > 0;
+        free_rows[i] = i < gaussians.count && !lives;
         if (i < gaussians.count) {
             indices[i] = uint32_t(i);
-            keys[i] = opacity > 0
-                          ? split_key(weight_of(rules, i, opacity), rules.seed, rules.iteration, first + i)
-                          : not_drawn;
+            keys[i] =
+                lives ? split_key(rules.density[2 * i], rules.seed, rules.iteration, first + i) : not_drawn;
             can_be_drawn = keys[i] != not_drawn;
         }
     }
@@ -69,14 +68,14 @@ __device__ void copy_from_record(const gs_arrays &g, int64_t i, const float *rec
 }
 
 __global__ void __launch_bounds__(density_block)
-    give_kernel(gs_gaussians gaussians, vector_arrays v, gs_split_rules rules, const uint32_t *keys,
+    give_kernel(gs_gaussians gaussians, vector_arrays v, float least_opacity, const uint32_t *keys,
                 const uint32_t *rows, gs_split_copies copies, int record) {
     const int64_t k = int64_t(blockIdx.x) * density_block + threadIdx.x;
     if (k >= copies.count) return;
     const int64_t row = rows[k];
     copies.keys[k] = keys[k];
     copy_to_record(v.parameters, row, copies.values + k * record);
-    place_half(gaussians, row, false, rules);
+    place_half(gaussians, row, false, least_opacity);
     clear_moment(v.first, row);
     clear_moment(v.second, row);
 }
@@ -96,7 +95,7 @@ __global__ void __launch_bounds__(density_block)
     const bool taken = before[i] < copies.count;
     if (taken) {
         copy_from_record(v.parameters, i, copies.values + int64_t(order[before[i]]) * record);
-        place_half(gaussians, i, true, rules);
+        place_half(gaussians, i, true, rules.least_opacity);
     } else if (i >= rules.existing) {
         make_dead(v.parameters, i);
     }
@@ -119,7 +118,7 @@ gs_status check_split(const char *function, const gs_gaussians *gaussians, const
     GS_REQUIRE_OF(function, split, "split must be given");
     const gs_split_rules *rules = &split->rules;
     GS_TRY(check_living(function, gaussians->count, rules->existing, rules->least_opacity));
-    GS_REQUIRE_OF(function, rules->row >= 0, "row must not be negative");
+    GS_REQUIRE_OF(function, gaussians->count == 0 || rules->density, "density must be given");
     size_t needed = 0;
     GS_TRY(place_arrays(split->workspace, gaussians->count, arrays, &needed));
     return check_workspace(function, split->workspace, split->workspace_bytes, needed);
@@ -186,7 +185,7 @@ gs_status gs_share_split_give(const gs_shared_vectors *v, const gs_shared_split 
     split_draw a;
     GS_TRY(check_copies(__func__, v, split, copies, &a));
     return GS_STATUS(launch_for(stream, copies->count, density_block, give_kernel, v->gaussians, arrays_of(v),
-                                split->rules, a.order.keys[0], a.order.values[0], *copies,
+                                split->rules.least_opacity, a.order.keys[0], a.order.values[0], *copies,
                                 gs_share_record(&v->gaussians)));
 }
 

@@ -50,11 +50,12 @@ static bool move_all(training_state *state, const gs_density_plan *plan, const g
         device_gaussians_close(&spare);
         spare = device_gaussians_open(state->capacity, degree);
         device_free(state->density);
-        state->density = device_allocate(training_state_density_bytes(state, state->capacity));
+        state->density = device_allocate(training_state_density_bytes(state->capacity));
     }
     state->gradients = spare;
     training_state_set_begin(state, begin);
-    training_state_clear_density(state);
+    DEVICE_CHECK(
+        cudaMemsetAsync(state->density, 0, training_state_density_bytes(state->gaussians.count), NULL));
     return training_state_grow(state, training_state_count(state));
 }
 

@@ -23,20 +23,6 @@ bool density_none_act(const density_step *step) {
     return true;
 }
 
-screen_gradient density_gradient(const density_settings *settings) {
-    if (!density_method_of(settings->kind)->absolute) return GRADIENT_SIGNED;
-    return settings->split.where < GROW_BY_SCORE ? GRADIENT_ABSOLUTE : GRADIENT_TILT;
-}
-
-int32_t density_row(const density_settings *settings) {
-    return density_gradient(settings) == GRADIENT_TILT ? GS_AGREEMENT_ROW : 2;
-}
-
-int32_t density_group(size_t view, size_t views) {
-    const size_t each = (views + GS_AGREEMENT_GROUPS - 1) / GS_AGREEMENT_GROUPS, most = 16;
-    return (int32_t)(view / (each < most ? each : most) % GS_AGREEMENT_GROUPS);
-}
-
 bool density_is_due(const density_settings *settings, int64_t before, int64_t at) {
     const int64_t first = before > settings->from ? before : settings->from;
     const int64_t last = at < settings->until ? at : settings->until - 1;
@@ -79,14 +65,9 @@ bool density_before_adam(const density_settings *settings, training_state *state
 
 bool density_sum(const density_step *step) {
     const density_settings *const settings = step->settings;
-    const gs_view *const view = step->view;
-    const int32_t views = view->views.count > 0 ? view->views.count : 1;
-    float *const sums = step->state->density;
     if (!density_method_of(settings->kind)->sums || step->state->schedule.at >= settings->until) return true;
     GS_OR_FAIL(step->state->group,
-               density_gradient(settings) == GRADIENT_TILT
-                   ? gs_agreement_add(step->mean2d, view->gaussians.count, step->group, views, sums, NULL)
-                   : gs_density_accumulate(view, step->mean2d, sums, NULL));
+               gs_density_accumulate(step->view, step->mean2d, step->state->density, NULL));
     return true;
 }
 

@@ -19,7 +19,7 @@ C_LINKAGE_BEGIN
     X(NONE, none, density_none_act)             /* the number of Gaussians is constant */                    \
     X(ADAPTIVE, adaptive, density_adaptive_act) /* by the screen-space gradient (Kerbl et al. 2023) */       \
     X(MCMC, mcmc, density_mcmc_act)             /* relocates, adds noise (Kheradmand et al. 2024) */         \
-    X(SPLIT, split, density_split_act)          /* along the longest axis, drawn by a weight */
+    X(SPLIT, split, density_split_act)          /* along the longest axis, drawn by the absolute gradient */
 
 typedef enum density_kind {
 #define DENSITY_KIND(KIND, method, act) DENSITY_##KIND,
@@ -45,19 +45,6 @@ typedef struct density_mcmc_settings {
         scale_weight; // of the penalties, in steps before `until`; they free Gaussians to relocate
 } density_mcmc_settings;
 
-// Where Gaussians are added, and how.
-typedef enum growth_place {
-    GROW_BY_GRADIENT, // drawn by the absolute screen-space gradient
-    GROW_BY_OPACITY,
-    GROW_BY_SCORE,    // drawn by what the views agree on (gs_agreement_weigh)
-    GROW_BY_AGREEMENT // the same, and only so many as agree beyond chance
-} growth_place;
-
-typedef struct density_split_settings {
-    int where;     // growth_place
-    int relocates; // not 0: two Gaussians stay in the place of one (gs_split_rules.together)
-} density_split_settings;
-
 typedef struct density_settings {
     int kind;                   // density_kind
     int64_t from, until, every; // acts after steps that are multiples of `every`, from < step < until
@@ -70,7 +57,6 @@ typedef struct density_settings {
     int64_t retire_every; // in actions after steps that pass a multiple of this
     density_adaptive_settings adaptive;
     density_mcmc_settings mcmc;
-    density_split_settings split;
 } density_settings;
 
 typedef struct density_control {
@@ -85,10 +71,9 @@ typedef struct density_step {
     float mean_rate; // the learning rate of means in this step
     bool due;        // whether the schedule lets it act after this step
     // This rank's Gaussians as the cameras of the step see them, after the backward pass through the projection, and
-    // what density_gradient asks for of each splat. [views][count][2, or of a tilt GS_CHANNELS]
+    // their screen-space gradients: signed, or absolute if the method says so. [views][count][2]
     const gs_view *view;
     const float *mean2d;
-    int32_t group[GS_MAX_VIEWS]; // density_group of each view
     training_state *state;
     density_control *control;
 } density_step;
@@ -99,7 +84,7 @@ typedef struct density_method {
     bool starts_small;  // its published start is small and half opaque, see density_start
     bool has_limit;     // it fills up to most_gaussians, dead rows too
     bool sums;          // needs density_step.mean2d summed in state->density, in steps before `until`
-    bool absolute;      // density_step.mean2d is absolute, or a tilt
+    bool absolute;      // density_step.mean2d is absolute
     void (*defaults)(density_settings *settings);
     void (*list_options)(density_settings *settings, option_table *table);
     // Between the backward pass and Adam, on all ranks alike. The gradient is a sum over `views` views. NULL: nothing.
@@ -111,10 +96,6 @@ typedef struct density_method {
 DENSITY_METHODS(DENSITY_ACT)
 #undef DENSITY_ACT
 const density_method *density_method_of(int kind);
-screen_gradient density_gradient(const density_settings *settings);
-int32_t density_row(const density_settings *settings); // floats of a row of training_state.density
-// The group of a view, 0..GS_AGREEMENT_GROUPS - 1. Pieces of neighbouring views, up to 16, share one.
-int32_t density_group(size_t view, size_t views);
 // The number of Gaussians after a step in which a method with a limit acts.
 int64_t density_grown_count(const density_settings *settings, int64_t existing, int64_t step);
 // What a step after `at` will take on average, in times of a step with the `existing` Gaussians: more where a method

@@ -187,13 +187,9 @@ void frame_render_backward(frame *f, distwar_policy policy) {
     gs_gradient *gradient = &f->gradient;
     const gs_gaussians *gaussians = &f->view.gaussians;
     const int64_t splats = frame_views(f) * gaussians->count;
-    const bool tilt = f->kind == GRADIENT_TILT;
-    float *mean2d =
-        device_buffer_reserve(&f->mean2d, (size_t)splats * (tilt ? GS_CHANNELS : 2) * sizeof(float));
-    gradient->mean2d = f->kind == GRADIENT_SIGNED ? mean2d : NULL;
-    gradient->abs_mean2d = f->kind == GRADIENT_ABSOLUTE ? mean2d : NULL;
-    gradient->tilt = tilt ? mean2d : NULL;
-    if (tilt) GS_CHECK(gs_project_tilt(&f->view, NULL));
+    float *mean2d = device_buffer_reserve(&f->mean2d, (size_t)splats * 2 * sizeof(float));
+    gradient->mean2d = f->absolute ? NULL : mean2d;
+    gradient->abs_mean2d = f->absolute ? mean2d : NULL;
     GS_CHECK(gs_moments_bytes(splats, gaussians->channels, policy.strategy, &gradient->moments_bytes));
     gradient->moments = device_buffer_reserve(&f->moments, gradient->moments_bytes);
     gradient->color = f->color_gradient.memory;

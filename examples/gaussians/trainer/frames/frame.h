@@ -11,13 +11,6 @@
 
 C_LINKAGE_BEGIN
 
-// What a backward pass leaves of each splat, beside the gradients of the parameters.
-typedef enum screen_gradient {
-    GRADIENT_SIGNED,   // gs_gradient.mean2d
-    GRADIENT_ABSOLUTE, // gs_gradient.abs_mean2d
-    GRADIENT_TILT      // gs_gradient.tilt
-} screen_gradient;
-
 typedef struct frame {
     stage_clock *clock;   // marked after each stage; may be NULL
     gs_view view;         // of the last frame_render; its arrays are the buffers below
@@ -25,7 +18,7 @@ typedef struct frame {
     device_buffer splats, bin, color, transmittance, n_contrib, loss, color_gradient, moments, mean2d,
         camera_gradient, corrected, exposure, depth, depth_gradient, depth_loss;
     const float *compared; // device: the image that frame_loss reads
-    screen_gradient kind;  // of the caller
+    bool absolute;         // of the caller: the gradient has abs_mean2d in place of mean2d
     bool with_depth;       // of the caller: the image has inverse depth
     // Of frame_queue_views:
     gs_camera cameras[GS_MAX_VIEWS];

@@ -58,7 +58,7 @@ int64_t usual_limit_of_budget(int64_t pixels, size_t views, double steps);
 double usual_retired(size_t views);
 int64_t usual_retire_every(size_t views);
 
-// ---- views that are set aside; judgement, as yet without a measurement
+// ---- views that are set aside; judgement (what they do: docs/notes/training.md)
 
 // How many views --validate auto sets aside: a sixteenth, at most 16, as each measurement renders them, at least 4, of
 // which fewer say little; none of fewer than 40 views, which would miss them.

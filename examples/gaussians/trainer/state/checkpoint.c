@@ -29,9 +29,9 @@ typedef struct checkpoint_header {
     int64_t iteration, steps, count, exposures, poses, averaged; // averaged: samples; 0: there is no average
     schedule_place schedule;
     learning_curve learning;
-    int16_t sh_degree, density_more; // density_more: floats of a row of density beyond 2
-    uint32_t data;                   // fingerprint
-    uint32_t letter;                 // of the parts: 0: a, 1: b
+    int32_t sh_degree;
+    uint32_t data;   // fingerprint
+    uint32_t letter; // of the parts: 0: a, 1: b
     uint32_t parts;
 } checkpoint_header;
 
@@ -45,9 +45,9 @@ typedef struct part_entry {
 typedef struct part_header {
     char magic[8];
     uint32_t version;
-    int16_t sh_degree, density_more; // as in FILE
-    int64_t iteration, first, rows;  // first: place of the first row among all
-    int64_t averaged;                // as in FILE
+    int32_t sh_degree;
+    int64_t iteration, first, rows; // first: place of the first row among all
+    int64_t averaged;               // as in FILE
 } part_header;
 
 _Static_assert(sizeof(checkpoint_header) == 408 && sizeof(part_entry) == 16 && sizeof(part_header) == 48,
@@ -69,13 +69,12 @@ static void list_arrays(const training_state *state, row_array arrays[ARRAYS]) {
         for (int a = 0; a < GS_ARRAYS; a++)
             arrays[s * GS_ARRAYS + a] = (row_array){(char *)of.of[a], (uint64_t)shape.width[a] * value};
     }
-    arrays[ARRAYS - 1] = (row_array){(char *)state->density, training_state_density_bytes(state, 1)};
+    arrays[ARRAYS - 1] = (row_array){(char *)state->density, training_state_density_bytes(1)};
 }
 
-static uint64_t row_bytes(int sh_degree, int density_more, int64_t averaged) {
+static uint64_t row_bytes(int32_t sh_degree, int64_t averaged) {
     row_array arrays[ARRAYS];
-    const training_state shape = {
-        .gaussians.sh_degree = sh_degree, .density_row = 2 + density_more, .average.samples = averaged};
+    const training_state shape = {.gaussians.sh_degree = sh_degree, .average.samples = averaged};
     list_arrays(&shape, arrays);
     uint64_t bytes = 0;
     for (int a = 0; a < ARRAYS; a++) bytes += arrays[a].row_bytes;
@@ -83,8 +82,7 @@ static uint64_t row_bytes(int sh_degree, int density_more, int64_t averaged) {
 }
 
 static uint64_t part_bytes(const part_header *part) {
-    return sizeof *part +
-           (uint64_t)part->rows * row_bytes(part->sh_degree, part->density_more, part->averaged) +
+    return sizeof *part + (uint64_t)part->rows * row_bytes(part->sh_degree, part->averaged) +
            sizeof(uint32_t);
 }
 
@@ -104,8 +102,7 @@ static uint64_t rows_begin(const checkpoint_header *header) {
 
 static uint64_t file_bytes(const checkpoint_header *header) {
     const uint64_t rows = header->letter == INSIDE ? (uint64_t)header->count : 0;
-    return rows_begin(header) + rows * row_bytes(header->sh_degree, header->density_more, header->averaged) +
-           sizeof(uint32_t);
+    return rows_begin(header) + rows * row_bytes(header->sh_degree, header->averaged) + sizeof(uint32_t);
 }
 
 static bool part_path(char path[PATH_MAX], const char *file, uint32_t letter, int part, fault *why) {
@@ -167,14 +164,13 @@ uint32_t checkpoint_fingerprint(const target_view *views, size_t count) {
 
 static bool header_is_right(const checkpoint_header *header) {
     return header->count >= 0 && header->count < INT32_MAX && header->sh_degree >= 0 &&
-           header->sh_degree <= GS_MAX_SH_DEGREE && header->density_more >= 0 && header->iteration >= 0 &&
-           header->schedule.ended >= 0 && header->schedule.ended <= header->iteration &&
-           learning_curve_is_possible(&header->learning) && header->steps >= 0 &&
-           header->steps <= header->iteration && header->averaged >= 0 && header->averaged <= header->steps &&
-           header->exposures >= 0 && header->exposures <= CHECKPOINT_MAX_VIEWS &&
-           header->settings_bytes <= CHECKPOINT_MAX_SETTINGS && header->poses >= 0 &&
-           header->poses <= CHECKPOINT_MAX_VIEWS && header->letter <= INSIDE && header->parts >= 1 &&
-           header->parts <= (header->letter == INSIDE ? 1 : RANKS_MAX) &&
+           header->sh_degree <= GS_MAX_SH_DEGREE && header->iteration >= 0 && header->schedule.ended >= 0 &&
+           header->schedule.ended <= header->iteration && learning_curve_is_possible(&header->learning) &&
+           header->steps >= 0 && header->steps <= header->iteration && header->averaged >= 0 &&
+           header->averaged <= header->steps && header->exposures >= 0 &&
+           header->exposures <= CHECKPOINT_MAX_VIEWS && header->settings_bytes <= CHECKPOINT_MAX_SETTINGS &&
+           header->poses >= 0 && header->poses <= CHECKPOINT_MAX_VIEWS && header->letter <= INSIDE &&
+           header->parts >= 1 && header->parts <= (header->letter == INSIDE ? 1 : RANKS_MAX) &&
            header->file_bytes == file_bytes(header);
 }
 
@@ -212,8 +208,7 @@ static bool write_part(const char *path, const training_state *state, int64_t fi
                        fault *why) {
     const gs_gaussians *const own = &state->gaussians;
     part_header header = {.version = VERSION,
-                          .sh_degree = (int16_t)own->sh_degree,
-                          .density_more = (int16_t)(state->density_row - 2),
+                          .sh_degree = own->sh_degree,
                           .iteration = state->iteration,
                           .first = first,
                           .rows = own->count,
@@ -278,8 +273,7 @@ static checkpoint_header header_of(const training_state *state, uint32_t letter)
                                .averaged = state->average.samples,
                                .schedule = state->schedule,
                                .learning = state->learning,
-                               .sh_degree = (int16_t)state->gaussians.sh_degree,
-                               .density_more = (int16_t)(state->density_row - 2),
+                               .sh_degree = state->gaussians.sh_degree,
                                .letter = letter,
                                .parts = (uint32_t)ranks_count(state->group)};
 }
@@ -385,7 +379,6 @@ static bool for_parts(const char *path, const checkpoint_header *header, const p
                       const int64_t own[2], const training_state *state, fault *why) {
     part_header part = {.version = VERSION,
                         .sh_degree = header->sh_degree,
-                        .density_more = header->density_more,
                         .iteration = header->iteration,
                         .averaged = header->averaged};
     memcpy(part.magic, checkpoint_magic_part, sizeof part.magic);
@@ -423,7 +416,6 @@ static bool read_all(checkpoint_reader *r, const checkpoint_key *key, ranks *gro
     if (header.letter != INSIDE && !for_parts(path, &header, entries, own, NULL, why))
         return false; // before memory for them
     training_state_open_empty(state, group, header.count, header.sh_degree);
-    training_state_set_density(state, 2 + header.density_more);
     state->iteration = header.iteration;
     state->steps = header.steps;
     state->schedule = header.schedule;

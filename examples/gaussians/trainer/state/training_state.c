@@ -15,8 +15,8 @@ static void list_sets(training_state *state, gs_gaussians *sets[SETS]) {
     sets[3] = &state->gradients;
 }
 
-size_t training_state_density_bytes(const training_state *state, int64_t rows) {
-    return (size_t)rows * (size_t)state->density_row * sizeof(float);
+size_t training_state_density_bytes(int64_t rows) {
+    return (size_t)rows * 2 * sizeof(float);
 }
 
 bool schedule_place_is_possible(const schedule_place *place, int64_t iteration) {
@@ -28,33 +28,21 @@ bool schedule_place_is_possible(const schedule_place *place, int64_t iteration) 
            (place->steps > 0 || place->ended > 0 || place->at == iteration);
 }
 
-static float *open_density(const training_state *state, int64_t count) {
-    float *const density = device_allocate(training_state_density_bytes(state, count));
-    device_clear(density, training_state_density_bytes(state, count));
+static float *open_density(int64_t count) {
+    float *const density = device_allocate(training_state_density_bytes(count));
+    device_clear(density, training_state_density_bytes(count));
     return density;
-}
-
-void training_state_set_density(training_state *state, int32_t row) {
-    if (row == state->density_row) return;
-    device_free(state->density);
-    state->density_row = row;
-    state->density = open_density(state, state->capacity);
-}
-
-void training_state_clear_density(training_state *state) {
-    DEVICE_CHECK(cudaMemsetAsync(state->density, 0,
-                                 training_state_density_bytes(state, state->gaussians.count), NULL));
 }
 
 void training_state_open_empty(training_state *state, ranks *group, int64_t count, int sh_degree) {
     const int own = ranks_own(group);
-    *state = (training_state){.group = group, .density_row = 2};
+    *state = (training_state){.group = group};
     shard_begin(group, count, state->begin);
     state->capacity = state->begin[own + 1] - state->begin[own];
     gs_gaussians *sets[SETS];
     list_sets(state, sets);
     for (int i = 0; i < SETS; i++) *sets[i] = device_gaussians_open(state->capacity, sh_degree);
-    state->density = open_density(state, state->capacity);
+    state->density = open_density(state->capacity);
 }
 
 void training_state_open(training_state *state, ranks *group, const gs_gaussians *host) {
@@ -97,9 +85,8 @@ void training_state_reserve(training_state *state, int64_t count) {
         device_gaussians_close(sets[i]);
         *sets[i] = larger;
     }
-    float *density = device_allocate(training_state_density_bytes(state, count));
-    DEVICE_CHECK(cudaMemcpy(density, state->density,
-                            training_state_density_bytes(state, state->gaussians.count),
+    float *density = device_allocate(training_state_density_bytes(count));
+    DEVICE_CHECK(cudaMemcpy(density, state->density, training_state_density_bytes(state->gaussians.count),
                             cudaMemcpyDeviceToDevice));
     device_free(state->density);
     state->density = density;
@@ -153,8 +140,7 @@ static bool rebalance(training_state *state, int64_t wanted) {
                              .from = from,
                              .to = open_vectors(count, &state->gaussians),
                              .from_density = state->density,
-                             .to_density = open_density(state, count),
-                             .density_row = state->density_row};
+                             .to_density = open_density(count)};
     const bool moved = shard_rebalance(state->group, &move, NULL) && ranks_wait(state->group, NULL);
     device_gaussians_close(&from.gaussians);
     device_gaussians_close(&from.first_moment);

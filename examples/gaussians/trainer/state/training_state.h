@@ -44,10 +44,7 @@ typedef struct training_state {
     // Device: this rank's Gaussians. All have the same count and sh_degree.
     gs_gaussians gaussians, first_moment, second_moment;
     parameter_average average; // of the last steps
-    // [count][density_row], since the last density step: sum of |mean2d_gradient|, number of views; or sums by groups of
-    // views (gs_agreement_add)
-    float *density;
-    int32_t density_row;
+    float *density; // [count][2], since the last density step: sum of |mean2d_gradient|, number of views
     // Device: for each view the matrix that corrects its colours (gs_exposure) and Adam's two moments of it,
     // [exposures][3][GS_EXPOSURE_VALUES]; the same on all ranks. 0 and NULL if colours are not corrected.
     int64_t exposures;
@@ -84,11 +81,8 @@ void training_state_reserve(training_state *state, int64_t count);
 // Says where the Gaussians of each rank begin among all: [ranks + 1]. New rows must have been reserved; they are not
 // cleared. The next call that needs equal shares is training_state_grow.
 void training_state_set_begin(training_state *state, const int64_t *begin);
-// Gives density rows of `row` floats, zeros, unless they have so many.
-void training_state_set_density(training_state *state, int32_t row);
-size_t training_state_density_bytes(const training_state *state, int64_t rows); // of `density`
-void training_state_clear_density(training_state *state);                       // queues
-void training_state_close(training_state *state);                               // harmless on {0}
+size_t training_state_density_bytes(int64_t rows); // of `density`
+void training_state_close(training_state *state);  // harmless on {0}
 // The step of the schedule that decides the rates of this step of training.
 static inline int64_t schedule_step(const schedule_place *place) {
     return place->before < place->at ? place->before + 1 : place->at;

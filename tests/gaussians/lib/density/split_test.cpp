@@ -13,17 +13,15 @@ struct halves {
     host_gaussians gaussians, first, second;
 };
 
-// density: empty: opacities are the weights.
 halves split(const host_gaussians &start, int64_t existing, const std::vector<float> &density,
-             uint64_t iteration = 600, int32_t row = 0, int32_t together = 0) {
+             uint64_t iteration = 600) {
     const device_set gaussians(start), first(start), second(start);
     const gs_gaussians g = gaussians.get(), m = first.get(), v = second.get();
     const device_vector<float> sums(density);
     size_t bytes = 0;
     EXPECT_GS_OK(gs_split_bytes(start.count, &bytes));
     const device_vector<char> workspace(bytes);
-    const gs_split_rules rules = {
-        existing, least_opacity, density.empty() ? nullptr : sums.data(), 1, iteration, row, together};
+    const gs_split_rules rules = {existing, least_opacity, sums.data(), 1, iteration};
     EXPECT_GS_OK(gs_split(&g, &m, &v, &rules, workspace.data(), bytes, nullptr));
     return {gaussians.read(), first.read(), second.read()};
 }
@@ -148,43 +146,6 @@ TEST(Split, DrawsInProportionToTheSums) {
         EXPECT_NEAR(drawn[i], weights[i] * times, 5 * std::sqrt(weights[i] * times)) << i;
 }
 
-// Of a longer row, and without one.
-TEST(Split, DrawsByTheFirstOfARowOrByOpacity) {
-    const int times = 300;
-    host_gaussians start = random_gaussians(4, 3, 0);
-    start.opacity_logit(0) = logit(0.2), start.opacity_logit(1) = logit(0.8), start.opacity_logit(2) = -9;
-    for (const bool by_row : {false, true}) {
-        const std::vector<float> sums =
-            by_row ? std::vector<float>{0.2f, 9, 9, 0.8f, 9, 9, 9, 9, 9} : std::vector<float>();
-        int drawn = 0;
-        for (int k = 1; k <= times; k++) {
-            halves got = split(start, 3, sums, uint64_t(k), by_row ? 3 : 0);
-            drawn += got.gaussians.mean(0)[0] != start.mean(0)[0];
-        }
-        EXPECT_NEAR(drawn, 0.2 * times, 5 * std::sqrt(0.16 * times)) << by_row;
-    }
-}
-
-TEST(Split, TwoThatStayTogetherAreThoseOfRelocation) {
-    for (const double opacity : {0.006, 0.3, 0.9, 1 - 1e-7}) {
-        host_gaussians start = random_gaussians(6, 2, 1);
-        start.opacity_logit(0) = logit(opacity), start.opacity_logit(1) = -9;
-        const halves got = split(start, 2, {1, 1, 0, 0}, 600, 0, 1);
-        const device_set all(start), first(start), second(start);
-        const gs_gaussians g = all.get(), m = first.get(), v = second.get();
-        size_t bytes = 0;
-        ASSERT_GS_OK(gs_relocate_bytes(2, &bytes));
-        const device_vector<char> workspace(bytes);
-        const gs_relocation relocation = {2, least_opacity, 1, 600};
-        ASSERT_GS_OK(gs_relocate(&g, &m, &v, &relocation, workspace.data(), bytes, nullptr));
-        for (int a = 0; a < 5; a++) {
-            EXPECT_EQ(got.gaussians.array[a], all.read().array[a]) << opacity << ", array " << a;
-            EXPECT_EQ(got.first.array[a], first.read().array[a]) << opacity << ", array " << a;
-        }
-        EXPECT_NE(got.gaussians.row(0), start.row(0));
-    }
-}
-
 TEST(Split, WhereNoneIsLeftNewRowsAreDeadAndOldOnesStay) {
     host_gaussians start = random_gaussians(7, 50, 1);
     std::vector<float> sums(100, 1.0f);
@@ -210,7 +171,7 @@ TEST(Split, RefusesBadArguments) {
     size_t bytes = 0;
     ASSERT_GS_OK(gs_split_bytes(4, &bytes));
     const device_vector<char> workspace(bytes);
-    const gs_split_rules good = {4, least_opacity, sums.data(), 1, 1, 0, 0};
+    const gs_split_rules good = {4, least_opacity, sums.data(), 1, 1};
     const auto refused = [&](const gs_split_rules *rules, size_t size, const char *text) {
         EXPECT_EQ(gs_split(&g, &g, &g, rules, workspace.data(), size, nullptr), GS_INVALID_ARGUMENT);
         EXPECT_EQ(std::string(gs_last_error()).rfind(std::string("gs_split: ") + text, 0), 0u)
@@ -227,8 +188,8 @@ TEST(Split, RefusesBadArguments) {
         refused(&bad, bytes, "least_opacity");
     }
     bad = good;
-    bad.row = -1;
-    refused(&bad, bytes, "row");
+    bad.density = nullptr;
+    refused(&bad, bytes, "density");
     EXPECT_EQ(gs_split_bytes(-1, &bytes), GS_INVALID_ARGUMENT);
     EXPECT_EQ(gs_split_bytes(4, nullptr), GS_INVALID_ARGUMENT);
 }

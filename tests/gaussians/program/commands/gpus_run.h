@@ -27,7 +27,7 @@ class OnGpus : public Program {
 };
 
 // With a view a step, an average from step 10. Growth from 130 to 200: by relocation, noise, penalties; by splits, with
-// corrected colours, or where views agree.
+// corrected colours.
 inline const std::vector<std::string> growth = {"--max-gaussians",
                                                 "200",
                                                 "--density-from",
@@ -49,8 +49,6 @@ inline std::vector<std::string> with(std::vector<std::string> options, const std
 }
 inline const std::vector<std::string> growing = with(growth, {"--density", "mcmc"});
 inline const std::vector<std::string> splitting = with(growth, {"--density", "split", "--exposure"});
-inline const std::vector<std::string> agreeing =
-    with(growth, {"--density", "split", "--grow-where", "score", "--grow-how", "relocate"});
 
 // The second photograph has another size, and a camera of its own.
 inline void write_two_sizes(const fs::path &folder) {

@@ -55,8 +55,6 @@ TEST_F(Program, RefusesAWrongCommandLine) {
         {"train", "data", "-o", "x.ply", "--background", "0,0"},
         {"train", "data", "-o", "x.ply", "--background", "0,nan,0"},
         {"train", "data", "-o", "x.ply", "--density", "magic"},
-        {"train", "data", "-o", "x.ply", "--grow-where", "magic"},
-        {"train", "data", "-o", "x.ply", "--grow-how", "score"},
         {"train", "data", "-o", "x.ply", "--max-gaussians", "-1"},
         {"train", "data", "-o", "x.ply", "--growth", "1.5"},
         {"train", "data", "-o", "x.ply", "--average", "1.1"},

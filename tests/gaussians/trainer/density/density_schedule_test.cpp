@@ -47,13 +47,17 @@ class run {
     // Step number `step` and what density control makes of it.
     void step_to(const density_settings &settings, int64_t step) {
         show(shown);
-        density_step what = step_of(settings, step);
+        state.iteration = step;
+        state.schedule = {step, step - 1, 0, 0, 0, 0, 0};
+        density_step what = {};
+        what.settings = &settings;
+        what.seed = 5;
+        what.mean_rate = 1e-4f;
+        what.view = &f.view;
+        what.mean2d = f.gradient.mean2d;
+        what.state = &state;
+        what.control = &control;
         EXPECT_TRUE(density_sum(&what) && density_after_adam(&what)) << ranks_error(group);
-    }
-    // The same of sums that are there.
-    void act(const density_settings &settings, int64_t step) {
-        density_step what = step_of(settings, step);
-        EXPECT_TRUE(density_after_adam(&what)) << ranks_error(group);
     }
     std::vector<float> read(const float *array, int64_t count) const {
         std::vector<float> values(static_cast<size_t>(count));
@@ -64,19 +68,6 @@ class run {
     training_state state = {};
 
   private:
-    density_step step_of(const density_settings &settings, int64_t step) {
-        state.iteration = step;
-        state.schedule = {step, step - 1, 0, 0, 0};
-        density_step what = {};
-        what.settings = &settings;
-        what.seed = 5;
-        what.mean_rate = 1e-4f;
-        what.view = &f.view;
-        what.mean2d = f.gradient.mean2d;
-        what.state = &state;
-        what.control = &control;
-        return what;
-    }
     void show(float gradient) {
         shown = gradient;
         const size_t count = size_t(state.gaussians.count);
@@ -204,7 +195,7 @@ TEST(Schedule, McmcPenalisesOpacityAndSizeUntilItsEndAndNoLonger) {
         device_upload(r.state.gradients.opacity_logit, none.data(), 20 * sizeof(float));
         device_upload(r.state.gradients.log_scale, none.data(), 60 * sizeof(float));
         r.state.iteration = step - 1;
-        r.state.schedule = {step, step - 1, 0, 0, 0};
+        r.state.schedule = {step, step - 1, 0, 0, 0, 0, 0};
         density_before_adam(&settings, &r.state, 1);
         const float opacity = step < 1000 ? 0.01f * 0.25f / 20 : 0; // at opacity 1/2
         for (const float g : r.read(r.state.gradients.opacity_logit, 20))
@@ -285,36 +276,6 @@ TEST(Schedule, SplitMovesTheDeadUntilItsEndAndNoLonger) {
         const bool acts = step > 500 && step < 1000 && step % 100 == 0;
         EXPECT_EQ(r.read(r.state.gaussians.opacity_logit, 20)[7] != dead, acts) << step;
     }
-}
-
-// Sums of tilts by groups of views: noise, or a part that all groups share.
-TEST(Schedule, GrowthByAgreementEndsWhereOnlyNoiseIsLeft) {
-    density_settings settings = settings_of(DENSITY_SPLIT, 1200); // until 1000
-    const int64_t count = 400;
-    settings.most_gaussians = 2 * count;
-    for (const int where : {GROW_BY_OPACITY, GROW_BY_SCORE, GROW_BY_AGREEMENT})
-        for (const float shared : {0.0f, 2.0f}) {
-            settings.split.where = where;
-            run r(count, 1);
-            training_state_set_density(&r.state, density_row(&settings));
-            std::mt19937 random(4);
-            std::normal_distribution<float> normal;
-            std::vector<float> sums(size_t(count * r.state.density_row), 0.0f);
-            for (float &sum : sums) sum = shared + normal(random);
-            device_upload(r.state.density, sums.data(), sums.size() * sizeof(float));
-            const float dead = -9;
-            device_upload(r.state.gaussians.opacity_logit + 7, &dead, sizeof dead);
-            r.act(settings, 800); // the last before three quarters
-            const int64_t now = r.state.gaussians.count;
-            const bool ends = where == GROW_BY_AGREEMENT && shared == 0;
-            EXPECT_EQ(now == count, ends) << where << ", " << shared;
-            EXPECT_EQ(now == 2 * count, where == GROW_BY_OPACITY) << "the dead one does not agree";
-            if (where == GROW_BY_SCORE && shared == 0) {
-                EXPECT_LT(now, count + count / 4);
-            }
-            EXPECT_EQ(r.read(r.state.gaussians.opacity_logit, 8)[7] == dead, ends);
-            for (const float sum : r.read(r.state.density, now * r.state.density_row)) ASSERT_EQ(sum, 0);
-        }
 }
 
 TEST(Schedule, NoneLeavesAllAsItIs) {
