@@ -16,6 +16,13 @@
 #include <math.h>
 #include <stdint.h>
 
+#ifndef GS_BLEND_ROWS
+#define GS_BLEND_ROWS 1
+#endif
+#ifndef GS_BLEND_PRODUCTS
+#define GS_BLEND_PRODUCTS 1
+#endif
+
 namespace gs {
 
 constexpr int tile_pixels = GS_TILE_SIZE * GS_TILE_SIZE;
@@ -105,16 +112,38 @@ struct splat_batch {
     uint32_t index[32];
 };
 
+// The rows of four pixels a thread that a splat can reach: bit p for pixel p of any lane.
+__device__ inline unsigned reached_rows(const gs_splat &splat, const rectangle &centres) {
+    const splat_reach reach = reach_of(splat);
+    unsigned rows = 0;
+    DISTWAR_UNROLL
+    for (int p = 0; p < 4; p++) {
+        const float top = centres.top + float(row_step * p);
+        const bool reached =
+            reaches(reach, {centres.left, top, centres.right, fminf(top + (row_step - 1), centres.bottom)});
+        rows |= unsigned(reached && top <= centres.bottom) << p;
+    }
+    return rows;
+}
+
 // Each lane with has_entry brings the splat `index`. Stores those that reach the patch in the batch, at the
-// place of their lane; returns the mask of these lanes. By all lanes of a warp.
+// place of their lane; returns the mask of these lanes. By all lanes of a warp. Rows: for four pixels a thread; tilt
+// becomes the bits of reached_rows, and of `index`.
+template <bool Rows = false>
 __device__ inline unsigned fill_batch(const gs_splat *splats, uint32_t index, bool has_entry,
                                       const rectangle &centres, splat_batch &batch) {
     const int lane = int(threadIdx.x) % 32;
     __syncwarp(); // all lanes are done with the previous batch
     bool wanted = false;
     if (has_entry) {
-        const gs_splat splat = splats[index];
-        wanted = reaches(reach_of(splat), centres);
+        gs_splat splat = splats[index];
+        if constexpr (Rows) {
+            const unsigned rows = reached_rows(splat, centres);
+            wanted = rows != 0;
+            splat.tilt[0] = __uint_as_float(rows), splat.tilt[1] = __uint_as_float(index);
+        } else {
+            wanted = reaches(reach_of(splat), centres);
+        }
         if (wanted) {
             batch.splat[lane] = splat;
             batch.index[lane] = index;
@@ -125,9 +154,10 @@ __device__ inline unsigned fill_batch(const gs_splat *splats, uint32_t index, bo
     return filled;
 }
 // The same for list[entry].
+template <bool Rows = false>
 __device__ inline unsigned fill_batch(const gs_splat *splats, const uint32_t *list, int entry, bool has_entry,
                                       const rectangle &centres, splat_batch &batch) {
-    return fill_batch(splats, has_entry ? list[entry] : 0, has_entry, centres, batch);
+    return fill_batch<Rows>(splats, has_entry ? list[entry] : 0, has_entry, centres, batch);
 }
 
 template <int Channels>
