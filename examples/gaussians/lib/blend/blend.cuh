@@ -16,11 +16,17 @@
 #include <math.h>
 #include <stdint.h>
 
+#if __has_include("blend/blend_variant.h")
+#include "blend/blend_variant.h" // of the measured binaries alone
+#endif
 #ifndef GS_BLEND_ROWS
 #define GS_BLEND_ROWS 1
 #endif
 #ifndef GS_BLEND_PRODUCTS
 #define GS_BLEND_PRODUCTS 1
+#endif
+#ifndef GS_BLEND_SLOTS
+#define GS_BLEND_SLOTS 8 // or 4
 #endif
 
 namespace gs {

@@ -237,6 +237,7 @@ __device__ __forceinline__ void add_moments(const backward_input<Values> &in, co
                                             backward_products<Values, Commit, Pixels> &product) {
     constexpr bool multiplies = uses_products<Values, Commit, Pixels>;
     int slot = 0;
+    uint32_t index_of_slot = 0; // of the slot with the number of the lane
     const uint32_t *list = in.lists.splat_index + in.lists.tile_begin[mine.tile];
     const int lane = int(threadIdx.x % 32);
     for (int done = 0; done < last - first; done += 32) {
@@ -266,16 +267,11 @@ __device__ __forceinline__ void add_moments(const backward_input<Values> &in, co
                         mine, splat, color, 0, place, p, state);
                     weight[p] = at.weight, h[p] = at.h;
                 });
-                products::warp_memory &own = product.warp[threadIdx.x / 32];
-                own.value[slot][lane] = products::halves_of(weight);
-                own.value[slot][32 + lane] = products::halves_of(h);
-                if (lane == 0) {
-                    coverage at;
-                    covers(splat, mine.x, mine.y, &at);
-                    own.slot[slot] = {at.e0, at.e1, {splat.whiten[0], splat.whiten[1], splat.whiten[2]}, index, {}};
-                }
+                products::put(product.warp[threadIdx.x / 32], slot, weight, h);
+                if (lane == slot) index_of_slot = index;
                 if (++slot == products::slots) {
-                    products::commit_slots(commit, product.shape, own, slot);
+                    products::commit_slots(commit, in.splats, mine.centres, index_of_slot, slot,
+                                           product.warp[threadIdx.x / 32]);
                     slot = 0;
                 }
             } else {
@@ -287,7 +283,9 @@ __device__ __forceinline__ void add_moments(const backward_input<Values> &in, co
         }
     }
     if constexpr (multiplies)
-        if (slot > 0) products::commit_slots(commit, product.shape, product.warp[threadIdx.x / 32], slot);
+        if (slot > 0)
+            products::commit_slots(commit, in.splats, mine.centres, index_of_slot, slot,
+                                   product.warp[threadIdx.x / 32]);
 }
 
 // The gradient by the sum of weight times depth at pixel i. Adds the depth's part to the light where the block
@@ -359,11 +357,8 @@ __global__ void __launch_bounds__(tile_threads<Pixels>)
         state.n_contrib[p] = int(in.n_contrib[i]);
         farthest = max(farthest, state.n_contrib[p]);
     }
-    if constexpr (uses_products<Values, Commit, Pixels>) {
-        products::fill_shape(product.shape);
-        products::fill_color(product.warp[threadIdx.x / 32].color, state.d_color);
-        __syncthreads();
-    }
+    if constexpr (uses_products<Values, Commit, Pixels>)
+        products::fill_factors(product.warp[threadIdx.x / 32].factors, state.d_color);
     farthest = commit.farthest(farthest, memory);
     const int middle = split ? (farthest + 32) / 64 * 32 : 0; // a multiple of a batch
     if (Split && forwards)
