@@ -1,3 +1,0 @@
-#define GS_BLEND_ROWS 1
-#define GS_BLEND_PRODUCTS 1
-#define GS_BLEND_SLOTS 8
