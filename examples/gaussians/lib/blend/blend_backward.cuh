@@ -236,16 +236,26 @@ __device__ __forceinline__ void add_moments(const backward_input<Values> &in, co
                                             blend_batch<Channels> &batch, typename Commit::memory &memory,
                                             backward_products<Values, Commit, Pixels> &product) {
     constexpr bool multiplies = uses_products<Values, Commit, Pixels>;
+    int row_end[Pixels]; // entries of the list up to the last that contributes to a row; of `has_row_masks`
+    if constexpr (has_row_masks<Values, Commit, Pixels>)
+        for (int p = 0; p < Pixels; p++) row_end[p] = largest_in_warp(state.n_contrib[p]);
     int slot = 0;
     uint32_t index_of_slot = 0; // of the slot with the number of the lane
+    products::halves *first_value = nullptr;
+    if constexpr (multiplies) first_value = &product.warp[threadIdx.x / 32].row[0].value[threadIdx.x % 32];
+    products::halves *to = first_value;
     const uint32_t *list = in.lists.splat_index + in.lists.tile_begin[mine.tile];
     const int lane = int(threadIdx.x % 32);
     for (int done = 0; done < last - first; done += 32) {
         const int start = Forwards ? first + done : last - 1 - done; // the entry of lane 0
         const int entry = Forwards ? start + lane : start - lane;
+        unsigned live = 0; // rows that entry can contribute to
+        DISTWAR_UNROLL
+        for (int p = 0; has_row_masks<Values, Commit, Pixels> && p < Pixels; p++)
+            live |= unsigned(entry < row_end[p]) << p;
         unsigned rest = fill_batch<has_row_masks<Values, Commit, Pixels>>(
             in.splats, list, entry, Forwards ? entry < last : entry >= first,
-            Commit::whole_tile ? everywhere : mine.centres, batch);
+            Commit::whole_tile ? everywhere : mine.centres, batch, live);
         if constexpr (Values::has_rows) fill_colors<Channels>(in.rows, rest, batch);
         for (; rest != 0; rest &= rest - 1) {
             const int j = __ffs(int(rest)) - 1;
@@ -267,12 +277,14 @@ __device__ __forceinline__ void add_moments(const backward_input<Values> &in, co
                         mine, splat, color, 0, place, p, state);
                     weight[p] = at.weight, h[p] = at.h;
                 });
-                products::put(product.warp[threadIdx.x / 32], slot, weight, h);
+                products::put(to, weight, h);
+                to += products::to_next_slot;
                 if (lane == slot) index_of_slot = index;
                 if (++slot == products::slots) {
                     products::commit_slots(commit, in.splats, mine.centres, index_of_slot, slot,
                                            product.warp[threadIdx.x / 32]);
                     slot = 0;
+                    to = first_value;
                 }
             } else {
                 float value[Values::count] = {};

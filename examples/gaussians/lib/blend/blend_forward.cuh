@@ -48,6 +48,7 @@ __global__ void __launch_bounds__(tile_threads<Pixels>, Pixels == 2 ? render_blo
     float depth[Pixels], median_depth[Pixels]; // unused without Depth
     int n_contrib[Pixels];
     bool done[Pixels];
+    float least[Pixels]; // exponent that counts; infinity: done. With four pixels, in place of `done`
     DISTWAR_UNROLL
     for (int p = 0; p < Pixels; p++) {
         transmittance[p] = 1;
@@ -55,17 +56,24 @@ __global__ void __launch_bounds__(tile_threads<Pixels>, Pixels == 2 ? render_blo
         depth[p] = median_depth[p] = 0;
         n_contrib[p] = 0;
         done[p] = mine.x >= width || mine.y + row_step * p >= height;
+        least[p] = done[p] ? INFINITY : min_exponent;
     }
     int entry = int(threadIdx.x % 32);
     uint32_t next = entry < size ? list[entry] : 0; // one batch ahead
     for (int first = 0; first < size; first += 32, entry += 32) {
+        unsigned live = 0; // rows
         bool all_done = true;
         DISTWAR_UNROLL
-        for (int p = 0; p < Pixels; p++) all_done = all_done && done[p];
-        if (__all_sync(full_warp, all_done)) break;
+        for (int p = 0; p < Pixels; p++) {
+            if (Pixels == 4)
+                live |= unsigned(__any_sync(full_warp, least[p] < INFINITY)) << p;
+            else
+                all_done = all_done && done[p];
+        }
+        if (Pixels == 4 ? live == 0 : bool(__all_sync(full_warp, all_done))) break;
         const uint32_t index = next;
         if (entry + 32 < size) next = list[entry + 32];
-        unsigned rest = fill_batch(splats, index, entry < size, mine.centres, batch);
+        unsigned rest = fill_batch<Pixels == 4>(splats, index, entry < size, mine.centres, batch, live);
         fill_colors<Channels>(rows, rest, batch);
         while (rest != 0) {
             gs_splat splat[N];
@@ -88,7 +96,26 @@ __global__ void __launch_bounds__(tile_threads<Pixels>, Pixels == 2 ? render_blo
                 transmittance[p] = behind;
                 n_contrib[p] = first + place[n] + 1;
             };
-            if constexpr (N == 1) {
+            if constexpr (Pixels == 4) {
+                const auto pass = [&](int p) {
+                    float e0, e1;
+                    const float exponent = exponent_at(splat[0], mine.x, mine.y + row_step * p, &e0, &e1);
+                    const float alpha = fminf(exp2f(exponent), max_alpha);
+                    const float behind = __fmul_rn(transmittance[p], 1 - alpha);
+                    const bool counts = exponent >= least[p], stops = behind < min_transmittance;
+                    if (counts & stops) least[p] = INFINITY;
+                    if (counts & !stops) blend(0, p, alpha, behind);
+                };
+                const unsigned rows = __float_as_uint(splat[0].tilt[0]);
+                if (rows == 15) {
+                    DISTWAR_UNROLL
+                    for (int p = 0; p < Pixels; p++) pass(p);
+                } else {
+                    DISTWAR_UNROLL
+                    for (int p = 0; p < Pixels; p++)
+                        if (rows >> p & 1) pass(p);
+                }
+            } else if constexpr (N == 1) {
                 DISTWAR_UNROLL
                 for (int p = 0; p < Pixels; p++) {
                     coverage c;
@@ -156,7 +183,7 @@ cudaError_t launch_render(const forward_pass &pass) {
                       depth_form_of(view));
     };
     if constexpr (pass_values<Channels>::any_pixels)
-        if (lists.pixels_per_thread == 4) return queue(std::integral_constant<int, 2>{});
+        if (lists.pixels_per_thread == 4) return queue(std::integral_constant<int, GS_BLEND_FORWARD ? 4 : 2>{});
     return queue(std::integral_constant<int, 1>{});
 }
 

@@ -117,16 +117,13 @@ __device__ inline void fill_factors(factor_table &table, const color3 (&gradient
     __syncwarp();
 }
 
-// Writes w and h of the caller's pixels into a slot.
-__device__ __forceinline__ void put(warp_memory &mine, int slot, const float (&weight)[pixels],
-                                    const float (&h)[pixels]) {
-    const int lane = int(threadIdx.x % 32);
-    mine.row[slot].value[lane] = halves_of(weight);
-    if (slots == 8)
-        mine.row[slot].value[32 + lane] = halves_of(h);
-    else
-        mine.row[4 + slot].value[lane] = halves_of(h);
+// Writes w and h of the caller's pixels into a slot. to: its value[lane].
+__device__ __forceinline__ void put(halves *to, const float (&weight)[pixels], const float (&h)[pixels]) {
+    to[0] = halves_of(weight);
+    to[slots == 8 ? 32 : 4 * int(sizeof(value_row) / sizeof(halves))] = halves_of(h);
 }
+// From a slot to the next one.
+constexpr int to_next_slot = sizeof(value_row) / sizeof(halves);
 
 // D of mma.m16n8k16: in lane 4 g + t rows g and g + 8 of columns 2 t and 2 t + 1.
 struct product {
