@@ -56,7 +56,7 @@ const char *ix_backend(void) {
 
 ix_status ix_add_bytes(const ix_rows *rows, size_t *bytes) {
     const char *const function = __func__;
-    const ix_calls *calls;
+    const ix_calls *calls = nullptr;
     const ix_status status = check(function, rows, false, &calls);
     if (status != IX_OK) return status;
     IX_REQUIRE(bytes, "bytes must be given");
@@ -65,7 +65,7 @@ ix_status ix_add_bytes(const ix_rows *rows, size_t *bytes) {
 
 ix_status ix_add(const ix_rows *rows, ix_stream stream) {
     const char *const function = __func__;
-    const ix_calls *calls;
+    const ix_calls *calls = nullptr;
     const ix_status status = check(function, rows, true, &calls);
     return status == IX_OK ? status_of(function, calls->add(*rows, stream)) : status;
 }
