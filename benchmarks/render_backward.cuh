@@ -51,7 +51,6 @@ struct dropped_record {
 
 // Floor A: the tree as it is, its commit dropped.
 struct floor_a_commit : warp_commit<distwar::strategy::tree> {
-    static constexpr bool adds_sums = false;
     __device__ __forceinline__ void add(bool active, uint32_t index, const float (&value)[GS_MOMENTS],
                                         memory &) const {
         distwar::reduce_tree(distwar::all_lanes, active, distwar::uniform_key{index}, value,

@@ -16,22 +16,6 @@
 #include <math.h>
 #include <stdint.h>
 
-#if __has_include("blend/blend_variant.h")
-#include "blend/blend_variant.h" // of the measured binaries alone
-#endif
-#ifndef GS_BLEND_ROWS
-#define GS_BLEND_ROWS 1
-#endif
-#ifndef GS_BLEND_FORWARD
-#define GS_BLEND_FORWARD 1
-#endif
-#ifndef GS_BLEND_PRODUCTS
-#define GS_BLEND_PRODUCTS 1
-#endif
-#ifndef GS_BLEND_SLOTS
-#define GS_BLEND_SLOTS 8 // or 4
-#endif
-
 namespace gs {
 
 constexpr int tile_pixels = GS_TILE_SIZE * GS_TILE_SIZE;
@@ -121,54 +105,46 @@ struct splat_batch {
     uint32_t index[32];
 };
 
-// The rows of four pixels a thread that a splat can reach: bit p for pixel p of any lane. Conservative, as `reaches`.
-// Between two vertical lines the points with exponent <= limit are highest where the ellipse is, or on the line nearest
-// to that point, and likewise lowest.
-__device__ inline unsigned reached_rows(const gs_splat &splat, const rectangle &centres) {
-    const splat_reach r = reach_of(splat);
+// The rows of a patch that the splat can reach: bit p for pixel p of any lane. Conservative, as `reaches`. Over the
+// columns of the patch the ellipse is highest at its highest point, or in the column nearest to that; likewise lowest.
+template <int Pixels>
+__device__ inline unsigned reached_rows(const splat_reach &r, const rectangle &centres) {
     const float w0 = r.whiten[0], w1 = r.whiten[1], w2 = r.whiten[2];
     const float left = centres.left - r.mean[0], right = centres.right - r.mean[0];
-    const float inv_a = __fdividef(1, fmaf(w1, w1, w2 * w2));  // on a line the exponent is least + dy^2 / inv_a
-    const float of_least = (w0 * w2) * (w0 * w2) * inv_a;      // least: of_least dx^2
-    const float highest = r.along_x * __fdividef(r.limit * rsqrtf(r.limit), w2); // dx of the highest point
-    const float dx_of_bottom = fminf(fmaxf(highest, left), right), dx_of_top = fminf(fmaxf(-highest, left), right);
-    const float bottom_rest = fmaf(-of_least * dx_of_bottom, dx_of_bottom, r.limit),
-                top_rest = fmaf(-of_least * dx_of_top, dx_of_top, r.limit);
-    if (bottom_rest < 0 || top_rest < 0) return 0;
-    const float bottom_root = bottom_rest * inv_a * rsqrtf(bottom_rest * inv_a),
-                top_root = top_rest * inv_a * rsqrtf(top_rest * inv_a);
-    const float bottom_middle = r.slope * dx_of_bottom, top_middle = r.slope * dx_of_top;
+    const float inv_a =
+        __fdividef(1, fmaf(w1, w1, w2 * w2)); // in a column: of_least dx^2 + (dy - slope dx)^2 / inv_a
+    const float of_least = (w0 * w2) * (w0 * w2) * inv_a;
+    const float dx_of_end = r.along_x * __fdividef(r.limit * rsqrtf(r.limit), w2);
     constexpr float slack = 4e-6f;
-    const float bottom = fmaf(slack, fabsf(bottom_middle), bottom_middle + bottom_root * (1 + slack)),
-                top = fmaf(-slack, fabsf(top_middle), top_middle - top_root * (1 + slack));
+    float end[2];
+    DISTWAR_UNROLL
+    for (int i = 0; i < 2; i++) {
+        const float sign = i == 0 ? -1 : 1, dx = fminf(fmaxf(sign * dx_of_end, left), right);
+        const float rest = fmaf(-of_least * dx, dx, r.limit), square = rest * inv_a, middle = r.slope * dx;
+        if (rest < 0) return 0;
+        end[i] = middle + sign * fmaf(slack, fabsf(middle), square * rsqrtf(square) * (1 + slack));
+    }
     unsigned rows = 0;
     DISTWAR_UNROLL
-    for (int p = 0; p < 4; p++) {
-        const float first = centres.top + float(row_step * p), last = fminf(first + (row_step - 1), centres.bottom);
-        const bool apart = __fsub_rn(first, r.mean[1]) > bottom || __fsub_rn(last, r.mean[1]) < top;
-        rows |= unsigned(!apart && first <= last) << p;
+    for (int p = 0; p < Pixels; p++) {
+        const float first = centres.top + float(row_step * p), last = first + (row_step - 1);
+        const bool apart = __fsub_rn(first, r.mean[1]) > end[1] || __fsub_rn(last, r.mean[1]) < end[0];
+        rows |= unsigned(!apart) << p; // not apart if the ends are NaN
     }
     return rows;
 }
 
-// Each lane with has_entry brings the splat `index`. Stores those that reach the patch in the batch, at the
-// place of their lane; returns the mask of these lanes. By all lanes of a warp. Rows: for four pixels a thread; tilt
-// becomes the bits of reached_rows that are in `live`, and of `index`; without any the splat is not stored.
-template <bool Rows = false>
-__device__ inline unsigned fill_batch(const gs_splat *splats, uint32_t index, bool has_entry,
-                                      const rectangle &centres, splat_batch &batch, unsigned live = 15) {
+// Each lane with has_entry brings the splat `index`. Stores those that are wanted in the batch, at the
+// place of their lane; returns the mask of these lanes. By all lanes of a warp.
+template <typename Wants>
+__device__ __forceinline__ unsigned fill_batch(const gs_splat *splats, uint32_t index, bool has_entry,
+                                               const Wants &wants, splat_batch &batch) {
     const int lane = int(threadIdx.x) % 32;
     __syncwarp(); // all lanes are done with the previous batch
     bool wanted = false;
     if (has_entry) {
-        gs_splat splat = splats[index];
-        if constexpr (Rows) {
-            const unsigned rows = reached_rows(splat, centres) & live;
-            wanted = rows != 0;
-            splat.tilt[0] = __uint_as_float(rows), splat.tilt[1] = __uint_as_float(index);
-        } else {
-            wanted = reaches(reach_of(splat), centres);
-        }
+        const gs_splat splat = splats[index];
+        wanted = wants(reach_of(splat));
         if (wanted) {
             batch.splat[lane] = splat;
             batch.index[lane] = index;
@@ -178,11 +154,11 @@ __device__ inline unsigned fill_batch(const gs_splat *splats, uint32_t index, bo
     __syncwarp();
     return filled;
 }
-// The same for list[entry].
-template <bool Rows = false>
+// Of list[entry] those that reach the patch.
 __device__ inline unsigned fill_batch(const gs_splat *splats, const uint32_t *list, int entry, bool has_entry,
-                                      const rectangle &centres, splat_batch &batch, unsigned live = 15) {
-    return fill_batch<Rows>(splats, has_entry ? list[entry] : 0, has_entry, centres, batch, live);
+                                      const rectangle &centres, splat_batch &batch) {
+    const auto wants = [&](const splat_reach &reach) { return reaches(reach, centres); };
+    return fill_batch(splats, has_entry ? list[entry] : 0, has_entry, wants, batch);
 }
 
 template <int Channels>
@@ -211,21 +187,17 @@ struct coverage {
     bool clamped; // alpha was clamped at max_alpha
 };
 
-// The exponent of alpha at the pixel (x, y), and e there. The compiler cannot contract its arithmetic.
-__device__ __forceinline__ float exponent_at(const gs_splat &splat, int x, int y, float *e0, float *e1) {
-    const float dx = __fsub_rn(float(x) + 0.5f, splat.mean[0]),
-                dy = __fsub_rn(float(y) + 0.5f, splat.mean[1]);
-    *e0 = fmaf(splat.whiten[1], dy, __fmul_rn(splat.whiten[0], dx)); // the product is common to a column of pixels
-    *e1 = __fmul_rn(splat.whiten[2], dy);
-    return __fsub_rn(splat.log2_opacity, fmaf(*e0, *e0, __fmul_rn(*e1, *e1)));
-}
-
 // Whether the splat counts at the pixel (x, y), and its alpha there. Forward and backward blend both call
-// this function or exponent_at, so they decide alike. It has no branch, so
+// this function, and the compiler cannot contract its arithmetic, so they decide alike. It has no branch, so
 // the latencies of several pixels overlap. MayClamp = false is for splats with log2_opacity < never_clamped.
 template <bool MayClamp = true>
 __device__ inline bool covers(const gs_splat &splat, int x, int y, coverage *out) {
-    const float exponent = exponent_at(splat, x, y, &out->e0, &out->e1);
+    const float dx = __fsub_rn(float(x) + 0.5f, splat.mean[0]),
+                dy = __fsub_rn(float(y) + 0.5f, splat.mean[1]);
+    out->e0 = fmaf(splat.whiten[1], dy,
+                   __fmul_rn(splat.whiten[0], dx)); // the product is common to a column of pixels
+    out->e1 = __fmul_rn(splat.whiten[2], dy);
+    const float exponent = __fsub_rn(splat.log2_opacity, fmaf(out->e0, out->e0, __fmul_rn(out->e1, out->e1)));
     const float alpha = exp2f(exponent);
     out->clamped = MayClamp && alpha > max_alpha;
     out->alpha = MayClamp ? fminf(alpha, max_alpha) : alpha;

@@ -21,7 +21,6 @@
 #pragma once
 
 #include "blend_pass.cuh"
-#include "blend_products.cuh"
 #include "launch.cuh"
 #include <distwar/lanes.cuh>
 #include <type_traits>
@@ -87,116 +86,76 @@ struct backward_state {
     int n_contrib[Pixels]; // 0 outside the image
 };
 
-// What a splat does at one pixel.
-struct passed_pixel {
-    coverage at;
-    bool counts;
-    float weight; // T alpha, with T in front of the splat
-    float h;      // docs/math.md, section 3
-};
-
-// Moves the state of pixel p past a splat. place: of the splat in the tile's list.
+// The values of a splat: the sums over a thread's pixels, whose state moves past it. place: of the splat in the
+// tile's list. value: 0 before. Result: whether the splat counts at any of the pixels. The same function for
+// every Commit: where the compiler does not inline, it compiles it once for all of them.
 // There is no branch for a single pixel: where a splat does not count, its alpha is 0, which changes nothing.
-template <typename Values, bool Forwards, bool MayClamp, int Pixels, int Channels>
-__device__ __forceinline__ passed_pixel pass_pixel(const patch<Pixels> &mine, const gs_splat &splat,
-                                                   const float *color, float depth, int place, int p,
-                                                   backward_state<Pixels, Channels> &state) {
-    passed_pixel out;
-    out.counts = covers<MayClamp>(splat, mine.x, mine.y + row_step * p, &out.at) & (place < state.n_contrib[p]);
-    const float alpha = out.counts ? out.at.alpha : 0;
-    float &transmittance = state.transmittance[p], &light = state.light[p];
-    float brightness = dot(color, state.d_color[p]);
-    if constexpr (Values::has_depth) brightness = fmaf(depth, state.d_depth[p], brightness);
-    const float difference = brightness - light;
-    float d_alpha; // gradient by alpha, over T
-    if constexpr (Forwards) {
-        out.weight = transmittance * alpha;
-        transmittance = __fmul_rn(transmittance, 1 - alpha);
-        d_alpha = __fdividef(difference, 1 - alpha);
-        light += out.counts ? difference - d_alpha : 0;
-    } else {
-        transmittance = __fdividef(transmittance, 1 - alpha);
-        out.weight = transmittance * alpha;
-        d_alpha = difference;
-        light = fmaf(alpha, difference, light);
-    }
-    out.h = out.at.clamped ? 0 : out.weight * d_alpha;
-    return out;
-}
-
-// body(may clamp, p) for each of a thread's pixels p in `rows`, a mask that is the same in all lanes.
-// Most splats are clamped nowhere. With four pixels this saves more than the branch costs.
-template <int Pixels, typename Body>
-__device__ __forceinline__ void for_rows(const gs_splat &splat, unsigned rows, const Body &body) {
-    const auto all = [&](auto may_clamp) {
-        DISTWAR_UNROLL
-        for (int p = 0; p < Pixels; p++) body(may_clamp, p);
-    };
-#if GS_BLEND_ROWS
-    const auto some = [&](auto may_clamp) {
-        DISTWAR_UNROLL
-        for (int p = 0; p < Pixels; p++)
-            if (rows >> p & 1) body(may_clamp, p);
-    };
-    if constexpr (Pixels == 4) {
-        if (splat.log2_opacity >= never_clamped)
-            some(std::true_type{});
-        else if (rows == 15)
-            all(std::false_type{});
-        else
-            some(std::false_type{});
-        return;
-    }
-#endif
-    if (Pixels == 4 && splat.log2_opacity < never_clamped)
-        all(std::false_type{});
-    else
-        all(std::true_type{});
-}
-
-// The values of a splat: the sums over a thread's pixels, whose state moves past it. value: 0 before. Result: whether
-// the splat counts at any of the pixels. The same function for every Commit: where the compiler does not inline, it
-// compiles it once for all of them.
 template <typename Values, bool Forwards, int Pixels, int Channels>
 __device__ __forceinline__ bool splat_values(const backward_input<Values> &in, const patch<Pixels> &mine,
-                                             const gs_splat &splat, const float *color, int place, unsigned rows,
+                                             const gs_splat &splat, const float *color, int place,
                                              backward_state<Pixels, Channels> &state,
                                              float (&value)[Values::count]) {
     float sum = 0, sum_p = 0, sum_pp = 0; // of h, p h, p^2 h
+    float e0 = 0, e1 = 0;                 // at the first pixel
     bool active = false;
     float depth = 0; // unused without depth
     if constexpr (Values::has_depth) depth = summed_depth(splat, in.form.inverse);
-    for_rows<Pixels>(splat, rows, [&](auto may_clamp, int p) {
-        const passed_pixel at =
-            pass_pixel<Values, Forwards, decltype(may_clamp)::value>(mine, splat, color, depth, place, p, state);
-        active |= at.counts;
-        const channel_values<Channels> &d_color = state.d_color[p];
-        for_channels<Channels>([&](int k) { value[k] = fmaf(at.weight, d_color.at[k], value[k]); });
-        if constexpr (Values::has_depth)
-            value[Values::value_of(MOMENT_DEPTH)] =
-                fmaf(at.weight, state.d_depth[p], value[Values::value_of(MOMENT_DEPTH)]);
-        if constexpr (Values::has_tilt) {
-            const float tilted = at.weight * fmaf(splat.tilt[1], at.at.e1, splat.tilt[0] * at.at.e0);
-            for_channels<Channels>([&](int k) {
-                value[Values::value_of(MOMENT_TILT) + k] =
-                    fmaf(tilted, d_color.at[k], value[Values::value_of(MOMENT_TILT) + k]);
-            });
+    const auto add_pixels = [&](auto may_clamp) {
+        DISTWAR_UNROLL
+        for (int p = 0; p < Pixels; p++) {
+            coverage c;
+            const bool counts = covers<decltype(may_clamp)::value>(splat, mine.x, mine.y + row_step * p, &c) &
+                                (place < state.n_contrib[p]);
+            active |= counts;
+            const float alpha = counts ? c.alpha : 0;
+            const channel_values<Channels> &d_color = state.d_color[p];
+            float &transmittance = state.transmittance[p], &light = state.light[p];
+            float brightness = dot(color, d_color);
+            if constexpr (Values::has_depth) brightness = fmaf(depth, state.d_depth[p], brightness);
+            const float difference = brightness - light;
+            float weight;  // T alpha, with T in front of the splat
+            float d_alpha; // gradient by alpha, over T
+            if constexpr (Forwards) {
+                weight = transmittance * alpha;
+                transmittance = __fmul_rn(transmittance, 1 - alpha);
+                d_alpha = __fdividef(difference, 1 - alpha);
+                light += counts ? difference - d_alpha : 0;
+            } else {
+                transmittance = __fdividef(transmittance, 1 - alpha);
+                weight = transmittance * alpha;
+                d_alpha = difference;
+                light = fmaf(alpha, difference, light);
+            }
+            for_channels<Channels>([&](int k) { value[k] = fmaf(weight, d_color.at[k], value[k]); });
+            if constexpr (Values::has_depth)
+                value[Values::value_of(MOMENT_DEPTH)] =
+                    fmaf(weight, state.d_depth[p], value[Values::value_of(MOMENT_DEPTH)]);
+            if constexpr (Values::has_tilt) {
+                const float tilted = weight * fmaf(splat.tilt[1], c.e1, splat.tilt[0] * c.e0);
+                for_channels<Channels>([&](int k) {
+                    value[Values::value_of(MOMENT_TILT) + k] =
+                        fmaf(tilted, d_color.at[k], value[Values::value_of(MOMENT_TILT) + k]);
+                });
+            }
+            // A thread's pixels are in one column, row_step apart: pixel p has e + p step, with e at
+            // the first. So the sums of h, p h and p^2 h give all moments with e.
+            const float h = c.clamped ? 0 : weight * d_alpha, ph = float(p) * h;
+            sum += h;
+            sum_p += ph;
+            sum_pp = fmaf(float(p), ph, sum_pp);
+            if constexpr (Values::has_absolute) {
+                value[Values::value_of(MOMENT_ABS_X)] += fabsf(h * c.e0);
+                value[Values::value_of(MOMENT_ABS_Y)] +=
+                    fabsf(h * fmaf(splat.whiten[1], c.e0, splat.whiten[2] * c.e1));
+            }
+            if (p == 0) e0 = c.e0, e1 = c.e1;
         }
-        // A thread's pixels are in one column, row_step apart: pixel p has e + p step, with e at
-        // the first. So the sums of h, p h and p^2 h give all moments with e.
-        const float h = at.h, ph = float(p) * h;
-        sum += h;
-        sum_p += ph;
-        sum_pp = fmaf(float(p), ph, sum_pp);
-        if constexpr (Values::has_absolute) {
-            value[Values::value_of(MOMENT_ABS_X)] += fabsf(h * at.at.e0);
-            value[Values::value_of(MOMENT_ABS_Y)] +=
-                fabsf(h * fmaf(splat.whiten[1], at.at.e0, splat.whiten[2] * at.at.e1));
-        }
-    });
-    coverage first;
-    covers(splat, mine.x, mine.y, &first);
-    const float e0 = first.e0, e1 = first.e1;
+    };
+    // Most splats are clamped nowhere. With four pixels this saves more than the branch costs.
+    if (Pixels == 4 && splat.log2_opacity < never_clamped)
+        add_pixels(std::false_type{});
+    else
+        add_pixels(std::true_type{});
     const float step0 = row_step * splat.whiten[1], step1 = row_step * splat.whiten[2];
     const float p_e0 = fmaf(step0, sum_pp, e0 * sum_p), p_e1 = fmaf(step1, sum_pp, e1 * sum_p);
     const float h_e0 = fmaf(step0, sum_p, e0 * sum), h_e1 = fmaf(step1, sum_p, e1 * sum);
@@ -214,17 +173,6 @@ __device__ __forceinline__ bool splat_values(const backward_input<Values> &in, c
     return active;
 }
 
-// Whether a batch says which of a thread's pixels a splat reaches, in any lane.
-template <typename Values, typename Commit, int Pixels>
-constexpr bool has_row_masks = GS_BLEND_ROWS && Pixels == 4 && !Values::has_tilt && !Commit::whole_tile;
-
-// Whether a warp sums by matrix products.
-template <typename Values, typename Commit, int Pixels>
-constexpr bool uses_products =
-    GS_BLEND_PRODUCTS && std::is_same_v<Values, plain_values> && Pixels == products::pixels && Commit::adds_sums;
-template <typename Values, typename Commit, int Pixels>
-using backward_products = products::memory<uses_products<Values, Commit, Pixels>, tile_warps<Pixels>>;
-
 // Adds the moments of entries first .. last - 1 of the tile's list.
 // Backwards, `state` is the one behind entry last - 1 and becomes the one in front of entry `first`. Forwards
 // it is the one in front of `first` and becomes the one behind last - 1.
@@ -233,71 +181,25 @@ template <typename Values, bool Forwards, typename Commit, int Pixels, int Chann
 __device__ __forceinline__ void add_moments(const backward_input<Values> &in, const Commit &commit,
                                             const patch<Pixels> &mine, int first, int last,
                                             backward_state<Pixels, Channels> &state,
-                                            blend_batch<Channels> &batch, typename Commit::memory &memory,
-                                            backward_products<Values, Commit, Pixels> &product) {
-    constexpr bool multiplies = uses_products<Values, Commit, Pixels>;
-    int row_end[Pixels]; // entries of the list up to the last that contributes to a row; of `has_row_masks`
-    if constexpr (has_row_masks<Values, Commit, Pixels>)
-        for (int p = 0; p < Pixels; p++) row_end[p] = largest_in_warp(state.n_contrib[p]);
-    int slot = 0;
-    uint32_t index_of_slot = 0; // of the slot with the number of the lane
-    products::halves *first_value = nullptr;
-    if constexpr (multiplies) first_value = &product.warp[threadIdx.x / 32].row[0].value[threadIdx.x % 32];
-    products::halves *to = first_value;
+                                            blend_batch<Channels> &batch, typename Commit::memory &memory) {
     const uint32_t *list = in.lists.splat_index + in.lists.tile_begin[mine.tile];
     const int lane = int(threadIdx.x % 32);
     for (int done = 0; done < last - first; done += 32) {
         const int start = Forwards ? first + done : last - 1 - done; // the entry of lane 0
         const int entry = Forwards ? start + lane : start - lane;
-        unsigned live = 0; // rows that entry can contribute to
-        DISTWAR_UNROLL
-        for (int p = 0; has_row_masks<Values, Commit, Pixels> && p < Pixels; p++)
-            live |= unsigned(entry < row_end[p]) << p;
-        unsigned rest = fill_batch<has_row_masks<Values, Commit, Pixels>>(
-            in.splats, list, entry, Forwards ? entry < last : entry >= first,
-            Commit::whole_tile ? everywhere : mine.centres, batch, live);
+        unsigned rest = fill_batch(in.splats, list, entry, Forwards ? entry < last : entry >= first,
+                                   Commit::whole_tile ? everywhere : mine.centres, batch);
         if constexpr (Values::has_rows) fill_colors<Channels>(in.rows, rest, batch);
         for (; rest != 0; rest &= rest - 1) {
             const int j = __ffs(int(rest)) - 1;
             const gs_splat splat = batch.splat[j];
             const int place = Forwards ? start + j : start - j;
             const float *const color = color_of<Channels>(splat, batch, j);
-            uint32_t index = 0;
-            unsigned rows = (1u << Pixels) - 1;
-            if constexpr (has_row_masks<Values, Commit, Pixels>) {
-                rows = __float_as_uint(splat.tilt[0]);
-                index = __float_as_uint(splat.tilt[1]);
-            } else {
-                index = batch.index[j];
-            }
-            if constexpr (multiplies) {
-                float weight[Pixels] = {}, h[Pixels] = {};
-                for_rows<Pixels>(splat, rows, [&](auto may_clamp, int p) {
-                    const passed_pixel at = pass_pixel<Values, Forwards, decltype(may_clamp)::value>(
-                        mine, splat, color, 0, place, p, state);
-                    weight[p] = at.weight, h[p] = at.h;
-                });
-                products::put(to, weight, h);
-                to += products::to_next_slot;
-                if (lane == slot) index_of_slot = index;
-                if (++slot == products::slots) {
-                    products::commit_slots(commit, in.splats, mine.centres, index_of_slot, slot,
-                                           product.warp[threadIdx.x / 32]);
-                    slot = 0;
-                    to = first_value;
-                }
-            } else {
-                float value[Values::count] = {};
-                const bool active =
-                    splat_values<Values, Forwards>(in, mine, splat, color, place, rows, state, value);
-                commit.add(active, index, value, memory);
-            }
+            float value[Values::count] = {};
+            const bool active = splat_values<Values, Forwards>(in, mine, splat, color, place, state, value);
+            commit.add(active, batch.index[j], value, memory);
         }
     }
-    if constexpr (multiplies)
-        if (slot > 0)
-            products::commit_slots(commit, in.splats, mine.centres, index_of_slot, slot,
-                                   product.warp[threadIdx.x / 32]);
 }
 
 // The gradient by the sum of weight times depth at pixel i. Adds the depth's part to the light where the block
@@ -333,7 +235,6 @@ __global__ void __launch_bounds__(tile_threads<Pixels>)
     constexpr bool has_views = !Values::has_rows; // a pass with rows of colours takes one view
     __shared__ blend_batch<C> batches[tile_warps<Pixels>];
     __shared__ typename Commit::memory memory;
-    __shared__ backward_products<Values, Commit, Pixels> product;
     blend_batch<C> &batch = batches[threadIdx.x / 32];
     const int block = int(blockIdx.x), split_tiles = Split ? input.lists.split_tiles : 0;
     const bool split = block < 2 * split_tiles, forwards = split && block % 2 == 1;
@@ -369,14 +270,12 @@ __global__ void __launch_bounds__(tile_threads<Pixels>)
         state.n_contrib[p] = int(in.n_contrib[i]);
         farthest = max(farthest, state.n_contrib[p]);
     }
-    if constexpr (uses_products<Values, Commit, Pixels>)
-        products::fill_factors(product.warp[threadIdx.x / 32].factors, state.d_color);
     farthest = commit.farthest(farthest, memory);
     const int middle = split ? (farthest + 32) / 64 * 32 : 0; // a multiple of a batch
     if (Split && forwards)
-        add_moments<Values, true>(in, commit, mine, 0, middle, state, batch, memory, product);
+        add_moments<Values, true>(in, commit, mine, 0, middle, state, batch, memory);
     else
-        add_moments<Values, false>(in, commit, mine, middle, farthest, state, batch, memory, product);
+        add_moments<Values, false>(in, commit, mine, middle, farthest, state, batch, memory);
 }
 
 // Queues the kernel for the whole image with lists.pixels_per_thread pixels a thread (1, 2 or 4), or 2 if the

@@ -17,7 +17,6 @@ struct warp_commit {
 
     static constexpr bool whole_tile = false;
     static constexpr bool compared = Strategy != distwar::strategy::tree;
-    static constexpr bool adds_sums = Strategy == distwar::strategy::tree && Channels == GS_CHANNELS;
     struct memory {};
 
     __device__ __forceinline__ int farthest(int value, memory &) const { return largest_in_warp(value); }
@@ -27,10 +26,6 @@ struct warp_commit {
         distwar::reduce<Strategy>(distwar::all_lanes, active, distwar::uniform_key{index}, value, sums.sink(),
                                   balance_threshold);
     }
-    // The sums of a warp, by one lane for each splat.
-    __device__ __forceinline__ void add_sums(uint32_t index, const float (&value)[GS_MOMENTS]) const {
-        distwar::aligned_record{sums.moments, GS_MOMENTS_STRIDE}.add(index, value);
-    }
 };
 
 // One sum over the whole tile in shared memory, then a compare-and-swap for each value.
@@ -39,7 +34,7 @@ struct tile_commit {
     pass_sums<Values::channels> sums;
 
     static constexpr bool whole_tile = true;
-    static constexpr bool compared = true, adds_sums = false;
+    static constexpr bool compared = true;
     struct memory {
         distwar::block_sum_memory<Values::count, Values::most_threads> sum;
         int farthest;

@@ -74,7 +74,6 @@ struct fixed_commit {
 
     static constexpr bool whole_tile = false;
     static constexpr bool compared = false;
-    static constexpr bool adds_sums = Values::channels == GS_CHANNELS;
     struct memory {};
 
     __device__ __forceinline__ int farthest(int value, memory &) const { return largest_in_warp(value); }
@@ -93,14 +92,6 @@ struct fixed_commit {
             if (flags != 0) atomicOr(&header->flag, flags);
             sums.sink().add_one(index, k, units);
         }
-    }
-    __device__ __forceinline__ void add_sums(uint32_t index, const float (&value)[GS_MOMENTS]) const {
-        unsigned flags = 0;
-        DISTWAR_UNROLL
-        for (int k = 0; k < GS_MOMENTS; k++)
-            sums.sink().add_one(index, k,
-                                distwar::to_fixed<fixed::log2_adds>(value[k], header->scale[k], flags));
-        if (flags != 0) atomicOr(&header->flag, flags);
     }
 };
 
