@@ -177,6 +177,9 @@ __device__ __forceinline__ bool add_vector(Vector *address, Vector value) {
 // Adds two or four neighbouring floats, aligned to 8 or 16 bytes. Each float is added atomically, the vector
 // as a whole is not. Cost: one atomic in global memory from compute capability 9.0 and CUDA 12.1 on;
 // otherwise one for each float.
+// Example (one warp, `lane` its lane, arrays of zeros):
+//     distwar::atomic_add(reinterpret_cast<float4 *>(sums), float4{1, 2, 3, float(lane)});
+//     // sums: 32, 64, 96, 496
 template <scope S = scope::device>
 __device__ __forceinline__ void atomic_add(float2 *address, float2 value) {
     if (detail::add_vector<S>(address, value)) return;

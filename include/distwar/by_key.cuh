@@ -58,6 +58,10 @@ template <typename Sink>
 inline constexpr int values_of_sink<in_shared<Sink>> = values_of_sink<Sink>;
 template <typename Sink>
 inline constexpr int values_of_stride<in_shared<Sink>> = values_of_stride<Sink>;
+#if defined(__SIMT__)
+template <typename Sink>
+struct strides_of<in_shared<Sink>> : strides_of<Sink> {};
+#endif
 
 // Whether a sink has a single base; and whether that is in the shared memory of the block. nvcc folds this where
 // it knows the memory.

@@ -111,6 +111,14 @@ __device__ __forceinline__ T running_sum(T value) {
     return value;
 }
 
+// Under simt counters that differ between the lanes of a call are refused.
+template <typename T>
+__device__ __forceinline__ void check_counters([[maybe_unused]] const T *counters) {
+#if defined(__SIMT__)
+    simt::promise({"the counters of a call differ between its lanes", 0, std::uint64_t(counters), false});
+#endif
+}
+
 // The size of the largest of the active lanes' groups, in all of `lanes`.
 template <typename Key>
 __device__ __forceinline__ unsigned largest_group(unsigned lanes, unsigned, unsigned group, Key) {
@@ -143,11 +151,16 @@ __device__ __forceinline__ unsigned largest_group(unsigned, unsigned active_lane
 //   to sum               2 ceil(log2(n)) - 1 shuffles, n the active lanes of the largest group, 0 for n = 1;
 //                        with a uniform_key in a whole warp 5
 //   to add               1 atomic instruction, by the last lane of each group; 1 shuffle
+// Example (one warp, `lane` its lane, arrays of zeros):
+//     const int before = distwar::fetch_add(distwar::all_lanes, lane < 3, 1, 10 * (lane + 1), counters);
+//     if (lane < 3) found[lane] = before;
+//     // counters: 0, 60; found: 0, 10, 30
 template <scope S = scope::device, typename T, typename Key>
 __device__ __forceinline__ T fetch_add(lane_mask lanes, bool active, Key key, T value, T *counters) {
     static_assert(is_key<Key>, "distwar: the key must be an integer of 4 or 8 bytes");
     static_assert(detail::is_counter<T>, "distwar: a counter is an integer of 4 or 8 bytes");
     detail::check_key(key);
+    detail::check_counters(counters);
     const unsigned active_lanes = __ballot_sync(lanes, active);
     if (active_lanes == 0) return T(0);
     const unsigned same_key = lanes_with_key(lanes, key), group = active ? same_key & active_lanes : 0;
@@ -177,6 +190,7 @@ __device__ __forceinline__ T fetch_add(lane_mask lanes, bool active, Key key, T 
     static_assert(is_key<Key>, "distwar: the key must be an integer of 4 or 8 bytes");
     static_assert(detail::is_counter<T>, "distwar: a counter is an integer of 4 or 8 bytes");
     detail::check_key(key);
+    detail::check_counters(counters);
     const unsigned active_lanes = __ballot_sync(lanes, active);
     if (active_lanes == 0) return T(0);
     const unsigned group = lanes_with_key(lanes, key) & active_lanes;

@@ -3,7 +3,7 @@
 //
 //     // color[3 * p + i], opacity[p], mean2d[2 * p + i], conic[3 * p + i]
 //     const distwar::fields<float, 3, 1, 2, 3> sink = {{color, 3}, {opacity, 1}, {mean2d, 2}, {conic, 3}};
-//     distwar::reduce_tree(lanes, active, p, val, sink); // float val[9]
+//     distwar::reduce(lanes, active, p, val, sink); // float val[9]
 //
 // The arrays take the values in order: here val[0..2] goes to color, val[3] to opacity, val[4..5] to mean2d,
 // val[6..8] to conic.
@@ -111,6 +111,17 @@ namespace detail {
 template <typename Op, scope S, typename T, int... Counts>
 inline constexpr int values_of_sink<fields_with<Op, S, T, Counts...>> =
     fields_with<Op, S, T, Counts...>::values;
+#if defined(__SIMT__)
+template <typename Op, scope S, typename T, int... Counts>
+struct strides_of<fields_with<Op, S, T, Counts...>> {
+    static bool hold(const fields_with<Op, S, T, Counts...> &sink, int) {
+        const int counts[] = {values_of_part(Counts)...};
+        for (int part = 0; part < int(sizeof...(Counts)); ++part)
+            if (sink.base[part] && sink.stride[part] < size_t(counts[part])) return false;
+        return true;
+    }
+};
+#endif
 } // namespace detail
 
 // Sums; and sums at the scope of the device.

@@ -68,6 +68,11 @@ class lane_groups {
     template <int K, typename T, typename Sink, typename Other>
     __device__ __forceinline__ void add(const T (&val)[K], const Sink &sink, at_key<Other> other) const {
         detail::check_tree<K, T, Key, Sink>();
+#if defined(__SIMT__)
+        const simt::Call_lanes call(lanes, place);
+        simt::promise({active ? "lanes of one group pass different keys in at_key" : nullptr,
+                       std::uint64_t(key), std::uint64_t(other.key), true});
+#endif
         lane_groups moved = *this;
         moved.key = Key(other.key);
         if (one_key) moved.key = __shfl_sync(all_lanes, moved.key, int(lowest_lane(active_lanes)));

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 // histogram: counts[key[i]] += 1 for any number of bins, as one call from the host.
 //
-//     // key = {3, 1, 3, 3}, counts = {0, 0, 0, 0}
-//     const distwar::key_counts<int> given = {4, 4, key, counts}; // count, bins
-//     distwar::histogram(given, stream); // counts = {0, 1, 0, 3}
+// Example (device memory: key = {3, 1, 3, 3}, four zeros in counts):
+//     const distwar::key_counts<int> given = {4, 4, key, counts, nullptr}; // 4 keys, 4 bins, no report
+//     const cudaError_t error = distwar::histogram(given, stream);
+//     // counts: 0, 1, 0, 3
 //
 // Bins that fit into shared memory, or into it several times, are counted there: blocks share out ranges of bins and
 // parts of the keys. More bins are counted in memory, the keys that come most often in hot_slots.cuh. Integers are

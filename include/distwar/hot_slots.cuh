@@ -57,6 +57,17 @@ struct hot_sink {
     }
 };
 
+#if defined(__SIMT__)
+namespace detail {
+template <typename Slots, typename Sink>
+struct strides_of<hot_sink<Slots, Sink>> {
+    static bool hold(const hot_sink<Slots, Sink> &sink, int count) {
+        return strides_of<Sink>::hold(sink.to, count);
+    }
+};
+} // namespace detail
+#endif
+
 // N slots of K sums in shared memory.
 //   N     a power of two
 //   K, T  the values: float, double or an integer of 4 or 8 bytes

@@ -268,6 +268,10 @@ __device__ __forceinline__ unsigned largest_by_votes(unsigned lanes, unsigned va
 
 // The maximum of `value` (0..63) over `lanes`, in all of them. Cost: one redux; six votes before compute
 // capability 8.0.
+// Example (one warp, `lane` its lane, arrays of zeros):
+//     const unsigned most = distwar::largest(distwar::all_lanes, unsigned(lane * 7 % 32));
+//     if (lane == 0) found[0] = int(most);
+//     // found: 31
 __device__ __forceinline__ unsigned largest(unsigned lanes, unsigned value) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
     return detail::largest_by_votes(lanes, value);

@@ -31,9 +31,10 @@
 //   key     What this lane adds to: an integer of 4 or 8 bytes. Active lanes with equal keys form a group.
 //           uniform_key{key}: the caller guarantees that all of `lanes`, inactive ones included, have this
 //           key. The call then skips the search for groups.
-//   val     K values, or for reduce also a single value or a list, values(color, opacity): float, double or integers of 4 or 8 bytes, with packed.cuh also __half2 and
-//           __nv_bfloat162. K is a compile-time constant >= 1. The array is not changed. More than 64 values are
-//           summed in chunks. A number of values known at run time: reduce_NAME_n (chunks.cuh).
+//   val     K values, or for reduce also a single value or a list, values(color, opacity): float, double or
+//           integers of 4 or 8 bytes, with packed.cuh also __half2 and __nv_bfloat162. K is a compile-time constant
+//           >= 1. The array is not changed. More than 64 values are summed in chunks. A number of values known at
+//           run time: reduce_NAME_n (chunks.cuh).
 //   sink    Where the values are added, in global or shared memory (sink.cuh):
 //           - record          base[key * stride + k]. The same in all lanes, inactive ones included.
 //           - aligned_record  the same layout for floats, with vector atomics. Same rule.

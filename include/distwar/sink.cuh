@@ -22,7 +22,7 @@
 // value (atomic_update in atomic.cuh), as do minimum and maximum of 16-bit types; fields_with is `fields`
 // with an operator:
 //
-//     distwar::reduce_tree(lanes, active, key, val, distwar::record<float, distwar::minimum>{lowest, 3});
+//     distwar::reduce(lanes, active, key, val, distwar::record<float, distwar::minimum>{lowest, 3});
 //
 // NaN values change no minimum or maximum; in memory there must be no NaN.
 //
@@ -101,6 +101,18 @@ inline constexpr int values_of_stride = 0;
 template <typename Sink>
 inline constexpr bool is_pointers = false;
 
+#if defined(__SIMT__)
+// Whether a sink has room for `count` values of a key, by its strides.
+template <typename Sink>
+struct strides_of {
+    static bool hold(const Sink &sink, int count) {
+        if constexpr (values_of_stride<Sink> != 0)
+            return sink.stride * values_of_stride<Sink> >= size_t(count);
+        return true;
+    }
+};
+#endif
+
 // What every call asks of its key, its sink and its number of values, before its first collective. Under simt also
 // what lanes must pass alike.
 template <typename Key, typename Sink>
@@ -110,10 +122,8 @@ __device__ __forceinline__ void check_call([[maybe_unused]] bool active, [[maybe
     static_assert(!is_pointer<Sink>, "distwar: a sink is no pointer: write record<float>{pointer, stride}");
 #if defined(__SIMT__)
     detail::check_key(key);
-    constexpr int held = values_of_stride<Sink>;
-    if constexpr (held != 0)
-        if (sink.stride * held < size_t(count))
-            simt::refuse("the stride of a sink is below its number of values");
+    if (!strides_of<Sink>::hold(sink, count))
+        simt::refuse("the stride of a sink is below its number of values");
     if constexpr (is_pointers<Sink>)
         simt::promise({active ? "lanes with one key pass different addresses in pointers" : nullptr,
                        std::uint64_t(detail::plain_key(key)), active ? simt::digest(sink) : 0, true});

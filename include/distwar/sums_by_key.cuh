@@ -2,13 +2,14 @@
 // sums_by_key: out[index[i]][k] += source[i][k], as one call from the host. With the same bits in every run, on every
 // GPU and for every order of the rows; or as fast as can be.
 //
-//     // index = {2, 0, 2}, source = {{1, 10}, {2, 20}, {3, 30}}, out = {{0, 0}, {0, 0}, {0, 0}}
+// Example (device memory: index = {2, 0, 2}, source = {1, 10, 2, 20, 3, 30}, six zeros in out):
 //     distwar::key_sums<float> sums;
 //     sums.count = 3, sums.width = 2, sums.keys = 3;
 //     sums.index = index, sums.source = source, sums.out = out;
-//     distwar::sums_by_key_bytes(sums, &sums.workspace_bytes);
-//     cudaMalloc(&sums.workspace, sums.workspace_bytes);
-//     distwar::sums_by_key(sums, stream); // out = {{2, 20}, {0, 0}, {4, 40}}
+//     cudaError_t error = distwar::sums_by_key_bytes(sums, &sums.workspace_bytes);
+//     if (error == cudaSuccess) error = cudaMalloc(&sums.workspace, sums.workspace_bytes);
+//     if (error == cudaSuccess) error = distwar::sums_by_key(sums, stream);
+//     // out: 2, 20, 0, 0, 4, 40
 //
 // Index: int or long long. T, Out: float, double, __half or __nv_bfloat16. Out is T; with the ways that are not
 // deterministic also float where T has 16 bits, so that no sum is rounded to 16 bits on its way.

@@ -10,6 +10,11 @@ using distwar::scope;
 
 namespace {
 
+// The types of values that a type in memory takes.
+using distwar::detail::takes_values;
+static_assert(takes_values<int, int> && takes_values<double, double> && takes_values<double, float>);
+static_assert(!takes_values<float, double> && !takes_values<int, float> && !takes_values<double, int>);
+
 enum { BLOCKS = 30, BLOCK = 96, TARGETS = 3 };
 
 // Thread t adds a value that depends on t to targets[t % TARGETS], directly or first in shared memory.

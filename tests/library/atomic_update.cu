@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 #include <algorithm>
 #include <limits>
-#include <type_traits>
 #include <math.h>
 #include <type_traits>
 
@@ -172,6 +171,63 @@ TEST(AtomicUpdateOf, ZeroAndNanInFloat) {
 }
 TEST(AtomicUpdateOf, ZeroAndNanInDouble) {
     check_zero_and_nan<double>();
+}
+
+// Minima and maxima of every two floats that are special, at every distwar::scope.
+template <distwar::scope S, typename T>
+__global__ void update_each(const T *values, int count, T *minima, T *maxima) {
+    const int i = int(threadIdx.x) / count, j = int(threadIdx.x) % count;
+    distwar::detail::update_in_memory<S>(minima + i * count + j, values[j], distwar::minimum{});
+    distwar::detail::update_in_memory<S>(maxima + i * count + j, values[j], distwar::maximum{});
+}
+template <distwar::scope S, typename T>
+void check_special() {
+    using limits = std::numeric_limits<T>;
+    T barely_nan = limits::infinity(); // the NaN whose bits follow those of infinity
+    unsigned long long bits = 0;
+    memcpy(&bits, &barely_nan, sizeof(T));
+    memcpy(&barely_nan, &++bits, sizeof(T));
+    const std::vector<T> values = {T(0),
+                                   -T(0),
+                                   T(1),
+                                   -T(1),
+                                   T(2),
+                                   -T(2),
+                                   limits::max(),
+                                   -limits::max(),
+                                   limits::min(),
+                                   -limits::min(),
+                                   limits::denorm_min(),
+                                   -limits::denorm_min(),
+                                   limits::infinity(),
+                                   -limits::infinity(),
+                                   limits::quiet_NaN(),
+                                   -limits::quiet_NaN(),
+                                   barely_nan};
+    const int count = int(values.size());
+    std::vector<T> initial;
+    for (int i = 0; i < count * count; ++i)
+        initial.push_back(isnan(values[i / count]) ? T(3) : values[i / count]);
+    const device_array<T> device_values(values), minima(initial), maxima(initial);
+    run(1, unsigned(count * count), update_each<S, T>, device_values.get(), count, minima.get(),
+        maxima.get());
+    const std::vector<T> least = minima.download(), most = maxima.download();
+    for (int i = 0; i < count * count; ++i) {
+        const T old = initial[i], value = values[i % count];
+        const bool changes = !isnan(value);
+        EXPECT_EQ(least[i], changes ? fmin(old, value) : old) << old << ", " << value;
+        EXPECT_EQ(most[i], changes ? fmax(old, value) : old) << old << ", " << value;
+        if (old == 0 && value == 0) { // -0.0 is below 0.0
+            EXPECT_EQ(signbit(least[i]), signbit(old) || signbit(value));
+            EXPECT_EQ(signbit(most[i]), signbit(old) && signbit(value));
+        }
+    }
+}
+TEST(AtomicUpdateOf, SpecialFloatsIsAMinimumOrAMaximum) {
+    check_special<distwar::scope::block, float>();
+    check_special<distwar::scope::device, float>();
+    check_special<distwar::scope::system, double>();
+    check_special<distwar::scope::device, double>();
 }
 
 } // namespace

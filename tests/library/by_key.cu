@@ -278,7 +278,7 @@ TEST(OtherKeys, AreAddedTo) {
     }
 }
 
-// An accumulator of floats, flushed to consecutive records of doubles of 16 bytes.
+// An accumulator of floats, flushed to records of doubles of 16 bytes: of consecutive keys, of any.
 __global__ void flush_histogram(double *histogram) {
     __shared__ accumulator<2, 5> bins;
     bins.clear();
@@ -286,11 +286,14 @@ __global__ void flush_histogram(double *histogram) {
     reduce(all_lanes, true, int(threadIdx.x) % 4, val, in_shared(bins.sink()));
     bins.flush_consecutive(1, 5, record<double>{histogram, 2});
     bins.flush_consecutive(1, 5, record<double>{histogram, 2}); // nothing is left
+    const int key_of_slot[] = {5, 0};
+    reduce(all_lanes, true, 1, val, in_shared(bins.sink()));
+    bins.flush(key_of_slot, 2, record<double>{histogram, 2});
 }
-TEST(OneCall, FlushesConsecutiveKeysIntoDoubles) {
+TEST(OneCall, FlushesAnAccumulatorIntoDoubles) {
     const device_array<double> histogram(std::vector<double>(12, 0.0));
     run(1, 32, flush_histogram, histogram.get());
-    EXPECT_EQ(histogram.download(), (std::vector<double>{0, 0, 8, 4, 8, 4, 8, 4, 8, 4, 0, 0}));
+    EXPECT_EQ(histogram.download(), (std::vector<double>{32, 16, 8, 4, 8, 4, 8, 4, 8, 4, 0, 0}));
 }
 
 // A pointer that lies in global memory in one block and in shared memory in the other: the call tests it.

@@ -7,7 +7,6 @@
 #include <type_traits>
 
 using distwar::all_lanes;
-using distwar::scope;
 
 namespace {
 
@@ -143,57 +142,6 @@ TEST(Operators, EveryTypeByEveryOperator) {
     check_type<unsigned long long>();
     check_type<float>();
     check_type<double>();
-}
-
-// Minima and maxima of every two floats that are special, at every scope.
-template <scope S, typename T>
-__global__ void update_each(const T *values, int count, T *minima, T *maxima) {
-    const int i = int(threadIdx.x) / count, j = int(threadIdx.x) % count;
-    distwar::detail::update_in_memory<S>(minima + i * count + j, values[j], distwar::minimum{});
-    distwar::detail::update_in_memory<S>(maxima + i * count + j, values[j], distwar::maximum{});
-}
-template <scope S, typename T>
-void check_special() {
-    using limits = std::numeric_limits<T>;
-    const std::vector<T> values = {T(0),
-                                   -T(0),
-                                   T(1),
-                                   -T(1),
-                                   T(2),
-                                   -T(2),
-                                   limits::max(),
-                                   -limits::max(),
-                                   limits::min(),
-                                   -limits::min(),
-                                   limits::denorm_min(),
-                                   -limits::denorm_min(),
-                                   limits::infinity(),
-                                   -limits::infinity(),
-                                   limits::quiet_NaN(),
-                                   -limits::quiet_NaN()};
-    const int count = int(values.size());
-    std::vector<T> initial;
-    for (int i = 0; i < count * count; ++i)
-        initial.push_back(std::isnan(values[i / count]) ? T(3) : values[i / count]);
-    const device_array<T> device_values(values), minima(initial), maxima(initial);
-    run(1, unsigned(count * count), update_each<S, T>, device_values.get(), count, minima.get(),
-        maxima.get());
-    const std::vector<T> least = minima.download(), most = maxima.download();
-    for (int i = 0; i < count * count; ++i) {
-        const T old = initial[i], value = values[i % count];
-        EXPECT_EQ(least[i], std::fmin(old, value)) << old << ", " << value;
-        EXPECT_EQ(most[i], std::fmax(old, value)) << old << ", " << value;
-        if (old == 0 && value == 0) { // -0.0 is below 0.0
-            EXPECT_EQ(std::signbit(least[i]), std::signbit(old) || std::signbit(value));
-            EXPECT_EQ(std::signbit(most[i]), std::signbit(old) && std::signbit(value));
-        }
-    }
-}
-TEST(Operators, MinimaAndMaximaOfSpecialFloats) {
-    check_special<scope::block, float>();
-    check_special<scope::device, float>();
-    check_special<scope::system, double>();
-    check_special<scope::device, double>();
 }
 
 // Many warps at few targets.

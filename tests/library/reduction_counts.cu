@@ -326,31 +326,70 @@ TEST(ReductionCost, OfTreeWithSeveralKeysIsThatOfTheCheaperForm) {
     expect_costs<1>({{{16, 16}, 0, 4 + 3, 1, 2}});     // not 12
 }
 
-template <int K>
-__global__ void reduce_groups(const int *keys, int threshold, float *targets) {
+// A record whose atomics take 8 values of a lane.
+struct eights : distwar::record<float> {
+    static constexpr int values_of_a_request = 8;
+};
+template <int K, typename Sink>
+__global__ void reduce_keys_to(const int *keys, Sink sink) {
     float val[K];
     for (int k = 0; k < K; ++k) val[k] = 1;
-    distwar::group_lanes(all_lanes, true, keys[threadIdx.x])
+    distwar::reduce_tree(all_lanes, true, keys[threadIdx.x], val, sink);
+}
+// The shuffles of groups of these sizes, without that of the first key.
+template <int K, typename Sink>
+uint64_t shuffles_of(const std::vector<int> &sizes) {
+    const device_array<int> keys(groups_of(sizes));
+    const device_array<float> targets(std::vector<float>(32 * 16, 0.0f));
+    return count(reduce_keys_to<K, Sink>, static_cast<const int *>(keys.get()), Sink{targets.get(), 16})
+               .shuffles -
+           1;
+}
+
+// The costs of tree.cuh in tenths of a shuffle: K = 9, seven groups one after another 7 * (188 - 3 * 27) = 749, side by
+// side in 5 iterations 5 * 10 * 15 = 750.
+TEST(ReductionCost, OfTreeToVectorsIsThatOfTheCheaperForm) {
+    using vectors = distwar::aligned_record;
+    EXPECT_EQ((shuffles_of<9, vectors>({17, 2, 2, 2, 2, 2, 2})), 7u * 13);
+    EXPECT_EQ((shuffles_of<9, vectors>({16, 2, 2, 2, 2, 2})), 4u * 10 - 1); // 600, not 642
+    EXPECT_EQ((shuffles_of<8, vectors>({4, 2, 2})), 2u * 9 - 1);            // 270, not 273
+    EXPECT_EQ((shuffles_of<8, vectors>({5, 2, 2})), 3u * 10);               // 273, not 405
+    EXPECT_EQ((shuffles_of<15, eights>({16, 2, 2, 2, 2})), 5u * 17);        // 5 * 192, as 4 * 16 * 15
+}
+
+template <int K>
+__global__ void reduce_groups(unsigned lanes, unsigned active, const int *keys, int threshold,
+                              float *targets) {
+    if (!(lanes >> threadIdx.x & 1)) return;
+    float val[K];
+    for (int k = 0; k < K; ++k) val[k] = 1;
+    distwar::group_lanes(lanes, active >> threadIdx.x & 1, keys[threadIdx.x])
         .add(val, distwar::record<float>{targets, K}, threshold);
 }
 
 // The tree votes for all lanes with the largest group that it sums; group_lanes knows the largest of all.
 TEST(ReductionCost, OfGroupsIsThatOfTheTree) {
     enum { K = 9 };
-    for (const auto &sizes :
-         std::vector<std::vector<int>>{{16, 16}, {30, 2}, {8, 8, 8, 8}, {2, 2, 2}, {3, 3, 2}, {}})
-        for (const int threshold : {0, 1, 2, 3, 4, 8, 9, 32}) {
-            SCOPED_TRACE(testing::Message() << testing::PrintToString(sizes) << ", threshold " << threshold);
-            const std::vector<int> keys = groups_of(sizes);
-            const cost tree = cost_of<strategy::tree, K>(all_lanes, all_lanes, keys, threshold);
-            const device_array<int> device_keys(keys);
-            const device_array<float> targets(std::vector<float>(32 * K, 0.0f));
-            const simt_counters group = count(reduce_groups<K>, static_cast<const int *>(device_keys.get()),
-                                              threshold, targets.get());
-            EXPECT_EQ(group.atomic_instructions, tree.atomic_instructions);
-            EXPECT_EQ(group.atomic_requests, tree.atomic_requests);
-            EXPECT_EQ(group.shuffles, tree.shuffles);
-        }
+    const unsigned masks[][2] = {{all_lanes, all_lanes}, {all_lanes, 1u << 7}, {0x7ffffffe, 0x7ffefffe}};
+    for (const auto &[lanes, active] : masks)
+        for (const auto &sizes :
+             std::vector<std::vector<int>>{{16, 16}, {30, 2}, {8, 8, 8, 8}, {2, 2, 2}, {3, 3, 2}, {}})
+            for (const int threshold : {0, 1, 2, 3, 4, 8, 9, 32}) {
+                SCOPED_TRACE(testing::Message() << testing::PrintToString(sizes) << ", threshold "
+                                                << threshold << ", active " << active);
+                const std::vector<int> keys = groups_of(sizes);
+                const cost tree = cost_of<strategy::tree, K>(lanes, active, keys, threshold);
+                const device_array<int> device_keys(keys);
+                const device_array<float> targets(std::vector<float>(32 * K, 0.0f));
+                const simt_counters group =
+                    count(reduce_groups<K>, unsigned(lanes), unsigned(active),
+                          static_cast<const int *>(device_keys.get()), threshold, targets.get());
+                EXPECT_EQ(group.atomic_instructions, tree.atomic_instructions);
+                EXPECT_EQ(group.atomic_requests, tree.atomic_requests);
+                // In a whole warp group_lanes compares the keys before it knows the threshold.
+                const bool unseen = lanes == all_lanes && tree.votes == 1;
+                EXPECT_EQ(group.shuffles, tree.shuffles + unseen);
+            }
 }
 
 // A sink of pointers costs K more shuffles a group, so groups are summed side by side.
@@ -371,6 +410,9 @@ TEST(ReductionCost, OfTreeToPointersWithSeveralKeysIsThatOfFewerShuffles) {
     const simt_counters found = count(reduce_keys_to_pointers<1>, 4, targets.get());
     EXPECT_EQ(found.shuffles, 1u + 3 + 2);
     EXPECT_EQ(found.atomic_requests, 4u);
+    const device_array<float> most(std::vector<float>(64, 0.0f)); // as many values as a tree takes
+    EXPECT_EQ(count(reduce_keys_to_pointers<64>, 1, most.get()).shuffles, 1u + 62 + 64);
+    EXPECT_EQ(most.download(), std::vector<float>(64, 32.0f));
 }
 
 TEST(ReductionCost, OfTreeOnPartOfTheWarpIsLogarithmic) {
@@ -411,6 +453,33 @@ TEST(ReductionCost, OfAUniformKeyIsNothing) {
     }
 }
 
+// A uniform key on part of a warp, and the chunks of 16 that the caller does not choose.
+__global__ void reduce_part(unsigned lanes, float *targets) {
+    if (!(lanes >> threadIdx.x & 1)) return;
+    const float val[1] = {1};
+    distwar::reduce_tree(lanes, true, distwar::uniform_key{2}, val, distwar::record<float>{targets, 1});
+}
+template <bool Handle>
+__global__ void reduce_17_values(float *targets) {
+    const auto one = [](int) { return 1.0f; };
+    const distwar::uniform_key key = {0};
+    if constexpr (Handle)
+        distwar::group_lanes(all_lanes, true, key).add_n(17, one, distwar::record<float>{targets, 17});
+    else
+        distwar::reduce_tree_n(all_lanes, true, key, 17, one, distwar::record<float>{targets, 17});
+}
+TEST(ReductionCost, OfAUniformKeyOnPartOfTheWarpIsSideBySide) {
+    const device_array<float> targets(std::vector<float>(3, 0.0f));
+    EXPECT_EQ(count(reduce_part, 0x7ffffffeu, targets.get()).shuffles, 5u * 2 - 1);
+    EXPECT_EQ(targets.download(), (std::vector<float>{0, 0, 30}));
+}
+TEST(ReductionCost, OfValuesInChunksIsATreeOf16Each) {
+    const device_array<float> targets(std::vector<float>(17, 0.0f));
+    EXPECT_EQ(count(reduce_17_values<false>, targets.get()).shuffles, 2u * 16);
+    EXPECT_EQ(count(reduce_17_values<true>, targets.get()).shuffles, 2u * 16);
+    EXPECT_EQ(targets.download(), std::vector<float>(17, 64.0f));
+}
+
 TEST(ReductionCost, OfTreeToPointersIsKMoreShufflesAndKAtomics) {
     const device_array<float> targets(std::vector<float>(3, 0.0f));
     const simt_counters found = count(reduce_to_pointers, targets.get());
@@ -434,6 +503,40 @@ TEST(ReductionCost, OfAlignedRecordsIsAnAtomicForFourValues) {
     EXPECT_EQ(bfly.atomic_requests, 3u);
     EXPECT_EQ(bfly.atomic_bytes, 48u);
     EXPECT_EQ(count(reduce_to_aligned<strategy::tree>, records.get()).atomic_instructions, 1u);
+}
+
+// The number of values has each remainder by 4; the places behind them are not touched.
+template <strategy S, int K>
+__global__ void reduce_two_keys_to_aligned(float *records) {
+    float val[K];
+    for (int k = 0; k < K; ++k) val[k] = float(1 << k);
+    distwar::reduce<S>(all_lanes, true, int(threadIdx.x % 2), val, distwar::aligned_record{records, 12});
+}
+template <strategy S, int K>
+uint64_t requests_of_aligned() {
+    const device_array<float> records(std::vector<float>(24, 0.5f));
+    const uint64_t requests = count(reduce_two_keys_to_aligned<S, K>, records.get()).atomic_requests;
+    std::vector<float> expected(24, 0.5f);
+    for (int i = 0; i < 24; ++i)
+        if (i % 12 < K) expected[i] += float(16 << i % 12);
+    EXPECT_EQ(records.download(), expected) << "K " << K;
+    return requests;
+}
+__global__ void add_chunks_to_aligned(float *record) {
+    distwar::reduce_atomic_n<4>(
+        all_lanes, true, 0, 8, [](int k) { return float(1 << k); }, distwar::aligned_record{record, 12});
+}
+TEST(ReductionCost, OfAlignedRecordsIsThatOfTheirVectors) {
+    EXPECT_EQ((requests_of_aligned<strategy::serial, 1>()), 2u * 1);
+    EXPECT_EQ((requests_of_aligned<strategy::serial, 2>()), 2u * 1);
+    EXPECT_EQ((requests_of_aligned<strategy::serial, 5>()), 2u * 2);
+    EXPECT_EQ((requests_of_aligned<strategy::serial, 6>()), 2u * 2);
+    EXPECT_EQ((requests_of_aligned<strategy::serial, 7>()), 2u * 2);
+    EXPECT_EQ((requests_of_aligned<strategy::serial, 9>()), 2u * 3);
+    EXPECT_EQ((requests_of_aligned<strategy::tree, 9>()), 2u * 9);
+    const device_array<float> record(std::vector<float>(8, 0.0f));
+    EXPECT_EQ(count(add_chunks_to_aligned, record.get()).atomic_requests, 32u * 2);
+    EXPECT_EQ(record.download(), (std::vector<float>{32, 64, 128, 256, 512, 1024, 2048, 4096}));
 }
 
 // The atomics that atomic_update sends.

@@ -3,6 +3,23 @@
 // scope in the instructions.
 
 #include "warp_calls.cuh"
+#ifdef __SIMT__
+// simt runs all scopes alike, so the functions that the headers call are counted by name.
+#include <atomic>
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+std::atomic<int> calls_at_scope[3]; // by distwar::scope
+#define COUNTED(scope, function) ((void)++calls_at_scope[scope], function)
+#define atomicAdd(...) COUNTED(1, atomicAdd(__VA_ARGS__))
+#define atomicAdd_block(...) COUNTED(0, atomicAdd_block(__VA_ARGS__))
+#define atomicAdd_system(...) COUNTED(2, atomicAdd_system(__VA_ARGS__))
+#define atomicMin(...) COUNTED(1, atomicMin(__VA_ARGS__))
+#define atomicMin_block(...) COUNTED(0, atomicMin_block(__VA_ARGS__))
+#define atomicMin_system(...) COUNTED(2, atomicMin_system(__VA_ARGS__))
+#define atomicCAS(...) COUNTED(1, atomicCAS(__VA_ARGS__))
+#define atomicCAS_block(...) COUNTED(0, atomicCAS_block(__VA_ARGS__))
+#define atomicCAS_system(...) COUNTED(2, atomicCAS_system(__VA_ARGS__))
+#endif
 #include <distwar/fields.cuh>
 #include <distwar/half.cuh>
 #include <distwar/reduce.cuh>
@@ -49,6 +66,11 @@ struct minimum_sink {
     using type = distwar::record_at<S, T, distwar::minimum>;
     static __device__ type of(T *to, int) { return {to, STRIDE}; }
 };
+template <scope S, typename T>
+struct product_sink { // by compare-and-swap
+    using type = distwar::record_at<S, T, distwar::multiply>;
+    static __device__ type of(T *to, int) { return {to, STRIDE}; }
+};
 template <scope S, typename Half>
 struct pairs_sink {
     using pair = std::conditional_t<std::is_same_v<Half, __half>, __half2, __nv_bfloat162>;
@@ -93,10 +115,13 @@ outcome outcome_of(const std::vector<warp_call> &calls, const std::vector<V> &va
     outcome found;
 #ifdef __SIMT__
     simt_counters_reset();
+    for (std::atomic<int> &each : calls_at_scope) each = 0;
 #endif
     run(CALLS, 32, add_values<Sink, S, How, T, V>, device_calls.get(), device_values.get(), to.get());
 #ifdef __SIMT__
     const simt_counters c = simt_counters_read();
+    for (int other = 0; other < 3 && std::is_same_v<T, V>; ++other) // 16-bit values have one scope here
+        EXPECT_EQ(calls_at_scope[other] != 0, other == int(S)) << other;
     found.counts = {c.shuffles, c.votes, c.atomic_instructions, c.atomic_requests, c.atomic_bytes};
 #endif
     const std::vector<T> sums = to.download();
@@ -158,6 +183,7 @@ TEST(Scopes, OfAlignedRecord) {
 TEST(Scopes, OfAnOperator) {
     check_strategies<minimum_sink, float>();
     check_strategies<minimum_sink, unsigned>();
+    check_strategies<product_sink, double>();
 }
 TEST(Scopes, OfHalves) {
     check_strategies<record_sink, __half, float>();

@@ -70,7 +70,7 @@ bool frame_gradient_of(trainer *t, const step_views *of, const gs_view **view, c
     frame *const f = &t->one.f;
     strategy_tuner *const tuner = &t->one.tuner;
     queue_loss(t, of);
-    if (t->state->exposures > 0) step_exposures(t, of);
+    if (of->exposure[0]) step_exposures(t, of);
     strategy_tuner_begin(tuner);
     f->kind = of->kind;
     frame_render_backward(f, tuner->policy);

@@ -178,8 +178,8 @@ bool ranks_gradient_of(trainer *t, const step_views *of, const gs_view **view, c
         .mean2d = of->kind == GRADIENT_SIGNED ? means : NULL,
         .abs_mean2d = of->kind == GRADIENT_ABSOLUTE ? means : NULL,
         .tilt = of->kind == GRADIENT_TILT ? means : NULL};
-    if (state->exposures > 0) begin_exposures(r);
-    if (!sharded_backward(t->shared, &batch, &gradient, NULL) || (state->exposures > 0 && !step_exposures(t)))
+    if (of->exposure[0]) begin_exposures(r);
+    if (!sharded_backward(t->shared, &batch, &gradient, NULL) || (of->exposure[0] && !step_exposures(t)))
         return false;
     r->home = sharded_home(t->shared);
     *view = &r->home;

@@ -6,7 +6,8 @@
 #include <string.h>
 
 training_choices training_choices_default(void) {
-    return (training_choices){.average = usual_average,
+    return (training_choices){.validate = -1,
+                              .average = usual_average,
                               .dropout = -1,
                               .depth_weight = 1, // Kerbl et al. 2024, as is the next
                               .depth_weight_end = 0.01,
@@ -26,11 +27,12 @@ density_data training_density_data(const training_data *data, int64_t iterations
 }
 
 size_t training_views_aside(const training_choices *choices, size_t count) {
-    return choices->validate < 0 ? usual_validation(count) : (size_t)choices->validate;
+    if (choices->validate >= 0) return (size_t)choices->validate;
+    return choices->refine_poses ? 0 : usual_validation(count);
 }
 
 bool training_choices_suit(const training_choices *choices, const training_data *data, fault *why) {
-    if (choices->refine_poses && choices->validate != 0)
+    if (choices->refine_poses && choices->validate > 0)
         return fail(
             why, "--validate excludes --refine-poses: poses of views that are set aside would stay behind");
     if (resolution_most_views(&choices->resolutions, choices->batch) <= 1)
@@ -57,6 +59,7 @@ training_settings training_settings_from(const training_choices *c, const traini
     training_settings settings = {.iterations = iterations,
                                   .seconds = c->seconds,
                                   .set_aside_until = validation_until,
+                                  .validate_every = usual_validate_every(data->count),
                                   .seed = (uint64_t)c->seed,
                                   .tune = c->tune,
                                   .policy = c->policy,

@@ -10,6 +10,10 @@ bool training_passed(int64_t iteration, int64_t views, int64_t every) {
     return iteration / every > (iteration - views) / every;
 }
 
+int64_t scheduled_views(const training_settings *settings, const schedule_place *place) {
+    return place->ended > 0 ? place->ended + (place->ended + 2) / 3 : settings->iterations;
+}
+
 int scheduled_sh_degree(const training_settings *settings, int sh_degree, int64_t step) {
     int64_t degree = settings->sh_interval > 0 ? (step - 1) / settings->sh_interval : sh_degree;
     return degree < sh_degree ? (int)degree : sh_degree;
@@ -17,6 +21,11 @@ int scheduled_sh_degree(const training_settings *settings, int sh_degree, int64_
 
 double progress_at(const training_settings *settings, int64_t step) {
     return settings->iterations > 1 ? (double)(step - 1) / (double)(settings->iterations - 1) : 0;
+}
+
+double scheduled_end(const training_settings *s) {
+    const bool grows = s->density.kind != DENSITY_NONE;
+    return fmin(1, fmax(s->set_aside_until, grows ? progress_at(s, s->density.until) : 0));
 }
 
 float scheduled_mean_rate(const training_settings *settings, int64_t step) {

@@ -35,6 +35,7 @@ struct training_settings {
     double seconds;                // stop after the step during which this time has passed; 0: never
     const training_budget *budget; // NULL: `iterations` are done, one step of the schedule each
     double set_aside_until;        // 0..1, of the schedule: from there on views that are set aside are used
+    int64_t validate_every;        // steps between looks at whether they say that training is over; 0: none
     uint64_t seed;                 // of all random choices
     bool tune;                     // a tuner chooses the policy while training runs
     distwar_policy policy;         // of gs_render_backward, unless there is a tuner
@@ -58,6 +59,10 @@ struct training_settings {
     resolution_schedule resolutions;
 };
 
+// All views that training sees from its start to its end.
+int64_t scheduled_views(const training_settings *settings, const schedule_place *place);
+// Where the end of the schedule begins, 0..1, that follows once place->ended is known.
+double scheduled_end(const training_settings *settings);
 // Whether the step that ended at `iteration` and had `views` views reached or passed a multiple of `every` >= 1.
 bool training_passed(int64_t iteration, int64_t views, int64_t every);
 // 0 at the first step, 1 at the last.

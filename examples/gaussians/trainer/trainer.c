@@ -67,14 +67,27 @@ static bool has_changed(const trainer *t, int32_t views) {
            (now_worth > factor * place->steps || now_worth < place->steps / factor);
 }
 
+// The step of the schedule after `iteration` views, where training ends before its time.
+static int64_t at_end(const trainer *t, int64_t iteration) {
+    const schedule_place *const place = &t->state->schedule;
+    const double from = scheduled_end(t->settings),
+                 done = (double)(iteration - place->ended) /
+                        (double)(scheduled_views(t->settings, place) - place->ended);
+    return 1 + (int64_t)((from + (1 - from) * fmin(done, 1)) * (double)(t->settings->iterations - 1) + 0.5);
+}
+
 // Moves the schedules to the next step. views: of that step.
 static void move_schedule(trainer *t, int32_t views) {
     schedule_place *place = &t->state->schedule;
     place->before = place->at;
-    place->at += views;
+    place->at = place->ended > 0 ? at_end(t, t->state->iteration + views) : place->at + views;
     if (!t->settings->budget) return;
     place->seconds = t->before + trainer_now(t) - t->started;
     pace_note(&t->pace, place->seconds);
+    if (place->ended > 0) {
+        t->pace.budget = fmin(t->pace.budget, 4. / 3 * place->ended_seconds);
+        place->progress = fmax(place->progress, scheduled_end(t->settings));
+    }
     t->pace.ahead = density_time_ahead(&t->settings->density, t->settings->iterations,
                                        training_state_count(t->state), place->before);
     if (place->steps > 0 ? has_changed(t, views) : pace_is_known(&t->pace)) {
@@ -97,7 +110,7 @@ static bool retirement_has_time(const trainer *t) {
     return !t->settings->budget || 4 * p->between * (double)p->between_left <= p->budget - p->last;
 }
 
-static int64_t batch_in(const training_settings *settings, int phase) {
+int64_t trainer_batch(const training_settings *settings, int phase) {
     const resolution_schedule *schedule = &settings->resolutions;
     const int64_t own = phase < schedule->count ? schedule->phase[phase].batch : 0;
     return own > 0 ? own : settings->batch > 0 ? settings->batch : 1;
@@ -129,7 +142,7 @@ static bool retire(trainer *t, int phase) {
     const training_settings *settings = t->settings;
     const size_t count = t->report.set_aside ? t->used_order.count : t->order.count;
     const target_view *const asked = views_to_ask(t, phase);
-    const int64_t batch = batch_in(settings, phase);
+    const int64_t batch = trainer_batch(settings, phase);
     if (settings->budget) DEVICE_CHECK(cudaDeviceSynchronize()); // the step's own time
     if (!trainer_look_at_clock(t)) return false;
     const double began = trainer_now(t);
@@ -148,7 +161,7 @@ static bool retire(trainer *t, int phase) {
 // Whether the step that was done last is the last of all.
 bool trainer_is_over(const trainer *t) {
     const schedule_place *place = &t->state->schedule;
-    if (!t->settings->budget) return t->state->iteration >= t->settings->iterations;
+    if (!t->settings->budget) return t->state->iteration >= scheduled_views(t->settings, place);
     pace then = t->pace;
     pace_note(&then, t->before + trainer_now(t) - t->started);
     return place->progress >= 1 || pace_is_over(&then);
@@ -208,6 +221,7 @@ const training_report *trainer_report(trainer *t) {
     if (!trainer_fetch_losses(t) || !trainer_look_at_clock(t)) return NULL;
     training_report_average(report);
     report->seconds = trainer_now(t) - t->started;
+    report->ended = t->state->schedule.ended;
     if (t->settings->budget) t->state->schedule.seconds = t->before + report->seconds;
     if (t->shared) return report;
     report->repeats = t->one.f.repeats;
@@ -239,27 +253,32 @@ static int64_t pose_steps(const trainer *t) {
     return t->state->poses > 0 ? t->state->iteration / views - before + 1 : 0;
 }
 
+void trainer_add_view(trainer *t, int phase, size_t index, step_views *of) {
+    const target_view *const views = views_of(t, phase);
+    const int32_t v = of->count++;
+    of->index[v] = index;
+    of->view[v] = t->pictures && !t->ranks ? picture_cache_view(t->pictures, index) : views + index;
+    of->camera[v] = of->view[v]->camera;
+    if (t->state->poses > 0) pose_to_camera(&t->state->pose[index].now, &of->camera[v]);
+}
+
 // A step has views of one phase.
 static step_views choose_views(trainer *t, int phase) {
     const training_settings *settings = t->settings;
     const training_state *state = t->state;
-    const target_view *const views = views_of(t, phase);
-    const int64_t batch = batch_in(settings, phase),
-                  left = settings->budget
-                             ? batch
-                             : resolution_phase_end(&settings->resolutions, settings->iterations, phase) -
-                                   state->iteration;
-    step_views of = {.first = state->iteration,
-                     .count = (int32_t)(batch < left ? batch : left),
-                     .pose_step = pose_steps(t)};
+    const int64_t batch = trainer_batch(settings, phase),
+                  end = state->schedule.ended > 0
+                            ? scheduled_views(settings, &state->schedule)
+                            : resolution_phase_end(&settings->resolutions, settings->iterations, phase),
+                  left = settings->budget ? batch : end - state->iteration;
+    const int32_t count = (int32_t)(batch < left ? batch : left);
+    step_views of = {.first = state->iteration, .pose_step = pose_steps(t)};
     t->report.set_aside = sets_aside(t);
     if (t->pictures) picture_cache_next_step(t->pictures);
-    for (int32_t v = 0; v < of.count; v++) {
-        const size_t index = of.index[v] = next_view(t, state->iteration + v);
-        of.view[v] = t->pictures && !t->ranks ? picture_cache_view(t->pictures, index) : views + index;
-        of.camera[v] = of.view[v]->camera;
-        if (state->poses > 0) pose_to_camera(&state->pose[index].now, &of.camera[v]);
-        if (state->exposures > 0) of.exposure[v] = state->exposure + TRAINING_EXPOSURE_FLOATS * index;
+    while (of.count < count) {
+        const size_t index = next_view(t, state->iteration + of.count);
+        if (state->exposures > 0) of.exposure[of.count] = state->exposure + TRAINING_EXPOSURE_FLOATS * index;
+        trainer_add_view(t, phase, index, &of);
     }
     return of;
 }
@@ -325,7 +344,7 @@ bool trainer_step(trainer *t) {
     stage_clock_mark(clock, STAGE_DENSITY);
     if (average_is_due(settings, state->schedule.before, state->schedule.at))
         parameter_average_add(&state->average, &state->gaussians);
-    return t->waiting < WAITING || trainer_fetch_losses(t);
+    return (t->waiting < WAITING || trainer_fetch_losses(t)) && trainer_validate(t, phase);
 }
 
 // ---- open and close
@@ -366,6 +385,14 @@ static bool open_shared(trainer *t) {
     return t->shared != NULL;
 }
 
+// Without a budget a step of the schedule is an iteration, unless training ends before its time.
+static void open_place(trainer *t) {
+    schedule_place *const place = &t->state->schedule;
+    const int64_t iteration = t->state->iteration;
+    *place = (schedule_place){.at = iteration, .before = iteration - 1, .ended = place->ended};
+    if (place->ended > 0) place->at = at_end(t, iteration), place->before = place->at - 1;
+}
+
 static bool open_trainer(trainer *t) {
     training_state *const state = t->state;
     const training_settings *const settings = t->settings;
@@ -378,7 +405,7 @@ static bool open_trainer(trainer *t) {
     if (settings->budget)
         open_budget(t);
     else
-        state->schedule = (schedule_place){.at = state->iteration, .before = state->iteration - 1};
+        open_place(t);
     if (!reserve_losses(t, settings->budget ? WAITING : settings->iterations - state->iteration, &why) ||
         !view_order_open(&t->order, t->order.count, settings->seed, &why) || !open_used(t, &why))
         return fails(t, &why);

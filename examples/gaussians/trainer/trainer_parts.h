@@ -52,9 +52,9 @@ typedef struct ranks_gradient {
     const step_views *of;
     device_buffer loss_workspace, corrected, mean2d;
     device_buffer camera, own_camera; // gs_camera_gradient, of all ranks' rows and of this one's
-    int64_t tile_rows;             // of the batch's images
-    device_buffer row_sums;        // [views][tile_rows][GS_EXPOSURE_VALUES], of gs_share_exposure_backward
-    device_buffer matrix_gradient; // [GS_EXPOSURE_VALUES]
+    int64_t tile_rows;                // of the batch's images
+    device_buffer row_sums;           // [views][tile_rows][GS_EXPOSURE_VALUES], of gs_share_exposure_backward
+    device_buffer matrix_gradient;    // [GS_EXPOSURE_VALUES]
     gs_view home;
 } ranks_gradient;
 
@@ -96,6 +96,12 @@ double trainer_now(const trainer *t);
 bool trainer_look_at_clock(trainer *t);
 // Adds the waiting losses to the report, on all ranks.
 bool trainer_fetch_losses(trainer *t);
+
+int64_t trainer_batch(const training_settings *settings, int phase); // views of a step in a phase
+// Adds the view to those of a step; its exposure stays NULL.
+void trainer_add_view(trainer *t, int phase, size_t index, step_views *of);
+// After a step: now and then measures the views that are set aside, and ends training where they gain no more.
+bool trainer_validate(trainer *t, int phase);
 
 // The Gaussians that a step renders.
 gs_gaussians trainer_gaussians(trainer *t, const step_views *of);

@@ -195,15 +195,17 @@ TEST(BudgetedTraining, ContinuesWithTheTimeThatIsLeft) {
 }
 
 TEST(BudgetedTraining, APlaceFromAFileMustBePossible) {
-    const schedule_place good = {640, 638, 1000, 0.64, 3.2};
+    const schedule_place good = {640, 638, 1000, 0.64, 3.2, 0, 0};
     EXPECT_TRUE(schedule_place_is_possible(&good, 600));
-    const schedule_place fresh = {12, 11, 0, 0, 0.2};
+    const schedule_place fresh = {12, 11, 0, 0, 0.2, 0, 0};
     EXPECT_TRUE(schedule_place_is_possible(&fresh, 12));
     EXPECT_FALSE(schedule_place_is_possible(&fresh, 13));
-    const schedule_place bad[] = {
-        {640, 641, 1000, 0.64, 3.2}, {640, -2, 1000, 0.64, 3.2}, {640, 638, NAN, 0.64, 3.2},
-        {640, 638, 1000, NAN, 3.2},  {640, 638, 1000, 1.1, 3.2}, {640, 638, 1000, 0.64, -1},
-        {640, 638, 1e300, 0.6, 3.2}, {640, 638, 1000, 0.6, NAN}, {INT64_MAX, 638, 1, 0.6, 1}};
+    const schedule_place bad[] = {{640, 641, 1000, 0.64, 3.2, 0, 0},   {640, -2, 1000, 0.64, 3.2, 0, 0},
+                                  {640, 638, NAN, 0.64, 3.2, 0, 0},    {640, 638, 1000, NAN, 3.2, 0, 0},
+                                  {640, 638, 1000, 1.1, 3.2, 0, 0},    {640, 638, 1000, 0.64, -1, 0, 0},
+                                  {640, 638, 1e300, 0.6, 3.2, 0, 0},   {640, 638, 1000, 0.6, NAN, 0, 0},
+                                  {INT64_MAX, 638, 1, 0.6, 1, 0, 0},   {640, 638, 1000, 0.64, 3.2, -1, 0},
+                                  {640, 638, 1000, 0.64, 3.2, 601, 0}, {640, 638, 1000, 0.64, 3.2, 600, NAN}};
     for (const schedule_place &place : bad) EXPECT_FALSE(schedule_place_is_possible(&place, 600));
 }
 

@@ -40,7 +40,7 @@ class Checkpoint : public testing::Test {
         ASSERT_TRUE(training_state_open_poses(&state, views, &why)) << why.text;
         for (size_t i = 0; i < views; i++) state.pose[i].now.rotation[8] = state.pose[i].second_moment = 0.1;
         state.iteration = 321, state.steps = 123;
-        state.schedule = {640, 638, 1000, 0.64, 3.2};
+        state.schedule = {640, 638, 1000, 0.64, 3.2, 0, 0};
         state.average = {7, device_gaussians_open(count, degree)};
         float next = 1;
         for_arrays(state, [&](float *array, size_t values) {
@@ -190,7 +190,7 @@ TEST_F(Checkpoint, WhatIsNoneIsRefused) {
     later[8]++;
     put(later);
     ASSERT_FALSE(reads());
-    EXPECT_CONTAINS(why.text, "version 6");
+    EXPECT_CONTAINS(why.text, "version 7");
 }
 
 TEST_F(Checkpoint, OfAnotherRunIsRefused) {

@@ -7,9 +7,11 @@
 #include <distwar/fetch.cuh>
 #include <distwar/fixed.cuh>
 #include <distwar/half.cuh>
+#include <distwar/histogram.cuh>
 #include <distwar/hot_slots.cuh>
 #include <distwar/packed.cuh>
 #include <distwar/reduce.cuh>
+#include <distwar/sums_by_key.cuh>
 
 namespace {
 
@@ -96,6 +98,18 @@ TEST(Examples, AtomicAdd) {
     const zeros<float> sums(1);
     run(1, 32, example_atomic_add, sums.get());
     EXPECT_EQ(sums.found(), (expected{496}));
+}
+__global__ void example_atomic_add_vector(float *sums) {
+    const int lane = int(threadIdx.x);
+    // [atomic_add of a vector]
+    distwar::atomic_add(reinterpret_cast<float4 *>(sums), float4{1, 2, 3, float(lane)});
+    // sums: 32, 64, 96, 496
+    // [end]
+}
+TEST(Examples, AtomicAddOfAVector) {
+    const zeros<float> sums(4);
+    run(1, 32, example_atomic_add_vector, sums.get());
+    EXPECT_EQ(sums.found(), (expected{32, 64, 96, 496}));
 }
 __global__ void example_atomic_update(int *highest) {
     const int lane = int(threadIdx.x);
@@ -268,6 +282,20 @@ TEST(Examples, FetchAdd) {
     EXPECT_EQ(counters.found(), (expected{16, 16}));
     EXPECT_EQ(found.found(), (expected{0, 15, 0, 15}));
 }
+__global__ void example_fetch_add_values(int *counters, int *found) {
+    const int lane = int(threadIdx.x);
+    // [fetch_add of values]
+    const int before = distwar::fetch_add(distwar::all_lanes, lane < 3, 1, 10 * (lane + 1), counters);
+    if (lane < 3) found[lane] = before;
+    // counters: 0, 60; found: 0, 10, 30
+    // [end]
+}
+TEST(Examples, FetchAddOfValues) {
+    const zeros<int> counters(2), found(3);
+    run(1, 32, example_fetch_add_values, counters.get(), found.get());
+    EXPECT_EQ(counters.found(), (expected{0, 60}));
+    EXPECT_EQ(found.found(), (expected{0, 10, 30}));
+}
 __global__ void example_append(unsigned *count, int *kept) {
     const int lane = int(threadIdx.x);
     // [append]
@@ -359,6 +387,19 @@ TEST(Examples, LanesWithKey) {
     const zeros<unsigned> found(2);
     run(1, 32, example_lanes_with_key, found.get());
     EXPECT_EQ(found.found(), (expected{65537, 131074}));
+}
+__global__ void example_largest(int *found) {
+    const int lane = int(threadIdx.x);
+    // [largest]
+    const unsigned most = distwar::largest(distwar::all_lanes, unsigned(lane * 7 % 32));
+    if (lane == 0) found[0] = int(most);
+    // found: 31
+    // [end]
+}
+TEST(Examples, Largest) {
+    const zeros<int> found(1);
+    run(1, 32, example_largest, found.get());
+    EXPECT_EQ(found.found(), (expected{31}));
 }
 __global__ void example_share_one_key(int *found) {
     const int lane = int(threadIdx.x);
@@ -468,6 +509,42 @@ TEST(Examples, WithStrategy) {
     // found: 1, DISTWAR_SERIAL
     // [end]
     EXPECT_EQ(found, DISTWAR_SERIAL);
+}
+
+TEST(Examples, SumsByKey) {
+    const device_array<int> indices({2, 0, 2});
+    const device_array<float> rows({1, 10, 2, 20, 3, 30});
+    const zeros<float> to(6);
+    const int *const index = indices.get();
+    const float *const source = rows.get();
+    float *const out = to.get();
+    cudaStream_t stream = nullptr;
+    // [sums_by_key]
+    distwar::key_sums<float> sums;
+    sums.count = 3, sums.width = 2, sums.keys = 3;
+    sums.index = index, sums.source = source, sums.out = out;
+    cudaError_t error = distwar::sums_by_key_bytes(sums, &sums.workspace_bytes);
+    if (error == cudaSuccess) error = cudaMalloc(&sums.workspace, sums.workspace_bytes);
+    if (error == cudaSuccess) error = distwar::sums_by_key(sums, stream);
+    // out: 2, 20, 0, 0, 4, 40
+    // [end]
+    CHECK(error);
+    EXPECT_EQ(to.found(), (expected{2, 20, 0, 0, 4, 40}));
+    CHECK(cudaFree(sums.workspace));
+}
+TEST(Examples, Histogram) {
+    const device_array<int> keys({3, 1, 3, 3});
+    const zeros<unsigned> bins(4);
+    const int *const key = keys.get();
+    unsigned *const counts = bins.get();
+    cudaStream_t stream = nullptr;
+    // [histogram]
+    const distwar::key_counts<int> given = {4, 4, key, counts, nullptr}; // 4 keys, 4 bins, no report
+    const cudaError_t error = distwar::histogram(given, stream);
+    // counts: 0, 1, 0, 3
+    // [end]
+    CHECK(error);
+    EXPECT_EQ(bins.found(), (expected{0, 1, 0, 3}));
 }
 
 } // namespace

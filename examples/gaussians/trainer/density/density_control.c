@@ -43,23 +43,24 @@ bool density_is_due(const density_settings *settings, int64_t before, int64_t at
     return first < last && first / settings->every < last / settings->every;
 }
 
-static int64_t half_way(const density_settings *settings) {
-    return (settings->from + settings->until) / 2;
+// Slowly: where views do not agree, the views that are set aside end training at a few times the first Gaussians.
+static int64_t limit_reached(const density_settings *settings) {
+    return settings->from + 3 * (settings->until - settings->from) / 4;
 }
 
-// Grows by the set part. Grows faster where that would not reach the limit half-way, so that a run that
+// Grows by the set part. Grows faster where that would not reach the limit after three quarters, so that a run that
 // starts from few points has time for detail too.
 int64_t density_grown_count(const density_settings *settings, int64_t existing, int64_t step) {
     const double most = (double)settings->most_gaussians, now = (double)existing;
     if (existing == 0 || existing >= settings->most_gaussians) return existing;
-    const int64_t reached = half_way(settings);
+    const int64_t reached = limit_reached(settings);
     const double times = step < reached ? (double)((reached - step) / settings->every + 1) : 1;
     const double by_part = now * (1 + (double)(float)settings->growth);
     const double to_limit = step < reached ? now * pow(most / now, 1 / times) : 0;
     return (int64_t)fmin(fmax(by_part, to_limit), most);
 }
 
-// A step with r times the Gaussians takes about r^0.6 times as long. They grow by equal factors until half-way.
+// A step with r times the Gaussians takes about r^0.6 times as long. They grow by equal factors until then.
 double density_time_ahead(const density_settings *settings, int64_t iterations, int64_t existing,
                           int64_t at) {
     if (!density_method_of(settings->kind)->has_limit || existing < 1 ||
@@ -67,7 +68,7 @@ double density_time_ahead(const density_settings *settings, int64_t iterations, 
         return 1;
     const double full = pow((double)settings->most_gaussians / (double)existing, 0.6);
     const double left = (double)(iterations - at),
-                 growing = fmin(fmax((double)(half_way(settings) - at), 0), left);
+                 growing = fmin(fmax((double)(limit_reached(settings) - at), 0), left);
     return (growing * (full - 1) / log(full) + (left - growing) * full) / left;
 }
 

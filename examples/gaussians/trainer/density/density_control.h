@@ -65,7 +65,7 @@ typedef struct density_settings {
     double extent;              // of the scene, world units
     double least_opacity;       // below it a Gaussian is pruned or, by methods with a limit, moved
     double growth;        // of methods with a limit: the part of the number that is added each time; more if
-                          // most_gaussians would not be reached half-way between `from` and `until`
+                          // most_gaussians would not be reached three quarters of the way between `from` and `until`
     double retired;       // of methods with a limit: gs_retire's part; 0: nothing is retired
     int64_t retire_every; // in actions after steps that pass a multiple of this
     density_adaptive_settings adaptive;

@@ -41,7 +41,7 @@ static void list_schedule(density_settings *s, option_table *table) {
                .help = "Gaussians less opaque than this are pruned, by split and mcmc moved"),
         OPTION("growth", &s->growth, .maximum = 1,
                .help = "split, mcmc: part of the Gaussians that is added each time; more if --max-gaussians "
-                       "would not be reached half-way"),
+                       "would not be reached after three quarters of density control"),
         OPTION(
             "retire", &s->retired, .minimum = -1, .maximum = 1,
             .help =

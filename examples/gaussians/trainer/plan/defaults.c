@@ -71,8 +71,13 @@ int64_t usual_retire_every(size_t views) {
 // ---- views that are set aside
 
 size_t usual_validation(size_t views) {
-    const size_t most = 32, part = (views + 5) / 10;
-    return views < 12 ? 0 : part < most ? part : most;
+    const size_t least = 4, most = 16, part = views / 16;
+    if (views < 10 * least) return 0;
+    return part < least ? least : part < most ? part : most;
+}
+
+int64_t usual_validate_every(size_t views) {
+    return usual_retire_every(views) / 2;
 }
 
 // ---- views of a step

@@ -60,9 +60,11 @@ int64_t usual_retire_every(size_t views);
 
 // ---- views that are set aside; judgement, as yet without a measurement
 
-// How many views --validate auto sets aside: a tenth, at most 32, as each measurement renders them; none of fewer than
-// 12, of which each one counts.
+// How many views --validate auto sets aside: a sixteenth, at most 16, as each measurement renders them, at least 4, of
+// which fewer say little; none of fewer than 40 views, which would miss them.
 size_t usual_validation(size_t views);
+// Steps between looks at them: five rounds of the views, at least 500.
+int64_t usual_validate_every(size_t views);
 // They are trained on from this part of the schedule on: the last views cost fox 1.1 dB where they never were. Density
 // control acts until 5/6, so what only these views show still gets Gaussians.
 static const double validation_until = 0.75;

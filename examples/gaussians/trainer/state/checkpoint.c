@@ -13,7 +13,7 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "values are copied without a change of byte order");
 
 enum {
-    VERSION = 6,
+    VERSION = 7,
     SETS = 4, // Gaussians, Adam's two moments, the average
     ARRAYS = SETS * GS_ARRAYS + 1,
     INSIDE = 2 // in place of a letter: the rows are in FILE
@@ -28,6 +28,7 @@ typedef struct checkpoint_header {
     uint64_t file_bytes; // of the whole file, with the checksum at its end
     int64_t iteration, steps, count, exposures, poses, averaged; // averaged: samples; 0: there is no average
     schedule_place schedule;
+    learning_curve learning;
     int16_t sh_degree, density_more; // density_more: floats of a row of density beyond 2
     uint32_t data;                   // fingerprint
     uint32_t letter;                 // of the parts: 0: a, 1: b
@@ -49,7 +50,7 @@ typedef struct part_header {
     int64_t averaged;                // as in FILE
 } part_header;
 
-_Static_assert(sizeof(checkpoint_header) == 128 && sizeof(part_entry) == 16 && sizeof(part_header) == 48,
+_Static_assert(sizeof(checkpoint_header) == 408 && sizeof(part_entry) == 16 && sizeof(part_header) == 48,
                "the files have no padding");
 
 // An array of rows.
@@ -168,11 +169,13 @@ uint32_t checkpoint_fingerprint(const target_view *views, size_t count) {
 static bool header_is_right(const checkpoint_header *header) {
     return header->count >= 0 && header->count < INT32_MAX && header->sh_degree >= 0 &&
            header->sh_degree <= GS_MAX_SH_DEGREE && header->density_more >= 0 && header->iteration >= 0 &&
-           header->steps >= 0 && header->steps <= header->iteration && header->averaged >= 0 &&
-           header->averaged <= header->steps && header->exposures >= 0 &&
-           header->exposures <= CHECKPOINT_MAX_VIEWS && header->settings_bytes <= CHECKPOINT_MAX_SETTINGS &&
-           header->poses >= 0 && header->poses <= CHECKPOINT_MAX_VIEWS && header->letter <= INSIDE &&
-           header->parts >= 1 && header->parts <= (header->letter == INSIDE ? 1 : RANKS_MAX) &&
+           header->schedule.ended >= 0 && header->schedule.ended <= header->iteration &&
+           learning_curve_is_possible(&header->learning) && header->steps >= 0 &&
+           header->steps <= header->iteration && header->averaged >= 0 && header->averaged <= header->steps &&
+           header->exposures >= 0 && header->exposures <= CHECKPOINT_MAX_VIEWS &&
+           header->settings_bytes <= CHECKPOINT_MAX_SETTINGS && header->poses >= 0 &&
+           header->poses <= CHECKPOINT_MAX_VIEWS && header->letter <= INSIDE && header->parts >= 1 &&
+           header->parts <= (header->letter == INSIDE ? 1 : RANKS_MAX) &&
            header->file_bytes == file_bytes(header);
 }
 
@@ -275,6 +278,7 @@ static checkpoint_header header_of(const training_state *state, uint32_t letter)
                                .poses = state->poses,
                                .averaged = state->average.samples,
                                .schedule = state->schedule,
+                               .learning = state->learning,
                                .sh_degree = (int16_t)state->gaussians.sh_degree,
                                .density_more = (int16_t)(state->density_row - 2),
                                .letter = letter,
@@ -424,6 +428,7 @@ static bool read_all(checkpoint_reader *r, const checkpoint_key *key, ranks *gro
     state->iteration = header.iteration;
     state->steps = header.steps;
     state->schedule = header.schedule;
+    state->learning = header.learning;
     if (header.averaged > 0)
         state->average = (parameter_average){header.averaged,
                                              device_gaussians_open(state->gaussians.count, header.sh_degree)};

@@ -10,6 +10,7 @@
 #include "c_linkage.h"
 #include "distwar_gs.h"
 #include "files/fault.h"
+#include "plan/learning.h"
 #include "state/parameter_average.h"
 #include "poses/pose_refinement.h"
 #include "sharded_density.h"
@@ -26,6 +27,10 @@ typedef struct schedule_place {
     double steps;       // the steps that the whole budget was worth when that was known; 0: not yet
     double progress;    // 0..1: at = 1 + progress times the schedule's length less 1
     double seconds;     // of training so far
+    // Where the views that are set aside said that training learned only noise: a third as many views, or under a budget
+    // a third of the time, then do the rest of the schedule, from the end of density control on. 0: not yet.
+    int64_t ended;
+    double ended_seconds;
 } schedule_place;
 
 typedef struct training_state {
@@ -33,6 +38,7 @@ typedef struct training_state {
     int64_t iteration;            // views seen by all ranks together
     int64_t steps;                // of Adam
     schedule_place schedule;      // the same on all ranks
+    learning_curve learning;      // the same on all ranks
     int64_t begin[RANKS_MAX + 1]; // where each rank's Gaussians begin among all, and their number
     int64_t capacity;             // rows that every array has memory for; >= gaussians.count
     // Device: this rank's Gaussians. All have the same count and sh_degree.

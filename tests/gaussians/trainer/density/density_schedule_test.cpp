@@ -170,7 +170,7 @@ TEST(Schedule, LargeGaussiansArePrunedAfterTheFirstReset) {
 }
 
 TEST(Schedule, McmcGrowsByItsShareUpToTheLimit) {
-    density_settings settings = settings_of(DENSITY_MCMC, 12000); // until 10000, half-way 5250
+    density_settings settings = settings_of(DENSITY_MCMC, 12000); // until 10000, three quarters 7625
     settings.most_gaussians = 1300;
     run r(1000, 0);
     int64_t expected = 1000;
@@ -228,16 +228,16 @@ TEST(Schedule, DensityControlIsDueOnceForWhatPasses) {
         EXPECT_EQ(density_is_due(&s, c.before, c.at), c.due) << c.before << " " << c.at;
 }
 
-TEST(Schedule, McmcReachesItsLimitHalfWayFromFew) {
-    density_settings settings = settings_of(DENSITY_MCMC, 2400); // until 2000, half-way 1250
+TEST(Schedule, McmcReachesItsLimitAfterThreeQuartersFromFew) {
+    density_settings settings = settings_of(DENSITY_MCMC, 2400); // until 2000, three quarters 1625
     settings.most_gaussians = 5000;
     run r(10, 0);
     for (int64_t step = 600; step < 2400; step += 100) {
         r.step_to(settings, step);
-        if (step < 1100) {
+        if (step < 1500) {
             EXPECT_LT(r.state.gaussians.count, 5000) << step;
         }
-        if (step >= 1300) {
+        if (step >= 1700) {
             EXPECT_EQ(r.state.gaussians.count, 5000) << step;
         }
     }
@@ -249,7 +249,7 @@ TEST(Schedule, McmcReachesItsLimitHalfWayFromFew) {
 
 // The sums that splits are drawn by begin anew after each action, and none is made after the end.
 TEST(Schedule, SplitActsWhenItShouldUpToTheLimit) {
-    density_settings settings = settings_of(DENSITY_SPLIT, 2400); // until 2000, half-way 1250
+    density_settings settings = settings_of(DENSITY_SPLIT, 2400); // until 2000, three quarters 1625
     settings.most_gaussians = 3000;
     run r(100, 1);
     int64_t count = 100;
@@ -259,7 +259,7 @@ TEST(Schedule, SplitActsWhenItShouldUpToTheLimit) {
         const int64_t now = r.state.gaussians.count;
         EXPECT_EQ(now > count, acts && count < 3000) << step;
         EXPECT_LE(now, std::min<int64_t>(2 * count, 3000));
-        if (step >= 1300) {
+        if (step >= 1700) {
             EXPECT_EQ(now, 3000) << step;
         }
         for (const float sum : r.read(r.state.density, acts ? 2 * now : 0)) ASSERT_EQ(sum, 0);
@@ -304,7 +304,7 @@ TEST(Schedule, GrowthByAgreementEndsWhereOnlyNoiseIsLeft) {
             device_upload(r.state.density, sums.data(), sums.size() * sizeof(float));
             const float dead = -9;
             device_upload(r.state.gaussians.opacity_logit + 7, &dead, sizeof dead);
-            r.act(settings, 700); // the last before half-way
+            r.act(settings, 800); // the last before three quarters
             const int64_t now = r.state.gaussians.count;
             const bool ends = where == GROW_BY_AGREEMENT && shared == 0;
             EXPECT_EQ(now == count, ends) << where << ", " << shared;

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+// Views that are set aside end training where it only learns noise (plan/learning.h).
+#include "trainer_parts.h"
+#include "device.h"
+#include "frames/gs_check.h"
+#include <string.h>
+
+// The mean loss of the views that are set aside, as steps see views now. A collective; no losses wait.
+static bool loss_aside(trainer *t, int phase, double *loss) {
+    const training_state *const state = t->state;
+    const int64_t batch = trainer_batch(t->settings, phase);
+    step_result results[GS_MAX_VIEWS];
+    stage_clock *const clock = t->one.f.clock;
+    const gs_view *view;
+    const float *mean2d;
+    size_t next = 0, count = 0;
+    *loss = 0;
+    while (next < t->order.count) {
+        step_views of = {.first = state->iteration,
+                         .sh_degree = scheduled_sh_degree(t->settings, state->gaussians.sh_degree,
+                                                          schedule_step(&state->schedule)),
+                         .at = schedule_step(&state->schedule),
+                         .kind = GRADIENT_SIGNED};
+        memcpy(of.background, t->settings->background, sizeof of.background);
+        if (t->pictures) picture_cache_next_step(t->pictures);
+        for (; next < t->order.count && of.count < batch; next++)
+            if (t->views[next].set_aside) trainer_add_view(t, phase, next, &of);
+        if (of.count == 0) break;
+        t->one.f.clock = NULL;
+        const bool done = (t->shared ? ranks_gradient_of : frame_gradient_of)(t, &of, &view, &mean2d);
+        t->one.f.clock = clock;
+        const ranks_reduction sum = {t->results, of.count * (int64_t)(sizeof *results / sizeof(double)),
+                                     RANKS_DOUBLE, RANKS_SUM};
+        if (!done || (t->ranks && !(ranks_all_reduce(t->group, &sum, NULL) && ranks_wait(t->group, NULL))))
+            return false;
+        device_download(results, t->results, (size_t)of.count * sizeof *results);
+        if (t->ranks) device_clear(t->results, (size_t)of.count * sizeof *results);
+        for (int32_t v = 0; v < of.count; v++)
+            *loss += results[v].of_colors[0] + t->depth_weights[v] * results[v].of_depth[0];
+        count += (size_t)of.count;
+    }
+    *loss /= (double)count;
+    return true;
+}
+
+static double mean_of_last(const training_report *report, int64_t count) {
+    const int64_t known = report->iterations - report->first_iteration + 1;
+    double sum = 0;
+    if (count > known) count = known;
+    for (int64_t i = known - count; i < known; i++) sum += report->losses[i];
+    return sum / (double)count;
+}
+
+bool trainer_validate(trainer *t, int phase) {
+    const training_settings *const settings = t->settings;
+    schedule_place *const place = &t->state->schedule;
+    const int64_t every = settings->validate_every, step = place->at - place->before;
+    double aside;
+    // Just before Gaussians are retired, which for a while costs both sides.
+    if (!t->report.set_aside || place->ended > 0 || every == 0 ||
+        !training_passed(place->at + every / 10, step, every) || place->at <= every)
+        return true;
+    if (!trainer_fetch_losses(t) || !loss_aside(t, phase, &aside)) return false;
+    learning_note(&t->state->learning, phase, mean_of_last(&t->report, every), aside);
+    if (!learning_is_over(&t->state->learning)) return true;
+    place->ended = t->state->iteration;
+    place->ended_seconds = place->seconds;
+    return true;
+}

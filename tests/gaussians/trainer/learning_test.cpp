@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+#include "plan/learning.h"
+#include <cmath>
+#include <gtest/gtest.h>
+
+namespace {
+
+// Losses fall by these parts with each measurement.
+learning_curve falling(int count, double trained, double aside) {
+    learning_curve curve = {};
+    for (int i = 0; i < count; i++)
+        learning_note(&curve, 0, std::pow(1 - trained, i), std::pow(1 - aside, i));
+    return curve;
+}
+
+TEST(Learning, IsOverWhereViewsThatAreSetAsideGainLessThanATenth) {
+    for (const int count : {3, 5, 32, 50, 300}) {
+        const learning_curve confirmed = falling(count, 0.1, 0.02), noise = falling(count, 0.1, 0.005),
+                             rises = falling(count, 0.1, -0.1);
+        EXPECT_FALSE(learning_is_over(&confirmed)) << count;
+        EXPECT_TRUE(learning_is_over(&noise)) << count;
+        EXPECT_TRUE(learning_is_over(&rises)) << count;
+    }
+}
+
+TEST(Learning, IsNotOverByTwoMeasurementsNorWhereTrainingGainsLittle) {
+    const learning_curve two = falling(2, 0.5, 0), little = falling(10, 0.01, 0), more = falling(14, 0.01, 0);
+    EXPECT_FALSE(learning_is_over(&two));
+    EXPECT_FALSE(learning_is_over(&little)) << "0.09";
+    EXPECT_TRUE(learning_is_over(&more)) << "0.13";
+}
+
+TEST(Learning, CountsTheBestMeasurementSince) {
+    learning_curve curve = {};
+    const double aside[] = {1, 0.9, 1.1, 1.1};
+    for (int i = 0; i < 4; i++) learning_note(&curve, 0, std::pow(0.9, i), aside[i]);
+    EXPECT_TRUE(learning_is_over(&curve)) << "from the second on nothing was gained";
+    curve = {};
+    for (int i = 0; i < 3; i++) learning_note(&curve, 0, std::pow(0.9, i), aside[i]);
+    EXPECT_FALSE(learning_is_over(&curve)) << "from the first on it was, from the second there are two";
+}
+
+TEST(Learning, BeginsAnewWithPicturesOfAnotherSize) {
+    learning_curve curve = falling(5, 0.1, 0);
+    learning_note(&curve, 1, 0.1, 1);
+    EXPECT_EQ(curve.count, 1);
+    EXPECT_FALSE(learning_is_over(&curve));
+}
+
+TEST(Learning, CurvesOfFilesAreChecked) {
+    learning_curve curve = falling(5, 0.1, 0);
+    EXPECT_TRUE(learning_curve_is_possible(&curve));
+    curve.aside[4] = NAN;
+    EXPECT_FALSE(learning_curve_is_possible(&curve));
+    curve.count = LEARNING_MOST + 1;
+    EXPECT_FALSE(learning_curve_is_possible(&curve));
+    curve.count = -1;
+    EXPECT_FALSE(learning_curve_is_possible(&curve));
+}
+
+} // namespace
