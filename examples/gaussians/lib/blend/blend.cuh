@@ -190,8 +190,10 @@ struct coverage {
 // Whether the splat counts at the pixel (x, y), and its alpha there. Forward and backward blend both call
 // this function, and the compiler cannot contract its arithmetic, so they decide alike. It has no branch, so
 // the latencies of several pixels overlap. MayClamp = false is for splats with log2_opacity < never_clamped.
+// least: INFINITY if nothing counts at the pixel any more.
 template <bool MayClamp = true>
-__device__ inline bool covers(const gs_splat &splat, int x, int y, coverage *out) {
+__device__ inline bool covers(const gs_splat &splat, int x, int y, coverage *out,
+                              float least = min_exponent) {
     const float dx = __fsub_rn(float(x) + 0.5f, splat.mean[0]),
                 dy = __fsub_rn(float(y) + 0.5f, splat.mean[1]);
     out->e0 = fmaf(splat.whiten[1], dy,
@@ -201,7 +203,7 @@ __device__ inline bool covers(const gs_splat &splat, int x, int y, coverage *out
     const float alpha = exp2f(exponent);
     out->clamped = MayClamp && alpha > max_alpha;
     out->alpha = MayClamp ? fminf(alpha, max_alpha) : alpha;
-    return exponent >= min_exponent; // false for NaN, from a far offset
+    return exponent >= least; // false for NaN, from a far offset
 }
 
 } // namespace gs

@@ -18,7 +18,7 @@ constexpr int splats_at_once = Pixels == 1 ? 2 : 1;
 // image.color: channel 0 of the pass. Depth: writes image.depth and median_depth, unless NULL. One kernel for one view
 // and for several, as for the backward blend.
 template <int Pixels, int Channels, bool Depth>
-__global__ void __launch_bounds__(tile_threads<Pixels>)
+__global__ void __launch_bounds__(tile_threads<Pixels>, 1)
     render_kernel(const gs_splat *splats, const gs_lists lists, int width, int height,
                   channel_values<Channels> background, gs_image image, color_rows rows, depth_form form) {
     constexpr int N = splats_at_once<Pixels>;
@@ -36,21 +36,21 @@ __global__ void __launch_bounds__(tile_threads<Pixels>)
     channel_values<Channels> color[Pixels];
     float depth[Pixels], median_depth[Pixels]; // unused without Depth
     int n_contrib[Pixels];
-    bool done[Pixels];
+    float least[Pixels]; // exponent that counts: min_exponent, or INFINITY where the pixel is done
     DISTWAR_UNROLL
     for (int p = 0; p < Pixels; p++) {
         transmittance[p] = 1;
         color[p] = {};
         depth[p] = median_depth[p] = 0;
         n_contrib[p] = 0;
-        done[p] = mine.x >= width || mine.y + row_step * p >= height;
+        least[p] = mine.x < width && mine.y + row_step * p < height ? min_exponent : INFINITY;
     }
     int entry = int(threadIdx.x % 32);
     uint32_t next = entry < size ? list[entry] : 0; // one batch ahead
     for (int first = 0; first < size; first += 32, entry += 32) {
         unsigned live = 0, reached = 0; // rows: that are not done; of those, that the lane's splat reaches
         DISTWAR_UNROLL
-        for (int p = 0; p < Pixels; p++) live |= unsigned(__any_sync(full_warp, !done[p])) << p;
+        for (int p = 0; p < Pixels; p++) live |= unsigned(__any_sync(full_warp, least[p] < INFINITY)) << p;
         if (live == 0) break;
         const uint32_t index = next;
         if (entry + 32 < size) next = list[entry + 32];
@@ -78,9 +78,8 @@ __global__ void __launch_bounds__(tile_threads<Pixels>)
             }
             const auto blend = [&](int n, int p, float alpha, bool counts) {
                 const float behind = __fmul_rn(transmittance[p], 1 - alpha);
-                counts &= !done[p];
-                const bool stops = counts & (behind < min_transmittance);
-                done[p] |= stops;
+                const bool stops = behind < min_transmittance;
+                if (counts & stops) least[p] = INFINITY;
                 if (!counts | stops) return;
                 const float weight = transmittance[p] * alpha;
                 const float *const of_splat = color_of<Channels>(splat[n], batch, place[n]);
@@ -96,7 +95,7 @@ __global__ void __launch_bounds__(tile_threads<Pixels>)
             if constexpr (N == 1) {
                 const auto blend_row = [&](int p) {
                     coverage c;
-                    const bool counts = covers(splat[0], mine.x, mine.y + row_step * p, &c);
+                    const bool counts = covers(splat[0], mine.x, mine.y + row_step * p, &c, least[p]);
                     blend(0, p, c.alpha, counts);
                 };
                 const unsigned bit = 1u << place[0];
@@ -122,7 +121,8 @@ __global__ void __launch_bounds__(tile_threads<Pixels>)
                 DISTWAR_UNROLL
                 for (int n = 0; n < N; n++) {
                     DISTWAR_UNROLL
-                    for (int p = 0; p < Pixels; p++) blend(n, p, alpha[n][p], alpha[n][p] > 0);
+                    for (int p = 0; p < Pixels; p++)
+                        blend(n, p, alpha[n][p], (alpha[n][p] > 0) & (least[p] < INFINITY));
                 }
             }
         }
