@@ -111,17 +111,19 @@ template <int Pixels>
 __device__ inline unsigned reached_rows(const splat_reach &r, const rectangle &centres) {
     const float w0 = r.whiten[0], w1 = r.whiten[1], w2 = r.whiten[2];
     const float left = centres.left - r.mean[0], right = centres.right - r.mean[0];
-    const float inv_a =
-        __fdividef(1, fmaf(w1, w1, w2 * w2)); // in a column: of_least dx^2 + (dy - slope dx)^2 / inv_a
-    const float of_least = (w0 * w2) * (w0 * w2) * inv_a;
+    const float nearest = fminf(fmaxf(0.0f, left), right);
+    // The exponent is of_least dx^2 + (dy - slope dx)^2 / inv_a.
+    const float inv_a = __fdividef(1, fmaf(w1, w1, w2 * w2)), of_least = (w0 * w2) * (w0 * w2) * inv_a;
+    if (of_least * nearest * nearest > r.limit) return 0;
     const float dx_of_end = r.along_x * __fdividef(r.limit * rsqrtf(r.limit), w2);
-    constexpr float slack = 4e-6f;
+    constexpr float slack = 1e-5f;
     float end[2];
     DISTWAR_UNROLL
     for (int i = 0; i < 2; i++) {
         const float sign = i == 0 ? -1 : 1, dx = fminf(fmaxf(sign * dx_of_end, left), right);
-        const float rest = fmaf(-of_least * dx, dx, r.limit), square = rest * inv_a, middle = r.slope * dx;
-        if (rest < 0) return 0;
+        // A long splat may end nearer to dx_of_end than that is exact: the rest may be below 0.
+        const float square = fmaxf(fmaf(-of_least * dx, dx, r.limit), 1e-10f) * inv_a;
+        const float middle = r.slope * dx;
         end[i] = middle + sign * fmaf(slack, fabsf(middle), square * rsqrtf(square) * (1 + slack));
     }
     unsigned rows = 0;
