@@ -294,7 +294,8 @@ __global__ void find_missed(const borderline *cases, int count, float error, uns
         const bool taken = reaches(far, {left, y - float(beyond), left + float(beyond), y + float(beyond)});
         if (counts && !taken) atomicAdd(missed, 1u);
         for (const int line : {4, 7}) { // of the patch, the first and the last of row 1
-            const rectangle patch = {left, y - float(line), left + float(beyond), y - float(line) + 15};
+            const rectangle patch = {x - float(beyond), y - float(line), x + float(beyond),
+                                     y - float(line) + 15};
             if (counts && !(reached_rows<4>(far, patch) & 2)) atomicAdd(missed, 1u);
         }
     }
