@@ -18,7 +18,7 @@ endif
 
 include ci/release.mk
 
-.PHONY: demo library library-alone test sanitize extra gpu-compile toolchains bench wheel format clean
+.PHONY: demo library library-alone test sanitize extra fuzz soak gpu-compile toolchains bench wheel format clean
 
 demo: PRESET ?= $(GPU)
 demo:
@@ -66,6 +66,22 @@ extra: packages
 	cmake --preset sanitize -DDISTWAR_SANITIZE_ALL=ON
 	cmake --build --preset sanitize -j $(JOBS)
 	ci/run-tests sanitize $(JOBS)
+
+# Fuzzes every reader with clang's libFuzzer, SECONDS in all; skips with a reason without it. Goes on where it ended.
+SECONDS := 600
+fuzz:
+	tests/fuzz/fuzz.sh $(SECONDS)
+
+# Each allocation of whole runs fails once, 200 kills of each command, data races of the host program: minutes.
+soak: packages
+	cmake --preset cpu $(OPTIONS)
+	cmake --build --preset cpu -j $(JOBS) --target dsplat failing_malloc
+	python3 -B tests/faults/allocations_test.py build/cpu/bin/dsplat build/cpu/bin/libfailing_malloc.so 1 $(JOBS)
+	python3 -B tests/faults/kills_test.py build/cpu/bin/dsplat 200
+	cmake --preset cpu -B build/tsan -DDISTWAR_TESTS=OFF -DCMAKE_C_FLAGS="-fsanitize=thread -g1" -DCMAKE_EXE_LINKER_FLAGS=-fsanitize=thread \
+	    -DCMAKE_SHARED_LINKER_FLAGS=-fsanitize=thread
+	cmake --build build/tsan -j $(JOBS) --target dsplat
+	python3 -B tests/faults/races_test.py build/tsan/bin/dsplat
 
 # Compiles every kernel with nvcc for sm_90, those of the examples also to PTX for sm_75, the oldest architecture of nvcc
 # 13 (`make toolchains` assembles the library for it). Links the examples and benchmarks. Needs no GPU.

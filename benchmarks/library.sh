@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Measures the library beside CUB, cooperative groups, Dr.Jit and NVIDIA Warp on a GPU, in 330 seconds at most:
+# Measures the library beside CUB, cooperative groups, Dr.Jit and NVIDIA Warp on a GPU, in 300 seconds at most:
 #
 #   benchmarks/library.sh PROGRAMS OUT [PYTHON]
 #
@@ -10,8 +10,7 @@
 #   several   60  aggregate: several keys a warp
 #   whole     65  histogram and scatter-add from arrays, beside CUB's device-wide calls
 #   rivals    70  the same problems by rivals.py
-#   flush     30  sums of blocks, brought to memory
-# benchmarks/trim.py OUT -o benchmarks/results/aggregate.jsonl (also whole.jsonl and flush.jsonl) keeps what they need.
+# benchmarks/trim.py OUT -o benchmarks/results/aggregate.jsonl (also whole.jsonl) keeps what they need.
 set -u
 [ $# -ge 2 ] || { sed -n '3,/^set -u/{/^set -u/d;s/^# \{0,1\}//p;}' "$0"; exit 2; }
 here=$(dirname "$0") programs=$1 out=$2 python=${3:-python3}
@@ -31,10 +30,8 @@ measure several 60 aggregate \
 measure whole 65 whole
 echo "$(date +%H:%M:%S) rivals"
 timeout 70 "$python" "$here/rivals.py" --seconds 30 --out "$out/rivals.json" || failed="$failed rivals"
-echo "$(date +%H:%M:%S) flush"
-timeout 30 "$programs/flush" >"$out/flush.json" || { rm -f "$out/flush.json"; failed="$failed flush"; }
 
-for topic in library whole flush; do
+for topic in library whole; do
     python3 "$here/tables.py" $topic "$out" >"$out/$topic.md" || failed="$failed $topic"
 done
 [ -z "$failed" ] || { echo "failed:$failed" >&2; exit 1; }

@@ -35,7 +35,7 @@ int main(int argc, char **argv) {
         "  make_scene fox.ply --kind huge --count 300 --cameras data/fox -o huge.ply\n",
         table,
         1,
-        1};
+        1, 0};
     int code;
     if (!read_command_line(&command, argc, argv, &scene, &code)) return code;
     fault why;

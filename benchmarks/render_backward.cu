@@ -240,8 +240,8 @@ int main(int argc, char **argv) {
     int64_t repetitions = 7;
     option_table table = {};
     const option_spec rows[] = {
-        {OPTION_TEXT, "name", 0, &name, 0, 0, nullptr, "the scene's, in the names of the runs", false},
-        {OPTION_INT, "repeat", 0, &repetitions, 1, 1000, nullptr, "repetitions of a run", false},
+        {OPTION_TEXT, "name", 0, &name, 0, 0, nullptr, "the scene's, in the names of the runs", false, false, nullptr},
+        {OPTION_INT, "repeat", 0, &repetitions, 1, 1000, nullptr, "repetitions of a run", false, false, nullptr},
         {}};
     bench_view_options_list(&view_options, &table);
     option_table_add(&table, rows);
@@ -252,7 +252,7 @@ int main(int argc, char **argv) {
         "  render_backward fox.ply --cameras data/fox --name fox --benchmark_out=fox.json\n",
         table.rows,
         1,
-        1};
+        1, 0};
     int code;
     if (!read_command_line(&command, argc, argv, &scene, &code)) return code;
     fault why;

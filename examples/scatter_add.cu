@@ -213,11 +213,11 @@ int main(int argc, char **argv) {
     bench_options bench = bench_options_default();
     bench.thresholds = "0,8";
     const option_spec options[] = {
-        {OPTION_INT, "adds", 'n', &given.adds, 1, 1 << 21, nullptr, "gradient rows to add", false},
-        {OPTION_INT, "words", 'w', &given.words, 1, 1 << 24, nullptr, "rows of the table", false},
-        {OPTION_CHOICE, "width", 0, &width, 0, 0, widths, "floats of a row", false},
+        {OPTION_INT, "adds", 'n', &given.adds, 1, 1 << 21, nullptr, "gradient rows to add", false, false, nullptr},
+        {OPTION_INT, "words", 'w', &given.words, 1, 1 << 24, nullptr, "rows of the table", false, false, nullptr},
+        {OPTION_CHOICE, "width", 0, &width, 0, 0, widths, "floats of a row", false, false, nullptr},
         {OPTION_REAL, "exponent", 'z', &given.exponent, 0, 4, nullptr,
-         "the exponent of Zipf's law; 0: all words equally often", false},
+         "the exponent of Zipf's law; 0: all words equally often", false, false, nullptr},
         {}};
     option_table table = {};
     option_table_add(&table, options);
@@ -228,7 +228,7 @@ int main(int argc, char **argv) {
                                   nullptr,
                                   table.rows,
                                   0,
-                                  0};
+                                  0, 0};
     int code;
     if (!read_command_line(&command, argc, argv, nullptr, &code)) return code;
     fault why;

@@ -79,7 +79,21 @@ function(distwar_for_glibc_2_28 target)
     list(APPEND stand_ins ${stand_in})
   endforeach()
   # As options they come before the compiler's own libraries. A static libstdc++ would need the glibc of its compiler.
-  target_link_options(${target} PRIVATE LINKER:--no-as-needed ${stand_ins} -l:libstdc++.so.6 -l:libgcc_s.so.1)
+  target_link_options(${target} PRIVATE LINKER:--no-as-needed ${stand_ins} -l:libstdc++.so.6 -l:libgcc_s.so.1
+                      LINKER:--as-needed)
+  # Until glibc 2.33 headers call these by other names, with the number of the struct.
+  set(stat ${CMAKE_CURRENT_BINARY_DIR}/glibc_2_28/stat.c)
+  file(WRITE ${stat} "struct stat;\nint __fxstat(int, int, struct stat *);\n"
+                     "int fstat(int file, struct stat *to) { return __fxstat(1, file, to); }\n"
+                     "int __fxstatat(int, int, const char *, struct stat *, int);\n"
+                     "int fstatat(int at, const char *path, struct stat *to, int flags) {\n"
+                     "    return __fxstatat(1, at, path, to, flags);\n}\n")
+  foreach(name stat lstat)
+    string(REPLACE stat xstat old __${name})
+    file(APPEND ${stat} "int ${old}(int, const char *, struct stat *);\n"
+                        "int ${name}(const char *path, struct stat *to) { return ${old}(1, path, to); }\n")
+  endforeach()
+  target_sources(${target} PRIVATE ${stat})
   # A C++ header of gcc 13 or later refers to this function of its libstdc++. It prepares std::cout, which no kernel's
   # host code uses.
   if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)

@@ -86,7 +86,6 @@ def several_keys(rival, K, targets, keys):
 
 
 TOLERANCE = 0.995  # of the goal: the deviation of two medians
-BRIEF = ((1, 1024), (1, 1 << 20), (4, 1024), (9, 1), (9, 32), (9, 1024), (9, 1 << 20), (16, 1024))  # K, targets
 CONTENDED, FREE = 32, 1024  # the atomics are the limit up to CONTENDED targets, and seldom from FREE on
 
 
@@ -232,7 +231,6 @@ def tables(data):
     found = {"one key": (["K, targets", *ways], [
         [f"{K}, {amount(target)}", *(median(one(whole, way=way, K=K, targets=target)) for way in ways)]
         for K, target in places])}
-    found["in brief"] = (found["one key"][0], [row for row, place in zip(found["one key"][1], places) if place in BRIEF])
     several = [run for run in select(runs, threshold=0, active=32, K=9, targets=1024) if run.way in WAYS]
     keys = values(several, "keys")
     found["several keys"] = (["call", *keys], [
@@ -258,7 +256,7 @@ def tables(data):
             rows.append([way, rival, K, *cells])
     found["summary"] = (["call", "rival", "K", f"up to {CONTENDED} targets", f"from {FREE:,} targets"], rows)
     actives = values(one_key, "active")
-    rows, brief = [], []
+    rows = []
     for K, target in places:
         here, all_here = (select(some, K=K, targets=target) for some in (one_key, runs))
         cells = [ratio(one(here, way="tree", active=active), one(here, way="atomic", active=active))
@@ -270,11 +268,6 @@ def tables(data):
             cells += [best.threshold, f"{best.median / at_0.median - 1:.1%}", tuned.chosen,
                       f"{chosen.median / best.median:.1%}"]
         rows.append([f"{K}, {amount(target)}", *cells])
-        if target >= FREE:
-            brief.append([f"{K}, {amount(target)}", *(
-                f"**{cell}**" if number < len(actives) and cell and float(cell) < 1 else cell
-                for number, cell in enumerate(cells[:-1]))])
-    found["thresholds in brief"] = (["K, targets", *actives, "best", "gain", "tuned"], brief)
     found["thresholds"] = (["K, targets", *actives, "best", "gain", "tuned", "keeps"], rows)
     cells, missed = misses(runs)
     if cells:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The levels of detail of a cubemap, and the adjoint. Formulas: docs/math.md, "Cubemap".
+// The levels of detail of a cubemap, and the adjoint. Formulas: docs/developers/math-examples.md, "Cubemap".
 #include "cubemap.h"
 #include "device.h"
 #include "launch.cuh"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Finds the triangle of each pixel and the direction that it mirrors. Homogeneous edge functions (Olano and
-// Greer 1997) need no clipping at the camera's plane. Formulas: docs/math.md, "Cubemap".
+// Greer 1997) need no clipping at the camera's plane. Formulas: docs/developers/math-examples.md, "Cubemap".
 #include "cubemap.h"
 #include "device.h"
 #include "launch.cuh"

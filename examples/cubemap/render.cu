@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The lookup of the texels that pixels mirror, forward and adjoint. Formulas: docs/math.md, "Cubemap".
+// The lookup of the texels that pixels mirror, forward and adjoint. Formulas: math-examples.md, "Cubemap".
 #include "strategies/commit.cuh"
 #include "device.h"
 #include "texel.cuh"

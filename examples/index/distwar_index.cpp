@@ -70,6 +70,19 @@ ix_status ix_add(const ix_rows *rows, ix_stream stream) {
     return status == IX_OK ? status_of(function, calls->add(*rows, stream)) : status;
 }
 
+ix_status ix_reduce(const ix_rows *rows, ix_operation operation, ix_stream stream) {
+    const char *const function = __func__;
+    IX_REQUIRE(rows, "rows must be given");
+    IX_REQUIRE(unsigned(operation) < IX_OPERATIONS, "operation must be an ix_operation");
+    ix_rows plain = *rows; // the checks of a way without a workspace
+    plain.way = IX_ATOMIC, plain.float_sums = 0, plain.bound = 0;
+    const ix_calls *calls;
+    const ix_status status = check(function, &plain, true, &calls);
+    IX_REQUIRE(status != IX_OK || rows->count <= (int64_t(1) << 38) / rows->width,
+               "count times width is too large");
+    return status == IX_OK ? status_of(function, ix_reduce_rows(plain, operation, stream)) : status;
+}
+
 ix_status ix_histogram(const ix_keys *keys, ix_stream stream) {
     const char *const function = __func__;
     IX_REQUIRE(keys, "keys must be given");

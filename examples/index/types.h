@@ -15,4 +15,5 @@ const ix_calls *ix_float32(const ix_rows &rows);
 const ix_calls *ix_float16(const ix_rows &rows);
 const ix_calls *ix_bfloat16(const ix_rows &rows);
 const ix_calls *ix_float64(const ix_rows &rows);
+cudaError_t ix_reduce_rows(const ix_rows &rows, ix_operation operation, cudaStream_t stream);
 cudaError_t ix_count(const ix_keys &keys, cudaStream_t stream);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The projection of spheres into a camera, and its adjoint. Formulas: docs/math.md, "Spheres".
+// The projection of spheres into a camera, and its adjoint. Formulas: docs/developers/math-examples.md, "Spheres".
 #include "device.h"
 #include "launch.cuh"
 #include "spheres.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Blending, forward and adjoint; formulas: docs/math.md, "Spheres".
+// Blending, forward and adjoint; formulas: docs/developers/math-examples.md, "Spheres".
 #include "strategies/commit.cuh"
 #include "device.h"
 #include "pixel.cuh"

@@ -17,7 +17,7 @@
 // promise that the call needs no other lanes.
 //
 // In shared memory a warp's sums pay only where few keys get most additions of floats: reduce_tree was 2 times as
-// fast there and half as fast with uniform keys (docs/choosing.md). Integers are added natively; there the plain
+// fast there and half as fast with uniform keys (docs/kernel.md). Integers are added natively; there the plain
 // atomic won in all cases, by 3 to 9 times.
 #ifndef DISTWAR_BY_KEY_CUH
 #define DISTWAR_BY_KEY_CUH

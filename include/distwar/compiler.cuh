@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What distwar asks of the compiler, and differences between compilers. docs/toolchains.md lists what is
+// What distwar asks of the compiler, and differences between compilers. docs/reference.md lists what is
 // tested.
 #ifndef DISTWAR_COMPILER_CUH
 #define DISTWAR_COMPILER_CUH

@@ -15,7 +15,7 @@
 //     }
 //
 // Begin with reduce: it decides by what is known when the kernel is compiled, by_key.cuh says how. The calls
-// with names do one thing each; docs/choosing.md says when one is faster, and when no call is. All have the same
+// with names do one thing each; docs/kernel.md says when one is faster, and when no call is. All have the same
 // form and the same contract:
 //
 //     reduce(lanes, active, key, val, sink)

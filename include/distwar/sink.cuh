@@ -40,7 +40,7 @@
 // commit a value of a group that it does not belong to. reduce_tree then commits all K values with one atomic
 // instruction; without add_one it needs K more shuffles and K atomic instructions. Compute the address in
 // add_one from a base and a stride that depend on k, not by branches: a branch splits the one instruction
-// into several. Example: docs/integrating.md.
+// into several. Example: docs/kernel.md.
 //     from(first) const             optional, for calls in chunks (chunks.cuh): the sink of the values from
 //                                   `first` on, a multiple of 4, so that one lane adds a whole chunk by
 //                                   add(). Without it the lane calls add_one for each value
@@ -199,6 +199,12 @@ __device__ __forceinline__ T operand(bool active, T value, bit_or) {
 template <typename T>
 __device__ __forceinline__ T operand(bool active, T value, bit_xor) {
     return active ? value : T(0);
+}
+
+// An operator of the caller says what changes nothing: Op::neutral<T>().
+template <typename T, typename Op>
+__device__ __forceinline__ decltype(Op::template neutral<T>()) operand(bool active, T value, Op) {
+    return active ? value : Op::template neutral<T>();
 }
 
 // sum = op(sum, other)

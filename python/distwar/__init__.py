@@ -16,22 +16,26 @@ from . import gs
 from ._library import library
 from ._request import refuse
 from ._stages import CAMERA_MODELS
-from .index import bincount, check_indices, embedding_backward, index_add, index_add_
+from .index import (bincount, check_indices, embedding_backward, index_add, index_add_, scatter_reduce,
+                    segment_reduce)
 
 __all__ = ["rasterization", "rasterization_backward", "l1_ssim_loss", "library", "gs", "index_add", "index_add_",
-           "embedding_backward", "bincount", "check_indices"]
+           "embedding_backward", "bincount", "check_indices", "scatter_reduce", "segment_reduce", "Trainer"]
 
 if TYPE_CHECKING:
     import numpy
     import torch
 
     from . import density as density, neighbors as neighbors, optim as optim, strategy as strategy
+    from .trainer import Trainer as Trainer
 else:
     def __getattr__(name):
         if name == "__version__":
             return library().version
         if name in ("density", "neighbors", "optim", "strategy"):  # they import torch
             return importlib.import_module(f".{name}", __name__)
+        if name == "Trainer":  # it imports numpy
+            return importlib.import_module(".trainer", __name__).Trainer
         raise AttributeError(f"module 'distwar' has no attribute {name!r}")
 Array = TypeVar("Array", "torch.Tensor", "numpy.ndarray[Any, Any]")
 

@@ -8,6 +8,7 @@ import os
 import pathlib
 import platform
 import struct
+import sys
 from typing import Any, Iterator
 
 import distwar
@@ -47,13 +48,20 @@ def _driver() -> str:
 
 
 def _library(of: Any) -> str:
-    try:
-        library = of.library()
-    except (ImportError, OSError) as error:
-        return str(error)
-    path = os.path.realpath(library.lib._name)
-    kernels = ", ".join(architectures(path)) if library.backend == "cuda" else "kernels on the CPU"
-    return f"{library.backend}, {kernels}, {path}"
+    """Of both backends, one a line."""
+    lines = dict[str, None]()
+    for backend in ("cuda", "simt"):
+        try:
+            library = of(backend)
+        except (ImportError, OSError) as error:
+            lines[str(error)] = None
+            continue
+        except RuntimeError:  # there is one, for the other
+            continue
+        path = os.path.realpath(library.lib._name)
+        kernels = ", ".join(architectures(path)) or "kernels on the CPU"
+        lines[", ".join(filter(None, (library.backend, kernels, path)))] = None
+    return f"\n{'':<18}".join(lines)
 
 
 def _torch() -> str:
@@ -74,12 +82,22 @@ def _installed(package: str) -> str:
 
 def about() -> str:
     """Lines of what there is and its version."""
-    from . import _library as gs
-    from . import _sums
-    lines = dict(distwar=distwar.__version__, libdistwar_gs=_library(gs), libdistwar_index=_library(_sums),
-                 driver=_driver(), torch=_torch(), numpy=_installed("numpy"), gsplat=_installed("gsplat"),
+    from . import _sums, _train
+    lines = dict(distwar=distwar.__version__, libdistwar_gs=_library(distwar.library),
+                 libdistwar_index=_library(_sums.library), libdistwar_train=_library(_train.library), driver=_driver(),
+                 torch=_torch(), numpy=_installed("numpy"), gsplat=_installed("gsplat"),
                  python=f"{platform.python_version()}, {platform.platform()}")
     return "\n".join(f"{name:<17} {text}" for name, text in lines.items())
+
+
+def program() -> None:
+    """Becomes dsplat, for a GPU if there is one. What the script of that name calls."""
+    from ._library import DEVICES, backends
+    for backend in backends():
+        path = pathlib.Path(__file__).with_name(f"dsplat_{DEVICES[backend]}")
+        if path.exists():
+            os.execv(path, ["dsplat", *sys.argv[1:]])
+    sys.exit("dsplat: this package was built without it: python/README.md says what it needs")
 
 
 if __name__ == "__main__":

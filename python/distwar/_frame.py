@@ -6,6 +6,7 @@ import weakref
 import torch
 from torch import Tensor
 
+from . import _stages
 from ._operators import SECOND, radii_of, run_project_backward
 from ._tensors import On, address_of, current_device, empty, report_at, stream_at
 
@@ -79,6 +80,10 @@ class _Frame(torch.autograd.Function):
         block, at_block, frame.view = plan.forward(frame.room, frame.cameras, at, at_image, alphas.data_ptr(),
                                                    _allocate, means, frame.stream, report_at(frame.index))
         frame.at = [*at, *at_image, at_block]  # what frame.view points to
+        if block.numel() >= _stages.LEAST_TRIMMED // 4 and any(ctx.needs_input_grad) and frame.view.pairs_needed:
+            lists = frame.view.lists  # their length is known
+            kept_bytes = _stages.kept_bytes(4 * block.numel(), lists.splat_index - at_block, lists.pairs)
+            block = block[:kept_bytes // 4].clone() if kept_bytes else block
         ctx.frame = frame
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(means, quats, scales, opacities, colors, covars, viewmats, Ks, splats, color, depths,

@@ -2,7 +2,7 @@
 """The sums of index.py on numpy arrays, with the CPU library."""
 import numpy as np
 
-from ._index_request import check_embedding, check_rows
+from ._index_request import IDENTITY, check_embedding, check_rows, reduction
 from ._sums import TYPES, Rows, library
 
 
@@ -32,10 +32,8 @@ def _allocate(size):
     return (memory.ctypes.data + 255) // 256 * 256, memory
 
 
-def _add(name, out, index, source, deterministic, skipped=-1):
-    """Adds to out, contiguous."""
-    if library().backend == "cuda":
-        raise RuntimeError(f"distwar.{name}: the arrays are numpy's, and this package has libdistwar_index for CUDA")
+def _add(name, out, index, source, deterministic, skipped=-1, operation=None):
+    """Adds to out, contiguous, or combines with it by an operation of ix_reduce."""
     if source.size == 0:
         return
     report = np.zeros(1, "uint32")
@@ -43,7 +41,10 @@ def _add(name, out, index, source, deterministic, skipped=-1):
                 index_bytes=index.itemsize, type=TYPES[str(out.dtype)], source=source.ctypes.data,
                 out=out.ctypes.data, skipped=skipped, deterministic=_is_deterministic(deterministic),
                 report=report.ctypes.data)
-    library().add(rows, _allocate)
+    if operation:
+        library("simt").reduce(rows, operation)
+    else:
+        library("simt").add(rows, _allocate)
     if report[0]:
         raise IndexError(f"distwar.{name}: an index is out of range; there are {len(out)} rows")
 
@@ -93,3 +94,30 @@ def bincount(index, weights, minlength, deterministic):
     out = np.zeros(max(minlength, int(index.max()) + 1 if index.size else 0), weights.dtype)
     _add("bincount", out, index, weights, deterministic)
     return out
+
+
+def scatter_reduce(out, index, source, reduce, include_self, deterministic):
+    name = "scatter_reduce"
+    how = reduction(name, reduce)
+    check_rows(name, out, index, source)
+    result, index = _values(name, "out", out).copy(), _index(name, index)
+    source = _values(name, "source", source, result.dtype)
+    if how == "prod" and _is_deterministic(deterministic):
+        order = np.argsort(index, kind="stable")
+        index, source = index[order], source[order]
+    inside = index[(index >= 0) & (index < len(out))]
+    counts = np.bincount(inside, minlength=len(out)).reshape((-1,) + (1,) * (out.ndim - 1))
+    if not include_self:
+        result[counts.reshape(-1) > 0] = IDENTITY[how]
+    _add(name, result, index, source, deterministic, operation=how if how not in ("sum", "mean") else None)
+    if how == "mean":
+        result /= np.maximum(counts + include_self, 1).astype(result.dtype)
+    return result
+
+
+def segment_reduce(source, offsets, reduce, deterministic):
+    name = "segment_reduce"
+    source, offsets = _values(name, "source", source), _index(name, offsets)
+    index = np.searchsorted(offsets, np.arange(len(source)), side="right") - 1
+    out = np.full((len(offsets) - 1,) + source.shape[1:], IDENTITY[reduction(name, reduce)], source.dtype)
+    return scatter_reduce(out, index, source, reduce, False, deterministic)

@@ -14,6 +14,17 @@ def check_rows(name, out, index, source):
                          f"{tuple(index.shape)} need {tuple(index.shape) + tuple(out.shape[1:])}")
 
 
+def reduction(name, reduce):
+    """sum, mean, amin, amax or prod."""
+    known = {"sum": "sum", "mean": "mean", "prod": "prod", "amin": "amin", "amax": "amax", "min": "amin", "max": "amax"}
+    if reduce not in known:
+        raise ValueError(f"distwar.{name}: reduce is {reduce!r}, not one of {', '.join(known)}")
+    return known[reduce]
+
+
+IDENTITY = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "amin": float("inf"), "amax": float("-inf")}
+
+
 def check_embedding(grad, indices, num_weights):
     if len(grad.shape) < 1 or tuple(grad.shape[:-1]) != tuple(indices.shape):
         raise ValueError(f"distwar.embedding_backward: grad has the shape {tuple(grad.shape)}, not {tuple(indices.shape)}, "

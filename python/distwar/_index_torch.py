@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: MIT
 """The sums of index.py on torch tensors: operators with autograd."""
 import ctypes
+import math
 import sys
 
 import torch
 from torch import Tensor
 
-from ._index_request import check_embedding, check_rows
-from ._sums import TYPES, Rows, library
-from ._tensors import On, is_plain
+from ._index_request import IDENTITY, check_embedding, check_rows, reduction
+from ._sums import TYPES, Keys, Rows, library
+from ._tensors import On, is_plain, library_of
 
 _types = {getattr(torch, name): value for name, value in TYPES.items()}
 _reports = {}  # device: pinned memory, in which kernels report an index out of range
@@ -21,8 +22,8 @@ def _is_deterministic(given):
 
 
 class _Report:
-    def __init__(self):
-        self.tensor = torch.zeros(1, dtype=torch.int32, pin_memory=library().backend == "cuda")
+    def __init__(self, device):
+        self.tensor = torch.zeros(1, dtype=torch.int32, pin_memory=device.type == "cuda")
         self.address = self.tensor.data_ptr()
         self.word = ctypes.c_uint32.from_address(self.address)
 
@@ -35,7 +36,7 @@ class _Report:
 def _report(name, device):
     report = _reports.get(device)
     if report is None:
-        report = _reports[device] = _Report()
+        report = _reports[device] = _Report(device)
     report.raise_if_set(f"distwar.{name}: an earlier call on {device} had an index out of range; its row was left out")
     return report
 
@@ -68,14 +69,13 @@ def _allocate(size):
     return (memory.data_ptr() + 255) // 256 * 256, memory
 
 
-def _add(out: Tensor, index: Tensor, source: Tensor, skipped: int, deterministic: bool) -> None:
-    """Adds to out, contiguous; index [count]; source has the type of out, or 16 bits if out is float32."""
+def _add(out: Tensor, index: Tensor, source: Tensor, skipped: int, deterministic: bool, operation=None) -> None:
+    """Adds to out, contiguous; index [count]; source has the type of out, or 16 bits if out is float32. operation: of
+    ix_reduce, in place of the sum."""
     if source.numel() == 0:
         return
     device = out.device
-    if (device.type == "cuda") != (library().backend == "cuda"):
-        raise RuntimeError(f"distwar: the tensors are on {device}, and this package has libdistwar_index for "
-                           f"{'CUDA' if library().backend == 'cuda' else 'CPUs'}")
+    lib = library_of(device, library)
     with On(out):
         report = _report("index_add", device)
         index, source = index.contiguous(), source.contiguous()
@@ -83,11 +83,12 @@ def _add(out: Tensor, index: Tensor, source: Tensor, skipped: int, deterministic
         rows = Rows(count, source.numel() // count, out.shape[0], index.data_ptr(), index.element_size(),
                     _types[source.dtype], source.data_ptr(), out.data_ptr(), skipped, deterministic, 0, report.address)
         rows.float_sums = out.dtype == torch.float32
-        if out.is_cuda:
-            stream = torch.cuda.current_stream(device).cuda_stream
-            library().add(rows, _Workspace(device, stream), stream)
+        stream = torch.cuda.current_stream(device).cuda_stream if out.is_cuda else None
+        if operation:
+            lib.reduce(rows, operation, stream)
         else:
-            library().add(rows, _allocate)
+            lib.add(rows, _Workspace(device, stream) if out.is_cuda else _allocate, stream)
+        if not out.is_cuda:
             report.raise_if_set(f"distwar: an index is out of range; there are {out.shape[0]} rows")
 
 
@@ -216,3 +217,93 @@ def bincount(index, weights, minlength, deterministic):
     if least < 0:
         raise ValueError("distwar.bincount: index has negative values")
     return _sums(max(minlength, largest + 1), index, weights.unsqueeze(1), -1, deterministic).squeeze(1)
+
+
+def _counts(index, rows):
+    """How often each row is named, int64."""
+    counts = torch.zeros(rows, dtype=torch.int64, device=index.device)
+    with On(index):
+        index = index.contiguous()
+        keys = Keys(len(index), rows, index.data_ptr(), index.element_size(), counts.data_ptr(), None)
+        library_of(index.device, library).histogram(
+            keys, torch.cuda.current_stream(index.device).cuda_stream if index.is_cuda else None)
+    return counts
+
+
+class _ScatterReduce(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, out, index, source, how, include_self, deterministic):
+        flat = source.reshape(len(source), math.prod(source.shape[1:]))
+        counts = None if include_self and how != "mean" else _counts(index, len(out)).view((-1,) + (1,) * (out.dim() - 1))
+        result = out.clone(memory_format=torch.contiguous_format) if include_self else \
+            torch.where(counts > 0, IDENTITY[how], out).to(out.dtype).contiguous()
+        if how == "mean":
+            wide = result if deterministic else result.float()
+            _add(wide, index, flat, -1, deterministic)
+            result = (wide / (counts + include_self).clamp_(min=1)).to(out.dtype)
+        elif how == "sum":
+            _add(result, index, flat, -1, deterministic)
+        else:
+            if how == "prod" and deterministic:
+                order = torch.sort(index, stable=True)
+                _add(result, order.values, flat.index_select(0, order.indices), -1, True, how)
+            else:
+                _add(result, index, flat, -1, False, how)
+        ctx.save_for_backward(out, index, source, result, counts)
+        ctx.how, ctx.include_self, ctx.deterministic = how, include_self, deterministic
+        return result
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, d):
+        out, index, source, result, counts = ctx.saved_tensors
+        how, with_self = ctx.how, ctx.include_self
+
+        def sums(of_source, of_out):
+            """Over what a place has combined."""
+            made = torch.zeros_like(out, dtype=torch.float32, memory_format=torch.contiguous_format)
+            _add(made, index, of_source.float().reshape(len(source), math.prod(source.shape[1:])), -1, ctx.deterministic)
+            return made + of_out if with_self else made
+
+        def at(array):
+            return array.index_select(0, index)
+        if how == "mean":
+            d_place = d / (counts + with_self).clamp(min=1)
+        elif how in ("amin", "amax"):
+            d_place = d / sums(source == at(result), out == result).clamp(min=1)
+        d_out = d_source = None
+        if how in ("sum", "mean"):
+            d_place = d if how == "sum" else d_place
+            d_out, d_source = d_place, at(d_place)
+        elif how == "prod":
+            zeros = sums(source == 0, out == 0)
+            one = torch.ones_like
+            start = torch.where(out == 0, one(out), out) if with_self else one(out)
+            rest = _ScatterReduce.apply(start, index, torch.where(source == 0, one(source), source), how, True,
+                                        ctx.deterministic)
+
+            def others(x, zeros, rest):
+                return torch.where(x == 0, torch.where(zeros == 1, rest, 0), torch.where(zeros == 0, rest / x, 0))
+            d_out, d_source = d * others(out, zeros, rest), at(d) * others(source, at(zeros), at(rest))
+        else:
+            d_out, d_source = d_place * (out == result), at(d_place) * (source == at(result))
+        if not with_self:
+            d_out = torch.where(counts > 0, 0, d)
+        return d_out.to(out.dtype), None, d_source.to(source.dtype), None, None, None
+
+
+@torch.compiler.disable
+def scatter_reduce(out, index, source, reduce, include_self, deterministic):
+    how = reduction("scatter_reduce", reduce)
+    check_rows("scatter_reduce", out, index, source)
+    _check("scatter_reduce", out, index, source)
+    return _ScatterReduce.apply(out, index, source, how, bool(include_self), _is_deterministic(deterministic))
+
+
+def segment_reduce(source, offsets, reduce, deterministic):
+    how = reduction("segment_reduce", reduce)
+    _check("segment_reduce", source, offsets, source)
+    rows = torch.arange(len(source), device=offsets.device, dtype=offsets.dtype)
+    index = torch.searchsorted(offsets.contiguous(), rows, right=True) - 1
+    out = torch.full((len(offsets) - 1, *source.shape[1:]), IDENTITY[how], dtype=source.dtype, device=source.device)
+    return scatter_reduce(out, index, source, reduce, False, deterministic)

@@ -1,17 +1,68 @@
 # SPDX-License-Identifier: MIT
-"""The libdistwar_gs that this package uses: the one beside this file, or that of the environment variable DISTWAR_LIBRARY."""
+"""The libraries that this package uses: those beside this file, for GPUs (libdistwar_gs_cuda.so), CPUs (libdistwar_gs_cpu.so)
+or both, or those that environment variables name."""
+from __future__ import annotations
+
+import ctypes
 import functools
 import os
 import pathlib
+from typing import Any
 
 from . import gs
 
+VARIABLES = dict(gs="DISTWAR_LIBRARY", index="DISTWAR_INDEX_LIBRARY", train="DISTWAR_TRAIN_LIBRARY")
+DEVICES = dict(cuda="cuda", simt="cpu")  # by backend: the type of torch's devices, and the end of names of files
+BACKENDS = {device: backend for backend, device in DEVICES.items()}
+
 
 @functools.lru_cache(maxsize=None)
-def library() -> gs.Library:
-    """The library as a gs.Library, loaded at the first call."""
-    path = os.environ.get("DISTWAR_LIBRARY") or pathlib.Path(__file__).with_name("libdistwar_gs.so")
-    if not os.path.exists(path):
-        raise ImportError(f"distwar: there is no {path}; install the package (pip install ./python), or let "
-                          "DISTWAR_LIBRARY name a libdistwar_gs.so")
-    return gs.Library(os.fspath(path))
+def has_gpu() -> bool:
+    """Whether the driver has a GPU. torch need not be there."""
+    count = ctypes.c_int()
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    return driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0 and count.value > 0
+
+
+def backends() -> tuple[str, ...]:
+    """First that which is taken where both serve."""
+    return ("cuda", "simt") if has_gpu() else ("simt", "cuda")
+
+
+def _path(name: str, backend: str | None) -> str:
+    named = os.environ.get(VARIABLES[name])
+    here = pathlib.Path(__file__).parent
+    found = {b: here / f"libdistwar_{name}_{DEVICES[b]}.so" for b in backends()}
+    found = {b: path for b, path in found.items() if path.exists()}
+    path = named or found.get(backend or next(iter(found), ""))
+    if path is None and found:
+        return os.fspath(*found.values())  # of another backend: load() says so
+    if path is None or not os.path.exists(path):
+        raise ImportError(f"distwar: there is no {path or f'libdistwar_{name}.so in {here}'}; install the package (pip "
+                          f"install ./python), or let {VARIABLES[name]} name one")
+    return os.fspath(path)
+
+
+@functools.lru_cache(maxsize=None)
+def _opened(path: str, make: Any) -> Any:
+    return make(path)
+
+
+@functools.lru_cache(maxsize=None)
+def load(name: str, make: Any, backend: str | None = None) -> Any:
+    """make(path) of libdistwar_NAME, once for each file. backend: cuda or simt; None: cuda's if there is a GPU, else what
+    there is."""
+    library = _opened(_path(name, backend), make)
+    if None not in (backend, library.backend) and backend != library.backend:
+        raise RuntimeError(f"distwar: {dict(cuda='a GPU', simt='a CPU')[str(backend)]} is asked for, and this package has "
+                           f"libdistwar_{name} for {'CUDA' if library.backend == 'cuda' else 'CPUs'}")
+    return library
+
+
+def library(backend: str | None = None) -> gs.Library:
+    """libdistwar_gs as a gs.Library, loaded at the first call; backend as load() takes it."""
+    of: gs.Library = load("gs", gs.Library, backend)
+    return of

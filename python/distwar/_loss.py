@@ -9,14 +9,13 @@ import torch
 from torch import Tensor
 
 from . import gs
-from ._library import library
-from ._tensors import On, is_plain, stream_of
+from ._tensors import On, is_plain, library_of, stream_of
 
 
 @functools.lru_cache(maxsize=16)
-def _workspace_bytes(width, height):
+def _workspace_bytes(lib, width, height):
     size = ctypes.c_size_t()
-    library().call_on("gs_loss_bytes", width, height, byref(size))
+    lib.call_on("gs_loss_bytes", width, height, byref(size))
     return size.value
 
 
@@ -24,12 +23,12 @@ def _run(image, target):
     """image: three planes in memory, in any order of dimensions. The loss, and its gradient in the same layout."""
     height, width = target.shape[:2]
     with On(image):
-        size = _workspace_bytes(width, height)
+        lib = library_of(image.device)
+        size = _workspace_bytes(lib, width, height)
         workspace = torch.empty(size, dtype=torch.uint8, device=image.device)
         result = torch.empty(3, dtype=torch.float64, device=image.device)
         gradient = torch.empty_like(image)
         pair = gs.Comparison(width, height, image.data_ptr(), target.data_ptr())
-        lib = library()
         lib.check(lib.gs_loss(byref(pair), workspace.data_ptr(), size, result.data_ptr(), gradient.data_ptr(),
                               stream_of(image.device)))
         return result[0].float(), gradient

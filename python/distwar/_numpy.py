@@ -56,7 +56,7 @@ class _Frame:
             ("means", flat["means"]), ("quats", None if given else flat["quats"]),
             ("scales", None if given else flat["scales"]), ("opacities", flat["opacities"]), ("colors", colors),
             ("covars", _upper(flat["covars"]) if given else None))))
-        plan = self.plan = _stages.plan_of(_stages.shape_of(request, end - first, self.scene.colors.shape))
+        plan = self.plan = _stages.plan_of(_stages.shape_of(request, end - first, self.scene.colors.shape, "simt"))
         self.cameras = _stages.packed_cameras(flat["viewmats"][first:end].tolist(), flat["Ks"][first:end].tolist(), s)
         pairs, size = (end - first, request.count), (end - first, s.height, s.width)
         self.splats, self.radii = numpy.empty(pairs + (SPLAT_FLOATS,), "float32"), numpy.empty(pairs, "int32")
@@ -113,9 +113,7 @@ def _joined(parts, batch):
 
 
 def rasterization(arrays, width, height, planes, sh_degree, modes):
-    if library().backend != "simt":
-        raise RuntimeError("distwar.rasterization: numpy arrays need the CPU library, this package has libdistwar_gs for CUDA; "
-                           "pass torch tensors")
+    library("simt")
     arrays = {name: None if value is None else _float32(name, value) for name, value in arrays.items()}
     request = check(arrays, width, height, *planes, sh_degree, *modes)
     frames = [_Frame(request, arrays, at) for at in request.groups()]

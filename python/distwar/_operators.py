@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from . import _stages
+from ._library import BACKENDS
 from ._stages import SPLAT_FLOATS, Lists, Settings, Shape
 from ._tensors import On, address_of, empty, gradient_like, on_host, packed_cameras, report_of, strategy_now, stream_of
 
@@ -67,9 +68,11 @@ def _run_render(plan, room, splats, features, color, alphas, depth, stream):
     def allocate(size):
         block = torch.empty(size, dtype=torch.uint8, device=device)
         return block, block.data_ptr()
-    return plan.render(room, address_of(splats, kept), address_of(features, kept),
-                       (color.data_ptr(), None if depth is None else depth.data_ptr()), alphas.data_ptr(), allocate,
-                       stream, report_of(device))
+    block, lists = plan.render(room, address_of(splats, kept), address_of(features, kept),
+                               (color.data_ptr(), None if depth is None else depth.data_ptr()), alphas.data_ptr(),
+                               allocate, stream, report_of(device))
+    kept_bytes = _stages.kept_bytes(block.numel(), lists.splat_index, lists.pairs)
+    return block[:kept_bytes].clone() if kept_bytes else block, lists
 
 
 def _run_render_backward(plan, splats, features, rendered, d, wants_means2d, absolute, strategy):
@@ -102,14 +105,15 @@ def _plan_of_project(means, colors, sizes, planes, cameras):
     settings = Settings(width, height, degree, bool(antialiased), *planes, camera)
     harmonics = degree >= 0
     return _stages.plan_of(Shape(settings, cameras, means.shape[0], 3 if harmonics else colors.shape[1],
-                                 colors.shape[1] if harmonics else 0, None))
+                                 colors.shape[1] if harmonics else 0, None, BACKENDS.get(means.device.type)))
 
 
 def _plan_of_render(splats, features, sizes):
     width, height, depth = sizes
     channels = _stages.CHANNELS if features is None else features.shape[1]
     return _stages.plan_of(Shape(Settings(width, height, -1, False, 1.0, 0.0, 0.3), splats.shape[0], splats.shape[1],
-                                 channels, 0, None if depth == NO_DEPTH else depth))
+                                 channels, 0, None if depth == NO_DEPTH else depth,
+                                 BACKENDS.get(splats.device.type)))
 
 
 def _or_empty(like, tensors):

@@ -1,20 +1,29 @@
 # SPDX-License-Identifier: MIT
 """gs_ssim on torch tensors: the mean of SSIM over planes, and its gradient."""
 import ctypes
+import functools
 from ctypes import byref
 
 import torch
 
 from . import gs
-from ._library import library
-from ._tensors import On, is_plain, stream_of
+from ._library import BACKENDS, library
+from ._tensors import On, is_plain, library_of, stream_of
 
 MOST_PLANES, MOST_SIZE, MOST_VALUES = 65535, 16384, 2**38
 
 
+@functools.lru_cache(maxsize=None)
+def _has_library(kind):
+    try:
+        return kind in BACKENDS and bool(library(BACKENDS[kind]))
+    except RuntimeError:
+        return False
+
+
 def takes(x, y):
     """Whether gs_ssim takes planes x [P, H, W] and y."""
-    return is_plain(x) and is_plain(y) and x.is_cuda == (library().backend == "cuda") and \
+    return is_plain(x) and is_plain(y) and _has_library(x.device.type) and \
         x.shape[0] <= MOST_PLANES and max(x.shape[1:]) <= MOST_SIZE and x.numel() < MOST_VALUES
 
 
@@ -22,7 +31,7 @@ def _run(x, y, valid, wants_gradient):
     """The mean, and its gradient by x or None."""
     planes, height, width = x.shape
     pair = gs.SsimPair(width, height, planes, valid, x.data_ptr(), y.data_ptr())
-    lib, size = library(), ctypes.c_size_t()
+    lib, size = library_of(x.device), ctypes.c_size_t()
     lib.call_on("gs_ssim_bytes", byref(pair), byref(size))
     workspace = torch.empty(size.value, dtype=torch.uint8, device=x.device)
     result = torch.empty(3, dtype=torch.float64, device=x.device)

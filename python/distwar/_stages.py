@@ -19,6 +19,7 @@ MOST_VIEWS = 32
 CHANNELS = 3
 CAMERA_MODELS = ("pinhole", "ortho")  # of libdistwar_gs, those that are gsplat's
 DEPTH_SUM, DEPTH_OVER_ALPHA, INVERSE_DEPTH = range(3)  # what an image's depth is
+LEAST_TRIMMED = 1 << 25  # bytes that are worth a copy of the rest of a frame's block
 CAMERA_GRADIENT_FLOATS = sizeof(gs.CameraGradient) // 4
 
 
@@ -42,12 +43,13 @@ class Shape(NamedTuple):
     channels: int
     coefficients: int  # of harmonics; 0: colours are given
     depth: Optional[int]  # what it is; None: there is none
+    backend: Optional[str] = None  # of the library
 
 
-def shape_of(request, cameras, colors):
+def shape_of(request, cameras, colors, backend):
     """Of a launch for some cameras of a Request. colors: the shape of Scene.colors."""
     coefficients = colors[1] if request.settings.sh_degree >= 0 else 0
-    return Shape(request.settings, cameras, request.count, request.channels, coefficients, request.depth)
+    return Shape(request.settings, cameras, request.count, request.channels, coefficients, request.depth, backend)
 
 
 class Lists(NamedTuple):
@@ -214,12 +216,20 @@ def _sizes(shape):
                  tuple(_contiguous(*of) for of in ((n, 3), (n, 4), (n, 3), (n,), (n, *colors), (n, 6))))
 
 
+def kept_bytes(size, splat_index, pairs):
+    """Of a block of `size` bytes after gs_bin what the adjoint reads: up to the end of the lists, which begin at an offset.
+    What sorting needs lies behind. 0: all of it, as little would be saved."""
+    kept = (splat_index + 4 * pairs + 255) // 256 * 256
+    return kept if pairs and size - kept >= LEAST_TRIMMED else 0
+
+
 class Plan:
     """The stages of frames of one shape. Holds no state of a frame."""
 
     def __init__(self, shape):
         s, cameras = shape.settings, shape.cameras
-        self.shape, self.lib, self.sizes, self.camera_ends = shape, library(), _sizes(shape), camera_ends(s)
+        self.shape, self.lib, self.sizes = shape, library(shape.backend), _sizes(shape)
+        self.camera_ends = camera_ends(s)
         self.pixels = cameras * s.height * s.width
         # What blending asks of cameras is their size.
         identity = [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]

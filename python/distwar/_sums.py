@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""libdistwar_index in Python by ctypes: the struct of distwar_index.h and its calls. The library is the one beside this file,
-or that of the environment variable DISTWAR_INDEX_LIBRARY."""
+"""libdistwar_index in Python by ctypes: the struct of distwar_index.h and its calls."""
 import ctypes
-import functools
-import os
-import pathlib
 from ctypes import POINTER, Structure, byref, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_void_p
 
+from ._library import load
+
 TYPES = {"float32": 0, "float16": 1, "bfloat16": 2}
+OPERATIONS = {"amin": 0, "amax": 1, "prod": 2}  # ix_operation
 WAYS = {name: value for value, name in enumerate(
     "chosen atomic grouped adaptive sorted fixed sorted_fixed exact".split())}
 
@@ -20,6 +19,12 @@ class Rows(Structure):
                 ("workspace", c_void_p), ("workspace_bytes", c_size_t), ("float_sums", c_int32), ("bound", c_double)]
 
 
+class Keys(Structure):
+    """ix_keys."""
+    _fields_ = [("count", c_int64), ("bins", c_int64), ("key", c_void_p), ("key_bytes", c_int32), ("counts", c_void_p),
+                ("report", c_void_p)]
+
+
 class Error(RuntimeError):
     """The text of ix_last_error()."""
 
@@ -30,6 +35,8 @@ class Library:
         self.lib.ix_last_error.restype = self.lib.ix_backend.restype = c_char_p
         self.lib.ix_add_bytes.argtypes = (POINTER(Rows), POINTER(c_size_t))
         self.lib.ix_add.argtypes = (POINTER(Rows), c_void_p)
+        self.lib.ix_reduce.argtypes = (POINTER(Rows), c_int, c_void_p)
+        self.lib.ix_histogram.argtypes = (POINTER(Keys), c_void_p)
         self.backend = self.lib.ix_backend().decode()
 
     def _check(self, status):
@@ -47,11 +54,12 @@ class Library:
         self._check(self.lib.ix_add(byref(rows), stream))
         del memory
 
+    def reduce(self, rows, operation, stream=None):
+        self._check(self.lib.ix_reduce(byref(rows), OPERATIONS[operation], stream))
 
-@functools.lru_cache(maxsize=None)
-def library():
-    path = os.environ.get("DISTWAR_INDEX_LIBRARY") or pathlib.Path(__file__).with_name("libdistwar_index.so")
-    if not os.path.exists(path):
-        raise ImportError(f"distwar: there is no {path}; install the package (pip install ./python), or let "
-                          "DISTWAR_INDEX_LIBRARY name a libdistwar_index.so")
-    return Library(os.fspath(path))
+    def histogram(self, keys, stream=None):
+        self._check(self.lib.ix_histogram(byref(keys), stream))
+
+
+def library(backend=None):
+    return load("index", Library, backend)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from . import _stages
-from ._library import library
+from ._library import BACKENDS, library
 
 _package = sys.modules[__package__]
 _local = threading.local()  # pinned memory for reports
@@ -45,10 +45,15 @@ def stream_at(index):
 
 def index_of(device):
     """Of a GPU; None: a CPU."""
-    if device.type != ("cuda" if library().backend == "cuda" else "cpu"):
-        raise RuntimeError(f"distwar.rasterization: the tensors are on {device}, and this package has libdistwar_gs for "
-                           f"{'CUDA' if library().backend == 'cuda' else 'CPUs'}")
+    library_of(device)
     return device.index if device.type == "cuda" else None
+
+
+def library_of(device, of=library):
+    """The library for tensors on a device. of: library() of _library.py or _sums.py."""
+    if device.type not in BACKENDS:
+        raise RuntimeError(f"distwar: the tensors are on {device}, which is neither a CPU nor a GPU of CUDA")
+    return of(BACKENDS[device.type])
 
 
 def report_of(device):

@@ -6,6 +6,7 @@ import functools
 import torch
 
 from . import _stages
+from ._library import BACKENDS
 from ._frame import Frame, Watch, means2d_of
 from ._meta import Meta
 from ._operators import Projected
@@ -87,7 +88,7 @@ class Call:
     def plans(self, scenes):
         """(Plan, Room) of each group."""
         if self._plans is None:
-            shapes = [_stages.shape_of(self.request, end - first, scene[4].shape)
+            shapes = [_stages.shape_of(self.request, end - first, scene[4].shape, BACKENDS[self.device.type])
                       for (_, first, end), scene in zip(self.groups, scenes)]
             self._plans = [(_stages.plan_of(shape), _stages.room_of(self.device, shape)) for shape in shapes]
         return self._plans

@@ -19,8 +19,7 @@ import torch
 from torch import Tensor
 
 from . import gs
-from ._library import library
-from ._tensors import Memory, On
+from ._tensors import Memory, On, library_of
 
 
 def _gaussians(count: int, device: torch.device, **arrays: Any) -> Any:
@@ -45,7 +44,8 @@ def add_noise(means: Tensor, quats: Tensor, log_scales: Tensor, opacity_logits: 
     with On(means):
         g = _gaussians(len(means), means.device, mean=(means, 3), quaternion=(quats, 4), log_scale=(log_scales, 3),
                        opacity_logit=(opacity_logits, 1))
-        library().call_on("gs_density_noise", byref(g), scale, seed, step, Memory(means).stream)
+        library_of(means.device).call_on("gs_density_noise", byref(g), scale, seed, step,
+                                         Memory(means).stream)
 
 
 @torch.no_grad()
@@ -56,8 +56,8 @@ def add_penalty(log_scales: Tensor, opacity_logits: Tensor, opacity_weight: floa
         count, device = len(log_scales), log_scales.device
         g = _gaussians(count, device, log_scale=(log_scales, 3), opacity_logit=(opacity_logits, 1))
         d = _gaussians(count, device, log_scale=(log_scales.grad, 3), opacity_logit=(opacity_logits.grad, 1))
-        library().call_on("gs_density_penalty", byref(g), opacity_weight, scale_weight, byref(d),
-                          Memory(log_scales).stream)
+        library_of(device).call_on("gs_density_penalty", byref(g), opacity_weight, scale_weight, byref(d),
+                                   Memory(log_scales).stream)
 
 
 @functools.lru_cache(maxsize=8)

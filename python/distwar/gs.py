@@ -4,9 +4,10 @@ tensors (CUDA library). Needs no other file of the package but a libdistwar_gs.s
 import ctypes
 import functools
 import itertools
-from ctypes import POINTER, Structure, byref, c_char_p, c_float, c_int, c_int32, c_int64, c_size_t, c_void_p
+from ctypes import POINTER, Structure, byref, c_char_p, c_double, c_float, c_int, c_int32, c_int64, c_size_t, c_void_p
 
 GS_OK, GS_PAIRS_DO_NOT_FIT = 0, 2
+ADAM_ARRAYS = 8  # of a step of gs_adam_rows
 
 
 class Gaussians(Structure):
@@ -85,6 +86,16 @@ class AdamRates(Structure):
                 ("sh_constant", c_float), ("sh_rest", c_float), ("sh_coefficients", c_int32)]
 
 
+class AdamArray(Structure):
+    _fields_ = [("value", c_void_p), ("gradient", c_void_p), ("first_moment", c_void_p), ("second_moment", c_void_p),
+                ("width", c_int32), ("rate", c_float)]
+
+
+class AdamRowsStep(Structure):
+    _fields_ = [("count", c_int64), ("visible", c_void_p), ("array", POINTER(AdamArray)), ("array_count", c_int32),
+                ("beta1", c_double), ("beta2", c_double), ("epsilon", c_float)]
+
+
 class Policy(Structure):
     """distwar_policy: how gs_backward adds gradients to memory."""
     _fields_ = [("strategy", c_int), ("balance_threshold", c_int)]
@@ -132,6 +143,7 @@ class Library:
         self._declare("gs_mark_visible", view, pointer, c_void_p)
         shape = POINTER(Gaussians)
         self._declare("gs_adam", shape, shape, shape, shape, POINTER(AdamRates), c_int64, c_void_p)
+        self._declare("gs_adam_rows", POINTER(AdamRowsStep), c_void_p)
         self._declare("gs_loss_bytes", c_int32, c_int32, POINTER(c_size_t))
         self._declare("gs_loss", POINTER(Comparison), pointer, c_size_t, pointer, pointer, c_void_p)
         self._declare("gs_ssim_bytes", POINTER(SsimPair), POINTER(c_size_t))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Sums of rows that an index array names, on torch tensors or numpy arrays: index_add, the gradient of an embedding,
-bincount. Rows that come often are summed before they are added to memory.
+"""Sums, means, extremes and products of rows that an index array names, on torch tensors or numpy arrays: index_add, the
+gradient of an embedding, bincount, scatter_reduce, segment_reduce. Rows that come often are summed before they are added to memory.
 
 deterministic: None means what distwar.deterministic or torch.use_deterministic_algorithms say. Deterministic sums have
 the same bits in every run on one kind of GPU, and for every order of the rows of source.
@@ -67,6 +67,27 @@ def bincount(index: Array, weights: Array | None = None, minlength: int = 0,
     """The sums of weights, or the counts (int64), of each value of index [count], from 0 to the largest or to
     minlength - 1. Reads the largest, for which a GPU is waited for. weights [count]: float32, float16, bfloat16."""
     made: Array = _of(index).bincount(index, weights, minlength, deterministic)
+    return made
+
+
+def scatter_reduce(out: Array, index: Array, source: Array, reduce: str, include_self: bool = True,
+                   deterministic: bool | None = None) -> Array:
+    """Row r of out combined with the rows source[i] of index[i] = r. A new array; differentiable by out and source, ties of
+    extremes share. Shapes and types as index_add's.
+
+    reduce: "sum", "mean", "prod", "amin" or "amax" (also "min" and "max"). include_self=False: rows that are named lose
+    what out had. NaN wins in extremes. Extremes have the same bits in every run. Deterministic products are made in the
+    order of the rows: after a sort of index, one thread for each value of out.
+    """
+    made: Array = _of(out).scatter_reduce(out, index, source, reduce, include_self, deterministic)
+    return made
+
+
+def segment_reduce(source: Array, offsets: Array, reduce: str = "sum", deterministic: bool | None = None) -> Array:
+    """[S, ...]: the rows offsets[s] to offsets[s + 1] - 1 of source [count, ...], combined as scatter_reduce does. offsets
+    [S + 1], int32 or int64, from 0 to count, not falling. Empty segments: 0; a product 1, extremes an infinity. Rows
+    outside of all segments are an index out of range."""
+    made: Array = _of(source).segment_reduce(source, offsets, reduce, deterministic)
     return made
 
 

@@ -3,11 +3,15 @@
 groups are those of torch.optim.Adam, so density strategies that edit them work as before."""
 from __future__ import annotations
 
+from ctypes import byref
 from typing import Any, Iterable, Iterator
 
 import torch
 from torch import Tensor
 from torch.optim.adam import adam
+
+from . import gs
+from ._tensors import On, library_of, stream_of
 
 _Entry = tuple[Tensor, dict[str, Any], dict[str, Any]]
 
@@ -45,11 +49,11 @@ def step(optimizers: Iterable[torch.optim.Adam], visible: Tensor | None = None) 
 
     optimizers: of the class torch.optim.Adam, each with any number of groups, on one device. visible [N], bool or
     radii: then a step of SelectiveAdam on the rows where it is above 0, of parameters [N, ...].
-    Cost: as torch's fused kernel; with `visible` the call waits for the number of rows.
+    Cost: as torch's fused kernel; with `visible` one launch, and nothing waits.
     """
     entries = list(_entries(optimizers))
     if visible is not None:
-        return _step_rows(entries, torch.nonzero(visible.reshape(-1) > 0)[:, 0])
+        return _step_rows(entries, (visible if visible.dtype == torch.bool else visible > 0).reshape(-1).contiguous())
     for (lr, betas, eps), of in _by_group(entries, "lr", "betas", "eps").items():
         for p, state, _ in of:
             if state["step"].device != p.device:  # an optimizer that was not fused
@@ -60,24 +64,35 @@ def step(optimizers: Iterable[torch.optim.Adam], visible: Tensor | None = None) 
              beta2=betas[1], lr=lr, weight_decay=0.0, eps=eps, maximize=False)
 
 
-def _step_rows(entries: list[_Entry], rows: Tensor) -> None:
-    for ((beta1, beta2), eps), of in _by_group(entries, "betas", "eps").items():
-        moments = [[state[name] for _, state, _ in of] for name in ("exp_avg", "exp_avg_sq")]
-        grads = [p.grad.index_select(0, rows) for p, _, _ in of if p.grad is not None]
-        first, second = ([a.index_select(0, rows) for a in moment] for moment in moments)
-        torch._foreach_lerp_(first, grads, 1 - beta1)
-        torch._foreach_mul_(second, beta2)
-        torch._foreach_addcmul_(second, grads, grads, 1 - beta2)
-        for moment, now in zip(moments, (first, second)):
-            for a, b in zip(moment, now):
-                a.index_copy_(0, rows, b)
-        torch._foreach_sqrt_(second)
-        torch._foreach_add_(second, eps)
-        torch._foreach_div_(first, second)
-        torch._foreach_mul_(first, [-float(group["lr"]) for _, _, group in of])
-        for (p, state, _), change in zip(of, first):
-            p.index_add_(0, rows, change)
-            state["step"] += 1
+def _arrays(entry: _Entry) -> list[Any]:
+    p, state, _ = entry
+    return [p, p.grad, state["exp_avg"], state["exp_avg_sq"]]
+
+
+def _step_rows(entries: list[_Entry], visible: Tensor) -> None:
+    """By gs_adam_rows: a launch for up to eight parameters whose groups have the same betas and eps."""
+    device, count = visible.device, len(visible)
+    for entry in entries:
+        if any(a.shape[:1] != (count,) or a.device != device or a.dtype != torch.float32 for a in _arrays(entry)):
+            raise ValueError(f"distwar.optim: a parameter of shape {tuple(entry[0].shape)} is not float32 on {device} with "
+                             f"{count} rows, as visible has")
+    lib = library_of(device)
+    for ((beta1, beta2), eps), group in _by_group(entries, "betas", "eps").items():
+        for of in (group[k:k + gs.ADAM_ARRAYS] for k in range(0, len(group), gs.ADAM_ARRAYS)):
+            whole = [[a.contiguous() for a in _arrays(entry)] for entry in of]
+            arrays = (gs.AdamArray * len(of))(*(
+                gs.AdamArray(*(a.data_ptr() for a in copies), max(p.numel() // max(count, 1), 1), float(group_of["lr"]))
+                for (p, _, group_of), copies in zip(of, whole)))
+            step_of = gs.AdamRowsStep(count, visible.data_ptr(), arrays, len(of), beta1, beta2, eps)
+            with On(visible):
+                lib.check(lib.gs_adam_rows(byref(step_of), stream_of(device)))
+            for entry, copies in zip(of, whole):
+                for a, copy in zip(_arrays(entry), copies):
+                    if copy is not a:
+                        a.copy_(copy)
+            for entry in of:
+                torch.autograd.graph.increment_version(entry[0])
+            torch._foreach_add_([state["step"] for _, state, _ in of], 1)
 
 
 class SelectiveAdam(torch.optim.Adam):

@@ -16,6 +16,9 @@ backend = _sums.library().backend
 device = "cuda" if backend == "cuda" else "cpu"
 
 
+HOW = dict(sum=np.sum, mean=np.mean, prod=np.prod, amin=np.min, amax=np.max)
+
+
 def drawn(count, rows, width, seed=0):
     """index with a hot row, source, out."""
     random = np.random.default_rng(seed)
@@ -96,6 +99,34 @@ class Numpy(unittest.TestCase):
         self.assertTrue((distwar.bincount(index) == np.bincount(index)).all())
 
 
+    def test_scatter_reduce(self):
+        index, source, out = drawn(200, 30, 3)
+        out[0], out[1] = 9, -9
+        for how, function in HOW.items():
+            for with_self in (True, False):
+                expected = out.astype("float64")
+                for row in np.unique(index):
+                    rows = source[index == row].astype("float64")
+                    expected[row] = function(np.concatenate((out[row:row + 1], rows)) if with_self else rows, axis=0)
+                for deterministic in (False, True):
+                    found = distwar.scatter_reduce(out, index, source, how, with_self, deterministic)
+                    self.assertLess(relative(found, expected), 1e-5, (how, with_self, deterministic))
+        self.assertTrue((distwar.scatter_reduce(out, index, source, "min") ==
+                         distwar.scatter_reduce(out, index, source, "amin")).all())
+
+    def test_segments(self):
+        _, source, _ = drawn(40, 3, 5)
+        offsets = np.array([0, 7, 7, 31, 40])
+        for how, function in HOW.items():
+            found = distwar.segment_reduce(source, offsets, how)
+            for s in (0, 2, 3):
+                rows = source[offsets[s]:offsets[s + 1]].astype("float64")
+                self.assertLess(relative(found[s], function(rows, axis=0)), 1e-5, how)
+            self.assertEqual(set(found[1]), {dict(prod=1, amin=np.inf, amax=-np.inf).get(how, 0)})
+        with self.assertRaisesRegex(IndexError, "out of range"):
+            distwar.segment_reduce(source, offsets - 1)
+
+
 @unittest.skipIf(backend == "cuda", "numpy arrays need the CPU library")
 class Refusals(unittest.TestCase):
     def refused(self, error, text, call, *arguments, **more):
@@ -111,6 +142,8 @@ class Refusals(unittest.TestCase):
 
     def test_bad_shapes(self):
         index, source, out = drawn(100, 8, 4)
+        self.refused(ValueError, "reduce is 'median'", distwar.scatter_reduce, out, index, source, "median")
+        self.refused(ValueError, "source", distwar.scatter_reduce, out, index[1:], source, "sum")
         self.refused(ValueError, "source", distwar.index_add, out, index, source[:, :3])
         self.refused(ValueError, "source", distwar.index_add, out, index[1:], source)
         self.refused(ValueError, "index", distwar.index_add, out, index.reshape(10, 10), source)
@@ -203,6 +236,55 @@ class Torch(unittest.TestCase):
             finally:
                 torch.use_deterministic_algorithms(False)
             self.assertTrue(torch.equal(*found), width)
+
+    def check_reduce(self, how, with_self, dtype, limit, deterministic):
+        """Against torch's index_reduce in double precision, with gradients."""
+        index, source, out = self.given(60, 20, 3, dtype=dtype)
+        source = (1 + source / 8).to(source.dtype)  # products of many stay near 1
+        source[7], source[20:22], out[3] = 0, source[19], 0
+        if not with_self:
+            out += 40  # torch counts a value of out that equals the extreme among those that tie
+        arrays = [(a.clone().requires_grad_(), b.clone().requires_grad_()) for a, b in (
+            (out, source), (out.double(), source.double()))]
+        found = distwar.scatter_reduce(arrays[0][0], index, arrays[0][1], how, with_self, deterministic)
+        if how == "sum":
+            start = arrays[1][0] if with_self else arrays[1][0].index_fill(0, index, 0)
+            expected = start.index_add(0, index, arrays[1][1])
+        else:
+            expected = arrays[1][0].index_reduce(0, index, arrays[1][1], how, include_self=with_self)
+        self.assertEqual(found.dtype, out.dtype)
+        weights = torch.randn_like(expected)
+        pairs = [(found, expected), *zip(*(torch.autograd.grad((f * weights.to(f.dtype)).sum(), of) for f, of in zip(
+            (found, expected), arrays)))]
+        for a, b in pairs:
+            self.assertLess((a.double() - b).norm(), limit * b.norm(), (how, with_self, dtype, deterministic))
+
+    def test_scatter_reduce(self):
+        for how in HOW:
+            for with_self in (True, False):
+                for deterministic in (False, True):
+                    self.check_reduce(how, with_self, "float32", 2e-6, deterministic)
+                self.check_reduce(how, with_self, "bfloat16", 6e-2, False)
+
+    def test_deterministic_reductions(self):
+        index, source, out = self.given(5000, 30, 4)
+        order = torch.randperm(5000, device=device)
+        source = 1 + source / 1000
+        for how in HOW:
+            twice = [distwar.scatter_reduce(out, index, source, how, deterministic=True) for _ in range(2)]
+            if how != "prod":
+                twice.append(distwar.scatter_reduce(out, index[order], source[order], how, deterministic=True))
+            self.assertTrue(all(torch.equal(twice[0], a) for a in twice), how)
+
+    def test_segments(self):
+        _, source, _ = self.given(40, 3, 5)
+        offsets = torch.tensor([0, 7, 7, 31, 40], device=device)
+        for how, theirs in (("sum", torch.sum), ("mean", torch.mean), ("amax", torch.amax)):
+            found = distwar.segment_reduce(source, offsets, how)
+            for s in (0, 2, 3):
+                expected = theirs(source[int(offsets[s]):int(offsets[s + 1])].double(), 0)
+                self.assertLess((found[s] - expected).norm() / expected.norm(), 1e-6, how)
+            self.assertTrue(bool((found[1] == (-torch.inf if how == "amax" else 0)).all()))
 
     def test_index_out_of_range(self):
         index, source, out = self.given(100, 8, 4)

@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: MIT
 """rasterization() on numpy arrays against the formulas in double precision and against differences."""
+import os
 import pathlib
 import struct
 import subprocess
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 import numpy as np
 import scenes
 from scenes import reference, relative
 
 import distwar
+from distwar import _library
 from distwar.__main__ import architectures
 
 NAMES = ("means", "quats", "scales", "opacities", "colors", "viewmats", "Ks")
@@ -273,6 +276,24 @@ class About(unittest.TestCase):
         self.assertEqual(lines["numpy"], np.__version__)
         with self.assertRaises(AttributeError):
             distwar.nothing
+
+    @unittest.skipIf(distwar.library().backend == "cuda", "of the CPU library")
+    def test_the_other_library(self):
+        with self.assertRaisesRegex(RuntimeError, "a GPU is asked for.* libdistwar_gs for CPUs"):
+            distwar.library("cuda")
+
+    def test_two_libraries(self):
+        """Of a package with both, that for the device; without one, a GPU's if there is a GPU."""
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(_library, "__file__", f"{folder}/x.py"), \
+                mock.patch.dict(os.environ), mock.patch.object(_library, "has_gpu") as has_gpu:
+            os.environ.pop("DISTWAR_LIBRARY")
+            with self.assertRaisesRegex(ImportError, "libdistwar_gs.so in .*install the package"):
+                _library._path("gs", None)
+            for device in ("cuda", "cpu"):
+                (pathlib.Path(folder) / f"libdistwar_gs_{device}.so").touch()
+            for gpu, backend, device in ((0, None, "cpu"), (1, None, "cuda"), (0, "cuda", "cuda"), (1, "simt", "cpu")):
+                has_gpu.return_value = bool(gpu)
+                self.assertEqual(_library._path("gs", backend), f"{folder}/libdistwar_gs_{device}.so")
 
     def test_architectures(self):
         """Of containers of kernel images as nvcc writes them, among other bytes, and of one that is cut off."""

@@ -197,6 +197,42 @@ class Operator(unittest.TestCase):
         self.assertTrue(bool(colors.isnan().all()))
 
     @unittest.skipUnless(DEVICE == "cuda", "needs a GPU")
+    def test_a_step_in_a_graph(self):
+        """Forward, loss, backward and Adam, captured once and replayed, end where the same steps do one by one."""
+        names = ("means", "quats", "scales", "opacities", "colors")
+        target = (torch.rand(200, 300, 3, device=DEVICE) * 255).byte()
+
+        def training():
+            s = tensors(scenes.scene(count=5000, size=(300, 200)), names=names)
+            s.update(viewmats=s["viewmats"].cpu(), Ks=s["Ks"].cpu())
+            optimizer = torch.optim.Adam([s[name] for name in names], lr=1e-4, fused=True, capturable=True)
+
+            def step():
+                optimizer.zero_grad()
+                distwar.l1_ssim_loss(render(s)[0], target).backward()
+                optimizer.step()
+            return s, step
+        distwar.deterministic = True
+        self.addCleanup(setattr, distwar, "deterministic", False)
+        eager, step = training()
+        for _ in range(8):
+            step()
+        graphed, step = training()
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            for _ in range(3):
+                step()
+        torch.cuda.current_stream().wait_stream(stream)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            step()
+        for _ in range(5):
+            graph.replay()
+        for name in names:
+            self.assertLess(relative(graphed[name].detach().cpu(), eager[name].detach().cpu()), 1e-6, name)
+
+    @unittest.skipUnless(DEVICE == "cuda", "needs a GPU")
     def test_streams(self):
         s = tensors(scenes.scene(count=5000, size=(300, 200)), names=())
         expected = render(s)[0]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Scenes for the tests, as numpy arrays, and the same formulas (docs/math.md, sections 2 and 3) in double precision."""
+"""Scenes for the tests, as numpy arrays, and the same formulas (math.md, sections 2 and 3) in double precision."""
 import numpy as np
 
 

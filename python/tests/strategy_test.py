@@ -133,7 +133,7 @@ class Strategies(unittest.TestCase):
 class Adam(unittest.TestCase):
     def setUp(self):
         torch.manual_seed(0)
-        self.shapes = dict(means=(50, 3), opacities=(50,), sh=(50, 15, 3))
+        self.shapes = dict(means=(50, 3), opacities=(50,), sh=(50, 15, 3), features=(50, 300))
 
     def params(self):
         torch.manual_seed(1)
@@ -203,6 +203,8 @@ class Adam(unittest.TestCase):
                 p[name][rows] -= 0.1 * (i + 1) * m[name][rows] / (v[name][rows].sqrt() + 1e-15)
                 self.assertLess(relative(a.detach().cpu(), p[name]), 1e-6, name)
                 self.assertLess(relative(optimizer.state[a]["exp_avg"].cpu(), m[name]), 1e-6, name)
+                self.assertLess(relative(optimizer.state[a]["exp_avg_sq"].cpu(), v[name]), 1e-6, name)
+                self.assertEqual(float(optimizer.state[a]["step"]), step + 1)
 
     def test_rows(self):
         self.check_rows(lambda groups: optim.SelectiveAdam(groups, eps=1e-15, betas=(0.9, 0.999)),
@@ -210,9 +212,27 @@ class Adam(unittest.TestCase):
         self.check_rows(lambda groups: optim.SparseGaussianAdam(groups, lr=0.0, eps=1e-15),
                         lambda optimizer, visible: optimizer.step(visible.int() * 7, len(visible)))
 
+    def test_rows_of_many_and_of_strided_parameters(self):
+        """More parameters than a launch takes, one of them a transposed view."""
+        params = {f"p{i}": torch.nn.Parameter(torch.randn(50, 2, device=DEVICE)) for i in range(9)}
+        params["t"] = torch.nn.Parameter(torch.randn(4, 50, device=DEVICE).t())
+        copies = {name: torch.nn.Parameter(p.detach().clone(memory_format=torch.contiguous_format))
+                  for name, p in params.items()}
+        self.gradients(params)
+        for name, p in copies.items():
+            p.grad = params[name].grad.contiguous()
+        version = params["p8"]._version
+        for of in (params, copies):
+            optim.SelectiveAdam(of.values(), lr=0.1).step(torch.arange(50, device=DEVICE) % 3)
+        self.assertGreater(params["p8"]._version, version)
+        for name, p in copies.items():
+            self.assertTrue(torch.equal(params[name], p), name)
+
     def test_refusals(self):
         params = self.params()
         self.gradients(params)
+        with self.assertRaisesRegex(ValueError, "49 rows"):
+            optim.SelectiveAdam(params.values()).step(torch.ones(49, device=DEVICE))
         with self.assertRaisesRegex(TypeError, "SGD is no"):
             optim.step([torch.optim.SGD(params.values(), lr=1.0)])
         with self.assertRaisesRegex(NotImplementedError, "amsgrad"):

@@ -12,6 +12,7 @@ from on_torch import DEVICE, NAMES, gradients, render, setUpModule, tensors  # n
 from scenes import reference, relative
 
 import distwar
+from distwar import _stages
 
 
 class Values(unittest.TestCase):
@@ -239,6 +240,27 @@ class DensityControl(unittest.TestCase):
                 self.assertEqual([a() is None for a in alive], [True] * 4, options)
         finally:
             gc.enable()
+
+    def test_memory_of_sorting_is_freed(self):
+        """The backward pass keeps the lists alone, with the same gradients."""
+        distwar.deterministic = True
+        self.addCleanup(setattr, distwar, "deterministic", False)
+        self.addCleanup(setattr, _stages, "LEAST_TRIMMED", _stages.LEAST_TRIMMED)
+        for in_graph in (False, True):
+            self.addCleanup(setattr, distwar, "means2d_in_graph", False)
+            distwar.means2d_in_graph = in_graph
+            kept, found = [], []
+            for least in (1 << 25, 1024):
+                _stages.LEAST_TRIMMED = least
+                s = tensors(scenes.scene(cameras=2, count=500))
+                sizes = []
+                with torch.autograd.graph.saved_tensors_hooks(lambda a: sizes.append(a.nbytes) or a, lambda a: a):
+                    colors, alphas, _ = render(s)
+                (colors.square().sum() + alphas.sum()).backward()
+                kept.append(sum(sizes))
+                found.append([s[name].grad for name in NAMES if s[name].grad is not None])
+            self.assertGreater(kept[0], kept[1] + 500000, kept)
+            self.assertTrue(all(torch.equal(a, b) for a, b in zip(*found)))
 
     def test_means2d_after_the_backward_pass(self):
         s = tensors(scenes.scene())

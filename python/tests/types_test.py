@@ -7,7 +7,7 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-PUBLIC = ("__init__", "__main__", "density", "index", "neighbors", "optim", "strategy")
+PUBLIC = ("__init__", "__main__", "density", "index", "neighbors", "optim", "strategy", "trainer")
 
 USER = '''
 import torch

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
+#define _GNU_SOURCE // program_invocation_short_name
 #include "device.h"
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +21,7 @@ void device_give_up(const char *format, ...) {
     if (tell_failure)
         tell_failure(text);
     else
-        fprintf(stderr, "%s\n", text);
+        fprintf(stderr, "%s: %s\n", program_invocation_short_name, text);
     exit(EXIT_FAILURE);
 }
 

@@ -38,7 +38,7 @@ class Dynamic_shared_limits {
 };
 
 Dynamic_shared_limits &limits() {
-    static Dynamic_shared_limits instance;
+    static Dynamic_shared_limits &instance = *new Dynamic_shared_limits; // outlives threads that launch
     return instance;
 }
 
@@ -81,12 +81,16 @@ cudaError_t launch(const cudaLaunchConfig_t &config, const void *kernel, void (*
                    const void *arguments) {
     const cudaError_t wrong = check(config, kernel);
     if (wrong != cudaSuccess) return note(wrong);
-    static std::mutex one_at_a_time;
-    static Workers workers;
-    std::lock_guard<std::mutex> lock(one_at_a_time);
+    // A thread that ends the process waits for the running launch; those of other threads never begin then.
+    static struct Pool {
+        std::mutex one_at_a_time;
+        Workers workers;
+        ~Pool() { one_at_a_time.lock(); }
+    } pool;
+    std::lock_guard<std::mutex> lock(pool.one_at_a_time);
     const std::uint64_t blocks = std::uint64_t(config.gridDim.x) * config.gridDim.y * config.gridDim.z;
     Launch launch(config, kernel, call, arguments, settings(), blocks);
-    workers.run(launch, unsigned(std::min(blocks, std::uint64_t(launch.settings.threads)) - 1));
+    pool.workers.run(launch, unsigned(std::min(blocks, std::uint64_t(launch.settings.threads)) - 1));
     if (launch.error == cudaErrorMemoryAllocation) report_no_memory(launch);
     record(launch);
     return note(launch.error);

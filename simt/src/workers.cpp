@@ -9,8 +9,9 @@
 
 namespace simt {
 
-static void run_blocks(Launch &launch) {
-    static thread_local std::unique_ptr<Block> block;
+// Blocks belong to the threads of Workers: memory for the destructor of a thread_local variable cannot be refused, glibc
+// ends the process.
+static void run_blocks(Launch &launch, std::unique_ptr<Block> &block) {
     try {
         if (!block) block = std::make_unique<Block>();
         block->run(launch);
@@ -19,6 +20,7 @@ static void run_blocks(Launch &launch) {
     }
 }
 
+Workers::Workers() = default;
 Workers::~Workers() {
     {
         std::lock_guard<std::mutex> lock(mutex_);
@@ -40,13 +42,14 @@ void Workers::run(Launch &launch, unsigned helpers) {
         wanted_ = helpers;
     }
     for (unsigned i = 0; i < helpers; i++) wake_.notify_one();
-    run_blocks(launch);
+    run_blocks(launch, of_caller_);
     std::unique_lock<std::mutex> lock(mutex_);
     wanted_ = 0; // helpers that have not started yet are not needed
     done_.wait(lock, [this] { return busy_ == 0; });
 }
 
 void Workers::work() {
+    std::unique_ptr<Block> block;
     std::unique_lock<std::mutex> lock(mutex_);
     for (;;) {
         wake_.wait(lock, [this] { return quit_ || wanted_ > 0; });
@@ -55,7 +58,7 @@ void Workers::work() {
         busy_++;
         Launch &launch = *launch_;
         lock.unlock();
-        run_blocks(launch);
+        run_blocks(launch, block);
         lock.lock();
         if (--busy_ == 0) done_.notify_one();
     }

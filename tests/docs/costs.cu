@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// choosing.md states the costs that simt counts.
+// calls.md states the costs that simt counts.
 #include "launch.cuh"
 #include <distwar/reduce.cuh>
 #include <fstream>
@@ -33,7 +33,7 @@ void count(std::ostringstream &row, int active, int keys) {
 
 TEST(Pages, StateTheCostsThatAreCounted) {
     std::ostringstream text;
-    text << std::ifstream(CHOOSING).rdbuf();
+    text << std::ifstream(CALLS).rdbuf();
     for (const int active : {1, 8, 32})
         for (const int keys : {1, 2, 4, 8, 16, 32}) {
             if (keys > (active == 32 ? 32 : 1)) continue;
@@ -43,7 +43,7 @@ TEST(Pages, StateTheCostsThatAreCounted) {
             count<distwar::strategy::serial>(row, active, keys);
             count<distwar::strategy::bfly>(row, active, keys);
             count<distwar::strategy::tree>(row, active, keys);
-            EXPECT_NE(text.str().find(row.str() + "\n"), std::string::npos) << "choosing.md lacks\n"
+            EXPECT_NE(text.str().find(row.str() + "\n"), std::string::npos) << "calls.md lacks\n"
                                                                             << row.str();
         }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The code on docs/integrating.md, compiled and run. The page shows the lines between [name] and [end].
+// The code on docs/kernel.md and docs/reference.md, compiled and run. The page shows the lines between [name] and [end].
 #include "shared_array.h"
 #include <distwar/block.cuh>
 #include <distwar/reduce.cuh>

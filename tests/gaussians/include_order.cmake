@@ -3,7 +3,7 @@
 #   cmake -D ROOT=... -P include_order.cmake
 #
 # A room, and a folder of a room, includes only from itself and from those named after it below. The drawing is in
-# docs/design.md, sections 2 and 5.
+# docs/developers/design.md, sections 2 and 5.
 
 cmake_policy(VERSION 3.25)
 
@@ -30,6 +30,7 @@ set(folders
     "common|cli|files"
     "common|gpu|"
     "common|strategies|files cli gpu"
+    "common|fit|files images cli gpu strategies"
     "lib|geometry|"
     "lib|bin|"
     "lib|project|geometry"

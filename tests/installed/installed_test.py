@@ -4,7 +4,7 @@
 
     installed_test.py WORK install BUILD COMPONENT...  the files of these components, and DESTDIR
     installed_test.py WORK program | c | cmake         the program's version, page and completion; the lines of
-                                                       docs/interface.md; a C project that finds gs, train, index, simt
+                                                       docs/rasterizer.md; a C project that finds gs, train, index, simt
 
 The last three need the first. installed_files lists what each component installs.
 """
@@ -69,7 +69,7 @@ def program():
     if not version.startswith(f"dsplat {expected} ("):
         sys.exit(f"--version: {version}")
     page = (PREFIX / "share/man/man1/dsplat.1").read_text().replace("\\-", "-")
-    options = re.findall(r"^ +(?:-\w, )?(--[\w-]+)", output(dsplat, "train", "--help"), re.M)
+    options = re.findall(r"^ +(?:-\w, )?(--[\w-]+)", output(dsplat, "train", "--help", "all"), re.M)
     missing = [option for option in options if option != "--help" and not re.search(rf"^\.B .*{option}( |$)", page, re.M)]
     if len(options) < 40 or missing:
         sys.exit(f"the page lacks {missing} of {len(options)} options")
@@ -84,9 +84,9 @@ def program():
 
 
 def c():
-    """The lines of docs/interface.md, but for the first, which installs."""
-    text = (ROOT / "docs/interface.md").read_text()
-    lines = re.search(r"^```sh\n(make install.*?)^```", text, re.M | re.S).group(1).splitlines()[1:]
+    """The lines of docs/rasterizer.md, but for the first, which installs."""
+    text = (ROOT / "docs/rasterizer.md").read_text()
+    lines = re.search(r"^```sh Installed.FromC\n(make install.*?)^```", text, re.M | re.S).group(1).splitlines()[1:]
     folder = WORK / "c"
     folder.mkdir(exist_ok=True)
     shutil.copy(ROOT / "docs/interface/fit.c", folder)

@@ -227,7 +227,7 @@ TEST(ExistingLanes, OfBlocksKnownAtRunTime) {
         check_short_warps<0>(shape);
 }
 
-// Blocks of 8 threads that share a warp: the launch is padded to full warps (docs/integrating.md).
+// Blocks of 8 threads that share a warp: the launch is padded to full warps (docs/kernel.md).
 __global__ void padded(float *targets, int tiles) {
     const int tile = int(blockIdx.x * blockDim.y + threadIdx.y);
     const bool exists = tile < tiles;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The ways to get distwar, tried as a stranger's project: runs the lines of docs/integrating.md in an empty folder.
+"""The ways to get distwar, tried as a stranger's project: runs the lines of docs/reference.md in an empty folder.
 
     ways_in.py WORK --list             prints the name of each way
     ways_in.py WORK Install            makes the library's archive, unpacks it in WORK and installs it to WORK/prefix
@@ -46,7 +46,7 @@ endif()
 def ways():
     """Name -> (language of the lines, lines)."""
     found, heading, block, section = {}, None, None, False
-    for line in (ROOT / "docs/integrating.md").read_text().splitlines():
+    for line in (ROOT / "docs/reference.md").read_text().splitlines():
         if block is not None:
             if line == "```":
                 block = None

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Levenberg-Marquardt in its dense form: residuals, and the normal equations of an explicit J.
-// docs/math.md section 8.
+// docs/developers/math.md section 8.
 #ifndef REFERENCE_LM_H
 #define REFERENCE_LM_H
 
@@ -21,7 +21,7 @@ int64_t reference_lm_residuals_of(int width, int height);
 void reference_lm_residuals(const double *color, const double *base, const uint8_t *target, int width,
                             int height, double epsilon, const signed char *sign, double *residuals);
 
-// change^T R^T R change, with R^T R of the whole loss (docs/math.md, section 8), computed window by window.
+// change^T R^T R change, with R^T R of the whole loss (docs/developers/math.md, section 8), computed window by window.
 double reference_lm_square(const double *color, const uint8_t *target, const uint8_t *mask, int width,
                            int height, double epsilon, const double *change);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// 0.8 L1 + 0.2 (1 - SSIM) and its gradient (Wang et al. 2004; padding and constants in docs/math.md section
+// 0.8 L1 + 0.2 (1 - SSIM) and its gradient (Wang et al. 2004; padding and constants in docs/developers/math.md section
 // 5).
 #include "reference.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// LPIPS in double precision, loop by loop (Zhang et al. 2018; docs/metrics.md).
+// LPIPS in double precision, loop by loop (Zhang et al. 2018; docs/developers/metrics.md).
 #ifndef REFERENCE_LPIPS_H
 #define REFERENCE_LPIPS_H
 

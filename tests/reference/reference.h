@@ -8,7 +8,7 @@
 // holds decisions that the caller passes in: a kernel's, so that a comparison sees rounding only, or those of
 // a base point, so that finite differences see a smooth function. A margin says how close a decision was.
 //
-// Pointers are host pointers, outputs are overwritten, formulas are in docs/math.md. _destroy frees what the
+// Pointers are host pointers, outputs are overwritten, formulas are in docs/developers/math.md. _destroy frees what the
 // matching _create or reference_bin allocates. Out of memory ends the program.
 #ifndef REFERENCE_H
 #define REFERENCE_H
@@ -118,7 +118,7 @@ void reference_project_by_camera(const reference_gaussians *gaussians, int64_t i
 // The upper triangle of Gaussian i's covariance in the world's frame: xx, xy, xz, yy, yz, zz.
 void reference_covariance(const reference_gaussians *gaussians, int64_t i, double upper[6]);
 
-// The basis Y_k of docs/math.md and its derivatives by (x, y, z), each as a polynomial in the three.
+// The basis Y_k of docs/developers/math.md and its derivatives by (x, y, z), each as a polynomial in the three.
 // direction need not have length one. gradient may be NULL.
 void reference_sh_basis(const double direction[3], double basis[16], double gradient[16][3]);
 

@@ -265,7 +265,7 @@ void reference_render_backward(const reference_blend *blend, const reference_ima
 void reference_moments(const reference_splat *splat, const reference_splat_gradient *gradient,
                        double moments[GS_MOMENTS_STRIDE]) {
     // Sum h e = L^-1 (by mean) and sum h e e^T = 2 L^-1 (by covariance) L^-T; L = [l0 0; l1 l2] as in
-    // docs/math.md.
+    // docs/developers/math.md.
     const double unit = sqrt(0.5 / log(2.0)); // the kernels' e, over e
     const double determinant = determinant_of(splat), c = splat->covariance[2];
     const double l0 = sqrt(c / determinant), l1 = -splat->covariance[1] / sqrt(c * determinant),

@@ -16,6 +16,7 @@ enum { LINE = 512, LOOK_EVERY = 100 }; // bytes; ms
 
 typedef struct reading {
     const child_program *program;
+    int input;
     char line[LINE], last[LINE];
     size_t length;
     bool has_error; // the last line kept has
@@ -70,11 +71,12 @@ static void read_output(reading *r, int from, pid_t child) {
 }
 
 // In the child; `failed` takes errno if there is no such program.
-static void become(const child_program *program, int output, int failed) {
-    const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+static void become(const reading *r, int output, int failed) {
+    const child_program *const program = r->program;
+    const int input = r->input ? r->input : open("/dev/null", O_RDONLY | O_CLOEXEC);
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL); // where a signal ends this program without a chance to stop the child
-    if (nothing >= 0 && dup2(nothing, STDIN_FILENO) >= 0 && dup2(output, STDOUT_FILENO) >= 0 &&
+    if (input >= 0 && dup2(input, STDIN_FILENO) >= 0 && dup2(output, STDOUT_FILENO) >= 0 &&
         dup2(output, STDERR_FILENO) >= 0)
         execvp(program->argv[0], (char *const *)(uintptr_t)program->argv);
     const int number = errno;
@@ -95,7 +97,7 @@ static bool run(reading *r, const int output[2], const int failed[2], fault *why
     const child_program *const program = r->program;
     int number = 0, status = 0;
     const pid_t child = fork();
-    if (child == 0) become(program, output[1], failed[1]);
+    if (child == 0) become(r, output[1], failed[1]);
     const int fork_number = errno;
     close(output[1]);
     close(failed[1]);
@@ -113,7 +115,11 @@ static bool run(reading *r, const int output[2], const int failed[2], fault *why
 }
 
 bool child_run(const child_program *program, fault *why) {
-    reading r = {.program = program};
+    return child_run_on(program, 0, why);
+}
+
+bool child_run_on(const child_program *program, int input, fault *why) {
+    reading r = {.program = program, .input = input};
     int output[2], failed[2];
     if (pipe2(output, O_CLOEXEC) != 0) return fail(why, "%s: no pipe: %s", program->argv[0], strerror(errno));
     if (pipe2(failed, O_CLOEXEC) != 0) {

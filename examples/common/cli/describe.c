@@ -7,7 +7,7 @@
 typedef struct description {
     const char *name;
     void (*begin)(const program_spec *program);
-    void (*command)(const command_spec *command); // printed in place of its --help
+    void (*command)(const command_spec *command, bool all); // in place of --help; prints all options
     void (*end)(const program_spec *program);
 } description;
 
@@ -44,13 +44,18 @@ static void begin_man(const program_spec *program) {
            program->name, program->name, DISTWAR_VERSION, program->name, program->summary, program->name);
 }
 
-static void command_man(const command_spec *command) {
+static void command_man(const command_spec *command, bool all) {
+    (void)all;
     printf(".SS \"%s ", short_name(command));
     print_troff(command->arguments);
     printf("\"\n");
     print_paragraph(command->summary, "");
     for (const option_spec *o = command->options; o->kind != OPTION_END; o++) {
         char text[1024];
+        if (o->group) {
+            printf(".PP\n");
+            print_paragraph(o->group, ":");
+        }
         option_usage(o, text, sizeof text);
         printf(".TP\n.B ");
         print_troff(text + strspn(text, " "));
@@ -77,7 +82,8 @@ static void begin_bash(const program_spec *program) {
         "help --help --version\" -- \"$word\"))\n        return\n    fi\n    case ${COMP_WORDS[1]}:$3 in\n");
 }
 
-static void command_bash(const command_spec *command) {
+static void command_bash(const command_spec *command, bool all) {
+    (void)all;
     for (const option_spec *o = command->options; o->kind != OPTION_END; o++)
         if (o->kind == OPTION_CHOICE) {
             printf("    %s:--%s) options=\"", short_name(command), o->name);
@@ -123,7 +129,8 @@ static void begin_zsh(const program_spec *program) {
            "(( CURRENT-- ))\ncase $words[1] in\n");
 }
 
-static void command_zsh(const command_spec *command) {
+static void command_zsh(const command_spec *command, bool all) {
+    (void)all;
     printf("%s) _arguments", short_name(command));
     for (const option_spec *o = command->options; o->kind != OPTION_END; o++) {
         const char *value = o->kind == OPTION_FLAG ? "" : "=";

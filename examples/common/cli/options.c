@@ -8,12 +8,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 void option_table_add(option_table *table, const option_spec *rows) {
     for (; rows->kind != OPTION_END; rows++) {
         assert(table->count < OPTION_ROOM);
         table->rows[table->count++] = *rows;
     }
+}
+
+void option_table_add_group(option_table *table, const char *heading, const option_spec *rows) {
+    const int first = table->count;
+    option_table_add(table, rows);
+    table->rows[first].group = heading;
 }
 
 const char *option_text(const option_spec *option) {
@@ -46,15 +54,21 @@ static bool is_bound(double value) {
     return fabs(value) < 9e15;
 }
 
+// The range without the minimum of an automatic number, which the word "auto" stands for.
 static void describe_range(const option_spec *option, char *text, size_t room) {
-    if (is_bound(option->minimum) && is_bound(option->maximum))
-        snprintf(text, room, "%.15g..%.15g", option->minimum, option->maximum);
-    else if (is_bound(option->minimum))
-        snprintf(text, room, "at least %.15g", option->minimum);
-    else if (is_bound(option->maximum))
-        snprintf(text, room, "at most %.15g", option->maximum);
+    const double least =
+        option->automatic && option->kind == OPTION_INT ? option->minimum + 1 : option->minimum;
+    const bool below = is_bound(least) && !(option->automatic && option->kind == OPTION_REAL);
+    const bool above = is_bound(option->maximum);
+    const char *const word = option->automatic ? "auto or " : "";
+    if (below && above)
+        snprintf(text, room, "%s%.15g..%.15g", word, least, option->maximum);
+    else if (below)
+        snprintf(text, room, "%sat least %.15g", word, least);
+    else if (above)
+        snprintf(text, room, "%sat most %.15g", word, option->maximum);
     else
-        snprintf(text, room, "any");
+        snprintf(text, room, "%s", option->automatic ? "auto or a number" : "any");
 }
 
 static bool out_of_range(const option_spec *option, const char *text, fault *why) {
@@ -105,6 +119,13 @@ static bool set_choice(const option_spec *option, const char *text, fault *why) 
 }
 
 static bool set_value(const option_spec *option, const char *text, fault *why) {
+    if (option->automatic && strcmp(text, "auto") == 0) {
+        if (option->kind == OPTION_INT)
+            *(int64_t *)option->value = (int64_t)option->minimum;
+        else
+            *(double *)option->value = option->minimum;
+        return true;
+    }
     switch (option->kind) {
     case OPTION_INT:
         return set_int(option, text, why);
@@ -130,15 +151,17 @@ int option_usage(const option_spec *option, char *text, size_t room) {
 }
 
 void option_note(const option_spec *option, char *text, size_t room) {
-    char range[80], list[512];
+    char range[80], list[512], number[32] = "";
     text[0] = '\0';
     describe_range(option, range, sizeof range);
+    if (option->kind == OPTION_INT)
+        snprintf(number, sizeof number, "%" PRId64, *(const int64_t *)option->value);
+    if (option->kind == OPTION_REAL) snprintf(number, sizeof number, "%.15g", *(const double *)option->value);
     switch (option->kind) {
     case OPTION_INT:
-        snprintf(text, room, " (%s; default %" PRId64 ")", range, *(const int64_t *)option->value);
-        break;
     case OPTION_REAL:
-        snprintf(text, room, " (%s; default %.15g)", range, *(const double *)option->value);
+        snprintf(text, room, " (%s; default %s)", range,
+                 option->automatic && strtod(number, NULL) == option->minimum ? "auto" : number);
         break;
     case OPTION_TEXT:
         if (*(const char *const *)option->value)
@@ -153,25 +176,87 @@ void option_note(const option_spec *option, char *text, size_t room) {
     }
 }
 
-static void print_help(const command_spec *command) {
-    printf("usage: %s %s\n\n%s\n\noptions:\n", command->name, command->arguments, command->summary);
-    char text[1024];
-    int width = (int)strlen("-h, --help");
+// ---- help
+
+enum { USUAL_COLUMNS = 80, LEAST_COLUMNS = 40, MOST_COLUMNS = 120, WIDEST_NAME = 28 };
+
+static int columns_of_terminal(void) {
+    const char *const chosen = getenv("COLUMNS");
+    struct winsize size;
+    int columns = chosen ? atoi(chosen) : 0;
+    if (columns <= 0 && isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0)
+        columns = size.ws_col;
+    if (columns <= 0) columns = USUAL_COLUMNS;
+    return columns < LEAST_COLUMNS ? LEAST_COLUMNS : columns > MOST_COLUMNS ? MOST_COLUMNS : columns;
+}
+
+// Prints the words of a text from column `at` on, each line from column `indent`. Two line ends in a row stay.
+static void print_wrapped(const char *text, int at, int indent, int columns) {
+    bool first = true;
+    while (*text) {
+        const bool paragraph = strncmp(text, "\n\n", 2) == 0;
+        text += strspn(text, " \n");
+        const int length = (int)strcspn(text, " \n");
+        if (length == 0) break;
+        if (paragraph || (!first && at + 1 + length > columns)) {
+            printf("%s\n%*s", paragraph ? "\n" : "", indent, "");
+            at = indent;
+        } else if (!first) {
+            putchar(' ');
+            at++;
+        }
+        printf("%.*s", length, text);
+        at += length;
+        text += length;
+        first = false;
+    }
+    putchar('\n');
+}
+
+static void print_option(const char *usage, const char *help, int width, int columns) {
+    const int indent = width + 4;
+    int at = printf("  %-*s  ", width, usage);
+    if (at > indent) {
+        printf("\n%*s", indent, "");
+        at = indent;
+    }
+    print_wrapped(help, at, indent, columns);
+}
+
+// The options are in the order of the table, and those of a group next to each other.
+static void print_help(const command_spec *command, bool all) {
+    const int columns = columns_of_terminal();
+    printf("usage: %s %s\n\n", command->name, command->arguments);
+    print_wrapped(command->summary, 0, 0, columns);
+    if (command->groups == 0) printf("\noptions:\n");
+    char usage[256], text[2048];
+    int width = (int)strlen("-h, --help"), groups = 0, hidden = 0;
     for (const option_spec *o = command->options; o->kind != OPTION_END; o++) {
-        const int length = option_usage(o, text, sizeof text);
-        if (length > width) width = length;
+        const int length = option_usage(o, usage, sizeof usage);
+        if (length > width && length <= WIDEST_NAME) width = length;
     }
     for (const option_spec *o = command->options; o->kind != OPTION_END; o++) {
-        option_usage(o, text, sizeof text);
-        printf("  %-*s  %s", width, text, o->help);
-        option_note(o, text, sizeof text);
-        puts(text);
+        groups += o->group != NULL;
+        if (!all && groups > command->groups) {
+            hidden++;
+            continue;
+        }
+        if (o->group) printf("\n%s:\n", o->group);
+        option_usage(o, usage, sizeof usage);
+        const int length = snprintf(text, sizeof text, "%s", o->help);
+        option_note(o, text + length, sizeof text - (size_t)length);
+        print_option(usage, text, width, columns);
     }
-    printf("  %-*s  print this and exit\n", width, "-h, --help");
+    if (command->groups > 0) putchar('\n');
+    print_option("-h, --help", "print this and exit", width, columns);
+    if (hidden > 0) {
+        snprintf(text, sizeof text, "print the other %d options too", hidden);
+        print_option("    --help all", text, width, columns);
+    }
     if (command->examples) printf("\nexamples:\n%s", command->examples);
 }
 
-void (*options_help)(const command_spec *command) = print_help;
+void (*options_help)(const command_spec *command, bool all) = print_help;
 
 // Parses the option at argv[*at] and moves *at to its last word.
 static bool parse_option(const command_spec *command, int argc, char **argv, int *at, fault *why) {
@@ -205,7 +290,7 @@ static bool parse_option(const command_spec *command, int argc, char **argv, int
 }
 
 static bool parse(const command_spec *command, int argc, char **argv, const char **positional,
-                  int *positional_count, bool *help, fault *why) {
+                  int *positional_count, bool *help, bool *all, fault *why) {
     bool options_ended = false;
     for (int i = 1; i < argc; i++) {
         const char *word = argv[i];
@@ -217,6 +302,7 @@ static bool parse(const command_spec *command, int argc, char **argv, const char
             options_ended = true;
         } else if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
             *help = true;
+            *all = i + 1 < argc && strcmp(argv[i + 1], "all") == 0;
             return true;
         } else if (!parse_option(command, argc, argv, &i, why)) {
             return false;
@@ -229,13 +315,13 @@ static bool parse(const command_spec *command, int argc, char **argv, const char
 
 options_result options_parse(const command_spec *command, int argc, char **argv, const char **positional,
                              int *positional_count, fault *why) {
-    bool help = false;
+    bool help = false, all = false;
     *positional_count = 0;
-    if (!parse(command, argc, argv, positional, positional_count, &help, why)) {
+    if (!parse(command, argc, argv, positional, positional_count, &help, &all, why)) {
         fail(why, "%s: %s; see '%s --help'", command->name, why->text, command->name);
         return OPTIONS_USAGE_ERROR;
     }
     if (!help) return OPTIONS_OK;
-    options_help(command);
+    options_help(command, all);
     return OPTIONS_HELP;
 }

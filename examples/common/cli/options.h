@@ -25,8 +25,10 @@ typedef struct option_spec {
     void *value;      // where the value goes; its value before parsing is the default
     double minimum, maximum;
     const char *const *choices;
-    const char *help;    // one line; --help adds the default
+    const char *help;    // one clause; --help adds range and default, and wraps it
     bool free_on_resume; // a run that a program resumes may have another value; see that program
+    bool automatic;      // a number: the word "auto" stands for the minimum
+    const char *group;   // the heading above it in --help; NULL: that of the row before
 } option_spec;
 
 // A row in C. The type of `at` gives its kind. The rest are members by name:
@@ -54,6 +56,8 @@ typedef struct option_table {
 
 // rows: end with OPTIONS_END. At most OPTION_ROOM in all.
 void option_table_add(option_table *table, const option_spec *rows);
+// With a heading for --help.
+void option_table_add_group(option_table *table, const char *heading, const option_spec *rows);
 
 // The value of a flag ("yes", "no"), a choice or a text. NULL: the option has a number, or was not given.
 const char *option_text(const option_spec *option);
@@ -65,18 +69,19 @@ typedef struct command_spec {
     const char *examples; // lines at the end of --help; NULL: none
     const option_spec *options;
     int min_positional, max_positional;
+    int groups; // --help prints the options of so many groups, --help all those of all; 0: --help prints all
 } command_spec;
 
 typedef enum options_result { OPTIONS_OK, OPTIONS_HELP, OPTIONS_USAGE_ERROR } options_result;
 
 // argv[0] is not read. Positional arguments go to positional[0 .. *positional_count - 1]; it has room for
-// max_positional. OPTIONS_HELP: --help was given and the help printed to stdout; exit with 0.
+// max_positional. OPTIONS_HELP: --help or --help all was given and the help printed to stdout; exit with 0.
 // OPTIONS_USAGE_ERROR: `why` holds the message; exit with 2.
 options_result options_parse(const command_spec *command, int argc, char **argv, const char **positional,
                              int *positional_count, fault *why);
 
-// Prints the help of a command; describe.h puts another form in its place.
-extern void (*options_help)(const command_spec *command);
+// Prints the help of a command, wrapped at the terminal's width, or at COLUMNS; describe.h puts another form in its place.
+extern void (*options_help)(const command_spec *command, bool all);
 // "-o, --output TEXT", with blanks where there is no letter. Returns the length.
 int option_usage(const option_spec *option, char *text, size_t room);
 // " (range or choices; default)", or "".

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -30,15 +31,26 @@ static bool lock(int descriptor) {
     return flock(descriptor, LOCK_EX | LOCK_NB) == 0;
 }
 
+// Gives a new file owner, group and mode of the one that it replaces. Where it may not have the group, the group gets
+// what others have; where a file system has no modes, the owner alone may read it, as create_temporary made it.
+static void take_rights(int descriptor, const char *replaced) {
+    struct stat old;
+    if (stat(replaced, &old) != 0) return;
+    mode_t mode = old.st_mode & 0777;
+    if (fchown(descriptor, old.st_uid, old.st_gid) != 0 && fchown(descriptor, (uid_t)-1, old.st_gid) != 0)
+        mode = (mode & ~(mode_t)070) | (mode & 007) << 3;
+    fchmod(descriptor, mode);
+}
+
 // Creates PATH.part-PROCESS-N under the first N that is free. Not mkstemp: open() applies the umask by
 // itself, which a program with threads cannot read without changing it.
-static int create_temporary(output_file *file) {
+static int create_temporary(output_file *file, mode_t mode) {
     const size_t room = strlen(file->path) + 48;
     file->temporary_path = malloc(room);
     if (!file->temporary_path) return -1;
     for (int n = 0; n < 10000; n++) {
         snprintf(file->temporary_path, room, "%s.part-%ld-%d", file->path, (long)getpid(), n);
-        const int descriptor = open(file->temporary_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        const int descriptor = open(file->temporary_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
         if (descriptor < 0 && errno != EEXIST) return -1;
         if (descriptor < 0) continue;
         // Before the lock another process may have found the file, and may have removed it.
@@ -50,16 +62,40 @@ static int create_temporary(output_file *file) {
     return -1;
 }
 
+// The path behind symbolic links, whether or not a file is there; malloc'ed. NULL: errno says why.
+static char *follow_links(const char *path) {
+    enum { MOST_LINKS = 40 }; // as Linux has it
+    char target[PATH_MAX], *at = strdup(path);
+    for (int n = 0; at && n < MOST_LINKS; n++) {
+        const ssize_t length = readlink(at, target, sizeof target);
+        if (length < 0) return at; // no link
+        // A target that is not absolute begins at the link's folder.
+        const char *const slash = strrchr(at, '/');
+        const size_t folder = slash && target[0] != '/' ? (size_t)(slash + 1 - at) : 0;
+        char *const next = malloc(folder + (size_t)length + 1);
+        if (next) {
+            memcpy(next, at, folder);
+            memcpy(next + folder, target, (size_t)length);
+            next[folder + (size_t)length] = '\0';
+        }
+        free(at);
+        at = next;
+    }
+    if (at) errno = ELOOP;
+    free(at);
+    return NULL;
+}
+
 bool output_file_open(output_file *file, const char *path, fault *why) {
     *file = (output_file){0};
     // A rename replaces whatever has this name. Refuses devices, pipes and folders; a link is resolved first,
     // so that its file is replaced.
     struct stat status;
-    if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
+    const bool replaces = stat(path, &status) == 0;
+    if (replaces && !S_ISREG(status.st_mode))
         return fail(why, "%s: cannot write: exists and is not a regular file", path);
-    file->path = realpath(path, NULL);
-    if (!file->path) file->path = strdup(path);
-    const int descriptor = file->path ? create_temporary(file) : -1;
+    file->path = follow_links(path);
+    const int descriptor = file->path ? create_temporary(file, replaces ? 0600 : 0666) : -1;
     if (descriptor < 0) {
         fail(why, "%s: cannot write: %s", path, strerror(errno));
         forget(file);
@@ -80,9 +116,11 @@ bool output_file_commit(output_file *file, fault *why) {
     const char *reason = NULL;
     if (ferror(file->stream)) {
         reason = "a write failed; is the disk full?";
-    } else if (fflush(file->stream) != 0 || fsync(fileno(file->stream)) != 0 ||
-               rename(file->temporary_path, file->path) != 0) {
-        reason = strerror(errno);
+    } else {
+        take_rights(fileno(file->stream), file->path);
+        if (fflush(file->stream) != 0 || fsync(fileno(file->stream)) != 0 ||
+            rename(file->temporary_path, file->path) != 0)
+            reason = strerror(errno);
     }
     if (reason) {
         fail(why, "%s: cannot write: %s", file->path, reason);
@@ -132,4 +170,9 @@ void output_file_remove_stale(const output_file *file) {
         closedir(entries);
     }
     free(folder);
+}
+
+bool memory_stream_close(FILE *stream, char *const *text) {
+    const bool whole = fflush(stream) == 0 && !ferror(stream);
+    return fclose(stream) == 0 && whole && *text;
 }

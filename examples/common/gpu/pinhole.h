@@ -6,7 +6,7 @@
 
 C_LINKAGE_BEGIN
 
-// The conventions of docs/math.md, section 1.
+// The conventions of docs/developers/math.md, section 1.
 typedef struct pinhole_camera {
     int width, height;    // pixels
     float focal;          // pixels, both ways

@@ -40,5 +40,6 @@ void sum_memory_close(sum_memory *memory) {
 bool sum_memory_is_exact(const sum_memory *memory, fault *why) {
     unsigned flag;
     device_download(&flag, memory->flag, sizeof flag);
-    return flag == 0 || fail(why, "a gradient was NaN or too large for its fixed-point sum");
+    return flag == 0 ||
+           fail(why, "a gradient was NaN or too large for its fixed-point sum; --reduce tree has no limit");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reads many files at once.
+// Reads or writes many files at once.
 #pragma once
 
 #include "files/fault.h"

@@ -18,9 +18,9 @@ size_t gaussians_place(gs_gaussians *gaussians, void *memory, size_t alignment);
 bool scene_open(gs_gaussians *out, int64_t count, int sh_degree, fault *why);
 void scene_close(gs_gaussians *scene); // harmless on {0} and twice
 
-// The SH coefficient of degree 0 that shows a colour 0..1 (docs/math.md, section 2).
+// The SH coefficient of degree 0 that shows a colour 0..1 (docs/developers/math.md, section 2).
 double scene_sh_constant(double color);
-// The real spherical harmonics of a unit vector, those of degree 0 first (docs/math.md, section 2).
+// The real spherical harmonics of a unit vector, those of degree 0 first (docs/developers/math.md, section 2).
 enum { SCENE_SH_COEFFICIENTS = (GS_MAX_SH_DEGREE + 1) * (GS_MAX_SH_DEGREE + 1) };
 void scene_sh_basis(const double r[3], double out[SCENE_SH_COEFFICIENTS]);
 
@@ -30,7 +30,7 @@ typedef struct scene_notes {
     int64_t holdout; // every Nth view, by name, was not trained on; 0: none
     float background[3];
 } scene_notes;
-// Of a file that scene_read takes; nothing is known of one that it refuses.
+// The notes of a file that scene_read takes; undefined for one that it refuses.
 scene_notes scene_read_notes(const char *path);
 
 // What a reader does with values that are not finite.

@@ -7,7 +7,7 @@
 // The same, stage by stage:
 //   gs_project -> gs_bin -> gs_render -> gs_loss -> gs_render_backward -> gs_project_backward -> gs_adam
 // Every stage takes a gs_view: it reads the members that earlier stages wrote and writes its own. Formulas:
-// docs/math.md. Two programs that use libdistwar_gs, in C and in Python: docs/interface.md.
+// docs/developers/math.md. Two programs that use libdistwar_gs, in C and in Python: docs/rasterizer.md.
 //
 // Rules for every call:
 // - Pointers inside structs and pointers to arrays are device pointers (backend "simt": host pointers), owned
@@ -83,9 +83,9 @@ typedef struct gs_gaussians {
     float *covariance;    // [count][6], world: xx, xy, xz, yy, yz, zz; replaces log_scale and quaternion
     float scale_modifier; // factor of exp(log_scale), not of covariance; 0 counts as 1; unused in gradients
     // Not 0: antialiased. The opacity of a splat is reduced by as much as low_pass enlarges its area
-    // (docs/math.md, section 2). Render a scene as it was trained. Unused in gradients.
+    // (docs/developers/math.md, section 2). Render a scene as it was trained. Unused in gradients.
     int32_t antialias;
-    // Of color: 1..GS_MAX_CHANNELS; 0 counts as GS_CHANNELS. SH have GS_CHANNELS. The channels of a view are
+    // Channels of color: 1..GS_MAX_CHANNELS; 0 counts as GS_CHANNELS. SH have GS_CHANNELS. The channels of a view are
     // those of its Gaussians. Unused in gradients.
     int32_t channels;
     // Not 0: log_scale holds scales and opacity_logit opacities, as they are; gradients are by these. Taken
@@ -133,7 +133,7 @@ typedef struct gs_splat {
     float tilt[2];            // 0 unless gs_project_tilt wrote it
 } gs_splat;
 
-// What gs_render_backward sums over the pixels of a splat; e as in gs_splat.whiten (docs/math.md, section 3).
+// What gs_render_backward sums over the pixels of a splat; e as in gs_splat.whiten (math.md, section 3).
 typedef struct gs_moments {
     GS_ALIGNED_16 float color[GS_CHANNELS]; // d loss / d color
     float h;                                // d loss / d log alpha
@@ -159,7 +159,7 @@ typedef struct gs_lists {
     int32_t pixels_per_thread; // 1, 2 or 4
     int32_t split_tiles;       // gs_render_backward gives the first split_tiles of tile_order twice the warps
     uint32_t *tile_order;      // [tiles_y * tiles_x]: each tile once, long lists first; NULL: 0, 1, 2, ...
-    // Of gs_view.views; 0 counts as 1. The tiles of view v are numbers v tiles_y tiles_x and up, in all
+    // Number of gs_view.views; 0 counts as 1. The tiles of view v are numbers v tiles_y tiles_x and up, in all
     // arrays above, and entry v count + i of splat_index is splat i of view v.
     int32_t views;
     int64_t call; // number of the gs_bin that wrote the lists
@@ -420,7 +420,7 @@ gs_status gs_backdrop(const uint8_t *picture, const uint8_t *alpha, int32_t widt
 // Bytes of the workspace of gs_loss.
 gs_status gs_loss_bytes(int32_t width, int32_t height, size_t *bytes);
 
-// 0.8 L1 + 0.2 (1 - SSIM), docs/math.md, section 5. result: 3 doubles on the device: loss, mean |c - c*|,
+// 0.8 L1 + 0.2 (1 - SSIM), docs/developers/math.md, section 5. result: 3 doubles on the device: loss, mean |c - c*|,
 // mean SSIM, of the pixels that count. color_gradient: d loss / d color, [GS_CHANNELS][height][width]; NULL:
 // not computed.
 gs_status gs_loss(const gs_comparison *images, void *workspace, size_t workspace_bytes, double *result,
@@ -485,6 +485,32 @@ typedef struct gs_adam_rates {
 gs_status gs_adam(const gs_gaussians *gaussians, const gs_gaussians *gradients,
                   const gs_gaussians *first_moment, const gs_gaussians *second_moment,
                   const gs_adam_rates *rates, int64_t step, gs_stream stream);
+
+enum { GS_ADAM_ARRAYS = 8 };
+
+// Rows of parameters for gs_adam_rows.
+typedef struct gs_adam_array {
+    float *value;                        // [count][width]
+    const float *gradient;               // the same shape
+    float *first_moment, *second_moment; // the same shape; start as zeros
+    int32_t width;                       // values of a row, >= 1
+    float rate;                          // finite, >= 0
+} gs_adam_array;
+
+typedef struct gs_adam_rows_step {
+    int64_t count;              // rows of each array, 0..2^31 - 2
+    const uint8_t *visible;     // [count]: rows of 0 keep their values and moments; NULL: all are stepped
+    const gs_adam_array *array; // [array_count], host memory
+    int32_t array_count;        // 1..GS_ADAM_ARRAYS
+    double beta1, beta2;        // 0 <= beta < 1
+    float epsilon;              // >= 0
+} gs_adam_rows_step;
+
+// One step of Adam on some rows, without the corrections for moments that started at 0 ("sparse Adam"): m += (1 - beta1)
+// (g - m), v += (1 - beta2) (g^2 - v), value -= rate m / (sqrt(v) + epsilon). No array overlaps another, nor is aligned
+// to more than its type.
+// Cost:    one launch; reads 16 bytes a value of a visible row, writes 12.
+gs_status gs_adam_rows(const gs_adam_rows_step *step, gs_stream stream);
 
 // average += (sample - average) / samples, for every stored parameter: if average is the mean of samples - 1 sets of
 // parameters, it becomes that of these and the sample. Quaternions are averaged as stored. samples >= 1; at 1 it

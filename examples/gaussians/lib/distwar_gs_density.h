@@ -7,7 +7,7 @@
 //   (Kerbl et al. 2023: prune, clone, split), and gs_opacity_reset
 // - gs_relocate, in place; gs_density_penalty before and gs_density_noise after every step (Kheradmand et al.
 //   2024: MCMC)
-// Results do not depend on the order in which threads run. docs/math.md, section 9.
+// Results do not depend on the order in which threads run. docs/developers/math.md, section 9.
 #ifndef GS_DENSITY_H
 #define GS_DENSITY_H
 

@@ -6,7 +6,7 @@
 // libdistwar_gs: the parts of a Levenberg-Marquardt solver for Gaussian splatting. The loss is a sum of squares of
 // residuals, two for every pixel and channel. J is the derivative of the residuals by all stored parameters;
 // it is never stored. These calls multiply by J and by its transpose, and sum products of its columns: the
-// diagonal of J^T J, and its blocks for one Gaussian. Formulas: docs/math.md, section 8. The rules of distwar_gs.h
+// diagonal of J^T J, and its blocks for one Gaussian. Formulas: math.md, section 8. The rules of distwar_gs.h
 // hold. Views with given colours, given covariances or antialiasing are refused.
 //
 // J = R C: C is the derivative of the image by the parameters, R that of the residuals by the image. For one
@@ -61,7 +61,7 @@ typedef struct gs_lm_metric {
     int32_t width, height;
     float *weight;   // [GS_CHANNELS][height][width]
     float *coupling; // [GS_CHANNELS][height][width], or NULL
-    // Of the images: [height][width], or NULL. Values where it is 0 have no residual, no change of them
+    // The images' mask, [height][width], or NULL. Values where it is 0 have no residual, no change of them
     // counts.
     const uint8_t *mask;
 } gs_lm_metric;

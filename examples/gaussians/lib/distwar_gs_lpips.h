@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// libdistwar_gs: LPIPS 0.1 of a rendered image and its photograph (Zhang et al. 2018; docs/metrics.md). Both go through
+// libdistwar_gs: LPIPS 0.1 of a rendered image and its photograph (Zhang et al. 2018; metrics.md). Both go through
 // the convolutions of a network that was trained to classify pictures. After five of them the activations of each
 // pixel are divided by their norm over the channels, and the squared differences, weighted by channel, are averaged
 // over the pixels. LPIPS is the sum of the five averages. The rules of distwar_gs.h hold.
@@ -49,7 +49,7 @@ typedef struct gs_lpips_comparison {
     // For each convolution its weight, [outputs][inputs][size][size], and bias, [outputs]; then for each level the
     // weights of its channels. Any alignment of 4 bytes.
     const float *weights;
-    // Of each level: [2][outputs][height][width], the image's and the photograph's activations; NULL: not wanted.
+    // For each level [2][outputs][height][width], the image's and the photograph's activations; NULL: not wanted.
     float *activations[GS_LPIPS_LEVELS];
 } gs_lpips_comparison;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // libdistwar_gs: growth by splitting. Gaussians are drawn by their screen-space gradient and split along the longest
-// axis. The rules of distwar_gs.h hold. Formulas: docs/math.md, section 9.
+// axis. The rules of distwar_gs.h hold. Formulas: docs/developers/math.md, section 9.
 #ifndef GS_SPLIT_H
 #define GS_SPLIT_H
 
@@ -44,7 +44,7 @@ gs_status gs_split(const gs_gaussians *gaussians, const gs_gaussians *first_mome
 gs_status gs_project_tilt(const gs_view *view, gs_stream stream);
 
 // Sums of gs_gradient.tilt by groups of views. Views that were taken one after another share errors: give them one
-// group. docs/math.md, section 9.
+// group. docs/developers/math.md, section 9.
 enum { GS_AGREEMENT_GROUPS = 8, GS_AGREEMENT_ROW = GS_AGREEMENT_GROUPS * GS_CHANNELS };
 
 // sums[i][groups[v]] += tilt[v][i]. tilt: [views][count][GS_CHANNELS], as gs_gradient.tilt; groups: host, [views], each

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // libdistwar_gs: SSIM of two images of any number of channels, and its gradient. The rules of distwar_gs.h hold.
-// Formulas: docs/math.md, section 5.
+// Formulas: docs/developers/math.md, section 5.
 #ifndef GS_SSIM_H
 #define GS_SSIM_H
 

@@ -2,7 +2,9 @@
 // dsplat: trains, renders and measures scenes of 3D Gaussians.
 #include "commands/command.h"
 #include "cli/program.h"
-#include <stddef.h>
+#include "device.h"
+#include <jansson.h>
+#include <stdlib.h>
 
 static const program_command commands[] = {
     {"poses", "photographs or a video -> photographs with cameras, by COLMAP", poses_command},
@@ -20,7 +22,15 @@ static const program_command commands[] = {
     {NULL, NULL, NULL},
 };
 
+// jansson's parser ends the process by an assertion where it gets no memory.
+static void *json_memory(size_t bytes) {
+    void *const memory = malloc(bytes);
+    if (!memory) device_give_up("no memory for %zu bytes of JSON", bytes);
+    return memory;
+}
+
 int main(int argc, char **argv) {
+    json_set_alloc_funcs(json_memory, free);
     const program_spec program = {
         "dsplat", "trains, renders and measures scenes of 3D Gaussians", commands,
         "  dsplat demo -o demo\n"

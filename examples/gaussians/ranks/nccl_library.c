@@ -19,8 +19,7 @@ static const struct {
                  {"ncclGroupEnd", offsetof(nccl_library, group_end)},
                  {"ncclSend", offsetof(nccl_library, send)},
                  {"ncclRecv", offsetof(nccl_library, recv)},
-                 {"ncclAllReduce", offsetof(nccl_library, all_reduce)},
-                 {"ncclBroadcast", offsetof(nccl_library, broadcast)}};
+                 {"ncclAllReduce", offsetof(nccl_library, all_reduce)}};
 
 bool nccl_load(nccl_library *out, const char *path, fault *why) {
     if (!path) path = "libnccl.so.2";

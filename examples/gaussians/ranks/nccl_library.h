@@ -53,8 +53,6 @@ typedef struct nccl_library {
                         cudaStream_t stream);
     nccl_result (*all_reduce)(const void *send, void *receive, size_t count, nccl_type type,
                               nccl_operation operation, nccl_comm *comm, cudaStream_t stream);
-    nccl_result (*broadcast)(const void *send, void *receive, size_t count, nccl_type type, int root,
-                             nccl_comm *comm, cudaStream_t stream);
 } nccl_library;
 
 // path: as ranks_plan.nccl. The library stays loaded.

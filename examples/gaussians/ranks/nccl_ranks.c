@@ -163,14 +163,6 @@ static bool all_reduce(ranks *group, const ranks_reduction *reduction, gs_stream
                   "ranks_all_reduce");
 }
 
-static bool broadcast(ranks *group, void *data, int64_t bytes, int root, gs_stream stream) {
-    nccl_rank *const state = group->state;
-    if (bytes == 0) return true;
-    return settle(group,
-                  state->nccl.broadcast(data, data, (size_t)bytes, NCCL_INT8, root, state->comm, stream),
-                  "ranks_broadcast");
-}
-
 static bool barrier(ranks *group, gs_stream stream) {
     int64_t none[RANKS_MAX] = {0}, others[RANKS_MAX];
     return exchange_sizes(group, 1, none, others, stream);
@@ -195,7 +187,7 @@ static bool share_id(ranks *group, nccl_id *id) {
 }
 
 bool nccl_join(ranks *group, const char *nccl) {
-    static const transport calls = {exchange_sizes, all_to_all, all_reduce, broadcast, barrier, wait};
+    static const transport calls = {exchange_sizes, all_to_all, all_reduce, barrier, wait};
     _Static_assert(sizeof(nccl_id) == BOARD_ID_BYTES, "the board has room for NCCL's id");
     setenv("NCCL_NVLS_ENABLE", "0", 0); // NVLink multicast, unless the user asks for it
     nccl_rank *const state = calloc(1, sizeof *state);

@@ -106,12 +106,6 @@ bool ranks_sum(ranks *group, double *values, size_t count) {
     return done;
 }
 
-bool ranks_broadcast(ranks *group, void *data, int64_t bytes, int root, gs_stream stream) {
-    return check(group, bytes >= 0 && (data || bytes == 0) && root >= 0 && root < group->count,
-                 "ranks_broadcast: data must be given, bytes >= 0, and root must be a rank") &&
-           group->transport->broadcast(group, data, bytes, root, stream);
-}
-
 bool ranks_barrier(ranks *group, gs_stream stream) {
     return check(group, true, "") && group->transport->barrier(group, stream);
 }

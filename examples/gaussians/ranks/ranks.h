@@ -72,9 +72,6 @@ bool ranks_all_reduce(ranks *group, const ranks_reduction *reduction, gs_stream 
 // Host: adds up values[count] of all ranks, in place. Waits.
 bool ranks_sum(ranks *group, double *values, size_t count);
 
-// data[bytes] of rank `root` replaces that of the others.
-bool ranks_broadcast(ranks *group, void *data, int64_t bytes, int root, gs_stream stream);
-
 // Waits until the streams of all ranks have done their work.
 bool ranks_barrier(ranks *group, gs_stream stream);
 

@@ -30,18 +30,13 @@ static bool all_reduce(ranks *group, const ranks_reduction *reduction, gs_stream
     return true;
 }
 
-static bool broadcast(ranks *group, void *data, int64_t bytes, int root, gs_stream stream) {
-    (void)group, (void)data, (void)bytes, (void)root, (void)stream;
-    return true;
-}
-
 typedef struct lone_rank {
     ranks group;
     board board;
 } lone_rank;
 
 ranks *ranks_alone_open(void) {
-    static const transport calls = {exchange_sizes, all_to_all, all_reduce, broadcast, wait, wait};
+    static const transport calls = {exchange_sizes, all_to_all, all_reduce, wait, wait};
     lone_rank *const self = calloc(1, sizeof *self);
     if (!self) return NULL;
     self->board.alone = true;

@@ -91,7 +91,11 @@ static bool take_sizes(sharded *s) {
             part->at[r] = all;
             all += part->from[r];
         }
-        if (all >= INT32_MAX) return ranks_fail(s->group, "a part has %lld splats", (long long)all);
+        if (all >= INT32_MAX)
+            return ranks_fail(
+                s->group,
+                "a rank's part of the views has %lld splats; %d is too many: take a smaller --batch",
+                (long long)all, INT32_MAX);
         part->view.gaussians.count = all;
         if (!reserve_for_step(s, &part->splats, (size_t)all * sizeof(gs_splat))) return false;
         s->report.splats_received += all;

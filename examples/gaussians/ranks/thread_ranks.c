@@ -223,30 +223,6 @@ static bool all_reduce(ranks *group, const ranks_reduction *reduction, gs_stream
     return good;
 }
 
-typedef struct broadcast_call {
-    void *data;
-    int64_t bytes;
-    int root;
-    gs_stream stream;
-} broadcast_call;
-
-static bool read_data(ranks *group, void *context) {
-    const broadcast_call *const mine = context;
-    const thread_group *const threads = group->state;
-    const broadcast_call *const theirs = threads->published[mine->root];
-    if (theirs->bytes != mine->bytes || theirs->root != mine->root)
-        return ranks_fail(group, "ranks_broadcast: rank %d broadcasts something else", mine->root);
-    if (mine->bytes == 0 || group->own == mine->root) return true;
-    RANKS_CUDA(cudaMemcpyAsync(mine->data, theirs->data, (size_t)mine->bytes, cudaMemcpyDeviceToDevice,
-                               mine->stream));
-    return wait(group, mine->stream);
-}
-
-static bool broadcast(ranks *group, void *data, int64_t bytes, int root, gs_stream stream) {
-    broadcast_call call = {data, bytes, root, stream};
-    return wait(group, stream) && collect(group, "ranks_broadcast", &call, read_data, &call);
-}
-
 static bool barrier(ranks *group, gs_stream stream) {
     return wait(group, stream) && meet(group, "ranks_barrier", false);
 }
@@ -254,7 +230,7 @@ static bool barrier(ranks *group, gs_stream stream) {
 // ---- membership ----
 
 void thread_group_join(thread_group *threads, ranks *group) {
-    static const transport calls = {exchange_sizes, all_to_all, all_reduce, broadcast, barrier, wait};
+    static const transport calls = {exchange_sizes, all_to_all, all_reduce, barrier, wait};
     group->transport = &calls;
     group->state = threads;
     group->board = &threads->board;

@@ -11,7 +11,6 @@ typedef struct transport {
     bool (*exchange_sizes)(ranks *group, int values, const int64_t *send, int64_t *receive, gs_stream stream);
     bool (*all_to_all)(ranks *group, const ranks_exchange *exchange, gs_stream stream);
     bool (*all_reduce)(ranks *group, const ranks_reduction *reduction, gs_stream stream);
-    bool (*broadcast)(ranks *group, void *data, int64_t bytes, int root, gs_stream stream);
     bool (*barrier)(ranks *group, gs_stream stream);
     bool (*wait)(ranks *group, gs_stream stream);
 } transport;

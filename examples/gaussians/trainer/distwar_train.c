@@ -87,7 +87,7 @@ static bool choose(distwar_trainer *t) {
     if (s->reproducible) c->tune = false, c->policy = (distwar_policy){DISTWAR_FIXED, 0};
     if (!(s->budget >= 0) || s->batch < 0 || s->batch > GS_MAX_VIEWS || s->max_gaussians < 0 ||
         s->sh_degree < 0 || s->sh_degree > GS_MAX_SH_DEGREE || s->validate < -1)
-        return fail(&last, "a setting is out of range");
+        return fail(&last, "budget, batch, max_gaussians, sh_degree or validate is out of range");
     if (s->budget > 0 && (s->reproducible || s->refine_poses))
         return fail(&last, "a budget excludes reproducible and refine_poses");
     return choose_density(s->density, &c->density.settings.kind);
@@ -271,7 +271,8 @@ bool distwar_trainer_scene(distwar_trainer *t, gs_gaussians *out) {
 }
 
 bool distwar_trainer_camera(distwar_trainer *t, size_t view, gs_camera *out) {
-    if (!t || t->failed || view >= t->view_count) return fail(&last, "there is no such view");
+    if (!t || t->failed || view >= t->view_count)
+        return fail(&last, "there is no view %zu, or the trainer has failed", view);
     *out = t->views[view].camera;
     if (t->state.poses > 0) pose_to_camera(&t->state.pose[view].now, out);
     return true;

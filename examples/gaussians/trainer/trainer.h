@@ -42,6 +42,8 @@ typedef struct training_observer {
     int64_t interval; // >= 1; each call waits for the losses
     // NULL, or: 1 ends training after the current step; of several ranks on any one, after ten steps at most.
     const volatile sig_atomic_t *end;
+    // NULL, or, on one rank: called after every step; true: observe is called too. Waits for nothing.
+    bool (*wants)(void *context);
 } training_observer;
 
 // Pictures that come to the device when a step needs them, of the views to train on; their form changes while these are

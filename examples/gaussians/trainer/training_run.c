@@ -76,7 +76,8 @@ static bool train_all(trainer *t, const training_observer *observer) {
         if (last && how != STOPPED) parameter_average_take(&state->average, &state->gaussians);
         show(t, &bar);
         if (observer && observer->observe &&
-            (last || training_passed(state->iteration, t->report.step_views, observer->interval)))
+            (last || training_passed(state->iteration, t->report.step_views, observer->interval) ||
+             (observer->wants && observer->wants(observer->context))))
             good = look_on(t, observer, &bar);
     }
     if (good) good = ranks_wait(t->group, NULL);

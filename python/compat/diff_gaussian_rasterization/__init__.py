@@ -10,8 +10,8 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from distwar import _operators, _stages, density, gs
 from distwar._frame import Frame
-from distwar._library import library
-from distwar._tensors import Memory, On, index_of, is_plain, packed_cameras, plain, strategy_now
+from distwar._library import BACKENDS
+from distwar._tensors import Memory, On, index_of, is_plain, library_of, packed_cameras, plain, strategy_now
 from distwar._torch import float32_of
 from distwar.optim import SparseGaussianAdam
 
@@ -105,7 +105,8 @@ def _by_frame(settings, depth, scene, screen):
     """Planar colours, alphas [1, height, width], radii, and the depth [1, height, width] or None."""
     means, colors = scene[0], scene[4]
     with On(means):
-        shape = _stages.Shape(settings, 1, len(means), 3, colors.shape[1] if settings.sh_degree >= 0 else 0, depth)
+        shape = _stages.Shape(settings, 1, len(means), 3, colors.shape[1] if settings.sh_degree >= 0 else 0, depth,
+                              BACKENDS.get(means.device.type))
         frame = Frame(_stages.plan_of(shape), _stages.room_of(means.device, shape),
                       packed_cameras(*scene[6:], settings), strategy_now(), index_of(means.device))
         color, alphas, depths = frame.render(*scene, screen)
@@ -186,7 +187,7 @@ class GaussianRasterizer(torch.nn.Module):
             view = gs.View(camera=_stages.camera_structs(packed_cameras(viewmats, Ks, self._settings(-1)))[0])
             view.gaussians.count, view.gaussians.mean = len(positions), positions.data_ptr()
             visible = memory.empty((len(positions),), "uint8")
-            library().call_on("gs_mark_visible", byref(view), visible.data_ptr(), memory.stream)
+            library_of(positions.device).call_on("gs_mark_visible", byref(view), visible.data_ptr(), memory.stream)
             return visible.bool()
 
     @torch.no_grad()

@@ -17,12 +17,13 @@ int command_of_options(int argc, char **argv) {
     rows[0].value = &output;
     rows[0].help = ".the file's [name] \\ required";
     rows[1].kind = OPTION_CHOICE;
+    rows[1].group = ".how it runs";
     rows[1].name = "reduce-by";
     rows[1].value = &reduce;
     rows[1].choices = choices;
     rows[1].help = "how";
     rows[2].kind = OPTION_END;
-    command_spec spec = {"program run", "DATA -o OUT", "'Runs.", nullptr, rows, 0, 0};
+    command_spec spec = {"program run", "DATA -o OUT", "'Runs.", nullptr, rows, 0, 0, 0};
     int count;
     fault why;
     return options_parse(&spec, argc, argv, nullptr, &count, &why) == OPTIONS_HELP ? 0 : 1;
@@ -31,7 +32,7 @@ int command_of_options(int argc, char **argv) {
 std::string described(const char *form) {
     const program_command commands[] = {{"run", "it's run", command_of_options}, {nullptr, nullptr, nullptr}};
     const program_spec spec = {"program", "tests", commands, "  program run\n"};
-    void (*const help)(const command_spec *) = options_help;
+    void (*const help)(const command_spec *, bool) = options_help;
     testing::internal::CaptureStdout();
     const bool known = describe_program(&spec, form);
     const std::string text = testing::internal::GetCapturedStdout();
@@ -47,7 +48,9 @@ TEST(Describe, AManPageHasNoRequestsOfTheTexts) {
     const std::string page = described("man");
     expect_holds(page, ".SS \"run DATA \\-o OUT\"\n\\&'Runs.\n");
     expect_holds(page, ".B \\-o, \\-\\-output TEXT\n\\&.the file's [name] \\e required\n");
-    expect_holds(page, ".B \\-\\-reduce\\-by NAME\nhow (serial, tree; default serial)\n");
+    expect_holds(
+        page,
+        "required\n.PP\n\\&.how it runs:\n.TP\n.B \\-\\-reduce\\-by NAME\nhow (serial, tree; default serial)\n");
 }
 TEST(Describe, ZshHasQuotedTexts) {
     const std::string text = described("zsh");

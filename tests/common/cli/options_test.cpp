@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "cli/options.h"
+#include <cstdlib>
 #include <gtest/gtest.h>
 #include <limits>
 #include <string>
@@ -31,22 +32,26 @@ class Options : public testing::Test {
     int reduction = 2;
     std::vector<std::string> storage;
     const double infinity = std::numeric_limits<double>::infinity();
-    const option_spec options[8] = {
-        {OPTION_TEXT, "output", 'o', &output, 0, 0, nullptr, "where the scene goes", false},
-        {OPTION_INT, "iterations", 'n', &iterations, 1, 1000000, nullptr, "training steps", false},
-        {OPTION_INT, "seed", 0, &seed, 0, infinity, nullptr, "chooses the random numbers", false},
-        {OPTION_REAL, "rate", 0, &rate, 0, 1, nullptr, "learning rate", false},
-        {OPTION_REAL, "offset", 0, &offset, -infinity, infinity, nullptr, "any number", false},
-        {OPTION_CHOICE, "reduce", 0, &reduction, 0, 0, reductions, "how warps add", false},
-        {OPTION_FLAG, "quiet", 'q', &quiet, 0, 0, nullptr, "say nothing", false},
+    option_spec options[8] = {
+        {OPTION_TEXT, "output", 'o', &output, 0, 0, nullptr, "where the scene goes", false, false, nullptr},
+        {OPTION_INT, "iterations", 'n', &iterations, 1, 1000000, nullptr, "training steps", false, false,
+         nullptr},
+        {OPTION_INT, "seed", 0, &seed, 0, infinity, nullptr, "chooses the random numbers", false, false,
+         nullptr},
+        {OPTION_REAL, "rate", 0, &rate, 0, 1, nullptr, "learning rate", false, false, nullptr},
+        {OPTION_REAL, "offset", 0, &offset, -infinity, infinity, nullptr, "any number", false, false,
+         nullptr},
+        {OPTION_CHOICE, "reduce", 0, &reduction, 0, 0, reductions, "how warps add", false, false, nullptr},
+        {OPTION_FLAG, "quiet", 'q', &quiet, 0, 0, nullptr, "say nothing", false, false, nullptr},
         {}};
-    const command_spec command = {"dsplat train",
-                                  "DATA -o OUT.ply [options]",
-                                  "Trains a scene.",
-                                  "  dsplat train fern -o fern.ply\n",
-                                  options,
-                                  1,
-                                  2};
+    command_spec command = {"dsplat train",
+                            "DATA -o OUT.ply [options]",
+                            "Trains a scene.",
+                            "  dsplat train fern -o fern.ply\n",
+                            options,
+                            1,
+                            2,
+                            0};
     const char *positional[2] = {};
     int positional_count = -1;
     fault why = {};
@@ -171,6 +176,58 @@ TEST_F(Options, PrintsHelp) {
                         "examples:\n"
                         "  dsplat train fern -o fern.ply\n");
     }
+}
+
+TEST_F(Options, TakesAWordForWhatIsAutomatic) {
+    options[1].automatic = options[3].automatic = true;
+    options[1].minimum = 0, options[3].minimum = -1;
+    iterations = 5;
+    ASSERT_EQ(parse({"fern", "--iterations", "auto", "--rate=auto"}), OPTIONS_OK) << why.text;
+    EXPECT_EQ(iterations, 0);
+    EXPECT_EQ(rate, -1);
+    ASSERT_EQ(parse({"fern", "--iterations", "0", "--rate", "-1"}), OPTIONS_OK) << why.text; // as before
+    expect_error({"fern", "--iterations", "1000001"},
+                 "--iterations must be auto or 1..1000000, not '1000001'");
+    expect_error({"fern", "--rate", "2"}, "--rate must be auto or at most 1, not '2'");
+    expect_error({"fern", "--seed", "auto"}, "--seed needs a whole number, not 'auto'");
+}
+
+TEST_F(Options, HelpOfAllIsMoreThanHelp) {
+    options[0].group = "output", options[2].group = "numbers", options[5].group = "rare";
+    options[1].automatic = true, options[1].minimum = 0, iterations = 0;
+    options[6].help =
+        "say nothing at all, neither of what is done nor of what is left to do, until all is done";
+    command.groups = 2;
+    setenv("COLUMNS", "60", 1);
+    std::string text[2];
+    for (int all = 0; all < 2; all++) {
+        testing::internal::CaptureStdout();
+        EXPECT_EQ(all ? parse({"--help", "all"}) : parse({"--help"}), OPTIONS_HELP);
+        text[all] = testing::internal::GetCapturedStdout();
+    }
+    unsetenv("COLUMNS");
+    const std::string usual = "usage: dsplat train DATA -o OUT.ply [options]\n\n"
+                              "Trains a scene.\n\n"
+                              "output:\n"
+                              "  -o, --output TEXT   where the scene goes\n"
+                              "  -n, --iterations N  training steps (auto or 1..1000000;\n"
+                              "                      default auto)\n\n"
+                              "numbers:\n"
+                              "      --seed N        chooses the random numbers (at least\n"
+                              "                      0; default 1)\n"
+                              "      --rate X        learning rate (0..1; default 0.5)\n"
+                              "      --offset X      any number (any; default 0)\n\n",
+                      rare = "rare:\n"
+                             "      --reduce NAME   how warps add (atomic, serial, bfly;\n"
+                             "                      default bfly)\n"
+                             "  -q, --quiet         say nothing at all, neither of what is\n"
+                             "                      done nor of what is left to do, until\n"
+                             "                      all is done\n\n",
+                      help = "  -h, --help          print this and exit\n",
+                      more = "      --help all      print the other 2 options too\n",
+                      examples = "\nexamples:\n  dsplat train fern -o fern.ply\n";
+    EXPECT_EQ(text[0], usual + help + more + examples);
+    EXPECT_EQ(text[1], usual + rare + help + examples);
 }
 
 } // namespace

@@ -77,6 +77,61 @@ TEST_F(OutputFile, ObeysTheUmask) {
     EXPECT_EQ(status.st_mode & 0777, 0640u);
 }
 
+// A private file stays private, also while it is written; one that others may write stays so under any umask.
+TEST_F(OutputFile, KeepsTheModeOfTheFileThatItReplaces) {
+    for (const mode_t mode : {0600u, 0640u, 0666u, 0444u}) {
+        write_bytes(path, "old");
+        ASSERT_EQ(chmod(path.c_str(), mode), 0);
+        const mode_t old = umask(022);
+        const bool opened = output_file_open(&file, path.c_str(), &why);
+        umask(old);
+        ASSERT_TRUE(opened) << why.text;
+        struct stat status;
+        ASSERT_EQ(stat(file.temporary_path, &status), 0);
+        EXPECT_EQ(status.st_mode & 0077, 0u);
+        ASSERT_TRUE(output_file_commit(&file, &why)) << why.text;
+        ASSERT_EQ(stat(path.c_str(), &status), 0);
+        EXPECT_EQ(status.st_mode & 0777, mode);
+        EXPECT_EQ(status.st_uid, geteuid());
+        ASSERT_EQ(unlink(path.c_str()), 0);
+    }
+}
+
+TEST_F(OutputFile, CreatesTheTargetOfALink) {
+    write_bytes(folder / "real/other", "x");
+    ASSERT_EQ(symlink("real/first", path.c_str()), 0);
+    ASSERT_EQ(symlink((folder / "real/target").c_str(), (folder / "real/first").c_str()), 0);
+    ASSERT_TRUE(output_file_open(&file, path.c_str(), &why)) << why.text;
+    fputs("new", file.stream);
+    ASSERT_TRUE(output_file_commit(&file, &why)) << why.text;
+    EXPECT_TRUE(std::filesystem::is_symlink(path));
+    EXPECT_TRUE(std::filesystem::is_symlink(folder / "real/first"));
+    EXPECT_EQ(read_bytes(folder / "real/target"), "new");
+}
+
+TEST_F(OutputFile, RefusesACircleOfLinks) {
+    ASSERT_EQ(symlink("other", path.c_str()), 0);
+    ASSERT_EQ(symlink("output", (folder / "other").c_str()), 0);
+    EXPECT_FALSE(output_file_open(&file, path.c_str(), &why));
+    EXPECT_TRUE(contains(why, path + ": cannot write: Too many levels of symbolic links")) << why.text;
+    EXPECT_EQ(folder.entries(), 2u);
+}
+
+// Everything is written, and the last step, the rename, fails.
+TEST_F(OutputFile, LeavesNothingWhenTheRenameFails) {
+    ASSERT_TRUE(output_file_open(&file, path.c_str(), &why)) << why.text;
+    write_bytes(path + "/x", "a folder");
+    EXPECT_FALSE(output_file_commit(&file, &why));
+    EXPECT_TRUE(contains(why, path + ": cannot write: Is a directory")) << why.text;
+    EXPECT_EQ(folder.entries(), 1u);
+    const std::string gone = folder / "gone/output";
+    write_bytes(gone, "old");
+    ASSERT_TRUE(output_file_open(&file, gone.c_str(), &why)) << why.text;
+    std::filesystem::remove_all(folder / "gone");
+    EXPECT_FALSE(output_file_commit(&file, &why));
+    EXPECT_TRUE(contains(why, gone + ": cannot write: No such file or directory")) << why.text;
+}
+
 TEST_F(OutputFile, TwoAtOnceDoNotMeet) {
     output_file other;
     ASSERT_TRUE(output_file_open(&file, path.c_str(), &why)) << why.text;

@@ -1,24 +1,23 @@
 # SPDX-License-Identifier: MIT
-"""The structs of the Python package's gs.py have the layout of those of distwar_gs.h: one assertion each, for a C
-compiler.
+"""The structs of the Python package have the layout of those of distwar_gs_ssim.h and distwar_train.h: one assertion
+each, for a C compiler.
 
-    struct_layout_test.py FOLDER_OF_GS_PY GS_H INCLUDE_FOLDER C_COMPILER
+    struct_layout_test.py FOLDER_OF_THE_PACKAGE EXAMPLES/GAUSSIANS INCLUDE_FOLDER C_COMPILER
 """
 import ctypes
 import re
 import subprocess
 import sys
 
-folder, header, include, compiler = sys.argv[1:]
+folder, gaussians, include, compiler = sys.argv[1:]
 sys.path.insert(0, folder)
-import gs  # noqa: E402
+from distwar import _train, gs  # noqa: E402
 
-source = f'#include "{header}"\n'
-structs = [item for item in vars(gs).values() if isinstance(item, type) and issubclass(item, ctypes.Structure)]
-for struct in structs:
-    if struct is ctypes.Structure:
+source = '#include "distwar_gs_ssim.h"\n#include "distwar_train.h"\n'
+for struct in (*vars(gs).values(), *vars(_train).values()):
+    if not isinstance(struct, type) or not issubclass(struct, ctypes.Structure) or struct is ctypes.Structure:
         continue
-    prefix = "distwar" if struct is gs.Policy else "gs"
+    prefix = "distwar" if struct is gs.Policy else "gs" if struct.__module__ == "distwar.gs" else "distwar_train"
     name = prefix + re.sub("([A-Z])", r"_\1", struct.__name__).lower()
     source += f'_Static_assert(sizeof({name}) == {ctypes.sizeof(struct)}, "{name}");\n'
     for member, _ in struct._fields_:
@@ -26,7 +25,8 @@ for struct in structs:
         where = f"{name}.{member}"
         source += f'_Static_assert(offsetof({name}, {member}) == {field.offset}, "{where}");\n'
         source += f'_Static_assert(sizeof((({name} *)0)->{member}) == {field.size}, "{where}");\n'
-if source.count("_Static_assert") < 80:
+if source.count("_Static_assert") < 280:
     sys.exit("too few members to be all of them")
-command = [compiler, "-std=c11", "-I", include, "-fsyntax-only", "-x", "c", "-"]
+command = [compiler, "-std=c11", "-I", include, "-I", f"{gaussians}/lib", "-I", f"{gaussians}/trainer", "-fsyntax-only", "-x", "c",
+           "-"]
 sys.exit(subprocess.run(command, input=source, text=True).returncode)

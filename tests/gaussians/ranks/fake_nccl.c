@@ -56,7 +56,7 @@ typedef struct fake_comm {
     atomic_bool done, aborted;
     transfer transfers[MOST_CALLS];
     int transfers_count;
-    // Of an all-reduce or a broadcast, done after the transfers.
+    // Of an all-reduce, done after the transfers.
     void (*finish)(struct fake_comm *);
     char *values, *others;
     size_t values_count;
@@ -259,19 +259,6 @@ int ncclAllReduce(const void *send, void *receive, size_t count, int type, int o
     }
     comm->values = receive, comm->values_count = count, comm->type = type, comm->operation = operation;
     comm->finish = combine;
-    grouped = NULL;
-    return start(comm, work);
-}
-
-int ncclBroadcast(const void *send, void *receive, size_t count, int type, int root, fake_comm *comm,
-                  cudaStream_t stream) {
-    (void)type, (void)stream;
-    if (comm->rank == root) {
-        for (int r = 0; r < comm->count; r++)
-            if (r != root) add(comm, (void *)(uintptr_t)send, count, r, true);
-    } else {
-        add(comm, receive, count, root, false);
-    }
     grouped = NULL;
     return start(comm, work);
 }

@@ -120,7 +120,8 @@ bool reduce_values(ranks *group, ranks_type type, T step) {
     return true;
 }
 
-bool reduce_everything(ranks *group, void *) {
+bool reduce_everything(ranks *group, void *context) {
+    RANK_EXPECT(strcmp(static_cast<const char *>(context), "given") == 0);
     return reduce_values<int64_t>(group, RANKS_INT64, (int64_t(1) << 53) + 1) && // no double holds it
            reduce_values<float>(group, RANKS_FLOAT, 0.25f) &&
            reduce_values<double>(group, RANKS_DOUBLE, 0.125);
@@ -129,27 +130,8 @@ bool reduce_everything(ranks *group, void *) {
 TEST_P(Ranks, ReduceToTheSameEverywhere) {
     const ranks_plan plan = plan_of(GetParam());
     fault why = {};
-    EXPECT_TRUE(ranks_run(&plan, reduce_everything, nullptr, &why)) << why.text;
-}
-
-bool broadcast_from_each(ranks *group, void *context) {
-    RANK_EXPECT(strcmp(static_cast<const char *>(context), "given") == 0);
-    for (int root = 0; root < ranks_count(group); root++) {
-        std::vector<char> text(100000, char('a' + ranks_own(group)));
-        const device_vector<char> data(text);
-        if (!ranks_broadcast(group, data.data(), int64_t(text.size()), root, nullptr) ||
-            !ranks_barrier(group, nullptr) || !ranks_wait(group, nullptr))
-            return false;
-        for (const char c : data.read()) RANK_EXPECT(c == 'a' + root);
-    }
-    return ranks_broadcast(group, nullptr, 0, 0, nullptr);
-}
-
-TEST_P(Ranks, Broadcast) {
-    const ranks_plan plan = plan_of(GetParam());
-    fault why = {};
     char context[] = "given";
-    EXPECT_TRUE(ranks_run(&plan, broadcast_from_each, context, &why)) << why.text;
+    EXPECT_TRUE(ranks_run(&plan, reduce_everything, context, &why)) << why.text;
 }
 
 // ---- failures ----
@@ -317,7 +299,7 @@ TEST(RanksPlan, ImpossibleNumbersAreRefused) {
     fault why = {};
     for (const int count : {-1, 0, RANKS_MAX + 1}) {
         ranks_plan plan = plan_of({RANKS_THREADS, count});
-        EXPECT_FALSE(ranks_run(&plan, broadcast_from_each, nullptr, &why));
+        EXPECT_FALSE(ranks_run(&plan, exchange_everything, nullptr, &why));
         EXPECT_STREQ(why.text, "ranks must be in 1..64");
     }
 }
@@ -327,13 +309,13 @@ TEST(RanksNccl, SaysWhatToInstall) {
     ranks_plan plan = plan_of({RANKS_PROCESSES, 2});
     plan.nccl = "/nowhere/libnccl.so.2";
     fault why = {};
-    EXPECT_FALSE(ranks_run(&plan, broadcast_from_each, nullptr, &why));
+    EXPECT_FALSE(ranks_run(&plan, exchange_everything, nullptr, &why));
     EXPECT_NE(std::string(why.text).find("several GPUs need NCCL 2.18 or later: /nowhere/libnccl.so.2: "),
               std::string::npos)
         << why.text;
     EXPECT_NE(std::string(why.text).find("name its libnccl.so.2 by --nccl"), std::string::npos);
     plan.nccl = "libm.so.6";
-    EXPECT_FALSE(ranks_run(&plan, broadcast_from_each, nullptr, &why));
+    EXPECT_FALSE(ranks_run(&plan, exchange_everything, nullptr, &why));
     EXPECT_NE(std::string(why.text).find("libm.so.6 has no ncclGetVersion"), std::string::npos) << why.text;
 }
 
@@ -341,7 +323,7 @@ TEST(RanksNccl, RefusesAnOldOne) {
     const ranks_plan plan = plan_of({RANKS_PROCESSES, 2});
     fault why = {};
     setenv("FAKE_NCCL_VERSION", "21403", 1);
-    EXPECT_FALSE(ranks_run(&plan, broadcast_from_each, nullptr, &why));
+    EXPECT_FALSE(ranks_run(&plan, exchange_everything, nullptr, &why));
     unsetenv("FAKE_NCCL_VERSION");
     EXPECT_NE(std::string(why.text).find(" is NCCL 2.14.3: several GPUs need NCCL 2.18 or later"),
               std::string::npos)
@@ -352,7 +334,7 @@ TEST(RanksNccl, SaysHowMuchMemoryWasFree) {
     const ranks_plan plan = plan_of({RANKS_PROCESSES, 2});
     fault why = {};
     setenv("FAKE_NCCL_FAILS", "1", 1);
-    EXPECT_FALSE(ranks_run(&plan, broadcast_from_each, nullptr, &why));
+    EXPECT_FALSE(ranks_run(&plan, exchange_everything, nullptr, &why));
     unsetenv("FAKE_NCCL_FAILS");
     const std::string text = why.text, begin = "rank 1: ncclCommInitRankConfig: unhandled cuda error; ",
                       end = " MB of the GPU's memory are free";
@@ -365,7 +347,7 @@ TEST(RanksPlan, SaysThatThereAreTooFewGpus) {
     ranks_plan plan = plan_of({RANKS_PROCESSES, 3});
     plan.devices = 0;
     fault why = {};
-    EXPECT_FALSE(ranks_run(&plan, broadcast_from_each, nullptr, &why));
+    EXPECT_FALSE(ranks_run(&plan, exchange_everything, nullptr, &why));
     EXPECT_NE(std::string(why.text).find("3 ranks need 3 GPUs, this host has 1"), std::string::npos)
         << why.text;
 }

@@ -231,13 +231,13 @@ TEST(CheckpointSettings, NameEveryOptionExceptThoseFreeOnResume) {
     const char *text = "a\nb", *none = nullptr;
     int choice = 1;
     static const char *const choices[] = {"one", "two", nullptr};
-    const option_spec table[] = {{OPTION_FLAG, "flag", 0, &flag, 0, 0, nullptr, "", false},
-                                 {OPTION_INT, "whole", 0, &whole, 0, 0, nullptr, "", false},
-                                 {OPTION_INT, "left-out", 0, &whole, 0, 0, nullptr, "", true},
-                                 {OPTION_REAL, "real", 0, &real, 0, 0, nullptr, "", false},
-                                 {OPTION_TEXT, "text", 0, &text, 0, 0, nullptr, "", false},
-                                 {OPTION_TEXT, "none", 0, &none, 0, 0, nullptr, "", false},
-                                 {OPTION_CHOICE, "choice", 0, &choice, 0, 0, choices, "", false},
+    const option_spec table[] = {{OPTION_FLAG, "flag", 0, &flag, 0, 0, nullptr, "", false, false, nullptr},
+                                 {OPTION_INT, "whole", 0, &whole, 0, 0, nullptr, "", false, false, nullptr},
+                                 {OPTION_INT, "left-out", 0, &whole, 0, 0, nullptr, "", true, false, nullptr},
+                                 {OPTION_REAL, "real", 0, &real, 0, 0, nullptr, "", false, false, nullptr},
+                                 {OPTION_TEXT, "text", 0, &text, 0, 0, nullptr, "", false, false, nullptr},
+                                 {OPTION_TEXT, "none", 0, &none, 0, 0, nullptr, "", false, false, nullptr},
+                                 {OPTION_CHOICE, "choice", 0, &choice, 0, 0, choices, "", false, false, nullptr},
                                  {}};
     char *settings = checkpoint_settings(table);
     ASSERT_NE(settings, nullptr);

@@ -88,7 +88,7 @@ TEST(SparedViews, AreTrainedOnFromTheirPartOfTheScheduleOn) {
             training_state state = {};
             training_state_open(&state, c.group, &c.host);
             training_report report = {};
-            const training_observer observer = {look, this, 1, nullptr};
+            const training_observer observer = {look, this, 1, nullptr, nullptr};
             EXPECT_TRUE(train(&state, c.views.data(), c.views.size(), &settings, &observer, &report, &why))
                 << why.text;
             std::vector<char> out(device_gaussians_bytes(state.gaussians.count, 1));
@@ -128,7 +128,7 @@ TEST(SparedViews, EndTrainingThatLearnsOnlyNoise) {
             settings.validate_every = 5;
             training_state state = {};
             training_state_open(&state, c.group, &c.host);
-            const training_observer observer = {look, this, 1, &end};
+            const training_observer observer = {look, this, 1, &end, nullptr};
             for (bool stopped = true; stopped;) {
                 training_report report = {};
                 EXPECT_TRUE(

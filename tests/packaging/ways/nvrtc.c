@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Compiles kernel.cu to PTX by NVRTC. nvrtc_way.h holds the lines of docs/integrating.md.
+// Compiles kernel.cu to PTX by NVRTC. nvrtc_way.h holds the lines of docs/reference.md.
 #include <nvrtc.h>
 #include <stdio.h>
 #include <stdlib.h>

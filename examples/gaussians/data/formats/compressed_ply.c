@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_LINE = 256, MAX_LINES = 512, CHUNK = 256 };
+enum { MAX_LINES = 512, CHUNK = 256 };
 enum { BOUNDS = 18, OLD_BOUNDS = 12 }; // floats of a chunk; files of 2024 have none for colours
 
 static const char *const bound_names[BOUNDS] = {
@@ -23,17 +23,6 @@ typedef struct header {
     int bounds, words, coefficients;      // properties
     bool antialiased;
 } header;
-
-static bool read_line(input_file *file, char line[MAX_LINE], fault *why) {
-    for (int length = 0; length < MAX_LINE; length++) {
-        if (!input_file_read(file, &line[length], 1, "the PLY header", why)) return false;
-        if (line[length] != '\n') continue;
-        line[length > 0 && line[length - 1] == '\r' ? length - 1 : length] = '\0';
-        return true;
-    }
-    return fail(why, "%s: at byte %" PRIu64 ": a header line of more than %d bytes", file->path, file->offset,
-                MAX_LINE - 1);
-}
 
 // "element NAME COUNT" of the next element, the one after `element` (0: none).
 static bool read_element(header *h, int *element, const char *name, const char *text) {
@@ -60,9 +49,9 @@ static bool read_header(input_file *file, header *h, fault *why) {
     int element = 0;
     *h = (header){.chunks = 0};
     for (int number = 0; number < MAX_LINES; number++) {
-        char line[MAX_LINE], *rest, *word[4] = {NULL};
-        const uint64_t at = file->offset;
-        if (!read_line(file, line, why)) return false;
+        char line[PLY_MAX_LINE], *rest, *word[4] = {NULL};
+        uint64_t at;
+        if (!ply_read_line(file, line, &at, why)) return false;
         int words = 0;
         for (char *w = strtok_r(line, " \t", &rest); w && words < 4; w = strtok_r(NULL, " \t", &rest))
             word[words++] = w;
@@ -85,17 +74,11 @@ static bool read_header(input_file *file, header *h, fault *why) {
                 file->offset, MAX_LINES);
 }
 
-// The degree that has so many coefficients after the first; -1: none.
-static int degree_of(int coefficients) {
-    for (int degree = 0; degree <= GS_MAX_SH_DEGREE; degree++)
-        if (coefficients == GS_CHANNELS * ((degree + 1) * (degree + 1) - 1)) return degree;
-    return -1;
-}
-
 static bool check_header(const input_file *file, const header *h, fault *why) {
     const uint64_t bytes =
         h->chunks * (uint64_t)h->bounds * 4 + h->vertices * 16 + h->harmonics * (uint64_t)h->coefficients;
-    if ((h->bounds != BOUNDS && h->bounds != OLD_BOUNDS) || h->words != 4 || degree_of(h->coefficients) < 0)
+    if ((h->bounds != BOUNDS && h->bounds != OLD_BOUNDS) || h->words != 4 ||
+        degree_of_rest(h->coefficients) < 0)
         return fail(why, "%s: in the header before byte %" PRIu64 ": properties are missing", file->path,
                     file->offset);
     if (h->chunks != (h->vertices + CHUNK - 1) / CHUNK ||
@@ -123,7 +106,7 @@ static void read_three(uint32_t word, const float *bounds, float out[3]) {
 }
 
 static void read_vertex(const uint32_t word[4], const float bounds[BOUNDS], gs_gaussians *g, int64_t i) {
-    float *const sh = g->sh + i * GS_CHANNELS * (g->sh_degree + 1) * (g->sh_degree + 1);
+    float *const sh = g->sh + i * GS_CHANNELS * coefficients(g->sh_degree);
     double three[3], q[4];
     read_three(word[0], bounds, g->mean + 3 * i);
     read_three(word[2], bounds + 6, g->log_scale + 3 * i);
@@ -176,7 +159,7 @@ static bool compressed_ply_read(input_file *file, gs_gaussians *out, fault *why)
     if (!read_header(file, &h, why) || !check_header(file, &h, why)) return false;
     float *const chunks = malloc(((size_t)h.chunks + 1) * BOUNDS * sizeof *chunks);
     if (!chunks) return fail(why, "%s: no memory for %" PRIu64 " chunks", file->path, h.chunks);
-    const bool done = scene_open(out, (int64_t)h.vertices, degree_of(h.coefficients), why) &&
+    const bool done = scene_open(out, (int64_t)h.vertices, degree_of_rest(h.coefficients), why) &&
                       read_rows(file, &h, chunks, out, why);
     out->antialias = done && h.antialiased;
     free(chunks);

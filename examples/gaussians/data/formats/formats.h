@@ -25,6 +25,20 @@ typedef struct scene_format {
     scene_notes (*notes)(const char *path); // NULL: the format has none
 } scene_format;
 
+static inline int coefficients(int sh_degree) {
+    return (sh_degree + 1) * (sh_degree + 1);
+}
+// The degree that has so many coefficients after the first, of all channels; -1: none.
+static inline int degree_of_rest(int rest) {
+    for (int degree = 0; degree <= GS_MAX_SH_DEGREE; degree++)
+        if (rest == GS_CHANNELS * (coefficients(degree) - 1)) return degree;
+    return -1;
+}
+
+enum { PLY_MAX_LINE = 1024 }; // bytes of a header line
+// A header line without its end; *at is the offset of its first byte.
+bool ply_read_line(input_file *file, char line[PLY_MAX_LINE], uint64_t *at, fault *why);
+
 extern const scene_format ply_format;              // of the original program
 extern const scene_format spz_format;              // of Niantic
 extern const scene_format sog_format;              // of PlayCanvas; without libwebp it is missing

@@ -156,13 +156,13 @@ static bool read_rows(const gltf *f, const json_t *attributes, gs_gaussians *to)
         to->opacity_logit[i] = (float)log(inside / (1 - inside));
         for (int k = 0; k < 4; k++) to->quaternion[4 * i + k] = value_of(&rotations, i, (k + 3) % 4);
     }
-    const int in_file = (degree_of(attributes) + 1) * (degree_of(attributes) + 1);
+    const int in_file = coefficients(degree_of(attributes));
     for (int k = 0; k < in_file; k++) {
         char name[64];
         accessor sh;
         if (!find_attribute(f, attributes, harmonic_name(k, name), 3, &sh)) return false;
         if (sh.count != means.count) return fail(f->why, "%s: attributes of different counts", f->path);
-        const int64_t width = (to->sh_degree + 1) * (to->sh_degree + 1);
+        const int64_t width = coefficients(to->sh_degree);
         for (int64_t i = 0; i < 3 * to->count; i++)
             to->sh[(i / 3 * width + k) * 3 + i % 3] = value_of(&sh, i / 3, (int)(i % 3));
     }
@@ -177,7 +177,7 @@ static gs_gaussians rows_of(const gs_gaussians *g, int64_t first, int64_t count)
     rows.log_scale += 3 * first;
     rows.quaternion += 4 * first;
     rows.opacity_logit += first;
-    rows.sh += GS_CHANNELS * (g->sh_degree + 1) * (g->sh_degree + 1) * first;
+    rows.sh += GS_CHANNELS * coefficients(g->sh_degree) * first;
     return rows;
 }
 

@@ -16,7 +16,6 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "values are copied without a change of byte order");
 
 enum {
-    MAX_LINE = 1024, // bytes of a header line
     MAX_PROPERTIES = 1024,
     BLOCK = 1 << 16, // bytes of vertices read at once
     // Slots: the floats of a vertex in the order this file writes them, without the normal.
@@ -46,10 +45,6 @@ static void slot_name(int slot, char name[16]) {
         snprintf(name, 16, "scale_%d", slot - SLOT_SCALE);
     else
         snprintf(name, 16, "rot_%d", slot - SLOT_ROTATION);
-}
-
-static int coefficients(int sh_degree) {
-    return (sh_degree + 1) * (sh_degree + 1);
 }
 
 static bool slot_in_use(int slot, int sh_degree) {
@@ -98,10 +93,9 @@ typedef struct layout {
     point_value values[POINT_VALUES];
 } layout;
 
-// A header line without its end; *at is the offset of its first byte.
-static bool read_line(input_file *file, char line[MAX_LINE], uint64_t *at, fault *why) {
+bool ply_read_line(input_file *file, char line[PLY_MAX_LINE], uint64_t *at, fault *why) {
     *at = file->offset;
-    for (int length = 0; length < MAX_LINE; length++) {
+    for (int length = 0; length < PLY_MAX_LINE; length++) {
         if (!input_file_read(file, &line[length], 1, "the PLY header", why)) return false;
         if (line[length] != '\n') continue;
         if (length > 0 && line[length - 1] == '\r') length--;
@@ -109,7 +103,7 @@ static bool read_line(input_file *file, char line[MAX_LINE], uint64_t *at, fault
         return true;
     }
     return fail(why, "%s: at byte %" PRIu64 ": a header line of more than %d bytes", file->path, *at,
-                MAX_LINE - 1);
+                PLY_MAX_LINE - 1);
 }
 
 static size_t size_of_type(const char *type) {
@@ -159,9 +153,7 @@ static bool check_properties(layout *vertex, const input_file *file, fault *why)
             return fail(why, "%s: in the header before byte %" PRIu64 ": no vertex property '%s'", file->path,
                         file->offset, point_names[k]);
     if (vertex->of_points) return true;
-    vertex->sh_degree = -1;
-    for (int degree = 0; degree <= GS_MAX_SH_DEGREE; degree++)
-        if (vertex->rest_properties == GS_CHANNELS * (coefficients(degree) - 1)) vertex->sh_degree = degree;
+    vertex->sh_degree = degree_of_rest(vertex->rest_properties);
     if (vertex->sh_degree < 0)
         return fail(why,
                     "%s: in the header before byte %" PRIu64
@@ -237,12 +229,12 @@ static bool read_header(input_file *file, layout *vertex, fault *why) {
     vertex->last = true;
     for (int slot = 0; slot < SLOTS; slot++) vertex->offset[slot] = -1;
     header_state state = {.place = BEFORE};
-    char line[MAX_LINE];
+    char line[PLY_MAX_LINE];
     uint64_t at;
-    if (!read_line(file, line, &at, why)) return false;
+    if (!ply_read_line(file, line, &at, why)) return false;
     if (strcmp(line, "ply") != 0) return fail(why, "%s: at byte 0: not a PLY file", file->path);
     for (;;) {
-        if (!read_line(file, line, &at, why)) return false;
+        if (!ply_read_line(file, line, &at, why)) return false;
         char *rest, *word[3] = {0};
         int words = 0;
         for (char *w = strtok_r(line, " \t", &rest); w; w = strtok_r(NULL, " \t", &rest), words++)
@@ -342,9 +334,9 @@ static bool read_binary_point(input_file *file, const layout *vertex, double val
 
 static bool read_ascii_point(input_file *file, const layout *vertex, double values[POINT_VALUES],
                              fault *why) {
-    char line[MAX_LINE], *at = line, *end;
+    char line[PLY_MAX_LINE], *at = line, *end;
     uint64_t begins;
-    if (!read_line(file, line, &begins, why)) return false;
+    if (!ply_read_line(file, line, &begins, why)) return false;
     for (int column = 0; column < vertex->properties; column++, at = end) {
         const double value = strtod(at, &end);
         if (end == at)

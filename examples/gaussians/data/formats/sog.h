@@ -12,7 +12,7 @@ enum {
 }; // the alpha of a rotation is this and the index of the component that is left out: w, x, y, z
 
 static inline int rest_of(int degree) { // coefficients after the first
-    return (degree + 1) * (degree + 1) - 1;
+    return coefficients(degree) - 1;
 }
 
 bool sog_write(const output_file *file, const gs_gaussians *scene, int variant,

@@ -213,7 +213,7 @@ static bool put_meta(sog_plan *s) {
     FILE *const stream = open_memstream(&text, &size);
     if (!stream) return fail(s->why, "%s: no memory for meta.json", s->path);
     describe(s, stream);
-    const bool done = (fclose(stream) == 0 && zip_put(&s->zip, "meta.json", text, size)) ||
+    const bool done = (memory_stream_close(stream, &text) && zip_put(&s->zip, "meta.json", text, size)) ||
                       fail(s->why, "%s: no memory for meta.json", s->path);
     free(text);
     return done;

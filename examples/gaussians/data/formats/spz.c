@@ -39,10 +39,6 @@ typedef struct spz_parts {
     uint64_t bytes[PARTS], total;
 } spz_parts;
 
-static int coefficients(int degree) {
-    return (degree + 1) * (degree + 1);
-}
-
 static spz_parts parts_of(const spz_header *h) {
     const uint64_t each[PARTS] = {h->version == 1 ? 6 : 9,
                                   1,

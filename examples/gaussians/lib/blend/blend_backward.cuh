@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The backward blend (docs/math.md, section 3). One kernel body; a Commit takes the moments of a splat from
+// The backward blend (docs/developers/math.md, section 3). One kernel body; a Commit takes the moments of a splat from
 // the pixels to memory. A Commit is a plain value, passed to the kernel as an argument:
 //
 //     struct some_commit {
@@ -80,7 +80,7 @@ __device__ constexpr rectangle everywhere = {-INFINITY, -INFINITY, INFINITY, INF
 template <int Pixels, int Channels>
 struct backward_state {
     float transmittance[Pixels];
-    float light[Pixels]; // B of docs/math.md: colour from behind, per unit of light there, dot d_color
+    float light[Pixels]; // B of docs/developers/math.md: colour from behind, per unit of light there, dot d_color
     channel_values<Channels> d_color[Pixels];
     float d_depth[Pixels]; // unused without depth
     int n_contrib[Pixels]; // 0 outside the image

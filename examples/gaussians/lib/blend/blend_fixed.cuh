@@ -2,7 +2,7 @@
 // The strategy fixed: moments with the same bits in every run. A warp sums floats in a fixed order. From
 // warps on, the sums are 64-bit integers, so the order of the atomics does not matter.
 //
-// The scale of each moment is a power of two, chosen so that no sum can overflow: docs/math.md, section 3, has
+// The scale of each moment is a power of two, chosen so that no sum can overflow: math.md, section 3, has
 // the bounds of the sums. Each bound is scaled to below 2^56 units, which leaves a factor of 128 to the range
 // of a 64-bit integer. A gradient that is not finite, or a value above 2^57 units, raises a flag. With the flag
 // all moments become NaN; a wrong sum is never returned.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The forward blend (docs/math.md, section 3).
+// The forward blend (docs/developers/math.md, section 3).
 #pragma once
 
 #include "blend_pass.cuh"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Blending, forward and backward, in passes (blend_pass.cuh). How pixels map to threads: blend.cuh. Formulas:
-// docs/math.md, section 3. A view whose lists had no room, where gs_bin did not wait, says so in its image: NaN.
+// math.md, section 3. A view whose lists had no room, where gs_bin did not wait, says so in its image: NaN.
 #include "blend_forward.cuh"
 #include "blend_queue.cuh"
 #include "check.h"

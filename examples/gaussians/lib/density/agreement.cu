@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What several views agree on: a score for growth that noise of single views does not raise (docs/math.md, section 9).
+// What several views agree on: a score for growth that noise of single views does not raise (math.md, section 9).
 #include "density.cuh"
 #include "distwar_gs_split.h"
 #include "launch.cuh"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Opacities of which a random share is left out for a step (docs/math.md, section 6).
+// Opacities of which a random share is left out for a step (docs/developers/math.md, section 6).
 #include "check.h"
 #include "density.cuh"
 #include "distwar_gs_density.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The shape of a Gaussian in the world and in the image: rotation, axes, covariance, whitening. Each with its
-// derivative along a direction (tangent, for Levenberg-Marquardt) and its adjoint. docs/math.md, sections 2,
+// derivative along a direction (tangent, for Levenberg-Marquardt) and its adjoint. docs/developers/math.md, sections 2,
 // 4 and 8.
 //
 // Two ways to the covariance of a splat: by the axes M = J V, with V = R Q S the Gaussian's axes in camera

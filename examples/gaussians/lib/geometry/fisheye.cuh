@@ -120,7 +120,7 @@ __device__ __forceinline__ float sine_defect(const fisheye_point &p) {
 }
 
 // The change of row k of J as the point moves by v. The matrix, of second derivatives, is symmetric: it takes
-// a gradient by row k to the gradient by the point as well. docs/math.md, section 4.
+// a gradient by row k to the gradient by the point as well. docs/developers/math.md, section 4.
 __device__ __forceinline__ void second_derivative_times(const gs_camera &camera, const fisheye_point &p,
                                                         int k, const float v[3], float out[3]) {
     const float *const e = p.outward;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The mean absolute difference of a rendered and a given depth, and its gradient (docs/math.md, section 5). The
+// The mean absolute difference of a rendered and a given depth, and its gradient (math.md, section 5). The
 // order of the sums is fixed.
 #include "check.h"
 

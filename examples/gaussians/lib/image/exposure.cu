@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Colour correction for one photograph, and its adjoint (docs/math.md, section 5). The order of sums is
+// Colour correction for one photograph, and its adjoint (docs/developers/math.md, section 5). The order of sums is
 // fixed.
 #include "channels.cuh"
 #include "check.h"

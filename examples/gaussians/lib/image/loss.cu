@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// 0.8 L1 + 0.2 (1 - SSIM) and its gradient (docs/math.md, section 5).
+// 0.8 L1 + 0.2 (1 - SSIM) and its gradient (docs/developers/math.md, section 5).
 #include "distwar_gs_share.h"
 #include "loss.cuh"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The kernels of gs_loss and gs_share_loss (loss.cu) and of gs_ssim (ssim.cu), one block a tile and plane: the first
 // computes the value and, at each pixel, the derivatives of SSIM by the window's three sums; the last gathers these
-// under the window. The order of the value's sums is fixed. docs/math.md, section 5.
+// under the window. The order of the value's sums is fixed. docs/developers/math.md, section 5.
 #pragma once
 
 #include "check.h"
@@ -32,7 +32,7 @@ struct loss_terms {
     bool valid;
 };
 
-// Of the kind of images.
+// Whether images of this kind have an L1 term.
 template <typename Target>
 constexpr bool has_l1 = false; // planes: SSIM alone
 template <>

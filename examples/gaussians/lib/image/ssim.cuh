@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // SSIM of a rendered picture and its target at every pixel, and its derivatives. Shared by the losses
-// (loss.cuh) and by Levenberg-Marquardt (lm/weights.cu, lm/metric.cu). docs/math.md, section 5.
+// (loss.cuh) and by Levenberg-Marquardt (lm/weights.cu, lm/metric.cu). docs/developers/math.md, section 5.
 #pragma once
 
 #include "distwar_gs.h"
@@ -49,7 +49,7 @@ inline images images_of(const gs_comparison &compared) {
             compared.width, compared.height, int64_t(compared.width) * compared.height};
 }
 
-// Of blocks of (TILE, STEP) threads, for every value of an image.
+// A grid of blocks of (TILE, STEP) threads that covers all values of an image.
 inline dim3 grid_of(int32_t width, int32_t height, int32_t planes = GS_CHANNELS) {
     return dim3(blocks_for(width, TILE), blocks_for(height, TILE), unsigned(planes));
 }
@@ -60,7 +60,7 @@ struct statistics {
     float mean1, mean2, difference_variance, covariance;
 };
 
-// Derivatives of a pixel's SSIM by the window's sums: m and p of docs/math.md, and s = 2 p + x. Where images
+// Derivatives of a pixel's SSIM by the window's sums: m and p of docs/developers/math.md, and s = 2 p + x. Where images
 // are flat, p and x are near -1/C2 and 2/C2, and G*m + 2 c (G*p) + c* (G*x) cancels. With s, which is in
 // proportion to B2 - A2, the variance of the difference, the sum is G*m + 2 (c - c*) (G*p) + c* (G*s). Here p
 // multiplies only differences of the images; likewise in m.
@@ -131,7 +131,7 @@ __device__ __forceinline__ similarity similarity_of(const statistics &s, derivat
     const float b1 = s.mean1 * s.mean1 + s.mean2 * s.mean2 + C1, b2 = s.difference_variance + a2;
     const float inv_b1b2 = 1 / (b1 * b2), inv_b1 = b2 * inv_b1b2, inv_b2 = b1 * inv_b1b2;
     const similarity like = {a1 * a2 * inv_b1b2, inv_b1, a1 * inv_b1b2};
-    const float x = 2 * like.contrast_weight; // as in docs/math.md
+    const float x = 2 * like.contrast_weight; // as in docs/developers/math.md
     d->p = -like.ssim * inv_b2;
     d->s = x * (s.difference_variance * inv_b2);
     d->m = 2 * s.mean2 * a2 * inv_b1b2 - 2 * s.mean1 * like.ssim * inv_b1 - 2 * d->p * (s.mean1 - s.mean2) -
@@ -166,7 +166,7 @@ __device__ __forceinline__ statistics statistics_of(const float *sum, float abou
 // Calls use(i, c, t, like, d, share) for every value in the block's tile of one plane. i: its index in
 // [planes][height][width]; c, t: colour and target; like: their similarity; d: the derivatives of SSIM.
 // masked: windows' means are over the pixels that count by in.mask, and those outside the image, which count
-// as zeros (docs/math.md, section 5). Where the mask is 0 the values, the similarity and the derivatives are
+// as zeros (docs/developers/math.md, section 5). Where the mask is 0 the values, the similarity and the derivatives are
 // 0. Otherwise every weight below is the constant 1.
 // By all threads of a block of (TILE, STEP), in a grid of (tiles, tiles, planes).
 template <bool masked, typename Target, typename Use>

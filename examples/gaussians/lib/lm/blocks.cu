@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The preconditioner: for every Gaussian, the diagonal blocks of J^T J of its place and shape (10 x 10), of
-// its opacity, and of its spherical harmonics, factored. Formulas: docs/math.md, section 8.
+// its opacity, and of its spherical harmonics, factored. Formulas: docs/developers/math.md, section 8.
 #include "block_total.cuh"
 #include "check.h"
 #include "distwar_gs_lm.h"

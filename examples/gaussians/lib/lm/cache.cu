@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Products with J from a cache of all (pixel, splat) pairs that count, sorted by splat. Two passes over the
 // rays build it, a prefix sum between them. Warps read equal shares of the pairs in order, and commit once
-// for each splat in their share. Formulas: docs/math.md, section 8.
+// for each splat in their share. Formulas: docs/developers/math.md, section 8.
 #include "blend/blend_pass.cuh"
 #include "check.h"
 #include "distwar_gs_lm.h"

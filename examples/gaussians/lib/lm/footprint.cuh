@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The derivative of a splat's place and shape along a change of its Gaussian's parameters: docs/math.md,
+// The derivative of a splat's place and shape along a change of its Gaussian's parameters: docs/developers/math.md,
 // section 8.
 #pragma once
 

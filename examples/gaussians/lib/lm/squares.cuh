@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Sums of products of derivatives over pixels, from which diag(J^T J) and its blocks follow: docs/math.md,
+// Sums of products of derivatives over pixels, from which diag(J^T J) and its blocks follow: docs/developers/math.md,
 // section 8.
 #pragma once
 

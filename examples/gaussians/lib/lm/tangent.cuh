@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A splat's derivative along a direction: the record in memory, and the change of log alpha at a pixel.
-// docs/math.md, section 8.
+// docs/developers/math.md, section 8.
 #pragma once
 
 #include "distwar_gs_lm.h"

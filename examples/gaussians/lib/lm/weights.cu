@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The residuals of a picture and their slopes, reduced to a weight and a gradient for each value
-// (docs/math.md, section 8).
+// (docs/developers/math.md, section 8).
 #include "check.h"
 #include "distwar_gs_lm.h"
 #include "image/ssim.cuh"

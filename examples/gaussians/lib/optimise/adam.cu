@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Adam over all parameters of the Gaussians (docs/math.md, section 6). SH's constant term has its own rate.
+// Adam over all parameters of the Gaussians (docs/developers/math.md, section 6). SH's constant term has its own rate.
 #include "arrays.h"
 #include "check.h"
 
@@ -12,7 +12,65 @@ bool valid_rate(float rate) {
     return rate >= 0 && rate <= FLT_MAX;
 }
 
+struct adam_rows {
+    int64_t count;
+    const uint8_t *visible;
+    float beta1, one_minus_beta1, beta2, one_minus_beta2, epsilon;
+    gs_adam_array array[GS_ADAM_ARRAYS];
+    unsigned first_block[GS_ADAM_ARRAYS + 1]; // of each array in the grid; last: the number of blocks
+};
+
+// Whole rows, so that the row of a value needs no 64-bit division.
+__host__ __device__ int rows_of_block(int width) {
+    return width < ADAM_BLOCK_VALUES ? ADAM_BLOCK_VALUES / width : 1;
+}
+
+__global__ void __launch_bounds__(ADAM_THREADS) adam_rows_kernel(adam_rows all) {
+    int which = 0;
+    while (blockIdx.x >= all.first_block[which + 1]) which++;
+    const gs_adam_array &a = all.array[which];
+    const int rows = rows_of_block(a.width);
+    const int64_t first = int64_t(blockIdx.x - all.first_block[which]) * rows;
+    const int values = int(all.count - first < rows ? all.count - first : rows) * a.width;
+    for (int j = int(threadIdx.x); j < values; j += ADAM_THREADS) {
+        if (all.visible && !all.visible[first + j / a.width]) continue;
+        const int64_t i = first * a.width + j;
+        const float g = a.gradient[i];
+        const float m = all.beta1 * a.first_moment[i] + all.one_minus_beta1 * g;
+        const float v = all.beta2 * a.second_moment[i] + all.one_minus_beta2 * g * g;
+        a.first_moment[i] = m, a.second_moment[i] = v;
+        a.value[i] -= a.rate * m / (sqrtf(v) + all.epsilon);
+    }
+}
+
 } // namespace
+
+gs_status gs_adam_rows(const gs_adam_rows_step *step, gs_stream stream) {
+    GS_REQUIRE(step && step->array, "step and its arrays must be given");
+    GS_TRY(check_count(__func__, step->count));
+    GS_REQUIRE(step->array_count >= 1 && step->array_count <= GS_ADAM_ARRAYS, "array_count must be in 1..8");
+    GS_REQUIRE(step->beta1 >= 0 && step->beta1 < 1 && step->beta2 >= 0 && step->beta2 < 1 &&
+                   valid_rate(step->epsilon),
+               "beta1 and beta2 must be in [0, 1), epsilon finite and not negative");
+    adam_rows all = {step->count,
+                     step->visible,
+                     float(step->beta1),
+                     float(1 - step->beta1),
+                     float(step->beta2),
+                     float(1 - step->beta2),
+                     step->epsilon,
+                     {},
+                     {}};
+    for (int i = 0; i < step->array_count; i++) {
+        const gs_adam_array &a = all.array[i] = step->array[i];
+        GS_REQUIRE(a.width >= 1 && a.width <= INT32_MAX - ADAM_THREADS && valid_rate(a.rate),
+                   "width must be 1 or more, rate finite and not negative");
+        GS_REQUIRE(step->count == 0 || (a.value && a.gradient && a.first_moment && a.second_moment),
+                   "arrays must be given");
+        all.first_block[i + 1] = all.first_block[i] + blocks_for(step->count, rows_of_block(a.width));
+    }
+    return GS_STATUS(launch(stream, all.first_block[step->array_count], ADAM_THREADS, adam_rows_kernel, all));
+}
 
 gs_status gs_adam(const gs_gaussians *gaussians, const gs_gaussians *gradients,
                   const gs_gaussians *first_moment, const gs_gaussians *second_moment,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The mean of the parameters over several steps (docs/math.md, section 6).
+// The mean of the parameters over several steps (docs/developers/math.md, section 6).
 #include "arrays.h"
 #include "check.h"
 #include "launch.cuh"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The gradient by the camera, which every Gaussian adds to: docs/math.md, section 4. A tree sums the terms of
+// The gradient by the camera, which every Gaussian adds to: math.md, section 4. A tree sums the terms of
 // a warp, which writes them as a row of floats. Two kernels sum the rows in double precision. The order of
 // additions depends on the number of Gaussians alone. Atomics are not needed: the rows of a million Gaussians
 // are 2.5 MB.

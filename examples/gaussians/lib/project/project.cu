@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Gaussians to splats: what one camera sees of each Gaussian. The adjoint: project_backward.cu. A kernel loads, calls
-// geometry/, and stores. Formulas: docs/math.md, sections 2 to 4.
+// geometry/, and stores. Formulas: docs/developers/math.md, sections 2 to 4.
 #include "distwar_gs_split.h"
 #include "launch.cuh"
 #include "project_view.cuh"

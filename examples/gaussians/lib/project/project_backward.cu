@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The adjoint of gs_project. A kernel loads, calls geometry/, and stores. Formulas: docs/math.md, sections 2 to 4.
+// The adjoint of gs_project. A kernel loads, calls geometry/, and stores. Formulas: math.md, sections 2 to 4.
 #include "camera_gradient.cuh"
 #include "distwar_gs_share.h"
 #include "distwar_gs.h"

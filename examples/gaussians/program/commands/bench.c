@@ -190,7 +190,7 @@ int bench_command(int argc, char **argv) {
                                 REPEAT_OPTION(&options.runs),
                                 BACKGROUND_OPTION(&options.background),
                                 JSON_OPTION(&options.json),
-                                GPUS_OPTION(&options.ranks.gpus, "measure a step shared out"),
+                                GPUS_OPTION(&options.ranks.gpus, "measure a step"),
                                 OPTION("batch", &options.batch, .maximum = GS_MAX_VIEWS,
                                        .help = "with --gpus: views of a step; 0: one a GPU"),
                                 NCCL_OPTION(&options.ranks.nccl),
@@ -214,7 +214,7 @@ int bench_command(int argc, char **argv) {
             "picture, and Adam, at rates of 0, are in no sum. On the CPU times mean nothing, and the\n"
             "instructions of the backward blend are counted instead.\n\n"
             "With --gpus: a step of training takes --batch views, and the stages are those of ranks\n"
-            "(docs/design.md, section 5). One strategy is measured, by default the tree, at the first of\n"
+            "(docs/developers/design.md, section 5). One strategy is measured, by default the tree, at the first of\n"
             "--thresholds. 'step' is the time without a wait after each stage.",
         .examples =
             "  dsplat bench fern.ply --cameras data/fern --downscale 4\n"

@@ -143,7 +143,7 @@ static bool run_demo(demo *d, fault *why) {
         return false;
     training_state state;
     ranks *const group = ranks_alone_open();
-    bool done = group || fail(why, "no memory");
+    bool done = group || fail(why, "no memory for a group of one rank");
     if (done) {
         training_state_open(&state, group, &host);
         done = train_demo(d, &host, &state, why);

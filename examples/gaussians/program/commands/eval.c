@@ -8,6 +8,7 @@
 #include "files/json_writer.h"
 #include "scene.h"
 #include "measure/lpips.h"
+#include "measure/maps.h"
 #include "measure/quality.h"
 #include "pose_levels.h"
 #include "measure/shared_options.h"
@@ -17,7 +18,7 @@
 #include <string.h>
 
 typedef struct eval_options {
-    const char *scene, *cameras, *background, *json, *depth, *lpips_weights;
+    const char *scene, *cameras, *background, *json, *depth, *lpips_weights, *sheet;
     int64_t holdout, downscale, align_steps;
     bool all, undistort, mask_from_alpha;
     bool trained_on_all; // as the scene's file says
@@ -32,7 +33,7 @@ typedef struct eval_run {
     lpips_weights weights; // with --lpips-weights
 } eval_run;
 
-// Of one view. Doubles only: ranks add them up.
+// The measures of one view. Doubles only: ranks add them up.
 typedef struct measures {
     quality quality;
     double lpips, depth_error; // with --lpips-weights; with --depth, NaN without a map
@@ -148,7 +149,7 @@ static bool meters_open(meters *m, const evaluation *e, fault *why) {
     if (e->options->align_steps == 0) return true;
     m->alone = ranks_alone_open();
     if (m->alone) training_state_open(&m->moving, m->alone, &e->run->scene);
-    return m->alone || fail(why, "no memory");
+    return m->alone || fail(why, "no memory for a group of one rank");
 }
 
 static void meters_close(meters *m) {
@@ -208,11 +209,36 @@ static void average(evaluation *e) {
     e->mean = (measures){{sum.quality.psnr / n, sum.quality.ssim / n}, sum.lpips / n, sum.depth_error / maps};
 }
 
+static int compare_psnr(const void *a, const void *b) {
+    const measures *const *x = a, *const *y = b;
+    return ((*x)->quality.psnr > (*y)->quality.psnr) - ((*x)->quality.psnr < (*y)->quality.psnr);
+}
+
+// The worst view first.
+static bool write_sheet(const evaluation *e, fault *why) {
+    const size_t shown = e->count < SHEET_MOST ? e->count : SHEET_MOST;
+    const measures **const order = calloc(e->count, sizeof *order);
+    const target_view *views[SHEET_MOST];
+    if (!order) return fail(why, "no memory for a sheet of %zu views", e->count);
+    for (size_t i = 0; i < e->count; i++) order[i] = &e->each[i];
+    qsort(order, e->count, sizeof *order, compare_psnr);
+    for (size_t i = 0; i < shown; i++) views[i] = &e->views[order[i] - e->each];
+    free(order);
+    gs_gaussians device = device_gaussians_from(&e->run->scene);
+    const bool done = sheet_write(e->options->sheet, &device, views, shown, e->run->background, why);
+    device_gaussians_close(&device);
+    if (!done || json_is_stdout(e->options->json)) return done;
+    printf("%s: rendered, photograph, error of", e->options->sheet);
+    for (size_t i = 0; i < shown; i++) printf(" %s", views[i]->name);
+    printf("\n");
+    return true;
+}
+
 static bool tell(evaluation *e, fault *why) {
     const char *const json = e->options->json;
     average(e);
     if (!json_is_stdout(json)) print_table(e);
-    return !json || json_save(json, describe, e, why);
+    return (!json || json_save(json, describe, e, why)) && (!e->options->sheet || write_sheet(e, why));
 }
 
 // Every rank has the whole scene and measures some of the views. Rank 0 tells.
@@ -238,16 +264,19 @@ static bool load(void *context, int own, fault *why) {
         .background = {run->background[0], run->background[1], run->background[2]},
         .undistort = o->undistort,
         .mask_from_alpha = o->mask_from_alpha};
-    if ((own == 0 && !json_is_possible(o->json, why)) || !read_scene_to_measure(o->scene, &run->scene, why) ||
+    if ((own == 0 && (!json_is_possible(o->json, why) || (o->sheet && !output_is_possible(o->sheet, why)))) ||
+        !read_scene_to_measure(o->scene, &run->scene, why) ||
         (o->lpips_weights && !lpips_weights_read(o->lpips_weights, &run->weights, why)) ||
         !dataset_load(o->cameras, &loading, &run->data, why))
         return false;
     dataset_hold_out(&run->data, (size_t)o->holdout);
     if (own == 0 && o->trained_on_all)
-        fprintf(stderr, "dsplat: %s was trained on all views: these figures are of training views\n", o->scene);
-    const depth_maps_of of = o->all || (o->trained_on_all && o->holdout == 0) ? DEPTH_MAPS_ALL : DEPTH_MAPS_HELD_OUT;
+        fprintf(stderr, "dsplat: %s was trained on all views: these figures are of training views\n",
+                o->scene);
+    const depth_maps_of of =
+        o->all || (o->trained_on_all && o->holdout == 0) ? DEPTH_MAPS_ALL : DEPTH_MAPS_HELD_OUT;
     return (!o->depth || depth_maps_load(&run->data, o->depth, &loading, of, why)) &&
-           dataset_spared(&run->data, o->json, why);
+           dataset_spared(&run->data, o->json, why) && dataset_spared(&run->data, o->sheet, why);
 }
 
 static bool check(eval_options *o, float background[3], fault *why) {
@@ -257,7 +286,10 @@ static bool check(eval_options *o, float background[3], fault *why) {
     if (o->holdout < 0) o->holdout = notes.known ? notes.holdout : 8;
     o->trained_on_all = notes.known && notes.holdout == 0;
     if (!o->cameras) return fail(why, "--cameras is missing: the photographs");
+    if (o->sheet && o->ranks.gpus > 1) return fail(why, "--sheet excludes --gpus");
     return are_two_files("--json", o->json, "the scene", o->scene, why) &&
+           are_two_files("--sheet", o->sheet, "the scene", o->scene, why) &&
+           are_two_files("--sheet", o->sheet, "--json", o->json, why) &&
            are_two_files("--json", o->json, "--lpips-weights", o->lpips_weights, why);
 }
 
@@ -265,9 +297,10 @@ int eval_command(int argc, char **argv) {
     eval_options options = {.holdout = -1, .downscale = 1};
     const option_spec table[] = {
         CAMERAS_OPTION(&options.cameras),
-        OPTION("holdout", &options.holdout, .minimum = -1, .maximum = INFINITY,
-               .help = "measure every Nth view, by name, as 'dsplat train --holdout' held out; ignored if "
-                       "the data has test views; -1: those that the scene's file names, or every 8th"),
+        OPTION(
+            "holdout", &options.holdout, .minimum = -1, .maximum = INFINITY, .automatic = true,
+            .help =
+                "measure every Nth view by name; auto: what training held out, which the scene's file names"),
         OPTION("all", &options.all, .help = "measure all views"),
         OPTION("align-steps", &options.align_steps, .maximum = 100000,
                .help = "first refine the pose of each view on the scene in this many steps, as 'dsplat train "
@@ -282,11 +315,15 @@ int eval_command(int argc, char **argv) {
                 "measures the error of inverse depth"),
         OPTION("lpips-weights", &options.lpips_weights,
                .help = "measure LPIPS too, with the weights in this file, of AlexNet or of VGG-16; "
-                       "docs/metrics.md says how to make it"),
+                       "docs/developers/metrics.md says how to make it"),
         OPTION("background", &options.background,
                .help = "R,G,B, each 0..1; default: that of the scene's file, or black"),
         JSON_OPTION(&options.json),
-        GPUS_OPTION(&options.ranks.gpus, "share the views out"),
+        OPTION(
+            "sheet", &options.sheet,
+            .help =
+                "write a PNG with the views, rendered, as photographs and their difference, the worst first"),
+        GPUS_OPTION(&options.ranks.gpus, "split the views"),
         NCCL_OPTION(&options.ranks.nccl),
         OPTIONS_END};
     const command_spec command = {
@@ -299,7 +336,7 @@ int eval_command(int argc, char **argv) {
             "before rounding, each channel alone, window 11 x 11, Gaussian with sigma 1.5, zeros outside\n"
             "the picture, C1 = 0.01^2, C2 = 0.03^2, mean over all pixels, those at the border too, and\n"
             "channels. LPIPS: version 0.1, of the picture rounded to 8 bits, values in -1..1; it needs\n"
-            "the weights of a network. Means are over views (docs/metrics.md).\n"
+            "the weights of a network. Means are over views (docs/developers/metrics.md).\n"
             "The depth error is the mean absolute difference of inverse depth, as rendered and as in the\n"
             "map, over the mean of the map.",
         .examples = "  dsplat eval fern.ply --cameras data/fern\n"

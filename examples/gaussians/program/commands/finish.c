@@ -56,7 +56,7 @@ static bool start_log(finish *f, fault *why) {
     memcpy(wanted.background, f->background, sizeof wanted.background);
     if (!run_log_open(&f->log, &wanted, why)) return false;
     run_record_text(&f->log.record, "scene", f->options->scene);
-    run_record_options(&f->log.record, f->table);
+    run_record_options(&f->log.record, f->table, NULL);
     run_log_start(&f->log, &(training_state){.gaussians = f->gaussians});
     return true;
 }
@@ -203,7 +203,7 @@ int finish_command(int argc, char **argv) {
         .arguments = "SCENE.ply --cameras DATA -o OUT.ply [options]",
         .summary =
             "EXPERIMENTAL. Takes a few steps of the Levenberg-Marquardt method from a trained scene, on the\n"
-            "photographs it was trained on (docs/math.md, section 8). After 'dsplat train' with its defaults, views\n"
+            "photographs it was trained on (math.md, section 8). After 'dsplat train' with its defaults, views\n"
             "held out gain up to 0.25 dB in scenes of one object, and lose 0.1 to 0.5 dB in photographed\n"
             "surroundings (docs/benchmarks/levenberg-marquardt.md).",
         .examples =

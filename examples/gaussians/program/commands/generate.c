@@ -11,13 +11,13 @@
 #include "files/output_file.h"
 #include "files/path.h"
 #include "images/plane.h"
+#include "parallel.h"
 #include "random.h"
 #include "scene.h"
 #include "transforms.h"
 #include "frames/pose.h"
 #include <inttypes.h>
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -179,57 +179,40 @@ static bool write_depth(const frame *f, const view_set *set, int64_t index, faul
     return written;
 }
 
-// Encodes and writes a picture on a thread of its own, as encoding takes longer than rendering.
-typedef struct picture_job {
-    pthread_t thread;
-    bool running, done;
-    char path[PATH_ROOM];
-    image picture;
-    fault why;
-} picture_job;
+// Pictures that are encoded at once, as encoding takes longer than rendering.
+enum { BATCH = 16 };
+typedef struct picture_batch {
+    char path[BATCH][PATH_ROOM];
+    image picture[BATCH];
+} picture_batch;
 
-static void *encode(void *argument) {
-    picture_job *job = argument;
-    job->done = image_write_png(job->path, &job->picture, &job->why);
-    return NULL;
+static bool encode(void *context, size_t i, fault *why) {
+    const picture_batch *const batch = context;
+    return image_write_png(batch->path[i], &batch->picture[i], why);
 }
 
-// Waits for the job. True if it succeeded or was never started.
-static bool job_end(picture_job *job, fault *why) {
-    if (job->running) pthread_join(job->thread, NULL);
-    const bool done = job->done || !job->picture.pixels;
-    if (!done) *why = job->why;
-    image_close(&job->picture);
-    job->running = job->done = false;
+static bool write_batch(const view_set *set, int64_t first, const gs_gaussians *gaussians, frame *f,
+                        picture_batch *batch, fault *why) {
+    const float black[3] = {0, 0, 0};
+    size_t count = 0;
+    bool done = true;
+    for (int64_t i = first; done && i < set->last && count < BATCH; i++, count++) {
+        const gs_camera camera = camera_at(set->options, i);
+        frame_render(f, gaussians, gaussians->sh_degree, &camera, black);
+        done = picture_path(batch->path[count], set, i, why) && cut_out(f, &batch->picture[count], why) &&
+               (!set->options->depth || write_depth(f, set, i, why));
+    }
+    done = done && read_in_parallel(count, encode, batch, why);
+    for (int k = 0; k < BATCH; k++) image_close(&batch->picture[k]);
     return done;
 }
 
-static bool job_start(picture_job *job, const frame *f, const view_set *set, int64_t index, fault *why) {
-    if (!job_end(job, why) || !picture_path(job->path, set, index, why) || !cut_out(f, &job->picture, why))
-        return false;
-    job->running = pthread_create(&job->thread, NULL, encode, job) == 0;
-    if (!job->running) encode(job);
-    return true;
-}
-
 static bool write_pictures(const view_set *set, const gs_gaussians *gaussians, frame *f, fault *why) {
-    enum { JOBS = 16 };
-    const float black[3] = {0, 0, 0};
-    picture_job *jobs = calloc(JOBS, sizeof *jobs);
-    bool done = jobs || fail(why, "no memory for %d pictures", JOBS);
-    for (int64_t i = set->first; done && i < set->last; i++) {
-        const gs_camera camera = camera_at(set->options, i);
-        frame_render(f, gaussians, gaussians->sh_degree, &camera, black);
-        done = job_start(&jobs[i % JOBS], f, set, i, why) &&
-               (!set->options->depth || write_depth(f, set, i, why));
-    }
-    for (int j = 0; jobs && j < JOBS; j++) {
-        fault late;
-        if (job_end(&jobs[j], &late) || !done) continue;
-        *why = late;
-        done = false;
-    }
-    free(jobs);
+    picture_batch *const batch = calloc(1, sizeof *batch);
+    bool done = batch || fail(why, "no memory for %d pictures", BATCH);
+    for (int64_t first = set->first; done && first < set->last; first += BATCH)
+        done = write_batch(set, first, gaussians, f, batch, why);
+    free(batch);
     return done;
 }
 

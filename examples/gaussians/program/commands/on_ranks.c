@@ -63,7 +63,7 @@ static bool load_and_run(ranks *group, void *context) {
 
 static bool run_alone(rank_work *work, fault *why) {
     ranks *const group = ranks_alone_open();
-    if (!group) return fail(why, "no memory");
+    if (!group) return fail(why, "no memory for a group of one rank");
     const bool done = work->load(work->context, 0, why) &&
                       (work->body(group, work->context) || fail(why, "%s", ranks_error(group)));
     ranks_alone_close(group);

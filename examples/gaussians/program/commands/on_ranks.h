@@ -19,11 +19,10 @@ typedef struct rank_options {
 // what: what --gpus does, for --help.
 #define GPUS_OPTION(at, what)                                                                                \
     OPTION("gpus", at, .maximum = RANKS_MAX, .free_on_resume = true,                                         \
-           .help = what " among this many GPUs of this host, through NCCL; 0: one GPU; not "                 \
-                        "with mpirun, srun or torchrun, which start a process a GPU")
+           .help = what " across N GPUs of this host; 0: use one; launchers such as mpirun set it")
 #define NCCL_OPTION(at)                                                                                      \
     OPTION("nccl", at, .free_on_resume = true,                                                               \
-           .help = "with several GPUs: the path of libnccl.so.2; default: where the loader finds it")
+           .help = "the path of libnccl.so.2, if the loader does not find it")
 
 // After parsing: looks for a launcher, which sets gpus. argv: the command line, the same for all ranks.
 bool rank_options_check(rank_options *options, int argc, char **argv, fault *why);

@@ -40,22 +40,43 @@ void page_options_list(page_options *o, option_table *table) {
 
 // ---- the views
 
+// Evenly spread: index is the first of its part.
+static bool is_first_of_part(size_t index, size_t wanted, size_t all) {
+    return wanted >= all || index == 0 || index * wanted / all > (index - 1) * wanted / all;
+}
+
 typedef struct chosen_views {
     const dataset *data;
     size_t wanted;
 } chosen_views;
 
-// Evenly spread: index is the first of its part.
 static bool is_chosen(size_t index, const char *name, const void *context) {
     (void)name;
     const chosen_views *const c = context;
-    const size_t all = c->data->view_count, wanted = c->wanted < all ? c->wanted : all;
-    return index == 0 || index * wanted / all > (index - 1) * wanted / all;
+    return is_first_of_part(index, c->wanted, c->data->view_count);
 }
 
 static int divisor_of(int width, int height) {
     const int longer = width > height ? width : height;
     return (longer + LONGEST_SIDE - 1) / LONGEST_SIDE;
+}
+
+static bool make_room(page_source *s, size_t count, fault *why) {
+    s->views = calloc(count, sizeof *s->views);
+    s->cameras = calloc(count, sizeof *s->cameras);
+    s->small = calloc(count, sizeof *s->small);
+    return (s->views && s->cameras && s->small) || fail(why, "no memory for %zu views", count);
+}
+
+// picture: NULL: there is none.
+static bool add_view(page_source *s, const page_view *view, const image *picture, fault *why) {
+    page_view *const added = &s->views[s->view_count];
+    gs_camera *const small = &s->small[s->view_count];
+    *added = *view;
+    *small = s->cameras[s->view_count++] = view->camera;
+    added->divisor = divisor_of(small->width, small->height);
+    dataset_downscale_camera(small, added->divisor);
+    return !picture || image_downscale(picture, added->divisor, &added->photograph, why);
 }
 
 static bool load_views(page_source *s, const page_options *o, const scene_notes *notes, fault *why) {
@@ -65,73 +86,50 @@ static bool load_views(page_source *s, const page_options *o, const scene_notes 
     memcpy(loading.background, s->content.background, sizeof loading.background);
     if (!dataset_load(o->cameras, &loading, &s->data, why)) return false;
     if (notes->known) dataset_hold_out(&s->data, (size_t)notes->holdout);
-    s->views = calloc(chosen.wanted, sizeof *s->views);
-    s->cameras = calloc(chosen.wanted, sizeof *s->cameras);
-    if (!s->views || !s->cameras) return fail(why, "no memory for %zu views", chosen.wanted);
+    if (!make_room(s, chosen.wanted, why)) return false;
     for (size_t i = 0; i < s->data.view_count; i++) {
         const dataset_view *const from = &s->data.views[i];
-        page_view *const view = &s->views[s->view_count];
-        if (!is_chosen(i, from->name, &chosen)) continue;
-        *view = (page_view){.name = from->name, .camera = from->camera, .held_out = from->held_out};
-        s->cameras[s->view_count++] = from->camera;
-        const int divisor = divisor_of(from->picture.width, from->picture.height);
-        if (!image_downscale(&from->picture, divisor, &view->photograph, why)) return false;
-        view->divisor = divisor;
+        const page_view view = {.name = from->name, .camera = from->camera, .held_out = from->held_out};
+        if (is_chosen(i, from->name, &chosen) && !add_view(s, &view, &from->picture, why)) return false;
     }
     return true;
 }
 
-static bool place_pivot(page_source *s, fault *why) {
+static void place_pivot(page_source *s, const target_view *views, size_t count) {
     camera_path path;
-    target_view *views = calloc(s->data.view_count, sizeof *views);
-    if (!views) return fail(why, "no memory for %zu cameras", s->data.view_count);
-    for (size_t i = 0; i < s->data.view_count; i++) views[i].camera = s->data.views[i].camera;
     fault ignored;
-    const bool has_up = camera_path_open(&path, PATH_ORBIT, views, s->data.view_count, &ignored);
-    free(views);
+    const bool has_up = camera_path_open(&path, PATH_ORBIT, views, count, &ignored);
     for (int i = 0; i < 3; i++) {
         s->content.pivot[i] = path.focus[i];
         s->content.up[i] = has_up ? path.up[i] : -(double)s->cameras[0].rotation[3 + i];
     }
+}
+
+static bool place_pivot_of_data(page_source *s, fault *why) {
+    target_view *views = calloc(s->data.view_count, sizeof *views);
+    if (!views) return fail(why, "no memory for %zu cameras", s->data.view_count);
+    for (size_t i = 0; i < s->data.view_count; i++) views[i].camera = s->data.views[i].camera;
+    place_pivot(s, views, s->data.view_count);
+    free(views);
     return true;
 }
 
 // One view of the whole scene, without data.
 static bool invent_view(page_source *s, fault *why) {
-    s->views = calloc(1, sizeof *s->views);
-    s->cameras = calloc(1, sizeof *s->cameras);
-    if (!s->views || !s->cameras) return fail(why, "no memory for a view");
-    s->cameras[0] = camera_with_view_angle(WIDTH_BEFORE, HEIGHT_BEFORE, 0.8);
-    if (!camera_around(&s->scene, (const double[3]){0, 0, 1}, s->cameras, s->content.pivot, why))
-        return false;
-    s->views[0] = (page_view){.name = "the whole scene", .camera = s->cameras[0]};
-    s->view_count = 1;
+    page_view view = {.name = "the whole scene",
+                      .camera = camera_with_view_angle(WIDTH_BEFORE, HEIGHT_BEFORE, 0.8)};
     s->content.up[1] = -1;
-    return true;
+    return camera_around(&s->scene, (const double[3]){0, 0, 1}, &view.camera, s->content.pivot, why) &&
+           make_room(s, 1, why) && add_view(s, &view, NULL, why);
 }
 
 // ---- pictures
 
-static gs_camera smaller(const gs_camera *camera) {
-    gs_camera small = *camera;
-    dataset_downscale_camera(&small, divisor_of(camera->width, camera->height));
-    return small;
-}
-
-static bool thin(page_source *s, int64_t most, fault *why) {
-    gs_camera *small = calloc(s->view_count, sizeof *small);
-    if (!small) return fail(why, "no memory for %zu cameras", s->view_count);
-    for (size_t i = 0; i < s->view_count; i++) small[i] = smaller(&s->cameras[i]);
-    const bool done = keep_contributing(&s->scene, most, small, s->view_count, why);
-    free(small);
-    return done;
-}
-
 static bool draw_poster(page_source *s, fault *why) {
-    const gs_camera small = smaller(&s->cameras[0]);
+    image_close(&s->poster);
     gs_gaussians device = device_gaussians_from(&s->scene);
     frame f = {0};
-    frame_render(&f, &device, GS_MAX_SH_DEGREE, &small, s->content.background);
+    frame_render(&f, &device, GS_MAX_SH_DEGREE, &s->small[0], s->content.background);
     const bool done = frame_picture(&f, &s->poster, why);
     frame_close(&f);
     device_gaussians_close(&device);
@@ -139,6 +137,13 @@ static bool draw_poster(page_source *s, fault *why) {
 }
 
 // ---- the whole
+
+static void list_parts(page_source *s) {
+    s->content.view_count = s->view_count;
+    s->content.views = s->views;
+    s->content.poster = &s->poster;
+    s->content.run = &s->training;
+}
 
 bool page_source_open(page_source *s, const page_options *o, const char *output, fault *why) {
     const scene_notes notes = scene_read_notes(o->scene);
@@ -149,16 +154,33 @@ bool page_source_open(page_source *s, const page_options *o, const char *output,
     if ((o->background && !parse_color(o->background, c->background, why)) ||
         (o->log && !history_read(&s->training, o->log, why)) ||
         !read_scene_to_measure(o->scene, &s->scene, why) ||
-        !(o->cameras ? load_views(s, o, &notes, why) && place_pivot(s, why) : invent_view(s, why)) ||
+        !(o->cameras ? load_views(s, o, &notes, why) && place_pivot_of_data(s, why) : invent_view(s, why)) ||
         !dataset_spared(&s->data, output, why))
         return false;
-    c->total = s->scene.count;
-    c->scene = &s->scene;
-    c->view_count = s->view_count;
-    c->views = s->views;
-    c->poster = &s->poster;
-    c->run = &s->training;
-    return thin(s, o->most, why) && draw_poster(s, why);
+    list_parts(s);
+    return page_source_take_scene(s, o->most, why);
+}
+
+bool page_source_take_scene(page_source *s, int64_t most, fault *why) {
+    s->content.total = s->scene.count;
+    s->content.scene = &s->scene;
+    return keep_contributing(&s->scene, NULL, most, s->small, s->view_count, why) && draw_poster(s, why);
+}
+
+bool page_source_of_run(page_source *s, const view_split *split, size_t wanted, fault *why) {
+    const size_t all = split->training + split->held_out;
+    if (!make_room(s, wanted < all ? wanted : all, why)) return false;
+    for (size_t i = 0; i < all; i++) {
+        const target_view *const from = &split->views[i];
+        const page_view view = {.name = from->name, .camera = from->camera, .held_out = i >= split->training};
+        if (is_first_of_part(i, wanted, all) &&
+            !add_view(s, &view, from->camera.model == GS_PINHOLE ? from->picture : NULL, why))
+            return false;
+    }
+    place_pivot(s, split->views, all);
+    list_parts(s);
+    return s->views[0].photograph.pixels ? image_downscale(&s->views[0].photograph, 1, &s->poster, why)
+                                         : image_open(&s->poster, 1, 1, GS_CHANNELS, why);
 }
 
 void page_source_close(page_source *s) {
@@ -166,6 +188,7 @@ void page_source_close(page_source *s) {
     image_close(&s->poster);
     free(s->views);
     free(s->cameras);
+    free(s->small);
     history_close(&s->training);
     dataset_close(&s->data);
     scene_close(&s->scene);

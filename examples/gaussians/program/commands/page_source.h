@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// What a page shows of a scene and its data, and the options that choose it: of `dsplat export` and `dsplat view`.
+// What a page shows of a scene and its data, and the options that choose it: of `dsplat export`, `view` and `train`.
 #pragma once
 
 #include "dataset.h"
 #include "cli/options.h"
+#include "frames/target_view.h"
 #include "live/page.h"
 #include "scene.h"
 
@@ -23,14 +24,19 @@ typedef struct page_source {
     dataset data;
     history training;
     page_view *views;
-    gs_camera *cameras; // of the views
+    gs_camera *cameras, *small; // of the views; small: of pictures as the page shows them
     size_t view_count;
     image poster;
-} page_source;
+} page_source; // starts as {0}
 
-// Reads everything, leaves Gaussians out if there are too many, and renders the poster. output: no file of the data may be
+// Reads everything and takes the scene. output: no file of the data may be
 // there; NULL: nothing is written. Closed also after a failure.
 bool page_source_open(page_source *source, const page_options *options, const char *output, fault *why);
+// The same without a scene, of the views of a run, which must outlive it: `wanted` of them, evenly spread. A view that is no
+// pinhole has no photograph there. The poster is the first one.
+bool page_source_of_run(page_source *source, const view_split *split, size_t wanted, fault *why);
+// After that, with source->scene, which is not empty: the page shows `most` of its Gaussians, and the first view as poster.
+bool page_source_take_scene(page_source *source, int64_t most, fault *why);
 void page_source_close(page_source *source);
 // On stdout: what the page holds.
 void page_source_print(const page_source *source, const char *page, const page_written *written);

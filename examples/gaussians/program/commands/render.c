@@ -11,6 +11,9 @@
 #include "measure/viewer.h"
 #include "sharded_density.h"
 #include "files/path.h"
+#include "frames/frame.h"
+#include "measure/maps.h"
+#include "measure/video.h"
 #include "images/picture_row.h"
 #include "scene.h"
 #include "cli/progress.h"
@@ -23,6 +26,7 @@ typedef struct render_options {
     const char *scene, *output, *cameras, *view, *background;
     int64_t downscale, width, height, sh_degree, frames;
     int path;     // a camera_path_kind, or NO_PATH
+    int depth;    // DEPTH_COLORS, ...
     double ortho; // height of the picture in world units; 0: in perspective
     bool photo, undistort;
     rank_options ranks;
@@ -37,6 +41,8 @@ typedef struct render_run {
 
 enum { NO_PATH = 2 };
 static const char *const path_names[] = {"orbit", "spiral", "none", NULL};
+enum { NO_DEPTH, DEPTH_COLORS, DEPTH_16 };
+static const char *const depth_names[] = {"none", "colors", "16", NULL};
 
 static bool is_index(const char *wanted, size_t index) {
     char *end;
@@ -116,12 +122,13 @@ static bool open_flight(const render_run *run, int own, camera_path *path, gs_ca
     if (view) *camera = view->camera;
     if (view) flatten(o, camera);
     return view && open_path(o, &run->data, path, why) &&
-           (own > 0 || (photographs_are_spared(o, &run->data, why) && folder_make(o->output, why)));
+           (own > 0 || video_is_name(o->output) ||
+            (photographs_are_spared(o, &run->data, why) && folder_make(o->output, why)));
 }
 
 static bool end_flight(const render_run *run, const gs_camera *camera, fault *why) {
     const render_options *const o = run->options;
-    if (!remove_surplus(o->output, o->frames, why)) return false;
+    if (!video_is_name(o->output) && !remove_surplus(o->output, o->frames, why)) return false;
     printf("%s: %lld Gaussians, %lld frames, %d x %d\n", o->output, (long long)run->scene.count,
            (long long)o->frames, camera->width, camera->height);
     return true;
@@ -154,42 +161,90 @@ static bool write_picture(const render_run *run, const image *picture, const dat
 
 // ---- on one GPU or several
 
-// A frame a rank; rank 0 writes them in their order.
-static bool fly(const render_run *run, const viewer *v, fault *why) {
+// On one rank.
+static bool render_depth_colors(const render_run *run, const viewer *v, const gs_camera *camera,
+                                depth_range *range, image *out, fault *why) {
+    frame f = {.with_depth = true};
+    frame_render(&f, v->gaussians, v->sh_degree, camera, run->background);
+    const bool done = map_depth_colors(&f, range, out, why);
+    frame_close(&f);
+    return done;
+}
+
+// The largest value becomes 65535.
+static bool write_depth_16(const render_run *run, const viewer *v, const gs_camera *camera, fault *why) {
+    const char *const path = run->options->output;
+    plane depth;
+    float most = 0;
+    frame f = {.with_depth = true};
+    frame_render(&f, v->gaussians, v->sh_degree, camera, run->background);
+    const bool has = map_depth(&f, &depth, why);
+    frame_close(&f);
+    if (!has) return false;
+    for (size_t i = 0; i < plane_size(&depth); i++) most = fmaxf(most, depth.values[i]);
+    for (size_t i = 0; i < plane_size(&depth) && most > 0; i++) depth.values[i] /= most;
+    const bool done = plane_write_png(path, &depth, why);
+    if (done)
+        printf("%s: %lld Gaussians, %d x %d, inverse depth, 65535 is %g\n", path, (long long)run->scene.count,
+               depth.width, depth.height, (double)most);
+    plane_close(&depth);
+    return done;
+}
+
+// A frame a rank; rank 0 writes them in their order, to `out` if that is not NULL.
+static bool fly_to(const render_run *run, const viewer *v, camera_path *path, gs_camera lens, video *out,
+                   fault *why) {
     const render_options *const o = run->options;
     const bool writes = ranks_own(v->group) == 0;
     const int64_t most = viewer_at_once(v->group);
-    camera_path path;
-    gs_camera cameras[GS_MAX_VIEWS], lens;
+    gs_camera cameras[GS_MAX_VIEWS];
     image pictures[GS_MAX_VIEWS];
     progress bar;
-    if (!open_flight(run, ranks_own(v->group), &path, &lens, why)) return false;
+    depth_range range = {0, 0};
     progress_begin(&bar, "rendering", o->frames);
     bool done = true;
     for (int64_t at = 0; at < o->frames && done; at += most) {
         const int wanted = (int)(o->frames - at < most ? o->frames - at : most);
         for (int k = 0; k < most; k++) {
             cameras[k] = lens;
-            camera_path_place(&path, (double)(at + k) / (double)o->frames, &cameras[k]);
+            camera_path_place(path, (double)(at + k) / (double)o->frames, &cameras[k]);
         }
-        done = viewer_pictures(v, cameras, (int)most, wanted, pictures, why);
+        done = o->depth ? render_depth_colors(run, v, &cameras[0], &range, &pictures[0], why)
+                        : viewer_pictures(v, cameras, (int)most, wanted, pictures, why);
         for (int k = 0; k < wanted && done && writes; k++)
-            done = write_frame(&pictures[k], o->output, at + k, why);
+            done = out ? video_put(out, &pictures[k]) : write_frame(&pictures[k], o->output, at + k, why);
         for (int k = 0; k < wanted; k++) image_close(&pictures[k]);
         if (writes && progress_due(&bar)) progress_show(&bar, at + wanted, NAN);
     }
     progress_end(&bar);
-    return done && (!writes || end_flight(run, &lens, why));
+    return done;
+}
+
+static bool fly(const render_run *run, const viewer *v, fault *why) {
+    const char *const to = run->options->output;
+    const bool writes = ranks_own(v->group) == 0, is_video = writes && video_is_name(to);
+    camera_path path;
+    gs_camera lens;
+    if (!open_flight(run, ranks_own(v->group), &path, &lens, why)) return false;
+    video *const out = is_video ? video_open(to, lens.width, lens.height, why) : NULL;
+    if (is_video && !out) return false;
+    const bool done = fly_to(run, v, &path, lens, out, why);
+    return video_close(out, done, why) && done && (!writes || end_flight(run, &lens, why));
 }
 
 static bool render(const render_run *run, const viewer *v, fault *why) {
+    const render_options *const o = run->options;
+    depth_range range = {0, 0};
     const dataset_view *view;
     const int most = viewer_at_once(v->group);
     gs_camera cameras[GS_MAX_VIEWS];
     image picture;
     if (!place_camera(run, &view, &cameras[0], why)) return false;
+    if (o->depth == DEPTH_16) return write_depth_16(run, v, &cameras[0], why);
     for (int k = 1; k < most; k++) cameras[k] = cameras[0];
-    if (!viewer_pictures(v, cameras, most, 1, &picture, why)) return false;
+    if (o->depth ? !render_depth_colors(run, v, &cameras[0], &range, &picture, why)
+                 : !viewer_pictures(v, cameras, most, 1, &picture, why))
+        return false;
     const bool done = ranks_own(v->group) > 0 || write_picture(run, &picture, view, why);
     image_close(&picture);
     return done;
@@ -225,6 +280,9 @@ static bool check(const render_options *o, float background[3], fault *why) {
     if (o->photo && !o->cameras) return fail(why, "--photo needs --cameras");
     if (o->photo && o->ortho > 0) return fail(why, "--photo excludes --ortho");
     if (flies && !o->cameras) return fail(why, "--path needs --cameras");
+    if (o->depth && o->ranks.gpus > 1) return fail(why, "--depth excludes --gpus");
+    if (o->depth && o->photo) return fail(why, "--depth excludes --photo");
+    if (o->depth == DEPTH_16 && flies) return fail(why, "--depth 16 excludes --path: colors are for flights");
     return !(flies && o->photo) || fail(why, "--photo excludes --path");
 }
 
@@ -237,7 +295,8 @@ static bool load(void *context, int own, fault *why) {
         .undistort = o->undistort,
         .wanted = is_photo,
         .context = o};
-    return (own > 0 || o->path != NO_PATH || output_is_possible(o->output, why)) &&
+    const bool is_folder = o->path != NO_PATH && !video_is_name(o->output);
+    return (own > 0 || is_folder || output_is_possible(o->output, why)) &&
            scene_read(o->scene, SCENE_FINITE, &run->scene, why) &&
            (!o->cameras || dataset_load(o->cameras, &loading, &run->data, why)) &&
            dataset_spared(&run->data, o->output, why);
@@ -254,7 +313,8 @@ int render_command(int argc, char **argv) {
                               .sh_degree = GS_MAX_SH_DEGREE};
     const option_spec table[] = {
         OUTPUT_OPTION(&options.output,
-                      .help = "the PNG file to write, or with --path the folder of the frames; required"),
+                      .help = "the PNG file to write, or with --path the folder of the frames or, by ffmpeg, "
+                              "a video, FILE.mp4; required"),
         OPTION("cameras", &options.cameras,
                .help = "take the camera from this folder of photographs (see dsplat train); default: a view "
                        "of the whole scene along +z"),
@@ -264,6 +324,9 @@ int render_command(int argc, char **argv) {
                        "cameras that face one way"),
         OPTION("frames", &options.frames, .minimum = 1, .maximum = 100000,
                .help = "number of pictures of the flight"),
+        OPTION("depth", &options.depth, .choices = depth_names,
+               .help = "render inverse depth; colors: near is bright; 16: a gray PNG of 16 bits, as 'dsplat "
+                       "train --depth' reads it"),
         DOWNSCALE_OPTION(&options.downscale, "the camera's picture"),
         UNDISTORT_OPTION(&options.undistort),
         OPTION("photo", &options.photo,
@@ -277,7 +340,7 @@ int render_command(int argc, char **argv) {
         OPTION("sh-degree", &options.sh_degree, .maximum = GS_MAX_SH_DEGREE,
                .help = "highest degree of spherical harmonics to use"),
         BACKGROUND_OPTION(&options.background),
-        GPUS_OPTION(&options.ranks.gpus, "share the scene out"),
+        GPUS_OPTION(&options.ranks.gpus, "split the scene"),
         NCCL_OPTION(&options.ranks.nccl),
         OPTIONS_END};
     const command_spec command = {
@@ -289,7 +352,8 @@ int render_command(int argc, char **argv) {
         .examples =
             "  dsplat render fern.ply -o fern.png\n"
             "  dsplat render fern.ply -o fern.png --cameras data/fern --view 0 --downscale 4 --photo\n"
-            "  dsplat render fern.ply -o flight --cameras data/fern --downscale 4 --path spiral --frames 90\n",
+            "  dsplat render fern.ply -o flight --cameras data/fern --downscale 4 --path spiral --frames 90\n"
+            "  dsplat render fern.ply -o flight.mp4 --cameras data/fern --path orbit\n",
         .options = table,
         .min_positional = 1,
         .max_positional = 1};

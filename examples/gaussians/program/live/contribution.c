@@ -48,8 +48,8 @@ static void keep(gs_gaussians *scene, const share *shares, int64_t count) {
     scene->count = count;
 }
 
-bool keep_contributing(gs_gaussians *scene, int64_t most, const gs_camera *cameras, size_t camera_count,
-                       fault *why) {
+bool keep_contributing(gs_gaussians *scene, const gs_gaussians *device, int64_t most,
+                       const gs_camera *cameras, size_t camera_count, fault *why) {
     const size_t count = (size_t)scene->count;
     if (scene->count <= most) return true;
     share *shares = calloc(count, sizeof *shares);
@@ -58,12 +58,12 @@ bool keep_contributing(gs_gaussians *scene, int64_t most, const gs_camera *camer
     if (!done) fail(why, "no memory for the contributions of %zu Gaussians", count);
     if (done) {
         for (size_t i = 0; i < count; i++) shares[i].index = (int64_t)i;
-        gs_gaussians device = device_gaussians_from(scene);
+        gs_gaussians copy = device ? (gs_gaussians){0} : device_gaussians_from(scene);
         frame f = {0};
         for (size_t c = 0; done && c < camera_count; c++)
-            done = add_contributions(&f, &device, &cameras[c], moments, shares, why);
+            done = add_contributions(&f, device ? device : &copy, &cameras[c], moments, shares, why);
         frame_close(&f);
-        device_gaussians_close(&device);
+        device_gaussians_close(&copy);
     }
     if (done) {
         qsort(shares, count, sizeof *shares, compare_shares);

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: MIT
 #include "live/history.h"
 #include "files/text_file.h"
+#include "gpu/growing.h"
 #include "json_field.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-static bool add_point(history *out, const history_point *point, fault *why) {
-    // A run that was resumed repeats the steps since its checkpoint.
-    while (out->count > 0 && out->points[out->count - 1].iteration > point->iteration) out->count--;
-    if (out->count == out->room) {
-        const size_t room = 2 * out->room + 64;
-        history_point *points = realloc(out->points, room * sizeof *points);
-        if (!points) return fail(why, "no memory for a history of %zu points", room);
-        out->points = points;
-        out->room = room;
-    }
-    out->points[out->count++] = *point;
-    return true;
+bool history_add(history *out, const history_point *point, fault *why) {
+    return append(&out->points, &out->count, &out->room, point, sizeof *point) ||
+           fail(why, "no memory for a history of %zu points", out->count);
+}
+
+static history_point no_point(double iteration) {
+    return (history_point){iteration, NAN, NAN, NAN, NAN, NAN};
+}
+
+static bool get_number(const json_place *place, const char *name, double *out, fault *why) {
+    return json_is_null(json_object_get(place->object, name)) || json_get_real(place, name, out, why);
 }
 
 static bool add_line(history *out, const text_file *text, fault *why) {
@@ -31,19 +31,22 @@ static bool add_line(history *out, const text_file *text, fault *why) {
     }
     const json_place place = {.path = text->file.path, .object = line};
     const char *event = "";
-    history_point p = {NAN, NAN, NAN, NAN};
+    history_point p = no_point(NAN);
     bool done = json_get_text(&place, "event", &event, why);
-    const bool step = strcmp(event, "step") == 0, evaluation = strcmp(event, "evaluation") == 0;
-    if (done && (step || evaluation)) {
+    const bool step = strcmp(event, "step") == 0, evaluation = strcmp(event, "evaluation") == 0,
+               validation = strcmp(event, "validation") == 0;
+    if (done && (step || evaluation || validation)) {
         done = json_get_real(&place, "iteration", &p.iteration, why) &&
-               (!step || json_is_null(json_object_get(line, "loss")) ||
-                json_get_real(&place, "loss", &p.loss, why)) &&
-               (!step || json_get_real(&place, "gaussians", &p.gaussians, why)) &&
-               (!evaluation || json_is_null(json_object_get(line, "psnr")) ||
-                json_get_real(&place, "psnr", &p.psnr, why)) &&
+               (!step || (get_number(&place, "loss", &p.loss, why) &&
+                          json_get_real(&place, "gaussians", &p.gaussians, why))) &&
+               (!evaluation || get_number(&place, "psnr", &p.psnr, why)) &&
+               (!validation || (get_number(&place, "psnr", &p.validation, why) &&
+                                get_number(&place, "training_psnr", &p.training, why))) &&
                (isfinite(p.iteration) ||
-                fail(why, "%s: line %" PRIu64 ": no iteration", text->file.path, text->number)) &&
-               add_point(out, &p, why);
+                fail(why, "%s: line %" PRIu64 ": no iteration", text->file.path, text->number));
+        // A run that was resumed repeats the steps since its checkpoint.
+        while (done && out->count > 0 && out->points[out->count - 1].iteration > p.iteration) out->count--;
+        done = done && history_add(out, &p, why);
     }
     json_decref(line);
     return done;
@@ -55,6 +58,36 @@ bool history_read(history *out, const char *path, fault *why) {
     bool done = true;
     while (done && (done = text_file_next(&text, why)) && text.line) done = add_line(out, &text, why);
     text_file_close(&text);
+    return done;
+}
+
+bool history_of_run(history *out, const training_report *training, const run_record *record, fault *why) {
+    enum { MOST = 400 };
+    const int64_t count = training->iterations - training->first_iteration + 1, part = count / MOST + 1;
+    bool done = true;
+    for (int64_t i = 0; i < count && done; i += part) {
+        const int64_t end = i + part < count ? i + part : count;
+        history_point p = no_point((double)(training->first_iteration + end - 1));
+        p.loss = 0;
+        for (int64_t k = i; k < end; k++) p.loss += training->losses[k] / (double)(end - i);
+        done = history_add(out, &p, why);
+    }
+    for (size_t i = 0; i < record->point_count && done; i++) {
+        history_point p = no_point((double)record->points[i].iteration);
+        p.gaussians = (double)record->points[i].gaussians;
+        done = history_add(out, &p, why);
+    }
+    for (size_t i = 0; i < record->evaluation_count && done; i++) {
+        history_point p = no_point((double)record->evaluations[i].iteration);
+        p.psnr = record->evaluations[i].mean.psnr;
+        done = history_add(out, &p, why);
+    }
+    for (size_t i = 0; i < record->validation_count && done; i++) {
+        const run_validation *const v = &record->validations[i];
+        history_point p = no_point((double)v->iteration);
+        p.validation = v->aside.psnr, p.training = v->beside.psnr;
+        done = history_add(out, &p, why);
+    }
     return done;
 }
 

@@ -22,7 +22,7 @@ static char *data_uri(const image *picture, fault *why) {
     if (stream) {
         fputs("data:image/jpeg;base64,", stream);
         html_base64(stream, bytes, count);
-        if (fclose(stream) != 0) {
+        if (!memory_stream_close(stream, &text)) {
             free(text);
             text = NULL;
         }
@@ -58,19 +58,32 @@ static bool describe_view(json_writer *json, const page_view *view, fault *why) 
     return true;
 }
 
-// One of the values of a history_point at each iteration that has it; at most about MOST_POINTS of them.
-static void describe_curve(json_writer *json, const history *run, const char *title, size_t value,
-                           bool logarithmic) {
+typedef struct curve {
+    const char *title;
+    bool logarithmic;
+    struct {
+        const char *name;
+        size_t value; // of a history_point
+    } series[3];      // unused ones have no name
+} curve;
+
+static const curve curves[] = {
+    {"Loss in training", true, {{"loss", 1}}},
+    {"PSNR, dB", false, {{"training", 5}, {"validation", 4}, {"held out", 3}}},
+    {"Gaussians", false, {{"Gaussians", 2}}},
+};
+
+static size_t points_of(const history *run, size_t value) {
     size_t count = 0;
     for (size_t i = 0; i < run->count; i++) count += isfinite((&run->points[i].iteration)[value]);
-    if (count < 2) return;
-    const size_t every = (count + MOST_POINTS - 1) / MOST_POINTS;
+    return count;
+}
+
+// Of each iteration that has the value; at most about MOST_POINTS of them.
+static void describe_series(json_writer *json, const history *run, const char *name, size_t value) {
+    const size_t count = points_of(run, value), every = (count + MOST_POINTS - 1) / MOST_POINTS;
     json_begin(json, NULL, '{');
-    json_put_text(json, "title", title);
-    json_put_boolean(json, "logarithmic", logarithmic);
-    json_begin(json, "series", '[');
-    json_begin(json, NULL, '{');
-    json_put_text(json, "name", title);
+    json_put_text(json, "name", name);
     for (int axis = 0; axis < 2; axis++) {
         json_begin(json, axis ? "y" : "x", '[');
         size_t seen = 0;
@@ -82,8 +95,28 @@ static void describe_curve(json_writer *json, const history *run, const char *ti
         json_end(json, ']');
     }
     json_end(json, '}');
+}
+
+static void describe_curves(json_writer *json, const history *run) {
+    json_begin(json, "curves", '[');
+    for (size_t c = 0; c < sizeof curves / sizeof *curves; c++) {
+        bool begun = false;
+        for (size_t s = 0; s < 3 && curves[c].series[s].name; s++) {
+            if (points_of(run, curves[c].series[s].value) < 2) continue;
+            if (!begun) {
+                json_begin(json, NULL, '{');
+                json_put_text(json, "title", curves[c].title);
+                json_put_boolean(json, "logarithmic", curves[c].logarithmic);
+                json_begin(json, "series", '[');
+                begun = true;
+            }
+            describe_series(json, run, curves[c].series[s].name, curves[c].series[s].value);
+        }
+        if (!begun) continue;
+        json_end(json, ']');
+        json_end(json, '}');
+    }
     json_end(json, ']');
-    json_end(json, '}');
 }
 
 static void describe_notes(json_writer *json, const page_content *c, const packed_scene *packed) {
@@ -105,16 +138,23 @@ static void describe_notes(json_writer *json, const page_content *c, const packe
     json_end(json, ']');
 }
 
+// The facts that change while a scene is trained.
+static void describe_scene(json_writer *json, const page_content *c, const packed_scene *packed) {
+    json_put_integer(json, "count", packed->count);
+    json_put_integer(json, "total", c->total);
+    json_put_integer(json, "degree", packed->sh_degree);
+    json_put_number(json, "step", packed->sh_degree ? packed->step : 0);
+    json_put_boolean(json, "antialias", packed->antialias);
+    describe_curves(json, c->run);
+    describe_notes(json, c, packed);
+}
+
 static bool describe(json_writer *json, const page_content *c, const packed_scene *packed, fault *why) {
     json_begin(json, NULL, '{');
     json_put_integer(json, "format", FORMAT);
     json_put_text(json, "title", c->title);
-    json_put_integer(json, "count", packed->count);
-    json_put_integer(json, "total", c->total);
+    json_put_boolean(json, "live", !c->scene);
     json_put_integer(json, "chunk", PACKED_CHUNK);
-    json_put_integer(json, "degree", packed->sh_degree);
-    json_put_number(json, "step", packed->sh_degree ? packed->step : 0);
-    json_put_boolean(json, "antialias", packed->antialias);
     json_put_floats(json, "background", c->background, GS_CHANNELS);
     json_put_numbers(json, "pivot", c->pivot, 3);
     json_put_numbers(json, "up", c->up, 3);
@@ -122,12 +162,7 @@ static bool describe(json_writer *json, const page_content *c, const packed_scen
     for (size_t i = 0; i < c->view_count; i++)
         if (!describe_view(json, &c->views[i], why)) return false;
     json_end(json, ']');
-    json_begin(json, "curves", '[');
-    describe_curve(json, c->run, "Loss in training", 1, true);
-    describe_curve(json, c->run, "PSNR of held-out views, dB", 3, false);
-    describe_curve(json, c->run, "Gaussians", 2, false);
-    json_end(json, ']');
-    describe_notes(json, c, packed);
+    if (c->scene) describe_scene(json, c, packed);
     json_end(json, '}');
     return true;
 }
@@ -147,7 +182,7 @@ static bool put_facts(FILE *page, const page_content *content, const packed_scen
     FILE *stream = open_memstream(&text, &length);
     json_writer json = {.stream = stream, .first = true, .one_line = true};
     bool done = stream && describe(&json, content, packed, why);
-    if (!stream || fclose(stream) != 0)
+    if (!stream || !memory_stream_close(stream, &text))
         done = fail(why, "no memory for the page's facts: %s", strerror(errno));
     if (done) {
         fputs("<script type=\"application/json\" id=\"facts\">", page);
@@ -189,7 +224,7 @@ static bool put_page(FILE *page, const page_content *content, const packed_scene
             fputs(poster, page);
         else if (!put_facts(page, content, packed, why))
             return false;
-        else {
+        else if (content->scene) {
             put_stream(page, "gaussians", &packed->gaussians);
             put_stream(page, "harmonics", &packed->harmonics);
         }
@@ -199,17 +234,21 @@ static bool put_page(FILE *page, const page_content *content, const packed_scene
 }
 
 // Bytes that are left for the scene, before base64, beside everything else.
+static size_t room_beside(const page_content *content, size_t rest) {
+    const double larger = fmax(1, (double)content->scene->count / PAGE_GAUSSIANS);
+    const double left = (PAGE_BYTES * larger - (double)rest - 1000) * 3 / 4;
+    return left > 0 ? (size_t)left : 0;
+}
+
 static bool room_for_scene(const page_content *content, const char *poster, size_t *room, fault *why) {
     char *text = NULL;
     size_t rest = 0;
     FILE *trial = open_memstream(&text, &rest);
     const packed_scene nothing = {.count = content->scene->count};
     bool done = trial && put_page(trial, content, &nothing, poster, why);
-    if (!trial || fclose(trial) != 0) done = fail(why, "no memory for the page: %s", strerror(errno));
+    if (!trial || !memory_stream_close(trial, &text)) done = fail(why, "no memory for the page: %s", strerror(errno));
     free(text);
-    const double larger = fmax(1, (double)content->scene->count / PAGE_GAUSSIANS);
-    const double left = (PAGE_BYTES * larger - (double)rest - 1000) * 3 / 4;
-    *room = left > 0 ? (size_t)left : 0;
+    *room = done ? room_beside(content, rest) : 0;
     return done;
 }
 
@@ -217,12 +256,42 @@ bool page_print(FILE *page, const page_content *content, page_written *written, 
     packed_scene packed = {0};
     size_t room;
     char *poster = data_uri(content->poster, why);
-    const bool done = poster && room_for_scene(content, poster, &room, why) &&
-                      packed_scene_open(&packed, content->scene, room, why) &&
+    const bool done = poster &&
+                      (!content->scene || (room_for_scene(content, poster, &room, why) &&
+                                           packed_scene_open(&packed, content->scene, room, why))) &&
                       put_page(page, content, &packed, poster, why);
     *written = (page_written){packed.sh_degree, packed.whole_degree, packed.step, (size_t)ftello(page)};
     packed_scene_close(&packed);
     free(poster);
+    return done;
+}
+
+static void put_length(FILE *stream, size_t count) {
+    for (int byte = 0; byte < 4; byte++) putc((int)(count >> 8 * byte & 255), stream);
+}
+
+bool page_print_scene(FILE *stream, const page_content *content, fault *why) {
+    packed_scene packed = {0};
+    if (!packed_scene_open(&packed, content->scene, room_beside(content, 0), why)) return false;
+    char *facts = NULL;
+    size_t length;
+    FILE *text = open_memstream(&facts, &length);
+    json_writer json = {.stream = text, .first = true, .one_line = true};
+    if (text) {
+        json_begin(&json, NULL, '{');
+        describe_scene(&json, content, &packed);
+        json_end(&json, '}');
+    }
+    const bool done = (text && fclose(text) == 0) || fail(why, "no memory for a scene's facts");
+    if (done) {
+        put_length(stream, length);
+        put_length(stream, packed.gaussians.count);
+        fwrite(facts, 1, length, stream);
+        fwrite(packed.gaussians.bytes, 1, packed.gaussians.count, stream);
+        fwrite(packed.harmonics.bytes, 1, packed.harmonics.count, stream);
+    }
+    free(facts);
+    packed_scene_close(&packed);
     return done;
 }
 

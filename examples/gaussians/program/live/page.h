@@ -19,7 +19,8 @@ typedef struct page_view {
 
 typedef struct page_content {
     const char *title;
-    const gs_gaussians *scene; // host; count >= 1, finite
+    const gs_gaussians
+        *scene; // host; count >= 1, finite; NULL: the page asks its server (live/training_page.h)
     int64_t total;             // Gaussians before some were left out
     float background[GS_CHANNELS];
     double pivot[3], up[3]; // what the camera turns around, and the direction that is up
@@ -35,6 +36,7 @@ typedef struct page_written { // what the program tells
     size_t bytes;
 } page_written;
 
+#define PAGE_TYPE "text/html; charset=utf-8"
 enum { PAGE_BYTES = 10 * 1000 * 1000, PAGE_GAUSSIANS = 300 * 1000 };
 
 // Writes the page at the start of a stream. Write errors stay in the stream. It has at most PAGE_BYTES, and in proportion more for more than PAGE_GAUSSIANS;
@@ -42,5 +44,8 @@ enum { PAGE_BYTES = 10 * 1000 * 1000, PAGE_GAUSSIANS = 300 * 1000 };
 bool page_print(FILE *page, const page_content *content, page_written *written, fault *why);
 // The same to a file, whole or not at all.
 bool page_write(const char *path, const page_content *content, page_written *written, fault *why);
+
+// The scene alone, as live/page.html describes it: what a page without one asks its server for.
+bool page_print_scene(FILE *stream, const page_content *content, fault *why);
 
 C_LINKAGE_END

@@ -16,7 +16,8 @@
 // clang-format off
 #define FUNCTIONS(X) \
     X(start_daemon) X(stop_daemon) X(get_daemon_info) X(lookup_connection_value) \
-    X(create_response_from_buffer) X(add_response_header) X(queue_response) X(destroy_response)
+    X(create_response_from_buffer) X(create_response_from_buffer_with_free_callback) \
+    X(add_response_header) X(queue_response) X(destroy_response)
 // clang-format on
 
 static struct {
@@ -44,8 +45,7 @@ static bool load_library(fault *why) {
 }
 
 struct page_server {
-    const char *page;
-    size_t bytes;
+    page_site site;
     char address[INET6_ADDRSTRLEN], token[SERVER_TOKEN_ROOM], url[128];
     uint16_t port;
     time_t second; // the current one, and its requests
@@ -76,47 +76,57 @@ static bool is_own_request(struct MHD_Connection *client) {
            (strncmp(origin, scheme, strlen(scheme)) == 0 && strcmp(origin + strlen(scheme), host) == 0);
 }
 
-// Compares all characters, so that the time does not tell how many are right.
-static bool is_page(const page_server *s, const char *path) {
+// What follows "/TOKEN/", or NULL. Compares all characters, so that the time does not tell how many are right.
+static const char *name_of(const page_server *s, const char *path) {
     char own[SERVER_TOKEN_ROOM + 2];
     const int length = snprintf(own, sizeof own, "/%s/", s->token);
-    if (strlen(path) != (size_t)length) return false;
+    if (strlen(path) < (size_t)length) return NULL;
     int differences = 0;
     for (int i = 0; i < length; i++) differences |= path[i] ^ own[i];
-    return differences == 0;
+    return differences == 0 ? path + length : NULL;
 }
 
-static unsigned status_of(page_server *s, struct MHD_Connection *client, const char *path,
-                          const char *method) {
+// MHD_HTTP_OK: the site may answer.
+static unsigned refuse(page_server *s, struct MHD_Connection *client, const char *path, const char *method) {
     const time_t now = time(NULL);
     if (now != s->second) s->requests = 0;
     s->second = now;
     if (++s->requests > SERVER_REQUESTS) return MHD_HTTP_SERVICE_UNAVAILABLE;
     if (!is_own_request(client)) return MHD_HTTP_FORBIDDEN;
-    if (!is_page(s, path)) return MHD_HTTP_NOT_FOUND;
-    const bool reads = strcmp(method, MHD_HTTP_METHOD_GET) == 0 || strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
-    return reads ? MHD_HTTP_OK : MHD_HTTP_METHOD_NOT_ALLOWED;
+    if (!name_of(s, path)) return MHD_HTTP_NOT_FOUND;
+    const bool known = strcmp(method, MHD_HTTP_METHOD_POST) == 0 || strcmp(method, MHD_HTTP_METHOD_GET) == 0 ||
+                       strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
+    return known ? MHD_HTTP_OK : MHD_HTTP_METHOD_NOT_ALLOWED;
 }
 
-// For libmicrohttpd: one thread calls it. Bodies of requests are not read.
+// For libmicrohttpd: one thread calls it, for each request twice. Who is refused is so by the first call, which ends the
+// connection, and so does a body, which no request needs.
 static enum MHD_Result answer(void *context, struct MHD_Connection *client, const char *path,
                               const char *method, const char *version, const char *body, size_t *body_bytes,
                               void **state) {
-    (void)version, (void)body, (void)body_bytes, (void)state;
+    (void)version, (void)body;
     page_server *const s = context;
-    static const char *const headers[][2] = {
-        {"Content-Type", "text/html; charset=utf-8"},
-        {"Cache-Control", "no-store"},
-        {"Referrer-Policy", "no-referrer"}, // the token is in the address
-        {"X-Content-Type-Options", "nosniff"},
-        {"X-Frame-Options", "DENY"},
-        {"Cross-Origin-Resource-Policy", "same-origin"}};
-    const unsigned status = status_of(s, client, path, method);
-    const bool found = status == MHD_HTTP_OK;
-    static char nothing[] = "not here\n";
+    page_answer out = {"not here\n", strlen("not here\n"), "text/plain", NULL};
+    unsigned status = *state ? MHD_HTTP_OK : refuse(s, client, path, method);
+    if (*body_bytes > 0) return MHD_NO;
+    if (!*state && status == MHD_HTTP_OK) {
+        *state = s;
+        return MHD_YES;
+    }
+    if (*state && !s->site.answer(s->site.context, name_of(s, path),
+                                  strcmp(method, MHD_HTTP_METHOD_POST) == 0, &out))
+        status = MHD_HTTP_NOT_FOUND;
+    const char *const headers[][2] = {{"Content-Type", out.type},
+                                      {"Cache-Control", "no-store"},
+                                      {"Referrer-Policy", "no-referrer"}, // the token is in the address
+                                      {"X-Content-Type-Options", "nosniff"},
+                                      {"X-Frame-Options", "DENY"},
+                                      {"Cross-Origin-Resource-Policy", "same-origin"}};
+    void *const bytes = (void *)(uintptr_t)out.bytes;
     struct MHD_Response *const response =
-        mhd.create_response_from_buffer(found ? s->bytes : sizeof nothing - 1,
-                                        found ? (void *)(uintptr_t)s->page : nothing, MHD_RESPMEM_PERSISTENT);
+        out.release ? mhd.create_response_from_buffer_with_free_callback(out.count, bytes, out.release)
+                    : mhd.create_response_from_buffer(out.count, bytes, MHD_RESPMEM_PERSISTENT);
+    if (!response && out.release) out.release(bytes);
     if (!response) return MHD_NO;
     enum MHD_Result done = MHD_YES;
     for (size_t i = 0; i < sizeof headers / sizeof *headers && done == MHD_YES; i++)
@@ -134,12 +144,28 @@ static bool make_token(char token[SERVER_TOKEN_ROOM], fault *why) {
     return true;
 }
 
-static bool listen_on(page_server *s, uint16_t port, fault *why) {
+// "ADDRESS:PORT", "[ADDRESS]:PORT".
+static bool read_address(page_server *s, const char *listen, uint16_t *port, fault *why) {
+    const char *const colon = strrchr(listen, ':');
+    char *end = NULL;
+    const long number = colon ? strtol(colon + 1, &end, 10) : -1;
+    const bool brackets = colon && colon > listen + 1 && *listen == '[' && colon[-1] == ']';
+    const size_t length = colon ? (size_t)(colon - listen) - 2 * brackets : sizeof s->address;
+    if (length >= sizeof s->address || number < 0 || number > 65535 || end == colon + 1 || *end)
+        return fail(why, "--listen %s: must be ADDRESS:PORT, such as 127.0.0.1:8080", listen);
+    memcpy(s->address, listen + brackets, length);
+    *port = (uint16_t)number;
+    return true;
+}
+
+static bool listen_on(page_server *s, const char *listen, fault *why) {
+    uint16_t port;
+    if (!read_address(s, listen, &port, why)) return false;
     struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = htons(port)};
     struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
     const bool is_four = inet_pton(AF_INET, s->address, &four.sin_addr) == 1;
     if (!is_four && inet_pton(AF_INET6, s->address, &six.sin6_addr) != 1)
-        return fail(why, "--listen %s: not an address; write it in numbers, such as 127.0.0.1", s->address);
+        return fail(why, "--listen %s: not an address; write it in numbers, such as 127.0.0.1:0", listen);
     const struct sockaddr *const at = is_four ? (const void *)&four : (const void *)&six;
     const unsigned flags =
         MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_AUTO | (is_four ? 0u : (unsigned)MHD_USE_IPv6);
@@ -158,17 +184,14 @@ static bool listen_on(page_server *s, uint16_t port, fault *why) {
     return true;
 }
 
-page_server *page_server_start(const char *page, size_t bytes, const char *address, uint16_t port,
-                               fault *why) {
+page_server *page_server_start(const page_site *site, const char *listen, fault *why) {
     page_server *const s = calloc(1, sizeof *s);
     if (!s) {
         fail(why, "no memory for a server");
         return NULL;
     }
-    s->page = page;
-    s->bytes = bytes;
-    snprintf(s->address, sizeof s->address, "%s", address);
-    if (load_library(why) && make_token(s->token, why) && listen_on(s, port, why)) return s;
+    s->site = *site;
+    if (load_library(why) && make_token(s->token, why) && listen_on(s, listen, why)) return s;
     page_server_stop(s);
     return NULL;
 }
@@ -188,9 +211,8 @@ void page_server_stop(page_server *server) {
 
 #else
 
-page_server *page_server_start(const char *page, size_t bytes, const char *address, uint16_t port,
-                               fault *why) {
-    (void)page, (void)bytes, (void)address, (void)port;
+page_server *page_server_start(const page_site *site, const char *listen, fault *why) {
+    (void)site, (void)listen;
     fail(
         why,
         "this program was built without libmicrohttpd, so it has no server; 'dsplat export' writes the same page");
@@ -212,3 +234,10 @@ void page_server_stop(page_server *server) {
 }
 
 #endif
+
+void page_server_print(const page_server *server) {
+    const unsigned port = page_server_port(server);
+    printf("%s\nFrom another machine: ssh -L %u:127.0.0.1:%u THIS-MACHINE, then the same address.\n",
+           page_server_url(server), port, port);
+    fflush(stdout);
+}

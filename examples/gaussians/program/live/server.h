@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Serves one page to browsers, with libmicrohttpd. EXPERIMENTAL.
+// Serves one page and what it asks for to browsers, with libmicrohttpd. EXPERIMENTAL.
 //
-// The page is at http://ADDRESS:PORT/TOKEN/, and nothing is anywhere else. Who does not know the token gets nothing. Host
-// must be localhost or an address in numbers, and Origin, if there is one, the same: a page of another site cannot ask
-// through its visitor's browser (DNS rebinding). No part of a request becomes a path.
+// The page is at http://ADDRESS:PORT/TOKEN/, and what it asks for beside it; nothing is anywhere else. Who does not know
+// the token gets nothing. Host must be localhost or an address in numbers, and Origin, if there is one, the same: a page of
+// another site cannot ask through its visitor's browser (DNS rebinding). No part of a request becomes a path.
 #pragma once
 
 #include "files/fault.h"
@@ -21,13 +21,38 @@ enum {
 
 typedef struct page_server page_server;
 
-// Serves `page` until page_server_stop, from a thread of its own. page: [bytes], unchanged meanwhile. address: numeric, IPv4
-// or IPv6. port: 0: a free one. Fails without libmicrohttpd.
-page_server *page_server_start(const char *page, size_t bytes, const char *address, uint16_t port,
-                               fault *why);
+typedef struct page_answer {
+    const void *bytes;
+    size_t count;
+    const char *type; // of the contents
+    void (*release)(
+        void *bytes); // when no client takes the bytes any more; NULL: they stay until page_server_stop
+} page_answer;
+
+// What the server asks for an answer, from its own thread.
+typedef struct page_site {
+    // name: "" is the page. post: the request is POST, else GET or HEAD. False: there is nothing of this name. Must not
+    // wait for anything long: other clients wait meanwhile.
+    bool (*answer)(void *context, const char *name, bool post, page_answer *out);
+    void *context;
+} page_site;
+
+#define LISTEN_DEFAULT "127.0.0.1:0"
+#define LISTEN_OPTION(at)                                                                                                \
+    OPTION(                                                                                                              \
+        "listen", at,                                                                                                    \
+        .help =                                                                                                          \
+            "ADDRESS:PORT of the page's server, in numbers; address 0.0.0.0: any of this machine's; port 0: a free one", \
+        .free_on_resume = true)
+
+// Answers until page_server_stop, from a thread of its own. listen: "127.0.0.1:0", "[::1]:8080"; port 0: a free one. Fails
+// without libmicrohttpd.
+page_server *page_server_start(const page_site *site, const char *listen, fault *why);
 // The page's URL. Valid until page_server_stop.
 const char *page_server_url(const page_server *server);
 uint16_t page_server_port(const page_server *server);
+// On stdout: the URL, and how to reach it from another machine.
+void page_server_print(const page_server *server);
 void page_server_stop(page_server *server); // NULL is harmless
 
 C_LINKAGE_END

@@ -230,7 +230,8 @@ static bool find_update(solver *s, size_t images, lm_step *report, fault *why) {
         views = s->ready == images ? images : open_subset(s, first, most, true);
         if (views == 0)
             return fail(why,
-                        "one view does not fit into the memory allowed, of which %.2f GiB are left for it",
+                        "one view does not fit into the memory allowed, of which %.2f GiB are left for it: "
+                        "raise --lm-memory or --downscale",
                         (double)s->arena.limit / 0x1p30);
         solve(s, views);
         if (views == images) {
@@ -334,7 +335,8 @@ static bool lm_step_once(solver *s, lm_step *report, fault *why) {
     lm_clock_start(&s->clock);
     const size_t chosen = s->ready ? s->ready : choose_images(s, report->step);
     if (!find_update(s, chosen, report, why)) return false;
-    if (!isfinite(report->before)) return fail(why, "the objective is not finite");
+    if (!isfinite(report->before))
+        return fail(why, "the objective is not finite: parameters of the scene overflow");
     const size_t images = (size_t)report->images;
     device_gaussians_copy(&s->vectors[PRODUCT], s->gaussians);
     const double values = values_in(s, (probe){0, 1, images});

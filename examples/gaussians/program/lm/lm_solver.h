@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Finishes training by a few steps of Levenberg and Marquardt's method (docs/math.md, section 8). The
+// Finishes training by a few steps of Levenberg and Marquardt's method (docs/developers/math.md, section 8). The
 // number of Gaussians stays.
 #pragma once
 

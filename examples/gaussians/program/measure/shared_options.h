@@ -13,9 +13,6 @@
     OPTION("downscale", at, .minimum = 1, .maximum = 64,                                                     \
            .help = "divide the width and height of " of " by this")
 #define UNDISTORT_OPTION(at)                                                                                 \
-    OPTION("undistort", at,                                                                                  \
-           .help = "make pinholes of fisheyes: the middle of their pictures, resampled; of other lenses "    \
-                   "always")
+    OPTION("undistort", at, .help = "make pinholes of fisheyes; of other lenses always")
 #define MASK_FROM_ALPHA_OPTION(at)                                                                           \
-    OPTION("mask-from-alpha", at,                                                                            \
-           .help = "pixels whose alpha is 0 do not count; alpha is not blended with the background")
+    OPTION("mask-from-alpha", at, .help = "ignore pixels whose alpha is 0, in place of blending alpha")

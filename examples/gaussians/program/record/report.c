@@ -26,6 +26,7 @@ static const char report_style[] =
     ".tiles div{background:var(--card);border:1px solid var(--line);border-radius:8px;padding:10px 14px}\n"
     ".tiles dt{color:var(--quiet);font-size:13px}.tiles dd{margin:0;font-size:22px;font-weight:600}\n"
     ".tiles dd small{font-size:14px;font-weight:400;color:var(--quiet)}\n"
+    "iframe{display:block;width:100%;height:760px;margin-top:10px;border:1px solid var(--line);border-radius:8px}\n"
     "figure{margin:0}figcaption{color:var(--quiet);font-size:13px}"
     "figcaption b{color:var(--text);font-weight:600}\n"
     ".trio{display:grid;grid-template-columns:repeat(3,1fr);gap:10px}\n"
@@ -248,10 +249,11 @@ static void write_policies(FILE *page, const run_record *record, const strategy_
     fputs("</table>\n", page);
 }
 
-static void write_settings(FILE *page, const run_record *record) {
-    fputs("<h2>Settings</h2>\n<dl class=\"settings\">\n", page);
+static void write_settings(FILE *page, const run_record *record, const char *title, bool changed) {
+    fprintf(page, "<h2>%s</h2>\n<dl class=\"settings\">\n", title);
     for (size_t i = 0; i < record->setting_count; i++) {
         const run_setting *setting = &record->settings[i];
+        if (setting->changed != changed) continue;
         fputs("<div><dt>", page);
         html_text(page, setting->name);
         fputs("</dt><dd>", page);
@@ -264,15 +266,34 @@ static void write_settings(FILE *page, const run_record *record) {
     fputs("</dl>\n", page);
 }
 
+// In a frame, whose text is an attribute.
+static bool write_scene(FILE *page, const page_content *content, fault *why) {
+    char *text = NULL;
+    size_t bytes;
+    page_written ignored;
+    if (!content) return true;
+    FILE *const stream = open_memstream(&text, &bytes);
+    bool done = stream && page_print(stream, content, &ignored, why);
+    if (!stream || fclose(stream) != 0) done = fail(why, "no memory for the page of the scene");
+    if (done) {
+        fputs("<h2>Scene</h2>\n<iframe title=\"the scene\" allow=\"fullscreen\" srcdoc=\"", page);
+        html_text(page, text);
+        fputs("\"></iframe>\n", page);
+    }
+    free(text);
+    return done;
+}
+
 static bool write_page(FILE *page, const run_report *report, fault *why) {
     write_head(page, report);
     write_tiles(page, report);
-    if (!write_views(page, report, why) || !write_charts(page, report, why) ||
-        !write_lm(page, report->record, why))
+    if (!write_scene(page, report->page, why) || !write_views(page, report, why) ||
+        !write_charts(page, report, why) || !write_lm(page, report->record, why))
         return false;
     write_stages(page, &report->training->clock);
     write_policies(page, report->record, &report->training->strategy);
-    write_settings(page, report->record);
+    write_settings(page, report->record, "Settings that differ from the defaults", true);
+    write_settings(page, report->record, "Other settings", false);
     fputs("<footer>PSNR of pictures rounded to 8 bits; SSIM with a Gaussian window of 11 × 11.</footer>\n"
           "</body></html>\n",
           page);

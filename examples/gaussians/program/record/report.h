@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
-// A training run as one HTML page: pictures of held-out views beside their photographs, curves, the time of
-// each stage, the choices of the tuner, the settings. The page needs no other file, no network and no
-// script.
+// A training run as one HTML page: the page of its scene in a frame, pictures of held-out views beside their photographs,
+// curves, the time of each stage, the choices of the tuner, the settings. The page needs no other file and no network,
+// and without the frame no script.
 #pragma once
+
+#include "live/page.h"
 
 #include "record/run_record.h"
 
@@ -28,6 +30,7 @@ typedef struct run_report {
     const run_record *record;
     const training_report *training;
     int64_t gaussians; // their number
+    const page_content *page; // of the scene; NULL: none
     const report_gallery *gallery;
     const target_view *views; // to show; [view_count]
     size_t view_count;        // >= 1

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "record/report.h"
-#include "frames/frame.h"
+#include "measure/maps.h"
 #include "record/html.h"
 #include <math.h>
 #include <stdlib.h>
 
-enum { WIDEST = 420, FULL_ERROR = 64 };
+enum { WIDEST = 420 };
 
 typedef struct ranked {
     size_t index;
@@ -17,38 +17,6 @@ static int compare_ranked(const void *a, const void *b) {
     return (x->psnr > y->psnr) - (x->psnr < y->psnr);
 }
 
-// Perceptually increasing brightness: black, purple, red, orange, pale yellow.
-static void error_color(double part, uint8_t color[3]) {
-    static const double stops[5][3] = {
-        {0, 0, 4}, {87, 16, 110}, {188, 55, 84}, {249, 142, 9}, {252, 255, 164}};
-    const double at = 4 * fmin(fmax(part, 0), 1);
-    const int below = at < 4 ? (int)at : 3;
-    for (int c = 0; c < GS_CHANNELS; c++)
-        color[c] = (uint8_t)(stops[below][c] + (at - below) * (stops[below + 1][c] - stops[below][c]) + 0.5);
-}
-
-// The mean of the channels' absolute differences of each pixel, as a gray picture.
-static bool subtract(const image *a, const image *b, image *out, fault *why) {
-    if (!image_open(out, a->width, a->height, GS_CHANNELS, why)) return false;
-    const size_t pixels = (size_t)a->width * (size_t)a->height;
-    for (size_t i = 0; i < pixels; i++) {
-        int sum = 0;
-        for (size_t c = 0; c < GS_CHANNELS; c++)
-            sum += abs(a->pixels[GS_CHANNELS * i + c] - b->pixels[GS_CHANNELS * i + c]);
-        for (size_t c = 0; c < GS_CHANNELS; c++)
-            out->pixels[GS_CHANNELS * i + c] = (uint8_t)((sum + GS_CHANNELS / 2) / GS_CHANNELS);
-    }
-    return true;
-}
-
-static void color_errors(const image *differences) {
-    const size_t pixels = (size_t)differences->width * (size_t)differences->height;
-    for (size_t i = 0; i < pixels; i++) {
-        uint8_t *pixel = differences->pixels + GS_CHANNELS * i;
-        error_color((double)pixel[0] / FULL_ERROR, pixel);
-    }
-}
-
 static bool write_picture(FILE *page, const image *small, const char *caption, const char *view, fault *why) {
     fprintf(page, "<figure><img alt=\"%s, ", caption);
     html_text(page, view);
@@ -58,11 +26,13 @@ static bool write_picture(FILE *page, const image *small, const char *caption, c
     return true;
 }
 
-static bool write_small(FILE *page, const image *picture, bool errors, const char *caption, const char *view,
-                        fault *why) {
+static int divisor_of(const image *picture) {
+    return (picture->width + WIDEST - 1) / WIDEST;
+}
+
+static bool write_small(FILE *page, const image *picture, const char *caption, const char *view, fault *why) {
     image small;
-    if (!image_downscale(picture, (picture->width + WIDEST - 1) / WIDEST, &small, why)) return false;
-    if (errors) color_errors(&small);
+    if (!image_downscale(picture, divisor_of(picture), &small, why)) return false;
     const bool done = write_picture(page, &small, caption, view, why);
     image_close(&small);
     return done;
@@ -71,17 +41,17 @@ static bool write_small(FILE *page, const image *picture, bool errors, const cha
 static bool write_view(FILE *page, const target_view *view, const image *rendered, const quality *q,
                        const char *rank, fault *why) {
     const char *name = view->name ? view->name : "";
-    image differences;
-    if (!subtract(rendered, view->picture, &differences, why)) return false;
+    image errors;
+    if (!map_errors(rendered, view->picture, divisor_of(rendered), &errors, why)) return false;
     fputs("<section class=\"view\"><h3>", page);
     html_text(page, name);
     fprintf(page, " <span>%s%.2f dB, SSIM %.4f, %d × %d</span></h3>\n<div class=\"trio\">\n", rank, q->psnr,
             q->ssim, rendered->width, rendered->height);
-    const bool done = write_small(page, rendered, false, "rendered", name, why) &&
-                      write_small(page, view->picture, false, "photograph", name, why) &&
-                      write_small(page, &differences, true, "error", name, why);
+    const bool done = write_small(page, rendered, "rendered", name, why) &&
+                      write_small(page, view->picture, "photograph", name, why) &&
+                      write_picture(page, &errors, "error", name, why);
     fputs("</div></section>\n", page);
-    image_close(&differences);
+    image_close(&errors);
     return done;
 }
 
@@ -91,7 +61,7 @@ static void write_legend(FILE *page) {
           page);
     for (int i = 0; i < 30; i++) {
         uint8_t color[3];
-        error_color((i + 0.5) / 30, color);
+        map_color((i + 0.5) / 30, color);
         fprintf(page, "<rect x=\"%d\" width=\"4.2\" height=\"10\" fill=\"#%02x%02x%02x\"/>", 4 * i, color[0],
                 color[1], color[2]);
     }

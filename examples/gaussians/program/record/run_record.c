@@ -16,8 +16,9 @@ void run_record_number(run_record *record, const char *name, double number) {
     *next_setting(record) = (run_setting){.name = name, .number = number};
 }
 
-void run_record_options(run_record *record, const option_spec *table) {
+void run_record_options(run_record *record, const option_spec *table, const bool *changed) {
     for (const option_spec *option = table; option->kind != OPTION_END; option++) {
+        const size_t before = record->setting_count;
         const char *text = option_text(option);
         if (option->kind == OPTION_INT)
             run_record_number(record, option->name, (double)*(const int64_t *)option->value);
@@ -25,6 +26,8 @@ void run_record_options(run_record *record, const option_spec *table) {
             run_record_number(record, option->name, *(const double *)option->value);
         else if (text) // a text option that was not given is left out
             run_record_text(record, option->name, text);
+        if (record->setting_count > before)
+            record->settings[before].changed = changed && changed[option - table];
     }
 }
 

@@ -13,6 +13,7 @@ C_LINKAGE_BEGIN
 typedef struct run_setting {
     const char *name, *text; // not owned
     double number;
+    bool changed; // is not the default
 } run_setting;
 
 // The run at a step, with means since the point before.
@@ -64,8 +65,9 @@ typedef struct run_record {
 // Add a setting, at most RUN_SETTINGS in all. Texts must outlive the record.
 void run_record_text(run_record *record, const char *name, const char *text);
 void run_record_number(run_record *record, const char *name, double number);
-// Adds the current value of every option. The table's texts and names must outlive the record.
-void run_record_options(run_record *record, const option_spec *table);
+// Adds the current value of every option. The table's texts and names must outlive the record. changed: for each, whether it
+// has another value than its default; NULL: unknown.
+void run_record_options(run_record *record, const option_spec *table, const bool *changed);
 bool run_record_add_point(run_record *record, const run_point *point, fault *why);
 bool run_record_add_evaluation(run_record *record, const run_evaluation *evaluation, fault *why);
 bool run_record_add_validation(run_record *record, const run_validation *validation, fault *why);

@@ -43,6 +43,10 @@ const volatile sig_atomic_t *stop_request_flag(void) {
     return &stop->signal;
 }
 
+void stop_request_make(void) {
+    request_stop(SIGINT);
+}
+
 void stop_request_follow(void) {
     stop->followed = 1;
 }

@@ -19,8 +19,7 @@ static void list_options(density_settings *settings, option_table *table) {
     density_adaptive_settings *s = &settings->adaptive;
     const option_spec rows[] = {
         OPTION("grow-gradient", &s->gradient_threshold, .maximum = INFINITY,
-               .help = "adaptive: Gaussians whose mean screen-space gradient reaches this are cloned or "
-                       "split"),
+               .help = "adaptive: clone or split Gaussians whose mean screen-space gradient reaches this"),
         OPTIONS_END};
     option_table_add(table, rows);
 }

@@ -24,34 +24,27 @@ static void list_schedule(density_settings *s, option_table *table) {
         OPTION(
             "density", &s->kind, .choices = kinds,
             .help =
-                "split: splits Gaussians up to the limit, drawn by the absolute screen-space gradient; mcmc: "
-                "relocates faint Gaussians and adds noise; adaptive: clones, splits and prunes by a "
-                "threshold of the gradient; auto: split, but mcmc with --random unless the data is a cut-out object"),
-        OPTION(
-            "max-gaussians", &s->most_gaussians, .maximum = 500000000,
-            .help =
-                "limit of growth; 0: 300000, or one for 100 pixels of the training views if that is fewer"),
+                "how Gaussians are added and removed; auto: mcmc from random points in open scenes, else split"),
         OPTION("density-from", &s->from, .maximum = INFINITY,
                .help = "density control begins after this step"),
-        OPTION("density-until", &s->until, .maximum = INFINITY,
-               .help = "density control ends before this step; 0: 5/6 of the iterations, adaptive 1/2"),
+        OPTION("density-until", &s->until, .maximum = INFINITY, .automatic = true,
+               .help = "density control ends before this step; auto: 5/6 of the run, adaptive 1/2"),
         OPTION("density-every", &s->every, .minimum = 1, .maximum = INFINITY,
                .help = "steps between actions of density control"),
         OPTION("prune-opacity", &s->least_opacity, .maximum = 0.99,
-               .help = "Gaussians less opaque than this are pruned, by split and mcmc moved"),
+               .help = "remove Gaussians less opaque than this; split and mcmc move them"),
         OPTION("growth", &s->growth, .maximum = 1,
-               .help = "split, mcmc: part of the Gaussians that is added each time; more if --max-gaussians "
-                       "would not be reached after three quarters of density control"),
+               .help =
+                   "split, mcmc: fraction of the Gaussians added at each action, more if the limit is far"),
         OPTION(
-            "retire", &s->retired, .minimum = -1, .maximum = 1,
+            "retire", &s->retired, .minimum = -1, .maximum = 1, .automatic = true,
             .help =
-                "split, mcmc: Gaussians make room for others if what they contribute to every training view is at "
-                "most this part of the upper quartile of all; renders all views each time, a part from 100 on; 0: "
-                "none do; -1: 0.16 for 40 training views or more, less for fewer, none for up to 20"),
-        OPTION("retire-every", &s->retire_every, .maximum = INFINITY,
-               .help = "steps between retirements; 0: 1000, or 10 for each training view if that is more"),
+                "split, mcmc: remove Gaussians that contribute less than this fraction of the upper quartile to "
+                "every view; 0: none; auto: 0.16, less with few views"),
+        OPTION("retire-every", &s->retire_every, .maximum = INFINITY, .automatic = true,
+               .help = "steps between these removals; auto: 1000, or 10 per training view if that is more"),
         OPTIONS_END};
-    option_table_add(table, rows);
+    option_table_add_group(table, "density control", rows);
 }
 
 void density_options_list(density_options *o, option_table *table) {

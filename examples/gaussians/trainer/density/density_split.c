@@ -12,12 +12,10 @@ static void list_options(density_settings *settings, option_table *table) {
         OPTION(
             "grow-where", &settings->split.where, .choices = places,
             .help =
-                "experimental: split draws Gaussians by the absolute screen-space gradient, by opacity, or by how far "
-                "several views agree that they lack detail (score); agreement: by the score, and only so many "
-                "as agree beyond chance"),
+                "experimental: split: what draws Gaussians; score: views agree that they lack detail; agreement: "
+                "only so many as agree beyond chance"),
         OPTION("grow-how", &settings->split.relocates, .choices = ways,
-               .help =
-                   "experimental: a drawn Gaussian becomes two halves, or two in one place, as with mcmc"),
+               .help = "experimental: split: a drawn Gaussian becomes two halves, or two in one place"),
         OPTIONS_END};
     option_table_add(table, rows);
 }

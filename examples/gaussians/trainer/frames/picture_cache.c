@@ -29,7 +29,10 @@ bool picture_cache_open(picture_cache *cache, const target_view *views, size_t c
                              .count = count,
                              .with_alpha = with_alpha,
                              .now = 1};
-    if (!cache->pictures) return fail(why, "no memory for a list of %zu pictures", count);
+    if (!cache->pictures) {
+        cache->count = 0; // it may be closed
+        return fail(why, "no memory for a list of %zu pictures", count);
+    }
     for (size_t i = 0; i < count; i++) cache->pictures[i].listed = views[i];
     size_t unused = 0, all = 0;
     DEVICE_CHECK(cudaMemGetInfo(&unused, &all));

@@ -9,7 +9,7 @@ C_LINKAGE_BEGIN
 
 typedef struct quality {
     double psnr; // dB, of pictures rounded to 8 bits; infinite if equal
-    double ssim; // of pictures before rounding (docs/math.md, section 5)
+    double ssim; // of pictures before rounding (docs/developers/math.md, section 5)
 } quality;
 
 // Compares the image of a frame with the view's picture. device_result: 3 doubles on the device, scratch. Waits for the

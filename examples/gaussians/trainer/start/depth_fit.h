@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Scale and shift of a depth map, from the points that its view sees (docs/math.md, section 5).
+// Scale and shift of a depth map, from the points that its view sees (docs/developers/math.md, section 5).
 #pragma once
 
 #include "files/fault.h"

@@ -142,8 +142,7 @@ char *checkpoint_settings(const option_spec *options) {
     if (!text) return NULL;
     for (; options->kind != OPTION_END; options++)
         if (!options->free_on_resume) put_option(text, options);
-    const bool whole = !ferror(text);
-    if (fclose(text) == 0 && whole && bytes <= CHECKPOINT_MAX_SETTINGS) return lines;
+    if (memory_stream_close(text, &lines) && bytes <= CHECKPOINT_MAX_SETTINGS) return lines;
     free(lines);
     return NULL;
 }

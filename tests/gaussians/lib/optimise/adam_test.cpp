@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: MIT
 // gs_adam against the double-precision reference, and what must hold without one.
+#include "device_vector.h"
 #include "kernel_frame.h"
 
 #include <algorithm>
 #include <limits>
 #include <math.h>
+#include <memory>
 #include <random>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace {
 
@@ -174,6 +178,86 @@ TEST(Adam, TakesNoGaussians) {
     gs_gaussians none = {};
     none.sh_degree = 3;
     EXPECT_GS_OK(gs_adam(&none, &none, &none, &none, &rates, 1, nullptr));
+}
+
+// Rows of several widths, some wider than a block's share, against the formula in double precision. Rows that are not
+// visible keep every bit.
+TEST(AdamRows, AgreesWithTheReference) {
+    std::mt19937 random(4);
+    std::normal_distribution<float> normal;
+    const int count = 300, widths[] = {1, 3, 45, 1500};
+    std::vector<std::vector<double>> exact;
+    std::vector<std::unique_ptr<device_vector<float>>> kept;
+    gs_adam_array arrays[4] = {};
+    for (int a = 0; a < 4; a++) {
+        const size_t values = size_t(count * widths[a]);
+        std::vector<float> start(values);
+        for (float &x : start) x = normal(random);
+        exact.emplace_back(start.begin(), start.end());
+        exact.insert(exact.end(), 2, std::vector<double>(values));
+        for (int k = 0; k < 4; k++)
+            kept.push_back(std::make_unique<device_vector<float>>(k ? std::vector<float>(values) : start));
+        arrays[a] = {kept[size_t(4 * a)]->data(),
+                     kept[size_t(4 * a + 1)]->data(),
+                     kept[size_t(4 * a + 2)]->data(),
+                     kept[size_t(4 * a + 3)]->data(),
+                     widths[a],
+                     0.1f * float(a + 1)};
+    }
+    for (int step = 0; step < 4; step++) {
+        std::vector<uint8_t> visible(count);
+        for (uint8_t &v : visible) v = step == 3 || random() % 3 == 0 ? uint8_t(1 + random() % 255) : 0;
+        const device_vector<uint8_t> mask(visible);
+        for (size_t a = 0; a < 4; a++) {
+            std::vector<float> gradient(exact[3 * a].size());
+            for (float &g : gradient) g = normal(random);
+            device_upload(kept[4 * a + 1]->data(), gradient.data(), gradient.size() * sizeof(float));
+            for (size_t i = 0; i < gradient.size(); i++) {
+                if (!visible[i / size_t(widths[a])]) continue;
+                const double g = double(gradient[i]);
+                double &m = exact[3 * a + 1][i], &v = exact[3 * a + 2][i];
+                m += 0.1 * (g - m), v += 0.01 * (g * g - v);
+                exact[3 * a][i] -= 0.1 * double(a + 1) * m / (sqrt(v) + 1e-8);
+            }
+        }
+        gs_adam_rows_step s = {count, step == 3 ? nullptr : mask.data(), arrays, 4, 0.9, 0.99, 1e-8f};
+        ASSERT_GS_OK(gs_adam_rows(&s, nullptr));
+        for (size_t a = 0; a < 4; a++)
+            for (size_t k = 0; k < 3; k++) {
+                const std::vector<float> got = kept[4 * a + (k ? k + 1 : 0)]->read();
+                double difference = 0, norm = 0;
+                for (size_t i = 0; i < got.size(); i++)
+                    difference += pow(double(got[i]) - exact[3 * a + k][i], 2),
+                        norm += pow(exact[3 * a + k][i], 2);
+                EXPECT_LE(difference, 1e-12 * norm) << "array " << a << ", " << k << ", step " << step;
+            }
+    }
+}
+
+TEST(AdamRows, RefusesBadArguments) {
+    const device_vector<float> x(std::vector<float>(6));
+    const gs_adam_array good = {x.data(), x.data(), x.data(), x.data(), 3, 0.1f};
+    const auto refuses = [](const gs_adam_rows_step &step, const char *text) {
+        EXPECT_EQ(gs_adam_rows(&step, nullptr), GS_INVALID_ARGUMENT) << text;
+        EXPECT_NE(std::string(gs_last_error()).find(text), std::string::npos) << gs_last_error();
+    };
+    refuses({2, nullptr, nullptr, 1, 0.9, 0.99, 0}, "must be given");
+    refuses({-1, nullptr, &good, 1, 0.9, 0.99, 0}, "count");
+    refuses({2, nullptr, &good, 0, 0.9, 0.99, 0}, "array_count");
+    refuses({2, nullptr, &good, 9, 0.9, 0.99, 0}, "array_count");
+    refuses({2, nullptr, &good, 1, 1.0, 0.99f, 0}, "beta1");
+    refuses({2, nullptr, &good, 1, 0.9, -0.1, 0}, "beta2");
+    refuses({2, nullptr, &good, 1, 0.9, 0.99, NAN}, "epsilon");
+    for (const auto &[width, rate] : {std::pair{0, 0.1f}, {3, -1.0f}, {3, float(INFINITY)}}) {
+        gs_adam_array bad = good;
+        bad.width = width, bad.rate = rate;
+        refuses({2, nullptr, &bad, 1, 0.9, 0.99, 0}, "width");
+    }
+    gs_adam_array missing = good;
+    missing.gradient = nullptr;
+    refuses({2, nullptr, &missing, 1, 0.9, 0.99, 0}, "arrays must be given");
+    const gs_adam_rows_step none = {0, nullptr, &missing, 1, 0.9, 0.99, 0};
+    EXPECT_GS_OK(gs_adam_rows(&none, nullptr));
 }
 
 TEST(Adam, RefusesBadArguments) {

@@ -3,6 +3,7 @@
 #include "program_run.h"
 #include "frames/camera.h"
 #include "commands/camera_path.h"
+#include "images/plane.h"
 #include <set>
 
 namespace {
@@ -203,6 +204,125 @@ TEST_F(Fly, PhotographsDoNotBecomeFrames) {
     EXPECT_EQ(spares("frame_00001.png", {}), 1);                  // it would be replaced
     EXPECT_EQ(spares("frame_00003.png", {"frame_00002.png"}), 1); // it would be removed
     EXPECT_EQ(spares("frame_00003.png", {"frame_00001.png"}), 0); // it would stay
+}
+
+TEST_F(Fly, AVideoHasTheFrames) {
+    if (system("command -v ffmpeg >/dev/null 2>&1") != 0) GTEST_SKIP() << "no ffmpeg";
+    write_colmap(at("data"), 4);
+    write_scene(at("scene.ply"), 1, 0, 0, 3);
+    const auto fly = [&](const std::string &to, const char *downscale) {
+        return splat({"render", at("scene.ply"), "-o", to, "--cameras", at("data"), "--path", "spiral",
+                      "--frames", "4", "--downscale", downscale});
+    };
+    ASSERT_EQ(fly(at("f.mp4"), "1").code, 0);
+    ASSERT_EQ(fly(at("frames"), "1").code, 0);
+    ASSERT_EQ(fly(at("odd.mp4"), "4").code, 0); // 10 x 7: a row more
+    for (const char *name : {"f", "odd"}) {
+        const std::string command = "ffmpeg -v error -i '" + at(name).string() + ".mp4' '" +
+                                    at(name).string() + "_%d.png' >/dev/null 2>&1";
+        ASSERT_EQ(system(command.c_str()), 0);
+    }
+    for (int i = 0; i < 4; i++) {
+        picture decoded(at(("f_" + std::to_string(i + 1) + ".png").c_str())),
+            frame(at("frames") / ("frame_0000" + std::to_string(i) + ".png"));
+        EXPECT_GT(image_psnr(&decoded, &frame), 25) << i;
+    }
+    EXPECT_FALSE(fs::exists(at("f_5.png")));
+    EXPECT_EQ(picture(at("odd_1.png")).height, 8);
+}
+
+TEST_F(Fly, AVideoNeedsFfmpeg) {
+    write_colmap(at("data"), 4);
+    write_scene(at("scene.ply"), 1, 0, 0, 3);
+    std::ofstream(at("old.mp4")) << "old";
+    const std::string path = getenv("PATH");
+    fs::create_directories(at("bin"));
+    setenv("PATH", at("bin").c_str(), 1);
+    const std::vector<std::string> line = {"render",   at("scene.ply"), "-o",    at("old.mp4"), "--cameras",
+                                           at("data"), "--path",        "orbit", "--frames",    "400"};
+    outcome run = splat(line);
+    EXPECT_EQ(run.code, 1);
+    EXPECT_CONTAINS(run.err, "ffmpeg is not installed");
+    // One that ends early: the rest of the frames waits for nobody.
+    std::ofstream(at("bin/ffmpeg")) << "#!/bin/sh\necho 'error: no codec' >&2\nexit 3\n";
+    fs::permissions(at("bin/ffmpeg"), fs::perms::owner_all);
+    run = splat(line);
+    setenv("PATH", path.c_str(), 1);
+    EXPECT_EQ(run.code, 1);
+    EXPECT_CONTAINS(run.err, "no codec");
+    EXPECT_EQ(contents(at("old.mp4")), "old");
+    EXPECT_EQ(files_in_folder(), 4u); // data, scene.ply, old.mp4, bin
+}
+
+// Discs of radius 1/2 at depth 4, where the camera looks, and of another one behind it to the left.
+TEST_F(Fly, DepthIsInverseAndNearIsBright) {
+    gs_gaussians scene;
+    fault why;
+    ASSERT_TRUE(scene_open(&scene, 40, 0, &why));
+    for (int i = 0; i < scene.count; i++) {
+        const float depth = i < 20 ? 4 : 8; // many at one place are opaque
+        scene.mean[3 * i] = i < 20 ? 0 : -3;
+        scene.mean[3 * i + 2] = depth;
+        for (int k = 0; k < 3; k++) scene.log_scale[3 * i + k] = -1;
+        scene.quaternion[4 * i] = 1;
+        scene.opacity_logit[i] = 3;
+    }
+    ASSERT_TRUE(scene_write(at("scene.ply").c_str(), &scene, &why));
+    scene_close(&scene);
+    write_colmap(at("data"), 4); // view 2: at the origin along z
+    const auto depth = [&](const char *kind, const char *to) {
+        return splat({"render", at("scene.ply"), "-o", at(to), "--cameras", at("data"), "--view", "2",
+                      "--depth", kind});
+    };
+    outcome run = depth("16", "d16.png");
+    ASSERT_EQ(run.code, 0) << run.err;
+    const size_t is = run.out.find("65535 is ");
+    ASSERT_NE(is, std::string::npos);
+    const double unit = strtod(run.out.c_str() + is + 9, nullptr);
+    plane map;
+    ASSERT_TRUE(plane_read(at("d16.png").c_str(), &map, &why)) << why.text;
+    const size_t near_at = 14 * 40 + 20, far_at = 14 * 40 + 6; // 20 - 36 * 3 / 8
+    EXPECT_NEAR(unit * double(map.values[near_at]), 1.0 / 4, 0.003);
+    EXPECT_NEAR(unit * double(map.values[far_at]), 1.0 / 8, 0.003);
+    EXPECT_EQ(map.values[39], 0);
+    plane_close(&map);
+    ASSERT_EQ(depth("colors", "d.png").code, 0);
+    picture colors(at("d.png"));
+    const auto sum = [&](size_t i) {
+        return colors.pixels[3 * i] + colors.pixels[3 * i + 1] + colors.pixels[3 * i + 2];
+    };
+    EXPECT_GT(sum(near_at), 600);
+    EXPECT_GT(sum(far_at), 40);
+    EXPECT_LT(sum(far_at), 300);
+    EXPECT_EQ(sum(39), 4); // the darkest of the colours
+    expect_refused(
+        DSPLAT_PROGRAM,
+        {{{"render", at("scene.ply"), "-o", at("d.png"), "--depth", "16", "--path", "orbit", "--cameras",
+           at("data")},
+          "--depth 16 excludes --path"},
+         {{"render", at("scene.ply"), "-o", at("d.png"), "--depth", "16", "--photo", "--cameras", at("data")},
+          "--depth excludes --photo"}},
+        2);
+}
+
+// Of any format that is read; SOG moves no value by much.
+TEST_F(Fly, RendersSogAndSpz) {
+    write_colmap(at("data"), 4);
+    write_scene(at("scene.ply"), 1, 0, 0, 3);
+    const auto shown = [&](const char *scene, const char *to) {
+        return splat({"render", at(scene), "-o", at(to), "--cameras", at("data")}).code;
+    };
+    ASSERT_EQ(shown("scene.ply", "ply.png"), 0);
+    const picture expected(at("ply.png"));
+    EXPECT_GT(expected.others({0, 0, 0}), 20);
+    for (const char *scene : {"scene.sog", "scene.spz"}) {
+        const outcome run = splat({"convert", at("scene.ply"), at(scene)});
+        if (run.err.find("libwebp") != std::string::npos) continue; // built without it
+        ASSERT_EQ(run.code, 0) << run.err;
+        ASSERT_EQ(shown(scene, "other.png"), 0);
+        const picture other(at("other.png"));
+        EXPECT_GT(image_psnr(&other, &expected), 35) << scene;
+    }
 }
 
 TEST_F(Fly, BadWishesAreRefused) {

@@ -93,6 +93,36 @@ TEST_F(Eval, MeasuresWhatCanBeComputedByHand) {
     EXPECT_EQ(report["gaussians"].number(), 2);
 }
 
+// Rows of rendered, photograph, error; the worst view first.
+TEST_F(Eval, WritesASheetOfTheViews) {
+    write_grays();
+    const outcome run = evaluate({"--holdout", "2", "--sheet", at("sheet.png")});
+    ASSERT_EQ(run.code, 0) << run.err;
+    EXPECT_CONTAINS(run.out, "error of photo4.png photo2.png photo0.png\n");
+    const picture sheet(at("sheet.png"));
+    ASSERT_EQ(sheet.width, 3 * photo_width + 16);
+    ASSERT_EQ(sheet.height, 3 * photo_height + 16);
+    const auto at_pixel = [&](int x, int y) { return sheet.pixels + 3 * (y * sheet.width + x); };
+    for (int row = 0; row < 3; row++) {
+        const int y = row * (photo_height + 8) + 5;
+        EXPECT_EQ(int(*at_pixel(5, y)), 0);
+        EXPECT_EQ(int(*at_pixel(photo_width + 8 + 5, y)), 200 - 80 * row);
+        EXPECT_EQ(int(*at_pixel(2 * (photo_width + 8) + 5, y)) > 240, row < 2)
+            << row; // 40 of 64 is not the brightest
+        EXPECT_EQ(int(*at_pixel(photo_width + 3, y)), 255);
+    }
+    expect_refused(
+        DSPLAT_PROGRAM,
+        {{{"eval", at("scene.ply"), "--cameras", at("data"), "--sheet", at("scene.ply")}, "name one file"}},
+        2);
+    expect_refused(
+        DSPLAT_PROGRAM,
+        {{{"eval", at("scene.ply"), "--cameras", at("data"), "--sheet", at("no/sheet.png")}, "no/sheet.png"},
+         {{"eval", at("scene.ply"), "--cameras", at("data"), "--sheet", at("data/images/photo1.png")},
+          "photo1.png"}},
+        1);
+}
+
 TEST_F(Eval, TakesEveryViewIfAsked) {
     write_grays();
     outcome run = evaluate({"--all", "--json", "-"});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The page in headless Chromium, drawn in software: its picture is the rasterizer's. For `make extra`.
 #include "program_run.h"
+#include "live/viewed_training.h"
 
 namespace {
 
@@ -9,11 +10,11 @@ class PageInABrowser : public Program {
     static constexpr int size = 240, view = 2;
 
     // The page alone, as a photograph of the window.
-    void photograph(const char *page, const char *to) const {
+    void photograph(const std::string &url, const char *to) const {
         const std::string command =
             "timeout 200 chromium --headless --no-sandbox --use-angle=swiftshader --enable-unsafe-swiftshader "
-            "--hide-scrollbars --window-size=600,400 --virtual-time-budget=20000 --user-data-dir='" +
-            at("profile").string() + "' --screenshot='" + at(to).string() + "' 'file://" + at(page).string() +
+            "--hide-scrollbars --window-size=600,400 --timeout=8000 --user-data-dir='" +
+            at("profile").string() + "' --screenshot='" + at(to).string() + "' '" + url +
             "#plain=1&view=" + std::to_string(view) + "' >/dev/null 2>&1";
         if (system(command.c_str()) != 0) fs::remove(at(to));
     }
@@ -54,7 +55,7 @@ TEST_F(PageInABrowser, DrawsWhatTheRasterizerDraws) {
                          std::to_string(view)})
                       .code,
                   0);
-        photograph("page.html", "screen.png");
+        photograph("file://" + at("page.html").string(), "screen.png");
         if (!fs::exists(at("screen.png"))) GTEST_SKIP() << "chromium does not run here";
         const double here = psnr("screen.png", (kind + ".png").c_str());
         EXPECT_GT(here, 48) << kind; // 41 if 0.45 is added to the variances in place of 0.3
@@ -64,5 +65,32 @@ TEST_F(PageInABrowser, DrawsWhatTheRasterizerDraws) {
     picture plain(at("plain.png")), antialiased(at("antialiased.png"));
     EXPECT_LT(image_psnr(&plain, &antialiased), 35);
 }
+
+#ifdef DSPLAT_MICROHTTPD
+
+// The scene comes from the server, and is the one that is written.
+TEST_F(PageInABrowser, ShowsATraining) {
+    if (system("command -v chromium >/dev/null 2>&1") != 0) GTEST_SKIP() << "no chromium";
+    ASSERT_EQ(splat({"generate", at("data"), "--views", "3", "--test-views", "1", "--size",
+                     std::to_string(size), "--gaussians", "3000"})
+                  .code,
+              0);
+    const viewed_training training(folder, {"train", at("data"), "-o", at("scene.ply"), "--iterations",
+                                            "1000000", "--from", at("data/scene.ply"), "--density", "none"});
+    EXPECT_EQ(training.ask("POST", "pause").status, "200");
+    photograph(training.url, "screen.png");
+    EXPECT_EQ(training.ask("POST", "stop").status, "200");
+    EXPECT_EQ(training.wait(), 130);
+    if (!fs::exists(at("screen.png"))) GTEST_SKIP() << "chromium does not run here";
+    ASSERT_EQ(splat({"render", at("scene.ply"), "-o", at("trained.png"), "--cameras", at("data"), "--view",
+                     std::to_string(view + 1)})
+                  .code,
+              0);
+    const double here = psnr("screen.png", "trained.png");
+    EXPECT_GT(here, 30);
+    printf("training: %.1f dB\n", here);
+}
+
+#endif
 
 } // namespace

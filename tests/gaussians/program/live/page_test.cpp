@@ -95,6 +95,8 @@ TEST_F(Page, HoldsTheSceneWithinItsSteps) {
            "{\"event\": \"evaluation\", \"iteration\": 30, \"psnr\": 21.5}\n"
            "{\"event\": \"step\", \"iteration\": 20, \"loss\": 0.3, \"gaussians\": 650}\n" // resumed
            "{\"event\": \"evaluation\", \"iteration\": 20, \"psnr\": 20.5}\n"
+           "{\"event\": \"validation\", \"iteration\": 20, \"psnr\": 19.5, \"training_psnr\": 24.5}\n"
+           "{\"event\": \"validation\", \"iteration\": 40, \"psnr\": 19.75, \"training_psnr\": 26.5}\n"
            "{\"event\": \"step\", \"iteration\": 40, \"loss\": null, \"gaussians\": 700}\n"
            "{\"event\": \"evaluation\", \"iteration\": 40, \"psnr\": 22.5}\n";
     const outcome run = splat({"export", at("scene.ply"), "-o", at("page.html"), "--cameras", at("data"),
@@ -113,7 +115,13 @@ TEST_F(Page, HoldsTheSceneWithinItsSteps) {
     EXPECT_EQ(view["width"].number(), photo_width);
     EXPECT_EQ(view["photo"].text().rfind("data:image/jpeg;base64,", 0), 0u);
     ASSERT_EQ(page.facts["curves"].size(), 3u); // loss, PSNR, Gaussians
-    const json psnr = page.facts["curves"].at(1)["series"].at(0);
+    const json both = page.facts["curves"].at(1)["series"];
+    ASSERT_EQ(both.size(), 3u);
+    EXPECT_EQ(both.at(0)["name"].text(), "training");
+    EXPECT_EQ(both.at(0)["y"].at(1).number(), 26.5);
+    EXPECT_EQ(both.at(1)["name"].text(), "validation");
+    EXPECT_EQ(both.at(1)["y"].at(0).number(), 19.5);
+    const json psnr = both.at(2);
     ASSERT_EQ(psnr["x"].size(), 2u);
     EXPECT_EQ(psnr["x"].at(0).number(), 20);
     EXPECT_EQ(psnr["y"].at(1).number(), 22.5);

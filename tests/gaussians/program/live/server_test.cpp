@@ -1,46 +1,14 @@
 // SPDX-License-Identifier: MIT
 // dsplat view: who does not know the token, or asks through another site, gets nothing; nobody stalls the others.
 #include "program_run.h"
+#include "live/connection.h"
 #include "live/server.h"
 #include <chrono>
 #include <csignal>
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <poll.h>
-#include <sys/socket.h>
 
 namespace {
 
 #ifdef DSPLAT_MICROHTTPD
-
-class connection {
-    int socket_;
-
-  public:
-    explicit connection(uint16_t port) : socket_(socket(AF_INET, SOCK_STREAM, 0)) {
-        sockaddr_in at = {};
-        at.sin_family = AF_INET;
-        at.sin_port = htons(port);
-        at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-        EXPECT_EQ(connect(socket_, reinterpret_cast<sockaddr *>(&at), sizeof at), 0);
-        const timeval patience = {30, 0}; // what hangs shall fail
-        setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    }
-    ~connection() { close(socket_); }
-    connection(const connection &) = delete;
-    void send(const std::string &text) const { ::send(socket_, text.data(), text.size(), MSG_NOSIGNAL); }
-    bool has_answer(int milliseconds) const {
-        pollfd wanted = {socket_, POLLIN, 0};
-        return poll(&wanted, 1, milliseconds) > 0;
-    }
-    // All until the server closes.
-    std::string rest() const {
-        std::string text;
-        char part[65536];
-        for (ssize_t got; (got = recv(socket_, part, sizeof part, 0)) > 0;) text.append(part, size_t(got));
-        return text;
-    }
-};
 
 struct Server : testing::Test {
     const std::string page = std::string(3000000, 'x') + "end";
@@ -48,9 +16,18 @@ struct Server : testing::Test {
     std::string path; // of the page: /TOKEN/
     uint16_t port = 0;
 
+    // Beside the page, "other" takes POST.
+    static bool answer(void *context, const char *name, bool post, page_answer *out) {
+        const std::string &page = *static_cast<const std::string *>(context);
+        *out = page_answer{page.data(), page.size(), "text/html; charset=utf-8", nullptr};
+        return strcmp(name, post ? "other" : "") == 0;
+    }
+    page_site site() const { return {answer, const_cast<std::string *>(&page)}; }
+
     void SetUp() override {
         fault why;
-        server = page_server_start(page.data(), page.size(), "127.0.0.1", 0, &why);
+        const page_site all = site();
+        server = page_server_start(&all, "127.0.0.1:0", &why);
         ASSERT_NE(server, nullptr) << why.text;
         port = page_server_port(server);
         const std::string url = page_server_url(server), start = "http://127.0.0.1:" + std::to_string(port);
@@ -84,7 +61,8 @@ TEST_F(Server, GivesThePageToWhoKnowsTheToken) {
                             "Host: localhost:80\r\nOrigin: http://localhost:80\r\n"})
         EXPECT_EQ(status("HEAD", path, own), "200") << own;
     fault why;
-    page_server *other = page_server_start(page.data(), page.size(), "127.0.0.1", 0, &why);
+    const page_site all = site();
+    page_server *other = page_server_start(&all, "127.0.0.1:0", &why);
     ASSERT_NE(other, nullptr) << why.text;
     EXPECT_EQ(std::string(page_server_url(other)).find(path), std::string::npos); // a token of its own
     page_server_stop(other);
@@ -102,6 +80,13 @@ TEST_F(Server, RefusesTheRest) {
           "Host: 127.0.0.1:80\r\nOrigin: http://127.0.0.1:81\r\n", "Host: 127.0.0.1:80\r\nOrigin: null\r\n"})
         EXPECT_EQ(status("GET", path, foreign), "403") << foreign;
     EXPECT_EQ(status("DELETE", path, local()), "405");
+    EXPECT_EQ(status("POST", path, local()), "404");
+    EXPECT_EQ(status("POST", wrong + "other", local()), "404");
+    EXPECT_EQ(status("POST", path + "other", local() + "Origin: http://evil.example\r\n"), "403");
+    EXPECT_EQ(status("POST", path + "other", local()), "200");
+    const connection talks(port);
+    talks.send("POST " + path + "other HTTP/1.1\r\n" + local() + "Content-Length: 100000\r\n\r\nbody");
+    EXPECT_EQ(talks.rest(), ""); // nobody reads it
 }
 
 // Clients that say nothing, say half a request, or take nothing of the page: the next one is served at once.
@@ -142,10 +127,15 @@ TEST_F(Server, AnswersSoManyRequestsASecond) {
 
 TEST(ServerAddress, MustBeOneOfThisMachine) {
     fault why;
-    EXPECT_EQ(page_server_start("x", 1, "localhost", 0, &why), nullptr);
-    EXPECT_CONTAINS(why.text, "in numbers");
-    EXPECT_EQ(page_server_start("x", 1, "203.0.113.1", 0, &why), nullptr);
-    EXPECT_CONTAINS(why.text, "cannot listen on 203.0.113.1");
+    const page_site none = {};
+    const std::pair<const char *, const char *> wrong[] = {
+        {"localhost:0", "in numbers"},  {"203.0.113.1:0", "cannot listen on 203.0.113.1"},
+        {"127.0.0.1", "ADDRESS:PORT"},  {"127.0.0.1:65536", "ADDRESS:PORT"},
+        {"127.0.0.1:", "ADDRESS:PORT"}, {"127.0.0.1:1x", "ADDRESS:PORT"}};
+    for (const auto &[listen, message] : wrong) {
+        EXPECT_EQ(page_server_start(&none, listen, &why), nullptr);
+        EXPECT_CONTAINS(why.text, message);
+    }
 }
 
 // The command prints the address, serves the page, and ends by SIGINT.

@@ -241,7 +241,7 @@ TEST(LmOptions, NameThePreconditioner) {
     const auto parse = [](const char *value, lm_settings *options, fault *why) {
         option_table table = {};
         lm_options_list(options, &table);
-        const command_spec command = {"finish", "", "", NULL, table.rows, 0, 0};
+        const command_spec command = {"finish", "", "", NULL, table.rows, 0, 0, 0};
         char name[] = "finish", option[] = "--lm-preconditioner";
         std::string text = value;
         char *argv[] = {name, option, &text[0], NULL};

@@ -55,7 +55,7 @@ static bool load_data(train_run *run, fault *why) {
 
 // ---- settings
 
-// Of budget_recipe.
+// The `reserve` of budget_recipe.
 static double reserve_for_finish(void *context, double steps) {
     train_run *const run = context;
     double reserved;
@@ -137,7 +137,7 @@ static void close_shared(train_run *run, gs_gaussians *host) {
     free(run->key);
 }
 
-// Of rank_work. Rank 0 writes.
+// The `load` of rank_work. Rank 0 writes.
 static bool load_shared(void *context, int own, fault *why) {
     shared_start *const start = context;
     if (!prepare_all(start->run, own == 0, &start->gaussians, why)) return false;
@@ -187,26 +187,21 @@ int train_command(int argc, char **argv) {
         .name = "dsplat train",
         .arguments = "DATA -o OUT.ply [options]",
         .summary =
-            "Trains a scene on the photographs in the folder DATA. It holds images/ and a COLMAP model\n"
-            "(binary or text, in sparse/0, sparse or DATA itself), or transforms_train.json, or\n"
-            "transforms.json. Lens distortion is removed.\n\n"
-            "Training starts with one Gaussian for each point of the data, or at random points. After step\n"
-            "500 (--density-from) density control moves Gaussians that are not needed and adds others, up\n"
-            "to --max-gaussians. With --density none their number is constant.",
+            "Trains a scene on the photographs in the folder DATA, which holds images/ and a COLMAP model, "
+            "transforms_train.json or transforms.json. 'dsplat poses' makes such a folder of photographs or of a "
+            "video. docs/photographs.md has the steps and what is automatic.",
         .examples =
-            "  dsplat train data/fern -o fern.ply --downscale 4\n"
-            "  dsplat train data/fox -o fox.ply --random 100000\n"
-            "  dsplat train data/lego -o lego.ply --random 100000 --background 1,1,1\n"
+            "  dsplat train data/fern -o fern.ply --downscale 4 --report page\n"
             "  dsplat train data/fern -o fern.ply --budget 30s\n"
+            "  dsplat train data/fern -o fern.ply --holdout 0 --antialias\n"
+            "  dsplat train data/lego -o lego.ply --random 100000 --background 1,1,1\n"
             "  dsplat train data/fern -o fern.ply --depth data/fern/depth\n"
-            "  dsplat train data/fern -o fern.ply --eval-every 500 --log fern.jsonl --report fern-report\n"
-            "  dsplat train data/fern -o fern.ply --checkpoint-every 1000\n"
             "  dsplat train data/fern -o fern.ply --checkpoint-every 1000 --resume fern.ply.checkpoint\n"
-            "  dsplat train data/fox -o fox.ply --random 100000 --gpus 2 --batch 2\n"
-            "  dsplat train data/fern -o fern.ply --downscale 8 --iterations 30 --reduce atomic\n",
+            "  dsplat train data/fox -o fox.ply --gpus 2\n",
         .options = table.rows,
         .min_positional = 1,
-        .max_positional = 1};
+        .max_positional = 1,
+        .groups = TRAIN_GROUPS};
     int code;
     if (!read_command_line(&command, argc, argv, &options.data, &code)) return code;
     fault why;
@@ -215,7 +210,9 @@ int train_command(int argc, char **argv) {
         snprintf(beside, sizeof beside, "%s.checkpoint", options.output);
         options.checkpoint = beside;
     }
-    train_run run = {.options = &options, .table = table.rows};
+    bool changed[OPTION_ROOM];
+    train_options_changed(&table, changed);
+    train_run run = {.options = &options, .table = table.rows, .changed = changed};
     if (!rank_options_check(&options.ranks, argc, argv, &why) || !train_options_check(&options, &why))
         return report_misuse(&command, &why);
     if (!run_all(&run, &why)) return report_failure("dsplat", &why);

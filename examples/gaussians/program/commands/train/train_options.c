@@ -3,6 +3,7 @@
 #include "cli/command_line.h"
 #include "ranks.h"
 #include "frames/blend_strategies.h"
+#include "live/server.h"
 #include "measure/shared_options.h"
 #include <errno.h>
 #include <math.h>
@@ -15,6 +16,7 @@ train_options train_options_default(void) {
     train_options out = {.background = "0,0,0",
                          .resolutions = "auto",
                          .validate = "auto",
+                         .listen = LISTEN_DEFAULT,
                          .downscale = 1,
                          .threshold = BLEND_THRESHOLD,
                          .holdout = 8,
@@ -27,178 +29,173 @@ train_options train_options_default(void) {
     return out;
 }
 
-// The data, the scene file, and how long to train.
-static void list_run(train_options *o, option_table *table) {
+// Rows in the order of --help, which prints TRAIN_GROUPS groups. docs/photographs.md has the rules of what is automatic.
+static void list_input(train_options *o, option_table *table) {
     const option_spec rows[] = {
-        OUTPUT_OPTION(&o->output, .help = "the scene file to write; required", .free_on_resume = true),
         DOWNSCALE_OPTION(&o->downscale, "pictures"),
-        UNDISTORT_OPTION(&o->undistort),
         MASK_FROM_ALPHA_OPTION(&o->mask_from_alpha),
-        OPTION(
-            "iterations", &o->recipe.iterations, .maximum = 10000000, .free_on_resume = true,
-            .help =
-                "training views to see, each as often as the others; a step sees --batch of them; 0: 7000, or as many as --budget has time for; with fewer than 40 "
-                "training views, learning rates are lower for more than 7000, with up to 20 in proportion, down "
-                "to 0.3"),
-        OPTION("budget", &o->budget,
-               .help =
-                   "train for this time, such as 30s or 2m, with --finish and without loading: the number "
-                   "of steps, all schedules and, by default, the limit of Gaussians are fitted to it"),
-        GPUS_OPTION(&o->ranks.gpus, "share the scene out"),
-        NCCL_OPTION(&o->ranks.nccl),
-        OPTION(
-            "batch", &o->recipe.batch, .maximum = GS_MAX_VIEWS,
-            .help =
-                "views of a step, whose learning rates are multiplied by the square root of it; "
-                "--iterations counts views; 0: as many as have about 2.5 million pixels together, at most 4 and a "
-                "quarter of all views; 1 with --refine-poses"),
-        OPTION(
-            "resolutions", &o->resolutions,
-            .help =
-                "begin on smaller pictures: FACTOR:PERCENT,..., such as 4:20,2:50: a quarter of the size until "
-                "20% of the iterations, half until 50%; FACTOR:PERCENT:VIEWS has another --batch; none; "
-                "auto: 2:50 if such pictures have a pixel for each of --max-gaussians, 2:90 if whole ones have "
-                "over 1.7 million, but none with --refine-poses"),
-        OPTION(
-            "memory", &o->memory, .maximum = 1e9, .free_on_resume = true,
-            .help =
-                "MB that training may take of a GPU: photographs that do not fit wait on the host; 0: all of them "
-                "stay on the GPU, with --gpus in a quarter of its memory"),
-        OPTION(
-            "average", &o->recipe.average, .maximum = 1,
-            .help =
-                "part of the iterations, at the end, whose parameters are averaged, from the end of density "
-                "control on; 0: the scene is what the last step left"),
-        OPTION(
-            "dropout", &o->recipe.dropout, .minimum = -1, .maximum = 0.9,
-            .help =
-                "share of the Gaussians that the last step leaves out, in earlier steps less, in proportion; -1: "
-                "with V training views 0.2 from 16 V V iterations on, less down to 4 V V, none below; over "
-                "30000 iterations count as 30000"),
-        OPTION("seconds", &o->recipe.seconds, .maximum = 1e9, .free_on_resume = true,
-               .help = "stop after this time of training, without --finish; learning rates still "
-                       "follow --iterations; 0: no limit"),
+        OPTION("background", &o->background,
+               .help = "R,G,B behind the scene and transparent pictures, each 0..1"),
+        OPTION("depth", &o->depth, .help = "a folder of depth maps to learn from, NAME.png or NAME.pfm"),
+        OPTION("random", &o->random, .maximum = 50000000, .automatic = true,
+               .help = "start from this many random points; auto: from the data's points, if it has any"),
+        OPTION("from", &o->from, .help = "start from the Gaussians of this scene file"),
         OPTIONS_END};
-    option_table_add(table, rows);
+    option_table_add_group(table, "input", rows);
 }
 
-// Random numbers, the reduction, the views held out, the start.
-static void list_choices(train_options *o, option_table *table) {
+static void list_quality(train_options *o, option_table *table) {
     const option_spec rows[] = {
-        OPTION("seed", &o->recipe.seed, .maximum = INFINITY,
-               .help = "of all random numbers: the order of views, --random, density control"),
-        AUTO_REDUCE_OPTION(&o->reduce, strategy_names(blend_strategies, "auto", o->strategy_names),
-                           BLEND_REDUCE_HELP),
-        THRESHOLD_OPTION(&o->threshold, THRESHOLD_HELP "; ignored by auto"),
-        OPTION("holdout", &o->holdout, .maximum = INFINITY,
-               .help = "hold out every Nth view, by name, for measuring; 0: none; ignored if the data has "
-                       "test views"),
+        OPTION(
+            "iterations", &o->recipe.iterations, .maximum = 10000000, .free_on_resume = true,
+            .automatic = true,
+            .help =
+                "training views to see, --batch of them in a step; auto: 7000, or what --budget has time for"),
+        OPTION("budget", &o->budget,
+               .help = "train for this time, such as 30s or 2m, and fit everything else to it"),
+        OPTION("max-gaussians", &o->recipe.density.settings.most_gaussians, .maximum = 500000000,
+               .automatic = true, .help = "limit of growth; auto: 300000, or fewer for small pictures"),
+        OPTION("memory", &o->memory, .maximum = 1e9, .free_on_resume = true, .automatic = true,
+               .help = "MB that training may take of a GPU; auto: all photographs stay there"),
+        OPTION("sh-degree", &o->sh_degree, .maximum = GS_MAX_SH_DEGREE,
+               .help = "degree of the spherical harmonics by which a colour depends on the direction"),
+        OPTION("antialias", &o->antialias,
+               .help = "render small Gaussians without aliasing; the scene file says so"),
+        OPTION("exposure", &o->exposure, .help = "learn a colour correction for each training view"),
+        OPTION("reproducible", &o->reproducible,
+               .help = "write the same bytes in every run on one kind of GPU; slower"),
+        OPTIONS_END};
+    option_table_add_group(table, "quality and time", rows);
+}
+
+static void list_cameras(train_options *o, option_table *table) {
+    const option_spec rows[] = {
+        UNDISTORT_OPTION(&o->undistort),
+        OPTION("refine-poses", &o->recipe.refine_poses, .help = "refine the poses of the training views"),
+        OPTION(
+            "holdout", &o->holdout, .maximum = INFINITY,
+            .help =
+                "do not train on every Nth view by name, but measure it at the end; 0: train on all views"),
         OPTION(
             "validate", &o->validate,
             .help =
-                "set this many training views aside, which cover the scene, until three quarters of the training, "
-                "and end it early where they gain under 0.15 of what training views do; auto: 1/16, 4 to 16, none "
-                "of fewer than 40 views or with --refine-poses; 0: none"),
-        OPTION("from", &o->from,
-               .help = "start from the Gaussians of this scene file, with --sh-degree that of the file"),
-        OPTION("random", &o->random, .maximum = 50000000,
-               .help =
-                   "start from this many random points instead of the data's; 0: from the data's, or, if it "
-                   "has none, from 100000, or as many as --max-gaussians allows"),
+                "set N training views aside until 3/4 of the training, and end it where only noise is learned; auto: "
+                "1/16, none of fewer than 40; 0: none"),
         OPTIONS_END};
-    option_table_add(table, rows);
+    option_table_add_group(table, "cameras", rows);
 }
 
-// What is trained: colours, background, corrections.
-static void list_model(train_options *o, option_table *table) {
+static void list_output(train_options *o, option_table *table) {
     const option_spec rows[] = {
-        OPTION("sh-degree", &o->sh_degree, .maximum = GS_MAX_SH_DEGREE,
-               .help = "degree of the colours' spherical harmonics; training uses one more every 1000 "
-                       "iterations"),
-        OPTION("sh-rate", &o->recipe.sh_rate, .maximum = 1e6,
-               .help =
-                   "learning rate of spherical harmonics above degree 0 at the first step, as a multiple "
-                   "of the published rate; 0: 1/25 of the number of training views, but 1 to 8; less at the "
-                   "end of more than 7000 iterations, in proportion, down to 1"),
-        OPTION("background", &o->background,
-               .help = "R,G,B, each 0..1; also put behind transparent pictures"),
-        OPTION("random-background", &o->recipe.random_background,
-               .help = "use a random background in each step, so that no transparent part takes the colour "
-                       "of --background"),
-        OPTION("antialias", &o->antialias,
-               .help = "lower the opacity of small Gaussians by as much as the width of a pixel enlarges "
-                       "them; the scene file records it"),
-        OPTION("exposure", &o->exposure,
-               .help = "learn a colour correction for every view; held-out views are measured without"),
-        OPTION("depth", &o->depth,
-               .help =
-                   "the folder of the training views' depth maps: NAME.png, gray with 16 bits, or NAME.pfm, "
-                   "inverse depth of unknown scale and shift, which are fitted to the data's points"),
-        OPTION(
-            "depth-weight", &o->recipe.depth_weight, .minimum = 1e-6, .maximum = 1e6,
-            .help =
-                "weight of the mean difference of inverse depth in the loss at the first step; at the last "
-                "--depth-weight-end, exponential between"),
-        OPTION("depth-weight-end", &o->recipe.depth_weight_end, .minimum = 1e-6, .maximum = 1e6,
-               .help = "that weight at the last step"),
-        OPTION(
-            "refine-poses", &o->recipe.refine_poses,
-            .help =
-                "refine the poses of the training views: first on pictures of 1/16, 1/8, 1/4 and 1/2 of the size, "
-                "which neither --iterations nor --seconds count, then with the scene"),
-        OPTION("align-steps", &o->align_steps, .maximum = 100000, .free_on_resume = true,
-               .help = "with --refine-poses, steps that refine the pose of each held-out view on the final "
-                       "scene, before it is measured"),
-        OPTION("perturb-poses", &o->perturb_poses,
-               .help =
-                   "DEGREES,EXTENTS: first turn every training view by this angle and move it by this part "
-                   "of the scene's extent, in random directions; an experiment"),
-        OPTION("reproducible", &o->reproducible,
-               .help = "the same command gives the same bytes on the same kind of GPU; implies --reduce "
-                       "fixed, which is slower"),
+        OUTPUT_OPTION(&o->output, .help = "the scene file to write: .ply, .spz or .sog; required",
+                      .free_on_resume = true),
+        OPTION("report", &o->report, .free_on_resume = true,
+               .help = "write a page with pictures and curves to this folder"),
+        OPTION("view", &o->view, .free_on_resume = true,
+               .help = "serve a page that shows the scene and the curves while training runs"),
+        LISTEN_OPTION(&o->listen),
+        OPTION("log", &o->log, .free_on_resume = true,
+               .help = "write the progress to this file as lines of JSON"),
+        OPTION("checkpoint-every", &o->checkpoint_every, .maximum = 10000000, .free_on_resume = true,
+               .help = "steps between checkpoints; 0: only when a signal ends training"),
+        OPTION("resume", &o->resume, .free_on_resume = true,
+               .help = "continue the run of this checkpoint, with its data and options"),
         OPTIONS_END};
-    option_table_add(table, rows);
+    option_table_add_group(table, "output", rows);
 }
 
-// What is written beside the scene, and how training ends.
+static void list_gpus(train_options *o, option_table *table) {
+    const option_spec rows[] = {GPUS_OPTION(&o->ranks.gpus, "split the scene"), NCCL_OPTION(&o->ranks.nccl),
+                                OPTIONS_END};
+    option_table_add_group(table, "several GPUs", rows);
+}
+
+static void list_schedule(train_options *o, option_table *table) {
+    const option_spec rows[] = {
+        OPTION("batch", &o->recipe.batch, .maximum = GS_MAX_VIEWS, .automatic = true,
+               .help = "views in a step; auto: as many as fill a GPU, at most 4"),
+        OPTION(
+            "resolutions", &o->resolutions,
+            .help =
+                "train on smaller pictures first: 4:20,2:50 means 1/4 of the size until 20% of the run, then 1/2 "
+                "until 50%; auto; none"),
+        OPTION("seconds", &o->recipe.seconds, .maximum = 1e9, .free_on_resume = true,
+               .help = "stop after this time, without changing any schedule; 0: no limit"),
+        OPTION("average", &o->recipe.average, .maximum = 1,
+               .help = "part of the run, at its end, whose parameters are averaged; 0: none"),
+        OPTION(
+            "dropout", &o->recipe.dropout, .minimum = -1, .maximum = 0.9, .automatic = true,
+            .help =
+                "fraction of Gaussians left out at random, rising linearly to this value; auto: only with few "
+                "views"),
+        OPTION("sh-rate", &o->recipe.sh_rate, .maximum = 1e6, .automatic = true,
+               .help = "learning rate of harmonics above degree 0, as a multiple of the published rate"),
+        OPTION("seed", &o->recipe.seed, .maximum = INFINITY, .help = "of all random numbers"),
+        AUTO_REDUCE_OPTION(&o->reduce, strategy_names(blend_strategies, "auto", o->strategy_names),
+                           BLEND_REDUCE_HELP),
+        THRESHOLD_OPTION(&o->threshold, THRESHOLD_HELP "; ignored by auto"),
+        OPTION("finish", &o->lm.steps, .maximum = 100000, .free_on_resume = true,
+               .help = "experimental: end with this many steps of Levenberg-Marquardt"),
+        OPTIONS_END};
+    option_table_add_group(table, "the steps", rows);
+}
+
+static void list_losses(train_options *o, option_table *table) {
+    const option_spec rows[] = {
+        OPTION("random-background", &o->recipe.random_background,
+               .help = "use a random background in each step, for scenes with transparent parts"),
+        OPTION("depth-weight", &o->recipe.depth_weight, .minimum = 1e-6, .maximum = 1e6,
+               .help = "weight of --depth in the loss at the first step, exponential between the two"),
+        OPTION("depth-weight-end", &o->recipe.depth_weight_end, .minimum = 1e-6, .maximum = 1e6,
+               .help = "the same at the last step"),
+        OPTION("align-steps", &o->align_steps, .maximum = 100000, .free_on_resume = true,
+               .help = "with --refine-poses: steps that refine a held-out view's pose before it is measured"),
+        OPTION("perturb-poses", &o->perturb_poses,
+               .help = "an experiment: turn and move every training view by DEGREES,EXTENTS first"),
+        OPTIONS_END};
+    option_table_add_group(table, "losses and poses", rows);
+}
+
 static void list_records(train_options *o, option_table *table) {
     const option_spec rows[] = {
-        OPTION("checkpoint-every", &o->checkpoint_every, .maximum = 10000000, .free_on_resume = true,
-               .help = "steps between checkpoints; 0: only when SIGINT or SIGTERM ends training"),
         OPTION("checkpoint", &o->checkpoint, .free_on_resume = true,
-               .help = "the checkpoint file to write; default: the name of -o and '.checkpoint'"),
-        OPTION("resume", &o->resume, .free_on_resume = true,
-               .help = "continue from this checkpoint; data and options must be those of its run, "
-                       "except times, files and --finish"),
-        OPTION("log", &o->log, .free_on_resume = true,
-               .help = "write the progress to this file as lines of JSON: steps, evaluations, checkpoints, "
-                       "steps of --finish"),
-        OPTION("report", &o->report, .free_on_resume = true,
-               .help = "write a page with pictures and curves to this folder: index.html"),
+               .help = "the checkpoint file; by default the name of -o and '.checkpoint'"),
         OPTION("write-cameras", &o->write_cameras, .free_on_resume = true,
-               .help =
-                   "write the cameras of all views to this file, as a transforms.json for the folder DATA"),
-        OPTION("log-every", &o->log_every, .maximum = 10000000, .free_on_resume = true,
-               .help = "steps between lines of the log and points of the curves; 0: 1/200 of the "
-                       "iterations, at most 100"),
-        OPTION("eval-every", &o->eval_every, .maximum = 10000000, .free_on_resume = true,
-               .help = "steps between measurements of the held-out views, for --log and --report; 0: only "
-                       "at the end"),
+               .help = "write the cameras of all views to this file, as a transforms.json for DATA"),
         OPTION(
-            "finish", &o->lm.steps, .maximum = 100000, .free_on_resume = true,
+            "log-every", &o->log_every, .maximum = 10000000, .free_on_resume = true, .automatic = true,
             .help =
-                "experimental: end with this many steps of Levenberg-Marquardt, during which a signal ends the "
-                "program without a file"),
+                "steps between lines of the log and points of the curves; auto: 1/200 of the run, at most 100"),
+        OPTION("eval-every", &o->eval_every, .maximum = 10000000, .free_on_resume = true,
+               .help = "steps between measurements of the held-out views; 0: only at the end"),
         OPTIONS_END};
-    option_table_add(table, rows);
+    option_table_add_group(table, "more output", rows);
 }
 
 void train_options_list(train_options *o, option_table *table) {
-    list_run(o, table);
-    list_choices(o, table);
-    list_model(o, table);
+    list_input(o, table);
+    list_quality(o, table);
+    list_cameras(o, table);
+    list_output(o, table);
+    list_gpus(o, table);
+    list_schedule(o, table);
+    list_losses(o, table);
     list_records(o, table);
     density_options_list(&o->recipe.density, table);
+}
+
+static bool is_changed(const option_spec *a, const option_spec *b) {
+    if (a->kind == OPTION_INT) return *(const int64_t *)a->value != *(const int64_t *)b->value;
+    if (a->kind == OPTION_REAL) return *(const double *)a->value != *(const double *)b->value;
+    const char *const x = option_text(a), *const y = option_text(b);
+    return x && y ? strcmp(x, y) != 0 : x != y;
+}
+
+void train_options_changed(const option_table *given, bool *changed) {
+    train_options usual = train_options_default();
+    option_table table = {0};
+    train_options_list(&usual, &table);
+    for (int i = 0; i < given->count; i++) changed[i] = is_changed(&given->rows[i], &table.rows[i]);
 }
 
 static bool make_reproducible(train_options *o, fault *why) {
@@ -234,8 +231,9 @@ static bool files_differ(const train_options *o, fault *why) {
     return true;
 }
 
-// Each step of --finish solves for all Gaussians at once, and reads all pictures on the device.
-static bool finish_is_possible(const train_options *o, fault *why) {
+// A page shows the Gaussians of one rank. Each step of --finish solves for all Gaussians at once, and reads all pictures on the device.
+static bool ranks_are_possible(const train_options *o, fault *why) {
+    if (o->view && o->ranks.gpus > 1) return fail(why, "--gpus excludes --view");
     if (o->lm.steps == 0 || (o->ranks.gpus <= 1 && o->memory == 0)) return true;
     return fail(why, "%s excludes --finish", o->ranks.gpus > 1 ? "--gpus" : "--memory");
 }
@@ -312,6 +310,6 @@ bool train_options_check(train_options *o, fault *why) {
     if (o->from && o->random > 0) return fail(why, "--from excludes --random");
     return parse_color(o->background, o->recipe.background, why) &&
            resolution_schedule_read(o->resolutions, &o->recipe.resolutions, why) &&
-           finish_is_possible(o, why) && read_perturbation(o, why) && read_validate(o, why) &&
+           ranks_are_possible(o, why) && read_perturbation(o, why) && read_validate(o, why) &&
            read_budget(o, why) && files_differ(o, why);
 }

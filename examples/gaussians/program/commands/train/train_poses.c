@@ -26,7 +26,7 @@ void train_poses_close(train_poses *p) {
     *p = (train_poses){0};
 }
 
-// Of the training views in p->now, in double precision where they are refined.
+// Copies the poses of the training views to p->now, in double precision where they are refined.
 static void read_training_poses(train_poses *p, const refined_pose *poses) {
     for (size_t i = 0; i < p->split->training; i++)
         p->now[i] = poses ? poses[i].now : pose_of(&p->split->views[i].camera);

@@ -4,7 +4,9 @@
 #include "train_start.h"
 #include "train_summary.h"
 #include "plan/defaults.h"
+#include "commands/page_source.h"
 #include "device.h"
+#include "live/training_page.h"
 #include "measure/viewer.h"
 #include "pose_levels.h"
 #include "record/report.h"
@@ -26,6 +28,8 @@ typedef struct rank_run {
     picture_cache pictures; // to train on, likewise
     picture_cache shown;    // of all views, whole, for the viewer
     viewer viewer;
+    page_source source;  // of the page
+    training_page *page; // --view; else NULL
 } rank_run;
 
 static bool is_first(const rank_run *r) {
@@ -57,7 +61,7 @@ static bool start_poses(train_run *run, fault *why) {
     const view_split *split = &run->split;
     training_state *state = &run->state;
     ranks *const alone = ranks_alone_open();
-    if (!alone) return fail(why, "no memory");
+    if (!alone) return fail(why, "no memory for a group of one rank");
     const pose_levels levels = {.group = alone,
                                 .levels = pose_levels_of(split->views, split->training, POSE_LEVELS),
                                 .finest = POSE_FINEST,
@@ -140,7 +144,7 @@ static bool measure_each(const rank_run *r, const size_t *index, size_t count, q
     return true;
 }
 
-// Of run_log_options.
+// The `validate` of run_log_options.
 static bool validate(void *context, quality *aside, quality *beside, fault *why) {
     const rank_run *const r = context;
     const spared_views *const spared = &r->run->spared;
@@ -171,7 +175,7 @@ static void record_settings(run_record *record, const train_run *run) {
     if (run->spared.count > 0) run_record_number(record, "set_aside", (double)run->spared.count);
     run_record_number(record, "width", split->views[0].camera.width);
     run_record_number(record, "height", split->views[0].camera.height);
-    run_record_options(record, run->table);
+    run_record_options(record, run->table, run->changed);
 }
 
 enum { SELDOM = 1000000000 }; // iterations
@@ -184,14 +188,15 @@ static run_log_options log_options(const train_run *run) {
                               .every = kept        ? log_interval(o)
                                        : o->budget ? SELDOM
                                                    : o->recipe.iterations,
-                              .evaluate_every = kept ? o->eval_every : 0,
+                              .evaluate_every = kept || o->view ? o->eval_every : 0,
                               .held_out = run->split.views + run->split.training,
                               .held_out_count = run->split.held_out};
+    // Multiples of SELDOM, so that nobody looks on in between.
+    if (!kept && wanted.evaluate_every > 0) wanted.every = SELDOM * wanted.evaluate_every;
     if (run->spared.count > 0) {
         wanted.validate_every = validation_interval(o, kept ? wanted.every : 1);
         wanted.set_aside = run->spared.count;
-        if (!kept)
-            wanted.every = SELDOM * wanted.validate_every; // a multiple, so that nobody looks on in between
+        if (!kept) wanted.every = SELDOM * wanted.validate_every;
     }
     memcpy(wanted.background, run->options->recipe.background, sizeof wanted.background);
     return wanted;
@@ -211,6 +216,32 @@ static bool open_log(rank_run *r, fault *why) {
     return true;
 }
 
+enum { PAGE_VIEWS = 16, PAGE_MOST = 1000000 }; // as dsplat view has by default
+
+// Of training_observer.
+static bool page_wants(void *context) {
+    const rank_run *const r = context;
+    return training_page_wants(r->page);
+}
+
+static bool open_page(rank_run *r, fault *why) {
+    const train_run *const run = r->run;
+    const train_options *const o = run->options;
+    if (!o->view) return true;
+    if (!page_source_of_run(&r->source, &run->split, PAGE_VIEWS, why)) return false;
+    r->source.content.title = o->data;
+    memcpy(r->source.content.background, o->recipe.background, sizeof o->recipe.background);
+    const training_page_options options = {.listen = o->listen,
+                                           .content = r->source.content,
+                                           .cameras = r->source.small,
+                                           .most = PAGE_MOST,
+                                           .iterations = o->budget ? 0 : o->recipe.iterations,
+                                           .patience = TRAINING_PAGE_PATIENCE};
+    r->page = training_page_start(&options, why);
+    if (r->page) page_server_print(training_page_server(r->page));
+    return r->page != NULL;
+}
+
 static bool open_rank(rank_run *r, const gs_gaussians *host, fault *why) {
     train_run *const run = r->run;
     if (!open_pictures(r, why)) return false;
@@ -224,7 +255,7 @@ static bool open_rank(rank_run *r, const gs_gaussians *host, fault *why) {
                          .sh_degree = GS_MAX_SH_DEGREE};
     memcpy(r->viewer.background, run->options->recipe.background, sizeof r->viewer.background);
     return (run->options->resume ? resume(run, r->group, why) : start(run, r->group, host, why)) &&
-           open_log(r, why);
+           open_log(r, why) && open_page(r, why);
 }
 
 // ---- training
@@ -238,7 +269,8 @@ static bool observe(void *context, const training_state *state, const training_r
         !saver_observe(&run->saver, state, report, &saved, why))
         return false;
     if (saved) run_log_checkpoint(&run->log, state->iteration, run->saver.path);
-    return true;
+    return !r->page ||
+           training_page_observe(r->page, state, report, &run->log.record, stop_request_flag(), why);
 }
 
 // Trains until the end, or until a signal requests a stop.
@@ -248,6 +280,7 @@ static bool iterate(rank_run *r, fault *why) {
                                         .context = r,
                                         .interval =
                                             common_divisor(run_log_interval(&run->log), run->saver.interval),
+                                        .wants = r->page ? page_wants : NULL,
                                         .end = stop_request_flag()};
     run->settings.name = "training";
     if (is_first(r)) train_summary_begin(run, ranks_count(r->group));
@@ -255,7 +288,9 @@ static bool iterate(rank_run *r, fault *why) {
     const bool done = train_on(r->cached ? &r->several : NULL, &run->state, run->split.views,
                                run->split.training, &run->settings, &observer, &run->report, why);
     const int signal = is_alone(r) ? stop_request_end() : 0;
-    if (!done) return false;
+    if (!done ||
+        (r->page && !training_page_finish(r->page, &run->state, &run->report, &run->log.record, why)))
+        return false;
     train_poses_adopt(&run->poses, &run->state);
     run->poses.record.after = train_poses_difference(&run->poses, NULL);
     if (!run->report.stopped) return true;
@@ -322,22 +357,39 @@ static bool render_gallery(const rank_run *r, report_gallery *gallery, size_t fi
     return true;
 }
 
+// Of the scene's file, which is written: several ranks have parts of it. It may be empty.
+static bool open_report_page(const train_run *run, page_source *source, fault *why) {
+    if (!scene_read(run->options->output, SCENE_FINITE, &source->scene, why)) return false;
+    if (source->scene.count == 0) return true;
+    source->content.title = run->options->data;
+    memcpy(source->content.background, run->options->recipe.background, sizeof source->content.background);
+    return page_source_of_run(source, &run->split, PAGE_VIEWS, why) &&
+           history_of_run(&source->training, &run->report, &run->log.record, why) &&
+           page_source_take_scene(source, PAGE_MOST, why);
+}
+
 static bool write_report(const rank_run *r, fault *why) {
     const train_run *const run = r->run;
     const view_split *const split = &run->split;
     const bool held_out = split->held_out > 0;
     const size_t first = held_out ? split->training : 0;
     report_gallery gallery = {0};
-    const run_report page = {.title = run->options->data,
-                             .record = &run->log.record,
-                             .training = &run->report,
-                             .gaussians = training_state_count(&run->state),
-                             .gallery = &gallery,
-                             .views = split->views + first,
-                             .view_count = held_out ? split->held_out : split->training,
-                             .held_out = held_out};
+    run_report page = {.title = run->options->data,
+                       .record = &run->log.record,
+                       .training = &run->report,
+                       .gaussians = training_state_count(&run->state),
+                       .gallery = &gallery,
+                       .views = split->views + first,
+                       .view_count = held_out ? split->held_out : split->training,
+                       .held_out = held_out};
     bool done = render_gallery(r, &gallery, first, page.view_count, why);
-    if (done && is_first(r)) done = report_write(run->options->report, &page, why);
+    page_source source = {0};
+    if (done && is_first(r)) {
+        done = open_report_page(run, &source, why);
+        if (source.content.scene) page.page = &source.content;
+        done = done && report_write(run->options->report, &page, why);
+    }
+    page_source_close(&source);
     report_gallery_close(&gallery);
     return done;
 }
@@ -387,6 +439,8 @@ bool train_as_rank(train_run *run, const gs_gaussians *host, ranks *group) {
         why = unwritten;
         done = false;
     }
+    training_page_stop(r.page);
+    page_source_close(&r.source);
     training_report_close(&run->report);
     picture_cache_close(&r.pictures);
     picture_cache_close(&r.shown);

@@ -17,6 +17,7 @@
 typedef struct train_run {
     const train_options *options;
     const option_spec *table; // of the options, for the checkpoint, the log and the report
+    const bool *changed;      // of each, whether it is not the default
     dataset data;
     view_split split;
     bool at_random;      // the start, because of --random or because there are no points

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: MIT
+#include "fit/fit.h"
+#include "cli/program.h"
+#include "cli/progress.h"
+#include "device.h"
+#include "files/path.h"
+#include "gpu/l1_loss.h"
+#include "images/picture_row.h"
+#include "strategies/bench_options.h"
+#include "strategies/strategy_tuner.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct fit_options {
+    const char *output, *file; // a folder or a picture; of render, or NULL
+    int64_t width, height, view, views, iterations, threshold;
+    int reduce; // index into sum_strategies
+    const char *names[STRATEGY_NAMES];
+    bench_options bench;
+} fit_options;
+
+typedef struct fitting {
+    const fit_workload *work;
+    fit_options options;
+    bench_plan plan;
+    fit_scene scene;
+    int width, height;
+    size_t values;   // of a picture
+    float *targets;  // device, [views][values]; of a bench one that is black
+    void *loss;      // device
+    float *pictures; // host: view 0 as target, start and result
+    strategy_tuner tuner;
+    strategy_bench result;
+    double seconds;
+} fitting;
+
+static bool fitting_open(fitting *f, int targets, fault *why) {
+    f->width = (int)f->options.width, f->height = (int)f->options.height;
+    if (!f->work->open(f->options.file, f->width, f->height, &f->scene, why)) return false;
+    f->values = (size_t)f->scene.channels * (size_t)f->width * (size_t)f->height;
+    f->pictures = malloc(3 * f->values * sizeof *f->pictures);
+    if (!f->pictures) return fail(why, "no memory for pictures of %d x %d", f->width, f->height);
+    f->loss = device_allocate(L1_LOSS_BYTES);
+    f->targets = device_allocate((size_t)targets * f->values * sizeof *f->targets);
+    device_clear(f->targets, (size_t)targets * f->values * sizeof *f->targets);
+    return true;
+}
+
+static void fitting_close(fitting *f) {
+    strategy_bench_close(&f->result);
+    strategy_tuner_close(&f->tuner);
+    device_free(f->targets);
+    device_free(f->loss);
+    free(f->pictures);
+    f->work->close();
+}
+
+// The loss and, unless that is NULL, its gradient against a target.
+static void compare(const fitting *f, int target, float *gradient) {
+    l1_loss(f->scene.color, f->targets + (size_t)target * f->values, (int64_t)f->values, f->loss, gradient,
+            NULL);
+}
+
+static void print_head(const fitting *f, int views) {
+    const sum_memory *const sums = f->scene.sums;
+    printf("%-10s %s, %d values of %lld keys\n", f->work->program, f->scene.text, sums->values,
+           (long long)sums->keys);
+    printf("views      %d of %d x %d, on %s\n", views, f->width, f->height, device_name());
+}
+
+// ---- train
+
+// Downloads the picture of view 0. Returns the mean loss over all views.
+static double look(const fitting *f, float *picture) {
+    double sum = 0;
+    for (int view = FIT_VIEWS - 1; view >= 0; view--) {
+        f->work->draw(view);
+        compare(f, view, NULL);
+        sum += l1_loss_read(f->loss, (int64_t)f->values);
+    }
+    device_download(picture, f->scene.color, f->values * sizeof *picture);
+    return sum / FIT_VIEWS;
+}
+
+static void iterate(fitting *f) {
+    const int64_t iterations = f->options.iterations;
+    progress bar;
+    const double began = seconds_now();
+    progress_begin(&bar, "train", iterations);
+    for (int64_t step = 0; step < iterations; step++) {
+        const int view = (int)(step % FIT_VIEWS);
+        f->work->draw(view);
+        compare(f, view, f->scene.color_gradient);
+        strategy_tuner_begin(&f->tuner);
+        f->work->backward(f->tuner.policy);
+        strategy_tuner_end(&f->tuner, (double)f->values);
+        f->work->update((float)pow(0.1, (double)step / (double)iterations), step + 1);
+        if (progress_due(&bar)) progress_show(&bar, step + 1, l1_loss_read(f->loss, (int64_t)f->values));
+    }
+    DEVICE_CHECK(cudaDeviceSynchronize());
+    f->seconds = seconds_now() - began;
+    progress_end(&bar);
+}
+
+static bool train(fitting *f, const char *picture, const char *file, fault *why) {
+    if (!fitting_open(f, FIT_VIEWS, why)) return false;
+    const distwar_strategy which = sum_strategies[f->options.reduce].strategy;
+    const candidate_list candidates =
+        which == DISTWAR_STRATEGY_COUNT ? sum_candidates()
+                                        : candidate_alone((distwar_policy){which, (int)f->options.threshold});
+    strategy_tuner_open(&f->tuner, &candidates);
+    for (int view = 0; view < FIT_VIEWS; view++) {
+        f->work->draw(view);
+        DEVICE_CHECK(cudaMemcpy(f->targets + (size_t)view * f->values, f->scene.color,
+                                f->values * sizeof *f->targets, cudaMemcpyDeviceToDevice));
+    }
+    float *const target = f->pictures, *const start = target + f->values, *const result = start + f->values;
+    look(f, target);
+    f->work->start();
+    const double before = look(f, start);
+    iterate(f);
+    const double after = look(f, result);
+    const float *const pictures[] = {target, start, result};
+    if (!sum_memory_is_exact(f->scene.sums, why) ||
+        !picture_row_write(picture, pictures, 3, f->width, f->height, why) || !f->work->write(file, why))
+        return false;
+    const strategy_report tuned = strategy_tuner_report(&f->tuner);
+    print_head(f, FIT_VIEWS);
+    printf("training   %lld iterations in %.1f s, %s at threshold %d%s\n", (long long)f->options.iterations,
+           f->seconds, distwar_strategy_name(tuned.policy.strategy), tuned.policy.balance_threshold,
+           strategy_report_source(&tuned));
+    printf("loss       %.5f -> %.5f\n", before, after);
+    printf("PSNR       %.2f dB -> %.2f dB\n", picture_psnr(target, start, (long long)f->values),
+           picture_psnr(target, result, (long long)f->values));
+    printf("picture    %s: target, start, result\nfile       %s\n", picture, file);
+    return true;
+}
+
+static bool train_in_folder(fitting *f, fault *why) {
+    const char *const folder = f->options.output;
+    char name[32], picture[PATH_ROOM], file[PATH_ROOM];
+    snprintf(name, sizeof name, "%s.png", f->work->program);
+    return folder_make(folder, why) && path_join(picture, folder, name, why) &&
+           path_join(file, folder, f->work->file, why) && output_is_possible(picture, why) &&
+           output_is_possible(file, why) && train(f, picture, file, why);
+}
+
+// ---- render
+
+static bool render(fitting *f, fault *why) {
+    const fit_options *const o = &f->options;
+    if (!output_is_possible(o->output, why) || !fitting_open(f, 1, why)) return false;
+    f->work->draw((int)o->view);
+    device_download(f->pictures, f->scene.color, f->values * sizeof *f->pictures);
+    if (!picture_row_write(o->output, (const float *const[]){f->pictures}, 1, f->width, f->height, why))
+        return false;
+    printf("%s: %s, %d x %d, view %lld\n", o->output, f->scene.text, f->width, f->height, (long long)o->view);
+    return true;
+}
+
+// ---- bench
+
+static double prepare(void *context, size_t view) {
+    const fitting *const f = context;
+    f->work->draw((int)view);
+    compare(f, 0, f->scene.color_gradient);
+    return (double)f->width * f->height;
+}
+
+static void run(void *context, distwar_policy policy) {
+    ((const fitting *)context)->work->backward(policy);
+}
+
+static void count_lanes(void *context, lane_histogram *counts) {
+    ((const fitting *)context)->work->count_lanes(counts);
+}
+
+static void describe(json_writer *json, const void *subject) {
+    const fitting *const f = subject;
+    json_begin(json, NULL, '{');
+    json_put_text(json, "workload", f->work->program);
+    f->work->describe(json);
+    json_put_integer(json, "values", f->scene.sums->values);
+    json_put_integer(json, "width", f->width);
+    json_put_integer(json, "height", f->height);
+    strategy_bench_describe(json, &f->result);
+    json_end(json, '}');
+}
+
+static bool bench(fitting *f, fault *why) {
+    const fit_options *const o = &f->options;
+    const bench_subject subject = {f, (size_t)o->views, prepare, run, count_lanes};
+    if (!json_is_possible(o->bench.json, why) || !fitting_open(f, 1, why) ||
+        !strategy_bench_run(&subject, &f->plan, &f->result, why))
+        return false;
+    if (!json_is_stdout(o->bench.json)) {
+        print_head(f, (int)o->views);
+        printf("\n");
+        strategy_bench_print(&f->result);
+    }
+    return !o->bench.json || json_save(o->bench.json, describe, f, why);
+}
+
+// ---- the commands
+
+#define BENCH_PROTOCOL                                                                                       \
+    "Counts the active lanes and the keys of its warps. The gradient is that of the L1 loss against a\n"     \
+    "black picture. On a GPU: times by CUDA events, the median over the runs of a view, then the mean\n"     \
+    "over the views; before each run the L2 cache is overwritten. With all strategies a tuner then\n"        \
+    "chooses one, on launches of its own. On the CPU, where times say nothing about a GPU, instructions\n"   \
+    "are counted instead."
+
+static void list_options(const fit_workload *work, fit_command command, fit_options *o, option_table *table) {
+    const option_spec of_train[] = {
+        OUTPUT_OPTION(&o->output, .help = "the folder to write to; made if it is missing"),
+        OPTION("iterations", &o->iterations, .maximum = 10000000,
+               .help = "training steps, one view each; 0: by the data, few on the CPU"),
+        AUTO_REDUCE_OPTION(&o->reduce, strategy_names(sum_strategies, "auto", o->names), REDUCE_HELP),
+        THRESHOLD_OPTION(&o->threshold, THRESHOLD_HELP "; not for auto"), OPTIONS_END};
+    const option_spec of_render[] = {
+        OUTPUT_OPTION(&o->output, .help = "the PNG file to write; required"),
+        OPTION("view", &o->view, .maximum = FIT_VIEWS - 1, .help = "which of the cameras"), OPTIONS_END};
+    const option_spec of_bench[] = {
+        OPTION("views", &o->views, .minimum = 1, .maximum = FIT_VIEWS, .help = "the number of cameras"),
+        BENCH_REDUCE_OPTION(&o->bench), OPTIONS_END};
+    const option_spec of_all[] = {
+        OPTION("width", &o->width, .maximum = 4096,
+               .help = "the width of a picture in pixels; 0: by the data, small on the CPU"),
+        OPTION("height", &o->height, .maximum = 8192,
+               .help = "the height of a picture in pixels; 0: 3/4 of the width"),
+        OPTIONS_END};
+    const option_spec *const own[FIT_COMMANDS] = {of_train, of_render, of_bench};
+    option_table_add(table, own[command]);
+    work->list(command, table);
+    option_table_add(table, of_all);
+    if (command == FIT_BENCH) bench_options_add(&o->bench, table);
+}
+
+static bool check(fitting *f, fit_command command, fault *why) {
+    fit_options *const o = &f->options;
+    int64_t iterations;
+    if (!o->output) return fail(why, "-o is missing, the picture to write");
+    if (!bench_options_read(&o->bench, &f->plan, why) || !f->work->complete(&o->width, &iterations, why) ||
+        (command == FIT_RENDER && !are_two_files("-o", o->output, f->work->file_name, o->file, why)))
+        return false;
+    if (o->iterations == 0) o->iterations = iterations;
+    if (o->height == 0) o->height = (o->width * 3 + 3) / 4;
+    return true;
+}
+
+static const fit_workload *of_program;
+static const char *const names[FIT_COMMANDS] = {"train", "render", "bench"};
+
+static int run_command(fit_command command, int argc, char **argv) {
+    const fit_workload *const work = of_program;
+    static bool (*const runs[])(fitting *, fault *) = {train_in_folder, render, bench};
+    fitting f = {.work = work,
+                 .options = {.views = 1,
+                             .reduce = offered_index(sum_strategies, DISTWAR_STRATEGY_COUNT),
+                             .bench = bench_options_default()}};
+    char name[32], arguments[64], folder[32], summary[1024];
+    option_table table = {0};
+    snprintf(folder, sizeof folder, "%s-out", work->program);
+    if (command != FIT_RENDER) f.options.output = folder;
+    list_options(work, command, &f.options, &table);
+    snprintf(name, sizeof name, "%s %s", work->program, names[command]);
+    snprintf(arguments, sizeof arguments, "[%s] -o OUT.png [options]", work->file_name);
+    snprintf(summary, sizeof summary, "%s%s", work->help[command].summary,
+             command == FIT_BENCH ? "\n" BENCH_PROTOCOL : "");
+    const command_spec spec = {name,
+                               command == FIT_RENDER  ? arguments
+                               : command == FIT_TRAIN ? "[-o DIR] [options]"
+                                                      : "[options]",
+                               summary,
+                               work->help[command].examples,
+                               table.rows,
+                               0,
+                               command == FIT_RENDER,
+                               0};
+    int code;
+    if (!read_command_line(&spec, argc, argv, &f.options.file, &code)) return code;
+    fault why;
+    if (!check(&f, command, &why)) return report_misuse(&spec, &why);
+    const bool done = runs[command](&f, &why);
+    fitting_close(&f);
+    return done ? EXIT_SUCCESS : report_failure(work->program, &why);
+}
+
+static int train_command(int argc, char **argv) {
+    return run_command(FIT_TRAIN, argc, argv);
+}
+static int render_command(int argc, char **argv) {
+    return run_command(FIT_RENDER, argc, argv);
+}
+static int bench_command(int argc, char **argv) {
+    return run_command(FIT_BENCH, argc, argv);
+}
+
+int fit_main(const fit_workload *work, int argc, char **argv) {
+    char examples[1024] = "";
+    program_command commands[FIT_COMMANDS + 1] = {
+        {.run = train_command}, {.run = render_command}, {.run = bench_command}, {NULL, NULL, NULL}};
+    for (int c = 0; c < FIT_COMMANDS; c++) {
+        const char *const each = work->help[c].examples;
+        commands[c].name = names[c], commands[c].summary = work->help[c].line;
+        strncat(examples, each, strcspn(each, "\n") + 1); // the first
+    }
+    const program_spec program = {work->program, work->summary, commands, examples};
+    of_program = work;
+    return program_run(&program, argc, argv);
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+// A program that fits something to pictures of itself from FIT_VIEWS sides, by the commands train, render and bench.
+#pragma once
+
+#include "cli/command_line.h"
+#include "files/json_writer.h"
+#include "strategies/sum_memory.h"
+
+C_LINKAGE_BEGIN
+
+enum { FIT_VIEWS = 8 };
+
+typedef enum fit_command { FIT_TRAIN, FIT_RENDER, FIT_BENCH, FIT_COMMANDS } fit_command;
+
+// What is drawn and fitted, on the device. Work is queued on the default stream.
+typedef struct fit_scene {
+    int channels;                  // of a picture; a picture that is written has the first three
+    float *color, *color_gradient; // [channels][height][width]
+    const sum_memory *sums;        // of the adjoint
+    char text[256];                // "302 spheres": what is drawn, for people
+} fit_scene;
+
+// A program's part; its state is its own. A failure of the device ends the program.
+typedef struct fit_workload {
+    const char *program;   // "spheres"
+    const char *summary;   // one clause
+    const char *file;      // "spheres.txt": what training writes
+    const char *file_name; // "SPHERES.txt": the same as an argument of render
+    struct {
+        const char *line, *summary, *examples; // line: in the list of commands
+    } help[FIT_COMMANDS];
+    // Adds the options that a command has of its own.
+    void (*list)(fit_command command, option_table *table);
+    // Checks them, replaces zeros by the defaults, *width too. iterations: the default.
+    bool (*complete)(int64_t *width, int64_t *iterations, fault *why);
+    // Opens what a file holds; NULL: what the options say. Closed also after a failure.
+    bool (*open)(const char *path, int width, int height, fit_scene *out, fault *why);
+    void (*close)(void);
+    void (*draw)(int view); // writes color; 0 <= view < FIT_VIEWS
+    void (*start)(void);    // replaces the parameters by those that training starts from
+    // From color_gradient to sums. policy: one of sum_strategies. Expects gradients as l1_loss gives.
+    void (*backward)(distwar_policy policy);
+    // A step along what `sums` says. rate: falls from 1 to 0.1; step = 1, 2, ...
+    void (*update)(float rate, int64_t step);
+    bool (*write)(const char *path, fault *why);
+    void (*count_lanes)(lane_histogram *counts); // the commits of `backward`, without making them
+    void (*describe)(json_writer *json);         // adds members to the open object
+} fit_workload;
+
+// Returns the exit code of main.
+int fit_main(const fit_workload *work, int argc, char **argv);
+
+C_LINKAGE_END

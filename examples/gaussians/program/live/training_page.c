@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: MIT
+#include "live/training_page.h"
+#include "live/contribution.h"
+#include "files/json_writer.h"
+#include "frames/device_gaussians.h"
+#include "record/signals.h"
+#include "cli/progress.h"
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+// Seconds: between copies; in which a page that is open asks.
+static const double least_rest = 0.5, lately = 3;
+
+// What clients may still take while a newer one is there. Its bytes follow.
+typedef struct shared_bytes {
+    atomic_int holders;
+    size_t count;
+} shared_bytes;
+
+struct training_page {
+    training_page_options options;
+    char *html;
+    size_t html_bytes;
+    page_server *server;
+    pthread_t packer;
+    bool packer_runs;
+    atomic_bool asks;
+    pthread_mutex_t lock; // for all below
+    pthread_cond_t copied;
+    bool paused, over, closing;
+    bool packing;                        // `scene` and `run` are the packer's, otherwise the trainer's
+    int64_t steps;                       // that a paused training may make
+    double looked, due;                  // when a page last asked, when the next copy may be made
+    int64_t version, taken;              // of the scene that there is, and that a page has last taken
+    shared_bytes *packed;                // that scene, or NULL
+    training_report report;              // its losses are not there
+    int64_t iteration, gaussians, total; // of the last observation; total: of `scene`
+    int64_t at;                          // iteration of `scene`
+    gs_gaussians scene;
+    history run, growth; // growth: numbers of Gaussians, where the record has none
+};
+
+static void release_bytes(void *bytes) {
+    shared_bytes *const shared = (shared_bytes *)bytes - 1;
+    if (atomic_fetch_sub(&shared->holders, 1) == 1) free(shared);
+}
+
+// ---- the answers, on the server's thread
+
+static void give(page_answer *out, shared_bytes *shared, const char *type) {
+    *out = (page_answer){shared + 1, shared->count, type, release_bytes};
+}
+
+// A stream to memory that begins with the struct.
+static FILE *open_shared(char **memory, size_t *count) {
+    FILE *const stream = open_memstream(memory, count);
+    static const shared_bytes one = {1, 0};
+    if (stream) fwrite(&one, sizeof one, 1, stream);
+    return stream;
+}
+
+static shared_bytes *close_shared(FILE *stream, char **memory, const size_t *count) {
+    if (fclose(stream) != 0) {
+        free(*memory);
+        return NULL;
+    }
+    shared_bytes *const shared = (shared_bytes *)(void *)*memory;
+    shared->count = *count - sizeof *shared;
+    return shared;
+}
+
+static bool give_status(training_page *p, page_answer *out) {
+    char *memory = NULL;
+    size_t count;
+    FILE *const stream = open_shared(&memory, &count);
+    if (!stream) return false;
+    json_writer json = {.stream = stream, .first = true, .one_line = true};
+    json_begin(&json, NULL, '{');
+    json_put_integer(&json, "version", p->version);
+    json_put_integer(&json, "iteration", p->iteration);
+    json_put_integer(&json, "iterations", p->options.iterations);
+    json_put_integer(&json, "gaussians", p->gaussians);
+    json_put_number(&json, "loss", p->report.last_loss);
+    json_put_number(&json, "seconds", p->report.seconds);
+    json_put_boolean(&json, "paused", p->paused);
+    json_put_boolean(&json, "over", p->over);
+    json_end(&json, '}');
+    shared_bytes *const shared = close_shared(stream, &memory, &count);
+    if (shared) give(out, shared, "application/json");
+    return shared != NULL;
+}
+
+static bool give_scene(training_page *p, page_answer *out) {
+    if (!p->packed) return false;
+    atomic_fetch_add(&p->packed->holders, 1);
+    p->taken = p->version;
+    give(out, p->packed, "application/octet-stream");
+    return true;
+}
+
+static bool command(training_page *p, const char *name) {
+    if (strcmp(name, "pause") == 0)
+        p->paused = !p->over;
+    else if (strcmp(name, "resume") == 0)
+        p->paused = false;
+    else if (strcmp(name, "step") == 0 && p->paused)
+        p->steps = 1;
+    else if (strcmp(name, "stop") == 0)
+        stop_request_make();
+    else
+        return false;
+    atomic_store(&p->asks, true);
+    return true;
+}
+
+// Of page_site.
+static bool answer(void *context, const char *name, bool post, page_answer *out) {
+    training_page *const p = context;
+    if (*name == '\0') {
+        *out = (page_answer){.bytes = p->html, .count = p->html_bytes, .type = PAGE_TYPE};
+        return !post;
+    }
+    pthread_mutex_lock(&p->lock);
+    p->looked = seconds_now();
+    if (!p->packing && p->looked >= p->due) atomic_store(&p->asks, true);
+    const bool found = post                         ? command(p, name) && give_status(p, out)
+                       : strcmp(name, "scene") == 0 ? give_scene(p, out)
+                                                    : strcmp(name, "status") == 0 && give_status(p, out);
+    pthread_mutex_unlock(&p->lock);
+    return found;
+}
+
+// ---- the packer, a thread of its own
+
+static shared_bytes *pack(training_page *p) {
+    char *memory = NULL;
+    size_t count;
+    fault ignored;
+    gaussians_keep_finite(&p->scene);
+    page_content content = p->options.content;
+    content.scene = &p->scene;
+    content.total = p->total;
+    content.run = &p->run;
+    FILE *const stream = p->scene.count > 0 ? open_shared(&memory, &count) : NULL;
+    if (!stream) return NULL;
+    const bool done = page_print_scene(stream, &content, &ignored);
+    shared_bytes *const shared = close_shared(stream, &memory, &count);
+    if (shared && !done) free(shared);
+    return done ? shared : NULL;
+}
+
+static void *pack_copies(void *context) {
+    training_page *const p = context;
+    pthread_mutex_lock(&p->lock);
+    for (;;) {
+        while (!p->packing && !p->closing) pthread_cond_wait(&p->copied, &p->lock);
+        if (p->closing) break;
+        pthread_mutex_unlock(&p->lock);
+        shared_bytes *const next = pack(p);
+        pthread_mutex_lock(&p->lock);
+        if (next) { // else there is no memory: the page keeps what it has
+            if (p->packed) release_bytes(p->packed + 1);
+            p->packed = next;
+            p->version++;
+        }
+        p->packing = false;
+    }
+    pthread_mutex_unlock(&p->lock);
+    return NULL;
+}
+
+// ---- the trainer's thread
+
+// `scene` and `run` become those of now.
+static bool copy_run(training_page *p, const training_state *state, const training_report *report,
+                     const run_record *record, fault *why) {
+    const gs_gaussians *const now = &state->gaussians;
+    const history_point size = {(double)state->iteration, NAN, (double)now->count, NAN, NAN, NAN};
+    scene_close(&p->scene);
+    history_close(&p->run);
+    if (!scene_open(&p->scene, now->count, now->sh_degree, why)) return false;
+    device_gaussians_download(&p->scene, now);
+    p->scene.antialias = now->antialias;
+    p->total = now->count;
+    if (!keep_contributing(&p->scene, now, p->options.most, p->options.cameras, p->options.content.view_count,
+                           why) ||
+        !history_of_run(&p->run, report, record, why) || !history_add(&p->growth, &size, why))
+        return false;
+    for (size_t i = 0; i < p->growth.count && record->point_count == 0; i++)
+        if (!history_add(&p->run, &p->growth.points[i], why)) return false;
+    return true;
+}
+
+// Called and left with the lock, which it gives back meanwhile: nobody else changes what is copied.
+static bool copy(training_page *p, const training_state *state, const training_report *report,
+                 const run_record *record, fault *why) {
+    const double began = seconds_now();
+    pthread_mutex_unlock(&p->lock);
+    const bool done = copy_run(p, state, report, record, why);
+    pthread_mutex_lock(&p->lock);
+    const double now = seconds_now();
+    p->due = now + fmax(least_rest, TRAINING_PAGE_REST * (now - began));
+    p->at = state->iteration;
+    p->packing = done;
+    pthread_cond_signal(&p->copied);
+    return done;
+}
+
+static void look(training_page *p, const training_state *state, const training_report *report) {
+    p->report = *report;
+    p->report.losses = NULL;
+    p->iteration = state->iteration;
+    p->gaussians = state->gaussians.count;
+}
+
+static void rest(training_page *p) {
+    const struct timespec soon = {.tv_nsec = 10000000};
+    pthread_mutex_unlock(&p->lock);
+    nanosleep(&soon, NULL);
+    pthread_mutex_lock(&p->lock);
+}
+
+bool training_page_wants(training_page *p) {
+    return atomic_load_explicit(&p->asks, memory_order_relaxed);
+}
+
+bool training_page_observe(training_page *p, const training_state *state, const training_report *report,
+                           const run_record *record, const volatile sig_atomic_t *end, fault *why) {
+    bool done = true;
+    pthread_mutex_lock(&p->lock);
+    look(p, state, report);
+    while (done) {
+        const bool asked = training_page_wants(p) && seconds_now() >= p->due;
+        if (!p->packing && p->at != p->iteration && (p->paused || asked))
+            done = copy(p, state, report, record, why);
+        if (seconds_now() - p->looked > p->options.patience) p->paused = false;
+        if (!p->paused || p->steps > 0 || *end) break;
+        rest(p);
+    }
+    if (p->steps > 0) p->steps--;
+    atomic_store(&p->asks, p->paused);
+    pthread_mutex_unlock(&p->lock);
+    return done;
+}
+
+bool training_page_finish(training_page *p, const training_state *state, const training_report *report,
+                          const run_record *record, fault *why) {
+    bool done = true;
+    pthread_mutex_lock(&p->lock);
+    look(p, state, report);
+    p->over = true;
+    p->paused = false;
+    if (seconds_now() - p->looked < lately) {
+        while (p->packing) rest(p);
+        done = copy(p, state, report, record, why);
+    }
+    pthread_mutex_unlock(&p->lock);
+    return done;
+}
+
+// ---- start and stop
+
+static bool print_html(training_page *p, fault *why) {
+    page_written ignored;
+    FILE *const stream = open_memstream(&p->html, &p->html_bytes);
+    const bool done = stream && page_print(stream, &p->options.content, &ignored, why);
+    return (stream && fclose(stream) == 0 && done) || fail(why, "no memory for the page");
+}
+
+training_page *training_page_start(const training_page_options *options, fault *why) {
+    training_page *const p = calloc(1, sizeof *p);
+    if (!p) {
+        fail(why, "no memory for the page");
+        return NULL;
+    }
+    p->options = *options;
+    p->at = -1;
+    p->looked = -INFINITY;
+    p->report.last_loss = NAN;
+    pthread_mutex_init(&p->lock, NULL);
+    pthread_cond_init(&p->copied, NULL);
+    const page_site site = {answer, p};
+    p->packer_runs = print_html(p, why) && (pthread_create(&p->packer, NULL, pack_copies, p) == 0 ||
+                                            fail(why, "no thread for the page"));
+    p->server = p->packer_runs ? page_server_start(&site, options->listen, why) : NULL;
+    if (p->server) return p;
+    training_page_stop(p);
+    return NULL;
+}
+
+const page_server *training_page_server(const training_page *p) {
+    return p->server;
+}
+
+void training_page_stop(training_page *p) {
+    if (!p) return;
+    pthread_mutex_lock(&p->lock);
+    const double end = seconds_now() + 3;
+    while (p->over && seconds_now() - p->looked < lately && seconds_now() < end &&
+           (p->packing || p->taken < p->version || (p->packed && atomic_load(&p->packed->holders) > 1)))
+        rest(p);
+    p->closing = true;
+    pthread_cond_signal(&p->copied);
+    pthread_mutex_unlock(&p->lock);
+    if (p->packer_runs) pthread_join(p->packer, NULL);
+    page_server_stop(p->server);
+    if (p->packed) release_bytes(p->packed + 1);
+    pthread_cond_destroy(&p->copied);
+    pthread_mutex_destroy(&p->lock);
+    scene_close(&p->scene);
+    history_close(&p->run);
+    history_close(&p->growth);
+    free(p->html);
+    free(p);
+}

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: MIT
+"""distwar.Trainer: what dsplat train makes of the same photographs, byte by byte; callbacks, saving, refusals."""
+import contextlib
+import io
+import os
+import pathlib
+import struct
+import subprocess
+import tempfile
+import unittest
+import zlib
+
+import numpy as np
+
+import distwar
+from distwar import trainer
+from distwar._library import has_gpu
+
+
+def setUpModule():
+    if distwar.library().backend == "cuda" and not has_gpu():
+        raise unittest.SkipTest("there is no GPU here")
+
+
+SIZE, VIEWS = 32, 6
+PROGRAM = os.environ.get("DISTWAR_PROGRAM")
+
+
+def photographs():
+    """Pictures of a patterned floor from a circle of cameras that look down, and points on it."""
+    images, viewmats, (v, u) = [], [], np.mgrid[0:SIZE, 0:SIZE] + 0.5
+    for i in range(VIEWS):
+        view = np.eye(4, dtype="float32")
+        view[:2, 3], view[2, 3] = (0.3 * np.cos(i), 0.3 * np.sin(i)), 4
+        x, y = (u - SIZE / 2) * 4 / SIZE - view[0, 3], (v - SIZE / 2) * 4 / SIZE - view[1, 3]
+        pattern = np.stack((130 + 100 * np.sin(4 * x), 130 + 100 * np.cos(3 * y), 90 + 0 * x), -1)
+        images.append((pattern * (abs(x) < 1.2)[..., None]).astype("uint8"))
+        viewmats.append(view)
+    points = np.array([[x, y, 0.01 * x * y] for x in np.linspace(-1, 1, 9) for y in np.linspace(-1, 1, 9)], "float32")
+    colors = np.stack((100 + 90 * points[:, 0], 100 + 90 * points[:, 1], 0 * points[:, 0]), -1).astype("uint8")
+    K = np.array([[SIZE, 0, SIZE / 2], [0, SIZE, SIZE / 2], [0, 0, 1]], "float32")
+    return dict(images=images, viewmats=np.stack(viewmats), Ks=np.stack([K] * VIEWS), points=points, colors=colors)
+
+
+def png(picture):
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    rows = b"".join(b"\0" + row.tobytes() for row in picture)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">2I5B", SIZE, SIZE, 8, 2, 0, 0, 0)) + \
+        chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+
+def write(folder, data):
+    """The same as a folder with a model of COLMAP."""
+    (folder / "images").mkdir()
+    model = folder / "sparse/0"
+    model.mkdir(parents=True)
+    (model / "cameras.txt").write_text(f"1 PINHOLE {SIZE} {SIZE} {SIZE} {SIZE} {SIZE / 2} {SIZE / 2}\n")
+    lines = ""
+    for i, (picture, view) in enumerate(zip(data["images"], data["viewmats"])):
+        (folder / f"images/{i}.png").write_bytes(png(picture))
+        lines += f"{i + 1} 1 0 0 0 {' '.join(repr(float(t)) for t in view[:3, 3])} 1 {i}.png\n\n"
+    (model / "images.txt").write_text(lines)
+    (model / "points3D.txt").write_text("".join(
+        f"{i} {' '.join(repr(float(x)) for x in point)} {' '.join(map(str, color))} 0\n"
+        for i, (point, color) in enumerate(zip(data["points"], data["colors"]))))
+
+
+SETTINGS = dict(iterations=20, seed=3, reproducible=True, sh_degree=1, max_gaussians=200)
+
+
+def same(a, b):
+    return a.keys() == b.keys() and all(np.array_equal(a[name], b[name]) for name in a)
+
+
+class Trainers(unittest.TestCase):
+    def setUp(self):
+        self.data = photographs()
+
+    def trainer(self, **settings):
+        made = distwar.Trainer(self.data, **{**SETTINGS, **settings})
+        self.addCleanup(made.close)
+        return made
+
+    def test_the_bytes_of_the_program(self):
+        if not PROGRAM:
+            self.skipTest("DISTWAR_PROGRAM names no dsplat")
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            write(folder, self.data)
+            options = [str(o) for name, value in SETTINGS.items() if name != "reproducible"
+                       for o in ("--" + name.replace("_", "-"), value)]
+            run = subprocess.run([PROGRAM, "train", folder, "-o", folder / "theirs.ply", "--holdout", "0",
+                                  "--reproducible", *options], text=True, capture_output=True)
+            self.assertEqual(run.returncode, 0, run.stderr)
+            t = self.trainer()
+            now = t.train()
+            t.save(folder / "ours.ply")
+            self.assertEqual((now.views, now.views_in_all), (20, 20))
+            theirs, ours = ((folder / f"{whose}.ply").read_bytes() for whose in ("theirs", "ours"))
+            self.assertEqual(ours[ours.index(b"element"):], theirs[theirs.index(b"element"):])
+        losses = t.losses()
+        self.assertEqual(losses.shape, (20,))
+        self.assertLess(losses[-6:].mean(), losses[:6].mean())
+
+    def test_callbacks_and_progress(self):
+        seen = []
+        t = self.trainer()
+        with contextlib.redirect_stderr(io.StringIO()) as text:
+            now = t.train(lambda trainer, progress: seen.append(progress.steps), every=10, progress=True)
+        self.assertEqual(seen, [10, 20])
+        self.assertIn("20 of 20 views, 81 Gaussians", text.getvalue())
+        self.assertEqual((now.views, now.sh_degree, t.step()), (20, 1, False))
+        stopped = self.trainer()
+        self.assertEqual(stopped.train(lambda *_: True, every=5).steps, 5)
+        stopped.train()
+        self.assertTrue(same(stopped.parameters(), t.parameters()))
+
+    def test_a_budget(self):
+        now = distwar.Trainer(self.data).train(budget="0.3s")
+        self.assertGreater(now.views, 0)
+        self.assertLess(now.seconds, 3)
+        self.assertEqual([trainer.seconds_of(b) for b in (10, "10", "1.5s", "2m", "1h")], [10, 10, 1.5, 120, 3600])
+
+    def test_resumed(self):
+        whole, half = self.trainer(), self.trainer()
+        whole.train()
+        half.train(lambda *_: True, every=10)
+        again = self.trainer()
+        again.resume(half.checkpoint())
+        self.assertFalse(same(again.parameters(), whole.parameters()))
+        again.train()
+        self.assertTrue(same(again.parameters(), whole.parameters()))
+        with self.assertRaisesRegex(RuntimeError, "this one has seed 4"):
+            self.trainer(seed=4).resume(half.checkpoint())
+
+    def test_the_scene_renders_as_the_picture(self):
+        t = self.trainer(antialias=True)
+        t.train()
+        view, K = self.data["viewmats"][2], self.data["Ks"][2]
+        picture = t.picture(view, K, SIZE, SIZE)
+        self.assertGreater(picture.std(), 20)
+        if distwar.library().backend == "simt":
+            colors, _, _ = distwar.rasterization(**t.scene(), viewmats=view[None], Ks=K[None], width=SIZE, height=SIZE,
+                                                 near_plane=0.2)
+            self.assertLessEqual(abs(255 * colors[0].clip(0, 1) - picture).max(), 0.51)
+        viewmats, Ks = t.cameras()
+        self.assertTrue(np.array_equal(viewmats, self.data["viewmats"]) and np.array_equal(Ks, self.data["Ks"]))
+
+    def test_from_parameters_and_tensors(self):
+        first = self.trainer(iterations=10)
+        first.train()
+        p = first.parameters()
+        data = {**{name: self.data[name] for name in ("images", "viewmats", "Ks")}, "parameters": p}
+        same_start = distwar.Trainer(data, **SETTINGS)
+        self.assertTrue(same(same_start.parameters(), p))
+        try:
+            import torch
+        except ImportError:
+            return
+        data = {name: [torch.tensor(a) for a in value] if name == "images" else torch.tensor(value)
+                for name, value in self.data.items()}
+        data["viewmats"] = data["viewmats"][:, None]
+        again = distwar.Trainer(data, **{**SETTINGS, "iterations": 10})
+        again.train()
+        self.assertTrue(same(again.parameters(), p))
+        self.assertEqual({type(a) for a in again.scene("cpu").values()}, {torch.Tensor, int, str})
+
+    def test_options_of_views(self):
+        """Pixels that do not count leave the scene as it is, whatever they show."""
+        mask = np.ones((VIEWS, SIZE, SIZE), bool)
+        mask[:, :, :10] = False
+        self.data["masks"] = mask
+        t = self.trainer()
+        t.train()
+        self.data["images"] = [np.where(m[..., None], picture, 77) for m, picture in zip(mask, self.data["images"])]
+        self.data["images"] = [picture.astype("uint8") for picture in self.data["images"]]
+        other = self.trainer()
+        other.train()
+        self.assertTrue(same(other.parameters(), t.parameters()))
+        self.data["masks"] = ~mask
+        third = self.trainer()
+        third.train()
+        self.assertFalse(same(third.parameters(), t.parameters()))
+
+    def test_validation(self):
+        t = self.trainer(validate=1)
+        found = t.validate()
+        self.assertEqual(found.views, 1)
+        self.assertGreater(found.psnr, 3)
+
+    def test_defaults_are_the_library_s(self):
+        settings = distwar.Trainer(self.data)._lib.defaults()
+        self.assertEqual((settings.iterations, settings.sh_degree, settings.validate), (7000, 3, 0))
+
+    def test_refusals(self):
+        for change, error, text in ((dict(images=[p / 255 for p in self.data["images"]]), TypeError, "not uint8"),
+                                    (dict(viewmats=self.data["viewmats"][:3]), ValueError, "3 viewmats of 6 images"),
+                                    (dict(masks=[p for p in self.data["images"]]), ValueError, "shape"),
+                                    (dict(Ks=self.data["Ks"][:, :2]), ValueError, r"not \[3, 3\]")):
+            with self.assertRaisesRegex(error, text):
+                distwar.Trainer({**self.data, **change})
+        for settings, error, text in ((dict(iteration=3), TypeError, "no setting 'iteration'"),
+                                      (dict(budget="soon"), ValueError, "budget is 'soon'"),
+                                      (dict(budget="10x"), ValueError, "budget is '10x'"),
+                                      (dict(density="nonesuch"), RuntimeError, "no density control 'nonesuch'"),
+                                      (dict(budget=1), RuntimeError, "a budget excludes reproducible")):
+            with self.assertRaisesRegex(error, text):
+                self.trainer(**settings).train()
+        t = self.trainer()
+        t.step()
+        with self.assertRaisesRegex(RuntimeError, "has begun"):
+            t.train(seed=4)
+
+
+if __name__ == "__main__":
+    unittest.main()

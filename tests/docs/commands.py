@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Runs the commands that a page prints, in the order of the page, in a copy of the repository: the folder it assumes.
+
+    commands.py --check                    every command of the pages is in a block that says who runs it
+    commands.py BIN WORK PAGE [--extra]    runs the blocks of PAGE; BIN: the folder of dsplat; the copy is made in WORK
+
+A block begins with ```sh and words, what it needs beyond a compiler (NEEDS). Without words it runs always, with words if
+--extra is given and all of them are here, or by another test (BY_OTHERS), or by nobody (NOT_RUN). A block ```text after
+it shows lines that its output holds. Exit status 77: nothing of the page could be run, and why.
+"""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+PHOTOGRAPHS = os.environ.get("DISTWAR_PHOTOGRAPHS")
+
+
+def works(command):
+    return subprocess.run(["sh", "-c", command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
+
+
+def gpus():
+    found = subprocess.run(["sh", "-c", "nvidia-smi -L"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    return found.stdout.count("GPU ")
+
+
+NEEDS = {
+    "build": lambda: True,  # minutes
+    "numpy": lambda: works("python3 -c 'import numpy'"),
+    "colmap": lambda: PHOTOGRAPHS and works("command -v colmap && command -v ffmpeg && command -v ffprobe"),
+    "gpu": lambda: gpus() > 0 and works("command -v nvcc"),
+    "gpus": lambda: gpus() > 1,
+    "nccl": lambda: works("/sbin/ldconfig -p | grep libnccl.so.2"),
+    "pip": lambda: os.environ.get("VIRTUAL_ENV") and works("python3 -m pip --version"),
+}
+BY_OTHERS = ("nvcc", "simt", "WaysIn", "Installed.FromC", "Interface.ProgramInPython")
+NOT_RUN = ("hosts", "root")  # several hosts; what changes the system
+# Pages whose commands are all in blocks, but for those of FREE. Those of docs/benchmarks take hours on a GPU.
+PAGES = ["README.md", *sorted(str(page.relative_to(ROOT)) for folder in ("docs", "docs/kernels", "docs/developers")
+                              for page in (ROOT / folder).glob("*.md"))]
+FREE = ("docs/share.md", "docs/developers/metrics.md")
+COMMAND = re.compile(r" {4,}(dsplat|make|cmake|ctest|python3?|pip|nvcc|g\+\+|apt|build/|ci/)(\b|/)")
+
+
+def blocks(page):
+    """[(words, commands, lines of the output)]."""
+    found, kind, lines = [], None, []
+    for line in (ROOT / page).read_text().splitlines():
+        if kind is None and line.startswith("```"):
+            kind, lines = line[3:], []
+        elif kind is not None and line == "```":
+            if kind.split()[:1] == ["sh"]:
+                found.append((kind.split()[1:], "\n".join(lines), []))
+            elif kind == "text" and found:
+                found[-1][2].extend(lines)
+            kind = None
+        elif kind is not None:
+            lines.append(line)
+    return found
+
+
+def check():
+    wrong = []
+    for page in PAGES:
+        for words, commands, _ in blocks(page):
+            unknown = [word for word in words if word not in (*NEEDS, *BY_OTHERS, *NOT_RUN)]
+            if unknown:
+                wrong.append(f"{page}: nobody knows '{' '.join(unknown)}' of the block\n{commands}")
+        code = False
+        for line in (ROOT / page).read_text().splitlines():
+            code ^= line.startswith("```")
+            if not code and page not in FREE and COMMAND.match(line):
+                wrong.append(f"{page}: a command outside a block ```sh:{line}")
+    sys.exit("\n".join(wrong) or 0)
+
+
+def make_folder(work, binaries):
+    shutil.rmtree(work, ignore_errors=True)
+    shutil.copytree(ROOT, work, symlinks=True, ignore=lambda folder, names: [
+        name for name in names if name in (".git", "build", "__pycache__")])
+    if PHOTOGRAPHS:
+        shutil.copytree(PHOTOGRAPHS, work / "photos")
+        subprocess.run(["sh", "-ec", "ffmpeg -nostdin -v error -framerate 4 -pattern_type glob -i 'photos/*' "
+                        "-vf \"scale='min(960,iw)':-2\" -pix_fmt yuv420p garden.mp4"], cwd=work)
+    environment = dict(os.environ, PATH=f"{binaries}:{os.environ['PATH']}", PYTHONPATH=str(work / "python"))
+    for variable, name in (("DISTWAR_LIBRARY", "gs"), ("DISTWAR_INDEX_LIBRARY", "index")):
+        environment[variable] = f"{binaries}/libdistwar_{name}.so"
+    return environment
+
+
+def run(page, work, binaries, extra):
+    chosen, missing = [], []
+    for words, commands, expected in blocks(page):
+        if any(word in (*BY_OTHERS, *NOT_RUN) for word in words):
+            continue
+        lacking = [word for word in words if not (extra and NEEDS[word]())]
+        if lacking:
+            missing.append(" ".join(lacking))
+        else:
+            chosen.append((words, commands, expected))
+    if not any(words for words, _, _ in chosen) and extra:
+        print(f"skipped: {page} needs {', '.join(missing)}")
+        return 77
+    environment, wrong = make_folder(work, binaries), 0
+    for _, commands, expected in chosen:
+        print(commands, flush=True)
+        done = subprocess.run(["bash", "-ec", commands], cwd=work, env=environment, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True)
+        print(done.stdout, flush=True)
+        lacking = [line for line in expected if line not in done.stdout]
+        if done.returncode != 0 or lacking:
+            print(f"{page}: exit code {done.returncode}; not in the output: {lacking}")
+            wrong += 1
+    shutil.rmtree(work)
+    return 1 if wrong else 0
+
+
+if sys.argv[1:] == ["--check"]:
+    check()
+sys.exit(run(sys.argv[3], pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[1]).resolve(), "--extra" in sys.argv))

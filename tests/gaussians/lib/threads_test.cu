@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT
+// libdistwar_gs called by several threads at once, each with a view, a workspace and a stream of its own: the bits of one thread,
+// and each thread's own errors.
+#include "kernel_frame.h"
+#include <string>
+#include <thread>
+
+namespace threads_test {
+
+// The picture and, after it, the moments of the gradient, by sums that do not depend on the order.
+std::vector<float> values_of(const scene_choice &choice) {
+    const kernel_frame frame(choice);
+    std::vector<float> values = frame.color.read();
+    const std::vector<float> weight = random_floats(choice.seed, size_t(4 * frame.pixels()), -1, 1);
+    const std::vector<float> alpha(weight.begin() + 3 * frame.pixels(), weight.end());
+    const std::vector<float> moments =
+        frame.backward({weight.begin(), weight.begin() + 3 * frame.pixels()}, alpha, {DISTWAR_FIXED, 0});
+    values.insert(values.end(), moments.begin(), moments.end());
+    return values;
+}
+
+TEST(Threads, WithTheirOwnViewsGiveTheBitsOfOne) {
+    const size_t threads = 4, rounds = 3;
+    std::vector<scene_choice> choices;
+    std::vector<std::vector<float>> alone, together(threads * rounds);
+    for (size_t t = 0; t < threads; t++) {
+        choices.push_back({11 + t, 40 + 20 * int64_t(t), int(t), int(t), 40 + 8 * int(t), 33});
+        alone.push_back(values_of(choices[t]));
+    }
+    std::vector<std::thread> running;
+    for (size_t t = 0; t < threads; t++)
+        running.emplace_back([&, t] {
+            for (size_t round = 0; round < rounds; round++)
+                together[t * rounds + round] = values_of(choices[t]);
+        });
+    for (std::thread &thread : running) thread.join();
+    for (size_t k = 0; k < threads * rounds; k++) {
+        ASSERT_GT(together[k].size(), 100u);
+        EXPECT_TRUE(together[k] == alone[k / rounds]) << "thread " << k / rounds << ", round " << k % rounds;
+    }
+}
+
+TEST(Threads, HaveTheirOwnErrors) {
+    EXPECT_NE(gs_bin(nullptr, nullptr), GS_OK);
+    const std::string own = gs_last_error();
+    EXPECT_NE(own, "");
+    std::string of_other;
+    std::thread([&] {
+        size_t bytes;
+        EXPECT_NE(gs_loss_bytes(-1, 4, &bytes), GS_OK);
+        of_other = gs_last_error();
+    }).join();
+    EXPECT_NE(of_other, "");
+    EXPECT_NE(of_other, own);
+    EXPECT_EQ(gs_last_error(), own);
+}
+
+} // namespace threads_test

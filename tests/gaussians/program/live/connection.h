@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT
+// A client of the page's server, byte by byte.
+#ifndef CONNECTION_H
+#define CONNECTION_H
+
+#include <gtest/gtest.h>
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <string>
+#include <sys/socket.h>
+#include <unistd.h>
+
+class connection {
+    int socket_;
+
+  public:
+    // room: of the receive buffer; 0: the usual one.
+    explicit connection(uint16_t port, int room = 0) : socket_(socket(AF_INET, SOCK_STREAM, 0)) {
+        if (room) setsockopt(socket_, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
+        sockaddr_in at = {};
+        at.sin_family = AF_INET;
+        at.sin_port = htons(port);
+        at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        EXPECT_EQ(connect(socket_, reinterpret_cast<sockaddr *>(&at), sizeof at), 0);
+        const timeval patience = {30, 0}; // what hangs shall fail
+        setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    }
+    ~connection() { close(socket_); }
+    connection(const connection &) = delete;
+    void send(const std::string &text) const { ::send(socket_, text.data(), text.size(), MSG_NOSIGNAL); }
+    bool has_answer(int milliseconds) const {
+        pollfd wanted = {socket_, POLLIN, 0};
+        return poll(&wanted, 1, milliseconds) > 0;
+    }
+    // All until the server closes.
+    std::string rest() const {
+        std::string text;
+        char part[65536];
+        for (ssize_t got; (got = recv(socket_, part, sizeof part, 0)) > 0;) text.append(part, size_t(got));
+        return text;
+    }
+};
+
+struct answer_of {
+    std::string status, head, body;
+
+    // path: "/TOKEN/name".
+    answer_of(uint16_t port, const std::string &method, const std::string &path) {
+        const connection client(port);
+        client.send(method + " " + path +
+                    " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+        const std::string all = client.rest();
+        const size_t end = all.find("\r\n\r\n");
+        if (all.size() >= 12) status = all.substr(9, 3);
+        if (end == std::string::npos) return;
+        head = all.substr(0, end);
+        body = all.substr(end + 4);
+    }
+};
+
+#endif

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: MIT
+// dsplat train --view: training goes on whatever clients do, but for the page's buttons.
+#include "program_run.h"
+#include "json_value.h"
+#include "live/connection.h"
+#include "live/viewed_training.h"
+#include "live/training_page.h"
+#include "frames/camera.h"
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <thread>
+
+namespace {
+
+#ifdef DSPLAT_MICROHTTPD
+
+using seconds = std::chrono::duration<double>;
+double now() {
+    return seconds(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+struct shown_scene {
+    json facts;
+    size_t gaussians, harmonics; // bytes
+    static uint32_t length(const std::string &body, size_t at) {
+        uint32_t value = 0;
+        for (int byte = 0; byte < 4; byte++) value |= uint32_t(uint8_t(body[at + size_t(byte)])) << 8 * byte;
+        return value;
+    }
+    explicit shown_scene(const std::string &body)
+        : facts(body.substr(8, length(body, 0))), gaussians(length(body, 4)),
+          harmonics(body.size() - 8 - length(body, 0) - gaussians) {}
+};
+
+// A training whose steps do nothing for a millisecond.
+struct TrainingPage : testing::Test {
+    gs_gaussians host = {};
+    training_state state = {};
+    training_report report = {};
+    run_record record = {};
+    ranks *group = ranks_alone_open();
+    std::vector<double> losses = std::vector<double>(100000, 0.5);
+    page_view view = {};
+    gs_camera camera = camera_with_view_angle(16, 12, 0.8);
+    image poster = {};
+    history none = {};
+    training_page *page = nullptr;
+    std::string path; // /TOKEN/
+    uint16_t port = 0;
+    volatile sig_atomic_t end = 0;
+    // Of the thread that trains:
+    std::thread thread;
+    std::atomic<bool> over{false};
+    std::atomic<int64_t> steps{0};
+    std::atomic<double> slowest{0};
+    std::atomic<double> watched{0}; // seconds in the observer
+    std::atomic<int> copies{0};
+
+    void open(int64_t count, int64_t most, double patience) {
+        fault why;
+        ASSERT_TRUE(scene_open(&host, count, 3, &why));
+        std::mt19937 random(1);
+        const auto unit = [&] { return float(random()) / 4294967296.0f; };
+        for (int64_t i = 0; i < 48 * count; i++) host.sh[i] = unit() - 0.5f;
+        for (int64_t i = 0; i < count; i++) {
+            for (int k = 0; k < 3; k++) {
+                host.mean[3 * i + k] = unit() - 0.5f + (k == 2 ? 3.0f : 0);
+                host.log_scale[3 * i + k] = -4;
+            }
+            host.quaternion[4 * i] = 1;
+        }
+        training_state_open(&state, group, &host);
+        view.name = "view";
+        view.camera = camera;
+        ASSERT_TRUE(image_open(&poster, 16, 12, 3, &why));
+        training_page_options options = {};
+        options.listen = "127.0.0.1:0";
+        options.content.title = "title";
+        options.content.view_count = 1;
+        options.content.views = &view;
+        options.content.poster = &poster;
+        options.content.run = &none;
+        options.cameras = &camera;
+        options.most = most;
+        options.patience = patience;
+        page = training_page_start(&options, &why);
+        ASSERT_NE(page, nullptr) << why.text;
+        const std::string url = page_server_url(training_page_server(page));
+        port = page_server_port(training_page_server(page));
+        path = url.substr(url.find('/', 8));
+        report.first_iteration = 1;
+        report.losses = losses.data();
+    }
+    void train() {
+        thread = std::thread([this] {
+            fault why;
+            while (!over) {
+                const double began = now();
+                report.iterations = ++state.iteration;
+                if (training_page_wants(page)) {
+                    EXPECT_TRUE(training_page_observe(page, &state, &report, &record, &end, &why))
+                        << why.text;
+                    copies++;
+                    watched = watched + now() - began;
+                }
+                slowest = std::max(double(slowest), now() - began);
+                steps++;
+                usleep(1000);
+            }
+        });
+    }
+    void stop() {
+        over = true;
+        end = 1;
+        if (thread.joinable()) thread.join();
+    }
+    void TearDown() override {
+        stop();
+        training_page_stop(page);
+        training_state_close(&state);
+        ranks_alone_close(group);
+        scene_close(&host);
+        image_close(&poster);
+    }
+    answer_of ask(const char *name, const char *method = "GET") const {
+        return answer_of(port, method, path + name);
+    }
+    json status() const { return json(ask("status").body); }
+    // Until it holds, but for 20 s or so.
+    template <typename Condition>
+    bool soon(Condition condition, double patience = 20) const {
+        for (const double start = now(); now() < start + patience; usleep(100000))
+            if (condition()) return true;
+        return false;
+    }
+    bool goes_on() const {
+        const int64_t before = steps;
+        return soon([&] { return steps > before + 20; });
+    }
+    // And the page is served meanwhile: the next scene comes, twice, before SERVER_SILENCE ends others' connections.
+    bool goes_on_and_shows() const {
+        const double version = status()["version"].number();
+        return soon([&] { return status()["version"].number() >= version + 2; }, SERVER_SILENCE - 2) && goes_on();
+    }
+};
+
+TEST_F(TrainingPage, CopiesNothingWhileNobodyLooks) {
+    open(50, 1000, 60);
+    EXPECT_EQ(ask("").status, "200"); // the page alone asks for nothing
+    EXPECT_CONTAINS(ask("").body, "\"live\": true");
+    train();
+    EXPECT_TRUE(goes_on());
+    EXPECT_EQ(copies, 0);
+    EXPECT_EQ(ask("scene").status, "404");
+}
+
+TEST_F(TrainingPage, GivesTheSceneToWhoAsks) {
+    open(50, 1000, 60);
+    train();
+    EXPECT_TRUE(goes_on()); // a curve has two points
+    EXPECT_TRUE(soon([&] { return status()["version"].number() >= 1; }));
+    const answer_of answer = ask("scene");
+    ASSERT_EQ(answer.status, "200");
+    const shown_scene scene(answer.body);
+    EXPECT_EQ(scene.facts["count"].number(), 50);
+    EXPECT_EQ(scene.facts["degree"].number(), 3);
+    EXPECT_EQ(scene.facts["curves"].at(0)["series"].at(0)["y"].at(0).number(), 0.5);
+    EXPECT_GT(scene.gaussians, 300u);
+    EXPECT_GT(scene.harmonics, 1000u);
+    for (const char *name : {"none", "scenes", "status/", "pause"})
+        EXPECT_EQ(ask(name).status, "404") << name;
+    EXPECT_EQ(ask("status", "POST").status, "404");
+}
+
+// A copy of more Gaussians than the page takes renders; until TRAINING_PAGE_REST times as long there is no other one.
+TEST_F(TrainingPage, ThinsAndRests) {
+    open(4000, 1000, 60);
+    train();
+    EXPECT_TRUE(soon([&] { return status()["version"].number() >= 1; }));
+    EXPECT_TRUE(soon([&] { return watched > 0; }));
+    const double rest = 0.5 * TRAINING_PAGE_REST * watched;
+    for (const double start = now(); now() < start + std::min(rest, 2.0); usleep(50000)) status();
+    EXPECT_EQ(copies, 1);
+    const shown_scene scene(ask("scene").body);
+    EXPECT_EQ(scene.facts["count"].number(), 1000);
+    EXPECT_EQ(scene.facts["total"].number(), 4000);
+    EXPECT_CONTAINS(scene.facts["notes"].at(0).text(), "3000 Gaussians that contribute least");
+}
+
+TEST_F(TrainingPage, PausesStepsAndGoesOn) {
+    open(50, 1000, 60);
+    train();
+    EXPECT_EQ(ask("pause").status, "404"); // GET changes nothing
+    EXPECT_EQ(ask("pause", "POST").status, "200");
+    EXPECT_TRUE(soon([&] { return status()["paused"].is(true); }));
+    usleep(200000);
+    const int64_t at = steps;
+    EXPECT_EQ(status()["iteration"].number(), double(at + 1));            // it waits in the observer
+    EXPECT_TRUE(soon([&] { return status()["version"].number() >= 1; })); // the page has the scene as it is
+    EXPECT_EQ(ask("step", "POST").status, "200");
+    EXPECT_TRUE(soon([&] { return steps == at + 1; }));
+    usleep(200000);
+    EXPECT_EQ(steps, at + 1);
+    EXPECT_EQ(ask("resume", "POST").status, "200");
+    EXPECT_TRUE(goes_on());
+    EXPECT_TRUE(status()["paused"].is(false));
+}
+
+TEST_F(TrainingPage, SilentClientsDoNotStallTraining) {
+    open(2000, 3000, 60);
+    train();
+    std::vector<std::unique_ptr<connection>> idle;
+    for (int i = 0; i < SERVER_CLIENTS - 1; i++) {
+        idle.push_back(std::make_unique<connection>(port));
+        if (i % 2) idle.back()->send("GET " + path + "sta");
+    }
+    EXPECT_TRUE(goes_on_and_shows());
+    EXPECT_LT(slowest, 2);
+}
+
+// It asks for more scenes than the system holds for it, and takes nothing of them.
+TEST_F(TrainingPage, SlowClientsDoNotStallTraining) {
+    open(12000, 30000, 60);
+    train();
+    EXPECT_TRUE(soon([&] { return status()["version"].number() >= 1; }));
+    sleep(1); // so that SERVER_REQUESTS allows them
+    const connection slow(port, 4096);
+    for (int i = 0; i < 10; i++) slow.send("GET " + path + "scene HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    sleep(1);
+    EXPECT_TRUE(goes_on_and_shows());
+    EXPECT_LT(slowest, 2);
+    EXPECT_GT(ask("scene").body.size(), 450000u); // what it has asked for
+}
+
+// It goes away within an answer, and with training paused.
+TEST_F(TrainingPage, VanishedClientsDoNotStallTraining) {
+    open(2000, 3000, 0.5);
+    train();
+    EXPECT_TRUE(soon([&] { return status()["version"].number() >= 1; }));
+    for (int i = 0; i < 5; i++)
+        connection(port, 4096).send("GET " + path + "scene HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    EXPECT_TRUE(goes_on_and_shows());
+    {
+        const connection vanishes(port);
+        vanishes.send("POST " + path + "pause HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n");
+        EXPECT_TRUE(vanishes.has_answer(5000));
+    }
+    usleep(100000);
+    const int64_t paused = steps;
+    usleep(100000);
+    EXPECT_EQ(steps, paused);
+    EXPECT_TRUE(goes_on());
+}
+
+TEST_F(TrainingPage, AnOpenPageGetsTheLastScene) {
+    open(50, 1000, 60);
+    train();
+    EXPECT_TRUE(soon([&] { return status()["version"].number() >= 1; }));
+    stop();
+    fault why;
+    ASSERT_TRUE(training_page_finish(page, &state, &report, &record, &why)) << why.text;
+    std::thread asks([this] {
+        EXPECT_TRUE(soon([&] { return status()["version"].number() >= 2; }));
+        EXPECT_EQ(ask("scene").status, "200");
+    });
+    const double start = now();
+    training_page_stop(page);
+    page = nullptr;
+    EXPECT_LT(now() - start, 2.9); // not until nobody takes it
+    asks.join();
+}
+
+// As a user has it: the page's address is printed, and a stop writes the scene and a checkpoint.
+TEST_F(Program, TrainingIsViewedAndStopped) {
+    write_colmap(at("data"), 20);
+    const viewed_training training(folder,
+                                   {"train", at("data"), "-o", at("scene.ply"), "--iterations", "1000000"});
+    double version = 0;
+    for (int i = 0; i < 600 && version == 0; i++) {
+        usleep(100000);
+        const answer_of answer = training.ask("GET", "status");
+        if (answer.status == "200") version = json(answer.body)["version"].number();
+    }
+    EXPECT_GE(version, 1);
+    const shown_scene scene(training.ask("GET", "scene").body);
+    EXPECT_EQ(scene.facts["count"].number(), 20);
+    const json facts(training.ask("POST", "stop").body);
+    EXPECT_EQ(facts["iterations"].number(), 1000000);
+    EXPECT_EQ(training.wait(), 128 + SIGINT) << contents(at("err"));
+    EXPECT_TRUE(fs::exists(at("scene.ply")));
+    EXPECT_TRUE(fs::exists(at("scene.ply.checkpoint")));
+    expect_refused(
+        DSPLAT_PROGRAM,
+        {{{"train", at("data"), "-o", at("b.ply"), "--view", "--gpus", "2"}, "--gpus excludes --view"}}, 2);
+    expect_refused(
+        DSPLAT_PROGRAM,
+        {{{"train", at("data"), "-o", at("b.ply"), "--view", "--listen", "here"}, "--listen here"}}, 1);
+}
+
+#endif
+
+} // namespace
