@@ -105,16 +105,48 @@ struct splat_batch {
     uint32_t index[32];
 };
 
-// Each lane with has_entry brings the splat `index`. Stores those that reach the patch in the batch, at the
+// The rows of a patch that the splat can reach: bit p for pixel p of any lane. Conservative, as `reaches`. Over the
+// columns of the patch the ellipse is highest at its highest point, or in the column nearest to that; likewise lowest.
+template <int Pixels>
+__device__ inline unsigned reached_rows(const splat_reach &r, const rectangle &centres) {
+    const float w0 = r.whiten[0], w1 = r.whiten[1], w2 = r.whiten[2];
+    const float left = centres.left - r.mean[0], right = centres.right - r.mean[0];
+    const float nearest = fminf(fmaxf(0.0f, left), right);
+    // The exponent is of_least dx^2 + (dy - slope dx)^2 / inv_a.
+    const float inv_a = __fdividef(1, fmaf(w1, w1, w2 * w2)), of_least = (w0 * w2) * (w0 * w2) * inv_a;
+    if (of_least * nearest * nearest > r.limit) return 0;
+    const float dx_of_end = r.along_x * __fdividef(r.limit * rsqrtf(r.limit), w2);
+    constexpr float slack = 1e-5f;
+    float end[2];
+    DISTWAR_UNROLL
+    for (int i = 0; i < 2; i++) {
+        const float sign = i == 0 ? -1 : 1, dx = fminf(fmaxf(sign * dx_of_end, left), right);
+        // A long splat may end nearer to dx_of_end than that is exact: the rest may be below 0.
+        const float square = fmaxf(fmaf(-of_least * dx, dx, r.limit), 1e-10f) * inv_a;
+        const float middle = r.slope * dx;
+        end[i] = middle + sign * fmaf(slack, fabsf(middle), square * rsqrtf(square) * (1 + slack));
+    }
+    unsigned rows = 0;
+    DISTWAR_UNROLL
+    for (int p = 0; p < Pixels; p++) {
+        const float first = centres.top + float(row_step * p), last = first + (row_step - 1);
+        const bool apart = __fsub_rn(first, r.mean[1]) > end[1] || __fsub_rn(last, r.mean[1]) < end[0];
+        rows |= unsigned(!apart) << p; // not apart if the ends are NaN
+    }
+    return rows;
+}
+
+// Each lane with has_entry brings the splat `index`. Stores those that are wanted in the batch, at the
 // place of their lane; returns the mask of these lanes. By all lanes of a warp.
-__device__ inline unsigned fill_batch(const gs_splat *splats, uint32_t index, bool has_entry,
-                                      const rectangle &centres, splat_batch &batch) {
+template <typename Wants>
+__device__ __forceinline__ unsigned fill_batch(const gs_splat *splats, uint32_t index, bool has_entry,
+                                               const Wants &wants, splat_batch &batch) {
     const int lane = int(threadIdx.x) % 32;
     __syncwarp(); // all lanes are done with the previous batch
     bool wanted = false;
     if (has_entry) {
         const gs_splat splat = splats[index];
-        wanted = reaches(reach_of(splat), centres);
+        wanted = wants(reach_of(splat));
         if (wanted) {
             batch.splat[lane] = splat;
             batch.index[lane] = index;
@@ -124,10 +156,11 @@ __device__ inline unsigned fill_batch(const gs_splat *splats, uint32_t index, bo
     __syncwarp();
     return filled;
 }
-// The same for list[entry].
+// Of list[entry] those that reach the patch.
 __device__ inline unsigned fill_batch(const gs_splat *splats, const uint32_t *list, int entry, bool has_entry,
                                       const rectangle &centres, splat_batch &batch) {
-    return fill_batch(splats, has_entry ? list[entry] : 0, has_entry, centres, batch);
+    const auto wants = [&](const splat_reach &reach) { return reaches(reach, centres); };
+    return fill_batch(splats, has_entry ? list[entry] : 0, has_entry, wants, batch);
 }
 
 template <int Channels>
@@ -159,8 +192,10 @@ struct coverage {
 // Whether the splat counts at the pixel (x, y), and its alpha there. Forward and backward blend both call
 // this function, and the compiler cannot contract its arithmetic, so they decide alike. It has no branch, so
 // the latencies of several pixels overlap. MayClamp = false is for splats with log2_opacity < never_clamped.
+// least: INFINITY if nothing counts at the pixel any more.
 template <bool MayClamp = true>
-__device__ inline bool covers(const gs_splat &splat, int x, int y, coverage *out) {
+__device__ inline bool covers(const gs_splat &splat, int x, int y, coverage *out,
+                              float least = min_exponent) {
     const float dx = __fsub_rn(float(x) + 0.5f, splat.mean[0]),
                 dy = __fsub_rn(float(y) + 0.5f, splat.mean[1]);
     out->e0 = fmaf(splat.whiten[1], dy,
@@ -170,7 +205,7 @@ __device__ inline bool covers(const gs_splat &splat, int x, int y, coverage *out
     const float alpha = exp2f(exponent);
     out->clamped = MayClamp && alpha > max_alpha;
     out->alpha = MayClamp ? fminf(alpha, max_alpha) : alpha;
-    return exponent >= min_exponent; // false for NaN, from a far offset
+    return exponent >= least; // false for NaN, from a far offset
 }
 
 } // namespace gs

@@ -11,25 +11,14 @@ namespace gs {
 // Splats that a thread works on at once. A pixel's transmittance is one chain of dependent operations through
 // its list; on long lists its latency is the time of the blend. Images with such lists have one pixel a
 // thread: two splats at once, without branches, so that only what depends on the transmittance waits. Other
-// images have two pixels a thread, and branches that skip what does not count.
+// images have four pixels a thread, and skip rows of the patch that the splat does not reach, or that are done.
 template <int Pixels>
 constexpr int splats_at_once = Pixels == 1 ? 2 : 1;
-
-// Least blocks a multiprocessor with two pixels a thread. The compiler's own choice of registers allows 8; 10
-// are faster. Before compute capability 8.0 a multiprocessor has threads for only 8.
-// Depth or a fourth channel would be spilled at 10.
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
-template <int Channels, bool Depth>
-constexpr int render_blocks = 8;
-#else
-template <int Channels, bool Depth>
-constexpr int render_blocks = Channels <= 3 && !Depth ? 10 : 8;
-#endif
 
 // image.color: channel 0 of the pass. Depth: writes image.depth and median_depth, unless NULL. One kernel for one view
 // and for several, as for the backward blend.
 template <int Pixels, int Channels, bool Depth>
-__global__ void __launch_bounds__(tile_threads<Pixels>, Pixels == 2 ? render_blocks<Channels, Depth> : 1)
+__global__ void __launch_bounds__(tile_threads<Pixels>, 1)
     render_kernel(const gs_splat *splats, const gs_lists lists, int width, int height,
                   channel_values<Channels> background, gs_image image, color_rows rows, depth_form form) {
     constexpr int N = splats_at_once<Pixels>;
@@ -47,25 +36,36 @@ __global__ void __launch_bounds__(tile_threads<Pixels>, Pixels == 2 ? render_blo
     channel_values<Channels> color[Pixels];
     float depth[Pixels], median_depth[Pixels]; // unused without Depth
     int n_contrib[Pixels];
-    bool done[Pixels];
+    float least[Pixels]; // exponent that counts: min_exponent, or INFINITY where the pixel is done
     DISTWAR_UNROLL
     for (int p = 0; p < Pixels; p++) {
         transmittance[p] = 1;
         color[p] = {};
         depth[p] = median_depth[p] = 0;
         n_contrib[p] = 0;
-        done[p] = mine.x >= width || mine.y + row_step * p >= height;
+        least[p] = mine.x < width && mine.y + row_step * p < height ? min_exponent : INFINITY;
     }
     int entry = int(threadIdx.x % 32);
     uint32_t next = entry < size ? list[entry] : 0; // one batch ahead
     for (int first = 0; first < size; first += 32, entry += 32) {
-        bool all_done = true;
+        unsigned live = 0, reached = 0; // rows: that are not done; of those, that the lane's splat reaches
         DISTWAR_UNROLL
-        for (int p = 0; p < Pixels; p++) all_done = all_done && done[p];
-        if (__all_sync(full_warp, all_done)) break;
+        for (int p = 0; p < Pixels; p++) live |= unsigned(__any_sync(full_warp, least[p] < INFINITY)) << p;
+        if (live == 0) break;
         const uint32_t index = next;
         if (entry + 32 < size) next = list[entry + 32];
-        unsigned rest = fill_batch(splats, index, entry < size, mine.centres, batch);
+        const auto wants = [&](const splat_reach &reach) {
+            reached =
+                Pixels == 1 ? reaches(reach, mine.centres) : reached_rows<Pixels>(reach, mine.centres) & live;
+            return reached != 0;
+        };
+        unsigned rest = fill_batch(splats, index, entry < size, wants, batch);
+        unsigned reaching[Pixels], reaching_all = rest; // lanes whose splat reaches row p; every row
+        DISTWAR_UNROLL
+        for (int p = 0; p < Pixels; p++) {
+            reaching[p] = N == 1 ? __ballot_sync(full_warp, reached >> p & 1) : rest;
+            reaching_all &= reaching[p];
+        }
         fill_colors<Channels>(rows, rest, batch);
         while (rest != 0) {
             gs_splat splat[N];
@@ -76,7 +76,11 @@ __global__ void __launch_bounds__(tile_threads<Pixels>, Pixels == 2 ? render_blo
                 rest &= rest - 1;
                 splat[n] = batch.splat[n == 0 || place[n] >= 0 ? place[n] : 0];
             }
-            const auto blend = [&](int n, int p, float alpha, float behind) {
+            const auto blend = [&](int n, int p, float alpha, bool counts) {
+                const float behind = __fmul_rn(transmittance[p], 1 - alpha);
+                const bool stops = behind < min_transmittance;
+                if (counts & stops) least[p] = INFINITY;
+                if (!counts | stops) return;
                 const float weight = transmittance[p] * alpha;
                 const float *const of_splat = color_of<Channels>(splat[n], batch, place[n]);
                 for_channels<Channels>(
@@ -89,13 +93,19 @@ __global__ void __launch_bounds__(tile_threads<Pixels>, Pixels == 2 ? render_blo
                 n_contrib[p] = first + place[n] + 1;
             };
             if constexpr (N == 1) {
-                DISTWAR_UNROLL
-                for (int p = 0; p < Pixels; p++) {
+                const auto blend_row = [&](int p) {
                     coverage c;
-                    if (done[p] || !covers(splat[0], mine.x, mine.y + row_step * p, &c)) continue;
-                    const float behind = __fmul_rn(transmittance[p], 1 - c.alpha);
-                    done[p] = behind < min_transmittance;
-                    if (!done[p]) blend(0, p, c.alpha, behind);
+                    const bool counts = covers(splat[0], mine.x, mine.y + row_step * p, &c, least[p]);
+                    blend(0, p, c.alpha, counts);
+                };
+                const unsigned bit = 1u << place[0];
+                if (reaching_all & bit) {
+                    DISTWAR_UNROLL
+                    for (int p = 0; p < Pixels; p++) blend_row(p);
+                } else {
+                    DISTWAR_UNROLL
+                    for (int p = 0; p < Pixels; p++)
+                        if (reaching[p] & bit) blend_row(p);
                 }
             } else {
                 float alpha[N][Pixels]; // 0: the splat does not count
@@ -111,13 +121,8 @@ __global__ void __launch_bounds__(tile_threads<Pixels>, Pixels == 2 ? render_blo
                 DISTWAR_UNROLL
                 for (int n = 0; n < N; n++) {
                     DISTWAR_UNROLL
-                    for (int p = 0; p < Pixels; p++) {
-                        const bool counts = (alpha[n][p] > 0) & !done[p];
-                        const float behind = __fmul_rn(transmittance[p], 1 - alpha[n][p]);
-                        const bool stops = counts & (behind < min_transmittance);
-                        done[p] |= stops;
-                        if (counts & !stops) blend(n, p, alpha[n][p], behind);
-                    }
+                    for (int p = 0; p < Pixels; p++)
+                        blend(n, p, alpha[n][p], (alpha[n][p] > 0) & (least[p] < INFINITY));
                 }
             }
         }
@@ -142,8 +147,7 @@ __global__ void __launch_bounds__(tile_threads<Pixels>, Pixels == 2 ? render_blo
     }
 }
 
-// Queues the kernel for the whole image. The forward blend shares less work between pixels than the backward
-// one, so it takes half as many pixels a thread. The caller has checked the input.
+// Queues the kernel for the whole image. The caller has checked the input.
 template <int Channels, bool Depth>
 cudaError_t launch_render(const forward_pass &pass) {
     const gs_view &view = *pass.view;
@@ -156,7 +160,7 @@ cudaError_t launch_render(const forward_pass &pass) {
                       depth_form_of(view));
     };
     if constexpr (pass_values<Channels>::any_pixels)
-        if (lists.pixels_per_thread == 4) return queue(std::integral_constant<int, 2>{});
+        if (lists.pixels_per_thread == 4) return queue(std::integral_constant<int, 4>{});
     return queue(std::integral_constant<int, 1>{});
 }
 

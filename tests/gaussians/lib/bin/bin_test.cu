@@ -272,7 +272,7 @@ TEST(BinEdges, NoSplatsMakeEmptyLists) {
 }
 
 // A splat that, to rounding, just counts or just does not at one pixel. The pixel is in the middle of that
-// edge of rectangles that faces the mean, and of that edge it is the nearest.
+// edge of rectangles that faces the mean, and of that edge it is the nearest; or it is the nearest of its line.
 struct borderline {
     gs_splat splat;
     int x, y;
@@ -293,6 +293,11 @@ __global__ void find_missed(const borderline *cases, int count, float error, uns
         const float left = x < c.splat.mean[0] ? x - float(beyond) : x;
         const bool taken = reaches(far, {left, y - float(beyond), left + float(beyond), y + float(beyond)});
         if (counts && !taken) atomicAdd(missed, 1u);
+        for (const int line : {4, 7}) { // of the patch, the first and the last of row 1
+            const rectangle patch = {x - float(beyond), y - float(line), x + float(beyond),
+                                     y - float(line) + 15};
+            if (counts && !(reached_rows<4>(far, patch) & 2)) atomicAdd(missed, 1u);
+        }
     }
 }
 
@@ -316,9 +321,12 @@ TEST(Reach, MissesNoPixelForRounding) {
         const double w2 = std::sqrt(half / yy);
         c.splat = {{}, {float(w0), float(w1), float(w2)}, 0, {1, 1, 1}, 1, {}};
         c.x = int(uniform(0, 1000)), c.y = int(uniform(0, 1000));
-        // So far off that an opacity under 1 just suffices, and farther along the edge: w1 e0 + w2 e1 = 0.
-        const double e = std::sqrt(uniform(0, 7.99)) * (random() % 2 ? 1 : -1) / std::hypot(w1, w2);
-        const double dy = -e * w1 / w2, dx = (e * w2 - w1 * dy) / w0;
+        // So far off that an opacity under 1 just suffices, and farther along the edge: w1 e0 + w2 e1 = 0;
+        // or farther along the line: e0 = 0.
+        const bool of_edge = random() % 2;
+        const double e =
+            std::sqrt(uniform(0, 7.99)) * (random() % 2 ? 1 : -1) / (of_edge ? std::hypot(w1, w2) : w2);
+        const double dy = of_edge ? -e * w1 / w2 : e, dx = (of_edge ? e * w2 - w1 * dy : -w1 * dy) / w0;
         c.splat.mean[0] = float(c.x + 0.5 - dx), c.splat.mean[1] = float(c.y + 0.5 - dy);
         const float x = float(c.x) + 0.5f - c.splat.mean[0], y = float(c.y) + 0.5f - c.splat.mean[1];
         const float e0 = c.splat.whiten[1] * y + c.splat.whiten[0] * x, e1 = c.splat.whiten[2] * y;
