@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""libdistwar_gs in Python by ctypes: the structs of distwar_gs.h and distwar_gs_ssim.h, and its calls on numpy arrays (CPU library) or torch
-tensors (CUDA library). Needs no other file of the package but a libdistwar_gs.so. The headers document the calls."""
+"""libdistwar_gs in Python by ctypes: the structs of distwar_gs.h, distwar_gs_adam.h and distwar_gs_ssim.h, and its calls
+on numpy arrays (CPU library) or torch tensors (CUDA library). Needs no other file of the package but a libdistwar_gs.so.
+The headers document the calls."""
 import ctypes
 import functools
 import itertools

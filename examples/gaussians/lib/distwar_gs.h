@@ -485,32 +485,6 @@ gs_status gs_adam(const gs_gaussians *gaussians, const gs_gaussians *gradients,
                   const gs_gaussians *first_moment, const gs_gaussians *second_moment,
                   const gs_adam_rates *rates, int64_t step, gs_stream stream);
 
-enum { GS_ADAM_ARRAYS = 8 };
-
-// Rows of parameters for gs_adam_rows.
-typedef struct gs_adam_array {
-    float *value;                        // [count][width]
-    const float *gradient;               // the same shape
-    float *first_moment, *second_moment; // the same shape; start as zeros
-    int32_t width;                       // values of a row, >= 1
-    float rate;                          // finite, >= 0
-} gs_adam_array;
-
-typedef struct gs_adam_rows_step {
-    int64_t count;              // rows of each array, 0..2^31 - 2
-    const uint8_t *visible;     // [count]: rows of 0 keep their values and moments; NULL: all are stepped
-    const gs_adam_array *array; // [array_count], host memory
-    int32_t array_count;        // 1..GS_ADAM_ARRAYS
-    double beta1, beta2;        // 0 <= beta < 1
-    float epsilon;              // >= 0
-} gs_adam_rows_step;
-
-// One step of Adam on some rows, without the corrections for moments that started at 0 ("sparse Adam"): m += (1 - beta1)
-// (g - m), v += (1 - beta2) (g^2 - v), value -= rate m / (sqrt(v) + epsilon). No array overlaps another, nor is aligned
-// to more than its type.
-// Cost:    one launch; reads 16 bytes a value of a visible row, writes 12.
-gs_status gs_adam_rows(const gs_adam_rows_step *step, gs_stream stream);
-
 // average += (sample - average) / samples, for every stored parameter: if average is the mean of samples - 1 sets of
 // parameters, it becomes that of these and the sample. Quaternions are averaged as stored. samples >= 1; at 1 it
 // becomes the sample, whatever it held.

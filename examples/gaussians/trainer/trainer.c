@@ -310,12 +310,11 @@ static bool control_density(trainer *t, int phase, density_step *step) {
            density_after_adam(step);
 }
 
-bool trainer_step(trainer *t) {
+bool trainer_advance(trainer *t, int *phase) {
     training_state *state = t->state;
     const training_settings *settings = t->settings;
     stage_clock *const clock = t->shared ? NULL : &t->report.clock;
-    const int phase = phase_of(t);
-    step_views of = choose_views(t, phase);
+    step_views of = choose_views(t, *phase = phase_of(t));
     move_schedule(t, of.count);
     of.at = schedule_step(&state->schedule);
     of.sh_degree = scheduled_sh_degree(settings, state->gaussians.sh_degree, of.at);
@@ -339,11 +338,11 @@ bool trainer_step(trainer *t) {
     if (of.pose_step > 0 && !step_pose(t, &of)) return false;
     state->iteration += of.count;
     t->report.step_views = of.count;
-    if (!control_density(t, phase, &control)) return false;
+    if (!control_density(t, *phase, &control)) return false;
     stage_clock_mark(clock, STAGE_DENSITY);
     if (average_is_due(settings, state->schedule.before, state->schedule.at))
         parameter_average_add(&state->average, &state->gaussians);
-    return (t->waiting < WAITING || trainer_fetch_losses(t)) && trainer_validate(t, phase);
+    return t->waiting < WAITING || trainer_fetch_losses(t);
 }
 
 // ---- open and close

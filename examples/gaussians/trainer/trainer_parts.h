@@ -100,8 +100,8 @@ bool trainer_fetch_losses(trainer *t);
 int64_t trainer_batch(const training_settings *settings, int phase); // views of a step in a phase
 // Adds the view to those of a step; its exposure stays NULL.
 void trainer_add_view(trainer *t, int phase, size_t index, step_views *of);
-// After a step: now and then measures the views that are set aside, and ends training where they gain no more.
-bool trainer_validate(trainer *t, int phase);
+// trainer_step without the look at the views that are set aside. *phase: the phase that the step was of.
+bool trainer_advance(trainer *t, int *phase);
 
 // The Gaussians that a step renders.
 gs_gaussians trainer_gaussians(trainer *t, const step_views *of);

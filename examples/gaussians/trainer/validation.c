@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Views that are set aside end training where it only learns noise (plan/learning.h).
+// Views that are set aside end training where it only learns noise (state/learning.h).
 #include "trainer_parts.h"
 #include "device.h"
 #include "frames/gs_check.h"
@@ -50,7 +50,8 @@ static double mean_of_last(const training_report *report, int64_t count) {
     return sum / (double)count;
 }
 
-bool trainer_validate(trainer *t, int phase) {
+// After a step: now and then measures the views that are set aside, and ends training where they gain no more.
+static bool trainer_validate(trainer *t, int phase) {
     const training_settings *const settings = t->settings;
     schedule_place *const place = &t->state->schedule;
     const int64_t every = settings->validate_every, step = place->at - place->before;
@@ -65,4 +66,9 @@ bool trainer_validate(trainer *t, int phase) {
     place->ended = t->state->iteration;
     place->ended_seconds = place->seconds;
     return true;
+}
+
+bool trainer_step(trainer *t) {
+    int phase;
+    return trainer_advance(t, &phase) && trainer_validate(t, phase);
 }

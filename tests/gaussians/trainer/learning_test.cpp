@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "plan/learning.h"
+#include "state/learning.h"
 #include <cmath>
 #include <gtest/gtest.h>
 

@@ -2,6 +2,7 @@
 // Adam over all parameters of the Gaussians (docs/developers/math.md, section 6). SH's constant term has its own rate.
 #include "arrays.h"
 #include "check.h"
+#include "distwar_gs_adam.h"
 
 #include <gpu/adam.cuh>
 #include <float.h>

@@ -13,7 +13,7 @@
 #include "files/path.h"
 #include "frames/frame.h"
 #include "measure/maps.h"
-#include "measure/video.h"
+#include "record/video.h"
 #include "images/picture_row.h"
 #include "scene.h"
 #include "cli/progress.h"

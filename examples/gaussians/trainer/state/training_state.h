@@ -10,7 +10,7 @@
 #include "c_linkage.h"
 #include "distwar_gs.h"
 #include "files/fault.h"
-#include "plan/learning.h"
+#include "state/learning.h"
 #include "state/parameter_average.h"
 #include "poses/pose_refinement.h"
 #include "sharded_density.h"

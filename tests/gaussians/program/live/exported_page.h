@@ -5,7 +5,7 @@
 
 #include "json_value.h"
 #include "program_run.h"
-#include "record/page.h"
+#include "html_page.h"
 #include <zlib.h>
 
 inline std::string inflated(const std::string &stream, size_t room) {

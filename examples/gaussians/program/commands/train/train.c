@@ -5,7 +5,7 @@
 #include "train_start.h"
 #include "depth_maps.h"
 #include "device.h"
-#include "record/report.h"
+#include "live/report.h"
 #include "record/signals.h"
 #include "cli/progress.h"
 #include "ranks.h"

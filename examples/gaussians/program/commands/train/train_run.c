@@ -9,7 +9,7 @@
 #include "live/training_page.h"
 #include "measure/viewer.h"
 #include "pose_levels.h"
-#include "record/report.h"
+#include "live/report.h"
 #include "record/sharded_scene.h"
 #include "record/signals.h"
 #include "cli/progress.h"

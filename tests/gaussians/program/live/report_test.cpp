@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 // dsplat train --report: the page is whole, and needs nothing but itself.
 #include "program_run.h"
-#include "page.h"
-#include "live/exported_page.h"
+#include "html_page.h"
+#include "exported_page.h"
 #include "frames/device_gaussians.h"
 #include "record/html.h"
-#include "record/report.h"
+#include "live/report.h"
 #include "measure/viewer.h"
-#include "record/report_chart.h"
+#include "live/report_chart.h"
 #include <algorithm>
 
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "record/report.h"
+#include "live/report.h"
 #include "measure/maps.h"
 #include "record/html.h"
 #include <math.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "record/report_chart.h"
+#include "live/report_chart.h"
 #include "record/html.h"
 #include <math.h>
 

@@ -5,7 +5,6 @@
 #pragma once
 
 #include "live/page.h"
-
 #include "record/run_record.h"
 
 C_LINKAGE_BEGIN
@@ -29,7 +28,7 @@ typedef struct run_report {
     const char *title;
     const run_record *record;
     const training_report *training;
-    int64_t gaussians; // their number
+    int64_t gaussians;        // their number
     const page_content *page; // of the scene; NULL: none
     const report_gallery *gallery;
     const target_view *views; // to show; [view_count]

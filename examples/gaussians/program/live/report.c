@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-#include "record/report.h"
+#include "live/report.h"
 #include "cli/command_line.h"
 #include "device.h"
 #include "record/html.h"
 #include "files/output_file.h"
 #include "files/path.h"
-#include "record/report_chart.h"
+#include "live/report_chart.h"
 #include <inttypes.h>
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "plan/learning.h"
+#include "state/learning.h"
 #include <math.h>
 
 // In logarithms: what training must gain between two measurements that are compared, so that the views set aside could

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #define _GNU_SOURCE // pipe2
-#include "measure/video.h"
+#include "record/video.h"
 #include "cli/child.h"
 #include "files/output_file.h"
 #include "record/signals.h"
