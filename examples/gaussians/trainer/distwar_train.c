@@ -64,7 +64,8 @@ static bool guarded(distwar_trainer *t, bool (*body)(distwar_trainer *t, void *c
 // ---- open and close
 
 distwar_train_settings distwar_train_defaults(void) {
-    return (distwar_train_settings){.iterations = USUAL_ITERATIONS, .sh_degree = GS_MAX_SH_DEGREE};
+    return (distwar_train_settings){
+        .iterations = USUAL_ITERATIONS, .sh_degree = GS_MAX_SH_DEGREE, .validate = -1};
 }
 
 static bool choose_density(const char *name, int *kind) {
@@ -208,8 +209,8 @@ static bool report(distwar_trainer *t, void *context) {
     if (!r) return fail(&last, "%s", ranks_error(t->group));
     const bool budget = t->wanted.budget > 0;
     *out = (distwar_train_progress){.views = t->state.iteration,
-                                    .views_in_all =
-                                        budget ? (int64_t)t->state.schedule.steps : t->settings.iterations,
+                                    .views_in_all = budget ? (int64_t)t->state.schedule.steps
+                                                           : scheduled_views(&t->settings, &t->state.schedule),
                                     .steps = t->state.steps,
                                     .gaussians = t->state.gaussians.count,
                                     .sh_degree = t->state.gaussians.sh_degree,
