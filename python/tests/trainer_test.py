@@ -191,7 +191,7 @@ class Trainers(unittest.TestCase):
 
     def test_defaults_are_the_library_s(self):
         settings = distwar.Trainer(self.data)._lib.defaults()
-        self.assertEqual((settings.iterations, settings.sh_degree, settings.validate), (7000, 3, 0))
+        self.assertEqual((settings.iterations, settings.sh_degree, settings.validate), (7000, 3, -1))
 
     def test_refusals(self):
         for change, error, text in ((dict(images=[p / 255 for p in self.data["images"]]), TypeError, "not uint8"),
