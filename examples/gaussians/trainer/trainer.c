@@ -191,6 +191,7 @@ bool trainer_fetch_losses(trainer *t) {
         const double weight = t->depth_weights[i];
         const double loss = batch[i].of_colors[0] + (weight > 0 ? weight * batch[i].of_depth[0] : 0);
         report->losses[++report->iterations - report->first_iteration] = loss;
+        learning_see(&t->state->learning, loss);
         if (!isfinite(loss))
             return ranks_fail(t->group, "the loss is not finite at iteration %lld",
                               (long long)report->iterations);

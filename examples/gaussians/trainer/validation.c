@@ -2,7 +2,6 @@
 // Views that are set aside end training where it only learns noise (state/learning.h).
 #include "trainer_parts.h"
 #include "device.h"
-#include "frames/gs_check.h"
 #include <string.h>
 
 // The mean loss of the views that are set aside, as steps see views now. A collective; no losses wait.
@@ -42,26 +41,23 @@ static bool loss_aside(trainer *t, int phase, double *loss) {
     return true;
 }
 
-static double mean_of_last(const training_report *report, int64_t count) {
-    const int64_t known = report->iterations - report->first_iteration + 1;
-    double sum = 0;
-    if (count > known) count = known;
-    for (int64_t i = known - count; i < known; i++) sum += report->losses[i];
-    return sum / (double)count;
-}
-
 // After a step: now and then measures the views that are set aside, and ends training where they gain no more.
-static bool trainer_validate(trainer *t, int phase) {
+static bool validate(trainer *t, int phase) {
     const training_settings *const settings = t->settings;
     schedule_place *const place = &t->state->schedule;
     const int64_t every = settings->validate_every, step = place->at - place->before;
     double aside;
     // Just before Gaussians are retired, which for a while costs both sides.
     if (!t->report.set_aside || place->ended > 0 || every == 0 ||
-        !training_passed(place->at + every / 10, step, every) || place->at <= every)
+        !training_passed(place->at + every / 10, step, every))
         return true;
-    if (!trainer_fetch_losses(t) || !loss_aside(t, phase, &aside)) return false;
-    learning_note(&t->state->learning, phase, mean_of_last(&t->report, every), aside);
+    if (!trainer_fetch_losses(t)) return false;
+    if (place->at <= every) {
+        learning_begin(&t->state->learning);
+        return true;
+    }
+    if (!loss_aside(t, phase, &aside)) return false;
+    learning_note(&t->state->learning, phase, aside);
     if (!learning_is_over(&t->state->learning)) return true;
     place->ended = t->state->iteration;
     place->ended_seconds = place->seconds;
@@ -70,5 +66,5 @@ static bool trainer_validate(trainer *t, int phase) {
 
 bool trainer_step(trainer *t) {
     int phase;
-    return trainer_advance(t, &phase) && trainer_validate(t, phase);
+    return trainer_advance(t, &phase) && validate(t, phase);
 }

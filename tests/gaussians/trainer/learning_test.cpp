@@ -5,11 +5,16 @@
 
 namespace {
 
+void note(learning_curve *curve, int phase, double trained, double aside) {
+    learning_see(curve, 0.5 * trained);
+    learning_see(curve, 1.5 * trained);
+    learning_note(curve, phase, aside);
+}
+
 // Losses fall by these parts with each measurement.
 learning_curve falling(int count, double trained, double aside) {
     learning_curve curve = {};
-    for (int i = 0; i < count; i++)
-        learning_note(&curve, 0, std::pow(1 - trained, i), std::pow(1 - aside, i));
+    for (int i = 0; i < count; i++) note(&curve, 0, std::pow(1 - trained, i), std::pow(1 - aside, i));
     return curve;
 }
 
@@ -33,16 +38,16 @@ TEST(Learning, IsNotOverByTwoMeasurementsNorWhereTrainingGainsLittle) {
 TEST(Learning, CountsTheBestMeasurementSince) {
     learning_curve curve = {};
     const double aside[] = {1, 0.9, 1.1, 1.1};
-    for (int i = 0; i < 4; i++) learning_note(&curve, 0, std::pow(0.9, i), aside[i]);
+    for (int i = 0; i < 4; i++) note(&curve, 0, std::pow(0.9, i), aside[i]);
     EXPECT_TRUE(learning_is_over(&curve)) << "from the second on nothing was gained";
     curve = {};
-    for (int i = 0; i < 3; i++) learning_note(&curve, 0, std::pow(0.9, i), aside[i]);
+    for (int i = 0; i < 3; i++) note(&curve, 0, std::pow(0.9, i), aside[i]);
     EXPECT_FALSE(learning_is_over(&curve)) << "from the first on it was, from the second there are two";
 }
 
 TEST(Learning, BeginsAnewWithPicturesOfAnotherSize) {
     learning_curve curve = falling(5, 0.1, 0);
-    learning_note(&curve, 1, 0.1, 1);
+    note(&curve, 1, 0.1, 1);
     EXPECT_EQ(curve.count, 1);
     EXPECT_FALSE(learning_is_over(&curve));
 }

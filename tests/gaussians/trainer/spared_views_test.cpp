@@ -111,10 +111,11 @@ TEST(SparedViews, AreTrainedOnFromTheirPartOfTheScheduleOn) {
 TEST(SparedViews, EndTrainingThatLearnsOnlyNoise) {
     struct run {
         sig_atomic_t end = 0;
-        bool interrupts = false;
+        int64_t after = INT64_MAX; // the iteration, or that after the end, that is interrupted
+        bool at_end = false;
         static bool look(void *context, const training_state *, const training_report *report, fault *) {
             run *const r = static_cast<run *>(context);
-            r->end = r->interrupts && report->ended > 0 && report->iterations == report->ended + 1;
+            r->end = report->iterations == (r->at_end ? report->ended + 1 : r->after);
             return true;
         }
         std::vector<char> of(bool black, int64_t *ended, int64_t *iterations) {
@@ -153,7 +154,11 @@ TEST(SparedViews, EndTrainingThatLearnsOnlyNoise) {
     EXPECT_GE(ended, 15) << "three measurements";
     EXPECT_LT(ended, 150);
     EXPECT_EQ(iterations, ended + (ended + 2) / 3);
-    r.interrupts = true;
+    for (const int64_t after : {13, 61}) {
+        r.after = after;
+        EXPECT_EQ(r.of(true, &ended, &iterations), whole) << "interrupted after " << after;
+    }
+    r.at_end = true;
     EXPECT_EQ(r.of(true, &ended, &iterations), whole) << "interrupted in the last part";
 }
 

@@ -50,7 +50,7 @@ typedef struct part_header {
     int64_t averaged;               // as in FILE
 } part_header;
 
-_Static_assert(sizeof(checkpoint_header) == 408 && sizeof(part_entry) == 16 && sizeof(part_header) == 48,
+_Static_assert(sizeof(checkpoint_header) == 424 && sizeof(part_entry) == 16 && sizeof(part_header) == 48,
                "the files have no padding");
 
 // An array of rows.

@@ -13,7 +13,19 @@ static void halve(learning_curve *curve) {
     curve->count /= 2;
 }
 
-void learning_note(learning_curve *curve, int phase, double trained, double aside) {
+void learning_see(learning_curve *curve, double loss) {
+    curve->sum += loss;
+    curve->seen++;
+}
+
+void learning_begin(learning_curve *curve) {
+    curve->sum = 0;
+    curve->seen = 0;
+}
+
+void learning_note(learning_curve *curve, int phase, double aside) {
+    const double trained = curve->sum / (double)curve->seen;
+    learning_begin(curve);
     if (curve->phase != phase) *curve = (learning_curve){.phase = phase};
     if (curve->count == LEARNING_MOST) halve(curve);
     curve->trained[curve->count] = (float)log(fmax(trained, 1e-30));
@@ -33,7 +45,8 @@ bool learning_is_over(const learning_curve *curve) {
 }
 
 bool learning_curve_is_possible(const learning_curve *curve) {
-    if (curve->count < 0 || curve->count > LEARNING_MOST) return false;
+    if (curve->count < 0 || curve->count > LEARNING_MOST || curve->seen < 0 || !isfinite(curve->sum))
+        return false;
     for (int32_t i = 0; i < curve->count; i++)
         if (!isfinite(curve->trained[i]) || !isfinite(curve->aside[i])) return false;
     return true;
