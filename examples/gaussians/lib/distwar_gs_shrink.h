@@ -23,6 +23,12 @@ typedef struct gs_shrinking {
 gs_status gs_shrink_picture(const gs_shrinking *shrinking, int32_t channels, const uint8_t *picture,
                             uint8_t *small, gs_stream stream);
 
+// The same of the mean of `count` pictures as gs_render leaves them, rounded to 8 bits as in a file: values beyond 0..1
+// become 0 and 255, NaN 0. planes: host, [count], each [GS_CHANNELS][height][width]; small: [..][..][GS_CHANNELS].
+enum { GS_SHRINK_MOST = 8 };
+gs_status gs_shrink_planes(const gs_shrinking *shrinking, const float *const *planes, int32_t count,
+                           uint8_t *small, gs_stream stream);
+
 // 255 where all pixels of the block count (are not 0), else 0. mask: [height][width].
 gs_status gs_shrink_mask(const gs_shrinking *shrinking, const uint8_t *mask, uint8_t *small,
                          gs_stream stream);

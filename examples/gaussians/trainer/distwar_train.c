@@ -64,8 +64,10 @@ static bool guarded(distwar_trainer *t, bool (*body)(distwar_trainer *t, void *c
 // ---- open and close
 
 distwar_train_settings distwar_train_defaults(void) {
-    return (distwar_train_settings){
-        .iterations = USUAL_ITERATIONS, .sh_degree = GS_MAX_SH_DEGREE, .validate = -1};
+    return (distwar_train_settings){.iterations = USUAL_ITERATIONS,
+                                    .sh_degree = GS_MAX_SH_DEGREE,
+                                    .validate = -1,
+                                    .teachers = TEACHERS_MOST};
 }
 
 static bool choose_density(const char *name, int *kind) {
@@ -81,14 +83,16 @@ static bool choose(distwar_trainer *t) {
     *c = training_choices_default();
     c->iterations = s->iterations > 0 ? s->iterations : USUAL_ITERATIONS;
     c->seed = s->seed, c->batch = s->batch, c->budget = s->budget, c->validate = s->validate;
+    c->teachers = s->exposure ? 0 : s->teachers;
     c->random_background = s->random_background;
     c->refine_poses = s->refine_poses;
     c->density.settings.most_gaussians = s->max_gaussians;
     memcpy(c->background, s->background, sizeof c->background);
     if (s->reproducible) c->tune = false, c->policy = (distwar_policy){DISTWAR_FIXED, 0};
     if (!(s->budget >= 0) || s->batch < 0 || s->batch > GS_MAX_VIEWS || s->max_gaussians < 0 ||
-        s->sh_degree < 0 || s->sh_degree > GS_MAX_SH_DEGREE || s->validate < -1)
-        return fail(&last, "budget, batch, max_gaussians, sh_degree or validate is out of range");
+        s->sh_degree < 0 || s->sh_degree > GS_MAX_SH_DEGREE || s->validate < -1 || s->teachers < 0 ||
+        s->teachers > TEACHERS_MOST)
+        return fail(&last, "budget, batch, max_gaussians, sh_degree, validate or teachers is out of range");
     if (s->budget > 0 && (s->reproducible || s->refine_poses))
         return fail(&last, "a budget excludes reproducible and refine_poses");
     return choose_density(s->density, &c->density.settings.kind);
@@ -208,16 +212,17 @@ static bool report(distwar_trainer *t, void *context) {
     const training_report *const r = trainer_report(t->trainer);
     if (!r) return fail(&last, "%s", ranks_error(t->group));
     const bool budget = t->wanted.budget > 0;
-    *out = (distwar_train_progress){.views = t->state.iteration,
-                                    .views_in_all = budget ? (int64_t)t->state.schedule.steps
-                                                           : scheduled_views(&t->settings, &t->state.schedule),
-                                    .steps = t->state.steps,
-                                    .gaussians = t->state.gaussians.count,
-                                    .sh_degree = t->state.gaussians.sh_degree,
-                                    .seconds = r->seconds,
-                                    .loss = r->last_loss,
-                                    .loss_count = (size_t)(r->iterations - r->first_iteration + 1),
-                                    .losses = r->losses};
+    *out =
+        (distwar_train_progress){.views = t->state.iteration,
+                                 .views_in_all = budget ? (int64_t)t->state.schedule.steps
+                                                        : scheduled_views(&t->settings, &t->state.schedule),
+                                 .steps = t->state.steps,
+                                 .gaussians = t->state.gaussians.count,
+                                 .sh_degree = t->state.gaussians.sh_degree,
+                                 .seconds = r->seconds,
+                                 .loss = r->last_loss,
+                                 .loss_count = (size_t)(r->iterations - r->first_iteration + 1),
+                                 .losses = r->losses};
     return true;
 }
 
@@ -311,11 +316,11 @@ static void describe(const distwar_trainer *t, char text[512]) {
         text, 512,
         "iterations %lld\nbudget %.17g\nseed %lld\nbatch %lld\nmax_gaussians %lld\ndensity %s\nsh_degree %d\n"
         "background %.9g %.9g %.9g\nrandom_background %d\nantialias %d\nexposure %d\nrefine_poses %d\n"
-        "reproducible %d\nvalidate %lld\n",
+        "reproducible %d\nvalidate %lld\nteachers %lld\n",
         (long long)s->iterations, s->budget, (long long)s->seed, (long long)s->batch,
         (long long)s->max_gaussians, s->density ? s->density : "auto", s->sh_degree, (double)s->background[0],
         (double)s->background[1], (double)s->background[2], s->random_background, s->antialias, s->exposure,
-        s->refine_poses, s->reproducible, (long long)s->validate);
+        s->refine_poses, s->reproducible, (long long)s->validate, (long long)s->teachers);
 }
 
 static bool save(distwar_trainer *t, void *context) {
@@ -347,7 +352,7 @@ static bool resume(distwar_trainer *t, void *context) {
     trainer_close(t->trainer);
     training_state_close(&t->state);
     t->state = state;
-    t->state.gaussians.antialias = t->wanted.antialias;
+    training_state_antialias(&t->state, t->wanted.antialias);
     t->trainer = trainer_open(NULL, &t->state, t->views, t->view_count, &t->settings, &last);
     t->failed = !t->trainer;
     t->over = t->trainer && trainer_is_over(t->trainer);

@@ -69,6 +69,10 @@ typedef struct distwar_train_settings {
     // on; where they gain under 0.15 of what training views do, training ends early. 0: none; -1: a sixteenth, 4 to 16,
     // none of fewer than 40 views or with refine_poses. At most half of all; a number excludes refine_poses.
     int64_t validate;
+    // Where training ends early, so many scenes, 2..4, are trained until there while `iterations` have room for them and
+    // for a last one, which learns from their pictures too: a few tenths of a decibel. Less than 2: none; with a budget
+    // or exposure none.
+    int64_t teachers;
 } distwar_train_settings;
 
 // What training has when nobody says otherwise: all defaults of `dsplat train`.

@@ -84,7 +84,7 @@ static bool queue_loss(ranks *group, void *context, const sharded_image *image, 
     trainer *const t = context;
     const step_views *const of = t->several.of;
     const size_t index = of->index[image->view];
-    picture_cache *const pictures = t->ranks ? t->pictures : NULL;
+    picture_cache *const pictures = t->ranks && !of->painted[image->view] ? t->pictures : NULL;
     step_result *const result = &t->results[t->waiting + image->view];
     // An upload waits for the device, without a look at the other ranks.
     if (pictures && !picture_cache_has(pictures, index) && !ranks_wait(group, stream)) return false;

@@ -7,6 +7,7 @@
 
 training_choices training_choices_default(void) {
     return (training_choices){.validate = -1,
+                              .teachers = TEACHERS_MOST,
                               .average = usual_average,
                               .dropout = -1,
                               .depth_weight = 1, // Kerbl et al. 2024, as is the next
@@ -60,6 +61,7 @@ training_settings training_settings_from(const training_choices *c, const traini
                                   .seconds = c->seconds,
                                   .set_aside_until = validation_until,
                                   .validate_every = usual_validate_every(data->count),
+                                  .teachers = c->teachers,
                                   .seed = (uint64_t)c->seed,
                                   .tune = c->tune,
                                   .policy = c->policy,

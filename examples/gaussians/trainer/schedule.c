@@ -10,8 +10,20 @@ bool training_passed(int64_t iteration, int64_t views, int64_t every) {
     return iteration / every > (iteration - views) / every;
 }
 
+int64_t scheduled_early_views(const schedule_place *place) {
+    return place->ended + (place->ended + 2) / 3;
+}
+
+int64_t scheduled_teachers(const training_settings *settings, const schedule_place *place) {
+    if (place->ended == 0 || settings->budget) return 0;
+    const int64_t room = settings->iterations / scheduled_early_views(place) - 2,
+                  teachers = settings->teachers < room ? settings->teachers : room;
+    return teachers >= 2 ? teachers : 0;
+}
+
 int64_t scheduled_views(const training_settings *settings, const schedule_place *place) {
-    return place->ended > 0 ? place->ended + (place->ended + 2) / 3 : settings->iterations;
+    return place->ended > 0 && scheduled_teachers(settings, place) == 0 ? scheduled_early_views(place)
+                                                                        : settings->iterations;
 }
 
 int scheduled_sh_degree(const training_settings *settings, int sh_degree, int64_t step) {

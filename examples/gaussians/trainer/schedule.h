@@ -36,6 +36,7 @@ struct training_settings {
     const training_budget *budget; // NULL: `iterations` are done, one step of the schedule each
     double set_aside_until;        // 0..1, of the schedule: from there on views that are set aside are used
     int64_t validate_every;        // steps between looks at whether they say that training is over; 0: none
+    int64_t teachers;              // at most TEACHERS_MOST, see scheduled_teachers; below 2: none
     uint64_t seed;                 // of all random choices
     bool tune;                     // a tuner chooses the policy while training runs
     distwar_policy policy;         // of gs_render_backward, unless there is a tuner
@@ -61,6 +62,11 @@ struct training_settings {
 
 // All views that training sees from its start to its end.
 int64_t scheduled_views(const training_settings *settings, const schedule_place *place);
+// The views that a scene sees whose training ends early, as place->ended > 0 says.
+int64_t scheduled_early_views(const schedule_place *place);
+// Where training ends so early that the views left suffice: how many scenes are trained until there, one after another,
+// to teach a last one that sees at least twice as many views (lessons.c). 0: the first is all.
+int64_t scheduled_teachers(const training_settings *settings, const schedule_place *place);
 // Where the end of the schedule begins, 0..1, that follows once place->ended is known.
 double scheduled_end(const training_settings *settings);
 // Whether the step that ended at `iteration` and had `views` views reached or passed a multiple of `every` >= 1.

@@ -67,13 +67,16 @@ static bool has_changed(const trainer *t, int32_t views) {
            (now_worth > factor * place->steps || now_worth < place->steps / factor);
 }
 
-// The step of the schedule after `iteration` views, where training ends before its time.
+// The step of the schedule after `iteration` views, once training has ended before its time.
 static int64_t at_end(const trainer *t, int64_t iteration) {
+    const training_settings *const settings = t->settings;
     const schedule_place *const place = &t->state->schedule;
-    const double from = scheduled_end(t->settings),
-                 done = (double)(iteration - place->ended) /
-                        (double)(scheduled_views(t->settings, place) - place->ended);
-    return 1 + (int64_t)((from + (1 - from) * fmin(done, 1)) * (double)(t->settings->iterations - 1) + 0.5);
+    const int64_t before = lessons_before(t), own = iteration - before;
+    const double last = (double)(settings->iterations - 1), from = scheduled_end(settings),
+                 done = (double)(own - place->ended) / (double)(scheduled_early_views(place) - place->ended);
+    if (lessons_are_on(t))
+        return 1 + (int64_t)((double)own / (double)(settings->iterations - before) * last + 0.5);
+    return own <= place->ended ? own : 1 + (int64_t)((from + (1 - from) * fmin(done, 1)) * last + 0.5);
 }
 
 // Moves the schedules to the next step. views: of that step.
@@ -238,7 +241,7 @@ static int phase_of(const trainer *t) {
 
 // Whether the next step leaves out the views that are set aside.
 static bool sets_aside(const trainer *t) {
-    return t->used_order.count > 0 &&
+    return t->used_order.count > 0 && t->state->lessons.teachers == 0 &&
            progress_at(t->settings, t->state->schedule.at + 1) < t->settings->set_aside_until;
 }
 
@@ -263,15 +266,24 @@ void trainer_add_view(trainer *t, int phase, size_t index, step_views *of) {
     if (t->state->poses > 0) pose_to_camera(&t->state->pose[index].now, &of->camera[v]);
 }
 
+// The last view that a step of this phase may have.
+static int64_t last_view(const trainer *t, int phase) {
+    const training_settings *const settings = t->settings;
+    const schedule_place *const place = &t->state->schedule;
+    const int64_t of_phase = resolution_phase_end(&settings->resolutions, settings->iterations, phase),
+                  before = lessons_before(t);
+    if (place->ended == 0) return of_phase;
+    if (lessons_are_on(t)) return settings->iterations;
+    if (t->state->iteration - before >= place->ended) return before + scheduled_early_views(place);
+    return before + (of_phase < place->ended ? of_phase : place->ended);
+}
+
 // A step has views of one phase.
 static step_views choose_views(trainer *t, int phase) {
     const training_settings *settings = t->settings;
     const training_state *state = t->state;
     const int64_t batch = trainer_batch(settings, phase),
-                  end = state->schedule.ended > 0
-                            ? scheduled_views(settings, &state->schedule)
-                            : resolution_phase_end(&settings->resolutions, settings->iterations, phase),
-                  left = settings->budget ? batch : end - state->iteration;
+                  left = settings->budget ? batch : last_view(t, phase) - state->iteration;
     const int32_t count = (int32_t)(batch < left ? batch : left);
     step_views of = {.first = state->iteration, .pose_step = pose_steps(t)};
     t->report.set_aside = sets_aside(t);
@@ -281,6 +293,7 @@ static step_views choose_views(trainer *t, int phase) {
         if (state->exposures > 0) of.exposure[of.count] = state->exposure + TRAINING_EXPOSURE_FLOATS * index;
         trainer_add_view(t, phase, index, &of);
     }
+    if (lessons_are_on(t)) lessons_choose(t, &of);
     return of;
 }
 
@@ -321,6 +334,7 @@ bool trainer_advance(trainer *t, int *phase) {
     of.sh_degree = scheduled_sh_degree(settings, state->gaussians.sh_degree, of.at);
     of.absolute = density_method_of(settings->density.kind)->absolute && of.at < settings->density.until;
     choose_background(settings, state->iteration + 1, of.background);
+    lessons_paint(t, &of);
     const gs_adam_rates rates = scheduled_rates(settings, of.at, of.sh_degree, of.count);
     density_step control = {.settings = &settings->density,
                             .seed = settings->seed,
@@ -409,7 +423,7 @@ static bool open_trainer(trainer *t) {
         return fails(t, &why);
     t->results = device_allocate((WAITING + GS_MAX_VIEWS) * sizeof *t->results);
     device_clear(t->results, (WAITING + GS_MAX_VIEWS) * sizeof *t->results);
-    if (!open_shared(t)) return false;
+    if (!open_shared(t) || !lessons_open(t)) return false;
     if (t->shared) return true;
     stage_clock_open(&t->report.clock);
     frame_gradient_open(t);
@@ -420,6 +434,7 @@ void trainer_close(trainer *t) {
     if (!t) return;
     if (!t->shared && t->results) frame_gradient_close(t);
     ranks_gradient_close(t);
+    lessons_close(t);
     device_buffer_close(&t->target);
     device_buffer_close(&t->logits);
     device_free(t->results);

@@ -35,8 +35,9 @@ typedef struct step_views {
     const float *exposure[GS_MAX_VIEWS]; // the matrix; NULL: none
     float background[3];
     int sh_degree;
-    int64_t at;        // the step of the schedule
-    bool absolute;     // screen-space gradients are absolute
+    int64_t at;                  // the step of the schedule
+    bool absolute;               // screen-space gradients are absolute
+    bool painted[GS_MAX_VIEWS]; // in place of a photograph the view has the teachers' picture
     int64_t pose_step; // how often the view has moved, with this step; < 1: it does not move
 } step_views;
 
@@ -65,7 +66,7 @@ struct trainer {
     sharded *shared;             // NULL: steps take frame_gradient_of, else ranks_gradient_of
     const target_view *views;
     const training_settings *settings;
-    training_settings fitted; // where settings points to, under a budget
+    training_settings fitted; // where settings points to, under a budget and in the last of several scenes
     pace pace;
     double before;   // seconds of training before this run
     double reserved; // as training_budget.fit returned it
@@ -87,6 +88,9 @@ struct trainer {
     int phase;           // that shapes and pictures are of; -1: none yet
     frame_gradient one;
     ranks_gradient several;
+    frame painter[TEACHERS_MOST]; // of the teachers' pictures
+    device_buffer paint;
+    target_view painted[GS_MAX_VIEWS];
     double started;
     training_report report;
 };
@@ -102,6 +106,23 @@ int64_t trainer_batch(const training_settings *settings, int phase); // views of
 void trainer_add_view(trainer *t, int phase, size_t index, step_views *of);
 // trainer_step without the look at the views that are set aside. *phase: the phase that the step was of.
 bool trainer_advance(trainer *t, int *phase);
+
+// ---- lessons.c: where training ends early, more scenes are trained up to there from the same start, and then a last one,
+// on photographs and on these scenes' pictures of places between the photographs'
+
+// Before the first step: keeps the start if training may end early. False after ranks_fail.
+bool lessons_open(trainer *t);
+void lessons_close(trainer *t);
+// The views that all scenes before the present one have seen together.
+int64_t lessons_before(const trainer *t);
+// Whether the scene that is trained now learns from others.
+bool lessons_are_on(const trainer *t);
+// In such a step: says which views are painted, and moves their cameras.
+void lessons_choose(trainer *t, step_views *of);
+// Makes the pictures of the painted views, if there are any, with the step's background.
+void lessons_paint(trainer *t, step_views *of);
+// After a step: keeps a scene that is complete, and begins the next. False after ranks_fail.
+bool lessons_go_on(trainer *t);
 
 // The Gaussians that a step renders.
 gs_gaussians trainer_gaussians(trainer *t, const step_views *of);

@@ -54,7 +54,8 @@ static void show(trainer *t, progress *bar) {
     bar->total = t->settings->iterations;
     bar->ahead = density_time_ahead(&t->settings->density, t->settings->iterations,
                                     training_state_count(t->state), t->state->schedule.at);
-    progress_show(bar, t->state->schedule.at, shown_loss(t));
+    const bool lessons = scheduled_teachers(t->settings, &t->state->schedule) > 0;
+    progress_show(bar, lessons ? t->state->iteration : t->state->schedule.at, shown_loss(t));
 }
 
 static bool train_all(trainer *t, const training_observer *observer) {

@@ -66,5 +66,5 @@ static bool validate(trainer *t, int phase) {
 
 bool trainer_step(trainer *t) {
     int phase;
-    return trainer_advance(t, &phase) && validate(t, phase);
+    return trainer_advance(t, &phase) && validate(t, phase) && lessons_go_on(t);
 }

@@ -113,6 +113,8 @@ TEST(SparedViews, EndTrainingThatLearnsOnlyNoise) {
         sig_atomic_t end = 0;
         int64_t after = INT64_MAX; // the iteration, or that after the end, that is interrupted
         bool at_end = false;
+        int64_t teachers = 0;
+        int32_t taught = 0;
         static bool look(void *context, const training_state *, const training_report *report, fault *) {
             run *const r = static_cast<run *>(context);
             r->end = report->iterations == (r->at_end ? report->ended + 1 : r->after);
@@ -127,6 +129,7 @@ TEST(SparedViews, EndTrainingThatLearnsOnlyNoise) {
             training_settings settings = cloud::settings(200);
             settings.set_aside_until = 0.75;
             settings.validate_every = 5;
+            settings.teachers = teachers;
             training_state state = {};
             training_state_open(&state, c.group, &c.host);
             const training_observer observer = {look, this, 1, &end, nullptr};
@@ -144,6 +147,7 @@ TEST(SparedViews, EndTrainingThatLearnsOnlyNoise) {
             device_download(out.data(), state.gaussians.mean, out.size());
             const char *const curve = reinterpret_cast<const char *>(&state.learning);
             out.insert(out.end(), curve, curve + sizeof state.learning);
+            taught = state.lessons.teachers;
             training_state_close(&state);
             return out;
         }
@@ -162,6 +166,19 @@ TEST(SparedViews, EndTrainingThatLearnsOnlyNoise) {
     }
     r.at_end = true;
     EXPECT_EQ(r.of(true, &ended, &iterations), whole) << "interrupted in the last part";
+
+    r.at_end = false;
+    r.after = INT64_MAX;
+    r.teachers = 3;
+    const std::vector<char> taught = r.of(true, &ended, &iterations);
+    EXPECT_EQ(r.taught, 3);
+    EXPECT_EQ(iterations, 200);
+    EXPECT_NE(taught, whole);
+    const int64_t each = ended + (ended + 2) / 3;
+    for (const int64_t after : {each, each + 3, 2 * each + ended + 1, 3 * each, 3 * each + 5}) {
+        r.after = after;
+        EXPECT_EQ(r.of(true, &ended, &iterations), taught) << "interrupted after " << after;
+    }
 }
 
 class Validation : public Program {

@@ -42,6 +42,25 @@ __global__ void __launch_bounds__(block_size)
     small[i] = uint8_t((sum + area / 2) / area);
 }
 
+struct pictures {
+    const float *planes[GS_SHRINK_MOST];
+    int count;
+    int64_t pixels;
+};
+
+__global__ void __launch_bounds__(block_size)
+    shrink_planes_kernel(blocks of, pictures from, int64_t values, uint8_t *small) {
+    const int64_t i = int64_t(blockIdx.x) * block_size + threadIdx.x;
+    if (i >= values) return;
+    float sum = 0;
+    for (int k = 0; k < from.count; k++) {
+        const float *const plane = from.planes[k] + i % GS_CHANNELS * from.pixels;
+        for_each_in_block(of, i / GS_CHANNELS, [&](int64_t pixel) { sum += plane[pixel]; });
+    }
+    const float mean = sum / (float(of.across) * float(of.down) * float(from.count));
+    small[i] = uint8_t(fminf(fmaxf(mean, 0.f), 1.f) * 255.f + 0.5f);
+}
+
 __global__ void __launch_bounds__(block_size)
     shrink_mask_kernel(blocks of, const uint8_t *mask, int64_t values, uint8_t *small) {
     const int64_t i = int64_t(blockIdx.x) * block_size + threadIdx.x;
@@ -82,6 +101,21 @@ gs_status gs_shrink_picture(const gs_shrinking *shrinking, int32_t channels, con
     const int64_t values = int64_t(channels) * of.width * of.height;
     return GS_STATUS(
         launch_for(stream, values, block_size, shrink_picture_kernel, of, channels, picture, values, small));
+}
+
+gs_status gs_shrink_planes(const gs_shrinking *shrinking, const float *const *planes, int32_t count,
+                           uint8_t *small, gs_stream stream) {
+    GS_TRY(check_shrinking(__func__, shrinking));
+    GS_REQUIRE(planes && small, "planes and small must be given");
+    GS_REQUIRE(count >= 1 && count <= GS_SHRINK_MOST, "count must be in 1..8");
+    const blocks of = blocks_of(*shrinking);
+    const int64_t values = int64_t(GS_CHANNELS) * of.width * of.height;
+    pictures from = {{}, count, int64_t(shrinking->width) * shrinking->height};
+    for (int k = 0; k < count; k++) {
+        GS_REQUIRE(planes[k], "planes must be given");
+        from.planes[k] = planes[k];
+    }
+    return GS_STATUS(launch_for(stream, values, block_size, shrink_planes_kernel, of, from, values, small));
 }
 
 gs_status gs_shrink_mask(const gs_shrinking *shrinking, const uint8_t *mask, uint8_t *small,

@@ -27,13 +27,18 @@ gs_gaussians device_gaussians_from(const gs_gaussians *host) {
     return out;
 }
 
-gs_gaussians device_gaussians_from_rows(const gs_gaussians *host, int64_t first, int64_t count) {
-    gs_gaussians rows = *host;
-    const gs_arrays a = gs_arrays_of(host);
+gs_gaussians gaussians_rows(const gs_gaussians *all, int64_t first, int64_t count) {
+    gs_gaussians rows = *all;
+    const gs_arrays a = gs_arrays_of(all);
     rows.count = count;
     rows.mean += first * a.width[0], rows.log_scale += first * a.width[1],
         rows.quaternion += first * a.width[2];
     rows.opacity_logit += first * a.width[3], rows.sh += first * a.width[4];
+    return rows;
+}
+
+gs_gaussians device_gaussians_from_rows(const gs_gaussians *host, int64_t first, int64_t count) {
+    const gs_gaussians rows = gaussians_rows(host, first, count);
     return device_gaussians_from(&rows);
 }
 

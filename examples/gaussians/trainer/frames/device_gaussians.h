@@ -11,6 +11,8 @@ C_LINKAGE_BEGIN
 // All arrays in one allocation, which begins at `mean`, filled with zeros.
 gs_gaussians device_gaussians_open(int64_t count, int sh_degree);
 gs_gaussians device_gaussians_from(const gs_gaussians *host); // with its values
+// The rows first .. first + count - 1 of others, on the host or the device, whose memory they are.
+gs_gaussians gaussians_rows(const gs_gaussians *all, int64_t first, int64_t count);
 // The same of the rows first .. first + count - 1 alone.
 gs_gaussians device_gaussians_from_rows(const gs_gaussians *host, int64_t first, int64_t count);
 size_t device_gaussians_bytes(int64_t count, int sh_degree); // of that allocation

@@ -3,24 +3,23 @@
 #include "arrays.h"
 #include "state/checkpoint_file.h"
 #include "frames/device_gaussians.h"
-#include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <zlib.h>
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "values are copied without a change of byte order");
 
 enum {
-    VERSION = 7,
+    VERSION = 8,
     SETS = 4, // Gaussians, Adam's two moments, the average
     ARRAYS = SETS * GS_ARRAYS + 1,
-    INSIDE = 2 // in place of a letter: the rows are in FILE
+    LESSONS = 1 + TEACHERS_MOST, // scenes of lesson_scenes
+    INSIDE = 2                   // in place of a letter: the rows are in FILE
 };
 
-// FILE: this, the settings, a part_entry for each part, the exposures, the poses, the rows if they are INSIDE, the
-// checksum.
+// FILE: this, the settings, a part_entry for each part, the exposures, the poses, the scenes of lessons, the rows if they
+// are INSIDE, the checksum.
 typedef struct checkpoint_header {
     char magic[8];
     uint32_t version;
@@ -29,6 +28,8 @@ typedef struct checkpoint_header {
     int64_t iteration, steps, count, exposures, poses, averaged; // averaged: samples; 0: there is no average
     schedule_place schedule;
     learning_curve learning;
+    int64_t lessons[LESSONS]; // Gaussians of the start and of each teacher
+    int32_t teachers, teachers_wanted;
     int32_t sh_degree;
     uint32_t data;   // fingerprint
     uint32_t letter; // of the parts: 0: a, 1: b
@@ -50,7 +51,7 @@ typedef struct part_header {
     int64_t averaged;               // as in FILE
 } part_header;
 
-_Static_assert(sizeof(checkpoint_header) == 424 && sizeof(part_entry) == 16 && sizeof(part_header) == 48,
+_Static_assert(sizeof(checkpoint_header) == 472 && sizeof(part_entry) == 16 && sizeof(part_header) == 48,
                "the files have no padding");
 
 // An array of rows.
@@ -94,10 +95,28 @@ static uint64_t pose_bytes(int64_t poses) {
     return (uint64_t)poses * sizeof(refined_pose);
 }
 
+static uint64_t scene_bytes(int64_t count, int32_t sh_degree) {
+    const gs_gaussians shape = {.sh_degree = sh_degree};
+    const gs_arrays a = gs_arrays_of(&shape);
+    uint64_t bytes = 0;
+    for (int i = 0; i < GS_ARRAYS; i++) bytes += (uint64_t)count * (uint64_t)a.width[i] * sizeof(float);
+    return bytes;
+}
+
+static uint64_t lesson_bytes(const checkpoint_header *header) {
+    uint64_t bytes = 0;
+    for (int i = 0; i < LESSONS; i++) bytes += scene_bytes(header->lessons[i], header->sh_degree);
+    return bytes;
+}
+
+static gs_gaussians *lesson_scene(lesson_scenes *lessons, int i) {
+    return i == 0 ? &lessons->start : &lessons->teacher[i - 1];
+}
+
 // Where the rows are if they are in FILE. Does not overflow if the header's counts are in range.
 static uint64_t rows_begin(const checkpoint_header *header) {
     return sizeof *header + header->settings_bytes + header->parts * sizeof(part_entry) +
-           exposure_bytes(header->exposures) + pose_bytes(header->poses);
+           exposure_bytes(header->exposures) + pose_bytes(header->poses) + lesson_bytes(header);
 }
 
 static uint64_t file_bytes(const checkpoint_header *header) {
@@ -121,56 +140,28 @@ static bool told(ranks *group, bool done, fault *why) {
     return fail(why, "%s", ranks_error(group));
 }
 
-// ---- the key
-
-static void put_option(FILE *to, const option_spec *option) {
-    const char *text = option_text(option);
-    fprintf(to, "--%s ", option->name);
-    if (option->kind == OPTION_INT) fprintf(to, "%" PRId64, *(const int64_t *)option->value);
-    if (option->kind == OPTION_REAL) fprintf(to, "%.17g", *(const double *)option->value);
-    for (; text && *text; text++) fputc(*text == '\n' ? ' ' : *text, to);
-    fputc('\n', to);
-}
-
-char *checkpoint_settings(const option_spec *options) {
-    char *lines = NULL;
-    size_t bytes;
-    FILE *text = open_memstream(&lines, &bytes);
-    if (!text) return NULL;
-    for (; options->kind != OPTION_END; options++)
-        if (!options->free_on_resume) put_option(text, options);
-    if (memory_stream_close(text, &lines) && bytes <= CHECKPOINT_MAX_SETTINGS) return lines;
-    free(lines);
-    return NULL;
-}
-
-uint32_t checkpoint_fingerprint(const target_view *views, size_t count) {
-    uLong sum = crc32(0, NULL, 0);
-    for (size_t i = 0; i < count; i++) {
-        const image *picture = views[i].picture;
-        sum = crc32_z(sum, (const Bytef *)&views[i].camera, sizeof views[i].camera);
-        sum = crc32_z(sum, picture->pixels,
-                      (size_t)picture->width * (size_t)picture->height * (size_t)picture->channels);
-        if (views[i].mask_on_host)
-            sum = crc32_z(sum, views[i].mask_on_host, (size_t)picture->width * (size_t)picture->height);
-        if (views[i].depth_on_host)
-            sum = crc32_z(sum, (const Bytef *)views[i].depth_on_host,
-                          (size_t)picture->width * (size_t)picture->height * sizeof(float));
-    }
-    return (uint32_t)sum;
-}
-
 // ---- reading FILE
+
+static bool lessons_are_right(const checkpoint_header *header) {
+    bool right = header->teachers >= 0 && header->teachers <= header->teachers_wanted &&
+                 header->teachers_wanted <= TEACHERS_MOST &&
+                 header->teachers * scheduled_early_views(&header->schedule) <= header->iteration;
+    for (int i = 0; i < LESSONS && right; i++)
+        right = header->lessons[i] >= 0 && header->lessons[i] < INT32_MAX &&
+                (i <= header->teachers || header->lessons[i] == 0);
+    return right && (header->teachers_wanted == 0 || header->schedule.ended > 0);
+}
 
 static bool header_is_right(const checkpoint_header *header) {
     return header->count >= 0 && header->count < INT32_MAX && header->sh_degree >= 0 &&
            header->sh_degree <= GS_MAX_SH_DEGREE && header->iteration >= 0 && header->schedule.ended >= 0 &&
-           header->schedule.ended <= header->iteration && learning_curve_is_possible(&header->learning) &&
-           header->steps >= 0 && header->steps <= header->iteration && header->averaged >= 0 &&
-           header->averaged <= header->steps && header->exposures >= 0 &&
-           header->exposures <= CHECKPOINT_MAX_VIEWS && header->settings_bytes <= CHECKPOINT_MAX_SETTINGS &&
-           header->poses >= 0 && header->poses <= CHECKPOINT_MAX_VIEWS && header->letter <= INSIDE &&
-           header->parts >= 1 && header->parts <= (header->letter == INSIDE ? 1 : RANKS_MAX) &&
+           header->schedule.ended <= header->iteration && lessons_are_right(header) &&
+           learning_curve_is_possible(&header->learning) && header->steps >= 0 &&
+           header->steps <= header->iteration && header->averaged >= 0 && header->averaged <= header->steps &&
+           header->exposures >= 0 && header->exposures <= CHECKPOINT_MAX_VIEWS &&
+           header->settings_bytes <= CHECKPOINT_MAX_SETTINGS && header->poses >= 0 &&
+           header->poses <= CHECKPOINT_MAX_VIEWS && header->letter <= INSIDE && header->parts >= 1 &&
+           header->parts <= (header->letter == INSIDE ? 1 : RANKS_MAX) &&
            header->file_bytes == file_bytes(header);
 }
 
@@ -202,6 +193,28 @@ static void put_rows(checkpoint_writer *w, const training_state *state) {
     list_arrays(state, arrays);
     for (int a = 0; a < ARRAYS; a++)
         checkpoint_put(w, arrays[a].memory, (uint64_t)state->gaussians.count * arrays[a].row_bytes);
+}
+
+static void put_scene(checkpoint_writer *w, const gs_gaussians *scene) {
+    const gs_arrays a = gs_arrays_of(scene);
+    for (int i = 0; i < GS_ARRAYS; i++)
+        checkpoint_put(w, a.of[i], (uint64_t)scene->count * (uint64_t)a.width[i] * sizeof(float));
+}
+
+static bool read_lessons(checkpoint_reader *r, const checkpoint_header *header, lesson_scenes *lessons,
+                         fault *why) {
+    bool done = true;
+    lessons->teachers = header->teachers, lessons->wanted = header->teachers_wanted;
+    for (int i = 0; i < LESSONS && done; i++) {
+        if (header->lessons[i] == 0) continue;
+        gs_gaussians *const scene = lesson_scene(lessons, i);
+        *scene = device_gaussians_open(header->lessons[i], header->sh_degree);
+        const gs_arrays a = gs_arrays_of(scene);
+        for (int k = 0; k < GS_ARRAYS && done; k++)
+            done = checkpoint_get(r, a.of[k], (uint64_t)scene->count * (uint64_t)a.width[k] * sizeof(float),
+                                  why);
+    }
+    return done;
 }
 
 static bool write_part(const char *path, const training_state *state, int64_t first, uint32_t *sum,
@@ -253,6 +266,8 @@ static bool write_file(checkpoint_writer *w, const checkpoint_key *key, const tr
     checkpoint_put(w, entries, header.parts * sizeof *entries);
     checkpoint_put(w, state->exposure, exposure_bytes(state->exposures));
     checkpoint_put(w, state->pose, pose_bytes(state->poses));
+    lesson_scenes lessons = state->lessons;
+    for (int i = 0; i < LESSONS; i++) put_scene(w, lesson_scene(&lessons, i));
     if (header.letter == INSIDE) put_rows(w, state);
     return checkpoint_writer_commit(w, NULL, why);
 }
@@ -265,17 +280,21 @@ static void remove_parts(const char *path, uint32_t letter, uint32_t parts) {
 }
 
 static checkpoint_header header_of(const training_state *state, uint32_t letter) {
-    return (checkpoint_header){.iteration = state->iteration,
-                               .steps = state->steps,
-                               .count = training_state_count(state),
-                               .exposures = state->exposures,
-                               .poses = state->poses,
-                               .averaged = state->average.samples,
-                               .schedule = state->schedule,
-                               .learning = state->learning,
-                               .sh_degree = state->gaussians.sh_degree,
-                               .letter = letter,
-                               .parts = (uint32_t)ranks_count(state->group)};
+    checkpoint_header header = {.iteration = state->iteration,
+                                .steps = state->steps,
+                                .count = training_state_count(state),
+                                .exposures = state->exposures,
+                                .poses = state->poses,
+                                .averaged = state->average.samples,
+                                .schedule = state->schedule,
+                                .learning = state->learning,
+                                .sh_degree = state->gaussians.sh_degree,
+                                .letter = letter,
+                                .parts = (uint32_t)ranks_count(state->group)};
+    header.teachers = state->lessons.teachers, header.teachers_wanted = state->lessons.wanted;
+    for (int i = 0; i < LESSONS; i++)
+        header.lessons[i] = i == 0 ? state->lessons.start.count : state->lessons.teacher[i - 1].count;
+    return header;
 }
 
 static bool write_alone(const char *path, const checkpoint_key *key, const training_state *state,
@@ -428,6 +447,7 @@ static bool read_all(checkpoint_reader *r, const checkpoint_key *key, ranks *gro
     return (header.poses == 0 || training_state_open_poses(state, header.poses, why)) &&
            checkpoint_get(r, state->exposure, exposure_bytes(header.exposures), why) &&
            checkpoint_get(r, state->pose, pose_bytes(header.poses), why) &&
+           read_lessons(r, &header, &state->lessons, why) &&
            (header.letter == INSIDE ? read_rows(r, &inside, header.count, state, why)
                                     : for_parts(path, &header, entries, own, state, why));
 }
@@ -455,24 +475,4 @@ bool checkpoint_read_from(const void *bytes, size_t count, const checkpoint_key 
     checkpoint_reader r;
     return checkpoint_reader_open_memory(&r, bytes, count, why) &&
            read_checkpoint(&r, key, group, state, why);
-}
-
-// ---- while training runs
-
-checkpoint_key saver_key(saver *s) {
-    if (!s->key_known)
-        s->key = (checkpoint_key){.settings = s->settings,
-                                  .data = checkpoint_fingerprint(s->views, s->view_count)};
-    s->key_known = true;
-    return s->key;
-}
-
-bool saver_observe(saver *s, const training_state *state, const training_report *report, bool *saved,
-                   fault *why) {
-    *saved = report->stopped ||
-             (s->interval > 0 && training_passed(state->iteration, report->step_views, s->interval));
-    if (!*saved) return true;
-    const checkpoint_key key =
-        ranks_own(state->group) == 0 ? saver_key(s) : (checkpoint_key){0}; // rank 0 writes it
-    return checkpoint_write(s->path, &key, state, why);
 }

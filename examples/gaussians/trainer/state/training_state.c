@@ -47,14 +47,27 @@ void training_state_open_empty(training_state *state, ranks *group, int64_t coun
 
 void training_state_open(training_state *state, ranks *group, const gs_gaussians *host) {
     training_state_open_empty(state, group, host->count, host->sh_degree);
-    const gs_arrays a = gs_arrays_of(host);
-    const int64_t first = training_state_first(state);
-    gs_gaussians part = *host;
-    part.count = state->gaussians.count;
-    part.mean += first * a.width[0], part.log_scale += first * a.width[1],
-        part.quaternion += first * a.width[2];
-    part.opacity_logit += first * a.width[3], part.sh += first * a.width[4];
+    const gs_gaussians part = gaussians_rows(host, training_state_first(state), state->gaussians.count);
     device_gaussians_upload(&state->gaussians, &part);
+}
+
+bool training_state_copy(const training_state *state, gs_gaussians *out) {
+    *out = device_gaussians_open(training_state_count(state), state->gaussians.sh_degree);
+    out->antialias = state->gaussians.antialias;
+    const gs_arrays from = gs_arrays_of(&state->gaussians), to = gs_arrays_of(out);
+    bool done = true;
+    for (int a = 0; a < GS_ARRAYS && done; a++)
+        done = shard_gather(state->group, state->begin, (int64_t)from.width[a] * (int64_t)sizeof(float),
+                            from.of[a], to.of[a], NULL);
+    done = done && ranks_wait(state->group, NULL);
+    if (!done) device_gaussians_close(out);
+    return done;
+}
+
+static void clear(const gs_gaussians *gaussians) {
+    const gs_arrays a = gs_arrays_of(gaussians);
+    for (int i = 0; i < GS_ARRAYS; i++)
+        device_clear(a.of[i], (size_t)gaussians->count * (size_t)a.width[i] * sizeof(float));
 }
 
 void training_state_open_exposures(training_state *state, int64_t views) {
@@ -103,6 +116,26 @@ void training_state_set_begin(training_state *state, const int64_t *begin) {
     const int own = ranks_own(state->group);
     memcpy(state->begin, begin, (size_t)(ranks_count(state->group) + 1) * sizeof *begin);
     set_counts(state, begin[own + 1] - begin[own]);
+}
+
+void training_state_restart(training_state *state, const gs_gaussians *start) {
+    int64_t begin[RANKS_MAX + 1];
+    shard_begin(state->group, start->count, begin);
+    const int own = ranks_own(state->group);
+    training_state_reserve(state, begin[own + 1] - begin[own]);
+    training_state_set_begin(state, begin);
+    const gs_gaussians part = gaussians_rows(start, begin[own], state->gaussians.count);
+    device_gaussians_copy(&state->gaussians, &part);
+    clear(&state->first_moment);
+    clear(&state->second_moment);
+    device_clear(state->density, training_state_density_bytes(state->gaussians.count));
+    parameter_average_close(&state->average);
+    state->steps = 0;
+}
+
+void training_state_antialias(training_state *state, bool antialias) {
+    state->gaussians.antialias = state->lessons.start.antialias = antialias;
+    for (int i = 0; i < TEACHERS_MOST; i++) state->lessons.teacher[i].antialias = antialias;
 }
 
 int64_t training_state_count(const training_state *state) {
@@ -167,6 +200,8 @@ void training_state_close(training_state *state) {
     gs_gaussians *sets[SETS];
     list_sets(state, sets);
     for (int i = 0; i < SETS; i++) device_gaussians_close(sets[i]);
+    device_gaussians_close(&state->lessons.start);
+    for (int i = 0; i < TEACHERS_MOST; i++) device_gaussians_close(&state->lessons.teacher[i]);
     parameter_average_close(&state->average);
     device_free(state->density);
     device_free(state->exposure);

@@ -33,10 +33,19 @@ typedef struct schedule_place {
     double ended_seconds;
 } schedule_place;
 
+enum { TEACHERS_MOST = 4 };
+
+// What lessons.c keeps, whole on every rank, on the device; count 0 where there is none.
+typedef struct lesson_scenes {
+    gs_gaussians start; // the Gaussians before the first step
+    gs_gaussians teacher[TEACHERS_MOST];
+    int32_t teachers, wanted; // complete so far, and in all; wanted 0: not known, or none
+} lesson_scenes;              // starts as {0}
+
 typedef struct training_state {
     ranks *group;                 // NULL: of a state that only describes Gaussians
     int64_t iteration;            // views seen by all ranks together
-    int64_t steps;                // of Adam
+    int64_t steps;                // of Adam, on the Gaussians that are trained now
     schedule_place schedule;      // the same on all ranks
     learning_curve learning;      // the same on all ranks
     int64_t begin[RANKS_MAX + 1]; // where each rank's Gaussians begin among all, and their number
@@ -52,6 +61,7 @@ typedef struct training_state {
     // Host: the pose of each view, [poses]; the same on all ranks. 0 and NULL if poses are not refined.
     int64_t poses;
     refined_pose *pose;
+    lesson_scenes lessons;
     // Scratch. The only part that is not saved: no step reads what an earlier one left here.
     gs_gaussians gradients;
 } training_state;
@@ -65,10 +75,16 @@ enum { TRAINING_EXPOSURE_FLOATS = 3 * GS_EXPOSURE_VALUES }; // of a view in `exp
 void training_state_open(training_state *state, ranks *group, const gs_gaussians *host);
 // The same with `count` Gaussians that are zeros.
 void training_state_open_empty(training_state *state, ranks *group, int64_t count, int sh_degree);
+// All Gaussians as they are, whole on the device. A collective. False after ranks_fail, with *out {0}.
+bool training_state_copy(const training_state *state, gs_gaussians *out);
+// Puts others (device, whole) in the place of the Gaussians, with all that belongs to Gaussians as before the first step.
+void training_state_restart(training_state *state, const gs_gaussians *start);
 // Gives each of `views` views the identity as its matrix.
 void training_state_open_exposures(training_state *state, int64_t views);
 // Gives each of `views` views a pose, zeros. Fails if there is no memory.
 bool training_state_open_poses(training_state *state, int64_t views, fault *why);
+// Says of all its scenes, which a file has not kept, whether they are antialiased.
+void training_state_antialias(training_state *state, bool antialias);
 int64_t training_state_count(const training_state *state); // Gaussians of all ranks
 int64_t training_state_first(const training_state *state); // the place of this rank's first one among all
 gs_shared_vectors training_state_vectors(const training_state *state);

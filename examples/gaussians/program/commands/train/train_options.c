@@ -124,6 +124,11 @@ static void list_schedule(train_options *o, option_table *table) {
         OPTION("average", &o->recipe.average, .maximum = 1,
                .help = "part of the run, at its end, whose parameters are averaged; 0: none"),
         OPTION(
+            "teachers", &o->recipe.teachers, .maximum = TEACHERS_MOST,
+            .help =
+                "where training ends early, train so many scenes until there, if --iterations has room for "
+                "them, and a last one that learns from them; 0: none"),
+        OPTION(
             "dropout", &o->recipe.dropout, .minimum = -1, .maximum = 0.9, .automatic = true,
             .help =
                 "fraction of Gaussians left out at random, rising linearly to this value; auto: only with few "
@@ -307,6 +312,7 @@ bool train_options_check(train_options *o, fault *why) {
     if (!o->output) return fail(why, "-o is missing: the scene file to write");
     if (!make_reproducible(o, why)) return false;
     choose_policy(o);
+    if (o->exposure || o->memory > 0) o->recipe.teachers = 0;
     if (o->from && o->random > 0) return fail(why, "--from excludes --random");
     return parse_color(o->background, o->recipe.background, why) &&
            resolution_schedule_read(o->resolutions, &o->recipe.resolutions, why) &&

@@ -95,7 +95,7 @@ static bool resume(train_run *run, ranks *group, fault *why) {
     training_state *state = &run->state;
     const checkpoint_key key = saver_key(&run->saver);
     if (!checkpoint_read(o->resume, &key, group, state, why)) return false;
-    state->gaussians.antialias = o->antialias;
+    training_state_antialias(state, o->antialias);
     // The checksum may be right and the counts forged; training reads an exposure and a pose for every view.
     const int64_t views = (int64_t)run->split.training;
     // A run that goes on for longer averages later.

@@ -77,9 +77,15 @@ static void print_training(const train_run *run, int ranks) {
         printf(" at threshold %d", used->balance_threshold);
     printf(", seed %lld\n", (long long)run->settings.seed);
     if (report->ended > 0)
-        printf("           ended early: from view %lld on, views set aside gained under 0.15 of what training "
-               "views did (--validate 0 goes on)\n",
-               (long long)report->ended);
+        printf(
+            "           ended early: from view %lld on, views set aside gained under 0.15 of what training "
+            "views did (--validate 0 goes on)\n",
+            (long long)report->ended);
+    const int teachers = run->state.lessons.wanted;
+    if (teachers > 0)
+        printf(
+            "           %d scenes, each trained until there, taught the last one (--teachers 0: the first is all)\n",
+            teachers);
 }
 
 static void print_tuning(const training_report *report) {

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: MIT
+// Scenes that were trained from the same start on the same photographs differ where the photographs say little. The mean
+// of their pictures is nearer to the truth than any of them (an ensemble), and one scene can learn it (distillation:
+// Hinton, Vinyals and Dean 2015). A painted view is that mean, from a place between two photographs'.
+#include "trainer_parts.h"
+#include "device.h"
+#include "distwar_gs_shrink.h"
+#include "frames/camera.h"
+#include "frames/device_gaussians.h"
+#include "frames/gs_check.h"
+#include "random.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+// Of the views of the last scene; of those that a teacher has seen.
+static const double most_photographs = 0.5, photographs_again = 0.5;
+enum { NEAREST = 4 }; // views that a painted one is drawn between
+
+// The last scene grows no larger than the largest of the others: more Gaussians learn the photographs' noise again.
+static void limit_growth(trainer *t) {
+    const lesson_scenes *const scenes = &t->state->lessons;
+    int64_t most = 0;
+    for (int32_t k = 0; k < scenes->teachers; k++)
+        if (scenes->teacher[k].count > most) most = scenes->teacher[k].count;
+    if (most >= t->settings->density.most_gaussians) return;
+    t->fitted = *t->settings;
+    t->fitted.density.most_gaussians = most;
+    t->settings = &t->fitted;
+}
+
+bool lessons_open(trainer *t) {
+    training_state *const state = t->state;
+    const bool may_end = t->settings->teachers >= 2 && t->used_order.count > 0 && !t->settings->budget;
+    if (may_end && state->iteration == 0 && !training_state_copy(state, &state->lessons.start)) return false;
+    if (lessons_are_on(t)) limit_growth(t);
+    return lessons_go_on(t); // a complete run that has become longer
+}
+
+void lessons_close(trainer *t) {
+    for (int k = 0; k < TEACHERS_MOST; k++) frame_close(&t->painter[k]);
+    device_buffer_close(&t->paint);
+}
+
+int64_t lessons_before(const trainer *t) {
+    return t->state->lessons.teachers * scheduled_early_views(&t->state->schedule);
+}
+
+bool lessons_are_on(const trainer *t) {
+    const lesson_scenes *const lessons = &t->state->lessons;
+    return lessons->wanted > 0 && lessons->teachers == lessons->wanted;
+}
+
+// Squared, positions in units of the scene's extent.
+static double distance_between(const gs_camera *a, const gs_camera *b, double extent) {
+    double from[3], to[3], sum = 0;
+    camera_center(a, from);
+    camera_center(b, to);
+    for (int i = 0; i < 3; i++)
+        sum += pow((to[i] - from[i]) / extent, 2) + pow(b->rotation[6 + i] - a->rotation[6 + i], 2);
+    return sum;
+}
+
+// One of the nearest other views; the view itself if it is alone.
+static size_t draw_neighbour(const trainer *t, size_t index, random_stream *random) {
+    size_t nearest[NEAREST], found = 0;
+    double distance[NEAREST];
+    for (size_t i = 0; i < t->order.count; i++) {
+        if (i == index) continue;
+        double d =
+            distance_between(&t->views[index].camera, &t->views[i].camera, t->settings->density.extent);
+        size_t view = i;
+        for (size_t k = 0; k < found; k++) {
+            if (!(d < distance[k])) continue;
+            const double farther = distance[k];
+            const size_t pushed = nearest[k];
+            distance[k] = d, nearest[k] = view;
+            d = farther, view = pushed;
+        }
+        if (found < NEAREST) distance[found] = d, nearest[found++] = view;
+    }
+    return found > 0 ? nearest[random_below(random, found)] : index;
+}
+
+// The rows of a matrix made orthonormal (Gram and Schmidt). False: they are nearly parallel.
+static bool make_rotation(double r[9]) {
+    for (int row = 0; row < 2; row++) {
+        double *const at = r + 3 * row;
+        double along = 0, length = 0;
+        for (int i = 0; row > 0 && i < 3; i++) along += at[i] * r[i];
+        for (int i = 0; i < 3; i++) at[i] -= along * r[i], length += at[i] * at[i];
+        if (!(length > 0.1)) return false;
+        for (int i = 0; i < 3; i++) at[i] /= sqrt(length);
+    }
+    for (int i = 0; i < 3; i++)
+        r[6 + i] = r[(i + 1) % 3] * r[3 + (i + 2) % 3] - r[(i + 2) % 3] * r[3 + (i + 1) % 3];
+    return true;
+}
+
+// Moves a camera by `part` of the way to another. The lens stays.
+static void move_towards(gs_camera *camera, const gs_camera *other, double part) {
+    double from[3], to[3], r[9];
+    for (int i = 0; i < 9; i++)
+        r[i] = (1 - part) * (double)camera->rotation[i] + part * (double)other->rotation[i];
+    if (!make_rotation(r)) return;
+    camera_center(camera, from);
+    camera_center(other, to);
+    for (int i = 0; i < 9; i++) camera->rotation[i] = (float)r[i];
+    for (int row = 0; row < 3; row++) {
+        double sum = 0;
+        for (int i = 0; i < 3; i++) sum += r[3 * row + i] * ((1 - part) * from[i] + part * to[i]);
+        camera->translation[row] = (float)-sum;
+    }
+}
+
+void lessons_choose(trainer *t, step_views *of) {
+    const double again = photographs_again * (double)scheduled_early_views(&t->state->schedule) /
+                         (double)(t->settings->iterations - lessons_before(t)),
+                 photographs = fmin(again, most_photographs);
+    random_stream random = random_at(t->settings->seed, RANDOM_LESSONS, (uint64_t)of->first, 0);
+    for (int32_t v = 0; v < of->count; v++) {
+        of->painted[v] = random_unit(&random) >= photographs;
+        if (!of->painted[v]) continue;
+        const size_t other = draw_neighbour(t, of->index[v], &random);
+        move_towards(&of->camera[v], &t->views[other].camera, 0.5 * random_unit(&random));
+    }
+}
+
+void lessons_paint(trainer *t, step_views *of) {
+    const lesson_scenes *const scenes = &t->state->lessons;
+    gs_camera cameras[GS_MAX_VIEWS];
+    int32_t place[GS_MAX_VIEWS], count = 0;
+    for (int32_t v = 0; v < of->count; v++)
+        if (of->painted[v]) place[count] = v, cameras[count++] = of->camera[v];
+    if (count == 0) return;
+    for (int32_t k = 0; k < scenes->teachers; k++)
+        frame_queue_views(&t->painter[k], &scenes->teacher[k], scenes->teacher[k].sh_degree, cameras, count,
+                          of->background);
+    for (int32_t k = 0; k < scenes->teachers; k++)
+        while (!frame_settle(&t->painter[k]))
+            frame_queue_views(&t->painter[k], &scenes->teacher[k], scenes->teacher[k].sh_degree, cameras,
+                              count, of->background);
+    const gs_shrinking whole = {cameras[0].width, cameras[0].height, 1};
+    const size_t bytes = GS_CHANNELS * (size_t)whole.width * (size_t)whole.height;
+    uint8_t *const pixels = device_buffer_reserve(&t->paint, (size_t)count * bytes);
+    for (int32_t i = 0; i < count; i++) {
+        const float *planes[TEACHERS_MOST];
+        target_view *const view = &t->painted[place[i]];
+        *view = (target_view){.camera = cameras[i], .pixels = pixels + (size_t)i * bytes};
+        for (int32_t k = 0; k < scenes->teachers; k++) {
+            frame_choose(&t->painter[k], i);
+            planes[k] = t->painter[k].compared;
+        }
+        GS_CHECK(gs_shrink_planes(&whole, planes, scenes->teachers, view->pixels, NULL));
+        of->view[place[i]] = view;
+    }
+}
+
+bool lessons_go_on(trainer *t) {
+    training_state *const state = t->state;
+    lesson_scenes *const lessons = &state->lessons;
+    schedule_place *const place = &state->schedule;
+    if (place->ended == 0 || lessons_are_on(t) ||
+        state->iteration < lessons_before(t) + scheduled_early_views(place))
+        return true;
+    if (lessons->wanted == 0) lessons->wanted = (int32_t)scheduled_teachers(t->settings, place);
+    if (lessons->wanted == 0) return true;
+    parameter_average_take(&state->average, &state->gaussians);
+    if (!training_state_copy(state, &lessons->teacher[lessons->teachers])) return false;
+    lessons->teachers++;
+    training_state_restart(state, &lessons->start);
+    place->at = 0, place->before = -1;
+    if (lessons_are_on(t)) limit_growth(t);
+    return true;
+}
