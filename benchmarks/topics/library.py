@@ -27,7 +27,7 @@ NAME = re.compile(r"aggregate/(\w+)/active:(\d+)/keys:(\d+)/K:(\d+)/targets:(\d+
 
 
 class Run:
-    """One place on the axes: the median of its throughput in 10^9 adds a second, its spread (deviation), and the
+    """One place on the axes: the median of its throughput in 10^9 adds per second, its spread (deviation), and the
     threshold that `tuned` chose."""
 
     def __init__(self, name, median, deviation, chosen=None):
@@ -36,7 +36,7 @@ class Run:
         self.median, self.deviation, self.chosen = median, deviation, chosen
 
     def nanoseconds(self):
-        """Of one warp's call, while the whole GPU makes such calls."""
+        """The time of one warp's call, while the whole GPU makes such calls."""
         return (self.active or 16.5) * self.K / self.median
 
 
@@ -56,7 +56,7 @@ def load(paths):
 
 
 def records(paths):
-    """Of a run: its place on the axes, then median and deviation; for `tuned` the chosen threshold as well."""
+    """Rows of a run's place on the axes, then median and deviation; for `tuned` the chosen threshold as well."""
     context, runs = measurements(paths)
     return kept.records_of({**context, "axes": AXES}, runs)
 
