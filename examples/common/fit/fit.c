@@ -57,7 +57,7 @@ static void fitting_close(fitting *f) {
     f->work->close();
 }
 
-// The loss and, unless that is NULL, its gradient against a target.
+// Queues the loss against a target and its gradient; NULL: without gradient.
 static void compare(const fitting *f, int target, float *gradient) {
     l1_loss(f->scene.color, f->targets + (size_t)target * f->values, (int64_t)f->values, f->loss, gradient,
             NULL);

@@ -186,7 +186,7 @@ typedef struct views {
     int count;
 } views;
 
-// Of the data, evenly spaced ones. Without: eight around the scene, from a little above and below.
+// Chooses evenly spaced views of the data or, without data, eight around the scene, from a little above and below.
 static bool choose_views(const convert_options *o, const gs_gaussians *scene, const dataset *data, views *out,
                          fault *why) {
     enum { AROUND = 8 };

@@ -46,7 +46,7 @@ static bool show(const demo *d, const gs_gaussians *gaussians, image *out, fault
     return picture_of(gaussians, &camera, out, why);
 }
 
-// Renders the targets from the scene, with 8 bits a channel as photographs have.
+// Renders the targets from the scene, with 8 bits per channel as photographs have.
 static bool make_targets(demo *d, const gs_gaussians *gaussians, fault *why) {
     for (int i = 0; i < DEMO_VIEWS; i++) {
         gs_camera camera = demo_camera(i, d->width, d->height);

@@ -191,7 +191,7 @@ static bool write_depth_16(const render_run *run, const viewer *v, const gs_came
     return done;
 }
 
-// A frame a rank; rank 0 writes them in their order, to `out` if that is not NULL.
+// One frame per rank; rank 0 writes them in their order, to `out` if that is not NULL.
 static bool fly_to(const render_run *run, const viewer *v, camera_path *path, gs_camera lens, video *out,
                    fault *why) {
     const render_options *const o = run->options;

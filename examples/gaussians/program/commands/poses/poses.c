@@ -191,7 +191,7 @@ static bool check(const poses_options *o, fault *why) {
     return o->output || fail(why, "-o is missing: the folder to write");
 }
 
-// It does not exist, or is an empty folder, which rename replaces.
+// The path does not exist, or is an empty folder, which rename replaces.
 static bool is_free(const char *path) {
     struct stat status;
     struct dirent **entries = NULL;

@@ -294,7 +294,7 @@ static bool read_perturbation(train_options *o, fault *why) {
     return true;
 }
 
-// What AUTO_REDUCE_OPTION has read.
+// Takes the strategy that AUTO_REDUCE_OPTION has read.
 static void choose_policy(train_options *o) {
     const distwar_strategy strategy = blend_strategies[o->reduce].strategy;
     o->recipe.tune = strategy == DISTWAR_STRATEGY_COUNT;
