@@ -191,8 +191,8 @@ int bench_command(int argc, char **argv) {
                                 BACKGROUND_OPTION(&options.background),
                                 JSON_OPTION(&options.json),
                                 GPUS_OPTION(&options.ranks.gpus, "measure a step"),
-                                OPTION("batch", &options.batch, .maximum = GS_MAX_VIEWS,
-                                       .help = "with --gpus: views of a step; 0: one a GPU"),
+                                OPTION("batch", &options.batch, .maximum = GS_MAX_VIEWS, .automatic = true,
+                                       .help = "with --gpus: views per step; auto: one per GPU"),
                                 NCCL_OPTION(&options.ranks.nccl),
                                 OPTIONS_END};
     option_table table = {0};

@@ -18,8 +18,8 @@ typedef struct rank_options {
 
 // what: what --gpus does, for --help.
 #define GPUS_OPTION(at, what)                                                                                \
-    OPTION("gpus", at, .maximum = RANKS_MAX, .free_on_resume = true,                                         \
-           .help = what " across N GPUs of this host; 0: use one; launchers such as mpirun set it")
+    OPTION("gpus", at, .maximum = RANKS_MAX, .free_on_resume = true, .automatic = true,                      \
+           .help = what " across N GPUs of this host; auto: one, or as mpirun, srun or torchrun says")
 #define NCCL_OPTION(at)                                                                                      \
     OPTION("nccl", at, .free_on_resume = true,                                                               \
            .help = "the path of libnccl.so.2, if the loader does not find it")

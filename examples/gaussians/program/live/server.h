@@ -42,7 +42,7 @@ typedef struct page_site {
     OPTION(                                                                                                              \
         "listen", at,                                                                                                    \
         .help =                                                                                                          \
-            "ADDRESS:PORT of the page's server, in numbers; address 0.0.0.0: any of this machine's; port 0: a free one", \
+            "ADDRESS:PORT of the page's server, in numbers; 0.0.0.0: every address of this machine; port 0: a free one", \
         .free_on_resume = true)
 
 // Answers until page_server_stop, from a thread of its own. listen: "127.0.0.1:0", "[::1]:8080"; port 0: a free one. Fails
