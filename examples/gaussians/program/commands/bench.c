@@ -85,7 +85,7 @@ static void print_on_ranks(const rank_bench_report *report) {
     printf("views      %zu of %s, in steps of %d, %d x %d\n", run->views.count, run->options->views.cameras,
            result->steps[0].views, run->views.cameras[0].width, run->views.cameras[0].height);
     printf("device     %d x %s, dsplat %s (%s)\n", report->gpus, device_name(), gs_version(), gs_backend());
-    printf("sent       %.3f MB a step, by all GPUs\n", 1e-6 * mean_bytes_sent(result));
+    printf("sent       %.3f MB per step, by all GPUs\n", 1e-6 * mean_bytes_sent(result));
     if (strcmp(gs_backend(), "simt") == 0) return; // its times mean nothing
     printf(
         "\nA step (%s at threshold %d), ms of the slowest GPU:\nstage                mean    least     most  noise\n",

@@ -199,5 +199,6 @@ void page_source_print(const page_source *s, const char *page, const page_writte
         printf(", harmonics of degree %d in steps of %.2g", written->sh_degree, written->step);
     else if (written->whole_degree > 0)
         printf(", without harmonics");
-    printf(", %zu views, %.1f MB\n", s->view_count, (double)written->bytes / 1e6);
+    printf(", %zu view%s, %.1f MB\n", s->view_count, s->view_count == 1 ? "" : "s",
+           (double)written->bytes / 1e6);
 }

@@ -400,6 +400,11 @@ TEST_F(Program, DataWithoutPointsStartFromRandomOnes) {
     EXPECT_EQ(run.code, 0) << run.err;
     EXPECT_CONTAINS(run.out, "start      44 random points: the data has none");
     EXPECT_CONTAINS(run.out, "scene      44 Gaussians");
+    std::vector<std::string> more = once;
+    more.insert(more.end(), {"--random", "60"});
+    run = splat(more);
+    EXPECT_CONTAINS(run.out, " for 60 Gaussians, the most there will be, ");
+    EXPECT_CONTAINS(run.out, "plan       1 iteration, 1 view per step, ");
     fs::remove(at("data") / "sparse/0/points3D.bin");
     EXPECT_EQ(splat(once).code, 0);
 }

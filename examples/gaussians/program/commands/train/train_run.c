@@ -297,9 +297,10 @@ static bool iterate(rank_run *r, fault *why) {
     run->stopped_by = signal;
     stop_request_follow();
     if (is_first(r))
-        fprintf(stderr,
-                "dsplat: stopped by a signal after view %lld, which is saved; to continue, add --resume %s\n",
-                (long long)run->state.iteration, run->saver.path);
+        fprintf(
+            stderr,
+            "dsplat: stopped by a signal after iteration %lld, which is saved; to continue, add --resume %s\n",
+            (long long)run->state.iteration, run->saver.path);
     return true;
 }
 
