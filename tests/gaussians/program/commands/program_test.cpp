@@ -232,7 +232,7 @@ TEST_F(Program, StopsTrainingAfterATime) {
     long long iterations = 0;
     const size_t line = run.out.find("training ");
     ASSERT_NE(line, std::string::npos) << run.out;
-    ASSERT_EQ(sscanf(run.out.c_str() + line, "training %lld views in", &iterations), 1) << run.out;
+    ASSERT_EQ(sscanf(run.out.c_str() + line, "training %lld iterations in", &iterations), 1) << run.out;
     EXPECT_GE(iterations, 1);
     if (std::string(gs_backend()) == "simt") {
         EXPECT_LT(iterations, 7000);
@@ -240,7 +240,7 @@ TEST_F(Program, StopsTrainingAfterATime) {
     EXPECT_TRUE(fs::exists(at("scene.ply")));
     run = splat({"train", at("data"), "-o", at("scene.ply"), "--iterations", "3", "--seconds", "1000"});
     EXPECT_EQ(run.code, 0);
-    EXPECT_CONTAINS(run.out, "3 views in");
+    EXPECT_CONTAINS(run.out, "3 iterations in");
 }
 
 TEST_F(Program, RendersWithoutReadingOtherPhotographs) {
