@@ -26,7 +26,7 @@ cudaError_t launch_kernel(cudaStream_t stream, unsigned blocks, unsigned threads
     return cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...);
 }
 
-// The number of multiprocessors of the current device.
+// Of the current device.
 inline cudaError_t count_multiprocessors(int *count) {
     int device;
     const cudaError_t error = cudaGetDevice(&device);
