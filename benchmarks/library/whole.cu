@@ -5,7 +5,7 @@
 //     whole/scatter/tree/K:4/bins:65536/exponent:1/sorted:0
 //     whole/histogram/hot_slots/K:1/bins:256/exponent:0/sorted:0
 //
-// scatter    table[key[i]][k] += value[i][k] for ADDS keys and K floats a key
+// scatter    table[key[i]][k] += value[i][k] for ADDS keys and K floats per key
 // histogram  count[key[i]] += 1, unsigned
 // exponent   of Zipf's law of the keys; 0 is uniform. Neighbouring ranks are not neighbouring keys.
 // sorted     1: the keys are sorted
