@@ -37,11 +37,12 @@ namespace detail {
 
 enum { COUNT_BLOCK = 1024, HOT_COUNT_BLOCK = 256, HOT_COUNTS = 1024, MOST_RANGES = 8 };
 
-// Calls each(key) for the keys of one of `parts` parts, 16 bytes at a time.
-template <typename Key, typename Each>
+// Calls each(key, n), n keys that are equal, for the keys of one of `parts` parts. A thread counts 16 bytes of them
+// while `Ahead` further loads are on their way. All threads of the block call.
+template <int Ahead, typename Key, typename Each>
 __device__ __forceinline__ void over_keys(const Key *key, int64_t count, int part, int parts,
                                           const Each &each) {
-    constexpr int each_load = 16 / int(sizeof(Key)), together = 4; // loads on their way
+    constexpr int each_load = 16 / int(sizeof(Key));
     struct alignas(16) keys {
         Key of[each_load];
     };
@@ -50,20 +51,31 @@ __device__ __forceinline__ void over_keys(const Key *key, int64_t count, int par
     const keys *const vector = reinterpret_cast<const keys *>(key + head);
     const int64_t step = int64_t(parts) * blockDim.x;
     const int64_t first = int64_t(part) * blockDim.x + threadIdx.x;
-    for (int64_t at = first; at < vectors; at += together * step) {
-        keys loaded[together];
+    const unsigned lane = lane_id();
+    keys ahead[Ahead] = {};
+    DISTWAR_UNROLL
+    for (int j = 0; j < Ahead; ++j)
+        if (first + j * step < vectors) ahead[j] = vector[first + j * step];
+    for (int64_t at = first; at - lane < vectors; at += Ahead * step) { // the same in all lanes
         DISTWAR_UNROLL
-        for (int j = 0; j < together; ++j)
-            if (at + j * step < vectors) loaded[j] = vector[at + j * step];
-        DISTWAR_UNROLL
-        for (int j = 0; j < together; ++j)
-            if (at + j * step < vectors) {
+        for (int j = 0; j < Ahead; ++j) {
+            const keys now = ahead[j];
+            const bool is_there = at + j * step < vectors;
+            if (at + (j + Ahead) * step < vectors) ahead[j] = vector[at + (j + Ahead) * step];
+            bool one_key = is_there;
+            DISTWAR_UNROLL
+            for (int k = 1; k < each_load; ++k) one_key = one_key && now.of[k] == now.of[0];
+            if (__all_sync(all_lanes, one_key) &&
+                __all_sync(all_lanes, now.of[0] == __shfl_sync(all_lanes, now.of[0], 0))) {
+                if (lane == 0) each(now.of[0], 32u * each_load);
+            } else if (is_there) {
                 DISTWAR_UNROLL
-                for (int k = 0; k < each_load; ++k) each(loaded[j].of[k]);
+                for (int k = 0; k < each_load; ++k) each(now.of[k], 1u);
             }
+        }
     }
-    for (int64_t i = first; i < head; i += step) each(key[i]);
-    for (int64_t i = head + vectors * each_load + first; i < count; i += step) each(key[i]);
+    for (int64_t i = first; i < head; i += step) each(key[i], 1u);
+    for (int64_t i = head + vectors * each_load + first; i < count; i += step) each(key[i], 1u);
 }
 
 // Adds `seen` of the bins to memory.
@@ -91,16 +103,17 @@ __global__ void __launch_bounds__(COUNT_BLOCK)
 #endif
     const int64_t begin = int64_t(int(blockIdx.x) % ranges) * range;
     const int size = int(in.bins - begin < range ? in.bins - begin : range);
-    for (int i = int(threadIdx.x); i < size; i += COUNT_BLOCK) seen[i] = 0;
+    for (int i = int(threadIdx.x); i <= size; i += COUNT_BLOCK) seen[i] = 0;
     __syncthreads();
     using word = typename word<int(sizeof(Key))>::type;
-    detail::over_keys(in.key, in.count, int(blockIdx.x) / ranges, int(gridDim.x) / ranges, [&](Key key) {
+    bool outside = false;
+    const auto add = [&](Key key, unsigned n) {
         const word bin = word(key) - word(begin);
-        if (bin < word(size))
-            atomicAdd_block(&seen[bin], 1u);
-        else if (in.report && word(key) >= word(in.bins))
-            *in.report = 1;
-    });
+        atomicAdd_block(&seen[bin < word(size) ? int(bin) : size], n); // no branch: other keys have a place too
+        outside = outside || word(key) >= word(in.bins);
+    };
+    detail::over_keys<4>(in.key, in.count, int(blockIdx.x) / ranges, int(gridDim.x) / ranges, add);
+    if (outside && in.report) *in.report = 1;
     __syncthreads();
     const counts_sink<Count> sink = {in.counts + begin};
     for (int i = int(threadIdx.x); i < size; i += COUNT_BLOCK)
@@ -114,17 +127,20 @@ __global__ void __launch_bounds__(HOT_COUNT_BLOCK) count_in_memory(key_counts<Ke
     hot.clear();
     const auto sink = hot.sink(memory);
     using word = typename word<int(sizeof(Key))>::type;
-    detail::over_keys(in.key, in.count, int(blockIdx.x), int(gridDim.x), [&](Key key) {
-        const unsigned one[1] = {1};
+    bool outside = false;
+    const auto add = [&](Key key, unsigned n) {
+        const unsigned seen[1] = {n};
         if (word(key) < word(in.bins))
-            sink.add(int(key), one);
-        else if (in.report)
-            *in.report = 1;
-    });
+            sink.add(int(key), seen);
+        else
+            outside = true;
+    };
+    detail::over_keys<1>(in.key, in.count, int(blockIdx.x), int(gridDim.x), add);
+    if (outside && in.report) *in.report = 1;
     hot.flush(memory);
 }
 
-// The shared memory that a block may have, and a multiprocessor has for two blocks.
+// The shared memory that a block may have.
 inline cudaError_t shared_bytes_of_block(int *bytes) {
     *bytes = 48 * 1024;
 #if defined(__SIMT__)
@@ -161,12 +177,12 @@ cudaError_t histogram(const key_counts<Key, Count> &given, cudaStream_t stream) 
     cudaError_t error = detail::count_multiprocessors(&multiprocessors);
     if (error == cudaSuccess) error = detail::shared_bytes_of_block(&most_bytes);
     if (error != cudaSuccess) return error;
-    const int64_t most = most_bytes / 4, ranges = given.bins < 1 ? 1 : (given.bins + most - 1) / most;
+    const int64_t most = most_bytes / 4 - 1, ranges = given.bins < 1 ? 1 : (given.bins + most - 1) / most;
     const int64_t range = (given.bins + ranges - 1) / ranges;
     // A block reads enough keys that its flush, an atomic for each 8 bins, is the lesser part.
     const int64_t least = range / 4 > 4096 ? range / 4 : 4096, parts = (given.count + least - 1) / least;
-    const int64_t resident = int64_t(multiprocessors) * (range * 16 <= most_bytes * int64_t{2} ? 2 : 1);
-    const int64_t most_parts = resident / ranges < 1 ? 1 : resident / ranges;
+    // A multiprocessor holds one block: one of 1024 threads with more than 32 registers.
+    const int64_t most_parts = multiprocessors / ranges < 1 ? 1 : multiprocessors / ranges;
     if (ranges > detail::MOST_RANGES || parts < most_parts / 8) {
         const int64_t threads = (given.count + 15) / 16, all = int64_t(multiprocessors) * 8;
         const int64_t blocks = (threads + detail::HOT_COUNT_BLOCK - 1) / detail::HOT_COUNT_BLOCK;
@@ -174,7 +190,7 @@ cudaError_t histogram(const key_counts<Key, Count> &given, cudaStream_t stream) 
                                      0, detail::count_in_memory<Key, Count>, given);
     }
     const auto kernel = detail::count_in_ranges<Key, Count>;
-    const size_t bytes = size_t(range) * 4;
+    const size_t bytes = size_t(range + 1) * 4;
     if (bytes > 48 * 1024)
         error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(bytes));
     if (error != cudaSuccess) return error;

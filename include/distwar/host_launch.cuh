@@ -26,6 +26,43 @@ cudaError_t launch_kernel(cudaStream_t stream, unsigned blocks, unsigned threads
     return cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...);
 }
 
+// launch_kernel for a kernel that calls wait_for_kernel_before(), right after another of the same call. From compute
+// capability 9.0 on its blocks may start once all blocks of that have called let_next_start().
+template <typename... Parameters, typename... Arguments>
+cudaError_t launch_after_kernel(cudaStream_t stream, unsigned blocks, unsigned threads,
+                                void (*kernel)(Parameters...), Arguments... arguments) {
+#if !defined(__SIMT__) && CUDART_VERSION >= 12030 // before, graphs could not capture it
+    cudaFuncAttributes compiled;                  // code for older GPUs, also if translated for this one, does not wait
+    const cudaError_t error = cudaFuncGetAttributes(&compiled, kernel);
+    if (error != cudaSuccess || blocks == 0) return error;
+    cudaLaunchAttribute early = {};
+    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    early.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = blocks;
+    config.blockDim = threads;
+    config.stream = stream;
+    config.attrs = &early;
+    config.numAttrs = compiled.ptxVersion >= 90 && compiled.binaryVersion >= 90 ? 1 : 0;
+    return cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...);
+#else
+    return detail::launch_kernel(stream, blocks, threads, 0, kernel, arguments...);
+#endif
+}
+
+__device__ __forceinline__ void let_next_start() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
+// Waits until the kernel before has ended and its writes are visible. By all threads, before they read what it wrote
+// or write what it reads.
+__device__ __forceinline__ void wait_for_kernel_before() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
 // Of the current device.
 inline cudaError_t count_multiprocessors(int *count) {
     int device;
