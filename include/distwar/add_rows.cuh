@@ -205,8 +205,7 @@ __device__ __forceinline__ int64_t sum_groups(const row_request &in, const row_g
 // Adds the rows first..end - 1. All threads of the block call.
 template <typename T, int V, typename Adder>
 __device__ __forceinline__ void add_groups(const row_request &in, row_groups &groups, int64_t first,
-                                           int64_t end, int places, const fixed_sums &fixed,
-                                           Adder &adder) {
+                                           int64_t end, int places, const fixed_sums &fixed, Adder &adder) {
     const auto table = adder.sink();
     groups.list(in, first, end, places);
     adder.start(fixed, groups.largest_of_warp);

@@ -108,8 +108,8 @@ __global__ void __launch_bounds__(COUNT_BLOCK)
     using word = typename word<int(sizeof(Key))>::type;
     bool outside = false;
     const auto add = [&](Key key, unsigned n) {
-        const word bin = word(key) - word(begin);
-        atomicAdd_block(&seen[bin < word(size) ? int(bin) : size], n); // no branch: other keys have a place too
+        const word bin = word(key) - word(begin); // no branch: other keys have a place too
+        atomicAdd_block(&seen[bin < word(size) ? int(bin) : size], n);
         outside = outside || word(key) >= word(in.bins);
     };
     detail::over_keys<4>(in.key, in.count, int(blockIdx.x) / ranges, int(gridDim.x) / ranges, add);

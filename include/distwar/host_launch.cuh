@@ -32,7 +32,7 @@ template <typename... Parameters, typename... Arguments>
 cudaError_t launch_after_kernel(cudaStream_t stream, unsigned blocks, unsigned threads,
                                 void (*kernel)(Parameters...), Arguments... arguments) {
 #if !defined(__SIMT__) && CUDART_VERSION >= 12030 // before, graphs could not capture it
-    cudaFuncAttributes compiled;                  // code for older GPUs, also if translated for this one, does not wait
+    cudaFuncAttributes compiled; // code for older GPUs, also if translated for this one, does not wait
     const cudaError_t error = cudaFuncGetAttributes(&compiled, kernel);
     if (error != cudaSuccess || blocks == 0) return error;
     cudaLaunchAttribute early = {};

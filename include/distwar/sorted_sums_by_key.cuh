@@ -118,7 +118,8 @@ struct sorted_rows_call {
     static int tile_entries(int64_t count, int lanes, bool fixed, int multiprocessors) {
         const int most = !fixed ? 256 : lanes >= 8 ? 32 : 8;
         int entries = 8;
-        while (entries < most && count * lanes / (2 * entries) > int64_t{2048} * multiprocessors) entries *= 2;
+        while (entries < most && count * lanes / (2 * entries) > int64_t{2048} * multiprocessors)
+            entries *= 2;
         return entries;
     }
 

@@ -250,7 +250,8 @@ cudaError_t add_fixed(const key_call &call, cudaStream_t stream) {
     fixed_sums fixed;
     detail::place_fixed(call, call.way, &fixed);
     const int64_t values = call.rows.rows * call.width;
-    const int64_t all = call.bound > 0 ? 0 : call.rows.count * call.width; // values that find_largest looks at
+    // find_largest looks at `all` values, and sets the sums to 0.
+    const int64_t all = call.bound > 0 ? 0 : call.rows.count * call.width;
     constexpr int V = 16 / int(sizeof(T));
     const bool vectors = detail::is_aligned(call.rows.source, 16);
     const int64_t pairs = (values * Words + 1) / 2, work = all / (vectors ? V : 1) / 2 + pairs;
