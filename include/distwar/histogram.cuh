@@ -103,7 +103,7 @@ __global__ void __launch_bounds__(COUNT_BLOCK)
 #endif
     const int64_t begin = int64_t(int(blockIdx.x) % ranges) * range;
     const int size = int(in.bins - begin < range ? in.bins - begin : range);
-    for (int i = int(threadIdx.x); i <= size; i += COUNT_BLOCK) seen[i] = 0;
+    for (int i = int(threadIdx.x); i < size; i += COUNT_BLOCK) seen[i] = 0;
     __syncthreads();
     using word = typename word<int(sizeof(Key))>::type;
     bool outside = false;
