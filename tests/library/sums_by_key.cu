@@ -274,6 +274,7 @@ void check_deterministic(sums_way way) {
                            {1500, 3000, 2, 0.2},
                            {600, 2100, 5, 0.9},
                            {300, 20, 33, 0.5},
+                           {600, 2100, 2, 0}, // singly
                            {600, 2100, 1, 1}, // one key
                            {400, 2, 3, 0},
                            {70, 40, 64, 0.5},
@@ -349,7 +350,7 @@ TEST(DeterministicSums, KeepInfinitiesAndNanWhereTheyAre) {
 
 // Kernels of a call overlap on a GPU, but calls that are queued one after the other with one workspace do not.
 TEST(DeterministicSums, OfQueuedCallsDoNotMix) {
-    const auto in = random_rows<float>(5000, 3000, 1, 0.1, 9);
+    const auto in = random_rows<float>(5000, 3000, 1, 0, 9);
     const device_array<int> index(in.index);
     const std::vector<float> zeros(3000);
     const device_array<float> source(in.source), once(zeros), first(zeros), second(zeros);
