@@ -31,6 +31,7 @@ template <typename T, int V, typename Out>
 struct float_adder {
     using sum_type = wide_of<T>;
     static constexpr int sums = V, rounds = 4, together = 4;
+    static constexpr bool after_kernel = false; // find_largest
     void *out;
     int64_t count; // values of out
 
@@ -50,6 +51,7 @@ template <typename T, int Words>
 struct fixed_adder {
     using sum_type = long long;
     static constexpr int sums = Words, rounds = 4, together = 8;
+    static constexpr bool after_kernel = true;
     void *out;
     int64_t count;
     long long *sum_of;

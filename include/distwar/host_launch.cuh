@@ -13,8 +13,9 @@ namespace distwar {
 namespace detail {
 
 // Queues the kernel. Returns the error of the launch; a later call reports errors inside the kernel. An empty grid
-// does nothing and is no error.
-template <typename... Parameters, typename... Arguments>
+// does nothing and is no error. AfterKernel: it calls wait_for_kernel_before() and stands right after another kernel of
+// the same call. From compute capability 9.0 on its blocks may start once all blocks of that called let_next_start().
+template <bool AfterKernel = false, typename... Parameters, typename... Arguments>
 cudaError_t launch_kernel(cudaStream_t stream, unsigned blocks, unsigned threads, size_t shared_bytes,
                           void (*kernel)(Parameters...), Arguments... arguments) {
     if (blocks == 0) return cudaSuccess;
@@ -23,31 +24,19 @@ cudaError_t launch_kernel(cudaStream_t stream, unsigned blocks, unsigned threads
     config.blockDim = threads;
     config.dynamicSmemBytes = shared_bytes;
     config.stream = stream;
-    return cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...);
-}
-
-// launch_kernel for a kernel that calls wait_for_kernel_before(), right after another of the same call. From compute
-// capability 9.0 on its blocks may start once all blocks of that have called let_next_start().
-template <typename... Parameters, typename... Arguments>
-cudaError_t launch_after_kernel(cudaStream_t stream, unsigned blocks, unsigned threads,
-                                void (*kernel)(Parameters...), Arguments... arguments) {
 #if !defined(__SIMT__) && CUDART_VERSION >= 12030 // before, graphs could not capture it
-    cudaFuncAttributes compiled; // code for older GPUs, also if translated for this one, does not wait
-    const cudaError_t error = cudaFuncGetAttributes(&compiled, kernel);
-    if (error != cudaSuccess || blocks == 0) return error;
     cudaLaunchAttribute early = {};
-    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    early.val.programmaticStreamSerializationAllowed = 1;
-    cudaLaunchConfig_t config = {};
-    config.gridDim = blocks;
-    config.blockDim = threads;
-    config.stream = stream;
-    config.attrs = &early;
-    config.numAttrs = compiled.ptxVersion >= 90 && compiled.binaryVersion >= 90 ? 1 : 0;
-    return cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...);
-#else
-    return detail::launch_kernel(stream, blocks, threads, 0, kernel, arguments...);
+    if constexpr (AfterKernel) {
+        cudaFuncAttributes compiled; // code for older GPUs, also if translated for this one, does not wait
+        const cudaError_t error = cudaFuncGetAttributes(&compiled, kernel);
+        if (error != cudaSuccess) return error;
+        early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+        early.val.programmaticStreamSerializationAllowed = 1;
+        config.attrs = &early;
+        config.numAttrs = compiled.ptxVersion >= 90 && compiled.binaryVersion >= 90 ? 1 : 0;
+    }
 #endif
+    return cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...);
 }
 
 __device__ __forceinline__ void let_next_start() {

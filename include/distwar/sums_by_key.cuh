@@ -237,12 +237,9 @@ cudaError_t launch_add_rows(const key_call &call, const fixed_sums &fixed, cudaS
     const adding how = in.rows > INT32_MAX || call.way == sums_way::atomic ? ADD_SINGLY
                        : groups                                            ? ADD_GROUPS
                                                                            : ADD_LOOK;
-    const unsigned grid = unsigned((in.count + tile.rows - 1) / tile.rows);
-    if (detail::is_deterministic(call.way)) // find_largest was queued before
-        return detail::launch_after_kernel(stream, grid, ROWS_BLOCK, add_rows<T, V, Adder>, in, call.out,
-                                           fixed, how, tile);
-    return detail::launch_kernel(stream, grid, ROWS_BLOCK, 0, add_rows<T, V, Adder>, in, call.out, fixed, how,
-                                 tile);
+    return detail::launch_kernel<Adder::after_kernel>(
+        stream, unsigned((in.count + tile.rows - 1) / tile.rows), ROWS_BLOCK, 0, add_rows<T, V, Adder>, in,
+        call.out, fixed, how, tile);
 }
 
 template <typename T, int Words>
@@ -265,7 +262,7 @@ cudaError_t add_fixed(const key_call &call, cudaStream_t stream) {
     if (error == cudaSuccess)
         error = detail::launch_add_rows<T, 1, fixed_adder<T, Words>>(call, fixed, stream);
     if (error != cudaSuccess) return error;
-    return detail::launch_after_kernel(stream, detail::grid_of((values + 3) / 4, call, 8), ROWS_BLOCK,
+    return detail::launch_kernel<true>(stream, detail::grid_of((values + 3) / 4, call, 8), ROWS_BLOCK, 0,
                                        add_fixed_sums<T, Words>, fixed, static_cast<T *>(call.out), values);
 }
 
