@@ -18,7 +18,7 @@ import sys
 
 
 def options_of(value):
-    """Of a run, as a dictionary of texts."""
+    """The settings of a run, as a dictionary of texts."""
     if isinstance(value, dict):
         return {name: str(of) for name, of in value.items()}
     words, out = shlex.split(value), {}
@@ -64,7 +64,7 @@ def mean(values):
 
 
 def squared_error(values):
-    """Of the mean; NaN of a single run."""
+    """The error of the mean; NaN of a single run."""
     n = len(values)
     return math.fsum((v - mean(values)) ** 2 for v in values) / (n - 1) / n if n > 1 else math.nan
 

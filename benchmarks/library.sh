@@ -6,8 +6,8 @@
 #
 # PROGRAMS: the folder of the built programs (build/cuda/bin). OUT: a folder for the JSON files and tables. PYTHON: an
 # interpreter that finds drjit, warp-lang and numpy, else python3. Parts, with their time limits in seconds:
-#   one-key  100  aggregate: one key a warp, thresholds, the tuner
-#   several   60  aggregate: several keys a warp
+#   one-key  100  aggregate: one key per warp, thresholds, the tuner
+#   several   60  aggregate: several keys per warp
 #   whole     65  histogram and scatter-add from arrays, beside CUB's device-wide calls
 #   rivals    70  the same problems by rivals.py
 # benchmarks/trim.py OUT -o benchmarks/results/aggregate.jsonl (also whole.jsonl) keeps what they need.

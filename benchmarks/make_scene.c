@@ -16,16 +16,18 @@ int main(int argc, char **argv) {
     const char *scene, *cameras = NULL, *output = NULL;
     static const char *const kinds[] = {"many", "huge", "sh3", NULL};
     const option_spec table[] = {
-        OPTION("kind", &kind, .choices = kinds,
-               .help = "many: copies at a third of the size; huge: each over a quarter of a picture; sh3: "
-                       "with SH of degree 3"),
+        OPTION(
+            "kind", &kind, .choices = kinds,
+            .help =
+                "copies at a third of the size, copies each over a quarter of a picture, or the scene with SH of degree 3"),
         OPTION("count", &count, .minimum = 1, .maximum = INT32_MAX,
-               .help = "how many Gaussians; required, but for sh3"),
-        OPTION("seed", &seed, .maximum = INFINITY, .help = "of the random numbers"),
-        OPTION("cameras", &cameras,
-               .help = "the folder with the cameras, the first of which says how large huge is; required "
-                       "for that"),
-        OUTPUT_OPTION(&output, .help = "the scene made, a PLY file; required"),
+               .help = "number of Gaussians; required for many and huge"),
+        OPTION("seed", &seed, .maximum = INFINITY, .help = "seed of all random numbers"),
+        OPTION(
+            "cameras", &cameras,
+            .help =
+                "the folder with the cameras, the first of which gives the size of huge; required for huge"),
+        OUTPUT_OPTION(&output, .help = "the PLY file to write; required"),
         OPTIONS_END};
     const command_spec command = {
         "make_scene",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // How fast the flagship's backward blend is on a scene, with every strategy and threshold of libdistwar_gs, with
 // cub::WarpReduce, and without what it could not be faster than: floor_a drops the commit and keeps the tree,
-// floor_b drops both. And the tree with 1, 2 and 4 pixels a thread, with long lists whole (split:0) and split
+// floor_b drops both. And the tree with 1, 2 and 4 pixels per thread, with long lists whole (split:0) and split
 // (split:1), whatever gs_bin proposes.
 //
 //     render_backward SCENE.ply --cameras DATA [options] [--benchmark_...]

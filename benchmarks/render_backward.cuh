@@ -11,7 +11,7 @@
 
 using namespace gs;
 
-// cub::WarpReduce once a value, then one atomic a value by lane 0. Who adds nothing is left out by a vote, as
+// cub::WarpReduce once per value, then one atomic per value by lane 0. Who adds nothing is left out by a vote, as
 // the library's strategies do it.
 struct cub_commit : warp_commit<distwar::strategy::atomic> {
     using reduction = cub::WarpReduce<float>;

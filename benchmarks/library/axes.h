@@ -65,7 +65,7 @@ constexpr int stride_of(int K) {
 template <int K>
 inline constexpr int record_stride = stride_of(K); // usable in device code
 
-// Of the methods atomic, serial, bfly and tree; usable in device code.
+// The strategy of method M, one of atomic, serial, bfly and tree; usable in device code.
 template <method M>
 inline constexpr distwar::strategy strategy_of = M == atomic   ? distwar::strategy::atomic
                                                  : M == serial ? distwar::strategy::serial

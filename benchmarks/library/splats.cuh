@@ -39,7 +39,7 @@ struct gradients {
     T *mean, *normal, *transform, *mean2d, *absolute, *opacity; // 3, 3, 9, 2, 2, 1
 };
 
-// The values of one pixel; what matters is that they are about as cheap to make as in a real kernel.
+// Makes the values of one pixel, about as cheaply as a real kernel does.
 __device__ __forceinline__ bool values_at(float4 splat, float x, float y, float (&v)[VALUES]) {
     const float dx = x - splat.x, dy = y - splat.y, r = (dx * dx + dy * dy) * splat.z;
     if (r >= 1) return false;

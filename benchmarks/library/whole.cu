@@ -5,9 +5,9 @@
 //     whole/scatter/tree/K:4/bins:65536/exponent:1/sorted:0
 //     whole/histogram/hot_slots/K:1/bins:256/exponent:0/sorted:0
 //
-// scatter    table[key[i]][k] += value[i][k] for ADDS keys and K floats a key
+// scatter    table[key[i]][k] += value[i][k] for ADDS keys and K floats per key
 // histogram  count[key[i]] += 1, unsigned
-// exponent   of Zipf's law of the keys; 0 is uniform. Neighbouring ranks are not neighbouring keys.
+// exponent   of Zipf's law of the keys; 0 is uniform, 64 one key. Neighbouring ranks are not neighbouring keys.
 // sorted     1: the keys are sorted
 //
 // Before a run is timed, its sums are compared with exact ones. A time is that of all kernels of one solution
@@ -339,11 +339,12 @@ void add_run(bench &b, const problem &p) {
 }
 
 void register_all(bench &b) {
-    for (const int exponent : {0, 1, 2}) {
+    for (const int exponent : {0, 1, 2, 64}) {
         for (const int bins : {16, 256, 4096, 1 << 16, int(MOST_BINS)})
             for (int w = 0; w < ways; ++w)
                 if (!has_vectors(w) && !is_of_sums_by_key(w) && w != runs)
                     add_run(b, {true, way(w), 1, bins, exponent, false});
+        if (exponent == 64) continue;
         for (const bool sorted : {false, true})
             for (const int rows : {1024, int(MOST_ROWS)})
                 for (const int K : {1, 4, 16})

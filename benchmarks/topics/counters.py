@@ -7,9 +7,9 @@ import sys
 
 ROWS = {  # counter: label, factor, decimals
     "gpu__time_duration.sum": ("time, microseconds", 1e-3, 1),
-    "launch__registers_per_thread": ("registers a thread", 1, 0),
+    "launch__registers_per_thread": ("registers per thread", 1, 0),
     "smsp__inst_executed.sum": ("warp instructions, millions", 1e-6, 1),
-    "smsp__thread_inst_executed_pred_on_per_inst_executed.ratio": ("active lanes an instruction", 1, 1),
+    "smsp__thread_inst_executed_pred_on_per_inst_executed.ratio": ("active lanes per instruction", 1, 1),
     "smsp__issue_active.avg.pct_of_peak_sustained_active": ("issue slots busy, %", 1, 1),
     "sm__warps_active.avg.pct_of_peak_sustained_active": ("achieved occupancy, %", 1, 1),
     "sm__inst_executed_pipe_fma.avg.pct_of_peak_sustained_active": ("pipe fma, %", 1, 1),
@@ -41,7 +41,7 @@ def read(path, label=""):
 
 
 def stalls(kernel):
-    """{reason: cycles an instruction}: the mean number of warps that wait for the reason when one issues."""
+    """{reason: cycles per instruction}: the mean number of warps that wait for the reason when one issues."""
     return {STALL.fullmatch(counter)[1].replace("_", " "): value for counter, value in kernel.items()
             if STALL.fullmatch(counter)}
 

@@ -75,7 +75,7 @@ def by_variant(finishes):
 
 
 def by_part(finishes):
-    """GPU ms a step, with and without a cache."""
+    """GPU ms per step, with and without a cache."""
     finishes = {key: report for key, report in finishes.items() if key[2] in TIMED or key[2].startswith("free-")}
     parts = list(dict.fromkeys(part for report in finishes.values() for part in report["steps"][-1]["gpu_ms"]))
     rows = []
@@ -84,7 +84,7 @@ def by_part(finishes):
         rows.append([scene, f"{iteration:,}", variant, len(steps),
                      *(f"{steps[-1]['gpu_ms'].get(part, 0) / len(steps):.1f}" for part in parts),
                      f"{steps[-1]['seconds'] / len(steps):.3f}", f"{max(s['bytes'] for s in steps) / 2**30:.2f}"])
-    return ["data", "iteration", "variant", "steps", *parts, "seconds a step", "GiB"], rows
+    return ["data", "iteration", "variant", "steps", *parts, "seconds per step", "GiB"], rows
 
 
 def by_step(adam, finishes):

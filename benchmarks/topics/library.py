@@ -27,7 +27,7 @@ NAME = re.compile(r"aggregate/(\w+)/active:(\d+)/keys:(\d+)/K:(\d+)/targets:(\d+
 
 
 class Run:
-    """One place on the axes: the median of its throughput in 10^9 adds a second, its spread (deviation), and the
+    """One place on the axes: the median of its throughput in 10^9 adds per second, its spread (deviation), and the
     threshold that `tuned` chose."""
 
     def __init__(self, name, median, deviation, chosen=None):
@@ -36,7 +36,7 @@ class Run:
         self.median, self.deviation, self.chosen = median, deviation, chosen
 
     def nanoseconds(self):
-        """Of one warp's call, while the whole GPU makes such calls."""
+        """The time of one warp's call, while the whole GPU makes such calls."""
         return (self.active or 16.5) * self.K / self.median
 
 
@@ -56,7 +56,7 @@ def load(paths):
 
 
 def records(paths):
-    """Of a run: its place on the axes, then median and deviation; for `tuned` the chosen threshold as well."""
+    """Rows of a run's place on the axes, then median and deviation; for `tuned` the chosen threshold as well."""
     context, runs = measurements(paths)
     return kept.records_of({**context, "axes": AXES}, runs)
 
@@ -162,7 +162,7 @@ def draw(data, folder):
 
     def save(figure, axes, name, title):
         for plot in axes[:, 0]:
-            plot.set_ylabel("10⁹ adds a second")
+            plot.set_ylabel("10⁹ adds per second")
         figures.save(figure, axes.flat, f"{title} ({device})", os.path.join(folder, name))
 
     def grid(rows, columns):
@@ -178,7 +178,7 @@ def draw(data, folder):
             for plot, target in zip(row, targets):
                 panel(plot, select(one_key, K=K, targets=target), "active", "active lanes",
                       f"K = {K}, targets = {amount(target)}")
-        save(figure, axes, "aggregate_lanes.png", "One key a warp")
+        save(figure, axes, "aggregate_lanes.png", "One key per warp")
 
     several = [run for run in select(runs, threshold=0)
                if run.way in WAYS and run.way not in ("tree_uniform", "cub", "cub_batched")]
@@ -190,7 +190,7 @@ def draw(data, folder):
             panel(plot, select(several, active=active), "keys", "distinct keys", f"{active} active lanes")
             plot.set_xscale("log", base=2)
             plot.set_xticks(values(several, "keys"), [str(key) for key in values(several, "keys")])
-        save(figure, axes, "aggregate_keys.png", "Several keys a warp, K = 9, targets = 1,024")
+        save(figure, axes, "aggregate_keys.png", "Several keys per warp, K = 9, targets = 1,024")
 
     thresholds = select(all_runs, way="tree", keys=1, active=MIXED)
     if len(values(thresholds, "threshold")) > 1:

@@ -35,5 +35,5 @@ def tables(data):
     rows = [[views, gpus, f"{ms['step']:.2f}", f"{1e3 * views / ms['step']:.0f}",
              f"{alone[views] / ms['step'] / gpus:.2f}" if gpus > 1 else "", *(f"{ms[stage]:.2f}" for stage in STAGES)]
             for views, gpus, ms in sorted(found, key=lambda row: row[:2])]
-    return {"scene": (["B", "GPUs", "ms a step", "views a second", "of one GPU times GPUs",
+    return {"scene": (["B", "GPUs", "ms per step", "views per second", "of one GPU times GPUs",
                        *(f"{stage}, ms" for stage in STAGES)], rows)} if rows else {}

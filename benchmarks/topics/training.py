@@ -10,7 +10,7 @@ KEPT = ["training.jsonl"]
 
 
 def views_a_step(steps):
-    """Of each line: gpu_ms are those of a step, step_ms is that of a view. What density control takes may show in
+    """Views per step of each line: gpu_ms are those of a step, step_ms is that of a view. Density control may show in
     step_ms a line too early, so the median of three lines counts."""
     each = [(sum(e["gpu_ms"].values()) - e["gpu_ms"].get("density", 0)) / e["step_ms"] if "step_ms" in e else 1 for e in steps]
     return [max(1, round(statistics.median(each[max(0, i - 1):i + 2]))) for i in range(len(each))]
@@ -30,7 +30,7 @@ class Run:
         return [e for e in self.events if e["event"] == event]
 
     def stages(self):
-        """{stage: ms a view}, over all steps that were timed."""
+        """{stage: ms per view}, over all steps that were timed."""
         steps = self.of("step")
         begins = [self.start["iteration"], *(e["iteration"] for e in steps)]
         timed = [(e["iteration"] - begin, e) for begin, e in zip(begins, steps) if "gpu_ms" in e]
@@ -179,8 +179,8 @@ def by_repetition(runs):
 
 
 def budgets(runs):
-    """Of budget-SCENE-WAY and, for the runs of these scenes with a number of iterations, of the first seed of
-    defaults-SCENE-ITERATIONS: (the scene, the seconds asked for or None, the run), by time."""
+    """Runs budget-SCENE-WAY and, of these scenes, the first seed of the runs with a number of iterations,
+    defaults-SCENE-ITERATIONS, as (the scene, the seconds asked for or None, the run), by time."""
     found = []
     for name, run in part(runs, "budget").items():
         scene, asked = name.split("-")

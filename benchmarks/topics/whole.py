@@ -12,7 +12,7 @@ MEMBERS = ("date", "device", "cuda_runtime", "cub", "drjit", "warp")
 
 
 def load(paths):
-    """(context, {"problem way K bins exponent sorted": [median, deviation] in 10^9 adds a second})."""
+    """(context, {"problem way K bins exponent sorted": [median, deviation] in 10^9 adds per second})."""
     return kept.runs(paths, NAME, MEMBERS, kept.statistics("adds_per_second", 1e-9))
 
 

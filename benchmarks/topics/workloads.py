@@ -159,7 +159,7 @@ def by_lanes(cases):
         lanes, keys = (sum(n * count for n, count in enumerate(histogram)) for histogram in (case.lanes, case.keys))
         rows.append([case.name, f"{commits:,}", f"{lanes / commits:.1f}", f"{100 * case.lanes[32] / commits:.0f} %",
                      f"{keys / commits:.1f}", f"{100 * case.keys[1] / commits:.0f} %", f"{lanes / keys:.2f}"])
-    return ["workload", "commits", "lanes active", "all 32", "different keys", "one key", "lanes a key"], rows
+    return ["workload", "commits", "lanes active", "all 32", "different keys", "one key", "lanes per key"], rows
 
 
 def by_loss(cases):
@@ -192,7 +192,7 @@ def by_stall(kernels):
         rows.append([workload, way, f"{kernel['gpu__time_duration.sum'] * 1e-3:.1f}",
                      f"{kernel['smsp__inst_executed.sum'] * 1e-6:.2f}", f"{sum(stalled.values()):.1f}",
                      *(f"{stalled.get(reason, 0):.2f}" for reason in reasons)])
-    return ["workload", "strategy", "microseconds", "warp instructions, millions", "cycles an instruction",
+    return ["workload", "strategy", "microseconds", "warp instructions, millions", "cycles per instruction",
             *reasons], rows
 
 
@@ -282,7 +282,7 @@ def draw_stalls(pyplot, kernels, device, folder):
             from_here = [a + b for a, b in zip(from_here, cycles)]
         above.set_title(workload, fontsize=9)
         below.bar(ways, [mine[way]["smsp__inst_executed.sum"] * 1e-6 for way in ways], color="#0072b2")
-    plots[0][0].set_ylabel("cycles an instruction")
+    plots[0][0].set_ylabel("cycles per instruction")
     plots[1][0].set_ylabel("warp instructions, millions")
     figures.save(figure, plots.flat, f"Why warps wait, and instructions executed ({device})",
                  os.path.join(folder, "stalls.png"), ncols=5, dpi=80, fontsize=11)

@@ -30,9 +30,9 @@ static void list(fit_command command, option_table *table) {
     (void)command;
     const option_spec rows[] = {
         OPTION("mesh", &own.mesh,
-               .help = "icosphere, torus, bumpy, or an OBJ file, which is scaled to the same size"),
-        OPTION("size", &own.size, .maximum = CUBEMAP_MAX_SIZE,
-               .help = "the side of a face in texels, a power of two; 0: 256, on the CPU 64"),
+               .help = "the mesh: icosphere, torus, bumpy, or an OBJ file, scaled to the same size"),
+        OPTION("size", &own.size, .maximum = CUBEMAP_MAX_SIZE, .automatic = true,
+               .help = "side of a face in texels, a power of two; auto: 256, on the CPU 64"),
         OPTIONS_END};
     option_table_add(table, rows);
 }

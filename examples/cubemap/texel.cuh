@@ -23,7 +23,7 @@ __device__ inline int texel_number(int axis, bool positive, int i, int j, int si
     const bool i_outside = i < 0 || i >= size, j_outside = j < 0 || j >= size;
     if (i_outside && j_outside) return -1;
     if (i_outside) {
-        // That face's first axis is this one's second, its second is this one's normal.
+        // The neighbouring face's first axis is this face's second, its second is this face's normal.
         const bool beyond = i >= size;
         axis = (axis + 1) % 3, i = j, j = positive ? size - 1 : 0, positive = beyond;
     } else if (j_outside) {

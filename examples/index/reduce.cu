@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(reduce_block) reduce_rows(ix_rows in) {
                     distwar::record<T, Op>{static_cast<T *>(in.out), 1});
 }
 
-// Of runs of equal indices, in their order.
+// Multiplies the rows of each run of equal indices, in their order.
 template <typename T>
 __global__ void __launch_bounds__(reduce_block) multiply_runs(ix_rows in) {
     using number = std::conditional_t<sizeof(T) == 8, double, float>;

@@ -21,15 +21,15 @@ static const char *const channel_names[] = {"3", "8", "16", "32", NULL};
 
 static void list(fit_command command, option_table *table) {
     const option_spec data[] = {
-        OPTION("data", &own.data, .choices = data_set_names, .help = "the generated data set"),
+        OPTION("data", &own.data, .choices = data_set_names, .help = "generated data set"),
         OPTION("kept", &own.kept, .minimum = 1, .maximum = SPHERES_MAX_KEPT,
-               .help = "a pixel blends at most this many spheres, the closest ones"),
+               .help = "most spheres that a pixel blends, the closest ones"),
         OPTIONS_END};
     const option_spec channels[] = {OPTION("channels", &own.channels, .choices = channel_names,
-                                           .help = "the channels of a sphere's feature; 3: a colour"),
+                                           .help = "channels of a sphere's feature; 3: a colour"),
                                     OPTIONS_END};
     const option_spec seed[] = {
-        OPTION("seed", &own.seed, .maximum = INFINITY, .help = "of the disturbed start"), OPTIONS_END};
+        OPTION("seed", &own.seed, .maximum = INFINITY, .help = "seed of the disturbed start"), OPTIONS_END};
     option_table_add(table, data);
     if (command != FIT_RENDER) option_table_add(table, channels);
     if (command == FIT_TRAIN) option_table_add(table, seed);

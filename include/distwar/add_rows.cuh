@@ -31,11 +31,13 @@ template <typename T, int V, typename Out>
 struct float_adder {
     using sum_type = wide_of<T>;
     static constexpr int sums = V, rounds = 4, together = 4;
+    static constexpr bool after_kernel = false; // find_largest
     void *out;
     int64_t count; // values of out
 
-    __device__ __forceinline__ float_adder(void *table, int64_t values, const fixed_sums &, unsigned *)
+    __device__ __forceinline__ float_adder(void *table, int64_t values, const fixed_sums &)
         : out(table), count(values) {}
+    __device__ __forceinline__ void start(const fixed_sums &, unsigned *) {}
     __device__ __forceinline__ auto sink() const { return detail::places_of<Out, V>(out, count); }
     __device__ __forceinline__ void convert(int64_t, const sum_type (&value)[V], sum_type (&sum)[V]) const {
         DISTWAR_UNROLL
@@ -49,6 +51,7 @@ template <typename T, int Words>
 struct fixed_adder {
     using sum_type = long long;
     static constexpr int sums = Words, rounds = 4, together = 8;
+    static constexpr bool after_kernel = true;
     void *out;
     int64_t count;
     long long *sum_of;
@@ -56,10 +59,16 @@ struct fixed_adder {
     unsigned largest;
     units_of<wide_of<T>, Words> units;
 
-    __device__ __forceinline__ fixed_adder(void *table, int64_t values, const fixed_sums &fixed,
-                                           unsigned *warps)
-        : out(table), count(values), sum_of(fixed.sum), report(fixed.report),
-          largest(detail::largest_of(fixed, warps)), units(largest, fixed.log2_count) {}
+    __device__ __forceinline__ fixed_adder(void *table, int64_t values, const fixed_sums &fixed)
+        : out(table), count(values), sum_of(fixed.sum), report(fixed.report), largest(), units(0, 0) {
+        detail::let_next_start();
+    }
+    // Until this call find_largest may still run. Once, before convert() and the sink; all threads of the block call.
+    __device__ __forceinline__ void start(const fixed_sums &fixed, unsigned *warps) {
+        detail::wait_for_kernel_before();
+        largest = detail::largest_of(fixed, warps);
+        units = {largest, fixed.log2_count};
+    }
     __device__ __forceinline__ auto sink() const { return planes<long long>{sum_of, size_t(count)}; }
     // Infinities and NaN go to `out` at once: their sum does not depend on the order. So does NaN for what is over
     // the bound.
@@ -198,9 +207,10 @@ __device__ __forceinline__ int64_t sum_groups(const row_request &in, const row_g
 // Adds the rows first..end - 1. All threads of the block call.
 template <typename T, int V, typename Adder>
 __device__ __forceinline__ void add_groups(const row_request &in, row_groups &groups, int64_t first,
-                                           int64_t end, int places, const Adder &adder) {
+                                           int64_t end, int places, const fixed_sums &fixed, Adder &adder) {
     const auto table = adder.sink();
     groups.list(in, first, end, places);
+    adder.start(fixed, groups.largest_of_warp);
     int lanes = 1; // of a group of threads that share the vectors of a row
     while (lanes < in.vectors && lanes < 32) lanes *= 2;
     const int lane = int(threadIdx.x) % lanes, share = int(threadIdx.x) / lanes, shares = ROWS_BLOCK / lanes;
@@ -224,7 +234,7 @@ __device__ __forceinline__ void add_groups(const row_request &in, row_groups &gr
 // nothing because indices repeat. All threads of the block call.
 template <typename T, int V, typename Adder>
 __device__ __forceinline__ int add_singly(const row_request &in, int64_t first, int64_t end, int how,
-                                          const Adder &adder) {
+                                          const fixed_sums &fixed, unsigned *warps, Adder &adder) {
     const auto table = adder.sink();
     constexpr int rounds = Adder::rounds;
     const int rows_ahead = ROWS_BLOCK / in.vectors, vectors_ahead = ROWS_BLOCK % in.vectors;
@@ -246,9 +256,9 @@ __device__ __forceinline__ int add_singly(const row_request &in, int64_t first, 
             i += rows_ahead, v += vectors_ahead;
             if (v >= in.vectors) v -= in.vectors, ++i;
         }
-        if (how == ADD_LOOK) { // the loads are on their way
-            if (detail::indices_repeat(in, first)) return ADD_GROUPS;
-            how = ADD_SINGLY;
+        if (begin == first * in.vectors) { // the loads are on their way
+            if (how == ADD_LOOK && detail::indices_repeat(in, first)) return ADD_GROUPS;
+            adder.start(fixed, warps);
         }
         DISTWAR_UNROLL
         for (int r = 0; r < rounds; ++r) row[r] = is_there(r) ? detail::row_of(in, row[r]) : -1;
@@ -270,11 +280,12 @@ template <typename T, int V, typename Adder>
 __global__ void __launch_bounds__(ROWS_BLOCK, ROWS_BLOCKS)
     add_rows(row_request in, void *out, fixed_sums fixed, int how, row_tile tile) {
     __shared__ row_groups groups;
-    const Adder adder(out, in.rows * in.vectors * V, fixed, groups.largest_of_warp);
+    Adder adder(out, in.rows * in.vectors * V, fixed);
     const int64_t first = int64_t(blockIdx.x) * tile.rows;
     const int64_t end = first + tile.rows < in.count ? first + tile.rows : in.count;
-    if (how != ADD_GROUPS) how = detail::add_singly<T, V>(in, first, end, how, adder);
-    if (how == ADD_GROUPS) detail::add_groups<T, V>(in, groups, first, end, tile.places, adder);
+    if (how != ADD_GROUPS)
+        how = detail::add_singly<T, V>(in, first, end, how, fixed, groups.largest_of_warp, adder);
+    if (how == ADD_GROUPS) detail::add_groups<T, V>(in, groups, first, end, tile.places, fixed, adder);
 }
 
 } // namespace detail

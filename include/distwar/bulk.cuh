@@ -110,7 +110,7 @@ __device__ __forceinline__ void check_bulk(const accumulator<K, N, T, Stride> &)
 }
 
 // Whether a flush of N slots is faster by a bulk reduction for each slot than by the atomics that replace it,
-// for T = float vector atomics. Measured: 16, 48, 64 and 128 bytes a slot; 64, 512 and 4,096 slots.
+// for T = float vector atomics. Measured: 16, 48, 64 and 128 bytes per slot; 64, 512 and 4,096 slots.
 template <int N, typename T, int Stride>
 inline constexpr bool is_faster_in_bulk =
     !is_same<T, float> || Stride * sizeof(T) >= 64 || (Stride * sizeof(T) >= 48 && N <= 512);

@@ -2,7 +2,7 @@
 // Counters that return: fetch_add by key, and append, which gives out the slots of queues (stream
 // compaction).
 //
-//     // Keep the elements that pass: one atomic a warp.
+//     // Keep the elements that pass: one atomic per warp.
 //     const unsigned slot = distwar::append(distwar::all_lanes, keep, &count);
 //     if (keep) kept[slot] = element;
 //

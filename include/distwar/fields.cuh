@@ -8,7 +8,7 @@
 // The arrays take the values in order: here val[0..2] goes to color, val[3] to opacity, val[4..5] to mean2d,
 // val[6..8] to conic.
 //
-// It replaces `pointers` where the addresses follow from the key. fields is addressed by key, so the tree
+// Replaces `pointers` where the addresses follow from the key. fields is addressed by key, so the tree
 // commits all K values with one atomic instruction: lane k selects the array of value k. `pointers` needs K
 // more shuffles and K atomic instructions.
 #ifndef DISTWAR_FIELDS_CUH

@@ -6,6 +6,7 @@
 
 #include "push_macros.h"
 
+#include "host_launch.cuh"
 #include "key_rows.cuh"
 #include <math.h>
 
@@ -180,6 +181,7 @@ __global__ void __launch_bounds__(LARGEST_BLOCK)
     find_largest(const void *source, int64_t values, unsigned *largest, ulonglong2 *sums, int64_t pairs) {
     __shared__ unsigned warps[LARGEST_BLOCK / 32];
     unsigned own = 0;
+    detail::let_next_start();
     const int64_t step = int64_t(gridDim.x) * LARGEST_BLOCK, vectors = values / V;
     const int64_t first = int64_t(blockIdx.x) * LARGEST_BLOCK + threadIdx.x;
     const auto look = [&](wide_of<T> value) {
@@ -193,16 +195,15 @@ __global__ void __launch_bounds__(LARGEST_BLOCK)
         for (int k = 0; k < V; ++k) look(value[k]);
     };
     for (int64_t i = first; i < pairs; i += step) sums[i] = {0, 0};
-    int64_t at = first;
-    for (; at + 3 * step < vectors; at += 4 * step) {
-        vector_of<T, V> vector[4];
+    for (int64_t at = first; at < vectors; at += 4 * step) {
+        vector_of<T, V> vector[4] = {}; // loads on their way; 0 is never the largest
         DISTWAR_UNROLL
-        for (int r = 0; r < 4; ++r) vector[r] = vector_of<T, V>::read(source, at + r * step);
+        for (int r = 0; r < 4; ++r)
+            if (at + r * step < vectors) vector[r] = vector_of<T, V>::read(source, at + r * step);
         DISTWAR_UNROLL
         for (int r = 0; r < 4; ++r) look_at(vector[r]);
     }
-    for (; at < vectors; at += step) look_at(vector_of<T, V>::read(source, at));
-    for (at = vectors * V + first; at < values; at += step)
+    for (int64_t at = vectors * V + first; at < values; at += step)
         look(detail::widened(static_cast<const T *>(source)[at]));
     const unsigned mine[1] = {own};
     unsigned total[1];
@@ -220,10 +221,11 @@ template <typename T, int Words>
 __global__ void __launch_bounds__(ROWS_BLOCK) add_fixed_sums(fixed_sums fixed, T *out, int64_t values) {
     constexpr int together = 4; // loads on their way
     __shared__ unsigned warps[ROWS_BLOCK / 32];
-    const units_of<wide_of<T>, Words> units(detail::largest_of(fixed, warps), fixed.log2_count);
-    const int64_t step = int64_t(gridDim.x) * ROWS_BLOCK;
-    for (int64_t first = int64_t(blockIdx.x) * ROWS_BLOCK + threadIdx.x; first < values;
-         first += together * step) {
+    units_of<wide_of<T>, Words> units(0, 0);
+    const int64_t step = int64_t(gridDim.x) * ROWS_BLOCK, begin = int64_t(blockIdx.x) * ROWS_BLOCK;
+    detail::wait_for_kernel_before();
+    for (int64_t at = begin; at < values; at += together * step) {
+        const int64_t first = at + threadIdx.x;
         long long sum[together][Words] = {};
         T old[together] = {};
         DISTWAR_UNROLL
@@ -234,6 +236,7 @@ __global__ void __launch_bounds__(ROWS_BLOCK) add_fixed_sums(fixed_sums fixed, T
             for (int w = 0; w < Words; ++w) sum[j][w] = __ldg(fixed.sum + w * values + k);
             old[j] = out[k];
         }
+        if (at == begin) units = {detail::largest_of(fixed, warps), fixed.log2_count};
         DISTWAR_UNROLL
         for (int j = 0; j < together; ++j) {
             bool any = false;

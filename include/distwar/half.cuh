@@ -270,7 +270,7 @@ __device__ __forceinline__ void atomic_add(Pair *address, float2 value) {
 // A sink of records of pairs (__half2, __nv_bfloat162): adds values 2i and 2i + 1 to base[key * stride + i].
 //   base, stride  the same in all lanes; stride >= ceil(K / 2) pairs, key >= 0
 // Where one value of a pair is added, -0.0 is added to the other: a number stays the same, NaN stays NaN.
-// Cost, if one lane adds all values: ceil(K / 2) atomics. If each lane adds one: one atomic a value, native
+// Cost, if one lane adds all values: ceil(K / 2) atomics. If each lane adds one: one atomic per value, native
 // where that of the pair is. record<__half> takes K compare-and-swaps in both cases.
 // Example (one warp, `lane` its lane, arrays of zeros):
 //     const distwar::record_of_pairs<__half2> sink = {sums, 1};

@@ -13,8 +13,9 @@ namespace distwar {
 namespace detail {
 
 // Queues the kernel. Returns the error of the launch; a later call reports errors inside the kernel. An empty grid
-// does nothing and is no error.
-template <typename... Parameters, typename... Arguments>
+// does nothing and is no error. AfterKernel: it calls wait_for_kernel_before() and stands right after another kernel of
+// the same call. From compute capability 9.0 on its blocks may start once all blocks of that called let_next_start().
+template <bool AfterKernel = false, typename... Parameters, typename... Arguments>
 cudaError_t launch_kernel(cudaStream_t stream, unsigned blocks, unsigned threads, size_t shared_bytes,
                           void (*kernel)(Parameters...), Arguments... arguments) {
     if (blocks == 0) return cudaSuccess;
@@ -23,7 +24,32 @@ cudaError_t launch_kernel(cudaStream_t stream, unsigned blocks, unsigned threads
     config.blockDim = threads;
     config.dynamicSmemBytes = shared_bytes;
     config.stream = stream;
+#if !defined(__SIMT__) && CUDART_VERSION >= 12030 // before, graphs could not capture it
+    cudaLaunchAttribute early = {};
+    if constexpr (AfterKernel) {
+        cudaFuncAttributes compiled; // code for older GPUs, also if translated for this one, does not wait
+        const cudaError_t error = cudaFuncGetAttributes(&compiled, kernel);
+        if (error != cudaSuccess) return error;
+        early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+        early.val.programmaticStreamSerializationAllowed = 1;
+        config.attrs = &early;
+        config.numAttrs = compiled.ptxVersion >= 90 && compiled.binaryVersion >= 90 ? 1 : 0;
+    }
+#endif
     return cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...);
+}
+
+__device__ __forceinline__ void let_next_start() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
+// Waits until the kernel before has ended and its writes are visible. By all threads, before they read what it wrote
+// or write what it reads.
+__device__ __forceinline__ void wait_for_kernel_before() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
 }
 
 // Of the current device.

@@ -10,7 +10,7 @@
 // minimum, maximum and multiply, each on the first values and on the second values. Which zero is kept of 0.0
 // and -0.0 is not defined.
 //
-// Accuracy: what a shuffle moves is 16 bits a value, so each addition rounds, by at most u = 2^-11 (half) or
+// Accuracy: what a shuffle moves is 16 bits per value, so each addition rounds, by at most u = 2^-11 (half) or
 // 2^-8 (bfloat16) of its result. With S the sum of the absolute values of n lanes, the error of the sum in
 // the warp is at most, to first order,
 //     reduce_tree, reduce_bfly, reduce_runs   5 u S: each value goes through 5 additions or fewer

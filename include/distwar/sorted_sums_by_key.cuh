@@ -116,9 +116,10 @@ struct sorted_rows_call {
 
     // Entries of a group: enough groups for all multiprocessors, and few that add to one row.
     static int tile_entries(int64_t count, int lanes, bool fixed, int multiprocessors) {
-        if (fixed) return lanes >= 8 ? 32 : 8;
+        const int most = !fixed ? 256 : lanes >= 8 ? 32 : 8;
         int entries = 8;
-        while (entries < 256 && count * lanes / (2 * entries) > int64_t{2048} * multiprocessors) entries *= 2;
+        while (entries < most && count * lanes / (2 * entries) > int64_t{2048} * multiprocessors)
+            entries *= 2;
         return entries;
     }
 

@@ -237,34 +237,33 @@ cudaError_t launch_add_rows(const key_call &call, const fixed_sums &fixed, cudaS
     const adding how = in.rows > INT32_MAX || call.way == sums_way::atomic ? ADD_SINGLY
                        : groups                                            ? ADD_GROUPS
                                                                            : ADD_LOOK;
-    return detail::launch_kernel(stream, unsigned((in.count + tile.rows - 1) / tile.rows), ROWS_BLOCK, 0,
-                                 add_rows<T, V, Adder>, in, call.out, fixed, how, tile);
+    return detail::launch_kernel<Adder::after_kernel>(
+        stream, unsigned((in.count + tile.rows - 1) / tile.rows), ROWS_BLOCK, 0, add_rows<T, V, Adder>, in,
+        call.out, fixed, how, tile);
 }
 
 template <typename T, int Words>
 cudaError_t add_fixed(const key_call &call, cudaStream_t stream) {
     fixed_sums fixed;
-    const size_t bytes = detail::place_fixed(call, call.way, &fixed);
-    const int64_t values = call.rows.rows * call.width, all = call.rows.count * call.width;
-    cudaError_t error;
-    if (call.bound > 0) {
-        error = cudaMemsetAsync(fixed.sum, 0, bytes - MOST_PARTS * sizeof(unsigned), stream);
-    } else {
-        constexpr int V = 16 / int(sizeof(T));
-        const bool vectors = detail::is_aligned(call.rows.source, 16);
-        const int64_t pairs = (values * Words + 1) / 2, work = all / (vectors ? V : 1) / 2 + pairs;
-        const int64_t blocks = (work + LARGEST_BLOCK - 1) / LARGEST_BLOCK;
-        fixed.parts = int(blocks < 1 ? 1 : blocks < MOST_PARTS ? blocks : int64_t(MOST_PARTS));
-        error = detail::launch_kernel(stream, unsigned(fixed.parts), unsigned(LARGEST_BLOCK), 0,
-                                      vectors ? find_largest<T, V> : find_largest<T, 1>, call.rows.source,
-                                      all, const_cast<unsigned *>(fixed.largest),
-                                      reinterpret_cast<ulonglong2 *>(fixed.sum), pairs);
-    }
+    detail::place_fixed(call, call.way, &fixed);
+    const int64_t values = call.rows.rows * call.width;
+    // find_largest looks at `all` values, and sets the sums to 0.
+    const int64_t all = call.bound > 0 ? 0 : call.rows.count * call.width;
+    constexpr int V = 16 / int(sizeof(T));
+    const bool vectors = detail::is_aligned(call.rows.source, 16);
+    const int64_t pairs = (values * Words + 1) / 2, work = all / (vectors ? V : 1) / 2 + pairs;
+    const int64_t most = (work + LARGEST_BLOCK - 1) / LARGEST_BLOCK;
+    const unsigned blocks = unsigned(most < 1 ? 1 : most < MOST_PARTS ? most : int64_t(MOST_PARTS));
+    if (call.bound == 0) fixed.parts = int(blocks);
+    cudaError_t error = detail::launch_kernel(stream, blocks, unsigned(LARGEST_BLOCK), 0,
+                                              vectors ? find_largest<T, V> : find_largest<T, 1>,
+                                              call.rows.source, all, const_cast<unsigned *>(fixed.largest),
+                                              reinterpret_cast<ulonglong2 *>(fixed.sum), pairs);
     if (error == cudaSuccess)
         error = detail::launch_add_rows<T, 1, fixed_adder<T, Words>>(call, fixed, stream);
     if (error != cudaSuccess) return error;
-    return detail::launch_kernel(stream, detail::grid_of((values + 3) / 4, call, 8), ROWS_BLOCK, 0,
-                                 add_fixed_sums<T, Words>, fixed, static_cast<T *>(call.out), values);
+    return detail::launch_kernel<true>(stream, detail::grid_of((values + 3) / 4, call, 8), ROWS_BLOCK, 0,
+                                       add_fixed_sums<T, Words>, fixed, static_cast<T *>(call.out), values);
 }
 
 template <typename Sort, typename T, int V, typename Out>
@@ -333,8 +332,8 @@ cudaError_t sums_by_key_bytes(const key_sums<T, Index, Out> &sums, size_t *bytes
 // of two calls that add to one `out` do, as all float additions.
 // Undefined: arrays that overlap; arrays that change meanwhile.
 // Errors: cudaErrorInvalidValue (key_sums_fault says why), with nothing queued; those of a launch.
-// Cost, launches: 1 without a sort; fixed and exact 3. Index and source are read once, by fixed and exact source twice
-// unless `bound` is given. Workspace: 1 KB and 8 bytes a value of out (two words: 16) for fixed and exact.
+// Cost, launches: 1 without a sort; fixed and exact 3, which overlap. Index and source are read once, by fixed and exact
+// source twice unless `bound` is given. Workspace: 1 KB and 8 bytes a value of out (two words: 16) for fixed and exact.
 // On a GPU an atomic of float32 takes a subnormal number for 0; deterministic ways keep them.
 template <typename Sort = no_sort, typename T, typename Index, typename Out>
 cudaError_t sums_by_key(const key_sums<T, Index, Out> &sums, cudaStream_t stream) {

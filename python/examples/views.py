@@ -17,7 +17,7 @@ TRANSFORMS_NAMES = dict(fl_x="fx", fl_y="fy", w="width", h="height", cx="cx", cy
 
 
 def records(path, read_one):
-    """Of a file of COLMAP: a count, then records. read_one(take) reads one; take(format) the next values."""
+    """Reads a file of COLMAP: a count, then records. read_one(take) reads one; take(format) the next values."""
     data, at = path.read_bytes(), 0
 
     def take(form):

@@ -283,7 +283,7 @@ class About(unittest.TestCase):
             distwar.library("cuda")
 
     def test_two_libraries(self):
-        """Of a package with both, that for the device; without one, a GPU's if there is a GPU."""
+        """A package with both libraries loads the device's; without a device, the GPU's if there is a GPU."""
         with tempfile.TemporaryDirectory() as folder, mock.patch.object(_library, "__file__", f"{folder}/x.py"), \
                 mock.patch.dict(os.environ), mock.patch.object(_library, "has_gpu") as has_gpu:
             os.environ.pop("DISTWAR_LIBRARY")
@@ -296,7 +296,7 @@ class About(unittest.TestCase):
                 self.assertEqual(_library._path("gs", backend), f"{folder}/libdistwar_gs_{device}.so")
 
     def test_architectures(self):
-        """Of containers of kernel images as nvcc writes them, among other bytes, and of one that is cut off."""
+        """Containers of kernel images as nvcc writes them, among other bytes, and one that is cut off."""
         def image(kind, arch, size):
             return struct.pack("<HHIQ12xI32x", kind, 257, 64, size, arch) + bytes(size)
 

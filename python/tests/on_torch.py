@@ -28,7 +28,7 @@ def render(s, **options):
 
 
 def gradients(s, **options):
-    """Those of a fixed loss of colours and alphas, by name."""
+    """The gradients of a fixed loss of colours and alphas, by name."""
     colors, alphas, meta = render(s, **options)
     generator = torch.Generator().manual_seed(3)
     d_colors, d_alphas = (torch.randn(a.shape, generator=generator).to(a) for a in (colors, alphas))

@@ -241,7 +241,7 @@ class thread_block_tile : public thread_group {
         return shuffle(simt::Collective::shfl_xor, value, lane_mask, place);
     }
 
-    // As those of coalesced_group.
+    // The votes of coalesced_group.
     int any(int predicate, SIMT_HERE) const { return __any_sync(mask_, predicate, place); }
     int all(int predicate, SIMT_HERE) const { return __all_sync(mask_, predicate, place); }
     unsigned ballot(int predicate, SIMT_HERE) const {

@@ -112,7 +112,7 @@ __global__ void loop_after(const splat *list, int count, frame image, float *gra
 
 // [arrays]
 struct gradient_arrays {
-    float *color, *opacity, *mean2d, *conic; // 3, 1, 2 and 3 floats a primitive
+    float *color, *opacity, *mean2d, *conic; // 3, 1, 2 and 3 floats per primitive
 
     __device__ void add_one(int primitive, int k, float value) const {
         float *const base = k < 3 ? color : k < 4 ? opacity : k < 6 ? mean2d : conic;

@@ -87,7 +87,7 @@ enum { BLOCKS = 3, BLOCK = 64, KEYS = 3, K = 5, STRIDE = 8 };
 enum sink_kind { POINTERS, RECORD, PLANES, PAIRS };
 
 // Every third thread is inactive; thread t adds (t + k) % 2 to value k of key t % 4 / 2 or 2: sums are
-// integers below 256, exact in both types, in any order. One key a warp, if `one_key`.
+// integers below 256, exact in both types, in any order. One key per warp, if `one_key`.
 __host__ __device__ bool takes_part(unsigned thread) {
     return thread % 3 != 1;
 }

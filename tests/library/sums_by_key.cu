@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
-// sums_by_key and histogram: sums beside exact ones in integers; the same bits for every order, grid and way to group;
+// sums_by_key: sums beside exact ones in integers; the same bits for every order, grid and way to group;
 // what is outside of a window, a bound or the table; arguments that are refused.
 
 #include "device_test.cuh"
 #include <algorithm>
-#include <distwar/histogram.cuh>
 #include <distwar/sorted_sums_by_key.cuh>
 #include <gtest/gtest.h>
 #include <limits>
@@ -275,6 +274,10 @@ void check_deterministic(sums_way way) {
                            {1500, 3000, 2, 0.2},
                            {600, 2100, 5, 0.9},
                            {300, 20, 33, 0.5},
+                           {600, 2100, 2, 0}, // singly
+                           {600, 2100, 1, 1}, // one key
+                           {400, 2, 3, 0},
+                           {70, 40, 64, 0.5},
                            {70, 9, 100, 0.3}}) {
         const given<T> in = random_rows<T>(s.count, s.keys, s.width, s.hot, 5);
         const std::vector<T> found = add(in, way);
@@ -328,19 +331,51 @@ TEST(DeterministicSums, TakeABoundForThePassOverTheValues) {
 }
 
 TEST(DeterministicSums, KeepInfinitiesAndNanWhereTheyAre) {
-    for (const sums_way way : {sums_way::fixed, sums_way::exact, sums_way::sorted_fixed}) {
-        const float infinity = INFINITY;
-        const given<float> in{3, 2, {0, 0, 1, 1, 2}, {1, infinity, 2, 3, infinity, 5, -infinity, 7, NAN, 9}};
-        const auto found = add(in, way);
-        EXPECT_EQ(found[0], 3);
-        EXPECT_EQ(found[1], infinity);
-        EXPECT_TRUE(std::isnan(found[2]) && std::isnan(found[4]));
-        EXPECT_EQ(found[3], 12);
-        EXPECT_EQ(found[5], 9);
-    }
+    for (const sums_way way : {sums_way::fixed, sums_way::exact, sums_way::sorted_fixed})
+        for (const int64_t keys : {3, 3000}) { // in groups, singly
+            const float infinity = INFINITY;
+            const given<float> in{
+                keys, 2, {0, 0, 1, 1, 2}, {1, infinity, 2, 3, infinity, 5, -infinity, 7, NAN, 9}};
+            const auto found = add(in, way);
+            EXPECT_EQ(found[0], 3);
+            EXPECT_EQ(found[1], infinity);
+            EXPECT_TRUE(std::isnan(found[2]) && std::isnan(found[4]));
+            EXPECT_EQ(found[3], 12);
+            EXPECT_EQ(found[5], 9);
+        }
     const double infinity = INFINITY, nan = NAN;
     const auto found = add(given<double>{3, 1, {0, 1, 2, 2}, {infinity, nan, 1, 2}}, sums_way::fixed);
     EXPECT_TRUE(found[0] == infinity && std::isnan(found[1]) && found[2] == 3);
+}
+
+// Kernels of a call overlap on a GPU, but calls that are queued one after the other with one workspace do not.
+TEST(DeterministicSums, OfQueuedCallsDoNotMix) {
+    const auto in = random_rows<float>(5000, 3000, 1, 0, 9);
+    const device_array<int> index(in.index);
+    const std::vector<float> zeros(3000);
+    const device_array<float> source(in.source), once(zeros), first(zeros), second(zeros);
+    std::vector<float> doubled = in.source;
+    for (float &value : doubled) value *= 1024;
+    const device_array<float> larger(doubled);
+    for (const sums_way way : {sums_way::fixed, sums_way::exact}) {
+        key_sums<float> sums;
+        sums.count = 5000, sums.keys = 3000, sums.index = index.get(), sums.way = way;
+        CHECK(distwar::sums_by_key_bytes(sums, &sums.workspace_bytes));
+        const device_array<char> workspace(std::vector<char>(sums.workspace_bytes));
+        sums.workspace = workspace.get();
+        for (const auto *out : {&first, &second}) CHECK(cudaMemset(out->get(), 0, 3000 * sizeof(float)));
+        for (int call = 0; call < 16; ++call) {
+            sums.source = call % 2 ? larger.get() : source.get();
+            sums.out = call % 2 ? second.get() : first.get();
+            CHECK(distwar::sums_by_key(sums, nullptr));
+        }
+        CHECK(cudaDeviceSynchronize());
+        const auto small = first.download(), large = second.download(), one = add(in, way);
+        for (size_t k = 0; k < one.size(); ++k) {
+            EXPECT_EQ(small[k] * 1024, large[k]);
+            EXPECT_NEAR(small[k], 8 * one[k], fabs(one[k]) * 1e-5);
+        }
+    }
 }
 
 TEST(SumsByKey, OfEveryWayAndTypeAreRight) {
@@ -419,64 +454,6 @@ TEST(SumsByKey, RefuseBadArguments) {
     EXPECT_EQ(distwar::sums_by_key(none, nullptr), cudaSuccess);
     none.count = -1;
     EXPECT_EQ(distwar::sums_by_key_bytes(none, &bytes), cudaErrorInvalidValue);
-}
-
-// `offset` keys stand before the first.
-template <typename Key, typename Count>
-void check_counts(int count, int64_t bins, double hot, int offset) {
-    draw random{unsigned(bins)};
-    std::vector<Key> key(static_cast<size_t>(count + offset));
-    std::vector<Count> expected(static_cast<size_t>(bins), Count(3));
-    for (int i = 0; i < count; ++i) {
-        const bool is_hot = random.bits() < hot * 4294967295.0;
-        key[size_t(i + offset)] = Key(is_hot ? bins / 2 : random.bits() % bins);
-        ++expected[size_t(key[size_t(i + offset)])];
-    }
-    const device_array<uint32_t> report(std::vector<uint32_t>(1));
-    for (int outside = 0; outside < 2; ++outside) {
-        const device_array<Key> keys(key);
-        const device_array<Count> counts(std::vector<Count>(static_cast<size_t>(bins), Count(3)));
-        const distwar::key_counts<Key, Count> given{count, bins, keys.get() + offset, counts.get(),
-                                                    report.get()};
-        CHECK(distwar::histogram(given, nullptr));
-        CHECK(cudaDeviceSynchronize());
-        EXPECT_EQ(counts.download(), expected) << count << " keys, " << bins << " bins";
-        EXPECT_EQ(report.download()[0], unsigned(outside));
-        if (count < 2 || outside) break;
-        --expected[size_t(key[size_t(offset)])], --expected[size_t(key.back())];
-        key[size_t(offset)] = key.back() = offset == 1 ? Key(-1) : Key(bins);
-    }
-}
-
-TEST(Histogram, CountsEveryKey) {
-    for (const double hot : {0.0, 0.7, 1.0}) {
-        check_counts<int, unsigned>(1, 1, hot, 0);
-        check_counts<int, unsigned>(3000, 100, hot, 1);
-        check_counts<int, int>(9001, 4096, hot, 3);
-        check_counts<long long, unsigned long long>(5003, 30000, hot, 1); // several ranges under simt
-        check_counts<int, unsigned>(40000, 30000, hot, 2);
-        check_counts<int, unsigned>(6000, 1000000, hot, 2); // in memory
-        check_counts<long long, long long>(6000, 1000000, hot, 0);
-    }
-    EXPECT_EQ(distwar::histogram(distwar::key_counts<int>{}, nullptr), cudaSuccess);
-    const device_array<int> key(std::vector<int>{5});
-    const device_array<uint32_t> report(std::vector<uint32_t>(1));
-    EXPECT_EQ(distwar::histogram(distwar::key_counts<int>{1, 0, key.get(), nullptr, report.get()}, nullptr),
-              cudaSuccess);
-    EXPECT_EQ(report.download()[0], 1u);
-}
-
-TEST(Histogram, RefusesBadArguments) {
-    const device_array<int> key(std::vector<int>(1));
-    const device_array<unsigned> counts(std::vector<unsigned>(1));
-    const auto refused = [&](distwar::key_counts<int> given) {
-        EXPECT_EQ(distwar::histogram(given, nullptr), cudaErrorInvalidValue);
-    };
-    refused({-1, 1, key.get(), counts.get(), nullptr});
-    refused({1, -1, key.get(), counts.get(), nullptr});
-    refused({1, int64_t{1} << 31, key.get(), counts.get(), nullptr});
-    refused({1, 1, nullptr, counts.get(), nullptr});
-    refused({1, 1, key.get(), nullptr, nullptr});
 }
 
 } // namespace

@@ -20,7 +20,7 @@ typedef struct child_program {
 // Runs the program to its end, with an empty stdin. Fails if it is missing, ends with another code than 0, or is
 // killed; the message says which, with its last line that tells of an error, or else its last line. Waits.
 bool child_run(const child_program *program, fault *why);
-// The same with an open file as stdin, such as the end of a pipe; 0: it is empty.
+// child_run with an open file as stdin, such as the end of a pipe; 0: stdin is empty.
 bool child_run_on(const child_program *program, int input, fault *why);
 
 C_LINKAGE_END

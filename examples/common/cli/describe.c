@@ -23,16 +23,21 @@ static void print_choices(const option_spec *option) {
 
 // ---- man: troff with the macros of man(7) ----
 
+// A line that begins with a dot or an apostrophe would be a request; \& is nothing.
+static void guard_line(const char *line) {
+    if (*line == '.' || *line == '\'') fputs("\\&", stdout);
+}
+
 static void print_troff(const char *text) {
     for (; *text; text++) {
         if (*text == '-' || *text == '\\') putchar('\\');
         putchar(*text == '\\' ? 'e' : *text);
+        if (*text == '\n') guard_line(text + 1);
     }
 }
 
-// A line that begins with a dot or an apostrophe would be a request; \& is nothing.
 static void print_paragraph(const char *text, const char *rest) {
-    if (*text == '.' || *text == '\'') fputs("\\&", stdout);
+    guard_line(text);
     print_troff(text);
     print_troff(rest);
     putchar('\n');

@@ -278,11 +278,12 @@ static bool parse_option(const command_spec *command, int argc, char **argv, int
     }
     if (!value && *at + 1 < argc) {
         value = argv[*at + 1];
-        // A number may begin with a dash. A text that begins with one is more likely the next option;
-        // "--name=-text" passes such a text.
+        // Numbers, and texts of numbers, may begin with a dash. Another text that begins with one is more likely the
+        // next option; "--name=-text" passes such a text.
         const bool dash = value[0] == '-' && value[1] != '\0';
-        if (dash && (option->kind == OPTION_TEXT || option->kind == OPTION_CHOICE || value[1] == '-'))
-            value = NULL;
+        const bool is_number = option->kind == OPTION_INT || option->kind == OPTION_REAL ||
+                               isdigit((unsigned char)value[1]) || value[1] == '.';
+        if (dash && (!is_number || value[1] == '-')) value = NULL;
         if (value) ++*at;
     }
     if (!value) return fail(why, "--%s needs a value", option->name);

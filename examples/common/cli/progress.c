@@ -24,7 +24,7 @@ bool progress_due(progress *bar) {
     return now - bar->started >= least && now - bar->started >= 1.25 * (bar->last_shown - bar->started);
 }
 
-// Steps a second, of the last seconds.
+// Steps per second, over the last seconds.
 static double rate_of(progress *bar, int64_t done) {
     const double window = 5, elapsed = bar->last_shown - bar->since;
     const double rate = elapsed > 0 ? (double)(done - bar->at) / elapsed : 0;

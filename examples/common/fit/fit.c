@@ -57,7 +57,7 @@ static void fitting_close(fitting *f) {
     f->work->close();
 }
 
-// The loss and, unless that is NULL, its gradient against a target.
+// Queues the loss against a target and its gradient; NULL: without gradient.
 static void compare(const fitting *f, int target, float *gradient) {
     l1_loss(f->scene.color, f->targets + (size_t)target * f->values, (int64_t)f->values, f->loss, gradient,
             NULL);
@@ -214,22 +214,23 @@ static bool bench(fitting *f, fault *why) {
 
 static void list_options(const fit_workload *work, fit_command command, fit_options *o, option_table *table) {
     const option_spec of_train[] = {
-        OUTPUT_OPTION(&o->output, .help = "the folder to write to; made if it is missing"),
-        OPTION("iterations", &o->iterations, .maximum = 10000000,
-               .help = "training steps, one view each; 0: by the data, few on the CPU"),
+        OUTPUT_OPTION(&o->output, .help = "the folder to write to, created if it is missing"),
+        OPTION("iterations", &o->iterations, .maximum = 10000000, .automatic = true,
+               .help = "iterations to train for, each a step on one view; auto: by the data, few on the CPU"),
         AUTO_REDUCE_OPTION(&o->reduce, strategy_names(sum_strategies, "auto", o->names), REDUCE_HELP),
-        THRESHOLD_OPTION(&o->threshold, THRESHOLD_HELP "; not for auto"), OPTIONS_END};
+        THRESHOLD_OPTION(&o->threshold, THRESHOLD_HELP "; ignored by auto"), OPTIONS_END};
     const option_spec of_render[] = {
         OUTPUT_OPTION(&o->output, .help = "the PNG file to write; required"),
-        OPTION("view", &o->view, .maximum = FIT_VIEWS - 1, .help = "which of the cameras"), OPTIONS_END};
+        OPTION("view", &o->view, .maximum = FIT_VIEWS - 1, .help = "the number of the camera to use"),
+        OPTIONS_END};
     const option_spec of_bench[] = {
-        OPTION("views", &o->views, .minimum = 1, .maximum = FIT_VIEWS, .help = "the number of cameras"),
+        OPTION("views", &o->views, .minimum = 1, .maximum = FIT_VIEWS, .help = "number of cameras"),
         BENCH_REDUCE_OPTION(&o->bench), OPTIONS_END};
     const option_spec of_all[] = {
-        OPTION("width", &o->width, .maximum = 4096,
-               .help = "the width of a picture in pixels; 0: by the data, small on the CPU"),
-        OPTION("height", &o->height, .maximum = 8192,
-               .help = "the height of a picture in pixels; 0: 3/4 of the width"),
+        OPTION("width", &o->width, .maximum = 4096, .automatic = true,
+               .help = "width of a picture in pixels; auto: by the data, small on the CPU"),
+        OPTION("height", &o->height, .maximum = 8192, .automatic = true,
+               .help = "height of a picture in pixels; auto: 3/4 of the width"),
         OPTIONS_END};
     const option_spec *const own[FIT_COMMANDS] = {of_train, of_render, of_bench};
     option_table_add(table, own[command]);

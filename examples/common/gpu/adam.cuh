@@ -92,7 +92,7 @@ static __global__ void __launch_bounds__(ADAM_THREADS)
 }
 
 // Queues the step for up to ADAM_MOST_ARRAYS arrays; step = 1, 2, ... No array overlaps another. It
-// is faster where all pointers of an array are aligned to 16 bytes. Cost: one launch; reads 16 bytes a value,
+// is faster where all pointers of an array are aligned to 16 bytes. Cost: one launch; reads 16 bytes per value,
 // writes 12.
 inline cudaError_t adam_steps(const adam_array *arrays, int count, int64_t step, cudaStream_t stream) {
     adam_arrays all = {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The pixel of each thread: a block has a tile of 16 x 16 pixels, each of its warps a patch of 8 x 4.
+// The pixel of each thread: each block has a tile of 16 x 16 pixels, each of its warps a patch of 8 x 4.
 #pragma once
 
 #include "pinhole.h"

@@ -21,7 +21,7 @@ void image_close(image *picture);                                             //
 // The values are the file's own: no gamma, no colour profile, no orientation tag is applied. Refuses CMYK.
 bool image_read(const char *path, image *out, fault *why);
 bool image_write_png(const char *path, const image *picture, fault *why);
-// The same file in memory, for the caller to free().
+// Makes the bytes of the PNG file, for the caller to free().
 bool image_encode_png(const image *picture, uint8_t **bytes, size_t *count, fault *why);
 // A JPEG file of an RGB picture, likewise. quality: 1..100, as libjpeg has it.
 bool image_encode_jpeg(const image *picture, int quality, uint8_t **bytes, size_t *count, fault *why);
@@ -35,7 +35,7 @@ bool image_beside(const image *const *pictures, int count, int gap, image *out, 
 bool image_from_planes(const float *planes, int width, int height, image *out, fault *why);
 // 10 log10(255^2 / mean square error) over all channels: infinite if equal, NaN if the sizes differ.
 double image_psnr(const image *a, const image *b);
-// The same of the pixels where the mask, [height][width], is not 0; NULL: of all.
+// image_psnr over the pixels where the mask, [height][width], is not 0; NULL: over all.
 double image_masked_psnr(const image *a, const image *b, const uint8_t *mask);
 // In parts: the sum of squared differences and the number of values that count, of pictures of one size; then the PSNR
 // of the sums of all parts.

@@ -17,6 +17,6 @@ bool image_open_for(const input_file *file, uint64_t units, uint64_t units_per_b
 
 bool image_decode_png(input_file *file, image *out, fault *why);
 bool image_decode_jpeg(input_file *file, image *out, fault *why);
-// Those behind plane_read, which empties *out on failure.
+// The decoders that plane_read calls, which empties *out on failure.
 bool plane_decode_pfm(input_file *file, plane *out, fault *why);
 bool plane_decode_png(input_file *file, plane *out, fault *why);

@@ -71,7 +71,7 @@ static bool read_plane(png_structp png, png_infop info, png_source *source, void
         return fail(source->why, "%s: %s", source->file->path, source->why->text);
     const int passes = png_set_interlace_handling(png);
     png_read_update_info(png, info);
-    // Two bytes a value, in the second half of the memory: float i ends before pair i + 1 begins.
+    // Two bytes per value, in the second half of the memory: float i ends before pair i + 1 begins.
     uint8_t *const pairs = (uint8_t *)out->values + bytes;
     for (int pass = 0; pass < passes; pass++)
         for (int y = 0; y < height; y++) png_read_row(png, pairs + 2 * (size_t)y * (size_t)width, NULL);

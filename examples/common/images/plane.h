@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Pictures of one float a pixel in host memory, such as depth maps.
+// Pictures of one float per pixel in host memory, such as depth maps.
 #pragma once
 
 #include "files/fault.h"
@@ -17,7 +17,7 @@ void plane_close(plane *p);                                     // harmless twic
 size_t plane_size(const plane *p);                              // pixels
 
 // Reads one of these; the first bytes say which:
-// - a gray PNG of 16 bits a value, as value / 65535. The values are the file's own: no gamma is applied.
+// - a gray PNG of 16 bits per value, as value / 65535. The values are the file's own: no gamma is applied.
 // - a gray PFM (Debevec): "Pf", width, height and scale as text, one white space, then floats, the bottom row
 //   first. A negative scale means little-endian, a positive one big-endian; its size is ignored. Values may be
 //   anything, NaN included.

@@ -19,7 +19,7 @@ bench_options bench_options_default(void);
 
 #define BENCH_REDUCE_OPTION(options)                                                                         \
     REDUCE_OPTION(&(options)->reduce, strategy_names(sum_strategies, "all", (options)->names), REDUCE_HELP)
-#define THRESHOLDS_OPTION(at) OPTION("thresholds", at, .help = THRESHOLD_HELP)
+#define THRESHOLDS_OPTION(at) OPTION("thresholds", at, .help = "thresholds to measure, separated by commas")
 #define REPEAT_OPTION(at)                                                                                    \
     OPTION("repeat", at, .minimum = 1, .maximum = MAX_RUNS,                                                  \
            .help = "timed runs of each measurement, after one to warm up; the median counts")

@@ -38,14 +38,13 @@ enum {
 // Reads --thresholds: "0,8,16", each 0..MAX_THRESHOLD, at most MAX_THRESHOLDS of them.
 bool parse_thresholds(const char *text, int out[MAX_THRESHOLDS], size_t *count, fault *why);
 
-#define REDUCE_HELP "how the adjoint adds gradients"
-#define THRESHOLD_HELP                                                                                       \
-    "sum a group of at least this many active lanes in the warp, a smaller one by plain atomics; 33: never"
+#define REDUCE_HELP "strategy by which the adjoint adds gradients"
+#define THRESHOLD_HELP "least active lanes of a group that is summed in the warp; 33: none is"
 
 // Rows of a table of options. at: int *, an index into the program's list. list: from strategy_names.
 #define REDUCE_OPTION(at, list, text) OPTION("reduce", at, .choices = (list), .help = text)
 #define AUTO_REDUCE_OPTION(at, list, text)                                                                   \
-    REDUCE_OPTION(at, list, text "; auto: a tuner chooses while it trains; on the CPU tree at 0")
+    REDUCE_OPTION(at, list, text "; auto: as a tuner finds while training runs, on the CPU tree")
 #define THRESHOLD_OPTION(at, text) OPTION("threshold", at, .maximum = MAX_THRESHOLD, .help = text)
 
 typedef struct strategy_candidate {

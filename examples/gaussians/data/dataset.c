@@ -244,7 +244,7 @@ static bool move_to_dataset(reconstruction *source, dataset *out, fault *why) {
     return true;
 }
 
-// Of the data, of the model or the transforms, of the pictures and of the masks ("": none).
+// The folders of the data, of the model or transforms, of the pictures and of the masks ("": none).
 typedef struct data_folders {
     char data[PATH_ROOM], model[PATH_ROOM], pictures[PATH_ROOM], masks[PATH_ROOM];
 } data_folders;

@@ -27,7 +27,7 @@ static void replace(plane *map, const plane *by) {
     *map = *by;
 }
 
-// As the picture was: undistorted unless its camera is a fisheye, then downscaled.
+// Treats the map as the picture was treated: undistorts it unless its camera is a fisheye, then downscales it.
 static bool resample(const dataset_view *view, int factor, plane *map, fault *why) {
     plane changed;
     if (view->camera.model == GS_PINHOLE && !lens_is_ideal(&view->optics)) {

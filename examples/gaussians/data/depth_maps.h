@@ -6,7 +6,7 @@
 
 C_LINKAGE_BEGIN
 
-// Of which views.
+// The views whose maps are read.
 typedef enum depth_maps_of { DEPTH_MAPS_TRAINING, DEPTH_MAPS_HELD_OUT, DEPTH_MAPS_ALL } depth_maps_of;
 
 // Reads the depth maps of views, those held out or the others, into view->depth: the first of NAME.png, STEM.png,

@@ -26,7 +26,7 @@ typedef struct lens {
     bool fisheye;
 } lens;
 
-// Which lenses have a distortion.
+// The lenses that have a distortion.
 enum { LENS_BROWN = 1, LENS_FISHEYE = 2 };
 
 // The numbers of a lens by the names that files use.
@@ -54,7 +54,7 @@ bool lens_check(const lens *optics, fault *why);
 void lens_complete(lens *optics, int width, int height);
 // The ideal pinhole of a complete lens, without a pose, with near_plane 0.2.
 gs_camera lens_pinhole(const lens *optics);
-// The same unless gs_camera has the lens as it is and it need not be undistorted.
+// The lens as it is where gs_camera has its model and `undistort` is false, else its ideal pinhole.
 gs_camera lens_camera(const lens *optics, bool undistort);
 bool lens_is_ideal(const lens *optics); // a pinhole without distortion
 
@@ -65,9 +65,9 @@ bool lens_is_ideal(const lens *optics); // a pinhole without distortion
 // to fold the picture over (where r (1 + k1 r^2 + k2 r^4) stops growing) is repeated beyond it. Of a fisheye
 // the middle keeps its resolution, and what is far off the axis is lost: at the border of the pinhole's
 // picture, half a width w from the middle, the angle is atan(w / fx) instead of about w / fx. Cost: about
-// 50 ns a pixel.
+// 50 ns per pixel.
 bool lens_undistort(const lens *optics, const image *picture, image *out, fault *why);
-// The same of a map of the lens's size. What is made of a NaN becomes NaN.
+// Undistorts a map of the lens's size. A value that is made of a NaN becomes NaN.
 bool lens_undistort_plane(const lens *optics, const plane *map, plane *out, fault *why);
 
 C_LINKAGE_END

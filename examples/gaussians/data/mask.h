@@ -17,6 +17,6 @@ bool mask_read(const char *path, const image *picture, image *out, fault *why);
 bool mask_by_alpha(const image *picture, image *mask, fault *why);
 // As image_downscale, but a pixel counts only if its whole block does.
 bool mask_downscale(image *mask, int factor, fault *why);
-// Makes one byte a pixel, 255 or 0, of the mask, which is left empty. Pixels that are not 255, because
+// Makes one byte per pixel, 255 or 0, of the mask, which is left empty. Pixels that are not 255, because
 // undistortion mixed them, do not count. *counted: how many do.
 uint8_t *mask_take(image *mask, size_t *counted);

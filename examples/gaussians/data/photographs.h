@@ -6,5 +6,5 @@
 
 // For scandir, whose array it takes: .jpg, .jpeg and .png, in any case.
 int photograph_is(const struct dirent *entry);
-// Of what scandir has returned; count < 0: nothing.
+// Frees what scandir has returned; count < 0: nothing.
 void photographs_close(struct dirent **entries, int count);

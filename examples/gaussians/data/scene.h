@@ -45,7 +45,7 @@ bool scene_read(const char *path, scene_values values, gs_gaussians *out, fault 
 // Writes a scene. The file appears whole or not at all. Refuses values that are not finite, so that the
 // file can be read again.
 bool scene_write(const char *path, const gs_gaussians *scene, fault *why);
-// The same in pieces. Only PLY needs no memory for the whole scene.
+// A scene file that is written in pieces. Only PLY needs no memory for the whole scene.
 typedef struct scene_stream {
     output_file file;
     const struct scene_format *format;

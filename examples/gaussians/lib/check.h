@@ -47,12 +47,12 @@ static inline gs_status check_channels(const char *function, int32_t channels) {
                          "channels must be in 0..1024");
 }
 
-// Of a view of these Gaussians.
+// The channels of these Gaussians; 0 stands for GS_CHANNELS.
 static inline int32_t channels_of(const gs_gaussians *gaussians) {
     return gaussians->channels == 0 ? GS_CHANNELS : gaussians->channels;
 }
 
-// That the colours are given unless they may come from SH.
+// Checks that colours are given unless they may come from SH.
 static inline gs_status check_colors(const char *function, const gs_gaussians *gaussians) {
     GS_TRY(check_channels(function, gaussians->channels));
     return libgs_require(function,
@@ -90,7 +90,7 @@ static inline int64_t splat_count(const gs_view *view) {
     return view_count(view) * view->gaussians.count;
 }
 
-// That the view is given, its numbers of Gaussians and cameras, and the size of its images.
+// Checks that the view is given, its numbers of Gaussians and cameras, and the size of its images.
 static inline gs_status check_extent(const char *function, const gs_view *view) {
     GS_REQUIRE_OF(function, view, "view must be given");
     GS_TRY(check_count(function, view->gaussians.count));
@@ -111,7 +111,7 @@ static inline gs_status check_extent(const char *function, const gs_view *view) 
     return GS_OK;
 }
 
-// The same, and that the view has one camera.
+// Checks the extent, and that the view has one camera.
 static inline gs_status check_one_view(const char *function, const gs_view *view) {
     GS_TRY(check_extent(function, view));
     GS_REQUIRE_OF(function, view->views.count == 0, "several cameras are not supported");
@@ -137,7 +137,7 @@ static inline gs_status check_cameras(const char *function, const gs_view *view)
     return GS_OK;
 }
 
-// That gs_bin has written the lists of the view.
+// Checks that gs_bin has written the lists of the view.
 static inline gs_status check_lists(const char *function, const gs_view *view) {
     GS_TRY(check_extent(function, view));
     const gs_lists *lists = &view->lists;
@@ -161,7 +161,7 @@ static inline gs_status check_lists(const char *function, const gs_view *view) {
         "splat_index and splats must be given");
 }
 
-// The same, and that the image has what gs_render leaves for the stages after it.
+// Checks the lists, and that the image has what gs_render leaves for later stages.
 static inline gs_status check_blended(const char *function, const gs_view *view) {
     GS_TRY(check_lists(function, view));
     GS_REQUIRE_OF(function, view->image.transmittance && view->image.n_contrib,
@@ -186,7 +186,7 @@ static inline int same_shape(const gs_gaussians *a, const gs_gaussians *b) {
     return a->count == b->count && a->sh_degree == b->sh_degree;
 }
 
-// That all arrays of stored parameters, or of a vector of their shape, are given.
+// Checks that all arrays of stored parameters, or of a vector of their shape, are given.
 static inline gs_status check_parameters(const char *function, const gs_gaussians *g) {
     GS_REQUIRE_OF(function, g, "Gaussians, and vectors of their shape, must be given");
     GS_REQUIRE_OF(function, !g->activated, "activated scales and opacities are taken by gs_project alone");
@@ -197,7 +197,7 @@ static inline gs_status check_parameters(const char *function, const gs_gaussian
         "mean, log_scale, quaternion, opacity_logit and sh must be given");
 }
 
-// The same of two, and that they have one shape.
+// Checks the arrays of both, and that they have one shape.
 static inline gs_status check_vector(const char *function, const gs_gaussians *gaussians,
                                      const gs_gaussians *vector) {
     GS_TRY(check_parameters(function, gaussians));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// libdistwar_gs: 3D Gaussian splatting, forward and backward, one call a stage. C11 and C++11, no CUDA header.
+// libdistwar_gs: 3D Gaussian splatting, forward and backward, one call per stage. C11 and C++11, no CUDA header.
 //
 // A training step:
 //   gs_forward -> gs_loss -> gs_backward -> gs_adam
@@ -222,7 +222,7 @@ typedef struct gs_view {
     // estimates are of this form, and it is 0 where there is nothing.
     int32_t inverse_depth;
     // Memory from the caller; splats, image and workspace: or from gs_view_place.
-    int64_t pair_capacity; // most entries of the lists, 0..2^40; start with 10 a Gaussian
+    int64_t pair_capacity; // most entries of the lists, 0..2^40; start with 10 per Gaussian
     void *workspace;       // of gs_bin_bytes
     size_t workspace_bytes;
     // Any memory that the device can write; not NULL: gs_bin writes it and does not wait for the stream. In
@@ -306,7 +306,7 @@ gs_status gs_backward(const gs_view *view, const gs_gradient *gradient, distwar_
 
 // Writes view->splats.
 // Reads:   gaussians, sh_degree_used, camera.
-// Cost:    one thread a Gaussian; reads 44 + 12 (degree + 1)^2 bytes, writes 48. A given covariance adds some
+// Cost:    one thread per Gaussian; reads 44 + 12 (degree + 1)^2 bytes, writes 48. A given covariance adds some
 //          60 operations in double precision; it need not be positive definite if its projection is.
 // Given colours of GS_CHANNELS channels that are not finite cull a Gaussian. Others are not looked at: they
 // make the pixels that they reach not finite.
@@ -385,7 +385,7 @@ gs_status gs_render_backward(const gs_view *view, const gs_gradient *gradient, d
 gs_status gs_mean2d_gradient(const gs_view *view, const gs_moments *moments, float *mean2d, float *abs_mean2d,
                              gs_stream stream);
 
-// Bytes of gs_gradient.camera: a gs_camera_gradient and 2.5 bytes a Gaussian.
+// Bytes of gs_gradient.camera: a gs_camera_gradient and 2.5 bytes per Gaussian.
 gs_status gs_camera_gradient_bytes(int64_t count, size_t *bytes);
 
 // Adjoint of gs_project. Writes gradient->gaussians, mean2d, abs_mean2d and camera. Leaves gaussians.color
@@ -395,7 +395,7 @@ gs_status gs_camera_gradient_bytes(int64_t count, size_t *bytes);
 //          coefficients. An off-diagonal covariance counts once: it is stored once.
 //          gradient->camera has the same bits in every run if the moments have. Matrix and twist are undefined
 //          unless camera.rotation is a rotation.
-// Cost:    with gradient->camera a tree of 19 values a warp and two small kernels more.
+// Cost:    with gradient->camera a tree of 19 values per warp and two small kernels more.
 gs_status gs_project_backward(const gs_view *view, const gs_gradient *gradient, gs_stream stream);
 
 // ---- images ----
@@ -411,7 +411,7 @@ typedef struct gs_comparison {
 } gs_comparison;
 
 // Moves the photograph of a cut-out object to another background: moved = picture + change (1 - alpha),
-// rounded. picture, moved: [height][width][GS_CHANNELS]; alpha: [height][width]; 8 bits a value, any
+// rounded. picture, moved: [height][width][GS_CHANNELS]; alpha: [height][width]; 8 bits per value, any
 // alignment. change: host, GS_CHANNELS values in -1..1: new background minus old background.
 gs_status gs_backdrop(const uint8_t *picture, const uint8_t *alpha, int32_t width, int32_t height,
                       const float change[GS_CHANNELS], uint8_t *moved, gs_stream stream);
@@ -440,7 +440,7 @@ gs_status gs_depth_loss_bytes(int32_t width, int32_t height, size_t *bytes);
 // result: a double on the device: mean |depth - target| of the pixels that count, 0 if none does. gradient:
 // weight d result / d depth, [height][width], as gs_gradient.depth takes it; NULL: not computed.
 // Result:  the same bits in every run.
-// Cost:    three small kernels; reads 8 bytes a pixel twice, writes 4.
+// Cost:    three small kernels; reads 8 bytes per pixel twice, writes 4.
 gs_status gs_depth_loss(const gs_depth_comparison *depths, void *workspace, size_t workspace_bytes,
                         double *result, float *gradient, gs_stream stream);
 
@@ -488,7 +488,7 @@ gs_status gs_adam(const gs_gaussians *gaussians, const gs_gaussians *gradients,
 // average += (sample - average) / samples, for every stored parameter: if average is the mean of samples - 1 sets of
 // parameters, it becomes that of these and the sample. Quaternions are averaged as stored. samples >= 1; at 1 it
 // becomes the sample, whatever it held.
-// Cost:    one pass over the parameters; reads 8 bytes a value, writes 4.
+// Cost:    one pass over the parameters; reads 8 bytes per value, writes 4.
 gs_status gs_average(const gs_gaussians *average, const gs_gaussians *sample, int64_t samples,
                      gs_stream stream);
 

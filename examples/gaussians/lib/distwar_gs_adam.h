@@ -34,7 +34,7 @@ typedef struct gs_adam_rows_step {
 // One step of Adam on some rows, without the corrections for moments that started at 0 ("sparse Adam"): m += (1 - beta1)
 // (g - m), v += (1 - beta2) (g^2 - v), value -= rate m / (sqrt(v) + epsilon). No array overlaps another, nor is aligned
 // to more than its type.
-// Cost:    one launch; reads 16 bytes a value of a visible row, writes 12.
+// Cost:    one launch; reads 16 bytes per value of a visible row, writes 12.
 gs_status gs_adam_rows(const gs_adam_rows_step *step, gs_stream stream);
 
 #ifdef __cplusplus

@@ -12,7 +12,7 @@
 // J = R C: C is the derivative of the image by the parameters, R that of the residuals by the image. For one
 // view, after gs_forward:
 //   gs_lm_weights              R^T R and R^T F for residuals that depend on one pixel's colour alone, as in the
-//                              paper; R^T R is then one weight a value
+//                              paper; R^T R is then one weight per value
 //   gs_lm_gauss_newton_metric  R^T R of the whole loss; gs_loss returns its gradient
 //   gs_lm_tangents             derivative of every splat along a direction
 //   gs_lm_forward              C times the direction, times a weight if given
@@ -105,7 +105,7 @@ gs_status gs_lm_gradients(const gs_gaussians *gaussians, int sh_degree_used, con
 
 // change: [GS_CHANNELS][height][width], the derivative of the view's image along the direction of the
 // tangents, times weight unless that is NULL. tangents: [count][GS_LM_TANGENT_STRIDE]. Cost: that of
-// gs_render, and one tangent a splat.
+// gs_render, and one tangent per splat.
 gs_status gs_lm_forward(const gs_view *view, const float *tangents, const float *weight, float *change,
                         gs_stream stream);
 
@@ -135,7 +135,7 @@ gs_status gs_lm_limit(const gs_gaussians *gaussians, float radius, const gs_gaus
 // ---- the same from a cache ----
 
 // Every pair of a pixel and a splat that contributes there (gs_image.n_contrib, alpha >= 1/255), sorted by
-// splat. 20 bytes a pair and 8 a splat, from the caller.
+// splat. 20 bytes per pair and 8 per splat, from the caller.
 typedef struct gs_lm_cache {
     int64_t pairs;
     int64_t *begin;     // [count + 1]: splat i has pairs begin[i] .. begin[i + 1] - 1

@@ -46,7 +46,7 @@ typedef struct gs_share {
     // Entries. Read by gs_share_gather, which writes those of parts first .. end - 1:
     uint32_t *index;  // [room]: of the splat among those of all cameras
     gs_splat *splats; // [splats_room]: copies
-    // What has no room is not written; part_begin[count] tells how many entries there are.
+    // Entries without room are not written; part_begin[count] tells how many entries there are.
     int64_t room, splats_room;
     int32_t first, end;
     int32_t skip, skip_end; // entries of parts skip .. skip_end - 1, before `first`, have no place in splats
@@ -137,7 +137,7 @@ typedef struct gs_largest_values {
     float d_color, d_depth; // at least the sums of |d loss / d color| and |d loss / d depth| over the image
 } gs_largest_values;
 
-// largest: one a camera: color and depth; the rest becomes 0.
+// largest: one per camera: color and depth; the rest becomes 0.
 gs_status gs_largest(const gs_view *view, gs_largest_values *largest, gs_stream stream);
 
 // sums: [rows of tiles of the image][GS_ROW_SUMS]. Writes those of `rows`: sums of |gradient->color|, by channel, and of
@@ -149,7 +149,7 @@ gs_status gs_share_row_sums(const gs_view *view, gs_rows rows, const gs_gradient
 gs_status gs_share_bound(const gs_view *view, const double *sums, gs_largest_values *largest,
                          gs_stream stream);
 
-// What turns integer sums into moments. The largest of each value over all parts of an image is that of the image.
+// The units that turn integer sums into moments. An image's units are the largest of its parts' values.
 typedef struct gs_fixed_units {
     float scale[sizeof(gs_moments) / sizeof(float)]; // units per 1.0; 0: nothing was drawn
     float invalid;                                   // not 0: all moments are NaN

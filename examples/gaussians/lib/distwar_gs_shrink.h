@@ -18,7 +18,7 @@ typedef struct gs_shrinking {
     int32_t width, height, factor;
 } gs_shrinking;
 
-// Means of blocks, rounded. picture: [height][width][channels], small: the same at the new size, 8 bits a value, any
+// Means of blocks, rounded. picture: [height][width][channels], small: the same at the new size, 8 bits per value, any
 // alignment; channels: 1..4.
 gs_status gs_shrink_picture(const gs_shrinking *shrinking, int32_t channels, const uint8_t *picture,
                             uint8_t *small, gs_stream stream);

@@ -30,7 +30,7 @@ gs_status gs_ssim_bytes(const gs_ssim_pair *pair, size_t *bytes);
 // result: 3 doubles on the device, the first is the mean of SSIM; the others are scratch. gradient: d mean / d first,
 // [planes][height][width]; NULL: not computed. The gradient by the second is that of the pair in the other order.
 // Result:  the same bits in every run.
-// Cost:    three small kernels; reads 8 bytes a value twice, writes and reads 12, writes 4.
+// Cost:    three small kernels; reads 8 bytes per value twice, writes and reads 12, writes 4.
 gs_status gs_ssim(const gs_ssim_pair *pair, void *workspace, size_t workspace_bytes, double *result,
                   float *gradient, gs_stream stream);
 

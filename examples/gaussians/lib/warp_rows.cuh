@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Coalesced access to rows of floats, one row a lane. Neighbouring lanes move neighbouring floats between
+// Coalesced access to rows of floats, one row per lane. Neighbouring lanes move neighbouring floats between
 // global and shared memory; each lane then reads its row from shared memory. If each lane read its own row
 // from global memory, every instruction would touch 32 sectors.
 #pragma once

@@ -15,7 +15,7 @@ struct board_link {
     pthread_t thread;
     atomic_bool closing;
     atomic_bool lost; // before anything was told of a failure
-    // Of the thread:
+    // Used by the thread alone:
     bool is_cut;
     board_inbox inbox;
     board_clock clock;

@@ -42,7 +42,7 @@ static bool fail_nccl(ranks *group, nccl_result result, const char *attempted) {
     return stop(group);
 }
 
-// What a wait looks at besides that which it waits for. False: the group has failed.
+// The clock of a wait; go_on looks at it and returns false if the group has failed or waited too long.
 typedef struct patience {
     double last, waited; // a look at the clock; seconds, without those in which this process was stopped
     const char *attempted;

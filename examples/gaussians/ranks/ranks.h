@@ -3,7 +3,7 @@
 //
 // ranks_run starts the group and calls a body in every rank:
 //   RANKS_THREADS    threads of this process that share its devices: under simt, and for several ranks on one GPU
-//   RANKS_PROCESSES  a process a GPU of this host; data go through NCCL
+//   RANKS_PROCESSES  a process per GPU of this host; data go through NCCL
 //   RANKS_LAUNCHED   this process is one rank of several that mpirun, srun or torchrun has started, on one host or on
 //                    several; data go through NCCL
 //
@@ -107,10 +107,10 @@ typedef struct ranks_plan {
     ranks_kind kind;
     double timeout_s; // 0: 40
     double silence_s; // a process that is silent for this long has failed; 0: 15
-    // Of processes. Path of libnccl.so.2; NULL: what the loader finds.
+    // Path of libnccl.so.2, for processes; NULL: what the loader finds.
     const char *nccl;
-    int devices; // rank r has device r % devices; 0: ranks have a device each
-    // Of RANKS_LAUNCHED:
+    int devices; // rank r has device r % devices; 0: each rank has a device of its own
+    // For RANKS_LAUNCHED:
     const ranks_place *place; // count is the plan's
     uint64_t arguments;       // a hash of what must be the same on all ranks
     const char *program;      // its name, for messages

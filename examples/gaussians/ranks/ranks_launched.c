@@ -13,14 +13,14 @@
 #include <time.h>
 #include <unistd.h>
 
-// Of this process.
+// The state of this process.
 static struct launched {
     const ranks_plan *plan;
     board board;
     board_link *link;
     bool was_lost;  // of the link
     double grace_s; // from a failure until the process ends, whatever it does
-    // Of rank 0:
+    // On rank 0:
     board_server server;
     pthread_t server_thread;
     bool serves;
@@ -71,7 +71,7 @@ static void tell(const fault *why) {
     fprintf(stderr, "%s: %s\n", own.plan->program, why->text);
 }
 
-// Of the ranks one tells, or one of each host if rank 0 is gone.
+// Tells on one rank alone, or on one per host if rank 0 is gone.
 static void tell_failure_if_first(void) {
     const ranks_place *const place = own.plan->place;
     fault why;

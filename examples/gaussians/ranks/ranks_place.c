@@ -38,7 +38,7 @@ static bool read_number(const char *name, int least, int most, int *out, fault *
     return true;
 }
 
-// Of rank 0.
+// Finds the address of rank 0.
 static bool find_address(const struct launcher *names, ranks_place *place, fault *why) {
     int local_count = 0, hosts = 0;
     place->port = USUAL_PORT;

@@ -85,7 +85,7 @@ static bool share_weights(ranks *group, const gs_gaussians *gaussians, const gs_
     return true;
 }
 
-// What this rank draws from others, or others from it.
+// The rows that this rank draws from others, or others from this rank.
 typedef struct draw_list {
     gs_draws draws;
     int64_t begin[RANKS_MAX + 1]; // of each rank's

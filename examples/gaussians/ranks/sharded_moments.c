@@ -75,7 +75,7 @@ static bool pack(sharded *s, own_part *part, int64_t *begin) {
     return true;
 }
 
-// What a rank tells the others of its k-th part: count + 1 places in what is packed, and the pairs of each row.
+// The count of numbers that a rank tells of its k-th part: count + 1 places in the packed rows, and each row's pairs.
 static int told_numbers(const sharded *s) {
     return ranks_count(s->group) + 1 + tile_rows(s);
 }
@@ -97,7 +97,7 @@ bool pack_moments(sharded *s, int k) {
     return begin_travel(s) && share_numbers(s, told, numbers);
 }
 
-// What the rows of the rank's k-th part cost.
+// Notes the cost of the rows of the rank's k-th part.
 static void learn_costs(sharded *s, int rank, int k, const int64_t *pairs) {
     const int p = part_at(s, rank, k);
     if (p < 0 || !s->batch->pictures) return;

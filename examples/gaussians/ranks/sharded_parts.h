@@ -72,7 +72,7 @@ struct sharded {
     sharded_report report;
     gs_stream travel, watch; // of the collectives; waits for whatever of them the caller's stream waits for
     cudaEvent_t queued, arrived;
-    // Of this rank's own Gaussians:
+    // This rank's own Gaussians:
     device_buffer splats, selection, index, moments, sums;
     step_buffer entries;
     int64_t index_room, entries_room; // of this rank's entries; of those that other ranks need
@@ -89,7 +89,7 @@ struct sharded {
     shared_out out;
     row_costs *costs;
     int64_t begin[RANKS_MAX][GS_MAX_PARTS + 1]; // part_begin of each rank
-    // Of the batch:
+    // The batch:
     const sharded_batch *batch;
     gs_stream stream;
     gs_view home; // all cameras, this rank's splats

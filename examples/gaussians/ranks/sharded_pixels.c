@@ -2,7 +2,7 @@
 // The loss of rows of an image reads pixels above and below them, which other ranks render.
 #include "sharded_parts.h"
 
-// What this rank gives another and gets from it, at a border between their parts of a view. Two ranks have one border
+// The pixels that this rank and another exchange at a border between their parts of a view. Two ranks have one border
 // in common at most: their shares are ranges of rows.
 typedef struct border {
     int rank; // the other

@@ -104,7 +104,7 @@ static bool take_sizes(sharded *s) {
     return true;
 }
 
-// What this rank sends itself.
+// Copies the splats that this rank would send to itself.
 static bool take_own(sharded *s, own_part *part) {
     const int own = ranks_own(s->group), p = part->number;
     gs_splat *const to = (gs_splat *)part->splats.memory + part->at[own];

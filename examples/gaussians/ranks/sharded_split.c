@@ -9,7 +9,7 @@
 
 enum { DIGIT_BITS = 4, DIGITS = 1 << DIGIT_BITS, PLACES = RANKS_MAX + 1, MOST_BOUNDS = PLACES * DIGITS };
 
-// Of one call of shard_split.
+// The state of one call of shard_split.
 typedef struct division {
     const gs_gaussians *gaussians;
     gs_shared_split split;

@@ -52,7 +52,7 @@ static void wait_for_change(thread_group *threads) {
     pthread_cond_timedwait(&threads->changed, &threads->mutex, &until);
 }
 
-// Of the ranks that this one waits for. The mutex is held.
+// Fails if a rank that this one waits for has ended. The mutex is held.
 static void fail_if_one_left(ranks *group, const char *attempted) {
     thread_group *const threads = group->state;
     for (int r = 0; r < threads->count; r++)

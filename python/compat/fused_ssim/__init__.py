@@ -9,7 +9,7 @@ C1, C2 = 0.01**2, 0.03**2
 
 
 def _windowed_mean(maps, padding):
-    """Of maps [maps, planes, H, W], along columns and rows. One group a map: torch's own kernel, never in TF32, which
+    """Means of maps [maps, planes, H, W] along columns and rows. A group per map: torch's kernel, never in TF32, which
     variances as differences do not bear."""
     at = torch.arange(SIZE, dtype=torch.float32, device=maps.device) - SIZE // 2
     weights = torch.exp(-at**2 / (2 * SIGMA**2))
@@ -20,13 +20,13 @@ def _windowed_mean(maps, padding):
 
 
 def _derivatives(mx, my, luminance, contrast, c, d):
-    """Of SSIM by the windowed means of x, x^2 + y^2 and x y."""
+    """The derivatives of SSIM by the windowed means of x, x^2 + y^2 and x y."""
     by_mean = contrast * (2 * my - 2 * mx * luminance) / c + luminance * (2 * mx * contrast - 2 * my) / d
     return torch.stack((by_mean, -luminance * contrast / d, 2 * luminance / d))
 
 
 class _MeanSsim(torch.autograd.Function):
-    """Of planes [P, H, W], by torch: where gs_ssim does not serve. The derivatives are computed with the value."""
+    """The mean SSIM of planes [P, H, W] by torch, where gs_ssim does not serve. Computes derivatives with the value."""
 
     @staticmethod
     def forward(ctx, x, y, padding):

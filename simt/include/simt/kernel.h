@@ -19,7 +19,7 @@ extern __thread void *dynamic_shared;
 
 } // namespace simt
 
-// Those of the lane that this OS thread runs now. Not in the initial-exec TLS model, although that would save
+// Indices of the lane that this OS thread runs now. Not in the initial-exec TLS model, although that would save
 // a shared library one call at each access: all its thread-local memory, every __shared__ array included,
 // would have to fit into the static TLS space that a running program has left, and dlopen would fail.
 extern __thread uint3 threadIdx, blockIdx;

@@ -50,7 +50,7 @@ struct Launcher {
 
 // kernel<<<grid, block, shared_bytes, stream>>>(arguments...) is
 //   simt_launch(kernel, grid, block, shared_bytes, stream)(arguments...)
-// As there, cudaGetLastError() returns the error.
+// cudaGetLastError() returns the error of either.
 template <typename... Parameters>
 simt::Launcher<Parameters...> simt_launch(void (*kernel)(Parameters...), dim3 grid, dim3 block,
                                           size_t shared_bytes = 0, cudaStream_t stream = nullptr) {

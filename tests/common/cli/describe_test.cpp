@@ -23,7 +23,8 @@ int command_of_options(int argc, char **argv) {
     rows[1].choices = choices;
     rows[1].help = "how";
     rows[2].kind = OPTION_END;
-    command_spec spec = {"program run", "DATA -o OUT", "'Runs.", nullptr, rows, 0, 0, 0};
+    command_spec spec = {
+        "program run", "DATA -o OUT", "'Runs.\n'program run' again.", nullptr, rows, 0, 0, 0};
     int count;
     fault why;
     return options_parse(&spec, argc, argv, nullptr, &count, &why) == OPTIONS_HELP ? 0 : 1;
@@ -46,7 +47,7 @@ void expect_holds(const std::string &text, const std::string &part) {
 
 TEST(Describe, AManPageHasNoRequestsOfTheTexts) {
     const std::string page = described("man");
-    expect_holds(page, ".SS \"run DATA \\-o OUT\"\n\\&'Runs.\n");
+    expect_holds(page, ".SS \"run DATA \\-o OUT\"\n\\&'Runs.\n\\&'program run' again.\n");
     expect_holds(page, ".B \\-o, \\-\\-output TEXT\n\\&.the file's [name] \\e required\n");
     expect_holds(
         page,

@@ -101,6 +101,10 @@ TEST_F(Options, TakesADashAsAnArgument) {
     EXPECT_STREQ(output, "-");
     ASSERT_EQ(parse({"fern", "--output=--odd"}), OPTIONS_OK) << why.text;
     EXPECT_STREQ(output, "--odd");
+    ASSERT_EQ(parse({"fern", "--output", "-2,.5"}), OPTIONS_OK) << why.text;
+    EXPECT_STREQ(output, "-2,.5");
+    ASSERT_EQ(parse({"fern", "-o", "-.5,1"}), OPTIONS_OK) << why.text;
+    EXPECT_STREQ(output, "-.5,1");
     ASSERT_EQ(parse({"fern", "--output="}), OPTIONS_OK) << why.text;
     EXPECT_STREQ(output, "");
 }

@@ -311,7 +311,7 @@ TEST_F(Budget, WrongOnesAreRefused) {
                  {{"--iterations", "100"}, "--budget excludes --iterations"},
                  {{"--seconds", "3"}, "--budget excludes --seconds"},
                  {{"--refine-poses"}, "--budget excludes --refine-poses"},
-                 {{"--budget", "-1"}, "--budget needs a value"},
+                 {{"--budget", "-1"}, "--budget -1: must be a time such as"},
                  {{"--finish", "-1"}, "--finish must be 0..100000, not '-1'"}};
     for (const auto &c : cases) {
         std::vector<std::string> arguments = {"train", at("data"), "-o", at("scene.ply"), "--budget", "5"};

@@ -226,7 +226,7 @@ TEST_F(Validation, IsInLogAndReportUntilViewsAreGivenBack) {
     write_colmap(at("data"), 30);
     outcome run = train({"--validate", "2", "--report", at("report"), "--reproducible"});
     ASSERT_EQ(run.code, 0) << run.err;
-    EXPECT_CONTAINS(run.out, "validation after view 30: PSNR ");
+    EXPECT_CONTAINS(run.out, "validation after iteration 30: PSNR ");
     const std::vector<json> seen = lines();
     ASSERT_EQ(seen.size(), 15u); // every second of the 30 before 3/4
     EXPECT_EQ(seen.back()["iteration"].number(), 30);

@@ -28,7 +28,7 @@ typedef struct scene_format {
 static inline int coefficients(int sh_degree) {
     return (sh_degree + 1) * (sh_degree + 1);
 }
-// The degree that has so many coefficients after the first, of all channels; -1: none.
+// The SH degree with `rest` coefficients after the first, over all channels; -1: none.
 static inline int degree_of_rest(int rest) {
     for (int degree = 0; degree <= GS_MAX_SH_DEGREE; degree++)
         if (rest == GS_CHANNELS * (coefficients(degree) - 1)) return degree;

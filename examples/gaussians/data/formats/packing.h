@@ -7,7 +7,7 @@
 
 C_LINKAGE_BEGIN
 
-// What is left of the file, for the caller to free().
+// Reads the rest of the file, for the caller to free().
 bool read_rest(input_file *file, uint8_t **bytes, size_t *count, fault *why);
 // Fails if a file of `size` bytes says to hold more than 1024 times as many, `bytes`: that is an attack on memory, not
 // a scene. Call it before allocating memory.
@@ -28,7 +28,7 @@ static inline float byte_logit(uint8_t opacity) {
     return (float)log(a / (1 - a));
 }
 
-// Of length 1; of a quaternion of length 0 the identity. q: w, x, y, z.
+// Scales q (w, x, y, z) to length 1; a quaternion of length 0 becomes the identity.
 void quaternion_unit(const float q[4], double unit[4]);
 // The "smallest three": a unit quaternion without its component of largest magnitude, whose sign is made positive. The
 // three others, in their order, are within +-sqrt(1/2). Returns the index of the largest.

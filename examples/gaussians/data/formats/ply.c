@@ -88,7 +88,7 @@ typedef struct layout {
     bool last;         // no element follows
     bool antialiased;
     scene_notes notes;
-    // Of ply_read_points:
+    // Used by ply_read_points alone:
     bool of_points, ascii;
     point_value values[POINT_VALUES];
 } layout;

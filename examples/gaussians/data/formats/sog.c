@@ -154,7 +154,7 @@ static bool read_colors(sog_file *s, gs_gaussians *g, fault *why) {
     return true;
 }
 
-// By rows of PALETTE_COLUMNS entries, a pixel a coefficient.
+// By rows of PALETTE_COLUMNS entries, a pixel per coefficient.
 static bool read_harmonics(sog_file *s, gs_gaussians *g, fault *why) {
     const int rest = rest_of(g->sh_degree);
     const json_int_t entries = json_integer_value(field_of(s, "shN", "count"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Scenes as .splat files (github.com/antimatter15/splat): 32 bytes a Gaussian and nothing else. Axes as in PLY; no
+// Scenes as .splat files (github.com/antimatter15/splat): 32 bytes per Gaussian and nothing else. Axes as in PLY; no
 // harmonics after the first. They are only read.
 #include "formats/formats.h"
 #include "formats/packing.h"

@@ -23,7 +23,7 @@ typedef struct spz_header {
 } spz_header;
 _Static_assert(sizeof(spz_header) == 16, "it is read and written as it lies in memory");
 
-// What follows it in version 4.
+// The part after the header, in version 4.
 typedef struct spz_place {
     uint32_t contents; // the byte at which the sizes of the streams begin
     uint32_t reserved[3];

@@ -99,7 +99,7 @@ static void put(zip_writer *zip, uint32_t value, int bytes) {
     zip->at += (uint64_t)bytes;
 }
 
-// What both records have from the version on: no flags, no compression, the first day of 1980.
+// Writes the fields of both records from the version on: no flags, no compression, the first day of 1980.
 static void put_description(zip_writer *zip, int file) {
     put(zip, 20, 2);
     put(zip, 0, 4);

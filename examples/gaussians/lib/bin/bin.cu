@@ -15,9 +15,9 @@ using namespace gs;
 
 namespace {
 
-constexpr int blocks_wanted = 16;      // portions of splats a multiprocessor
-constexpr int writers_at_once = 4;     // blocks a multiprocessor that write lists
-constexpr int part_blocks_at_once = 6; // blocks a multiprocessor that cut lists and sort parts
+constexpr int blocks_wanted = 16;      // portions of splats per multiprocessor
+constexpr int writers_at_once = 4;     // blocks per multiprocessor that write lists
+constexpr int part_blocks_at_once = 6; // blocks per multiprocessor that cut lists and sort parts
 
 // The arrays in the workspace.
 struct bin_arrays {
@@ -47,7 +47,7 @@ size_t counter_words(int64_t counters) {
     return size_t(counters_of_line * sector_words) << log2_lines(counters);
 }
 
-// Splats a block: as many as possible while there are enough blocks to fill the GPU.
+// Splats per block: as many as possible while there are enough blocks to fill the GPU.
 int splats_of_block(int64_t count, int multiprocessors) {
     int per_block = bin_block;
     while (per_block > 1 && count < int64_t(multiprocessors) * blocks_wanted * per_block) per_block /= 2;
@@ -112,7 +112,7 @@ sort_grids grids_of(const bin_summary &summary, int tiles) {
             unsigned(block_lists) + blocks_for(tiles - summary.block_end, sort_block / 32)};
 }
 
-// Upper bounds of the blocks that sort lists of pair_capacity pairs in all, of `count` splats a view: no list is
+// Upper bounds of the blocks that sort lists of pair_capacity pairs in all, of `count` splats per view: no list is
 // longer.
 sort_grids most_grids(int64_t pair_capacity, int64_t count, int tiles) {
     const auto lists_of = [&](int shortest) {

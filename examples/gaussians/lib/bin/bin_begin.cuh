@@ -66,8 +66,8 @@ struct part {
     int length;
 };
 
-// gs_lists.pixels_per_thread. With more pixels a thread, more work is shared, if there are enough tiles. But
-// if the longest list is much longer than the average, the GPU waits for it, and fewer pixels a thread finish
+// gs_lists.pixels_per_thread. With more pixels per thread, more work is shared, if there are enough tiles. But
+// if the longest list is much longer than the average, the GPU waits for it, and fewer pixels per thread finish
 // it sooner. The measure is the excess of the longest list over the average, relative to a multiprocessor's
 // work.
 __host__ __device__ inline int pixels_of_thread(int64_t pairs, int64_t longest, int tiles,
@@ -171,7 +171,7 @@ static __global__ void __launch_bounds__(scan_block)
     }
 }
 
-// What the kernels that sort know of the lists: numbers from the host, or their place on the device.
+// The summary of the lists for kernels that sort: numbers from the host, or read on the device.
 struct bin_work {
     bin_summary known;
     const bin_summary *on_device; // or NULL

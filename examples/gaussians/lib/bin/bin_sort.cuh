@@ -6,7 +6,7 @@
 
 namespace gs {
 
-// Sampled keys decide where a list is cut. With 64 samples a part, a part comes out twice as long as intended with a
+// Sampled keys decide where a list is cut. With 64 samples per part, a part comes out twice as long as intended with a
 // probability of 3e-9: the tail of a sum of 64 exponential variables at twice its mean.
 constexpr int samples_of_part = 64;
 
@@ -47,7 +47,7 @@ struct unsorted_lists {
 //
 // Example: a list of n = 10,000 entries. A block sorts 4096 keys, so parts should have about 2048 entries:
 // count = (10,000 + 2047) / 2048 = 5 parts.
-//   1. Sample. 64 samples a part: samples = 320, entries 0, 31, 62, 93, 125 .. 9968 (i n / 320). Their keys
+//   1. Sample. 64 samples per part: samples = 320, entries 0, 31, 62, 93, 125 .. 9968 (i n / 320). Their keys
 //      are sorted; those at ranks 0, 64, 128, 192 and 256 become the lower bounds of the parts. The first
 //      bound is not used: part 0 takes all keys below the second.
 //   2. Count. Each entry finds its part by binary search in the 5 bounds and adds 1 to the part's counter,
@@ -147,7 +147,7 @@ static __global__ void __launch_bounds__(part_block)
     }
 }
 
-// Least blocks a multiprocessor, which limits registers. Before compute capability 8.0 a multiprocessor has
+// Least blocks per multiprocessor, which limits registers. Before compute capability 8.0 a multiprocessor has
 // threads for only two.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 constexpr int part_blocks = 2;
@@ -183,7 +183,7 @@ static __global__ void __launch_bounds__(part_block, part_blocks)
 }
 
 // Sorts the remaining lists, part_block_end .. tiles - 1: blocks for those before block_end one list each,
-// the other blocks one list a warp.
+// the other blocks one list per warp.
 static __global__ void __launch_bounds__(sort_block)
     sort_kernel(const uint32_t *depth, const uint32_t *tile_order, const int64_t *tile_begin, int tiles,
                 const unsorted_lists from, const bin_work work, uint32_t *list) {

@@ -64,7 +64,7 @@ __device__ patch<Pixels> patch_of_warp(int tile, int tiles_x, int width, int hei
             {float(left) + 0.5f, float(top) + 0.5f, float(right) - 0.5f, float(bottom) - 0.5f}};
 }
 
-// Of all views.
+// The tiles of all views.
 inline int tiles_in(const gs_lists &lists) {
     return lists.tiles_x * lists.tiles_y * (lists.views > 1 ? lists.views : 1);
 }
@@ -156,7 +156,7 @@ __device__ __forceinline__ unsigned fill_batch(const gs_splat *splats, uint32_t 
     __syncwarp();
     return filled;
 }
-// Of list[entry] those that reach the patch.
+// Fills the batch with the splats of list[entry] that reach the patch, one entry per lane.
 __device__ inline unsigned fill_batch(const gs_splat *splats, const uint32_t *list, int entry, bool has_entry,
                                       const rectangle &centres, splat_batch &batch) {
     const auto wants = [&](const splat_reach &reach) { return reaches(reach, centres); };

@@ -209,7 +209,7 @@ __device__ __forceinline__ float begin_depth(const backward_input<Values> &in, i
     return d_depth * inv_alpha;
 }
 
-// A block a tile. Split: the first in.lists.split_tiles tiles of the order have two blocks each, which halve
+// One block per tile. Split: the first in.lists.split_tiles tiles of the order have two blocks each, which halve
 // the list. The even block goes backwards from the end of the list, from the final transmittance. The odd
 // block goes forwards from entry 0, from transmittance 1 and the finished pixel. Neither waits for the other,
 // and the forward blend stores nothing extra.
@@ -271,7 +271,7 @@ __global__ void __launch_bounds__(tile_threads<Pixels>)
         add_moments<Values, false>(in, commit, mine, middle, farthest, state, batch, memory);
 }
 
-// Queues the kernel for the whole image with lists.pixels_per_thread pixels a thread (1, 2 or 4), or 2 if the
+// Queues the kernel for the whole image with lists.pixels_per_thread pixels per thread (1, 2 or 4), or 2 if the
 // pass has no others. Adds to the commit's memory. The caller has checked the input.
 template <typename Values = plain_values, typename Commit>
 cudaError_t launch_render_backward(gs_stream stream, const backward_input<Values> &input,

@@ -115,7 +115,7 @@ __global__ void __launch_bounds__(threads)
     out->scale[MOMENT_H_E0E1] = h_scale / 4;
 }
 
-// One sum a thread. summed: fields of gs_moments that are summed, the others become 0; or 0: `sums` are rows of
+// One sum per thread. summed: fields of gs_moments that are summed, the others become 0; or 0: `sums` are rows of
 // colours.
 __global__ void __launch_bounds__(threads)
     convert_kernel(const long long *sums, const header *in, int64_t values, int summed, float *out) {

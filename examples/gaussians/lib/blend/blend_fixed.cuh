@@ -33,7 +33,7 @@ struct header {
     bounds of_block[most_blocks];
 };
 
-// What follows the moments in their memory.
+// The memory behind the moments.
 struct sums_memory {
     header *head;
     long long *sums;

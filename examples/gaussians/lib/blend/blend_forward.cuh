@@ -11,7 +11,7 @@ namespace gs {
 // Splats that a thread works on at once. A pixel's transmittance is one chain of dependent operations through
 // its list; on long lists its latency is the time of the blend. Images with such lists have one pixel a
 // thread: two splats at once, without branches, so that only what depends on the transmittance waits. Other
-// images have four pixels a thread, and skip rows of the patch that the splat does not reach, or that are done.
+// images have four pixels per thread, and skip rows of the patch that the splat does not reach, or that are done.
 template <int Pixels>
 constexpr int splats_at_once = Pixels == 1 ? 2 : 1;
 

@@ -3,7 +3,7 @@
 // for nothing that it does not carry.
 //
 // Three channels lie in gs_splat.color, whether from SH or given. Given colours of any other number of
-// channels are read from their own array, a row a splat, beside the splats of a batch; their gradients are
+// channels are read from their own array, a row per splat, beside the splats of a batch; their gradients are
 // summed into rows of the same shape. A pass has room for 1, 4, 8, 16 or 32 of them. Channels beyond those
 // that are used are 0 and are not written. An image of more than 32 channels takes several passes. Each finds
 // the same coverage again; the moments of the passes add up, since they are linear in the colours.
@@ -39,7 +39,7 @@ struct pass_values {
                                               : has_depth  ? MOMENT_DEPTH
                                                            : MOMENT_H_E1E1);
 
-    // Pixels a thread that there are kernels for: 1, 2 and 4, or 2 alone. With many channels four pixels have
+    // Pixels per thread that there are kernels for: 1, 2 and 4, or 2 alone. With many channels four pixels have
     // no room in registers, and one pixel pays too many reductions.
     static constexpr bool any_pixels = Channels <= 4;
     static constexpr int most_threads = any_pixels ? tile_pixels : tile_pixels / 2;
@@ -144,7 +144,7 @@ struct pass_sums<GS_CHANNELS, T> {
     __device__ __forceinline__ distwar::record<T> sink() const { return {moments, GS_MOMENTS_STRIDE}; }
 };
 
-// What image.depth sums over, and what it is divided by.
+// The form of image.depth: summed inverse depth or depth, divided by the sum of weights or not.
 struct depth_form {
     bool normalized, inverse;
 };

@@ -218,7 +218,7 @@ struct drawn_place {
     int64_t at; // in the sums of weights of that GPU
 };
 
-// Where the row that a dead or new row takes the place of lies.
+// Draws the living row whose place dead or new row i takes.
 __device__ drawn_place draw_of(int64_t i, int64_t count, const int64_t *before, const gpu_weights &weights,
                                int64_t first, uint64_t seed, uint64_t iteration) {
     const int64_t total = weights.begin[weights.count];

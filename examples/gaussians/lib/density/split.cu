@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(density_block)
     }
 }
 
-// As each Gaussian is drawn once at most, a thread has both rows to itself.
+// Splits the drawn Gaussians. Each is drawn once at most, so a thread has both rows to itself.
 __global__ void __launch_bounds__(density_block)
     split_kernel(gs_gaussians g, gs_arrays first, gs_arrays second, gs_split_rules rules,
                  const uint32_t *source) {

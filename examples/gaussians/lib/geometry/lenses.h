@@ -7,7 +7,7 @@
 #include "geometry/fisheye.h"
 #include <math.h>
 
-// Of a point p of camera space, which appears at fx uv[0] + cx, fy uv[1] + cy.
+// The functions of a camera model. A point p of camera space appears at fx uv[0] + cx, fy uv[1] + cy.
 typedef struct camera_lens {
     int distortions;                             // numbers of gs_camera.distortion that count
     double (*depth_of)(const double p[3]);       // gs_splat.depth

@@ -62,7 +62,7 @@ __device__ void step_back(const color_matrix &m, const float *color, int64_t pla
     }
 }
 
-// A block a row of tiles, from `first` on.
+// One block per row of tiles, from `first` on.
 __global__ void __launch_bounds__(THREADS)
     exposure_rows_kernel(gs_exposed image, int first, float *gradient, double (*row_sums)[MATRIX]) {
     __shared__ distwar::block_sum_memory<MATRIX, THREADS> memory;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The kernels of gs_loss and gs_share_loss (loss.cu) and of gs_ssim (ssim.cu), one block a tile and plane: the first
+// The kernels of gs_loss and gs_share_loss (loss.cu) and of gs_ssim (ssim.cu), one block per tile and plane: the first
 // computes the value and, at each pixel, the derivatives of SSIM by the window's three sums; the last gathers these
 // under the window. The order of the value's sums is fixed. docs/developers/math.md, section 5.
 #pragma once
@@ -25,8 +25,8 @@ template <bool masked>
 constexpr int forward_blocks = masked ? 4 : 5;
 #endif
 
-// What the first result is: l1 times the mean |c - c*| + ssim_base + ssim times the mean SSIM; ssim_base is of all
-// values, so a part of them gets its share. Whether windows that reach outside the image count.
+// The first result is l1 times the mean |c - c*| + ssim_base + ssim times the mean SSIM; ssim_base is of all values, so
+// a part of them gets its share. valid: windows that reach outside the image do not count.
 struct loss_terms {
     double l1, ssim, ssim_base;
     bool valid;
@@ -43,7 +43,7 @@ struct place_range {
     int64_t first, last;
 };
 
-// The values that the means are of.
+// The values over which the loss takes means.
 struct loss_values {
     double all, share;               // their number, and which part of them is summed
     const unsigned long long *count; // pixels that the mask counts; NULL: those that are summed

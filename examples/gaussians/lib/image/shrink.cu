@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Pictures, masks and depth maps at a fraction of their size. One thread a value of the result.
+// Pictures, masks and depth maps at a fraction of their size. One thread per value of the result.
 #include "check.h"
 #include "distwar_gs_shrink.h"
 #include "launch.cuh"
@@ -8,7 +8,7 @@ namespace {
 
 constexpr int block_size = 256;
 
-// Of a picture: its row length, the sides of a block, and the size of the result.
+// The blocks of a picture: its row length, the sides of a block, and the size of the result.
 struct blocks {
     int64_t row;
     int across, down, width, height;

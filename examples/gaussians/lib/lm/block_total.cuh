@@ -7,7 +7,7 @@
 
 namespace gs {
 
-// Adds the parts of all threads to *sum, with one atomic a block. By all Threads threads of the block.
+// Adds the parts of all threads to *sum, with one atomic per block. By all Threads threads of the block.
 template <int Threads>
 __device__ void add_of_block(double part, double *sum) {
     __shared__ distwar::block_sum_memory<1, Threads, double> memory;

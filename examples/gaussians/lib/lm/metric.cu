@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(TILE *STEP) diagonal_kernel(gs_lm_metric metri
         });
 }
 
-// A warp handles a strip of STRIP columns and STRIP_ROWS rows, four columns a lane. The outer two lanes on
+// A warp handles a strip of STRIP columns and STRIP_ROWS rows, four columns per lane. The outer two lanes on
 // either side have no columns of their own: they supply the columns that the window needs around the strip.
 enum { STRIP_WARPS = 4, STRIP_LEND = 2, STRIP_ROWS = 8, STRIP = 4 * (32 - 2 * STRIP_LEND) };
 

@@ -15,7 +15,7 @@ using namespace gs;
 
 namespace {
 
-// What a kernel needs of each view that is the same for all Gaussians.
+// The constants of a view, the same for all Gaussians.
 struct view_constants {
     ratio_limits limits;
     float negative_center[3];
@@ -37,7 +37,7 @@ struct views_call {
 
 constexpr int row_floats = sh_floats(GS_MAX_SH_DEGREE);
 
-// A warp's SH rows in shared memory, one a lane, row_floats each; 0 beyond the stored degree.
+// A warp's SH rows in shared memory, one per lane, row_floats each; 0 beyond the stored degree.
 using sh_rows = warp_rows<row_floats>;
 
 // Row i of `values` floats, padded with 0. The loads are independent, so their latencies overlap.
@@ -176,7 +176,7 @@ __device__ __forceinline__ void store_sh_rows(const float mine[row_floats], bool
     }
 }
 
-constexpr int views_block = 64, views_blocks = 8; // threads, and least blocks a multiprocessor
+constexpr int views_block = 64, views_blocks = 8; // threads, and least blocks per multiprocessor
 
 template <int model>
 __global__ void __launch_bounds__(views_block, views_blocks)

@@ -148,7 +148,7 @@ __device__ bool any_gradient(const splat_gradients &at, const gs_moments &sums, 
 }
 
 // NULL members of `gradients` are not written. sh_degree as for project_kernel (project.cu). camera_rows: with_camera,
-// a row a warp.
+// a row per warp.
 template <int model, int sh_degree, bool with_camera>
 __global__ void __launch_bounds__(rows_block)
     project_backward_kernel(gs_gaussians gaussians, int degree, gs_camera camera, const gs_splat *splats,

@@ -233,7 +233,7 @@ part_list list_of(const gs_share *share) {
     return out;
 }
 
-// Of whole images: parts have their own rows.
+// The tiles of the whole images: parts have their own rows.
 tile_grid whole_grid(const gs_view *view) {
     gs_view whole = *view;
     whole.rows = {0, 0};

@@ -85,7 +85,7 @@ static void print_on_ranks(const rank_bench_report *report) {
     printf("views      %zu of %s, in steps of %d, %d x %d\n", run->views.count, run->options->views.cameras,
            result->steps[0].views, run->views.cameras[0].width, run->views.cameras[0].height);
     printf("device     %d x %s, dsplat %s (%s)\n", report->gpus, device_name(), gs_version(), gs_backend());
-    printf("sent       %.3f MB a step, by all GPUs\n", 1e-6 * mean_bytes_sent(result));
+    printf("sent       %.3f MB per step, by all GPUs\n", 1e-6 * mean_bytes_sent(result));
     if (strcmp(gs_backend(), "simt") == 0) return; // its times mean nothing
     printf(
         "\nA step (%s at threshold %d), ms of the slowest GPU:\nstage                mean    least     most  noise\n",
@@ -191,8 +191,8 @@ int bench_command(int argc, char **argv) {
                                 BACKGROUND_OPTION(&options.background),
                                 JSON_OPTION(&options.json),
                                 GPUS_OPTION(&options.ranks.gpus, "measure a step"),
-                                OPTION("batch", &options.batch, .maximum = GS_MAX_VIEWS,
-                                       .help = "with --gpus: views of a step; 0: one a GPU"),
+                                OPTION("batch", &options.batch, .maximum = GS_MAX_VIEWS, .automatic = true,
+                                       .help = "with --gpus: views per step; auto: one per GPU"),
                                 NCCL_OPTION(&options.ranks.nccl),
                                 OPTIONS_END};
     option_table table = {0};

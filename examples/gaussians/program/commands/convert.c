@@ -186,7 +186,7 @@ typedef struct views {
     int count;
 } views;
 
-// Of the data, evenly spaced ones. Without: eight around the scene, from a little above and below.
+// Chooses evenly spaced views of the data or, without data, eight around the scene, from a little above and below.
 static bool choose_views(const convert_options *o, const gs_gaussians *scene, const dataset *data, views *out,
                          fault *why) {
     enum { AROUND = 8 };
@@ -289,20 +289,20 @@ int convert_command(int argc, char **argv) {
         .sh_degree = GS_MAX_SH_DEGREE, .downscale = 1, .spz_version = 3 - FIRST_SPZ_VERSION};
     const option_spec table[] = {
         OPTION("transform", &options.transform,
-               .help =
-                   "move the scene: a factor, a shift X,Y,Z, or the twelve numbers of a 3x4 matrix by rows"),
-        OPTION("crop", &options.crop, .help = "keep means inside X0,Y0,Z0,X1,Y1,Z1, after --transform"),
+               .help = "scale by a factor, shift by X,Y,Z, or apply the 12 numbers of a 3x4 matrix by rows"),
+        OPTION("crop", &options.crop,
+               .help = "keep Gaussians whose means are inside X0,Y0,Z0,X1,Y1,Z1, after --transform"),
         OPTION("prune", &options.prune, .maximum = 0.99,
-               .help = "remove this part of the Gaussians, those of least opacity and size"),
+               .help = "remove this fraction of the Gaussians, those of least opacity and size"),
         OPTION("sh-degree", &options.sh_degree, .maximum = GS_MAX_SH_DEGREE,
                .help = "keep spherical harmonics up to this degree"),
-        OPTION("spz-version", &options.spz_version, .choices = spz_versions, .help = "of a .spz file"),
+        OPTION("spz-version", &options.spz_version, .choices = spz_versions,
+               .help = "version of a .spz file to write"),
         OPTION("check", &options.check,
-               .help = "read the file again and print the PSNR of its pictures against those before --prune"),
-        OPTION(
-            "cameras", &options.cameras,
-            .help =
-                "compare in up to 16 views of this folder (see dsplat train); default: eight around the scene"),
+               .help = "read the file again and compare its pictures with those before --prune"),
+        OPTION("cameras", &options.cameras,
+               .help =
+                   "with --check: compare up to 16 views of this folder; default: eight around the scene"),
         DOWNSCALE_OPTION(&options.downscale, "the cameras' pictures"),
         OPTIONS_END};
     const command_spec command = {

@@ -46,7 +46,7 @@ static bool show(const demo *d, const gs_gaussians *gaussians, image *out, fault
     return picture_of(gaussians, &camera, out, why);
 }
 
-// Renders the targets from the scene, with 8 bits a channel as photographs have.
+// Renders the targets from the scene, with 8 bits per channel as photographs have.
 static bool make_targets(demo *d, const gs_gaussians *gaussians, fault *why) {
     for (int i = 0; i < DEMO_VIEWS; i++) {
         gs_camera camera = demo_camera(i, d->width, d->height);
@@ -162,15 +162,15 @@ int demo_command(int argc, char **argv) {
                             .gaussians = gpu ? 40000 : 4000,
                             .seed = 1};
     const option_spec table[] = {
-        OUTPUT_OPTION(&options.folder, .help = "the folder to write to; created if it is missing"),
+        OUTPUT_OPTION(&options.folder, .help = "the folder to write to, created if it is missing"),
         OPTION("iterations", &options.iterations, .minimum = 1, .maximum = 1000000,
-               .help = "training steps, one view each"),
+               .help = "iterations to train for, each a step on one view"),
         OPTION("width", &options.width, .minimum = 16, .maximum = 4096,
-               .help = "of the training pictures, in pixels; the height is 3/4 of it"),
+               .help = "width of the training pictures in pixels; the height is 3/4 of it"),
         OPTION("gaussians", &options.gaussians, .minimum = 1000, .maximum = 10000000,
                .help = "approximate number of Gaussians in the scene"),
         OPTION("seed", &options.seed, .maximum = INFINITY,
-               .help = "of the scene's grass, the noise of the start and the order of views"),
+               .help = "seed of the scene's grass, the start's noise and the order of views"),
         OPTIONS_END};
     const command_spec command = {
         .name = "dsplat demo",

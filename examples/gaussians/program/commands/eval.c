@@ -297,32 +297,29 @@ int eval_command(int argc, char **argv) {
     eval_options options = {.holdout = -1, .downscale = 1};
     const option_spec table[] = {
         CAMERAS_OPTION(&options.cameras),
-        OPTION(
-            "holdout", &options.holdout, .minimum = -1, .maximum = INFINITY, .automatic = true,
-            .help =
-                "measure every Nth view by name; auto: what training held out, which the scene's file names"),
+        OPTION("holdout", &options.holdout, .minimum = -1, .maximum = INFINITY, .automatic = true,
+               .help =
+                   "measure every Nth view by name; auto: the held-out views that the scene's file names"),
         OPTION("all", &options.all, .help = "measure all views"),
         OPTION("align-steps", &options.align_steps, .maximum = 100000,
-               .help = "first refine the pose of each view on the scene in this many steps, as 'dsplat train "
-                       "--refine-poses' does"),
+               .help = "steps that refine each view's pose on the scene before it is measured"),
         DOWNSCALE_OPTION(&options.downscale, "pictures"),
         UNDISTORT_OPTION(&options.undistort),
         MASK_FROM_ALPHA_OPTION(&options.mask_from_alpha),
         OPTION(
             "depth", &options.depth,
             .help =
-                "the folder of the views' maps of inverse depth in units of the scene, NAME.png or NAME.pfm: "
-                "measures the error of inverse depth"),
-        OPTION("lpips-weights", &options.lpips_weights,
-               .help = "measure LPIPS too, with the weights in this file, of AlexNet or of VGG-16; "
-                       "docs/developers/metrics.md says how to make it"),
-        OPTION("background", &options.background,
-               .help = "R,G,B, each 0..1; default: that of the scene's file, or black"),
-        JSON_OPTION(&options.json),
+                "measure the error of inverse depth against maps in this folder, NAME.png or NAME.pfm, in units of the scene"),
         OPTION(
-            "sheet", &options.sheet,
+            "lpips-weights", &options.lpips_weights,
             .help =
-                "write a PNG with the views, rendered, as photographs and their difference, the worst first"),
+                "measure LPIPS with the weights of AlexNet or VGG-16 in this file (docs/developers/metrics.md)"),
+        OPTION("background", &options.background,
+               .help = "R,G,B behind the scene, each 0..1; default: that of the scene's file, or black"),
+        JSON_OPTION(&options.json),
+        OPTION("sheet", &options.sheet,
+               .help =
+                   "write this PNG of renderings, photographs and their differences, the worst view first"),
         GPUS_OPTION(&options.ranks.gpus, "split the views"),
         NCCL_OPTION(&options.ranks.nccl),
         OPTIONS_END};

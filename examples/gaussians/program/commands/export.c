@@ -18,8 +18,8 @@ int export_command(int argc, char **argv) {
     page_options options = {0};
     const char *output = NULL;
     option_table table = {0};
-    const option_spec rows[] = {OUTPUT_OPTION(&output, .help = "the page, for example page.html; required"),
-                                OPTIONS_END};
+    const option_spec rows[] = {
+        OUTPUT_OPTION(&output, .help = "the page to write, such as page.html; required"), OPTIONS_END};
     option_table_add(&table, rows);
     page_options_list(&options, &table);
     const command_spec command = {

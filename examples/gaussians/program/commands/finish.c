@@ -184,16 +184,15 @@ int finish_command(int argc, char **argv) {
         UNDISTORT_OPTION(&options.undistort),
         MASK_FROM_ALPHA_OPTION(&options.mask_from_alpha),
         OPTION("holdout", &options.holdout, .maximum = INFINITY,
-               .help = "hold out every Nth view, by name, for measuring, as 'dsplat train --holdout' did"),
-        OPTION("seed", &options.seed, .maximum = INFINITY, .help = "of the random choice of views"),
+               .help = "hold out every Nth view by name, as 'dsplat train --holdout' did"),
+        OPTION("seed", &options.seed, .maximum = INFINITY, .help = "seed of the random choice of views"),
         OPTION("lm-steps", &options.lm.steps, .minimum = 1, .maximum = 100000,
                .help = "steps of Levenberg-Marquardt"),
         REDUCE_OPTION(&options.reduce, strategy_names(lm_strategies, NULL, options.names), BLEND_REDUCE_HELP),
         THRESHOLD_OPTION(&options.threshold, THRESHOLD_HELP),
         BACKGROUND_OPTION(&options.background),
         JSON_OPTION(&options.json),
-        OPTION("log", &options.log,
-               .help = "write each step to this file as a line of JSON, as 'dsplat train --log' does"),
+        OPTION("log", &options.log, .help = "write each step to this file as a line of JSON"),
         OPTIONS_END};
     option_table table = {0};
     option_table_add(&table, rows);

@@ -315,16 +315,13 @@ int generate_command(int argc, char **argv) {
         OPTION("size", &options.size, .minimum = 8, .maximum = 4096,
                .help = "width and height of a picture in pixels"),
         OPTION("gaussians", &options.gaussians, .minimum = 1000, .maximum = 10000000,
-               .help = "approximate number of Gaussians; more give finer textures and edges"),
+               .help = "approximate number of Gaussians"),
         OPTION("seed", &options.seed, .maximum = INFINITY,
-               .help = "of the positions of cameras and of the grass"),
+               .help = "seed of the cameras' positions and of the grass"),
         OPTION("fisheye", &options.fisheye, .maximum = 200,
-               .help = "degrees across a picture by a fisheye, whose cameras are closer; 0: by a pinhole"),
-        OPTION(
-            "depth", &options.depth,
-            .help =
-                "also write inverse depth to DIR/depth: of the training views as 16-bit PNG, scaled and shifted "
-                "by other numbers in each; of the others as PFM, exact; and points to DIR/points3D.txt"),
+               .help = "degrees across a picture of a fisheye; 0: pinholes"),
+        OPTION("depth", &options.depth,
+               .help = "also write maps of inverse depth to DIR/depth, and DIR/points3D.txt"),
         OPTIONS_END};
     const command_spec command = {
         .name = "dsplat generate",
@@ -334,7 +331,8 @@ int generate_command(int argc, char **argv) {
             "scene is an object with thin parts, textures and reflections on a transparent background.\n"
             "Writes to DIR in the form of NeRF's Blender scenes: transforms_train.json,\n"
             "transforms_test.json, train/*.png, test/*.png and the scene itself, scene.ply. Files of an\n"
-            "earlier run are replaced.",
+            "earlier run are replaced. --depth adds maps of the training views as 16-bit PNG, scaled and\n"
+            "shifted by other numbers in each, and exact ones of the other views as PFM.",
         .examples = "  dsplat generate data/knot\n"
                     "  dsplat train data/knot -o knot.ply --random 100000 --background 1,1,1\n"
                     "  dsplat generate few --views 8 --depth\n"

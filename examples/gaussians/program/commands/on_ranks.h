@@ -18,8 +18,8 @@ typedef struct rank_options {
 
 // what: what --gpus does, for --help.
 #define GPUS_OPTION(at, what)                                                                                \
-    OPTION("gpus", at, .maximum = RANKS_MAX, .free_on_resume = true,                                         \
-           .help = what " across N GPUs of this host; 0: use one; launchers such as mpirun set it")
+    OPTION("gpus", at, .maximum = RANKS_MAX, .free_on_resume = true, .automatic = true,                      \
+           .help = what " across N GPUs of this host; auto: one, or as mpirun, srun or torchrun says")
 #define NCCL_OPTION(at)                                                                                      \
     OPTION("nccl", at, .free_on_resume = true,                                                               \
            .help = "the path of libnccl.so.2, if the loader does not find it")
@@ -28,13 +28,13 @@ typedef struct rank_options {
 bool rank_options_check(rank_options *options, int argc, char **argv, fault *why);
 
 typedef struct rank_work {
-    // What needs no device, such as reading files. Called once before ranks are started, whose memory begins as a copy;
-    // or in each that a launcher has started. own: its number; 0 before there are any.
+    // Does what needs no device, such as reading files. Called once before ranks are started, whose memory begins as a
+    // copy, or in each rank that a launcher has started. own: the rank's number; 0 before there are any.
     bool (*load)(void *context, int own, fault *why);
     ranks_body body;
     void *context;
-    // What it loads. Ranks that a launcher has started must have as many views of the same names and sizes, and as many
-    // points and Gaussians.
+    // The data and scene that `load` reads. Ranks that a launcher has started must have as many views of the same names
+    // and sizes, and as many points and Gaussians.
     const dataset *data;
     const gs_gaussians *scene;
 } rank_work;

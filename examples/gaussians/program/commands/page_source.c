@@ -20,20 +20,18 @@ void page_options_list(page_options *o, option_table *table) {
     o->most = 1000000;
     o->downscale = 1;
     const option_spec rows[] = {
-        OPTION(
-            "cameras", &o->cameras,
-            .help =
-                "the folder with the photographs and their cameras: the page shows views of it; fisheyes become "
-                "pinholes"),
+        OPTION("cameras", &o->cameras,
+               .help = "the folder with the photographs and their cameras, which the page shows as pinholes"),
         OPTION("views", &o->views, .minimum = 1, .maximum = 1000,
-               .help = "with --cameras: how many views the page shows, evenly spread by name"),
+               .help = "with --cameras: number of views on the page, evenly spread by name"),
         DOWNSCALE_OPTION(&o->downscale, "pictures"),
         OPTION("most", &o->most, .minimum = 1, .maximum = 4000000,
-               .help = "most Gaussians of the page; those that contribute least to its views are left out"),
-        OPTION("log", &o->log, .help = "draw the curves in this file, which 'dsplat train --log' wrote"),
+               .help =
+                   "limit of Gaussians on the page; those that contribute least to its views are left out"),
+        OPTION("log", &o->log, .help = "draw the curves of this file of 'dsplat train --log'"),
         OPTION("title", &o->title, .help = "the page's title; default: the name of the scene's file"),
         OPTION("background", &o->background,
-               .help = "R,G,B, each 0..1; default: that of the scene's file, or black"),
+               .help = "R,G,B behind the scene, each 0..1; default: that of the scene's file, or black"),
         OPTIONS_END};
     option_table_add(table, rows);
 }
@@ -201,5 +199,6 @@ void page_source_print(const page_source *s, const char *page, const page_writte
         printf(", harmonics of degree %d in steps of %.2g", written->sh_degree, written->step);
     else if (written->whole_degree > 0)
         printf(", without harmonics");
-    printf(", %zu views, %.1f MB\n", s->view_count, (double)written->bytes / 1e6);
+    printf(", %zu view%s, %.1f MB\n", s->view_count, s->view_count == 1 ? "" : "s",
+           (double)written->bytes / 1e6);
 }

@@ -32,10 +32,10 @@ typedef struct page_source {
 // Reads everything and takes the scene. output: no file of the data may be
 // there; NULL: nothing is written. Closed also after a failure.
 bool page_source_open(page_source *source, const page_options *options, const char *output, fault *why);
-// The same without a scene, of the views of a run, which must outlive it: `wanted` of them, evenly spread. A view that is no
-// pinhole has no photograph there. The poster is the first one.
+// Opens a source without a scene: `wanted` views of a run, evenly spread, which must outlive the source. A view that is
+// no pinhole has no photograph there. The poster is the first one.
 bool page_source_of_run(page_source *source, const view_split *split, size_t wanted, fault *why);
-// After that, with source->scene, which is not empty: the page shows `most` of its Gaussians, and the first view as poster.
+// Takes source->scene, which is not empty: the page shows `most` of its Gaussians, and the first view as poster.
 bool page_source_take_scene(page_source *source, int64_t most, fault *why);
 void page_source_close(page_source *source);
 // On stdout: what the page holds.

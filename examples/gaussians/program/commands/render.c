@@ -191,7 +191,7 @@ static bool write_depth_16(const render_run *run, const viewer *v, const gs_came
     return done;
 }
 
-// A frame a rank; rank 0 writes them in their order, to `out` if that is not NULL.
+// One frame per rank; rank 0 writes them in their order, to `out` if that is not NULL.
 static bool fly_to(const render_run *run, const viewer *v, camera_path *path, gs_camera lens, video *out,
                    fault *why) {
     const render_options *const o = run->options;
@@ -312,31 +312,33 @@ int render_command(int argc, char **argv) {
                               .path = NO_PATH,
                               .sh_degree = GS_MAX_SH_DEGREE};
     const option_spec table[] = {
-        OUTPUT_OPTION(&options.output,
-                      .help = "the PNG file to write, or with --path the folder of the frames or, by ffmpeg, "
-                              "a video, FILE.mp4; required"),
-        OPTION("cameras", &options.cameras,
-               .help = "take the camera from this folder of photographs (see dsplat train); default: a view "
-                       "of the whole scene along +z"),
-        OPTION("view", &options.view, .help = "the camera to use: the name of an image, or its index"),
-        OPTION("path", &options.path, .choices = path_names,
-               .help = "render a flight; orbit: around the point that the cameras look at; spiral: for "
-                       "cameras that face one way"),
+        OUTPUT_OPTION(
+            &options.output,
+            .help =
+                "the PNG file to write; with --path a folder of frames, or by ffmpeg a video FILE.mp4; required"),
+        OPTION(
+            "cameras", &options.cameras,
+            .help =
+                "take the camera from this folder of photographs; default: a view of the whole scene along +z"),
+        OPTION("view", &options.view, .help = "the name of the image whose camera is used, or its index"),
+        OPTION(
+            "path", &options.path, .choices = path_names,
+            .help =
+                "render a flight: an orbit around what the cameras look at, or a spiral where they face one way"),
         OPTION("frames", &options.frames, .minimum = 1, .maximum = 100000,
                .help = "number of pictures of the flight"),
         OPTION("depth", &options.depth, .choices = depth_names,
-               .help = "render inverse depth; colors: near is bright; 16: a gray PNG of 16 bits, as 'dsplat "
-                       "train --depth' reads it"),
+               .help = "render inverse depth: as colors, near is bright, or as a gray PNG of 16 bits"),
         DOWNSCALE_OPTION(&options.downscale, "the camera's picture"),
         UNDISTORT_OPTION(&options.undistort),
         OPTION("photo", &options.photo,
                .help = "put the photograph to the right of the picture; needs --cameras"),
         OPTION("ortho", &options.ortho, .maximum = 1e6,
-               .help = "project in parallel; the picture is so many world units high; 0: in perspective"),
+               .help = "height of the picture in world units, projected in parallel; 0: in perspective"),
         OPTION("width", &options.width, .minimum = 1, .maximum = IMAGE_MAX_SIZE,
-               .help = "in pixels, without --cameras"),
+               .help = "width of the picture in pixels, without --cameras"),
         OPTION("height", &options.height, .minimum = 1, .maximum = IMAGE_MAX_SIZE,
-               .help = "in pixels, without --cameras"),
+               .help = "height of the picture in pixels, without --cameras"),
         OPTION("sh-degree", &options.sh_degree, .maximum = GS_MAX_SH_DEGREE,
                .help = "highest degree of spherical harmonics to use"),
         BACKGROUND_OPTION(&options.background),

@@ -32,7 +32,7 @@ typedef struct made_page {
     size_t bytes;
 } made_page;
 
-// Of page_site.
+// For page_site.answer.
 static bool answer(void *context, const char *name, bool post, page_answer *out) {
     const made_page *const page = context;
     *out = (page_answer){.bytes = page->text, .count = page->bytes, .type = PAGE_TYPE};

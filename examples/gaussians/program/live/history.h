@@ -20,7 +20,7 @@ typedef struct history {
 
 // Reads the lines of steps, evaluations and validations. Closed also after a failure.
 bool history_read(history *out, const char *path, fault *why);
-// Of a run: the losses of training, and the record's other values. Closed also after a failure.
+// Takes the losses of a run's training, and the record's other values. Closed also after a failure.
 bool history_of_run(history *out, const training_report *training, const run_record *record, fault *why);
 bool history_add(history *out, const history_point *point, fault *why);
 void history_close(history *h);

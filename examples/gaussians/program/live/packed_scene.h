@@ -24,7 +24,7 @@ typedef struct packed_scene {
 
 // Packs a scene of the host, count >= 1, finite. most: bytes that both streams should not exceed together. The steps of
 // the harmonics grow until they do not; if that is not enough, there are no harmonics above degree 0. The first stream
-// alone may exceed them: it takes 12 to 17 bytes a Gaussian. Cost: seconds for a million Gaussians, of which it holds
+// alone may exceed them: it takes 12 to 17 bytes per Gaussian. Cost: seconds for a million Gaussians, of which it holds
 // some 150 bytes each.
 bool packed_scene_open(packed_scene *out, const gs_gaussians *scene, size_t most, fault *why);
 void packed_scene_close(packed_scene *packed); // harmless on {0}

@@ -79,7 +79,7 @@ static size_t points_of(const history *run, size_t value) {
     return count;
 }
 
-// Of each iteration that has the value; at most about MOST_POINTS of them.
+// Writes the points that have the value, at most about MOST_POINTS of them.
 static void describe_series(json_writer *json, const history *run, const char *name, size_t value) {
     const size_t count = points_of(run, value), every = (count + MOST_POINTS - 1) / MOST_POINTS;
     json_begin(json, NULL, '{');

@@ -42,7 +42,7 @@ enum { PAGE_BYTES = 10 * 1000 * 1000, PAGE_GAUSSIANS = 300 * 1000 };
 // Writes the page at the start of a stream. Write errors stay in the stream. It has at most PAGE_BYTES, and in proportion more for more than PAGE_GAUSSIANS;
 // for that harmonics become coarser (packed_scene.h). Names may hold anything.
 bool page_print(FILE *page, const page_content *content, page_written *written, fault *why);
-// The same to a file, whole or not at all.
+// Prints the page to a file, whole or not at all.
 bool page_write(const char *path, const page_content *content, page_written *written, fault *why);
 
 // The scene alone, as live/page.html describes it: what a page without one asks its server for.

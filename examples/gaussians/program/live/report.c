@@ -209,7 +209,7 @@ static void write_stages(FILE *page, const stage_clock *clock) {
     }
     double all = 0;
     for (int i = 0; i < STAGES; i++) all += clock->milliseconds[i];
-    fputs("<table class=\"wide\"><tr><th>stage</th><th class=\"n\">ms a step</th><th "
+    fputs("<table class=\"wide\"><tr><th>stage</th><th class=\"n\">ms per step</th><th "
           "class=\"n\">%</th><th></th></tr>\n",
           page);
     for (int i = 0; i < STAGES; i++) {

@@ -76,7 +76,7 @@ static bool is_own_request(struct MHD_Connection *client) {
            (strncmp(origin, scheme, strlen(scheme)) == 0 && strcmp(origin + strlen(scheme), host) == 0);
 }
 
-// What follows "/TOKEN/", or NULL. Compares all characters, so that the time does not tell how many are right.
+// The name after "/TOKEN/", or NULL. Compares all characters, so that the time does not tell how many are right.
 static const char *name_of(const page_server *s, const char *path) {
     char own[SERVER_TOKEN_ROOM + 2];
     const int length = snprintf(own, sizeof own, "/%s/", s->token);

@@ -15,7 +15,7 @@ C_LINKAGE_BEGIN
 enum {
     SERVER_CLIENTS = 16,   // connections at once; others wait
     SERVER_SILENCE = 10,   // seconds without progress after which a connection is closed
-    SERVER_REQUESTS = 20,  // a second, of all clients; others get 503
+    SERVER_REQUESTS = 20,  // per second, of all clients; others get 503
     SERVER_TOKEN_ROOM = 33 // 128 random bits in hexadecimal
 };
 
@@ -29,7 +29,7 @@ typedef struct page_answer {
         void *bytes); // when no client takes the bytes any more; NULL: they stay until page_server_stop
 } page_answer;
 
-// What the server asks for an answer, from its own thread.
+// The site whose answers the server asks for, from its own thread.
 typedef struct page_site {
     // name: "" is the page. post: the request is POST, else GET or HEAD. False: there is nothing of this name. Must not
     // wait for anything long: other clients wait meanwhile.
@@ -42,7 +42,7 @@ typedef struct page_site {
     OPTION(                                                                                                              \
         "listen", at,                                                                                                    \
         .help =                                                                                                          \
-            "ADDRESS:PORT of the page's server, in numbers; address 0.0.0.0: any of this machine's; port 0: a free one", \
+            "ADDRESS:PORT of the page's server, in numbers; 0.0.0.0: every address of this machine; port 0: a free one", \
         .free_on_resume = true)
 
 // Answers until page_server_stop, from a thread of its own. listen: "127.0.0.1:0", "[::1]:8080"; port 0: a free one. Fails

@@ -15,7 +15,7 @@
 // Seconds: between copies; in which a page that is open asks.
 static const double least_rest = 0.5, lately = 3;
 
-// What clients may still take while a newer one is there. Its bytes follow.
+// A scene that clients may still take while a newer one is there. The bytes follow the struct.
 typedef struct shared_bytes {
     atomic_int holders;
     size_t count;
@@ -117,7 +117,7 @@ static bool command(training_page *p, const char *name) {
     return true;
 }
 
-// Of page_site.
+// For page_site.answer.
 static bool answer(void *context, const char *name, bool post, page_answer *out) {
     training_page *const p = context;
     if (*name == '\0') {

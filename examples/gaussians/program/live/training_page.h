@@ -29,10 +29,11 @@ typedef struct training_page_options {
 // NULL: *why is set.
 training_page *training_page_start(const training_page_options *options, fault *why);
 const page_server *training_page_server(const training_page *page);
-// Of training_observer.wants: whether a browser has asked for something. Cost: an atomic read.
+// For training_observer.wants: whether a browser has asked for something. Cost: an atomic read.
 bool training_page_wants(training_page *page);
-// Of training_observer.observe, on one rank: copies the scene if a browser has asked and it is time to; waits while the page
-// has paused training, until `end` is not 0. Where the scene is larger than `most`, a copy also renders each camera.
+// For training_observer.observe, on one rank: copies the scene if a browser has asked and the time has come; waits
+// while the page has paused training, until `end` is not 0. Where the scene is larger than `most`, a copy also renders
+// each camera.
 bool training_page_observe(training_page *page, const training_state *state, const training_report *report,
                            const run_record *record, const volatile sig_atomic_t *end, fault *why);
 // After the last step: the page gets what there is, if one is open, and says that training is over.

@@ -28,32 +28,32 @@ void lm_options_list(lm_settings *o, option_table *table) {
         OPTION("lm-pcg", &o->pcg_iterations, .minimum = 1, .maximum = 10000,
                .help = "iterations of conjugate gradients in each step"),
         OPTION("lm-preconditioner", &o->diagonal_only, .choices = preconditioners,
-               .help = "of conjugate gradients: each Gaussian's own blocks of the matrix, or its diagonal"),
+               .help = "precondition by each Gaussian's blocks of the matrix, or by its diagonal"),
         OPTION("lm-batch", &o->batch, .minimum = 1, .maximum = 1000000,
-               .help = "most views in one subset, which is solved together"),
+               .help = "most views of a subset, which is solved together"),
         OPTION("lm-batches", &o->batches, .minimum = 1, .maximum = 1000000,
-               .help = "subsets in one step, as far as there are views; their updates are combined"),
-        OPTION("lm-choice", &o->strided, .choices = choices, .help = "how a step's views are chosen"),
+               .help = "most subsets per step, whose updates are combined"),
+        OPTION("lm-choice", &o->strided, .choices = choices, .help = "how the views of a step are chosen"),
         OPTION("lm-form", &o->form, .choices = forms,
-               .help = "cached: keep every pair of pixel and splat that contributes; free: find them again "
-                       "for every product"),
+               .help =
+                   "find the pairs of pixel and splat again for every product (free), or keep them (cached)"),
         OPTION("lm-memory", &o->memory, .maximum = 1e6,
-               .help = "most GiB on the device; a limit may make subsets smaller; 0: no limit"),
+               .help = "limit of GiB on the device, to which subsets are fitted; 0: none"),
         OPTION("lm-ssim", &o->centre_only, .choices = ssims,
                .help = "slope of SSIM by all pixels of its window, or by the centre alone"),
         OPTION("lm-damping", &o->damping, .maximum = 1e6,
                .help = "damping of the first step; doubled after a step that is undone"),
-        OPTION("lm-rule", &o->by_length, .choices = rules,
-               .help = "after a kept step, halve the damping (gain), or divide it by twice the step's "
-                       "length (length)"),
+        OPTION(
+            "lm-rule", &o->by_length, .choices = rules,
+            .help =
+                "after a kept step, halve the damping (gain) or divide it by twice the step's length (length)"),
         OPTION("lm-units", &o->unit_weight, .maximum = 1e6,
-               .help = "weight of the damping that keeps parameters within a few of their own units; 0: "
-                       "none"),
+               .help =
+                   "weight of the damping that keeps parameters within a few of their own units; 0: none"),
         OPTION("lm-radius", &o->radius, .maximum = 1e6,
-               .help = "most that a Gaussian changes in one step, in its own units (axes, radians); 0: no "
-                       "limit"),
+               .help = "limit of a Gaussian's change per step in its own units (axes, radians); 0: none"),
         OPTION("lm-epsilon", &o->epsilon, .minimum = 1e-9, .maximum = 1,
-               .help = "added under the roots of the residuals: much smaller differences count as squares"),
+               .help = "number under the roots of the residuals, below which differences count as squares"),
         OPTIONS_END};
     option_table_add(table, rows);
 }

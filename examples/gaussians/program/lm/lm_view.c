@@ -10,12 +10,12 @@ static size_t pixels_of(const gs_camera *camera) {
     return (size_t)camera->width * (size_t)camera->height;
 }
 
-// [channels][height][width], or four floats a pixel.
+// [channels][height][width], or four floats per pixel.
 static size_t plane_bytes(const gs_camera *camera, size_t channels) {
     return channels * pixels_of(camera) * sizeof(float);
 }
 
-// The records of view n of those that are worked on together.
+// The records of the n-th of the views that are solved together.
 static float *records(lm_scene *s, size_t n) {
     const size_t values = (size_t)s->gaussians->count * GS_LM_TANGENT_STRIDE;
     return (float *)device_buffer_reserve(&s->records, GS_LM_VIEWS * values * sizeof(float)) + n * values;

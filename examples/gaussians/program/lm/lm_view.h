@@ -43,7 +43,7 @@ size_t lm_scene_bytes(const lm_scene *scene); // of its memory
 // The sum of squared residuals at the present values of the Gaussians. Waits.
 double lm_picture_objective(lm_scene *scene, const target_view *target);
 
-// Renders the view and keeps in the arena what products need: 32 bytes a pixel (44 with split tiles), its
+// Renders the view and keeps in the arena what products need: 32 bytes per pixel (44 with split tiles), its
 // splats, its lists and, with LM_CACHED, the cache. False if the arena has no room: it is then as before.
 // *objective: the sum of squared residuals. Adds half of its gradient to *gradient unless that is NULL.
 bool lm_view_open(lm_view *view, lm_scene *scene, const target_view *target, lm_arena *arena,

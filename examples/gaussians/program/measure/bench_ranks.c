@@ -26,7 +26,7 @@ static double milliseconds(void) {
     return 1e3 * (double)now.tv_sec + 1e-6 * (double)now.tv_nsec;
 }
 
-// Of sharded_batch: the gradient of every image is the same noise.
+// For sharded_batch: the gradient of every image is the same noise.
 static bool put_gradient(ranks *group, void *context, const sharded_image *image, gs_stream stream) {
     const rank_bench *const b = context;
     const size_t bytes = GS_CHANNELS * (size_t)image->width * (size_t)image->height * sizeof(float);

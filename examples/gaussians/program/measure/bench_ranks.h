@@ -8,7 +8,7 @@
 
 typedef struct rank_bench_settings {
     distwar_policy policy;
-    int views; // of a step, 1..GS_MAX_VIEWS; 0: one a rank
+    int views; // of a step, 1..GS_MAX_VIEWS; 0: one per rank
     int runs;  // timed runs of each step, for the median; 1..MAX_RUNS
     float background[GS_CHANNELS];
 } rank_bench_settings;

@@ -12,15 +12,13 @@ void bench_view_options_list(bench_view_options *options, option_table *table) {
     const option_spec rows[] = {
         CAMERAS_OPTION(&options->cameras),
         OPTION("views", &options->views, .minimum = 1, .maximum = INFINITY,
-               .help = "number of views: of those sorted by name the first, the fifth, the ninth ..., at "
-                       "most all of these"),
+               .help = "most views to measure, every fourth by name"),
         OPTION("center-principal", &options->center_principal,
                .help = "move the principal point of every camera to the middle of its picture"),
         DOWNSCALE_OPTION(&options->downscale, "pictures"),
         UNDISTORT_OPTION(&options->undistort),
         OPTION("size", &options->size,
-               .help = "WIDTHxHEIGHT of pictures: views are scaled to cover it and cropped around their "
-                       "middle"),
+               .help = "scale pictures to cover WIDTHxHEIGHT and crop them around their middle"),
         OPTIONS_END};
     option_table_add(table, rows);
 }

@@ -14,7 +14,7 @@ void map_color(double part, uint8_t color[GS_CHANNELS]) {
         color[c] = (uint8_t)(stops[below][c] + (at - below) * (stops[below + 1][c] - stops[below][c]) + 0.5);
 }
 
-// As a gray picture.
+// Makes a gray picture of the differences.
 static bool subtract(const image *a, const image *b, image *out, fault *why) {
     if (!image_open(out, a->width, a->height, GS_CHANNELS, why)) return false;
     const size_t pixels = (size_t)a->width * (size_t)a->height;

@@ -16,7 +16,7 @@ void map_color(double part, uint8_t color[GS_CHANNELS]);
 bool map_errors(const image *a, const image *b, int divisor, image *out, fault *why);
 // Inverse depth of a frame that was rendered with it, summed over the Gaussians by their weights: 0 is empty or far.
 bool map_depth(const frame *f, plane *out, fault *why);
-// What is between these inverse depths is told apart by colours.
+// The inverse depths between which colours differ.
 typedef struct depth_range {
     double farthest, nearest;
 } depth_range;

@@ -3,7 +3,7 @@
 #include "device.h"
 #include <math.h>
 
-// Of the map's pixels that count.
+// The mean over the map's pixels that count.
 static double mean_depth(const target_view *view) {
     const size_t pixels = (size_t)view->camera.width * (size_t)view->camera.height;
     double sum = 0, n = 0;

@@ -13,7 +13,7 @@ typedef struct viewer {
     const target_view *views;      // all; on the device unless there are `pictures`
     const gs_gaussians *gaussians; // this rank's
     picture_cache *pictures;       // of all views; NULL: one rank has them on the device
-    // Of several ranks:
+    // With several ranks:
     sharded *shared;
     distwar_policy policy; // with DISTWAR_FIXED pictures have the same bits on any number of ranks
     int64_t batch;         // views at once, 1..GS_MAX_VIEWS
@@ -28,13 +28,13 @@ bool viewer_measure(const viewer *v, size_t first, size_t count, quality *mean, 
 // The picture of a view, on all ranks.
 bool viewer_picture(const viewer *v, size_t index, image *out, fault *why);
 
-// How many views viewer_pictures renders best: one a rank.
+// The number of views that viewer_pictures renders best: one per rank.
 int viewer_at_once(const ranks *group);
-// Of cameras[count], the number from the first on, at most `most`, that can be rendered at once: of one size and model.
+// The number of cameras[count], from the first on, at most `most`, that can be rendered at once: of one size and model.
 int viewer_alike(const gs_camera *cameras, size_t count, int64_t most);
-// Of a viewer that is shared: the pictures of the first `wanted` of these views, 1..GS_MAX_VIEWS of one size and model, on
-// all ranks. Where there are as many views as ranks, each is rendered by one and has the bytes of frame_picture: fill up
-// with copies.
+// Renders the first `wanted` of these views, 1..GS_MAX_VIEWS of one size and model, on all ranks of a shared viewer,
+// which all get the pictures. Where there are as many views as ranks, each is rendered by one and has the bytes of
+// frame_picture: fill up with copies.
 bool viewer_pictures(const viewer *v, const gs_camera *cameras, int views, int wanted, image *out,
                      fault *why);
 

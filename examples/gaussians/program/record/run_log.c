@@ -159,7 +159,7 @@ bool run_log_lm_step(run_log *log, const gs_gaussians *gaussians, const lm_step 
     return run_record_add_lm_step(&log->record, &entry, why);
 }
 
-// Of training so far, with the steps of Levenberg-Marquardt.
+// Seconds of training so far, with the steps of Levenberg-Marquardt.
 static double seconds_of(const run_log *log, const training_report *report) {
     const run_record *record = &log->record;
     return report->seconds +

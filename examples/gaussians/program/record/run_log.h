@@ -49,7 +49,7 @@ typedef struct run_log_options {
     void *context;
 } run_log_options;
 
-// Of the training views' poses; distances in extents of the scene.
+// How the training views' poses changed; distances in extents of the scene.
 typedef struct run_poses {
     size_t views;
     pose_difference before, after;
@@ -73,8 +73,8 @@ typedef struct run_log {
 
 // Add the settings to log->record before run_log_start.
 bool run_log_open(run_log *log, const run_log_options *options, fault *why);
-// Of a state, here and below, only the count of the Gaussians and the iteration are read if options.measure is given.
-// Writes the first line. state: the start of training.
+// Writes the first line. state: the start of training. If options.measure is given, this and the calls below read only
+// the number of Gaussians and the iteration of a state.
 void run_log_start(run_log *log, const training_state *state);
 // run_log_observe must be called at least at every step that reaches or passes a multiple of this number.
 int64_t run_log_interval(const run_log *log);

@@ -19,7 +19,7 @@ int stop_request_end(void);
 // The signal that came since stop_request_begin, or 0. The address is constant from
 // stop_request_begin to stop_request_end: see training_observer.end.
 const volatile sig_atomic_t *stop_request_flag(void);
-// As if SIGINT had come.
+// Requests a stop, as SIGINT does.
 void stop_request_make(void);
 // A process that shares the request says that it has stopped because of it; another one asks whether one has. For those
 // that a signal reaches when all work is done.

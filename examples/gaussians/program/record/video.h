@@ -6,7 +6,7 @@
 
 C_LINKAGE_BEGIN
 
-enum { VIDEO_RATE = 30 }; // frames a second
+enum { VIDEO_RATE = 30 }; // frames per second
 
 typedef struct video video;
 

@@ -26,11 +26,11 @@ static void list_schedule(density_settings *s, option_table *table) {
             .help =
                 "how Gaussians are added and removed; auto: mcmc from random points in open scenes, else split"),
         OPTION("density-from", &s->from, .maximum = INFINITY,
-               .help = "density control begins after this step"),
+               .help = "density control begins after this iteration"),
         OPTION("density-until", &s->until, .maximum = INFINITY, .automatic = true,
-               .help = "density control ends before this step; auto: 5/6 of the run, adaptive 1/2"),
+               .help = "density control ends before this iteration; auto: 5/6 of the run, adaptive 1/2"),
         OPTION("density-every", &s->every, .minimum = 1, .maximum = INFINITY,
-               .help = "steps between actions of density control"),
+               .help = "iterations between actions of density control"),
         OPTION("prune-opacity", &s->least_opacity, .maximum = 0.99,
                .help = "remove Gaussians less opaque than this; split and mcmc move them"),
         OPTION("growth", &s->growth, .maximum = 1,
@@ -42,7 +42,8 @@ static void list_schedule(density_settings *s, option_table *table) {
                 "split, mcmc: remove Gaussians that contribute less than this fraction of the upper quartile to "
                 "every view; 0: none; auto: 0.16, less with few views"),
         OPTION("retire-every", &s->retire_every, .maximum = INFINITY, .automatic = true,
-               .help = "steps between these removals; auto: 1000, or 10 per training view if that is more"),
+               .help =
+                   "iterations between these removals; auto: 1000, or 10 per training view if that is more"),
         OPTIONS_END};
     option_table_add_group(table, "density control", rows);
 }

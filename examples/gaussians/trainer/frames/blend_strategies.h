@@ -9,7 +9,7 @@ C_LINKAGE_BEGIN
 // The default of --threshold of every command: groups of any size are summed in the warp, as the tuner mostly chooses.
 enum { BLEND_THRESHOLD = 0 };
 
-#define BLEND_REDUCE_HELP "how the backward blend adds gradients"
+#define BLEND_REDUCE_HELP "strategy by which the backward blend adds gradients"
 
 extern const offered_strategy blend_strategies[]; // of gs_render_backward
 extern const offered_strategy lm_strategies[];    // of Levenberg-Marquardt's kernels

@@ -205,7 +205,7 @@ TEST_F(BadInput, MissingPicturesOfTransformsAreCountedOnce) {
     EXPECT_EQ(run.code, 0);
     EXPECT_EQ(run.err, "dsplat: " + (at("data") / "transforms.json").string() +
                            ": 2 of 3 frames have no picture and are skipped (the first: 'x.png')\n");
-    EXPECT_CONTAINS(run.out, "1 views to train on");
+    EXPECT_CONTAINS(run.out, "1 view to train on");
 }
 
 TEST_F(BadInput, AFullDiskLeavesTheOldFile) {

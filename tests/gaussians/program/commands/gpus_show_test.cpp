@@ -85,7 +85,7 @@ TEST_F(GpusShow, BenchTellsTheStagesOfRanks) {
     const std::string json = at("bench.json").string();
     const std::vector<std::string> command = {"bench",  "--cameras", at("data").string(), "--repeat", "1",
                                               "--json", json};
-    EXPECT_CONTAINS(show(command, 2).out, "MB a step, by all GPUs");
+    EXPECT_CONTAINS(show(command, 2).out, "MB per step, by all GPUs");
     for (const char *name : {"exchange", "return", "home", "step", "bytes_sent"})
         EXPECT_CONTAINS(contents(json), std::string("\"") + name + "\": ");
     EXPECT_CONTAINS(show(command, 2, {"--batch", "1"}).out, "in steps of 1");

@@ -78,7 +78,7 @@ TEST_F(GpuTraining, KeepToABudget) {
     double seconds = 0;
     const size_t line = got.out.find("training ");
     ASSERT_NE(line, std::string::npos) << got.out;
-    ASSERT_EQ(sscanf(got.out.c_str() + line, "training %*d views in %lf s", &seconds), 1) << got.out;
+    ASSERT_EQ(sscanf(got.out.c_str() + line, "training %*d iterations in %lf s", &seconds), 1) << got.out;
     EXPECT_NEAR(seconds, 2, 0.5);
 }
 

@@ -232,7 +232,7 @@ TEST_F(Program, StopsTrainingAfterATime) {
     long long iterations = 0;
     const size_t line = run.out.find("training ");
     ASSERT_NE(line, std::string::npos) << run.out;
-    ASSERT_EQ(sscanf(run.out.c_str() + line, "training %lld views in", &iterations), 1) << run.out;
+    ASSERT_EQ(sscanf(run.out.c_str() + line, "training %lld iterations in", &iterations), 1) << run.out;
     EXPECT_GE(iterations, 1);
     if (std::string(gs_backend()) == "simt") {
         EXPECT_LT(iterations, 7000);
@@ -240,7 +240,7 @@ TEST_F(Program, StopsTrainingAfterATime) {
     EXPECT_TRUE(fs::exists(at("scene.ply")));
     run = splat({"train", at("data"), "-o", at("scene.ply"), "--iterations", "3", "--seconds", "1000"});
     EXPECT_EQ(run.code, 0);
-    EXPECT_CONTAINS(run.out, "3 views in");
+    EXPECT_CONTAINS(run.out, "3 iterations in");
 }
 
 TEST_F(Program, RendersWithoutReadingOtherPhotographs) {
@@ -400,6 +400,11 @@ TEST_F(Program, DataWithoutPointsStartFromRandomOnes) {
     EXPECT_EQ(run.code, 0) << run.err;
     EXPECT_CONTAINS(run.out, "start      44 random points: the data has none");
     EXPECT_CONTAINS(run.out, "scene      44 Gaussians");
+    std::vector<std::string> more = once;
+    more.insert(more.end(), {"--random", "60"});
+    run = splat(more);
+    EXPECT_CONTAINS(run.out, " for 60 Gaussians, the most there will be, ");
+    EXPECT_CONTAINS(run.out, "plan       1 iteration, 1 view per step, ");
     fs::remove(at("data") / "sparse/0/points3D.bin");
     EXPECT_EQ(splat(once).code, 0);
 }

@@ -16,7 +16,7 @@ TEST_F(Program, AFinishedRunGoesOn) {
     ASSERT_EQ(train("4", {}).code, 0);
     const outcome longer = train("9", {"--resume", at("saved")});
     ASSERT_EQ(longer.code, 0) << longer.err;
-    EXPECT_CONTAINS(longer.out, "training   5 views (9 in all)");
+    EXPECT_CONTAINS(longer.out, "training   5 iterations (9 in all)");
     const outcome shorter = train("4", {"--resume", at("saved")});
     EXPECT_EQ(shorter.code, 1);
     EXPECT_CONTAINS(shorter.err, "no run with these options has its counts");

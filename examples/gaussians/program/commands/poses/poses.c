@@ -191,7 +191,7 @@ static bool check(const poses_options *o, fault *why) {
     return o->output || fail(why, "-o is missing: the folder to write");
 }
 
-// It does not exist, or is an empty folder, which rename replaces.
+// The path does not exist, or is an empty folder, which rename replaces.
 static bool is_free(const char *path) {
     struct stat status;
     struct dirent **entries = NULL;
@@ -222,20 +222,16 @@ int poses_command(int argc, char **argv) {
         OUTPUT_OPTION(&o.output,
                       .help = "the folder to write, which must not exist; required without --points"),
         OPTION("frames", &o.frames, .minimum = 3, .maximum = 10000,
-               .help = "frames to take from a video: the sharpest of each of so many intervals"),
+               .help = "number of frames to take from a video, the sharpest of each interval"),
         OPTION("camera-model", &o.camera_model, .help = "COLMAP's model of the lens"),
         OPTION("one-camera", &o.one_camera,
-               .help = "all photographs are of one lens at one zoom, as those of a video are taken to be"),
-        OPTION(
-            "in-order", &o.in_order,
-            .help =
-                "match each photograph with its neighbours by name only, as those of a video are: faster for "
-                "hundreds that were taken one after another"),
-        OPTION("gpu", &o.gpu,
-               .help = "let COLMAP find and match features on a GPU, which needs a build with CUDA"),
+               .help = "take all photographs as of one lens at one zoom, as those of a video are taken"),
+        OPTION("in-order", &o.in_order,
+               .help =
+                   "match each photograph only with its neighbours by name, as those of a video are matched"),
+        OPTION("gpu", &o.gpu, .help = "find and match features on a GPU, which needs a COLMAP with CUDA"),
         OPTION("points", &o.points,
-               .help = "DATA has cameras and no points: find points that its photographs share, and write "
-                       "points3D.bin beside the cameras"),
+               .help = "find points for DATA, which has cameras, and write points3D.bin beside them"),
         OPTIONS_END};
     const command_spec command = {
         .name = "dsplat poses",

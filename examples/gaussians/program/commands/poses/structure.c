@@ -129,7 +129,7 @@ bool structure_map(const structure *s, const char *photographs, size_t *placed, 
 
 // ---- points
 
-// Of a rotation matrix: w, x, y, z, the largest by a square root, the others divided by it (Shepperd 1978).
+// A rotation matrix as a quaternion w, x, y, z: the largest by a square root, the others divided by it (Shepperd 1978).
 static void quaternion_of(const float m[9], double q[4]) {
     const double d[4] = {1.0 + m[0] + m[4] + m[8], 1.0 + m[0] - m[4] - m[8], 1.0 - m[0] + m[4] - m[8],
                          1.0 - m[0] - m[4] + m[8]};

@@ -15,7 +15,7 @@ enum { CANDIDATES = 5 }; // frames of an interval that are compared
 static const char install[] = "install ffmpeg (Debian and Ubuntu: apt install ffmpeg)";
 
 typedef struct video {
-    double rate, seconds; // frames a second; 0: unknown
+    double rate, seconds; // frames per second; 0: unknown
 } video;
 
 static void read_fact(void *context, const char *line) {
@@ -73,7 +73,7 @@ static bool candidate_path(const char *folder, size_t i, char path[PATH_ROOM], f
     return path_join(path, folder, name, why);
 }
 
-// Of read_in_parallel.
+// Measures picture i, for read_in_parallel.
 static bool measure(void *context, size_t i, fault *why) {
     const candidates *const c = context;
     char path[PATH_ROOM];

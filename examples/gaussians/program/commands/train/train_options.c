@@ -46,11 +46,10 @@ static void list_input(train_options *o, option_table *table) {
 
 static void list_quality(train_options *o, option_table *table) {
     const option_spec rows[] = {
-        OPTION(
-            "iterations", &o->recipe.iterations, .maximum = 10000000, .free_on_resume = true,
-            .automatic = true,
-            .help =
-                "training views to see, --batch of them in a step; auto: 7000, or what --budget has time for"),
+        OPTION("iterations", &o->recipe.iterations, .maximum = 10000000, .free_on_resume = true,
+               .automatic = true,
+               .help =
+                   "iterations to train for, each on one view; auto: 7000, or what --budget has time for"),
         OPTION("budget", &o->budget,
                .help = "train for this time, such as 30s or 2m, and fit everything else to it"),
         OPTION("max-gaussians", &o->recipe.density.settings.most_gaussians, .maximum = 500000000,
@@ -72,15 +71,12 @@ static void list_cameras(train_options *o, option_table *table) {
     const option_spec rows[] = {
         UNDISTORT_OPTION(&o->undistort),
         OPTION("refine-poses", &o->recipe.refine_poses, .help = "refine the poses of the training views"),
-        OPTION(
-            "holdout", &o->holdout, .maximum = INFINITY,
-            .help =
-                "do not train on every Nth view by name, but measure it at the end; 0: train on all views"),
+        OPTION("holdout", &o->holdout, .maximum = INFINITY,
+               .help = "measure every Nth view by name and do not train on it; 0: train on all views"),
         OPTION(
             "validate", &o->validate,
             .help =
-                "set N training views aside until 3/4 of the training, and end it where only noise is learned; auto: "
-                "1/16, none of fewer than 40; 0: none"),
+                "set N training views aside, to end where only noise is learned; auto: 1/16 from 40 views on; 0: none"),
         OPTIONS_END};
     option_table_add_group(table, "cameras", rows);
 }
@@ -97,7 +93,7 @@ static void list_output(train_options *o, option_table *table) {
         OPTION("log", &o->log, .free_on_resume = true,
                .help = "write the progress to this file as lines of JSON"),
         OPTION("checkpoint-every", &o->checkpoint_every, .maximum = 10000000, .free_on_resume = true,
-               .help = "steps between checkpoints; 0: only when a signal ends training"),
+               .help = "iterations between checkpoints; 0: only when a signal ends training"),
         OPTION("resume", &o->resume, .free_on_resume = true,
                .help = "continue the run of this checkpoint, with its data and options"),
         OPTIONS_END};
@@ -113,12 +109,11 @@ static void list_gpus(train_options *o, option_table *table) {
 static void list_schedule(train_options *o, option_table *table) {
     const option_spec rows[] = {
         OPTION("batch", &o->recipe.batch, .maximum = GS_MAX_VIEWS, .automatic = true,
-               .help = "views in a step; auto: as many as fill a GPU, at most 4"),
+               .help = "views per step; auto: as many as fill a GPU, at most 4"),
         OPTION(
             "resolutions", &o->resolutions,
             .help =
-                "train on smaller pictures first: 4:20,2:50 means 1/4 of the size until 20% of the run, then 1/2 "
-                "until 50%; auto; none"),
+                "train on smaller pictures first: 4:20,2:50 means 1/4 of the size until 20% of the run, 1/2 until 50%; auto; none"),
         OPTION("seconds", &o->recipe.seconds, .maximum = 1e9, .free_on_resume = true,
                .help = "stop after this time, without changing any schedule; 0: no limit"),
         OPTION("average", &o->recipe.average, .maximum = 1,
@@ -135,7 +130,7 @@ static void list_schedule(train_options *o, option_table *table) {
                 "views"),
         OPTION("sh-rate", &o->recipe.sh_rate, .maximum = 1e6, .automatic = true,
                .help = "learning rate of harmonics above degree 0, as a multiple of the published rate"),
-        OPTION("seed", &o->recipe.seed, .maximum = INFINITY, .help = "of all random numbers"),
+        OPTION("seed", &o->recipe.seed, .maximum = INFINITY, .help = "seed of all random numbers"),
         AUTO_REDUCE_OPTION(&o->reduce, strategy_names(blend_strategies, "auto", o->strategy_names),
                            BLEND_REDUCE_HELP),
         THRESHOLD_OPTION(&o->threshold, THRESHOLD_HELP "; ignored by auto"),
@@ -150,13 +145,13 @@ static void list_losses(train_options *o, option_table *table) {
         OPTION("random-background", &o->recipe.random_background,
                .help = "use a random background in each step, for scenes with transparent parts"),
         OPTION("depth-weight", &o->recipe.depth_weight, .minimum = 1e-6, .maximum = 1e6,
-               .help = "weight of --depth in the loss at the first step, exponential between the two"),
+               .help = "weight of --depth in the loss at the start, exponential up to the end"),
         OPTION("depth-weight-end", &o->recipe.depth_weight_end, .minimum = 1e-6, .maximum = 1e6,
-               .help = "the same at the last step"),
+               .help = "weight of --depth in the loss at the end"),
         OPTION("align-steps", &o->align_steps, .maximum = 100000, .free_on_resume = true,
                .help = "with --refine-poses: steps that refine a held-out view's pose before it is measured"),
         OPTION("perturb-poses", &o->perturb_poses,
-               .help = "an experiment: turn and move every training view by DEGREES,EXTENTS first"),
+               .help = "experiment: turn and move every training view by DEGREES,EXTENTS first"),
         OPTIONS_END};
     option_table_add_group(table, "losses and poses", rows);
 }
@@ -167,12 +162,10 @@ static void list_records(train_options *o, option_table *table) {
                .help = "the checkpoint file; by default the name of -o and '.checkpoint'"),
         OPTION("write-cameras", &o->write_cameras, .free_on_resume = true,
                .help = "write the cameras of all views to this file, as a transforms.json for DATA"),
-        OPTION(
-            "log-every", &o->log_every, .maximum = 10000000, .free_on_resume = true, .automatic = true,
-            .help =
-                "steps between lines of the log and points of the curves; auto: 1/200 of the run, at most 100"),
+        OPTION("log-every", &o->log_every, .maximum = 10000000, .free_on_resume = true, .automatic = true,
+               .help = "iterations between lines of the log; auto: 1/200 of the run, at most 100"),
         OPTION("eval-every", &o->eval_every, .maximum = 10000000, .free_on_resume = true,
-               .help = "steps between measurements of the held-out views; 0: only at the end"),
+               .help = "iterations between measurements of the held-out views; 0: only at the end"),
         OPTIONS_END};
     option_table_add_group(table, "more output", rows);
 }
@@ -299,7 +292,7 @@ static bool read_perturbation(train_options *o, fault *why) {
     return true;
 }
 
-// What AUTO_REDUCE_OPTION has read.
+// Takes the strategy that AUTO_REDUCE_OPTION has read.
 static void choose_policy(train_options *o) {
     const distwar_strategy strategy = blend_strategies[o->reduce].strategy;
     o->recipe.tune = strategy == DISTWAR_STRATEGY_COUNT;

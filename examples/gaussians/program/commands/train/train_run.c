@@ -218,7 +218,7 @@ static bool open_log(rank_run *r, fault *why) {
 
 enum { PAGE_VIEWS = 16, PAGE_MOST = 1000000 }; // as dsplat view has by default
 
-// Of training_observer.
+// For training_observer.wants.
 static bool page_wants(void *context) {
     const rank_run *const r = context;
     return training_page_wants(r->page);
@@ -297,9 +297,10 @@ static bool iterate(rank_run *r, fault *why) {
     run->stopped_by = signal;
     stop_request_follow();
     if (is_first(r))
-        fprintf(stderr,
-                "dsplat: stopped by a signal after view %lld, which is saved; to continue, add --resume %s\n",
-                (long long)run->state.iteration, run->saver.path);
+        fprintf(
+            stderr,
+            "dsplat: stopped by a signal after iteration %lld, which is saved; to continue, add --resume %s\n",
+            (long long)run->state.iteration, run->saver.path);
     return true;
 }
 
@@ -357,7 +358,7 @@ static bool render_gallery(const rank_run *r, report_gallery *gallery, size_t fi
     return true;
 }
 
-// Of the scene's file, which is written: several ranks have parts of it. It may be empty.
+// Shows the scene's file, as each of several ranks has only a part of the scene. The file may be empty.
 static bool open_report_page(const train_run *run, page_source *source, fault *why) {
     if (!scene_read(run->options->output, SCENE_FINITE, &source->scene, why)) return false;
     if (source->scene.count == 0) return true;

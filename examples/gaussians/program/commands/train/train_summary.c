@@ -11,19 +11,21 @@ static void print_data(const train_options *options, const view_split *split) {
     for (size_t i = 0; i < split->training + split->held_out; i++)
         differ |= split->views[i].picture->width != first->width ||
                   split->views[i].picture->height != first->height;
-    printf("data       %s: %zu views to train on, %zu held out, %d x %d%s\n", options->data, split->training,
-           split->held_out, first->width, first->height, differ ? " and other sizes" : "");
+    printf("data       %s: %zu view%s to train on, %zu held out, %d x %d%s\n", options->data, split->training,
+           split->training == 1 ? "" : "s", split->held_out, first->width, first->height,
+           differ ? " and other sizes" : "");
 }
 
 static void print_memory(const train_run *run, int ranks) {
     const training_memory *const m = &run->memory;
     const double all = m->scene + m->step + m->pictures;
+    const int64_t most = run->settings.density.most_gaussians, first = run->first_gaussians;
     size_t unused, bytes;
     DEVICE_CHECK(cudaMemGetInfo(&unused, &bytes));
     printf(
-        "memory     about %.0f MB of the %.0f of a GPU: %.0f for %lld Gaussians, the most there will be, %.0f for "
+        "memory     about %.0f MB of the device's %.0f: %.0f for %lld Gaussians, the most there will be, %.0f for "
         "a step, %.0f for photographs\n",
-        1e-6 * all, 1e-6 * (double)bytes, 1e-6 * m->scene, (long long)run->settings.density.most_gaussians,
+        1e-6 * all, 1e-6 * (double)bytes, 1e-6 * m->scene, (long long)(first > most ? first : most),
         1e-6 * m->step, 1e-6 * m->pictures);
     if (all <= (double)unused || run->options->memory > 0) return;
     const int64_t fit =
@@ -53,8 +55,8 @@ void train_summary_begin(const train_run *run, int ranks) {
     if (s->budget)
         printf("plan       %g s", s->budget->seconds);
     else
-        printf("plan       %lld views", (long long)s->iterations);
-    printf(", %lld a step, density control %s", (long long)s->batch,
+        printf("plan       %lld iteration%s", (long long)s->iterations, s->iterations == 1 ? "" : "s");
+    printf(", %lld view%s per step, density control %s", (long long)s->batch, s->batch == 1 ? "" : "s",
            density_method_of(s->density.kind)->name);
     for (int i = 0; i < s->resolutions.count; i++)
         printf(", 1/%d of the size until %g%%", s->resolutions.phase[i].factor,
@@ -66,19 +68,19 @@ void train_summary_begin(const train_run *run, int ranks) {
 static void print_training(const train_run *run, int ranks) {
     const training_report *const report = &run->report;
     const distwar_policy *used = &report->strategy.policy;
-    const long long views = report->iterations - report->first_iteration + 1, batch = report->step_views;
-    printf("training   %lld view%s", views, views == 1 ? "" : "s");
+    const long long done = report->iterations - report->first_iteration + 1, batch = report->step_views;
+    printf("training   %lld iteration%s", done, done == 1 ? "" : "s");
     if (report->first_iteration > 1) printf(" (%lld in all)", (long long)report->iterations);
     printf(" in %.1f s on ", report->seconds);
     if (ranks > 1) printf("%d x ", ranks);
-    printf("%s, %lld view%s a step, %s", device_name(), batch, batch == 1 ? "" : "s",
+    printf("%s, %lld view%s per step, %s", device_name(), batch, batch == 1 ? "" : "s",
            distwar_strategy_name(used->strategy));
     if (offered_has_threshold(blend_strategies, used->strategy))
         printf(" at threshold %d", used->balance_threshold);
     printf(", seed %lld\n", (long long)run->settings.seed);
     if (report->ended > 0)
         printf(
-            "           ended early: from view %lld on, views set aside gained under 0.15 of what training "
+            "           ended early: from iteration %lld on, views set aside gained under 0.15 of what training "
             "views did (--validate 0 goes on)\n",
             (long long)report->ended);
     const int teachers = run->state.lessons.wanted;
@@ -101,7 +103,7 @@ static void print_tuning(const training_report *report) {
 
 static void print_stages(const stage_clock *clock) {
     if (clock->steps == 0) return;
-    printf("GPU        ms an iteration:");
+    printf("GPU        ms per iteration:");
     for (int i = 0; i < STAGES; i++)
         printf("%s %s %.4f", i ? "," : "", stage_name((stage)i),
                clock->milliseconds[i] / (double)clock->steps);
@@ -112,7 +114,7 @@ static void print_validation(const train_run *run) {
     const run_record *const record = &run->log.record;
     const run_validation *const last = &record->validations[record->validation_count - 1];
     printf(
-        "validation after view %lld: PSNR %.2f dB, SSIM %.4f on %zu training views set aside until then; %.2f "
+        "validation after iteration %lld: PSNR %.2f dB, SSIM %.4f on %zu training views set aside until then; %.2f "
         "dB, %.4f on %zu beside them\n",
         (long long)last->iteration, last->aside.psnr, last->aside.ssim, run->spared.count, last->beside.psnr,
         last->beside.ssim, run->spared.count);
