@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Preloaded into a program (LD_PRELOAD): allocation FAIL_AT of the process, counted from 1, fails as if no memory were
-// left. At the end of the process FAIL_COUNT, a file, gets the number of its allocations, and in further lines the first
-// allocation of each call site: of those whose callers, up to FAIL_FRAMES of them (0: these lines are left out), differ.
+// left. At the end of the process FAIL_COUNT, a file, gets the number of its allocations, and with FAIL_FRAMES=N a line for
+// each call site, which is N functions that have called each other: its first allocation, and a number that names it.
 // Those of libwebp do not count: 1.2.4 frees what it has not set when one fails while it reads. Needs glibc.
 #define _GNU_SOURCE // dladdr
 #include <dlfcn.h>
@@ -46,19 +46,23 @@ __attribute__((destructor)) static void end(void) {
     const int file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
     if (file < 0 || write(file, text, (size_t)length) != length) _exit(3);
     for (int k = 0; k < ROOM; k++)
-        if (first[k] > 0) dprintf(file, "%ld\n", (long)first[k]);
+        if (first[k] > 0) dprintf(file, "%ld %lx\n", (long)first[k], (unsigned long)site[k]);
     close(file);
 }
 
 // Remembers the allocation if its callers are new.
-static void note_site(long allocation) {
+static __attribute__((noinline)) void note_site(long allocation) {
     static _Thread_local int inside;
     void *callers[MOST_FRAMES + 3];
     uintptr_t hash = 1;
     if (frames <= 0 || inside) return;
     inside = 1;
     const int found = backtrace(callers, 3 + (frames < MOST_FRAMES ? frames : MOST_FRAMES));
-    for (int k = 3; k < found; k++) hash = (hash ^ (uintptr_t)callers[k]) * 0x9e3779b97f4a7c15u;
+    for (int k = 3; k < found; k++) { // without note_site, fails and malloc
+        Dl_info object = {0};
+        dladdr(callers[k], &object);
+        hash = (hash ^ ((uintptr_t)callers[k] - (uintptr_t)object.dli_fbase)) * 0x9e3779b97f4a7c15u;
+    }
     inside = 0;
     for (size_t k = hash % ROOM, tried = 0; tried < ROOM; tried++, k = (k + 1) % ROOM) {
         uintptr_t none = 0;
@@ -69,7 +73,7 @@ static void note_site(long allocation) {
     }
 }
 
-static int fails(const void *caller) {
+static __attribute__((noinline)) int fails(const void *caller) {
     Dl_info library;
     if (dladdr(caller, &library) && strstr(library.dli_fname, "libwebp")) return 0;
     const long allocation = ++allocations;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Runs the kernels of whole commands under many schedules of simt: none is refused, --reproducible gives the same bytes.
 
-    schedules_test.py DSPLAT [SCHEDULES [JOBS]]    schedules of each command (default: 8)
+    schedules_test.py DSPLAT [SCHEDULES [JOBS]]    schedules of each command (default: 3)
 """
 import concurrent.futures
 import os
@@ -26,7 +26,7 @@ COMMANDS = (
 
 
 def main():
-    program, schedules = str(pathlib.Path(sys.argv[1]).resolve()), int((sys.argv[2:] or ["8"])[0])
+    program, schedules = str(pathlib.Path(sys.argv[1]).resolve()), int((sys.argv[2:] or ["3"])[0])
     jobs = int((sys.argv[3:] or ["2"])[0])
     with tempfile.TemporaryDirectory() as name, concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         top = pathlib.Path(name)

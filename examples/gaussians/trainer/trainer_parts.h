@@ -7,6 +7,7 @@
 #include "density/retirement.h"
 #include "trainer.h"
 #include "frames/view_order.h"
+#include "watch.h"
 
 enum {
     WAITING = 100 // views whose losses stay on the device, so that a step does not wait for its own
@@ -57,20 +58,6 @@ typedef struct ranks_gradient {
     device_buffer matrix_gradient;    // [GS_EXPOSURE_VALUES]
     gs_view home;
 } ranks_gradient;
-
-// MCMC, watched by one rank over its own Gaussians. Pure functions, but for trainer_watch.
-typedef struct mcmc_watch {
-    double smooth, least; // the mean loss of the last views, and its least
-    int64_t seen;         // losses since mcmc_watch_begin
-    uint64_t dead;        // Gaussians since step `since`
-    int64_t since;
-    double part; // of the Gaussians, dead in the last 100 steps or more that are complete
-} mcmc_watch;
-void mcmc_watch_begin(mcmc_watch *watch); // pictures of another size follow
-// Whether the mean loss of 100 views is above 1.5 times its least, with that of one more view.
-bool mcmc_watch_loss(mcmc_watch *watch, double loss);
-// Adds the dead Gaussians of the steps before `steps`. Whether more than a tenth of `count` died in the last 100.
-bool mcmc_watch_dead(mcmc_watch *watch, int64_t steps, uint64_t dead, int64_t count);
 
 struct trainer {
     training_state *state;
