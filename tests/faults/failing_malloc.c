@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Preloaded into a program (LD_PRELOAD): allocation FAIL_AT of the process, counted from 1, fails as if no memory were
-// left. At the end of the process FAIL_COUNT, a file, gets the number of its allocations, and with FAIL_FRAMES=N a line for
-// each call site, which is N functions that have called each other: its first allocation, and a number that names it.
+// left. At the end of the process FAIL_COUNT, a file, gets the number of its allocations, and with FAIL_FRAMES=N a line
+// for each call site, which is N functions that have called each other: its first allocation, and a number for its name.
 // Those of libwebp do not count: 1.2.4 frees what it has not set when one fails while it reads. Needs glibc.
 #define _GNU_SOURCE // dladdr
 #include <dlfcn.h>

@@ -11,8 +11,8 @@ import subprocess
 import sys
 import tempfile
 
-TRAIN = ("train", "../d", "-o", "out", "--iterations", "6", "--random", "40", "--density-from", "1", "--density-every", "2",
-         "--max-gaussians", "60", "--reproducible", "--retire-every", "3")
+TRAIN = ("train", "../d", "-o", "out", "--iterations", "6", "--random", "40", "--density-from", "1",
+         "--density-every", "2", "--max-gaussians", "60", "--reproducible", "--retire-every", "3")
 COMMANDS = (
     (*TRAIN, "--density", "split", "--sh-degree", "3", "--exposure", "--average", "0.3"),
     (*TRAIN, "--density", "adaptive", "--sh-degree", "2", "--antialias", "--depth", "../d/depth"),
@@ -45,7 +45,8 @@ def main():
             shutil.rmtree(folder)
             return got
 
-        run(top, ("generate", "d", "--views", "3", "--test-views", "1", "--size", "20", "--gaussians", "1000", "--depth"), 0)
+        run(top, ("generate", "d", "--views", "3", "--test-views", "1", "--size", "20", "--gaussians", "1000", "--depth"),
+            0)
         run(top, ("train", "d", "-o", "s.ply", "--iterations", "1", "--random", "30", "--sh-degree", "1"), 0)
         for number, arguments in enumerate(COMMANDS):
             first = schedule(number, arguments, 0)

@@ -65,7 +65,7 @@ def main():
                 last = (result.stderr.splitlines() or [""])[-1]
                 assert result.returncode == 1, f"{arguments[0]}: exit {result.returncode}: {result.stderr}"
                 assert last.startswith("dsplat: ") and "launch failure" in last, f"{arguments[0]}: {result.stderr}"
-                stages.add(last.split("at the stage ")[-1].split(";")[0] if "at the stage" in last else "none")
+                stages.add((last + "at the stage none").split("at the stage ")[1].split(";")[0])
                 assert (folder / output).read_bytes() == OLD, f"{arguments[0]}: {output} was changed"
                 left = [f.name for f in folder.iterdir() if ".part-" in f.name]
                 assert not left, f"{arguments[0]} left {left}"

@@ -108,8 +108,8 @@ bool trainer_advance(trainer *t, int *phase);
 
 // Sets report.warning if MCMC runs away. losses: how many are new in the report.
 void trainer_watch(trainer *t, int64_t losses);
-// Do nothing without settings->check_finite. Else false, after ranks_fail with the call that made it, if a number is not finite: after
-// the backward pass, after density_before_adam, after Adam. Wait for the device.
+// Do nothing without settings->check_finite. Else false, after ranks_fail with the call that made it, if a number is not
+// finite: after the backward pass, after density_before_adam, after Adam. Wait for the device.
 bool trainer_check_backward(trainer *t);
 bool trainer_check_penalty(trainer *t);
 bool trainer_check_adam(trainer *t);

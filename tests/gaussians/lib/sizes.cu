@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// sizes COUNT WIDTH HEIGHT [CHANNELS [SCALE [PIXELS [MINIMUM]]]]: a view of any size through all stages and back, right
+// sizes COUNT WIDTH HEIGHT [CHANNELS [SCALE [PIXELS [MINIMUM [DEGREE]]]]]: a view of any size through all stages and back, right
 // against the double reference on sampled tiles: their lists entry by entry, their pixels, and the gradients by a loss
 // of these pixels alone, which must be 0 for Gaussians that no sampled tile has. SCALE: of the world; PIXELS: the
 // deviation of a splat in the image. Exit 1 if something differs, or if there are not MINIMUM pairs of tile and splat.
@@ -20,7 +20,7 @@ constexpr int block = 256;
 
 struct world {
     int64_t count;
-    int channels;
+    int channels, row; // row: floats of a Gaussian's colour, or of its harmonics
     float scale, size; // size: in depths
     gs_camera camera;
 };
@@ -40,7 +40,13 @@ __global__ void make_kernel(world w, gs_gaussians g) {
     for (int k = 0; k < 4; k++) g.quaternion[4 * i + k] = between(0.1f, 1);
     g.opacity_logit[i] = between(-3, 1);
     float *const color = w.channels == GS_CHANNELS ? g.sh : g.color;
-    for (int k = 0; k < w.channels; k++) color[w.channels * i + k] = between(0, 1);
+    for (int k = 0; k < w.row; k++) color[w.row * i + k] = k < w.channels ? between(0, 1) : 0;
+}
+
+// The first values of each row.
+__global__ void first_kernel(world w, const float *rows, float *first) {
+    const int64_t i = int64_t(blockIdx.x) * block + threadIdx.x;
+    for (int k = 0; i < w.count && k < w.channels; k++) first[w.channels * i + k] = rows[w.row * i + k];
 }
 
 // How many rows of a gradient are not 0.
@@ -116,9 +122,13 @@ struct host_scene {
 int main(int argc, char **argv) {
     const auto argument = [&](int k, double usual) { return argc > k ? atof(argv[k]) : usual; };
     if (argc < 4)
-        return fprintf(stderr, "usage: sizes COUNT WIDTH HEIGHT [CHANNELS [SCALE [PIXELS [MINIMUM]]]]\n"), 2;
+        return fprintf(stderr,
+                       "usage: sizes COUNT WIDTH HEIGHT [CHANNELS [SCALE [PIXELS [MINIMUM [DEGREE]]]]]\n"),
+               2;
     testing::InitGoogleTest();
-    world w = {int64_t(argument(1, 0)), int(argument(4, 3)), float(argument(5, 1)), 0, {}};
+    const int degree = int(argument(8, 0));
+    world w = {int64_t(argument(1, 0)), int(argument(4, 3)), 0, float(argument(5, 1)), 0, {}};
+    w.row = w.channels == GS_CHANNELS ? GS_CHANNELS * (degree + 1) * (degree + 1) : w.channels;
     const int width = w.camera.width = int(argument(2, 0)), height = w.camera.height = int(argument(3, 0));
     w.camera.fx = w.camera.fy = 0.9f * float(width), w.camera.cx = 0.5f * float(width);
     w.camera.cy = 0.5f * float(height), w.camera.near_plane = 0.1f * w.scale;
@@ -130,11 +140,11 @@ int main(int argc, char **argv) {
 
     gs_gaussians sets[2] = {}; // the scene and the gradient by it
     for (gs_gaussians &g : sets) {
-        g.count = n, g.channels = w.channels;
+        g.count = n, g.channels = w.channels, g.sh_degree = degree;
         g.mean = allocate<float>(3 * n), g.log_scale = allocate<float>(3 * n),
         g.quaternion = allocate<float>(4 * n);
         g.opacity_logit = allocate<float>(n);
-        (w.channels == GS_CHANNELS ? g.sh : g.color) = allocate<float>(w.channels * n);
+        (w.channels == GS_CHANNELS ? g.sh : g.color) = allocate<float>(w.row * n);
     }
     DEVICE_CHECK(launch_for(nullptr, n, block, make_kernel, w, sets[0]));
     gs_view view = {};
@@ -217,8 +227,13 @@ int main(int argc, char **argv) {
         });
     for (std::thread &thread : running) thread.join();
 
-    const std::vector<float> all_colors =
-        read(w.channels == GS_CHANNELS ? sets[0].sh : sets[0].color, w.channels * n);
+    const auto colors_of = [&](const gs_gaussians &g) {
+        const device_vector<float> first(size_t(w.channels * n));
+        DEVICE_CHECK(launch_for(nullptr, n, block, first_kernel, w,
+                                w.channels == GS_CHANNELS ? g.sh : g.color, first.data()));
+        return first.read();
+    };
+    const std::vector<float> all_colors = colors_of(sets[0]);
     double image_error = 0, lists_wrong = 0, order_wrong = 0;
     std::map<uint32_t, std::vector<double>> wanted; // by mean, log scale, opacity logit
     for (const int tile : sampled) {
@@ -290,34 +305,41 @@ int main(int argc, char **argv) {
             reference_project_backward(&g, 0, 0, &host.camera, &splats[size_t(k)].decisions,
                                        &by_splat[size_t(k)], &d);
             std::vector<double> &sum = wanted[list[size_t(k)]];
-            sum.resize(7);
-            for (int v = 0; v < 7; v++) sum[size_t(v)] += v < 6 ? out[v] : out[10];
+            sum.resize(10);
+            for (int v = 0; v < 6; v++) sum[size_t(v)] += out[v];
+            for (int c = 0; c < 3; c++)
+                sum[size_t(6 + c)] += w.channels == GS_CHANNELS
+                                          ? out[11 + c]
+                                          : by_color[size_t(k) * size_t(w.channels) + size_t(c)];
+            sum[9] += out[10];
         }
         reference_image_destroy(&image);
     }
     expect(lists_wrong == 0, "entries that sampled lists should or should not have", lists_wrong, 0);
     expect(order_wrong == 0, "entries of sampled lists out of order", order_wrong, 0);
     expect(image_error <= slack, "worst error of sampled pixels", image_error, slack);
-    static const char *const names[] = {"gradient by means", "gradient by log scales",
-                                        "gradient by opacity logits"};
-    unsigned long long reached = 0;
-    for (int group = 0; group < 3; group++) {
-        const int first = 3 * group, width_of = group < 2 ? 3 : 1;
-        const std::vector<float> all = read(group == 0   ? sets[1].mean
-                                            : group == 1 ? sets[1].log_scale
-                                                         : sets[1].opacity_logit,
-                                            width_of * n);
+    const struct {
+        const char *name;
+        std::vector<float> values;
+        int stride, width, first;
+    } groups[] = {{"gradient by means", read(sets[1].mean, 3 * n), 3, 3, 0},
+                  {"gradient by log scales", read(sets[1].log_scale, 3 * n), 3, 3, 3},
+                  {"gradient by colours", colors_of(sets[1]), w.channels, 3, 6},
+                  {"gradient by opacity logits", read(sets[1].opacity_logit, n), 1, 1, 9}};
+    for (const auto &group : groups) {
         std::vector<double> got, expected;
         for (const auto &[i, values] : wanted) {
-            got.insert(got.end(), all.data() + int64_t(i) * width_of,
-                       all.data() + (int64_t(i) + 1) * width_of);
-            expected.insert(expected.end(), values.begin() + first, values.begin() + first + width_of);
-            reached +=
-                group == 2 && std::any_of(values.begin(), values.end(), [](double v) { return v != 0; });
+            const auto from = group.values.begin() + int64_t(i) * group.stride;
+            got.insert(got.end(), from, from + group.width);
+            expected.insert(expected.end(), values.begin() + group.first,
+                            values.begin() + group.first + group.width);
         }
         const double error = relative_norm(got, expected);
-        expect(error <= 1e-3 + 10 * slack, names[group], error, 1e-3 + 10 * slack);
+        expect(error <= 1e-3 + 10 * slack, group.name, error, 1e-3 + 10 * slack);
     }
+    unsigned long long reached = 0;
+    for (const auto &[i, values] : wanted)
+        reached += std::any_of(values.begin(), values.end(), [](double v) { return v != 0; });
     const unsigned long long rows = touched.read()[0]; // a float may round to 0 or a decision differ
     expect(rows <= reached + reached / 100 + 2 && rows + reached / 100 + 2 >= reached,
            "Gaussians with a gradient, less those that should have one", double(rows) - double(reached),
