@@ -47,9 +47,10 @@ outcome step_of(const kernel_frame &frame) {
     return out;
 }
 
+using pointer_to_array = float *gs_gaussians::*;
 struct array {
     const char *name;
-    float *gs_gaussians::*member;
+    pointer_to_array member;
     int width;
 };
 
