@@ -79,7 +79,7 @@ soak: packages
 	cmake --preset cpu $(OPTIONS)
 	cmake --build --preset cpu -j $(JOBS) --target dsplat failing_malloc random_scenes sizes
 	build/cpu/bin/random_scenes $(SCENES)
-	build/cpu/bin/sizes 300000 1600 900 4 250000 4
+	build/cpu/bin/sizes 100000 800 450 4 250000 4
 	python3 -B tests/faults/schedules_test.py build/cpu/bin/dsplat 1000 $(JOBS)
 	python3 -B tests/faults/traps_test.py build/cpu/bin/dsplat 100
 	python3 -B tests/faults/allocations_test.py build/cpu/bin/dsplat build/cpu/bin/libfailing_malloc.so 1 $(JOBS)

@@ -19,7 +19,7 @@ OLD = b"an older output\n"
 def main():
     program, traps = str(pathlib.Path(sys.argv[1]).resolve()), int((sys.argv[2:] or ["6"])[0])
     library = str(pathlib.Path(sys.argv[3]).resolve()) if len(sys.argv) > 3 else None
-    chance, steps = random.Random(9), 4000 if library else 12
+    chance, steps = random.Random(9), 2000 if library else 12
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
 
