@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Kernels that trap, at moments spread over whole runs of dsplat: exit 1, CUDA's error with the stage, files intact.
 
-    traps_test.py DSPLAT [TRAPS [LIBTRAP]]    traps of each command (default: 6)
+    traps_test.py DSPLAT [TRAPS [LIBTRAP]]    traps of each command (default: 3)
 
 Without LIBTRAP launch N of a run traps (simt: SIMT_TRAP=N). LIBTRAP, on a GPU, queues a kernel that traps after a time.
 """
@@ -17,7 +17,7 @@ OLD = b"an older output\n"
 
 
 def main():
-    program, traps = str(pathlib.Path(sys.argv[1]).resolve()), int((sys.argv[2:] or ["6"])[0])
+    program, traps = str(pathlib.Path(sys.argv[1]).resolve()), int((sys.argv[2:] or ["3"])[0])
     library = str(pathlib.Path(sys.argv[3]).resolve()) if len(sys.argv) > 3 else None
     chance, steps = random.Random(9), 2000 if library else 12
     with tempfile.TemporaryDirectory() as name:
