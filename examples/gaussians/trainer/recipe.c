@@ -64,6 +64,7 @@ training_settings training_settings_from(const training_choices *c, const traini
                                   .tune = c->tune,
                                   .policy = c->policy,
                                   .random_background = c->random_background,
+                                  .check_finite = c->check_finite,
                                   .rates = usual_rates(data->extent, sh_rate),
                                   .final_mean_rate = (float)published_last_mean_rate(data->extent),
                                   .final_sh_rest = sh_rest_rate(usual_last_sh_rate(sh_rate, iterations)),

@@ -14,7 +14,7 @@ typedef struct training_choices {
     double dropout;                  // < 0: as defaults.h says
     double sh_rate;                  // a multiple of the published rate; 0: as defaults.h says
     double depth_weight, depth_weight_end;
-    bool tune, random_background, refine_poses;
+    bool tune, random_background, refine_poses, check_finite;
     distwar_policy policy; // unless tune
     float background[3];
     resolution_schedule resolutions;

@@ -40,10 +40,11 @@ struct training_settings {
     bool tune;                     // a tuner chooses the policy while training runs
     distwar_policy policy;         // of gs_render_backward, unless there is a tuner
     float background[3];           // of the pictures
-    bool random_background;        // another for each step; views without alpha keep their picture
-    gs_adam_rates rates;           // rates.mean at the first step, in world units
-    float final_mean_rate;         // at the last step; exponential between
-    float final_sh_rest;           // rates.sh_rest at the last step; exponential between; 0: it is constant
+    bool check_finite; // each step looks at all that it made, and fails where a number is not finite; slow
+    bool random_background; // another for each step; views without alpha keep their picture
+    gs_adam_rates rates;    // rates.mean at the first step, in world units
+    float final_mean_rate;  // at the last step; exponential between
+    float final_sh_rest;    // rates.sh_rest at the last step; exponential between; 0: it is constant
     // The part of the iterations, at the end, whose parameters are averaged; 0: the last step counts.
     double average_part;
     // The share of the Gaussians that the last step leaves out, drawn for each step; it grows from 0 with the steps.

@@ -7,6 +7,7 @@
 #include "density/retirement.h"
 #include "trainer.h"
 #include "frames/view_order.h"
+#include "watch.h"
 
 enum {
     WAITING = 100 // views whose losses stay on the device, so that a step does not wait for its own
@@ -72,6 +73,7 @@ struct trainer {
     double clock;    // of several ranks under a budget: rank 0's, when all looked last
     density_control density;
     retirement retirement;
+    mcmc_watch watch;
     view_order order;       // of all views
     view_order used_order;  // of those that are not set aside; count 0: none is
     size_t *used;           // [used_order.count]: which these are
@@ -85,6 +87,7 @@ struct trainer {
     resolution_views sizes;
     target_view *shapes; // of pictures that come, [views]: the cameras of the phase
     int phase;           // that shapes and pictures are of; -1: none yet
+    int watched_phase;   // of the last step; -1: none yet
     frame_gradient one;
     ranks_gradient several;
     double started;
@@ -102,6 +105,14 @@ int64_t trainer_batch(const training_settings *settings, int phase); // views of
 void trainer_add_view(trainer *t, int phase, size_t index, step_views *of);
 // trainer_step without the look at the views that are set aside. *phase: the phase that the step was of.
 bool trainer_advance(trainer *t, int *phase);
+
+// Sets report.warning if MCMC runs away. losses: how many are new in the report.
+void trainer_watch(trainer *t, int64_t losses);
+// Do nothing without settings->check_finite. Else false, after ranks_fail with the call that made it, if a number is not
+// finite: after the backward pass, after density_before_adam, after Adam. Wait for the device.
+bool trainer_check_backward(trainer *t);
+bool trainer_check_penalty(trainer *t);
+bool trainer_check_adam(trainer *t);
 
 // The Gaussians that a step renders.
 gs_gaussians trainer_gaussians(trainer *t, const step_views *of);

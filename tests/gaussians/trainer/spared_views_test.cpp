@@ -88,7 +88,7 @@ TEST(SparedViews, AreTrainedOnFromTheirPartOfTheScheduleOn) {
             training_state state = {};
             training_state_open(&state, c.group, &c.host);
             training_report report = {};
-            const training_observer observer = {look, this, 1, nullptr, nullptr};
+            const training_observer observer = {look, this, 1, nullptr, nullptr, nullptr};
             EXPECT_TRUE(train(&state, c.views.data(), c.views.size(), &settings, &observer, &report, &why))
                 << why.text;
             std::vector<char> out(device_gaussians_bytes(state.gaussians.count, 1));
@@ -129,7 +129,7 @@ TEST(SparedViews, EndTrainingThatLearnsOnlyNoise) {
             settings.validate_every = 5;
             training_state state = {};
             training_state_open(&state, c.group, &c.host);
-            const training_observer observer = {look, this, 1, &end, nullptr};
+            const training_observer observer = {look, this, 1, &end, nullptr, nullptr};
             for (bool stopped = true; stopped;) {
                 training_report report = {};
                 EXPECT_TRUE(

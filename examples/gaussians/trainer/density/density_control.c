@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "density_control.h"
+#include "device.h"
 #include <math.h>
 
 static const density_method density_none = {.name = "none", .until_share = {1, 2}};
@@ -82,4 +83,5 @@ void density_control_close(density_control *control) {
     device_buffer_close(&control->workspace);
     device_buffer_close(&control->everyone);
     shard_workspace_close(&control->shared);
+    device_free(control->dead);
 }

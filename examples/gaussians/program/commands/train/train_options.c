@@ -159,6 +159,8 @@ static void list_records(train_options *o, option_table *table) {
                .help = "write the cameras of all views to this file, as a transforms.json for DATA"),
         OPTION("log-every", &o->log_every, .maximum = 10000000, .free_on_resume = true, .automatic = true,
                .help = "iterations between lines of the log; auto: 1/200 of the run, at most 100"),
+        OPTION("check-finite", &o->recipe.check_finite, .free_on_resume = true,
+               .help = "end where a step makes a number that is not finite; slow"),
         OPTION("eval-every", &o->eval_every, .maximum = 10000000, .free_on_resume = true,
                .help = "iterations between measurements of the held-out views; 0: only at the end"),
         OPTIONS_END};
