@@ -9,8 +9,7 @@ training_choices training_choices_default(void) {
     return (training_choices){.validate = -1,
                               .average = usual_average,
                               .dropout = -1,
-                              .depth_weight = 1, // Kerbl et al. 2024, as is the next
-                              .depth_weight_end = 0.01,
+                              .weights = loss_weights_default(),
                               .tune = true,
                               .policy = {DISTWAR_TREE, BLEND_THRESHOLD},
                               .resolutions = {.automatic = true},
@@ -72,8 +71,7 @@ training_settings training_settings_from(const training_choices *c, const traini
                                   .dropout =
                                       c->dropout >= 0 ? c->dropout : usual_dropout(data->count, iterations),
                                   .pose = {.rate = fine_pose_rate, .end = 0.01, .from = POSES_FROM},
-                                  .depth_weight = (float)c->depth_weight,
-                                  .final_depth_weight = (float)c->depth_weight_end,
+                                  .weights = c->weights,
                                   .exposure_rate = 1e-2f,
                                   .sh_interval = 1000,
                                   .density = density,

@@ -188,8 +188,7 @@ bool trainer_fetch_losses(trainer *t) {
     device_download(batch, t->results, bytes);
     if (t->ranks) device_clear(t->results, bytes);
     for (int64_t i = 0; i < t->waiting; i++) {
-        const double weight = t->depth_weights[i];
-        const double loss = batch[i].of_colors[0] + (weight > 0 ? weight * batch[i].of_depth[0] : 0);
+        const double loss = trainer_loss(&batch[i], &t->weights[i]);
         report->losses[++report->iterations - report->first_iteration] = loss;
         learning_see(&t->state->learning, loss);
         if (!isfinite(loss))

@@ -13,18 +13,20 @@ enum {
     WAITING = 100 // views whose losses stay on the device, so that a step does not wait for its own
 };
 
-// The terms of the loss: member of step_result, its results, and how ranks that share views out queue it: the function
-// of ranks_gradient.c for rows of a view. Without one nothing compiles.
-#define LOSS_TERMS(X)                                                                                        \
-    X(of_colors, 3, queue_color_rows) /* gs_loss */                                                          \
-    X(of_depth, 1, queue_depth_rows)  /* gs_depth_loss */
-
 // What a view leaves on the device. Of several ranks, this one's share.
 typedef struct step_result {
-#define LOSS_MEMBER(term, results, rows) double term[results];
+    double color[3]; // of gs_loss
+#define LOSS_MEMBER(name, results, ...) double name[results];
     LOSS_TERMS(LOSS_MEMBER)
 #undef LOSS_MEMBER
 } step_result;
+
+// What the terms of a view weigh; 0: the view does not have one.
+typedef struct step_weights {
+#define LOSS_MEMBER(name, ...) double name;
+    LOSS_TERMS(LOSS_MEMBER)
+#undef LOSS_MEMBER
+} step_weights;
 
 // The views of a step.
 typedef struct step_views {
@@ -80,7 +82,7 @@ struct trainer {
     target_view *used_view; // [used_order.count]: of one phase, for retirement
     device_buffer target, logits;
     step_result *results; // device, [WAITING + GS_MAX_VIEWS]: of the views since the last fetch
-    double depth_weights[WAITING + GS_MAX_VIEWS]; // of these steps; 0: the view has no depth
+    step_weights weights[WAITING + GS_MAX_VIEWS]; // of the same
     int64_t waiting;                              // how many of them there are
     int64_t room;                                 // of report.losses
     picture_cache *pictures;                      // NULL: all are on the device, in `sizes`
@@ -116,8 +118,9 @@ bool trainer_check_adam(trainer *t);
 
 // The Gaussians that a step renders.
 gs_gaussians trainer_gaussians(trainer *t, const step_views *of);
-// Whether the v-th view has a map of depth that counts; sets its weight in the loss.
-bool trainer_weigh_depth(trainer *t, const step_views *of, int32_t v);
+// Sets what the terms of the views weigh. Returns whether one has depth.
+bool trainer_weigh(trainer *t, const step_views *of);
+double trainer_loss(const step_result *result, const step_weights *weights);
 // The view's picture before the step's background.
 const uint8_t *trainer_target(trainer *t, const step_views *of, const target_view *view);
 
@@ -126,6 +129,14 @@ const uint8_t *trainer_target(trainer *t, const step_views *of, const target_vie
 // after ranks_fail.
 bool frame_gradient_of(trainer *t, const step_views *of, const gs_view **view, const float **mean2d);
 bool ranks_gradient_of(trainer *t, const step_views *of, const gs_view **view, const float **mean2d);
+// Of each term, in a file of its own: whether a view has it; queue the v-th view's, or a rank's rows of a view's. They
+// add the gradient, and write results at t->waiting + view.
+#define LOSS_FUNCTIONS(name, results, first, last, has, queue, queue_rows)                                   \
+    bool has(const target_view *view);                                                                       \
+    void queue(trainer *t, const step_views *of, int32_t v);                                                 \
+    bool queue_rows(trainer *t, const sharded_image *image, const target_view *view, gs_stream stream);
+LOSS_TERMS(LOSS_FUNCTIONS)
+#undef LOSS_FUNCTIONS
 void frame_gradient_open(trainer *t);
 void frame_gradient_close(trainer *t); // but for the clock's sums
 void ranks_gradient_close(trainer *t);

@@ -43,7 +43,7 @@ static double shown_loss(const trainer *t) {
     const training_report *const report = &t->report;
     double loss = NAN;
     if (!t->ranks && t->waiting > 0)
-        device_download(&loss, t->results[t->waiting - 1].of_colors, sizeof loss);
+        device_download(&loss, t->results[t->waiting - 1].color, sizeof loss);
     else if (report->iterations >= report->first_iteration)
         loss = report->losses[report->iterations - report->first_iteration];
     return loss;
