@@ -3,8 +3,10 @@
 #include "device.h"
 #include <math.h>
 
-static const density_method density_none = {.name = "none", .until_share = {1, 2}};
-extern const density_method density_adaptive, density_mcmc, density_split;
+#define DENSITY_METHOD(KIND, method, act) extern const density_method density_##method;
+DENSITY_METHODS(DENSITY_METHOD)
+#undef DENSITY_METHOD
+const density_method density_none = {.name = "none", .until_share = {1, 2}};
 
 static const struct {
     const density_method *method;

@@ -97,7 +97,7 @@ TEST_F(Page, HoldsTheSceneWithinItsSteps) {
            "{\"event\": \"evaluation\", \"iteration\": 20, \"psnr\": 20.5}\n"
            "{\"event\": \"validation\", \"iteration\": 20, \"psnr\": 19.5, \"training_psnr\": 24.5}\n"
            "{\"event\": \"validation\", \"iteration\": 40, \"psnr\": 19.75, \"training_psnr\": 26.5}\n"
-           "{\"event\": \"step\", \"iteration\": 40, \"loss\": null, \"gaussians\": 700}\n"
+           "{\"event\": \"step\", \"iteration\": 40, \"loss\": null, \"gaussians\": 700, \"step_ms\": 2}\n"
            "{\"event\": \"evaluation\", \"iteration\": 40, \"psnr\": 22.5}\n";
     const outcome run = splat({"export", at("scene.ply"), "-o", at("page.html"), "--cameras", at("data"),
                                "--views", "3", "--log", at("log")});
@@ -125,7 +125,8 @@ TEST_F(Page, HoldsTheSceneWithinItsSteps) {
     ASSERT_EQ(psnr["x"].size(), 2u);
     EXPECT_EQ(psnr["x"].at(0).number(), 20);
     EXPECT_EQ(psnr["y"].at(1).number(), 22.5);
-    EXPECT_EQ(page.text.find("http:"), page.text.find("http://www.w3.org/2000/svg")); // a name, not an address
+    EXPECT_EQ(page.text.find("http:"),
+              page.text.find("http://www.w3.org/2000/svg")); // a name, not an address
     EXPECT_EQ(page.text.find("http:"), page.text.rfind("http:"));
     for (const char *part :
          {"https:", "@import", "<link", "<iframe", " src=\"/", "@TITLE@", "@POSTER@", "@DATA@"})
