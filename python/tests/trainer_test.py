@@ -190,7 +190,7 @@ class Trainers(unittest.TestCase):
         self.assertGreater(found.psnr, 3)
 
     def test_weights_of_the_loss(self):
-        self.data["inverse_depths"] = [numpy.full(p.shape[:2], 0.4, "float32") for p in self.data["images"]]
+        self.data["inverse_depths"] = [np.full(p.shape[:2], 0.4, "float32") for p in self.data["images"]]
         found = []
         for weight in (None, (1, 0.01), 3):
             t = self.trainer(**({} if weight is None else dict(depth_weight=weight)))
