@@ -93,7 +93,7 @@ TEST_F(Page, HoldsTheSceneWithinItsSteps) {
            "{\"event\": \"step\", \"iteration\": 10, \"loss\": 0.5, \"gaussians\": 600}\n"
            "{\"event\": \"step\", \"iteration\": 30, \"loss\": 0.2, \"gaussians\": 700}\n"
            "{\"event\": \"evaluation\", \"iteration\": 30, \"psnr\": 21.5}\n"
-           "{\"event\": \"step\", \"iteration\": 20, \"loss\": 0.3, \"gaussians\": 650}\n" // resumed
+           "{\"event\": \"step\", \"iteration\": 20, \"loss\": 0.3, \"gaussians\": 650, \"step_ms\": 3}\n" // resumed
            "{\"event\": \"evaluation\", \"iteration\": 20, \"psnr\": 20.5}\n"
            "{\"event\": \"validation\", \"iteration\": 20, \"psnr\": 19.5, \"training_psnr\": 24.5}\n"
            "{\"event\": \"validation\", \"iteration\": 40, \"psnr\": 19.75, \"training_psnr\": 26.5}\n"
@@ -114,7 +114,8 @@ TEST_F(Page, HoldsTheSceneWithinItsSteps) {
     EXPECT_EQ(view["name"].text(), "photo2.png");
     EXPECT_EQ(view["width"].number(), photo_width);
     EXPECT_EQ(view["photo"].text().rfind("data:image/jpeg;base64,", 0), 0u);
-    ASSERT_EQ(page.facts["curves"].size(), 3u); // loss, PSNR, Gaussians
+    ASSERT_EQ(page.facts["curves"].size(), 4u); // loss, PSNR, Gaussians, time of a step
+    EXPECT_EQ(page.facts["curves"].at(3)["series"].at(0)["y"].at(1).number(), 2);
     const json both = page.facts["curves"].at(1)["series"];
     ASSERT_EQ(both.size(), 3u);
     EXPECT_EQ(both.at(0)["name"].text(), "training");
