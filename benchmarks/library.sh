@@ -1,19 +1,18 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Measures the library beside CUB, cooperative groups, Dr.Jit and NVIDIA Warp on a GPU, in 300 seconds at most:
+# Measures the library beside CUB and cooperative groups on a GPU, in 230 seconds at most:
 #
-#   benchmarks/library.sh PROGRAMS OUT [PYTHON]
+#   benchmarks/library.sh PROGRAMS OUT
 #
-# PROGRAMS: the folder of the built programs (build/cuda/bin). OUT: a folder for the JSON files and tables. PYTHON: an
-# interpreter that finds drjit, warp-lang and numpy, else python3. Parts, with their time limits in seconds:
+# PROGRAMS: the folder of the built programs (build/cuda/bin). OUT: a folder for the JSON files and tables. Parts, with
+# their time limits in seconds:
 #   one-key  100  aggregate: one key per warp, thresholds, the tuner
 #   several   60  aggregate: several keys per warp
 #   whole     65  histogram and scatter-add from arrays, beside CUB's device-wide calls
-#   rivals    70  the same problems by rivals.py
 # benchmarks/trim.py OUT -o benchmarks/results/aggregate.jsonl (also whole.jsonl) keeps what they need.
 set -u
 [ $# -ge 2 ] || { sed -n '3,/^set -u/{/^set -u/d;s/^# \{0,1\}//p;}' "$0"; exit 2; }
-here=$(dirname "$0") programs=$1 out=$2 python=${3:-python3}
+here=$(dirname "$0") programs=$1 out=$2
 mkdir -p "$out"
 failed=''
 measure() { # NAME SECONDS PROGRAM OPTIONS...: to NAME.json
@@ -28,8 +27,6 @@ measure one-key 100 aggregate \
 measure several 60 aggregate \
     '--benchmark_filter=keys:([2-9]|[1-9][0-9])/K:[0-9]+/targets:(32|1024|1048576)/threshold:0/|tree/active:(16|32)/keys:([2-9]|16)/K:(4|9)/targets:(1024|1048576)/threshold:(2|4|8|16)/'
 measure whole 65 whole
-echo "$(date +%H:%M:%S) rivals"
-timeout 70 "$python" "$here/rivals.py" --seconds 30 --out "$out/rivals.json" || failed="$failed rivals"
 
 for topic in library whole; do
     python3 "$here/tables.py" $topic "$out" >"$out/$topic.md" || failed="$failed $topic"

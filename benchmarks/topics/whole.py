@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Whole problems beside CUB, Dr.Jit and NVIDIA Warp: the JSON of `whole` and of rivals.py, or what is kept of them."""
+"""Whole problems beside CUB, Dr.Jit and NVIDIA Warp: the JSON of `whole`, or what is kept of it and of version 0.2.0's
+rivals.py."""
 import re
 
 from . import kept

@@ -2,6 +2,7 @@
 """libdistwar_train in Python by ctypes: the structs of distwar_train.h and its calls."""
 import ctypes
 import pathlib
+from itertools import takewhile
 from ctypes import (CFUNCTYPE, POINTER, Structure, byref, c_bool, c_char_p, c_double, c_float, c_int32, c_int64, c_size_t,
                     c_void_p)
 
@@ -23,7 +24,7 @@ class Settings(Structure):
     _fields_ = [("iterations", c_int64), ("budget", c_double), ("seed", c_int64), ("batch", c_int64),
                 ("max_gaussians", c_int64), ("density", c_char_p), ("sh_degree", c_int32), ("background", c_float * 3),
                 ("random_background", c_bool), ("antialias", c_bool), ("exposure", c_bool), ("refine_poses", c_bool),
-                ("reproducible", c_bool), ("validate", c_int64)]
+                ("reproducible", c_bool), ("validate", c_int64), ("weights", (c_double * 2) * 4)]
 
 
 class Progress(Structure):
@@ -49,6 +50,9 @@ class Library:
         self.lib = ctypes.CDLL(path)
         self.lib.distwar_train_error.restype = c_char_p
         self.lib.distwar_train_defaults.restype = Settings
+        self.lib.distwar_train_term.restype = c_char_p
+        names = map(self.lib.distwar_train_term, range(len(Settings().weights)))
+        self.terms = [name.decode() for name in takewhile(bool, names)]
         self.backend = BACKENDS.get(pathlib.Path(path).stem.split("_")[-1])  # None: of a library that a variable names
         for name, *arguments in (("open", POINTER(Data), POINTER(Settings)), ("close",), ("step",), ("is_over",),
                                  ("progress", POINTER(Progress)), ("validate", POINTER(Validation)),

@@ -58,9 +58,13 @@ def seconds_of(budget: Any) -> float:
         raise ValueError(f"distwar.Trainer: budget is {budget!r}, not a time such as 10s or 2m") from None
 
 
-def _settings(of: Any, given: Mapping[str, Any]) -> Any:
-    names = [name for name, *_ in of._fields_]
+def _settings(lib: Any, given: Mapping[str, Any]) -> Any:
+    of, terms = lib.defaults(), [f"{term}_weight" for term in lib.terms]
+    names = [name for name, *_ in of._fields_ if name != "weights"] + terms
     for name, value in given.items():
+        if name in terms:
+            of.weights[terms.index(name)][:] = value if isinstance(value, (tuple, list)) else (value, value)
+            continue
         if name not in names:
             raise TypeError(f"distwar.Trainer: there is no setting {name!r}; there are {', '.join(names)}")
         if name == "budget":
@@ -109,7 +113,8 @@ class Trainer:
 
     settings: by keyword here or in train(), with the names and defaults of distwar_train_settings: iterations, budget,
     seed, batch, max_gaussians, density, sh_degree, background, random_background, antialias, exposure, refine_poses,
-    reproducible, validate. budget may be text: "10s", "2m".
+    reproducible, validate; depth_weight, a number or a pair: at the first step and the last. budget may be text: "10s",
+    "2m".
 
     backend: "cuda" or "simt" (a CPU); None: a GPU if there is one. Of GPUs the current one of CUDA. An object is used by
     one thread at a time.
@@ -119,7 +124,7 @@ class Trainer:
         self._at: Any = None
         self._lib: Any = _train.library(backend)
         self._given = dict(settings)
-        _settings(self._lib.defaults(), settings)
+        _settings(self._lib, settings)
         self._views, self._kept = self._views_of(data)
         self._start = {name: data.get(name) for name in ("points", "colors", "parameters", "everywhere")}
 
@@ -149,7 +154,7 @@ class Trainer:
             return
         start = self._start
         data: Any = _train.Data(views=self._views, view_count=len(self._views), everywhere=bool(start["everywhere"]))
-        settings: Any = _settings(self._lib.defaults(), self._given)
+        settings: Any = _settings(self._lib, self._given)
         if start["parameters"] is not None:
             arrays, data.scene = self._gaussians(start["parameters"])
             self._kept += arrays.values()
@@ -180,7 +185,7 @@ class Trainer:
         for the device; a result that is true ends the call, and train() goes on later. progress: a line on stderr."""
         if settings and self._at is not None:
             raise RuntimeError("distwar.Trainer: training has begun, and its settings stay")
-        _settings(self._lib.defaults(), settings)
+        _settings(self._lib, settings)
         self._given.update(settings)
         self._open()
         steps = 0

@@ -189,6 +189,16 @@ class Trainers(unittest.TestCase):
         self.assertEqual(found.views, 1)
         self.assertGreater(found.psnr, 3)
 
+    def test_weights_of_the_loss(self):
+        self.data["inverse_depths"] = [np.full(p.shape[:2], 0.4, "float32") for p in self.data["images"]]
+        found = []
+        for weight in (None, (1, 0.01), 3):
+            t = self.trainer(**({} if weight is None else dict(depth_weight=weight)))
+            t.train()
+            found.append(t.parameters())
+        self.assertTrue(same(found[0], found[1]))
+        self.assertFalse(same(found[0], found[2]))
+
     def test_defaults_are_the_library_s(self):
         settings = distwar.Trainer(self.data)._lib.defaults()
         self.assertEqual((settings.iterations, settings.sh_degree, settings.validate), (7000, 3, -1))
@@ -203,6 +213,7 @@ class Trainers(unittest.TestCase):
         for settings, error, text in ((dict(iteration=3), TypeError, "no setting 'iteration'"),
                                       (dict(budget="soon"), ValueError, "budget is 'soon'"),
                                       (dict(budget="10x"), ValueError, "budget is '10x'"),
+                                      (dict(depth_weight=-1), RuntimeError, "the weights of depth must be above 0"),
                                       (dict(density="nonesuch"), RuntimeError, "no density control 'nonesuch'"),
                                       (dict(budget=1), RuntimeError, "a budget excludes reproducible")):
             with self.assertRaisesRegex(error, text):

@@ -7,6 +7,19 @@
 #include <stdlib.h>
 
 static void (*tell_failure)(const char *text);
+static _Thread_local const char *stage;
+
+void device_begin_stage(const char *name) {
+    stage = name;
+}
+
+const char *device_stage_text(void) {
+    static _Thread_local char text[128];
+    if (!stage) return "";
+    snprintf(text, sizeof text,
+             ", noticed at the stage %s; with CUDA_LAUNCH_BLOCKING=1 at the one that failed", stage);
+    return text;
+}
 
 void device_on_failure(void (*tell)(const char *text)) {
     tell_failure = tell;
@@ -27,8 +40,8 @@ void device_give_up(const char *format, ...) {
 
 void device_check(cudaError_t status, const char *attempted, const char *file, int line) {
     if (status == cudaSuccess) return;
-    device_give_up("%s:%d: %s failed: %s (%s)", file, line, attempted, cudaGetErrorString(status),
-                   cudaGetErrorName(status));
+    device_give_up("%s:%d: %s failed: %s (%s)%s", file, line, attempted, cudaGetErrorString(status),
+                   cudaGetErrorName(status), device_stage_text());
 }
 
 void *device_allocate(size_t bytes) {

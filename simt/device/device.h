@@ -16,6 +16,9 @@ void device_check(cudaError_t status, const char *attempted, const char *file, i
 void device_on_failure(void (*tell)(const char *text));
 // Tells a failure and ends the program.
 void device_give_up(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
+// The stage of the work that this thread queues, for the texts of failures; lives as long as the thread. NULL: none.
+void device_begin_stage(const char *name);
+const char *device_stage_text(void); // what to add to such a text; "" without a stage
 // Never returns NULL, also for 0 bytes. The memory is not cleared.
 void *device_allocate(size_t bytes);
 void device_free(void *memory); // NULL is harmless

@@ -5,6 +5,7 @@
 #include "simt.h"
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <thread>
 #include <utility>
 
@@ -16,9 +17,15 @@ constexpr std::size_t default_stack_bytes = 512 * 1024;
 constexpr std::size_t default_stack_bytes = 64 * 1024;
 #endif
 
+// SIMT_SEED, of programs that do not call simt_set_seed.
+std::uint64_t seed_of_environment() {
+    const char *const text = std::getenv("SIMT_SEED");
+    return text ? std::strtoull(text, nullptr, 10) : 0;
+}
+
 struct State {
     std::mutex mutex; // guards the members below
-    simt::Settings settings = {0, 0, std::uint64_t(1) << 32, default_stack_bytes, true};
+    simt::Settings settings = {seed_of_environment(), 0, std::uint64_t(1) << 32, default_stack_bytes, true};
     simt_counters counters = {};
     std::string refusal;
     int refusals = 0;

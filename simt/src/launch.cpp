@@ -2,6 +2,7 @@
 // Launches: checks the configuration as CUDA does, runs the blocks, records counters and errors.
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <map>
 #include <mutex>
 #include <new>
@@ -57,6 +58,13 @@ cudaError_t check(const cudaLaunchConfig_t &config, const void *kernel) {
 
 } // namespace
 
+// The number of the launch, from 1, that traps; 0: none.
+static long trapping_launch() {
+    static const char *const number = std::getenv("SIMT_TRAP");
+    static const long trapping = number ? std::atol(number) : 0;
+    return trapping;
+}
+
 namespace simt {
 
 // Says which launch needed how many bytes, without an allocation that may throw.
@@ -88,6 +96,10 @@ cudaError_t launch(const cudaLaunchConfig_t &config, const void *kernel, void (*
         ~Pool() { one_at_a_time.lock(); }
     } pool;
     std::lock_guard<std::mutex> lock(pool.one_at_a_time);
+    static long launches = 0;
+    if (lost) return device_state();
+    lost = ++launches == trapping_launch();
+    if (lost) return cudaSuccess; // later calls say it
     const std::uint64_t blocks = std::uint64_t(config.gridDim.x) * config.gridDim.y * config.gridDim.z;
     Launch launch(config, kernel, call, arguments, settings(), blocks);
     pool.workers.run(launch, unsigned(std::min(blocks, std::uint64_t(launch.settings.threads)) - 1));

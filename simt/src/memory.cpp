@@ -41,6 +41,7 @@ static std::size_t free_memory() {
 static cudaError_t allocate(void **memory, std::size_t bytes) {
     if (!memory) return note(cudaErrorInvalidValue);
     *memory = nullptr;
+    if (simt::lost) return simt::device_state();
     if (bytes == 0) return cudaSuccess;
     void *start = nullptr;
     if ((bytes > large_request && bytes > free_memory()) || posix_memalign(&start, alignment, bytes) != 0)
@@ -78,7 +79,7 @@ cudaError_t cudaMallocManaged(void **memory, size_t bytes, unsigned flags) {
 cudaError_t cudaFree(void *memory) {
     if (device_memory() > 0 && memory) taken -= malloc_usable_size(memory);
     std::free(memory);
-    return cudaSuccess;
+    return simt::device_state();
 }
 cudaError_t cudaFreeAsync(void *memory, cudaStream_t) {
     return cudaFree(memory);
@@ -99,7 +100,7 @@ cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes) {
 
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind kind) {
     if (kind < cudaMemcpyHostToHost || kind > cudaMemcpyDefault) return note(cudaErrorInvalidMemcpyDirection);
-    if (bytes == 0) return cudaSuccess;
+    if (simt::lost || bytes == 0) return simt::device_state();
     if (!to || !from) return note(cudaErrorInvalidValue);
     std::memmove(to, from, bytes);
     return cudaSuccess;
@@ -108,7 +109,7 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpy
     return cudaMemcpy(to, from, bytes, kind);
 }
 cudaError_t cudaMemset(void *memory, int value, size_t bytes) {
-    if (bytes == 0) return cudaSuccess;
+    if (simt::lost || bytes == 0) return simt::device_state();
     if (!memory) return note(cudaErrorInvalidValue);
     std::memset(memory, value, bytes);
     return cudaSuccess;

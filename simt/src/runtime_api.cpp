@@ -135,7 +135,7 @@ struct CUevent_st {
 
 // Returned by every call that waits for work: the error of a failed launch.
 static cudaError_t launch_error() {
-    return last_error == cudaErrorLaunchFailure ? last_error : cudaSuccess;
+    return last_error == cudaErrorLaunchFailure ? last_error : simt::device_state();
 }
 
 cudaError_t cudaDeviceSynchronize(void) {

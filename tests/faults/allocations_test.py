@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Fails the allocations of dsplat one by one: each run ends well, or with one message and exit 1, and its files are whole.
 
-    allocations_test.py DSPLAT FAILING_MALLOC [EVERY [JOBS]]    every EVERY-th allocation of each command (default: each)
+    allocations_test.py DSPLAT FAILING_MALLOC [EVERY [JOBS]]    every EVERY-th allocation of each command (default: each);
+                                                                0: the first of each call site in any of them
 
 A run that fails leaves the older output or the whole new one, and no part files.
 """
@@ -17,10 +18,11 @@ import tempfile
 # What a process says that could not even start.
 SYSTEM = re.compile(r"^(.*error while loading shared libraries|ld\.so|Fatal glibc error: Cannot allocate)")
 OLD = b"an older output\n"
+FRAMES = "2" # callers that make a call site: few functions call cudaMalloc and malloc themselves
 
 
 def run(program, arguments, folder, preload, at):
-    environment = dict(os.environ, LD_PRELOAD=preload, FAIL_AT=str(at), FAIL_COUNT=str(folder / "allocations"))
+    environment = dict(os.environ, LD_PRELOAD=preload, FAIL_AT=str(at), FAIL_COUNT=str(folder / "allocations"), FAIL_FRAMES="0" if at else FRAMES)
     return subprocess.run([program, *arguments], cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
 
 
@@ -72,7 +74,7 @@ def fault_of(program, result, folder, output, wanted):
 def main():
     program, preload = (str(pathlib.Path(p).resolve()) for p in sys.argv[1:3])
     every, jobs = (int(a) for a in (sys.argv[3:] + ["1", "2"][len(sys.argv) - 3:]))
-    faults = 0
+    faults, seen = 0, set()
     with tempfile.TemporaryDirectory() as top, concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         top = pathlib.Path(top)
         (top / "data").mkdir()
@@ -92,8 +94,12 @@ def main():
             _, result, _, size, counted = tried(name, arguments, output, 0, 0)
             if result.returncode:
                 sys.exit(f"{name} fails without a fault: {result.stderr}")
-            count, ended, refused = int(counted), 0, 0
-            runs = [pool.submit(tried, name, arguments, output, at, size) for at in range(1, count + 1, every)]
+            count, *sites = counted.splitlines()
+            count, ended, refused = int(count), 0, 0
+            new = [int(first) for first, site in map(str.split, sites) if site not in seen]
+            seen.update(line.split()[1] for line in sites)
+            runs = [pool.submit(tried, name, arguments, output, at, size)
+                    for at in (range(1, count + 1, every) if every else sorted(new))]
             for at, result, fault, _, _ in (r.result() for r in runs):
                 ended += result.returncode == 0
                 refused += result.returncode == 1

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT
 // Preloaded into a program (LD_PRELOAD): allocation FAIL_AT of the process, counted from 1, fails as if no memory were
-// left. At the end of the process FAIL_COUNT, a file, gets the number of its allocations. Those of libwebp do not count:
-// 1.2.4 frees what it has not set when one fails while it reads. Needs glibc.
+// left. At the end of the process FAIL_COUNT, a file, gets the number of its allocations, and with FAIL_FRAMES=N a line
+// for each call site, which is N functions that have called each other: its first allocation, and a number for its name.
+// Those of libwebp do not count: 1.2.4 frees what it has not set when one fails while it reads. Needs glibc.
 #define _GNU_SOURCE // dladdr
 #include <dlfcn.h>
 #include <errno.h>
+#include <execinfo.h>
 #include <fcntl.h>
 #include <stdatomic.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,12 +20,21 @@ void *__libc_calloc(size_t count, size_t bytes);
 void *__libc_realloc(void *memory, size_t bytes);
 void *__libc_memalign(size_t alignment, size_t bytes);
 
+enum { MOST_FRAMES = 16, ROOM = 1 << 16 };
+
 static atomic_long allocations;
 static long fail_at;
+static int frames;
+static _Atomic uintptr_t site[ROOM]; // a hash table
+static atomic_long first[ROOM];      // the allocation, by site
 
 __attribute__((constructor)) static void begin(void) {
     const char *const text = getenv("FAIL_AT");
+    const char *const depth = getenv("FAIL_FRAMES");
+    void *loaded[1];
     fail_at = text ? atol(text) : 0;
+    backtrace(loaded, 1); // allocates once
+    frames = depth ? atoi(depth) : 0;
     allocations = 0;
 }
 
@@ -33,13 +45,40 @@ __attribute__((destructor)) static void end(void) {
     const int length = snprintf(text, sizeof text, "%ld\n", (long)allocations);
     const int file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
     if (file < 0 || write(file, text, (size_t)length) != length) _exit(3);
+    for (int k = 0; k < ROOM; k++)
+        if (first[k] > 0) dprintf(file, "%ld %lx\n", (long)first[k], (unsigned long)site[k]);
     close(file);
 }
 
-static int fails(const void *caller) {
+// Remembers the allocation if its callers are new.
+static __attribute__((noinline)) void note_site(long allocation) {
+    static _Thread_local int inside;
+    void *callers[MOST_FRAMES + 3];
+    uintptr_t hash = 1;
+    if (frames <= 0 || inside) return;
+    inside = 1;
+    const int found = backtrace(callers, 3 + (frames < MOST_FRAMES ? frames : MOST_FRAMES));
+    for (int k = 3; k < found; k++) { // without note_site, fails and malloc
+        Dl_info object = {0};
+        dladdr(callers[k], &object);
+        hash = (hash ^ ((uintptr_t)callers[k] - (uintptr_t)object.dli_fbase)) * 0x9e3779b97f4a7c15u;
+    }
+    inside = 0;
+    for (size_t k = hash % ROOM, tried = 0; tried < ROOM; tried++, k = (k + 1) % ROOM) {
+        uintptr_t none = 0;
+        if (site[k] == hash) return;
+        if (!atomic_compare_exchange_strong(&site[k], &none, hash)) continue;
+        first[k] = allocation;
+        return;
+    }
+}
+
+static __attribute__((noinline)) int fails(const void *caller) {
     Dl_info library;
     if (dladdr(caller, &library) && strstr(library.dli_fname, "libwebp")) return 0;
-    if (++allocations != fail_at) return 0;
+    const long allocation = ++allocations;
+    note_site(allocation);
+    if (allocation != fail_at) return 0;
     errno = ENOMEM;
     return 1;
 }

@@ -67,6 +67,7 @@ typedef struct gs_relocation {
     int64_t existing;         // 0..count: rows from here on are new and may hold anything
     float least_opacity;      // 0 to below 1: Gaussians with at most this, or NaN, are dead
     uint64_t seed, iteration; // the random choice depends on these two alone
+    uint64_t *dead;           // NULL, or device: grows by the number of dead Gaussians below `existing`
 } gs_relocation;
 
 // Bytes of the workspace of gs_relocate.

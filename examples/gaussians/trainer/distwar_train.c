@@ -12,6 +12,7 @@
 #include "start/spared_views.h"
 #include "start/start.h"
 #include "state/checkpoint.h"
+#include <assert.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdio.h>
@@ -70,6 +71,26 @@ distwar_train_settings distwar_train_defaults(void) {
                                     .teachers = TEACHERS_MOST};
 }
 
+const char *distwar_train_term(int term) {
+#define TERM_NAME(name, ...) #name,
+    static const char *const names[DISTWAR_TRAIN_TERMS] = {LOSS_TERMS(TERM_NAME)};
+#undef TERM_NAME
+    return term >= 0 && term < DISTWAR_TRAIN_TERMS ? names[term] : NULL;
+}
+
+static bool choose_weights(const distwar_train_settings *s, loss_weights *out) {
+    loss_weight *const of = (loss_weight *)out; // one for each name
+    static_assert(sizeof *out <= sizeof s->weights, "settings have room for all terms");
+    for (size_t i = 0; i < sizeof *out / sizeof *of; i++) {
+        const double begin = s->weights[i][0], end = s->weights[i][1];
+        if (begin == 0 && end == 0) continue;
+        if (!(begin > 0 && end > 0 && isfinite(begin) && isfinite(end)))
+            return fail(&last, "the weights of %s must be above 0", distwar_train_term((int)i));
+        of[i] = (loss_weight){begin, end};
+    }
+    return true;
+}
+
 static bool choose_density(const char *name, int *kind) {
     *kind = DENSITY_AUTO;
     for (int k = 0; name && k < DENSITY_KINDS; k++)
@@ -95,7 +116,7 @@ static bool choose(distwar_trainer *t) {
         return fail(&last, "budget, batch, max_gaussians, sh_degree, validate or teachers is out of range");
     if (s->budget > 0 && (s->reproducible || s->refine_poses))
         return fail(&last, "a budget excludes reproducible and refine_poses");
-    return choose_density(s->density, &c->density.settings.kind);
+    return choose_weights(s, &c->weights) && choose_density(s->density, &c->density.settings.kind);
 }
 
 static bool open_views(distwar_trainer *t, const distwar_train_data *data) {

@@ -51,6 +51,11 @@ typedef struct distwar_train_data {
     bool everywhere; // the points are random ones of a scene that is not a cut-out object
 } distwar_train_data;
 
+// The terms that are added to the loss of colours, the first "depth" (of views with inverse_depth); NULL: there are no
+// more.
+enum { DISTWAR_TRAIN_TERMS = 4 }; // at most
+const char *distwar_train_term(int term);
+
 typedef struct distwar_train_settings {
     int64_t iterations;    // views to see; 0: 7000
     double budget;         // seconds to train in, in place of iterations; schedules are fitted to it; 0: none
@@ -69,6 +74,8 @@ typedef struct distwar_train_settings {
     // on; where they gain under 0.15 of what training views do, training ends early. 0: none; -1: a sixteenth, 4 to 16,
     // none of fewer than 40 views or with refine_poses. At most half of all; a number excludes refine_poses.
     int64_t validate;
+    // The weight of each term at the first step and at the last, exponential between; both above 0. 0, 0: as dsplat train.
+    double weights[DISTWAR_TRAIN_TERMS][2];
     // Where training ends early, so many scenes, 2..4, are trained until there while `iterations` have room for them and
     // for a last one, which learns from their pictures too: a few tenths of a decibel. Less than 2: none; with a budget
     // or exposure none.

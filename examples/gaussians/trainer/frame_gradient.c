@@ -23,13 +23,12 @@ void frame_gradient_close(trainer *t) {
 static void queue_view_loss(trainer *t, const step_views *of, int32_t v) {
     const target_view *view = of->view[v];
     frame *const f = &t->one.f;
-    step_result *result = &t->results[t->waiting + v];
     frame_choose(f, v);
     if (of->exposure[v]) frame_expose(f, of->exposure[v]);
-    frame_loss(f, trainer_target(t, of, view), view->mask, result->of_colors, true);
-    if (f->with_depth)
-        frame_depth_loss(f, view->depth, view->mask, (float)t->depth_weights[t->waiting + v],
-                         result->of_depth, true);
+    frame_loss(f, trainer_target(t, of, view), view->mask, t->results[t->waiting + v].color, true);
+#define QUEUE(name, results, first, last, has, queue, queue_rows) queue(t, of, v);
+    LOSS_TERMS(QUEUE)
+#undef QUEUE
 }
 
 // Queues the forward pass and the loss, again while the lists have no room.
@@ -38,8 +37,7 @@ static void queue_loss(trainer *t, const step_views *of) {
     const gs_gaussians gaussians = trainer_gaussians(t, of);
     double began;
     bool settled;
-    f->with_depth = false;
-    for (int32_t v = 0; v < of->count; v++) f->with_depth |= trainer_weigh_depth(t, of, v);
+    f->with_depth = trainer_weigh(t, of);
     do {
         frame_queue_views(f, &gaussians, of->sh_degree, of->camera, of->count, of->background);
         for (int32_t v = 0; v < of->count; v++) queue_view_loss(t, of, v);

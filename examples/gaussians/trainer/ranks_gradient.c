@@ -19,10 +19,10 @@ static double *row_sums_of(const ranks_gradient *r, int64_t view) {
     return (double *)r->row_sums.memory + view * r->tile_rows * GS_EXPOSURE_VALUES;
 }
 
-// ---- the terms of the loss, for rows of a view: LOSS_TERMS
-
-static bool queue_color_rows(trainer *t, const sharded_image *image, const target_view *view, double *result,
+// The loss of colours, of rows of a view.
+static bool queue_color_rows(trainer *t, const sharded_image *image, const target_view *view,
                              gs_stream stream) {
+    double *const result = t->results[t->waiting + image->view].color;
     ranks_gradient *const r = &t->several;
     const gs_exposed exposed = {.matrix = r->of->exposure[image->view],
                                 .color = image->color,
@@ -48,49 +48,18 @@ static bool queue_color_rows(trainer *t, const sharded_image *image, const targe
     return true;
 }
 
-// Pixels begin .. end - 1 of the image get the depth of the map: they do not differ.
-static bool agree_with_map(trainer *t, const sharded_image *image, const target_view *view, int64_t begin,
-                           int64_t end, gs_stream stream) {
-    const size_t bytes = end > begin ? (size_t)(end - begin) * sizeof(float) : 0;
-    const cudaError_t status =
-        cudaMemcpyAsync(image->depth + begin, view->depth + begin, bytes, cudaMemcpyDeviceToDevice, stream);
-    return status == cudaSuccess || ranks_fail_cuda(t->group, status, "copying a depth map");
-}
-
-// The map is compared whole, as its pixels that count are counted; other rows do not differ.
-static bool queue_depth_rows(trainer *t, const sharded_image *image, const target_view *view, double *result,
-                             gs_stream stream) {
-    const int64_t width = image->width, pixels = width * image->height, row = GS_TILE_SIZE * width;
-    const double weight = t->depth_weights[t->waiting + image->view];
-    size_t bytes = 0;
-    if (!image->depth) return true;
-    if (!view->depth) {
-        const cudaError_t status = cudaMemsetAsync(image->d_depth, 0, (size_t)pixels * sizeof(float), stream);
-        return status == cudaSuccess || ranks_fail_cuda(t->group, status, "clearing a gradient");
-    }
-    if (!agree_with_map(t, image, view, 0, image->rows.begin * row, stream) ||
-        !agree_with_map(t, image, view, image->rows.end * row, pixels, stream))
-        return false;
-    const gs_depth_comparison depths = {image->width, image->height, image->depth,
-                                        view->depth,  view->mask,    (float)weight};
-    GS_OR_FAIL(t->group, gs_depth_loss_bytes(image->width, image->height, &bytes));
-    void *const workspace = device_buffer_reserve(&t->several.loss_workspace, bytes);
-    GS_OR_FAIL(t->group, gs_depth_loss(&depths, workspace, bytes, result, image->d_depth, stream));
-    return true;
-}
-
 // Of sharded_batch.
 static bool queue_loss(ranks *group, void *context, const sharded_image *image, gs_stream stream) {
     trainer *const t = context;
     const step_views *const of = t->several.of;
     const size_t index = of->index[image->view];
     picture_cache *const pictures = t->ranks && !of->painted[image->view] ? t->pictures : NULL;
-    step_result *const result = &t->results[t->waiting + image->view];
     // An upload waits for the device, without a look at the other ranks.
     if (pictures && !picture_cache_has(pictures, index) && !ranks_wait(group, stream)) return false;
     const target_view *const view = pictures ? picture_cache_view(pictures, index) : of->view[image->view];
-#define QUEUE_ROWS(term, results, rows)                                                                      \
-    if (!rows(t, image, view, result->term, stream)) return false;
+    if (!queue_color_rows(t, image, view, stream)) return false;
+#define QUEUE_ROWS(name, results, first, last, has, queue, queue_rows)                                       \
+    if (!queue_rows(t, image, view, stream)) return false;
     LOSS_TERMS(QUEUE_ROWS)
 #undef QUEUE_ROWS
     return true;
@@ -150,19 +119,15 @@ bool ranks_gradient_of(trainer *t, const step_views *of, const gs_view **view, c
     ranks_gradient *const r = &t->several;
     const training_state *const state = t->state;
     int32_t pictures[GS_MAX_VIEWS];
-    bool with_depth = false;
     r->of = of;
-    for (int32_t v = 0; v < of->count; v++) {
-        pictures[v] = (int32_t)of->index[v];
-        with_depth |= trainer_weigh_depth(t, of, v);
-    }
+    for (int32_t v = 0; v < of->count; v++) pictures[v] = (int32_t)of->index[v];
     sharded_batch batch = {.gaussians = trainer_gaussians(t, of),
                            .sh_degree_used = of->sh_degree,
                            .views = of->count,
                            .cameras = of->camera,
                            .pictures = pictures,
                            .policy = t->settings->policy,
-                           .with_depth = with_depth,
+                           .with_depth = trainer_weigh(t, of),
                            .loss = queue_loss,
                            .context = t};
     memcpy(batch.background, of->background, sizeof batch.background);

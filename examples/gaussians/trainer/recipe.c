@@ -10,8 +10,7 @@ training_choices training_choices_default(void) {
                               .teachers = TEACHERS_MOST,
                               .average = usual_average,
                               .dropout = -1,
-                              .depth_weight = 1, // Kerbl et al. 2024, as is the next
-                              .depth_weight_end = 0.01,
+                              .weights = loss_weights_default(),
                               .tune = true,
                               .policy = {DISTWAR_TREE, BLEND_THRESHOLD},
                               .resolutions = {.automatic = true},
@@ -66,6 +65,7 @@ training_settings training_settings_from(const training_choices *c, const traini
                                   .tune = c->tune,
                                   .policy = c->policy,
                                   .random_background = c->random_background,
+                                  .check_finite = c->check_finite,
                                   .rates = usual_rates(data->extent, sh_rate),
                                   .final_mean_rate = (float)published_last_mean_rate(data->extent),
                                   .final_sh_rest = sh_rest_rate(usual_last_sh_rate(sh_rate, iterations)),
@@ -73,8 +73,7 @@ training_settings training_settings_from(const training_choices *c, const traini
                                   .dropout =
                                       c->dropout >= 0 ? c->dropout : usual_dropout(data->count, iterations),
                                   .pose = {.rate = fine_pose_rate, .end = 0.01, .from = POSES_FROM},
-                                  .depth_weight = (float)c->depth_weight,
-                                  .final_depth_weight = (float)c->depth_weight_end,
+                                  .weights = c->weights,
                                   .exposure_rate = 1e-2f,
                                   .sh_interval = 1000,
                                   .density = density,

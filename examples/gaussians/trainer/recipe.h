@@ -14,8 +14,8 @@ typedef struct training_choices {
     double seconds, budget, average; // budget: seconds; 0: none
     double dropout;                  // < 0: as defaults.h says
     double sh_rate;                  // a multiple of the published rate; 0: as defaults.h says
-    double depth_weight, depth_weight_end;
-    bool tune, random_background, refine_poses;
+    loss_weights weights;
+    bool tune, random_background, refine_poses, check_finite;
     distwar_policy policy; // unless tune
     float background[3];
     resolution_schedule resolutions;

@@ -52,9 +52,9 @@ float scheduled_sh_rate(const training_settings *settings, int64_t step) {
     return (float)(first * pow(last / first, progress_at(settings, step)));
 }
 
-float scheduled_depth_weight(const training_settings *settings, int64_t step) {
-    const double first = settings->depth_weight;
-    return (float)(first * pow(settings->final_depth_weight / first, progress_at(settings, step)));
+double scheduled_weight(const training_settings *settings, const loss_weight *weight, int64_t step) {
+    if (weight->first == 0) return 0;
+    return weight->first * pow(weight->last / weight->first, progress_at(settings, step));
 }
 
 float scheduled_exposure_rate(const training_settings *settings, int64_t step) {

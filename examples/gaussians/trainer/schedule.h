@@ -3,6 +3,7 @@
 #pragma once
 
 #include "density/density_control.h"
+#include "loss_terms.h"
 #include "plan/resolutions.h"
 
 C_LINKAGE_BEGIN
@@ -41,16 +42,17 @@ struct training_settings {
     bool tune;                     // a tuner chooses the policy while training runs
     distwar_policy policy;         // of gs_render_backward, unless there is a tuner
     float background[3];           // of the pictures
-    bool random_background;        // another for each step; views without alpha keep their picture
-    gs_adam_rates rates;           // rates.mean at the first step, in world units
-    float final_mean_rate;         // at the last step; exponential between
-    float final_sh_rest;           // rates.sh_rest at the last step; exponential between; 0: it is constant
+    bool check_finite; // each step looks at all that it made, and fails where a number is not finite; slow
+    bool random_background; // another for each step; views without alpha keep their picture
+    gs_adam_rates rates;    // rates.mean at the first step, in world units
+    float final_mean_rate;  // at the last step; exponential between
+    float final_sh_rest;    // rates.sh_rest at the last step; exponential between; 0: it is constant
     // The part of the iterations, at the end, whose parameters are averaged; 0: the last step counts.
     double average_part;
     // The share of the Gaussians that the last step leaves out, drawn for each step; it grows from 0 with the steps.
     double dropout;
-    pose_schedule pose;                     // of the poses, if they are refined
-    float depth_weight, final_depth_weight; // of views with depth: at the first step, at the last
+    pose_schedule pose; // of the poses, if they are refined
+    loss_weights weights;
     float exposure_rate; // of the matrices that correct colours, if there are any; a tenth of it at the end
     int sh_interval; // steps before the SH degree in use rises by one; 0: all degrees from the first step on
     density_settings density;
@@ -92,8 +94,8 @@ gs_gaussians gaussians_of_step(const training_settings *settings, const gs_gauss
 int64_t average_from(const training_settings *settings);
 // Whether the step that takes the schedule from `before` to `at` gives a sample of the average.
 bool average_is_due(const training_settings *settings, int64_t before, int64_t at);
-// The weight of depth at that step: its logarithm is linear in the step.
-float scheduled_depth_weight(const training_settings *settings, int64_t step);
+// A weight at that step: its logarithm is linear in the step.
+double scheduled_weight(const training_settings *settings, const loss_weight *weight, int64_t step);
 
 // The learning rate of the matrices that correct colours at that step.
 float scheduled_exposure_rate(const training_settings *settings, int64_t step);

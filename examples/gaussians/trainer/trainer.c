@@ -191,15 +191,16 @@ bool trainer_fetch_losses(trainer *t) {
     device_download(batch, t->results, bytes);
     if (t->ranks) device_clear(t->results, bytes);
     for (int64_t i = 0; i < t->waiting; i++) {
-        const double weight = t->depth_weights[i];
-        const double loss = batch[i].of_colors[0] + (weight > 0 ? weight * batch[i].of_depth[0] : 0);
+        const double loss = trainer_loss(&batch[i], &t->weights[i]);
         report->losses[++report->iterations - report->first_iteration] = loss;
         learning_see(&t->state->learning, loss);
         if (!isfinite(loss))
-            return ranks_fail(t->group, "the loss is not finite at iteration %lld",
+            return ranks_fail(t->group, "the loss is not finite at iteration %lld; --check-finite tells why",
                               (long long)report->iterations);
     }
+    const int64_t fetched = t->waiting;
     t->waiting = 0;
+    trainer_watch(t, fetched);
     return true;
 }
 
@@ -328,7 +329,12 @@ bool trainer_advance(trainer *t, int *phase) {
     training_state *state = t->state;
     const training_settings *settings = t->settings;
     stage_clock *const clock = t->shared ? NULL : &t->report.clock;
-    step_views of = choose_views(t, *phase = phase_of(t));
+    const int next = phase_of(t);
+    if (next != t->watched_phase) {
+        if (!trainer_fetch_losses(t)) return false;
+        mcmc_watch_begin(&t->watch);
+    }
+    step_views of = choose_views(t, t->watched_phase = *phase = next);
     move_schedule(t, of.count);
     of.at = schedule_step(&state->schedule);
     of.sh_degree = scheduled_sh_degree(settings, state->gaussians.sh_degree, of.at);
@@ -344,12 +350,14 @@ bool trainer_advance(trainer *t, int *phase) {
 
     if (clock) stage_clock_start(clock);
     if (!(t->shared ? ranks_gradient_of : frame_gradient_of)(t, &of, &control.view, &control.mean2d) ||
-        !density_before_adam(&settings->density, state, of.count))
+        !trainer_check_backward(t) || !density_before_adam(&settings->density, state, of.count) ||
+        !trainer_check_penalty(t))
         return false;
     t->waiting += of.count;
     GS_OR_FAIL(t->group, gs_adam(&state->gaussians, &state->gradients, &state->first_moment,
                                  &state->second_moment, &rates, ++state->steps, NULL));
     stage_clock_mark(clock, STAGE_ADAM);
+    if (!trainer_check_adam(t)) return false;
     if (of.pose_step > 0 && !step_pose(t, &of)) return false;
     state->iteration += of.count;
     t->report.step_views = of.count;
@@ -415,7 +423,8 @@ static bool open_trainer(trainer *t) {
     if (!reserve_losses(t, settings->budget ? WAITING : settings->iterations - state->iteration, &why) ||
         !view_order_open(&t->order, t->order.count, settings->seed, &why) || !open_used(t, &why))
         return fails(t, &why);
-    t->phase = -1;
+    t->phase = t->watched_phase = -1;
+    t->watch.since = state->steps;
     t->shapes = t->pictures ? calloc(t->order.count, sizeof *t->shapes) : NULL;
     if (t->pictures && !t->shapes) return ranks_fail(t->group, "no memory for %zu views", t->order.count);
     if (!t->pictures && !resolution_views_open(&t->sizes, &settings->resolutions, t->views, t->order.count,

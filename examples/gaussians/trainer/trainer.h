@@ -30,6 +30,7 @@ typedef struct training_report {
     int64_t repeats;   // forward passes that were repeated because the lists had no room
     stage_clock clock; // sums of GPU time, up to two steps ago while training runs
     strategy_report strategy;
+    char warning[160]; // "" or what seems to go wrong, of one rank's Gaussians; it stays
 } training_report;
 
 // Looks on while training runs, on all ranks alike.
@@ -44,6 +45,8 @@ typedef struct training_observer {
     const volatile sig_atomic_t *end;
     // NULL, or, on one rank: called after every step; true: observe is called too. Waits for nothing.
     bool (*wants)(void *context);
+    // NULL, or: called once, as soon as training_report.warning is known.
+    void (*warn)(void *context, const char *text);
 } training_observer;
 
 // Pictures that come to the device when a step needs them, of the views to train on; their form changes while these are

@@ -18,9 +18,24 @@ gs_gaussians trainer_gaussians(trainer *t, const step_views *of) {
     return gaussians_of_step(t->settings, &t->state->gaussians, &place, &t->logits);
 }
 
-bool trainer_weigh_depth(trainer *t, const step_views *of, int32_t v) {
-    const target_view *const view = &t->views[of->index[v]];
-    const bool has_map = t->settings->depth_weight > 0 && (view->depth || view->depth_on_host);
-    t->depth_weights[t->waiting + v] = has_map ? (double)scheduled_depth_weight(t->settings, of->at) : 0;
-    return has_map;
+bool trainer_weigh(trainer *t, const step_views *of) {
+    bool with_depth = false;
+    for (int32_t v = 0; v < of->count; v++) {
+        const target_view *const view = &t->views[of->index[v]];
+        step_weights *const weights = &t->weights[t->waiting + v];
+#define WEIGH(name, results, first, last, has, ...)                                                          \
+    weights->name = has(view) ? scheduled_weight(t->settings, &t->settings->weights.name, of->at) : 0;
+        LOSS_TERMS(WEIGH)
+#undef WEIGH
+        with_depth |= weights->depth > 0;
+    }
+    return with_depth;
+}
+
+double trainer_loss(const step_result *result, const step_weights *weights) {
+    double sum = result->color[0];
+#define ADD(name, ...) sum += weights->name > 0 ? weights->name * result->name[0] : 0;
+    LOSS_TERMS(ADD)
+#undef ADD
+    return sum;
 }

@@ -7,23 +7,26 @@
 #include "density/retirement.h"
 #include "trainer.h"
 #include "frames/view_order.h"
+#include "watch.h"
 
 enum {
     WAITING = 100 // views whose losses stay on the device, so that a step does not wait for its own
 };
 
-// The terms of the loss: member of step_result, its results, and how ranks that share views out queue it: the function
-// of ranks_gradient.c for rows of a view. Without one nothing compiles.
-#define LOSS_TERMS(X)                                                                                        \
-    X(of_colors, 3, queue_color_rows) /* gs_loss */                                                          \
-    X(of_depth, 1, queue_depth_rows)  /* gs_depth_loss */
-
 // What a view leaves on the device. Of several ranks, this one's share.
 typedef struct step_result {
-#define LOSS_MEMBER(term, results, rows) double term[results];
+    double color[3]; // of gs_loss
+#define LOSS_MEMBER(name, results, ...) double name[results];
     LOSS_TERMS(LOSS_MEMBER)
 #undef LOSS_MEMBER
 } step_result;
+
+// What the terms of a view weigh; 0: the view does not have one.
+typedef struct step_weights {
+#define LOSS_MEMBER(name, ...) double name;
+    LOSS_TERMS(LOSS_MEMBER)
+#undef LOSS_MEMBER
+} step_weights;
 
 // The views of a step.
 typedef struct step_views {
@@ -73,19 +76,21 @@ struct trainer {
     double clock;    // of several ranks under a budget: rank 0's, when all looked last
     density_control density;
     retirement retirement;
+    mcmc_watch watch;
     view_order order;       // of all views
     view_order used_order;  // of those that are not set aside; count 0: none is
     size_t *used;           // [used_order.count]: which these are
     target_view *used_view; // [used_order.count]: of one phase, for retirement
     device_buffer target, logits;
     step_result *results; // device, [WAITING + GS_MAX_VIEWS]: of the views since the last fetch
-    double depth_weights[WAITING + GS_MAX_VIEWS]; // of these steps; 0: the view has no depth
+    step_weights weights[WAITING + GS_MAX_VIEWS]; // of the same
     int64_t waiting;                              // how many of them there are
     int64_t room;                                 // of report.losses
     picture_cache *pictures;                      // NULL: all are on the device, in `sizes`
     resolution_views sizes;
     target_view *shapes; // of pictures that come, [views]: the cameras of the phase
     int phase;           // that shapes and pictures are of; -1: none yet
+    int watched_phase;   // of the last step; -1: none yet
     frame_gradient one;
     ranks_gradient several;
     frame painter[TEACHERS_MOST]; // of the teachers' pictures
@@ -107,6 +112,14 @@ void trainer_add_view(trainer *t, int phase, size_t index, step_views *of);
 // trainer_step without the look at the views that are set aside. *phase: the phase that the step was of.
 bool trainer_advance(trainer *t, int *phase);
 
+// Sets report.warning if MCMC runs away. losses: how many are new in the report.
+void trainer_watch(trainer *t, int64_t losses);
+// Do nothing without settings->check_finite. Else false, after ranks_fail with the call that made it, if a number is not
+// finite: after the backward pass, after density_before_adam, after Adam. Wait for the device.
+bool trainer_check_backward(trainer *t);
+bool trainer_check_penalty(trainer *t);
+bool trainer_check_adam(trainer *t);
+
 // ---- lessons.c: where training ends early, more scenes are trained up to there from the same start, and then a last one,
 // on photographs and on these scenes' pictures of places between the photographs'
 
@@ -126,8 +139,9 @@ bool lessons_go_on(trainer *t);
 
 // The Gaussians that a step renders.
 gs_gaussians trainer_gaussians(trainer *t, const step_views *of);
-// Whether the v-th view has a map of depth that counts; sets its weight in the loss.
-bool trainer_weigh_depth(trainer *t, const step_views *of, int32_t v);
+// Sets what the terms of the views weigh. Returns whether one has depth.
+bool trainer_weigh(trainer *t, const step_views *of);
+double trainer_loss(const step_result *result, const step_weights *weights);
 // The view's picture before the step's background.
 const uint8_t *trainer_target(trainer *t, const step_views *of, const target_view *view);
 
@@ -136,6 +150,14 @@ const uint8_t *trainer_target(trainer *t, const step_views *of, const target_vie
 // after ranks_fail.
 bool frame_gradient_of(trainer *t, const step_views *of, const gs_view **view, const float **mean2d);
 bool ranks_gradient_of(trainer *t, const step_views *of, const gs_view **view, const float **mean2d);
+// Of each term, in a file of its own: whether a view has it; queue the v-th view's, or a rank's rows of a view's. They
+// add the gradient, and write results at t->waiting + view.
+#define LOSS_FUNCTIONS(name, results, first, last, has, queue, queue_rows)                                   \
+    bool has(const target_view *view);                                                                       \
+    void queue(trainer *t, const step_views *of, int32_t v);                                                 \
+    bool queue_rows(trainer *t, const sharded_image *image, const target_view *view, gs_stream stream);
+LOSS_TERMS(LOSS_FUNCTIONS)
+#undef LOSS_FUNCTIONS
 void frame_gradient_open(trainer *t);
 void frame_gradient_close(trainer *t); // but for the clock's sums
 void ranks_gradient_close(trainer *t);

@@ -43,7 +43,7 @@ static double shown_loss(const trainer *t) {
     const training_report *const report = &t->report;
     double loss = NAN;
     if (!t->ranks && t->waiting > 0)
-        device_download(&loss, t->results[t->waiting - 1].of_colors, sizeof loss);
+        device_download(&loss, t->results[t->waiting - 1].color, sizeof loss);
     else if (report->iterations >= report->first_iteration)
         loss = report->losses[report->iterations - report->first_iteration];
     return loss;
@@ -66,7 +66,7 @@ static bool train_all(trainer *t, const training_observer *observer) {
     bar.before = state->schedule.at;
     bar.time_limit = settings->budget ? settings->budget->seconds - t->before : settings->seconds;
     int64_t how = observer && observer->end && *observer->end && !t->ranks ? STOPPED : GOES_ON;
-    bool good = true, last = trainer_is_over(t);
+    bool good = true, warned = false, last = trainer_is_over(t);
     if (last && how != STOPPED) parameter_average_take(&state->average, &state->gaussians);
     while (!last && good) {
         good = trainer_step(t) && trainer_look_at_clock(t) && agree_to_end(t, observer, &bar, &how);
@@ -76,6 +76,11 @@ static bool train_all(trainer *t, const training_observer *observer) {
         // Unless a signal ends training: then it will go on.
         if (last && how != STOPPED) parameter_average_take(&state->average, &state->gaussians);
         show(t, &bar);
+        if (t->report.warning[0] && !warned && observer && observer->warn) {
+            progress_end(&bar);
+            observer->warn(observer->context, t->report.warning);
+            warned = true;
+        }
         if (observer && observer->observe &&
             (last || training_passed(state->iteration, t->report.step_views, observer->interval) ||
              (observer->wants && observer->wants(observer->context))))

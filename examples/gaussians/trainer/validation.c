@@ -33,8 +33,7 @@ static bool loss_aside(trainer *t, int phase, double *loss) {
             return false;
         device_download(results, t->results, (size_t)of.count * sizeof *results);
         if (t->ranks) device_clear(t->results, (size_t)of.count * sizeof *results);
-        for (int32_t v = 0; v < of.count; v++)
-            *loss += results[v].of_colors[0] + t->depth_weights[v] * results[v].of_depth[0];
+        for (int32_t v = 0; v < of.count; v++) *loss += trainer_loss(&results[v], &t->weights[v]);
         count += (size_t)of.count;
     }
     *loss /= (double)count;

@@ -84,10 +84,10 @@ reference_gaussians device_gaussians::read() const {
     return reference_gaussians_from_floats(&floats);
 }
 
-kernel_frame::kernel_frame(const scene_choice &choice_)
-    : choice(choice_), scene(scene_of(choice)), gaussians(scene.gaussians), splats(size_t(choice.count)),
-      color(size_t(GS_CHANNELS * pixels())), transmittance(size_t(pixels())), depth(size_t(pixels())),
-      median_depth(size_t(pixels())), n_contrib(size_t(pixels())), view{} {
+kernel_frame::kernel_frame(const scene_choice &choice_, gs_stream stream_)
+    : choice(choice_), stream(stream_), scene(scene_of(choice)), gaussians(scene.gaussians),
+      splats(size_t(choice.count)), color(size_t(GS_CHANNELS * pixels())), transmittance(size_t(pixels())),
+      depth(size_t(pixels())), median_depth(size_t(pixels())), n_contrib(size_t(pixels())), view{} {
     view.gaussians = *gaussians.get();
     view.camera = reference_camera_to_floats(&scene.camera);
     view.sh_degree_used = choice.sh_degree_used;
@@ -95,16 +95,16 @@ kernel_frame::kernel_frame(const scene_choice &choice_)
     view.splats = splats.data();
     view.image.color = color.data(), view.image.transmittance = transmittance.data();
     view.image.n_contrib = n_contrib.data();
-    EXPECT_GS_OK(gs_project(&view, NULL));
+    EXPECT_GS_OK(gs_project(&view, stream));
     for (int attempt = 0; attempt < 2; attempt++, view.pair_capacity = view.pairs_needed) {
         EXPECT_GS_OK(gs_bin_bytes(&view, &view.workspace_bytes));
         workspace = std::make_unique<device_vector<char>>(view.workspace_bytes);
         view.workspace = workspace->data();
-        const gs_status status = gs_bin(&view, NULL);
+        const gs_status status = gs_bin(&view, stream);
         if (status == GS_OK) break;
         EXPECT_EQ(status, GS_PAIRS_DO_NOT_FIT) << gs_last_error();
     }
-    EXPECT_GS_OK(gs_render(&view, NULL));
+    EXPECT_GS_OK(gs_render(&view, stream));
 }
 
 kernel_frame::~kernel_frame() {
@@ -122,7 +122,7 @@ std::vector<float> kernel_frame::backward(const std::vector<float> &color_gradie
     gradient.color = d_color.data();
     gradient.alpha = d_alpha.data();
     gradient.moments = reinterpret_cast<gs_moments *>(moments.data());
-    EXPECT_GS_OK(gs_render_backward(&view, &gradient, policy, NULL));
+    EXPECT_GS_OK(gs_render_backward(&view, &gradient, policy, stream));
     std::vector<float> out(size_t(choice.count * GS_MOMENTS_STRIDE)); // not what the strategy needs behind
     device_download(out.data(), moments.data(), out.size() * sizeof(float));
     return out;

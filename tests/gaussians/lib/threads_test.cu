@@ -8,8 +8,8 @@
 namespace threads_test {
 
 // The picture and, after it, the moments of the gradient, by sums that do not depend on the order.
-std::vector<float> values_of(const scene_choice &choice) {
-    const kernel_frame frame(choice);
+std::vector<float> values_of(const scene_choice &choice, gs_stream stream) {
+    const kernel_frame frame(choice, stream);
     std::vector<float> values = frame.color.read();
     const std::vector<float> weight = random_floats(choice.seed, size_t(4 * frame.pixels()), -1, 1);
     const std::vector<float> alpha(weight.begin() + 3 * frame.pixels(), weight.end());
@@ -25,13 +25,16 @@ TEST(Threads, WithTheirOwnViewsGiveTheBitsOfOne) {
     std::vector<std::vector<float>> alone, together(threads * rounds);
     for (size_t t = 0; t < threads; t++) {
         choices.push_back({11 + t, 40 + 20 * int64_t(t), int(t), int(t), 40 + 8 * int(t), 33});
-        alone.push_back(values_of(choices[t]));
+        alone.push_back(values_of(choices[t], NULL));
     }
     std::vector<std::thread> running;
     for (size_t t = 0; t < threads; t++)
         running.emplace_back([&, t] {
+            cudaStream_t stream = nullptr;
+            DEVICE_CHECK(cudaStreamCreate(&stream));
             for (size_t round = 0; round < rounds; round++)
-                together[t * rounds + round] = values_of(choices[t]);
+                together[t * rounds + round] = values_of(choices[t], stream);
+            DEVICE_CHECK(cudaStreamDestroy(stream));
         });
     for (std::thread &thread : running) thread.join();
     for (size_t k = 0; k < threads * rounds; k++) {

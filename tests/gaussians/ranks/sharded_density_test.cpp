@@ -16,7 +16,7 @@ struct whole {
 };
 
 gs_relocation relocation_of(int64_t existing) {
-    return {existing, least_opacity, seed, iteration};
+    return {existing, least_opacity, seed, iteration, nullptr};
 }
 
 gs_split_rules rules_of(int64_t existing, const float *density) {

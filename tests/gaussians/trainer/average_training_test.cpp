@@ -38,7 +38,7 @@ outcome train(const cloud &c, double part, int64_t end_at = 0) {
     settings.average_part = part;
     outcome got;
     watcher w = {&got, 0, end_at};
-    const training_observer observer = {watch, &w, 1, &w.end, nullptr};
+    const training_observer observer = {watch, &w, 1, &w.end, nullptr, nullptr};
     training_state state = {};
     training_state_open(&state, c.group, &c.host);
     training_report report = {};

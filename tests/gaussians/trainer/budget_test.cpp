@@ -35,7 +35,7 @@ class timed : public cloud {
         reserved = reserve;
         budget = {seconds, fit, now, this};
         settings.budget = seconds > 0 ? &budget : nullptr;
-        const training_observer observer = {observe, this, 1, &end, nullptr};
+        const training_observer observer = {observe, this, 1, &end, nullptr, nullptr};
         training_report_close(&report);
         seen_iteration = state.iteration;
         fault why;

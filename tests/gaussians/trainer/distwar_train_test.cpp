@@ -123,6 +123,15 @@ TEST_F(Library, ViewsThatAreSetAsideAreMeasured) {
     refuses("out of range");
 }
 
+TEST_F(Library, TermsOfTheLossHaveNamesAndWeights) {
+    EXPECT_STREQ(distwar_train_term(0), "depth");
+    for (int term : {-1, 1, int(DISTWAR_TRAIN_TERMS)}) EXPECT_EQ(distwar_train_term(term), nullptr) << term;
+    for (const double last : {0.0, -1.0, double(NAN)}) {
+        settings.weights[0][0] = 1, settings.weights[0][1] = last;
+        refuses("the weights of depth must be above 0");
+    }
+}
+
 TEST_F(Library, AnotherRunIsNotResumed) {
     distwar_trainer *const t = open();
     std::string saved;

@@ -17,7 +17,7 @@ std::vector<char> train_bytes(const cloud &c, bool by_steps, uint64_t seed, int6
     training_state_open(&state, c.group, &c.host);
     training_state_open_exposures(&state, cloud::views_in_all);
     const volatile sig_atomic_t at_once = by_steps;
-    const training_observer observer = {NULL, NULL, 1, &at_once, NULL};
+    const training_observer observer = {NULL, NULL, 1, &at_once, NULL, NULL};
     std::vector<double> losses;
     *repeats = 0;
     while (state.iteration < steps) {

@@ -80,7 +80,7 @@ class detailed_cloud : public cloud {
         training_settings out = settings(iterations);
         out.batch = batch;
         out.seed = 5;
-        out.depth_weight = out.final_depth_weight = 0.5f;
+        out.weights.depth = {0.5, 0.5};
         return out;
     }
 
@@ -354,7 +354,7 @@ TEST(Resolutions, TrainingGoesOnWhereItStopped) {
     for (const auto &[at, end] : ends) {
         trained parts(c, true);
         stop_at when = {at, 0};
-        const training_observer observer = {stop, &when, 1, &when.end, nullptr};
+        const training_observer observer = {stop, &when, 1, &when.end, nullptr, nullptr};
         std::vector<double> all = parts.train_on(c.views, mixed_settings(), &observer);
         EXPECT_EQ(parts.state.iteration, end);
         const std::vector<double> rest = parts.train_on(c.views, mixed_settings());

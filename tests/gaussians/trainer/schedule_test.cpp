@@ -79,14 +79,14 @@ TEST(Schedule, RatesAndDropoutFollowViewsAndIterations) {
     EXPECT_NEAR(usual_dropout(50, 300000), 0.2 * 8 / 12, 1e-15);
 }
 
-TEST(Schedule, WeightOfDepthDecaysExponentially) {
+TEST(Schedule, WeightsDecayExponentially) {
     training_settings s = plain_settings();
-    s.depth_weight = 1, s.final_depth_weight = 0.01f;
-    EXPECT_FLOAT_EQ(scheduled_depth_weight(&s, 1), 1);
-    EXPECT_FLOAT_EQ(scheduled_depth_weight(&s, 7000), 0.01f);
+    const loss_weight depth = {1, 0.01};
+    EXPECT_DOUBLE_EQ(scheduled_weight(&s, &depth, 1), 1);
+    EXPECT_DOUBLE_EQ(scheduled_weight(&s, &depth, 7000), 0.01);
     for (int64_t step : {2, 1000, 3500, 6999}) {
         const double expected = std::exp(double(step - 1) / 6999 * std::log(0.01));
-        EXPECT_NEAR(scheduled_depth_weight(&s, step), expected, 1e-5 * expected) << step;
+        EXPECT_NEAR(scheduled_weight(&s, &depth, step), expected, 1e-5 * expected) << step;
     }
 }
 

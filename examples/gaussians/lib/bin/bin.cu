@@ -72,12 +72,13 @@ int64_t most_parts(int64_t pair_capacity) {
 }
 
 // Entries of a bucket: 32 times the mean of lists that fill pair_capacity, as some tiles have much more than
-// others; less where that would take more than 256 MB and more than three times the lists.
+// others; less where that would take more than 256 MB and more than three times the lists, and where that would take more
+// than 4 GB as much as the lists.
 uint32_t room_of(int64_t pair_capacity, int64_t counters) {
-    constexpr int64_t least = 32, small = int64_t(1) << 26;
-    const int64_t most = 3 * pair_capacity > small ? 3 * pair_capacity : small;
-    const int64_t all = 32 * pair_capacity < most ? 32 * pair_capacity : most;
-    return uint32_t(all / counters > least ? all / counters : least);
+    constexpr int64_t least = 32, small = int64_t(1) << 26, large = int64_t(1) << 30;
+    const int64_t most = std::max({small, std::min(3 * pair_capacity, large), pair_capacity});
+    const int64_t all = std::min(32 * pair_capacity, most);
+    return uint32_t(std::min(std::max(all / counters, least), int64_t(UINT32_MAX)));
 }
 
 // Places the arrays in `memory` (NULL: nowhere) and returns their bytes. count: of the splats of all views.

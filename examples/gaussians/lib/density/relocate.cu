@@ -19,13 +19,14 @@ constexpr int most_sharing = 51;        // as published; with more, the result i
 
 // weights[count] = 0: the scan leaves the total there. sharing: 1 for living Gaussians, 0 for others.
 __global__ void __launch_bounds__(density_block)
-    weigh_kernel(gs_gaussians gaussians, int64_t existing, float least_opacity, int64_t *weights,
-                 uint32_t *sharing) {
+    weigh_kernel(gs_gaussians gaussians, const gs_relocation r, int64_t *weights, uint32_t *sharing) {
     const int64_t i = int64_t(blockIdx.x) * density_block + threadIdx.x;
     if (i > gaussians.count) return;
-    const float opacity = i < gaussians.count ? living_opacity(gaussians, i, existing, least_opacity) : 0;
+    const float opacity = i < gaussians.count ? living_opacity(gaussians, i, r.existing, r.least_opacity) : 0;
     weights[i] = opacity > 0 ? max(int64_t(opacity * weight_scale), int64_t(1)) : 0;
     if (i < gaussians.count) sharing[i] = opacity > 0;
+    if (r.dead && i < r.existing && !(opacity > 0))
+        atomicAdd(reinterpret_cast<unsigned long long *>(r.dead), 1ull);
 }
 
 // The row whose range before[row] .. before[row + 1] - 1 contains `at`.
@@ -171,8 +172,8 @@ gs_status gs_relocate(const gs_gaussians *gaussians, const gs_gaussians *first_m
     GS_TRY(check_workspace(__func__, workspace, workspace_bytes, needed));
 
     const unsigned blocks = blocks_for(count, density_block);
-    GS_CUDA(launch_for(stream, count + 1, density_block, weigh_kernel, *gaussians, existing, least_opacity,
-                       a.weights, a.sharing));
+    GS_CUDA(launch_for(stream, count + 1, density_block, weigh_kernel, *gaussians, *relocation, a.weights,
+                       a.sharing));
     GS_CUDA(scan_exclusive(a.weights, a.weights, count + 1, a.scratch, a.scratch_bytes, stream));
     GS_CUDA(launch(stream, blocks, density_block, draw_kernel, count, a.weights, relocation->seed,
                    relocation->iteration, a.source, a.sharing));
@@ -349,8 +350,8 @@ gs_status gs_share_weigh(const gs_gaussians *gaussians, const gs_shared_relocati
     GS_TRY(check_shared(__func__, gaussians, r, &a));
     GS_REQUIRE(total, "total must be given");
     const int64_t count = gaussians->count;
-    GS_CUDA(launch_for(stream, count + 1, density_block, weigh_kernel, *gaussians, r->relocation.existing,
-                       r->relocation.least_opacity, a.own.weights, a.own.sharing));
+    GS_CUDA(launch_for(stream, count + 1, density_block, weigh_kernel, *gaussians, r->relocation,
+                       a.own.weights, a.own.sharing));
     GS_CUDA(
         scan_exclusive(a.own.weights, a.own.weights, count + 1, a.own.scratch, a.own.scratch_bytes, stream));
     return GS_STATUS(

@@ -14,7 +14,7 @@ bool history_add(history *out, const history_point *point, fault *why) {
 }
 
 static history_point no_point(double iteration) {
-    return (history_point){iteration, NAN, NAN, NAN, NAN, NAN};
+    return (history_point){iteration, NAN, NAN, NAN, NAN, NAN, NAN};
 }
 
 static bool get_number(const json_place *place, const char *name, double *out, fault *why) {
@@ -36,14 +36,17 @@ static bool add_line(history *out, const text_file *text, fault *why) {
     const bool step = strcmp(event, "step") == 0, evaluation = strcmp(event, "evaluation") == 0,
                validation = strcmp(event, "validation") == 0;
     if (done && (step || evaluation || validation)) {
-        done = json_get_real(&place, "iteration", &p.iteration, why) &&
-               (!step || (get_number(&place, "loss", &p.loss, why) &&
-                          json_get_real(&place, "gaussians", &p.gaussians, why))) &&
-               (!evaluation || get_number(&place, "psnr", &p.psnr, why)) &&
-               (!validation || (get_number(&place, "psnr", &p.validation, why) &&
-                                get_number(&place, "training_psnr", &p.training, why))) &&
-               (isfinite(p.iteration) ||
-                fail(why, "%s: line %" PRIu64 ": no iteration", text->file.path, text->number));
+        done =
+            json_get_real(&place, "iteration", &p.iteration, why) &&
+            (!step ||
+             (get_number(&place, "loss", &p.loss, why) &&
+              json_get_real(&place, "gaussians", &p.gaussians, why) &&
+              (!json_object_get(line, "step_ms") || get_number(&place, "step_ms", &p.milliseconds, why)))) &&
+            (!evaluation || get_number(&place, "psnr", &p.psnr, why)) &&
+            (!validation || (get_number(&place, "psnr", &p.validation, why) &&
+                             get_number(&place, "training_psnr", &p.training, why))) &&
+            (isfinite(p.iteration) ||
+             fail(why, "%s: line %" PRIu64 ": no iteration", text->file.path, text->number));
         // A run that was resumed repeats the steps since its checkpoint.
         while (done && out->count > 0 && out->points[out->count - 1].iteration > p.iteration) out->count--;
         done = done && history_add(out, &p, why);
@@ -75,6 +78,7 @@ bool history_of_run(history *out, const training_report *training, const run_rec
     for (size_t i = 0; i < record->point_count && done; i++) {
         history_point p = no_point((double)record->points[i].iteration);
         p.gaussians = (double)record->points[i].gaussians;
+        p.milliseconds = record->points[i].step_milliseconds;
         done = history_add(out, &p, why);
     }
     for (size_t i = 0; i < record->evaluation_count && done; i++) {

@@ -11,6 +11,7 @@ C_LINKAGE_BEGIN
 typedef struct history_point {
     double iteration, loss, gaussians; // NaN where the line does not say it, as below
     double psnr, validation, training; // of views held out; of views set aside, and of others beside them
+    double milliseconds;               // of a step
 } history_point;
 
 typedef struct history {

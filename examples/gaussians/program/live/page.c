@@ -71,6 +71,7 @@ static const curve curves[] = {
     {"Loss in training", true, {{"loss", 1}}},
     {"PSNR, dB", false, {{"training", 5}, {"validation", 4}, {"held out", 3}}},
     {"Gaussians", false, {{"Gaussians", 2}}},
+    {"Time of a step, ms", false, {{"time", 6}}},
 };
 
 static size_t points_of(const history *run, size_t value) {
@@ -246,7 +247,8 @@ static bool room_for_scene(const page_content *content, const char *poster, size
     FILE *trial = open_memstream(&text, &rest);
     const packed_scene nothing = {.count = content->scene->count};
     bool done = trial && put_page(trial, content, &nothing, poster, why);
-    if (!trial || !memory_stream_close(trial, &text)) done = fail(why, "no memory for the page: %s", strerror(errno));
+    if (!trial || !memory_stream_close(trial, &text))
+        done = fail(why, "no memory for the page: %s", strerror(errno));
     free(text);
     *room = done ? room_beside(content, rest) : 0;
     return done;

@@ -5,16 +5,15 @@
 #include "record/html.h"
 #include "files/output_file.h"
 #include "files/path.h"
-#include "live/report_chart.h"
 #include <inttypes.h>
 #include <stdlib.h>
 
 // For light and dark.
 static const char report_style[] =
     ":root{color-scheme:light dark;--page:#fbfbfa;--card:#fff;--text:#1d1f23;--quiet:#63676e;--line:#e3e3df;"
-    "--curve:#2468c9;--bar:#2468c9}\n"
+    "--bar:#2468c9}\n"
     "@media(prefers-color-scheme:dark){:root{--page:#15171a;--card:#1d2024;--text:#e8e9eb;--quiet:#a0a5ad;"
-    "--line:#34383e;--curve:#6ea8ff;--bar:#6ea8ff}}\n"
+    "--line:#34383e;--bar:#6ea8ff}}\n"
     "*{box-sizing:border-box}\n"
     "body{margin:0 auto;padding:32px 24px 48px;max-width:1360px;background:var(--page);color:var(--text);"
     "font:15px/1.5 system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',sans-serif}\n"
@@ -33,15 +32,6 @@ static const char report_style[] =
     ".trio img{display:block;width:100%;height:auto;border-radius:4px;outline:1px solid var(--line)}\n"
     ".legend{display:flex;align-items:center;gap:8px;font-size:13px}.ramp{width:120px;height:10px;border-"
     "radius:2px}\n"
-    ".charts{display:grid;grid-template-columns:repeat(2,1fr);gap:14px;margin-top:10px}\n"
-    ".chart{background:var(--card);border:1px solid var(--line);border-radius:8px;padding:12px 14px 8px}\n"
-    "svg{display:block;width:100%;height:auto}.chart text{fill:var(--quiet);font-size:12px}\n"
-    ".chart .y{text-anchor:end}.chart .x{text-anchor:middle}\n"
-    ".grid{stroke:var(--line)}.axis{stroke:var(--quiet)}\n"
-    ".curve{fill:none;stroke:var(--curve);stroke-width:2;stroke-linejoin:round;stroke-linecap:round}\n"
-    ".other{stroke-dasharray:7 6}\n"
-    ".mark{fill:var(--curve);stroke:var(--card);stroke-width:2}.spot{fill:transparent}.spot:hover{fill:var(--"
-    "curve)}\n"
     "table{border-collapse:collapse;margin-top:10px;font-variant-numeric:tabular-nums}\n"
     "th,td{text-align:left;padding:4px 18px 4px 0;border-bottom:1px solid var(--line);"
     "vertical-align:baseline;overflow-wrap:anywhere}\n"
@@ -53,7 +43,7 @@ static const char report_style[] =
     "padding:3px 0;break-inside:avoid}\n"
     ".settings dt{color:var(--quiet)}.settings dd{margin:0;text-align:right;overflow-wrap:anywhere}\n"
     "footer{margin-top:40px;color:var(--quiet);font-size:13px}\n"
-    "@media(max-width:760px){.charts{grid-template-columns:1fr}.trio{gap:4px}body{padding:20px 12px}}\n";
+    "@media(max-width:760px){.trio{gap:4px}body{padding:20px 12px}}\n";
 
 static void tile(FILE *page, const char *name, const char *unit, double value, const char *format) {
     fprintf(page, "<div><dt>%s</dt><dd>", name);
@@ -101,87 +91,11 @@ static bool write_views(FILE *page, const run_report *report, fault *why) {
     return report_views_write(page, report->gallery, report->views, report->view_count, why);
 }
 
-static bool write_validation(FILE *page, const run_record *record, fault *why) {
-    const size_t count = record->validation_count;
-    chart_point *const points = calloc(2 * count + 1, sizeof *points);
-    if (!points) return fail(why, "no memory for the report's curves");
-    for (size_t i = 0; i < count; i++) {
-        const run_validation *const v = &record->validations[i];
-        points[i] = (chart_point){(double)v->iteration, v->aside.psnr};
-        points[count + i] = (chart_point){(double)v->iteration, v->beside.psnr};
-    }
-    const chart what = {.title = "Validation",
-                        .x_name = "iteration",
-                        .y_name = "PSNR of training views set aside; dashed: of others beside them; dB",
-                        .points = points,
-                        .count = count,
-                        .other = points + count,
-                        .other_count = count,
-                        .marks = true};
-    if (count > 0) chart_write(page, &what);
-    free(points);
-    return true;
-}
-
-static bool write_charts(FILE *page, const run_report *report, fault *why) {
-    const run_record *record = report->record;
-    chart_point *points = calloc(record->point_count + record->evaluation_count + 1, sizeof *points);
-    if (!points) return fail(why, "no memory for the report's curves");
-    fputs("<h2>Curves</h2>\n<div class=\"charts\">\n", page);
-    chart what = {.x_name = "iteration", .points = points, .count = record->point_count};
-
-    for (size_t i = 0; i < record->point_count; i++)
-        points[i] = (chart_point){(double)record->points[i].iteration, record->points[i].loss};
-    what.title = "Loss", what.y_name = "mean since the point before, logarithmic", what.logarithmic = true;
-    chart_write(page, &what);
-
-    what.logarithmic = false;
-    for (size_t i = 0; i < record->evaluation_count; i++)
-        points[i] = (chart_point){(double)record->evaluations[i].iteration, record->evaluations[i].mean.psnr};
-    what.title = "PSNR", what.y_name = "held-out views, dB", what.count = record->evaluation_count;
-    what.marks = true;
-    chart_write(page, &what);
-
-    if (!write_validation(page, record, why)) {
-        free(points);
-        return false;
-    }
-    what.marks = false, what.count = record->point_count, what.from_zero = true;
-    for (size_t i = 0; i < record->point_count; i++)
-        points[i] = (chart_point){(double)record->points[i].iteration, (double)record->points[i].gaussians};
-    what.title = "Gaussians", what.y_name = "count";
-    chart_write(page, &what);
-
-    for (size_t i = 0; i < record->point_count; i++)
-        points[i] = (chart_point){(double)record->points[i].iteration, record->points[i].step_milliseconds};
-    what.title = "Time", what.y_name = "of a step, ms";
-    chart_write(page, &what);
-
-    fputs("</div>\n", page);
-    free(points);
-    return true;
-}
-
-static bool write_lm(FILE *page, const run_record *record, fault *why) {
+static void write_lm(FILE *page, const run_record *record) {
     const size_t count = record->lm_step_count;
-    if (count == 0) return true;
-    chart_point *points = calloc(count + 1, sizeof *points);
-    if (!points) return fail(why, "no memory for the report's curves");
+    if (count == 0) return;
     fputs("<h2>Levenberg-Marquardt</h2>\n", page);
-    points[0] = (chart_point){0, record->lm_steps[0].step.before};
-    for (size_t i = 0; i < count; i++) {
-        const lm_step *step = &record->lm_steps[i].step;
-        points[i + 1] = (chart_point){(double)step->step, step->kept ? step->after : step->before};
-    }
-    const chart objective = {.title = "Objective",
-                             .x_name = "step",
-                             .y_name = "mean over values",
-                             .points = points,
-                             .count = count + 1,
-                             .marks = true};
-    fputs("<div class=\"charts\">\n", page);
-    chart_write(page, &objective);
-    fputs("</div>\n<table class=\"wide\"><tr><th class=\"n\">step</th><th class=\"n\">s</th><th "
+    fputs("<table class=\"wide\"><tr><th class=\"n\">step</th><th class=\"n\">s</th><th "
           "class=\"n\">objective before</th><th class=\"n\">after</th><th class=\"n\">gain ratio</th><th "
           "class=\"n\">gamma</th><th class=\"n\">damping</th><th class=\"n\">PSNR, dB</th><th></th></tr>\n",
           page);
@@ -197,8 +111,6 @@ static bool write_lm(FILE *page, const run_record *record, fault *why) {
         fprintf(page, "</td><td>%s</td></tr>\n", step->kept ? "" : "undone");
     }
     fputs("</table>\n", page);
-    free(points);
-    return true;
 }
 
 static void write_stages(FILE *page, const stage_clock *clock) {
@@ -287,9 +199,8 @@ static bool write_scene(FILE *page, const page_content *content, fault *why) {
 static bool write_page(FILE *page, const run_report *report, fault *why) {
     write_head(page, report);
     write_tiles(page, report);
-    if (!write_scene(page, report->page, why) || !write_views(page, report, why) ||
-        !write_charts(page, report, why) || !write_lm(page, report->record, why))
-        return false;
+    if (!write_scene(page, report->page, why) || !write_views(page, report, why)) return false;
+    write_lm(page, report->record);
     write_stages(page, &report->training->clock);
     write_policies(page, report->record, &report->training->strategy);
     write_settings(page, report->record, "Settings that differ from the defaults", true);

@@ -179,7 +179,7 @@ static void *pack_copies(void *context) {
 static bool copy_run(training_page *p, const training_state *state, const training_report *report,
                      const run_record *record, fault *why) {
     const gs_gaussians *const now = &state->gaussians;
-    const history_point size = {(double)state->iteration, NAN, (double)now->count, NAN, NAN, NAN};
+    const history_point size = {(double)state->iteration, NAN, (double)now->count, NAN, NAN, NAN, NAN};
     scene_close(&p->scene);
     history_close(&p->run);
     if (!scene_open(&p->scene, now->count, now->sh_degree, why)) return false;

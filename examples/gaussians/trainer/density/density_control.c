@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "density_control.h"
+#include "device.h"
 #include <math.h>
 
-static const density_method density_none = {.name = "none", .until_share = {1, 2}};
-extern const density_method density_adaptive, density_mcmc, density_split;
+#define DENSITY_METHOD(KIND, method, act) extern const density_method density_##method;
+DENSITY_METHODS(DENSITY_METHOD)
+#undef DENSITY_METHOD
+const density_method density_none = {.name = "none", .until_share = {1, 2}};
 
 static const struct {
     const density_method *method;
@@ -82,4 +85,5 @@ void density_control_close(density_control *control) {
     device_buffer_close(&control->workspace);
     device_buffer_close(&control->everyone);
     shard_workspace_close(&control->shared);
+    device_free(control->dead);
 }

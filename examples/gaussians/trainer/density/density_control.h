@@ -51,8 +51,8 @@ typedef struct density_settings {
     int64_t most_gaussians;     // >= 1; a larger number at the start is kept
     double extent;              // of the scene, world units
     double least_opacity;       // below it a Gaussian is pruned or, by methods with a limit, moved
-    double growth;        // of methods with a limit: the part of the number that is added each time; more if
-                          // most_gaussians would not be reached three quarters of the way between `from` and `until`
+    double growth; // of methods with a limit: the part of the number that is added each time; more if
+                   // most_gaussians would not be reached three quarters of the way between `from` and `until`
     double retired;       // of methods with a limit: gs_retire's part; 0: nothing is retired
     int64_t retire_every; // in actions after steps that pass a multiple of this
     density_adaptive_settings adaptive;
@@ -62,6 +62,8 @@ typedef struct density_settings {
 typedef struct density_control {
     device_buffer workspace, everyone;
     shard_workspace shared;
+    uint64_t *
+        dead; // device: Gaussians of this rank that MCMC has moved since training_watch read it; NULL before any
 } density_control; // starts as {0}
 
 // What a method is given after a step, on each rank.

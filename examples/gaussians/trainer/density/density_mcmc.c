@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Density control by relocation and noise: 3DGS as Markov chain Monte Carlo (Kheradmand et al. 2024).
 #include "density_control.h"
+#include "device.h"
 
 static void defaults(density_settings *settings) {
     settings->mcmc = (density_mcmc_settings){.noise = 5e5, .opacity_weight = 0.01, .scale_weight = 0.01};
@@ -31,6 +32,11 @@ static bool before_adam(const density_settings *settings, training_state *state,
 static bool relocate(const density_step *step) {
     training_state *state = step->state;
     const int64_t existing = training_state_count(state);
+    density_control *const control = step->control;
+    if (!control->dead) {
+        control->dead = device_allocate(sizeof *control->dead);
+        device_clear(control->dead, sizeof *control->dead);
+    }
     if (!training_state_grow(state, density_grown_count(step->settings, existing, state->schedule.at)))
         return false;
     const shard_relocation what = {.vectors = training_state_vectors(state),
@@ -38,7 +44,8 @@ static bool relocate(const density_step *step) {
                                    .relocation = {.existing = existing,
                                                   .least_opacity = (float)step->settings->least_opacity,
                                                   .seed = step->seed,
-                                                  .iteration = (uint64_t)state->iteration}};
+                                                  .iteration = (uint64_t)state->iteration,
+                                                  .dead = control->dead}};
     return shard_relocate(state->group, &what, &step->control->shared, NULL);
 }
 

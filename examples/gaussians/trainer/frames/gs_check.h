@@ -8,5 +8,6 @@
 #define GS_CHECK(call) gs_check((call), #call, __FILE__, __LINE__)
 
 static inline void gs_check(gs_status status, const char *attempted, const char *file, int line) {
-    if (status != GS_OK) device_give_up("dsplat: %s (%s:%d: %s)", gs_last_error(), file, line, attempted);
+    if (status != GS_OK)
+        device_give_up("%s (%s:%d: %s)%s", gs_last_error(), file, line, attempted, device_stage_text());
 }

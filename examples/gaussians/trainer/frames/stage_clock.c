@@ -41,6 +41,7 @@ void stage_clock_start(stage_clock *clock) {
 }
 
 void stage_clock_mark(stage_clock *clock, stage which) {
+    device_begin_stage(stage_name((which + 1) % STAGES));
     if (!clock || !clock->measures) return;
     DEVICE_CHECK(cudaEventRecord(clock->marks[clock->current][which + 1], NULL));
     clock->complete[clock->current] = which == STAGES - 1;

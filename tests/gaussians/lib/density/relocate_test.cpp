@@ -22,8 +22,12 @@ relocated relocate(const host_gaussians &start, int64_t existing, const host_gau
     size_t bytes = 0;
     EXPECT_GS_OK(gs_relocate_bytes(start.count, &bytes));
     const device_vector<char> workspace(bytes);
-    const gs_relocation relocation = {existing, least_opacity, seed, iteration};
+    const device_vector<uint64_t> dead(std::vector<uint64_t>{7}); // it grows by the number
+    const gs_relocation relocation = {existing, least_opacity, seed, iteration, dead.data()};
     EXPECT_GS_OK(gs_relocate(&g, &m, &v, &relocation, workspace.data(), bytes, nullptr));
+    uint64_t expected = 7;
+    for (int64_t i = 0; i < existing; i++) expected += !(start.opacity(i) > double(least_opacity));
+    EXPECT_EQ(dead.read()[0], expected);
     return {gaussians.read(), first.read(), second.read()};
 }
 
@@ -203,7 +207,7 @@ TEST(Relocate, RefusesBadArguments) {
     ASSERT_GS_OK(gs_relocate_bytes(10, &bytes));
     const device_vector<char> workspace(bytes);
     const auto call = [&](int64_t existing, const gs_gaussians *moments, float least, size_t room) {
-        const gs_relocation relocation = {existing, least, 1, 1};
+        const gs_relocation relocation = {existing, least, 1, 1, nullptr};
         return gs_relocate(&g, moments, moments, &relocation, workspace.data(), room, nullptr);
     };
     EXPECT_EQ(call(11, &g, 0.005f, bytes), GS_INVALID_ARGUMENT);

@@ -93,11 +93,11 @@ TEST_F(Page, HoldsTheSceneWithinItsSteps) {
            "{\"event\": \"step\", \"iteration\": 10, \"loss\": 0.5, \"gaussians\": 600}\n"
            "{\"event\": \"step\", \"iteration\": 30, \"loss\": 0.2, \"gaussians\": 700}\n"
            "{\"event\": \"evaluation\", \"iteration\": 30, \"psnr\": 21.5}\n"
-           "{\"event\": \"step\", \"iteration\": 20, \"loss\": 0.3, \"gaussians\": 650}\n" // resumed
+           "{\"event\": \"step\", \"iteration\": 20, \"loss\": 0.3, \"gaussians\": 650, \"step_ms\": 3}\n" // resumed
            "{\"event\": \"evaluation\", \"iteration\": 20, \"psnr\": 20.5}\n"
            "{\"event\": \"validation\", \"iteration\": 20, \"psnr\": 19.5, \"training_psnr\": 24.5}\n"
            "{\"event\": \"validation\", \"iteration\": 40, \"psnr\": 19.75, \"training_psnr\": 26.5}\n"
-           "{\"event\": \"step\", \"iteration\": 40, \"loss\": null, \"gaussians\": 700}\n"
+           "{\"event\": \"step\", \"iteration\": 40, \"loss\": null, \"gaussians\": 700, \"step_ms\": 2}\n"
            "{\"event\": \"evaluation\", \"iteration\": 40, \"psnr\": 22.5}\n";
     const outcome run = splat({"export", at("scene.ply"), "-o", at("page.html"), "--cameras", at("data"),
                                "--views", "3", "--log", at("log")});
@@ -114,7 +114,8 @@ TEST_F(Page, HoldsTheSceneWithinItsSteps) {
     EXPECT_EQ(view["name"].text(), "photo2.png");
     EXPECT_EQ(view["width"].number(), photo_width);
     EXPECT_EQ(view["photo"].text().rfind("data:image/jpeg;base64,", 0), 0u);
-    ASSERT_EQ(page.facts["curves"].size(), 3u); // loss, PSNR, Gaussians
+    ASSERT_EQ(page.facts["curves"].size(), 4u); // loss, PSNR, Gaussians, time of a step
+    EXPECT_EQ(page.facts["curves"].at(3)["series"].at(0)["y"].at(1).number(), 2);
     const json both = page.facts["curves"].at(1)["series"];
     ASSERT_EQ(both.size(), 3u);
     EXPECT_EQ(both.at(0)["name"].text(), "training");
@@ -125,7 +126,8 @@ TEST_F(Page, HoldsTheSceneWithinItsSteps) {
     ASSERT_EQ(psnr["x"].size(), 2u);
     EXPECT_EQ(psnr["x"].at(0).number(), 20);
     EXPECT_EQ(psnr["y"].at(1).number(), 22.5);
-    EXPECT_EQ(page.text.find("http:"), page.text.find("http://www.w3.org/2000/svg")); // a name, not an address
+    EXPECT_EQ(page.text.find("http:"),
+              page.text.find("http://www.w3.org/2000/svg")); // a name, not an address
     EXPECT_EQ(page.text.find("http:"), page.text.rfind("http:"));
     for (const char *part :
          {"https:", "@import", "<link", "<iframe", " src=\"/", "@TITLE@", "@POSTER@", "@DATA@"})

@@ -144,15 +144,18 @@ static void list_losses(train_options *o, option_table *table) {
     const option_spec rows[] = {
         OPTION("random-background", &o->recipe.random_background,
                .help = "use a random background in each step, for scenes with transparent parts"),
-        OPTION("depth-weight", &o->recipe.depth_weight, .minimum = 1e-6, .maximum = 1e6,
-               .help = "weight of --depth in the loss at the start, exponential up to the end"),
-        OPTION("depth-weight-end", &o->recipe.depth_weight_end, .minimum = 1e-6, .maximum = 1e6,
-               .help = "weight of --depth in the loss at the end"),
         OPTION("align-steps", &o->align_steps, .maximum = 100000, .free_on_resume = true,
                .help = "with --refine-poses: steps that refine a held-out view's pose before it is measured"),
         OPTION("perturb-poses", &o->perturb_poses,
                .help = "experiment: turn and move every training view by DEGREES,EXTENTS first"),
-        OPTIONS_END};
+#define WEIGHTS(name, ...)                                                                                   \
+    OPTION(#name "-weight", &o->recipe.weights.name.first, .minimum = 1e-6, .maximum = 1e6,                  \
+           .help = "weight of --" #name " in the loss at the start, exponential up to the end"),             \
+        OPTION(#name "-weight-end", &o->recipe.weights.name.last, .minimum = 1e-6, .maximum = 1e6,           \
+               .help = "weight of --" #name " in the loss at the end"),
+        LOSS_TERMS(WEIGHTS)
+#undef WEIGHTS
+            OPTIONS_END};
     option_table_add_group(table, "losses and poses", rows);
 }
 
@@ -164,6 +167,8 @@ static void list_records(train_options *o, option_table *table) {
                .help = "write the cameras of all views to this file, as a transforms.json for DATA"),
         OPTION("log-every", &o->log_every, .maximum = 10000000, .free_on_resume = true, .automatic = true,
                .help = "iterations between lines of the log; auto: 1/200 of the run, at most 100"),
+        OPTION("check-finite", &o->recipe.check_finite, .free_on_resume = true,
+               .help = "end where a step makes a number that is not finite; slow"),
         OPTION("eval-every", &o->eval_every, .maximum = 10000000, .free_on_resume = true,
                .help = "iterations between measurements of the held-out views; 0: only at the end"),
         OPTIONS_END};

@@ -273,6 +273,11 @@ static bool observe(void *context, const training_state *state, const training_r
            training_page_observe(r->page, state, report, &run->log.record, stop_request_flag(), why);
 }
 
+// Of training_observer.
+static void warn(void *context, const char *text) {
+    if (is_first(context)) fprintf(stderr, "dsplat: warning: %s\n", text);
+}
+
 // Trains until the end, or until a signal requests a stop.
 static bool iterate(rank_run *r, fault *why) {
     train_run *const run = r->run;
@@ -281,7 +286,8 @@ static bool iterate(rank_run *r, fault *why) {
                                         .interval =
                                             common_divisor(run_log_interval(&run->log), run->saver.interval),
                                         .wants = r->page ? page_wants : NULL,
-                                        .end = stop_request_flag()};
+                                        .end = stop_request_flag(),
+                                        .warn = warn};
     run->settings.name = "training";
     if (is_first(r)) train_summary_begin(run, ranks_count(r->group));
     if (is_alone(r)) stop_request_begin(); // otherwise the process that has started the ranks has

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: MIT
+// A scene from its parameters to the loss and back, all stages chained, beside the reference with decisions replayed.
+#ifndef TESTS_PIPELINE_ERRORS_H
+#define TESTS_PIPELINE_ERRORS_H
+
+#include "kernel_frame.h"
+#include <algorithm>
+#include <cmath>
+
+struct pipeline_error {
+    const char *what;
+    double value; // relative: of a loss, or of the norm of a gradient
+};
+
+// Every second scene, by its seed, with a depth and absolute gradients; half of these with a normalised depth, half with
+// an inverse one.
+inline std::vector<pipeline_error> pipeline_errors(const scene_choice &choice, distwar_policy policy) {
+    kernel_frame frame(choice);
+    std::vector<pipeline_error> out;
+    const int width = choice.width, height = choice.height;
+    const size_t count = size_t(choice.count), pixels = size_t(frame.pixels());
+    const std::vector<float> alpha_weight = random_floats(31, pixels, -1e-3f, 1e-3f),
+                             depth_weight = random_floats(32, pixels, -1e-3f, 1e-3f);
+    const device_vector<uint8_t> target(
+        std::vector<uint8_t>(frame.scene.target, frame.scene.target + 3 * frame.pixels()));
+    const device_vector<double> result(3);
+    const device_vector<float> d_color(3 * pixels), d_alpha(alpha_weight), d_depth(depth_weight);
+    const device_vector<float> d_mean2d(2 * count), abs_mean2d(2 * count);
+    const bool extras = choice.seed % 2 == 1;
+    if (extras) {
+        frame.view.image.depth = frame.depth.data();
+        frame.view.normalize_depth = choice.seed % 4 == 1;
+        frame.view.inverse_depth = choice.seed % 8 > 4;
+        EXPECT_GS_OK(gs_render(&frame.view, NULL));
+    }
+    // NaN, so that a value that is not written shows.
+    reference_gaussians unwritten = reference_gaussians_create(choice.count, choice.sh_degree);
+    reference_gaussians_extend(&unwritten, choice.color, choice.covariance);
+    std::fill_n(unwritten.mean, reference_gaussians_values(&unwritten), NAN);
+    const device_gaussians gradients(unwritten);
+    reference_gaussians_destroy(&unwritten);
+    size_t bytes;
+    EXPECT_GS_OK(gs_loss_bytes(width, height, &bytes));
+    const device_vector<char> workspace(bytes);
+    const gs_comparison images = {width, height, frame.color.data(), target.data(), nullptr};
+    EXPECT_GS_OK(gs_loss(&images, workspace.data(), bytes, result.data(), d_color.data(), NULL));
+    gs_gradient gradient = {};
+    gradient.color = d_color.data(), gradient.alpha = d_alpha.data();
+    EXPECT_GS_OK(gs_moments_bytes(choice.count, GS_CHANNELS, policy.strategy, &gradient.moments_bytes));
+    const device_vector<char> moments(gradient.moments_bytes);
+    gradient.moments = reinterpret_cast<gs_moments *>(moments.data());
+    gradient.gaussians = *gradients.get(), gradient.mean2d = d_mean2d.data();
+    EXPECT_GS_OK(gs_camera_gradient_bytes(choice.count, &gradient.camera_bytes));
+    const device_vector<char> d_camera(std::vector<char>(gradient.camera_bytes, char(0x7f))); // NaN
+    gradient.camera = reinterpret_cast<gs_camera_gradient *>(d_camera.data());
+    if (extras) gradient.depth = d_depth.data(), gradient.abs_mean2d = abs_mean2d.data();
+    EXPECT_GS_OK(gs_backward(&frame.view, &gradient, policy, NULL));
+
+    reference_decisions taken = frame.decisions();
+    const std::vector<double> weight(alpha_weight.begin(), alpha_weight.end());
+    const std::vector<double> weight_of_depth(depth_weight.begin(), depth_weight.end());
+    const reference_problem problem = {
+        &frame.scene.gaussians,
+        choice.sh_degree_used,
+        &frame.scene.camera,
+        {frame.scene.background[0], frame.scene.background[1], frame.scene.background[2]},
+        frame.scene.target,
+        weight.data(),
+        extras ? weight_of_depth.data() : NULL,
+        frame.view.normalize_depth,
+        frame.view.inverse_depth};
+    reference_outputs expected = {};
+    std::vector<double> expected_mean2d(2 * count), expected_abs(2 * count);
+    expected.gradients = reference_gaussians_create(choice.count, choice.sh_degree);
+    reference_gaussians_extend(&expected.gradients, choice.color, choice.covariance);
+    expected.mean2d_gradient = expected_mean2d.data();
+    reference_camera_gradient by_camera;
+    expected.camera_gradient = &by_camera;
+    expected.abs_mean2d_gradient = expected_abs.data();
+    expected.image = reference_image_create(width, height);
+    reference_pipeline(&problem, &taken, NULL, &expected);
+
+    const std::vector<float> color = frame.color.read();
+    double worst = 0;
+    for (size_t k = 0; k < color.size(); k++) {
+        const double difference = std::abs(color[k] - expected.image.color[k]);
+        if (!(difference <= worst)) worst = difference;
+    }
+    out.push_back({"image", worst});
+    const std::vector<double> value = result.read();
+    out.push_back({"loss", std::abs(value[0] / expected.value.loss - 1)});
+    out.push_back({"L1", std::abs(value[1] - expected.value.l1) / std::max(expected.value.l1, 1e-2)});
+    out.push_back({"SSIM", std::abs(value[2] - expected.value.ssim)});
+
+    reference_gaussians got = gradients.read();
+    const auto compare = [&out](const char *what, const double *a, const double *b, int64_t values) {
+        out.push_back({what, relative_norm({a, a + values}, {b, b + values})});
+    };
+    const int64_t n = choice.count, rows = (choice.sh_degree + 1) * (choice.sh_degree + 1);
+    compare("mean", got.mean, expected.gradients.mean, 3 * n);
+    compare("log_scale", got.log_scale, expected.gradients.log_scale, 3 * n);
+    compare("quaternion", got.quaternion, expected.gradients.quaternion, 4 * n);
+    compare("opacity_logit", got.opacity_logit, expected.gradients.opacity_logit, n);
+    compare("sh", got.sh, expected.gradients.sh, 3 * rows * n);
+    if (choice.color) compare("color", got.color, expected.gradients.color, 3 * n);
+    if (choice.covariance) compare("covariance", got.covariance, expected.gradients.covariance, 6 * n);
+    const std::vector<float> mean2d = d_mean2d.read(), absolute = abs_mean2d.read();
+    out.push_back({"mean2d", relative_norm({mean2d.begin(), mean2d.end()}, expected_mean2d)});
+    if (extras)
+        out.push_back({"abs_mean2d", relative_norm({absolute.begin(), absolute.end()}, expected_abs)});
+    gs_camera_gradient camera;
+    device_download(&camera, gradient.camera, sizeof camera);
+    const auto compare_floats = [&out](const char *what, const float *a, const double *b, int values) {
+        out.push_back({what, relative_norm({a, a + values}, {b, b + values})});
+    };
+    compare_floats("camera's matrix", camera.matrix, by_camera.matrix, 12);
+    compare_floats("camera's rotation", camera.twist, by_camera.twist, 3);
+    compare_floats("camera's translation", camera.twist + 3, by_camera.twist + 3, 3);
+    compare_floats("camera's intrinsics", camera.intrinsics, by_camera.intrinsics, 4);
+
+    // Coefficients beyond the degree in use, and everything of culled Gaussians, are exactly 0.
+    const int64_t used = std::min<int64_t>(choice.sh_degree_used + 1, choice.sh_degree + 1);
+    int64_t not_zero = 0;
+    for (int64_t i = 0; i < n; i++) {
+        for (int64_t k = taken.splats[i].visible ? used * used : 0; k < rows; k++)
+            for (int c = 0; c < 3; c++) not_zero += got.sh[(i * rows + k) * 3 + c] != 0;
+        not_zero += !taken.splats[i].visible && got.opacity_logit[i] != 0;
+    }
+    out.push_back({"values that should be 0", double(not_zero)});
+
+    reference_gaussians_destroy(&got);
+    reference_gaussians_destroy(&expected.gradients);
+    reference_image_destroy(&expected.image);
+    reference_decisions_destroy(&taken);
+    return out;
+}
+
+#endif
