@@ -15,7 +15,8 @@ typedef enum random_purpose {
     RANDOM_BACKGROUND,
     RANDOM_DENSITY, // density control; libdistwar_gs derives more purposes from it
     RANDOM_POSES,
-    RANDOM_DEPTH_FIT
+    RANDOM_DEPTH_FIT,
+    RANDOM_STEREO
 } random_purpose;
 
 typedef struct view_order {
