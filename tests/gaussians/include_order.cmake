@@ -36,6 +36,7 @@ set(folders
     "lib|project|geometry"
     "lib|blend|bin"
     "lib|image|"
+    "lib|stereo|geometry"
     "lib|density|project"
     "lib|optimise|"
     "lib|share|bin blend density project"

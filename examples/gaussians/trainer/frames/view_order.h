@@ -16,6 +16,7 @@ typedef enum random_purpose {
     RANDOM_DENSITY, // density control; libdistwar_gs derives more purposes from it
     RANDOM_POSES,
     RANDOM_DEPTH_FIT,
+    RANDOM_STEREO,
     RANDOM_LESSONS
 } random_purpose;
 

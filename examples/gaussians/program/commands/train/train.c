@@ -2,6 +2,7 @@
 // dsplat train: photographs with cameras -> a scene of Gaussians.
 #include "commands/command.h"
 #include "train_run.h"
+#include "train_points.h"
 #include "train_start.h"
 #include "depth_maps.h"
 #include "device.h"
@@ -67,21 +68,22 @@ static bool prepare(train_run *run, fault *why) {
     const train_options *o = run->options;
     run->known = (training_data){.views = run->split.views,
                                  .count = run->split.training,
-                                 .extent = scene_extent(run->split.views, run->split.training),
-                                 .everywhere = run->at_random && !run->data.cut_out};
+                                 .extent = scene_extent(run->split.views, run->split.training)};
     const size_t aside = training_views_aside(&o->recipe, run->split.training);
     if (!training_choices_suit(&o->recipe, &run->known, why) ||
         !spared_views_choose(run->split.views, run->split.training, aside, &run->spared, why))
         return false;
-    run->budget = (budget_recipe){
-        .choices = &o->recipe, .data = &run->known, .reserve = reserve_for_finish, .context = run};
-    run->settings = o->budget ? budget_recipe_start(&run->budget)
-                              : training_settings_from(&o->recipe, &run->known, o->recipe.iterations);
     if (!train_poses_open(&run->poses, &run->split, run->known.extent, o->perturb_degrees, o->perturb_extents,
                           (uint64_t)o->recipe.seed, why))
         return false;
     const char *const depth_folders[2] = {o->data, o->depth};
     if (o->depth && !train_depth_open(&run->depth, &run->data, &run->split, depth_folders, why)) return false;
+    if (!train_points_find(run, why)) return false;
+    run->known.everywhere = run->at_random && !run->data.cut_out;
+    run->budget = (budget_recipe){
+        .choices = &o->recipe, .data = &run->known, .reserve = reserve_for_finish, .context = run};
+    run->settings = o->budget ? budget_recipe_start(&run->budget)
+                              : training_settings_from(&o->recipe, &run->known, o->recipe.iterations);
     run->finish_steps = o->budget ? 0 : o->lm.steps; // none if training ends before its pace is known
     run->key = checkpoint_settings(run->table);
     if (!run->key) return fail(why, "no memory for the options");

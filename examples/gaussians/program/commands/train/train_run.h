@@ -11,6 +11,7 @@
 #include "plan/memory.h"
 #include "recipe.h"
 #include "start/spared_views.h"
+#include "start/stereo_points.h"
 #include "frames/target_view.h"
 
 // A run of the command.
@@ -20,7 +21,9 @@ typedef struct train_run {
     const bool *changed;      // of each, whether it is not the default
     dataset data;
     view_split split;
-    bool at_random;      // the start, because of --random or because there are no points
+    bool at_random;       // the start, because of --random or because there are no points
+    stereo_result stereo; // of data without points; 0 views: it was not tried
+    double stereo_seconds;
     spared_views spared; // of its training views: --validate
     training_data known; // of the split
     train_poses poses;

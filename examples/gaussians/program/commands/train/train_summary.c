@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 #include "train_summary.h"
-#include "train_start.h"
 #include "device.h"
 #include "frames/blend_strategies.h"
 #include <stdio.h>
@@ -40,6 +39,19 @@ static void print_memory(const train_run *run, int ranks) {
 // H200s 0.62 with a million.
 enum { FEW_FOR_RANKS = 500000 };
 
+static void print_start(const train_run *run) {
+    const stereo_result *const stereo = &run->stereo;
+    if (!run->at_random && stereo->views == 0) return;
+    printf("start      %zu %s%s", run->data.point_count,
+           run->at_random ? "random points" : "points by stereo",
+           run->at_random && run->options->random == 0
+               ? ": the data has none (`dsplat poses DATA --points` finds some)"
+               : "");
+    if (stereo->views > 0)
+        printf("; stereo found %zu in %zu views, %.2f s", stereo->found, stereo->views, run->stereo_seconds);
+    printf("\n");
+}
+
 void train_summary_begin(const train_run *run, int ranks) {
     const training_settings *const s = &run->settings;
     print_data(run->options, &run->split);
@@ -48,10 +60,7 @@ void train_summary_begin(const train_run *run, int ranks) {
         printf("           at most %lld Gaussians: one GPU may be faster than several (docs/gpus.md)\n",
                (long long)s->density.most_gaussians);
     print_memory(run, ranks);
-    if (run->at_random && !run->options->resume)
-        printf("start      %zu random points%s\n", train_start_random(run),
-               run->options->random > 0 ? ""
-                                        : ": the data has none (`dsplat poses DATA --points` finds some)");
+    if (!run->options->resume) print_start(run);
     if (s->budget)
         printf("plan       %g s", s->budget->seconds);
     else
