@@ -7,8 +7,8 @@ from torch import Tensor
 
 
 def basis(degree: int, directions: Tensor) -> Tensor:
-    """The real harmonics [..., (degree + 1)^2] of unit vectors [..., 3] in the order and with the signs of gs_gaussians.sh:
-    by order m in each degree, from -degree on, with the sign (-1)^m."""
+    """The real harmonics [..., (degree + 1)^2] of unit vectors [..., 3] in the order and with the signs of
+    gs_gaussians.sh: in each degree n by m from -n to n, with the sign (-1)^m."""
     x, y, z = directions.unbind(-1)
     one = torch.ones_like(z)
     values, cosine, sine, first = {}, one, torch.zeros_like(z), one
@@ -25,8 +25,8 @@ def basis(degree: int, directions: Tensor) -> Tensor:
 
 
 def colors_of(degree: int, means: Tensor, coefficients: Tensor, viewmats: Tensor) -> Tensor:
-    """[..., C, N, 3], at least 0, as the kernels have them for lower degrees. means [..., N, 3], coefficients [..., N, K, 3]
-    or [..., C, N, K, 3], viewmats [..., C, 4, 4]. Has gradients by all three."""
+    """[..., C, N, 3], at least 0, as the kernels have them for lower degrees. means [..., N, 3], coefficients
+    [..., N, K, 3] or [..., C, N, K, 3], viewmats [..., C, 4, 4]. Has gradients by all three."""
     viewmats = viewmats.to(means.device)
     centers = -(viewmats[..., :3, :3].mT @ viewmats[..., :3, 3:]).mT  # [..., C, 1, 3]
     directions = torch.nn.functional.normalize(means.unsqueeze(-3) - centers, dim=-1)
