@@ -94,6 +94,25 @@ function(distwar_for_glibc_2_28 target)
                         "int ${name}(const char *path, struct stat *to) { return ${old}(1, path, to); }\n")
   endforeach()
   target_sources(${target} PRIVATE ${stat})
+  # Since 2.34 __libc_start_main finds a program's constructors itself; until then it is given a function that runs them.
+  get_target_property(type ${target} TYPE)
+  if(type STREQUAL EXECUTABLE)
+    set(start ${CMAKE_CURRENT_BINARY_DIR}/glibc_2_28/start.c)
+    file(WRITE ${start} "typedef void call(int, char **, char **);\n"
+                        "#define HIDDEN __attribute__((visibility(\"hidden\")))\n"
+                        "extern call *const __init_array_start[] HIDDEN, *const __init_array_end[] HIDDEN;\n"
+                        "static void construct(int argc, char **argv, char **variables) {\n"
+                        "    for (call *const *f = __init_array_start; f < __init_array_end; f++)\n"
+                        "        (*f)(argc, argv, variables);\n}\n"
+                        "typedef int program(int, char **, char **);\n"
+                        "int __real___libc_start_main(program *, int, char **, call *, void *, void *, void *);\n"
+                        "int __wrap___libc_start_main(program *, int, char **, call *, void *, void *, void *);\n"
+                        "int __wrap___libc_start_main(program *main, int argc, char **argv, call *none, void *end,\n"
+                        "                             void *loader_end, void *stack) {\n    (void)none;\n"
+                        "    return __real___libc_start_main(main, argc, argv, construct, end, loader_end, stack);\n}\n")
+    target_sources(${target} PRIVATE ${start})
+    target_link_options(${target} PRIVATE LINKER:--wrap=__libc_start_main)
+  endif()
   # A C++ header of gcc 13 or later refers to this function of its libstdc++. It prepares std::cout, which no kernel's
   # host code uses.
   if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
