@@ -31,7 +31,7 @@ endmacro()
 
 # Builds the stand-in for the library `name`; `out` is its path.
 function(distwar_glibc_stand_in name out)
-  set(moved_to_libc "^$") # from this library
+  set(moved_to_libc "^__libc_start_main$") # from this library, or new in it
   if(name STREQUAL libpthread.so.0)
     set(moved_to_libc "^_*(pthread|sem|call|cnd|mtx|thrd|tss)_")
   elseif(name STREQUAL libdl.so.2)
@@ -54,7 +54,12 @@ function(distwar_glibc_stand_in name out)
       set(here ON)
     endif()
     if(here)
-      string(APPEND source ".globl ${function}\n.type ${function}, @function\n${function}: ret\n")
+      string(APPEND source ".globl ${function}\n")
+      if(function MATCHES "^std(in|out|err)$") # a program copies them
+        string(APPEND source ".data\n.type ${function}, @object\n.size ${function}, 8\n${function}: .quad 0\n.text\n")
+      else()
+        string(APPEND source ".type ${function}, @function\n${function}: ret\n")
+      endif()
       string(APPEND of_${last_${function}} " ${function};")
       list(APPEND versions ${last_${function}})
     endif()
@@ -111,7 +116,7 @@ function(distwar_for_glibc_2_28 target)
                         "                             void *loader_end, void *stack) {\n    (void)none;\n"
                         "    return __real___libc_start_main(main, argc, argv, construct, end, loader_end, stack);\n}\n")
     target_sources(${target} PRIVATE ${start})
-    target_link_options(${target} PRIVATE LINKER:--wrap=__libc_start_main)
+    target_link_options(${target} PRIVATE LINKER:--wrap=__libc_start_main,--allow-shlib-undefined)
   endif()
   # A C++ header of gcc 13 or later refers to this function of its libstdc++. It prepares std::cout, which no kernel's
   # host code uses.
