@@ -118,6 +118,16 @@ function(distwar_for_glibc_2_28 target)
     target_sources(${target} PRIVATE ${start})
     target_link_options(${target} PRIVATE LINKER:--wrap=__libc_start_main,--allow-shlib-undefined)
   endif()
+  # Of libstdc++ gcc 8 has the older of these, and not the second.
+  set(wait _ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE)
+  set(gcc_8 ${CMAKE_CURRENT_BINARY_DIR}/glibc_2_28/gcc_8.c)
+  file(WRITE ${gcc_8} "__asm__(\".symver wait_of_gcc_8, ${wait}@GLIBCXX_3.4.11\");\n"
+                      "void wait_of_gcc_8(void *, void *);\nvoid __wrap_${wait}(void *, void *);\n"
+                      "void __wrap_${wait}(void *condition, void *lock) { wait_of_gcc_8(condition, lock); }\n"
+                      "void _ZSt17__throw_bad_allocv(void);\nvoid _ZSt28__throw_bad_array_new_lengthv(void);\n"
+                      "void _ZSt28__throw_bad_array_new_lengthv(void) { _ZSt17__throw_bad_allocv(); }\n")
+  target_sources(${target} PRIVATE ${gcc_8})
+  target_link_options(${target} PRIVATE LINKER:--wrap=${wait})
   # A C++ header of gcc 13 or later refers to this function of its libstdc++. It prepares std::cout, which no kernel's
   # host code uses.
   if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
