@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: MIT
 """Time on the host of distwar.rasterization() and of its adjoint, in microseconds.
 
-    python benchmarks/python_host_time.py [--rounds 200] [--count 200] [--size 64] > times.json
+    python benchmarks/python_host_time.py [--rounds 200] [--count 200] [--size 64] [--calling-thread] > times.json
 
 Situations: `idle`, the GPU has nothing to do before each call; `loop`, calls follow each other; `training`, with a loss
 and Adam. For each: medians and the fastest tenth of a forward and a backward call, of the part of it inside
 libdistwar_gs (which launches kernels and waits for the length of the lists), and of an autograd.Function that only
-allocates what a frame needs."""
+allocates what a frame needs. --calling-thread: backward() runs on its caller's thread, as
+torch.autograd.set_multithreading_enabled(False) has it."""
 import argparse
 import json
 import sys
@@ -123,7 +124,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     for name, value in dict(rounds=200, count=200, size=64).items():
         parser.add_argument(f"--{name}", type=int, default=value)
+    parser.add_argument("--calling-thread", action="store_true")
     o = parser.parse_args()
+    torch.autograd.set_multithreading_enabled(not o.calling_thread)
     params, view, device = scene(o.count, o.size)
 
     def frame():
@@ -133,7 +136,7 @@ def main():
     def empty():
         return Empty.apply(o.size, *params.values())
     out = dict(torch=torch.__version__, device=torch.cuda.get_device_name() if device == "cuda" else "cpu",
-               count=o.count, size=o.size)
+               calling_thread=o.calling_thread, count=o.count, size=o.size)
     for name in SITUATIONS:
         out[name] = {label: Situation(name, forward, params, device).times(o.rounds)
                      for label, forward in dict(frame=frame, empty_function=empty).items()}

@@ -31,7 +31,7 @@ endmacro()
 
 # Builds the stand-in for the library `name`; `out` is its path.
 function(distwar_glibc_stand_in name out)
-  set(moved_to_libc "^$") # from this library
+  set(moved_to_libc "^__libc_start_main$") # from this library, or new in it
   if(name STREQUAL libpthread.so.0)
     set(moved_to_libc "^_*(pthread|sem|call|cnd|mtx|thrd|tss)_")
   elseif(name STREQUAL libdl.so.2)
@@ -54,7 +54,12 @@ function(distwar_glibc_stand_in name out)
       set(here ON)
     endif()
     if(here)
-      string(APPEND source ".globl ${function}\n.type ${function}, @function\n${function}: ret\n")
+      string(APPEND source ".globl ${function}\n")
+      if(function MATCHES "^std(in|out|err)$") # a program copies them
+        string(APPEND source ".data\n.type ${function}, @object\n.size ${function}, 8\n${function}: .quad 0\n.text\n")
+      else()
+        string(APPEND source ".type ${function}, @function\n${function}: ret\n")
+      endif()
       string(APPEND of_${last_${function}} " ${function};")
       list(APPEND versions ${last_${function}})
     endif()
@@ -94,6 +99,35 @@ function(distwar_for_glibc_2_28 target)
                         "int ${name}(const char *path, struct stat *to) { return ${old}(1, path, to); }\n")
   endforeach()
   target_sources(${target} PRIVATE ${stat})
+  # Since 2.34 __libc_start_main finds a program's constructors itself; until then it is given a function that runs them.
+  get_target_property(type ${target} TYPE)
+  if(type STREQUAL EXECUTABLE)
+    set(start ${CMAKE_CURRENT_BINARY_DIR}/glibc_2_28/start.c)
+    file(WRITE ${start} "typedef void call(int, char **, char **);\n"
+                        "#define HIDDEN __attribute__((visibility(\"hidden\")))\n"
+                        "extern call *const __init_array_start[] HIDDEN, *const __init_array_end[] HIDDEN;\n"
+                        "static void construct(int argc, char **argv, char **variables) {\n"
+                        "    for (call *const *f = __init_array_start; f < __init_array_end; f++)\n"
+                        "        (*f)(argc, argv, variables);\n}\n"
+                        "typedef int program(int, char **, char **);\n"
+                        "int __real___libc_start_main(program *, int, char **, call *, void *, void *, void *);\n"
+                        "int __wrap___libc_start_main(program *, int, char **, call *, void *, void *, void *);\n"
+                        "int __wrap___libc_start_main(program *main, int argc, char **argv, call *none, void *end,\n"
+                        "                             void *loader_end, void *stack) {\n    (void)none;\n"
+                        "    return __real___libc_start_main(main, argc, argv, construct, end, loader_end, stack);\n}\n")
+    target_sources(${target} PRIVATE ${start})
+    target_link_options(${target} PRIVATE LINKER:--wrap=__libc_start_main,--allow-shlib-undefined)
+  endif()
+  # Of libstdc++ gcc 8 has the older of these, and not the second.
+  set(wait _ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE)
+  set(gcc_8 ${CMAKE_CURRENT_BINARY_DIR}/glibc_2_28/gcc_8.c)
+  file(WRITE ${gcc_8} "__asm__(\".symver wait_of_gcc_8, ${wait}@GLIBCXX_3.4.11\");\n"
+                      "void wait_of_gcc_8(void *, void *);\nvoid __wrap_${wait}(void *, void *);\n"
+                      "void __wrap_${wait}(void *condition, void *lock) { wait_of_gcc_8(condition, lock); }\n"
+                      "void _ZSt17__throw_bad_allocv(void);\nvoid _ZSt28__throw_bad_array_new_lengthv(void);\n"
+                      "void _ZSt28__throw_bad_array_new_lengthv(void) { _ZSt17__throw_bad_allocv(); }\n")
+  target_sources(${target} PRIVATE ${gcc_8})
+  target_link_options(${target} PRIVATE LINKER:--wrap=${wait})
   # A C++ header of gcc 13 or later refers to this function of its libstdc++. It prepares std::cout, which no kernel's
   # host code uses.
   if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)

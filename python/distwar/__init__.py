@@ -64,8 +64,8 @@ def rasterization(
 
     means [..., N, 3]; quats [..., N, 4] as w, x, y, z, of any length; scales [..., N, 3]; opacities [..., N];
     covars [..., N, 3, 3] replace quats and scales. colors [..., N, D] or [..., C, N, D] with D from 1 to 1024; with an
-    sh_degree (0 to 3) spherical harmonics [..., N, K, 3] or [..., C, N, K, 3], K >= (sh_degree + 1)^2; None if the
-    render_mode is D or ED.
+    sh_degree (0 to 3; 4 on torch only, by torch) spherical harmonics [..., N, K, 3] or [..., C, N, K, 3], K >=
+    (sh_degree + 1)^2; None if the render_mode is D or ED.
     viewmats [..., C, 4, 4]: world to camera; Ks [..., C, 3, 3]. These two may be CPU tensors beside Gaussians on a GPU:
     then the call need not wait for the GPU to read them. backgrounds [..., C, D].
 
@@ -81,9 +81,9 @@ def rasterization(
 
     radius_clip (torch only): splats of a radius up to that, in pixels, are left out, at several times the host's time.
     channel_chunk has no effect: results do not depend on it. Arguments that are not supported raise
-    NotImplementedError unless they are at their defaults: sh_degree 4, sparse_grad, distributed, segmented, with_ut,
-    with_eval3d, distortion, rolling shutters, tiles of other sizes than 16, camera models other than pinhole
-    and ortho, and those behind viewmats_rs.
+    NotImplementedError unless they are at their defaults: sparse_grad, distributed, segmented, with_ut, with_eval3d,
+    distortion, rolling shutters, tiles of other sizes than 16, camera models other than pinhole and ortho, and those
+    behind viewmats_rs.
 
     Inputs of other floating-point types are converted to float32. There are no second derivatives.
     On numpy arrays (CPU library): gradients by rasterization_backward(meta, d_colors, d_alphas).

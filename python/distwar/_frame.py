@@ -8,7 +8,7 @@ from torch import Tensor
 
 from . import _stages
 from ._operators import SECOND, radii_of, run_project_backward
-from ._tensors import On, address_of, current_device, empty, report_at, stream_at
+from ._tensors import On, address_of, current_device, empty, gradient_like, report_at, stream_at
 
 
 class _Refused(torch.autograd.Function):
@@ -106,16 +106,16 @@ def _backward(ctx, frame, d_color, d_alphas, d_depths):
             return (None,) * 10
         d_color = torch.zeros_like(color)
     plan, strategy, stream, kept = frame.plan, frame.strategy, stream_at(frame.index), []
-    sizes, new = plan.sizes, splats.new_empty_strided
+    new = splats.new_empty_strided
     view, at = frame.view, [None if a is None else a.data_ptr() for a in (*scene, splats, color, depths, block)]
     if at != frame.at:
         at[:6] = [address_of(a, kept) for a in scene]
         view, frame.at = plan.moved(view, at[:6], at[6:9], at[9]), at
-    if d_color.stride() == sizes.color[1] and d_color.data_ptr() % 16 == 0:
+    if d_color.stride() == plan.sizes.color[1] and d_color.data_ptr() % 16 == 0:
         d_image = d_color.data_ptr()
     else:
         d_image = address_of(d_color.movedim(-1, -3), kept)
-    d_scene = [None if a is None else new(*size) for a, size in zip(scene, sizes.scene)]
+    d_scene = [None if a is None else gradient_like(a) for a in scene]
     floats = plan.moments_floats(strategy)
     moments = new((floats,), (1,))
     gradient = plan.gradient((d_image, address_of(d_depths, kept), address_of(d_alphas, kept)), moments.data_ptr(),

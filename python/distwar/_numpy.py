@@ -6,7 +6,7 @@ import numpy
 
 from . import _stages
 from ._library import library
-from ._request import check, meta_of
+from ._request import KERNELS_DEGREE, check, meta_of
 from ._stages import SPLAT_FLOATS, Scene
 
 
@@ -116,6 +116,9 @@ def rasterization(arrays, width, height, planes, sh_degree, modes):
     library("simt")
     arrays = {name: None if value is None else _float32(name, value) for name, value in arrays.items()}
     request = check(arrays, width, height, *planes, sh_degree, *modes)
+    if request.settings.sh_degree > KERNELS_DEGREE:
+        raise NotImplementedError(f"distwar.rasterization: sh_degree = {sh_degree} is not supported for numpy arrays; "
+                                  "pass torch tensors")
     frames = [_Frame(request, arrays, at) for at in request.groups()]
     batch = request.batch
     color = numpy.moveaxis(_joined([f.color for f in frames], batch), -3, -1)

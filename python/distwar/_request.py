@@ -6,7 +6,8 @@ from typing import NamedTuple, Optional
 from ._stages import CAMERA_MODELS, DEPTH_OVER_ALPHA, DEPTH_SUM, MOST_VIEWS, TILE, Settings
 
 RENDER_MODES = ("RGB", "D", "ED", "RGB+D", "RGB+ED")
-MOST_SIZE, MOST_CHANNELS, MOST_DEGREE = 16384, 1024, 3
+MOST_SIZE, MOST_CHANNELS, MOST_DEGREE = 16384, 1024, 4
+KERNELS_DEGREE = 3  # the most of libdistwar_gs; beyond it colours come from _harmonics.py
 
 
 class Request(NamedTuple):
@@ -57,9 +58,6 @@ def _color_shape(colors, batch, count, cameras, sh_degree):
         if not 1 <= channels <= MOST_CHANNELS:
             raise ValueError(f"distwar.rasterization: colors has {channels} channels, not 1 to {MOST_CHANNELS}")
         return channels, per_camera
-    if sh_degree == MOST_DEGREE + 1:
-        raise NotImplementedError(f"distwar.rasterization: sh_degree = {sh_degree} is not supported; colors may have "
-                                  f"its 25 coefficients, of which degree {MOST_DEGREE} uses {(MOST_DEGREE + 1)**2}")
     if not isinstance(sh_degree, int) or not 0 <= sh_degree <= MOST_DEGREE:
         raise ValueError(f"distwar.rasterization: sh_degree is {sh_degree!r}, not 0 to {MOST_DEGREE}")
     if channels != 3 or colors.shape[-2] < (sh_degree + 1)**2:

@@ -201,7 +201,6 @@ class Sizes(NamedTuple):
     alphas: tuple
     depths: tuple
     splats: tuple
-    scene: tuple  # of each array of a Scene
 
 
 def _contiguous(*shape):
@@ -210,10 +209,8 @@ def _contiguous(*shape):
 
 def _sizes(shape):
     c, d, h, w = shape.cameras, shape.channels, shape.settings.height, shape.settings.width
-    n, colors = shape.count, (shape.coefficients, 3) if shape.coefficients else (shape.channels,)
     return Sizes(((c, h, w, d), (d * h * w, w, 1, h * w)), _contiguous(c, h, w, 1), _contiguous(c, h, w),
-                 _contiguous(c, n, SPLAT_FLOATS),
-                 tuple(_contiguous(*of) for of in ((n, 3), (n, 4), (n, 3), (n,), (n, *colors), (n, 6))))
+                 _contiguous(c, shape.count, SPLAT_FLOATS))
 
 
 def kept_bytes(size, splat_index, pairs):

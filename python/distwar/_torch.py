@@ -10,7 +10,8 @@ from ._library import BACKENDS
 from ._frame import Frame, Watch, means2d_of
 from ._meta import Meta
 from ._operators import Projected
-from ._request import check, meta_of
+from ._harmonics import colors_of
+from ._request import KERNELS_DEGREE, check, meta_of
 from ._tensors import (current_device, index_of, is_plain, packed_cameras, radii_for_gsplat, report_at, strategy_now,
                        takes_operators)
 
@@ -209,6 +210,14 @@ def _by_operators(call, scenes, packed, absgrad, radius_clip):
 
 def rasterization(arrays, width, height, planes, sh_degree, modes, packed, absgrad, radius_clip):
     """arrays: by NAMES."""
+    if isinstance(sh_degree, int) and sh_degree > KERNELS_DEGREE:
+        named, device = dict(zip(NAMES, arrays)), getattr(arrays[0], "device", None)
+        of = [float32_of(name, named[name], device) for name in ("means", "colors", "viewmats")]
+        check(named, width, height, *map(float, planes), sh_degree, *modes)
+        colors = colors_of(sh_degree, *of)
+        if colors.shape[-3] == 1:  # colours of all cameras go the shortest way
+            colors = colors.squeeze(-3)
+        arrays, sh_degree = (*arrays[:4], colors, *arrays[5:]), None
     plain = is_plain(arrays[0])
     call = (_call_of if plain else _new_call)(arrays, width, height, planes, sh_degree, modes, packed, absgrad)
     if plain and call.index is not None and call.index != current_device():

@@ -20,6 +20,7 @@ import distwar
 
 DEVICE = "cuda" if distwar.library().backend == "cuda" else "cpu"
 W, H = 40, 33
+distwar.gsplat_version = (1, 5)  # whatever is installed
 
 
 def setUpModule():

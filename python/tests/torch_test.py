@@ -13,6 +13,9 @@ from scenes import reference, relative
 
 import distwar
 from distwar import _stages
+from distwar._harmonics import basis, colors_of
+
+distwar.gsplat_version = (1, 5)  # whatever is installed
 
 
 class Values(unittest.TestCase):
@@ -107,8 +110,33 @@ class Values(unittest.TestCase):
         self.assertLess(relative(colors.detach().cpu(), reference(s)[0]), 1e-5)
         colors.sum().backward()
         self.assertEqual(float(t["colors"].grad[:, 4:].abs().sum()), 0)
-        with self.assertRaisesRegex(NotImplementedError, "sh_degree = 4"):
-            render(dict(t, sh_degree=4))
+
+    def test_degree_4(self):
+        """By torch: as the kernels where degree 4 has no part, and its nine functions by their closed forms."""
+        for cameras in (1, 2):
+            s = scenes.scene(degree=3, cameras=cameras)
+            expected, _ = gradients(tensors(s))
+            more = dict(s, colors=np.concatenate((s["colors"], np.zeros((40, 9, 3), "float32")), 1), sh_degree=4)
+            t = tensors(more)
+            found, _ = gradients(t)
+            self.assertLess(relative(render(t)[0].detach().cpu(), render(tensors(s))[0].detach().cpu()), 1e-5)
+            found["colors"] = found["colors"][:, :16]
+            for name in NAMES:
+                self.assertLess(relative(found[name].cpu(), expected[name].cpu()), 1e-4, name)
+        directions = torch.nn.functional.normalize(torch.randn(50, 3, dtype=torch.double), dim=1)
+        x, y, z = directions.T
+        expected = (2.5033429418 * x * y * (x * x - y * y), -1.7701307698 * y * z * (3 * x * x - y * y),
+                    0.9461746958 * x * y * (7 * z * z - 1), -0.6690465436 * y * z * (7 * z * z - 3),
+                    0.1057855469 * (35 * z**4 - 30 * z * z + 3), -0.6690465436 * x * z * (7 * z * z - 3),
+                    0.4730873479 * (x * x - y * y) * (7 * z * z - 1), -1.7701307698 * x * z * (x * x - 3 * y * y),
+                    0.6258357354 * (x * x * (x * x - 3 * y * y) - y * y * (3 * x * x - y * y)))
+        self.assertLess(relative(basis(4, directions)[:, 16:], torch.stack(expected, 1)), 1e-8)
+        s = {name: a.detach().double().cpu() for name, a in t.items() if name in ("means", "viewmats")}
+        coefficients = torch.randn(5, 25, 3, dtype=torch.double)
+        self.assertTrue(torch.autograd.gradcheck(lambda *of: colors_of(4, *of), [
+            a.requires_grad_() for a in (s["means"][:5], coefficients, s["viewmats"])]))
+        with self.assertRaisesRegex(ValueError, "K >= 25"):
+            render(dict(t, colors=t["colors"][:, :16]))
 
     def test_radius_clip(self):
         """As without the Gaussians that are small in the image."""
@@ -318,6 +346,8 @@ class DensityControl(unittest.TestCase):
             from gsplat.strategy import DefaultStrategy
         except ImportError:
             self.skipTest("there is no gsplat here")
+        self.addCleanup(setattr, distwar, "gsplat_version", distwar.gsplat_version)
+        distwar.gsplat_version = None
         for packed in (False, True):
             strategy = DefaultStrategy(refine_start_iter=0, refine_every=1)
             s = scenes.scene(count=100)

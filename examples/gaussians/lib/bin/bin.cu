@@ -88,14 +88,14 @@ size_t place_arrays(void *memory, const tile_grid &grid, int64_t count, int64_t 
     const size_t tiles = size_t(tiles_of(grid)), pairs = size_t(pair_capacity),
                  counters = tiles << log2_copies(count, int(tiles));
     out->bucket_room = room_of(pair_capacity, int64_t(counters));
-    layout_add(&layout, size_t(count), &out->depth);
     layout_add(&layout, counter_words(int64_t(counters)), &out->length);
     layout_add(&layout, counters, &out->ends);
     layout_add(&layout, classes, &out->class_begin);
     layout_add(&layout, 1, &out->summary);
     layout_add(&layout, tiles + 1, &out->tile_begin);
     layout_add(&layout, tiles, &out->tile_order);
-    layout_add(&layout, pairs, &out->list);
+    layout_add(&layout, pairs, &out->list); // what follows is not read after gs_bin
+    layout_add(&layout, size_t(count), &out->depth);
     layout_add(&layout, pairs, &out->other);
     layout_add(&layout, counters * out->bucket_room, &out->bucket);
     layout_add(&layout, size_t(most_parts(pair_capacity)), &out->parts);
