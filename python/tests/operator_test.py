@@ -200,7 +200,7 @@ class Operator(unittest.TestCase):
     def test_a_step_in_a_graph(self):
         """Forward, loss, backward and Adam, captured once and replayed, end where the same steps do one by one."""
         names = ("means", "quats", "scales", "opacities", "colors")
-        target = (torch.rand(200, 300, 3, device=DEVICE) * 255).byte()
+        target = (torch.rand(1, 200, 300, 3, device=DEVICE) * 255).byte()
 
         def training():
             s = tensors(scenes.scene(count=5000, size=(300, 200)), names=names)
