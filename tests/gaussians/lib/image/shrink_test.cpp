@@ -52,6 +52,42 @@ TEST(Shrink, PictureHasTheMeansOfItsBlocks) {
         }
 }
 
+TEST(Shrink, PlanesHaveTheMeansOfAllPicturesAsBytes) {
+    std::mt19937 random(5);
+    for (const gs_shrinking &s : cases)
+        for (const int count : {1, 3}) {
+            const size_t pixels = size_t(s.width) * size_t(s.height);
+            std::vector<std::vector<float>> values;
+            std::vector<device_vector<float>> on_device;
+            const float *planes[3] = {};
+            for (int k = 0; k < count; k++) {
+                values.emplace_back(GS_CHANNELS * pixels);
+                for (float &value : values.back()) value = float(random() % 1500) / 1000 - 0.25f;
+                on_device.emplace_back(values.back());
+            }
+            for (int k = 0; k < count; k++) planes[k] = on_device[size_t(k)].data();
+            const device_vector<uint8_t> small(GS_CHANNELS * small_pixels(s));
+            ASSERT_GS_OK(gs_shrink_planes(&s, planes, count, small.data(), nullptr));
+            const std::vector<uint8_t> got = small.read();
+            for_each_block(s, [&](const std::vector<size_t> &block, size_t to) {
+                for (size_t c = 0; c < GS_CHANNELS; c++) {
+                    double sum = 0;
+                    for (const std::vector<float> &picture : values)
+                        for (const size_t from : block) sum += double(picture[c * pixels + from]);
+                    const double mean = sum / double(block.size() * size_t(count));
+                    EXPECT_NEAR(got[to * GS_CHANNELS + c], 255 * std::min(std::max(mean, 0.0), 1.0), 0.501);
+                }
+            });
+        }
+    const gs_shrinking one = {1, 1, 1};
+    const device_vector<float> wrong(std::vector<float>{NAN, 2, -1});
+    const float *const picture[1] = {wrong.data()};
+    const device_vector<uint8_t> small(3);
+    ASSERT_GS_OK(gs_shrink_planes(&one, picture, 1, small.data(), nullptr));
+    EXPECT_EQ(small.read(), (std::vector<uint8_t>{0, 255, 0}));
+    EXPECT_NE(gs_shrink_planes(&one, picture, 9, small.data(), nullptr), GS_OK);
+}
+
 TEST(Shrink, MaskCountsWhereTheWholeBlockDoes) {
     std::mt19937 random(2);
     for (const gs_shrinking &s : cases) {
