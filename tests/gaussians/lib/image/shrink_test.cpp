@@ -2,6 +2,7 @@
 // gs_shrink_* against means, minima and counts in double precision.
 #include "density/density_scene.h"
 #include "distwar_gs_shrink.h"
+#include <deque>
 
 namespace {
 
@@ -58,7 +59,7 @@ TEST(Shrink, PlanesHaveTheMeansOfAllPicturesAsBytes) {
         for (const int count : {1, 3}) {
             const size_t pixels = size_t(s.width) * size_t(s.height);
             std::vector<std::vector<float>> values;
-            std::vector<device_vector<float>> on_device;
+            std::deque<device_vector<float>> on_device;
             const float *planes[3] = {};
             for (int k = 0; k < count; k++) {
                 values.emplace_back(GS_CHANNELS * pixels);
