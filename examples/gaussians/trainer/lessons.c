@@ -17,22 +17,32 @@
 static const double most_photographs = 0.5, photographs_again = 0.5;
 enum { NEAREST = 4 }; // views that a painted one is drawn between
 
+// Settings of its own for the trainer, to be changed.
+static training_settings *own_settings(trainer *t) {
+    if (t->settings != &t->fitted) t->fitted = *t->settings;
+    t->settings = &t->fitted;
+    return &t->fitted;
+}
+
 // The last scene grows no larger than the largest of the others: more Gaussians learn the photographs' noise again.
 static void limit_growth(trainer *t) {
     const lesson_scenes *const scenes = &t->state->lessons;
     int64_t most = 0;
     for (int32_t k = 0; k < scenes->teachers; k++)
         if (scenes->teacher[k].count > most) most = scenes->teacher[k].count;
-    if (most >= t->settings->density.most_gaussians) return;
-    t->fitted = *t->settings;
-    t->fitted.density.most_gaussians = most;
-    t->settings = &t->fitted;
+    if (most < t->settings->density.most_gaussians) own_settings(t)->density.most_gaussians = most;
 }
 
 bool lessons_open(trainer *t) {
     training_state *const state = t->state;
+    const lesson_scenes *const scenes = &state->lessons;
     const bool may_end = t->settings->teachers >= 2 && t->used_order.count > 0 && !t->settings->budget;
     if (may_end && state->iteration == 0 && !training_state_copy(state, &state->lessons.start)) return false;
+    // A run that is resumed has what it began with.
+    if (scenes->wanted > 0)
+        own_settings(t)->teachers = scenes->wanted;
+    else if (scenes->start.count == 0 && t->settings->teachers > 0)
+        own_settings(t)->teachers = 0;
     if (lessons_are_on(t)) limit_growth(t);
     return lessons_go_on(t); // a complete run that has become longer
 }

@@ -73,6 +73,7 @@ static bool prepare(train_run *run, fault *why) {
     if (!training_choices_suit(&o->recipe, &run->known, why) ||
         !spared_views_choose(run->split.views, run->split.training, aside, &run->spared, why))
         return false;
+    if (o->exposure || o->memory > 0) run->settings.teachers = 0;
     if (!train_poses_open(&run->poses, &run->split, run->known.extent, o->perturb_degrees, o->perturb_extents,
                           (uint64_t)o->recipe.seed, why))
         return false;

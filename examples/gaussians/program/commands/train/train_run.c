@@ -416,6 +416,9 @@ static bool write_results(rank_run *r, fault *why) {
     train_run *const run = r->run;
     const train_options *const o = run->options;
     int64_t written = 0, dropped = 0;
+    // The first complete scene in place of one that has only begun; the checkpoint, which is written, goes on with that.
+    if (run->state.lessons.teachers > 0 && run->state.iteration < run->settings.iterations)
+        training_state_restart(&run->state, &run->state.lessons.teacher[0]);
     scene_notes notes = {.known = true, .holdout = run->split.held_out > 0 ? o->holdout : 0};
     memcpy(notes.background, o->recipe.background, sizeof notes.background);
     if (is_first(r) && (o->recipe.refine_poses || o->perturb_poses))
