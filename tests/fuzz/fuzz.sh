@@ -1,6 +1,6 @@
 #!/bin/sh
 # fuzz.sh SECONDS: libFuzzer on each target of targets.h in turn, SECONDS in all. Keeps build/fuzz/corpus and
-# build/fuzz/found/TARGET, which the next call goes on with; an input that ends a target is build/fuzz/found/TARGET-*.
+# build/fuzz/found/TARGET, which the next call goes on with, and the first begins with corpus.tar.gz; an input that ends a target is build/fuzz/found/TARGET-*.
 # Exit 1 if there was one.
 set -u
 cd "$(dirname "$0")/../.."
@@ -10,6 +10,7 @@ echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' | clang -fsanitize=fuzzer,
 }
 cmake --preset fuzz >build/fuzz.log && cmake --build build/fuzz --target fuzz fuzz_seeds >>build/fuzz.log || { tail build/fuzz.log; exit 1; }
 build/fuzz/bin/fuzz_seeds build/fuzz/corpus || exit 1
+[ -d build/fuzz/found ] || { mkdir -p build/fuzz/found && tar -xzf tests/fuzz/corpus.tar.gz -C build/fuzz/found; } || exit 1
 targets=$(sed -n 's/^    X(\([a-z_]*\),.*/\1/p' tests/fuzz/targets.h)
 each=$(($1 / $(echo "$targets" | wc -l)))
 status=0
