@@ -166,6 +166,29 @@ void lessons_paint(trainer *t, step_views *of) {
     }
 }
 
+// Whether so many teachers take at most a quarter of the memory of every rank's device, so that a run which would have
+// ended well does not fail for a few tenths of a decibel: the same on one kind of GPU, whatever else it does. A collective.
+static bool have_room(const trainer *t, int64_t teachers, bool *room) {
+    const int64_t lists = 400000000, each_pixel = 40; // the least that a frame takes, and its planes
+    const gs_gaussians *const now = &t->state->gaussians;
+    int64_t pixels = 0, to_all[RANKS_MAX], of_all[RANKS_MAX];
+    size_t unused, all;
+    DEVICE_CHECK(cudaMemGetInfo(&unused, &all));
+    for (size_t i = 0; i < t->order.count; i++) {
+        const gs_camera *const c = &t->views[i].camera;
+        if (c->width * (int64_t)c->height > pixels) pixels = c->width * (int64_t)c->height;
+    }
+    const size_t scene = device_gaussians_bytes(training_state_count(t->state), now->sh_degree);
+    const int64_t each =
+        (int64_t)scene + lists + trainer_batch(t->settings, RESOLUTIONS_MOST) * each_pixel * pixels;
+    for (int r = 0; r < ranks_count(t->group); r++) to_all[r] = teachers * each <= (int64_t)(all / 4);
+    *room = to_all[0] != 0;
+    if (ranks_count(t->group) == 1) return true;
+    if (!ranks_exchange_sizes(t->group, 1, to_all, of_all, NULL)) return false;
+    for (int r = 0; r < ranks_count(t->group); r++) *room = *room && of_all[r] != 0;
+    return true;
+}
+
 bool lessons_go_on(trainer *t) {
     training_state *const state = t->state;
     lesson_scenes *const lessons = &state->lessons;
@@ -173,8 +196,15 @@ bool lessons_go_on(trainer *t) {
     if (place->ended == 0 || lessons_are_on(t) ||
         state->iteration < lessons_before(t) + scheduled_early_views(place))
         return true;
-    if (lessons->wanted == 0) lessons->wanted = (int32_t)scheduled_teachers(t->settings, place);
-    if (lessons->wanted == 0) return true;
+    if (lessons->wanted == 0) {
+        const int64_t teachers = scheduled_teachers(t->settings, place);
+        bool room;
+        if (teachers == 0) return true;
+        if (!have_room(t, teachers, &room)) return false;
+        if (!room) own_settings(t)->teachers = 0;
+        if (!room) return true;
+        lessons->wanted = (int32_t)teachers;
+    }
     parameter_average_take(&state->average, &state->gaussians);
     if (!training_state_copy(state, &lessons->teacher[lessons->teachers])) return false;
     lessons->teachers++;
