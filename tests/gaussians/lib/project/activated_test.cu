@@ -10,7 +10,7 @@
 
 namespace {
 
-const scene_choice some_scene = {23, 300, 1, 1, 61, 47};
+const scene_choice activated_scene = {23, 300, 1, 1, 61, 47};
 
 // The scene's projection and its adjoint under given moments; the view and the gradient may be changed between.
 struct projection {
@@ -53,7 +53,7 @@ struct projection {
 
 TEST(Activated, IsTheChainRule) {
     for (const bool antialias : {false, true}) {
-        scene_choice choice = some_scene;
+        scene_choice choice = activated_scene;
         choice.antialias = antialias;
         projection stored(choice), activated(choice, true);
         stored.run();
@@ -86,24 +86,24 @@ TEST(Activated, IsTheChainRule) {
 }
 
 TEST(Activated, AScaleOf0HasAGradientOf0) {
-    projection p(some_scene, true);
-    std::vector<float> zeros(size_t(3 * some_scene.count), 0.0f);
+    projection p(activated_scene, true);
+    std::vector<float> zeros(size_t(3 * activated_scene.count), 0.0f);
     device_upload(p.view.gaussians.log_scale, zeros.data(), zeros.size() * sizeof(float));
     p.run();
     reference_gaussians got = p.gradients.read();
-    for (int64_t i = 0; i < 3 * some_scene.count; i++) EXPECT_EQ(got.log_scale[i], 0);
+    for (int64_t i = 0; i < 3 * activated_scene.count; i++) EXPECT_EQ(got.log_scale[i], 0);
     reference_gaussians_destroy(&got);
 }
 
 TEST(Activated, OtherCallsRefuseIt) {
-    projection p(some_scene, true);
+    projection p(activated_scene, true);
     EXPECT_EQ(gs_opacity_reset(&p.view.gaussians, &p.view.gaussians, &p.view.gaussians, 0.5f, NULL),
               GS_INVALID_ARGUMENT);
     EXPECT_NE(std::string(gs_last_error()).find("activated"), std::string::npos) << gs_last_error();
 }
 
 TEST(LowPass, AddsToBothVariances) {
-    projection usual(some_scene), wide(some_scene);
+    projection usual(activated_scene), wide(activated_scene);
     wide.view.gaussians.low_pass = 0.8f;
     usual.run();
     wide.run();
@@ -125,7 +125,7 @@ TEST(LowPass, AddsToBothVariances) {
 }
 
 TEST(FarPlane, CullsWhatIsBehindIt) {
-    projection p(some_scene);
+    projection p(activated_scene);
     p.run();
     std::vector<gs_splat> all = p.splats.read();
     std::vector<float> depths;
@@ -144,16 +144,16 @@ TEST(FarPlane, CullsWhatIsBehindIt) {
 // The gradient by the means of splats, taken out and given back, changes nothing; twice of it adds what the gradient
 // has without the other moments.
 TEST(Mean2d, IsAGradientOfItsOwn) {
-    projection p(some_scene);
+    projection p(activated_scene);
     p.run();
-    const size_t n = size_t(some_scene.count);
+    const size_t n = size_t(activated_scene.count);
     const device_vector<float> taken(std::vector<float>(2 * n, NAN)),
         absolute(std::vector<float>(2 * n, NAN));
     ASSERT_GS_OK(gs_mean2d_gradient(&p.view, p.gradient.moments, taken.data(), absolute.data(), NULL));
     const std::vector<float> pixels = taken.read(), sums = absolute.read(), halves = p.mean2d.read();
     std::vector<double> expected(halves.begin(), halves.end()), got;
     for (size_t i = 0; i < pixels.size(); i++)
-        got.push_back(pixels[i] * 0.5 * (i % 2 == 0 ? some_scene.width : some_scene.height));
+        got.push_back(pixels[i] * 0.5 * (i % 2 == 0 ? activated_scene.width : activated_scene.height));
     EXPECT_LE(relative_norm(got, expected), 1e-6);
     const std::vector<gs_splat> splats = p.splats.read();
     const std::vector<float> moments = p.moments.read();
