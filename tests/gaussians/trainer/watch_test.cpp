@@ -52,7 +52,6 @@ TEST(CheckFinite, NamesTheStage) {
         {"gs_adam", "mean of Gaussian", [](auto *s) { s->rates.mean = s->final_mean_rate = 3e38f; }, nullptr},
     };
     cloud c;
-    for (target_view &view : c.views) target_view_upload(&view, false);
     for (const spoiled &one : cases) {
         training_settings settings = cloud::settings(3);
         settings.check_finite = true;
@@ -90,7 +89,6 @@ TEST(McmcWatch, SeesLossesThatRiseAndGaussiansThatDie) {
 
 TEST(McmcWatch, WarnsWhileGaussiansDie) {
     cloud c(40, 24, 16);
-    for (target_view &view : c.views) target_view_upload(&view, false);
     for (const bool runs_away : {false, true}) {
         training_settings settings = cloud::settings(240);
         settings.density.kind = DENSITY_MCMC;
