@@ -70,9 +70,12 @@ double now() {
     return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
+std::vector<void *> taken; // of the device, until the end
+
 template <typename T>
 T *allocate(int64_t values) {
-    return static_cast<T *>(device_allocate(size_t(values) * sizeof(T)));
+    taken.push_back(device_allocate(size_t(values) * sizeof(T)));
+    return static_cast<T *>(taken.back());
 }
 
 template <typename T>
@@ -190,7 +193,7 @@ int main(int argc, char **argv) {
     }
     gradient.color = d_color, gradient.gaussians = sets[1];
     must(gs_moments_bytes(n, w.channels, DISTWAR_TREE, &gradient.moments_bytes));
-    gradient.moments = static_cast<gs_moments *>(device_allocate(gradient.moments_bytes));
+    gradient.moments = reinterpret_cast<gs_moments *>(allocate<char>(int64_t(gradient.moments_bytes)));
     began = now();
     must(gs_backward(&view, &gradient, {DISTWAR_TREE, 8}, NULL));
     DEVICE_CHECK(cudaDeviceSynchronize());
@@ -345,5 +348,7 @@ int main(int argc, char **argv) {
            "Gaussians with a gradient, less those that should have one", double(rows) - double(reached),
            double(reached / 100 + 2));
     printf("  %.1f s for the reference; %s\n", now() - began, faults ? "FAILED" : "right");
+    device_free(view.workspace);
+    for (void *const memory : taken) device_free(memory);
     return faults ? 1 : 0;
 }
