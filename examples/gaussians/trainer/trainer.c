@@ -113,12 +113,6 @@ static bool retirement_has_time(const trainer *t) {
     return !t->settings->budget || 4 * p->between * (double)p->between_left <= p->budget - p->last;
 }
 
-int64_t trainer_batch(const training_settings *settings, int phase) {
-    const resolution_schedule *schedule = &settings->resolutions;
-    const int64_t own = phase < schedule->count ? schedule->phase[phase].batch : 0;
-    return own > 0 ? own : settings->batch > 0 ? settings->batch : 1;
-}
-
 // The views of a phase; of those that come when they are needed only the cameras.
 static const target_view *views_of(trainer *t, int phase) {
     if (!t->pictures) return resolution_views_at(&t->sizes, phase);

@@ -24,7 +24,9 @@ bool trainer_weigh(trainer *t, const step_views *of) {
         const target_view *const view = &t->views[of->index[v]];
         step_weights *const weights = &t->weights[t->waiting + v];
 #define WEIGH(name, results, first, last, has, ...)                                                          \
-    weights->name = has(view) ? scheduled_weight(t->settings, &t->settings->weights.name, of->at) : 0;
+    weights->name = has(view) && !of->painted[v]                                                             \
+                        ? scheduled_weight(t->settings, &t->settings->weights.name, of->at)                  \
+                        : 0;
         LOSS_TERMS(WEIGH)
 #undef WEIGH
         with_depth |= weights->depth > 0;
@@ -38,4 +40,10 @@ double trainer_loss(const step_result *result, const step_weights *weights) {
     LOSS_TERMS(ADD)
 #undef ADD
     return sum;
+}
+
+int64_t trainer_batch(const training_settings *settings, int phase) {
+    const resolution_schedule *schedule = &settings->resolutions;
+    const int64_t own = phase < schedule->count ? schedule->phase[phase].batch : 0;
+    return own > 0 ? own : settings->batch > 0 ? settings->batch : 1;
 }
