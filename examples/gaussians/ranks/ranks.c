@@ -68,6 +68,12 @@ bool ranks_exchange_sizes(ranks *group, int values, const int64_t *send, int64_t
            group->transport->exchange_sizes(group, values, send, receive, stream);
 }
 
+bool ranks_tell_all(ranks *group, int64_t own, int64_t of_all[RANKS_MAX], gs_stream stream) {
+    int64_t to_all[RANKS_MAX];
+    for (int r = 0; r < group->count; r++) to_all[r] = own;
+    return ranks_exchange_sizes(group, 1, to_all, of_all, stream);
+}
+
 static bool check_parts(const ranks *group, const void *memory, const int64_t *begin, const int64_t *bytes) {
     if (!begin || !bytes) return false;
     for (int r = 0; r < group->count; r++)

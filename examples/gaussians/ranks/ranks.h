@@ -44,6 +44,8 @@ bool ranks_fail_with(ranks *group, const fault *why);
 
 // Each rank gives `values` numbers to each rank. Host: send[rank][values], receive[rank][values]. Waits.
 bool ranks_exchange_sizes(ranks *group, int values, const int64_t *send, int64_t *receive, gs_stream stream);
+// Each rank gives all ranks one number. of_all: host, [ranks_count]. Waits.
+bool ranks_tell_all(ranks *group, int64_t own, int64_t of_all[RANKS_MAX], gs_stream stream);
 
 // Bytes from each rank to each rank. Host arrays of ranks_count numbers: where the bytes to, or from, a rank begin in
 // `send` or `receive`, and how many there are. What rank a sends to b is what b receives from a. A rank also sends to

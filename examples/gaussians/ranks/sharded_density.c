@@ -74,12 +74,11 @@ static bool read_numbers(ranks *group, int64_t *to, const int64_t *from, int cou
 // The sums of weights of the ranks before each.
 static bool share_weights(ranks *group, const gs_gaussians *gaussians, const gs_shared_relocation *r,
                           int64_t *number, int64_t *weight_begin, gs_stream stream) {
-    int64_t own = 0, to_all[RANKS_MAX], of_all[RANKS_MAX];
+    int64_t own = 0, of_all[RANKS_MAX];
     const int count = ranks_count(group);
     GS_OR_FAIL(group, gs_share_weigh(gaussians, r, number, stream));
     if (!read_numbers(group, &own, number, 1, stream)) return false;
-    for (int k = 0; k < count; k++) to_all[k] = own;
-    if (!ranks_exchange_sizes(group, 1, to_all, of_all, stream)) return false;
+    if (!ranks_tell_all(group, own, of_all, stream)) return false;
     weight_begin[0] = 0;
     for (int k = 0; k < count; k++) weight_begin[k + 1] = weight_begin[k] + of_all[k];
     return true;

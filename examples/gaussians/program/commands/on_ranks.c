@@ -45,10 +45,9 @@ static uint64_t outline_of(const rank_work *work) {
 
 // Fails on the ranks whose data are not rank 0's.
 static bool agree(const rank_work *work, ranks *group) {
-    int64_t own[RANKS_MAX], others[RANKS_MAX];
+    int64_t others[RANKS_MAX];
     const int64_t outline = (int64_t)outline_of(work);
-    for (int r = 0; r < ranks_count(group); r++) own[r] = outline;
-    if (!ranks_exchange_sizes(group, 1, own, others, NULL)) return false;
+    if (!ranks_tell_all(group, outline, others, NULL)) return false;
     return others[0] == outline ||
            ranks_fail(group, "has other data than rank 0: the number, names or sizes of views, "
                              "or the number of points or Gaussians");

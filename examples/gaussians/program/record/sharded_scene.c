@@ -39,14 +39,13 @@ static gs_gaussians read_block(scene_sender *s, int64_t rows) {
 // The number of finite Gaussians of all ranks.
 static bool count_finite(scene_sender *s, int64_t *all) {
     const int64_t own = s->state->gaussians.count;
-    int64_t finite = 0, to_all[RANKS_MAX], of_all[RANKS_MAX];
+    int64_t finite = 0, of_all[RANKS_MAX];
     for (int64_t first = 0; first < own; first += s->piece) {
         const int64_t rows = own - first < s->piece ? own - first : s->piece;
         take_rows(s, first, rows);
         finite += read_block(s, rows).count;
     }
-    for (int r = 0; r < ranks_count(s->group); r++) to_all[r] = finite;
-    if (!ranks_exchange_sizes(s->group, 1, to_all, of_all, NULL)) return false;
+    if (!ranks_tell_all(s->group, finite, of_all, NULL)) return false;
     *all = 0;
     for (int r = 0; r < ranks_count(s->group); r++) *all += of_all[r];
     return true;

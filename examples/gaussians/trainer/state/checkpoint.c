@@ -318,13 +318,6 @@ bool checkpoint_write_to(const checkpoint_sink *sink, const checkpoint_key *key,
     return checkpoint_writer_open_sink(&w, sink, why) && write_file(&w, key, state, &header, &entry, why);
 }
 
-// Each rank gives all ranks a number.
-static bool exchange(ranks *group, int64_t own, int64_t of_all[RANKS_MAX]) {
-    int64_t to_all[RANKS_MAX];
-    for (int r = 0; r < ranks_count(group); r++) to_all[r] = own;
-    return ranks_exchange_sizes(group, 1, to_all, of_all, NULL);
-}
-
 static bool write_parts(const char *path, const checkpoint_key *key, const training_state *state,
                         fault *why) {
     ranks *const group = state->group;
@@ -333,12 +326,12 @@ static bool write_parts(const char *path, const checkpoint_key *key, const train
     const uint32_t old_parts = own == 0 ? parts_at(path, &old_letter) : 0;
     int64_t letters[RANKS_MAX], sums[RANKS_MAX];
     char part[PATH_MAX];
-    if (!exchange(group, old_letter == 0, letters)) return false; // rank 0's counts
+    if (!ranks_tell_all(group, old_letter == 0, letters, NULL)) return false; // rank 0's counts
     const uint32_t letter = (uint32_t)letters[0];
     if (!part_path(part, path, letter, own, why) ||
         !write_part(part, state, training_state_first(state), &sum, why))
         return false;
-    if (!exchange(group, sum, sums)) return false; // all parts are complete
+    if (!ranks_tell_all(group, sum, sums, NULL)) return false; // all parts are complete
     if (own == 0) {
         part_entry entries[RANKS_MAX] = {0};
         for (int r = 0; r < ranks_count(group); r++)
