@@ -233,17 +233,16 @@ static bool report(distwar_trainer *t, void *context) {
     const training_report *const r = trainer_report(t->trainer);
     if (!r) return fail(&last, "%s", ranks_error(t->group));
     const bool budget = t->wanted.budget > 0;
-    *out =
-        (distwar_train_progress){.views = t->state.iteration,
-                                 .views_in_all = budget ? (int64_t)t->state.schedule.steps
-                                                        : scheduled_views(&t->settings, &t->state.schedule),
-                                 .steps = t->state.steps,
-                                 .gaussians = t->state.gaussians.count,
-                                 .sh_degree = t->state.gaussians.sh_degree,
-                                 .seconds = r->seconds,
-                                 .loss = r->last_loss,
-                                 .loss_count = (size_t)(r->iterations - r->first_iteration + 1),
-                                 .losses = r->losses};
+    *out = (distwar_train_progress){.views = t->state.iteration,
+                                    .views_in_all = budget ? (int64_t)t->state.schedule.steps
+                                                           : scheduled_views(&t->settings, &t->state),
+                                    .steps = t->state.steps,
+                                    .gaussians = t->state.gaussians.count,
+                                    .sh_degree = t->state.gaussians.sh_degree,
+                                    .seconds = r->seconds,
+                                    .loss = r->last_loss,
+                                    .loss_count = (size_t)(r->iterations - r->first_iteration + 1),
+                                    .losses = r->losses};
     return true;
 }
 

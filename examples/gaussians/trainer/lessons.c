@@ -10,19 +10,10 @@
 #include "frames/gs_check.h"
 #include "random.h"
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 // Of the views of the last scene; of those that a teacher has seen.
 static const double most_photographs = 0.5, photographs_again = 0.5;
 enum { NEAREST = 4 }; // views that a painted one is drawn between
-
-// Settings of its own for the trainer, to be changed.
-static training_settings *own_settings(trainer *t) {
-    if (t->settings != &t->fitted) t->fitted = *t->settings;
-    t->settings = &t->fitted;
-    return &t->fitted;
-}
 
 // The last scene grows no larger than the largest of the others: more Gaussians learn the photographs' noise again.
 static void limit_growth(trainer *t) {
@@ -30,19 +21,16 @@ static void limit_growth(trainer *t) {
     int64_t most = 0;
     for (int32_t k = 0; k < scenes->teachers; k++)
         if (scenes->teacher[k].count > most) most = scenes->teacher[k].count;
-    if (most < t->settings->density.most_gaussians) own_settings(t)->density.most_gaussians = most;
+    if (most >= t->settings->density.most_gaussians) return;
+    t->fitted = *t->settings;
+    t->fitted.density.most_gaussians = most;
+    t->settings = &t->fitted;
 }
 
 bool lessons_open(trainer *t) {
     training_state *const state = t->state;
-    const lesson_scenes *const scenes = &state->lessons;
     const bool may_end = t->settings->teachers >= 2 && t->used_order.count > 0 && !t->settings->budget;
     if (may_end && state->iteration == 0 && !training_state_copy(state, &state->lessons.start)) return false;
-    // A run that is resumed has what it began with.
-    if (scenes->wanted > 0)
-        own_settings(t)->teachers = scenes->wanted;
-    else if (scenes->start.count == 0 && t->settings->teachers > 0)
-        own_settings(t)->teachers = 0;
     if (lessons_are_on(t)) limit_growth(t);
     return lessons_go_on(t); // a complete run that has become longer
 }
@@ -63,11 +51,8 @@ bool lessons_are_on(const trainer *t) {
 
 // Squared, positions in units of the scene's extent.
 static double distance_between(const gs_camera *a, const gs_camera *b, double extent) {
-    double from[3], to[3], sum = 0;
-    camera_center(a, from);
-    camera_center(b, to);
-    for (int i = 0; i < 3; i++)
-        sum += pow((to[i] - from[i]) / extent, 2) + pow(b->rotation[6 + i] - a->rotation[6 + i], 2);
+    double sum = pow(camera_separation(a, b) / extent, 2);
+    for (int i = 6; i < 9; i++) sum += pow(b->rotation[i] - a->rotation[i], 2);
     return sum;
 }
 
@@ -143,13 +128,10 @@ void lessons_paint(trainer *t, step_views *of) {
     for (int32_t v = 0; v < of->count; v++)
         if (of->painted[v]) place[count] = v, cameras[count++] = of->camera[v];
     if (count == 0) return;
-    for (int32_t k = 0; k < scenes->teachers; k++)
-        frame_queue_views(&t->painter[k], &scenes->teacher[k], scenes->teacher[k].sh_degree, cameras, count,
-                          of->background);
-    for (int32_t k = 0; k < scenes->teachers; k++)
-        while (!frame_settle(&t->painter[k]))
+    for (int32_t k = 0; k < scenes->teachers; k++) do {
             frame_queue_views(&t->painter[k], &scenes->teacher[k], scenes->teacher[k].sh_degree, cameras,
                               count, of->background);
+        } while (!frame_settle(&t->painter[k]));
     const gs_shrinking whole = {cameras[0].width, cameras[0].height, 1};
     const size_t bytes = GS_CHANNELS * (size_t)whole.width * (size_t)whole.height;
     uint8_t *const pixels = device_buffer_reserve(&t->paint, (size_t)count * bytes);
@@ -171,7 +153,7 @@ void lessons_paint(trainer *t, step_views *of) {
 static bool have_room(const trainer *t, int64_t teachers, bool *room) {
     const int64_t lists = 400000000, each_pixel = 40; // the least that a frame takes, and its planes
     const gs_gaussians *const now = &t->state->gaussians;
-    int64_t pixels = 0, to_all[RANKS_MAX], of_all[RANKS_MAX];
+    int64_t pixels = 0, of_all[RANKS_MAX];
     size_t unused, all;
     DEVICE_CHECK(cudaMemGetInfo(&unused, &all));
     for (size_t i = 0; i < t->order.count; i++) {
@@ -181,10 +163,8 @@ static bool have_room(const trainer *t, int64_t teachers, bool *room) {
     const size_t scene = device_gaussians_bytes(training_state_count(t->state), now->sh_degree);
     const int64_t each =
         (int64_t)scene + lists + trainer_batch(t->settings, RESOLUTIONS_MOST) * each_pixel * pixels;
-    for (int r = 0; r < ranks_count(t->group); r++) to_all[r] = teachers * each <= (int64_t)(all / 4);
-    *room = to_all[0] != 0;
-    if (ranks_count(t->group) == 1) return true;
-    if (!ranks_exchange_sizes(t->group, 1, to_all, of_all, NULL)) return false;
+    if (!ranks_tell_all(t->group, teachers * each <= (int64_t)(all / 4), of_all, NULL)) return false;
+    *room = true;
     for (int r = 0; r < ranks_count(t->group); r++) *room = *room && of_all[r] != 0;
     return true;
 }
@@ -197,11 +177,10 @@ bool lessons_go_on(trainer *t) {
         state->iteration < lessons_before(t) + scheduled_early_views(place))
         return true;
     if (lessons->wanted == 0) {
-        const int64_t teachers = scheduled_teachers(t->settings, place);
+        const int64_t teachers = lessons->start.count > 0 ? scheduled_teachers(t->settings, place) : 0;
         bool room;
         if (teachers == 0) return true;
         if (!have_room(t, teachers, &room)) return false;
-        if (!room) own_settings(t)->teachers = 0;
         if (!room) return true;
         lessons->wanted = (int32_t)teachers;
     }
@@ -210,6 +189,8 @@ bool lessons_go_on(trainer *t) {
     lessons->teachers++;
     training_state_restart(state, &lessons->start);
     place->at = 0, place->before = -1;
+    t->watch = (mcmc_watch){0};
+    t->watched_phase = -1; // its losses begin anew
     if (lessons_are_on(t)) limit_growth(t);
     return true;
 }

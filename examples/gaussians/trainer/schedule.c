@@ -21,9 +21,9 @@ int64_t scheduled_teachers(const training_settings *settings, const schedule_pla
     return teachers >= 2 ? teachers : 0;
 }
 
-int64_t scheduled_views(const training_settings *settings, const schedule_place *place) {
-    return place->ended > 0 && scheduled_teachers(settings, place) == 0 ? scheduled_early_views(place)
-                                                                        : settings->iterations;
+int64_t scheduled_views(const training_settings *settings, const training_state *state) {
+    const bool early = state->schedule.ended > 0 && state->lessons.wanted == 0;
+    return early ? scheduled_early_views(&state->schedule) : settings->iterations;
 }
 
 int scheduled_sh_degree(const training_settings *settings, int sh_degree, int64_t step) {

@@ -62,8 +62,8 @@ struct training_settings {
     resolution_schedule resolutions;
 };
 
-// All views that training sees from its start to its end.
-int64_t scheduled_views(const training_settings *settings, const schedule_place *place);
+// All views that training sees from its start to its end, as far as is known.
+int64_t scheduled_views(const training_settings *settings, const training_state *state);
 // The views that a scene sees whose training ends early, as place->ended > 0 says.
 int64_t scheduled_early_views(const schedule_place *place);
 // Where training ends so early that the views left suffice: how many scenes are trained until there, one after another,

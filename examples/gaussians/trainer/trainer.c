@@ -17,11 +17,11 @@ static double own_clock(const trainer *t) {
 
 // Under a budget all ranks go by rank 0's clock: they see it where they have called this last.
 bool trainer_look_at_clock(trainer *t) {
-    int64_t to_all[RANKS_MAX], of_all[RANKS_MAX];
+    int64_t own, of_all[RANKS_MAX];
     if (!t->ranks || !t->settings->budget) return true;
     const double now = own_clock(t);
-    for (int r = 0; r < ranks_count(t->group); r++) memcpy(&to_all[r], &now, sizeof now);
-    if (!ranks_exchange_sizes(t->group, 1, to_all, of_all, NULL)) return false;
+    memcpy(&own, &now, sizeof own);
+    if (!ranks_tell_all(t->group, own, of_all, NULL)) return false;
     memcpy(&t->clock, &of_all[0], sizeof t->clock);
     return true;
 }
@@ -158,7 +158,7 @@ static bool retire(trainer *t, int phase) {
 // Whether the step that was done last is the last of all.
 bool trainer_is_over(const trainer *t) {
     const schedule_place *place = &t->state->schedule;
-    if (!t->settings->budget) return t->state->iteration >= scheduled_views(t->settings, place);
+    if (!t->settings->budget) return t->state->iteration >= scheduled_views(t->settings, t->state);
     pace then = t->pace;
     pace_note(&then, t->before + trainer_now(t) - t->started);
     return place->progress >= 1 || pace_is_over(&then);

@@ -28,13 +28,11 @@ static bool agree_to_end(trainer *t, const training_observer *observer, const pr
     const int64_t wants = observer && observer->end && *observer->end          ? STOPPED
                           : limit > 0 && seconds_now() - bar->started >= limit ? OUT_OF_TIME
                                                                                : GOES_ON;
-    int64_t to_all[RANKS_MAX], of_all[RANKS_MAX];
-    const int count = ranks_count(t->group);
+    int64_t of_all[RANKS_MAX];
     *how = t->ranks ? GOES_ON : wants;
     if (!t->ranks || t->state->steps % LOOK_EVERY != 0) return true;
-    for (int r = 0; r < count; r++) to_all[r] = wants;
-    if (!ranks_exchange_sizes(t->group, 1, to_all, of_all, NULL)) return false;
-    for (int r = 0; r < count; r++) *how = of_all[r] > *how ? of_all[r] : *how;
+    if (!ranks_tell_all(t->group, wants, of_all, NULL)) return false;
+    for (int r = 0; r < ranks_count(t->group); r++) *how = of_all[r] > *how ? of_all[r] : *how;
     return true;
 }
 
@@ -54,7 +52,7 @@ static void show(trainer *t, progress *bar) {
     bar->total = t->settings->iterations;
     bar->ahead = density_time_ahead(&t->settings->density, t->settings->iterations,
                                     training_state_count(t->state), t->state->schedule.at);
-    const bool lessons = scheduled_teachers(t->settings, &t->state->schedule) > 0;
+    const bool lessons = t->state->lessons.wanted > 0;
     progress_show(bar, lessons ? t->state->iteration : t->state->schedule.at, shown_loss(t));
 }
 

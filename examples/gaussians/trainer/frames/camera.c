@@ -12,6 +12,13 @@ void camera_center(const gs_camera *camera, double center[3]) {
     }
 }
 
+double camera_separation(const gs_camera *a, const gs_camera *b) {
+    double p[3], q[3];
+    camera_center(a, p);
+    camera_center(b, q);
+    return hypot(hypot(p[0] - q[0], p[1] - q[1]), p[2] - q[2]);
+}
+
 gs_camera camera_with_view_angle(int width, int height, double angle) {
     float focal = (float)(height / 2.0 / tan(angle / 2));
     return (gs_camera){.width = width,

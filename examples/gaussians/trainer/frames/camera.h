@@ -8,6 +8,7 @@ C_LINKAGE_BEGIN
 
 // The camera's position in the world: -rotation^T translation.
 void camera_center(const gs_camera *camera, double center[3]);
+double camera_separation(const gs_camera *a, const gs_camera *b); // of their positions
 // A camera with a vertical field of view in radians, the principal point in the middle, near plane 0.2, no
 // pose.
 gs_camera camera_with_view_angle(int width, int height, double angle);

@@ -48,13 +48,6 @@ static int factor_of(const gs_camera *camera) {
 
 // ---- neighbours
 
-static double distance_between(const gs_camera *a, const gs_camera *b) {
-    double p[3], q[3];
-    camera_center(a, p);
-    camera_center(b, q);
-    return hypot(hypot(p[0] - q[0], p[1] - q[1]), p[2] - q[2]);
-}
-
 // How well `to` serves as neighbour of a view, 0..1: a mean over points that the view sees. Small angles between the rays
 // tell depth badly, at large ones things look different.
 static double worth_of(const gs_camera *from, const gs_camera *to, double middle) {
@@ -88,8 +81,8 @@ static void choose_neighbours(sweep *s, size_t v) {
         view->neighbour[view->neighbours++] = (int32_t)best;
         for (size_t n = 0; n < s->count; n++)
             if (s->of[n].worth > 0)
-                s->of[n].worth *= fmin(1, 2 * distance_between(&s->view[best].camera, &s->view[n].camera) /
-                                              distance_between(&view->camera, &s->view[n].camera));
+                s->of[n].worth *= fmin(1, 2 * camera_separation(&s->view[best].camera, &s->view[n].camera) /
+                                              camera_separation(&view->camera, &s->view[n].camera));
     }
 }
 
@@ -100,7 +93,7 @@ static void choose_planes(sweep *s, size_t v) {
     double most = LEAST_STEPS;
     for (int k = 0; k < view->neighbours; k++) {
         const gs_camera *const to = &s->view[view->neighbour[k]].camera;
-        most = fmax(most, distance_between(&view->camera, to) * to->fx * nearest);
+        most = fmax(most, camera_separation(&view->camera, to) * to->fx * nearest);
     }
     view->steps = (int32_t)fmin(ceil(most), MOST_STEPS);
     view->step = (float)(nearest / view->steps);
