@@ -3,7 +3,10 @@
 // allocated, for every step of Levenberg-Marquardt takes the same pieces.
 #pragma once
 
+#include "c_linkage.h"
 #include <stddef.h>
+
+C_LINKAGE_BEGIN
 
 typedef struct lm_arena_block {
     char *memory;
@@ -36,3 +39,5 @@ void lm_arena_return(lm_arena *arena, lm_arena_mark mark);
 // Returns everything and merges the blocks into one of `most` bytes.
 void lm_arena_reset(lm_arena *arena);
 void lm_arena_close(lm_arena *arena);
+
+C_LINKAGE_END

@@ -2,8 +2,11 @@
 // GPU time of the parts of a Levenberg-Marquardt step, by events between them. Measures nothing on the CPU.
 #pragma once
 
+#include "c_linkage.h"
 #include <cuda_runtime.h>
 #include <stdbool.h>
+
+C_LINKAGE_BEGIN
 
 typedef enum lm_part {
     LM_PICTURES,   // project, bin, render, residuals: of steps and of line searches
@@ -36,3 +39,5 @@ void lm_clock_start(lm_clock *clock);
 void lm_clock_mark(lm_clock *clock, lm_part part);
 // Waits, and adds the times to the sums.
 void lm_clock_stop(lm_clock *clock);
+
+C_LINKAGE_END

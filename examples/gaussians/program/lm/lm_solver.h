@@ -3,8 +3,11 @@
 // number of Gaussians stays.
 #pragma once
 
+#include "c_linkage.h"
 #include "lm/lm_view.h"
 #include "cli/options.h"
+
+C_LINKAGE_BEGIN
 
 // Types are those of options; an int is the index of a choice.
 typedef struct lm_settings {
@@ -62,3 +65,5 @@ void lm_step_print(const lm_step *step);
 // start.
 bool finish_lm(const gs_gaussians *gaussians, const target_view *views, size_t view_count,
                const lm_settings *settings, const lm_observer *observer, fault *why);
+
+C_LINKAGE_END

@@ -3,11 +3,14 @@
 // with its Jacobian, without a cache or from one. A failure of the device ends the program.
 #pragma once
 
+#include "c_linkage.h"
 #include "device_buffer.h"
 #include "distwar_gs_lm.h"
 #include "lm/lm_arena.h"
 #include "lm/lm_clock.h"
 #include "frames/target_view.h"
+
+C_LINKAGE_BEGIN
 
 typedef enum lm_form {
     LM_FREE,  // every product blends along the rays again
@@ -56,3 +59,5 @@ void lm_views_product(const lm_view *views, size_t count, lm_scene *scene, const
 // *sum += |J direction|^2 of all views; on the device.
 void lm_views_add_curvature(const lm_view *views, size_t count, lm_scene *scene,
                             const gs_gaussians *direction, double *sum);
+
+C_LINKAGE_END
