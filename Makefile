@@ -57,9 +57,9 @@ test: packages
 sanitize:
 	$(MAKE) test PRESET=sanitize
 
-# What CI leaves out: long tests, under sanitizers too, and those that need COLMAP, Chromium, torch or gsplat; they skip with a reason.
-# OPTIONS: as for test.
-extra: packages
+# What CI leaves out: long tests, under sanitizers too, those that need COLMAP, Chromium, torch or gsplat, which skip with a
+# reason, and other compilers. OPTIONS: as for test.
+extra: packages toolchains
 	cmake --preset cpu $(OPTIONS)
 	cmake --build --preset cpu -j $(JOBS)
 	ci/run-tests cpu $(JOBS) extra

@@ -76,9 +76,9 @@ typedef struct distwar_train_settings {
     int64_t validate;
     // The weight of each term at the first step and at the last, exponential between; both above 0. 0, 0: as dsplat train.
     double weights[DISTWAR_TRAIN_TERMS][2];
-    // Where training ends early, so many scenes, 2..4, are trained until there while `iterations` have room for them and
-    // for a last one, which learns from their pictures too: a few tenths of a decibel. Less than 2: none; with a budget
-    // or exposure none.
+    // Where training ends early, so many scenes, 2..4, are trained until there while `iterations` or the budget have room for
+    // them and for a last one, which learns from their pictures too: a few tenths of a decibel. Less than 2: none; with
+    // exposure none.
     int64_t teachers;
 } distwar_train_settings;
 

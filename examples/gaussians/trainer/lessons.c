@@ -29,7 +29,7 @@ static void limit_growth(trainer *t) {
 
 bool lessons_open(trainer *t) {
     training_state *const state = t->state;
-    const bool may_end = t->settings->teachers >= 2 && t->used_order.count > 0 && !t->settings->budget;
+    const bool may_end = t->settings->teachers >= 2 && t->used_order.count > 0;
     if (may_end && state->iteration == 0 && !training_state_copy(state, &state->lessons.start)) return false;
     if (lessons_are_on(t)) limit_growth(t);
     return lessons_go_on(t); // a complete run that has become longer
@@ -47,6 +47,10 @@ int64_t lessons_before(const trainer *t) {
 bool lessons_are_on(const trainer *t) {
     const lesson_scenes *const lessons = &t->state->lessons;
     return lessons->wanted > 0 && lessons->teachers == lessons->wanted;
+}
+
+bool lessons_wait(const trainer *t) {
+    return t->state->lessons.wanted > 0 && !lessons_are_on(t);
 }
 
 // Squared, positions in units of the scene's extent.
@@ -109,9 +113,9 @@ static void move_towards(gs_camera *camera, const gs_camera *other, double part)
 }
 
 void lessons_choose(trainer *t, step_views *of) {
-    const double again = photographs_again * (double)scheduled_early_views(&t->state->schedule) /
-                         (double)(t->settings->iterations - lessons_before(t)),
-                 photographs = fmin(again, most_photographs);
+    const double early = (double)scheduled_early_views(&t->state->schedule), // an estimate under a budget:
+        own = fmax((double)(t->settings->iterations - lessons_before(t)), early),
+                 photographs = fmin(photographs_again * early / own, most_photographs);
     random_stream random = random_at(t->settings->seed, RANDOM_LESSONS, (uint64_t)of->first, 0);
     for (int32_t v = 0; v < of->count; v++) {
         of->painted[v] = random_unit(&random) >= photographs;
@@ -188,7 +192,7 @@ bool lessons_go_on(trainer *t) {
     if (!training_state_copy(state, &lessons->teacher[lessons->teachers])) return false;
     lessons->teachers++;
     training_state_restart(state, &lessons->start);
-    place->at = 0, place->before = -1;
+    place->at = 0, place->before = -1, place->progress = 0;
     t->watch = (mcmc_watch){0};
     t->watched_phase = -1; // its losses begin anew
     if (lessons_are_on(t)) limit_growth(t);

@@ -15,8 +15,11 @@ int64_t scheduled_early_views(const schedule_place *place) {
 }
 
 int64_t scheduled_teachers(const training_settings *settings, const schedule_place *place) {
-    if (place->ended == 0 || settings->budget) return 0;
-    const int64_t room = settings->iterations / scheduled_early_views(place) - 2,
+    if (place->ended == 0 || (settings->budget && !(place->seconds > 0))) return 0;
+    const double lengths = settings->budget
+                               ? settings->budget->seconds / place->seconds
+                               : (double)settings->iterations / (double)scheduled_early_views(place);
+    const int64_t room = (int64_t)fmin(lengths, TEACHERS_MOST + 2) - 2,
                   teachers = settings->teachers < room ? settings->teachers : room;
     return teachers >= 2 ? teachers : 0;
 }

@@ -63,7 +63,7 @@ static double steps_in_all(const trainer *t, int32_t views) {
 static bool has_changed(const trainer *t, int32_t views) {
     const schedule_place *place = &t->state->schedule;
     const double now_worth = steps_in_all(t, views), factor = 1.3;
-    return place->progress < 0.5 && pace_is_known(&t->pace) &&
+    return place->progress < 0.5 && place->ended == 0 && pace_is_known(&t->pace) &&
            (now_worth > factor * place->steps || now_worth < place->steps / factor);
 }
 
@@ -87,10 +87,10 @@ static void move_schedule(trainer *t, int32_t views) {
     if (!t->settings->budget) return;
     place->seconds = t->before + trainer_now(t) - t->started;
     pace_note(&t->pace, place->seconds);
-    if (place->ended > 0) {
-        t->pace.budget = fmin(t->pace.budget, 4. / 3 * place->ended_seconds);
+    if (lessons_wait(t)) return; // there is time for the views of each teacher
+    const int64_t by_views = place->at;
+    if (place->ended > 0 && !lessons_are_on(t))
         place->progress = fmax(place->progress, scheduled_end(t->settings));
-    }
     t->pace.ahead = density_time_ahead(&t->settings->density, t->settings->iterations,
                                        training_state_count(t->state), place->before);
     if (place->steps > 0 ? has_changed(t, views) : pace_is_known(&t->pace)) {
@@ -104,6 +104,7 @@ static void move_schedule(trainer *t, int32_t views) {
     if (place->steps > 0) place->progress = pace_next(&t->pace, place->progress);
     if (place->steps > 0)
         place->at = 1 + (int64_t)(place->progress * (double)(t->settings->iterations - 1) + 0.5);
+    if (place->ended > 0 && !lessons_are_on(t) && place->at < by_views) place->at = by_views;
     if (place->at < place->before) place->at = place->before;
 }
 
@@ -161,7 +162,10 @@ bool trainer_is_over(const trainer *t) {
     if (!t->settings->budget) return t->state->iteration >= scheduled_views(t->settings, t->state);
     pace then = t->pace;
     pace_note(&then, t->before + trainer_now(t) - t->started);
-    return place->progress >= 1 || pace_is_over(&then);
+    if (lessons_wait(t)) return pace_is_over(&then);
+    const bool early = place->ended > 0 && !lessons_are_on(t);
+    return place->progress >= 1 || pace_is_over(&then) ||
+           (early && t->state->iteration >= scheduled_early_views(place));
 }
 
 static bool fails(trainer *t, const fault *why) {

@@ -130,7 +130,9 @@ void lessons_close(trainer *t);
 int64_t lessons_before(const trainer *t);
 // Whether the scene that is trained now learns from others.
 bool lessons_are_on(const trainer *t);
-// In such a step: says which views are painted, and moves their cameras.
+// Whether it is a teacher that is trained now, after the first one.
+bool lessons_wait(const trainer *t);
+// In a step that learns from others: says which views are painted, and moves their cameras.
 void lessons_choose(trainer *t, step_views *of);
 // Makes the pictures of the painted views, if there are any, with the step's background.
 void lessons_paint(trainer *t, step_views *of);

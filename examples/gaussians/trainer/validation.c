@@ -59,7 +59,6 @@ static bool validate(trainer *t, int phase) {
     learning_note(&t->state->learning, phase, aside);
     if (!learning_is_over(&t->state->learning)) return true;
     place->ended = t->state->iteration;
-    place->ended_seconds = place->seconds;
     return true;
 }
 

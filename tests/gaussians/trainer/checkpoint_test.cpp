@@ -40,7 +40,7 @@ class Checkpoint : public testing::Test {
         ASSERT_TRUE(training_state_open_poses(&state, views, &why)) << why.text;
         for (size_t i = 0; i < views; i++) state.pose[i].now.rotation[8] = state.pose[i].second_moment = 0.1;
         state.iteration = 321, state.steps = 123;
-        state.schedule = {640, 638, 1000, 0.64, 3.2, 0, 0};
+        state.schedule = {640, 638, 1000, 0.64, 3.2, 0};
         state.average = {7, device_gaussians_open(count, degree)};
         float next = 1;
         for_arrays(state, [&](float *array, size_t values) {
@@ -231,14 +231,15 @@ TEST(CheckpointSettings, NameEveryOptionExceptThoseFreeOnResume) {
     const char *text = "a\nb", *none = nullptr;
     int choice = 1;
     static const char *const choices[] = {"one", "two", nullptr};
-    const option_spec table[] = {{OPTION_FLAG, "flag", 0, &flag, 0, 0, nullptr, "", false, false, nullptr},
-                                 {OPTION_INT, "whole", 0, &whole, 0, 0, nullptr, "", false, false, nullptr},
-                                 {OPTION_INT, "left-out", 0, &whole, 0, 0, nullptr, "", true, false, nullptr},
-                                 {OPTION_REAL, "real", 0, &real, 0, 0, nullptr, "", false, false, nullptr},
-                                 {OPTION_TEXT, "text", 0, &text, 0, 0, nullptr, "", false, false, nullptr},
-                                 {OPTION_TEXT, "none", 0, &none, 0, 0, nullptr, "", false, false, nullptr},
-                                 {OPTION_CHOICE, "choice", 0, &choice, 0, 0, choices, "", false, false, nullptr},
-                                 {}};
+    const option_spec table[] = {
+        {OPTION_FLAG, "flag", 0, &flag, 0, 0, nullptr, "", false, false, nullptr},
+        {OPTION_INT, "whole", 0, &whole, 0, 0, nullptr, "", false, false, nullptr},
+        {OPTION_INT, "left-out", 0, &whole, 0, 0, nullptr, "", true, false, nullptr},
+        {OPTION_REAL, "real", 0, &real, 0, 0, nullptr, "", false, false, nullptr},
+        {OPTION_TEXT, "text", 0, &text, 0, 0, nullptr, "", false, false, nullptr},
+        {OPTION_TEXT, "none", 0, &none, 0, 0, nullptr, "", false, false, nullptr},
+        {OPTION_CHOICE, "choice", 0, &choice, 0, 0, choices, "", false, false, nullptr},
+        {}};
     char *settings = checkpoint_settings(table);
     ASSERT_NE(settings, nullptr);
     EXPECT_STREQ(settings, "--flag yes\n--whole -7\n--real 0.10000000000000001\n--text a b\n--none \n"

@@ -118,6 +118,19 @@ TEST(Lessons, BeginWhereAQuarterOfTheViewsSufficesForOne) {
     EXPECT_EQ(teachers(75), 2) << "100 views each, and 200 for the last";
     EXPECT_EQ(teachers(60), 3);
     EXPECT_EQ(teachers(30), 4);
+
+    training_budget budget = {8, nullptr, nullptr, nullptr};
+    training_settings timed = settings;
+    timed.budget = &budget;
+    schedule_place place = {};
+    place.ended = 75;
+    EXPECT_EQ(scheduled_teachers(&timed, &place), 0);
+    place.seconds = 1;
+    EXPECT_EQ(scheduled_teachers(&timed, &place), 4);
+    place.seconds = 2;
+    EXPECT_EQ(scheduled_teachers(&timed, &place), 2) << "2 s each, and 4 for the last";
+    place.seconds = 2.1;
+    EXPECT_EQ(scheduled_teachers(&timed, &place), 0);
 }
 
 } // namespace

@@ -11,7 +11,7 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "values are copied without a change of byte order");
 
 enum {
-    VERSION = 8,
+    VERSION = 9,
     SETS = 4, // Gaussians, Adam's two moments, the average
     ARRAYS = SETS * GS_ARRAYS + 1,
     LESSONS = 1 + TEACHERS_MOST, // scenes of lesson_scenes
@@ -51,7 +51,7 @@ typedef struct part_header {
     int64_t averaged;               // as in FILE
 } part_header;
 
-_Static_assert(sizeof(checkpoint_header) == 472 && sizeof(part_entry) == 16 && sizeof(part_header) == 48,
+_Static_assert(sizeof(checkpoint_header) == 464 && sizeof(part_entry) == 16 && sizeof(part_header) == 48,
                "the files have no padding");
 
 // An array of rows.

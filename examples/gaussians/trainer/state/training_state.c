@@ -23,8 +23,7 @@ bool schedule_place_is_possible(const schedule_place *place, int64_t iteration) 
     return place->before >= -1 && place->before <= place->at && place->at <= SCHEDULE_MOST &&
            place->steps >= 0 && place->steps <= SCHEDULE_MOST && place->progress >= 0 &&
            place->progress <= 1 && place->seconds >= 0 && place->seconds <= SCHEDULE_MOST &&
-           place->ended >= 0 && place->ended <= iteration && place->ended_seconds >= 0 &&
-           place->ended_seconds <= SCHEDULE_MOST &&
+           place->ended >= 0 && place->ended <= iteration &&
            (place->steps > 0 || place->ended > 0 || place->at == iteration);
 }
 

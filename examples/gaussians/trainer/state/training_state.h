@@ -27,10 +27,9 @@ typedef struct schedule_place {
     double steps;       // the steps that the whole budget was worth when that was known; 0: not yet
     double progress;    // 0..1: at = 1 + progress times the schedule's length less 1
     double seconds;     // of training so far
-    // Where the views that are set aside said that training learned only noise: a third as many views, or under a budget
-    // a third of the time, then do the rest of the schedule, from the end of density control on. 0: not yet.
+    // Where the views that are set aside said that training learned only noise: a third as many views then do the rest of
+    // the schedule, from the end of density control on. 0: not yet.
     int64_t ended;
-    double ended_seconds;
 } schedule_place;
 
 enum { TEACHERS_MOST = 4 };

@@ -121,8 +121,8 @@ static void list_schedule(train_options *o, option_table *table) {
         OPTION(
             "teachers", &o->recipe.teachers, .maximum = TEACHERS_MOST,
             .help =
-                "where training ends early, train so many scenes until there, if --iterations has room for "
-                "them, and a last one that learns from them; 0: none"),
+                "where training ends early, train so many scenes until there, if --iterations or --budget has "
+                "room for them, and a last one that learns from them; 0: none"),
         OPTION(
             "dropout", &o->recipe.dropout, .minimum = -1, .maximum = 0.9, .automatic = true,
             .help =
