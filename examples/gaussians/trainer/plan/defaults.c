@@ -71,7 +71,7 @@ int64_t usual_retire_every(size_t views) {
 // ---- views that are set aside
 
 size_t usual_validation(size_t views) {
-    const size_t least = 4, most = 16, part = views / 16;
+    const size_t least = 4, most = 8, part = views / 16;
     if (views < 10 * least) return 0;
     return part < least ? least : part < most ? part : most;
 }

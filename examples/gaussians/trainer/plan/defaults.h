@@ -60,8 +60,8 @@ int64_t usual_retire_every(size_t views);
 
 // ---- views that are set aside; judgement (what they do: docs/notes/training.md)
 
-// How many views --validate auto sets aside: a sixteenth, at most 16, as each measurement renders them, at least 4, of
-// which fewer say little; none of fewer than 40 views, which would miss them.
+// How many views --validate auto sets aside: a sixteenth, at most 8, as each measurement renders them and
+// training lacks them for three quarters of the run, at least 4, of which fewer say little; none of fewer than 40 views, which would miss them.
 size_t usual_validation(size_t views);
 // Steps between looks at them: five rounds of the views, at least 500.
 int64_t usual_validate_every(size_t views);
