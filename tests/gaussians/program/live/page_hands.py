@@ -85,8 +85,13 @@ class Browser:
     def open(self, url):
         self.call("Page.navigate", url=url)
 
-    def screenshot(self):
-        return base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"])
+    def screenshot(self, selector=None):
+        """selector: of the element whose middle is taken, without what lies over its edges."""
+        clip = {}
+        if selector:
+            x, y = self.middle(selector)
+            clip = {"clip": {"x": x - 200, "y": y - 150, "width": 400, "height": 300, "scale": 1}}
+        return base64.b64decode(self.call("Page.captureScreenshot", format="png", **clip)["data"])
 
     def mouse(self, kind, x, y, **more):
         self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, **more)
@@ -244,7 +249,7 @@ def check_modes(browser):
     for mode in range(5):
         browser.click(f"#modes button:nth-child({mode + 1})")
         browser.wait(f"viewer.mode === {mode} && !viewer.queued")
-        pictures.append(browser.screenshot())
+        pictures.append(browser.screenshot("#canvas"))
         legends.append(browser.value("(l => l.hidden ? '' : l.textContent)(document.getElementById('legend'))"))
     assert len(set(pictures)) == 5, "two modes show the same"
     assert legends[:2] == ["", ""] and legends[2].startswith("Error 0") and legends[3].startswith("Depth ") and \
