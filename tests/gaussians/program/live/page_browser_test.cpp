@@ -13,7 +13,7 @@ class PageInABrowser : public Program {
     void photograph(const std::string &url, const char *to) const {
         const std::string command =
             "timeout 200 chromium --headless --no-sandbox --use-angle=swiftshader --enable-unsafe-swiftshader "
-            "--hide-scrollbars --window-size=600,400 --timeout=8000 --user-data-dir='" +
+            "--hide-scrollbars --window-size=600,400 --virtual-time-budget=8000 --user-data-dir='" +
             at("profile").string() + "' --screenshot='" + at(to).string() + "' '" + url +
             "#plain=1&view=" + std::to_string(view) + "' >/dev/null 2>&1";
         if (system(command.c_str()) != 0) fs::remove(at(to));
@@ -78,6 +78,8 @@ TEST_F(PageInABrowser, ShowsATraining) {
     const viewed_training training(folder, {"train", at("data"), "-o", at("scene.ply"), "--iterations",
                                             "1000000", "--from", at("data/scene.ply"), "--density", "none"});
     EXPECT_EQ(training.ask("POST", "pause").status, "200");
+    for (int i = 0; i < 600 && training.ask("GET", "scene").status != "200"; i++)
+        usleep(100000); // a slow step
     photograph(training.url, "screen.png");
     EXPECT_EQ(training.ask("POST", "stop").status, "200");
     EXPECT_EQ(training.wait(), 130);

@@ -225,6 +225,16 @@ TEST(PackedScene, FitsIntoItsRoom) {
     EXPECT_EQ(coarse.sh_degree, 3);
     EXPECT_GT(coarse.step, whole.step);
     EXPECT_LE(coarse.gaussians.count + coarse.harmonics.count, room);
+    EXPECT_GT(double(coarse.gaussians.count + coarse.harmonics.count), 0.93 * double(room)); // and fills it
+    // A search for matches finds some by chance, and costs time and room.
+    const std::string levels = inflated(
+        std::string(reinterpret_cast<char *>(coarse.harmonics.bytes), coarse.harmonics.count), 45 * 3000);
+    uLongf searched = compressBound(levels.size());
+    std::vector<Bytef> room_of_search(searched);
+    ASSERT_EQ(compress(room_of_search.data(), &searched, reinterpret_cast<const Bytef *>(levels.data()),
+                       levels.size()),
+              Z_OK);
+    EXPECT_LT(double(coarse.harmonics.count), 0.9 * double(searched));
     EXPECT_EQ(bare.sh_degree, 0);
     EXPECT_EQ(bare.whole_degree, 3);
     EXPECT_EQ(bare.gaussians.count, whole.gaussians.count);

@@ -87,6 +87,8 @@ TEST_F(Server, RefusesTheRest) {
     const connection talks(port);
     talks.send("POST " + path + "other HTTP/1.1\r\n" + local() + "Content-Length: 100000\r\n\r\nbody");
     EXPECT_EQ(talks.rest(), ""); // nobody reads it
+    EXPECT_EQ(status("GET", path + std::string(100000, 'x'), local()), "414");
+    EXPECT_EQ(status("GET", path, local() + "X: " + std::string(100000, 'x') + "\r\n"), "431");
 }
 
 // Clients that say nothing, say half a request, or take nothing of the page: the next one is served at once.
@@ -172,6 +174,18 @@ TEST_F(Program, ViewServesThePage) {
     waitpid(child, &status, 0);
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     close(out[0]);
+}
+
+// The library is loaded when the server starts: the program itself runs without it, as that of the wheel does.
+TEST_F(Program, ViewSaysWhichLibraryIsMissing) {
+    write_scene(at("scene.ply"), 3, 0, 0, 5);
+    std::ofstream(at("libmicrohttpd.so.12")) << "not a library";
+    setenv("LD_LIBRARY_PATH", at("").c_str(), 1);
+    const outcome run = splat({"view", at("scene.ply")});
+    EXPECT_EQ(run.code, 1);
+    EXPECT_CONTAINS(run.err, "needs libmicrohttpd.so.12, of the package libmicrohttpd12");
+    EXPECT_EQ(splat({"info", at("scene.ply")}).code, 0);
+    unsetenv("LD_LIBRARY_PATH");
 }
 
 #else
