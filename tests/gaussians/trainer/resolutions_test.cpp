@@ -242,7 +242,8 @@ TEST(SeveralViews, AsManyAsFillAGpuButAQuarterOfARound) {
         view.camera.width = width, view.camera.height = height;
         const std::vector<target_view> views(count, view);
         const view_sizes sizes = view_sizes_of(views.data(), views.size());
-        return usual_batch(&sizes, 1);
+        const run_size run = {30000, 1};
+        return usual_batch(&sizes, &run);
     };
     EXPECT_EQ(usual(799, 532, 220), 4);
     EXPECT_EQ(usual(800, 800, 220), 4);
@@ -255,37 +256,46 @@ TEST(SeveralViews, AsManyAsFillAGpuButAQuarterOfARound) {
     EXPECT_EQ(usual(40, 28, 99), 4);
 }
 
-TEST(SeveralViews, AreAtLeastOneForEachGpuButAQuarterOfARound) {
-    target_view view = {};
-    view.camera.width = 1080, view.camera.height = 1920;
-    const std::vector<target_view> views(99, view);
-    view_sizes sizes = view_sizes_of(views.data(), views.size());
-    EXPECT_EQ(usual_batch(&sizes, 2), 2);
-    EXPECT_EQ(usual_batch(&sizes, 8), 8);
-    EXPECT_EQ(usual_batch(&sizes, RANKS_MAX), 24);
-    sizes = view_sizes_of(views.data(), 7);
-    EXPECT_EQ(usual_batch(&sizes, 8), 1);
-}
-
-TEST(Resolutions, AreUsualWhereSmallPicturesHaveAPixelForAGaussian) {
-    const auto usual = [](int width, int height, size_t count, int64_t most_gaussians, int64_t ranks) {
+TEST(SeveralViews, AreAtLeastOneForEachGpuAndMoreInLongRuns) {
+    const auto usual = [](int width, int height, size_t count, int64_t iterations, int64_t ranks) {
         target_view view = {};
         view.camera.width = width, view.camera.height = height;
         const std::vector<target_view> views(count, view);
         const view_sizes sizes = view_sizes_of(views.data(), views.size());
-        return usual_resolutions(&sizes, most_gaussians, ranks);
+        const run_size run = {iterations, ranks};
+        return usual_batch(&sizes, &run);
     };
-    EXPECT_EQ(usual(799, 532, 220, 300000, 1).count, 0);
-    EXPECT_EQ(usual(127, 5000, 220, 100, 1).count, 0);
-    const resolution_schedule large = usual(1080, 1920, 200, 300000, 1);
+    EXPECT_EQ(usual(1080, 1920, 99, 7000, 2), 2);
+    EXPECT_EQ(usual(1080, 1920, 99, 7000, 8), 8);
+    EXPECT_EQ(usual(1080, 1920, 99, 7000, RANKS_MAX), 24);
+    EXPECT_EQ(usual(1080, 1920, 7, 7000, 8), 1);
+    EXPECT_EQ(usual(799, 532, 220, 7000, 2), 4);
+    EXPECT_EQ(usual(799, 532, 220, 30000, 2), 8);
+    EXPECT_EQ(usual(799, 532, 220, 30000, 4), 8);
+    EXPECT_EQ(usual(799, 532, 220, 300000, 4), 16);
+    EXPECT_EQ(usual(799, 532, 220, 300000, RANKS_MAX), GS_MAX_VIEWS);
+}
+
+TEST(Resolutions, AreUsualWhereSmallPicturesHaveAPixelForAGaussian) {
+    const auto usual = [](int width, int height, size_t count, int64_t most_gaussians, bool several) {
+        target_view view = {};
+        view.camera.width = width, view.camera.height = height;
+        const std::vector<target_view> views(count, view);
+        const view_sizes sizes = view_sizes_of(views.data(), views.size());
+        const run_size run = {30000, 1};
+        return usual_resolutions(&sizes, most_gaussians, several ? &run : nullptr);
+    };
+    EXPECT_EQ(usual(799, 532, 220, 300000, true).count, 0);
+    EXPECT_EQ(usual(127, 5000, 220, 100, true).count, 0);
+    const resolution_schedule large = usual(1080, 1920, 200, 300000, true);
     ASSERT_EQ(large.count, 1);
     EXPECT_EQ(large.phase[0].factor, 2);
     EXPECT_EQ(large.phase[0].batch, 4);
     EXPECT_EQ(large.phase[0].percent, 90);
-    EXPECT_EQ(usual(1080, 1920, 7, 300000, 1).phase[0].percent, 90);
-    EXPECT_EQ(usual(1008, 756, 17, 130000, 1).phase[0].percent, 50);
-    EXPECT_EQ(usual(1008, 756, 7, 130000, 1).phase[0].percent, 50);
-    EXPECT_EQ(usual(1080, 1920, 200, 300000, 0).phase[0].batch, 1);
+    EXPECT_EQ(usual(1080, 1920, 7, 300000, true).phase[0].percent, 90);
+    EXPECT_EQ(usual(1008, 756, 17, 130000, true).phase[0].percent, 50);
+    EXPECT_EQ(usual(1008, 756, 7, 130000, true).phase[0].percent, 50);
+    EXPECT_EQ(usual(1080, 1920, 200, 300000, false).phase[0].batch, 1);
 }
 
 // Views of different sizes, as parts of those of a cloud.

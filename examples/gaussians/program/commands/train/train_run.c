@@ -114,7 +114,15 @@ static bool resume(train_run *run, ranks *group, fault *why) {
            fail(why, "%s: damaged: no run with these options has its counts", o->resume);
 }
 
-// The pictures of all views: on the device, or where there are several ranks or a limit, when they are needed.
+// Whether the photographs take more of the device than picture_cache_open lets them.
+static bool are_many(const train_run *run) {
+    size_t unused, all;
+    DEVICE_CHECK(cudaMemGetInfo(&unused, &all));
+    return run->memory.pictures > 0.25 * (double)all;
+}
+
+// Pictures are all on the device, or come when they are needed: under a limit, of a scene in parts, of several ranks if they
+// are many.
 static bool open_pictures(rank_run *r, fault *why) {
     const train_run *const run = r->run;
     const view_split *const split = &run->split;
@@ -122,7 +130,7 @@ static bool open_pictures(rank_run *r, fault *why) {
     const double left = 1e6 * run->options->memory - run->memory.scene - run->memory.step;
     const size_t most = run->options->memory > 0 ? (size_t)fmax(left, 1) : 0;
     const bool with_alpha = run->options->recipe.random_background;
-    r->cached = has_part(r) || most > 0;
+    r->cached = has_part(r) || most > 0 || (!is_alone(r) && are_many(run));
     r->several.peers = has_part(r) || is_alone(r) ? NULL : r->group;
     for (size_t i = 0; !r->cached && i < all; i++) target_view_upload(&split->views[i], with_alpha);
     if (!r->cached) return true;
