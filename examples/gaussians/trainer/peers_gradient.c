@@ -7,14 +7,15 @@
 #include "frames/gs_check.h"
 #include <stdlib.h>
 
-enum {
-    MOST_GAUSSIANS = 1000000
-}; // of more, what all ranks do alike takes longer than what they share: notes/ranks.md
+// Of more Gaussians, what all ranks do alike and the moments of all views take longer than parts do (docs/notes/ranks.md).
+static int64_t most_of_peers(int64_t ranks) {
+    return 8000000 / (ranks * ranks);
+}
 
 bool trainer_suits_peers(const training_settings *settings, int64_t first, int ranks) {
     const int64_t most = settings->density.most_gaussians;
     return ranks > 1 && settings->policy.strategy != DISTWAR_FIXED && settings->batch >= ranks &&
-           most <= MOST_GAUSSIANS && first <= MOST_GAUSSIANS;
+           (most > first ? most : first) <= most_of_peers(ranks);
 }
 
 void peers_gradient_open(trainer *t) {

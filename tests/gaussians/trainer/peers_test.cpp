@@ -79,15 +79,17 @@ TEST(Peers, AreForSmallScenesWithAViewForEach) {
     training_settings settings = {};
     settings.policy = {DISTWAR_TREE, 0};
     settings.batch = 3;
-    settings.density.most_gaussians = 1000000;
+    settings.density.most_gaussians = 300000;
     EXPECT_FALSE(trainer_suits_peers(&settings, 10, 1));
     EXPECT_TRUE(trainer_suits_peers(&settings, 10, 2));
     EXPECT_TRUE(trainer_suits_peers(&settings, 10, 3));
     EXPECT_FALSE(trainer_suits_peers(&settings, 10, 4));
-    EXPECT_FALSE(trainer_suits_peers(&settings, 1000001, 2));
+    EXPECT_TRUE(trainer_suits_peers(&settings, 2000000, 2));
+    EXPECT_FALSE(trainer_suits_peers(&settings, 2000001, 2));
+    EXPECT_FALSE(trainer_suits_peers(&settings, 2000000, 3));
     settings.policy.strategy = DISTWAR_FIXED;
     EXPECT_FALSE(trainer_suits_peers(&settings, 10, 2));
-    settings.policy.strategy = DISTWAR_TREE, settings.density.most_gaussians++;
+    settings.policy.strategy = DISTWAR_TREE, settings.density.most_gaussians = 2000001;
     EXPECT_FALSE(trainer_suits_peers(&settings, 10, 2));
 }
 

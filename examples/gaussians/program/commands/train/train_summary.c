@@ -58,7 +58,7 @@ void train_summary_begin(const train_run *run, int ranks) {
     printf("device     %d x %s\n", ranks, device_name());
     if (run->whole)
         printf("           each has the whole scene and renders some of a step's views\n");
-    else if (ranks > 1 && s->density.most_gaussians < FEW_FOR_PARTS)
+    else if (ranks > 1 && s->density.most_gaussians < FEW_FOR_PARTS && (ranks == 2 || s->batch < ranks))
         printf("           at most %lld Gaussians: one GPU may be faster than several (docs/gpus.md)\n",
                (long long)s->density.most_gaussians);
     print_memory(run, ranks);
