@@ -83,7 +83,6 @@ void frame_queue_backward(trainer *t, const step_views *of) {
 
 bool frame_gradient_of(trainer *t, const step_views *of, const gs_view **view, const float **mean2d) {
     frame *const f = &t->one.f;
-    if (trainer_has_peers(t)) return peers_gradient_of(t, of, view, mean2d);
     const gs_gaussians gaussians = trainer_gaussians(t, of);
     float *const exposures = frame_exposure_gradients(t);
     f->with_depth = trainer_weigh(t, of);

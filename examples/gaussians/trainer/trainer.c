@@ -345,9 +345,8 @@ bool trainer_advance(trainer *t, int *phase) {
                             .control = &t->density};
 
     if (clock) stage_clock_start(clock);
-    if (!(t->shared ? ranks_gradient_of : frame_gradient_of)(t, &of, &control.view, &control.mean2d) ||
-        !trainer_check_backward(t) || !density_before_adam(&settings->density, state, of.count) ||
-        !trainer_check_penalty(t))
+    if (!trainer_gradient_of(t, &of, &control.view, &control.mean2d) || !trainer_check_backward(t) ||
+        !density_before_adam(&settings->density, state, of.count) || !trainer_check_penalty(t))
         return false;
     t->waiting += of.count;
     GS_OR_FAIL(t->group, gs_adam(&state->gaussians, &state->gradients, &state->first_moment,

@@ -156,26 +156,30 @@ double trainer_loss(const step_result *result, const step_weights *weights);
 // The view's picture before the step's background.
 const uint8_t *trainer_target(trainer *t, const step_views *of, const target_view *view);
 
-// Queue the loss of all views into t->results and its gradient into state->gradients, and step the views' exposures. With
-// of->pose_step >= 1 the gradient by the first view's camera follows. *view, *mean2d: as those of density_step. False
-// after ranks_fail.
-bool frame_gradient_of(trainer *t, const step_views *of, const gs_view **view, const float **mean2d);
-// frame_gradient_of where each rank has the whole scene, in peers_gradient.c.
-bool peers_gradient_of(trainer *t, const step_views *of, const gs_view **view, const float **mean2d);
-void peers_gradient_open(trainer *t);
-void peers_gradient_close(trainer *t);
-// Does nothing without peers. Else false, after ranks_fail, if their scenes are not alike.
-bool trainer_check_peers(trainer *t);
 static inline bool trainer_has_peers(const trainer *t) {
     return t->all != t->group;
 }
-// Of frame_gradient.c: the loss of the views, the exposures' gradients and steps, the backward blend.
+// Queue the loss of all views into t->results and its gradient into state->gradients, and step the views' exposures. With
+// of->pose_step >= 1, which peers do not have, the gradient by the first view's camera follows. *view, *mean2d: as those of
+// density_step. False after ranks_fail.
+bool frame_gradient_of(trainer *t, const step_views *of, const gs_view **view, const float **mean2d);
+bool peers_gradient_of(trainer *t, const step_views *of, const gs_view **view, const float **mean2d);
+bool ranks_gradient_of(trainer *t, const step_views *of, const gs_view **view, const float **mean2d);
+static inline bool trainer_gradient_of(trainer *t, const step_views *of, const gs_view **view,
+                                       const float **mean2d) {
+    return t->shared              ? ranks_gradient_of(t, of, view, mean2d)
+           : trainer_has_peers(t) ? peers_gradient_of(t, of, view, mean2d)
+                                  : frame_gradient_of(t, of, view, mean2d);
+}
+// The parts of frame_gradient_of, each of the views: queue the forward pass and the loss (false after ranks_fail); the
+// gradients of the exposures, [count][GS_EXPOSURE_VALUES]; a step by those of all views; the backward blend.
 bool frame_queue_loss(trainer *t, const step_views *of, const gs_gaussians *gaussians);
+float *frame_exposure_gradients(trainer *t); // memory for GS_MAX_VIEWS
 void frame_expose_views(trainer *t, const step_views *of, float *gradients);
 void frame_step_exposures(trainer *t, const step_views *of, const float *gradients);
-float *frame_exposure_gradients(trainer *t);
 void frame_queue_backward(trainer *t, const step_views *of);
-bool ranks_gradient_of(trainer *t, const step_views *of, const gs_view **view, const float **mean2d);
+// Does nothing without peers. Else false, after ranks_fail, if their scenes are not alike.
+bool trainer_check_peers(trainer *t);
 // Of each term, in a file of its own: whether a view has it; queue the v-th view's, or a rank's rows of a view's. They
 // add the gradient, and write results at t->waiting + view.
 #define LOSS_FUNCTIONS(name, results, first, last, has, queue, queue_rows)                                   \
@@ -186,4 +190,6 @@ LOSS_TERMS(LOSS_FUNCTIONS)
 #undef LOSS_FUNCTIONS
 void frame_gradient_open(trainer *t);
 void frame_gradient_close(trainer *t); // but for the clock's sums
+void peers_gradient_open(trainer *t);
+void peers_gradient_close(trainer *t);
 void ranks_gradient_close(trainer *t);

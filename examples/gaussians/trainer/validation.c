@@ -26,7 +26,7 @@ static bool loss_aside(trainer *t, int phase, double *loss) {
             if (t->views[next].set_aside) trainer_add_view(t, phase, next, &of);
         if (of.count == 0) break;
         t->one.f.clock = NULL;
-        const bool done = (t->shared ? ranks_gradient_of : frame_gradient_of)(t, &of, &view, &mean2d);
+        const bool done = trainer_gradient_of(t, &of, &view, &mean2d);
         t->one.f.clock = clock;
         const ranks_reduction sum = {t->results, of.count * (int64_t)(sizeof *results / sizeof(double)),
                                      RANKS_DOUBLE, RANKS_SUM};
