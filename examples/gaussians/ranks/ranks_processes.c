@@ -118,8 +118,10 @@ static void watch(started *all, const ranks *like) {
         }
         if (!board_has_failed(&server->board)) continue;
         if (failed_at == 0) failed_at = ranks_seconds();
-        for (int r = 0; r < like->count && ranks_seconds() > failed_at + grace_s; r++)
-            if (all->pid[r] > 0) kill(all->pid[r], SIGKILL);
+        const bool over = ranks_seconds() > failed_at + grace_s;
+        for (int r = 0; r < like->count; r++) // one that is silent does not end by itself
+            if (all->pid[r] > 0 && (over || server->members[r].silent_s > server->silence_s))
+                kill(all->pid[r], SIGKILL);
     }
 }
 

@@ -25,37 +25,45 @@ static void queue_view_loss(trainer *t, const step_views *of, int32_t v) {
     frame *const f = &t->one.f;
     frame_choose(f, v);
     if (of->exposure[v]) frame_expose(f, of->exposure[v]);
-    frame_loss(f, trainer_target(t, of, view), view->mask, t->results[t->waiting + v].color, true);
+    frame_loss(f, trainer_target(t, of, view), view->mask, t->results[t->waiting + of->before + v].color,
+               true);
 #define QUEUE(name, results, first, last, has, queue, queue_rows) queue(t, of, v);
     LOSS_TERMS(QUEUE)
 #undef QUEUE
 }
 
 // Queues the forward pass and the loss, again while the lists have no room.
-static void queue_loss(trainer *t, const step_views *of) {
+bool frame_queue_loss(trainer *t, const step_views *of, const gs_gaussians *gaussians) {
     frame *const f = &t->one.f;
-    const gs_gaussians gaussians = trainer_gaussians(t, of);
     double began;
     bool settled;
-    f->with_depth = trainer_weigh(t, of);
     do {
-        frame_queue_views(f, &gaussians, of->sh_degree, of->camera, of->count, of->background);
+        frame_queue_views(f, gaussians, of->sh_degree, of->camera, of->count, of->background);
         for (int32_t v = 0; v < of->count; v++) queue_view_loss(t, of, v);
         began = seconds_now();
+        // The device waits for other ranks too, which may be gone.
+        if (trainer_has_peers(t) && !ranks_wait(t->all, t->peers.watch)) return false;
         settled = frame_settle(f);
         t->report.waited += seconds_now() - began;
     } while (!settled);
+    return true;
 }
 
-// Of all views first: a step moves all matrices.
-static void step_exposures(trainer *t, const step_views *of) {
-    float *const gradients =
-        device_buffer_reserve(&t->one.exposure_gradient, GS_MAX_VIEWS * GS_EXPOSURE_VALUES * sizeof(float));
-    for (int32_t v = 0; v < of->count; v++) {
+float *frame_exposure_gradients(trainer *t) {
+    return device_buffer_reserve(&t->one.exposure_gradient,
+                                 GS_MAX_VIEWS * GS_EXPOSURE_VALUES * sizeof(float));
+}
+
+void frame_expose_views(trainer *t, const step_views *of, float *gradients) {
+    for (int32_t v = 0; v < of->count && of->exposure[v]; v++) {
         frame_choose(&t->one.f, v);
         frame_expose_backward(&t->one.f, of->exposure[v], gradients + v * GS_EXPOSURE_VALUES);
     }
-    for (int32_t v = 0; v < of->count; v++) {
+}
+
+// After the gradients of all views: a step moves all matrices.
+void frame_step_exposures(trainer *t, const step_views *of, const float *gradients) {
+    for (int32_t v = 0; v < of->count && of->exposure[v]; v++) {
         const int64_t before = of->first + v; // every round of the order has each view once
         GS_CHECK(gs_exposure_adam(t->state->exposure, t->state->exposures, (int64_t)of->index[v],
                                   gradients + v * GS_EXPOSURE_VALUES,
@@ -64,15 +72,24 @@ static void step_exposures(trainer *t, const step_views *of) {
     }
 }
 
-bool frame_gradient_of(trainer *t, const step_views *of, const gs_view **view, const float **mean2d) {
+void frame_queue_backward(trainer *t, const step_views *of) {
     frame *const f = &t->one.f;
     strategy_tuner *const tuner = &t->one.tuner;
-    queue_loss(t, of);
-    if (of->exposure[0]) step_exposures(t, of);
     strategy_tuner_begin(tuner);
     f->absolute = of->absolute;
     frame_render_backward(f, tuner->policy);
     strategy_tuner_end(tuner, (double)f->view.lists.pairs);
+}
+
+bool frame_gradient_of(trainer *t, const step_views *of, const gs_view **view, const float **mean2d) {
+    frame *const f = &t->one.f;
+    const gs_gaussians gaussians = trainer_gaussians(t, of);
+    float *const exposures = frame_exposure_gradients(t);
+    f->with_depth = trainer_weigh(t, of);
+    if (!frame_queue_loss(t, of, &gaussians)) return false;
+    frame_expose_views(t, of, exposures);
+    frame_step_exposures(t, of, exposures);
+    frame_queue_backward(t, of);
     frame_project_backward(f, &t->state->gradients, of->pose_step > 0);
     *view = &f->view;
     *mean2d = f->absolute ? f->gradient.abs_mean2d : f->gradient.mean2d;

@@ -9,9 +9,10 @@ bool has_depth(const target_view *view) {
 
 void queue_depth(trainer *t, const step_views *of, int32_t v) {
     const target_view *const view = of->view[v];
+    const int64_t place = t->waiting + of->before + v;
     if (t->one.f.with_depth)
-        frame_depth_loss(&t->one.f, view->depth, view->mask, (float)t->weights[t->waiting + v].depth,
-                         t->results[t->waiting + v].depth, true);
+        frame_depth_loss(&t->one.f, view->depth, view->mask, (float)t->weights[place].depth,
+                         t->results[place].depth, true);
 }
 
 // Pixels begin .. end - 1 of the image get the depth of the map: they do not differ.

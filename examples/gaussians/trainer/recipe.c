@@ -56,6 +56,7 @@ training_settings training_settings_from(const training_choices *c, const traini
     const double sh_rate = c->sh_rate > 0 ? c->sh_rate : usual_sh_rate(data->count);
     fault why;
     const bool several = !c->refine_poses && resolution_views_match(data->views, data->count, &why);
+    const run_size run = {iterations, c->ranks > 1 && c->policy.strategy != DISTWAR_FIXED ? c->ranks : 1};
     training_settings settings = {.iterations = iterations,
                                   .seconds = c->seconds,
                                   .set_aside_until = validation_until,
@@ -78,13 +79,13 @@ training_settings training_settings_from(const training_choices *c, const traini
                                   .sh_interval = 1000,
                                   .density = density,
                                   .batch = c->batch > 0 ? c->batch
-                                           : several    ? usual_batch(&sizes)
+                                           : several    ? usual_batch(&sizes, &run)
                                                         : 1,
                                   .resolutions = c->resolutions};
     if (c->resolutions.automatic)
-        settings.resolutions =
-            c->refine_poses ? (resolution_schedule){0}
-                            : usual_resolutions(&sizes, density.most_gaussians, c->batch != 1 && several);
+        settings.resolutions = c->refine_poses ? (resolution_schedule){0}
+                                               : usual_resolutions(&sizes, density.most_gaussians,
+                                                                   c->batch != 1 && several ? &run : NULL);
     multiply_rates(&settings, (float)usual_rate_part(data->count, iterations));
     memcpy(settings.background, c->background, sizeof settings.background);
     return settings;

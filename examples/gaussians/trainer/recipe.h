@@ -11,6 +11,7 @@ typedef struct training_choices {
     int64_t iterations, seed, batch; // batch: 0: as defaults.h says
     int64_t validate;                // views to set aside; 0: none; -1: as defaults.h says
     int64_t teachers;                // of training_settings
+    int64_t ranks;                   // GPUs to train on; 0: one
     double seconds, budget, average; // budget: seconds; 0: none
     double dropout;                  // < 0: as defaults.h says
     double sh_rate;                  // a multiple of the published rate; 0: as defaults.h says

@@ -18,16 +18,16 @@ static double own_clock(const trainer *t) {
 // Under a budget all ranks go by rank 0's clock: they see it where they have called this last.
 bool trainer_look_at_clock(trainer *t) {
     int64_t own, of_all[RANKS_MAX];
-    if (!t->ranks || !t->settings->budget) return true;
+    if (ranks_count(t->all) == 1 || !t->settings->budget) return true;
     const double now = own_clock(t);
     memcpy(&own, &now, sizeof own);
-    if (!ranks_tell_all(t->group, own, of_all, NULL)) return false;
+    if (!ranks_tell_all(t->all, own, of_all, NULL)) return false;
     memcpy(&t->clock, &of_all[0], sizeof t->clock);
     return true;
 }
 
 double trainer_now(const trainer *t) {
-    return t->ranks && t->settings->budget ? t->clock : own_clock(t);
+    return ranks_count(t->all) > 1 && t->settings->budget ? t->clock : own_clock(t);
 }
 
 static bool reserve_losses(trainer *t, int64_t steps, fault *why) {
@@ -148,8 +148,9 @@ static bool retire(trainer *t, int phase) {
         const retirement_place place = {t->shared, settings->policy};
         if (!retire_least_of_ranks(&t->retirement, &place, t->state, asked, count, batch, &settings->density))
             return false;
-    } else {
-        retire_least(&t->retirement, t->state, asked, count, batch, &settings->density, t->one.tuner.policy);
+    } else if (!retire_least(&t->retirement, t->state, asked, count, batch, &settings->density,
+                             t->one.tuner.policy)) {
+        return false;
     }
     if (!trainer_look_at_clock(t)) return false;
     t->pace.between = trainer_now(t) - began;
@@ -185,9 +186,10 @@ bool trainer_fetch_losses(trainer *t) {
     fault why;
     if (t->waiting == 0) return true;
     if (!reserve_losses(t, known + t->waiting, &why)) return fails(t, &why);
-    if (t->ranks && !(ranks_all_reduce(t->group, &sum, NULL) && ranks_wait(t->group, NULL))) return false;
+    const bool several = ranks_count(t->all) > 1;
+    if (several && !(ranks_all_reduce(t->all, &sum, NULL) && ranks_wait(t->all, NULL))) return false;
     device_download(batch, t->results, bytes);
-    if (t->ranks) device_clear(t->results, bytes);
+    if (several) device_clear(t->results, bytes);
     for (int64_t i = 0; i < t->waiting; i++) {
         const double loss = trainer_loss(&batch[i], &t->weights[i]);
         report->losses[++report->iterations - report->first_iteration] = loss;
@@ -199,7 +201,7 @@ bool trainer_fetch_losses(trainer *t) {
     const int64_t fetched = t->waiting;
     t->waiting = 0;
     trainer_watch(t, fetched);
-    return true;
+    return known > 0 || trainer_check_peers(t); // at first: GPUs of two kinds differ from the start
 }
 
 static double mean(const double *values, int64_t count) {
@@ -347,9 +349,8 @@ bool trainer_advance(trainer *t, int *phase) {
                             .control = &t->density};
 
     if (clock) stage_clock_start(clock);
-    if (!(t->shared ? ranks_gradient_of : frame_gradient_of)(t, &of, &control.view, &control.mean2d) ||
-        !trainer_check_backward(t) || !density_before_adam(&settings->density, state, of.count) ||
-        !trainer_check_penalty(t))
+    if (!trainer_gradient_of(t, &of, &control.view, &control.mean2d) || !trainer_check_backward(t) ||
+        !density_before_adam(&settings->density, state, of.count) || !trainer_check_penalty(t))
         return false;
     t->waiting += of.count;
     GS_OR_FAIL(t->group, gs_adam(&state->gaussians, &state->gradients, &state->first_moment,
@@ -434,12 +435,14 @@ static bool open_trainer(trainer *t) {
     if (t->shared) return true;
     stage_clock_open(&t->report.clock);
     frame_gradient_open(t);
+    peers_gradient_open(t);
     return true;
 }
 
 void trainer_close(trainer *t) {
     if (!t) return;
     if (!t->shared && t->results) frame_gradient_close(t);
+    peers_gradient_close(t);
     ranks_gradient_close(t);
     lessons_close(t);
     device_buffer_close(&t->target);
@@ -468,7 +471,9 @@ trainer *trainer_open(const training_ranks *ranks, training_state *state, const 
     }
     *t = (trainer){.state = state,
                    .group = state->group,
+                   .all = ranks && ranks->peers ? ranks->peers : state->group,
                    .ranks = ranks && ranks->shared ? ranks : NULL,
+                   .retirement = {.peers = ranks ? ranks->peers : NULL},
                    .pictures = ranks ? ranks->pictures : NULL,
                    .views = views,
                    .settings = settings,

@@ -49,14 +49,23 @@ typedef struct training_observer {
     void (*warn)(void *context, const char *text);
 } training_observer;
 
-// Pictures that come to the device when a step needs them, of the views to train on; their form changes while these are
-// trained on. Several ranks need both, one rank may have pictures alone.
+// How several ranks work together, and where pictures are.
 typedef struct training_ranks {
+    // Pictures that come to the device when a step needs them, of the views to train on; their form changes while these
+    // are trained on. NULL: all are on the device. `shared` needs them.
     picture_cache *pictures;
-    sharded *shared; // where several ranks share the scene out; NULL: there is one
+    sharded *shared; // where several ranks share the scene out; else NULL
+    // Where each of several ranks has the whole scene and renders some views of a step: these ranks; else NULL.
+    // state->group is then a group of one, and the states of all ranks stay alike.
+    ranks *peers;
 } training_ranks;
 
-// Training step by step. All calls are collectives of state->group and fail after ranks_fail.
+// Whether so many ranks are faster with the whole scene on each than with a part on each: a step has a view for each of
+// them, and the scene is small. first: the Gaussians before the first step. Not with DISTWAR_FIXED, whose bits are those
+// of one GPU.
+bool trainer_suits_peers(const training_settings *settings, int64_t first, int ranks);
+
+// Training step by step. All calls are collectives of state->group, or of the peers, and fail after ranks_fail.
 typedef struct trainer trainer;
 // ranks: NULL: all pictures are on the device. views: on the device, or with `ranks` as target_view_list leaves them. All must outlive
 // the trainer. NULL: *why is set.

@@ -38,10 +38,11 @@ typedef struct step_views {
     const float *exposure[GS_MAX_VIEWS]; // the matrix; NULL: none
     float background[3];
     int sh_degree;
-    int64_t at;                  // the step of the schedule
-    bool absolute;               // screen-space gradients are absolute
+    int32_t before;             // views of the step before the first one here: peers render these
+    int64_t at;                 // the step of the schedule
+    bool absolute;              // screen-space gradients are absolute
     bool painted[GS_MAX_VIEWS]; // in place of a photograph the view has the teachers' picture
-    int64_t pose_step; // how often the view has moved, with this step; < 1: it does not move
+    int64_t pose_step;          // how often the view has moved, with this step; < 1: it does not move
 } step_views;
 
 // One rank: a frame of all views.
@@ -51,7 +52,15 @@ typedef struct frame_gradient {
     device_buffer exposure_gradient;
 } frame_gradient;
 
-// Several ranks.
+// Several ranks with the whole scene each: of all views of a step.
+typedef struct peers_gradient {
+    gs_view all;
+    device_buffer splats, moments, mean2d;
+    gs_stream watch;       // waits for the exchange
+    cudaEvent_t exchanged; // of the last step
+} peers_gradient;
+
+// Several ranks with a part of the scene each.
 typedef struct ranks_gradient {
     const step_views *of;
     device_buffer loss_workspace, corrected, mean2d;
@@ -65,7 +74,8 @@ typedef struct ranks_gradient {
 struct trainer {
     training_state *state;
     ranks *group;
-    const training_ranks *ranks; // NULL: one rank
+    ranks *all;                  // that train together: group, or the peers
+    const training_ranks *ranks; // where ranks share the scene out; else NULL
     sharded *shared;             // NULL: steps take frame_gradient_of, else ranks_gradient_of
     const target_view *views;
     const training_settings *settings;
@@ -92,6 +102,7 @@ struct trainer {
     int phase;           // that shapes and pictures are of; -1: none yet
     int watched_phase;   // of the last step; -1: none yet
     frame_gradient one;
+    peers_gradient peers;
     ranks_gradient several;
     frame painter[TEACHERS_MOST]; // of the teachers' pictures
     device_buffer paint;
@@ -147,11 +158,30 @@ double trainer_loss(const step_result *result, const step_weights *weights);
 // The view's picture before the step's background.
 const uint8_t *trainer_target(trainer *t, const step_views *of, const target_view *view);
 
+static inline bool trainer_has_peers(const trainer *t) {
+    return t->all != t->group;
+}
 // Queue the loss of all views into t->results and its gradient into state->gradients, and step the views' exposures. With
-// of->pose_step >= 1 the gradient by the first view's camera follows. *view, *mean2d: as those of density_step. False
-// after ranks_fail.
+// of->pose_step >= 1, which peers do not have, the gradient by the first view's camera follows. *view, *mean2d: as those of
+// density_step. False after ranks_fail.
 bool frame_gradient_of(trainer *t, const step_views *of, const gs_view **view, const float **mean2d);
+bool peers_gradient_of(trainer *t, const step_views *of, const gs_view **view, const float **mean2d);
 bool ranks_gradient_of(trainer *t, const step_views *of, const gs_view **view, const float **mean2d);
+static inline bool trainer_gradient_of(trainer *t, const step_views *of, const gs_view **view,
+                                       const float **mean2d) {
+    return t->shared              ? ranks_gradient_of(t, of, view, mean2d)
+           : trainer_has_peers(t) ? peers_gradient_of(t, of, view, mean2d)
+                                  : frame_gradient_of(t, of, view, mean2d);
+}
+// The parts of frame_gradient_of, each of the views: queue the forward pass and the loss (false after ranks_fail); the
+// gradients of the exposures, [count][GS_EXPOSURE_VALUES]; a step by those of all views; the backward blend.
+bool frame_queue_loss(trainer *t, const step_views *of, const gs_gaussians *gaussians);
+float *frame_exposure_gradients(trainer *t); // memory for GS_MAX_VIEWS
+void frame_expose_views(trainer *t, const step_views *of, float *gradients);
+void frame_step_exposures(trainer *t, const step_views *of, const float *gradients);
+void frame_queue_backward(trainer *t, const step_views *of);
+// Does nothing without peers. Else false, after ranks_fail, if their scenes are not alike.
+bool trainer_check_peers(trainer *t);
 // Of each term, in a file of its own: whether a view has it; queue the v-th view's, or a rank's rows of a view's. They
 // add the gradient, and write results at t->waiting + view.
 #define LOSS_FUNCTIONS(name, results, first, last, has, queue, queue_rows)                                   \
@@ -162,4 +192,6 @@ LOSS_TERMS(LOSS_FUNCTIONS)
 #undef LOSS_FUNCTIONS
 void frame_gradient_open(trainer *t);
 void frame_gradient_close(trainer *t); // but for the clock's sums
+void peers_gradient_open(trainer *t);
+void peers_gradient_close(trainer *t);
 void ranks_gradient_close(trainer *t);

@@ -8,6 +8,7 @@
 static bool loss_aside(trainer *t, int phase, double *loss) {
     const training_state *const state = t->state;
     const int64_t batch = trainer_batch(t->settings, phase);
+    const bool several = ranks_count(t->all) > 1;
     step_result results[GS_MAX_VIEWS];
     stage_clock *const clock = t->one.f.clock;
     const gs_view *view;
@@ -25,14 +26,14 @@ static bool loss_aside(trainer *t, int phase, double *loss) {
             if (t->views[next].set_aside) trainer_add_view(t, phase, next, &of);
         if (of.count == 0) break;
         t->one.f.clock = NULL;
-        const bool done = (t->shared ? ranks_gradient_of : frame_gradient_of)(t, &of, &view, &mean2d);
+        const bool done = trainer_gradient_of(t, &of, &view, &mean2d);
         t->one.f.clock = clock;
         const ranks_reduction sum = {t->results, of.count * (int64_t)(sizeof *results / sizeof(double)),
                                      RANKS_DOUBLE, RANKS_SUM};
-        if (!done || (t->ranks && !(ranks_all_reduce(t->group, &sum, NULL) && ranks_wait(t->group, NULL))))
+        if (!done || (several && !(ranks_all_reduce(t->all, &sum, NULL) && ranks_wait(t->all, NULL))))
             return false;
         device_download(results, t->results, (size_t)of.count * sizeof *results);
-        if (t->ranks) device_clear(t->results, (size_t)of.count * sizeof *results);
+        if (several) device_clear(t->results, (size_t)of.count * sizeof *results);
         for (int32_t v = 0; v < of.count; v++) *loss += trainer_loss(&results[v], &t->weights[v]);
         count += (size_t)of.count;
     }

@@ -220,7 +220,10 @@ TEST_P(Processes, EndWhenOneIsSilent) {
         if (ranks_own(group) == *static_cast<int *>(context)) raise(SIGSTOP);
         return ranks_barrier(group, nullptr);
     };
+    const auto began = std::chrono::steady_clock::now();
     EXPECT_FALSE(ranks_run(&plan, stop, &rank, &why));
+    EXPECT_LT(std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count(), 5)
+        << "a stopped one is not given time to end";
     EXPECT_EQ(std::string(why.text),
               "rank " + std::to_string(rank) +
                   ": has been silent for 3 s: it is stopped, or its host is out of reach");

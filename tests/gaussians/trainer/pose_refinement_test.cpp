@@ -415,7 +415,7 @@ bool refine_on_rank(ranks *group, void *context) {
     training_state state;
     training_state_open(&state, group, run->scene);
     picture_cache pictures;
-    training_ranks several = {&pictures, ranks_count(group) > 1 ? sharded_open(group) : nullptr};
+    training_ranks several = {&pictures, ranks_count(group) > 1 ? sharded_open(group) : nullptr, nullptr};
     training_settings settings = {};
     settings.iterations = 3 * int64_t(count);
     settings.policy = {DISTWAR_FIXED, 0};

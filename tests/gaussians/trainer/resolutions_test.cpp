@@ -242,7 +242,8 @@ TEST(SeveralViews, AsManyAsFillAGpuButAQuarterOfARound) {
         view.camera.width = width, view.camera.height = height;
         const std::vector<target_view> views(count, view);
         const view_sizes sizes = view_sizes_of(views.data(), views.size());
-        return usual_batch(&sizes);
+        const run_size run = {30000, 1};
+        return usual_batch(&sizes, &run);
     };
     EXPECT_EQ(usual(799, 532, 220), 4);
     EXPECT_EQ(usual(800, 800, 220), 4);
@@ -255,13 +256,34 @@ TEST(SeveralViews, AsManyAsFillAGpuButAQuarterOfARound) {
     EXPECT_EQ(usual(40, 28, 99), 4);
 }
 
+TEST(SeveralViews, AreAtLeastOneForEachGpuAndMoreInLongRuns) {
+    const auto usual = [](int width, int height, size_t count, int64_t iterations, int64_t ranks) {
+        target_view view = {};
+        view.camera.width = width, view.camera.height = height;
+        const std::vector<target_view> views(count, view);
+        const view_sizes sizes = view_sizes_of(views.data(), views.size());
+        const run_size run = {iterations, ranks};
+        return usual_batch(&sizes, &run);
+    };
+    EXPECT_EQ(usual(1080, 1920, 99, 7000, 2), 2);
+    EXPECT_EQ(usual(1080, 1920, 99, 7000, 8), 8);
+    EXPECT_EQ(usual(1080, 1920, 99, 7000, RANKS_MAX), 24);
+    EXPECT_EQ(usual(1080, 1920, 7, 7000, 8), 1);
+    EXPECT_EQ(usual(799, 532, 220, 7000, 2), 4);
+    EXPECT_EQ(usual(799, 532, 220, 30000, 2), 8);
+    EXPECT_EQ(usual(799, 532, 220, 30000, 4), 8);
+    EXPECT_EQ(usual(799, 532, 220, 300000, 4), 16);
+    EXPECT_EQ(usual(799, 532, 220, 300000, RANKS_MAX), GS_MAX_VIEWS);
+}
+
 TEST(Resolutions, AreUsualWhereSmallPicturesHaveAPixelForAGaussian) {
     const auto usual = [](int width, int height, size_t count, int64_t most_gaussians, bool several) {
         target_view view = {};
         view.camera.width = width, view.camera.height = height;
         const std::vector<target_view> views(count, view);
         const view_sizes sizes = view_sizes_of(views.data(), views.size());
-        return usual_resolutions(&sizes, most_gaussians, several);
+        const run_size run = {30000, 1};
+        return usual_resolutions(&sizes, most_gaussians, several ? &run : nullptr);
     };
     EXPECT_EQ(usual(799, 532, 220, 300000, true).count, 0);
     EXPECT_EQ(usual(127, 5000, 220, 100, true).count, 0);

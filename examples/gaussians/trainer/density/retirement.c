@@ -73,19 +73,24 @@ static bool retire(retirement *r, ranks *group, const gs_gaussians *gaussians, c
     return true;
 }
 
-void retire_least(retirement *r, const training_state *state, const target_view *views, size_t all,
+bool retire_least(retirement *r, const training_state *state, const target_view *views, size_t all,
                   int64_t batch, const density_settings *settings, distwar_policy policy) {
     const gs_gaussians *gaussians = &state->gaussians;
-    const size_t count = retirement_views(all), bytes = (size_t)gaussians->count * sizeof(float);
+    const size_t count = retirement_views(all), bytes = (size_t)gaussians->count * sizeof(float),
+                 ranks_number = r->peers ? (size_t)ranks_count(r->peers) : 1,
+                 own = r->peers ? (size_t)ranks_own(r->peers) : 0;
     float *const score = device_buffer_reserve(&r->score, bytes);
+    const ranks_reduction largest = {score, gaussians->count, RANKS_FLOAT, RANKS_MAX_OF};
     device_clear(score, bytes);
-    for (size_t first = 0; first < count; first += (size_t)batch) {
+    for (size_t first = own * (size_t)batch; first < count; first += ranks_number * (size_t)batch) {
         gs_camera camera[GS_MAX_VIEWS];
         const int32_t together = choose_cameras(state, views, all, first, batch, camera);
-        if (first == 0 || batch == 1) set_gradient(&r->f, camera, together); // several have one size
+        if (first == own * (size_t)batch || batch == 1)
+            set_gradient(&r->f, camera, together); // several have one size
         score_views(r, gaussians, camera, together, policy, score);
     }
-    retire(r, state->group, gaussians, score, settings->retired);
+    return (!r->peers || (ranks_all_reduce(r->peers, &largest, NULL) && ranks_wait(r->peers, NULL))) &&
+           retire(r, state->group, gaussians, score, settings->retired);
 }
 
 // ---- on several ranks

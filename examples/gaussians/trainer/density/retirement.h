@@ -12,7 +12,8 @@ typedef struct retirement {
     frame f; // of the views
     device_buffer score, workspace;
     device_buffer scores, logits; // of all ranks
-} retirement;                     // starts as {0}
+    ranks *peers; // of the caller: ranks with the whole scene each, which score some views each; or NULL
+} retirement;     // starts as {0}
 
 void retirement_close(retirement *r);
 // Whether density control begins an action with a retirement, after a step as of density_is_due.
@@ -25,8 +26,9 @@ size_t retirement_views(size_t count);
 // Renders these views, spread evenly, `batch` at a time, 1..GS_MAX_VIEWS, with their poses of the state if it refines
 // them; scores each Gaussian by the largest sum of alpha T over the pixels of a view; and makes those dead whose score
 // is at most settings->retired times the upper quartile. Views that are rendered together have cameras of one size and
-// model. policy: of the backward blend. Waits for the device. Cost: a forward and a backward blend of each.
-void retire_least(retirement *r, const training_state *state, const target_view *views, size_t count,
+// model. policy: of the backward blend. Waits for the device. Cost: a forward and a backward blend of each. False after
+// ranks_fail.
+bool retire_least(retirement *r, const training_state *state, const target_view *views, size_t count,
                   int64_t batch, const density_settings *settings, distwar_policy policy);
 
 // The same on several ranks; with DISTWAR_FIXED their number does not change what dies. A collective; false after

@@ -31,9 +31,12 @@ static gs_status bin(gs_view *view, device_buffer *workspace) {
     return gs_bin(view, NULL);
 }
 
-static void project_and_bin(gs_view *view, device_buffer *workspace, stage_clock *clock) {
+static void project(const gs_view *view, stage_clock *clock) {
     GS_CHECK(gs_project(view, NULL));
     stage_clock_mark(clock, STAGE_PROJECT);
+}
+
+static void make_lists(gs_view *view, device_buffer *workspace, stage_clock *clock) {
     gs_status status;
     while ((status = bin(view, workspace)) == GS_PAIRS_DO_NOT_FIT)
         view->pair_capacity = view->pairs_needed + view->pairs_needed / 4; // room for other views
@@ -47,7 +50,8 @@ static void blend(const gs_view *view, stage_clock *clock) {
 }
 
 void render_view(gs_view *view, device_buffer *workspace, stage_clock *clock) {
-    project_and_bin(view, workspace, clock);
+    project(view, clock);
+    make_lists(view, workspace, clock);
     blend(view, clock);
 }
 
@@ -75,7 +79,9 @@ static void set_view(frame *f, const gs_gaussians *gaussians, int sh_degree_used
     view->camera = *camera;
     view->views = (gs_views){f->views, f->cameras};
     memcpy(view->background, background, sizeof view->background);
-    view->splats = device_buffer_reserve(&f->splats, views * (size_t)gaussians->count * sizeof(gs_splat));
+    view->splats =
+        f->projected ? f->projected
+                     : device_buffer_reserve(&f->splats, views * (size_t)gaussians->count * sizeof(gs_splat));
     view->image = (gs_image){
         .color = planes(f, &f->color, GS_CHANNELS),
         .transmittance = planes(f, &f->transmittance, 1),
@@ -104,13 +110,10 @@ void frame_queue_views(frame *f, const gs_gaussians *gaussians, int sh_degree_us
     f->views = count > 1 ? count : 0;
     for (int32_t v = 0; v < count; v++) f->cameras[v] = cameras[v];
     set_view(f, gaussians, sh_degree_used, cameras, background);
-    if (view->pair_capacity == 0) {
-        render_view(view, &f->bin, f->clock);
-        return;
-    }
     if (!f->report) DEVICE_CHECK(cudaMallocHost((void **)&f->report, sizeof *f->report));
-    view->report = f->report;
-    project_and_bin(view, &f->bin, f->clock);
+    if (view->pair_capacity > 0) view->report = f->report; // else the first picture waits
+    if (!f->projected) project(view, f->clock);
+    make_lists(view, &f->bin, f->clock);
     blend(view, f->clock);
 }
 
@@ -191,7 +194,8 @@ void frame_render_backward(frame *f, distwar_policy policy) {
     gradient->mean2d = f->absolute ? NULL : mean2d;
     gradient->abs_mean2d = f->absolute ? mean2d : NULL;
     GS_CHECK(gs_moments_bytes(splats, gaussians->channels, policy.strategy, &gradient->moments_bytes));
-    gradient->moments = device_buffer_reserve(&f->moments, gradient->moments_bytes);
+    gradient->moments =
+        f->given_moments ? f->given_moments : device_buffer_reserve(&f->moments, gradient->moments_bytes);
     gradient->color = f->color_gradient.memory;
     gradient->depth = f->with_depth ? f->depth_gradient.memory : NULL;
     GS_CHECK(gs_render_backward(&f->view, gradient, policy, NULL));

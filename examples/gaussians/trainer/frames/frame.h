@@ -20,6 +20,10 @@ typedef struct frame {
     const float *compared; // device: the image that frame_loss reads
     bool absolute;         // of the caller: the gradient has abs_mean2d in place of mean2d
     bool with_depth;       // of the caller: the image has inverse depth
+    // Of the caller, of frame_queue_views: splats that gs_project has written, and room for their moments. NULL: the
+    // frame has its own.
+    gs_splat *projected;
+    gs_moments *given_moments;
     // Of frame_queue_views:
     gs_camera cameras[GS_MAX_VIEWS];
     int32_t views;         // 0: one camera

@@ -88,28 +88,36 @@ static int64_t pictures_at_once(int64_t pixels) {
     return (pixels_at_once + pixels / 2) / pixels;
 }
 
-// More views a step save time where a picture does not fill the GPU.
-static int64_t batch_of_pixels(int64_t pixels, size_t views) {
-    const int64_t most = 4, steps_a_round = 4;
-    int64_t batch = pictures_at_once(pixels);
-    if (batch > most) batch = most;
-    if (batch > (int64_t)views / steps_a_round) batch = (int64_t)views / steps_a_round;
+static int64_t smaller_of(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+// More views a step save time where a picture does not fill the GPU. Each of several GPUs gets as many as one would have,
+// where enough steps are left, and one at least.
+static int64_t batch_of_pixels(int64_t pixels, size_t views, const run_size *run) {
+    const int64_t most = 4, steps_a_round = 4, steps = 3500;
+    const int64_t each = smaller_of(pictures_at_once(pixels), most);
+    int64_t batch = smaller_of(run->ranks * each, run->iterations / steps);
+    if (batch < each) batch = each;
+    if (batch < run->ranks) batch = run->ranks;
+    batch = smaller_of(smaller_of(batch, (int64_t)views / steps_a_round), GS_MAX_VIEWS);
     return batch > 1 ? batch : 1;
 }
 
-int64_t usual_batch(const view_sizes *sizes) {
-    return batch_of_pixels(sizes->pixels, sizes->count);
+int64_t usual_batch(const view_sizes *sizes, const run_size *run) {
+    return batch_of_pixels(sizes->pixels, sizes->count, run);
 }
 
-resolution_schedule usual_resolutions(const view_sizes *sizes, int64_t most_gaussians, bool several) {
+resolution_schedule usual_resolutions(const view_sizes *sizes, int64_t most_gaussians, const run_size *run) {
     const int factor = 2;
     const int64_t whole = sizes->pixels, pixels = whole / (factor * factor);
     if (pixels < most_gaussians || sizes->least_side < factor * RESOLUTIONS_LEAST_SIDE)
         return (resolution_schedule){0};
-    return (resolution_schedule){.count = 1,
-                                 .phase = {{.factor = factor,
-                                            .batch = several ? (int)batch_of_pixels(pixels, sizes->count) : 1,
-                                            .percent = pictures_at_once(whole) > 1 ? 50 : 90}}};
+    return (resolution_schedule){
+        .count = 1,
+        .phase = {{.factor = factor,
+                   .batch = run ? (int)batch_of_pixels(pixels, sizes->count, run) : 1,
+                   .percent = pictures_at_once(whole) > 1 ? 50 : 90}}};
 }
 
 // ---- poses

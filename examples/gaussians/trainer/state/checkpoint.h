@@ -62,9 +62,9 @@ typedef struct saver {
 
 checkpoint_key saver_key(saver *s);
 // Writes a checkpoint if one is due after the state's last step. Call it as training_observer.observe at
-// every step that is a multiple of the interval, and after the last step. *saved: whether a checkpoint was
-// written.
-bool saver_observe(saver *s, const training_state *state, const training_report *report, bool *saved,
-                   fault *why);
+// every step that is a multiple of the interval, and after the last step. writes: false where another rank has the same
+// state and writes it. *saved: whether a checkpoint was written.
+bool saver_observe(saver *s, const training_state *state, const training_report *report, bool writes,
+                   bool *saved, fault *why);
 
 C_LINKAGE_END

@@ -107,8 +107,10 @@ typedef struct shared_start {
 // Without --memory the device decides.
 static bool memory_suffices(train_run *run, int64_t first, fault *why) {
     const train_options *o = run->options;
-    const int ranks = o->ranks.gpus > 1 ? (int)o->ranks.gpus : 1, degree = (int)o->sh_degree;
+    const int all = o->ranks.gpus > 1 ? (int)o->ranks.gpus : 1, degree = (int)o->sh_degree;
     run->first_gaussians = first;
+    run->whole = trainer_suits_peers(&run->settings, first, all);
+    const int ranks = run->whole ? 1 : all;
     run->memory = training_memory_of(&run->settings, &run->known, first, degree, ranks);
     const double least = 1e-6 * (run->memory.scene + run->memory.step);
     if (o->memory == 0 || o->memory > least) return true;

@@ -310,6 +310,7 @@ bool train_options_check(train_options *o, fault *why) {
     if (!o->output) return fail(why, "-o is missing: the scene file to write");
     if (!make_reproducible(o, why)) return false;
     choose_policy(o);
+    o->recipe.ranks = o->ranks.gpus;
     if (o->from && o->random > 0) return fail(why, "--from excludes --random");
     return parse_color(o->background, o->recipe.background, why) &&
            resolution_schedule_read(o->resolutions, &o->recipe.resolutions, why) &&

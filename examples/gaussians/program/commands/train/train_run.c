@@ -23,7 +23,8 @@
 typedef struct rank_run {
     train_run *run;
     ranks *group;
-    bool cached; // pictures come when they are needed
+    ranks *scene; // that share the scene out: the group, or this rank alone
+    bool cached;  // pictures come when they are needed
     training_ranks several;
     picture_cache pictures; // to train on, likewise
     picture_cache shown;    // of all views, whole, for the viewer
@@ -38,6 +39,11 @@ static bool is_first(const rank_run *r) {
 
 static bool is_alone(const rank_run *r) {
     return ranks_count(r->group) == 1;
+}
+
+// Whether this rank has a part of the scene.
+static bool has_part(const rank_run *r) {
+    return ranks_count(r->scene) > 1;
 }
 
 // ---- the start
@@ -108,7 +114,15 @@ static bool resume(train_run *run, ranks *group, fault *why) {
            fail(why, "%s: damaged: no run with these options has its counts", o->resume);
 }
 
-// The pictures of all views: on the device, or where there are several ranks or a limit, when they are needed.
+// Whether the photographs take more of the device than picture_cache_open lets them.
+static bool are_many(const train_run *run) {
+    size_t unused, all;
+    DEVICE_CHECK(cudaMemGetInfo(&unused, &all));
+    return run->memory.pictures > 0.25 * (double)all;
+}
+
+// Pictures are all on the device, or come when they are needed: under a limit, of a scene in parts, of several ranks if they
+// are many.
 static bool open_pictures(rank_run *r, fault *why) {
     const train_run *const run = r->run;
     const view_split *const split = &run->split;
@@ -116,10 +130,11 @@ static bool open_pictures(rank_run *r, fault *why) {
     const double left = 1e6 * run->options->memory - run->memory.scene - run->memory.step;
     const size_t most = run->options->memory > 0 ? (size_t)fmax(left, 1) : 0;
     const bool with_alpha = run->options->recipe.random_background;
-    r->cached = !is_alone(r) || most > 0;
+    r->cached = has_part(r) || most > 0 || (!is_alone(r) && are_many(run));
+    r->several.peers = has_part(r) || is_alone(r) ? NULL : r->group;
     for (size_t i = 0; !r->cached && i < all; i++) target_view_upload(&split->views[i], with_alpha);
     if (!r->cached) return true;
-    if (!is_alone(r) && !(r->several.shared = sharded_open(r->group)))
+    if (has_part(r) && !(r->several.shared = sharded_open(r->group)))
         return fail(why, "%s", ranks_error(r->group));
     r->several.pictures = &r->pictures;
     return picture_cache_open(&r->pictures, split->views, split->training, with_alpha, most, why) &&
@@ -254,7 +269,7 @@ static bool open_rank(rank_run *r, const gs_gaussians *host, fault *why) {
                          .batch = run->settings.batch,
                          .sh_degree = GS_MAX_SH_DEGREE};
     memcpy(r->viewer.background, run->options->recipe.background, sizeof r->viewer.background);
-    return (run->options->resume ? resume(run, r->group, why) : start(run, r->group, host, why)) &&
+    return (run->options->resume ? resume(run, r->scene, why) : start(run, r->scene, host, why)) &&
            open_log(r, why) && open_page(r, why);
 }
 
@@ -266,7 +281,7 @@ static bool observe(void *context, const training_state *state, const training_r
     bool saved;
     train_poses_place_held_out(&run->poses, state);
     if (!run_log_observe(&run->log, state, report, why) ||
-        !saver_observe(&run->saver, state, report, &saved, why))
+        !saver_observe(&run->saver, state, report, is_first(r) || has_part(r), &saved, why))
         return false;
     if (saved) run_log_checkpoint(&run->log, state->iteration, run->saver.path);
     return !r->page ||
@@ -291,8 +306,8 @@ static bool iterate(rank_run *r, fault *why) {
     run->settings.name = "training";
     if (is_first(r)) train_summary_begin(run, ranks_count(r->group));
     if (is_alone(r)) stop_request_begin(); // otherwise the process that has started the ranks has
-    const bool done = train_on(r->cached ? &r->several : NULL, &run->state, run->split.views,
-                               run->split.training, &run->settings, &observer, &run->report, why);
+    const bool done = train_on(&r->several, &run->state, run->split.views, run->split.training,
+                               &run->settings, &observer, &run->report, why);
     const int signal = is_alone(r) ? stop_request_end() : 0;
     if (!done ||
         (r->page && !training_page_finish(r->page, &run->state, &run->report, &run->log.record, why)))
@@ -426,7 +441,8 @@ static bool write_results(rank_run *r, fault *why) {
     if (is_first(r) && (o->recipe.refine_poses || o->perturb_poses))
         run_log_poses(&run->log, run->report.iterations, &run->poses.record);
     if (!align_held_out(r, why) ||
-        !sharded_scene_write(o->output, &run->state, 0, &notes, &written, &dropped, why))
+        ((is_first(r) || has_part(r)) &&
+         !sharded_scene_write(o->output, &run->state, 0, &notes, &written, &dropped, why)))
         return false;
     if (is_first(r) && o->write_cameras && !train_poses_write(&run->poses, &run->data, o->write_cameras, why))
         return false;
@@ -444,9 +460,10 @@ static bool train_and_write(rank_run *r, fault *why) {
 }
 
 bool train_as_rank(train_run *run, const gs_gaussians *host, ranks *group) {
-    rank_run r = {.run = run, .group = group};
-    fault why, unwritten;
-    bool done = open_rank(&r, host, &why) && train_and_write(&r, &why);
+    ranks *const alone = run->whole ? ranks_alone_open() : NULL;
+    rank_run r = {.run = run, .group = group, .scene = run->whole ? alone : group};
+    fault why = {"no memory for a group of one rank"}, unwritten;
+    bool done = r.scene && open_rank(&r, host, &why) && train_and_write(&r, &why);
     if (!run_log_close(&run->log, &unwritten) && done) {
         why = unwritten;
         done = false;
@@ -458,5 +475,8 @@ bool train_as_rank(train_run *run, const gs_gaussians *host, ranks *group) {
     picture_cache_close(&r.shown);
     sharded_close(r.several.shared);
     training_state_close(&run->state);
+    for (size_t i = 0; run->whole && i < run->split.training + run->split.held_out; i++)
+        target_view_release(&run->split.views[i]);
+    ranks_alone_close(alone);
     return done || ranks_fail_with(group, &why);
 }

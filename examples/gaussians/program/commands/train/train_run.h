@@ -32,6 +32,7 @@ typedef struct train_run {
     budget_recipe budget;
     training_settings settings;
     int64_t first_gaussians; // before the first step
+    bool whole;              // each of several ranks has the whole scene
     training_memory memory;  // of a GPU
     int64_t finish_steps;    // of --finish; under a budget those that it has time for
     training_state state;

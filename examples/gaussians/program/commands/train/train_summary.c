@@ -35,9 +35,9 @@ static void print_memory(const train_run *run, int ranks) {
            1e-6 * (double)unused, 0.9e-6 * (double)unused, (long long)fit);
 }
 
-// Two H100s took 1.45 and 1.10 times the seconds of one for 7,000 and 30,000 views of bonsai with 300,000 Gaussians; two
-// H200s 0.62 with a million.
-enum { FEW_FOR_RANKS = 500000 };
+// With a part of the scene each two H100s took 1.45 and 1.10 times the seconds of one for 7,000 and 30,000 views of bonsai
+// with 300,000 Gaussians; two H200s 0.62 with a million.
+enum { FEW_FOR_PARTS = 500000 };
 
 static void print_start(const train_run *run) {
     const stereo_result *const stereo = &run->stereo;
@@ -56,7 +56,9 @@ void train_summary_begin(const train_run *run, int ranks) {
     const training_settings *const s = &run->settings;
     print_data(run->options, &run->split);
     printf("device     %d x %s\n", ranks, device_name());
-    if (ranks > 1 && s->density.most_gaussians < FEW_FOR_RANKS)
+    if (run->whole)
+        printf("           each has the whole scene and renders some of a step's views\n");
+    else if (ranks > 1 && s->density.most_gaussians < FEW_FOR_PARTS && (ranks == 2 || s->batch < ranks))
         printf("           at most %lld Gaussians: one GPU may be faster than several (docs/gpus.md)\n",
                (long long)s->density.most_gaussians);
     print_memory(run, ranks);

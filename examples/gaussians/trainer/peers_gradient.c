@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: MIT
+// The gradient of a step where each of several ranks has the whole scene and all pictures. A rank renders some of the
+// views, all in one launch. The moments of all views then come to all ranks, which do the rest of the step alike: the same
+// numbers go in, and no sum in there depends on an order. What a rank decides from sums that do is shared: losses, scores.
+#include "trainer_parts.h"
+#include "device.h"
+#include "frames/gs_check.h"
+#include <stdlib.h>
+
+// Of more Gaussians, what all ranks do alike and the moments of all views take longer than parts do (docs/notes/ranks.md).
+static int64_t most_of_peers(int64_t ranks) {
+    return 8000000 / (ranks * ranks);
+}
+
+bool trainer_suits_peers(const training_settings *settings, int64_t first, int ranks) {
+    const int64_t most = settings->density.most_gaussians;
+    return ranks > 1 && settings->policy.strategy != DISTWAR_FIXED && settings->batch >= ranks &&
+           (most > first ? most : first) <= most_of_peers(ranks);
+}
+
+void peers_gradient_open(trainer *t) {
+    peers_gradient *const p = &t->peers;
+    if (!trainer_has_peers(t)) return;
+    DEVICE_CHECK(cudaStreamCreateWithFlags(&p->watch, cudaStreamNonBlocking));
+    DEVICE_CHECK(cudaEventCreateWithFlags(&p->exchanged, cudaEventDisableTiming));
+}
+
+void peers_gradient_close(trainer *t) {
+    peers_gradient *const p = &t->peers;
+    device_buffer_close(&p->splats);
+    device_buffer_close(&p->moments);
+    device_buffer_close(&p->mean2d);
+    if (p->exchanged) cudaEventDestroy(p->exchanged);
+    if (p->watch) cudaStreamDestroy(p->watch);
+}
+
+// The rank's views are those from this one to the next rank's.
+static int32_t first_view(const trainer *t, const step_views *of, int rank) {
+    return of->count * rank / ranks_count(t->all);
+}
+
+static step_views own_views(const trainer *t, const step_views *of) {
+    const int own = ranks_own(t->all);
+    const int32_t first = first_view(t, of, own);
+    step_views out = *of;
+    out.before = first;
+    out.count = first_view(t, of, own + 1) - first;
+    for (int32_t v = 0; v < out.count; v++) {
+        out.index[v] = of->index[first + v];
+        out.view[v] = of->view[first + v];
+        out.camera[v] = of->camera[first + v];
+        out.exposure[v] = of->exposure[first + v];
+        out.painted[v] = of->painted[first + v];
+    }
+    return out;
+}
+
+// All views: ranks need the splats of the others' for the backward projection, with the same bits.
+static void project_all(trainer *t, const step_views *of, const gs_gaussians *gaussians) {
+    const size_t splats = (size_t)of->count * (size_t)gaussians->count;
+    peers_gradient *const p = &t->peers;
+    p->all = (gs_view){.gaussians = *gaussians,
+                       .camera = of->camera[0],
+                       .sh_degree_used = of->sh_degree,
+                       .inverse_depth = t->one.f.with_depth,
+                       .views = {of->count, of->camera},
+                       .splats = device_buffer_reserve(&p->splats, splats * sizeof(gs_splat))};
+    device_buffer_reserve(&p->moments, splats * sizeof(gs_moments));
+    device_buffer_reserve(&p->mean2d, splats * 2 * sizeof(float));
+    GS_CHECK(gs_project(&p->all, NULL));
+    stage_clock_mark(t->one.f.clock, STAGE_PROJECT);
+}
+
+static bool render_own(trainer *t, const step_views *own, float *exposures) {
+    const int64_t before = own->before * t->peers.all.gaussians.count;
+    frame *const f = &t->one.f;
+    f->projected = t->peers.all.splats + before;
+    f->given_moments = (gs_moments *)t->peers.moments.memory + before;
+    if (own->count == 0) return true;
+    if (!frame_queue_loss(t, own, &t->peers.all.gaussians)) return false;
+    frame_expose_views(t, own, exposures + own->before * GS_EXPOSURE_VALUES);
+    frame_queue_backward(t, own);
+    return true;
+}
+
+// Each rank's moments come to all ranks.
+static bool exchange_moments(trainer *t, const step_views *of) {
+    peers_gradient *const p = &t->peers;
+    const int64_t view = p->all.gaussians.count * (int64_t)sizeof(gs_moments);
+    const int ranks = ranks_count(t->all), own = ranks_own(t->all);
+    int64_t begin[RANKS_MAX + 1], bytes[RANKS_MAX], sent_begin[RANKS_MAX], sent[RANKS_MAX];
+    for (int r = 0; r <= ranks; r++) begin[r] = view * first_view(t, of, r);
+    for (int r = 0; r < ranks; r++) {
+        sent_begin[r] = begin[own];
+        sent[r] = r == own ? 0 : begin[own + 1] - begin[own];
+        bytes[r] = r == own ? 0 : begin[r + 1] - begin[r];
+    }
+    void *const moments = p->moments.memory;
+    const ranks_exchange exchange = {moments, sent_begin, sent, moments, begin, bytes};
+    if (!ranks_all_to_all(t->all, &exchange, NULL)) return false;
+    DEVICE_CHECK(cudaEventRecord(p->exchanged, NULL));
+    DEVICE_CHECK(cudaStreamWaitEvent(p->watch, p->exchanged, 0));
+    return true;
+}
+
+// Each view's gradient is on one rank and zeros on the others, so that the sums are exact.
+static bool step_peer_exposures(trainer *t, const step_views *of, float *gradients) {
+    const ranks_reduction sum = {gradients, of->count * (int64_t)GS_EXPOSURE_VALUES, RANKS_FLOAT, RANKS_SUM};
+    if (!of->exposure[0]) return true;
+    if (!ranks_all_reduce(t->all, &sum, NULL)) return false;
+    frame_step_exposures(t, of, gradients);
+    return true;
+}
+
+bool peers_gradient_of(trainer *t, const step_views *of, const gs_view **view, const float **mean2d) {
+    peers_gradient *const p = &t->peers;
+    frame *const f = &t->one.f;
+    const step_views own = own_views(t, of);
+    const gs_gaussians gaussians = trainer_gaussians(t, of);
+    float *const exposures = frame_exposure_gradients(t);
+    f->with_depth = trainer_weigh(t, of);
+    if (of->exposure[0]) DEVICE_CHECK(cudaMemsetAsync(exposures, 0, t->one.exposure_gradient.bytes, NULL));
+    project_all(t, of, &gaussians);
+    if (!render_own(t, &own, exposures) || !step_peer_exposures(t, of, exposures) || !exchange_moments(t, of))
+        return false;
+    float *const means = p->mean2d.memory;
+    const gs_gradient gradient = {.moments = p->moments.memory,
+                                  .gaussians = t->state->gradients,
+                                  .mean2d = of->absolute ? NULL : means,
+                                  .abs_mean2d = of->absolute ? means : NULL};
+    GS_CHECK(gs_project_backward(&p->all, &gradient, NULL));
+    stage_clock_mark(f->clock, STAGE_PROJECT_BACKWARD);
+    *view = &p->all;
+    *mean2d = means;
+    return true;
+}
+
+bool trainer_check_peers(trainer *t) {
+    const gs_gaussians *const g = &t->state->gaussians;
+    const size_t bytes = (size_t)g->count * sizeof(float);
+    uint64_t hash = 14695981039346656037u; // FNV-1a, of words
+    int64_t of_all[RANKS_MAX];
+    if (!trainer_has_peers(t)) return true;
+    uint32_t *const logits = malloc(bytes + 1);
+    if (!logits) return ranks_fail(t->all, "no memory for %zu bytes", bytes);
+    bool done = ranks_wait(t->all, NULL);
+    if (done) device_download(logits, g->opacity_logit, bytes);
+    for (int64_t i = 0; i < g->count && done; i++) hash = (hash ^ logits[i]) * 1099511628211u;
+    free(logits);
+    if (!done || !ranks_tell_all(t->all, (int64_t)hash, of_all, NULL)) return false;
+    for (int r = 1; r < ranks_count(t->all); r++)
+        if (of_all[r] != of_all[0])
+            return ranks_fail(
+                t->all,
+                "the scenes of ranks 0 and %d differ after %lld views, which GPUs of one kind do "
+                "not; take --reproducible, where each has a part of the scene",
+                r, (long long)t->state->iteration);
+    return true;
+}
