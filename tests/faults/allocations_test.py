@@ -84,7 +84,7 @@ def commands(program, data):
                    "--depth", str(data / "d/depth")], "out.json"
     write_colmap(data / "colmap", data / "d/train/r_0000.png")
     yield "colmap", ["eval", str(data / "small.ply"), "--cameras", str(data / "colmap"), "--all", "--json", "out.json"], "out.json"
-    yield "alone", ["render", str(data / "small.ply"), "--width", "16", "--height", "16", "-o", "out.png"], "out.png"
+    yield "alone", ["render", str(data / "small.ply"), "--width", "16", "--height", "16", "--depth", "colors", "-o", "out.png"], "out.png"
     grown = ["train", str(data / "d"), "--iterations", "2", "--random", "20", "--sh-degree", "0", "-o", "out.ply"]
     yield "poses", grown + ["--density", "none", "--refine-poses", "--align-steps", "0", "--write-cameras", "cameras.json"], "out.ply"
     yield "page", grown + ["--density", "none", "--resolutions", "2:50", "--view", "--validate", "1", "--holdout", "0", "--exposure", "--average", "0.9"], "out.ply"
@@ -96,7 +96,7 @@ def commands(program, data):
     write_chunk(data / "chunk.ply")
     write_glb(data / "one.glb")
     for name in ("chunk.ply", "one.glb"):
-        yield name, ["convert", str(data / name), "out.ply"], "out.ply"
+        yield name, ["convert", str(data / name), "link.ply"], "out.ply"
     yield "export", ["export", str(data / "small.ply"), "--cameras", str(data / "d"), "-o", "out.html"], "out.html"
     yield "bench", ["bench", str(data / "small.ply"), "--cameras", str(data / "d"), "--json", "out.json"], "out.json"
     yield "ranks' bench", ["bench", str(data / "small.ply"), "--cameras", str(data / "d"), "--gpus", "2", "--json", "out.json"], "out.json"
@@ -140,6 +140,7 @@ def main():
             folder = top / f"{name}-{at}"
             folder.mkdir()
             (folder / output).write_bytes(OLD)
+            (folder / "link.ply").symlink_to("out.ply")
             result = run(program, arguments, folder, preload, at)
             size = len((folder / output).read_bytes())
             counted = (folder / "allocations").read_text() if (folder / "allocations").exists() else ""
