@@ -7,13 +7,16 @@
 A run that fails leaves the older output or the whole new one, and no part files.
 """
 import concurrent.futures
+import json
 import os
 import pathlib
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
+import zlib
 
 # What a process says that could not even start.
 SYSTEM = re.compile(r"^(.*error while loading shared libraries|ld\.so|Fatal glibc error: Cannot allocate)")
@@ -24,6 +27,43 @@ FRAMES = "2" # callers that make a call site: few functions call cudaMalloc and 
 def run(program, arguments, folder, preload, at):
     environment = dict(os.environ, LD_PRELOAD=preload, FAIL_AT=str(at), FAIL_COUNT=str(folder / "allocations"), FAIL_FRAMES="0" if at else FRAMES)
     return subprocess.run([program, *arguments], cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
+
+
+def write_chunk(path):
+    """A compressed PLY of one Gaussian."""
+    bounds = [f"{bound}_{of}{axis}" for of in ("", "scale_") for bound in ("min", "max") for axis in "xyz"]
+    lines = ["ply", "format binary_little_endian 1.0", "element chunk 1", *(f"property float {b}" for b in bounds), "element vertex 1",
+             *(f"property uint packed_{word}" for word in ("position", "rotation", "scale", "color")), "end_header\n"]
+    path.write_bytes("\n".join(lines).encode() + struct.pack("<12f4I", *[-1] * 3, *[1] * 3, *[-3] * 3, *[-2] * 3, 0, 0, 0, 0x80808080))
+
+
+def write_colmap(folder, picture):
+    """COLMAP's text of one view, with a mask of all of it."""
+    (folder / "images").mkdir(parents=True)
+    (folder / "masks").mkdir()
+    shutil.copy(picture, folder / "images/a.png")
+    chunks = [(b"IHDR", struct.pack(">2I5B", 16, 16, 8, 0, 0, 0, 0)), (b"IDAT", zlib.compress((b"\0" + b"\xff" * 16) * 16)), (b"IEND", b"")]
+    (folder / "masks/a.png").write_bytes(b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(of)) + kind + of + struct.pack(">I", zlib.crc32(kind + of)) for kind, of in chunks))
+    (folder / "cameras.txt").write_text("1 PINHOLE 16 16 20 20 8 8\n")
+    (folder / "images.txt").write_text("1 1 0 0 0 0 0 4 1 a.png\n\n")
+    (folder / "points3D.txt").write_text("1 0 0 0 1 2 3 0.5\n")
+
+
+def write_glb(path):
+    """A glTF of one Gaussian."""
+    names = ("POSITION", *("KHR_gaussian_splatting:" + n for n in ("SCALE", "ROTATION", "OPACITY", "SH_DEGREE_0_COEF_0")))
+    kinds, values = ("VEC3", "VEC3", "VEC4", "SCALAR", "VEC3"), [0, 0, 0, 1, 1, 1, 0, 0, 0, 1, .5, 0, 0, 0]
+    places = (0, 12, 24, 40, 44)
+    scene = {"asset": {"version": "2.0"}, "extensionsUsed": ["KHR_gaussian_splatting"], "scene": 0, "scenes": [{"nodes": [0]}],
+             "nodes": [{"mesh": 0}], "buffers": [{"byteLength": 56}], "bufferViews": [{"buffer": 0, "byteLength": 56}],
+             "accessors": [{"bufferView": 0, "byteOffset": at, "componentType": 5126, "count": 1, "type": kind}
+                           for at, kind in zip(places, kinds)],
+             "meshes": [{"primitives": [{"mode": 0, "attributes": dict(zip(names, range(5))), "extensions": {
+                 "KHR_gaussian_splatting": {"kernel": "ellipse", "colorSpace": "srgb_rec709_display"}}}]}]}
+    text = json.dumps(scene).encode()
+    text += b" " * (-len(text) % 4)
+    path.write_bytes(struct.pack("<4s4I", b"glTF", 2, 28 + len(text) + 56, len(text), 0x4e4f534a) + text + struct.pack("<2I14f", 56, 0x004e4942, *values))
 
 
 def commands(program, data):
@@ -40,14 +80,31 @@ def commands(program, data):
     yield "finish", ["finish", str(data / "small.ply"), "--cameras", str(data / "d"), "-o", "out.ply", "--lm-steps", "1"], "out.ply"
     yield "render", ["render", str(data / "small.ply"), "--cameras", str(data / "d"), "--view", "0", "-o", "out.png"], "out.png"
     yield "ranks", training + ["-o", "out.ply", "--gpus", "2", "--checkpoint-every", "2", "--checkpoint", "saved"], "out.ply"
-    yield "eval", ["eval", str(data / "small.ply"), "--cameras", str(data / "d"), "--json", "out.json"], "out.json"
+    yield "eval", ["eval", str(data / "small.ply"), "--cameras", str(data / "d"), "--json", "out.json", "--sheet", "sheet.png", "--all",
+                   "--depth", str(data / "d/depth")], "out.json"
+    write_colmap(data / "colmap", data / "d/train/r_0000.png")
+    yield "colmap", ["eval", str(data / "small.ply"), "--cameras", str(data / "colmap"), "--all", "--json", "out.json"], "out.json"
+    yield "alone", ["render", str(data / "small.ply"), "--width", "16", "--height", "16", "--depth", "colors", "-o", "out.png"], "out.png"
+    grown = ["train", str(data / "d"), "--iterations", "2", "--random", "20", "--sh-degree", "0", "-o", "out.ply"]
+    yield "poses", grown + ["--density", "none", "--refine-poses", "--align-steps", "0", "--write-cameras", "cameras.json"], "out.ply"
+    yield "page", grown + ["--density", "none", "--resolutions", "2:50", "--view", "--validate", "1", "--holdout", "0", "--exposure", "--average", "0.9"], "out.ply"
+    shutil.copytree(data / "d", data / "pointless")
+    (data / "pointless/points3D.txt").unlink()
+    yield "stereo", ["train", str(data / "pointless"), "--iterations", "1", "--density", "none", "-o", "out.ply"], "out.ply"
+    yield "flight", ["render", str(data / "small.ply"), "--cameras", str(data / "d"), "--path", "orbit", "--frames", "1", "-o", "out.mp4"], "out.mp4"
+    yield "prune", ["convert", str(data / "small.ply"), "out.ply", "--prune", "0.5"], "out.ply"
+    write_chunk(data / "chunk.ply")
+    write_glb(data / "one.glb")
+    for name in ("chunk.ply", "one.glb"):
+        yield name, ["convert", str(data / name), "link.ply"], "out.ply"
     yield "export", ["export", str(data / "small.ply"), "--cameras", str(data / "d"), "-o", "out.html"], "out.html"
     yield "bench", ["bench", str(data / "small.ply"), "--cameras", str(data / "d"), "--json", "out.json"], "out.json"
-    for suffix in ("ply", "spz", "sog"):
-        output = f"out.{suffix}"
-        made = subprocess.run([program, "convert", "small.ply", output], cwd=data, capture_output=True)
+    yield "ranks' bench", ["bench", str(data / "small.ply"), "--cameras", str(data / "d"), "--gpus", "2", "--json", "out.json"], "out.json"
+    for output in ("out.ply", "out.spz", "out.sog"):
+        suffix = output[4:]
+        made = subprocess.run([program, "convert", "small.ply", output, *(["--spz-version", "4"] if suffix == "spz" else [])], cwd=data, capture_output=True)
         if made.returncode == 0: # else the library for it is missing
-            yield suffix, ["convert", str(data / output), output], output
+            yield suffix, ["convert", str(data / output), output, *(["--spz-version", "4"] if suffix == "spz" else [])], output
 
 
 def fault_of(program, result, folder, output, wanted):
@@ -83,6 +140,7 @@ def main():
             folder = top / f"{name}-{at}"
             folder.mkdir()
             (folder / output).write_bytes(OLD)
+            (folder / "link.ply").symlink_to("out.ply")
             result = run(program, arguments, folder, preload, at)
             size = len((folder / output).read_bytes())
             counted = (folder / "allocations").read_text() if (folder / "allocations").exists() else ""

@@ -3,6 +3,7 @@
 #include "targets.h"
 #include "files.h"
 #include "fuzz_key.h"
+#include "frames/device_gaussians.h"
 #include "images/image.h"
 #include "images/plane.h"
 #include "scene.h"
@@ -118,6 +119,22 @@ void gltf() {
         R"({"bufferView":0,"byteOffset":24,"componentType":5120,"normalized":true,"count":1,"type":"VEC4"},)"
         R"({"bufferView":0,"byteOffset":28,"componentType":5126,"count":1,"type":"SCALAR"},)"
         R"({"bufferView":0,"byteOffset":32,"componentType":5126,"count":1,"type":"VEC3"}]})";
+    // Harmonics that a node's rotation turns, from a file beside it.
+    std::string turned = json;
+    const std::string coefficient = R"("KHR_gaussian_splatting:SH_DEGREE_0_COEF_0":4)", last = "}]}";
+    std::string attributes = coefficient, accessors;
+    for (int degree = 1, k = 5; degree <= 3; degree++)
+        for (int m = 0; m <= 2 * degree; m++, k++) {
+            attributes += R"(,"KHR_gaussian_splatting:SH_DEGREE_)" + std::to_string(degree) + "_COEF_" +
+                          std::to_string(m) + "\":" + std::to_string(k);
+            accessors += R"(,{"bufferView":0,"byteOffset":)" + std::to_string(4 * k) +
+                         R"(,"componentType":5126,"count":1,"type":"VEC3"})";
+        }
+    turned.replace(turned.find(coefficient), coefficient.size(), attributes);
+    turned.insert(turned.rfind(last) + 1, accessors);
+    for (size_t at; (at = turned.find("th\":48")) != std::string::npos;) turned.replace(at, 6, "th\":128");
+    turned.replace(turned.find("URI"), 3, R"(,"uri":"a.bin")");
+    seed("gltf", turned + FUZZ_DIVISION + std::string(128, '>'));
     const size_t uri = json.find("URI");
     const std::string data = R"(,"uri":"data:application/octet-stream;base64,)" + std::string(64, 'P') + '"';
     seed("gltf", std::string(json).replace(uri, 3, data));
@@ -165,6 +182,7 @@ void pictures() {
     for (const char *lens : {R"("camera_angle_x":0.8,)",
                              R"("fl_x":9,"fl_y":8,"cx":4,"cy":3,"w":8,"h":6,"k1":0.1,"k2":-0.02,"p1":0.01,)",
                              R"("fl_x":5,"is_fisheye":true,"k1":0.01,"k4":0.001,)",
+                             R"("fl_x":5,"camera_model":"OPENCV_FISHEYE","k2":0.01,)",
                              R"("fl_x":5,"ply_file_path":"points.ply",)"}) {
         const std::string json = std::string("{") + lens + R"("frames":[)" + frame + "]}";
         seed("transforms", json + divided +
@@ -201,11 +219,21 @@ void colmap() {
              divided + "# Number of points: 1, mean track length: 1\n7 1 2 3 1 2 3 0.5 1 0\n");
 }
 
+gs_gaussians device_zeros(int64_t count, int degree) {
+    gs_gaussians zeros, out = device_gaussians_open(count, degree);
+    check(scene_open(&zeros, count, degree, &why));
+    device_gaussians_upload(&out, &zeros);
+    scene_close(&zeros);
+    return out;
+}
+
 void others() {
     const std::string header =
         R"({"__metadata__":{"a":"b"},"a":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]}})";
     seed("safetensors", Bytes().put(uint64_t(header.size())).put(header).put(std::string(24, '?')).text);
-    seed("history", "{\"event\":\"step\",\"iteration\":1,\"loss\":0.5,\"gaussians\":10}\n{\"event\":\"evaluation\",\"iteration\":2,\"psnr\":20.5}\n");
+    seed(
+        "history",
+        "{\"event\":\"step\",\"iteration\":1,\"loss\":0.5,\"gaussians\":10}\n{\"event\":\"evaluation\",\"iteration\":2,\"psnr\":20.5}\n");
     for (const int64_t views : {0, 2}) {
         ranks *const alone = ranks_alone_open();
         training_state state = {};
@@ -215,8 +243,31 @@ void others() {
         scene_close(&zeros);
         if (views > 0) training_state_open_exposures(&state, views);
         check(views == 0 || training_state_open_poses(&state, size_t(views), &why));
-        seed("checkpoint",
-             written("a", [&](const char *path) { return checkpoint_write(path, &fuzz_key, &state, &why); }));
+        if (views > 0) { // one of two lessons is over
+            state.iteration = 9, state.steps = 3, state.schedule.ended = 2;
+            state.average = {2, device_zeros(2, 1)};
+            state.lessons = {device_zeros(1, 1), {device_zeros(3, 1)}, 1, 2};
+        }
+        const std::string bytes =
+            written("a", [&](const char *path) { return checkpoint_write(path, &fuzz_key, &state, &why); });
+        seed("checkpoint", bytes);
+        if (views ==
+            0) { // as one rank of several writes it: FILE without the rows, and a part; fuzz_use makes the sums
+            const size_t rows = 2 * sizeof(float) * (3 * 23 + 2), kept = bytes.size() - rows - 4;
+            const uint64_t size = kept + 4, letter = uint64_t(1) << 32; // a, one part
+            std::string file = bytes.substr(0, kept) + "sum.";
+            memcpy(&file[16], &size, sizeof size);
+            memcpy(&file[464], &letter, sizeof letter);
+            const Bytes part = Bytes()
+                                   .put(std::string("SPLATROW"))
+                                   .put(uint32_t(8))
+                                   .put(int32_t(1))
+                                   .put(int64_t(0))
+                                   .put(int64_t(0))
+                                   .put(int64_t(2))
+                                   .put(int64_t(0));
+            seed("checkpoint", file + FUZZ_DIVISION + part.text + bytes.substr(kept, rows) + "sum.");
+        }
         training_state_close(&state);
         ranks_alone_close(alone);
     }

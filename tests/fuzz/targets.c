@@ -136,13 +136,15 @@ static void use_transforms(const char *folder, const char *path) {
 static void use_dataset(const char *folder, const char *path) {
     (void)path;
     fault why = {""};
-    const dataset_options options = {.downscale = 2, .keep_alpha = true, .undistort = true};
+    const dataset_options options = {.downscale = 2, .keep_alpha = true, .undistort = true},
+                          others = {.downscale = 1, .mask_from_alpha = true};
     dataset data;
     char maps[PATH_ROOM];
     join(maps, folder, "depth");
     if (!accepted(dataset_load(folder, &options, &data, &why), &why)) return;
     accepted(depth_maps_load(&data, maps, &options, DEPTH_MAPS_ALL, &why), &why);
     dataset_close(&data);
+    if (accepted(dataset_load(folder, &others, &data, &why), &why)) dataset_close(&data);
 }
 
 // ---- others
@@ -161,10 +163,35 @@ static void use_safetensors(const char *folder, const char *path) {
     lpips_weights_close(&weights);
 }
 
+static void mend_checkpoint(uint8_t *bytes, size_t size);
+
+// Tells FILE the checksum of its first part.
+static void tell_sum_of_part(const char *folder, const char *path) {
+    enum { MOST = 1 << 16, HEADER = 472, SETTINGS = 12, SUM = 8 };
+    char part[PATH_ROOM];
+    uint8_t bytes[MOST], sum[4];
+    uint32_t settings;
+    join(part, folder, "a.checkpoint.a0");
+    FILE *const from = fopen(part, "rb"), *const to = fopen(path, "r+b");
+    const size_t size = to ? fread(bytes, 1, MOST, to) : 0;
+    const bool has = from && fseek(from, -4, SEEK_END) == 0 && fread(sum, 1, 4, from) == 4;
+    if (has && size >= HEADER && size < MOST) {
+        memcpy(&settings, bytes + SETTINGS, 4);
+        if (settings < size - HEADER && size - HEADER - settings >= SUM + 4) {
+            memcpy(bytes + HEADER + settings + SUM, sum, 4);
+            mend_checkpoint(bytes, size);
+            rewind(to);
+            fwrite(bytes, 1, size, to);
+        }
+    }
+    if (from) fclose(from);
+    if (to) fclose(to);
+}
+
 static void use_checkpoint(const char *folder, const char *path) {
-    (void)folder;
     fault why = {""};
     training_state state = {0};
+    tell_sum_of_part(folder, path);
     ranks *const alone = ranks_alone_open();
     if (accepted(checkpoint_read(path, &fuzz_key, alone, &state, &why), &why)) training_state_close(&state);
     ranks_alone_close(alone);

@@ -18,7 +18,7 @@ extern "C" {
     X(spz_inside, "a.spz")                                                                                   \
     X(sog, "a.sog")                                                                                          \
     X(glb, "a.glb")                                                                                          \
-    X(gltf, "a.gltf")                                                                                        \
+    X(gltf, "a.gltf a.bin")                                                                                  \
     X(points, "points.ply")                                                                                  \
     X(picture, "a.png")                                                                                      \
     X(plane, "a.pfm")                                                                                        \
@@ -27,7 +27,7 @@ extern "C" {
     X(transforms, "transforms.json points.ply")                                                              \
     X(dataset, "transforms.json a.png a_mask.png depth/a.png")                                               \
     X(safetensors, "a.safetensors")                                                                          \
-    X(checkpoint, "a.checkpoint")                                                                            \
+    X(checkpoint, "a.checkpoint a.checkpoint.a0")                                                            \
     X(history, "a.log")                                                                                      \
     X(tune, "a.tune")
 

@@ -27,6 +27,27 @@ double reference_reach(const reference_splat *splat, int width, int height, int 
     return reach(splat, &k, width, height, tile_x, tile_y);
 }
 
+// The least half square on the segment from (dx, dy) by (sx, sy): a parabola.
+static double least_on(const conic *k, double dx, double dy, double sx, double sy) {
+    const double square = k->xx * sx * sx + 2 * k->xy * sx * sy + k->yy * sy * sy;
+    const double slope = k->xx * dx * sx + k->xy * (dx * sy + dy * sx) + k->yy * dy * sy;
+    const double t = square > 0 ? fmin(fmax(-slope / square, 0), 1) : 0;
+    return half_square(k, dx + t * sx, dy + t * sy);
+}
+
+double reference_area_reach(const reference_splat *splat, int width, int height, int tile_x, int tile_y) {
+    if (!splat->decisions.visible) return 0;
+    const conic k = conic_of(splat);
+    const double x = tile_x * GS_TILE_SIZE + 0.5 - splat->mean[0],
+                 y = tile_y * GS_TILE_SIZE + 0.5 - splat->mean[1];
+    const double wide = smaller(GS_TILE_SIZE, width - tile_x * GS_TILE_SIZE) - 1,
+                 high = smaller(GS_TILE_SIZE, height - tile_y * GS_TILE_SIZE) - 1;
+    if (x <= 0 && y <= 0 && x + wide >= 0 && y + high >= 0) return splat->opacity;
+    const double nearest = fmin(fmin(least_on(&k, x, y, wide, 0), least_on(&k, x, y + high, wide, 0)),
+                                fmin(least_on(&k, x, y, 0, high), least_on(&k, x + wide, y, 0, high)));
+    return splat->opacity * exp(-nearest);
+}
+
 typedef struct ranked {
     double depth;
     uint32_t index;

@@ -20,8 +20,9 @@ static inline double determinant_of(const reference_splat *splat) {
 
 static inline conic conic_of(const reference_splat *splat) {
     const double determinant = determinant_of(splat);
-    return (conic){splat->covariance[2] / determinant, -splat->covariance[1] / determinant,
-                   splat->covariance[0] / determinant};
+    const conic k = {splat->covariance[2] / determinant, -splat->covariance[1] / determinant,
+                     splat->covariance[0] / determinant};
+    return k;
 }
 
 // Half the square of the Mahalanobis distance of the offset (dx, dy).

@@ -128,6 +128,9 @@ void reference_sh_basis(const double direction[3], double basis[16], double grad
 // image; 0 if it is culled. The tile's list must hold the splat if this is >= 1/255.
 double reference_reach(const reference_splat *splat, int width, int height, int tile_x, int tile_y);
 
+// The same at any place of the rectangle of these pixel centres, between them too: what gs_bin decides by.
+double reference_area_reach(const reference_splat *splat, int width, int height, int tile_x, int tile_y);
+
 // The exact lists, each in the order (depth, index), by brute force. Cost: pixels times splats.
 gs_lists reference_bin(const reference_splat *splats, int64_t count, int width, int height);
 void reference_lists_destroy(gs_lists *lists);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // The reference's lists and blending by hand-made cases, its adjoint against finite differences.
+#include "conic.h"
 #include "finite_difference.h"
 
 #include <gtest/gtest.h>
@@ -103,6 +104,38 @@ TEST(Bin, ListsAreExact) {
             EXPECT_TRUE(p.splats[i].decisions.visible);
             EXPECT_FALSE(seen_somewhere[i]);
         }
+}
+
+// Beside pixels four times as fine.
+TEST(Bin, TheReachOfAnAreaIsThatOfFinePixels) {
+    Projected p(22, 2 * REFERENCE_KIND_CYCLE, 70, 41);
+    int larger = 0;
+    for (const reference_splat &splat : p.splats)
+        for (int tile = 0; tile < p.lists.tiles_x * p.lists.tiles_y; tile++) {
+            const int x0 = tile % p.lists.tiles_x * GS_TILE_SIZE, y0 = tile / p.lists.tiles_x * GS_TILE_SIZE;
+            const int columns = std::min(int(GS_TILE_SIZE), p.width - x0) - 1,
+                      rows = std::min(int(GS_TILE_SIZE), p.height - y0) - 1;
+            const double area =
+                reference_area_reach(&splat, p.width, p.height, x0 / GS_TILE_SIZE, y0 / GS_TILE_SIZE);
+            const double centres =
+                reference_reach(&splat, p.width, p.height, x0 / GS_TILE_SIZE, y0 / GS_TILE_SIZE);
+            EXPECT_GE(area, centres * (1 - 1e-12));
+            if (!splat.decisions.visible || area < 1e-3) continue;
+            const conic k = conic_of(&splat);
+            double nearest = INFINITY;
+            for (int y = 0; y <= 4 * rows; y++)
+                for (int x = 0; x <= 4 * columns; x++)
+                    nearest = std::min(nearest, half_square(&k, x0 + 0.5 + x / 4.0 - splat.mean[0],
+                                                            y0 + 0.5 + y / 4.0 - splat.mean[1]));
+            const double fine = splat.opacity * std::exp(-nearest);
+            EXPECT_GE(area, fine * (1 - 1e-12));
+            // Half a step away at most: q changes by gradient times step and curvature.
+            const double step = std::sqrt(2.0) / 8, curvature = k.xx + k.yy;
+            EXPECT_LE(std::log(area / fine),
+                      std::sqrt(2 * curvature * nearest) * step + curvature * step * step);
+            larger += area > centres * 1.001;
+        }
+    EXPECT_GT(larger, 0);
 }
 
 TEST(Bin, EqualDepthsStandInTheOrderOfTheIndex) {

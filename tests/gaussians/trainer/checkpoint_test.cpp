@@ -204,6 +204,14 @@ TEST_F(Checkpoint, OfAnotherRunIsRefused) {
     }
 }
 
+// Found by fuzzing: a third more views than these overflow.
+TEST_F(Checkpoint, OfMoreViewsThanAnyRunIsRefused) {
+    state.iteration = state.schedule.ended = INT64_MAX / 4 * 3 + 1;
+    ASSERT_TRUE(checkpoint_write(path().c_str(), &key, &state, &why)) << why.text;
+    ASSERT_FALSE(reads());
+    EXPECT_CONTAINS(why.text, "its header is inconsistent");
+}
+
 // As on a full disk: the file may not become as large.
 TEST_F(Checkpoint, OneThatCannotBeWrittenLeavesTheOneBefore) {
     ASSERT_TRUE(checkpoint_write(path().c_str(), &key, &state, &why)) << why.text;

@@ -141,30 +141,32 @@ gs_status gs_lm_pcg_update(const gs_lm_pcg *pcg, const float *z, int iteration, 
 
 gs_status gs_lm_precondition_diagonal(const float *diagonal, const float *residual, int64_t values, float *z,
                                       double *sum, gs_stream stream) {
-    GS_REQUIRE(values >= 0 && diagonal && residual && z && sum, "an argument is NULL or negative");
+    GS_REQUIRE(values >= 0 && diagonal && residual && z && sum,
+               "diagonal, residual, z and sum must be given, and values not negative");
     return GS_STATUS(launch(stream, grid_for(values), vector_block, precondition_kernel, diagonal, residual,
                             values, z, sum));
 }
 
 gs_status gs_lm_add_dot(const float *weight, const float *a, const float *b, int64_t values, double *sum,
                         gs_stream stream) {
-    GS_REQUIRE(values >= 0 && a && b && sum, "an argument is NULL or negative");
+    GS_REQUIRE(values >= 0 && a && b && sum, "a, b and sum must be given, and values not negative");
     return GS_STATUS(launch(stream, grid_for(values), vector_block, dot_kernel, weight, a, b, values, sum));
 }
 
 gs_status gs_lm_add(float *to, float scale, const float *from, int64_t values, gs_stream stream) {
-    GS_REQUIRE(values >= 0 && to && from, "an argument is NULL or negative");
+    GS_REQUIRE(values >= 0 && to && from, "to and from must be given, and values not negative");
     return GS_STATUS(launch(stream, grid_for(values), vector_block, add_kernel, to, scale, from, values));
 }
 
 gs_status gs_lm_add_weighted(float *sum, float *weights, const float *diagonal, const float *x,
                              int64_t values, gs_stream stream) {
-    GS_REQUIRE(values >= 0 && sum && weights && diagonal && x, "an argument is NULL or negative");
+    GS_REQUIRE(values >= 0 && sum && weights && diagonal && x,
+               "sum, weights, diagonal and x must be given, and values not negative");
     return GS_STATUS(launch(stream, grid_for(values), vector_block, add_weighted_kernel, sum, weights,
                             diagonal, x, values));
 }
 
 gs_status gs_lm_divide(float *sum, const float *weights, int64_t values, gs_stream stream) {
-    GS_REQUIRE(values >= 0 && sum && weights, "an argument is NULL or negative");
+    GS_REQUIRE(values >= 0 && sum && weights, "sum and weights must be given, and values not negative");
     return GS_STATUS(launch(stream, grid_for(values), vector_block, divide_kernel, sum, weights, values));
 }

@@ -154,7 +154,8 @@ static bool lessons_are_right(const checkpoint_header *header) {
 
 static bool header_is_right(const checkpoint_header *header) {
     return header->count >= 0 && header->count < INT32_MAX && header->sh_degree >= 0 &&
-           header->sh_degree <= GS_MAX_SH_DEGREE && header->iteration >= 0 && header->schedule.ended >= 0 &&
+           header->sh_degree <= GS_MAX_SH_DEGREE && header->iteration >= 0 &&
+           header->iteration <= SCHEDULE_MOST && header->schedule.ended >= 0 &&
            header->schedule.ended <= header->iteration && lessons_are_right(header) &&
            learning_curve_is_possible(&header->learning) && header->steps >= 0 &&
            header->steps <= header->iteration && header->averaged >= 0 && header->averaged <= header->steps &&

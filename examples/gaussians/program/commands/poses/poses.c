@@ -68,8 +68,8 @@ static bool copy_file(const char *from, const char *to, fault *why) {
     for (size_t got; good && (got = fread(bytes, 1, sizeof bytes, stream)) > 0;)
         fwrite(bytes, 1, got, file.stream); // errors stay in the stream
     if (good && ferror(stream)) {
+        good = fail(why, "%s: cannot read: %s", from, strerror(errno));
         output_file_discard(&file);
-        good = fail(why, "%s: cannot read", from);
     } else if (good) {
         good = output_file_commit(&file, why);
     }

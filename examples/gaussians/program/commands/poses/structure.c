@@ -5,6 +5,7 @@
 #include "colmap.h"
 #include "files/output_file.h"
 #include <dirent.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -88,7 +89,7 @@ bool structure_match(const structure *s, const char *photographs, const char *na
 static bool largest_model(const char *models, char largest[PATH_ROOM], size_t *placed, fault *why) {
     DIR *const list = opendir(models);
     *placed = 0;
-    if (!list) return fail(why, "%s: cannot open", models);
+    if (!list) return fail(why, "%s: cannot open: %s", models, strerror(errno));
     bool good = true;
     for (const struct dirent *entry; good && (entry = readdir(list));) {
         char path[PATH_ROOM];
@@ -124,7 +125,8 @@ bool structure_map(const structure *s, const char *photographs, size_t *placed, 
                     "things. Take more, each overlapping the one before by two thirds, sharp, and with "
                     "texture%s%s",
                     s->photographs, mapped ? "" : "; ", mapped ? "" : reason.text);
-    return rename(largest, model) == 0 || fail(why, "%s: cannot rename", largest);
+    return rename(largest, model) == 0 ||
+           fail(why, "%s: cannot rename to %s: %s", largest, model, strerror(errno));
 }
 
 // ---- points

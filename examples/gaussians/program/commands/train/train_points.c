@@ -35,7 +35,7 @@ static bool try_stereo(const train_run *run, const target_view *views, size_t co
                                     colors_of(to), &to->stereo);
     if (apart && child == 0) _exit(0);
     if (child < 0 || (apart && waitpid(child, &status, 0) != child) || status != 0)
-        return fail(why, "the process that looks for points by stereo failed");
+        return fail(why, "the process that looks for points by stereo failed; --random N starts without it");
     return !to->failed || fail(why, "no memory to look for points by stereo in %zu views", count);
 }
 
