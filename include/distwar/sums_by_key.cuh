@@ -78,7 +78,7 @@ struct key_sums {
     size_t workspace_bytes = 0;
 };
 
-// Of sums_by_key that does not sort.
+// The sort of calls of sums_by_key that do not sort.
 struct no_sort {
     static constexpr bool sorts = false;
 };
@@ -169,7 +169,7 @@ inline const char *fault_of_sizes(const key_call &call, bool can_sort) {
     }
     return nullptr;
 }
-// The same for its arrays; bytes: those of the workspace that it needs.
+// What is wrong with the arrays of a call, or nullptr; bytes: of the workspace that the call needs.
 inline const char *fault_of_arrays(const key_call &call, size_t bytes) {
     if (!call.rows.index || !call.rows.source) return "index and source must be given";
     if (!call.out && call.rows.rows > 0) return "out must be given";

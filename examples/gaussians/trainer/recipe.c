@@ -92,7 +92,7 @@ training_settings training_settings_from(const training_choices *c, const traini
 
 // ---- a budget of time
 
-// Of training_budget.
+// The `fit` of training_budget.
 static double fit(void *context, double steps, training_settings *settings) {
     budget_recipe *const recipe = context;
     const training_choices *const choices = recipe->choices;

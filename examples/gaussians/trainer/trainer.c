@@ -54,7 +54,7 @@ static void open_budget(trainer *t) {
     if (t->state->schedule.steps > 0) fit_schedule(t);
 }
 
-// Of one view, in the whole budget, by the present time of a step.
+// The number of single-view steps that fit into the whole budget at the current speed.
 static double steps_in_all(const trainer *t, int32_t views) {
     return fmin((double)t->state->iteration + views * pace_steps_left(&t->pace), SCHEDULE_MOST);
 }
@@ -127,7 +127,7 @@ static const target_view *views_of(trainer *t, int phase) {
     return t->shapes;
 }
 
-// Those that are trained on.
+// The views of a phase that are trained on.
 static const target_view *views_to_ask(trainer *t, int phase) {
     const target_view *const views = views_of(t, phase);
     if (!t->report.set_aside) return views;

@@ -63,7 +63,7 @@ static int32_t choose_cameras(const training_state *state, const target_view *vi
     return together;
 }
 
-// Of `gaussians`, which have the scores.
+// Retires those of `gaussians` with the least scores.
 static bool retire(retirement *r, ranks *group, const gs_gaussians *gaussians, const float *score,
                    double part) {
     size_t workspace;
@@ -90,7 +90,7 @@ void retire_least(retirement *r, const training_state *state, const target_view 
 
 // ---- on several ranks
 
-// Of sharded_batch: as set_gradient.
+// A call of sharded_batch that does what set_gradient does.
 static bool put_gradient(ranks *group, void *context, const sharded_image *image, gs_stream stream) {
     const size_t bytes = GS_CHANNELS * (size_t)image->width * (size_t)image->height * sizeof(float);
     const cudaError_t status = cudaMemsetAsync(image->d_color, 0x3f, bytes, stream);

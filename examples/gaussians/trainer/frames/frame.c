@@ -20,7 +20,7 @@ static float *planes(const frame *f, device_buffer *buffer, size_t channels) {
                                              sizeof(float));
 }
 
-// Those of the chosen view.
+// The planes of the chosen view.
 static float *chosen_planes(const frame *f, float *all, size_t channels) {
     return all + (size_t)f->chosen * channels * pixels_of(&f->view.camera);
 }
@@ -65,7 +65,7 @@ void frame_close(frame *f) {
     *f = (frame){0};
 }
 
-// Of f->views cameras.
+// Fills f->view for the frame's cameras.
 static void set_view(frame *f, const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera,
                      const float background[GS_CHANNELS]) {
     gs_view *view = &f->view;

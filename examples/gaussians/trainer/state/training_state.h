@@ -72,7 +72,7 @@ enum { TRAINING_EXPOSURE_FLOATS = 3 * GS_EXPOSURE_VALUES }; // of a view in `exp
 // The state before the first step. host: all Gaussians; the same on all ranks, each of which takes an equal share of the
 // rows. Everything else is zeros.
 void training_state_open(training_state *state, ranks *group, const gs_gaussians *host);
-// The same with `count` Gaussians that are zeros.
+// The state before the first step with `count` Gaussians that are zeros.
 void training_state_open_empty(training_state *state, ranks *group, int64_t count, int sh_degree);
 // All Gaussians as they are, whole on the device. A collective. False after ranks_fail, with *out {0}.
 bool training_state_copy(const training_state *state, gs_gaussians *out);
