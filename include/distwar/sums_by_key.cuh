@@ -333,7 +333,7 @@ cudaError_t sums_by_key_bytes(const key_sums<T, Index, Out> &sums, size_t *bytes
 // Undefined: arrays that overlap; arrays that change meanwhile.
 // Errors: cudaErrorInvalidValue (key_sums_fault says why), with nothing queued; those of a launch.
 // Cost, launches: 1 without a sort; fixed and exact 3, which overlap. Index and source are read once, by fixed and exact
-// source twice unless `bound` is given. Workspace: 1 KB and 8 bytes a value of out (two words: 16) for fixed and exact.
+// source twice unless `bound` is given. Workspace: 1 KB and 8 bytes per value of out (two words: 16) for fixed and exact.
 // On a GPU an atomic of float32 takes a subnormal number for 0; deterministic ways keep them.
 template <typename Sort = no_sort, typename T, typename Index, typename Out>
 cudaError_t sums_by_key(const key_sums<T, Index, Out> &sums, cudaStream_t stream) {

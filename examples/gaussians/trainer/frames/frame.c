@@ -14,7 +14,7 @@ int32_t frame_views(const frame *f) {
     return f->views > 0 ? f->views : 1;
 }
 
-// Floats for `channels` values a pixel of the frame's views.
+// Floats for `channels` values per pixel of the frame's views.
 static float *planes(const frame *f, device_buffer *buffer, size_t channels) {
     return device_buffer_reserve(buffer, (size_t)frame_views(f) * channels * pixels_of(&f->view.camera) *
                                              sizeof(float));

@@ -65,7 +65,7 @@ void frame_set_gradient(frame *f, const float *gradient);
 void frame_render_backward(frame *f, distwar_policy policy);
 // gradients: device, of the shape of the Gaussians. with_camera: also the gradient by the camera.
 void frame_project_backward(frame *f, const gs_gaussians *gradients, bool with_camera);
-// Copies the image to the host, 8 bits a channel. Any time after frame_render. Waits for the device.
+// Copies the image to the host, 8 bits per channel. Any time after frame_render. Waits for the device.
 bool frame_picture(const frame *f, image *out, fault *why);
 // Bytes of device memory that a stage writes to, with its workspace.
 size_t frame_bytes(const frame *f, stage which);

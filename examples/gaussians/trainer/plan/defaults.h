@@ -82,7 +82,7 @@ resolution_schedule usual_resolutions(const view_sizes *sizes, int64_t most_gaus
 
 // ---- poses
 
-// Poses are refined on pictures 2^POSE_LEVELS, ..., 2^POSE_FINEST times smaller, as far as these have 64 pixels a side, at
+// Poses are refined on pictures 2^POSE_LEVELS, ..., 2^POSE_FINEST times smaller, as far as sides have 64 pixels, at
 // a rate in pixels of that size; then, more slowly, with the scene. fern's poses, 0.902 degrees off, are 0.044
 // degrees off after the sizes.
 enum { POSE_LEVELS = 4, POSE_FINEST = 1 };
