@@ -52,7 +52,7 @@ class Library : public testing::Test {
             ASSERT_TRUE(distwar_trainer_step(t) && distwar_trainer_progress(t, &now))
                 << distwar_train_error();
     }
-    // Of SH degree 1, as bytes.
+    // The scene, of SH degree 1, as bytes.
     static std::vector<float> scene(distwar_trainer *t) {
         distwar_train_progress now;
         EXPECT_TRUE(distwar_trainer_progress(t, &now)) << distwar_train_error();
