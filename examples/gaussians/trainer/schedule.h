@@ -94,10 +94,10 @@ gs_gaussians gaussians_of_step(const training_settings *settings, const gs_gauss
 int64_t average_from(const training_settings *settings);
 // Whether the step that takes the schedule from `before` to `at` gives a sample of the average.
 bool average_is_due(const training_settings *settings, int64_t before, int64_t at);
-// A weight at that step: its logarithm is linear in the step.
+// A weight at a step: its logarithm is linear in the step.
 double scheduled_weight(const training_settings *settings, const loss_weight *weight, int64_t step);
 
-// The learning rate of the matrices that correct colours at that step.
+// The learning rate, at a step, of the matrices that correct colours.
 float scheduled_exposure_rate(const training_settings *settings, int64_t step);
 
 C_LINKAGE_END

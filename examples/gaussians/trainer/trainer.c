@@ -59,7 +59,7 @@ static double steps_in_all(const trainer *t, int32_t views) {
     return fmin((double)t->state->iteration + views * pace_steps_left(&t->pace), SCHEDULE_MOST);
 }
 
-// In the first half, in which Gaussians are added: whether there is much more or less time for steps than thought.
+// Whether, in the first half, in which Gaussians are added, there is much more or less time for steps than thought.
 static bool has_changed(const trainer *t, int32_t views) {
     const schedule_place *place = &t->state->schedule;
     const double now_worth = steps_in_all(t, views), factor = 1.3;

@@ -98,7 +98,7 @@ static bool put_gradient(ranks *group, void *context, const sharded_image *image
     return status == cudaSuccess || ranks_fail_cuda(group, status, "setting the gradient of an image");
 }
 
-// This rank's scores.
+// Scores this rank's Gaussians.
 static bool score_own(retirement *r, const retirement_place *place, const training_state *state,
                       const target_view *views, size_t all, int64_t batch) {
     const gs_gaussians *const own = &state->gaussians;

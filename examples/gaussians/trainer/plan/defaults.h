@@ -46,8 +46,8 @@ double usual_dropout(size_t views, int64_t iterations);
 // Random points that data without points start from, but no more than growth may reach.
 enum { USUAL_RANDOM = 100000 };
 
-// More than one for 100 pixels of the training views fit what is in one picture only (fern 25.05 dB with 130,000, 24.61
-// with 300,000).
+// The limit of growth: more than one Gaussian per 100 pixels of the training views fit what is in one picture only (fern
+// 25.05 dB with 130,000, 24.61 with 300,000).
 int64_t usual_limit(int64_t pixels);
 // The limit under a budget of time that is worth `steps` steps at its start: fewer if there is no time to train them;
 // more, up to a million, if there is time and there are over 100 views, which determine them (bonsai's 220 gained with
@@ -63,7 +63,7 @@ int64_t usual_retire_every(size_t views);
 // How many views --validate auto sets aside: a sixteenth, at most 8, as each measurement renders them and
 // training lacks them for three quarters of the run, at least 4, of which fewer say little; none of fewer than 40 views, which would miss them.
 size_t usual_validation(size_t views);
-// Steps between looks at them: five rounds of the views, at least 500.
+// Steps between measurements of the views set aside: five rounds of the views, at least 500.
 int64_t usual_validate_every(size_t views);
 // Views set aside are trained on from this part of the schedule on: the last views cost fox 1.1 dB where they never
 // were. Density control acts until 5/6, so what only these views show still gets Gaussians.

@@ -4,7 +4,7 @@
 //
 // One rank writes one file. Several write a file each, FILE.a0, FILE.a1, ... with its Gaussians, and then FILE, which
 // names them: .a and .b take turns, and what FILE does not name any more is removed at last. So at any time FILE names
-// files that are complete. Files are little-endian, begin with a kind and a version and end with the CRC-32 of all that.
+// files that are complete. Files are little-endian, begin with a kind and a version and end with the CRC-32 of the rest.
 // Files are written under another name and renamed when complete. The reader checks length and CRC-32 before it uses
 // any other value.
 #pragma once
