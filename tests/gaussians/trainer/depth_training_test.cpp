@@ -169,7 +169,7 @@ TEST_F(DepthTraining, AnotherMapIsAnotherRun) {
     EXPECT_EQ(run.code, 1);
     EXPECT_CONTAINS(run.err, "other photographs or cameras");
     EXPECT_CONTAINS(train("scene.ply", 2, {"--resume", at("scene.ply.checkpoint")}).err,
-                    "of a run with --depth " + at("depth").string());
+                    "written by a run with --depth " + at("depth").string());
 }
 
 } // namespace
