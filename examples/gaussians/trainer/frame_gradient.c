@@ -47,7 +47,7 @@ static void queue_loss(trainer *t, const step_views *of) {
     } while (!settled);
 }
 
-// Computes the gradients of all views first: a step moves all matrices.
+// Of all views first: a step moves all matrices.
 static void step_exposures(trainer *t, const step_views *of) {
     float *const gradients =
         device_buffer_reserve(&t->one.exposure_gradient, GS_MAX_VIEWS * GS_EXPOSURE_VALUES * sizeof(float));

@@ -78,7 +78,7 @@ double progress_at(const training_settings *settings, int64_t step);
 // The SH degree in use at a step = 1, 2, ... and that step's learning rate of means.
 int scheduled_sh_degree(const training_settings *settings, int sh_degree, int64_t step);
 float scheduled_mean_rate(const training_settings *settings, int64_t step);
-// The step's learning rate of SH above the constant.
+// That step's learning rate of SH above the constant.
 float scheduled_sh_rate(const training_settings *settings, int64_t step);
 // All rates of a step of `views` views, whose square root multiplies them. degree: of SH in use.
 gs_adam_rates scheduled_rates(const training_settings *settings, int64_t step, int degree, int64_t views);
@@ -94,10 +94,10 @@ gs_gaussians gaussians_of_step(const training_settings *settings, const gs_gauss
 int64_t average_from(const training_settings *settings);
 // Whether the step that takes the schedule from `before` to `at` gives a sample of the average.
 bool average_is_due(const training_settings *settings, int64_t before, int64_t at);
-// A weight at a step: its logarithm is linear in the step.
+// A weight at that step: its logarithm is linear in the step.
 double scheduled_weight(const training_settings *settings, const loss_weight *weight, int64_t step);
 
-// The learning rate, at a step, of the matrices that correct colours.
+// The learning rate of the matrices that correct colours at that step.
 float scheduled_exposure_rate(const training_settings *settings, int64_t step);
 
 C_LINKAGE_END

@@ -38,10 +38,10 @@ typedef struct step_views {
     const float *exposure[GS_MAX_VIEWS]; // the matrix; NULL: none
     float background[3];
     int sh_degree;
-    int64_t at;                 // the step of the schedule
-    bool absolute;              // screen-space gradients are absolute
+    int64_t at;                  // the step of the schedule
+    bool absolute;               // screen-space gradients are absolute
     bool painted[GS_MAX_VIEWS]; // in place of a photograph the view has the teachers' picture
-    int64_t pose_step;          // how often the view has moved, with this step; < 1: it does not move
+    int64_t pose_step; // how often the view has moved, with this step; < 1: it does not move
 } step_views;
 
 // One rank: a frame of all views.
@@ -152,8 +152,8 @@ const uint8_t *trainer_target(trainer *t, const step_views *of, const target_vie
 // after ranks_fail.
 bool frame_gradient_of(trainer *t, const step_views *of, const gs_view **view, const float **mean2d);
 bool ranks_gradient_of(trainer *t, const step_views *of, const gs_view **view, const float **mean2d);
-// The functions of each term, in a file of its own: whether a view has the term; queue the v-th view's, or a rank's
-// rows of a view's. The last two add the gradient, and write results at t->waiting + view.
+// Of each term, in a file of its own: whether a view has it; queue the v-th view's, or a rank's rows of a view's. They
+// add the gradient, and write results at t->waiting + view.
 #define LOSS_FUNCTIONS(name, results, first, last, has, queue, queue_rows)                                   \
     bool has(const target_view *view);                                                                       \
     void queue(trainer *t, const step_views *of, int32_t v);                                                 \

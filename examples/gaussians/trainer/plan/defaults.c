@@ -88,7 +88,7 @@ static int64_t pictures_at_once(int64_t pixels) {
     return (pixels_at_once + pixels / 2) / pixels;
 }
 
-// More views per step save time where a picture does not fill the GPU.
+// More views a step save time where a picture does not fill the GPU.
 static int64_t batch_of_pixels(int64_t pixels, size_t views) {
     const int64_t most = 4, steps_a_round = 4;
     int64_t batch = pictures_at_once(pixels);
