@@ -70,10 +70,20 @@ def blocks(page):
     return found
 
 
+def faults_unrun(commands):
+    """What can be said of commands that nobody runs: bash parses them, and their scripts and Python files exist."""
+    parsed = subprocess.run(["bash", "-n", "-c", commands], stderr=subprocess.PIPE, text=True)
+    named = re.findall(r"(?<![\w/])(?:python/)?(?:benchmarks|examples|scripts|ci|tests)/[\w/]+\.(?:sh|py|c|cu)\b", commands)
+    return [parsed.stderr] * (parsed.returncode != 0) + [f"there is no {name}" for name in named
+                                                          if not (ROOT / name).is_file()]
+
+
 def check():
     wrong = []
     for page in PAGES:
         for words, commands, _ in blocks(page):
+            if any(word in NOT_RUN for word in words):
+                wrong.extend(f"{page}: {fault}" for fault in faults_unrun(commands))
             unknown = [word for word in words if word not in (*NEEDS, *BY_OTHERS, *NOT_RUN)]
             if unknown:
                 wrong.append(f"{page}: nobody knows '{' '.join(unknown)}' of the block\n{commands}")
