@@ -335,7 +335,7 @@ bool stop(void *context, const training_state *state, const training_report *, f
     return true;
 }
 
-// Smaller pictures and two views per step first, then three: steps end at 2, 4, 5, 8, 11, 14.
+// Smaller pictures and two views a step first, then three: steps end at 2, 4, 5, 8, 11, 14.
 training_settings mixed_settings() {
     training_settings settings = detailed_cloud::settings_of(14, 3);
     fault why;
