@@ -40,7 +40,7 @@ ifneq ($(NVCC),)
 endif
 	ci/run-tests library $(JOBS)
 
-# The same in build/alone, a copy of the library's files and of no others.
+# `make library` in build/alone, a copy of the library's files and of no others.
 library-alone:
 	mkdir -p build/alone
 	find build/alone -mindepth 1 -maxdepth 1 ! -name build -exec rm -r {} +

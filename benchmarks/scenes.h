@@ -20,7 +20,7 @@ bool scene_of_many(const gs_gaussians *from, int64_t count, uint64_t seed, gs_ga
 bool scene_of_huge(const gs_gaussians *from, int64_t count, const gs_camera *camera, uint64_t seed,
                    gs_gaussians *out, fault *why);
 
-// The same Gaussians with SH of degree 3, whose new coefficients are 0: the same picture at the cost of any
+// `from` with SH of degree 3, whose new coefficients are 0: the same picture at the cost of any
 // scene of that degree.
 bool scene_of_degree_3(const gs_gaussians *from, gs_gaussians *out, fault *why);
 

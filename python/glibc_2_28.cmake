@@ -118,7 +118,7 @@ function(distwar_for_glibc_2_28 target)
     target_sources(${target} PRIVATE ${start})
     target_link_options(${target} PRIVATE LINKER:--wrap=__libc_start_main,--allow-shlib-undefined)
   endif()
-  # Of libstdc++ gcc 8 has the older of these, and not the second.
+  # gcc 8's libstdc++ has the older of these, and not the second.
   set(wait _ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE)
   set(gcc_8 ${CMAKE_CURRENT_BINARY_DIR}/glibc_2_28/gcc_8.c)
   file(WRITE ${gcc_8} "__asm__(\".symver wait_of_gcc_8, ${wait}@GLIBCXX_3.4.11\");\n"

@@ -89,7 +89,7 @@ static void set_start(float *block) {
     }
 }
 
-// A sunset, 8 bits a channel.
+// A sunset, 8 bits per channel.
 static void set_target(uint8_t *target) {
     for (int y = 0; y < SIZE; y++)
         for (int x = 0; x < SIZE; x++, target += 3) {

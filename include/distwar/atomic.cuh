@@ -78,7 +78,7 @@ inline constexpr bool takes_values = is_same<V, value_of<T>> || (is_same<T, doub
 
 } // namespace detail
 
-// The same pointer, which the compiler takes for one to global memory.
+// Returns the pointer, which the compiler then takes for one to global memory.
 //   who calls  any thread, where the pointer is known
 //   pointer    to global memory, wherever in the kernel this value is used; anything else is undefined
 // Cost: none. What for: nvcc takes a pointer that is loaded from memory for one to memory of any kind if the

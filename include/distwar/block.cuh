@@ -141,7 +141,7 @@ struct accumulator {
         flush_with([&](int i) { return key_of_slot[i]; }, slots, to);
     }
 
-    // The same for slots with consecutive keys: slot i has the key first_key + i. For histograms and tables.
+    // flush for slots with consecutive keys: slot i has the key first_key + i. For histograms and tables.
     //
     //     __shared__ distwar::accumulator<2, 256> bins; // sums of floats; the histogram in memory is of doubles
     //     bins.flush_consecutive(0, 256, distwar::record<double>{histogram, 2});

@@ -175,7 +175,7 @@ __device__ __forceinline__ void bulk_flush(accumulator<K, N, T, Stride> &sums, c
         sums.flush(key_of_slot, slots, aligned_record_at<S>{to.base, to.stride});
 }
 
-// The same for slots whose keys are consecutive: adds slot i to record first_key + i. The records have the
+// bulk_flush for slots whose keys are consecutive: adds slot i to record first_key + i. The records have the
 // stride of the slots: to.stride == Stride. For histograms and other sums that each block keeps in full.
 // Cost: 2 barriers and one bulk reduction for each warp, of slots / warps slots, zeros included.
 // Example (one warp, `lane` its lane, arrays of zeros):

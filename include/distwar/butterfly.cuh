@@ -83,7 +83,7 @@ __device__ __forceinline__ void reduce_bfly(lane_mask lanes, bool active, Key ke
     detail::sum_by_butterfly(lanes, active, key, detail::all_of(val), sink, balance_threshold);
 }
 
-// The same for a number of values known at run time (chunks.cuh).
+// reduce_bfly for a number of values known at run time (chunks.cuh).
 // Example (one warp, `lane` its lane, arrays of zeros):
 //     const auto value_of = [&](int k) { return k * lane; };
 //     distwar::reduce_bfly_n(distwar::all_lanes, true, lane / 16, 3, value_of, distwar::record<int>{sums, 3});

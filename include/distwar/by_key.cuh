@@ -186,7 +186,7 @@ __device__ __forceinline__ void reduce(lane_mask lanes, bool active, Key key, T 
     distwar::reduce(lanes, active, key, val, sink);
 }
 
-// The same for `count` pairs of key and values, in a loop that is not unrolled: the code of one call. For the
+// reduce for `count` pairs of key and values, in a loop that is not unrolled: the code of one call. For the
 // corners of a cell or the nodes of a stencil. Where reduces_plainly holds the loop is unrolled, if count is known
 // when compiling, as the loop of plain atomics would be.
 //   count      the same in all of `lanes`

@@ -31,7 +31,7 @@
 // without its search for the groups; for the tree chunk_shuffles(count, Chunk) shuffles for each key in all.
 // On sm_90, one key, a record, beside the values themselves:
 //
-//     Chunk   instructions a chunk (a value)   registers of a kernel that does nothing else
+//     Chunk   instructions per chunk (value)   registers of a kernel that does nothing else
 //     8       57 (7.1)                         30
 //     16      88 (5.5)                         32
 //     32      152 (4.8)                        48

@@ -178,7 +178,7 @@ __device__ __forceinline__ T fetch_add(lane_mask lanes, bool active, Key key, T 
     return detail::wrapping_sum(before, detail::wrapping_difference(sum, value));
 }
 
-// The same with the value 1, so the results of a group are consecutive numbers.
+// fetch_add of the value 1, so the results of a group are consecutive numbers.
 // Cost: 1 vote, nothing else if no lane is active; 1 match, none with a uniform_key; 1 atomic instruction, by
 // the first active lane of each group; 1 shuffle (of 8 bytes: two).
 // Example (one warp, `lane` its lane, arrays of zeros):
@@ -255,7 +255,7 @@ __device__ __forceinline__ Count append(lane_mask lanes, bool active, Key key, c
     return slot;
 }
 
-// The same for one queue, which is queue 0 of `to`.
+// append to one queue, which is queue 0 of `to`.
 template <scope S = scope::device, typename Item, typename Count>
 __device__ __forceinline__ Count append(lane_mask lanes, bool active, const Item &item,
                                         const queue<Item, Count> &to) {

@@ -57,7 +57,7 @@ class lane_groups {
         add(list.of, sink, balance_threshold);
     }
 
-    // The same with another key, which follows from the key of the group: for the corners of a cell or the nodes
+    // add at another key, which follows from the key of the group: for the corners of a cell or the nodes
     // of a stencil, whose groups are those of the cell.
     //   other_key  the same in all lanes of a group; two groups may have the same. Ignored in inactive lanes
     // Cost: that of add; whole warp, one key: also 1 shuffle (of 8 bytes: two).
@@ -84,7 +84,7 @@ class lane_groups {
         add(list.of, sink, other);
     }
 
-    // The same for a number of values known at run time (chunks.cuh).
+    // add for a number of values known at run time (chunks.cuh).
     template <int Chunk = 16, typename Values, typename Sink>
     __device__ __forceinline__ void add_n(int count, const Values &values, const Sink &sink,
                                           int balance_threshold = 0) const {

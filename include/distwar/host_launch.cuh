@@ -52,7 +52,7 @@ __device__ __forceinline__ void wait_for_kernel_before() {
 #endif
 }
 
-// Of the current device.
+// Counts the multiprocessors of the current device.
 inline cudaError_t count_multiprocessors(int *count) {
     int device;
     const cudaError_t error = cudaGetDevice(&device);

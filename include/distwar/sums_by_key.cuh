@@ -78,7 +78,7 @@ struct key_sums {
     size_t workspace_bytes = 0;
 };
 
-// Of sums_by_key that does not sort.
+// The sort of calls of sums_by_key that do not sort.
 struct no_sort {
     static constexpr bool sorts = false;
 };
@@ -169,7 +169,7 @@ inline const char *fault_of_sizes(const key_call &call, bool can_sort) {
     }
     return nullptr;
 }
-// The same for its arrays; bytes: those of the workspace that it needs.
+// What is wrong with the arrays of a call, or nullptr; bytes: of the workspace that the call needs.
 inline const char *fault_of_arrays(const key_call &call, size_t bytes) {
     if (!call.rows.index || !call.rows.source) return "index and source must be given";
     if (!call.out && call.rows.rows > 0) return "out must be given";
@@ -333,7 +333,7 @@ cudaError_t sums_by_key_bytes(const key_sums<T, Index, Out> &sums, size_t *bytes
 // Undefined: arrays that overlap; arrays that change meanwhile.
 // Errors: cudaErrorInvalidValue (key_sums_fault says why), with nothing queued; those of a launch.
 // Cost, launches: 1 without a sort; fixed and exact 3, which overlap. Index and source are read once, by fixed and exact
-// source twice unless `bound` is given. Workspace: 1 KB and 8 bytes a value of out (two words: 16) for fixed and exact.
+// source twice unless `bound` is given. Workspace: 1 KB and 8 bytes per value of out (two words: 16) for fixed and exact.
 // On a GPU an atomic of float32 takes a subnormal number for 0; deterministic ways keep them.
 template <typename Sort = no_sort, typename T, typename Index, typename Out>
 cudaError_t sums_by_key(const key_sums<T, Index, Out> &sums, cudaStream_t stream) {

@@ -463,7 +463,7 @@ __device__ __forceinline__ void reduce_tree(lane_mask lanes, bool active, Key ke
     detail::sum_by_tree(lanes, active, key, detail::all_of(val), sink, balance_threshold);
 }
 
-// The same at threshold 0 with a key that the caller knows. A sink that is addressed by key needs no leader:
+// reduce_tree at threshold 0 with a key that the caller knows. A sink that is addressed by key needs no leader:
 // one vote tells whether a lane is active, which saves the comparison of a mask.
 template <int K, typename T, typename Key, typename Sink>
 __device__ __forceinline__ void reduce_tree(lane_mask lanes, bool active, uniform_key<Key> key,
@@ -480,7 +480,7 @@ __device__ __forceinline__ void reduce_tree(lane_mask lanes, bool active, unifor
     distwar::reduce_tree(lanes, active, key, val, sink, 0);
 }
 
-// The same for a number of values known at run time (chunks.cuh).
+// reduce_tree for a number of values known at run time (chunks.cuh).
 template <int Chunk = 16, typename Values, typename Key, typename Sink>
 __device__ __forceinline__ void reduce_tree_n(lane_mask lanes, bool active, Key key, int count,
                                               const Values &values, const Sink &sink,

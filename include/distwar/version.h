@@ -7,7 +7,7 @@
 #define DISTWAR_VERSION_MINOR 2
 #define DISTWAR_VERSION_PATCH 0
 
-// The same as a string: "0.2.0".
+// The version as a string: "0.2.0".
 #define DISTWAR_DOTTED(major, minor, patch) #major "." #minor "." #patch
 #define DISTWAR_DOTTED_VALUES(major, minor, patch) DISTWAR_DOTTED(major, minor, patch)
 #define DISTWAR_VERSION                                                                                      \

@@ -33,7 +33,7 @@ def _entries(data: bytes) -> Iterator[str]:
 
 
 def architectures(path: str) -> list[str]:
-    """Of the kernels in a library, in the order of their numbers."""
+    """The architectures of the kernels in a library, in the order of their numbers."""
     names = set(_entries(pathlib.Path(path).read_bytes()))
     return sorted(names, key=lambda name: (int(name.split("_")[1]), name))
 
@@ -48,7 +48,7 @@ def _driver() -> str:
 
 
 def _library(of: Any) -> str:
-    """Of both backends, one a line."""
+    """Path and kernels of a library of both backends, one per line."""
     lines = dict[str, None]()
     for backend in ("cuda", "simt"):
         try:

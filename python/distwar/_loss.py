@@ -58,7 +58,7 @@ l1_ssim.register_autograd(_adjoint, setup_context=_setup)
 
 
 class _L1Ssim(torch.autograd.Function):
-    """Of image [height, width, 3], best stored as planes, as rasterization() returns it."""
+    """The loss of image [height, width, 3], best stored as planes, as rasterization() returns it."""
 
     @staticmethod
     def forward(ctx, image, target):

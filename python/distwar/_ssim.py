@@ -42,7 +42,7 @@ def _run(x, y, valid, wants_gradient):
 
 
 class MeanSsim(torch.autograd.Function):
-    """Of planes x and y [P, H, W], float32. The gradients are computed with the value."""
+    """The mean SSIM of planes x and y [P, H, W], float32. The gradients are computed with the value."""
 
     @staticmethod
     def forward(ctx, x, y, valid):

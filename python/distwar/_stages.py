@@ -36,7 +36,7 @@ class Settings(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """Of a frame: the cameras that go through each stage in one launch."""
+    """The shape of a frame: the cameras that go through each stage in one launch."""
     settings: Settings
     cameras: int
     count: int  # Gaussians
@@ -47,7 +47,7 @@ class Shape(NamedTuple):
 
 
 def shape_of(request, cameras, colors, backend):
-    """Of a launch for some cameras of a Request. colors: the shape of Scene.colors."""
+    """The Shape of a launch for some cameras of a Request. colors: the shape of Scene.colors."""
     coefficients = colors[1] if request.settings.sh_degree >= 0 else 0
     return Shape(request.settings, cameras, request.count, request.channels, coefficients, request.depth, backend)
 
@@ -137,7 +137,7 @@ class _Whole:
         return end
 
     def gaps_of(self, whole):
-        """Of the bytes of a struct, what pack() takes between the members."""
+        """The bytes of a struct that pack() takes between the members."""
         return [whole[gap] for gap in self.gaps]
 
 
@@ -196,7 +196,7 @@ def camera_structs(cameras):
 
 
 class Sizes(NamedTuple):
-    """Of the arrays of a frame: (shape, strides)."""
+    """(shape, strides) of the arrays of a frame."""
     color: tuple  # stored as planes
     alphas: tuple
     depths: tuple
@@ -214,8 +214,8 @@ def _sizes(shape):
 
 
 def kept_bytes(size, splat_index, pairs):
-    """Of a block of `size` bytes after gs_bin what the adjoint reads: up to the end of the lists, which begin at an offset.
-    What sorting needs lies behind. 0: all of it, as little would be saved."""
+    """What the adjoint reads of a block of `size` bytes after gs_bin: up to the end of the lists, which begin at an
+    offset. What sorting needs lies behind. 0: all of it, as little would be saved."""
     kept = (splat_index + 4 * pairs + 255) // 256 * 256
     return kept if pairs and size - kept >= LEAST_TRIMMED else 0
 
@@ -259,7 +259,7 @@ class Plan:
         return plan_of(self.shape._replace(cameras=1))
 
     def moments_floats(self, strategy):
-        """Of the moments of render_backward(): a gs_moments a splat, then what the strategy needs."""
+        """The floats of render_backward()'s moments: a gs_moments per splat, then what the strategy needs."""
         floats = self._moments.get(strategy)
         if floats is None:
             size = ctypes.c_size_t()
@@ -388,7 +388,7 @@ class Plan:
         self.blend_backward(view, gradient, strategy, (means2d, absolute), stream)
 
     def blend_backward(self, view, gradient, strategy, d_means2d, stream):
-        """Of a gs_view and a gs_gradient. d_means2d: addresses or None, as render_backward() writes them."""
+        """The blend of a gs_view and a gs_gradient. d_means2d: addresses or None, as render_backward() writes them."""
         lib, place = self.lib, byref(view)
         gradient.abs_mean2d = d_means2d[1]
         lib.check(lib.gs_render_backward(place, byref(gradient), lib.policies[strategy], stream))

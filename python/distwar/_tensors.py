@@ -39,12 +39,12 @@ def stream_of(device):
 
 
 def stream_at(index):
-    """The same of index_of() the device."""
+    """stream_of() the device with this index_of()."""
     return None if index is None else _raw_stream(index)
 
 
 def index_of(device):
-    """Of a GPU; None: a CPU."""
+    """The index of a GPU; None: a CPU."""
     library_of(device)
     return device.index if device.type == "cuda" else None
 
@@ -62,7 +62,7 @@ def report_of(device):
 
 
 def report_at(index):
-    """The same of index_of() the device."""
+    """report_of() the device with this index_of()."""
     if index is None:
         return None
     if _is_capturing():
@@ -110,8 +110,8 @@ def plain(tensor):
 
 
 def address_of(tensor, kept):
-    """Of a contiguous tensor, aligned to 16 bytes; None stays None. A copy goes to the list `kept`: it must live until
-    the work on it is queued."""
+    """The address of a contiguous tensor, aligned to 16 bytes; None stays None. A copy goes to the list `kept`, and
+    must live until the work on it is queued."""
     if tensor is None:
         return None
     at = tensor.data_ptr()

@@ -190,7 +190,7 @@ class Library:
         return self.call_on(name, *arguments, *stream, allow=allow)
 
     def call_on(self, name, *arguments, allow=()):
-        """The same with all arguments of distwar_gs.h, the stream included."""
+        """call() with all arguments of distwar_gs.h, the stream included."""
         return self.check(getattr(self, name)(*arguments), allow)
 
     def zeros(self, *shape, dtype="float32"):

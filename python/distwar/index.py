@@ -47,7 +47,7 @@ def index_add(out: Array, index: Array, source: Array, deterministic: bool | Non
 
 
 def index_add_(out: Array, index: Array, source: Array, deterministic: bool | None = None) -> Array:
-    """The same in place. Returns out. No gradients."""
+    """index_add in place. Returns out. No gradients."""
     made: Array = _of(out).index_add_(out, index, source, deterministic)
     return made
 

@@ -29,7 +29,7 @@ def _tree(points: Tensor) -> tuple[Tensor, Tensor, list[Tensor]]:
 
 
 def _three_least(leaves: Tensor, is_copy: Tensor, rows: Tensor, leaf: Tensor) -> Tensor:
-    """Of the squared distances of points, numbered through the leaves, to the others of one leaf each: [rows, 3]."""
+    """[rows, 3]: the least squared distances of points, numbered through the leaves, to the others of one leaf each."""
     size = leaves.shape[1]
     squares = (leaves[leaf] - leaves.view(-1, 3)[rows, None]).square().sum(-1)
     is_self = leaf[:, None] * size + torch.arange(size, device=rows.device) == rows[:, None]

@@ -109,7 +109,7 @@ class SelectiveAdam(torch.optim.Adam):
 
 
 class SparseGaussianAdam(SelectiveAdam):
-    """The same with the call of the original rasterizer's package."""
+    """SelectiveAdam with the call of the original rasterizer's package."""
 
     def __init__(self, params: Any, lr: float, eps: float) -> None:
         super().__init__(params, lr=lr, eps=eps)

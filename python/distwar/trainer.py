@@ -49,7 +49,7 @@ Callback = Callable[["Trainer", Progress], Any]
 
 
 def seconds_of(budget: Any) -> float:
-    """Of 10, "10", "10s", "2m" or "1h"."""
+    """The seconds of a budget: 10, "10", "10s", "2m" or "1h"."""
     number = str(budget).rstrip("smh")
     unit = _UNITS.get(str(budget)[len(number):])
     try:
@@ -223,7 +223,7 @@ class Trainer:
         return Progress(*(getattr(now, name) for name in Progress._fields))
 
     def losses(self) -> Any:
-        """Of all views seen so far, in their order."""
+        """The losses of all views seen so far, in their order."""
         now = self._progress()
         return numpy.array(now.losses[:now.loss_count])
 

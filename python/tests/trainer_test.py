@@ -131,7 +131,7 @@ class Trainers(unittest.TestCase):
         self.assertFalse(same(again.parameters(), whole.parameters()))
         again.train()
         self.assertTrue(same(again.parameters(), whole.parameters()))
-        with self.assertRaisesRegex(RuntimeError, "this one has seed 4"):
+        with self.assertRaisesRegex(RuntimeError, "this run has seed 4"):
             self.trainer(seed=4).resume(half.checkpoint())
 
     def test_the_scene_renders_as_the_picture(self):

@@ -21,7 +21,7 @@ def log(iterations, seconds, *more, psnr=25):
             {"event": "end", "iteration": iterations, "seconds": seconds, "gaussians": 1000}, *more]
 
 
-# Four views a step, then one. The time of the fourth line's density control is in step_ms of the third.
+# Four views per step, then one. The time of the fourth line's density control is in step_ms of the third.
 turns = log(100, 1)
 turns[1:3] = [{"event": "step", "iteration": 10 * (i + 1), "step_ms": step_ms, "gpu_ms": {"render": 8, "density": density}}
               for i, (step_ms, density) in enumerate([(2, 0), (2, 0), (12, 0), (2, 40), (2, 0)] + 5 * [(8, 0)])]

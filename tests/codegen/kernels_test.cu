@@ -368,7 +368,7 @@ void check_counters() {
     }
 }
 
-// Of 100 values, more than a warp has lanes.
+// Checks histograms of 100 values, more than a warp has lanes.
 void check_histograms() {
     std::vector<int> from, keys, sums(1024);
     for (int i = 0; i < 100; ++i) {

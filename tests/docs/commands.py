@@ -7,14 +7,17 @@
 
 A block begins with ```sh and words, what it needs beyond a compiler (NEEDS). Without words it runs always, with words if
 --extra is given and all of them are here, or by another test (BY_OTHERS), or by nobody (NOT_RUN). A block ```text after
-it shows lines that its output holds. Exit status 77: nothing of the page could be run, and why.
+it shows lines that its output holds. Of a block `server` each line serves a page until a signal: the page is fetched
+from the address that is printed, then Control-C ends the command. Exit status 77: nothing of the page could be run, and why.
 """
 import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PHOTOGRAPHS = os.environ.get("DISTWAR_PHOTOGRAPHS")
@@ -38,11 +41,12 @@ NEEDS = {
     "nccl": lambda: works("/sbin/ldconfig -p | grep libnccl.so.2"),
     "pip": lambda: os.environ.get("VIRTUAL_ENV") and works("python3 -m pip --version"),
     "ffmpeg": lambda: works("command -v ffmpeg"),
+    "server": lambda: works("/sbin/ldconfig -p | grep libmicrohttpd.so"),
     "webp": lambda: works("/sbin/ldconfig -p | grep libwebp.so"),
 }
-BY_OTHERS = ("nvcc", "simt", "WaysIn", "CI", "Installed.FromC", "Interface.ProgramInPython", "Python.Numpy")
-# Several hosts; what changes the system; what ends by Control-C; files of the reader's; hours on a GPU.
-NOT_RUN = ("hosts", "root", "server", "yours", "hours")
+BY_OTHERS = ("nvcc", "simt", "WaysIn", "CI", "Installed.FromC", "Interface.ProgramInPython", "Python.Numpy", "Python.Train")
+# Several hosts; what changes the system; files of the reader's; hours on a GPU.
+NOT_RUN = ("hosts", "root", "yours", "hours")
 PAGES = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "python/README.md",
          *sorted(str(page.relative_to(ROOT)) for page in (ROOT / "docs").rglob("*.md"))]
 COMMAND = re.compile(r" {4,}(?:\w+=\S+ )*"
@@ -66,10 +70,20 @@ def blocks(page):
     return found
 
 
+def faults_unrun(commands):
+    """What can be said of commands that nobody runs: bash parses them, and their scripts and Python files exist."""
+    parsed = subprocess.run(["bash", "-n", "-c", commands], stderr=subprocess.PIPE, text=True)
+    named = re.findall(r"(?<![\w/])(?:python/)?(?:benchmarks|examples|scripts|ci|tests)/[\w/]+\.(?:sh|py|c|cu)\b", commands)
+    return [parsed.stderr] * (parsed.returncode != 0) + [f"there is no {name}" for name in named
+                                                          if not (ROOT / name).is_file()]
+
+
 def check():
     wrong = []
     for page in PAGES:
         for words, commands, _ in blocks(page):
+            if any(word in NOT_RUN for word in words):
+                wrong.extend(f"{page}: {fault}" for fault in faults_unrun(commands))
             unknown = [word for word in words if word not in (*NEEDS, *BY_OTHERS, *NOT_RUN)]
             if unknown:
                 wrong.append(f"{page}: nobody knows '{' '.join(unknown)}' of the block\n{commands}")
@@ -95,6 +109,29 @@ def make_folder(work, binaries):
     return environment
 
 
+def serve(command, **where):
+    """(exit code, output), where 130 counts as 0: the signal ended it as it should."""
+    process = subprocess.Popen(["bash", "-ec", f"exec {command}"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                               text=True, **where)
+    output, served = "", False
+    for line in process.stdout:
+        output += line
+        address = re.search(r"http://\S+", line)
+        if address and not served:
+            served = b"<html" in urllib.request.urlopen(address.group(), timeout=60).read()
+            process.send_signal(signal.SIGINT)
+    code = process.wait()
+    return (0 if served and code in (0, 130) else code or 1), output
+
+
+def execute(words, commands, **where):
+    if "server" in words:
+        done = [serve(command, **where) for command in commands.splitlines()]
+        return max(code for code, _ in done), "".join(output for _, output in done)
+    done = subprocess.run(["bash", "-ec", commands], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **where)
+    return done.returncode, done.stdout
+
+
 def run(page, work, binaries, extra):
     chosen, missing = [], []
     for words, commands, expected in blocks(page):
@@ -109,14 +146,13 @@ def run(page, work, binaries, extra):
         print(f"skipped: {page} needs {', '.join(missing)}")
         return 77
     environment, wrong = make_folder(work, binaries), 0
-    for _, commands, expected in chosen:
+    for words, commands, expected in chosen:
         print(commands, flush=True)
-        done = subprocess.run(["bash", "-ec", commands], cwd=work, env=environment, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, text=True)
-        print(done.stdout, flush=True)
-        lacking = [line for line in expected if line not in done.stdout]
-        if done.returncode != 0 or lacking:
-            print(f"{page}: exit code {done.returncode}; not in the output: {lacking}")
+        code, output = execute(words, commands, cwd=work, env=environment)
+        print(output, flush=True)
+        lacking = [line for line in expected if line not in output]
+        if code != 0 or lacking:
+            print(f"{page}: exit code {code}; not in the output: {lacking}")
             wrong += 1
     shutil.rmtree(work)
     return 1 if wrong else 0

@@ -84,14 +84,17 @@ def program():
 
 
 def c():
-    """The lines of docs/rasterizer.md, but for the first, which installs."""
+    """The lines of docs/rasterizer.md, but for the first, which installs: they print what the page shows."""
     text = (ROOT / "docs/rasterizer.md").read_text()
-    lines = re.search(r"^```sh Installed.FromC\n(make install.*?)^```", text, re.M | re.S).group(1).splitlines()[1:]
+    lines, shown = re.search(r"^```sh Installed.FromC\nmake install.*?\n(.*?)^```\n+```text\n(.*?)\n```", text,
+                             re.M | re.S).groups()
     folder = WORK / "c"
-    folder.mkdir(exist_ok=True)
-    shutil.copy(ROOT / "docs/interface/fit.c", folder)
-    found = output("sh", "-ec", "\n".join(lines), cwd=folder, env=dict(os.environ, PREFIX=str(PREFIX)))
-    if "loss" not in found:
+    shutil.rmtree(folder, ignore_errors=True)
+    (folder / "build").mkdir(parents=True)
+    (folder / "build/installed").symlink_to(PREFIX)
+    shutil.copytree(ROOT / "docs/interface", folder / "docs/interface")
+    found = output("sh", "-ec", lines, cwd=folder)
+    if shown not in found:
         sys.exit(found)
 
 

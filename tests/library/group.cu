@@ -188,7 +188,7 @@ cost cost_of(int times, unsigned lanes, unsigned active, int keys, int threshold
     return {int64_t(c.shuffles), int64_t(c.votes - c.matches - c.reductions), int64_t(c.matches),
             int64_t(c.reductions), int64_t(c.atomic_requests)};
 }
-// Of the handle alone, and of each add: the third costs as much as the second.
+// Checks the cost of the handle alone and of each add: the third costs as much as the second.
 template <int K>
 void expect_cost(cost handle, cost add, unsigned lanes, unsigned active, int keys, int threshold = 0) {
     SCOPED_TRACE(testing::Message() << "K " << K << ", " << keys << " keys, threshold " << threshold);

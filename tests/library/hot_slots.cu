@@ -71,7 +71,7 @@ std::vector<unsigned> check_sums(const std::vector<Key> &keys, int rows, unsigne
     return commits.download();
 }
 
-// Of 1000 keys, rank r comes with probability proportional to 1 / r.
+// Draws from 1000 keys: rank r comes with probability proportional to 1 / r.
 template <typename Key>
 std::vector<Key> zipf(draw &random) {
     std::vector<double> sum(1000);

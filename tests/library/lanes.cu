@@ -106,7 +106,7 @@ TEST(Lanes, FindTheLargestValueBySixVotes) {
 }
 #endif
 
-// Of the sets with one lane, with all lanes, and with lanes 4, 9 and 20: the values by hand.
+// Asks sets of one lane, of all lanes, and of lanes 4, 9 and 20, whose answers are known by hand.
 __global__ void ask_sets(unsigned *found) {
     const unsigned lane = threadIdx.x, three = 1u << 4 | 1u << 9 | 1u << 20;
     unsigned wrong = 0;

@@ -392,7 +392,7 @@ TEST(ReductionCost, OfGroupsIsThatOfTheTree) {
             }
 }
 
-// A sink of pointers costs K more shuffles a group, so groups are summed side by side.
+// A sink of pointers costs K more shuffles per group, so groups are summed side by side.
 template <int K>
 __global__ void reduce_keys_to_pointers(int groups, float *targets) {
     const int key = int(threadIdx.x) % groups;

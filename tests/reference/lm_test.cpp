@@ -49,8 +49,7 @@ TEST(Lm, ResidualsAreTheLoss) {
                 1e-10 * base.outputs.value.loss);
 }
 
-// Of the differences themselves the squares over SSIM's windows are 1 - SSIM to the last bit: nothing is left
-// out.
+// The squares of the differences themselves over SSIM's windows are 1 - SSIM to the last bit: nothing is left out.
 TEST(Lm, TheSquareOfTheDifferencesIsTheLoss) {
     const LmBase base(3, 32, 1, 23, 17);
     const size_t pixels = 23 * 17;

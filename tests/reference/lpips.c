@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-// Of two pictures: [2][channels][height][width].
+// Activations of two pictures: [2][channels][height][width].
 typedef struct layer {
     int channels, width, height;
     double *values;

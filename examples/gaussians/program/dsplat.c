@@ -12,7 +12,7 @@ static const program_command commands[] = {
     {"finish", "experimental: a few steps of Levenberg-Marquardt on a trained scene", finish_command},
     {"render", "a scene -> a picture of one view, or a flight through it", render_command},
     {"export", "a scene -> a page that shows it in a browser", export_command},
-    {"view", "the same page from a server on this machine", view_command},
+    {"view", "a scene -> that page from a server on this machine", view_command},
     {"convert", "scenes -> one scene, in another format, pruned, cropped or moved", convert_command},
     {"eval", "the quality of a scene against photographs: PSNR, SSIM", eval_command},
     {"bench", "the cost of each stage on a scene, with every strategy", bench_command},

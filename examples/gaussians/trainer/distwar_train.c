@@ -44,7 +44,7 @@ const char *distwar_train_error(void) {
     return last.text;
 }
 
-// Of device_on_failure, whose caller would end the program.
+// For device_on_failure, whose caller would end the program.
 static void leave(const char *text) {
     if (!on_failure) return;
     fail(&last, "%s", text);
@@ -329,7 +329,7 @@ bool distwar_trainer_picture(distwar_trainer *t, const gs_camera *camera, uint8_
 
 // ---- save and resume
 
-// Of everything that decides the steps but the data.
+// Writes everything that decides the steps but the data.
 static void describe(const distwar_trainer *t, char text[512]) {
     const distwar_train_settings *const s = &t->wanted;
     snprintf(

@@ -11,7 +11,7 @@
 #include "random.h"
 #include <math.h>
 
-// Of the views of the last scene; of those that a teacher has seen.
+// At most this part of the last scene's views are photographs, and this part of those that a teacher has seen.
 static const double most_photographs = 0.5, photographs_again = 0.5;
 enum { NEAREST = 4 }; // views that a painted one is drawn between
 

@@ -8,7 +8,7 @@
 
 enum {
     LEAST_SIDE = 64,
-    // Of all views together, for each Gaussian: the pictures must decide more numbers than there are.
+    // Pixels of all views together for each Gaussian: the pictures must decide more numbers than there are.
     PIXELS_A_GAUSSIAN = 20
 };
 
@@ -104,7 +104,7 @@ static void scene_points_close(scene_points *p) {
     *p = (scene_points){0};
 }
 
-// Of all ranks.
+// Gathers the means of all ranks' Gaussians.
 static bool scene_points_open(scene_points *p, const training_state *state, fault *why) {
     const size_t count = (size_t)training_state_count(state);
     *p = (scene_points){.count = count,

@@ -32,7 +32,7 @@ bool poses_start_in(refined_pose *poses, const target_view *views, size_t count,
 bool pose_levels_refine(refined_pose *poses, const target_view *views, size_t count,
                         const training_settings *settings, const pose_levels *levels, fault *why);
 
-// Refines the poses of views on a scene that stays: the views' cameras take them. `steps` a view. The scene's
+// Refines the poses of views on a scene that stays: the views' cameras take them. `steps` per view. The scene's
 // Gaussians do not change; other parts of the state do. A collective. ranks: as of trainer_open, of these views.
 bool align_views(const training_ranks *ranks, training_state *state, target_view *views, size_t count,
                  const training_settings *settings, int64_t steps, fault *why);

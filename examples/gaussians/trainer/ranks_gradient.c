@@ -48,7 +48,7 @@ static bool queue_color_rows(trainer *t, const sharded_image *image, const targe
     return true;
 }
 
-// Of sharded_batch.
+// The loss that sharded_batch calls.
 static bool queue_loss(ranks *group, void *context, const sharded_image *image, gs_stream stream) {
     trainer *const t = context;
     const step_views *const of = t->several.of;

@@ -37,7 +37,7 @@ bool training_choices_suit(const training_choices *choices, const training_data 
             why, "--validate excludes --refine-poses: poses of views that are set aside would stay behind");
     if (resolution_most_views(&choices->resolutions, choices->batch) <= 1)
         return true; // auto does what is possible
-    if (choices->refine_poses) return fail(why, "--refine-poses takes one view a step");
+    if (choices->refine_poses) return fail(why, "--refine-poses takes one view per step");
     return resolution_views_match(data->views, data->count, why);
 }
 
@@ -93,7 +93,7 @@ training_settings training_settings_from(const training_choices *c, const traini
 
 // ---- a budget of time
 
-// Of training_budget.
+// The `fit` of training_budget.
 static double fit(void *context, double steps, training_settings *settings) {
     budget_recipe *const recipe = context;
     const training_choices *const choices = recipe->choices;

@@ -54,12 +54,12 @@ static void open_budget(trainer *t) {
     if (t->state->schedule.steps > 0) fit_schedule(t);
 }
 
-// Of one view, in the whole budget, by the present time of a step.
+// The number of single-view steps that fit into the whole budget at the current speed.
 static double steps_in_all(const trainer *t, int32_t views) {
     return fmin((double)t->state->iteration + views * pace_steps_left(&t->pace), SCHEDULE_MOST);
 }
 
-// In the first half, in which Gaussians are added: whether there is much more or less time for steps than thought.
+// Whether, in the first half, in which Gaussians are added, there is much more or less time for steps than thought.
 static bool has_changed(const trainer *t, int32_t views) {
     const schedule_place *place = &t->state->schedule;
     const double now_worth = steps_in_all(t, views), factor = 1.3;
@@ -127,7 +127,7 @@ static const target_view *views_of(trainer *t, int phase) {
     return t->shapes;
 }
 
-// Those that are trained on.
+// The views of a phase that are trained on.
 static const target_view *views_to_ask(trainer *t, int phase) {
     const target_view *const views = views_of(t, phase);
     if (!t->report.set_aside) return views;

@@ -87,7 +87,7 @@ void trainer_close(trainer *t); // NULL is harmless
 bool train_on(const training_ranks *ranks, training_state *state, const target_view *views, size_t view_count,
               const training_settings *settings, const training_observer *observer, training_report *report,
               fault *why);
-// The same on one rank.
+// train_on, on one rank.
 bool train(training_state *state, const target_view *views, size_t view_count,
            const training_settings *settings, const training_observer *observer, training_report *report,
            fault *why);

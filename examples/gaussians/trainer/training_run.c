@@ -40,7 +40,7 @@ static bool agree_to_end(trainer *t, const training_observer *observer, const pr
     return true;
 }
 
-// Of one rank that of the last view; of several the last that all have.
+// The loss of the last view on one rank; on several the last loss that all have.
 static double shown_loss(const trainer *t) {
     const training_report *const report = &t->report;
     double loss = NAN;

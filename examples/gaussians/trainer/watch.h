@@ -8,7 +8,7 @@
 
 C_LINKAGE_BEGIN
 
-// Of one rank, over its own Gaussians. Starts as {0}, then mcmc_watch_begin.
+// What one rank sees of its own Gaussians. Starts as {0}, then mcmc_watch_begin.
 typedef struct mcmc_watch {
     double smooth, least; // the mean loss of the last views, and its least
     int64_t seen;         // losses since mcmc_watch_begin

@@ -56,7 +56,7 @@ typedef struct fake_comm {
     atomic_bool done, aborted;
     transfer transfers[MOST_CALLS];
     int transfers_count;
-    // Of an all-reduce, done after the transfers.
+    // The end of an all-reduce, done after the transfers.
     void (*finish)(struct fake_comm *);
     char *values, *others;
     size_t values_count;

@@ -323,7 +323,7 @@ TEST_F(Budget, AResumedRunHasTheTimeThatIsLeft) {
     EXPECT_LT(end["seconds"].number(), 3 - spent / 2);
     run = train({"--budget", "4", "--resume", at("saved")});
     EXPECT_EQ(run.code, 1);
-    EXPECT_CONTAINS(run.err, "--budget 3; this one has --budget 4");
+    EXPECT_CONTAINS(run.err, "--budget 3; this run has --budget 4");
 }
 
 TEST_F(Budget, WrongOnesAreRefused) {

@@ -196,7 +196,7 @@ TEST_F(Checkpoint, WhatIsNoneIsRefused) {
 TEST_F(Checkpoint, OfAnotherRunIsRefused) {
     const checkpoint_key others[] = {
         {"--seed 4\n--iterations 700\n", key.data}, {"--seed 3\n", key.data}, {key.settings, key.data + 1}};
-    const char *const words[] = {"--seed 4; this one has --seed 3", "other options", "other photographs"};
+    const char *const words[] = {"--seed 4; this run has --seed 3", "other options", "other photographs"};
     for (int i = 0; i < 3; i++) {
         ASSERT_TRUE(checkpoint_write(path().c_str(), &others[i], &state, &why)) << why.text;
         ASSERT_FALSE(reads()) << i;

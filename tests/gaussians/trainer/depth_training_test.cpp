@@ -53,7 +53,7 @@ TEST_F(DepthTraining, GeneratedMapsAreThoseOfTheScene) {
     EXPECT_NE(lowest[0], lowest[1]); // of the background, which is infinitely far
 }
 
-// Of views that were not trained on, two of which do not determine the scene.
+// The error on views that were not trained on; two views do not determine the scene.
 TEST_F(DepthTraining, LowersTheErrorOfDepth) {
     generate("data", {"--views", "2", "--size", "48", "--gaussians", "3000"});
     std::vector<std::string> few = {"--random", "400", "--background", "1,1,1"};
@@ -169,7 +169,7 @@ TEST_F(DepthTraining, AnotherMapIsAnotherRun) {
     EXPECT_EQ(run.code, 1);
     EXPECT_CONTAINS(run.err, "other photographs or cameras");
     EXPECT_CONTAINS(train("scene.ply", 2, {"--resume", at("scene.ply.checkpoint")}).err,
-                    "of a run with --depth " + at("depth").string());
+                    "written by a run with --depth " + at("depth").string());
 }
 
 } // namespace

@@ -52,7 +52,7 @@ class Library : public testing::Test {
             ASSERT_TRUE(distwar_trainer_step(t) && distwar_trainer_progress(t, &now))
                 << distwar_train_error();
     }
-    // Of SH degree 1, as bytes.
+    // The scene, of SH degree 1, as bytes.
     static std::vector<float> scene(distwar_trainer *t) {
         distwar_train_progress now;
         EXPECT_TRUE(distwar_trainer_progress(t, &now)) << distwar_train_error();
@@ -145,7 +145,7 @@ TEST_F(Library, AnotherRunIsNotResumed) {
     settings.seed = 5;
     distwar_trainer *const other = open();
     EXPECT_FALSE(distwar_trainer_resume(other, saved.data(), saved.size()));
-    EXPECT_NE(std::string(distwar_train_error()).find("seed 0; this one has seed 5"), std::string::npos);
+    EXPECT_NE(std::string(distwar_train_error()).find("seed 0; this run has seed 5"), std::string::npos);
     EXPECT_FALSE(distwar_trainer_resume(other, nullptr, 0));
     train(other);
     distwar_trainer_close(other);

@@ -10,7 +10,7 @@ C_LINKAGE_BEGIN
 trainer *lessons_probe_open(training_state *state, const training_settings *settings,
                             const target_view *views, size_t count);
 void lessons_probe_close(trainer *t);
-// Of a step on the views 0 .. count - 1 that begins after `first` views: their cameras, and which are painted.
+// Chooses a step on the views 0 .. count - 1 after `first` views: their cameras, and which are painted.
 void lessons_probe_choose(trainer *t, int64_t first, int32_t count, gs_camera *cameras, bool *painted);
 // The views that the step then shows.
 void lessons_probe_paint(trainer *t, int32_t count, const gs_camera *cameras, const bool *painted,

@@ -9,7 +9,7 @@
 
 namespace {
 
-// Of a cloud, at the first step of its last scene, with teachers that differ in their colours.
+// A cloud at the first step of its last scene, with teachers that differ in their colours.
 struct lesson {
     cloud c{40, 24, 16};
     training_settings settings = cloud::settings(4000);

@@ -243,7 +243,7 @@ TEST_F(Reproducible, CheckpointsOfOtherRunsAndDamagedOnesAreRefused) {
         EXPECT_TRUE(contents(at("saved")) == saved);
         EXPECT_FALSE(fs::exists(at("new")));
     };
-    refused(run_of("scene.ply", 4, {"--antialias"}), "--antialias no; this one has --antialias yes");
+    refused(run_of("scene.ply", 4, {"--antialias"}), "--antialias no; this run has --antialias yes");
     std::ofstream(at("other")) << std::string(1000, 'x'); // longer than a header
     outcome run = splat(run_of("scene.ply", 4, {"--resume", at("other")}));
     EXPECT_EQ(run.code, 1);

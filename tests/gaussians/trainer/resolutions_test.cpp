@@ -336,12 +336,12 @@ TEST(SeveralViews, OfSeveralSizesAreSummedToo) {
     EXPECT_LT(relative(trained::read(together.state.first_moment), sum), 1e-2);
     views[4].camera.model = GS_FISHEYE;
     EXPECT_FALSE(resolution_views_match(views.data(), views.size(), &why));
-    EXPECT_STREQ(why.text, "several views a step need cameras of one model");
+    EXPECT_STREQ(why.text, "several views per step need cameras of one model");
     views[4].camera.model = GS_PINHOLE;
     views[3].camera.width = 40;
     views[2].camera.width = 40;
     EXPECT_FALSE(resolution_views_match(views.data(), views.size(), &why));
-    EXPECT_STREQ(why.text, "several views a step need pictures of about one size");
+    EXPECT_STREQ(why.text, "several views per step need pictures of about one size");
     for (target_view &view : views) target_view_close(&view);
     for (image &picture : pictures) image_close(&picture);
 }

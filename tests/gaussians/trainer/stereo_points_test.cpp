@@ -30,7 +30,7 @@ TEST(StereoPoints, LieOnTheSurfaces) {
     std::sort(distance.begin(), distance.end());
     EXPECT_LT(distance[600], 0.025); // the ball has a radius of 0.7
     EXPECT_LT(distance[1100], 0.12);
-    // Of the rest, which lies where stereo has found nothing, most is between the ball and the wall or behind it.
+    // The rest lies where stereo has found nothing: mostly between the ball and the wall or behind it.
     for (size_t i = 1200; i < got.result.points; i++) EXPECT_GT(got.points[i][2], 1) << i;
 }
 

@@ -104,10 +104,10 @@ int64_t density_grown_count(const density_settings *settings, int64_t existing, 
 // with a limit will add some.
 double density_time_ahead(const density_settings *settings, int64_t iterations, int64_t existing, int64_t at);
 
-// Whether the schedule lets the method act after a step of training, which went from step `before` of the schedule to
-// step `at`: before + 1 == at for a step of one view without a budget of time.
+// Whether density control acts between schedule steps `before` and `at`: before + 1 == at for a step of one view without
+// a budget of time.
 bool density_is_due(const density_settings *settings, int64_t before, int64_t at);
-// The trainer calls these three in every step, after the backward pass, then after Adam. density_sum adds the step's
+// The trainer calls the next three in every step, after the backward pass, then after Adam. density_sum adds the step's
 // gradients for methods that need them. False after ranks_fail. after_adam: `due` is set here.
 bool density_before_adam(const density_settings *settings, training_state *state, int views);
 bool density_sum(const density_step *step);

@@ -63,7 +63,7 @@ static int32_t choose_cameras(const training_state *state, const target_view *vi
     return together;
 }
 
-// Of `gaussians`, which have the scores.
+// Retires those of `gaussians` with the least scores.
 static bool retire(retirement *r, ranks *group, const gs_gaussians *gaussians, const float *score,
                    double part) {
     size_t workspace;
@@ -95,7 +95,7 @@ bool retire_least(retirement *r, const training_state *state, const target_view 
 
 // ---- on several ranks
 
-// Of sharded_batch: as set_gradient.
+// A call of sharded_batch that does what set_gradient does.
 static bool put_gradient(ranks *group, void *context, const sharded_image *image, gs_stream stream) {
     const size_t bytes = GS_CHANNELS * (size_t)image->width * (size_t)image->height * sizeof(float);
     const cudaError_t status = cudaMemsetAsync(image->d_color, 0x3f, bytes, stream);
@@ -103,7 +103,7 @@ static bool put_gradient(ranks *group, void *context, const sharded_image *image
     return status == cudaSuccess || ranks_fail_cuda(group, status, "setting the gradient of an image");
 }
 
-// This rank's scores.
+// Scores this rank's Gaussians.
 static bool score_own(retirement *r, const retirement_place *place, const training_state *state,
                       const target_view *views, size_t all, int64_t batch) {
     const gs_gaussians *const own = &state->gaussians;

@@ -31,7 +31,7 @@ size_t retirement_views(size_t count);
 bool retire_least(retirement *r, const training_state *state, const target_view *views, size_t count,
                   int64_t batch, const density_settings *settings, distwar_policy policy);
 
-// The same on several ranks; with DISTWAR_FIXED their number does not change what dies. A collective; false after
+// retire_least on several ranks, whose number does not change what dies with DISTWAR_FIXED. A collective; false after
 // ranks_fail. Cost: also the scores and opacities of all Gaussians on each rank.
 typedef struct retirement_place {
     sharded *shared;

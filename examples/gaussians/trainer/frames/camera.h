@@ -27,7 +27,7 @@ void camera_point_at(const gs_camera *camera, const double pixel[2], double dept
 // Sets the pose: at `eye`, looking at `target` (another point), with `up` (not parallel to the view) upwards.
 void camera_look_at(gs_camera *camera, const double eye[3], const double target[3], const double up[3]);
 
-// Of the next two only the views' cameras are read; count >= 1.
+// The next two calls read only the views' cameras; count >= 1.
 
 // The size of the scene in world units: 1.1 times the largest distance of a camera from the mean of the
 // cameras. 1 if all cameras are in one place. The learning rate of means is proportional to it.

@@ -14,13 +14,13 @@ int32_t frame_views(const frame *f) {
     return f->views > 0 ? f->views : 1;
 }
 
-// Floats for `channels` values a pixel of the frame's views.
+// Floats for `channels` values per pixel of the frame's views.
 static float *planes(const frame *f, device_buffer *buffer, size_t channels) {
     return device_buffer_reserve(buffer, (size_t)frame_views(f) * channels * pixels_of(&f->view.camera) *
                                              sizeof(float));
 }
 
-// Those of the chosen view.
+// The planes of the chosen view.
 static float *chosen_planes(const frame *f, float *all, size_t channels) {
     return all + (size_t)f->chosen * channels * pixels_of(&f->view.camera);
 }
@@ -69,7 +69,7 @@ void frame_close(frame *f) {
     *f = (frame){0};
 }
 
-// Of f->views cameras.
+// Fills f->view for the frame's cameras.
 static void set_view(frame *f, const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera,
                      const float background[GS_CHANNELS]) {
     gs_view *view = &f->view;

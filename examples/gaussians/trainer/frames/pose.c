@@ -114,7 +114,7 @@ similarity similarity_between(const pose *from, const pose *to, size_t count) {
     return s;
 }
 
-// Of two rotations, in degrees: by the sine of half of it, which is exact for small angles.
+// The angle between two rotations, in degrees: by the sine of its half, which is exact for small angles.
 static double angle_between(const double a[9], const double b[9]) {
     double square = 0;
     for (int k = 0; k < 9; k++) square += (a[k] - b[k]) * (a[k] - b[k]);

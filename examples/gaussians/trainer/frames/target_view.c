@@ -97,7 +97,7 @@ void target_view_shrink(target_view *small, const target_view *view, int factor)
     }
 }
 
-// A picture of the host with `bytes` bytes a pixel on the device, in the corner of a larger one whose other bytes are
+// A picture of the host with `bytes` bytes per pixel on the device, in the corner of a larger one whose other bytes are
 // `fill`. picture NULL: bytes of 255. NULL: no memory.
 static void *enlarged(const void *picture, size_t bytes, const gs_camera *from, const gs_camera *to,
                       int fill) {

@@ -46,10 +46,10 @@ double usual_dropout(size_t views, int64_t iterations);
 // Random points that data without points start from, but no more than growth may reach.
 enum { USUAL_RANDOM = 100000 };
 
-// More than one for 100 pixels of the training views fit what is in one picture only (fern 25.05 dB with 130,000, 24.61
-// with 300,000).
+// The limit of growth: more than one Gaussian per 100 pixels of the training views fit what is in one picture only (fern
+// 25.05 dB with 130,000, 24.61 with 300,000).
 int64_t usual_limit(int64_t pixels);
-// The same under a budget of time that is worth `steps` steps at its start: fewer if there is no time to train them;
+// The limit under a budget of time that is worth `steps` steps at its start: fewer if there is no time to train them;
 // more, up to a million, if there is time and there are over 100 views, which determine them (bonsai's 220 gained with
 // 519,526; knot's 100 fell from 44.39 to 43.37 dB with 640,000).
 int64_t usual_limit_of_budget(int64_t pixels, size_t views, double steps);
@@ -63,10 +63,10 @@ int64_t usual_retire_every(size_t views);
 // How many views --validate auto sets aside: a sixteenth, at most 8, as each measurement renders them and
 // training lacks them for three quarters of the run, at least 4, of which fewer say little; none of fewer than 40 views, which would miss them.
 size_t usual_validation(size_t views);
-// Steps between looks at them: five rounds of the views, at least 500.
+// Steps between measurements of the views set aside: five rounds of the views, at least 500.
 int64_t usual_validate_every(size_t views);
-// They are trained on from this part of the schedule on: the last views cost fox 1.1 dB where they never were. Density
-// control acts until 5/6, so what only these views show still gets Gaussians.
+// Views set aside are trained on from this part of the schedule on: the last views cost fox 1.1 dB where they never
+// were. Density control acts until 5/6, so what only these views show still gets Gaussians.
 static const double validation_until = 0.75;
 
 // ---- views of a step
@@ -88,7 +88,7 @@ resolution_schedule usual_resolutions(const view_sizes *sizes, int64_t most_gaus
 
 // ---- poses
 
-// Poses are refined on pictures 2^POSE_LEVELS, ..., 2^POSE_FINEST times smaller, as far as these have 64 pixels a side, at
+// Poses are refined on pictures 2^POSE_LEVELS, ..., 2^POSE_FINEST times smaller, as far as sides have 64 pixels, at
 // a rate in pixels of that size; then, more slowly, with the scene. fern's poses, 0.902 degrees off, are 0.044
 // degrees off after the sizes.
 enum { POSE_LEVELS = 4, POSE_FINEST = 1 };

@@ -33,10 +33,10 @@ void pace_note(pace *p, double spent);
 bool pace_is_known(const pace *p);
 // The steps that the time left is worth at the present time of a step, times `ahead`; at most SCHEDULE_MOST.
 double pace_steps_left(const pace *p);
-// The progress of the step that begins now, 0..1, after one of `progress`: moves on by one part in as many as the time
-// left has steps. So it follows the steps as far as `ahead` foresees their time, smoothly, and reaches 1 with the last
-// step however wrong the estimates were on the way: it is 1 if the end of a further step would be farther from the end
-// of the budget than the end of this one.
+// Returns the progress of the step that begins now, 0..1, after one of `progress`: the remaining progress divided by the
+// steps that the time left is worth. So progress is smooth as far as `ahead` foresees the steps' time, and reaches 1
+// with the last step however wrong the estimates were: 1 when stopping after this step lands closer to the budget than
+// one more step would.
 double pace_next(const pace *p, double progress);
 // Whether the time is over before the step that would begin now.
 bool pace_is_over(const pace *p);

@@ -97,10 +97,10 @@ bool resolution_views_match(const target_view *views, size_t count, fault *why) 
     for (size_t i = 0; i < count; i++) {
         pixels += (double)views[i].camera.width * views[i].camera.height;
         if (views[i].camera.model != views[0].camera.model)
-            return fail(why, "several views a step need cameras of one model");
+            return fail(why, "several views per step need cameras of one model");
     }
     return (double)width * height * (double)count <= 1.25 * pixels ||
-           fail(why, "several views a step need pictures of about one size");
+           fail(why, "several views per step need pictures of about one size");
 }
 
 picture_form resolution_form(const resolution_schedule *schedule, const target_view *views, size_t count,

@@ -13,7 +13,7 @@ enum { RESOLUTIONS_MOST = 8, RESOLUTIONS_LEAST_SIDE = 64 }; // phases; pixels
 
 typedef struct resolution_phase {
     int factor;     // of the pictures' size: 1, 2, ...
-    int batch;      // views a step; 0: as after the last phase
+    int batch;      // views per step; 0: as after the last phase
     double percent; // of the iterations, at which the phase ends
 } resolution_phase;
 
@@ -24,7 +24,7 @@ typedef struct resolution_schedule {
     resolution_phase phase[RESOLUTIONS_MOST];
 } resolution_schedule;
 
-// "4:20,2:50": a quarter of the size until 20% of the iterations, a half until 50%. "4:20:2": two views a step.
+// "4:20,2:50": a quarter of the size until 20% of the iterations, a half until 50%. "4:20:2": two views per step.
 // "none": no phases. "auto": none yet.
 bool resolution_schedule_read(const char *text, resolution_schedule *schedule, fault *why);
 // The number of the phase of a step = 1, 2, ...; `count`: none.
@@ -48,7 +48,7 @@ int64_t resolution_most_views(const resolution_schedule *schedule, int64_t batch
 bool resolution_views_match(const target_view *views, size_t count, fault *why);
 
 // What the pictures are in a phase. The factor is lowered where a side would be shorter than RESOLUTIONS_LEAST_SIDE.
-// batch: views a step after the last phase. Where steps have several, views of different sizes become as large as the
+// batch: views per step after the last phase. Where steps have several, views of different sizes become as large as the
 // largest.
 picture_form resolution_form(const resolution_schedule *schedule, const target_view *views, size_t count,
                              int64_t batch, int phase);

@@ -21,7 +21,7 @@ static double squared_distance(const double a[FEATURES], const double b[FEATURES
     return sum;
 }
 
-// Of the views that one centre owns; SIZE_MAX: of all.
+// The mean of the views that one centre owns; SIZE_MAX: of all.
 static void mean_feature(const cover *c, size_t owner, double mean[FEATURES]) {
     size_t members = 0;
     memset(mean, 0, FEATURES * sizeof *mean);

@@ -16,7 +16,7 @@ enum { MOST_VIEWS = 150, MOST_SIDE = 320, LEAST_STEPS = 32, MOST_STEPS = 256, LE
 // as a part of the points that are wanted.
 static const double nearest_part = 0.25, drawn_part = 0.2;
 
-// Of a view, at its working size. rgb, covered, inverse: on the host.
+// A view at its working size. rgb, covered, inverse: on the host.
 typedef struct swept_view {
     const target_view *whole;
     target_view small;

@@ -4,9 +4,9 @@
 //
 // One rank writes one file. Several write a file each, FILE.a0, FILE.a1, ... with its Gaussians, and then FILE, which
 // names them: .a and .b take turns, and what FILE does not name any more is removed at last. So at any time FILE names
-// files that are complete. Files are little-endian, begin with a kind and a version and end with the CRC-32 of all that.
-// They are written under another name and renamed when complete. The reader checks length and CRC-32 before it uses any
-// other value.
+// files that are complete. Files are little-endian, begin with a kind and a version and end with the CRC-32 of the rest.
+// Files are written under another name and renamed when complete. The reader checks length and CRC-32 before it uses
+// any other value.
 #pragma once
 
 #include "files/fault.h"
@@ -53,7 +53,7 @@ typedef struct saver {
     const char *path;
     int64_t interval;     // steps between checkpoints; 0: only when a stop is requested
     const char *settings; // of the key
-    // Of the key. Their fingerprint takes time, so it is computed when it is first needed.
+    // The key's views. Their fingerprint takes time, so it is computed when it is first needed.
     const target_view *views;
     size_t view_count;
     checkpoint_key key;

@@ -161,7 +161,7 @@ static bool same_settings(const char *path, const char *theirs, const char *ours
         if (!next_line(&ours, now, sizeof now) || !more)
             return fail(why, "%s: of a version of dsplat with other options", path);
         if (strcmp(then, now) != 0)
-            return fail(why, "%s: of a run with %s; this one has %s", path, then, now);
+            return fail(why, "%s: written by a run with %s; this run has %s", path, then, now);
     }
 }
 

@@ -72,17 +72,17 @@ enum { TRAINING_EXPOSURE_FLOATS = 3 * GS_EXPOSURE_VALUES }; // of a view in `exp
 // The state before the first step. host: all Gaussians; the same on all ranks, each of which takes an equal share of the
 // rows. Everything else is zeros.
 void training_state_open(training_state *state, ranks *group, const gs_gaussians *host);
-// The same with `count` Gaussians that are zeros.
+// The state before the first step with `count` Gaussians that are zeros.
 void training_state_open_empty(training_state *state, ranks *group, int64_t count, int sh_degree);
 // All Gaussians as they are, whole on the device. A collective. False after ranks_fail, with *out {0}.
 bool training_state_copy(const training_state *state, gs_gaussians *out);
-// Puts others (device, whole) in the place of the Gaussians, with all that belongs to Gaussians as before the first step.
+// Replaces the Gaussians by others (device, whole): all that belongs to Gaussians is as before the first step.
 void training_state_restart(training_state *state, const gs_gaussians *start);
 // Gives each of `views` views the identity as its matrix.
 void training_state_open_exposures(training_state *state, int64_t views);
 // Gives each of `views` views a pose, zeros. Fails if there is no memory.
 bool training_state_open_poses(training_state *state, int64_t views, fault *why);
-// Says of all its scenes, which a file has not kept, whether they are antialiased.
+// Sets whether all scenes of the state are antialiased, which files do not keep.
 void training_state_antialias(training_state *state, bool antialias);
 int64_t training_state_count(const training_state *state); // Gaussians of all ranks
 int64_t training_state_first(const training_state *state); // the place of this rank's first one among all

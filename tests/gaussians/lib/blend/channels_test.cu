@@ -43,7 +43,7 @@ class channel_frame {
         all.channels = channels, all.color = wide_colors.data(), all.background = wide_background.data();
         return all;
     }
-    // Of more channels there are no absolute gradients.
+    // Whether there are absolute gradients: not of more channels.
     bool has_absolute() const { return channels <= 32; }
     gs_gradient extras() const {
         gs_gradient out = {};

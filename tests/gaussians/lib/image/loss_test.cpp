@@ -321,7 +321,7 @@ TEST(Loss, RefusesBadArguments) {
     EXPECT_STREQ(gs_last_error(), "gs_loss: images must be given");
     EXPECT_EQ(gs_loss_bytes(8, 8, nullptr), GS_INVALID_ARGUMENT);
     EXPECT_EQ(gs_loss_bytes(8, 0, &bytes), GS_INVALID_ARGUMENT);
-    // 36 bytes a pixel: beyond 32 bits.
+    // 36 bytes per pixel: beyond 32 bits.
     ASSERT_EQ(gs_loss_bytes(GS_MAX_SIZE, GS_MAX_SIZE, &bytes), GS_OK);
     EXPECT_GE(bytes, size_t(9) << 30);
 }

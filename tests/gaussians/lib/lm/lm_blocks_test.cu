@@ -58,7 +58,7 @@ struct block_memory {
         EXPECT_GS_OK(gs_lm_blocks_bytes(frame.choice.count, frame.choice.sh_degree, &bytes));
         return bytes / sizeof(float);
     }
-    // Of Gaussian i, `size` entries from `first` on.
+    // Reads `size` entries of Gaussian i from `first` on.
     std::vector<double> read(const lm_frame &frame, int64_t i, int first, int size) const {
         const std::vector<float> all = memory.read();
         std::vector<double> out;

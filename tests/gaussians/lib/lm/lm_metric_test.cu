@@ -78,7 +78,7 @@ void compare_metric(const lm_frame &frame, bool masked) {
                     ASSERT_EQ(product[i], 0) << i;
                 }
             }
-            // The same, four floats a pixel.
+            // The same, four floats per pixel.
             std::vector<float> four(metric.values / 3 * 4);
             const size_t plane = metric.values / 3;
             for (size_t i = 0; i < metric.values; i++) four[4 * (i % plane) + i / plane] = change[i];

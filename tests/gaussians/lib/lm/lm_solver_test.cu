@@ -91,7 +91,7 @@ TEST(LmSolver, UnitsAreAddedWhereSomethingIsSeen) {
     const double log_scale[6] = {-1, -2, -3, 0, 0, 0}, quaternion[8] = {0, 2, 0, 0, 1, 0, 0, 0};
     std::copy_n(log_scale, 6, values.log_scale);
     std::copy_n(quaternion, 8, values.quaternion);
-    // Of the first Gaussian everything but its opacity, of the second nothing.
+    // Everything of the first Gaussian is seen but its opacity, nothing of the second.
     for (int k = 0; k < 3; k++) seen.mean[k] = seen.log_scale[k] = seen.sh[k] = 1;
     for (int k = 0; k < 4; k++) seen.quaternion[k] = 1;
     const device_gaussians gaussians(values), diagonal(seen);

@@ -121,8 +121,8 @@ TEST_P(Lm, BackwardIsTheTransposeOfForward) {
         reference_gaussians direction = frame.random_direction(seed);
         const device_gaussians p(direction);
         const std::vector<double> change = frame.forward(p, false), at = values_of(p);
-        // Of a random picture the products may cancel, so that one is judged by the sum of their sizes; the
-        // change itself has nothing to cancel.
+        // The products of a random picture may cancel, so they are judged by the sum of their sizes; the change
+        // itself has nothing to cancel.
         const std::vector<float> random = random_floats(seed, change.size(), -1, 1);
         const double left = dot(doubles(random), change);
         const double right = dot(frame.backward(device_vector<float>(random).data()), at);

@@ -43,7 +43,7 @@ class EvalLpips : public Program {
                                    "0.2,0.2,0.2"});
         return splat(more);
     }
-    // Of a gray of 51 of 255 and a photograph.
+    // The LPIPS of a gray of 51 of 255 and a photograph.
     double lpips_of_gray_and(size_t photograph) const {
         const device_vector<float> color(std::vector<float>(pixels.size() / 2, 0.2f)),
             values(invented_weights(GS_LPIPS_ALEX));

@@ -36,7 +36,7 @@ double beside(const gs_camera &camera, point p) {
     return in[2] > 0 ? std::hypot(in[0], in[1]) / in[2] : INFINITY;
 }
 
-// Of radius 4, at height 2 above (1, 2, 3).
+// Cameras on a ring of radius 4, at height 2 above (1, 2, 3).
 std::vector<gs_camera> ring() {
     std::vector<gs_camera> cameras;
     for (int i = 0; i < 12; i++) {
@@ -305,7 +305,7 @@ TEST_F(Fly, DepthIsInverseAndNearIsBright) {
         2);
 }
 
-// Of any format that is read; SOG moves no value by much.
+// Any format that is read can be rendered; SOG moves no value by much.
 TEST_F(Fly, RendersSogAndSpz) {
     write_colmap(at("data"), 4);
     write_scene(at("scene.ply"), 1, 0, 0, 3);

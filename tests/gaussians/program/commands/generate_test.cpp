@@ -171,7 +171,7 @@ TEST_F(Generate, TheSeedDecides) {
     }
 }
 
-// Of an earlier run nothing is left that is not of this one, and other files stay.
+// Files of an earlier run go, other files stay.
 TEST_F(Generate, TakesThePlaceOfAnEarlierRun) {
     make("fresh");
     ASSERT_EQ(splat({"generate", at("data"), "--views", "9", "--test-views", "4", "--size", "16",

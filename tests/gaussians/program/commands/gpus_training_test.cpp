@@ -279,7 +279,7 @@ TEST_F(Parts, OfAnotherCheckpointAreRefused) {
     refused("saved.a0: a part of another checkpoint");
     put("saved.a0", contents(at("saved.a1")));
     refused("saved.a0: ");
-    refused("of a run with --seed 5; this one has --seed 7", "other");
+    refused("written by a run with --seed 5; this run has --seed 7", "other");
 }
 
 TEST_F(Parts, OtherKindsOfFilesAreRefused) {

@@ -44,7 +44,7 @@ class Eval : public Program {
     }
 };
 
-// Of black and a gray of 0..1: only the window's mass varies, as it is cut by the border.
+// The SSIM of black and a gray of 0..1: only the window's mass varies, as the border cuts it.
 double ssim_of_black_and(double gray) {
     auto mass = [](int at, int size) {
         double inside = 0, all = 0;

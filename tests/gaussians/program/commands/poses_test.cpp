@@ -79,7 +79,7 @@ class Poses : public Program {
         if (strcmp(name, "PATH") != 0) set_names.insert(name);
         setenv(name, value.c_str(), 1);
     }
-    // Of the test's folder, but for what the scripts write.
+    // The entries of the test's folder, but for what the scripts write.
     std::set<std::string> entries() const {
         std::set<std::string> out;
         for (const auto &entry : fs::directory_iterator(folder)) out.insert(entry.path().filename());

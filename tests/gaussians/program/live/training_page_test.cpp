@@ -49,7 +49,7 @@ struct TrainingPage : testing::Test {
     std::string path; // /TOKEN/
     uint16_t port = 0;
     volatile sig_atomic_t end = 0;
-    // Of the thread that trains:
+    // The thread that trains, and what it tells:
     std::thread thread;
     std::atomic<bool> over{false};
     std::atomic<int64_t> steps{0};
@@ -141,7 +141,8 @@ struct TrainingPage : testing::Test {
     // And the page is served meanwhile: the next scene comes, twice, before SERVER_SILENCE ends others' connections.
     bool goes_on_and_shows() const {
         const double version = status()["version"].number();
-        return soon([&] { return status()["version"].number() >= version + 2; }, SERVER_SILENCE - 2) && goes_on();
+        return soon([&] { return status()["version"].number() >= version + 2; }, SERVER_SILENCE - 2) &&
+               goes_on();
     }
 };
 

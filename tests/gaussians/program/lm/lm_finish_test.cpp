@@ -348,7 +348,7 @@ lm_settings settings_to_solve(bool diagonal_only, int64_t iterations) {
     return settings;
 }
 
-// Of one step's equations, the Gaussians' change over gamma. bytes: that the step took, unless NULL.
+// The solution of one step's equations: the Gaussians' change over gamma. bytes: that the step took, unless NULL.
 std::vector<double> solution_of(const lm_settings &settings, size_t *bytes = NULL) {
     problem p;
     const std::vector<char> start = p.bytes();

@@ -118,11 +118,8 @@ static void list_schedule(train_options *o, option_table *table) {
                .help = "stop after this time, without changing any schedule; 0: no limit"),
         OPTION("average", &o->recipe.average, .maximum = 1,
                .help = "part of the run, at its end, whose parameters are averaged; 0: none"),
-        OPTION(
-            "teachers", &o->recipe.teachers, .maximum = TEACHERS_MOST,
-            .help =
-                "where training ends early, train so many scenes until there, if --iterations or --budget has "
-                "room for them, and a last one that learns from them; 0: none"),
+        OPTION("teachers", &o->recipe.teachers, .maximum = TEACHERS_MOST,
+               .help = "scenes whose pictures teach a last one, where training ends early; 0: none"),
         OPTION(
             "dropout", &o->recipe.dropout, .minimum = -1, .maximum = 0.9, .automatic = true,
             .help =

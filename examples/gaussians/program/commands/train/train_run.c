@@ -233,7 +233,7 @@ static bool open_log(rank_run *r, fault *why) {
 
 enum { PAGE_VIEWS = 16, PAGE_MOST = 1000000 }; // as dsplat view has by default
 
-// For training_observer.wants.
+// The `wants` of training_observer.
 static bool page_wants(void *context) {
     const rank_run *const r = context;
     return training_page_wants(r->page);
@@ -288,7 +288,7 @@ static bool observe(void *context, const training_state *state, const training_r
            training_page_observe(r->page, state, report, &run->log.record, stop_request_flag(), why);
 }
 
-// Of training_observer.
+// The `warn` of training_observer.
 static void warn(void *context, const char *text) {
     if (is_first(context)) fprintf(stderr, "dsplat: warning: %s\n", text);
 }

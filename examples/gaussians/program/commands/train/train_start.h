@@ -4,7 +4,7 @@
 
 #include "train_run.h"
 
-// For scene_close.
+// Makes all of them; the caller closes them by scene_close.
 bool train_start(const train_run *run, gs_gaussians *host, fault *why);
-// At most `most`, of SH degree 0, for pose_levels; context: the run.
+// Makes at most `most`, of SH degree 0, for pose_levels; context: the run.
 bool train_start_small(void *context, size_t most, gs_gaussians *host, fault *why);

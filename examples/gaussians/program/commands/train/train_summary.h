@@ -9,7 +9,7 @@
 #include "trainer.h"
 #include "frames/target_view.h"
 
-// Before the first step: the data, the device, what is planned.
+// Prints, before the first step, the data, the device and what is planned.
 void train_summary_begin(const train_run *run, int ranks);
 // gaussians: those written.
 void train_summary_print(const train_run *run, int ranks, const gs_gaussians *gaussians);
