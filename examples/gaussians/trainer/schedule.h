@@ -78,7 +78,7 @@ double progress_at(const training_settings *settings, int64_t step);
 // The SH degree in use at a step = 1, 2, ... and that step's learning rate of means.
 int scheduled_sh_degree(const training_settings *settings, int sh_degree, int64_t step);
 float scheduled_mean_rate(const training_settings *settings, int64_t step);
-// That step's learning rate of SH above the constant.
+// The step's learning rate of SH above the constant.
 float scheduled_sh_rate(const training_settings *settings, int64_t step);
 // All rates of a step of `views` views, whose square root multiplies them. degree: of SH in use.
 gs_adam_rates scheduled_rates(const training_settings *settings, int64_t step, int degree, int64_t views);

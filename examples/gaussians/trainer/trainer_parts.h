@@ -182,7 +182,7 @@ void frame_step_exposures(trainer *t, const step_views *of, const float *gradien
 void frame_queue_backward(trainer *t, const step_views *of);
 // Does nothing without peers. Else false, after ranks_fail, if their scenes are not alike.
 bool trainer_check_peers(trainer *t);
-// Of each term, in a file of its own: whether a view has it; queue the v-th view's, or a rank's rows of a view's. They
+// The functions of each term, in a file of its own: whether a view has it; queue the v-th view's, or a rank's rows. They
 // add the gradient, and write results at t->waiting + view.
 #define LOSS_FUNCTIONS(name, results, first, last, has, queue, queue_rows)                                   \
     bool has(const target_view *view);                                                                       \

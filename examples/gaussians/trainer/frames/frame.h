@@ -20,11 +20,11 @@ typedef struct frame {
     const float *compared; // device: the image that frame_loss reads
     bool absolute;         // of the caller: the gradient has abs_mean2d in place of mean2d
     bool with_depth;       // of the caller: the image has inverse depth
-    // Of the caller, of frame_queue_views: splats that gs_project has written, and room for their moments. NULL: the
-    // frame has its own.
+    // What the caller of frame_queue_views may give: splats that gs_project has written, and room for their moments.
+    // NULL: the frame has its own.
     gs_splat *projected;
     gs_moments *given_moments;
-    // Of frame_queue_views:
+    // What frame_queue_views was given, and its results:
     gs_camera cameras[GS_MAX_VIEWS];
     int32_t views;         // 0: one camera
     int32_t chosen;        // by frame_choose; 0 after each picture
@@ -36,7 +36,7 @@ void frame_close(frame *f);
 // Renders `gaussians` (device) as `camera` sees them into f->view.image. Waits for the device once.
 void frame_render(frame *f, const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera,
                   const float background[GS_CHANNELS]);
-// The same without waiting, of several cameras of one size and model, 1..GS_MAX_VIEWS, in one launch per stage
+// Renders without waiting what several cameras of one size and model, 1..GS_MAX_VIEWS, see: one launch per stage
 // (gs_view.views). Lists have room for as many entries as earlier pictures needed, and a quarter more; the first
 // picture waits, to learn a number. frame_settle must follow. frame_expose, frame_loss, frame_depth_loss and
 // frame_expose_backward are then called for each camera, after frame_choose. Other calls take all cameras at once; the
@@ -69,7 +69,7 @@ void frame_set_gradient(frame *f, const float *gradient);
 void frame_render_backward(frame *f, distwar_policy policy);
 // gradients: device, of the shape of the Gaussians. with_camera: also the gradient by the camera.
 void frame_project_backward(frame *f, const gs_gaussians *gradients, bool with_camera);
-// Copies the image to the host, 8 bits a channel. Any time after frame_render. Waits for the device.
+// Copies the image to the host, 8 bits per channel. Any time after frame_render. Waits for the device.
 bool frame_picture(const frame *f, image *out, fault *why);
 // Bytes of device memory that a stage writes to, with its workspace.
 size_t frame_bytes(const frame *f, stage which);
