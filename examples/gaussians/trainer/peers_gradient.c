@@ -7,7 +7,8 @@
 #include "frames/gs_check.h"
 #include <stdlib.h>
 
-// With more Gaussians, what all ranks do alike and the moments of all views take longer than parts do (docs/notes/ranks.md).
+// The most Gaussians with which what all ranks do alike, and the moments of all views, take no longer than parts do
+// (docs/notes/ranks.md).
 static int64_t most_of_peers(int64_t ranks) {
     return 8000000 / (ranks * ranks);
 }
