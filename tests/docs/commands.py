@@ -110,7 +110,7 @@ def make_folder(work, binaries):
 
 
 def serve(command, **where):
-    """(exit code, output), where 130 counts as 0: the signal ended it as it should."""
+    """(exit code, output). The signal may end a command as it likes: with 0, with 130, or before it is caught."""
     process = subprocess.Popen(["bash", "-ec", f"exec {command}"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                text=True, **where)
     output, served = "", False
@@ -121,7 +121,7 @@ def serve(command, **where):
             served = b"<html" in urllib.request.urlopen(address.group(), timeout=60).read()
             process.send_signal(signal.SIGINT)
     code = process.wait()
-    return (0 if served and code in (0, 130) else code or 1), output
+    return (0 if served and code in (0, 130, -signal.SIGINT) else code or 1), output
 
 
 def execute(words, commands, **where):
