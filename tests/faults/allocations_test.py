@@ -2,7 +2,7 @@
 """Fails the allocations of dsplat one by one: each run ends well, or with one message and exit 1, and its files are whole.
 
     allocations_test.py DSPLAT FAILING_MALLOC [EVERY [JOBS]]    every EVERY-th allocation of each command (default: each);
-                                                                0: the first of each call site in any of them
+                                                                0: the first of each call site in any of them, of shorter trainings
 
 A run that fails leaves the older output or the whole new one, and no part files.
 """
@@ -66,14 +66,14 @@ def write_glb(path):
     path.write_bytes(struct.pack("<4s4I", b"glTF", 2, 28 + len(text) + 56, len(text), 0x4e4f534a) + text + struct.pack("<2I14f", 56, 0x004e4942, *values))
 
 
-def commands(program, data):
+def commands(program, data, steps=4):
     """(name, arguments, output) of what runs; the files that they need are made in `data`."""
     def make(*arguments):
         subprocess.run([program, *map(str, arguments)], check=True, cwd=data, stdout=subprocess.DEVNULL)
     make("generate", "d", "--views", 3, "--test-views", 1, "--size", 16, "--gaussians", 1000, "--depth")
-    training = ["train", str(data / "d"), "--iterations", "4", "--random", "20", "--sh-degree", "1", "--density-from", "1",
+    training = ["train", str(data / "d"), "--iterations", str(steps), "--random", "20", "--sh-degree", "1", "--density-from", "1",
                 "--density-every", "2", "--max-gaussians", "30", "--density", "mcmc"]
-    make(*training, "-o", "small.ply", "--checkpoint-every", 4, "--checkpoint", "saved")
+    make(*training, "-o", "small.ply", "--checkpoint-every", steps, "--checkpoint", "saved")
     yield "train", training + ["-o", "out.ply", "--checkpoint-every", "2", "--checkpoint", "saved", "--log", "log.json",
                                "--report", "report.html", "--depth", str(data / "d/depth")], "out.ply"
     yield "resume", training + ["-o", "out.ply", "--resume", str(data / "saved")], "out.ply"
@@ -148,7 +148,7 @@ def main():
             shutil.rmtree(folder)
             return at, result, fault, size, counted
 
-        for name, arguments, output in commands(program, top / "data"):
+        for name, arguments, output in commands(program, top / "data", 4 if every == 0 else 50):
             _, result, _, size, counted = tried(name, arguments, output, 0, 0)
             if result.returncode:
                 sys.exit(f"{name} fails without a fault: {result.stderr}")

@@ -74,6 +74,7 @@ def main():
                     assert (folder / output).read_bytes() == whole, "a resumed run ends otherwise"
                     resumed += 1
             assert failed, f"{arguments[0]}: nothing trapped"
+            assert stages != {"none"}, f"{arguments[0]}: no stage is named" # kernels before the first are of none
             print(f"{arguments[0]}: {failed} traps, noticed at {', '.join(sorted(stages))}; {resumed} resumed", flush=True)
 
 

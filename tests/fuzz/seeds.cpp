@@ -251,21 +251,16 @@ void others() {
         const std::string bytes =
             written("a", [&](const char *path) { return checkpoint_write(path, &fuzz_key, &state, &why); });
         seed("checkpoint", bytes);
-        if (views ==
-            0) { // as one rank of several writes it: FILE without the rows, and a part; fuzz_use makes the sums
+        // As one rank of several writes it: FILE without the rows, and a part; fuzz_use makes the sums.
+        if (views == 0) {
             const size_t rows = 2 * sizeof(float) * (3 * 23 + 2), kept = bytes.size() - rows - 4;
             const uint64_t size = kept + 4, letter = uint64_t(1) << 32; // a, one part
             std::string file = bytes.substr(0, kept) + "sum.";
             memcpy(&file[16], &size, sizeof size);
-            memcpy(&file[464], &letter, sizeof letter);
-            const Bytes part = Bytes()
-                                   .put(std::string("SPLATROW"))
-                                   .put(uint32_t(8))
-                                   .put(int32_t(1))
-                                   .put(int64_t(0))
-                                   .put(int64_t(0))
-                                   .put(int64_t(2))
-                                   .put(int64_t(0));
+            memcpy(&file[bytes.find(fuzz_key.settings) - sizeof letter], &letter, sizeof letter);
+            Bytes part;
+            part.put(std::string("SPLATROW") + bytes.substr(8, 4)).put(int32_t(1));
+            for (const int64_t value : {0, 0, 2, 0}) part.put(value);
             seed("checkpoint", file + FUZZ_DIVISION + part.text + bytes.substr(kept, rows) + "sum.");
         }
         training_state_close(&state);

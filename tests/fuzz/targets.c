@@ -164,25 +164,24 @@ static void use_safetensors(const char *folder, const char *path) {
 }
 
 static void mend_checkpoint(uint8_t *bytes, size_t size);
+static const uint8_t *find(const uint8_t *bytes, size_t size, const char *what);
 
-// Tells FILE the checksum of its first part.
+// Tells FILE the checksum of its first part, which stands in an entry after the settings.
 static void tell_sum_of_part(const char *folder, const char *path) {
-    enum { MOST = 1 << 16, HEADER = 472, SETTINGS = 12, SUM = 8 };
+    enum { MOST = 1 << 16, ROWS = 8 };
     char part[PATH_ROOM];
     uint8_t bytes[MOST], sum[4];
-    uint32_t settings;
     join(part, folder, "a.checkpoint.a0");
     FILE *const from = fopen(part, "rb"), *const to = fopen(path, "r+b");
     const size_t size = to ? fread(bytes, 1, MOST, to) : 0;
-    const bool has = from && fseek(from, -4, SEEK_END) == 0 && fread(sum, 1, 4, from) == 4;
-    if (has && size >= HEADER && size < MOST) {
-        memcpy(&settings, bytes + SETTINGS, 4);
-        if (settings < size - HEADER && size - HEADER - settings >= SUM + 4) {
-            memcpy(bytes + HEADER + settings + SUM, sum, 4);
-            mend_checkpoint(bytes, size);
-            rewind(to);
-            fwrite(bytes, 1, size, to);
-        }
+    const bool has = from && fseek(from, -4, SEEK_END) == 0 && fread(sum, 1, sizeof sum, from) == sizeof sum;
+    const uint8_t *const settings = has && size < MOST ? find(bytes, size, fuzz_key.settings) : NULL;
+    const size_t at = settings ? (size_t)(settings - bytes) + strlen(fuzz_key.settings) + ROWS : size;
+    if (at + sizeof sum + 4 <= size) {
+        memcpy(bytes + at, sum, sizeof sum);
+        mend_checkpoint(bytes, size);
+        rewind(to);
+        fwrite(bytes, 1, size, to);
     }
     if (from) fclose(from);
     if (to) fclose(to);

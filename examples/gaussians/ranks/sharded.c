@@ -218,8 +218,10 @@ bool sharded_backward(sharded *s, const sharded_batch *batch, const sharded_grad
                        .mean2d = gradient->mean2d,
                        .abs_mean2d = gradient->abs_mean2d,
                        .camera = gradient->camera};
+    device_begin_stage("project backward");
     GS_OR_FAIL(group, gs_camera_gradient_bytes(batch->gaussians.count, &own.camera_bytes));
     GS_OR_FAIL(s->group, gs_project_backward(&s->home, &own, stream));
+    device_begin_stage("adam");
     return end_stage(s, SHARDED_HOME);
 }
 

@@ -14,6 +14,7 @@
 // "First" is in the order of part_at: parts that are rows of a view come before whole views.
 #pragma once
 
+#include "device.h"
 #include "device_buffer.h"
 #include "sharded.h"
 #include "transport.h"

@@ -40,6 +40,7 @@ static bool bin_waiting(sharded *s, own_part *part) {
 
 static bool bin(sharded *s, own_part *part) {
     gs_view *const view = &part->view;
+    device_begin_stage("bin");
     if (part->in->pair_capacity == 0) return bin_waiting(s, part);
     view->report = part->in->report;
     view->lists = part->in->division;
@@ -49,6 +50,7 @@ static bool bin(sharded *s, own_part *part) {
 }
 
 static bool render(sharded *s, own_part *part) {
+    device_begin_stage("render");
     GS_OR_FAIL(s->group, gs_render(&part->view, s->stream));
     return true;
 }
@@ -149,6 +151,7 @@ bool queue_loss(sharded *s, own_part *part) {
                                  .d_color = d_color,
                                  .depth = view->image.depth,
                                  .d_depth = d_depth};
+    device_begin_stage("loss");
     if (!s->batch->loss(s->group, s->batch->context, &image, s->stream)) return false;
     if (s->fixed)
         GS_OR_FAIL(s->group, gs_share_row_sums(view, part->part.rows, &part->gradient,
@@ -171,6 +174,7 @@ static bool place_moments(sharded *s, own_part *part) {
 bool queue_backward(sharded *s, own_part *part) {
     const gs_view *const view = &part->view;
     const int32_t v = part->part.view;
+    device_begin_stage("render backward");
     if (!place_moments(s, part)) return false;
     if (s->fixed) {
         gs_largest_values *const largest = (gs_largest_values *)s->largest.memory + v;

@@ -62,6 +62,7 @@ bool project_home(sharded *s) {
                       .inverse_depth = batch->with_depth,
                       .views = {batch->views, batch->cameras},
                       .splats = reserve(s, &s->splats, splats * sizeof(gs_splat))};
+    device_begin_stage("project");
     if (!home->splats || !project(s)) return false;
     if (s->alone) return true;
     s->share = (gs_share){.parts = s->shared, .count = s->out.begin[ranks_count(s->group)]};
