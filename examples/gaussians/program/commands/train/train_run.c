@@ -432,8 +432,8 @@ static bool write_results(rank_run *r, fault *why) {
     const train_options *const o = run->options;
     int64_t written = 0, dropped = 0;
     // The first complete scene in place of one that has only begun; the checkpoint, which is written, goes on with that.
-    const bool whole = o->budget ? run->state.schedule.progress >= 1
-                                 : run->state.iteration >= run->settings.iterations;
+    const bool whole =
+        o->budget ? run->state.schedule.progress >= 1 : run->state.iteration >= run->settings.iterations;
     if (run->state.lessons.teachers > 0 && !whole)
         training_state_restart(&run->state, &run->state.lessons.teacher[0]);
     scene_notes notes = {.known = true, .holdout = run->split.held_out > 0 ? o->holdout : 0};
