@@ -10,7 +10,7 @@ enum { MEANS = 3, FINE = 65535, COARSE = 255, PLANES = 17 }; // values of 16 bit
 
 // The finest step holds coefficients up to 2; beyond, the nearest value is taken. Each step is STEP_GROWTH times the one before.
 static const double finest_step = 1.0 / 64, step_growth = 1.1;
-enum { STEPS = 45, SAMPLE = 16384 }; // the last step is 1.04; Gaussians that tell how large all will be
+enum { SH_STEPS = 45, SH_SAMPLE = 16384 }; // the last step is 1.04; Gaussians that tell how large all will be
 // Scales below this part of the largest of their chunk count as that: they are invisible, and steps are finer.
 static const double scale_range = 12; // of logarithms
 
@@ -228,13 +228,13 @@ static bool pack_harmonics(const harmonics *h, size_t every, packed_scene *out, 
 }
 
 static double step_of(int index) {
-    return index < STEPS ? finest_step * pow(step_growth, index) : DBL_MAX;
+    return index < SH_STEPS ? finest_step * pow(step_growth, index) : DBL_MAX;
 }
 
-// The finest step with which a sample says that both streams fit; STEPS: none.
+// The finest step with which a sample says that both streams fit; SH_STEPS: none.
 static bool find_step(const harmonics *h, size_t most, packed_scene *out, int *found, fault *why) {
-    const size_t every = 1 + (size_t)h->scene->count / SAMPLE;
-    int least = 0, end = STEPS;
+    const size_t every = 1 + (size_t)h->scene->count / SH_SAMPLE;
+    int least = 0, end = SH_STEPS;
     for (int tried = 0; least < end; tried = (least + end) / 2) { // first the finest: most scenes fit
         out->step = step_of(tried);
         if (!pack_harmonics(h, every, out, why)) return false;
