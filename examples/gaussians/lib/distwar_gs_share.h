@@ -128,8 +128,7 @@ gs_status gs_share_loss(const gs_comparison *images, gs_rows rows, void *workspa
 gs_status gs_share_exposure_backward(const gs_exposed *image, gs_rows rows, float *gradient, double *row_sums,
                                      gs_stream stream);
 // rows: of tiles, all of an image. sums: [GS_EXPOSURE_SUMS].
-gs_status gs_share_exposure_sum(const double *row_sums, int32_t rows, float *sums,
-                                gs_stream stream);
+gs_status gs_share_exposure_sum(const double *row_sums, int32_t rows, float *sums, gs_stream stream);
 
 // What gs_gradient.largest points to.
 typedef struct gs_largest_values {
