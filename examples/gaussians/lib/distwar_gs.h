@@ -59,11 +59,12 @@ typedef enum gs_names {
 const char *gs_name(gs_names list, int32_t number);
 
 enum {
-    GS_TILE_SIZE = 16,                                    // pixels, width and height of a tile
-    GS_MAX_SIZE = 16384,                                  // pixels, largest width and height of an image
-    GS_CHANNELS = 3,                                      // colour channels of SH, splats and photographs
-    GS_MAX_CHANNELS = 1024,                               // of given colours, and of images of them
-    GS_EXPOSURE_VALUES = GS_CHANNELS * (GS_CHANNELS + 1), // of the matrix that corrects an image's colours
+    GS_TILE_SIZE = 16,                         // pixels, width and height of a tile
+    GS_MAX_SIZE = 16384,                       // pixels, largest width and height of an image
+    GS_CHANNELS = 3,                           // colour channels of SH, splats and photographs
+    GS_MAX_CHANNELS = 1024,                    // of given colours, and of images of them
+    GS_EXPOSURE_VALUES = GS_CHANNELS,          // that correct an image's colours
+    GS_EXPOSURE_SUMS = 2 * GS_EXPOSURE_VALUES, // that gs_exposure_backward leaves of an image
     GS_MAX_SH_DEGREE = 3,
     GS_MAX_VIEWS = 32 // cameras of a gs_views
 };
@@ -444,31 +445,32 @@ gs_status gs_depth_loss_bytes(int32_t width, int32_t height, size_t *bytes);
 gs_status gs_depth_loss(const gs_depth_comparison *depths, void *workspace, size_t workspace_bytes,
                         double *result, float *gradient, gs_stream stream);
 
-// A correction of an image's colours, as exposure and white balance of its photograph need: at every pixel
-// corrected = A color + b.
+// A correction for exposure and white balance of a photograph: in every channel corrected = exp(log_gain) color.
 typedef struct gs_exposed {
     int32_t width, height;
-    const float *matrix; // [3][4]: A, and b as the last column
-    const float *color;  // [GS_CHANNELS][height][width]
+    const float *log_gain; // [GS_EXPOSURE_VALUES]
+    const float *color;    // [GS_CHANNELS][height][width]
 } gs_exposed;
 
 // corrected: [GS_CHANNELS][height][width].
 gs_status gs_exposure(const gs_exposed *image, float *corrected, gs_stream stream);
-
 // Bytes of the workspace of gs_exposure_backward.
 gs_status gs_exposure_bytes(int32_t width, int32_t height, size_t *bytes);
 
 // Adjoint of gs_exposure. gradient, [GS_CHANNELS][height][width], in place: d loss / d corrected becomes
-// d loss / d color. matrix_gradient: [3][4].
+// d loss / d color. sums: [2][GS_EXPOSURE_VALUES]: over pixels of d loss / d log_gain, and of its magnitude.
 gs_status gs_exposure_backward(const gs_exposed *image, void *workspace, size_t workspace_bytes,
-                               float *gradient, float *matrix_gradient, gs_stream stream);
+                               float *gradient, float *sums, gs_stream stream);
 
-// One step of Adam on the matrix of one view. exposures: [views][3][GS_EXPOSURE_VALUES]: a view's matrix and
-// its two moments, which start as zeros. All matrices take an equal share of the step with the opposite sign,
-// so that their mean stays: else scene and matrices could drift together. step = 1, 2, ... counts the steps
-// of this view; rate: finite, >= 0.
-gs_status gs_exposure_adam(float *exposures, int64_t views, int64_t view, const float *gradient, float rate,
-                           int64_t step, gs_stream stream);
+// Views whose gains are 1 in the mean, or scene and gains could drift together: all, or neighbours.
+typedef struct gs_exposure_group {
+    const int32_t *views; // device, [count]: which they are
+    int64_t count, view;  // view: the place of the one that steps among them
+} gs_exposure_group;
+// Moves a view's gains by -rate * (quotient of its sums + prior * log_gain); then the group's mean of log_gain becomes 0.
+// log_gains: [views][GS_EXPOSURE_VALUES], zeros at first; sums: of gs_exposure_backward; rate, prior: finite, >= 0.
+gs_status gs_exposure_step(float *log_gains, const gs_exposure_group *group, const float *sums, float rate,
+                           float prior, gs_stream stream);
 
 // ---- parameters ----
 

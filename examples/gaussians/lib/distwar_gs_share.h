@@ -123,13 +123,12 @@ enum { GS_LOSS_HALO = 10 };
 gs_status gs_share_loss(const gs_comparison *images, gs_rows rows, void *workspace, size_t workspace_bytes,
                         double *result, float *color_gradient, gs_stream stream);
 
-// gs_exposure_backward of rows of tiles. row_sums: [rows of tiles][GS_EXPOSURE_VALUES], written for the rows; those of
-// all parts of an image give the gradient of the matrix, in the order of rows, whichever GPU has which.
+// gs_exposure_backward of rows of tiles. row_sums: [rows of tiles][GS_EXPOSURE_SUMS], written for the rows; those of
+// all parts of an image give the sums of it, in the order of rows, whichever GPU has which.
 gs_status gs_share_exposure_backward(const gs_exposed *image, gs_rows rows, float *gradient, double *row_sums,
                                      gs_stream stream);
-// rows: of tiles, all of an image. matrix_gradient: [GS_EXPOSURE_VALUES].
-gs_status gs_share_exposure_sum(const double *row_sums, int32_t rows, float *matrix_gradient,
-                                gs_stream stream);
+// rows: of tiles, all of an image. sums: [GS_EXPOSURE_SUMS].
+gs_status gs_share_exposure_sum(const double *row_sums, int32_t rows, float *sums, gs_stream stream);
 
 // What gs_gradient.largest points to.
 typedef struct gs_largest_values {

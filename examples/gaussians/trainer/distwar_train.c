@@ -104,7 +104,7 @@ static bool choose(distwar_trainer *t) {
     *c = training_choices_default();
     c->iterations = s->iterations > 0 ? s->iterations : USUAL_ITERATIONS;
     c->seed = s->seed, c->batch = s->batch, c->budget = s->budget, c->validate = s->validate;
-    c->teachers = s->exposure ? 0 : s->teachers;
+    c->teachers = s->teachers;
     c->random_background = s->random_background;
     c->refine_poses = s->refine_poses;
     c->density.settings.most_gaussians = s->max_gaussians;

@@ -77,8 +77,7 @@ typedef struct distwar_train_settings {
     // The weight of each term at the first step and at the last, exponential between; both above 0. 0, 0: as dsplat train.
     double weights[DISTWAR_TRAIN_TERMS][2];
     // Where training ends early, so many scenes, 2..4, are trained until there while `iterations` or the budget have room for
-    // them and for a last one, which learns from their pictures too: a few tenths of a decibel. Less than 2: none; with
-    // exposure none.
+    // them and for a last one, which learns from their pictures too: a few tenths of a decibel. Less than 2: none.
     int64_t teachers;
 } distwar_train_settings;
 

@@ -15,7 +15,7 @@ void frame_gradient_open(trainer *t) {
 
 void frame_gradient_close(trainer *t) {
     strategy_tuner_close(&t->one.tuner);
-    device_buffer_close(&t->one.exposure_gradient);
+    device_buffer_close(&t->one.exposure_sums);
     frame_close(&t->one.f);
 }
 
@@ -49,27 +49,22 @@ bool frame_queue_loss(trainer *t, const step_views *of, const gs_gaussians *gaus
     return true;
 }
 
-float *frame_exposure_gradients(trainer *t) {
-    return device_buffer_reserve(&t->one.exposure_gradient,
-                                 GS_MAX_VIEWS * GS_EXPOSURE_VALUES * sizeof(float));
+float *frame_exposure_sums(trainer *t) {
+    return device_buffer_reserve(&t->one.exposure_sums, GS_MAX_VIEWS * GS_EXPOSURE_SUMS * sizeof(float));
 }
 
-void frame_expose_views(trainer *t, const step_views *of, float *gradients) {
-    for (int32_t v = 0; v < of->count && of->exposure[v]; v++) {
+void frame_expose_views(trainer *t, const step_views *of, float *sums) {
+    for (int32_t v = 0; v < of->count; v++) {
+        if (!of->exposure[v]) continue;
         frame_choose(&t->one.f, v);
-        frame_expose_backward(&t->one.f, of->exposure[v], gradients + v * GS_EXPOSURE_VALUES);
+        frame_expose_backward(&t->one.f, of->exposure[v], sums + v * GS_EXPOSURE_SUMS);
     }
 }
 
-// After the gradients of all views: a step moves all matrices.
-void frame_step_exposures(trainer *t, const step_views *of, const float *gradients) {
-    for (int32_t v = 0; v < of->count && of->exposure[v]; v++) {
-        const int64_t before = of->first + v; // every round of the order has each view once
-        GS_CHECK(gs_exposure_adam(t->state->exposure, t->state->exposures, (int64_t)of->index[v],
-                                  gradients + v * GS_EXPOSURE_VALUES,
-                                  scheduled_exposure_rate(t->settings, of->at + v),
-                                  before / (int64_t)t->order.count + 1, NULL));
-    }
+// After the sums of all views: a step moves the gains of others.
+void frame_step_exposures(trainer *t, const step_views *of, const float *sums) {
+    for (int32_t v = 0; v < of->count; v++)
+        if (of->exposure[v]) GS_CHECK(exposures_step(t, of, v, sums + v * GS_EXPOSURE_SUMS));
 }
 
 void frame_queue_backward(trainer *t, const step_views *of) {
@@ -84,11 +79,11 @@ void frame_queue_backward(trainer *t, const step_views *of) {
 bool frame_gradient_of(trainer *t, const step_views *of, const gs_view **view, const float **mean2d) {
     frame *const f = &t->one.f;
     const gs_gaussians gaussians = trainer_gaussians(t, of);
-    float *const exposures = frame_exposure_gradients(t);
+    float *const sums = frame_exposure_sums(t);
     f->with_depth = trainer_weigh(t, of);
     if (!frame_queue_loss(t, of, &gaussians)) return false;
-    frame_expose_views(t, of, exposures);
-    frame_step_exposures(t, of, exposures);
+    frame_expose_views(t, of, sums);
+    frame_step_exposures(t, of, sums);
     frame_queue_backward(t, of);
     frame_project_backward(f, &t->state->gradients, of->pose_step > 0);
     *view = &f->view;

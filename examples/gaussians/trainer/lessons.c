@@ -120,6 +120,7 @@ void lessons_choose(trainer *t, step_views *of) {
     for (int32_t v = 0; v < of->count; v++) {
         of->painted[v] = random_unit(&random) >= photographs;
         if (!of->painted[v]) continue;
+        of->exposure[v] = NULL; // teachers paint without
         const size_t other = draw_neighbour(t, of->index[v], &random);
         move_towards(&of->camera[v], &t->views[other].camera, 0.5 * random_unit(&random));
     }

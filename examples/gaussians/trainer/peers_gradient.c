@@ -72,14 +72,14 @@ static void project_all(trainer *t, const step_views *of, const gs_gaussians *ga
     stage_clock_mark(t->one.f.clock, STAGE_PROJECT);
 }
 
-static bool render_own(trainer *t, const step_views *own, float *exposures) {
+static bool render_own(trainer *t, const step_views *own, float *sums) {
     const int64_t before = own->before * t->peers.all.gaussians.count;
     frame *const f = &t->one.f;
     f->projected = t->peers.all.splats + before;
     f->given_moments = (gs_moments *)t->peers.moments.memory + before;
     if (own->count == 0) return true;
     if (!frame_queue_loss(t, own, &t->peers.all.gaussians)) return false;
-    frame_expose_views(t, own, exposures + own->before * GS_EXPOSURE_VALUES);
+    frame_expose_views(t, own, sums + own->before * GS_EXPOSURE_SUMS);
     frame_queue_backward(t, own);
     return true;
 }
@@ -104,12 +104,12 @@ static bool exchange_moments(trainer *t, const step_views *of) {
     return true;
 }
 
-// Each view's gradient is on one rank and zeros on the others, so that the sums are exact.
-static bool step_peer_exposures(trainer *t, const step_views *of, float *gradients) {
-    const ranks_reduction sum = {gradients, of->count * (int64_t)GS_EXPOSURE_VALUES, RANKS_FLOAT, RANKS_SUM};
-    if (!of->exposure[0]) return true;
+// Each view's sums are on one rank and zeros on the others, so that the sums are exact.
+static bool step_peer_exposures(trainer *t, const step_views *of, float *sums) {
+    const ranks_reduction sum = {sums, of->count * (int64_t)GS_EXPOSURE_SUMS, RANKS_FLOAT, RANKS_SUM};
+    if (t->state->exposures == 0) return true;
     if (!ranks_all_reduce(t->all, &sum, NULL)) return false;
-    frame_step_exposures(t, of, gradients);
+    frame_step_exposures(t, of, sums);
     return true;
 }
 
@@ -118,11 +118,11 @@ bool peers_gradient_of(trainer *t, const step_views *of, const gs_view **view, c
     frame *const f = &t->one.f;
     const step_views own = own_views(t, of);
     const gs_gaussians gaussians = trainer_gaussians(t, of);
-    float *const exposures = frame_exposure_gradients(t);
+    float *const sums = frame_exposure_sums(t);
     f->with_depth = trainer_weigh(t, of);
-    if (of->exposure[0]) DEVICE_CHECK(cudaMemsetAsync(exposures, 0, t->one.exposure_gradient.bytes, NULL));
+    if (t->state->exposures > 0) DEVICE_CHECK(cudaMemsetAsync(sums, 0, t->one.exposure_sums.bytes, NULL));
     project_all(t, of, &gaussians);
-    if (!render_own(t, &own, exposures) || !step_peer_exposures(t, of, exposures) || !exchange_moments(t, of))
+    if (!render_own(t, &own, sums) || !step_peer_exposures(t, of, sums) || !exchange_moments(t, of))
         return false;
     float *const means = p->mean2d.memory;
     const gs_gradient gradient = {.moments = p->moments.memory,

@@ -12,11 +12,11 @@ void ranks_gradient_close(trainer *t) {
     device_buffer_close(&r->camera);
     device_buffer_close(&r->own_camera);
     device_buffer_close(&r->row_sums);
-    device_buffer_close(&r->matrix_gradient);
+    device_buffer_close(&r->exposure_sums);
 }
 
 static double *row_sums_of(const ranks_gradient *r, int64_t view) {
-    return (double *)r->row_sums.memory + view * r->tile_rows * GS_EXPOSURE_VALUES;
+    return (double *)r->row_sums.memory + view * r->tile_rows * GS_EXPOSURE_SUMS;
 }
 
 // The loss of colours, of rows of a view.
@@ -24,13 +24,13 @@ static bool queue_color_rows(trainer *t, const sharded_image *image, const targe
                              gs_stream stream) {
     double *const result = t->results[t->waiting + image->view].color;
     ranks_gradient *const r = &t->several;
-    const gs_exposed exposed = {.matrix = r->of->exposure[image->view],
+    const gs_exposed exposed = {.log_gain = r->of->exposure[image->view],
                                 .color = image->color,
                                 .width = image->width,
                                 .height = image->height};
     const float *compared = image->color;
     size_t bytes = 0;
-    if (exposed.matrix) {
+    if (exposed.log_gain) {
         const size_t values = GS_CHANNELS * (size_t)image->width * (size_t)image->height;
         float *const corrected = device_buffer_reserve(&r->corrected, values * sizeof(float));
         GS_OR_FAIL(t->group, gs_exposure(&exposed, corrected, stream));
@@ -42,7 +42,7 @@ static bool queue_color_rows(trainer *t, const sharded_image *image, const targe
     void *const workspace = device_buffer_reserve(&r->loss_workspace, bytes);
     GS_OR_FAIL(t->group,
                gs_share_loss(&images, image->rows, workspace, bytes, result, image->d_color, stream));
-    if (exposed.matrix)
+    if (exposed.log_gain)
         GS_OR_FAIL(t->group, gs_share_exposure_backward(&exposed, image->rows, image->d_color,
                                                         row_sums_of(r, image->view), stream));
     return true;
@@ -66,7 +66,7 @@ static bool queue_loss(ranks *group, void *context, const sharded_image *image, 
 }
 
 static int64_t row_sum_values(const ranks_gradient *r) {
-    return r->of->count * r->tile_rows * GS_EXPOSURE_VALUES;
+    return r->of->count * r->tile_rows * GS_EXPOSURE_SUMS;
 }
 
 static void begin_exposures(ranks_gradient *r) {
@@ -75,20 +75,17 @@ static void begin_exposures(ranks_gradient *r) {
     DEVICE_CHECK(cudaMemsetAsync(device_buffer_reserve(&r->row_sums, bytes), 0, bytes, NULL));
 }
 
-// Every rank has all matrices and steps those of the batch alike.
+// Every rank has all gains and steps those of the batch alike.
 static bool step_exposures(trainer *t) {
     ranks_gradient *const r = &t->several;
-    const training_state *const state = t->state;
     // Each row of tiles has its sums on one rank and zeros on the others, so that this is exact.
     const ranks_reduction sum = {r->row_sums.memory, row_sum_values(r), RANKS_DOUBLE, RANKS_SUM};
     if (!ranks_all_reduce(t->group, &sum, NULL)) return false;
-    float *const gradient = device_buffer_reserve(&r->matrix_gradient, GS_EXPOSURE_VALUES * sizeof *gradient);
+    float *const sums = device_buffer_reserve(&r->exposure_sums, GS_EXPOSURE_SUMS * sizeof *sums);
     for (int32_t v = 0; v < r->of->count; v++) {
-        const int64_t before = r->of->first + v; // every round of the order has each view once
-        GS_OR_FAIL(t->group, gs_share_exposure_sum(row_sums_of(r, v), (int32_t)r->tile_rows, gradient, NULL));
-        GS_OR_FAIL(t->group, gs_exposure_adam(state->exposure, state->exposures, (int64_t)r->of->index[v],
-                                              gradient, scheduled_exposure_rate(t->settings, r->of->at + v),
-                                              before / (int64_t)t->order.count + 1, NULL));
+        if (!r->of->exposure[v]) continue;
+        GS_OR_FAIL(t->group, gs_share_exposure_sum(row_sums_of(r, v), (int32_t)r->tile_rows, sums, NULL));
+        GS_OR_FAIL(t->group, exposures_step(t, r->of, v, sums));
     }
     return true;
 }
@@ -141,8 +138,9 @@ bool ranks_gradient_of(trainer *t, const step_views *of, const gs_view **view, c
             of->pose_step > 0 ? reserve_camera(&r->own_camera, state->gaussians.count, &camera_bytes) : NULL,
         .mean2d = of->absolute ? NULL : means,
         .abs_mean2d = of->absolute ? means : NULL};
-    if (of->exposure[0]) begin_exposures(r);
-    if (!sharded_backward(t->shared, &batch, &gradient, NULL) || (of->exposure[0] && !step_exposures(t)))
+    const bool exposes = state->exposures > 0;
+    if (exposes) begin_exposures(r);
+    if (!sharded_backward(t->shared, &batch, &gradient, NULL) || (exposes && !step_exposures(t)))
         return false;
     r->home = sharded_home(t->shared);
     *view = &r->home;

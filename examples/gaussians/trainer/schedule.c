@@ -61,7 +61,7 @@ double scheduled_weight(const training_settings *settings, const loss_weight *we
 }
 
 float scheduled_exposure_rate(const training_settings *settings, int64_t step) {
-    return settings->exposure_rate * (float)pow(0.1, progress_at(settings, step));
+    return settings->exposure_rate * (float)pow(0.01, progress_at(settings, step));
 }
 
 gs_gaussians gaussians_of_step(const training_settings *settings, const gs_gaussians *all,

@@ -53,7 +53,7 @@ struct training_settings {
     double dropout;
     pose_schedule pose; // of the poses, if they are refined
     loss_weights weights;
-    float exposure_rate; // of the matrices that correct colours, if there are any; a tenth of it at the end
+    float exposure_rate; // of the gains that correct colours, if there are any; a hundredth of it at the end
     int sh_interval; // steps before the SH degree in use rises by one; 0: all degrees from the first step on
     density_settings density;
     // Views of a step, 1..GS_MAX_VIEWS; 0 counts as 1. `iterations` counts views. Learning rates are multiplied by the
@@ -97,7 +97,7 @@ bool average_is_due(const training_settings *settings, int64_t before, int64_t a
 // A weight at that step: its logarithm is linear in the step.
 double scheduled_weight(const training_settings *settings, const loss_weight *weight, int64_t step);
 
-// The learning rate of the matrices that correct colours at that step.
+// The rate of the gains that correct colours at that step.
 float scheduled_exposure_rate(const training_settings *settings, int64_t step);
 
 C_LINKAGE_END

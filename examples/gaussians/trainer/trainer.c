@@ -291,7 +291,7 @@ static step_views choose_views(trainer *t, int phase) {
     if (t->pictures) picture_cache_next_step(t->pictures);
     while (of.count < count) {
         const size_t index = next_view(t, state->iteration + of.count);
-        if (state->exposures > 0) of.exposure[of.count] = state->exposure + TRAINING_EXPOSURE_FLOATS * index;
+        if (state->exposures > 0) of.exposure[of.count] = state->exposure + GS_EXPOSURE_VALUES * index;
         trainer_add_view(t, phase, index, &of);
     }
     if (lessons_are_on(t)) lessons_choose(t, &of);
@@ -334,6 +334,7 @@ bool trainer_advance(trainer *t, int *phase) {
         if (!trainer_fetch_losses(t)) return false;
         mcmc_watch_begin(&t->watch);
     }
+    exposures_settle(t);
     step_views of = choose_views(t, t->watched_phase = *phase = next);
     move_schedule(t, of.count);
     of.at = schedule_step(&state->schedule);
@@ -420,7 +421,8 @@ static bool open_trainer(trainer *t) {
     else
         open_place(t);
     if (!reserve_losses(t, settings->budget ? WAITING : settings->iterations - state->iteration, &why) ||
-        !view_order_open(&t->order, t->order.count, settings->seed, &why) || !open_used(t, &why))
+        !view_order_open(&t->order, t->order.count, settings->seed, &why) || !open_used(t, &why) ||
+        !exposures_open(t, &why))
         return fails(t, &why);
     t->phase = t->watched_phase = -1;
     t->watch.since = state->steps;
@@ -445,6 +447,7 @@ void trainer_close(trainer *t) {
     peers_gradient_close(t);
     ranks_gradient_close(t);
     lessons_close(t);
+    exposures_close(t);
     device_buffer_close(&t->target);
     device_buffer_close(&t->logits);
     device_free(t->results);

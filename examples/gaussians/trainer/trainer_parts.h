@@ -7,6 +7,7 @@
 #include "density/retirement.h"
 #include "trainer.h"
 #include "frames/view_order.h"
+#include "start/spared_views.h"
 #include "watch.h"
 
 enum {
@@ -35,7 +36,7 @@ typedef struct step_views {
     size_t index[GS_MAX_VIEWS];            // among all views
     const target_view *view[GS_MAX_VIEWS]; // of the size in use; of several ranks without pixels
     gs_camera camera[GS_MAX_VIEWS];
-    const float *exposure[GS_MAX_VIEWS]; // the matrix; NULL: none
+    const float *exposure[GS_MAX_VIEWS]; // the gains; NULL: none
     float background[3];
     int sh_degree;
     int32_t before;             // views of the step before the first one here: peers render these
@@ -49,7 +50,7 @@ typedef struct step_views {
 typedef struct frame_gradient {
     frame f;
     strategy_tuner tuner;
-    device_buffer exposure_gradient;
+    device_buffer exposure_sums;
 } frame_gradient;
 
 // Several ranks with the whole scene each: of all views of a step.
@@ -66,8 +67,8 @@ typedef struct ranks_gradient {
     device_buffer loss_workspace, corrected, mean2d;
     device_buffer camera, own_camera; // gs_camera_gradient, of all ranks' rows and of this one's
     int64_t tile_rows;                // of the batch's images
-    device_buffer row_sums;           // [views][tile_rows][GS_EXPOSURE_VALUES], of gs_share_exposure_backward
-    device_buffer matrix_gradient;    // [GS_EXPOSURE_VALUES]
+    device_buffer row_sums;           // [views][tile_rows][GS_EXPOSURE_SUMS], of gs_share_exposure_backward
+    device_buffer exposure_sums;      // [GS_EXPOSURE_SUMS]
     gs_view home;
 } ranks_gradient;
 
@@ -107,6 +108,10 @@ struct trainer {
     frame painter[TEACHERS_MOST]; // of the teachers' pictures
     device_buffer paint;
     target_view painted[GS_MAX_VIEWS];
+    neighbours *neighbours;                 // [views], of corrected colours; else NULL
+    int32_t *near;                          // [views]: their order
+    float (*log_gains)[GS_EXPOSURE_VALUES]; // [views]: scratch
+    int32_t *near_device;                   // the same
     double started;
     training_report report;
 };
@@ -150,6 +155,15 @@ void lessons_paint(trainer *t, step_views *of);
 // After a step: keeps a scene that is complete, and begins the next. False after ranks_fail.
 bool lessons_go_on(trainer *t);
 
+// ---- exposures.c: without them all of this does nothing but for the last
+
+bool exposures_open(trainer *t, fault *why);
+// Before a step: once gains are known, says which are 1 in the mean. Then waits for the device.
+void exposures_settle(trainer *t);
+void exposures_close(trainer *t);
+// Queues a step of the gains of the v-th view. sums: device, of gs_exposure_backward.
+gs_status exposures_step(trainer *t, const step_views *of, int32_t v, const float *sums);
+
 // The Gaussians that a step renders.
 gs_gaussians trainer_gaussians(trainer *t, const step_views *of);
 // Sets what the terms of the views weigh. Returns whether one has depth.
@@ -174,11 +188,11 @@ static inline bool trainer_gradient_of(trainer *t, const step_views *of, const g
                                   : frame_gradient_of(t, of, view, mean2d);
 }
 // The parts of frame_gradient_of, each of the views: queue the forward pass and the loss (false after ranks_fail); the
-// gradients of the exposures, [count][GS_EXPOSURE_VALUES]; a step by those of all views; the backward blend.
+// sums of gs_exposure_backward, [count][GS_EXPOSURE_SUMS]; a step by those of all views; the backward blend.
 bool frame_queue_loss(trainer *t, const step_views *of, const gs_gaussians *gaussians);
-float *frame_exposure_gradients(trainer *t); // memory for GS_MAX_VIEWS
-void frame_expose_views(trainer *t, const step_views *of, float *gradients);
-void frame_step_exposures(trainer *t, const step_views *of, const float *gradients);
+float *frame_exposure_sums(trainer *t); // memory for GS_MAX_VIEWS
+void frame_expose_views(trainer *t, const step_views *of, float *sums);
+void frame_step_exposures(trainer *t, const step_views *of, const float *sums);
 void frame_queue_backward(trainer *t, const step_views *of);
 // Does nothing without peers. Else false, after ranks_fail, if their scenes are not alike.
 bool trainer_check_peers(trainer *t);

@@ -37,6 +37,7 @@ class Checkpoint : public testing::Test {
         training_state_open(&state, group, &zeros);
         scene_close(&zeros);
         training_state_open_exposures(&state, views);
+        state.exposed = EXPOSURE_NEIGHBOURS;
         ASSERT_TRUE(training_state_open_poses(&state, views, &why)) << why.text;
         for (size_t i = 0; i < views; i++) state.pose[i].now.rotation[8] = state.pose[i].second_moment = 0.1;
         state.iteration = 321, state.steps = 123;
@@ -67,7 +68,7 @@ class Checkpoint : public testing::Test {
             use(set->sh, 3 * bases * n);
         }
         use(s.density, 2 * size_t(s.gaussians.count));
-        if (s.exposures > 0) use(s.exposure, size_t(s.exposures) * 3 * GS_EXPOSURE_VALUES);
+        if (s.exposures > 0) use(s.exposure, size_t(s.exposures) * GS_EXPOSURE_VALUES);
     }
     static std::vector<float> values_of(const training_state &s) {
         std::vector<float> all;
@@ -118,6 +119,7 @@ TEST_F(Checkpoint, BringsEverythingBack) {
     EXPECT_EQ(back.gaussians.count, count);
     EXPECT_EQ(back.gaussians.sh_degree, degree);
     EXPECT_EQ(back.exposures, views);
+    EXPECT_EQ(back.exposed, EXPOSURE_NEIGHBOURS);
     EXPECT_EQ(back.average.samples, 7);
     ASSERT_EQ(back.poses, views);
     EXPECT_EQ(memcmp(back.pose, state.pose, views * sizeof *state.pose), 0);
@@ -190,7 +192,7 @@ TEST_F(Checkpoint, WhatIsNoneIsRefused) {
     later[8]++;
     put(later);
     ASSERT_FALSE(reads());
-    EXPECT_CONTAINS(why.text, "version 8");
+    EXPECT_CONTAINS(why.text, "version 10");
 }
 
 TEST_F(Checkpoint, OfAnotherRunIsRefused) {

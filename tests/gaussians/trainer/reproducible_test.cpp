@@ -287,9 +287,9 @@ TEST_F(Reproducible, AForgedCheckpointIsRefused) {
         auto changed = header;
         changed.iteration = iteration;
         changed.exposures = exposures;
-        const int64_t matrices = 3 * GS_EXPOSURE_VALUES * int64_t(sizeof(float));
+        const int64_t gains = GS_EXPOSURE_VALUES * int64_t(sizeof(float));
         std::string bytes = unsummed;
-        bytes.resize(size_t(int64_t(bytes.size()) + (exposures - header.exposures) * matrices));
+        bytes.resize(size_t(int64_t(bytes.size()) + (exposures - header.exposures) * gains));
         return resumed_from(changed, bytes);
     };
     EXPECT_EQ(resumed(2, header.exposures).code, 0); // nothing forged
@@ -354,19 +354,18 @@ TEST_F(Program, ADarkPhotographLearnsADarkExposure) {
         splat({"train", at("data"), "-o", at("scene.ply"), "--iterations", "150", "--holdout", "0",
                "--sh-degree", "0", "--exposure", "--density", "none", "--checkpoint-every", "150"});
     ASSERT_EQ(run.code, 0) << run.err;
-    // A checkpoint has the matrices and Adam's moments before its rows, two sums of density and its checksum.
+    // A checkpoint has the gains before its rows, two sums of density and its checksum.
     const std::string saved = contents(at("scene.ply.checkpoint"));
-    float exposure[photos][3][GS_EXPOSURE_VALUES];
+    float log_gains[photos][GS_EXPOSURE_VALUES];
     const size_t rows = 20 * (3 * 14 + 2) * sizeof(float);
-    ASSERT_GT(saved.size(), sizeof exposure + rows + 4);
-    memcpy(exposure, saved.data() + saved.size() - 4 - rows - sizeof exposure, sizeof exposure);
-    const auto gray = [&](int photo) { // what becomes of a gray of 1/2
+    ASSERT_GT(saved.size(), sizeof log_gains + rows + 4);
+    memcpy(log_gains, saved.data() + saved.size() - 4 - rows - sizeof log_gains, sizeof log_gains);
+    const auto gain = [&](int photo) {
         double sum = 0;
-        for (int k = 0; k < GS_EXPOSURE_VALUES; k++)
-            sum += (k % 4 == 3 ? 1 : 0.5) * exposure[photo][0][k] / 3;
+        for (const float one : log_gains[photo]) sum += exp(double(one)) / GS_EXPOSURE_VALUES;
         return sum;
     };
-    for (const int other : {0, 2, 3, 4}) EXPECT_LT(gray(1), 0.85 * gray(other)) << gray(1);
+    for (const int other : {0, 2, 3, 4}) EXPECT_LT(gain(1), 0.85 * gain(other)) << gain(1);
 }
 
 } // namespace

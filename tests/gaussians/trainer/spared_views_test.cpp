@@ -52,6 +52,28 @@ TEST(SparedViews, CoverPlacesAndDirections) {
     EXPECT_EQ(beside[2], 87 - aside[2]);
 }
 
+// Twenty views along a line, in an order of their own, of which two are set aside.
+TEST(Neighbours, ArePairsAndThreesThatAreNearAndThoseSetAsideAlone) {
+    std::vector<target_view> views;
+    for (int i = 0; i < 20; i++) views.push_back(view_at(7 * i % 20, 0, 0));
+    views[4].set_aside = views[11].set_aside = true;
+    std::vector<int32_t> order(20);
+    std::vector<neighbours> of(20);
+    fault why;
+    ASSERT_TRUE(neighbours_choose(views.data(), 20, order.data(), of.data(), &why)) << why.text;
+    EXPECT_EQ(std::set<int32_t>(order.begin(), order.end()).size(), 20u);
+    EXPECT_TRUE(order[18] + order[19] == 15 && (order[18] == 4 || order[19] == 4));
+    for (size_t v = 0; v < 20; v++) {
+        EXPECT_EQ(order[size_t(of[v].first + of[v].place)], int32_t(v));
+        EXPECT_TRUE(views[v].set_aside ? of[v].count == 1 : of[v].count == 2 || of[v].count == 3) << v;
+        for (int64_t i = 0; i < of[v].count; i++) {
+            const int32_t other = order[size_t(of[v].first + i)];
+            EXPECT_EQ(of[size_t(other)].first, of[v].first);
+            EXPECT_LE(std::abs(int(7 * v % 20) - 7 * other % 20), 3) << v << " " << other;
+        }
+    }
+}
+
 TEST(SparedViews, OfOneCameraDifferAndAreAtMostHalf) {
     std::vector<target_view> views(6, view_at(1, 2, 0));
     const choice half(views, 3);

@@ -43,7 +43,7 @@ TEST(CheckFinite, NamesTheStage) {
     const spoiled cases[] = {
         {"gs_render ", "value of the image", [](auto *s) { s->background[1] = NAN; }, nullptr},
         {"gs_loss", "gradient by the image", nullptr,
-         [&](auto *s) { fill(s->exposure, size_t(s->exposures) * TRAINING_EXPOSURE_FLOATS, NAN); }},
+         [&](auto *s) { fill(s->exposure, size_t(s->exposures) * GS_EXPOSURE_VALUES, NAN); }},
         {"the penalty of density control", "log scales",
          [](auto *s) {
              s->density.kind = DENSITY_MCMC, s->density.until = 9, s->density.mcmc.scale_weight = 3e38;

@@ -159,25 +159,25 @@ void frame_depth_loss(frame *f, const float *target, const uint8_t *mask, float 
     stage_clock_mark(f->clock, STAGE_LOSS);
 }
 
-static gs_exposed exposed(const frame *f, const float *matrix) {
-    return (gs_exposed){f->view.camera.width, f->view.camera.height, matrix,
+static gs_exposed exposed(const frame *f, const float *log_gain) {
+    return (gs_exposed){f->view.camera.width, f->view.camera.height, log_gain,
                         chosen_planes(f, f->view.image.color, GS_CHANNELS)};
 }
 
-void frame_expose(frame *f, const float *matrix) {
-    const gs_exposed image = exposed(f, matrix);
+void frame_expose(frame *f, const float *log_gain) {
+    const gs_exposed image = exposed(f, log_gain);
     float *corrected = chosen_planes(f, planes(f, &f->corrected, GS_CHANNELS), GS_CHANNELS);
     GS_CHECK(gs_exposure(&image, corrected, NULL));
     f->compared = corrected;
 }
 
-void frame_expose_backward(frame *f, const float *matrix, float *matrix_gradient) {
-    const gs_exposed image = exposed(f, matrix);
+void frame_expose_backward(frame *f, const float *log_gain, float *sums) {
+    const gs_exposed image = exposed(f, log_gain);
     size_t bytes;
     GS_CHECK(gs_exposure_bytes(image.width, image.height, &bytes));
     void *workspace = device_buffer_reserve(&f->exposure, bytes);
     float *gradient = chosen_planes(f, f->color_gradient.memory, GS_CHANNELS);
-    GS_CHECK(gs_exposure_backward(&image, workspace, bytes, gradient, matrix_gradient, NULL));
+    GS_CHECK(gs_exposure_backward(&image, workspace, bytes, gradient, sums, NULL));
     stage_clock_mark(f->clock, STAGE_LOSS);
 }
 

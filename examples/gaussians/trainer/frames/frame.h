@@ -57,11 +57,11 @@ void frame_loss(frame *f, const uint8_t *target, const uint8_t *mask, double *re
 // gs_depth_loss. with_gradient: frame_render_backward then adds weight times the result's gradient.
 void frame_depth_loss(frame *f, const float *target, const uint8_t *mask, float weight, double *result,
                       bool with_gradient);
-// Corrects the image's colours for frame_loss by a matrix (device, see gs_exposure). f->view.image stays.
-void frame_expose(frame *f, const float *matrix);
+// Corrects the image's colours for frame_loss by gains (device, see gs_exposure). f->view.image stays.
+void frame_expose(frame *f, const float *log_gain);
 // After frame_loss: turns its gradient by the corrected colours into the one by the image's colours.
-// matrix_gradient: device, [GS_EXPOSURE_VALUES].
-void frame_expose_backward(frame *f, const float *matrix, float *matrix_gradient);
+// sums: device, [GS_EXPOSURE_SUMS].
+void frame_expose_backward(frame *f, const float *log_gain, float *sums);
 // Replaces the loss: the backward blend starts from `gradient` (host, [GS_CHANNELS][height][width]).
 void frame_set_gradient(frame *f, const float *gradient);
 // The backward blend, from the gradient of frame_loss or frame_set_gradient, and with depth also from that of

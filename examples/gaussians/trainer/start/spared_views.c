@@ -125,3 +125,60 @@ void spared_views_close(spared_views *views) {
     free(views->beside);
     *views = (spared_views){0};
 }
+
+// ---- neighbours
+
+enum { NEIGHBOURS_MOST = 3 };
+
+typedef struct keyed_view {
+    double key;
+    int32_t view;
+} keyed_view;
+
+static int by_key(const void *a, const void *b) {
+    const keyed_view *const x = a, *const y = b;
+    return x->key != y->key ? (x->key > y->key) - (x->key < y->key)
+                            : (x->view > y->view) - (x->view < y->view);
+}
+
+// Sorts by the feature of the largest spread.
+static void sort_along(const cover *c, keyed_view *of, int64_t count) {
+    int axis = 0;
+    double most = -1;
+    for (int i = 0; i < FEATURES; i++) {
+        double sum = 0, squares = 0;
+        for (int64_t v = 0; v < count; v++) {
+            const double x = c->feature[of[v].view][i];
+            sum += x, squares += x * x;
+        }
+        const double spread = squares - sum * sum / (double)count;
+        if (spread > most) most = spread, axis = i;
+    }
+    for (int64_t v = 0; v < count; v++) of[v].key = c->feature[of[v].view][axis];
+    qsort(of, (size_t)count, sizeof *of, by_key);
+}
+
+static void divide(const cover *c, keyed_view *all, int64_t first, int64_t count, neighbours *of) {
+    if (count > NEIGHBOURS_MOST) {
+        sort_along(c, all + first, count);
+        divide(c, all, first, count / 2, of);
+        divide(c, all, first + count / 2, count - count / 2, of);
+        return;
+    }
+    for (int64_t i = 0; i < count; i++) of[all[first + i].view] = (neighbours){first, count, i};
+}
+
+bool neighbours_choose(const target_view *views, size_t count, int32_t *order, neighbours *of, fault *why) {
+    cover c = {.views = views, .count = count, .feature = malloc(count * sizeof *c.feature)};
+    keyed_view *const all = malloc(count * sizeof *all);
+    const bool done = c.feature && all;
+    int64_t used = 0, alone = (int64_t)count;
+    if (done) find_features(&c);
+    for (size_t v = 0; done && v < count; v++) all[views[v].set_aside ? --alone : used++].view = (int32_t)v;
+    if (done) divide(&c, all, 0, used, of);
+    for (int64_t i = alone; done && i < (int64_t)count; i++) of[all[i].view] = (neighbours){i, 1, 0};
+    for (size_t i = 0; done && i < count; i++) order[i] = all[i].view;
+    free(all);
+    free(c.feature);
+    return done || fail(why, "no memory for %zu views", count);
+}

@@ -11,7 +11,7 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "values are copied without a change of byte order");
 
 enum {
-    VERSION = 9,
+    VERSION = 10,
     SETS = 4, // Gaussians, Adam's two moments, the average
     ARRAYS = SETS * GS_ARRAYS + 1,
     LESSONS = 1 + TEACHERS_MOST, // scenes of lesson_scenes
@@ -28,6 +28,7 @@ typedef struct checkpoint_header {
     int64_t iteration, steps, count, exposures, poses, averaged; // averaged: samples; 0: there is no average
     schedule_place schedule;
     learning_curve learning;
+    int64_t exposed;          // an exposure_rule
     int64_t lessons[LESSONS]; // Gaussians of the start and of each teacher
     int32_t teachers, teachers_wanted;
     int32_t sh_degree;
@@ -51,7 +52,7 @@ typedef struct part_header {
     int64_t averaged;               // as in FILE
 } part_header;
 
-_Static_assert(sizeof(checkpoint_header) == 464 && sizeof(part_entry) == 16 && sizeof(part_header) == 48,
+_Static_assert(sizeof(checkpoint_header) == 472 && sizeof(part_entry) == 16 && sizeof(part_header) == 48,
                "the files have no padding");
 
 // An array of rows.
@@ -88,7 +89,7 @@ static uint64_t part_bytes(const part_header *part) {
 }
 
 static uint64_t exposure_bytes(int64_t exposures) {
-    return (uint64_t)exposures * TRAINING_EXPOSURE_FLOATS * sizeof(float);
+    return (uint64_t)exposures * GS_EXPOSURE_VALUES * sizeof(float);
 }
 
 static uint64_t pose_bytes(int64_t poses) {
@@ -160,6 +161,7 @@ static bool header_is_right(const checkpoint_header *header) {
            learning_curve_is_possible(&header->learning) && header->steps >= 0 &&
            header->steps <= header->iteration && header->averaged >= 0 && header->averaged <= header->steps &&
            header->exposures >= 0 && header->exposures <= CHECKPOINT_MAX_VIEWS &&
+           header->exposed >= EXPOSURE_FIRST && header->exposed <= EXPOSURE_NEIGHBOURS &&
            header->settings_bytes <= CHECKPOINT_MAX_SETTINGS && header->poses >= 0 &&
            header->poses <= CHECKPOINT_MAX_VIEWS && header->letter <= INSIDE && header->parts >= 1 &&
            header->parts <= (header->letter == INSIDE ? 1 : RANKS_MAX) &&
@@ -285,6 +287,7 @@ static checkpoint_header header_of(const training_state *state, uint32_t letter)
                                 .steps = state->steps,
                                 .count = training_state_count(state),
                                 .exposures = state->exposures,
+                                .exposed = state->exposed,
                                 .poses = state->poses,
                                 .averaged = state->average.samples,
                                 .schedule = state->schedule,
@@ -437,6 +440,7 @@ static bool read_all(checkpoint_reader *r, const checkpoint_key *key, ranks *gro
         state->average = (parameter_average){header.averaged,
                                              device_gaussians_open(state->gaussians.count, header.sh_degree)};
     if (header.exposures > 0) training_state_open_exposures(state, header.exposures);
+    state->exposed = (exposure_rule)header.exposed;
     const wanted_rows inside = {own[0], own[1] - own[0], 0};
     return (header.poses == 0 || training_state_open_poses(state, header.poses, why)) &&
            checkpoint_get(r, state->exposure, exposure_bytes(header.exposures), why) &&

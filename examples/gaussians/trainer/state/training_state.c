@@ -70,11 +70,10 @@ static void clear(const gs_gaussians *gaussians) {
 }
 
 void training_state_open_exposures(training_state *state, int64_t views) {
-    static const float start[TRAINING_EXPOSURE_FLOATS] = {[0] = 1, [5] = 1, [10] = 1};
+    const size_t bytes = (size_t)views * GS_EXPOSURE_VALUES * sizeof(float);
     state->exposures = views;
-    state->exposure = device_allocate((size_t)views * sizeof start);
-    for (int64_t i = 0; i < views; i++)
-        device_upload(state->exposure + i * TRAINING_EXPOSURE_FLOATS, start, sizeof start);
+    state->exposure = device_allocate(bytes);
+    device_clear(state->exposure, bytes);
 }
 
 bool training_state_open_poses(training_state *state, int64_t views, fault *why) {

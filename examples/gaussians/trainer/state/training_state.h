@@ -32,6 +32,10 @@ typedef struct schedule_place {
     int64_t ended;
 } schedule_place;
 
+// Which gains are 1 in the mean: at first those of all views. Then it is known whether neighbours tell a view's gain, and
+// so the scene can show it, in views that are not photographed too: then those of neighbours.
+typedef enum exposure_rule { EXPOSURE_FIRST, EXPOSURE_TOGETHER, EXPOSURE_NEIGHBOURS } exposure_rule;
+
 enum { TEACHERS_MOST = 4 };
 
 // What lessons.c keeps, whole on every rank, on the device; count 0 where there is none.
@@ -53,9 +57,10 @@ typedef struct training_state {
     gs_gaussians gaussians, first_moment, second_moment;
     parameter_average average; // of the last steps
     float *density; // [count][2], since the last density step: sum of |mean2d_gradient|, number of views
-    // Device: for each view the matrix that corrects its colours (gs_exposure) and Adam's two moments of it,
-    // [exposures][3][GS_EXPOSURE_VALUES]; the same on all ranks. 0 and NULL if colours are not corrected.
+    // Device: for each view the logarithms of the gains that correct its colours (gs_exposure),
+    // [exposures][GS_EXPOSURE_VALUES]; the same on all ranks. 0 and NULL if colours are not corrected.
     int64_t exposures;
+    exposure_rule exposed;
     float *exposure;
     // Host: the pose of each view, [poses]; the same on all ranks. 0 and NULL if poses are not refined.
     int64_t poses;
@@ -64,8 +69,6 @@ typedef struct training_state {
     // Scratch. The only part that is not saved: no step reads what an earlier one left here.
     gs_gaussians gradients;
 } training_state;
-
-enum { TRAINING_EXPOSURE_FLOATS = 3 * GS_EXPOSURE_VALUES }; // of a view in `exposure`
 
 // Failures of the device end the program, in all functions here.
 
@@ -78,7 +81,7 @@ void training_state_open_empty(training_state *state, ranks *group, int64_t coun
 bool training_state_copy(const training_state *state, gs_gaussians *out);
 // Replaces the Gaussians by others (device, whole): all that belongs to Gaussians is as before the first step.
 void training_state_restart(training_state *state, const gs_gaussians *start);
-// Gives each of `views` views the identity as its matrix.
+// Gives each of `views` views gains of 1.
 void training_state_open_exposures(training_state *state, int64_t views);
 // Gives each of `views` views a pose, zeros. Fails if there is no memory.
 bool training_state_open_poses(training_state *state, int64_t views, fault *why);

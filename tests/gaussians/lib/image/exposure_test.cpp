@@ -23,52 +23,53 @@ std::vector<float> random_values(unsigned seed, size_t count) {
 struct Exposure : testing::Test {
     static constexpr int width = 131, height = 77; // several blocks, and no whole number of them
     static constexpr size_t plane = size_t(width) * height;
-    std::vector<float> matrix = random_values(1, GS_EXPOSURE_VALUES), color = random_values(2, 3 * plane),
+    std::vector<float> log_gain = random_values(1, GS_EXPOSURE_VALUES), color = random_values(2, 3 * plane),
                        by_corrected = random_values(3, 3 * plane);
 
-    // sum of by_corrected times the corrected colours: linear in the matrix, and in the colours.
+    // sum of by_corrected times the corrected colours.
     double objective(const std::vector<double> &m, const std::vector<double> &c) const {
         double sum = 0;
-        for (size_t r = 0; r < 3; r++)
-            for (size_t i = 0; i < plane; i++)
-                sum += double(by_corrected[r * plane + i]) * (m[4 * r] * c[i] + m[4 * r + 1] * c[plane + i] +
-                                                              m[4 * r + 2] * c[2 * plane + i] + m[4 * r + 3]);
+        for (size_t i = 0; i < 3 * plane; i++) sum += double(by_corrected[i]) * std::exp(m[i / plane]) * c[i];
         return sum;
     }
 };
 
 TEST_F(Exposure, CorrectsEveryPixel) {
-    const device_vector<float> m(matrix), c(color), corrected(3 * plane);
+    const device_vector<float> m(log_gain), c(color), corrected(3 * plane);
     const gs_exposed image = {width, height, m.data(), c.data()};
     EXPECT_GS_OK(gs_exposure(&image, corrected.data(), NULL));
     const std::vector<float> got = corrected.read();
-    for (size_t r = 0; r < 3; r++)
-        for (size_t i = 0; i < plane; i++) {
-            double wanted = matrix[4 * r + 3];
-            for (size_t k = 0; k < 3; k++) wanted += double(matrix[4 * r + k]) * color[k * plane + i];
-            ASSERT_NEAR(got[r * plane + i], wanted, 1e-6) << r << " " << i;
-        }
+    for (size_t i = 0; i < 3 * plane; i++)
+        ASSERT_NEAR(got[i], std::exp(double(log_gain[i / plane])) * double(color[i]), 1e-6) << i;
 }
 
 TEST_F(Exposure, AdjointMatchesFiniteDifferences) {
-    const device_vector<float> m(matrix), c(color), gradient(by_corrected), by_matrix(GS_EXPOSURE_VALUES);
+    const device_vector<float> m(log_gain), c(color), gradient(by_corrected), by_gain(GS_EXPOSURE_SUMS);
     size_t bytes = 0;
     EXPECT_GS_OK(gs_exposure_bytes(width, height, &bytes));
     const device_vector<char> workspace(bytes);
     const gs_exposed image = {width, height, m.data(), c.data()};
     EXPECT_GS_OK(
-        gs_exposure_backward(&image, workspace.data(), bytes, gradient.data(), by_matrix.data(), NULL));
-    const std::vector<double> base_m(matrix.begin(), matrix.end()), base_c(color.begin(), color.end());
-    // The objective is linear, so a step of 1 has no error but rounding.
-    const std::vector<float> got_matrix = by_matrix.read(), got_color = gradient.read();
-    for (size_t k = 0; k < GS_EXPOSURE_VALUES; k++) {
+        gs_exposure_backward(&image, workspace.data(), bytes, gradient.data(), by_gain.data(), NULL));
+    const std::vector<double> base_m(log_gain.begin(), log_gain.end()), base_c(color.begin(), color.end());
+    const std::vector<float> got_gain = by_gain.read(), got_color = gradient.read();
+    const auto difference = [&](size_t k, double step) {
         std::vector<double> moved = base_m;
-        moved[k] += 1;
-        const double expected = objective(moved, base_c) - objective(base_m, base_c);
-        EXPECT_NEAR(got_matrix[k], expected, 1e-4 * std::sqrt(double(plane))) << k;
+        moved[k] += step;
+        return objective(moved, base_c);
+    };
+    for (size_t k = 0; k < GS_EXPOSURE_VALUES; k++)
+        EXPECT_NEAR(got_gain[k], (difference(k, 1e-4) - difference(k, -1e-4)) / 2e-4,
+                    1e-4 * std::sqrt(double(plane)))
+            << k;
+    for (size_t k = 0; k < GS_EXPOSURE_VALUES; k++) {
+        double magnitudes = 0;
+        for (size_t i = k * plane; i < (k + 1) * plane; i++)
+            magnitudes += std::abs(double(by_corrected[i]) * std::exp(base_m[k]) * base_c[i]);
+        EXPECT_NEAR(got_gain[GS_EXPOSURE_VALUES + k], magnitudes, 1e-5 * magnitudes) << k;
     }
     std::mt19937 random(4);
-    for (int n = 0; n < 40; n++) {
+    for (int n = 0; n < 40; n++) { // linear in the colours: a step of 1 has no error but rounding
         const size_t k = random() % (3 * plane);
         std::vector<double> moved = base_c;
         moved[k] += 1;
@@ -76,31 +77,33 @@ TEST_F(Exposure, AdjointMatchesFiniteDifferences) {
     }
 }
 
-TEST_F(Exposure, AdamStepsOneMatrixAndKeepsTheMean) {
-    constexpr size_t views = 40, view = 17, record = 3 * GS_EXPOSURE_VALUES;
-    std::vector<float> before = random_values(6, views * record);
-    for (size_t v = 0; v < views; v++) // the moments of the first step
-        std::fill_n(before.begin() + ptrdiff_t(v * record + GS_EXPOSURE_VALUES), 2 * GS_EXPOSURE_VALUES,
-                    0.0f);
-    const std::vector<float> gradient = random_values(5, GS_EXPOSURE_VALUES);
-    const device_vector<float> exposures(before), g(gradient);
-    const float rate = 0.1f;
-    EXPECT_GS_OK(gs_exposure_adam(exposures.data(), views, view, g.data(), rate, 1, NULL));
-    const std::vector<float> after = exposures.read();
-    for (size_t k = 0; k < GS_EXPOSURE_VALUES; k++) {
-        double sum = 0;
-        for (size_t v = 0; v < views; v++) {
-            const double moved = double(after[v * record + k]) - before[v * record + k];
-            // The first step has the length of the rate.
-            const double own = v == view ? -std::copysign(rate, gradient[k]) : 0;
-            EXPECT_NEAR(moved, own + std::copysign(rate, gradient[k]) / double(views), 1e-6) << v << " " << k;
-            sum += moved;
+// Of 700 views, more than a block has threads, and of a group of three and of one of these.
+TEST_F(Exposure, AStepMovesOneViewAndTheMeanOfItsGroupIsZero) {
+    constexpr size_t views = 700, values = GS_EXPOSURE_VALUES;
+    const std::vector<float> before = random_values(6, views * values);
+    std::vector<float> sums = random_values(5, 2 * values);
+    for (size_t k = 0; k < values; k++) sums[values + k] = 1 + std::abs(sums[k]);
+    const float rate = 0.1f, prior = 0.5f;
+    std::vector<int32_t> all(views);
+    for (size_t v = 0; v < views; v++) all[v] = int32_t((v * 37) % views);
+    for (const auto &[members, place] :
+         std::vector<std::pair<std::vector<int32_t>, int64_t>>{{all, 600}, {{412, 3, 77}, 1}, {{5}, 0}}) {
+        const device_vector<float> log_gains(before), g(sums);
+        const device_vector<int32_t> of(members);
+        const gs_exposure_group group = {of.data(), int64_t(members.size()), place};
+        EXPECT_GS_OK(gs_exposure_step(log_gains.data(), &group, g.data(), rate, prior, NULL));
+        const std::vector<float> after = log_gains.read();
+        std::vector<double> expected(before.begin(), before.end());
+        for (size_t k = 0; k < values; k++) {
+            double &own = expected[size_t(members[size_t(place)]) * values + k], mean = 0, sum = 0;
+            own -= double(rate) * (double(sums[k]) / double(sums[values + k]) + double(prior) * own);
+            for (const int32_t v : members) mean += expected[size_t(v) * values + k] / double(members.size());
+            for (const int32_t v : members) expected[size_t(v) * values + k] -= mean;
+            for (const int32_t v : members) sum += double(after[size_t(v) * values + k]);
+            EXPECT_NEAR(sum, 0, 1e-7 * double(members.size())) << members.size() << " " << k;
         }
-        EXPECT_NEAR(sum, 0, 1e-5) << k;
-        EXPECT_NEAR(after[view * record + GS_EXPOSURE_VALUES + k], 0.1 * gradient[k], 1e-7);
-        EXPECT_NEAR(after[view * record + 2 * GS_EXPOSURE_VALUES + k], 0.001 * gradient[k] * gradient[k],
-                    1e-8);
-        EXPECT_EQ(after[GS_EXPOSURE_VALUES + k], 0) << "the moments of another view";
+        for (size_t i = 0; i < after.size(); i++)
+            ASSERT_NEAR(after[i], expected[i], 1e-6) << members.size() << " " << i;
     }
 }
 
@@ -113,15 +116,21 @@ TEST_F(Exposure, BadArgumentsAreNamed) {
     EXPECT_EQ(gs_exposure(NULL, some.data(), NULL), GS_INVALID_ARGUMENT);
     EXPECT_STREQ(gs_last_error(), "gs_exposure: image must be given");
     EXPECT_EQ(gs_exposure(&without, some.data(), NULL), GS_INVALID_ARGUMENT);
-    EXPECT_STREQ(gs_last_error(), "gs_exposure: matrix and color must be given");
+    EXPECT_STREQ(gs_last_error(), "gs_exposure: log_gain and color must be given");
     EXPECT_EQ(gs_exposure(&image, NULL, NULL), GS_INVALID_ARGUMENT);
     EXPECT_EQ(gs_exposure_backward(&image, some.data(), 1, some.data(), some.data(), NULL),
               GS_INVALID_ARGUMENT);
     EXPECT_NE(strstr(gs_last_error(), "workspace"), nullptr) << gs_last_error();
-    for (const float rate : {-1.0f, float(NAN)})
-        EXPECT_EQ(gs_exposure_adam(some.data(), 1, 0, some.data(), rate, 1, NULL), GS_INVALID_ARGUMENT);
-    for (const int64_t view : {-1, 1})
-        EXPECT_EQ(gs_exposure_adam(some.data(), 1, view, some.data(), 1, 1, NULL), GS_INVALID_ARGUMENT);
+    const device_vector<int32_t> of(4);
+    const auto step = [&](gs_exposure_group group, float rate, float prior) {
+        return gs_exposure_step(some.data(), &group, some.data(), rate, prior, NULL);
+    };
+    for (const float bad : {-1.0f, float(NAN)}) {
+        EXPECT_EQ(step({of.data(), 1, 0}, bad, 1), GS_INVALID_ARGUMENT);
+        EXPECT_EQ(step({of.data(), 1, 0}, 1, bad), GS_INVALID_ARGUMENT);
+    }
+    for (const int64_t view : {-1, 1}) EXPECT_EQ(step({of.data(), 1, view}, 1, 1), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(step({NULL, 1, 0}, 1, 1), GS_INVALID_ARGUMENT);
 }
 
 } // namespace

@@ -73,7 +73,6 @@ static bool prepare(train_run *run, fault *why) {
     if (!training_choices_suit(&o->recipe, &run->known, why) ||
         !spared_views_choose(run->split.views, run->split.training, aside, &run->spared, why))
         return false;
-    if (o->exposure || o->memory > 0) run->settings.teachers = 0;
     if (!train_poses_open(&run->poses, &run->split, run->known.extent, o->perturb_degrees, o->perturb_extents,
                           (uint64_t)o->recipe.seed, why))
         return false;
@@ -85,6 +84,7 @@ static bool prepare(train_run *run, fault *why) {
         .choices = &o->recipe, .data = &run->known, .reserve = reserve_for_finish, .context = run};
     run->settings = o->budget ? budget_recipe_start(&run->budget)
                               : training_settings_from(&o->recipe, &run->known, o->recipe.iterations);
+    if (o->memory > 0) run->settings.teachers = 0;
     run->finish_steps = o->budget ? 0 : o->lm.steps; // none if training ends before its pace is known
     run->key = checkpoint_settings(run->table);
     if (!run->key) return fail(why, "no memory for the options");

@@ -60,7 +60,7 @@ static void list_quality(train_options *o, option_table *table) {
                .help = "degree of the spherical harmonics by which a colour depends on the direction"),
         OPTION("antialias", &o->antialias,
                .help = "render small Gaussians without aliasing; the scene file says so"),
-        OPTION("exposure", &o->exposure, .help = "learn a colour correction for each training view"),
+        OPTION("exposure", &o->exposure, .help = "learn gains of red, green and blue for each training view"),
         OPTION("reproducible", &o->reproducible,
                .help = "write the same bytes in every run on one kind of GPU; slower"),
         OPTIONS_END};

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: MIT
+// Gains of photographs: known ones are found and the scene is better for it, none are left alone, and gains that
+// neighbours tell stay in the scene.
+#include "frames/frame.h"
+#include "start/spared_views.h"
+#include "training_cloud.h"
+#include <algorithm>
+#include <array>
+#include <random>
+
+namespace {
+
+constexpr int views_in_all = 18, width = 24, height = 20;
+using gains = std::array<double, 3>;
+
+// A small scene, photographs of it from places along a line, whose colours are multiplied, and its own colours forgotten.
+class gallery {
+  public:
+    explicit gallery(const std::vector<gains> &log_gains) : pictures(views_in_all), views(views_in_all) {
+        fault why;
+        EXPECT_TRUE(scene_open(&truth, 24, 1, &why)) << why.text;
+        std::mt19937 random(3);
+        const auto unit = [&] { return float(random() >> 8) * 0x1p-24f; };
+        for (int64_t i = 0; i < truth.count; i++) {
+            for (int k = 0; k < 3; k++) {
+                truth.mean[3 * i + k] = (k == 2 ? 0.5f : 2.4f) * (unit() - 0.5f);
+                truth.log_scale[3 * i + k] = -1.3f + 0.4f * unit();
+                truth.sh[12 * i + k] = 1.6f * (unit() - 0.5f);
+            }
+            truth.quaternion[4 * i] = 1;
+            truth.opacity_logit[i] = 2;
+        }
+        for (int v = 0; v < views_in_all; v++) {
+            const camera_and_picture seen(truth, v);
+            image &picture = pictures[size_t(v)];
+            EXPECT_TRUE(image_open(&picture, width, height, 3, &why)) << why.text;
+            for (size_t i = 0; i < 3 * width * height; i++)
+                picture.pixels[i] = uint8_t(std::lround(
+                    std::min(255., seen.picture.pixels[i] * std::exp(log_gains[size_t(v)][i % 3]))));
+            EXPECT_TRUE(target_view_open(&views[size_t(v)], &seen.camera, &picture, &why)) << why.text;
+        }
+    }
+    ~gallery() {
+        scene_close(&truth);
+        for (target_view &view : views) target_view_close(&view);
+        for (image &picture : pictures) image_close(&picture);
+    }
+    gallery(const gallery &) = delete;
+    gallery &operator=(const gallery &) = delete;
+
+    // What a scene looks like from the place of a view, or between two.
+    struct camera_and_picture {
+        camera_and_picture(const gs_gaussians &host, double place) {
+            camera.width = width, camera.height = height;
+            camera.fx = camera.fy = 22, camera.cx = width / 2.f, camera.cy = height / 2.f;
+            camera.near_plane = 0.2f;
+            for (int k = 0; k < 3; k++) camera.rotation[4 * k] = 1;
+            camera.translation[0] = float(1 - 2 * place / (views_in_all - 1)), camera.translation[2] = 3;
+            gs_gaussians device = device_gaussians_open(host.count, host.sh_degree);
+            device_gaussians_upload(&device, &host);
+            const float background[3] = {0.3f, 0.3f, 0.3f};
+            frame f = {};
+            fault why;
+            frame_render(&f, &device, host.sh_degree, &camera, background);
+            EXPECT_TRUE(frame_picture(&f, &picture, &why)) << why.text;
+            frame_close(&f);
+            device_gaussians_close(&device);
+        }
+        ~camera_and_picture() { image_close(&picture); }
+        camera_and_picture(const camera_and_picture &) = delete;
+        gs_camera camera = {};
+        image picture = {};
+    };
+
+    gs_gaussians truth = {};
+    std::vector<image> pictures;
+    std::vector<target_view> views;
+};
+
+struct learned {
+    double psnr; // of places between the photographs'
+    exposure_rule rule;
+    std::vector<gains> log_gains;
+};
+
+learned learn(const gallery &of, bool exposures, int64_t iterations = 540) {
+    const alone group;
+    training_settings settings = cloud::settings(iterations);
+    settings.rates = {2e-4f, 1e-3f, 1e-3f, 1e-2f, 1e-2f, 1e-3f, 0};
+    settings.final_mean_rate = 2e-6f;
+    settings.exposure_rate = 0.05f;
+    for (float &value : settings.background) value = 0.3f;
+    gs_gaussians start;
+    fault why;
+    EXPECT_TRUE(scene_open(&start, of.truth.count, 1, &why)) << why.text;
+    const auto copy = [&](float *to, const float *from, int64_t n) {
+        std::copy_n(from, n * start.count, to);
+    };
+    copy(start.mean, of.truth.mean, 3), copy(start.log_scale, of.truth.log_scale, 3);
+    copy(start.quaternion, of.truth.quaternion, 4), copy(start.opacity_logit, of.truth.opacity_logit, 1);
+    training_state state = {};
+    training_state_open(&state, group, &start);
+    if (exposures) training_state_open_exposures(&state, views_in_all);
+    training_report report = {};
+    EXPECT_TRUE(train(&state, of.views.data(), of.views.size(), &settings, nullptr, &report, &why))
+        << why.text;
+    training_report_close(&report);
+    device_gaussians_download(&start, &state.gaussians);
+    learned out = {0, state.exposed, std::vector<gains>(views_in_all)};
+    double squares = 0;
+    size_t values = 0;
+    for (int v = 0; v + 1 < views_in_all; v++) {
+        const gallery::camera_and_picture wanted(of.truth, v + 0.5), got(start, v + 0.5);
+        for (int i = 0; i < 3 * width * height; i++, values++)
+            squares += std::pow((wanted.picture.pixels[i] - got.picture.pixels[i]) / 255., 2);
+    }
+    out.psnr = -10 * std::log10(squares / double(values));
+    if (exposures) {
+        std::vector<float> log_gains(views_in_all * GS_EXPOSURE_VALUES);
+        device_download(log_gains.data(), state.exposure, log_gains.size() * sizeof(float));
+        for (size_t i = 0; i < log_gains.size(); i++)
+            out.log_gains[i / GS_EXPOSURE_VALUES][i % GS_EXPOSURE_VALUES] = double(log_gains[i]);
+    }
+    training_state_close(&state);
+    scene_close(&start);
+    return out;
+}
+
+// Independent ones, whose means are 0.
+std::vector<gains> random_gains(double spread) {
+    std::vector<gains> out(views_in_all);
+    std::mt19937 random(5);
+    std::normal_distribution<double> normal(0, spread);
+    gains mean = {};
+    for (gains &of : out)
+        for (size_t k = 0; k < 3; k++) of[k] = normal(random), mean[k] += of[k] / views_in_all;
+    for (gains &of : out)
+        for (size_t k = 0; k < 3; k++) of[k] -= mean[k];
+    return out;
+}
+
+TEST(Exposures, KnownOnesAreFoundAndTheSceneIsBetterForIt) {
+    const std::vector<gains> known = random_gains(0.07);
+    const gallery of(known);
+    const learned without = learn(of, false), with = learn(of, true);
+    EXPECT_EQ(with.rule, EXPOSURE_TOGETHER);
+    EXPECT_GT(with.psnr, without.psnr + 3) << without.psnr;
+    gains sum = {};
+    for (size_t v = 0; v < views_in_all; v++)
+        for (size_t k = 0; k < 3; k++) {
+            EXPECT_NEAR(with.log_gains[v][k], known[v][k], 0.03) << v << " " << k;
+            sum[k] += with.log_gains[v][k];
+        }
+    for (const double one : sum) EXPECT_NEAR(one, 0, 1e-5);
+}
+
+TEST(Exposures, NoneLoseNothing) {
+    const gallery of((std::vector<gains>(views_in_all)));
+    const learned without = learn(of, false), with = learn(of, true);
+    EXPECT_GT(with.psnr, without.psnr - 0.1);
+    for (const gains &one : with.log_gains)
+        for (const double value : one) EXPECT_NEAR(value, 0, 0.01);
+}
+
+TEST(Exposures, WhatNeighboursTellStaysInTheScene) {
+    std::vector<gains> drift(views_in_all);
+    for (size_t v = 0; v < views_in_all; v++) drift[v].fill(0.25 * std::sin(0.35 * double(v)));
+    const gallery of(drift);
+    const learned with = learn(of, true);
+    ASSERT_EQ(with.rule, EXPOSURE_NEIGHBOURS);
+    std::vector<int32_t> order(views_in_all);
+    std::vector<neighbours> near(views_in_all);
+    fault why;
+    ASSERT_TRUE(neighbours_choose(of.views.data(), views_in_all, order.data(), near.data(), &why))
+        << why.text;
+    for (size_t v = 0; v < views_in_all; v++) {
+        double sum = 0;
+        for (int64_t i = 0; i < near[v].count; i++)
+            sum += with.log_gains[size_t(order[size_t(near[v].first + i)])][0];
+        EXPECT_NEAR(sum, 0, 1e-6) << v;
+        EXPECT_LT(std::abs(with.log_gains[v][0]), 0.1) << v;
+    }
+}
+
+} // namespace
