@@ -284,7 +284,8 @@ bool page_print_scene(FILE *stream, const page_content *content, fault *why) {
         describe_scene(&json, content, &packed);
         json_end(&json, '}');
     }
-    const bool done = (text && fclose(text) == 0) || fail(why, "no memory for a scene's facts");
+    const bool done =
+        (text && memory_stream_close(text, &facts)) || fail(why, "no memory for a scene's facts");
     if (done) {
         put_length(stream, length);
         put_length(stream, packed.gaussians.count);

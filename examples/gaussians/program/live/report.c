@@ -186,7 +186,8 @@ static bool write_scene(FILE *page, const page_content *content, fault *why) {
     if (!content) return true;
     FILE *const stream = open_memstream(&text, &bytes);
     bool done = stream && page_print(stream, content, &ignored, why);
-    if (!stream || fclose(stream) != 0) done = fail(why, "no memory for the page of the scene");
+    if (!stream || !memory_stream_close(stream, &text))
+        done = fail(why, "no memory for the page of the scene");
     if (done) {
         fputs("<h2>Scene</h2>\n<iframe title=\"the scene\" allow=\"fullscreen\" srcdoc=\"", page);
         html_text(page, text);

@@ -2,6 +2,7 @@
 #include "live/training_page.h"
 #include "live/contribution.h"
 #include "files/json_writer.h"
+#include "files/output_file.h"
 #include "frames/device_gaussians.h"
 #include "record/signals.h"
 #include "cli/progress.h"
@@ -64,7 +65,7 @@ static FILE *open_shared(char **memory, size_t *count) {
 }
 
 static shared_bytes *close_shared(FILE *stream, char **memory, const size_t *count) {
-    if (fclose(stream) != 0) {
+    if (!memory_stream_close(stream, memory)) {
         free(*memory);
         return NULL;
     }
@@ -268,7 +269,7 @@ static bool print_html(training_page *p, fault *why) {
     page_written ignored;
     FILE *const stream = open_memstream(&p->html, &p->html_bytes);
     const bool done = stream && page_print(stream, &p->options.content, &ignored, why);
-    return (stream && fclose(stream) == 0 && done) || fail(why, "no memory for the page");
+    return (stream && memory_stream_close(stream, &p->html) && done) || fail(why, "no memory for the page");
 }
 
 training_page *training_page_start(const training_page_options *options, fault *why) {
