@@ -162,7 +162,7 @@ class Operator(unittest.TestCase):
             for _ in range(40):
                 s["scales"] *= 1.07
                 grown = render(s)
-                capacities += [room.capacity for room in _stages._rooms.values()]
+                capacities += [room.capacity[0] for room in _stages._rooms.values()]
             if DEVICE == "cuda":
                 torch.cuda.synchronize()
                 before = torch.cuda.memory_stats()["num_device_alloc"]
