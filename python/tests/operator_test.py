@@ -179,6 +179,17 @@ class Operator(unittest.TestCase):
         self.assertLessEqual(steps, math.ceil(math.log(capacities[-1] / capacities[0], 4 / 3)))
         self.assertEqual(calls, 50 + steps)
 
+    def test_room_follows_what_frames_need(self):
+        room, view = _stages.Room(100000), distwar.gs.View(pairs_needed=600000, buckets_needed=1000000)
+        for _ in range(63):
+            room.note(view)
+        self.assertEqual(room.capacity, (1004096, 3004096))
+        room.note(view)  # less than half of the buckets was needed
+        self.assertEqual(room.capacity, (1004096, 1337429))
+        view.buckets_needed = 1400000
+        room.note(view)
+        self.assertEqual(room.capacity, (1004096, 1870762))
+
     @unittest.skipUnless(DEVICE == "cuda", "needs a GPU")
     def test_graph_capture(self):
         s = tensors(scenes.scene(count=5000, size=(300, 200)), names=())
