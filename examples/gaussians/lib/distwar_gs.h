@@ -227,15 +227,13 @@ typedef struct gs_view {
     int64_t bucket_capacity; // of gs_bin's buckets; below buckets_needed it is slower; 0: by pair_capacity
     void *workspace;         // of gs_bin_bytes
     size_t workspace_bytes;
-    // Any memory that the device can write; not NULL: gs_bin writes it and does not wait for the stream. In
-    // pinned host memory gs_bin_wait can read it. One view at a time.
-    gs_bin_report *report;
-    gs_splat *splats; // [count], written by gs_project
-    gs_image image;   // written by gs_render
+    // Not NULL: gs_bin writes it and does not wait. gs_bin_wait reads it in pinned memory. One view at a time.
+    gs_bin_report *report; // in any memory that the device can write
+    gs_splat *splats;      // [count], written by gs_project
+    gs_image image;        // written by gs_render
     // Results of gs_bin:
     gs_lists lists;
-    int64_t pairs_needed;   // entries that the lists have or would need
-    int64_t buckets_needed; // entries with which all buckets would have had room
+    int64_t pairs_needed, buckets_needed; // entries that the lists, all buckets have or would need
 } gs_view;
 
 // The gradient of a loss by a camera, summed over the Gaussians. Written on the device.
