@@ -79,18 +79,21 @@ class Room:
     what many need, in steps, so that the allocator finds the same block again."""
 
     def __init__(self, splats):
-        self.capacity = 10 * splats + 4096
+        self.capacity = 10 * splats + 4096, 30 * splats + 4096  # pair_capacity and bucket_capacity
         self.division = (0, 0)  # pixels_per_thread and split_tiles of the last lists
-        self._most = self._frames = 0
+        self._most, self._frames = (0, 0), 0
 
     def note(self, view):
-        pixels_per_thread, split_tiles, needed = _report.unpack_from(view, _DIVISION)
+        pixels_per_thread, split_tiles, *needed = _report.unpack_from(view, _DIVISION)
         self.division = pixels_per_thread, split_tiles
-        self._most, self._frames = max(self._most, needed), self._frames + 1
-        if needed > self.capacity or (self._frames == 64 and 2 * self._most + 65536 < self.capacity):
-            self.capacity = self._most + self._most // 3 + 4096
+        self._most, self._frames = tuple(map(max, self._most, needed)), self._frames + 1
+        self.capacity = tuple(map(self._sized, self.capacity, self._most))
         if self._frames == 64:
-            self._most = self._frames = 0
+            self._most, self._frames = (0, 0), 0
+
+    def _sized(self, capacity, most):
+        keeps = most <= capacity and not (self._frames == 64 and 2 * most + 65536 < capacity)
+        return capacity if keeps else most + most // 3 + 4096
 
 
 _rooms = {}
@@ -114,12 +117,12 @@ assert _camera.size == sizeof(gs.Camera)
 # Members of distwar_gs.h's structs that follow each other, and where they begin: one call of struct fills them.
 _scene = struct.Struct("<7Q")  # of gs_gaussians: mean, log_scale, quaternion, opacity_logit, sh, color, covariance
 _SCENE, _GRADIENT_SCENE = (of.gaussians.offset + gs.Gaussians.mean.offset for of in (gs.View, gs.Gradient))
-_memory = struct.Struct("<q10Q")  # of gs_view: pair_capacity, workspace, its bytes, report, splats, image
+_memory = struct.Struct("<2q10Q")  # of gs_view: capacities, workspace, its bytes, report, splats, image
 _MEMORY = gs.View.pair_capacity.offset
 _one_camera = struct.Struct(f"{_camera.size}s")
 _CAMERA = gs.View.camera.offset
 _DIVISION = gs.View.lists.offset + gs.Lists.pixels_per_thread.offset  # it and split_tiles
-_report = struct.Struct(f"<2i{gs.View.pairs_needed.offset - _DIVISION - 8}xq")  # from _DIVISION on, to pairs_needed
+_report = struct.Struct(f"<2i{gs.View.pairs_needed.offset - _DIVISION - 8}x2q")  # from _DIVISION on, to buckets_needed
 
 
 class _Whole:
@@ -141,7 +144,7 @@ class _Whole:
         return [whole[gap] for gap in self.gaps]
 
 
-_whole_view = _Whole(gs.View, ((_SCENE, "7Q"), (_CAMERA, f"{_camera.size}s"), (_MEMORY, "q10Q"), (_DIVISION, "2i")))
+_whole_view = _Whole(gs.View, ((_SCENE, "7Q"), (_CAMERA, f"{_camera.size}s"), (_MEMORY, "2q10Q"), (_DIVISION, "2i")))
 _whole_gradient = _Whole(gs.Gradient, ((gs.Gradient.color.offset, "3Qq"), (_GRADIENT_SCENE, "7Q"),
                                        (gs.Gradient.mean2d.offset, "2Q")))
 assert gs.Gaussians.covariance.offset - gs.Gaussians.mean.offset == 48
@@ -274,7 +277,7 @@ class Plan:
         layout = self._layouts.get(capacity)
         if layout is None:
             view, size = gs.View.from_buffer_copy(self.view_bytes), ctypes.c_size_t()
-            view.pair_capacity = capacity
+            view.pair_capacity, view.bucket_capacity = capacity
             self.lib.call_on("gs_bin_bytes", byref(view), byref(size))
             plane = (4 * self.pixels + 255) // 256 * 256
             report = 2 * plane + (size.value + 15) // 16 * 16
@@ -349,7 +352,8 @@ class Plan:
             block, base = allocate(size)
             view = self._blended(splats, features, image, base, n_contrib)
             view.image.alpha = alphas
-            view.pair_capacity, view.workspace, view.workspace_bytes = capacity, base + workspace, workspace_bytes
+            view.pair_capacity, view.bucket_capacity = capacity
+            view.workspace, view.workspace_bytes = base + workspace, workspace_bytes
             of = view.lists
             of.pixels_per_thread, of.split_tiles = room.division
             view.report = base + report_at if report == 0 else report
@@ -408,7 +412,7 @@ class Plan:
             block, base = allocate(size, like)
             at_report = base + report_at if report == 0 else report or 0
             view = gs.View.from_buffer_copy(_whole_view.pack(
-                a, *self._pointers(scene), b, cameras[:_camera.size], c, capacity, base + workspace, workspace_bytes,
+                a, *self._pointers(scene), b, cameras[:_camera.size], c, *capacity, base + workspace, workspace_bytes,
                 at_report, splats, color, base, base + n_contrib, depths or 0, 0, alphas, d, *room.division, e))
             if self.shape.cameras > 1:
                 view.views.cameras = camera_structs(cameras)
@@ -422,6 +426,7 @@ class Plan:
                 return block, base, view
             lib.check(status, (gs.GS_PAIRS_DO_NOT_FIT,))
             room.note(view)
+            block = None  # before the larger one is allocated
 
     def moved(self, view, scene, image, block):
         """The view of forward(), whose arrays may now be at other addresses."""
@@ -433,8 +438,8 @@ class Plan:
                 address = getattr(lists, name)
                 setattr(lists, name, None if address is None else address + shift)
         self._point(view, _SCENE, scene)
-        _memory.pack_into(view, _MEMORY, view.pair_capacity, view.workspace + block - base, view.workspace_bytes, 0,
-                          splats, color, block, view.image.n_contrib + block - base, depths or 0, 0, 0)
+        _memory.pack_into(view, _MEMORY, view.pair_capacity, view.bucket_capacity, view.workspace + block - base,
+                          view.workspace_bytes, 0, splats, color, block, view.image.n_contrib + block - base, depths or 0, 0, 0)
         return view
 
     def gradient(self, d, moments, floats, d_scene):

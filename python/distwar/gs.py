@@ -47,13 +47,14 @@ class View(Structure):
     _fields_ = [("gaussians", Gaussians), ("sh_degree_used", c_int32), ("background", c_float * 3),
                 ("channel_background", c_void_p), ("camera", Camera), ("views", Views), ("rows", Rows),
                 ("normalize_depth", c_int32), ("inverse_depth", c_int32), ("pair_capacity", c_int64),
-                ("workspace", c_void_p), ("workspace_bytes", c_size_t), ("report", c_void_p), ("splats", c_void_p),
-                ("image", Image), ("lists", Lists), ("pairs_needed", c_int64)]
+                ("bucket_capacity", c_int64), ("workspace", c_void_p), ("workspace_bytes", c_size_t),
+                ("report", c_void_p), ("splats", c_void_p), ("image", Image), ("lists", Lists),
+                ("pairs_needed", c_int64), ("buckets_needed", c_int64)]
 
 
 class BinReport(Structure):
-    _fields_ = [("pairs_needed", c_int64), ("most_pairs_needed", c_int64), ("pixels_per_thread", c_int32),
-                ("split_tiles", c_int32), ("call", c_int64)]
+    _fields_ = [("pairs_needed", c_int64), ("buckets_needed", c_int64), ("most_pairs_needed", c_int64),
+                ("pixels_per_thread", c_int32), ("split_tiles", c_int32), ("call", c_int64)]
 
 
 class CameraGradient(Structure):

@@ -3,8 +3,10 @@
 groups are those of torch.optim.Adam, so density strategies that edit them work as before."""
 from __future__ import annotations
 
+import math
+import weakref
 from ctypes import byref
-from typing import Any, Iterable, Iterator
+from typing import Any, Callable, Iterable, Iterator
 
 import torch
 from torch import Tensor
@@ -14,6 +16,7 @@ from . import gs
 from ._tensors import On, library_of, stream_of
 
 _Entry = tuple[Tensor, dict[str, Any], dict[str, Any]]
+_counts: dict[int, tuple[Any, int, int]] = {}  # of tensors of steps: by id, (weak reference, version, number)
 
 
 def _entries(optimizers: Iterable[torch.optim.Optimizer]) -> Iterator[_Entry]:
@@ -35,33 +38,49 @@ def _entries(optimizers: Iterable[torch.optim.Optimizer]) -> Iterator[_Entry]:
                 yield p, state, group
 
 
-def _by_group(entries: Iterable[_Entry], *names: str) -> dict[tuple[Any, ...], list[_Entry]]:
-    """The entries whose groups agree in what has these names."""
-    out: dict[tuple[Any, ...], list[_Entry]] = {}
+def _grouped(entries: Iterable[_Entry], key: Callable[..., Any]) -> dict[Any, list[_Entry]]:
+    """The entries by key(parameter, state, group)."""
+    out: dict[Any, list[_Entry]] = {}
     for entry in entries:
-        out.setdefault(tuple(entry[2][name] for name in names), []).append(entry)
+        out.setdefault(key(*entry), []).append(entry)
     return out
+
+
+def _count(step: Tensor) -> int:
+    """Steps so far. A GPU is read if somebody else has changed the number since step() added to it."""
+    of, version, count = _counts.get(id(step), (None, 0, 0))
+    return count if of is not None and of() is step and version == step._version else int(step)
 
 
 @torch.no_grad()
 def step(optimizers: Iterable[torch.optim.Adam], visible: Tensor | None = None) -> None:
-    """One step of all optimizers, as the loop `for o in optimizers: o.step()`: a fused launch per learning rate.
+    """One step of all optimizers, as the loop `for o in optimizers: o.step()`: one launch for up to eight parameters.
 
     optimizers: of the class torch.optim.Adam, each with any number of groups, on one device. visible [N], bool or
     radii: then a step of SelectiveAdam on the rows where it is above 0, of parameters [N, ...].
-    Cost: as torch's fused kernel; with `visible` one launch, and nothing waits.
+    Cost: reads 16 bytes per value and writes 12. Nothing waits, but for the first step, and the first after the number of
+    steps was changed by others. Parameters that are not float32, rates that are tensors, and steps in a CUDA graph take
+    torch's fused kernel, a launch per rate.
     """
     entries = list(_entries(optimizers))
     if visible is not None:
-        return _step_rows(entries, (visible if visible.dtype == torch.bool else visible > 0).reshape(-1).contiguous())
-    for (lr, betas, eps), of in _by_group(entries, "lr", "betas", "eps").items():
-        for p, state, _ in of:
-            if state["step"].device != p.device:  # an optimizer that was not fused
-                state["step"] = state["step"].to(p.device)
+        _step_rows(entries, (visible if visible.dtype == torch.bool else visible > 0).reshape(-1).contiguous())
+    elif any(p.dtype != torch.float32 or isinstance(group["lr"], Tensor) for p, _, group in entries) or \
+            (entries and entries[0][0].is_cuda and torch.cuda.is_current_stream_capturing()):
+        _step_by_torch(entries)
+    else:
+        _step_rows(entries)
+
+
+def _step_by_torch(entries: list[_Entry]) -> None:
+    for p, state, _ in entries:
+        if state["step"].device != p.device:  # an optimizer that was not fused
+            state["step"] = state["step"].to(p.device)
+    for (_, lr, betas, eps), of in _grouped(entries, lambda p, _, group: (
+            p.dtype, group["lr"], group["betas"], group["eps"])).items():
         first, second, steps = ([state[name] for _, state, _ in of] for name in ("exp_avg", "exp_avg_sq", "step"))
-        grads = [p.grad for p, _, _ in of if p.grad is not None]
-        adam([p for p, _, _ in of], grads, first, second, [], steps, fused=True, amsgrad=False, beta1=betas[0],
-             beta2=betas[1], lr=lr, weight_decay=0.0, eps=eps, maximize=False)
+        adam([p for p, _, _ in of], [p.grad for p, _, _ in of if p.grad is not None], first, second, [], steps,
+             fused=True, amsgrad=False, beta1=betas[0], beta2=betas[1], lr=lr, weight_decay=0.0, eps=eps, maximize=False)
 
 
 def _arrays(entry: _Entry) -> list[Any]:
@@ -69,30 +88,41 @@ def _arrays(entry: _Entry) -> list[Any]:
     return [p, p.grad, state["exp_avg"], state["exp_avg_sq"]]
 
 
-def _step_rows(entries: list[_Entry], visible: Tensor) -> None:
-    """By gs_adam_rows: a launch for up to eight parameters whose groups have the same betas and eps."""
-    device, count = visible.device, len(visible)
-    for entry in entries:
-        if any(a.shape[:1] != (count,) or a.device != device or a.dtype != torch.float32 for a in _arrays(entry)):
-            raise ValueError(f"distwar.optim: a parameter of shape {tuple(entry[0].shape)} is not float32 on {device} with "
-                             f"{count} rows, as visible has")
-    lib = library_of(device)
-    for ((beta1, beta2), eps), group in _by_group(entries, "betas", "eps").items():
+def _step_rows(entries: list[_Entry], visible: Tensor | None = None) -> None:
+    """By gs_adam_rows: a launch for up to eight parameters with as many rows, betas, eps and steps. Without `visible` rates
+    and eps hold torch's corrections for moments that start at 0."""
+    if visible is not None:
+        device, count = visible.device, len(visible)
+        for entry in entries:
+            if any(a.shape[:1] != (count,) or a.device != device or a.dtype != torch.float32 for a in _arrays(entry)):
+                raise ValueError(f"distwar.optim: a parameter of shape {tuple(entry[0].shape)} is not float32 on {device} "
+                                 f"with {count} rows, as visible has")
+    for (device, rows, (beta1, beta2), eps, steps), group in _grouped(entries, lambda p, state, group: (
+            p.device, p.shape[:1].numel(), group["betas"], group["eps"], visible is None and _count(state["step"]))).items():
+        lib, scale, root = library_of(device), 1.0, 1.0
+        if visible is None:
+            root = math.sqrt(1 - beta2**(steps + 1))
+            scale = root / (1 - beta1**(steps + 1))
         for of in (group[k:k + gs.ADAM_ARRAYS] for k in range(0, len(group), gs.ADAM_ARRAYS)):
             whole = [[a.contiguous() for a in _arrays(entry)] for entry in of]
             arrays = (gs.AdamArray * len(of))(*(
-                gs.AdamArray(*(a.data_ptr() for a in copies), max(p.numel() // max(count, 1), 1), float(group_of["lr"]))
-                for (p, _, group_of), copies in zip(of, whole)))
-            step_of = gs.AdamRowsStep(count, visible.data_ptr(), arrays, len(of), beta1, beta2, eps)
-            with On(visible):
+                gs.AdamArray(*(a.data_ptr() for a in copies), max(p.numel() // max(rows, 1), 1),
+                             float(group_of["lr"]) * scale) for (p, _, group_of), copies in zip(of, whole)))
+            step_of = gs.AdamRowsStep(rows, None if visible is None else visible.data_ptr(), arrays, len(of), beta1, beta2,
+                                      eps * root)
+            with On(of[0][0]):
                 lib.check(lib.gs_adam_rows(byref(step_of), stream_of(device)))
             for entry, copies in zip(of, whole):
+                torch.autograd.graph.increment_version(entry[0])
                 for a, copy in zip(_arrays(entry), copies):
                     if copy is not a:
                         a.copy_(copy)
-            for entry in of:
-                torch.autograd.graph.increment_version(entry[0])
-            torch._foreach_add_([state["step"] for _, state, _ in of], 1)
+        numbers = [state["step"] for _, state, _ in group]
+        torch._foreach_add_(numbers, 1)
+        if len(_counts) >= 1024:
+            _counts.clear()
+        if visible is None:
+            _counts.update((id(step), (weakref.ref(step), step._version, steps + 1)) for step in numbers)
 
 
 class SelectiveAdam(torch.optim.Adam):

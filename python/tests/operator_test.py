@@ -162,7 +162,7 @@ class Operator(unittest.TestCase):
             for _ in range(40):
                 s["scales"] *= 1.07
                 grown = render(s)
-                capacities += [room.capacity for room in _stages._rooms.values()]
+                capacities += [room.capacity[0] for room in _stages._rooms.values()]
             if DEVICE == "cuda":
                 torch.cuda.synchronize()
                 before = torch.cuda.memory_stats()["num_device_alloc"]
@@ -178,6 +178,17 @@ class Operator(unittest.TestCase):
         steps = sum(a != b for a, b in zip(capacities, capacities[1:]))
         self.assertLessEqual(steps, math.ceil(math.log(capacities[-1] / capacities[0], 4 / 3)))
         self.assertEqual(calls, 50 + steps)
+
+    def test_room_follows_what_frames_need(self):
+        room, view = _stages.Room(100000), distwar.gs.View(pairs_needed=600000, buckets_needed=1000000)
+        for _ in range(63):
+            room.note(view)
+        self.assertEqual(room.capacity, (1004096, 3004096))
+        room.note(view)  # less than half of the buckets was needed
+        self.assertEqual(room.capacity, (1004096, 1337429))
+        view.buckets_needed = 1400000
+        room.note(view)
+        self.assertEqual(room.capacity, (1004096, 1870762))
 
     @unittest.skipUnless(DEVICE == "cuda", "needs a GPU")
     def test_graph_capture(self):

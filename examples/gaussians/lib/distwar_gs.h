@@ -170,9 +170,9 @@ typedef struct gs_lists {
 
 // What gs_bin leaves in gs_view.report.
 typedef struct gs_bin_report {
-    int64_t pairs_needed;      // entries that the last lists have or would need
-    int64_t most_pairs_needed; // the largest pairs_needed since the caller set this to 0
-    int32_t pixels_per_thread; // what a gs_bin that waits writes to gs_lists
+    int64_t pairs_needed, buckets_needed; // of the last lists, as gs_view has them
+    int64_t most_pairs_needed;            // the largest pairs_needed since the caller set this to 0
+    int32_t pixels_per_thread;            // what a gs_bin that waits writes to gs_lists
     int32_t split_tiles;
     int64_t call; // gs_lists.call of the last lists; all but most_pairs_needed is written before it
 } gs_bin_report;
@@ -223,17 +223,17 @@ typedef struct gs_view {
     // estimates are of this form, and it is 0 where there is nothing.
     int32_t inverse_depth;
     // Memory from the caller; splats, image and workspace: or from gs_view_place.
-    int64_t pair_capacity; // most entries of the lists, 0..2^40; start with 10 per Gaussian
-    void *workspace;       // of gs_bin_bytes
+    int64_t pair_capacity;   // most entries of the lists, 0..2^40; start with 10 per Gaussian
+    int64_t bucket_capacity; // of gs_bin's buckets; below buckets_needed it is slower; 0: by pair_capacity
+    void *workspace;         // of gs_bin_bytes
     size_t workspace_bytes;
-    // Any memory that the device can write; not NULL: gs_bin writes it and does not wait for the stream. In
-    // pinned host memory gs_bin_wait can read it. One view at a time.
-    gs_bin_report *report;
-    gs_splat *splats; // [count], written by gs_project
-    gs_image image;   // written by gs_render
+    // Not NULL: gs_bin writes it and does not wait. gs_bin_wait reads it in pinned memory. One view at a time.
+    gs_bin_report *report; // in any memory that the device can write
+    gs_splat *splats;      // [count], written by gs_project
+    gs_image image;        // written by gs_render
     // Results of gs_bin:
     gs_lists lists;
-    int64_t pairs_needed; // entries that the lists have or would need
+    int64_t pairs_needed, buckets_needed; // entries that the lists, all buckets have or would need
 } gs_view;
 
 // The gradient of a loss by a camera, summed over the Gaussians. Written on the device.
@@ -283,7 +283,7 @@ typedef struct gs_view_parts {
     int32_t camera_gradient;   // not 0: gradient.camera
 } gs_view_parts;
 
-// Bytes of a block for the view. Reads gaussians.count, the camera's size and pair_capacity. parts: NULL
+// Bytes of a block for the view. Reads gaussians.count, the camera's size and capacities. parts: NULL
 // counts as zeros.
 gs_status gs_view_bytes(const gs_view *view, const gs_view_parts *parts, size_t *bytes);
 
@@ -324,12 +324,12 @@ gs_status gs_radii(const gs_view *view, int32_t *radii, gs_stream stream);
 // Reads:   gaussians.mean, camera.
 gs_status gs_mark_visible(const gs_view *view, uint8_t *visible, gs_stream stream);
 
-// Bytes of the workspace of gs_bin. Reads gaussians.count, the camera's size and pair_capacity.
+// Bytes of the workspace of gs_bin. Reads gaussians.count, the camera's size and capacities.
 gs_status gs_bin_bytes(const gs_view *view, size_t *bytes);
 
-// Sorts the splats into tiles. Writes view->lists and view->pairs_needed. Waits for the stream, unless the
+// Sorts the splats into tiles. Writes view->lists, pairs_needed and buckets_needed. Waits for the stream, unless the
 // view has a report.
-// Reads:   splats, gaussians.count, the camera's size, pair_capacity, workspace, report.
+// Reads:   splats, gaussians.count, the camera's size, capacities, workspace, report.
 // Result:  the list of a tile has every splat with alpha >= 1/255 at one of the tile's pixel centres inside
 //          the image. (Rounding may add a splat just below 1/255.)
 // GS_PAIRS_DO_NOT_FIT: pairs_needed > pair_capacity; pairs_needed is written, lists is unchanged.
@@ -342,7 +342,7 @@ gs_status gs_bin_bytes(const gs_view *view, size_t *bytes);
 gs_status gs_bin(gs_view *view, gs_stream stream);
 
 // Waits until gs_bin has written view->report, which the host can read, on the same stream. Writes to the view
-// pairs_needed, and of lists pairs, pixels_per_thread and split_tiles, as a gs_bin that waits does. It does not
+// pairs_needed, buckets_needed, and of lists pairs, pixels_per_thread and split_tiles, as a gs_bin that waits does. It does not
 // wait for the sorting and for what is queued behind gs_bin: queue gs_render first. Before gs_render_backward
 // it gives the bits of a gs_bin that waits. After the caller has waited it returns at once: a report in device
 // memory can be copied and view->report set to the copy. Replays of a graph write the number of the captured call.

@@ -59,8 +59,9 @@ std::atomic<int64_t> calls; // of gs_bin: gs_lists.call
 
 gs_status check(const char *function, const gs_view *view) {
     GS_TRY(check_extent(function, view));
-    GS_REQUIRE_OF(function, view->pair_capacity >= 0 && view->pair_capacity <= max_pairs,
-                  "pair_capacity must be in 0..2^40");
+    for (const int64_t capacity : {view->pair_capacity, view->bucket_capacity})
+        GS_REQUIRE_OF(function, capacity >= 0 && capacity <= max_pairs,
+                      "pair_capacity and bucket_capacity must be in 0..2^40");
     return check_rows(function, view, view->rows);
 }
 
@@ -71,23 +72,23 @@ int64_t most_parts(int64_t pair_capacity) {
     return pair_capacity * 3 / sorted_by_block<part_block>;
 }
 
-// Entries of a bucket: 32 times the mean of lists that fill pair_capacity, as some tiles have much more than
+// Entries of a bucket. Not given: 32 times the mean of lists that fill pair_capacity, as some tiles have much more than
 // others; less where that would take more than 256 MB and more than three times the lists, and where that would take more
 // than 4 GB as much as the lists.
-uint32_t room_of(int64_t pair_capacity, int64_t counters) {
+uint32_t room_of(const gs_view *view, int64_t counters) {
     constexpr int64_t least = 32, small = int64_t(1) << 26, large = int64_t(1) << 30;
-    const int64_t most = std::max({small, std::min(3 * pair_capacity, large), pair_capacity});
-    const int64_t all = std::min(32 * pair_capacity, most);
+    const int64_t pairs = view->pair_capacity, most = std::max({small, std::min(3 * pairs, large), pairs});
+    const int64_t all = view->bucket_capacity > 0 ? view->bucket_capacity : std::min(32 * pairs, most);
     return uint32_t(std::min(std::max(all / counters, least), int64_t(UINT32_MAX)));
 }
 
-// Places the arrays in `memory` (NULL: nowhere) and returns their bytes. count: of the splats of all views.
-size_t place_arrays(void *memory, const tile_grid &grid, int64_t count, int64_t pair_capacity,
-                    bin_arrays *out) {
+// Places the arrays in `memory` (NULL: nowhere) and returns their bytes.
+size_t place_arrays(void *memory, const gs_view *view, bin_arrays *out) {
     block_layout layout = {static_cast<char *>(memory), 0};
-    const size_t tiles = size_t(tiles_of(grid)), pairs = size_t(pair_capacity),
+    const int64_t count = splat_count(view); // of all views
+    const size_t tiles = size_t(tiles_of(grid_of(view))), pairs = size_t(view->pair_capacity),
                  counters = tiles << log2_copies(count, int(tiles));
-    out->bucket_room = room_of(pair_capacity, int64_t(counters));
+    out->bucket_room = room_of(view, int64_t(counters));
     layout_add(&layout, counter_words(int64_t(counters)), &out->length);
     layout_add(&layout, counters, &out->ends);
     layout_add(&layout, classes, &out->class_begin);
@@ -98,7 +99,7 @@ size_t place_arrays(void *memory, const tile_grid &grid, int64_t count, int64_t 
     layout_add(&layout, size_t(count), &out->depth);
     layout_add(&layout, pairs, &out->other);
     layout_add(&layout, counters * out->bucket_room, &out->bucket);
-    layout_add(&layout, size_t(most_parts(pair_capacity)), &out->parts);
+    layout_add(&layout, size_t(most_parts(view->pair_capacity)), &out->parts);
     return layout.bytes;
 }
 
@@ -147,7 +148,7 @@ gs_status gs_bin_bytes(const gs_view *view, size_t *bytes) {
     GS_TRY(check(__func__, view));
     GS_REQUIRE(bytes, "bytes must be given");
     bin_arrays unplaced;
-    *bytes = place_arrays(nullptr, grid_of(view), splat_count(view), view->pair_capacity, &unplaced);
+    *bytes = place_arrays(nullptr, view, &unplaced);
     return GS_OK;
 }
 
@@ -160,7 +161,7 @@ gs_status gs_bin(gs_view *view, gs_stream stream) {
     const int64_t call = ++calls;
     const tile_grid grid = grid_of(view);
     bin_arrays a;
-    const size_t needed = place_arrays(view->workspace, grid, splat_count(view), pair_capacity, &a);
+    const size_t needed = place_arrays(view->workspace, view, &a);
     GS_TRY(check_workspace(__func__, view->workspace, view->workspace_bytes, needed));
 
     int device = 0, multiprocessors = 0;
@@ -186,7 +187,7 @@ gs_status gs_bin(gs_view *view, gs_stream stream) {
     } else {
         GS_CUDA(cudaMemcpyAsync(&summary, a.summary, sizeof summary, cudaMemcpyDeviceToHost, stream));
         GS_CUDA(cudaStreamSynchronize(stream));
-        view->pairs_needed = summary.pairs;
+        view->pairs_needed = summary.pairs, view->buckets_needed = summary.buckets;
         if (summary.pairs > pair_capacity) return pairs_do_not_fit(__func__, view);
     }
     const bin_work work = {summary, waits ? nullptr : a.summary};
@@ -217,12 +218,11 @@ gs_status gs_share_lengths(const gs_view *view, gs_list_lengths *lengths, gs_str
     GS_TRY(check_lists(__func__, view));
     GS_REQUIRE(lengths && view->lists.tile_order,
                "lengths, and lists that gs_bin has written, must be given");
-    const tile_grid grid = grid_of(view);
     bin_arrays a;
-    const size_t needed = place_arrays(view->workspace, grid, splat_count(view), view->pair_capacity, &a);
+    const size_t needed = place_arrays(view->workspace, view, &a);
     GS_TRY(check_workspace(__func__, view->workspace, view->workspace_bytes, needed));
-    GS_CUDA(
-        launch(stream, 1, scan_block, lengths_kernel, a.tile_begin, a.class_begin, tiles_of(grid), lengths));
+    GS_CUDA(launch(stream, 1, scan_block, lengths_kernel, a.tile_begin, a.class_begin,
+                   tiles_of(grid_of(view)), lengths));
     return GS_OK;
 }
 
@@ -258,7 +258,7 @@ gs_status gs_bin_wait(gs_view *view, gs_stream stream) {
             GS_CUDA(status);
     }
     std::atomic_thread_fence(std::memory_order_acquire);
-    view->pairs_needed = report->pairs_needed;
+    view->pairs_needed = report->pairs_needed, view->buckets_needed = report->buckets_needed;
     if (view->pairs_needed > view->pair_capacity) return pairs_do_not_fit(__func__, view);
     view->lists.pairs = view->pairs_needed;
     view->lists.pixels_per_thread = report->pixels_per_thread;

@@ -49,7 +49,8 @@ struct bin_limits {
 
 // Read by the host, or by the kernels that follow.
 struct bin_summary {
-    int64_t pairs; // needed; if they do not fit, the numbers from cut_end to in_lists are of empty lists
+    int64_t buckets; // gs_view.buckets_needed
+    int64_t pairs;   // needed; if they do not fit, the numbers from cut_end to in_lists are of empty lists
     int32_t pixels_per_thread, split; // of gs_lists
     // tile_order is sorted by length. Its lists up to cut_end are cut into parts, those up to part_block_end
     // are sorted by a block of part_block threads, those up to block_end by a block of sort_block threads,
@@ -152,9 +153,11 @@ static __global__ void __launch_bounds__(scan_block)
     if (thread < classes) class_begin[thread] = uint32_t(before);
     if (thread == split_class(pairs, limits.multiprocessors)) {
         const int pixels = pixels_of_thread(pairs, longest, tiles, limits.multiprocessors);
-        summary->pairs = pairs, summary->pixels_per_thread = pixels, summary->split = before;
+        const int64_t buckets = int64_t(most) * counters;
+        summary->buckets = buckets, summary->pairs = pairs;
+        summary->pixels_per_thread = pixels, summary->split = before;
         if (limits.report) {
-            limits.report->pairs_needed = pairs;
+            limits.report->pairs_needed = pairs, limits.report->buckets_needed = buckets;
             limits.report->pixels_per_thread = pixels, limits.report->split_tiles = before;
             __threadfence_system(); // call last: the host may wait for it
             *const_cast<volatile int64_t *>(&limits.report->call) = limits.call;

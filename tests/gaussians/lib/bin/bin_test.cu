@@ -66,16 +66,19 @@ struct binned {
     std::unique_ptr<device_vector<char>> workspace;
     device_vector<gs_bin_report> report;
     gs_lists lists{};
+    int64_t buckets_needed;
+    size_t bytes;
     std::vector<int64_t> begin;
     std::vector<uint32_t> index, order;
 
-    binned(const std::vector<gs_splat> &these, int width, int height, int64_t capacity, bool waits = true)
+    binned(const std::vector<gs_splat> &these, int width, int height, int64_t capacity, bool waits = true,
+           int64_t buckets = 0)
         : splats(these), report(std::vector<gs_bin_report>(1)) {
         gs_view view = {};
         if (!waits) view.report = report.data();
         view.gaussians.count = int64_t(these.size());
         view.camera.width = width, view.camera.height = height;
-        view.pair_capacity = capacity;
+        view.pair_capacity = capacity, view.bucket_capacity = buckets;
         view.splats = splats.data();
         EXPECT_GS_OK(gs_bin_bytes(&view, &view.workspace_bytes));
         workspace = std::make_unique<device_vector<char>>(view.workspace_bytes);
@@ -87,7 +90,7 @@ struct binned {
             view.report = &found;
             EXPECT_GS_OK(gs_bin_wait(&view, NULL));
         }
-        lists = view.lists;
+        lists = view.lists, buckets_needed = view.buckets_needed, bytes = view.workspace_bytes;
         const size_t tiles = size_t(lists.tiles_x) * lists.tiles_y;
         begin.resize(tiles + 1), order.resize(tiles), index.resize(size_t(lists.pairs));
         device_download(begin.data(), lists.tile_begin, begin.size() * sizeof(int64_t));
@@ -257,6 +260,27 @@ TEST(BinEdges, AListThatDoesNotFitIsNotBegun) {
     EXPECT_EQ(gs_bin(&view, NULL), GS_INVALID_ARGUMENT);
     EXPECT_NE(std::string(gs_last_error()).find("gs_bin: the workspace"), std::string::npos)
         << gs_last_error();
+}
+
+// Where a bucket has no room, all splats are written a second time.
+TEST(BinEdges, ListsDoNotDependOnTheRoomOfBuckets) {
+    std::vector<gs_splat> splats;
+    for (int i = 0; i < 900; i++) {
+        const float at = i < 700 ? 8 : float(i % 200), depth = 1 + float(i * 37 % 101);
+        splats.push_back({{at, at}, {2, 0, 2}, -1, {1, 1, 1}, depth, {}});
+    }
+    const binned expected(splats, 200, 200, 20000);
+    int64_t longest = 0, tiles = int64_t(expected.order.size());
+    for (uint32_t t = 0; t < tiles; t++) longest = std::max(longest, expected.length(t));
+    EXPECT_EQ(expected.buckets_needed, longest * tiles);
+    for (const int64_t buckets : {int64_t(1), longest * tiles - 1, longest * tiles})
+        for (const bool waits : {true, false}) {
+            const binned made(splats, 200, 200, 20000, waits, buckets);
+            EXPECT_EQ(made.index, expected.index) << buckets;
+            EXPECT_EQ(made.begin, expected.begin) << buckets;
+            EXPECT_EQ(made.buckets_needed, longest * tiles) << buckets;
+            EXPECT_LT(made.bytes, expected.bytes) << buckets;
+        }
 }
 
 TEST(BinEdges, NoSplatsMakeEmptyLists) {
