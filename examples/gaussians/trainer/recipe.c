@@ -75,7 +75,7 @@ training_settings training_settings_from(const training_choices *c, const traini
                                       c->dropout >= 0 ? c->dropout : usual_dropout(data->count, iterations),
                                   .pose = {.rate = fine_pose_rate, .end = 0.01, .from = POSES_FROM},
                                   .weights = c->weights,
-                                  .exposure_rate = 0.05f,
+                                  .exposure_rate = usual_exposure_rate(data->count, iterations),
                                   .sh_interval = 1000,
                                   .density = density,
                                   .batch = c->batch > 0 ? c->batch

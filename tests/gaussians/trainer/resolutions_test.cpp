@@ -358,7 +358,7 @@ TEST(SeveralViews, EachExposureHasItsOwnGradient) {
                 expected[w * GS_EXPOSURE_VALUES + k] += w == v ? step : step - whole;
         }
     }
-    EXPECT_LT(relative(got, expected), 2e-3); // the prior sees what neighbours have moved
+    EXPECT_LT(relative(got, expected), 5e-3); // the prior sees what neighbours have moved
 }
 
 // Smaller pictures and two views a step first, then three: steps end at 2, 4, 5, 8, 11, 14.

@@ -68,6 +68,13 @@ int64_t usual_retire_every(size_t views) {
     return views > 100 ? 10 * (int64_t)views : 1000;
 }
 
+// ---- exposures
+
+float usual_exposure_rate(size_t views, int64_t iterations) {
+    const double mean_of_first = 0.99 / log(100); // of the exponential fall
+    return (float)fmin(fmax(1.5 / mean_of_first * (double)views / (double)iterations, 0.05), 0.3);
+}
+
 // ---- views that are set aside
 
 size_t usual_validation(size_t views) {

@@ -58,10 +58,17 @@ int64_t usual_limit_of_budget(int64_t pixels, size_t views, double steps);
 double usual_retired(size_t views);
 int64_t usual_retire_every(size_t views);
 
+// ---- exposures; judgement
+
+// The rate of the gains' steps at first. A view that all its pixels want darker gets darker by a factor of four in a run of few
+// rounds of the views as in one of many: the rates of a run, which fall to a hundredth, add up to 1.5, and no step is over 0.3.
+float usual_exposure_rate(size_t views, int64_t iterations);
+
 // ---- views that are set aside; judgement (what they do: docs/notes/training.md)
 
-// How many views --validate auto sets aside: a sixteenth, at most 8, as each measurement renders them and
-// training lacks them for three quarters of the run, at least 4, of which fewer say little; none of fewer than 40 views, which would miss them.
+// How many views --validate auto sets aside: a sixteenth, at most 8, as each measurement renders them and training lacks
+// them for three quarters of the run, at least 4, of which fewer say little; none of fewer than 40 views, which would miss
+// them.
 size_t usual_validation(size_t views);
 // Steps between measurements of the views set aside: five rounds of the views, at least 500.
 int64_t usual_validate_every(size_t views);
