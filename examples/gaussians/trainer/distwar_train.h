@@ -71,7 +71,7 @@ typedef struct distwar_train_settings {
         refine_poses; // of the views, with the scene; the cameras are where they should be but for some pixels
     bool reproducible; // the same bits on the same kind of GPU; slower; excludes budget
     // Views to set aside, which cover the scene: until three quarters of the training they are measured and not trained
-    // on; where they gain under 0.15 of what training views do, training ends early. 0: none; -1: a sixteenth, 4 to 8,
+    // on; where they gain under 0.15 of what training views do, training ends early. 0: none; -1: a sixteenth, 4 to 16,
     // none of fewer than 40 views or with refine_poses. At most half of all; a number excludes refine_poses.
     int64_t validate;
     // The weight of each term at the first step and at the last, exponential between; both above 0. 0, 0: as dsplat train.

@@ -88,7 +88,7 @@ TEST(SparedViews, OfOneCameraDifferAndAreAtMostHalf) {
     EXPECT_EQ(usual_validation(39), 0u);
     EXPECT_EQ(usual_validation(47), 4u);
     EXPECT_EQ(usual_validation(100), 6u);
-    EXPECT_EQ(usual_validation(1000), 8u);
+    EXPECT_EQ(usual_validation(1000), 16u);
 }
 
 // Nothing of the pictures that are set aside is in the result.

@@ -78,7 +78,7 @@ float usual_exposure_rate(size_t views, int64_t iterations) {
 // ---- views that are set aside
 
 size_t usual_validation(size_t views) {
-    const size_t least = 4, most = 8, part = views / 16;
+    const size_t least = 4, most = 16, part = views / 16;
     if (views < 10 * least) return 0;
     return part < least ? least : part < most ? part : most;
 }
