@@ -374,8 +374,9 @@ TEST(LmEdges, BadArgumentsOfTheSolverAreNamed) {
     refused(gs_lm_precondition(NULL, v, v, v, sum.data(), NULL), "gs_lm_precondition: blocks and sum");
     refused(gs_lm_precondition(x, v, v, v, NULL, NULL), "gs_lm_precondition: blocks and sum");
 
-    refused(gs_lm_precondition_diagonal(x, x, -1, x, sum.data(), NULL), "gs_lm_precondition_diagonal: an");
-    refused(gs_lm_precondition_diagonal(x, x, 4, x, NULL, NULL), "gs_lm_precondition_diagonal: an");
+    refused(gs_lm_precondition_diagonal(x, x, -1, x, sum.data(), NULL),
+            "gs_lm_precondition_diagonal: diagonal");
+    refused(gs_lm_precondition_diagonal(x, x, 4, x, NULL, NULL), "gs_lm_precondition_diagonal: diagonal");
     const gs_lm_pcg pcg = {4, x, x, x, sum.data()};
     refused(gs_lm_pcg_start(&pcg, x, -1, NULL), "gs_lm_pcg_start: iterations");
     refused(gs_lm_pcg_start(&pcg, NULL, 1, NULL), "gs_lm_pcg_start: right");
