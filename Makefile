@@ -58,8 +58,8 @@ sanitize:
 	$(MAKE) test PRESET=sanitize
 
 # What CI leaves out: long tests, under sanitizers too, those that need COLMAP, Chromium, torch or gsplat, which skip with a
-# reason, and other compilers. OPTIONS: as for test.
-extra: packages toolchains
+# reason, and other compilers and architectures. OPTIONS: as for test.
+extra: packages toolchains $(if $(NVCC),gpu-compile)
 	cmake --preset cpu $(OPTIONS)
 	cmake --build --preset cpu -j $(JOBS)
 	ci/run-tests cpu $(JOBS) extra

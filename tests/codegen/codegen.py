@@ -3,7 +3,7 @@
 """Compiles kernels.cu for every architecture, without a GPU, and compares each call with what the library promises: the
 number of warp instructions in PTX, no stack, no spills, and at most a given number of registers.
 
-    codegen.py --nvcc NVCC --include DIR [--sass]
+    codegen.py --nvcc NVCC --include DIR [--architectures 75,80] [--sass]
 
 --sass also counts shuffles and atomics in the machine code, if the toolkit's cuobjdump is in the PATH. The exit status
 is 0, or 1 after a list of the differences. A line that begins with 'skipped:' says that the test could not run.
@@ -244,12 +244,13 @@ def main():
     parser.add_argument("--nvcc", required=True)
     parser.add_argument("--include", required=True)
     parser.add_argument("--sass", action="store_true")
+    parser.add_argument("--architectures", type=lambda text: [int(a) for a in text.split(",")], default=ARCHITECTURES)
     options = parser.parse_args()
     nvcc = shutil.which(options.nvcc)
     if not nvcc:
         skip("no nvcc here")
     listed = subprocess.run([nvcc, "--list-gpu-code"], check=True, capture_output=True, text=True).stdout.split()
-    architectures = [a for a in ARCHITECTURES if f"sm_{a}" in listed]
+    architectures = [a for a in options.architectures if f"sm_{a}" in listed]
     if not architectures:
         skip("this nvcc knows none of the architectures")
     source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "kernels.cu")
