@@ -10,13 +10,13 @@
 
 namespace {
 
-constexpr int views_in_all = 18, width = 24, height = 20;
+constexpr int exposed_views = 18, exposed_width = 24, exposed_height = 20;
 using gains = std::array<double, 3>;
 
 // A small scene, photographs of it from places along a line, whose colours are multiplied, and its own colours forgotten.
 class gallery {
   public:
-    explicit gallery(const std::vector<gains> &log_gains) : pictures(views_in_all), views(views_in_all) {
+    explicit gallery(const std::vector<gains> &log_gains) : pictures(exposed_views), views(exposed_views) {
         fault why;
         EXPECT_TRUE(scene_open(&truth, 24, 1, &why)) << why.text;
         std::mt19937 random(3);
@@ -30,11 +30,11 @@ class gallery {
             truth.quaternion[4 * i] = 1;
             truth.opacity_logit[i] = 2;
         }
-        for (int v = 0; v < views_in_all; v++) {
+        for (int v = 0; v < exposed_views; v++) {
             const camera_and_picture seen(truth, v);
             image &picture = pictures[size_t(v)];
-            EXPECT_TRUE(image_open(&picture, width, height, 3, &why)) << why.text;
-            for (size_t i = 0; i < 3 * width * height; i++)
+            EXPECT_TRUE(image_open(&picture, exposed_width, exposed_height, 3, &why)) << why.text;
+            for (size_t i = 0; i < 3 * exposed_width * exposed_height; i++)
                 picture.pixels[i] = uint8_t(std::lround(
                     std::min(255., seen.picture.pixels[i] * std::exp(log_gains[size_t(v)][i % 3]))));
             EXPECT_TRUE(target_view_open(&views[size_t(v)], &seen.camera, &picture, &why)) << why.text;
@@ -51,11 +51,11 @@ class gallery {
     // What a scene looks like from the place of a view, or between two.
     struct camera_and_picture {
         camera_and_picture(const gs_gaussians &host, double place) {
-            camera.width = width, camera.height = height;
-            camera.fx = camera.fy = 22, camera.cx = width / 2.f, camera.cy = height / 2.f;
+            camera.width = exposed_width, camera.height = exposed_height;
+            camera.fx = camera.fy = 22, camera.cx = exposed_width / 2.f, camera.cy = exposed_height / 2.f;
             camera.near_plane = 0.2f;
             for (int k = 0; k < 3; k++) camera.rotation[4 * k] = 1;
-            camera.translation[0] = float(1 - 2 * place / (views_in_all - 1)), camera.translation[2] = 3;
+            camera.translation[0] = float(1 - 2 * place / (exposed_views - 1)), camera.translation[2] = 3;
             gs_gaussians device = device_gaussians_open(host.count, host.sh_degree);
             device_gaussians_upload(&device, &host);
             const float background[3] = {0.3f, 0.3f, 0.3f};
@@ -100,23 +100,23 @@ learned learn(const gallery &of, bool exposures, int64_t iterations = 540) {
     copy(start.quaternion, of.truth.quaternion, 4), copy(start.opacity_logit, of.truth.opacity_logit, 1);
     training_state state = {};
     training_state_open(&state, group, &start);
-    if (exposures) training_state_open_exposures(&state, views_in_all);
+    if (exposures) training_state_open_exposures(&state, exposed_views);
     training_report report = {};
     EXPECT_TRUE(train(&state, of.views.data(), of.views.size(), &settings, nullptr, &report, &why))
         << why.text;
     training_report_close(&report);
     device_gaussians_download(&start, &state.gaussians);
-    learned out = {0, state.exposed, std::vector<gains>(views_in_all)};
+    learned out = {0, state.exposed, std::vector<gains>(exposed_views)};
     double squares = 0;
     size_t values = 0;
-    for (int v = 0; v + 1 < views_in_all; v++) {
+    for (int v = 0; v + 1 < exposed_views; v++) {
         const gallery::camera_and_picture wanted(of.truth, v + 0.5), got(start, v + 0.5);
-        for (int i = 0; i < 3 * width * height; i++, values++)
+        for (int i = 0; i < 3 * exposed_width * exposed_height; i++, values++)
             squares += std::pow((wanted.picture.pixels[i] - got.picture.pixels[i]) / 255., 2);
     }
     out.psnr = -10 * std::log10(squares / double(values));
     if (exposures) {
-        std::vector<float> log_gains(views_in_all * GS_EXPOSURE_VALUES);
+        std::vector<float> log_gains(exposed_views * GS_EXPOSURE_VALUES);
         device_download(log_gains.data(), state.exposure, log_gains.size() * sizeof(float));
         for (size_t i = 0; i < log_gains.size(); i++)
             out.log_gains[i / GS_EXPOSURE_VALUES][i % GS_EXPOSURE_VALUES] = double(log_gains[i]);
@@ -128,12 +128,12 @@ learned learn(const gallery &of, bool exposures, int64_t iterations = 540) {
 
 // Independent ones, whose means are 0.
 std::vector<gains> random_gains(double spread) {
-    std::vector<gains> out(views_in_all);
+    std::vector<gains> out(exposed_views);
     std::mt19937 random(5);
     std::normal_distribution<double> normal(0, spread);
     gains mean = {};
     for (gains &of : out)
-        for (size_t k = 0; k < 3; k++) of[k] = normal(random), mean[k] += of[k] / views_in_all;
+        for (size_t k = 0; k < 3; k++) of[k] = normal(random), mean[k] += of[k] / exposed_views;
     for (gains &of : out)
         for (size_t k = 0; k < 3; k++) of[k] -= mean[k];
     return out;
@@ -146,7 +146,7 @@ TEST(Exposures, KnownOnesAreFoundAndTheSceneIsBetterForIt) {
     EXPECT_EQ(with.rule, EXPOSURE_TOGETHER);
     EXPECT_GT(with.psnr, without.psnr + 3) << without.psnr;
     gains sum = {};
-    for (size_t v = 0; v < views_in_all; v++)
+    for (size_t v = 0; v < exposed_views; v++)
         for (size_t k = 0; k < 3; k++) {
             EXPECT_NEAR(with.log_gains[v][k], known[v][k], 0.03) << v << " " << k;
             sum[k] += with.log_gains[v][k];
@@ -155,7 +155,7 @@ TEST(Exposures, KnownOnesAreFoundAndTheSceneIsBetterForIt) {
 }
 
 TEST(Exposures, NoneLoseNothing) {
-    const gallery of((std::vector<gains>(views_in_all)));
+    const gallery of((std::vector<gains>(exposed_views)));
     const learned without = learn(of, false), with = learn(of, true);
     EXPECT_GT(with.psnr, without.psnr - 0.1);
     for (const gains &one : with.log_gains)
@@ -163,17 +163,17 @@ TEST(Exposures, NoneLoseNothing) {
 }
 
 TEST(Exposures, WhatNeighboursTellStaysInTheScene) {
-    std::vector<gains> drift(views_in_all);
-    for (size_t v = 0; v < views_in_all; v++) drift[v].fill(0.25 * std::sin(0.35 * double(v)));
+    std::vector<gains> drift(exposed_views);
+    for (size_t v = 0; v < exposed_views; v++) drift[v].fill(0.25 * std::sin(0.35 * double(v)));
     const gallery of(drift);
     const learned with = learn(of, true);
     ASSERT_EQ(with.rule, EXPOSURE_NEIGHBOURS);
-    std::vector<int32_t> order(views_in_all);
-    std::vector<neighbours> near(views_in_all);
+    std::vector<int32_t> order(exposed_views);
+    std::vector<neighbours> near(exposed_views);
     fault why;
-    ASSERT_TRUE(neighbours_choose(of.views.data(), views_in_all, order.data(), near.data(), &why))
+    ASSERT_TRUE(neighbours_choose(of.views.data(), exposed_views, order.data(), near.data(), &why))
         << why.text;
-    for (size_t v = 0; v < views_in_all; v++) {
+    for (size_t v = 0; v < exposed_views; v++) {
         double sum = 0;
         for (int64_t i = 0; i < near[v].count; i++)
             sum += with.log_gains[size_t(order[size_t(near[v].first + i)])][0];
