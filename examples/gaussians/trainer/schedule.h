@@ -66,8 +66,9 @@ struct training_settings {
 int64_t scheduled_views(const training_settings *settings, const training_state *state);
 // The views that a scene sees whose training ends early, as place->ended > 0 says.
 int64_t scheduled_early_views(const schedule_place *place);
-// Where training ends so early that the views left suffice, or the time of a budget: how many scenes are trained until there, one after another,
-// to teach a last one that has at least twice as many views, or twice the time (lessons.c). 0: the first is all.
+// Where training ends so early that the views left suffice, or the time of a budget: how many scenes are trained until
+// there, one after another, to teach a last one that has at least twice as many views, or twice the time (lessons.c).
+// 0: the first is all.
 int64_t scheduled_teachers(const training_settings *settings, const schedule_place *place);
 // Where the end of the schedule begins, 0..1, that follows once place->ended is known.
 double scheduled_end(const training_settings *settings);

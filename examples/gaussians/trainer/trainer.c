@@ -18,7 +18,7 @@ static double own_clock(const trainer *t) {
 // Under a budget all ranks go by rank 0's clock: they see it where they have called this last.
 bool trainer_look_at_clock(trainer *t) {
     int64_t own, of_all[RANKS_MAX];
-    if (ranks_count(t->all) == 1 || !t->settings->budget) return true;
+    if (!trainer_has_several(t) || !t->settings->budget) return true;
     const double now = own_clock(t);
     memcpy(&own, &now, sizeof own);
     if (!ranks_tell_all(t->all, own, of_all, NULL)) return false;
@@ -27,7 +27,7 @@ bool trainer_look_at_clock(trainer *t) {
 }
 
 double trainer_now(const trainer *t) {
-    return ranks_count(t->all) > 1 && t->settings->budget ? t->clock : own_clock(t);
+    return trainer_has_several(t) && t->settings->budget ? t->clock : own_clock(t);
 }
 
 static bool reserve_losses(trainer *t, int64_t steps, fault *why) {
@@ -186,7 +186,7 @@ bool trainer_fetch_losses(trainer *t) {
     fault why;
     if (t->waiting == 0) return true;
     if (!reserve_losses(t, known + t->waiting, &why)) return fails(t, &why);
-    const bool several = ranks_count(t->all) > 1;
+    const bool several = trainer_has_several(t);
     if (several && !(ranks_all_reduce(t->all, &sum, NULL) && ranks_wait(t->all, NULL))) return false;
     device_download(batch, t->results, bytes);
     if (several) device_clear(t->results, bytes);

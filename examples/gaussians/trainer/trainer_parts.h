@@ -172,6 +172,11 @@ double trainer_loss(const step_result *result, const step_weights *weights);
 // The view's picture before the step's background.
 const uint8_t *trainer_target(trainer *t, const step_views *of, const target_view *view);
 
+// Whether several ranks train together, with the whole scene each or a part of it.
+static inline bool trainer_has_several(const trainer *t) {
+    return ranks_count(t->all) > 1;
+}
+// Whether they have the whole scene each.
 static inline bool trainer_has_peers(const trainer *t) {
     return t->all != t->group;
 }

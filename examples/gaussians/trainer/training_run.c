@@ -20,10 +20,6 @@ static bool look_on(trainer *t, const training_observer *observer, progress *bar
     return true;
 }
 
-static bool has_several(const trainer *t) {
-    return ranks_count(t->all) > 1;
-}
-
 typedef enum ending { GOES_ON, OUT_OF_TIME, STOPPED } ending;
 
 // What the rank that wants the most wants. Several ranks ask each other now and then.
@@ -33,8 +29,8 @@ static bool agree_to_end(trainer *t, const training_observer *observer, const pr
                           : limit > 0 && seconds_now() - bar->started >= limit ? OUT_OF_TIME
                                                                                : GOES_ON;
     int64_t of_all[RANKS_MAX];
-    *how = has_several(t) ? GOES_ON : wants;
-    if (!has_several(t) || t->state->steps % LOOK_EVERY != 0) return true;
+    *how = trainer_has_several(t) ? GOES_ON : wants;
+    if (!trainer_has_several(t) || t->state->steps % LOOK_EVERY != 0) return true;
     if (!ranks_tell_all(t->all, wants, of_all, NULL)) return false;
     for (int r = 0; r < ranks_count(t->all); r++) *how = of_all[r] > *how ? of_all[r] : *how;
     return true;
@@ -44,7 +40,7 @@ static bool agree_to_end(trainer *t, const training_observer *observer, const pr
 static double shown_loss(const trainer *t) {
     const training_report *const report = &t->report;
     double loss = NAN;
-    if (!has_several(t) && t->waiting > 0)
+    if (!trainer_has_several(t) && t->waiting > 0)
         device_download(&loss, t->results[t->waiting - 1].color, sizeof loss);
     else if (report->iterations >= report->first_iteration)
         loss = report->losses[report->iterations - report->first_iteration];
@@ -67,7 +63,7 @@ static bool train_all(trainer *t, const training_observer *observer) {
     progress_begin(&bar, settings->name, settings->iterations);
     bar.before = state->schedule.at;
     bar.time_limit = settings->budget ? settings->budget->seconds - t->before : settings->seconds;
-    int64_t how = observer && observer->end && *observer->end && !has_several(t) ? STOPPED : GOES_ON;
+    int64_t how = observer && observer->end && *observer->end && !trainer_has_several(t) ? STOPPED : GOES_ON;
     bool good = true, warned = false, last = trainer_is_over(t);
     if (last && how != STOPPED) parameter_average_take(&state->average, &state->gaussians);
     while (!last && good) {

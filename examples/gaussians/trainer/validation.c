@@ -8,7 +8,7 @@
 static bool loss_aside(trainer *t, int phase, double *loss) {
     const training_state *const state = t->state;
     const int64_t batch = trainer_batch(t->settings, phase);
-    const bool several = ranks_count(t->all) > 1;
+    const bool several = trainer_has_several(t);
     step_result results[GS_MAX_VIEWS];
     stage_clock *const clock = t->one.f.clock;
     const gs_view *view;

@@ -71,8 +71,8 @@ int64_t usual_retire_every(size_t views) {
 // ---- exposures
 
 float usual_exposure_rate(size_t views, int64_t iterations) {
-    const double mean_of_first = 0.99 / log(100); // of the exponential fall
-    return (float)fmin(fmax(1.5 / mean_of_first * (double)views / (double)iterations, 0.05), 0.3);
+    const double mean = 0.99 / log(100); // of rates that fall to a hundredth, in parts of the first
+    return (float)fmin(fmax(1.5 / mean * (double)views / (double)iterations, 0.05), 0.3);
 }
 
 // ---- views that are set aside

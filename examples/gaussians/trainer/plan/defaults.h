@@ -60,15 +60,16 @@ int64_t usual_retire_every(size_t views);
 
 // ---- exposures; judgement
 
-// The rate of the gains' steps at first. A view that all its pixels want darker gets darker by a factor of four in a run of few
-// rounds of the views as in one of many: the rates of a run, which fall to a hundredth, add up to 1.5, and no step is over 0.3.
+// The rate of the gains' first steps. The rates of a view's steps in a run, which fall to a hundredth, add up to 1.5 however
+// few rounds of the views the run has, or more: so, but for the prior, a view that all its pixels want darker can get darker
+// by a factor of four. At most 0.3, which bounds the sum where there are fewer than 23 rounds.
 float usual_exposure_rate(size_t views, int64_t iterations);
 
 // ---- views that are set aside; judgement (what they do: docs/notes/training.md)
 
 // How many views --validate auto sets aside: a sixteenth, at most 16, as each measurement renders them, at least 4, of
-// which fewer say little; none of fewer than 40 views, which would miss them. With at most 8 one of two runs of bonsai ended at
-// a third of its way, 0.7 dB below the other.
+// which fewer say little; none of fewer than 40 views, which would miss them. With at most 8 one of two runs of bonsai
+// ended at a third of its way, 0.7 dB below the other.
 size_t usual_validation(size_t views);
 // Steps between measurements of the views set aside: five rounds of the views, at least 500.
 int64_t usual_validate_every(size_t views);
@@ -78,14 +79,14 @@ static const double validation_until = 0.75;
 
 // ---- views of a step
 
-// Views of a step that fill a GPU, about 2.5 million pixels, at most 4 and a quarter of all: of equal numbers of views,
-// steps of 4 cost fern's 17 views 0.06 dB, knot's 100 0.21; bonsai takes 3.07 s, 4.24 with one view a step. Several
-// GPUs take a step of as many for each, if there are 3,500 steps, and at least one for each: bonsai by two H200, 30,000,
-// 34.01 dB in 9.6 s with 8, 34.01 in 11.4 with 4.
 typedef struct run_size {
     int64_t iterations;
     int64_t ranks; // GPUs that share a step's views out
 } run_size;
+// Views of a step that fill a GPU, about 2.5 million pixels, at most 4 and a quarter of all: of equal numbers of views,
+// steps of 4 cost fern's 17 views 0.06 dB, knot's 100 0.21; bonsai takes 3.07 s, 4.24 with one view a step. Several
+// GPUs take a step of as many for each, if there are 3,500 steps, and at least one for each: bonsai by two H200, 30,000,
+// 34.01 dB in 9.6 s with 8, 34.01 in 11.4 with 4.
 int64_t usual_batch(const view_sizes *sizes, const run_size *run);
 // Pictures of half the size for the first half of training where these have a pixel for a Gaussian; with fewer, lists
 // of splats are long and small pictures save no time. Until 90% where one whole picture fills a GPU, and so takes four
