@@ -17,12 +17,12 @@ import os
 import re
 import sys
 
-from topics import (counters, index_add, levenberg_marquardt, library, ranks, rasteriser, strangers, text, training, whole,
+from topics import (counters, index_add, levenberg_marquardt, library, photographs, ranks, rasteriser, strangers, text, training, whole,
                     workloads)
 
 TOPICS = {"library": library, "rasteriser": rasteriser, "workloads": workloads, "training": training,
           "levenberg-marquardt": levenberg_marquardt, "counters": counters, "whole": whole, "index-add": index_add,
-          "ranks": ranks, "strangers": strangers}
+          "ranks": ranks, "strangers": strangers, "photographs": photographs}
 PAGES = ("README.md", "docs", "docs/benchmarks", "docs/developers", "docs/kernels", "docs/notes")
 BLOCK = re.compile(r"<!-- table (.*?) -->\n(.*?)<!-- end -->", re.DOTALL)
 

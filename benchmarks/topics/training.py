@@ -202,26 +202,12 @@ def by_budget(runs):
     return ["data", "asked for", "seconds", "iterations", "Gaussians", "PSNR, dB", "SSIM"], rows
 
 
-def by_photographs():
-    """Of the last table of photographs.sh, and the budgets beside it: means over seeds."""
-    rows = {}
-    for line in kept.lines(os.path.join(os.path.dirname(__file__), "../results/photographs.jsonl")):
-        if line.get("run") == 10 and "scene" in line:
-            asked = f"{line['budget']} s" if "budget" in line else f"{line['asked']:,} iterations"
-            rows.setdefault((line["scene"], "budget" in line, line.get("budget", line.get("asked")), asked), []).append(line)
-    return ["data", "asked for", "PSNR, dB", "SSIM", "seconds", "Gaussians", "seeds"], [
-        [scene, asked, spread([line["psnr"] for line in group], 2), spread([line["ssim"] for line in group], 4),
-         spread([line["seconds"] for line in group], 1), spread([line["gaussians"] for line in group], 0), len(group)]
-        for (scene, _, _, asked), group in sorted(rows.items())]
-
-
 def tables(runs):
     defaults = part(runs, "defaults")
     first = {name.rpartition("-")[0]: run for name, run in defaults.items() if name.endswith("-30000-0") and run.alone}
     found = {"defaults": by_quality(defaults), "count": by_count(runs),
              "ablation": by_change(part(runs, "ablation"), defaults), "stages": by_stage(first),
-             "reproducible": by_repetition(part(runs, "reproducible")), "budget": by_budget(runs),
-             "photographs": by_photographs()}
+             "reproducible": by_repetition(part(runs, "reproducible")), "budget": by_budget(runs)}
     return {name: table for name, table in found.items() if table[1]}
 
 
