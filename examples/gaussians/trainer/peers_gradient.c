@@ -77,7 +77,10 @@ static bool render_own(trainer *t, const step_views *own, float *sums) {
     frame *const f = &t->one.f;
     f->projected = t->peers.all.splats + before;
     f->given_moments = (gs_moments *)t->peers.moments.memory + before;
-    if (own->count == 0) return true;
+    if (own->count == 0) { // the clock reads all marks of a step
+        for (stage s = STAGE_BIN; s <= STAGE_RENDER_BACKWARD; s++) stage_clock_mark(f->clock, s);
+        return true;
+    }
     if (!frame_queue_loss(t, own, &t->peers.all.gaussians)) return false;
     frame_expose_views(t, own, sums + own->before * GS_EXPOSURE_SUMS);
     frame_queue_backward(t, own);

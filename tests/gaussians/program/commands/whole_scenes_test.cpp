@@ -22,6 +22,8 @@ class WholeScenes : public OnGpus {
         const outcome got = run(DSPLAT_PROGRAM, train("scene.ply", gpus, more));
         EXPECT_EQ(got.code, 0) << got.err;
         EXPECT_EQ(got.out.find("each has the whole scene") != std::string::npos, gpus > 1) << got.out;
+        EXPECT_EQ(got.out.find("short for several GPUs: one GPU may be faster") != std::string::npos, gpus > 1)
+            << got.out;
         return got;
     }
     std::vector<float> values_of_scene() const {
@@ -67,7 +69,8 @@ TEST_F(WholeScenes, BecomeThoseOfOneGpu) {
         const outcome got = run(DSPLAT_PROGRAM, train("scene.ply", 2, with({"--random", "130"}, more)));
         EXPECT_EQ(got.code, 0) << got.err;
         EXPECT_EQ(got.out.find("whole scene"), std::string::npos) << got.out;
-        EXPECT_NE(got.out.find("one GPU may be faster"), std::string::npos) << got.out;
+        EXPECT_NE(got.out.find("few Gaussians for several GPUs: one GPU may be faster"), std::string::npos)
+            << got.out;
     }
 }
 

@@ -35,9 +35,17 @@ static void print_memory(const train_run *run, int ranks) {
            1e-6 * (double)unused, 0.9e-6 * (double)unused, (long long)fit);
 }
 
-// With a part of the scene each two H100s took 1.45 and 1.10 times the seconds of one for 7,000 and 30,000 views of bonsai
-// with 300,000 Gaussians; two H200s 0.62 with a million.
-enum { FEW_FOR_PARTS = 500000 };
+// Why one GPU may be faster than several, or NULL.
+static const char *few_for_gpus(const train_run *run, int ranks) {
+    const training_settings *const s = &run->settings;
+    // Whole scenes: a run of 4,000 views took 1.0 and 1.5 times the seconds of one GPU on two and four, of 7,000 0.9 and 1.15,
+    // of 12,000 0.8 and 0.7: several GPUs need 0.5 to 1.4 s for their first exchange.
+    if (run->whole) return !s->budget && s->iterations < 2500 * ranks ? "short for several GPUs" : NULL;
+    // With a part of the scene each two H100s took 1.45 and 1.10 times the seconds of one for 7,000 and 30,000 views of
+    // bonsai with 300,000 Gaussians; two H200s 0.62 with a million.
+    const bool many = s->density.most_gaussians >= 500000;
+    return ranks > 1 && !many && (ranks == 2 || s->batch < ranks) ? "few Gaussians for several GPUs" : NULL;
+}
 
 static void print_start(const train_run *run) {
     const stereo_result *const stereo = &run->stereo;
@@ -56,11 +64,9 @@ void train_summary_begin(const train_run *run, int ranks) {
     const training_settings *const s = &run->settings;
     print_data(run->options, &run->split);
     printf("device     %d x %s\n", ranks, device_name());
-    if (run->whole)
-        printf("           each has the whole scene and renders some of a step's views\n");
-    else if (ranks > 1 && s->density.most_gaussians < FEW_FOR_PARTS && (ranks == 2 || s->batch < ranks))
-        printf("           at most %lld Gaussians: one GPU may be faster than several (docs/gpus.md)\n",
-               (long long)s->density.most_gaussians);
+    if (run->whole) printf("           each has the whole scene and renders some of a step's views\n");
+    const char *const few = few_for_gpus(run, ranks);
+    if (few) printf("           %s: one GPU may be faster (docs/gpus.md)\n", few);
     print_memory(run, ranks);
     if (!run->options->resume) print_start(run);
     if (s->budget)
