@@ -22,7 +22,8 @@ class WholeScenes : public OnGpus {
         const outcome got = run(DSPLAT_PROGRAM, train("scene.ply", gpus, more));
         EXPECT_EQ(got.code, 0) << got.err;
         EXPECT_EQ(got.out.find("each has the whole scene") != std::string::npos, gpus > 1) << got.out;
-        EXPECT_EQ(got.out.find("short for several GPUs: one GPU may be faster") != std::string::npos, gpus > 1)
+        EXPECT_EQ(got.out.find("short for several GPUs: one GPU may be faster") != std::string::npos,
+                  gpus > 1)
             << got.out;
         return got;
     }
