@@ -8,7 +8,8 @@ NVCC := $(shell command -v nvcc 2>/dev/null)
 GPU := $(shell [ -n "$(NVCC)" ] && nvidia-smi -L >/dev/null 2>&1 && echo cuda || echo cpu)
 
 # Compiles with nvcc what is not meant to run, as fast as it can.
-COMPILE = -DCMAKE_BUILD_TYPE=None -DDISTWAR_KERNELS_ONLY=ON -DCMAKE_CUDA_ARCHITECTURES=90-real \
+ARCHITECTURE ?= 90-real
+COMPILE = -DCMAKE_BUILD_TYPE=None -DDISTWAR_KERNELS_ONLY=ON -DCMAKE_CUDA_ARCHITECTURES=$(ARCHITECTURE) \
           -DCMAKE_CUDA_FLAGS="$(shell nvcc --help 2>/dev/null | grep -q Ofast-compile && echo -Ofc max)"
 
 # Ninja begins a target's sources before other targets are linked. A build folder keeps the generator that it has.
@@ -60,10 +61,10 @@ sanitize:
 # What CI leaves out: long tests, under sanitizers too, those that need COLMAP, Chromium, torch or gsplat, which skip with a
 # reason, and other compilers and architectures. OPTIONS: as for test.
 extra: packages toolchains $(if $(NVCC),gpu-compile)
-	cmake --preset cpu $(OPTIONS)
+	cmake --preset cpu -DDISTWAR_TESTS=ON $(OPTIONS)
 	cmake --build --preset cpu -j $(JOBS)
 	ci/run-tests cpu $(JOBS) extra
-	cmake --preset sanitize -DDISTWAR_SANITIZE_ALL=ON
+	cmake --preset sanitize -DDISTWAR_TESTS=ON -DDISTWAR_SANITIZE_ALL=ON
 	cmake --build --preset sanitize -j $(JOBS)
 	ci/run-tests sanitize $(JOBS)
 
@@ -92,7 +93,7 @@ soak: packages
 # Compiles every kernel with nvcc for sm_90, those of the examples also to PTX for sm_75, the oldest architecture of nvcc
 # 13 (`make toolchains` assembles the library for it). Links the examples and benchmarks. Needs no GPU.
 gpu-compile: packages
-	cmake --preset cuda -B build/compile $(COMPILE) -DDISTWAR_EXAMPLE_ARCHITECTURES="75-virtual;90-real" $(OPTIONS)
+	cmake --preset cuda -B build/compile $(COMPILE) -DDISTWAR_TESTS=ON -DDISTWAR_EXAMPLE_ARCHITECTURES="75-virtual;$(ARCHITECTURE)" $(OPTIONS)
 	cmake --build build/compile -j $(JOBS)
 
 # Compiles the library with nvcc 11.8, clang 16 and 19, NVRTC 12.0 and 13.0. Downloads 250 MB into build/toolchains,

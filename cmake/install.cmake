@@ -53,7 +53,9 @@ if(TARGET distwar_gs)
   install_library(distwar_train train distwar-train.cmake examples/gaussians/trainer/distwar_train.h
                   examples/gaussians/lib/distwar_gs.h)
   install(FILES include/distwar/strategy.h DESTINATION include/distwar COMPONENT train)
-  install_library(distwar_index index distwar-index.cmake examples/index/distwar_index.h)
+  if(TARGET distwar_index) # not under sanitizers
+    install_library(distwar_index index distwar-index.cmake examples/index/distwar_index.h)
+  endif()
 endif()
 if(TARGET dsplat)
   list(APPEND components program)
