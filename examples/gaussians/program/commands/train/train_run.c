@@ -176,9 +176,9 @@ static int64_t log_interval(const train_options *o) {
     return o->budget ? 100 : part < 1 ? 1 : part > 100 ? 100 : part;
 }
 
-// A twentieth of the iterations, and a multiple of the interval of log lines.
-static int64_t validation_interval(const train_options *o, int64_t every) {
-    const int64_t part = (o->budget ? 10000 : o->recipe.iterations) / 20 / every;
+// A twentieth of the iterations, an eighth where nobody sees the curve, and a multiple of the interval of log lines.
+static int64_t validation_interval(const train_options *o, int64_t every, bool seen) {
+    const int64_t part = (o->budget ? 10000 : o->recipe.iterations) / (seen ? 20 : 8) / every;
     return every * (part < 1 ? 1 : part);
 }
 
@@ -209,7 +209,7 @@ static run_log_options log_options(const train_run *run) {
     // Multiples of SELDOM, so that nobody looks on in between.
     if (!kept && wanted.evaluate_every > 0) wanted.every = SELDOM * wanted.evaluate_every;
     if (run->spared.count > 0) {
-        wanted.validate_every = validation_interval(o, kept ? wanted.every : 1);
+        wanted.validate_every = validation_interval(o, kept ? wanted.every : 1, kept || o->view);
         wanted.set_aside = run->spared.count;
         if (!kept) wanted.every = SELDOM * wanted.validate_every;
     }
