@@ -82,13 +82,11 @@ TEST(Choosing, APolicyChoosesTheKernel) {
     float *const table = sums.get();
     const cudaStream_t stream = nullptr;
     const int adds = 7, blocks = 1, threads = 32;
-    // [policy]
     distwar::policy chosen = {distwar::strategy::tree, 0};
     distwar::with_strategy(chosen.reduction, [&](auto strategy) {
         launch(stream, blocks, threads, scatter_add<strategy>, row_of, gradient, adds, table,
                chosen.balance_threshold);
     });
-    // [end]
     EXPECT_EQ(sums.content(), (std::vector<float>{7, 17, 4}));
 }
 

@@ -203,7 +203,6 @@ __global__ void channels_after(const splat *list, int j, int channels, int pixel
     // [end]
 }
 
-// [attributes]
 __global__ void interpolate_backward(const int *vertex_of, const float *weight_of, int pixels, int attributes,
                                      const float *d_pixel, float *d_vertex) {
     const int pixel = int(blockIdx.x * blockDim.x + threadIdx.x);
@@ -217,7 +216,6 @@ __global__ void interpolate_backward(const int *vertex_of, const float *weight_o
             [&](int k) { return weight * d_pixel[pixel * attributes + k]; }, sink);
     }
 }
-// [end]
 
 // [stencil]
 // Each sample adds 2 values to the 8 corners of its cell: one search by the cell, 8 sums.
