@@ -4,10 +4,10 @@
 
 // The version of the library. CMake and pkg-config take it from here.
 #define DISTWAR_VERSION_MAJOR 0
-#define DISTWAR_VERSION_MINOR 2
+#define DISTWAR_VERSION_MINOR 3
 #define DISTWAR_VERSION_PATCH 0
 
-// The version as a string: "0.2.0".
+// The version as a string: "0.3.0".
 #define DISTWAR_DOTTED(major, minor, patch) #major "." #minor "." #patch
 #define DISTWAR_DOTTED_VALUES(major, minor, patch) DISTWAR_DOTTED(major, minor, patch)
 #define DISTWAR_VERSION                                                                                      \
