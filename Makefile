@@ -29,15 +29,16 @@ demo:
 	@ci/with-progress cmake --build --preset $(PRESET) --target dsplat -j $(JOBS)
 	build/$(PRESET)/bin/dsplat demo -o demo
 
-# The library: headers, simt and their tests; with nvcc also the code of the calls (tests/codegen), and the kernels of
-# tests and microbenchmarks, which are compiled for sm_90. Of examples/ it has scatter.cu, which stands alone.
+# The library: headers, simt and their tests; with nvcc also the code of the calls (tests/codegen), and each header and the
+# microbenchmarks, which are compiled for sm_90 (the tests' kernels: `make gpu-compile`). Of examples/ it has scatter.cu,
+# which stands alone.
 library:
 	@ci/install-packages library
 	cmake --preset library
 	cmake --build --preset library -j $(JOBS)
 ifneq ($(NVCC),)
 	cmake --preset library -B build/library-cuda -DDISTWAR_BACKEND=cuda $(COMPILE)
-	cmake --build build/library-cuda -j $(JOBS)
+	cmake --build build/library-cuda -j $(JOBS) --target test_headers aggregate strangers whole
 endif
 	ci/run-tests library $(JOBS)
 

@@ -8,6 +8,7 @@ A run that fails leaves the older output or the whole new one, and no part files
 """
 import concurrent.futures
 import json
+import math
 import os
 import pathlib
 import re
@@ -66,8 +67,21 @@ def write_glb(path):
     path.write_bytes(struct.pack("<4s4I", b"glTF", 2, 28 + len(text) + 56, len(text), 0x4e4f534a) + text + struct.pack("<2I14f", 56, 0x004e4942, *values))
 
 
+def write_alexnet(path):
+    """Weights of LPIPS that are all 0."""
+    shapes, entries, at = [], {}, 0
+    for level, (layer, shape) in enumerate(((0, (64, 3, 11, 11)), (3, (192, 64, 5, 5)), (6, (384, 192, 3, 3)), (8, (256, 384, 3, 3)),
+                                            (10, (256, 256, 3, 3)))):
+        shapes += [(f"features.{layer}.weight", shape), (f"features.{layer}.bias", shape[:1]), (f"lin{level}.model.1.weight", (1, shape[0], 1, 1))]
+    for name, shape in shapes:
+        entries[name] = {"dtype": "F32", "shape": shape, "data_offsets": [at, at + 4 * math.prod(shape)]}
+        at += 4 * math.prod(shape)
+    text = json.dumps(entries).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + bytes(at))
+
+
 def commands(program, data, steps=4):
-    """(name, arguments, output) of what runs; the files that they need are made in `data`."""
+    """(name, arguments, output or None) of what runs; the files that they need are made in `data`."""
     def make(*arguments):
         subprocess.run([program, *map(str, arguments)], check=True, cwd=data, stdout=subprocess.DEVNULL)
     make("generate", "d", "--views", 3, "--test-views", 1, "--size", 16, "--gaussians", 1000, "--depth")
@@ -85,6 +99,8 @@ def commands(program, data, steps=4):
     write_colmap(data / "colmap", data / "d/train/r_0000.png")
     yield "colmap", ["eval", str(data / "small.ply"), "--cameras", str(data / "colmap"), "--all", "--json", "out.json"], "out.json"
     yield "alone", ["render", str(data / "small.ply"), "--width", "16", "--height", "16", "--depth", "colors", "-o", "out.png"], "out.png"
+    yield "masked", ["train", str(data / "colmap"), "--holdout", "0", "--iterations", "3", "--random", "20", "--sh-degree", "0", "-o", "out.ply",
+                     "--refine-poses", "--align-steps", "0", "--density", "none"], "out.ply"
     grown = ["train", str(data / "d"), "--iterations", "2", "--random", "20", "--sh-degree", "0", "-o", "out.ply"]
     yield "poses", grown + ["--density", "none", "--refine-poses", "--align-steps", "0", "--write-cameras", "cameras.json"], "out.ply"
     yield "page", grown + ["--density", "none", "--resolutions", "2:50", "--view", "--validate", "1", "--holdout", "0", "--exposure", "--average", "0.9"], "out.ply"
@@ -92,6 +108,9 @@ def commands(program, data, steps=4):
     (data / "pointless/points3D.txt").unlink()
     yield "stereo", ["train", str(data / "pointless"), "--iterations", "1", "--density", "none", "-o", "out.ply"], "out.ply"
     yield "flight", ["render", str(data / "small.ply"), "--cameras", str(data / "d"), "--path", "orbit", "--frames", "1", "-o", "out.mp4"], "out.mp4"
+    write_alexnet(data / "alex.safetensors")
+    yield "lpips", ["eval", str(data / "small.ply"), "--cameras", str(data / "colmap"), "--all", "--lpips-weights", str(data / "alex.safetensors")], None
+    yield "info", ["info", str(data / "small.ply")], None
     yield "prune", ["convert", str(data / "small.ply"), "out.ply", "--prune", "0.5"], "out.ply"
     write_chunk(data / "chunk.ply")
     write_glb(data / "one.glb")
@@ -119,6 +138,8 @@ def fault_of(program, result, folder, output, wanted):
     left = [f.name for f in folder.iterdir() if ".part-" in f.name]
     if left:
         return f"left {left}"
+    if output is None:
+        return None
     got = (folder / output).read_bytes()
     if result.returncode == 0 and got == OLD:
         return "exit 0 without an output"
@@ -139,10 +160,11 @@ def main():
         def tried(name, arguments, output, at, wanted):
             folder = top / f"{name}-{at}"
             folder.mkdir()
-            (folder / output).write_bytes(OLD)
+            if output:
+                (folder / output).write_bytes(OLD)
             (folder / "link.ply").symlink_to("out.ply")
             result = run(program, arguments, folder, preload, at)
-            size = len((folder / output).read_bytes())
+            size = len((folder / output).read_bytes()) if output else 1
             counted = (folder / "allocations").read_text() if (folder / "allocations").exists() else ""
             fault = fault_of(program, result, folder, output, wanted) if wanted else None
             shutil.rmtree(folder)

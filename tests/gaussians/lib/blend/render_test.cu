@@ -221,6 +221,7 @@ TEST(RenderEdges, BadArgumentsAreNamed) {
 TEST(RenderEdges, StrategiesThatTheBlendDoesNotHaveAreNamed) {
     const kernel_frame frame(comparison_scenes()[0]);
     const gradient_memory memory(frame);
+    ASSERT_GS_OK(gs_render(&frame.view, NULL));
     size_t bytes = 0;
     int taken = 0;
     for (int s = 0; s < DISTWAR_STRATEGY_COUNT; s++) {
