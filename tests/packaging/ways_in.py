@@ -117,7 +117,7 @@ def try_way(work, name, source, compile_only):
     if nvcc:
         environment["PATH"] = f"{pathlib.Path(nvcc).parent}:{os.environ['PATH']}"
         if "Ofast-compile" in subprocess.run([nvcc, "--help"], stdout=subprocess.PIPE, text=True).stdout:
-            environment["NVCC_APPEND_FLAGS"] = "-Ofast-compile=max"
+            environment["NVCC_APPEND_FLAGS"] = "-Ofc max"
     text = "\n".join(lines) + "\n"
     program = "./scatter"
     if language == "sh":
