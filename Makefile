@@ -92,10 +92,11 @@ soak: packages
 	python3 -B tests/faults/races_test.py build/tsan/bin/dsplat
 
 # Compiles every kernel with nvcc for sm_90, those of the examples also to PTX for sm_75, the oldest architecture of nvcc
-# 13 (`make toolchains` assembles the library for it). Links the examples and benchmarks. Needs no GPU.
+# 13 (`make toolchains` assembles the library for it). Links the examples and benchmarks. Needs no GPU. COMPILED: targets.
+COMPILED := all
 gpu-compile: packages
 	cmake --preset cuda -B build/compile $(COMPILE) -DDISTWAR_TESTS=ON -DDISTWAR_EXAMPLE_ARCHITECTURES="75-virtual;$(ARCHITECTURE)" $(OPTIONS)
-	cmake --build build/compile -j $(JOBS)
+	cmake --build build/compile -j $(JOBS) --target $(COMPILED)
 
 # Compiles the library with nvcc 11.8, clang 16 and 19, NVRTC 12.0 and 13.0. Downloads 250 MB into build/toolchains,
 # installs nothing, and skips what cannot be had.
