@@ -109,7 +109,8 @@ def commands(program, data, steps=4):
     yield "stereo", ["train", str(data / "pointless"), "--iterations", "1", "--density", "none", "-o", "out.ply"], "out.ply"
     yield "flight", ["render", str(data / "small.ply"), "--cameras", str(data / "d"), "--path", "orbit", "--frames", "1", "-o", "out.mp4"], "out.mp4"
     write_alexnet(data / "alex.safetensors")
-    yield "lpips", ["eval", str(data / "small.ply"), "--cameras", str(data / "colmap"), "--all", "--lpips-weights", str(data / "alex.safetensors")], None
+    make("generate", "e", "--views", 1, "--test-views", 1, "--size", 32, "--gaussians", 1000)
+    yield "lpips", ["eval", str(data / "small.ply"), "--cameras", str(data / "e"), "--lpips-weights", str(data / "alex.safetensors")], None
     yield "info", ["info", str(data / "small.ply")], None
     yield "prune", ["convert", str(data / "small.ply"), "out.ply", "--prune", "0.5"], "out.ply"
     write_chunk(data / "chunk.ply")
