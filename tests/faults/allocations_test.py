@@ -110,6 +110,11 @@ def commands(program, data, steps=4):
     yield "flight", ["render", str(data / "small.ply"), "--cameras", str(data / "d"), "--path", "orbit", "--frames", "1", "-o", "out.mp4"], "out.mp4"
     write_alexnet(data / "alex.safetensors")
     make("generate", "e", "--views", 1, "--test-views", 1, "--size", 32, "--gaussians", 1000)
+    nccl = pathlib.Path(program).parent / "libfake_nccl.so"
+    if nccl.exists():
+        yield "processes", grown + ["--density", "none", "--batch", "2", "--gpus", "2", "--nccl", str(nccl)], "out.ply"
+    yield "generate", ["generate", "g", "--views", "1", "--test-views", "1", "--size", "16", "--gaussians", "1000", "--depth"], None
+    yield "depth", ["render", str(data / "small.ply"), "--width", "16", "--height", "16", "--depth", "16", "-o", "out.png"], "out.png"
     yield "lpips", ["eval", str(data / "small.ply"), "--cameras", str(data / "e"), "--lpips-weights", str(data / "alex.safetensors")], None
     yield "info", ["info", str(data / "small.ply")], None
     yield "prune", ["convert", str(data / "small.ply"), "out.ply", "--prune", "0.5"], "out.ply"
@@ -117,7 +122,7 @@ def commands(program, data, steps=4):
     write_glb(data / "one.glb")
     for name in ("chunk.ply", "one.glb"):
         yield name, ["convert", str(data / name), "link.ply"], "out.ply"
-    yield "export", ["export", str(data / "small.ply"), "--cameras", str(data / "d"), "-o", "out.html"], "out.html"
+    yield "export", ["export", str(data / "small.ply"), "--cameras", str(data / "d"), "--most", "10", "-o", "out.html"], "out.html"
     yield "bench", ["bench", str(data / "small.ply"), "--cameras", str(data / "d"), "--json", "out.json"], "out.json"
     yield "ranks' bench", ["bench", str(data / "small.ply"), "--cameras", str(data / "d"), "--gpus", "2", "--json", "out.json"], "out.json"
     for output in ("out.ply", "out.spz", "out.sog"):
