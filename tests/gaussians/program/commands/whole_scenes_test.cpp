@@ -65,6 +65,16 @@ TEST_F(WholeScenes, BecomeThoseOfOneGpu) {
     EXPECT_GT(difference(one, values_of_scene()), 5 * small_difference) << "other views first";
     trained(2, with(options, {"--nccl", FAKE_NCCL}));
     EXPECT_LT(difference(one, values_of_scene()), small_difference) << "processes";
+    // 2,500 views for each of two GPUs are enough.
+    for (const char *iterations : {"4999", "5000"}) {
+        const outcome got =
+            run(DSPLAT_PROGRAM, {"train", at("data").string(), "-o", at("scene.ply").string(), "--gpus", "2",
+                                 "--random", "130", "--density", "none", "--batch", "3", "--iterations",
+                                 iterations, "--seconds", "0.01"});
+        EXPECT_EQ(got.code, 0) << got.err;
+        EXPECT_EQ(got.out.find("short for several GPUs") != std::string::npos, iterations[0] == '4')
+            << got.out;
+    }
     // Fewer views than ranks, or the same bytes: each rank has a part.
     for (const auto &more : {std::vector<std::string>{"--batch", "1"}, {"--batch", "3", "--reproducible"}}) {
         const outcome got = run(DSPLAT_PROGRAM, train("scene.ply", 2, with({"--random", "130"}, more)));

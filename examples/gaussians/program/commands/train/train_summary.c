@@ -38,8 +38,8 @@ static void print_memory(const train_run *run, int ranks) {
 // Why one GPU may be faster than several, or NULL.
 static const char *few_for_gpus(const train_run *run, int ranks) {
     const training_settings *const s = &run->settings;
-    // Whole scenes: a run of 4,000 views took 1.0 and 1.5 times the seconds of one GPU on two and four, of 7,000 0.9 and 1.15,
-    // of 12,000 0.8 and 0.7: several GPUs need 0.5 to 1.4 s for their first exchange.
+    // The first exchange takes 0.5 s of two H200s and 1.4 s of four. Whole scenes, seconds beside one GPU's: 1.0 and 1.5
+    // times for 4,000 views, 0.9 and 1.15 for 7,000, 0.8 and 0.7 for 12,000.
     if (run->whole) return !s->budget && s->iterations < 2500 * ranks ? "short for several GPUs" : NULL;
     // With a part of the scene each two H100s took 1.45 and 1.10 times the seconds of one for 7,000 and 30,000 views of
     // bonsai with 300,000 Gaussians; two H200s 0.62 with a million.
