@@ -49,10 +49,11 @@ library-alone:
 	git ls-files -z -- $$(cat cmake/library_files.txt) | xargs -0 cp -p --parents -t build/alone
 	$(MAKE) -C build/alone library
 
-# PRESET=cuda runs the same tests on a GPU. OPTIONS: more for cmake.
+# The tests of all that is built with the library; those of the library itself: `make library`. PRESET=cuda runs both on a
+# GPU. OPTIONS: more for cmake.
 test: PRESET ?= cpu
 test: packages
-	cmake --preset $(PRESET) $(OPTIONS)
+	cmake --preset $(PRESET) -DDISTWAR_TESTS=$(if $(filter cuda,$(PRESET)),ON,examples) $(OPTIONS)
 	cmake --build --preset $(PRESET) -j $(JOBS)
 	ci/run-tests $(PRESET) $(JOBS)
 
