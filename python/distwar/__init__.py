@@ -141,8 +141,8 @@ def rasterization_backward(meta: dict[str, Any], d_colors: numpy.ndarray[Any, An
 
 
 def l1_ssim_loss(image: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-    """0.8 |image - target| + 0.2 (1 - SSIM), means over torch tensors [height, width, 3] or [1, height, width, 3]: an
-    image of rasterization(), values from 0 to 1, and a photograph of 8-bit values (uint8). The gradient is computed
+    """0.8 |image - target| + 0.2 (1 - SSIM), means over torch tensors [height, width, 3] or [views, height, width, 3]:
+    images of rasterization(), values from 0 to 1, and photographs of 8-bit values (uint8). The gradient is computed
     with the loss."""
     from . import _loss
     return _loss.l1_ssim_loss(image, target)

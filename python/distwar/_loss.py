@@ -19,25 +19,30 @@ def _workspace_bytes(lib, width, height):
     return size.value
 
 
-def _run(image, target):
-    """image: three planes in memory, in any order of dimensions. The loss, and its gradient in the same layout."""
-    height, width = target.shape[:2]
-    with On(image):
-        lib = library_of(image.device)
+def _run(images, targets):
+    """images [views, ...]: each three planes in memory, in any order of dimensions. The mean of the losses, and its
+    gradient in the same layout."""
+    views, height, width, _ = targets.shape
+    with On(images):
+        lib = library_of(images.device)
         size = _workspace_bytes(lib, width, height)
-        workspace = torch.empty(size, dtype=torch.uint8, device=image.device)
-        result = torch.empty(3, dtype=torch.float64, device=image.device)
-        gradient = torch.empty_like(image)
-        pair = gs.Comparison(width, height, image.data_ptr(), target.data_ptr())
-        lib.check(lib.gs_loss(byref(pair), workspace.data_ptr(), size, result.data_ptr(), gradient.data_ptr(),
-                              stream_of(image.device)))
-        return result[0].float(), gradient
+        workspace = torch.empty(size, dtype=torch.uint8, device=images.device)
+        results = torch.empty(views, 3, dtype=torch.float64, device=images.device)
+        gradients = torch.empty_like(images)
+        for image, target, result, gradient in zip(images, targets, results, gradients):
+            pair = gs.Comparison(width, height, image.data_ptr(), target.data_ptr())
+            lib.check(lib.gs_loss(byref(pair), workspace.data_ptr(), size, result.data_ptr(), gradient.data_ptr(),
+                                  stream_of(images.device)))
+        if views == 1:
+            return results[0, 0].float(), gradients
+        return results[:, 0].mean().float(), gradients.div_(views)
 
 
 @torch.library.custom_op("distwar::l1_ssim", mutates_args=())
 def l1_ssim(image: Tensor, target: Tensor) -> Tuple[Tensor, Tensor]:
     """image [3, height, width], target [height, width, 3] of 8-bit values: the loss and its gradient by the image."""
-    return _run(image.contiguous(), target.contiguous())
+    loss, gradient = _run(image.contiguous()[None], target.contiguous()[None])
+    return loss, gradient[0]
 
 
 @l1_ssim.register_fake
@@ -58,15 +63,16 @@ l1_ssim.register_autograd(_adjoint, setup_context=_setup)
 
 
 class _L1Ssim(torch.autograd.Function):
-    """The loss of image [height, width, 3], best stored as planes, as rasterization() returns it."""
+    """The loss of images [views, height, width, 3], best stored as planes, as rasterization() returns them."""
 
     @staticmethod
-    def forward(ctx, image, target):
-        height, width, _ = image.shape
-        if image.stride() != (width, 1, height * width) or image.data_ptr() % 16:
-            image = image.movedim(-1, 0).clone(memory_format=torch.contiguous_format).movedim(0, -1)
-        loss, gradient = _run(image, target.contiguous())
-        ctx.save_for_backward(gradient)
+    def forward(ctx, images, targets):
+        views, height, width, _ = images.shape
+        pixels, (each, *within) = height * width, images.stride()
+        if within != [width, 1, pixels] or views > 1 and each != 3 * pixels or images.data_ptr() % 16:
+            images = images.movedim(-1, 1).clone(memory_format=torch.contiguous_format).movedim(1, -1)
+        loss, gradients = _run(images, targets.contiguous())
+        ctx.save_for_backward(gradients)
         return loss
 
     @staticmethod
@@ -78,12 +84,16 @@ def l1_ssim_loss(image: Tensor, target: Tensor) -> Tensor:
     for name, tensor, wanted in (("image", image, torch.float32), ("target", target, torch.uint8)):
         if not isinstance(tensor, torch.Tensor) or tensor.dtype != wanted:
             raise TypeError(f"distwar.l1_ssim_loss: {name} must be a tensor of {wanted}")
-        if tensor.shape != image.shape or tensor.shape[-1] != 3 or 0 in tensor.shape or not (
-                tensor.dim() == 3 or tensor.dim() == 4 and len(tensor) == 1):
+        if tensor.shape != image.shape or tensor.dim() not in (3, 4) or tensor.shape[-1] != 3 or 0 in tensor.shape:
             raise ValueError(f"distwar.l1_ssim_loss: {name} has the shape {tuple(tensor.shape)}; both must have the "
-                             "same one, [height, width, 3] or [1, height, width, 3]")
+                             "same one, [height, width, 3] or [views, height, width, 3]")
         if tensor.device != image.device:
             raise ValueError(f"distwar.l1_ssim_loss: {name} is on {tensor.device}, image on {image.device}")
-    if image.dim() == 4:
-        image, target = image[0], target[0]
-    return _L1Ssim.apply(image, target) if is_plain(image) else l1_ssim(image.movedim(-1, 0), target)[0]
+    if image.dim() == 3:
+        image, target = image[None], target[None]
+    views, height, width, _ = image.shape
+    if not is_plain(image):
+        return torch.stack([l1_ssim(i.movedim(-1, 0), t)[0] for i, t in zip(image, target)]).mean()
+    if views > 1 and height * width % 4 > 0:  # not every image would begin at 16 bytes
+        return torch.stack([_L1Ssim.apply(i[None], t[None]) for i, t in zip(image, target)]).mean()
+    return _L1Ssim.apply(image, target)

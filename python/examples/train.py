@@ -37,53 +37,63 @@ def start(points, opacity, size, device):
     return {name: torch.nn.Parameter(value) for name, value in values.items()}
 
 
-def render(p, sh_rates, view, degree):
-    viewmat, K, picture = view
+def render(p, sh_rates, views, degree):
+    """Images [views, height, width, 3] and photographs of views of one size."""
+    viewmats, Ks = (torch.cat([view[i] for view in views]) for i in range(2))
+    pictures = torch.stack([view[2] for view in views])
     return distwar.rasterization(p["means"], p["quats"], p["scales"].exp(), p["opacities"].sigmoid(),
-                                 p["sh"] * sh_rates, viewmat, K, picture.shape[1], picture.shape[0], sh_degree=degree,
-                                 packed=False)[0][0]
+                                 p["sh"] * sh_rates, viewmats, Ks, pictures.shape[2], pictures.shape[1],
+                                 sh_degree=degree, packed=False)[0], pictures
 
 
 def train(p, views, size, o):
-    """Trains for o.iterations steps. Returns the steps a second."""
+    """Trains on o.iterations views, o.batch in a step, at rates times its root. Returns the views a second."""
     device = p["means"].device
     rates = dict(means=1.6e-4 * size, scales=5e-3, quats=1e-3, opacities=5e-2, sh=2.5e-3)
     optimizers = {name: torch.optim.Adam([p[name]], lr=rate, eps=1e-15) for name, rate in rates.items()}
-    control = strategy.MCMCStrategy(o.most, refine_start_iter=499, refine_stop_iter=o.iterations * 5 // 6)
+    batch = o.batch if len({view[2].shape for view in views}) == 1 else 1
+    control = strategy.MCMCStrategy(o.most, refine_start_iter=499 // batch, refine_every=max(1, 100 // batch),
+                                    refine_stop_iter=o.iterations * 5 // 6 // batch)  # in steps
     control.check_sanity(p, optimizers)
     state = control.initialize_state()
     sh_rates = torch.full((16, 1), SH_REST, device=device)
     sh_rates[0] = 1
-    order, begin = [], time.perf_counter()
-    for step in range(1, o.iterations + 1):
-        order = order or random.sample(views, len(views))
-        view = order.pop()
-        optimizers["means"].param_groups[0]["lr"] = rate = rates["means"] * 0.01**(step / o.iterations)
-        loss = distwar.l1_ssim_loss(render(p, sh_rates, view, min(3, step // 1000)), view[2])
+    order, steps, begin = [], -(-o.iterations // batch), time.perf_counter()
+    for step in range(1, steps + 1):
+        while len(order) < batch:
+            order = random.sample(views, len(views)) + order
+        chosen, order = order[-batch:], order[:-batch]
+        for name, optimizer in optimizers.items():
+            falls = 0.01**(step / steps) if name == "means" else 1
+            optimizer.param_groups[0]["lr"] = rates[name] * falls * batch**0.5
+        loss = distwar.l1_ssim_loss(*render(p, sh_rates, chosen, min(3, step * batch // 1000)))
         loss.backward()
         density.add_penalty(p["scales"], p["opacities"], 0.01, 0.01)
         optim.step(optimizers.values())
         for optimizer in optimizers.values():
             optimizer.zero_grad()
-        control.step_post_backward(p, optimizers, state, step, {}, rate)
-        if step % 500 == 0 or step == o.iterations:
-            print(f"step {step}: loss {loss.item():.4f}, {len(p['means'])} Gaussians, "
-                  f"{step / (time.perf_counter() - begin):.1f} steps/s", flush=True)
+        control.step_post_backward(p, optimizers, state, step, {}, optimizers["means"].param_groups[0]["lr"])
+        if step * batch % 500 < batch or step == steps:
+            print(f"{step * batch} views: loss {loss.item():.4f}, {len(p['means'])} Gaussians, "
+                  f"{step * batch / (time.perf_counter() - begin):.1f} views/s", flush=True)
     with torch.no_grad():
         p["sh"].mul_(sh_rates)
-    return o.iterations / (time.perf_counter() - begin)
+    return steps * batch / (time.perf_counter() - begin)
 
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", type=pathlib.Path)
     parser.add_argument("-o", "--output", default="scene.pt")
-    for name, (value, text) in dict(iterations=(7000, "steps of Adam"), most=(300000, "limit of Gaussians"),
+    for name, (value, text) in dict(iterations=(7000, "views to train on"), most=(300000, "limit of Gaussians"),
+                                    batch=(4, "views of a step; 1 where their sizes differ"),
                                     random=(0, "start from random points; without points in the data 100000"),
                                     downscale=(1, "factor by which photographs are reduced"),
                                     seed=(0, "of all random choices")).items():
         parser.add_argument(f"--{name}", type=int, default=value, help=f"{text} (default {value})")
     o = parser.parse_args(arguments)
+    if o.batch < 1:
+        parser.error(f"--batch {o.batch}: a step needs a view")
     torch.manual_seed(o.seed)
     random.seed(o.seed)
     device = "cuda" if distwar.library().backend == "cuda" else "cpu"
@@ -97,8 +107,8 @@ def main(arguments=None):
         p = start(points, 0.5, 0.1, device)
     rate = train(p, training, size, o)
     with torch.no_grad():
-        errors = [((render(p, 1, view, 3).clamp(0, 1) - view[2] / 255)**2).mean() for view in held_out]
-    print(json.dumps(dict(steps_per_second=rate, gaussians=len(p["means"]),
+        errors = [((render(p, 1, [view], 3)[0][0].clamp(0, 1) - view[2] / 255)**2).mean() for view in held_out]
+    print(json.dumps(dict(views_per_second=rate, gaussians=len(p["means"]),
                           held_out_psnr=float(torch.stack([-10 * e.log10() for e in errors]).mean()))))
     torch.save({name: value.detach().cpu() for name, value in p.items()}, o.output)
 

@@ -397,11 +397,24 @@ class Loss(unittest.TestCase):
         (2 * distwar.l1_ssim_loss(planar[None], target[None])).backward()
         self.assertLess(relative(planar.grad.cpu(), 2 * image.grad.cpu()), 1e-6)
         with self.assertRaisesRegex(ValueError, "image has the shape"):
-            distwar.l1_ssim_loss(planar.expand(2, -1, -1, -1), target.expand(2, -1, -1, -1))
+            distwar.l1_ssim_loss(planar[None, None], target[None, None])
         with self.assertRaisesRegex(TypeError, "target"):
             distwar.l1_ssim_loss(image, image.detach())
         with self.assertRaisesRegex(ValueError, "target has the shape"):
             distwar.l1_ssim_loss(image, target[:-1])
+
+    def test_l1_ssim_of_views_is_the_mean_of_theirs(self):
+        for views, height, width in (2, 20, 30), (3, 20, 30), (3, 13, 17):  # the last: images do not begin at 16 bytes
+            images = torch.rand(views, 3, height, width, device=DEVICE)
+            targets = (torch.rand(views, height, width, 3, device=DEVICE) * 255).to(torch.uint8)
+            for layout in images.movedim(1, -1), images.movedim(1, -1).contiguous():
+                together, one = layout.detach().requires_grad_(), layout.detach().clone().requires_grad_()
+                loss = distwar.l1_ssim_loss(together, targets)
+                (3 * loss).backward()
+                each = sum(distwar.l1_ssim_loss(i, t) for i, t in zip(one, targets)) / views
+                (3 * each).backward()
+                self.assertAlmostEqual(float(loss), float(each), places=6)
+                self.assertLess(relative(together.grad.cpu(), one.grad.cpu()), 1e-6)
 
 
 class Refusals(unittest.TestCase):

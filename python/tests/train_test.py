@@ -158,8 +158,8 @@ class Training(unittest.TestCase):
         return json.loads(out.getvalue().splitlines()[-1]), torch.load(at)
 
     def test_from_points(self):
-        before, _ = self.trained("--iterations", "1")
-        result, scene = self.trained("--iterations", "150", "--most", "200")
+        before, _ = self.trained("--iterations", "1", "--batch", "1")
+        result, scene = self.trained("--iterations", "600", "--most", "200")
         self.assertGreater(result["held_out_psnr"], before["held_out_psnr"] + 3)
         self.assertEqual((len(scene["means"]), tuple(scene["sh"].shape)), (60, (60, 16, 3)))
 

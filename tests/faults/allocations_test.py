@@ -103,7 +103,7 @@ def commands(program, data, steps=4):
                      "--refine-poses", "--align-steps", "0", "--density", "none"], "out.ply"
     grown = ["train", str(data / "d"), "--iterations", "2", "--random", "20", "--sh-degree", "0", "-o", "out.ply"]
     yield "poses", grown + ["--density", "none", "--refine-poses", "--align-steps", "0", "--write-cameras", "cameras.json"], "out.ply"
-    yield "page", grown + ["--density", "none", "--resolutions", "2:50", "--view", "--validate", "1", "--holdout", "0", "--exposure", "--average", "0.9"], "out.ply"
+    yield "page", grown + ["--density", "none", "--resolutions", "2:50", "--view", "--validate", "1", "--holdout", "0", "--average", "0.9"], "out.ply"
     shutil.copytree(data / "d", data / "pointless")
     (data / "pointless/points3D.txt").unlink()
     yield "stereo", ["train", str(data / "pointless"), "--iterations", "1", "--density", "none", "-o", "out.ply"], "out.ply"

@@ -67,6 +67,7 @@ static bool guarded(distwar_trainer *t, bool (*body)(distwar_trainer *t, void *c
 distwar_train_settings distwar_train_defaults(void) {
     return (distwar_train_settings){.iterations = USUAL_ITERATIONS,
                                     .sh_degree = GS_MAX_SH_DEGREE,
+                                    .exposure = true,
                                     .validate = -1,
                                     .teachers = TEACHERS_MOST};
 }
@@ -161,7 +162,8 @@ static bool open_state(distwar_trainer *t, const distwar_train_data *data) {
     host.antialias = t->wanted.antialias;
     training_state_open(&t->state, t->group, &host);
     if (from_points) scene_close(&host);
-    if (t->wanted.exposure) training_state_open_exposures(&t->state, (int64_t)t->view_count);
+    if (t->wanted.exposure && usual_exposures(t->view_count))
+        training_state_open_exposures(&t->state, (int64_t)t->view_count);
     return !t->wanted.refine_poses ||
            (training_state_open_poses(&t->state, (int64_t)t->view_count, &last) &&
             poses_start_in(t->state.pose, t->views, t->view_count, &t->state, &last));

@@ -65,8 +65,9 @@ typedef struct distwar_train_settings {
     const char *density;   // "split", "mcmc", "adaptive", "none"; NULL: split, or mcmc if `everywhere`
     int32_t sh_degree;     // 0..3; of `scene` that of the scene
     float background[3];
-    bool random_background;   // another for each step; no transparent part takes the colour of the background
-    bool antialias, exposure; // as of dsplat train
+    bool random_background; // another for each step; no transparent part takes the colour of the background
+    bool antialias;         // as of dsplat train
+    bool exposure;          // learn gains of the views, and keep them where they differ; default true
     bool
         refine_poses; // of the views, with the scene; the cameras are where they should be but for some pixels
     bool reproducible; // the same bits on the same kind of GPU; slower; excludes budget

@@ -54,6 +54,12 @@ typedef struct frame_gradient {
 } frame_gradient;
 
 // Several ranks with the whole scene each: of all views of a step.
+enum { EXPOSURE_GROUPINGS = 2 };
+typedef struct exposure_grouping {
+    neighbours *of; // [views]; NULL: colours are not corrected
+    int32_t *near;  // [views]: their order
+} exposure_grouping;
+
 typedef struct peers_gradient {
     gs_view all;
     device_buffer splats, moments, mean2d;
@@ -108,10 +114,11 @@ struct trainer {
     frame painter[TEACHERS_MOST]; // of the teachers' pictures
     device_buffer paint;
     target_view painted[GS_MAX_VIEWS];
-    neighbours *neighbours;                 // [views], of corrected colours; else NULL
-    int32_t *near;                          // [views]: their order
+    exposure_grouping
+        groupings[EXPOSURE_GROUPINGS];      // of corrected colours: by place, in the order of the data
+    const exposure_grouping *grouping;      // the one in use
+    int32_t *near_device;                   // its near
     float (*log_gains)[GS_EXPOSURE_VALUES]; // [views]: scratch
-    int32_t *near_device;                   // the same
     double started;
     training_report report;
 };
@@ -158,7 +165,8 @@ bool lessons_go_on(trainer *t);
 // ---- exposures.c: without them all of this does nothing but for the last
 
 bool exposures_open(trainer *t, fault *why);
-// Before a step: once gains are known, says which are 1 in the mean. Then waits for the device.
+// Before a step: once gains are known, says which are 1 in the mean, and gives up gains that deviate little, then and
+// later. Then waits for the device.
 void exposures_settle(trainer *t);
 void exposures_close(trainer *t);
 // Queues a step of the gains of the v-th view. sums: device, of gs_exposure_backward.

@@ -4,7 +4,8 @@
 #include "device.h"
 #include <string.h>
 
-// The mean loss of the views that are set aside, as steps see views now. A collective; no losses wait.
+// The mean loss of the views that are set aside, as steps see views now. A step of their gains: their exposures are no
+// noise that training learns. A collective; no losses wait.
 static bool loss_aside(trainer *t, int phase, double *loss) {
     const training_state *const state = t->state;
     const int64_t batch = trainer_batch(t->settings, phase);
@@ -22,8 +23,11 @@ static bool loss_aside(trainer *t, int phase, double *loss) {
                          .at = schedule_step(&state->schedule)};
         memcpy(of.background, t->settings->background, sizeof of.background);
         if (t->pictures) picture_cache_next_step(t->pictures);
-        for (; next < t->order.count && of.count < batch; next++)
-            if (t->views[next].set_aside) trainer_add_view(t, phase, next, &of);
+        for (; next < t->order.count && of.count < batch; next++) {
+            if (!t->views[next].set_aside) continue;
+            if (state->exposures > 0) of.exposure[of.count] = state->exposure + GS_EXPOSURE_VALUES * next;
+            trainer_add_view(t, phase, next, &of);
+        }
         if (of.count == 0) break;
         t->one.f.clock = NULL;
         const bool done = trainer_gradient_of(t, &of, &view, &mean2d);

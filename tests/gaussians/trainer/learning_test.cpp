@@ -11,14 +11,15 @@ void note(learning_curve *curve, int phase, double trained, double aside) {
     learning_note(curve, phase, aside);
 }
 
-// Losses fall by these parts with each measurement.
-learning_curve falling(int count, double trained, double aside) {
+// Losses fall by these parts with each measurement. Those of the views set aside end `apart` times as high.
+learning_curve falling(int count, double trained, double aside, double apart = 1.3) {
     learning_curve curve = {};
-    for (int i = 0; i < count; i++) note(&curve, 0, std::pow(1 - trained, i), std::pow(1 - aside, i));
+    const double first = apart * std::pow((1 - trained) / (1 - aside), count - 1);
+    for (int i = 0; i < count; i++) note(&curve, 0, std::pow(1 - trained, i), first * std::pow(1 - aside, i));
     return curve;
 }
 
-TEST(Learning, IsOverWhereViewsThatAreSetAsideGainLessThanATenth) {
+TEST(Learning, IsOverWhereViewsThatAreSetAsideGainLittle) {
     for (const int count : {3, 5, 32, 50, 300}) {
         const learning_curve confirmed = falling(count, 0.1, 0.02), noise = falling(count, 0.1, 0.005),
                              rises = falling(count, 0.1, -0.1);
@@ -35,6 +36,12 @@ TEST(Learning, IsNotOverByTwoMeasurementsNorWhereTrainingGainsLittle) {
     EXPECT_TRUE(learning_is_over(&more)) << "0.13";
 }
 
+TEST(Learning, IsNotOverWhileTheViewsSetAsideAreHardlyWorse) {
+    const learning_curve close = falling(10, 0.1, 0, 1.2), apart = falling(10, 0.1, 0, 1.25);
+    EXPECT_FALSE(learning_is_over(&close)) << "0.18";
+    EXPECT_TRUE(learning_is_over(&apart)) << "0.22";
+}
+
 TEST(Learning, CountsTheBestMeasurementSince) {
     learning_curve curve = {};
     const double aside[] = {1, 0.9, 1.1, 1.1};
@@ -47,6 +54,7 @@ TEST(Learning, CountsTheBestMeasurementSince) {
 
 TEST(Learning, BeginsAnewWithPicturesOfAnotherSize) {
     learning_curve curve = falling(5, 0.1, 0);
+    EXPECT_TRUE(learning_is_over(&curve));
     note(&curve, 1, 0.1, 1);
     EXPECT_EQ(curve.count, 1);
     EXPECT_FALSE(learning_is_over(&curve));

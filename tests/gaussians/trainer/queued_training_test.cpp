@@ -40,7 +40,7 @@ std::vector<char> train_bytes(const cloud &c, bool by_steps, uint64_t seed, int6
     };
     for (const gs_gaussians *set : {&state.gaussians, &state.first_moment, &state.second_moment})
         add(set->mean, device_gaussians_bytes(set->count, set->sh_degree));
-    add(state.exposure, cloud::views_in_all * GS_EXPOSURE_VALUES * sizeof(float));
+    add(state.exposure, size_t(state.exposures) * GS_EXPOSURE_VALUES * sizeof(float));
     const char *const all = reinterpret_cast<const char *>(losses.data());
     out.insert(out.end(), all, all + losses.size() * sizeof(double));
     training_state_close(&state);

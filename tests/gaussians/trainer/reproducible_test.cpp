@@ -95,7 +95,7 @@ std::vector<std::vector<std::string>> ways(const fs::path &depth_maps) {
     return {
         {},
         {"--density", "adaptive", "--density-from", "1", "--density-every", "4", "--density-until", "11",
-         "--grow-gradient", "1e-6", "--antialias", "--exposure"},
+         "--grow-gradient", "1e-6", "--antialias"},
         {"--density", "mcmc", "--max-gaussians", "60", "--density-from", "1", "--density-every", "4",
          "--growth", "0.2", "--random", "40"},
         {"--density", "split", "--max-gaussians", "60", "--density-from", "1", "--density-every", "4",
@@ -256,8 +256,7 @@ TEST_F(Reproducible, CheckpointsOfOtherRunsAndDamagedOnesAreRefused) {
 // With a sum that is right: only then are its numbers looked at.
 TEST_F(Reproducible, AForgedCheckpointIsRefused) {
     write_colmap(at("data"), 12);
-    const std::vector<std::string> more = {"--checkpoint-every", "2", "--checkpoint", at("saved"),
-                                           "--exposure"};
+    const std::vector<std::string> more = {"--checkpoint-every", "2", "--checkpoint", at("saved")};
     ASSERT_EQ(train_here(run_of("scene.ply", 2, more), 0), 0);
     struct {
         char before[24]; // magic, version, bytes of settings, bytes of the file
@@ -279,8 +278,7 @@ TEST_F(Reproducible, AForgedCheckpointIsRefused) {
             uint32_t(crc32(0, reinterpret_cast<const Bytef *>(bytes.data()), uInt(bytes.size())));
         bytes.append(reinterpret_cast<const char *>(&sum), sizeof sum);
         std::ofstream(at("forged"), std::ios::binary) << bytes;
-        return splat(
-            run_of("scene.ply", 2, {"--exposure", "--checkpoint", at("new"), "--resume", at("forged")}));
+        return splat(run_of("scene.ply", 2, {"--checkpoint", at("new"), "--resume", at("forged")}));
     };
     const std::string unsummed = saved.substr(0, saved.size() - 4);
     const auto resumed = [&](int64_t iteration, int64_t exposures) {
@@ -350,9 +348,8 @@ TEST_F(Program, ADarkPhotographLearnsADarkExposure) {
     for (int i = 0; i < 3 * dark.width * dark.height; i++) dark.pixels[i] = uint8_t(dark.pixels[i] / 2);
     ASSERT_TRUE(image_write_png(name.c_str(), &dark, &why)) << why.text;
     image_close(&dark);
-    const outcome run =
-        splat({"train", at("data"), "-o", at("scene.ply"), "--iterations", "150", "--holdout", "0",
-               "--sh-degree", "0", "--exposure", "--density", "none", "--checkpoint-every", "150"});
+    const outcome run = splat({"train", at("data"), "-o", at("scene.ply"), "--iterations", "150", "--holdout",
+                               "0", "--sh-degree", "0", "--density", "none", "--checkpoint-every", "150"});
     ASSERT_EQ(run.code, 0) << run.err;
     // A checkpoint has the gains before its rows, two sums of density and its checksum.
     const std::string saved = contents(at("scene.ply.checkpoint"));

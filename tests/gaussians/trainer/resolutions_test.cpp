@@ -116,7 +116,7 @@ class trained {
         return out;
     }
     std::vector<float> exposure() const {
-        std::vector<float> out(views_in_all * GS_EXPOSURE_VALUES);
+        std::vector<float> out(size_t(state.exposures) * GS_EXPOSURE_VALUES);
         device_download(out.data(), state.exposure, out.size() * sizeof(float));
         return out;
     }
@@ -366,6 +366,7 @@ training_settings mixed_settings() {
     training_settings settings = detailed_cloud::settings_of(14, 3);
     fault why;
     EXPECT_TRUE(resolution_schedule_read("2:36:2", &settings.resolutions, &why)) << why.text; // 5 iterations
+    settings.exposure_rate = 0.3f; // that gains differ
     return settings;
 }
 
@@ -375,6 +376,7 @@ TEST(Resolutions, TrainingGoesOnWhereItStopped) {
     const std::vector<double> losses = whole.train_on(c.views, mixed_settings());
     EXPECT_EQ(losses.size(), 14u);
     EXPECT_EQ(whole.state.iteration, 14);
+    EXPECT_GT(whole.state.exposures, 0);
     const std::pair<int64_t, int64_t> ends[] = {
         {2, 4}, {4, 5}, {5, 8}, {8, 11}}; // the step after is the last
     for (const auto &[at, end] : ends) {

@@ -56,8 +56,9 @@ struct bin_summary {
     // are sorted by a block of part_block threads, those up to block_end by a block of sort_block threads,
     // the rest by a warp.
     int32_t cut_end, part_block_end, block_end;
-    int32_t parts;                // of all lists
-    int32_t in_lists;             // 1: a bucket had no room, so that the unsorted entries are in the lists
+    int32_t parts; // of all lists
+    int64_t
+        in_lists; // 1: a bucket had no room: the unsorted entries are in the lists; 64 bits leave no padding
     unsigned long long described; // parts that cut_kernel has described so far
 };
 

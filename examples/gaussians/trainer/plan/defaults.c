@@ -70,6 +70,10 @@ int64_t usual_retire_every(size_t views) {
 
 // ---- exposures
 
+bool usual_exposures(size_t views) {
+    return views >= 3;
+}
+
 float usual_exposure_rate(size_t views, int64_t iterations) {
     const double mean = 0.99 / log(100); // of rates that fall to a hundredth, in parts of the first
     return (float)fmin(fmax(1.5 / mean * (double)views / (double)iterations, 0.05), 0.3);

@@ -60,6 +60,8 @@ int64_t usual_retire_every(size_t views);
 
 // ---- exposures; judgement
 
+// Whether photographs are given gains, which they keep where these differ (exposures.c): two would halve any difference.
+bool usual_exposures(size_t views);
 // The rate of the gains' first steps. The rates of a view's steps in a run, which fall to a hundredth, add up to 1.5 however
 // few rounds of the views the run has, or more: so, but for the prior, a view that all its pixels want darker can get darker
 // by a factor of four. At most 0.3, which bounds the sum where there are fewer than 23 rounds.

@@ -161,7 +161,7 @@ static bool header_is_right(const checkpoint_header *header) {
            learning_curve_is_possible(&header->learning) && header->steps >= 0 &&
            header->steps <= header->iteration && header->averaged >= 0 && header->averaged <= header->steps &&
            header->exposures >= 0 && header->exposures <= CHECKPOINT_MAX_VIEWS &&
-           header->exposed >= EXPOSURE_FIRST && header->exposed <= EXPOSURE_NEIGHBOURS &&
+           header->exposed >= EXPOSURE_FIRST && header->exposed <= EXPOSURE_IN_ORDER &&
            header->settings_bytes <= CHECKPOINT_MAX_SETTINGS && header->poses >= 0 &&
            header->poses <= CHECKPOINT_MAX_VIEWS && header->letter <= INSIDE && header->parts >= 1 &&
            header->parts <= (header->letter == INSIDE ? 1 : RANKS_MAX) &&

@@ -76,6 +76,12 @@ void training_state_open_exposures(training_state *state, int64_t views) {
     device_clear(state->exposure, bytes);
 }
 
+void training_state_close_exposures(training_state *state) {
+    device_free(state->exposure);
+    state->exposure = NULL;
+    state->exposures = 0;
+}
+
 bool training_state_open_poses(training_state *state, int64_t views, fault *why) {
     state->pose = calloc((size_t)views, sizeof *state->pose);
     if (!state->pose) return fail(why, "no memory for the poses of %lld views", (long long)views);

@@ -33,8 +33,14 @@ typedef struct schedule_place {
 } schedule_place;
 
 // Which gains are 1 in the mean: at first those of all views. Then it is known whether neighbours tell a view's gain, and
-// so the scene can show it, in views that are not photographed too: then those of neighbours.
-typedef enum exposure_rule { EXPOSURE_FIRST, EXPOSURE_TOGETHER, EXPOSURE_NEIGHBOURS } exposure_rule;
+// so the scene can show it, in views that are not photographed too: then those of neighbours, by place or in the order of
+// the data.
+typedef enum exposure_rule {
+    EXPOSURE_FIRST,
+    EXPOSURE_TOGETHER,
+    EXPOSURE_NEIGHBOURS,
+    EXPOSURE_IN_ORDER
+} exposure_rule;
 
 enum { TEACHERS_MOST = 4 };
 
@@ -83,6 +89,7 @@ bool training_state_copy(const training_state *state, gs_gaussians *out);
 void training_state_restart(training_state *state, const gs_gaussians *start);
 // Gives each of `views` views gains of 1.
 void training_state_open_exposures(training_state *state, int64_t views);
+void training_state_close_exposures(training_state *state); // colours are not corrected any more
 // Gives each of `views` views a pose, zeros. Fails if there is no memory.
 bool training_state_open_poses(training_state *state, int64_t views, fault *why);
 // Sets whether all scenes of the state are antialiased, which files do not keep.

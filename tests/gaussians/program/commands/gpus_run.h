@@ -48,7 +48,7 @@ inline std::vector<std::string> with(std::vector<std::string> options, const std
     return options;
 }
 inline const std::vector<std::string> growing = with(growth, {"--density", "mcmc"});
-inline const std::vector<std::string> splitting = with(growth, {"--density", "split", "--exposure"});
+inline const std::vector<std::string> splitting = with(growth, {"--density", "split"});
 
 // The second photograph has another size, and a camera of its own.
 inline void write_two_sizes(const fs::path &folder) {

@@ -52,9 +52,8 @@ class WholeScenes : public OnGpus {
 TEST_F(WholeScenes, BecomeThoseOfOneGpu) {
     write_colmap(at("data"), 30);
     write_depth_maps(at("data"), at("depth"));
-    const std::vector<std::string> options = {"--random",  "130", "--density", "none",
-                                              "--batch",   "3",   "--depth",   at("depth").string(),
-                                              "--exposure"};
+    const std::vector<std::string> options = {"--random", "130", "--density", "none",
+                                              "--batch",  "3",   "--depth",   at("depth").string()};
     const double loss = last_loss(trained(1, options));
     const std::vector<float> one = values_of_scene();
     for (const int gpus : {2, 3}) {

@@ -19,8 +19,8 @@ TEST_F(Program, FinishesASceneByLevenbergMarquardt) {
     const std::string data = (folder / "data").string(), scene = (folder / "scene.ply").string(),
                       finished = (folder / "finished.ply").string(),
                       json_file = (folder / "lm.json").string();
-    const outcome trained = splat({"train", data, "-o", scene, "--iterations", "20", "--sh-degree", "0",
-                                   "--finish", "1"});
+    const outcome trained =
+        splat({"train", data, "-o", scene, "--iterations", "20", "--sh-degree", "0", "--finish", "1"});
     ASSERT_EQ(trained.code, 0) << trained.err;
     EXPECT_NE(trained.out.find("LM step    1"), std::string::npos) << trained.out;
 
@@ -69,10 +69,9 @@ TEST_F(Program, FinishingSaysNothingBesideItsJson) {
 
 TEST_F(Program, FinishingIsInTheLogAndTheReport) {
     write_colmap(folder / "data", 30);
-    const std::vector<std::string> train = {"train",        at("data"), "-o",        at("scene.ply"),
-                                            "--iterations", "10",       "--finish",  "2",
-                                            "--holdout",    "4",        "--sh-degree", "0",
-                                            "--log",        at("log")};
+    const std::vector<std::string> train = {
+        "train", at("data"),    "-o", at("scene.ply"), "--iterations", "10", "--finish", "2", "--holdout",
+        "4",     "--sh-degree", "0",  "--log",         at("log")};
     std::vector<std::string> measured = train;
     measured.insert(measured.end(), {"--eval-every", "10", "--report", at("report")});
     const outcome run = splat(measured);
@@ -169,7 +168,7 @@ TEST_F(Program, FinishingSaysWhatItLacks) {
          "--json and -o name one file"},
         {{"finish", smooth, "--cameras", data, "-o", scene}, 1, "antialiased"},
         {{"train", data, "-o", scene, "--finish", "1", "--antialias"}, 2, "--antialias"},
-        {{"train", data, "-o", scene, "--finish", "1", "--exposure"}, 2, "--exposure"},
+        {{"train", data, "-o", scene, "--exposure", "on"}, 2, "--exposure on: not auto or off"},
         {{"train", data, "-o", scene, "--finish", "1", "--reproducible"}, 2, "--reproducible"},
     };
     for (const auto &c : cases) {
