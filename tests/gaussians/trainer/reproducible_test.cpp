@@ -351,6 +351,7 @@ TEST_F(Program, ADarkPhotographLearnsADarkExposure) {
     const outcome run = splat({"train", at("data"), "-o", at("scene.ply"), "--iterations", "150", "--holdout",
                                "0", "--sh-degree", "0", "--density", "none", "--checkpoint-every", "150"});
     ASSERT_EQ(run.code, 0) << run.err;
+    EXPECT_CONTAINS(run.out, "gains of the photographs differ by");
     // A checkpoint has the gains before its rows, two sums of density and its checksum.
     const std::string saved = contents(at("scene.ply.checkpoint"));
     float log_gains[photos][GS_EXPOSURE_VALUES];

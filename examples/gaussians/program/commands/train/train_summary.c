@@ -2,7 +2,9 @@
 #include "train_summary.h"
 #include "device.h"
 #include "frames/blend_strategies.h"
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 static void print_data(const train_options *options, const view_split *split) {
     const image *first = split->views[0].picture;
@@ -107,6 +109,21 @@ static void print_training(const train_run *run, int ranks) {
             teachers);
 }
 
+// Nothing where gains were given up (exposures.c).
+static void print_gains(const training_state *state) {
+    const size_t values = (size_t)state->exposures * GS_EXPOSURE_VALUES;
+    float *const log_gains = malloc(values * sizeof *log_gains);
+    double squares = 0;
+    if (values > 0 && log_gains) {
+        device_download(log_gains, state->exposure, values * sizeof *log_gains);
+        for (size_t i = 0; i < values; i++) squares += (double)log_gains[i] * (double)log_gains[i];
+        printf(
+            "exposure   gains of the photographs differ by %.1f %%: corrected (--exposure off leaves them)\n",
+            100 * sqrt(squares / (double)values));
+    }
+    free(log_gains);
+}
+
 static void print_tuning(const training_report *report) {
     const strategy_report *tuned = &report->strategy;
     const double spent = report->clock.milliseconds[STAGE_RENDER_BACKWARD];
@@ -144,6 +161,7 @@ void train_summary_print(const train_run *run, int ranks, const gs_gaussians *ga
     printf("scene      %lld Gaussians, SH degree %d, in %s\n", (long long)gaussians->count,
            gaussians->sh_degree, options->output);
     print_training(run, ranks);
+    print_gains(&run->state);
     if (report->strategy.tuned) print_tuning(report);
     if (report->loss_window > 0) // 0: resumed after its last iteration
         printf("loss       %.5f -> %.5f (means over %lld view%s)\n", report->first_loss, report->last_loss,
