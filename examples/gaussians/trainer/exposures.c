@@ -13,6 +13,8 @@ static const double part = 0.2;
 // Neighbours are alike where the variance between groups is so many times that within, 1 if they know nothing of each
 // other, and that is no chance: so many deviations of a normal distribution.
 static const double least_alike = 2, least_sure = 1.5;
+// Of a view that is set aside, which steps only where it is measured.
+static const float aside_rate = 0.05f;
 // Gains that deviate by less do not pay: below it PSNR stayed within 0.1 dB or fell, above it rose by 0.3 to 3 dB.
 static const double least_spread = 0.02;
 
@@ -135,6 +137,7 @@ gs_status exposures_step(trainer *t, const step_views *of, int32_t v, const floa
     const bool together = t->state->exposed == EXPOSURE_FIRST || t->state->exposed == EXPOSURE_TOGETHER;
     if (together && group.count > 1)
         group = (gs_exposure_group){t->near_device, views_in_use(t), near->first + near->place};
-    return gs_exposure_step(t->state->exposure, &group, sums,
-                            scheduled_exposure_rate(t->settings, of->at + v), prior, NULL);
+    const bool aside = t->report.set_aside && t->views[of->index[v]].set_aside;
+    const float rate = aside ? aside_rate : scheduled_exposure_rate(t->settings, of->at + v);
+    return gs_exposure_step(t->state->exposure, &group, sums, rate, prior, NULL);
 }

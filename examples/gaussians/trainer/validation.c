@@ -4,8 +4,11 @@
 #include "device.h"
 #include <string.h>
 
-// The mean loss of the views that are set aside, as steps see views now. A step of their gains: their exposures are no
-// noise that training learns. A collective; no losses wait.
+// Steps of the gains of views that are set aside, whose exposures are no noise that training learns: at first, then.
+enum { FIRST_PASSES = 6, PASSES = 2 };
+
+// The mean loss of the views that are set aside, as steps see views now, before a step of their gains. A collective; no
+// losses wait.
 static bool loss_aside(trainer *t, int phase, double *loss) {
     const training_state *const state = t->state;
     const int64_t batch = trainer_batch(t->settings, phase);
@@ -60,7 +63,9 @@ static bool validate(trainer *t, int phase) {
         learning_begin(&t->state->learning);
         return true;
     }
-    if (!loss_aside(t, phase, &aside)) return false;
+    const int passes = t->state->exposures == 0 ? 1 : t->state->learning.count == 0 ? FIRST_PASSES : PASSES;
+    for (int i = 0; i < passes; i++)
+        if (!loss_aside(t, phase, &aside)) return false;
     learning_note(&t->state->learning, phase, aside);
     if (!learning_is_over(&t->state->learning)) return true;
     place->ended = t->state->iteration;
