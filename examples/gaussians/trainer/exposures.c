@@ -125,10 +125,12 @@ void exposures_settle(trainer *t) {
         }
     }
     const bool together = state->exposed == EXPOSURE_TOGETHER;
-    if ((together ? spread.all : spread.within) < least_spread)
+    if ((together ? spread.all : spread.within) < least_spread) {
         training_state_close_exposures(state);
-    else if (first && !together)
+        state->learning.count = 0; // views set aside had gains too
+    } else if (first && !together) {
         take_neighbours(t);
+    }
 }
 
 gs_status exposures_step(trainer *t, const step_views *of, int32_t v, const float *sums) {
