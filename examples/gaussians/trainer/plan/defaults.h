@@ -67,7 +67,7 @@ bool usual_exposures(size_t views);
 // by a factor of four. At most 0.3, which bounds the sum where there are fewer than 23 rounds.
 float usual_exposure_rate(size_t views, int64_t iterations);
 
-// ---- views that are set aside; judgement (what they do: docs/notes/training.md)
+// ---- views that are set aside; judgement (what they do: docs/notes/photographs.md)
 
 // How many views --validate auto sets aside: a sixteenth, at most 16, as each measurement renders them, at least 4, of
 // which fewer say little; none of fewer than 40 views, which would miss them. With at most 8 one of two runs of bonsai
