@@ -87,14 +87,18 @@ TEST_F(WholeScenes, BecomeThoseOfOneGpu) {
 // Each rank does so by itself; a difference ends the run.
 TEST_F(WholeScenes, GrowAndRetireAlike) {
     write_colmap(at("data"), 30);
-    for (const auto &way :
-         {growing, splitting, with(growth, {"--density", "adaptive", "--grow-gradient", "1e-6"})}) {
+    // MCMC of few Gaussians differs by 0.7% (one deviation) from run to run: sums of another order move its noise.
+    const std::pair<std::vector<std::string>, double> ways[] = {
+        {growing, 0.05},
+        {splitting, 0.005},
+        {with(growth, {"--density", "adaptive", "--grow-gradient", "1e-6"}), 0.005}};
+    for (const auto &[way, apart] : ways) {
         const std::vector<std::string> options =
             free_of_order(with(way, {"--retire", "0.5", "--retire-every", "4", "--random-background"}));
         const double loss = last_loss(trained(1, options));
         const size_t values = values_of_scene().size();
         for (const int gpus : {2, 3}) {
-            EXPECT_NEAR(last_loss(trained(gpus, options)), loss, 0.02 * loss) << gpus;
+            EXPECT_NEAR(last_loss(trained(gpus, options)), loss, apart * loss) << gpus;
             EXPECT_NEAR(double(values_of_scene().size()), double(values), 0.05 * double(values)) << gpus;
         }
     }
