@@ -100,7 +100,8 @@ static void command_bash(const command_spec *command, bool all) {
             printf(") ;;\n");
         }
     printf("    %s:*) [[ $word == -* ]] && options=\"", short_name(command));
-    for (const option_spec *o = command->options; o->kind != OPTION_END; o++) printf("--%s ", o->name);
+    for (const option_spec *o = command->options; o->kind != OPTION_END; o++)
+        printf("--%s%s ", option_prefix(o), o->name);
     printf("--help\" ;;\n");
 }
 
@@ -142,7 +143,7 @@ static void command_zsh(const command_spec *command, bool all) {
         if (o->letter)
             printf(" \\\n  '(-%c --%s)'{-%c,--%s%s}'[", o->letter, o->name, o->letter, o->name, value);
         else
-            printf(" \\\n  '--%s%s[", o->name, value);
+            printf(" \\\n  '--%s%s%s[", option_prefix(o), o->name, value);
         print_zsh(o->help);
         printf("]");
         if (o->kind == OPTION_CHOICE) {

@@ -139,6 +139,10 @@ static bool set_value(const option_spec *option, const char *text, fault *why) {
     }
 }
 
+const char *option_prefix(const option_spec *option) {
+    return option->kind == OPTION_FLAG && *(const bool *)option->value ? "no-" : "";
+}
+
 int option_usage(const option_spec *option, char *text, size_t room) {
     static const char *const placeholder[] = {[OPTION_FLAG] = "",
                                               [OPTION_INT] = " N",
@@ -147,7 +151,8 @@ int option_usage(const option_spec *option, char *text, size_t room) {
                                               [OPTION_CHOICE] = " NAME"};
     char letter[8] = "    ";
     if (option->letter) snprintf(letter, sizeof letter, "-%c, ", option->letter);
-    return snprintf(text, room, "%s--%s%s", letter, option->name, placeholder[option->kind]);
+    return snprintf(text, room, "%s--%s%s%s", letter, option_prefix(option), option->name,
+                    placeholder[option->kind]);
 }
 
 void option_note(const option_spec *option, char *text, size_t room) {
@@ -262,18 +267,24 @@ void (*options_help)(const command_spec *command, bool all) = print_help;
 static bool parse_option(const command_spec *command, int argc, char **argv, int *at, fault *why) {
     const char *word = argv[*at], *value = NULL;
     const option_spec *option = NULL;
+    bool on = true;
     if (word[1] == '-') {
         const char *equals = strchr(word, '=');
         option =
             find_long(command->options, word + 2, equals ? (size_t)(equals - word - 2) : strlen(word + 2));
         value = equals ? equals + 1 : NULL;
+        if (!option && strncmp(word, "--no-", 5) == 0) {
+            option = find_long(command->options, word + 5, strlen(word + 5));
+            if (option && option->kind != OPTION_FLAG) option = NULL;
+            on = false;
+        }
     } else if (word[2] == '\0') {
         option = find_letter(command->options, word[1]);
     }
     if (!option) return fail(why, "unknown option '%s'", word);
     if (option->kind == OPTION_FLAG) {
         if (value) return fail(why, "--%s takes no value", option->name);
-        *(bool *)option->value = true;
+        *(bool *)option->value = on;
         return true;
     }
     if (!value && *at + 1 < argc) {

@@ -11,7 +11,7 @@ C_LINKAGE_BEGIN
 
 typedef enum option_kind {
     OPTION_END,   // the last row of a table
-    OPTION_FLAG,  // bool *
+    OPTION_FLAG,  // bool *: --name sets it, --no-name clears it
     OPTION_INT,   // int64_t *, minimum..maximum
     OPTION_REAL,  // double *, minimum..maximum, finite
     OPTION_TEXT,  // const char **
@@ -82,6 +82,8 @@ options_result options_parse(const command_spec *command, int argc, char **argv,
 
 // Prints the help of a command, wrapped at the terminal's width, or at COLUMNS; describe.h puts another form in its place.
 extern void (*options_help)(const command_spec *command, bool all);
+// "no-" of a flag that is set, as --help and completions offer what changes it; else "".
+const char *option_prefix(const option_spec *option);
 // "-o, --output TEXT", with blanks where there is no letter. Returns the length.
 int option_usage(const option_spec *option, char *text, size_t room);
 // " (range or choices; default)", or "".

@@ -182,6 +182,18 @@ TEST_F(Options, PrintsHelp) {
     }
 }
 
+TEST_F(Options, ClearsAFlagAndOffersWhatChangesIt) {
+    char usage[64];
+    ASSERT_EQ(parse({"fern", "--quiet"}), OPTIONS_OK) << why.text;
+    EXPECT_TRUE(quiet);
+    option_usage(&options[6], usage, sizeof usage);
+    EXPECT_STREQ(usage, "-q, --no-quiet");
+    ASSERT_EQ(parse({"fern", "--no-quiet"}), OPTIONS_OK) << why.text;
+    EXPECT_FALSE(quiet);
+    expect_error({"fern", "--no-seed"}, "unknown option '--no-seed'");
+    expect_error({"fern", "--no-quiet=1"}, "unknown option '--no-quiet=1'");
+}
+
 TEST_F(Options, TakesAWordForWhatIsAutomatic) {
     options[1].automatic = options[3].automatic = true;
     options[1].minimum = 0, options[3].minimum = -1;

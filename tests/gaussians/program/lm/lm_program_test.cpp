@@ -168,7 +168,6 @@ TEST_F(Program, FinishingSaysWhatItLacks) {
          "--json and -o name one file"},
         {{"finish", smooth, "--cameras", data, "-o", scene}, 1, "antialiased"},
         {{"train", data, "-o", scene, "--finish", "1", "--antialias"}, 2, "--antialias"},
-        {{"train", data, "-o", scene, "--exposure", "on"}, 2, "--exposure on: not auto or off"},
         {{"train", data, "-o", scene, "--finish", "1", "--reproducible"}, 2, "--reproducible"},
     };
     for (const auto &c : cases) {

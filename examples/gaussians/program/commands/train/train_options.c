@@ -16,7 +16,7 @@ train_options train_options_default(void) {
     train_options out = {.background = "0,0,0",
                          .resolutions = "auto",
                          .validate = "auto",
-                         .exposure = "auto",
+                         .exposure = true,
                          .listen = LISTEN_DEFAULT,
                          .downscale = 1,
                          .threshold = BLEND_THRESHOLD,
@@ -62,7 +62,7 @@ static void list_quality(train_options *o, option_table *table) {
         OPTION("antialias", &o->antialias,
                .help = "render small Gaussians without aliasing; the scene file says so"),
         OPTION("exposure", &o->exposure,
-               .help = "gains of red, green and blue for each training view; auto: where they differ; off"),
+               .help = "do not correct gains of red, green and blue that differ between training views"),
         OPTION("reproducible", &o->reproducible,
                .help = "write the same bytes in every run on one kind of GPU; slower"),
         OPTIONS_END};
@@ -304,11 +304,8 @@ static void choose_policy(train_options *o) {
 }
 
 bool train_options_check(train_options *o, fault *why) {
-    const bool off = strcmp(o->exposure, "off") == 0;
-    if (!off && strcmp(o->exposure, "auto") != 0)
-        return fail(why, "--exposure %s: not auto or off", o->exposure);
     if (o->lm.steps > 0 && o->antialias) return fail(why, "--finish excludes --antialias");
-    o->exposes = !off && o->lm.steps == 0; // Levenberg-Marquardt has no gains
+    if (o->lm.steps > 0) o->exposure = false; // Levenberg-Marquardt has no gains
     if (!o->output) return fail(why, "-o is missing: the scene file to write");
     if (!make_reproducible(o, why)) return false;
     choose_policy(o);

@@ -11,7 +11,7 @@ C_LINKAGE_BEGIN
 
 typedef struct train_options {
     const char *data, *output, *background, *log, *report, *checkpoint, *resume, *perturb_poses,
-        *write_cameras, *listen, *depth, *budget, *resolutions, *from, *validate, *exposure;
+        *write_cameras, *listen, *depth, *budget, *resolutions, *from, *validate;
     int64_t downscale, threshold, holdout, sh_degree, random, log_every, eval_every, checkpoint_every,
         align_steps;
     rank_options ranks;
@@ -20,8 +20,7 @@ typedef struct train_options {
     int reduce;                                 // index into blend_strategies
     const char *strategy_names[STRATEGY_NAMES]; // choices of --reduce
     double perturb_degrees, perturb_extents;    // of --perturb-poses
-    bool view, antialias, reproducible, undistort, mask_from_alpha;
-    bool exposes;   // by `exposure`, once checked
+    bool view, antialias, exposure, reproducible, undistort, mask_from_alpha;
     lm_settings lm; // steps: of --finish
 } train_options;
 

@@ -92,7 +92,7 @@ static bool start_poses(train_run *run, fault *why) {
 
 static bool start(train_run *run, ranks *group, const gs_gaussians *host, fault *why) {
     training_state_open(&run->state, group, host);
-    if (run->options->exposes && usual_exposures(run->split.training))
+    if (run->options->exposure && usual_exposures(run->split.training))
         training_state_open_exposures(&run->state, (int64_t)run->split.training);
     return !run->options->recipe.refine_poses || start_poses(run, why);
 }
@@ -111,7 +111,7 @@ static bool resume(train_run *run, ranks *group, fault *why) {
     return ((o->budget ? schedule_place_is_possible(&state->schedule, state->iteration)
                        : state->iteration <= o->recipe.iterations) &&
             state->gaussians.sh_degree == o->sh_degree &&
-            (state->exposures == 0 || (o->exposes && state->exposures == views)) &&
+            (state->exposures == 0 || (o->exposure && state->exposures == views)) &&
             state->poses == (o->recipe.refine_poses ? views : 0)) ||
            fail(why, "%s: damaged: no run with these options has its counts", o->resume);
 }

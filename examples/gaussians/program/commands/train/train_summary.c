@@ -118,7 +118,7 @@ static void print_gains(const training_state *state) {
         device_download(log_gains, state->exposure, values * sizeof *log_gains);
         for (size_t i = 0; i < values; i++) squares += (double)log_gains[i] * (double)log_gains[i];
         printf(
-            "exposure   gains of the photographs differ by %.1f %%: corrected (--exposure off leaves them)\n",
+            "exposure   gains of the photographs differ by %.1f %%: corrected (--no-exposure leaves them)\n",
             100 * sqrt(squares / (double)values));
     }
     free(log_gains);
