@@ -305,7 +305,6 @@ static void choose_policy(train_options *o) {
 
 bool train_options_check(train_options *o, fault *why) {
     if (o->lm.steps > 0 && o->antialias) return fail(why, "--finish excludes --antialias");
-    if (o->lm.steps > 0) o->exposure = false; // Levenberg-Marquardt has no gains
     if (!o->output) return fail(why, "-o is missing: the scene file to write");
     if (!make_reproducible(o, why)) return false;
     choose_policy(o);

@@ -92,7 +92,8 @@ static bool start_poses(train_run *run, fault *why) {
 
 static bool start(train_run *run, ranks *group, const gs_gaussians *host, fault *why) {
     training_state_open(&run->state, group, host);
-    if (run->options->exposure && usual_exposures(run->split.training))
+    const bool finishes = run->options->lm.steps > 0; // Levenberg-Marquardt has no gains
+    if (run->options->exposure && !finishes && usual_exposures(run->split.training))
         training_state_open_exposures(&run->state, (int64_t)run->split.training);
     return !run->options->recipe.refine_poses || start_poses(run, why);
 }
