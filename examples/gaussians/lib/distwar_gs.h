@@ -467,7 +467,7 @@ typedef struct gs_exposure_group {
     const int32_t *views; // device, [count]: which they are
     int64_t count, view;  // view: the place of the one that steps among them
 } gs_exposure_group;
-// Moves a view's gains by -rate * (quotient of its sums + prior * log_gain); then the mean of a larger group becomes 0.
+// Moves a view's gains by -rate * (quotient of its sums + prior * log_gain); a group of several then gets the mean 0.
 // log_gains: [views][GS_EXPOSURE_VALUES], zeros at first; sums: of gs_exposure_backward; rate, prior: finite, >= 0.
 gs_status gs_exposure_step(float *log_gains, const gs_exposure_group *group, const float *sums, float rate,
                            float prior, gs_stream stream);

@@ -7,13 +7,15 @@
 
 // Of the pull of a logarithm of a gain to 0, beside the balance of its pixels, -1 to 1.
 static const float prior = 0.5f;
-// Gains are known after so many rounds of the views, and so many views, or so much of the schedule.
+// Gains are known once every view was drawn ROUNDS times and LEAST_VIEWS were in all, at the latest after this part of
+// the schedule.
 enum { ROUNDS = 12, LEAST_VIEWS = 1000 };
 static const double part = 0.2;
-// Neighbours are alike where the variance between groups is so many times that within, 1 if they know nothing of each
-// other, and that is no chance: so many deviations of a normal distribution.
+// Neighbours are alike where F, the variance between groups by that within, is over the first number, and chance would
+// make it so large as seldom as a normal variable exceeds its mean by the second number of deviations. F of gains that are
+// independent is 1.
 static const double least_alike = 2, least_sure = 1.5;
-// Of a view that is set aside, which steps only where it is measured.
+// The rate of a view that is set aside: it steps only when it is measured.
 static const float aside_rate = 0.05f;
 // Gains that deviate by less do not pay: below it PSNR stayed within 0.1 dB or fell, above it rose by 0.3 to 3 dB.
 static const double least_spread = 0.02;
@@ -58,7 +60,13 @@ static double sureness(double f, double free_between, double free_within) {
     return f > least_alike ? ((1 - b) * root - (1 - a)) / sqrt(b * root * root + a) : 0;
 }
 
-// Of gains of views, whose mean is 0.
+static double mean_of(const trainer *t, const int32_t *near, int64_t count, int channel) {
+    double sum = 0;
+    for (int64_t i = 0; i < count; i++) sum += (double)t->log_gains[near[i]][channel];
+    return sum / (double)count;
+}
+
+// The mean of all gains is 0.
 static gain_spread measure_spread(const trainer *t, const exposure_grouping *by) {
     const int64_t views = views_in_use(t);
     double between = 0, within = 0;
@@ -67,8 +75,7 @@ static gain_spread measure_spread(const trainer *t, const exposure_grouping *by)
         const int32_t *const near = by->near + first;
         count = by->of[near[0]].count;
         for (int k = 0; k < GS_EXPOSURE_VALUES; k++) {
-            double mean = 0;
-            for (int64_t i = 0; i < count; i++) mean += (double)t->log_gains[near[i]][k] / (double)count;
+            const double mean = mean_of(t, near, count, k);
             between += (double)count * mean * mean;
             for (int64_t i = 0; i < count; i++) within += pow((double)t->log_gains[near[i]][k] - mean, 2);
         }
@@ -90,8 +97,7 @@ static void take_neighbours(trainer *t) {
         const int32_t *const near = by->near + first;
         count = by->of[near[0]].count;
         for (int k = 0; k < GS_EXPOSURE_VALUES; k++) {
-            double mean = 0;
-            for (int64_t i = 0; i < count; i++) mean += (double)t->log_gains[near[i]][k] / (double)count;
+            const double mean = mean_of(t, near, count, k);
             for (int64_t i = 0; i < count; i++) t->log_gains[near[i]][k] -= (float)mean;
         }
     }
@@ -107,7 +113,7 @@ static bool settles_now(const trainer *t) {
     if (state->exposures == 0) return false;
     if (state->exposed == EXPOSURE_FIRST)
         return state->iteration >= every || progress_at(t->settings, state->schedule.at + 1) >= part;
-    return training_passed(state->iteration, state->schedule.at - state->schedule.before, every);
+    return training_passed(state->schedule.at, state->schedule.at - state->schedule.before, every);
 }
 
 void exposures_settle(trainer *t) {

@@ -165,6 +165,15 @@ TEST(Exposures, KnownOnesAreFoundAndTheSceneIsBetterForIt) {
     for (const double one : sum) EXPECT_NEAR(one, 0, 1e-5);
 }
 
+// Of the view that is set aside, by the steps of its measurements alone.
+TEST(Exposures, OfViewsThatAreMeasuredAreFoundToo) {
+    const std::vector<gains> known = random_gains(0.07);
+    gallery of(known);
+    const learned with = learn(of, true, 270, true);
+    ASSERT_GT(with.exposures, 0);
+    for (size_t k = 0; k < 3; k++) EXPECT_NEAR(with.log_gains[4][k], known[4][k], 0.04) << k;
+}
+
 TEST(Exposures, ThatDifferLittleAreGivenUp) {
     gallery of(random_gains(0.008));
     const learned with = learn(of, true, 270, true);

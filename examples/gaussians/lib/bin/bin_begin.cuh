@@ -57,8 +57,8 @@ struct bin_summary {
     // the rest by a warp.
     int32_t cut_end, part_block_end, block_end;
     int32_t parts; // of all lists
-    int64_t
-        in_lists; // 1: a bucket had no room: the unsorted entries are in the lists; 64 bits leave no padding
+    // 1: a bucket had no room, so that the unsorted entries are in the lists. 64 bits: the struct has no padding.
+    int64_t in_lists;
     unsigned long long described; // parts that cut_kernel has described so far
 };
 

@@ -75,7 +75,7 @@ __global__ void __launch_bounds__(THREADS)
             if (i == group.view) gain -= rate * fmaf(prior, gain, sums[k] / fmaxf(sums[GAINS + k], FLT_MIN));
             mine[k] += gain;
         });
-    if (group.count == 1) return; // of the whole block
+    if (group.count == 1) return; // all threads: a mean of its own would undo the step
     distwar::block_sum(mine, memory, total);
     if (threadIdx.x == 0) for_channels([&](int k) { mean[k] = total[k] / float(group.count); });
     __syncthreads();
