@@ -106,8 +106,9 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *client, cons
                               void **state) {
     (void)version, (void)body;
     page_server *const s = context;
-    page_answer out = {"not here\n", strlen("not here\n"), "text/plain", NULL};
     unsigned status = *state ? MHD_HTTP_OK : refuse(s, client, path, method);
+    const char *const text = status == MHD_HTTP_SERVICE_UNAVAILABLE ? "too many requests\n" : "not here\n";
+    page_answer out = {text, strlen(text), "text/plain", NULL};
     if (*body_bytes > 0) return MHD_NO;
     if (!*state && status == MHD_HTTP_OK) {
         *state = s;

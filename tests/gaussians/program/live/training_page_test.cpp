@@ -127,7 +127,7 @@ struct TrainingPage : testing::Test {
         return answer_of(port, method, path + name);
     }
     json status() const { return json(ask("status").body); }
-    // Until it holds, but for 20 s or so.
+    // Until it holds, but for 20 s or so; ten times a second, which SERVER_REQUESTS allows.
     template <typename Condition>
     bool soon(Condition condition, double patience = 20) const {
         for (const double start = now(); now() < start + patience; usleep(100000))
@@ -181,7 +181,7 @@ TEST_F(TrainingPage, ThinsAndRests) {
     EXPECT_TRUE(soon([&] { return status()["version"].number() >= 1; }));
     EXPECT_TRUE(soon([&] { return watched > 0; }));
     const double rest = 0.5 * TRAINING_PAGE_REST * watched;
-    for (const double start = now(); now() < start + std::min(rest, 2.0); usleep(50000)) status();
+    for (const double start = now(); now() < start + std::min(rest, 2.0); usleep(100000)) status();
     EXPECT_EQ(copies, 1);
     const shown_scene scene(ask("scene").body);
     EXPECT_EQ(scene.facts["count"].number(), 1000);
