@@ -15,12 +15,13 @@
 void dataset_close(dataset *data) {
     for (size_t i = 0; i < data->view_count; i++) {
         free(data->views[i].name);
-        image_close(&data->views[i].picture);
-        free(data->views[i].alpha);
-        free(data->views[i].mask);
-        free(data->views[i].depth);
+        picture_store_free(&data->store, data->views[i].picture.pixels);
+        picture_store_free(&data->store, data->views[i].alpha);
+        picture_store_free(&data->store, data->views[i].mask);
+        picture_store_free(&data->store, data->views[i].depth);
         free(data->views[i].mask_path);
     }
+    picture_store_close(&data->store);
     free(data->views);
     free(data->points);
     free(data->colors);
@@ -191,6 +192,19 @@ static bool keep_companions(companions *with, dataset_view *view, fault *why) {
     return counted > 0 || fail(why, "its mask leaves no pixel that counts");
 }
 
+static bool keep(picture_store *store, uint8_t **array, size_t bytes, fault *why) {
+    uint8_t *const kept = *array ? picture_store_keep(store, *array, bytes, why) : NULL;
+    if (*array && !kept) return false;
+    *array = kept;
+    return true;
+}
+
+static bool keep_arrays(picture_store *store, dataset_view *view, fault *why) {
+    const size_t pixels = (size_t)view->picture.width * (size_t)view->picture.height;
+    return keep(store, &view->picture.pixels, GS_CHANNELS * pixels, why) &&
+           keep(store, &view->alpha, pixels, why) && keep(store, &view->mask, pixels, why);
+}
+
 static bool load_view(void *context, size_t i, fault *why) {
     loading *work = context;
     const dataset_options *options = work->options;
@@ -224,7 +238,7 @@ static bool load_view(void *context, size_t i, fault *why) {
     }
     dataset_downscale_camera(&view->camera, factor);
     if (!wanted) image_close(&view->picture);
-    return true;
+    return keep_arrays(&work->data->store, view, why);
 }
 
 // Moves names and points.
@@ -331,7 +345,7 @@ static bool find_and_read(const char *folder, data_folders *in, reconstruction *
 }
 
 bool dataset_load(const char *folder, const dataset_options *options, dataset *out, fault *why) {
-    *out = (dataset){0};
+    *out = (dataset){.store = {.most = options->memory}};
     data_folders in;
     reconstruction source;
     if (options->downscale < 1)

@@ -8,6 +8,7 @@
 #include "distwar_gs.h"
 #include "lens.h"
 #include "files/path.h"
+#include "picture_store.h"
 #include <stddef.h>
 
 C_LINKAGE_BEGIN
@@ -34,7 +35,8 @@ typedef struct dataset {
         *picture_folder; // of the names, inside the data's folder: "images", or "" for the folder itself
     bool cut_out;        // every picture has an alpha channel: an object without surroundings
     size_t file_count;
-    file_id *files; // all files of the data: those of the model or transforms, and the pictures
+    file_id *files;      // all files of the data: those of the model or transforms, and the pictures
+    picture_store store; // of the arrays of the views
 } dataset;
 
 typedef struct dataset_options {
@@ -47,6 +49,8 @@ typedef struct dataset_options {
     bool keep_alpha;      // false: views have no alpha
     bool undistort;       // makes pinholes of fisheyes too; of other lenses always
     bool mask_from_alpha; // alpha 0: the pixel does not count; alpha is not blended and not kept
+    size_t
+        memory; // bytes of arrays beyond which they lie in a file (picture_store.h); 0: a quarter of the machine's
 } dataset_options;
 
 // Loads the first of these that it finds:

@@ -66,12 +66,14 @@ static bool load_map(void *context, size_t i, fault *why) {
              view->optics.width, view->optics.height);
     done = done && mark_unknown(&map, &wrong) && resample(view, work->options->downscale, &map, &wrong) &&
            mark_unknown(&map, &wrong);
-    if (!done) {
+    const size_t bytes = done ? plane_size(&map) * sizeof(float) : 0;
+    float *const kept = done ? picture_store_keep(&work->data->store, map.values, bytes, &wrong) : NULL;
+    if (!kept) {
         plane_close(&map);
         return fail(why, "%s: %s", path, wrong.text);
     }
-    free(view->depth);
-    view->depth = map.values;
+    picture_store_free(&work->data->store, view->depth);
+    view->depth = kept;
     return true;
 }
 

@@ -50,7 +50,7 @@ class Dataset : public testing::Test {
     bool load(int downscale, std::array<float, 3> background = {0, 0, 0}) {
         dataset_close(&got);
         const dataset_options options = {
-            downscale, {background[0], background[1], background[2]}, nullptr, nullptr, false, false, false};
+            downscale, {background[0], background[1], background[2]}, nullptr, nullptr, false, false, false, 0};
         return dataset_load(folder.path.c_str(), &options, &got, &why);
     }
     void expect_refusal(const std::string &path, const std::string &part) {
@@ -72,7 +72,7 @@ class Dataset : public testing::Test {
         plane_close(&map);
     }
     bool load_depth(int downscale, depth_maps_of of = DEPTH_MAPS_TRAINING) {
-        const dataset_options options = {downscale, {0, 0, 0}, nullptr, nullptr, false, false, false};
+        const dataset_options options = {downscale, {0, 0, 0}, nullptr, nullptr, false, false, false, 0};
         return depth_maps_load(&got, (folder / "depth").c_str(), &options, of, &why);
     }
 

@@ -65,7 +65,7 @@ TEST_F(Dataset, MakesMasksOfAlpha) {
     write_model();
     write_picture("b.png", 8, 6, 20, 4); // alpha 16 (x + y): 0 in one corner
     write_picture("a.png", 7, 5, 40, 4);
-    dataset_options options = {1, {1, 1, 1}, nullptr, nullptr, true, false, false};
+    dataset_options options = {1, {1, 1, 1}, nullptr, nullptr, true, false, false, 0};
     options.mask_from_alpha = true;
     ASSERT_TRUE(dataset_load(folder.path.c_str(), &options, &got, &why)) << why.text;
     for (size_t i = 0; i < 2; i++) {
@@ -202,6 +202,48 @@ TEST_F(Dataset, RefusesBadDepthMaps) {
     EXPECT_TRUE(load_depth(1)) << why.text;
     std::filesystem::copy(folder / "images/a.png", folder / "depth/a.png"); // a photograph
     refused(folder / "depth/a.png", "a PNG of 3 channels of 8 bits; it must be gray with 16 bits");
+}
+
+// Pictures, masks, alpha and depth that memory does not hold lie in a file, with the same values.
+TEST_F(Dataset, MorePicturesThanMemoryHolds) {
+    write_model();
+    write_picture("b.png", 8, 6, 20, 4);
+    write_picture("a.png", 7, 5, 40, 4);
+    for (const auto &[name, width, height] : {std::tuple{"a.png", 7, 5}, std::tuple{"b.png", 8, 6}})
+        write_mask(name, width, height, [](int x, int) { return x < 3 ? 0 : 255; });
+    write_depth("a.pfm", 7, 5, ramp);
+    write_depth("b.pfm", 8, 6, ramp);
+    dataset_options options = {1, {0, 0, 0}, nullptr, nullptr, true, false, false, 0};
+    const auto all = [&](size_t memory) {
+        dataset_close(&got);
+        options.memory = memory;
+        EXPECT_TRUE(dataset_load(folder.path.c_str(), &options, &got, &why) && load_depth(1) && load_depth(1))
+            << why.text; // depth a second time takes the place of the first
+        std::string bytes;
+        for (size_t i = 0; i < got.view_count; i++) {
+            const dataset_view &view = got.views[i];
+            const size_t pixels = size_t(view.camera.width) * size_t(view.camera.height);
+            for (const auto &[array, size] : {std::pair<const void *, size_t>{view.picture.pixels, 3},
+                                              {view.alpha, 1},
+                                              {view.mask, 1},
+                                              {view.depth, 4}})
+                bytes.append(static_cast<const char *>(array), size * pixels);
+        }
+        return bytes;
+    };
+    const std::string expected = all(0);
+    EXPECT_EQ(expected.size(), (35u + 48) * 9);
+    EXPECT_EQ(got.store.chunk_count, 0u);
+    EXPECT_EQ(all(35 * 3 + 35), expected); // those of one view, or nearly
+    EXPECT_EQ(got.store.chunk_count, 1u);
+    EXPECT_EQ(all(1), expected);
+    setenv("TMPDIR", (folder / "none").c_str(), 1);
+    dataset_close(&got);
+    EXPECT_FALSE(dataset_load(folder.path.c_str(), &options, &got, &why));
+    unsetenv("TMPDIR");
+    EXPECT_TRUE(contains(why, "cannot keep") && contains(why, "/none: No such file or directory; set TMPDIR"))
+        << why.text;
+    EXPECT_EQ(got.views, nullptr);
 }
 
 } // namespace dataset_maps_test

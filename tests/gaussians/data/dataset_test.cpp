@@ -45,7 +45,7 @@ TEST_F(Dataset, CamerasAreTheSameWithoutPictures) {
     for (int downscale : {1, 2, 6}) {
         ASSERT_TRUE(load(downscale)) << why.text;
         dataset cameras_only;
-        dataset_options options = {downscale, {0, 0, 0}, dataset_no_picture, nullptr, false, false, false};
+        dataset_options options = {downscale, {0, 0, 0}, dataset_no_picture, nullptr, false, false, false, 0};
         ASSERT_TRUE(dataset_load(folder.path.c_str(), &options, &cameras_only, &why)) << why.text;
         ASSERT_EQ(cameras_only.view_count, got.view_count);
         for (size_t i = 0; i < got.view_count; i++) {
@@ -92,7 +92,7 @@ TEST_F(Dataset, AFisheyeStaysOneUnlessUndistorted) {
     EXPECT_EQ(fisheye.distortion[1], 0.02f);
     EXPECT_EQ(fisheye.distortion[2], 0.003f);
     EXPECT_EQ(fisheye.distortion[3], 0.0004f);
-    dataset_options options = {1, {0, 0, 0}, nullptr, nullptr, false, false, false};
+    dataset_options options = {1, {0, 0, 0}, nullptr, nullptr, false, false, false, 0};
     ASSERT_TRUE(load(1)) << why.text;
     dataset straight;
     options.undistort = true;
@@ -113,7 +113,7 @@ TEST_F(Dataset, ReadsThePicturesThatAreWanted) {
     auto only = [](size_t index, const char *name, const void *wanted) {
         return index == (name[0] == 'a' ? 0u : 1u) && strcmp(name, static_cast<const char *>(wanted)) == 0;
     };
-    dataset_options options = {1, {0, 0, 0}, only, "a.png", false, false, false};
+    dataset_options options = {1, {0, 0, 0}, only, "a.png", false, false, false, 0};
     ASSERT_TRUE(dataset_load(folder.path.c_str(), &options, &got, &why)) << why.text;
     EXPECT_EQ(got.views[0].picture.width, 7);
     EXPECT_EQ(got.views[1].picture.pixels, nullptr);
@@ -208,7 +208,7 @@ TEST_F(Dataset, KnowsItsFiles) {
     write_all();
     write_bytes(folder / "images/other.png", "no picture of the model");
     std::filesystem::create_symlink("images/a.png", folder / "link");
-    dataset_options options = {1, {0, 0, 0}, nullptr, nullptr, false, false, false};
+    dataset_options options = {1, {0, 0, 0}, nullptr, nullptr, false, false, false, 0};
     for (const auto wanted : {decltype(options.wanted)(nullptr), dataset_no_picture}) {
         options.wanted = wanted;
         dataset_close(&got);
@@ -229,7 +229,7 @@ TEST_F(Dataset, RefusesAModelWithoutImages) {
     images.clear();
     write_model();
     expect_refusal(folder / "sparse/0/images.bin", "holds no images");
-    const dataset_options options = {1, {0, 0, 0}, nullptr, nullptr, false, false, false};
+    const dataset_options options = {1, {0, 0, 0}, nullptr, nullptr, false, false, false, 0};
     EXPECT_FALSE(dataset_load((folder / "none").c_str(), &options, &got, &why));
     EXPECT_TRUE(contains(why, folder / "none: cannot open")) << why.text;
 }

@@ -151,7 +151,7 @@ TEST_F(Transforms, NamesTheFileOfASplit) {
 TEST_F(Transforms, RefusesPicturesOfAnotherSize) {
     write_picture("a.png", 80, 61, 3, {1, 2, 3, 0});
     write_bytes(path, ngp + frame("a") + "]}");
-    const dataset_options options = {1, {0, 0, 0}, nullptr, nullptr, false, false, false};
+    const dataset_options options = {1, {0, 0, 0}, nullptr, nullptr, false, false, false, 0};
     dataset data;
     EXPECT_FALSE(dataset_load(folder.path.c_str(), &options, &data, &why));
     EXPECT_TRUE(contains(why, folder / "a.png: the picture has 80 x 61 pixels, its camera 80 x 60"))

@@ -141,7 +141,7 @@ TEST_F(Transforms, ReadsBlender) {
     write_bytes(folder / "transforms_test.json",
                 "{\"camera_angle_x\":0.5,\"frames\":[" + frame("./test/r_0") + "]}");
     write_bytes(path, "this is not read");
-    const dataset_options options = {1, {1, 1, 0}, nullptr, nullptr, false, false, false};
+    const dataset_options options = {1, {1, 1, 0}, nullptr, nullptr, false, false, false, 0};
     dataset data;
     ASSERT_TRUE(dataset_load(folder.path.c_str(), &options, &data, &why)) << why.text;
     ASSERT_EQ(data.view_count, 3u);
@@ -190,7 +190,7 @@ TEST_F(Transforms, KeepsAlphaIfAsked) {
     ASSERT_TRUE(image_write_png((folder / "a.png").c_str(), &picture, &why)) << why.text;
     image_close(&picture);
     write_bytes(path, ngp + frame("a.png", straight) + "," + frame("b.png", straight) + "]}");
-    const dataset_options options = {2, {1, 0, 0}, nullptr, nullptr, true, false, false};
+    const dataset_options options = {2, {1, 0, 0}, nullptr, nullptr, true, false, false, 0};
     dataset data;
     ASSERT_TRUE(dataset_load(folder.path.c_str(), &options, &data, &why)) << why.text;
     ASSERT_EQ(data.view_count, 2u);
@@ -223,7 +223,7 @@ TEST_F(Transforms, UndistortsBeforeItDownscales) {
     ASSERT_TRUE(lens_undistort(&got.views[0].optics, &picture, &undistorted, &why)) << why.text;
     EXPECT_NE(memcmp(undistorted.pixels, picture.pixels, 80 * 60 * 3), 0);
     ASSERT_TRUE(image_downscale(&undistorted, 4, &expected, &why)) << why.text;
-    const dataset_options options = {4, {0, 0, 0}, nullptr, nullptr, false, false, false};
+    const dataset_options options = {4, {0, 0, 0}, nullptr, nullptr, false, false, false, 0};
     dataset data;
     ASSERT_TRUE(dataset_load(folder.path.c_str(), &options, &data, &why)) << why.text;
     const dataset_view &view = data.views[0];
@@ -283,7 +283,7 @@ TEST_F(Transforms, ReadsMasksThatFramesName) {
         write_bytes(path, "{\"fl_x\":5,\"frames\":[" + frame("a.png", straight, ",\"mask_path\":" + mask) +
                               "," + frame("b.png") + "]}");
     };
-    const dataset_options options = {1, {0, 0, 0}, nullptr, nullptr, false, false, false};
+    const dataset_options options = {1, {0, 0, 0}, nullptr, nullptr, false, false, false, 0};
     dataset data;
     describe("\"./m/of a.png\"");
     ASSERT_TRUE(dataset_load(folder.path.c_str(), &options, &data, &why)) << why.text;

@@ -124,14 +124,25 @@ static bool are_many(const train_run *run) {
     return run->memory.pictures > 0.25 * (double)all;
 }
 
+// The device's memory for photographs: what --memory leaves, or, of one rank, what is free if that does not suffice for all.
+// 0: no limit.
+static size_t picture_room(const rank_run *r) {
+    const train_run *const run = r->run;
+    const training_memory *const m = &run->memory;
+    size_t unused, all;
+    if (run->options->memory > 0) return (size_t)fmax(1e6 * run->options->memory - m->scene - m->step, 1);
+    DEVICE_CHECK(cudaMemGetInfo(&unused, &all));
+    if (!is_alone(r) || run->finish_steps > 0 || m->scene + m->step + m->pictures <= (double)unused) return 0;
+    const double lessons = run->settings.teachers >= 2 ? 0.25 * (double)all : 0;
+    return (size_t)fmax(0.9 * (double)unused - m->scene - m->step - lessons, 1);
+}
+
 // Pictures are all on the device, or come when they are needed: under a limit, of a scene in parts, of several ranks if they
 // are many.
 static bool open_pictures(rank_run *r, fault *why) {
     const train_run *const run = r->run;
     const view_split *const split = &run->split;
-    const size_t all = split->training + split->held_out;
-    const double left = 1e6 * run->options->memory - run->memory.scene - run->memory.step;
-    const size_t most = run->options->memory > 0 ? (size_t)fmax(left, 1) : 0;
+    const size_t all = split->training + split->held_out, most = picture_room(r);
     const bool with_alpha = run->options->recipe.random_background;
     r->cached = has_part(r) || most > 0 || (!is_alone(r) && are_many(run));
     r->several.peers = has_part(r) || is_alone(r) ? NULL : r->group;

@@ -29,12 +29,14 @@ static void print_memory(const train_run *run, int ranks) {
         1e-6 * all, 1e-6 * (double)bytes, 1e-6 * m->scene, (long long)(first > most ? first : most),
         1e-6 * m->step, 1e-6 * m->pictures);
     if (all <= (double)unused || run->options->memory > 0) return;
-    const int64_t fit =
-        training_gaussians_that_fit(&run->settings, &run->known, run->first_gaussians,
-                                    (int)run->options->sh_degree, ranks, 0.9 * (double)unused);
-    printf("           more than the %.0f MB that are free: --memory %.0f keeps photographs on the host, "
-           "--max-gaussians %lld would fit\n",
-           1e-6 * (double)unused, 0.9e-6 * (double)unused, (long long)fit);
+    printf("           more than the %.0f MB that are free: ", 1e-6 * (double)unused);
+    if (m->scene + m->step <= 0.9 * (double)unused && run->finish_steps == 0)
+        printf("photographs are uploaded when a step needs them\n");
+    else
+        printf("--max-gaussians %lld would fit\n",
+               (long long)training_gaussians_that_fit(&run->settings, &run->known, run->first_gaussians,
+                                                      (int)run->options->sh_degree, ranks,
+                                                      0.9 * (double)unused));
 }
 
 // Why one GPU may be faster than several, or NULL.
