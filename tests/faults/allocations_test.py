@@ -13,6 +13,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -25,9 +26,34 @@ OLD = b"an older output\n"
 FRAMES = "2" # callers that make a call site: few functions call cudaMalloc and malloc themselves
 
 
+# In place of COLMAP and ffmpeg: a model of three views, its points, frames.
+TOOLS = {"colmap": """[ "$2" = -h ] && exit 0
+command=$1 input=${0%/*}/../model
+while [ $# -gt 1 ]; do shift; [ "$1" = --output_path ] && out=$2; done
+case $command in
+mapper) mkdir "$out/0" && cp "$input"/*.txt "$out/0" ;;
+point_triangulator) cp "$input/points3D.txt" "$out" ;;
+esac
+""", "ffprobe": "echo avg_frame_rate=10/1; echo duration=1\n", "ffmpeg": """for out; do :; done
+for i in 1 2 3 4; do cp "${0%/*}/../d/train/r_0000.png" "${out%/*}/00000$i.jpg" || exit; done
+"""}
+
+
 def run(program, arguments, folder, preload, at):
-    environment = dict(os.environ, LD_PRELOAD=preload, FAIL_AT=str(at), FAIL_COUNT=str(folder / "allocations"), FAIL_FRAMES="0" if at else FRAMES)
-    return subprocess.run([program, *arguments], cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
+    tools = f"{folder.parent / 'data/bin'}:" if arguments[:1] == ["poses"] else ""
+    environment = dict(os.environ, LD_PRELOAD=preload, FAIL_AT=str(at), FAIL_COUNT=str(folder / "allocations"), FAIL_FRAMES="0" if at else FRAMES,
+                       PATH=tools + os.environ["PATH"])
+    process = subprocess.Popen([program, *arguments], cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if arguments[:1] == ["view"]: # until Control-C
+        for line in process.stdout:
+            if line.startswith("Control-C"):
+                process.send_signal(signal.SIGINT)
+    try:
+        output, error = process.communicate(timeout=120)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        raise
+    return subprocess.CompletedProcess(process.args, process.returncode, output, error)
 
 
 def write_chunk(path):
@@ -38,15 +64,15 @@ def write_chunk(path):
     path.write_bytes("\n".join(lines).encode() + struct.pack("<12f4I", *[-1] * 3, *[1] * 3, *[-3] * 3, *[-2] * 3, 0, 0, 0, 0x80808080))
 
 
-def write_colmap(folder, picture):
-    """COLMAP's text of one view, with a mask of all of it."""
+def write_colmap(folder, picture, size):
+    """COLMAP's text of one view of size x size, with a mask of all of it."""
     (folder / "images").mkdir(parents=True)
     (folder / "masks").mkdir()
     shutil.copy(picture, folder / "images/a.png")
-    chunks = [(b"IHDR", struct.pack(">2I5B", 16, 16, 8, 0, 0, 0, 0)), (b"IDAT", zlib.compress((b"\0" + b"\xff" * 16) * 16)), (b"IEND", b"")]
+    chunks = [(b"IHDR", struct.pack(">2I5B", size, size, 8, 0, 0, 0, 0)), (b"IDAT", zlib.compress((b"\0" + b"\xff" * size) * size)), (b"IEND", b"")]
     (folder / "masks/a.png").write_bytes(b"\x89PNG\r\n\x1a\n" + b"".join(
         struct.pack(">I", len(of)) + kind + of + struct.pack(">I", zlib.crc32(kind + of)) for kind, of in chunks))
-    (folder / "cameras.txt").write_text("1 PINHOLE 16 16 20 20 8 8\n")
+    (folder / "cameras.txt").write_text(f"1 PINHOLE {size} {size} {size} {size} {size / 2} {size / 2}\n")
     (folder / "images.txt").write_text("1 1 0 0 0 0 0 4 1 a.png\n\n")
     (folder / "points3D.txt").write_text("1 0 0 0 1 2 3 0.5\n")
 
@@ -96,7 +122,8 @@ def commands(program, data, steps=4):
     yield "ranks", training + ["-o", "out.ply", "--gpus", "2", "--checkpoint-every", "2", "--checkpoint", "saved"], "out.ply"
     yield "eval", ["eval", str(data / "small.ply"), "--cameras", str(data / "d"), "--json", "out.json", "--sheet", "sheet.png", "--all",
                    "--depth", str(data / "d/depth")], "out.json"
-    write_colmap(data / "colmap", data / "d/train/r_0000.png")
+    make("generate", "large", "--views", 1, "--test-views", 0, "--size", 128, "--gaussians", 1000)
+    write_colmap(data / "colmap", data / "large/train/r_0000.png", 128)
     yield "colmap", ["eval", str(data / "small.ply"), "--cameras", str(data / "colmap"), "--all", "--json", "out.json"], "out.json"
     yield "alone", ["render", str(data / "small.ply"), "--width", "16", "--height", "16", "--depth", "colors", "-o", "out.png"], "out.png"
     yield "masked", ["train", str(data / "colmap"), "--holdout", "0", "--iterations", "3", "--random", "20", "--sh-degree", "0", "-o", "out.ply",
@@ -107,6 +134,20 @@ def commands(program, data, steps=4):
     shutil.copytree(data / "d", data / "pointless")
     (data / "pointless/points3D.txt").unlink()
     yield "stereo", ["train", str(data / "pointless"), "--iterations", "1", "--density", "none", "-o", "out.ply"], "out.ply"
+    (data / "bin").mkdir()
+    for name, text in TOOLS.items():
+        (data / "bin" / name).write_text("#!/bin/sh\n" + text)
+        (data / "bin" / name).chmod(0o755)
+    (data / "model").mkdir()
+    (data / "model/cameras.txt").write_text("1 PINHOLE 16 16 20 20 8 8\n")
+    (data / "model/images.txt").write_text("".join(f"{i} 1 0 0 0 0 0 4 1 {i}.png\n\n" for i in (1, 2, 3)))
+    (data / "model/points3D.txt").write_text("1 0 0 0 1 2 3 0.5\n")
+    yield "photographs", ["poses", str(data / "d/train"), "-o", "placed"], None
+    yield "video", ["poses", str(data / "small.ply"), "-o", "placed", "--frames", "3"], None
+    yield "points", ["poses", "pointless", "--points"], None
+    if subprocess.run([program, "view", str(data / "small.ply"), "--listen", "none"], capture_output=True, text=True).stderr.find("--listen none") >= 0:
+        yield "view", ["view", str(data / "small.ply"), "--cameras", str(data / "d"), "--listen", "127.0.0.1:0"], None
+    yield "library", [], None
     yield "flight", ["render", str(data / "small.ply"), "--cameras", str(data / "d"), "--path", "orbit", "--frames", "1", "-o", "out.mp4"], "out.mp4"
     write_alexnet(data / "alex.safetensors")
     make("generate", "e", "--views", 1, "--test-views", 1, "--size", 32, "--gaussians", 1000)
@@ -139,7 +180,7 @@ def fault_of(program, result, folder, output, wanted):
     if result.returncode == 1 and not result.stderr.strip():
         return "exit 1 without a message"
     if result.returncode == 1 and not SYSTEM.match(result.stderr):
-        if not result.stderr.splitlines()[-1].startswith("dsplat: "):
+        if not result.stderr.splitlines()[-1].startswith(pathlib.Path(program).name + ": "):
             return "its last line does not begin with the program's name"
     left = [f.name for f in folder.iterdir() if ".part-" in f.name]
     if left:
@@ -169,10 +210,13 @@ def main():
             if output:
                 (folder / output).write_bytes(OLD)
             (folder / "link.ply").symlink_to("out.ply")
-            result = run(program, arguments, folder, preload, at)
+            if name == "points":
+                shutil.copytree(top / "data/pointless", folder / "pointless")
+            own = str(pathlib.Path(program).parent / "train") if name == "library" else program # the example of libdistwar_train
+            result = run(own, arguments, folder, preload, at)
             size = len((folder / output).read_bytes()) if output else 1
-            counted = (folder / "allocations").read_text() if (folder / "allocations").exists() else ""
-            fault = fault_of(program, result, folder, output, wanted) if wanted else None
+            counted = "".join(f.read_text() for f in (folder / "allocations", folder / "allocations.forked") if f.exists())
+            fault = fault_of(own, result, folder, output, wanted) if wanted else None
             shutil.rmtree(folder)
             return at, result, fault, size, counted
 
@@ -182,7 +226,7 @@ def main():
                 sys.exit(f"{name} fails without a fault: {result.stderr}")
             count, *sites = counted.splitlines()
             count, ended, refused = int(count), 0, 0
-            new = [int(first) for first, site in map(str.split, sites) if site not in seen]
+            new = {int(first) for first, site in map(str.split, sites) if site not in seen}
             seen.update(line.split()[1] for line in sites)
             runs = [pool.submit(tried, name, arguments, output, at, size)
                     for at in (range(1, count + 1, every) if every else sorted(new))]

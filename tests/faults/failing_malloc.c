@@ -2,6 +2,7 @@
 // Preloaded into a program (LD_PRELOAD): allocation FAIL_AT of the process, counted from 1, fails as if no memory were
 // left. At the end of the process FAIL_COUNT, a file, gets the number of its allocations, and with FAIL_FRAMES=N a line
 // for each call site, which is N functions that have called each other: its first allocation, and a number for its name.
+// Processes that it has forked, whose numbers go on from its own, add their lines to FAIL_COUNT.forked.
 // Those of libwebp do not count: 1.2.4 frees what it has not set when one fails while it reads. Needs glibc.
 #define _GNU_SOURCE // dladdr
 #include <dlfcn.h>
@@ -13,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 void *__libc_malloc(size_t bytes);
@@ -25,6 +27,7 @@ enum { MOST_FRAMES = 16, ROOM = 1 << 16 };
 static atomic_long allocations;
 static long fail_at;
 static int frames;
+static pid_t first_process;
 static _Atomic uintptr_t site[ROOM]; // a hash table
 static atomic_long first[ROOM];      // the allocation, by site
 
@@ -36,18 +39,27 @@ __attribute__((constructor)) static void begin(void) {
     backtrace(loaded, 1); // allocates once
     frames = depth ? atoi(depth) : 0;
     allocations = 0;
+    first_process = getpid();
 }
 
 __attribute__((destructor)) static void end(void) {
-    const char *const path = getenv("FAIL_COUNT");
-    char text[24];
-    if (!path) return;
-    const int length = snprintf(text, sizeof text, "%ld\n", (long)allocations);
-    const int file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    if (file < 0 || write(file, text, (size_t)length) != length) _exit(3);
+    const char *const count = getenv("FAIL_COUNT");
+    const int forked = getpid() != first_process;
+    char path[4096];
+    if (!count) return;
+    snprintf(path, sizeof path, "%s%s", count, forked ? ".forked" : "");
+    const int file = open(path, O_WRONLY | O_CREAT | (forked ? O_APPEND : O_TRUNC), 0600);
+    if (file < 0 || (!forked && dprintf(file, "%ld\n", (long)allocations) < 0)) _exit(3);
     for (int k = 0; k < ROOM; k++)
         if (first[k] > 0) dprintf(file, "%ld %lx\n", (long)first[k], (unsigned long)site[k]);
     close(file);
+}
+
+// How forked processes end.
+void _exit(int code) {
+    if (getpid() != first_process) end();
+    syscall(SYS_exit_group, code);
+    __builtin_unreachable();
 }
 
 // Remembers the allocation if its callers are new.
