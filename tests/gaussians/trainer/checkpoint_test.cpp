@@ -20,7 +20,7 @@ namespace {
 class Checkpoint : public testing::Test {
   protected:
     fs::path folder;
-    const alone group;
+    const alone group{};
     training_state state = {};
     const checkpoint_key key = {"--seed 3\n--iterations 700\n", 0x12345678};
     fault why = {};
