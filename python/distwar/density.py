@@ -73,12 +73,12 @@ def compute_relocation(opacities: Tensor, scales: Tensor, ratios: Tensor, binoms
     """Opacities [N] and scales [N, 3] of ratios [N] Gaussians that together look about as one of `opacities` [N] and
     `scales` [N, 3] did. binoms: binomials(most); ratios are cut to 1 and `most`. min_opacity: opacities are then at
     least that and below 1. The arguments and results are those of gsplat.relocation.compute_relocation."""
-    most = binoms.shape[0]
-    ratios = ratios.to(opacities.device).long().reshape(-1).clamp(1, most)
+    ratios = ratios.to(opacities.device).long().reshape(-1).clamp(1, binoms.shape[0])
+    most = int(ratios.max()) if ratios.numel() else 1  # terms beyond the largest ratio are not used
     opacity = opacities.double()
     share = -torch.expm1(torch.log1p(-opacity) / ratios)
     k = torch.arange(most, device=opacity.device, dtype=torch.float64)
-    terms = binoms.to(opacity).cumsum(0) * (1 - 2 * (k % 2)) / (k + 1).sqrt()
+    terms = binoms[:most, :most].to(opacity).cumsum(0) * (1 - 2 * (k % 2)) / (k + 1).sqrt()
     area = (terms[ratios - 1] * share[:, None]**(k + 1)).sum(1)
     shared = share.to(opacities.dtype)
     if min_opacity is not None:
