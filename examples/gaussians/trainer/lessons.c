@@ -9,6 +9,7 @@
 #include "frames/device_gaussians.h"
 #include "frames/gs_check.h"
 #include "random.h"
+#include "scene.h"
 #include <math.h>
 
 // At most this part of the last scene's views are photographs, and this part of those that a teacher has seen.
@@ -27,10 +28,22 @@ static void limit_growth(trainer *t) {
     t->settings = &t->fitted;
 }
 
+// On the host: it is seldom needed.
+static bool keep_start(training_state *state) {
+    gs_gaussians start, *const kept = &state->lessons.start;
+    fault why;
+    if (!training_state_copy(state, &start)) return false;
+    const bool done = scene_open(kept, start.count, start.sh_degree, &why);
+    if (done) device_gaussians_download(kept, &start);
+    kept->antialias = start.antialias;
+    device_gaussians_close(&start);
+    return done || ranks_fail_with(state->group, &why);
+}
+
 bool lessons_open(trainer *t) {
     training_state *const state = t->state;
     const bool may_end = t->settings->teachers >= 2 && t->used_order.count > 0;
-    if (may_end && state->iteration == 0 && !training_state_copy(state, &state->lessons.start)) return false;
+    if (may_end && state->iteration == 0 && !keep_start(state)) return false;
     if (lessons_are_on(t)) limit_growth(t);
     return lessons_go_on(t); // a complete run that has become longer
 }
@@ -192,7 +205,9 @@ bool lessons_go_on(trainer *t) {
     parameter_average_take(&state->average, &state->gaussians);
     if (!training_state_copy(state, &lessons->teacher[lessons->teachers])) return false;
     lessons->teachers++;
-    training_state_restart(state, &lessons->start);
+    gs_gaussians start = device_gaussians_from(&lessons->start);
+    training_state_restart(state, &start);
+    device_gaussians_close(&start);
     place->at = 0, place->before = -1, place->progress = 0;
     t->watch = (mcmc_watch){0};
     t->watched_phase = -1; // its losses begin anew

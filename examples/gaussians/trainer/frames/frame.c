@@ -166,7 +166,8 @@ static gs_exposed exposed(const frame *f, const float *log_gain) {
 
 void frame_expose(frame *f, const float *log_gain) {
     const gs_exposed image = exposed(f, log_gain);
-    float *corrected = chosen_planes(f, planes(f, &f->corrected, GS_CHANNELS), GS_CHANNELS);
+    float *corrected =
+        device_buffer_reserve(&f->corrected, GS_CHANNELS * pixels_of(&f->view.camera) * sizeof(float));
     GS_CHECK(gs_exposure(&image, corrected, NULL));
     f->compared = corrected;
 }

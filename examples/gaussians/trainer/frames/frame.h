@@ -57,7 +57,8 @@ void frame_loss(frame *f, const uint8_t *target, const uint8_t *mask, double *re
 // gs_depth_loss. with_gradient: frame_render_backward then adds weight times the result's gradient.
 void frame_depth_loss(frame *f, const float *target, const uint8_t *mask, float weight, double *result,
                       bool with_gradient);
-// Corrects the image's colours for frame_loss by gains (device, see gs_exposure). f->view.image stays.
+// Corrects the image's colours for the frame_loss that follows, of the same view, by gains (device, see gs_exposure).
+// f->view.image stays.
 void frame_expose(frame *f, const float *log_gain);
 // After frame_loss: turns its gradient by the corrected colours into the one by the image's colours.
 // sums: device, [GS_EXPOSURE_SUMS].

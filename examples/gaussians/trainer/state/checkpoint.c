@@ -3,6 +3,7 @@
 #include "arrays.h"
 #include "state/checkpoint_file.h"
 #include "frames/device_gaussians.h"
+#include "scene.h"
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -211,7 +212,10 @@ static bool read_lessons(checkpoint_reader *r, const checkpoint_header *header, 
     for (int i = 0; i < LESSONS && done; i++) {
         if (header->lessons[i] == 0) continue;
         gs_gaussians *const scene = lesson_scene(lessons, i);
-        *scene = device_gaussians_open(header->lessons[i], header->sh_degree);
+        if (i > 0)
+            *scene = device_gaussians_open(header->lessons[i], header->sh_degree);
+        else if (!scene_open(scene, header->lessons[i], header->sh_degree, why))
+            return false;
         const gs_arrays a = gs_arrays_of(scene);
         for (int k = 0; k < GS_ARRAYS && done; k++)
             done = checkpoint_get(r, a.of[k], (uint64_t)scene->count * (uint64_t)a.width[k] * sizeof(float),

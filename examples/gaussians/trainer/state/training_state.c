@@ -3,6 +3,7 @@
 #include "arrays.h"
 #include "device.h"
 #include "frames/device_gaussians.h"
+#include "scene.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -204,7 +205,7 @@ void training_state_close(training_state *state) {
     gs_gaussians *sets[SETS];
     list_sets(state, sets);
     for (int i = 0; i < SETS; i++) device_gaussians_close(sets[i]);
-    device_gaussians_close(&state->lessons.start);
+    scene_close(&state->lessons.start);
     for (int i = 0; i < TEACHERS_MOST; i++) device_gaussians_close(&state->lessons.teacher[i]);
     parameter_average_close(&state->average);
     device_free(state->density);

@@ -44,12 +44,12 @@ typedef enum exposure_rule {
 
 enum { TEACHERS_MOST = 4 };
 
-// What lessons.c keeps, whole on every rank, on the device; count 0 where there is none.
+// What lessons.c keeps, whole on every rank; count 0 where there is none.
 typedef struct lesson_scenes {
-    gs_gaussians start; // the Gaussians before the first step
-    gs_gaussians teacher[TEACHERS_MOST];
-    int32_t teachers, wanted; // complete so far, and in all; wanted 0: not known, or none
-} lesson_scenes;              // starts as {0}
+    gs_gaussians start;                  // the Gaussians before the first step, in host memory
+    gs_gaussians teacher[TEACHERS_MOST]; // on the device
+    int32_t teachers, wanted;            // complete so far, and in all; wanted 0: not known, or none
+} lesson_scenes;                         // starts as {0}
 
 typedef struct training_state {
     ranks *group;                 // NULL: of a state that only describes Gaussians
