@@ -59,7 +59,9 @@ training_memory training_memory_of(const training_settings *settings, const trai
         const gs_camera *const camera = &data->views[i].camera;
         const double step = step_bytes(settings, &data->views[i], largest / ranks, views);
         if (step > memory.step) memory.step = step;
-        const double bytes = GS_CHANNELS + (data->views[i].depth_on_host ? sizeof(float) : 0);
+        const target_view *const view = &data->views[i];
+        const double bytes = GS_CHANNELS + (view->mask_on_host != NULL) + (view->outline != NULL) +
+                             (view->depth_on_host ? sizeof(float) : 0);
         memory.pictures += bytes * camera->width * camera->height;
     }
     return memory;
