@@ -238,7 +238,7 @@ static bool load_view(void *context, size_t i, fault *why) {
     }
     dataset_downscale_camera(&view->camera, factor);
     if (!wanted) image_close(&view->picture);
-    return keep_arrays(&work->data->store, view, why);
+    return keep_arrays(&work->data->store, view, why) || fail(why, "%s: %s", path, why->text);
 }
 
 // Moves names and points.

@@ -79,11 +79,14 @@ void *picture_store_keep(picture_store *store, void *array, size_t bytes, fault 
 
 void picture_store_free(const picture_store *store, void *array) {
     const uintptr_t at = (uintptr_t)array;
-    for (size_t i = 0; i < store->chunk_count; i++) {
+    bool in_file = false;
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; i < store->chunk_count && !in_file; i++) {
         const uintptr_t begin = (uintptr_t)store->chunks[i].memory;
-        if (at >= begin && at - begin < store->chunks[i].bytes) return;
+        in_file = at >= begin && at - begin < store->chunks[i].bytes;
     }
-    free(array);
+    pthread_mutex_unlock(&lock);
+    if (!in_file) free(array);
 }
 
 void picture_store_close(picture_store *store) {

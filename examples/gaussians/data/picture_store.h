@@ -24,7 +24,7 @@ typedef struct picture_store {
 // Takes a malloc'ed array. Returns it, or a copy in the file, whose folder is TMPDIR or else /var/tmp, and frees it. NULL if
 // there is no room for a file: the array is still the caller's then. Any thread.
 void *picture_store_keep(picture_store *store, void *array, size_t bytes, fault *why);
-// An array that picture_store_keep has returned, or any malloc'ed one. NULL is harmless.
+// An array that picture_store_keep has returned, or any malloc'ed one. NULL is harmless. Any thread.
 void picture_store_free(const picture_store *store, void *array);
 // Arrays in the file go with it; others must have been freed.
 void picture_store_close(picture_store *store);
