@@ -4,6 +4,7 @@ import json
 import math
 import struct
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import torch
@@ -118,18 +119,24 @@ def undistorted(picture, camera, K):
     return out[0].permute(1, 2, 0).round().clamp(0, 255).to(torch.uint8)
 
 
+def decode(path):
+    try:
+        return np.array(Image.open(path).convert("RGB"))
+    except OSError as error:
+        sys.exit(f"{path}: {error}")
+
+
 def load(frames, downscale, device):
     """(viewmat [1, 4, 4], K [1, 3, 3], picture) of each frame that has a file, by name. Pictures stay on the GPU, and
     cameras on the CPU, where distwar reads them without waiting for the GPU."""
-    views = []
-    for path, m, viewmat in sorted(frames, key=lambda frame: frame[0]):
-        if not path.exists():
-            print(f"{path}: no such file, skipped")
-            continue
-        try:
-            picture = torch.from_numpy(np.array(Image.open(path).convert("RGB"))).to(device)
-        except OSError as error:
-            sys.exit(f"{path}: {error}")
+    views, frames = [], sorted(frames, key=lambda frame: frame[0])
+    for path in (path for path, _, _ in frames if not path.exists()):
+        print(f"{path}: no such file, skipped")
+    frames = [frame for frame in frames if frame[0].exists()]
+    with ThreadPoolExecutor() as pool:
+        pictures = list(pool.map(decode, (path for path, _, _ in frames)))
+    for (path, m, viewmat), picture in zip(frames, pictures):
+        picture = torch.from_numpy(picture).to(device)
         if "fx" not in m and "angle" not in m:
             sys.exit(f"{path}: its camera has neither fl_x nor camera_angle_x")
         height, width = picture.shape[:2]
