@@ -8,7 +8,7 @@
 #include "distwar_gs.h"
 #include "lens.h"
 #include "files/path.h"
-#include "picture_store.h"
+#include "images/picture_store.h"
 #include <stddef.h>
 
 C_LINKAGE_BEGIN
@@ -49,8 +49,7 @@ typedef struct dataset_options {
     bool keep_alpha;      // false: views have no alpha
     bool undistort;       // makes pinholes of fisheyes too; of other lenses always
     bool mask_from_alpha; // alpha 0: the pixel does not count; alpha is not blended and not kept
-    size_t
-        memory; // bytes of arrays beyond which they lie in a file (picture_store.h); 0: a quarter of the machine's
+    size_t memory;        // picture_store.most of the arrays
 } dataset_options;
 
 // Loads the first of these that it finds:

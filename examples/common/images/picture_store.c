@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "picture_store.h"
+#include "images/picture_store.h"
 #include "files/path.h"
 #include <errno.h>
 #include <fcntl.h>
