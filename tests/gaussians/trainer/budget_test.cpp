@@ -305,10 +305,10 @@ TEST_F(Budget, IsOverAfterOneStepThatTakesLonger) {
 TEST_F(Budget, AResumedRunHasTheTimeThatIsLeft) {
     generate(4);
     const outcome first = train(
-        {"--budget", "3", "--checkpoint-every", "40", "--log-every", "40", "--checkpoint", at("saved")});
+        {"--budget", "3", "--checkpoint-every", "10", "--log-every", "10", "--checkpoint", at("saved")});
     ASSERT_EQ(first.code, 0) << first.err;
     const std::vector<json> checkpoints = lines_of(at("log"), "checkpoint");
-    ASSERT_FALSE(checkpoints.empty()) << "fewer than 40 steps in 3 seconds";
+    ASSERT_FALSE(checkpoints.empty()) << "fewer than 10 steps in 3 seconds";
     const json saved = checkpoints.back();
     double spent = NAN;
     for (const json &step : lines_of(at("log"), "step"))
