@@ -134,7 +134,7 @@ def load(frames, downscale, device):
         print(f"{path}: no such file, skipped")
     frames = [frame for frame in frames if frame[0].exists()]
     with ThreadPoolExecutor() as pool:
-        pictures = list(pool.map(decode, (path for path, _, _ in frames)))
+        pictures = pool.map(decode, (path for path, _, _ in frames))
     for (path, m, viewmat), picture in zip(frames, pictures):
         picture = torch.from_numpy(picture).to(device)
         if "fx" not in m and "angle" not in m:

@@ -41,7 +41,7 @@ static bool map_chunk(picture_chunk *out, size_t bytes, fault *why) {
            fail(
                why,
                "cannot keep %zu bytes of pictures, for which memory does not suffice, in a file in %s: %s; set "
-               "TMPDIR to a folder with room, or use --downscale",
+               "TMPDIR to a folder with room",
                bytes, folder, strerror(error));
 }
 
@@ -54,13 +54,16 @@ static bool add_chunk(picture_store *store, size_t bytes, fault *why) {
     return true;
 }
 
-// Room in the file; NULL: there is none.
+static picture_chunk *last_of(const picture_store *store) {
+    return store->chunk_count > 0 ? &store->chunks[store->chunk_count - 1] : NULL;
+}
+
+// Room in a file; NULL: there is none.
 static void *place(picture_store *store, size_t bytes, fault *why) {
     const size_t whole = (bytes + line - 1) / line * line;
-    const picture_chunk *const last = store->chunks + store->chunk_count - 1;
-    if ((store->chunk_count == 0 || last->bytes - last->used < whole) && !add_chunk(store, whole, why))
-        return NULL;
-    picture_chunk *const in = store->chunks + store->chunk_count - 1;
+    picture_chunk *in = last_of(store);
+    if ((!in || in->bytes - in->used < whole) && !add_chunk(store, whole, why)) return NULL;
+    in = last_of(store);
     in->used += whole;
     return in->memory + in->used - whole;
 }

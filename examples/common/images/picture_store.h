@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Memory of many pictures: of the process while they take little of the machine's, then of a file that has no name, which
-// the system reads where a picture is used.
+// Memory of many pictures: of the process while they take little of the machine's, then of mapped files without names,
+// which the system reads where a picture is used.
 #pragma once
 
 #include "files/fault.h"
@@ -15,18 +15,18 @@ typedef struct picture_chunk {
 } picture_chunk;
 
 typedef struct picture_store {
-    size_t most; // bytes that stay in the process's memory; 0: a quarter of the machine's
-    size_t kept; // of them
+    size_t most; // bytes that may stay in the process's memory; 0: a quarter of the machine's
+    size_t kept; // bytes that have stayed there so far
     size_t chunk_count;
-    picture_chunk *chunks; // of the file
+    picture_chunk *chunks; // a mapped file each
 } picture_store;           // starts as {0} or with `most`
 
-// Takes a malloc'ed array. Returns it, or a copy in the file, whose folder is TMPDIR or else /var/tmp, and frees it. NULL if
+// Takes a malloc'ed array. Returns it, or frees it and returns a copy in a file in TMPDIR, or else /var/tmp. NULL if
 // there is no room for a file: the array is still the caller's then. Any thread.
 void *picture_store_keep(picture_store *store, void *array, size_t bytes, fault *why);
 // An array that picture_store_keep has returned, or any malloc'ed one. NULL is harmless. Any thread.
 void picture_store_free(const picture_store *store, void *array);
-// Arrays in the file go with it; others must have been freed.
+// Arrays in files go with it; others must have been freed.
 void picture_store_close(picture_store *store);
 
 C_LINKAGE_END

@@ -36,7 +36,7 @@ typedef struct dataset {
     bool cut_out;        // every picture has an alpha channel: an object without surroundings
     size_t file_count;
     file_id *files;      // all files of the data: those of the model or transforms, and the pictures
-    picture_store store; // of the arrays of the views
+    picture_store store; // has the memory of the views' pictures, alpha, masks and depth
 } dataset;
 
 typedef struct dataset_options {

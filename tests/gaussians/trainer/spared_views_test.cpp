@@ -186,6 +186,10 @@ struct noise_run {
         const char *const curve = reinterpret_cast<const char *>(&state.learning);
         out.insert(out.end(), curve, curve + sizeof state.learning);
         taught = state.lessons.teachers;
+        if (teachers > 0) {
+            EXPECT_EQ(memcmp(state.lessons.start.mean, c.host.mean, 40 * 3 * sizeof(float)), 0);
+            EXPECT_EQ(memcmp(state.lessons.start.sh, c.host.sh, 40 * 12 * sizeof(float)), 0);
+        }
         training_state_close(&state);
         return out;
     }

@@ -56,13 +56,13 @@ training_memory training_memory_of(const training_settings *settings, const trai
                                                    rows_of(start, settings->density.most_gaussians, ranks),
                                                    largest / ranks, sh_degree)};
     for (size_t i = 0; i < data->count; i++) {
-        const gs_camera *const camera = &data->views[i].camera;
-        const double step = step_bytes(settings, &data->views[i], largest / ranks, views);
-        if (step > memory.step) memory.step = step;
         const target_view *const view = &data->views[i];
-        const double bytes = GS_CHANNELS + (view->mask_on_host != NULL) + (view->outline != NULL) +
+        const double step = step_bytes(settings, view, largest / ranks, views);
+        if (step > memory.step) memory.step = step;
+        const double bytes = GS_CHANNELS + (view->mask_on_host != NULL) +
+                             (settings->random_background && view->outline) +
                              (view->depth_on_host ? sizeof(float) : 0);
-        memory.pictures += bytes * camera->width * camera->height;
+        memory.pictures += bytes * view->camera.width * view->camera.height;
     }
     return memory;
 }

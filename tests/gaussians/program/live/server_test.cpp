@@ -119,9 +119,12 @@ TEST_F(Server, ServesSoManyClientsAtOnce) {
 TEST_F(Server, AnswersSoManyRequestsASecond) {
     int answered = 0, refused = 0;
     for (int i = 0; i < 5 * SERVER_REQUESTS && refused == 0; i++) {
-        const std::string code = status("HEAD", path, local());
-        answered += code == "200";
-        refused += code == "503";
+        const answer_of answer(port, "GET", path);
+        answered += answer.status == "200";
+        refused += answer.status == "503";
+        if (refused) {
+            EXPECT_EQ(answer.body, "too many requests\n");
+        }
     }
     EXPECT_GE(answered, SERVER_REQUESTS);
     EXPECT_EQ(refused, 1);

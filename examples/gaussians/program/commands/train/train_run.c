@@ -117,34 +117,27 @@ static bool resume(train_run *run, ranks *group, fault *why) {
            fail(why, "%s: damaged: no run with these options has its counts", o->resume);
 }
 
-// Whether the photographs take more of the device than picture_cache_open lets them.
-static bool are_many(const train_run *run) {
-    size_t unused, all;
-    DEVICE_CHECK(cudaMemGetInfo(&unused, &all));
-    return run->memory.pictures > 0.25 * (double)all;
-}
-
-// The device's memory for photographs: what --memory leaves, or, of one rank, what is free if that does not suffice for all.
-// 0: no limit.
+// The device's memory for photographs if it does not hold all: what --memory leaves; of one rank, which has the device for
+// itself, what is free; of several a quarter of all. 0: it holds all.
 static size_t picture_room(const rank_run *r) {
     const train_run *const run = r->run;
     const training_memory *const m = &run->memory;
     size_t unused, all;
     if (run->options->memory > 0) return (size_t)fmax(1e6 * run->options->memory - m->scene - m->step, 1);
     DEVICE_CHECK(cudaMemGetInfo(&unused, &all));
-    if (!is_alone(r) || run->finish_steps > 0 || m->scene + m->step + m->pictures <= (double)unused) return 0;
+    if (!is_alone(r)) return m->pictures > 0.25 * (double)all ? all / 4 : 0;
+    if (run->options->lm.steps > 0 || m->scene + m->step + m->pictures <= (double)unused) return 0;
     const double lessons = run->settings.teachers >= 2 ? 0.25 * (double)all : 0;
     return (size_t)fmax(0.9 * (double)unused - m->scene - m->step - lessons, 1);
 }
 
-// Pictures are all on the device, or come when they are needed: under a limit, of a scene in parts, of several ranks if they
-// are many.
+// Pictures are all on the device, or come when they are needed: where it does not hold all, and of a scene in parts.
 static bool open_pictures(rank_run *r, fault *why) {
     const train_run *const run = r->run;
     const view_split *const split = &run->split;
     const size_t all = split->training + split->held_out, most = picture_room(r);
     const bool with_alpha = run->options->recipe.random_background;
-    r->cached = has_part(r) || most > 0 || (!is_alone(r) && are_many(run));
+    r->cached = has_part(r) || most > 0;
     r->several.peers = has_part(r) || is_alone(r) ? NULL : r->group;
     for (size_t i = 0; !r->cached && i < all; i++) target_view_upload(&split->views[i], with_alpha);
     if (!r->cached) return true;
