@@ -148,7 +148,7 @@ static bool retire(trainer *t, int phase) {
         const retirement_place place = {t->shared, settings->policy};
         if (!retire_least_of_ranks(&t->retirement, &place, t->state, asked, count, batch, &settings->density))
             return false;
-    } else if (!retire_least(&t->retirement, t->state, asked, count, batch, &settings->density,
+    } else if (!retire_least(&t->retirement, &t->one.f, t->state, asked, count, batch, &settings->density,
                              t->one.tuner.policy)) {
         return false;
     }

@@ -40,8 +40,11 @@ std::vector<bool> retired(const std::vector<target_view> &views, double part, di
     density_settings settings = {};
     settings.retired = part;
     retirement r = {};
-    retire_least(&r, &state, views.data(), views.size(), batch, &settings, policy);
+    frame of_steps = {}; // with depth and an absolute gradient, which scores have not
+    of_steps.with_depth = of_steps.absolute = true;
+    retire_least(&r, &of_steps, &state, views.data(), views.size(), batch, &settings, policy);
     retirement_close(&r);
+    frame_close(&of_steps);
     const host_gaussians after = set.read();
     std::vector<bool> out;
     for (int64_t i = 0; i < COUNT; i++) {

@@ -56,7 +56,7 @@ static bool move_all(training_state *state, const gs_density_plan *plan, const g
     training_state_set_begin(state, begin);
     DEVICE_CHECK(
         cudaMemsetAsync(state->density, 0, training_state_density_bytes(state->gaussians.count), NULL));
-    return training_state_grow(state, training_state_count(state));
+    return training_state_grow(state, training_state_count(state), 0);
 }
 
 // What decides the fate of Gaussians, of all ranks; of one rank its own. density, gaussians: of this rank, become those.

@@ -37,8 +37,8 @@ static bool relocate(const density_step *step) {
         control->dead = device_allocate(sizeof *control->dead);
         device_clear(control->dead, sizeof *control->dead);
     }
-    if (!training_state_grow(state, density_grown_count(step->settings, existing, state->schedule.at)))
-        return false;
+    const int64_t grown = density_grown_count(step->settings, existing, state->schedule.at);
+    if (!training_state_grow(state, grown, step->settings->most_gaussians)) return false;
     const shard_relocation what = {.vectors = training_state_vectors(state),
                                    .first = training_state_first(state),
                                    .relocation = {.existing = existing,

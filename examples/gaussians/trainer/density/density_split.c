@@ -8,8 +8,10 @@ static bool split(const density_step *step) {
     training_state *state = step->state;
     const int64_t existing = training_state_count(state);
     const int64_t limited = density_grown_count(step->settings, existing, state->schedule.at);
-    if (!training_state_grow(state, limited < 2 * existing ? limited : 2 * existing))
-        return false; // each is split once
+    const int64_t most = step->settings->most_gaussians;
+    if (!training_state_grow(state, limited < 2 * existing ? limited : 2 * existing,
+                             most)) // each is split once
+        return false;
     const shard_split_rules what = {.vectors = training_state_vectors(state),
                                     .first = training_state_first(state),
                                     .rules = {.existing = existing,

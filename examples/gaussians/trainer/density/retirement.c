@@ -6,7 +6,6 @@
 #include "frames/pose.h"
 
 void retirement_close(retirement *r) {
-    frame_close(&r->f);
     device_buffer_close(&r->score);
     device_buffer_close(&r->workspace);
     device_buffer_close(&r->scores);
@@ -33,10 +32,9 @@ static void set_gradient(frame *f, const gs_camera *camera, int32_t count) {
 }
 
 // Scores by views of one step, again while the lists have no room.
-static void score_views(retirement *r, const gs_gaussians *gaussians, const gs_camera *cameras, int32_t count,
+static void score_views(frame *f, const gs_gaussians *gaussians, const gs_camera *cameras, int32_t count,
                         distwar_policy policy, float *score) {
     const float black[GS_CHANNELS] = {0};
-    frame *f = &r->f;
     do {
         frame_queue_views(f, gaussians, 0, cameras, count, black); // alpha does not depend on colours
     } while (!frame_settle(f));
@@ -73,7 +71,7 @@ static bool retire(retirement *r, ranks *group, const gs_gaussians *gaussians, c
     return true;
 }
 
-bool retire_least(retirement *r, const training_state *state, const target_view *views, size_t all,
+bool retire_least(retirement *r, frame *f, const training_state *state, const target_view *views, size_t all,
                   int64_t batch, const density_settings *settings, distwar_policy policy) {
     const gs_gaussians *gaussians = &state->gaussians;
     const size_t count = retirement_views(all), bytes = (size_t)gaussians->count * sizeof(float),
@@ -81,14 +79,18 @@ bool retire_least(retirement *r, const training_state *state, const target_view 
                  own = r->peers ? (size_t)ranks_own(r->peers) : 0;
     float *const score = device_buffer_reserve(&r->score, bytes);
     const ranks_reduction largest = {score, gaussians->count, RANKS_FLOAT, RANKS_MAX_OF};
+    stage_clock *const clock = f->clock; // of steps
+    f->clock = NULL, f->projected = NULL, f->given_moments = NULL;
+    f->with_depth = f->absolute = false;
     device_clear(score, bytes);
     for (size_t first = own * (size_t)batch; first < count; first += ranks_number * (size_t)batch) {
         gs_camera camera[GS_MAX_VIEWS];
         const int32_t together = choose_cameras(state, views, all, first, batch, camera);
         if (first == own * (size_t)batch || batch == 1)
-            set_gradient(&r->f, camera, together); // several have one size
-        score_views(r, gaussians, camera, together, policy, score);
+            set_gradient(f, camera, together); // several have one size
+        score_views(f, gaussians, camera, together, policy, score);
     }
+    f->clock = clock;
     return (!r->peers || (ranks_all_reduce(r->peers, &largest, NULL) && ranks_wait(r->peers, NULL))) &&
            retire(r, state->group, gaussians, score, settings->retired);
 }

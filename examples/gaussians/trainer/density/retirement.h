@@ -4,12 +4,12 @@
 
 #include "density/density_control.h"
 #include "sharded.h"
+#include "frames/frame.h"
 #include "frames/target_view.h"
 
 C_LINKAGE_BEGIN
 
 typedef struct retirement {
-    frame f; // of the views
     device_buffer score, workspace;
     device_buffer scores, logits; // of all ranks
     ranks *peers; // of the caller: ranks with the whole scene each, which score some views each; or NULL
@@ -26,10 +26,10 @@ size_t retirement_views(size_t count);
 // Renders these views, spread evenly, `batch` at a time, 1..GS_MAX_VIEWS, with their poses of the state if it refines
 // them; scores each Gaussian by the largest sum of alpha T over the pixels of a view; and makes those dead whose score
 // is at most settings->retired times the upper quartile. Views that are rendered together have cameras of one size and
-// model. policy: of the backward blend. Waits for the device. Cost: a forward and a backward blend of each. False after
-// ranks_fail.
-bool retire_least(retirement *r, const training_state *state, const target_view *views, size_t count,
-                  int64_t batch, const density_settings *settings, distwar_policy policy);
+// model. f: memory for the pictures, such as that of the steps, whose last picture is gone. policy: of the backward blend.
+// Waits for the device. Cost: a forward and a backward blend of each. False after ranks_fail.
+bool retire_least(retirement *r, frame *f, const training_state *state, const target_view *views,
+                  size_t count, int64_t batch, const density_settings *settings, distwar_policy policy);
 
 // retire_least on several ranks, whose number does not change what dies with DISTWAR_FIXED. A collective; false after
 // ranks_fail. Cost: also the scores and opacities of all Gaussians on each rank.

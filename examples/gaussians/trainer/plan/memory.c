@@ -7,18 +7,9 @@ static double pairs_of(double splats, double pixels) {
     return 1.5 * splats + 0.75 * pixels;
 }
 
-// Rows double until the most there will be fit.
-static double rows_of(int64_t start, int64_t most, int ranks) {
-    double rows = (double)(start > 0 ? start : 1);
-    if (ranks > 1) return (double)most / ranks;
-    while (rows < (double)most) rows *= 2;
-    return rows;
-}
-
-static double scene_bytes(const training_settings *s, double rows, double most, int sh_degree) {
+static double scene_bytes(const training_settings *s, double most, int sh_degree) {
     const double floats = 11 + 3.0 * (sh_degree + 1) * (sh_degree + 1);
-    const double means = s->average_part > 0 ? most * floats : 0;
-    return 4 * (4 * rows * floats + means + 2 * rows);
+    return 4 * most * ((s->average_part > 0 ? 5 : 4) * floats + 2);
 }
 
 // What a rendering of `views` cameras writes.
@@ -33,7 +24,7 @@ static double image_bytes(const gs_camera *camera, double most, double views) {
            pixels * (GS_CHANNELS + 2) * sizeof(float); // colour, transmittance, n_contrib
 }
 
-// The step, retirement with a frame of its own, and the viewer, which measures one view.
+// The step, and the viewer, which measures one view.
 static double step_bytes(const training_settings *s, const target_view *view, double most, double views) {
     const gs_camera *const camera = &view->camera;
     const double splats = views * most, pixels = (double)camera->width * camera->height;
@@ -43,8 +34,8 @@ static double step_bytes(const training_settings *s, const target_view *view, do
     if (view->depth_on_host) GS_CHECK(gs_depth_loss_bytes(camera->width, camera->height, &depth_loss));
     const double planes = GS_CHANNELS + (view->depth_on_host ? 2 : 0); // gradients, and depth
     const double blend = image_bytes(camera, most, views) + (double)moments;
-    return blend * (s->density.retired > 0 ? 2 : 1) + image_bytes(camera, most, 1) + (double)loss +
-           (double)depth_loss + views * pixels * planes * sizeof(float) + splats * 2 * sizeof(float);
+    return blend + image_bytes(camera, most, 1) + (double)loss + (double)depth_loss +
+           views * pixels * planes * sizeof(float) + splats * 2 * sizeof(float);
 }
 
 training_memory training_memory_of(const training_settings *settings, const training_data *data,
@@ -52,9 +43,7 @@ training_memory training_memory_of(const training_settings *settings, const trai
     const double most = (double)settings->density.most_gaussians;
     const double largest = most > (double)start ? most : (double)start;
     const double views = (double)resolution_most_views(&settings->resolutions, settings->batch);
-    training_memory memory = {.scene = scene_bytes(settings,
-                                                   rows_of(start, settings->density.most_gaussians, ranks),
-                                                   largest / ranks, sh_degree)};
+    training_memory memory = {.scene = scene_bytes(settings, largest / ranks, sh_degree)};
     for (size_t i = 0; i < data->count; i++) {
         const target_view *const view = &data->views[i];
         const double step = step_bytes(settings, view, largest / ranks, views);

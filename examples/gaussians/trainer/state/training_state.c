@@ -90,9 +90,10 @@ bool training_state_open_poses(training_state *state, int64_t views, fault *why)
     return true;
 }
 
-void training_state_reserve(training_state *state, int64_t count) {
+void training_state_reserve(training_state *state, int64_t count, int64_t most) {
     if (count <= state->capacity) return;
-    if (count < 2 * state->capacity) count = 2 * state->capacity;
+    const int64_t room = 2 * state->capacity < most ? 2 * state->capacity : most;
+    if (count < room) count = room;
     gs_gaussians *sets[SETS];
     list_sets(state, sets);
     for (int i = 0; i < SETS; i++) {
@@ -127,7 +128,7 @@ void training_state_restart(training_state *state, const gs_gaussians *start) {
     int64_t begin[RANKS_MAX + 1];
     shard_begin(state->group, start->count, begin);
     const int own = ranks_own(state->group);
-    training_state_reserve(state, begin[own + 1] - begin[own]);
+    training_state_reserve(state, begin[own + 1] - begin[own], 0);
     training_state_set_begin(state, begin);
     const gs_gaussians part = gaussians_rows(start, begin[own], state->gaussians.count);
     device_gaussians_copy(&state->gaussians, &part);
@@ -194,9 +195,9 @@ static bool rebalance(training_state *state, int64_t wanted) {
     return moved;
 }
 
-bool training_state_grow(training_state *state, int64_t count) {
+bool training_state_grow(training_state *state, int64_t count, int64_t most) {
     if (ranks_count(state->group) > 1) return rebalance(state, count);
-    training_state_reserve(state, count);
+    training_state_reserve(state, count, most);
     training_state_set_begin(state, (const int64_t[]){0, count});
     return true;
 }

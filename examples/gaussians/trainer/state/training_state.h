@@ -99,10 +99,11 @@ int64_t training_state_first(const training_state *state); // the place of this 
 gs_shared_vectors training_state_vectors(const training_state *state);
 // A collective: sets the number of Gaussians of all ranks, at least those that there are. New rows are the last, with
 // anything in them. Several ranks share all rows out equally again; for its time that takes the memory of three vectors
-// more. One rank doubles its memory when it grows. False after ranks_fail.
-bool training_state_grow(training_state *state, int64_t count);
-// Makes room on this rank for at least `count` rows. The memory doubles; existing rows are kept.
-void training_state_reserve(training_state *state, int64_t count);
+// more. One rank reserves as training_state_reserve does. False after ranks_fail.
+bool training_state_grow(training_state *state, int64_t count, int64_t most);
+// Makes room on this rank for at least `count` rows. The memory doubles, but not for over `most` rows, which no later call
+// will need; existing rows are kept.
+void training_state_reserve(training_state *state, int64_t count, int64_t most);
 // Says where the Gaussians of each rank begin among all: [ranks + 1]. New rows must have been reserved; they are not
 // cleared. The next call that needs equal shares is training_state_grow.
 void training_state_set_begin(training_state *state, const int64_t *begin);
