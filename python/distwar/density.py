@@ -39,8 +39,8 @@ def _gaussians(count: int, device: torch.device, **arrays: Any) -> Any:
 def add_noise(means: Tensor, quats: Tensor, log_scales: Tensor, opacity_logits: Tensor, scale: float, seed: int,
               step: int) -> None:
     """Adds scale S C n to means [N, 3], in place: C is a Gaussian's covariance, n standard normal, and S = 1 / (1 +
-    exp(100 (opacity - 0.005))). The noise depends on seed and step alone. quats [N, 4], log_scales [N, 3],
-    opacity_logits [N]."""
+    exp(100 (opacity - 0.005))); along an axis of size s > 1 / scale the deviation is S s, not S scale s^2. The noise
+    depends on seed and step alone. quats [N, 4], log_scales [N, 3], opacity_logits [N]."""
     with On(means):
         g = _gaussians(len(means), means.device, mean=(means, 3), quaternion=(quats, 4), log_scale=(log_scales, 3),
                        opacity_logit=(opacity_logits, 1))

@@ -80,8 +80,9 @@ gs_status gs_relocate(const gs_gaussians *gaussians, const gs_gaussians *first_m
                       const gs_gaussians *second_moment, const gs_relocation *relocation, void *workspace,
                       size_t workspace_bytes, gs_stream stream);
 
-// Adds scale S(opacity) C n to each mean: scale finite, >= 0; C the covariance; n standard normal; S = 1 /
-// (1 + exp(100 (opacity - 0.005))), and 0 where that is below 1e-8.
+// Adds S(opacity) scale C n to each mean: scale finite, >= 0; C the covariance; n standard normal; S = 1 /
+// (1 + exp(100 (opacity - 0.005))), and 0 where that is below 1e-8. Along an axis of size s > 1 / scale the deviation is
+// S s in place of S scale s^2: without that bound, which the paper has not, large Gaussians fly ever farther.
 gs_status gs_density_noise(const gs_gaussians *gaussians, float scale, uint64_t seed, uint64_t iteration,
                            gs_stream stream);
 

@@ -110,12 +110,12 @@ __global__ void __launch_bounds__(density_block)
     rotation_of(gaussians, i, rotation);
     for (int k = 0; k < 3; k++) {
         const float s = expf(gaussians.log_scale[3 * i + k]);
-        along[k] = s * s * (rotation[0][k] * n[0] + rotation[1][k] * n[1] + rotation[2][k] * n[2]);
+        const float sizes = fminf(scale * s, 1); // scale has no unit, and nothing else bounds the noise
+        along[k] = s * sizes * (rotation[0][k] * n[0] + rotation[1][k] * n[1] + rotation[2][k] * n[2]);
     }
     for (int k = 0; k < 3; k++)
         gaussians.mean[3 * i + k] +=
-            scale * strength *
-            (rotation[k][0] * along[0] + rotation[k][1] * along[1] + rotation[k][2] * along[2]);
+            strength * (rotation[k][0] * along[0] + rotation[k][1] * along[1] + rotation[k][2] * along[2]);
 }
 
 __global__ void __launch_bounds__(density_block)

@@ -146,7 +146,8 @@ TEST(Relocate, WhereNobodyLivesNewRowsAreDead) {
     EXPECT_EQ(relocate(none, 0, none).gaussians.count, 0);
 }
 
-TEST(Relocate, NoiseIsShapedByCovarianceAndKeptFromTheOpaque) {
+// Along an axis of size s the deviation is s min(scale s, 1), so that noise has no unit.
+TEST(Relocate, NoiseIsShapedByCovarianceBoundedByTheSizeAndKeptFromTheOpaque) {
     const int64_t count = 4000;
     host_gaussians start = random_gaussians(8, count, 0);
     const double opacities[] = {0.004, 0.02, 0.9};
@@ -159,17 +160,25 @@ TEST(Relocate, NoiseIsShapedByCovarianceAndKeptFromTheOpaque) {
     };
     host_gaussians after = moved(17);
     normal_check noise[2];
+    int64_t bounded = 0, not_bounded = 0;
     for (int64_t i = 0; i < count; i++) {
         double offset[3], own[3];
-        const double strength = 2.5 / (1 + std::exp(100 * (start.opacity(i) - 0.005)));
+        const double strength = 1 / (1 + std::exp(100 * (start.opacity(i) - 0.005)));
         for (int k = 0; k < 3; k++) offset[k] = (double(after.mean(i)[k]) - start.mean(i)[k]) / strength;
         if (i % 3 == 2) {
             EXPECT_EQ(after.row(i), start.row(i));
             continue;
         }
-        to_own_axes(start, i, offset, 2, own);
+        to_own_axes(start, i, offset, 1, own);
+        for (int k = 0; k < 3; k++) {
+            const double scaled = 2.5 * std::exp(double(start.log_scale(i)[k]));
+            bounded += scaled > 1, not_bounded += scaled < 1;
+            own[k] /= std::fmin(scaled, 1);
+        }
         noise[i % 3].add(own);
     }
+    EXPECT_GT(bounded, count / 10);
+    EXPECT_GT(not_bounded, count / 10);
     noise[0].expect_standard();
     noise[1].expect_standard();
     for (int a = 1; a < 5; a++) EXPECT_EQ(after.array[a], start.array[a]);
