@@ -75,17 +75,18 @@ SECONDS := 600
 fuzz:
 	tests/fuzz/fuzz.sh $(SECONDS)
 
-# Each allocation of whole runs fails once, 200 kills and 100 trapping kernels of each command, random scenes beside the
+# Each allocation and read of whole runs fails once, 200 kills and 100 trapping kernels of each command, random scenes beside the
 # double reference, 1,000 schedules of every kernel, data races of the host program: an hour or two of a core.
 SCENES := 20000
 soak: packages
 	cmake --preset cpu $(OPTIONS)
-	cmake --build --preset cpu -j $(JOBS) --target dsplat failing_malloc random_scenes sizes
+	cmake --build --preset cpu -j $(JOBS) --target dsplat failing_malloc failing_reads random_scenes sizes
 	build/cpu/bin/random_scenes $(SCENES)
 	build/cpu/bin/sizes 100000 800 450 4 250000 4
 	python3 -B tests/faults/schedules_test.py build/cpu/bin/dsplat 1000 $(JOBS)
 	python3 -B tests/faults/traps_test.py build/cpu/bin/dsplat 100
 	python3 -B tests/faults/allocations_test.py build/cpu/bin/dsplat build/cpu/bin/libfailing_malloc.so 1 $(JOBS)
+	python3 -B tests/faults/allocations_test.py build/cpu/bin/dsplat build/cpu/bin/libfailing_reads.so 1 $(JOBS)
 	python3 -B tests/faults/kills_test.py build/cpu/bin/dsplat 200
 	cmake --preset cpu -B build/tsan -DDISTWAR_TESTS=OFF -DCMAKE_C_FLAGS="-fsanitize=thread -g1" -DCMAKE_EXE_LINKER_FLAGS=-fsanitize=thread \
 	    -DCMAKE_SHARED_LINKER_FLAGS=-fsanitize=thread

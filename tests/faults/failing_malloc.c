@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Preloaded into a program (LD_PRELOAD): allocation FAIL_AT of the process, counted from 1, fails as if no memory were
-// left. At the end of the process FAIL_COUNT, a file, gets the number of its allocations, and with FAIL_FRAMES=N a line
+// left. Built with FAILING_READS, a call fails that reads, seeks in or examines a file open for reading alone, as on a
+// device with a fault. At the end of the process FAIL_COUNT, a file, gets the number of its allocations, and with FAIL_FRAMES=N a line
 // for each call site, which is N functions that have called each other: its first allocation, and a number for its name.
 // Processes that it has forked, whose numbers go on from its own, add their lines to FAIL_COUNT.forked.
 // Those of libwebp do not count: 1.2.4 frees what it has not set when one fails while it reads. Needs glibc.
@@ -14,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -85,16 +87,44 @@ static __attribute__((noinline)) void note_site(long allocation) {
     }
 }
 
-static __attribute__((noinline)) int fails(const void *caller) {
-    Dl_info library;
-    if (dladdr(caller, &library) && strstr(library.dli_fname, "libwebp")) return 0;
+static __attribute__((noinline)) int fails(int number) {
     const long allocation = ++allocations;
     note_site(allocation);
     if (allocation != fail_at) return 0;
-    errno = ENOMEM;
+    errno = number;
     return 1;
 }
-#define FAILS() fails(__builtin_return_address(0))
+
+#ifdef FAILING_READS
+static ssize_t read_some(void *file, char *bytes, size_t count) {
+    return fails(EIO) ? -1 : read((int)(intptr_t)file, bytes, count);
+}
+static int seek_to(void *file, off64_t *to, int from) {
+    const off64_t at = fails(EIO) ? -1 : lseek64((int)(intptr_t)file, *to, from);
+    if (at >= 0) *to = at;
+    return at < 0 ? -1 : 0;
+}
+static int close_it(void *file) {
+    return close((int)(intptr_t)file);
+}
+
+FILE *fdopen(int descriptor, const char *mode) {
+    FILE *(*opens)(int, const char *);
+    *(void **)&opens = dlsym(RTLD_NEXT, "fdopen"); // as POSIX says
+    const cookie_io_functions_t how = {.read = read_some, .seek = seek_to, .close = close_it};
+    if (mode[0] != 'r') return opens(descriptor, mode);
+    return fails(EMFILE) ? NULL : fopencookie((void *)(intptr_t)descriptor, mode, how);
+}
+int fstat(int descriptor, struct stat *out) {
+    const int reads = (fcntl(descriptor, F_GETFL) & O_ACCMODE) == O_RDONLY;
+    return reads && fails(EIO) ? -1 : fstatat(descriptor, "", out, AT_EMPTY_PATH);
+}
+#else
+static inline __attribute__((always_inline)) int fails_for(const void *caller) {
+    Dl_info library;
+    return !(dladdr(caller, &library) && strstr(library.dli_fname, "libwebp")) && fails(ENOMEM);
+}
+#define FAILS() fails_for(__builtin_return_address(0))
 
 void *malloc(size_t bytes) {
     return FAILS() ? NULL : __libc_malloc(bytes);
@@ -114,3 +144,4 @@ int posix_memalign(void **memory, size_t alignment, size_t bytes) {
     *memory = got;
     return 0;
 }
+#endif

@@ -43,7 +43,8 @@ static void join(char out[PATH_ROOM], const char *folder, const char *name) {
 static void use_scene(const char *folder, const char *path, const char *written) {
     fault why = {""};
     gs_gaussians scene, again;
-    scene_read_notes(path);
+    scene_notes notes;
+    accepted(scene_read_notes(path, &notes, &why), &why);
     if (!accepted(scene_read(path, SCENE_ANY, &scene, &why), &why)) return;
     gaussians_keep_finite(&scene);
     char other[PATH_ROOM];

@@ -49,6 +49,10 @@ bool input_file_read(input_file *file, void *destination, size_t bytes, const ch
     return got == bytes || ended(file, what, why);
 }
 
+bool input_file_check(const input_file *file, const char *what, fault *why) {
+    return !ferror(file->stream) || fail(why, "%s: cannot read %s: %s", file->path, what, strerror(errno));
+}
+
 bool input_file_skip(input_file *file, uint64_t bytes, const char *what, fault *why) {
     char discarded[4096]; // seeking discards the stream's buffer, so short distances are read
     if (bytes <= sizeof discarded) return input_file_read(file, discarded, (size_t)bytes, what, why);

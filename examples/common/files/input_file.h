@@ -21,6 +21,8 @@ void input_file_close(input_file *file);
 // Reads exactly `bytes`, or fails: "PATH: truncated at byte N while reading WHAT".
 bool input_file_read(input_file *file, void *destination, size_t bytes, const char *what, fault *why);
 bool input_file_skip(input_file *file, uint64_t bytes, const char *what, fault *why);
+// For readers that use the stream: fails if a read has failed in place of ending, "PATH: cannot read WHAT: REASON".
+bool input_file_check(const input_file *file, const char *what, fault *why);
 // Fails unless the rest of the file has room for `count` items of at least `bytes_each` (>= 1) bytes. Call it
 // before allocating memory for a count from the file.
 bool input_file_expect(input_file *file, uint64_t count, uint64_t bytes_each, const char *what, fault *why);

@@ -7,7 +7,10 @@ json_t *json_read(const char *path, fault *why) {
     if (!input_file_open(&file, path, why)) return NULL;
     json_error_t error;
     json_t *document = json_loadf(file.stream, JSON_REJECT_DUPLICATES | JSON_DECODE_INT_AS_REAL, &error);
-    if (!document) {
+    if (!input_file_check(&file, "JSON", why)) {
+        json_decref(document);
+        document = NULL;
+    } else if (!document) {
         fail(why, "%s: at line %d, column %d (byte %d): %s", path, error.line, error.column, error.position,
              error.text);
     } else if (!json_is_object(document)) {

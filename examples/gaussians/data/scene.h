@@ -30,8 +30,9 @@ typedef struct scene_notes {
     int64_t holdout; // every Nth view, by name, was not trained on; 0: none
     float background[3];
 } scene_notes;
-// The notes of a file that scene_read takes; undefined for one that it refuses.
-scene_notes scene_read_notes(const char *path);
+// The notes of a file that scene_read takes; zeros if it has none. Fails if the file cannot be read, or has a name that
+// scene_read refuses.
+bool scene_read_notes(const char *path, scene_notes *out, fault *why);
 
 // What a reader does with values that are not finite.
 typedef enum scene_values {

@@ -22,7 +22,7 @@ typedef struct scene_format {
     void (*put)(FILE *stream, const gs_gaussians *piece);
     // As a whole. variant: scene_stream.variant. Values are finite.
     bool (*write)(const output_file *file, const gs_gaussians *scene, int variant, fault *why);
-    scene_notes (*notes)(const char *path); // NULL: the format has none
+    bool (*notes)(const char *path, scene_notes *out, fault *why); // NULL: the format has none
 } scene_format;
 
 static inline int coefficients(int sh_degree) {

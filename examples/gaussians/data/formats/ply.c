@@ -260,14 +260,15 @@ static bool read_header(input_file *file, layout *vertex, fault *why) {
     return check_properties(vertex, file, why);
 }
 
-static scene_notes ply_notes(const char *path) {
+static bool ply_notes(const char *path, scene_notes *out, fault *why) {
     input_file file;
     layout vertex = {0};
-    fault ignored;
-    if (!input_file_open(&file, path, &ignored)) return (scene_notes){0};
-    const bool read = read_header(&file, &vertex, &ignored);
+    fault ignored; // another format may have the suffix
+    if (!input_file_open(&file, path, why)) return false;
+    if (read_header(&file, &vertex, &ignored)) *out = vertex.notes;
+    const bool done = input_file_check(&file, "the header", why);
     input_file_close(&file);
-    return read ? vertex.notes : (scene_notes){0};
+    return done;
 }
 
 static bool read_vertices(input_file *file, const layout *vertex, gs_gaussians *out, fault *why) {

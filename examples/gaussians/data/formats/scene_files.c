@@ -65,6 +65,7 @@ static bool read_open(input_file *of, const scene_format *by_suffix, gs_gaussian
     char head[4096];
     const size_t bytes = fread(head, 1, sizeof head, of->stream);
     const scene_format *format = by_suffix;
+    if (!input_file_check(of, "its first bytes", why)) return false;
     for (int i = 0; i < FORMATS; i++)
         if (formats[i]->claims && formats[i]->claims(head, bytes)) format = formats[i];
     if (format->missing)
@@ -86,10 +87,10 @@ bool scene_read(const char *path, scene_values values, gs_gaussians *out, fault 
     return done;
 }
 
-scene_notes scene_read_notes(const char *path) {
-    fault ignored;
-    const scene_format *format = format_of(path, false, &ignored);
-    return format && format->notes ? format->notes(path) : (scene_notes){0};
+bool scene_read_notes(const char *path, scene_notes *out, fault *why) {
+    *out = (scene_notes){0};
+    const scene_format *format = format_of(path, false, why);
+    return format && (!format->notes || format->notes(path, out, why));
 }
 
 bool scene_write(const char *path, const gs_gaussians *scene, fault *why) {

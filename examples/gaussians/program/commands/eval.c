@@ -279,12 +279,18 @@ static bool load(void *context, int own, fault *why) {
            dataset_spared(&run->data, o->json, why) && dataset_spared(&run->data, o->sheet, why);
 }
 
-static bool check(eval_options *o, float background[3], fault *why) {
-    const scene_notes notes = scene_read_notes(o->scene);
-    if (o->background && !parse_color(o->background, background, why)) return false;
+// What is not said by options, from the scene's file.
+static bool read_notes(eval_options *o, float background[3], fault *why) {
+    scene_notes notes;
+    if (!scene_read_notes(o->scene, &notes, why)) return false;
     if (!o->background) memcpy(background, notes.background, sizeof notes.background); // zeros if it has none
     if (o->holdout < 0) o->holdout = notes.known ? notes.holdout : 8;
     o->trained_on_all = notes.known && notes.holdout == 0;
+    return true;
+}
+
+static bool check(const eval_options *o, float background[3], fault *why) {
+    if (o->background && !parse_color(o->background, background, why)) return false;
     if (!o->cameras) return fail(why, "--cameras is missing: the photographs");
     if (o->sheet && o->ranks.gpus > 1) return fail(why, "--sheet excludes --gpus");
     return are_two_files("--json", o->json, "the scene", o->scene, why) &&
@@ -350,7 +356,7 @@ int eval_command(int argc, char **argv) {
     if (!rank_options_check(&options.ranks, argc, argv, &why) || !check(&options, run.background, &why))
         return report_misuse(&command, &why);
     rank_work work = {load, evaluate, &run, &run.data, &run.scene};
-    const bool done = run_on_ranks(&options.ranks, &work, &why);
+    const bool done = read_notes(&options, run.background, &why) && run_on_ranks(&options.ranks, &work, &why);
     dataset_close(&run.data);
     scene_close(&run.scene);
     lpips_weights_close(&run.weights);

@@ -144,10 +144,11 @@ static void list_parts(page_source *s) {
 }
 
 bool page_source_open(page_source *s, const page_options *o, const char *output, fault *why) {
-    const scene_notes notes = scene_read_notes(o->scene);
+    scene_notes notes;
     const char *slash = strrchr(o->scene, '/');
     *s = (page_source){.content.title = o->title ? o->title : slash ? slash + 1 : o->scene};
     page_content *const c = &s->content;
+    if (!scene_read_notes(o->scene, &notes, why)) return false;
     memcpy(c->background, notes.background, sizeof c->background); // zeros if the file has none
     if ((o->background && !parse_color(o->background, c->background, why)) ||
         (o->log && !history_read(&s->training, o->log, why)) ||
