@@ -32,8 +32,8 @@ typedef struct gs_adam_rows_step {
 } gs_adam_rows_step;
 
 // One step of Adam on some rows, without the corrections for moments that started at 0 ("sparse Adam"): m += (1 - beta1)
-// (g - m), v += (1 - beta2) (g^2 - v), value -= rate m / (sqrt(v) + epsilon). No array overlaps another, nor is aligned
-// to more than its type.
+// (g - m), v += (1 - beta2) (g^2 - v), value -= rate m / (sqrt(v) + epsilon). No array overlaps another.
+// A step of all rows is faster where the pointers of an array are aligned to 16 bytes.
 // Cost:    one launch; reads 16 bytes per value of a visible row, writes 12.
 gs_status gs_adam_rows(const gs_adam_rows_step *step, gs_stream stream);
 

@@ -18,12 +18,21 @@ struct adam_rows {
     const uint8_t *visible;
     float beta1, one_minus_beta1, beta2, one_minus_beta2, epsilon;
     gs_adam_array array[GS_ADAM_ARRAYS];
+    bool aligned[GS_ADAM_ARRAYS];             // all pointers are, to 16 bytes
     unsigned first_block[GS_ADAM_ARRAYS + 1]; // of each array in the grid; last: the number of blocks
 };
 
-// Whole rows, so that the row of a value needs no 64-bit division.
+// Whole rows, so that the row of a value needs no 64-bit division; and of most widths a multiple of 4, so that a thread can
+// take 4 values at once.
 __host__ __device__ int rows_of_block(int width) {
-    return width < ADAM_BLOCK_VALUES ? ADAM_BLOCK_VALUES / width : 1;
+    const int rows = width < ADAM_BLOCK_VALUES ? ADAM_BLOCK_VALUES / width : 1;
+    return rows < 4 ? rows : rows / 4 * 4;
+}
+
+__device__ void step_value(const adam_rows &all, float rate, float g, float *m, float *v, float *value) {
+    *m = all.beta1 * *m + all.one_minus_beta1 * g;
+    *v = all.beta2 * *v + all.one_minus_beta2 * g * g;
+    *value -= rate * *m / (sqrtf(*v) + all.epsilon);
 }
 
 __global__ void __launch_bounds__(ADAM_THREADS) adam_rows_kernel(adam_rows all) {
@@ -33,14 +42,28 @@ __global__ void __launch_bounds__(ADAM_THREADS) adam_rows_kernel(adam_rows all) 
     const int rows = rows_of_block(a.width);
     const int64_t first = int64_t(blockIdx.x - all.first_block[which]) * rows;
     const int values = int(all.count - first < rows ? all.count - first : rows) * a.width;
-    for (int j = int(threadIdx.x); j < values; j += ADAM_THREADS) {
-        if (all.visible && !all.visible[first + j / a.width]) continue;
-        const int64_t i = first * a.width + j;
-        const float g = a.gradient[i];
-        const float m = all.beta1 * a.first_moment[i] + all.one_minus_beta1 * g;
-        const float v = all.beta2 * a.second_moment[i] + all.one_minus_beta2 * g * g;
-        a.first_moment[i] = m, a.second_moment[i] = v;
-        a.value[i] -= a.rate * m / (sqrtf(v) + all.epsilon);
+    const int64_t begin = first * a.width;
+    int done = 0;
+    if (!all.visible && all.aligned[which] && begin % 4 == 0) {
+        done = values / 4 * 4;
+        for (int j = 4 * int(threadIdx.x); j < done; j += 4 * ADAM_THREADS) {
+            const int64_t i = begin + j;
+            const float4 g = *reinterpret_cast<const float4 *>(a.gradient + i);
+            float4 *const firsts = reinterpret_cast<float4 *>(a.first_moment + i);
+            float4 *const seconds = reinterpret_cast<float4 *>(a.second_moment + i);
+            float4 *const at = reinterpret_cast<float4 *>(a.value + i);
+            float4 m = *firsts, v = *seconds, x = *at;
+            step_value(all, a.rate, g.x, &m.x, &v.x, &x.x);
+            step_value(all, a.rate, g.y, &m.y, &v.y, &x.y);
+            step_value(all, a.rate, g.z, &m.z, &v.z, &x.z);
+            step_value(all, a.rate, g.w, &m.w, &v.w, &x.w);
+            *firsts = m, *seconds = v, *at = x;
+        }
+    }
+    for (int j = done + int(threadIdx.x); j < values; j += ADAM_THREADS) {
+        const int64_t i = begin + j;
+        if (!all.visible || all.visible[first + j / a.width])
+            step_value(all, a.rate, a.gradient[i], a.first_moment + i, a.second_moment + i, a.value + i);
     }
 }
 
@@ -61,6 +84,7 @@ gs_status gs_adam_rows(const gs_adam_rows_step *step, gs_stream stream) {
                      float(1 - step->beta2),
                      step->epsilon,
                      {},
+                     {},
                      {}};
     for (int i = 0; i < step->array_count; i++) {
         const gs_adam_array &a = all.array[i] = step->array[i];
@@ -68,6 +92,10 @@ gs_status gs_adam_rows(const gs_adam_rows_step *step, gs_stream stream) {
                    "width must be 1 or more, rate finite and not negative");
         GS_REQUIRE(step->count == 0 || (a.value && a.gradient && a.first_moment && a.second_moment),
                    "arrays must be given");
+        all.aligned[i] = (uintptr_t(a.value) | uintptr_t(a.gradient) | uintptr_t(a.first_moment) |
+                          uintptr_t(a.second_moment)) %
+                             16 ==
+                         0;
         all.first_block[i + 1] = all.first_block[i] + blocks_for(step->count, rows_of_block(a.width));
     }
     return GS_STATUS(launch(stream, all.first_block[step->array_count], ADAM_THREADS, adam_rows_kernel, all));
