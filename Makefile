@@ -86,7 +86,7 @@ soak: packages
 	python3 -B tests/faults/schedules_test.py build/cpu/bin/dsplat 1000 $(JOBS)
 	python3 -B tests/faults/traps_test.py build/cpu/bin/dsplat 100
 	python3 -B tests/faults/allocations_test.py build/cpu/bin/dsplat build/cpu/bin/libfailing_malloc.so 1 $(JOBS)
-	python3 -B tests/faults/allocations_test.py build/cpu/bin/dsplat build/cpu/bin/libfailing_reads.so 1 $(JOBS)
+	python3 -B tests/faults/allocations_test.py build/cpu/bin/dsplat build/cpu/bin/libfailing_reads.so 4 $(JOBS)
 	python3 -B tests/faults/kills_test.py build/cpu/bin/dsplat 200
 	cmake --preset cpu -B build/tsan -DDISTWAR_TESTS=OFF -DCMAKE_C_FLAGS="-fsanitize=thread -g1" -DCMAKE_EXE_LINKER_FLAGS=-fsanitize=thread \
 	    -DCMAKE_SHARED_LINKER_FLAGS=-fsanitize=thread

@@ -59,7 +59,8 @@ def _library(of: Any) -> str:
         except RuntimeError:  # there is one, for the other
             continue
         path = os.path.realpath(library.lib._name)
-        kernels = ", ".join(architectures(path)) or "kernels on the CPU"
+        own = ", ".join(architectures(path))
+        kernels = own or ("kernels on the CPU" if library.backend == "simt" else "kernels of libdistwar_gs")
         lines[", ".join(filter(None, (library.backend, kernels, path)))] = None
     return f"\n{'':<18}".join(lines)
 

@@ -29,10 +29,12 @@ def _run(images, targets):
         workspace = torch.empty(size, dtype=torch.uint8, device=images.device)
         results = torch.empty(views, 3, dtype=torch.float64, device=images.device)
         gradients = torch.empty_like(images)
-        for image, target, result, gradient in zip(images, targets, results, gradients):
-            pair = gs.Comparison(width, height, image.data_ptr(), target.data_ptr())
-            lib.check(lib.gs_loss(byref(pair), workspace.data_ptr(), size, result.data_ptr(), gradient.data_ptr(),
-                                  stream_of(images.device)))
+        at = [(a.data_ptr(), a.stride(0) * a.element_size()) for a in (images, targets, results, gradients)]
+        stream = stream_of(images.device)
+        for v in range(views):  # addresses: to index the tensors costs the host more than the call
+            image, target, result, gradient = (first + v * each for first, each in at)
+            lib.check(lib.gs_loss(byref(gs.Comparison(width, height, image, target)), workspace.data_ptr(), size, result,
+                                  gradient, stream))
         if views == 1:
             return results[0, 0].float(), gradients
         return results[:, 0].mean().float(), gradients.div_(views)

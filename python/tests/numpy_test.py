@@ -286,7 +286,7 @@ class About(unittest.TestCase):
         """A package with both libraries loads the device's; without a device, the GPU's if there is a GPU."""
         with tempfile.TemporaryDirectory() as folder, mock.patch.object(_library, "__file__", f"{folder}/x.py"), \
                 mock.patch.dict(os.environ), mock.patch.object(_library, "has_gpu") as has_gpu:
-            os.environ.pop("DISTWAR_LIBRARY")
+            os.environ.pop("DISTWAR_LIBRARY", None)
             with self.assertRaisesRegex(ImportError, "libdistwar_gs.so in .*install the package"):
                 _library._path("gs", None)
             for device in ("cuda", "cpu"):

@@ -60,11 +60,12 @@ def run(program, arguments, folder, preload, at):
 
 
 def write_chunk(path):
-    """A compressed PLY of one Gaussian."""
+    """A compressed PLY of one Gaussian, of degree 1."""
     bounds = [f"{bound}_{of}{axis}" for of in ("", "scale_") for bound in ("min", "max") for axis in "xyz"]
     lines = ["ply", "format binary_little_endian 1.0", "element chunk 1", *(f"property float {b}" for b in bounds), "element vertex 1",
-             *(f"property uint packed_{word}" for word in ("position", "rotation", "scale", "color")), "end_header\n"]
-    path.write_bytes("\n".join(lines).encode() + struct.pack("<12f4I", *[-1] * 3, *[1] * 3, *[-3] * 3, *[-2] * 3, 0, 0, 0, 0x80808080))
+             *(f"property uint packed_{word}" for word in ("position", "rotation", "scale", "color")), "element sh 1",
+             *(f"property uchar f_rest_{i}" for i in range(9)), "end_header\n"]
+    path.write_bytes("\n".join(lines).encode() + struct.pack("<12f4I", *[-1] * 3, *[1] * 3, *[-3] * 3, *[-2] * 3, 0, 0, 0, 0x80808080) + bytes(9))
 
 
 def write_colmap(folder, picture, size):
@@ -123,6 +124,8 @@ def commands(program, data, steps=4):
     yield "finish", ["finish", str(data / "small.ply"), "--cameras", str(data / "d"), "-o", "out.ply", "--lm-steps", "1"], "out.ply"
     yield "render", ["render", str(data / "small.ply"), "--cameras", str(data / "d"), "--view", "0", "-o", "out.png"], "out.png"
     yield "ranks", training + ["-o", "out.ply", "--gpus", "2", "--checkpoint-every", "2", "--checkpoint", "saved"], "out.ply"
+    make(*training, "-o", "small.ply", "--gpus", 2, "--checkpoint-every", steps, "--checkpoint", "parts")
+    yield "ranks resume", training + ["-o", "out.ply", "--gpus", "2", "--resume", str(data / "parts")], "out.ply"
     yield "eval", ["eval", str(data / "small.ply"), "--cameras", str(data / "d"), "--json", "out.json", "--sheet", "sheet.png", "--all",
                    "--depth", str(data / "d/depth")], "out.json"
     make("generate", "large", "--views", 1, "--test-views", 0, "--size", 128, "--gaussians", 1000)
@@ -164,7 +167,8 @@ def commands(program, data, steps=4):
     yield "prune", ["convert", str(data / "small.ply"), "out.ply", "--prune", "0.5"], "out.ply"
     write_chunk(data / "chunk.ply")
     write_glb(data / "one.glb")
-    for name in ("chunk.ply", "one.glb"):
+    (data / "one.splat").write_bytes(struct.pack("<6f8B", 0, 0, 1, 1, 1, 1, *[128] * 8))
+    for name in ("chunk.ply", "one.glb", "one.splat"):
         yield name, ["convert", str(data / name), "link.ply"], "out.ply"
     yield "export", ["export", str(data / "small.ply"), "--cameras", str(data / "d"), "--most", "10", "-o", "out.html"], "out.html"
     yield "bench", ["bench", str(data / "small.ply"), "--cameras", str(data / "d"), "--json", "out.json"], "out.json"
