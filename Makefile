@@ -75,8 +75,9 @@ SECONDS := 600
 fuzz:
 	tests/fuzz/fuzz.sh $(SECONDS)
 
-# Each allocation and read of whole runs fails once, 200 kills and 100 trapping kernels of each command, random scenes beside the
-# double reference, 1,000 schedules of every kernel, data races of the host program: an hour or two of a core.
+# Each allocation and every fourth read of whole runs fails once, 200 kills and 100 trapping kernels of each command,
+# random scenes beside the double reference, 1,000 schedules of every kernel, data races of the host program: about two
+# hours of a core.
 SCENES := 20000
 soak: packages
 	cmake --preset cpu $(OPTIONS)
