@@ -14,6 +14,7 @@ import scenes
 from scenes import reference, relative
 
 import distwar
+from distwar import __main__ as about
 from distwar import _library
 from distwar.__main__ import architectures
 
@@ -276,6 +277,13 @@ class About(unittest.TestCase):
         self.assertEqual(lines["numpy"], np.__version__)
         with self.assertRaises(AttributeError):
             distwar.nothing
+
+    def test_a_library_with_the_kernels_of_another(self):
+        path = distwar.library().lib._name
+        for backend, kernels in (("cuda", "kernels of libdistwar_gs"), ("simt", "kernels on the CPU")):
+            of = mock.Mock(backend=backend, lib=mock.Mock(_name=path))
+            with mock.patch.object(about, "architectures", return_value=[]):
+                self.assertEqual(about._library(lambda _: of), f"{backend}, {kernels}, {os.path.realpath(path)}")
 
     @unittest.skipIf(distwar.library().backend == "cuda", "of the CPU library")
     def test_the_other_library(self):

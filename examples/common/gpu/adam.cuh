@@ -91,6 +91,15 @@ static __global__ void __launch_bounds__(ADAM_THREADS)
                                         rate[k], correction);
 }
 
+// Whether four values at once can be read and written. Array: adam_array or what has its pointers.
+template <class Array>
+bool adam_is_aligned(const Array &a) {
+    return (uintptr_t(a.value) | uintptr_t(a.gradient) | uintptr_t(a.first_moment) |
+            uintptr_t(a.second_moment)) %
+               16 ==
+           0;
+}
+
 // Queues the step for up to ADAM_MOST_ARRAYS arrays; step = 1, 2, ... No array overlaps another. It
 // is faster where all pointers of an array are aligned to 16 bytes. Cost: one launch; reads 16 bytes per value,
 // writes 12.
@@ -98,10 +107,7 @@ inline cudaError_t adam_steps(const adam_array *arrays, int count, int64_t step,
     adam_arrays all = {};
     for (int i = 0; i < count; i++) {
         const adam_array &a = all.array[i] = arrays[i];
-        all.aligned[i] = (uintptr_t(a.value) | uintptr_t(a.gradient) | uintptr_t(a.first_moment) |
-                          uintptr_t(a.second_moment)) %
-                             16 ==
-                         0;
+        all.aligned[i] = adam_is_aligned(a);
         all.first_block[i + 1] =
             all.first_block[i] + blocks_for(arrays[i].count, adam_block_values(arrays[i]));
     }

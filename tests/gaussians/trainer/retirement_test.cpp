@@ -40,9 +40,17 @@ std::vector<bool> retired(const std::vector<target_view> &views, double part, di
     density_settings settings = {};
     settings.retired = part;
     retirement r = {};
-    frame of_steps = {}; // with depth and an absolute gradient, which scores have not
-    of_steps.with_depth = of_steps.absolute = true;
+    // As a step leaves it: with depth, a clock, splats and moments of its own, which scores have not.
+    frame of_steps = {};
+    stage_clock clock = {}; // no mark can be set on it
+    clock.measures = true;
+    of_steps.clock = &clock;
+    of_steps.with_depth = true;
+    of_steps.projected = reinterpret_cast<gs_splat *>(1);
+    of_steps.given_moments = reinterpret_cast<gs_moments *>(1);
     retire_least(&r, &of_steps, &state, views.data(), views.size(), batch, &settings, policy);
+    EXPECT_EQ(of_steps.view.image.depth, nullptr);
+    EXPECT_EQ(of_steps.clock, &clock);
     retirement_close(&r);
     frame_close(&of_steps);
     const host_gaussians after = set.read();

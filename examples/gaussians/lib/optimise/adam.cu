@@ -92,10 +92,7 @@ gs_status gs_adam_rows(const gs_adam_rows_step *step, gs_stream stream) {
                    "width must be 1 or more, rate finite and not negative");
         GS_REQUIRE(step->count == 0 || (a.value && a.gradient && a.first_moment && a.second_moment),
                    "arrays must be given");
-        all.aligned[i] = (uintptr_t(a.value) | uintptr_t(a.gradient) | uintptr_t(a.first_moment) |
-                          uintptr_t(a.second_moment)) %
-                             16 ==
-                         0;
+        all.aligned[i] = adam_is_aligned(a);
         all.first_block[i + 1] = all.first_block[i] + blocks_for(step->count, rows_of_block(a.width));
     }
     return GS_STATUS(launch(stream, all.first_block[step->array_count], ADAM_THREADS, adam_rows_kernel, all));

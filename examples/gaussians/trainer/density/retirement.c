@@ -79,9 +79,9 @@ bool retire_least(retirement *r, frame *f, const training_state *state, const ta
                  own = r->peers ? (size_t)ranks_own(r->peers) : 0;
     float *const score = device_buffer_reserve(&r->score, bytes);
     const ranks_reduction largest = {score, gaussians->count, RANKS_FLOAT, RANKS_MAX_OF};
-    stage_clock *const clock = f->clock; // of steps
+    stage_clock *const clock = f->clock; // it has the stages of steps alone
     f->clock = NULL, f->projected = NULL, f->given_moments = NULL;
-    f->with_depth = f->absolute = false;
+    f->with_depth = false; // its gradient is of the step's pictures
     device_clear(score, bytes);
     for (size_t first = own * (size_t)batch; first < count; first += ranks_number * (size_t)batch) {
         gs_camera camera[GS_MAX_VIEWS];
