@@ -50,7 +50,23 @@ struct patch {
     int tile;
     int x, y;          // the thread's first pixel
     rectangle centres; // the warp's pixel centres inside the image; empty (right < left) if there are none
+    // The thread's pixels are in a column of the tile: four pixels, one in each of its rows, which are row_step lines each.
+    float middle[2]; // of the tile
+    float column[2]; // from there to the column's second pixel: to the right, in pixels; down, in rows
+    int row;         // of the thread's first pixel, counted from the second of the column: -1, 0, 1 or 2
 };
+
+// Sets what depends on the thread's first pixel.
+template <int Pixels>
+__device__ __forceinline__ void put_pixel(patch<Pixels> &mine, int x, int y) {
+    constexpr int half = GS_TILE_SIZE / 2;
+    mine.x = x, mine.y = y;
+    mine.middle[0] = float(x / GS_TILE_SIZE * GS_TILE_SIZE + half);
+    mine.middle[1] = float(y / GS_TILE_SIZE * GS_TILE_SIZE + half);
+    mine.column[0] = float(x % GS_TILE_SIZE - half) + 0.5f;
+    mine.column[1] = (float(y % row_step + row_step - half) + 0.5f) / row_step;
+    mine.row = Pixels == 4 ? -1 : y % GS_TILE_SIZE / row_step - 1;
+}
 
 template <int Pixels>
 __device__ patch<Pixels> patch_of_warp(int tile, int tiles_x, int width, int height) {
@@ -58,10 +74,11 @@ __device__ patch<Pixels> patch_of_warp(int tile, int tiles_x, int width, int hei
     const int left = tile % tiles_x * GS_TILE_SIZE + warp % 2 * patch_width;
     const int top = tile / tiles_x * GS_TILE_SIZE + warp / 2 * row_step * Pixels;
     const int right = min(left + patch_width, width), bottom = min(top + row_step * Pixels, height);
-    return {tile,
-            left + lane % patch_width,
-            top + lane / patch_width,
-            {float(left) + 0.5f, float(top) + 0.5f, float(right) - 0.5f, float(bottom) - 0.5f}};
+    patch<Pixels> mine = {};
+    mine.tile = tile;
+    mine.centres = {float(left) + 0.5f, float(top) + 0.5f, float(right) - 0.5f, float(bottom) - 0.5f};
+    put_pixel(mine, left + lane % patch_width, top + lane / patch_width);
+    return mine;
 }
 
 // The tiles of all views.
@@ -99,10 +116,36 @@ __device__ inline int ordered_tile(const gs_lists &lists, int n) {
     return lists.tile_order ? int(lists.tile_order[n]) : n;
 }
 
-// Up to 32 splats of a tile's list, for one warp.
+// A splat as the pixels of a tile see it.
+struct tile_splat {
+    alignas(16) float e[2]; // whitened offset of the tile's middle from the mean
+    float right;            // by which e[0] grows per pixel to the right; e[1] stays
+    float down[2];          // by which e grows per row
+    float log2_opacity;
+    float color[GS_CHANNELS];
+    float curve; // the square of `down`
+    uint32_t index;
+    int place; // in the tile's list
+};
+
+// The compiler cannot contract its arithmetic.
+__device__ __forceinline__ tile_splat seen_from(const gs_splat &splat, const float (&middle)[2]) {
+    const float w0 = splat.whiten[0], w1 = splat.whiten[1], w2 = splat.whiten[2];
+    const float dx = __fsub_rn(middle[0], splat.mean[0]), dy = __fsub_rn(middle[1], splat.mean[1]);
+    tile_splat out;
+    out.e[0] = fmaf(w1, dy, __fmul_rn(w0, dx)), out.e[1] = __fmul_rn(w2, dy);
+    out.right = w0, out.down[0] = row_step * w1, out.down[1] = row_step * w2;
+    out.log2_opacity = splat.log2_opacity;
+    for_channels([&](int c) { out.color[c] = splat.color[c]; });
+    out.curve = fmaf(out.down[1], out.down[1], __fmul_rn(out.down[0], out.down[0]));
+    out.index = 0, out.place = 0;
+    return out;
+}
+
+// Up to 32 splats of a tile's list, for one warp, in the order in which its lanes brought them.
 struct splat_batch {
-    gs_splat splat[32];
-    uint32_t index[32];
+    tile_splat splat[32];
+    unsigned wanted[32]; // what `wants` said of it
 };
 
 // The rows of a patch that the splat can reach: bit p for pixel p of any lane. Conservative, as `reaches`. Over the
@@ -136,31 +179,35 @@ __device__ inline unsigned reached_rows(const splat_reach &r, const rectangle &c
     return rows;
 }
 
-// Each lane with has_entry brings the splat `index`. Stores those that are wanted in the batch, at the
-// place of their lane; returns the mask of these lanes. By all lanes of a warp.
-template <typename Wants>
-__device__ __forceinline__ unsigned fill_batch(const gs_splat *splats, uint32_t index, bool has_entry,
-                                               const Wants &wants, splat_batch &batch) {
-    const int lane = int(threadIdx.x) % 32;
-    __syncwarp(); // all lanes are done with the previous batch
-    bool wanted = false;
+// Each lane with has_entry brings the splat `index`, of that place in the list. Stores those that are wanted,
+// wants(reach) != 0, side by side; returns their number. By all lanes of a warp.
+template <int Pixels, typename Wants>
+__device__ __forceinline__ int fill_batch(const gs_splat *splats, uint32_t index, int place, bool has_entry,
+                                          const patch<Pixels> &mine, const Wants &wants, splat_batch &batch) {
+    tile_splat splat;
+    unsigned wanted = 0;
     if (has_entry) {
-        const gs_splat splat = splats[index];
-        wanted = wants(reach_of(splat));
-        if (wanted) {
-            batch.splat[lane] = splat;
-            batch.index[lane] = index;
-        }
+        const gs_splat brought = splats[index];
+        wanted = wants(reach_of(brought));
+        splat = seen_from(brought, mine.middle);
+        splat.index = index, splat.place = place;
     }
-    const unsigned filled = __ballot_sync(full_warp, wanted);
+    const unsigned filled = __ballot_sync(full_warp, wanted != 0);
+    __syncwarp(); // all lanes are done with the previous batch
+    if (wanted != 0) {
+        const int at = __popc(filled & ((1u << threadIdx.x % 32) - 1));
+        batch.splat[at] = splat;
+        batch.wanted[at] = wanted;
+    }
     __syncwarp();
-    return filled;
+    return __popc(filled);
 }
-// Fills the batch with the splats of list[entry] that reach the patch, one entry per lane.
-__device__ inline unsigned fill_batch(const gs_splat *splats, const uint32_t *list, int entry, bool has_entry,
-                                      const rectangle &centres, splat_batch &batch) {
-    const auto wants = [&](const splat_reach &reach) { return reaches(reach, centres); };
-    return fill_batch(splats, has_entry ? list[entry] : 0, has_entry, wants, batch);
+// Fills the batch with the splats that reach the patch.
+template <int Pixels>
+__device__ __forceinline__ int fill_batch(const gs_splat *splats, const uint32_t *list, int entry,
+                                          bool has_entry, const patch<Pixels> &mine, splat_batch &batch) {
+    const auto wants = [&](const splat_reach &reach) { return unsigned(reaches(reach, mine.centres)); };
+    return fill_batch(splats, has_entry ? list[entry] : 0, entry, has_entry, mine, wants, batch);
 }
 
 template <int Channels>
@@ -183,29 +230,50 @@ __device__ __forceinline__ color3 pixel_of(const float *image, int64_t plane, in
     return out;
 }
 
+// A splat in a column of a tile. Its exponent there is a parabola about the second pixel. All kernels decide by this
+// parabola whether a splat counts at a pixel, however many pixels of the column they have, and the compiler cannot
+// contract its arithmetic: so they decide alike.
+struct splat_column {
+    float e[2];            // whitened offset of the second pixel
+    float exponent, slope; // there
+};
+
+template <int Pixels>
+__device__ __forceinline__ splat_column column_of(const tile_splat &splat, const patch<Pixels> &mine) {
+    const float e0 = fmaf(splat.down[0], mine.column[1], fmaf(splat.right, mine.column[0], splat.e[0])),
+                e1 = fmaf(splat.down[1], mine.column[1], splat.e[1]);
+    return {{e0, e1},
+            fmaf(-e0, e0, fmaf(-e1, e1, splat.log2_opacity)),
+            fmaf(splat.down[1], e1, __fmul_rn(splat.down[0], e0))};
+}
+
 struct coverage {
-    float e0, e1; // whitened offset
     float alpha;
     bool clamped; // alpha was clamped at max_alpha
 };
 
-// Whether the splat counts at the pixel (x, y), and its alpha there. Forward and backward blend both call
-// this function, and the compiler cannot contract its arithmetic, so they decide alike. It has no branch, so
-// the latencies of several pixels overlap. MayClamp = false is for splats with log2_opacity < never_clamped.
-// least: INFINITY if nothing counts at the pixel any more.
-template <bool MayClamp = true>
-__device__ inline bool covers(const gs_splat &splat, int x, int y, coverage *out,
-                              float least = min_exponent) {
-    const float dx = __fsub_rn(float(x) + 0.5f, splat.mean[0]),
-                dy = __fsub_rn(float(y) + 0.5f, splat.mean[1]);
-    out->e0 = fmaf(splat.whiten[1], dy,
-                   __fmul_rn(splat.whiten[0], dx)); // the product is common to a column of pixels
-    out->e1 = __fmul_rn(splat.whiten[2], dy);
-    const float exponent = __fsub_rn(splat.log2_opacity, fmaf(out->e0, out->e0, __fmul_rn(out->e1, out->e1)));
+// Whether the splat counts at pixel p of the thread, and its alpha there. It has no branch, so the latencies of several
+// pixels overlap. MayClamp = false is for splats with log2_opacity < never_clamped. least: INFINITY if nothing counts
+// at the pixel any more.
+template <bool MayClamp = true, int Pixels>
+__device__ __forceinline__ bool covers(const tile_splat &splat, const splat_column &column,
+                                       const patch<Pixels> &mine, int p, coverage *out,
+                                       float least = min_exponent) {
+    const float row = float(mine.row + p);
+    const float exponent = Pixels == 4 && p == 1
+                               ? column.exponent
+                               : fmaf(-2 * row, fmaf(0.5f * row, splat.curve, column.slope), column.exponent);
     const float alpha = exp2f(exponent);
     out->clamped = MayClamp && alpha > max_alpha;
     out->alpha = MayClamp ? fminf(alpha, max_alpha) : alpha;
     return exponent >= least; // false for NaN, from a far offset
+}
+// The same for a pixel alone.
+__device__ inline bool covers(const gs_splat &splat, int x, int y, coverage *out) {
+    patch<1> mine;
+    put_pixel(mine, x, y);
+    const tile_splat seen = seen_from(splat, mine.middle);
+    return covers(seen, column_of(seen, mine), mine, 0, out);
 }
 
 } // namespace gs

@@ -73,46 +73,42 @@ __device__ __forceinline__ backward_input<Values> input_of_view(const backward_i
     return in;
 }
 
-// Every splat reaches it.
-__device__ constexpr rectangle everywhere = {-INFINITY, -INFINITY, INFINITY, INFINITY};
-
 // The state of a thread's pixels between two list entries.
 template <int Pixels, int Channels>
 struct backward_state {
     float transmittance[Pixels];
-    float light[Pixels]; // B of docs/developers/math.md: colour from behind, per unit of light there, dot d_color
+    float light
+        [Pixels]; // B of docs/developers/math.md: colour from behind, per unit of light there, dot d_color
     channel_values<Channels> d_color[Pixels];
     float d_depth[Pixels]; // unused without depth
     int n_contrib[Pixels]; // 0 outside the image
 };
 
-// The values of a splat: the sums over a thread's pixels, whose state moves past it. place: of the splat in the
-// tile's list. value: 0 before. Result: whether the splat counts at any of the pixels. The same function for
+// The values of a splat: the sums over a thread's pixels, whose state moves past it. value: 0 before. Result: whether the splat counts at any of the pixels. The same function for
 // every Commit: where the compiler does not inline, it compiles it once for all of them.
 // There is no branch for a single pixel: where a splat does not count, its alpha is 0, which changes nothing.
 template <typename Values, bool Forwards, int Pixels, int Channels>
-__device__ __forceinline__ bool splat_values(const backward_input<Values> &in, const patch<Pixels> &mine,
-                                             const gs_splat &splat, const float *color, int place,
-                                             backward_state<Pixels, Channels> &state,
-                                             float (&value)[Values::count]) {
-    float sum = 0, sum_p = 0, sum_pp = 0; // of h, p h, p^2 h
-    float e0 = 0, e1 = 0;                 // at the first pixel
+__device__ __forceinline__ bool
+splat_values(const backward_input<Values> &in, const patch<Pixels> &mine, const tile_splat &splat,
+             const float *color, backward_state<Pixels, Channels> &state, float (&value)[Values::count]) {
+    const splat_column column = column_of(splat, mine);
+    float h_of[Pixels]; // gradient by log alpha
     bool active = false;
     float depth = 0; // unused without depth
-    if constexpr (Values::has_depth) depth = summed_depth(splat, in.form.inverse);
+    if constexpr (Values::has_depth) depth = summed_depth(in.splats[splat.index].depth, in.form.inverse);
     const auto add_pixels = [&](auto may_clamp) {
         DISTWAR_UNROLL
         for (int p = 0; p < Pixels; p++) {
             coverage c;
-            const bool counts = covers<decltype(may_clamp)::value>(splat, mine.x, mine.y + row_step * p, &c) &
-                                (place < state.n_contrib[p]);
+            const bool counts = covers<decltype(may_clamp)::value>(splat, column, mine, p, &c) &
+                                (splat.place < state.n_contrib[p]);
             active |= counts;
             const float alpha = counts ? c.alpha : 0;
             const channel_values<Channels> &d_color = state.d_color[p];
             float &transmittance = state.transmittance[p], &light = state.light[p];
-            float brightness = dot(color, d_color);
-            if constexpr (Values::has_depth) brightness = fmaf(depth, state.d_depth[p], brightness);
-            const float difference = brightness - light;
+            float difference = -light; // from there to the splat's colour dot d_color
+            for_channels<Channels>([&](int k) { difference = fmaf(color[k], d_color.at[k], difference); });
+            if constexpr (Values::has_depth) difference = fmaf(depth, state.d_depth[p], difference);
             float weight;  // T alpha, with T in front of the splat
             float d_alpha; // gradient by alpha, over T
             if constexpr (Forwards) {
@@ -130,18 +126,12 @@ __device__ __forceinline__ bool splat_values(const backward_input<Values> &in, c
             if constexpr (Values::has_depth)
                 value[Values::value_of(MOMENT_DEPTH)] =
                     fmaf(weight, state.d_depth[p], value[Values::value_of(MOMENT_DEPTH)]);
-            // A thread's pixels are in one column, row_step apart: pixel p has e + p step, with e at
-            // the first. So the sums of h, p h and p^2 h give all moments with e.
-            const float h = c.clamped ? 0 : weight * d_alpha, ph = float(p) * h;
-            sum += h;
-            sum_p += ph;
-            sum_pp = fmaf(float(p), ph, sum_pp);
+            const float h = h_of[p] = c.clamped ? 0 : weight * d_alpha;
             if constexpr (Values::has_absolute) {
-                value[Values::value_of(MOMENT_ABS_X)] += fabsf(h * c.e0);
-                value[Values::value_of(MOMENT_ABS_Y)] +=
-                    fabsf(h * fmaf(splat.whiten[1], c.e0, splat.whiten[2] * c.e1));
+                const float row = float(mine.row + p);
+                value[Values::value_of(MOMENT_ABS_X)] += fabsf(h * fmaf(row, splat.down[0], column.e[0]));
+                value[Values::value_of(MOMENT_ABS_Y)] += fabsf(h * fmaf(row, splat.curve, column.slope));
             }
-            if (p == 0) e0 = c.e0, e1 = c.e1;
         }
     };
     // Most splats are clamped nowhere. With four pixels this saves more than the branch costs.
@@ -149,20 +139,32 @@ __device__ __forceinline__ bool splat_values(const backward_input<Values> &in, c
         add_pixels(std::false_type{});
     else
         add_pixels(std::true_type{});
-    const float step0 = row_step * splat.whiten[1], step1 = row_step * splat.whiten[2];
-    const float p_e0 = fmaf(step0, sum_pp, e0 * sum_p), p_e1 = fmaf(step1, sum_pp, e1 * sum_p);
-    const float h_e0 = fmaf(step0, sum_p, e0 * sum), h_e1 = fmaf(step1, sum_p, e1 * sum);
+    // Pixel p has e + q step, q = p - origin, with e at the origin. So the sums of h, q h and q^2 h give all moments with e.
+    constexpr int origin = Pixels / 4;
+    const float row = float(mine.row + origin), step0 = splat.down[0], step1 = splat.down[1];
+    const float e0 = Pixels == 4 ? column.e[0] : fmaf(row, step0, column.e[0]),
+                e1 = Pixels == 4 ? column.e[1] : fmaf(row, step1, column.e[1]);
+    float sum = h_of[0], sum_q = 0, sum_qq = 0;
+    if constexpr (Pixels == 2) {
+        sum_q = sum_qq = h_of[1];
+        sum += h_of[1];
+    } else if constexpr (Pixels == 4) {
+        const float odd = h_of[0] + h_of[2];
+        sum = odd + h_of[1] + h_of[3];
+        sum_q = fmaf(2, h_of[3], h_of[2] - h_of[0]);
+        sum_qq = fmaf(4, h_of[3], odd);
+    }
+    const float q_e0 = fmaf(step0, sum_qq, e0 * sum_q), q_e1 = fmaf(step1, sum_qq, e1 * sum_q);
+    const float h_e0 = fmaf(step0, sum_q, e0 * sum), h_e1 = fmaf(step1, sum_q, e1 * sum);
     value[Values::value_of(MOMENT_H)] = sum;
     value[Values::value_of(MOMENT_H_E0)] = h_e0;
     value[Values::value_of(MOMENT_H_E1)] = h_e1;
-    value[Values::value_of(MOMENT_H_E0E0)] = fmaf(step0, p_e0, e0 * h_e0);
-    value[Values::value_of(MOMENT_H_E0E1)] = fmaf(step1, p_e0, e1 * h_e0);
-    value[Values::value_of(MOMENT_H_E1E1)] = fmaf(step1, p_e1, e1 * h_e1);
+    value[Values::value_of(MOMENT_H_E0E0)] = fmaf(step0, q_e0, e0 * h_e0);
+    value[Values::value_of(MOMENT_H_E0E1)] = fmaf(step1, q_e0, e1 * h_e0);
+    value[Values::value_of(MOMENT_H_E1E1)] = fmaf(step1, q_e1, e1 * h_e1);
     if constexpr (Values::has_depth)
         if (in.form.inverse) value[Values::value_of(MOMENT_DEPTH)] *= -depth * depth;
-    if constexpr (Values::has_absolute)
-        value[Values::value_of(MOMENT_ABS_Y)] *=
-            rsqrtf(splat.whiten[1] * splat.whiten[1] + splat.whiten[2] * splat.whiten[2]);
+    if constexpr (Values::has_absolute) value[Values::value_of(MOMENT_ABS_Y)] *= rsqrtf(splat.curve);
     return active;
 }
 
@@ -180,17 +182,19 @@ __device__ __forceinline__ void add_moments(const backward_input<Values> &in, co
     for (int done = 0; done < last - first; done += 32) {
         const int start = Forwards ? first + done : last - 1 - done; // the entry of lane 0
         const int entry = Forwards ? start + lane : start - lane;
-        unsigned rest = fill_batch(in.splats, list, entry, Forwards ? entry < last : entry >= first,
-                                   Commit::whole_tile ? everywhere : mine.centres, batch);
-        if constexpr (Values::has_rows) fill_colors<Channels>(in.rows, rest, batch);
-        for (; rest != 0; rest &= rest - 1) {
-            const int j = __ffs(int(rest)) - 1;
-            const gs_splat splat = batch.splat[j];
-            const int place = Forwards ? start + j : start - j;
+        const bool has_entry = Forwards ? entry < last : entry >= first;
+        const auto wants = [&](const splat_reach &reach) {
+            return unsigned(Commit::whole_tile || reaches(reach, mine.centres));
+        };
+        const int count =
+            fill_batch(in.splats, has_entry ? list[entry] : 0, entry, has_entry, mine, wants, batch);
+        if constexpr (Values::has_rows) fill_colors<Channels>(in.rows, count, batch);
+        for (int j = 0; j < count; j++) {
+            const tile_splat splat = batch.splat[j];
             const float *const color = color_of<Channels>(splat, batch, j);
             float value[Values::count] = {};
-            const bool active = splat_values<Values, Forwards>(in, mine, splat, color, place, state, value);
-            commit.add(active, batch.index[j], value, memory);
+            const bool active = splat_values<Values, Forwards>(in, mine, splat, color, state, value);
+            commit.add(active, splat.index, value, memory);
         }
     }
 }
@@ -222,7 +226,7 @@ __device__ __forceinline__ float begin_depth(const backward_input<Values> &in, i
 //
 // One kernel for one view and for several: with one of its own for one view the loop has the same instructions.
 template <typename Values, typename Commit, int Pixels, bool Split>
-__global__ void __launch_bounds__(tile_threads<Pixels>)
+__global__ void __launch_bounds__(tile_threads<Pixels>, Pixels == 4 ? 12 : 1)
     render_backward_kernel(const backward_input<Values> input, const Commit commit) {
     constexpr int C = Values::channels;
     constexpr bool has_views = !Values::has_rows; // a pass with rows of colours takes one view
@@ -249,6 +253,8 @@ __global__ void __launch_bounds__(tile_threads<Pixels>)
         const int y = mine.y + row_step * p;
         if (mine.x >= in.width || y >= in.height) continue;
         const int64_t i = int64_t(y) * in.width + mine.x;
+        state.n_contrib[p] = int(in.n_contrib[i]);
+        if (state.n_contrib[p] == 0) continue; // whatever its gradient, splats get 0 from it
         const channel_values<C> d_color = pixel_of<C>(in.color_gradient, plane, i, in.rows.used);
         const float behind = in.transmittance[i];
         // The state where this block begins.
@@ -260,7 +266,6 @@ __global__ void __launch_bounds__(tile_threads<Pixels>)
             if (in.depth_gradient) state.d_depth[p] = begin_depth(in, i, forwards, &state.light[p]);
         }
         state.d_color[p] = d_color;
-        state.n_contrib[p] = int(in.n_contrib[i]);
         farthest = max(farthest, state.n_contrib[p]);
     }
     farthest = commit.farthest(farthest, memory);

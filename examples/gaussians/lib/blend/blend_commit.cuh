@@ -23,6 +23,21 @@ struct warp_commit {
     template <int K>
     __device__ __forceinline__ void add(bool active, uint32_t index, const float (&value)[K],
                                         memory &) const {
+        if constexpr (Strategy == distwar::strategy::tree) {
+            // As reduce_tree, but that values of inactive lanes are 0 and need not be left out.
+            if (__popc(__ballot_sync(full_warp, active)) >= balance_threshold) {
+                float total[distwar::tree_places(K)];
+                distwar::tree_total(true, value, total);
+                DISTWAR_UNROLL
+                for (int place = 0; place < distwar::tree_places(K); place++) {
+                    const int k = 32 * place + int(distwar::lane_id());
+                    if (k < K) sums.sink().add_one(index, k, total[place]);
+                }
+                return;
+            }
+            if (active) sums.sink().add(index, value);
+            return;
+        }
         distwar::reduce<Strategy>(distwar::all_lanes, active, distwar::uniform_key{index}, value, sums.sink(),
                                   balance_threshold);
     }

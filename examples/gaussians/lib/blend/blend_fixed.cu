@@ -74,7 +74,7 @@ __global__ void __launch_bounds__(threads) bound_kernel(const bound_input in, he
         const float *const color = in.colors ? in.colors + i * in.channels : splat.color;
         for (int c = 0; c < in.channels; c++)
             mine.largest_color = larger(fabsf(color[c]), mine.largest_color);
-        mine.largest_depth = larger(summed_depth(splat, in.form.inverse), mine.largest_depth);
+        mine.largest_depth = larger(summed_depth(splat.depth, in.form.inverse), mine.largest_depth);
     }
     const bounds all = block_bounds(mine);
     if (threadIdx.x == 0) out->of_block[blockIdx.x] = all;

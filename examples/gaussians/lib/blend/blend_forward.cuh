@@ -48,74 +48,67 @@ __global__ void __launch_bounds__(tile_threads<Pixels>, 1)
     int entry = int(threadIdx.x % 32);
     uint32_t next = entry < size ? list[entry] : 0; // one batch ahead
     for (int first = 0; first < size; first += 32, entry += 32) {
-        unsigned live = 0, reached = 0; // rows: that are not done; of those, that the lane's splat reaches
+        unsigned live = 0; // rows that are not done
         DISTWAR_UNROLL
         for (int p = 0; p < Pixels; p++) live |= unsigned(__any_sync(full_warp, least[p] < INFINITY)) << p;
         if (live == 0) break;
         const uint32_t index = next;
         if (entry + 32 < size) next = list[entry + 32];
-        const auto wants = [&](const splat_reach &reach) {
-            reached =
-                Pixels == 1 ? reaches(reach, mine.centres) : reached_rows<Pixels>(reach, mine.centres) & live;
-            return reached != 0;
+        const auto rows_for = [&](const splat_reach &reach) {
+            return Pixels == 1 ? unsigned(reaches(reach, mine.centres))
+                               : reached_rows<Pixels>(reach, mine.centres) & live;
         };
-        unsigned rest = fill_batch(splats, index, entry < size, wants, batch);
-        unsigned reaching[Pixels], reaching_all = rest; // lanes whose splat reaches row p; every row
-        DISTWAR_UNROLL
-        for (int p = 0; p < Pixels; p++) {
-            reaching[p] = N == 1 ? __ballot_sync(full_warp, reached >> p & 1) : rest;
-            reaching_all &= reaching[p];
-        }
-        fill_colors<Channels>(rows, rest, batch);
-        while (rest != 0) {
-            gs_splat splat[N];
-            int place[N];
+        const int count = fill_batch(splats, index, entry, entry < size, mine, rows_for, batch);
+        fill_colors<Channels>(rows, count, batch);
+        for (int j = 0; j < count; j += N) {
+            tile_splat splat[N];
             DISTWAR_UNROLL
-            for (int n = 0; n < N; n++) {
-                place[n] = rest != 0 ? __ffs(int(rest)) - 1 : -1;
-                rest &= rest - 1;
-                splat[n] = batch.splat[n == 0 || place[n] >= 0 ? place[n] : 0];
-            }
+            for (int n = 0; n < N; n++) splat[n] = batch.splat[n == 0 || j + n < count ? j + n : 0];
+            float depth_of[N]; // unused without Depth
+            DISTWAR_UNROLL
+            for (int n = 0; n < N; n++) depth_of[n] = Depth ? splats[splat[n].index].depth : 0;
             const auto blend = [&](int n, int p, float alpha, bool counts) {
                 const float behind = __fmul_rn(transmittance[p], 1 - alpha);
                 const bool stops = behind < min_transmittance;
                 if (counts & stops) least[p] = INFINITY;
                 if (!counts | stops) return;
                 const float weight = transmittance[p] * alpha;
-                const float *const of_splat = color_of<Channels>(splat[n], batch, place[n]);
+                const float *const of_splat = color_of<Channels>(splat[n], batch, j + n);
                 for_channels<Channels>(
                     [&](int k) { color[p].at[k] = fmaf(weight, of_splat[k], color[p].at[k]); });
                 if constexpr (Depth) {
-                    depth[p] = fmaf(weight, summed_depth(splat[n], form.inverse), depth[p]);
-                    if (transmittance[p] > 0.5f && behind <= 0.5f) median_depth[p] = splat[n].depth;
+                    depth[p] = fmaf(weight, summed_depth(depth_of[n], form.inverse), depth[p]);
+                    if (transmittance[p] > 0.5f && behind <= 0.5f) median_depth[p] = depth_of[n];
                 }
                 transmittance[p] = behind;
-                n_contrib[p] = first + place[n] + 1;
+                n_contrib[p] = splat[n].place + 1;
             };
             if constexpr (N == 1) {
+                const splat_column column = column_of(splat[0], mine);
                 const auto blend_row = [&](int p) {
                     coverage c;
-                    const bool counts = covers(splat[0], mine.x, mine.y + row_step * p, &c, least[p]);
+                    const bool counts = covers(splat[0], column, mine, p, &c, least[p]);
                     blend(0, p, c.alpha, counts);
                 };
-                const unsigned bit = 1u << place[0];
-                if (reaching_all & bit) {
+                const unsigned reached = batch.wanted[j];
+                if (reached == (1u << Pixels) - 1) {
                     DISTWAR_UNROLL
                     for (int p = 0; p < Pixels; p++) blend_row(p);
                 } else {
                     DISTWAR_UNROLL
                     for (int p = 0; p < Pixels; p++)
-                        if (reaching[p] & bit) blend_row(p);
+                        if (reached >> p & 1) blend_row(p);
                 }
             } else {
                 float alpha[N][Pixels]; // 0: the splat does not count
                 DISTWAR_UNROLL
                 for (int n = 0; n < N; n++) {
+                    const splat_column column = column_of(splat[n], mine);
                     DISTWAR_UNROLL
                     for (int p = 0; p < Pixels; p++) {
                         coverage c;
-                        const bool counts = covers(splat[n], mine.x, mine.y + row_step * p, &c);
-                        alpha[n][p] = counts & (place[n] >= 0) ? c.alpha : 0;
+                        const bool counts = covers(splat[n], column, mine, p, &c);
+                        alpha[n][p] = counts & (j + n < count) ? c.alpha : 0;
                     }
                 }
                 DISTWAR_UNROLL

@@ -61,20 +61,19 @@ struct blend_batch : splat_batch {
 template <>
 struct blend_batch<GS_CHANNELS> : splat_batch {};
 
-// fill_batch has stored the splats `filled`; adds their colours. By all lanes of a warp.
+// fill_batch has stored `count` splats; adds their colours. By all lanes of a warp.
 template <int Channels>
-__device__ __forceinline__ void fill_colors(const color_rows &rows, unsigned filled,
-                                            blend_batch<Channels> &batch) {
+__device__ __forceinline__ void fill_colors(const color_rows &rows, int count, blend_batch<Channels> &batch) {
     if constexpr (Channels != GS_CHANNELS) {
         constexpr int rows_a_turn = 32 / Channels;
         const int lane = int(threadIdx.x % 32), column = lane % Channels;
         DISTWAR_UNROLL
         for (int turn = 0; turn < Channels; turn++) {
             const int j = turn * rows_a_turn + lane / Channels;
-            if (!(filled >> j & 1)) continue;
+            if (j >= count) continue;
             float *const to = &batch.color[j][column];
             if (column < rows.used)
-                copy_async<1>(to, rows.first + size_t(batch.index[j]) * size_t(rows.stride) + column);
+                copy_async<1>(to, rows.first + size_t(batch.splat[j].index) * size_t(rows.stride) + column);
             else
                 *to = 0;
         }
@@ -84,7 +83,7 @@ __device__ __forceinline__ void fill_colors(const color_rows &rows, unsigned fil
 
 // The colour of splat j of a batch.
 template <int Channels>
-__device__ __forceinline__ const float *color_of(const gs_splat &splat, const blend_batch<Channels> &batch,
+__device__ __forceinline__ const float *color_of(const tile_splat &splat, const blend_batch<Channels> &batch,
                                                  int j) {
     if constexpr (Channels == GS_CHANNELS)
         return splat.color;
@@ -150,8 +149,8 @@ struct depth_form {
 };
 
 // The depth of a splat as image.depth sums it.
-__device__ __forceinline__ float summed_depth(const gs_splat &splat, bool inverse) {
-    return inverse ? __fdividef(1, splat.depth) : splat.depth;
+__device__ __forceinline__ float summed_depth(float depth, bool inverse) {
+    return inverse ? __fdividef(1, depth) : depth;
 }
 
 // ---- host: one pass of a call ----

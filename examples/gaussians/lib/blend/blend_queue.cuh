@@ -65,7 +65,7 @@ cudaError_t queue_of_warps(const backward_pass &pass) {
     constexpr int C = Values::channels;
     return launch_render_backward<Values>(
         pass.stream, input_of_pass<Values>(pass),
-        warp_commit<Strategy, C>{float_sums_of_pass<C>(pass), pass.policy.balance_threshold});
+        warp_commit<Strategy, C>{float_sums_of_pass<C>(pass), std::max(pass.policy.balance_threshold, 1)});
 }
 
 // With any strategy. Values: what the pass sums. Compared: what it sums with the strategies that are there to be

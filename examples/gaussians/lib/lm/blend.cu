@@ -18,12 +18,12 @@ template <int Pixels>
 constexpr float middle_y = 0.5f * (row_step * Pixels - 1);
 
 // The tangent with log_alpha as coefficients of 1, u, v, u^2, u v, v^2. (u, v): a pixel's offset from a point
-// that is (dx, dy) from the splat's mean. Done once for a splat and warp; the pixels of a column then share
+// that is (x, y) from the tile's middle. Done once for a splat and warp; the pixels of a column then share
 // the terms in u alone. The point is the middle of the patch: about the mean, a long thin splat has large
 // terms that cancel.
-__device__ inline splat_tangent recentred(const gs_splat &splat, splat_tangent tangent, float dx, float dy) {
-    const float w0 = splat.whiten[0], w1 = splat.whiten[1], w2 = splat.whiten[2];
-    const float e0 = fmaf(w1, dy, w0 * dx), e1 = w2 * dy;
+__device__ inline splat_tangent recentred(const tile_splat &splat, splat_tangent tangent, float x, float y) {
+    const float w0 = splat.right, w1 = splat.down[0] / row_step, w2 = splat.down[1] / row_step;
+    const float e0 = fmaf(w1, y, fmaf(w0, x, splat.e[0])), e1 = fmaf(w2, y, splat.e[1]);
     float(&k)[6] = tangent.log_alpha;
     const float d_e0 = k[1] + 2 * k[3] * e0 + k[4] * e1, d_e1 = k[2] + k[4] * e0 + 2 * k[5] * e1;
     k[0] = log_alpha_change(tangent, e0, e1);
@@ -70,18 +70,17 @@ __global__ void __launch_bounds__(tile_threads<Pixels>)
     farthest = largest_in_warp(farthest);
     for (int first = 0; first < farthest; first += 32) {
         const int entry = first + lane;
-        unsigned rest =
-            fill_batch(splats, lists.splat_index + begin, entry, entry < farthest, mine.centres, batch);
-        if (rest >> lane & 1) {
-            const gs_splat &splat = batch.splat[lane];
+        const int count = fill_batch(splats, lists.splat_index + begin, entry, entry < farthest, mine, batch);
+        if (lane < count) {
+            const tile_splat &splat = batch.splat[lane];
             tangent_batch[lane] =
-                recentred(splat, tangents[batch.index[lane]], mine.centres.left + middle_x - splat.mean[0],
-                          mine.centres.top + middle_y<Pixels> - splat.mean[1]);
+                recentred(splat, tangents[splat.index], mine.centres.left + middle_x - mine.middle[0],
+                          mine.centres.top + middle_y<Pixels> - mine.middle[1]);
         }
         __syncwarp();
-        for (; rest != 0; rest &= rest - 1) {
-            const int j = __ffs(int(rest)) - 1;
-            const gs_splat splat = batch.splat[j];
+        for (int j = 0; j < count; j++) {
+            const tile_splat splat = batch.splat[j];
+            const splat_column column = column_of(splat, mine);
             const splat_tangent tangent = tangent_batch[j];
             const float *k = tangent.log_alpha;
             // log alpha' = u_terms + v (uv_terms + v k[5])
@@ -90,9 +89,8 @@ __global__ void __launch_bounds__(tile_threads<Pixels>)
                 DISTWAR_UNROLL
                 for (int p = 0; p < Pixels; p++) {
                     coverage c;
-                    const bool counts =
-                        covers<decltype(may_clamp)::value>(splat, mine.x, mine.y + row_step * p, &c) &
-                        (first + j < n_contrib[p]);
+                    const bool counts = covers<decltype(may_clamp)::value>(splat, column, mine, p, &c) &
+                                        (splat.place < n_contrib[p]);
                     const float alpha = counts ? c.alpha : 0;
                     const float log_alpha_change =
                         c.clamped ? 0 : fmaf(v[p], fmaf(v[p], k[5], uv_terms), u_terms);
@@ -151,19 +149,18 @@ __global__ void __launch_bounds__(tile_threads<Pixels>)
     }
     for (int top = largest_in_warp(farthest); top > 0; top -= 32) {
         const int entry = top - 1 - int(threadIdx.x % 32);
-        unsigned rest = fill_batch(splats, lists.splat_index + begin, entry, entry >= 0, mine.centres, batch);
-        for (; rest != 0; rest &= rest - 1) {
-            const int j = __ffs(int(rest)) - 1;
-            const gs_splat splat = batch.splat[j];
+        const int count = fill_batch(splats, lists.splat_index + begin, entry, entry >= 0, mine, batch);
+        for (int j = 0; j < count; j++) {
+            const tile_splat splat = batch.splat[j];
+            const splat_column column = column_of(splat, mine);
             float value[GS_LM_SQUARES] = {};
             bool active = false;
             const auto add_pixels = [&](auto may_clamp) {
                 coverage c[Pixels]; // all pixels first: their latencies overlap
                 DISTWAR_UNROLL
                 for (int p = 0; p < Pixels; p++) {
-                    const bool counts =
-                        covers<decltype(may_clamp)::value>(splat, mine.x, mine.y + row_step * p, &c[p]) &
-                        (top - 1 - j < n_contrib[p]);
+                    const bool counts = covers<decltype(may_clamp)::value>(splat, column, mine, p, &c[p]) &
+                                        (splat.place < n_contrib[p]);
                     active |= counts;
                     if (!counts) c[p].alpha = 0;
                 }
@@ -178,7 +175,9 @@ __global__ void __launch_bounds__(tile_threads<Pixels>)
                         behind[p][k] = fmaf(alpha, seen, behind[p][k]);
                         difference[k] = c[p].clamped ? 0 : seen;
                     }
-                    add_squares(pixel_weight[p], transmittance[p] * alpha, difference, c[p].e0, c[p].e1,
+                    const float row = float(mine.row + p);
+                    add_squares(pixel_weight[p], transmittance[p] * alpha, difference,
+                                fmaf(row, splat.down[0], column.e[0]), fmaf(row, splat.down[1], column.e[1]),
                                 value);
                 }
             };
@@ -186,7 +185,7 @@ __global__ void __launch_bounds__(tile_threads<Pixels>)
                 add_pixels(std::false_type{});
             else
                 add_pixels(std::true_type{});
-            distwar::reduce<Strategy>(distwar::all_lanes, active, distwar::uniform_key{batch.index[j]}, value,
+            distwar::reduce<Strategy>(distwar::all_lanes, active, distwar::uniform_key{splat.index}, value,
                                       distwar::record<float>{squares, GS_LM_SQUARES_STRIDE},
                                       balance_threshold);
         }

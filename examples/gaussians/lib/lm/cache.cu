@@ -17,7 +17,7 @@ namespace {
 constexpr int cache_block = 128, warps_of_block = cache_block / 32;
 constexpr int pairs_of_warp = 2048, pairs_of_block = pairs_of_warp * warps_of_block;
 
-// Whitened, as in coverage.
+// Whitened.
 struct offset {
     float e0, e1;
 };
@@ -32,7 +32,7 @@ __device__ int64_t pixel_index(uint32_t pixel, int width) {
     return int64_t(pixel >> 16) * width + (pixel & 0xffff);
 }
 
-// Calls visit(splat, index, counts, coverage) for every splat that reaches the warp's patch, back to front.
+// Calls visit(splat, counts, coverage) for every splat that reaches the warp's patch, back to front.
 // counts: whether it counts at this thread's pixel. By all lanes of a warp.
 template <typename Visit>
 __device__ __forceinline__ void walk(const gs_splat *splats, const gs_lists &lists, int width, int height,
@@ -44,12 +44,13 @@ __device__ __forceinline__ void walk(const gs_splat *splats, const gs_lists &lis
     const int n_contrib = inside ? int(image.n_contrib[int64_t(mine.y) * width + mine.x]) : 0;
     for (int top = largest_in_warp(n_contrib); top > 0; top -= 32) {
         const int entry = top - 1 - int(threadIdx.x % 32);
-        unsigned rest = fill_batch(splats, lists.splat_index + begin, entry, entry >= 0, mine.centres, batch);
-        for (; rest != 0; rest &= rest - 1) {
-            const int j = __ffs(int(rest)) - 1;
+        const int count = fill_batch(splats, lists.splat_index + begin, entry, entry >= 0, mine, batch);
+        for (int j = 0; j < count; j++) {
+            const tile_splat splat = batch.splat[j];
             coverage c;
-            const bool counts = top - 1 - j < n_contrib && covers(batch.splat[j], mine.x, mine.y, &c);
-            visit(batch.splat[j], batch.index[j], counts, c);
+            const bool counts =
+                covers(splat, column_of(splat, mine), mine, 0, &c) & (splat.place < n_contrib);
+            visit(splat, counts, c);
         }
     }
 }
@@ -59,10 +60,10 @@ __global__ void __launch_bounds__(tile_threads<1>)
                  int64_t *counts) {
     __shared__ splat_batch batches[tile_warps<1>];
     walk(splats, lists, width, height, image, batches[threadIdx.x / 32],
-         [&](const gs_splat &, uint32_t index, bool counting, const coverage &) {
+         [&](const tile_splat &splat, bool counting, const coverage &) {
              const unsigned mask = __ballot_sync(full_warp, counting);
              if (mask != 0 && threadIdx.x % 32 == 0)
-                 atomicAdd(reinterpret_cast<unsigned long long *>(counts + index),
+                 atomicAdd(reinterpret_cast<unsigned long long *>(counts + splat.index),
                            static_cast<unsigned long long>(__popc(mask)));
          });
 }
@@ -78,12 +79,12 @@ __global__ void __launch_bounds__(tile_threads<1>)
     float transmittance = inside ? image.transmittance[int64_t(mine.y) * width + mine.x] : 1;
     color3 behind = background;
     walk(splats, lists, width, height, image, batches[threadIdx.x / 32],
-         [&](const gs_splat &splat, uint32_t index, bool counting, const coverage &c) {
+         [&](const tile_splat &splat, bool counting, const coverage &c) {
              const unsigned mask = __ballot_sync(full_warp, counting);
              if (mask == 0) return;
              unsigned long long first = 0;
              if (lane == 0)
-                 first = atomicAdd(reinterpret_cast<unsigned long long *>(cursor + index),
+                 first = atomicAdd(reinterpret_cast<unsigned long long *>(cursor + splat.index),
                                    static_cast<unsigned long long>(__popc(mask)));
              first = __shfl_sync(full_warp, first, 0);
              if (!counting) return;

@@ -23,7 +23,7 @@ __global__ void __launch_bounds__(share_block)
         const gs_splat &splat = splats[blockIdx.y * count + i];
         if (splat.depth == 0) continue;
         for (int c = 0; c < GS_CHANNELS; c++) color = max(color, __float_as_uint(fabsf(splat.color[c])));
-        depth = max(depth, __float_as_uint(summed_depth(splat, inverse_depth)));
+        depth = max(depth, __float_as_uint(summed_depth(splat.depth, inverse_depth)));
     }
     __syncwarp();
     color = largest_in_warp(color), depth = largest_in_warp(depth);
