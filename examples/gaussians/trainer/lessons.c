@@ -126,8 +126,10 @@ static void move_towards(gs_camera *camera, const gs_camera *other, double part)
 }
 
 void lessons_choose(trainer *t, step_views *of) {
-    const double early = (double)scheduled_early_views(&t->state->schedule), // an estimate under a budget:
-        own = fmax((double)(t->settings->iterations - lessons_before(t)), early),
+    const double early = (double)scheduled_early_views(&t->state->schedule),
+                 all = t->settings->budget ? trainer_views_in_all(t, of->count)
+                                           : (double)t->settings->iterations,
+                 own = fmax(all - (double)lessons_before(t), early),
                  photographs = fmin(photographs_again * early / own, most_photographs);
     random_stream random = random_at(t->settings->seed, RANDOM_LESSONS, (uint64_t)of->first, 0);
     for (int32_t v = 0; v < of->count; v++) {
@@ -209,6 +211,7 @@ bool lessons_go_on(trainer *t) {
     training_state_restart(state, &start);
     device_gaussians_close(&start);
     place->at = 0, place->before = -1, place->progress = 0;
+    if (t->settings->budget) trainer_fit_schedule(t);
     t->watch = (mcmc_watch){0};
     t->watched_phase = -1; // its losses begin anew
     if (lessons_are_on(t)) limit_growth(t);

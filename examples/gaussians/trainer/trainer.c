@@ -40,10 +40,13 @@ static bool reserve_losses(trainer *t, int64_t steps, fault *why) {
     return true;
 }
 
-// The schedule's length and what depends on it.
-static void fit_schedule(trainer *t) {
+void trainer_fit_schedule(trainer *t) {
+    const double most =
+        10; // times the views until the end: 30,000 that end at 3,000 are good, 150,000 a decibel worse
     const training_budget *budget = t->settings->budget;
-    t->reserved = budget->fit(budget->context, t->state->schedule.steps, &t->fitted);
+    const schedule_place *place = &t->state->schedule;
+    const double steps = lessons_wait(t) ? fmin(place->steps, most * (double)place->ended) : place->steps;
+    t->reserved = budget->fit(budget->context, steps, &t->fitted);
 }
 
 static void open_budget(trainer *t) {
@@ -51,18 +54,17 @@ static void open_budget(trainer *t) {
     t->settings = &t->fitted;
     t->before = t->state->schedule.seconds;
     t->pace.budget = t->fitted.budget->seconds;
-    if (t->state->schedule.steps > 0) fit_schedule(t);
+    if (t->state->schedule.steps > 0) trainer_fit_schedule(t);
 }
 
-// The number of single-view steps that fit into the whole budget at the current speed.
-static double steps_in_all(const trainer *t, int32_t views) {
+double trainer_views_in_all(const trainer *t, int32_t views) {
     return fmin((double)t->state->iteration + views * pace_steps_left(&t->pace), SCHEDULE_MOST);
 }
 
 // Whether, in the first half, in which Gaussians are added, there is much more or less time for steps than thought.
 static bool has_changed(const trainer *t, int32_t views) {
     const schedule_place *place = &t->state->schedule;
-    const double now_worth = steps_in_all(t, views), factor = 1.3;
+    const double now_worth = trainer_views_in_all(t, views), factor = 1.3;
     return place->progress < 0.5 && place->ended == 0 && pace_is_known(&t->pace) &&
            (now_worth > factor * place->steps || now_worth < place->steps / factor);
 }
@@ -95,8 +97,8 @@ static void move_schedule(trainer *t, int32_t views) {
                                        training_state_count(t->state), place->before);
     if (place->steps > 0 ? has_changed(t, views) : pace_is_known(&t->pace)) {
         const bool first = place->steps == 0;
-        place->steps = steps_in_all(t, views);
-        fit_schedule(t);
+        place->steps = trainer_views_in_all(t, views);
+        trainer_fit_schedule(t);
         if (first) place->progress = fmin(1, progress_at(t->settings, place->at));
     }
     t->pace.reserved = t->reserved / views;

@@ -59,6 +59,7 @@ class timed : public cloud {
     training_report report = {};
     double cost = 3e-5, reserved = 0; // seconds of a step, for each Gaussian
     double fitted = 0, most = 0;      // the steps that the budget was worth at first, and at most
+    std::vector<double> asked;        // of `fit`, one after another
     int fits = 0, retirements = 0;
     double retired = 0, retiring = 0; // the part, and the seconds of a retirement
     sig_atomic_t end = 0;
@@ -72,6 +73,7 @@ class timed : public cloud {
     static double fit(void *context, double steps, training_settings *s) {
         timed *const t = static_cast<timed *>(context);
         if (t->fits++ == 0) t->fitted = steps;
+        t->asked.push_back(steps);
         t->most = std::max(t->most, steps);
         s->iterations = 500;
         s->sh_interval = 100;
@@ -150,6 +152,8 @@ TEST(BudgetedTraining, TheTimeThatIsLeftTrainsScenesThatTeachALastOne) {
     EXPECT_EQ(t.state.lessons.teachers, 1);
     EXPECT_LT(t.state.schedule.seconds, 0.25);
     t.end = 0, t.end_after_one = false;
+    t.state.schedule.steps = 5000; // as if steps had been faster when that was known
+    t.asked.clear();
     t.train_for(1);
     ASSERT_GT(t.report.ended, 0);
     const int64_t each = t.report.ended + (t.report.ended + 2) / 3;
@@ -159,6 +163,8 @@ TEST(BudgetedTraining, TheTimeThatIsLeftTrainsScenesThatTeachALastOne) {
     EXPECT_EQ(t.state.schedule.at, 500);
     EXPECT_EQ(t.state.schedule.progress, 1);
     EXPECT_GT(t.report.iterations, 3 * each);
+    // The second teacher, which is resumed, has a schedule of ten times the views until the end, the last scene all.
+    EXPECT_EQ(t.asked, (std::vector<double>{10 * double(t.report.ended), 5000}));
     EXPECT_LE(t.state.gaussians.count,
               std::max(t.state.lessons.teacher[0].count, t.state.lessons.teacher[1].count));
 }

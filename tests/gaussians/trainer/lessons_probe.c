@@ -16,6 +16,11 @@ void lessons_probe_close(trainer *t) {
     free(t);
 }
 
+void lessons_probe_time(trainer *t, double seconds_of_a_step) {
+    t->pace = (pace){.budget = 100};
+    for (int i = 0; i <= PACE_WINDOW; i++) pace_note(&t->pace, 99 - seconds_of_a_step * (PACE_WINDOW - i));
+}
+
 static step_views step_of(const trainer *t, int64_t first, int32_t count) {
     step_views of = {.first = first, .count = count};
     for (int32_t v = 0; v < count; v++)

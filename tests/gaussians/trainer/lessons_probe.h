@@ -10,6 +10,8 @@ C_LINKAGE_BEGIN
 trainer *lessons_probe_open(training_state *state, const training_settings *settings,
                             const target_view *views, size_t count);
 void lessons_probe_close(trainer *t);
+// As if a second of a budget were left, and each step took so long.
+void lessons_probe_time(trainer *t, double seconds_of_a_step);
 // Chooses a step on the views 0 .. count - 1 after `first` views: their cameras, and which are painted.
 void lessons_probe_choose(trainer *t, int64_t first, int32_t count, gs_camera *cameras, bool *painted);
 // The views that the step then shows.

@@ -100,6 +100,20 @@ TEST(Lessons, PaintPlacesBetweenViewsAndShowFewPhotographs) {
     }
     // 200 views are the teachers'; of the other 3800 half as many as a teacher has seen are photographs.
     EXPECT_NEAR(double(all - painted) / all, 50.0 / 3800, 0.008);
+
+    // Under a budget by the views that there is time for: three at once, a hundred times.
+    training_budget budget = {100, nullptr, nullptr, nullptr};
+    l.settings.budget = &budget;
+    l.state.iteration = 200;
+    lessons_probe_time(l.t, 0.01);
+    painted = all = 0;
+    for (int64_t first = 200; first < 3000; first += 3) {
+        gs_camera cameras[3];
+        bool is_painted[3];
+        lessons_probe_choose(l.t, first, 3, cameras, is_painted);
+        for (int v = 0; v < 3; v++, all++) painted += is_painted[v];
+    }
+    EXPECT_NEAR(double(all - painted) / all, 50.0 / 300, 0.025);
 }
 
 TEST(Lessons, BeginWhereAQuarterOfTheViewsSufficesForOne) {
