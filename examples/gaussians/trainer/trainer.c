@@ -40,25 +40,12 @@ static bool reserve_losses(trainer *t, int64_t steps, fault *why) {
     return true;
 }
 
-void trainer_fit_schedule(trainer *t) {
-    const double most =
-        10; // times the views until the end: 30,000 that end at 3,000 are good, 150,000 a decibel worse
-    const training_budget *budget = t->settings->budget;
-    const schedule_place *place = &t->state->schedule;
-    const double steps = lessons_wait(t) ? fmin(place->steps, most * (double)place->ended) : place->steps;
-    t->reserved = budget->fit(budget->context, steps, &t->fitted);
-}
-
 static void open_budget(trainer *t) {
     t->fitted = *t->settings;
     t->settings = &t->fitted;
     t->before = t->state->schedule.seconds;
     t->pace.budget = t->fitted.budget->seconds;
-    if (t->state->schedule.steps > 0) trainer_fit_schedule(t);
-}
-
-double trainer_views_in_all(const trainer *t, int32_t views) {
-    return fmin((double)t->state->iteration + views * pace_steps_left(&t->pace), SCHEDULE_MOST);
+    if (t->state->schedule.steps > 0) lessons_fit_schedule(t);
 }
 
 // Whether, in the first half, in which Gaussians are added, there is much more or less time for steps than thought.
@@ -98,7 +85,7 @@ static void move_schedule(trainer *t, int32_t views) {
     if (place->steps > 0 ? has_changed(t, views) : pace_is_known(&t->pace)) {
         const bool first = place->steps == 0;
         place->steps = trainer_views_in_all(t, views);
-        trainer_fit_schedule(t);
+        lessons_fit_schedule(t);
         if (first) place->progress = fmin(1, progress_at(t->settings, place->at));
     }
     t->pace.reserved = t->reserved / views;

@@ -126,9 +126,6 @@ struct trainer {
 // The clock that training goes by: with several ranks under a budget rank 0's, when all ranks have called the second.
 double trainer_now(const trainer *t);
 bool trainer_look_at_clock(trainer *t);
-// Under a budget: the schedule's length and what depends on it. Once it is known when a scene's training ends, other
-// scenes are not trained by a much longer schedule, whose rates are still high there.
-void trainer_fit_schedule(trainer *t);
 // Under a budget: the views that the whole of it is worth at the present time of a step, of `views` views.
 double trainer_views_in_all(const trainer *t, int32_t views);
 // Adds the waiting losses to the report, on all ranks.
@@ -160,6 +157,9 @@ int64_t lessons_before(const trainer *t);
 bool lessons_are_on(const trainer *t);
 // Whether it is a teacher that is trained now, after the first one.
 bool lessons_wait(const trainer *t);
+// Under a budget: the schedule's length and what depends on it. Once it is known when a scene's training ends, other
+// scenes are not trained by a much longer schedule, whose rates are still high there.
+void lessons_fit_schedule(trainer *t);
 // In a step that learns from others: says which views are painted, and moves their cameras.
 void lessons_choose(trainer *t, step_views *of);
 // Makes the pictures of the painted views, if there are any, with the step's background.
