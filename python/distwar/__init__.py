@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Sequence, TypeVar
 
 from . import gs
 from ._library import library
@@ -140,9 +140,9 @@ def rasterization_backward(meta: dict[str, Any], d_colors: numpy.ndarray[Any, An
     return gradients
 
 
-def l1_ssim_loss(image: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+def l1_ssim_loss(image: torch.Tensor, target: torch.Tensor | Sequence[torch.Tensor]) -> torch.Tensor:
     """0.8 |image - target| + 0.2 (1 - SSIM), means over torch tensors [height, width, 3] or [views, height, width, 3]:
-    images of rasterization(), values from 0 to 1, and photographs of 8-bit values (uint8). The gradient is computed
-    with the loss."""
+    images of rasterization(), values from 0 to 1, and photographs of 8-bit values (uint8), which may be a list of views
+    [height, width, 3]. The gradient is computed with the loss."""
     from . import _loss
     return _loss.l1_ssim_loss(image, target)

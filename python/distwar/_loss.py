@@ -3,7 +3,7 @@
 import ctypes
 import functools
 from ctypes import byref
-from typing import Tuple
+from typing import Sequence, Tuple, Union
 
 import torch
 from torch import Tensor
@@ -20,21 +20,21 @@ def _workspace_bytes(lib, width, height):
 
 
 def _run(images, targets):
-    """images [views, ...]: each three planes in memory, in any order of dimensions. The mean of the losses, and its
-    gradient in the same layout."""
-    views, height, width, _ = targets.shape
+    """images [views, ...]: each three planes in memory, in any order of dimensions. targets: of each view, contiguous. The
+    mean of the losses, and its gradient in the same layout."""
+    views, (height, width, _) = len(images), targets[0].shape
     with On(images):
         lib = library_of(images.device)
         size = _workspace_bytes(lib, width, height)
         workspace = torch.empty(size, dtype=torch.uint8, device=images.device)
         results = torch.empty(views, 3, dtype=torch.float64, device=images.device)
         gradients = torch.empty_like(images)
-        at = [(a.data_ptr(), a.stride(0) * a.element_size()) for a in (images, targets, results, gradients)]
+        at = [(a.data_ptr(), a.stride(0) * a.element_size()) for a in (images, results, gradients)]
         stream = stream_of(images.device)
-        for v in range(views):  # addresses: to index the tensors costs the host more than the call
-            image, target, result, gradient = (first + v * each for first, each in at)
-            lib.check(lib.gs_loss(byref(gs.Comparison(width, height, image, target)), workspace.data_ptr(), size, result,
-                                  gradient, stream))
+        for v, target in enumerate(targets):  # addresses: to index the tensors costs the host more than the call
+            image, result, gradient = (first + v * each for first, each in at)
+            lib.check(lib.gs_loss(byref(gs.Comparison(width, height, image, target.data_ptr())), workspace.data_ptr(),
+                                  size, result, gradient, stream))
         if views == 1:
             return results[0, 0].float(), gradients
         return results[:, 0].mean().float(), gradients.div_(views)
@@ -43,7 +43,7 @@ def _run(images, targets):
 @torch.library.custom_op("distwar::l1_ssim", mutates_args=())
 def l1_ssim(image: Tensor, target: Tensor) -> Tuple[Tensor, Tensor]:
     """image [3, height, width], target [height, width, 3] of 8-bit values: the loss and its gradient by the image."""
-    loss, gradient = _run(image.contiguous()[None], target.contiguous()[None])
+    loss, gradient = _run(image.contiguous()[None], [target.contiguous()])
     return loss, gradient[0]
 
 
@@ -73,7 +73,7 @@ class _L1Ssim(torch.autograd.Function):
         pixels, (each, *within) = height * width, images.stride()
         if within != [width, 1, pixels] or views > 1 and each != 3 * pixels or images.data_ptr() % 16:
             images = images.movedim(-1, 1).clone(memory_format=torch.contiguous_format).movedim(1, -1)
-        loss, gradients = _run(images, targets.contiguous())
+        loss, gradients = _run(images, [target.contiguous() for target in targets])
         ctx.save_for_backward(gradients)
         return loss
 
@@ -82,20 +82,29 @@ class _L1Ssim(torch.autograd.Function):
         return d_loss * ctx.saved_tensors[0], None
 
 
-def l1_ssim_loss(image: Tensor, target: Tensor) -> Tensor:
-    for name, tensor, wanted in (("image", image, torch.float32), ("target", target, torch.uint8)):
+def l1_ssim_loss(image: Tensor, target: Union[Tensor, Sequence[Tensor]]) -> Tensor:
+    several = isinstance(target, (list, tuple))
+    targets = list(target) if several else [target]
+    for name, tensor, wanted in ("image", image, torch.float32), *(("target", t, torch.uint8) for t in targets):
         if not isinstance(tensor, torch.Tensor) or tensor.dtype != wanted:
             raise TypeError(f"distwar.l1_ssim_loss: {name} must be a tensor of {wanted}")
-        if tensor.shape != image.shape or tensor.dim() not in (3, 4) or tensor.shape[-1] != 3 or 0 in tensor.shape:
+        shape = image.shape[1:] if several and tensor is not image else image.shape
+        if tensor.shape != shape or image.dim() not in ((4,) if several else (3, 4)) or tensor.shape[-1] != 3 or \
+                0 in tensor.shape:
             raise ValueError(f"distwar.l1_ssim_loss: {name} has the shape {tuple(tensor.shape)}; both must have the "
-                             "same one, [height, width, 3] or [views, height, width, 3]")
+                             "same one, [height, width, 3] or [views, height, width, 3], or target is a list of views of "
+                             "[height, width, 3]")
         if tensor.device != image.device:
             raise ValueError(f"distwar.l1_ssim_loss: {name} is on {tensor.device}, image on {image.device}")
+    if several and len(targets) != len(image):
+        raise ValueError(f"distwar.l1_ssim_loss: {len(targets)} targets for {len(image)} views")
     if image.dim() == 3:
-        image, target = image[None], target[None]
+        image = image[None]
+    elif not several:
+        targets = list(target)
     views, height, width, _ = image.shape
     if not is_plain(image):
-        return torch.stack([l1_ssim(i.movedim(-1, 0), t)[0] for i, t in zip(image, target)]).mean()
+        return torch.stack([l1_ssim(i.movedim(-1, 0), t)[0] for i, t in zip(image, targets)]).mean()
     if views > 1 and height * width % 4 > 0:  # not every image would begin at 16 bytes
-        return torch.stack([_L1Ssim.apply(i[None], t[None]) for i, t in zip(image, target)]).mean()
-    return _L1Ssim.apply(image, target)
+        return torch.stack([_L1Ssim.apply(i[None], [t]) for i, t in zip(image, targets)]).mean()
+    return _L1Ssim.apply(image, targets)

@@ -37,13 +37,10 @@ def start(points, opacity, size, device):
     return {name: torch.nn.Parameter(value) for name, value in values.items()}
 
 
-def render(p, sh_rates, views, degree):
-    """Images [views, height, width, 3] and photographs of views of one size."""
-    viewmats, Ks = (torch.cat([view[i] for view in views]) for i in range(2))
-    pictures = torch.stack([view[2] for view in views])
+def render(p, sh_rates, viewmats, Ks, shape, degree):
+    """Images [views, height, width, 3] of a shape (height, width, 3)."""
     return distwar.rasterization(p["means"], p["quats"], p["scales"].exp(), p["opacities"].sigmoid(),
-                                 p["sh"] * sh_rates, viewmats, Ks, pictures.shape[2], pictures.shape[1],
-                                 sh_degree=degree, packed=False)[0], pictures
+                                 p["sh"] * sh_rates, viewmats, Ks, shape[1], shape[0], sh_degree=degree, packed=False)[0]
 
 
 def train(p, views, size, o):
@@ -58,15 +55,17 @@ def train(p, views, size, o):
     state = control.initialize_state()
     sh_rates = torch.full((16, 1), SH_REST, device=device)
     sh_rates[0] = 1
-    order, steps, begin = [], -(-o.iterations // batch), time.perf_counter()
+    steps, begin = -(-o.iterations // batch), time.perf_counter()
+    order = [view for _ in range(-(-steps * batch // len(views))) for view in random.sample(views, len(views))]
+    viewmats, Ks = (torch.cat([view[i] for view in order]) for i in range(2))  # cut below: a step costs the host less
     for step in range(1, steps + 1):
-        while len(order) < batch:
-            order = random.sample(views, len(views)) + order
-        chosen, order = order[-batch:], order[:-batch]
+        now = slice((step - 1) * batch, step * batch)
+        pictures = [picture for _, _, picture in order[now]]
         for name, optimizer in optimizers.items():
             falls = 0.01**(step / steps) if name == "means" else 1
             optimizer.param_groups[0]["lr"] = rates[name] * falls * batch**0.5
-        loss = distwar.l1_ssim_loss(*render(p, sh_rates, chosen, min(3, step * batch // 1000)))
+        images = render(p, sh_rates, viewmats[now], Ks[now], pictures[0].shape, min(3, step * batch // 1000))
+        loss = distwar.l1_ssim_loss(images, pictures)
         loss.backward()
         density.add_penalty(p["scales"], p["opacities"], 0.01, 0.01)
         optim.step(optimizers.values())
@@ -107,7 +106,8 @@ def main(arguments=None):
         p = start(points, 0.5, 0.1, device)
     rate = train(p, training, size, o)
     with torch.no_grad():
-        errors = [((render(p, 1, [view], 3)[0][0].clamp(0, 1) - view[2] / 255)**2).mean() for view in held_out]
+        errors = [((render(p, 1, viewmat, K, picture.shape, 3)[0].clamp(0, 1) - picture / 255)**2).mean()
+                  for viewmat, K, picture in held_out]
     print(json.dumps(dict(views_per_second=rate, gaussians=len(p["means"]),
                           held_out_psnr=float(torch.stack([-10 * e.log10() for e in errors]).mean()))))
     torch.save({name: value.detach().cpu() for name, value in p.items()}, o.output)

@@ -402,19 +402,28 @@ class Loss(unittest.TestCase):
             distwar.l1_ssim_loss(image, image.detach())
         with self.assertRaisesRegex(ValueError, "target has the shape"):
             distwar.l1_ssim_loss(image, target[:-1])
+        with self.assertRaisesRegex(ValueError, "2 targets for 1 views"):
+            distwar.l1_ssim_loss(image[None], [target, target])
+        for targets, text in ([target[:-1]], "target has the shape"), ([target[None]], "target has the shape"):
+            with self.assertRaisesRegex(ValueError, text):
+                distwar.l1_ssim_loss(image[None], targets)
+        with self.assertRaisesRegex(TypeError, "target"):
+            distwar.l1_ssim_loss(image[None], [image.detach()])
 
     def test_l1_ssim_of_views_is_the_mean_of_theirs(self):
         for views, height, width in (2, 20, 30), (3, 20, 30), (3, 13, 17):  # the last: images do not begin at 16 bytes
             images = torch.rand(views, 3, height, width, device=DEVICE)
             targets = (torch.rand(views, height, width, 3, device=DEVICE) * 255).to(torch.uint8)
             for layout in images.movedim(1, -1), images.movedim(1, -1).contiguous():
-                together, one = layout.detach().requires_grad_(), layout.detach().clone().requires_grad_()
-                loss = distwar.l1_ssim_loss(together, targets)
-                (3 * loss).backward()
+                one = layout.detach().clone().requires_grad_()
                 each = sum(distwar.l1_ssim_loss(i, t) for i, t in zip(one, targets)) / views
                 (3 * each).backward()
-                self.assertAlmostEqual(float(loss), float(each), places=6)
-                self.assertLess(relative(together.grad.cpu(), one.grad.cpu()), 1e-6)
+                for form in targets, [t.clone() for t in targets], tuple(targets):
+                    together = layout.detach().clone().requires_grad_()
+                    loss = distwar.l1_ssim_loss(together, form)
+                    (3 * loss).backward()
+                    self.assertAlmostEqual(float(loss), float(each), places=6)
+                    self.assertLess(relative(together.grad.cpu(), one.grad.cpu()), 1e-6)
 
 
 class Refusals(unittest.TestCase):
