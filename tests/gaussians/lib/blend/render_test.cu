@@ -160,7 +160,8 @@ void expect_refused(gs_status status, const char *text) {
 // The gradient of one frame, with memory for every strategy.
 struct gradient_memory {
     explicit gradient_memory(const kernel_frame &frame)
-        : color(size_t(GS_CHANNELS * frame.pixels())), moments(bytes_of(frame.choice.count)), gradient{} {
+        : color(std::vector<float>(size_t(GS_CHANNELS * frame.pixels()))),
+          moments(bytes_of(frame.choice.count)), gradient{} {
         gradient.color = color.data();
         gradient.moments = reinterpret_cast<gs_moments *>(moments.data());
         gradient.moments_bytes = bytes_of(frame.choice.count);
