@@ -13,7 +13,7 @@ namespace gs {
 template <distwar::strategy Strategy, int Channels = GS_CHANNELS>
 struct warp_commit {
     pass_sums<Channels> sums;
-    int balance_threshold;
+    int balance_threshold; // at least 1
 
     static constexpr bool whole_tile = false;
     static constexpr bool compared = Strategy != distwar::strategy::tree;

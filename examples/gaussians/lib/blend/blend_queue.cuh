@@ -7,6 +7,7 @@
 #include "blend_commit.cuh"
 #include "blend_fixed.cuh"
 #include "check.h"
+#include <algorithm>
 
 namespace gs {
 
