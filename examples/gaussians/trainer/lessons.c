@@ -67,7 +67,9 @@ bool lessons_wait(const trainer *t) {
 }
 
 void lessons_fit_schedule(trainer *t) {
-    const double most = 10; // of 30,000 views that end at 3,000 nothing is lost, of 150,000 a decibel
+    // In views until the end. A schedule of ten times as many was as good as a short one, of 50 times a decibel worse
+    // (docs/notes/photographs.md).
+    const double most = 10;
     const training_budget *budget = t->settings->budget;
     const schedule_place *place = &t->state->schedule;
     const double steps = lessons_wait(t) ? fmin(place->steps, most * (double)place->ended) : place->steps;
@@ -135,7 +137,7 @@ static void move_towards(gs_camera *camera, const gs_camera *other, double part)
 
 void lessons_choose(trainer *t, step_views *of) {
     const double early = (double)scheduled_early_views(&t->state->schedule),
-                 all = t->settings->budget ? trainer_views_in_all(t, of->count)
+                 all = t->settings->budget ? pace_views_in_all(&t->pace, t->state->iteration, of->count)
                                            : (double)t->settings->iterations,
                  own = fmax(all - (double)lessons_before(t), early),
                  photographs = fmin(photographs_again * early / own, most_photographs);

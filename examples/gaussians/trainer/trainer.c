@@ -51,7 +51,7 @@ static void open_budget(trainer *t) {
 // Whether, in the first half, in which Gaussians are added, there is much more or less time for steps than thought.
 static bool has_changed(const trainer *t, int32_t views) {
     const schedule_place *place = &t->state->schedule;
-    const double now_worth = trainer_views_in_all(t, views), factor = 1.3;
+    const double now_worth = pace_views_in_all(&t->pace, t->state->iteration, views), factor = 1.3;
     return place->progress < 0.5 && place->ended == 0 && pace_is_known(&t->pace) &&
            (now_worth > factor * place->steps || now_worth < place->steps / factor);
 }
@@ -84,7 +84,7 @@ static void move_schedule(trainer *t, int32_t views) {
                                        training_state_count(t->state), place->before);
     if (place->steps > 0 ? has_changed(t, views) : pace_is_known(&t->pace)) {
         const bool first = place->steps == 0;
-        place->steps = trainer_views_in_all(t, views);
+        place->steps = pace_views_in_all(&t->pace, t->state->iteration, views);
         lessons_fit_schedule(t);
         if (first) place->progress = fmin(1, progress_at(t->settings, place->at));
     }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What both ways to a gradient read, the Gaussians and the pictures of a step; and what a budget is worth.
+// What both ways to a gradient read: the Gaussians and the pictures of a step.
 #include "trainer_parts.h"
 #include "frames/gs_check.h"
-#include <math.h>
 
 const uint8_t *trainer_target(trainer *t, const step_views *of, const target_view *view) {
     if (!t->settings->random_background || !view->alpha) return view->pixels;
@@ -47,8 +46,4 @@ int64_t trainer_batch(const training_settings *settings, int phase) {
     const resolution_schedule *schedule = &settings->resolutions;
     const int64_t own = phase < schedule->count ? schedule->phase[phase].batch : 0;
     return own > 0 ? own : settings->batch > 0 ? settings->batch : 1;
-}
-
-double trainer_views_in_all(const trainer *t, int32_t views) {
-    return fmin((double)t->state->iteration + views * pace_steps_left(&t->pace), SCHEDULE_MOST);
 }

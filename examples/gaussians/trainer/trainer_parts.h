@@ -126,8 +126,6 @@ struct trainer {
 // The clock that training goes by: with several ranks under a budget rank 0's, when all ranks have called the second.
 double trainer_now(const trainer *t);
 bool trainer_look_at_clock(trainer *t);
-// Under a budget: the views that the whole of it is worth at the present time of a step, of `views` views.
-double trainer_views_in_all(const trainer *t, int32_t views);
 // Adds the waiting losses to the report, on all ranks.
 bool trainer_fetch_losses(trainer *t);
 

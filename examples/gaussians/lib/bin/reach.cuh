@@ -26,6 +26,7 @@ struct splat_reach {
 
 // The two quotients choose the point on an edge where the exponent is evaluated. Their relative error is 3e-7
 // (2 ulp of __fdividef, and rounding); the slack in least_exponent covers seven times that.
+// The limit's slack covers five times the rounding of the parabola by which splats count (blend.cuh).
 __device__ inline splat_reach reach_of(const gs_splat &splat) {
     splat_reach r;
     for (int k = 0; k < 2; k++) r.mean[k] = splat.mean[k];

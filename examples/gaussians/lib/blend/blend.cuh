@@ -50,10 +50,10 @@ struct patch {
     int tile;
     int x, y;          // the thread's first pixel
     rectangle centres; // the warp's pixel centres inside the image; empty (right < left) if there are none
-    // The thread's pixels are in a column of the tile: four pixels, one in each of its rows, which are row_step lines each.
-    float middle[2]; // of the tile
-    float column[2]; // from there to the column's second pixel: to the right, in pixels; down, in rows
-    int row;         // of the thread's first pixel, counted from the second of the column: -1, 0, 1 or 2
+    // A tile has four rows of row_step lines. A column has one pixel in each row; the thread's pixels are in one column.
+    float middle[2]; // the tile's middle, in pixels of the image
+    float column[2]; // the column's second pixel less the middle: x in pixels, y in rows
+    int row; // the row of the thread's first pixel less that of the column's second pixel: -1, 0, 1 or 2
 };
 
 // Sets what depends on the thread's first pixel.
@@ -268,7 +268,7 @@ __device__ __forceinline__ bool covers(const tile_splat &splat, const splat_colu
     out->alpha = MayClamp ? fminf(alpha, max_alpha) : alpha;
     return exponent >= least; // false for NaN, from a far offset
 }
-// The same for a pixel alone.
+// Whether the splat counts at the pixel (x, y), and its alpha there.
 __device__ inline bool covers(const gs_splat &splat, int x, int y, coverage *out) {
     patch<1> mine;
     put_pixel(mine, x, y);

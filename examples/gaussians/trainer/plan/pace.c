@@ -40,6 +40,10 @@ double pace_steps_left(const pace *p) {
     return one * SCHEDULE_MOST > time ? time / one : SCHEDULE_MOST;
 }
 
+double pace_views_in_all(const pace *p, int64_t done, int32_t views) {
+    return fmin((double)done + views * pace_steps_left(p), SCHEDULE_MOST);
+}
+
 double pace_next(const pace *p, double progress) {
     const double steps = pace_steps_left(p) - p->reserved;
     return steps <= 1.5 ? 1 : progress + (1 - progress) / steps;

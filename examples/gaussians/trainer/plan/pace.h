@@ -33,6 +33,8 @@ void pace_note(pace *p, double spent);
 bool pace_is_known(const pace *p);
 // The steps that the time left is worth at the present time of a step, times `ahead`; at most SCHEDULE_MOST.
 double pace_steps_left(const pace *p);
+// The views that the whole budget is worth: those done, and those of the steps left, of `views` each; at most SCHEDULE_MOST.
+double pace_views_in_all(const pace *p, int64_t done, int32_t views);
 // Returns the progress of the step that begins now, 0..1, after one of `progress`: the remaining progress divided by the
 // steps that the time left is worth. So progress is smooth as far as `ahead` foresees the steps' time, and reaches 1
 // with the last step however wrong the estimates were: 1 when stopping after this step lands closer to the budget than

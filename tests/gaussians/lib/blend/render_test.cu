@@ -4,6 +4,7 @@
 #include "blend_cases.h"
 #include "kernel_frame.h"
 #include "blend/blend.cuh"
+#include <algorithm>
 #include <cmath>
 
 using namespace gs;
@@ -244,6 +245,36 @@ TEST(RenderEdges, StrategiesThatTheBlendDoesNotHaveAreNamed) {
     EXPECT_FALSE(gs_has_strategy(DISTWAR_CUB));
     EXPECT_FALSE(gs_has_strategy(DISTWAR_STRATEGY_COUNT));
     EXPECT_FALSE(gs_has_strategy(distwar_strategy(-1)));
+}
+
+// What a pixel asks that no splat counts at reaches no splat, even if it is no number.
+TEST(RenderEdges, AGradientWhereNoSplatCountsChangesNothing) {
+    scene_choice few = comparison_scenes()[0];
+    few.count = 3;
+    kernel_frame frame(few);
+    ASSERT_GS_OK(gs_render(&frame.view, NULL));
+    const std::vector<uint32_t> n_contrib = frame.n_contrib.read();
+    const size_t pixels = n_contrib.size();
+    const std::vector<float> d_color = random_floats(1, 3 * pixels, -1, 1),
+                             d_alpha = random_floats(2, pixels, -1, 1);
+    std::vector<float> nan_color = d_color, nan_alpha = d_alpha;
+    for (size_t i = 0; i < pixels; i++) {
+        if (n_contrib[i] != 0) continue;
+        nan_alpha[i] = NAN;
+        for (size_t c = 0; c < 3; c++) nan_color[c * pixels + i] = NAN;
+    }
+    const int64_t empty = std::count(n_contrib.begin(), n_contrib.end(), 0u);
+    ASSERT_GT(empty, 0);
+    ASSERT_LT(empty, int64_t(pixels));
+    for (const blend_case &w : blend_cases) {
+        if (w.strategy == DISTWAR_FIXED) continue; // it bounds the sums by the gradient of all pixels
+        SCOPED_TRACE(w);
+        divide(&frame.view.lists, w);
+        const distwar_policy policy = {w.strategy, w.balance_threshold};
+        const std::vector<float> with = frame.backward(d_color, d_alpha, policy),
+                                 without = frame.backward(nan_color, nan_alpha, policy);
+        EXPECT_LE(relative_norm({without.begin(), without.end()}, {with.begin(), with.end()}), 1e-6);
+    }
 }
 
 // Only where tiles are split does the way back read the colours.
