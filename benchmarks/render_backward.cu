@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // How fast the flagship's backward blend is on a scene, with every strategy and threshold of libdistwar_gs, with
-// cub::WarpReduce, and without what it could not be faster than: floor_a drops the commit and keeps the tree,
-// floor_b drops both. And the tree with 1, 2 and 4 pixels per thread, with long lists whole (split:0) and split
+// cub::WarpReduce, and without what it could not be faster than: floor keeps the tree and drops the commit.
+// And the tree with 1, 2 and 4 pixels per thread, with long lists whole (split:0) and split
 // (split:1), whatever gs_bin proposes.
 //
 //     render_backward SCENE.ply --cameras DATA [options] [--benchmark_...]
@@ -51,12 +51,12 @@ gs_view rendered_view(const gs_gaussians &gaussians, const gs_camera &camera) {
     return view;
 }
 
-// The strategies of distwar/strategy.h, then two floors for comparison only.
-enum way { floor_a = DISTWAR_STRATEGY_COUNT, floor_b, ways };
+// The strategies of distwar/strategy.h, then the floor, for comparison only.
+enum way { without_commit = DISTWAR_STRATEGY_COUNT, ways };
 
 // libdistwar_gs has no cub; this program adds it.
 bool is_measured(int w) {
-    return w >= floor_a || w == DISTWAR_CUB || gs_has_strategy(distwar_strategy(w));
+    return w >= without_commit || w == DISTWAR_CUB || gs_has_strategy(distwar_strategy(w));
 }
 
 // How the work is divided among threads.
@@ -66,10 +66,10 @@ struct division {
 };
 
 const char *name_of(int w) {
-    return w == floor_a ? "floor_a" : w == floor_b ? "floor_b" : distwar_strategy_name(distwar_strategy(w));
+    return w == without_commit ? "floor" : distwar_strategy_name(distwar_strategy(w));
 }
 bool has_threshold(int w) {
-    return w == DISTWAR_SERIAL || w == DISTWAR_BFLY || w == DISTWAR_TREE || w == floor_a;
+    return w == DISTWAR_SERIAL || w == DISTWAR_BFLY || w == DISTWAR_TREE || w == without_commit;
 }
 
 // Everything lives as long as the program.
@@ -126,11 +126,10 @@ struct bench {
         const backward_input<> input = input_of(f);
         DEVICE_CHECK(cudaMemsetAsync(moments, 0, size_t(count) * GS_MOMENTS_STRIDE * sizeof(float), nullptr));
         if (w == DISTWAR_CUB)
-            DEVICE_CHECK(launch_render_backward(nullptr, input, cub_commit{{moments, 0}}));
-        else if (w == floor_a)
-            DEVICE_CHECK(launch_render_backward(nullptr, input, floor_a_commit{{moments, threshold}}));
+            DEVICE_CHECK(launch_render_backward(nullptr, input, cub_commit{{{moments, nullptr, 0, 0}, 0}}));
         else
-            DEVICE_CHECK(launch_render_backward(nullptr, input, floor_b_commit{{moments, 0}}));
+            DEVICE_CHECK(launch_render_backward(
+                nullptr, input, floor_commit{{{moments, nullptr, 0, 0}, threshold > 1 ? threshold : 1}}));
     }
 
     std::vector<float> moments_now() const {
@@ -145,7 +144,7 @@ struct bench {
         const std::vector<float> found = moments_now();
         double difference = 0, size = 0;
         for (size_t i = 0; i < found.size(); i++) {
-            const double wanted = w < floor_a ? expected[i] : 0;
+            const double wanted = w < without_commit ? expected[i] : 0;
             difference += (found[i] - wanted) * (found[i] - wanted);
             size += double(expected[i]) * expected[i];
         }
@@ -160,7 +159,7 @@ struct bench {
         device_clear(commits, bytes);
         for (const gs_view &view : views)
             DEVICE_CHECK(
-                launch_render_backward(nullptr, input_of(view), lane_count_commit{{nullptr, 0}, commits}));
+                launch_render_backward(nullptr, input_of(view), lane_count_commit{{{}, 0}, commits}));
         device_download(counts.data(), commits, bytes);
         device_free(commits);
         return counts;
@@ -239,10 +238,11 @@ int main(int argc, char **argv) {
     const char *scene, *name = "scene";
     int64_t repetitions = 7;
     option_table table = {};
-    const option_spec rows[] = {
-        {OPTION_TEXT, "name", 0, &name, 0, 0, nullptr, "the scene's, in the names of the runs", false, false, nullptr},
-        {OPTION_INT, "repeat", 0, &repetitions, 1, 1000, nullptr, "repetitions of a run", false, false, nullptr},
-        {}};
+    const option_spec rows[] = {{OPTION_TEXT, "name", 0, &name, 0, 0, nullptr,
+                                 "the scene's, in the names of the runs", false, false, nullptr},
+                                {OPTION_INT, "repeat", 0, &repetitions, 1, 1000, nullptr,
+                                 "repetitions of a run", false, false, nullptr},
+                                {}};
     bench_view_options_list(&view_options, &table);
     option_table_add(&table, rows);
     const command_spec command = {
@@ -252,7 +252,8 @@ int main(int argc, char **argv) {
         "  render_backward fox.ply --cameras data/fox --name fox --benchmark_out=fox.json\n",
         table.rows,
         1,
-        1, 0};
+        1,
+        0};
     int code;
     if (!read_command_line(&command, argc, argv, &scene, &code)) return code;
     fault why;

@@ -19,12 +19,12 @@ struct cub_commit : warp_commit<distwar::strategy::atomic> {
         typename reduction::TempStorage storage[tile_pixels / 32];
     };
     __device__ __forceinline__ int farthest(int value, memory &) const { return largest_in_warp(value); }
-    __device__ __forceinline__ void add(bool active, uint32_t index, const float (&value)[GS_MOMENTS],
+    __device__ __forceinline__ void add(bool active, uint32_t index, const float (&field)[GS_MOMENTS],
                                         memory &shared) const {
         if (!__any_sync(full_warp, active)) return;
         DISTWAR_UNROLL
         for (int k = 0; k < GS_MOMENTS; k++) {
-            const float total = reduction(shared.storage[threadIdx.x / 32]).Sum(value[k]);
+            const float total = reduction(shared.storage[threadIdx.x / 32]).Sum(field[k]);
             if (threadIdx.x % 32 == 0) atomicAdd(sums.place(index, k), total);
         }
     }
@@ -33,36 +33,13 @@ struct cub_commit : warp_commit<distwar::strategy::atomic> {
 // Bits that no value of the blend has; the compiler does not know. Comparing with them keeps a value alive.
 constexpr unsigned never = 0x7fedcba9; // a NaN that arithmetic does not make
 
-// Stores nothing.
-struct dropped_record {
-    float *base;
-    template <typename Key>
-    __device__ __forceinline__ void add_one(Key key, int k, float value) const {
-        if (__float_as_uint(value) == never) base[size_t(key) * GS_MOMENTS_STRIDE + k] = value;
-    }
-    template <typename Key>
-    __device__ __forceinline__ void add(Key key, const float (&value)[GS_MOMENTS]) const {
+// Floor: the sums over the warp as they are, their commit dropped.
+struct floor_commit : tree_commit {
+    __device__ __forceinline__ void add(uint32_t index, const float (&field)[GS_MOMENTS]) const {
         unsigned all = 0;
         DISTWAR_UNROLL
-        for (int k = 0; k < GS_MOMENTS; k++) all ^= __float_as_uint(value[k]);
-        if (all == never) base[size_t(key) * GS_MOMENTS_STRIDE] = value[0];
-    }
-};
-
-// Floor A: the tree as it is, its commit dropped.
-struct floor_a_commit : warp_commit<distwar::strategy::tree> {
-    __device__ __forceinline__ void add(bool active, uint32_t index, const float (&value)[GS_MOMENTS],
-                                        memory &) const {
-        distwar::reduce_tree(distwar::all_lanes, active, distwar::uniform_key{index}, value,
-                             dropped_record{sums.moments}, balance_threshold);
-    }
-};
-
-// Floor B: no tree, no commit.
-struct floor_b_commit : warp_commit<distwar::strategy::atomic> {
-    __device__ __forceinline__ void add(bool, uint32_t index, const float (&value)[GS_MOMENTS],
-                                        memory &) const {
-        dropped_record{sums.moments}.add(index, value);
+        for (int k = 0; k < GS_MOMENTS; k++) all ^= __float_as_uint(field[k]);
+        if (all == never) *sums.place(index, 0) = field[0];
     }
 };
 

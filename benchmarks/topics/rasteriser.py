@@ -14,7 +14,7 @@ STAGES = {"project": "#e69f00", "bin": "#0072b2", "render": "#009e73", "render b
 LABELS = {"render": "forward blend", "render backward": "backward blend"}
 STRATEGIES = {"serial": "#e69f00", "bfly": "#009e73", "tree": "#0072b2"}  # those with a threshold
 LEVELS = {"atomic": ("#000000", "--"), "block": ("#999999", "--"), "fixed": ("#8b4513", "--"), "cub": ("#d55e00", ":"),
-          "floor_a": ("#56b4e9", "-."), "floor_b": ("#cc79a7", "-.")}
+          "floor": ("#56b4e9", "-.")}
 RUN = re.compile(r"render_backward/(\w+)/scene:(.+)/threshold:(\d+)(?:/pixels:(\d)/split:(\d))?")
 
 
@@ -104,12 +104,12 @@ def by_strategy(report):
 
 def commit_cost(reports):
     """What tree takes longer than the same kernel without its commit."""
-    thresholds = sorted({t for report in reports.values() for way, t in times(report) if way == "floor_a"})
+    thresholds = sorted({t for report in reports.values() for way, t in times(report) if way == "floor"})
     rows = []
     for name, report in reports.items():
         found = times(report)
         rows.append([name, f"{max(cv for _, cv in found.values()):.1%}", *(
-            f"{found['tree', t][0] / found['floor_a', t][0] - 1:.1%}" if ("floor_a", t) in found else None
+            f"{found['tree', t][0] / found['floor', t][0] - 1:.1%}" if ("floor", t) in found else None
             for t in thresholds)])
     return ["scene", "largest deviation over mean", *thresholds], rows
 

@@ -84,6 +84,7 @@
 //   with_strategy                 chooses it at run time (policy.cuh)
 //   tune.h                        chooses strategy and threshold from the measured times of your launches
 //   tree_total                    the tree without the commit, also for minima and maxima (tree.cuh)
+//   tree_of_lanes                 sums within groups of lanes (lane_groups.cuh)
 //   reduce_fixed                  sums that are bitwise reproducible (fixed.cuh)
 //   reduce_tree_n, ...            a number of values known at run time, from an array or a callable (chunks.cuh)
 //   reduce_runs                   for keys that are sorted or come in runs (runs.cuh)
@@ -104,6 +105,7 @@
 #include "fetch.cuh"
 #include "fields.cuh"
 #include "group.cuh"
+#include "lane_groups.cuh"
 #include "lanes.cuh"
 #include "policy.cuh"
 #include "runs.cuh"

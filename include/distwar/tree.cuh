@@ -42,8 +42,7 @@ __host__ __device__ constexpr int tree_places(int K) {
     return (K + 31) / 32;
 }
 
-// The number of shuffles of one tree: 5 for K = 1, 12 for 9, 62 for 64. A shuffle of double is two
-// instructions.
+// The shuffles of one tree: 5 for K = 1, 12 for 9, 62 for 64. A shuffle of double is two instructions.
 __host__ __device__ constexpr int tree_shuffles(int K) {
     int shuffles = 0;
     for (int lanes = 2; lanes <= 32; lanes *= 2) shuffles += (K + lanes - 1) / lanes;
@@ -139,12 +138,10 @@ __device__ __forceinline__ void combine_selected(unsigned condition, T &sum, T a
         sum = op(sum, detail::select(condition, a, b));
 }
 
-// Steps Step..4 of the tree, in place. Every index is a compile-time constant, so `partial` stays in
-// registers.
-template <int Step, int K, typename T, typename Op>
-__device__ __forceinline__ void exchange(T (&partial)[K], Op op) {
+// Step Step of the tree, in place, of the first `count` values. Every index is a constant: `partial` is in registers.
+template <int Step, int count, int K, typename T, typename Op>
+__device__ __forceinline__ void exchange_step(T (&partial)[K], Op op) {
     constexpr int distance = 1 << Step;
-    constexpr int count = (K + distance - 1) / distance; // values in each lane before this step
     const unsigned odd = lane_id() & distance;
     DISTWAR_UNROLL
     for (int i = 0; i < count / 2; ++i) {
@@ -153,10 +150,15 @@ __device__ __forceinline__ void exchange(T (&partial)[K], Op op) {
         partial[i] = detail::shuffle_xor(exchanged_value, distance);
         detail::combine_selected(odd, partial[i], at_odd, at_even, op); // with the value that the lane keeps
     }
-    // With an odd count the last value, at an even place, has no other to be exchanged for. Both lanes sum
-    // it, and the sum of the odd lane is not used.
+    // With an odd count the last value, at an even place, has no other to be exchanged for: both lanes sum it.
     if constexpr (count % 2 == 1)
         partial[count / 2] = op(partial[count - 1], detail::shuffle_xor(partial[count - 1], distance));
+}
+
+// Steps Step..4, in place.
+template <int Step, int K, typename T, typename Op>
+__device__ __forceinline__ void exchange(T (&partial)[K], Op op) {
+    detail::exchange_step<Step, (K + (1 << Step) - 1) / (1 << Step)>(partial, op);
     if constexpr (Step < 4) detail::exchange<Step + 1>(partial, op);
 }
 

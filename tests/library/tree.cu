@@ -72,6 +72,35 @@ void check_totals(draw &random, int K, total_kernels<T> kernels) {
     }
 }
 
+// val[lane][k] after tree_of_lanes.
+template <int First, int End, int K, typename T>
+__global__ void sums_of_lanes(const T *values, T *sums) {
+    T val[K];
+    for (int k = 0; k < K; ++k) val[k] = values[threadIdx.x * K + k];
+    distwar::tree_of_lanes<First, End>(val);
+    for (int k = 0; k < K; ++k) sums[threadIdx.x * K + k] = val[k];
+}
+
+template <int First, int End, int K, typename T>
+void check_lanes(draw &random) {
+    SCOPED_TRACE(testing::Message() << First << " to " << End << ", " << K << " values");
+    std::vector<T> values(32 * K);
+    for (T &value : values) value = T(random.below(1 << 16)) - 30000;
+    const device_array<T> device_values(values), device_sums(std::vector<T>(32 * K, T(77)));
+    run(1, 32, sums_of_lanes<First, End, K, T>, device_values.get(), device_sums.get());
+    const std::vector<T> found = device_sums.download();
+    const int n = 1 << (End - First);
+    for (int lane = 0; lane < 32; ++lane) {
+        const int number = lane >> First & (n - 1);
+        for (int i = 0; n * i + number < K; ++i) {
+            T sum = 0;
+            for (int other = 0; other < n; ++other)
+                sum += values[(lane + ((other - number) << First)) * K + n * i + number];
+            EXPECT_EQ(found[lane * K + i], sum) << "lane " << lane << ", place " << i;
+        }
+    }
+}
+
 // Minima and maxima for every third K: the shuffles are those of sums.
 template <int K, typename T>
 void check_totals(draw &random) {
@@ -89,8 +118,20 @@ void check_all_totals(std::integer_sequence<int, K...>) {
     check_totals<64, double>(random);
 }
 
+template <int... K>
+void check_all_lanes(std::integer_sequence<int, K...>) {
+    draw random(4);
+    (check_lanes<0, 5, K + 1, float>(random), ...);
+    (check_lanes<3, 5, K + 1, float>(random), ...);
+    (check_lanes<0, 3, K + 1, double>(random), ...);
+    (check_lanes<2, 3, K + 1, unsigned>(random), ...);
+    (check_lanes<1, 4, K + 1, long long>(random), ...);
+    check_lanes<1, 5, 64, float>(random);
+}
+
 TEST(Tree, TotalsAreInTheLanesThatOwnThem) {
     check_all_totals(std::make_integer_sequence<int, 64>());
+    check_all_lanes(std::make_integer_sequence<int, 9>());
 }
 
 TEST(Tree, TotalsOfIntegersAreExact) {

@@ -226,6 +226,20 @@ TEST(Examples, TreeTotal) {
     run(1, 32, example_tree_total, totals.get());
     EXPECT_EQ(totals.found(), (expected{23, 0}));
 }
+__global__ void example_tree_of_lanes(float *sums) {
+    const int lane = int(threadIdx.x);
+    // [tree_of_lanes]
+    float val[2] = {1, float(lane)};
+    distwar::tree_of_lanes<3, 5>(val); // over lanes l, l + 8, l + 16 and l + 24
+    if (lane < 16) sums[lane] = val[0];
+    // sums: 4, 4, 4, 4, 4, 4, 4, 4, 48, 52, 56, 60, 64, 68, 72, 76
+    // [end]
+}
+TEST(Examples, TreeOfLanes) {
+    const zeros<float> sums(16);
+    run(1, 32, example_tree_of_lanes, sums.get());
+    EXPECT_EQ(sums.found(), (expected{4, 4, 4, 4, 4, 4, 4, 4, 48, 52, 56, 60, 64, 68, 72, 76}));
+}
 __global__ void example_reduce_fixed(long long *sums, float *result) {
     const int lane = int(threadIdx.x);
     __shared__ unsigned flag[1];

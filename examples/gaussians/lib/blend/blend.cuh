@@ -129,7 +129,8 @@ struct tile_splat {
 };
 
 // The compiler cannot contract its arithmetic.
-__device__ __forceinline__ tile_splat seen_from(const gs_splat &splat, const float (&middle)[2]) {
+__device__ __forceinline__ tile_splat seen_from(const gs_splat &splat, const float (&middle)[2],
+                                                uint32_t index = 0, int place = 0) {
     const float w0 = splat.whiten[0], w1 = splat.whiten[1], w2 = splat.whiten[2];
     const float dx = __fsub_rn(middle[0], splat.mean[0]), dy = __fsub_rn(middle[1], splat.mean[1]);
     tile_splat out;
@@ -138,7 +139,7 @@ __device__ __forceinline__ tile_splat seen_from(const gs_splat &splat, const flo
     out.log2_opacity = splat.log2_opacity;
     for_channels([&](int c) { out.color[c] = splat.color[c]; });
     out.curve = fmaf(out.down[1], out.down[1], __fmul_rn(out.down[0], out.down[0]));
-    out.index = 0, out.place = 0;
+    out.index = index, out.place = place;
     return out;
 }
 
@@ -189,8 +190,7 @@ __device__ __forceinline__ int fill_batch(const gs_splat *splats, uint32_t index
     if (has_entry) {
         const gs_splat brought = splats[index];
         wanted = wants(reach_of(brought));
-        splat = seen_from(brought, mine.middle);
-        splat.index = index, splat.place = place;
+        splat = seen_from(brought, mine.middle, index, place);
     }
     const unsigned filled = __ballot_sync(full_warp, wanted != 0);
     __syncwarp(); // all lanes are done with the previous batch

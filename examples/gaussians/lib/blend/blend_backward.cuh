@@ -11,16 +11,28 @@
 //         struct memory {};
 //         // The maximum of `value` over the threads that commit together. By all of them.
 //         __device__ int farthest(int value, memory &) const;
-//         // Adds the values of all active threads to the sums of splat `index`, in the order of
-//         // pass_values. By all threads that commit together, with the same index.
+//
+//         static constexpr bool by_batch = false;
+//         // Adds the values of all active threads to the first K fields of the moments of splat `index`. By all
+//         // threads that commit together, with the same index.
 //         template <int K>
-//         __device__ void add(bool active, uint32_t index, const float (&value)[K], memory &) const;
+//         __device__ void add(bool active, uint32_t index, const float (&field)[K], memory &) const;
+//
+//         // or: the blend sums over the warp (blend_totals.cuh)
+//         static constexpr bool by_batch = true;
+//         // Whether it shall for this splat; if not, each active lane adds its own. By all lanes.
+//         __device__ bool warp_sums(bool active) const;
+//         // Adds to the first K fields of the moments of splat `index`. By one lane.
+//         template <int K>
+//         __device__ void add(uint32_t index, const float (&field)[K]) const;
+//         // Adds to a channel of a row of colours. By one lane.
+//         __device__ void add_color(uint32_t index, int channel, float value) const;
 //     };
 //
 // blend_commit.cuh and blend_fixed.cuh have those of libdistwar_gs.
 #pragma once
 
-#include "blend_pass.cuh"
+#include "blend_totals.cuh"
 #include "launch.cuh"
 #include <distwar/lanes.cuh>
 #include <type_traits>
@@ -84,13 +96,13 @@ struct backward_state {
     int n_contrib[Pixels]; // 0 outside the image
 };
 
-// The values of a splat: the sums over a thread's pixels, whose state moves past it. value: 0 before. Result: whether the splat counts at any of the pixels. The same function for
-// every Commit: where the compiler does not inline, it compiles it once for all of them.
+// The sums of a splat over a thread's pixels, whose state moves past it. sums: 0 before. Result: whether the splat counts
+// at any of the pixels. The same function for every Commit: where the compiler does not inline, it compiles it once.
 // There is no branch for a single pixel: where a splat does not count, its alpha is 0, which changes nothing.
 template <typename Values, bool Forwards, int Pixels, int Channels>
 __device__ __forceinline__ bool
-splat_values(const backward_input<Values> &in, const patch<Pixels> &mine, const tile_splat &splat,
-             const float *color, backward_state<Pixels, Channels> &state, float (&value)[Values::count]) {
+pixel_sums_of(const backward_input<Values> &in, const patch<Pixels> &mine, const tile_splat &splat,
+              const float *color, backward_state<Pixels, Channels> &state, pixel_sums<Values> &sums) {
     const splat_column column = column_of(splat, mine);
     float h_of[Pixels]; // gradient by log alpha
     bool active = false;
@@ -122,15 +134,15 @@ splat_values(const backward_input<Values> &in, const patch<Pixels> &mine, const 
                 d_alpha = difference;
                 light = fmaf(alpha, difference, light);
             }
-            for_channels<Channels>([&](int k) { value[k] = fmaf(weight, d_color.at[k], value[k]); });
+            for_channels<Channels>(
+                [&](int k) { sums.other[k] = fmaf(weight, d_color.at[k], sums.other[k]); });
             if constexpr (Values::has_depth)
-                value[Values::value_of(MOMENT_DEPTH)] =
-                    fmaf(weight, state.d_depth[p], value[Values::value_of(MOMENT_DEPTH)]);
+                sums.other[Channels] = fmaf(weight, state.d_depth[p], sums.other[Channels]);
             const float h = h_of[p] = c.clamped ? 0 : weight * d_alpha;
             if constexpr (Values::has_absolute) {
                 const float row = float(mine.row + p);
-                value[Values::value_of(MOMENT_ABS_X)] += fabsf(h * fmaf(row, splat.down[0], column.e[0]));
-                value[Values::value_of(MOMENT_ABS_Y)] += fabsf(h * fmaf(row, splat.curve, column.slope));
+                sums.other[Values::others - 2] += fabsf(h * fmaf(row, splat.down[0], column.e[0]));
+                sums.other[Values::others - 1] += fabsf(h * fmaf(row, splat.curve, column.slope));
             }
         }
     };
@@ -139,46 +151,42 @@ splat_values(const backward_input<Values> &in, const patch<Pixels> &mine, const 
         add_pixels(std::false_type{});
     else
         add_pixels(std::true_type{});
-    // Pixel p has e + q step, q = p - origin, with e at the origin. So the sums of h, q h and q^2 h give all moments with e.
-    constexpr int origin = Pixels / 4;
-    const float row = float(mine.row + origin), step0 = splat.down[0], step1 = splat.down[1];
-    const float e0 = Pixels == 4 ? column.e[0] : fmaf(row, step0, column.e[0]),
-                e1 = Pixels == 4 ? column.e[1] : fmaf(row, step1, column.e[1]);
-    float sum = h_of[0], sum_q = 0, sum_qq = 0;
+    sums.h = h_of[0], sums.qh = 0, sums.qqh = 0;
     if constexpr (Pixels == 2) {
-        sum_q = sum_qq = h_of[1];
-        sum += h_of[1];
+        sums.qh = sums.qqh = h_of[1];
+        sums.h += h_of[1];
     } else if constexpr (Pixels == 4) {
         const float odd = h_of[0] + h_of[2];
-        sum = odd + h_of[1] + h_of[3];
-        sum_q = fmaf(2, h_of[3], h_of[2] - h_of[0]);
-        sum_qq = fmaf(4, h_of[3], odd);
+        sums.h = odd + h_of[1] + h_of[3];
+        sums.qh = fmaf(2, h_of[3], h_of[2] - h_of[0]);
+        sums.qqh = fmaf(4, h_of[3], odd);
     }
-    const float q_e0 = fmaf(step0, sum_qq, e0 * sum_q), q_e1 = fmaf(step1, sum_qq, e1 * sum_q);
-    const float h_e0 = fmaf(step0, sum_q, e0 * sum), h_e1 = fmaf(step1, sum_q, e1 * sum);
-    value[Values::value_of(MOMENT_H)] = sum;
-    value[Values::value_of(MOMENT_H_E0)] = h_e0;
-    value[Values::value_of(MOMENT_H_E1)] = h_e1;
-    value[Values::value_of(MOMENT_H_E0E0)] = fmaf(step0, q_e0, e0 * h_e0);
-    value[Values::value_of(MOMENT_H_E0E1)] = fmaf(step1, q_e0, e1 * h_e0);
-    value[Values::value_of(MOMENT_H_E1E1)] = fmaf(step1, q_e1, e1 * h_e1);
-    if constexpr (Values::has_depth)
-        if (in.form.inverse) value[Values::value_of(MOMENT_DEPTH)] *= -depth * depth;
-    if constexpr (Values::has_absolute) value[Values::value_of(MOMENT_ABS_Y)] *= rsqrtf(splat.curve);
     return active;
+}
+
+// The gradient by a splat's depth over that by its depth as the image sums it.
+template <typename Values>
+__device__ __forceinline__ float depth_scale(const backward_input<Values> &in, const tile_splat &splat) {
+    if constexpr (Values::has_depth) {
+        const float depth = summed_depth(in.splats[splat.index].depth, in.form.inverse);
+        return in.form.inverse ? -depth * depth : 1;
+    }
+    return 1;
 }
 
 // Adds the moments of entries first .. last - 1 of the tile's list.
 // Backwards, `state` is the one behind entry last - 1 and becomes the one in front of entry `first`. Forwards
 // it is the one in front of `first` and becomes the one behind last - 1.
 // All threads that commit together stay in the loop and call commit.add with the same splat.
-template <typename Values, bool Forwards, typename Commit, int Pixels, int Channels>
+template <typename Values, bool Forwards, typename Commit, int Pixels, int Channels, typename Batch>
 __device__ __forceinline__ void add_moments(const backward_input<Values> &in, const Commit &commit,
                                             const patch<Pixels> &mine, int first, int last,
-                                            backward_state<Pixels, Channels> &state,
-                                            blend_batch<Channels> &batch, typename Commit::memory &memory) {
+                                            backward_state<Pixels, Channels> &state, Batch &batch,
+                                            typename Commit::memory &memory) {
     const uint32_t *list = in.lists.splat_index + in.lists.tile_begin[mine.tile];
-    const int lane = int(threadIdx.x % 32);
+    const int lane = int(threadIdx.x % 32), position = position_of_lane();
+    const tile_offset origin = origin_of(mine), from_it = from_origin(mine);
+    const auto scale = [&](const tile_splat &splat) { return depth_scale(in, splat); };
     for (int done = 0; done < last - first; done += 32) {
         const int start = Forwards ? first + done : last - 1 - done; // the entry of lane 0
         const int entry = Forwards ? start + lane : start - lane;
@@ -189,13 +197,31 @@ __device__ __forceinline__ void add_moments(const backward_input<Values> &in, co
         const int count =
             fill_batch(in.splats, has_entry ? list[entry] : 0, entry, has_entry, mine, wants, batch);
         if constexpr (Values::has_rows) fill_colors<Channels>(in.rows, count, batch);
-        for (int j = 0; j < count; j++) {
+        unsigned kept = count < 32 ? (1u << count) - 1 : ~0u; // splats whose sums are kept in the batch
+        float *row = nullptr;
+        if constexpr (Commit::by_batch) row = &batch.total[0][position];
+        for (int j = 0; j < count; j++, row += Commit::by_batch ? totals_layout<Values>::stride : 0) {
             const tile_splat splat = batch.splat[j];
             const float *const color = color_of<Channels>(splat, batch, j);
-            float value[Values::count] = {};
-            const bool active = splat_values<Values, Forwards>(in, mine, splat, color, state, value);
-            commit.add(active, splat.index, value, memory);
+            pixel_sums<Values> sums = {};
+            const bool active = pixel_sums_of<Values, Forwards>(in, mine, splat, color, state, sums);
+            float field[Values::fields];
+            if constexpr (!Commit::by_batch) {
+                fields_of(splat, origin, moments_of_thread(from_it, sums), scale(splat), field);
+                commit.add(active, splat.index, field, memory);
+            } else if (commit.warp_sums(active)) {
+                keep_sum_of_warp(from_it, sums, position, row);
+            } else {
+                kept &= ~(1u << j);
+                if (!active) continue;
+                const tile_splat &again = batch.splat[j]; // not `splat`, which would stay in registers
+                fields_of(again, origin, moments_of_thread(from_it, sums), scale(again), field);
+                commit.add(again.index, field);
+                if constexpr (Values::has_rows)
+                    for_channels<Channels>([&](int c) { commit.add_color(again.index, c, sums.other[c]); });
+            }
         }
+        if constexpr (Commit::by_batch) commit_batch(commit, kept, origin, scale, batch);
     }
 }
 
@@ -213,6 +239,12 @@ __device__ __forceinline__ float begin_depth(const backward_input<Values> &in, i
     return d_depth * inv_alpha;
 }
 
+// Blocks per multiprocessor that registers leave room for; 0: as ptxas chooses. Measured (docs/notes/rasteriser.md).
+template <typename Values, int Pixels>
+constexpr int least_blocks = Pixels == 4                            ? 12
+                             : std::is_same_v<Values, plain_values> ? 1
+                                                                    : 0;
+
 // One block per tile. Split: the first in.lists.split_tiles tiles of the order have two blocks each, which halve
 // the list. The even block goes backwards from the end of the list, from the final transmittance. The odd
 // block goes forwards from entry 0, from transmittance 1 and the finished pixel. Neither waits for the other,
@@ -226,13 +258,14 @@ __device__ __forceinline__ float begin_depth(const backward_input<Values> &in, i
 //
 // One kernel for one view and for several: with one of its own for one view the loop has the same instructions.
 template <typename Values, typename Commit, int Pixels, bool Split>
-__global__ void __launch_bounds__(tile_threads<Pixels>, Pixels == 4 ? 12 : 1)
+__global__ void __launch_bounds__(tile_threads<Pixels>, least_blocks<Values, Pixels>)
     render_backward_kernel(const backward_input<Values> input, const Commit commit) {
     constexpr int C = Values::channels;
     constexpr bool has_views = !Values::has_rows; // a pass with rows of colours takes one view
-    __shared__ blend_batch<C> batches[tile_warps<Pixels>];
+    using batch_type = std::conditional_t<Commit::by_batch, summed_batch<Values>, blend_batch<C>>;
+    __shared__ batch_type batches[tile_warps<Pixels>];
     __shared__ typename Commit::memory memory;
-    blend_batch<C> &batch = batches[threadIdx.x / 32];
+    batch_type &batch = kept_address(batches[threadIdx.x / 32]);
     const int block = int(blockIdx.x), split_tiles = Split ? input.lists.split_tiles : 0;
     const bool split = block < 2 * split_tiles, forwards = split && block % 2 == 1;
     const int tile = ordered_tile(input.lists, split ? block / 2 : block - split_tiles);

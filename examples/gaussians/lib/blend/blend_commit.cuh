@@ -9,49 +9,54 @@
 
 namespace gs {
 
-// Each warp adds its own sums, by one of the library's strategies.
-template <distwar::strategy Strategy, int Channels = GS_CHANNELS>
-struct warp_commit {
-    pass_sums<Channels> sums;
+// Each warp sums; its sums are committed a batch at a time. Splats that fewer lanes than the threshold count at are
+// added by each of these lanes.
+struct tree_commit {
+    pass_sums<float> sums;
     int balance_threshold; // at least 1
 
-    static constexpr bool whole_tile = false;
-    static constexpr bool compared = Strategy != distwar::strategy::tree;
+    static constexpr bool whole_tile = false, compared = false, by_batch = true;
+    struct memory {};
+
+    __device__ __forceinline__ int farthest(int value, memory &) const { return largest_in_warp(value); }
+    __device__ __forceinline__ bool warp_sums(bool active) const {
+        return __popc(__ballot_sync(full_warp, active)) >= balance_threshold;
+    }
+    template <int K>
+    __device__ __forceinline__ void add(uint32_t index, const float (&field)[K]) const {
+        distwar::aligned_record{sums.moments, GS_MOMENTS_STRIDE}.add(index, field);
+    }
+    __device__ __forceinline__ void add_color(uint32_t index, int channel, float value) const {
+        sums.add_color(index, channel, value);
+    }
+};
+
+// Each warp adds its own sums, by one of the library's strategies.
+template <distwar::strategy Strategy>
+struct warp_commit {
+    pass_sums<float> sums;
+    int balance_threshold;
+
+    static constexpr bool whole_tile = false, compared = true, by_batch = false;
     struct memory {};
 
     __device__ __forceinline__ int farthest(int value, memory &) const { return largest_in_warp(value); }
     template <int K>
-    __device__ __forceinline__ void add(bool active, uint32_t index, const float (&value)[K],
+    __device__ __forceinline__ void add(bool active, uint32_t index, const float (&field)[K],
                                         memory &) const {
-        if constexpr (Strategy == distwar::strategy::tree) {
-            // As reduce_tree, but that values of inactive lanes are 0 and need not be left out.
-            if (__popc(__ballot_sync(full_warp, active)) >= balance_threshold) {
-                float total[distwar::tree_places(K)];
-                distwar::tree_total(true, value, total);
-                DISTWAR_UNROLL
-                for (int place = 0; place < distwar::tree_places(K); place++) {
-                    const int k = 32 * place + int(distwar::lane_id());
-                    if (k < K) sums.sink().add_one(index, k, total[place]);
-                }
-                return;
-            }
-            if (active) sums.sink().add(index, value);
-            return;
-        }
-        distwar::reduce<Strategy>(distwar::all_lanes, active, distwar::uniform_key{index}, value, sums.sink(),
-                                  balance_threshold);
+        distwar::reduce<Strategy>(distwar::all_lanes, active, distwar::uniform_key{index}, field,
+                                  distwar::record{sums.moments, GS_MOMENTS_STRIDE}, balance_threshold);
     }
 };
 
 // One sum over the whole tile in shared memory, then a compare-and-swap for each value.
 template <typename Values>
 struct tile_commit {
-    pass_sums<Values::channels> sums;
+    pass_sums<float> sums;
 
-    static constexpr bool whole_tile = true;
-    static constexpr bool compared = true;
+    static constexpr bool whole_tile = true, compared = true, by_batch = false;
     struct memory {
-        distwar::block_sum_memory<Values::count, Values::most_threads> sum;
+        distwar::block_sum_memory<Values::fields, Values::most_threads> sum;
         int farthest;
     };
 
@@ -62,14 +67,14 @@ struct tile_commit {
         __syncthreads();
         return shared.farthest;
     }
-    __device__ __forceinline__ void add(bool active, uint32_t index, const float (&value)[Values::count],
+    __device__ __forceinline__ void add(bool active, uint32_t index, const float (&field)[Values::fields],
                                         memory &shared) const {
         if (!__syncthreads_or(active)) return;
-        float sum[Values::count];
-        distwar::block_sum(value, shared.sum, sum);
+        float sum[Values::fields];
+        distwar::block_sum(field, shared.sum, sum);
         if (distwar::block_rank() != 0) return;
-        for (int k = 0; k < Values::count; k++)
-            if (sums.stores(k)) distwar::atomic_update(sums.place(index, k), sum[k], distwar::add{});
+        for (int k = 0; k < Values::fields; k++)
+            distwar::atomic_update(sums.place(index, k), sum[k], distwar::add{});
     }
 };
 

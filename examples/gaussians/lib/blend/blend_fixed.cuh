@@ -64,32 +64,29 @@ cudaError_t end(const gs_view &view, const gs_gradient &gradient, gs_stream stre
 
 } // namespace fixed
 
-// warp_commit with the strategy tree and threshold 0, on integers.
-template <typename Values>
+// tree_commit with threshold 1, on integers.
 struct fixed_commit {
-    pass_sums<Values::channels, long long> sums;
+    pass_sums<long long> sums;
     fixed::header *header;
 
-    static constexpr bool whole_tile = false;
-    static constexpr bool compared = false;
+    static constexpr bool whole_tile = false, compared = false, by_batch = true;
     struct memory {};
 
     __device__ __forceinline__ int farthest(int value, memory &) const { return largest_in_warp(value); }
-    __device__ __forceinline__ void add(bool active, uint32_t index, const float (&value)[Values::count],
-                                        memory &) const {
-        if (!__any_sync(full_warp, active)) return;
-        float total[distwar::tree_places(Values::count)];
-        distwar::tree_total(active, value, total);
+    __device__ __forceinline__ bool warp_sums(bool active) const { return __any_sync(full_warp, active); }
+    __device__ __forceinline__ long long units(float value, int field) const {
+        unsigned flags = 0;
+        const long long units = distwar::to_fixed<fixed::log2_adds>(value, header->scale[field], flags);
+        if (flags != 0) atomicOr(&header->flag, flags);
+        return units;
+    }
+    template <int K>
+    __device__ __forceinline__ void add(uint32_t index, const float (&field)[K]) const {
         DISTWAR_UNROLL
-        for (int place = 0; place < distwar::tree_places(Values::count); place++) {
-            const int k = 32 * place + int(threadIdx.x % 32);
-            if (k >= Values::count) continue;
-            unsigned flags = 0;
-            const long long units =
-                distwar::to_fixed<fixed::log2_adds>(total[place], header->scale[Values::moment_of(k)], flags);
-            if (flags != 0) atomicOr(&header->flag, flags);
-            sums.sink().add_one(index, k, units);
-        }
+        for (int k = 0; k < K; k++) distwar::atomic_add(sums.place(index, k), units(field[k], k));
+    }
+    __device__ __forceinline__ void add_color(uint32_t index, int channel, float value) const {
+        sums.add_color(index, channel, units(value, MOMENT_COLOR));
     }
 };
 

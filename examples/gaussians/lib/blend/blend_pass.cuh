@@ -19,25 +19,19 @@ namespace gs {
 
 constexpr int most_channels_of_pass = 32;
 
-// The sums of a pass beside the nine moments. Each includes those before it.
-enum class extras { none, depth, absolute };
+// The sums of a pass beside the nine moments.
+enum class extras { none, depth, absolute, both };
 
-// A thread's values in a backward pass: Channels colours, then the fields of gs_moments from h on.
+// A thread's values in a backward pass.
 template <int Channels, extras Extras = extras::none>
 struct pass_values {
     static constexpr int channels = Channels;
     static constexpr bool has_rows = Channels != GS_CHANNELS;
-    static constexpr bool has_depth = Extras >= extras::depth, has_absolute = Extras >= extras::absolute;
-    // The value of a field of gs_moments, and the field of a value.
-    static __host__ __device__ constexpr int value_of(moment m) { return m - GS_CHANNELS + Channels; }
-    static __host__ __device__ constexpr int moment_of(int value) {
-        return Channels == GS_CHANNELS ? value
-               : value < Channels      ? int(MOMENT_COLOR)
-                                       : value - Channels + GS_CHANNELS;
-    }
-    static constexpr int count = 1 + value_of(has_absolute ? MOMENT_ABS_Y
-                                              : has_depth  ? MOMENT_DEPTH
-                                                           : MOMENT_H_E1E1);
+    static constexpr bool has_depth = Extras == extras::depth || Extras == extras::both;
+    static constexpr bool has_absolute = Extras == extras::absolute || Extras == extras::both;
+    static constexpr int others = Channels + has_depth + 2 * has_absolute; // values beside moments of h
+    // The first fields of gs_moments, those that are added; colours are 0 if they have rows.
+    static constexpr int fields = has_absolute ? GS_MOMENTS_STRIDE : GS_MOMENTS + has_depth;
 
     // Pixels per thread that there are kernels for: 1, 2 and 4, or 2 alone. With many channels four pixels have
     // no room in registers, and one pixel pays too many reductions.
@@ -104,43 +98,20 @@ __device__ __forceinline__ channel_values<Channels> pixel_of(const float *image,
     }
 }
 
-// Where the sums of a pass lie: value k < Channels in a row of colours, the others in gs_moments. T: float, or
-// the integers of the strategy fixed.
-template <int Channels, typename T = float>
+// Where the sums of a pass lie. T: float, or the integers of the strategy fixed.
+template <typename T>
 struct pass_sums {
     T *moments; // [count][GS_MOMENTS_STRIDE]
-    T *colors;  // channel 0 of the pass
+    T *colors;  // channel 0 of the pass; unused with GS_CHANNELS channels, as what follows
     int64_t stride;
     int used;
 
-    __device__ __forceinline__ bool stores(int k) const { return k >= Channels || k < used; }
-    __device__ __forceinline__ T *place(uint32_t index, int k) const {
-        const bool is_color = k < Channels;
-        const int64_t row = is_color ? stride : int64_t(GS_MOMENTS_STRIDE);
-        const int column = is_color ? k : k - Channels + GS_CHANNELS;
-        return (is_color ? colors : moments) + (index * row + column);
+    __device__ __forceinline__ T *place(uint32_t index, int field) const {
+        return moments + size_t(index) * GS_MOMENTS_STRIDE + field;
     }
-    // A sink of the library (distwar/sink.cuh).
-    template <int K>
-    __device__ __forceinline__ void add(uint32_t index, const T (&value)[K]) const {
-        DISTWAR_UNROLL
-        for (int k = 0; k < K; k++) add_one(index, k, value[k]);
+    __device__ __forceinline__ void add_color(uint32_t index, int channel, T value) const {
+        if (channel < used) distwar::atomic_add(colors + (index * stride + channel), value);
     }
-    __device__ __forceinline__ void add_one(uint32_t index, int k, T value) const {
-        if (stores(k)) distwar::atomic_add(place(index, k), value);
-    }
-    __device__ __forceinline__ const pass_sums &sink() const { return *this; }
-};
-// With GS_CHANNELS channels all are in gs_moments.
-template <typename T>
-struct pass_sums<GS_CHANNELS, T> {
-    T *moments;
-
-    __device__ __forceinline__ bool stores(int) const { return true; }
-    __device__ __forceinline__ T *place(uint32_t index, int k) const {
-        return moments + size_t(index) * GS_MOMENTS_STRIDE + k;
-    }
-    __device__ __forceinline__ distwar::record<T> sink() const { return {moments, GS_MOMENTS_STRIDE}; }
 };
 
 // The form of image.depth: summed inverse depth or depth, divided by the sum of weights or not.

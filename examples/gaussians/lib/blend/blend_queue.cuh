@@ -34,39 +34,32 @@ backward_input<Values> input_of_pass(const backward_pass &pass) {
 }
 
 // moments, colors: [count][GS_MOMENTS_STRIDE], [count][channels].
-template <int Channels, typename T>
-pass_sums<Channels, T> sums_of_pass(T *moments, T *colors, const backward_pass &pass) {
-    if constexpr (Channels == GS_CHANNELS)
-        return {moments};
-    else
-        return {moments, colors + pass.first, pass.view->gaussians.channels, pass.used};
+template <typename T>
+pass_sums<T> sums_of_pass(T *moments, T *colors, const backward_pass &pass) {
+    return {moments, colors ? colors + pass.first : nullptr, pass.view->gaussians.channels, pass.used};
 }
 
 // The callers of what follows have checked the arguments. With the strategy fixed, between fixed::begin and fixed::end.
 template <typename Values>
 cudaError_t queue_fixed(const backward_pass &pass) {
-    constexpr int C = Values::channels;
     const int64_t count = splat_count(pass.view);
     const fixed::sums_memory memory =
         fixed::memory_of(pass.gradient->moments, count, channels_of(&pass.view->gaussians));
-    const auto sums = sums_of_pass<C>(memory.sums, memory.sums + count * GS_MOMENTS_STRIDE, pass);
+    const auto sums = sums_of_pass(memory.sums, memory.sums + count * GS_MOMENTS_STRIDE, pass);
     return launch_render_backward<Values>(pass.stream, input_of_pass<Values>(pass),
-                                          fixed_commit<Values>{sums, memory.head});
+                                          fixed_commit{sums, memory.head});
 }
 
-template <int Channels>
-pass_sums<Channels> float_sums_of_pass(const backward_pass &pass) {
+inline pass_sums<float> float_sums_of_pass(const backward_pass &pass) {
     const gs_gradient &gradient = *pass.gradient;
-    return sums_of_pass<Channels>(reinterpret_cast<float *>(gradient.moments), gradient.gaussians.color,
-                                  pass);
+    return sums_of_pass(reinterpret_cast<float *>(gradient.moments), gradient.gaussians.color, pass);
 }
 
-template <distwar::strategy Strategy, typename Values>
-cudaError_t queue_of_warps(const backward_pass &pass) {
-    constexpr int C = Values::channels;
+template <typename Values>
+cudaError_t queue_tree(const backward_pass &pass) {
     return launch_render_backward<Values>(
         pass.stream, input_of_pass<Values>(pass),
-        warp_commit<Strategy, C>{float_sums_of_pass<C>(pass), std::max(pass.policy.balance_threshold, 1)});
+        tree_commit{float_sums_of_pass(pass), std::max(pass.policy.balance_threshold, 1)});
 }
 
 // With any strategy. Values: what the pass sums. Compared: what it sums with the strategies that are there to be
@@ -74,13 +67,17 @@ cudaError_t queue_of_warps(const backward_pass &pass) {
 template <typename Values, typename Compared>
 cudaError_t queue_render_backward(const backward_pass &pass) {
     if (pass.policy.strategy == DISTWAR_FIXED) return queue_fixed<Values>(pass);
-    if (pass.policy.strategy == DISTWAR_BLOCK)
-        return launch_render_backward<Compared>(
-            pass.stream, input_of_pass<Compared>(pass),
-            tile_commit<Compared>{float_sums_of_pass<Compared::channels>(pass)});
+    if (pass.policy.strategy == DISTWAR_TREE) return queue_tree<Values>(pass);
+    const auto queue = [&](const auto &commit) {
+        return launch_render_backward<Compared>(pass.stream, input_of_pass<Compared>(pass), commit);
+    };
+    const pass_sums<float> sums = float_sums_of_pass(pass);
+    if (pass.policy.strategy == DISTWAR_BLOCK) return queue(tile_commit<Compared>{sums});
     return distwar::with_strategy(distwar::strategy(pass.policy.strategy), [&](auto strategy) {
-        constexpr bool is_tree = strategy == distwar::strategy::tree;
-        return queue_of_warps<strategy, std::conditional_t<is_tree, Values, Compared>>(pass);
+        if constexpr (strategy == distwar::strategy::tree)
+            return queue_tree<Values>(pass);
+        else
+            return queue(warp_commit<strategy>{sums, pass.policy.balance_threshold});
     });
 }
 

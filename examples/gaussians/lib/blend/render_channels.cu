@@ -16,12 +16,11 @@ cudaError_t render_channels(const forward_pass &pass) {
 cudaError_t render_backward_channels(const backward_pass &pass) {
     const auto queue = [&](auto values) {
         using Values = decltype(values);
-        return pass.policy.strategy == DISTWAR_FIXED ? queue_fixed<Values>(pass)
-                                                     : queue_of_warps<distwar::strategy::tree, Values>(pass);
+        return pass.policy.strategy == DISTWAR_FIXED ? queue_fixed<Values>(pass) : queue_tree<Values>(pass);
     };
     const bool extra = pass.first == 0 && (pass.gradient->depth || pass.gradient->abs_mean2d);
     return with_channels(pass.used, [&](auto channels) {
-        return extra ? queue(pass_values<channels, extras::absolute>()) : queue(pass_values<channels>());
+        return extra ? queue(pass_values<channels, extras::both>()) : queue(pass_values<channels>());
     });
 }
 

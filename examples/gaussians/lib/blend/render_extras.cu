@@ -12,8 +12,10 @@ cudaError_t render_extras(const forward_pass &pass) {
 cudaError_t render_backward_extras(const backward_pass &pass) {
     using depth = pass_values<GS_CHANNELS, extras::depth>;
     using absolute = pass_values<GS_CHANNELS, extras::absolute>;
-    return pass.gradient->abs_mean2d ? queue_render_backward<absolute, absolute>(pass)
-                                     : queue_render_backward<depth, absolute>(pass);
+    using both = pass_values<GS_CHANNELS, extras::both>;
+    if (!pass.gradient->abs_mean2d) return queue_render_backward<depth, both>(pass);
+    return pass.gradient->depth ? queue_render_backward<both, both>(pass)
+                                : queue_render_backward<absolute, both>(pass);
 }
 
 } // namespace gs

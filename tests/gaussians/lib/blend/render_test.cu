@@ -273,7 +273,8 @@ TEST(RenderEdges, AGradientWhereNoSplatCountsChangesNothing) {
         const distwar_policy policy = {w.strategy, w.balance_threshold};
         const std::vector<float> with = frame.backward(d_color, d_alpha, policy),
                                  without = frame.backward(nan_color, nan_alpha, policy);
-        EXPECT_LE(relative_norm({without.begin(), without.end()}, {with.begin(), with.end()}), 1e-6);
+        // The order of atomics is another: compute-sanitizer has found 1e-6 too little.
+        EXPECT_LE(relative_norm({without.begin(), without.end()}, {with.begin(), with.end()}), 1e-5);
     }
 }
 
