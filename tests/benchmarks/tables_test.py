@@ -29,7 +29,7 @@ def change(path, old, new):
 as_it_is = check(root)
 if as_it_is.returncode:
     sys.exit(as_it_is.stdout + as_it_is.stderr + "\nbenchmarks/tables.py --write mends the pages")
-changes = [("docs/benchmarks/rasteriser.md", "| atomic | 5.831 |", "| atomic | 5.832 |"),
+changes = [("docs/benchmarks/rasteriser.md", "| atomic | 5.792 |", "| atomic | 5.793 |"),
            ("docs/benchmarks/rasteriser.md", "<!-- table rasteriser/commit -->", ""),
            ("docs/benchmarks/rasteriser.md", "<!-- table rasteriser/commit -->", "<!-- table rasteriser/none -->"),
            ("README.md", "5.83 ms", "5.84 ms"),

@@ -71,7 +71,7 @@ void frame_queue_backward(trainer *t, const step_views *of) {
     frame *const f = &t->one.f;
     strategy_tuner *const tuner = &t->one.tuner;
     strategy_tuner_begin(tuner);
-    f->absolute = of->absolute;
+    f->screen = of->screen;
     frame_render_backward(f, tuner->policy);
     strategy_tuner_end(tuner, (double)f->view.lists.pairs);
 }
@@ -87,6 +87,6 @@ bool frame_gradient_of(trainer *t, const step_views *of, const gs_view **view, c
     frame_queue_backward(t, of);
     frame_project_backward(f, &t->state->gradients, of->pose_step > 0);
     *view = &f->view;
-    *mean2d = f->absolute ? f->gradient.abs_mean2d : f->gradient.mean2d;
+    *mean2d = f->screen == SCREEN_ABSOLUTE ? f->gradient.abs_mean2d : f->gradient.mean2d;
     return true;
 }

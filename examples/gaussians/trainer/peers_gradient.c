@@ -130,12 +130,12 @@ bool peers_gradient_of(trainer *t, const step_views *of, const gs_view **view, c
     float *const means = p->mean2d.memory;
     const gs_gradient gradient = {.moments = p->moments.memory,
                                   .gaussians = t->state->gradients,
-                                  .mean2d = of->absolute ? NULL : means,
-                                  .abs_mean2d = of->absolute ? means : NULL};
+                                  .mean2d = of->screen == SCREEN_SIGNED ? means : NULL,
+                                  .abs_mean2d = of->screen == SCREEN_ABSOLUTE ? means : NULL};
     GS_CHECK(gs_project_backward(&p->all, &gradient, NULL));
     stage_clock_mark(f->clock, STAGE_PROJECT_BACKWARD);
     *view = &p->all;
-    *mean2d = means;
+    *mean2d = of->screen == SCREEN_NONE ? NULL : means;
     return true;
 }
 

@@ -128,16 +128,15 @@ bool ranks_gradient_of(trainer *t, const step_views *of, const gs_view **view, c
                            .loss = queue_loss,
                            .context = t};
     memcpy(batch.background, of->background, sizeof batch.background);
-    const bool sums = density_method_of(t->settings->density.kind)->sums;
     const size_t bytes = (size_t)of->count * 2 * (size_t)state->gaussians.count * sizeof(float);
     size_t camera_bytes = 0;
-    float *const means = sums ? device_buffer_reserve(&r->mean2d, bytes) : NULL;
+    float *const means = of->screen == SCREEN_NONE ? NULL : device_buffer_reserve(&r->mean2d, bytes);
     const sharded_gradient gradient = {
         .gaussians = state->gradients,
         .camera =
             of->pose_step > 0 ? reserve_camera(&r->own_camera, state->gaussians.count, &camera_bytes) : NULL,
-        .mean2d = of->absolute ? NULL : means,
-        .abs_mean2d = of->absolute ? means : NULL};
+        .mean2d = of->screen == SCREEN_SIGNED ? means : NULL,
+        .abs_mean2d = of->screen == SCREEN_ABSOLUTE ? means : NULL};
     const bool exposes = state->exposures > 0;
     if (exposes) begin_exposures(r);
     if (!sharded_backward(t->shared, &batch, &gradient, NULL) || (exposes && !step_exposures(t)))

@@ -328,7 +328,7 @@ bool trainer_advance(trainer *t, int *phase) {
     move_schedule(t, of.count);
     of.at = schedule_step(&state->schedule);
     of.sh_degree = scheduled_sh_degree(settings, state->gaussians.sh_degree, of.at);
-    of.absolute = density_method_of(settings->density.kind)->absolute && of.at < settings->density.until;
+    of.screen = density_sums_at(&settings->density, of.at);
     choose_background(settings, state->iteration + 1, of.background);
     lessons_paint(t, &of);
     const gs_adam_rates rates = scheduled_rates(settings, of.at, of.sh_degree, of.count);

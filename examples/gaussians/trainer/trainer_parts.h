@@ -41,7 +41,7 @@ typedef struct step_views {
     int sh_degree;
     int32_t before;             // views of the step before the first one here: peers render these
     int64_t at;                 // the step of the schedule
-    bool absolute;              // screen-space gradients are absolute
+    screen_gradient screen;     // what density control sums
     bool painted[GS_MAX_VIEWS]; // in place of a photograph the view has the teachers' picture
     int64_t pose_step;          // how often the view has moved, with this step; < 1: it does not move
 } step_views;

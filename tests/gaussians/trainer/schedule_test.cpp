@@ -196,9 +196,17 @@ TEST(Schedule, TheDataDecidesMethodAndLimitUnlessTheyAreGiven) {
     EXPECT_EQ(density_settings_from(&options, &data).most_gaussians, 7);
 }
 
-TEST(Schedule, SplitsAreDrawnByAbsoluteGradients) {
-    for (int kind = 0; kind < DENSITY_KINDS; kind++)
-        EXPECT_EQ(density_method_of(kind)->absolute, kind == DENSITY_SPLIT) << kind;
+TEST(Schedule, SplitsAreDrawnByAbsoluteGradientsWhileDensityControlActs) {
+    density_settings settings = {};
+    settings.until = 100;
+    for (int kind = 0; kind < DENSITY_KINDS; kind++) {
+        settings.kind = kind;
+        const screen_gradient sums = kind == DENSITY_SPLIT      ? SCREEN_ABSOLUTE
+                                     : kind == DENSITY_ADAPTIVE ? SCREEN_SIGNED
+                                                                : SCREEN_NONE;
+        EXPECT_EQ(density_sums_at(&settings, 99), sums) << kind;
+        EXPECT_EQ(density_sums_at(&settings, 100), SCREEN_NONE) << kind;
+    }
 }
 
 TEST(Schedule, DropoutGrowsWithTheSteps) {

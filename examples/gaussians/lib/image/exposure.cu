@@ -13,7 +13,7 @@ using namespace gs;
 
 namespace {
 
-enum { THREADS = 256, GAINS = GS_EXPOSURE_VALUES, SUMS = GS_EXPOSURE_SUMS };
+enum { THREADS = 256, ROW_THREADS = 1024, GAINS = GS_EXPOSURE_VALUES, SUMS = GS_EXPOSURE_SUMS };
 
 struct gains {
     float of[GAINS];
@@ -33,25 +33,26 @@ __global__ void __launch_bounds__(THREADS)
     for_channels([&](int k) { corrected[k * plane + i] = gain.of[k] * color[k * plane + i]; });
 }
 
-// One block per row of tiles, from `first` on.
-__global__ void __launch_bounds__(THREADS)
-    exposure_rows_kernel(gs_exposed image, int first, float *gradient, double (*row_sums)[SUMS]) {
-    __shared__ distwar::block_sum_memory<SUMS, THREADS> memory;
-    const gains gain = load(image.log_gain);
-    const int64_t plane = int64_t(image.width) * image.height, row = first + int64_t(blockIdx.x),
+// One block per row of tiles, from `first` on, and channel.
+__global__ void __launch_bounds__(ROW_THREADS)
+    exposure_rows_kernel(gs_exposed image, int first, float *__restrict__ gradient,
+                         double (*row_sums)[SUMS]) {
+    __shared__ distwar::block_sum_memory<2, ROW_THREADS> memory;
+    const float *const __restrict__ color = image.color; // else a thread waits for each load by itself
+    const int k = int(blockIdx.x) % GAINS;
+    const float gain = expf(image.log_gain[k]);
+    const int64_t plane = int64_t(image.width) * image.height, row = first + int64_t(blockIdx.x) / GAINS,
                   in_row = int64_t(GS_TILE_SIZE) * image.width, begin = row * in_row;
     const int64_t end = begin + in_row < plane ? begin + in_row : plane;
-    float mine[SUMS] = {}, total[SUMS];
-    for (int64_t i = begin + threadIdx.x; i < end; i += THREADS)
-        for_channels([&](int k) {
-            const float by_color = gain.of[k] * gradient[k * plane + i];
-            const float by_gain = by_color * image.color[k * plane + i];
-            mine[k] += by_gain;
-            mine[GAINS + k] += fabsf(by_gain);
-            gradient[k * plane + i] = by_color;
-        });
+    float mine[2] = {}, total[2]; // by the gain, its absolute values
+    for (int64_t i = k * plane + begin + threadIdx.x; i < k * plane + end; i += ROW_THREADS) {
+        const float by_color = gain * gradient[i], by_gain = by_color * color[i];
+        mine[0] += by_gain;
+        mine[1] += fabsf(by_gain);
+        gradient[i] = by_color;
+    }
     distwar::block_sum(mine, memory, total);
-    for (int k = 0; threadIdx.x == 0 && k < SUMS; k++) row_sums[row][k] = double(total[k]);
+    if (threadIdx.x == 0) row_sums[row][k] = double(total[0]), row_sums[row][GAINS + k] = double(total[1]);
 }
 
 __global__ void __launch_bounds__(32)
@@ -132,8 +133,9 @@ gs_status gs_share_exposure_backward(const gs_exposed *image, gs_rows rows, floa
     GS_REQUIRE(gradient && row_sums, "gradient and row_sums must be given");
     GS_REQUIRE(rows.begin >= 0 && rows.begin < rows.end && rows.end <= rows_of(image->height),
                "rows must be a range of the rows of tiles");
-    return GS_STATUS(launch(stream, unsigned(rows.end - rows.begin), THREADS, exposure_rows_kernel, *image,
-                            int(rows.begin), gradient, reinterpret_cast<double(*)[SUMS]>(row_sums)));
+    return GS_STATUS(launch(stream, unsigned(GAINS * (rows.end - rows.begin)), ROW_THREADS,
+                            exposure_rows_kernel, *image, int(rows.begin), gradient,
+                            reinterpret_cast<double(*)[SUMS]>(row_sums)));
 }
 
 gs_status gs_share_exposure_sum(const double *row_sums, int32_t rows, float *sums, gs_stream stream) {

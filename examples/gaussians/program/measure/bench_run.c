@@ -35,6 +35,7 @@ static bool bench_open(bench *b, const gs_camera *cameras, size_t view_count, fa
     gs_gaussians *const shaped[] = {&b->gradients, &b->first_moment, &b->second_moment};
     for (int i = 0; i < 3; i++)
         *shaped[i] = device_gaussians_open(b->gaussians->count, b->gaussians->sh_degree);
+    b->f.screen = SCREEN_SIGNED; // a stage does what others' do
     b->target = device_allocate(values);
     device_clear(b->target, values);
     b->loss = device_allocate(3 * sizeof *b->loss);

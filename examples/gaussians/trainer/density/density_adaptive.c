@@ -128,6 +128,6 @@ bool density_adaptive_act(const density_step *step) {
 
 const density_method density_adaptive = {.name = "adaptive",
                                          .until_share = {1, 2},
-                                         .sums = true,
+                                         .sums = SCREEN_SIGNED,
                                          .defaults = defaults,
                                          .list_options = list_options};

@@ -61,14 +61,17 @@ double density_time_ahead(const density_settings *settings, int64_t iterations, 
     return (growing * (full - 1) / log(full) + (left - growing) * full) / left;
 }
 
+screen_gradient density_sums_at(const density_settings *settings, int64_t at) {
+    return at < settings->until ? density_method_of(settings->kind)->sums : SCREEN_NONE;
+}
+
 bool density_before_adam(const density_settings *settings, training_state *state, int views) {
     const density_method *const method = density_method_of(settings->kind);
     return !method->before_adam || method->before_adam(settings, state, views);
 }
 
 bool density_sum(const density_step *step) {
-    const density_settings *const settings = step->settings;
-    if (!density_method_of(settings->kind)->sums || step->state->schedule.at >= settings->until) return true;
+    if (!step->mean2d) return true;
     GS_OR_FAIL(step->state->group,
                gs_density_accumulate(step->view, step->mean2d, step->state->density, NULL));
     return true;

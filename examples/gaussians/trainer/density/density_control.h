@@ -73,7 +73,7 @@ typedef struct density_step {
     float mean_rate; // the learning rate of means in this step
     bool due;        // whether the schedule lets it act after this step
     // This rank's Gaussians as the cameras of the step see them, after the backward pass through the projection, and
-    // their screen-space gradients: signed, or absolute if the method says so. [views][count][2]
+    // their screen-space gradients, as the method sums them, [views][count][2]; NULL: nothing to sum.
     const gs_view *view;
     const float *mean2d;
     training_state *state;
@@ -85,8 +85,8 @@ typedef struct density_method {
     int until_share[2]; // the default of `until`: iterations * until_share[0] / until_share[1]
     bool starts_small;  // its published start is small and half opaque, see density_start
     bool has_limit;     // it fills up to most_gaussians, dead rows too
-    bool sums;          // needs density_step.mean2d summed in state->density, in steps before `until`
-    bool absolute;      // density_step.mean2d is absolute
+    // What density_step.mean2d has, summed in state->density in steps before `until`.
+    screen_gradient sums;
     void (*defaults)(density_settings *settings);
     void (*list_options)(density_settings *settings, option_table *table);
     // Between the backward pass and Adam, on all ranks alike. The gradient is a sum over `views` views. NULL: nothing.
@@ -107,8 +107,10 @@ double density_time_ahead(const density_settings *settings, int64_t iterations, 
 // Whether density control acts between schedule steps `before` and `at`: before + 1 == at for a step of one view without
 // a budget of time.
 bool density_is_due(const density_settings *settings, int64_t before, int64_t at);
+// The screen-space gradient that density_sum needs at a step of the schedule.
+screen_gradient density_sums_at(const density_settings *settings, int64_t at);
 // The trainer calls the next three in every step, after the backward pass, then after Adam. density_sum adds the step's
-// gradients for methods that need them. False after ranks_fail. after_adam: `due` is set here.
+// gradients, if it has some. False after ranks_fail. after_adam: `due` is set here.
 bool density_before_adam(const density_settings *settings, training_state *state, int views);
 bool density_sum(const density_step *step);
 bool density_after_adam(const density_step *step);

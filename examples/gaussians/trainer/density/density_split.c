@@ -29,9 +29,5 @@ bool density_split_act(const density_step *step) {
     return !step->due || split(step);
 }
 
-const density_method density_split = {.name = "split",
-                                      .until_share = {5, 6},
-                                      .starts_small = true,
-                                      .has_limit = true,
-                                      .sums = true,
-                                      .absolute = true};
+const density_method density_split = {
+    .name = "split", .until_share = {5, 6}, .starts_small = true, .has_limit = true, .sums = SCREEN_ABSOLUTE};

@@ -191,9 +191,11 @@ void frame_render_backward(frame *f, distwar_policy policy) {
     gs_gradient *gradient = &f->gradient;
     const gs_gaussians *gaussians = &f->view.gaussians;
     const int64_t splats = frame_views(f) * gaussians->count;
-    float *mean2d = device_buffer_reserve(&f->mean2d, (size_t)splats * 2 * sizeof(float));
-    gradient->mean2d = f->absolute ? NULL : mean2d;
-    gradient->abs_mean2d = f->absolute ? mean2d : NULL;
+    float *const mean2d = f->screen == SCREEN_NONE
+                              ? NULL
+                              : device_buffer_reserve(&f->mean2d, (size_t)splats * 2 * sizeof(float));
+    gradient->mean2d = f->screen == SCREEN_SIGNED ? mean2d : NULL;
+    gradient->abs_mean2d = f->screen == SCREEN_ABSOLUTE ? mean2d : NULL;
     GS_CHECK(gs_moments_bytes(splats, gaussians->channels, policy.strategy, &gradient->moments_bytes));
     gradient->moments =
         f->given_moments ? f->given_moments : device_buffer_reserve(&f->moments, gradient->moments_bytes);

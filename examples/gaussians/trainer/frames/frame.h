@@ -11,15 +11,18 @@
 
 C_LINKAGE_BEGIN
 
+// The screen-space gradient that a backward pass leaves.
+typedef enum screen_gradient { SCREEN_NONE, SCREEN_SIGNED, SCREEN_ABSOLUTE } screen_gradient;
+
 typedef struct frame {
     stage_clock *clock;   // marked after each stage; may be NULL
     gs_view view;         // of the last frame_render; its arrays are the buffers below
     gs_gradient gradient; // likewise
     device_buffer splats, bin, color, transmittance, n_contrib, loss, color_gradient, moments, mean2d,
         camera_gradient, corrected, exposure, depth, depth_gradient, depth_loss;
-    const float *compared; // device: the image that frame_loss reads
-    bool absolute;         // of the caller: the gradient has abs_mean2d in place of mean2d
-    bool with_depth;       // of the caller: the image has inverse depth
+    const float *compared;  // device: the image that frame_loss reads
+    screen_gradient screen; // of the caller: which of mean2d and abs_mean2d the gradient has
+    bool with_depth;        // of the caller: the image has inverse depth
     // What the caller of frame_queue_views may give: splats that gs_project has written, and room for their moments.
     // NULL: the frame has its own.
     gs_splat *projected;
