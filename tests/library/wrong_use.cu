@@ -189,5 +189,20 @@ __global__ void use(float *base, double *base_of_doubles, unsigned *counters, th
     reduce(all_lanes, true, 0.5, val, record<float>{base, 2});
 #elif WRONG_USE == 55
     reduce(all_lanes, true, 0, val, in_shared(record<unsigned>{counters, 2}));
+#elif WRONG_USE == 56
+    float sums[2] = {1, 2};
+    tree_of_lanes<-1, 2>(sums);
+#elif WRONG_USE == 57
+    float sums[2] = {1, 2};
+    tree_of_lanes<3, 3>(sums);
+#elif WRONG_USE == 58
+    float sums[2] = {1, 2};
+    tree_of_lanes<3, 6>(sums);
+#elif WRONG_USE == 59
+    short sums[2] = {1, 2};
+    tree_of_lanes<0, 3>(sums);
+#elif WRONG_USE == 60
+    float sums[65] = {};
+    tree_of_lanes<0, 3>(sums);
 #endif
 }

@@ -27,6 +27,7 @@ HEADERS = ROOT / "include" / "distwar"
 # The tests of a header, the likely and the cheap one first.
 TESTS = {
     "tree.cuh": ["reduction_counts", "tree", "by_key", "product"],
+    "lane_groups.cuh": ["reduction_counts", "tree"],
     "lanes.cuh": ["lanes", "reduction_counts"],
     "group.cuh": ["reduction_counts", "group"],
     "sink.cuh": ["reduction_counts", "atomic_counts", "mistakes", "product", "scopes", "operators"],
@@ -35,6 +36,7 @@ TESTS = {
 # What these leave is tried with these as well.
 MORE_TESTS = {
     "tree.cuh": ["integers", "operators", "group", "packed"],
+    "lane_groups.cuh": [],
     "lanes.cuh": ["packed", "tree"],
     "group.cuh": ["by_key", "chunks"],
     "sink.cuh": ["chunk_counts", "integers", "fields", "packed", "by_key", "tree"],
