@@ -184,7 +184,7 @@ __device__ __forceinline__ void add_moments(const backward_input<Values> &in, co
                                             backward_state<Pixels, Channels> &state, Batch &batch,
                                             typename Commit::memory &memory) {
     const uint32_t *list = in.lists.splat_index + in.lists.tile_begin[mine.tile];
-    const int lane = int(threadIdx.x % 32), position = position_of_lane();
+    const int lane = int(threadIdx.x % 32), position = position_of_lane<Values>();
     const tile_offset origin = origin_of(mine), from_it = from_origin(mine);
     const auto scale = [&](const tile_splat &splat) { return depth_scale(in, splat); };
     for (int done = 0; done < last - first; done += 32) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A warp's sums of a splat: from each thread's pixels to the fields of gs_moments (math.md, section 3).
 //
-// A thread sums h, and h times the row and its square, over its pixels. The warp's moments about the tile's middle
+// A thread sums h, and h times the row and its square, over its pixels. The warp's moments about the middle of its pixels
 // follow from these: times the row before the four lanes of a column are summed, times the column after that. They are
 // kept for a batch of splats. Then each lane turns one splat's into the fields of gs_moments, and commits them.
 #pragma once
@@ -62,10 +62,11 @@ template <typename Values>
 struct summed_batch : blend_batch<Values::channels> {
     float total[32][totals_layout<Values>::stride];
 };
-// The position of the first total that a lane has of a sum over the warp.
+// The position of the first total that a lane has of a sum over the warp. Lanes that have none: the one at a row's end.
+template <typename Values>
 __device__ __forceinline__ int position_of_lane() {
-    const unsigned lane = threadIdx.x % 32;
-    return kept_in_register(int(4 * (lane % 8) + lane / 8));
+    const int lane = int(threadIdx.x % 32), position = 4 * (lane % 8) + lane / 8;
+    return kept_in_register(min(position, totals_layout<Values>::stride - 1));
 }
 
 // The middle of the warp's pixels, from the tile's. Nearer to small splats that the warp sees than the tile's, so that
