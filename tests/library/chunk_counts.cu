@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What calls in chunks cost, counted by simt: keys are compared once for all chunks, and each chunk is a tree.
+// What calls in chunks and steps of a tree cost, counted by simt: keys are compared once for all chunks, and each chunk
+// is a tree.
 
 #include "chunk_calls.cuh"
 #include <gtest/gtest.h>
@@ -93,6 +94,26 @@ TEST(ChunkCost, OfAnArrayIsThatOfTheChunksInUse) {
 }
 TEST(ChunkCost, OfNoValuesIsTheSearch) {
     EXPECT_EQ(cost_of(add_ones<by_group, 16>, 1, 0), (cost{1, 2, 0, 0, 0, 0}));
+}
+
+template <int First, int End, int K>
+__global__ void sum_of_lanes_once() {
+    float val[K];
+    for (int k = 0; k < K; ++k) val[k] = 1;
+    distwar::tree_of_lanes<First, End>(val);
+}
+template <int First, int End, int K>
+uint64_t shuffles_of_lanes() {
+    simt_counters_reset();
+    run(1, 32, sum_of_lanes_once<First, End, K>);
+    return simt_counters_read().shuffles;
+}
+
+TEST(TreeOfLanes, CostsHalfOfTheValuesAtEachOfItsSteps) {
+    EXPECT_EQ((shuffles_of_lanes<0, 5, 9>()), 5u + 3 + 2 + 1 + 1);
+    EXPECT_EQ((shuffles_of_lanes<3, 5, 6>()), 3u + 2);
+    EXPECT_EQ((shuffles_of_lanes<0, 3, 4>()), 2u + 1 + 1);
+    EXPECT_EQ((shuffles_of_lanes<4, 5, 64>()), 32u);
 }
 
 } // namespace

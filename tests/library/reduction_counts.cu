@@ -201,26 +201,6 @@ TEST(ReductionCost, OfTreeIsHalfOfTheValuesAtEachStep) {
     expect_cost(cost_of<strategy::tree, 64>(all_lanes, 7, one_key, 0), 1 + 62, 2, 0, 0, 2, 64);
 }
 
-template <int First, int End, int K>
-__global__ void sum_of_lanes_once() {
-    float val[K];
-    for (int k = 0; k < K; ++k) val[k] = 1;
-    distwar::tree_of_lanes<First, End>(val);
-}
-template <int First, int End, int K>
-uint64_t shuffles_of_lanes() {
-    simt_counters_reset();
-    run(1, 32, sum_of_lanes_once<First, End, K>);
-    return simt_counters_read().shuffles;
-}
-
-TEST(ReductionCost, OfTreeOfLanesIsHalfOfTheValuesAtEachOfItsSteps) {
-    EXPECT_EQ((shuffles_of_lanes<0, 5, 9>()), 5u + 3 + 2 + 1 + 1);
-    EXPECT_EQ((shuffles_of_lanes<3, 5, 6>()), 3u + 2);
-    EXPECT_EQ((shuffles_of_lanes<0, 3, 4>()), 2u + 1 + 1);
-    EXPECT_EQ((shuffles_of_lanes<4, 5, 64>()), 32u);
-}
-
 TEST(ReductionCost, OfTreeChangesExactlyAtTheThreshold) {
     for (int n = 1; n <= 32; ++n)
         for (int threshold = 0; threshold <= 33; ++threshold) {

@@ -27,7 +27,7 @@ HEADERS = ROOT / "include" / "distwar"
 # The tests of a header, the likely and the cheap one first.
 TESTS = {
     "tree.cuh": ["reduction_counts", "tree", "by_key", "product"],
-    "lane_groups.cuh": ["reduction_counts", "tree"],
+    "lane_groups.cuh": ["chunk_counts", "tree"],
     "lanes.cuh": ["lanes", "reduction_counts"],
     "group.cuh": ["reduction_counts", "group"],
     "sink.cuh": ["reduction_counts", "atomic_counts", "mistakes", "product", "scopes", "operators"],
