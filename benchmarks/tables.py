@@ -35,7 +35,7 @@ def headline(data):
     runs = data["training"]
     fastest = min(ms for (way, _), (ms, _) in blend.items() if way == "tree")
     rows = [["backward blend of fox, plain `atomicAdd`", f"{blend['atomic', 0][0]:.2f} ms"],
-            ["the same with `reduce_tree`", f"{fastest:.2f} ms"],
+            ["the same with `tree_of_lanes`, a batch of splats committed at once", f"{fastest:.2f} ms"],
             ["gradient of `spheres` (large, K = 3): plain atomics, vector atomics, `reduce_tree`",
              ", ".join(f"{spheres.best(way)[0]:.3f}" for way in ("atomic", "vector", "tree")) + " ms"]]
     for scene, iterations in (("bonsai", 7000), ("bonsai", 30000), ("fern", 7000), ("fox", 7000), ("knot", 7000)):

@@ -21,8 +21,8 @@ typedef struct frame {
     device_buffer splats, bin, color, transmittance, n_contrib, loss, color_gradient, moments, mean2d,
         camera_gradient, corrected, exposure, depth, depth_gradient, depth_loss;
     const float *compared;  // device: the image that frame_loss reads
-    screen_gradient screen; // of the caller: which of mean2d and abs_mean2d the gradient has
-    bool with_depth;        // of the caller: the image has inverse depth
+    screen_gradient screen; // set by the caller: what the backward pass leaves
+    bool with_depth;        // set by the caller: the image has inverse depth
     // What the caller of frame_queue_views may give: splats that gs_project has written, and room for their moments.
     // NULL: the frame has its own.
     gs_splat *projected;
