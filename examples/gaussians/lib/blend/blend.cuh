@@ -143,6 +143,44 @@ __device__ __forceinline__ tile_splat seen_from(const gs_splat &splat, const flo
     return out;
 }
 
+// Reads a lane's entries of a list, every 32nd. Ahead: what it has read of the next one: 0: nothing; 1: its index; 2: its
+// splat, and the index of the one after it.
+template <int Ahead>
+struct list_reader {
+    const gs_splat *splats;
+    const uint32_t *list;
+    int step; // from entry to entry: 32, or -32
+    int left; // entries of the list from the lane's next one on, other lanes' too
+    uint32_t next, after;
+    gs_splat splat;
+
+    // entry: the lane's first one's place in the list.
+    __device__ __forceinline__ list_reader(const gs_splat *all, const uint32_t *of_list, int entry,
+                                           int stride, int entries)
+        : splats(all), list(of_list), step(stride), left(entries), next(0), after(0), splat{} {
+        if (Ahead >= 1 && left > 0) next = list[entry];
+        if (Ahead == 2 && left > 32) after = list[entry + step];
+        if (Ahead == 2 && left > 0) splat = splats[next];
+    }
+    // entry: the next one's place in the list.
+    __device__ __forceinline__ uint32_t index(int entry, bool has_entry) const {
+        if (Ahead >= 1) return next;
+        return has_entry ? list[entry] : 0;
+    }
+    // Its splat, of that index. There must be one.
+    __device__ __forceinline__ gs_splat take(int entry, uint32_t index) {
+        const gs_splat taken = Ahead == 2 ? splat : splats[index];
+        if (Ahead == 1 && left > 32) next = list[entry + step];
+        if constexpr (Ahead == 2) {
+            next = after;
+            if (left > 32) splat = splats[next];
+            if (left > 64) after = list[entry + 2 * step];
+        }
+        left -= 32;
+        return taken;
+    }
+};
+
 // Up to 32 splats of a tile's list, for one warp, in the order in which its lanes brought them.
 struct splat_batch {
     tile_splat splat[32];
@@ -180,15 +218,15 @@ __device__ inline unsigned reached_rows(const splat_reach &r, const rectangle &c
     return rows;
 }
 
-// Each lane with has_entry brings the splat `index`, of that place in the list. Stores those that are wanted,
+// Each lane with has_entry brings a splat, bring(), of that index and place in the list. Stores those that are wanted,
 // wants(reach) != 0, side by side; returns their number. By all lanes of a warp.
-template <int Pixels, typename Wants>
-__device__ __forceinline__ int fill_batch(const gs_splat *splats, uint32_t index, int place, bool has_entry,
+template <int Pixels, typename Bring, typename Wants>
+__device__ __forceinline__ int fill_batch(const Bring &bring, uint32_t index, int place, bool has_entry,
                                           const patch<Pixels> &mine, const Wants &wants, splat_batch &batch) {
     tile_splat splat;
     unsigned wanted = 0;
     if (has_entry) {
-        const gs_splat brought = splats[index];
+        const gs_splat brought = bring();
         wanted = wants(reach_of(brought));
         splat = seen_from(brought, mine.middle, index, place);
     }
@@ -207,7 +245,9 @@ template <int Pixels>
 __device__ __forceinline__ int fill_batch(const gs_splat *splats, const uint32_t *list, int entry,
                                           bool has_entry, const patch<Pixels> &mine, splat_batch &batch) {
     const auto wants = [&](const splat_reach &reach) { return unsigned(reaches(reach, mine.centres)); };
-    return fill_batch(splats, has_entry ? list[entry] : 0, entry, has_entry, mine, wants, batch);
+    const uint32_t index = has_entry ? list[entry] : 0;
+    const auto bring = [&] { return splats[index]; };
+    return fill_batch(bring, index, entry, has_entry, mine, wants, batch);
 }
 
 template <int Channels>
@@ -248,25 +288,24 @@ __device__ __forceinline__ splat_column column_of(const tile_splat &splat, const
 }
 
 struct coverage {
-    float alpha;
+    float exponent, alpha;
     bool clamped; // alpha was clamped at max_alpha
 };
 
 // Whether the splat counts at pixel p of the thread, and its alpha there. It has no branch, so the latencies of several
-// pixels overlap. MayClamp = false is for splats with log2_opacity < never_clamped. least: INFINITY if nothing counts
-// at the pixel any more.
+// pixels overlap. MayClamp = false is for splats with log2_opacity < never_clamped.
 template <bool MayClamp = true, int Pixels>
 __device__ __forceinline__ bool covers(const tile_splat &splat, const splat_column &column,
-                                       const patch<Pixels> &mine, int p, coverage *out,
-                                       float least = min_exponent) {
+                                       const patch<Pixels> &mine, int p, coverage *out) {
     const float row = float(mine.row + p);
     const float exponent = Pixels == 4 && p == 1
                                ? column.exponent
                                : fmaf(-2 * row, fmaf(0.5f * row, splat.curve, column.slope), column.exponent);
     const float alpha = exp2f(exponent);
+    out->exponent = exponent;
     out->clamped = MayClamp && alpha > max_alpha;
     out->alpha = MayClamp ? fminf(alpha, max_alpha) : alpha;
-    return exponent >= least; // false for NaN, from a far offset
+    return exponent >= min_exponent; // false for NaN, from a far offset
 }
 // Whether the splat counts at the pixel (x, y), and its alpha there.
 __device__ inline bool covers(const gs_splat &splat, int x, int y, coverage *out) {

@@ -187,6 +187,8 @@ __device__ __forceinline__ void add_moments(const backward_input<Values> &in, co
     const int lane = int(threadIdx.x % 32), position = position_of_lane<Values>();
     const tile_offset origin = origin_of(mine), from_it = from_origin(mine);
     const auto scale = [&](const tile_splat &splat) { return depth_scale(in, splat); };
+    list_reader<Pixels == 1 ? 2 : 0> reader(in.splats, list, Forwards ? first + lane : last - 1 - lane,
+                                            Forwards ? 32 : -32, last - first - lane);
     for (int done = 0; done < last - first; done += 32) {
         const int start = Forwards ? first + done : last - 1 - done; // the entry of lane 0
         const int entry = Forwards ? start + lane : start - lane;
@@ -194,8 +196,9 @@ __device__ __forceinline__ void add_moments(const backward_input<Values> &in, co
         const auto wants = [&](const splat_reach &reach) {
             return unsigned(Commit::whole_tile || reaches(reach, mine.centres));
         };
-        const int count =
-            fill_batch(in.splats, has_entry ? list[entry] : 0, entry, has_entry, mine, wants, batch);
+        const uint32_t index = reader.index(entry, has_entry);
+        const auto bring = [&] { return reader.take(entry, index); };
+        const int count = fill_batch(bring, index, entry, has_entry, mine, wants, batch);
         if constexpr (Values::has_rows) fill_colors<Channels>(in.rows, count, batch);
         unsigned kept = count < 32 ? (1u << count) - 1 : ~0u; // splats whose sums are kept in the batch
         float *row = nullptr;

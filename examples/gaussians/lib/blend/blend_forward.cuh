@@ -15,10 +15,35 @@ namespace gs {
 template <int Pixels>
 constexpr int splats_at_once = Pixels == 1 ? 2 : 1;
 
+// Whether a splat of that exponent counts at a pixel and leaves enough light behind it. Where it counts and does not,
+// the pixel is done: *least becomes INFINITY.
+__device__ __forceinline__ bool goes_on(float exponent, float behind, float *least) {
+#ifdef __CUDA_ARCH__
+    // Of the same in C++ nvcc makes two instructions more.
+    unsigned result;
+    asm("{\n\t.reg .pred counts, on, done;\n\t"
+        "setp.ge.f32 counts, %2, %1;\n\t"
+        "setp.ge.and.f32 on|done, %3, %4, counts;\n\t"
+        "@done mov.f32 %1, 0f7F800000;\n\t"
+        "selp.u32 %0, 1, 0, on;\n\t}"
+        : "=r"(result), "+f"(*least)
+        : "f"(exponent), "f"(behind), "f"(min_transmittance));
+    return result != 0;
+#else
+    const bool counts = exponent >= *least, on = behind >= min_transmittance;
+    if (counts & !on) *least = INFINITY;
+    return counts & on;
+#endif
+}
+
+// Blocks per multiprocessor that registers leave room for: measured where it is not 1.
+template <int Pixels, int Channels, bool Depth>
+constexpr int least_forward_blocks = Pixels == 4 && Channels == GS_CHANNELS && !Depth ? 12 : 1;
+
 // image.color: channel 0 of the pass. Depth: writes image.depth and median_depth, unless NULL. One kernel for one view
 // and for several, as for the backward blend.
 template <int Pixels, int Channels, bool Depth>
-__global__ void __launch_bounds__(tile_threads<Pixels>, 1)
+__global__ void __launch_bounds__(tile_threads<Pixels>, least_forward_blocks<Pixels, Channels, Depth>)
     render_kernel(const gs_splat *splats, const gs_lists lists, int width, int height,
                   channel_values<Channels> background, gs_image image, color_rows rows, depth_form form) {
     constexpr int N = splats_at_once<Pixels>;
@@ -46,39 +71,44 @@ __global__ void __launch_bounds__(tile_threads<Pixels>, 1)
         least[p] = mine.x < width && mine.y + row_step * p < height ? min_exponent : INFINITY;
     }
     int entry = int(threadIdx.x % 32);
-    uint32_t next = entry < size ? list[entry] : 0; // one batch ahead
+    list_reader<Pixels == 1 ? 2 : 1> reader(splats, list, entry, 32, size - entry);
     for (int first = 0; first < size; first += 32, entry += 32) {
         unsigned live = 0; // rows that are not done
         DISTWAR_UNROLL
         for (int p = 0; p < Pixels; p++) live |= unsigned(__any_sync(full_warp, least[p] < INFINITY)) << p;
         if (live == 0) break;
-        const uint32_t index = next;
-        if (entry + 32 < size) next = list[entry + 32];
         const auto rows_for = [&](const splat_reach &reach) {
             return Pixels == 1 ? unsigned(reaches(reach, mine.centres))
                                : reached_rows<Pixels>(reach, mine.centres) & live;
         };
-        const int count = fill_batch(splats, index, entry, entry < size, mine, rows_for, batch);
+        const uint32_t index = reader.index(entry, entry < size);
+        const auto bring = [&] { return reader.take(entry, index); };
+        const int count = fill_batch(bring, index, entry, entry < size, mine, rows_for, batch);
         fill_colors<Channels>(rows, count, batch);
+        if constexpr (N > 1) { // splats that count nowhere complete the last turn
+            const int lane = int(threadIdx.x % 32);
+            tile_splat nowhere = {};
+            nowhere.log2_opacity = -INFINITY;
+            if (lane >= count && lane < (count + N - 1) / N * N) batch.splat[lane] = nowhere;
+            __syncwarp();
+        }
         for (int j = 0; j < count; j += N) {
             tile_splat splat[N];
             DISTWAR_UNROLL
-            for (int n = 0; n < N; n++) splat[n] = batch.splat[n == 0 || j + n < count ? j + n : 0];
+            for (int n = 0; n < N; n++) splat[n] = batch.splat[j + n];
             float depth_of[N]; // unused without Depth
             DISTWAR_UNROLL
             for (int n = 0; n < N; n++) depth_of[n] = Depth ? splats[splat[n].index].depth : 0;
-            const auto blend = [&](int n, int p, float alpha, bool counts) {
-                const float behind = __fmul_rn(transmittance[p], 1 - alpha);
-                const bool stops = behind < min_transmittance;
-                if (counts & stops) least[p] = INFINITY;
-                if (!counts | stops) return;
-                const float weight = transmittance[p] * alpha;
+            const auto blend = [&](int n, int p, const coverage &c) {
+                const float before = transmittance[p], behind = __fmul_rn(before, 1 - c.alpha);
+                if (!goes_on(c.exponent, behind, &least[p])) return;
+                const float weight = before * c.alpha;
                 const float *const of_splat = color_of<Channels>(splat[n], batch, j + n);
                 for_channels<Channels>(
                     [&](int k) { color[p].at[k] = fmaf(weight, of_splat[k], color[p].at[k]); });
                 if constexpr (Depth) {
                     depth[p] = fmaf(weight, summed_depth(depth_of[n], form.inverse), depth[p]);
-                    if (transmittance[p] > 0.5f && behind <= 0.5f) median_depth[p] = depth_of[n];
+                    if (before > 0.5f && behind <= 0.5f) median_depth[p] = depth_of[n];
                 }
                 transmittance[p] = behind;
                 n_contrib[p] = splat[n].place + 1;
@@ -87,8 +117,8 @@ __global__ void __launch_bounds__(tile_threads<Pixels>, 1)
                 const splat_column column = column_of(splat[0], mine);
                 const auto blend_row = [&](int p) {
                     coverage c;
-                    const bool counts = covers(splat[0], column, mine, p, &c, least[p]);
-                    blend(0, p, c.alpha, counts);
+                    covers(splat[0], column, mine, p, &c);
+                    blend(0, p, c);
                 };
                 const unsigned reached = batch.wanted[j];
                 if (reached == (1u << Pixels) - 1) {
@@ -100,22 +130,17 @@ __global__ void __launch_bounds__(tile_threads<Pixels>, 1)
                         if (reached >> p & 1) blend_row(p);
                 }
             } else {
-                float alpha[N][Pixels]; // 0: the splat does not count
+                coverage c[N][Pixels];
                 DISTWAR_UNROLL
                 for (int n = 0; n < N; n++) {
                     const splat_column column = column_of(splat[n], mine);
                     DISTWAR_UNROLL
-                    for (int p = 0; p < Pixels; p++) {
-                        coverage c;
-                        const bool counts = covers(splat[n], column, mine, p, &c);
-                        alpha[n][p] = counts & (j + n < count) ? c.alpha : 0;
-                    }
+                    for (int p = 0; p < Pixels; p++) covers(splat[n], column, mine, p, &c[n][p]);
                 }
                 DISTWAR_UNROLL
                 for (int n = 0; n < N; n++) {
                     DISTWAR_UNROLL
-                    for (int p = 0; p < Pixels; p++)
-                        blend(n, p, alpha[n][p], (alpha[n][p] > 0) & (least[p] < INFINITY));
+                    for (int p = 0; p < Pixels; p++) blend(n, p, c[n][p]);
                 }
             }
         }
