@@ -40,6 +40,7 @@ bool frame_queue_loss(trainer *t, const step_views *of, const gs_gaussians *gaus
     do {
         frame_queue_views(f, gaussians, of->sh_degree, of->camera, of->count, of->background);
         for (int32_t v = 0; v < of->count; v++) queue_view_loss(t, of, v);
+        stage_clock_mark(f->clock, STAGE_LOSS);
         began = seconds_now();
         // The device waits for other ranks too, which may be gone.
         if (trainer_has_peers(t) && !ranks_wait(t->all, t->peers.watch)) return false;
@@ -59,6 +60,7 @@ void frame_expose_views(trainer *t, const step_views *of, float *sums) {
         frame_choose(&t->one.f, v);
         frame_expose_backward(&t->one.f, of->exposure[v], sums + v * GS_EXPOSURE_SUMS);
     }
+    stage_clock_mark(t->one.f.clock, STAGE_LOSS);
 }
 
 // After the sums of all views: a step moves the gains of others.

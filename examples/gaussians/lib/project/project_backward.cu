@@ -142,9 +142,9 @@ __device__ const float *pixel_mean2d_at(const splat_gradients &at, int64_t i) {
     return at.pixel_mean2d ? at.pixel_mean2d + 2 * i : nullptr;
 }
 
-__device__ bool any_gradient(const splat_gradients &at, const gs_moments &sums, int64_t i) {
+__device__ bool any_pixel_gradient(const splat_gradients &at, int64_t i) {
     const float *const mean2d = pixel_mean2d_at(at, i);
-    return any_moment(sums) || (mean2d && (mean2d[0] != 0 || mean2d[1] != 0));
+    return mean2d && (mean2d[0] != 0 || mean2d[1] != 0);
 }
 
 // NULL members of `gradients` are not written. sh_degree as for project_kernel (project.cu). camera_rows: with_camera,
@@ -169,7 +169,7 @@ __global__ void __launch_bounds__(rows_block)
     if (exists) {
         splat = splats[i];
         sums = load_moments(of_splats.moments, i);
-        has_gradient = splat.depth != 0 && any_gradient(of_splats, sums, i);
+        has_gradient = splat.depth != 0 && (any_moment(sums) || any_pixel_gradient(of_splats, i));
         if (of_splats.abs_mean2d)
             absolute_mean2d(splat, sums, has_gradient, half_size(camera), of_splats.abs_mean2d + 2 * i);
     }
@@ -215,12 +215,19 @@ __global__ void __launch_bounds__(rows_block)
     const bool exists = i < gaussians.count;
 
     unsigned in_views = 0; // a bit for each view that has a gradient for the Gaussian
-    for (int v = 0; exists && v < cameras.count; v++) {
-        const int64_t of_view = v * gaussians.count + i;
-        if (splats[of_view].depth != 0 &&
-            any_gradient(of_splats, load_moments(of_splats.moments, of_view), of_view))
-            in_views |= 1u << v;
+    // Several views' loads at once, none behind a branch: a multiprocessor has few of these warps, which wait for memory.
+#pragma unroll 4
+    for (int v = 0; v < cameras.count; v++)
+        in_views |= unsigned(exists && splats[v * gaussians.count + i].depth != 0) << v;
+    unsigned met = 0; // those where it met a pixel
+#pragma unroll 4
+    for (int v = 0; v < cameras.count; v++) {
+        const int64_t of_view = in_views >> v & 1 ? v * gaussians.count + i : 0; // row 0 is in the cache
+        met |= unsigned(any_moment(load_moments(of_splats.moments, of_view))) << v;
     }
+    for (int v = 0; of_splats.pixel_mean2d && exists && v < cameras.count; v++)
+        met |= unsigned(any_pixel_gradient(of_splats, v * gaussians.count + i)) << v;
+    in_views &= met;
     const unsigned wanted = __ballot_sync(distwar::all_lanes, in_views != 0);
     const unsigned existing = __ballot_sync(distwar::all_lanes, exists);
     if (!gaussians.color) begin_rows<length>(gaussians.sh + first * length, wanted, sh_floats(degree), rows);

@@ -137,7 +137,6 @@ void frame_loss(frame *f, const uint8_t *target, const uint8_t *mask, double *re
     void *workspace = device_buffer_reserve(&f->loss, bytes);
     float *gradient = chosen_planes(f, planes(f, &f->color_gradient, GS_CHANNELS), GS_CHANNELS);
     GS_CHECK(gs_loss(&images, workspace, bytes, result, with_gradient ? gradient : NULL, NULL));
-    stage_clock_mark(f->clock, STAGE_LOSS);
 }
 
 void frame_depth_loss(frame *f, const float *target, const uint8_t *mask, float weight, double *result,
@@ -156,7 +155,6 @@ void frame_depth_loss(frame *f, const float *target, const uint8_t *mask, float 
     if (!target && gradient)
         DEVICE_CHECK(cudaMemsetAsync(gradient, 0, pixels_of(&view->camera) * sizeof *gradient, NULL));
     if (target) GS_CHECK(gs_depth_loss(&depths, workspace, bytes, result, gradient, NULL));
-    stage_clock_mark(f->clock, STAGE_LOSS);
 }
 
 static gs_exposed exposed(const frame *f, const float *log_gain) {
@@ -179,7 +177,6 @@ void frame_expose_backward(frame *f, const float *log_gain, float *sums) {
     void *workspace = device_buffer_reserve(&f->exposure, bytes);
     float *gradient = chosen_planes(f, f->color_gradient.memory, GS_CHANNELS);
     GS_CHECK(gs_exposure_backward(&image, workspace, bytes, gradient, sums, NULL));
-    stage_clock_mark(f->clock, STAGE_LOSS);
 }
 
 void frame_set_gradient(frame *f, const float *gradient) {

@@ -15,7 +15,7 @@ C_LINKAGE_BEGIN
 typedef enum screen_gradient { SCREEN_NONE, SCREEN_SIGNED, SCREEN_ABSOLUTE } screen_gradient;
 
 typedef struct frame {
-    stage_clock *clock;   // marked after each stage; may be NULL
+    stage_clock *clock;   // marked after each stage but the loss, whose calls are of one camera; may be NULL
     gs_view view;         // of the last frame_render; its arrays are the buffers below
     gs_gradient gradient; // likewise
     device_buffer splats, bin, color, transmittance, n_contrib, loss, color_gradient, moments, mean2d,
