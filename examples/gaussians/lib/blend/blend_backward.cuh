@@ -140,9 +140,14 @@ pixel_sums_of(const backward_input<Values> &in, const patch<Pixels> &mine, const
                 sums.other[Channels] = fmaf(weight, state.d_depth[p], sums.other[Channels]);
             const float h = h_of[p] = c.clamped ? 0 : weight * d_alpha;
             if constexpr (Values::has_absolute) {
+                // nvcc keeps additions of 0 and products by it: a NaN would show.
                 const float row = float(mine.row + p);
-                sums.other[Values::others - 2] += fabsf(h * fmaf(row, splat.down[0], column.e[0]));
-                sums.other[Values::others - 1] += fabsf(h * fmaf(row, splat.curve, column.slope));
+                const bool second = Pixels == 4 && p == 1;
+                const float e0 = second ? column.e[0] : fmaf(row, splat.down[0], column.e[0]);
+                const float slope = second ? column.slope : fmaf(row, splat.curve, column.slope);
+                float &x = sums.other[Values::others - 2], &y = sums.other[Values::others - 1];
+                x = p == 0 ? fabsf(h * e0) : x + fabsf(h * e0);
+                y = p == 0 ? fabsf(h * slope) : y + fabsf(h * slope);
             }
         }
     };
