@@ -77,7 +77,7 @@ __host__ __device__ inline int pixels_of_thread(int64_t pairs, int64_t longest, 
     const double work = double(pairs) / multiprocessors;
     const double average = double(pairs) / (tiles > multiprocessors ? tiles : multiprocessors);
     const double outlasts = double(longest) - average;
-    if (outlasts > 0.6 * work) return 1;
+    if (outlasts > 0.75 * work) return 1;
     return outlasts > 0.2 * work || tiles < 3 * multiprocessors ? 2 : 4;
 }
 
