@@ -32,7 +32,7 @@ FRAMES = {"libfailing_malloc.so": "2", "libfailing_reads.so": "12"}
 MAY_GO_ON = ("train", "resume", "ranks", "ranks resume", "lpips")
 
 
-# In place of COLMAP and ffmpeg: a model of three views, its points, frames.
+# In place of COLMAP and ffmpeg: a model of three views, its points, frames; a video that is what ffmpeg was given.
 TOOLS = {"colmap": """[ "$2" = -h ] && exit 0
 command=$1 input=${0%/*}/../model
 while [ $# -gt 1 ]; do shift; [ "$1" = --output_path ] && out=$2; done
@@ -41,12 +41,15 @@ mapper) mkdir "$out/0" && cp "$input"/*.txt "$out/0" ;;
 point_triangulator) cp "$input/points3D.txt" "$out" ;;
 esac
 """, "ffprobe": "echo avg_frame_rate=10/1; echo duration=1\n", "ffmpeg": """for out; do :; done
-for i in 1 2 3 4; do cp "${0%/*}/../d/train/r_0000.png" "${out%/*}/00000$i.jpg" || exit; done
+case $out in
+*.jpg) for i in 1 2 3 4; do cp "${0%/*}/../d/train/r_0000.png" "${out%/*}/00000$i.jpg" || exit; done ;;
+*) cat >"$out" ;;
+esac
 """}
 
 
 def run(program, arguments, folder, preload, at):
-    tools = f"{folder.parent / 'data/bin'}:" if arguments[:1] == ["poses"] else ""
+    tools = f"{folder.parent / 'data/bin'}:" if arguments[:1] in (["poses"], ["render"]) else ""
     environment = dict(os.environ, LD_PRELOAD=preload, FAIL_AT=str(at), FAIL_COUNT=str(folder / "allocations"), FAIL_FRAMES="0" if at else FRAMES[pathlib.Path(preload).name],
                        PATH=tools + os.environ["PATH"])
     process = subprocess.Popen([program, *arguments], cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
