@@ -40,7 +40,6 @@ bool frame_queue_loss(trainer *t, const step_views *of, const gs_gaussians *gaus
     do {
         frame_queue_views(f, gaussians, of->sh_degree, of->camera, of->count, of->background);
         for (int32_t v = 0; v < of->count; v++) queue_view_loss(t, of, v);
-        stage_clock_mark(f->clock, STAGE_LOSS);
         began = seconds_now();
         // The device waits for other ranks too, which may be gone.
         if (trainer_has_peers(t) && !ranks_wait(t->all, t->peers.watch)) return false;

@@ -19,7 +19,7 @@ constexpr int splats_at_once = Pixels == 1 ? 2 : 1;
 // the pixel is done: *least becomes INFINITY.
 __device__ __forceinline__ bool goes_on(float exponent, float behind, float *least) {
 #ifdef __CUDA_ARCH__
-    // Of the same in C++ nvcc makes two instructions more.
+    // What is below, as nvcc compiles it, has two instructions more.
     unsigned result;
     asm("{\n\t.reg .pred counts, on, done;\n\t"
         "setp.ge.f32 counts, %2, %1;\n\t"
