@@ -48,7 +48,8 @@ _on_torch: Any = None  # rasterization() of _torch.py, from the first use of a t
 
 
 def rasterization(
-        means: Array, quats: Array | None, scales: Array | None, opacities: Array, colors: Array | None,
+        means: Array, quats: Array | None, scales: Array | None, opacities: Array,
+        colors: Array | tuple[Array, Array] | None,
         viewmats: Array, Ks: Array, width: int, height: int, near_plane: float = 0.01, far_plane: float = 1e10,
         radius_clip: float = 0.0, eps2d: float = 0.3, sh_degree: int | None = None, packed: bool = True,
         tile_size: int | None = 16, backgrounds: Array | None = None, render_mode: str = "RGB",
@@ -65,7 +66,8 @@ def rasterization(
     means [..., N, 3]; quats [..., N, 4] as w, x, y, z, of any length; scales [..., N, 3]; opacities [..., N];
     covars [..., N, 3, 3] replace quats and scales. colors [..., N, D] or [..., C, N, D] with D from 1 to 1024; with an
     sh_degree (0 to 3; 4 on torch only, by torch) spherical harmonics [..., N, K, 3] or [..., C, N, K, 3], K >=
-    (sh_degree + 1)^2; None if the render_mode is D or ED.
+    (sh_degree + 1)^2, which on torch may be (constants [..., N, 1, 3], the rest [..., N, K - 1, 3]): nothing is copied to
+    join them, nor their gradients to part them. None if the render_mode is D or ED.
     viewmats [..., C, 4, 4]: world to camera; Ks [..., C, 3, 3]. These two may be CPU tensors beside Gaussians on a GPU:
     then the call need not wait for the GPU to read them. backgrounds [..., C, D].
 
@@ -118,8 +120,8 @@ def rasterization(
         if _on_torch is None:
             from . import _torch
             _on_torch = _torch.rasterization
-        results = _on_torch((means, quats, scales, opacities, colors, covars, viewmats, Ks, backgrounds), width, height,
-                            planes, sh_degree, modes, packed, absgrad, radius_clip)
+        results = _on_torch((means, quats, scales, opacities, colors, covars, None, viewmats, Ks, backgrounds), width,
+                            height, planes, sh_degree, modes, packed, absgrad, radius_clip)
         return results
     arrays: dict[str, Any] = dict(means=means, quats=quats, scales=scales, opacities=opacities, colors=colors,
                                   covars=covars, viewmats=viewmats, Ks=Ks, backgrounds=backgrounds)

@@ -47,7 +47,7 @@ class Frame:
 
     def render(self, *scene):
         """Colours [C, height, width, channels], stored as planes, alphas [C, height, width, 1] and depths [C, height,
-        width], or None. scene: six tensors of a Scene, viewmats, Ks, and a tensor [N, 3] whose gradient is that by the
+        width], or None. scene: seven tensors of a Scene, viewmats, Ks, and a tensor [N, 3] whose gradient is that by the
         means of the splats in units of half the width and height, or None."""
         return _apply(self, *scene)
 
@@ -68,8 +68,8 @@ def _allocate(size, means):
 class _Frame(torch.autograd.Function):
     # All memory comes from new_empty_strided: the less code of torch a frame runs, the less of it is cold.
     @staticmethod
-    def forward(ctx, frame, means, quats, scales, opacities, colors, covars, viewmats, Ks, screen):
-        plan, kept, scene, new = frame.plan, [], (means, quats, scales, opacities, colors, covars), \
+    def forward(ctx, frame, means, quats, scales, opacities, colors, covars, constant, viewmats, Ks, screen):
+        plan, kept, scene, new = frame.plan, [], (means, quats, scales, opacities, colors, covars, constant), \
             means.new_empty_strided
         sizes = plan.sizes
         color, alphas, splats = new(*sizes.color), new(*sizes.alphas), new(*sizes.splats)
@@ -86,8 +86,7 @@ class _Frame(torch.autograd.Function):
             block = block[:kept_bytes // 4].clone() if kept_bytes else block
         ctx.frame = frame
         ctx.set_materialize_grads(False)
-        ctx.save_for_backward(means, quats, scales, opacities, colors, covars, viewmats, Ks, splats, color, depths,
-                              block)
+        ctx.save_for_backward(*scene, viewmats, Ks, splats, color, depths, block)
         return color, alphas, depths
 
     @_adjoint
@@ -103,14 +102,14 @@ def _backward(ctx, frame, d_color, d_alphas, d_depths):
     *scene, viewmats, Ks, splats, color, depths, block = ctx.saved_tensors
     if d_color is None:
         if d_alphas is None and d_depths is None:
-            return (None,) * 10
+            return (None,) * 11
         d_color = torch.zeros_like(color)
     plan, strategy, stream, kept = frame.plan, frame.strategy, stream_at(frame.index), []
     new = splats.new_empty_strided
     view, at = frame.view, [None if a is None else a.data_ptr() for a in (*scene, splats, color, depths, block)]
     if at != frame.at:
-        at[:6] = [address_of(a, kept) for a in scene]
-        view, frame.at = plan.moved(view, at[:6], at[6:9], at[9]), at
+        at[:7] = [address_of(a, kept) for a in scene]
+        view, frame.at = plan.moved(view, at[:7], at[7:10], at[10]), at
     if d_color.stride() == plan.sizes.color[1] and d_color.data_ptr() % 16 == 0:
         d_image = d_color.data_ptr()
     else:
@@ -121,10 +120,10 @@ def _backward(ctx, frame, d_color, d_alphas, d_depths):
     gradient = plan.gradient((d_image, address_of(d_depths, kept), address_of(d_alphas, kept)), moments.data_ptr(),
                              floats, [None if d is None else d.data_ptr() for d in d_scene])
     wanted, d_screen = ctx.needs_input_grad, None
-    if wanted[9]:
+    if wanted[10]:
         d_screen = empty((plan.shape.count, 2), splats)
         gradient.mean2d = d_screen.data_ptr()
-    with_cameras, watched = wanted[7] or wanted[8], frame.watch and frame.watch.kinds()
+    with_cameras, watched = wanted[8] or wanted[9], frame.watch and frame.watch.kinds()
     if not with_cameras and not watched:
         plan.backward(view, gradient, strategy, stream)
     else:
@@ -164,7 +163,7 @@ class _Means2d(torch.autograd.Function):
     @_adjoint
     def backward(ctx, d_means2d):
         *scene, viewmats, Ks, splats = ctx.saved_tensors
-        with_cameras = ctx.needs_input_grad[7] or ctx.needs_input_grad[8]
+        with_cameras = ctx.needs_input_grad[8] or ctx.needs_input_grad[9]
         with On(splats):
             *d_scene, d_viewmats, d_Ks = run_project_backward(ctx.frame.plan, ctx.frame.cameras, scene, splats,
                                                               torch.zeros_like(splats), d_means2d, with_cameras)
@@ -178,7 +177,7 @@ class _Means2d(torch.autograd.Function):
 def means2d_of(frame, node):
     """The means of the splats [C, N, 2] of a frame. node: of its colours in the graph, or None."""
     try:
-        scene = node.saved_tensors[:8] if node is not None else None
+        scene = node.saved_tensors[:9] if node is not None else None
     except RuntimeError:  # after the backward pass: nothing more can come of a loss
         scene = None
     if scene is None:

@@ -14,7 +14,7 @@ from ._tensors import On, address_of, empty, gradient_like, on_host, packed_came
 
 
 def _run_project(plan, cameras, scene, stream):
-    """Splats [C, N, 12] of the six tensors of a Scene."""
+    """Splats [C, N, 12] of the tensors of a Scene."""
     kept, shape = [], plan.shape
     splats = empty((shape.cameras, shape.count, SPLAT_FLOATS), scene[0])
     plan.project(cameras, [address_of(a, kept) for a in scene], splats.data_ptr(), stream)
@@ -34,7 +34,7 @@ _camera_entries = {}  # by device
 
 
 def run_project_backward(plan, cameras, scene, splats, moments, d_means2d, with_cameras):
-    """The gradients of the six tensors of a Scene, then with_cameras those of viewmats and Ks; None: there is none."""
+    """The gradients of the tensors of a Scene, then with_cameras those of viewmats and Ks; None: there is none."""
     kept, stream = [], stream_of(splats.device)
     at, d_mean2d = [address_of(a, kept) for a in scene], address_of(d_means2d, kept)
     at_splats, at_moments = address_of(splats, kept), address_of(moments, kept)
@@ -130,7 +130,7 @@ def project(means: Tensor, quats: Optional[Tensor], scales: Optional[Tensor], op
     with On(means):
         plan = _plan_of_project(means, colors, sizes, planes, viewmats.shape[0])
         cameras = torch.cat((on_host(viewmats).reshape(-1, 16), on_host(Ks).reshape(-1, 9)), 1)
-        splats = _run_project(plan, _cameras(cameras, plan), (means, quats, scales, opacities, colors, covars),
+        splats = _run_project(plan, _cameras(cameras, plan), (means, quats, scales, opacities, colors, covars, None),
                               stream_of(means.device))
         return (splats, splats[..., :2].clone(memory_format=torch.contiguous_format), radii_of(plan, splats), cameras)
 
@@ -155,8 +155,8 @@ def project_backward(means: Tensor, quats: Optional[Tensor], scales: Optional[Te
     with On(means):
         plan = _plan_of_project(means, colors, sizes, planes, cameras.shape[0])
         out = _or_empty(means, run_project_backward(plan, _cameras(cameras, plan), (
-            means, quats, scales, opacities, colors, covars), splats, moments, d_means2d, with_cameras))
-        return out[:6] + [d.clone() for d in out[6:]]  # no two of them share memory
+            means, quats, scales, opacities, colors, covars, None), splats, moments, d_means2d, with_cameras))
+        return out[:6] + [d.clone() for d in out[7:]]  # no two of them share memory
 
 
 @project_backward.register_fake

@@ -46,9 +46,14 @@ class Shape(NamedTuple):
     backend: Optional[str] = None  # of the library
 
 
-def shape_of(request, cameras, colors, backend):
-    """The Shape of a launch for some cameras of a Request. colors: the shape of Scene.colors."""
-    coefficients = colors[1] if request.settings.sh_degree >= 0 else 0
+def coefficients_of(scene):
+    """Of the harmonics of a Scene."""
+    return scene[4].shape[1] + (scene[6] is not None)
+
+
+def shape_of(request, cameras, scene, backend):
+    """The Shape of a launch for some cameras of a Request."""
+    coefficients = coefficients_of(scene) if request.settings.sh_degree >= 0 else 0
     return Shape(request.settings, cameras, request.count, request.channels, coefficients, request.depth, backend)
 
 
@@ -72,6 +77,7 @@ class Scene(NamedTuple):
     opacities: object
     colors: object  # [N, channels], or [N, coefficients, 3] with an sh_degree
     covars: object  # [N, 6], or None
+    constant: object = None  # [N, 1, 3]: the first of the coefficients; colors then has the others
 
 
 class Room:
@@ -115,7 +121,7 @@ _camera = struct.Struct("<2i4f9f3ffi4ff")
 assert _camera.size == sizeof(gs.Camera)
 
 # Members of distwar_gs.h's structs that follow each other, and where they begin: one call of struct fills them.
-_scene = struct.Struct("<7Q")  # of gs_gaussians: mean, log_scale, quaternion, opacity_logit, sh, color, covariance
+_scene = struct.Struct("<8Q")  # of gs_gaussians: mean, log_scale, quaternion, opacity_logit, sh, sh_constant, color, covariance
 _SCENE, _GRADIENT_SCENE = (of.gaussians.offset + gs.Gaussians.mean.offset for of in (gs.View, gs.Gradient))
 _memory = struct.Struct("<2q10Q")  # of gs_view: capacities, workspace, its bytes, report, splats, image
 _MEMORY = gs.View.pair_capacity.offset
@@ -144,10 +150,10 @@ class _Whole:
         return [whole[gap] for gap in self.gaps]
 
 
-_whole_view = _Whole(gs.View, ((_SCENE, "7Q"), (_CAMERA, f"{_camera.size}s"), (_MEMORY, "2q10Q"), (_DIVISION, "2i")))
-_whole_gradient = _Whole(gs.Gradient, ((gs.Gradient.color.offset, "3Qq"), (_GRADIENT_SCENE, "7Q"),
+_whole_view = _Whole(gs.View, ((_SCENE, "8Q"), (_CAMERA, f"{_camera.size}s"), (_MEMORY, "2q10Q"), (_DIVISION, "2i")))
+_whole_gradient = _Whole(gs.Gradient, ((gs.Gradient.color.offset, "3Qq"), (_GRADIENT_SCENE, "8Q"),
                                        (gs.Gradient.mean2d.offset, "2Q")))
-assert gs.Gaussians.covariance.offset - gs.Gaussians.mean.offset == 48
+assert gs.Gaussians.covariance.offset - gs.Gaussians.mean.offset == 56
 assert gs.View.lists.offset - _MEMORY == _memory.size and gs.Gradient.gaussians.offset == 32
 assert gs.Gradient.depth.offset == gs.Gradient.mean2d.offset + 8
 
@@ -288,9 +294,9 @@ class Plan:
 
     def _pointers(self, scene):
         """The addresses of a Scene in the order of gs_gaussians."""
-        mean, quaternion, log_scale, opacity_logit, colors, covariance = scene
+        mean, quaternion, log_scale, opacity_logit, colors, covariance, constant = scene
         sh, color = (colors, 0) if self.shape.coefficients else (0, colors)
-        return mean, log_scale or 0, quaternion or 0, opacity_logit, sh, color, covariance or 0
+        return mean, log_scale or 0, quaternion or 0, opacity_logit, sh, constant or 0, color, covariance or 0
 
     def _point(self, of, at, scene):
         """Lets the gs_gaussians in a struct point to the arrays of a Scene."""

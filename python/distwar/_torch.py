@@ -16,7 +16,7 @@ from ._tensors import (current_device, index_of, is_plain, packed_cameras, radii
                        takes_operators)
 
 # The arrays of a call, in this order: those of a Scene, then cameras and backgrounds.
-NAMES = ("means", "quats", "scales", "opacities", "colors", "covars", "viewmats", "Ks", "backgrounds")
+NAMES = ("means", "quats", "scales", "opacities", "colors", "covars", "constant", "viewmats", "Ks", "backgrounds")
 
 
 def _check_tensor(name, tensor, device):
@@ -40,20 +40,22 @@ def _upper(covars):
 
 
 def _scene_of(arrays, request, group):
-    """Six tensors of a Scene, viewmats and Ks for a group of cameras."""
+    """The tensors of a Scene, viewmats and Ks for a group of cameras."""
     b, first, end = group
     flat = {name: a if a is None or not request.batch else a.flatten(0, len(request.batch) - 1)[b]
             for name, a in zip(NAMES, arrays)}
     colors = flat["colors"][first] if request.per_camera else flat["colors"]
     degree = request.settings.sh_degree
-    if degree >= 0 and colors.shape[-2] not in (1, 4, 9, 16):
+    if degree >= 0 and flat["constant"] is None and colors.shape[-2] not in (1, 4, 9, 16):
         colors = colors[:, :(degree + 1)**2]
     viewmats, Ks = flat["viewmats"], flat["Ks"]
     if end - first != request.cameras:
         viewmats, Ks = viewmats[first:end], Ks[first:end]
     if flat["covars"] is not None:
-        return flat["means"], None, None, flat["opacities"], colors, _upper(flat["covars"]), viewmats, Ks
-    return flat["means"], flat["quats"], flat["scales"], flat["opacities"], colors, None, viewmats, Ks
+        return (flat["means"], None, None, flat["opacities"], colors, _upper(flat["covars"]), flat["constant"], viewmats,
+                Ks)
+    return (flat["means"], flat["quats"], flat["scales"], flat["opacities"], colors, None, flat["constant"], viewmats,
+            Ks)
 
 
 def _joined(parts, batch):
@@ -80,7 +82,7 @@ class Call:
         self._plans = None
         # Whether the arrays are a Scene as they are.
         self.is_scene = self.is_float32 and len(self.groups) == 1 and not (request.batch or request.per_camera) and \
-            arrays[5] is None and (request.settings.sh_degree < 0 or arrays[4].shape[-2] in (1, 4, 9, 16))
+            arrays[5] is None and (request.settings.sh_degree < 0 or _stages.coefficients_of(arrays) in (1, 4, 9, 16))
 
     @functools.cached_property
     def index(self):
@@ -89,7 +91,7 @@ class Call:
     def plans(self, scenes):
         """(Plan, Room) of each group."""
         if self._plans is None:
-            shapes = [_stages.shape_of(self.request, end - first, scene[4].shape, BACKENDS[self.device.type])
+            shapes = [_stages.shape_of(self.request, end - first, scene, BACKENDS[self.device.type])
                       for (_, first, end), scene in zip(self.groups, scenes)]
             self._plans = [(_stages.plan_of(shape), _stages.room_of(self.device, shape)) for shape in shapes]
         return self._plans
@@ -119,6 +121,8 @@ def _new_call(arrays, width, height, planes, sh_degree, modes, packed, absgrad):
     for name, a in named.items():
         if a is not None:
             _check_tensor(name, a, arrays[0].device)
+    if named["constant"] is not None:  # what check() looks at are shapes
+        named["colors"] = arrays[4].new_empty(1).expand(len(arrays[0]), _stages.coefficients_of(arrays), 3)
     return Call(arrays, check(named, width, height, *map(float, planes), sh_degree, *modes), absgrad, packed)
 
 
@@ -164,7 +168,7 @@ def _by_frames(call, scenes, packed, absgrad):
     """Colours, alphas, depths or None, and meta, by autograd.Functions."""
     batch, strategy, frames, images = call.batch, strategy_now(), [], []
     for (plan, room), scene in zip(call.plans(scenes), scenes):
-        frame = Frame(plan, room, packed_cameras(scene[6], scene[7], plan.shape.settings, plan.camera_ends),
+        frame = Frame(plan, room, packed_cameras(scene[7], scene[8], plan.shape.settings, plan.camera_ends),
                       strategy, call.index)
         images.append(frame.render(*scene, None))
         frames.append(frame)
@@ -185,6 +189,7 @@ def _by_frames(call, scenes, packed, absgrad):
 def _by_operators(call, scenes, packed, absgrad, radius_clip):
     """The same by operators. Splats of a radius up to radius_clip pixels, unless it is 0, are culled."""
     batch, request, means_of_colors = call.batch, call.request, call.request.channels == 3
+    scenes = [(*scene[:6], *scene[7:]) for scene in scenes]  # the constant is None
     parts = [Projected(request, scene if means_of_colors else (*scene[:4], scene[4].detach(), *scene[5:]), radius_clip)
              for scene in scenes]
     means2d, at, absolute = _joined([part.means2d for part in parts], batch), None, None
@@ -208,8 +213,26 @@ def _by_operators(call, scenes, packed, absgrad, radius_clip):
     return *[_joined(list(of), batch) for of in zip(*images)], meta
 
 
+def _apart(means, colors, sh_degree):
+    """(colors, constant) of a Scene that is taken as it is, or all of them joined and None."""
+    constant, rest = colors
+    for name, a in ("colors[0]", constant), ("colors[1]", rest):
+        _check_tensor(name, a, means.device)
+    if constant.dim() == rest.dim() == 3 and constant.shape[::2] == rest.shape[::2] == means.shape and \
+            constant.shape[1] == 1 and rest.shape[1] in (3, 8, 15) and isinstance(sh_degree, int) and \
+            sh_degree <= KERNELS_DEGREE and constant.dtype == rest.dtype == torch.float32:
+        return rest, constant
+    return torch.cat((constant, rest), -2), None
+
+
 def rasterization(arrays, width, height, planes, sh_degree, modes, packed, absgrad, radius_clip):
-    """arrays: by NAMES."""
+    """arrays: by NAMES; colors may be two tensors."""
+    plain = is_plain(arrays[0])
+    if isinstance(arrays[4], (tuple, list)):
+        colors = _apart(arrays[0], arrays[4], sh_degree)
+        if colors[1] is not None and (not plain or radius_clip > 0 or takes_operators()):
+            colors = torch.cat(arrays[4], -2), None
+        arrays = (*arrays[:4], colors[0], arrays[5], colors[1], *arrays[7:])
     if isinstance(sh_degree, int) and sh_degree > KERNELS_DEGREE:
         named, device = dict(zip(NAMES, arrays)), getattr(arrays[0], "device", None)
         of = [float32_of(name, named[name], device) for name in ("means", "colors", "viewmats")]
@@ -218,14 +241,13 @@ def rasterization(arrays, width, height, planes, sh_degree, modes, packed, absgr
         if colors.shape[-3] == 1:  # colours of all cameras go the shortest way
             colors = colors.squeeze(-3)
         arrays, sh_degree = (*arrays[:4], colors, *arrays[5:]), None
-    plain = is_plain(arrays[0])
     call = (_call_of if plain else _new_call)(arrays, width, height, planes, sh_degree, modes, packed, absgrad)
     if plain and call.index is not None and call.index != current_device():
         with torch.cuda.device(call.index):
             return rasterization(arrays, width, height, planes, sh_degree, modes, packed, absgrad, radius_clip)
     request = call.request
     if plain and call.is_scene:
-        scenes = [arrays[:8]]
+        scenes = [arrays[:9]]
     else:
         if not call.is_float32:
             arrays = [a if a is None else a.float() for a in arrays]
@@ -234,8 +256,8 @@ def rasterization(arrays, width, height, planes, sh_degree, modes, packed, absgr
         color, alphas, depth, meta = _by_frames(call, scenes, packed, absgrad)
     else:
         color, alphas, depth, meta = _by_operators(call, scenes, packed, absgrad, radius_clip)
-    if arrays[8] is not None:
-        color = color + (1 - alphas) * arrays[8][..., None, None, :]
+    if arrays[9] is not None:
+        color = color + (1 - alphas) * arrays[9][..., None, None, :]
     if request.depth is None:
         return color, alphas, meta
     depth = depth.unsqueeze(-1)

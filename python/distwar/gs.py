@@ -13,9 +13,9 @@ ADAM_ARRAYS = 8  # of a step of gs_adam_rows
 
 class Gaussians(Structure):
     _fields_ = [("count", c_int64), ("sh_degree", c_int32), ("mean", c_void_p), ("log_scale", c_void_p),
-                ("quaternion", c_void_p), ("opacity_logit", c_void_p), ("sh", c_void_p), ("color", c_void_p),
-                ("covariance", c_void_p), ("scale_modifier", c_float), ("antialias", c_int32), ("channels", c_int32),
-                ("activated", c_int32), ("low_pass", c_float)]
+                ("quaternion", c_void_p), ("opacity_logit", c_void_p), ("sh", c_void_p), ("sh_constant", c_void_p),
+                ("color", c_void_p), ("covariance", c_void_p), ("scale_modifier", c_float), ("antialias", c_int32),
+                ("channels", c_int32), ("activated", c_int32), ("low_pass", c_float)]
 
 
 class Camera(Structure):

@@ -53,11 +53,12 @@ def _count(step: Tensor) -> int:
 
 
 @torch.no_grad()
-def step(optimizers: Iterable[torch.optim.Adam], visible: Tensor | None = None) -> None:
+def step(optimizers: Iterable[torch.optim.Adam], visible: Tensor | None = None, zero_grad: bool = False) -> None:
     """One step of all optimizers, as the loop `for o in optimizers: o.step()`: one launch for up to eight parameters.
 
     optimizers: of the class torch.optim.Adam, each with any number of groups, on one device. visible [N], bool or
-    radii: then a step of SelectiveAdam on the rows where it is above 0, of parameters [N, ...].
+    radii: then a step of SelectiveAdam on the rows where it is above 0, of parameters [N, ...]. zero_grad: gradients are
+    None afterwards, as after `o.zero_grad()`.
     Cost: reads 16 bytes per value and writes 12. Nothing waits, but for the first step, and the first after the number of
     steps was changed by others. Parameters that are not float32, rates that are tensors, and steps in a CUDA graph take
     torch's fused kernel, a launch per rate.
@@ -70,6 +71,9 @@ def step(optimizers: Iterable[torch.optim.Adam], visible: Tensor | None = None) 
         _step_by_torch(entries)
     else:
         _step_rows(entries)
+    if zero_grad:
+        for p, _, _ in entries:
+            p.grad = None
 
 
 def _step_by_torch(entries: list[_Entry]) -> None:

@@ -17,6 +17,7 @@ that the next step of their optimizers passes them over.
 """
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from typing import Any, MutableMapping
@@ -51,6 +52,11 @@ def _take(params: Params, optimizers: Optimizers, source: Tensor, fresh: Tensor,
                 optimizer.state[new] = {**state, **moments}
             optimizer.param_groups[0]["params"] = [new]
         params[name] = new
+
+
+@functools.lru_cache(maxsize=64)
+def _half_size(width: int, height: int, device: torch.device) -> Tensor:
+    return torch.tensor([width / 2, height / 2], device=device)
 
 
 def _draw(weights: Tensor, count: int) -> Tensor:
@@ -130,9 +136,12 @@ class DefaultStrategy(Strategy):
     def _accumulate(self, count: int, state: State, info: dict[str, Any], packed: bool) -> None:
         means2d, radii, width, height = (info[key] for key in (self.key_for_gradient, "radii", "width", "height"))
         d = means2d.absgrad if self.absgrad else means2d.grad
-        norm = torch.hypot(d[..., 0] * (width / 2 * info["n_cameras"]), d[..., 1] * (height / 2 * info["n_cameras"]))
-        axes = radii if radii.dim() == d.dim() else radii.unsqueeze(-1)  # before gsplat 1.5 there is one radius
-        seen, radii = (axes > 0).all(-1), axes.amax(-1)
+        unit = _half_size(width * info["n_cameras"], height * info["n_cameras"], d.device)
+        norm = torch.linalg.vector_norm(d * unit, dim=-1)  # 0 where a Gaussian is not seen
+        if radii.dim() < d.dim():  # before gsplat 1.5 there is one radius
+            seen = radii > 0
+        else:
+            seen, radii = (radii > 0).all(-1), radii.amax(-1) if self.refine_scale2d_stop_iter > 0 else None
         if state["grad2d"] is None:
             state["grad2d"], state["count"] = norm.new_zeros(count), norm.new_zeros(count)
         sizes = radii / max(width, height) if self.refine_scale2d_stop_iter > 0 else None
@@ -145,8 +154,9 @@ class DefaultStrategy(Strategy):
             if sizes is not None:
                 state["radii"].scatter_reduce_(0, at, sizes, "amax")
         else:
-            state["grad2d"] += torch.where(seen, norm, 0).view(-1, count).sum(0)
-            state["count"] += seen.view(-1, count).sum(0)
+            one_view = norm.numel() == count
+            state["grad2d"] += norm.view(-1) if one_view else norm.view(-1, count).sum(0)
+            state["count"] += seen.view(-1) if one_view else seen.view(-1, count).sum(0)
             if sizes is not None:
                 torch.maximum(state["radii"], sizes.view(-1, count).amax(0), out=state["radii"])
 

@@ -190,6 +190,7 @@ static inline int same_shape(const gs_gaussians *a, const gs_gaussians *b) {
 static inline gs_status check_parameters(const char *function, const gs_gaussians *g) {
     GS_REQUIRE_OF(function, g, "Gaussians, and vectors of their shape, must be given");
     GS_REQUIRE_OF(function, !g->activated, "activated scales and opacities are taken by gs_project alone");
+    GS_REQUIRE_OF(function, !g->sh_constant, "sh_constant is taken by gs_project alone");
     GS_TRY(check_count(function, g->count));
     GS_TRY(check_degree(function, g->sh_degree));
     return libgs_require(

@@ -79,6 +79,9 @@ typedef struct gs_gaussians {
     float *quaternion;    // [count][4]: w, x, y, z; need not be normalised
     float *opacity_logit; // [count]
     float *sh;            // [count][(sh_degree + 1)^2][GS_CHANNELS]
+    // Not NULL: [count][GS_CHANNELS], the constants, as trainers keep them apart; sh then holds the rest, [count][(sh_degree
+    // + 1)^2 - 1][GS_CHANNELS]. Taken by gs_project and gs_project_backward, refused by others.
+    float *sh_constant;
     // Replace other arrays unless NULL. Calls that store or step parameters (gs_adam) ignore them.
     float *color;         // [count][channels]; replaces sh; negative values stay
     float *covariance;    // [count][6], world: xx, xy, xz, yy, yz, zz; replaces log_scale and quaternion

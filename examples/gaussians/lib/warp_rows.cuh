@@ -93,6 +93,43 @@ __device__ __forceinline__ void begin_rows(const float *memory, unsigned wanted,
     }
 }
 
+// Calls body(row, column, place) for each float of 32 rows of `length` in memory, place after place; a lane takes
+// every 32nd.
+template <int length, typename Body>
+__device__ __forceinline__ void for_each_float(const Body &body) {
+    int row = int(distwar::lane_id()) / length, column = int(distwar::lane_id()) % length;
+    for (int place = int(distwar::lane_id()); place < 32 * length; place += 32) {
+        body(row, column, place);
+        row += 32 / length, column += 32 % length;
+        if (column >= length) row++, column -= length;
+    }
+}
+
+// begin_rows of rows whose first `head` floats are in one array and the others in another.
+template <int head, int length>
+__device__ __forceinline__ void begin_split_rows(const float *heads, const float *rest, unsigned wanted,
+                                                 int used, warp_rows<length> *rows) {
+    for_each_float<head>([&](int row, int column, int place) {
+        if (wanted >> row & 1) copy_async<1>(rows->row(row) + column, heads + place);
+    });
+    for_each_float<length - head>([&](int row, int column, int place) {
+        if (wanted >> row & 1 && head + column < used)
+            copy_async<1>(rows->row(row) + head + column, rest + place);
+    });
+}
+
+// store_rows to rows whose first `head` floats are in one array and the others in another.
+template <int head, int length>
+__device__ __forceinline__ void store_split_rows(warp_rows<length> *rows, unsigned existing, float *heads,
+                                                 float *rest) {
+    for_each_float<head>([&](int row, int column, int place) {
+        if (existing >> row & 1) heads[place] = rows->row(row)[column];
+    });
+    for_each_float<length - head>([&](int row, int column, int place) {
+        if (existing >> row & 1) rest[place] = rows->row(row)[head + column];
+    });
+}
+
 // Waits until what begin_rows or copy_async reads has arrived, for all lanes. By all lanes of a warp.
 __device__ __forceinline__ void finish_rows() {
 #if !defined(__SIMT__)

@@ -103,12 +103,12 @@ def _exactly_one(text, *given):
 
 def _by_frame(settings, depth, scene, screen):
     """Planar colours, alphas [1, height, width], radii, and the depth [1, height, width] or None."""
-    means, colors = scene[0], scene[4]
+    means = scene[0]
     with On(means):
-        shape = _stages.Shape(settings, 1, len(means), 3, colors.shape[1] if settings.sh_degree >= 0 else 0, depth,
+        shape = _stages.Shape(settings, 1, len(means), 3, _stages.coefficients_of(scene) if settings.sh_degree >= 0 else 0, depth,
                               BACKENDS.get(means.device.type))
         frame = Frame(_stages.plan_of(shape), _stages.room_of(means.device, shape),
-                      packed_cameras(*scene[6:], settings), strategy_now(), index_of(means.device))
+                      packed_cameras(*scene[7:], settings), strategy_now(), index_of(means.device))
         color, alphas, depths = frame.render(*scene, screen)
         return color[0].movedim(-1, 0), alphas[..., 0], frame.radii()[0], depths
 
@@ -116,7 +116,7 @@ def _by_frame(settings, depth, scene, screen):
 def _projected(settings, scene):
     """Splats, their means, and radii [1, N]."""
     width, height, degree, antialiased, *planes, camera = settings
-    return _operators.project(*scene, [width, height, degree, int(antialiased), camera], planes)[:3]
+    return _operators.project(*scene[:6], *scene[7:], [width, height, degree, int(antialiased), camera], planes)[:3]
 
 
 def _by_operators(settings, depth, scene, screen):
@@ -161,7 +161,7 @@ class GaussianRasterizer(torch.nn.Module):
         return _stages.Settings(s.image_width, s.image_height, degree, True, NEAR_PLANE, FAR_PLANE,
                                 float(s.kernel_size))
 
-    def _scene(self, means3D, opacities, colors, scales, rotations, cov3D_precomp):
+    def _scene(self, means3D, opacities, colors, scales, rotations, cov3D_precomp, constant=None):
         """The tensors of _stages.Scene and cameras, checked. colors [N, 3] or [N, K, 3]."""
         s = self.raster_settings
         _exactly_one("scales with rotations and cov3D_precomp", scales is not None and rotations is not None,
@@ -172,7 +172,8 @@ class GaussianRasterizer(torch.nn.Module):
         of_colors = "shs" if colors.dim() == 3 else "colors_precomp"
         for name, tensor, *shape in (("means3D", means3D, 3), ("rotations", rotations, 4), ("scales", scales, 3),
                                      ("opacities", opacities.reshape(-1)),
-                                     (of_colors, colors, *colors.shape[1:-1], 3), ("cov3D_precomp", cov3D_precomp, 6)):
+                                     (of_colors, colors, *colors.shape[1:-1], 3), ("cov3D_precomp", cov3D_precomp, 6),
+                                     ("dc", constant, 1, 3)):
             if tensor is not None and tuple(tensor.shape) != (count, *shape):
                 raise ValueError(f"GaussianRasterizer: {name} has the shape {tuple(tensor.shape)}, not "
                                  f"{(count, *shape)}")
@@ -204,20 +205,24 @@ class GaussianRasterizer(torch.nn.Module):
         s = self.raster_settings
         for name in others:
             raise NotImplementedError(_missing("GaussianRasterizer.forward", name))
-        if dc is not None:
-            shs = dc if shs is None else torch.cat((dc, shs), 1)
+        colors, degree, constant = colors_precomp, -1, None
+        if dc is not None and shs is None:
+            shs = dc
+        elif dc is not None and is_plain(means3D) and shs.dim() == 3 and shs.shape[1] in (3, 8, 15):
+            constant = dc
+        elif dc is not None:
+            shs = torch.cat((dc, shs), 1)
         _exactly_one("shs and colors_precomp", shs is not None, colors_precomp is not None)
-        colors, degree = colors_precomp, -1
         if shs is not None:
             degree = s.sh_degree
             if degree > 3:
                 raise NotImplementedError(f"GaussianRasterizer: sh_degree = {degree} is not supported, 0 to 3 are")
-            if shs.dim() != 3 or shs.shape[1] not in (1, 4, 9, 16, 25):
+            if shs.dim() != 3 or shs.shape[1] + (constant is not None) not in (1, 4, 9, 16, 25):
                 raise ValueError(f"GaussianRasterizer: shs has the shape {tuple(shs.shape)}, not ({len(means3D)}, K, "
                                  "3), K = 1, 4, 9, 16 or 25")
             colors = shs[:, :16]
         settings, scene = self._settings(degree), self._scene(means3D, opacities, colors, scales, rotations,
-                                                              cov3D_precomp)
+                                                              cov3D_precomp, constant)
         screen = means2D if means2D is not None and means2D.requires_grad else None
         depth = _stages.DEPTH_SUM if RESULTS else None if s.antialiasing is None else _stages.INVERSE_DEPTH
         run = _by_frame if is_plain(means3D) else _by_operators

@@ -69,8 +69,7 @@ __global__ void __launch_bounds__(rows_block)
                              opacity_of(gaussians, stored_opacity) >= min_opacity;
     if constexpr (together) {
         const unsigned wanted = __ballot_sync(distwar::all_lanes, may_be_seen);
-        if (!gaussians.color)
-            begin_rows<length>(gaussians.sh + first * length, wanted, sh_floats(degree), rows);
+        begin_sh<length>(gaussians, first, wanted, sh_floats(degree), rows);
         finish_rows();
     }
     if (!exists) return;
@@ -98,7 +97,14 @@ __global__ void __launch_bounds__(rows_block)
                 splat.color[c] = color[c] =
                     gaussians.channels == GS_CHANNELS ? gaussians.color[GS_CHANNELS * i + c] : 0;
         } else {
-            const float *const row = together ? rows->row(lane) : gaussians.sh + i * length;
+            const float *row = together ? rows->row(lane) : gaussians.sh + i * length;
+            alignas(16) float own[length];
+            if (!together && length > GS_CHANNELS && gaussians.sh_constant) {
+                for (int k = 0; k < length; k++)
+                    own[k] = k < GS_CHANNELS ? gaussians.sh_constant[GS_CHANNELS * i + k]
+                                             : gaussians.sh[(length - GS_CHANNELS) * i + k - GS_CHANNELS];
+                row = own;
+            }
             color_from_sh<length>(camera, gaussians.mean + 3 * i, row, degree, color);
             for (int c = 0; c < GS_CHANNELS; c++) splat.color[c] = fmaxf(color[c], 0.0f);
         }

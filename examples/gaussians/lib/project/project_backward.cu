@@ -175,7 +175,7 @@ __global__ void __launch_bounds__(rows_block)
     }
     const unsigned wanted = __ballot_sync(distwar::all_lanes, has_gradient);
     const unsigned existing = __ballot_sync(distwar::all_lanes, exists);
-    if (!gaussians.color) begin_rows<length>(gaussians.sh + first * length, wanted, sh_floats(degree), rows);
+    begin_sh<length>(gaussians, first, wanted, sh_floats(degree), rows);
     gaussian_gradient<with_camera> g = {};
     if (has_gradient)
         project_adjoint<model>(gaussians, camera, i, splat, sums, pixel_mean2d_at(of_splats, i), &g);
@@ -186,7 +186,7 @@ __global__ void __launch_bounds__(rows_block)
     else
         clear_row<length>(row);
     __syncwarp();
-    if (gradients.sh) store_rows<length>(rows, existing, gradients.sh + first * length);
+    store_sh<length>(rows, existing, first, gradients);
     if constexpr (with_camera)
         if (existing != 0) // else the warp has no row
             store_warp_total(has_gradient, g.camera, camera_rows + first / 32 * camera_row_floats);
@@ -230,7 +230,7 @@ __global__ void __launch_bounds__(rows_block)
     in_views &= met;
     const unsigned wanted = __ballot_sync(distwar::all_lanes, in_views != 0);
     const unsigned existing = __ballot_sync(distwar::all_lanes, exists);
-    if (!gaussians.color) begin_rows<length>(gaussians.sh + first * length, wanted, sh_floats(degree), rows);
+    begin_sh<length>(gaussians, first, wanted, sh_floats(degree), rows);
     clear_row<length>(d_rows->row(lane));
     finish_rows();
 
@@ -258,7 +258,7 @@ __global__ void __launch_bounds__(rows_block)
         store<2>(absolute, of_view, of_splats.abs_mean2d);
     }
     __syncwarp();
-    if (gradients.sh) store_rows<length>(d_rows, existing, gradients.sh + first * length);
+    store_sh<length>(d_rows, existing, first, gradients);
     if (exists) store_gradient(sum, i, gradients);
 }
 

@@ -12,6 +12,32 @@ namespace gs {
 
 constexpr int rows_block = 64; // threads of the kernels that move SH rows: a warp's rows take up to 6.5 KiB
 
+// Starts reading the first `used` floats of the SH rows of a warp's Gaussians in `wanted`, from the first one on;
+// finish_rows waits. length: sh_floats(sh_degree).
+template <int length>
+__device__ __forceinline__ void begin_sh(const gs_gaussians &gaussians, int64_t first, unsigned wanted,
+                                         int used, warp_rows<length> *rows) {
+    if (gaussians.color) return;
+    if constexpr (length > GS_CHANNELS)
+        if (gaussians.sh_constant)
+            return begin_split_rows<GS_CHANNELS>(gaussians.sh_constant + first * GS_CHANNELS,
+                                                 gaussians.sh + first * (length - GS_CHANNELS), wanted, used,
+                                                 rows);
+    begin_rows<length>(gaussians.sh + first * length, wanted, used, rows);
+}
+
+// Writes whole rows of gradients, those in `existing`.
+template <int length>
+__device__ __forceinline__ void store_sh(warp_rows<length> *rows, unsigned existing, int64_t first,
+                                         const gs_gaussians &gradients) {
+    if (!gradients.sh) return;
+    if constexpr (length > GS_CHANNELS)
+        if (gradients.sh_constant)
+            return store_split_rows<GS_CHANNELS>(rows, existing, gradients.sh_constant + first * GS_CHANNELS,
+                                                 gradients.sh + first * (length - GS_CHANNELS));
+    store_rows<length>(rows, existing, gradients.sh + first * length);
+}
+
 // The cameras of a launch, as kernels take them. angle_limit: of a fisheye.
 struct several_cameras {
     int count;
@@ -28,9 +54,13 @@ inline gs_status readable(const char *function, const gs_gaussians *in, const gs
     *out = *in;
     out->channels = channels_of(scene);
     if (scene->color)
-        out->sh = nullptr;
+        out->sh = out->sh_constant = nullptr;
     else
         out->color = nullptr;
+    if (!scene->sh_constant)
+        out->sh_constant = nullptr;
+    else if (in->sh_degree == 0) // there is no rest
+        out->sh = out->sh_constant, out->sh_constant = nullptr;
     if (scene->covariance)
         out->log_scale = out->quaternion = nullptr;
     else
@@ -39,6 +69,8 @@ inline gs_status readable(const char *function, const gs_gaussians *in, const gs
     GS_REQUIRE_OF(function, out->mean && out->opacity_logit, "mean and opacity_logit must be given");
     GS_REQUIRE_OF(function, scene->color ? out->color : out->sh,
                   "sh, or color, must be given, in gradients the same");
+    GS_REQUIRE_OF(function, scene->color || !scene->sh_constant || in->sh_degree == 0 || out->sh_constant,
+                  "sh_constant must be given in gradients too");
     GS_REQUIRE_OF(function,
                   scene->covariance ? out->covariance != nullptr : out->log_scale && out->quaternion,
                   "log_scale and quaternion, or covariance, must be given, in gradients the same");

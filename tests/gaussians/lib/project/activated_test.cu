@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <string>
 
 namespace {
@@ -100,6 +101,69 @@ TEST(Activated, OtherCallsRefuseIt) {
     EXPECT_EQ(gs_opacity_reset(&p.view.gaussians, &p.view.gaussians, &p.view.gaussians, 0.5f, NULL),
               GS_INVALID_ARGUMENT);
     EXPECT_NE(std::string(gs_last_error()).find("activated"), std::string::npos) << gs_last_error();
+}
+
+// The constants of harmonics in an array of their own give the same bits, by one view and by three.
+TEST(Constants, MayBeApart) {
+    for (int degree = 0; degree <= 3; degree++)
+        for (const int used : {0, 1, 3})
+            for (const int views : {1, 3}) {
+                SCOPED_TRACE(testing::Message()
+                             << "degree " << used << " of " << degree << ", views " << views);
+                const scene_choice choice = {24, 77, degree, used, 61, 47};
+                const int64_t n = choice.count, row = 3 * (degree + 1) * (degree + 1), rest = row - 3;
+                projection whole(choice), apart(choice);
+                const std::vector<gs_camera> cameras(size_t(views), whole.view.camera);
+                const device_vector<gs_splat> splats_whole(size_t(views * n)),
+                    splats_apart(size_t(views * n));
+                const device_vector<float> moments(
+                    random_floats(8, size_t(views * n * GS_MOMENTS_STRIDE), -1, 1));
+                for (projection *p : {&whole, &apart}) {
+                    p->view.views = {views, cameras.data()};
+                    p->view.splats = (p == &whole ? splats_whole : splats_apart).data();
+                    p->gradient.moments = reinterpret_cast<gs_moments *>(moments.data());
+                    p->gradient.mean2d = NULL;
+                }
+                std::vector<float> sh(size_t(n * row)), heads, others;
+                device_download(sh.data(), whole.view.gaussians.sh, sh.size() * sizeof(float));
+                for (int64_t k = 0; k < n * row; k++) (k % row < 3 ? heads : others).push_back(sh[size_t(k)]);
+                const device_vector<float> constant(heads), remaining(others);
+                const device_vector<float> d_constant(std::vector<float>(heads.size(), NAN)),
+                    d_remaining(std::vector<float>(others.size(), NAN));
+                apart.view.gaussians.sh_constant = constant.data();
+                apart.view.gaussians.sh = degree ? remaining.data() : NULL;
+                apart.gradient.gaussians.sh_constant = d_constant.data();
+                apart.gradient.gaussians.sh = degree ? d_remaining.data() : NULL;
+                whole.run();
+                apart.run();
+                const std::vector<gs_splat> a = splats_whole.read(), b = splats_apart.read();
+                EXPECT_EQ(memcmp(a.data(), b.data(), a.size() * sizeof(gs_splat)), 0);
+                device_download(sh.data(), whole.gradient.gaussians.sh, sh.size() * sizeof(float));
+                const std::vector<float> d_heads = d_constant.read(), d_others = d_remaining.read();
+                double norm = 0;
+                for (int64_t i = 0; i < n; i++)
+                    for (int64_t k = 0; k < row; k++) {
+                        const float expected = sh[size_t(row * i + k)];
+                        norm += double(expected) * expected;
+                        ASSERT_EQ(k < 3 ? d_heads[size_t(3 * i + k)] : d_others[size_t(rest * i + k - 3)],
+                                  expected)
+                            << i << ", " << k;
+                    }
+                EXPECT_GT(norm, 0);
+                reference_gaussians by_whole = whole.gradients.read(), by_apart = apart.gradients.read();
+                for (int64_t k = 0; k < 11 * n; k++) ASSERT_EQ(by_apart.mean[k], by_whole.mean[k]) << k;
+                reference_gaussians_destroy(&by_whole);
+                reference_gaussians_destroy(&by_apart);
+            }
+}
+
+TEST(Constants, ApartAreRefusedByOtherCallsAndWithoutGradients) {
+    projection p(activated_scene);
+    p.view.gaussians.sh_constant = p.view.gaussians.mean;
+    EXPECT_EQ(gs_density_noise(&p.view.gaussians, 0, 0, 0, NULL), GS_INVALID_ARGUMENT);
+    EXPECT_NE(std::string(gs_last_error()).find("sh_constant"), std::string::npos) << gs_last_error();
+    EXPECT_EQ(gs_project_backward(&p.view, &p.gradient, NULL), GS_INVALID_ARGUMENT);
+    EXPECT_NE(std::string(gs_last_error()).find("sh_constant"), std::string::npos) << gs_last_error();
 }
 
 TEST(LowPass, AddsToBothVariances) {
