@@ -38,12 +38,13 @@ def _adjoint(run):
 class Frame:
     """What a launch has besides the tensors of its graph."""
 
-    __slots__ = ("plan", "room", "cameras", "strategy", "index", "stream", "splats", "view", "at", "watch")
+    __slots__ = ("plan", "room", "cameras", "strategy", "index", "stream", "splats", "view", "at", "watch", "density")
 
     def __init__(self, plan, room, cameras, strategy, index):
         """index: of the device, by index_of()."""
         self.plan, self.room, self.cameras, self.strategy, self.index = plan, room, cameras, strategy, index
         self.watch = None  # a Watch: somebody has the means of the splats
+        self.density = None  # [N, 2]: a backward pass adds to it what gs_density_accumulate does
 
     def render(self, *scene):
         """Colours [C, height, width, channels], stored as planes, alphas [C, height, width, 1] and depths [C, height,
@@ -120,7 +121,7 @@ def _backward(ctx, frame, d_color, d_alphas, d_depths):
     gradient = plan.gradient((d_image, address_of(d_depths, kept), address_of(d_alphas, kept)), moments.data_ptr(),
                              floats, [None if d is None else d.data_ptr() for d in d_scene])
     wanted, d_screen = ctx.needs_input_grad, None
-    if wanted[10]:
+    if wanted[10] or frame.density is not None:
         d_screen = empty((plan.shape.count, 2), splats)
         gradient.mean2d = d_screen.data_ptr()
     with_cameras, watched = wanted[8] or wanted[9], frame.watch and frame.watch.kinds()
@@ -140,9 +141,9 @@ def _backward(ctx, frame, d_color, d_alphas, d_depths):
                 d_scene[4] = d_colors
             return None, *d_scene, d_viewmats.to(viewmats.device), d_Ks.to(Ks.device), None
         plan.project_backward_of(view, gradient, stream)
-    if d_screen is not None:
-        d_screen = torch.nn.functional.pad(d_screen, (0, 1))
-    return None, *d_scene, None, None, d_screen
+    if frame.density is not None:
+        plan.accumulate(view, d_screen.data_ptr(), frame.density.data_ptr(), stream)
+    return None, *d_scene, None, None, torch.nn.functional.pad(d_screen, (0, 1)) if wanted[10] else None
 
 
 # What _Frame.apply calls, when there are no transforms: is_plain() has looked.

@@ -24,6 +24,10 @@ class Meta(dict):
     def get(self, name, default=None):
         return self[name] if name in self else default
 
+    def sum_in_backward(self, density):
+        """As _Pairs has it. False too if somebody has the means already."""
+        return "means2d" in self._late and self._source.sum_in_backward(density)
+
     def whole(self):
         for name in tuple(self._late):
             self[name]

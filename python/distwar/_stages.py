@@ -459,6 +459,10 @@ class Plan:
         lib = self.lib
         lib.check(lib.gs_backward(byref(view), byref(gradient), lib.policies[strategy], stream))
 
+    def accumulate(self, view, mean2d, density, stream):
+        """gs_density_accumulate of the gradient by the means in units of half the image's size."""
+        self.lib.check(self.lib.gs_density_accumulate(byref(view), mean2d, density, stream))
+
     def project_backward_of(self, view, gradient, stream):
         self.lib.check(self.lib.gs_project_backward(byref(view), byref(gradient), stream))
 

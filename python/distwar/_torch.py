@@ -158,6 +158,15 @@ class _Pairs:
     def all_means2d(self):
         return _joined([means2d_of(frame, node) for frame, (node, _) in zip(self.parts, self.nodes)], self.batch)
 
+    def sum_in_backward(self, density):
+        """Lets the next backward pass do what gs_density_accumulate does, without a gradient of means2d for it. False:
+        not of these cameras."""
+        (frame, *others), (node, _) = self.parts, self.nodes[0]
+        if others or frame.plan.shape.cameras != 1 or self.batch or node is None or any(node.needs_input_grad[8:10]):
+            return False
+        frame.density = density
+        return True
+
     def watched(self, means2d, at=None):
         if means2d.requires_grad:
             Watch(means2d, self.parts, self.absgrad, at)

@@ -150,6 +150,7 @@ class Library:
         self._declare("gs_loss", POINTER(Comparison), pointer, c_size_t, pointer, pointer, c_void_p)
         self._declare("gs_ssim_bytes", POINTER(SsimPair), POINTER(c_size_t))
         self._declare("gs_ssim", POINTER(SsimPair), pointer, c_size_t, pointer, pointer, c_void_p)
+        self._declare("gs_density_accumulate", view, pointer, pointer, c_void_p)
         self._declare("gs_density_noise", shape, c_float, ctypes.c_uint64, ctypes.c_uint64, c_void_p)
         self._declare("gs_density_penalty", shape, c_float, c_float, shape, c_void_p)
 

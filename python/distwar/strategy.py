@@ -26,6 +26,7 @@ import torch
 from torch import Tensor
 
 from . import density
+from ._meta import Meta
 
 Params = MutableMapping[str, Any]
 Optimizers = dict[str, torch.optim.Optimizer]
@@ -111,14 +112,34 @@ class DefaultStrategy(Strategy):
 
     def step_pre_backward(self, params: Params, optimizers: Optimizers, state: State, step: int,
                           info: dict[str, Any]) -> None:
-        info[self.key_for_gradient].retain_grad()
+        """Before refine_stop_iter: lets info["means2d"] keep its gradient, or the backward pass of distwar.rasterization of
+        one camera add up what is read of it."""
+        if step >= self.refine_stop_iter:
+            return
+        state["summed"] = False
+        if isinstance(info, Meta) and not self.absgrad and self.key_for_gradient == "means2d" and \
+                self.refine_scale2d_stop_iter == 0:
+            sums = self._sums(state, params["means"])
+            state["summed"] = sums is not None and info.sum_in_backward(sums)
+        if not state["summed"]:
+            info[self.key_for_gradient].retain_grad()
+
+    @staticmethod
+    def _sums(state: State, means: Tensor) -> Tensor | None:
+        """[N, 2], of which grad2d and count are columns; None: they are somebody's own."""
+        if state["grad2d"] is None:
+            sums = torch.zeros(len(means), 2, device=means.device)
+            state.update(grad2d=sums[:, 0], count=sums[:, 1])
+        base = state["grad2d"]._base
+        return base if base is not None and base is state["count"]._base and base.shape == (len(means), 2) else None
 
     @torch.no_grad()
     def step_post_backward(self, params: Params, optimizers: Optimizers, state: State, step: int, info: dict[str, Any],
                            packed: bool = False) -> None:
         if step >= self.refine_stop_iter:
             return
-        self._accumulate(len(params["means"]), state, info, packed)
+        if not state.pop("summed", False):
+            self._accumulate(len(params["means"]), state, info, packed)
         if step > self.refine_start_iter and step % self.refine_every == 0 and \
                 step % self.reset_every >= self.pause_refine_after_reset:
             before = len(params["means"])

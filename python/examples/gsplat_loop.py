@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Trains Gaussians with gsplat's rasterizer and strategy, as most loops of one's own do. gsplat_loop.diff changes three
+"""Trains Gaussians with gsplat's rasterizer and strategy, as most loops of one's own do. gsplat_loop.diff changes four
 places of it, after which distwar does the work:
 
     python gsplat_loop.py DATA
@@ -12,6 +12,7 @@ import random
 import time
 
 import torch
+import torch._dynamo  # torch's optimizers import it when the first is made: seconds that are not of training
 from fused_ssim import fused_ssim
 from gsplat import rasterization
 from gsplat.strategy import DefaultStrategy

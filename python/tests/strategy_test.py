@@ -130,6 +130,41 @@ class Strategies(unittest.TestCase):
             made.check_sanity(params, {"means": optimizers["means"]})
 
 
+class Sums(unittest.TestCase):
+    def sums(self, touched, camera_gradient=False, views=1):
+        """grad2d, count and the gradient of means2d of three steps. touched: somebody looks at means2d before."""
+        made = strategy.DefaultStrategy(refine_start_iter=100)
+        p, view = parameters(150)
+        view = dict(view, viewmats=view["viewmats"].repeat(views, 1, 1).requires_grad_(camera_gradient),
+                    Ks=view["Ks"].repeat(views, 1, 1))
+        state = made.initialize_state()
+        for step in range(1, 4):
+            colors, _, info = distwar.rasterization(p["means"], p["quats"], p["scales"].exp(), p["opacities"].sigmoid(),
+                                                    p["colors"], packed=False, **view)
+            if touched:
+                info["means2d"]
+            made.step_pre_backward(p, {}, state, step, info)
+            (step * colors.square().sum()).backward()
+            made.step_post_backward(p, {}, state, step, info)
+        return state["grad2d"].clone(), state["count"].clone(), info["means2d"].grad, p["means"].grad
+
+    def test_summed_in_the_backward_pass(self):
+        grad2d, count, kept, d_means = self.sums(touched=True)
+        self.assertIsNotNone(kept)
+        summed, seen, none, d_same = self.sums(touched=False)
+        self.assertIsNone(none)
+        self.assertGreater(float(grad2d.sum()), 0)
+        self.assertGreater(int((count == 0).sum() + (count == 3).sum()), 100)
+        self.assertTrue(torch.equal(count, seen))
+        self.assertLess(relative(summed.cpu(), grad2d.cpu()), 1e-5)
+        self.assertLess(relative(d_same.cpu(), d_means.cpu()), 1e-5)
+
+    def test_where_it_can_not(self):
+        for options in dict(camera_gradient=True), dict(views=2):
+            self.assertIsNotNone(self.sums(touched=False, **options)[2], options)
+            self.assertGreater(float(self.sums(touched=False, **options)[0].sum()), 0)
+
+
 class Adam(unittest.TestCase):
     def setUp(self):
         torch.manual_seed(0)

@@ -78,10 +78,8 @@ typedef struct gs_gaussians {
     float *log_scale;     // [count][3]
     float *quaternion;    // [count][4]: w, x, y, z; need not be normalised
     float *opacity_logit; // [count]
-    float *sh;            // [count][(sh_degree + 1)^2][GS_CHANNELS]
-    // Not NULL: [count][GS_CHANNELS], the constants, as trainers keep them apart; sh then holds the rest, [count][(sh_degree
-    // + 1)^2 - 1][GS_CHANNELS]. Taken by gs_project and gs_project_backward, refused by others.
-    float *sh_constant;
+    float *sh;            // [count][(sh_degree + 1)^2][GS_CHANNELS]; with sh_constant all but the first of a Gaussian
+    float *sh_constant;   // [count][GS_CHANNELS], or NULL; who takes it: as of `activated`
     // Replace other arrays unless NULL. Calls that store or step parameters (gs_adam) ignore them.
     float *color;         // [count][channels]; replaces sh; negative values stay
     float *covariance;    // [count][6], world: xx, xy, xz, yy, yz, zz; replaces log_scale and quaternion
@@ -89,8 +87,7 @@ typedef struct gs_gaussians {
     // Not 0: antialiased. The opacity of a splat is reduced by as much as low_pass enlarges its area
     // (docs/developers/math.md, section 2). Render a scene as it was trained. Unused in gradients.
     int32_t antialias;
-    // Channels of color: 1..GS_MAX_CHANNELS; 0 counts as GS_CHANNELS. SH have GS_CHANNELS. The channels of a view are
-    // those of its Gaussians. Unused in gradients.
+    // Channels of color: 1..GS_MAX_CHANNELS; 0: GS_CHANNELS, as SH have. A view has its Gaussians'. Unused in gradients.
     int32_t channels;
     // Not 0: log_scale holds scales and opacity_logit opacities, as they are; gradients are by these. Taken
     // by gs_project and gs_project_backward, refused by others. Unused in gradients.
