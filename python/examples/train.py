@@ -68,9 +68,7 @@ def train(p, views, size, o):
         loss = distwar.l1_ssim_loss(images, pictures)
         loss.backward()
         density.add_penalty(p["scales"], p["opacities"], 0.01, 0.01)
-        optim.step(optimizers.values())
-        for value in p.values():
-            value.grad = None
+        optim.step(optimizers.values(), zero_grad=True)
         control.step_post_backward(p, optimizers, state, step, {}, optimizers["means"].param_groups[0]["lr"])
         if step * batch % 500 < batch or step == steps:
             print(f"{step * batch} views: loss {loss.item():.4f}, {len(p['means'])} Gaussians, "

@@ -78,8 +78,8 @@ typedef struct gs_gaussians {
     float *log_scale;     // [count][3]
     float *quaternion;    // [count][4]: w, x, y, z; need not be normalised
     float *opacity_logit; // [count]
-    float *sh;            // [count][(sh_degree + 1)^2][GS_CHANNELS]; with sh_constant all but the first of a Gaussian
-    float *sh_constant;   // [count][GS_CHANNELS], or NULL; who takes it: as of `activated`
+    float *sh; // [count][(sh_degree + 1)^2][GS_CHANNELS]; with sh_constant all but the first of a Gaussian
+    float *sh_constant; // [count][GS_CHANNELS], or NULL; who takes it: as of `activated`
     // Replace other arrays unless NULL. Calls that store or step parameters (gs_adam) ignore them.
     float *color;         // [count][channels]; replaces sh; negative values stay
     float *covariance;    // [count][6], world: xx, xy, xz, yy, yz, zz; replaces log_scale and quaternion
