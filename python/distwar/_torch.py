@@ -159,7 +159,7 @@ class _Pairs:
         return _joined([means2d_of(frame, node) for frame, (node, _) in zip(self.parts, self.nodes)], self.batch)
 
     def sum_in_backward(self, density):
-        """Lets the next backward pass do what gs_density_accumulate does, without a gradient of means2d for it. False:
+        """Lets each backward pass do what gs_density_accumulate does, without a gradient of means2d for it. False:
         not of these cameras."""
         (frame, *others), (node, _) = self.parts, self.nodes[0]
         if others or frame.plan.shape.cameras != 1 or self.batch or node is None or any(node.needs_input_grad[8:10]):
@@ -224,6 +224,8 @@ def _by_operators(call, scenes, packed, absgrad, radius_clip):
 
 def _apart(means, colors, sh_degree):
     """(colors, constant) of a Scene that is taken as it is, or all of them joined and None."""
+    if len(colors) != 2:
+        raise ValueError(f"distwar.rasterization: colors has {len(colors)} tensors, not two, the constants and the rest")
     constant, rest = colors
     for name, a in ("colors[0]", constant), ("colors[1]", rest):
         _check_tensor(name, a, means.device)

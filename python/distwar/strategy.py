@@ -112,8 +112,8 @@ class DefaultStrategy(Strategy):
 
     def step_pre_backward(self, params: Params, optimizers: Optimizers, state: State, step: int,
                           info: dict[str, Any]) -> None:
-        """Before refine_stop_iter: lets info["means2d"] keep its gradient, or the backward pass of distwar.rasterization of
-        one camera add up what is read of it."""
+        """Before refine_stop_iter: lets info["means2d"] keep its gradient; or each backward pass of distwar.rasterization of
+        one camera add to grad2d and count. Where a step has several passes, ask for info["means2d"] before."""
         if step >= self.refine_stop_iter:
             return
         state["summed"] = False

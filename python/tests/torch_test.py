@@ -71,8 +71,8 @@ class Values(unittest.TestCase):
             for d, expected in (found, s["colors"].grad), *((t[n].grad, s[n].grad) for n in ("means", "viewmats")):
                 self.assertGreater(float(expected.norm()), 0)
                 self.assertLess(relative(d.cpu(), expected.cpu()), 1e-5)
-        with self.assertRaisesRegex(ValueError, "colors"):
-            render(dict(t, colors=(parts[0][:5], parts[1][:5])))
+        for wrong in (parts[0][:5], parts[1][:5]), (parts[0],):
+            self.assertRaisesRegex(ValueError, "colors", render, dict(t, colors=wrong))
 
     def test_camera_gradient(self):
         s = scenes.scene()
