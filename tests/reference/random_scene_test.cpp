@@ -24,6 +24,7 @@ TEST(RandomScene, IsExactInFloatAndSurvivesTheWayThroughFloats) {
                                  quaternion.data(),
                                  opacity_logit.data(),
                                  sh.data(),
+                                 nullptr,
                                  color.data(),
                                  covariance.data(),
                                  0.75f,

@@ -32,6 +32,7 @@ struct scene {
                                    sh.data(),
                                    nullptr,
                                    nullptr,
+                                   nullptr,
                                    0,
                                    0,
                                    0,

@@ -26,6 +26,7 @@ class run {
                                     host.array[4].data(),
                                     nullptr,
                                     nullptr,
+                                    nullptr,
                                     0,
                                     0,
                                     0,
