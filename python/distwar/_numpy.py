@@ -56,7 +56,7 @@ class _Frame:
             ("means", flat["means"]), ("quats", None if given else flat["quats"]),
             ("scales", None if given else flat["scales"]), ("opacities", flat["opacities"]), ("colors", colors),
             ("covars", _upper(flat["covars"]) if given else None))))
-        plan = self.plan = _stages.plan_of(_stages.shape_of(request, end - first, self.scene.colors.shape, "simt"))
+        plan = self.plan = _stages.plan_of(_stages.shape_of(request, end - first, self.scene, "simt"))
         self.cameras = _stages.packed_cameras(flat["viewmats"][first:end].tolist(), flat["Ks"][first:end].tolist(), s)
         pairs, size = (end - first, request.count), (end - first, s.height, s.width)
         self.splats, self.radii = numpy.empty(pairs + (SPLAT_FLOATS,), "float32"), numpy.empty(pairs, "int32")
