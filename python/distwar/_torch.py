@@ -222,14 +222,14 @@ def _by_operators(call, scenes, packed, absgrad, radius_clip):
     return *[_joined(list(of), batch) for of in zip(*images)], meta
 
 
-def _apart(means, colors, sh_degree):
-    """(colors, constant) of a Scene that is taken as it is, or all of them joined and None."""
+def _apart(means, colors, sh_degree, by_frames):
+    """(colors, constant) of a Scene: apart where _frame.py takes them so, or all of them joined and None."""
     if len(colors) != 2:
         raise ValueError(f"distwar.rasterization: colors has {len(colors)} tensors, not two, the constants and the rest")
     constant, rest = colors
     for name, a in ("colors[0]", constant), ("colors[1]", rest):
         _check_tensor(name, a, means.device)
-    if constant.dim() == rest.dim() == 3 and constant.shape[::2] == rest.shape[::2] == means.shape and \
+    if by_frames and constant.dim() == rest.dim() == 3 and constant.shape[::2] == rest.shape[::2] == means.shape and \
             constant.shape[1] == 1 and rest.shape[1] in (3, 8, 15) and isinstance(sh_degree, int) and \
             sh_degree <= KERNELS_DEGREE and constant.dtype == rest.dtype == torch.float32:
         return rest, constant
@@ -239,11 +239,10 @@ def _apart(means, colors, sh_degree):
 def rasterization(arrays, width, height, planes, sh_degree, modes, packed, absgrad, radius_clip):
     """arrays: by NAMES; colors may be two tensors."""
     plain = is_plain(arrays[0])
+    by_frames = plain and not (radius_clip > 0 or takes_operators())
     if isinstance(arrays[4], (tuple, list)):
-        colors = _apart(arrays[0], arrays[4], sh_degree)
-        if colors[1] is not None and (not plain or radius_clip > 0 or takes_operators()):
-            colors = torch.cat(arrays[4], -2), None
-        arrays = (*arrays[:4], colors[0], arrays[5], colors[1], *arrays[7:])
+        colors, constant = _apart(arrays[0], arrays[4], sh_degree, by_frames)
+        arrays = (*arrays[:4], colors, arrays[5], constant, *arrays[7:])
     if isinstance(sh_degree, int) and sh_degree > KERNELS_DEGREE:
         named, device = dict(zip(NAMES, arrays)), getattr(arrays[0], "device", None)
         of = [float32_of(name, named[name], device) for name in ("means", "colors", "viewmats")]
@@ -263,7 +262,7 @@ def rasterization(arrays, width, height, planes, sh_degree, modes, packed, absgr
         if not call.is_float32:
             arrays = [a if a is None else a.float() for a in arrays]
         scenes = [_scene_of(arrays, request, group) for group in call.groups]
-    if plain and not (radius_clip > 0 or takes_operators()):
+    if by_frames:
         color, alphas, depth, meta = _by_frames(call, scenes, packed, absgrad)
     else:
         color, alphas, depth, meta = _by_operators(call, scenes, packed, absgrad, radius_clip)
