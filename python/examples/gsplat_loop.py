@@ -66,9 +66,7 @@ def main(arguments=None):
     views = load(frames, o.downscale, o.device)
     training = [(viewmat.to(o.device), K.to(o.device), picture) for i, (viewmat, K, picture) in enumerate(views) if i % 8]
     size = extent([view for i, view in enumerate(views) if i % 8])
-    p = start(points, 0.1, 1.0, o.device)
-    sh = p.pop("sh").detach()
-    p = torch.nn.ParameterDict(p | dict(sh0=torch.nn.Parameter(sh[:, :1].clone()), shN=torch.nn.Parameter(sh[:, 1:].clone())))
+    p = torch.nn.ParameterDict(start(points, 0.1, 1.0, o.device))
     begin = time.perf_counter()
     train(p, training, size, o.iterations)
     if o.device == "cuda":

@@ -16,7 +16,6 @@ from views import load, load_frames, random_points
 import distwar
 from distwar import density, neighbors, optim, strategy
 
-SH_REST = 0.2  # coefficients after the first are stored divided by this, so that Adam steps them more slowly
 SH_CONSTANT = 0.28209479177387814
 
 
@@ -29,32 +28,30 @@ def start(points, opacity, size, device):
     """Parameters by name from points [N, 6] with colours: logarithms of scales, logits of opacities."""
     points = torch.as_tensor(points, dtype=torch.float32, device=device)
     n, spacing = len(points), neighbors.three_nearest(points[:, :3]).sqrt()
-    sh = torch.zeros(n, 16, 3, device=device)
-    sh[:, 0] = (points[:, 3:] / 255 - 0.5) / SH_CONSTANT
     values = dict(means=points[:, :3].clone(), scales=(size * spacing).clamp(min=1e-7).log()[:, None].repeat(1, 3),
                   quats=torch.tensor([[1.0, 0, 0, 0]], device=device).repeat(n, 1),
-                  opacities=torch.full((n,), opacity, device=device).logit(), sh=sh)
+                  opacities=torch.full((n,), opacity, device=device).logit(),
+                  sh0=(points[:, None, 3:] / 255 - 0.5) / SH_CONSTANT, shN=torch.zeros(n, 15, 3, device=device))
     return {name: torch.nn.Parameter(value) for name, value in values.items()}
 
 
-def render(p, sh_rates, viewmats, Ks, shape, degree):
+def render(p, viewmats, Ks, shape, degree):
     """Images [views, height, width, 3] of a shape (height, width, 3)."""
     return distwar.rasterization(p["means"], p["quats"], p["scales"].exp(), p["opacities"].sigmoid(),
-                                 p["sh"] * sh_rates, viewmats, Ks, shape[1], shape[0], sh_degree=degree, packed=False)[0]
+                                 (p["sh0"], p["shN"]), viewmats, Ks, shape[1], shape[0], sh_degree=degree,
+                                 packed=False)[0]
 
 
 def train(p, views, size, o):
     """Trains on o.iterations views, o.batch in a step, at rates times its root. Returns the views a second."""
     device = p["means"].device
-    rates = dict(means=1.6e-4 * size, scales=5e-3, quats=1e-3, opacities=5e-2, sh=2.5e-3)
+    rates = dict(means=1.6e-4 * size, scales=5e-3, quats=1e-3, opacities=5e-2, sh0=2.5e-3, shN=5e-4)
     optimizers = {name: torch.optim.Adam([p[name]], lr=rate, eps=1e-15) for name, rate in rates.items()}
     batch = o.batch if len({view[2].shape for view in views}) == 1 else 1
     control = strategy.MCMCStrategy(o.most, refine_start_iter=499 // batch, refine_every=max(1, 100 // batch),
                                     refine_stop_iter=o.iterations * 5 // 6 // batch)  # in steps
     control.check_sanity(p, optimizers)
     state = control.initialize_state()
-    sh_rates = torch.full((16, 1), SH_REST, device=device)
-    sh_rates[0] = 1
     steps, begin = -(-o.iterations // batch), time.perf_counter()
     order = [view for _ in range(-(-steps * batch // len(views))) for view in random.sample(views, len(views))]
     viewmats, Ks = (torch.cat([view[i] for view in order]) for i in range(2))  # cut below: a step costs the host less
@@ -64,7 +61,7 @@ def train(p, views, size, o):
         for name, optimizer in optimizers.items():
             falls = 0.01**(step / steps) if name == "means" else 1
             optimizer.param_groups[0]["lr"] = rates[name] * falls * batch**0.5
-        images = render(p, sh_rates, viewmats[now], Ks[now], pictures[0].shape, min(3, step * batch // 1000))
+        images = render(p, viewmats[now], Ks[now], pictures[0].shape, min(3, step * batch // 1000))
         loss = distwar.l1_ssim_loss(images, pictures)
         loss.backward()
         density.add_penalty(p["scales"], p["opacities"], 0.01, 0.01)
@@ -73,8 +70,6 @@ def train(p, views, size, o):
         if step * batch % 500 < batch or step == steps:
             print(f"{step * batch} views: loss {loss.item():.4f}, {len(p['means'])} Gaussians, "
                   f"{step * batch / (time.perf_counter() - begin):.1f} views/s", flush=True)
-    with torch.no_grad():
-        p["sh"].mul_(sh_rates)
     return steps * batch / (time.perf_counter() - begin)
 
 
@@ -104,7 +99,7 @@ def main(arguments=None):
         p = start(points, 0.5, 0.1, device)
     rate = train(p, training, size, o)
     with torch.no_grad():
-        errors = [((render(p, 1, viewmat, K, picture.shape, 3)[0].clamp(0, 1) - picture / 255)**2).mean()
+        errors = [((render(p, viewmat, K, picture.shape, 3)[0].clamp(0, 1) - picture / 255)**2).mean()
                   for viewmat, K, picture in held_out]
     print(json.dumps(dict(views_per_second=rate, gaussians=len(p["means"]),
                           held_out_psnr=float(torch.stack([-10 * e.log10() for e in errors]).mean()))))

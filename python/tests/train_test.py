@@ -161,7 +161,7 @@ class Training(unittest.TestCase):
         before, _ = self.trained("--iterations", "1", "--batch", "1")
         result, scene = self.trained("--iterations", "600", "--most", "200")
         self.assertGreater(result["held_out_psnr"], before["held_out_psnr"] + 3)
-        self.assertEqual((len(scene["means"]), tuple(scene["sh"].shape)), (60, (60, 16, 3)))
+        self.assertEqual((len(scene["means"]), tuple(scene["shN"].shape)), (60, (60, 15, 3)))
 
     def test_from_random_points(self):
         result, _ = self.trained("--iterations", "20", "--random", "400", "--downscale", "2")
