@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""gs_loss on torch tensors: an operator, and for calls outside of graphs and modes an autograd.Function."""
+"""gs_losses on torch tensors: an operator, and for calls outside of graphs and modes an autograd.Function."""
 import ctypes
 import functools
 from ctypes import byref
@@ -9,35 +9,37 @@ import torch
 from torch import Tensor
 
 from . import gs
+from ._stages import MOST_VIEWS
 from ._tensors import On, is_plain, library_of, stream_of
 
 
 @functools.lru_cache(maxsize=16)
-def _workspace_bytes(lib, width, height):
+def _workspace_bytes(lib, width, height, count):
     size = ctypes.c_size_t()
-    lib.call_on("gs_loss_bytes", width, height, byref(size))
+    lib.call_on("gs_losses_bytes", width, height, count, byref(size))
     return size.value
 
 
 def _run(images, targets):
     """images [views, ...]: each three planes in memory, in any order of dimensions. targets: of each view, contiguous. The
-    mean of the losses, and its gradient in the same layout."""
+    mean of the losses, and the gradient of their sum in the same layout."""
     views, (height, width, _) = len(images), targets[0].shape
     with On(images):
         lib = library_of(images.device)
-        size = _workspace_bytes(lib, width, height)
+        size = _workspace_bytes(lib, width, height, min(views, MOST_VIEWS))
         workspace = torch.empty(size, dtype=torch.uint8, device=images.device)
         results = torch.empty(views, 3, dtype=torch.float64, device=images.device)
         gradients = torch.empty_like(images)
         at = [(a.data_ptr(), a.stride(0) * a.element_size()) for a in (images, results, gradients)]
         stream = stream_of(images.device)
-        for v, target in enumerate(targets):  # addresses: to index the tensors costs the host more than the call
-            image, result, gradient = (first + v * each for first, each in at)
-            lib.check(lib.gs_loss(byref(gs.Comparison(width, height, image, target.data_ptr())), workspace.data_ptr(),
-                                  size, result, gradient, stream))
-        if views == 1:
-            return results[0, 0].float(), gradients
-        return results[:, 0].mean().float(), gradients.div_(views)
+        for first in range(0, views, MOST_VIEWS):
+            of = []
+            for v, target in enumerate(targets[first:first + MOST_VIEWS], first):
+                # addresses: to index the tensors costs the host more
+                image, result, gradient = (begin + v * each for begin, each in at)
+                of.append(gs.LossImage(gs.Comparison(width, height, image, target.data_ptr()), result, gradient))
+            lib.check(lib.gs_losses((gs.LossImage * len(of))(*of), len(of), workspace.data_ptr(), size, stream))
+        return results[:, 0].mean(dtype=torch.float32), gradients
 
 
 @torch.library.custom_op("distwar::l1_ssim", mutates_args=())
@@ -74,12 +76,13 @@ class _L1Ssim(torch.autograd.Function):
         if within != [width, 1, pixels] or views > 1 and each != 3 * pixels or images.data_ptr() % 16:
             images = images.movedim(-1, 1).clone(memory_format=torch.contiguous_format).movedim(1, -1)
         loss, gradients = _run(images, [target.contiguous() for target in targets])
+        ctx.views = views
         ctx.save_for_backward(gradients)
         return loss
 
     @staticmethod
     def backward(ctx, d_loss):
-        return d_loss * ctx.saved_tensors[0], None
+        return (d_loss / ctx.views if ctx.views > 1 else d_loss) * ctx.saved_tensors[0], None
 
 
 def l1_ssim_loss(image: Tensor, target: Union[Tensor, Sequence[Tensor]]) -> Tensor:

@@ -78,6 +78,10 @@ class Comparison(Structure):
                 ("mask", c_void_p)]
 
 
+class LossImage(Structure):
+    _fields_ = [("images", Comparison), ("result", c_void_p), ("color_gradient", c_void_p)]
+
+
 class SsimPair(Structure):
     _fields_ = [("width", c_int32), ("height", c_int32), ("planes", c_int32), ("valid", c_int32), ("first", c_void_p),
                 ("second", c_void_p)]
@@ -146,8 +150,8 @@ class Library:
         shape = POINTER(Gaussians)
         self._declare("gs_adam", shape, shape, shape, shape, POINTER(AdamRates), c_int64, c_void_p)
         self._declare("gs_adam_rows", POINTER(AdamRowsStep), c_void_p)
-        self._declare("gs_loss_bytes", c_int32, c_int32, POINTER(c_size_t))
-        self._declare("gs_loss", POINTER(Comparison), pointer, c_size_t, pointer, pointer, c_void_p)
+        self._declare("gs_losses_bytes", c_int32, c_int32, c_int32, POINTER(c_size_t))
+        self._declare("gs_losses", POINTER(LossImage), c_int32, pointer, c_size_t, c_void_p)
         self._declare("gs_ssim_bytes", POINTER(SsimPair), POINTER(c_size_t))
         self._declare("gs_ssim", POINTER(SsimPair), pointer, c_size_t, pointer, pointer, c_void_p)
         self._declare("gs_density_accumulate", view, pointer, pointer, c_void_p)

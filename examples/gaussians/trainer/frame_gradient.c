@@ -19,17 +19,23 @@ void frame_gradient_close(trainer *t) {
     frame_close(&t->one.f);
 }
 
-// Queues the loss of one of the views.
-static void queue_view_loss(trainer *t, const step_views *of, int32_t v) {
-    const target_view *view = of->view[v];
+// Queues the losses of the views.
+static void queue_view_losses(trainer *t, const step_views *of) {
     frame *const f = &t->one.f;
-    frame_choose(f, v);
-    if (of->exposure[v]) frame_expose(f, of->exposure[v]);
-    frame_loss(f, trainer_target(t, of, view), view->mask, t->results[t->waiting + of->before + v].color,
-               true);
+    frame_target targets[GS_MAX_VIEWS];
+    for (int32_t v = 0; v < of->count; v++) {
+        targets[v] = (frame_target){trainer_target(t, of, v), of->view[v]->mask,
+                                    t->results[t->waiting + of->before + v].color};
+        frame_choose(f, v);
+        if (of->exposure[v]) frame_expose(f, of->exposure[v]);
+    }
+    frame_loss(f, targets, true);
+    for (int32_t v = 0; v < of->count; v++) {
+        frame_choose(f, v);
 #define QUEUE(name, results, first, last, has, queue, queue_rows) queue(t, of, v);
-    LOSS_TERMS(QUEUE)
+        LOSS_TERMS(QUEUE)
 #undef QUEUE
+    }
 }
 
 // Queues the forward pass and the loss, again while the lists have no room.
@@ -39,7 +45,7 @@ bool frame_queue_loss(trainer *t, const step_views *of, const gs_gaussians *gaus
     bool settled;
     do {
         frame_queue_views(f, gaussians, of->sh_degree, of->camera, of->count, of->background);
-        for (int32_t v = 0; v < of->count; v++) queue_view_loss(t, of, v);
+        queue_view_losses(t, of);
         began = seconds_now();
         // The device waits for other ranks too, which may be gone.
         if (trainer_has_peers(t) && !ranks_wait(t->all, t->peers.watch)) return false;

@@ -169,10 +169,7 @@ void lessons_paint(trainer *t, step_views *of) {
         const float *planes[TEACHERS_MOST];
         target_view *const view = &t->painted[place[i]];
         *view = (target_view){.camera = cameras[i], .pixels = pixels + (size_t)i * bytes};
-        for (int32_t k = 0; k < scenes->teachers; k++) {
-            frame_choose(&t->painter[k], i);
-            planes[k] = t->painter[k].compared;
-        }
+        for (int32_t k = 0; k < scenes->teachers; k++) planes[k] = t->painter[k].compared[i];
         GS_CHECK(gs_shrink_planes(&whole, planes, scenes->teachers, view->pixels, NULL));
         of->view[place[i]] = view;
     }

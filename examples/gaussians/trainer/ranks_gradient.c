@@ -36,8 +36,8 @@ static bool queue_color_rows(trainer *t, const sharded_image *image, const targe
         GS_OR_FAIL(t->group, gs_exposure(&exposed, corrected, stream));
         compared = corrected;
     }
-    const gs_comparison images = {image->width, image->height, compared, trainer_target(t, r->of, view),
-                                  view->mask};
+    const gs_comparison images = {image->width, image->height, compared,
+                                  trainer_target(t, r->of, image->view), view->mask};
     GS_OR_FAIL(t->group, gs_loss_bytes(image->width, image->height, &bytes));
     void *const workspace = device_buffer_reserve(&r->loss_workspace, bytes);
     GS_OR_FAIL(t->group,

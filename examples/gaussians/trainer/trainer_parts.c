@@ -3,10 +3,13 @@
 #include "trainer_parts.h"
 #include "frames/gs_check.h"
 
-const uint8_t *trainer_target(trainer *t, const step_views *of, const target_view *view) {
+const uint8_t *trainer_target(trainer *t, const step_views *of, int32_t v) {
+    const target_view *const view = of->view[v];
     if (!t->settings->random_background || !view->alpha) return view->pixels;
     const int32_t width = view->camera.width, height = view->camera.height;
-    uint8_t *target = device_buffer_reserve(&t->target, 3 * (size_t)width * (size_t)height);
+    const size_t bytes = GS_CHANNELS * (size_t)width * (size_t)height;
+    uint8_t *const target =
+        (uint8_t *)device_buffer_reserve(&t->target, (size_t)of->count * bytes) + (size_t)v * bytes;
     float change[3];
     for (int c = 0; c < 3; c++) change[c] = of->background[c] - t->settings->background[c];
     GS_CHECK(gs_backdrop(view->pixels, view->alpha, width, height, change, target, NULL));

@@ -180,8 +180,8 @@ gs_gaussians trainer_gaussians(trainer *t, const step_views *of);
 // Sets what the terms of the views weigh. Returns whether one has depth.
 bool trainer_weigh(trainer *t, const step_views *of);
 double trainer_loss(const step_result *result, const step_weights *weights);
-// The view's picture before the step's background.
-const uint8_t *trainer_target(trainer *t, const step_views *of, const target_view *view);
+// The picture of one of the step's views, which are of one size, before the step's background.
+const uint8_t *trainer_target(trainer *t, const step_views *of, int32_t v);
 
 // Whether several ranks train together, with the whole scene each or a part of it.
 static inline bool trainer_has_several(const trainer *t) {

@@ -31,10 +31,10 @@ gs_status gs_ssim(const gs_ssim_pair *pair, void *workspace, size_t workspace_by
     const int32_t width = pair->width, height = pair->height, border = pair->valid ? 2 * RADIUS : 0;
     GS_TRY(check_workspace(__func__, workspace, workspace_bytes, loss_bytes(width, height, pair->planes)));
     const int64_t plane = int64_t(width) * height;
-    const images_of_type<float> in = {pair->first, pair->second, nullptr, width, height, plane};
+    const loss_images<float> in = {width, height, pair->planes,
+                                   1,     plane,  {{pair->first, pair->second, nullptr, result, gradient}}};
     const loss_run run = {{0, 1, 0, pair->valid != 0},
-                          pair->planes,
                           {0, plane},
                           {double(pair->planes) * (width - border) * (height - border), 1, nullptr}};
-    return launch_loss<false>(in, run, workspace, result, gradient, stream);
+    return launch_loss<false>(in, run, workspace, stream);
 }

@@ -163,19 +163,19 @@ __device__ __forceinline__ statistics statistics_of(const float *sum, float abou
     return {about1 + d1, about2 + d2, sum[2] * inv_weight - d * d, sum[3] * inv_weight - d1 * d2};
 }
 
-// Calls use(i, c, t, like, d, share) for every value in the block's tile of one plane. i: its index in
+// Calls use(i, c, t, like, d, share) for every value in the block's tile of one plane, `channel`. i: its index in
 // [planes][height][width]; c, t: colour and target; like: their similarity; d: the derivatives of SSIM.
 // masked: windows' means are over the pixels that count by in.mask, and those outside the image, which count
 // as zeros (docs/developers/math.md, section 5). Where the mask is 0 the values, the similarity and the derivatives are
 // 0. Otherwise every weight below is the constant 1.
-// By all threads of a block of (TILE, STEP), in a grid of (tiles, tiles, planes).
+// By all threads of a block of (TILE, STEP), in a grid of (tiles, tiles, any).
 template <bool masked, typename Target, typename Use>
-__device__ __forceinline__ void for_each_value(const images_of_type<Target> &in, const Use &use) {
+__device__ __forceinline__ void for_each_value(const images_of_type<Target> &in, int channel,
+                                               const Use &use) {
     constexpr int sums = masked ? 5 : 4;
     __shared__ float color[HALO][HALO + 1], target[HALO][HALO + 1]; // masked: a target below 0 does not count
     __shared__ float rows[sums][HALO][TILE + 1]; // the members of statistics; masked: the weight
 
-    const int channel = blockIdx.z;
     const int64_t plane = in.plane;
     const float *const in_color = in.color + channel * plane;
     for_each_of_halo([&](int row, int column, int x, int y) {

@@ -65,13 +65,15 @@ __device__ __forceinline__ void blur(int width, int height, blur_memory &memory,
 template <bool masked>
 __global__ void __launch_bounds__(TILE *STEP)
     windows_kernel(images in, float epsilon, float *weight, float *contrast, float *coupling) {
-    for_each_value<masked>(in, [&](int64_t i, float c, float t, const similarity &like, const derivatives &,
-                                   const window_share &share) {
-        const float inv = share.inv_weight;
-        weight[i] = share.counts ? 0.25f * float(L1_WEIGHT) / (fabsf(c - t) + epsilon) : 0;
-        contrast[i] = float(SSIM_WEIGHT) * inv * like.contrast_weight;
-        coupling[i] = float(SSIM_WEIGHT) * inv * inv * (like.contrast_weight - like.brightness_weight);
-    });
+    for_each_value<masked>(
+        in, int(blockIdx.z),
+        [&](int64_t i, float c, float t, const similarity &like, const derivatives &,
+            const window_share &share) {
+            const float inv = share.inv_weight;
+            weight[i] = share.counts ? 0.25f * float(L1_WEIGHT) / (fabsf(c - t) + epsilon) : 0;
+            contrast[i] = float(SSIM_WEIGHT) * inv * like.contrast_weight;
+            coupling[i] = float(SSIM_WEIGHT) * inv * inv * (like.contrast_weight - like.brightness_weight);
+        });
 }
 
 template <bool masked>

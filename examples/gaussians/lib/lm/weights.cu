@@ -37,14 +37,15 @@ __global__ void __launch_bounds__(TILE *STEP)
     const int thread = threadIdx.y * TILE + threadIdx.x;
     if (thread == 0) block_sum[0] = 0;
     double sum[1] = {};
-    for_each_value<masked>(in, [&](int64_t i, float c, float t, const similarity &like, const derivatives &d,
-                                   const window_share &share) {
-        residuals r = l1_ssim_residuals(c, t, like.ssim, d, epsilon);
-        if (masked && !share.counts) r = {0, 0, 0};
-        sum[0] += r.square;
-        if (weight) weight[i] = r.weight;
-        if (gradient) gradient[i] = r.gradient;
-    });
+    for_each_value<masked>(in, int(blockIdx.z),
+                           [&](int64_t i, float c, float t, const similarity &like, const derivatives &d,
+                               const window_share &share) {
+                               residuals r = l1_ssim_residuals(c, t, like.ssim, d, epsilon);
+                               if (masked && !share.counts) r = {0, 0, 0};
+                               sum[0] += r.square;
+                               if (weight) weight[i] = r.weight;
+                               if (gradient) gradient[i] = r.gradient;
+                           });
     distwar::reduce_bfly(distwar::all_lanes, true, 0, sum, distwar::record<double>{block_sum, 1});
     __syncthreads();
     if (thread == 0) atomicAdd(result, block_sum[0]);

@@ -87,7 +87,7 @@ static bool compare_strategies(const demo *d, const gs_gaussians *gaussians, fau
         const strategy_runner runner = blend_runner(&f);
         for (size_t i = 0; i < table.view_count; i++) {
             frame_render(&f, gaussians, gaussians->sh_degree, &d->views[i].camera, demo_background);
-            frame_loss(&f, d->views[i].pixels, NULL, result, true);
+            frame_loss(&f, &(frame_target){d->views[i].pixels, NULL, result}, true);
             cost_table_measure(&table, 0, i, &runner);
         }
         cost_table_print(&table, BLEND_TITLE, 0);

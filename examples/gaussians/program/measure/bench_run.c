@@ -116,7 +116,7 @@ static void time_view(bench *b, const gs_camera *camera, distwar_policy policy, 
     }
     for (int r = 0; r < runs; r++) {
         gpu_timer_start(timer);
-        frame_loss(&b->f, b->target, NULL, b->loss, true);
+        frame_loss(&b->f, &(frame_target){b->target, NULL, b->loss}, true);
         times[STAGE_LOSS][r] = gpu_timer_stop(timer);
         times[STAGE_ADAM][r] = time_adam(b, timer);
     }
@@ -160,7 +160,7 @@ static void run_views(bench *b, const gs_camera *cameras, size_t view_count, ben
         out->views[v] = view_of(b);
         cost_table_measure(&out->table, 0, v, &runner);
         frame_project_backward(&b->f, &b->gradients, false);
-        frame_loss(&b->f, b->target, NULL, b->loss, true);
+        frame_loss(&b->f, &(frame_target){b->target, NULL, b->loss}, true);
     }
     for (int i = 0; i < STAGES; i++) out->bytes[i] = frame_bytes(&b->f, (stage)i);
     out->parameter_bytes = device_gaussians_bytes(b->gaussians->count, b->gaussians->sh_degree);

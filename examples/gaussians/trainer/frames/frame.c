@@ -2,6 +2,7 @@
 #include "frame.h"
 #include "device.h"
 #include "distwar_gs_split.h"
+#include "distwar_gs_ssim.h"
 #include "gs_check.h"
 #include <stdlib.h>
 #include <string.h>
@@ -89,12 +90,14 @@ static void set_view(frame *f, const gs_gaussians *gaussians, int sh_degree_used
     view->inverse_depth = f->with_depth;
     if (f->with_depth) view->image.depth = planes(f, &f->depth, 1);
     view->report = NULL;
-    frame_choose(f, 0);
+    for (int32_t v = frame_views(f) - 1; v >= 0; v--) {
+        frame_choose(f, v);
+        f->compared[v] = chosen_planes(f, view->image.color, GS_CHANNELS);
+    }
 }
 
 void frame_choose(frame *f, int32_t camera) {
     f->chosen = camera;
-    f->compared = chosen_planes(f, f->view.image.color, GS_CHANNELS);
 }
 
 void frame_render(frame *f, const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera,
@@ -129,14 +132,19 @@ bool frame_settle(frame *f) {
     return status == GS_OK;
 }
 
-void frame_loss(frame *f, const uint8_t *target, const uint8_t *mask, double *result, bool with_gradient) {
-    const gs_camera *camera = &f->view.camera;
-    const gs_comparison images = {camera->width, camera->height, f->compared, target, mask};
+void frame_loss(frame *f, const frame_target *targets, bool with_gradient) {
+    const int32_t width = f->view.camera.width, height = f->view.camera.height, views = frame_views(f);
+    float *const gradients = with_gradient ? planes(f, &f->color_gradient, GS_CHANNELS) : NULL;
+    gs_loss_image images[GS_MAX_VIEWS];
     size_t bytes;
-    GS_CHECK(gs_loss_bytes(camera->width, camera->height, &bytes));
-    void *workspace = device_buffer_reserve(&f->loss, bytes);
-    float *gradient = chosen_planes(f, planes(f, &f->color_gradient, GS_CHANNELS), GS_CHANNELS);
-    GS_CHECK(gs_loss(&images, workspace, bytes, result, with_gradient ? gradient : NULL, NULL));
+    for (int32_t v = 0; v < views; v++)
+        images[v] = (gs_loss_image){
+            .images = {width, height, f->compared[v], targets[v].pixels, targets[v].mask},
+            .result = targets[v].result,
+            .color_gradient =
+                gradients ? gradients + (size_t)v * GS_CHANNELS * pixels_of(&f->view.camera) : NULL};
+    GS_CHECK(gs_losses_bytes(width, height, views, &bytes));
+    GS_CHECK(gs_losses(images, views, device_buffer_reserve(&f->loss, bytes), bytes, NULL));
 }
 
 void frame_depth_loss(frame *f, const float *target, const uint8_t *mask, float weight, double *result,
@@ -164,10 +172,9 @@ static gs_exposed exposed(const frame *f, const float *log_gain) {
 
 void frame_expose(frame *f, const float *log_gain) {
     const gs_exposed image = exposed(f, log_gain);
-    float *corrected =
-        device_buffer_reserve(&f->corrected, GS_CHANNELS * pixels_of(&f->view.camera) * sizeof(float));
+    float *corrected = chosen_planes(f, planes(f, &f->corrected, GS_CHANNELS), GS_CHANNELS);
     GS_CHECK(gs_exposure(&image, corrected, NULL));
-    f->compared = corrected;
+    f->compared[f->chosen] = corrected;
 }
 
 void frame_expose_backward(frame *f, const float *log_gain, float *sums) {

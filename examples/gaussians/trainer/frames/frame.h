@@ -11,6 +11,13 @@
 
 C_LINKAGE_BEGIN
 
+// What frame_loss compares a camera's image with, and where it writes.
+typedef struct frame_target {
+    const uint8_t *pixels; // device: [height][width][GS_CHANNELS]
+    const uint8_t *mask;   // device: [height][width], or NULL
+    double *result;        // device: 3 doubles, see gs_loss
+} frame_target;
+
 // The screen-space gradient that a backward pass leaves.
 typedef enum screen_gradient { SCREEN_NONE, SCREEN_SIGNED, SCREEN_ABSOLUTE } screen_gradient;
 
@@ -20,9 +27,9 @@ typedef struct frame {
     gs_gradient gradient; // likewise
     device_buffer splats, bin, color, transmittance, n_contrib, loss, color_gradient, moments, mean2d,
         camera_gradient, corrected, exposure, depth, depth_gradient, depth_loss;
-    const float *compared;  // device: the image that frame_loss reads
-    screen_gradient screen; // set by the caller: what the backward pass leaves
-    bool with_depth;        // set by the caller: the image has inverse depth
+    const float *compared[GS_MAX_VIEWS]; // device: the images that frame_loss reads
+    screen_gradient screen;              // set by the caller: what the backward pass leaves
+    bool with_depth;                     // set by the caller: the image has inverse depth
     // What the caller of frame_queue_views may give: splats that gs_project has written, and room for their moments.
     // NULL: the frame has its own.
     gs_splat *projected;
@@ -41,26 +48,26 @@ void frame_render(frame *f, const gs_gaussians *gaussians, int sh_degree_used, c
                   const float background[GS_CHANNELS]);
 // Renders without waiting what several cameras of one size and model, 1..GS_MAX_VIEWS, see: one launch per stage
 // (gs_view.views). Lists have room for as many entries as earlier pictures needed, and a quarter more; the first
-// picture waits, to learn a number. frame_settle must follow. frame_expose, frame_loss, frame_depth_loss and
-// frame_expose_backward are then called for each camera, after frame_choose. Other calls take all cameras at once; the
-// gradient by the camera is of one camera only.
+// picture waits, to learn a number. frame_settle must follow. frame_expose, frame_depth_loss and frame_expose_backward
+// are then called for each camera, after frame_choose. Other calls take all cameras at once; the gradient by the camera
+// is of one camera only.
 void frame_queue_views(frame *f, const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *cameras,
                        int32_t count, const float background[GS_CHANNELS]);
 // How many cameras the last picture has.
 int32_t frame_views(const frame *f);
-// The camera, 0..count - 1, that these four calls are about.
+// The camera, 0..count - 1, that these three calls are about.
 void frame_choose(frame *f, int32_t camera);
 // Before frame_render_backward: waits until the lists of frame_queue_views are counted, not for the work queued
 // after them. False: there was no room, and the picture and what was computed from it are not valid; there is
 // room when the calls from frame_queue_views on are repeated. The results have the bits of frame_render's.
 bool frame_settle(frame *f);
-// Compares with target (device, [height][width][GS_CHANNELS]). result: 3 doubles on the device, see gs_loss.
-void frame_loss(frame *f, const uint8_t *target, const uint8_t *mask, double *result, bool with_gradient);
+// Compares the image of each camera with its target, one after another in `targets`.
+void frame_loss(frame *f, const frame_target *targets, bool with_gradient);
 // With depth: compares it with target (device, [height][width]; NULL: the gradient is 0, without a result). result: a double on the device, see
 // gs_depth_loss. with_gradient: frame_render_backward then adds weight times the result's gradient.
 void frame_depth_loss(frame *f, const float *target, const uint8_t *mask, float weight, double *result,
                       bool with_gradient);
-// Corrects the image's colours for the frame_loss that follows, of the same view, by gains (device, see gs_exposure).
+// Corrects the image's colours for the frame_loss that follows by gains (device, see gs_exposure).
 // f->view.image stays.
 void frame_expose(frame *f, const float *log_gain);
 // After frame_loss: turns its gradient by the corrected colours into the one by the image's colours.

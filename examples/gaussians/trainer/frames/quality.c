@@ -4,7 +4,7 @@
 #include <math.h>
 
 bool quality_of_frame(frame *f, const target_view *view, double *device_result, quality *out, fault *why) {
-    frame_loss(f, view->pixels, view->mask, device_result, false);
+    frame_loss(f, &(frame_target){view->pixels, view->mask, device_result}, false);
     double result[3]; // loss, mean absolute difference, SSIM
     device_download(result, device_result, sizeof result);
     image picture;

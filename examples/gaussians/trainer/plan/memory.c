@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "plan/memory.h"
+#include "distwar_gs_ssim.h"
 #include "frames/gs_check.h"
 
 // Above the pairs of the trained scenes of docs/benchmarks/rasteriser.md with the quarter of room that lists get.
@@ -29,7 +30,7 @@ static double step_bytes(const training_settings *s, const target_view *view, do
     const gs_camera *const camera = &view->camera;
     const double splats = views * most, pixels = (double)camera->width * camera->height;
     size_t loss, moments, depth_loss = 0;
-    GS_CHECK(gs_loss_bytes(camera->width, camera->height, &loss));
+    GS_CHECK(gs_losses_bytes(camera->width, camera->height, (int32_t)views, &loss));
     GS_CHECK(gs_moments_bytes((int64_t)splats, 0, s->policy.strategy, &moments));
     if (view->depth_on_host) GS_CHECK(gs_depth_loss_bytes(camera->width, camera->height, &depth_loss));
     const double planes = GS_CHANNELS + (view->depth_on_host ? 2 : 0); // gradients, and depth

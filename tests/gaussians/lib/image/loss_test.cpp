@@ -3,9 +3,11 @@
 #include "device_vector.h"
 
 #include <distwar_gs.h>
+#include <distwar_gs_ssim.h>
 #include <reference.h>
 
 #include <algorithm>
+#include <deque>
 #include <functional>
 #include <gtest/gtest.h>
 #include <limits>
@@ -324,6 +326,105 @@ TEST(Loss, RefusesBadArguments) {
     // 36 bytes per pixel: beyond 32 bits.
     ASSERT_EQ(gs_loss_bytes(GS_MAX_SIZE, GS_MAX_SIZE, &bytes), GS_OK);
     EXPECT_GE(bytes, size_t(9) << 30);
+}
+
+// Of some pictures, each with a gradient or not.
+struct batch {
+    std::deque<device_vector<float>> color, gradient;
+    std::deque<device_vector<uint8_t>> target, mask;
+    std::deque<device_vector<double>> result;
+    std::vector<gs_loss_image> images;
+
+    batch(const std::vector<picture> &pictures, const std::vector<bool> &with_gradient) {
+        for (size_t i = 0; i < pictures.size(); i++) {
+            const picture &p = pictures[i];
+            color.emplace_back(p.color), target.emplace_back(p.target), mask.emplace_back(p.mask);
+            gradient.emplace_back(std::vector<float>(p.color.size(), NAN));
+            result.emplace_back(std::vector<double>(3, NAN));
+            images.push_back({{p.width, p.height, color[i].data(), target[i].data(),
+                               p.mask.empty() ? nullptr : mask[i].data()},
+                              result[i].data(),
+                              with_gradient[i] ? gradient[i].data() : nullptr});
+        }
+    }
+};
+
+gs_status run(const batch &of) {
+    size_t bytes = 0;
+    const int32_t count = int32_t(of.images.size());
+    EXPECT_EQ(gs_losses_bytes(of.images[0].images.width, of.images[0].images.height, count, &bytes), GS_OK);
+    const device_vector<float> workspace(std::vector<float>(bytes / sizeof(float) + 1, NAN));
+    return gs_losses(of.images.data(), count, workspace.data(), bytes, nullptr);
+}
+
+void expect_those_of_one_each(int width, int height, const std::vector<bool> &masked,
+                              const std::vector<bool> &with_gradient) {
+    std::mt19937 random(3);
+    std::vector<picture> pictures;
+    for (const bool has_mask : masked) {
+        picture p(width, height);
+        kinds[0].fill(p, random);
+        if (has_mask)
+            for (int i = 0; i < width * height; i++) p.mask.push_back(random() % 3 > 0);
+        pictures.push_back(p);
+    }
+    const batch all(pictures, with_gradient);
+    ASSERT_EQ(run(all), GS_OK) << gs_last_error();
+    for (size_t i = 0; i < pictures.size(); i++) {
+        const outcome one = run(pictures[i]);
+        ASSERT_EQ(all.result[i].read(), one.result) << "image " << i;
+        if (with_gradient[i]) {
+            ASSERT_EQ(all.gradient[i].read(), one.gradient) << "image " << i;
+        } else {
+            ASSERT_TRUE(isnan(all.gradient[i].read()[0])) << "image " << i;
+        }
+    }
+}
+
+TEST(Losses, HaveTheBitsOfOneEach) {
+    expect_those_of_one_each(70, 45, {false, false, false, false}, {true, true, true, true});
+    expect_those_of_one_each(70, 45, {true, true, true}, {true, true, true});
+    expect_those_of_one_each(33, 20, {false, true, true, false, false, false},
+                             {true, true, false, false, true, true});
+    expect_those_of_one_each(9, 11, std::vector<bool>(GS_MAX_VIEWS, false),
+                             std::vector<bool>(GS_MAX_VIEWS, true));
+}
+
+TEST(Losses, MayNotAllFitIntoALaunch) {
+    expect_those_of_one_each(1400, 500, std::vector<bool>(3, false), std::vector<bool>(3, true)); // 2 and 1
+    size_t one, all;
+    ASSERT_EQ(gs_loss_bytes(1600, 1400, &one), GS_OK);
+    ASSERT_EQ(gs_losses_bytes(1600, 1400, 4, &all), GS_OK); // each alone
+    EXPECT_EQ(one, all);
+    ASSERT_EQ(gs_loss_bytes(100, 100, &one), GS_OK);
+    ASSERT_EQ(gs_losses_bytes(100, 100, 4, &all), GS_OK);
+    EXPECT_EQ(4 * one, all);
+}
+
+TEST(Losses, RefuseBadArguments) {
+    const std::vector<picture> two(2, picture(8, 8));
+    const auto status = [&](const std::function<void(batch &)> &change) {
+        batch of(two, {true, true});
+        change(of);
+        return run(of);
+    };
+    EXPECT_EQ(status([](batch &) {}), GS_OK);
+    EXPECT_EQ(status([](batch &of) { of.images[1].images.color = nullptr; }), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(status([](batch &of) { of.images[1].result = nullptr; }), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(status([](batch &of) { of.images[1].images.height = 7; }), GS_INVALID_ARGUMENT);
+    EXPECT_NE(std::string(gs_last_error()).find("same size"), std::string::npos) << gs_last_error();
+    const batch of(two, {true, true});
+    size_t bytes = 0;
+    ASSERT_EQ(gs_losses_bytes(8, 8, 2, &bytes), GS_OK);
+    const device_vector<char> workspace(bytes);
+    void *const memory = workspace.data();
+    EXPECT_EQ(gs_losses(of.images.data(), 2, memory, bytes - 1, nullptr), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(gs_losses(of.images.data(), 0, memory, bytes, nullptr), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(gs_losses(of.images.data(), GS_MAX_VIEWS + 1, memory, bytes, nullptr), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(gs_losses(nullptr, 2, memory, bytes, nullptr), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(gs_losses_bytes(8, 8, 0, &bytes), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(gs_losses_bytes(8, 8, GS_MAX_VIEWS + 1, &bytes), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(gs_losses_bytes(8, 8, 2, nullptr), GS_INVALID_ARGUMENT);
 }
 
 } // namespace
