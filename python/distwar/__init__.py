@@ -60,10 +60,11 @@ def rasterization(
         rolling_shutter: Any = None, viewmats_rs: None = None, *, return_normals: bool = False,
         global_z_order: bool = True, rays: None = None, lidar_coeffs: None = None,
         external_distortion_coeffs: None = None, ut_params: None = None, extra_signals: None = None,
-        extra_signals_sh_degree: None = None, renderer_config: None = None) -> tuple[Array, Array, dict[str, Any]]:
+        extra_signals_sh_degree: None = None, renderer_config: None = None, activated: bool = True) -> tuple[Array, Array, dict[str, Any]]:
     """Renders N Gaussians in C cameras. The arguments are gsplat's, of its versions 1.4 to 1.6.
 
-    means [..., N, 3]; quats [..., N, 4] as w, x, y, z, of any length; scales [..., N, 3]; opacities [..., N];
+    means [..., N, 3]; quats [..., N, 4] as w, x, y, z, of any length; scales [..., N, 3]; opacities [..., N]; with
+    activated=False logarithms of scales and logits of opacities, as trainers keep them: the kernels turn them;
     covars [..., N, 3, 3] replace quats and scales. colors [..., N, D] or [..., C, N, D] with D from 1 to 1024; with an
     sh_degree (0 to 3; 4 on torch only, by torch) spherical harmonics [..., N, K, 3] or [..., C, N, K, 3], K >=
     (sh_degree + 1)^2, which on torch may be (constants [..., N, 1, 3], the rest [..., N, K - 1, 3]): nothing is copied to
@@ -112,7 +113,7 @@ def rasterization(
                external_distortion_coeffs=(external_distortion_coeffs, None), ut_params=(ut_params, None),
                extra_signals=(extra_signals, None), extra_signals_sh_degree=(extra_signals_sh_degree, None),
                renderer_config=(renderer_config, None), radius_clip=(0.0 if on_torch else radius_clip, 0.0))
-    planes, modes = (near_plane, far_plane, eps2d), (render_mode, rasterize_mode, camera_model)
+    planes, modes = (near_plane, far_plane, eps2d), (render_mode, rasterize_mode, camera_model, activated)
     if colors is None and render_mode in ("D", "ED"):  # any three channels: nobody reads them
         given: Any = means
         colors, sh_degree = given.detach() if on_torch else given, None

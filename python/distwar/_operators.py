@@ -101,8 +101,8 @@ NO_DEPTH = -1
 
 
 def _plan_of_project(means, colors, sizes, planes, cameras):
-    width, height, degree, antialiased, camera = sizes
-    settings = Settings(width, height, degree, bool(antialiased), *planes, camera)
+    width, height, degree, antialiased, camera, activated = sizes
+    settings = Settings(width, height, degree, bool(antialiased), *planes, camera, bool(activated))
     harmonics = degree >= 0
     return _stages.plan_of(Shape(settings, cameras, means.shape[0], 3 if harmonics else colors.shape[1],
                                  colors.shape[1] if harmonics else 0, None, BACKENDS.get(means.device.type)))
@@ -126,7 +126,8 @@ def project(means: Tensor, quats: Optional[Tensor], scales: Optional[Tensor], op
             covars: Optional[Tensor], viewmats: Tensor, Ks: Tensor, sizes: List[int],
             planes: List[float]) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
     """Splats [C, N, 12], their means [C, N, 2], radii [C, N], and on the CPU the cameras [C, 25]: the rows of viewmats
-    and Ks. sizes: width, height, sh_degree or -1, antialiased, Settings.camera. planes: near, far, eps2d."""
+    and Ks. sizes: width, height, sh_degree or -1, and antialiased, camera, activated of Settings. planes: near, far,
+    eps2d."""
     with On(means):
         plan = _plan_of_project(means, colors, sizes, planes, viewmats.shape[0])
         cameras = torch.cat((on_host(viewmats).reshape(-1, 16), on_host(Ks).reshape(-1, 9)), 1)
@@ -281,7 +282,7 @@ class Projected:
         s = request.settings
         self.sizes = [s.width, s.height, NO_DEPTH if request.depth is None else request.depth]
         self.splats, self.means2d, self._radii, _ = project(
-            *scene, [s.width, s.height, s.sh_degree, int(s.antialiased), s.camera],
+            *scene, [s.width, s.height, s.sh_degree, int(s.antialiased), s.camera, int(s.activated)],
             [s.near_plane, s.far_plane, s.low_pass])
         if radius_clip > 0:  # a splat of zeros is culled
             keep = self._radii > radius_clip

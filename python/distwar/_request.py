@@ -65,7 +65,8 @@ def _color_shape(colors, batch, count, cameras, sh_degree):
     return 3, per_camera
 
 
-def check(a, width, height, near_plane, far_plane, eps2d, sh_degree, render_mode, rasterize_mode, camera_model):
+def check(a, width, height, near_plane, far_plane, eps2d, sh_degree, render_mode, rasterize_mode, camera_model,
+          activated=True):
     """The Request of the arrays `a`, a dictionary by the names of rasterization()'s arguments."""
     for name in ("opacities", "colors", "viewmats", "Ks"):
         if a[name] is None:
@@ -106,7 +107,7 @@ def check(a, width, height, near_plane, far_plane, eps2d, sh_degree, render_mode
             raise ValueError(f"distwar.rasterization: backgrounds have no use in render_mode {render_mode}")
         _expect("backgrounds", a["backgrounds"], batch + (cameras, channels))
     settings = Settings(width, height, -1 if sh_degree is None else sh_degree, rasterize_mode == "antialiased",
-                        near_plane, far_plane, eps2d, CAMERA_MODELS.index(camera_model))
+                        near_plane, far_plane, eps2d, CAMERA_MODELS.index(camera_model), bool(activated))
     depth = None if render_mode == "RGB" else DEPTH_OVER_ALPHA if render_mode.endswith("ED") else DEPTH_SUM
     return Request(batch, count, cameras, channels, per_camera, settings, with_color, depth)
 

@@ -33,6 +33,7 @@ class Settings(NamedTuple):
     far_plane: float
     low_pass: float
     camera: int = 0  # in CAMERA_MODELS
+    activated: bool = True  # whether scales and opacities are as they are
 
 
 class Shape(NamedTuple):
@@ -70,7 +71,7 @@ class Lists(NamedTuple):
 
 class Scene(NamedTuple):
     """Arrays of float32, or the addresses of contiguous ones, in the shapes of gs_gaussians: scales and opacities as
-    they are."""
+    Settings.activated says."""
     means: object
     quats: object  # None with covars
     scales: object
@@ -262,7 +263,7 @@ class Plan:
         s = self.shape.settings
         g.count, g.channels = self.shape.count, self.shape.channels
         g.sh_degree = math.isqrt(self.shape.coefficients) - 1 if self.shape.coefficients else 0
-        g.antialias, g.activated, g.low_pass = int(s.antialiased), 1, s.low_pass
+        g.antialias, g.activated, g.low_pass = int(s.antialiased), int(s.activated), s.low_pass
 
     def one_camera(self):
         return plan_of(self.shape._replace(cameras=1))

@@ -16,7 +16,7 @@ from . import gs
 from ._tensors import On, library_of, stream_of
 
 _Entry = tuple[Tensor, dict[str, Any], dict[str, Any]]
-_counts: dict[int, tuple[Any, int, int]] = {}  # of tensors of steps: by id, (weak reference, version, number)
+_counts: dict[int, tuple[Any, int, int]] = {}  # of steps on a GPU: by id, (weak reference, version, number)
 
 
 def _entries(optimizers: Iterable[torch.optim.Optimizer]) -> Iterator[_Entry]:
@@ -32,9 +32,10 @@ def _entries(optimizers: Iterable[torch.optim.Optimizer]) -> Iterator[_Entry]:
                 if p.grad is None:
                     continue
                 state = optimizer.state[p]
-                if not state:
-                    state.update(step=torch.zeros((), device=p.device), exp_avg=torch.zeros_like(p),
-                                 exp_avg_sq=torch.zeros_like(p))
+                if not state:  # steps as torch has them
+                    on_device = group["fused"] or group["capturable"]
+                    state.update(step=torch.zeros((), device=p.device if on_device else None),
+                                 exp_avg=torch.zeros_like(p), exp_avg_sq=torch.zeros_like(p))
                 yield p, state, group
 
 
@@ -48,6 +49,8 @@ def _grouped(entries: Iterable[_Entry], key: Callable[..., Any]) -> dict[Any, li
 
 def _count(step: Tensor) -> int:
     """Steps so far. A GPU is read if somebody else has changed the number since step() added to it."""
+    if step.is_cpu:
+        return int(step)
     of, version, count = _counts.get(id(step), (None, 0, 0))
     return count if of is not None and of() is step and version == step._version else int(step)
 
@@ -59,8 +62,8 @@ def step(optimizers: Iterable[torch.optim.Adam], visible: Tensor | None = None, 
     optimizers: of the class torch.optim.Adam, each with any number of groups, on one device. visible [N], bool or
     radii: then a step of SelectiveAdam on the rows where it is above 0, of parameters [N, ...]. zero_grad: gradients are
     None afterwards, as after `o.zero_grad()`.
-    Cost: reads 16 bytes per value and writes 12. Nothing waits, but for the first step, and the first after the number of
-    steps was changed by others. Parameters that are not float32, rates that are tensors, and steps in a CUDA graph take
+    Cost: reads 16 bytes per value and writes 12. Nothing waits; but where torch keeps numbers of steps on the GPU, with
+    fused=True or capturable=True, the first step does, and the first after a number was changed by others. Parameters that are not float32, rates that are tensors, and steps in a CUDA graph take
     torch's fused kernel, a launch per rate.
     """
     entries = list(_entries(optimizers))
@@ -101,8 +104,9 @@ def _step_rows(entries: list[_Entry], visible: Tensor | None = None) -> None:
             if any(a.shape[:1] != (count,) or a.device != device or a.dtype != torch.float32 for a in _arrays(entry)):
                 raise ValueError(f"distwar.optim: a parameter of shape {tuple(entry[0].shape)} is not float32 on {device} "
                                  f"with {count} rows, as visible has")
-    for (device, rows, (beta1, beta2), eps, steps), group in _grouped(entries, lambda p, state, group: (
-            p.device, p.shape[:1].numel(), group["betas"], group["eps"], visible is None and _count(state["step"]))).items():
+    for (device, rows, (beta1, beta2), eps, place, steps), group in _grouped(entries, lambda p, state, group: (
+            p.device, p.shape[:1].numel(), group["betas"], group["eps"], state["step"].device,
+            visible is None and _count(state["step"]))).items():
         lib, scale, root = library_of(device), 1.0, 1.0
         if visible is None:
             root = math.sqrt(1 - beta2**(steps + 1))
@@ -125,7 +129,7 @@ def _step_rows(entries: list[_Entry], visible: Tensor | None = None) -> None:
         torch._foreach_add_(numbers, 1)
         if len(_counts) >= 1024:
             _counts.clear()
-        if visible is None:
+        if visible is None and place.type != "cpu":
             _counts.update((id(step), (weakref.ref(step), step._version, steps + 1)) for step in numbers)
 
 

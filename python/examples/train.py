@@ -37,9 +37,8 @@ def start(points, opacity, size, device):
 
 def render(p, viewmats, Ks, shape, degree):
     """Images [views, height, width, 3] of a shape (height, width, 3)."""
-    return distwar.rasterization(p["means"], p["quats"], p["scales"].exp(), p["opacities"].sigmoid(),
-                                 (p["sh0"], p["shN"]), viewmats, Ks, shape[1], shape[0], sh_degree=degree,
-                                 packed=False)[0]
+    return distwar.rasterization(p["means"], p["quats"], p["scales"], p["opacities"], (p["sh0"], p["shN"]), viewmats, Ks,
+                                 shape[1], shape[0], sh_degree=degree, packed=False, activated=False)[0]
 
 
 def train(p, views, size, o):

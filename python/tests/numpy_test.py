@@ -183,6 +183,18 @@ class Gradients(unittest.TestCase):
         s = scenes.scene(degree=1)
         self.check(s, dict(rasterize_mode="antialiased", eps2d=0.5), lambda c, a, d: c, antialiased=True, eps2d=0.5)
 
+    def test_logarithms(self):
+        s = scenes.scene()
+        scales, opacities = s["scales"], s["opacities"]
+        colors, _, meta = distwar.rasterization(**s)
+        turned, _, own = distwar.rasterization(**dict(s, scales=np.log(scales), opacities=np.log(opacities / (1 - opacities))),
+                                               activated=False)
+        self.assertLess(relative(turned, colors), 1e-6)
+        d_colors = np.random.default_rng(5).normal(size=colors.shape)
+        d, d_own = (distwar.rasterization_backward(of, d_colors) for of in (meta, own))
+        self.assertLess(relative(d_own["scales"], d["scales"] * scales), 1e-5)
+        self.assertLess(relative(d_own["opacities"], d["opacities"] * opacities * (1 - opacities)), 1e-5)
+
     def test_depth(self):
         self.check(scenes.scene(), dict(render_mode="RGB+D"), lambda c, a, d: np.concatenate((c, d[..., None]), -1))
 

@@ -46,12 +46,35 @@ class Operator(unittest.TestCase):
     def test_opcheck(self):
         s = tensors(scenes.scene(), names=NAMES[:5])
         scene = [s[name] for name in NAMES[:5]] + [None, s["viewmats"], s["Ks"]]
-        arguments = (*scene, [40, 33, -1, 0, 0], [0.01, 1e10, 0.3])
+        arguments = (*scene, [40, 33, -1, 0, 0, 1], [0.01, 1e10, 0.3])
         tests = ("test_schema", "test_autograd_registration", "test_faketensor")
         torch.library.opcheck(torch.ops.distwar.project, arguments, test_utils=tests)
         splats, means2d, _, _ = torch.ops.distwar.project(*arguments)
         torch.library.opcheck(torch.ops.distwar.render, (splats.detach().requires_grad_(), means2d.detach(), None, None,
                                                          [40, 33, -1], "tree"), test_utils=tests)
+
+    def check_logarithms(self, **options):
+        """The kernels turn logarithms and logits as torch does."""
+        names = ("scales", "opacities", "means", "quats")
+        parameters = [tensors(scenes.scene(cameras=2)) for _ in range(2)]
+        for s in parameters:
+            s["scales"], s["opacities"] = (a.detach().requires_grad_() for a in (s["scales"].log(), s["opacities"].logit()))
+        by_torch, own = parameters
+        turned = dict(by_torch, scales=by_torch["scales"].exp(), opacities=by_torch["opacities"].sigmoid())
+        images = [render(turned, **options)[0], render(own, activated=False, **options)[0]]
+        self.assertLess(relative(images[1].detach().cpu(), images[0].detach().cpu()), 1e-6)
+        d_image = torch.randn(images[0].shape, generator=torch.Generator().manual_seed(3)).to(DEVICE)
+        for image in images:
+            image.backward(d_image)
+        for name in names:
+            self.assertLess(relative(own[name].grad.cpu(), by_torch[name].grad.cpu()), 1e-5, name)
+
+    def test_logarithms(self):
+        self.check_logarithms()
+        self.check_logarithms(rasterize_mode="antialiased", eps2d=0.1)
+        distwar.means2d_in_graph = True
+        self.addCleanup(setattr, distwar, "means2d_in_graph", False)
+        self.check_logarithms()
 
     def test_second_derivatives_are_refused(self):
         s = tensors(scenes.scene())

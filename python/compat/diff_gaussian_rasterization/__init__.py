@@ -116,7 +116,7 @@ def _by_frame(settings, depth, scene, screen):
 def _projected(settings, scene):
     """Splats, their means, and radii [1, N]."""
     width, height, degree, antialiased, *planes, camera = settings
-    return _operators.project(*scene[:6], *scene[7:], [width, height, degree, int(antialiased), camera], planes)[:3]
+    return _operators.project(*scene[:6], *scene[7:], [width, height, degree, int(antialiased), camera, 1], planes)[:3]
 
 
 def _by_operators(settings, depth, scene, screen):
