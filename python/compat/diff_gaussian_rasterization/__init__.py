@@ -115,8 +115,8 @@ def _by_frame(settings, depth, scene, screen):
 
 def _projected(settings, scene):
     """Splats, their means, and radii [1, N]."""
-    width, height, degree, antialiased, *planes, camera = settings
-    return _operators.project(*scene[:6], *scene[7:], [width, height, degree, int(antialiased), camera, 1], planes)[:3]
+    width, height, degree, antialiased, *planes, camera, activated = settings
+    return _operators.project(*scene[:6], *scene[7:], [width, height, degree, int(antialiased), camera, int(activated)], planes)[:3]
 
 
 def _by_operators(settings, depth, scene, screen):
