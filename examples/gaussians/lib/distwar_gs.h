@@ -158,8 +158,8 @@ typedef struct gs_lists {
     uint32_t *splat_index; // [pairs]
     // How the blend divides the work; other valid values give the same image in another time.
     int32_t pixels_per_thread; // 1, 2 or 4
-    int32_t split_tiles;       // gs_render_backward gives the first split_tiles of tile_order twice the warps
-    uint32_t *tile_order;      // [tiles_y * tiles_x]: each tile once, long lists first; NULL: 0, 1, 2, ...
+    int32_t split_tiles;  // the first split_tiles of tile_order, with long lists, get more warps than others
+    uint32_t *tile_order; // [tiles_y * tiles_x]: each tile once, long lists first; NULL: 0, 1, 2, ...
     // Number of gs_view.views; 0 counts as 1. The tiles of view v are numbers v tiles_y tiles_x and up, in all
     // arrays above, and entry v count + i of splat_index is splat i of view v.
     int32_t views;

@@ -78,7 +78,7 @@ __host__ __device__ inline int pixels_of_thread(int64_t pairs, int64_t longest, 
     const double average = double(pairs) / (tiles > multiprocessors ? tiles : multiprocessors);
     const double outlasts = double(longest) - average;
     if (outlasts > 0.75 * work) return 1;
-    return outlasts > 0.2 * work || tiles < 3 * multiprocessors ? 2 : 4;
+    return outlasts > 0.28 * work || tiles < 3 * multiprocessors ? 2 : 4;
 }
 
 // One block. Writes where each tile's list begins, where each class begins in the order of tiles, and the

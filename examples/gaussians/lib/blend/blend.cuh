@@ -69,8 +69,8 @@ __device__ __forceinline__ void put_pixel(patch<Pixels> &mine, int x, int y) {
 }
 
 template <int Pixels>
-__device__ patch<Pixels> patch_of_warp(int tile, int tiles_x, int width, int height) {
-    const int warp = int(threadIdx.x) / 32, lane = int(threadIdx.x) % 32;
+__device__ patch<Pixels> patch_of_warp(int tile, int warp, int tiles_x, int width, int height) {
+    const int lane = int(threadIdx.x) % 32;
     const int left = tile % tiles_x * GS_TILE_SIZE + warp % 2 * patch_width;
     const int top = tile / tiles_x * GS_TILE_SIZE + warp / 2 * row_step * Pixels;
     const int right = min(left + patch_width, width), bottom = min(top + row_step * Pixels, height);
@@ -91,11 +91,11 @@ __device__ __forceinline__ int view_of_tile(const gs_lists &lists, int tile) {
     return tile / (lists.tiles_x * lists.tiles_y);
 }
 
-// The warp's patch of a tile. Batch: among the tiles of several views.
+// The patch of one of a tile's warps. Batch: among the tiles of several views.
 template <int Pixels, bool Batch>
-__device__ patch<Pixels> patch_of_tile(const gs_lists &lists, int tile, int width, int height) {
+__device__ patch<Pixels> patch_of_tile(const gs_lists &lists, int tile, int warp, int width, int height) {
     const int before = Batch ? view_of_tile(lists, tile) * lists.tiles_x * lists.tiles_y : 0;
-    patch<Pixels> mine = patch_of_warp<Pixels>(tile - before, lists.tiles_x, width, height);
+    patch<Pixels> mine = patch_of_warp<Pixels>(tile - before, warp, lists.tiles_x, width, height);
     mine.tile = tile;
     return mine;
 }

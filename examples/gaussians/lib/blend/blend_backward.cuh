@@ -279,7 +279,8 @@ __global__ void __launch_bounds__(tile_threads<Pixels>, least_blocks<Values, Pix
     const int tile = ordered_tile(input.lists, split ? block / 2 : block - split_tiles);
     const backward_input<Values> in =
         has_views ? input_of_view(input, view_of_tile(input.lists, tile)) : input;
-    const patch<Pixels> mine = patch_of_tile<Pixels, has_views>(in.lists, tile, in.width, in.height);
+    const patch<Pixels> mine =
+        patch_of_tile<Pixels, has_views>(in.lists, tile, int(threadIdx.x) / 32, in.width, in.height);
 
     backward_state<Pixels, C> state;
     int farthest = 0;

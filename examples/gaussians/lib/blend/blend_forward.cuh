@@ -8,10 +8,10 @@
 
 namespace gs {
 
-// Splats that a thread works on at once. A pixel's transmittance is one chain of dependent operations through
-// its list; on long lists its latency is the time of the blend. Images with such lists have one pixel a
-// thread: two splats at once, without branches, so that only what depends on the transmittance waits. Other
-// images have four pixels per thread, and skip rows of the patch that the splat does not reach, or that are done.
+// Splats that a thread works on at once. A pixel's transmittance is one chain of dependent operations through its list; on
+// long lists its latency is the time of the blend. Tiles with such lists have one pixel per thread: two splats at once,
+// without branches, so that only what depends on the transmittance waits. Other tiles have four pixels per thread, and skip
+// rows of the patch that the splat does not reach, or that are done.
 template <int Pixels>
 constexpr int splats_at_once = Pixels == 1 ? 2 : 1;
 
@@ -36,22 +36,28 @@ __device__ __forceinline__ bool goes_on(float exponent, float behind, float *lea
 #endif
 }
 
-// Blocks per multiprocessor that registers leave room for: measured where it is not 1.
-template <int Pixels, int Channels, bool Depth>
-constexpr int least_forward_blocks = Pixels == 4 && Channels == GS_CHANNELS && !Depth ? 12 : 1;
+// The form of a pass's kernel.
+template <int Channels, bool Depth>
+struct forward_form {
+    // Whether tiles may have four pixels per thread: a block is then for one of these, and a tile with one pixel per thread
+    // has several blocks.
+    static constexpr bool is_mixed = pass_values<Channels>::any_pixels;
+    static constexpr int threads = tile_threads < is_mixed ? 4 : 1 >, warps = threads / 32;
+    static constexpr int blocks_of_long_tile = tile_threads<1> / threads;
+    // Blocks per multiprocessor that registers leave room for: measured where it is not 1.
+    static constexpr int least_blocks = Channels == GS_CHANNELS && !Depth ? 12 : 1;
+};
 
-// image.color: channel 0 of the pass. Depth: writes image.depth and median_depth, unless NULL. One kernel for one view
-// and for several, as for the backward blend.
+// Blends a patch of a tile, by all lanes of a warp. image.color: channel 0 of the pass. Depth: writes image.depth and
+// median_depth, unless NULL. Pixels do not change bits.
 template <int Pixels, int Channels, bool Depth>
-__global__ void __launch_bounds__(tile_threads<Pixels>, least_forward_blocks<Pixels, Channels, Depth>)
-    render_kernel(const gs_splat *splats, const gs_lists lists, int width, int height,
-                  channel_values<Channels> background, gs_image image, color_rows rows, depth_form form) {
+__device__ __forceinline__ void blend_patch(const gs_splat *splats, const gs_lists &lists, int tile, int warp,
+                                            int width, int height, const channel_values<Channels> &background,
+                                            gs_image image, const color_rows &rows, depth_form form,
+                                            blend_batch<Channels> &batch) {
     constexpr int N = splats_at_once<Pixels>;
     constexpr bool has_views = Channels == GS_CHANNELS; // a pass with rows of colours takes one view
-    __shared__ blend_batch<Channels> batches[tile_warps<Pixels>];
-    blend_batch<Channels> &batch = batches[threadIdx.x / 32];
-    const int tile = ordered_tile(lists, int(blockIdx.x));
-    const patch<Pixels> mine = patch_of_tile<Pixels, has_views>(lists, tile, width, height);
+    const patch<Pixels> mine = patch_of_tile<Pixels, has_views>(lists, tile, warp, width, height);
     if (has_views) image = image_of_view(image, view_of_tile(lists, tile), int64_t(width) * height);
     const int64_t begin = lists.tile_begin[tile];
     const int size = int(lists.tile_begin[tile + 1] - begin);
@@ -165,21 +171,47 @@ __global__ void __launch_bounds__(tile_threads<Pixels>, least_forward_blocks<Pix
     }
 }
 
+// The first long_tiles tiles of the order have one pixel per thread, the others four. One kernel for one view and for
+// several, as for the backward blend.
+template <int Channels, bool Depth>
+__global__ void __launch_bounds__(forward_form<Channels, Depth>::threads,
+                                  forward_form<Channels, Depth>::least_blocks)
+    render_kernel(const gs_splat *splats, const gs_lists lists, int long_tiles, int width, int height,
+                  channel_values<Channels> background, gs_image image, color_rows rows, depth_form form) {
+    using of = forward_form<Channels, Depth>;
+    constexpr int B = of::blocks_of_long_tile;
+    __shared__ blend_batch<Channels> batches[of::warps];
+    const int block = int(blockIdx.x), warp = int(threadIdx.x) / 32;
+    blend_batch<Channels> &batch = batches[warp];
+    if (!of::is_mixed || block < B * long_tiles)
+        blend_patch<1, Channels, Depth>(splats, lists, ordered_tile(lists, block / B),
+                                        block % B * of::warps + warp, width, height, background, image, rows,
+                                        form, batch);
+    else if constexpr (of::is_mixed)
+        blend_patch<4, Channels, Depth>(splats, lists, ordered_tile(lists, block - (B - 1) * long_tiles),
+                                        warp, width, height, background, image, rows, form, batch);
+}
+
+// Tiles with one pixel per thread: those with the longest lists, which the others would wait for. Where gs_bin did not
+// wait, their number is that of the lists before.
+inline int long_tiles_of(const gs_lists &lists, int tiles) {
+    if (lists.pixels_per_thread == 1) return tiles;
+    const int long_tiles = lists.pixels_per_thread == 2 ? 2 * lists.split_tiles : lists.split_tiles;
+    return long_tiles < tiles ? long_tiles : tiles;
+}
+
 // Queues the kernel for the whole image. The caller has checked the input.
 template <int Channels, bool Depth>
 cudaError_t launch_render(const forward_pass &pass) {
+    using of = forward_form<Channels, Depth>;
     const gs_view &view = *pass.view;
     const gs_lists &lists = view.lists;
-    const auto queue = [&](auto pixels) {
-        return launch(pass.stream, unsigned(tiles_in(lists)), unsigned(tile_threads<pixels>),
-                      render_kernel<pixels, Channels, Depth>, view.splats, lists, view.camera.width,
-                      view.camera.height, background_of<Channels>(view, pass.first, pass.used),
-                      image_of_pass(view, pass.first), rows_of_pass(view.gaussians, pass.first, pass.used),
-                      depth_form_of(view));
-    };
-    if constexpr (pass_values<Channels>::any_pixels)
-        if (lists.pixels_per_thread == 4) return queue(std::integral_constant<int, 4>{});
-    return queue(std::integral_constant<int, 1>{});
+    const int tiles = tiles_in(lists), long_tiles = of::is_mixed ? long_tiles_of(lists, tiles) : tiles;
+    return launch(pass.stream, unsigned(tiles) + unsigned(long_tiles) * (of::blocks_of_long_tile - 1),
+                  unsigned(of::threads), render_kernel<Channels, Depth>, view.splats, lists, long_tiles,
+                  view.camera.width, view.camera.height, background_of<Channels>(view, pass.first, pass.used),
+                  image_of_pass(view, pass.first), rows_of_pass(view.gaussians, pass.first, pass.used),
+                  depth_form_of(view));
 }
 
 } // namespace gs

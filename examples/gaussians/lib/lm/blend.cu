@@ -46,8 +46,8 @@ __global__ void __launch_bounds__(tile_threads<Pixels>)
     splat_batch &batch = batches[threadIdx.x / 32];
     splat_tangent *tangent_batch = tangent_batches[threadIdx.x / 32];
     const int lane = int(threadIdx.x % 32);
-    const patch<Pixels> mine =
-        patch_of_warp<Pixels>(ordered_tile(lists, int(blockIdx.x)), lists.tiles_x, width, height);
+    const patch<Pixels> mine = patch_of_warp<Pixels>(ordered_tile(lists, int(blockIdx.x)),
+                                                     int(threadIdx.x) / 32, lists.tiles_x, width, height);
     const int64_t begin = lists.tile_begin[mine.tile], plane = int64_t(width) * height;
     const float u = float(lane % patch_width) - middle_x;
 
@@ -130,8 +130,8 @@ __global__ void __launch_bounds__(tile_threads<Pixels>)
                    gs_image image, const float *weight, int balance_threshold, float *squares) {
     __shared__ splat_batch batches[tile_warps<Pixels>];
     splat_batch &batch = batches[threadIdx.x / 32];
-    const patch<Pixels> mine =
-        patch_of_warp<Pixels>(ordered_tile(lists, int(blockIdx.x)), lists.tiles_x, width, height);
+    const patch<Pixels> mine = patch_of_warp<Pixels>(ordered_tile(lists, int(blockIdx.x)),
+                                                     int(threadIdx.x) / 32, lists.tiles_x, width, height);
     const int64_t begin = lists.tile_begin[mine.tile], plane = int64_t(width) * height;
 
     float transmittance[Pixels], behind[Pixels][GS_CHANNELS], pixel_weight[Pixels][GS_CHANNELS];

@@ -37,8 +37,8 @@ __device__ int64_t pixel_index(uint32_t pixel, int width) {
 template <typename Visit>
 __device__ __forceinline__ void walk(const gs_splat *splats, const gs_lists &lists, int width, int height,
                                      const gs_image &image, splat_batch &batch, const Visit &visit) {
-    const patch<1> mine =
-        patch_of_warp<1>(ordered_tile(lists, int(blockIdx.x)), lists.tiles_x, width, height);
+    const patch<1> mine = patch_of_warp<1>(ordered_tile(lists, int(blockIdx.x)), int(threadIdx.x) / 32,
+                                           lists.tiles_x, width, height);
     const int64_t begin = lists.tile_begin[mine.tile];
     const bool inside = mine.x < width && mine.y < height;
     const int n_contrib = inside ? int(image.n_contrib[int64_t(mine.y) * width + mine.x]) : 0;
@@ -72,8 +72,8 @@ __global__ void __launch_bounds__(tile_threads<1>)
     fill_kernel(const gs_splat *splats, gs_lists lists, int width, int height, color3 background,
                 gs_image image, int64_t *cursor, gs_lm_cache cache) {
     __shared__ splat_batch batches[tile_warps<1>];
-    const patch<1> mine =
-        patch_of_warp<1>(ordered_tile(lists, int(blockIdx.x)), lists.tiles_x, width, height);
+    const patch<1> mine = patch_of_warp<1>(ordered_tile(lists, int(blockIdx.x)), int(threadIdx.x) / 32,
+                                           lists.tiles_x, width, height);
     const bool inside = mine.x < width && mine.y < height;
     const int lane = int(threadIdx.x % 32);
     float transmittance = inside ? image.transmittance[int64_t(mine.y) * width + mine.x] : 1;
