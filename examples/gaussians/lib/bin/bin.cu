@@ -233,9 +233,9 @@ gs_status gs_share_divide(gs_view *view, const gs_list_lengths *lengths, int64_t
     int device = 0, multiprocessors = 0;
     GS_CUDA(cudaGetDevice(&device));
     GS_CUDA(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
-    const int split = split_class(pairs, multiprocessors);
-    view->lists.pixels_per_thread =
-        pixels_of_thread(pairs, longest, tiles_of(grid_of(view)), multiprocessors);
+    const int pixels = pixels_of_thread(pairs, longest, tiles_of(grid_of(view)), multiprocessors);
+    const int split = split_class(pairs, multiprocessors, pixels);
+    view->lists.pixels_per_thread = pixels;
     view->lists.split_tiles = split > 0 ? lengths->class_end[split - 1] : 0;
     return GS_OK;
 }

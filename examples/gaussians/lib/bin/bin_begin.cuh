@@ -10,7 +10,9 @@
 namespace gs {
 
 constexpr int scan_block = 1024, sort_block = 256;
-constexpr int tiles_at_once = 16;  // tiles that a multiprocessor blends at once, about
+constexpr int tiles_at_once = 16; // tiles that a multiprocessor blends at once, about
+constexpr int shares_of_four =
+    10; // as many equal shares of all pairs has a multiprocessor with four pixels per thread
 constexpr int shortest_split = 64; // entries: two batches
 // Lists of sorted_by_block<part_block> entries or more are cut into parts of about half that length, at most
 // part_block parts.
@@ -31,10 +33,11 @@ __host__ __device__ inline int class_of(int64_t length) {
     return (127 + 33) * 8 - 2 - int(bits >> 20);
 }
 
-// The lists that are split for the backward blend: those of classes before this one, longer than the average of
-// tiles_at_once equal shares of all pairs for each multiprocessor.
-__host__ __device__ inline int split_class(int64_t pairs, int multiprocessors) {
-    const int64_t share = pairs / (multiprocessors * tiles_at_once);
+// The lists that get more warps: those of classes before this one, longer than one of some equal shares of all pairs for
+// each multiprocessor.
+__host__ __device__ inline int split_class(int64_t pairs, int multiprocessors, int pixels_per_thread) {
+    const int64_t share =
+        pairs / (multiprocessors * (pixels_per_thread == 4 ? shares_of_four : tiles_at_once));
     return class_of(share > shortest_split ? share : int64_t(shortest_split));
 }
 
@@ -152,8 +155,8 @@ static __global__ void __launch_bounds__(scan_block)
     int all;
     const int before = scan_of_block<scan_block>(fits && thread < classes ? in_class[thread] : 0, &all);
     if (thread < classes) class_begin[thread] = uint32_t(before);
-    if (thread == split_class(pairs, limits.multiprocessors)) {
-        const int pixels = pixels_of_thread(pairs, longest, tiles, limits.multiprocessors);
+    const int pixels = pixels_of_thread(pairs, longest, tiles, limits.multiprocessors);
+    if (thread == split_class(pairs, limits.multiprocessors, pixels)) {
         const int64_t buckets = int64_t(most) * counters;
         summary->buckets = buckets, summary->pairs = pairs;
         summary->pixels_per_thread = pixels, summary->split = before;

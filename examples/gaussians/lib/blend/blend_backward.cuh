@@ -253,34 +253,22 @@ constexpr int least_blocks = Pixels == 4                            ? 12
                              : std::is_same_v<Values, plain_values> ? 1
                                                                     : 0;
 
-// One block per tile. Split: the first in.lists.split_tiles tiles of the order have two blocks each, which halve
-// the list. The even block goes backwards from the end of the list, from the final transmittance. The odd
-// block goes forwards from entry 0, from transmittance 1 and the finished pixel. Neither waits for the other,
-// and the forward blend stores nothing extra.
+// Adds the moments of a patch of a tile. Split: its list is halved. The one that goes backwards begins at the end of the
+// list, from the final transmittance; the one that goes forwards at entry 0, from transmittance 1 and the finished pixel.
+// Neither waits for the other, and the forward blend stores nothing extra. By all threads that commit together.
 //
-// Example: split_tiles = 2, tile_order = {7, 4, 9, ...}. Blocks 0 and 1 work on tile 7, 2 and 3 on tile 4,
-// block 4 on tile 9 (ordered_tile(4 - 2)). In tile 7 the last entry that counted at any pixel is number 149,
-// so farthest = 150 and middle = (150 + 32) / 64 * 32 = 64, a multiple of 32: a batch is never shared. Block
-// 0 adds entries 149 .. 64, batches of 32, 32 and 22 from the end; block 1 adds entries 0 .. 63. With
-// the strategy block farthest is the tile's; otherwise each warp halves by its own.
-//
-// One kernel for one view and for several: with one of its own for one view the loop has the same instructions.
-template <typename Values, typename Commit, int Pixels, bool Split>
-__global__ void __launch_bounds__(tile_threads<Pixels>, least_blocks<Values, Pixels>)
-    render_backward_kernel(const backward_input<Values> input, const Commit commit) {
+// Example: the last entry that counted at any pixel of the patch is number 149, so farthest = 150 and middle = (150 + 32) /
+// 64 * 32 = 64, a multiple of 32: a batch is never shared. Backwards entries 149 .. 64 are added, batches of 32, 32 and 22
+// from the end; forwards entries 0 .. 63. With the strategy block farthest is the tile's; otherwise each patch's own.
+template <int Pixels, bool Split, typename Values, typename Commit, typename Batch>
+__device__ __forceinline__ void add_patch(const backward_input<Values> &input, const Commit &commit, int tile,
+                                          int warp, bool split, bool forwards, Batch &batch,
+                                          typename Commit::memory &memory) {
     constexpr int C = Values::channels;
     constexpr bool has_views = !Values::has_rows; // a pass with rows of colours takes one view
-    using batch_type = std::conditional_t<Commit::by_batch, summed_batch<Values>, blend_batch<C>>;
-    __shared__ batch_type batches[tile_warps<Pixels>];
-    __shared__ typename Commit::memory memory;
-    batch_type &batch = kept_address(batches[threadIdx.x / 32]);
-    const int block = int(blockIdx.x), split_tiles = Split ? input.lists.split_tiles : 0;
-    const bool split = block < 2 * split_tiles, forwards = split && block % 2 == 1;
-    const int tile = ordered_tile(input.lists, split ? block / 2 : block - split_tiles);
     const backward_input<Values> in =
         has_views ? input_of_view(input, view_of_tile(input.lists, tile)) : input;
-    const patch<Pixels> mine =
-        patch_of_tile<Pixels, has_views>(in.lists, tile, int(threadIdx.x) / 32, in.width, in.height);
+    const patch<Pixels> mine = patch_of_tile<Pixels, has_views>(in.lists, tile, warp, in.width, in.height);
 
     backward_state<Pixels, C> state;
     int farthest = 0;
@@ -318,6 +306,39 @@ __global__ void __launch_bounds__(tile_threads<Pixels>, least_blocks<Values, Pix
         add_moments<Values, false>(in, commit, mine, middle, farthest, state, batch, memory);
 }
 
+// Pixels per thread of long tiles: with four pixels everywhere else, two, so that the GPU waits less for them.
+template <typename Commit, int Pixels>
+constexpr int long_tile_pixels = Pixels == 4 && !Commit::whole_tile && !Commit::compared ? 2 : Pixels;
+
+// One block per tile. Split: the first lists.split_tiles tiles of the order have blocks for either half of their lists, and
+// if they have fewer pixels per thread, for either half of the tile. Example: split_tiles = 2, tile_order = {7, 4, 9, ...},
+// two pixels per thread. Blocks 0 and 1 work on tile 7, 2 and 3 on tile 4, block 4 on tile 9.
+//
+// One kernel for one view and for several: with one of its own for one view the loop has the same instructions.
+template <typename Values, typename Commit, int Pixels, bool Split>
+__global__ void __launch_bounds__(tile_threads<Pixels>, least_blocks<Values, Pixels>)
+    render_backward_kernel(const backward_input<Values> input, const Commit commit) {
+    constexpr int P = long_tile_pixels<Commit, Pixels>, warps = tile_warps<Pixels>;
+    constexpr int blocks_of_long_tile = 2 * Pixels / P;
+    using batch_type =
+        std::conditional_t<Commit::by_batch, summed_batch<Values>, blend_batch<Values::channels>>;
+    __shared__ batch_type batches[warps];
+    __shared__ typename Commit::memory memory;
+    const int block = int(blockIdx.x), warp = int(threadIdx.x) / 32;
+    batch_type &batch = kept_address(batches[warp]);
+    const int long_tiles = Split ? input.lists.split_tiles : 0;
+    const bool is_long = block < blocks_of_long_tile * long_tiles;
+    const int part = is_long ? block % blocks_of_long_tile : 0;
+    const int tile = ordered_tile(input.lists, is_long ? block / blocks_of_long_tile
+                                                       : block - (blocks_of_long_tile - 1) * long_tiles);
+    if constexpr (P == Pixels)
+        add_patch<Pixels, Split>(input, commit, tile, warp, is_long, part == 1, batch, memory);
+    else if (Split && is_long)
+        add_patch<P, true>(input, commit, tile, part / 2 * warps + warp, true, part % 2 == 1, batch, memory);
+    else
+        add_patch<Pixels, false>(input, commit, tile, warp, false, false, batch, memory);
+}
+
 // Queues the kernel for the whole image with lists.pixels_per_thread pixels per thread (1, 2 or 4), or 2 if the
 // pass has no others. Adds to the commit's memory. The caller has checked the input.
 template <typename Values = plain_values, typename Commit>
@@ -327,8 +348,9 @@ cudaError_t launch_render_backward(gs_stream stream, const backward_input<Values
     const auto queue = [&](auto pixels) {
         constexpr int P = decltype(pixels)::value;
         const auto run = [&](auto kernel) {
-            return launch(stream, unsigned(tiles_in(lists) + lists.split_tiles), unsigned(tile_threads<P>),
-                          kernel, input, commit);
+            constexpr int more_blocks = 2 * P / long_tile_pixels<Commit, P> - 1;
+            return launch(stream, unsigned(tiles_in(lists) + more_blocks * lists.split_tiles),
+                          unsigned(tile_threads<P>), kernel, input, commit);
         };
         // The plain pass has a kernel of its own for images without split tiles, which the other takes up to 19% longer.
         if constexpr (!Values::has_rows && !Values::has_depth && !Commit::compared)
