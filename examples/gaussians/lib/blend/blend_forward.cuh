@@ -37,15 +37,13 @@ __device__ __forceinline__ bool goes_on(float exponent, float behind, float *lea
 }
 
 // The form of a pass's kernel.
-template <int Channels, bool Depth>
+template <int Channels>
 struct forward_form {
     // Whether tiles may have four pixels per thread: a block is then for one of these, and a tile with one pixel per thread
     // has several blocks.
     static constexpr bool is_mixed = pass_values<Channels>::any_pixels;
     static constexpr int threads = tile_threads < is_mixed ? 4 : 1 >, warps = threads / 32;
     static constexpr int blocks_of_long_tile = tile_threads<1> / threads;
-    // Blocks per multiprocessor that registers leave room for: measured where it is not 1.
-    static constexpr int least_blocks = Channels == GS_CHANNELS && !Depth ? 12 : 1;
 };
 
 // Blends a patch of a tile, by all lanes of a warp. image.color: channel 0 of the pass. Depth: writes image.depth and
@@ -172,13 +170,12 @@ __device__ __forceinline__ void blend_patch(const gs_splat *splats, const gs_lis
 }
 
 // The first long_tiles tiles of the order have one pixel per thread, the others four. One kernel for one view and for
-// several, as for the backward blend.
-template <int Channels, bool Depth>
-__global__ void __launch_bounds__(forward_form<Channels, Depth>::threads,
-                                  forward_form<Channels, Depth>::least_blocks)
+// several, as for the backward blend. least_blocks: per multiprocessor, that registers leave room for.
+template <int Channels, bool Depth, int least_blocks>
+__global__ void __launch_bounds__(forward_form<Channels>::threads, least_blocks)
     render_kernel(const gs_splat *splats, const gs_lists lists, int long_tiles, int width, int height,
                   channel_values<Channels> background, gs_image image, color_rows rows, depth_form form) {
-    using of = forward_form<Channels, Depth>;
+    using of = forward_form<Channels>;
     constexpr int B = of::blocks_of_long_tile;
     __shared__ blend_batch<Channels> batches[of::warps];
     const int block = int(blockIdx.x), warp = int(threadIdx.x) / 32;
@@ -203,15 +200,23 @@ inline int long_tiles_of(const gs_lists &lists, int tiles) {
 // Queues the kernel for the whole image. The caller has checked the input.
 template <int Channels, bool Depth>
 cudaError_t launch_render(const forward_pass &pass) {
-    using of = forward_form<Channels, Depth>;
+    using of = forward_form<Channels>;
     const gs_view &view = *pass.view;
     const gs_lists &lists = view.lists;
     const int tiles = tiles_in(lists), long_tiles = of::is_mixed ? long_tiles_of(lists, tiles) : tiles;
-    return launch(pass.stream, unsigned(tiles) + unsigned(long_tiles) * (of::blocks_of_long_tile - 1),
-                  unsigned(of::threads), render_kernel<Channels, Depth>, view.splats, lists, long_tiles,
-                  view.camera.width, view.camera.height, background_of<Channels>(view, pass.first, pass.used),
-                  image_of_pass(view, pass.first), rows_of_pass(view.gaussians, pass.first, pass.used),
-                  depth_form_of(view));
+    const auto queue = [&](auto kernel) {
+        return launch(pass.stream, unsigned(tiles) + unsigned(long_tiles) * (of::blocks_of_long_tile - 1),
+                      unsigned(of::threads), kernel, view.splats, lists, long_tiles, view.camera.width,
+                      view.camera.height, background_of<Channels>(view, pass.first, pass.used),
+                      image_of_pass(view, pass.first), rows_of_pass(view.gaussians, pass.first, pass.used),
+                      depth_form_of(view));
+    };
+    // Measured for the plain pass (docs/notes/rasteriser.md): a thread with four pixels needs 80 registers, one with one
+    // pixel 92.
+    constexpr bool is_plain = Channels == GS_CHANNELS && !Depth;
+    if (is_plain && lists.pixels_per_thread == 4)
+        return queue(render_kernel < Channels, Depth, is_plain ? 12 : 1 >);
+    return queue(render_kernel < Channels, Depth, is_plain ? 10 : 1 >);
 }
 
 } // namespace gs
