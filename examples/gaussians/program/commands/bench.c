@@ -101,7 +101,6 @@ static void describe_on_ranks(json_writer *json, const void *subject) {
     const rank_bench_report *const report = subject;
     const command_run *const run = report->run;
     const rank_bench_result *const result = &report->result;
-    json_begin(json, NULL, '{');
     json_put_text(json, "device", device_name());
     json_put_text(json, "version", gs_version());
     json_put_text(json, "backend", gs_backend());
@@ -132,7 +131,6 @@ static void describe_on_ranks(json_writer *json, const void *subject) {
         json_end(json, '}');
     }
     json_end(json, ']');
-    json_end(json, '}');
 }
 
 static bool run_as_rank(ranks *group, void *context) {

@@ -108,7 +108,6 @@ static void describe_measures(const evaluation *e, json_writer *json, const meas
 
 static void describe(json_writer *json, const void *subject) {
     const evaluation *e = subject;
-    json_begin(json, NULL, '{');
     json_put_text(json, "scene", e->options->scene);
     json_put_integer(json, "gaussians", e->run->scene.count);
     json_put_text(json, "cameras", e->options->cameras);
@@ -127,7 +126,6 @@ static void describe(json_writer *json, const void *subject) {
     json_end(json, ']');
     json_begin(json, "mean", '{');
     describe_measures(e, json, &e->mean);
-    json_end(json, '}');
     json_end(json, '}');
 }
 

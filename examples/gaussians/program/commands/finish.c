@@ -74,7 +74,6 @@ static bool finish_in_view(finish *f, const lm_settings *settings, fault *why) {
 static void describe(json_writer *json, const void *subject) {
     const finish *f = subject;
     const run_record *record = &f->log.record;
-    json_begin(json, NULL, '{');
     json_put_text(json, "device", device_name());
     json_put_text(json, "scene", f->options->scene);
     json_put_text(json, "reduction", distwar_strategy_name(lm_strategies[f->options->reduce].strategy));
@@ -97,7 +96,6 @@ static void describe(json_writer *json, const void *subject) {
         json_end(json, '}');
     }
     json_end(json, ']');
-    json_end(json, '}');
 }
 
 static void print_summary(const finish *f) {

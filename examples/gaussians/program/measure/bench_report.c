@@ -204,10 +204,8 @@ static void describe_strategies(json_writer *json, const cost_table *table) {
 
 void bench_report_describe(json_writer *json, const void *subject) {
     const bench_report *report = subject;
-    json_begin(json, NULL, '{');
     describe_setting(json, report);
     describe_stages(json, report->result);
     describe_strategies(json, &report->result->table);
     describe_views(json, report);
-    json_end(json, '}');
 }
