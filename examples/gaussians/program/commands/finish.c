@@ -6,7 +6,7 @@
 #include "frames/device_gaussians.h"
 #include "files/json_writer.h"
 #include "scene.h"
-#include "measure/quality.h"
+#include "frames/quality.h"
 #include "frames/blend_strategies.h"
 #include "measure/shared_options.h"
 #include "record/run_log.h"
@@ -208,8 +208,7 @@ int finish_command(int argc, char **argv) {
             "  dsplat finish fern.ply --cameras data/fern --downscale 4 -o finished.ply\n"
             "  dsplat finish fern.ply --cameras data/fern -o finished.ply --lm-steps 3 --lm-memory 20\n",
         .options = table.rows,
-        .min_positional = 1,
-        .max_positional = 1};
+        .positional = 1};
     int code;
     if (!read_command_line(&command, argc, argv, &options.scene, &code)) return code;
     fault why;

@@ -337,8 +337,7 @@ int generate_command(int argc, char **argv) {
                     "  dsplat train few -o few.ply --depth few/depth\n"
                     "  dsplat generate small --views 20 --test-views 5 --size 64 --gaussians 3000\n",
         .options = table,
-        .min_positional = 1,
-        .max_positional = 1};
+        .positional = 1};
     int code;
     if (!read_command_line(&command, argc, argv, &options.folder, &code)) return code;
     fault why;

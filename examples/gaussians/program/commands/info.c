@@ -215,8 +215,7 @@ int info_command(int argc, char **argv) {
         .examples = "  dsplat info fern.ply\n"
                     "  dsplat info fern.ply --json -\n",
         .options = table,
-        .min_positional = 1,
-        .max_positional = 1};
+        .positional = 1};
     int code;
     if (!read_command_line(&command, argc, argv, &path, &code)) return code;
     fault why;
