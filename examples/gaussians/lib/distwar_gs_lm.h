@@ -22,8 +22,6 @@
 //   gs_lm_metric_diagonal, gs_lm_squares, gs_lm_add_diagonal     diag(C^T weight C)
 //   gs_lm_add_blocks           each Gaussian's own blocks of C^T weight C, from the same squares
 //   gs_lm_add_units            damping, once for all views
-// The same products from a cache of all (pixel, splat) pairs that contribute:
-//   gs_lm_cache_begin, gs_lm_cache_fill, gs_lm_cached_forward, gs_lm_cached_backward, gs_lm_cached_squares
 // The solver, on vectors of all parameters:
 //   gs_lm_pcg_start, gs_lm_pcg_step, gs_lm_pcg_update, gs_lm_limit; as preconditioner gs_lm_factor_blocks and
 //   gs_lm_precondition, or gs_lm_precondition_diagonal
@@ -131,37 +129,6 @@ gs_status gs_lm_add_units(const gs_gaussians *gaussians, float weight, const gs_
 // Gaussians with too large an update then do not force all others to take a shorter step.
 gs_status gs_lm_limit(const gs_gaussians *gaussians, float radius, const gs_gaussians *update,
                       gs_stream stream);
-
-// ---- the same from a cache ----
-
-// Every pair of a pixel and a splat that contributes there (gs_image.n_contrib, alpha >= 1/255), sorted by
-// splat. 20 bytes per pair and 8 per splat, from the caller.
-typedef struct gs_lm_cache {
-    int64_t pairs;
-    int64_t *begin;     // [count + 1]: splat i has pairs begin[i] .. begin[i + 1] - 1
-    uint32_t *pixel;    // [pairs]: x + 65536 y
-    float *share;       // [pairs]: T alpha, d pixel colour / d splat colour
-    float *d_log_alpha; // [GS_CHANNELS][pairs]: d pixel colour / d log alpha, with the splats behind
-} gs_lm_cache;
-
-// Bytes of the workspace of gs_lm_cache_begin and gs_lm_cache_fill.
-gs_status gs_lm_cache_bytes(int64_t count, size_t *bytes);
-// Counts the pairs: writes cache->begin and cache->pairs. The caller then provides the other arrays. Waits
-// for the stream.
-gs_status gs_lm_cache_begin(const gs_view *view, void *workspace, size_t workspace_bytes, gs_lm_cache *cache,
-                            gs_stream stream);
-// Writes the pairs. Their order within a splat is undefined.
-gs_status gs_lm_cache_fill(const gs_view *view, void *workspace, size_t workspace_bytes,
-                           const gs_lm_cache *cache, gs_stream stream);
-// As gs_lm_forward without a weight. change: [height][width][4], the fourth value is 0.
-gs_status gs_lm_cached_forward(const gs_view *view, const gs_lm_cache *cache, const float *tangents,
-                               float *change, gs_stream stream);
-// As gs_render_backward. color_gradient: [height][width][4]. policy: as gs_lm_squares.
-gs_status gs_lm_cached_backward(const gs_view *view, const gs_lm_cache *cache, const float *color_gradient,
-                                distwar_policy policy, gs_moments *moments, gs_stream stream);
-// As gs_lm_squares.
-gs_status gs_lm_cached_squares(const gs_view *view, const gs_lm_cache *cache, const float *weight,
-                               distwar_policy policy, float *squares, gs_stream stream);
 
 // ---- conjugate gradients ----
 

@@ -13,13 +13,11 @@ lm_settings lm_settings_default(void) {
                          .unit_weight = 10,
                          .radius = 0.3,
                          .epsilon = 1e-3,
-                         .form = LM_FREE,
                          .least_gain = 1e-5,
                          .policy = {DISTWAR_TREE, 0}};
 }
 
 void lm_options_list(lm_settings *o, option_table *table) {
-    static const char *const forms[] = {"free", "cached", NULL};
     static const char *const ssims[] = {"full", "centre", NULL};
     static const char *const rules[] = {"gain", "length", NULL};
     static const char *const preconditioners[] = {"blocks", "diagonal", NULL};
@@ -34,9 +32,6 @@ void lm_options_list(lm_settings *o, option_table *table) {
         OPTION("lm-batches", &o->batches, .minimum = 1, .maximum = 1000000,
                .help = "most subsets per step, whose updates are combined"),
         OPTION("lm-choice", &o->strided, .choices = choices, .help = "how the views of a step are chosen"),
-        OPTION("lm-form", &o->form, .choices = forms,
-               .help =
-                   "find the pairs of pixel and splat again for every product (free), or keep them (cached)"),
         OPTION("lm-memory", &o->memory, .maximum = 1e6,
                .help = "limit of GiB on the device, to which subsets are fitted; 0: none"),
         OPTION("lm-ssim", &o->centre_only, .choices = ssims,

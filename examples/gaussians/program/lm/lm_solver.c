@@ -49,7 +49,6 @@ static bool solver_open(solver *s, fault *why) {
                           .epsilon = (float)settings->epsilon,
                           .centre_only = settings->centre_only,
                           .policy = settings->policy,
-                          .form = (lm_form)settings->form,
                           .clock = &s->clock};
     memcpy(s->scene.background, settings->background, sizeof s->scene.background);
     lm_clock_open(&s->clock);
@@ -252,14 +251,11 @@ static bool find_update(solver *s, size_t images, lm_step *report, fault *why) {
                                      cudaMemcpyDeviceToDevice, NULL));
         limit_update(s);
         // The model's prediction for the combined step takes every view once more.
-        const lm_form form = s->scene.form;
-        s->scene.form = LM_FREE;
         for (size_t first = 0, views; first < images; first += views) {
             const size_t most = (size_t)min_of(s->settings->batch, (int64_t)(images - first));
             views = open_subset(s, first, most, false);
             lm_views_add_curvature(s->open, views, &s->scene, &s->vectors[UPDATE], &s->model[1]);
         }
-        s->scene.form = form;
     }
     s->ready = 0;
     GS_CHECK(gs_lm_add_dot(NULL, flat(s, RIGHT), flat(s, UPDATE), s->values, &s->model[0], NULL));

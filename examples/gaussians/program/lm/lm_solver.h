@@ -15,7 +15,6 @@ typedef struct lm_settings {
     int diagonal_only;      // preconditions with the diagonal, as in the paper, not with gs_lm_precondition
     int64_t batch, batches; // most images of a subset, and subsets of a step; >= 1
     int strided;            // a subset is every n-th image, not random images
-    int form;               // lm_form
     double memory;          // most GiB on the device; 0: no limit. A limit may make subsets smaller
     int centre_only;        // of lm_scene
     double epsilon;         // of gs_lm_weights

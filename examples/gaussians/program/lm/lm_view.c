@@ -10,7 +10,7 @@ static size_t pixels_of(const gs_camera *camera) {
     return (size_t)camera->width * (size_t)camera->height;
 }
 
-// [channels][height][width], or four floats per pixel.
+// [channels][height][width]
 static size_t plane_bytes(const gs_camera *camera, size_t channels) {
     return channels * pixels_of(camera) * sizeof(float);
 }
@@ -22,26 +22,23 @@ static float *records(lm_scene *s, size_t n) {
 }
 
 static float *change_of(lm_scene *s, const gs_camera *camera) {
-    return device_buffer_reserve(&s->change, plane_bytes(camera, 4));
+    return device_buffer_reserve(&s->change, plane_bytes(camera, GS_CHANNELS));
 }
 
 void lm_scene_close(lm_scene *s) {
-    device_buffer *const all[] = {&s->bin,    &s->color,         &s->change,    &s->records, &s->cache,
-                                  &s->splats, &s->transmittance, &s->n_contrib, &s->result,  &s->loss};
+    device_buffer *const all[] = {&s->bin,           &s->color,     &s->change, &s->records, &s->splats,
+                                  &s->transmittance, &s->n_contrib, &s->result, &s->loss};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) device_buffer_close(all[i]);
 }
 
 void lm_scene_reserve(lm_scene *s, const gs_camera *camera) {
-    size_t cache;
-    GS_CHECK(gs_lm_cache_bytes(s->gaussians->count, &cache));
     change_of(s, camera);
     records(s, 0);
-    device_buffer_reserve(&s->cache, s->form == LM_CACHED ? cache : 0);
 }
 
 size_t lm_scene_bytes(const lm_scene *s) {
-    return s->bin.bytes + s->color.bytes + s->change.bytes + s->records.bytes + s->cache.bytes +
-           s->splats.bytes + s->transmittance.bytes + s->n_contrib.bytes + s->result.bytes + s->loss.bytes;
+    return s->bin.bytes + s->color.bytes + s->change.bytes + s->records.bytes + s->splats.bytes +
+           s->transmittance.bytes + s->n_contrib.bytes + s->result.bytes + s->loss.bytes;
 }
 
 // A view of the scene. The caller sets splats and image before render().
@@ -103,26 +100,6 @@ static void *keep(lm_arena *arena, const void *from, size_t bytes) {
     return to;
 }
 
-static bool build_cache(lm_view *v, lm_scene *s, lm_arena *arena) {
-    const int64_t count = s->gaussians->count;
-    gs_lm_cache *cache = &v->cached;
-    size_t bytes;
-    GS_CHECK(gs_lm_cache_bytes(count, &bytes));
-    void *workspace = device_buffer_reserve(&s->cache, bytes);
-    cache->begin = lm_arena_take(arena, (size_t)(count + 1) * sizeof(int64_t));
-    if (!cache->begin) return false;
-    GS_CHECK(gs_lm_cache_begin(&v->view, workspace, bytes, cache, NULL));
-    lm_clock_mark(s->clock, LM_SORT);
-    const size_t pairs = (size_t)cache->pairs;
-    cache->pixel = lm_arena_take(arena, pairs * sizeof(uint32_t));
-    cache->share = lm_arena_take(arena, pairs * sizeof(float));
-    cache->d_log_alpha = lm_arena_take(arena, GS_CHANNELS * pairs * sizeof(float));
-    if (!cache->pixel || !cache->share || !cache->d_log_alpha) return false;
-    GS_CHECK(gs_lm_cache_fill(&v->view, workspace, bytes, cache, NULL));
-    lm_clock_mark(s->clock, LM_BUILD);
-    return true;
-}
-
 static gs_lm_view with_records(const lm_view *v, lm_scene *s, size_t n) {
     return (gs_lm_view){v->view.camera, v->view.splats, records(s, n)};
 }
@@ -180,7 +157,6 @@ static bool open_in(lm_view *v, lm_scene *s, lm_arena *arena, double *objective,
     const bool split = v->view.lists.split_tiles > 0;
     image->color = split ? keep(arena, image->color, plane_bytes(camera, GS_CHANNELS)) : NULL;
     if (split && !image->color) return false;
-    if (s->form == LM_CACHED && !build_cache(v, s, arena)) return false;
     if (!gradient) return true;
     blend_backward(v, s, 0, d_color);
     const gs_lm_view one = with_records(v, s, 0);
@@ -206,10 +182,7 @@ void lm_view_add_diagonal(const lm_view *v, lm_scene *s, const gs_gaussians *dia
         GS_CHECK(gs_lm_metric_diagonal(&v->metric, diagonal_of_metric, NULL));
         weight = diagonal_of_metric;
     }
-    if (s->form == LM_CACHED)
-        GS_CHECK(gs_lm_cached_squares(&v->view, &v->cached, weight, s->policy, squares, NULL));
-    else
-        GS_CHECK(gs_lm_squares(&v->view, weight, s->policy, squares, NULL));
+    GS_CHECK(gs_lm_squares(&v->view, weight, s->policy, squares, NULL));
     GS_CHECK(gs_lm_add_diagonal(&v->view, squares, diagonal, NULL));
     if (blocks) GS_CHECK(gs_lm_add_blocks(&v->view, squares, blocks, NULL));
     lm_clock_mark(s->clock, LM_DIAGONAL);
@@ -230,29 +203,13 @@ static float *forward(const lm_view *v, lm_scene *s, const float *tangents) {
     return change;
 }
 
-// change = metric change
-static void apply_metric(const lm_view *v, lm_scene *s, bool interleaved, float *change) {
-    float *scratch = device_buffer_reserve(&s->color, plane_bytes(&v->view.camera, GS_CHANNELS));
-    GS_CHECK(gs_lm_metric_apply(&v->metric, interleaved, scratch, change, NULL));
-}
-
 // J^T J direction of one view: turns the tangents in records(s, n) into moments.
 static void multiply(const lm_view *v, lm_scene *s, size_t n) {
-    float *tangents = records(s, n);
-    if (s->form == LM_CACHED) {
-        float *change = change_of(s, &v->view.camera); // [height][width][4]
-        GS_CHECK(gs_lm_cached_forward(&v->view, &v->cached, tangents, change, NULL));
-        apply_metric(v, s, true, change);
-        lm_clock_mark(s->clock, LM_FORWARD);
-        GS_CHECK(gs_lm_cached_backward(&v->view, &v->cached, change, s->policy,
-                                       (gs_moments *)(void *)tangents, NULL));
-        lm_clock_mark(s->clock, LM_BACKWARD);
-    } else {
-        float *change = forward(v, s, tangents);
-        apply_metric(v, s, false, change);
-        lm_clock_mark(s->clock, LM_FORWARD);
-        blend_backward(v, s, n, change);
-    }
+    float *change = forward(v, s, records(s, n));
+    float *scratch = device_buffer_reserve(&s->color, plane_bytes(&v->view.camera, GS_CHANNELS));
+    GS_CHECK(gs_lm_metric_apply(&v->metric, 0, scratch, change, NULL));
+    lm_clock_mark(s->clock, LM_FORWARD);
+    blend_backward(v, s, n, change);
 }
 
 // How many of the views from `first` on to take at once: as few rounds as possible, of equal size.

@@ -24,9 +24,8 @@ TEST_F(Program, FinishesASceneByLevenbergMarquardt) {
     ASSERT_EQ(trained.code, 0) << trained.err;
     EXPECT_NE(trained.out.find("LM step    1"), std::string::npos) << trained.out;
 
-    const outcome run =
-        splat({"finish", scene, "--cameras", data, "-o", finished, "--lm-steps", "2", "--lm-form", "cached",
-               "--lm-memory", "0.01", "--json", json_file, "--log", at("log")});
+    const outcome run = splat({"finish", scene, "--cameras", data, "-o", finished, "--lm-steps", "2",
+                               "--lm-memory", "0.01", "--json", json_file, "--log", at("log")});
     ASSERT_EQ(run.code, 0) << run.err;
     EXPECT_NE(run.out.find("held out"), std::string::npos) << run.out;
     EXPECT_TRUE(fs::exists(finished));
