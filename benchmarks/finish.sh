@@ -39,7 +39,6 @@ options() { # VARIANT: prints its start (third, two (thirds) or end) and its opt
     units-100) echo two --lm-steps 10 --lm-units 100 ;;
     half) echo two --lm-steps 10 --lm-batch $half ;;
     quarter) echo two --lm-steps 10 --lm-batch $quarter ;;
-    halves) echo two --lm-steps 10 --lm-batch $half --lm-batches 2 ;;
     *) echo "no variant $1" >&2; exit 2 ;;
     esac
 }
@@ -67,7 +66,7 @@ scene_at() { # SCENE ITERATIONS AT: writes the scene of a checkpoint, one iterat
 for chosen; do
     scene=${chosen%%:*} rest=${chosen#*:}
     iterations=${rest%%:*} variants=free,third,end,diagonal,diagonal-20,no-radius,radius-1,gain,centre,pcg-4,pcg-16
-    variants=$variants,units-1,units-100,half,quarter,halves
+    variants=$variants,units-1,units-100,half,quarter
     rest=${rest#"$iterations"} downscale=1
     rest=${rest#:}
     [ -z "${rest%%:*}" ] || variants=${rest%%:*}

@@ -184,11 +184,6 @@ gs_status gs_lm_add_dot(const float *weight, const float *a, const float *b, int
                         gs_stream stream);
 // to += scale from
 gs_status gs_lm_add(float *to, float scale, const float *from, int64_t values, gs_stream stream);
-// sum += diagonal x, weights += diagonal: one subset's part of the weighted mean of several updates.
-gs_status gs_lm_add_weighted(float *sum, float *weights, const float *diagonal, const float *x,
-                             int64_t values, gs_stream stream);
-// sum /= weights, 0 where weights is 0.
-gs_status gs_lm_divide(float *sum, const float *weights, int64_t values, gs_stream stream);
 
 #ifdef __cplusplus
 }

@@ -206,7 +206,7 @@ int finish_command(int argc, char **argv) {
         .examples =
             "  dsplat train data/fern -o fern.ply --downscale 4 --iterations 7000\n"
             "  dsplat finish fern.ply --cameras data/fern --downscale 4 -o finished.ply\n"
-            "  dsplat finish fern.ply --cameras data/fern -o finished.ply --lm-steps 3 --lm-memory 20\n",
+            "  dsplat finish fern.ply --cameras data/fern -o finished.ply --lm-steps 3 --lm-batch 50\n",
         .options = table.rows,
         .positional = 1};
     int code;

@@ -31,11 +31,6 @@ void lm_scene_close(lm_scene *s) {
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) device_buffer_close(all[i]);
 }
 
-void lm_scene_reserve(lm_scene *s, const gs_camera *camera) {
-    change_of(s, camera);
-    records(s, 0);
-}
-
 size_t lm_scene_bytes(const lm_scene *s) {
     return s->bin.bytes + s->color.bytes + s->change.bytes + s->records.bytes + s->splats.bytes +
            s->transmittance.bytes + s->n_contrib.bytes + s->result.bytes + s->loss.bytes;
@@ -144,15 +139,16 @@ static bool keep_lists(gs_lists *lists, lm_arena *arena) {
     return lists->tile_order;
 }
 
-static bool open_in(lm_view *v, lm_scene *s, lm_arena *arena, double *objective,
-                    const gs_gaussians *gradient) {
-    const gs_camera *camera = &v->target->camera;
+bool lm_view_open(lm_view *v, lm_scene *s, const target_view *target, lm_arena *arena, double *objective,
+                  const gs_gaussians *gradient) {
+    *v = (lm_view){.target = target, .view = view_of(s, target)};
+    const gs_camera *camera = &target->camera;
     gs_image *image = &v->view.image;
     if (!take_memory(v, s, arena)) return false;
     render(s, &v->view);
     if (!keep_lists(&v->view.lists, arena)) return false;
     float *d_color = change_of(s, camera);
-    *objective = residuals(s, v->target, image->color, &v->metric, d_color);
+    *objective = residuals(s, target, image->color, &v->metric, d_color);
     // Only tiles that two blocks share need the colours again.
     const bool split = v->view.lists.split_tiles > 0;
     image->color = split ? keep(arena, image->color, plane_bytes(camera, GS_CHANNELS)) : NULL;
@@ -162,15 +158,6 @@ static bool open_in(lm_view *v, lm_scene *s, lm_arena *arena, double *objective,
     const gs_lm_view one = with_records(v, s, 0);
     project_backward(&one, 1, s, true, gradient);
     return true;
-}
-
-bool lm_view_open(lm_view *v, lm_scene *s, const target_view *target, lm_arena *arena, double *objective,
-                  const gs_gaussians *gradient) {
-    const lm_arena_mark before = lm_arena_now(arena);
-    *v = (lm_view){.target = target, .view = view_of(s, target)};
-    if (open_in(v, s, arena, objective, gradient)) return true;
-    lm_arena_return(arena, before);
-    return false;
 }
 
 void lm_view_add_diagonal(const lm_view *v, lm_scene *s, const gs_gaussians *diagonal, float *blocks) {

@@ -32,16 +32,14 @@ typedef struct lm_view {
 } lm_view;
 
 void lm_scene_close(lm_scene *scene);
-// Allocates the memory that products of a view of this size need beside that of lm_picture_objective.
-void lm_scene_reserve(lm_scene *scene, const gs_camera *camera);
 size_t lm_scene_bytes(const lm_scene *scene); // of its memory
 
 // The sum of squared residuals at the present values of the Gaussians. Waits.
 double lm_picture_objective(lm_scene *scene, const target_view *target);
 
 // Renders the view and keeps in the arena what products need: 32 bytes per pixel (44 with split tiles), its
-// splats and its lists. False if the arena has no room: it is then as before.
-// *objective: the sum of squared residuals. Adds half of its gradient to *gradient unless that is NULL.
+// splats and its lists. False if lm_arena_take fails. *objective: the sum of squared residuals. Adds half of
+// its gradient to *gradient unless that is NULL.
 bool lm_view_open(lm_view *view, lm_scene *scene, const target_view *target, lm_arena *arena,
                   double *objective, const gs_gaussians *gradient);
 // diagonal += diag(J^T J); blocks (or NULL) += the blocks of gs_lm_add_blocks
