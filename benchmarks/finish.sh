@@ -32,7 +32,6 @@ options() { # VARIANT: prints its start (third, two (thirds) or end) and its opt
     no-radius) echo two --lm-steps 10 --lm-radius 0 ;;
     radius-1) echo two --lm-steps 10 --lm-radius 1 ;;
     gain) echo two --lm-steps 10 --lm-rule gain ;;
-    centre) echo two --lm-steps 10 --lm-ssim centre ;;
     pcg-4) echo two --lm-steps 14 --lm-pcg 4 ;;
     pcg-16) echo two --lm-steps 7 --lm-pcg 16 ;;
     units-1) echo two --lm-steps 10 --lm-units 1 ;;
@@ -65,7 +64,7 @@ scene_at() { # SCENE ITERATIONS AT: writes the scene of a checkpoint, one iterat
 }
 for chosen; do
     scene=${chosen%%:*} rest=${chosen#*:}
-    iterations=${rest%%:*} variants=free,third,end,diagonal,diagonal-20,no-radius,radius-1,gain,centre,pcg-4,pcg-16
+    iterations=${rest%%:*} variants=free,third,end,diagonal,diagonal-20,no-radius,radius-1,gain,pcg-4,pcg-16
     variants=$variants,units-1,units-100,half,quarter
     rest=${rest#"$iterations"} downscale=1
     rest=${rest#:}

@@ -11,8 +11,6 @@
 //
 // J = R C: C is the derivative of the image by the parameters, R that of the residuals by the image. For one
 // view, after gs_forward:
-//   gs_lm_weights              R^T R and R^T F for residuals that depend on one pixel's colour alone, as in the
-//                              paper; R^T R is then one weight per value
 //   gs_lm_gauss_newton_metric  R^T R of the whole loss; gs_loss returns its gradient
 //   gs_lm_tangents             derivative of every splat along a direction
 //   gs_lm_forward              C times the direction, times a weight if given
@@ -43,22 +41,13 @@ enum {
 
 // ---- from images to residuals ----
 
-// Residuals that depend on one pixel's colour alone: the slope of SSIM is by the pixel's own colour.
-// epsilon:  in (0, 1], keeps the slopes finite.
-// result:   1 double on the device: the sum of squares of the residuals,
-//           3 (pixels that count) (loss + epsilon), loss as of gs_loss.
-// weight, gradient: [GS_CHANNELS][height][width], both or neither NULL. For every value, summed over its
-//           residuals: the squared slope by the colour, and the residual times its slope.
-gs_status gs_lm_weights(const gs_comparison *images, float epsilon, double *result, float *weight,
-                        float *gradient, gs_stream stream);
-
 // R^T R, the second derivative of half the sum of squares by the image (Gauss-Newton):
 //   R^T R change = weight change - window * (coupling (window * change))
-// window * is the weighted sum over SSIM's window. coupling NULL: weight change alone.
+// window * is the weighted sum over SSIM's window.
 typedef struct gs_lm_metric {
     int32_t width, height;
     float *weight;   // [GS_CHANNELS][height][width]
-    float *coupling; // [GS_CHANNELS][height][width], or NULL
+    float *coupling; // [GS_CHANNELS][height][width]
     // The images' mask, [height][width], or NULL. Values where it is 0 have no residual, no change of them
     // counts.
     const uint8_t *mask;
@@ -66,14 +55,14 @@ typedef struct gs_lm_metric {
 
 // Writes the arrays of a metric, of the images' size: that of the residuals sqrt(0.8 (|c - c*| + epsilon))
 // and, at every pixel, sqrt(0.2 (1 - SSIM)); the means and the variance of c - c* in 1 - SSIM count as
-// squares over constant denominators. Positive semidefinite. scratch: [GS_CHANNELS][height][width]. Cost: 1.3
-// times that of the value of gs_loss.
+// squares over constant denominators. Positive semidefinite. epsilon: in (0, 1], keeps the slopes finite.
+// scratch: [GS_CHANNELS][height][width]. Cost: 1.3 times that of the value of gs_loss.
 gs_status gs_lm_gauss_newton_metric(const gs_comparison *images, float epsilon, float *scratch,
                                     const gs_lm_metric *metric, gs_stream stream);
-// diagonal: [GS_CHANNELS][height][width]. The metric has a coupling.
+// diagonal: [GS_CHANNELS][height][width]
 gs_status gs_lm_metric_diagonal(const gs_lm_metric *metric, float *diagonal, gs_stream stream);
 // change = R^T R change, in place. change: [GS_CHANNELS][height][width]; with interleaved not 0
-// [height][width][4]. scratch: [GS_CHANNELS][height][width]; unused without coupling.
+// [height][width][4]. scratch: [GS_CHANNELS][height][width].
 gs_status gs_lm_metric_apply(const gs_lm_metric *metric, int interleaved, float *scratch, float *change,
                              gs_stream stream);
 // *sum += change^T R^T R change. change: [GS_CHANNELS][height][width]; sum: on the device.
@@ -177,9 +166,8 @@ gs_status gs_lm_factor_blocks(const gs_gaussians *diagonal, float lambda, float 
 gs_status gs_lm_precondition(const float *blocks, const gs_gaussians *diagonal, const gs_gaussians *residual,
                              const gs_gaussians *z, double *sum, gs_stream stream);
 
-// *sum += the sum of weight a b; weight NULL: of a b. sum: on the device. Two such sums, of the metric's
-// weight with an image's change and of the gradient with a step, give the change of the objective that the
-// model predicts.
+// *sum += the sum of weight a b; weight NULL: of a b. sum: on the device. That of the gradient with a step and
+// gs_lm_metric_add_square of the step's change give the change of the objective that the model predicts.
 gs_status gs_lm_add_dot(const float *weight, const float *a, const float *b, int64_t values, double *sum,
                         gs_stream stream);
 // to += scale from

@@ -17,7 +17,6 @@ lm_settings lm_settings_default(void) {
 }
 
 void lm_options_list(lm_settings *o, option_table *table) {
-    static const char *const ssims[] = {"full", "centre", NULL};
     static const char *const rules[] = {"gain", "length", NULL};
     static const char *const preconditioners[] = {"blocks", "diagonal", NULL};
     const option_spec rows[] = {
@@ -27,8 +26,6 @@ void lm_options_list(lm_settings *o, option_table *table) {
                .help = "precondition by each Gaussian's blocks of the matrix, or by its diagonal"),
         OPTION("lm-batch", &o->batch, .minimum = 1, .maximum = 1000000,
                .help = "most views of a step, chosen at random"),
-        OPTION("lm-ssim", &o->centre_only, .choices = ssims,
-               .help = "slope of SSIM by all pixels of its window, or by the centre alone"),
         OPTION("lm-damping", &o->damping, .maximum = 1e6,
                .help = "damping of the first step; doubled after a step that is undone"),
         OPTION(

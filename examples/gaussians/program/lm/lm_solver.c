@@ -46,11 +46,8 @@ static int64_t min_of(int64_t a, int64_t b) {
 static bool solver_open(solver *s, fault *why) {
     const lm_settings *settings = s->settings;
     const gs_gaussians *g = s->gaussians;
-    s->scene = (lm_scene){.gaussians = g,
-                          .epsilon = (float)settings->epsilon,
-                          .centre_only = settings->centre_only,
-                          .policy = settings->policy,
-                          .clock = &s->clock};
+    s->scene = (lm_scene){
+        .gaussians = g, .epsilon = (float)settings->epsilon, .policy = settings->policy, .clock = &s->clock};
     memcpy(s->scene.background, settings->background, sizeof s->scene.background);
     lm_clock_open(&s->clock);
     s->damping = settings->damping;

@@ -14,8 +14,7 @@ typedef struct lm_settings {
     int64_t steps, pcg_iterations; // >= 1
     int diagonal_only;     // preconditions with the diagonal, as in the paper, not with gs_lm_precondition
     int64_t batch;         // most images of a step, chosen at random; >= 1
-    int centre_only;       // of lm_scene
-    double epsilon;        // of gs_lm_weights
+    double epsilon;        // of gs_lm_gauss_newton_metric
     double unit_weight;    // of gs_lm_add_units; 0: not called
     double radius;         // of gs_lm_limit; 0: no limit
     double damping;        // at first; then in 1e-4..1e4, or as far as this is beyond

@@ -59,21 +59,17 @@ static double residuals(lm_scene *s, const target_view *target, const float *col
     const int64_t values = GS_CHANNELS * (int64_t)pixels_of(camera);
     const double counted = (double)GS_CHANNELS * (double)target->counted;
     double *result = device_buffer_reserve(&s->result, 3 * sizeof(double)), value;
-    if (!s->centre_only) {
-        size_t bytes;
-        GS_CHECK(gs_loss_bytes(images.width, images.height, &bytes));
-        void *workspace = device_buffer_reserve(&s->loss, bytes); // larger than one picture
-        GS_CHECK(gs_loss(&images, workspace, bytes, result, gradient, NULL));
-        if (gradient) { // n (loss + epsilon) is the sum of squares
-            GS_CHECK(gs_lm_add(gradient, (float)(counted / 2 - 1), gradient, values, NULL));
-            GS_CHECK(gs_lm_gauss_newton_metric(&images, s->epsilon, workspace, metric, NULL));
-        }
-    } else {
-        GS_CHECK(gs_lm_weights(&images, s->epsilon, result, metric ? metric->weight : NULL, gradient, NULL));
+    size_t bytes;
+    GS_CHECK(gs_loss_bytes(images.width, images.height, &bytes));
+    void *workspace = device_buffer_reserve(&s->loss, bytes); // larger than one picture
+    GS_CHECK(gs_loss(&images, workspace, bytes, result, gradient, NULL));
+    if (gradient) { // n (loss + epsilon) is the sum of squares
+        GS_CHECK(gs_lm_add(gradient, (float)(counted / 2 - 1), gradient, values, NULL));
+        GS_CHECK(gs_lm_gauss_newton_metric(&images, s->epsilon, workspace, metric, NULL));
     }
     lm_clock_mark(s->clock, LM_PICTURES);
     device_download(&value, result, sizeof value);
-    return s->centre_only ? value : counted * (value + (double)s->epsilon);
+    return counted * (value + (double)s->epsilon);
 }
 
 double lm_picture_objective(lm_scene *s, const target_view *target) {
@@ -120,12 +116,12 @@ static bool take_memory(lm_view *v, lm_scene *s, lm_arena *arena) {
     v->view.splats = lm_arena_take(arena, (size_t)s->gaussians->count * sizeof(gs_splat));
     v->metric = (gs_lm_metric){.width = camera->width, .height = camera->height, .mask = v->target->mask};
     v->metric.weight = lm_arena_take(arena, plane_bytes(camera, GS_CHANNELS));
-    if (!s->centre_only) v->metric.coupling = lm_arena_take(arena, plane_bytes(camera, GS_CHANNELS));
+    v->metric.coupling = lm_arena_take(arena, plane_bytes(camera, GS_CHANNELS));
     v->view.image = (gs_image){.color = device_buffer_reserve(&s->color, plane_bytes(camera, GS_CHANNELS)),
                                .transmittance = lm_arena_take(arena, plane_bytes(camera, 1)),
                                .n_contrib = lm_arena_take(arena, pixels_of(camera) * sizeof(uint32_t))};
-    return v->view.splats && v->metric.weight && (v->metric.coupling || s->centre_only) &&
-           v->view.image.transmittance && v->view.image.n_contrib;
+    return v->view.splats && v->metric.weight && v->metric.coupling && v->view.image.transmittance &&
+           v->view.image.n_contrib;
 }
 
 // Moves the lists from the scene's memory to the arena; false if there is no room.
@@ -162,13 +158,8 @@ bool lm_view_open(lm_view *v, lm_scene *s, const target_view *target, lm_arena *
 
 void lm_view_add_diagonal(const lm_view *v, lm_scene *s, const gs_gaussians *diagonal, float *blocks) {
     static_assert(GS_LM_SQUARES_STRIDE <= GS_LM_VIEWS * GS_LM_TANGENT_STRIDE, "records have room for them");
-    float *squares = records(s, 0);
-    const float *weight = v->metric.weight;
-    if (v->metric.coupling) {
-        float *diagonal_of_metric = change_of(s, &v->view.camera);
-        GS_CHECK(gs_lm_metric_diagonal(&v->metric, diagonal_of_metric, NULL));
-        weight = diagonal_of_metric;
-    }
+    float *squares = records(s, 0), *weight = change_of(s, &v->view.camera);
+    GS_CHECK(gs_lm_metric_diagonal(&v->metric, weight, NULL));
     GS_CHECK(gs_lm_squares(&v->view, weight, s->policy, squares, NULL));
     GS_CHECK(gs_lm_add_diagonal(&v->view, squares, diagonal, NULL));
     if (blocks) GS_CHECK(gs_lm_add_blocks(&v->view, squares, blocks, NULL));

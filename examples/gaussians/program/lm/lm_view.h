@@ -18,7 +18,6 @@ typedef struct lm_scene {
     const gs_gaussians *gaussians; // device
     float background[GS_CHANNELS];
     float epsilon;
-    bool centre_only; // the slope of SSIM is by the pixel's own colour alone
     distwar_policy policy;
     lm_clock *clock;
     int64_t pair_capacity;
@@ -27,8 +26,8 @@ typedef struct lm_scene {
 
 typedef struct lm_view {
     const target_view *target;
-    gs_view view;        // its arrays lie in the arena; image.color is NULL without split tiles
-    gs_lm_metric metric; // coupling: NULL unless it is the metric of the whole loss
+    gs_view view; // its arrays lie in the arena; image.color is NULL without split tiles
+    gs_lm_metric metric;
 } lm_view;
 
 void lm_scene_close(lm_scene *scene);

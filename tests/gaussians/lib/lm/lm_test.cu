@@ -182,11 +182,8 @@ TEST(LmEdges, AnEmptySceneHasNoChange) {
 
 TEST(LmEdges, BadArgumentsAreNamed) {
     const lm_frame frame(tiny);
-    const device_vector<double> sum(1);
     const device_vector<uint8_t> target(size_t(3 * frame.pixels()));
     const gs_comparison images = {23, 17, frame.color.data(), target.data(), nullptr};
-    EXPECT_EQ(gs_lm_weights(&images, 0, sum.data(), NULL, NULL, NULL), GS_INVALID_ARGUMENT);
-    EXPECT_NE(std::string(gs_last_error()).find("epsilon"), std::string::npos) << gs_last_error();
     EXPECT_EQ(gs_lm_squares(&frame.view, frame.weight.data(), {DISTWAR_BLOCK, 0}, frame.squares.data(), NULL),
               GS_INVALID_ARGUMENT);
     EXPECT_NE(std::string(gs_last_error()).find("gs_lm_squares: strategy block is not supported"),
@@ -207,6 +204,13 @@ TEST(LmEdges, BadArgumentsAreNamed) {
     EXPECT_EQ(gs_lm_gauss_newton_metric(&images, epsilon, frame.change.data(), &metric, NULL),
               GS_INVALID_ARGUMENT);
     EXPECT_STREQ(gs_last_error(), "gs_lm_gauss_newton_metric: the metric must have the mask of the images");
+    metric.mask = NULL;
+    EXPECT_EQ(gs_lm_gauss_newton_metric(&images, 0, frame.change.data(), &metric, NULL), GS_INVALID_ARGUMENT);
+    EXPECT_STREQ(gs_last_error(), "gs_lm_gauss_newton_metric: epsilon must be in (0, 1]");
+    metric.coupling = NULL;
+    EXPECT_EQ(gs_lm_metric_apply(&metric, 0, frame.slope.data(), frame.change.data(), NULL),
+              GS_INVALID_ARGUMENT);
+    EXPECT_STREQ(gs_last_error(), "gs_lm_metric_apply: a metric with a weight and a coupling must be given");
     gs_view antialiased = frame.view;
     antialiased.gaussians.antialias = 1;
     EXPECT_EQ(gs_lm_add_diagonal(&antialiased, frame.squares.data(), frame.gaussians.get(), NULL),
