@@ -7,7 +7,7 @@ from . import figures, kept
 KEPT = ["levenberg-marquardt.jsonl"]
 EPSILON = 0.001  # the objective is the loss and this
 DRAWN = {"third": "a third", "free": "two thirds"}
-TIMED = ("free", "cached", "half", "half-cached")
+TIMED = ("free", "cached", "half", "half-cached")  # those with a cache were deleted: in kept results only
 STEP = ("seconds", "before", "after", "gamma", "damping", "gain", "kept", "images", "bytes", "psnr", "ssim")
 
 
