@@ -27,21 +27,17 @@ options() { # VARIANT: prints its start (third, two (thirds) or end) and its opt
     third) echo third --lm-steps 20 ;;
     end) echo end --lm-steps 5 ;;
     free-12) echo two --lm-steps 12 ;; # instead of free where a step takes long
-    cached) echo two --lm-steps 2 --lm-form cached ;;
-    half-cached) echo two --lm-steps 2 --lm-form cached --lm-batch $half ;; # where a cache of all views does not fit
     diagonal) echo two --lm-steps 10 --lm-preconditioner diagonal ;;
     diagonal-20) echo two --lm-steps 10 --lm-preconditioner diagonal --lm-pcg 20 --lm-units 0.1 ;;
     no-radius) echo two --lm-steps 10 --lm-radius 0 ;;
     radius-1) echo two --lm-steps 10 --lm-radius 1 ;;
     gain) echo two --lm-steps 10 --lm-rule gain ;;
-    centre) echo two --lm-steps 10 --lm-ssim centre ;;
     pcg-4) echo two --lm-steps 14 --lm-pcg 4 ;;
     pcg-16) echo two --lm-steps 7 --lm-pcg 16 ;;
     units-1) echo two --lm-steps 10 --lm-units 1 ;;
     units-100) echo two --lm-steps 10 --lm-units 100 ;;
     half) echo two --lm-steps 10 --lm-batch $half ;;
     quarter) echo two --lm-steps 10 --lm-batch $quarter ;;
-    halves) echo two --lm-steps 10 --lm-batch $half --lm-batches 2 ;;
     *) echo "no variant $1" >&2; exit 2 ;;
     esac
 }
@@ -68,8 +64,8 @@ scene_at() { # SCENE ITERATIONS AT: writes the scene of a checkpoint, one iterat
 }
 for chosen; do
     scene=${chosen%%:*} rest=${chosen#*:}
-    iterations=${rest%%:*} variants=free,third,end,cached,half-cached,diagonal,diagonal-20,no-radius,radius-1,gain,centre,pcg-4,pcg-16
-    variants=$variants,units-1,units-100,half,quarter,halves
+    iterations=${rest%%:*} variants=free,third,end,diagonal,diagonal-20,no-radius,radius-1,gain,pcg-4,pcg-16
+    variants=$variants,units-1,units-100,half,quarter
     rest=${rest#"$iterations"} downscale=1
     rest=${rest#:}
     [ -z "${rest%%:*}" ] || variants=${rest%%:*}

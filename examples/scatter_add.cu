@@ -127,14 +127,12 @@ bench_subject subject_of(problem *given) {
 
 void describe(json_writer *json, const void *subject) {
     const problem &given = *static_cast<const problem *>(subject);
-    json_begin(json, nullptr, '{');
     json_put_text(json, "workload", "scatter_add");
     json_put_integer(json, "adds", given.adds);
     json_put_integer(json, "words", given.words);
     json_put_number(json, "exponent", given.exponent);
     json_put_integer(json, "values", given.width);
     strategy_bench_describe(json, &given.result);
-    json_end(json, '}');
 }
 
 // expected: the host's sums, rows without padding.

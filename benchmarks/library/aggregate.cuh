@@ -119,16 +119,6 @@ __device__ __forceinline__ void add(bool active, int key, int shared_key, const 
         const float total = reduction(storage[warp]).Sum(summand);
         if (lane < K) atomicAdd(table + size_t(shared_key) * stride + lane, total);
 #endif
-    } else if constexpr (M == axes::tree_every) {
-        const unsigned group =
-            distwar::lanes_with_key(distwar::all_lanes, key) & __ballot_sync(distwar::all_lanes, active);
-        unsigned rest = __ballot_sync(distwar::all_lanes, active && distwar::lowest_lane(group) == lane);
-        for (; rest != 0; rest &= rest - 1) {
-            const int leader = int(distwar::lowest_lane(rest));
-            const int group_key = __shfl_sync(distwar::all_lanes, key, leader);
-            const bool member = active && key == group_key;
-            distwar::detail::tree_commit<int>{member, unsigned(leader), group_key}(val, sink);
-        }
     } else if constexpr (M == axes::cg) {
         namespace groups = cooperative_groups;
         if (active) {

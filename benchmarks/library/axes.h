@@ -22,7 +22,6 @@ namespace axes {
 // cub_looking   one key, found as reduce_tree does: cub_batched;             no
 //               else atomics
 // cg            cooperative_groups: labeled_partition, then reduce           no
-// tree_every    at several keys: a tree for each, for one lane too             no
 // tuned         tree at the threshold that tune.h chooses                    no
 // totals        floor: tree_total, no commit                                 yes
 // cub_totals    floor: cub without the commit                                yes
@@ -39,7 +38,6 @@ enum method {
     cub_batched,
     cub_looking,
     cg,
-    tree_every,
     tuned,
     totals,
     cub_totals,
@@ -48,8 +46,8 @@ enum method {
     methods
 };
 inline constexpr const char *method_name[methods] = {
-    "atomic",      "serial", "bfly",       "tree",  "tree_uniform", "fixed",      "cub",    "cub_batched",
-    "cub_looking", "cg",     "tree_every", "tuned", "totals",       "cub_totals", "commit", "nothing"};
+    "atomic",      "serial", "bfly",  "tree",   "tree_uniform", "fixed",  "cub",    "cub_batched",
+    "cub_looking", "cg",     "tuned", "totals", "cub_totals",   "commit", "nothing"};
 
 enum { mixed = 0 }; // a value of `active`: the number differs from call to call, 1..32 equally often
 inline constexpr int active[] = {mixed, 1, 2, 4, 8, 16, 32}; // lanes of a warp that add, at random places
@@ -83,7 +81,6 @@ constexpr bool has_threshold(method m) {
 
 // True if the run exists.
 constexpr bool exists(method m, int active, int keys, int targets, int threshold) {
-    if (m == tree_every && keys == 1) return false;
     if ((m == tuned && active != mixed) || (is_floor(m) && active != 32)) return false;
     return keys <= (active == mixed ? 1 : active) && keys <= targets && (keys == 1 || !is_told_the_key(m)) &&
            (threshold == 0 || has_threshold(m));

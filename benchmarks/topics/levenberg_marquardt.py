@@ -7,8 +7,8 @@ from . import figures, kept
 KEPT = ["levenberg-marquardt.jsonl"]
 EPSILON = 0.001  # the objective is the loss and this
 DRAWN = {"third": "a third", "free": "two thirds"}
-TIMED = ("free", "cached", "half", "half-cached")
-STEP = ("seconds", "before", "after", "gamma", "damping", "gain", "kept", "images", "subsets", "bytes", "psnr", "ssim")
+TIMED = ("free", "cached", "half", "half-cached")  # those with a cache were deleted: in kept results only
+STEP = ("seconds", "before", "after", "gamma", "damping", "gain", "kept", "images", "bytes", "psnr", "ssim")
 
 
 def load(paths):

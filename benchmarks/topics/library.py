@@ -17,7 +17,7 @@ WAYS = {  # name on the axis: label, colour, line
     "cub": ("K x cub::WarpReduce", "#d55e00", ":"),
     "cub_batched": ("cub::WarpReduceBatched", "#cc79a7", ":"),
     "cub_looking": ("WarpReduceBatched, looking for the key", "#a6611a", ":"),
-    "tree_every": ("a tree for each lane's key", "#56b4e9", ":"),
+    "tree_every": ("a tree for each lane's key", "#56b4e9", ":"),  # deleted: in kept results only
     "cg": ("labeled_partition + cg::reduce", "#999999", ":"),
 }
 FLOORS = ("nothing", "commit", "totals", "tree_uniform", "cub_totals", "cub")

@@ -6,47 +6,21 @@
 #include "simt/small_floats.h"
 
 SIMT_SMALL_FLOAT(__half, __half2, half_bits, half_value)
+SIMT_SMALL_CONVERSIONS(__half, __half2, half, half2)
 using half = __half;
 using half2 = __half2;
 
-inline __half __float2half_rn(float x) {
-    return __half(x);
-}
-inline __half __float2half(float x) {
-    return __half(x);
-}
 inline __half __double2half(double x) {
     return __half(x);
 }
 inline __half __int2half_rn(int x) {
     return __half(x);
 }
-inline float __half2float(__half x) {
-    return float(x);
-}
-inline __half2 __floats2half2_rn(float x, float y) {
-    return {__half(x), __half(y)};
-}
-inline __half2 __float22half2_rn(float2 x) {
-    return {__half(x.x), __half(x.y)};
-}
 inline __half2 __float2half2_rn(float x) {
     return {__half(x), __half(x)};
 }
-inline __half2 __half2half2(__half x) {
-    return {x, x};
-}
-inline __half2 __halves2half2(__half x, __half y) {
-    return {x, y};
-}
 inline __half2 make_half2(__half x, __half y) {
     return {x, y};
-}
-inline __half __low2half(__half2 x) {
-    return x.x;
-}
-inline __half __high2half(__half2 x) {
-    return x.y;
 }
 inline unsigned short __half_as_ushort(__half x) {
     return x.bits;
@@ -59,9 +33,6 @@ inline __half hsqrt(__half x) {
 }
 inline __half hexp(__half x) {
     return __half(std::exp(float(x)));
-}
-inline float2 __half22float2(__half2 x) {
-    return {float(x.x), float(x.y)};
 }
 
 #endif

@@ -12,7 +12,7 @@ import tempfile
 
 def step(seconds, before, after, kept=True):
     return {"seconds": seconds, "before": before, "after": after, "gamma": 1, "damping": 1, "gain": 1, "kept": kept,
-            "images": 3, "subsets": 1, "bytes": 2**29, "psnr": 20 + seconds, "ssim": 0.5, "gpu_ms": {"Jp": 10 * seconds}}
+            "images": 3, "bytes": 2**29, "psnr": 20 + seconds, "ssim": 0.5, "gpu_ms": {"Jp": 10 * seconds}}
 
 
 adam = [{"event": "start", "gpu": "GPU", "iteration": 0, "settings": {}},

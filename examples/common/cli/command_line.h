@@ -11,7 +11,7 @@ C_LINKAGE_BEGIN
 enum { EXIT_USAGE = 2 }; // beside EXIT_SUCCESS and EXIT_FAILURE
 
 // True if the command should go on. False if --help was given or the line is wrong, which stderr reports; the
-// command then returns *exit_code. positional: room for command->max_positional arguments.
+// command then returns *exit_code. positional: room for the most arguments of the command.
 bool read_command_line(const command_spec *command, int argc, char **argv, const char **positional,
                        int *exit_code);
 

@@ -303,12 +303,12 @@ static bool parse_option(const command_spec *command, int argc, char **argv, int
 
 static bool parse(const command_spec *command, int argc, char **argv, const char **positional,
                   int *positional_count, bool *help, bool *all, fault *why) {
+    const int most = command->most_positional > 0 ? command->most_positional : command->positional;
     bool options_ended = false;
     for (int i = 1; i < argc; i++) {
         const char *word = argv[i];
         if (options_ended || word[0] != '-' || word[1] == '\0') {
-            if (*positional_count == command->max_positional)
-                return fail(why, "unexpected argument '%s'", word);
+            if (*positional_count == most) return fail(why, "unexpected argument '%s'", word);
             positional[(*positional_count)++] = word;
         } else if (strcmp(word, "--") == 0) {
             options_ended = true;
@@ -320,7 +320,7 @@ static bool parse(const command_spec *command, int argc, char **argv, const char
             return false;
         }
     }
-    if (*positional_count < command->min_positional)
+    if (*positional_count < command->positional)
         return fail(why, "an argument is missing: %s %s", command->name, command->arguments);
     return true;
 }

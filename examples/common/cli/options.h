@@ -68,14 +68,14 @@ typedef struct command_spec {
     const char *summary;
     const char *examples; // lines at the end of --help; NULL: none
     const option_spec *options;
-    int min_positional, max_positional;
+    int positional, most_positional; // the least and the most arguments; most 0: as many as the least
     int groups; // --help prints the options of so many groups, --help all those of all; 0: --help prints all
 } command_spec;
 
 typedef enum options_result { OPTIONS_OK, OPTIONS_HELP, OPTIONS_USAGE_ERROR } options_result;
 
 // argv[0] is not read. Positional arguments go to positional[0 .. *positional_count - 1]; it has room for
-// max_positional. OPTIONS_HELP: --help or --help all was given and the help printed to stdout; exit with 0.
+// the most. OPTIONS_HELP: --help or --help all was given and the help printed to stdout; exit with 0.
 // OPTIONS_USAGE_ERROR: `why` holds the message; exit with 2.
 options_result options_parse(const command_spec *command, int argc, char **argv, const char **positional,
                              int *positional_count, fault *why);

@@ -93,7 +93,9 @@ void json_put_floats(json_writer *json, const char *key, const float *values, si
 static void write_to(FILE *stream, void (*describe)(json_writer *json, const void *subject),
                      const void *subject) {
     json_writer json = {.stream = stream, .first = true};
+    json_begin(&json, NULL, '{');
     describe(&json, subject);
+    json_end(&json, '}');
     putc('\n', stream);
 }
 

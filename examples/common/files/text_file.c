@@ -5,7 +5,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/types.h>
 
 bool text_file_open(text_file *text, const char *path, fault *why) {
     *text = (text_file){0};

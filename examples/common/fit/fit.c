@@ -179,14 +179,12 @@ static void count_lanes(void *context, lane_histogram *counts) {
 
 static void describe(json_writer *json, const void *subject) {
     const fitting *const f = subject;
-    json_begin(json, NULL, '{');
     json_put_text(json, "workload", f->work->program);
     f->work->describe(json);
     json_put_integer(json, "values", f->scene.sums->values);
     json_put_integer(json, "width", f->width);
     json_put_integer(json, "height", f->height);
     strategy_bench_describe(json, &f->result);
-    json_end(json, '}');
 }
 
 static bool bench(fitting *f, fault *why) {

@@ -46,7 +46,6 @@ void transforms_put_pose(json_writer *json, const double rotation[9], const doub
 
 static void describe(json_writer *json, const void *subject) {
     const all_frames *all = subject;
-    json_begin(json, NULL, '{');
     json_begin(json, "frames", '[');
     for (size_t i = 0; i < all->count; i++) {
         const transforms_frame *frame = &all->frames[i];
@@ -60,7 +59,6 @@ static void describe(json_writer *json, const void *subject) {
         json_end(json, '}');
     }
     json_end(json, ']');
-    json_end(json, '}');
 }
 
 bool transforms_save(const char *path, const transforms_frame *frames, size_t count, fault *why) {

@@ -13,7 +13,7 @@
 // - Pointers inside structs and pointers to arrays are device pointers (backend "simt": host pointers), owned
 //   by the caller and aligned to 16 bytes unless stated otherwise. Structs are host memory; calls copy them.
 // - A call queues its work on `stream` (a cudaStream_t, or NULL) and returns. Five calls wait for the stream
-//   once, to read a number: gs_bin, gs_bin_wait, gs_forward, gs_density_plan_step, gs_lm_cache_begin. gs_bin
+//   once, to read a number: gs_bin, gs_bin_wait, gs_forward, gs_density_plan_step. gs_bin
 //   and gs_forward do not wait with gs_view.report. Calls that do not wait can be captured into a CUDA graph.
 // - No call allocates memory. The gs_*_bytes calls return the sizes of workspaces.
 // - Outputs are overwritten, unless the call says that it adds or works in place.

@@ -11,8 +11,6 @@
 //
 // J = R C: C is the derivative of the image by the parameters, R that of the residuals by the image. For one
 // view, after gs_forward:
-//   gs_lm_weights              R^T R and R^T F for residuals that depend on one pixel's colour alone, as in the
-//                              paper; R^T R is then one weight per value
 //   gs_lm_gauss_newton_metric  R^T R of the whole loss; gs_loss returns its gradient
 //   gs_lm_tangents             derivative of every splat along a direction
 //   gs_lm_forward              C times the direction, times a weight if given
@@ -22,8 +20,6 @@
 //   gs_lm_metric_diagonal, gs_lm_squares, gs_lm_add_diagonal     diag(C^T weight C)
 //   gs_lm_add_blocks           each Gaussian's own blocks of C^T weight C, from the same squares
 //   gs_lm_add_units            damping, once for all views
-// The same products from a cache of all (pixel, splat) pairs that contribute:
-//   gs_lm_cache_begin, gs_lm_cache_fill, gs_lm_cached_forward, gs_lm_cached_backward, gs_lm_cached_squares
 // The solver, on vectors of all parameters:
 //   gs_lm_pcg_start, gs_lm_pcg_step, gs_lm_pcg_update, gs_lm_limit; as preconditioner gs_lm_factor_blocks and
 //   gs_lm_precondition, or gs_lm_precondition_diagonal
@@ -45,22 +41,13 @@ enum {
 
 // ---- from images to residuals ----
 
-// Residuals that depend on one pixel's colour alone: the slope of SSIM is by the pixel's own colour.
-// epsilon:  in (0, 1], keeps the slopes finite.
-// result:   1 double on the device: the sum of squares of the residuals,
-//           3 (pixels that count) (loss + epsilon), loss as of gs_loss.
-// weight, gradient: [GS_CHANNELS][height][width], both or neither NULL. For every value, summed over its
-//           residuals: the squared slope by the colour, and the residual times its slope.
-gs_status gs_lm_weights(const gs_comparison *images, float epsilon, double *result, float *weight,
-                        float *gradient, gs_stream stream);
-
 // R^T R, the second derivative of half the sum of squares by the image (Gauss-Newton):
 //   R^T R change = weight change - window * (coupling (window * change))
-// window * is the weighted sum over SSIM's window. coupling NULL: weight change alone.
+// window * is the weighted sum over SSIM's window.
 typedef struct gs_lm_metric {
     int32_t width, height;
     float *weight;   // [GS_CHANNELS][height][width]
-    float *coupling; // [GS_CHANNELS][height][width], or NULL
+    float *coupling; // [GS_CHANNELS][height][width]
     // The images' mask, [height][width], or NULL. Values where it is 0 have no residual, no change of them
     // counts.
     const uint8_t *mask;
@@ -68,14 +55,14 @@ typedef struct gs_lm_metric {
 
 // Writes the arrays of a metric, of the images' size: that of the residuals sqrt(0.8 (|c - c*| + epsilon))
 // and, at every pixel, sqrt(0.2 (1 - SSIM)); the means and the variance of c - c* in 1 - SSIM count as
-// squares over constant denominators. Positive semidefinite. scratch: [GS_CHANNELS][height][width]. Cost: 1.3
-// times that of the value of gs_loss.
+// squares over constant denominators. Positive semidefinite. epsilon: in (0, 1], keeps the slopes finite.
+// scratch: [GS_CHANNELS][height][width]. Cost: 1.3 times that of the value of gs_loss.
 gs_status gs_lm_gauss_newton_metric(const gs_comparison *images, float epsilon, float *scratch,
                                     const gs_lm_metric *metric, gs_stream stream);
-// diagonal: [GS_CHANNELS][height][width]. The metric has a coupling.
+// diagonal: [GS_CHANNELS][height][width]
 gs_status gs_lm_metric_diagonal(const gs_lm_metric *metric, float *diagonal, gs_stream stream);
 // change = R^T R change, in place. change: [GS_CHANNELS][height][width]; with interleaved not 0
-// [height][width][4]. scratch: [GS_CHANNELS][height][width]; unused without coupling.
+// [height][width][4]. scratch: [GS_CHANNELS][height][width].
 gs_status gs_lm_metric_apply(const gs_lm_metric *metric, int interleaved, float *scratch, float *change,
                              gs_stream stream);
 // *sum += change^T R^T R change. change: [GS_CHANNELS][height][width]; sum: on the device.
@@ -132,37 +119,6 @@ gs_status gs_lm_add_units(const gs_gaussians *gaussians, float weight, const gs_
 gs_status gs_lm_limit(const gs_gaussians *gaussians, float radius, const gs_gaussians *update,
                       gs_stream stream);
 
-// ---- the same from a cache ----
-
-// Every pair of a pixel and a splat that contributes there (gs_image.n_contrib, alpha >= 1/255), sorted by
-// splat. 20 bytes per pair and 8 per splat, from the caller.
-typedef struct gs_lm_cache {
-    int64_t pairs;
-    int64_t *begin;     // [count + 1]: splat i has pairs begin[i] .. begin[i + 1] - 1
-    uint32_t *pixel;    // [pairs]: x + 65536 y
-    float *share;       // [pairs]: T alpha, d pixel colour / d splat colour
-    float *d_log_alpha; // [GS_CHANNELS][pairs]: d pixel colour / d log alpha, with the splats behind
-} gs_lm_cache;
-
-// Bytes of the workspace of gs_lm_cache_begin and gs_lm_cache_fill.
-gs_status gs_lm_cache_bytes(int64_t count, size_t *bytes);
-// Counts the pairs: writes cache->begin and cache->pairs. The caller then provides the other arrays. Waits
-// for the stream.
-gs_status gs_lm_cache_begin(const gs_view *view, void *workspace, size_t workspace_bytes, gs_lm_cache *cache,
-                            gs_stream stream);
-// Writes the pairs. Their order within a splat is undefined.
-gs_status gs_lm_cache_fill(const gs_view *view, void *workspace, size_t workspace_bytes,
-                           const gs_lm_cache *cache, gs_stream stream);
-// As gs_lm_forward without a weight. change: [height][width][4], the fourth value is 0.
-gs_status gs_lm_cached_forward(const gs_view *view, const gs_lm_cache *cache, const float *tangents,
-                               float *change, gs_stream stream);
-// As gs_render_backward. color_gradient: [height][width][4]. policy: as gs_lm_squares.
-gs_status gs_lm_cached_backward(const gs_view *view, const gs_lm_cache *cache, const float *color_gradient,
-                                distwar_policy policy, gs_moments *moments, gs_stream stream);
-// As gs_lm_squares.
-gs_status gs_lm_cached_squares(const gs_view *view, const gs_lm_cache *cache, const float *weight,
-                               distwar_policy policy, float *squares, gs_stream stream);
-
 // ---- conjugate gradients ----
 
 // Solves (A + lambda diagonal) x = right by conjugate gradients with preconditioner P. A vector is `values`
@@ -210,18 +166,12 @@ gs_status gs_lm_factor_blocks(const gs_gaussians *diagonal, float lambda, float 
 gs_status gs_lm_precondition(const float *blocks, const gs_gaussians *diagonal, const gs_gaussians *residual,
                              const gs_gaussians *z, double *sum, gs_stream stream);
 
-// *sum += the sum of weight a b; weight NULL: of a b. sum: on the device. Two such sums, of the metric's
-// weight with an image's change and of the gradient with a step, give the change of the objective that the
-// model predicts.
+// *sum += the sum of weight a b; weight NULL: of a b. sum: on the device. That of the gradient with a step and
+// gs_lm_metric_add_square of the step's change give the change of the objective that the model predicts.
 gs_status gs_lm_add_dot(const float *weight, const float *a, const float *b, int64_t values, double *sum,
                         gs_stream stream);
 // to += scale from
 gs_status gs_lm_add(float *to, float scale, const float *from, int64_t values, gs_stream stream);
-// sum += diagonal x, weights += diagonal: one subset's part of the weighted mean of several updates.
-gs_status gs_lm_add_weighted(float *sum, float *weights, const float *diagonal, const float *x,
-                             int64_t values, gs_stream stream);
-// sum /= weights, 0 where weights is 0.
-gs_status gs_lm_divide(float *sum, const float *weights, int64_t values, gs_stream stream);
 
 #ifdef __cplusplus
 }

@@ -46,7 +46,7 @@ board_received board_receive(int socket, board_inbox *inbox, board_message *out)
 }
 
 double board_clock_step(board_clock *clock) {
-    const double now = ranks_seconds(), step = clock->last > 0 ? now - clock->last : 0;
+    const double now = seconds_now(), step = clock->last > 0 ? now - clock->last : 0;
     clock->last = now;
     return step < BOARD_BEAT_S ? step : BOARD_BEAT_S;
 }

@@ -49,7 +49,7 @@ typedef struct patience {
 } patience;
 
 static bool go_on(ranks *group, patience *since) {
-    const double now = ranks_seconds(), step = now - since->last;
+    const double now = seconds_now(), step = now - since->last;
     since->last = now;
     since->waited += step < 1 ? step : 1;
     if (board_has_failed(group->board)) return stop(group);
@@ -67,7 +67,7 @@ static bool go_on(ranks *group, patience *since) {
 // Waits until NCCL has taken up what was called, which gave `result`.
 static bool settle(ranks *group, nccl_result result, const char *attempted) {
     nccl_rank *const state = group->state;
-    patience since = {ranks_seconds(), 0, attempted};
+    patience since = {seconds_now(), 0, attempted};
     while (result == NCCL_IN_PROGRESS) {
         const nccl_result asked = state->nccl.comm_get_async_error(state->comm, &result);
         if (asked != NCCL_SUCCESS) result = asked;
@@ -79,7 +79,7 @@ static bool settle(ranks *group, nccl_result result, const char *attempted) {
 
 static bool wait(ranks *group, gs_stream stream) {
     nccl_rank *const state = group->state;
-    patience since = {ranks_seconds(), 0, state->attempted};
+    patience since = {seconds_now(), 0, state->attempted};
     for (;;) {
         const cudaError_t status = cudaStreamQuery(stream);
         if (status == cudaSuccess) return true;
@@ -174,7 +174,7 @@ static bool barrier(ranks *group, gs_stream stream) {
 static bool share_id(ranks *group, nccl_id *id) {
     nccl_rank *const state = group->state;
     board *const shared = group->board;
-    patience since = {ranks_seconds(), 0, "the start of NCCL"};
+    patience since = {seconds_now(), 0, "the start of NCCL"};
     if (group->own == 0) {
         const nccl_result result = state->nccl.get_unique_id(id);
         if (result != NCCL_SUCCESS) return fail_nccl(group, result, "ncclGetUniqueId");

@@ -4,7 +4,6 @@
 #include "transport.h"
 #include <stdarg.h>
 #include <stdio.h>
-#include <time.h>
 
 int ranks_count(const ranks *group) {
     return group->count;
@@ -16,12 +15,6 @@ int ranks_own(const ranks *group) {
 
 const char *ranks_error(const ranks *group) {
     return group->error.text;
-}
-
-double ranks_seconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
 double ranks_grace(const ranks *group) {

@@ -117,8 +117,8 @@ static void watch(started *all, const ranks *like) {
             tell_end(&server->board, r, status);
         }
         if (!board_has_failed(&server->board)) continue;
-        if (failed_at == 0) failed_at = ranks_seconds();
-        const bool over = ranks_seconds() > failed_at + grace_s;
+        if (failed_at == 0) failed_at = seconds_now();
+        const bool over = seconds_now() > failed_at + grace_s;
         for (int r = 0; r < like->count; r++) // one that is silent does not end by itself
             if (all->pid[r] > 0 && (over || server->members[r].silent_s > server->silence_s))
                 kill(all->pid[r], SIGKILL);

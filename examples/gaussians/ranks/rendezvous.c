@@ -95,14 +95,14 @@ static int connect_once(const char *address, int port, int ms, const char **reas
 }
 
 int rendezvous_connect(const char *address, int port, double timeout_s, fault *why) {
-    const double until = ranks_seconds() + timeout_s;
+    const double until = seconds_now() + timeout_s;
     const struct timespec pause = {0, 100 * 1000 * 1000};
     const char *reason = "";
     for (;;) {
-        const double rest = until - ranks_seconds();
+        const double rest = until - seconds_now();
         const int s = connect_once(address, port, rest < 5 ? (int)(1000 * rest) + 1 : 5000, &reason);
         if (s >= 0) return s;
-        if (ranks_seconds() > until) break;
+        if (seconds_now() > until) break;
         nanosleep(&pause, NULL);
     }
     fail(why, "cannot reach rank 0 at %s, port %d (MASTER_ADDR, MASTER_PORT) within %g s: %s", address, port,

@@ -151,13 +151,18 @@ static bool begin_row_sums(sharded *s) {
     return true;
 }
 
-// Rows of views: their ranks bring each other the pixels next to theirs before the loss.
-static bool render_cut(sharded *s) {
+// Images of the parts that are rows of views.
+static bool forward_cut(sharded *s) {
     for (int k = 0; is_cut(s, k); k++)
         if (!queue_forward(s, &s->own[k])) return false;
     for (int k = 0; is_cut(s, k); k++)
         if (!settle_lists(s, &s->own[k])) return false;
-    if (!end_stage(s, SHARDED_RENDER)) return false;
+    return true;
+}
+
+// Rows of views: their ranks bring each other the pixels next to theirs before the loss.
+static bool render_cut(sharded *s) {
+    if (!forward_cut(s) || !end_stage(s, SHARDED_RENDER)) return false;
     if (s->any_cut && !exchange_pixels(s)) return false;
     for (int k = 0; is_cut(s, k); k++)
         if (!queue_loss(s, &s->own[k])) return false;
@@ -196,7 +201,7 @@ static bool begin_batch(sharded *s, const sharded_batch *batch, const gs_gaussia
     s->only_images = !result;
     begin_scratch(s, result ? result : &(gs_gaussians){0});
     if (batch->timed && !ranks_wait(group, stream)) return false; // what the caller has queued does not count
-    s->since = ranks_seconds();
+    s->since = seconds_now();
     return project_home(s) && end_stage(s, SHARDED_PROJECT) && send_splats(s);
 }
 
@@ -236,11 +241,8 @@ static bool show(sharded *s, const own_part *part) {
 }
 
 bool sharded_render(sharded *s, const sharded_batch *batch, gs_stream stream) {
-    if (!begin_batch(s, batch, NULL, stream) || !end_stage(s, SHARDED_EXCHANGE)) return false;
-    for (int k = 0; is_cut(s, k); k++)
-        if (!queue_forward(s, &s->own[k])) return false;
-    for (int k = 0; is_cut(s, k); k++)
-        if (!settle_lists(s, &s->own[k])) return false;
+    if (!begin_batch(s, batch, NULL, stream) || !end_stage(s, SHARDED_EXCHANGE) || !forward_cut(s))
+        return false;
     if (s->any_cut && !exchange_pixels(s)) return false;
     for (int k = 0; k < s->own_count; k++) {
         own_part *const part = &s->own[k];

@@ -75,7 +75,7 @@ bool share_numbers(sharded *s, const int64_t *own, int values) {
 bool end_stage(sharded *s, sharded_stage stage) {
     if (!s->batch->timed) return true;
     if (!ranks_wait(s->group, s->travel) || !ranks_wait(s->group, s->stream)) return false;
-    const double now = ranks_seconds();
+    const double now = seconds_now();
     s->report.ms[stage] += 1e3 * (now - s->since);
     s->since = now;
     return true;

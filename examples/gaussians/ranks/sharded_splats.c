@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 // Splats: from the homes of their Gaussians to the parts of images that need them.
-#include "distwar_gs_split.h"
 #include "sharded_parts.h"
 #include <string.h>
 

@@ -3,7 +3,6 @@
 // others; reads what it needs of theirs; and waits until all have read. So a call waits for the stream, and returns
 // after its work is done.
 #include "transport.h"
-#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,7 +61,7 @@ static void fail_if_one_left(ranks *group, const char *attempted) {
 // Waits for all ranks. Either all return true, or none does. reads: all ranks then read what others have published.
 static bool meet(ranks *group, const char *attempted, bool reads) {
     thread_group *const threads = group->state;
-    const double until = ranks_seconds() + group->timeout_s;
+    const double until = seconds_now() + group->timeout_s;
     pthread_mutex_lock(&threads->mutex);
     const uint64_t meeting = threads->meetings;
     bool failed = board_has_failed(&threads->board);
@@ -76,7 +75,7 @@ static bool meet(ranks *group, const char *attempted, bool reads) {
         wait_for_change(threads);
         if (threads->meetings != meeting) break;
         fail_if_one_left(group, attempted);
-        if (ranks_seconds() > until)
+        if (seconds_now() > until)
             ranks_fail(group, "has waited %g s for the others in %s", group->timeout_s, attempted);
         failed = board_has_failed(&threads->board);
     }

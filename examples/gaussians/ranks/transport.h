@@ -3,6 +3,7 @@
 #pragma once
 
 #include "board.h"
+#include "cli/progress.h"
 #include "ranks.h"
 #include <cuda_runtime.h>
 
@@ -33,7 +34,6 @@ struct ranks {
 
 // Takes the failure of the board over into group->error. Returns false.
 bool ranks_stop(ranks *group);
-double ranks_seconds(void); // of a clock that only goes forwards
 // From the first failure until processes that have not ended are ended.
 double ranks_grace(const ranks *group);
 int64_t ranks_type_bytes(ranks_type type);

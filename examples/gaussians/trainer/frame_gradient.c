@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The gradient of a step where one rank has all Gaussians and pictures: all views go through each stage in one launch.
 #include "trainer_parts.h"
-#include "device.h"
 #include "frames/blend_strategies.h"
 #include "frames/gs_check.h"
 #include "cli/progress.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The depth of a view beside its map, as a term of the loss.
 #include "trainer_parts.h"
-#include "device.h"
 
 bool has_depth(const target_view *view) {
     return view->depth || view->depth_on_host;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "trainer_parts.h"
 #include "device.h"
-#include "frames/gs_check.h"
 #include "cli/progress.h"
 #include "random.h"
 #include <math.h>

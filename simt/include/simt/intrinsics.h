@@ -13,26 +13,24 @@
 // for the names in the global namespace
 #include <math.h>
 
+// Functions of one x, and of x and y, whose result is an expression.
+#define SIMT_OF_ONE(Result, name, T, result)                                                                 \
+    inline Result name(T x) {                                                                                \
+        return result;                                                                                       \
+    }
+#define SIMT_OF_TWO(T, name, result)                                                                         \
+    inline T name(T x, T y) {                                                                                \
+        return result;                                                                                       \
+    }
+
 // ---- bits
 
-inline int __popc(unsigned x) {
-    return __builtin_popcount(x);
-}
-inline int __popcll(unsigned long long x) {
-    return __builtin_popcountll(x);
-}
-inline int __ffs(int x) {
-    return __builtin_ffs(x);
-}
-inline int __ffsll(long long x) {
-    return __builtin_ffsll(x);
-}
-inline int __clz(int x) {
-    return x ? __builtin_clz(unsigned(x)) : 32;
-}
-inline int __clzll(long long x) {
-    return x ? __builtin_clzll((unsigned long long)x) : 64;
-}
+SIMT_OF_ONE(int, __popc, unsigned, __builtin_popcount(x))
+SIMT_OF_ONE(int, __popcll, unsigned long long, __builtin_popcountll(x))
+SIMT_OF_ONE(int, __ffs, int, __builtin_ffs(x))
+SIMT_OF_ONE(int, __ffsll, long long, __builtin_ffsll(x))
+SIMT_OF_ONE(int, __clz, int, x ? __builtin_clz(unsigned(x)) : 32)
+SIMT_OF_ONE(int, __clzll, long long, x ? __builtin_clzll((unsigned long long)x) : 64)
 inline unsigned __brev(unsigned x) {
     x = (x >> 1 & 0x55555555) | (x & 0x55555555) << 1;
     x = (x >> 2 & 0x33333333) | (x & 0x33333333) << 2;
@@ -90,94 +88,47 @@ To bit_cast(From from) {
 }
 } // namespace simt
 
-inline unsigned __float_as_uint(float x) {
-    return simt::bit_cast<unsigned>(x);
-}
-inline int __float_as_int(float x) {
-    return simt::bit_cast<int>(x);
-}
-inline float __uint_as_float(unsigned x) {
-    return simt::bit_cast<float>(x);
-}
-inline float __int_as_float(int x) {
-    return simt::bit_cast<float>(x);
-}
-inline long long __double_as_longlong(double x) {
-    return simt::bit_cast<long long>(x);
-}
-inline double __longlong_as_double(long long x) {
-    return simt::bit_cast<double>(x);
-}
+SIMT_OF_ONE(unsigned, __float_as_uint, float, simt::bit_cast<unsigned>(x))
+SIMT_OF_ONE(int, __float_as_int, float, simt::bit_cast<int>(x))
+SIMT_OF_ONE(float, __uint_as_float, unsigned, simt::bit_cast<float>(x))
+SIMT_OF_ONE(float, __int_as_float, int, simt::bit_cast<float>(x))
+SIMT_OF_ONE(long long, __double_as_longlong, double, simt::bit_cast<long long>(x))
+SIMT_OF_ONE(double, __longlong_as_double, long long, simt::bit_cast<double>(x))
 
 // ---- arithmetic
 
-inline float __fadd_rn(float x, float y) {
-    return x + y;
-}
-inline float __fsub_rn(float x, float y) {
-    return x - y;
-}
-inline float __fmul_rn(float x, float y) {
-    return x * y;
-}
-inline float __fdiv_rn(float x, float y) {
-    return x / y;
-}
+SIMT_OF_TWO(float, __fadd_rn, x + y)
+SIMT_OF_TWO(float, __fsub_rn, x - y)
+SIMT_OF_TWO(float, __fmul_rn, x *y)
+SIMT_OF_TWO(float, __fdiv_rn, x / y)
 inline float __fmaf_rn(float x, float y, float z) {
     return std::fma(x, y, z);
 }
-inline float __frcp_rn(float x) {
-    return 1 / x;
-}
-inline float __fsqrt_rn(float x) {
-    return std::sqrt(x);
-}
-inline double __dadd_rn(double x, double y) {
-    return x + y;
-}
-inline double __dsub_rn(double x, double y) {
-    return x - y;
-}
-inline double __dmul_rn(double x, double y) {
-    return x * y;
-}
+SIMT_OF_ONE(float, __frcp_rn, float, 1 / x)
+SIMT_OF_ONE(float, __fsqrt_rn, float, std::sqrt(x))
+SIMT_OF_TWO(double, __dadd_rn, x + y)
+SIMT_OF_TWO(double, __dsub_rn, x - y)
+SIMT_OF_TWO(double, __dmul_rn, x *y)
 inline double __fma_rn(double x, double y, double z) {
     return std::fma(x, y, z);
 }
-inline float __fdividef(float x, float y) {
-    return x / y;
-}
-inline float fdividef(float x, float y) {
-    return x / y;
-}
+SIMT_OF_TWO(float, __fdividef, x / y)
+SIMT_OF_TWO(float, fdividef, x / y)
 inline float __saturatef(float x) {
     return x > 0 ? (x < 1 ? x : 1.0f) : 0.0f;
 } // NaN gives 0
-inline float rsqrtf(float x) {
-    return 1 / std::sqrt(x);
-}
-inline double rsqrt(double x) {
-    return 1 / std::sqrt(x);
-}
-
-inline float __frsqrt_rn(float x) {
-    return float(1 / std::sqrt(double(x)));
-}
-inline double __ddiv_rn(double x, double y) {
-    return x / y;
-}
-inline double __dsqrt_rn(double x) {
-    return std::sqrt(x);
-}
+SIMT_OF_ONE(float, rsqrtf, float, 1 / std::sqrt(x))
+SIMT_OF_ONE(double, rsqrt, double, 1 / std::sqrt(x))
+SIMT_OF_ONE(float, __frsqrt_rn, float, float(1 / std::sqrt(double(x))))
+SIMT_OF_TWO(double, __ddiv_rn, x / y)
+SIMT_OF_ONE(double, __dsqrt_rn, double, std::sqrt(x))
 inline float norm3df(float x, float y, float z) {
     return float(std::sqrt(double(x) * x + double(y) * y + double(z) * z));
 }
 inline float rnorm3df(float x, float y, float z) {
     return float(1 / std::sqrt(double(x) * x + double(y) * y + double(z) * z));
 }
-inline float normcdff(float x) {
-    return float(0.5 * std::erfc(-double(x) * 0.70710678118654752440));
-}
+SIMT_OF_ONE(float, normcdff, float, float(0.5 * std::erfc(-double(x) * 0.70710678118654752440)))
 inline void sincospif(float x, float *sine, float *cosine) {
     *sine = float(std::sin(double(x) * 3.14159265358979323846));
     *cosine = float(std::cos(double(x) * 3.14159265358979323846));
@@ -207,59 +158,29 @@ inline unsigned to_unsigned(double x) {
 }
 } // namespace simt
 
-inline int __float2int_rn(float x) {
-    return simt::to_int(std::nearbyint(x));
-}
-inline int __float2int_rz(float x) {
-    return simt::to_int(std::trunc(x));
-}
-inline int __float2int_rd(float x) {
-    return simt::to_int(std::floor(x));
-}
-inline int __float2int_ru(float x) {
-    return simt::to_int(std::ceil(x));
-}
-inline unsigned __float2uint_rn(float x) {
-    return simt::to_unsigned(std::nearbyint(x));
-}
-inline unsigned __float2uint_rz(float x) {
-    return simt::to_unsigned(std::trunc(x));
-}
-inline unsigned __float2uint_rd(float x) {
-    return simt::to_unsigned(std::floor(x));
-}
-inline unsigned __float2uint_ru(float x) {
-    return simt::to_unsigned(std::ceil(x));
-}
-inline int __double2int_rn(double x) {
-    return simt::to_int(std::nearbyint(x));
-}
-inline int __double2int_rz(double x) {
-    return simt::to_int(std::trunc(x));
-}
-inline float __double2float_rn(double x) {
-    return float(x);
-}
+SIMT_OF_ONE(int, __float2int_rn, float, simt::to_int(std::nearbyint(x)))
+SIMT_OF_ONE(int, __float2int_rz, float, simt::to_int(std::trunc(x)))
+SIMT_OF_ONE(int, __float2int_rd, float, simt::to_int(std::floor(x)))
+SIMT_OF_ONE(int, __float2int_ru, float, simt::to_int(std::ceil(x)))
+SIMT_OF_ONE(unsigned, __float2uint_rn, float, simt::to_unsigned(std::nearbyint(x)))
+SIMT_OF_ONE(unsigned, __float2uint_rz, float, simt::to_unsigned(std::trunc(x)))
+SIMT_OF_ONE(unsigned, __float2uint_rd, float, simt::to_unsigned(std::floor(x)))
+SIMT_OF_ONE(unsigned, __float2uint_ru, float, simt::to_unsigned(std::ceil(x)))
+SIMT_OF_ONE(int, __double2int_rn, double, simt::to_int(std::nearbyint(x)))
+SIMT_OF_ONE(int, __double2int_rz, double, simt::to_int(std::trunc(x)))
+SIMT_OF_ONE(float, __double2float_rn, double, float(x))
 inline long long __double2ll_rn(double x) {
     if (!(x == x)) return LLONG_MIN; // as on a GPU, where only this conversion does not give 0
     x = std::nearbyint(x);
     return x >= 0x1p63 ? LLONG_MAX : x <= -0x1p63 ? LLONG_MIN : (long long)x;
 }
-inline long long __float2ll_rn(float x) {
-    return __double2ll_rn(double(x));
-}
-inline float __ll2float_rn(long long x) {
-    return float(x);
-}
-inline double __ll2double_rn(long long x) {
-    return double(x);
-}
-inline float __int2float_rn(int x) {
-    return float(x);
-}
-inline float __uint2float_rn(unsigned x) {
-    return float(x);
-}
+SIMT_OF_ONE(long long, __float2ll_rn, float, __double2ll_rn(double(x)))
+SIMT_OF_ONE(float, __ll2float_rn, long long, float(x))
+SIMT_OF_ONE(double, __ll2double_rn, long long, double(x))
+SIMT_OF_ONE(float, __int2float_rn, int, float(x))
+SIMT_OF_ONE(float, __uint2float_rn, unsigned, float(x))
+#undef SIMT_OF_TWO
+#undef SIMT_OF_ONE
 
 // ---- loads and stores with a cache hint
 
@@ -275,22 +196,16 @@ SIMT_LOAD(__ldcs)
 SIMT_LOAD(__ldlu)
 SIMT_LOAD(__ldcv)
 #undef SIMT_LOAD
-template <typename T>
-inline void __stwb(T *address, T value) {
-    *address = value;
-}
-template <typename T>
-inline void __stwt(T *address, T value) {
-    *address = value;
-}
-template <typename T>
-inline void __stcg(T *address, T value) {
-    *address = value;
-}
-template <typename T>
-inline void __stcs(T *address, T value) {
-    *address = value;
-}
+#define SIMT_STORE(name)                                                                                     \
+    template <typename T>                                                                                    \
+    inline void name(T *address, T value) {                                                                  \
+        *address = value;                                                                                    \
+    }
+SIMT_STORE(__stwb)
+SIMT_STORE(__stwt)
+SIMT_STORE(__stcg)
+SIMT_STORE(__stcs)
+#undef SIMT_STORE
 
 // ---- min and max
 

@@ -7,8 +7,12 @@
 #include "vector_types.h"
 #include <stddef.h>
 
+// A default argument, which C does not have.
 #ifdef __cplusplus
+#define SIMT_DEFAULT(value) = value
 extern "C" {
+#else
+#define SIMT_DEFAULT(value)
 #endif
 
 typedef enum cudaError {
@@ -88,13 +92,8 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest); // 0 an
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
 cudaError_t cudaStreamQuery(cudaStream_t stream);
-#ifdef __cplusplus
-cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags = 0);
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream = 0);
-#else
-cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags);
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
-#endif
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags SIMT_DEFAULT(0));
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream SIMT_DEFAULT(0));
 cudaError_t cudaEventCreate(cudaEvent_t *event);
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags);
 cudaError_t cudaEventDestroy(cudaEvent_t event);
@@ -130,23 +129,13 @@ cudaError_t cudaFreeHost(void *memory);
 // Memory that host and kernels use alike, as all memory here is. 0 bytes are an error, as in CUDA.
 #define cudaMemAttachGlobal 0x01
 #define cudaMemAttachHost 0x02
-#ifdef __cplusplus
-cudaError_t cudaMallocManaged(void **memory, size_t bytes, unsigned flags = cudaMemAttachGlobal);
-#else
-cudaError_t cudaMallocManaged(void **memory, size_t bytes, unsigned flags);
-#endif
+cudaError_t cudaMallocManaged(void **memory, size_t bytes, unsigned flags SIMT_DEFAULT(cudaMemAttachGlobal));
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes);
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind);
 cudaError_t cudaMemset(void *memory, int value, size_t bytes);
-#ifdef __cplusplus
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
-                            cudaStream_t stream = 0);
-cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t stream = 0);
-#else
-cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
-                            cudaStream_t stream);
-cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t stream);
-#endif
+                            cudaStream_t stream SIMT_DEFAULT(0));
+cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t stream SIMT_DEFAULT(0));
 
 // ---- launches (cudaLaunchKernelEx itself is a template: launch.h)
 
@@ -206,4 +195,5 @@ cudaError_t cudaMemcpyFromSymbol(void *to, const T &symbol, size_t bytes, size_t
 }
 #endif
 
+#undef SIMT_DEFAULT
 #endif

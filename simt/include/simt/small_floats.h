@@ -64,6 +64,38 @@ inline float round_to_odd(double x) {
         return simt::from_bits<T>(simt::shuffle(                                                             \
             simt::Collective::kind, mask, unsigned(simt::to_bits(value)), unsigned(operand), width, place)); \
     }
+// Conversions, whose names hold the type's: half or bfloat16, and the pair's.
+#define SIMT_SMALL_CONVERSIONS(T, T2, name, name2)                                                           \
+    inline T __float2##name##_rn(float x) {                                                                  \
+        return T(x);                                                                                         \
+    }                                                                                                        \
+    inline T __float2##name(float x) {                                                                       \
+        return T(x);                                                                                         \
+    }                                                                                                        \
+    inline float __##name##2float(T x) {                                                                     \
+        return float(x);                                                                                     \
+    }                                                                                                        \
+    inline T2 __floats2##name2##_rn(float x, float y) {                                                      \
+        return {T(x), T(y)};                                                                                 \
+    }                                                                                                        \
+    inline T2 __float22##name2##_rn(float2 x) {                                                              \
+        return {T(x.x), T(x.y)};                                                                             \
+    }                                                                                                        \
+    inline T2 __##name##2##name2(T x) {                                                                      \
+        return {x, x};                                                                                       \
+    }                                                                                                        \
+    inline T2 __halves2##name2(T x, T y) {                                                                   \
+        return {x, y};                                                                                       \
+    }                                                                                                        \
+    inline T __low2##name(T2 x) {                                                                            \
+        return x.x;                                                                                          \
+    }                                                                                                        \
+    inline T __high2##name(T2 x) {                                                                           \
+        return x.y;                                                                                          \
+    }                                                                                                        \
+    inline float2 __##name2##2float2(T2 x) {                                                                 \
+        return {float(x.x), float(x.y)};                                                                     \
+    }
 // Defines the type, the pair of two, and the functions that have the same name in both headers.
 #define SIMT_SMALL_FLOAT(T, T2, bits_of, value_of)                                                           \
     struct T {                                                                                               \

@@ -22,7 +22,6 @@ class Json : public testing::Test {
 
 TEST_F(Json, IsNestedAndIndented) {
     const std::string text = written([](json_writer *json, const void *) {
-        json_begin(json, nullptr, '{');
         json_put_text(json, "name", "fox");
         json_begin(json, "views", '[');
         json_put_integer(json, nullptr, -7);
@@ -35,7 +34,6 @@ TEST_F(Json, IsNestedAndIndented) {
         json_begin(json, "nothing", '{');
         json_end(json, '}');
         json_put_boolean(json, "last", false);
-        json_end(json, '}');
     });
     EXPECT_EQ(text,
               "{\n  \"name\": \"fox\",\n  \"views\": [\n    -7,\n    {\n      \"seen\": true\n    }\n  ],\n"
@@ -61,7 +59,7 @@ TEST_F(Json, CanBeOneLine) {
 
 TEST_F(Json, NumbersAreExactOrNull) {
     const std::string text = written([](json_writer *json, const void *) {
-        json_begin(json, nullptr, '[');
+        json_begin(json, "numbers", '[');
         json_put_integer(json, nullptr, INT64_MAX);
         json_put_number(json, nullptr, 0.1);
         json_put_number(json, nullptr, 1e300);
@@ -71,8 +69,10 @@ TEST_F(Json, NumbersAreExactOrNull) {
         json_put_text(json, nullptr, nullptr);
         json_end(json, ']');
     });
-    EXPECT_EQ(text,
-              "[\n  9223372036854775807,\n  0.1,\n  1e+300,\n  -0.0625,\n  null,\n  null,\n  null\n]\n");
+    EXPECT_EQ(
+        text,
+        "{\n  \"numbers\": [\n    9223372036854775807,\n    0.1,\n    1e+300,\n    -0.0625,\n    null,\n"
+        "    null,\n    null\n  ]\n}\n");
 }
 
 TEST_F(Json, TextIsEscapedAndUtf8) {
@@ -94,15 +94,15 @@ TEST_F(Json, TextIsEscapedAndUtf8) {
     for (const auto &c : cases)
         EXPECT_EQ(
             written([](json_writer *json,
-                       const void *text) { json_put_text(json, nullptr, static_cast<const char *>(text)); },
+                       const void *text) { json_put_text(json, "text", static_cast<const char *>(text)); },
                     c.text),
-            std::string("\"") + c.expected + "\"\n");
+            std::string("{\n  \"text\": \"") + c.expected + "\"\n}\n");
 }
 
 TEST_F(Json, AnUnwritablePlaceIsSaid) {
     path = folder / "no/folder/value.json";
     EXPECT_FALSE(json_save(
-        path.c_str(), [](json_writer *json, const void *) { json_put_integer(json, nullptr, 1); }, nullptr,
+        path.c_str(), [](json_writer *json, const void *) { json_put_integer(json, "one", 1); }, nullptr,
         &why));
     EXPECT_TRUE(contains(why, path)) << why.text;
     EXPECT_EQ(folder.entries(), 0u);

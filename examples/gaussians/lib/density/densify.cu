@@ -2,11 +2,9 @@
 // Density control by the screen-space gradient (Kerbl et al. 2023): prune, clone, split, opacity reset.
 // Prefix sums give the places in the new arrays, so the result does not depend on the order of threads.
 #include "arrays.h"
-#include "gpu/block_layout.h"
 #include "density.cuh"
 #include "distwar_gs_density.h"
 #include "launch.cuh"
-#include "gpu/scan_sort.h"
 #include <float.h>
 #include <math.h>
 
@@ -130,29 +128,16 @@ __global__ void __launch_bounds__(density_block)
 // The arrays in gs_density_plan_step's workspace.
 struct plan_arrays {
     uint8_t *action;
-    int64_t *rows;
     uint32_t *source;
-    sort_arrays order; // by key; the values are indices
-    void *scratch;
-    size_t scratch_bytes;
+    sorted_rows rows; // by key
 };
 
 // Places them in `memory` (NULL: nowhere). *bytes: theirs.
 gs_status place_arrays(void *memory, int64_t count, plan_arrays *out, size_t *bytes) {
-    size_t scan = 0, sort = 0;
-    GS_CUDA(scan_exclusive_bytes(count + 1, &scan));
-    GS_CUDA(sort_pairs_bytes(count, &sort));
     block_layout layout = {static_cast<char *>(memory), 0};
-    const size_t n = size_t(count);
-    layout_add(&layout, n, &out->action);
-    layout_add(&layout, n + 1, &out->rows);
-    layout_add(&layout, 2 * n, &out->source);
-    for (int i = 0; i < 2; i++) {
-        layout_add(&layout, n, &out->order.keys[i]);
-        layout_add(&layout, n, &out->order.values[i]);
-    }
-    out->scratch_bytes = scan > sort ? scan : sort;
-    out->scratch = layout_add(&layout, out->scratch_bytes);
+    layout_add(&layout, size_t(count), &out->action);
+    layout_add(&layout, 2 * size_t(count), &out->source);
+    GS_TRY(place_sorted_rows(&layout, count, &out->rows));
     *bytes = layout.bytes;
     return GS_OK;
 }
@@ -164,9 +149,10 @@ bool valid(const gs_density_rules *r) {
 
 // Exclusive prefix sums of the actions' row counts; *total: the sum of all. Waits for the stream.
 gs_status place_rows(const plan_arrays &a, int64_t count, int64_t *total, gs_stream stream) {
-    GS_CUDA(launch_for(stream, count + 1, density_block, count_rows_kernel, a.action, count, a.rows));
-    GS_CUDA(scan_exclusive(a.rows, a.rows, count + 1, a.scratch, a.scratch_bytes, stream));
-    GS_CUDA(cudaMemcpyAsync(total, a.rows + count, sizeof *total, cudaMemcpyDeviceToHost, stream));
+    int64_t *const before = a.rows.before;
+    GS_CUDA(launch_for(stream, count + 1, density_block, count_rows_kernel, a.action, count, before));
+    GS_CUDA(scan_exclusive(before, before, count + 1, a.rows.scratch, a.rows.scratch_bytes, stream));
+    GS_CUDA(cudaMemcpyAsync(total, before + count, sizeof *total, cudaMemcpyDeviceToHost, stream));
     return GS_STATUS(cudaStreamSynchronize(stream));
 }
 
@@ -210,16 +196,17 @@ gs_status gs_density_plan_step(const gs_gaussians *gaussians, const float *densi
     if (rules->most_gaussians > 0 && total > rules->most_gaussians) {
         int selected;
         const int64_t excess = total - rules->most_gaussians, first = excess < count ? excess : count;
-        GS_CUDA(launch(stream, blocks, density_block, rank_kernel, a.action, sums, count, a.order.keys[0],
-                       a.order.values[0]));
-        GS_CUDA(sort_pairs(&a.order, count, 32, &selected, a.scratch, a.scratch_bytes, stream));
-        GS_CUDA(launch_for(stream, first, density_block, keep_kernel, a.order.keys[selected],
-                           a.order.values[selected], first, a.action));
+        GS_CUDA(launch(stream, blocks, density_block, rank_kernel, a.action, sums, count,
+                       a.rows.order.keys[0], a.rows.order.values[0]));
+        GS_CUDA(
+            sort_pairs(&a.rows.order, count, 32, &selected, a.rows.scratch, a.rows.scratch_bytes, stream));
+        GS_CUDA(launch_for(stream, first, density_block, keep_kernel, a.rows.order.keys[selected],
+                           a.rows.order.values[selected], first, a.action));
         GS_TRY(place_rows(a, count, &total, stream));
     }
     GS_REQUIRE(total < INT32_MAX, "there would be more than 2^31 - 2 Gaussians");
-    GS_CUDA(launch(stream, blocks, density_block, source_kernel, a.action, a.rows, count, a.source));
-    *plan = {count, total, 0, 0, a.action, a.source, a.rows};
+    GS_CUDA(launch(stream, blocks, density_block, source_kernel, a.action, a.rows.before, count, a.source));
+    *plan = {count, total, 0, 0, a.action, a.source, a.rows.before};
     return GS_OK;
 }
 

@@ -4,6 +4,8 @@
 
 #include "arrays.h"
 #include "check.h"
+#include "gpu/block_layout.h"
+#include "gpu/scan_sort.h"
 #include "project/project.cuh"
 #include "random.h"
 
@@ -84,6 +86,28 @@ __device__ inline void copy_row(const gs_arrays &parameters, int64_t from, int64
     for (int a = 0; a < GS_ARRAYS; a++)
         for (int k = 0; k < parameters.width[a]; k++)
             parameters.of[a][to * parameters.width[a] + k] = parameters.of[a][from * parameters.width[a] + k];
+}
+
+// The arrays that count rows and sort them, in a workspace.
+struct sorted_rows {
+    int64_t *before;   // of each row and of the end: a count, then the sum of those before
+    sort_arrays order; // values: rows
+    void *scratch;
+    size_t scratch_bytes;
+};
+
+inline gs_status place_sorted_rows(block_layout *layout, int64_t count, sorted_rows *out) {
+    size_t scan = 0, sort = 0;
+    GS_CUDA(scan_exclusive_bytes(count + 1, &scan));
+    GS_CUDA(sort_pairs_bytes(count, &sort));
+    layout_add(layout, size_t(count) + 1, &out->before);
+    for (int i = 0; i < 2; i++) {
+        layout_add(layout, size_t(count), &out->order.keys[i]);
+        layout_add(layout, size_t(count), &out->order.values[i]);
+    }
+    out->scratch_bytes = scan > sort ? scan : sort;
+    out->scratch = layout_add(layout, out->scratch_bytes);
+    return GS_OK;
 }
 
 } // namespace gs

@@ -2,12 +2,10 @@
 // Density control as sampling (Kheradmand et al. 2024): dead and new Gaussians take the places of living
 // ones, noise moves nearly transparent ones, penalties on opacity and size let them die. Integer sums decide
 // the places, so the result does not depend on the order of threads.
-#include "gpu/block_layout.h"
 #include "density.cuh"
 #include "distwar_gs_density.h"
 #include "distwar_gs_share.h"
 #include "launch.cuh"
-#include "gpu/scan_sort.h"
 #include <float.h>
 
 using namespace gs;

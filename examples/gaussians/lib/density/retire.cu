@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Scores of Gaussians by what they contribute to views, and the end of those that contribute least, see
 // distwar_gs_split.h.
-#include "gpu/block_layout.h"
 #include "check.h"
 #include "density.cuh"
 #include "distwar_gs_split.h"
 #include "launch.cuh"
-#include "gpu/scan_sort.h"
 
 using namespace gs;
 

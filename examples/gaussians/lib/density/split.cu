@@ -61,14 +61,14 @@ __global__ void __launch_bounds__(density_block)
 
 // The arrays in gs_split's workspace.
 struct split_arrays {
-    split_draw draw;
+    sorted_rows rows;
     uint32_t *source;
 };
 
 // Places them in `memory` (NULL: nowhere). *bytes: theirs.
 gs_status place_arrays(void *memory, int64_t count, split_arrays *out, size_t *bytes) {
     block_layout layout = {static_cast<char *>(memory), 0};
-    GS_TRY(place_draw(&layout, count, &out->draw));
+    GS_TRY(place_sorted_rows(&layout, count, &out->rows));
     layout_add(&layout, size_t(count), &out->source);
     *bytes = layout.bytes;
     return GS_OK;
@@ -97,14 +97,14 @@ gs_status gs_split(const gs_gaussians *gaussians, const gs_gaussians *first_mome
     GS_TRY(place_arrays(workspace, count, &a, &needed));
     GS_TRY(check_workspace(__func__, workspace, workspace_bytes, needed));
 
-    const split_draw &d = a.draw;
+    const sorted_rows &d = a.rows;
     int selected;
-    GS_CUDA(launch_for(stream, count + 1, density_block, draw_kernel, *gaussians, *rules, d.free_rows,
+    GS_CUDA(launch_for(stream, count + 1, density_block, draw_kernel, *gaussians, *rules, d.before,
                        d.order.keys[0], d.order.values[0]));
-    GS_CUDA(scan_exclusive(d.free_rows, d.free_rows, count + 1, d.scratch, d.scratch_bytes, stream));
+    GS_CUDA(scan_exclusive(d.before, d.before, count + 1, d.scratch, d.scratch_bytes, stream));
     GS_CUDA(sort_pairs(&d.order, count, 32, &selected, d.scratch, d.scratch_bytes, stream));
     GS_CUDA(launch_for(stream, count, density_block, follow_kernel, gs_arrays_of(gaussians), count,
-                       rules->existing, d.free_rows, d.order.keys[selected], d.order.values[selected],
+                       rules->existing, d.before, d.order.keys[selected], d.order.values[selected],
                        a.source));
     return GS_STATUS(launch_for(stream, count, density_block, split_kernel, *gaussians,
                                 gs_arrays_of(first_moment), gs_arrays_of(second_moment), *rules, a.source));

@@ -2,9 +2,7 @@
 // What splits of Gaussians on one GPU and on several share (split.cu, share_split.cu).
 #pragma once
 
-#include "gpu/block_layout.h"
 #include "density.cuh"
-#include "gpu/scan_sort.h"
 #include <float.h>
 
 namespace gs {
@@ -35,28 +33,6 @@ __device__ inline void place_half(const gs_gaussians &g, int64_t i, bool other_s
     for (int k = 0; k < 3; k++) g.mean[3 * i + k] += along * rotation[k][axis];
     g.log_scale[3 * i + axis] -= log_sqrt2;
     g.opacity_logit[i] = logf(opacity) - log1pf(-opacity);
-}
-
-// The arrays of a draw, in a workspace.
-struct split_draw {
-    int64_t *free_rows; // then their prefix sums
-    sort_arrays order;  // values: rows
-    void *scratch;
-    size_t scratch_bytes;
-};
-
-inline gs_status place_draw(block_layout *layout, int64_t count, split_draw *out) {
-    size_t scan = 0, sort = 0;
-    GS_CUDA(scan_exclusive_bytes(count + 1, &scan));
-    GS_CUDA(sort_pairs_bytes(count, &sort));
-    layout_add(layout, size_t(count) + 1, &out->free_rows);
-    for (int i = 0; i < 2; i++) {
-        layout_add(layout, size_t(count), &out->order.keys[i]);
-        layout_add(layout, size_t(count), &out->order.values[i]);
-    }
-    out->scratch_bytes = scan > sort ? scan : sort;
-    out->scratch = layout_add(layout, out->scratch_bytes);
-    return GS_OK;
 }
 
 } // namespace gs

@@ -223,19 +223,14 @@ __global__ void __launch_bounds__(32 * STRIP_WARPS)
     });
 }
 
-// masks: change = 0 where the mask is 0. Else change *= weight.
-template <bool masks>
-__global__ void __launch_bounds__(TILE *STEP)
-    scale_kernel(layout at, const float *weight, const uint8_t *mask, float *change) {
+// change = 0 where the mask is 0.
+__global__ void __launch_bounds__(TILE *STEP) mask_kernel(layout at, const uint8_t *mask, float *change) {
     const int x = int(blockIdx.x * TILE + threadIdx.x), channel = int(blockIdx.z);
     for (int row = threadIdx.y; row < TILE; row += STEP) {
         const int y = int(blockIdx.y) * TILE + row;
         if (x >= at.width || y >= at.height) continue;
         const int64_t i = int64_t(y) * at.width + x;
-        if constexpr (!masks)
-            change[at(channel, i)] *= weight[channel * at.pixels() + i];
-        else if (mask[i] == 0)
-            change[at(channel, i)] = 0;
+        if (mask[i] == 0) change[at(channel, i)] = 0;
     }
 }
 
@@ -265,15 +260,16 @@ gs_status apply_by_strips(const gs_lm_metric *metric, const layout &at, float *s
                     GS_CHANNELS);
     const dim3 strips(32, STRIP_WARPS), pixels = grid_of(at.width, at.height);
     const uint8_t *const mask = metric->mask;
-    if (mask) GS_CUDA(launch(stream, pixels, block, scale_kernel<true>, at, nullptr, mask, change));
+    if (mask) GS_CUDA(launch(stream, pixels, block, mask_kernel, at, mask, change));
     GS_CUDA(launch(stream, grid, strips, share_strips<aligned>, at, metric->coupling, change, scratch));
     GS_CUDA(launch(stream, grid, strips, apply_strips<aligned>, at, metric->weight, scratch, change));
-    if (mask) GS_CUDA(launch(stream, pixels, block, scale_kernel<true>, at, nullptr, mask, change));
+    if (mask) GS_CUDA(launch(stream, pixels, block, mask_kernel, at, mask, change));
     return GS_OK;
 }
 
 gs_status check(const char *function, const gs_lm_metric *metric) {
-    GS_REQUIRE_OF(function, metric && metric->weight, "a metric with a weight must be given");
+    GS_REQUIRE_OF(function, metric && metric->weight && metric->coupling,
+                  "a metric with a weight and a coupling must be given");
     return check_size(function, metric->width, metric->height);
 }
 
@@ -286,7 +282,7 @@ gs_status gs_lm_gauss_newton_metric(const gs_comparison *compared, float epsilon
     const int32_t width = metric->width, height = metric->height;
     GS_REQUIRE(width == compared->width && height == compared->height,
                "the metric must have the size of the images");
-    GS_REQUIRE(scratch && metric->coupling, "scratch and the metric's coupling must be given");
+    GS_REQUIRE(scratch, "scratch must be given");
     GS_REQUIRE(epsilon > 0 && epsilon <= 1, "epsilon must be in (0, 1]");
     const dim3 grid = grid_of(width, height);
     GS_REQUIRE(metric->mask == compared->mask, "the metric must have the mask of the images");
@@ -298,7 +294,7 @@ gs_status gs_lm_gauss_newton_metric(const gs_comparison *compared, float epsilon
 
 gs_status gs_lm_metric_diagonal(const gs_lm_metric *metric, float *diagonal, gs_stream stream) {
     GS_TRY(check(__func__, metric));
-    GS_REQUIRE(diagonal && metric->coupling, "diagonal and the metric's coupling must be given");
+    GS_REQUIRE(diagonal, "diagonal must be given");
     return GS_STATUS(launch(stream, grid_of(metric->width, metric->height), block,
                             metric->mask ? diagonal_kernel<true> : diagonal_kernel<false>, *metric,
                             diagonal));
@@ -307,11 +303,8 @@ gs_status gs_lm_metric_diagonal(const gs_lm_metric *metric, float *diagonal, gs_
 gs_status gs_lm_metric_apply(const gs_lm_metric *metric, int interleaved, float *scratch, float *change,
                              gs_stream stream) {
     GS_TRY(check(__func__, metric));
-    GS_REQUIRE(change && (scratch || !metric->coupling), "change and scratch must be given");
+    GS_REQUIRE(change && scratch, "change and scratch must be given");
     const layout at = {metric->width, metric->height, interleaved != 0};
-    if (!metric->coupling)
-        return GS_STATUS(launch(stream, grid_of(metric->width, metric->height), block, scale_kernel<false>,
-                                at, metric->weight, nullptr, change));
     const bool aligned = !interleaved && metric->width % 4 == 0;
     const auto apply = aligned ? apply_by_strips<true> : apply_by_strips<false>;
     return apply(metric, at, scratch, change, stream);

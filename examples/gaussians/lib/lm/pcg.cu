@@ -78,20 +78,6 @@ __global__ void __launch_bounds__(vector_block)
     for (int64_t i = first_value(); i < values; i += stride_of_grid()) to[i] = fmaf(scale, from[i], to[i]);
 }
 
-__global__ void __launch_bounds__(vector_block)
-    add_weighted_kernel(float *sum, float *weights, const float *diagonal, const float *x, int64_t values) {
-    for (int64_t i = first_value(); i < values; i += stride_of_grid()) {
-        sum[i] = fmaf(diagonal[i], x[i], sum[i]);
-        weights[i] += diagonal[i];
-    }
-}
-
-__global__ void __launch_bounds__(vector_block)
-    divide_kernel(float *sum, const float *weights, int64_t values) {
-    for (int64_t i = first_value(); i < values; i += stride_of_grid())
-        sum[i] = weights[i] > 0 ? sum[i] / weights[i] : 0;
-}
-
 unsigned grid_for(int64_t values) {
     const int64_t blocks = (values + vector_block - 1) / vector_block;
     return unsigned(blocks < most_blocks ? blocks : most_blocks);
@@ -156,17 +142,4 @@ gs_status gs_lm_add_dot(const float *weight, const float *a, const float *b, int
 gs_status gs_lm_add(float *to, float scale, const float *from, int64_t values, gs_stream stream) {
     GS_REQUIRE(values >= 0 && to && from, "to and from must be given, and values not negative");
     return GS_STATUS(launch(stream, grid_for(values), vector_block, add_kernel, to, scale, from, values));
-}
-
-gs_status gs_lm_add_weighted(float *sum, float *weights, const float *diagonal, const float *x,
-                             int64_t values, gs_stream stream) {
-    GS_REQUIRE(values >= 0 && sum && weights && diagonal && x,
-               "sum, weights, diagonal and x must be given, and values not negative");
-    return GS_STATUS(launch(stream, grid_for(values), vector_block, add_weighted_kernel, sum, weights,
-                            diagonal, x, values));
-}
-
-gs_status gs_lm_divide(float *sum, const float *weights, int64_t values, gs_stream stream) {
-    GS_REQUIRE(values >= 0 && sum && weights, "sum and weights must be given, and values not negative");
-    return GS_STATUS(launch(stream, grid_for(values), vector_block, divide_kernel, sum, weights, values));
 }

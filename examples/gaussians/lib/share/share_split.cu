@@ -105,15 +105,15 @@ __global__ void __launch_bounds__(density_block)
 }
 
 // Places the arrays in `memory` (NULL: nowhere). *bytes: theirs. The sorted order lies in keys[0] and values[0].
-gs_status place_arrays(void *memory, int64_t count, split_draw *out, size_t *bytes) {
+gs_status place_arrays(void *memory, int64_t count, sorted_rows *out, size_t *bytes) {
     block_layout layout = {static_cast<char *>(memory), 0};
-    GS_TRY(place_draw(&layout, count, out));
+    GS_TRY(place_sorted_rows(&layout, count, out));
     *bytes = layout.bytes;
     return GS_OK;
 }
 
 gs_status check_split(const char *function, const gs_gaussians *gaussians, const gs_shared_split *split,
-                      split_draw *arrays) {
+                      sorted_rows *arrays) {
     GS_TRY(check_parameters(function, gaussians));
     GS_REQUIRE_OF(function, split, "split must be given");
     const gs_split_rules *rules = &split->rules;
@@ -125,7 +125,7 @@ gs_status check_split(const char *function, const gs_gaussians *gaussians, const
 }
 
 gs_status check_copies(const char *function, const gs_shared_vectors *v, const gs_shared_split *split,
-                       const gs_split_copies *copies, split_draw *arrays) {
+                       const gs_split_copies *copies, sorted_rows *arrays) {
     GS_REQUIRE_OF(function, v, "Gaussians, and vectors of their shape, must be given");
     GS_TRY(check_split(function, &v->gaussians, split, arrays));
     GS_TRY(check_vector(function, &v->gaussians, &v->first_moment));
@@ -138,7 +138,7 @@ gs_status check_copies(const char *function, const gs_shared_vectors *v, const g
 }
 
 // Sorts `count` pairs into keys[0] and values[0].
-gs_status sort_in_place(const split_draw &a, int64_t count, gs_stream stream) {
+gs_status sort_in_place(const sorted_rows &a, int64_t count, gs_stream stream) {
     int selected = 0;
     GS_CUDA(sort_pairs(&a.order, count, 32, &selected, a.scratch, a.scratch_bytes, stream));
     if (selected == 0) return GS_OK;
@@ -153,27 +153,27 @@ gs_status sort_in_place(const split_draw &a, int64_t count, gs_stream stream) {
 gs_status gs_share_split_bytes(int64_t count, size_t *bytes) {
     GS_TRY(check_count(__func__, count));
     GS_REQUIRE(bytes, "bytes must be given");
-    split_draw unplaced;
+    sorted_rows unplaced;
     return place_arrays(nullptr, count, &unplaced, bytes);
 }
 
 gs_status gs_share_split_draw(const gs_gaussians *gaussians, const gs_shared_split *split, int64_t *totals,
                               gs_stream stream) {
-    split_draw a;
+    sorted_rows a;
     GS_TRY(check_split(__func__, gaussians, split, &a));
     GS_REQUIRE(totals, "totals must be given");
     const int64_t count = gaussians->count;
     GS_CUDA(cudaMemsetAsync(totals, 0, 2 * sizeof *totals, stream));
     GS_CUDA(launch_for(stream, count + 1, density_block, draw_kernel, *gaussians, split->rules, split->first,
-                       a.free_rows, a.order.keys[0], a.order.values[0], totals + 1));
-    GS_CUDA(scan_exclusive(a.free_rows, a.free_rows, count + 1, a.scratch, a.scratch_bytes, stream));
-    GS_CUDA(cudaMemcpyAsync(totals, a.free_rows + count, sizeof *totals, cudaMemcpyDeviceToDevice, stream));
+                       a.before, a.order.keys[0], a.order.values[0], totals + 1));
+    GS_CUDA(scan_exclusive(a.before, a.before, count + 1, a.scratch, a.scratch_bytes, stream));
+    GS_CUDA(cudaMemcpyAsync(totals, a.before + count, sizeof *totals, cudaMemcpyDeviceToDevice, stream));
     return sort_in_place(a, count, stream);
 }
 
 gs_status gs_share_split_count(const gs_gaussians *gaussians, const gs_shared_split *split,
                                const uint32_t *bounds, int32_t n, int64_t *below, gs_stream stream) {
-    split_draw a;
+    sorted_rows a;
     GS_TRY(check_split(__func__, gaussians, split, &a));
     GS_REQUIRE(n >= 0 && (n == 0 || (bounds && below)), "bounds and below must be given, and n >= 0");
     return GS_STATUS(launch_for(stream, n, density_block, count_kernel, a.order.keys[0], gaussians->count,
@@ -182,7 +182,7 @@ gs_status gs_share_split_count(const gs_gaussians *gaussians, const gs_shared_sp
 
 gs_status gs_share_split_give(const gs_shared_vectors *v, const gs_shared_split *split,
                               const gs_split_copies *copies, gs_stream stream) {
-    split_draw a;
+    sorted_rows a;
     GS_TRY(check_copies(__func__, v, split, copies, &a));
     return GS_STATUS(launch_for(stream, copies->count, density_block, give_kernel, v->gaussians, arrays_of(v),
                                 split->rules.least_opacity, a.order.keys[0], a.order.values[0], *copies,
@@ -191,12 +191,12 @@ gs_status gs_share_split_give(const gs_shared_vectors *v, const gs_shared_split 
 
 gs_status gs_share_split_take(const gs_shared_vectors *v, const gs_shared_split *split,
                               const gs_split_copies *copies, gs_stream stream) {
-    split_draw a;
+    sorted_rows a;
     GS_TRY(check_copies(__func__, v, split, copies, &a));
     GS_CUDA(launch_for(stream, copies->count, density_block, list_kernel, *copies, a.order.keys[0],
                        a.order.values[0]));
     GS_TRY(sort_in_place(a, copies->count, stream));
     return GS_STATUS(launch_for(stream, v->gaussians.count, density_block, take_kernel, v->gaussians,
-                                arrays_of(v), split->rules, a.free_rows, a.order.values[0], *copies,
+                                arrays_of(v), split->rules, a.before, a.order.values[0], *copies,
                                 gs_share_record(&v->gaussians)));
 }

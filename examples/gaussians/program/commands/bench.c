@@ -42,17 +42,10 @@ static bool run(const command_run *run, fault *why) {
     bool done = bench_run(&gaussians, views->cameras, views->count, settings, &result, why);
     device_gaussians_close(&gaussians);
     if (done) {
-        bench_report report = {.scene = options->scene,
-                               .cameras = options->views.cameras,
-                               .gaussians = scene->count,
-                               .sh_degree = scene->sh_degree,
-                               .views_in_all = views->data.view_count,
-                               .view_step = BENCH_VIEW_STEP,
-                               .center_principal = options->views.center_principal,
-                               .downscale = options->views.downscale,
-                               .size = options->views.size,
-                               .names = views->names,
-                               .views = views->cameras,
+        bench_report report = {.path = options->scene,
+                               .scene = scene,
+                               .options = &options->views,
+                               .views = views,
                                .settings = settings,
                                .result = &result};
         if (!json_is_stdout(options->json)) bench_report_print(&report);
@@ -101,14 +94,7 @@ static void describe_on_ranks(json_writer *json, const void *subject) {
     const rank_bench_report *const report = subject;
     const command_run *const run = report->run;
     const rank_bench_result *const result = &report->result;
-    json_begin(json, NULL, '{');
-    json_put_text(json, "device", device_name());
-    json_put_text(json, "version", gs_version());
-    json_put_text(json, "backend", gs_backend());
-    json_put_text(json, "scene", run->options->scene);
-    json_put_integer(json, "gaussians", run->scene.count);
-    json_put_integer(json, "sh_degree", run->scene.sh_degree);
-    json_put_text(json, "cameras", run->options->views.cameras);
+    bench_subject_describe(json, run->options->scene, &run->scene, run->options->views.cameras);
     json_put_integer(json, "gpus", report->gpus);
     json_put_text(json, "strategy", distwar_strategy_name(report->settings.policy.strategy));
     json_put_integer(json, "threshold", report->settings.policy.balance_threshold);
@@ -132,7 +118,6 @@ static void describe_on_ranks(json_writer *json, const void *subject) {
         json_end(json, '}');
     }
     json_end(json, ']');
-    json_end(json, '}');
 }
 
 static bool run_as_rank(ranks *group, void *context) {
@@ -221,8 +206,7 @@ int bench_command(int argc, char **argv) {
             "  dsplat bench fern.ply --cameras data/fern --reduce bfly --thresholds 0,8,16,33 --json f.json\n"
             "  dsplat bench fox.ply --cameras data/fox --center-principal --repeat 21\n",
         .options = table.rows,
-        .min_positional = 1,
-        .max_positional = 1};
+        .positional = 1};
     int code;
     if (!read_command_line(&command, argc, argv, &options.scene, &code)) return code;
     fault why;

@@ -317,8 +317,8 @@ int convert_command(int argc, char **argv) {
                     "  dsplat convert left.spz right.splat both.ply\n"
                     "  dsplat convert fern.ply upright.ply --transform 1,0,0,0,0,-1,0,0,0,0,-1,0\n",
         .options = table,
-        .min_positional = 2,
-        .max_positional = MOST_INPUTS + 1};
+        .positional = 2,
+        .most_positional = MOST_INPUTS + 1};
     int code;
     if (!read_command_line(&command, argc, argv, options.paths, &code)) return code;
     fault why;

@@ -8,7 +8,7 @@
 #include "files/path.h"
 #include "images/picture_row.h"
 #include "scene.h"
-#include "measure/quality.h"
+#include "frames/quality.h"
 #include "measure/bench_run.h"
 #include "frames/blend_strategies.h"
 #include "trainer.h"
@@ -181,9 +181,7 @@ int demo_command(int argc, char **argv) {
             "on the CPU.",
         .examples = "  dsplat demo\n"
                     "  dsplat demo -o demo --iterations 300\n",
-        .options = table,
-        .min_positional = 0,
-        .max_positional = 0};
+        .options = table};
     int code;
     if (!read_command_line(&command, argc, argv, NULL, &code)) return code;
     fault why;

@@ -9,7 +9,7 @@
 #include "scene.h"
 #include "measure/lpips.h"
 #include "measure/maps.h"
-#include "measure/quality.h"
+#include "frames/quality.h"
 #include "pose_levels.h"
 #include "measure/shared_options.h"
 #include <math.h>
@@ -108,7 +108,6 @@ static void describe_measures(const evaluation *e, json_writer *json, const meas
 
 static void describe(json_writer *json, const void *subject) {
     const evaluation *e = subject;
-    json_begin(json, NULL, '{');
     json_put_text(json, "scene", e->options->scene);
     json_put_integer(json, "gaussians", e->run->scene.count);
     json_put_text(json, "cameras", e->options->cameras);
@@ -127,7 +126,6 @@ static void describe(json_writer *json, const void *subject) {
     json_end(json, ']');
     json_begin(json, "mean", '{');
     describe_measures(e, json, &e->mean);
-    json_end(json, '}');
     json_end(json, '}');
 }
 
@@ -168,6 +166,32 @@ static bool align(const evaluation *e, meters *m, target_view *view, fault *why)
     memcpy(settings.background, e->run->background, sizeof settings.background);
     return e->options->align_steps == 0 ||
            align_views(NULL, &m->moving, view, 1, &settings, e->options->align_steps, why);
+}
+
+// The mean over the map's pixels that count.
+static double mean_depth(const target_view *view) {
+    const size_t pixels = (size_t)view->camera.width * (size_t)view->camera.height;
+    double sum = 0, n = 0;
+    for (size_t i = 0; i < pixels; i++) {
+        if (isnan(view->depth_on_host[i]) || (view->mask_on_host && view->mask_on_host[i] == 0)) continue;
+        sum += (double)view->depth_on_host[i];
+        n++;
+    }
+    return sum / n;
+}
+
+// Renders the inverse depth of the view and compares it with the view's map: the mean absolute difference over the mean
+// of the map, of the pixels that count. NaN without a map. Waits for the device.
+// f: with depth; renders. device_result: a double on the device, scratch.
+static double depth_error_of(frame *f, const gs_gaussians *gaussians, const target_view *view,
+                             double *device_result) {
+    const float black[GS_CHANNELS] = {0};
+    double error;
+    if (!view->depth) return NAN;
+    frame_render(f, gaussians, gaussians->sh_degree, &view->camera, black);
+    frame_depth_loss(f, view->depth, view->mask, 0, device_result, false);
+    device_download(&error, device_result, sizeof error);
+    return error / mean_depth(view);
 }
 
 static bool measure_view(evaluation *e, meters *m, size_t i, fault *why) {
@@ -347,8 +371,7 @@ int eval_command(int argc, char **argv) {
                     "  dsplat eval fern.ply --cameras data/fern --all --json -\n"
                     "  dsplat eval fern.ply --cameras data/fern --lpips-weights alex.safetensors\n",
         .options = table,
-        .min_positional = 1,
-        .max_positional = 1};
+        .positional = 1};
     int code;
     if (!read_command_line(&command, argc, argv, &options.scene, &code)) return code;
     fault why;

@@ -34,8 +34,7 @@ int export_command(int argc, char **argv) {
         .examples = "  dsplat export fern.ply -o fern.html --cameras data/fern\n"
                     "  dsplat export fern.ply -o fern.html --cameras data/fern --log fern.log --title Fern\n",
         .options = table.rows,
-        .min_positional = 1,
-        .max_positional = 1};
+        .positional = 1};
     int code;
     if (!read_command_line(&command, argc, argv, &options.scene, &code)) return code;
     fault why;

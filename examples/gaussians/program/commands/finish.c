@@ -6,7 +6,7 @@
 #include "frames/device_gaussians.h"
 #include "files/json_writer.h"
 #include "scene.h"
-#include "measure/quality.h"
+#include "frames/quality.h"
 #include "frames/blend_strategies.h"
 #include "measure/shared_options.h"
 #include "record/run_log.h"
@@ -74,7 +74,6 @@ static bool finish_in_view(finish *f, const lm_settings *settings, fault *why) {
 static void describe(json_writer *json, const void *subject) {
     const finish *f = subject;
     const run_record *record = &f->log.record;
-    json_begin(json, NULL, '{');
     json_put_text(json, "device", device_name());
     json_put_text(json, "scene", f->options->scene);
     json_put_text(json, "reduction", distwar_strategy_name(lm_strategies[f->options->reduce].strategy));
@@ -97,7 +96,6 @@ static void describe(json_writer *json, const void *subject) {
         json_end(json, '}');
     }
     json_end(json, ']');
-    json_end(json, '}');
 }
 
 static void print_summary(const finish *f) {
@@ -208,10 +206,9 @@ int finish_command(int argc, char **argv) {
         .examples =
             "  dsplat train data/fern -o fern.ply --downscale 4 --iterations 7000\n"
             "  dsplat finish fern.ply --cameras data/fern --downscale 4 -o finished.ply\n"
-            "  dsplat finish fern.ply --cameras data/fern -o finished.ply --lm-steps 3 --lm-memory 20\n",
+            "  dsplat finish fern.ply --cameras data/fern -o finished.ply --lm-steps 3 --lm-batch 50\n",
         .options = table.rows,
-        .min_positional = 1,
-        .max_positional = 1};
+        .positional = 1};
     int code;
     if (!read_command_line(&command, argc, argv, &options.scene, &code)) return code;
     fault why;

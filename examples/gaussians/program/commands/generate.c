@@ -118,7 +118,6 @@ static void describe_lens(json_writer *json, const generate_options *options) {
 
 static void describe_views(json_writer *json, const void *subject) {
     const view_set *set = subject;
-    json_begin(json, NULL, '{');
     describe_lens(json, set->options);
     json_begin(json, "frames", '[');
     for (int64_t i = set->first; i < set->last; i++) {
@@ -132,7 +131,6 @@ static void describe_views(json_writer *json, const void *subject) {
         json_end(json, '}');
     }
     json_end(json, ']');
-    json_end(json, '}');
 }
 
 // The picture with alpha. The colours are divided by alpha, as they were blended with black.
@@ -339,8 +337,7 @@ int generate_command(int argc, char **argv) {
                     "  dsplat train few -o few.ply --depth few/depth\n"
                     "  dsplat generate small --views 20 --test-views 5 --size 64 --gaussians 3000\n",
         .options = table,
-        .min_positional = 1,
-        .max_positional = 1};
+        .positional = 1};
     int code;
     if (!read_command_line(&command, argc, argv, &options.folder, &code)) return code;
     fault why;

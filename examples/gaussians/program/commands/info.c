@@ -184,7 +184,6 @@ static void describe_histogram(json_writer *json, const histogram *h) {
 
 static void describe(json_writer *json, const void *subject) {
     const scene_info *info = subject;
-    json_begin(json, NULL, '{');
     json_put_text(json, "scene", info->path);
     json_put_integer(json, "bytes", info->bytes);
     json_put_integer(json, "gaussians", info->count);
@@ -199,7 +198,6 @@ static void describe(json_writer *json, const void *subject) {
     json_end(json, '}');
     json_begin(json, "histograms", '{');
     for (int i = 0; i < HISTOGRAMS; i++) describe_histogram(json, &info->histograms[i]);
-    json_end(json, '}');
     json_end(json, '}');
 }
 
@@ -217,8 +215,7 @@ int info_command(int argc, char **argv) {
         .examples = "  dsplat info fern.ply\n"
                     "  dsplat info fern.ply --json -\n",
         .options = table,
-        .min_positional = 1,
-        .max_positional = 1};
+        .positional = 1};
     int code;
     if (!read_command_line(&command, argc, argv, &path, &code)) return code;
     fault why;

@@ -8,7 +8,6 @@
 #include "frames/frame.h"
 #include "live/contribution.h"
 #include "measure/shared_options.h"
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -357,8 +357,7 @@ int render_command(int argc, char **argv) {
             "  dsplat render fern.ply -o flight --cameras data/fern --downscale 4 --path spiral --frames 90\n"
             "  dsplat render fern.ply -o flight.mp4 --cameras data/fern --path orbit\n",
         .options = table,
-        .min_positional = 1,
-        .max_positional = 1};
+        .positional = 1};
     int code;
     if (!read_command_line(&command, argc, argv, &options.scene, &code)) return code;
     fault why;

@@ -70,8 +70,7 @@ int view_command(int argc, char **argv) {
         .examples = "  dsplat view fern.ply --cameras data/fern\n"
                     "  dsplat view fern.ply --listen 127.0.0.1:8080\n",
         .options = table.rows,
-        .min_positional = 1,
-        .max_positional = 1};
+        .positional = 1};
     int code;
     if (!read_command_line(&command, argc, argv, &options.scene, &code)) return code;
     fault why;

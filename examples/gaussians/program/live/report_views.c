@@ -2,7 +2,6 @@
 #include "live/report.h"
 #include "measure/maps.h"
 #include "record/html.h"
-#include <math.h>
 #include <stdlib.h>
 
 enum { WIDEST = 420 };

@@ -15,12 +15,10 @@ void *lm_arena_take(lm_arena *arena, size_t bytes) {
             return memory;
         }
     const size_t least = arena->least ? arena->least : (size_t)16 << 20;
-    size_t block = bytes > least ? bytes : least;
-    const size_t room = arena->limit ? arena->limit - arena->held : block;
-    if (room < block) block = room;
+    const size_t block = bytes > least ? bytes : least;
     lm_arena_block *blocks = growing(arena->blocks, arena->count, &arena->room, sizeof *blocks);
-    if (blocks) arena->blocks = blocks;
-    if (block < bytes || !blocks) return NULL;
+    if (!blocks) return NULL;
+    arena->blocks = blocks;
     arena->blocks[arena->count].memory = device_allocate(block);
     arena->blocks[arena->count].bytes = block;
     arena->held += block;
@@ -28,16 +26,6 @@ void *lm_arena_take(lm_arena *arena, size_t bytes) {
     arena->used = bytes;
     arena->taken += bytes;
     return arena->blocks[arena->current].memory;
-}
-
-lm_arena_mark lm_arena_now(const lm_arena *arena) {
-    return (lm_arena_mark){arena->current, arena->used, arena->taken};
-}
-
-void lm_arena_return(lm_arena *arena, lm_arena_mark mark) {
-    arena->current = mark.current;
-    arena->used = mark.used;
-    arena->taken = mark.taken;
 }
 
 static void free_blocks(lm_arena *arena) {
@@ -49,9 +37,9 @@ void lm_arena_reset(lm_arena *arena) {
     if (arena->taken > arena->most) arena->most = arena->taken;
     if (arena->count > 1) {
         free_blocks(arena);
-        lm_arena_take(arena, arena->most); // at most what was held, so within the limit
+        lm_arena_take(arena, arena->most);
     }
-    lm_arena_return(arena, (lm_arena_mark){0, 0, 0});
+    arena->current = arena->used = arena->taken = 0;
 }
 
 void lm_arena_close(lm_arena *arena) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// An arena of device memory with a limit: pieces are taken one by one and returned together. Blocks stay
+// An arena of device memory: pieces are taken one by one and returned together. Blocks stay
 // allocated, for every step of Levenberg-Marquardt takes the same pieces.
 #pragma once
 
@@ -14,7 +14,6 @@ typedef struct lm_arena_block {
 } lm_arena_block;
 
 typedef struct lm_arena {
-    size_t limit;   // most bytes of all blocks; 0: no limit
     size_t least;   // least bytes of a block; 0: 16 MiB
     size_t held;    // bytes of all blocks
     size_t count;   // blocks
@@ -26,16 +25,8 @@ typedef struct lm_arena {
     size_t room; // entries of that array
 } lm_arena;
 
-typedef struct lm_arena_mark {
-    size_t current, used, taken;
-} lm_arena_mark;
-
-// NULL if the limit is reached, or if the host has no memory for the array of blocks. Aligned to 256 bytes,
-// not cleared.
+// NULL if the host has no memory for the array of blocks. Aligned to 256 bytes, not cleared.
 void *lm_arena_take(lm_arena *arena, size_t bytes);
-// Returns everything taken since the mark.
-lm_arena_mark lm_arena_now(const lm_arena *arena);
-void lm_arena_return(lm_arena *arena, lm_arena_mark mark);
 // Returns everything and merges the blocks into one of `most` bytes.
 void lm_arena_reset(lm_arena *arena);
 void lm_arena_close(lm_arena *arena);

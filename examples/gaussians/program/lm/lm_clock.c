@@ -5,8 +5,8 @@
 #include <string.h>
 
 const char *lm_part_name(lm_part part) {
-    static const char *const names[LM_PARTS] = {"pictures", "build cache", "sort cache",   "diagonal",
-                                                "Jp",       "J^Tu blend",  "J^Tu project", "solver"};
+    static const char *const names[LM_PARTS] = {"pictures",   "diagonal",     "Jp",
+                                                "J^Tu blend", "J^Tu project", "solver"};
     return names[part];
 }
 

@@ -10,8 +10,6 @@ C_LINKAGE_BEGIN
 
 typedef enum lm_part {
     LM_PICTURES,   // project, bin, render, residuals: of steps and of line searches
-    LM_BUILD,      // the cache: walks down the rays
-    LM_SORT,       // the cache: counts and their prefix sum
     LM_DIAGONAL,   // diag(J^T J)
     LM_FORWARD,    // J p: through the projection and the blend
     LM_BACKWARD,   // J^T u: from pixels to splats

@@ -7,40 +7,25 @@ lm_settings lm_settings_default(void) {
     return (lm_settings){.steps = 5,
                          .pcg_iterations = 8,
                          .batch = 100,
-                         .batches = 1,
                          .damping = 0.1,
                          .by_length = true,
                          .unit_weight = 10,
                          .radius = 0.3,
                          .epsilon = 1e-3,
-                         .form = LM_FREE,
                          .least_gain = 1e-5,
                          .policy = {DISTWAR_TREE, 0}};
 }
 
 void lm_options_list(lm_settings *o, option_table *table) {
-    static const char *const forms[] = {"free", "cached", NULL};
-    static const char *const ssims[] = {"full", "centre", NULL};
     static const char *const rules[] = {"gain", "length", NULL};
     static const char *const preconditioners[] = {"blocks", "diagonal", NULL};
-    static const char *const choices[] = {"random", "strided", NULL};
     const option_spec rows[] = {
         OPTION("lm-pcg", &o->pcg_iterations, .minimum = 1, .maximum = 10000,
                .help = "iterations of conjugate gradients in each step"),
         OPTION("lm-preconditioner", &o->diagonal_only, .choices = preconditioners,
                .help = "precondition by each Gaussian's blocks of the matrix, or by its diagonal"),
         OPTION("lm-batch", &o->batch, .minimum = 1, .maximum = 1000000,
-               .help = "most views of a subset, which is solved together"),
-        OPTION("lm-batches", &o->batches, .minimum = 1, .maximum = 1000000,
-               .help = "most subsets per step, whose updates are combined"),
-        OPTION("lm-choice", &o->strided, .choices = choices, .help = "how the views of a step are chosen"),
-        OPTION("lm-form", &o->form, .choices = forms,
-               .help =
-                   "find the pairs of pixel and splat again for every product (free), or keep them (cached)"),
-        OPTION("lm-memory", &o->memory, .maximum = 1e6,
-               .help = "limit of GiB on the device, to which subsets are fitted; 0: none"),
-        OPTION("lm-ssim", &o->centre_only, .choices = ssims,
-               .help = "slope of SSIM by all pixels of its window, or by the centre alone"),
+               .help = "most views of a step, chosen at random"),
         OPTION("lm-damping", &o->damping, .maximum = 1e6,
                .help = "damping of the first step; doubled after a step that is undone"),
         OPTION(
@@ -60,16 +45,15 @@ void lm_options_list(lm_settings *o, option_table *table) {
 
 int64_t lm_steps_that_fit(const lm_settings *settings, size_t views, double steps, double *reserved) {
     const double most_share = 3, step_cost = 10; // a third; times of a step of training, for each view
-    const double each = step_cost * fmin((double)views, (double)settings->batch * (double)settings->batches);
+    const double each = step_cost * fmin((double)views, (double)settings->batch);
     const double fitting = fmin((double)settings->steps, floor(steps / most_share / each));
     *reserved = fitting * each;
     return (int64_t)fitting;
 }
 
 void lm_step_print(const lm_step *step) {
-    printf("LM step    %lld: objective %.6f -> %.6f on %lld views in %lld subset%s, gamma %.3f, damping %g, "
+    printf("LM step    %lld: objective %.6f -> %.6f on %lld views, gamma %.3f, damping %g, "
            "gain ratio %.3f%s, %.2f s\n",
-           (long long)step->step, step->before, step->after, (long long)step->images,
-           (long long)step->subsets, step->subsets == 1 ? "" : "s", step->gamma, step->damping, step->gain,
-           step->kept ? "" : ", undone", step->seconds);
+           (long long)step->step, step->before, step->after, (long long)step->images, step->gamma,
+           step->damping, step->gain, step->kept ? "" : ", undone", step->seconds);
 }

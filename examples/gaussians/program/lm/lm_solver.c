@@ -13,7 +13,7 @@
 // The line search evaluates every third of the step's images, and at most eight lengths.
 enum { SEARCH_STRIDE = 3, SEARCHES = 8 };
 
-enum { RIGHT, DIAGONAL, UPDATE, RESIDUAL, DIRECTION, PRODUCT, SUM, WEIGHTS, VECTORS };
+enum { RIGHT, DIAGONAL, UPDATE, RESIDUAL, DIRECTION, PRODUCT, VECTORS };
 
 typedef struct solver {
     const gs_gaussians *gaussians;
@@ -23,16 +23,17 @@ typedef struct solver {
     lm_scene scene;
     lm_clock clock;
     lm_arena arena;
-    gs_gaussians vectors[VECTORS]; // RIGHT: minus the gradient of all the step's images; PRODUCT: after the
-                                   // solution, the Gaussians that a step can return to
-    int64_t values;                // floats of a vector with its padding
-    float *blocks;                 // device; the preconditioner; NULL: DIAGONAL is
+    // RIGHT: minus the gradient of the open views; PRODUCT: after the solution, the Gaussians that a step can
+    // return to
+    gs_gaussians vectors[VECTORS];
+    int64_t values; // floats of a vector with its padding
+    float *blocks;  // device; the preconditioner; NULL: DIAGONAL is
     size_t blocks_bytes;
     double *scalars, *model; // device; model: RIGHT^T UPDATE and |J UPDATE|^2
     size_t *order;           // a permutation of the views
-    lm_view *open;           // [batch]: views of the subset being solved
+    lm_view *open;           // [batch]: views of the step's images
     double *sum_of; // [view_count]: squared residuals at the start of a step, in the order of `order`
-    size_t ready;   // views open at the present Gaussians, with minus their gradient in RESIDUAL; or 0
+    size_t ready;   // views open at the present Gaussians; or 0
     double damping;
     double resident_model[2];
     size_t fixed_bytes, most_bytes; // on the device: of vectors and blocks; of all
@@ -45,19 +46,13 @@ static int64_t min_of(int64_t a, int64_t b) {
 static bool solver_open(solver *s, fault *why) {
     const lm_settings *settings = s->settings;
     const gs_gaussians *g = s->gaussians;
-    s->scene = (lm_scene){.gaussians = g,
-                          .epsilon = (float)settings->epsilon,
-                          .centre_only = settings->centre_only,
-                          .policy = settings->policy,
-                          .form = (lm_form)settings->form,
-                          .clock = &s->clock};
+    s->scene = (lm_scene){
+        .gaussians = g, .epsilon = (float)settings->epsilon, .policy = settings->policy, .clock = &s->clock};
     memcpy(s->scene.background, settings->background, sizeof s->scene.background);
     lm_clock_open(&s->clock);
     s->damping = settings->damping;
     s->values = (int64_t)(device_gaussians_bytes(g->count, g->sh_degree) / sizeof(float));
-    // Several subsets, because of the settings or of the memory limit, need two more vectors.
-    const int vectors = settings->batches > 1 || settings->memory > 0 ? VECTORS : SUM;
-    for (int i = 0; i < vectors; i++) s->vectors[i] = device_gaussians_open(g->count, g->sh_degree);
+    for (int i = 0; i < VECTORS; i++) s->vectors[i] = device_gaussians_open(g->count, g->sh_degree);
     if (!settings->diagonal_only) {
         GS_CHECK(gs_lm_blocks_bytes(g->count, g->sh_degree, &s->blocks_bytes));
         s->blocks = device_allocate(s->blocks_bytes);
@@ -68,20 +63,7 @@ static bool solver_open(solver *s, fault *why) {
     s->open = calloc((size_t)min_of(settings->batch, (int64_t)s->view_count), sizeof *s->open);
     s->sum_of = calloc(s->view_count, sizeof *s->sum_of);
     if (!s->order || !s->open || !s->sum_of) return fail(why, "no memory for %zu views", s->view_count);
-    s->fixed_bytes = (size_t)vectors * (size_t)s->values * sizeof(float) + s->blocks_bytes;
-    if (settings->memory > 0) {
-        const size_t limit = (size_t)(settings->memory * 0x1p30);
-        // The lists of pairs grow: every view is rendered once, and steps may add pairs.
-        for (size_t i = 0; i < s->view_count; i++) {
-            lm_scene_reserve(&s->scene, &s->views[i].camera);
-            lm_picture_objective(&s->scene, &s->views[i]);
-        }
-        const size_t taken = s->fixed_bytes + lm_scene_bytes(&s->scene) + s->scene.bin.bytes / 2;
-        if (taken >= limit)
-            return fail(why, "the vectors alone take %.2f GiB, more than the memory allowed",
-                        (double)taken / 0x1p30);
-        s->arena.limit = limit - taken;
-    }
+    s->fixed_bytes = VECTORS * (size_t)s->values * sizeof(float) + s->blocks_bytes;
     s->most_bytes = s->fixed_bytes;
     return true;
 }
@@ -135,40 +117,33 @@ static void clear(const solver *s, int vector) {
     DEVICE_CHECK(cudaMemsetAsync(flat(s, vector), 0, (size_t)s->values * sizeof(float), NULL));
 }
 
-// Puts this step's images first in s->order, subset by subset; returns their number.
+// Puts this step's images first in s->order; returns their number.
 static size_t choose_images(solver *s, int64_t step) {
     const size_t n = s->view_count;
-    const size_t wanted = (size_t)min_of(s->settings->batch * s->settings->batches, (int64_t)n);
     random_stream random = {s->settings->seed ^ (uint64_t)step * 0x9e3779b97f4a7c15u};
     for (size_t i = 0; i < n; i++) s->order[i] = i;
-    if (s->settings->strided) {
-        const size_t first = (size_t)(step - 1);
-        for (size_t i = 0; i < n; i++) s->order[i] = (first + i * n / wanted) % n;
-        return wanted;
-    }
     for (size_t i = 0; i + 1 < n; i++) {
         const size_t other = i + (size_t)random_below(&random, n - i);
         const size_t chosen = s->order[other];
         s->order[other] = s->order[i];
         s->order[i] = chosen;
     }
-    return wanted;
+    return (size_t)min_of(s->settings->batch, (int64_t)n);
 }
 
-// Opens views from s->order[first] on, at most `most`, as many as the memory holds; returns their number.
-// with_gradient: RESIDUAL becomes minus their gradient.
-static size_t open_subset(solver *s, size_t first, size_t most, bool with_gradient) {
-    size_t opened = 0;
+// Opens the views of the step's images; RIGHT becomes minus their gradient.
+static bool open_views(solver *s, size_t images) {
     s->ready = 0;
     lm_arena_reset(&s->arena);
-    if (with_gradient) clear(s, RESIDUAL);
-    while (opened < most &&
-           lm_view_open(&s->open[opened], &s->scene, image_of(s, first + opened), &s->arena,
-                        &s->sum_of[first + opened], with_gradient ? &s->vectors[RESIDUAL] : NULL))
-        opened++;
-    if (with_gradient) GS_CHECK(gs_lm_add(flat(s, RESIDUAL), -2, flat(s, RESIDUAL), s->values, NULL));
+    clear(s, RIGHT);
+    for (size_t i = 0; i < images; i++)
+        if (!lm_view_open(&s->open[i], &s->scene, image_of(s, i), &s->arena, &s->sum_of[i],
+                          &s->vectors[RIGHT]))
+            return false;
+    GS_CHECK(gs_lm_add(flat(s, RIGHT), -2, flat(s, RIGHT), s->values, NULL));
     note_memory(s);
-    return opened;
+    s->ready = images;
+    return true;
 }
 
 // to = P RESIDUAL, at the start of the iteration.
@@ -182,15 +157,13 @@ static void precondition(solver *s, int to, int iteration) {
                                              sum, NULL));
 }
 
-// UPDATE becomes the solution of the open views' normal equations, with RESIDUAL on their right-hand side;
-// DIAGONAL becomes their diagonal.
+// UPDATE becomes the solution of the open views' normal equations, DIAGONAL their diagonal.
 static void solve(solver *s, size_t views) {
     lm_clock *clock = &s->clock;
     clear(s, DIAGONAL);
     if (s->blocks) DEVICE_CHECK(cudaMemsetAsync(s->blocks, 0, s->blocks_bytes, NULL));
     for (size_t i = 0; i < views; i++)
         lm_view_add_diagonal(&s->open[i], &s->scene, &s->vectors[DIAGONAL], s->blocks);
-    GS_CHECK(gs_lm_add(flat(s, RIGHT), 1, flat(s, RESIDUAL), s->values, NULL));
     if (s->settings->unit_weight > 0)
         GS_CHECK(gs_lm_add_units(s->gaussians, (float)s->settings->unit_weight, &s->vectors[DIAGONAL], NULL));
     const int iterations = (int)s->settings->pcg_iterations;
@@ -199,7 +172,7 @@ static void solve(solver *s, size_t views) {
                            .residual = flat(s, RESIDUAL),
                            .direction = flat(s, DIRECTION),
                            .scalars = s->scalars};
-    GS_CHECK(gs_lm_pcg_start(&pcg, flat(s, RESIDUAL), iterations, NULL));
+    GS_CHECK(gs_lm_pcg_start(&pcg, flat(s, RIGHT), iterations, NULL));
     if (s->blocks) GS_CHECK(gs_lm_factor_blocks(&s->vectors[DIAGONAL], (float)s->damping, s->blocks, NULL));
     precondition(s, DIRECTION, 0);
     lm_clock_mark(clock, LM_SOLVER);
@@ -220,48 +193,15 @@ static void limit_update(solver *s) {
         GS_CHECK(gs_lm_limit(s->gaussians, (float)s->settings->radius, &s->vectors[UPDATE], NULL));
 }
 
-// Solves every subset of the step's images; UPDATE becomes the step. report: images, subsets, before.
+// UPDATE becomes the step for the step's images. report: images, before.
 static bool find_update(solver *s, size_t images, lm_step *report, fault *why) {
-    bool several = false;
-    DEVICE_CHECK(cudaMemsetAsync(s->model, 0, 2 * sizeof(double), NULL));
-    clear(s, RIGHT);
-    for (size_t first = 0, views; first < images; first += views, report->subsets++) {
-        const size_t most = (size_t)min_of(s->settings->batch, (int64_t)(images - first));
-        views = s->ready == images ? images : open_subset(s, first, most, true);
-        if (views == 0)
-            return fail(why,
-                        "one view does not fit into the memory allowed, of which %.2f GiB are left for it: "
-                        "raise --lm-memory or --downscale",
-                        (double)s->arena.limit / 0x1p30);
-        solve(s, views);
-        if (views == images) {
-            limit_update(s);
-            lm_views_add_curvature(s->open, views, &s->scene, &s->vectors[UPDATE], &s->model[1]);
-            break;
-        }
-        if (!flat(s, SUM)) return fail(why, "no memory for what belongs to %zu views", images);
-        if (!several) clear(s, SUM), clear(s, WEIGHTS);
-        several = true;
-        GS_CHECK(gs_lm_add_weighted(flat(s, SUM), flat(s, WEIGHTS), flat(s, DIAGONAL), flat(s, UPDATE),
-                                    s->values, NULL));
-    }
-    if (!several) report->subsets = 1;
-    if (several) {
-        GS_CHECK(gs_lm_divide(flat(s, SUM), flat(s, WEIGHTS), s->values, NULL));
-        DEVICE_CHECK(cudaMemcpyAsync(flat(s, UPDATE), flat(s, SUM), (size_t)s->values * sizeof(float),
-                                     cudaMemcpyDeviceToDevice, NULL));
-        limit_update(s);
-        // The model's prediction for the combined step takes every view once more.
-        const lm_form form = s->scene.form;
-        s->scene.form = LM_FREE;
-        for (size_t first = 0, views; first < images; first += views) {
-            const size_t most = (size_t)min_of(s->settings->batch, (int64_t)(images - first));
-            views = open_subset(s, first, most, false);
-            lm_views_add_curvature(s->open, views, &s->scene, &s->vectors[UPDATE], &s->model[1]);
-        }
-        s->scene.form = form;
-    }
+    if (!s->ready && !open_views(s, images))
+        return fail(why, "no memory for what belongs to %zu views", images);
     s->ready = 0;
+    solve(s, images);
+    limit_update(s);
+    DEVICE_CHECK(cudaMemsetAsync(s->model, 0, 2 * sizeof(double), NULL));
+    lm_views_add_curvature(s->open, images, &s->scene, &s->vectors[UPDATE], &s->model[1]);
     GS_CHECK(gs_lm_add_dot(NULL, flat(s, RIGHT), flat(s, UPDATE), s->values, &s->model[0], NULL));
     device_download(s->resident_model, s->model, sizeof s->resident_model);
     report->images = (int64_t)images;
@@ -314,13 +254,12 @@ static double search_gamma(solver *s, probe of, double slope) {
 
 // The mean objective at the end of the step. If the next step begins with the same views, opens them for it.
 static double arrive(solver *s, double gamma, size_t images, const lm_step *step) {
-    const bool same = images == s->view_count && step->subsets == 1 && step->step < s->settings->steps;
-    if (!same) return objective_at(s, gamma, (probe){0, 1, images});
+    const probe all = {0, 1, images};
+    const bool same = images == s->view_count && step->step < s->settings->steps;
+    if (!same) return objective_at(s, gamma, all);
     move_to(s, gamma);
-    const size_t opened = open_subset(s, 0, images, true);
-    if (opened < images) return objective_at(s, gamma, (probe){0, 1, images});
-    s->ready = images;
-    const double mean = objective_before(s, (probe){0, 1, images});
+    if (!open_views(s, images)) return objective_at(s, gamma, all);
+    const double mean = objective_before(s, all);
     return isfinite(mean) ? mean : INFINITY;
 }
 

@@ -12,21 +12,17 @@ C_LINKAGE_BEGIN
 // Types are those of options; an int is the index of a choice.
 typedef struct lm_settings {
     int64_t steps, pcg_iterations; // >= 1
-    int diagonal_only;      // preconditions with the diagonal, as in the paper, not with gs_lm_precondition
-    int64_t batch, batches; // most images of a subset, and subsets of a step; >= 1
-    int strided;            // a subset is every n-th image, not random images
-    int form;               // lm_form
-    double memory;          // most GiB on the device; 0: no limit. A limit may make subsets smaller
-    int centre_only;        // of lm_scene
-    double epsilon;         // of gs_lm_weights
-    double unit_weight;     // of gs_lm_add_units; 0: not called
-    double radius;          // of gs_lm_limit; 0: no limit
-    double damping;         // at first; then in 1e-4..1e4, or as far as this is beyond
-    int by_length;          // a kept step divides the damping by 2 gamma (in 1/8..4), not by 2
-    double least_gain;      // a step with a smaller share of the predicted gain is undone; not an option
-    double seconds;         // of the steps, of which at least one is done; 0: no limit; not an option
-    double late;            // how much later the last step may end; not an option
-    distwar_policy policy;  // atomic, serial, bfly or tree
+    int diagonal_only;     // preconditions with the diagonal, as in the paper, not with gs_lm_precondition
+    int64_t batch;         // most images of a step, chosen at random; >= 1
+    double epsilon;        // of gs_lm_gauss_newton_metric
+    double unit_weight;    // of gs_lm_add_units; 0: not called
+    double radius;         // of gs_lm_limit; 0: no limit
+    double damping;        // at first; then in 1e-4..1e4, or as far as this is beyond
+    int by_length;         // a kept step divides the damping by 2 gamma (in 1/8..4), not by 2
+    double least_gain;     // a step with a smaller share of the predicted gain is undone; not an option
+    double seconds;        // of the steps, of which at least one is done; 0: no limit; not an option
+    double late;           // how much later the last step may end; not an option
+    distwar_policy policy; // atomic, serial, bfly or tree
     uint64_t seed;
     float background[GS_CHANNELS];
 } lm_settings;
@@ -38,7 +34,7 @@ void lm_options_list(lm_settings *settings, option_table *table);
 // The objective is loss + epsilon, the mean over this step's images.
 typedef struct lm_step {
     int64_t step; // 1, 2, ...
-    int64_t images, subsets;
+    int64_t images;
     double before, after; // the objective; after: at the end of the line search, also if the step is undone
     double gamma, damping, gain;
     bool kept;
@@ -61,8 +57,7 @@ int64_t lm_steps_that_fit(const lm_settings *settings, size_t views, double step
 void lm_step_print(const lm_step *step);
 
 // Changes the values of gaussians (device, not antialiased) to fit view_count >= 1 views. observer may be
-// NULL. Fails if a single view does not fit into the memory, or if the objective is not finite at the
-// start.
+// NULL. Fails if the objective is not finite at the start.
 bool finish_lm(const gs_gaussians *gaussians, const target_view *views, size_t view_count,
                const lm_settings *settings, const lm_observer *observer, fault *why);
 

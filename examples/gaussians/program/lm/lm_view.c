@@ -10,7 +10,7 @@ static size_t pixels_of(const gs_camera *camera) {
     return (size_t)camera->width * (size_t)camera->height;
 }
 
-// [channels][height][width], or four floats per pixel.
+// [channels][height][width]
 static size_t plane_bytes(const gs_camera *camera, size_t channels) {
     return channels * pixels_of(camera) * sizeof(float);
 }
@@ -22,26 +22,18 @@ static float *records(lm_scene *s, size_t n) {
 }
 
 static float *change_of(lm_scene *s, const gs_camera *camera) {
-    return device_buffer_reserve(&s->change, plane_bytes(camera, 4));
+    return device_buffer_reserve(&s->change, plane_bytes(camera, GS_CHANNELS));
 }
 
 void lm_scene_close(lm_scene *s) {
-    device_buffer *const all[] = {&s->bin,    &s->color,         &s->change,    &s->records, &s->cache,
-                                  &s->splats, &s->transmittance, &s->n_contrib, &s->result,  &s->loss};
+    device_buffer *const all[] = {&s->bin,           &s->color,     &s->change, &s->records, &s->splats,
+                                  &s->transmittance, &s->n_contrib, &s->result, &s->loss};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) device_buffer_close(all[i]);
 }
 
-void lm_scene_reserve(lm_scene *s, const gs_camera *camera) {
-    size_t cache;
-    GS_CHECK(gs_lm_cache_bytes(s->gaussians->count, &cache));
-    change_of(s, camera);
-    records(s, 0);
-    device_buffer_reserve(&s->cache, s->form == LM_CACHED ? cache : 0);
-}
-
 size_t lm_scene_bytes(const lm_scene *s) {
-    return s->bin.bytes + s->color.bytes + s->change.bytes + s->records.bytes + s->cache.bytes +
-           s->splats.bytes + s->transmittance.bytes + s->n_contrib.bytes + s->result.bytes + s->loss.bytes;
+    return s->bin.bytes + s->color.bytes + s->change.bytes + s->records.bytes + s->splats.bytes +
+           s->transmittance.bytes + s->n_contrib.bytes + s->result.bytes + s->loss.bytes;
 }
 
 // A view of the scene. The caller sets splats and image before render().
@@ -67,21 +59,17 @@ static double residuals(lm_scene *s, const target_view *target, const float *col
     const int64_t values = GS_CHANNELS * (int64_t)pixels_of(camera);
     const double counted = (double)GS_CHANNELS * (double)target->counted;
     double *result = device_buffer_reserve(&s->result, 3 * sizeof(double)), value;
-    if (!s->centre_only) {
-        size_t bytes;
-        GS_CHECK(gs_loss_bytes(images.width, images.height, &bytes));
-        void *workspace = device_buffer_reserve(&s->loss, bytes); // larger than one picture
-        GS_CHECK(gs_loss(&images, workspace, bytes, result, gradient, NULL));
-        if (gradient) { // n (loss + epsilon) is the sum of squares
-            GS_CHECK(gs_lm_add(gradient, (float)(counted / 2 - 1), gradient, values, NULL));
-            GS_CHECK(gs_lm_gauss_newton_metric(&images, s->epsilon, workspace, metric, NULL));
-        }
-    } else {
-        GS_CHECK(gs_lm_weights(&images, s->epsilon, result, metric ? metric->weight : NULL, gradient, NULL));
+    size_t bytes;
+    GS_CHECK(gs_loss_bytes(images.width, images.height, &bytes));
+    void *workspace = device_buffer_reserve(&s->loss, bytes); // larger than one picture
+    GS_CHECK(gs_loss(&images, workspace, bytes, result, gradient, NULL));
+    if (gradient) { // n (loss + epsilon) is the sum of squares
+        GS_CHECK(gs_lm_add(gradient, (float)(counted / 2 - 1), gradient, values, NULL));
+        GS_CHECK(gs_lm_gauss_newton_metric(&images, s->epsilon, workspace, metric, NULL));
     }
     lm_clock_mark(s->clock, LM_PICTURES);
     device_download(&value, result, sizeof value);
-    return s->centre_only ? value : counted * (value + (double)s->epsilon);
+    return counted * (value + (double)s->epsilon);
 }
 
 double lm_picture_objective(lm_scene *s, const target_view *target) {
@@ -101,26 +89,6 @@ static void *keep(lm_arena *arena, const void *from, size_t bytes) {
     void *to = lm_arena_take(arena, bytes);
     if (to) DEVICE_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, NULL));
     return to;
-}
-
-static bool build_cache(lm_view *v, lm_scene *s, lm_arena *arena) {
-    const int64_t count = s->gaussians->count;
-    gs_lm_cache *cache = &v->cached;
-    size_t bytes;
-    GS_CHECK(gs_lm_cache_bytes(count, &bytes));
-    void *workspace = device_buffer_reserve(&s->cache, bytes);
-    cache->begin = lm_arena_take(arena, (size_t)(count + 1) * sizeof(int64_t));
-    if (!cache->begin) return false;
-    GS_CHECK(gs_lm_cache_begin(&v->view, workspace, bytes, cache, NULL));
-    lm_clock_mark(s->clock, LM_SORT);
-    const size_t pairs = (size_t)cache->pairs;
-    cache->pixel = lm_arena_take(arena, pairs * sizeof(uint32_t));
-    cache->share = lm_arena_take(arena, pairs * sizeof(float));
-    cache->d_log_alpha = lm_arena_take(arena, GS_CHANNELS * pairs * sizeof(float));
-    if (!cache->pixel || !cache->share || !cache->d_log_alpha) return false;
-    GS_CHECK(gs_lm_cache_fill(&v->view, workspace, bytes, cache, NULL));
-    lm_clock_mark(s->clock, LM_BUILD);
-    return true;
 }
 
 static gs_lm_view with_records(const lm_view *v, lm_scene *s, size_t n) {
@@ -148,12 +116,12 @@ static bool take_memory(lm_view *v, lm_scene *s, lm_arena *arena) {
     v->view.splats = lm_arena_take(arena, (size_t)s->gaussians->count * sizeof(gs_splat));
     v->metric = (gs_lm_metric){.width = camera->width, .height = camera->height, .mask = v->target->mask};
     v->metric.weight = lm_arena_take(arena, plane_bytes(camera, GS_CHANNELS));
-    if (!s->centre_only) v->metric.coupling = lm_arena_take(arena, plane_bytes(camera, GS_CHANNELS));
+    v->metric.coupling = lm_arena_take(arena, plane_bytes(camera, GS_CHANNELS));
     v->view.image = (gs_image){.color = device_buffer_reserve(&s->color, plane_bytes(camera, GS_CHANNELS)),
                                .transmittance = lm_arena_take(arena, plane_bytes(camera, 1)),
                                .n_contrib = lm_arena_take(arena, pixels_of(camera) * sizeof(uint32_t))};
-    return v->view.splats && v->metric.weight && (v->metric.coupling || s->centre_only) &&
-           v->view.image.transmittance && v->view.image.n_contrib;
+    return v->view.splats && v->metric.weight && v->metric.coupling && v->view.image.transmittance &&
+           v->view.image.n_contrib;
 }
 
 // Moves the lists from the scene's memory to the arena; false if there is no room.
@@ -167,20 +135,20 @@ static bool keep_lists(gs_lists *lists, lm_arena *arena) {
     return lists->tile_order;
 }
 
-static bool open_in(lm_view *v, lm_scene *s, lm_arena *arena, double *objective,
-                    const gs_gaussians *gradient) {
-    const gs_camera *camera = &v->target->camera;
+bool lm_view_open(lm_view *v, lm_scene *s, const target_view *target, lm_arena *arena, double *objective,
+                  const gs_gaussians *gradient) {
+    *v = (lm_view){.target = target, .view = view_of(s, target)};
+    const gs_camera *camera = &target->camera;
     gs_image *image = &v->view.image;
     if (!take_memory(v, s, arena)) return false;
     render(s, &v->view);
     if (!keep_lists(&v->view.lists, arena)) return false;
     float *d_color = change_of(s, camera);
-    *objective = residuals(s, v->target, image->color, &v->metric, d_color);
+    *objective = residuals(s, target, image->color, &v->metric, d_color);
     // Only tiles that two blocks share need the colours again.
     const bool split = v->view.lists.split_tiles > 0;
     image->color = split ? keep(arena, image->color, plane_bytes(camera, GS_CHANNELS)) : NULL;
     if (split && !image->color) return false;
-    if (s->form == LM_CACHED && !build_cache(v, s, arena)) return false;
     if (!gradient) return true;
     blend_backward(v, s, 0, d_color);
     const gs_lm_view one = with_records(v, s, 0);
@@ -188,28 +156,11 @@ static bool open_in(lm_view *v, lm_scene *s, lm_arena *arena, double *objective,
     return true;
 }
 
-bool lm_view_open(lm_view *v, lm_scene *s, const target_view *target, lm_arena *arena, double *objective,
-                  const gs_gaussians *gradient) {
-    const lm_arena_mark before = lm_arena_now(arena);
-    *v = (lm_view){.target = target, .view = view_of(s, target)};
-    if (open_in(v, s, arena, objective, gradient)) return true;
-    lm_arena_return(arena, before);
-    return false;
-}
-
 void lm_view_add_diagonal(const lm_view *v, lm_scene *s, const gs_gaussians *diagonal, float *blocks) {
     static_assert(GS_LM_SQUARES_STRIDE <= GS_LM_VIEWS * GS_LM_TANGENT_STRIDE, "records have room for them");
-    float *squares = records(s, 0);
-    const float *weight = v->metric.weight;
-    if (v->metric.coupling) {
-        float *diagonal_of_metric = change_of(s, &v->view.camera);
-        GS_CHECK(gs_lm_metric_diagonal(&v->metric, diagonal_of_metric, NULL));
-        weight = diagonal_of_metric;
-    }
-    if (s->form == LM_CACHED)
-        GS_CHECK(gs_lm_cached_squares(&v->view, &v->cached, weight, s->policy, squares, NULL));
-    else
-        GS_CHECK(gs_lm_squares(&v->view, weight, s->policy, squares, NULL));
+    float *squares = records(s, 0), *weight = change_of(s, &v->view.camera);
+    GS_CHECK(gs_lm_metric_diagonal(&v->metric, weight, NULL));
+    GS_CHECK(gs_lm_squares(&v->view, weight, s->policy, squares, NULL));
     GS_CHECK(gs_lm_add_diagonal(&v->view, squares, diagonal, NULL));
     if (blocks) GS_CHECK(gs_lm_add_blocks(&v->view, squares, blocks, NULL));
     lm_clock_mark(s->clock, LM_DIAGONAL);
@@ -230,29 +181,13 @@ static float *forward(const lm_view *v, lm_scene *s, const float *tangents) {
     return change;
 }
 
-// change = metric change
-static void apply_metric(const lm_view *v, lm_scene *s, bool interleaved, float *change) {
-    float *scratch = device_buffer_reserve(&s->color, plane_bytes(&v->view.camera, GS_CHANNELS));
-    GS_CHECK(gs_lm_metric_apply(&v->metric, interleaved, scratch, change, NULL));
-}
-
 // J^T J direction of one view: turns the tangents in records(s, n) into moments.
 static void multiply(const lm_view *v, lm_scene *s, size_t n) {
-    float *tangents = records(s, n);
-    if (s->form == LM_CACHED) {
-        float *change = change_of(s, &v->view.camera); // [height][width][4]
-        GS_CHECK(gs_lm_cached_forward(&v->view, &v->cached, tangents, change, NULL));
-        apply_metric(v, s, true, change);
-        lm_clock_mark(s->clock, LM_FORWARD);
-        GS_CHECK(gs_lm_cached_backward(&v->view, &v->cached, change, s->policy,
-                                       (gs_moments *)(void *)tangents, NULL));
-        lm_clock_mark(s->clock, LM_BACKWARD);
-    } else {
-        float *change = forward(v, s, tangents);
-        apply_metric(v, s, false, change);
-        lm_clock_mark(s->clock, LM_FORWARD);
-        blend_backward(v, s, n, change);
-    }
+    float *change = forward(v, s, records(s, n));
+    float *scratch = device_buffer_reserve(&s->color, plane_bytes(&v->view.camera, GS_CHANNELS));
+    GS_CHECK(gs_lm_metric_apply(&v->metric, 0, scratch, change, NULL));
+    lm_clock_mark(s->clock, LM_FORWARD);
+    blend_backward(v, s, n, change);
 }
 
 // How many of the views from `first` on to take at once: as few rounds as possible, of equal size.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // One camera's part of the normal equations: what stays of its picture while they are solved, and products
-// with its Jacobian, without a cache or from one. A failure of the device ends the program.
+// with its Jacobian. A failure of the device ends the program.
 #pragma once
 
 #include "c_linkage.h"
@@ -12,43 +12,33 @@
 
 C_LINKAGE_BEGIN
 
-typedef enum lm_form {
-    LM_FREE,  // every product blends along the rays again
-    LM_CACHED // products read a cache of all pairs of pixel and splat
-} lm_form;
-
 // What all views share, and memory that one view after the other uses. Starts as {0}; the caller sets the
 // members before pair_capacity.
 typedef struct lm_scene {
     const gs_gaussians *gaussians; // device
     float background[GS_CHANNELS];
     float epsilon;
-    bool centre_only; // the slope of SSIM is by the pixel's own colour alone
     distwar_policy policy;
-    lm_form form;
     lm_clock *clock;
     int64_t pair_capacity;
-    device_buffer bin, color, change, records, cache, splats, transmittance, n_contrib, result, loss;
+    device_buffer bin, color, change, records, splats, transmittance, n_contrib, result, loss;
 } lm_scene;
 
 typedef struct lm_view {
     const target_view *target;
-    gs_view view;        // its arrays lie in the arena; image.color is NULL without split tiles
-    gs_lm_metric metric; // coupling: NULL unless it is the metric of the whole loss
-    gs_lm_cache cached;
+    gs_view view; // its arrays lie in the arena; image.color is NULL without split tiles
+    gs_lm_metric metric;
 } lm_view;
 
 void lm_scene_close(lm_scene *scene);
-// Allocates the memory that products of a view of this size need beside that of lm_picture_objective.
-void lm_scene_reserve(lm_scene *scene, const gs_camera *camera);
 size_t lm_scene_bytes(const lm_scene *scene); // of its memory
 
 // The sum of squared residuals at the present values of the Gaussians. Waits.
 double lm_picture_objective(lm_scene *scene, const target_view *target);
 
 // Renders the view and keeps in the arena what products need: 32 bytes per pixel (44 with split tiles), its
-// splats, its lists and, with LM_CACHED, the cache. False if the arena has no room: it is then as before.
-// *objective: the sum of squared residuals. Adds half of its gradient to *gradient unless that is NULL.
+// splats and its lists. False if lm_arena_take fails. *objective: the sum of squared residuals. Adds half of
+// its gradient to *gradient unless that is NULL.
 bool lm_view_open(lm_view *view, lm_scene *scene, const target_view *target, lm_arena *arena,
                   double *objective, const gs_gaussians *gradient);
 // diagonal += diag(J^T J); blocks (or NULL) += the blocks of gs_lm_add_blocks

@@ -48,20 +48,22 @@ static void ranges(const bench_result *result, range *visible, range *pairs) {
 
 static void print_setting(const bench_report *report) {
     const bench_result *result = report->result;
-    const gs_camera *views = report->views;
+    const bench_views *const views = report->views;
     cuda_versions versions = find_versions();
     range visible, pairs;
     ranges(result, &visible, &pairs);
     bool one_size = true;
     for (size_t v = 1; v < result->view_count; v++)
-        one_size = one_size && views[v].width == views[0].width && views[v].height == views[0].height;
-    printf("scene      %s: %" PRId64 " Gaussians, SH degree %d\n", report->scene, report->gaussians,
-           report->sh_degree);
+        one_size = one_size && views->cameras[v].width == views->cameras[0].width &&
+                   views->cameras[v].height == views->cameras[0].height;
+    printf("scene      %s: %" PRId64 " Gaussians, SH degree %d\n", report->path, report->scene->count,
+           report->scene->sh_degree);
     printf("views      %zu of the %zu of %s: every %dth by name, %s to %s, ", result->view_count,
-           report->views_in_all, report->cameras, report->view_step, report->names[0],
-           report->names[result->view_count - 1]);
-    printf("%d x %d%s%s\n", views[0].width, views[0].height, one_size ? "" : " and other sizes",
-           report->center_principal ? ", principal point in the middle" : "");
+           views->data.view_count, report->options->cameras, BENCH_VIEW_STEP, views->names[0],
+           views->names[result->view_count - 1]);
+    printf("%d x %d%s%s\n", views->cameras[0].width, views->cameras[0].height,
+           one_size ? "" : " and other sizes",
+           report->options->center_principal ? ", principal point in the middle" : "");
     printf("splats     %.0f visible (%" PRId64 " to %" PRId64 "), %.0f in the tiles' lists (%" PRId64
            " to %" PRId64 ")\n",
            visible.mean, visible.least, visible.most, pairs.mean, pairs.least, pairs.most);
@@ -119,22 +121,28 @@ static void describe_timing(json_writer *json, const char *key, const timing *ti
     json_end(json, '}');
 }
 
-static void describe_setting(json_writer *json, const bench_report *report) {
-    cuda_versions versions = find_versions();
+void bench_subject_describe(json_writer *json, const char *path, const gs_gaussians *scene,
+                            const char *cameras) {
     json_put_text(json, "device", device_name());
     json_put_text(json, "version", gs_version());
     json_put_text(json, "backend", gs_backend());
+    json_put_text(json, "scene", path);
+    json_put_integer(json, "gaussians", scene->count);
+    json_put_integer(json, "sh_degree", scene->sh_degree);
+    json_put_text(json, "cameras", cameras);
+}
+
+static void describe_setting(json_writer *json, const bench_report *report) {
+    const bench_view_options *const options = report->options;
+    cuda_versions versions = find_versions();
+    bench_subject_describe(json, report->path, report->scene, options->cameras);
     json_put_text(json, "cuda_runtime", versions.runtime[0] ? versions.runtime : NULL);
     json_put_text(json, "cuda_driver", versions.driver[0] ? versions.driver : NULL);
-    json_put_text(json, "scene", report->scene);
-    json_put_integer(json, "gaussians", report->gaussians);
-    json_put_integer(json, "sh_degree", report->sh_degree);
-    json_put_text(json, "cameras", report->cameras);
-    json_put_integer(json, "views_in_all", (int64_t)report->views_in_all);
-    json_put_integer(json, "view_step", report->view_step);
-    json_put_boolean(json, "center_principal", report->center_principal);
-    json_put_integer(json, "downscale", report->downscale);
-    json_put_text(json, "size", report->size);
+    json_put_integer(json, "views_in_all", (int64_t)report->views->data.view_count);
+    json_put_integer(json, "view_step", BENCH_VIEW_STEP);
+    json_put_boolean(json, "center_principal", options->center_principal);
+    json_put_integer(json, "downscale", options->downscale);
+    json_put_text(json, "size", options->size);
     json_put_floats(json, "background", report->settings->background, GS_CHANNELS);
     json_put_integer(json, "runs", report->settings->runs);
 }
@@ -144,9 +152,9 @@ static void describe_views(json_writer *json, const bench_report *report) {
     json_begin(json, "views", '[');
     for (size_t v = 0; v < result->view_count; v++) {
         json_begin(json, NULL, '{');
-        json_put_text(json, "name", report->names[v]);
-        json_put_integer(json, "width", report->views[v].width);
-        json_put_integer(json, "height", report->views[v].height);
+        json_put_text(json, "name", report->views->names[v]);
+        json_put_integer(json, "width", report->views->cameras[v].width);
+        json_put_integer(json, "height", report->views->cameras[v].height);
         json_put_integer(json, "visible", result->views[v].visible);
         json_put_integer(json, "pairs", result->views[v].pairs);
         if (!result->table.counts) {
@@ -204,10 +212,8 @@ static void describe_strategies(json_writer *json, const cost_table *table) {
 
 void bench_report_describe(json_writer *json, const void *subject) {
     const bench_report *report = subject;
-    json_begin(json, NULL, '{');
     describe_setting(json, report);
     describe_stages(json, report->result);
     describe_strategies(json, &report->result->table);
     describe_views(json, report);
-    json_end(json, '}');
 }

@@ -4,6 +4,7 @@
 
 #include "strategies/strategy_costs.h"
 #include "frames/frame.h"
+#include "measure/bench_views.h"
 #include "files/json_writer.h"
 
 typedef struct bench_settings {
@@ -44,19 +45,16 @@ void bench_result_close(bench_result *result);
 
 // The results, for people and for programs.
 typedef struct bench_report {
-    const char *scene, *cameras; // as on the command line
-    int64_t gaussians;
-    int sh_degree; // stored, and evaluated
-    size_t views_in_all;
-    int view_step;
-    bool center_principal;
-    int64_t downscale;
-    const char *size;         // or NULL
-    const char *const *names; // of the views measured
-    const gs_camera *views;
+    const char *path;          // of the scene
+    const gs_gaussians *scene; // count and sh_degree, which is evaluated, are read
+    const bench_view_options *options;
+    const bench_views *views;
     const bench_settings *settings;
     const bench_result *result;
 } bench_report;
 
 void bench_report_print(const bench_report *report); // on stdout
 void bench_report_describe(json_writer *json, const void *report);
+// The members of both benches: what is measured, and on what.
+void bench_subject_describe(json_writer *json, const char *path, const gs_gaussians *scene,
+                            const char *cameras);

@@ -2,7 +2,7 @@
 // Pictures and quality of a scene while it is trained, on one rank or on several. All calls are collectives of all ranks.
 #pragma once
 
-#include "measure/quality.h"
+#include "frames/quality.h"
 #include "sharded.h"
 #include "frames/picture_cache.h"
 

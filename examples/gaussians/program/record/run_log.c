@@ -137,7 +137,6 @@ void run_lm_step_describe(json_writer *json, const lm_step *step, const char *im
     json_put_number(json, "damping", step->damping);
     json_put_boolean(json, "kept", step->kept);
     json_put_integer(json, images, step->images);
-    json_put_integer(json, "subsets", step->subsets);
     json_put_integer(json, "bytes", (int64_t)step->bytes);
 }
 

@@ -10,7 +10,7 @@
 //    "training_psnr": 30.2, "training_ssim": 0.91}
 //   {"event": "checkpoint", "iteration": 1000, "file": "scene.checkpoint"}
 //   {"event": "lm", "step": 1, "seconds": 0.31, "before": 0.0784, "after": 0.0781, "gain": 0.42,
-//    "gamma": 0.31, "damping": 0.1, "kept": true, "views": 17, "subsets": 1, "bytes": 780140544,
+//    "gamma": 0.31, "damping": 0.1, "kept": true, "views": 17, "bytes": 780140544,
 //    "psnr": 23.2, "ssim": 0.741}
 //   {"event": "poses", "iteration": 7000, "views": 17, "seconds": 2.1, "before": {"mean_degrees": 1.0,
 //    "largest_degrees": 1.0, "mean_extents": 0.01, "largest_extents": 0.01}, "sizes": [{"divided_by": 8,

@@ -4,7 +4,7 @@
 
 #include "lm/lm_solver.h"
 #include "cli/options.h"
-#include "measure/quality.h"
+#include "frames/quality.h"
 #include "trainer.h"
 
 C_LINKAGE_BEGIN

@@ -3,7 +3,6 @@
 #include "state/checkpoint_file.h"
 #include "device.h"
 #include <inttypes.h>
-#include <sys/types.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>

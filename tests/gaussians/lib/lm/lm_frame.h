@@ -36,20 +36,27 @@ struct lm_frame : kernel_frame {
           tangents(size_t(choice.count * GS_LM_TANGENT_STRIDE)), change(size_t(3 * pixels())),
           squares(size_t(choice.count * GS_LM_SQUARES_STRIDE)), moments(size_t(choice.count)),
           taken(decisions()) {
-        const device_vector<uint8_t> target(std::vector<uint8_t>(scene.target, scene.target + 3 * pixels()));
-        const device_vector<double> sum(1);
-        const gs_comparison images = {choice.width, choice.height, color.data(), target.data(), nullptr};
-        EXPECT_GS_OK(gs_lm_weights(&images, epsilon, sum.data(), weight.data(), slope.data(), NULL));
-        objective_sum = sum.read()[0];
         lm.problem = {
             &scene.gaussians, choice.sh_degree_used, &scene.camera, {}, scene.target, nullptr, nullptr, 0, 0};
         std::copy_n(scene.background, 3, lm.problem.background);
         lm.decisions = &taken;
         lm.epsilon = epsilon;
         lm.base = doubles(color.read());
+        weigh();
     }
     ~lm_frame() { reference_decisions_destroy(&taken); }
 
+    // Of the reference's residuals, each of one pixel's colour alone: J^T J = C^T diag(weight) C, J^T F = C^T slope.
+    void weigh() {
+        const std::vector<double> residuals = lm.residuals(lm.base), by_color = slopes(lm);
+        std::vector<float> squares_of(lm.base.size()), gradient(lm.base.size());
+        for (size_t r = 0; r < residuals.size(); r++) {
+            squares_of[r % lm.base.size()] += float(by_color[r] * by_color[r]);
+            gradient[r % lm.base.size()] += float(by_color[r] * residuals[r]);
+        }
+        device_upload(weight.data(), squares_of.data(), squares_of.size() * sizeof(float));
+        device_upload(slope.data(), gradient.data(), gradient.size() * sizeof(float));
+    }
     // Random, in steps that are small against what changes the picture.
     reference_gaussians random_direction(unsigned seed) const {
         reference_gaussians out = reference_gaussians_create(choice.count, choice.sh_degree);
@@ -104,7 +111,6 @@ struct lm_frame : kernel_frame {
         return values_of(sum);
     }
 
-    double objective_sum;
     device_vector<float> weight, slope, tangents, change, squares;
     device_vector<gs_moments> moments;
     reference_decisions taken;

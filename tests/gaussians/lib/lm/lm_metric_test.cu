@@ -1,22 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The residuals' weights and the metric of the whole loss, against the reference.
+// The metric of the whole loss, against the reference.
 #include "lm_frame.h"
 
 namespace lm_tests {
-
-TEST_P(Lm, WeightsAreTheSquaredSlopesOfTheResiduals) {
-    const lm_frame frame(GetParam());
-    const std::vector<double> residuals = frame.lm.residuals(frame.lm.base), slope = slopes(frame.lm);
-    const size_t values = frame.lm.base.size();
-    std::vector<double> weight(values), gradient(values);
-    for (size_t r = 0; r < residuals.size(); r++) {
-        weight[r % values] += slope[r] * slope[r];
-        gradient[r % values] += slope[r] * residuals[r];
-    }
-    EXPECT_NEAR(frame.objective_sum, dot(residuals, residuals), 1e-5 * frame.objective_sum);
-    EXPECT_LE(relative_norm(doubles(frame.weight.read()), weight), 1e-4);
-    EXPECT_LE(relative_norm(doubles(frame.slope.read()), gradient), 1e-4);
-}
 
 // The metric of the whole loss, found for a frame.
 struct lm_metric {
@@ -111,58 +97,6 @@ TEST_P(Lm, MetricIsThatOfTheReference) {
     const lm_frame frame(GetParam());
     compare_metric(frame, false);
     compare_metric(frame, true);
-}
-
-// About one pixel: the SSIM of what counts, by its definition, as the pixel's own colour becomes `center`.
-double masked_ssim(const lm_frame &frame, const std::vector<uint8_t> &mask, int at, int channel,
-                   double center) {
-    const int width = frame.choice.width, height = frame.choice.height;
-    double m[6] = {};
-    for (int y = at / width - 5; y <= at / width + 5; y++)
-        for (int x = at % width - 5; x <= at % width + 5; x++) {
-            const bool inside = x >= 0 && x < width && y >= 0 && y < height;
-            const int i = y * width + x, dx = x - at % width, dy = y - at / width;
-            if (inside && !mask[size_t(i)]) continue;
-            const double c = !inside   ? 0
-                             : i == at ? center
-                                       : frame.lm.base[size_t(channel * width * height + i)];
-            const double t = inside ? frame.scene.target[3 * i + channel] / 255.0 : 0;
-            const double values[6] = {c, t, c * c, t * t, c * t, 1}, w = exp(-(dx * dx + dy * dy) / 4.5);
-            for (int k = 0; k < 6; k++) m[k] += w * values[k];
-        }
-    for (int k = 0; k < 5; k++) m[k] /= m[5];
-    return (2 * m[0] * m[1] + 1e-4) * (2 * (m[4] - m[0] * m[1]) + 9e-4) /
-           ((m[0] * m[0] + m[1] * m[1] + 1e-4) * (m[2] - m[0] * m[0] + m[3] - m[1] * m[1] + 9e-4));
-}
-
-TEST(LmMask, WeightsAreThoseOfWhatCounts) {
-    const lm_frame frame({5, 48, 1, 1, 31, 27});
-    const lm_metric metric(frame, true); // for its mask
-    const int pixels = int(frame.pixels());
-    const device_vector<uint8_t> target(metric.target);
-    const gs_comparison images = {31, 27, frame.color.data(), target.data(), metric.kernel.mask};
-    const device_vector<float> weight(size_t(3 * pixels)), slope(size_t(3 * pixels));
-    const device_vector<double> sum(1);
-    ASSERT_GS_OK(gs_lm_weights(&images, epsilon, sum.data(), weight.data(), slope.data(), NULL));
-    double expected = 0;
-    std::vector<double> weights, slopes_at;
-    for (int channel = 0; channel < 3; channel++)
-        for (int i = 0; i < pixels; i++) {
-            double c = frame.lm.base[size_t(channel * pixels + i)];
-            const double difference = c - frame.scene.target[3 * i + channel] / 255.0;
-            weights.push_back(0), slopes_at.push_back(0);
-            if (metric.mask[size_t(i)] == 0) continue;
-            const double ssim = masked_ssim(frame, metric.mask, i, channel, c),
-                         size = fabs(difference) + epsilon;
-            const double d_ssim =
-                derivative([&] { return masked_ssim(frame, metric.mask, i, channel, c); }, c, 1e-4);
-            expected += 0.8 * size + 0.2 * (1 - ssim + epsilon);
-            weights.back() = 0.25 * (0.8 / size + 0.2 * d_ssim * d_ssim / (1 - ssim + epsilon));
-            slopes_at.back() = 0.5 * (0.8 * ((difference > 0) - (difference < 0)) - 0.2 * d_ssim);
-        }
-    EXPECT_NEAR(sum.read()[0], expected, 1e-5 * expected);
-    EXPECT_LE(relative_norm(doubles(weight.read()), weights), 1e-4);
-    EXPECT_LE(relative_norm(doubles(slope.read()), slopes_at), 1e-4);
 }
 
 } // namespace lm_tests

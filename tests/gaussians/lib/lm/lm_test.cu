@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The products of Levenberg and Marquardt's method, without and with a cache, against the dense J of the
-// reference, each other, and themselves transposed.
+// The products of Levenberg and Marquardt's method, against finite differences of the reference,
+// each other, and themselves transposed.
 #include "lm_frame.h"
-#include <memory>
 
 namespace lm_tests {
 
@@ -138,87 +137,6 @@ TEST_P(Lm, BackwardIsTheTransposeOfForward) {
 const distwar_policy policies[] = {{DISTWAR_ATOMIC, 0}, {DISTWAR_SERIAL, 8}, {DISTWAR_BFLY, 0},
                                    {DISTWAR_BFLY, 16},  {DISTWAR_TREE, 0},   {DISTWAR_TREE, 16}};
 
-// A cache on the device, in a frame's arrays.
-struct cached {
-    explicit cached(const lm_frame &f)
-        : begin(size_t(f.choice.count + 1)), picture(size_t(4 * f.pixels())), cache{} {
-        size_t bytes = 0;
-        EXPECT_GS_OK(gs_lm_cache_bytes(f.choice.count, &bytes));
-        const device_vector<char> workspace(bytes);
-        cache.begin = begin.data();
-        EXPECT_GS_OK(gs_lm_cache_begin(&f.view, workspace.data(), bytes, &cache, NULL));
-        pixel = std::make_unique<device_vector<uint32_t>>(size_t(cache.pairs));
-        share = std::make_unique<device_vector<float>>(size_t(4 * cache.pairs));
-        cache.pixel = pixel->data();
-        cache.share = share->data();
-        cache.d_log_alpha = share->data() + cache.pairs;
-        EXPECT_GS_OK(gs_lm_cache_fill(&f.view, workspace.data(), bytes, &cache, NULL));
-    }
-    device_vector<int64_t> begin;
-    std::unique_ptr<device_vector<uint32_t>> pixel;
-    std::unique_ptr<device_vector<float>> share;
-    device_vector<float> picture; // [height][width][4]
-    gs_lm_cache cache;
-};
-
-TEST_P(Lm, TheCacheHoldsEveryCountedPairOnce) {
-    const lm_frame frame(GetParam());
-    const cached held(frame);
-    std::vector<int64_t> expected(size_t(frame.choice.count));
-    int64_t counted = 0;
-    for (int64_t k = 0; k < frame.taken.lists.pairs * REFERENCE_TILE_PIXELS; k++)
-        if (frame.taken.blend[k] == REFERENCE_COUNTED || frame.taken.blend[k] == REFERENCE_CUT) {
-            expected[frame.taken.lists.splat_index[k / REFERENCE_TILE_PIXELS]]++;
-            counted++;
-        }
-    EXPECT_EQ(held.cache.pairs, counted);
-    const std::vector<int64_t> begin = held.begin.read();
-    std::vector<uint32_t> pixel = held.pixel->read();
-    for (int64_t i = 0; i < frame.choice.count; i++) {
-        ASSERT_EQ(begin[size_t(i + 1)] - begin[size_t(i)], expected[size_t(i)]) << "splat " << i;
-        std::sort(pixel.begin() + begin[size_t(i)], pixel.begin() + begin[size_t(i + 1)]);
-        for (int64_t k = begin[size_t(i)]; k < begin[size_t(i + 1)]; k++) {
-            ASSERT_TRUE(k == begin[size_t(i)] || pixel[size_t(k - 1)] < pixel[size_t(k)]);
-            ASSERT_TRUE(int(pixel[size_t(k)] & 0xffff) < frame.choice.width &&
-                        int(pixel[size_t(k)] >> 16) < frame.choice.height);
-        }
-    }
-}
-
-TEST_P(Lm, TheCachedFormAgreesWithTheFreeOne) {
-    const lm_frame frame(GetParam());
-    cached held(frame);
-    const int width = frame.choice.width, height = frame.choice.height;
-    reference_gaussians direction = frame.random_direction(7);
-    const std::vector<double> change = frame.forward(device_gaussians(direction), true);
-    reference_gaussians_destroy(&direction);
-    ASSERT_GS_OK(
-        gs_lm_cached_forward(&frame.view, &held.cache, frame.tangents.data(), held.picture.data(), NULL));
-    const gs_lm_metric metric = {width, height, frame.weight.data(), NULL, NULL};
-    ASSERT_GS_OK(gs_lm_metric_apply(&metric, 1, NULL, held.picture.data(), NULL));
-    const std::vector<float> read = held.picture.read();
-    std::vector<double> planes(change.size());
-    for (int64_t i = 0; i < frame.pixels(); i++) {
-        for (int c = 0; c < 3; c++) planes[size_t(c * frame.pixels() + i)] = read[size_t(4 * i + c)];
-        ASSERT_EQ(read[size_t(4 * i + 3)], 0);
-    }
-    EXPECT_LE(relative_norm(planes, change), 1e-5);
-
-    frame.backward(frame.change.data());
-    const std::vector<double> moments = doubles(frame.read_moments());
-    const std::vector<double> squares = frame.take_squares({DISTWAR_TREE, 0});
-    for (const distwar_policy &policy : policies) {
-        ASSERT_GS_OK(gs_lm_cached_backward(&frame.view, &held.cache, held.picture.data(), policy,
-                                           frame.moments.data(), NULL));
-        EXPECT_LE(relative_norm(doubles(frame.read_moments()), moments), 1e-5)
-            << distwar_strategy_name(policy.strategy);
-        ASSERT_GS_OK(gs_lm_cached_squares(&frame.view, &held.cache, frame.weight.data(), policy,
-                                          frame.squares.data(), NULL));
-        EXPECT_LE(relative_norm(doubles(frame.squares.read()), squares), 1e-5)
-            << distwar_strategy_name(policy.strategy);
-    }
-}
-
 TEST(LmSquares, DoNotDependOnTheReduction) {
     lm_frame frame({2, 128, 1, 1, 50, 37});
     const std::vector<double> atomic = frame.take_squares({DISTWAR_ATOMIC, 0});
@@ -247,15 +165,11 @@ TEST_P(Lm, DoNotDependOnThePixelsOfAThread) {
 
 INSTANTIATE_TEST_SUITE_P(Scenes, Lm, testing::ValuesIn(comparison_scenes()));
 
-TEST(LmEdges, AnEmptySceneHasNoPairsAndNoChange) {
+TEST(LmEdges, AnEmptySceneHasNoChange) {
     const lm_frame frame({1, 0, 0, 0, 20, 30});
-    cached held(frame);
-    EXPECT_EQ(held.cache.pairs, 0);
     const device_gaussians none(0, 0);
     for (const double value : frame.forward(none, true)) ASSERT_EQ(value, 0);
     frame.take_squares({DISTWAR_BFLY, 0});
-    ASSERT_GS_OK(gs_lm_cached_forward(&frame.view, &held.cache, NULL, held.picture.data(), NULL));
-    for (const float value : held.picture.read()) ASSERT_EQ(value, 0);
     size_t bytes = 1;
     ASSERT_GS_OK(gs_lm_blocks_bytes(0, 3, &bytes));
     EXPECT_EQ(bytes, 0u);
@@ -268,11 +182,8 @@ TEST(LmEdges, AnEmptySceneHasNoPairsAndNoChange) {
 
 TEST(LmEdges, BadArgumentsAreNamed) {
     const lm_frame frame(tiny);
-    const device_vector<double> sum(1);
     const device_vector<uint8_t> target(size_t(3 * frame.pixels()));
     const gs_comparison images = {23, 17, frame.color.data(), target.data(), nullptr};
-    EXPECT_EQ(gs_lm_weights(&images, 0, sum.data(), NULL, NULL, NULL), GS_INVALID_ARGUMENT);
-    EXPECT_NE(std::string(gs_last_error()).find("epsilon"), std::string::npos) << gs_last_error();
     EXPECT_EQ(gs_lm_squares(&frame.view, frame.weight.data(), {DISTWAR_BLOCK, 0}, frame.squares.data(), NULL),
               GS_INVALID_ARGUMENT);
     EXPECT_NE(std::string(gs_last_error()).find("gs_lm_squares: strategy block is not supported"),
@@ -285,22 +196,6 @@ TEST(LmEdges, BadArgumentsAreNamed) {
     EXPECT_NE(std::string(gs_last_error()).find("GS_LM_VIEWS"), std::string::npos) << gs_last_error();
     EXPECT_EQ(gs_lm_tangents(given.get(), 1, &one, 1, given.get(), NULL), GS_INVALID_ARGUMENT);
     EXPECT_NE(std::string(gs_last_error()).find("not parameters"), std::string::npos) << gs_last_error();
-    gs_lm_cache cache = {};
-    EXPECT_EQ(gs_lm_cache_begin(&frame.view, NULL, 0, &cache, NULL), GS_INVALID_ARGUMENT);
-    EXPECT_STREQ(gs_last_error(), "gs_lm_cache_begin: cache and its begin must be given");
-    const device_vector<int64_t> begin(33);
-    cache.begin = begin.data();
-    EXPECT_EQ(gs_lm_cache_begin(&frame.view, NULL, 0, &cache, NULL), GS_INVALID_ARGUMENT);
-    EXPECT_NE(std::string(gs_last_error()).find("gs_lm_cache_begin: the workspace"), std::string::npos)
-        << gs_last_error();
-    EXPECT_EQ(gs_lm_cached_squares(&frame.view, &cache, frame.weight.data(), {DISTWAR_FIXED, 0},
-                                   frame.squares.data(), NULL),
-              GS_INVALID_ARGUMENT);
-    EXPECT_STREQ(gs_last_error(), "gs_lm_cached_squares: strategy fixed is not supported");
-    EXPECT_EQ(gs_lm_cached_backward(&frame.view, &cache, frame.weight.data(), {DISTWAR_TREE, 34},
-                                    frame.moments.data(), NULL),
-              GS_INVALID_ARGUMENT);
-    EXPECT_STREQ(gs_last_error(), "gs_lm_cached_backward: balance_threshold must be in 0..33");
     gs_lm_metric metric = {23, 18, frame.weight.data(), frame.slope.data(), NULL};
     EXPECT_EQ(gs_lm_gauss_newton_metric(&images, epsilon, frame.change.data(), &metric, NULL),
               GS_INVALID_ARGUMENT);
@@ -309,6 +204,13 @@ TEST(LmEdges, BadArgumentsAreNamed) {
     EXPECT_EQ(gs_lm_gauss_newton_metric(&images, epsilon, frame.change.data(), &metric, NULL),
               GS_INVALID_ARGUMENT);
     EXPECT_STREQ(gs_last_error(), "gs_lm_gauss_newton_metric: the metric must have the mask of the images");
+    metric.mask = NULL;
+    EXPECT_EQ(gs_lm_gauss_newton_metric(&images, 0, frame.change.data(), &metric, NULL), GS_INVALID_ARGUMENT);
+    EXPECT_STREQ(gs_last_error(), "gs_lm_gauss_newton_metric: epsilon must be in (0, 1]");
+    metric.coupling = NULL;
+    EXPECT_EQ(gs_lm_metric_apply(&metric, 0, frame.slope.data(), frame.change.data(), NULL),
+              GS_INVALID_ARGUMENT);
+    EXPECT_STREQ(gs_last_error(), "gs_lm_metric_apply: a metric with a weight and a coupling must be given");
     gs_view antialiased = frame.view;
     antialiased.gaussians.antialias = 1;
     EXPECT_EQ(gs_lm_add_diagonal(&antialiased, frame.squares.data(), frame.gaussians.get(), NULL),

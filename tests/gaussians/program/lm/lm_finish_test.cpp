@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Steps of Levenberg-Marquardt as training takes them: they lower the objective, are undone to the byte where
-// they do not, and keep to the memory they are given.
+// they do not.
 #include "device_vector.h"
 extern "C" {
 #include "frames/device_gaussians.h"
@@ -88,11 +88,10 @@ class problem {
 
 // One view after another, as finish_lm has them.
 struct opened_views {
-    opened_views(const problem &p, lm_form form) : opened(p.views.size()), objective(p.views.size()) {
+    explicit opened_views(const problem &p) : opened(p.views.size()), objective(p.views.size()) {
         scene.gaussians = &p.device;
         scene.epsilon = 1e-3f;
         scene.policy.strategy = DISTWAR_TREE;
-        scene.form = form;
         lm_clock_open(&clock);
         scene.clock = &clock;
     }
@@ -118,7 +117,7 @@ struct opened_views {
 
 TEST(LmView, TheGradientIsThatOfTheObjective) {
     problem p;
-    opened_views views(p, LM_FREE);
+    opened_views views(p);
     gs_gaussians gradient = device_gaussians_open(p.device.count, p.device.sh_degree);
     views.open(p, 2, &gradient);
     const std::vector<float> by = views.read(gradient);
@@ -154,26 +153,24 @@ TEST(LmView, TheGradientIsThatOfTheObjective) {
 }
 
 TEST(LmView, KeepsWhatProductsNeedWhileOthersAreOpened) {
-    for (const lm_form form : {LM_FREE, LM_CACHED}) {
-        problem p(300);
-        opened_views views(p, form);
-        gs_gaussians product = device_gaussians_open(p.device.count, p.device.sh_degree);
-        views.open(p, 0);
-        ASSERT_GT(views.opened[0].view.lists.split_tiles, 0);
-        lm_views_product(&views.opened[0], 1, &views.scene, &p.device, &product);
-        const std::vector<float> before = views.read(product);
-        for (size_t i = 1; i < p.views.size(); i++) views.open(p, i);
-        lm_views_product(&views.opened[0], 1, &views.scene, &p.device, &product);
-        const std::vector<float> after = views.read(product);
-        double difference = 0, size = 0;
-        for (size_t k = 0; k < before.size(); k++) {
-            difference += std::pow(double(after[k]) - before[k], 2);
-            size += std::pow(double(before[k]), 2);
-        }
-        EXPECT_GT(size, 0);
-        EXPECT_LE(difference, 1e-10 * size);
-        device_gaussians_close(&product);
+    problem p(300);
+    opened_views views(p);
+    gs_gaussians product = device_gaussians_open(p.device.count, p.device.sh_degree);
+    views.open(p, 0);
+    ASSERT_GT(views.opened[0].view.lists.split_tiles, 0);
+    lm_views_product(&views.opened[0], 1, &views.scene, &p.device, &product);
+    const std::vector<float> before = views.read(product);
+    for (size_t i = 1; i < p.views.size(); i++) views.open(p, i);
+    lm_views_product(&views.opened[0], 1, &views.scene, &p.device, &product);
+    const std::vector<float> after = views.read(product);
+    double difference = 0, size = 0;
+    for (size_t k = 0; k < before.size(); k++) {
+        difference += std::pow(double(after[k]) - before[k], 2);
+        size += std::pow(double(before[k]), 2);
     }
+    EXPECT_GT(size, 0);
+    EXPECT_LE(difference, 1e-10 * size);
+    device_gaussians_close(&product);
 }
 
 // Its metric (24), what is left of the light behind all (4) and where that was (4); its colours (12) only for
@@ -181,7 +178,7 @@ TEST(LmView, KeepsWhatProductsNeedWhileOthersAreOpened) {
 TEST(LmView, Keeps32BytesAPixel) {
     for (const size_t count : {60, 300}) {
         problem p{int64_t(count)};
-        opened_views views(p, LM_FREE);
+        opened_views views(p);
         const auto piece = [](size_t bytes) { return (bytes + 255) / 256 * 256; };
         const size_t pixels = 24 * 20, tiles = 4;
         size_t expected = 0;
@@ -219,16 +216,12 @@ TEST(LmArena, HasAsManyBlocksAsAreAskedFor) {
     lm_arena_reset(&arena);
     EXPECT_EQ(arena.count, 1u);
     EXPECT_EQ(arena.held, 1000u * 512);
-    arena.limit = arena.held;
-    EXPECT_TRUE(lm_arena_take(&arena, arena.held));
-    EXPECT_FALSE(lm_arena_take(&arena, 1));
     lm_arena_close(&arena);
 }
 
-lm_settings settings_with(int64_t steps, lm_form form) {
+lm_settings settings_with(int64_t steps) {
     lm_settings settings = lm_settings_default();
     settings.steps = steps;
-    settings.form = form;
     // For a start from grey: what finishing begins with does not suit it.
     settings.by_length = false;
     settings.radius = 0;
@@ -265,7 +258,7 @@ TEST(LmOptions, NameThePreconditioner) {
 
 TEST(LmFinish, StepsLowerTheObjective) {
     problem p;
-    const lm_settings settings = settings_with(4, LM_FREE);
+    const lm_settings settings = settings_with(4);
     ASSERT_TRUE(p.finish(settings)) << p.why.text;
     ASSERT_EQ(p.steps.size(), 4u);
     int kept = 0;
@@ -273,7 +266,6 @@ TEST(LmFinish, StepsLowerTheObjective) {
         kept += step.kept;
         EXPECT_TRUE(!step.kept || step.after < step.before) << step.step;
         EXPECT_EQ(step.images, 5);
-        EXPECT_EQ(step.subsets, 1);
     }
     EXPECT_GE(kept, 3);
     // Each begins where the one before it ended.
@@ -286,7 +278,7 @@ TEST(LmFinish, StepsLowerTheObjective) {
 
 TEST(LmFinish, AStepThatGainsTooLittleIsUndoneToTheByte) {
     problem p;
-    lm_settings settings = settings_with(2, LM_FREE);
+    lm_settings settings = settings_with(2);
     settings.least_gain = 1e9;
     const std::vector<char> before = p.bytes();
     ASSERT_TRUE(p.finish(settings)) << p.why.text;
@@ -298,7 +290,7 @@ TEST(LmFinish, AStepThatGainsTooLittleIsUndoneToTheByte) {
 TEST(LmFinish, EndsWithItsTime) {
     for (const double seconds : {1e-9, 1e9, 0.0}) {
         problem p;
-        lm_settings settings = settings_with(3, LM_FREE);
+        lm_settings settings = settings_with(3);
         settings.seconds = seconds;
         ASSERT_TRUE(p.finish(settings)) << p.why.text;
         EXPECT_EQ(p.steps.size(), seconds == 1e-9 ? 1u : 3u);
@@ -307,7 +299,7 @@ TEST(LmFinish, EndsWithItsTime) {
 
 TEST(LmFinish, ByLengthTheDampingFollowsTheSearch) {
     problem p;
-    lm_settings settings = settings_with(2, LM_FREE);
+    lm_settings settings = settings_with(2);
     settings.by_length = true;
     ASSERT_TRUE(p.finish(settings)) << p.why.text;
     ASSERT_TRUE(p.steps[0].kept);
@@ -318,7 +310,7 @@ TEST(LmFinish, ByLengthTheDampingFollowsTheSearch) {
 
 TEST(LmFinish, NoGaussianGoesFartherThanTheRadius) {
     problem p;
-    lm_settings settings = settings_with(1, LM_FREE);
+    lm_settings settings = settings_with(1);
     settings.radius = 0.05f;
     ASSERT_TRUE(p.finish(settings)) << p.why.text;
     ASSERT_TRUE(p.steps[0].kept);
@@ -333,16 +325,8 @@ TEST(LmFinish, NoGaussianGoesFartherThanTheRadius) {
     scene_close(&after);
 }
 
-TEST(LmFinish, TheCachedFormTakesTheSameStep) {
-    problem free, cached;
-    ASSERT_TRUE(free.finish(settings_with(1, LM_FREE))) << free.why.text;
-    ASSERT_TRUE(cached.finish(settings_with(1, LM_CACHED))) << cached.why.text;
-    EXPECT_EQ(free.steps[0].before, cached.steps[0].before);
-    EXPECT_NEAR(free.steps[0].after, cached.steps[0].after, 1e-4 * free.steps[0].after);
-}
-
 lm_settings settings_to_solve(bool diagonal_only, int64_t iterations) {
-    lm_settings settings = settings_with(1, LM_FREE);
+    lm_settings settings = settings_with(1);
     settings.diagonal_only = diagonal_only;
     settings.pcg_iterations = iterations;
     return settings;
@@ -398,59 +382,22 @@ TEST(LmFinish, UnitsHoldAllParameters) {
     EXPECT_LE(square[true], 1e-2 * square[false]);
 }
 
-TEST(LmFinish, SubsetsAreCombined) {
-    for (const bool strided : {false, true}) {
-        problem p;
-        lm_settings settings = settings_with(2, LM_CACHED);
-        settings.batch = 2;
-        settings.batches = 2;
-        settings.strided = strided;
-        ASSERT_TRUE(p.finish(settings)) << p.why.text;
-        for (const lm_step &step : p.steps) {
-            EXPECT_EQ(step.images, 4);
-            EXPECT_EQ(step.subsets, 2);
-            EXPECT_TRUE(step.kept);
-            EXPECT_LT(step.after, step.before);
-        }
+TEST(LmFinish, AStepTakesAsManyViewsAsItIsGiven) {
+    problem p;
+    lm_settings settings = settings_with(2);
+    settings.batch = 3;
+    ASSERT_TRUE(p.finish(settings)) << p.why.text;
+    for (const lm_step &step : p.steps) {
+        EXPECT_EQ(step.images, 3);
+        EXPECT_TRUE(step.kept);
+        EXPECT_LT(step.after, step.before);
     }
-}
-
-TEST(LmFinish, KeepsToItsMemory) {
-    lm_settings settings = settings_with(1, LM_CACHED);
-    settings.pcg_iterations = 1;
-    size_t subsets = 1;
-    size_t bytes = 2 << 20;
-    for (; subsets < 3; bytes = bytes * 3 / 4) {
-        settings.memory = double(bytes) / 0x1p30;
-        problem less;
-        ASSERT_TRUE(less.finish(settings)) << less.why.text << ", " << bytes << " bytes";
-        EXPECT_LE(less.steps[0].bytes, bytes);
-        subsets = size_t(less.steps[0].subsets);
-        EXPECT_TRUE(less.steps[0].kept);
-    }
-    EXPECT_GT(subsets, 1u);
-    // Too little for the vectors, then for one view beside them.
-    size_t little = 1000, enough = bytes * 4 / 3;
-    settings.memory = double(little) / 0x1p30;
-    problem none;
-    EXPECT_FALSE(none.finish(settings));
-    EXPECT_EQ(std::string(none.why.text).find("the vectors alone take"), 0u) << none.why.text;
-    bool said = false;
-    for (int i = 0; i < 16 && !said; i++) {
-        bytes = (little + enough) / 2;
-        settings.memory = double(bytes) / 0x1p30;
-        problem tight;
-        const bool done = tight.finish(settings);
-        said = !done && std::string(tight.why.text).find("one view does not fit") == 0;
-        (done ? enough : little) = bytes;
-    }
-    EXPECT_TRUE(said);
 }
 
 TEST(LmFinish, AntialiasedScenesAreRefused) {
     problem p;
     p.device.antialias = 1;
-    EXPECT_FALSE(p.finish(settings_with(1, LM_FREE)));
+    EXPECT_FALSE(p.finish(settings_with(1)));
     EXPECT_NE(std::string(p.why.text).find("antialiased"), std::string::npos) << p.why.text;
 }
 

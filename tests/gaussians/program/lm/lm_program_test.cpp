@@ -24,9 +24,8 @@ TEST_F(Program, FinishesASceneByLevenbergMarquardt) {
     ASSERT_EQ(trained.code, 0) << trained.err;
     EXPECT_NE(trained.out.find("LM step    1"), std::string::npos) << trained.out;
 
-    const outcome run =
-        splat({"finish", scene, "--cameras", data, "-o", finished, "--lm-steps", "2", "--lm-form", "cached",
-               "--lm-memory", "0.01", "--json", json_file, "--log", at("log")});
+    const outcome run = splat({"finish", scene, "--cameras", data, "-o", finished, "--lm-steps", "2",
+                               "--json", json_file, "--log", at("log")});
     ASSERT_EQ(run.code, 0) << run.err;
     EXPECT_NE(run.out.find("held out"), std::string::npos) << run.out;
     EXPECT_TRUE(fs::exists(finished));
@@ -40,7 +39,7 @@ TEST_F(Program, FinishesASceneByLevenbergMarquardt) {
         const double after = json_number_value(json_object_get(step, "after"));
         EXPECT_GT(before, 0);
         EXPECT_TRUE(after < before || !json_is_true(json_object_get(step, "kept")));
-        EXPECT_LE(json_integer_value(json_object_get(step, "bytes")), 10737419);
+        EXPECT_GT(json_integer_value(json_object_get(step, "bytes")), 0);
     }
     const std::vector<json> logged = events_of(at("log"), "lm"),
                             measured = events_of(at("log"), "evaluation");
@@ -154,7 +153,6 @@ TEST_F(Program, FinishingSaysWhatItLacks) {
         {{"finish", scene, "--cameras", data, "-o", scene, "--reduce", "block"}, 2, "block"},
         {{"finish", scene, "--cameras", data, "-o", scene, "--lm-steps", "0"}, 2, "lm-steps"},
         {{"finish", scene, "--cameras", data, "-o", scene, "--holdout", "1"}, 1, "no view is left"},
-        {{"finish", scene, "--cameras", data, "-o", scene, "--lm-memory", "0.00001"}, 1, "memory allowed"},
         {{"finish", data + "/none.ply", "--cameras", data, "-o", scene}, 1, "none.ply"},
         {{"finish", scene, "--cameras", data, "-o", scene, "--log", data + "/no/log"}, 1, "no/log"},
         {{"finish", scene, "--cameras", data, "-o", data + "/o.ply", "--log", scene},

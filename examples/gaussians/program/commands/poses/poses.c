@@ -10,7 +10,6 @@
 #include "record/signals.h"
 #include <errno.h>
 #include <ftw.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -245,8 +244,7 @@ int poses_command(int argc, char **argv) {
                     "  dsplat train data/garden -o garden.ply\n"
                     "  dsplat poses data/fox --points\n",
         .options = table,
-        .min_positional = 1,
-        .max_positional = 1};
+        .positional = 1};
     int code;
     if (!read_command_line(&command, argc, argv, &o.source, &code)) return code;
     fault why;

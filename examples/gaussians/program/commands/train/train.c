@@ -5,19 +5,13 @@
 #include "train_points.h"
 #include "train_start.h"
 #include "depth_maps.h"
-#include "device.h"
 #include "live/report.h"
 #include "record/signals.h"
-#include "cli/progress.h"
 #include "ranks.h"
 #include "scene.h"
-#include "start/random_points.h"
-#include "start/start.h"
 #include "frames/camera.h"
-#include "frames/blend_strategies.h"
 #include "frames/target_view.h"
 #include <limits.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -204,8 +198,7 @@ int train_command(int argc, char **argv) {
             "  dsplat train data/fern -o fern.ply --checkpoint-every 1000 --resume fern.ply.checkpoint\n"
             "  dsplat train data/fox -o fox.ply --gpus 2\n",
         .options = table.rows,
-        .min_positional = 1,
-        .max_positional = 1,
+        .positional = 1,
         .groups = TRAIN_GROUPS};
     int code;
     if (!read_command_line(&command, argc, argv, &options.data, &code)) return code;

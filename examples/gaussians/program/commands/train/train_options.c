@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "train_options.h"
 #include "cli/command_line.h"
-#include "ranks.h"
 #include "frames/blend_strategies.h"
 #include "live/server.h"
 #include "measure/shared_options.h"

@@ -4,7 +4,7 @@
 
 #include "train_depth.h"
 #include "train_run.h"
-#include "measure/quality.h"
+#include "frames/quality.h"
 #include "record/run_log.h"
 #include "trainer.h"
 #include "frames/target_view.h"
