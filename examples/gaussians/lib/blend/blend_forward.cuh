@@ -170,8 +170,9 @@ __device__ __forceinline__ void blend_patch(const gs_splat *splats, const gs_lis
 }
 
 // The first long_tiles tiles of the order have one pixel per thread, the others four. One kernel for one view and for
-// several, as for the backward blend. least_blocks: per multiprocessor, that registers leave room for.
-template <int Channels, bool Depth, int least_blocks>
+// several, as for the backward blend. least_blocks: per multiprocessor, that registers leave room for. Long: whether there
+// are long tiles; with the code for them the rest takes 3% longer.
+template <int Channels, bool Depth, int least_blocks, bool Long>
 __global__ void __launch_bounds__(forward_form<Channels>::threads, least_blocks)
     render_kernel(const gs_splat *splats, const gs_lists lists, int long_tiles, int width, int height,
                   channel_values<Channels> background, gs_image image, color_rows rows, depth_form form) {
@@ -180,7 +181,7 @@ __global__ void __launch_bounds__(forward_form<Channels>::threads, least_blocks)
     __shared__ blend_batch<Channels> batches[of::warps];
     const int block = int(blockIdx.x), warp = int(threadIdx.x) / 32;
     blend_batch<Channels> &batch = batches[warp];
-    if (!of::is_mixed || block < B * long_tiles)
+    if (!of::is_mixed || (Long && block < B * long_tiles))
         blend_patch<1, Channels, Depth>(splats, lists, ordered_tile(lists, block / B),
                                         block % B * of::warps + warp, width, height, background, image, rows,
                                         form, batch);
@@ -192,7 +193,8 @@ __global__ void __launch_bounds__(forward_form<Channels>::threads, least_blocks)
 // Tiles with one pixel per thread: those with the longest lists, which the others would wait for. Where gs_bin did not
 // wait, their number is that of the lists before.
 inline int long_tiles_of(const gs_lists &lists, int tiles) {
-    if (lists.pixels_per_thread == 1) return tiles;
+    if (lists.pixels_per_thread == 1 || (lists.pixels_per_thread == 2 && lists.split_tiles == 0))
+        return tiles;
     const int long_tiles = lists.pixels_per_thread == 2 ? 2 * lists.split_tiles : lists.split_tiles;
     return long_tiles < tiles ? long_tiles : tiles;
 }
@@ -214,9 +216,12 @@ cudaError_t launch_render(const forward_pass &pass) {
     // Measured for the plain pass (docs/notes/rasteriser.md): a thread with four pixels needs 80 registers, one with one
     // pixel 92.
     constexpr bool is_plain = Channels == GS_CHANNELS && !Depth;
-    if (is_plain && lists.pixels_per_thread == 4)
-        return queue(render_kernel < Channels, Depth, is_plain ? 12 : 1 >);
-    return queue(render_kernel < Channels, Depth, is_plain ? 10 : 1 >);
+    constexpr int blocks_of_one = is_plain ? 10 : 1, blocks_of_four = is_plain ? 12 : 1;
+    if constexpr (is_plain) {
+        if (long_tiles == 0) return queue(render_kernel<Channels, Depth, blocks_of_four, false>);
+        if (lists.pixels_per_thread == 4) return queue(render_kernel<Channels, Depth, blocks_of_four, true>);
+    }
+    return queue(render_kernel<Channels, Depth, blocks_of_one, true>);
 }
 
 } // namespace gs
