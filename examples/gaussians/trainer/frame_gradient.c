@@ -23,7 +23,7 @@ static void queue_view_losses(trainer *t, const step_views *of) {
     frame *const f = &t->one.f;
     frame_target targets[GS_MAX_VIEWS];
     for (int32_t v = 0; v < of->count; v++) {
-        targets[v] = (frame_target){trainer_target(t, of, v), of->view[v]->mask,
+        targets[v] = (frame_target){trainer_target(t, of, v, of->view[v]), of->view[v]->mask,
                                     t->results[t->waiting + of->before + v].color};
         frame_choose(f, v);
         if (of->exposure[v]) frame_expose(f, of->exposure[v]);

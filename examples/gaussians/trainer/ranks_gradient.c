@@ -37,7 +37,7 @@ static bool queue_color_rows(trainer *t, const sharded_image *image, const targe
         compared = corrected;
     }
     const gs_comparison images = {image->width, image->height, compared,
-                                  trainer_target(t, r->of, image->view), view->mask};
+                                  trainer_target(t, r->of, image->view, view), view->mask};
     GS_OR_FAIL(t->group, gs_loss_bytes(image->width, image->height, &bytes));
     void *const workspace = device_buffer_reserve(&r->loss_workspace, bytes);
     GS_OR_FAIL(t->group,

@@ -3,8 +3,7 @@
 #include "trainer_parts.h"
 #include "frames/gs_check.h"
 
-const uint8_t *trainer_target(trainer *t, const step_views *of, int32_t v) {
-    const target_view *const view = of->view[v];
+const uint8_t *trainer_target(trainer *t, const step_views *of, int32_t v, const target_view *view) {
     if (!t->settings->random_background || !view->alpha) return view->pixels;
     const int32_t width = view->camera.width, height = view->camera.height;
     const size_t bytes = GS_CHANNELS * (size_t)width * (size_t)height;

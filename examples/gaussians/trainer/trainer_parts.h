@@ -180,8 +180,8 @@ gs_gaussians trainer_gaussians(trainer *t, const step_views *of);
 // Sets what the terms of the views weigh. Returns whether one has depth.
 bool trainer_weigh(trainer *t, const step_views *of);
 double trainer_loss(const step_result *result, const step_weights *weights);
-// The picture of one of the step's views, which are of one size, before the step's background.
-const uint8_t *trainer_target(trainer *t, const step_views *of, int32_t v);
+// The picture of a step's view number v before the step's background. view: with pixels. All views have one size.
+const uint8_t *trainer_target(trainer *t, const step_views *of, int32_t v, const target_view *view);
 
 // Whether several ranks train together, with the whole scene each or a part of it.
 static inline bool trainer_has_several(const trainer *t) {
