@@ -60,7 +60,8 @@ def rasterization(
         rolling_shutter: Any = None, viewmats_rs: None = None, *, return_normals: bool = False,
         global_z_order: bool = True, rays: None = None, lidar_coeffs: None = None,
         external_distortion_coeffs: None = None, ut_params: None = None, extra_signals: None = None,
-        extra_signals_sh_degree: None = None, renderer_config: None = None, activated: bool = True) -> tuple[Array, Array, dict[str, Any]]:
+        extra_signals_sh_degree: None = None, renderer_config: None = None,
+        activated: bool = True) -> tuple[Array, Array, dict[str, Any]]:
     """Renders N Gaussians in C cameras. The arguments are gsplat's, of its versions 1.4 to 1.6.
 
     means [..., N, 3]; quats [..., N, 4] as w, x, y, z, of any length; scales [..., N, 3]; opacities [..., N]; with

@@ -63,8 +63,8 @@ def step(optimizers: Iterable[torch.optim.Adam], visible: Tensor | None = None, 
     radii: then a step of SelectiveAdam on the rows where it is above 0, of parameters [N, ...]. zero_grad: gradients are
     None afterwards, as after `o.zero_grad()`.
     Cost: reads 16 bytes per value and writes 12. Nothing waits; but where torch keeps numbers of steps on the GPU, with
-    fused=True or capturable=True, the first step does, and the first after a number was changed by others. Parameters that are not float32, rates that are tensors, and steps in a CUDA graph take
-    torch's fused kernel, a launch per rate.
+    fused=True or capturable=True, the first step does, and the first after a number was changed by others. Parameters
+    that are not float32, rates that are tensors, and steps in a CUDA graph take torch's fused kernel, a launch per rate.
     """
     entries = list(_entries(optimizers))
     if visible is not None:

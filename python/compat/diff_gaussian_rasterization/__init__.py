@@ -116,7 +116,8 @@ def _by_frame(settings, depth, scene, screen):
 def _projected(settings, scene):
     """Splats, their means, and radii [1, N]."""
     width, height, degree, antialiased, *planes, camera, activated = settings
-    return _operators.project(*scene[:6], *scene[7:], [width, height, degree, int(antialiased), camera, int(activated)], planes)[:3]
+    sizes = [width, height, degree, int(antialiased), camera, int(activated)]
+    return _operators.project(*scene[:6], *scene[7:], sizes, planes)[:3]
 
 
 def _by_operators(settings, depth, scene, screen):

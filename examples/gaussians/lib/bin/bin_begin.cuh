@@ -11,8 +11,9 @@ namespace gs {
 
 constexpr int scan_block = 1024, sort_block = 256;
 constexpr int tiles_at_once = 16; // tiles that a multiprocessor blends at once, about
-constexpr int shares_of_four =
-    10; // as many equal shares of all pairs has a multiprocessor with four pixels per thread
+// Shares of all pairs for a multiprocessor, where threads have four pixels: a list longer than one is long. Else
+// tiles_at_once.
+constexpr int shares_of_four = 10;
 constexpr int shortest_split = 64; // entries: two batches
 // Lists of sorted_by_block<part_block> entries or more are cut into parts of about half that length, at most
 // part_block parts.
@@ -33,8 +34,8 @@ __host__ __device__ inline int class_of(int64_t length) {
     return (127 + 33) * 8 - 2 - int(bits >> 20);
 }
 
-// The lists that get more warps: those of classes before this one, longer than one of some equal shares of all pairs for
-// each multiprocessor.
+// The lists that get more warps: those of classes before this one, longer than one of the equal shares of
+// all pairs that multiprocessors have.
 __host__ __device__ inline int split_class(int64_t pairs, int multiprocessors, int pixels_per_thread) {
     const int64_t share =
         pairs / (multiprocessors * (pixels_per_thread == 4 ? shares_of_four : tiles_at_once));

@@ -253,9 +253,9 @@ constexpr int least_blocks = Pixels == 4                            ? 12
                              : std::is_same_v<Values, plain_values> ? 1
                                                                     : 0;
 
-// Adds the moments of a patch of a tile. Split: its list is halved. The one that goes backwards begins at the end of the
-// list, from the final transmittance; the one that goes forwards at entry 0, from transmittance 1 and the finished pixel.
-// Neither waits for the other, and the forward blend stores nothing extra. By all threads that commit together.
+// Adds the moments of a patch of a tile; split (only if Split): of half its list. The half that goes backwards begins at
+// the end, from the final transmittance; the one that goes forwards at entry 0, from transmittance 1 and the finished
+// pixel. Neither waits for the other, and the forward blend stores nothing extra. By all threads that commit together.
 //
 // Example: the last entry that counted at any pixel of the patch is number 149, so farthest = 150 and middle = (150 + 32) /
 // 64 * 32 = 64, a multiple of 32: a batch is never shared. Backwards entries 149 .. 64 are added, batches of 32, 32 and 22

@@ -42,7 +42,8 @@ struct forward_form {
     // Whether tiles may have four pixels per thread: a block is then for one of these, and a tile with one pixel per thread
     // has several blocks.
     static constexpr bool is_mixed = pass_values<Channels>::any_pixels;
-    static constexpr int threads = tile_threads < is_mixed ? 4 : 1 >, warps = threads / 32;
+    static constexpr int most_pixels = is_mixed ? 4 : 1;
+    static constexpr int threads = tile_threads<most_pixels>, warps = threads / 32;
     static constexpr int blocks_of_long_tile = tile_threads<1> / threads;
 };
 
@@ -190,8 +191,8 @@ __global__ void __launch_bounds__(forward_form<Channels>::threads, least_blocks)
                                         warp, width, height, background, image, rows, form, batch);
 }
 
-// Tiles with one pixel per thread: those with the longest lists, which the others would wait for. Where gs_bin did not
-// wait, their number is that of the lists before.
+// Tiles with one pixel per thread: those with the longest lists, which the GPU would wait for; all, where few tiles have
+// short lists. Where gs_bin did not wait, their number is that of the lists before.
 inline int long_tiles_of(const gs_lists &lists, int tiles) {
     if (lists.pixels_per_thread == 1 || (lists.pixels_per_thread == 2 && lists.split_tiles == 0))
         return tiles;

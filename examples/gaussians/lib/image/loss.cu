@@ -67,19 +67,18 @@ static bool are_alike(const gs_loss_image &a, const gs_loss_image &b) {
     return !a.images.mask == !b.images.mask && !a.color_gradient == !b.color_gradient;
 }
 
-gs_status gs_losses(const gs_loss_image *of, int32_t count, void *workspace, size_t workspace_bytes,
-                    gs_stream stream) {
-    GS_REQUIRE(of && count >= 1 && count <= GS_MAX_VIEWS, "1 to 32 images must be given");
+// gs_losses, for `function`.
+static gs_status queue_losses(const char *function, const gs_loss_image *of, int32_t count, void *workspace,
+                              size_t workspace_bytes, gs_stream stream) {
     const int32_t width = of->images.width, height = of->images.height;
     for (int32_t i = 0; i < count; i++) {
-        GS_TRY(check_loss(__func__, &of[i].images, of[i].result));
-        GS_REQUIRE(of[i].images.width == width && of[i].images.height == height,
-                   "all images must have the same size");
+        GS_TRY(check_loss(function, &of[i].images, of[i].result));
+        GS_REQUIRE_OF(function, of[i].images.width == width && of[i].images.height == height,
+                      "all images must have the same size");
     }
-    size_t needed = 0;
-    GS_TRY(gs_losses_bytes(width, height, count, &needed));
-    GS_TRY(check_workspace(__func__, workspace, workspace_bytes, needed));
     const int32_t most = images_of_launch(width, height, count);
+    GS_TRY(
+        check_workspace(function, workspace, workspace_bytes, loss_bytes(width, height, GS_CHANNELS, most)));
     loss_images<uint8_t> all = no_images(of->images);
     const loss_run run = whole_loss(all.plane);
     for (int32_t i = 0; i < count; i++) {
@@ -91,13 +90,17 @@ gs_status gs_losses(const gs_loss_image *of, int32_t count, void *workspace, siz
     return GS_OK;
 }
 
+gs_status gs_losses(const gs_loss_image *of, int32_t count, void *workspace, size_t workspace_bytes,
+                    gs_stream stream) {
+    GS_REQUIRE(of && count >= 1 && count <= GS_MAX_VIEWS, "1 to 32 images must be given");
+    return queue_losses(__func__, of, count, workspace, workspace_bytes, stream);
+}
+
 gs_status gs_loss(const gs_comparison *compared, void *workspace, size_t workspace_bytes, double *result,
                   float *color_gradient, gs_stream stream) {
-    GS_TRY(check_loss(__func__, compared, result));
-    GS_TRY(check_workspace(__func__, workspace, workspace_bytes,
-                           loss_bytes(compared->width, compared->height, GS_CHANNELS)));
+    GS_REQUIRE(compared, "images must be given");
     const gs_loss_image one = {*compared, result, color_gradient};
-    return gs_losses(&one, 1, workspace, workspace_bytes, stream);
+    return queue_losses(__func__, &one, 1, workspace, workspace_bytes, stream);
 }
 
 // The rows that are needed are an image of their own. It begins with a block of TILE rows of the whole, so that every

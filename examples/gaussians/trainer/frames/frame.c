@@ -21,9 +21,12 @@ static float *planes(const frame *f, device_buffer *buffer, size_t channels) {
                                              sizeof(float));
 }
 
-// The planes of the chosen view.
+static float *planes_of_view(const frame *f, float *all, size_t channels, int32_t view) {
+    return all + (size_t)view * channels * pixels_of(&f->view.camera);
+}
+
 static float *chosen_planes(const frame *f, float *all, size_t channels) {
-    return all + (size_t)f->chosen * channels * pixels_of(&f->view.camera);
+    return planes_of_view(f, all, channels, f->chosen);
 }
 
 static gs_status bin(gs_view *view, device_buffer *workspace) {
@@ -90,10 +93,9 @@ static void set_view(frame *f, const gs_gaussians *gaussians, int sh_degree_used
     view->inverse_depth = f->with_depth;
     if (f->with_depth) view->image.depth = planes(f, &f->depth, 1);
     view->report = NULL;
-    for (int32_t v = frame_views(f) - 1; v >= 0; v--) {
-        frame_choose(f, v);
-        f->compared[v] = chosen_planes(f, view->image.color, GS_CHANNELS);
-    }
+    for (int32_t v = 0; v < frame_views(f); v++)
+        f->compared[v] = planes_of_view(f, view->image.color, GS_CHANNELS, v);
+    frame_choose(f, 0);
 }
 
 void frame_choose(frame *f, int32_t camera) {
@@ -141,8 +143,7 @@ void frame_loss(frame *f, const frame_target *targets, bool with_gradient) {
         images[v] = (gs_loss_image){
             .images = {width, height, f->compared[v], targets[v].pixels, targets[v].mask},
             .result = targets[v].result,
-            .color_gradient =
-                gradients ? gradients + (size_t)v * GS_CHANNELS * pixels_of(&f->view.camera) : NULL};
+            .color_gradient = gradients ? planes_of_view(f, gradients, GS_CHANNELS, v) : NULL};
     GS_CHECK(gs_losses_bytes(width, height, views, &bytes));
     GS_CHECK(gs_losses(images, views, device_buffer_reserve(&f->loss, bytes), bytes, NULL));
 }
