@@ -132,17 +132,18 @@ double relative(const std::vector<float> &got, const std::vector<float> &expecte
     return norm > 0 ? std::sqrt(error / norm) : std::numeric_limits<double>::infinity();
 }
 
-TEST(SeveralViews, GradientIsTheSumOfThoseOfEach) {
-    const detailed_cloud c;
+// With `settings`, of steps of any number of views.
+void expect_sum_of_each(const cloud &c, training_settings settings) {
+    settings.iterations = settings.batch = views_in_all;
     trained together(c, false);
-    const std::vector<double> losses =
-        together.train_on(c.views, detailed_cloud::settings_of(views_in_all, views_in_all));
+    const std::vector<double> losses = together.train_on(c.views, settings);
     ASSERT_EQ(losses.size(), size_t(views_in_all));
+    settings.iterations = settings.batch = 1;
     std::vector<float> sum;
     double loss = 0;
     for (const target_view &view : c.views) {
         trained alone(c, false);
-        loss += alone.train_on({view}, detailed_cloud::settings_of(1, 1))[0];
+        loss += alone.train_on({view}, settings)[0];
         const std::vector<float> moment = trained::read(alone.state.first_moment); // 0.1 times the gradient
         sum.resize(moment.size());
         for (size_t i = 0; i < sum.size(); i++) sum[i] += moment[i];
@@ -151,6 +152,25 @@ TEST(SeveralViews, GradientIsTheSumOfThoseOfEach) {
     double of_batch = 0;
     for (const double one : losses) of_batch += one;
     EXPECT_NEAR(of_batch, loss, 1e-5 * loss);
+}
+
+TEST(SeveralViews, GradientIsTheSumOfThoseOfEach) {
+    const detailed_cloud c;
+    expect_sum_of_each(c, detailed_cloud::settings_of(1, 1));
+}
+
+// In a frame of all views, and as ranks do it.
+TEST(SeveralViews, EachHasItsOwnPictureBeforeARandomBackground) {
+    cloud c(60, width, height);
+    std::vector<uint8_t> alpha(size_t(width) * height);
+    for (size_t i = 0; i < alpha.size(); i++) alpha[i] = uint8_t(i);
+    for (target_view &view : c.views) target_view_set_alpha(&view, alpha.data());
+    for (const distwar_strategy strategy : {DISTWAR_TREE, DISTWAR_FIXED}) {
+        training_settings settings = cloud::settings(1);
+        settings.policy.strategy = strategy;
+        settings.random_background = true;
+        expect_sum_of_each(c, settings);
+    }
 }
 
 TEST(SeveralViews, RatesGrowAsTheSquareRoot) {
