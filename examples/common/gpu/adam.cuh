@@ -53,7 +53,8 @@ __device__ inline float adam_decrease(float gradient, float *first_moment, float
     const float v = beta2 * *second_moment + one_minus_beta2 * gradient * gradient;
     *first_moment = m;
     *second_moment = v;
-    return rate * (m * correction.rate) / (sqrtf(v) * correction.second_moment + epsilon);
+    const float root = v > 0 ? v * rsqrtf(v) : 0; // faster than sqrtf, with an error of an ulp
+    return __fdividef(rate * (m * correction.rate), root * correction.second_moment + epsilon);
 }
 
 static __global__ void __launch_bounds__(ADAM_THREADS)

@@ -3,9 +3,10 @@
 // public call, which the text of the failure names: pass __func__.
 #pragma once
 
-#include "distwar_gs.h"
+#include "distwar_gs_adam.h"
 #include "geometry/lenses.h"
 #include "status.h"
+#include <float.h>
 
 // What each kind of kernel takes, as bits 1 << distwar_strategy.
 enum {
@@ -235,4 +236,21 @@ static inline gs_status check_lm_view(const char *function, const gs_view *view,
     GS_TRY(check_lm(function, &view->gaussians, view->sh_degree_used, vector, in, degree));
     GS_TRY(check_camera(function, &view->camera));
     return libgs_require(function, in->count == 0 || view->splats, "splats must be given");
+}
+
+static inline bool valid_rate(float rate) {
+    return rate >= 0 && rate <= FLT_MAX;
+}
+
+static inline gs_status check_adam(const char *function, const gs_adam_step *adam) {
+    const gs_adam_rates *const rates = &adam->rates;
+    GS_TRY(check_vector(function, adam->gaussians, adam->first_moment));
+    GS_TRY(check_vector(function, adam->gaussians, adam->second_moment));
+    GS_REQUIRE_OF(function, adam->step >= 1, "step must be 1 or more");
+    GS_REQUIRE_OF(function,
+                  valid_rate(rates->mean) && valid_rate(rates->log_scale) && valid_rate(rates->quaternion) &&
+                      valid_rate(rates->opacity_logit) && valid_rate(rates->sh_constant) &&
+                      valid_rate(rates->sh_rest),
+                  "rates must be finite and not negative");
+    return libgs_require(function, rates->sh_coefficients >= 0, "sh_coefficients must not be negative");
 }

@@ -192,7 +192,7 @@ typedef struct gs_image {
 // Several cameras that every stage serves in one launch, for images too small to fill a GPU. All arrays of
 // the view and of its gradient then begin with a dimension of `count` cameras: splats [cameras][count],
 // image.color [cameras][GS_CHANNELS][height][width], and likewise moments, mean2d and the rest. Only
-// gradient.gaussians does not: it is the sum over the cameras, added in their order. Of gs_view.camera only
+// gradient.gaussians does not: it is the sum over the cameras. Of gs_view.camera only
 // width and height count. Several cameras take GS_CHANNELS channels.
 typedef struct gs_views {
     int32_t count;            // 0..GS_MAX_VIEWS; 0: the one camera is gs_view.camera

@@ -171,9 +171,6 @@ TEST_P(Views, AreTheSingleViewsAndTheSumOfTheirGradients) {
         EXPECT_EQ(all.view.pairs_needed, pairs);
         const std::vector<double> got = all.gradient_values(), expected(sum.begin(), sum.end());
         EXPECT_LE(relative_norm(got, expected), 1e-6);
-#ifdef DISTWAR_SIMT // nvcc may contract a kernel's last operations otherwise than those of another
-        EXPECT_EQ(got, expected);
-#endif
     }
 }
 

@@ -133,20 +133,31 @@ __device__ __forceinline__ symmetric world_covariance_tangent(const float a[3][3
              2 * dot(a[1], t[1]), dot(a[1], t[2]) + dot(t[1], a[2]), 2 * dot(a[2], t[2])}};
 }
 
+// Adjoint of world_axes. d_axes: gradient by W.
+__device__ __forceinline__ void world_axes_adjoint(const gaussian_shape &s, const float axes[3][3],
+                                                   const float d_axes[3][3], float d_log_scale[3],
+                                                   float d_quaternion[4]) {
+    float d_rotation[3][3], d_unit[4];
+    for (int j = 0; j < 3; j++) {
+        d_log_scale[j] = axes[0][j] * d_axes[0][j] + axes[1][j] * d_axes[1][j] + axes[2][j] * d_axes[2][j];
+        for (int k = 0; k < 3; k++) d_rotation[k][j] = s.scale[j] * d_axes[k][j];
+    }
+    rotation_matrix_adjoint(s.unit, d_rotation, d_unit);
+    unit_quaternion_tangent(s, d_unit, d_quaternion);
+}
+
 // Adjoint of world_covariance and world_axes. d_covariance: twice the gradient as a full symmetric matrix.
 __device__ __forceinline__ void world_covariance_adjoint(const gaussian_shape &s, const float axes[3][3],
                                                          const symmetric &d_covariance, float d_log_scale[3],
                                                          float d_quaternion[4]) {
-    float d_rotation[3][3], d_unit[4];
+    float d_axes[3][3];
     for (int j = 0; j < 3; j++) {
         const float axis[3] = {axes[0][j], axes[1][j], axes[2][j]};
         float d_axis[3];
         times(d_covariance, axis, d_axis);
-        d_log_scale[j] = dot(axis, d_axis);
-        for (int k = 0; k < 3; k++) d_rotation[k][j] = s.scale[j] * d_axis[k];
+        for (int k = 0; k < 3; k++) d_axes[k][j] = d_axis[k];
     }
-    rotation_matrix_adjoint(s.unit, d_rotation, d_unit);
-    unit_quaternion_tangent(s, d_unit, d_quaternion);
+    world_axes_adjoint(s, axes, d_axes, d_log_scale, d_quaternion);
 }
 
 // ---- axes in the image ----
@@ -193,26 +204,33 @@ image_axes_tangent(const gs_camera &camera, const Point &p, const typename Point
                 jacobian_times_tangent(camera, p, p_change, k, a.axis[j], axis_change[j], a.map[k][j]);
 }
 
-// Adjoint of image_axes_of and gaussian_shape_of. d_map: gradient by M. Writes the gradients by log scale,
-// quaternion and J.
+// The same from the axes W of the world.
 template <typename Point>
-__device__ __forceinline__ void
-image_axes_adjoint(const gs_camera &camera, const Point &p, const gaussian_shape &s, const image_axes &a,
-                   const float d_map[2][3], float d_log_scale[3], float d_quaternion[4], float d_j[2][3]) {
-    float d_axis[3][3] = {};
-    for (int k = 0; k < 2; k++) {
-        for (int j = 0; j < 3; j++) add_jacobian_transposed(camera, p, k, d_map[k][j], d_axis[j]);
+__device__ __forceinline__ image_axes image_axes_of(const gs_camera &camera, const Point &p,
+                                                    const float axes[3][3]) {
+    image_axes a;
+    for (int j = 0; j < 3; j++) {
+        const float axis[3] = {axes[0][j], axes[1][j], axes[2][j]};
+        for (int row = 0; row < 3; row++) a.axis[j][row] = to_camera(camera, axis, row);
+        for (int k = 0; k < 2; k++) a.map[k][j] = jacobian_times(camera, p, k, a.axis[j]);
+    }
+    return a;
+}
+
+// Its adjoint. d_map: gradient by M. Adds the gradient by W to d_axes, and writes the one by J.
+template <typename Point>
+__device__ __forceinline__ void add_image_axes_adjoint(const gs_camera &camera, const Point &p,
+                                                       const image_axes &a, const float d_map[2][3],
+                                                       float d_axes[3][3], float d_j[2][3]) {
+    for (int k = 0; k < 2; k++)
         for (int row = 0; row < 3; row++)
             d_j[k][row] =
                 d_map[k][0] * a.axis[0][row] + d_map[k][1] * a.axis[1][row] + d_map[k][2] * a.axis[2][row];
-    }
-    float d_rotation[3][3], d_unit[4];
     for (int j = 0; j < 3; j++) {
-        d_log_scale[j] = dot(d_axis[j], a.axis[j]);
-        for (int row = 0; row < 3; row++) d_rotation[row][j] = s.scale[j] * to_world(camera, d_axis[j], row);
+        float d_axis[3] = {};
+        for (int k = 0; k < 2; k++) add_jacobian_transposed(camera, p, k, d_map[k][j], d_axis);
+        for (int row = 0; row < 3; row++) d_axes[row][j] += to_world(camera, d_axis, row);
     }
-    rotation_matrix_adjoint(s.unit, d_rotation, d_unit);
-    unit_quaternion_tangent(s, d_unit, d_quaternion);
 }
 
 // ---- covariance in the image ----

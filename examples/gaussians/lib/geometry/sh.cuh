@@ -141,32 +141,35 @@ __device__ inline void add_color_tangent(const float *sh, int degree, const view
     }
 }
 
-// Adjoint of color_from_sh. Writes the gradients by the coefficients to d_row (0 beyond `degree`), which may
-// be `row`, or adds to what d_row has; and writes the gradient by the mean.
-template <int length, bool Adds>
-__device__ __forceinline__ void color_from_sh_adjoint(const gs_camera &camera, const float *mean,
-                                                      const float *row, float *d_row, int degree,
+// Adjoint of color_from_sh by the mean. d_color: gradient by the colour.
+template <int length>
+__device__ __forceinline__ void color_from_sh_adjoint(const view_direction<reciprocal> &view,
+                                                      const float *row, int degree,
                                                       const float d_color[GS_CHANNELS], float d_mean[3]) {
-    float center[3], basis[max_sh_coefficients] = {}, d_basis[max_sh_coefficients] = {}, d_direction[3];
-    negative_center(camera, center);
-    const view_direction<divisor> view = view_direction_of<divisor>(center, mean);
-    sh_basis(degree, view.unit, basis);
+    float d_basis[max_sh_coefficients] = {}, d_direction[3];
     const int used = sh_floats(degree);
     DISTWAR_UNROLL
     for (int first = 0; first < length; first += 4) {
-        float in[4] = {}, out[4] = {}, before[4] = {};
+        float in[4] = {};
         if (first < used) read_four<length>(row + first, used - first, in);
-        if (Adds) read_four<length>(d_row + first, length - first, before);
         for (int e = 0; e < 4; e++) {
             const int k = (first + e) / GS_CHANNELS, c = (first + e) % GS_CHANNELS;
             if (first + e < used) d_basis[k] = fmaf(d_color[c], in[e], d_basis[k]);
-            out[e] = first + e < used ? basis[k] * d_color[c] : 0;
-            if (Adds) out[e] = __fadd_rn(before[e], out[e]);
         }
-        write_four<length>(out, length - first, d_row + first);
     }
     sh_basis_adjoint(degree, view.unit, d_basis, d_direction);
     view_direction_tangent(view, d_direction, d_mean);
+}
+
+// The same by the coefficients: adds to d_row, which stays 0 beyond `degree`.
+template <int length>
+__device__ __forceinline__ void add_sh_adjoint(const view_direction<reciprocal> &view, int degree,
+                                               const float d_color[GS_CHANNELS], float d_row[length]) {
+    float basis[max_sh_coefficients] = {};
+    sh_basis(degree, view.unit, basis);
+    DISTWAR_UNROLL
+    for (int k = 0; k < length; k++)
+        d_row[k] = fmaf(basis[k / GS_CHANNELS], d_color[k % GS_CHANNELS], d_row[k]);
 }
 
 } // namespace gs

@@ -2,16 +2,10 @@
 // Adam over all parameters of the Gaussians (docs/developers/math.md, section 6). SH's constant term has its own rate.
 #include "arrays.h"
 #include "check.h"
-#include "distwar_gs_adam.h"
 
 #include <gpu/adam.cuh>
-#include <float.h>
 
 namespace {
-
-bool valid_rate(float rate) {
-    return rate >= 0 && rate <= FLT_MAX;
-}
 
 struct adam_rows {
     int64_t count;
@@ -101,16 +95,10 @@ gs_status gs_adam_rows(const gs_adam_rows_step *step, gs_stream stream) {
 gs_status gs_adam(const gs_gaussians *gaussians, const gs_gaussians *gradients,
                   const gs_gaussians *first_moment, const gs_gaussians *second_moment,
                   const gs_adam_rates *rates, int64_t step, gs_stream stream) {
-    GS_TRY(check_vector(__func__, gaussians, gradients));
-    GS_TRY(check_vector(__func__, gaussians, first_moment));
-    GS_TRY(check_vector(__func__, gaussians, second_moment));
     GS_REQUIRE(rates, "rates must be given");
-    GS_REQUIRE(step >= 1, "step must be 1 or more");
-    GS_REQUIRE(valid_rate(rates->mean) && valid_rate(rates->log_scale) && valid_rate(rates->quaternion) &&
-                   valid_rate(rates->opacity_logit) && valid_rate(rates->sh_constant) &&
-                   valid_rate(rates->sh_rest),
-               "rates must be finite and not negative");
-    GS_REQUIRE(rates->sh_coefficients >= 0, "sh_coefficients must not be negative");
+    const gs_adam_step what = {gaussians, first_moment, second_moment, *rates, step, nullptr};
+    GS_TRY(check_adam(__func__, &what));
+    GS_TRY(check_vector(__func__, gaussians, gradients));
     const int64_t count = gaussians->count;
     if (count == 0) return GS_OK;
 
