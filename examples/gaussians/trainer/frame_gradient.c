@@ -91,7 +91,10 @@ bool frame_gradient_of(trainer *t, const step_views *of, const gs_view **view, c
     frame_expose_views(t, of, sums);
     frame_step_exposures(t, of, sums);
     frame_queue_backward(t, of);
-    frame_project_backward(f, &t->state->gradients, of->pose_step > 0);
+    if (of->adam)
+        frame_project_backward_adam(f, of->adam);
+    else
+        frame_project_backward(f, &t->state->gradients, of->pose_step > 0);
     *view = &f->view;
     *mean2d = f->screen == SCREEN_ABSOLUTE ? f->gradient.abs_mean2d : f->gradient.mean2d;
     return true;

@@ -127,12 +127,13 @@ bool peers_gradient_of(trainer *t, const step_views *of, const gs_view **view, c
     project_all(t, of, &gaussians);
     if (!render_own(t, &own, sums) || !step_peer_exposures(t, of, sums) || !exchange_moments(t, of))
         return false;
-    float *const means = p->mean2d.memory;
+    float *const means = of->adam && of->adam->density ? NULL : p->mean2d.memory;
     const gs_gradient gradient = {.moments = p->moments.memory,
                                   .gaussians = t->state->gradients,
                                   .mean2d = of->screen == SCREEN_SIGNED ? means : NULL,
                                   .abs_mean2d = of->screen == SCREEN_ABSOLUTE ? means : NULL};
-    GS_CHECK(gs_project_backward(&p->all, &gradient, NULL));
+    GS_CHECK(of->adam ? gs_project_backward_adam(&p->all, &gradient, of->adam, NULL)
+                      : gs_project_backward(&p->all, &gradient, NULL));
     stage_clock_mark(f->clock, STAGE_PROJECT_BACKWARD);
     *view = &p->all;
     *mean2d = of->screen == SCREEN_NONE ? NULL : means;

@@ -304,6 +304,12 @@ static void choose_background(const training_settings *settings, int64_t step, f
         background[c] = settings->random_background ? (float)random_unit(&random) : settings->background[c];
 }
 
+// Whether nothing but Adam needs the gradient of a step.
+static bool may_step_at_once(const trainer *t, const step_views *of) {
+    return !t->shared && of->pose_step < 1 && !t->settings->check_finite &&
+           !density_adds_to_gradient(&t->settings->density, of->at);
+}
+
 // After Adam: Gaussians are retired, moved, added.
 static bool control_density(trainer *t, int phase, density_step *step) {
     const training_state *const state = t->state;
@@ -337,13 +343,20 @@ bool trainer_advance(trainer *t, int *phase) {
                             .state = state,
                             .control = &t->density};
 
+    const gs_adam_step adam = {&state->gaussians,     &state->first_moment,
+                               &state->second_moment, rates,
+                               state->steps + 1,      of.screen == SCREEN_ABSOLUTE ? state->density : NULL};
+    if (may_step_at_once(t, &of)) of.adam = &adam;
+
     if (clock) stage_clock_start(clock);
     if (!trainer_gradient_of(t, &of, &control.view, &control.mean2d) || !trainer_check_backward(t) ||
         !density_before_adam(&settings->density, state, of.count) || !trainer_check_penalty(t))
         return false;
     t->waiting += of.count;
-    GS_OR_FAIL(t->group, gs_adam(&state->gaussians, &state->gradients, &state->first_moment,
-                                 &state->second_moment, &rates, ++state->steps, NULL));
+    if (!of.adam)
+        GS_OR_FAIL(t->group, gs_adam(&state->gaussians, &state->gradients, &state->first_moment,
+                                     &state->second_moment, &rates, adam.step, NULL));
+    state->steps = adam.step;
     stage_clock_mark(clock, STAGE_ADAM);
     if (!trainer_check_adam(t)) return false;
     if (of.pose_step > 0 && !step_pose(t, &of)) return false;

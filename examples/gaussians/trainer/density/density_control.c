@@ -65,9 +65,13 @@ screen_gradient density_sums_at(const density_settings *settings, int64_t at) {
     return at < settings->until ? density_method_of(settings->kind)->sums : SCREEN_NONE;
 }
 
+bool density_adds_to_gradient(const density_settings *settings, int64_t at) {
+    return at < settings->until && density_method_of(settings->kind)->before_adam;
+}
+
 bool density_before_adam(const density_settings *settings, training_state *state, int views) {
-    const density_method *const method = density_method_of(settings->kind);
-    return !method->before_adam || method->before_adam(settings, state, views);
+    return !density_adds_to_gradient(settings, schedule_step(&state->schedule)) ||
+           density_method_of(settings->kind)->before_adam(settings, state, views);
 }
 
 bool density_sum(const density_step *step) {

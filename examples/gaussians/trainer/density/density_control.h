@@ -89,7 +89,7 @@ typedef struct density_method {
     screen_gradient sums;
     void (*defaults)(density_settings *settings);
     void (*list_options)(density_settings *settings, option_table *table);
-    // Between the backward pass and Adam, on all ranks alike. The gradient is a sum over `views` views. NULL: nothing.
+    // In steps before `until`, between the backward pass and Adam, on all ranks alike. The gradient is a sum over `views` views. NULL: nothing.
     // False after ranks_fail.
     bool (*before_adam)(const density_settings *settings, training_state *state, int views);
 } density_method;
@@ -109,6 +109,8 @@ double density_time_ahead(const density_settings *settings, int64_t iterations, 
 bool density_is_due(const density_settings *settings, int64_t before, int64_t at);
 // The screen-space gradient that density_sum needs at a step of the schedule.
 screen_gradient density_sums_at(const density_settings *settings, int64_t at);
+// Whether density_before_adam changes the gradient in a step.
+bool density_adds_to_gradient(const density_settings *settings, int64_t at);
 // The trainer calls the next three in every step, after the backward pass, then after Adam. density_sum adds the step's
 // gradients, if it has some. False after ranks_fail. after_adam: `due` is set here.
 bool density_before_adam(const density_settings *settings, training_state *state, int views);

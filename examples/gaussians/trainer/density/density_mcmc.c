@@ -22,10 +22,9 @@ static void list_options(density_settings *settings, option_table *table) {
 
 static bool before_adam(const density_settings *settings, training_state *state, int views) {
     const density_mcmc_settings *s = &settings->mcmc;
-    if (schedule_step(&state->schedule) < settings->until)
-        GS_OR_FAIL(state->group, gs_share_penalty(&state->gaussians, training_state_count(state),
-                                                  (float)(views * s->opacity_weight),
-                                                  (float)(views * s->scale_weight), &state->gradients, NULL));
+    GS_OR_FAIL(state->group, gs_share_penalty(&state->gaussians, training_state_count(state),
+                                              (float)(views * s->opacity_weight),
+                                              (float)(views * s->scale_weight), &state->gradients, NULL));
     return true;
 }
 

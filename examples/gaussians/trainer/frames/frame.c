@@ -223,6 +223,13 @@ void frame_project_backward(frame *f, const gs_gaussians *gradients, bool with_c
     stage_clock_mark(f->clock, STAGE_PROJECT_BACKWARD);
 }
 
+void frame_project_backward_adam(frame *f, const gs_adam_step *adam) {
+    f->gradient.camera = NULL;
+    if (adam->density) f->gradient.abs_mean2d = NULL; // its sum is all that is wanted
+    GS_CHECK(gs_project_backward_adam(&f->view, &f->gradient, adam, NULL));
+    stage_clock_mark(f->clock, STAGE_PROJECT_BACKWARD);
+}
+
 bool frame_picture(const frame *f, image *out, fault *why) {
     const gs_camera *camera = &f->view.camera;
     size_t bytes = GS_CHANNELS * pixels_of(camera) * sizeof(float);

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "device_buffer.h"
-#include "distwar_gs.h"
+#include "distwar_gs_adam.h"
 #include "images/image.h"
 #include "stage_clock.h"
 
@@ -80,6 +80,7 @@ void frame_set_gradient(frame *f, const float *gradient);
 void frame_render_backward(frame *f, distwar_policy policy);
 // gradients: device, of the shape of the Gaussians. with_camera: also the gradient by the camera.
 void frame_project_backward(frame *f, const gs_gaussians *gradients, bool with_camera);
+void frame_project_backward_adam(frame *f, const gs_adam_step *adam);
 // Copies the image to the host, 8 bits per channel. Any time after frame_render. Waits for the device.
 bool frame_picture(const frame *f, image *out, fault *why);
 // Bytes of device memory that a stage writes to, with its workspace.
