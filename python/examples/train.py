@@ -44,7 +44,8 @@ def render(p, viewmats, Ks, shape, degree):
 def train(p, views, size, o):
     """Trains on o.iterations views, o.batch in a step, at rates times its root. Returns the views a second."""
     device = p["means"].device
-    rates = dict(means=1.6e-4 * size, scales=5e-3, quats=1e-3, opacities=5e-2, sh0=2.5e-3, shN=5e-4)
+    rates = dict(means=1.6e-4 * size, scales=1e-2, quats=2e-3, opacities=2.5e-2, sh0=2.5e-3,
+                 shN=2.5e-3 / 20 * min(max(len(views) / 25, 1), 8))
     optimizers = {name: torch.optim.Adam([p[name]], lr=rate, eps=1e-15) for name, rate in rates.items()}
     batch = o.batch if len({view[2].shape for view in views}) == 1 else 1
     control = strategy.MCMCStrategy(o.most, refine_start_iter=499 // batch, refine_every=max(1, 100 // batch),
@@ -54,6 +55,7 @@ def train(p, views, size, o):
     steps, begin = -(-o.iterations // batch), time.perf_counter()
     order = [view for _ in range(-(-steps * batch // len(views))) for view in random.sample(views, len(views))]
     viewmats, Ks = (torch.cat([view[i] for view in order]) for i in range(2))  # cut below: a step costs the host less
+    average, averaged = {}, 0  # of the last tenth, whose steps say about the same
     for step in range(1, steps + 1):
         now = slice((step - 1) * batch, step * batch)
         pictures = [picture for _, _, picture in order[now]]
@@ -63,13 +65,24 @@ def train(p, views, size, o):
         images = render(p, viewmats[now], Ks[now], pictures[0].shape, min(3, step * batch // 1000))
         loss = distwar.l1_ssim_loss(images, pictures)
         loss.backward()
-        density.add_penalty(p["scales"], p["opacities"], 0.01, 0.01)
+        if step < control.refine_stop_iter:
+            density.add_penalty(p["scales"], p["opacities"], 0.01, 0.01)
         optim.step(optimizers.values(), zero_grad=True)
         control.step_post_backward(p, optimizers, state, step, {}, optimizers["means"].param_groups[0]["lr"])
+        if step > 0.9 * steps and step % 2 == 0:
+            if averaged == 0:
+                average = {name: value.detach().clone() for name, value in p.items()}
+            averaged += 1
+            for name, value in p.items():
+                average[name].add_(value.detach() - average[name], alpha=1 / averaged)
         if step * batch % 500 < batch or step == steps:
             print(f"{step * batch} views: loss {loss.item():.4f}, {len(p['means'])} Gaussians, "
                   f"{step * batch / (time.perf_counter() - begin):.1f} views/s", flush=True)
-    return steps * batch / (time.perf_counter() - begin)
+    rate = steps * batch / (time.perf_counter() - begin)
+    with torch.no_grad():
+        for name, value in average.items() if averaged else ():
+            p[name].copy_(value)
+    return rate
 
 
 def main(arguments=None):
