@@ -61,10 +61,8 @@ gs_status gs_lm_gauss_newton_metric(const gs_comparison *images, float epsilon, 
                                     const gs_lm_metric *metric, gs_stream stream);
 // diagonal: [GS_CHANNELS][height][width]
 gs_status gs_lm_metric_diagonal(const gs_lm_metric *metric, float *diagonal, gs_stream stream);
-// change = R^T R change, in place. change: [GS_CHANNELS][height][width]; with interleaved not 0
-// [height][width][4]. scratch: [GS_CHANNELS][height][width].
-gs_status gs_lm_metric_apply(const gs_lm_metric *metric, int interleaved, float *scratch, float *change,
-                             gs_stream stream);
+// change = R^T R change, in place. change, scratch: [GS_CHANNELS][height][width].
+gs_status gs_lm_metric_apply(const gs_lm_metric *metric, float *scratch, float *change, gs_stream stream);
 // *sum += change^T R^T R change. change: [GS_CHANNELS][height][width]; sum: on the device.
 gs_status gs_lm_metric_add_square(const gs_lm_metric *metric, const float *change, double *sum,
                                   gs_stream stream);

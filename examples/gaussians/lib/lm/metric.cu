@@ -10,15 +10,12 @@ using namespace gs;
 
 namespace {
 
-// The layout of a change of the picture.
+// The layout of a change of the picture: [GS_CHANNELS][height][width].
 struct layout {
     int width, height;
-    bool interleaved; // [height][width][4], else [GS_CHANNELS][height][width]
 
     __device__ int64_t pixels() const { return int64_t(width) * height; }
-    __device__ int64_t operator()(int channel, int64_t pixel) const {
-        return interleaved ? 4 * pixel + channel : channel * pixels() + pixel;
-    }
+    __device__ int64_t operator()(int channel, int64_t pixel) const { return channel * pixels() + pixel; }
 };
 
 template <bool masked>
@@ -105,31 +102,27 @@ enum { STRIP_WARPS = 4, STRIP_LEND = 2, STRIP_ROWS = 8, STRIP = 4 * (32 - 2 * ST
 // return the nearest row or column, so that no branch delays a read.
 template <bool aligned>
 struct four_columns {
-    int width, height, x, step;
+    int width, height, x;
     int64_t first;
 
     __device__ __forceinline__ four_columns(const layout &at, int channel, int x)
-        : width(at.width), height(at.height), x(x) {
-        const bool interleaved = !aligned && at.interleaved; // aligned implies planar
-        step = interleaved ? 4 : 1;
-        first = interleaved ? channel : channel * at.pixels();
-    }
+        : width(at.width), height(at.height), x(x), first(channel * at.pixels()) {}
     __device__ __forceinline__ void read(const float *values, int y, float out[4]) const {
-        const float *row = values + first + step * int64_t(min(max(y, 0), height - 1)) * width;
+        const float *row = values + first + int64_t(min(max(y, 0), height - 1)) * width;
         if (aligned) {
             const float4 four = *reinterpret_cast<const float4 *>(row + min(max(x, 0), width - 4));
             out[0] = four.x, out[1] = four.y, out[2] = four.z, out[3] = four.w;
         } else {
-            for (int e = 0; e < 4; e++) out[e] = row[step * min(max(x + e, 0), width - 1)];
+            for (int e = 0; e < 4; e++) out[e] = row[min(max(x + e, 0), width - 1)];
         }
     }
     __device__ __forceinline__ void write(const float in[4], int y, float *values) const {
-        float *row = values + first + step * (int64_t(y) * width + x);
+        float *row = values + first + (int64_t(y) * width + x);
         if (aligned) {
             *reinterpret_cast<float4 *>(row) = make_float4(in[0], in[1], in[2], in[3]);
         } else {
             for (int e = 0; e < 4; e++)
-                if (x + e < width) row[step * e] = in[e];
+                if (x + e < width) row[e] = in[e];
         }
     }
 };
@@ -188,14 +181,13 @@ __global__ void __launch_bounds__(32 * STRIP_WARPS)
     share_strips(layout at, const float *coupling, const float *change, float *coupled) {
     const int channel = int(blockIdx.z);
     const strip_place place;
-    const four_columns<aligned> from(at, channel, place.x);
-    const four_columns<aligned> here({at.width, at.height, false}, channel, place.x);
+    const four_columns<aligned> columns(at, channel, place.x);
     float factor[STRIP_ROWS][4]; // read early, so that the latencies overlap
     DISTWAR_UNROLL
-    for (int row = 0; row < STRIP_ROWS; row++) here.read(coupling, place.top + row, factor[row]);
-    blur_strip(from, place.top, change, [&](int row, float sum[4]) {
+    for (int row = 0; row < STRIP_ROWS; row++) columns.read(coupling, place.top + row, factor[row]);
+    blur_strip(columns, place.top, change, [&](int row, float sum[4]) {
         for (int e = 0; e < 4; e++) sum[e] *= factor[row][e];
-        if (place.has(at, row)) here.write(sum, place.top + row, coupled);
+        if (place.has(at, row)) columns.write(sum, place.top + row, coupled);
     });
 }
 
@@ -205,21 +197,19 @@ __global__ void __launch_bounds__(32 * STRIP_WARPS)
     apply_strips(layout at, const float *weight, const float *coupled, float *change) {
     const int channel = int(blockIdx.z);
     const strip_place place;
-    const four_columns<aligned> to(at, channel, place.x);
-    const four_columns<aligned> here({at.width, at.height, false}, channel, place.x);
+    const four_columns<aligned> columns(at, channel, place.x);
     float own[STRIP_ROWS][4];
     DISTWAR_UNROLL
     for (int row = 0; row < STRIP_ROWS; row++) {
         float factor[4];
-        here.read(weight, place.top + row, factor);
-        to.read(change, place.top + row, own[row]);
-        for (int e = 0; e < 4; e++)
-            own[row][e] = __fmul_rn(own[row][e], factor[e]); // not contracted: both layouts agree
+        columns.read(weight, place.top + row, factor);
+        columns.read(change, place.top + row, own[row]);
+        for (int e = 0; e < 4; e++) own[row][e] *= factor[e];
     }
-    blur_strip(here, place.top, coupled, [&](int row, const float sum[4]) {
+    blur_strip(columns, place.top, coupled, [&](int row, const float sum[4]) {
         float out[4];
         for (int e = 0; e < 4; e++) out[e] = own[row][e] - sum[e];
-        if (place.has(at, row)) to.write(out, place.top + row, change);
+        if (place.has(at, row)) columns.write(out, place.top + row, change);
     });
 }
 
@@ -300,13 +290,11 @@ gs_status gs_lm_metric_diagonal(const gs_lm_metric *metric, float *diagonal, gs_
                             diagonal));
 }
 
-gs_status gs_lm_metric_apply(const gs_lm_metric *metric, int interleaved, float *scratch, float *change,
-                             gs_stream stream) {
+gs_status gs_lm_metric_apply(const gs_lm_metric *metric, float *scratch, float *change, gs_stream stream) {
     GS_TRY(check(__func__, metric));
     GS_REQUIRE(change && scratch, "change and scratch must be given");
-    const layout at = {metric->width, metric->height, interleaved != 0};
-    const bool aligned = !interleaved && metric->width % 4 == 0;
-    const auto apply = aligned ? apply_by_strips<true> : apply_by_strips<false>;
+    const layout at = {metric->width, metric->height};
+    const auto apply = metric->width % 4 == 0 ? apply_by_strips<true> : apply_by_strips<false>;
     return apply(metric, at, scratch, change, stream);
 }
 

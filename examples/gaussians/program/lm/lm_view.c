@@ -185,7 +185,7 @@ static float *forward(const lm_view *v, lm_scene *s, const float *tangents) {
 static void multiply(const lm_view *v, lm_scene *s, size_t n) {
     float *change = forward(v, s, records(s, n));
     float *scratch = device_buffer_reserve(&s->color, plane_bytes(&v->view.camera, GS_CHANNELS));
-    GS_CHECK(gs_lm_metric_apply(&v->metric, 0, scratch, change, NULL));
+    GS_CHECK(gs_lm_metric_apply(&v->metric, scratch, change, NULL));
     lm_clock_mark(s->clock, LM_FORWARD);
     blend_backward(v, s, n, change);
 }

@@ -23,7 +23,7 @@ struct lm_metric {
     }
     std::vector<float> times(const std::vector<float> &change) const {
         const device_vector<float> picture(change);
-        EXPECT_GS_OK(gs_lm_metric_apply(&kernel, 0, scratch.data(), picture.data(), NULL));
+        EXPECT_GS_OK(gs_lm_metric_apply(&kernel, scratch.data(), picture.data(), NULL));
         return picture.read();
     }
     int width, height;
@@ -64,17 +64,6 @@ void compare_metric(const lm_frame &frame, bool masked) {
                     ASSERT_EQ(product[i], 0) << i;
                 }
             }
-            // The same, four floats per pixel.
-            std::vector<float> four(metric.values / 3 * 4);
-            const size_t plane = metric.values / 3;
-            for (size_t i = 0; i < metric.values; i++) four[4 * (i % plane) + i / plane] = change[i];
-            const device_vector<float> interleaved(four);
-            ASSERT_GS_OK(
-                gs_lm_metric_apply(&metric.kernel, 1, metric.scratch.data(), interleaved.data(), NULL));
-            four = interleaved.read();
-            for (size_t i = 0; i < metric.values; i++)
-                ASSERT_EQ(four[4 * (i % plane) + i / plane], product[i]) << i;
-            for (size_t i = 0; i < plane; i++) ASSERT_EQ(four[4 * i + 3], 0);
         }
         const double left = dot(doubles(metric.times(u)), doubles(v)),
                      right = dot(doubles(metric.times(v)), doubles(u));

@@ -208,7 +208,7 @@ TEST(LmEdges, BadArgumentsAreNamed) {
     EXPECT_EQ(gs_lm_gauss_newton_metric(&images, 0, frame.change.data(), &metric, NULL), GS_INVALID_ARGUMENT);
     EXPECT_STREQ(gs_last_error(), "gs_lm_gauss_newton_metric: epsilon must be in (0, 1]");
     metric.coupling = NULL;
-    EXPECT_EQ(gs_lm_metric_apply(&metric, 0, frame.slope.data(), frame.change.data(), NULL),
+    EXPECT_EQ(gs_lm_metric_apply(&metric, frame.slope.data(), frame.change.data(), NULL),
               GS_INVALID_ARGUMENT);
     EXPECT_STREQ(gs_last_error(), "gs_lm_metric_apply: a metric with a weight and a coupling must be given");
     gs_view antialiased = frame.view;
