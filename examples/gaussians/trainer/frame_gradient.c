@@ -90,6 +90,7 @@ bool frame_gradient_of(trainer *t, const step_views *of, const gs_view **view, c
     if (!frame_queue_loss(t, of, &gaussians)) return false;
     frame_expose_views(t, of, sums);
     frame_step_exposures(t, of, sums);
+    if (of->only_loss) return true;
     frame_queue_backward(t, of);
     if (of->adam)
         frame_project_backward_adam(f, of->adam);

@@ -83,7 +83,7 @@ static bool render_own(trainer *t, const step_views *own, float *sums) {
     }
     if (!frame_queue_loss(t, own, &t->peers.all.gaussians)) return false;
     frame_expose_views(t, own, sums + own->before * GS_EXPOSURE_SUMS);
-    frame_queue_backward(t, own);
+    if (!own->only_loss) frame_queue_backward(t, own);
     return true;
 }
 
@@ -125,8 +125,9 @@ bool peers_gradient_of(trainer *t, const step_views *of, const gs_view **view, c
     f->with_depth = trainer_weigh(t, of);
     if (t->state->exposures > 0) DEVICE_CHECK(cudaMemsetAsync(sums, 0, t->one.exposure_sums.bytes, NULL));
     project_all(t, of, &gaussians);
-    if (!render_own(t, &own, sums) || !step_peer_exposures(t, of, sums) || !exchange_moments(t, of))
-        return false;
+    if (!render_own(t, &own, sums) || !step_peer_exposures(t, of, sums)) return false;
+    if (of->only_loss) return true;
+    if (!exchange_moments(t, of)) return false;
     float *const means = of->adam && of->adam->density ? NULL : p->mean2d.memory;
     const gs_gradient gradient = {.moments = p->moments.memory,
                                   .gaussians = t->state->gradients,

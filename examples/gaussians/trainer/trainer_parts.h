@@ -45,6 +45,7 @@ typedef struct step_views {
     bool painted[GS_MAX_VIEWS]; // in place of a photograph the view has the teachers' picture
     int64_t pose_step;          // how often the view has moved, with this step; < 1: it does not move
     const gs_adam_step *adam;   // NULL: the step wants the gradient itself
+    bool only_loss; // and the gradient by the views' gains: ranks that share a scene compute all the same
 } step_views;
 
 // One rank: a frame of all views.
@@ -193,8 +194,9 @@ static inline bool trainer_has_peers(const trainer *t) {
     return t->all != t->group;
 }
 // Queue the loss of all views into t->results and its gradient into state->gradients, or with of->adam, which ranks do not
-// have, the step by it; and step the views' exposures. With of->pose_step >= 1, which peers do not have, the gradient by the first view's camera follows. *view, *mean2d: as those of
-// density_step. False after ranks_fail.
+// have, the step by it; and step the views' exposures. With of->pose_step >= 1, which peers do not have, the gradient by
+// the first view's camera follows. *view, *mean2d: as those of density_step, undefined with of->only_loss. False after
+// ranks_fail.
 bool frame_gradient_of(trainer *t, const step_views *of, const gs_view **view, const float **mean2d);
 bool peers_gradient_of(trainer *t, const step_views *of, const gs_view **view, const float **mean2d);
 bool ranks_gradient_of(trainer *t, const step_views *of, const gs_view **view, const float **mean2d);

@@ -20,7 +20,8 @@ static bool loss_aside(trainer *t, int phase, double *loss) {
     size_t next = 0, count = 0;
     *loss = 0;
     while (next < t->order.count) {
-        step_views of = {.first = state->iteration,
+        step_views of = {.only_loss = true,
+                         .first = state->iteration,
                          .sh_degree = scheduled_sh_degree(t->settings, state->gaussians.sh_degree,
                                                           schedule_step(&state->schedule)),
                          .at = schedule_step(&state->schedule)};
