@@ -17,12 +17,13 @@ typedef struct gs_adam_step {
     const gs_gaussians *gaussians, *first_moment, *second_moment;
     gs_adam_rates rates;
     int64_t step;   // 1, 2, ...
-    float *density; // [count][2], or NULL: to [i][0] is added the sum of |abs_mean2d| over the views, as gs_split takes it
+    float *density; // [count][2], or NULL
 } gs_adam_step;
 
 // gs_project_backward, then gs_adam by its gradients, which never reach memory: gradient->gaussians is neither read nor
 // written. The same as the two calls, up to rounding.
 // adam:    the arrays of its gaussians may be those of view->gaussians. Those of sh are aligned to 16 bytes.
+//          To density[i][0] is added the sum of |abs_mean2d| over the views: what gs_split reads.
 // gradient: as for gs_project_backward; camera must be NULL.
 // Cost:    one launch; of the bytes of the two calls those of the gradients, and one reading of the values, less.
 gs_status gs_project_backward_adam(const gs_view *view, const gs_gradient *gradient, const gs_adam_step *adam,
