@@ -57,6 +57,17 @@ __device__ inline float adam_decrease(float gradient, float *first_moment, float
     return __fdividef(rate * (m * correction.rate), root * correction.second_moment + epsilon);
 }
 
+// Steps four values by their gradients g, each at its rate.
+__device__ __forceinline__ void adam_step_four(const float4 &g, const float rate[4],
+                                               adam_correction correction, float4 *value,
+                                               float4 *first_moment, float4 *second_moment) {
+    float4 &x = *value, &m = *first_moment, &v = *second_moment;
+    x.x -= adam_decrease(g.x, &m.x, &v.x, rate[0], correction);
+    x.y -= adam_decrease(g.y, &m.y, &v.y, rate[1], correction);
+    x.z -= adam_decrease(g.z, &m.z, &v.z, rate[2], correction);
+    x.w -= adam_decrease(g.w, &m.w, &v.w, rate[3], correction);
+}
+
 static __global__ void __launch_bounds__(ADAM_THREADS)
     adam_kernel(adam_arrays all, adam_correction correction) {
     int which = 0;
@@ -80,10 +91,7 @@ static __global__ void __launch_bounds__(ADAM_THREADS)
         float4 *const firsts = reinterpret_cast<float4 *>(a.first_moment + i);
         float4 *const seconds = reinterpret_cast<float4 *>(a.second_moment + i);
         float4 x = *values, m = *firsts, v = *seconds;
-        x.x -= adam_decrease(g.x, &m.x, &v.x, rate[0], correction);
-        x.y -= adam_decrease(g.y, &m.y, &v.y, rate[1], correction);
-        x.z -= adam_decrease(g.z, &m.z, &v.z, rate[2], correction);
-        x.w -= adam_decrease(g.w, &m.w, &v.w, rate[3], correction);
+        adam_step_four(g, rate, correction, &x, &m, &v);
         *values = x, *firsts = m, *seconds = v;
         return;
     }

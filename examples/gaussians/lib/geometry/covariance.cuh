@@ -204,7 +204,7 @@ image_axes_tangent(const gs_camera &camera, const Point &p, const typename Point
                 jacobian_times_tangent(camera, p, p_change, k, a.axis[j], axis_change[j], a.map[k][j]);
 }
 
-// The same from the axes W of the world.
+// image_axes_of a shape whose axes W in the world are known.
 template <typename Point>
 __device__ __forceinline__ image_axes image_axes_of(const gs_camera &camera, const Point &p,
                                                     const float axes[3][3]) {

@@ -161,7 +161,7 @@ __device__ __forceinline__ void color_from_sh_adjoint(const view_direction<recip
     view_direction_tangent(view, d_direction, d_mean);
 }
 
-// The same by the coefficients: adds to d_row, which stays 0 beyond `degree`.
+// Adjoint of color_from_sh by the coefficients: adds to d_row, which stays 0 beyond `degree`.
 template <int length>
 __device__ __forceinline__ void add_sh_adjoint(const view_direction<reciprocal> &view, int degree,
                                                const float d_color[GS_CHANNELS], float d_row[length]) {

@@ -43,13 +43,6 @@ struct stepped_values {
     }
 };
 
-// One value of a row of sh.
-template <int length>
-__device__ void step_sh_value(const stepped_gaussians &to, float gradient, int place, int64_t i) {
-    to.sh.value[i] -= adam_decrease(gradient, to.sh.first_moment + i, to.sh.second_moment + i,
-                                    place % length < GS_CHANNELS ? to.sh.rate : to.sh_rest, to.correction);
-}
-
 // Steps the sh of the first `count` of a warp's Gaussians from `first` on, a multiple of 32. d_rows: their gradients.
 // By all lanes of a warp, after __syncwarp.
 template <int length>
@@ -61,6 +54,7 @@ __device__ __forceinline__ void step_sh(warp_rows<length> *d_rows, int count, in
     const auto gradient_at = [&](int place) {
         return d_rows->value + place + place / length * (warp_rows<length>::stride - length);
     };
+    const auto rate_at = [&](int place) { return place % length < GS_CHANNELS ? to.sh.rate : to.sh_rest; };
     const auto is_stepped = [&](int place) {
         bool used = false;
         for (int k = 0; k < 4; k++) used |= (place + k) % length < to.used;
@@ -81,20 +75,19 @@ __device__ __forceinline__ void step_sh(warp_rows<length> *d_rows, int count, in
             const int place = 4 * (32 * (turn + t) + lane);
             if (!is_stepped(place)) continue;
             const float4 g = *reinterpret_cast<const float4 *>(gradient_at(place));
-            float rate[4];
-            for (int k = 0; k < 4; k++)
-                rate[k] = (place + k) % length < GS_CHANNELS ? to.sh.rate : to.sh_rest;
-            x[t].x -= adam_decrease(g.x, &m[t].x, &v[t].x, rate[0], to.correction);
-            x[t].y -= adam_decrease(g.y, &m[t].y, &v[t].y, rate[1], to.correction);
-            x[t].z -= adam_decrease(g.z, &m[t].z, &v[t].z, rate[2], to.correction);
-            x[t].w -= adam_decrease(g.w, &m[t].w, &v[t].w, rate[3], to.correction);
+            const float rate[4] = {rate_at(place), rate_at(place + 1), rate_at(place + 2),
+                                   rate_at(place + 3)};
+            adam_step_four(g, rate, to.correction, &x[t], &m[t], &v[t]);
             *reinterpret_cast<float4 *>(to.sh.value + begin + place) = x[t];
             *reinterpret_cast<float4 *>(to.sh.first_moment + begin + place) = m[t];
             *reinterpret_cast<float4 *>(to.sh.second_moment + begin + place) = v[t];
         }
     }
     const int place = whole + lane;
-    if (place < values) step_sh_value<length>(to, *gradient_at(place), place, begin + place);
+    const int64_t i = begin + place;
+    if (place < values)
+        to.sh.value[i] -= adam_decrease(*gradient_at(place), to.sh.first_moment + i, to.sh.second_moment + i,
+                                        rate_at(place), to.correction);
 }
 
 } // namespace gs

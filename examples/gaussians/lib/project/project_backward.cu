@@ -20,7 +20,7 @@ template <bool with_camera>
 struct gradient_sum {
     float mean[3], h;
     float shape[3][3]; // by W, see geometry/covariance.cuh; or shape[0] and [1] by the given covariance
-    camera_terms<with_camera> camera; // of one view
+    camera_terms<with_camera> camera; // there is one view
 };
 
 // The gradients of a Gaussian's parameters, except for its colours.
@@ -144,7 +144,7 @@ __device__ void finish(const gaussian_gradient &g, int64_t i, const gs_gaussians
     store<6>(g.covariance, i, gradients.covariance);
 }
 
-// The same with a step in place of a store.
+// Steps the parameters by these gradients in place of storing them.
 __device__ void finish(const gaussian_gradient &g, int64_t i, const stepped_gaussians &to) {
     stepped_values<3> mean, log_scale;
     stepped_values<4> quaternion;
@@ -222,7 +222,7 @@ __device__ __forceinline__ unsigned views_with_gradient(const gs_splat *splats, 
     return in_views & met;
 }
 
-// Of all views of the launch, one if with_camera. sh_degree as for project_kernel (project.cu). to: where the gradients
+// Sums the gradients of all views of the launch; with_camera there is one. sh_degree as for project_kernel (project.cu). to: where the gradients
 // are written, NULL members are not; or what is stepped by them. camera_rows: with_camera, a row per warp.
 template <int model, int sh_degree, bool with_camera, class Target>
 __global__ void __launch_bounds__(rows_block)
