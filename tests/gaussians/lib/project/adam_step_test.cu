@@ -109,6 +109,11 @@ TEST_P(AdamStep, IsTheTwoCallsInOne) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Scenes, AdamStep, testing::ValuesIn(comparison_scenes()));
+// The last warp's values are no multiple of four, nor do four of them lie in one row.
+INSTANTIATE_TEST_SUITE_P(OddRows, AdamStep,
+                         testing::Values(scene_choice{31, 37, 0, 0, 45, 37},
+                                         scene_choice{32, 37, 2, 2, 45, 37},
+                                         scene_choice{33, 35, 3, 3, 45, 37}));
 
 TEST(AdamStepEdges, WhatCannotBeIsRefused) {
     const kernel_frame frame({21, 80, 1, 1, 45, 37});
