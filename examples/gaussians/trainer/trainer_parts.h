@@ -45,7 +45,7 @@ typedef struct step_views {
     bool painted[GS_MAX_VIEWS]; // in place of a photograph the view has the teachers' picture
     int64_t pose_step;          // how often the view has moved, with this step; < 1: it does not move
     const gs_adam_step *adam;   // NULL: the step wants the gradient itself
-    bool only_loss; // and the gradient by the views' gains: ranks that share a scene compute all the same
+    bool only_loss; // loss and gains are all that is wanted; ranks that share a scene compute the rest too
 } step_views;
 
 // One rank: a frame of all views.
