@@ -2,15 +2,20 @@
 """gs_losses on torch tensors: an operator, and for calls outside of graphs and modes an autograd.Function."""
 import ctypes
 import functools
-from ctypes import byref
+import struct
+from ctypes import byref, sizeof
 from typing import Sequence, Tuple, Union
 
 import torch
 from torch import Tensor
 
 from . import gs
-from ._stages import MOST_VIEWS
+from ._stages import MOST_VIEWS, array_type
 from ._tensors import On, is_plain, library_of, stream_of
+
+
+_pack_image = struct.Struct("<2i5Q").pack  # a gs_loss_image
+assert struct.calcsize("<2i5Q") == sizeof(gs.LossImage)
 
 
 @functools.lru_cache(maxsize=16)
@@ -23,22 +28,21 @@ def _workspace_bytes(lib, width, height, count):
 def _run(images, targets):
     """images [views, ...]: each three planes in memory, in any order of dimensions. targets: of each view, contiguous. The
     mean of the losses, and the gradient of their sum in the same layout."""
-    views, (height, width, _) = len(images), targets[0].shape
+    views, (height, width, _), device = len(images), targets[0].shape, images.device
     with On(images):
-        lib = library_of(images.device)
+        lib, stream = library_of(device), stream_of(device)
         size = _workspace_bytes(lib, width, height, min(views, MOST_VIEWS))
-        workspace = torch.empty(size, dtype=torch.uint8, device=images.device)
-        results = torch.empty(views, 3, dtype=torch.float64, device=images.device)
+        workspace = torch.empty(size, dtype=torch.uint8, device=device)
+        results = torch.empty(views, 3, dtype=torch.float64, device=device)
         gradients = torch.empty_like(images)
-        at = [(a.data_ptr(), a.stride(0) * a.element_size()) for a in (images, results, gradients)]
-        stream = stream_of(images.device)
+        image, result, gradient = images.data_ptr(), results.data_ptr(), gradients.data_ptr()
+        each = images.stride(0) * 4
+        packed = [_pack_image(width, height, image + v * each, target.data_ptr(), 0, result + v * 24, gradient + v * each)
+                  for v, target in enumerate(targets)]
         for first in range(0, views, MOST_VIEWS):
-            of = []
-            for v, target in enumerate(targets[first:first + MOST_VIEWS], first):
-                # addresses: to index the tensors costs the host more
-                image, result, gradient = (begin + v * each for begin, each in at)
-                of.append(gs.LossImage(gs.Comparison(width, height, image, target.data_ptr()), result, gradient))
-            lib.check(lib.gs_losses((gs.LossImage * len(of))(*of), len(of), workspace.data_ptr(), size, stream))
+            count = min(views - first, MOST_VIEWS)
+            of = array_type(gs.LossImage, count).from_buffer_copy(b"".join(packed[first:first + count]))
+            lib.check(lib.gs_losses(of, count, workspace.data_ptr(), size, stream))
         return results[:, 0].mean(dtype=torch.float32), gradients
 
 
@@ -91,14 +95,17 @@ def l1_ssim_loss(image: Tensor, target: Union[Tensor, Sequence[Tensor]]) -> Tens
     for name, tensor, wanted in ("image", image, torch.float32), *(("target", t, torch.uint8) for t in targets):
         if not isinstance(tensor, torch.Tensor) or tensor.dtype != wanted:
             raise TypeError(f"distwar.l1_ssim_loss: {name} must be a tensor of {wanted}")
-        shape = image.shape[1:] if several and tensor is not image else image.shape
-        if tensor.shape != shape or image.dim() not in ((4,) if several else (3, 4)) or tensor.shape[-1] != 3 or \
-                0 in tensor.shape:
-            raise ValueError(f"distwar.l1_ssim_loss: {name} has the shape {tuple(tensor.shape)}; both must have the "
-                             "same one, [height, width, 3] or [views, height, width, 3], or target is a list of views of "
-                             "[height, width, 3]")
-        if tensor.device != image.device:
-            raise ValueError(f"distwar.l1_ssim_loss: {name} is on {tensor.device}, image on {image.device}")
+    shape, device = image.shape, image.device
+    of_targets = shape[1:] if several else shape
+    good = len(shape) in ((4,) if several else (3, 4)) and shape[-1] == 3 and 0 not in shape
+    for name, other in ("image", shape), *(("target", t.shape) for t in targets):
+        if not good or name == "target" and other != of_targets:
+            raise ValueError(f"distwar.l1_ssim_loss: {name} has the shape {tuple(other)}; both must have the same one, "
+                             "[height, width, 3] or [views, height, width, 3], or target is a list of views of [height, "
+                             "width, 3]")
+    for t in targets:
+        if t.device != device:
+            raise ValueError(f"distwar.l1_ssim_loss: target is on {t.device}, image on {device}")
     if several and len(targets) != len(image):
         raise ValueError(f"distwar.l1_ssim_loss: {len(targets)} targets for {len(image)} views")
     if image.dim() == 3:

@@ -118,6 +118,12 @@ def room_of(device, shape):
         return room
 
 
+@functools.lru_cache(maxsize=256)
+def array_type(of, count):
+    """of * count: ctypes makes that anew where nobody keeps it."""
+    return of * count
+
+
 _camera = struct.Struct("<2i4f9f3ffi4ff")
 assert _camera.size == sizeof(gs.Camera)
 
@@ -202,7 +208,7 @@ def camera_at(cameras, c):
 
 def camera_structs(cameras):
     """An array of gs_camera of packed_cameras()."""
-    return (gs.Camera * (len(cameras) // _camera.size)).from_buffer_copy(cameras)
+    return array_type(gs.Camera, len(cameras) // _camera.size).from_buffer_copy(cameras)
 
 
 class Sizes(NamedTuple):

@@ -18,7 +18,7 @@ _indices = {}  # of devices that the library has kernels for; None: a CPU
 # Without the looks of torch.cuda whether CUDA is initialised: there is a tensor.
 _raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", lambda index: torch.cuda.current_stream(index).cuda_stream)
 current_device = getattr(torch._C, "_cuda_getDevice", torch.cuda.current_device)
-_is_capturing = getattr(torch._C, "_cuda_isCurrentStreamCapturing", torch.cuda.is_current_stream_capturing)
+is_capturing = getattr(torch._C, "_cuda_isCurrentStreamCapturing", torch.cuda.is_current_stream_capturing)
 _is_compiling = torch.compiler.is_compiling
 _dispatch_modes, _transforms_active = torch._C._len_torch_dispatch_stack, torch._C._are_functorch_transforms_active
 _PLAIN = Tensor, torch.nn.Parameter
@@ -65,7 +65,7 @@ def report_at(index):
     """report_of() the device with this index_of()."""
     if index is None:
         return None
-    if _is_capturing():
+    if is_capturing():
         return 0
     try:
         return _local.address

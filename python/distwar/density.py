@@ -12,52 +12,59 @@ from __future__ import annotations
 import functools
 import importlib
 import math
-from ctypes import byref
+import struct
+from ctypes import byref, sizeof
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from . import gs
-from ._tensors import Memory, On, library_of
+from ._tensors import On, library_of, stream_of
 
 
-def _gaussians(count: int, device: torch.device, **arrays: Any) -> Any:
+_WIDTHS = {"mean": 3, "log_scale": 3, "quaternion": 4, "opacity_logit": 1}  # in the order of gs_gaussians
+_pack = struct.Struct("<qi4x8Q20x4x").pack
+assert struct.calcsize("<qi4x8Q20x4x") == sizeof(gs.Gaussians) and gs.Gaussians.mean.offset == 16
+
+
+def _gaussians(count: int, device: torch.device, **arrays: Tensor | None) -> Any:
     """gs_gaussians of parameters; members that the call does not read get an address that is not NULL."""
-    for name, (array, width) in arrays.items():
-        if array.dtype != torch.float32 or not array.is_contiguous() or array.numel() != count * width or \
+    at = []
+    for name, width in _WIDTHS.items():
+        if name not in arrays:
+            at.append(0)
+            continue
+        array = arrays[name]
+        if array is None or array.dtype != torch.float32 or not array.is_contiguous() or array.numel() != count * width or \
                 array.device != device:
             raise ValueError(f"distwar.density: {name} must be contiguous and float32, {count} times {width} values on "
                              f"{device}")
-    address = {name: array.data_ptr() for name, (array, _) in arrays.items()}
-    unread = next(iter(address.values()))
-    return gs.Gaussians(count=count, **{name: address.get(name, unread) for name in (
-        "mean", "log_scale", "quaternion", "opacity_logit", "sh")})
+        at.append(array.data_ptr())
+    unread = max(at)
+    return gs.Gaussians.from_buffer_copy(_pack(count, 0, *[address or unread for address in at], unread, 0, 0, 0))
 
 
-@torch.no_grad()
 def add_noise(means: Tensor, quats: Tensor, log_scales: Tensor, opacity_logits: Tensor, scale: float, seed: int,
               step: int) -> None:
     """Adds scale S C n to means [N, 3], in place: C is a Gaussian's covariance, n standard normal, and S = 1 / (1 +
     exp(100 (opacity - 0.005))); along an axis of size s > 1 / scale the deviation is S s, not S scale s^2. The noise
     depends on seed and step alone. quats [N, 4], log_scales [N, 3], opacity_logits [N]."""
     with On(means):
-        g = _gaussians(len(means), means.device, mean=(means, 3), quaternion=(quats, 4), log_scale=(log_scales, 3),
-                       opacity_logit=(opacity_logits, 1))
-        library_of(means.device).call_on("gs_density_noise", byref(g), scale, seed, step,
-                                         Memory(means).stream)
+        g = _gaussians(len(means), means.device, mean=means, quaternion=quats, log_scale=log_scales,
+                       opacity_logit=opacity_logits)
+        library_of(means.device).call_on("gs_density_noise", byref(g), scale, seed, step, stream_of(means.device))
 
 
-@torch.no_grad()
 def add_penalty(log_scales: Tensor, opacity_logits: Tensor, opacity_weight: float, scale_weight: float) -> None:
     """Adds to log_scales.grad and opacity_logits.grad the gradients of opacity_weight mean(opacity) + scale_weight
     mean(scale). log_scales [N, 3], opacity_logits [N]."""
     with On(log_scales):
         count, device = len(log_scales), log_scales.device
-        g = _gaussians(count, device, log_scale=(log_scales, 3), opacity_logit=(opacity_logits, 1))
-        d = _gaussians(count, device, log_scale=(log_scales.grad, 3), opacity_logit=(opacity_logits.grad, 1))
+        g = _gaussians(count, device, log_scale=log_scales, opacity_logit=opacity_logits)
+        d = _gaussians(count, device, log_scale=log_scales.grad, opacity_logit=opacity_logits.grad)
         library_of(device).call_on("gs_density_penalty", byref(g), opacity_weight, scale_weight, byref(d),
-                                   Memory(log_scales).stream)
+                                   stream_of(device))
 
 
 @functools.lru_cache(maxsize=8)

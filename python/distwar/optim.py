@@ -4,8 +4,9 @@ groups are those of torch.optim.Adam, so density strategies that edit them work 
 from __future__ import annotations
 
 import math
+import struct
 import weakref
-from ctypes import byref
+from ctypes import byref, sizeof
 from typing import Any, Callable, Iterable, Iterator
 
 import torch
@@ -13,9 +14,13 @@ from torch import Tensor
 from torch.optim.adam import adam
 
 from . import gs
-from ._tensors import On, library_of, stream_of
+from ._stages import array_type
+from ._tensors import On, is_capturing, library_of, stream_of
 
 _Entry = tuple[Tensor, dict[str, Any], dict[str, Any]]
+_ONE = torch.tensor(1.0, device="cpu")  # of a number torch makes a tensor at each call
+_pack_array = struct.Struct("<4Qif").pack  # a gs_adam_array
+assert struct.calcsize("<4Qif") == sizeof(gs.AdamArray)
 _counts: dict[int, tuple[Any, int, int]] = {}  # of steps on a GPU: by id, (weak reference, version, number)
 
 
@@ -70,7 +75,7 @@ def step(optimizers: Iterable[torch.optim.Adam], visible: Tensor | None = None, 
     if visible is not None:
         _step_rows(entries, (visible if visible.dtype == torch.bool else visible > 0).reshape(-1).contiguous())
     elif any(p.dtype != torch.float32 or isinstance(group["lr"], Tensor) for p, _, group in entries) or \
-            (entries and entries[0][0].is_cuda and torch.cuda.is_current_stream_capturing()):
+            (entries and entries[0][0].is_cuda and is_capturing()):
         _step_by_torch(entries)
     else:
         _step_rows(entries)
@@ -90,9 +95,9 @@ def _step_by_torch(entries: list[_Entry]) -> None:
              fused=True, amsgrad=False, beta1=betas[0], beta2=betas[1], lr=lr, weight_decay=0.0, eps=eps, maximize=False)
 
 
-def _arrays(entry: _Entry) -> list[Any]:
+def _arrays(entry: _Entry) -> tuple[Any, ...]:
     p, state, _ = entry
-    return [p, p.grad, state["exp_avg"], state["exp_avg_sq"]]
+    return p, p.grad, state["exp_avg"], state["exp_avg_sq"]
 
 
 def _step_rows(entries: list[_Entry], visible: Tensor | None = None) -> None:
@@ -105,31 +110,37 @@ def _step_rows(entries: list[_Entry], visible: Tensor | None = None) -> None:
                 raise ValueError(f"distwar.optim: a parameter of shape {tuple(entry[0].shape)} is not float32 on {device} "
                                  f"with {count} rows, as visible has")
     for (device, rows, (beta1, beta2), eps, place, steps), group in _grouped(entries, lambda p, state, group: (
-            p.device, p.shape[:1].numel(), group["betas"], group["eps"], state["step"].device,
+            p.device, p.shape[0] if p.dim() else 1, group["betas"], group["eps"], state["step"].device,
             visible is None and _count(state["step"]))).items():
         lib, scale, root = library_of(device), 1.0, 1.0
         if visible is None:
             root = math.sqrt(1 - beta2**(steps + 1))
             scale = root / (1 - beta1**(steps + 1))
         for of in (group[k:k + gs.ADAM_ARRAYS] for k in range(0, len(group), gs.ADAM_ARRAYS)):
-            whole = [[a.contiguous() for a in _arrays(entry)] for entry in of]
-            arrays = (gs.AdamArray * len(of))(*(
-                gs.AdamArray(*(a.data_ptr() for a in copies), max(p.numel() // max(rows, 1), 1),
-                             float(group_of["lr"]) * scale) for (p, _, group_of), copies in zip(of, whole)))
-            step_of = gs.AdamRowsStep(rows, None if visible is None else visible.data_ptr(), arrays, len(of), beta1, beta2,
+            packed, written = [], []
+            for entry in of:
+                arrays = _arrays(entry)
+                whole = [a.contiguous() for a in arrays]
+                packed.append(_pack_array(*[a.data_ptr() for a in whole], max(arrays[0].numel() // max(rows, 1), 1),
+                                          float(entry[2]["lr"]) * scale))
+                written += [(a, copy) for a, copy in zip(arrays, whole) if copy is not a]
+            at = array_type(gs.AdamArray, len(of)).from_buffer_copy(b"".join(packed))
+            step_of = gs.AdamRowsStep(rows, None if visible is None else visible.data_ptr(), at, len(of), beta1, beta2,
                                       eps * root)
             with On(of[0][0]):
                 lib.check(lib.gs_adam_rows(byref(step_of), stream_of(device)))
-            for entry, copies in zip(of, whole):
-                torch.autograd.graph.increment_version(entry[0])
-                for a, copy in zip(_arrays(entry), copies):
-                    if copy is not a:
-                        a.copy_(copy)
+            for a, copy in written:
+                a.copy_(copy)
+        for p, _, _ in group:
+            torch.autograd.graph.increment_version(p)
         numbers = [state["step"] for _, state, _ in group]
-        torch._foreach_add_(numbers, 1)
-        if len(_counts) >= 1024:
-            _counts.clear()
+        if place.type == "cpu":
+            torch._foreach_add_(numbers, _ONE, alpha=1)
+        else:
+            torch._foreach_add_(numbers, 1)
         if visible is None and place.type != "cpu":
+            if len(_counts) >= 1024:
+                _counts.clear()
             _counts.update((id(step), (weakref.ref(step), step._version, steps + 1)) for step in numbers)
 
 

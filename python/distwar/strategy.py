@@ -259,7 +259,7 @@ class MCMCStrategy(Strategy):
                 p.detach()[dead] = p.detach()[sampled]
                 p.grad = None
                 for a in _moments(optimizers.get(name), p).values():
-                    a[sampled] = 0
+                    a.index_fill_(0, sampled, 0)  # a number for a[sampled] is copied from the host
         return len(dead)
 
     def _add(self, params: Params, optimizers: Optimizers, binoms: Tensor) -> int:

@@ -55,6 +55,7 @@ def train(p, views, size, o):
     steps, begin = -(-o.iterations // batch), time.perf_counter()
     order = [view for _ in range(-(-steps * batch // len(views))) for view in random.sample(views, len(views))]
     viewmats, Ks = (torch.cat([view[i] for view in order]) for i in range(2))  # cut below: a step costs the host less
+    torch.autograd.set_multithreading_enabled(False)  # backward() on this thread: no other has to wake up
     average, averaged = {}, 0  # of the last tenth, whose steps say about the same
     for step in range(1, steps + 1):
         now = slice((step - 1) * batch, step * batch)
