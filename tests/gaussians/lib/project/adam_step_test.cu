@@ -118,7 +118,8 @@ INSTANTIATE_TEST_SUITE_P(OddRows, AdamStep,
 TEST(AdamStepEdges, WhatCannotBeIsRefused) {
     const kernel_frame frame({21, 80, 1, 1, 45, 37});
     stepped of(frame, 1);
-    const device_vector<float> sums(80 * size_t(GS_MOMENTS_STRIDE)), colors(240);
+    const device_vector<float> sums(std::vector<float>(80 * size_t(GS_MOMENTS_STRIDE))),
+        colors(std::vector<float>(240));
     gs_view view = frame.view;
     view.gaussians = *of.gaussians.get();
     gs_gradient gradient = {};
