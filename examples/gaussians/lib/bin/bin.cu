@@ -73,11 +73,11 @@ int64_t most_parts(int64_t pair_capacity) {
 }
 
 // Entries of a bucket. Not given: 32 times the mean of lists that fill pair_capacity, as some tiles have much more than
-// others; less where that would take more than 256 MB and more than three times the lists, and where that would take more
+// others; less where that would take more than 256 MB and more than eight times the lists, and where that would take more
 // than 4 GB as much as the lists.
 uint32_t room_of(const gs_view *view, int64_t counters) {
     constexpr int64_t least = 32, small = int64_t(1) << 26, large = int64_t(1) << 30;
-    const int64_t pairs = view->pair_capacity, most = std::max({small, std::min(3 * pairs, large), pairs});
+    const int64_t pairs = view->pair_capacity, most = std::max({small, std::min(8 * pairs, large), pairs});
     const int64_t all = view->bucket_capacity > 0 ? view->bucket_capacity : std::min(32 * pairs, most);
     return uint32_t(std::min(std::max(all / counters, least), int64_t(UINT32_MAX)));
 }
