@@ -104,30 +104,20 @@ def records(paths):
 
 
 def by_quality(runs):
-    """Means over seeds; the time is that of the first."""
+    """Means over seeds, and the least and the most."""
     rows = []
     for name, group in sorted(of_seeds(runs).items(), key=lambda item: numbered(item[0])):
-        end = group[0].end
-        rows.append([name.rpartition("-")[0], f"{end['iteration']:,}", f"{end['gaussians']:,}",
-                     f"{end['seconds']:.1f}" if group[0].alone else "",
-                     spread(last(group, "psnr"), 2), spread(last(group, "ssim"), 4), len(group)])
-    return ["data", "iterations", "Gaussians", "seconds", "PSNR, dB", "SSIM", "seeds"], rows
-
-
-def counts(runs):
-    """Runs by count-SCENE-ITERATIONS-LIMIT-SEED without "count-", and those of the default limit on these scenes."""
-    found = part(runs, "count")
-    scenes = {name.split("-")[0] for name in found}
-    for name, run in part(runs, "defaults").items():
-        scene, iterations, seed = name.split("-")
-        if scene in scenes:
-            found[f"{scene}-{iterations}-{run.end['gaussians']}-{seed}"] = run
-    return found
+        scene, asked = name.split("-")
+        rows.append([scene, f"{int(asked):,}", spread(last(group, "psnr"), 2), spread(last(group, "ssim"), 4),
+                     spread((run.end["seconds"] for run in group if run.alone), 1),
+                     spread((run.end["gaussians"] for run in group), 0), len(group)])
+    return ["data", "iterations", "PSNR, dB", "SSIM", "seconds", "Gaussians", "seeds"], rows
 
 
 def by_count(runs):
-    """A row for each limit of the number of Gaussians, columns for each number of iterations."""
-    groups = {tuple(name.split("-")): group for name, group in of_seeds(counts(runs)).items()}
+    """A row for each limit of the number of Gaussians, columns for each number of iterations; runs
+    SCENE-ITERATIONS-LIMIT-SEED."""
+    groups = {tuple(name.split("-")): group for name, group in of_seeds(runs).items()}
     lengths = sorted({int(iterations) for _, iterations, _ in groups})
     rows = []
     for scene, limit in sorted({(scene, int(limit)) for scene, _, limit in groups}):
@@ -140,12 +130,12 @@ def by_count(runs):
                                    for what in ("PSNR, dB", "SSIM"))], rows
 
 
-def by_change(runs, defaults):
+def by_change(runs):
     """A row for each change of the defaults: PSNR and SSIM, and by how much the change moves them."""
-    groups, defaults = {tuple(name.split("-", 2)): group for name, group in of_seeds(runs).items()}, of_seeds(defaults)
+    groups = {tuple(name.split("-", 2)): group for name, group in of_seeds(runs).items()}
     scenes = sorted({(scene, iterations) for scene, iterations, _ in groups})
-    rows = [["none", *(defaults.get("-".join(scene)) for scene in scenes)]]
-    rows += [[change, *(groups.get((*scene, change)) for scene in scenes)] for change in sorted({key[2] for key in groups})]
+    changes = sorted({key[2] for key in groups}, key=lambda change: (change != "none", change))
+    rows = [[change, *(groups.get((*scene, change)) for scene in scenes)] for change in changes]
 
     def cell(group, base):
         if not group:
@@ -155,7 +145,7 @@ def by_change(runs, defaults):
         return f"{mean(last(group, 'psnr')):.2f}, {mean(last(group, 'ssim')):.4f}{moved}"
 
     return ["change", *(f"{scene}, {int(iterations):,} iterations" for scene, iterations in scenes)], [
-        [row[0].replace("-", " "), *(cell(group, base) for group, base in zip(row[1:], rows[0][1:]))] for row in rows if groups]
+        [row[0].replace("-", " "), *(cell(group, base) for group, base in zip(row[1:], rows[0][1:]))] for row in rows]
 
 
 def by_stage(runs):
@@ -205,8 +195,8 @@ def by_budget(runs):
 def tables(runs):
     defaults = part(runs, "defaults")
     first = {name.rpartition("-")[0]: run for name, run in defaults.items() if name.endswith("-30000-0") and run.alone}
-    found = {"defaults": by_quality(defaults), "count": by_count(runs),
-             "ablation": by_change(part(runs, "ablation"), defaults), "stages": by_stage(first),
+    found = {"defaults": by_quality(defaults), "count": by_count(part(runs, "count")),
+             "ablation": by_change(part(runs, "ablation")), "stages": by_stage(first),
              "reproducible": by_repetition(part(runs, "reproducible")), "budget": by_budget(runs)}
     return {name: table for name, table in found.items() if table[1]}
 
@@ -246,7 +236,7 @@ def draw(runs, folder):
     if not pyplot:
         return
     lines = {}
-    for name, group in of_seeds(counts(runs)).items():
+    for name, group in of_seeds(part(runs, "count")).items():
         scene, iterations, limit = name.split("-")
         lines.setdefault((scene, int(iterations)), []).append((int(limit), mean(last(group, "psnr"))))
     figure, plot = pyplot.subplots(figsize=(4.5, 3.4), layout="constrained")
