@@ -222,14 +222,20 @@ __device__ __forceinline__ unsigned views_with_gradient(const gs_splat *splats, 
     return in_views & met;
 }
 
-// Sums the gradients of all views of the launch; with_camera there is one. sh_degree as for project_kernel (project.cu). to: where the gradients
-// are written, NULL members are not; or what is stepped by them. camera_rows: with_camera, a row per warp.
-template <int model, int sh_degree, bool with_camera, class Target>
+// Of a launch: one view needs fewer registers.
+enum views_of_launch { SEVERAL_VIEWS, ONE_VIEW, ONE_VIEW_AND_CAMERA };
+
+// Sums the gradients of all views of the launch. sh_degree as for project_kernel (project.cu). to: where the gradients are
+// written, NULL members are not; or what is stepped by them. camera_rows: with the camera, a row per warp.
+template <int model, int sh_degree, views_of_launch of_launch, class Target>
 __global__ void __launch_bounds__(rows_block)
     project_backward_kernel(const gs_gaussians gaussians, int degree, const several_cameras cameras,
                             const gs_splat *splats, const splat_gradients of_splats, const Target to,
                             float *camera_rows) {
     constexpr int length = sh_floats(sh_degree);
+    constexpr bool with_camera = of_launch == ONE_VIEW_AND_CAMERA;
+    // Read where it is used: ptxas takes more registers for a variable.
+    const auto views = [&] { return of_launch == SEVERAL_VIEWS ? cameras.count : 1; };
     __shared__ warp_rows<length> memory[rows_block / 32];
     __shared__ view_constants constants[GS_MAX_VIEWS];
     static_assert(GS_MAX_VIEWS <= rows_block, "a thread for each view");
@@ -237,7 +243,7 @@ __global__ void __launch_bounds__(rows_block)
     const int lane = int(distwar::lane_id());
     const int64_t i = int64_t(blockIdx.x) * rows_block + threadIdx.x, first = i - lane;
     const bool exists = i < gaussians.count;
-    if (int(threadIdx.x) < cameras.count) {
+    if (int(threadIdx.x) < views()) {
         const gs_camera &camera = cameras.at[threadIdx.x];
         constants[threadIdx.x].limits = ratio_limits_of(camera);
         negative_center(camera, constants[threadIdx.x].negative_center);
@@ -245,7 +251,7 @@ __global__ void __launch_bounds__(rows_block)
     __syncthreads();
 
     const unsigned in_views =
-        exists ? views_with_gradient(splats, of_splats, gaussians.count, cameras.count, i) : 0;
+        exists ? views_with_gradient(splats, of_splats, gaussians.count, views(), i) : 0;
     const unsigned wanted = __ballot_sync(distwar::all_lanes, in_views != 0);
     const unsigned existing = __ballot_sync(distwar::all_lanes, exists);
     begin_sh<length>(gaussians, first, wanted, sh_floats(degree), rows);
@@ -259,7 +265,7 @@ __global__ void __launch_bounds__(rows_block)
     float *const row = rows->row(lane);
     gradient_sum<with_camera> sum = {};
     float length_sum = 0;
-    for (int v = 0; exists && v < cameras.count; v++) {
+    for (int v = 0; exists && v < views(); v++) {
         const int64_t of_view = v * gaussians.count + i;
         const float2 unit = half_size(cameras.at[v]);
         float mean2d[2] = {}, absolute[2] = {};
@@ -289,7 +295,7 @@ __global__ void __launch_bounds__(rows_block)
 
     // The rows have been read: gradients take their place, so that more warps have room.
     float d_row[length] = {};
-    for (int v = 0; v < cameras.count; v++) {
+    for (int v = 0; v < views(); v++) {
         if (!(in_views >> v & 1)) continue;
         const int64_t of_view = v * gaussians.count + i;
         const gs_moments sums = load_moments(of_splats.moments, of_view);
@@ -350,11 +356,13 @@ gs_status gs_project_backward(const gs_view *view, const gs_gradient *gradient, 
     const camera_sums sums = camera_sums_in(gradient->camera);
     const splat_gradients of_splats = splat_gradients_of(gradient);
     GS_CUDA(with_model_and_degree(view, in, [&](auto model, auto sh_degree) {
-        return launch(stream, blocks_for(in.count, rows_block), rows_block,
-                      gradient->camera ? project_backward_kernel<model, sh_degree, true, gs_gaussians>
-                                       : project_backward_kernel<model, sh_degree, false, gs_gaussians>,
-                      in, used_degree(view->sh_degree_used, &in), cameras_of(view), view->splats, of_splats,
-                      out, sums.rows);
+        return launch(
+            stream, blocks_for(in.count, rows_block), rows_block,
+            gradient->camera ? project_backward_kernel<model, sh_degree, ONE_VIEW_AND_CAMERA, gs_gaussians>
+            : view_count(view) == 1 ? project_backward_kernel<model, sh_degree, ONE_VIEW, gs_gaussians>
+                                    : project_backward_kernel<model, sh_degree, SEVERAL_VIEWS, gs_gaussians>,
+            in, used_degree(view->sh_degree_used, &in), cameras_of(view), view->splats, of_splats, out,
+            sums.rows);
     }));
     if (gradient->camera)
         GS_CUDA(launch_camera_sums(stream, *camera_of(view, 0), in.count, gradient->camera));
@@ -394,7 +402,7 @@ gs_status gs_project_backward_adam(const gs_view *view, const gs_gradient *gradi
     of_splats.density = adam->density;
     GS_CUDA(with_model_and_degree(view, in, [&](auto model, auto sh_degree) {
         return launch(stream, blocks_for(in.count, rows_block), rows_block,
-                      project_backward_kernel<model, sh_degree, false, stepped_gaussians>, in,
+                      project_backward_kernel<model, sh_degree, SEVERAL_VIEWS, stepped_gaussians>, in,
                       used_degree(view->sh_degree_used, &in), cameras_of(view), view->splats, of_splats, to,
                       nullptr);
     }));
