@@ -170,15 +170,16 @@ def by_repetition(runs):
 
 def budgets(runs):
     """Runs budget-SCENE-WAY and, of these scenes, the first seed of the runs with a number of iterations,
-    defaults-SCENE-ITERATIONS, as (the scene, the seconds asked for or None, the run), by time."""
+    defaults-SCENE-ITERATIONS, as (the scene, what was asked for, the run), by time."""
     found = []
     for name, run in part(runs, "budget").items():
         scene, asked = name.split("-")
-        found.append((scene, float(asked[:-1]), run))
+        found.append((scene, f"{asked[:-1]} s", run))
     scenes = {scene for scene, *_ in found}
     for name, group in of_seeds(part(runs, "defaults")).items():
-        if name.rpartition("-")[0] in scenes and group[0].alone:
-            found.append((name.rpartition("-")[0], None, group[0]))
+        scene, asked = name.split("-")
+        if scene in scenes and group[0].alone:
+            found.append((scene, f"{int(asked):,} iterations", group[0]))
     return sorted(found, key=lambda row: (row[0], row[2].end["seconds"]))
 
 
@@ -186,8 +187,7 @@ def by_budget(runs):
     rows = []
     for scene, asked, run in budgets(runs):
         last = run.evaluations[-1]
-        rows.append([scene, f"{asked:g} s" if asked else f"{run.end['iteration']:,} iterations",
-                     f"{run.end['seconds']:.2f}", f"{run.end['iteration']:,}", f"{run.end['gaussians']:,}",
+        rows.append([scene, asked, f"{run.end['seconds']:.2f}", f"{run.end['iteration']:,}", f"{run.end['gaussians']:,}",
                      f"{last['psnr']:.2f}", f"{last['ssim']:.4f}"])
     return ["data", "asked for", "seconds", "iterations", "Gaussians", "PSNR, dB", "SSIM"], rows
 
@@ -210,7 +210,7 @@ def draw_budgets(pyplot, runs, folder):
 
     def curve(scene, limited):
         return [{**run.evaluations[-1], "seconds": run.end["seconds"]} for of, asked, run in rows
-                if of == scene and bool(asked) == limited]
+                if of == scene and asked.endswith(" s") == limited]
 
     figure, plots = pyplot.subplots(2, len(scenes), figsize=(4.5 * len(scenes), 6), squeeze=False, layout="constrained")
     for column, scene in zip(plots.T, scenes):
