@@ -32,6 +32,7 @@ runs = {"defaults-fern-30000-0": log(20, 80), "defaults-fern-30000-1": log(20, 7
         "count-fern-7000-300000-0": log(20, 5, psnr=28), "count-fern-30000-50000-0": log(20, 5, psnr=29),
         "defaults-turns-30000-0": turns,
         "budget-fern-6s": log(30, 6),
+        "ablation-fern-7000-none-0": log(20, 5),
         "ablation-fern-7000-no-splits-0": log(20, 5, psnr=23), "ablation-fern-7000-no-splits-1": log(20, 5, psnr=24),
         "ablation-fox-7000-more-0": log(20, 5),
         "reproducible-fern-2": log(10, 1, {"event": "comparison", "kills": 3, "equal": False})}
@@ -46,9 +47,8 @@ with tempfile.TemporaryDirectory() as folder:
                    capture_output=True)
     again = subprocess.run([sys.executable, "-B", script, "training", kept], check=True, capture_output=True, text=True)
 wanted = """\
-| fern | 20 | 1,000 | 5.0 | 25.00 | 0.2500 | 1 |
-| fern | 20 | 1,000 | 80.0 | 25.50 (25.00 to 26.00) | 0.2550 (0.2500 to 0.2600) | 2 |
-| fern | 1,000 | 25.00 | 0.2500 | 25.50 (25.00 to 26.00) | 0.2550 (0.2500 to 0.2600) |
+| fern | 7,000 | 25.00 | 0.2500 | 5.0 | 1000 | 1 |
+| fern | 30,000 | 25.50 (25.00 to 26.00) | 0.2550 (0.2500 to 0.2600) | 75.0 (70.0 to 80.0) | 1000 (1000 to 1000) | 2 |
 | fern | 50,000 | 26.00 (25.00 to 27.00) | 0.2600 (0.2500 to 0.2700) | 29.00 | 0.2900 |
 | fern | 300,000 | 28.00 | 0.2800 |  |  |
 | none | 25.00, 0.2500 |  |
@@ -56,7 +56,7 @@ wanted = """\
 | more |  | 25.00, 0.2500 |
 | fern-30000 | 6.000, 66.7 % | 3.000, 33.3 % |  | 9.000 |
 | turns-30000 | 5.000, 83.3 % |  | 1.000, 16.7 % | 6.000 |
-| fern | 20 iterations | 5.00 | 20 | 1,000 | 25.00 | 0.2500 |
+| fern | 7,000 iterations | 5.00 | 20 | 1,000 | 25.00 | 0.2500 |
 | fern | 6 s | 6.00 | 30 | 1,000 | 25.00 | 0.2500 |
 | fern-2 | 10 | 1.00 | 25.00 | 3 | NO |"""
 missing = [row for row in wanted.splitlines() if row not in page.stdout.splitlines()]
