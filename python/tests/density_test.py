@@ -59,6 +59,9 @@ class Operations(unittest.TestCase):
         density.add_penalty(params["scales"], params["opacities"], 0.3, 0.7)
         for name, value in zip(("scales", "opacities"), expected):
             self.assertLess(relative((params[name].grad - 1).cpu(), value.cpu()), 1e-3, name)
+        params["opacities"].grad = None
+        with self.assertRaisesRegex(ValueError, "opacity_logit must be contiguous"):
+            density.add_penalty(params["scales"], params["opacities"], 0.3, 0.7)
 
     def test_relocation_keeps_the_integral(self):
         opacity, ratio = torch.tensor([0.1, 0.5, 0.9, 0.97, 0.6]), torch.tensor([1, 2, 5, 20, 51])

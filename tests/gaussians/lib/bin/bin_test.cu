@@ -262,6 +262,25 @@ TEST(BinEdges, AListThatDoesNotFitIsNotBegun) {
         << gs_last_error();
 }
 
+TEST(BinEdges, BucketsTakeAsMuchAsThePageSays) {
+    const kernel_frame frame(comparison_scenes()[0]);
+    gs_view view = frame.view;
+    const auto bytes_of = [&](int64_t pairs, int64_t buckets) {
+        size_t bytes = 0;
+        view.pair_capacity = pairs, view.bucket_capacity = buckets;
+        EXPECT_GS_OK(gs_bin_bytes(&view, &bytes));
+        return bytes;
+    };
+    const int64_t million = 1000000, small = int64_t(1) << 26, large = int64_t(1) << 30;
+    const std::pair<int64_t, int64_t> rooms[] = {{million, 32 * million},
+                                                 {4 * million, small},
+                                                 {10 * million, 80 * million},
+                                                 {200 * million, large},
+                                                 {2000 * million, 2000 * million}};
+    for (const auto &[pairs, room] : rooms) EXPECT_EQ(bytes_of(pairs, 0), bytes_of(pairs, room)) << pairs;
+    EXPECT_LT(bytes_of(10 * million, 79 * million), bytes_of(10 * million, 0));
+}
+
 // Where a bucket has no room, all splats are written a second time.
 TEST(BinEdges, ListsDoNotDependOnTheRoomOfBuckets) {
     std::vector<gs_splat> splats;
