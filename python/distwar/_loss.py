@@ -36,7 +36,7 @@ def _run(images, targets):
         results = torch.empty(views, 3, dtype=torch.float64, device=device)
         gradients = torch.empty_like(images)
         image, result, gradient = images.data_ptr(), results.data_ptr(), gradients.data_ptr()
-        each = images.stride(0) * 4
+        each = images.stride(0) * 4  # bytes of an image; 24 of its results
         packed = [_pack_image(width, height, image + v * each, target.data_ptr(), 0, result + v * 24, gradient + v * each)
                   for v, target in enumerate(targets)]
         for first in range(0, views, MOST_VIEWS):
@@ -89,6 +89,11 @@ class _L1Ssim(torch.autograd.Function):
         return (d_loss / ctx.views if ctx.views > 1 else d_loss) * ctx.saved_tensors[0], None
 
 
+def _wrong_shape(name, shape):
+    return ValueError(f"distwar.l1_ssim_loss: {name} has the shape {tuple(shape)}; both must have the same one, [height, "
+                      "width, 3] or [views, height, width, 3], or target is a list of views of [height, width, 3]")
+
+
 def l1_ssim_loss(image: Tensor, target: Union[Tensor, Sequence[Tensor]]) -> Tensor:
     several = isinstance(target, (list, tuple))
     targets = list(target) if several else [target]
@@ -97,13 +102,11 @@ def l1_ssim_loss(image: Tensor, target: Union[Tensor, Sequence[Tensor]]) -> Tens
             raise TypeError(f"distwar.l1_ssim_loss: {name} must be a tensor of {wanted}")
     shape, device = image.shape, image.device
     of_targets = shape[1:] if several else shape
-    good = len(shape) in ((4,) if several else (3, 4)) and shape[-1] == 3 and 0 not in shape
-    for name, other in ("image", shape), *(("target", t.shape) for t in targets):
-        if not good or name == "target" and other != of_targets:
-            raise ValueError(f"distwar.l1_ssim_loss: {name} has the shape {tuple(other)}; both must have the same one, "
-                             "[height, width, 3] or [views, height, width, 3], or target is a list of views of [height, "
-                             "width, 3]")
+    if len(shape) not in ((4,) if several else (3, 4)) or shape[-1] != 3 or 0 in shape:
+        raise _wrong_shape("image", shape)
     for t in targets:
+        if t.shape != of_targets:
+            raise _wrong_shape("target", t.shape)
         if t.device != device:
             raise ValueError(f"distwar.l1_ssim_loss: target is on {t.device}, image on {device}")
     if several and len(targets) != len(image):

@@ -24,8 +24,8 @@ from ._tensors import On, library_of, stream_of
 
 
 _WIDTHS = {"mean": 3, "log_scale": 3, "quaternion": 4, "opacity_logit": 1}  # in the order of gs_gaussians
-_pack = struct.Struct("<qi4x8Q20x4x").pack
-assert struct.calcsize("<qi4x8Q20x4x") == sizeof(gs.Gaussians) and gs.Gaussians.mean.offset == 16
+_pack = struct.Struct("<qi4x8Q24x").pack
+assert struct.calcsize("<qi4x8Q24x") == sizeof(gs.Gaussians) and gs.Gaussians.mean.offset == 16
 
 
 def _gaussians(count: int, device: torch.device, **arrays: Tensor | None) -> Any:

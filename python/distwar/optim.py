@@ -136,9 +136,9 @@ def _step_rows(entries: list[_Entry], visible: Tensor | None = None) -> None:
         numbers = [state["step"] for _, state, _ in group]
         if place.type == "cpu":
             torch._foreach_add_(numbers, _ONE, alpha=1)
-        else:
-            torch._foreach_add_(numbers, 1)
-        if visible is None and place.type != "cpu":
+            continue
+        torch._foreach_add_(numbers, 1)
+        if visible is None:
             if len(_counts) >= 1024:
                 _counts.clear()
             _counts.update((id(step), (weakref.ref(step), step._version, steps + 1)) for step in numbers)

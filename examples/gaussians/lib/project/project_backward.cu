@@ -222,7 +222,7 @@ __device__ __forceinline__ unsigned views_with_gradient(const gs_splat *splats, 
     return in_views & met;
 }
 
-// Of a launch: one view needs fewer registers.
+// Which views a kernel is for. One for a single view needs fewer registers.
 enum views_of_launch { SEVERAL_VIEWS, ONE_VIEW, ONE_VIEW_AND_CAMERA };
 
 // Sums the gradients of all views of the launch. sh_degree as for project_kernel (project.cu). to: where the gradients are
