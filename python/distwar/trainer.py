@@ -92,14 +92,22 @@ def _host(what: str, array: Any, dtype: str, shape: Sequence[Optional[int]]) -> 
     return numpy.ascontiguousarray(array, dtype)
 
 
-def camera_of(viewmat: Any, K: Any, width: int, height: int, near_plane: float = 0.2) -> Any:
-    """A pinhole's gs_camera. viewmat [4, 4] or [1, 4, 4]: world to camera; K [3, 3] or [1, 3, 3], pixels."""
+def camera_of(viewmat: Any, K: Any, width: int, height: int) -> Any:
+    """A pinhole's gs_camera, without a near plane. viewmat [4, 4] or [1, 4, 4]: world to camera; K [3, 3] or
+    [1, 3, 3], pixels."""
     view, k = (a[0] if len(a.shape) == 3 else a for a in (viewmat, K))
     view, k = _host("viewmats", view, "float32", (4, 4)), _host("Ks", k, "float32", (3, 3))
-    out: Any = gs.Camera(width=width, height=height, fx=k[0, 0], fy=k[1, 1], cx=k[0, 2], cy=k[1, 2],
-                         near_plane=near_plane)
+    out: Any = gs.Camera(width=width, height=height, fx=k[0, 0], fy=k[1, 1], cx=k[0, 2], cy=k[1, 2])
     out.rotation[:], out.translation[:] = view[:3, :3].ravel().tolist(), view[:3, 3].tolist()
     return out
+
+
+def _usual_near_plane(views: Sequence[Any]) -> float:
+    """A 500th of the largest distance of a camera from the mean of all, as dsplat has it."""
+    centers = numpy.array([numpy.reshape(view.camera.rotation, (3, 3)).T @ view.camera.translation for view in views],
+                          "float64").reshape(-1, 3)
+    largest = max(numpy.linalg.norm(centers - centers.sum(0) / max(len(views), 1), axis=1), default=0.0)
+    return max(float(largest) / 500, 1.2e-38) if largest > 0 else 0.01
 
 
 class Trainer:
@@ -109,7 +117,8 @@ class Trainer:
     uint8; viewmats [V, 4, 4], world to camera; Ks [V, 3, 3], pixels. A start: points [N, 3] and colors [N, 3], uint8; or
     parameters, as parameters() returns them. Optional, of each view: masks [height, width], whose pixels of 0 do not
     count; alphas [height, width], uint8, of pictures blended with the background; inverse_depths [height, width], NaN:
-    unknown. everywhere: the points are random. near_plane: 0.2 unless given.
+    unknown. everywhere: the points are random. near_plane: a 500th of the largest distance of a camera from the mean of
+    all unless given; the attribute near_plane says what it is.
 
     settings: by keyword here or in train(), with the names and defaults of distwar_train_settings: iterations, budget,
     seed, batch, max_gaussians, density, sh_degree, background, random_background, antialias, exposure, refine_poses,
@@ -126,6 +135,10 @@ class Trainer:
         self._given = dict(settings)
         _settings(self._lib, settings)
         self._views, self._kept = self._views_of(data)
+        near_plane = data.get("near_plane")
+        self.near_plane = _usual_near_plane(self._views) if near_plane is None else float(near_plane)
+        for view in self._views:
+            view.camera.near_plane = self.near_plane
         self._start = {name: data.get(name) for name in ("points", "colors", "parameters", "everywhere")}
 
     @staticmethod
@@ -139,7 +152,7 @@ class Trainer:
         for i, view in enumerate(views):
             picture = _host("images", images[i], "uint8", (None, None, _SH_CHANNELS))
             height, width, _ = picture.shape
-            view.camera = camera_of(data["viewmats"][i], data["Ks"][i], width, height, data.get("near_plane", 0.2))
+            view.camera = camera_of(data["viewmats"][i], data["Ks"][i], width, height)
             view.pixels = picture.ctypes.data
             kept.append(picture)
             for name, member, dtype in (("masks", "mask", "uint8"), ("alphas", "alpha", "uint8"),
@@ -269,6 +282,7 @@ class Trainer:
         """The scene as it is: [height, width, 3], uint8."""
         self._open()
         out, camera = numpy.empty((height, width, 3), "uint8"), camera_of(viewmat, K, width, height)
+        camera.near_plane = self.near_plane
         self._lib.check(self._lib.picture(self._at, byref(camera), out.ctypes.data))
         return out
 

@@ -126,8 +126,7 @@ gs_camera lens_pinhole(const lens *optics) {
                        .fx = (float)optics->fx,
                        .fy = (float)optics->fy,
                        .cx = (float)optics->cx,
-                       .cy = (float)optics->cy,
-                       .near_plane = 0.2f};
+                       .cy = (float)optics->cy};
 }
 
 gs_camera lens_camera(const lens *optics, bool undistort) {

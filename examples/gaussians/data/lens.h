@@ -52,7 +52,7 @@ const lens_parameter *lens_foreign_distortion(const lens *optics);
 bool lens_check(const lens *optics, fault *why);
 // Replaces all open values by what follows from the picture's size. Each side: 1..GS_MAX_SIZE.
 void lens_complete(lens *optics, int width, int height);
-// The ideal pinhole of a complete lens, without a pose, with near_plane 0.2.
+// The ideal pinhole of a complete lens, without a pose and a near plane.
 gs_camera lens_pinhole(const lens *optics);
 // The lens as it is where gs_camera has its model and `undistort` is false, else its ideal pinhole.
 gs_camera lens_camera(const lens *optics, bool undistort);

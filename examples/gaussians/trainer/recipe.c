@@ -87,6 +87,8 @@ training_settings training_settings_from(const training_choices *c, const traini
                                                : usual_resolutions(&sizes, density.most_gaussians,
                                                                    c->batch != 1 && several ? &run : NULL);
     multiply_rates(&settings, (float)usual_rate_part(data->count, iterations));
+    const double unit = data->extent / usual_extent; // differences of inverse depths are inverse lengths
+    settings.weights.depth.first *= unit, settings.weights.depth.last *= unit;
     memcpy(settings.background, c->background, sizeof settings.background);
     return settings;
 }

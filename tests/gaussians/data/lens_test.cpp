@@ -303,7 +303,6 @@ TEST(Lens, CompletesWhatIsLeftOpen) {
     EXPECT_EQ(camera.fy, 75.0f);
     EXPECT_EQ(camera.cx, 47.25f);
     EXPECT_EQ(camera.cy, 32.5f);
-    EXPECT_EQ(camera.near_plane, 0.2f);
 }
 
 } // namespace lens_test

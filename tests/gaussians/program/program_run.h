@@ -47,10 +47,11 @@ class bytes {
     void text(const std::string &name) { file.write(name.c_str(), std::streamsize(name.size() + 1)); }
 };
 
-// A COLMAP folder: coloured points in a slab in front of five cameras in a row, photographed as discs.
+// A COLMAP folder: coloured points in a slab in front of five cameras in a row, photographed as discs. All lengths are
+// times `unit_of_length`.
 constexpr int photo_width = 40, photo_height = 28, photos = 5;
 
-inline void write_colmap(const fs::path &folder, int points) {
+inline void write_colmap(const fs::path &folder, int points, double unit_of_length = 1) {
     const double focal = 36;
     struct disc {
         double position[3];
@@ -73,7 +74,8 @@ inline void write_colmap(const fs::path &folder, int points) {
     for (int v = 0; v < photos; v++) {
         double shift = 0.15 * (v - 2); // of the world in the camera
         std::string name = "photo" + std::to_string(v) + ".png";
-        views << uint32_t(v + 1) << 1.0 << 0.0 << 0.0 << 0.0 << shift << 0.0 << 0.0 << uint32_t(1);
+        views << uint32_t(v + 1) << 1.0 << 0.0 << 0.0 << 0.0 << shift * unit_of_length << 0.0 << 0.0
+              << uint32_t(1);
         views.text(name);
         views << uint64_t(0);
         image picture;
@@ -93,7 +95,8 @@ inline void write_colmap(const fs::path &folder, int points) {
     bytes model(folder / "sparse/0/points3D.bin");
     model << uint64_t(points);
     for (size_t i = 0; i < discs.size(); i++) {
-        model << uint64_t(i + 1) << discs[i].position[0] << discs[i].position[1] << discs[i].position[2];
+        model << uint64_t(i + 1);
+        for (double x : discs[i].position) model << x * unit_of_length;
         model << discs[i].color[0] << discs[i].color[1] << discs[i].color[2] << 0.5 << uint64_t(0);
     }
 }

@@ -40,9 +40,9 @@ typedef struct density_adaptive_settings {
 } density_adaptive_settings;
 
 typedef struct density_mcmc_settings {
-    double noise; // times the learning rate of means
-    double opacity_weight,
-        scale_weight; // of the penalties, in steps before `until`; they free Gaussians to relocate
+    double noise; // times the learning rate of means, in a scene of extent 5; in others as much in their units
+    // Of the penalties, in steps before `until`; they free Gaussians to relocate. Sizes are in fifths of the extent.
+    double opacity_weight, scale_weight;
 } density_mcmc_settings;
 
 typedef struct density_settings {
