@@ -102,14 +102,6 @@ def camera_of(viewmat: Any, K: Any, width: int, height: int) -> Any:
     return out
 
 
-def _usual_near_plane(views: Sequence[Any]) -> float:
-    """A 500th of the largest distance of a camera from the mean of all, as dsplat has it."""
-    centers = numpy.array([numpy.reshape(view.camera.rotation, (3, 3)).T @ view.camera.translation for view in views],
-                          "float64").reshape(-1, 3)
-    largest = max(numpy.linalg.norm(centers - centers.sum(0) / max(len(views), 1), axis=1), default=0.0)
-    return max(float(largest) / 500, 1.2e-38) if largest > 0 else 0.01
-
-
 class Trainer:
     """A run of training.
 
@@ -117,8 +109,8 @@ class Trainer:
     uint8; viewmats [V, 4, 4], world to camera; Ks [V, 3, 3], pixels. A start: points [N, 3] and colors [N, 3], uint8; or
     parameters, as parameters() returns them. Optional, of each view: masks [height, width], whose pixels of 0 do not
     count; alphas [height, width], uint8, of pictures blended with the background; inverse_depths [height, width], NaN:
-    unknown. everywhere: the points are random. near_plane: a 500th of the largest distance of a camera from the mean of
-    all unless given; the attribute near_plane says what it is.
+    unknown. everywhere: the points are random. near_plane, if it is not to follow from where the cameras are: near_plane() says
+    what it is.
 
     settings: by keyword here or in train(), with the names and defaults of distwar_train_settings: iterations, budget,
     seed, batch, max_gaussians, density, sh_degree, background, random_background, antialias, exposure, refine_poses,
@@ -135,10 +127,6 @@ class Trainer:
         self._given = dict(settings)
         _settings(self._lib, settings)
         self._views, self._kept = self._views_of(data)
-        near_plane = data.get("near_plane")
-        self.near_plane = _usual_near_plane(self._views) if near_plane is None else float(near_plane)
-        for view in self._views:
-            view.camera.near_plane = self.near_plane
         self._start = {name: data.get(name) for name in ("points", "colors", "parameters", "everywhere")}
 
     @staticmethod
@@ -153,6 +141,7 @@ class Trainer:
             picture = _host("images", images[i], "uint8", (None, None, _SH_CHANNELS))
             height, width, _ = picture.shape
             view.camera = camera_of(data["viewmats"][i], data["Ks"][i], width, height)
+            view.camera.near_plane = data.get("near_plane") or 0
             view.pixels = picture.ctypes.data
             kept.append(picture)
             for name, member, dtype in (("masks", "mask", "uint8"), ("alphas", "alpha", "uint8"),
@@ -278,11 +267,16 @@ class Trainer:
             K[0, 0], K[1, 1], K[:2, 2] = c.fx, c.fy, (c.cx, c.cy)
         return viewmats, Ks
 
+    def near_plane(self) -> float:
+        """The depth before which nothing is drawn: near_plane of rasterization()."""
+        self._open()
+        return float(self._lib.get("camera", gs.Camera, self._at, 0).near_plane)
+
     def picture(self, viewmat: Any, K: Any, width: int, height: int) -> Any:
         """The scene as it is: [height, width, 3], uint8."""
         self._open()
         out, camera = numpy.empty((height, width, 3), "uint8"), camera_of(viewmat, K, width, height)
-        camera.near_plane = self.near_plane
+        camera.near_plane = self.near_plane()
         self._lib.check(self._lib.picture(self._at, byref(camera), out.ctypes.data))
         return out
 

@@ -142,7 +142,7 @@ class Trainers(unittest.TestCase):
         self.assertGreater(picture.std(), 20)
         if distwar.library().backend == "simt":
             colors, _, _ = distwar.rasterization(**t.scene(), viewmats=view[None], Ks=K[None], width=SIZE, height=SIZE,
-                                                 near_plane=t.near_plane)
+                                                 near_plane=t.near_plane())
             self.assertLessEqual(abs(255 * colors[0].clip(0, 1) - picture).max(), 0.51)
         viewmats, Ks = t.cameras()
         self.assertTrue(np.array_equal(viewmats, self.data["viewmats"]) and np.array_equal(Ks, self.data["Ks"]))

@@ -2,12 +2,11 @@
 #include "dataset.h"
 #include "colmap.h"
 #include "mask.h"
+#include "near_plane.h"
 #include "parallel.h"
 #include "photographs.h"
 #include "transforms.h"
 #include <errno.h>
-#include <float.h>
-#include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -346,25 +345,8 @@ static bool find_and_read(const char *folder, data_folders *in, reconstruction *
         folder);
 }
 
-static void center_of(const gs_camera *camera, double center[3]) {
-    for (int k = 0; k < 3; k++) {
-        center[k] = 0;
-        for (int row = 0; row < 3; row++)
-            center[k] -= (double)camera->rotation[3 * row + k] * camera->translation[row];
-    }
-}
-
 static void set_near_planes(dataset *data) {
-    double mean[3] = {0}, center[3], largest = 0;
-    for (size_t i = 0; i < data->view_count; i++) {
-        center_of(&data->views[i].camera, center);
-        for (int k = 0; k < 3; k++) mean[k] += center[k] / (double)data->view_count;
-    }
-    for (size_t i = 0; i < data->view_count; i++) {
-        center_of(&data->views[i].camera, center);
-        largest = fmax(largest, hypot(hypot(center[0] - mean[0], center[1] - mean[1]), center[2] - mean[2]));
-    }
-    const float near_plane = (float)fmax(largest > 0 ? largest / 500 : 0.01, FLT_MIN);
+    const float near_plane = near_plane_of(&data->views->camera, sizeof *data->views, data->view_count);
     for (size_t i = 0; i < data->view_count; i++) data->views[i].camera.near_plane = near_plane;
 }
 

@@ -66,9 +66,8 @@ typedef struct dataset_options {
 //
 // Pictures are read in parallel, once each: decoded, blended with the background, undistorted at full size
 // (see lens.h), downscaled. A camera's fx and cx are divided by the factor exactly, so are fy and cy. Rows
-// and columns that do not fill a block are cut off at the bottom and the right. Near planes are at a 500th of the largest
-// distance of a camera from the mean of all, whatever the data's unit of length; at 0.01 if all are in one place. Fails if
-// there is no view.
+// and columns that do not fill a block are cut off at the bottom and the right. All near planes are near_plane_of
+// the cameras. Fails if there is no view.
 // On failure *out is empty.
 bool dataset_load(const char *folder, const dataset_options *options, dataset *out, fault *why);
 // The camera of the picture that image_downscale makes.

@@ -3,6 +3,7 @@
 #include "distwar_train.h"
 #include "device.h"
 #include "frames/camera.h"
+#include "near_plane.h"
 #include "frames/device_gaussians.h"
 #include "frames/quality.h"
 #include "plan/defaults.h"
@@ -120,6 +121,13 @@ static bool choose(distwar_trainer *t) {
     return choose_weights(s, &c->weights) && choose_density(s->density, &c->density.settings.kind);
 }
 
+static void choose_near_planes(distwar_trainer *t) {
+    for (size_t i = 0; i < t->view_count; i++)
+        if (t->views[i].camera.near_plane != 0) return;
+    const float near_plane = near_plane_of(&t->views->camera, sizeof *t->views, t->view_count);
+    for (size_t i = 0; i < t->view_count; i++) t->views[i].camera.near_plane = near_plane;
+}
+
 static bool open_views(distwar_trainer *t, const distwar_train_data *data) {
     t->view_count = data->view_count;
     if (data->view_count < 1) return fail(&last, "there is no view");
@@ -139,6 +147,7 @@ static bool open_views(distwar_trainer *t, const distwar_train_data *data) {
         if ((from->inverse_depth != NULL) != (data->views->inverse_depth != NULL))
             return fail(&last, "some views have depth, others have none");
     }
+    choose_near_planes(t);
     t->known = (training_data){.views = t->views,
                                .count = t->view_count,
                                .extent = scene_extent(t->views, t->view_count),

@@ -32,7 +32,7 @@ typedef struct distwar_trainer distwar_trainer;
 
 // A picture to fit. [height][width] are those of its camera.
 typedef struct distwar_train_view {
-    gs_camera camera;
+    gs_camera camera; // near_plane 0 in all views: chosen by where the cameras are, in any unit of length
     const uint8_t *pixels; // [height][width][3], RGB
     const uint8_t *mask;   // [height][width]: pixels with 0 do not count; NULL: all count
     const uint8_t

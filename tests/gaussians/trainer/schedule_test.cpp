@@ -145,9 +145,9 @@ TEST(Schedule, DefaultsAreThePublishedOnes) {
     EXPECT_EQ(m.until, 25000);
     EXPECT_EQ(m.most_gaussians, 300000);
     EXPECT_EQ(m.growth, 0.05);
-    EXPECT_EQ(m.mcmc.noise, 5e5);
+    EXPECT_EQ(m.mcmc.noise, 4 * 5e5); // published for extents of about 5
     EXPECT_EQ(m.mcmc.opacity_weight, 0.01);
-    EXPECT_EQ(m.mcmc.scale_weight, 0.01);
+    EXPECT_EQ(m.mcmc.scale_weight, 2 * 0.01);
     EXPECT_EQ(density_settings_from(&options, &shorter).until, 5833);
     options.settings.until = 123;
     EXPECT_EQ(density_settings_from(&options, &shorter).until, 123);

@@ -40,8 +40,8 @@ typedef struct density_adaptive_settings {
 } density_adaptive_settings;
 
 typedef struct density_mcmc_settings {
-    double noise; // times the learning rate of means, in a scene of extent 5; in others as much in their units
-    // Of the penalties, in steps before `until`; they free Gaussians to relocate. Sizes are in fifths of the extent.
+    double noise; // times the learning rate of means; an inverse area
+    // Of the penalties, in steps before `until`; they free Gaussians to relocate. The second is an inverse length.
     double opacity_weight, scale_weight;
 } density_mcmc_settings;
 

@@ -2,7 +2,6 @@
 // Density control by relocation and noise: 3DGS as Markov chain Monte Carlo (Kheradmand et al. 2024).
 #include "density_control.h"
 #include "device.h"
-#include "plan/defaults.h"
 
 static void defaults(density_settings *settings) {
     settings->mcmc = (density_mcmc_settings){.noise = 5e5, .opacity_weight = 0.01, .scale_weight = 0.01};
@@ -16,19 +15,20 @@ static void list_options(density_settings *settings, option_table *table) {
                        "extent 5"),
         OPTION("opacity-penalty", &s->opacity_weight, .maximum = 1e12,
                .help = "mcmc: weight of the mean opacity in the loss until density control ends"),
-        OPTION("scale-penalty", &s->scale_weight, .maximum = 1e12,
-               .help = "mcmc: weight of the mean axis, in fifths of the scene's extent, in the loss until density "
-                       "control ends"),
+        OPTION(
+            "scale-penalty", &s->scale_weight, .maximum = 1e12,
+            .help =
+                "mcmc: weight of the mean axis, in fifths of the scene's extent, in the loss until density "
+                "control ends"),
         OPTIONS_END};
     option_table_add(table, rows);
 }
 
 static bool before_adam(const density_settings *settings, training_state *state, int views) {
     const density_mcmc_settings *s = &settings->mcmc;
-    const double scale_weight = s->scale_weight * usual_extent / settings->extent;
     GS_OR_FAIL(state->group, gs_share_penalty(&state->gaussians, training_state_count(state),
                                               (float)(views * s->opacity_weight),
-                                              (float)(views * scale_weight), &state->gradients, NULL));
+                                              (float)(views * s->scale_weight), &state->gradients, NULL));
     return true;
 }
 
@@ -54,12 +54,10 @@ static bool relocate(const density_step *step) {
 
 bool density_mcmc_act(const density_step *step) {
     const training_state *state = step->state;
-    // The covariance times the rate of means is a length to the third power.
-    const double unit = step->settings->extent / usual_extent,
-                 noise = step->settings->mcmc.noise * step->mean_rate / (unit * unit);
     if (step->due && !relocate(step)) return false;
-    GS_OR_FAIL(state->group, gs_share_noise(&state->gaussians, training_state_first(state), (float)noise,
-                                            step->seed, (uint64_t)state->iteration, NULL));
+    GS_OR_FAIL(state->group, gs_share_noise(&state->gaussians, training_state_first(state),
+                                            (float)step->settings->mcmc.noise * step->mean_rate, step->seed,
+                                            (uint64_t)state->iteration, NULL));
     return true;
 }
 

@@ -80,6 +80,10 @@ density_settings density_settings_from(const density_options *o, const density_d
     settings.kind = kind_of(o, data);
     settings.until = until(o, data);
     settings.extent = data->extent;
+    // Sizes are lengths; the noise is the covariance times the rate of means, a length to the third power.
+    const double unit = data->extent / usual_extent;
+    settings.mcmc.scale_weight /= unit;
+    settings.mcmc.noise /= unit * unit;
     if (settings.most_gaussians == 0) settings.most_gaussians = usual_limit(data->pixels);
     if (settings.retire_every == 0) settings.retire_every = usual_retire_every(data->views);
     if (settings.retired < 0)

@@ -8,10 +8,21 @@ class Units : public Program {
   protected:
     double psnr_of(double unit, const std::vector<std::string> &more) const {
         write_colmap(at("data"), 60, unit);
-        std::vector<std::string> all = {
-            "train",  at("data"),       "-o", at("scene.ply"),     "--iterations", "80", "--holdout",
-            "5",      "--density-from", "1",  "--density-every",   "4",            "--max-gaussians",
-            "100",    "--reproducible"};
+        std::vector<std::string> all = {"train",
+                                        at("data"),
+                                        "-o",
+                                        at("scene.ply"),
+                                        "--iterations",
+                                        "80",
+                                        "--holdout",
+                                        "5",
+                                        "--density-from",
+                                        "1",
+                                        "--density-every",
+                                        "4",
+                                        "--max-gaussians",
+                                        "100",
+                                        "--reproducible"};
         all.insert(all.end(), more.begin(), more.end());
         const outcome run = splat(all);
         EXPECT_EQ(run.code, 0) << run.err;
@@ -21,10 +32,9 @@ class Units : public Program {
 };
 
 TEST_F(Units, OfLengthDecideNothing) {
-    for (const std::vector<std::string> &way : {std::vector<std::string>{"--density", "split"},
-                                                std::vector<std::string>{"--density", "mcmc"},
-                                                std::vector<std::string>{"--density", "adaptive"},
-                                                std::vector<std::string>{"--random", "60"}}) {
+    for (const std::vector<std::string> &way :
+         {std::vector<std::string>{"--density", "split"}, std::vector<std::string>{"--density", "mcmc"},
+          std::vector<std::string>{"--density", "adaptive"}, std::vector<std::string>{"--random", "60"}}) {
         const double psnr = psnr_of(1, way);
         for (double unit : {1.0 / 1024, 1024.0})
             EXPECT_NEAR(psnr_of(unit, way), psnr, 0.02) << way.back() << " " << unit;
