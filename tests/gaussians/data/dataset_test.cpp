@@ -43,7 +43,7 @@ TEST_F(Dataset, ScalesCamerasWithPictures) {
 TEST_F(Dataset, AllNearPlanesFollowFromTheCameras) {
     write_all();
     ASSERT_TRUE(load(1)) << why.text;
-    for (size_t i = 0; i < 2; i++) EXPECT_FLOAT_EQ(got.views[i].camera.near_plane, 1.5f / 30); // at z = -1 and 2
+    for (size_t i = 0; i < 2; i++) EXPECT_FLOAT_EQ(got.views[i].camera.near_plane, 0.05f); // at z = -1, 2
 }
 
 TEST_F(Dataset, CamerasAreTheSameWithoutPictures) {

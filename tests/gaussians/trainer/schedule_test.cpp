@@ -153,6 +153,18 @@ TEST(Schedule, DefaultsAreThePublishedOnes) {
     EXPECT_EQ(density_settings_from(&options, &shorter).until, 123);
 }
 
+TEST(Schedule, DepthCountsInTheScenesUnitOfLength) {
+    const training_choices choices = training_choices_default();
+    target_view view = {};
+    view.camera.width = view.camera.height = 100;
+    for (double extent : {5.0, 0.05}) {
+        const training_data data = {&view, 1, extent, false};
+        const training_settings s = training_settings_from(&choices, &data, 7000);
+        EXPECT_DOUBLE_EQ(s.weights.depth.first, extent / 5);
+        EXPECT_DOUBLE_EQ(s.weights.depth.last, 0.01 * extent / 5);
+    }
+}
+
 TEST(Schedule, ManyViewsRetireWhatIsOfNoUse) {
     EXPECT_EQ(usual_retired(1), 0);
     EXPECT_EQ(usual_retired(20), 0);
