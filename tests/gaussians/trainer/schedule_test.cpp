@@ -5,6 +5,7 @@
 #include "density/density_control.h"
 #include "density/density_options.h"
 #include "density/density_scene.h"
+#include "recipe.h"
 #include "trainer.h"
 #include <algorithm>
 

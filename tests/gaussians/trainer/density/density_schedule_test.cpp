@@ -201,7 +201,7 @@ TEST(Schedule, McmcPenalisesOpacityAndSizeUntilItsEndAndNoLonger) {
         const float opacity = step < 1000 ? 0.01f * 0.25f / 20 : 0; // at opacity 1/2
         for (const float g : r.read(r.state.gradients.opacity_logit, 20))
             EXPECT_NEAR(g, opacity, 1e-8) << step;
-        const float scale = step < 1000 ? 0.01f * 1e-3f / 60 : 0;
+        const float scale = step < 1000 ? 5 * 0.01f * 1e-3f / 60 : 0; // the extent is 1
         for (const float g : r.read(r.state.gradients.log_scale, 60)) EXPECT_NEAR(g, scale, 1e-11) << step;
     }
 }
