@@ -144,6 +144,8 @@ class Trainers(unittest.TestCase):
             colors, _, _ = distwar.rasterization(**t.scene(), viewmats=view[None], Ks=K[None], width=SIZE, height=SIZE,
                                                  near_plane=t.near_plane())
             self.assertLessEqual(abs(255 * colors[0].clip(0, 1) - picture).max(), 0.51)
+        self.assertAlmostEqual(t.near_plane(), 0.3 / 30, delta=0.001)
+        self.assertAlmostEqual(distwar.Trainer({**self.data, "near_plane": 0.2}, **SETTINGS).near_plane(), 0.2, 6)
         viewmats, Ks = t.cameras()
         self.assertTrue(np.array_equal(viewmats, self.data["viewmats"]) and np.array_equal(Ks, self.data["Ks"]))
 

@@ -3,9 +3,9 @@
 #include "distwar_train.h"
 #include "device.h"
 #include "frames/camera.h"
-#include "near_plane.h"
 #include "frames/device_gaussians.h"
 #include "frames/quality.h"
+#include "near_plane.h"
 #include "plan/defaults.h"
 #include "pose_levels.h"
 #include "recipe.h"
@@ -122,8 +122,6 @@ static bool choose(distwar_trainer *t) {
 }
 
 static void choose_near_planes(distwar_trainer *t) {
-    for (size_t i = 0; i < t->view_count; i++)
-        if (t->views[i].camera.near_plane != 0) return;
     const float near_plane = near_plane_of(&t->views->camera, sizeof *t->views, t->view_count);
     for (size_t i = 0; i < t->view_count; i++) t->views[i].camera.near_plane = near_plane;
 }
@@ -146,8 +144,10 @@ static bool open_views(distwar_trainer *t, const distwar_train_data *data) {
         if (from->inverse_depth) target_view_set_depth(view, from->inverse_depth);
         if ((from->inverse_depth != NULL) != (data->views->inverse_depth != NULL))
             return fail(&last, "some views have depth, others have none");
+        if ((from->camera.near_plane == 0) != (data->views->camera.near_plane == 0))
+            return fail(&last, "some cameras have a near plane, others have none");
     }
-    choose_near_planes(t);
+    if (data->views->camera.near_plane == 0) choose_near_planes(t);
     t->known = (training_data){.views = t->views,
                                .count = t->view_count,
                                .extent = scene_extent(t->views, t->view_count),

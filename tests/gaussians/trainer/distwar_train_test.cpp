@@ -102,6 +102,20 @@ TEST_F(Library, ASavedRunEndsAsIfItHadGoneOn) {
     for (distwar_trainer *t : {whole, half, resumed}) distwar_trainer_close(t);
 }
 
+TEST_F(Library, NearPlanesMayFollowFromTheCameras) {
+    for (distwar_train_view &view : views) view.camera.near_plane = 0;
+    distwar_trainer *const t = open();
+    gs_camera camera;
+    for (size_t i = 0; i < views_in_all; i++) {
+        ASSERT_TRUE(distwar_trainer_camera(t, i, &camera)) << distwar_train_error();
+        EXPECT_NEAR(camera.near_plane, 0.15 / 30, 1e-8); // the cameras are 0.1 apart
+    }
+    train(t);
+    distwar_trainer_close(t);
+    views[2].camera.near_plane = 0.2f;
+    refuses("some cameras have a near plane, others have none");
+}
+
 // Measured until three quarters of the training, and then as all others.
 TEST_F(Library, ViewsThatAreSetAsideAreMeasured) {
     settings.validate = 1;

@@ -43,22 +43,23 @@ static double half_field(const generate_options *options) {
     return options->fisheye / 2 * acos(-1) / 180;
 }
 
+// A fisheye is so close that the scene fills 0.8 of its field of view.
+static double camera_distance(const generate_options *options) {
+    const double scene_radius = 1.2, most = 1.3; // the latter an angle: cameras stay outside
+    return options->fisheye > 0 ? scene_radius / sin(fmin(0.8 * half_field(options), most))
+                                : DEMO_CAMERA_DISTANCE;
+}
+
 static gs_camera camera_without_pose(const generate_options *options) {
     const int size = (int)options->size;
     gs_camera camera = camera_with_view_angle(size, size, DEMO_VIEW_ANGLE);
+    camera.near_plane = (float)(camera_distance(options) / 100);
     if (options->fisheye > 0) {
         camera.model = GS_FISHEYE;
         memcpy(camera.distortion, fisheye_distortion, sizeof camera.distortion);
         camera.fx = camera.fy = (float)(size / 2.0 / fisheye_radius(fisheye_distortion, half_field(options)));
     }
     return camera;
-}
-
-// A fisheye is so close that the scene fills 0.8 of its field of view.
-static double camera_distance(const generate_options *options) {
-    const double scene_radius = 1.2, most = 1.3; // the latter an angle: cameras stay outside
-    return options->fisheye > 0 ? scene_radius / sin(fmin(0.8 * half_field(options), most))
-                                : DEMO_CAMERA_DISTANCE;
 }
 
 // Cameras on the upper half of a sphere around the scene. Any range of indices covers it evenly. The seed
