@@ -2,7 +2,6 @@
 #include "dataset.h"
 #include "colmap.h"
 #include "mask.h"
-#include "near_plane.h"
 #include "parallel.h"
 #include "photographs.h"
 #include "transforms.h"

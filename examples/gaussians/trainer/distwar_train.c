@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // The trainer behind distwar_train.h: one rank, with all that a caller would otherwise have to own.
 #include "distwar_train.h"
+#include "dataset.h"
 #include "device.h"
 #include "frames/camera.h"
 #include "frames/device_gaussians.h"
 #include "frames/quality.h"
-#include "near_plane.h"
 #include "plan/defaults.h"
 #include "pose_levels.h"
 #include "recipe.h"

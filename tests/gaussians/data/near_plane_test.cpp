@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "near_plane.h"
+#include "dataset.h"
 #include <gtest/gtest.h>
 #include <cmath>
 #include <vector>
