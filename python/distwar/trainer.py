@@ -109,8 +109,8 @@ class Trainer:
     uint8; viewmats [V, 4, 4], world to camera; Ks [V, 3, 3], pixels. A start: points [N, 3] and colors [N, 3], uint8; or
     parameters, as parameters() returns them. Optional, of each view: masks [height, width], whose pixels of 0 do not
     count; alphas [height, width], uint8, of pictures blended with the background; inverse_depths [height, width], NaN:
-    unknown. everywhere: the points are random. near_plane, if it is not to follow from where the cameras are: near_plane() says
-    what it is.
+    unknown. everywhere: the points are random. near_plane, if it is not to follow from where the cameras are:
+    near_plane() says what it is.
 
     settings: by keyword here or in train(), with the names and defaults of distwar_train_settings: iterations, budget,
     seed, batch, max_gaussians, density, sh_degree, background, random_background, antialias, exposure, refine_poses,

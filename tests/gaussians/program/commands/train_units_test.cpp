@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// COLMAP chooses a unit of length at random, other programs metres or millimetres: it decides nothing.
+// COLMAP scales scenes to about ten units, phones have metres: the unit of length decides nothing.
 #include "program_run.h"
 
 namespace train_units_test {
