@@ -171,8 +171,3 @@ void output_file_remove_stale(const output_file *file) {
     }
     free(folder);
 }
-
-bool memory_stream_close(FILE *stream, char *const *text) {
-    const bool whole = fflush(stream) == 0 && !ferror(stream);
-    return fclose(stream) == 0 && whole && *text;
-}

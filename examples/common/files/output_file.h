@@ -23,8 +23,4 @@ void output_file_discard(output_file *file);
 // writing. Ignores files that cannot be removed.
 void output_file_remove_stale(const output_file *file);
 
-// Closes a stream of open_memstream to *text. False: *text has not all that was written, for want of memory, which fclose
-// does not always say.
-bool memory_stream_close(FILE *stream, char *const *text);
-
 C_LINKAGE_END

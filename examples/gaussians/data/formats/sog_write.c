@@ -5,6 +5,7 @@
 #include "formats/packing.h"
 #include "formats/zip.h"
 #include "files/json_writer.h"
+#include "files/memory_stream.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -210,10 +211,10 @@ static void describe(const sog_plan *s, FILE *stream) {
 static bool put_meta(sog_plan *s) {
     char *text = NULL;
     size_t size = 0;
-    FILE *const stream = open_memstream(&text, &size);
+    FILE *const stream = memory_stream_open(&text, &size);
     if (!stream) return fail(s->why, "%s: no memory for meta.json", s->path);
     describe(s, stream);
-    const bool done = (memory_stream_close(stream, &text) && zip_put(&s->zip, "meta.json", text, size)) ||
+    const bool done = (memory_stream_close(stream) && zip_put(&s->zip, "meta.json", text, size)) ||
                       fail(s->why, "%s: no memory for meta.json", s->path);
     free(text);
     return done;

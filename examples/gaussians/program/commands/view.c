@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // dsplat view: the page of dsplat export, from a small HTTP server.
 #include "commands/command.h"
+#include "files/memory_stream.h"
 #include "commands/page_source.h"
 #include "live/server.h"
 #include "record/signals.h"
@@ -16,9 +17,9 @@ static char *make_page(const page_options *options, size_t *bytes, fault *why) {
     page_written written;
     char *page = NULL;
     bool done = page_source_open(&source, options, NULL, why);
-    FILE *const stream = done ? open_memstream(&page, bytes) : NULL;
+    FILE *const stream = done ? memory_stream_open(&page, bytes) : NULL;
     if (done) done = stream && page_print(stream, &source.content, &written, why);
-    if (stream && !memory_stream_close(stream, &page))
+    if (stream && !memory_stream_close(stream))
         done = fail(why, "no memory for the page: %s", strerror(errno));
     if (done) page_source_print(&source, options->scene, &written);
     page_source_close(&source);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "live/page.h"
 #include "files/json_writer.h"
+#include "files/memory_stream.h"
 #include "files/output_file.h"
 #include "record/html.h"
 #include <errno.h>
@@ -18,11 +19,11 @@ static char *data_uri(const image *picture, fault *why) {
     size_t count, length;
     char *text = NULL;
     if (!image_encode_jpeg(picture, PHOTOGRAPH_QUALITY, &bytes, &count, why)) return NULL;
-    FILE *stream = open_memstream(&text, &length);
+    FILE *stream = memory_stream_open(&text, &length);
     if (stream) {
         fputs("data:image/jpeg;base64,", stream);
         html_base64(stream, bytes, count);
-        if (!memory_stream_close(stream, &text)) {
+        if (!memory_stream_close(stream)) {
             free(text);
             text = NULL;
         }
@@ -180,10 +181,10 @@ static void put_script_text(FILE *page, const char *json) {
 static bool put_facts(FILE *page, const page_content *content, const packed_scene *packed, fault *why) {
     char *text = NULL;
     size_t length;
-    FILE *stream = open_memstream(&text, &length);
+    FILE *stream = memory_stream_open(&text, &length);
     json_writer json = {.stream = stream, .first = true, .one_line = true};
     bool done = stream && describe(&json, content, packed, why);
-    if (!stream || !memory_stream_close(stream, &text))
+    if (!stream || !memory_stream_close(stream))
         done = fail(why, "no memory for the page's facts: %s", strerror(errno));
     if (done) {
         fputs("<script type=\"application/json\" id=\"facts\">", page);
@@ -244,10 +245,10 @@ static size_t room_beside(const page_content *content, size_t rest) {
 static bool room_for_scene(const page_content *content, const char *poster, size_t *room, fault *why) {
     char *text = NULL;
     size_t rest = 0;
-    FILE *trial = open_memstream(&text, &rest);
+    FILE *trial = memory_stream_open(&text, &rest);
     const packed_scene nothing = {.count = content->scene->count};
     bool done = trial && put_page(trial, content, &nothing, poster, why);
-    if (!trial || !memory_stream_close(trial, &text))
+    if (!trial || !memory_stream_close(trial))
         done = fail(why, "no memory for the page: %s", strerror(errno));
     free(text);
     *room = done ? room_beside(content, rest) : 0;
@@ -277,15 +278,14 @@ bool page_print_scene(FILE *stream, const page_content *content, fault *why) {
     if (!packed_scene_open(&packed, content->scene, room_beside(content, 0), why)) return false;
     char *facts = NULL;
     size_t length;
-    FILE *text = open_memstream(&facts, &length);
+    FILE *text = memory_stream_open(&facts, &length);
     json_writer json = {.stream = text, .first = true, .one_line = true};
     if (text) {
         json_begin(&json, NULL, '{');
         describe_scene(&json, content, &packed);
         json_end(&json, '}');
     }
-    const bool done =
-        (text && memory_stream_close(text, &facts)) || fail(why, "no memory for a scene's facts");
+    const bool done = (text && memory_stream_close(text)) || fail(why, "no memory for a scene's facts");
     if (done) {
         put_length(stream, length);
         put_length(stream, packed.gaussians.count);

@@ -3,6 +3,7 @@
 #include "cli/command_line.h"
 #include "device.h"
 #include "record/html.h"
+#include "files/memory_stream.h"
 #include "files/output_file.h"
 #include "files/path.h"
 #include <inttypes.h>
@@ -184,10 +185,9 @@ static bool write_scene(FILE *page, const page_content *content, fault *why) {
     size_t bytes;
     page_written ignored;
     if (!content) return true;
-    FILE *const stream = open_memstream(&text, &bytes);
+    FILE *const stream = memory_stream_open(&text, &bytes);
     bool done = stream && page_print(stream, content, &ignored, why);
-    if (!stream || !memory_stream_close(stream, &text))
-        done = fail(why, "no memory for the page of the scene");
+    if (!stream || !memory_stream_close(stream)) done = fail(why, "no memory for the page of the scene");
     if (done) {
         fputs("<h2>Scene</h2>\n<iframe title=\"the scene\" allow=\"fullscreen\" srcdoc=\"", page);
         html_text(page, text);

@@ -2,6 +2,7 @@
 #include "live/training_page.h"
 #include "live/contribution.h"
 #include "files/json_writer.h"
+#include "files/memory_stream.h"
 #include "files/output_file.h"
 #include "frames/device_gaussians.h"
 #include "record/signals.h"
@@ -58,14 +59,14 @@ static void give(page_answer *out, shared_bytes *shared, const char *type) {
 
 // A stream to memory that begins with the struct.
 static FILE *open_shared(char **memory, size_t *count) {
-    FILE *const stream = open_memstream(memory, count);
+    FILE *const stream = memory_stream_open(memory, count);
     static const shared_bytes one = {1, 0};
     if (stream) fwrite(&one, sizeof one, 1, stream);
     return stream;
 }
 
 static shared_bytes *close_shared(FILE *stream, char **memory, const size_t *count) {
-    if (!memory_stream_close(stream, memory)) {
+    if (!memory_stream_close(stream)) {
         free(*memory);
         return NULL;
     }
@@ -267,9 +268,9 @@ bool training_page_finish(training_page *p, const training_state *state, const t
 
 static bool print_html(training_page *p, fault *why) {
     page_written ignored;
-    FILE *const stream = open_memstream(&p->html, &p->html_bytes);
+    FILE *const stream = memory_stream_open(&p->html, &p->html_bytes);
     const bool done = stream && page_print(stream, &p->options.content, &ignored, why);
-    return (stream && memory_stream_close(stream, &p->html) && done) || fail(why, "no memory for the page");
+    return (stream && memory_stream_close(stream) && done) || fail(why, "no memory for the page");
 }
 
 training_page *training_page_start(const training_page_options *options, fault *why) {

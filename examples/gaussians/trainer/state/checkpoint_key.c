@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What a run must share with the run that it continues, and when checkpoints are written.
 #include "state/checkpoint.h"
+#include "files/memory_stream.h"
 #include "state/checkpoint_file.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -19,11 +20,11 @@ static void put_option(FILE *to, const option_spec *option) {
 char *checkpoint_settings(const option_spec *options) {
     char *lines = NULL;
     size_t bytes;
-    FILE *text = open_memstream(&lines, &bytes);
+    FILE *text = memory_stream_open(&lines, &bytes);
     if (!text) return NULL;
     for (; options->kind != OPTION_END; options++)
         if (!options->free_on_resume) put_option(text, options);
-    if (memory_stream_close(text, &lines) && bytes <= CHECKPOINT_MAX_SETTINGS) return lines;
+    if (memory_stream_close(text) && bytes <= CHECKPOINT_MAX_SETTINGS) return lines;
     free(lines);
     return NULL;
 }
