@@ -344,11 +344,6 @@ static bool find_and_read(const char *folder, data_folders *in, reconstruction *
         folder);
 }
 
-static void set_near_planes(dataset *data) {
-    const float near_plane = near_plane_of(&data->views->camera, sizeof *data->views, data->view_count);
-    for (size_t i = 0; i < data->view_count; i++) data->views[i].camera.near_plane = near_plane;
-}
-
 bool dataset_load(const char *folder, const dataset_options *options, dataset *out, fault *why) {
     *out = (dataset){.store = {.most = options->memory}};
     data_folders in;
@@ -365,7 +360,7 @@ bool dataset_load(const char *folder, const dataset_options *options, dataset *o
                         .sources = source.views,
                         .data = out};
         loaded = read_in_parallel(out->view_count, load_view, &work, why);
-        if (loaded) set_near_planes(out);
+        if (loaded) dataset_set_near_planes(&out->views->camera, sizeof *out->views, out->view_count);
         out->cut_out = work.with_alpha == out->view_count;
         out->picture_folder = strcmp(in.model, in.pictures) == 0 ? "" : "images";
     }

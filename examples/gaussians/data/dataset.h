@@ -66,17 +66,17 @@ typedef struct dataset_options {
 //
 // Pictures are read in parallel, once each: decoded, blended with the background, undistorted at full size
 // (see lens.h), downscaled. A camera's fx and cx are divided by the factor exactly, so are fy and cy. Rows
-// and columns that do not fill a block are cut off at the bottom and the right. All near planes are near_plane_of
-// the cameras. Fails if there is no view.
+// and columns that do not fill a block are cut off at the bottom and the right. Near planes are those of
+// dataset_set_near_planes. Fails if there is no view.
 // On failure *out is empty.
 bool dataset_load(const char *folder, const dataset_options *options, dataset *out, fault *why);
 // The camera of the picture that image_downscale makes.
 void dataset_downscale_camera(gs_camera *camera, int factor);
-// A near plane for `count` cameras, `stride` bytes apart: half the distance from a camera to the next one, in the median,
-// as photographs that overlap stand closer to each other than to what they show. At most a 30th of the largest distance
-// of a camera from the mean of all: Gaussians nearer than that are mostly errors. At least a 100,000th of it; 0.01 if all
-// are in one place. Of many cameras about 500 are asked. Only poses are read.
-float near_plane_of(const gs_camera *cameras, size_t stride, size_t count);
+// Sets the near planes of `count` cameras, `stride` bytes apart, by where they are: half the distance from a camera to the
+// next one, in the median of about 500 cameras. Photographs that overlap stand closer to each other than to what they show.
+// The largest distance of a camera from the mean of all bounds it. It is at most a 30th of that, as Gaussians nearer than
+// this are mostly errors, and at least a 100,000th. 0.01 if all cameras are in one place.
+void dataset_set_near_planes(gs_camera *cameras, size_t stride, size_t count);
 // For dataset_options.wanted: no picture is wanted, only cameras.
 bool dataset_no_picture(size_t index, const char *name, const void *context);
 // Marks every `every`th view as held out, from the first; none if `every` is 0. Does nothing if the data

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "dataset.h"
+#include "geometry/camera_place.h"
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -20,31 +21,20 @@ void dataset_downscale_camera(gs_camera *camera, int factor) {
 
 enum { MOST_ASKED = 500 };
 
-typedef struct placed_cameras {
-    const char *first;
+typedef struct camera_list {
+    gs_camera *first;
     size_t stride, count;
-} placed_cameras;
+} camera_list;
 
-static void center_of(const placed_cameras *cameras, size_t index, double center[3]) {
-    const gs_camera *const c = (const gs_camera *)(const void *)(cameras->first + index * cameras->stride);
-    for (int k = 0; k < 3; k++) {
-        center[k] = 0;
-        for (int row = 0; row < 3; row++) center[k] -= (double)c->rotation[3 * row + k] * c->translation[row];
-    }
+static gs_camera *camera_at(const camera_list *cameras, size_t index) {
+    return (gs_camera *)(void *)((char *)cameras->first + index * cameras->stride);
 }
 
-static double distance(const double a[3], const double b[3]) {
-    return hypot(hypot(a[0] - b[0], a[1] - b[1]), a[2] - b[2]);
-}
-
-static double distance_to_next(const placed_cameras *cameras, size_t index) {
-    double own[3], other[3], least = INFINITY;
-    center_of(cameras, index, own);
-    for (size_t i = 0; i < cameras->count; i++) {
-        if (i == index) continue;
-        center_of(cameras, i, other);
-        least = fmin(least, distance(own, other));
-    }
+static double distance_to_next(const camera_list *cameras, size_t index) {
+    double least = INFINITY;
+    for (size_t i = 0; i < cameras->count; i++)
+        if (i != index)
+            least = fmin(least, camera_separation(camera_at(cameras, index), camera_at(cameras, i)));
     return least;
 }
 
@@ -53,7 +43,7 @@ static int by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static double median_distance(const placed_cameras *cameras) {
+static double median_distance(const camera_list *cameras) {
     double next[2 * MOST_ASKED];
     const size_t every = cameras->count < MOST_ASKED ? 1 : cameras->count / MOST_ASKED;
     size_t asked = 0;
@@ -62,18 +52,24 @@ static double median_distance(const placed_cameras *cameras) {
     return next[asked / 2];
 }
 
-float near_plane_of(const gs_camera *cameras, size_t stride, size_t count) {
-    const placed_cameras placed = {(const char *)cameras, stride, count};
-    double mean[3] = {0}, center[3], spread = 0;
-    for (size_t i = 0; i < count; i++) {
-        center_of(&placed, i, center);
-        for (int k = 0; k < 3; k++) mean[k] += center[k] / (double)count;
+// The largest distance of a camera from the mean of all.
+static double spread_of(const camera_list *cameras) {
+    double mean[3] = {0}, at[3], spread = 0;
+    for (size_t i = 0; i < cameras->count; i++) {
+        camera_center(camera_at(cameras, i), at);
+        for (int k = 0; k < 3; k++) mean[k] += at[k] / (double)cameras->count;
     }
-    for (size_t i = 0; i < count; i++) {
-        center_of(&placed, i, center);
-        spread = fmax(spread, distance(center, mean));
+    for (size_t i = 0; i < cameras->count; i++) {
+        camera_center(camera_at(cameras, i), at);
+        spread = fmax(spread, hypot(hypot(at[0] - mean[0], at[1] - mean[1]), at[2] - mean[2]));
     }
-    if (!(spread > 0)) return 0.01f;
-    const double half = median_distance(&placed) / 2;
-    return (float)fmax(fmin(fmax(half, spread / 100000), spread / 30), FLT_MIN);
+    return spread;
+}
+
+void dataset_set_near_planes(gs_camera *cameras, size_t stride, size_t count) {
+    const camera_list list = {cameras, stride, count};
+    const double spread = spread_of(&list);
+    double near_plane = 0.01;
+    if (spread > 0) near_plane = fmin(fmax(median_distance(&list) / 2, spread / 100000), spread / 30);
+    for (size_t i = 0; i < count; i++) camera_at(&list, i)->near_plane = (float)fmax(near_plane, FLT_MIN);
 }

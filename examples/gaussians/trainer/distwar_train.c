@@ -121,11 +121,6 @@ static bool choose(distwar_trainer *t) {
     return choose_weights(s, &c->weights) && choose_density(s->density, &c->density.settings.kind);
 }
 
-static void choose_near_planes(distwar_trainer *t) {
-    const float near_plane = near_plane_of(&t->views->camera, sizeof *t->views, t->view_count);
-    for (size_t i = 0; i < t->view_count; i++) t->views[i].camera.near_plane = near_plane;
-}
-
 static bool open_views(distwar_trainer *t, const distwar_train_data *data) {
     t->view_count = data->view_count;
     if (data->view_count < 1) return fail(&last, "there is no view");
@@ -147,7 +142,8 @@ static bool open_views(distwar_trainer *t, const distwar_train_data *data) {
         if ((from->camera.near_plane == 0) != (data->views->camera.near_plane == 0))
             return fail(&last, "some cameras have a near plane, others have none");
     }
-    if (data->views->camera.near_plane == 0) choose_near_planes(t);
+    if (data->views->camera.near_plane == 0)
+        dataset_set_near_planes(&t->views->camera, sizeof *t->views, t->view_count);
     t->known = (training_data){.views = t->views,
                                .count = t->view_count,
                                .extent = scene_extent(t->views, t->view_count),

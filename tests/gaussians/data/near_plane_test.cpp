@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "dataset.h"
 #include <gtest/gtest.h>
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -20,8 +21,10 @@ view at(double x) {
     return v;
 }
 
-float of(const std::vector<view> &views) {
-    return near_plane_of(&views[0].camera, sizeof views[0], views.size());
+float of(std::vector<view> views) {
+    dataset_set_near_planes(&views[0].camera, sizeof views[0], views.size());
+    for (const view &v : views) EXPECT_EQ(v.camera.near_plane, views[0].camera.near_plane);
+    return views[0].camera.near_plane;
 }
 
 std::vector<view> row(int count, double distance) {

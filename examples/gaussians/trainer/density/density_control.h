@@ -41,7 +41,7 @@ typedef struct density_adaptive_settings {
 
 typedef struct density_mcmc_settings {
     double noise; // times the learning rate of means; an inverse area
-    // Of the penalties, in steps before `until`; they free Gaussians to relocate. The second is an inverse length.
+    // Of the penalties, which free Gaussians to relocate, in steps before `until`. scale_weight is an inverse length.
     double opacity_weight, scale_weight;
 } density_mcmc_settings;
 

@@ -4,21 +4,6 @@
 #include "gpu/pinhole.h"
 #include "gpu/vector.h"
 
-void camera_center(const gs_camera *camera, double center[3]) {
-    for (int axis = 0; axis < 3; axis++) {
-        center[axis] = 0;
-        for (int row = 0; row < 3; row++)
-            center[axis] -= (double)camera->rotation[3 * row + axis] * camera->translation[row];
-    }
-}
-
-double camera_separation(const gs_camera *a, const gs_camera *b) {
-    double p[3], q[3];
-    camera_center(a, p);
-    camera_center(b, q);
-    return hypot(hypot(p[0] - q[0], p[1] - q[1]), p[2] - q[2]);
-}
-
 gs_camera camera_with_view_angle(int width, int height, double angle) {
     float focal = (float)(height / 2.0 / tan(angle / 2));
     return (gs_camera){.width = width,

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: MIT
-// The position and direction of a camera, and what the cameras of all views say of the scene.
+// The direction of a camera, what it sees, and what the cameras of all views say of the scene.
 #pragma once
 
+#include "geometry/camera_place.h"
 #include "target_view.h"
 
 C_LINKAGE_BEGIN
 
-// The camera's position in the world: -rotation^T translation.
-void camera_center(const gs_camera *camera, double center[3]);
-double camera_separation(const gs_camera *a, const gs_camera *b); // of their positions
 // A camera with a vertical field of view in radians, the principal point in the middle, near plane 0.2, no
 // pose.
 gs_camera camera_with_view_angle(int width, int height, double angle);
