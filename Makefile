@@ -1,4 +1,4 @@
-# `make` builds, `make install` installs (ci/release.mk). `make demo`, `make library` and `make test` install missing
+# `make` builds, `make install` installs (ci/release.mk). `make demo`, `make test` and `make library` install missing
 # packages (Debian), configure, build and run.
 # On a machine with nvcc and an NVIDIA GPU the demo runs on the GPU, else on the CPU.
 
@@ -49,16 +49,18 @@ library-alone:
 	git ls-files -z -- $$(cat cmake/library_files.txt) | xargs -0 cp -p --parents -t build/alone
 	$(MAKE) -C build/alone library
 
-# The tests of all that is built with the library; those of the library itself: `make library`. PRESET=cuda runs both on a
-# GPU. OPTIONS: more for cmake.
+# All tests, on the CPU; PRESET=cuda runs them on a GPU. OPTIONS: more for cmake.
 test: PRESET ?= cpu
 test: packages
-	cmake --preset $(PRESET) -DDISTWAR_TESTS=$(if $(filter cuda,$(PRESET)),ON,examples) $(OPTIONS)
+	cmake --preset $(PRESET) -DDISTWAR_TESTS=ON $(OPTIONS)
 	cmake --build --preset $(PRESET) -j $(JOBS)
 	ci/run-tests $(PRESET) $(JOBS)
 
-sanitize:
-	$(MAKE) test PRESET=sanitize
+# The examples' tests under AddressSanitizer and UBSan; the library's too: `make extra`.
+sanitize: packages
+	cmake --preset sanitize -DDISTWAR_TESTS=examples $(OPTIONS)
+	cmake --build --preset sanitize -j $(JOBS)
+	ci/run-tests sanitize $(JOBS)
 
 # What CI leaves out: long tests, under sanitizers too, those that need COLMAP, Chromium, torch or gsplat, which skip with a
 # reason, and other compilers and architectures. OPTIONS: as for test.

@@ -272,7 +272,7 @@ TEST(Kernels, AHashGridGetsTheSameSums) {
         float total = 0;
         for (size_t i = 0; i < sums.size(); ++i) {
             total += __low2float(sums[i]);
-            for (const __half2 found : {after.content()[i], whole.content()[i]}) {
+            for (const __half2 &found : {after.content()[i], whole.content()[i]}) {
                 EXPECT_EQ(__low2float(found), __low2float(sums[i])) << i;
                 EXPECT_EQ(__high2float(found), __high2float(sums[i])) << i;
             }

@@ -208,7 +208,7 @@ __global__ void add_pairs_of_half(__half2 *sums) {
 TEST(OneCall, IntoPairsOfTwo) {
     const device_array<__half2> sums(std::vector<__half2>(8, __floats2half2_rn(0, 0)));
     run(1, 32, add_pairs_of_half, sums.get());
-    for (const __half2 sum : sums.download()) {
+    for (const __half2 &sum : sums.download()) {
         EXPECT_EQ(__low2float(sum), 8);
         EXPECT_EQ(__high2float(sum), 16);
     }

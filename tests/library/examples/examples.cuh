@@ -14,7 +14,7 @@ std::vector<double> numbers(const std::vector<T> &content) {
 }
 inline std::vector<double> numbers(const std::vector<__half2> &content) {
     std::vector<double> found;
-    for (const __half2 both : content) {
+    for (const __half2 &both : content) {
         found.push_back(__low2float(both));
         found.push_back(__high2float(both));
     }

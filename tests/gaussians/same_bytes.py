@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Training with --reproducible gives the bytes that it gave before: those of six commands are kept here.
+
+    same_bytes.py DSPLAT NAME           runs one of RUNS and compares the SHA-256 of its scene with the kept one
+    same_bytes.py DSPLAT --print        runs all of them and prints their SHA-256, to be kept where bits must change
+
+DISTWAR_CAPTURES in the environment is the folder with the photographs of fern and fox, which are not in the repository; without
+it their runs are skipped (exit status 77). Bits depend on the machine code: KEPT has those of simt with gcc 12 on
+x86-64, where GLIBC_TUNABLES keeps libm to the instructions that all such processors have, and of nvcc 13.0 for sm_90.
+"""
+import hashlib
+import os
+import pathlib
+import platform
+import subprocess
+import sys
+import tempfile
+
+SKIPPED = 77
+# knot is a scene that `dsplat generate` makes; DATA is its folder or that of a capture.
+KNOT = ["--views", "10", "--test-views", "0", "--size", "40", "--gaussians", "1000"]
+RUNS = {
+    "knot_splits": ("knot", [["--iterations", "120"]]),
+    "knot_mcmc": ("knot", [["--iterations", "120", "--density", "mcmc", "--random", "300"]]),
+    "knot_resumed": ("knot", [["--iterations", "40", "--checkpoint-every", "40", "--random", "200"],
+                              ["--iterations", "80", "--resume", "CHECKPOINT", "--random", "200"]]),
+    "fern_splits": ("fern", [["--downscale", "40", "--iterations", "24"]]),
+    "fern_poses": ("fern", [["--downscale", "5", "--iterations", "30", "--random", "60", "--refine-poses",
+                             "--perturb-poses", "2,0.05", "--align-steps", "0"]]),
+    "fox_exposures": ("fox", [["--downscale", "48", "--iterations", "70", "--random", "150"]]),
+}
+KEPT = {
+    "simt": {
+        "knot_splits": "1e51a9539a9caa4955e9c2aaa05984f393d401311ccdde61eeb499c291314617",
+        "knot_mcmc": "a248442e29406a032ec544229949002d76a1e6e90c51813597bfe45b94bdf2a5",
+        "knot_resumed": "7a88d38fe7dcf101af4b55800c310e886f7e5037401863585311c4f4eaa00f6b",
+        "fern_splits": "0140dd85c7307c88702d57e750beaecfc91d6ea54a213f88df9dc6ae2510bd64",
+        "fern_poses": "6e8ccf90a4ae5ca35fb08ea8d6752002d9c89b3df34628ade5ea8fc0a43651bc",
+        "fox_exposures": "198c4a2d1119be6b42f9fe74231ec2ee4cec293eda3526e27ea0762e6c084a16",
+    },
+    "cuda": {
+    },
+}
+
+
+def run(command, environment):
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(map(str, command))}: exit status {done.returncode}\n{done.stdout}")
+    return done.stdout
+
+
+def sha_of(dsplat, name, environment, work):
+    data, steps = RUNS[name]
+    folder = work / "knot"
+    if data == "knot":
+        if not folder.exists():
+            run([dsplat, "generate", folder, *KNOT], environment)
+    else:
+        folder = pathlib.Path(os.environ.get("DISTWAR_CAPTURES", "")) / data
+    scene = work / f"{name}.ply"
+    for step in steps:
+        options = [f"{scene}.checkpoint" if option == "CHECKPOINT" else option for option in step]
+        run([dsplat, "train", folder, "-o", scene, "--reproducible", *options], environment)
+    return hashlib.sha256(scene.read_bytes()).hexdigest()
+
+
+def main(dsplat, *names):
+    environment = {**os.environ, "GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX2,-FMA,-AVX512F"}
+    captures = os.environ.get("DISTWAR_CAPTURES")
+    chosen = list(RUNS) if names == ("--print",) else names
+    backend = "simt" if "simt" in run([dsplat, "--version"], environment) else "cuda"
+    with tempfile.TemporaryDirectory() as work:
+        for name in chosen:
+            if RUNS[name][0] != "knot" and not (captures and (pathlib.Path(captures) / RUNS[name][0]).is_dir()):
+                print(f"{name}: DISTWAR_CAPTURES names no folder with {RUNS[name][0]}")
+                if names != ("--print",):
+                    return SKIPPED
+                continue
+            found = sha_of(dsplat, name, environment, pathlib.Path(work))
+            if names == ("--print",):
+                print(f'        "{name}": "{found}",', flush=True)
+            elif found != KEPT[backend].get(name):
+                print(f"{name}: the scene's SHA-256 is {found}, kept is {KEPT[backend].get(name)}: other bits than before")
+                return 1
+    return 0
+
+
+if __name__ == "__main__":
+    if platform.machine() != "x86_64":
+        print(f"the kept bytes are those of x86_64, this is {platform.machine()}")
+        sys.exit(SKIPPED)
+    sys.exit(main(*sys.argv[1:]))
