@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""In no room do sources need each other in a circle. No source is over 500 lines, no page over 450, no folder over 40
-files.
+"""In no room do sources need each other in a circle. No file is over 1,200 lines, and at most ten, named here with a
+reason, are over 900. No function is over 150 lines.
 
     tree_test.py ROOT    checks the tree at ROOT, and that the checks find faults
 
 A source needs the sources that it includes or imports, and those that define the functions that it names from headers
-that it includes. A Python package's __init__.py is its face, which no source of the package is counted to need.
+that it includes; of a header, in the bodies of its inline functions, which may name those of the source of the same
+name. A Python package's __init__.py is its face, which no source of the package is counted to need.
 """
+import ast
 import pathlib
 import re
 import sys
@@ -16,18 +18,39 @@ import unittest
 ROOMS = ("include", "examples/common", "examples/gaussians", "examples/index", "examples/cubemap", "examples/spheres",
          "python/distwar")
 FOLDERS = ("benchmarks", "ci", "cmake", "docs", "examples", "include", "python", "scripts", "simt", "tests")
-MOST_LINES, MOST_PAGE, MOST_FILES = 500, 450, 40
+MOST_LINES, MANY_LINES, MOST_OF_MANY, MOST_IN_FUNCTION = 1200, 900, 10, 150
 
-# Longer and fuller, until they are divided.
-KNOWN_LONG = set()
-KNOWN_FULL = set()
+# Over MANY_LINES.
+LONG = {"examples/gaussians/program/live/page.html": "a browser opens the page as one file"}
+# Over MOST_IN_FUNCTION.
+LONG_FUNCTIONS = {"tests/library/wrong_use.cu: use": "a list: of its uses one is compiled at a time",
+                  "tests/gaussians/lib/sizes.cu: main": "until the tests of the rasteriser are shorter"}
+# Until the trainer has one way to a step's gradient.
+KNOWN_CIRCLE = {"trainer/exposures.c", "trainer/frame_gradient.c", "trainer/peers_gradient.c",
+                "trainer/ranks_gradient.c", "trainer/trainer_parts.c", "trainer/trainer_parts.h"}
 
 IMPLEMENTATIONS = (".c", ".cpp", ".cu")
 SOURCES = (*IMPLEMENTATIONS, ".h", ".cuh", ".py", ".sh", ".cmake")
+SIZED = (*SOURCES, ".html", ".md", ".txt")
 NOT_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.DOTALL)
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]*)', re.MULTILINE)
 IMPORT = re.compile(r"^[ \t]*from \.(\w*) import (\w+(?:, \w+)*)", re.MULTILINE)
 FUNCTION = re.compile(r"^(?!\s)(static )?(?!static|typedef)[\w:<> *]*?\b(\w+)\([^;{}#]*\)\s*\{", re.MULTILINE)
+
+
+def without_comments(text):
+    return NOT_CODE.sub(lambda match: "\n" * match.group().count("\n"), text)
+
+
+def words(text):
+    return set(re.findall(r"\w+", text))
+
+
+def functions_of(code):
+    """(static, name, text) of each function that begins in the first column."""
+    for match in FUNCTION.finditer(code):
+        end = code.find("\n}", match.end() - 1)
+        yield match[1], match[2], code[match.start():end + 2]
 
 
 def included(path, texts):
@@ -48,21 +71,23 @@ def reached(path, needs, seen):
 
 def needs_of(texts):
     """The files of a room that each of its files needs. texts: what is in them, by path."""
-    code = {p: NOT_CODE.sub("", text) for p, text in texts.items()}
+    code = {p: without_comments(text) for p, text in texts.items()}
     includes = {p: texts.keys() & set(included(p, texts)) - {p} for p in texts}
     called = {p: set(re.findall(r"(\w+)\(", c)) for p, c in code.items()}
     defined, definers = {}, {}
-    for path in (p for p in texts if p.suffix in IMPLEMENTATIONS):
-        functions = FUNCTION.findall(code[path])
-        defined[path] = {name for _, name in functions}
-        for name in {name for static, name in functions if not static}:
+    for path in texts: # of a header: its inline functions, whose bodies need what they name
+        functions = list(functions_of(code[path]))
+        defined[path] = {name for _, name, _ in functions}
+        for name in {name for static, name, _ in functions if not static and path.suffix in IMPLEMENTATIONS}:
             definers.setdefault(name, set()).add(path)
+        if path.suffix not in IMPLEMENTATIONS:
+            code[path] = "".join(body for _, _, body in functions)
     needs = {p: set(i) for p, i in includes.items()}
     for path in defined:
-        declared = set().union(*(called[p] for p in reached(path, includes, set())))
-        for name in declared & definers.keys() & set(re.findall(r"\w+", code[path])) - defined[path]:
+        declared = called[path].union(*(called[p] for p in reached(path, includes, set())))
+        for name in declared & definers.keys() & words(code[path]) - defined[path]:
             if len(definers[name]) == 1: # else which of them is linked is not known
-                needs[path] |= definers[name]
+                needs[path] |= {p for p in definers[name] if p.with_suffix("") != path.with_suffix("")}
     return needs
 
 
@@ -80,26 +105,40 @@ def circles_of(root, rooms=ROOMS):
     return circles
 
 
-def oversized(root, folders=FOLDERS):
-    """The sources and pages of too many lines, and the folders of too many files."""
-    files = [p for f in folders for p in (root / f).rglob("*") if p.is_file() and "__pycache__" not in p.parts]
-    most = {".md": MOST_PAGE, **{suffix: MOST_LINES for suffix in SOURCES}}
-    long = {p for p in files if p.suffix in most and len(p.read_text().splitlines()) > most[p.suffix]}
-    held = [p.parent for p in files]
-    full = {folder for folder in set(held) if held.count(folder) > MOST_FILES}
-    return {str(p.relative_to(root)) for p in long}, {str(p.relative_to(root)) for p in full}
+def long_files(root, most=MANY_LINES, folders=FOLDERS):
+    files = [p for f in folders for p in (root / f).rglob("*") if p.suffix in SIZED and "__pycache__" not in p.parts]
+    return {str(p.relative_to(root)) for p in files if p.read_text().count("\n") > most}
+
+
+def long_functions(root, most=MOST_IN_FUNCTION, folders=FOLDERS):
+    """As "file: function"."""
+    found = set()
+    for path in (p for f in folders for p in (root / f).rglob("*") if p.suffix in SOURCES):
+        text = path.read_text()
+        if path.suffix == ".py":
+            sizes = [(node.name, node.end_lineno - node.lineno + 1) for node in ast.walk(ast.parse(text))
+                     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+        else:
+            code = text if path.suffix in (".sh", ".cmake") else without_comments(text)
+            sizes = [(name, body.count("\n") + 1) for _, name, body in functions_of(code)]
+        found |= {f"{path.relative_to(root)}: {name}" for name, size in sizes if size > most}
+    return found
 
 
 class OfTheTree(unittest.TestCase):
     root = None
 
     def test_no_circles(self):
-        self.assertEqual(circles_of(self.root), set())
+        circles = {c for c in circles_of(self.root) if not KNOWN_CIRCLE.issuperset(c.split(": ")[1].split(", "))}
+        self.assertEqual(circles, set())
 
-    def test_sizes(self):
-        long, full = oversized(self.root)
-        self.assertEqual(long - KNOWN_LONG, set())
-        self.assertEqual(full - KNOWN_FULL, set())
+    def test_files(self):
+        self.assertEqual(long_files(self.root), LONG.keys())
+        self.assertEqual(long_files(self.root, MOST_LINES), set())
+        self.assertLessEqual(len(LONG), MOST_OF_MANY)
+
+    def test_functions(self):
+        self.assertEqual(long_functions(self.root), LONG_FUNCTIONS.keys())
 
 
 class FindsFaults(unittest.TestCase):
@@ -127,15 +166,24 @@ class FindsFaults(unittest.TestCase):
     def test_modules(self):
         self.assertEqual(self.found(a_py="from .b import f\n", b_py="def f():\n    from . import a\n"), {".: a.py, b.py"})
 
+    def test_inline_functions(self):
+        parts = dict(a_h="int b(void);\nstatic inline int f(void) {\n    return b();\n}\n",
+                     b_c='#include "a.h"\nint b(void) {\n    return 0;\n}\n')
+        self.assertEqual(self.found(**parts), {".: a.h, b.c"})
+        self.assertEqual(self.found(a_h=parts["a_h"], a_c=parts["b_c"]), set())
+        self.assertEqual(self.found(a_h=parts["a_h"].replace("return b()", "return 0"), b_c=parts["b_c"]), set())
+
     def test_sizes(self):
-        with tempfile.TemporaryDirectory() as folder:
-            (pathlib.Path(folder) / "long.c").write_text("\n" * (MOST_LINES + 1))
-            (pathlib.Path(folder) / "whole.c").write_text("\n" * MOST_LINES)
-            (pathlib.Path(folder) / "page.md").write_text("\n" * MOST_LINES)
-            self.assertEqual(oversized(pathlib.Path(folder), ["."]), ({"long.c", "page.md"}, set()))
-            for i in range(MOST_FILES - 2):
-                (pathlib.Path(folder) / f"{i}.txt").write_text("")
-            self.assertEqual(oversized(pathlib.Path(folder), ["."]), ({"long.c", "page.md"}, {"."}))
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            (folder / "long.c").write_text("int f(void) {\n" + "\n" * 9 + "}\nint g(void) {\n" + "\n" * 7 + "}\n")
+            (folder / "page.md").write_text("\n" * 19)
+            (folder / "long.py").write_text("class A:\n    def f():\n" + "        a\n" * 10)
+            (folder / "long.sh").write_text("f() {\n" + "\n" * 9 + "}\n")
+            self.assertEqual(long_files(folder, 19, ["."]), {"long.c"})
+            self.assertEqual(long_files(folder, 18, ["."]), {"long.c", "page.md"})
+            self.assertEqual(long_functions(folder, 10, ["."]), {"long.c: f", "long.py: f", "long.sh: f"})
+            self.assertEqual(long_functions(folder, 11, ["."]), set())
 
 
 if __name__ == "__main__":
