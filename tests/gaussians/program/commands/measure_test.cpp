@@ -123,6 +123,26 @@ TEST_F(Eval, WritesASheetOfTheViews) {
         1);
 }
 
+// Side by side, numbered in the order of the table; those of an earlier run with more views go, and photographs stay.
+TEST_F(Eval, WritesEachPictureBesideItsPhotograph) {
+    write_grays();
+    ASSERT_EQ(evaluate({"--all", "--pictures", at("pairs")}).code, 0);
+    ASSERT_TRUE(fs::exists(at("pairs/view_00004.png")));
+    const outcome run = evaluate({"--holdout", "2", "--pictures", at("pairs")});
+    ASSERT_EQ(run.code, 0) << run.err;
+    EXPECT_FALSE(fs::exists(at("pairs/view_00003.png")));
+    for (int v = 0; v < 3; v++) {
+        const picture pair(at("pairs/view_0000" + std::to_string(v) + ".png"));
+        ASSERT_EQ(pair.width, 2 * photo_width);
+        ASSERT_EQ(pair.height, photo_height);
+        EXPECT_EQ(int(pair.pixels[3 * (5 * pair.width + 5)]), 0);
+        EXPECT_EQ(int(pair.pixels[3 * (5 * pair.width + photo_width + 5)]), 40 + 80 * v);
+    }
+    expect_refused(
+        DSPLAT_PROGRAM,
+        {{{"eval", at("scene.ply"), "--cameras", at("data"), "--pictures", at("no/such")}, "no/such"}}, 1);
+}
+
 TEST_F(Eval, TakesEveryViewIfAsked) {
     write_grays();
     outcome run = evaluate({"--all", "--json", "-"});
