@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What the stages of training cost on a scene, and its backward blend with every strategy and threshold of libdistwar_gs,
-// with cub::WarpReduce, and without what it could not be faster than: floor keeps the tree and drops the commit. Also the
-// tree with 1, 2 and 4 pixels per thread, with long lists whole (split:0) and split (split:1), whatever gs_bin proposes.
+// with cub::WarpReduce, and without what it could not be faster than: floor keeps the tree and drops the commit.
 //
 //     stages SCENE.ply --cameras DATA [options] [--benchmark_...]
 //
@@ -154,12 +153,6 @@ bool has_threshold(int w) {
 constexpr int thresholds[] = {0, 2, 3, 4, 6, 8, 12, 16, 24, 33};
 constexpr distwar_policy usual = {DISTWAR_TREE, 8}; // of the stages
 
-// How the work is divided among threads.
-struct division {
-    int pixels; // of a thread; 0: all as gs_bin proposes
-    bool split; // long lists, as gs_bin proposes; else none
-};
-
 // Lives as long as the program.
 struct bench {
     gs_gaussians gaussians, gradients, first_moment, second_moment; // device
@@ -198,7 +191,7 @@ struct bench {
             compare(v);
             frame_set_gradient(&frames[v], image_gradient.data()); // the loss replaced it
         }
-        run(0, DISTWAR_BFLY, 0, {});
+        run(0, DISTWAR_BFLY, 0);
         expected = moments_now();
     }
 
@@ -227,16 +220,14 @@ struct bench {
     }
 
     // The backward blend of a view alone, the clearing of the moments with it.
-    void run(size_t v, int w, int threshold, const division &by) {
-        gs_view view = frames[v].view;
-        if (by.pixels > 0) view.lists.pixels_per_thread = by.pixels;
-        if (by.pixels > 0 && !by.split) view.lists.split_tiles = 0;
+    void run(size_t v, int w, int threshold) {
         if (w < DISTWAR_STRATEGY_COUNT && w != DISTWAR_CUB) {
             gs_gradient gradient = {};
             gradient.color = static_cast<float *>(frames[v].color_gradient.memory);
             gradient.moments = reinterpret_cast<gs_moments *>(moments);
             gradient.moments_bytes = moments_bytes;
-            GS_CHECK(gs_render_backward(&view, &gradient, {distwar_strategy(w), threshold}, nullptr));
+            GS_CHECK(
+                gs_render_backward(&frames[v].view, &gradient, {distwar_strategy(w), threshold}, nullptr));
             return;
         }
         const backward_input<> input = input_of(v);
@@ -259,8 +250,8 @@ struct bench {
     }
 
     // A floor adds nothing; everyone else what the first strategy adds, by the norm.
-    bool is_right(int w, int threshold, const division &by) {
-        run(0, w, threshold, by);
+    bool is_right(int w, int threshold) {
+        run(0, w, threshold);
         const std::vector<float> found = moments_now();
         double difference = 0, size = 0;
         for (size_t i = 0; i < found.size(); i++) {
@@ -339,37 +330,30 @@ void register_all(bench &b, const std::string &name, int repetitions) {
     register_run("stages" + scene, repetitions, [&b](benchmark::State &state) { measure_stages(state, b); });
     register_run("loss" + scene, repetitions, [&b](benchmark::State &state) { measure_loss(state, b); });
     register_run("adam" + scene, repetitions, [&b](benchmark::State &state) { measure_adam(state, b); });
-    const auto add = [&b, &scene, repetitions](int w, int threshold, division by, const std::string &more) {
-        register_run(std::string("render_backward/") + name_of(w) + scene +
-                         "/threshold:" + std::to_string(threshold) + more,
-                     repetitions, [&b, w, threshold, by, checked = false](benchmark::State &state) mutable {
-                         if (!checked && !b.is_right(w, threshold, by)) {
-                             state.SkipWithError("wrong moments");
-                             return;
-                         }
-                         checked = true; // the run's own: each repetition is a call
-                         b.time_views(state, [&](size_t v) { b.run(v, w, threshold, by); });
-                     });
-    };
     for (int w = 0; w < ways; w++)
-        for (const int threshold : thresholds)
-            if (is_measured(w) && (threshold == 0 || has_threshold(w))) add(w, threshold, {}, "");
-    for (const int pixels : {1, 2, 4})
-        for (const bool split : {false, true})
-            add(usual.strategy, usual.balance_threshold, {pixels, split},
-                "/pixels:" + std::to_string(pixels) + "/split:" + (split ? "1" : "0"));
+        for (const int threshold : thresholds) {
+            if (!is_measured(w) || (threshold > 0 && !has_threshold(w))) continue;
+            const std::string run = std::string("render_backward/") + name_of(w) + scene +
+                                    "/threshold:" + std::to_string(threshold);
+            register_run(run, repetitions,
+                         [&b, w, threshold, checked = false](benchmark::State &state) mutable {
+                             if (!checked && !b.is_right(w, threshold)) {
+                                 state.SkipWithError("wrong moments");
+                                 return;
+                             }
+                             checked = true; // the run's own: each repetition is a call
+                             b.time_views(state, [&](size_t v) { b.run(v, w, threshold); });
+                         });
+        }
 }
 
 void describe(const bench &b, const char *scene, const view_options &options) {
-    double pairs = 0, split = 0; // means over the views
-    for (const frame &f : b.frames) {
-        pairs += double(f.view.lists.pairs) / double(b.frames.size());
-        split += f.view.lists.split_tiles / double(b.frames.size());
-    }
+    double pairs = 0; // the mean over the views
+    for (const frame &f : b.frames) pairs += double(f.view.lists.pairs) / double(b.frames.size());
     const auto put = [](const std::string &key, double value) {
         benchmark::AddCustomContext(key, std::to_string(int64_t(value + 0.5)));
     };
-    const gs_view &first = b.frames[0].view;
+
     std::string lanes; // numbers with blanks between
     for (const unsigned long long commits : b.active_lanes()) lanes += std::to_string(commits) + " ";
     benchmark::AddCustomContext("active_lanes", lanes);
@@ -379,12 +363,9 @@ void describe(const bench &b, const char *scene, const view_options &options) {
     benchmark::AddCustomContext("cameras", options.cameras);
     put("gaussians", double(b.gaussians.count));
     put("views", double(b.frames.size()));
-    put("width", first.camera.width);
-    put("height", first.camera.height);
+    put("width", b.cameras[0].width);
+    put("height", b.cameras[0].height);
     put("pairs", pairs);
-    put("tiles", first.lists.tiles_x * first.lists.tiles_y);
-    put("split_tiles", split);
-    put("pixels_per_thread", first.lists.pixels_per_thread);
     // What a stage writes to, with its workspace.
     const size_t parameters = device_gaussians_bytes(b.gaussians.count, b.gaussians.sh_degree);
     for (int i = 0; i < STAGE_DENSITY; i++) {

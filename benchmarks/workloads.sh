@@ -10,11 +10,9 @@
 # seconds on an H200: all of these unless named:
 #   gaussians   100  stages: each stage, and the backward blend by strategy and threshold, beside CUB, on the scene, on
 #                    three million Gaussians and on 300 huge ones; other sizes
-#   growth       50  stages: against the number of Gaussians and of pixels
 #   spheres      20  both data sets, features of 3, 8, 16 and 32 channels
 #   cubemap      10  icosphere and torus, faces of 64 and of 1,024 texels
 #   scatter_add  20  words by Zipf's law, three exponents; rows of one float, a histogram, of 8 and of 4,096 bins
-#   lm           20  the products J^T u and diag(J^T J) of one step of dsplat finish with 12 views
 #   profile      80  counters of three workloads by Nsight Compute, if ncu is installed: OUT/profile-*.csv; clocks are
 #                    not fixed
 # benchmarks/tables.py keep OUT keeps what the pages show. The example `histogram` is too small to be timed; scatter_add
@@ -24,7 +22,7 @@ set -eu
 [ $# -ge 4 ] || { sed -n '3,/^# shellcheck/{/^# shellcheck/d;s/^# \{0,1\}//p;}' "$0"; exit 2; }
 programs=$1 scene=$2 cameras=$3 out=$4
 shift 4
-[ $# -gt 0 ] || set -- gaussians growth spheres cubemap scatter_add lm profile
+[ $# -gt 0 ] || set -- gaussians spheres cubemap scatter_add profile
 mkdir -p "$out/scenes"
 
 failed=''
@@ -57,20 +55,10 @@ alone='--benchmark_filter=^(stages|loss|adam)/'
 gaussians() {
     for kind in "$trained" many-3000000 huge-300; do
         stages "$kind" "$kind"
-        for size in 256x256 540x960 3840x2160; do
-            stages "$kind-$size" "$kind" --size $size '--benchmark_filter=^(stages|loss|adam)/|pixels'
-        done
+        for size in 256x256 3840x2160; do stages "$kind-$size" "$kind" --size $size "$alone"; done
     done
     stages "$trained-sh3" sh3 "$alone"
     for factor in 2 3; do stages "$trained-downscale$factor" "$trained" --downscale $factor "$alone"; done
-}
-growth() {
-    for count in 100000 300000 1000000 3000000 10000000; do
-        stages growth-gaussians-$count many-$count --views 6 "$alone"
-    done
-    for size in 135x240 270x480 540x960 1080x1920 2160x3840; do
-        stages growth-pixels-$size "$trained" --size $size "$alone"
-    done
 }
 bench() { # NAME SECONDS PROGRAM OPTIONS...: to NAME.json, by every strategy and threshold
     measure "$@" --json "$out/$1.json" --repeat 21 --thresholds 0,2,4,6,8,12,16,24,32,33
@@ -88,17 +76,6 @@ cubemap() {
 scatter_add() {
     for exponent in 0 1 2; do bench scatter_add-$exponent 60 scatter_add --exponent $exponent; done
     for bins in 8 4096; do bench histogram-$bins 60 scatter_add --width 1 --words $bins --exponent 0; done
-}
-lm() {
-    for strategy in atomic tree bfly serial; do
-        case $strategy in atomic) at=0 ;; *) at="0 8 16 24" ;; esac
-        for threshold in $at; do
-            measure lm-$trained-$strategy-$threshold 90 dsplat finish "$scene" --cameras "$cameras" -o "$out/lm.ply" \
-                --json "$out/lm-$trained-$strategy-$threshold.json" --lm-steps 1 --lm-pcg 4 \
-                --lm-preconditioner diagonal --lm-batch 12 --reduce $strategy --threshold $threshold
-        done
-    done
-    rm -f "$out/lm.ply"
 }
 counters() { # NAME LAUNCHES PROGRAM OPTIONS...: to profile-NAME.csv; the last counted launch is the strategy's
     name=profile-$1 launches=$2 program=$3

@@ -129,7 +129,7 @@ TEST_F(Eval, WritesEachPictureBesideItsPhotograph) {
     ASSERT_EQ(run.code, 0) << run.err;
     EXPECT_FALSE(fs::exists(at("pairs/view_00003.png")));
     for (int v = 0; v < 3; v++) {
-        const picture pair(at("pairs/view_0000" + std::to_string(v) + ".png"));
+        const picture pair(at("pairs") / ("view_0000" + std::to_string(v) + ".png"));
         ASSERT_EQ(pair.width, 2 * photo_width);
         ASSERT_EQ(pair.height, photo_height);
         EXPECT_EQ(int(pair.pixels[3 * (5 * pair.width + 5)]), 0);
