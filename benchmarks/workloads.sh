@@ -95,7 +95,7 @@ profile() {
         case $strategy in serial | bfly | tree) threshold=8 ;; *) threshold=0 ;; esac
         # stages runs the tree, bfly and a count of lanes before.
         counters gaussians-$strategy 4 stages "$scene" --cameras "$cameras" --center-principal $one \
-            "--benchmark_filter=/$strategy/.*/threshold:$threshold$"
+            "--benchmark_filter=/$strategy/.*/threshold:$threshold/"
         counters spheres-$strategy 3 spheres bench --data large $one $at
         counters cubemap-$strategy 3 cubemap bench --mesh torus --size 64 --width 1024 --height 768 $one $at
     done
