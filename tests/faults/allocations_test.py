@@ -160,7 +160,6 @@ def commands(program, data, steps=4):
     for name in ("chunk.ply", "one.glb", "one.splat"):
         yield name, ["convert", str(data / name), "link.ply"], "out.ply"
     yield "export", ["export", str(data / "small.ply"), "--cameras", str(data / "d"), "--most", "10", "-o", "out.html"], "out.html"
-    yield "ranks' bench", ["bench", str(data / "small.ply"), "--cameras", str(data / "d"), "--gpus", "2", "--json", "out.json"], "out.json"
     for output in ("out.ply", "out.spz", "out.sog"):
         suffix = output[4:]
         made = subprocess.run([program, "convert", "small.ply", output, *(["--spz-version", "4"] if suffix == "spz" else [])], cwd=data, capture_output=True)
