@@ -102,10 +102,7 @@ class Measured:
         whole = {"sum of stages": sum(times.values()), "end to end": median["real_time"] / 1e3}
         apart = {stage: runs[f"{stage}/scene:{scene}"]["median"]["real_time"] / 1e3 for stage in ("loss", "adam")}
         for label, time in {**times, **apart, **whole}.items():
-            stage = next((stage for stage, of in STAGES.items() if of == label), label)
-            of = context.get(f"bytes {stage}")
-            self.put(f"rasteriser/stages {scene}", {"stage": label},
-                     {"mean, ms": ms(time), "bytes": of and f"{int(of):,}"})
+            self.put(f"rasteriser/stages {scene}", {"stage": label}, {"mean, ms": ms(time)})
         self.put("rasteriser/scenes", {"scene": scene}, {
             "image": f"{context['width']}x{context['height']}", "Gaussians": f"{int(context['gaussians']):,}",
             "pairs": f"{int(context['pairs']):,}", **{label: ms(time) for label, time in {**times, **whole}.items()}})

@@ -77,13 +77,13 @@ scatter_add() {
     for exponent in 0 1 2; do bench scatter_add-$exponent 60 scatter_add --exponent $exponent; done
     for bins in 8 4096; do bench histogram-$bins 60 scatter_add --width 1 --words $bins --exponent 0; done
 }
-counters() { # NAME LAUNCHES PROGRAM OPTIONS...: to profile-NAME.csv; the last counted launch is the strategy's
-    name=profile-$1 launches=$2 program=$3
-    shift 3
+counters() { # NAME PROGRAM OPTIONS...: to profile-NAME.csv; the third launch is the strategy's
+    name=profile-$1 program=$2
+    shift 2
     echo "$(date +%H:%M:%S) $name"
     timeout 60 ncu --clock-control none --section SpeedOfLight --section WarpStateStats --section InstructionStats \
         --section Occupancy --section ComputeWorkloadAnalysis --section MemoryWorkloadAnalysis --section LaunchStats \
-        --kernel-name 'regex:render_backward' --launch-count "$launches" --csv --page raw --print-units base \
+        --kernel-name 'regex:render_backward' --launch-count 3 --csv --page raw --print-units base \
         "$programs/$program" "$@" 2>"$out/$name.txt" | grep '^"' >"$out/$name.csv" ||
         { failed="$failed $name"; rm -f "$out/$name.csv"; }
 }
@@ -93,11 +93,10 @@ profile() {
     for strategy in atomic serial bfly tree cub; do
         at="--reduce $strategy --thresholds 8"
         case $strategy in serial | bfly | tree) threshold=8 ;; *) threshold=0 ;; esac
-        # stages runs the tree, bfly and a count of lanes before.
-        counters gaussians-$strategy 4 stages "$scene" --cameras "$cameras" --center-principal $one \
+        counters gaussians-$strategy stages "$scene" --cameras "$cameras" --center-principal $one \
             "--benchmark_filter=/$strategy/.*/threshold:$threshold/"
-        counters spheres-$strategy 3 spheres bench --data large $one $at
-        counters cubemap-$strategy 3 cubemap bench --mesh torus --size 64 --width 1024 --height 768 $one $at
+        counters spheres-$strategy spheres bench --data large $one $at
+        counters cubemap-$strategy cubemap bench --mesh torus --size 64 --width 1024 --height 768 $one $at
     done
 }
 for part; do $part; done
