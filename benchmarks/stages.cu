@@ -25,6 +25,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <string>
 #include <vector>
 #ifndef __SIMT__
@@ -370,7 +371,8 @@ void describe(const bench &b, const char *scene, const view_options &options) {
 } // namespace
 
 int main(int argc, char **argv) {
-    benchmark::Initialize(&argc, argv);
+    // Its own help, not Google Benchmark's.
+    if (argc < 2 || strcmp(argv[1], "--help") != 0) benchmark::Initialize(&argc, argv);
     view_options views = {nullptr, nullptr, 12, 1, false, false};
     const char *scene, *name = "scene";
     int64_t repetitions = 7;
