@@ -122,21 +122,19 @@ wheel:
 	@rm $(WHEEL)
 	@ls -l build/wheel/*.whl
 
-# Measures the calls and their alternatives on a GPU: build/aggregate.json, figures in build/aggregate.md, plots in
-# docs/pictures. CCCL=FOLDER (it holds cub/) compares with that CCCL instead of that in the toolkit. With SCENE=FILE.ply
-# and CAMERAS=FOLDER also the flagship on that scene: build/blend, its figures in build/blend.md.
+# Measures the calls and their alternatives on a GPU: build/aggregate.json. CCCL=FOLDER (it holds cub/) compares with that
+# CCCL instead of that in the toolkit. With SCENE=FILE.ply and CAMERAS=FOLDER also the stages of training and the backward
+# blend by strategy on that scene: build/stages.json.
 bench: packages
 ifeq ($(GPU),cuda)
 	cmake --preset cuda -DDISTWAR_CCCL_PATH=$(CCCL)
 	cmake --build --preset cuda -j $(JOBS) --target aggregate
 	build/cuda/bin/aggregate --benchmark_out=build/aggregate.json --benchmark_out_format=json
-	python3 benchmarks/tables.py library build/aggregate.json --draw docs/pictures >build/aggregate.md
-	@cat build/aggregate.md
+	python3 benchmarks/tables.py show build/aggregate.json
 ifdef SCENE
-	cmake --build --preset cuda -j $(JOBS) --target dsplat make_scene render_backward
-	benchmarks/blend.sh build/cuda/bin $(SCENE) $(CAMERAS) build/blend
-	python3 benchmarks/tables.py rasteriser build/blend --draw docs/pictures >build/blend.md
-	@cat build/blend.md
+	cmake --build --preset cuda -j $(JOBS) --target stages
+	build/cuda/bin/stages $(SCENE) --cameras $(CAMERAS) --benchmark_out=build/stages.json --benchmark_out_format=json
+	python3 benchmarks/tables.py show build/stages.json
 endif
 else
 	@echo "bench: there is no nvcc or no NVIDIA GPU here; nothing was measured"

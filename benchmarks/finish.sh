@@ -9,8 +9,7 @@
 # Adam's logs, adam-SCENE.jsonl, and the JSON of dsplat finish, lm-SCENE-ITERATION-VARIANT.json. Default: fern:30000
 # fox:30000, all variants of each. The variants are the lines of `options` below. On an H200 fern takes about 85
 # seconds, fox 260.
-# benchmarks/tables.py levenberg-marquardt OUT prints tables; benchmarks/trim.py OUT -o
-# benchmarks/results/levenberg-marquardt.jsonl keeps what they need.
+# benchmarks/tables.py show OUT prints tables, keep OUT keeps what the page shows.
 # shellcheck disable=SC2086,SC2046,SC2017 # lists of options are split; checkpoints are at whole thirds
 set -eu
 [ $# -ge 3 ] || { sed -n '3,/^# shellcheck/{/^# shellcheck/d;s/^# \{0,1\}//p;}' "$0"; exit 2; }

@@ -3,18 +3,19 @@
 """Times the sums by index of the package distwar beside torch's on a GPU.
 
     PYTHONPATH=python DISTWAR_INDEX_LIBRARY=build/cuda/bin/libdistwar_index.so \
-        benchmarks/index_add.py --out FILE.json [--seconds 90] [--types float16 bfloat16] [--ways]
+        benchmarks/index_add.py --out FILE.jsonl [--seconds 90] [--types float16 bfloat16] [--ways]
 
 N rows of K values are added to a table of M rows. The rows are drawn by Zipf's law: rank r with a probability in
 proportion to r^-exponent; ranks are shuffled. Times are medians of CUDA events around one call, the L2 cache
 overwritten before each; the work is queued while the GPU still overwrites, so the host's time does not count. Each sum
-is compared with one in double precision first.
+is compared with one in double precision first. Times are printed; FILE has the rows of the tables for tables.py.
 
 --ways also times every way of distwar_index.h. A deterministic call of torch that would take over half a second, by what
 ten times fewer rows took, is left out.
 """
 import argparse
 import json
+import math
 import statistics
 import sys
 import time
@@ -139,6 +140,39 @@ def measure(timer, case, slow, ways):
     return times
 
 
+PAIRS = {"index_add": ("ours", ("torch", "scatter_add")), "deterministic": ("ours_deterministic", ("torch_deterministic",)),
+         "embedding": ("ours_embedding", ("embedding",))}
+
+
+def shown(gain):
+    """Rounded down."""
+    digits = 0 if gain >= 100 else 1 if gain >= 10 else 2
+    return f"{math.floor(gain * 10**digits) / 10**digits:,.{digits}f}"
+
+
+def rows(runs):
+    """The rows of the tables, for tables.py; torch's time is the faster of two calls."""
+    gains, brief = {}, {}
+    for kind, N, M, K, exponent, times in runs:
+        cells = {}
+        for pair, (ours, theirs) in PAIRS.items():
+            rival = min((times[way] for way in theirs if way in times), default=None)
+            for who, us in (("torch", rival), ("distwar", times.get(ours))):
+                if us is not None:
+                    cells[f"{pair}: {who}"] = f"{us:,.0f}" if us >= 100 else f"{us:.1f}"
+            if rival is not None and ours in times:
+                gains.setdefault(exponent, {}).setdefault(pair, []).append(rival / times[ours])
+                cells[f"{pair}: times as fast"] = shown(rival / times[ours])
+        if kind == "float32" and M == 10**5 and N in (10**6, 10**7) and K in (1, 4, 16, 64, 256):
+            yield {"table": "index-add/float32", "key": {"N": f"{N:,}", "K": str(K), "exponent": str(exponent)}, "cells": cells}
+    for exponent, of in sorted(gains.items()):
+        for pair, found in of.items():
+            spread = min(found), statistics.median_low(found), max(found)
+            brief[f"{pair}: least, median, most"] = ", ".join(map(shown, spread))
+            brief[f"{pair}: cases over 3% slower"] = str(sum(gain < 0.97 for gain in found))
+        yield {"table": "index-add/in brief", "key": {"exponent": str(exponent)}, "cells": dict(brief)}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", metavar="FILE", required=True)
@@ -155,10 +189,9 @@ def main():
         times = measure(timer, case, slow, options.ways)
         runs.append([*case, {way: float(f"{us:.4g}") for way, us in times.items()}])
         print(*case, runs[-1][-1], flush=True)
-    context = {"device": torch.cuda.get_device_name(), "torch": torch.__version__,
-               "date": time.strftime("%Y-%m-%d", time.gmtime())}
+    print(torch.cuda.get_device_name(), torch.__version__)
     with open(options.out, "w") as file:
-        file.write(f'{{"context": {json.dumps(context)},\n"runs": [\n' + ",\n".join(map(json.dumps, runs)) + "\n]}\n")
+        file.writelines(json.dumps(row) + "\n" for row in rows(runs))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@
 #   one-key  100  aggregate: one key per warp, thresholds, the tuner
 #   several   60  aggregate: several keys per warp
 #   whole     65  histogram and scatter-add from arrays, beside CUB's device-wide calls
-# benchmarks/trim.py OUT -o benchmarks/results/aggregate.jsonl (also whole.jsonl) keeps what they need.
+# benchmarks/tables.py keep OUT keeps what the pages show.
 set -u
 [ $# -ge 2 ] || { sed -n '3,/^set -u/{/^set -u/d;s/^# \{0,1\}//p;}' "$0"; exit 2; }
 here=$(dirname "$0") programs=$1 out=$2
@@ -28,7 +28,5 @@ measure several 60 aggregate \
     '--benchmark_filter=keys:([2-9]|[1-9][0-9])/K:[0-9]+/targets:(32|1024|1048576)/threshold:0/|tree/active:(16|32)/keys:([2-9]|16)/K:(4|9)/targets:(1024|1048576)/threshold:(2|4|8|16)/'
 measure whole 65 whole
 
-for topic in library whole; do
-    python3 "$here/tables.py" $topic "$out" >"$out/$topic.md" || failed="$failed $topic"
-done
+python3 "$here/tables.py" show "$out" >"$out/tables.txt" || failed="$failed tables"
 [ -z "$failed" ] || { echo "failed:$failed" >&2; exit 1; }

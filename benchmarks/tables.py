@@ -1,87 +1,327 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Makes the tables of the benchmarks from what was measured, and the plots.
+"""The tables of the pages, from what was measured.
 
-    benchmarks/tables.py TOPIC [PATH...] [--draw FOLDER]
+    benchmarks/tables.py show PATH...   prints the tables of what the programs and scripts of benchmarks/ wrote: folders or
+                                        files, *.json, *.jsonl and *.csv of Nsight Compute
+    benchmarks/tables.py keep PATH... [--commit C]   keeps their rows in benchmarks/results, if a page shows their table, in
+                                        place of those of the same key; C: the commit that was measured, HEAD unless given
+    benchmarks/tables.py write          writes the tables from benchmarks/results into the pages, between
+                                        <!-- table NAME --> and <!-- end -->, and forgets rows that no page shows
+    benchmarks/tables.py check          fails if a page differs from that, if a marker names no table, or if rows that are
+                                        kept are on no page
 
-prints the tables of a topic as Markdown. PATH: a folder or file that a script or program of benchmarks/ wrote (for
-counters: [LABEL=]FILE.csv of Nsight Compute), or what trim.py kept of it. Without PATH: benchmarks/results.
-
-    benchmarks/tables.py --write | --check
-
-writes the tables from benchmarks/results into the pages, between <!-- table TOPIC/NAME --> and <!-- end -->; or fails
-if a page differs from that, if a marker names no table, or if a table is on no page.
+A line of benchmarks/results/TOPIC.jsonl is a row: its table, TOPIC/NAME, the cells that are its key, the others as the page
+shows them, and the commit. Tables that no function here makes are of programs that are gone.
 """
 import argparse
+import collections
+import csv
+import glob
+import json
+import math
 import os
 import re
+import subprocess
 import sys
 
-from topics import (counters, index_add, levenberg_marquardt, library, ranks, rasteriser, strangers, text, training, whole,
-                    workloads)
+import logs
 
-TOPICS = {"library": library, "rasteriser": rasteriser, "workloads": workloads, "training": training,
-          "levenberg-marquardt": levenberg_marquardt, "counters": counters, "whole": whole, "index-add": index_add,
-          "ranks": ranks, "strangers": strangers}
-PAGES = ("README.md", "docs", "docs/benchmarks", "docs/developers", "docs/kernels", "docs/notes")
 BLOCK = re.compile(r"<!-- table (.*?) -->\n(.*?)<!-- end -->", re.DOTALL)
+WAYS = ("atomic", "vector", "serial", "bfly", "tree", "hot", "fixed", "cub") # as pages list them
+SWEPT = ("serial", "bfly", "tree", "hot", "fixed") # those with a threshold
+STAGES = {"project": "project", "bin": "bin", "render": "forward blend", "render backward": "backward blend",
+          "project backward": "project backward"}
 
 
-def headline(data):
-    """The figures of the README, each from another topic's data."""
-    blend = rasteriser.times(data["rasteriser"]["render_backward"]["fox"])
-    cases = {case.name: case for case in data["workloads"][0]}
-    spheres = cases["spheres, large, K = 3"]
-    runs = data["training"]
-    fastest = min(ms for (way, _), (ms, _) in blend.items() if way == "tree")
-    rows = [["backward blend of fox, plain `atomicAdd`", f"{blend['atomic', 0][0]:.2f} ms"],
-            ["the same with `tree_of_lanes`, a batch of splats committed at once", f"{fastest:.2f} ms"],
-            ["gradient of `spheres` (large, K = 3): plain atomics, vector atomics, `reduce_tree`",
-             ", ".join(f"{spheres.best(way)[0]:.3f}" for way in ("atomic", "vector", "tree")) + " ms"]]
-    for scene, iterations in (("bonsai", 7000), ("bonsai", 30000), ("fern", 7000), ("fox", 7000), ("knot", 7000)):
-        seeds = training.of_seeds(runs)[f"defaults-{scene}-{iterations}"]
-        rows.append([f"train {scene}, {iterations:,} iterations",
-                     f"{training.mean(training.last(seeds, 'psnr')):.2f} dB in "
-                     f"{training.mean([run.end['seconds'] for run in seeds]):.1f} s"])
-    return ["figure", "measured"], rows
+def ms(value):
+    """Three significant digits or more; empty for None."""
+    return None if value is None else f"{value:.3f}" if value >= 0.1 else f"{value:.4f}"
 
 
-def kept_tables(root):
-    """{"topic/name": lines} of all that is kept."""
-    results = os.path.join(root, "benchmarks", "results")
-    data = {topic: module.load([os.path.join(results, name) for name in module.KEPT])
-            for topic, module in TOPICS.items() if hasattr(module, "KEPT")}
-    found = {f"{topic}/{name}": table for topic, loaded in data.items()
-             for name, table in TOPICS[topic].tables(loaded).items()}
-    found["headline"] = headline(data)
-    return {name: text.table(*table) for name, table in found.items()}
+class Measured:
+    """What files hold, by kind, then the rows of all tables: (table, key, cells)."""
+
+    def __init__(self, paths):
+        self.google, self.reports, self.logs, self.kernels, self.rows = {}, {}, {}, {}, []
+        for path in paths:
+            for file in sorted(glob.glob(os.path.join(path, "*.*"))) if os.path.isdir(path) else [path]:
+                self.read(*os.path.splitext(os.path.basename(file)), file)
+        for make in (self.stages, self.workloads, self.stalls, self.library, self.whole, self.strangers):
+            make()
+        logs.training(self.logs, self.put)
+        logs.levenberg_marquardt(self.logs, self.reports, self.put)
+
+    def read(self, name, kind, path):
+        with open(path, newline="") as file:
+            if kind == ".jsonl":
+                lines = [json.loads(line) for line in file]
+                if "table" in lines[0]: # rows that a program made itself
+                    self.rows += [(row["table"], row["key"], row["cells"]) for row in lines]
+                else:
+                    self.logs[name] = lines
+            elif kind == ".csv":
+                self.kernels[name] = list(csv.reader(file))
+            elif kind == ".json":
+                report = json.load(file)
+                if "benchmarks" in report: # of Google Benchmark
+                    self.google[name] = report["context"], self.runs(report)
+                else:
+                    self.reports[name] = report
+
+    @staticmethod
+    def runs(report):
+        """{name: {aggregate: entry}}; a run that is not repeated is its own median."""
+        found = collections.defaultdict(dict)
+        for entry in report["benchmarks"]:
+            if entry.get("error_occurred"):
+                sys.exit(f"{entry['name']}: {entry.get('error_message')}")
+            name = re.split("/iterations:|/min_time:", entry["run_name"])[0]
+            found[name][entry.get("aggregate_name", "median")] = entry
+        return found
+
+    def matching(self, pattern):
+        """(groups, {aggregate: entry}) of all runs of such names."""
+        return [(match.groups(), run) for _, runs in self.google.values() for name, run in runs.items()
+                if (match := re.fullmatch(pattern, name))]
+
+    def put(self, table, key, cells):
+        self.rows.append((table, {k: str(v) for k, v in key.items()},
+                          {str(k): "" if v is None else str(v) for k, v in cells.items()}))
+
+    # ---- stages
+
+    def stages(self):
+        for context, runs in self.google.values():
+            for name, run in runs.items():
+                if name.startswith("stages/scene:"):
+                    self.stages_of(name.removeprefix("stages/scene:"), context, runs, run["median"])
+
+    def stages_of(self, scene, context, runs, median):
+        times = {label: median[stage] / 1e3 for stage, label in STAGES.items()}
+        whole = {"sum of stages": sum(times.values()), "end to end": median["real_time"] / 1e3}
+        apart = {stage: runs[f"{stage}/scene:{scene}"]["median"]["real_time"] / 1e3 for stage in ("loss", "adam")}
+        for label, time in {**times, **apart, **whole}.items():
+            self.put(f"rasteriser/stages {scene}", {"stage": label}, {"mean, ms": ms(time)})
+        self.put("rasteriser/scenes", {"scene": scene}, {
+            "image": f"{context['width']}x{context['height']}", "Gaussians": f"{int(context['gaussians']):,}",
+            "pairs": f"{int(context['pairs']):,}", **{label: ms(time) for label, time in {**times, **whole}.items()}})
+
+    # ---- workloads
+
+    def workloads(self):
+        """A case: {(way, threshold): ms}, and how many commits of a warp had 0..32 active lanes and different keys."""
+        cases = {}
+        for (way, scene, threshold), run in self.matching(r"render_backward/(\w+)/scene:(.+)/threshold:(\d+)"):
+            times, _ = cases.setdefault(f"gaussians, {scene}", ({}, []))
+            times[way, int(threshold)] = run["median"]["real_time"] / 1e3
+        for context, runs in self.google.values():
+            scenes = {match[1] for name in runs if (match := re.search("scene:([^/]+)", name))}
+            if "active_lanes" in context and f"gaussians, {min(scenes)}" in cases:
+                lanes = [int(commits) for commits in context["active_lanes"].split()]
+                cases[f"gaussians, {min(scenes)}"][1][:] = lanes, [lanes[0], sum(lanes[1:]), *31 * [0]] # all at one splat
+        for name, report in self.reports.items():
+            if "adjoint" in report:
+                kind = "histogram" if report["workload"] == "scatter_add" and report["values"] == 1 else report["workload"]
+                title = {"spheres": "spheres, {data}, K = {channels}", "cubemap": "cubemap, {mesh}, {size}",
+                         "scatter_add": "scatter_add, Zipf {exponent:g}", "histogram": "histogram, {words} bins"}[kind]
+                times = {(row["reduction"], row["threshold"] or 0): row["mean_ms"]
+                         for row in report["adjoint"] if "mean_ms" in row} # not of simt
+                cases[title.format(**report)] = times, [report["active_lanes"], report["distinct_keys"]]
+        for name, (times, warps) in sorted(cases.items(), key=lambda case: logs.natural(case[0])):
+            if len({way for way, _ in times} & set(WAYS)) > 1:
+                self.case(name, times)
+            if warps:
+                self.warps(name, *warps)
+
+    def case(self, name, times):
+        best = {way: min((time, at) for (of, at), time in times.items() if of == way) for way, _ in times}
+        plain = times["atomic", 0]
+        fastest = min((*best[way], way) for way in best if way in WAYS and way not in ("fixed", "cub"))
+        self.put("workloads/best", {"workload": name}, {
+            **{way: best.get(way) and ms(best[way][0]) + (f" ({best[way][1]})" if way in SWEPT else "") for way in WAYS},
+            "fastest over atomic": f"{plain / fastest[0]:.2f}, {fastest[2]}" +
+                                   (f" at {fastest[1]}" if fastest[2] in SWEPT else "")})
+        thresholds = sorted({at for _, at in times})
+        if ("tree", thresholds[-1]) in times:
+            self.put("workloads/thresholds", {"workload": name}, {
+                at: f"{plain / times['tree', at]:.2f}" if ("tree", at) in times else None for at in thresholds})
+        if name.startswith("gaussians, "):
+            scene = name.removeprefix("gaussians, ")
+            for way in best:
+                self.put(f"rasteriser/strategies {scene}", {"strategy": way},
+                         {at: ms(times.get((way, at))) for at in thresholds})
+
+    def warps(self, name, lanes, keys):
+        commits = sum(lanes[1:])
+        active, different = (sum(n * count for n, count in enumerate(histogram)) for histogram in (lanes, keys))
+        self.put("workloads/warps", {"workload": name}, {
+            "commits": f"{commits:,}", "lanes active": f"{active / commits:.1f}",
+            "all 32": f"{100 * lanes[32] / commits:.0f} %",
+            "different keys": f"{different / commits:.1f}", "one key": f"{100 * keys[1] / commits:.0f} %",
+            "lanes per key": f"{active / different:.2f}"})
+
+    def stalls(self):
+        """Of profile-WORKLOAD-WAY.csv: the last launch. Reasons of at least half a cycle an instruction."""
+        kernels = {}
+        for name, lines in self.kernels.items():
+            if len(lines) < 3:
+                sys.exit(f"{name}.csv: holds no kernels")
+            counter = dict(zip(lines[0], lines[-1])) # the second line holds the units
+            value = {key: float(text.replace(",", "")) for key, text in counter.items() if re.fullmatch(r"[\d.,]+", text)}
+            waits = {match[1].replace("_", " "): cycles for key, cycles in value.items() if (match := re.fullmatch(
+                r"smsp__average_warps_issue_stalled_(\w+)_per_issue_active\.ratio", key))}
+            kernels[tuple(name.removeprefix("profile-").rsplit("-", 1))] = value, waits
+        reasons = sorted({reason for _, waits in kernels.values() for reason, cycles in waits.items() if cycles >= 0.5},
+                         key=lambda reason: -sum(waits.get(reason, 0) for _, waits in kernels.values()))
+        for (workload, way), (value, waits) in sorted(kernels.items(), key=lambda of: (of[0][0], WAYS.index(of[0][1]))):
+            self.put("workloads/stalls", {"workload": workload, "strategy": way}, {
+                "microseconds": f"{value['gpu__time_duration.sum'] * 1e-3:.1f}",
+                "warp instructions, millions": f"{value['smsp__inst_executed.sum'] * 1e-6:.2f}",
+                "cycles per instruction": f"{sum(waits.values()):.1f}",
+                **{reason: f"{waits.get(reason, 0):.2f}" for reason in reasons}})
+
+    # ---- the library
+
+    def library(self):
+        """Of `aggregate`, in 10^9 adds per second. 0 active lanes: 1 to 32, equally often."""
+        runs, chosen = {}, {}
+        for (way, *axes), run in self.matching(
+                r"aggregate/(\w+)/active:(\d+)/keys:(\d+)/K:(\d+)/targets:(\d+)/threshold:(\d+)"):
+            runs[way, *map(int, axes)] = run["median"]["adds_per_second"] * 1e-9
+            chosen[way, *map(int, axes)] = int(run["median"].get("chosen_threshold", 0))
+
+        targets = sorted({t for _, _, keys, _, t, _ in runs if keys == 1})
+        for K in sorted({run[3] for run in runs}):
+            for t in targets:
+                place = {"K, targets": f"{K}, {'1M' if t == 1 << 20 else f'{t:,}'}"}
+                cells = {active: f"{runs['tree', active, 1, K, t, 0] / runs['atomic', active, 1, K, t, 0]:.2f}"
+                         for active in (1, 2, 4, 8, 16, 32) if {("tree", active, 1, K, t, 0), ("atomic", active, 1, K, t, 0)} <= runs.keys()}
+                mixed = {run[5]: value for run, value in runs.items() if run[:5] == ("tree", 0, 1, K, t)}
+                if ("tuned", 0, 1, K, t, 0) in runs and mixed:
+                    best, tuned = max(mixed, key=mixed.get), chosen["tuned", 0, 1, K, t, 0]
+                    cells |= {"best": best, "gain": f"{mixed[best] / mixed[0] - 1:.1%}", "tuned": tuned,
+                              "keeps": f"{mixed[tuned] / mixed[best]:.1%}"}
+                self.put("library/thresholds", place, cells)
+        for way, rival in (("tree", "cub"), ("tree", "cub_batched"), ("tree_uniform", "cub_batched"),
+                           ("tree_uniform", "cub"), ("tree", "cub_looking"), ("tree", "cg")):
+            for K in sorted({run[3] for run in runs}):
+                cells = {}
+                for title, some in (("up to 32 targets", [t for t in targets if t <= 32]),
+                                    ("from 1,024 targets", [t for t in targets if t >= 1024])):
+                    ratios = [runs[way, 32, 1, K, t, 0] / runs[rival, 32, 1, K, t, 0] for t in some
+                              if {(way, 32, 1, K, t, 0), (rival, 32, 1, K, t, 0)} <= runs.keys()]
+                    if ratios:
+                        ends = dict.fromkeys(f"{ratio:.2f}" for ratio in (min(ratios), max(ratios)))
+                        cells[title] = " to ".join(ends)
+                self.put("library/summary", {"call": way, "rival": rival, "K": K}, cells)
+
+    def whole(self):
+        """Of `whole`, in 10^9 adds per second."""
+        runs = {}
+        for (problem, way, *axes), run in self.matching(r"whole/(\w+)/(\w+)/K:(\d+)/bins:(\d+)/exponent:(\d+)/sorted:(\d)"):
+            K, bins, exponent, is_sorted = map(int, axes)
+            place = (f"{K}, " if problem == "scatter" else "") + f"{bins:,}, {exponent}"
+            table = f"whole/{problem}" + (" of sorted keys" if is_sorted else "")
+            runs.setdefault((table, place), {})[way] = f"{run['median']['adds_per_second'] * 1e-9:.3g}"
+        for (table, place), cells in runs.items():
+            self.put(table, {"bins, exponent" if "histogram" in table else "K, rows, exponent": place}, cells)
+
+    def strangers(self):
+        """Of `strangers`."""
+        kernels = {}
+        for (kernel, of, way), run in self.matching(r"(hash_grid/F\d|splats|histogram\w*|stencil\w*)[/_](\w+)/(\w+)"):
+            kernels.setdefault(kernel.replace("/", " "), {}).setdefault(way, {})[of] = run["median"]
+        for kernel, ways in kernels.items():
+            for way, of in ways.items():
+                plain, first = ways["plain"], next(iter(of.values()))
+                cells = {}
+                for data in plain:
+                    us = data in of and of[data]["real_time"]
+                    cells[data.replace("_", " ")] = us and f"{us:.4g} us, {plain[data]['real_time'] / us:.2f}" or None
+                self.put(f"strangers/{kernel}", {"variant": way}, {
+                    **cells, **{count: int(first[count]) for count in ("registers", "stack", "code")}})
+
+
+# ---- pages
+
+
+def kept(root):
+    """{table: [row]} of benchmarks/results, as they lie in the files."""
+    found = collections.defaultdict(list)
+    for path in sorted(glob.glob(os.path.join(root, "benchmarks/results/*.jsonl"))):
+        with open(path) as file:
+            for row in map(json.loads, file):
+                found[row["table"]].append(row)
+    return found
+
+
+def write_kept(root, rows):
+    by_topic = collections.defaultdict(list)
+    for table, of in rows.items():
+        by_topic[table.split("/")[0]] += of
+    for topic, of in by_topic.items():
+        path = os.path.join(root, "benchmarks/results", topic + ".jsonl")
+        with open(path + ".part", "w") as file:
+            file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in of)
+        os.replace(path + ".part", path)
+
+
+def markdown(rows):
+    """The lines of a table: the keys and cells of rows."""
+    cells = dict.fromkeys(column for row in rows for column in row["cells"])
+    columns = [*rows[0]["key"], *sorted(cells, key=lambda column: int(column) if column.isdigit() else math.inf)]
+    lines = [columns, *([{**row["key"], **row["cells"]}.get(column, "") for column in columns] for row in rows)]
+    lines = ["| " + " | ".join(line) + " |" for line in lines]
+    return [lines[0], "|" + "---|" * len(columns), *lines[1:]]
+
+
+def headline(rows):
+    """The figures of the README, from other tables."""
+    def cells(table, key):
+        return next(row["cells"] for row in rows[table] if list(row["key"].values()) == key)
+    blend, spheres = cells("rasteriser/strategies fox", ["atomic"]), cells("workloads/best", ["spheres, large, K = 3"])
+    tree = min(float(cell) for cell in cells("rasteriser/strategies fox", ["tree"]).values() if cell)
+    found = [("backward blend of fox, plain `atomicAdd`", f"{float(blend['0']):.2f} ms"),
+             ("the same with `tree_of_lanes`, a batch of splats committed at once", f"{tree:.2f} ms"),
+             ("gradient of `spheres` (large, K = 3): plain atomics, vector atomics, `reduce_tree`",
+              ", ".join(f"{float(spheres[way].split()[0]):.3f}" for way in ("atomic", "vector", "tree")) + " ms")]
+    for key in (["bonsai", "7,000"], ["bonsai", "30,000"], ["fern", "7,000"], ["fox", "7,000"], ["knot", "7,000"]):
+        run = cells("training/defaults", key)
+        found.append((f"train {key[0]}, {key[1]} iterations",
+                      f"{run['PSNR, dB'].split()[0]} dB in {run['seconds'].split()[0]} s"))
+    return [{"key": {"figure": figure}, "cells": {"measured": value}} for figure, value in found]
 
 
 def pages(root):
-    for folder in PAGES:
-        path = os.path.join(root, folder)
-        names = [path] if path.endswith(".md") else sorted(
-            os.path.join(path, name) for name in os.listdir(path) if name.endswith(".md"))
-        for name in names:
-            with open(name) as file:
-                yield name, file.read()
+    """{path: text} of the pages that may have tables."""
+    found = {}
+    for pattern in ("README.md", "docs/*.md", "docs/*/*.md"):
+        for path in sorted(glob.glob(os.path.join(root, pattern))):
+            with open(path) as file:
+                found[path] = file.read()
+    return found
+
+
+def shown(root):
+    return {match[1] for page in pages(root).values() for match in BLOCK.finditer(page)}
 
 
 def update(root, write):
-    """What is wrong, as sentences; with `write` pages are mended first."""
-    found, used, wrong = kept_tables(root), set(), []
-
-    def replace(match):
-        if match[1] not in found:
-            wrong.append(f"{path}: there is no table {match[1]}")
-            return match[0]
-        used.add(match[1])
-        return f"<!-- table {match[1]} -->\n" + "\n".join(found[match[1]]) + "\n<!-- end -->"
-
-    for path, page in pages(root):
+    """What is wrong, as sentences; with `write` pages are mended first, and rows that none shows are forgotten."""
+    rows, wrong = kept(root), []
+    if write:
+        rows = {table: of for table, of in rows.items() if table in shown(root)}
+        write_kept(root, rows)
+    wrong += [f"no page has the table {table}" for table in rows if table not in shown(root)]
+    rows["headline"] = headline(rows)
+    for path, page in pages(root).items():
+        missing = [table for table in BLOCK.findall(page) if table[0] not in rows]
+        wrong += [f"{path}: there is no table {name}" for name, _ in missing]
         if page.count("<!-- table ") != len(BLOCK.findall(page)):
             wrong.append(f"{path}: a table has no end")
-        made = BLOCK.sub(replace, page)
+        made = BLOCK.sub(lambda match: match[0] if match[1] not in rows else
+                         f"<!-- table {match[1]} -->\n" + "\n".join(markdown(rows[match[1]])) + "\n<!-- end -->", page)
         if made != page and write:
             with open(path, "w") as file:
                 file.write(made)
@@ -89,53 +329,41 @@ def update(root, write):
             stated = set(page.splitlines())
             wrong += [f"{path} lacks: {line}" for line in made.splitlines() if line not in stated] or [
                 f"{path} has rows that were not measured"]
-    wrong += [f"no page has the table {name}" for name in found if name not in used]
-    print(f"{len(used)} tables")
+    print(f"{len(rows)} tables")
     return wrong
+
+
+def keep(root, measured, commit):
+    rows, wanted = kept(root), shown(root)
+    for table, key, cells in measured:
+        if table in wanted:
+            row = {"table": table, "key": key, "cells": cells, "commit": commit}
+            at = next((i for i, old in enumerate(rows[table]) if old["key"] == row["key"]), len(rows[table]))
+            rows[table][at:at + 1] = [row]
+    write_kept(root, rows)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("topic", nargs="?", choices=TOPICS)
+    parser.add_argument("what", choices=("show", "keep", "write", "check"))
     parser.add_argument("paths", nargs="*", metavar="PATH")
-    parser.add_argument("--draw", metavar="FOLDER", help="also draw the topic's plots")
-    parser.add_argument("--tuner", action="store_true", help="workloads: only fail if a tuner chose badly")
-    parser.add_argument("--write", action="store_true", help="write the tables into the pages")
-    parser.add_argument("--check", action="store_true", help="fail if a page differs from the kept results")
-    parser.add_argument("--root", default=os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir),
-                        help="the repository, for --write and --check")
+    root = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir)
+    parser.add_argument("--root", default=root, help="the repository")
+    parser.add_argument("--commit", default=subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=root, text=True,
+                                                           capture_output=True).stdout.strip())
     options = parser.parse_args()
-    if options.write or options.check:
-        wrong = update(options.root, options.write)
-        if wrong:
-            sys.exit("\n".join(wrong))
+    if options.what in ("write", "check"):
+        wrong = update(options.root, options.what == "write")
+        sys.exit("\n".join(wrong) if wrong else 0)
+    measured = Measured(options.paths).rows
+    if not measured:
+        sys.exit(f"{', '.join(options.paths) or 'no PATH'}: holds no measurements")
+    if options.what == "keep":
+        keep(options.root, measured, options.commit)
         return
-    if not options.topic:
-        parser.error("give a topic, --write or --check")
-    module = TOPICS[options.topic]
-    results = os.path.join(options.root, "benchmarks", "results")
-    paths = options.paths or [os.path.join(results, name) for name in getattr(module, "KEPT", ())]
-    if not paths:
-        parser.error(f"{options.topic} needs a PATH")
-    data = module.load(paths)
-    found = module.tables(data)
-    if not found:
-        sys.exit(f"{', '.join(paths)}: holds no measurements")
-    if options.tuner:
-        bad = module.complaints(data)
-        if bad:
-            sys.exit("\n".join(bad))
-        print("all choices of tuners are within bounds")
-        return
-    if hasattr(module, "devices"):
-        print(", ".join(module.devices(data)))
-    for name, table in found.items():
-        print(f"\n{name}:\n", *text.table(*table), sep="\n")
-    if options.draw:
-        if not hasattr(module, "draw"):
-            parser.error(f"{options.topic} has no plots")
-        os.makedirs(options.draw, exist_ok=True)
-        module.draw(data, options.draw)
+    for name in dict.fromkeys(table for table, _, _ in measured):
+        rows = [{"key": key, "cells": cells} for table, key, cells in measured if table == name]
+        print(f"\n{name}:\n", *markdown(rows), sep="\n")
 
 
 if __name__ == "__main__":

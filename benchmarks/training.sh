@@ -6,26 +6,22 @@
 #
 # PROGRAMS: the folder of the built programs (build/cuda/bin). DATA: a folder with the photographs of beer, statue, terrace,
 # fern, relief23, fox and bonsai, each in a folder of its name; missing ones are skipped. OUT: a folder for the logs, one
-# NAME.jsonl a run; runs of all parts but reproducible that have ended in an earlier call with it are not made again, so
-# take another for another build. DATA and OUT have no spaces.
+# NAME.jsonl a run; runs that have ended in an earlier call with it are not made again, so take another for another build.
+# DATA and OUT have no spaces.
 # PART, with its estimated seconds on an H200: all of these unless named:
 #   defaults      530  7,000 and 30,000 iterations on each, and on knot, a scene made by dsplat generate; three seeds, of
 #                      beer, statue and relief23 five
-#   count         250  other limits of the number of Gaussians, on bonsai; 7,000 iterations with three seeds, 30,000 with one
 #   ablation      440  7,000 iterations on bonsai, fern, knot and fox without one of the parts of the defaults; three seeds
-#   reproducible   45  --reproducible: the same run twice, compared byte by byte; once killed and resumed; and one
-#                      run without the option
 #   budget        400  --budget of 6, 20 and 60 seconds on beer, statue, bonsai and fox
-# SEEDS: those of count and ablation, and of defaults, where beer, statue and relief23 have 3 and 4 too; "0 1 2" unless set. GPUS: their numbers; one run at a time on each; "0"
+# SEEDS: those of ablation, and of defaults, where beer, statue and relief23 have 3 and 4 too; "0 1 2" unless set. GPUS: their numbers; one run at a time on each; "0"
 # unless set.
-# benchmarks/tables.py training OUT prints tables, benchmarks/trim.py OUT -o benchmarks/results/training.jsonl keeps
-# what they need. finish.sh measures Levenberg-Marquardt.
+# benchmarks/tables.py show OUT prints tables, keep OUT keeps what the pages show. finish.sh measures Levenberg-Marquardt.
 # shellcheck disable=SC2086,SC2046 # lists of options are split
 set -eu
 [ $# -ge 3 ] || { sed -n '3,/^# shellcheck/{/^# shellcheck/d;s/^# \{0,1\}//p;}' "$0"; exit 2; }
 programs=$1 data=$2 out=$3
 shift 3
-parts='defaults count ablation reproducible budget'
+parts='defaults ablation budget'
 [ $# -gt 0 ] || set -- $parts
 for part; do
     case " $parts " in *" $part "*) ;; *) echo "no part $part" >&2; exit 2 ;; esac
@@ -98,16 +94,6 @@ defaults() {
         done
     done
 }
-count() {
-    for seed in $seeds; do
-        for limit in 50000 100000 165000 300000 1000000 3000000; do
-            train count-bonsai-7000-$limit-$seed 120 bonsai --max-gaussians $limit --seed $seed
-        done
-    done
-    for limit in 50000 100000 165000 300000 1000000 3000000; do
-        train count-bonsai-30000-$limit-0 300 bonsai --max-gaussians $limit --iterations 30000
-    done
-}
 # NAME OPTIONS...: a part of the defaults is off, or one that was not made a default is on.
 changes='none
 mcmc --density mcmc
@@ -139,39 +125,6 @@ $changes
 END
         done
     done
-}
-compare() { # NAME KILLS: compares its scene with the first run's and appends the result to its log
-    same=false
-    cmp "$out/scenes/reproducible-fern-1.ply" "$out/scenes/$1.ply" && same=true
-    echo "{\"event\": \"comparison\", \"kills\": $2, \"equal\": $same}" >>"$out/$1.jsonl"
-    [ $same = true ] || echo "$1" >>"$failed"
-}
-reproducible() {
-    is_there fern || return 0
-    rm -f "$out"/reproducible-fern-*.jsonl "$out"/scenes/reproducible-fern-*.ply
-    for run in 1 2; do train reproducible-fern-$run 60 fern --reproducible --checkpoint-every 1000; done
-    train reproducible-fern-without 60 fern
-    wait
-    compare reproducible-fern-2 0
-    # Killed up to four times, each time after 1.5 to 4 random seconds.
-    name=reproducible-fern-killed resume='' kills=0
-    saved="$out/scenes/$name.ply.checkpoint"
-    rm -f "$saved"
-    read -r gpu <&9
-    while [ $kills -lt 4 ]; do
-        seconds=$(awk -v seed="$(date +%N)" 'BEGIN { srand(seed); print 1.5 + 2.5 * rand() }') ended=0
-        CUDA_VISIBLE_DEVICES=$gpu timeout -s KILL "$seconds" \
-            "$programs/dsplat" train "$data/fern" -o "$out/scenes/$name.ply" --reproducible --checkpoint-every 1000 \
-            $resume >"$out/$name.txt" 2>&1 || ended=$?
-        [ $ended -eq 137 ] || break
-        kills=$((kills + 1))
-        [ ! -f "$saved" ] || resume="--resume $saved"
-        echo "$(date +%H:%M:%S) $name: SIGKILL after $seconds s"
-    done
-    echo "$gpu" >&9
-    train $name 60 fern --reproducible --checkpoint-every 1000 $resume
-    wait
-    compare $name $kills
 }
 budget() {
     for scene in beer statue bonsai fox; do

@@ -2,9 +2,8 @@
 // Adds rows of floats to the rows of a table that an index array names, as the backward pass of an embedding
 // does. Zipf's law draws the words, so a few rows get most of the adds and lanes of a warp often share a key.
 // With rows of one float it is a histogram. Every strategy must give the bits of the host's sums. Then the
-// strategies are compared: by time on a GPU, where a tuner also chooses one; by counts on the CPU. One of
-// them, hot, is for such keys: a block sums the rows that it meets most often in shared memory.
-#include "strategies/bench_options.h"
+// strategies are compared: by time on a GPU; by counts on the CPU. One of them, hot, is for such keys: a block sums the rows that it meets most often in shared memory.
+#include "strategies/strategy_costs.h"
 #include "cli/command_line.h"
 #include "strategies/commit.cuh"
 #include "device.h"
@@ -78,7 +77,7 @@ struct problem {
     int *row_of;
     float *gradient;
     sum_memory table;
-    strategy_bench result;
+    strategy_costs result;
 };
 
 template <int Width, typename Commit>
@@ -87,9 +86,7 @@ cudaError_t launch_scatter_add(const problem &given, const Commit &commit) {
                   given.gradient, int(given.adds), commit);
 }
 
-double prepare(void *context, size_t) {
-    return double(static_cast<problem *>(context)->adds);
-}
+void prepare(void *, size_t) {}
 
 template <int Width>
 cudaError_t run_hot(const problem &given, int balance_threshold) {
@@ -121,7 +118,7 @@ void count_lanes(void *context, lane_histogram *device) {
 }
 
 template <int Width>
-bench_subject subject_of(problem *given) {
+strategy_subject subject_of(problem *given) {
     return {given, 1, prepare, run<Width>, count_lanes<Width>};
 }
 
@@ -132,16 +129,16 @@ void describe(json_writer *json, const void *subject) {
     json_put_integer(json, "words", given.words);
     json_put_number(json, "exponent", given.exponent);
     json_put_integer(json, "values", given.width);
-    strategy_bench_describe(json, &given.result);
+    strategy_costs_describe(json, &given.result);
 }
 
 // expected: the host's sums, rows without padding.
-bool agree(const problem *given, const bench_subject &subject, const bench_plan &plan,
+bool agree(const problem *given, const strategy_subject &subject, const candidate_list &measured,
            const std::vector<float> &expected, fault *why) {
     const size_t stride = size_t(given->table.stride), width = size_t(given->width);
     std::vector<float> found(size_t(given->words) * stride);
-    for (int c = 0; c < plan.measured.count; ++c) {
-        const distwar_policy policy = plan.measured.rows[c].policy;
+    for (int c = 0; c < measured.count; ++c) {
+        const distwar_policy policy = measured.rows[c].policy;
         subject.run(subject.context, policy);
         device_download(found.data(), given->table.sums, found.size() * sizeof(float));
         bool same = true;
@@ -154,7 +151,7 @@ bool agree(const problem *given, const bench_subject &subject, const bench_plan 
     return sum_memory_is_exact(&given->table, why);
 }
 
-bool measure(problem *given, const bench_plan &plan, const char *json, fault *why) {
+bool measure(problem *given, const candidate_list &measured, int runs, const char *json, fault *why) {
     // Whole numbers of at most 7, so that sums of up to 2^21 of them are exact in any order.
     random_stream random = {1};
     const std::vector<int> row_of = zipf(int(given->adds), int(given->words), given->exponent, &random);
@@ -167,17 +164,17 @@ bool measure(problem *given, const bench_plan &plan, const char *json, fault *wh
     given->row_of = uploaded(row_of);
     given->gradient = uploaded(gradient);
     given->table = sum_memory_open(given->words, given->width);
-    const bench_subject subject = given->width == 1 ? subject_of<1>(given) : subject_of<16>(given);
-    bool done = agree(given, subject, plan, expected, why) &&
-                strategy_bench_run(&subject, &plan, &given->result, why);
+    const strategy_subject subject = given->width == 1 ? subject_of<1>(given) : subject_of<16>(given);
+    bool done = agree(given, subject, measured, expected, why) &&
+                strategy_costs_measure(&subject, &measured, runs, &given->result, why);
     if (done && !json_is_stdout(json)) {
         printf("%s: %lld rows of %d floats into a table of %lld rows, Zipf exponent %g;\n"
                "every strategy gives the host's sums\n\n",
                device_name(), (long long)given->adds, given->width, (long long)given->words, given->exponent);
-        strategy_bench_print(&given->result);
+        strategy_costs_print(&given->result, "One run");
     }
     if (done && json) done = json_save(json, describe, given, why);
-    strategy_bench_close(&given->result);
+    strategy_costs_close(&given->result);
     sum_memory_close(&given->table);
     device_free(given->gradient);
     device_free(given->row_of);
@@ -185,7 +182,7 @@ bool measure(problem *given, const bench_plan &plan, const char *json, fault *wh
 }
 
 // Beside the strategies that every bench offers: hot, at each threshold.
-bool add_hot(const bench_options &options, candidate_list *list, fault *why) {
+bool add_hot(const cost_options &options, candidate_list *list, fault *why) {
     static const offered_strategy offered[] = {{DISTWAR_HOT, false}, {DISTWAR_STRATEGY_COUNT, false}};
     int thresholds[MAX_THRESHOLDS];
     size_t count;
@@ -208,33 +205,36 @@ int main(int argc, char **argv) {
 #endif
     static const char *const widths[] = {"1", "16", nullptr};
     int width = 1; // of these
-    bench_options bench = bench_options_default();
+    cost_options bench = cost_options_default();
     bench.thresholds = "0,8";
     const option_spec options[] = {
-        {OPTION_INT, "adds", 'n', &given.adds, 1, 1 << 21, nullptr, "gradient rows to add", false, false, nullptr},
-        {OPTION_INT, "words", 'w', &given.words, 1, 1 << 24, nullptr, "rows of the table", false, false, nullptr},
+        {OPTION_INT, "adds", 'n', &given.adds, 1, 1 << 21, nullptr, "gradient rows to add", false, false,
+         nullptr},
+        {OPTION_INT, "words", 'w', &given.words, 1, 1 << 24, nullptr, "rows of the table", false, false,
+         nullptr},
         {OPTION_CHOICE, "width", 0, &width, 0, 0, widths, "floats of a row", false, false, nullptr},
         {OPTION_REAL, "exponent", 'z', &given.exponent, 0, 4, nullptr,
          "the exponent of Zipf's law; 0: all words equally often", false, false, nullptr},
         {}};
     option_table table = {};
     option_table_add(&table, options);
-    bench_options_add(&bench, &table);
+    cost_options_add(&bench, &table);
     const command_spec command = {"scatter_add",
                                   "[options]",
                                   "Adds rows to rows that an index array names.",
                                   nullptr,
                                   table.rows,
                                   0,
-                                  0, 0};
+                                  0,
+                                  0};
     int code;
     if (!read_command_line(&command, argc, argv, nullptr, &code)) return code;
     fault why;
     given.width = atoi(widths[width]);
-    bench_plan plan;
-    if (!bench_options_read(&bench, &plan, &why) || !add_hot(bench, &plan.measured, &why))
+    candidate_list measured;
+    if (!cost_options_read(&bench, &measured, &why) || !add_hot(bench, &measured, &why))
         return report_misuse(&command, &why);
-    return json_is_possible(bench.json, &why) && measure(&given, plan, bench.json, &why)
+    return json_is_possible(bench.json, &why) && measure(&given, measured, int(bench.runs), bench.json, &why)
                ? EXIT_SUCCESS
                : report_failure("scatter_add", &why);
 }

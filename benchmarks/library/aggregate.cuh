@@ -67,19 +67,7 @@ __device__ __forceinline__ void add(bool active, int key, int shared_key, const 
     constexpr int stride = axes::record_stride<K>;
     const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const distwar::record<typename sum_of<M>::type> sink = {table, stride};
-    // For floors: a use of the value that the compiler cannot remove and that never runs.
-    const auto drop = [&](float value) {
-        if (value == -1) table[shared_key] = 1;
-    };
-    if constexpr (M == axes::nothing) {
-        drop(active ? val[0] : 0);
-    } else if constexpr (M == axes::commit) {
-        if (int(lane) < K) sink.add_one(shared_key, int(lane), active ? val[0] : 0);
-    } else if constexpr (M == axes::totals) {
-        float total[1];
-        distwar::tree_total(active, val, total);
-        drop(total[0]);
-    } else if constexpr (M == axes::tree_uniform) {
+    if constexpr (M == axes::tree_uniform) {
         distwar::reduce_tree(distwar::all_lanes, active, distwar::uniform_key<int>{shared_key}, val, sink);
     } else if constexpr (M == axes::fixed) {
         distwar::fixed_format<K> format;
@@ -87,18 +75,13 @@ __device__ __forceinline__ void add(bool active, int key, int shared_key, const 
         for (int k = 0; k < K; ++k) format.scale[k] = FIXED_SCALE;
         format.flag = flag;
         distwar::reduce_fixed(distwar::all_lanes, active, key, val, sink, format);
-    } else if constexpr (M == axes::cub || M == axes::cub_totals) {
+    } else if constexpr (M == axes::cub) {
         using reduction = cub::WarpReduce<float>;
         __shared__ typename reduction::TempStorage storage[BLOCK / 32];
         float total[K];
 #pragma unroll
         for (int k = 0; k < K; ++k) total[k] = reduction(storage[warp]).Sum(active ? val[k] : 0);
-        if constexpr (M == axes::cub_totals) {
-            float any = total[0];
-#pragma unroll
-            for (int k = 1; k < K; ++k) any = fminf(any, total[k]);
-            drop(any);
-        } else if (lane == 0)
+        if (lane == 0)
 #pragma unroll
             for (int k = 0; k < K; ++k) atomicAdd(table + size_t(shared_key) * stride + k, total[k]);
 #if HAS_WARP_REDUCE_BATCHED

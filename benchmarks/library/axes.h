@@ -9,8 +9,7 @@
 
 namespace axes {
 
-// How values reach memory: the strategies of reduce<>, other calls of distwar, rivals, and floors. A floor
-// leaves out a part of the work, so its time is a lower bound.
+// How values reach memory: the strategies of reduce<>, other calls of distwar, and rivals.
 //
 // method        what it does                                                 told that the warp has one key
 // ------------  -----------------------------------------------------------  ------------------------------
@@ -23,10 +22,6 @@ namespace axes {
 //               else atomics
 // cg            cooperative_groups: labeled_partition, then reduce           no
 // tuned         tree at the threshold that tune.h chooses                    no
-// totals        floor: tree_total, no commit                                 yes
-// cub_totals    floor: cub without the commit                                yes
-// commit        floor: one atomic instruction, no sum                        yes
-// nothing       floor: neither sum nor commit                                yes
 enum method {
     atomic,
     serial,
@@ -39,15 +34,11 @@ enum method {
     cub_looking,
     cg,
     tuned,
-    totals,
-    cub_totals,
-    commit,
-    nothing,
     methods
 };
-inline constexpr const char *method_name[methods] = {
-    "atomic",      "serial", "bfly",  "tree",   "tree_uniform", "fixed",  "cub",    "cub_batched",
-    "cub_looking", "cg",     "tuned", "totals", "cub_totals",   "commit", "nothing"};
+inline constexpr const char *method_name[methods] = {"atomic",       "serial", "bfly", "tree",
+                                                     "tree_uniform", "fixed",  "cub",  "cub_batched",
+                                                     "cub_looking",  "cg",     "tuned"};
 
 enum { mixed = 0 }; // a value of `active`: the number differs from call to call, 1..32 equally often
 inline constexpr int active[] = {mixed, 1, 2, 4, 8, 16, 32}; // lanes of a warp that add, at random places
@@ -69,11 +60,8 @@ inline constexpr distwar::strategy strategy_of = M == atomic   ? distwar::strate
                                                  : M == serial ? distwar::strategy::serial
                                                  : M == bfly   ? distwar::strategy::bfly
                                                                : distwar::strategy::tree;
-constexpr bool is_floor(method m) {
-    return m >= totals;
-}
 constexpr bool is_told_the_key(method m) {
-    return m == tree_uniform || m == cub || m == cub_batched || is_floor(m);
+    return m == tree_uniform || m == cub || m == cub_batched;
 }
 constexpr bool has_threshold(method m) {
     return m == serial || m == bfly || m == tree;
@@ -81,7 +69,7 @@ constexpr bool has_threshold(method m) {
 
 // True if the run exists.
 constexpr bool exists(method m, int active, int keys, int targets, int threshold) {
-    if ((m == tuned && active != mixed) || (is_floor(m) && active != 32)) return false;
+    if (m == tuned && active != mixed) return false;
     return keys <= (active == mixed ? 1 : active) && keys <= targets && (keys == 1 || !is_told_the_key(m)) &&
            (threshold == 0 || has_threshold(m));
 }

@@ -6,8 +6,10 @@
 #include "device.h"
 #include "gpu_timer.h"
 #include <benchmark/benchmark.h>
-#include <cub/version.cuh>
 #include <string>
+#ifndef __SIMT__
+#include <cub/version.cuh>
+#endif
 
 template <typename T>
 T *device_array(size_t count) {
@@ -35,10 +37,12 @@ void register_run(const std::string &name, int repetitions, const Measure &repet
 
 inline void add_context() {
     benchmark::AddCustomContext("device", device_name());
+#ifndef __SIMT__
     benchmark::AddCustomContext("cuda_runtime", std::to_string(CUDART_VERSION));
     benchmark::AddCustomContext("cub", std::to_string(CUB_VERSION / 100000) + "." +
                                            std::to_string(CUB_VERSION / 100 % 1000) + "." +
                                            std::to_string(CUB_VERSION % 100));
+#endif
 }
 
 #endif

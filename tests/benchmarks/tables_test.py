@@ -14,7 +14,7 @@ root = sys.argv[1]
 
 
 def check(folder):
-    return subprocess.run([sys.executable, "-B", os.path.join(root, "benchmarks", "tables.py"), "--check", "--root", folder],
+    return subprocess.run([sys.executable, "-B", os.path.join(root, "benchmarks", "tables.py"), "check", "--root", folder],
                           capture_output=True, text=True)
 
 
@@ -35,16 +35,16 @@ def figure(path, pattern):
 
 as_it_is = check(root)
 if as_it_is.returncode:
-    sys.exit(as_it_is.stdout + as_it_is.stderr + "\nbenchmarks/tables.py --write mends the pages")
+    sys.exit(as_it_is.stdout + as_it_is.stderr + "\nbenchmarks/tables.py write mends the pages")
 changes = [figure("docs/benchmarks/rasteriser.md", r"\| atomic \| [0-9.]+"),
-           ("docs/benchmarks/rasteriser.md", "<!-- table rasteriser/commit -->", ""),
-           ("docs/benchmarks/rasteriser.md", "<!-- table rasteriser/commit -->", "<!-- table rasteriser/none -->"),
+           ("docs/benchmarks/rasteriser.md", "<!-- table rasteriser/counters -->", ""),
+           ("docs/benchmarks/rasteriser.md", "<!-- table rasteriser/counters -->", "<!-- table rasteriser/none -->"),
            figure("README.md", r"plain `atomicAdd` \| [0-9.]+"),
-           ("benchmarks/results/aggregate.jsonl", '"atomic 32 1 9 1024 0", "run": [', '"atomic 32 1 9 1024 0", "run": [1'),
-           ("benchmarks/results/blend.jsonl", '"mean_ms": 0.', '"mean_ms": 1.'),
-           ("benchmarks/results/workloads.jsonl", '"mean_ms": 0.', '"mean_ms": 1.'),
-           ("benchmarks/results/training.jsonl", '"psnr": 31.', '"psnr": 32.'),
-           ("benchmarks/results/levenberg-marquardt.jsonl", '"psnr": 25.', '"psnr": 26.')]
+           ("benchmarks/results/library.jsonl", '"4.69 to 8.08"', '"4.69 to 9.08"'),
+           ("benchmarks/results/rasteriser.jsonl", '"1080x1920"', '"1080x1921"'),
+           ("benchmarks/results/workloads.jsonl", '"0.240"', '"0.241"'),
+           ("benchmarks/results/training.jsonl", '"32.84 (', '"32.85 ('),
+           ("benchmarks/results/levenberg-marquardt.jsonl", '"0.22"', '"0.21"')]
 for name, old, new in changes:
     with tempfile.TemporaryDirectory() as folder:
         shutil.copy(os.path.join(root, "README.md"), folder)

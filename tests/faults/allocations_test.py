@@ -10,7 +10,6 @@ A run that fails leaves the older output or the whole new one, and no part files
 """
 import concurrent.futures
 import json
-import math
 import os
 import pathlib
 import re
@@ -29,7 +28,7 @@ OLD = b"an older output\n"
 FRAMES = {"libfailing_malloc.so": "2", "libfailing_reads.so": "12"}
 # Commands that may go on after a read that fails: a checkpoint that is about to be replaced, a seek that the C library
 # tries twice. Others have read something else than the file says.
-MAY_GO_ON = ("train", "resume", "ranks", "ranks resume", "lpips")
+MAY_GO_ON = ("train", "resume", "ranks", "ranks resume")
 
 
 # In place of COLMAP and ffmpeg: a model of three views, its points, frames; a video that is what ffmpeg was given.
@@ -103,19 +102,6 @@ def write_glb(path):
     path.write_bytes(struct.pack("<4s4I", b"glTF", 2, 28 + len(text) + 56, len(text), 0x4e4f534a) + text + struct.pack("<2I14f", 56, 0x004e4942, *values))
 
 
-def write_alexnet(path):
-    """Weights of LPIPS that are all 0."""
-    shapes, entries, at = [], {}, 0
-    for level, (layer, shape) in enumerate(((0, (64, 3, 11, 11)), (3, (192, 64, 5, 5)), (6, (384, 192, 3, 3)), (8, (256, 384, 3, 3)),
-                                            (10, (256, 256, 3, 3)))):
-        shapes += [(f"features.{layer}.weight", shape), (f"features.{layer}.bias", shape[:1]), (f"lin{level}.model.1.weight", (1, shape[0], 1, 1))]
-    for name, shape in shapes:
-        entries[name] = {"dtype": "F32", "shape": shape, "data_offsets": [at, at + 4 * math.prod(shape)]}
-        at += 4 * math.prod(shape)
-    text = json.dumps(entries).encode()
-    path.write_bytes(struct.pack("<Q", len(text)) + text + bytes(at))
-
-
 def commands(program, data, steps=4):
     """(name, arguments, output or None) of what runs; the files that they need are made in `data`."""
     def make(*arguments):
@@ -132,7 +118,7 @@ def commands(program, data, steps=4):
     yield "ranks", training + ["-o", "out.ply", "--gpus", "2", "--checkpoint-every", "2", "--checkpoint", "saved"], "out.ply"
     make(*training, "-o", "small.ply", "--gpus", 2, "--checkpoint-every", steps, "--checkpoint", "parts")
     yield "ranks resume", training + ["-o", "out.ply", "--gpus", "2", "--resume", str(data / "parts")], "out.ply"
-    yield "eval", ["eval", str(data / "small.ply"), "--cameras", str(data / "d"), "--json", "out.json", "--sheet", "sheet.png", "--all",
+    yield "eval", ["eval", str(data / "small.ply"), "--cameras", str(data / "d"), "--json", "out.json", "--sheet", "sheet.png", "--all", "--pictures", ".",
                    "--depth", str(data / "d/depth")], "out.json"
     make("generate", "large", "--views", 1, "--test-views", 0, "--size", 128, "--gaussians", 1000)
     write_colmap(data / "colmap", data / "large/train/r_0000.png", 128)
@@ -161,14 +147,11 @@ def commands(program, data, steps=4):
         yield "view", ["view", str(data / "small.ply"), "--cameras", str(data / "d"), "--listen", "127.0.0.1:0"], None
     yield "library", [], None
     yield "flight", ["render", str(data / "small.ply"), "--cameras", str(data / "d"), "--path", "orbit", "--frames", "1", "-o", "out.mp4"], "out.mp4"
-    write_alexnet(data / "alex.safetensors")
-    make("generate", "e", "--views", 1, "--test-views", 1, "--size", 32, "--gaussians", 1000)
     nccl = pathlib.Path(program).parent / "libfake_nccl.so"
     if nccl.exists():
         yield "processes", grown + ["--density", "none", "--batch", "2", "--gpus", "2", "--nccl", str(nccl)], "out.ply"
     yield "generate", ["generate", "g", "--views", "1", "--test-views", "1", "--size", "16", "--gaussians", "1000", "--depth"], None
     yield "depth", ["render", str(data / "small.ply"), "--width", "16", "--height", "16", "--depth", "16", "-o", "out.png"], "out.png"
-    yield "lpips", ["eval", str(data / "small.ply"), "--cameras", str(data / "e"), "--lpips-weights", str(data / "alex.safetensors")], None
     yield "info", ["info", str(data / "small.ply")], None
     yield "prune", ["convert", str(data / "small.ply"), "out.ply", "--prune", "0.5"], "out.ply"
     write_chunk(data / "chunk.ply")
@@ -177,8 +160,6 @@ def commands(program, data, steps=4):
     for name in ("chunk.ply", "one.glb", "one.splat"):
         yield name, ["convert", str(data / name), "link.ply"], "out.ply"
     yield "export", ["export", str(data / "small.ply"), "--cameras", str(data / "d"), "--most", "10", "-o", "out.html"], "out.html"
-    yield "bench", ["bench", str(data / "small.ply"), "--cameras", str(data / "d"), "--json", "out.json"], "out.json"
-    yield "ranks' bench", ["bench", str(data / "small.ply"), "--cameras", str(data / "d"), "--gpus", "2", "--json", "out.json"], "out.json"
     for output in ("out.ply", "out.spz", "out.sog"):
         suffix = output[4:]
         made = subprocess.run([program, "convert", "small.ply", output, *(["--spz-version", "4"] if suffix == "spz" else [])], cwd=data, capture_output=True)

@@ -23,7 +23,6 @@ COMMANDS = (
     ("render", "a.ply", "--cameras", "d", "--path", "orbit", "--frames", "4", "-o", "flight", "--gpus", "2"),
     ("export", "a.ply", "--cameras", "d", "-o", "e.html"),
     ("convert", "a.ply", "a.sog"),
-    ("bench", "a.ply", "--cameras", "d", "--json", "b.json"),
 )
 
 

@@ -220,9 +220,6 @@ void colmap() {
 }
 
 void others() {
-    const std::string header =
-        R"({"__metadata__":{"a":"b"},"a":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]}})";
-    seed("safetensors", Bytes().put(uint64_t(header.size())).put(header).put(std::string(24, '?')).text);
     seed(
         "history",
         "{\"event\":\"step\",\"iteration\":1,\"loss\":0.5,\"gaussians\":10}\n{\"event\":\"evaluation\",\"iteration\":2,\"psnr\":20.5}\n");

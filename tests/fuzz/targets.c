@@ -7,8 +7,6 @@
 #include "images/image.h"
 #include "images/plane.h"
 #include "live/history.h"
-#include "lpips_weights.h"
-#include "safetensors.h"
 #include "scene.h"
 #include "state/checkpoint.h"
 #include "transforms.h"
@@ -150,20 +148,6 @@ static void use_dataset(const char *folder, const char *path) {
 
 // ---- others
 
-static void use_safetensors(const char *folder, const char *path) {
-    (void)folder;
-    fault why = {""};
-    safetensors file = {0};
-    const tensor_shape shape = {2, {2, 3}};
-    float values[6];
-    if (accepted(safetensors_open(&file, path, &why), &why) && safetensors_has(&file, "a"))
-        accepted(safetensors_read(&file, "a", &shape, values, &why), &why);
-    safetensors_close(&file);
-    lpips_weights weights = {0};
-    accepted(lpips_weights_read(path, &weights, &why), &why);
-    lpips_weights_close(&weights);
-}
-
 static void mend_checkpoint(uint8_t *bytes, size_t size);
 static const uint8_t *find(const uint8_t *bytes, size_t size, const char *what);
 
@@ -285,7 +269,6 @@ static void mend_sog(uint8_t *bytes,
 #define mend_colmap_text NULL
 #define mend_transforms NULL
 #define mend_dataset NULL
-#define mend_safetensors NULL
 #define mend_history NULL
 
 // ---- the list

@@ -26,7 +26,6 @@ extern "C" {
     X(colmap_text, "cameras.txt images.txt points3D.txt")                                                    \
     X(transforms, "transforms.json points.ply")                                                              \
     X(dataset, "transforms.json a.png a_mask.png depth/a.png")                                               \
-    X(safetensors, "a.safetensors")                                                                          \
     X(checkpoint, "a.checkpoint a.checkpoint.a0")                                                            \
     X(history, "a.log")                                                                                      \
     X(tune, "a.tune")

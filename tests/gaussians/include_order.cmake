@@ -41,7 +41,6 @@ set(folders
     "lib|optimise|"
     "lib|share|bin blend density project"
     "lib|lm|blend image project geometry"
-    "lib|lpips|"
     "trainer|frames|"
     "trainer|poses|frames"
     "trainer|start|frames"

@@ -6,7 +6,7 @@
 #include "files/path.h"
 #include "gpu/l1_loss.h"
 #include "images/picture_row.h"
-#include "strategies/bench_options.h"
+#include "strategies/strategy_costs.h"
 #include "strategies/strategy_tuner.h"
 #include <math.h>
 #include <stdio.h>
@@ -18,13 +18,13 @@ typedef struct fit_options {
     int64_t width, height, view, views, iterations, threshold;
     int reduce; // index into sum_strategies
     const char *names[STRATEGY_NAMES];
-    bench_options bench;
+    cost_options bench;
 } fit_options;
 
 typedef struct fitting {
     const fit_workload *work;
     fit_options options;
-    bench_plan plan;
+    candidate_list measured; // by bench
     fit_scene scene;
     int width, height;
     size_t values;   // of a picture
@@ -32,7 +32,7 @@ typedef struct fitting {
     void *loss;      // device
     float *pictures; // host: view 0 as target, start and result
     strategy_tuner tuner;
-    strategy_bench result;
+    strategy_costs result;
     double seconds;
 } fitting;
 
@@ -49,7 +49,7 @@ static bool fitting_open(fitting *f, int targets, fault *why) {
 }
 
 static void fitting_close(fitting *f) {
-    strategy_bench_close(&f->result);
+    strategy_costs_close(&f->result);
     strategy_tuner_close(&f->tuner);
     device_free(f->targets);
     device_free(f->loss);
@@ -162,11 +162,10 @@ static bool render(fitting *f, fault *why) {
 
 // ---- bench
 
-static double prepare(void *context, size_t view) {
+static void prepare(void *context, size_t view) {
     const fitting *const f = context;
     f->work->draw((int)view);
     compare(f, 0, f->scene.color_gradient);
-    return (double)f->width * f->height;
 }
 
 static void run(void *context, distwar_policy policy) {
@@ -184,19 +183,19 @@ static void describe(json_writer *json, const void *subject) {
     json_put_integer(json, "values", f->scene.sums->values);
     json_put_integer(json, "width", f->width);
     json_put_integer(json, "height", f->height);
-    strategy_bench_describe(json, &f->result);
+    strategy_costs_describe(json, &f->result);
 }
 
 static bool bench(fitting *f, fault *why) {
     const fit_options *const o = &f->options;
-    const bench_subject subject = {f, (size_t)o->views, prepare, run, count_lanes};
+    const strategy_subject subject = {f, (size_t)o->views, prepare, run, count_lanes};
     if (!json_is_possible(o->bench.json, why) || !fitting_open(f, 1, why) ||
-        !strategy_bench_run(&subject, &f->plan, &f->result, why))
+        !strategy_costs_measure(&subject, &f->measured, (int)o->bench.runs, &f->result, why))
         return false;
     if (!json_is_stdout(o->bench.json)) {
         print_head(f, (int)o->views);
         printf("\n");
-        strategy_bench_print(&f->result);
+        strategy_costs_print(&f->result, "One run");
     }
     return !o->bench.json || json_save(o->bench.json, describe, f, why);
 }
@@ -206,9 +205,8 @@ static bool bench(fitting *f, fault *why) {
 #define BENCH_PROTOCOL                                                                                       \
     "Counts the active lanes and the keys of its warps. The gradient is that of the L1 loss against a\n"     \
     "black picture. On a GPU: times by CUDA events, the median over the runs of a view, then the mean\n"     \
-    "over the views; before each run the L2 cache is overwritten. With all strategies a tuner then\n"        \
-    "chooses one, on launches of its own. On the CPU, where times say nothing about a GPU, instructions\n"   \
-    "are counted instead."
+    "over the views; before each run the L2 cache is overwritten. On the CPU, where times say nothing\n"     \
+    "about a GPU, instructions are counted instead."
 
 static void list_options(const fit_workload *work, fit_command command, fit_options *o, option_table *table) {
     const option_spec of_train[] = {
@@ -223,7 +221,7 @@ static void list_options(const fit_workload *work, fit_command command, fit_opti
         OPTIONS_END};
     const option_spec of_bench[] = {
         OPTION("views", &o->views, .minimum = 1, .maximum = FIT_VIEWS, .help = "number of cameras"),
-        BENCH_REDUCE_OPTION(&o->bench), OPTIONS_END};
+        OPTIONS_END};
     const option_spec of_all[] = {
         OPTION("width", &o->width, .maximum = 4096, .automatic = true,
                .help = "width of a picture in pixels; auto: by the data, small on the CPU"),
@@ -234,14 +232,14 @@ static void list_options(const fit_workload *work, fit_command command, fit_opti
     option_table_add(table, own[command]);
     work->list(command, table);
     option_table_add(table, of_all);
-    if (command == FIT_BENCH) bench_options_add(&o->bench, table);
+    if (command == FIT_BENCH) cost_options_add(&o->bench, table);
 }
 
 static bool check(fitting *f, fit_command command, fault *why) {
     fit_options *const o = &f->options;
     int64_t iterations;
     if (!o->output) return fail(why, "-o is missing, the picture to write");
-    if (!bench_options_read(&o->bench, &f->plan, why) || !f->work->complete(&o->width, &iterations, why) ||
+    if (!cost_options_read(&o->bench, &f->measured, why) || !f->work->complete(&o->width, &iterations, why) ||
         (command == FIT_RENDER && !are_two_files("-o", o->output, f->work->file_name, o->file, why)))
         return false;
     if (o->iterations == 0) o->iterations = iterations;
@@ -258,7 +256,7 @@ static int run_command(fit_command command, int argc, char **argv) {
     fitting f = {.work = work,
                  .options = {.views = 1,
                              .reduce = offered_index(sum_strategies, DISTWAR_STRATEGY_COUNT),
-                             .bench = bench_options_default()}};
+                             .bench = cost_options_default()}};
     char name[32], arguments[64], folder[32], summary[1024];
     option_table table = {0};
     snprintf(folder, sizeof folder, "%s-out", work->program);

@@ -15,7 +15,6 @@ static const program_command commands[] = {
     {"view", "a scene -> that page from a server on this machine", view_command},
     {"convert", "scenes -> one scene, in another format, pruned, cropped or moved", convert_command},
     {"eval", "the quality of a scene against photographs: PSNR, SSIM", eval_command},
-    {"bench", "the cost of each stage on a scene, with every strategy", bench_command},
     {"info", "what a scene file holds", info_command},
     {"generate", "pictures of a built-in scene, as training data", generate_command},
     {"demo", "train a built-in scene; needs no files", demo_command},
@@ -40,7 +39,6 @@ int main(int argc, char **argv) {
         "  dsplat export fern.ply -o fern.html --cameras data/fern\n"
         "  dsplat convert fern.ply fern.spz --check\n"
         "  dsplat eval fern.ply --cameras data/fern --downscale 4\n"
-        "  dsplat bench fern.ply --cameras data/fern --downscale 4 --json fern-bench.json\n"
         "  dsplat info fern.ply\n"
         "  dsplat generate data/knot\n"};
     return program_run(&program, argc, argv);

@@ -82,37 +82,35 @@ TEST(StrategyTuner, BeginsWithTheFirstCandidateAndStaysThereOnTheCpu) {
     strategy_tuner_close(tuner.get());
 }
 
-// Notes the policies it is called with.
-void note(void *context, distwar_policy policy) {
-    static_cast<std::vector<distwar_policy> *>(context)->push_back(policy);
+// Notes the views that it prepares and the policies that it runs.
+struct noted {
+    std::vector<size_t> views;
+    std::vector<distwar_policy> policies;
+};
+void prepare(void *context, size_t view) {
+    static_cast<noted *>(context)->views.push_back(view);
+}
+void run(void *context, distwar_policy policy) {
+    static_cast<noted *>(context)->policies.push_back(policy);
 }
 
-TEST(CostTable, MeasuresEveryCandidateOnEveryView) {
+TEST(StrategyCosts, AreMeasuredOfEveryCandidateOnEveryView) {
     const int thresholds[] = {0, 8};
     const candidate_list all = candidates_of(offered, DISTWAR_STRATEGY_COUNT, thresholds, 2);
-    const int runs = 3;
-    cost_table table;
+    noted seen;
+    const strategy_subject subject = {&seen, 2, prepare, run, nullptr};
+    strategy_costs costs;
     fault why;
-    ASSERT_TRUE(cost_table_open(&table, &all, 2, runs, &why)) << why.text;
-    const strategy_candidate block = {{DISTWAR_BLOCK, 0}, false};
-    ASSERT_TRUE(cost_table_add(&table, &block, &why)) << why.text;
-    EXPECT_EQ(table.row_count, size_t(all.count) + 1);
-    EXPECT_EQ(cost_table_find(&table, {DISTWAR_TREE, 8}), 4);
-    EXPECT_EQ(cost_table_find(&table, {DISTWAR_BLOCK, 0}), all.count);
-    EXPECT_EQ(cost_table_find(&table, {DISTWAR_TREE, 9}), -1);
-
-    std::vector<distwar_policy> noted;
-    const strategy_runner runner = {note, &noted};
-    const size_t calls = table.counts ? 1 : runs + 1;
-    for (size_t view = 0; view < 2; view++) cost_table_measure(&table, 0, view, &runner);
-    ASSERT_EQ(noted.size(), 2 * calls * table.row_count);
-    EXPECT_EQ(noted[calls].strategy, DISTWAR_SERIAL);
-    noted.clear();
-    cost_table_measure(&table, size_t(all.count), 1, &runner);
-    ASSERT_EQ(noted.size(), calls);
-    EXPECT_EQ(noted[0].strategy, DISTWAR_BLOCK);
-    cost_table_close(&table);
-    EXPECT_EQ(table.rows, nullptr);
+    ASSERT_TRUE(strategy_costs_measure(&subject, &all, 3, &costs, &why)) << why.text;
+    const size_t calls = costs.counted ? 1 : 3 + 1;
+    EXPECT_EQ(costs.count, all.count);
+    EXPECT_FALSE(costs.has_lanes);
+    EXPECT_EQ(seen.views, (std::vector<size_t>{0, 1}));
+    ASSERT_EQ(seen.policies.size(), 2 * calls * size_t(all.count));
+    EXPECT_EQ(seen.policies[calls].strategy, DISTWAR_SERIAL);
+    EXPECT_EQ(costs.rows[4].candidate.policy.balance_threshold, 8);
+    strategy_costs_close(&costs);
+    EXPECT_EQ(costs.rows, nullptr);
 }
 
 TEST(Thresholds, AreNumbersWithCommas) {

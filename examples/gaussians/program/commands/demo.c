@@ -9,8 +9,8 @@
 #include "images/picture_row.h"
 #include "scene.h"
 #include "frames/quality.h"
-#include "measure/bench_run.h"
 #include "frames/blend_strategies.h"
+#include "strategies/strategy_costs.h"
 #include "trainer.h"
 #include <math.h>
 #include <stdio.h>
@@ -74,27 +74,38 @@ static training_settings demo_settings(const demo_options *options) {
     return settings;
 }
 
+typedef struct blend_subject {
+    const demo *d;
+    const gs_gaussians *gaussians;
+    frame f;
+    double *result; // device
+} blend_subject;
+
+static void prepare_blend(void *context, size_t view) {
+    blend_subject *const s = context;
+    const target_view *const of = &s->d->views[view];
+    frame_render(&s->f, s->gaussians, s->gaussians->sh_degree, &of->camera, demo_background);
+    frame_loss(&s->f, &(frame_target){of->pixels, NULL, s->result}, true);
+}
+
+static void run_blend(void *context, distwar_policy policy) {
+    frame_render_backward(&((blend_subject *)context)->f, policy);
+}
+
 // Times are measured on all views. Counts do not vary and are of the first view.
 static bool compare_strategies(const demo *d, const gs_gaussians *gaussians, fault *why) {
     const int thresholds[] = {0, 8, 16, 24};
     const candidate_list candidates = candidates_of(blend_strategies, DISTWAR_STRATEGY_COUNT, thresholds, 4);
     kernel_counts unused;
-    cost_table table;
-    bool done = cost_table_open(&table, &candidates, kernel_counts_now(&unused) ? 1 : DEMO_VIEWS, 11, why);
-    if (done) {
-        frame f = {0};
-        double *result = device_allocate(3 * sizeof *result);
-        const strategy_runner runner = blend_runner(&f);
-        for (size_t i = 0; i < table.view_count; i++) {
-            frame_render(&f, gaussians, gaussians->sh_degree, &d->views[i].camera, demo_background);
-            frame_loss(&f, &(frame_target){d->views[i].pixels, NULL, result}, true);
-            cost_table_measure(&table, 0, i, &runner);
-        }
-        cost_table_print(&table, BLEND_TITLE, 0);
-        device_free(result);
-        frame_close(&f);
-    }
-    cost_table_close(&table);
+    blend_subject blend = {.d = d, .gaussians = gaussians, .result = device_allocate(3 * sizeof(double))};
+    const strategy_subject subject = {&blend, kernel_counts_now(&unused) ? 1 : DEMO_VIEWS, prepare_blend,
+                                      run_blend, NULL};
+    strategy_costs costs;
+    const bool done = strategy_costs_measure(&subject, &candidates, 11, &costs, why);
+    if (done) strategy_costs_print(&costs, "The backward blend of one view");
+    strategy_costs_close(&costs);
+    device_free(blend.result);
+    frame_close(&blend.f);
     return done;
 }
 

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
-// dsplat eval: the quality of a scene: PSNR, SSIM and LPIPS against photographs.
+// dsplat eval: the quality of a scene: PSNR and SSIM against photographs.
 #include "commands/command.h"
 #include "commands/on_ranks.h"
 #include "depth_maps.h"
 #include "device.h"
 #include "frames/device_gaussians.h"
 #include "files/json_writer.h"
+#include "files/path.h"
+#include "images/picture_row.h"
 #include "scene.h"
-#include "measure/lpips.h"
 #include "measure/maps.h"
 #include "frames/quality.h"
 #include "pose_levels.h"
@@ -18,7 +19,7 @@
 #include <string.h>
 
 typedef struct eval_options {
-    const char *scene, *cameras, *background, *json, *depth, *lpips_weights, *sheet;
+    const char *scene, *cameras, *background, *json, *depth, *sheet, *pictures;
     int64_t holdout, downscale, align_steps;
     bool all, undistort, mask_from_alpha;
     bool trained_on_all; // as the scene's file says
@@ -30,23 +31,21 @@ typedef struct eval_run {
     float background[3];
     gs_gaussians scene;
     dataset data;
-    lpips_weights weights; // with --lpips-weights
 } eval_run;
 
 // The measures of one view. Doubles only: ranks add them up.
 typedef struct measures {
     quality quality;
-    double lpips, depth_error; // with --lpips-weights; with --depth, NaN without a map
+    double depth_error; // with --depth; NaN without a map
 } measures;
 enum { MEASURES = sizeof(measures) / sizeof(double) };
 
 typedef struct evaluation {
     const eval_run *run;
     const eval_options *options;
-    const lpips_weights *weights; // NULL without --lpips-weights
-    size_t count, begin, end;     // views; those that this rank measures
-    target_view *views;           // [count]
-    measures *each, mean;         // [count]
+    size_t count, begin, end; // views; those that this rank measures
+    target_view *views;       // [count]
+    measures *each, mean;     // [count]
 } evaluation;
 
 static bool is_measured(const eval_options *o, const dataset_view *view) {
@@ -79,7 +78,6 @@ static void evaluation_close(evaluation *e) {
 
 static void print_row(const evaluation *e, const measures *m) {
     printf("  %8.2f  %6.4f", m->quality.psnr, m->quality.ssim);
-    if (e->weights) printf("  %6.4f", m->lpips);
     if (e->options->depth) printf("  %14.2f", 100 * m->depth_error);
     printf("\n");
 }
@@ -88,7 +86,7 @@ static void print_table(const evaluation *e) {
     int width = (int)strlen("mean");
     for (size_t i = 0; i < e->count; i++)
         if ((int)strlen(e->views[i].name) > width) width = (int)strlen(e->views[i].name);
-    printf("%-*s  %13s  PSNR, dB    SSIM%s%s\n", width, "view", "size     ", e->weights ? "   LPIPS" : "",
+    printf("%-*s  %13s  PSNR, dB    SSIM%s\n", width, "view", "size     ",
            e->options->depth ? "  depth error, %" : "");
     for (size_t i = 0; i < e->count; i++) {
         const target_view *view = &e->views[i];
@@ -102,7 +100,6 @@ static void print_table(const evaluation *e) {
 static void describe_measures(const evaluation *e, json_writer *json, const measures *m) {
     json_put_number(json, "psnr", m->quality.psnr);
     json_put_number(json, "ssim", m->quality.ssim);
-    if (e->weights) json_put_number(json, "lpips", m->lpips);
     if (e->options->depth) json_put_number(json, "depth_error", m->depth_error);
 }
 
@@ -113,7 +110,6 @@ static void describe(json_writer *json, const void *subject) {
     json_put_text(json, "cameras", e->options->cameras);
     json_put_integer(json, "downscale", e->options->downscale);
     json_put_floats(json, "background", e->run->background, GS_CHANNELS);
-    if (e->weights) json_put_text(json, "lpips_network", gs_lpips_architecture_of(e->weights->network)->name);
     json_begin(json, "views", '[');
     for (size_t i = 0; i < e->count; i++) {
         json_begin(json, NULL, '{');
@@ -133,7 +129,6 @@ static void describe(json_writer *json, const void *subject) {
 typedef struct meters {
     gs_gaussians gaussians;
     frame color, depth;
-    lpips_meter lpips;
     double *result;        // device
     ranks *alone;          // with --align-steps
     training_state moving; // likewise
@@ -143,7 +138,6 @@ static bool meters_open(meters *m, const evaluation *e, fault *why) {
     m->result = device_allocate(3 * sizeof *m->result);
     m->gaussians = device_gaussians_from(&e->run->scene);
     m->depth.with_depth = true;
-    if (e->weights) lpips_meter_open(&m->lpips, e->weights);
     if (e->options->align_steps == 0) return true;
     m->alone = ranks_alone_open();
     if (m->alone) training_state_open(&m->moving, m->alone, &e->run->scene);
@@ -153,7 +147,6 @@ static bool meters_open(meters *m, const evaluation *e, fault *why) {
 static void meters_close(meters *m) {
     training_state_close(&m->moving);
     ranks_alone_close(m->alone);
-    lpips_meter_close(&m->lpips);
     frame_close(&m->color);
     frame_close(&m->depth);
     device_gaussians_close(&m->gaussians);
@@ -194,13 +187,40 @@ static double depth_error_of(frame *f, const gs_gaussians *gaussians, const targ
     return error / mean_depth(view);
 }
 
+// A photograph is never at this path.
+static bool path_of_pictures(const evaluation *e, size_t i, char path[PATH_ROOM], fault *why) {
+    char name[32];
+    snprintf(name, sizeof name, "view_%05zu.png", i);
+    return path_join(path, e->options->pictures, name, why) && dataset_spared(&e->run->data, path, why);
+}
+
+// The frame's picture and the photograph side by side.
+static bool write_pictures(const evaluation *e, const frame *f, size_t i, fault *why) {
+    char path[PATH_ROOM];
+    image rendered;
+    if (!path_of_pictures(e, i, path, why) || !frame_picture(f, &rendered, why)) return false;
+    const image *const pair[] = {&rendered, e->views[i].picture};
+    const bool done = image_write_beside(path, pair, 2, 0, why);
+    image_close(&rendered);
+    return done;
+}
+
+// Removes those of an earlier run with more views.
+static bool remove_other_pictures(const evaluation *e, fault *why) {
+    char path[PATH_ROOM];
+    bool more = e->options->pictures;
+    for (size_t i = e->count; more; i++)
+        if (!path_of_pictures(e, i, path, why) || !file_remove(path, &more, why)) return false;
+    return true;
+}
+
 static bool measure_view(evaluation *e, meters *m, size_t i, fault *why) {
     target_view *const view = &e->views[i];
     measures *const out = &e->each[i];
     if (!align(e, m, view, why)) return false;
     frame_render(&m->color, &m->gaussians, m->gaussians.sh_degree, &view->camera, e->run->background);
     if (!quality_of_frame(&m->color, view, m->result, &out->quality, why)) return false;
-    if (e->weights) out->lpips = lpips_of_frame(&m->lpips, &m->color, view);
+    if (e->options->pictures && !write_pictures(e, &m->color, i, why)) return false;
     if (e->options->depth) out->depth_error = depth_error_of(&m->depth, &m->gaussians, view, m->result);
     return true;
 }
@@ -227,10 +247,9 @@ static void average(evaluation *e) {
     for (size_t i = 0; i < e->count; i++) {
         const measures *const m = &e->each[i];
         sum.quality.psnr += m->quality.psnr, sum.quality.ssim += m->quality.ssim;
-        sum.lpips += m->lpips;
         if (e->views[i].depth_on_host) sum.depth_error += m->depth_error, maps++;
     }
-    e->mean = (measures){{sum.quality.psnr / n, sum.quality.ssim / n}, sum.lpips / n, sum.depth_error / maps};
+    e->mean = (measures){{sum.quality.psnr / n, sum.quality.ssim / n}, sum.depth_error / maps};
 }
 
 static int compare_psnr(const void *a, const void *b) {
@@ -262,17 +281,16 @@ static bool tell(evaluation *e, fault *why) {
     const char *const json = e->options->json;
     average(e);
     if (!json_is_stdout(json)) print_table(e);
-    return (!json || json_save(json, describe, e, why)) && (!e->options->sheet || write_sheet(e, why));
+    return (!json || json_save(json, describe, e, why)) && (!e->options->sheet || write_sheet(e, why)) &&
+           remove_other_pictures(e, why);
 }
 
 // Every rank has the whole scene and measures some of the views. Rank 0 tells.
 static bool evaluate(ranks *group, void *context) {
     const eval_run *const run = context;
-    evaluation e = {
-        .run = run, .options = run->options, .weights = run->weights.values ? &run->weights : NULL};
+    evaluation e = {.run = run, .options = run->options};
     fault why;
-    const bool done = evaluation_open(&e, group, &why) &&
-                      (!e.weights || lpips_is_possible(e.views, e.count, &why)) && measure(&e, group, &why) &&
+    const bool done = evaluation_open(&e, group, &why) && measure(&e, group, &why) &&
                       (ranks_own(group) > 0 || tell(&e, &why));
     evaluation_close(&e);
     return done || ranks_fail_with(group, &why);
@@ -288,9 +306,9 @@ static bool load(void *context, int own, fault *why) {
         .background = {run->background[0], run->background[1], run->background[2]},
         .undistort = o->undistort,
         .mask_from_alpha = o->mask_from_alpha};
-    if ((own == 0 && (!json_is_possible(o->json, why) || (o->sheet && !output_is_possible(o->sheet, why)))) ||
+    if ((own == 0 && (!json_is_possible(o->json, why) || (o->sheet && !output_is_possible(o->sheet, why)) ||
+                      (o->pictures && !folder_make(o->pictures, why)))) ||
         !read_scene_to_measure(o->scene, &run->scene, why) ||
-        (o->lpips_weights && !lpips_weights_read(o->lpips_weights, &run->weights, why)) ||
         !dataset_load(o->cameras, &loading, &run->data, why))
         return false;
     dataset_hold_out(&run->data, (size_t)o->holdout);
@@ -319,8 +337,7 @@ static bool check(const eval_options *o, float background[3], fault *why) {
     if (o->sheet && o->ranks.gpus > 1) return fail(why, "--sheet excludes --gpus");
     return are_two_files("--json", o->json, "the scene", o->scene, why) &&
            are_two_files("--sheet", o->sheet, "the scene", o->scene, why) &&
-           are_two_files("--sheet", o->sheet, "--json", o->json, why) &&
-           are_two_files("--json", o->json, "--lpips-weights", o->lpips_weights, why);
+           are_two_files("--sheet", o->sheet, "--json", o->json, why);
 }
 
 int eval_command(int argc, char **argv) {
@@ -340,16 +357,15 @@ int eval_command(int argc, char **argv) {
             "depth", &options.depth,
             .help =
                 "measure the error of inverse depth against maps in this folder, NAME.png or NAME.pfm, in units of the scene"),
-        OPTION(
-            "lpips-weights", &options.lpips_weights,
-            .help =
-                "measure LPIPS with the weights of AlexNet or VGG-16 in this file (docs/developers/metrics.md)"),
         OPTION("background", &options.background,
                .help = "R,G,B behind the scene, each 0..1; default: that of the scene's file, or black"),
         JSON_OPTION(&options.json),
         OPTION("sheet", &options.sheet,
                .help =
                    "write this PNG of renderings, photographs and their differences, the worst view first"),
+        OPTION("pictures", &options.pictures,
+               .help =
+                   "write DIR/view_NNNNN.png of each view in order: rendered and photograph side by side"),
         GPUS_OPTION(&options.ranks.gpus, "split the views"),
         NCCL_OPTION(&options.ranks.nccl),
         OPTIONS_END};
@@ -362,14 +378,13 @@ int eval_command(int argc, char **argv) {
             "picture rounded to 8 bits; 'inf' (in JSON null) if nothing differs. SSIM: on values 0..1\n"
             "before rounding, each channel alone, window 11 x 11, Gaussian with sigma 1.5, zeros outside\n"
             "the picture, C1 = 0.01^2, C2 = 0.03^2, mean over all pixels, those at the border too, and\n"
-            "channels. LPIPS: version 0.1, of the picture rounded to 8 bits, values in -1..1; it needs\n"
-            "the weights of a network. Means are over views (docs/developers/metrics.md).\n"
+            "channels. Means are over views (docs/developers/metrics.md).\n"
             "The depth error is the mean absolute difference of inverse depth, as rendered and as in the\n"
             "map, over the mean of the map.",
         .examples = "  dsplat eval fern.ply --cameras data/fern\n"
                     "  dsplat eval fern.ply --cameras data/fern --downscale 4 --json fern.json\n"
                     "  dsplat eval fern.ply --cameras data/fern --all --json -\n"
-                    "  dsplat eval fern.ply --cameras data/fern --lpips-weights alex.safetensors\n",
+                    "  dsplat eval fern.ply --cameras data/fern --pictures compared\n",
         .options = table,
         .positional = 1};
     int code;
@@ -382,6 +397,5 @@ int eval_command(int argc, char **argv) {
     const bool done = read_notes(&options, run.background, &why) && run_on_ranks(&options.ranks, &work, &why);
     dataset_close(&run.data);
     scene_close(&run.scene);
-    lpips_weights_close(&run.weights);
     return done ? EXIT_SUCCESS : report_failure("dsplat", &why);
 }

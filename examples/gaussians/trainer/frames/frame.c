@@ -240,23 +240,3 @@ bool frame_picture(const frame *f, image *out, fault *why) {
     free(color);
     return done;
 }
-
-size_t frame_bytes(const frame *f, stage which) {
-    switch (which) {
-    case STAGE_PROJECT:
-        return f->splats.bytes;
-    case STAGE_BIN:
-        return f->bin.bytes;
-    case STAGE_RENDER:
-        return f->color.bytes + f->transmittance.bytes + f->n_contrib.bytes + f->depth.bytes;
-    case STAGE_LOSS:
-        return f->loss.bytes + f->color_gradient.bytes + f->corrected.bytes + f->exposure.bytes +
-               f->depth_loss.bytes + f->depth_gradient.bytes;
-    case STAGE_RENDER_BACKWARD:
-        return f->moments.bytes;
-    case STAGE_PROJECT_BACKWARD:
-        return f->mean2d.bytes + f->camera_gradient.bytes;
-    default: // the stages of training write to the Gaussians
-        return 0;
-    }
-}

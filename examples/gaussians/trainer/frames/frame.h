@@ -83,8 +83,6 @@ void frame_project_backward(frame *f, const gs_gaussians *gradients, bool with_c
 void frame_project_backward_adam(frame *f, const gs_adam_step *adam);
 // Copies the image to the host, 8 bits per channel. Any time after frame_render. Waits for the device.
 bool frame_picture(const frame *f, image *out, fault *why);
-// Bytes of device memory that a stage writes to, with its workspace.
-size_t frame_bytes(const frame *f, stage which);
 
 // gs_project, gs_bin and gs_render of any view whose splats and image have memory. The view's workspace
 // becomes the buffer's memory. If the lists do not fit, pair_capacity becomes 1.25 times what they need,

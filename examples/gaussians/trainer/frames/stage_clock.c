@@ -10,10 +10,6 @@ const char *stage_name(stage which) {
     return names[which];
 }
 
-bool stage_is_of_training(int which) {
-    return which >= STAGE_ADAM && which < STAGES;
-}
-
 void stage_clock_open(stage_clock *clock) {
     *clock = (stage_clock){.measures = strcmp(gs_backend(), "cuda") == 0};
     if (!clock->measures) return;

@@ -32,7 +32,6 @@ typedef struct stage_clock {
 } stage_clock;
 
 const char *stage_name(stage which);
-bool stage_is_of_training(int which); // `which` may be larger than STAGES
 void stage_clock_open(stage_clock *clock);
 // Call before the first stage of a step.
 void stage_clock_start(stage_clock *clock);

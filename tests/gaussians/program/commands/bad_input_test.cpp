@@ -133,7 +133,6 @@ TEST_F(BadInput, DataIsNotOverwritten) {
     const std::vector<std::string> train = {"train", data, "--iterations", "1", "--random", "9"},
                                    finish = {"finish", scene, "--cameras", data},
                                    eval = {"eval", scene, "--cameras", data, "--downscale", "4"},
-                                   bench = {"bench", scene, "--cameras", data, "--views", "1"},
                                    render = {"render", scene, "--cameras", data};
     const auto spares = [&](const std::string &file, std::vector<std::string> arguments,
                             const std::vector<std::string> &more) {
@@ -169,7 +168,7 @@ TEST_F(BadInput, DataIsNotOverwritten) {
     spares(photo, finish, {"-o", at("new.ply"), "--json", photo});
     spares(model, finish, {"-o", at("new.ply"), "--log", model});
     spares(model, eval, {"--json", model});
-    spares(photo, bench, {"--json", photo});
+    spares(photo, eval, {"--json", photo});
     spares(photo, render, {"-o", photo});
     as_transforms();
     spares_behind_link(transforms, train, {"--holdout", "0"});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// dsplat eval, render and bench --gpus. Processes use fake_nccl.c, so only simt has these tests.
+// dsplat eval and render --gpus. Processes use fake_nccl.c, so only simt has these tests.
 #ifdef DISTWAR_SIMT
 #include "depth_data.h"
 #include "gpus_run.h"
@@ -79,19 +79,6 @@ TEST_F(GpusShow, RenderWritesTheSamePictures) {
     }
     show({"render", "-o", all, "--cameras", data, "--path", "orbit", "--frames", "5"}, 2);
     EXPECT_FALSE(fs::exists(at("flight") / "frame_00005.png")); // of the longer flight
-}
-
-TEST_F(GpusShow, BenchTellsTheStagesOfRanks) {
-    const std::string json = at("bench.json").string();
-    const std::vector<std::string> command = {"bench",  "--cameras", at("data").string(), "--repeat", "1",
-                                              "--json", json};
-    EXPECT_CONTAINS(show(command, 2).out, "MB per step, by all GPUs");
-    for (const char *name : {"exchange", "return", "home", "step", "bytes_sent"})
-        EXPECT_CONTAINS(contents(json), std::string("\"") + name + "\": ");
-    EXPECT_CONTAINS(show(command, 2, {"--batch", "1"}).out, "in steps of 1");
-    const outcome alone = run(DSPLAT_PROGRAM, words(command, 0, {"--batch", "1"}));
-    EXPECT_EQ(alone.code, 2);
-    EXPECT_CONTAINS(alone.err, "--batch needs --gpus");
 }
 
 TEST_F(GpusShow, FailuresLeaveTheFiles) {

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: MIT
-// The program's commands eval, bench and info.
+// The program's commands eval and info.
 #include "program_run.h"
 #include "json_value.h"
 #include "distwar_gs.h"
-#include <set>
 
 namespace {
-
-const bool counts = std::string(gs_backend()) == "simt";
 
 // Overwrites the float at `slot` of Gaussian i of a file of write_scene.
 void put_float(const fs::path &path, int i, int slot, float value) {
@@ -123,6 +120,26 @@ TEST_F(Eval, WritesASheetOfTheViews) {
         1);
 }
 
+// Side by side, numbered in the order of the table; those of an earlier run with more views go, and photographs stay.
+TEST_F(Eval, WritesEachPictureBesideItsPhotograph) {
+    write_grays();
+    ASSERT_EQ(evaluate({"--all", "--pictures", at("pairs")}).code, 0);
+    ASSERT_TRUE(fs::exists(at("pairs/view_00004.png")));
+    const outcome run = evaluate({"--holdout", "2", "--pictures", at("pairs")});
+    ASSERT_EQ(run.code, 0) << run.err;
+    EXPECT_FALSE(fs::exists(at("pairs/view_00003.png")));
+    for (int v = 0; v < 3; v++) {
+        const picture pair(at("pairs") / ("view_0000" + std::to_string(v) + ".png"));
+        ASSERT_EQ(pair.width, 2 * photo_width);
+        ASSERT_EQ(pair.height, photo_height);
+        EXPECT_EQ(int(pair.pixels[3 * (5 * pair.width + 5)]), 0);
+        EXPECT_EQ(int(pair.pixels[3 * (5 * pair.width + photo_width + 5)]), 40 + 80 * v);
+    }
+    expect_refused(
+        DSPLAT_PROGRAM,
+        {{{"eval", at("scene.ply"), "--cameras", at("data"), "--pictures", at("no/such")}, "no/such"}}, 1);
+}
+
 TEST_F(Eval, TakesEveryViewIfAsked) {
     write_grays();
     outcome run = evaluate({"--all", "--json", "-"});
@@ -190,183 +207,6 @@ TEST_F(Eval, SaysWhatIsWrong) {
     EXPECT_CONTAINS(run.err, "Gaussian 1 has mean[0] = nan");
     write_scene(at("scene.ply"), 0, 0, 0, 0);
     run = evaluate({"--json", at("eval.json")});
-    EXPECT_EQ(run.code, 1);
-    EXPECT_CONTAINS(run.err, "holds no Gaussians");
-    EXPECT_EQ(run.out, "");
-    EXPECT_EQ(files_in_folder(), 2u) << "something was left behind"; // data and scene alone
-}
-
-// ---- bench
-
-class Bench : public Program {
-  protected:
-    outcome run_bench(std::vector<std::string> more) const {
-        more.insert(more.begin(), {"bench", at("scene.ply"), "--cameras", at("data"), "--repeat", "2"});
-        return splat(more);
-    }
-    // Fields of the JSON, and its text.
-    json benched(std::vector<std::string> more) const {
-        more.insert(more.end(), {"--json", "-"});
-        outcome run = run_bench(more);
-        EXPECT_EQ(run.code, 0) << run.err;
-        EXPECT_EQ(run.err, "");
-        return json(run.out);
-    }
-    void SetUp() override {
-        Program::SetUp();
-        write_colmap(at("data"), 4);
-        write_scene(at("scene.ply"), 3, 0, 0, 3);
-        fs::remove_all(at("data") / "images"); // not needed
-    }
-};
-
-TEST_F(Bench, CoversEveryReductionAndThreshold) {
-    const json report = benched({"--thresholds", "0,16,33"});
-    std::set<std::string> names;
-    const json rows = report["render backward"];
-    const char *cost = counts ? "atomic_adds" : "mean_ms";
-    double atomic = 0;
-    for (size_t r = 0; r < rows.size(); r++) {
-        const json row = rows.at(r);
-        const std::string name = row["reduction"].text();
-        names.insert(name);
-        EXPECT_EQ(row["views"].size(), 2u) << name;
-        EXPECT_GT(row[cost].number(), 0) << name;
-        if (name == "atomic") {
-            atomic = row[cost].number();
-            EXPECT_TRUE(row["threshold"].null());
-        } else if (counts) {
-            const bool never = !row["threshold"].null() && row["threshold"].number() == 33;
-            const int values = name == "tree" ? 3 : 1; // of an atomic in the mean: the tree adds nine by three
-            if (never) {
-                EXPECT_EQ(row[cost].number() * values, atomic) << name;
-            } else {
-                EXPECT_LT(row[cost].number(), atomic) << name;
-            }
-            // Means over the views, rounded down. The adds of `block` depend on the order of its warps.
-            const int bytes = name == "fixed" ? 8 : 4 * values;
-            EXPECT_NEAR(row["atomic_bytes"].number(), bytes * row[cost].number(), bytes) << name;
-        }
-    }
-    std::set<std::string> expected;
-    for (int s = 0; s < DISTWAR_STRATEGY_COUNT; s++)
-        if (gs_has_strategy(distwar_strategy(s))) expected.insert(distwar_strategy_name(distwar_strategy(s)));
-    EXPECT_EQ(names, expected);
-}
-
-TEST_F(Bench, PrintsARowForEveryReduction) {
-    outcome run = run_bench({"--views", "1", "--thresholds", "8"});
-    ASSERT_EQ(run.code, 0) << run.err;
-    for (int r = 0; r < DISTWAR_STRATEGY_COUNT; r++) {
-        if (!gs_has_strategy(distwar_strategy(r))) continue;
-        const char *name = distwar_strategy_name(distwar_strategy(r));
-        const double with = table_value(run.out, name, "8"), without = table_value(run.out, name, "-");
-        EXPECT_NE(std::isnan(with), std::isnan(without)) << name << "\n" << run.out;
-    }
-    for (const char *stage :
-         {"project ", "bin ", "render ", "render backward ", "project backward ", "(loss, apart) "})
-        EXPECT_CONTAINS(run.out, std::string("\n") + stage);
-    EXPECT_CONTAINS(run.out, "photo0.png");
-    EXPECT_CONTAINS(run.out, counts ? "atomic instrs" : "all kernels");
-}
-
-TEST_F(Bench, TakesEveryFourthView) {
-    json report = benched({"--reduce", "serial", "--thresholds", "0"});
-    ASSERT_EQ(report["views"].size(), 2u);
-    EXPECT_EQ(report["views"].at(0)["name"].text(), "photo0.png");
-    EXPECT_EQ(report["views"].at(1)["name"].text(), "photo4.png");
-    EXPECT_EQ(report["views_in_all"].number(), photos);
-    EXPECT_EQ(report["render backward"].size(), 1u);
-    EXPECT_EQ(report["views"].at(0)["visible"].number(), 3);
-    EXPECT_EQ(report["runs"].number(), 2);
-    EXPECT_EQ(report["backend"].text(), gs_backend());
-    report = benched({"--views", "1", "--downscale", "2"});
-    ASSERT_EQ(report["views"].size(), 1u);
-    EXPECT_EQ(report["views"].at(0)["width"].number(), photo_width / 2);
-}
-
-TEST_F(Bench, StatesTheMemoryOfEachStage) {
-    const json report = benched({"--reduce", "atomic"}), stages = report["stages"];
-    const double pixels = photo_width * photo_height;
-    EXPECT_EQ(report["parameter_bytes"].number(), 5 * 256); // five arrays of three Gaussians
-    EXPECT_EQ(stages["project"]["bytes"].number(), 3 * 48);
-    EXPECT_GT(stages["bin"]["bytes"].number(), 0);
-    EXPECT_EQ(stages["render"]["bytes"].number(), pixels * (12 + 4 + 4));
-    EXPECT_EQ(stages["render backward"]["bytes"].number(), 3 * 48);
-    EXPECT_EQ(stages["project backward"]["bytes"].number(), 3 * 8 + 5 * 256);
-    EXPECT_GT(stages["loss"]["bytes"].number(), pixels * 12);
-    EXPECT_EQ(stages["adam"]["bytes"].number(), 2 * 5 * 256);
-    if (counts) return;
-    double sum = 0;
-    for (const char *stage : {"project", "bin", "render", "render backward", "project backward"}) {
-        EXPECT_GT(stages[stage]["mean_ms"].number(), 0);
-        sum += stages[stage]["mean_ms"].number();
-    }
-    EXPECT_GT(stages["loss"]["mean_ms"].number(), 0);
-    EXPECT_GT(stages["adam"]["mean_ms"].number(), 0);
-    EXPECT_NEAR(stages["sum of stages"]["mean_ms"].number(), sum, 0.5 * sum); // medians of another kind
-    EXPECT_GT(stages["end to end"]["mean_ms"].number(), 0);
-}
-
-// The same cameras with the principal point elsewhere see other tiles, until it is put in the middle.
-TEST_F(Bench, CentersThePrincipalPoint) {
-    const double middle = benched({"--reduce", "atomic"})["views"].at(0)["pairs"].number();
-    bytes(at("data") / "sparse/0/cameras.bin")
-        << uint64_t(1) << uint32_t(1) << int32_t(1) << uint64_t(photo_width) << uint64_t(photo_height) << 36.0
-        << 36.0 << 5.0 << 4.0;
-    json report = benched({"--reduce", "atomic"});
-    EXPECT_NE(report["views"].at(0)["pairs"].number(), middle);
-    EXPECT_TRUE(report["center_principal"].is(false));
-    report = benched({"--reduce", "atomic", "--center-principal"});
-    EXPECT_EQ(report["views"].at(0)["pairs"].number(), middle);
-    EXPECT_TRUE(report["center_principal"].is(true));
-}
-
-TEST_F(Bench, RendersOnTheBackground) {
-    const json black = benched({"--reduce", "atomic", "--views", "1"});
-    const json other = benched({"--reduce", "atomic", "--views", "1", "--background", "0.25,0.5,1"});
-    const double expected[] = {0.25, 0.5, 1};
-    for (size_t channel = 0; channel < 3; channel++) {
-        EXPECT_EQ(black["background"].at(channel).number(), 0);
-        EXPECT_EQ(other["background"].at(channel).number(), expected[channel]);
-    }
-}
-
-TEST_F(Bench, MakesPicturesOfTheSizeAskedFor) {
-    const json report = benched({"--reduce", "atomic", "--views", "1", "--size", "33x70"});
-    EXPECT_EQ(report["views"].at(0)["width"].number(), 33);
-    EXPECT_EQ(report["views"].at(0)["height"].number(), 70);
-    EXPECT_EQ(report["size"].text(), "33x70");
-    EXPECT_GT(report["views"].at(0)["pairs"].number(), 0);
-    for (const char *size : {"33", "33x", "0x70", "33x70x1", "33x16385", "33x-70", "x"}) {
-        const outcome run = run_bench({"--size", size});
-        EXPECT_EQ(run.code, 2) << size;
-        EXPECT_CONTAINS(run.err, size);
-    }
-}
-
-TEST_F(Bench, OfASceneOutOfSightIsAllZeros) {
-    write_scene(at("scene.ply"), 3, 0, 0, -20);
-    const json report = benched({"--thresholds", "0"});
-    EXPECT_EQ(report["views"].at(0)["visible"].number(), 0);
-    EXPECT_EQ(report["views"].at(0)["pairs"].number(), 0);
-    if (!counts) return;
-    for (size_t r = 0; r < report["render backward"].size(); r++)
-        EXPECT_EQ(report["render backward"].at(r)["atomic_adds"].number(), 0);
-}
-
-TEST_F(Bench, SaysWhatIsWrong) {
-    outcome run = splat({"bench", at("scene.ply"), "--cameras", at("nowhere"), "--json", at("b.json")});
-    EXPECT_EQ(run.code, 1);
-    EXPECT_CONTAINS(run.err, "nowhere");
-    run = splat({"bench", at("nothing.ply"), "--cameras", at("data"), "--json", at("b.json")});
-    EXPECT_EQ(run.code, 1);
-    EXPECT_CONTAINS(run.err, "nothing.ply");
-    run = run_bench({"--json", at("no/folder/b.json")});
-    EXPECT_EQ(run.code, 1);
-    EXPECT_CONTAINS(run.err, "no/folder/b.json");
-    write_scene(at("scene.ply"), 0, 0, 0, 0);
-    run = run_bench({"--json", at("b.json")});
     EXPECT_EQ(run.code, 1);
     EXPECT_CONTAINS(run.err, "holds no Gaussians");
     EXPECT_EQ(run.out, "");

@@ -6,7 +6,7 @@
 
 namespace {
 
-const char *const commands[] = {"train", "render", "eval", "bench", "info", "generate", "demo"};
+const char *const commands[] = {"train", "render", "eval", "info", "generate", "demo"};
 
 TEST_F(Program, WithoutACommandExplainsItself) {
     outcome run = splat({});
@@ -89,17 +89,6 @@ TEST_F(Program, RefusesAWrongCommandLine) {
         {"eval", "scene.ply", "--cameras", "data", "--json", "scene.ply"},
         {"eval", "scene.ply", "--cameras", "data", "--holdout", "-2"},
         {"eval", "scene.ply", "--cameras", "data", "--background", "red"},
-        {"bench", "scene.ply"},
-        {"bench", "scene.ply", "--cameras", "data", "--reduce", "magic"},
-        {"bench", "scene.ply", "--cameras", "data", "--views", "0"},
-        {"bench", "scene.ply", "--cameras", "data", "--repeat", "0"},
-        {"bench", "scene.ply", "--cameras", "data", "--thresholds", "34"},
-        {"bench", "scene.ply", "--cameras", "data", "--thresholds", "0,"},
-        {"bench", "scene.ply", "--cameras", "data", "--thresholds", "0;8"},
-        {"bench", "scene.ply", "--cameras", "data", "--thresholds="},
-        {"bench", "scene.ply", "--cameras", "data", "--thresholds", "0, 8"},
-        {"bench", "scene.ply", "--cameras", "data", "--json", "scene.ply"},
-        {"bench", "scene.ply", "--cameras", "data", "--background", "red"},
         {"info"},
         {"info", "a.ply", "b.ply"},
         {"info", "a.ply", "--json", "a.ply"},
@@ -382,8 +371,7 @@ TEST_F(Program, AnUnknownSceneFormatIsRefused) {
         {"finish", at("nowhere.ply"), "--cameras", at("nowhere"), "-o", at("scene.splat")},
         {"render", at("scene.obj"), "-o", at("view.png")},
         {"info", at("scene.obj")},
-        {"eval", at("scene.obj"), "--cameras", at("nowhere")},
-        {"bench", at("scene.obj"), "--cameras", at("nowhere")}};
+        {"eval", at("scene.obj"), "--cameras", at("nowhere")}};
     for (const auto &arguments : wrong) {
         const outcome run = splat(arguments);
         EXPECT_EQ(run.code, 1) << arguments[0];

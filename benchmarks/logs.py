@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: MIT
+"""The rows of tables from the logs of dsplat train, and from the reports of dsplat finish: put(table, key, cells)."""
+import collections
+import re
+import statistics
+import sys
+
+
+def spread(values, digits):
+    """The mean, and the least and the most of several."""
+    ends = f" ({min(values):.{digits}f} to {max(values):.{digits}f})" if len(values) > 1 else ""
+    return f"{statistics.fmean(values):.{digits}f}{ends}"
+
+
+def natural(name):
+    """For sorting: the name with its numbers as numbers."""
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
+
+
+def training(logs, put):
+    """Of training.sh: logs PART-SCENE-...-SEED.jsonl."""
+    ended = {name: events for name, events in logs.items()
+             if events[-1]["event"] in ("end", "comparison") and any(e["event"] == "evaluation" for e in events)}
+    for name in logs.keys() - ended.keys():
+        print(f"{name}: has no end", file=sys.stderr)
+    groups, changes = collections.defaultdict(list), collections.defaultdict(dict) # by seed; of the ablation
+    for name in sorted(ended):
+        part, _, rest = name.partition("-")
+        groups[(part, rest) if part == "budget" else (part, rest.rpartition("-")[0])].append(ended[name])
+
+    def last(group, event, key):
+        return [next(e for e in reversed(events) if e["event"] == event)[key] for events in group]
+    for part, name in sorted(groups, key=lambda group: natural(group[1])):
+        group, (scene, *words) = groups[part, name], name.split("-", 2)
+        psnr, ssim = last(group, "evaluation", "psnr"), last(group, "evaluation", "ssim")
+        seconds, gaussians = last(group, "end", "seconds"), last(group, "end", "gaussians")
+        if part == "defaults":
+            asked = f"{int(words[0]):,}"
+            put("training/defaults", {"data": scene, "iterations": asked}, {
+                "PSNR, dB": spread(psnr, 2), "SSIM": spread(ssim, 4), "seconds": spread(seconds, 1),
+                "Gaussians": spread(gaussians, 0), "seeds": len(group)})
+            stage_times(name, group[0], put)
+        if part in ("budget", "defaults"):
+            asked = f"{words[0][:-1]} s" if part == "budget" else f"{asked} iterations"
+            put("training/budget", {"data": scene, "asked for": asked}, {
+                "seconds": f"{seconds[0]:.2f}", "iterations": f"{last(group, 'end', 'iteration')[0]:,}",
+                "Gaussians": f"{gaussians[0]:,}", "PSNR, dB": f"{psnr[0]:.2f}", "SSIM": f"{ssim[0]:.4f}"})
+        if part == "ablation":
+            base = groups.get((part, f"{scene}-{words[0]}-none"), group)
+            moved = "" if base is group else ", " + ", ".join(
+                f"{statistics.fmean(mine) - statistics.fmean(last(base, 'evaluation', key)):+.{digits}f}"
+                for mine, key, digits in ((psnr, "psnr", 2), (ssim, "ssim", 4)))
+            changes[words[1].replace("-", " ")][scene] = f"{statistics.fmean(psnr):.2f}, {statistics.fmean(ssim):.4f}{moved}"
+    for change, cells in changes.items():
+        put("training/ablation", {"change": change}, cells)
+
+
+def stage_times(name, events, put):
+    """GPU ms of a view, and the share of it: gpu_ms are those of a step, step_ms is that of a view."""
+    sums, begin = collections.Counter(), events[0]["iteration"]
+    for e in (e for e in events if e["event"] == "step" and "gpu_ms" in e):
+        of_view = e["step_ms"] / sum(e["gpu_ms"].values()) if "step_ms" in e else 1
+        for stage, time in e["gpu_ms"].items():
+            sums[stage] += (e["iteration"] - begin) * time * of_view
+        begin = e["iteration"]
+    if sums and name.endswith("-30000"):
+        views, total = begin - events[0]["iteration"], sum(sums.values())
+        put("training/stages", {"run": name}, {
+            **{stage: f"{time / views:.3f}, {100 * time / total:.1f} %" for stage, time in sums.items()},
+            "sum": f"{total / views:.3f}"})
+
+
+def levenberg_marquardt(logs, reports, put):
+    """Of finish.sh: adam-SCENE.jsonl and lm-SCENE-ITERATION-VARIANT.json. When the objective is that of Adam's end."""
+    finishes = {tuple(name.split("-", 3)[1:]): report for name, report in reports.items()
+                if name.startswith("lm-") and "steps" in report and "psnr" in report}
+    for (scene, iteration, variant), report in finishes.items():
+        steps = report["steps"]
+        points = [(0, steps[0]["before"], report["psnr"], report["ssim"])] + [
+            (s["seconds"], s["after"] if s["kept"] else s["before"], s["psnr"], s["ssim"]) for s in steps]
+        events = logs.get(f"adam-{scene}", [{}])
+        goal = finishes.get((scene, str(events[-1].get("iteration")), "end"))
+        if not goal or goal is report or steps[0]["images"] < report["views"]: # else an objective over other views
+            continue
+        reached = next((point for point in points[1:] if point[1] <= goal["steps"][0]["before"]), None)
+        if reached:
+            left = events[-1]["seconds"] - next(e["seconds"] for e in events if e["event"] == "evaluation"
+                                                and e["iteration"] >= int(iteration))
+            key = {"data": scene, "iteration": f"{int(iteration):,}", "variant": variant}
+            put("levenberg-marquardt/beside Adam", key, {
+                "objective": f"{goal['steps'][0]['before']:.6f}", "Adam, s more": f"{left:.2f}",
+                "LM, s more": f"{reached[0]:.2f}",
+                "ratio": f"{reached[0] / left:.2f}", "Adam: PSNR, SSIM": f"{goal['psnr']:.2f}, {goal['ssim']:.4f}",
+                "LM: PSNR, SSIM": f"{reached[2]:.2f}, {reached[3]:.4f}"})

@@ -1,0 +1,422 @@
+// SPDX-License-Identifier: MIT
+// What the stages of training cost on a scene, and its backward blend with every strategy and threshold of libdistwar_gs,
+// with cub::WarpReduce, and without what it could not be faster than: floor keeps the tree and drops the commit.
+//
+//     stages SCENE.ply --cameras DATA [options] [--benchmark_...]
+//
+// Of the photographs only names and sizes are used. Every stored SH degree is evaluated. The backward blend starts from a
+// fixed random gradient of the image, uniform in -1..1, the same in every view. A time is the mean over the views, by CUDA
+// events, after memory of twice the L2 cache was overwritten; each is repeated, and the median counts. The time of
+// `stages` is from before project to after project backward; its counters are its stages, in microseconds, each of which
+// finds in the cache what earlier ones left there, as in training; bin includes a read of the number of pairs by the host.
+// The loss is against a black picture, and Adam's rates are 0. Before a blend is timed, its moments are compared with those
+// of another strategy. Under simt times mean nothing.
+#include "bench.cuh"
+#include "blend/blend_backward.cuh"
+#include "blend/blend_commit.cuh"
+#include "cli/command_line.h"
+#include "dataset.h"
+#include "frames/device_gaussians.h"
+#include "frames/frame.h"
+#include "frames/gs_check.h"
+#include "random.h"
+#include "scene.h"
+#include <algorithm>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <string>
+#include <vector>
+#ifndef __SIMT__
+#include <cub/warp/warp_reduce.cuh>
+#endif
+
+namespace {
+
+using namespace gs;
+
+// ---- ways for a splat's moments to get from the warp to memory that are for comparison only, as Commits of
+// blend_backward.cuh
+
+#ifndef __SIMT__
+// cub::WarpReduce once per value, then one atomic per value by lane 0. Who adds nothing is left out by a vote, as the
+// library's strategies do it.
+struct cub_commit : warp_commit<distwar::strategy::atomic> {
+    using reduction = cub::WarpReduce<float>;
+    struct memory {
+        typename reduction::TempStorage storage[tile_pixels / 32];
+    };
+    __device__ __forceinline__ int farthest(int value, memory &) const { return largest_in_warp(value); }
+    __device__ __forceinline__ void add(bool active, uint32_t index, const float (&field)[GS_MOMENTS],
+                                        memory &shared) const {
+        if (!__any_sync(full_warp, active)) return;
+        DISTWAR_UNROLL
+        for (int k = 0; k < GS_MOMENTS; k++) {
+            const float total = reduction(shared.storage[threadIdx.x / 32]).Sum(field[k]);
+            if (threadIdx.x % 32 == 0) atomicAdd(sums.place(index, k), total);
+        }
+    }
+};
+#endif
+
+// Bits that no value of the blend has; the compiler does not know. Comparing with them keeps a value alive.
+constexpr unsigned never = 0x7fedcba9; // a NaN that arithmetic does not make
+
+// Floor: the sums over the warp as they are, their commit dropped.
+struct floor_commit : tree_commit {
+    __device__ __forceinline__ void add(uint32_t index, const float (&field)[GS_MOMENTS]) const {
+        unsigned all = 0;
+        DISTWAR_UNROLL
+        for (int k = 0; k < GS_MOMENTS; k++) all ^= __float_as_uint(field[k]);
+        if (all == never) *sums.place(index, 0) = field[0];
+    }
+};
+
+// Adds nothing and counts how many lanes of a warp have something to add.
+struct lane_count_commit : warp_commit<distwar::strategy::atomic> {
+    unsigned long long *commits; // [33]: by the number of lanes
+
+    __device__ __forceinline__ void add(bool active, uint32_t, const float (&)[GS_MOMENTS], memory &) const {
+        const int lanes = __popc(__ballot_sync(full_warp, active));
+        if (threadIdx.x % 32 == 0) atomicAdd(&commits[lanes], 1ull);
+    }
+};
+
+// ---- the views
+
+constexpr size_t view_step = 4;
+
+struct view_options {
+    const char *cameras, *size; // a folder; "WIDTHxHEIGHT" or NULL
+    int64_t views, downscale;
+    bool center_principal, undistort;
+};
+
+bool parse_size(const char *text, int *width, int *height, fault *why) {
+    char rest;
+    if (sscanf(text, "%5dx%5d%c", width, height, &rest) == 2 && *width >= 1 && *width <= GS_MAX_SIZE &&
+        *height >= 1 && *height <= GS_MAX_SIZE)
+        return true;
+    return fail(why, "--size needs WIDTHxHEIGHT, each 1 to %d, not '%s'", GS_MAX_SIZE, text);
+}
+
+bool cameras_open(const view_options &options, std::vector<gs_camera> *out, fault *why) {
+    int width = 0, height = 0;
+    if (options.size && !parse_size(options.size, &width, &height, why)) return false;
+    dataset data = {};
+    dataset_options loading = {};
+    loading.downscale = int(options.downscale);
+    loading.wanted = dataset_no_picture;
+    loading.undistort = options.undistort;
+    if (!dataset_load(options.cameras, &loading, &data, why)) return false;
+    for (size_t i = 0; i < data.view_count && out->size() < size_t(options.views); i += view_step) {
+        gs_camera camera = data.views[i].camera;
+        if (options.center_principal) {
+            camera.cx = float(camera.width) / 2;
+            camera.cy = float(camera.height) / 2;
+        }
+        if (width > 0) { // scaled to cover the picture, whose middle is cropped
+            const float scale =
+                fmaxf(float(width) / float(camera.width), float(height) / float(camera.height));
+            camera.fx *= scale, camera.fy *= scale;
+            camera.cx = scale * (camera.cx - 0.5f * float(camera.width)) + 0.5f * float(width);
+            camera.cy = scale * (camera.cy - 0.5f * float(camera.height)) + 0.5f * float(height);
+            camera.width = width, camera.height = height;
+        }
+        out->push_back(camera);
+    }
+    dataset_close(&data);
+    return true;
+}
+
+size_t values_of(const gs_camera &camera) {
+    return GS_CHANNELS * size_t(camera.width) * size_t(camera.height);
+}
+
+// ---- what is measured
+
+// The strategies of distwar/strategy.h, then the floor, for comparison only.
+enum way { without_commit = DISTWAR_STRATEGY_COUNT, ways };
+
+bool is_measured(int w) {
+#ifndef __SIMT__
+    if (w == DISTWAR_CUB) return true; // libdistwar_gs has none; this program adds it
+#endif
+    return w == without_commit || gs_has_strategy(distwar_strategy(w));
+}
+const char *name_of(int w) {
+    return w == without_commit ? "floor" : distwar_strategy_name(distwar_strategy(w));
+}
+bool has_threshold(int w) {
+    return w == DISTWAR_SERIAL || w == DISTWAR_BFLY || w == DISTWAR_TREE || w == without_commit;
+}
+constexpr int thresholds[] = {0, 2, 3, 4, 6, 8, 12, 16, 24, 33};
+constexpr distwar_policy usual = {DISTWAR_TREE, 8}; // of the stages
+
+// Lives as long as the program.
+struct bench {
+    gs_gaussians gaussians, gradients, first_moment, second_moment; // device
+    std::vector<gs_camera> cameras;
+    std::vector<frame> frames;         // of each camera, rendered
+    std::vector<float> image_gradient; // of the largest view; the first values serve a smaller one
+    uint8_t *target = nullptr;         // device: black, of the largest view
+    double *loss = nullptr;            // device, [3]
+    float *moments = nullptr;          // device: of the strategies
+    size_t moments_bytes = 0;
+    std::vector<float> expected; // moments of the first view
+    gpu_timer timer;
+
+    void open(const gs_gaussians &host) {
+        gpu_timer_open(&timer);
+        gaussians = device_gaussians_from(&host);
+        for (gs_gaussians *shaped : {&gradients, &first_moment, &second_moment})
+            *shaped = device_gaussians_open(host.count, host.sh_degree);
+        // fixed needs the most
+        GS_CHECK(gs_moments_bytes(host.count, GS_CHANNELS, DISTWAR_FIXED, &moments_bytes));
+        moments = device_array<float>(moments_bytes / sizeof(float));
+        size_t values = 0;
+        for (const gs_camera &camera : cameras) values = std::max(values, values_of(camera));
+        target = device_array<uint8_t>(values);
+        device_clear(target, values);
+        loss = device_array<double>(3);
+        random_stream random = {1};
+        image_gradient.resize(values);
+        for (float &value : image_gradient) value = float(2 * random_unit(&random) - 1);
+        frames.resize(cameras.size());
+        for (size_t v = 0; v < frames.size(); v++) {
+            frames[v].screen = SCREEN_SIGNED; // a stage does what others' do
+            forward(v);
+            frame_set_gradient(&frames[v], image_gradient.data());
+        }
+        run(0, DISTWAR_BFLY, 0);
+        expected = moments_now();
+    }
+
+    void forward(size_t v) {
+        const float black[GS_CHANNELS] = {};
+        frame_render(&frames[v], &gaussians, gaussians.sh_degree, &cameras[v], black);
+    }
+    void backward(size_t v) {
+        frame_render_backward(&frames[v], usual);
+        frame_project_backward(&frames[v], &gradients, false);
+    }
+    void compare(size_t v) {
+        const frame_target against = {target, nullptr, loss};
+        frame_loss(&frames[v], &against, true);
+    }
+
+    backward_input<> input_of(size_t v) const {
+        const gs_view &view = frames[v].view;
+        backward_input<> in = {};
+        in.splats = view.splats, in.lists = view.lists;
+        in.width = view.camera.width, in.height = view.camera.height;
+        in.color = view.image.color, in.transmittance = view.image.transmittance;
+        in.n_contrib = view.image.n_contrib;
+        in.color_gradient = static_cast<const float *>(frames[v].color_gradient.memory);
+        return in;
+    }
+
+    // The backward blend of a view alone, the clearing of the moments with it.
+    void run(size_t v, int w, int threshold) {
+        if (w < DISTWAR_STRATEGY_COUNT && w != DISTWAR_CUB) {
+            gs_gradient gradient = {};
+            gradient.color = static_cast<float *>(frames[v].color_gradient.memory);
+            gradient.moments = reinterpret_cast<gs_moments *>(moments);
+            gradient.moments_bytes = moments_bytes;
+            GS_CHECK(
+                gs_render_backward(&frames[v].view, &gradient, {distwar_strategy(w), threshold}, nullptr));
+            return;
+        }
+        const backward_input<> input = input_of(v);
+        DEVICE_CHECK(cudaMemsetAsync(moments, 0, size_t(gaussians.count) * GS_MOMENTS_STRIDE * sizeof(float),
+                                     nullptr));
+#ifndef __SIMT__
+        if (w == DISTWAR_CUB) {
+            DEVICE_CHECK(launch_render_backward(nullptr, input, cub_commit{{{moments, nullptr, 0, 0}, 0}}));
+            return;
+        }
+#endif
+        DEVICE_CHECK(launch_render_backward(
+            nullptr, input, floor_commit{{{moments, nullptr, 0, 0}, threshold > 1 ? threshold : 1}}));
+    }
+
+    std::vector<float> moments_now() const {
+        std::vector<float> found(size_t(gaussians.count) * GS_MOMENTS_STRIDE);
+        device_download(found.data(), moments, found.size() * sizeof(float));
+        return found;
+    }
+
+    // A floor adds nothing; everyone else what the first strategy adds, by the norm.
+    bool is_right(int w, int threshold) {
+        run(0, w, threshold);
+        const std::vector<float> found = moments_now();
+        double difference = 0, size = 0;
+        for (size_t i = 0; i < found.size(); i++) {
+            const double wanted = w < without_commit ? expected[i] : 0;
+            difference += (found[i] - wanted) * (found[i] - wanted);
+            size += double(expected[i]) * expected[i];
+        }
+        return difference <= 1e-8 * size;
+    }
+
+    // Commits of a warp in all views, by how many lanes have something to add.
+    std::vector<unsigned long long> active_lanes() const {
+        std::vector<unsigned long long> counts(33);
+        const size_t bytes = counts.size() * sizeof counts[0];
+        unsigned long long *commits = device_array<unsigned long long>(counts.size());
+        device_clear(commits, bytes);
+        for (size_t v = 0; v < frames.size(); v++)
+            DEVICE_CHECK(launch_render_backward(nullptr, input_of(v), lane_count_commit{{{}, 0}, commits}));
+        device_download(counts.data(), commits, bytes);
+        device_free(commits);
+        return counts;
+    }
+
+    // Sets the time of a repetition: the mean over the views of what the call queues.
+    template <typename Launch>
+    void time_views(benchmark::State &state, const Launch &launch_once) {
+        for (auto _ : state) {
+            double sum = 0;
+            for (size_t v = 0; v < frames.size(); v++) sum += time_of(timer, [&] { launch_once(v); });
+            state.SetIterationTime(sum * 1e-3 / double(frames.size()));
+        }
+    }
+};
+
+void measure_stages(benchmark::State &state, bench &b) {
+    double sums[STAGES] = {};
+    for (size_t v = 0; v < b.frames.size(); v++) b.backward(v); // makes room
+    for (size_t v = 0; v < b.frames.size(); v++) {
+        stage_clock clock;
+        stage_clock_open(&clock);
+        gpu_timer_scrub(&b.timer);
+        b.frames[v].clock = &clock;
+        stage_clock_start(&clock);
+        b.forward(v);
+        stage_clock_mark(&clock, STAGE_LOSS);
+        b.backward(v);
+        stage_clock_mark(&clock, STAGE_ADAM);
+        stage_clock_mark(&clock, STAGE_DENSITY);
+        b.frames[v].clock = nullptr;
+        stage_clock_close(&clock);
+        for (int i = 0; i < STAGES; i++) sums[i] += clock.milliseconds[i];
+    }
+    b.time_views(state, [&b](size_t v) {
+        b.forward(v);
+        b.backward(v);
+    });
+    for (const stage i :
+         {STAGE_PROJECT, STAGE_BIN, STAGE_RENDER, STAGE_RENDER_BACKWARD, STAGE_PROJECT_BACKWARD})
+        state.counters[stage_name(i)] = 1e3 * sums[i] / double(b.frames.size());
+}
+
+void measure_loss(benchmark::State &state, bench &b) {
+    for (size_t v = 0; v < b.frames.size(); v++) b.compare(v); // makes room
+    b.time_views(state, [&b](size_t v) { b.compare(v); });
+    for (frame &f : b.frames) frame_set_gradient(&f, b.image_gradient.data()); // the loss replaced it
+}
+
+// A step that moves nothing.
+void measure_adam(benchmark::State &state, bench &b) {
+    b.time_views(state, [&b](size_t) {
+        const gs_adam_rates none = {};
+        GS_CHECK(gs_adam(&b.gaussians, &b.gradients, &b.first_moment, &b.second_moment, &none, 1, nullptr));
+    });
+}
+
+void register_all(bench &b, const std::string &name, int repetitions) {
+    const std::string scene = "/scene:" + name;
+    register_run("stages" + scene, repetitions, [&b](benchmark::State &state) { measure_stages(state, b); });
+    register_run("loss" + scene, repetitions, [&b](benchmark::State &state) { measure_loss(state, b); });
+    register_run("adam" + scene, repetitions, [&b](benchmark::State &state) { measure_adam(state, b); });
+    for (int w = 0; w < ways; w++)
+        for (const int threshold : thresholds) {
+            if (!is_measured(w) || (threshold > 0 && !has_threshold(w))) continue;
+            const std::string run = std::string("render_backward/") + name_of(w) + scene +
+                                    "/threshold:" + std::to_string(threshold);
+            register_run(run, repetitions,
+                         [&b, w, threshold, checked = false](benchmark::State &state) mutable {
+                             if (!checked && !b.is_right(w, threshold)) {
+                                 state.SkipWithError("wrong moments");
+                                 return;
+                             }
+                             checked = true; // the run's own: each repetition is a call
+                             b.time_views(state, [&](size_t v) { b.run(v, w, threshold); });
+                         });
+        }
+}
+
+void describe(const bench &b, const char *scene, const view_options &options) {
+    double pairs = 0; // the mean over the views
+    for (const frame &f : b.frames) pairs += double(f.view.lists.pairs) / double(b.frames.size());
+    const auto put = [](const std::string &key, double value) {
+        benchmark::AddCustomContext(key, std::to_string(int64_t(value + 0.5)));
+    };
+
+    std::string lanes; // numbers with blanks between
+    for (const unsigned long long commits : b.active_lanes()) lanes += std::to_string(commits) + " ";
+    benchmark::AddCustomContext("active_lanes", lanes);
+    add_context();
+    benchmark::AddCustomContext("version", gs_version());
+    benchmark::AddCustomContext("scene", scene);
+    benchmark::AddCustomContext("cameras", options.cameras);
+    put("gaussians", double(b.gaussians.count));
+    put("views", double(b.frames.size()));
+    put("width", b.cameras[0].width);
+    put("height", b.cameras[0].height);
+    put("pairs", pairs);
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+    // Its own help, not Google Benchmark's.
+    if (argc < 2 || strcmp(argv[1], "--help") != 0) benchmark::Initialize(&argc, argv);
+    view_options views = {nullptr, nullptr, 12, 1, false, false};
+    const char *scene, *name = "scene";
+    int64_t repetitions = 7;
+    const auto row = [](option_kind kind, const char *option, void *at, double least, double most,
+                        const char *help) {
+        return option_spec{kind, option, 0, at, least, most, nullptr, help, false, false, nullptr};
+    };
+    const option_spec rows[] = {
+        row(OPTION_TEXT, "cameras", &views.cameras, 0, 0, "the folder with the photographs; required"),
+        row(OPTION_INT, "views", &views.views, 1, INFINITY, "most views to measure, every fourth by name"),
+        row(OPTION_INT, "downscale", &views.downscale, 1, 64, "divide the sides of pictures by this"),
+        row(OPTION_TEXT, "size", &views.size, 0, 0,
+            "scale pictures to cover WIDTHxHEIGHT, crop their middle"),
+        row(OPTION_FLAG, "center-principal", &views.center_principal, 0, 0,
+            "move the principal points to the middle of the pictures"),
+        row(OPTION_FLAG, "undistort", &views.undistort, 0, 0, "make pinhole pictures of fisheyes too"),
+        row(OPTION_TEXT, "name", &name, 0, 0, "the scene's, in the names of the runs"),
+        row(OPTION_INT, "repeat", &repetitions, 1, 1000, "repetitions of a run"),
+        {}};
+    const command_spec command = {"stages",
+                                  "SCENE.ply --cameras DATA [options] [--benchmark_...]",
+                                  "Measures the stages of training on a scene, and its backward blend with\n"
+                                  "every strategy and threshold.",
+                                  "  stages fox.ply --cameras data/fox --name fox --benchmark_out=fox.json\n",
+                                  rows,
+                                  1,
+                                  1,
+                                  0};
+    int code;
+    if (!read_command_line(&command, argc, argv, &scene, &code)) return code;
+    fault why;
+    bench b;
+    gs_gaussians host = {};
+    if (!views.cameras) {
+        fail(&why, "--cameras is missing: the views to measure on");
+        return report_misuse(&command, &why);
+    }
+    bool done = scene_read(scene, SCENE_FINITE, &host, &why) && cameras_open(views, &b.cameras, &why);
+    if (done && host.count == 0) done = fail(&why, "%s: holds no Gaussians", scene);
+    if (!done) return report_failure("stages", &why);
+    b.open(host);
+    describe(b, scene, views);
+    register_all(b, name, int(repetitions));
+    benchmark::RunSpecifiedBenchmarks();
+    benchmark::Shutdown();
+    return EXIT_SUCCESS;
+}

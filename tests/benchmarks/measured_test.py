@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: MIT
+"""The tables of invented measurements, as programs and scripts of benchmarks/ write them; what a page shows of them is kept.
+
+    measured_test.py ROOT
+"""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+SCRIPT = os.path.join(sys.argv[1], "benchmarks", "tables.py")
+
+
+def google(times, context=(), **counters):
+    """As Google Benchmark writes it: medians in microseconds."""
+    return {"context": {"device": "GPU", **dict(context)}, "benchmarks": [
+        {"name": name, "run_name": f"{name}/iterations:1", "aggregate_name": "median", "real_time": time, **counters}
+        for name, time in times.items()]}
+
+
+def bench():
+    """As scatter_add writes it: plain atomics take 1 ms, the tree 0.5 and, at 24, 1.25."""
+    rows = [("atomic", None, 1), ("vector", None, 0.8), ("tree", 0, 0.5), ("tree", 24, 1.25), ("hot", 8, 0.25), ("fixed", 0, 0.4)]
+    return {"workload": "scatter_add", "exponent": 1, "values": 16, "device": "GPU", "views": 1,
+            "active_lanes": [5] + 31 * [0] + [10], "distinct_keys": [5, 0, 0, 0, 10] + 28 * [0],
+            "adjoint": [{"reduction": which, "threshold": threshold, "mean_ms": ms} for which, threshold, ms in rows]}
+
+
+def profile(ms):
+    """As Nsight Compute writes it; the last launch counts."""
+    stall = "smsp__average_warps_issue_stalled_lg_throttle_per_issue_active.ratio"
+    return (f'"Kernel Name","gpu__time_duration.sum","smsp__inst_executed.sum","{stall}"\n"","ns","inst",""\n'
+            f'"count_lanes(frame)","1","2","3"\n"void <unnamed>::render_backward_kernel<4>(frame)","{ms * 1e6:,.0f}","3,000,000","1.5"\n')
+
+
+def log(iterations, seconds, *more, psnr=25):
+    """Two evaluations, half-way and at the end; 2 ms of the first 10 iterations are Adam's, 4 ms of the others."""
+    half = iterations // 2
+    return [{"event": "start", "gpu": "GPU", "iteration": 0, "settings": {}},
+            {"event": "step", "iteration": 10, "gpu_ms": {"render": 6, "adam": 2}},
+            {"event": "step", "iteration": iterations, "gpu_ms": {"render": 6, "adam": 4}},
+            {"event": "evaluation", "iteration": half, "seconds": seconds / 2, "psnr": 20, "ssim": 0.5},
+            {"event": "evaluation", "iteration": iterations, "seconds": seconds, "psnr": psnr, "ssim": psnr / 100},
+            {"event": "end", "iteration": iterations, "seconds": seconds, "gaussians": 1000}, *more]
+
+
+# Four views per step, then one.
+turns = log(100, 1)
+turns[1:3] = [{"event": "step", "iteration": 10 * (i + 1), "step_ms": ms, "gpu_ms": {"render": 8}} for i, ms in enumerate(5 * [2] + 5 * [8])]
+
+
+def lm_step(seconds, before, after, kept=True):
+    return {"seconds": seconds, "before": before, "after": after, "kept": kept, "images": 3, "psnr": 20 + seconds, "ssim": 0.5}
+
+
+stages = {"stages/scene:fern": 90, "loss/scene:fern": 5, "adam/scene:fern": 6}
+blend = {f"render_backward/{way}": time for way, time in {
+    "atomic/scene:fern/threshold:0": 1000, "tree/scene:fern/threshold:0": 500, "tree/scene:fern/threshold:8": 250}.items()}
+place = {"active_lanes": "7 " + 31 * "0 " + "100 ", "width": "64", "height": "32", "gaussians": "5000", "pairs": "12345"}
+aggregate = {f"aggregate/{way}/active:32/keys:1/K:9/targets:{t}/threshold:0": 0 for way in ("atomic", "tree", "cub") for t in (1, 1024)}
+cells = google(aggregate)
+for entry, adds in zip(cells["benchmarks"], (1e9, 2e9, 4e9, 6e9, 2e9, 2e9)):
+    entry["adds_per_second"] = adds
+whole = google({"whole/histogram/tree/K:1/bins:256/exponent:1/sorted:0": 1}, adds_per_second=4.5e9)
+strangers = google({"splats/60k_radius_20/plain": 200, "splats/60k_radius_20/reduce": 100, "hash_grid/F4_rays/plain": 7},
+                   registers=40.0, stack=0.0, code=128.0)
+for entry in strangers["benchmarks"]:
+    del entry["aggregate_name"] # they are not repeated
+files = {
+    "stages-fern.json": google({**stages, **blend}, place, project=10.0, bin=20.0, render=30.0, **{"render backward": 25.0, "project backward": 4.0}),
+    "scatter_add-1.json": bench(), "profile-cubemap-tree.csv": profile(0.5), "aggregate.json": cells, "whole.json": whole,
+    "strangers.json": strangers,
+    "defaults-fern-30000-0.jsonl": log(20, 80), "defaults-fern-30000-1.jsonl": log(20, 70, psnr=26),
+    "defaults-fern-7000-0.jsonl": log(20, 5), "defaults-fox-7000-0.jsonl": log(20, 5)[:-1],
+    "defaults-turns-30000-0.jsonl": turns, "budget-fern-6s.jsonl": log(30, 6), "ablation-fern-7000-none-0.jsonl": log(20, 5),
+    "ablation-fern-7000-no-splits-0.jsonl": log(20, 5, psnr=23), "ablation-fern-7000-no-splits-1.jsonl": log(20, 5, psnr=24),
+    "ablation-fox-7000-none-0.jsonl": log(20, 5, psnr=24),
+    "adam-fern.jsonl": log(30, 60), "rows.jsonl": [{"table": "index-add/float32", "key": {"N": "5"}, "cells": {"K": "6"}}],
+    # The second step is undone. The third is as good as Adam's end.
+    "lm-fern-15-free.json": {"views": 3, "psnr": 19, "ssim": 0.4,
+                             "steps": [lm_step(2, 0.5, 0.4), lm_step(4, 0.4, 0.1, False), lm_step(5, 0.4, 0.3)]},
+    "lm-fern-30-end.json": {"views": 3, "psnr": 19, "ssim": 0.4, "steps": [lm_step(2, 0.35, 0.3)]}}
+wanted = """\
+| stage | mean, ms |
+| forward blend | 0.0300 |
+| sum of stages | 0.0890 |
+| fern | 64x32 | 5,000 | 12,345 | 0.0100 | 0.0200 | 0.0300 | 0.0250 | 0.0040 | 0.0890 | 0.0900 |
+| tree | 0.500 | 0.250 |
+| gaussians, fern | 1.000 |  |  |  | 0.250 (8) |  |  |  | 4.00, tree at 8 |
+| gaussians, fern | 2.00 | 4.00 |  |
+| gaussians, fern | 100 | 32.0 | 100 % | 1.0 | 100 % | 32.00 |
+| scatter_add, Zipf 1 | 1.000 | 0.800 |  |  | 0.500 (0) | 0.250 (8) | 0.400 (0) |  | 4.00, hot at 8 |
+| scatter_add, Zipf 1 | 2.00 |  | 0.80 |
+| scatter_add, Zipf 1 | 10 | 32.0 | 100 % | 4.0 | 0 % | 8.00 |
+| cubemap | tree | 500.0 | 3.00 | 1.5 | 1.50 |
+| 9, 1,024 | 3.00 |
+| tree | cub | 9 | 2.00 | 3.00 |
+| 256, 1 | 4.5 |
+| reduce | 100 us, 2.00 | 40 | 0 | 128 |
+| 5 | 6 |
+| fern | 7,000 | 25.00 | 0.2500 | 5.0 | 1000 | 1 |
+| fern | 30,000 | 25.50 (25.00 to 26.00) | 0.2550 (0.2500 to 0.2600) | 75.0 (70.0 to 80.0) | 1000 (1000 to 1000) | 2 |
+| none | 25.00, 0.2500 | 24.00, 0.2400 |
+| no splits | 23.50, 0.2350, -1.50, -0.0150 |  |
+| fern-30000 | 6.000, 66.7 % | 3.000, 33.3 % | 9.000 |
+| turns-30000 | 5.000, 100.0 % |  | 5.000 |
+| fern | 7,000 iterations | 5.00 | 20 | 1,000 | 25.00 | 0.2500 |
+| fern | 6 s | 6.00 | 30 | 1,000 | 25.00 | 0.2500 |
+| fern | 15 | free | 0.350000 | 30.00 | 5.00 | 0.17 | 19.00, 0.4000 | 25.00, 0.5000 |"""
+
+
+def tables(what, *arguments):
+    return subprocess.run([sys.executable, "-B", SCRIPT, what, *arguments], capture_output=True, text=True)
+
+
+with tempfile.TemporaryDirectory() as folder:
+    empty = tables("show", folder)
+    if empty.returncode == 0 or "holds no measurements" not in empty.stderr:
+        sys.exit("an empty folder passes")
+    for name, content in files.items():
+        with open(os.path.join(folder, name), "w") as file:
+            file.write(content if name.endswith(".csv") else json.dumps(content) if name.endswith(".json")
+                       else "".join(json.dumps(line) + "\n" for line in content))
+    page = tables("show", folder)
+    missing = [row for row in wanted.splitlines() if row not in page.stdout.splitlines()]
+    if page.returncode or missing or "defaults-fox-7000-0: has no end" not in page.stderr:
+        sys.exit("lacks:\n" + "\n".join(missing) + "\n\nin\n" + page.stdout + page.stderr)
+
+    # Of the tables only what a page shows is kept, and a row replaces that of its key.
+    root = os.path.join(folder, "root")
+    os.makedirs(os.path.join(root, "benchmarks"))
+    shutil.copy(os.path.join(sys.argv[1], "README.md"), root)
+    for part in ("docs", "benchmarks/results"):
+        shutil.copytree(os.path.join(sys.argv[1], part), os.path.join(root, part))
+    for what in ("keep", "write", "check"):
+        ended = tables(what, *([folder, "--commit", "abc"] if what == "keep" else ()), "--root", root)
+        if ended.returncode:
+            sys.exit(f"{what}: {ended.stdout}{ended.stderr}")
+    with open(os.path.join(root, "docs/benchmarks/training.md")) as file:
+        written = file.read()
+    with open(os.path.join(root, "benchmarks/results/training.jsonl")) as file:
+        rows = [json.loads(line) for line in file]
+    new = [row for row in rows if row["commit"] == "abc"]
+    if "| fern | 7,000 | 25.00 | 0.2500 | 5.0 | 1000 | 1 |" not in written or "| fern | 7,000 | 25.63" in written or not new:
+        sys.exit("the measured row is not on the page:\n" + written)
+    if os.path.exists(os.path.join(root, "benchmarks/results/none.jsonl")) or any("stages fern" in row["table"] for row in rows):
+        sys.exit("a table that no page shows is kept")
+
+    # A report of a run that failed ends with its name.
+    broken = google({"stages/scene:fern": 1})
+    broken["benchmarks"][0] |= {"error_occurred": True, "error_message": "wrong moments"}
+    with open(os.path.join(folder, "broken.json"), "w") as file:
+        json.dump(broken, file)
+    failed = tables("show", os.path.join(folder, "broken.json"))
+    if failed.returncode == 0 or "stages/scene:fern: wrong moments" not in failed.stderr:
+        sys.exit(failed.stdout + failed.stderr)
+print("ok")
