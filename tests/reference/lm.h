@@ -5,7 +5,7 @@
 #ifndef REFERENCE_LM_H
 #define REFERENCE_LM_H
 
-#include "distwar_gs_lm.h"
+#include "distwar_gs.h"
 #include "reference.h"
 
 #ifdef __cplusplus

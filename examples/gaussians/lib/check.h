@@ -212,32 +212,6 @@ static inline int used_degree(int sh_degree_used, const gs_gaussians *gaussians)
     return sh_degree_used < gaussians->sh_degree ? sh_degree_used : gaussians->sh_degree;
 }
 
-// A scene that Levenberg-Marquardt takes, and a vector of its shape. *in becomes what the kernels read.
-static inline gs_status check_lm(const char *function, const gs_gaussians *gaussians, int sh_degree_used,
-                                 const gs_gaussians *vector, gs_gaussians *in, int *degree) {
-    GS_REQUIRE_OF(function, gaussians, "gaussians must be given");
-    GS_REQUIRE_OF(function, sh_degree_used >= 0, "sh_degree_used must not be negative");
-    GS_REQUIRE_OF(function, !gaussians->color && !gaussians->covariance,
-                  "given colours and covariances are not parameters");
-    GS_REQUIRE_OF(function, channels_of(gaussians) == GS_CHANNELS, "channels must be 3");
-    GS_REQUIRE_OF(function, !gaussians->antialias && gaussians->low_pass == 0,
-                  "antialiased scenes and a low_pass are not supported");
-    GS_TRY(check_vector(function, gaussians, vector));
-    *in = *gaussians;
-    if (in->scale_modifier == 0) in->scale_modifier = 1;
-    *degree = used_degree(sh_degree_used, in);
-    return GS_OK;
-}
-
-// The same for the Gaussians of a view, as gs_project left it.
-static inline gs_status check_lm_view(const char *function, const gs_view *view, const gs_gaussians *vector,
-                                      gs_gaussians *in, int *degree) {
-    GS_TRY(check_one_view(function, view));
-    GS_TRY(check_lm(function, &view->gaussians, view->sh_degree_used, vector, in, degree));
-    GS_TRY(check_camera(function, &view->camera));
-    return libgs_require(function, in->count == 0 || view->splats, "splats must be given");
-}
-
 static inline bool valid_rate(float rate) {
     return rate >= 0 && rate <= FLT_MAX;
 }

@@ -73,7 +73,7 @@ void lessons_fit_schedule(trainer *t) {
     const training_budget *budget = t->settings->budget;
     const schedule_place *place = &t->state->schedule;
     const double steps = lessons_wait(t) ? fmin(place->steps, most * (double)place->ended) : place->steps;
-    t->reserved = budget->fit(budget->context, steps, &t->fitted);
+    budget->fit(budget->context, steps, &t->fitted);
 }
 
 // Squared, positions in units of the scene's extent.

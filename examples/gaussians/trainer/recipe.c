@@ -96,18 +96,16 @@ training_settings training_settings_from(const training_choices *c, const traini
 // ---- a budget of time
 
 // The `fit` of training_budget.
-static double fit(void *context, double steps, training_settings *settings) {
+static void fit(void *context, double steps, training_settings *settings) {
     budget_recipe *const recipe = context;
     const training_choices *const choices = recipe->choices;
     const training_data *const data = recipe->data;
-    const double reserved = recipe->reserve ? recipe->reserve(recipe->context, steps) : 0;
-    const double left = fmin(fmax(steps - reserved, LEAST_SCHEDULE), 1e8);
+    const double left = fmin(fmax(steps, LEAST_SCHEDULE), 1e8);
     *settings = training_settings_from(choices, data, (int64_t)left);
     settings->budget = &recipe->budget;
     if (choices->density.settings.most_gaussians == 0)
         settings->density.most_gaussians = usual_limit_of_budget(
-            training_density_data(data, settings->iterations).pixels, data->count, steps - reserved);
-    return reserved;
+            training_density_data(data, settings->iterations).pixels, data->count, steps);
 }
 
 training_settings budget_recipe_start(budget_recipe *recipe) {

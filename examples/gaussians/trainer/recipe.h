@@ -45,9 +45,6 @@ training_settings training_settings_from(const training_choices *choices, const 
 typedef struct budget_recipe {
     const training_choices *choices;
     const training_data *data;
-    // The time to keep for what follows training, of `steps` steps, in times of a step of one view.
-    double (*reserve)(void *context, double steps);
-    void *context;
     training_budget budget; // of training_settings
 } budget_recipe;
 // The settings at the start of training, with recipe->budget, which must outlive them.

@@ -19,12 +19,11 @@ typedef struct training_settings training_settings;
 // A time to train in. The schedules are fitted to it while training runs (pace.h): the step of a schedule is not the
 // number of the iteration, but moves with the time that is used.
 typedef struct training_budget {
-    double seconds; // > 0; of training, as training_report.seconds, with what is reserved
+    double seconds; // > 0; of training, as training_report.seconds
     // Called after a few steps, or at once if the state had been trained under a budget, and again in the first half of
     // the time if steps become much faster or slower: sets what depends on the length of the schedule,
-    // settings->iterations among it. steps: how many the whole time is worth. Returns the time to keep for what follows
-    // training, in times of a step of one view.
-    double (*fit)(void *context, double steps, training_settings *settings);
+    // settings->iterations among it. steps: how many the whole time is worth.
+    void (*fit)(void *context, double steps, training_settings *settings);
     double (*now)(void *context); // the clock, in seconds; NULL: seconds_now
     void *context;
 } training_budget;

@@ -87,7 +87,6 @@ static void move_schedule(trainer *t, int32_t views) {
         lessons_fit_schedule(t);
         if (first) place->progress = fmin(1, progress_at(t->settings, place->at));
     }
-    t->pace.reserved = t->reserved / views;
     t->pace.between_left = retirements_left(&t->settings->density, place->before); // with this step's
     if (place->steps > 0) place->progress = pace_next(&t->pace, place->progress);
     if (place->steps > 0)

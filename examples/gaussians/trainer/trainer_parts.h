@@ -90,9 +90,8 @@ struct trainer {
     const training_settings *settings;
     training_settings fitted; // where settings points to, under a budget and in the last of several scenes
     pace pace;
-    double before;   // seconds of training before this run
-    double reserved; // as training_budget.fit returned it
-    double clock;    // of several ranks under a budget: rank 0's, when all looked last
+    double before; // seconds of training before this run
+    double clock;  // of several ranks under a budget: rank 0's, when all looked last
     density_control density;
     retirement retirement;
     mcmc_watch watch;

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Training in a given time: the trainer with a clock of its own, and dsplat train --budget and --finish
+// Training in a given time: the trainer with a clock of its own, and dsplat train --budget
 // as users run them.
 #include "program_run.h"
 #include "training_cloud.h"
 #include "json_value.h"
 extern "C" {
-#include "lm/lm_solver.h"
 }
 #include "plan/pace.h"
 #include <algorithm>
@@ -31,8 +30,7 @@ class timed : public cloud {
     timed &operator=(const timed &) = delete;
 
     // seconds 0: without a budget
-    void train_for(double seconds, double reserve = 0) {
-        reserved = reserve;
+    void train_for(double seconds) {
         budget = {seconds, fit, now, this};
         settings.budget = seconds > 0 ? &budget : nullptr;
         const training_observer observer = {observe, this, 1, &end, nullptr, nullptr};
@@ -57,7 +55,7 @@ class timed : public cloud {
     training_settings settings;
     training_state state = {};
     training_report report = {};
-    double cost = 3e-5, reserved = 0; // seconds of a step, for each Gaussian
+    double cost = 3e-5;               // seconds of a step, for each Gaussian
     double fitted = 0, most = 0;      // the steps that the budget was worth at first, and at most
     std::vector<double> asked;        // of `fit`, one after another
     int fits = 0, retirements = 0;
@@ -70,7 +68,7 @@ class timed : public cloud {
     double clock = 100;
 
   private:
-    static double fit(void *context, double steps, training_settings *s) {
+    static void fit(void *context, double steps, training_settings *s) {
         timed *const t = static_cast<timed *>(context);
         if (t->fits++ == 0) t->fitted = steps;
         t->asked.push_back(steps);
@@ -86,7 +84,6 @@ class timed : public cloud {
         s->density.most_gaussians = 120;
         s->density.retired = t->retired;
         s->density.retire_every = 100;
-        return t->reserved;
     }
     static double now(void *context) {
         timed *const t = static_cast<timed *>(context);
@@ -178,14 +175,6 @@ TEST(BudgetedTraining, TwiceTheTimeIsTwiceTheSteps) {
     EXPECT_NEAR(twice.fitted / once.fitted, 2, 0.01);
 }
 
-TEST(BudgetedTraining, LeavesWhatIsReserved) {
-    timed t;
-    t.train_for(0.4, 33); // of 40 to 120 Gaussians each
-    EXPECT_LT(t.report.seconds, 0.4 - 33 * 40 * 3e-5);
-    EXPECT_NEAR(t.report.seconds, 0.4 - 33 * 120 * 3e-5, 0.03 * 0.4);
-    EXPECT_EQ(t.state.schedule.at, 500);
-}
-
 TEST(BudgetedTraining, ObservingTakesNoTimeOfTheBudget) {
     timed t;
     t.observing = 1;
@@ -246,27 +235,7 @@ TEST(BudgetedTraining, APlaceFromAFileMustBePossible) {
     for (const schedule_place &place : bad) EXPECT_FALSE(schedule_place_is_possible(&place, 600));
 }
 
-// ---- finish
-
-TEST(TrainFinish, ABudgetKeepsTimeForAsManyStepsAsFitIntoItsThird) {
-    lm_settings settings = lm_settings_default();
-    const auto steps_of = [&](int64_t wanted, double worth, double *reserved) {
-        settings.steps = wanted;
-        return lm_steps_that_fit(&settings, 100, worth, reserved);
-    };
-    double kept;
-    EXPECT_EQ(steps_of(0, 1e5, &kept), 0);
-    EXPECT_EQ(kept, 0);
-    EXPECT_EQ(steps_of(5, 1e5, &kept), 5);
-    EXPECT_EQ(kept, 5 * 10 * 100);
-    EXPECT_EQ(steps_of(5, 7000, &kept), 2);
-    EXPECT_EQ(kept, 2 * 10 * 100);
-    EXPECT_EQ(steps_of(5, 2900, &kept), 0);
-    EXPECT_EQ(kept, 0);
-    settings.batch = 20;
-    EXPECT_EQ(steps_of(5, 2900, &kept), 4);
-    EXPECT_EQ(kept, 4 * 10 * 20);
-}
+// ---- the program
 
 std::vector<json> lines_of(const fs::path &log, const std::string &event) {
     std::vector<json> found;
@@ -348,8 +317,7 @@ TEST_F(Budget, WrongOnesAreRefused) {
                  {{"--iterations", "100"}, "--budget excludes --iterations"},
                  {{"--seconds", "3"}, "--budget excludes --seconds"},
                  {{"--refine-poses"}, "--budget excludes --refine-poses"},
-                 {{"--budget", "-1"}, "--budget -1: must be a time such as"},
-                 {{"--finish", "-1"}, "--finish must be 0..100000, not '-1'"}};
+                 {{"--budget", "-1"}, "--budget -1: must be a time such as"}};
     for (const auto &c : cases) {
         std::vector<std::string> arguments = {"train", at("data"), "-o", at("scene.ply"), "--budget", "5"};
         arguments.insert(arguments.end(), c.with.begin(), c.with.end());
@@ -358,50 +326,6 @@ TEST_F(Budget, WrongOnesAreRefused) {
         EXPECT_CONTAINS(run.err, c.text);
     }
     EXPECT_FALSE(fs::exists(at("scene.ply")));
-}
-
-TEST_F(Budget, FinishesWithinIt) {
-    generate(4);
-    const outcome run = train({"--budget", "8", "--finish", "1"});
-    ASSERT_EQ(run.code, 0) << run.err;
-    const std::vector<json> steps = lines_of(at("log"), "lm");
-    ASSERT_EQ(steps.size(), 1u);
-    EXPECT_LT(lines_of(at("log"), "end").at(0)["seconds"].number(), 8 * 1.1);
-}
-
-TEST_F(Budget, FinishIsANumberOfSteps) {
-    write_colmap(at("data"), 20);
-    const std::vector<std::string> train = {"train",        at("data"), "-o",          at("scene.ply"),
-                                            "--iterations", "5",        "--sh-degree", "0",
-                                            "--log",        at("log"),  "--finish"};
-    std::vector<std::string> two = train;
-    two.push_back("2");
-    const outcome run = splat(two);
-    ASSERT_EQ(run.code, 0) << run.err;
-    EXPECT_EQ(lines_of(at("log"), "lm").size(), 2u);
-    for (const char *wrong : {"auto", "lm", "", "1.5", "100001", "99999999999999999999", "3x"}) {
-        std::vector<std::string> bad = train;
-        bad.push_back(wrong);
-        const outcome refused = splat(bad);
-        EXPECT_EQ(refused.code, 2) << wrong;
-        EXPECT_CONTAINS(refused.err, "--finish ");
-        EXPECT_CONTAINS(refused.err, std::string(", not '") + wrong + "'");
-    }
-}
-
-TEST_F(Budget, WithoutTimeForAStepOfFinishSaysSo) {
-    generate(64);
-#ifdef DISTWAR_SIMT
-    const char *const some_steps = "0.1";
-#else
-    const char *const some_steps = "0.02"; // in 0.1 s a GPU has time for the 1,920 that are needed
-#endif
-    for (const char *budget : {"1e-9", some_steps}) { // over before its pace is known, and after
-        const outcome run = train({"--budget", budget, "--finish", "1"});
-        ASSERT_EQ(run.code, 0) << run.err;
-        EXPECT_CONTAINS(run.err, "--budget has no time for a step of --finish");
-        EXPECT_EQ(lines_of(at("log"), "lm").size(), 0u);
-    }
 }
 
 } // namespace

@@ -19,7 +19,7 @@ double as_now(double) {
 }
 
 // What the trainer does. cost: seconds of step 0, 1, ... at a progress. ahead: of the pace, at a progress.
-run_of_pace follow(double budget, double reserved, const std::function<double(int, double)> &cost,
+run_of_pace follow(double budget, const std::function<double(int, double)> &cost,
                    const std::function<double(double)> &ahead = as_now) {
     run_of_pace run;
     pace p = {};
@@ -31,7 +31,6 @@ run_of_pace follow(double budget, double reserved, const std::function<double(in
         p.ahead = ahead(progress);
         if (!known && pace_is_known(&p)) {
             known = true;
-            p.reserved = reserved;
         } else if (known) {
             progress = pace_next(&p, progress);
         }
@@ -60,17 +59,17 @@ void expect_smooth(const run_of_pace &run, double budget, double most_rise) {
 }
 
 TEST(Pace, FollowsTheTimeOfEqualSteps) {
-    const run_of_pace run = follow(10, 0, [](int, double) { return 0.001; });
+    const run_of_pace run = follow(10, [](int, double) { return 0.001; });
     expect_smooth(run, 10, 2e-4);
     EXPECT_NEAR(double(run.progress.size()), 10000, 2);
     for (size_t i = 1000; i < 10000; i += 1000) EXPECT_NEAR(run.progress[i], double(i) / 10000, 0.006) << i;
 }
 
 TEST(Pace, EndsInTimeWhereStepsBecomeSlowerOrFaster) {
-    expect_smooth(follow(10, 0, [](int, double p) { return 0.001 * (1 + 4 * p); }), 10, 2e-3);
-    expect_smooth(follow(10, 0, [](int, double p) { return 0.005 * (1 - 0.9 * p); }), 10, 6e-3);
+    expect_smooth(follow(10, [](int, double p) { return 0.001 * (1 + 4 * p); }), 10, 2e-3);
+    expect_smooth(follow(10, [](int, double p) { return 0.005 * (1 - 0.9 * p); }), 10, 6e-3);
     // As density control does, all at once.
-    expect_smooth(follow(10, 0, [](int, double p) { return p < 0.5 ? 0.001 : 0.004; }), 10, 2e-2);
+    expect_smooth(follow(10, [](int, double p) { return p < 0.5 ? 0.001 : 0.004; }), 10, 2e-2);
 }
 
 // Steps that become four times as slow half-way are as many before as after if that is foreseen, else as much time.
@@ -82,7 +81,7 @@ TEST(Pace, MovesByStepsAsFarAsTheirTimeIsForeseen) {
                                     [](double p) { return p < 0.5; })) /
                double(run.progress.size());
     };
-    const run_of_pace foreseen = follow(10, 0, cost, ahead), not_foreseen = follow(10, 0, cost);
+    const run_of_pace foreseen = follow(10, cost, ahead), not_foreseen = follow(10, cost);
     expect_smooth(foreseen, 10, 2e-2);
     EXPECT_NEAR(share_before(foreseen), 0.5, 0.02);
     EXPECT_NEAR(share_before(not_foreseen), 0.8, 0.02);
@@ -90,30 +89,21 @@ TEST(Pace, MovesByStepsAsFarAsTheirTimeIsForeseen) {
 
 TEST(Pace, AStepThatTakesLongMovesNoSchedule) {
     // The first is slow, one in a hundred takes ten times as long, and one a fifth of the budget.
-    const run_of_pace run = follow(10, 0, [](int step, double) {
+    const run_of_pace run = follow(10, [](int step, double) {
         return step == 0 ? 0.3 : step == 3000 ? 2.0 : step % 100 == 0 ? 0.01 : 0.001;
     });
     expect_smooth(run, 10, 0.01);
     EXPECT_LT(run.progress[3001] - run.progress[3000], 3e-4);
 }
 
-TEST(Pace, KeepsTimeForWhatFollows) {
-    const run_of_pace run = follow(10, 2000, [](int, double) { return 0.001; });
-    EXPECT_EQ(run.progress.back(), 1);
-    EXPECT_NEAR(run.ended, 8, 0.01);
-    // The reserve is in times of a step.
-    EXPECT_NEAR(follow(10, 2000, [](int step, double) { return step < 2000 ? 0.001 : 0.002; }).ended, 6,
-                0.05);
-}
-
 TEST(Pace, AFewStepsEndInTimeToo) {
-    const run_of_pace few = follow(0.5, 0, [](int, double) { return 0.05; });
+    const run_of_pace few = follow(0.5, [](int, double) { return 0.05; });
     EXPECT_EQ(few.progress.back(), 1);
     EXPECT_NEAR(few.ended, 0.5, 0.026);
     EXPECT_TRUE(std::is_sorted(few.progress.begin(), few.progress.end()));
-    EXPECT_EQ(follow(0.001, 0, [](int, double) { return 1.0; }).progress.size(), 1u);
+    EXPECT_EQ(follow(0.001, [](int, double) { return 1.0; }).progress.size(), 1u);
     // The budget ends in a step that hangs.
-    EXPECT_NEAR(follow(10, 0, [](int step, double) { return step == 5000 ? 30 : 0.001; }).ended, 35, 0.1);
+    EXPECT_NEAR(follow(10, [](int step, double) { return step == 5000 ? 30 : 0.001; }).ended, 35, 0.1);
 }
 
 // Five times 0.4 s, after each seventh of the schedule.

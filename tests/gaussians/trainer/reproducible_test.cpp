@@ -316,7 +316,7 @@ TEST_F(Reproducible, AForgedCheckpointIsRefused) {
 
 TEST_F(Reproducible, WhatContradictsItIsAWrongCommandLine) {
     for (const std::vector<std::string> &more : std::vector<std::vector<std::string>>{
-             {"--reduce", "atomic"}, {"--seconds", "3"}, {"--finish", "1"}}) {
+             {"--reduce", "atomic"}, {"--seconds", "3"}}) {
         const outcome run = splat(run_of("scene.ply", 4, more));
         EXPECT_EQ(run.code, 2);
         EXPECT_CONTAINS(run.err, "--reproducible");

@@ -36,17 +36,6 @@ __device__ inline void rotation_matrix(const float q[4], float out[3][3]) {
     out[2][0] = 2 * (x * z - w * y), out[2][1] = 2 * (y * z + w * x), out[2][2] = 1 - 2 * (x * x + y * y);
 }
 
-// The derivative of rotation_matrix at q along t.
-__device__ inline void rotation_matrix_tangent(const float q[4], const float t[4], float out[3][3]) {
-    const float w = q[0], x = q[1], y = q[2], z = q[3];
-    const float xx = 2 * x * t[1], yy = 2 * y * t[2], zz = 2 * z * t[3];
-    const float xy = x * t[2] + y * t[1], xz = x * t[3] + z * t[1], yz = y * t[3] + z * t[2];
-    const float wx = w * t[1] + x * t[0], wy = w * t[2] + y * t[0], wz = w * t[3] + z * t[0];
-    out[0][0] = -2 * (yy + zz), out[0][1] = 2 * (xy - wz), out[0][2] = 2 * (xz + wy);
-    out[1][0] = 2 * (xy + wz), out[1][1] = -2 * (xx + zz), out[1][2] = 2 * (yz - wx);
-    out[2][0] = 2 * (xz - wy), out[2][1] = 2 * (yz + wx), out[2][2] = -2 * (xx + yy);
-}
-
 // Adjoint of rotation_matrix: from the gradient g by the matrix to the gradient by q.
 __device__ inline void rotation_matrix_adjoint(const float q[4], const float g[3][3], float out[4]) {
     const float w = q[0], x = q[1], y = q[2], z = q[3];
@@ -109,28 +98,10 @@ __device__ __forceinline__ void world_axes(const gaussian_shape &s, float out[3]
         for (int row = 0; row < 3; row++) out[row][j] = s.rotation[row][j] * s.scale[j];
 }
 
-// The derivative of W along changes of log scale and quaternion. axes: W.
-__device__ __forceinline__ void world_axes_tangent(const gaussian_shape &s, const float axes[3][3],
-                                                   const float log_scale_change[3],
-                                                   const float quaternion_change[4], float out[3][3]) {
-    float unit_change[4];
-    unit_quaternion_tangent(s, quaternion_change, unit_change);
-    rotation_matrix_tangent(s.unit, unit_change, out);
-    for (int j = 0; j < 3; j++)
-        for (int row = 0; row < 3; row++)
-            out[row][j] = log_scale_change[j] * axes[row][j] + s.scale[j] * out[row][j];
-}
-
 // W W^T
 __device__ __forceinline__ symmetric world_covariance(const float a[3][3]) {
     return {{dot(a[0], a[0]), dot(a[0], a[1]), dot(a[0], a[2]), dot(a[1], a[1]), dot(a[1], a[2]),
              dot(a[2], a[2])}};
-}
-
-// The derivative of W W^T as W changes by t.
-__device__ __forceinline__ symmetric world_covariance_tangent(const float a[3][3], const float t[3][3]) {
-    return {{2 * dot(a[0], t[0]), dot(a[0], t[1]) + dot(t[0], a[1]), dot(a[0], t[2]) + dot(t[0], a[2]),
-             2 * dot(a[1], t[1]), dot(a[1], t[2]) + dot(t[1], a[2]), 2 * dot(a[2], t[2])}};
 }
 
 // Adjoint of world_axes. d_axes: gradient by W.
@@ -181,27 +152,6 @@ __device__ __forceinline__ image_axes image_axes_of(const gs_camera &camera, con
     for (int k = 0; k < 2; k++)
         for (int j = 0; j < 3; j++) a.map[k][j] = jacobian_times(camera, p, k, a.axis[j]);
     return a;
-}
-
-// The derivative of M along changes of the mean (p_change), log scale and quaternion.
-template <typename Point>
-__device__ __forceinline__ void
-image_axes_tangent(const gs_camera &camera, const Point &p, const typename Point::tangent &p_change,
-                   const gaussian_shape &s, const image_axes &a, const float log_scale_change[3],
-                   const float quaternion_change[4], float out[2][3]) {
-    float unit_change[4], rotation_change[3][3], axis_change[3][3];
-    unit_quaternion_tangent(s, quaternion_change, unit_change);
-    rotation_matrix_tangent(s.unit, unit_change, rotation_change);
-    for (int j = 0; j < 3; j++) {
-        const float column[3] = {rotation_change[0][j], rotation_change[1][j], rotation_change[2][j]};
-        for (int row = 0; row < 3; row++)
-            axis_change[j][row] =
-                log_scale_change[j] * a.axis[j][row] + s.scale[j] * to_camera(camera, column, row);
-    }
-    for (int k = 0; k < 2; k++)
-        for (int j = 0; j < 3; j++)
-            out[k][j] =
-                jacobian_times_tangent(camera, p, p_change, k, a.axis[j], axis_change[j], a.map[k][j]);
 }
 
 // image_axes_of a shape whose axes W in the world are known.
@@ -264,22 +214,6 @@ __device__ inline image_covariance covariance_from_map(const float m[2][3], floa
     return s;
 }
 
-// The derivative of an image_covariance; low_pass is constant.
-struct image_covariance_tangent {
-    float xx, xy, yy;
-};
-
-__device__ __forceinline__ image_covariance_tangent covariance_from_map_tangent(const float m[2][3],
-                                                                                const float t[2][3]) {
-    image_covariance_tangent c = {0, 0, 0};
-    for (int j = 0; j < 3; j++) {
-        c.xx += 2 * m[0][j] * t[0][j];
-        c.xy += m[0][j] * t[1][j] + t[0][j] * m[1][j];
-        c.yy += 2 * m[1][j] * t[1][j];
-    }
-    return c;
-}
-
 // Adjoint of covariance_from_map. g: twice the gradient by the covariance; d_log_sharp: by the logarithm of
 // the root of sharp_determinant.
 __device__ inline void covariance_from_map_adjoint(const float m[2][3], const float g[2][2],
@@ -326,19 +260,6 @@ __device__ inline image_covariance covariance_from_given(const float *given, con
     const double sharp = s[0][0] * s[1][1] - s[0][1] * s[0][1];
     const double xx = s[0][0] + double(low_pass), yy = s[1][1] + double(low_pass);
     return {float(xx), float(s[0][1]), float(yy), float(xx * yy - s[0][1] * s[0][1]), float(sharp)};
-}
-
-// The derivative of P C P^T as P changes by p_change and C by given_change.
-__device__ __forceinline__ image_covariance_tangent covariance_from_given_tangent(
-    const symmetric &given, const symmetric &given_change, const float p[2][3], const float p_change[2][3]) {
-    float pc[2][3], pc_change[2][3];
-    for (int k = 0; k < 2; k++) {
-        times(given, p[k], pc[k]);
-        times(given_change, p[k], pc_change[k]);
-    }
-    return {dot(p[0], pc_change[0]) + 2 * dot(p_change[0], pc[0]),
-            dot(p[0], pc_change[1]) + dot(p_change[0], pc[1]) + dot(p_change[1], pc[0]),
-            dot(p[1], pc_change[1]) + 2 * dot(p_change[1], pc[1])};
 }
 
 // Adjoint of covariance_from_given; arguments as for covariance_from_map_adjoint. d_given: P^T (g / 2) P,
@@ -401,22 +322,6 @@ __device__ inline void whitening(const image_covariance &s, float out[3]) {
     out[0] = whiten_scale * (root_y / root);
     out[1] = -whiten_scale * (s.xy / (root_y * root));
     out[2] = whiten_scale / root_y;
-}
-
-// The derivative of log alpha at a pixel: the coefficients of e0, e1, e0^2, e0 e1, e1^2. Transpose of
-// whitening_adjoint.
-struct log_alpha_tangent {
-    float d[5];
-};
-
-__device__ __forceinline__ log_alpha_tangent whitening_tangent(const gs_splat &splat,
-                                                               const float mean2d_change[2],
-                                                               const image_covariance_tangent &change) {
-    const float w0 = splat.whiten[0], w1 = splat.whiten[1], w2 = splat.whiten[2];
-    const float sx = w0 * change.xx + w1 * change.xy, sy = w0 * change.xy + w1 * change.yy,
-                s = two_ln2 * two_ln2;
-    return {{two_ln2 * (w0 * mean2d_change[0] + w1 * mean2d_change[1]), two_ln2 * w2 * mean2d_change[1],
-             0.5f * s * (w0 * sx + w1 * sy), s * w2 * sy, 0.5f * s * w2 * w2 * change.yy}};
 }
 
 // From a splat's moments to gradients. d_mean2d = L (sum h e), by the mean in pixels; g = L (sum h e e^T)

@@ -26,16 +26,8 @@ __device__ __forceinline__ fisheye_curve fisheye_curve_at(const float k[4], floa
             fmaf(w, fmaf(w, fmaf(w, 8 * k[3], 6 * k[2]), 4 * k[1]), 2 * k[0])};
 }
 
-// The derivative of a fisheye_point along a change of the mean.
-struct fisheye_point_tangent {
-    float jacobian[2][3];
-    float mean2d[2]; // pixels
-};
-
 // A mean as a fisheye sees it.
 struct fisheye_point {
-    using tangent = fisheye_point_tangent;
-
     float at[3];    // camera space
     float distance; // from the camera
     float inv_distance;
@@ -135,36 +127,6 @@ __device__ __forceinline__ void second_derivative_times(const gs_camera &camera,
         out[j] = focal * (a * p.sine * e[j] * v[k] + x_k * (a * v[j] + e[j] * outward));
     out[k] += focal * (a * x_v - slope * v[2]);
     out[2] = focal * (x_k * (a_z * x_v + b_z * v[2]) - slope * v[k]);
-}
-
-__device__ __forceinline__ fisheye_point_tangent camera_point_tangent_of(const gs_camera &camera,
-                                                                         const fisheye_point &p,
-                                                                         const float mean_change[3]) {
-    fisheye_point_tangent t;
-    float at[3];
-    for (int row = 0; row < 3; row++) at[row] = to_camera(camera, mean_change, row);
-    for (int k = 0; k < 2; k++) {
-        second_derivative_times(camera, p, k, at, t.jacobian[k]);
-        t.mean2d[k] = dot(p.jacobian[k], at);
-    }
-    return t;
-}
-
-__device__ __forceinline__ float jacobian_times_tangent(const gs_camera &, const fisheye_point &p,
-                                                        const fisheye_point_tangent &t, int k,
-                                                        const float v[3], const float v_change[3], float) {
-    return dot(p.jacobian[k], v_change) + dot(t.jacobian[k], v);
-}
-
-__device__ __forceinline__ void screen_map_tangent(const gs_camera &camera, const fisheye_point &,
-                                                   const fisheye_point_tangent &t, const float[2][3],
-                                                   float out[2][3]) {
-    const float *r = camera.rotation;
-    for (int k = 0; k < 2; k++)
-        for (int c = 0; c < 3; c++) {
-            const float column[3] = {r[c], r[3 + c], r[6 + c]};
-            out[k][c] = dot(t.jacobian[k], column);
-        }
 }
 
 __device__ __forceinline__ void add_projection_adjoint(const gs_camera &camera, const fisheye_point &p, int k,

@@ -6,15 +6,8 @@
 
 namespace gs {
 
-// The derivative of an ortho_point along a change of the mean.
-struct ortho_point_tangent {
-    float mean2d[2]; // pixels
-};
-
 // A mean as an orthographic camera sees it.
 struct ortho_point {
-    using tangent = ortho_point_tangent;
-
     float at[3]; // camera space
 
     static __device__ __forceinline__ ortho_point of(const gs_camera &camera, const ratio_limits &,
@@ -42,27 +35,6 @@ __device__ __forceinline__ float jacobian_times(const gs_camera &camera, const o
 __device__ __forceinline__ void add_jacobian_transposed(const gs_camera &camera, const ortho_point &, int k,
                                                         float d, float out[3]) {
     out[k] += focal_length(camera, k) * d;
-}
-
-__device__ __forceinline__ ortho_point_tangent camera_point_tangent_of(const gs_camera &camera,
-                                                                       const ortho_point &,
-                                                                       const float mean_change[3]) {
-    ortho_point_tangent t;
-    for (int k = 0; k < 2; k++) t.mean2d[k] = focal_length(camera, k) * to_camera(camera, mean_change, k);
-    return t;
-}
-
-__device__ __forceinline__ float jacobian_times_tangent(const gs_camera &camera, const ortho_point &,
-                                                        const ortho_point_tangent &, int k, const float[3],
-                                                        const float v_change[3], float) {
-    return focal_length(camera, k) * v_change[k];
-}
-
-__device__ __forceinline__ void screen_map_tangent(const gs_camera &, const ortho_point &,
-                                                   const ortho_point_tangent &, const float[2][3],
-                                                   float out[2][3]) {
-    for (int k = 0; k < 2; k++)
-        for (int c = 0; c < 3; c++) out[k][c] = 0;
 }
 
 __device__ __forceinline__ void add_projection_adjoint(const gs_camera &camera, const ortho_point &, int k,

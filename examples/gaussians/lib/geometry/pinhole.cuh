@@ -11,8 +11,6 @@ struct camera_point_tangent;
 // A mean as a pinhole sees it. Denominator: divisor or reciprocal.
 template <typename Denominator>
 struct camera_point {
-    using tangent = camera_point_tangent;
-
     float at[3];       // camera space
     Denominator depth; // at[2]
     float ratio[2];    // x/z and y/z as J uses them
@@ -57,51 +55,6 @@ __device__ __forceinline__ void add_jacobian_transposed(const gs_camera &camera,
     const float diagonal = focal_length(camera, k) / p.depth;
     out[k] += diagonal * d;
     out[2] += -diagonal * p.ratio[k] * d;
-}
-
-// The derivative of a camera_point along a change of the mean.
-struct camera_point_tangent {
-    float relative_depth; // of z, over z
-    float ratio[2];
-    float mean2d[2]; // pixels
-};
-
-template <typename Denominator>
-__device__ __forceinline__ camera_point_tangent camera_point_tangent_of(const gs_camera &camera,
-                                                                        const camera_point<Denominator> &p,
-                                                                        const float mean_change[3]) {
-    camera_point_tangent t;
-    float at[3];
-    for (int row = 0; row < 3; row++) at[row] = to_camera(camera, mean_change, row);
-    t.relative_depth = at[2] / p.depth;
-    for (int k = 0; k < 2; k++) {
-        const float diagonal = focal_length(camera, k) / p.depth;
-        t.ratio[k] = p.clamped[k] ? 0 : (at[k] - p.ratio[k] * at[2]) / p.depth;
-        t.mean2d[k] = diagonal * (at[k] - product_over(p.at[k], at[2], p.depth));
-    }
-    return t;
-}
-
-// The derivative of (J v)_k where v changes by v_change. product: (J v)_k.
-template <typename Denominator>
-__device__ __forceinline__ float
-jacobian_times_tangent(const gs_camera &camera, const camera_point<Denominator> &p,
-                       const camera_point_tangent &t, int k, const float v[3], const float v_change[3],
-                       float product) {
-    return focal_length(camera, k) / p.depth * (v_change[k] - p.ratio[k] * v_change[2] - t.ratio[k] * v[2]) -
-           t.relative_depth * product;
-}
-
-// The derivative of P = J R. map: P.
-template <typename Denominator>
-__device__ __forceinline__ void
-screen_map_tangent(const gs_camera &camera, const camera_point<Denominator> &p, const camera_point_tangent &t,
-                   const float map[2][3], float out[2][3]) {
-    for (int k = 0; k < 2; k++) {
-        const float diagonal = focal_length(camera, k) / p.depth;
-        for (int c = 0; c < 3; c++)
-            out[k][c] = -diagonal * t.ratio[k] * camera.rotation[6 + c] - t.relative_depth * map[k][c];
-    }
 }
 
 // Adjoint of projected_mean and of J, for coordinate k. d_mean2d: gradient by the mean in pixels; d_row: by

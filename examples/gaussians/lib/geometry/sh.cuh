@@ -45,34 +45,6 @@ __device__ inline void sh_basis(int degree, const float r[3], float out[max_sh_c
     out[15] = -0.5900435899266435f * x * (xx - 3 * yy);
 }
 
-// The derivative of sh_basis at r along t; 0 beyond `degree`.
-__device__ __forceinline__ void sh_basis_tangent(int degree, const float r[3], const float t[3],
-                                                 float out[max_sh_coefficients]) {
-    const float x = r[0], y = r[1], z = r[2];
-    for (int k = 0; k < max_sh_coefficients; k++) out[k] = 0;
-    if (degree < 1) return;
-    out[1] = -0.4886025119029199f * t[1];
-    out[2] = 0.4886025119029199f * t[2];
-    out[3] = -0.4886025119029199f * t[0];
-    if (degree < 2) return;
-    const float xx = 2 * x * t[0], yy = 2 * y * t[1], zz = 2 * z * t[2];
-    const float xy = x * t[1] + y * t[0], yz = y * t[2] + z * t[1], xz = x * t[2] + z * t[0];
-    out[4] = 1.0925484305920792f * xy;
-    out[5] = -1.0925484305920792f * yz;
-    out[6] = 0.31539156525252005f * (2 * zz - xx - yy);
-    out[7] = -1.0925484305920792f * xz;
-    out[8] = 0.5462742152960396f * (xx - yy);
-    if (degree < 3) return;
-    const float x2 = x * x, y2 = y * y, z2 = z * z;
-    out[9] = -0.5900435899266435f * (t[1] * (3 * x2 - y2) + y * (3 * xx - yy));
-    out[10] = 2.890611442640554f * (xy * z + x * y * t[2]);
-    out[11] = -0.4570457994644658f * (t[1] * (4 * z2 - x2 - y2) + y * (4 * zz - xx - yy));
-    out[12] = 0.3731763325901154f * (t[2] * (2 * z2 - 3 * x2 - 3 * y2) + z * (2 * zz - 3 * xx - 3 * yy));
-    out[13] = -0.4570457994644658f * (t[0] * (4 * z2 - x2 - y2) + x * (4 * zz - xx - yy));
-    out[14] = 1.445305721320277f * (t[2] * (x2 - y2) + z * (xx - yy));
-    out[15] = -0.5900435899266435f * (t[0] * (x2 - 3 * y2) + x * (xx - 3 * yy));
-}
-
 // Adjoint of sh_basis: from the gradient d_basis to the gradient by r.
 __device__ inline void sh_basis_adjoint(int degree, const float r[3],
                                         const float d_basis[max_sh_coefficients], float out[3]) {
@@ -124,20 +96,6 @@ __device__ void color_from_sh(const gs_camera &camera, const float *mean, const 
             const int k = (first + e) / GS_CHANNELS, c = (first + e) % GS_CHANNELS;
             if (first + e < used) out[c] = fmaf(basis[k], in[e], out[c]);
         }
-    }
-}
-
-// Adds the derivative of the colour along a change of the mean.
-template <typename Denominator>
-__device__ inline void add_color_tangent(const float *sh, int degree, const view_direction<Denominator> &view,
-                                         const float mean_change[3], float color[GS_CHANNELS]) {
-    float direction_change[3], basis[max_sh_coefficients];
-    view_direction_tangent(view, mean_change, direction_change);
-    sh_basis_tangent(degree, view.unit, direction_change, basis);
-    DISTWAR_UNROLL
-    for (int k = 1; k < max_sh_coefficients; k++) {
-        if (k >= sh_coefficients(degree)) break;
-        for (int c = 0; c < GS_CHANNELS; c++) color[c] = fmaf(basis[k], sh[GS_CHANNELS * k + c], color[c]);
     }
 }
 

@@ -92,28 +92,6 @@ static bool write_views(FILE *page, const run_report *report, fault *why) {
     return report_views_write(page, report->gallery, report->views, report->view_count, why);
 }
 
-static void write_lm(FILE *page, const run_record *record) {
-    const size_t count = record->lm_step_count;
-    if (count == 0) return;
-    fputs("<h2>Levenberg-Marquardt</h2>\n", page);
-    fputs("<table class=\"wide\"><tr><th class=\"n\">step</th><th class=\"n\">s</th><th "
-          "class=\"n\">objective before</th><th class=\"n\">after</th><th class=\"n\">gain ratio</th><th "
-          "class=\"n\">gamma</th><th class=\"n\">damping</th><th class=\"n\">PSNR, dB</th><th></th></tr>\n",
-          page);
-    for (size_t i = 0; i < count; i++) {
-        const run_lm_step *entry = &record->lm_steps[i];
-        const lm_step *step = &entry->step;
-        fprintf(page,
-                "<tr><td class=\"n\">%" PRId64 "</td><td class=\"n\">%.2f</td><td class=\"n\">%.6f</td><td "
-                "class=\"n\">%.6f</td><td class=\"n\">%.3f</td><td class=\"n\">%.3f</td><td "
-                "class=\"n\">%g</td><td class=\"n\">",
-                step->step, step->seconds, step->before, step->after, step->gain, step->gamma, step->damping);
-        if (entry->evaluated) fprintf(page, "%.2f", entry->mean.psnr);
-        fprintf(page, "</td><td>%s</td></tr>\n", step->kept ? "" : "undone");
-    }
-    fputs("</table>\n", page);
-}
-
 static void write_stages(FILE *page, const stage_clock *clock) {
     fputs("<h2>Where the time goes</h2>\n", page);
     if (clock->steps == 0) {
@@ -201,7 +179,6 @@ static bool write_page(FILE *page, const run_report *report, fault *why) {
     write_head(page, report);
     write_tiles(page, report);
     if (!write_scene(page, report->page, why) || !write_views(page, report, why)) return false;
-    write_lm(page, report->record);
     write_stages(page, &report->training->clock);
     write_policies(page, report->record, &report->training->strategy);
     write_settings(page, report->record, "Settings that differ from the defaults", true);

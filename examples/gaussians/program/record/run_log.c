@@ -43,6 +43,16 @@ static bool writes(const run_log *log) {
     return log->stream && log->error == 0;
 }
 
+bool run_log_begin_line(const run_log *log, const char *event, json_writer *json) {
+    if (!writes(log)) return false;
+    *json = begin_line(log, event);
+    return true;
+}
+
+void run_log_end_line(run_log *log, json_writer *json) {
+    end_line(log, json);
+}
+
 static bool measure(const run_log *log, const gs_gaussians *gaussians, quality *mean, fault *why) {
     const run_log_options *o = &log->options;
     if (o->measure) return o->measure(o->context, mean, why);
@@ -102,7 +112,7 @@ static void write_density(run_log *log, int64_t iteration, int64_t count) {
     end_line(log, &json);
 }
 
-bool run_log_point(run_log *log, const training_state *state, const training_report *report, fault *why) {
+static bool add_point(run_log *log, const training_state *state, const training_report *report, fault *why) {
     const int64_t steps = report->iterations - log->last_step, timed = report->clock.steps;
     run_point point = {.iteration = report->iterations,
                        .gaussians = training_state_count(state),
@@ -128,43 +138,6 @@ bool run_log_point(run_log *log, const training_state *state, const training_rep
     return run_record_add_point(&log->record, &point, why);
 }
 
-void run_lm_step_describe(json_writer *json, const lm_step *step, const char *images) {
-    json_put_number(json, "seconds", step->seconds);
-    json_put_number(json, "before", step->before);
-    json_put_number(json, "after", step->after);
-    json_put_number(json, "gain", step->gain);
-    json_put_number(json, "gamma", step->gamma);
-    json_put_number(json, "damping", step->damping);
-    json_put_boolean(json, "kept", step->kept);
-    json_put_integer(json, images, step->images);
-    json_put_integer(json, "bytes", (int64_t)step->bytes);
-}
-
-bool run_log_lm_step(run_log *log, const gs_gaussians *gaussians, const lm_step *step, fault *why) {
-    const run_log_options *options = &log->options;
-    run_lm_step entry = {.step = *step,
-                         .evaluated = options->evaluate_every > 0 && options->held_out_count > 0,
-                         .mean = {NAN, NAN}};
-    memcpy(entry.milliseconds, step->milliseconds, sizeof entry.milliseconds);
-    if (entry.evaluated && !measure(log, gaussians, &entry.mean, why)) return false;
-    if (writes(log)) {
-        json_writer json = begin_line(log, "lm");
-        json_put_integer(&json, "step", step->step);
-        run_lm_step_describe(&json, step, "views");
-        if (entry.evaluated) json_put_number(&json, "psnr", entry.mean.psnr);
-        if (entry.evaluated) json_put_number(&json, "ssim", entry.mean.ssim);
-        end_line(log, &json);
-    }
-    return run_record_add_lm_step(&log->record, &entry, why);
-}
-
-// Seconds of training so far, with the steps of Levenberg-Marquardt.
-static double seconds_of(const run_log *log, const training_report *report) {
-    const run_record *record = &log->record;
-    return report->seconds +
-           (record->lm_step_count ? record->lm_steps[record->lm_step_count - 1].step.seconds : 0);
-}
-
 bool run_log_evaluation(run_log *log, const run_evaluation *evaluation, fault *why) {
     if (writes(log)) {
         json_writer json = begin_line(log, "evaluation");
@@ -179,7 +152,7 @@ bool run_log_evaluation(run_log *log, const run_evaluation *evaluation, fault *w
 }
 
 static bool evaluate(run_log *log, const training_state *state, const training_report *report, fault *why) {
-    run_evaluation evaluation = {.iteration = report->iterations, .seconds = seconds_of(log, report)};
+    run_evaluation evaluation = {.iteration = report->iterations, .seconds = report->seconds};
     return measure(log, &state->gaussians, &evaluation.mean, why) &&
            run_log_evaluation(log, &evaluation, why);
 }
@@ -204,8 +177,7 @@ static bool validate(run_log *log, const training_report *report, fault *why) {
 
 bool run_log_observe(run_log *log, const training_state *state, const training_report *report, fault *why) {
     const int64_t step = report->iterations, views = report->step_views, often = log->options.evaluate_every;
-    if (training_passed(step, views, log->options.every) && !run_log_point(log, state, report, why))
-        return false;
+    if (training_passed(step, views, log->options.every) && !add_point(log, state, report, why)) return false;
     if (report->set_aside && training_passed(step, views, log->options.validate_every) &&
         !validate(log, report, why))
         return false;
@@ -215,14 +187,14 @@ bool run_log_observe(run_log *log, const training_state *state, const training_r
 
 bool run_log_finish(run_log *log, const training_state *state, const training_report *report, fault *why) {
     const run_record *record = &log->record;
-    const bool evaluated = !log->views_moved && record->lm_step_count == 0 && record->evaluation_count > 0 &&
+    const bool evaluated = !log->moved && record->evaluation_count > 0 &&
                            record->evaluations[record->evaluation_count - 1].iteration == report->iterations;
-    if (!run_log_point(log, state, report, why)) return false;
+    if (!add_point(log, state, report, why)) return false;
     if (!evaluated && log->options.held_out_count > 0 && !evaluate(log, state, report, why)) return false;
     if (!writes(log)) return true;
     json_writer json = begin_line(log, "end");
     json_put_integer(&json, "iteration", report->iterations);
-    json_put_number(&json, "seconds", seconds_of(log, report));
+    json_put_number(&json, "seconds", report->seconds);
     json_put_integer(&json, "gaussians", training_state_count(state));
     end_line(log, &json);
     return true;

@@ -9,9 +9,6 @@
 //   {"event": "validation", "iteration": 1000, "seconds": 6.1, "views": 6, "psnr": 24.1, "ssim": 0.79,
 //    "training_psnr": 30.2, "training_ssim": 0.91}
 //   {"event": "checkpoint", "iteration": 1000, "file": "scene.checkpoint"}
-//   {"event": "lm", "step": 1, "seconds": 0.31, "before": 0.0784, "after": 0.0781, "gain": 0.42,
-//    "gamma": 0.31, "damping": 0.1, "kept": true, "views": 17, "bytes": 780140544,
-//    "psnr": 23.2, "ssim": 0.741}
 //   {"event": "poses", "iteration": 7000, "views": 17, "seconds": 2.1, "before": {"mean_degrees": 1.0,
 //    "largest_degrees": 1.0, "mean_extents": 0.01, "largest_extents": 0.01}, "sizes": [{"divided_by": 8,
 //    "mean_degrees": 0.1, ...}, ...], "after": {...}}
@@ -20,8 +17,7 @@
 // step: means since the step line before. wait_ms: of step_ms the host waited for the lists' lengths. Without gpu_ms on
 // the CPU and on several ranks. validation: means over the training views that are set aside, and over as many beside
 // them that are trained on, without --exposure; none after those that were set aside are trained on. density: the number of Gaussians changed since the step line before. seconds: of
-// training, without evaluations. In an lm line: since the first step of Levenberg-Marquardt began. lm: before and after
-// are the objective. psnr and ssim are those of held-out views, if they were measured. poses: how far those of the
+// training, without evaluations. psnr and ssim are those of held-out views, if they were measured. poses: how far those of the
 // training views are from the data's, after the similarity between both: at the start, after refinement on each smaller
 // size, which took `seconds`, and at the end.
 #pragma once
@@ -68,7 +64,7 @@ typedef struct run_log {
     double last_seconds, last_waited;
     stage_clock last_clock;
     int64_t last_gaussians;
-    bool views_moved; // of the caller: the held-out cameras have moved since the last evaluation
+    bool moved; // of the caller: the held-out cameras or the Gaussians have moved since the last evaluation
 } run_log;
 
 // Add the settings to log->record before run_log_start.
@@ -81,17 +77,14 @@ int64_t run_log_interval(const run_log *log);
 // For training_observer.observe.
 bool run_log_observe(run_log *log, const training_state *state, const training_report *report, fault *why);
 // Call after training. Adds the last point and the last evaluation if they are missing, and writes the last
-// line. After Levenberg-Marquardt it always evaluates.
+// line.
 bool run_log_finish(run_log *log, const training_state *state, const training_report *report, fault *why);
-// Adds a point at the last iteration, unless there is one. Call before Levenberg-Marquardt.
-bool run_log_point(run_log *log, const training_state *state, const training_report *report, fault *why);
 void run_log_poses(run_log *log, int64_t iteration, const run_poses *poses);
 // Records an evaluation of the held-out views.
 bool run_log_evaluation(run_log *log, const run_evaluation *evaluation, fault *why);
-// Measures the held-out views after the step if evaluate_every is not 0.
-bool run_log_lm_step(run_log *log, const gs_gaussians *gaussians, const lm_step *step, fault *why);
-// The numbers of a step. images: the key of their number.
-void run_lm_step_describe(json_writer *json, const lm_step *step, const char *images);
+// A line of another event, between these two calls. False: there is no file, or an earlier line could not be written.
+bool run_log_begin_line(const run_log *log, const char *event, json_writer *json);
+void run_log_end_line(run_log *log, json_writer *json);
 void run_log_checkpoint(run_log *log, int64_t iteration, const char *file);
 // Fails if the file is incomplete. Harmless on {0}.
 bool run_log_close(run_log *log, fault *why);

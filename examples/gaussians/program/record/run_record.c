@@ -52,13 +52,6 @@ bool run_record_add_validation(run_record *record, const run_validation *validat
                         why);
 }
 
-bool run_record_add_lm_step(run_record *record, const run_lm_step *step, fault *why) {
-    run_lm_step kept = *step;
-    kept.step.milliseconds = NULL;
-    return done_or_full(
-        append(&record->lm_steps, &record->lm_step_count, &record->lm_step_room, &kept, sizeof kept), why);
-}
-
 const quality *run_record_last_quality(const run_record *record) {
     return record->evaluation_count ? &record->evaluations[record->evaluation_count - 1].mean : NULL;
 }
@@ -66,7 +59,6 @@ const quality *run_record_last_quality(const run_record *record) {
 void run_record_close(run_record *record) {
     free(record->points);
     free(record->evaluations);
-    free(record->lm_steps);
     free(record->validations);
     *record = (run_record){0};
 }

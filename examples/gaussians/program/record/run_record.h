@@ -2,7 +2,6 @@
 // The settings and the history of a training run, for its log and its report.
 #pragma once
 
-#include "lm/lm_solver.h"
 #include "cli/options.h"
 #include "frames/quality.h"
 #include "trainer.h"
@@ -41,24 +40,15 @@ typedef struct run_validation {
     quality aside, beside;
 } run_validation;
 
-// A step of Levenberg-Marquardt, and the held-out views after it.
-typedef struct run_lm_step {
-    lm_step step; // its milliseconds are NULL
-    double milliseconds[LM_PARTS];
-    bool evaluated;
-    quality mean; // if evaluated, else NaN
-} run_lm_step;
-
 enum { RUN_SETTINGS = 144 };
 
 // Starts as {0}.
 typedef struct run_record {
-    size_t setting_count, point_count, point_room, evaluation_count, evaluation_room, lm_step_count,
-        lm_step_room, validation_count, validation_room;
+    size_t setting_count, point_count, point_room, evaluation_count, evaluation_room, validation_count,
+        validation_room;
     run_setting settings[RUN_SETTINGS];
     run_point *points;
     run_evaluation *evaluations;
-    run_lm_step *lm_steps;
     run_validation *validations;
 } run_record;
 
@@ -71,7 +61,6 @@ void run_record_options(run_record *record, const option_spec *table, const bool
 bool run_record_add_point(run_record *record, const run_point *point, fault *why);
 bool run_record_add_evaluation(run_record *record, const run_evaluation *evaluation, fault *why);
 bool run_record_add_validation(run_record *record, const run_validation *validation, fault *why);
-bool run_record_add_lm_step(run_record *record, const run_lm_step *step, fault *why);
 // NULL if there was none.
 const quality *run_record_last_quality(const run_record *record);
 void run_record_close(run_record *record);

@@ -12,7 +12,6 @@ enum { BLEND_THRESHOLD = 0 };
 #define BLEND_REDUCE_HELP "strategy by which the backward blend adds gradients"
 
 extern const offered_strategy blend_strategies[]; // of gs_render_backward
-extern const offered_strategy lm_strategies[];    // of Levenberg-Marquardt's kernels
 // What a tuner chooses from: the strategies of gs_render_backward at thresholds 0, 4, 8, ..., 28.
 candidate_list blend_candidates(void);
 

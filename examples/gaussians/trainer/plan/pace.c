@@ -45,10 +45,10 @@ double pace_views_in_all(const pace *p, int64_t done, int32_t views) {
 }
 
 double pace_next(const pace *p, double progress) {
-    const double steps = pace_steps_left(p) - p->reserved;
+    const double steps = pace_steps_left(p);
     return steps <= 1.5 ? 1 : progress + (1 - progress) / steps;
 }
 
 bool pace_is_over(const pace *p) {
-    return p->steps > 1 && pace_steps_left(p) - p->reserved < 0.5;
+    return p->steps > 1 && pace_steps_left(p) < 0.5;
 }

@@ -14,9 +14,8 @@ enum { PACE_WINDOW = 32 };
 // The time of a step is the median of the last PACE_WINDOW steps: a step that takes a second, because memory grows or
 // another program runs, moves no schedule.
 typedef struct pace {
-    double budget;   // seconds of training, with what is reserved
-    double reserved; // time kept for what follows training, in times of a step
-    double last;     // seconds spent at the last pace_note
+    double budget; // seconds of training
+    double last;   // seconds spent at the last pace_note
     double recent[PACE_WINDOW];
     int64_t steps; // noted
     // What is done between steps now and then: seconds, the last time, and how often it is still to come. Counted with

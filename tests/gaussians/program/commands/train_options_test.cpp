@@ -12,7 +12,7 @@ namespace train_options_test {
 // The options that do not decide what the iterations come to, apart from all those of Levenberg-Marquardt.
 const std::set<std::string> free_names = {
     "output",     "iterations", "seconds", "log",    "log-every",     "eval-every",  "checkpoint-every",
-    "checkpoint", "resume",     "report",  "finish", "write-cameras", "align-steps", "gpus",
+    "checkpoint", "resume",     "report",  "write-cameras", "align-steps", "gpus",
     "nccl",       "memory",     "view",    "listen", "check-finite"};
 
 struct table {

@@ -50,14 +50,6 @@ static bool load_data(train_run *run, fault *why) {
 
 // ---- settings
 
-// The `reserve` of budget_recipe.
-static double reserve_for_finish(void *context, double steps) {
-    train_run *const run = context;
-    double reserved;
-    run->finish_steps = lm_steps_that_fit(&run->options->lm, run->split.training, steps, &reserved);
-    return reserved;
-}
-
 static bool prepare(train_run *run, fault *why) {
     const train_options *o = run->options;
     run->known = (training_data){.views = run->split.views,
@@ -74,12 +66,10 @@ static bool prepare(train_run *run, fault *why) {
     if (o->depth && !train_depth_open(&run->depth, &run->data, &run->split, depth_folders, why)) return false;
     if (!train_points_find(run, why)) return false;
     run->known.everywhere = run->at_random && !run->data.cut_out;
-    run->budget = (budget_recipe){
-        .choices = &o->recipe, .data = &run->known, .reserve = reserve_for_finish, .context = run};
+    run->budget = (budget_recipe){.choices = &o->recipe, .data = &run->known};
     run->settings = o->budget ? budget_recipe_start(&run->budget)
                               : training_settings_from(&o->recipe, &run->known, o->recipe.iterations);
     if (o->memory > 0) run->settings.teachers = 0;
-    run->finish_steps = o->budget ? 0 : o->lm.steps; // none if training ends before its pace is known
     run->key = checkpoint_settings(run->table);
     if (!run->key) return fail(why, "no memory for the options");
     run->saver = (saver){.path = o->checkpoint,

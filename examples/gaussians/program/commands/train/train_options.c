@@ -23,9 +23,7 @@ train_options train_options_default(void) {
                          .sh_degree = GS_MAX_SH_DEGREE,
                          .align_steps = 100,
                          .reduce = offered_index(blend_strategies, DISTWAR_STRATEGY_COUNT),
-                         .recipe = training_choices_default(),
-                         .lm = lm_settings_default()};
-    out.lm.steps = 0;
+                         .recipe = training_choices_default()};
     return out;
 }
 
@@ -132,8 +130,6 @@ static void list_schedule(train_options *o, option_table *table) {
         AUTO_REDUCE_OPTION(&o->reduce, strategy_names(blend_strategies, "auto", o->strategy_names),
                            BLEND_REDUCE_HELP),
         THRESHOLD_OPTION(&o->threshold, THRESHOLD_HELP "; ignored by auto"),
-        OPTION("finish", &o->lm.steps, .maximum = 100000, .free_on_resume = true,
-               .help = "experimental: end with this many steps of Levenberg-Marquardt"),
         OPTIONS_END};
     option_table_add_group(table, "the steps", rows);
 }
@@ -205,8 +201,6 @@ static bool make_reproducible(train_options *o, fault *why) {
     if (strategy != DISTWAR_STRATEGY_COUNT && strategy != DISTWAR_FIXED)
         return fail(why, "--reproducible needs --reduce fixed, not %s", distwar_strategy_name(strategy));
     if (o->recipe.seconds > 0) return fail(why, "--reproducible excludes --seconds");
-    // Levenberg-Marquardt sums floats by atomics.
-    if (o->lm.steps > 0) return fail(why, "--reproducible excludes --finish");
     if (o->budget) return fail(why, "--reproducible excludes --budget, whose steps depend on the clock");
     o->reduce = offered_index(blend_strategies, DISTWAR_FIXED);
     return true;
@@ -232,11 +226,9 @@ static bool files_differ(const train_options *o, fault *why) {
     return true;
 }
 
-// A page shows the Gaussians of one rank. Each step of --finish solves for all Gaussians at once, and reads all pictures on the device.
+// A page shows the Gaussians of one rank.
 static bool ranks_are_possible(const train_options *o, fault *why) {
-    if (o->view && o->ranks.gpus > 1) return fail(why, "--gpus excludes --view");
-    if (o->lm.steps == 0 || (o->ranks.gpus <= 1 && o->memory == 0)) return true;
-    return fail(why, "%s excludes --finish", o->ranks.gpus > 1 ? "--gpus" : "--memory");
+    return !o->view || o->ranks.gpus <= 1 || fail(why, "--gpus excludes --view");
 }
 
 // "10", "10s", "2m", "1h".
@@ -303,7 +295,6 @@ static void choose_policy(train_options *o) {
 }
 
 bool train_options_check(train_options *o, fault *why) {
-    if (o->lm.steps > 0 && o->antialias) return fail(why, "--finish excludes --antialias");
     if (!o->output) return fail(why, "-o is missing: the scene file to write");
     if (!make_reproducible(o, why)) return false;
     choose_policy(o);

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "commands/on_ranks.h"
-#include "lm/lm_solver.h"
 #include "recipe.h"
 #include "frames/blend_strategies.h"
 
@@ -21,7 +20,6 @@ typedef struct train_options {
     const char *strategy_names[STRATEGY_NAMES]; // choices of --reduce
     double perturb_degrees, perturb_extents;    // of --perturb-poses
     bool view, antialias, exposure, reproducible, undistort, mask_from_alpha;
-    lm_settings lm; // steps: of --finish
 } train_options;
 
 train_options train_options_default(void);

@@ -92,8 +92,7 @@ static bool start_poses(train_run *run, fault *why) {
 
 static bool start(train_run *run, ranks *group, const gs_gaussians *host, fault *why) {
     training_state_open(&run->state, group, host);
-    const bool finishes = run->options->lm.steps > 0; // Levenberg-Marquardt has no gains
-    if (run->options->exposure && !finishes && usual_exposures(run->split.training))
+    if (run->options->exposure && usual_exposures(run->split.training))
         training_state_open_exposures(&run->state, (int64_t)run->split.training);
     return !run->options->recipe.refine_poses || start_poses(run, why);
 }
@@ -126,7 +125,7 @@ static size_t picture_room(const rank_run *r) {
     if (run->options->memory > 0) return (size_t)fmax(1e6 * run->options->memory - m->scene - m->step, 1);
     DEVICE_CHECK(cudaMemGetInfo(&unused, &all));
     if (!is_alone(r)) return m->pictures > 0.25 * (double)all ? all / 4 : 0;
-    if (run->options->lm.steps > 0 || m->scene + m->step + m->pictures <= (double)unused) return 0;
+    if (m->scene + m->step + m->pictures <= (double)unused) return 0;
     const double lessons = run->settings.teachers >= 2 ? 0.25 * (double)all : 0;
     return (size_t)fmax(0.9 * (double)unused - m->scene - m->step - lessons, 1);
 }
@@ -332,31 +331,6 @@ static bool iterate(rank_run *r, fault *why) {
     return true;
 }
 
-static bool observe_lm(void *context, const lm_step *step, fault *why) {
-    train_run *run = context;
-    lm_step_print(step);
-    return run_log_lm_step(&run->log, &run->state.gaussians, step, why);
-}
-
-static bool finish_by_lm(train_run *run, fault *why) {
-    const train_options *o = run->options;
-    const lm_observer observer = {.observe = observe_lm, .context = run};
-    lm_settings settings = o->lm;
-    settings.steps = run->finish_steps;
-    settings.seed = run->settings.seed;
-    memcpy(settings.background, run->options->recipe.background, sizeof settings.background);
-    if (o->budget) {
-        settings.seconds = fmax(o->recipe.budget - run->state.schedule.seconds, 1e-9);
-        settings.late = 0.02 * o->recipe.budget;
-    }
-    if (!run_log_point(&run->log, &run->state, &run->report, why)) return false;
-    if (settings.steps > 0)
-        return finish_lm(&run->state.gaussians, run->split.views, run->split.training, &settings, &observer,
-                         why);
-    fprintf(stderr, "dsplat: --budget has no time for a step of --finish\n");
-    return true;
-}
-
 // The scene has moved against the data's poses, and differently from place to place.
 static bool align_held_out(rank_run *r, fault *why) {
     train_run *const run = r->run;
@@ -365,7 +339,7 @@ static bool align_held_out(rank_run *r, fault *why) {
     const int64_t steps = run->options->align_steps;
     const size_t most = r->pictures.most_bytes;
     if (!run->options->recipe.refine_poses || steps == 0 || split->held_out == 0) return true;
-    run->log.views_moved = true;
+    run->log.moved = true;
     picture_cache_close(&r->pictures); // those to train on are not needed any more
     return (!r->cached || picture_cache_open(&r->pictures, views, split->held_out, false, most, why)) &&
            align_views(r->cached ? &r->several : NULL, &run->state, views, split->held_out, &run->settings,
@@ -459,18 +433,11 @@ static bool write_results(rank_run *r, fault *why) {
     return true;
 }
 
-static bool train_and_write(rank_run *r, fault *why) {
-    train_run *const run = r->run;
-    if (!iterate(r, why)) return false;
-    if (!run->report.stopped && run->options->lm.steps > 0 && !finish_by_lm(run, why)) return false;
-    return write_results(r, why);
-}
-
 bool train_as_rank(train_run *run, const gs_gaussians *host, ranks *group) {
     ranks *const alone = run->whole ? ranks_alone_open() : NULL;
     rank_run r = {.run = run, .group = group, .scene = run->whole ? alone : group};
     fault why = {"no memory for a group of one rank"}, unwritten;
-    bool done = r.scene && open_rank(&r, host, &why) && train_and_write(&r, &why);
+    bool done = r.scene && open_rank(&r, host, &why) && iterate(&r, &why) && write_results(&r, &why);
     if (!run_log_close(&run->log, &unwritten) && done) {
         why = unwritten;
         done = false;

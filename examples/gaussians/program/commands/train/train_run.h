@@ -34,7 +34,6 @@ typedef struct train_run {
     int64_t first_gaussians; // before the first step
     bool whole;              // each of several ranks has the whole scene
     training_memory memory;  // of a GPU
-    int64_t finish_steps;    // of --finish; under a budget those that it has time for
     training_state state;
     training_report report;
     run_log log;

@@ -30,7 +30,7 @@ static void print_memory(const train_run *run, int ranks) {
         1e-6 * m->step, 1e-6 * m->pictures);
     if (all <= (double)unused || run->options->memory > 0) return;
     printf("           more than the %.0f MB that are free: ", 1e-6 * (double)unused);
-    if (m->scene + m->step <= 0.9 * (double)unused && run->options->lm.steps == 0)
+    if (m->scene + m->step <= 0.9 * (double)unused)
         printf("photographs are uploaded when a step needs them\n");
     else
         printf("--max-gaussians %lld would fit\n",

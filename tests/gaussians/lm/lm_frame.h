@@ -4,7 +4,7 @@
 #define TESTS_GAUSSIANS_LM_FRAME_H
 
 #include "kernel_frame.h"
-#include "distwar_gs_lm.h"
+#include "gs_lm.h"
 #include "lm_jacobian.h"
 #include <algorithm>
 #include <cmath>

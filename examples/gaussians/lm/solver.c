@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "lm/lm_solver.h"
+#include "solver.h"
 #include "arrays.h"
 #include "device.h"
 #include "frames/device_gaussians.h"
@@ -7,8 +7,60 @@
 #include "cli/progress.h"
 #include "random.h"
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+// ---- settings ----
+
+lm_settings lm_settings_default(void) {
+    return (lm_settings){.steps = 5,
+                         .pcg_iterations = 8,
+                         .batch = 100,
+                         .damping = 0.1,
+                         .by_length = true,
+                         .unit_weight = 10,
+                         .radius = 0.3,
+                         .epsilon = 1e-3,
+                         .least_gain = 1e-5,
+                         .policy = {DISTWAR_TREE, 0}};
+}
+
+void lm_options_list(lm_settings *o, option_table *table) {
+    static const char *const rules[] = {"gain", "length", NULL};
+    static const char *const preconditioners[] = {"blocks", "diagonal", NULL};
+    const option_spec rows[] = {
+        OPTION("lm-pcg", &o->pcg_iterations, .minimum = 1, .maximum = 10000,
+               .help = "iterations of conjugate gradients in each step"),
+        OPTION("lm-preconditioner", &o->diagonal_only, .choices = preconditioners,
+               .help = "precondition by each Gaussian's blocks of the matrix, or by its diagonal"),
+        OPTION("lm-batch", &o->batch, .minimum = 1, .maximum = 1000000,
+               .help = "most views of a step, chosen at random"),
+        OPTION("lm-damping", &o->damping, .maximum = 1e6,
+               .help = "damping of the first step; doubled after a step that is undone"),
+        OPTION(
+            "lm-rule", &o->by_length, .choices = rules,
+            .help =
+                "after a kept step, halve the damping (gain) or divide it by twice the step's length (length)"),
+        OPTION("lm-units", &o->unit_weight, .maximum = 1e6,
+               .help =
+                   "weight of the damping that keeps parameters within a few of their own units; 0: none"),
+        OPTION("lm-radius", &o->radius, .maximum = 1e6,
+               .help = "limit of a Gaussian's change per step in its own units (axes, radians); 0: none"),
+        OPTION("lm-epsilon", &o->epsilon, .minimum = 1e-9, .maximum = 1,
+               .help = "number under the roots of the residuals, below which differences count as squares"),
+        OPTIONS_END};
+    option_table_add(table, rows);
+}
+
+void lm_step_print(const lm_step *step) {
+    printf("LM step    %lld: objective %.6f -> %.6f on %lld views, gamma %.3f, damping %g, "
+           "gain ratio %.3f%s, %.2f s\n",
+           (long long)step->step, step->before, step->after, (long long)step->images, step->gamma,
+           step->damping, step->gain, step->kept ? "" : ", undone", step->seconds);
+}
+
+// ---- the solver ----
 
 // The line search evaluates every third of the step's images, and at most eight lengths.
 enum { SEARCH_STRIDE = 3, SEARCHES = 8 };
@@ -302,12 +354,6 @@ static bool lm_step_once(solver *s, lm_step *report, fault *why) {
     return true;
 }
 
-// Whether one more step would end closer to the end of the time than this one, and not too late.
-static bool has_time(const lm_settings *settings, double spent, double longest) {
-    const double left = settings->seconds - spent;
-    return settings->seconds <= 0 || (left >= longest / 2 && longest - left <= settings->late);
-}
-
 bool finish_lm(const gs_gaussians *gaussians, const target_view *views, size_t view_count,
                const lm_settings *settings, const lm_observer *observer, fault *why) {
     if (gaussians->antialias) return fail(why, "Levenberg-Marquardt does not take antialiased scenes");
@@ -315,16 +361,13 @@ bool finish_lm(const gs_gaussians *gaussians, const target_view *views, size_t v
     progress bar;
     progress_begin(&bar, "Levenberg-Marquardt", settings->steps);
     const double opening = seconds_now();
-    bool done = solver_open(&s, why), last = false;
-    double spent = seconds_now() - opening, longest = 0;
-    for (int64_t step = 1; done && !last && step <= settings->steps; step++) {
+    bool done = solver_open(&s, why);
+    double spent = seconds_now() - opening;
+    for (int64_t step = 1; done && step <= settings->steps; step++) {
         lm_step report = {.step = step};
         const double started = seconds_now();
         done = lm_step_once(&s, &report, why);
-        const double took = seconds_now() - started;
-        longest = fmax(longest, took);
-        spent += took;
-        last = !has_time(settings, spent, longest);
+        spent += seconds_now() - started;
         report.seconds = spent;
         if (done && progress_due(&bar)) progress_show(&bar, step, report.after);
         if (done && observer && observer->observe) done = observer->observe(observer->context, &report, why);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Conjugate gradients, and what else Levenberg and Marquardt's method does to vectors of parameters.
 #include "kernel_frame.h"
-#include "distwar_gs_lm.h"
+#include "gs_lm.h"
 #include "derivative.h"
 #include <algorithm>
 #include <cmath>

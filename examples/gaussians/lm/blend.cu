@@ -2,11 +2,8 @@
 // The blend's derivative along a direction, front to back at each pixel, and the sums of products for
 // diag(J^T J) and its blocks. How pixels map to threads: blend.cuh. Formulas: docs/developers/math.md, section 8.
 #include "blend/blend_pass.cuh"
-#include "check.h"
-#include "distwar_gs_lm.h"
 #include "launch.cuh"
-#include "lm/squares.cuh"
-#include "lm/tangent.cuh"
+#include "kernels.cuh"
 
 using namespace gs;
 

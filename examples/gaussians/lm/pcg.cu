@@ -2,9 +2,8 @@
 // Conjugate gradients on (A + lambda diagonal) x = b, preconditioned by the diagonal or by the caller, and
 // other operations on vectors of parameters. Scalars stay on the device: in iteration k, scalars[2 k] is r^T
 // z with z = P r, and scalars[2 k + 1] is p^T (A + lambda diagonal) p.
-#include "block_total.cuh"
-#include "distwar_gs_lm.h"
 #include "launch.cuh"
+#include "kernels.cuh"
 #include "status.h"
 
 using namespace gs;

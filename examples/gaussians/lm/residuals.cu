@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The Gauss-Newton metric of the loss in the space of pictures: a weight for each value, minus SSIM's
 // coupling of the values under a window (docs/developers/math.md, section 8).
-#include "block_total.cuh"
-#include "check.h"
-#include "distwar_gs_lm.h"
 #include "image/ssim.cuh"
+#include "kernels.cuh"
 
 using namespace gs;
 

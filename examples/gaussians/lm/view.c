@@ -1,10 +1,108 @@
 // SPDX-License-Identifier: MIT
-#include "lm/lm_view.h"
+#include "view.h"
 #include "device.h"
-#include "frames/gs_check.h"
 #include "frames/frame.h"
+#include "frames/gs_check.h"
+#include "gpu/growing.h"
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
+
+// ---- memory ----
+
+enum { ALIGNMENT = 256 };
+
+void *lm_arena_take(lm_arena *arena, size_t bytes) {
+    bytes = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    for (; arena->current < arena->count; arena->current++, arena->used = 0)
+        if (arena->blocks[arena->current].bytes - arena->used >= bytes) {
+            void *memory = arena->blocks[arena->current].memory + arena->used;
+            arena->used += bytes;
+            arena->taken += bytes;
+            return memory;
+        }
+    const size_t least = arena->least ? arena->least : (size_t)16 << 20;
+    const size_t block = bytes > least ? bytes : least;
+    lm_arena_block *blocks = growing(arena->blocks, arena->count, &arena->room, sizeof *blocks);
+    if (!blocks) return NULL;
+    arena->blocks = blocks;
+    arena->blocks[arena->count].memory = device_allocate(block);
+    arena->blocks[arena->count].bytes = block;
+    arena->held += block;
+    arena->current = arena->count++;
+    arena->used = bytes;
+    arena->taken += bytes;
+    return arena->blocks[arena->current].memory;
+}
+
+static void free_blocks(lm_arena *arena) {
+    for (size_t i = 0; i < arena->count; i++) device_free(arena->blocks[i].memory);
+    arena->count = arena->current = arena->used = arena->taken = arena->held = 0;
+}
+
+void lm_arena_reset(lm_arena *arena) {
+    if (arena->taken > arena->most) arena->most = arena->taken;
+    if (arena->count > 1) {
+        free_blocks(arena);
+        lm_arena_take(arena, arena->most);
+    }
+    arena->current = arena->used = arena->taken = 0;
+}
+
+void lm_arena_close(lm_arena *arena) {
+    free_blocks(arena);
+    free(arena->blocks);
+    arena->blocks = NULL;
+    arena->room = 0;
+}
+
+// ---- times ----
+
+const char *lm_part_name(lm_part part) {
+    static const char *const names[LM_PARTS] = {"pictures",   "diagonal",     "Jp",
+                                                "J^Tu blend", "J^Tu project", "solver"};
+    return names[part];
+}
+
+void lm_clock_open(lm_clock *clock) {
+    memset(clock, 0, sizeof *clock);
+    clock->measures = strcmp(gs_backend(), "cuda") == 0;
+    for (int i = 0; clock->measures && i < LM_CLOCK_MARKS; i++) DEVICE_CHECK(cudaEventCreate(&clock->at[i]));
+}
+
+void lm_clock_close(lm_clock *clock) {
+    for (int i = 0; clock->measures && i < LM_CLOCK_MARKS; i++) DEVICE_CHECK(cudaEventDestroy(clock->at[i]));
+    clock->measures = false;
+}
+
+void lm_clock_start(lm_clock *clock) {
+    if (!clock->measures) return;
+    clock->marks = 1;
+    DEVICE_CHECK(cudaEventRecord(clock->at[0], NULL));
+}
+
+void lm_clock_mark(lm_clock *clock, lm_part part) {
+    if (!clock->measures) return;
+    if (clock->marks == LM_CLOCK_MARKS) {
+        lm_clock_stop(clock);
+        lm_clock_start(clock);
+    }
+    clock->part[clock->marks] = part;
+    DEVICE_CHECK(cudaEventRecord(clock->at[clock->marks++], NULL));
+}
+
+void lm_clock_stop(lm_clock *clock) {
+    if (!clock->measures || clock->marks == 0) return;
+    DEVICE_CHECK(cudaEventSynchronize(clock->at[clock->marks - 1]));
+    for (int i = 1; i < clock->marks; i++) {
+        float elapsed;
+        DEVICE_CHECK(cudaEventElapsedTime(&elapsed, clock->at[i - 1], clock->at[i]));
+        clock->milliseconds[clock->part[i]] += elapsed;
+    }
+    clock->marks = 0;
+}
+
+// ---- views ----
 
 static size_t pixels_of(const gs_camera *camera) {
     return (size_t)camera->width * (size_t)camera->height;

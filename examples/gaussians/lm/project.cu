@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The projection in Levenberg-Marquardt: its derivative along a direction and the adjoint, for several views
 // at once; diag(J^T J) from the sums of the blend; the limit of an update. Formulas: math.md, section 8.
-#include "check.h"
-#include "distwar_gs_lm.h"
 #include "launch.cuh"
-#include "lm/footprint.cuh"
-#include "lm/squares.cuh"
-#include "lm/tangent.cuh"
+#include "kernels.cuh"
+#include "tangents.cuh"
 #include "moments.cuh"
 #include "warp_rows.cuh"
 #include <distwar/lanes.cuh>

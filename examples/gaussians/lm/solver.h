@@ -4,7 +4,7 @@
 #pragma once
 
 #include "c_linkage.h"
-#include "lm/lm_view.h"
+#include "view.h"
 #include "cli/options.h"
 
 C_LINKAGE_BEGIN
@@ -20,8 +20,6 @@ typedef struct lm_settings {
     double damping;        // at first; then in 1e-4..1e4, or as far as this is beyond
     int by_length;         // a kept step divides the damping by 2 gamma (in 1/8..4), not by 2
     double least_gain;     // a step with a smaller share of the predicted gain is undone; not an option
-    double seconds;        // of the steps, of which at least one is done; 0: no limit; not an option
-    double late;           // how much later the last step may end; not an option
     distwar_policy policy; // atomic, serial, bfly or tree
     uint64_t seed;
     float background[GS_CHANNELS];
@@ -48,10 +46,6 @@ typedef struct lm_observer {
     bool (*observe)(void *context, const lm_step *step, fault *why);
     void *context;
 } lm_observer;
-
-// Under a budget that is worth `steps` steps of training: how many of the settings' steps on so many views fit into a
-// third of it. *reserved: their time, in times of a step of training.
-int64_t lm_steps_that_fit(const lm_settings *settings, size_t views, double steps, double *reserved);
 
 // One line on stdout.
 void lm_step_print(const lm_step *step);

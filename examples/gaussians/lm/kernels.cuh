@@ -1,14 +1,31 @@
 // SPDX-License-Identifier: MIT
-// Sums of products of derivatives over pixels, from which diag(J^T J) and its blocks follow: docs/developers/math.md,
-// section 8.
+// What several kernels share: the records of a splat, a sum over a grid, and checks of arguments. docs/developers/math.md, section 8.
 #pragma once
 
-#include "distwar_gs_lm.h"
+#include "check.h"
+#include "gs_lm.h"
 #include <cuda_runtime.h>
+#include <distwar/block.cuh>
 #include <distwar/reduce.cuh>
 #include <stddef.h>
 
 namespace gs {
+
+// ---- a splat's derivative along a direction ----
+
+struct alignas(16) splat_tangent {
+    float color[GS_CHANNELS];
+    float log_alpha[6]; // coefficients of 1, e0, e1, e0^2, e0 e1, e1^2
+    float reserved[3];
+};
+static_assert(sizeof(splat_tangent) == GS_LM_TANGENT_STRIDE * sizeof(float), "one record");
+
+__device__ inline float log_alpha_change(const splat_tangent &t, float e0, float e1) {
+    const float *k = t.log_alpha;
+    return k[0] + e0 * (k[1] + k[3] * e0 + k[4] * e1) + e1 * (k[2] + k[5] * e1);
+}
+
+// ---- sums of products of derivatives over pixels, from which diag(J^T J) and its blocks follow ----
 
 // A splat's record. share = T alpha, the derivative of a pixel by the splat's colour. difference: the splat's
 // colour minus the colour behind it, 0 where alpha was clamped. share difference is the derivative by log
@@ -73,4 +90,44 @@ __device__ __forceinline__ void add_squares(const float weight[GS_CHANNELS], flo
     e4[4] = fmaf(h11, e11, e4[4]);
 }
 
+// ---- sums over a grid ----
+
+// Adds the parts of all threads to *sum, with one atomic per block. By all Threads threads of the block.
+template <int Threads>
+__device__ void add_of_block(double part, double *sum) {
+    __shared__ distwar::block_sum_memory<1, Threads, double> memory;
+    const double parts[1] = {part};
+    double total[1];
+    distwar::block_sum(parts, memory, total);
+    if (distwar::block_rank() == 0) atomicAdd(sum, total[0]);
+}
+
 } // namespace gs
+
+// ---- checks of arguments ----
+
+// A scene that Levenberg-Marquardt takes, and a vector of its shape. *in becomes what the kernels read.
+static inline gs_status check_lm(const char *function, const gs_gaussians *gaussians, int sh_degree_used,
+                                 const gs_gaussians *vector, gs_gaussians *in, int *degree) {
+    GS_REQUIRE_OF(function, gaussians, "gaussians must be given");
+    GS_REQUIRE_OF(function, sh_degree_used >= 0, "sh_degree_used must not be negative");
+    GS_REQUIRE_OF(function, !gaussians->color && !gaussians->covariance,
+                  "given colours and covariances are not parameters");
+    GS_REQUIRE_OF(function, channels_of(gaussians) == GS_CHANNELS, "channels must be 3");
+    GS_REQUIRE_OF(function, !gaussians->antialias && gaussians->low_pass == 0,
+                  "antialiased scenes and a low_pass are not supported");
+    GS_TRY(check_vector(function, gaussians, vector));
+    *in = *gaussians;
+    if (in->scale_modifier == 0) in->scale_modifier = 1;
+    *degree = used_degree(sh_degree_used, in);
+    return GS_OK;
+}
+
+// The same for the Gaussians of a view, as gs_project left it.
+static inline gs_status check_lm_view(const char *function, const gs_view *view, const gs_gaussians *vector,
+                                      gs_gaussians *in, int *degree) {
+    GS_TRY(check_one_view(function, view));
+    GS_TRY(check_lm(function, &view->gaussians, view->sh_degree_used, vector, in, degree));
+    GS_TRY(check_camera(function, &view->camera));
+    return libgs_require(function, in->count == 0 || view->splats, "splats must be given");
+}

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The preconditioner: for every Gaussian, the diagonal blocks of J^T J of its place and shape (10 x 10), of
 // its opacity, and of its spherical harmonics, factored. Formulas: docs/developers/math.md, section 8.
-#include "block_total.cuh"
-#include "check.h"
-#include "distwar_gs_lm.h"
 #include "launch.cuh"
-#include "lm/footprint.cuh"
-#include "lm/squares.cuh"
+#include "kernels.cuh"
+#include "tangents.cuh"
 
 using namespace gs;
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Steps of Levenberg-Marquardt as training takes them: they lower the objective, are undone to the byte where
+// Steps of Levenberg-Marquardt as the command takes them: they lower the objective, are undone to the byte where
 // they do not.
 #include "device_vector.h"
 extern "C" {
 #include "frames/device_gaussians.h"
-#include "lm/lm_solver.h"
+#include "solver.h"
 #include "scene.h"
 }
 #include <cmath>
@@ -285,16 +285,6 @@ TEST(LmFinish, AStepThatGainsTooLittleIsUndoneToTheByte) {
     EXPECT_FALSE(p.steps[1].kept);
     EXPECT_EQ(p.steps[1].damping, 2 * settings.damping);
     EXPECT_EQ(p.bytes(), before);
-}
-
-TEST(LmFinish, EndsWithItsTime) {
-    for (const double seconds : {1e-9, 1e9, 0.0}) {
-        problem p;
-        lm_settings settings = settings_with(3);
-        settings.seconds = seconds;
-        ASSERT_TRUE(p.finish(settings)) << p.why.text;
-        EXPECT_EQ(p.steps.size(), seconds == 1e-9 ? 1u : 3u);
-    }
 }
 
 TEST(LmFinish, ByLengthTheDampingFollowsTheSearch) {

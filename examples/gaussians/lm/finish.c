@@ -11,10 +11,15 @@
 #include "measure/shared_options.h"
 #include "record/run_log.h"
 #include "frames/target_view.h"
+#include "solver.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+// What Levenberg-Marquardt's kernels sum by.
+static const offered_strategy lm_strategies[] = {
+    DISTWAR_STRATEGIES(OFFERED_ROW){.strategy = DISTWAR_STRATEGY_COUNT}};
 
 typedef struct finish_options {
     const char *data, *scene, *output, *background, *json, *log;
@@ -25,6 +30,13 @@ typedef struct finish_options {
     lm_settings lm;
 } finish_options;
 
+// A step, and the held-out views after it.
+typedef struct finish_step {
+    lm_step step; // its milliseconds are NULL
+    double milliseconds[LM_PARTS];
+    quality mean; // NaN without held-out views
+} finish_step;
+
 typedef struct finish {
     const finish_options *options;
     const option_spec *table; // of the options
@@ -32,6 +44,8 @@ typedef struct finish {
     view_split split;
     float background[3];
     quality before;
+    finish_step *steps; // [options->lm.steps], of which `count` are done
+    size_t count;
     run_log log;
 } finish;
 
@@ -41,10 +55,43 @@ static bool measure(const finish *f, quality *out, fault *why) {
                                                      f->split.held_out, f->background, out, NULL, why);
 }
 
+static void describe_step(json_writer *json, const lm_step *step, const char *images) {
+    json_put_number(json, "seconds", step->seconds);
+    json_put_number(json, "before", step->before);
+    json_put_number(json, "after", step->after);
+    json_put_number(json, "gain", step->gain);
+    json_put_number(json, "gamma", step->gamma);
+    json_put_number(json, "damping", step->damping);
+    json_put_boolean(json, "kept", step->kept);
+    json_put_integer(json, images, step->images);
+    json_put_integer(json, "bytes", (int64_t)step->bytes);
+}
+
+// A line of the log:
+//   {"event": "lm", "step": 1, "seconds": 0.31, "before": 0.0784, "after": 0.0781, "gain": 0.42, "gamma": 0.31,
+//    "damping": 0.1, "kept": true, "views": 17, "bytes": 780140544, "psnr": 23.2, "ssim": 0.741}
+// seconds: since the first step began. before, after: the objective. psnr, ssim: of held-out views, if there are any.
+static void log_step(finish *f, const finish_step *of) {
+    json_writer json;
+    if (!run_log_begin_line(&f->log, "lm", &json)) return;
+    json_put_integer(&json, "step", of->step.step);
+    describe_step(&json, &of->step, "views");
+    if (f->split.held_out) json_put_number(&json, "psnr", of->mean.psnr);
+    if (f->split.held_out) json_put_number(&json, "ssim", of->mean.ssim);
+    run_log_end_line(&f->log, &json);
+}
+
 static bool after_step(void *context, const lm_step *step, fault *why) {
-    finish *f = context;
+    finish *const f = context;
+    finish_step *const here = &f->steps[f->count];
     if (!json_is_stdout(f->options->json)) lm_step_print(step);
-    return run_log_lm_step(&f->log, &f->gaussians, step, why);
+    here->step = *step;
+    here->step.milliseconds = NULL;
+    memcpy(here->milliseconds, step->milliseconds, sizeof here->milliseconds);
+    if (!measure(f, &here->mean, why)) return false;
+    f->count++;
+    log_step(f, here);
+    return true;
 }
 
 static bool start_log(finish *f, fault *why) {
@@ -63,17 +110,20 @@ static bool start_log(finish *f, fault *why) {
 
 static bool finish_in_view(finish *f, const lm_settings *settings, fault *why) {
     const lm_observer observer = {.observe = after_step, .context = f};
-    return start_log(f, why) && measure(f, &f->before, why) &&
-           (f->split.held_out == 0 ||
-            run_log_evaluation(&f->log, &(run_evaluation){.mean = f->before}, why)) &&
-           finish_lm(&f->gaussians, f->split.views, f->split.training, settings, &observer, why) &&
-           // as of a run without iterations
-           run_log_finish(&f->log, &(training_state){.gaussians = f->gaussians}, &(training_report){0}, why);
+    f->steps = calloc((size_t)settings->steps, sizeof *f->steps);
+    if (!f->steps) return fail(why, "no memory for %lld steps", (long long)settings->steps);
+    if (!start_log(f, why) || !measure(f, &f->before, why) ||
+        (f->split.held_out > 0 && !run_log_evaluation(&f->log, &(run_evaluation){.mean = f->before}, why)) ||
+        !finish_lm(&f->gaussians, f->split.views, f->split.training, settings, &observer, why))
+        return false;
+    f->log.moved = true;
+    // as of a run without iterations
+    const training_report report = {.seconds = f->steps[f->count - 1].step.seconds};
+    return run_log_finish(&f->log, &(training_state){.gaussians = f->gaussians}, &report, why);
 }
 
 static void describe(json_writer *json, const void *subject) {
     const finish *f = subject;
-    const run_record *record = &f->log.record;
     json_put_text(json, "device", device_name());
     json_put_text(json, "scene", f->options->scene);
     json_put_text(json, "reduction", distwar_strategy_name(lm_strategies[f->options->reduce].strategy));
@@ -83,10 +133,10 @@ static void describe(json_writer *json, const void *subject) {
     json_put_number(json, "psnr", f->before.psnr);
     json_put_number(json, "ssim", f->before.ssim);
     json_begin(json, "steps", '[');
-    for (size_t i = 0; i < record->lm_step_count; i++) {
-        const run_lm_step *e = &record->lm_steps[i];
+    for (size_t i = 0; i < f->count; i++) {
+        const finish_step *e = &f->steps[i];
         json_begin(json, NULL, '{');
-        run_lm_step_describe(json, &e->step, "images");
+        describe_step(json, &e->step, "images");
         json_put_number(json, "psnr", e->mean.psnr);
         json_put_number(json, "ssim", e->mean.ssim);
         json_begin(json, "gpu_ms", '{'); // sums since the first step
@@ -99,7 +149,7 @@ static void describe(json_writer *json, const void *subject) {
 }
 
 static void print_summary(const finish *f) {
-    const run_lm_step *end = &f->log.record.lm_steps[f->log.record.lm_step_count - 1];
+    const finish_step *end = &f->steps[f->count - 1];
     const lm_step *last = &end->step;
     const double *spent = end->milliseconds;
     printf("finishing  %lld step%s in %.2f s, %.2f GiB on the device\n", (long long)last->step,
@@ -161,6 +211,7 @@ static bool load_and_finish(finish *f, fault *why) {
     }
     fault unwritten; // after a failure the first message is kept; after success the log is already closed
     run_log_close(&f->log, &unwritten);
+    free(f->steps);
     view_split_close(&f->split);
     device_gaussians_close(&f->gaussians);
     dataset_close(&data);

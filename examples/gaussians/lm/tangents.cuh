@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: MIT
+// Derivatives along a change of a Gaussian's parameters: of its place and shape as a camera sees them, and of its colour.
+// The values and their adjoints are in lib/geometry: pinhole.cuh, ortho.cuh, fisheye.cuh, covariance.cuh and sh.cuh; each
+// function here has the name of its value there. Formulas: docs/developers/math.md, sections 2 and 8.
+#pragma once
+
+#include "geometry/covariance.cuh"
+#include "geometry/sh.cuh"
+#include "project/project.cuh"
+
+namespace gs {
+
+// ---- a mean as a pinhole sees it ----
+
+// The derivative of a camera_point along a change of the mean.
+struct camera_point_tangent {
+    float relative_depth; // of z, over z
+    float ratio[2];
+    float mean2d[2]; // pixels
+};
+
+template <typename Denominator>
+__device__ __forceinline__ camera_point_tangent camera_point_tangent_of(const gs_camera &camera,
+                                                                        const camera_point<Denominator> &p,
+                                                                        const float mean_change[3]) {
+    camera_point_tangent t;
+    float at[3];
+    for (int row = 0; row < 3; row++) at[row] = to_camera(camera, mean_change, row);
+    t.relative_depth = at[2] / p.depth;
+    for (int k = 0; k < 2; k++) {
+        const float diagonal = focal_length(camera, k) / p.depth;
+        t.ratio[k] = p.clamped[k] ? 0 : (at[k] - p.ratio[k] * at[2]) / p.depth;
+        t.mean2d[k] = diagonal * (at[k] - product_over(p.at[k], at[2], p.depth));
+    }
+    return t;
+}
+
+// The derivative of (J v)_k where v changes by v_change. product: (J v)_k.
+template <typename Denominator>
+__device__ __forceinline__ float
+jacobian_times_tangent(const gs_camera &camera, const camera_point<Denominator> &p,
+                       const camera_point_tangent &t, int k, const float v[3], const float v_change[3],
+                       float product) {
+    return focal_length(camera, k) / p.depth * (v_change[k] - p.ratio[k] * v_change[2] - t.ratio[k] * v[2]) -
+           t.relative_depth * product;
+}
+
+// The derivative of P = J R. map: P.
+template <typename Denominator>
+__device__ __forceinline__ void
+screen_map_tangent(const gs_camera &camera, const camera_point<Denominator> &p, const camera_point_tangent &t,
+                   const float map[2][3], float out[2][3]) {
+    for (int k = 0; k < 2; k++) {
+        const float diagonal = focal_length(camera, k) / p.depth;
+        for (int c = 0; c < 3; c++)
+            out[k][c] = -diagonal * t.ratio[k] * camera.rotation[6 + c] - t.relative_depth * map[k][c];
+    }
+}
+
+// ---- as an orthographic camera does ----
+
+// The derivative of an ortho_point along a change of the mean.
+struct ortho_point_tangent {
+    float mean2d[2]; // pixels
+};
+
+__device__ __forceinline__ ortho_point_tangent camera_point_tangent_of(const gs_camera &camera,
+                                                                       const ortho_point &,
+                                                                       const float mean_change[3]) {
+    ortho_point_tangent t;
+    for (int k = 0; k < 2; k++) t.mean2d[k] = focal_length(camera, k) * to_camera(camera, mean_change, k);
+    return t;
+}
+
+__device__ __forceinline__ float jacobian_times_tangent(const gs_camera &camera, const ortho_point &,
+                                                        const ortho_point_tangent &, int k, const float[3],
+                                                        const float v_change[3], float) {
+    return focal_length(camera, k) * v_change[k];
+}
+
+__device__ __forceinline__ void screen_map_tangent(const gs_camera &, const ortho_point &,
+                                                   const ortho_point_tangent &, const float[2][3],
+                                                   float out[2][3]) {
+    for (int k = 0; k < 2; k++)
+        for (int c = 0; c < 3; c++) out[k][c] = 0;
+}
+
+// ---- as a fisheye does ----
+
+// The derivative of a fisheye_point along a change of the mean.
+struct fisheye_point_tangent {
+    float jacobian[2][3];
+    float mean2d[2]; // pixels
+};
+
+__device__ __forceinline__ fisheye_point_tangent camera_point_tangent_of(const gs_camera &camera,
+                                                                         const fisheye_point &p,
+                                                                         const float mean_change[3]) {
+    fisheye_point_tangent t;
+    float at[3];
+    for (int row = 0; row < 3; row++) at[row] = to_camera(camera, mean_change, row);
+    for (int k = 0; k < 2; k++) {
+        second_derivative_times(camera, p, k, at, t.jacobian[k]);
+        t.mean2d[k] = dot(p.jacobian[k], at);
+    }
+    return t;
+}
+
+__device__ __forceinline__ float jacobian_times_tangent(const gs_camera &, const fisheye_point &p,
+                                                        const fisheye_point_tangent &t, int k,
+                                                        const float v[3], const float v_change[3], float) {
+    return dot(p.jacobian[k], v_change) + dot(t.jacobian[k], v);
+}
+
+__device__ __forceinline__ void screen_map_tangent(const gs_camera &camera, const fisheye_point &,
+                                                   const fisheye_point_tangent &t, const float[2][3],
+                                                   float out[2][3]) {
+    const float *r = camera.rotation;
+    for (int k = 0; k < 2; k++)
+        for (int c = 0; c < 3; c++) {
+            const float column[3] = {r[c], r[3 + c], r[6 + c]};
+            out[k][c] = dot(t.jacobian[k], column);
+        }
+}
+
+// ---- the shape in the world ----
+
+// The derivative of rotation_matrix at q along t.
+__device__ inline void rotation_matrix_tangent(const float q[4], const float t[4], float out[3][3]) {
+    const float w = q[0], x = q[1], y = q[2], z = q[3];
+    const float xx = 2 * x * t[1], yy = 2 * y * t[2], zz = 2 * z * t[3];
+    const float xy = x * t[2] + y * t[1], xz = x * t[3] + z * t[1], yz = y * t[3] + z * t[2];
+    const float wx = w * t[1] + x * t[0], wy = w * t[2] + y * t[0], wz = w * t[3] + z * t[0];
+    out[0][0] = -2 * (yy + zz), out[0][1] = 2 * (xy - wz), out[0][2] = 2 * (xz + wy);
+    out[1][0] = 2 * (xy + wz), out[1][1] = -2 * (xx + zz), out[1][2] = 2 * (yz - wx);
+    out[2][0] = 2 * (xz - wy), out[2][1] = 2 * (yz + wx), out[2][2] = -2 * (xx + yy);
+}
+
+// The derivative of W along changes of log scale and quaternion. axes: W.
+__device__ __forceinline__ void world_axes_tangent(const gaussian_shape &s, const float axes[3][3],
+                                                   const float log_scale_change[3],
+                                                   const float quaternion_change[4], float out[3][3]) {
+    float unit_change[4];
+    unit_quaternion_tangent(s, quaternion_change, unit_change);
+    rotation_matrix_tangent(s.unit, unit_change, out);
+    for (int j = 0; j < 3; j++)
+        for (int row = 0; row < 3; row++)
+            out[row][j] = log_scale_change[j] * axes[row][j] + s.scale[j] * out[row][j];
+}
+
+// The derivative of W W^T as W changes by t.
+__device__ __forceinline__ symmetric world_covariance_tangent(const float a[3][3], const float t[3][3]) {
+    return {{2 * dot(a[0], t[0]), dot(a[0], t[1]) + dot(t[0], a[1]), dot(a[0], t[2]) + dot(t[0], a[2]),
+             2 * dot(a[1], t[1]), dot(a[1], t[2]) + dot(t[1], a[2]), 2 * dot(a[2], t[2])}};
+}
+
+// ---- the shape in the image ----
+
+// The derivative of M along changes of the mean (p_change), log scale and quaternion.
+template <typename Point, typename Tangent>
+__device__ __forceinline__ void image_axes_tangent(const gs_camera &camera, const Point &p,
+                                                   const Tangent &p_change, const gaussian_shape &s,
+                                                   const image_axes &a, const float log_scale_change[3],
+                                                   const float quaternion_change[4], float out[2][3]) {
+    float unit_change[4], rotation_change[3][3], axis_change[3][3];
+    unit_quaternion_tangent(s, quaternion_change, unit_change);
+    rotation_matrix_tangent(s.unit, unit_change, rotation_change);
+    for (int j = 0; j < 3; j++) {
+        const float column[3] = {rotation_change[0][j], rotation_change[1][j], rotation_change[2][j]};
+        for (int row = 0; row < 3; row++)
+            axis_change[j][row] =
+                log_scale_change[j] * a.axis[j][row] + s.scale[j] * to_camera(camera, column, row);
+    }
+    for (int k = 0; k < 2; k++)
+        for (int j = 0; j < 3; j++)
+            out[k][j] =
+                jacobian_times_tangent(camera, p, p_change, k, a.axis[j], axis_change[j], a.map[k][j]);
+}
+
+// The derivative of an image_covariance; low_pass is constant.
+struct image_covariance_tangent {
+    float xx, xy, yy;
+};
+
+__device__ __forceinline__ image_covariance_tangent covariance_from_map_tangent(const float m[2][3],
+                                                                                const float t[2][3]) {
+    image_covariance_tangent c = {0, 0, 0};
+    for (int j = 0; j < 3; j++) {
+        c.xx += 2 * m[0][j] * t[0][j];
+        c.xy += m[0][j] * t[1][j] + t[0][j] * m[1][j];
+        c.yy += 2 * m[1][j] * t[1][j];
+    }
+    return c;
+}
+
+// The derivative of P C P^T as P changes by p_change and C by given_change.
+__device__ __forceinline__ image_covariance_tangent covariance_from_given_tangent(
+    const symmetric &given, const symmetric &given_change, const float p[2][3], const float p_change[2][3]) {
+    float pc[2][3], pc_change[2][3];
+    for (int k = 0; k < 2; k++) {
+        times(given, p[k], pc[k]);
+        times(given_change, p[k], pc_change[k]);
+    }
+    return {dot(p[0], pc_change[0]) + 2 * dot(p_change[0], pc[0]),
+            dot(p[0], pc_change[1]) + dot(p_change[0], pc[1]) + dot(p_change[1], pc[0]),
+            dot(p[1], pc_change[1]) + 2 * dot(p_change[1], pc[1])};
+}
+
+// ---- whitening ----
+
+// The derivative of log alpha at a pixel: the coefficients of e0, e1, e0^2, e0 e1, e1^2. Transpose of
+// whitening_adjoint.
+struct log_alpha_tangent {
+    float d[5];
+};
+
+__device__ __forceinline__ log_alpha_tangent whitening_tangent(const gs_splat &splat,
+                                                               const float mean2d_change[2],
+                                                               const image_covariance_tangent &change) {
+    const float w0 = splat.whiten[0], w1 = splat.whiten[1], w2 = splat.whiten[2];
+    const float sx = w0 * change.xx + w1 * change.xy, sy = w0 * change.xy + w1 * change.yy,
+                s = two_ln2 * two_ln2;
+    return {{two_ln2 * (w0 * mean2d_change[0] + w1 * mean2d_change[1]), two_ln2 * w2 * mean2d_change[1],
+             0.5f * s * (w0 * sx + w1 * sy), s * w2 * sy, 0.5f * s * w2 * w2 * change.yy}};
+}
+
+// ---- the colour ----
+
+// The derivative of sh_basis at r along t; 0 beyond `degree`.
+__device__ __forceinline__ void sh_basis_tangent(int degree, const float r[3], const float t[3],
+                                                 float out[max_sh_coefficients]) {
+    const float x = r[0], y = r[1], z = r[2];
+    for (int k = 0; k < max_sh_coefficients; k++) out[k] = 0;
+    if (degree < 1) return;
+    out[1] = -0.4886025119029199f * t[1];
+    out[2] = 0.4886025119029199f * t[2];
+    out[3] = -0.4886025119029199f * t[0];
+    if (degree < 2) return;
+    const float xx = 2 * x * t[0], yy = 2 * y * t[1], zz = 2 * z * t[2];
+    const float xy = x * t[1] + y * t[0], yz = y * t[2] + z * t[1], xz = x * t[2] + z * t[0];
+    out[4] = 1.0925484305920792f * xy;
+    out[5] = -1.0925484305920792f * yz;
+    out[6] = 0.31539156525252005f * (2 * zz - xx - yy);
+    out[7] = -1.0925484305920792f * xz;
+    out[8] = 0.5462742152960396f * (xx - yy);
+    if (degree < 3) return;
+    const float x2 = x * x, y2 = y * y, z2 = z * z;
+    out[9] = -0.5900435899266435f * (t[1] * (3 * x2 - y2) + y * (3 * xx - yy));
+    out[10] = 2.890611442640554f * (xy * z + x * y * t[2]);
+    out[11] = -0.4570457994644658f * (t[1] * (4 * z2 - x2 - y2) + y * (4 * zz - xx - yy));
+    out[12] = 0.3731763325901154f * (t[2] * (2 * z2 - 3 * x2 - 3 * y2) + z * (2 * zz - 3 * xx - 3 * yy));
+    out[13] = -0.4570457994644658f * (t[0] * (4 * z2 - x2 - y2) + x * (4 * zz - xx - yy));
+    out[14] = 1.445305721320277f * (t[2] * (x2 - y2) + z * (xx - yy));
+    out[15] = -0.5900435899266435f * (t[0] * (x2 - 3 * y2) + x * (xx - 3 * yy));
+}
+
+// Adds the derivative of the colour along a change of the mean.
+template <typename Denominator>
+__device__ inline void add_color_tangent(const float *sh, int degree, const view_direction<Denominator> &view,
+                                         const float mean_change[3], float color[GS_CHANNELS]) {
+    float direction_change[3], basis[max_sh_coefficients];
+    view_direction_tangent(view, mean_change, direction_change);
+    sh_basis_tangent(degree, view.unit, direction_change, basis);
+    DISTWAR_UNROLL
+    for (int k = 1; k < max_sh_coefficients; k++) {
+        if (k >= sh_coefficients(degree)) break;
+        for (int c = 0; c < GS_CHANNELS; c++) color[c] = fmaf(basis[k], sh[GS_CHANNELS * k + c], color[c]);
+    }
+}
+
+// ---- one Gaussian in one view ----
+
+// A change of the place and shape of one Gaussian.
+struct shape_change {
+    float mean[3], log_scale[3], quaternion[4];
+};
+
+// 1 in the k-th of these ten, else 0.
+__device__ __forceinline__ shape_change unit_change(int k) {
+    shape_change change = {};
+    DISTWAR_UNROLL
+    for (int j = 0; j < 3; j++) {
+        change.mean[j] = k == j ? 1.0f : 0.0f;
+        change.log_scale[j] = k == 3 + j ? 1.0f : 0.0f;
+    }
+    DISTWAR_UNROLL
+    for (int j = 0; j < 4; j++) change.quaternion[j] = k == 6 + j ? 1.0f : 0.0f;
+    return change;
+}
+
+// A Gaussian as one camera sees it: what its derivatives need.
+template <int model>
+struct gaussian_in_view {
+    point_of<model, divisor> point;
+    gaussian_shape shape;
+    image_axes axes;
+    view_direction<divisor> direction;
+};
+
+template <int model>
+__device__ __forceinline__ gaussian_in_view<model> gaussian_in_view_of(const gs_gaussians &gaussians,
+                                                                       const gs_camera &camera, int64_t i) {
+    gaussian_in_view<model> g;
+    float center[3];
+    const float *const mean = gaussians.mean + 3 * i;
+    g.point = point_of<model, divisor>::of(camera, ratio_limits_of(camera), mean);
+    negative_center(camera, center);
+    g.direction = view_direction_of<divisor>(center, mean);
+    g.shape = gaussian_shape_of(gaussians, i);
+    g.axes = image_axes_of(camera, g.point, g.shape);
+    return g;
+}
+
+template <int model>
+__device__ __forceinline__ log_alpha_tangent log_alpha_tangent_of(const gs_camera &camera,
+                                                                  const gs_splat &splat,
+                                                                  const gaussian_in_view<model> &g,
+                                                                  const shape_change &change) {
+    const auto t = camera_point_tangent_of(camera, g.point, change.mean);
+    float map_change[2][3];
+    image_axes_tangent(camera, g.point, t, g.shape, g.axes, change.log_scale, change.quaternion, map_change);
+    return whitening_tangent(splat, t.mean2d, covariance_from_map_tangent(g.axes.map, map_change));
+}
+
+} // namespace gs

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT
+// One camera's part of the normal equations: what stays of its picture while they are solved, and products with its
+// Jacobian; the memory that stays, and the times of the parts of a step. A failure of the device ends the program.
+#pragma once
+
+#include "c_linkage.h"
+#include "device_buffer.h"
+#include "gs_lm.h"
+#include "frames/target_view.h"
+#include <cuda_runtime.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+C_LINKAGE_BEGIN
+
+// ---- memory ----
+
+// An arena of device memory: pieces are taken one by one and returned together. Blocks stay allocated, for every step of
+// Levenberg-Marquardt takes the same pieces.
+typedef struct lm_arena_block {
+    char *memory;
+    size_t bytes;
+} lm_arena_block;
+
+typedef struct lm_arena {
+    size_t least;   // least bytes of a block; 0: 16 MiB
+    size_t held;    // bytes of all blocks
+    size_t count;   // blocks
+    size_t current; // block in use
+    size_t used;    // bytes of it that are taken
+    size_t taken;   // bytes taken since the last reset
+    size_t most;    // most bytes taken between two resets
+    lm_arena_block *blocks;
+    size_t room; // entries of that array
+} lm_arena;
+
+// NULL if the host has no memory for the array of blocks. Aligned to 256 bytes, not cleared.
+void *lm_arena_take(lm_arena *arena, size_t bytes);
+// Returns everything and merges the blocks into one of `most` bytes.
+void lm_arena_reset(lm_arena *arena);
+void lm_arena_close(lm_arena *arena);
+
+// ---- times ----
+
+// GPU time of the parts of a step, by events between them. Measures nothing on the CPU.
+typedef enum lm_part {
+    LM_PICTURES,   // project, bin, render, residuals: of steps and of line searches
+    LM_DIAGONAL,   // diag(J^T J)
+    LM_FORWARD,    // J p: through the projection and the blend
+    LM_BACKWARD,   // J^T u: from pixels to splats
+    LM_PROJECTION, // J^T u: from splats to parameters and over the images
+    LM_SOLVER,     // conjugate gradients
+    LM_PARTS
+} lm_part;
+
+enum { LM_CLOCK_MARKS = 4096 };
+
+typedef struct lm_clock {
+    bool measures;
+    int marks;
+    cudaEvent_t at[LM_CLOCK_MARKS];
+    lm_part part[LM_CLOCK_MARKS]; // that ended here
+    double milliseconds[LM_PARTS];
+} lm_clock;
+
+const char *lm_part_name(lm_part part);
+void lm_clock_open(lm_clock *clock);
+void lm_clock_close(lm_clock *clock); // the sums stay
+// Begins to count.
+void lm_clock_start(lm_clock *clock);
+// The work queued since the last mark belongs to this part.
+void lm_clock_mark(lm_clock *clock, lm_part part);
+// Waits, and adds the times to the sums.
+void lm_clock_stop(lm_clock *clock);
+
+// ---- views ----
+
+// What all views share, and memory that one view after the other uses. Starts as {0}; the caller sets the
+// members before pair_capacity.
+typedef struct lm_scene {
+    const gs_gaussians *gaussians; // device
+    float background[GS_CHANNELS];
+    float epsilon;
+    distwar_policy policy;
+    lm_clock *clock;
+    int64_t pair_capacity;
+    device_buffer bin, color, change, records, splats, transmittance, n_contrib, result, loss;
+} lm_scene;
+
+typedef struct lm_view {
+    const target_view *target;
+    gs_view view; // its arrays lie in the arena; image.color is NULL without split tiles
+    gs_lm_metric metric;
+} lm_view;
+
+void lm_scene_close(lm_scene *scene);
+size_t lm_scene_bytes(const lm_scene *scene); // of its memory
+
+// The sum of squared residuals at the present values of the Gaussians. Waits.
+double lm_picture_objective(lm_scene *scene, const target_view *target);
+
+// Renders the view and keeps in the arena what products need: 32 bytes per pixel (44 with split tiles), its
+// splats and its lists. False if lm_arena_take fails. *objective: the sum of squared residuals. Adds half of
+// its gradient to *gradient unless that is NULL.
+bool lm_view_open(lm_view *view, lm_scene *scene, const target_view *target, lm_arena *arena,
+                  double *objective, const gs_gaussians *gradient);
+// diagonal += diag(J^T J); blocks (or NULL) += the blocks of gs_lm_add_blocks
+void lm_view_add_diagonal(const lm_view *view, lm_scene *scene, const gs_gaussians *diagonal, float *blocks);
+// product = the sum of J^T J direction over the views
+void lm_views_product(const lm_view *views, size_t count, lm_scene *scene, const gs_gaussians *direction,
+                      const gs_gaussians *product);
+// *sum += |J direction|^2 of all views; on the device.
+void lm_views_add_curvature(const lm_view *views, size_t count, lm_scene *scene,
+                            const gs_gaussians *direction, double *sum);
+
+C_LINKAGE_END
