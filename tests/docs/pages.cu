@@ -27,7 +27,6 @@ __device__ void gradients_at(const splat &s, int pixel, float alpha, float trans
         value[k] = float(pixel % 8 + k + s.primitive) + (alpha < 0.5f) + 0 * transmittance;
 }
 
-// [before]
 __global__ void backward_before(const splat *list, int count, frame image, float *gradient) {
     const int pixel = int(blockIdx.x * blockDim.x + threadIdx.x);
     if (pixel >= image.pixels) return;
@@ -42,9 +41,7 @@ __global__ void backward_before(const splat *list, int count, frame image, float
         for (int k = 0; k < 9; ++k) atomicAdd(&gradient[12 * list[j].primitive + k], value[k]);
     }
 }
-// [end]
 
-// [after]
 __global__ void backward_after(const splat *list, int count, frame image, float *gradient) {
     const int pixel = int(blockIdx.x * blockDim.x + threadIdx.x);
     const bool inside = pixel < image.pixels;
@@ -62,7 +59,6 @@ __global__ void backward_after(const splat *list, int count, frame image, float 
                         distwar::record<float>{gradient, 12});
     }
 }
-// [end]
 
 // A loop that stops early, front to back.
 __global__ void loop_before(const splat *list, int count, frame image, float *gradient) {
@@ -150,13 +146,11 @@ __global__ void separate_arrays(const splat *list, int j, float *color, float *o
     const bool active = threadIdx.x % 3 != 0;
     float value[9];
     for (int k = 0; k < 9; ++k) value[k] = float(int(threadIdx.x) + k);
-    // [pointers]
     const int p = list[j].primitive;
     distwar::reduce(distwar::all_lanes, active, distwar::uniform_key{p}, value,
                     distwar::pointers{&color[3 * p], &color[3 * p + 1], &color[3 * p + 2], &opacity[p],
                                       &mean2d[2 * p], &mean2d[2 * p + 1], &conic[3 * p], &conic[3 * p + 1],
                                       &conic[3 * p + 2]});
-    // [end]
 }
 
 __global__ void partial_mask(float *gradient) {
@@ -170,7 +164,6 @@ __global__ void partial_mask(float *gradient) {
     // [end]
 }
 
-// [short warps]
 template <int Threads>
 __global__ void any_block(const int *key_of, const float *value_of, int count, float *sums) {
     const int i = int(blockIdx.x * blockDim.x + threadIdx.x);
@@ -179,7 +172,6 @@ __global__ void any_block(const int *key_of, const float *value_of, int count, f
     distwar::reduce(distwar::existing_lanes<Threads>(), active, active ? key_of[i] : 0, value,
                     distwar::record<float>{sums, 1});
 }
-// [end]
 
 // The gradient of `channels` values of one primitive, a loop of atomics; and the same by a call.
 __global__ void channels_before(const splat *list, int j, int channels, int pixels, const float *d_image,
@@ -197,9 +189,9 @@ __global__ void channels_after(const splat *list, int j, int channels, int pixel
     const bool active = weight != 0;
     // [channels]
     const auto d_channel = [&](int k) { return weight * d_image[k * pixels + pixel]; };
-    const distwar::record<float> sink = {d_color, size_t(channels)};
-    distwar::reduce_tree_n<32>(distwar::all_lanes, active, distwar::uniform_key{list[j].primitive}, channels,
-                               d_channel, sink);
+    const distwar::record<float> sink = {d_color, channels};
+    distwar::reduce_n<32>(distwar::all_lanes, active, distwar::uniform_key{list[j].primitive}, channels,
+                          d_channel, sink);
     // [end]
 }
 
@@ -211,7 +203,7 @@ __global__ void interpolate_backward(const int *vertex_of, const float *weight_o
     for (int corner = 0; corner < 3; ++corner) {
         const int vertex = active ? vertex_of[3 * pixel + corner] : 0;
         const float weight = active ? weight_of[3 * pixel + corner] : 0;
-        distwar::reduce_tree_n<8>(
+        distwar::reduce_n<8>(
             distwar::all_lanes, active, vertex, attributes,
             [&](int k) { return weight * d_pixel[pixel * attributes + k]; }, sink);
     }

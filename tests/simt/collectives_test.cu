@@ -401,4 +401,34 @@ TEST_F(Collectives, BarriersThatCount) {
             }
 }
 
+// Threads that return early before the collectives and barriers that CUDA defines for them, at various times.
+__global__ void after_early_return(int n, unsigned *found) {
+    const unsigned t = threadIdx.x, lane = t % 32;
+    if (int(t) >= n) {
+        for (unsigned i = 0; i < t % 3; ++i) __threadfence(); // some of them late
+        return;
+    }
+    unsigned seen = __ballot_sync(~0u, 1);
+    __syncwarp();
+    seen ^= __match_any_sync(~0u, int(lane % 4)) ^ unsigned(__any_sync(~0u, lane == 1)) ^
+            unsigned(__all_sync(~0u, int(t) < n)) << 1;
+    __syncthreads();
+    found[t] = seen ^ unsigned(__syncthreads_count(1)) << 16 ^ unsigned(__syncthreads_and(1)) << 8;
+}
+TEST_F(Collectives, ExitedThreadsAreNotWaitedFor) {
+    for (const int n : {1, 30, 32, 33, 70, 96})
+        for (int seed = 0; seed < 8; ++seed) {
+            Device_array<unsigned> found(96);
+            simt_set_seed(std::uint64_t(seed));
+            ASSERT_EQ(run(1, 96, after_early_return, n, static_cast<unsigned *>(found)), cudaSuccess) << simt_refusal();
+            for (int t = 0; t < n; ++t) {
+                const int rest = n - t / 32 * 32;
+                const unsigned live = rest >= 32 ? ~0u : (1u << rest) - 1;
+                const unsigned wanted = live ^ (live & 0x11111111u << t % 4) ^ unsigned(rest > 1) ^ 2u ^
+                                        unsigned(n) << 16 ^ 1u << 8;
+                EXPECT_EQ(found[t], wanted) << n << ' ' << t << ' ' << seed;
+            }
+        }
+}
+
 } // namespace

@@ -2,7 +2,6 @@
 // The examples of sinks in the comments of the headers, as calls.cu.
 #include "examples.cuh"
 #include <distwar/half.cuh>
-#include <distwar/packed.cuh>
 #include <distwar/reduce.cuh>
 
 namespace {
@@ -91,9 +90,9 @@ TEST(Examples, RecordOfPairs) {
 }
 __global__ void example_aligned_pairs(__half2 *sums) {
     const int lane = int(threadIdx.x);
-    // [aligned_pairs]
+    // [aligned_record]
     const __half2 val[2] = {__floats2half2_rn(1, 2), __floats2half2_rn(3, 4)};
-    distwar::reduce(distwar::all_lanes, true, lane / 16, val, distwar::aligned_pairs<__half2>{sums, 2});
+    distwar::reduce(distwar::all_lanes, true, lane / 16, val, distwar::aligned_record<__half2>{sums, 2});
     // sums: 16, 32, 48, 64, 16, 32, 48, 64
     // [end]
 }

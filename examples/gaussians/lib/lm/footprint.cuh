@@ -4,7 +4,7 @@
 #pragma once
 
 #include "project/project.cuh"
-#include <distwar/lanes.cuh>
+#include <distwar/warp.cuh>
 
 namespace gs {
 

@@ -9,7 +9,7 @@
 #include "lm/tangent.cuh"
 #include "moments.cuh"
 #include "warp_rows.cuh"
-#include <distwar/lanes.cuh>
+#include <distwar/warp.cuh>
 
 using namespace gs;
 
