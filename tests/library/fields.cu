@@ -41,7 +41,7 @@ __global__ void add_to_fields(const warp_call *calls, const T *values, Sink sink
 template <typename T, int... Counts, size_t... Array>
 distwar::fields<T, Counts...> sink_of(const std::vector<T *> &base, layout<Counts...>,
                                       std::index_sequence<Array...>) {
-    return {distwar::field<T, Counts>{base[Array], size_t(layout<Counts...>::stride(Array))}...};
+    return {distwar::detail::field<T, Counts>{base[Array], size_t(layout<Counts...>::stride(Array))}...};
 }
 
 template <typename Layout, strategy S, typename T, typename Key>
