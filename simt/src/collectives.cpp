@@ -204,17 +204,8 @@ bool Block::promises_kept(const Lane &lane, unsigned mask) {
 // Whether CUDA defines the collective for a mask with lanes that have exited: "all non-exited threads named in mask must
 // execute the same intrinsic". A shuffle or a reduction would read them. coalesced_threads has no mask.
 static bool may_miss_exited(Kind kind) {
-    switch (kind.collective) {
-    case Collective::syncwarp:
-    case Collective::all:
-    case Collective::any:
-    case Collective::ballot:
-    case Collective::match_any:
-    case Collective::match_all:
-        return true;
-    default:
-        return false;
-    }
+    const Collective c = kind.collective;
+    return c == Collective::syncwarp || (c >= Collective::all && c <= Collective::match_all);
 }
 
 SIMT_INLINE Lane &Block::meet(Lane &lane, Kind kind, unsigned mask, std::uint64_t value,

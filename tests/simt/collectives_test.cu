@@ -97,28 +97,14 @@ void check_shuffles() {
     EXPECT_GT(partial, 200);
 }
 
-TEST_F(Collectives, ShuffleInt) {
+TEST_F(Collectives, ShuffleOfEveryType) {
     check_shuffles<int>();
-}
-TEST_F(Collectives, ShuffleUnsigned) {
     check_shuffles<unsigned>();
-}
-TEST_F(Collectives, ShuffleLong) {
     check_shuffles<long>();
-}
-TEST_F(Collectives, ShuffleUnsignedLong) {
     check_shuffles<unsigned long>();
-}
-TEST_F(Collectives, ShuffleLongLong) {
     check_shuffles<long long>();
-}
-TEST_F(Collectives, ShuffleUnsignedLongLong) {
     check_shuffles<unsigned long long>();
-}
-TEST_F(Collectives, ShuffleFloat) {
     check_shuffles<float>();
-}
-TEST_F(Collectives, ShuffleDouble) {
     check_shuffles<double>();
 }
 TEST_F(Collectives, ShuffleUnderASeed) {
@@ -188,22 +174,12 @@ void check_matches() {
         }
 }
 
-TEST_F(Collectives, MatchInt) {
+TEST_F(Collectives, MatchOfEveryType) {
     check_matches<int>();
-}
-TEST_F(Collectives, MatchUnsigned) {
     check_matches<unsigned>();
-}
-TEST_F(Collectives, MatchLongLong) {
     check_matches<long long>();
-}
-TEST_F(Collectives, MatchUnsignedLongLong) {
     check_matches<unsigned long long>();
-}
-TEST_F(Collectives, MatchFloat) {
     check_matches<float>();
-}
-TEST_F(Collectives, MatchDouble) {
     check_matches<double>();
 }
 
@@ -420,7 +396,8 @@ TEST_F(Collectives, ExitedThreadsAreNotWaitedFor) {
         for (int seed = 0; seed < 8; ++seed) {
             Device_array<unsigned> found(96);
             simt_set_seed(std::uint64_t(seed));
-            ASSERT_EQ(run(1, 96, after_early_return, n, static_cast<unsigned *>(found)), cudaSuccess) << simt_refusal();
+            ASSERT_EQ(run(1, 96, after_early_return, n, static_cast<unsigned *>(found)), cudaSuccess)
+                << simt_refusal();
             for (int t = 0; t < n; ++t) {
                 const int rest = n - t / 32 * 32;
                 const unsigned live = rest >= 32 ? ~0u : (1u << rest) - 1;
