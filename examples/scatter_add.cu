@@ -35,7 +35,7 @@ __global__ void scatter_add(const int *row_of, const float *gradient, int adds, 
 // A block adds HOT_ROUNDS * BLOCK rows, so that it meets a frequent one again.
 template <int Width>
 __global__ void scatter_add_hot(const int *row_of, const float *gradient, int adds,
-                                distwar::aligned_record table, int balance_threshold) {
+                                distwar::aligned_record<> table, int balance_threshold) {
     __shared__ distwar::hot_slots<HOT_SLOTS, Width> hot;
     hot.clear();
     for (int round = 0; round < HOT_ROUNDS; ++round) {
@@ -96,7 +96,7 @@ cudaError_t run_hot(const problem &given, int balance_threshold) {
     if (status != cudaSuccess) return status;
     return launch(nullptr, blocks_for(given.adds, HOT_ROUNDS * BLOCK), BLOCK, scatter_add_hot<Width>,
                   given.row_of, given.gradient, int(given.adds),
-                  distwar::aligned_record{given.table.sums, stride}, balance_threshold);
+                  distwar::aligned_record<>{given.table.sums, stride}, balance_threshold);
 }
 
 template <int Width>

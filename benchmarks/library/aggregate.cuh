@@ -90,7 +90,7 @@ __device__ __forceinline__ void add(bool active, int key, int shared_key, const 
         if constexpr (M == axes::cub_looking) {
             const unsigned active_lanes = __ballot_sync(distwar::all_lanes, active);
             if (active_lanes == 0) return;
-            if (!distwar::share_one_key(distwar::all_lanes, active_lanes, active, key, shared_key)) {
+            if (!distwar::detail::share_one_key(distwar::all_lanes, active_lanes, active, key, shared_key)) {
                 if (active) sink.add(key, val);
                 return;
             }

@@ -5,7 +5,7 @@
 #ifndef BENCHMARKS_AXES_H
 #define BENCHMARKS_AXES_H
 
-#include <distwar/policy.cuh>
+#include <distwar/strategy.h>
 
 namespace axes {
 

@@ -13,12 +13,11 @@ enum class how {
     plain, // red.f16x2 by each lane
     one_call,
     tree,
-    runs,
     whole_plain,    // all features in one thread, vector atomics of each lane
-    whole_one_call, // the same, aligned_pairs by reduce
+    whole_one_call, // the same, aligned_record by reduce
     whole_tree,
     by_cell, // groups of lanes by cell, one add for each corner
-    each,    // reduce_each over the corners
+    each,    // reduce in a loop over the corners
     cg,
     in_double
 };
@@ -69,9 +68,10 @@ __global__ void __launch_bounds__(512) backward(grid given, T *tables) {
     const auto pair_of = [&](int c) { return __hmul2(__float2half2_rn(weight(c)), gradient[0]); };
     constexpr unsigned all = distwar::all_lanes;
     if constexpr (H == how::each) {
-        distwar::reduce_each(
-            all, true, 8, [&](int c) { return entry(c) * pairs + unsigned(pair); }, pair_of,
-            distwar::record<T>{table, 1});
+#pragma unroll 1
+        for (int c = 0; c < 8; ++c)
+            distwar::reduce(all, true, entry(c) * pairs + unsigned(pair), pair_of(c),
+                            distwar::record<T>{table, 1});
     } else if constexpr (H == how::by_cell) {
         const unsigned key = (cell.x + resolution * (cell.y + resolution * cell.z)) * pairs + unsigned(pair);
         const auto cells = distwar::group_lanes(all, true, key);
@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(512) backward(grid given, T *tables) {
                 __half2 v[of_thread];
 #pragma unroll
                 for (int k = 0; k < of_thread; ++k) v[k] = __hmul2(__float2half2_rn(weight(c)), gradient[k]);
-                const distwar::aligned_pairs<T> sink = {table, pairs};
+                const distwar::aligned_record<T> sink = {table, pairs};
                 if constexpr (H == how::whole_plain) distwar::reduce_atomic(all, true, entry(c), v, sink);
                 if constexpr (H == how::whole_one_call) distwar::reduce(all, true, entry(c), v, sink);
                 if constexpr (H == how::whole_tree) distwar::reduce_tree(all, true, entry(c), v, sink);
@@ -119,7 +119,6 @@ __global__ void __launch_bounds__(512) backward(grid given, T *tables) {
                     const distwar::record<T> sink = {table, 1};
                     if constexpr (H == how::one_call) distwar::reduce(all, true, key, v, sink);
                     if constexpr (H == how::tree) distwar::reduce_tree(all, true, key, v, sink);
-                    if constexpr (H == how::runs) distwar::reduce_runs(all, true, key, v, sink);
                 }
             }
         }
@@ -198,9 +197,8 @@ void add_for(bool rays) {
                 launch(backward<how::h, F, __half2>, whole))
     ADD(plain, "plain", false);
     ADD(one_call, "reduce", false);
-    ADD(each, "reduce_each", false);
+    ADD(each, "reduce_loop", false);
     ADD(tree, "reduce_tree", false);
-    ADD(runs, "reduce_runs", false);
     ADD(by_cell, "group_lanes_by_cell", false);
     ADD(cg, "cg_labeled_partition", false);
     if (F > 2) {

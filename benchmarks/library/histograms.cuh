@@ -17,7 +17,6 @@ enum class how {
     plain_of_all_lanes, // plain atomics in a loop that all lanes run equally often, as the calls below need it
     tree,
     tree_by_8, // threshold 8
-    runs,
     cg
 };
 enum class bins { shared_float, shared_int, global_float };
@@ -63,8 +62,6 @@ __device__ __forceinline__ void add_row(unsigned lanes, bool active, int bin, co
         distwar::reduce_tree(lanes, active, bin, v, sink);
     } else if constexpr (H == how::tree_by_8) {
         distwar::reduce_tree(lanes, active, bin, v, sink, 8);
-    } else if constexpr (H == how::runs) {
-        distwar::reduce_runs(lanes, active, bin, v, sink);
     } else if (active) {
         const auto group = cg::labeled_partition(cg::coalesced_threads(), bin);
 #pragma unroll
@@ -242,7 +239,6 @@ void add_all_shared(strangers_case &given, data **of) {
     add_shared<B, how::plain_of_all_lanes, T>(given, of, "plain_in_the_loop_of_all_lanes");
     add_shared<B, how::tree, T>(given, of, "reduce_tree");
     add_shared<B, how::tree_by_8, T>(given, of, "reduce_tree_8");
-    add_shared<B, how::runs, T>(given, of, "reduce_runs");
     add_shared<B, how::cg, T>(given, of, "cg_labeled_partition");
 }
 template <how H, bool Vectors>
@@ -289,7 +285,6 @@ inline void add_all() {
         add_global<how::one_call, false>(given, mine, "reduce");
         add_global<how::tree, false>(given, mine, "reduce_tree");
         add_global<how::tree_by_8, false>(given, mine, "reduce_tree_8");
-        add_global<how::runs, false>(given, mine, "reduce_runs");
         add_global<how::cg, false>(given, mine, "cg_labeled_partition");
         add_global<how::one_call, true>(given, mine, "aligned_record_reduce");
         add_global<how::tree, true>(given, mine, "aligned_record_reduce_tree");

@@ -15,7 +15,7 @@ enum class how {
     plain_looped, // the same, not unrolled: what the loop costs without any call
     one_call,     // reduce for each node, unrolled
     looped,       // the same, not unrolled
-    each,         // reduce_each; in shared memory with in_shared, which unrolls
+    each,         // reduce with in_shared, unrolled
     by_cell,      // group_lanes by cell, one add for each node, not unrolled
     tree,         // reduce_tree, not unrolled
     cg,
@@ -83,11 +83,9 @@ __device__ __forceinline__ void add_particle(bool active, const particle &p, int
         for (int node = 0; node < 27; ++node)
             distwar::reduce(all, active, place_at(node), p.values_at(node), sink);
     } else if constexpr (H == how::each) {
-        const auto values_at = [&](int node) { return p.values_at(node); };
-        if constexpr (Shared)
-            distwar::reduce_each(all, active, 27, place_at, values_at, distwar::in_shared(sink));
-        else
-            distwar::reduce_each(all, active, 27, place_at, values_at, sink);
+#pragma unroll
+        for (int node = 0; node < 27; ++node)
+            distwar::reduce(all, active, place_at(node), p.values_at(node), distwar::in_shared(sink));
     } else if constexpr (H == how::by_cell) {
         const auto cells = distwar::group_lanes(all, active, cell);
 #pragma unroll 1
@@ -228,7 +226,7 @@ inline void add_all() {
         ADD(plain_looped, "plain_looped");
         ADD(one_call, "reduce_unrolled");
         ADD(looped, "reduce_looped");
-        ADD(each, "reduce_each");
+        ADD(each, "reduce_in_shared");
         ADD(by_cell, "group_lanes_by_cell");
         ADD(tree, "reduce_tree_looped");
         ADD(cg, "cg_by_cell");

@@ -10,8 +10,8 @@
 #include <cub/cub.cuh>
 #include <cuda_fp16.h>
 #include <distwar/block.cuh>
-#include <distwar/fields.cuh>
-#include <distwar/packed.cuh>
+#include <distwar/sink.cuh>
+#include <distwar/half.cuh>
 #include <distwar/reduce.cuh>
 #include <elf.h>
 #include <fstream>

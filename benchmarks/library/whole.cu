@@ -20,11 +20,10 @@
 #include <cub/device/device_histogram.cuh>
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_reduce.cuh>
-#include <distwar/histogram.cuh>
+#include <distwar/device/histogram.cuh>
 #include <distwar/hot_slots.cuh>
 #include <distwar/reduce.cuh>
-#include <distwar/runs.cuh>
-#include <distwar/sorted_sums_by_key.cuh>
+#include <distwar/device/sorted_sums_by_key.cuh>
 #include <math.h>
 #include <stdlib.h>
 #include <thrust/iterator/permutation_iterator.h>
@@ -51,7 +50,6 @@ enum { REPETITIONS = 7 };
 // serial         reduce_serial
 // tree           reduce_tree
 // tree_vector    reduce_tree with vector atomics (aligned_record)
-// runs           reduce_runs
 // hot_slots      reduce_atomic to hot_slots of a block, a flush at the end
 // hot_tree       reduce_tree to hot_slots
 // fastest, deterministic, exact   these ways of sums_by_key
@@ -65,7 +63,6 @@ enum way {
     serial,
     tree,
     tree_vector,
-    runs,
     hot_slots,
     hot_tree,
     fastest,
@@ -76,9 +73,9 @@ enum way {
     cub_call,
     ways
 };
-constexpr const char *way_name[ways] = {"atomic",  "vector",    "serial",   "tree",    "tree_vector",
-                                        "runs",    "hot_slots", "hot_tree", "fastest", "deterministic",
-                                        "bounded", "exact",     "counts",   "cub"};
+constexpr const char *way_name[ways] = {"atomic",    "vector",   "serial",  "tree",          "tree_vector",
+                                        "hot_slots", "hot_tree", "fastest", "deterministic", "bounded",
+                                        "exact",     "counts",   "cub"};
 constexpr bool is_of_sums_by_key(int w) {
     return w >= fastest && w <= exact;
 }
@@ -130,8 +127,6 @@ __global__ void __launch_bounds__(BLOCK) solve(const int *key, const row<K, T> *
             distwar::reduce_atomic(all_lanes, true, key[i], mine.of, hot.sink(sink));
         else if constexpr (W == hot_tree)
             distwar::reduce_tree(all_lanes, true, key[i], mine.of, hot.sink(sink));
-        else if constexpr (W == runs)
-            distwar::reduce_runs(all_lanes, true, key[i], mine.of, sink);
         else if constexpr (W == serial)
             distwar::reduce_serial(all_lanes, true, key[i], mine.of, sink);
         else if constexpr (W == tree)
@@ -342,14 +337,14 @@ void register_all(bench &b) {
     for (const int exponent : {0, 1, 2, 64}) {
         for (const int bins : {16, 256, 4096, 1 << 16, int(MOST_BINS)})
             for (int w = 0; w < ways; ++w)
-                if (!has_vectors(w) && !is_of_sums_by_key(w) && w != runs)
+                if (!has_vectors(w) && !is_of_sums_by_key(w))
                     add_run(b, {true, way(w), 1, bins, exponent, false});
         if (exponent == 64) continue;
         for (const bool sorted : {false, true})
             for (const int rows : {1024, int(MOST_ROWS)})
                 for (const int K : {1, 4, 16})
                     for (int w = 0; w < ways; ++w)
-                        if ((!has_vectors(w) || K > 1) && (w != runs || sorted) && w != counts)
+                        if ((!has_vectors(w) || K > 1) && w != counts)
                             add_run(b, {false, way(w), K, rows, exponent, sorted});
     }
 }

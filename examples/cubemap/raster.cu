@@ -5,7 +5,7 @@
 #include "device.h"
 #include "launch.cuh"
 #include "gpu/tile_pixel.cuh"
-#include <distwar/lanes.cuh>
+#include <distwar/warp.cuh>
 #include <math.h>
 
 namespace {

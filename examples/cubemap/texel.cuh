@@ -5,7 +5,7 @@
 
 #include "cubemap.h"
 #include <cuda_runtime.h>
-#include <distwar/lanes.cuh>
+#include <distwar/warp.cuh>
 #include <math.h>
 
 enum { TEXELS = 4 };

@@ -50,7 +50,7 @@ typedef enum ix_way {
     IX_SORTED,       // rows sorted by index, sums of runs
     IX_FIXED,        // deterministic: fixed point, atomics of integers
     IX_SORTED_FIXED, // deterministic: rows sorted by index, fixed point
-    IX_EXACT,        // deterministic: fixed point of two words, see include/distwar/sums_by_key.cuh
+    IX_EXACT,        // deterministic: fixed point of two words, see include/distwar/device/sums_by_key.cuh
     IX_WAYS
 } ix_way;
 

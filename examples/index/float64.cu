@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "shell.cuh"
 
-#include <distwar/histogram.cuh>
+#include <distwar/device/histogram.cuh>
 
 const ix_calls *ix_float64(const ix_rows &rows) {
     return ix_calls_of<double, double>(rows);

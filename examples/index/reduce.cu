@@ -5,7 +5,7 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <distwar/half.cuh>
-#include <distwar/host_launch.cuh>
+#include <distwar/device/launch.cuh>
 #include <distwar/reduce.cuh>
 #include <math.h>
 #include <type_traits>

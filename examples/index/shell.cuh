@@ -4,7 +4,7 @@
 
 #include "types.h"
 
-#include <distwar/sorted_sums_by_key.cuh>
+#include <distwar/device/sorted_sums_by_key.cuh>
 
 template <typename T, typename Index, typename Out>
 distwar::key_sums<T, Index, Out> ix_sums_of(const ix_rows &rows) {

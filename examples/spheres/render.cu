@@ -83,7 +83,7 @@ __global__ void __launch_bounds__(tile_threads) render_backward_kernel(sphere_fr
         }
         inverse_total = 1 / f.total[p.index];
     }
-    const int longest = int(distwar::largest(distwar::all_lanes, unsigned(length)));
+    const int longest = int(distwar::detail::largest(distwar::all_lanes, unsigned(length)));
     for (int j = 0; j < longest; ++j) {
         const bool active = j < length;
         int key = 0;

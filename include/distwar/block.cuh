@@ -11,9 +11,6 @@
 #ifndef DISTWAR_BLOCK_CUH
 #define DISTWAR_BLOCK_CUH
 
-#include "push_macros.h"
-
-#include "lanes.cuh"
 #include "sink.cuh"
 
 namespace distwar {
@@ -51,7 +48,9 @@ __device__ __forceinline__ unsigned existing_lanes() {
 
 // ---- sum
 
-// Shared memory of block_sum for blocks of at most Threads threads.
+// Shared memory of block_sum for blocks of at most Threads threads: K Threads values. 12 floats and 1,024 threads fill
+// the 48 KB that a kernel has without asking. Where K is large, `reduce` with a uniform_key into an accumulator of one
+// slot takes K values, and was as fast or up to 5 times as fast where a thread has several values (docs/kernel.md).
 template <int K, int Threads, typename T = float>
 struct block_sum_memory {
     T value[K][Threads];
@@ -74,7 +73,7 @@ __device__ __forceinline__ void block_sum(const T (&value)[K], block_sum_memory<
     const int rank = block_rank();
     DISTWAR_UNROLL
     for (int k = 0; k < K; ++k) memory.value[k][rank] = sum[k] = value[k];
-    __syncthreads();
+    detail::sync_block();
     for (int size = block_size(); size > 1; size = (size + 1) / 2) {
         const int half = (size + 1) / 2;
         if (rank < size - half) {
@@ -82,7 +81,7 @@ __device__ __forceinline__ void block_sum(const T (&value)[K], block_sum_memory<
             for (int k = 0; k < K; ++k)
                 memory.value[k][rank] = sum[k] = sum[k] + memory.value[k][rank + half];
         }
-        __syncthreads();
+        detail::sync_block();
     }
 }
 
@@ -107,29 +106,26 @@ __device__ __forceinline__ void block_sum(const T (&value)[K], block_sum_memory<
 //     ... distwar::reduce_tree(lanes, active, slot, val, sums.sink());
 //     sums.flush(primitive_of_slot, used_slots, distwar::record<float>{gradient, 12});
 //
-// Stride: the values from one slot to the next, >= K. Those from K on are 0. bulk.cuh flushes slots that are
-// a multiple of 16 bytes long: accumulator<9, 64, float, 12>.
 // Example (one warp, `lane` its lane, arrays of zeros):
 //     __shared__ distwar::accumulator<1, 4> bins;
 //     bins.clear();
 //     distwar::reduce(distwar::all_lanes, true, lane % 4, 1.0f, distwar::in_shared(bins.sink()));
 //     bins.flush_consecutive(2, 4, distwar::record<float>{sums, 1});
 //     // sums: 0, 0, 8, 8, 8, 8
-template <int K, int N, typename T = float, int Stride = K>
+template <int K, int N, typename T = float>
 struct accumulator {
-    static_assert(Stride >= K, "distwar: the stride of an accumulator is at least K");
-    static_assert(!detail::is_packed<T>,
+    static_assert(detail::is_value<T> && !detail::is_packed<T>,
                   "distwar: an accumulator sums float, double or integers of 4 or 8 bytes");
-    alignas(Stride * sizeof(T) % 16 == 0 ? 16 : alignof(T)) T sum[N][Stride];
+    T sum[N][K];
 
     // Sets all sums to 0. All threads of the block call. Cost: 1 barrier.
     __device__ __forceinline__ void clear() {
-        for (int i = block_rank(); i < N * Stride; i += block_size()) sum[i / Stride][i % Stride] = T(0);
-        __syncthreads();
+        for (int i = block_rank(); i < N * K; i += block_size()) sum[i / K][i % K] = T(0);
+        detail::sync_block();
     }
 
     // A sink whose keys are the slots 0..N - 1.
-    __device__ __forceinline__ record<T> sink() { return {&sum[0][0], Stride}; }
+    __device__ __forceinline__ record<T> sink() { return {&sum[0][0], K}; }
 
     // Adds the sums of slot i to key key_of_slot[i] of the sink `to`, for i < slots, and sets them to 0. All
     // threads of the block call, with the same arguments.
@@ -153,7 +149,7 @@ struct accumulator {
   private:
     template <typename KeyOf, typename Sink>
     __device__ __forceinline__ void flush_with(const KeyOf &key_of, int slots, const Sink &to) {
-        __syncthreads();
+        detail::sync_block();
         for (int i = block_rank(); i < slots; i += block_size()) {
             T total[K];
             bool any = false;
@@ -165,7 +161,7 @@ struct accumulator {
             }
             if (any) to.add(key_of(i), total);
         }
-        __syncthreads();
+        detail::sync_block();
     }
 };
 
@@ -221,7 +217,7 @@ template <sort_order Order = sort_order::ascending, typename Key, typename Value
 __device__ __forceinline__ void bitonic_sort(sort_memory<Key, Value, Capacity> &memory, int n) {
     int pairs = 1; // p / 2
     while (2 * pairs < n) pairs *= 2;
-    __syncthreads();
+    detail::sync_block();
     if (n < 2) return;
     for (int run = 1; run <= pairs; run *= 2) { // sorted runs of this length become sorted runs of twice it
         for (int distance = run; distance > 0; distance /= 2) {
@@ -237,13 +233,11 @@ __device__ __forceinline__ void bitonic_sort(sort_memory<Key, Value, Capacity> &
                 const Value moved = memory.value[low];
                 memory.value[low] = memory.value[high], memory.value[high] = moved;
             }
-            __syncthreads();
+            detail::sync_block();
         }
     }
 }
 
 } // namespace distwar
-
-#include "pop_macros.h"
 
 #endif

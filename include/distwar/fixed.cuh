@@ -8,7 +8,7 @@
 //     long long *sums; // [primitives][12], zeroed, as is *flag
 //     const distwar::fixed_format<9> format = {{0x1p20f, ...}, flag};
 //     distwar::reduce_fixed(lanes, active, key, val, distwar::record<long long>{sums, 12}, format);
-//     ... later (the kernel fixed_convert does this for all sums):
+//     ... later, in another kernel:
 //     float sum = distwar::fixed_to_float(sums[12 * i + k], format.scale[k]);
 //
 // Error after n additions, if no flag is set: |sum - exact| <= n / (2 scale), plus the rounding of the result
@@ -17,9 +17,7 @@
 #ifndef DISTWAR_FIXED_CUH
 #define DISTWAR_FIXED_CUH
 
-#include "push_macros.h"
-
-#include "tree.cuh"
+#include "reduce.cuh"
 
 namespace distwar {
 
@@ -43,7 +41,7 @@ struct fixed_format {
 namespace detail {
 
 // The operations of IEEE 754, with subnormal numbers: --use_fast_math and -ffast-math do not change them.
-#if !defined(__SIMT__)
+#if DISTWAR_PTX
 __device__ __forceinline__ float exact_product(float a, float b) {
     float result;
     asm("mul.rn.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
@@ -75,7 +73,7 @@ T exact_quotient(T a, T b) {
 // Whether value is NaN, by its bits: also where the compiler assumes that there is no NaN.
 template <typename T>
 __device__ __forceinline__ bool has_nan_bits(T value) {
-    using bits = typename word<int(sizeof(T))>::type;
+    using bits = bits_of<T>;
     constexpr bits infinity = bits(sizeof(T) == 4 ? 0x7f800000 : 0x7ff0000000000000);
     return bits(swappable<T>::bits(value) << 1) > bits(infinity << 1);
 }
@@ -119,10 +117,10 @@ __device__ __forceinline__ T fixed_to_float(long long sum, T scale) {
 
 // Adds the values of all active lanes to the sink, for any keys and any `lanes`. The contract is in
 // reduce.cuh, with these differences:
-//   sink    of long long; value k is added in units of 1/scale[k]
+//   sink    of an integer of 8 bytes; value k is added in units of 1/scale[k]
 //   format  the same in all lanes
 // Cost: the conversions, reduce_tree on 8-byte values, and one atomic by each lane that sets a flag. More
-// than 64 values: reduce_tree_n in chunks of 16 values, and val lies in local memory.
+// than 64 values: reduce_n in chunks of 16 values, and val lies in local memory.
 // Example (one warp, `lane` its lane, arrays of zeros):
 //     const distwar::fixed_format<1> format = {{0x1p20f}, flag};
 //     const float val[1] = {0.5f * float(lane)};
@@ -132,7 +130,7 @@ __device__ __forceinline__ T fixed_to_float(long long sum, T scale) {
 //     if (lane < 2) result[lane] = distwar::fixed_to_float(sums[lane], format.scale[0]);
 //     // sums: 62914560, 197132288; result: 60, 188
 template <int K, typename T, int Log2Adds, typename Key, typename Sink>
-__device__ __forceinline__ void reduce_fixed(lane_mask lanes, bool active, Key key, const T (&val)[K],
+__device__ __forceinline__ void reduce_fixed(detail::lane_mask lanes, bool active, Key key, const T (&val)[K],
                                              const Sink &sink, const fixed_format<K, T, Log2Adds> &format,
                                              int balance_threshold = 0) {
     static_assert(detail::is_same<T, float> || detail::is_same<T, double>,
@@ -151,62 +149,11 @@ __device__ __forceinline__ void reduce_fixed(lane_mask lanes, bool active, Key k
         const auto units_of = [&](int k) {
             return distwar::to_fixed<Log2Adds>(val[k], format.scale[k], flags);
         };
-        distwar::reduce_tree_n<16>(lanes, active, key, K, units_of, sink, balance_threshold);
+        distwar::reduce_n<16>(lanes, active, key, K, units_of, sink, balance_threshold);
         if (flags != 0) atomicOr(format.flag, flags);
     }
 }
 
-// A sink of fixed-point sums that adds them as floats to the sink `to`. See from_fixed.
-template <int K, typename T, typename Sink>
-struct fixed_sink {
-    T scale[K];
-    Sink to;
-
-    template <typename Key>
-    __device__ __forceinline__ void add(Key key, const long long (&sums)[K]) const {
-        T values[K];
-        DISTWAR_UNROLL
-        for (int k = 0; k < K; ++k) values[k] = distwar::fixed_to_float(sums[k], scale[k]);
-        to.add(key, values);
-    }
-};
-
-// A sink that takes sums in the units of `format` and adds them to `to` as T. For the flush of an accumulator
-// of long long. The sum of one flush is reproducible; sums of several flushes depend on their order, because
-// `to` adds T.
-template <int K, typename T, int Log2Adds, typename Sink>
-__device__ __forceinline__ fixed_sink<K, T, Sink> from_fixed(const fixed_format<K, T, Log2Adds> &format,
-                                                             const Sink &to) {
-    fixed_sink<K, T, Sink> sink = {{}, to};
-    DISTWAR_UNROLL
-    for (int k = 0; k < K; ++k) sink.scale[k] = format.scale[k];
-    return sink;
-}
-
-// Two kernels, for any one-dimensional grid.
-
-// Sets `count` sums and the flag to zero.
-template <typename Sum>
-__global__ void fixed_clear(Sum *sums, size_t count, unsigned *flag) {
-    const size_t first = size_t(blockIdx.x) * blockDim.x + threadIdx.x;
-    for (size_t i = first; i < count; i += size_t(gridDim.x) * blockDim.x) sums[i] = 0;
-    if (first == 0) *flag = 0;
-}
-
-// result[i * result_stride + k] = sums[i * stride + k] as T, for i < keys and k < K.
-template <int K, typename T, int Log2Adds>
-__global__ void fixed_convert(const long long *sums, size_t stride, size_t keys,
-                              fixed_format<K, T, Log2Adds> format, T *result, size_t result_stride) {
-    const size_t first = size_t(blockIdx.x) * blockDim.x + threadIdx.x;
-    for (size_t i = first; i < keys; i += size_t(gridDim.x) * blockDim.x) {
-        DISTWAR_UNROLL
-        for (int k = 0; k < K; ++k)
-            result[i * result_stride + k] = distwar::fixed_to_float(sums[i * stride + k], format.scale[k]);
-    }
-}
-
 } // namespace distwar
-
-#include "pop_macros.h"
 
 #endif

@@ -4,7 +4,7 @@
 //     const auto groups = distwar::group_lanes(distwar::all_lanes, active, vertex);
 //     groups.add(position, distwar::record<float>{d_position, 3}, threshold); // float position[3]
 //     groups.add(color, distwar::record<float>{d_color, 4}, threshold);       // float color[4]
-//     // a number of values known at run time, 8 at once (chunks.cuh)
+//     // a number of values known at run time, 8 at once (reduce_n)
 //     groups.add_n<8>(attributes, [&](int k) { return attribute_gradient(k); },
 //                     distwar::record<float>{d_attribute, stride}, threshold);
 //
@@ -14,12 +14,7 @@
 #ifndef DISTWAR_GROUP_CUH
 #define DISTWAR_GROUP_CUH
 
-#include "push_macros.h"
-
-#include "chunks.cuh"
-#include "lanes.cuh"
 #include "tree.cuh"
-#include "values.cuh"
 
 namespace distwar {
 
@@ -31,15 +26,16 @@ struct at_key {
 template <typename Key>
 __host__ __device__ at_key(Key)->at_key<Key>;
 
-// What a lane knows about the groups of its warp. group_lanes makes it; copies are valid, too.
+namespace detail {
+
+// What a lane knows about the groups of its warp: what group_lanes returns. Copies are valid, too. add() and add_n() are its
+// interface.
 template <typename Key>
-class lane_groups {
-  public:
+struct lane_groups {
     // Adds the values of all active lanes to the sink. The contract is that of reduce_tree.
     //   who calls  all of the `lanes` that made the handle, together
-    //   val        K values, float, double or integers of 4 or 8 bytes, more than 64 in chunks of 32
-    //              (chunks.cuh); K and the type may differ from call to call. Those of inactive lanes are
-    //              ignored
+    //   val        K values, float, double or integers of 4 or 8 bytes, or a list, values(color, opacity); more than
+    //              64 in chunks of 32. K and the type may differ from call to call. Those of inactive lanes are ignored
     //   sink, balance_threshold  as for reduce_tree
     // Cost (shuffles of 8-byte values and keys count twice): nothing if no lane is active, else
     //   whole warp, one key  tree_shuffles(K) shuffles, ceil(K / 32) atomic instructions
@@ -59,7 +55,8 @@ class lane_groups {
 
     // add at another key, which follows from the key of the group: for the corners of a cell or the nodes
     // of a stencil, whose groups are those of the cell.
-    //   other_key  the same in all lanes of a group; two groups may have the same. Ignored in inactive lanes
+    //   other_key  an integer of 4 or 8 bytes, of another type than the group's key if need be; the same in all lanes of
+    //              a group. Two groups may have the same. Ignored in inactive lanes
     // Cost: that of add; whole warp, one key: also 1 shuffle (of 8 bytes: two).
     //
     //     const auto cells = distwar::group_lanes(distwar::all_lanes, active, cell); // one match
@@ -67,16 +64,9 @@ class lane_groups {
     //         cells.add(values_of(node), distwar::record<float>{grid, 4}, distwar::at_key{cell + offset[node]});
     template <int K, typename T, typename Sink, typename Other>
     __device__ __forceinline__ void add(const T (&val)[K], const Sink &sink, at_key<Other> other) const {
-        detail::check_tree<K, T, Key, Sink>();
-#if defined(__SIMT__)
-        const simt::Call_lanes call(lanes, place);
-        simt::promise({active ? "lanes of one group pass different keys in at_key" : nullptr,
-                       std::uint64_t(key), std::uint64_t(other.key), true});
-#endif
-        lane_groups moved = *this;
-        moved.key = Key(other.key);
-        if (one_key) moved.key = __shfl_sync(all_lanes, moved.key, int(lowest_lane(active_lanes)));
-        moved.add_values(detail::all_of(val), sink, 0);
+        detail::check_tree<K, T, Other, Sink>();
+        const resumed_call call(lanes, place);
+        moved_to(other.key).add_values(detail::all_of(val), sink, 0);
     }
     template <int K, typename T, typename Sink, typename Other>
     __device__ __forceinline__ void add(const value_list<K, T> &list, const Sink &sink,
@@ -84,34 +74,49 @@ class lane_groups {
         add(list.of, sink, other);
     }
 
-    // add for a number of values known at run time (chunks.cuh).
+    // Both for a number of values known at run time (reduce_n).
     template <int Chunk = 16, typename Values, typename Sink>
     __device__ __forceinline__ void add_n(int count, const Values &values, const Sink &sink,
                                           int balance_threshold = 0) const {
         const auto counted = detail::counted<Chunk>(count, values);
         detail::check_counted<Chunk, decltype(counted), Key, Sink>();
-        detail::check_tree<typename decltype(counted)::type>();
         add_values(counted, sink, balance_threshold);
     }
+    template <int Chunk = 16, typename Values, typename Sink, typename Other>
+    __device__ __forceinline__ void add_n(int count, const Values &values, const Sink &sink,
+                                          at_key<Other> other) const {
+        const auto counted = detail::counted<Chunk>(count, values);
+        detail::check_counted<Chunk, decltype(counted), Other, Sink>();
+        const resumed_call call(lanes, place);
+        moved_to(other.key).add_values(counted, sink, 0);
+    }
 
-  private:
-    template <typename AnyKey>
-    friend __device__ auto group_lanes(lane_mask lanes, bool active, AnyKey key);
+    // The same groups, which add to another key.
+    template <typename Other>
+    __device__ __forceinline__ lane_groups<Other> moved_to(Other other_key) const {
+        static_assert(is_integer<Other>, "distwar: the key must be an integer of 4 or 8 bytes");
+        detail::promise(active ? "lanes of one group pass different keys in at_key" : nullptr,
+                        (unsigned long long)(key), (unsigned long long)(other_key), true);
+        lane_groups<Other> moved;
+        moved.lanes = lanes, moved.active_lanes = active_lanes, moved.place = place, moved.active = active;
+        moved.one_key = one_key, moved.group = group, moved.largest_group = largest_group;
+        moved.pair_leaders = pair_leaders;
+        moved.key = one_key ? __shfl_sync(all_lanes, other_key, int(lowest_lane(active_lanes))) : other_key;
+        return moved;
+    }
 
     template <typename Values, typename Sink>
     __device__ __forceinline__ void add_values(const Values &values, const Sink &sink,
                                                int balance_threshold) const {
-#if defined(__SIMT__) // the add is a call at the line of group_lanes
-        const simt::Call_lanes call(lanes, place);
-#endif
+        const resumed_call call(lanes, place); // the add is a call at the line of group_lanes
         detail::check_call(active, key, sink, values.count);
         const bool sums_all = balance_threshold <= 1;
         if (count_lanes(active_lanes) < (sums_all ? 1 : balance_threshold)) {
-            if (!sums_all && active) values.each(true, sink, detail::plain_commit<Key>{key});
+            if (!sums_all && active) values.each(true, sink, plain_commit<Key>{key});
             return;
         }
         if (one_key) {
-            values.each(active, sink, detail::tree_commit<Key>{active, lowest_lane(active_lanes), key});
+            values.each(active, sink, tree_commit<Key>{active, lowest_lane(active_lanes), key});
             return;
         }
         const int size = count_lanes(group);
@@ -121,14 +126,12 @@ class lane_groups {
         unsigned leaders = pair_leaders;
         if (lanes == all_lanes && balance_threshold > 2) leaders = __ballot_sync(all_lanes, leads);
         values.each(active, sink,
-                    detail::groups_commit<Key>{lanes, active, key, group, summed, leads, leaders,
-                                               sums_any ? largest_group : 1});
+                    groups_commit<Key>{lanes, active, key, group, summed, leads, leaders,
+                                       sums_any ? largest_group : 1});
     }
 
     unsigned lanes, active_lanes;
-#if defined(__SIMT__)
-    simt::Place place;
-#endif
+    call_line place;
     bool active;
     bool one_key;           // a whole warp whose active lanes hold one key
     Key key;                // the lane's own; if one_key, the one key, in inactive lanes, too
@@ -137,9 +140,13 @@ class lane_groups {
     unsigned pair_leaders;  // whole warp: the lowest lanes of the groups of two lanes and more
 };
 
+} // namespace detail
+
 // Finds the groups of active lanes with equal keys. The arguments are those of reduce.cuh.
 //   who calls  all of `lanes` together
-// Result: a handle. Its add() is the call that sums.
+// Result: a handle. Its members are the calls that sum; above are their contracts:
+//   add(values, sink, balance_threshold = 0), add(values, sink, at_key{key})
+//   add_n<Chunk = 16>(count, values, sink, balance_threshold = 0), add_n<Chunk = 16>(count, values, sink, at_key{key})
 // Cost:
 //   always                  1 vote; nothing else if no lane is active
 //   whole warp              1 shuffle (8-byte keys: two) and 1 vote; none with a uniform_key
@@ -151,21 +158,18 @@ class lane_groups {
 //     groups.add(distwar::values(lane), distwar::record<int>{sums, 1}, distwar::at_key{lane / 16 + 1});
 //     // counts: 16, 16; sums: 0, 120, 376
 template <typename Key>
-__device__ __forceinline__ auto group_lanes(lane_mask lanes, bool active, Key key) {
-    static_assert(is_key<Key>, "distwar: the key must be an integer of 4 or 8 bytes");
-    lane_groups<decltype(detail::plain_key(key))> groups = {};
+__device__ __forceinline__ auto group_lanes(detail::lane_mask lanes, bool active, Key key) {
     detail::check_key(key);
+    detail::lane_groups<detail::plain_key_of<Key>> groups = {};
     groups.lanes = lanes;
-#if defined(__SIMT__)
-    groups.place = simt::current->call;
-#endif
+    groups.place = detail::this_call();
     groups.active = active;
     groups.key = detail::plain_key(key);
     groups.active_lanes = __ballot_sync(lanes, active);
     if (groups.active_lanes == 0) return groups;
     if (lanes == all_lanes) {
         auto shared = groups.key;
-        groups.one_key = share_one_key(all_lanes, groups.active_lanes, active, key, shared);
+        groups.one_key = detail::share_one_key(all_lanes, groups.active_lanes, active, key, shared);
         if (groups.one_key) {
             groups.key = shared;
             return groups;
@@ -173,7 +177,7 @@ __device__ __forceinline__ auto group_lanes(lane_mask lanes, bool active, Key ke
     }
     groups.group = lanes_with_key(lanes, key) & groups.active_lanes;
     const int size = count_lanes(groups.group);
-    groups.largest_group = largest(lanes, active ? unsigned(size) : 1);
+    groups.largest_group = detail::largest(lanes, active ? unsigned(size) : 1);
     if (lanes == all_lanes) {
         const bool leads = active && size >= 2 && lowest_lane(groups.group) == lane_id();
         groups.pair_leaders = __ballot_sync(all_lanes, leads);
@@ -182,7 +186,5 @@ __device__ __forceinline__ auto group_lanes(lane_mask lanes, bool active, Key ke
 }
 
 } // namespace distwar
-
-#include "pop_macros.h"
 
 #endif

@@ -1,27 +1,35 @@
 // SPDX-License-Identifier: MIT
-// Half and bfloat16 in memory. A warp sums in float, then rounds the sum once and adds it. Opt-in, because
-// cuda_fp16.h and cuda_bf16.h take longer to compile than all of distwar.
+// 16-bit types: half and bfloat16 in memory, and their pairs. Opt-in, because cuda_fp16.h and cuda_bf16.h take longer to
+// compile than all of distwar. With this header atomic_add and all sinks also take __half, __nv_bfloat16, __half2 and
+// __nv_bfloat162; the type of the values says how a warp sums:
 //
-// With this header atomic_add and the sinks `pointers`, `record` and `planes` also take __half and
-// __nv_bfloat16. The values are float, in every reduce_*:
+//     values           sink                                    sums in the warp
+//     ---------------  --------------------------------------  --------------------------------------------------------
+//     float            record<__half>, planes, pointers,       in float, rounded once. Each value is a compare-and-swap
+//                      fields                                  loop in memory, on every GPU up to 9.0
+//     float            record_of_halves<__half>                the same; each value a native atomic of a pair whose other
+//                                                              value gets -0.0
+//     float            record_of_pairs<__half2>                the same; two values a native atomic, if one lane commits
+//     __half2          record<__half2>, planes, pointers,      in 16 bits: each addition rounds. Half the shuffles
+//                      fields
+//     __half2          aligned_record<__half2>                 the same; up to 4 pairs an atomic, if one lane commits
 //
-//     distwar::reduce_tree(lanes, active, key, val, distwar::record<__half>{gradient, 12}); // float val[9]
+//     distwar::reduce(lanes, active, key, val, distwar::record_of_halves<__half>{gradient, 12, count}); // float val[9]
+//     distwar::reduce(lanes, active, key, pairs, distwar::record<__half2>{gradient, 8}); // __half2 pairs[5], K = 5
 //
-// Minima, maxima and products go the same way, by compare-and-swap: record<__half, minimum>. packed.cuh has
-// sums of pairs that are already rounded.
-//
-// Rounding: to nearest even, once when a value is committed and once in memory after each addition. A few
-// large commits therefore lose less than many small ones. Overflow gives infinity, NaN stays NaN.
-// Cost: pairs take a native atomic from compute capability 7.0 (half) and 9.0 (bfloat16) on; before that, and
-// in shared memory, a compare-and-swap loop. A single __half or __nv_bfloat16 takes a compare-and-swap loop in
-// machine code on every GPU up to 9.0 (PTX has an instruction), so record_of_pairs is the faster sink.
+// Rounding: to nearest even. A sum of floats rounds once when it is committed, and once in memory after each addition: a
+// few large commits lose less than many small ones. In the warp a sum of pairs has u = 2^-11 (half) or 2^-8 (bfloat16) for
+// each addition; with S the sum of the absolute values of n lanes its error is at most, to first order, 5 u S
+// (reduce_tree, reduce_bfly: each value goes through 5 additions or fewer) or (n - 1) u S (reduce_serial). Overflow gives
+// infinity, NaN stays NaN.
+// Cost: pairs take a native atomic in global memory from compute capability 7.0 (half) and 9.0 (bfloat16) on; before
+// that, and in shared memory, a compare-and-swap loop.
+// Operators: add, minimum, maximum and multiply, on pairs each on the first values and on the second values; all but add
+// by compare-and-swap. Which zero is kept of 0.0 and -0.0 is not defined. reduce_fixed, which rounds to integers,
+// hot_slots and accumulators, whose sums of many warps need more digits, and bitwise operators refuse 16-bit types.
 #ifndef DISTWAR_HALF_CUH
 #define DISTWAR_HALF_CUH
 
-#include "push_macros.h"
-
-#include "atomic.cuh"
-#include "lanes.cuh"
 #include "sink.cuh"
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -33,47 +41,41 @@ namespace detail {
 // Arithmetic in float, rounded once: the same results as 16-bit instructions, because a float has more than
 // twice the digits. The operators of __half can be disabled (__CUDA_NO_HALF_OPERATORS__), and bfloat16 has no
 // instructions before compute capability 8.0.
-template <>
-struct arithmetic<__half> {
-    static __host__ __device__ __forceinline__ __half sum(__half a, __half b) {
-        return __float2half_rn(__half2float(a) + __half2float(b));
-    }
-    static __host__ __device__ __forceinline__ __half product(__half a, __half b) {
-        return __float2half_rn(__half2float(a) * __half2float(b));
-    }
-    static __host__ __device__ __forceinline__ __half lesser(__half old, __half value) {
-        return __half2float(value) < __half2float(old) ? value : old;
-    }
-    static __host__ __device__ __forceinline__ __half greater(__half old, __half value) {
-        return __half2float(old) < __half2float(value) ? value : old;
-    }
-    static __host__ __device__ __forceinline__ bool is_zero(__half a) { return __half2float(a) == 0; }
-};
-template <>
-struct arithmetic<__nv_bfloat16> {
-    static __host__ __device__ __forceinline__ __nv_bfloat16 sum(__nv_bfloat16 a, __nv_bfloat16 b) {
-        return __float2bfloat16_rn(__bfloat162float(a) + __bfloat162float(b));
-    }
-    static __host__ __device__ __forceinline__ __nv_bfloat16 product(__nv_bfloat16 a, __nv_bfloat16 b) {
-        return __float2bfloat16_rn(__bfloat162float(a) * __bfloat162float(b));
-    }
-    static __host__ __device__ __forceinline__ __nv_bfloat16 lesser(__nv_bfloat16 old, __nv_bfloat16 value) {
-        return __bfloat162float(value) < __bfloat162float(old) ? value : old;
-    }
-    static __host__ __device__ __forceinline__ __nv_bfloat16 greater(__nv_bfloat16 old, __nv_bfloat16 value) {
-        return __bfloat162float(old) < __bfloat162float(value) ? value : old;
-    }
-    static __host__ __device__ __forceinline__ bool is_zero(__nv_bfloat16 a) {
-        return __bfloat162float(a) == 0;
-    }
-};
+#define DISTWAR_IN_FLOAT(half, widened, rounded)                                                             \
+    template <>                                                                                              \
+    struct arithmetic<half> {                                                                                \
+        static __host__ __device__ __forceinline__ half sum(half a, half b) {                                \
+            return rounded(widened(a) + widened(b));                                                         \
+        }                                                                                                    \
+        static __host__ __device__ __forceinline__ half product(half a, half b) {                            \
+            return rounded(widened(a) * widened(b));                                                         \
+        }                                                                                                    \
+        static __host__ __device__ __forceinline__ half lesser(half old, half given) {                       \
+            return widened(given) < widened(old) ? given : old;                                              \
+        }                                                                                                    \
+        static __host__ __device__ __forceinline__ half greater(half old, half given) {                      \
+            return widened(old) < widened(given) ? given : old;                                              \
+        }                                                                                                    \
+        static __host__ __device__ __forceinline__ bool is_zero(half a) { return widened(a) == 0; }          \
+    };
+DISTWAR_IN_FLOAT(__half, __half2float, __float2half_rn)
+DISTWAR_IN_FLOAT(__nv_bfloat16, __bfloat162float, __float2bfloat16_rn)
+#undef DISTWAR_IN_FLOAT
 
-template <typename T>
-inline constexpr bool is_pair = false;
 template <>
-inline constexpr bool is_pair<__half2> = true;
+inline constexpr bool is_packed<__half2> = true;
 template <>
-inline constexpr bool is_pair<__nv_bfloat162> = true;
+inline constexpr bool is_packed<__nv_bfloat162> = true;
+template <typename Half>
+struct pair_type; // the pair of a 16-bit type
+template <>
+struct pair_type<__half> {
+    using type = __half2;
+};
+template <>
+struct pair_type<__nv_bfloat16> {
+    using type = __nv_bfloat162;
+};
 template <typename Pair>
 struct pair_of; // the type of each half of a pair, and the conversion from two floats
 template <>
@@ -107,8 +109,8 @@ __host__ __device__ __forceinline__ Pair pair_from(unsigned bits) {
 template <typename Pair>
 struct swappable_pair {
     using word = unsigned;
-    static __device__ __forceinline__ Pair value(word bits) { return detail::pair_from<Pair>(bits); }
-    static __device__ __forceinline__ word bits(Pair value) { return detail::pair_bits(value); }
+    static __device__ __forceinline__ Pair back(word bits) { return detail::pair_from<Pair>(bits); }
+    static __device__ __forceinline__ word bits(Pair pair) { return detail::pair_bits(pair); }
     static __device__ __forceinline__ word load(const Pair *address) {
         return *reinterpret_cast<const volatile word *>(address);
     }
@@ -117,12 +119,24 @@ template <>
 struct swappable<__half2> : swappable_pair<__half2> {};
 template <>
 struct swappable<__nv_bfloat162> : swappable_pair<__nv_bfloat162> {};
-
-#if defined(__CUDA_ARCH__)
-inline constexpr int architecture = __CUDA_ARCH__;
-#else
-inline constexpr int architecture = 0;
-#endif
+// A pair moves between lanes as the bits of a float.
+template <typename Pair>
+struct moved_pair {
+    static __device__ __forceinline__ float form(Pair pair) {
+        float bits;
+        ::memcpy(&bits, &pair, sizeof bits);
+        return bits;
+    }
+    static __device__ __forceinline__ Pair back(float bits) {
+        Pair pair;
+        ::memcpy(static_cast<void *>(&pair), &bits, sizeof bits);
+        return pair;
+    }
+};
+template <>
+struct moved<__half2> : moved_pair<__half2> {};
+template <>
+struct moved<__nv_bfloat162> : moved_pair<__nv_bfloat162> {};
 
 // Operations on both values of a pair, each rounded once: by one instruction from compute capability `since`
 // on, else one by one. bfloat16 is added and multiplied by a fused multiply-add with 1 and -0.
@@ -150,6 +164,10 @@ struct arithmetic<__half2> {
     static __host__ __device__ __forceinline__ bool is_zero(pair a) {
         return each::is_zero(a.x) && each::is_zero(a.y);
     }
+    static __device__ __forceinline__ pair zero() { return detail::pair_from<pair>(0); }
+    static __device__ __forceinline__ pair one() { return detail::pair_from<pair>(0x3c003c00); }
+    static __device__ __forceinline__ pair highest() { return detail::pair_from<pair>(0x7c007c00); }
+    static __device__ __forceinline__ pair lowest() { return detail::pair_from<pair>(0xfc00fc00); }
 };
 template <>
 struct arithmetic<__nv_bfloat162> {
@@ -168,6 +186,10 @@ struct arithmetic<__nv_bfloat162> {
     static __host__ __device__ __forceinline__ bool is_zero(pair a) {
         return each::is_zero(a.x) && each::is_zero(a.y);
     }
+    static __device__ __forceinline__ pair zero() { return detail::pair_from<pair>(0); }
+    static __device__ __forceinline__ pair one() { return detail::pair_from<pair>(0x3f803f80); }
+    static __device__ __forceinline__ pair highest() { return detail::pair_from<pair>(0x7f807f80); }
+    static __device__ __forceinline__ pair lowest() { return detail::pair_from<pair>(0xff80ff80); }
 };
 #undef DISTWAR_PAIR_EXTREME
 #undef DISTWAR_PAIR_OPERATION
@@ -191,7 +213,7 @@ struct add_always {
     }
 };
 
-#if !defined(__SIMT__)
+#if DISTWAR_PTX
 // Adds at an address in global memory. PTX, because CUDA's atomicAdd of these types has device scope only and
 // returns the old value, which costs a way back.
 template <scope S, typename T>
@@ -204,12 +226,13 @@ __device__ __forceinline__ void add_rounded_to_global(T *address, T value) {
                  : "l"(global), letter(bits)                                                                 \
                  : "memory")
 #define DISTWAR_ADD(type, letter)                                                                            \
-    if constexpr (S == scope::block)                                                                         \
+    if constexpr (S == scope::block) {                                                                       \
         DISTWAR_ADD_AT("cta", type, letter);                                                                 \
-    else if constexpr (S == scope::device)                                                                   \
+    } else if constexpr (S == scope::device) {                                                               \
         DISTWAR_ADD_AT("gpu", type, letter);                                                                 \
-    else                                                                                                     \
-        DISTWAR_ADD_AT("sys", type, letter);
+    } else {                                                                                                 \
+        DISTWAR_ADD_AT("sys", type, letter);                                                                 \
+    }
     if constexpr (is_same<T, __half>) {
         DISTWAR_ADD("f16", "h")
     } else if constexpr (is_same<T, __half2>) {
@@ -227,7 +250,7 @@ __device__ __forceinline__ void add_rounded_to_global(T *address, T value) {
 // Memory that is not global is of one block: there atomicAdd serves every scope.
 template <scope S, typename T>
 __device__ __forceinline__ void add_rounded(T *address, T value) {
-#if defined(__SIMT__)
+#if !DISTWAR_PTX
     atomicAdd(address, value);
 #else
     if constexpr (!has_native_add<T>)
@@ -258,6 +281,84 @@ struct destination<__nv_bfloat16> {
     }
 };
 
+template <typename Pair>
+struct pair_destination {
+    using value = Pair;
+    static __device__ __forceinline__ Pair stored(Pair given) { return given; }
+    template <scope S>
+    static __device__ __forceinline__ void add(Pair *address, Pair given) {
+        detail::add_rounded<S>(address, given);
+    }
+};
+template <>
+struct destination<__half2> : pair_destination<__half2> {};
+template <>
+struct destination<__nv_bfloat162> : pair_destination<__nv_bfloat162> {};
+
+// Adds Count pairs, 2 or 4, at an address aligned to their size. Returns false and adds nothing in shared
+// memory and on GPUs without the instruction.
+template <scope S, int Count, typename Pair, int K>
+__device__ __forceinline__ bool add_pairs(Pair *address, const Pair (&values)[K], int first) {
+#if DISTWAR_HAS_VECTOR_RED && DISTWAR_PTX
+    if (!__isGlobal(address)) return false;
+    const size_t global = __cvta_generic_to_global(address);
+    unsigned bits[Count];
+    DISTWAR_UNROLL
+    for (int i = 0; i < Count; ++i) bits[i] = detail::pair_bits(values[first + i]);
+#define DISTWAR_ADD_AT(scope, type)                                                                          \
+    if constexpr (Count == 4)                                                                                \
+        asm volatile("red.relaxed." scope ".global.add.noftz.v4." type " [%0], {%1, %2, %3, %4};"            \
+                     :                                                                                       \
+                     : "l"(global), "r"(bits[0]), "r"(bits[1]), "r"(bits[Count - 2]), "r"(bits[Count - 1])   \
+                     : "memory");                                                                            \
+    else                                                                                                     \
+        asm volatile("red.relaxed." scope ".global.add.noftz.v2." type " [%0], {%1, %2};"                    \
+                     :                                                                                       \
+                     : "l"(global), "r"(bits[0]), "r"(bits[1])                                               \
+                     : "memory")
+#define DISTWAR_ADD(type)                                                                                    \
+    if constexpr (S == scope::block) {                                                                       \
+        DISTWAR_ADD_AT("cta", type);                                                                         \
+    } else if constexpr (S == scope::device) {                                                               \
+        DISTWAR_ADD_AT("gpu", type);                                                                         \
+    } else {                                                                                                 \
+        DISTWAR_ADD_AT("sys", type);                                                                         \
+    }
+    if constexpr (is_same<Pair, __half2>)
+        DISTWAR_ADD("f16x2")
+    else
+        DISTWAR_ADD("bf16x2")
+#undef DISTWAR_ADD
+#undef DISTWAR_ADD_AT
+    return true;
+#elif !DISTWAR_PTX // the path of a GPU that has the instruction
+    struct vector {
+        decltype(Pair::x) first, rest[2 * Count - 1];
+    } sum;
+    ::memcpy(static_cast<void *>(&sum), values + first, sizeof sum);
+    detail::add_parts<2 * Count>(reinterpret_cast<vector *>(address), &vector::first, sum);
+    return true;
+#else
+    (void)address, (void)values, (void)first;
+    return false;
+#endif
+}
+
+// What aligned_record calls.
+template <typename Pair>
+struct vectors_of_pairs {
+    template <scope S, int Count, int K>
+    static __device__ __forceinline__ void add(Pair *address, const Pair (&values)[K], int first) {
+        if (detail::add_pairs<S, Count>(address, values, first)) return;
+        DISTWAR_UNROLL
+        for (int i = 0; i < Count; ++i) distwar::atomic_add<S>(address + i, values[first + i]);
+    }
+};
+template <>
+struct vectors_of<__half2> : vectors_of_pairs<__half2> {};
+template <>
+struct vectors_of<__nv_bfloat162> : vectors_of_pairs<__nv_bfloat162> {};
+
 } // namespace detail
 
 // Adds two values, rounded to 16 bits. Pair is __half2 or __nv_bfloat162, aligned to 4 bytes. Each of the two
@@ -278,10 +379,10 @@ __device__ __forceinline__ void atomic_add(Pair *address, float2 value) {
 //     // sums: 16, 32, 16, 32
 template <typename Pair, scope S = scope::device>
 struct record_of_pairs {
-    static_assert(detail::is_pair<Pair>, "distwar: a sink of pairs takes __half2 or __nv_bfloat162");
+    static_assert(detail::is_packed<Pair>, "distwar: a sink of pairs takes __half2 or __nv_bfloat162");
     static_assert(detail::is_scope<S>, "distwar: the scope of a sink is block, device or system");
     Pair *base;
-    size_t stride;
+    detail::stride_type stride;
 
     template <typename Key, int K>
     __device__ __forceinline__ void add(Key key, const float (&values)[K]) const {
@@ -301,17 +402,52 @@ struct record_of_pairs {
     // The sink of the values from `first` on, an even number.
     __device__ __forceinline__ record_of_pairs from(int first) const { return {base + first / 2, stride}; }
 };
+template <typename Pair, typename Stride>
+__host__ __device__ record_of_pairs(Pair *, Stride)->record_of_pairs<Pair>;
 namespace detail {
 template <typename Pair, scope S>
 inline constexpr int values_of_stride<record_of_pairs<Pair, S>> = 2;
 } // namespace detail
-template <typename Pair>
-__host__ __device__ record_of_pairs(Pair *, size_t)->record_of_pairs<Pair>;
-template <scope S, typename Pair>
-using record_of_pairs_at = record_of_pairs<Pair, S>;
+
+// A sink of records of single halves: adds value k to base[key * stride + k] by the native atomic of the pair that this
+// value belongs to; -0.0 is added to the other, which changes no number. For one value at a time, and for records of
+// any alignment. The pair that reaches beyond the array takes a compare-and-swap.
+//   base, stride, count  the same in all lanes; the array has `count` values, stride >= K, key >= 0
+// Cost: K atomics, native where that of a pair is.
+// Example (one warp, `lane` its lane, arrays of zeros):
+//     const distwar::record_of_halves<__half> sink = {sums, 1, 4};
+//     distwar::reduce(distwar::all_lanes, true, lane / 16, float(lane / 16 + 1), sink);
+//     // sums: 16, 32
+template <typename Half, scope S = scope::device>
+struct record_of_halves {
+    using pair = typename detail::pair_type<Half>::type;
+    static_assert(detail::sink_of<Half, S>::is_right);
+    Half *base;
+    detail::stride_type stride;
+    long long count;
+
+    template <typename Key, int K>
+    __device__ __forceinline__ void add(Key key, const float (&values)[K]) const {
+        DISTWAR_UNROLL
+        for (int k = 0; k < K; ++k) add_one(key, k, values[k]);
+    }
+    template <typename Key>
+    __device__ __forceinline__ void add_one(Key key, int k, float given) const {
+        const size_t place = size_t(key) * stride + k;
+        Half *const at = base + place;
+        const bool is_second = reinterpret_cast<size_t>(at) % 4 != 0;
+        if (is_second ? place > 0 : place + 1 < size_t(count))
+            distwar::atomic_add<S>(reinterpret_cast<pair *>(is_second ? at - 1 : at),
+                                   float2{is_second ? -0.0f : given, is_second ? given : -0.0f});
+        else
+            distwar::atomic_update<S>(at, detail::destination<Half>::stored(given), distwar::add{});
+    }
+};
+namespace detail {
+template <typename Half, scope S>
+inline constexpr int values_of_stride<record_of_halves<Half, S>> = 1;
+} // namespace detail
 
 } // namespace distwar
-
-#include "pop_macros.h"
 
 #endif

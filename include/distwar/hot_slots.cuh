@@ -19,19 +19,16 @@
 #ifndef DISTWAR_HOT_SLOTS_CUH
 #define DISTWAR_HOT_SLOTS_CUH
 
-#include "push_macros.h"
-
-#include "atomic.cuh"
 #include "block.cuh"
-#include "lanes.cuh"
-#include "sink.cuh"
 
 namespace distwar {
+
+namespace detail {
 
 // The sink that hot_slots::sink returns: to a slot if the key owns one, else to the sink `to`.
 template <typename Slots, typename Sink>
 struct hot_sink {
-#if !defined(__SIMT__)
+#if DISTWAR_PTX
     // Not a pointer. nvcc 13.0 takes all pointers of a struct for pointers to shared memory if one of them
     // is: it then adds to `to` by shared atomics (seen in PTX for sm_90: atom.shared with the address of
     // `to`).
@@ -57,22 +54,19 @@ struct hot_sink {
     }
 };
 
-#if defined(__SIMT__)
-namespace detail {
 template <typename Slots, typename Sink>
-struct strides_of<hot_sink<Slots, Sink>> {
-    static bool hold(const hot_sink<Slots, Sink> &sink, int count) {
+struct strides_of<detail::hot_sink<Slots, Sink>> {
+    static __device__ __forceinline__ bool hold(const detail::hot_sink<Slots, Sink> &sink, int count) {
         return strides_of<Sink>::hold(sink.to, count);
     }
 };
 } // namespace detail
-#endif
 
 // N slots of K sums in shared memory.
 //   N     a power of two
 //   K, T  the values: float, double or an integer of 4 or 8 bytes
-//   Key   an integer of 4 or 8 bytes. Keys from 2^31 - 1 (8 bytes: 2^63 - 1) on, and negative ones, never own
-//         a slot
+//   Key   an integer of 4 or 8 bytes. Calls may pass keys of any other. Keys from 2^31 - 1 (8 bytes: 2^63 - 1) on, and
+//         negative ones, never own a slot
 // Size: N (K sizeof(T) + sizeof(Key)) bytes.
 // Example (one warp, `lane` its lane, arrays of zeros):
 //     __shared__ distwar::hot_slots<64, 1> hot;
@@ -85,11 +79,10 @@ struct strides_of<hot_sink<Slots, Sink>> {
 template <int N, int K, typename T = float, typename Key = int>
 struct hot_slots {
     static_assert(N >= 1 && (N & (N - 1)) == 0, "distwar: the number of hot slots is a power of two");
-    static_assert(is_key<Key>, "distwar: the key must be an integer of 4 or 8 bytes");
-    static_assert(detail::is_destination<T> && detail::is_same<T, detail::value_of<T>> &&
-                      !detail::is_packed<T>,
+    static_assert(detail::is_integer<Key>, "distwar: the key must be an integer of 4 or 8 bytes");
+    static_assert(detail::is_value<T> && !detail::is_packed<T>,
                   "distwar: hot slots sum float, double or integers of 4 or 8 bytes");
-    using word = typename detail::word<int(sizeof(Key))>::type;
+    using word = detail::bits_of<Key>;
 
     // 0: free. 2 (key + 1): the key is the candidate. 2 (key + 1) + 1: the key owns the slot.
     word state[N];
@@ -101,7 +94,7 @@ struct hot_slots {
     __device__ __forceinline__ void clear() {
         for (int i = block_rank(); i < N; i += block_size()) state[i] = 0;
         for (int i = block_rank(); i < N * K; i += block_size()) sum[i / K][i % K] = T(0);
-        __syncthreads();
+        detail::sync_block();
     }
 
     // A sink for any reduce_* and for add() by a single thread, between clear() and flush().
@@ -110,11 +103,12 @@ struct hot_slots {
     // Cost of a commit: 1 load from shared memory, and the atomics, in shared memory or those of `to`; at a
     // slot that nobody owns also 1 compare-and-swap in shared memory.
     template <typename Sink>
-    __device__ __forceinline__ hot_sink<hot_slots, Sink> sink(const Sink &to) {
-        static_assert(is_addressed_by_key<Sink, Key, T>, "distwar: hot slots need a sink addressed by key");
+    __device__ __forceinline__ detail::hot_sink<hot_slots, Sink> sink(const Sink &to) {
+        static_assert(detail::is_addressed_by_key<Sink, Key, T>,
+                      "distwar: hot slots need a sink addressed by key");
         static_assert(detail::is_same<detail::sink_operator<Sink>, distwar::add>,
                       "distwar: hot slots take no operator but add");
-#if !defined(__SIMT__)
+#if DISTWAR_PTX
         return {__cvta_generic_to_shared(this), to};
 #else
         return {this, to};
@@ -128,36 +122,38 @@ struct hot_slots {
     // Cost: 3 barriers; one add_one for each sum that is not 0, spread over the threads.
     template <typename Sink>
     __device__ __forceinline__ void flush(const Sink &to) {
-        __syncthreads();
+        detail::sync_block();
         for (int i = block_rank(); i < N * K; i += block_size()) {
             const T total = sum[i / K][i % K];
             sum[i / K][i % K] = T(0);
             if (total != T(0)) to.add_one(Key((state[i / K] >> 1) - 1), i % K, total);
         }
-        __syncthreads();
+        detail::sync_block();
         for (int i = block_rank(); i < N; i += block_size()) state[i] = 0;
-        __syncthreads();
+        detail::sync_block();
     }
 
     // What hot_sink calls.
-    template <typename Sink>
-    __device__ __forceinline__ void add(Key key, const T (&values)[K], const Sink &to) {
-        const int slot = slot_of(key);
-        if (arrive(key, slot)) {
+    template <typename AnyKey, typename V, typename Sink>
+    __device__ __forceinline__ void add(AnyKey key, const V (&values)[K], const Sink &to) {
+        static_assert(detail::takes_values<T, V>, "distwar: the values have another type than the sink");
+        if (may_own(key) && arrive(Key(key))) {
             DISTWAR_UNROLL
-            for (int k = 0; k < K; ++k) distwar::atomic_add<scope::block>(&sum[slot][k], values[k]);
+            for (int k = 0; k < K; ++k)
+                distwar::atomic_add<scope::block>(&sum[slot_of(Key(key))][k], T(values[k]));
         } else {
             to.add(key, values);
         }
     }
     // The lane with value 0 stands for the key's arrival. The others only look: each value may go either way.
-    template <typename Sink>
-    __device__ __forceinline__ void add_one(Key key, int k, T value, const Sink &to) {
-        const int slot = slot_of(key);
-        if (k == 0 ? arrive(key, slot) : owns(key, slot))
-            distwar::atomic_add<scope::block>(&sum[slot][k], value);
+    template <typename AnyKey, typename V, typename Sink>
+    __device__ __forceinline__ void add_one(AnyKey key, int k, V given, const Sink &to) {
+        static_assert(detail::takes_values<T, V>, "distwar: the values have another type than the sink");
+        const int slot = slot_of(Key(key));
+        if (may_own(key) && (k == 0 ? arrive(Key(key)) : load(slot) == candidate(Key(key)) + 1))
+            distwar::atomic_add<scope::block>(&sum[slot][k], T(given));
         else
-            to.add_one(key, k, value);
+            to.add_one(key, k, given);
     }
 
   private:
@@ -166,8 +162,11 @@ struct hot_slots {
         const unsigned long long mixed = static_cast<word>(key) * 0x9e3779b97f4a7c15ull;
         return int(mixed >> 32) & (N - 1);
     }
-    static __device__ __forceinline__ bool may_own(Key key) {
-        return static_cast<word>(key) < word(-1) / 2;
+    // Whether the key can be told from all others by a word of the slot; one of a wider type that does not fit cannot.
+    template <typename AnyKey>
+    static __device__ __forceinline__ bool may_own(AnyKey key) {
+        using wide = detail::bits_of<AnyKey>;
+        return static_cast<wide>(key) < (sizeof(AnyKey) < sizeof(Key) ? wide(-1) / 2 : wide(word(-1) / 2));
     }
     static __device__ __forceinline__ word candidate(Key key) {
         return 2 * (static_cast<word>(key) + 1);
@@ -176,13 +175,9 @@ struct hot_slots {
         return *static_cast<const volatile word *>(&state[slot]);
     }
 
-    __device__ __forceinline__ bool owns(Key key, int slot) const {
-        return may_own(key) && load(slot) == candidate(key) + 1;
-    }
-
-    // Whether the key owns the slot, perhaps from now on.
-    __device__ __forceinline__ bool arrive(Key key, int slot) {
-        if (!may_own(key)) return false;
+    // Whether the key owns its slot, perhaps from now on.
+    __device__ __forceinline__ bool arrive(Key key) {
+        const int slot = slot_of(key);
         const word seen = load(slot), named = candidate(key), owned = named + 1;
         if (seen == owned) return true;
         if (seen & 1) return false;
@@ -193,7 +188,5 @@ struct hot_slots {
 };
 
 } // namespace distwar
-
-#include "pop_macros.h"
 
 #endif

@@ -14,9 +14,8 @@
 //         distwar::reduce(distwar::all_lanes, active, primitive, value, distwar::record<float>{gradient, 12});
 //     }
 //
-// Begin with reduce: it decides by what is known when the kernel is compiled, by_key.cuh says how. The calls
-// with names do one thing each; docs/kernel.md says when one is faster, and when no call is. All have the same
-// form and the same contract:
+// Begin with reduce: it decides by what is known when the kernel is compiled. The calls with names do one thing each;
+// docs/kernel.md says when one is faster, and when no call is. All have the same form and the same contract:
 //
 //     reduce(lanes, active, key, val, sink)
 //     reduce_NAME(lanes, active, key, val, sink, balance_threshold = 0)
@@ -32,15 +31,15 @@
 //           uniform_key{key}: the caller guarantees that all of `lanes`, inactive ones included, have this
 //           key. The call then skips the search for groups.
 //   val     K values, or for reduce also a single value or a list, values(color, opacity): float, double or
-//           integers of 4 or 8 bytes, with packed.cuh also __half2 and __nv_bfloat162. K is a compile-time constant
-//           >= 1. The array is not changed. More than 64 values are summed in chunks. A number of values known at
-//           run time: reduce_NAME_n (chunks.cuh).
+//           integers of 4 or 8 bytes, with half.cuh also __half2 and __nv_bfloat162. K is a compile-time constant
+//           >= 1. The array is not changed. More than 64 values are summed in chunks of 32, if the sink is addressed by
+//           key. A number of values known at run time: reduce_n.
 //   sink    Where the values are added, in global or shared memory (sink.cuh):
 //           - record          base[key * stride + k]. The same in all lanes, inactive ones included.
 //           - aligned_record  the same layout for floats, with vector atomics. Same rule.
-//           - planes          base[k * stride + key]. Same rule.
+//           - planes, fields  one array per value; several arrays. Same rule.
 //           - pointers        K addresses of the lane, equal within a group. Ignored in inactive lanes.
-//           - in_shared(sink)  for reduce: the promise that a sink lies in shared memory. No other lanes needed.
+//           - in_shared(sink) for reduce: the promise that a sink lies in shared memory. No other lanes needed.
 //           - your own type   with add(key, values), and add_one(key, k, value) if it is addressed by key.
 //   balance_threshold (calls with names)
 //           A group of at least this many active lanes is summed in the warp and committed once. In a
@@ -49,7 +48,7 @@
 //
 // Result
 //   - The values of every active lane have been added exactly once, by relaxed atomics of the sink's scope:
-//     the device, or that of record_at<scope::system, T> and the like (sink.cuh).
+//     the device, or the one that the sink names (sink.cuh).
 //   - Other threads see the sums as they see any atomicAdd.
 //   - The order of the floating-point additions is undefined, unless a call defines it.
 //
@@ -64,7 +63,7 @@
 //
 //     call            sums in the warp            shuffles             atomics
 //     --------------  --------------------------  -------------------  ----------------------------
-//     reduce          one of the ways below       by_key.cuh
+//     reduce          one of the ways below       said there
 //     reduce_atomic   nothing (the baseline)      0                    K by each active lane
 //     reduce_serial   any keys, any lanes         K (n - 1)            K by one lane of each group
 //     reduce_bfly     one key and all 32 lanes,   5K + 1               K by one lane
@@ -77,45 +76,323 @@
 // with about K log2(n) shuffles. The header of each call states its full cost.
 //
 // Related
-//   reduce_each                   a loop of pairs of key and values in the code of one call (by_key.cuh)
 //   values                        one list of several variables (values.cuh)
-//   in_global                     a pointer that was loaded from memory (atomic.cuh)
-//   reduce<strategy::tree>(...)   chooses the call at compile time
-//   with_strategy                 chooses it at run time (policy.cuh)
-//   tune.h                        chooses strategy and threshold from the measured times of your launches
-//   tree_total                    the tree without the commit, also for minima and maxima (tree.cuh)
-//   tree_of_lanes                 sums within groups of lanes (lane_groups.cuh)
-//   reduce_fixed                  sums that are bitwise reproducible (fixed.cuh)
-//   reduce_tree_n, ...            a number of values known at run time, from an array or a callable (chunks.cuh)
-//   reduce_runs                   for keys that are sorted or come in runs (runs.cuh)
+//   reduce_n                      a number of values known at run time, from an array, a pointer or a callable
 //   group_lanes                   finds the groups once, for many sums (group.cuh)
-//   packed.cuh                    pairs of half and bfloat16 as values
-//   fields                        a sink for values in several arrays (fields.cuh)
-//   fetch_add, append             counters that return; slots of queues (fetch.cuh)
+//   reduce<strategy::tree>(...)   chooses the call at compile time
+//   with_strategy                 chooses it at run time (strategy.h)
+//   tune.h                        chooses strategy and threshold from the measured times of your launches
+//   tree_total, tree_of_lanes     the tree without the commit, also for minima and maxima; parts of it (tree.cuh)
+//   reduce_fixed                  sums that are bitwise reproducible (fixed.cuh)
+//   fetch_add, append             counters that return; slots of queues (queue.cuh)
+//   block_sum, accumulator        sums of a block (block.cuh)
 //   hot_slots                     for skewed keys: sums of a block in shared memory (hot_slots.cuh)
+//   in_global                     a pointer that was loaded from memory (atomic.cuh)
 #ifndef DISTWAR_REDUCE_CUH
 #define DISTWAR_REDUCE_CUH
 
-#include "push_macros.h"
-
-#include "atomic.cuh"
-#include "butterfly.cuh"
-#include "by_key.cuh"
-#include "chunks.cuh"
-#include "fetch.cuh"
-#include "fields.cuh"
 #include "group.cuh"
-#include "lane_groups.cuh"
-#include "lanes.cuh"
-#include "policy.cuh"
-#include "runs.cuh"
-#include "serial.cuh"
-#include "sink.cuh"
-#include "tree.cuh"
-#include "values.cuh"
-#include "version.h"
+#include "queue.cuh"
+#include "strategy.h"
 
 namespace distwar {
+
+namespace detail {
+
+// ---- reduce_serial: the first lane of each group reads the others one by one (SW-S of DISTWAR, Durvasula et al. 2023)
+
+// Sums the groups of a call side by side and commits them.
+template <typename Key>
+struct serial_commit {
+    unsigned lanes;
+    Key key;
+    unsigned others;          // the lanes that this lane reads, if it leads a group; else 0
+    unsigned size_of_largest; // of the groups that are summed, 1 if there is none; the same in all lanes
+    bool commits;             // whether this lane leads a group, or sends its own values
+
+    template <int K, typename T, typename Sink>
+    __device__ __forceinline__ void operator()(const T (&val)[K], const Sink &sink) const {
+        // Only leaders change their sums, and no lane reads a leader, so each lane that is read still holds
+        // its own value.
+        const sink_operator<Sink> op{};
+        T sum[K];
+        DISTWAR_UNROLL
+        for (int k = 0; k < K; ++k) sum[k] = detail::operand(true, val[k], op);
+        unsigned rest = others; // lanes that this leader has not read yet
+        for (unsigned read = 1; read < size_of_largest; ++read) {
+            const bool more = rest != 0;
+            const int source = int(more ? lowest_lane(rest) : lane_id());
+            DISTWAR_UNROLL
+            for (int k = 0; k < K; ++k) {
+                const T read_value = detail::shuffle(lanes, sum[k], source);
+                if (more) sum[k] = op(sum[k], read_value);
+            }
+            rest &= rest - 1;
+        }
+        if (commits) sink.add(key, sum);
+    }
+};
+
+template <typename Values, typename Key, typename Sink>
+__device__ __forceinline__ void sum_serially(unsigned lanes, bool active, Key key, const Values &values,
+                                             const Sink &sink, int balance_threshold) {
+    using plain = plain_key_of<Key>;
+    const unsigned active_lanes = __ballot_sync(lanes, active);
+    if (active_lanes == 0) return;
+    if (count_lanes(active_lanes) < balance_threshold) {
+        if (active) values.each(true, sink, plain_commit<plain>{detail::plain_key(key)});
+        return;
+    }
+
+    const unsigned group = lanes_with_key(lanes, key) & active_lanes; // not used in inactive lanes
+    const int size = count_lanes(group);
+    const bool summed = active && size >= balance_threshold;
+    const bool leads = summed && lowest_lane(group) == lane_id();
+    const unsigned size_of_largest = detail::largest(lanes, summed ? unsigned(size) : 1);
+    values.each(active, sink,
+                serial_commit<plain>{lanes, detail::plain_key(key), leads ? group & (group - 1) : 0,
+                                     size_of_largest, leads || (active && !summed)});
+}
+
+// ---- reduce_bfly: a butterfly of shuffles for each value (SW-B of DISTWAR)
+
+// Sums the values of the active lanes of a whole warp and commits them to `key`.
+template <typename Key>
+struct butterfly_commit {
+    bool active, leads;
+    Key key;
+
+    template <int K, typename T, typename Sink>
+    __device__ __forceinline__ void operator()(const T (&val)[K], const Sink &sink) const {
+        const sink_operator<Sink> op{};
+        T sum[K]; // in the end the total, in every lane
+        DISTWAR_UNROLL
+        for (int k = 0; k < K; ++k) {
+            sum[k] = detail::operand(active, val[k], op);
+            DISTWAR_UNROLL
+            for (int distance = 16; distance > 0; distance /= 2)
+                sum[k] = op(sum[k], detail::shuffle_xor(sum[k], distance));
+        }
+        if (leads) sink.add(key, sum);
+    }
+};
+
+template <typename Values, typename Key, typename Sink>
+__device__ __forceinline__ void sum_by_butterfly(unsigned lanes, bool active, Key key, const Values &values,
+                                                 const Sink &sink, int balance_threshold) {
+    using plain = plain_key_of<Key>;
+    const plain_commit<plain> plainly = {detail::plain_key(key)};
+    if (lanes != all_lanes) {
+        if (active) values.each(true, sink, plainly);
+        return;
+    }
+    const unsigned active_lanes = __ballot_sync(all_lanes, active);
+    if (active_lanes == 0) return;
+    plain shared;
+    if (count_lanes(active_lanes) < balance_threshold ||
+        !detail::share_one_key(all_lanes, active_lanes, active, key, shared)) {
+        if (active) values.each(true, sink, plainly);
+        return;
+    }
+    values.each(
+        active, sink,
+        butterfly_commit<plain>{active, lane_id() == lowest_lane(active_lanes), detail::plain_key(key)});
+}
+
+// ---- reduce_tree: one tree for all values (tree.cuh)
+
+template <typename Values, typename Key, typename Sink>
+__device__ __forceinline__ void sum_by_tree(unsigned lanes, bool active, Key key, const Values &values,
+                                            const Sink &sink, int balance_threshold) {
+    using plain = plain_key_of<Key>;
+    const unsigned active_lanes = __ballot_sync(lanes, active);
+    // At a threshold <= 1 the early return is taken only if no lane is active: there is nothing to add.
+    const bool sums_all = balance_threshold <= 1;
+    if (count_lanes(active_lanes) < (balance_threshold > 1 ? balance_threshold : 1)) {
+        if (!sums_all && active) values.each(true, sink, plain_commit<plain>{detail::plain_key(key)});
+        return;
+    }
+    if (lanes == all_lanes) {
+        plain shared;
+        if (detail::share_one_key(all_lanes, active_lanes, active, key, shared)) {
+            values.each(active, sink, tree_commit<plain>{active, lowest_lane(active_lanes), shared});
+            return;
+        }
+    }
+
+    const unsigned group = lanes_with_key(lanes, key) & active_lanes; // not used in inactive lanes
+    const int size = count_lanes(group);
+    const bool summed = active && size >= 2 && size >= balance_threshold;
+    const bool leads = summed && lowest_lane(group) == lane_id();
+    const unsigned size_of_largest = detail::largest(lanes, summed ? unsigned(size) : 1);
+    const unsigned leaders = lanes == all_lanes ? __ballot_sync(all_lanes, leads) : 0;
+    values.each(active, sink,
+                groups_commit<plain>{lanes, active, detail::plain_key(key), group, summed, leads, leaders,
+                                     size_of_largest});
+}
+
+// The call of a strategy; all arguments are checked here.
+template <strategy S, typename Values, typename Key, typename Sink>
+__device__ __forceinline__ void sum_by(unsigned lanes, bool active, Key key, const Values &values,
+                                       const Sink &sink, int balance_threshold) {
+    static_assert((reduce_strategies >> int(S) & 1) != 0,
+                  "distwar: reduce<> takes the strategies atomic, serial, bfly and tree");
+    detail::check_call(active, key, sink, values.count);
+    if constexpr (S == strategy::serial)
+        detail::sum_serially(lanes, active, key, values, sink, balance_threshold);
+    else if constexpr (S == strategy::bfly)
+        detail::sum_by_butterfly(lanes, active, key, values, sink, balance_threshold);
+    else if constexpr (S == strategy::tree)
+        detail::sum_by_tree(lanes, active, key, values, sink, balance_threshold);
+    else if (active)
+        values.each(true, sink, plain_commit<plain_key_of<Key>>{detail::plain_key(key)});
+}
+
+// A tree at threshold 0 with a key that the caller knows. A sink that is addressed by key needs no leader: one vote
+// tells whether a lane is active, which saves the comparison of a mask.
+template <int K, typename T, typename Key, typename Sink>
+__device__ __forceinline__ void sum_one_key(unsigned lanes, bool active, uniform_key<Key> key,
+                                            const T (&val)[K], const Sink &sink) {
+    if constexpr (is_addressed_by_key<Sink, Key, T>) {
+        if (lanes == all_lanes) {
+            if (__any_sync(all_lanes, active))
+                detail::all_of(val).each(active, sink, tree_commit<Key>{active, 0, key.key});
+            return;
+        }
+    }
+    detail::sum_by_tree(lanes, active, key, detail::all_of(val), sink, 0);
+}
+
+// ---- reduce
+
+// Whether one of the library's sinks lies in the shared memory of the block. nvcc folds this where it knows the memory.
+template <typename Sink>
+__device__ __forceinline__ bool lies_in_shared([[maybe_unused]] const Sink &sink) {
+#if DISTWAR_PTX
+    if constexpr (has_one_base<Sink>) return __isShared(sink.base);
+#endif
+    return false;
+}
+
+// The active lanes with the caller's key, or some of them. What a match costs grows with the number of different keys:
+// 2.2 cycles of an SM for each, 70 for 32. Where neighbouring lanes hold neighbouring keys, plain atomics of a warp
+// coalesce and take half of that. So if the keys rise by one within all pairs or fours of lanes, each lane searches for
+// key - place, place its number in the pair or four: half or a quarter as many keys. Lanes with one key at different
+// places are then not found; each place commits.
+template <int K, typename Key>
+__device__ __forceinline__ unsigned lanes_to_sum(unsigned lanes, bool active, unsigned active_lanes,
+                                                 Key key) {
+    if (K == 1 && lanes == all_lanes) {
+        using bits = bits_of<Key>;
+        const unsigned lane = lane_id();
+        const Key before = __shfl_up_sync(all_lanes, key, 1);
+        const bool rises = !active || bits(key) - bits(before) == 1;
+        if (__all_sync(all_lanes, rises || lane % 2 == 0)) {
+            const bool fours = __all_sync(all_lanes, rises || lane % 4 == 0);
+            const unsigned place = lane % (fours ? 4 : 2), first_places = fours ? 0x11111111 : 0x55555555;
+            return __match_any_sync(all_lanes, Key(key - Key(place))) & first_places << place & active_lanes;
+        }
+    }
+    return __match_any_sync(lanes, key) & active_lanes;
+}
+
+// Sums the groups of a call side by side and commits them. K is small: a group's lane sends K atomics.
+//
+// The first lanes of the groups tell all that matters: as many as there are active lanes, and there is nothing to
+// sum; one, and the warp has one key.
+template <int K, typename T, typename Key, typename Sink>
+__device__ __forceinline__ void sum_side_by_side(unsigned lanes, bool active, Key key, const T (&val)[K],
+                                                 const Sink &sink) {
+    const unsigned active_lanes = __ballot_sync(lanes, active);
+    if (active_lanes == 0) return;
+    const unsigned lane = lane_id(), group = detail::lanes_to_sum<K>(lanes, active, active_lanes, key);
+    const bool leads = active && (group & ((1u << lane) - 1)) == 0;
+    const unsigned leaders = __ballot_sync(lanes, leads);
+    if (leaders == active_lanes) {
+        if (active) sink.add(key, val);
+        return;
+    }
+    if ((leaders & (leaders - 1)) == 0 && lanes == all_lanes) {
+        const unsigned leader = lowest_lane(leaders);
+        const Key shared = __shfl_sync(all_lanes, key, int(leader));
+        tree_commit<Key>{active, leader, shared}(val, sink);
+        return;
+    }
+    const sink_operator<Sink> op{};
+    T sum[K];
+    DISTWAR_UNROLL
+    for (int k = 0; k < K; ++k) sum[k] = detail::operand(true, val[k], op);
+    detail::segmented_sum<true>(lanes, detail::next_above(active ? group : 0), 0, sum, op);
+    if (leads) sink.add(key, sum);
+}
+
+} // namespace detail
+
+// Adds the values of all active lanes to the sink: the one call that is right by default.
+//   values  an array of K values; a single value; or a list: values(color, opacity)
+// What it does is known when the kernel is compiled:
+//
+//     key           memory     values                       what it does
+//     ------------  ---------  ---------------------------  --------------------------------------------------
+//     uniform_key   any        any                          reduce_tree
+//     several keys  global     K < 5, or by vector atomics  sums side by side (below)
+//     several keys  global     K >= 5                       reduce_tree: one tree for each group
+//     several keys  shared     any                          plain atomics
+//
+// Memory: of record, aligned_record, planes and the sinks of halves it is seen from the pointer. nvcc knows it in
+// most kernels; where it does not, one test at run time decides. in_shared(sink) says it for every sink, your own
+// included, and is a promise that the call needs no other lanes: each lane may make it alone, in any branch, and the
+// loops and early exits of the kernel stay as they are.
+//
+// In shared memory a warp's sums pay only where few keys get most additions of floats: reduce_tree was 2 times as
+// fast there and half as fast with uniform keys (docs/kernel.md). Integers of 4 bytes are added natively; there the
+// plain atomic won in all cases, by 3 to 9 times.
+//
+// Cost, of several keys in global memory with K < 5, or up to 9 values by vector atomics (shuffles of 8-byte
+// values and keys count twice); else that of reduce_tree or reduce_atomic:
+//   always                1 vote; nothing else if no lane is active
+//   to find the groups    1 match, 1 vote; nothing else but K atomic instructions if all keys differ. K = 1 in a whole
+//                         warp: also 1 shuffle and 1 vote, another vote where all pairs of lanes hold neighbouring keys
+//   whole warp, one key   1 shuffle for the key, tree_shuffles(K) shuffles, one atomic instruction
+//   otherwise             ceil(log2(n)) (K + 1) shuffles and ceil(log2(n)) votes, n the size of the largest
+//                         group; K atomic instructions
+// Example (one warp, `lane` its lane, arrays of zeros):
+//     distwar::reduce(distwar::all_lanes, true, lane / 16, float(lane), distwar::record<float>{sums, 1});
+//     // sums: 120, 376
+template <int K, typename T, typename Key, typename Sink>
+__device__ __forceinline__ void reduce(detail::lane_mask lanes, bool active, Key key, const T (&val)[K],
+                                       const Sink &sink) {
+    detail::check_call(active, key, sink, K);
+    detail::check_tree<K, T, Key, Sink>();
+    if constexpr (detail::is_uniform<Key>) {
+        detail::sum_one_key(lanes, active, key, val, sink);
+    } else if (detail::is_in_shared<Sink> || detail::lies_in_shared(sink)) {
+        if (active) sink.add(key, val);
+    } else if constexpr (detail::requests_of_a_lane<K, Sink> < detail::min_values_by_group &&
+                         K < 2 * detail::min_values_by_group) {
+        detail::sum_side_by_side(lanes, active, key, val, sink);
+    } else {
+        detail::sum_by_tree(lanes, active, key, detail::all_of(val), sink, 0);
+    }
+}
+template <int K, typename T, typename Key, typename Sink>
+__device__ __forceinline__ void reduce(detail::lane_mask lanes, bool active, Key key,
+                                       const detail::value_list<K, T> &list, const Sink &sink) {
+    distwar::reduce(lanes, active, key, list.of, sink);
+}
+template <typename T, typename Key, typename Sink>
+__device__ __forceinline__ void reduce(detail::lane_mask lanes, bool active, Key key, const T &single,
+                                       const Sink &sink) {
+    static_assert(detail::is_value<T>,
+                  "distwar: the values are float, double or integers of 4 or 8 bytes, an array of "
+                  "them, or values(float3{...}, ...); for __half and __nv_bfloat16 pass floats");
+    if constexpr (detail::is_value<T>) {
+        const T val[1] = {single};
+        distwar::reduce(lanes, active, key, val, sink);
+    }
+}
+
+// ---- the calls with names
 
 // Each active lane sends its own K atomics: the machine code of the kernel is that with your own atomics in its
 // place (tests/codegen). `lanes` and the threshold are ignored, so the loop may stay as it was. Cost: K atomic
@@ -125,10 +402,100 @@ namespace distwar {
 //     distwar::reduce_atomic(distwar::all_lanes, lane < 24, lane / 16, val, distwar::record<float>{sums, 2});
 //     // sums: 16, 120, 8, 156
 template <int K, typename T, typename Key, typename Sink>
-__device__ __forceinline__ void reduce_atomic(lane_mask /*lanes*/, bool active, Key key, const T (&val)[K],
-                                              const Sink &sink, int /*balance_threshold*/ = 0) {
+__device__ __forceinline__ void reduce_atomic(detail::lane_mask lanes, bool active, Key key,
+                                              const T (&val)[K], const Sink &sink,
+                                              int balance_threshold = 0) {
+    detail::sum_by<strategy::atomic>(lanes, active, key, detail::all_of(val), sink, balance_threshold);
+}
+
+// Adds the values of all active lanes to the sink, for any keys and any `lanes`. A group is summed in the order of its lanes, so its sum is the same in every run.
+//
+// Groups are summed side by side. In each iteration the leader of every group, its lowest lane, reads the
+// next lane of its group. Example with keys A B A B A in lanes 0..4: lane 0 reads lane 2, then lane 4, while
+// lane 1 reads lane 3.
+//
+// Cost: 1 vote. If at least balance_threshold lanes are active, also
+//   1 match         none with a uniform_key
+//   1 redux         6 votes before compute capability 8.0
+//   K (n - 1)       shuffles, n the size of the largest group that is summed; double counts twice
+//   K               atomic instructions
+// Example (one warp, `lane` its lane, arrays of zeros):
+//     const float val[2] = {1, float(lane)};
+//     distwar::reduce_serial(distwar::all_lanes, lane < 24, lane / 16, val, distwar::record<float>{sums, 2});
+//     // sums: 16, 120, 8, 156
+template <int K, typename T, typename Key, typename Sink>
+__device__ __forceinline__ void reduce_serial(detail::lane_mask lanes, bool active, Key key,
+                                              const T (&val)[K], const Sink &sink,
+                                              int balance_threshold = 0) {
+    detail::sum_by<strategy::serial>(lanes, active, key, detail::all_of(val), sink, balance_threshold);
+}
+
+// Adds the values of all active lanes to the sink. Sums in the warp if `lanes`
+// is all_lanes and the active lanes share one key; otherwise every active lane sends K plain atomics.
+//
+// The lowest active lane commits, not lane 0, because lane 0 may be inactive and its key and addresses
+// invalid.
+//
+// Cost with all 32 lanes:
+//   1 vote
+//   1 shuffle, 1 vote  to compare the keys, if any lane is active and the threshold is met; an 8-byte key
+//                      counts twice; none with a uniform_key
+//   5K shuffles        if there is one key; double counts twice
+//   K                  atomic instructions, each by one lane
+// With a partial mask: K atomic instructions, no votes and no shuffles.
+// Example (one warp, `lane` its lane, arrays of zeros):
+//     const float val[2] = {1, float(lane)};
+//     distwar::reduce_bfly(distwar::all_lanes, lane < 24, 1, val, distwar::record<float>{sums, 2});
+//     // sums: 0, 0, 24, 276
+template <int K, typename T, typename Key, typename Sink>
+__device__ __forceinline__ void reduce_bfly(detail::lane_mask lanes, bool active, Key key, const T (&val)[K],
+                                            const Sink &sink, int balance_threshold = 0) {
+    detail::sum_by<strategy::bfly>(lanes, active, key, detail::all_of(val), sink, balance_threshold);
+}
+
+// Adds the values of all active lanes to the sink, for any keys and any `lanes`; best for a whole warp whose active
+// lanes share one key. With the same active lanes, the order of additions is always the same.
+//
+// Who commits:
+//   sink addressed by key (record, planes)  Lane l commits the totals it owns, those of values l and l + 32.
+//                                           Inactive lanes and lanes of other groups do so too; therefore the
+//                                           sink is the same in all of `lanes`.
+//   any other sink (pointers)               The lowest lane of the group, with K atomics. The totals move to
+//                                           it by K more shuffles.
+//
+// Cost (shuffles of 8-byte values and keys count twice; a whole warp means lanes = all_lanes):
+//   always                  1 vote
+//   whole warp              1 shuffle and 1 vote to compare the keys; none with a uniform_key
+//   whole warp, one key     tree_shuffles(K) shuffles (12 for K = 9), ceil(K / 32) atomic instructions. Up to
+//                           3 values of int or unsigned, from compute capability 8.0 on: K redux replace
+//                           tree_shuffles(K), also below
+//   otherwise               1 match, 1 redux (6 votes before compute capability 8.0); whole warp: 1 vote.
+//                           Then one of the two ways below sums the groups of at least max(2,
+//                           balance_threshold) lanes. The other lanes send K atomic instructions.
+//     group after group     for each group 1 + tree_shuffles(K) shuffles, ceil(K / 32) atomic instructions
+//                           (pointers: K more shuffles, K atomic instructions)
+//     side by side          (K + 1) ceil(log2(n)) - 1 shuffles, n the size of the largest group; K atomic
+//                           instructions, by the lowest lane of each group together with the other lanes
+// A whole warp sums group after group if K >= 5 and the sink is addressed by key, or if that needs no more shuffles (a
+// redux counts as two). All else is summed side by side, also many small groups of a sink like aligned_record.
+// Example (one warp, `lane` its lane, arrays of zeros):
+//     const float val[2] = {1, float(lane)};
+//     distwar::reduce_tree(distwar::all_lanes, lane < 24, lane / 16, val, distwar::record<float>{sums, 2});
+//     // sums: 16, 120, 8, 156
+template <int K, typename T, typename Key, typename Sink>
+__device__ __forceinline__ void reduce_tree(detail::lane_mask lanes, bool active, Key key, const T (&val)[K],
+                                            const Sink &sink, int balance_threshold = 0) {
+    detail::check_tree<K, T, Key, Sink>();
+    detail::sum_by<strategy::tree>(lanes, active, key, detail::all_of(val), sink, balance_threshold);
+}
+
+// The same at threshold 0 with a key that the caller knows. Cost: that above without the comparison of keys.
+template <int K, typename T, typename Key, typename Sink>
+__device__ __forceinline__ void reduce_tree(detail::lane_mask lanes, bool active, uniform_key<Key> key,
+                                            const T (&val)[K], const Sink &sink) {
+    detail::check_tree<K, T, Key, Sink>();
     detail::check_call(active, key, sink, K);
-    if (active) sink.add(detail::plain_key(key), val);
+    detail::sum_one_key(lanes, active, key, val, sink);
 }
 
 // Calls reduce_S: reduce<strategy::tree>(...) is reduce_tree(...). S: atomic, serial, bfly or tree.
@@ -138,49 +505,58 @@ __device__ __forceinline__ void reduce_atomic(lane_mask /*lanes*/, bool active, 
 //                                              distwar::record<float>{sums, 2});
 //     // sums: 16, 120, 8, 156
 template <strategy S, int K, typename T, typename Key, typename Sink>
-__device__ __forceinline__ void reduce(lane_mask lanes, bool active, Key key, const T (&val)[K],
+__device__ __forceinline__ void reduce(detail::lane_mask lanes, bool active, Key key, const T (&val)[K],
                                        const Sink &sink, int balance_threshold = 0) {
-    static_assert((detail::reduce_strategies >> int(S) & 1) != 0,
-                  "distwar: reduce<> takes the strategies atomic, serial, bfly and tree");
-    if constexpr (S == strategy::atomic)
-        distwar::reduce_atomic(lanes, active, key, val, sink, balance_threshold);
-    else if constexpr (S == strategy::serial)
-        distwar::reduce_serial(lanes, active, key, val, sink, balance_threshold);
-    else if constexpr (S == strategy::bfly)
-        distwar::reduce_bfly(lanes, active, key, val, sink, balance_threshold);
-    else
-        distwar::reduce_tree(lanes, active, key, val, sink, balance_threshold);
+    if constexpr (S == strategy::tree) detail::check_tree<K, T, Key, Sink>();
+    detail::sum_by<S>(lanes, active, key, detail::all_of(val), sink, balance_threshold);
 }
 
-// Both for a number of values known at run time (chunks.cuh).
-template <int Chunk = 16, typename Values, typename Key, typename Sink>
-__device__ __forceinline__ void reduce_atomic_n(lane_mask /*lanes*/, bool active, Key key, int count,
-                                                const Values &values, const Sink &sink,
-                                                int /*balance_threshold*/ = 0) {
-    detail::check_call(active, key, sink, count);
+// reduce for a number of values known at run time, by a strategy; the tree is the default.
+//
+//     // 513 channels of a pixel, computed one by one
+//     distwar::reduce_n<32>(lanes, active, splat, 513, [&](int k) { return weight * d_image[k]; },
+//                           distwar::record<float>{d_color, 513}, threshold);
+//     distwar::reduce_n(lanes, active, vertex, count, features + count * i, distwar::record<float>{sums, count});
+//
+//   Chunk   values that are summed at once and lie in registers: a multiple of 4, at most 64
+//   count   the number of values, the same in all of `lanes`. <= 0: nothing is added
+//   values  one of
+//           - an array of at least `count` values. Up to 128 lie in registers, if all other uses of the array
+//             have indices known at compile time; a longer one lies in local memory
+//           - a pointer to them; that of an inactive lane is not read
+//           - a callable value_of(k), for any count. Each active lane calls it once for each k < count, in
+//             rising order, a chunk at a time; an inactive lane never. It contains no collective
+//   sink    addressed by key (all sinks but `pointers`), with room for `count` values: value k is committed
+//           as by the call with `count` as K. The last chunk is padded; padding is never committed
+// Cost: keys are compared once for all chunks. Then each chunk costs what Chunk values cost in the call,
+// without its search for the groups: for the tree tree_shuffles(Chunk) shuffles for each key.
+// On sm_90, one key, a record, beside the values themselves:
+//
+//     Chunk   instructions per chunk (value)   registers of a kernel that does nothing else
+//     8       57 (7.1)                         30
+//     16      88 (5.5)                         32
+//     32      152 (4.8)                        48
+//     array of 65, 100, 128 values             48, 80, 113
+//
+// Nothing is spilled. One lane alone (below the threshold, serial, bfly) adds whole chunks by vector atomics if the sink
+// has them, the last chunk one by one.
+// Example (one warp, `lane` its lane, arrays of zeros):
+//     const auto value_of = [&](int k) { return k * lane; };
+//     distwar::reduce_n(distwar::all_lanes, true, lane / 16, 3, value_of, distwar::record<int>{sums, 3});
+//     // sums: 0, 120, 240, 0, 376, 752
+template <strategy S, int Chunk = 16, typename Values, typename Key, typename Sink>
+__device__ __forceinline__ void reduce_n(detail::lane_mask lanes, bool active, Key key, int count,
+                                         const Values &values, const Sink &sink, int balance_threshold = 0) {
     const auto counted = detail::counted<Chunk>(count, values);
     detail::check_counted<Chunk, decltype(counted), Key, Sink>();
-    using plain = decltype(detail::plain_key(key));
-    if (active) counted.each(true, sink, detail::plain_commit<plain>{detail::plain_key(key)});
+    detail::sum_by<S>(lanes, active, key, counted, sink, balance_threshold);
 }
-
-template <strategy S, int Chunk = 16, typename Values, typename Key, typename Sink>
-__device__ __forceinline__ void reduce_n(lane_mask lanes, bool active, Key key, int count,
+template <int Chunk = 16, typename Values, typename Key, typename Sink>
+__device__ __forceinline__ void reduce_n(detail::lane_mask lanes, bool active, Key key, int count,
                                          const Values &values, const Sink &sink, int balance_threshold = 0) {
-    static_assert((detail::reduce_strategies >> int(S) & 1) != 0,
-                  "distwar: reduce<> takes the strategies atomic, serial, bfly and tree");
-    if constexpr (S == strategy::atomic)
-        distwar::reduce_atomic_n<Chunk>(lanes, active, key, count, values, sink, balance_threshold);
-    else if constexpr (S == strategy::serial)
-        distwar::reduce_serial_n<Chunk>(lanes, active, key, count, values, sink, balance_threshold);
-    else if constexpr (S == strategy::bfly)
-        distwar::reduce_bfly_n<Chunk>(lanes, active, key, count, values, sink, balance_threshold);
-    else
-        distwar::reduce_tree_n<Chunk>(lanes, active, key, count, values, sink, balance_threshold);
+    distwar::reduce_n<strategy::tree, Chunk>(lanes, active, key, count, values, sink, balance_threshold);
 }
 
 } // namespace distwar
-
-#include "pop_macros.h"
 
 #endif

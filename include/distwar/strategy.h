@@ -103,4 +103,74 @@ static inline int distwar_strategy_has_threshold(distwar_strategy strategy) {
 }
 #endif
 
+#if defined(__cplusplus) && (__cplusplus >= 201703L || (defined(_MSVC_LANG) && _MSVC_LANG >= 201703L))
+// Chooses the strategy at run time. A kernel takes its strategy as a template argument; with_strategy calls a
+// body that is compiled once for each strategy in a list:
+//
+//     using distwar::strategy;
+//     distwar::with_strategy<strategy::atomic, strategy::tree>(chosen, [&](auto known) {
+//         backward<known><<<grid, block>>>(..., threshold);
+//     });
+namespace distwar {
+
+// The strategies of strategy.h, with the same values as distwar_strategy.
+enum class strategy {
+#define DISTWAR_ENUMERATOR(name, NAME, has_threshold, has_call) name,
+    DISTWAR_STRATEGIES(DISTWAR_ENUMERATOR)
+#undef DISTWAR_ENUMERATOR
+};
+
+namespace detail {
+#define DISTWAR_CALL_BIT(name, NAME, has_threshold, has_call) | has_call##u << DISTWAR_##NAME
+inline constexpr unsigned reduce_strategies = 0 DISTWAR_STRATEGIES(DISTWAR_CALL_BIT); // 1 << strategy
+#undef DISTWAR_CALL_BIT
+} // namespace detail
+
+#ifndef __CUDACC_RTC__
+namespace detail {
+
+// A strategy known at compile time. Converts to a strategy, also as a template argument.
+template <strategy S>
+struct strategy_constant {
+    constexpr operator strategy() const { return S; }
+};
+
+template <strategy First, strategy... Rest, typename Body>
+auto call_with_strategy(strategy chosen, Body &&body) {
+    if constexpr (sizeof...(Rest) > 0)
+        if (chosen != First) return detail::call_with_strategy<Rest...>(chosen, body);
+    return body(detail::strategy_constant<First>{});
+}
+
+} // namespace detail
+
+// Host. Returns body(strategy_constant<chosen>{}).
+// Offered: the strategies to compile the body for. Default: those that reduce<> has a call for (strategy.h).
+// chosen:  one of Offered; any other value counts as the last of them, of the default as tree.
+// body:    returns the same type for every strategy.
+// Example (host):
+//     const auto number = [](auto known) { return int(distwar::strategy(known)); };
+//     const int found = distwar::with_strategy(distwar::strategy::serial, number);
+//     // found: 1, DISTWAR_SERIAL
+template <strategy... Offered, typename Body>
+auto with_strategy(strategy chosen, Body &&body) {
+    if constexpr (sizeof...(Offered) > 0) {
+        return detail::call_with_strategy<Offered...>(chosen, body);
+    } else {
+        switch (chosen) {
+#define DISTWAR_CASE(name, NAME, has_threshold, has_call)                                                    \
+    DISTWAR_IF_##has_call(case strategy::name : return body(detail::strategy_constant<strategy::name>{});)
+            DISTWAR_STRATEGIES(DISTWAR_CASE)
+#undef DISTWAR_CASE
+        default:
+            return body(detail::strategy_constant<strategy::tree>{});
+        }
+    }
+}
+#endif
+
+} // namespace distwar
+
+#endif
+
 #endif

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// reduce_tree: one tree of shuffles for all K values at once. tree_total: the tree without the commit.
+// The tree: one tree of shuffles for all K values at once. reduce sums with it; tree_total is the tree without the commit;
+// tree_of_lanes is a part of it, for sums within groups of lanes.
 //
 // The tree has five steps. In step s a lane exchanges half of its values with lane ^ (1 << s): it keeps the values at
 // even places if bit s of its lane is 0, those at odd places if it is 1, and sends the others. Then it adds what it
@@ -21,12 +22,8 @@
 #ifndef DISTWAR_TREE_CUH
 #define DISTWAR_TREE_CUH
 
-#include "push_macros.h"
-
-#include "atomic.cuh"
-#include "chunks.cuh"
-#include "lanes.cuh"
-#include "sink.cuh"
+#include "segment.cuh"
+#include "values.cuh"
 
 namespace distwar {
 
@@ -42,22 +39,14 @@ __host__ __device__ constexpr int tree_places(int K) {
     return (K + 31) / 32;
 }
 
+namespace detail {
+
 // The shuffles of one tree: 5 for K = 1, 12 for 9, 62 for 64. A shuffle of double is two instructions.
 __host__ __device__ constexpr int tree_shuffles(int K) {
     int shuffles = 0;
     for (int lanes = 2; lanes <= 32; lanes *= 2) shuffles += (K + lanes - 1) / lanes;
     return shuffles;
 }
-
-// The shuffles of the trees of `count` values in chunks of Chunk; a chunk is padded, so each costs the same.
-__host__ __device__ constexpr int chunk_shuffles(int count, int Chunk) {
-    return (count + Chunk - 1) / Chunk * tree_shuffles(Chunk);
-}
-
-namespace detail {
-
-template <typename T>
-inline constexpr bool is_tree_value = is_same<value_of<T>, T>;
 
 // From compute capability 8.0 on one redux replaces 5 shuffles and 5 additions of a 32-bit integer. It has
 // half the throughput of a shuffle (CUDA C++ Programming Guide), so 3 redux cost as much as the 6 shuffles of
@@ -68,66 +57,41 @@ template <int, typename, typename>
 inline constexpr bool is_summed_by_redux = false;
 #else
 template <int K, typename T, typename Op>
-inline constexpr bool is_summed_by_redux = K <= max_values_by_redux &&
-                                           (is_same<T, int> || is_same<T, unsigned>)&&!is_same<Op, multiply>;
+inline constexpr bool is_summed_by_redux = K <= max_values_by_redux &&is_integer<T> && sizeof(T) == 4 &&
+                                           !is_same<Op, multiply>;
 #endif
-#if !(defined(__clang__) && defined(__CUDA__)) || defined(__SIMT__)
-template <typename T>
-__device__ __forceinline__ T redux(T value, add) {
-    return __reduce_add_sync(all_lanes, value);
-}
-template <typename T>
-__device__ __forceinline__ T redux(T value, minimum) {
-    return __reduce_min_sync(all_lanes, value);
-}
-template <typename T>
-__device__ __forceinline__ T redux(T value, maximum) {
-    return __reduce_max_sync(all_lanes, value);
-}
-template <typename T>
-__device__ __forceinline__ T redux(T value, bit_and) {
-    return T(__reduce_and_sync(all_lanes, unsigned(value)));
-}
-template <typename T>
-__device__ __forceinline__ T redux(T value, bit_or) {
-    return T(__reduce_or_sync(all_lanes, unsigned(value)));
-}
-template <typename T>
-__device__ __forceinline__ T redux(T value, bit_xor) {
-    return T(__reduce_xor_sync(all_lanes, unsigned(value)));
-}
-#else
-// PTX, because clang up to 19 lacks these functions.
-#define DISTWAR_REDUX(Op, instruction)                                                                       \
+// The reduction of an int or unsigned over the warp. PTX for clang, which up to 19 lacks these functions.
+#if DISTWAR_CLANG
+#define DISTWAR_REDUX(Op, call, name, type)                                                                  \
     template <typename T>                                                                                    \
-    __device__ __forceinline__ T redux(T value, Op) {                                                        \
+    __device__ __forceinline__ T redux(T given, Op) {                                                        \
         T result;                                                                                            \
         if constexpr (is_same<T, int>)                                                                       \
-            asm volatile("redux.sync." instruction(s32) " %0, %1, 0xffffffff;" : "=r"(result) : "r"(value)); \
+            asm volatile("redux.sync." name type(s32) " %0, %1, 0xffffffff;" : "=r"(result) : "r"(given));   \
         else                                                                                                 \
-            asm volatile("redux.sync." instruction(u32) " %0, %1, 0xffffffff;" : "=r"(result) : "r"(value)); \
+            asm volatile("redux.sync." name type(u32) " %0, %1, 0xffffffff;" : "=r"(result) : "r"(given));   \
         return result;                                                                                       \
     }
-#define DISTWAR_REDUX_ADD(type) "add." #type
-#define DISTWAR_REDUX_MIN(type) "min." #type
-#define DISTWAR_REDUX_MAX(type) "max." #type
-#define DISTWAR_REDUX_AND(type) "and.b32"
-#define DISTWAR_REDUX_OR(type) "or.b32"
-#define DISTWAR_REDUX_XOR(type) "xor.b32"
-DISTWAR_REDUX(add, DISTWAR_REDUX_ADD)
-DISTWAR_REDUX(minimum, DISTWAR_REDUX_MIN)
-DISTWAR_REDUX(maximum, DISTWAR_REDUX_MAX)
-DISTWAR_REDUX(bit_and, DISTWAR_REDUX_AND)
-DISTWAR_REDUX(bit_or, DISTWAR_REDUX_OR)
-DISTWAR_REDUX(bit_xor, DISTWAR_REDUX_XOR)
-#undef DISTWAR_REDUX
-#undef DISTWAR_REDUX_ADD
-#undef DISTWAR_REDUX_MIN
-#undef DISTWAR_REDUX_MAX
-#undef DISTWAR_REDUX_AND
-#undef DISTWAR_REDUX_OR
-#undef DISTWAR_REDUX_XOR
+#define DISTWAR_OF_NUMBERS(sign) #sign
+#define DISTWAR_OF_BITS(sign) "b32"
+#else
+#define DISTWAR_REDUX(Op, call, name, type)                                                                  \
+    template <typename T>                                                                                    \
+    __device__ __forceinline__ T redux(T given, Op) {                                                        \
+        return T(call(all_lanes, type(given)));                                                              \
+    }
+#define DISTWAR_OF_NUMBERS(given) given
+#define DISTWAR_OF_BITS(given) unsigned(given)
 #endif
+DISTWAR_REDUX(add, __reduce_add_sync, "add.", DISTWAR_OF_NUMBERS)
+DISTWAR_REDUX(minimum, __reduce_min_sync, "min.", DISTWAR_OF_NUMBERS)
+DISTWAR_REDUX(maximum, __reduce_max_sync, "max.", DISTWAR_OF_NUMBERS)
+DISTWAR_REDUX(bit_and, __reduce_and_sync, "and.", DISTWAR_OF_BITS)
+DISTWAR_REDUX(bit_or, __reduce_or_sync, "or.", DISTWAR_OF_BITS)
+DISTWAR_REDUX(bit_xor, __reduce_xor_sync, "xor.", DISTWAR_OF_BITS)
+#undef DISTWAR_REDUX
+#undef DISTWAR_OF_NUMBERS
+#undef DISTWAR_OF_BITS
 
 // sum = op(sum, condition ? a : b)
 template <typename T, typename Op>
@@ -211,14 +175,13 @@ __device__ __forceinline__ void first_exchange(bool active, const T (&val)[K], T
 template <int K, typename T, typename Op = add>
 __device__ __forceinline__ void tree_total(bool active, const T (&val)[K], T (&total)[tree_places(K)],
                                            Op op = Op{}) {
-    static_assert(detail::is_tree_value<T>,
-                  "distwar: a tree takes float, double or integers of 4 or 8 bytes");
+    static_assert(detail::is_value<T>, "distwar: a tree takes float, double or integers of 4 or 8 bytes");
     static_assert(K <= detail::max_tree_values, "distwar: a tree takes at most 64 values");
     T partial[K];
     if constexpr (detail::is_summed_by_redux<K, T, Op>) {
         DISTWAR_UNROLL
         for (int k = 0; k < K; ++k) {
-            const T all = detail::redux(detail::operand(active, val[k], op), op);
+            const T all = T(detail::redux(detail::integer_of<T>(detail::operand(active, val[k], op)), op));
             partial[0] = k == 0 || lane_id() == unsigned(k) ? all : partial[0];
         }
     } else if constexpr (detail::is_same<Op, add>) {
@@ -268,7 +231,7 @@ struct tree_commit {
 // counts as two.
 template <int K, typename Sink, typename Key, typename T>
 __host__ __device__ constexpr int group_shuffles() {
-    return 1 + (is_summed_by_redux<K, T, sink_operator<Sink>> ? 2 * K : tree_shuffles(K)) +
+    return 1 + (is_summed_by_redux<K, T, sink_operator<Sink>> ? 2 * K : detail::tree_shuffles(K)) +
            (is_addressed_by_key<Sink, Key, T> ? 0 : K);
 }
 
@@ -292,50 +255,6 @@ __host__ __device__ constexpr int side_by_side_cost(int n) {
 // From this K on, the groups of a whole warp are summed one after another if the sink is addressed by key. Side by
 // side, each value of a group is an atomic of its own (on an H200 up to 2.5 times the time, 0.45 to 1.3 at K = 4).
 inline constexpr int min_values_by_group = 5;
-
-// Sums all groups side by side, each into its lowest lane. In each iteration a lane adds the sum of the lane that
-// follows its own sum in its group, so the sums double in length. Example with one group in lanes 1, 4, 6, 7:
-//
-//     iteration 1   1 adds 4, 4 adds 6, 6 adds 7    lane 1 holds 1 + 4, lane 6 holds 6 + 7
-//     iteration 2   1 adds 6                        lane 1 holds 1 + 4 + 6 + 7
-//
-//   group  the caller's group, 0 if it has none
-//   size   the size of the largest group, the same in all of `lanes`
-//   sum    in: the lane's values. Out: the group's sums in its lowest lane; partial sums in other lanes
-// Cost: ceil(log2(size)) iterations of K shuffles, and one shuffle between two iterations.
-template <int K, typename T, typename Op>
-__device__ __forceinline__ void sum_by_doubling(unsigned lanes, unsigned group, unsigned size, T (&sum)[K],
-                                                Op op) {
-    const unsigned lane = lane_id(), higher = group & ~((2u << lane) - 1);
-    int next = higher ? int(lowest_lane(higher)) : -1; // the lane whose sum follows this lane's sum; -1: none
-    for (unsigned length = 1; length < size; length *= 2) {
-        if (length > 1) next = __shfl_sync(lanes, next, next < 0 ? int(lane) : next);
-        const int source = next < 0 ? int(lane) : next;
-        DISTWAR_UNROLL
-        for (int k = 0; k < K; ++k) {
-            const T other = detail::shuffle(lanes, sum[k], source);
-            if (next >= 0) detail::combine(sum[k], other, op);
-        }
-    }
-}
-
-// The same without the size of the largest group: a vote ends the loop.
-//   higher  the lanes of the caller's group above the caller, 0 if it has none. At least one lane has some
-// Cost: ceil(log2(n)) iterations of K + 1 shuffles and 1 vote, n the size of the largest group.
-template <int K, typename T, typename Op>
-__device__ __forceinline__ void sum_while_any(unsigned lanes, unsigned higher, T (&sum)[K], Op op) {
-    const int lane = int(lane_id());
-    int next = higher ? int(lowest_lane(higher)) : -1; // the lane whose sum follows this lane's sum; -1: none
-    do {
-        const int source = next < 0 ? lane : next;
-        DISTWAR_UNROLL
-        for (int k = 0; k < K; ++k) {
-            const T other = detail::shuffle(lanes, sum[k], source);
-            if (next >= 0) detail::combine(sum[k], other, op);
-        }
-        next = __shfl_sync(lanes, next, source);
-    } while (__any_sync(lanes, next >= 0));
-}
 
 // Sums the groups of a call, group after group or side by side, and commits them. Active lanes of other
 // groups send plain atomics.
@@ -377,124 +296,55 @@ struct groups_commit {
         T sum[K];
         DISTWAR_UNROLL
         for (int k = 0; k < K; ++k) sum[k] = detail::operand(true, val[k], op);
-        detail::sum_by_doubling(lanes, summed ? group : 0, size_of_largest, sum, op);
+        detail::segmented_sum<false>(lanes, detail::next_above(summed ? group : 0), size_of_largest, sum, op);
         if (leads || (active && !summed)) sink.add(key, sum);
     }
 };
 
-template <typename T>
-__device__ __forceinline__ constexpr void check_tree() {
-    static_assert(is_tree_value<T>, "distwar: a tree takes float, double or integers of 4 or 8 bytes");
-}
+// What a call that sums by trees asks of its values.
 template <int K, typename T, typename Key, typename Sink>
 __device__ __forceinline__ constexpr void check_tree() {
-    detail::check_tree<T>();
-    static_assert(K <= max_tree_values ||
-                      is_addressed_by_key<Sink, decltype(detail::plain_key(declared<Key>())), T>,
+    static_assert(is_value<T>, "distwar: a tree takes float, double or integers of 4 or 8 bytes");
+    static_assert(K <= max_tree_values || is_addressed_by_key<Sink, plain_key_of<Key>, T>,
                   "distwar: more than 64 values need a sink addressed by key");
 }
 
-// reduce_tree and reduce_tree_n.
-template <typename Values, typename Key, typename Sink>
-__device__ __forceinline__ void sum_by_tree(unsigned lanes, bool active, Key key, const Values &values,
-                                            const Sink &sink, int balance_threshold) {
-    detail::check_call(active, key, sink, values.count);
-    using plain = decltype(detail::plain_key(key));
-    const unsigned active_lanes = __ballot_sync(lanes, active);
-    // At a threshold <= 1 the early return is taken only if no lane is active: there is nothing to add.
-    const bool sums_all = balance_threshold <= 1;
-    if (count_lanes(active_lanes) < (balance_threshold > 1 ? balance_threshold : 1)) {
-        if (!sums_all && active) values.each(true, sink, plain_commit<plain>{detail::plain_key(key)});
-        return;
-    }
-    if (lanes == all_lanes) {
-        plain shared;
-        if (share_one_key(all_lanes, active_lanes, active, key, shared)) {
-            values.each(active, sink, tree_commit<plain>{active, lowest_lane(active_lanes), shared});
-            return;
-        }
-    }
-
-    const unsigned group = lanes_with_key(lanes, key) & active_lanes; // not used in inactive lanes
-    const int size = count_lanes(group);
-    const bool summed = active && size >= 2 && size >= balance_threshold;
-    const bool leads = summed && lowest_lane(group) == lane_id();
-    const unsigned size_of_largest = largest(lanes, summed ? unsigned(size) : 1);
-    const unsigned leaders = lanes == all_lanes ? __ballot_sync(all_lanes, leads) : 0;
-    values.each(active, sink,
-                groups_commit<plain>{lanes, active, detail::plain_key(key), group, summed, leads, leaders,
-                                     size_of_largest});
+template <int Step, int End, int count, int K, typename T>
+__device__ __forceinline__ void steps_of_sums(T (&val)[K]) {
+    detail::exchange_step<Step, count>(val, add{});
+    if constexpr (Step + 1 < End) detail::steps_of_sums<Step + 1, End, (count + 1) / 2>(val);
 }
 
 } // namespace detail
 
-// Adds the values of all active lanes to the sink, for any keys and any `lanes`; best for a whole warp whose active
-// lanes share one key. The contract is in reduce.cuh. T is float, double or an integer of 4 or 8 bytes, K >= 1; more
-// than 64 values are summed in chunks of 32 (chunks.cuh). With the same active lanes, the order is always the same.
+// Sums within groups of lanes whose numbers differ in bits First..End - 1 alone: steps First..End - 1 of the tree.
+//   who calls    all 32 lanes together; each lane's values count
+//   First, End   0 <= First < End <= 5. A group has n = 2^(End - First) lanes; lane l is number l / 2^First mod n of its group
+//   val          in: 1 <= K <= 64 values, float, double or integers of 4 or 8 bytes. Out: lane number b of a group
+//                has the group's sum of value n i + b in val[i], undefined if there is no such value; the rest is undefined
+// tree_of_lanes<0, 5> leaves sums where tree_total does. Between two steps there is room for arithmetic that all lanes of
+// a group have in common.
 //
-// Who commits:
-//   sink addressed by key (record, planes)  Lane l commits the totals it owns, those of values l and l + 32.
-//                                           Inactive lanes and lanes of other groups do so too; therefore the
-//                                           sink is the same in all of `lanes`.
-//   any other sink (pointers)               The lowest lane of the group, with K atomics. The totals move to
-//                                           it by K more shuffles.
+// Moments: lane l has the pixel x = l % 8, y = l / 8 and a value v, and the sums of v, x v, y v, x x v, x y v, y y v are
+// wanted. As six values of each lane that is a tree of 8 shuffles. y is the same in the 8 lanes of a row and x in the 4
+// lanes of a column: v, y v and y y v are summed over columns, tree_of_lanes<3, 5>, 3 shuffles. Then a lane has one sum s of
+// its column, and s, x s and x x s are summed over the columns, tree_of_lanes<0, 3>, 4 shuffles.
 //
-// Cost (shuffles of 8-byte values and keys count twice; a whole warp means lanes = all_lanes):
-//   always                  1 vote
-//   whole warp              1 shuffle and 1 vote to compare the keys; none with a uniform_key
-//   whole warp, one key     tree_shuffles(K) shuffles (12 for K = 9), ceil(K / 32) atomic instructions. Up to
-//                           3 values of int or unsigned, from compute capability 8.0 on: K redux replace
-//                           tree_shuffles(K), also below
-//   otherwise               1 match, 1 redux (6 votes before compute capability 8.0); whole warp: 1 vote.
-//                           Then one of the two ways below sums the groups of at least max(2,
-//                           balance_threshold) lanes. The other lanes send K atomic instructions.
-//     group after group     for each group 1 + tree_shuffles(K) shuffles, ceil(K / 32) atomic instructions
-//                           (pointers: K more shuffles, K atomic instructions)
-//     side by side          (K + 1) ceil(log2(n)) - 1 shuffles, n the size of the largest group; K atomic
-//                           instructions, by the lowest lane of each group together with the other lanes
-// A whole warp sums group after group if K >= 5 and the sink is addressed by key, or if that needs no more shuffles (a
-// redux counts as two). All else is summed side by side, also many small groups of a sink like aligned_record.
+// The order of additions depends on K and the steps alone.
+// Cost: ceil(K / 2) + ceil(K / 4) + ... + ceil(K / n) shuffles.
 // Example (one warp, `lane` its lane, arrays of zeros):
-//     const float val[2] = {1, float(lane)};
-//     distwar::reduce_tree(distwar::all_lanes, lane < 24, lane / 16, val, distwar::record<float>{sums, 2});
-//     // sums: 16, 120, 8, 156
-template <int K, typename T, typename Key, typename Sink>
-__device__ __forceinline__ void reduce_tree(lane_mask lanes, bool active, Key key, const T (&val)[K],
-                                            const Sink &sink, int balance_threshold = 0) {
-    detail::check_tree<K, T, Key, Sink>();
-    detail::sum_by_tree(lanes, active, key, detail::all_of(val), sink, balance_threshold);
-}
-
-// reduce_tree at threshold 0 with a key that the caller knows. A sink that is addressed by key needs no leader:
-// one vote tells whether a lane is active, which saves the comparison of a mask.
-template <int K, typename T, typename Key, typename Sink>
-__device__ __forceinline__ void reduce_tree(lane_mask lanes, bool active, uniform_key<Key> key,
-                                            const T (&val)[K], const Sink &sink) {
-    if constexpr (is_addressed_by_key<Sink, Key, T>) {
-        if (lanes == all_lanes) {
-            detail::check_tree<K, T, Key, Sink>();
-            detail::check_call(active, key, sink, K);
-            if (__any_sync(all_lanes, active))
-                detail::all_of(val).each(active, sink, detail::tree_commit<Key>{active, 0, key.key});
-            return;
-        }
-    }
-    distwar::reduce_tree(lanes, active, key, val, sink, 0);
-}
-
-// reduce_tree for a number of values known at run time (chunks.cuh).
-template <int Chunk = 16, typename Values, typename Key, typename Sink>
-__device__ __forceinline__ void reduce_tree_n(lane_mask lanes, bool active, Key key, int count,
-                                              const Values &values, const Sink &sink,
-                                              int balance_threshold = 0) {
-    const auto counted = detail::counted<Chunk>(count, values);
-    detail::check_counted<Chunk, decltype(counted), Key, Sink>();
-    detail::check_tree<typename decltype(counted)::type>();
-    detail::sum_by_tree(lanes, active, key, counted, sink, balance_threshold);
+//     float val[2] = {1, float(lane)};
+//     distwar::tree_of_lanes<3, 5>(val); // over lanes l, l + 8, l + 16 and l + 24
+//     if (lane < 16) sums[lane] = val[0];
+//     // sums: 4, 4, 4, 4, 4, 4, 4, 4, 48, 52, 56, 60, 64, 68, 72, 76
+template <int First, int End, int K, typename T>
+__device__ __forceinline__ void tree_of_lanes(T (&val)[K]) {
+    static_assert(0 <= First && First < End && End <= 5, "distwar: a warp has bits 0 to 4");
+    static_assert(detail::is_value<T>, "distwar: a tree takes float, double or integers of 4 or 8 bytes");
+    static_assert(K <= detail::max_tree_values, "distwar: a tree takes at most 64 values");
+    detail::steps_of_sums<First, End, K>(val);
 }
 
 } // namespace distwar
-
-#include "pop_macros.h"
 
 #endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Chooses strategy and balance_threshold while the program runs. C11 or C++; no CUDA, no allocation, no
-// clock:
+// Chooses strategy and balance_threshold while the program runs. C11 or C++; no allocation, no clock, no waiting:
 //
 //     tuner t;
 //     tune_init(&t, candidates, count); // the first candidate is the one you would use without a tuner
@@ -12,34 +11,228 @@
 //
 // tune_events.h measures and reports.
 //
-// The tuner adds no launches and never waits. Reports may come many launches later, in any order, or never.
-// Launches differ (another view, more primitives), so the tuner compares times per unit of `work`, a number
-// from the caller to which the time is about proportional.
+// What it chooses: mostly threshold 0, which sums every group of two lanes and more; of the 16 cells of docs/benchmarks/
+// library.md it gains at most 5% over that. A higher threshold pays where few lanes of a warp are active and a million
+// addresses share the atomics, plain atomics where no lanes share an address.
 //
-// A race compares candidates by their times. They are launched in turn, in random order, so that a period of
-// the caller's is not mistaken for a difference.
-//   1. Each candidate gets 5 samples. A candidate 8 times as slow as another is dropped after one launch, a
-//      candidate twice as slow after two.
-//   2. Candidates are ranked by the mean of the middle half of their samples. Like the median it ignores
-//      outliers, and it scatters less. The slower half is dropped, but not below 4 candidates. So is every
-//      candidate that is slower by more than chance explains; the spread of all samples estimates chance.
-//   3. The others go on to 10 samples, 20, 40 and 96, with a ranking after each. The last ranking decides.
-// The first launch of a strategy may load its code and is not measured.
+// Reports may come many launches later, in any order, or never. Launches differ (another view, more primitives), so times
+// are compared per unit of `work`, a number from the caller to which the time is about proportional.
 //
-// The first race is the exploration: it compares all candidates. Every `interval` launches an examination
-// follows, a race of a few candidates with new samples: the best, its neighbours in threshold, the best known
-// candidate of every other strategy, and the candidate examined longest ago. An examination replaces the best
-// only for a gain of more than 1 % that is also more than chance explains.
+// A race compares candidates by their times. They are launched in turn, in random order, so that a period of the caller's
+// is not mistaken for a difference; the first launch of a strategy may load its code and is not measured. Each gets 5
+// samples; one 8 times as slow as another is dropped after one launch, one twice as slow after two. Then they are ranked
+// by the mean of the middle half of their samples, which ignores outliers. The slower half is dropped, but not below 4,
+// and so is every candidate that is slower by more than chance explains. The others go on to 10 samples, 20, 40 and 96.
 //
-// The same calls with the same reports give the same choices. One thread at a time may use a tuner.
-// Cost: outside a race a choice is one comparison. In a race a choice and a report take about as many
-// operations as there are candidates; each of the five rankings sorts the samples, below a millisecond.
+// The first race compares all candidates. Every `interval` launches follows an examination, a race of a few: the best, its
+// neighbours in threshold, the best known of every other strategy, and the one examined longest ago. It replaces the best
+// only for a gain of more than 1% that is also more than chance explains.
+//
+// The same calls with the same reports give the same choices. One thread at a time may use a tuner. Cost: outside a race a
+// choice is one comparison; in a race about as many operations as there are candidates, and five rankings sort the samples.
 #ifndef DISTWAR_TUNE_H
 #define DISTWAR_TUNE_H
 
-#include "tune_race.h"
+#include <float.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
 
-// ---- the calls
+enum {
+    TUNE_MAX_CANDIDATES = 64,
+    TUNE_MAX_SAMPLES = 96, // of a candidate in a race
+    TUNE_PATIENCE = 1024,  // launches to wait for a missing time before it counts as lost
+    TUNE_INTERVAL = 2000,  // the default interval
+    TUNE_LAST_STAGE = 4,
+    TUNE_FINALISTS = 4
+};
+
+typedef struct tune_candidate {
+    int strategy; // any number of the caller's, such as a distwar_strategy; each pair occurs once
+    int threshold;
+} tune_candidate;
+
+typedef struct tune_launch {
+    int candidate; // index into the candidates
+    int strategy, threshold;
+    int64_t ticket; // for tune_report; < 0: do not measure this launch
+} tune_launch;
+
+// What is known of one candidate. Members after the first two are of its last race.
+typedef struct tune_record {
+    double ratio;     // its time / the time of the race's best; 0: not known
+    int64_t examined; // number of the launch at which ratio was measured
+    double work;      // sum over the samples
+    int issued, returned, samples;
+    bool racing, warm;               // warm: it has been launched
+    double sample[TUNE_MAX_SAMPLES]; // milliseconds per unit of work
+} tune_record;
+
+// The caller may read it; only the functions below write it. A copy is a tuner of its own.
+typedef struct tuner {
+    int count;
+    tune_candidate candidates[TUNE_MAX_CANDIDATES];
+    int64_t interval; // launches between races; may be set after tune_init; <= 0: no examinations
+    int best;         // index of a candidate
+    bool known;       // `best` has won a race
+    bool racing;
+    int stage;
+    int64_t launches, last_issued, race_began, race_ended;
+    uint64_t random;
+    int64_t explorations, examinations; // races that have ended
+    int64_t changes;                    // examinations that replaced the best
+    int64_t measured;                   // launches with a ticket
+    double best_time;                   // of `best` in the last race, milliseconds per unit of work
+    double cost;                        // see tune_cost
+    tune_record records[TUNE_MAX_CANDIDATES];
+} tuner;
+
+static inline void tune_sort(double *values, int count) {
+    for (int gap = count / 2; gap > 0; gap /= 2)
+        for (int i = gap; i < count; i++)
+            for (int j = i; j >= gap && values[j - gap] > values[j]; j -= gap) {
+                double lower = values[j];
+                values[j] = values[j - gap];
+                values[j - gap] = lower;
+            }
+}
+
+// The mean of the middle half of the samples; the median of 3; 0 if there are none.
+static inline double tune_time(const tune_record *r) {
+    double sorted[TUNE_MAX_SAMPLES], sum = 0;
+    memcpy(sorted, r->sample, (size_t)r->samples * sizeof *sorted);
+    tune_sort(sorted, r->samples);
+    int out = (r->samples + 1) / 4;
+    for (int i = out; i < r->samples - out; i++) sum += sorted[i];
+    return r->samples > 0 ? sum / (r->samples - 2 * out) : 0;
+}
+
+// The excess time of the race's reported launches over the best candidate's.
+static inline double tune_race_cost(const tuner *t, double best_time) {
+    double sum = 0;
+    for (int c = 0; c < t->count; c++)
+        if (c != t->best) sum += (tune_time(&t->records[c]) - best_time) * t->records[c].work;
+    return sum;
+}
+
+static inline int tune_target(int stage) {
+    static const int targets[] = {5, 10, 20, 40, TUNE_MAX_SAMPLES};
+    return targets[stage];
+}
+
+static inline void tune_begin_race(tuner *t) {
+    t->racing = true;
+    t->stage = 0;
+    t->race_began = t->launches;
+    tune_candidate best = t->candidates[t->best];
+    int below = -1, above = -1, oldest = -1;
+    for (int c = 0; c < t->count; c++) {
+        tune_record *r = &t->records[c];
+        tune_candidate one = t->candidates[c];
+        r->issued = r->returned = r->samples = 0;
+        r->work = 0;
+        r->racing = !t->known || c == t->best;
+        if (one.strategy == best.strategy) {
+            if (one.threshold < best.threshold &&
+                (below < 0 || one.threshold > t->candidates[below].threshold))
+                below = c;
+            if (one.threshold > best.threshold &&
+                (above < 0 || one.threshold < t->candidates[above].threshold))
+                above = c;
+        } else if (r->ratio > 0) { // the best known of its strategy enters, the first of equals
+            bool first = true;
+            for (int d = 0; d < t->count; d++) {
+                double other = t->candidates[d].strategy == one.strategy && d != c ? t->records[d].ratio : 0;
+                first = first && (other <= 0 || other > r->ratio || (other == r->ratio && d > c));
+            }
+            r->racing = r->racing || first;
+        }
+    }
+    if (!t->known) return;
+    if (below >= 0) t->records[below].racing = true;
+    if (above >= 0) t->records[above].racing = true;
+    for (int c = 0; c < t->count; c++)
+        if (!t->records[c].racing && (oldest < 0 || t->records[c].examined < t->records[oldest].examined))
+            oldest = c;
+    if (oldest >= 0) t->records[oldest].racing = true;
+}
+
+static inline void tune_end_race(tuner *t, int winner, double winner_time) {
+    t->racing = false;
+    t->race_ended = t->launches;
+    if (winner < 0) return;
+    t->changes += t->known && winner != t->best;
+    t->examinations += t->known;
+    t->explorations += !t->known;
+    t->best = winner;
+    t->known = true;
+    t->best_time = winner_time;
+    t->cost += tune_race_cost(t, winner_time);
+}
+
+// Drops a candidate that is `ratio` times as slow as the race's fastest.
+static inline void tune_note(tuner *t, int c, double ratio) {
+    t->records[c].ratio = ratio;
+    t->records[c].examined = t->launches;
+}
+
+// The variance of sample / (time of its candidate) over all racing candidates: from the median distance from 1. 1.2: the
+// mean of the middle half scatters more than the mean.
+static inline double tune_variance(const tuner *t, const double *times) {
+    double distances[512]; // 64 candidates have 5 samples each, then half as many twice as many
+    int count = 0;
+    for (int c = 0; c < t->count; c++)
+        for (int i = 0; t->records[c].racing && i < t->records[c].samples && count < 512; i++) {
+            double distance = t->records[c].sample[i] / times[c] - 1;
+            distances[count++] = distance < 0 ? -distance : distance;
+        }
+    tune_sort(distances, count);
+    double deviation = count > 0 ? 1.4826 * distances[count / 2] : 0;
+    return 1.2 * deviation * deviation;
+}
+
+// At the end of a stage: drops candidates, or ends the race.
+static inline void tune_rank(tuner *t) {
+    double times[TUNE_MAX_CANDIDATES];
+    int fastest = -1, entered = 0, left = 0;
+    for (int c = 0; c < t->count; c++) {
+        tune_record *r = &t->records[c];
+        r->racing = r->racing && r->samples > 0;
+        times[c] = r->racing ? tune_time(r) : 0;
+        entered += r->racing;
+        if (r->racing && (fastest < 0 || times[c] < times[fastest])) fastest = c;
+    }
+    if (fastest < 0) { // no time was reported; the next race may have some
+        tune_end_race(t, -1, 0);
+        return;
+    }
+    double variance = tune_variance(t, times);
+    int room = entered / 2 > TUNE_FINALISTS ? entered / 2 : TUNE_FINALISTS;
+    bool stands = false; // the best so far is not slower by more than 1% and than chance explains
+    for (int c = 0; c < t->count; c++) {
+        tune_record *r = &t->records[c];
+        if (!r->racing) continue;
+        tune_note(t, c, times[c] / times[fastest]);
+        int n = t->records[fastest].samples, faster = 0;
+        for (int d = 0; d < t->count; d++) faster += times[d] > 0 && times[d] < times[c];
+        // In squares of standard deviations of the difference; n - 1, as the same samples gave the times.
+        double excess = r->ratio - 1, chance = n > 1 && r->samples > 1
+                                                   ? variance * (1.0 / (n - 1) + 1.0 / (r->samples - 1))
+                                                   : DBL_MAX;
+        bool is_best = t->known && c == t->best;
+        if (is_best) stands = excess <= 0.01 || excess * excess <= 4 * chance;
+        r->racing = is_best || (faster < room && excess * excess <= 9 * chance);
+        left += r->racing;
+    }
+    if (left == 1 || t->stage == TUNE_LAST_STAGE) {
+        int winner = stands ? t->best : fastest;
+        tune_end_race(t, winner, times[winner]);
+        return;
+    }
+    if (!t->known) t->best = fastest;
+    t->stage++;
+}
 
 // candidates: [count], 1 <= count <= TUNE_MAX_CANDIDATES, all different; copied. The first is used until more
 // is known. Returns false and writes nothing if count is out of range or two candidates are equal.
@@ -58,28 +251,48 @@ static inline bool tune_init(tuner *t, const tune_candidate *candidates, int cou
     return true;
 }
 
+static inline tune_launch tune_launch_of(const tuner *t, int candidate) {
+    tune_launch launch = {candidate, t->candidates[candidate].strategy, t->candidates[candidate].threshold,
+                          -1};
+    return launch;
+}
 // The best so far, for a launch that is not measured.
 static inline tune_launch tune_best(const tuner *t) {
-    tune_launch best;
-    best.candidate = t->best;
-    best.strategy = t->candidates[t->best].strategy;
-    best.threshold = t->candidates[t->best].threshold;
-    best.ticket = -1;
-    return best;
+    return tune_launch_of(t, t->best);
 }
 
 // The candidate for the next launch. Call it once before each launch.
 static inline tune_launch tune_choose(tuner *t) {
     t->launches++;
     if (!t->racing && t->interval > 0 && t->launches - t->race_ended >= t->interval) tune_begin_race(t);
-    tune_advance(t);
-    tune_launch launch = tune_best(t);
-    int next = t->racing ? tune_next(t) : -1;
-    if (next < 0) return launch;
-    launch.candidate = next;
-    launch.strategy = t->candidates[next].strategy;
-    launch.threshold = t->candidates[next].threshold;
-    if (!tune_is_warm(t, next)) return launch;
+    bool waits = false; // for a launch or a report of the stage
+    int next = -1;
+    while (t->racing && !waits) {
+        int fewest = tune_target(t->stage);
+        uint64_t ties = 0;
+        for (int c = 0; c < t->count;
+             c++) { // the racing candidate with the fewest launches, at random among equals
+            const tune_record *r = &t->records[c];
+            if (!r->racing) continue;
+            waits = waits || r->issued < tune_target(t->stage) ||
+                    (r->returned < r->issued && t->launches - t->last_issued <= TUNE_PATIENCE);
+            if (r->issued > fewest || r->issued == tune_target(t->stage)) continue;
+            if (r->issued < fewest) ties = 0;
+            fewest = r->issued;
+            uint64_t z = t->random += 0x9e3779b97f4a7c15u; // SplitMix64
+            z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+            z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+            if ((z ^ (z >> 31)) % ++ties == 0) next = c;
+        }
+        if (!waits) tune_rank(t);
+    }
+    if (!t->racing || next < 0) return tune_best(t);
+    tune_launch launch = tune_launch_of(t, next);
+    bool warm = false; // the code of its strategy is loaded
+    for (int c = 0; c < t->count; c++)
+        warm = warm || (t->records[c].warm && t->candidates[c].strategy == launch.strategy);
+    t->records[next].warm = true;
+    if (!warm) return launch;
     launch.ticket = t->launches * TUNE_MAX_CANDIDATES + next;
     t->records[next].issued++;
     t->last_issued = t->launches;
@@ -94,16 +307,32 @@ static inline void tune_report(tuner *t, int64_t ticket, double milliseconds, do
     int candidate = (int)(ticket % TUNE_MAX_CANDIDATES);
     int64_t launch = ticket / TUNE_MAX_CANDIDATES;
     if (ticket < 0 || candidate >= t->count || launch > t->launches) return;
-    tune_record *r = &t->records[candidate];
+    tune_record *reported = &t->records[candidate];
     double sample = milliseconds / work;
-    bool good = milliseconds > 0 && work > 0 && milliseconds <= DBL_MAX && work <= DBL_MAX && sample > 0 &&
-                sample <= DBL_MAX;
-    if (!t->racing || launch < t->race_began || r->returned == r->issued) return;
-    r->returned++;
-    if (!good) return;
-    r->sample[r->samples++] = sample;
-    r->work += work;
-    if (t->stage == 0) tune_drop_hopeless(t);
+    if (!t->racing || launch < t->race_began || reported->returned == reported->issued) return;
+    reported->returned++;
+    if (!(milliseconds > 0 && work > 0 && milliseconds <= DBL_MAX && work <= DBL_MAX && sample > 0 &&
+          sample <= DBL_MAX))
+        return;
+    reported->sample[reported->samples++] = sample;
+    reported->work += work;
+    for (int least = 1; t->stage == 0 && least <= 2; least++) { // drops those that are hopeless
+        double fastest = 0;
+        for (int c = 0; c < t->count; c++) {
+            const tune_record *r = &t->records[c];
+            double time = r->racing && r->samples >= least ? tune_time(r) : 0;
+            if (time > 0 && (fastest == 0 || time < fastest)) fastest = time;
+        }
+        for (int c = 0; c < t->count; c++) {
+            tune_record *r = &t->records[c];
+            bool hopeless = r->racing && r->samples >= least;
+            for (int i = 0; i < r->samples; i++)
+                hopeless = hopeless && r->sample[i] > (least == 1 ? 8 : 2) * fastest;
+            if (!hopeless) continue;
+            r->racing = false;
+            tune_note(t, c, tune_time(r) / fastest);
+        }
+    }
 }
 
 // The cost of exploring, in milliseconds: the sum over the measured launches of (time per work of the
@@ -112,113 +341,7 @@ static inline void tune_report(tuner *t, int64_t ticket, double milliseconds, do
 static inline double tune_cost(const tuner *t) {
     const tune_record *best = &t->records[t->best];
     double best_time = t->racing && best->samples > 0 ? tune_time(best) : t->best_time;
-    return t->cost + (t->racing && best_time > 0 ? tune_race_cost(t, t->best, best_time) : 0);
-}
-
-// ---- saving to text and loading it in a later run
-
-static inline uint64_t tune_hash(const char *text, size_t length) { // FNV-1a
-    uint64_t hash = 0xcbf29ce484222325u;
-    for (size_t i = 0; i < length; i++) hash = (hash ^ (unsigned char)text[i]) * 0x100000001b3u;
-    return hash;
-}
-
-static inline bool tune_is_key(const char *key) {
-    size_t length = strlen(key);
-    for (size_t i = 0; i < length; i++)
-        if ((unsigned char)key[i] < ' ') return false;
-    return length <= TUNE_MAX_KEY;
-}
-
-// Writes what is known as text with a final zero. gpu, workload: what the times are of; at most TUNE_MAX_KEY
-// bytes each, no control characters. room: bytes of text; TUNE_TEXT_SIZE is enough. Returns the length
-// without the zero. Returns 0 and an empty text if nothing is known yet, a name is not valid, or there is no
-// room.
-static inline size_t tune_save(const tuner *t, const char *gpu, const char *workload, char *text,
-                               size_t room) {
-    if (room > 0) *text = 0;
-    if (!t->known || !tune_is_key(gpu) || !tune_is_key(workload)) return 0;
-    tune_candidate best = t->candidates[t->best];
-    char whole[TUNE_TEXT_SIZE];
-    int length = snprintf(whole, sizeof whole, "distwar tuner 1\ngpu %s\nworkload %s\nbest %d %d\n", gpu,
-                          workload, best.strategy, best.threshold);
-    for (int c = 0; c < t->count; c++) { // in thousandths: integers look the same in every locale
-        double ratio = t->records[c].ratio;
-        if (!(ratio > 0)) continue;
-        length += snprintf(whole + length, sizeof whole - (size_t)length, "candidate %d %d %d\n",
-                           t->candidates[c].strategy, t->candidates[c].threshold,
-                           ratio < 1e6 ? (int)(ratio * 1000 + 0.5) : 1000000000);
-    }
-    length += snprintf(whole + length, sizeof whole - (size_t)length, "hash %016llx\n",
-                       (unsigned long long)tune_hash(whole, (size_t)length));
-    if ((size_t)length >= room) return 0;
-    memcpy(text, whole, (size_t)length + 1);
-    return (size_t)length;
-}
-
-// If the text at *cursor begins with `expected`, moves *cursor past it. Else returns false.
-static inline bool tune_skip(const char **cursor, const char *end, const char *expected) {
-    size_t length = strlen(expected);
-    if ((size_t)(end - *cursor) < length || memcmp(*cursor, expected, length) != 0) return false;
-    *cursor += length;
-    return true;
-}
-
-// Reads a decimal int and the character `after` it.
-static inline bool tune_read(const char **cursor, const char *end, char after, int *value) {
-    int64_t magnitude = 0;
-    bool negative = tune_skip(cursor, end, "-");
-    int digits = 0;
-    for (; *cursor < end && **cursor >= '0' && **cursor <= '9' && digits < 10; ++*cursor, digits++)
-        magnitude = magnitude * 10 + (**cursor - '0');
-    if (negative) magnitude = -magnitude;
-    if (digits == 0 || magnitude < INT_MIN || magnitude > INT_MAX || *cursor == end || **cursor != after)
-        return false;
-    ++*cursor;
-    *value = (int)magnitude;
-    return true;
-}
-
-static inline int tune_find(const tuner *t, int strategy, int threshold) { // -1: none
-    for (int c = 0; c < t->count; c++)
-        if (t->candidates[c].strategy == strategy && t->candidates[c].threshold == threshold) return c;
-    return -1;
-}
-
-// Call it right after tune_init. text: `length` bytes from tune_save for the same GPU and workload. The first
-// race is then an examination around the saved best instead of an exploration. The lists of candidates may
-// differ. Returns false and leaves the tuner as it was if the text is damaged, is of another GPU or workload,
-// or its best is not a candidate.
-static inline bool tune_load(tuner *t, const char *gpu, const char *workload, const char *text,
-                             size_t length) {
-    enum { HASH_LINE = 5 + 16 + 1 };
-    if (length < HASH_LINE || length >= TUNE_TEXT_SIZE) return false;
-    char expected[HASH_LINE + 1];
-    const char *cursor = text, *end = text + (length - HASH_LINE);
-    snprintf(expected, sizeof expected, "hash %016llx\n",
-             (unsigned long long)tune_hash(text, length - HASH_LINE));
-    if (memcmp(end, expected, HASH_LINE) != 0) return false;
-    int strategy, threshold, ratio;
-    if (!tune_skip(&cursor, end, "distwar tuner 1\ngpu ") || !tune_skip(&cursor, end, gpu) ||
-        !tune_skip(&cursor, end, "\nworkload ") || !tune_skip(&cursor, end, workload) ||
-        !tune_skip(&cursor, end, "\nbest ") || !tune_read(&cursor, end, ' ', &strategy) ||
-        !tune_read(&cursor, end, '\n', &threshold))
-        return false;
-    int best = tune_find(t, strategy, threshold);
-    if (best < 0) return false;
-    double ratios[TUNE_MAX_CANDIDATES] = {0};
-    while (cursor < end) {
-        if (!tune_skip(&cursor, end, "candidate ") || !tune_read(&cursor, end, ' ', &strategy) ||
-            !tune_read(&cursor, end, ' ', &threshold) || !tune_read(&cursor, end, '\n', &ratio) || ratio < 1)
-            return false;
-        int c = tune_find(t, strategy, threshold);
-        if (c >= 0) ratios[c] = ratio / 1e3;
-    }
-    for (int c = 0; c < t->count; c++) t->records[c].ratio = ratios[c];
-    t->best = best;
-    t->known = true;
-    tune_begin_race(t);
-    return true;
+    return t->cost + (t->racing && best_time > 0 ? tune_race_cost(t, best_time) : 0);
 }
 
 #endif

@@ -1,37 +1,19 @@
 // SPDX-License-Identifier: MIT
-// values: one list of what lies in several variables, as the K values of a call.
-//
-//     float3 color; float opacity; float conic[3]; // 3 + 1 + 3 values
-//     distwar::reduce(lanes, active, splat, distwar::values(color, opacity, conic), sink);
-//
-// values(float3{1, 2, 3}, 4.0f).of is {1, 2, 3, 4}, and the K of the call is 4.
+// The values of a call: one list of what lies in several variables; more values than a warp sums at once, or a number
+// known at run time, in chunks.
 #ifndef DISTWAR_VALUES_CUH
 #define DISTWAR_VALUES_CUH
 
-#include "push_macros.h"
-
-#include "atomic.cuh"
-#include "lanes.cuh"
 #include "sink.cuh"
 
 namespace distwar {
 
-// K values of one type. reduce and the add() of groups take it; other calls take its array `of`.
+namespace detail {
+
+// What values() returns: K values of one type. reduce and the add() of groups take it; other calls take its array `of`.
 template <int K, typename T>
 struct value_list {
     T of[K];
-};
-
-namespace detail {
-
-// Whether V is a single value: a type that a warp can sum.
-template <typename V>
-inline constexpr bool is_value = is_same<value_of<V>, V>;
-template <bool>
-struct only_if {};
-template <>
-struct only_if<true> {
-    using type = void;
 };
 
 template <typename V, typename = void>
@@ -52,43 +34,47 @@ template <typename V, bool IsVector = has_y<V> && !is_packed<V>>
 struct parts_of {
     using type = V;
     static constexpr int count = 1;
-    static __device__ __forceinline__ V part(const V &value, int) { return value; }
+    static __device__ __forceinline__ V part(const V &given, int) { return given; }
 };
 template <typename V, int N>
 struct parts_of<V[N], false> {
     using type = typename parts_of<V>::type;
     static constexpr int each = parts_of<V>::count, count = N * each;
-    static __device__ __forceinline__ type part(const V (&value)[N], int k) {
-        return parts_of<V>::part(value[k / each], k % each);
+    static __device__ __forceinline__ type part(const V (&given)[N], int k) {
+        return parts_of<V>::part(given[k / each], k % each);
     }
 };
 template <typename V>
 struct parts_of<V, true> {
     using type = decltype(V::x);
     static constexpr int count = has_w<V> ? 4 : has_z<V> ? 3 : 2;
-    static __device__ __forceinline__ type part(const V &value, int k) {
+    static __device__ __forceinline__ type part(const V &given, int k) {
         if constexpr (has_w<V>)
-            if (k == 3) return value.w;
+            if (k == 3) return given.w;
         if constexpr (has_z<V>)
-            if (k == 2) return value.z;
-        return k == 0 ? value.x : value.y;
+            if (k == 2) return given.z;
+        return k == 0 ? given.x : given.y;
     }
 };
 
 template <int First, int K, typename T>
 __device__ __forceinline__ void fill(T (&)[K]) {}
 template <int First, int K, typename T, typename V, typename... More>
-__device__ __forceinline__ void fill(T (&all)[K], const V &value, const More &...more) {
+__device__ __forceinline__ void fill(T (&all)[K], const V &given, const More &...more) {
     using parts = parts_of<V>;
     static_assert(is_same<typename parts::type, T>, "distwar: the values of a list have one type");
     DISTWAR_UNROLL
-    for (int k = 0; k < parts::count; ++k) all[First + k] = parts::part(value, k);
+    for (int k = 0; k < parts::count; ++k) all[First + k] = parts::part(given, k);
     detail::fill<First + parts::count>(all, more...);
 }
 
 } // namespace detail
 
-// The values of all arguments in their order.
+// The values of all arguments in their order, as the K values of a call.
+//
+//     float3 color; float opacity; float conic[3]; // 3 + 1 + 3 values
+//     distwar::reduce(lanes, active, splat, distwar::values(color, opacity, conic), sink);
+//
 //   arguments  single values, arrays of them, or CUDA's vectors (float2, float3, double4, int2, ...), all of one
 //              type of value
 // Cost: none, if the arguments lie in registers.
@@ -99,14 +85,204 @@ __device__ __forceinline__ void fill(T (&all)[K], const V &value, const More &..
 template <typename First, typename... More>
 __device__ __forceinline__ auto values(const First &first, const More &...more) {
     using T = typename detail::parts_of<First>::type;
-    static_assert(detail::is_value<T>, "distwar: values are float, double or integers of 4 or 8 bytes");
-    value_list<(detail::parts_of<First>::count + ... + detail::parts_of<More>::count), T> list;
+    static_assert(
+        detail::is_value<T>,
+        "distwar: values are float, double or integers of 4 or 8 bytes; for __half and __nv_bfloat16 pass floats");
+    detail::value_list<(detail::parts_of<First>::count + ... + detail::parts_of<More>::count), T> list;
     detail::fill<0>(list.of, first, more...);
     return list;
 }
 
-} // namespace distwar
+namespace detail {
 
-#include "pop_macros.h"
+inline constexpr int max_tree_values = 64;
+inline constexpr int array_chunk = 32;              // of arrays of more than 64 values
+inline constexpr int max_values_in_registers = 128; // of an array; longer ones are read in a loop
+
+// The type of value_of(k), or of the values behind a pointer; void if it is neither.
+template <typename T>
+struct without_const {
+    using type = T;
+};
+template <typename T>
+struct without_const<T &> : without_const<T> {};
+template <typename T>
+struct without_const<const T> : without_const<T> {};
+template <typename ValueOf, typename = void>
+struct result {
+    using type = void;
+};
+template <typename T>
+struct result<T *, void> : without_const<T> {};
+template <typename ValueOf>
+struct result<ValueOf, void_type<decltype(declared<const ValueOf &>()(0))>>
+    : without_const<decltype(declared<const ValueOf &>()(0))> {};
+
+// Whether a sink has from(first), the sink of its values from `first` on, for vector atomics.
+template <typename Sink, typename = void>
+inline constexpr bool has_from = false;
+template <typename Sink>
+inline constexpr bool has_from<Sink, void_type<decltype(declared<const Sink &>().from(0))>> = true;
+
+// The values first, first + 1, ... of a sink addressed by key. If Bounded, those from `count` on do not
+// exist.
+template <typename Sink, bool Bounded>
+struct sink_part {
+    using op = sink_operator<Sink>;
+    const Sink &whole;
+    int first, count;
+
+    template <typename Key, int K, typename V>
+    __device__ __forceinline__ void add(Key key, const V (&values)[K]) const {
+        if constexpr (has_from<Sink> && !Bounded) {
+            whole.from(first).add(key, values);
+        } else {
+            if constexpr (has_from<Sink>)
+                if (first + K <= count) {
+                    whole.from(first).add(key, values);
+                    return;
+                }
+            DISTWAR_UNROLL
+            for (int k = 0; k < K; ++k)
+                if (!Bounded || first + k < count) add_one(key, k, values[k]);
+        }
+    }
+    // k < values_in(this).
+    template <typename Key, typename V>
+    __device__ __forceinline__ void add_one(Key key, int k, V given) const {
+        whole.add_one(key, first + k, given);
+    }
+};
+
+// The number of values of a chunk of K that exist. A tree compares it with the lane. nvcc 13 (sm_100) takes a
+// comparison of the lane that does not change out of a loop, with two copies of the loop's shuffles.
+template <int K, typename Sink>
+__device__ __forceinline__ int values_in(const Sink &) {
+    return K;
+}
+template <int K, typename Sink>
+__device__ __forceinline__ int values_in(const sink_part<Sink, true> &part) {
+    return part.count - part.first < K ? part.count - part.first : K;
+}
+
+// The values of a call: all K of an array or, if Bounded, the first `count` of them.
+// each() calls commit(chunk, sink) for one chunk after another, with an array in registers and the sink of
+// its values.
+template <int Chunk, bool Bounded, int K, typename T>
+struct array_values {
+    using type = T;
+    const T (&val)[K];
+    int count;
+
+    template <typename Sink, typename Commit>
+    __device__ __forceinline__ void each(bool /*active*/, const Sink &sink, const Commit &commit) const {
+        if constexpr (!Bounded && (K <= max_tree_values || !is_addressed_by_key<Sink, int, T>)) {
+            commit(val, sink);
+        } else {
+            static_assert(Bounded || values_of_sink<Sink> == 0 || values_of_sink<Sink> == K,
+                          "distwar: the fields hold another number of values than there are");
+            if constexpr (K <= max_values_in_registers)
+                unrolled<0>(sink, commit);
+            else
+                looped(sink, commit);
+        }
+    }
+
+  private:
+    template <int First, typename Sink, typename Commit>
+    __device__ __forceinline__ void unrolled(const Sink &sink, const Commit &commit) const {
+        if (Bounded && First >= count) return;
+        constexpr int size = K - First < Chunk ? K - First : Chunk;
+        T chunk[size];
+        DISTWAR_UNROLL
+        for (int i = 0; i < size; ++i) chunk[i] = val[First + i];
+        commit(chunk, sink_part<Sink, Bounded>{sink, First, count});
+        if constexpr (First + size < K) unrolled<First + size>(sink, commit);
+    }
+    template <typename Sink, typename Commit>
+    __device__ __forceinline__ void looped(const Sink &sink, const Commit &commit) const {
+        for (int first = 0; first < count; first += Chunk) {
+            T chunk[Chunk];
+            DISTWAR_UNROLL
+            for (int i = 0; i < Chunk; ++i) chunk[i] = K % Chunk == 0 || first + i < K ? val[first + i] : T{};
+            commit(chunk, sink_part<Sink, true>{sink, first, count});
+        }
+    }
+};
+template <int K, typename T>
+__device__ __forceinline__ array_values<array_chunk, false, K, T> all_of(const T (&val)[K]) {
+    return {val, K};
+}
+
+// `count` values that a callable returns, or that lie behind a pointer.
+template <int Chunk, typename ValueOf>
+struct called_values {
+    using type = typename result<ValueOf>::type;
+    static_assert(
+        !is_same<type, void>,
+        "distwar: the values are an array, a pointer or a callable value_of(k), [&](int k) { return ...; }");
+    const ValueOf &value_of;
+    int count;
+
+    __device__ __forceinline__ type at(int k) const {
+        if constexpr (is_pointer<ValueOf>)
+            return value_of[k];
+        else
+            return value_of(k);
+    }
+
+    template <typename Sink, typename Commit>
+    __device__ __forceinline__ void each(bool active, const Sink &sink, const Commit &commit) const {
+        for (int first = 0; first < count; first += Chunk) {
+            type chunk[Chunk] = {};
+            const int own = active ? count - first : 0; // values of this lane
+            if (own >= Chunk) {                         // one branch for all values, so that loads overlap
+                DISTWAR_UNROLL
+                for (int i = 0; i < Chunk; ++i) chunk[i] = at(first + i);
+            } else {
+                DISTWAR_UNROLL
+                for (int i = 0; i < Chunk; ++i)
+                    if (i < own) chunk[i] = at(first + i);
+            }
+            commit(chunk, sink_part<Sink, true>{sink, first, count});
+        }
+    }
+};
+
+template <int Chunk, int K, typename T>
+__device__ __forceinline__ array_values<Chunk, true, K, T> counted(int count, const T (&val)[K]) {
+    return {val, count};
+}
+template <int Chunk, typename ValueOf>
+__device__ __forceinline__ called_values<Chunk, ValueOf> counted(int count, const ValueOf &value_of) {
+    return {value_of, count};
+}
+
+template <int Chunk, typename Values, typename Key, typename Sink>
+__device__ __forceinline__ constexpr void check_counted() {
+    static_assert(Chunk >= 4 && Chunk <= max_tree_values && Chunk % 4 == 0,
+                  "distwar: a chunk is a multiple of 4 values, at most 64");
+    if constexpr (!is_same<typename Values::type, void>) {
+        static_assert(is_value<typename Values::type>,
+                      "distwar: values are float, double or integers of 4 or 8 bytes");
+        static_assert(is_addressed_by_key<Sink, plain_key_of<Key>, typename Values::type>,
+                      "distwar: a number of values known at run time needs a sink addressed by key");
+    }
+}
+
+// The caller adds its own values.
+template <typename Key>
+struct plain_commit {
+    Key key;
+
+    template <int K, typename T, typename Sink>
+    __device__ __forceinline__ void operator()(const T (&val)[K], const Sink &sink) const {
+        sink.add(key, val);
+    }
+};
+
+} // namespace detail
+
+} // namespace distwar
 
 #endif

@@ -1,22 +1,16 @@
-// SPDX-License-Identifier: MIT
+/* SPDX-License-Identifier: MIT */
 #ifndef DISTWAR_VERSION_H
 #define DISTWAR_VERSION_H
 
-// The version of the library. CMake and pkg-config take it from here.
+/* The version of the library, for C, C++11 and the preprocessor. CMake and pkg-config take it from here. */
 #define DISTWAR_VERSION_MAJOR 0
 #define DISTWAR_VERSION_MINOR 3
 #define DISTWAR_VERSION_PATCH 0
 
-// The version as a string: "0.3.0".
+/* The version as a string: "0.3.0". */
 #define DISTWAR_DOTTED(major, minor, patch) #major "." #minor "." #patch
 #define DISTWAR_DOTTED_VALUES(major, minor, patch) DISTWAR_DOTTED(major, minor, patch)
 #define DISTWAR_VERSION                                                                                      \
     DISTWAR_DOTTED_VALUES(DISTWAR_VERSION_MAJOR, DISTWAR_VERSION_MINOR, DISTWAR_VERSION_PATCH)
-
-// C++17 for deduction guides, if constexpr and inline variables. MSVC keeps __cplusplus at 199711 and has
-// _MSVC_LANG.
-#if defined(__cplusplus) && __cplusplus < 201703L && !(defined(_MSVC_LANG) && _MSVC_LANG >= 201703L)
-#error "distwar needs C++17: compile with -std=c++17 or later"
-#endif
 
 #endif

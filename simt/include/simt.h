@@ -7,15 +7,14 @@
 // launches run as usual. simt refuses
 //   - a lane that is not in the mask it passes, and a mask with lanes that the block does not have;
 //   - lanes that wait for each other with different masks or at different collectives;
-//   - a collective whose mask contains a lane that has exited;
+//   - a shuffle, a reduction or a library call whose mask contains a lane that has exited. Votes, matches, __syncwarp() and
+//     barriers wait for lanes that have not exited, as CUDA defines them;
 //   - a shuffle that reads a lane outside the mask, a width that is not a power of two up to 32, and
 //     different widths in one shuffle;
 //   - a barrier that some lanes of the block never reach, or that they reach as another kind of barrier;
 //   - a deadlock, and a block that exceeds its step limit (a livelock);
 //   - an atomic on a misaligned address, and __trap();
 //   - lanes of one library call that break a promise (simt/lanes.h).
-// This is stricter than some hardware: a lane that has exited does not count as arrived at a collective or
-// barrier.
 #ifndef SIMT_H
 #define SIMT_H
 

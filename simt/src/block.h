@@ -39,10 +39,12 @@ inline Lane &running() {
     return *static_cast<Lane *>(current);
 }
 
-// The lanes that wait for each other at one collective.
+// The lanes that wait for each other at one collective. Whole: all lanes of the mask have to come; else those that have
+// not exited, as CUDA defines votes, matches and __syncwarp().
 struct Group {
     Kind kind;
     unsigned mask, arrived;
+    bool whole;
 };
 
 struct Warp {
@@ -94,6 +96,10 @@ class Block {
 
     void step(const Lane &lane);
     void complete(Lane &lane, const Group &group);
+    void end(Warp &warp, Group *group, unsigned lanes);
+    void end_barrier(Collective collective);
+    // A lane of the warp has exited: ends what waits for no other.
+    void leave(Warp &warp);
     void set_ready(Warp &warp, unsigned lanes);
     // The warp has no ready lane any more.
     void rest(Warp &warp);
@@ -128,6 +134,7 @@ class Block {
     bool refused_ = false;
     struct {
         unsigned arrived, sum;
+        bool whole; // all threads of the block have to come; else those that have not exited
     } barrier_[4] = {};
     simt_counters counters_ = {};
     uint3 block_ = {0, 0, 0}; // blockIdx

@@ -201,6 +201,13 @@ bool Block::promises_kept(const Lane &lane, unsigned mask) {
     return kept;
 }
 
+// Whether CUDA defines the collective for a mask with lanes that have exited: "all non-exited threads named in mask must
+// execute the same intrinsic". A shuffle or a reduction would read them. coalesced_threads has no mask.
+static bool may_miss_exited(Kind kind) {
+    const Collective c = kind.collective;
+    return c == Collective::syncwarp || (c >= Collective::all && c <= Collective::match_all);
+}
+
 SIMT_INLINE Lane &Block::meet(Lane &lane, Kind kind, unsigned mask, std::uint64_t value,
                               std::uint64_t operand, Place place) {
     Warp &warp = *lane.warp;
@@ -215,20 +222,28 @@ SIMT_INLINE Lane &Block::meet(Lane &lane, Kind kind, unsigned mask, std::uint64_
     warp.operand[lane.index] = operand;
 
     Group *group = warp.group;
-    Group *const end = warp.group + warp.groups;
-    while (group != end && (group->mask != mask || group->kind != kind)) group++;
-    if (group == end) {
-        *group = {kind, mask, 0};
+    Group *const end_of_groups = warp.group + warp.groups;
+    while (group != end_of_groups && (group->mask != mask || group->kind != kind)) group++;
+    if (group == end_of_groups) {
+        *group = {kind, mask, 0, !may_miss_exited(kind)};
         warp.groups++;
     }
     group->arrived |= lane.bit;
-    if (group->arrived != mask) return wait(lane);
+    group->whole |= lane.call.file != nullptr;
+    if (group->arrived != (group->whole ? mask : mask & ~warp.exited)) return wait(lane);
     if (lane.promises && !promises_kept(lane, mask)) abandon();
-    complete(lane, *group);
+    end(warp, group, lane.index);
+    return random_ ? *random_lane() : lane;
+}
+
+// Ends the wait of a group whose lanes have come, `one` among them.
+void Block::end(Warp &warp, Group *group, unsigned one) {
+    group->mask = group->arrived;
+    const unsigned mask = group->mask;
+    complete(lane_[warp.index * lanes_per_warp + one], *group);
     *group = warp.group[--warp.groups];
     if (launch_->settings.counting) warp.instructions.meet(mask);
     set_ready(warp, mask);
-    return random_ ? *random_lane() : lane;
 }
 
 // Lanes at another kind of barrier keep waiting. report_stuck() finds them when no lane can run.
@@ -239,21 +254,39 @@ SIMT_INLINE Lane &Block::barrier(Lane &lane, Collective collective, bool predica
     step(lane);
     auto &here = barrier_[unsigned(collective) - unsigned(Collective::syncthreads)];
     here.sum += predicate;
+    here.whole |= lane.call.file != nullptr;
     warp.at_barrier |= lane.bit;
-    if (++here.arrived != threads_) return wait(lane);
+    if (++here.arrived != (here.whole ? threads_ : live_)) return wait(lane);
+    end_barrier(collective);
+    return random_ ? *random_lane() : lane;
+}
+
+void Block::end_barrier(Collective collective) {
+    auto &here = barrier_[unsigned(collective) - unsigned(Collective::syncthreads)];
     const int result = collective == Collective::syncthreads_count ? int(here.sum)
-                       : collective == Collective::syncthreads_and ? here.sum == threads_
+                       : collective == Collective::syncthreads_and ? here.sum == here.arrived
                                                                    : here.sum != 0;
     if (collective != Collective::syncthreads)
         for (unsigned t = 0; t < threads_; t++) lane_[t].result = std::uint64_t(result);
-    here.arrived = here.sum = 0;
+    here = {0, 0, false};
     counters_.barriers++;
     for (unsigned w = 0; w < warps_; w++) {
         warp_[w].at_barrier = 0;
         if (launch_->settings.counting) warp_[w].instructions.meet(~0u);
-        set_ready(warp_[w], warp_[w].existing);
+        const unsigned lanes = warp_[w].existing & ~warp_[w].exited;
+        if (lanes) set_ready(warp_[w], lanes);
     }
-    return random_ ? *random_lane() : lane;
+}
+
+void Block::leave(Warp &warp) {
+    for (unsigned g = warp.groups; g-- > 0;) {
+        Group &group = warp.group[g];
+        if (!group.whole && group.arrived == (group.mask & ~warp.exited))
+            end(warp, &group, unsigned(__builtin_ctz(group.arrived)));
+    }
+    for (unsigned b = 0; b < 4; b++)
+        if (barrier_[b].arrived != 0 && !barrier_[b].whole && barrier_[b].arrived == live_)
+            end_barrier(Collective(unsigned(Collective::syncthreads) + b));
 }
 
 // A group for each line of the kernel. Its mask grows with each lane that arrives.
@@ -271,7 +304,7 @@ Lane &Block::coalesce(Lane &lane, Place place) {
     };
     while (group != end && (group->kind != kind || !same_line(group->arrived))) group++;
     if (group == end) {
-        *group = {kind, 0, 0};
+        *group = {kind, 0, 0, true};
         warp.groups++;
     }
     group->mask = group->arrived |= lane.bit;

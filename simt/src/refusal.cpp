@@ -17,9 +17,10 @@ std::string Block::describe_lane(const Lane &caller, const Lane &lane) const {
     const Warp &warp = *lane.warp;
     const Place place = warp.place[lane.index];
     const auto text = [](Place p) { return p.file + (":" + std::to_string(p.line)); };
-    const std::string where = !place.file      ? ""
-                              : lane.call.file ? text(lane.call) + " (" + text(place) + ")"
-                                               : text(place);
+    const std::string where = !place.file ? ""
+                              : lane.call.file && text(lane.call) != text(place)
+                                  ? text(lane.call) + " (" + text(place) + ")"
+                                  : text(place);
     if (warp.exited & lane.bit) return where.empty() ? "exited" : "exited, last seen at " + where;
     if (warp.at_barrier & lane.bit) return "waits at " + kind_text(warp.kind[lane.index]) + ", " + where;
     for (unsigned g = 0; g < warp.groups; g++) {

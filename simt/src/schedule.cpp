@@ -96,7 +96,7 @@ void Block::start(std::uint64_t index) {
     refused_ = false;
     live_ = threads_;
     ready_warps_ = ~0u >> (max_warps - warps_);
-    for (auto &b : barrier_) b = {0, 0};
+    for (auto &b : barrier_) b = {0, 0, false};
     for (unsigned w = 0; w < warps_; w++) {
         Warp &warp = warp_[w];
         const unsigned rest = threads_ - w * lanes_per_warp;
@@ -159,8 +159,10 @@ void Block::lane_main() {
         warp.exited |= lane->bit;
         warp.ready &= ~lane->bit;
         warp.instructions.leave(lane->bit);
+        --block.live_;
+        block.leave(warp);
         if (!warp.ready) block.rest(warp);
-        if (--block.live_ == 0) {
+        if (block.live_ == 0) {
             block.stacks_.give_back(stack);
             leave_to(block.os_thread_);
         }

@@ -94,7 +94,6 @@ PROMISES = {
     "one_call_1_half2": Promise(1 + 1 + 5 + 2, 5, 2, 0, 1 + 1 + 1, 24),
     "one_call_4_vector": Promise(1 + 6 + 5, 3, 1, 0, 4 + 1 + 4, 32),
     "one_call_9_float": Promise(1 + 12 + 1 + 12, 3, 1, 1, 9 + 1 + 1, 40),
-    "one_call_each": Promise(1 + 1 + 5 + 2, 5, 2, 0, 1 + 1 + 1, 32),
     "corners_looped": Promise(1 + 1 + 5 + 2, 5, 2, 0, 1 + 1 + 1, 32),
     "corners_unrolled": Promise(8 * 9, 8 * 5, 8 * 2, 0, 8 * 3, 32),
     "group_27_nodes": Promise(1 + 1 + 5 + 1 + 5 + 3, 3, 1, 1, 1 + 1 + 2 + 2, 48),
@@ -124,7 +123,6 @@ CODE = {
     "one_call_2_vector": 104 * 16,
     "tree_9_from_memory": 208 * 16,
     "one_call_9_from_memory": 200 * 16,
-    "one_call_each": 120 * 16,
     "corners_looped": 120 * 16,
     "corners_unrolled": 704 * 16,  # 8 calls: what unrolling costs
     "group_27_nodes": 208 * 16,

@@ -3,16 +3,15 @@
 // The name of a kernel is CALL_K_VARIANT.
 
 #include <distwar/block.cuh>
-#include <distwar/fetch.cuh>
-#include <distwar/fields.cuh>
+#include <distwar/queue.cuh>
+#include <distwar/sink.cuh>
 #include <distwar/fixed.cuh>
 #include <distwar/half.cuh>
 #include <distwar/hot_slots.cuh>
-#include <distwar/packed.cuh>
 #include <distwar/reduce.cuh>
 #ifndef __CUDACC_RTC__
-#include <distwar/histogram.cuh>
-#include <distwar/sums_by_key.cuh>
+#include <distwar/device/histogram.cuh>
+#include <distwar/device/sums_by_key.cuh>
 #endif
 
 using namespace distwar;
@@ -90,7 +89,7 @@ struct scaled {
 };
 #define CHUNKS(call, K)                                                                                      \
     KERNEL(call##_##K##_chunks)(const float *from, unsigned active, int key, int count, float *to) {         \
-        reduce_##call##_n<K>(all_lanes, active >> threadIdx.x & 1, uniform_key{key}, count, scaled{from},    \
+        reduce_n<strategy::call, K>(all_lanes, active >> threadIdx.x & 1, uniform_key{key}, count, scaled{from},    \
                              record<float>{to, size_t(count)});                                              \
     }
 CHUNKS(tree, 8)
@@ -101,12 +100,12 @@ CHUNKS(atomic, 16)
 KERNEL(tree_16_chunks_any)
 (const float *from, unsigned lanes, unsigned active, const int *keys, int threshold, int count, float *to) {
     if (!(lanes >> threadIdx.x & 1)) return;
-    reduce_tree_n<16>(lanes, active >> threadIdx.x & 1, keys[threadIdx.x], count, scaled{from},
+    reduce_n<16>(lanes, active >> threadIdx.x & 1, keys[threadIdx.x], count, scaled{from},
                       record<float>{to, size_t(count)}, threshold);
 }
 KERNEL(atomic_16_chunks_aligned)
 (const float *from, unsigned active, int key, int count, float *to, size_t stride) {
-    reduce_atomic_n<16>(all_lanes, active >> threadIdx.x & 1, key, count, scaled{from},
+    reduce_n<strategy::atomic, 16>(all_lanes, active >> threadIdx.x & 1, key, count, scaled{from},
                         aligned_record{to, stride});
 }
 KERNEL(tree_70_aligned)(const float *from, unsigned active, int key, float *to) {
@@ -115,7 +114,7 @@ KERNEL(tree_70_aligned)(const float *from, unsigned active, int key, float *to) 
 }
 KERNEL(tree_9_some)(const float *from, unsigned active, int key, int count, float *to) {
     const values_of<9, float> val(from);
-    reduce_tree_n(all_lanes, active >> threadIdx.x & 1, uniform_key{key}, count, val.of,
+    reduce_n(all_lanes, active >> threadIdx.x & 1, uniform_key{key}, count, val.of,
                   record<float>{to, size_t(count)});
 }
 
@@ -216,15 +215,10 @@ ONE_CALL(1, float, float, record<float>{to, 1})
 ONE_CALL(4, float, float, record<float>{to, 4})
 ONE_CALL(2, float, vector, aligned_record{to, 2})
 ONE_CALL(1, half2, half2, record<half2>{to, 1})
-ONE_CALL(4, half2, vector, aligned_pairs<half2>{to, 4})
+ONE_CALL(4, half2, vector, aligned_record<half2>{to, 4})
 ONE_CALL(9, float, float, record<float>{to, 9})
 
 // A loop over corners or nodes is the code of one call.
-KERNEL(one_call_each)(const float *from, unsigned active, const int *keys, int count, float *to) {
-    reduce_each(
-        all_lanes, active >> threadIdx.x & 1, count, [&](int i) { return keys[32 * i + threadIdx.x]; },
-        [&](int i) { return from[32 * i + threadIdx.x]; }, record<float>{to, 1});
-}
 #define CORNERS(unrolled)                                                                                    \
     const bool is_active = active >> threadIdx.x & 1;                                                        \
     _Pragma(unrolled) for (int i = 0; i < 8; ++i) reduce(all_lanes, is_active, keys[32 * i + threadIdx.x],   \
@@ -294,7 +288,7 @@ SAME_AS_PLAIN(fields_float, float, 4,
               atomicAdd(k < 3 ? &to[size_t(key) * 3 + k] : &to[size_t(key) + 1000], val.of[k]),
               ATOMIC(fields<float, 3, 1>{{to, 3}, {to + 1000, 1}}))
 SAME_AS_PLAIN(block_int, int, 1, atomicAdd_block(&to[size_t(key)], val.of[k]),
-              ATOMIC(record_at<scope::block, int>{to, 1}))
+              ATOMIC(record<int, distwar::add, scope::block>{to, 1}))
 struct own_sink {
     float *to;
     __device__ void add(int key, const float (&values)[2]) const {
@@ -373,7 +367,7 @@ ONE_KEY(tree, 9, nv_bfloat162)
 ONE_KEY(serial, 5, nv_bfloat162)
 KERNEL(atomic_9_aligned_pairs)(const __half2 *from, unsigned active, int key, __half2 *to) {
     const values_of<9, __half2> val(from);
-    reduce_atomic(all_lanes, active >> threadIdx.x & 1, key, val.of, aligned_pairs<__half2>{to, 12});
+    reduce_atomic(all_lanes, active >> threadIdx.x & 1, key, val.of, aligned_record<__half2>{to, 12});
 }
 KERNEL(total_9_minimum_of_pairs)(const __half2 *from, unsigned active, __half2 *to) {
     const values_of<9, __half2> val(from);
@@ -416,42 +410,42 @@ KERNEL(total_9_minimum)(const float *from, unsigned active, float *to) {
 #define AT_SCOPE(where)                                                                                      \
     KERNEL(record_at_##where)(const float *from, int key, float *to) {                                       \
         const values_of<7, float> val(from);                                                                 \
-        reduce_tree(all_lanes, true, uniform_key{key}, val.of, record_at<scope::where, float>{to, 8});       \
+        reduce_tree(all_lanes, true, uniform_key{key}, val.of, record<float, distwar::add, scope::where>{to, 8});       \
     }                                                                                                        \
     KERNEL(minimum_at_##where)(const float *from, int key, float *to) {                                      \
         const values_of<7, float> val(from);                                                                 \
         reduce_tree(all_lanes, true, uniform_key{key}, val.of,                                               \
-                    record_at<scope::where, float, minimum>{to, 8});                                         \
+                    record<float, minimum, scope::where>{to, 8});                                         \
     }                                                                                                        \
     KERNEL(planes_at_##where)(const float *from, int key, float *to) {                                       \
         const values_of<7, float> val(from);                                                                 \
-        reduce_tree(all_lanes, true, uniform_key{key}, val.of, planes_at<scope::where, float>{to, 1000});    \
+        reduce_tree(all_lanes, true, uniform_key{key}, val.of, planes<float, distwar::add, scope::where>{to, 1000});    \
     }                                                                                                        \
     KERNEL(fields_at_##where)(const float *from, int key, float *to) {                                       \
         const values_of<7, float> val(from);                                                                 \
-        const fields_at<scope::where, float, 3, 4> sink = {{to, 3}, {to + 1000, 4}};                         \
+        const fields_with<distwar::add, scope::where, float, 3, 4> sink = {{to, 3}, {to + 1000, 4}};                         \
         reduce_tree(all_lanes, true, uniform_key{key}, val.of, sink);                                        \
     }                                                                                                        \
     KERNEL(pointers_at_##where)(const float *from, float *to) {                                              \
         const values_of<2, float> val(from);                                                                 \
-        const pointers_at<scope::where, 2, float> sink = {{to, to + 100}};                                   \
+        const pointers<2, float, distwar::add, scope::where> sink = {{to, to + 100}};                                   \
         reduce_tree(all_lanes, true, uniform_key{0}, val.of, sink);                                          \
     }                                                                                                        \
     KERNEL(aligned_at_##where)(const float *from, int key, float *to) {                                      \
         const values_of<7, float> val(from);                                                                 \
-        reduce_atomic(all_lanes, true, key, val.of, aligned_record_at<scope::where>{to, 8});                 \
+        reduce_atomic(all_lanes, true, key, val.of, aligned_record<float, scope::where>{to, 8});                 \
     }                                                                                                        \
     KERNEL(half_at_##where)(const float *from, int key, __half *to) {                                        \
         const values_of<7, float> val(from);                                                                 \
-        reduce_tree(all_lanes, true, uniform_key{key}, val.of, record_at<scope::where, __half>{to, 8});      \
+        reduce_tree(all_lanes, true, uniform_key{key}, val.of, record<__half, distwar::add, scope::where>{to, 8});      \
     }                                                                                                        \
     KERNEL(pairs_at_##where)(const float *from, int key, __half2 *to) {                                      \
         const values_of<2, float> val(from);                                                                 \
-        reduce_atomic(all_lanes, true, key, val.of, record_of_pairs_at<scope::where, __half2>{to, 8});       \
+        reduce_atomic(all_lanes, true, key, val.of, record_of_pairs<__half2, scope::where>{to, 8});       \
     }                                                                                                        \
     KERNEL(vectors_at_##where)(const __half2 *from, int key, __half2 *to) {                                  \
         const values_of<5, __half2> val(from);                                                               \
-        reduce_atomic(all_lanes, true, key, val.of, aligned_pairs_at<scope::where, __half2>{to, 8});         \
+        reduce_atomic(all_lanes, true, key, val.of, aligned_record<__half2, scope::where>{to, 8});         \
     }
 AT_SCOPE(block)
 AT_SCOPE(device)

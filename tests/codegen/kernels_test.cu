@@ -266,7 +266,6 @@ void check_any_keys() {
     OFTEN(one_call_9_float, float, 9, key * 9 + k);
     OFTEN(corners_unrolled, float, 8, key + k);
     OFTEN(corners_looped, float, 8, key + k);
-    SUMS(one_call_each, float, float, 8, several_keys, key + k, g.from, g.active, g.keys, 8, g.to);
     SUMS(hot_4_add, float, float, 4, every_lane_any, key * 4 + k, g.from, g.keys, g.to);
 }
 

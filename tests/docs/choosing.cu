@@ -2,7 +2,7 @@
 // The code on docs/kernel.md and docs/reference.md, compiled and run. The page shows the lines between [name] and [end].
 #include "shared_array.h"
 #include <distwar/block.cuh>
-#include <distwar/packed.cuh>
+#include <distwar/half.cuh>
 #include <distwar/reduce.cuh>
 #include <distwar/tune_events.h>
 #include <gtest/gtest.h>
@@ -82,10 +82,9 @@ TEST(Choosing, APolicyChoosesTheKernel) {
     float *const table = sums.get();
     const cudaStream_t stream = nullptr;
     const int adds = 7, blocks = 1, threads = 32;
-    distwar::policy chosen = {distwar::strategy::tree, 0};
-    distwar::with_strategy(chosen.reduction, [&](auto strategy) {
+    distwar::with_strategy(distwar::strategy::tree, [&](auto strategy) {
         launch(stream, blocks, threads, scatter_add<strategy>, row_of, gradient, adds, table,
-               chosen.balance_threshold);
+               0);
     });
     EXPECT_EQ(sums.content(), (std::vector<float>{7, 17, 4}));
 }

@@ -2,8 +2,8 @@
 // The kernels on docs/kernels/, before and after, compiled and run. The pages show the lines between [name] and [end].
 #include "shared_array.h"
 #include <cmath>
-#include <distwar/histogram.cuh>
-#include <distwar/packed.cuh>
+#include <distwar/device/histogram.cuh>
+#include <distwar/half.cuh>
 #include <distwar/reduce.cuh>
 #include <gtest/gtest.h>
 #include <vector>
@@ -242,7 +242,7 @@ __global__ void grid_whole(level of, __half2 *table) {
         if (active)
             for (int k = 0; k < PAIRS; ++k) value[k] = __hmul2(at.weight(c), of.gradient[sample * PAIRS + k]);
         distwar::reduce(distwar::all_lanes, active, at.entry(c, of), value,
-                        distwar::aligned_pairs<__half2>{table, PAIRS});
+                        distwar::aligned_record<__half2>{table, PAIRS});
     }
 }
 // [end]

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The code on docs/kernel.md and docs/reference.md, compiled and run. The page shows the lines between [name] and [end].
 #include "shared_array.h"
-#include <distwar/block.cuh>
 #include <distwar/reduce.cuh>
 #include <gtest/gtest.h>
 #include <vector>
@@ -26,43 +25,6 @@ __device__ void gradients_at(const splat &s, int pixel, float alpha, float trans
     for (int k = 0; k < 9; ++k)
         value[k] = float(pixel % 8 + k + s.primitive) + (alpha < 0.5f) + 0 * transmittance;
 }
-
-// [before]
-__global__ void backward_before(const splat *list, int count, frame image, float *gradient) {
-    const int pixel = int(blockIdx.x * blockDim.x + threadIdx.x);
-    if (pixel >= image.pixels) return;
-    float transmittance = image.transmittance[pixel];
-    for (int j = count - 1; j >= 0; --j) {
-        if (j >= image.n_contrib[pixel]) continue; // the pixel was opaque before splat j
-        const float alpha = alpha_at(list[j], pixel);
-        if (alpha < 1.0f / 255) continue;
-        transmittance /= 1 - alpha;
-        float value[9];
-        gradients_at(list[j], pixel, alpha, transmittance, value);
-        for (int k = 0; k < 9; ++k) atomicAdd(&gradient[12 * list[j].primitive + k], value[k]);
-    }
-}
-// [end]
-
-// [after]
-__global__ void backward_after(const splat *list, int count, frame image, float *gradient) {
-    const int pixel = int(blockIdx.x * blockDim.x + threadIdx.x);
-    const bool inside = pixel < image.pixels;
-    float transmittance = inside ? image.transmittance[pixel] : 1;
-    const int n_contrib = inside ? image.n_contrib[pixel] : 0;
-    for (int j = count - 1; j >= 0; --j) {
-        const float alpha = j < n_contrib ? alpha_at(list[j], pixel) : 0;
-        const bool active = alpha >= 1.0f / 255;
-        float value[9] = {};
-        if (active) {
-            transmittance /= 1 - alpha;
-            gradients_at(list[j], pixel, alpha, transmittance, value);
-        }
-        distwar::reduce(distwar::all_lanes, active, distwar::uniform_key{list[j].primitive}, value,
-                        distwar::record<float>{gradient, 12});
-    }
-}
-// [end]
 
 // A loop that stops early, front to back.
 __global__ void loop_before(const splat *list, int count, frame image, float *gradient) {
@@ -145,20 +107,6 @@ __global__ void array_fields(const splat *list, int j, float *color, float *opac
     // [end]
     distwar::reduce(distwar::all_lanes, active, distwar::uniform_key{list[j].primitive}, value, sink);
 }
-__global__ void separate_arrays(const splat *list, int j, float *color, float *opacity, float *mean2d,
-                                float *conic) {
-    const bool active = threadIdx.x % 3 != 0;
-    float value[9];
-    for (int k = 0; k < 9; ++k) value[k] = float(int(threadIdx.x) + k);
-    // [pointers]
-    const int p = list[j].primitive;
-    distwar::reduce(distwar::all_lanes, active, distwar::uniform_key{p}, value,
-                    distwar::pointers{&color[3 * p], &color[3 * p + 1], &color[3 * p + 2], &opacity[p],
-                                      &mean2d[2 * p], &mean2d[2 * p + 1], &conic[3 * p], &conic[3 * p + 1],
-                                      &conic[3 * p + 2]});
-    // [end]
-}
-
 __global__ void partial_mask(float *gradient) {
     const bool takes_part = threadIdx.x % 4 != 1, active = threadIdx.x % 3 != 0;
     const int key = int(threadIdx.x) / 16;
@@ -169,17 +117,6 @@ __global__ void partial_mask(float *gradient) {
     if (takes_part) distwar::reduce(lanes, active, key, value, distwar::record<float>{gradient, 12});
     // [end]
 }
-
-// [short warps]
-template <int Threads>
-__global__ void any_block(const int *key_of, const float *value_of, int count, float *sums) {
-    const int i = int(blockIdx.x * blockDim.x + threadIdx.x);
-    const bool active = i < count;
-    const float value = active ? value_of[i] : 0;
-    distwar::reduce(distwar::existing_lanes<Threads>(), active, active ? key_of[i] : 0, value,
-                    distwar::record<float>{sums, 1});
-}
-// [end]
 
 // The gradient of `channels` values of one primitive, a loop of atomics; and the same by a call.
 __global__ void channels_before(const splat *list, int j, int channels, int pixels, const float *d_image,
@@ -197,9 +134,9 @@ __global__ void channels_after(const splat *list, int j, int channels, int pixel
     const bool active = weight != 0;
     // [channels]
     const auto d_channel = [&](int k) { return weight * d_image[k * pixels + pixel]; };
-    const distwar::record<float> sink = {d_color, size_t(channels)};
-    distwar::reduce_tree_n<32>(distwar::all_lanes, active, distwar::uniform_key{list[j].primitive}, channels,
-                               d_channel, sink);
+    const distwar::record<float> sink = {d_color, channels};
+    distwar::reduce_n<32>(distwar::all_lanes, active, distwar::uniform_key{list[j].primitive}, channels,
+                          d_channel, sink);
     // [end]
 }
 
@@ -211,7 +148,7 @@ __global__ void interpolate_backward(const int *vertex_of, const float *weight_o
     for (int corner = 0; corner < 3; ++corner) {
         const int vertex = active ? vertex_of[3 * pixel + corner] : 0;
         const float weight = active ? weight_of[3 * pixel + corner] : 0;
-        distwar::reduce_tree_n<8>(
+        distwar::reduce_n<8>(
             distwar::all_lanes, active, vertex, attributes,
             [&](int k) { return weight * d_pixel[pixel * attributes + k]; }, sink);
     }
@@ -233,30 +170,6 @@ __global__ void add_to_corners(const int3 *cell_of, const float2 *value_of, int 
     }
 }
 // [end]
-
-TEST(Integrating, AfterAddsWhatBeforeAdded) {
-    enum { PIXELS = 237, SPLATS = 20, PRIMITIVES = 15, BLOCK = 64 };
-    std::vector<splat> splats;
-    for (int i = 0; i < SPLATS; ++i)
-        splats.push_back({i * 7 % PRIMITIVES, i * 11 % 200, i * 11 % 200 + 3 * i});
-    std::vector<int> n_contrib;
-    for (int pixel = 0; pixel < PIXELS; ++pixel) n_contrib.push_back(SPLATS - pixel * pixel % 9);
-    const shared_array<splat> list(splats);
-    const shared_array<int> n_contrib_array(n_contrib);
-    const shared_array<float> transmittance(std::vector<float>(PIXELS, 0.25f));
-    const frame image = {PIXELS, transmittance.get(), n_contrib_array.get()};
-
-    const shared_array<float> before(std::vector<float>(12 * PRIMITIVES));
-    ASSERT_EQ(launch(nullptr, blocks_for(PIXELS, BLOCK), BLOCK, backward_before, list.get(), SPLATS, image,
-                     before.get()),
-              cudaSuccess);
-    EXPECT_GT(before.content()[12], 0);
-    const shared_array<float> after(std::vector<float>(12 * PRIMITIVES));
-    ASSERT_EQ(launch(nullptr, blocks_for(PIXELS, BLOCK), BLOCK, backward_after, list.get(), SPLATS, image,
-                     after.get()),
-              cudaSuccess);
-    EXPECT_EQ(after.content(), before.content());
-}
 
 TEST(Integrating, ALoopThatStopsEarlyAddsTheSame) {
     enum { PIXELS = 237, SPLATS = 40, PRIMITIVES = 15, BLOCK = 64 };
@@ -282,7 +195,7 @@ TEST(Integrating, SeparateArraysGetTheirValues) {
     float lanes = 0, sum = 0;
     for (int lane = 0; lane < 32; ++lane)
         if (lane % 3 != 0) lanes += 1, sum += float(lane);
-    for (const auto kernel : {separate_arrays, array_fields, own_sink}) {
+    for (const auto kernel : {array_fields, own_sink}) {
         const shared_array<float> color(std::vector<float>(9)), opacity(std::vector<float>(3)),
             mean2d(std::vector<float>(6)), conic(std::vector<float>(9));
         ASSERT_EQ(launch(nullptr, 1, 32, kernel, list.get(), 1, color.get(), opacity.get(), mean2d.get(),
@@ -369,29 +282,6 @@ TEST(Integrating, APartialMaskComesFromAVote) {
         if (lane % 4 != 1 && lane % 3 != 0) expected[lane / 16] += float(lane);
     EXPECT_EQ(gradient.content()[0], expected[0]);
     EXPECT_EQ(gradient.content()[12], expected[1]);
-}
-
-template <int Threads>
-void check_any_block() {
-    enum { COUNT = 101 };
-    std::vector<int> keys;
-    std::vector<float> values, expected(3);
-    for (int i = 0; i < COUNT; ++i) {
-        keys.push_back(i * i % 3), values.push_back(float(i));
-        expected[i * i % 3] += float(i);
-    }
-    const shared_array<int> key_of(keys);
-    const shared_array<float> value_of(values), sums(std::vector<float>(3));
-    ASSERT_EQ(launch(nullptr, blocks_for(COUNT, Threads), Threads, any_block<Threads>, key_of.get(),
-                     value_of.get(), COUNT, sums.get()),
-              cudaSuccess);
-    EXPECT_EQ(sums.content(), expected) << Threads << " threads";
-}
-TEST(Integrating, BlocksOfAnySize) {
-    check_any_block<1>();
-    check_any_block<8>();
-    check_any_block<40>();
-    check_any_block<64>();
 }
 
 } // namespace

@@ -81,7 +81,8 @@ TEST(Pages, HeadersShowOnlyExamplesThatAreRun) {
     std::set<std::string> run, shown;
     for (const char *source : {EXAMPLES})
         for (const std::string &part : compiled_parts(source)) run.insert(part);
-    for (const auto &file : std::filesystem::directory_iterator(HEADERS)) {
+    for (const auto &file : std::filesystem::recursive_directory_iterator(HEADERS)) {
+        if (file.is_directory()) continue;
         std::vector<std::string> example;
         bool inside = false;
         for (const std::string &line : lines_of(file.path().string())) {

@@ -256,13 +256,6 @@ void others() {
         training_state_close(&state);
         ranks_alone_close(alone);
     }
-    tuner t;
-    tune_init(&t, fuzz_candidates, FUZZ_CANDIDATES);
-    for (int i = 0; i < 2000; i++) tune_report(&t, tune_choose(&t).ticket, 1 + i % 3, 1);
-    char text[TUNE_TEXT_SIZE];
-    if (!tune_save(&t, FUZZ_GPU, FUZZ_WORKLOAD, text, sizeof text))
-        check(fail(&why, "the tuner knows nothing"));
-    seed("tune", text);
 }
 
 } // namespace

@@ -11,7 +11,6 @@
 #include "state/checkpoint.h"
 #include "transforms.h"
 #include "fuzz_key.h"
-#include <distwar/tune.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -189,41 +188,12 @@ static void use_history(const char *folder, const char *path) {
     history_close(&lines);
 }
 
-static void use_tune(const char *folder, const char *path) {
-    (void)folder;
-    char text[TUNE_TEXT_SIZE];
-    FILE *const file = fopen(path, "rb");
-    const size_t length = file ? fread(text, 1, sizeof text, file) : 0;
-    if (file) fclose(file);
-    tuner t;
-    fault why = {""};
-    tune_init(&t, fuzz_candidates, FUZZ_CANDIDATES);
-    if (!tune_load(&t, FUZZ_GPU, FUZZ_WORKLOAD, text, length)) return;
-    for (int i = 0; i < 40; i++) {
-        const tune_launch next = tune_choose(&t);
-        bool known = false;
-        for (int c = 0; c < FUZZ_CANDIDATES; c++)
-            known = known || (fuzz_candidates[c].strategy == next.strategy &&
-                              fuzz_candidates[c].threshold == next.threshold);
-        expect(known, "a choice is a candidate", &why);
-        tune_report(&t, next.ticket, 1 + i % 3, 1);
-    }
-}
-
 // ---- checksums
 
 static void mend_checkpoint(uint8_t *bytes, size_t size) {
     if (size < 4) return;
     const uint32_t sum = (uint32_t)crc32_z(crc32(0, NULL, 0), bytes, size - 4);
     memcpy(bytes + size - 4, &sum, 4);
-}
-
-static void mend_tune(uint8_t *bytes, size_t size) {
-    enum { LINE = 5 + 16 + 1 };
-    char line[LINE + 1];
-    if (size < LINE) return;
-    snprintf(line, sizeof line, "hash %016llx\n", (unsigned long long)tune_hash((char *)bytes, size - LINE));
-    memcpy(bytes + size - LINE, line, LINE);
 }
 
 static uint32_t big_endian(const uint8_t *at) {

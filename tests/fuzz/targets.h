@@ -27,8 +27,7 @@ extern "C" {
     X(transforms, "transforms.json points.ply")                                                              \
     X(dataset, "transforms.json a.png a_mask.png depth/a.png")                                               \
     X(checkpoint, "a.checkpoint a.checkpoint.a0")                                                            \
-    X(history, "a.log")                                                                                      \
-    X(tune, "a.tune")
+    X(history, "a.log")
 
 #define FUZZ_DIVISION "\n%%\n"
 

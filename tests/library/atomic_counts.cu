@@ -50,7 +50,7 @@ uint64_t requests_of_aligned() {
     return requests;
 }
 __global__ void add_chunks_to_aligned(float *record) {
-    distwar::reduce_atomic_n<4>(
+    distwar::reduce_n<distwar::strategy::atomic, 4>(
         all_lanes, true, 0, 8, [](int k) { return float(1 << k); }, distwar::aligned_record{record, 12});
 }
 TEST(ReductionCost, OfAlignedRecordsIsThatOfTheirVectors) {

@@ -174,6 +174,17 @@ TEST_P(Block, AccumulatesAndFlushes) {
     }
 }
 
+// Sums in fixed point, added as floats.
+struct units_as_floats {
+    distwar::fixed_format<K> format;
+    distwar::record<float> to;
+    template <typename Key>
+    __device__ void add(Key key, const long long (&sums)[K]) const {
+        float values[K];
+        for (int k = 0; k < K; ++k) values[k] = distwar::fixed_to_float(sums[k], format.scale[k]);
+        to.add(key, values);
+    }
+};
 // Floats would lose the ones beside 2^24: the slots hold units.
 __global__ void accumulate_fixed(const long long *key_of_slot, float *targets, unsigned *flag) {
     __shared__ distwar::accumulator<K, SLOTS, long long> sums;
@@ -182,7 +193,7 @@ __global__ void accumulate_fixed(const long long *key_of_slot, float *targets, u
     sums.clear();
     const float val[K] = {0.25f * float(rank), -0.5f, rank < SLOTS ? 0x1p24f : 1};
     distwar::reduce_fixed(distwar::existing_lanes(), true, rank % SLOTS, val, sums.sink(), format);
-    sums.flush(key_of_slot, SLOTS, distwar::from_fixed(format, distwar::record<float>{targets, K}));
+    sums.flush(key_of_slot, SLOTS, units_as_floats{format, {targets, K}});
 }
 
 TEST_P(Block, FlushesSumsInFixedPointAsFloats) {

@@ -4,7 +4,7 @@
 
 #include "warp_calls.cuh"
 #include <distwar/block.cuh>
-#include <distwar/packed.cuh>
+#include <distwar/half.cuh>
 #include <distwar/reduce.cuh>
 #include <gtest/gtest.h>
 
@@ -165,10 +165,6 @@ TEST(OneCall, OfNeighbouringKeys) {
     EXPECT_EQ(targets.download(), expected);
 }
 
-static_assert(reduces_plainly<int, in_shared<record<int>>>);
-static_assert(!reduces_plainly<uniform_key<int>, in_shared<record<int>>> &&
-              !reduces_plainly<int, record<int>>);
-
 // The example of the headers: lane l adds {1, l} to record l / 16.
 __global__ void add_pairs_of(float *sums, double *of_doubles, float *list, float *each) {
     const int lane = int(threadIdx.x), key = lane / 16;
@@ -176,15 +172,13 @@ __global__ void add_pairs_of(float *sums, double *of_doubles, float *list, float
     reduce(all_lanes, true, key, val, record<float>{sums, 2});
     reduce(all_lanes, true, key, val, record<double>{of_doubles, 2});
     reduce(all_lanes, true, uniform_key{0}, values(float3{1, 2, 3}, 4.0f, val), record<float>{list, 6});
-    reduce_each(
-        all_lanes, lane < 24, 3, [&](int i) { return key + i; }, [&](int i) { return float(1 << i); },
-        record<float>{each, 1});
+    for (int i = 0; i < 3; ++i) reduce(all_lanes, lane < 24, key + i, float(1 << i), record<float>{each, 1});
     __shared__ float bins[4];
     if (lane < 4) bins[lane] = 0;
     __syncwarp();
-    reduce_each(
-        all_lanes, lane < 24, 3, [&](int i) { return key + i; }, [&](int i) { return float(1 << i); },
-        in_shared(record<float>{bins, 1}));
+    if (lane < 24) // a branch, as each lane may make the call alone
+        for (int i = 0; i < 3; ++i)
+            reduce(all_lanes, true, key + i, float(1 << i), in_shared(record<float>{bins, 1}));
     __syncwarp();
     if (lane < 4) each[4 + lane] = bins[lane];
 }
@@ -203,7 +197,7 @@ TEST(OneCall, Examples) {
 // Pairs of half, two of them a record, by vector atomics.
 __global__ void add_pairs_of_half(__half2 *sums) {
     const __half2 one = __floats2half2_rn(1, 2), val[2] = {one, one};
-    reduce(all_lanes, true, int(threadIdx.x) / 8, val, aligned_pairs<__half2>{sums, 2});
+    reduce(all_lanes, true, int(threadIdx.x) / 8, val, aligned_record<__half2>{sums, 2});
 }
 TEST(OneCall, IntoPairsOfTwo) {
     const device_array<__half2> sums(std::vector<__half2>(8, __floats2half2_rn(0, 0)));

@@ -22,18 +22,6 @@ struct by_strategy {
                                     call.threshold);
     }
 };
-struct by_runs {
-    template <int K, typename T, typename Sink>
-    static __device__ void add(const warp_call &call, bool active, int key, const T (&val)[K],
-                               const Sink &sink) {
-        distwar::reduce_runs(call.lanes, active, key, val, sink, call.threshold);
-    }
-    template <int Chunk, typename Values, typename Sink>
-    static __device__ void add_n(const warp_call &call, bool active, int key, int count, const Values &values,
-                                 const Sink &sink) {
-        distwar::reduce_runs_n<Chunk>(call.lanes, active, unsigned(key), count, values, sink, call.threshold);
-    }
-};
 struct by_group {
     template <int K, typename T, typename Sink>
     static __device__ void add(const warp_call &call, bool active, int key, const T (&val)[K],

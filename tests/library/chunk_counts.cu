@@ -65,7 +65,6 @@ TEST(ChunkCost, OfOneKeyIsTheTreesOfTheChunks) {
     EXPECT_EQ(cost_of(add_ones<tree, 32>, 1, 513), (cost{1 + 17 * 31, 2, 0, 0, 17, 513}));
     EXPECT_EQ(cost_of(add_ones<tree, 64>, 1, 64), (cost{1 + 62, 2, 0, 0, 2, 64}));
     EXPECT_EQ(cost_of(add_ones<by_group, 16>, 1, 100), (cost{1 + 7 * 16, 2, 0, 0, 7, 100}));
-    EXPECT_EQ(cost_of(add_ones<by_runs, 16>, 1, 100), (cost{2 + 7 * 16, 2, 0, 0, 7, 100}));
     EXPECT_EQ(cost_of(add_ones<by_strategy<strategy::bfly>, 8>, 1, 12), (cost{1 + 2 * 40, 2, 0, 0, 12, 12}));
     EXPECT_EQ(cost_of(add_array_of_ones<tree, 100>, 1, 100), (cost{1 + 3 * 31 + 6, 2, 0, 0, 4, 100}));
     EXPECT_EQ(cost_of(add_array_of_ones<tree, 65>, 1, 65), (cost{1 + 2 * 31 + 5, 2, 0, 0, 3, 65}));

@@ -43,7 +43,7 @@ template <typename T>
 struct aligned_sink {
     static __host__ __device__ int stride(int count) { return (count + 3) / 4 * 4; }
     static __host__ __device__ int place(int key, int k, int count) { return key * stride(count) + k; }
-    static __device__ distwar::aligned_record of(T *to, int count) { return {to, size_t(stride(count))}; }
+    static __device__ distwar::aligned_record<> of(T *to, int count) { return {to, size_t(stride(count))}; }
 };
 template <typename T>
 struct pairs_sink {
@@ -224,9 +224,6 @@ TEST(Arrays, OfBfly) {
 TEST(Arrays, OfAtomic) {
     check_lengths<by_strategy<strategy::atomic>>();
 }
-TEST(Arrays, OfRuns) {
-    check_lengths<by_runs>();
-}
 TEST(Arrays, OfAHandle) {
     check_lengths<by_group>();
 }
@@ -237,7 +234,7 @@ TEST(Arrays, Of513Values) {
     check_array<by_strategy<strategy::tree>, aligned_sink, 513, float>(random);
     check_array<by_strategy<strategy::serial>, record_sink, 513, int>(random);
     check_array<by_strategy<strategy::bfly>, record_sink, 513, double>(random);
-    check_array<by_runs, planes_sink, 513, float>(random);
+    check_array<by_group, planes_sink, 513, float>(random);
     check_array<by_group, record_sink, 513, float>(random);
 }
 TEST(Arrays, IntoEverySink) {
@@ -295,9 +292,6 @@ TEST(Counts, OfBfly) {
 TEST(Counts, OfAtomic) {
     check_counts<by_strategy<strategy::atomic>, 16>();
 }
-TEST(Counts, OfRuns) {
-    check_counts<by_runs, 16>();
-}
 TEST(Counts, OfAHandle) {
     check_counts<by_group, 32>();
 }
@@ -347,8 +341,8 @@ __global__ void add_to_slots(const warp_call *calls, int count, float *to) {
         const int lane = int(threadIdx.x), warp = int(blockIdx.x);
         const bool active = call.active >> lane & 1;
         const auto value_of = [&](int k) { return float(value_at(warp, lane, k)); };
-        distwar::reduce_tree_n<16>(all_lanes, active, active ? call.key[lane] : 0, count, value_of,
-                                   slots.sink(table), call.threshold);
+        distwar::reduce_n<16>(all_lanes, active, active ? call.key[lane] : 0, count, value_of,
+                              slots.sink(table), call.threshold);
     }
     slots.flush(table);
 }
@@ -410,9 +404,5 @@ TEST(Arrays, OfFixedPoint) {
     flags[1] = distwar::fixed_nan;
     EXPECT_EQ(flag.download(), flags);
 }
-
-static_assert(distwar::chunk_shuffles(100, 16) == 7 * 16);
-static_assert(distwar::chunk_shuffles(513, 32) == 17 * 31);
-static_assert(distwar::chunk_shuffles(0, 32) == 0);
 
 } // namespace

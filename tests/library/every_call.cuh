@@ -5,10 +5,9 @@
 #define EVERY_CALL_CUH
 
 #include "warp_calls.cuh"
-#include <distwar/fields.cuh>
+#include <distwar/sink.cuh>
 #include <distwar/group.cuh>
 #include <distwar/reduce.cuh>
-#include <distwar/runs.cuh>
 #include <gtest/gtest.h>
 
 enum call_kind {
@@ -16,15 +15,12 @@ enum call_kind {
     SERIAL = DISTWAR_SERIAL,
     BFLY = DISTWAR_BFLY,
     TREE = DISTWAR_TREE,
-    RUNS = DISTWAR_STRATEGY_COUNT,
-    GROUP
+    GROUP = DISTWAR_STRATEGY_COUNT
 };
 
 template <call_kind Call, int K, typename T, typename Sink>
 __device__ void call_with(const warp_call &call, bool active, int key, const T (&val)[K], const Sink &sink) {
-    if constexpr (Call == RUNS)
-        distwar::reduce_runs(call.lanes, active, key, val, sink, call.threshold);
-    else if constexpr (Call == GROUP)
+    if constexpr (Call == GROUP)
         distwar::group_lanes(call.lanes, active, key).add(val, sink, call.threshold);
     else
         distwar::reduce<distwar::strategy(Call)>(call.lanes, active, key, val, sink, call.threshold);
@@ -130,6 +126,6 @@ void check_case(draw &random, int count) {
 template <call_kind Call, int Turn>
 inline constexpr sink_kind sink_in_turn = sink_kind((Call + Turn) % SINKS);
 static_assert((1 << ATOMIC % SINKS | 1 << SERIAL % SINKS | 1 << BFLY % SINKS | 1 << TREE % SINKS |
-               1 << RUNS % SINKS | 1 << GROUP % SINKS) == (1 << SINKS) - 1);
+               1 << GROUP % SINKS) == (1 << SINKS) - 1);
 
 #endif

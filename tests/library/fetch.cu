@@ -4,7 +4,7 @@
 
 #include "warp_calls.cuh"
 #include <algorithm>
-#include <distwar/fetch.cuh>
+#include <distwar/queue.cuh>
 #include <gtest/gtest.h>
 #include <limits>
 #include <type_traits>

@@ -3,7 +3,7 @@
 // promised.
 
 #include "warp_calls.cuh"
-#include <distwar/fields.cuh>
+#include <distwar/sink.cuh>
 #include <distwar/reduce.cuh>
 #include <gtest/gtest.h>
 #include <iterator>
@@ -41,7 +41,7 @@ __global__ void add_to_fields(const warp_call *calls, const T *values, Sink sink
 template <typename T, int... Counts, size_t... Array>
 distwar::fields<T, Counts...> sink_of(const std::vector<T *> &base, layout<Counts...>,
                                       std::index_sequence<Array...>) {
-    return {distwar::field<T, Counts>{base[Array], size_t(layout<Counts...>::stride(Array))}...};
+    return {distwar::detail::field<T, Counts>{base[Array], size_t(layout<Counts...>::stride(Array))}...};
 }
 
 template <typename Layout, strategy S, typename T, typename Key>
@@ -115,7 +115,7 @@ __global__ void add_at_scope(float *a, long long key) {
     if (threadIdx.x < 4) shared[threadIdx.x] = 0;
     __syncthreads();
     const float val[3] = {1, 2, 3};
-    const distwar::fields_at<S, float, 2, 1> sink = {
+    const distwar::fields_with<distwar::add, S, float, 2, 1> sink = {
         {reinterpret_cast<float *>(reinterpret_cast<size_t>(a) - (size_t(key) * 2) * sizeof(float)), 2},
         {reinterpret_cast<float *>(reinterpret_cast<size_t>(shared) - size_t(key) * sizeof(float)), 1}};
     distwar::reduce_tree(distwar::all_lanes, true, key, val, sink);
@@ -132,7 +132,7 @@ TEST(Fields, OfEveryScopeInSharedMemoryWithLargeKeys) {
     }
 }
 
-static_assert(distwar::is_addressed_by_key<distwar::fields<float, 3, 1>, int, float>);
+static_assert(distwar::detail::is_addressed_by_key<distwar::fields<float, 3, 1>, int, float>);
 static_assert(distwar::fields<float, 3, 1, 2, 3>::values == 9);
 
 #ifdef __SIMT__
@@ -160,7 +160,7 @@ TEST(FieldsCost, OfTheTreeOf9ValuesIs12ShufflesAnd1AtomicInstruction) {
     EXPECT_EQ(tree.atomic_instructions, 1u);
     EXPECT_EQ(tree.atomic_requests, 9u);
     const simt_counters large = cost_of<of_forty, strategy::tree>();
-    EXPECT_EQ(large.shuffles, uint64_t(distwar::tree_shuffles(40)));
+    EXPECT_EQ(large.shuffles, uint64_t(distwar::detail::tree_shuffles(40)));
     EXPECT_EQ(large.atomic_instructions, 2u);
     EXPECT_EQ(large.atomic_requests, 40u);
 }

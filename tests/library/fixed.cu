@@ -226,19 +226,4 @@ TEST(Fixed, BothFlagsCanBeRaised) {
     EXPECT_EQ(sum(contributions, scales, 32).flags, unsigned(distwar::fixed_nan | distwar::fixed_saturated));
 }
 
-TEST(Fixed, KernelsClearAndConvert) {
-    const std::vector<long long> given = {1ll << 20, -3, 1, 77, -(1ll << 30) - 1, 5, 0, 77};
-    const device_array<long long> sums(given);
-    const device_array<float> result(std::vector<float>(6, -1.0f));
-    const device_array<unsigned> flag(std::vector<unsigned>(1, 3));
-    const fixed_format<K> format = {{0x1p20f, 2, 3}, flag.get()};
-    run(1, 1, distwar::fixed_convert<K, float, 24>, sums.get(), size_t(4), size_t(2), format, result.get(),
-        size_t(3));
-    EXPECT_EQ(result.download(), (std::vector<float>{1, -1.5f, 1.0f / 3, -1024, 2.5f, 0}));
-    EXPECT_EQ(flag.download()[0], 3u);
-    run(2, 3, distwar::fixed_clear<long long>, sums.get(), size_t(7), flag.get());
-    EXPECT_EQ(sums.download(), (std::vector<long long>{0, 0, 0, 0, 0, 0, 0, 77}));
-    EXPECT_EQ(flag.download()[0], 0u);
-}
-
 } // namespace

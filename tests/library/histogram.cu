@@ -2,7 +2,7 @@
 // histogram: counts beside those of the host, in shared memory and in memory; keys outside; arguments that are refused.
 
 #include "device_test.cuh"
-#include <distwar/histogram.cuh>
+#include <distwar/device/histogram.cuh>
 #include <gtest/gtest.h>
 
 namespace {

@@ -61,9 +61,6 @@ TEST(Integers, SumsByBflyAreExact) {
 TEST(Integers, SumsByTreesAreExact) {
     check_call<TREE>();
 }
-TEST(Integers, SumsOfRunsAreExact) {
-    check_call<RUNS>();
-}
 TEST(Integers, SumsOfGroupsAreExact) {
     check_call<GROUP>();
 }

@@ -2,7 +2,7 @@
 // The lane functions that the reductions call.
 
 #include "device_test.cuh"
-#include <distwar/lanes.cuh>
+#include <distwar/warp.cuh>
 #include <gtest/gtest.h>
 
 namespace {
@@ -39,11 +39,11 @@ __global__ void ask(unsigned lanes, unsigned active, const unsigned *keys, const
     const bool is_active = active >> lane & 1;
     unsigned shared;
     long long shared_long;
-    mine.share = distwar::share_one_key(lanes, active, is_active, key, shared);
-    mine.share_long = distwar::share_one_key(lanes, active, is_active, long_key, shared_long);
+    mine.share = distwar::detail::share_one_key(lanes, active, is_active, key, shared);
+    mine.share_long = distwar::detail::share_one_key(lanes, active, is_active, long_key, shared_long);
     mine.shared_is_that_of_the_lowest =
         shared == keys[distwar::lowest_lane(active)] && shared_long == (long long)(shared) << 40;
-    mine.largest = distwar::largest(lanes, values[lane]);
+    mine.largest = distwar::detail::largest(lanes, values[lane]);
     mine.largest_by_votes = distwar::detail::largest_by_votes(lanes, values[lane]);
     found[lane] = mine;
 }
@@ -111,11 +111,11 @@ __global__ void ask_sets(unsigned *found) {
     const unsigned lane = threadIdx.x, three = 1u << 4 | 1u << 9 | 1u << 20;
     unsigned wrong = 0;
     wrong += distwar::lowest_lane(1u << lane) != lane;
-    wrong += distwar::highest_lane(1u << lane) != lane;
+    wrong += distwar::detail::highest_lane(1u << lane) != lane;
     wrong += distwar::lowest_lane(three) != 4;
-    wrong += distwar::highest_lane(three) != 20;
-    wrong += distwar::lanes_below(distwar::all_lanes) != (1ull << lane) - 1;
-    wrong += distwar::count_lanes(distwar::lanes_below(three)) != (lane > 4) + (lane > 9) + (lane > 20);
+    wrong += distwar::detail::highest_lane(three) != 20;
+    wrong += distwar::detail::lanes_below(distwar::all_lanes) != (1ull << lane) - 1;
+    wrong += distwar::count_lanes(distwar::detail::lanes_below(three)) != (lane > 4) + (lane > 9) + (lane > 20);
     found[lane] = wrong;
 }
 

@@ -3,9 +3,9 @@
 // for simt only.
 
 #include "device_test.cuh"
-#include <distwar/fields.cuh>
+#include <distwar/sink.cuh>
 #include <distwar/hot_slots.cuh>
-#include <distwar/packed.cuh>
+#include <distwar/half.cuh>
 #include <distwar/reduce.cuh>
 #include <gtest/gtest.h>
 
@@ -46,9 +46,6 @@ __global__ void other_stride(float *to) {
 __global__ void other_base_in_bfly(float *to) {
     distwar::reduce_bfly(HERE, true, 0, val, distwar::aligned_record{to + 4 * (threadIdx.x == 7), 4});
 }
-__global__ void other_base_in_runs(float *to) {
-    distwar::reduce_runs(HERE, true, 0, val, distwar::record<float>{to + (threadIdx.x == 7), K});
-}
 __global__ void other_base_in_a_group(float *to) {
     const auto groups = distwar::group_lanes(HERE, true, 0);
     groups.add(val, distwar::record<float>{to + (threadIdx.x == 7), K});
@@ -65,7 +62,7 @@ __global__ void small_stride(float *to) {
                            distwar::record<float>{to, K - size_t(threadIdx.x == 7)});
 }
 __global__ void small_stride_by_count(float *to) {
-    distwar::reduce_tree_n(HERE, true, 0, K, val, distwar::record<float>{to, K - size_t(threadIdx.x == 7)});
+    distwar::reduce_n(HERE, true, 0, K, val, distwar::record<float>{to, K - size_t(threadIdx.x == 7)});
 }
 __global__ void small_stride_of_vectors(float *to) {
     distwar::reduce_atomic(HERE, true, 0, val, distwar::aligned_record{to, 4 - 2 * size_t(threadIdx.x == 7)});
@@ -138,7 +135,6 @@ TEST(Mistakes, ASinkThatDiffers) {
     expect_refusal(other_base, other_sink);
     expect_refusal(other_stride, other_sink);
     expect_refusal(other_base_in_bfly, other_sink);
-    expect_refusal(other_base_in_runs, other_sink);
     expect_refusal(other_base_in_a_group, other_sink);
     expect_refusal(other_base_by_default, other_sink);
 }
@@ -219,12 +215,12 @@ TEST(Mistakes, AreNotSeenInRightCalls) {
     simt_refusal_clear();
 }
 
-// aligned_pairs sends 4 pairs by one atomic, as a GPU from compute capability 9.0 on.
+// aligned_record sends 4 pairs by one atomic, as a GPU from compute capability 9.0 on.
 __global__ void add_pairs(__half2 *to, int keys) {
     __half2 pairs[7];
     for (int k = 0; k < 7; ++k) pairs[k] = __half2{1, float(k)};
     distwar::reduce_serial(all_lanes, true, int(threadIdx.x) % keys, pairs,
-                           distwar::aligned_pairs<__half2>{to, 8});
+                           distwar::aligned_record<__half2>{to, 8});
 }
 TEST(AlignedPairs, AreCountedAsOnAGpu) {
     const device_array<__half2> to(std::vector<__half2>(2 * 8, __half2{0, 0}));

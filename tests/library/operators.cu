@@ -106,9 +106,6 @@ TEST(Operators, ByBfly) {
 TEST(Operators, ByTrees) {
     check_call<TREE>();
 }
-TEST(Operators, OfRuns) {
-    check_call<RUNS>();
-}
 TEST(Operators, OfGroups) {
     check_call<GROUP>();
 }

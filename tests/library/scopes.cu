@@ -20,7 +20,7 @@ std::atomic<int> calls_at_scope[3]; // by distwar::scope
 #define atomicCAS_block(...) COUNTED(0, atomicCAS_block(__VA_ARGS__))
 #define atomicCAS_system(...) COUNTED(2, atomicCAS_system(__VA_ARGS__))
 #endif
-#include <distwar/fields.cuh>
+#include <distwar/sink.cuh>
 #include <distwar/half.cuh>
 #include <distwar/reduce.cuh>
 #include <gtest/gtest.h>
@@ -34,17 +34,17 @@ enum { K = 6, KEYS = 32, STRIDE = 8, CALLS = 12, SCHEDULES = 4 };
 
 template <scope S, typename T>
 struct record_sink {
-    using type = distwar::record_at<S, T>;
+    using type = distwar::record<T, distwar::add, S>;
     static __device__ type of(T *to, int) { return {to, STRIDE}; }
 };
 template <scope S, typename T>
 struct planes_sink {
-    using type = distwar::planes_at<S, T>;
+    using type = distwar::planes<T, distwar::add, S>;
     static __device__ type of(T *to, int) { return {to, KEYS}; }
 };
 template <scope S, typename T>
 struct pointers_sink {
-    using type = distwar::pointers_at<S, K, T>;
+    using type = distwar::pointers<K, T, distwar::add, S>;
     static __device__ type of(T *to, int key) {
         type sink;
         for (int k = 0; k < K; ++k) sink.address[k] = to + key * STRIDE + k;
@@ -53,28 +53,28 @@ struct pointers_sink {
 };
 template <scope S, typename T>
 struct fields_sink {
-    using type = distwar::fields_at<S, T, 2, 4>;
+    using type = distwar::fields_with<distwar::add, S, T, 2, 4>;
     static __device__ type of(T *to, int) { return {{to, 2}, {to + 2 * KEYS, 4}}; }
 };
 template <scope S, typename T>
 struct aligned_sink {
-    using type = distwar::aligned_record_at<S>;
+    using type = distwar::aligned_record<float, S>;
     static __device__ type of(T *to, int) { return {to, STRIDE}; }
 };
 template <scope S, typename T>
 struct minimum_sink {
-    using type = distwar::record_at<S, T, distwar::minimum>;
+    using type = distwar::record<T, distwar::minimum, S>;
     static __device__ type of(T *to, int) { return {to, STRIDE}; }
 };
 template <scope S, typename T>
 struct product_sink { // by compare-and-swap
-    using type = distwar::record_at<S, T, distwar::multiply>;
+    using type = distwar::record<T, distwar::multiply, S>;
     static __device__ type of(T *to, int) { return {to, STRIDE}; }
 };
 template <scope S, typename Half>
 struct pairs_sink {
     using pair = std::conditional_t<std::is_same_v<Half, __half>, __half2, __nv_bfloat162>;
-    using type = distwar::record_of_pairs_at<S, pair>;
+    using type = distwar::record_of_pairs<pair, S>;
     static __device__ type of(Half *to, int) { return {reinterpret_cast<pair *>(to), STRIDE / 2}; }
 };
 

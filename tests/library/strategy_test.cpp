@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The list of strategies in C++, and as a C file sees it (strategy_list.c).
-#include <distwar/policy.cuh>
+#include <distwar/strategy.h>
 #include <gtest/gtest.h>
 #include <set>
 #include <string>

@@ -4,7 +4,7 @@
 
 #include "device_test.cuh"
 #include <algorithm>
-#include <distwar/sorted_sums_by_key.cuh>
+#include <distwar/device/sorted_sums_by_key.cuh>
 #include <gtest/gtest.h>
 #include <limits>
 #include <math.h>
@@ -40,7 +40,7 @@ T stored(double value) {
 // The next number of T upwards or downwards, of a finite value that is not 0.
 template <typename T>
 T next_number(T value, int step) {
-    using word = typename distwar::detail::word_of<int(sizeof(T))>::type;
+    using word = distwar::detail::bits_of<T>;
     if constexpr (sizeof(T) == 8) {
         return nextafter(value, step * INFINITY);
     } else {

@@ -167,11 +167,11 @@ struct doubled_by_key : doubled {
         distwar::atomic_add(base + key * count + k, 2 * value);
     }
 };
-static_assert(!distwar::is_addressed_by_key<doubled, int, float>);
-static_assert(distwar::is_addressed_by_key<doubled_by_key, int, float>);
-static_assert(distwar::is_addressed_by_key<distwar::record<float>, int, float>);
-static_assert(distwar::is_addressed_by_key<distwar::planes<double>, unsigned long long, double>);
-static_assert(!distwar::is_addressed_by_key<distwar::pointers<3, float>, int, float>);
+static_assert(!distwar::detail::is_addressed_by_key<doubled, int, float>);
+static_assert(distwar::detail::is_addressed_by_key<doubled_by_key, int, float>);
+static_assert(distwar::detail::is_addressed_by_key<distwar::record<float>, int, float>);
+static_assert(distwar::detail::is_addressed_by_key<distwar::planes<double>, unsigned long long, double>);
+static_assert(!distwar::detail::is_addressed_by_key<distwar::pointers<3, float>, int, float>);
 
 enum { KEYS = 5, VALUES = 3 };
 
@@ -335,9 +335,8 @@ __global__ void name_strategy(int *name) {
 
 TEST(Policy, BecomesATemplateArgument) {
     for (const strategy chosen : {strategy::atomic, strategy::serial, strategy::bfly, strategy::tree}) {
-        const distwar::policy policy = {chosen, 8};
         const device_array<int> name(std::vector<int>(1, -1));
-        const int returned = distwar::with_strategy(policy.reduction, [&](auto constant) {
+        const int returned = distwar::with_strategy(chosen, [&](auto constant) {
             run(1, 32, name_strategy<constant>, name.get());
             return 10 + int(strategy(constant));
         });

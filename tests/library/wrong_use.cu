@@ -2,14 +2,13 @@
 // Uses that must not compile, one for each value of WRONG_USE from 1. With WRONG_USE=0 the file has correct
 // uses only and must compile.
 
-#include <distwar/fetch.cuh>
-#include <distwar/fields.cuh>
+#include <distwar/queue.cuh>
+#include <distwar/sink.cuh>
 #include <distwar/fixed.cuh>
 #include <distwar/group.cuh>
 #include <distwar/half.cuh>
 #include <distwar/hot_slots.cuh>
 #include <distwar/reduce.cuh>
-#include <distwar/runs.cuh>
 
 struct three_bytes {
     char bytes[3];
@@ -44,23 +43,29 @@ __global__ void use(float *base, double *base_of_doubles, unsigned *counters, th
     reduce_fixed(all_lanes, true, 0, val, record<long long>{nullptr, 2}, fixed_format<2>{});
     reduce_serial(all_lanes, true, 0, val, record_of_pairs<__half2>{nullptr, 1});
     const fields<float, 1, 1> two_arrays = {{base, 1}, {base, 1}};
-    reduce_runs(all_lanes, true, 0, val, two_arrays);
+    reduce(all_lanes, true, 0, val, two_arrays);
     group_lanes(all_lanes, true, 0).add(val, two_arrays);
     fetch_add(all_lanes, true, 0, 1u, counters);
     append(all_lanes, true, 0, val[0], queue<float>{base, counters, 1});
     hot_slots<4, 2> *const slots = nullptr;
     reduce_tree(all_lanes, true, 0, val, slots->sink(two_arrays));
     reduce_tree(all_lanes, true, 0, val, record<float, minimum>{base, 2});
-    reduce_tree(all_lanes, true, 0, val, record_at<scope::system, float, minimum>{base, 2});
-    reduce_bfly(all_lanes, true, 0, val, aligned_record_at<scope::block>{base, 4});
+    reduce_tree(all_lanes, true, 0, val, record<float, minimum, scope::system>{base, 2});
+    reduce_bfly(all_lanes, true, 0, val, aligned_record<float, scope::block>{base, 4});
     const float many[65] = {};
     reduce_tree(all_lanes, true, 0, many, fields<float, 60, 5>{{base, 60}, {base, 5}});
     reduce_tree(all_lanes, true, 0, val, record<double>{base_of_doubles, 2});
     reduce_tree(all_lanes, true, 0, values(float3{1, 2, 3}, val[0]).of, record<float>{base, 4});
     reduce(all_lanes, true, 0, val[0], in_shared(record<float>{base, 1}));
-    reduce_tree_n(all_lanes, true, 0, 1, val, record<float>{base, 2});
-    reduce_runs_n<8>(
+    reduce_n(all_lanes, true, 0, 1, val, record<float>{base, 2});
+    reduce_n<8>(
         all_lanes, true, 0, 9, [&](int k) { return many[k]; }, record<float>{base, 9});
+    reduce_n(all_lanes, true, 0, 9, one, record<float>{base, 9});
+    reduce(all_lanes, true, 0, 1ul, record<unsigned long>{nullptr, 1});
+    const int stride = 2;
+    reduce(all_lanes, true, 0, val, record<float>{base, stride});
+    fetch_add(all_lanes, true, 0, 2, counters);
+    group_lanes(all_lanes, true, 0).add_n(2, one, record<float>{base, 2}, at_key{1ll});
 #elif WRONG_USE == 1
     reduce_serial(all_lanes, true, 0.5f, val, record<float>{base, 2});
 #elif WRONG_USE == 2
@@ -131,7 +136,7 @@ __global__ void use(float *base, double *base_of_doubles, unsigned *counters, th
 #elif WRONG_USE == 30
     append(all_lanes, true, 0, val[0], queue<float, int>{base, nullptr, 1});
 #elif WRONG_USE == 31
-    reduce_runs(all_lanes, true, short(1), val, record<float>{base, 2});
+    reduce(all_lanes, true, short(1), val, record<float>{base, 2});
 #elif WRONG_USE == 32
     group_lanes(all_lanes, true, 0.5f).add(val, record<float>{base, 2});
 #elif WRONG_USE == 33
@@ -149,35 +154,35 @@ __global__ void use(float *base, double *base_of_doubles, unsigned *counters, th
 #elif WRONG_USE == 37
     reduce_serial(all_lanes, true, 0, val, record<float, bit_or>{base, 2});
 #elif WRONG_USE == 38
-    reduce_serial(all_lanes, true, 0, val, planes_at<scope(3), float>{base, 2});
+    reduce_serial(all_lanes, true, 0, val, planes<float, distwar::add, scope(3)>{base, 2});
 #elif WRONG_USE == 39
-    reduce_serial(all_lanes, true, 0, val, aligned_record_at<scope(3)>{base, 4});
+    reduce_serial(all_lanes, true, 0, val, aligned_record<float, scope(3)>{base, 4});
 #elif WRONG_USE == 40
     const float many[65] = {};
     float total[3];
     tree_total(true, many, total);
 #elif WRONG_USE == 41
-    reduce_tree_n(all_lanes, true, 0, 2, val, pointers{base, base + 1});
+    reduce_n(all_lanes, true, 0, 2, val, pointers{base, base + 1});
 #elif WRONG_USE == 42
     group_lanes(all_lanes, true, 0).add_n<4>(2, val, pointers{base, base + 1});
 #elif WRONG_USE == 43
-    reduce_serial_n<6>(all_lanes, true, 0, 2, val, record<float>{base, 2});
+    reduce_n<strategy::serial, 6>(all_lanes, true, 0, 2, val, record<float>{base, 2});
 #elif WRONG_USE == 44
-    reduce_bfly_n<68>(all_lanes, true, 0, 2, val, record<float>{base, 2});
+    reduce_n<strategy::bfly, 68>(all_lanes, true, 0, 2, val, record<float>{base, 2});
 #elif WRONG_USE == 45
-    reduce_atomic_n(all_lanes, true, 0, 2, one, record<float>{base, 2});
+    reduce_n(all_lanes, true, 0, 2, 1.0f, record<float>{base, 2});
 #elif WRONG_USE == 46
     reduce_n<strategy::fixed>(all_lanes, true, 0, 2, val, record<float>{base, 2});
 #elif WRONG_USE == 47
-    reduce_runs_n(
+    reduce_n(
         all_lanes, true, 0, 2, [](int) { return 1.0; }, record<float>{base, 2});
 #elif WRONG_USE == 48
     const float many[66] = {};
     reduce_tree(all_lanes, true, 0, many, fields<float, 60, 5>{{base, 60}, {base, 5}});
 #elif WRONG_USE == 49
-    reduce_tree_n(all_lanes, true, 0.5, 2, val, record<float>{base, 2});
+    reduce_n(all_lanes, true, 0.5, 2, val, record<float>{base, 2});
 #elif WRONG_USE == 50
-    reduce_tree_n(
+    reduce_n(
         all_lanes, true, 0, 2, [](int) { return short(1); }, record<float>{base, 2});
 #elif WRONG_USE == 51
     reduce(all_lanes, true, 0, val, base);
@@ -204,5 +209,23 @@ __global__ void use(float *base, double *base_of_doubles, unsigned *counters, th
 #elif WRONG_USE == 60
     float sums[65] = {};
     tree_of_lanes<0, 3>(sums);
+#elif WRONG_USE == 61
+    reduce(all_lanes, true, 0, short(1), record<int>{nullptr, 1});
+#elif WRONG_USE == 62
+    reduce(all_lanes, true, 0, float3{1, 2, 3}, record<float>{base, 4});
+#elif WRONG_USE == 63
+    reduce(all_lanes, true, 0, 1, record<unsigned>{counters, 1});
+#elif WRONG_USE == 64
+    reduce(all_lanes, true, 0, __float2half_rn(1), record<__half>{nullptr, 1});
+#elif WRONG_USE == 65
+    fetch_add(all_lanes, true, 0, 1ll, counters);
+#elif WRONG_USE == 66
+    fetch_add(all_lanes, true, 0, 0.5f, counters);
+#elif WRONG_USE == 67
+    group_lanes(all_lanes, true, 0).add(val, record<float>{base, 2}, at_key{0.5f});
+#elif WRONG_USE == 68
+    reduce(all_lanes, true, 0, val, record<float>{base, 2.0f});
+#elif WRONG_USE == 69
+    reduce_n(all_lanes, true, 0, 2, counters, record<float>{base, 2});
 #endif
 }

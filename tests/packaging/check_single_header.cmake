@@ -3,11 +3,11 @@ file(REMOVE_RECURSE ${WORK})
 file(MAKE_DIRECTORY ${WORK}/distwar)
 # The default headers, and those of calls that the host makes.
 execute_process(COMMAND ${PYTHON} ${SOURCE}/scripts/single_header.py -o ${WORK}/distwar.cuh reduce.cuh fixed.cuh block.cuh
-                        hot_slots.cuh bulk.cuh packed.cuh histogram.cuh sums_by_key.cuh COMMAND_ERROR_IS_FATAL ANY)
+                        hot_slots.cuh half.cuh device/histogram.cuh device/sums_by_key.cuh COMMAND_ERROR_IS_FATAL ANY)
 file(STRINGS ${SOURCE}/tests/codegen/kernels.cu includes REGEX "^#include <distwar/")
 foreach(include ${includes})
   string(REGEX REPLACE ".*<(.*)>.*" "\\1" header ${include})
-  file(WRITE ${WORK}/${header} "#include \"../distwar.cuh\"\n")
+  file(WRITE ${WORK}/${header} "#include \"${WORK}/distwar.cuh\"\n")
 endforeach()
 set(compile ${NVCC} -std=c++17 -arch=sm_90 -ptx ${SOURCE}/tests/codegen/kernels.cu)
 execute_process(COMMAND ${compile} -I${SOURCE}/include -o ${WORK}/headers.ptx COMMAND_ERROR_IS_FATAL ANY)

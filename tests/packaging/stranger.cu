@@ -73,7 +73,6 @@ __global__ void every_call(unsigned lanes, unsigned active, int key, int count, 
     distwar::reduce<strategy::bfly>(lanes, is_active, key, val, sink, 8);
     distwar::reduce<strategy::tree>(lanes, is_active, key, val, sink, 8);
     distwar::reduce_tree(all_lanes, is_active, uniform_key{key}, val, sink);
-    distwar::reduce_runs(lanes, is_active, key, val, sink, 8);
     const auto groups = distwar::group_lanes(lanes, is_active, key);
     groups.add(val, sink, 8);
     groups.add_n<4>(count, val, sink);
@@ -81,7 +80,8 @@ __global__ void every_call(unsigned lanes, unsigned active, int key, int count, 
     distwar::reduce_n<strategy::serial, 4>(lanes, is_active, key, count, values, sink);
     distwar::reduce_n<strategy::bfly, 4>(all_lanes, is_active, uniform_key{key}, count, values, sink);
     distwar::reduce_n<strategy::tree, 4>(all_lanes, is_active, uniform_key{key}, count, values, sink);
-    distwar::reduce_runs_n<4>(lanes, is_active, key, count, values, sink);
+    distwar::reduce_n<4>(lanes, is_active, key, count, from, sink);
+    groups.add_n(count, values, sink, at_key{key + 1ll});
     T many[130] = {}; // more than 64 are summed in chunks, more than 128 in a loop
     distwar::reduce_atomic(lanes, is_active, key, many, sink);
     T total[1];
@@ -103,8 +103,8 @@ __global__ void sinks_of_floats(unsigned active, int key, const float *from, flo
     const float seven[7] = {from[0], from[1], from[2], from[3],
                             from[4], from[5], from[6]}; // 4 + 3 or 4 + 2 + 1
     add_to(active, key, val, record{to, 12});
-    add_to(active, key, val, record_at<scope::system, float, minimum>{to, 12});
-    add_to(active, key, val, planes_at<scope::block, float, maximum>{to, 12});
+    add_to(active, key, val, record<float, minimum, scope::system>{to, 12});
+    add_to(active, key, val, planes<float, maximum, scope::block>{to, 12});
     add_to(active, key, val, pointers{to, to, to});
     add_to(active, key, val, fields<float, 1, 2>{{to, 4}, {to, 5}});
     add_to(active, key, seven, aligned_record{to, 12});
@@ -117,6 +117,7 @@ __global__ void sinks_of_halves(unsigned active, int key, const float *from, Hal
     add_to(active, key, val, planes<Half, minimum>{to, 12});
     add_to(active, key, val, pointers{to, to, to});
     add_to(active, key, val, record_of_pairs{pairs, 12});
+    add_to(active, key, val, record_of_halves<Half>{to, 12, 1000});
 }
 template __global__ void sinks_of_halves(unsigned, int, const float *, __half *, __half2 *);
 template __global__ void sinks_of_halves(unsigned, int, const float *, __nv_bfloat16 *, __nv_bfloat162 *);
@@ -127,9 +128,9 @@ __global__ void sinks_of_pairs(unsigned active, int key, const Pair *from, Pair 
     const Pair seven[7] = {from[0], from[1], from[2], from[3], from[4], from[5], from[6]};
     add_to(active, key, val, record{to, 12});
     add_to(active, key, val, planes<Pair, maximum>{to, 12});
-    add_to(active, key, val, pointers_at<scope::block, 3, Pair, minimum>{to, to, to});
+    add_to(active, key, val, pointers<3, Pair, minimum, scope::block>{to, to, to});
     add_to(active, key, val, fields_with<multiply, scope::system, Pair, 1, 2>{{to, 4}, {to, 4}});
-    add_to(active, key, seven, aligned_pairs{to, 8});
+    add_to(active, key, seven, aligned_record{to, 8});
 }
 template __global__ void sinks_of_pairs(unsigned, int, const __half2 *, __half2 *);
 template __global__ void sinks_of_pairs(unsigned, int, const __nv_bfloat162 *, __nv_bfloat162 *);
@@ -176,26 +177,13 @@ __global__ void blocks(const number *from, number *numbers, float *to, int n) {
     number total[2];
     distwar::block_sum(val, partial, total, from[2]);
     numbers[0] = total[0];
-    __shared__ accumulator<3, 8, float, 4> sums;
+    __shared__ accumulator<3, 8> sums;
     sums.clear();
     const float one[3] = {1, 1, 1};
     distwar::reduce_tree(distwar::existing_lanes<8>(), true, n, one, sums.sink());
     __shared__ int slots[8];
     sums.flush(slots, 8, own_sink<float>{to});
-    distwar::bulk_flush<bulk_wait::complete>(sums, slots, 8, record{to, 4}); // by vector atomics
-    distwar::bulk_flush_consecutive(sums, n, 8, record{to, 4});
-    __shared__ accumulator<2, 8, double> wide;
-    wide.clear();
-    distwar::bulk_flush(wide, slots, 8, record{reinterpret_cast<double *>(to), 2});
-}
-__global__ void units(const int *keys, float *to, unsigned *flag) {
-    using namespace distwar;
-    __shared__ accumulator<3, 8, long long> sums;
-    sums.clear();
-    const fixed_format<3> format = {{1, 1, 1}, flag};
-    const float one[3] = {1, 1, 1};
-    distwar::reduce_fixed(all_lanes, true, uniform_key{1}, one, sums.sink(), format);
-    sums.flush(keys, 8, distwar::from_fixed(format, own_sink<float>{to}));
+    sums.flush_consecutive(n, 8, record{to, 4});
 }
 
 __global__ void counters(unsigned active, int key, unsigned *counter, number *numbers, float *to) {

@@ -97,28 +97,14 @@ void check_shuffles() {
     EXPECT_GT(partial, 200);
 }
 
-TEST_F(Collectives, ShuffleInt) {
+TEST_F(Collectives, ShuffleOfEveryType) {
     check_shuffles<int>();
-}
-TEST_F(Collectives, ShuffleUnsigned) {
     check_shuffles<unsigned>();
-}
-TEST_F(Collectives, ShuffleLong) {
     check_shuffles<long>();
-}
-TEST_F(Collectives, ShuffleUnsignedLong) {
     check_shuffles<unsigned long>();
-}
-TEST_F(Collectives, ShuffleLongLong) {
     check_shuffles<long long>();
-}
-TEST_F(Collectives, ShuffleUnsignedLongLong) {
     check_shuffles<unsigned long long>();
-}
-TEST_F(Collectives, ShuffleFloat) {
     check_shuffles<float>();
-}
-TEST_F(Collectives, ShuffleDouble) {
     check_shuffles<double>();
 }
 TEST_F(Collectives, ShuffleUnderASeed) {
@@ -188,22 +174,12 @@ void check_matches() {
         }
 }
 
-TEST_F(Collectives, MatchInt) {
+TEST_F(Collectives, MatchOfEveryType) {
     check_matches<int>();
-}
-TEST_F(Collectives, MatchUnsigned) {
     check_matches<unsigned>();
-}
-TEST_F(Collectives, MatchLongLong) {
     check_matches<long long>();
-}
-TEST_F(Collectives, MatchUnsignedLongLong) {
     check_matches<unsigned long long>();
-}
-TEST_F(Collectives, MatchFloat) {
     check_matches<float>();
-}
-TEST_F(Collectives, MatchDouble) {
     check_matches<double>();
 }
 
@@ -399,6 +375,37 @@ TEST_F(Collectives, BarriersThatCount) {
                     ASSERT_EQ(out[3 * threads + t], threads - set);
                 }
             }
+}
+
+// Threads that return early before the collectives and barriers that CUDA defines for them, at various times.
+__global__ void after_early_return(int n, unsigned *found) {
+    const unsigned t = threadIdx.x, lane = t % 32;
+    if (int(t) >= n) {
+        for (unsigned i = 0; i < t % 3; ++i) __threadfence(); // some of them late
+        return;
+    }
+    unsigned seen = __ballot_sync(~0u, 1);
+    __syncwarp();
+    seen ^= __match_any_sync(~0u, int(lane % 4)) ^ unsigned(__any_sync(~0u, lane == 1)) ^
+            unsigned(__all_sync(~0u, int(t) < n)) << 1;
+    __syncthreads();
+    found[t] = seen ^ unsigned(__syncthreads_count(1)) << 16 ^ unsigned(__syncthreads_and(1)) << 8;
+}
+TEST_F(Collectives, ExitedThreadsAreNotWaitedFor) {
+    for (const int n : {1, 30, 32, 33, 70, 96})
+        for (int seed = 0; seed < 8; ++seed) {
+            Device_array<unsigned> found(96);
+            simt_set_seed(std::uint64_t(seed));
+            ASSERT_EQ(run(1, 96, after_early_return, n, static_cast<unsigned *>(found)), cudaSuccess)
+                << simt_refusal();
+            for (int t = 0; t < n; ++t) {
+                const int rest = n - t / 32 * 32;
+                const unsigned live = rest >= 32 ? ~0u : (1u << rest) - 1;
+                const unsigned wanted = live ^ (live & 0x11111111u << t % 4) ^ unsigned(rest > 1) ^ 2u ^
+                                        unsigned(n) << 16 ^ 1u << 8;
+                EXPECT_EQ(found[t], wanted) << n << ' ' << t << ' ' << seed;
+            }
+        }
 }
 
 } // namespace

@@ -3,10 +3,10 @@
 #ifndef CUDACC_H
 #define CUDACC_H
 
-#include <distwar/bulk.cuh>
+#include <distwar/block.cuh>
 #include <distwar/fixed.cuh>
 #include <distwar/hot_slots.cuh>
-#include <distwar/packed.cuh>
+#include <distwar/half.cuh>
 #include <distwar/reduce.cuh>
 
 namespace {
@@ -17,19 +17,19 @@ __global__ void add_ones(float *sums) {
                          distwar::record<float>{sums, 8});
     distwar::reduce_serial(distwar::all_lanes, true, 0, value, distwar::record<float>{sums + 32, 8});
     // The calls of 0.2 add nothing here.
-    distwar::reduce_tree_n<4>(distwar::all_lanes, false, 0, 5, value, distwar::record<float>{sums, 8});
-    distwar::reduce_runs(distwar::all_lanes, false, 0, value, distwar::aligned_record{sums, 8});
+    distwar::reduce_n<4>(distwar::all_lanes, false, 0, 5, value, distwar::record<float>{sums, 8});
+    distwar::reduce(distwar::all_lanes, false, 0, value, distwar::aligned_record{sums, 8});
     const auto groups = distwar::group_lanes(distwar::all_lanes, false, 0);
     groups.add(value, distwar::fields<float, 2, 3>{{sums, 2}, {sums, 3}});
     __shared__ distwar::hot_slots<2, 5> slots;
     slots.clear();
     distwar::reduce_bfly(distwar::all_lanes, false, 0, value,
-                         slots.sink(distwar::record_at<distwar::scope::block, float>{sums, 8}));
+                         slots.sink(distwar::record<float, distwar::add, distwar::scope::block>{sums, 8}));
     distwar::append(distwar::all_lanes, false, reinterpret_cast<unsigned *>(sums));
     const __half2 pairs[5] = {};
     distwar::reduce_tree(distwar::all_lanes, false, 0, pairs,
-                         distwar::aligned_pairs{reinterpret_cast<__half2 *>(sums), 8});
-    __shared__ distwar::accumulator<5, 2, float, 8> of_block;
+                         distwar::aligned_record{reinterpret_cast<__half2 *>(sums), 8});
+    __shared__ distwar::accumulator<5, 2> of_block;
     __shared__ distwar::accumulator<5, 2, long long> in_units;
     __shared__ int keys[2];
     if (threadIdx.x < 2) keys[threadIdx.x] = int(threadIdx.x);
@@ -37,8 +37,7 @@ __global__ void add_ones(float *sums) {
     in_units.clear();
     const distwar::fixed_format<5> format = {{1, 1, 1, 1, 1}, nullptr};
     distwar::reduce_fixed(distwar::all_lanes, false, 0, value, in_units.sink(), format);
-    distwar::bulk_flush(of_block, keys, 2, distwar::record{sums, 8});
-    in_units.flush(keys, 2, distwar::from_fixed(format, distwar::record{sums, 8}));
+    of_block.flush(keys, 2, distwar::record{sums, 8});
 }
 
 // 16 times 1, and 1000 times 64 times 5.

@@ -3,6 +3,7 @@
 #include "device_array.h"
 
 #include <atomic>
+#include <cooperative_groups.h>
 #include <cstring>
 
 // The lines of the wrong calls, set by the kernels.
@@ -49,7 +50,7 @@ __global__ void source_beyond_the_block() {
 }
 __global__ void exited_lanes() {
     if (threadIdx.x >= 60) return;
-    AT(0, __syncwarp(0xffffffff));
+    AT(0, __reduce_add_sync(0xffffffff, 1));
 }
 __global__ void exited_source() {
     if (threadIdx.x == 5) return;
@@ -61,9 +62,10 @@ __global__ void odd_width(int width) {
 __global__ void different_widths() {
     AT(0, __shfl_sync(0xffffffff, 1, 0, threadIdx.x < 3 ? 8 : 16));
 }
+// A call of which all threads of the group are a part.
 __global__ void barrier_after_exit() {
     if (threadIdx.x < 33) return;
-    AT(0, __syncthreads());
+    AT(0, cooperative_groups::this_thread_block().sync());
 }
 __global__ void barrier_in_a_branch() {
     if (threadIdx.x < 32)
@@ -221,8 +223,8 @@ TEST_F(Refusal, ShuffleFromAnExitedLane) {
 TEST_F(Refusal, MaskNamesExitedLanes) {
     const std::string m = refused(1, 64, wrong::exited_lanes);
     EXPECT_SAYS(
-        m, "a mask contains exited lanes: warp 1, lanes 0-27 at __syncwarp cannot wait for lanes 28-31\n");
-    EXPECT_SAYS(m, "warp 1, lanes 0-27: waits at __syncwarp with mask 0xffffffff, " + at(0));
+        m, "a mask contains exited lanes: warp 1, lanes 0-27 at __reduce_add_sync(int) cannot wait for lanes 28-31\n");
+    EXPECT_SAYS(m, "warp 1, lanes 0-27: waits at __reduce_add_sync(int) with mask 0xffffffff, " + at(0));
     EXPECT_SAYS(m, "warp 1, lanes 28-31: exited\n");
 }
 TEST_F(Refusal, WidthThatIsNoPowerOfTwo) {

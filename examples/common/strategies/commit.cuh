@@ -38,6 +38,19 @@ struct commit_fixed {
     }
 };
 
+// The fixed-point sums of all keys as floats.
+template <int K>
+__global__ void fixed_sums_as_floats(sum_memory memory, distwar::fixed_format<K> format) {
+    const size_t step = size_t(gridDim.x) * blockDim.x;
+    for (size_t i = size_t(blockIdx.x) * blockDim.x + threadIdx.x; i < size_t(memory.keys); i += step) {
+        const size_t first = i * size_t(memory.stride);
+        DISTWAR_UNROLL
+        for (int k = 0; k < K; ++k)
+            memory.sums[first + size_t(k)] =
+                distwar::fixed_to_float(memory.fixed[first + size_t(k)], format.scale[k]);
+    }
+}
+
 // Adds nothing; counts active lanes and keys.
 struct commit_lane_counts {
     lane_histogram *counts;
@@ -72,8 +85,7 @@ cudaError_t sum_values(distwar_policy policy, const float (&scale)[K], const sum
         cudaError_t status = cudaMemsetAsync(memory.fixed, 0, count * sizeof *memory.fixed, stream);
         if (status == cudaSuccess) status = launch_kernel(commit);
         if (status != cudaSuccess) return status;
-        return launch_for(stream, memory.keys, 256, distwar::fixed_convert<K, float, 24>, memory.fixed,
-                          stride, size_t(memory.keys), commit.format, memory.sums, stride);
+        return launch_for(stream, memory.keys, 256, fixed_sums_as_floats<K>, memory, commit.format);
     }
     const cudaError_t status = cudaMemsetAsync(memory.sums, 0, count * sizeof *memory.sums, stream);
     if (status != cudaSuccess) return status;
@@ -86,6 +98,6 @@ cudaError_t sum_values(distwar_policy policy, const float (&scale)[K], const sum
     const strategy call = policy.strategy == DISTWAR_VECTOR ? strategy::atomic : strategy(policy.strategy);
     return distwar::with_strategy(call, [&](auto chosen) {
         return launch_kernel(
-            commit_floats<chosen, distwar::aligned_record>{{memory.sums, stride}, threshold});
+            commit_floats<chosen, distwar::aligned_record<>>{{memory.sums, stride}, threshold});
     });
 }

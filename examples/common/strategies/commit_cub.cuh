@@ -5,11 +5,11 @@
 #pragma once
 
 #include <cub/warp/warp_reduce.cuh>
-#include <distwar/lanes.cuh>
+#include <distwar/warp.cuh>
 #include <distwar/sink.cuh>
 
 struct commit_cub {
-    distwar::aligned_record sums;
+    distwar::aligned_record<> sums;
 
     template <int K>
     __device__ __forceinline__ void operator()(bool active, int key, const float (&value)[K]) const {

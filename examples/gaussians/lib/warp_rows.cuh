@@ -4,7 +4,7 @@
 // from global memory, every instruction would touch 32 sectors.
 #pragma once
 
-#include <distwar/lanes.cuh>
+#include <distwar/warp.cuh>
 #if !defined(__SIMT__)
 #include <cuda_pipeline_primitives.h>
 #endif

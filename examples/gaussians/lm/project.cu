@@ -6,7 +6,7 @@
 #include "tangents.cuh"
 #include "moments.cuh"
 #include "warp_rows.cuh"
-#include <distwar/lanes.cuh>
+#include <distwar/warp.cuh>
 
 using namespace gs;
 

@@ -2,11 +2,10 @@
 // The examples of calls for blocks and for the host in the comments of the headers, as calls.cu.
 #include "examples.cuh"
 #include <distwar/block.cuh>
-#include <distwar/bulk.cuh>
-#include <distwar/histogram.cuh>
+#include <distwar/device/histogram.cuh>
 #include <distwar/hot_slots.cuh>
 #include <distwar/reduce.cuh>
-#include <distwar/sums_by_key.cuh>
+#include <distwar/device/sums_by_key.cuh>
 
 namespace {
 
@@ -41,22 +40,6 @@ TEST(Examples, Accumulator) {
     run(1, 32, example_accumulator, sums.get());
     EXPECT_EQ(sums.found(), (expected{0, 0, 8, 8, 8, 8}));
 }
-__global__ void example_bulk_flush_consecutive(float *sums) {
-    const int lane = int(threadIdx.x);
-    // [bulk_flush_consecutive]
-    __shared__ distwar::accumulator<4, 2> bins;
-    bins.clear();
-    const auto list = distwar::values(float3{1, 2, 3}, 4.0f);
-    distwar::reduce(distwar::all_lanes, true, lane / 16, list, distwar::in_shared(bins.sink()));
-    distwar::bulk_flush_consecutive(bins, 1, 2, distwar::record<float>{sums, 4});
-    // sums: 0, 0, 0, 0, 16, 32, 48, 64, 16, 32, 48, 64
-    // [end]
-}
-TEST(Examples, BulkFlushConsecutive) {
-    const zeros<float> sums(12);
-    run(1, 32, example_bulk_flush_consecutive, sums.get());
-    EXPECT_EQ(sums.found(), (expected{0, 0, 0, 0, 16, 32, 48, 64, 16, 32, 48, 64}));
-}
 __global__ void example_hot_slots(float *sums) {
     const int lane = int(threadIdx.x);
     // [hot_slots]
@@ -90,24 +73,6 @@ TEST(Examples, BitonicSort) {
     run(1, 32, example_bitonic_sort, keys.get(), values.get());
     EXPECT_EQ(keys.found(), (expected{0, 1, 2, 3}));
     EXPECT_EQ(values.found(), (expected{20, 30, 0, 10}));
-}
-__global__ void example_bulk_flush(float *sums) {
-    const int lane = int(threadIdx.x);
-    // [bulk_flush]
-    __shared__ distwar::accumulator<4, 2> slots;
-    __shared__ int key_of_slot[2];
-    slots.clear();
-    if (lane < 2) key_of_slot[lane] = 1 - lane;
-    const auto list = distwar::values(float3{1, 2, 3}, 4.0f);
-    distwar::reduce(distwar::all_lanes, lane < 24, lane / 16, list, distwar::in_shared(slots.sink()));
-    distwar::bulk_flush(slots, key_of_slot, 2, distwar::record<float>{sums, 4});
-    // sums: 8, 16, 24, 32, 16, 32, 48, 64
-    // [end]
-}
-TEST(Examples, BulkFlush) {
-    const zeros<float> sums(8);
-    run(1, 32, example_bulk_flush, sums.get());
-    EXPECT_EQ(sums.found(), (expected{8, 16, 24, 32, 16, 32, 48, 64}));
 }
 TEST(Examples, WithStrategy) {
     // [with_strategy]

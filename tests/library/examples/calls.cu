@@ -3,10 +3,9 @@
 // What an example's last line says is what it gives.
 #include "examples.cuh"
 #include <distwar/block.cuh>
-#include <distwar/fetch.cuh>
+#include <distwar/queue.cuh>
 #include <distwar/fixed.cuh>
 #include <distwar/half.cuh>
-#include <distwar/packed.cuh>
 #include <distwar/reduce.cuh>
 
 namespace {
@@ -39,20 +38,6 @@ TEST(Examples, InShared) {
     const zeros<int> counts(4);
     run(1, 32, example_in_shared, counts.get());
     EXPECT_EQ(counts.found(), (expected{8, 8, 8, 8}));
-}
-__global__ void example_reduce_each(int *sums) {
-    const int lane = int(threadIdx.x);
-    // [reduce_each]
-    const auto key_of = [&](int i) { return lane / 16 + i; };
-    const auto value_of = [&](int i) { return i + 1; };
-    distwar::reduce_each(distwar::all_lanes, true, 2, key_of, value_of, distwar::record<int>{sums, 1});
-    // sums: 16, 48, 32
-    // [end]
-}
-TEST(Examples, ReduceEach) {
-    const zeros<int> sums(3);
-    run(1, 32, example_reduce_each, sums.get());
-    EXPECT_EQ(sums.found(), (expected{16, 48, 32}));
 }
 __global__ void example_values(float *sums) {
     const int lane = int(threadIdx.x);
@@ -158,19 +143,6 @@ TEST(Examples, ReduceTree) {
     run(1, 32, example_reduce_tree, sums.get());
     EXPECT_EQ(sums.found(), (expected{16, 120, 8, 156}));
 }
-__global__ void example_reduce_runs(float *sums) {
-    const int lane = int(threadIdx.x);
-    // [reduce_runs]
-    const float val[2] = {1, float(lane)};
-    distwar::reduce_runs(distwar::all_lanes, lane < 24, lane / 16, val, distwar::record<float>{sums, 2});
-    // sums: 16, 120, 8, 156
-    // [end]
-}
-TEST(Examples, ReduceRuns) {
-    const zeros<float> sums(4);
-    run(1, 32, example_reduce_runs, sums.get());
-    EXPECT_EQ(sums.found(), (expected{16, 120, 8, 156}));
-}
 __global__ void example_reduce_strategy(float *sums) {
     const int lane = int(threadIdx.x);
     // [reduce_strategy]
@@ -198,17 +170,17 @@ TEST(Examples, ReduceBfly) {
     run(1, 32, example_reduce_bfly, sums.get());
     EXPECT_EQ(sums.found(), (expected{0, 0, 24, 276}));
 }
-__global__ void example_reduce_tree_n(int *sums) {
+__global__ void example_reduce_n(int *sums) {
     const int lane = int(threadIdx.x);
-    // [reduce_tree_n]
+    // [reduce_n]
     const auto value_of = [&](int k) { return k * lane; };
-    distwar::reduce_tree_n(distwar::all_lanes, true, lane / 16, 3, value_of, distwar::record<int>{sums, 3});
+    distwar::reduce_n(distwar::all_lanes, true, lane / 16, 3, value_of, distwar::record<int>{sums, 3});
     // sums: 0, 120, 240, 0, 376, 752
     // [end]
 }
-TEST(Examples, ReduceTreeN) {
+TEST(Examples, ReduceN) {
     const zeros<int> sums(6);
-    run(1, 32, example_reduce_tree_n, sums.get());
+    run(1, 32, example_reduce_n, sums.get());
     EXPECT_EQ(sums.found(), (expected{0, 120, 240, 0, 376, 752}));
 }
 __global__ void example_tree_total(int *totals) {
@@ -334,33 +306,6 @@ TEST(Examples, LanesWithKey) {
     run(1, 32, example_lanes_with_key, found.get());
     EXPECT_EQ(found.found(), (expected{65537, 131074}));
 }
-__global__ void example_largest(int *found) {
-    const int lane = int(threadIdx.x);
-    // [largest]
-    const unsigned most = distwar::largest(distwar::all_lanes, unsigned(lane * 7 % 32));
-    if (lane == 0) found[0] = int(most);
-    // found: 31
-    // [end]
-}
-TEST(Examples, Largest) {
-    const zeros<int> found(1);
-    run(1, 32, example_largest, found.get());
-    EXPECT_EQ(found.found(), (expected{31}));
-}
-__global__ void example_share_one_key(int *found) {
-    const int lane = int(threadIdx.x);
-    // [share_one_key]
-    int shared;
-    const bool one = distwar::share_one_key(distwar::all_lanes, 0xff00, lane / 8 == 1, lane / 8 + 4, shared);
-    if (lane == 31) found[0] = one, found[1] = shared;
-    // found: 1, 5
-    // [end]
-}
-TEST(Examples, ShareOneKey) {
-    const zeros<int> found(2);
-    run(1, 32, example_share_one_key, found.get());
-    EXPECT_EQ(found.found(), (expected{1, 5}));
-}
 __global__ void example_existing_lanes(int *sums) {
     const int lane = int(threadIdx.x);
     // [existing_lanes]
@@ -373,45 +318,6 @@ TEST(Examples, ExistingLanes) {
     const zeros<int> sums(1);
     run(1, 32, example_existing_lanes, sums.get());
     EXPECT_EQ(sums.found(), (expected{20}));
-}
-__global__ void example_reduce_bfly_n(int *sums) {
-    const int lane = int(threadIdx.x);
-    // [reduce_bfly_n]
-    const auto value_of = [&](int k) { return k * lane; };
-    distwar::reduce_bfly_n(distwar::all_lanes, true, lane / 16, 3, value_of, distwar::record<int>{sums, 3});
-    // sums: 0, 120, 240, 0, 376, 752
-    // [end]
-}
-TEST(Examples, ReduceBflyN) {
-    const zeros<int> sums(6);
-    run(1, 32, example_reduce_bfly_n, sums.get());
-    EXPECT_EQ(sums.found(), (expected{0, 120, 240, 0, 376, 752}));
-}
-__global__ void example_reduce_serial_n(int *sums) {
-    const int lane = int(threadIdx.x);
-    // [reduce_serial_n]
-    const auto value_of = [&](int k) { return k * lane; };
-    distwar::reduce_serial_n(distwar::all_lanes, true, lane / 16, 3, value_of, distwar::record<int>{sums, 3});
-    // sums: 0, 120, 240, 0, 376, 752
-    // [end]
-}
-TEST(Examples, ReduceSerialN) {
-    const zeros<int> sums(6);
-    run(1, 32, example_reduce_serial_n, sums.get());
-    EXPECT_EQ(sums.found(), (expected{0, 120, 240, 0, 376, 752}));
-}
-__global__ void example_reduce_runs_n(int *sums) {
-    const int lane = int(threadIdx.x);
-    // [reduce_runs_n]
-    const auto value_of = [&](int k) { return k * lane; };
-    distwar::reduce_runs_n(distwar::all_lanes, true, lane / 16, 3, value_of, distwar::record<int>{sums, 3});
-    // sums: 0, 120, 240, 0, 376, 752
-    // [end]
-}
-TEST(Examples, ReduceRunsN) {
-    const zeros<int> sums(6);
-    run(1, 32, example_reduce_runs_n, sums.get());
-    EXPECT_EQ(sums.found(), (expected{0, 120, 240, 0, 376, 752}));
 }
 
 } // namespace

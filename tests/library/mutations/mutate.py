@@ -26,31 +26,37 @@ HEADERS = ROOT / "include" / "distwar"
 
 # The tests of a header, the likely and the cheap one first.
 TESTS = {
-    "tree.cuh": ["reduction_counts", "tree", "by_key", "product"],
-    "lane_groups.cuh": ["chunk_counts", "tree"],
-    "lanes.cuh": ["lanes", "reduction_counts"],
+    "tree.cuh": ["reduction_counts", "chunk_counts", "tree", "by_key", "product"],
+    "segment.cuh": ["reduction_counts", "fetch", "by_key", "tree"],
+    "reduce.cuh": ["reduction_counts", "by_key", "reduction", "tree", "product"],
+    "values.cuh": ["chunk_counts", "chunks", "examples"],
+    "warp.cuh": ["lanes", "reduction_counts"],
     "group.cuh": ["reduction_counts", "group"],
+    "queue.cuh": ["fetch", "examples"],
     "sink.cuh": ["reduction_counts", "atomic_counts", "mistakes", "product", "scopes", "operators"],
     "atomic.cuh": ["atomic_add", "atomic_update", "scopes", "operators"],
 }
 # What these leave is tried with these as well.
 MORE_TESTS = {
     "tree.cuh": ["integers", "operators", "group", "packed"],
-    "lane_groups.cuh": [],
-    "lanes.cuh": ["packed", "tree"],
+    "segment.cuh": ["operators", "packed"],
+    "reduce.cuh": ["integers", "operators", "packed", "chunks", "mistakes"],
+    "values.cuh": ["chunks", "packed", "by_key"],
+    "warp.cuh": ["packed", "tree", "integers"],
     "group.cuh": ["by_key", "chunks"],
+    "queue.cuh": [],
     "sink.cuh": ["chunk_counts", "integers", "fields", "packed", "by_key", "tree"],
     "atomic.cuh": ["half", "reduction_counts", "atomic_counts"],
 }
 # Mutants that CI runs: header, line, operator or constant, which of these in the line, its replacement.
 FIXED = [
-    ("tree.cuh", "const bool summed = active && size >= 2 && size >= balance_threshold;", ">=", 1, ">"),
-    ("tree.cuh", "if (count_lanes(active_lanes) < (balance_threshold > 1 ? balance_threshold : 1)) {", "<", 0, "<="),
-    ("tree.cuh", "for (unsigned length = 1; length < size; length *= 2) {", "<", 0, "<="),
+    ("reduce.cuh", "const bool summed = active && size >= 2 && size >= balance_threshold;", ">=", 1, ">"),
+    ("reduce.cuh", "if (count_lanes(active_lanes) < (balance_threshold > 1 ? balance_threshold : 1)) {", "<", 0, "<="),
+    ("segment.cuh", "for (unsigned length = 1; Votes || length < size; length *= 2) {", "<", 0, "<="),
     ("tree.cuh", "return k % 32;", "32", 0, "31"),
     ("tree.cuh", "return 15 * n;", "15", 0, "16"),
-    ("lanes.cuh", "for (int bit = 5; bit >= 0; --bit) {", "5", 0, "4"),
-    ("lanes.cuh", "return __all_sync(lanes, key == shared || !active);", "!", 0, ""),
+    ("warp.cuh", "for (int bit = 5; bit >= 0; --bit) {", "5", 0, "4"),
+    ("warp.cuh", "return __all_sync(lanes, key == shared || !active);", "!", 0, ""),
     ("group.cuh", "if (count_lanes(active_lanes) < (sums_all ? 1 : balance_threshold)) {", "<", 0, "<="),
     ("sink.cuh", "T *const first = base + size_t(key) * stride;", "+", 0, "-"),
     ("atomic.cuh", "static __host__ __device__ __forceinline__ bool is_zero(T a) { return a == T(0); }", "==", 0, "!="),

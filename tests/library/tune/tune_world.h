@@ -65,7 +65,11 @@ struct world {
             order.push_back((size_t)i);
         }
     }
-    int find(int strategy, int threshold) const { return tune_find(&t, strategy, threshold); }
+    int find(int strategy, int threshold) const {
+        for (int c = 0; c < t.count; c++)
+            if (t.candidates[c].strategy == strategy && t.candidates[c].threshold == threshold) return c;
+        return -1;
+    }
     double best() const { return *std::min_element(truth.begin(), truth.end()); }
     double excess() const { return truth[(size_t)t.best] / best() - 1; } // of the choice
     void launch() {

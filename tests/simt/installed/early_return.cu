@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A stranger's kernel with the most common mistake: lanes return before a call that all lanes must make.
-#include <distwar/lanes.cuh>
+#include <distwar/warp.cuh>
 #include <cstdio>
 
 __global__ void count_odd(int pixels, int *count) {

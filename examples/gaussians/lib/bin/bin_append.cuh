@@ -5,7 +5,7 @@
 #include "launch_in_turn.cuh"
 #include "reach.cuh"
 #include "tiles.cuh"
-#include <distwar/lanes.cuh>
+#include <distwar/warp.cuh>
 
 namespace gs {
 

@@ -3,7 +3,7 @@
 // of a block. depth[splat]: the bits of its depth.
 #pragma once
 
-#include <distwar/lanes.cuh>
+#include <distwar/warp.cuh>
 #include <stdint.h>
 
 namespace gs {

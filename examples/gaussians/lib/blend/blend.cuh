@@ -12,7 +12,7 @@
 #include "distwar_gs.h"
 #include "bin/reach.cuh"
 #include <cuda_runtime.h>
-#include <distwar/lanes.cuh>
+#include <distwar/warp.cuh>
 #include <math.h>
 #include <stdint.h>
 

@@ -34,7 +34,7 @@
 
 #include "blend_totals.cuh"
 #include "launch.cuh"
-#include <distwar/lanes.cuh>
+#include <distwar/warp.cuh>
 #include <type_traits>
 
 namespace gs {

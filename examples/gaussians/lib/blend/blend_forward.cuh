@@ -4,7 +4,7 @@
 
 #include "blend_pass.cuh"
 #include "launch.cuh"
-#include <distwar/lanes.cuh>
+#include <distwar/warp.cuh>
 
 namespace gs {
 

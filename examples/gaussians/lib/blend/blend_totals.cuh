@@ -7,7 +7,7 @@
 #pragma once
 
 #include "blend_pass.cuh"
-#include <distwar/lane_groups.cuh>
+#include <distwar/tree.cuh>
 
 namespace gs {
 

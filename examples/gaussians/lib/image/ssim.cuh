@@ -5,7 +5,7 @@
 
 #include "distwar_gs.h"
 #include "launch.cuh"
-#include <distwar/lanes.cuh>
+#include <distwar/warp.cuh>
 #include <math.h>
 #include <stdint.h>
 

@@ -6,7 +6,7 @@
 #include "gpu/scan_sort.h"
 #include "status.h"
 #include "bin/tiles.cuh"
-#include <distwar/lanes.cuh>
+#include <distwar/warp.cuh>
 
 using namespace gs;
 

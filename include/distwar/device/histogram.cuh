@@ -11,19 +11,17 @@
 // exact in every order. Sums of weights: sums_by_key with width 1, which are deterministic.
 //
 // Up to 256 bins and for samples that are not bin numbers cub::DeviceHistogram is the call to use.
-#ifndef DISTWAR_HISTOGRAM_CUH
-#define DISTWAR_HISTOGRAM_CUH
+#ifndef DISTWAR_DEVICE_HISTOGRAM_CUH
+#define DISTWAR_DEVICE_HISTOGRAM_CUH
 
-#include "push_macros.h"
-
-#include "host_launch.cuh"
-#include "hot_slots.cuh"
+#include "../hot_slots.cuh"
+#include "launch.cuh"
 #include <limits.h>
 #include <stdint.h>
 
 namespace distwar {
 
-// Key: int or long long. Count: an integer of 4 or 8 bytes.
+// Key: an integer of 4 or 8 bytes. Count: an integer of 4 or 8 bytes.
 template <typename Key = int, typename Count = unsigned>
 struct key_counts {
     int64_t count = 0, bins = 0; // keys; fewer than 2^31 bins
@@ -84,16 +82,12 @@ struct counts_sink {
 template <typename Key, typename Count>
 __global__ void __launch_bounds__(COUNT_BLOCK)
     count_in_ranges(key_counts<Key, Count> in, int range, int ranges) {
-#if defined(__SIMT__)
-    unsigned *const seen = static_cast<unsigned *>(simt_dynamic_shared());
-#else
-    extern __shared__ unsigned seen[];
-#endif
+    DISTWAR_DYNAMIC_SHARED(unsigned, seen);
     const int64_t begin = int64_t(int(blockIdx.x) % ranges) * range;
     const int size = int(in.bins - begin < range ? in.bins - begin : range);
     for (int i = int(threadIdx.x); i < size; i += COUNT_BLOCK) seen[i] = 0;
     __syncthreads();
-    using word = typename word<int(sizeof(Key))>::type;
+    using word = bits_of<Key>;
     detail::over_keys(in.key, in.count, int(blockIdx.x) / ranges, int(gridDim.x) / ranges, [&](Key key) {
         const word bin = word(key) - word(begin);
         if (bin < word(size))
@@ -113,7 +107,7 @@ __global__ void __launch_bounds__(HOT_COUNT_BLOCK) count_in_memory(key_counts<Ke
     const counts_sink<Count> memory = {in.counts};
     hot.clear();
     const auto sink = hot.sink(memory);
-    using word = typename word<int(sizeof(Key))>::type;
+    using word = bits_of<Key>;
     detail::over_keys(in.key, in.count, int(blockIdx.x), int(gridDim.x), [&](Key key) {
         const unsigned one[1] = {1};
         if (word(key) < word(in.bins))
@@ -127,7 +121,7 @@ __global__ void __launch_bounds__(HOT_COUNT_BLOCK) count_in_memory(key_counts<Ke
 // The shared memory that a block may have, and a multiprocessor has for two blocks.
 inline cudaError_t shared_bytes_of_block(int *bytes) {
     *bytes = 48 * 1024;
-#if defined(__SIMT__)
+#if !DISTWAR_PTX
     return cudaSuccess;
 #else
     int device;
@@ -151,9 +145,8 @@ inline cudaError_t shared_bytes_of_block(int *bytes) {
 // ranges, once and an atomic for each key that is not hot.
 template <typename Key, typename Count>
 cudaError_t histogram(const key_counts<Key, Count> &given, cudaStream_t stream) {
-    static_assert(is_key<Key>, "distwar: the key must be an integer of 4 or 8 bytes");
-    static_assert(detail::is_destination<Count> && (Count(1) / 2 == 0),
-                  "distwar: a counter is an integer of 4 or 8 bytes");
+    static_assert(detail::is_integer<Key>, "distwar: the key must be an integer of 4 or 8 bytes");
+    static_assert(detail::is_integer<Count>, "distwar: a counter is an integer of 4 or 8 bytes");
     if (given.count < 0 || given.bins < 0 || given.bins > INT_MAX) return cudaErrorInvalidValue;
     if (given.count == 0) return cudaSuccess;
     if (!given.key || (!given.counts && given.bins > 0)) return cudaErrorInvalidValue;
@@ -183,7 +176,5 @@ cudaError_t histogram(const key_counts<Key, Count> &given, cudaStream_t stream) 
 }
 
 } // namespace distwar
-
-#include "pop_macros.h"
 
 #endif

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Launches of the calls that the host makes. Internal to the library.
-#ifndef DISTWAR_HOST_LAUNCH_CUH
-#define DISTWAR_HOST_LAUNCH_CUH
+#ifndef DISTWAR_DEVICE_LAUNCH_CUH
+#define DISTWAR_DEVICE_LAUNCH_CUH
 
-#include "push_macros.h"
-
-#include "compiler.cuh"
+#include "../config.cuh"
 #include <stddef.h>
 
 namespace distwar {
@@ -24,7 +22,7 @@ cudaError_t launch_kernel(cudaStream_t stream, unsigned blocks, unsigned threads
     config.blockDim = threads;
     config.dynamicSmemBytes = shared_bytes;
     config.stream = stream;
-#if !defined(__SIMT__) && CUDART_VERSION >= 12030 // before, graphs could not capture it
+#if DISTWAR_PTX && CUDART_VERSION >= 12030 // before, graphs could not capture it
     cudaLaunchAttribute early = {};
     if constexpr (AfterKernel) {
         cudaFuncAttributes compiled; // code for older GPUs, also if translated for this one, does not wait
@@ -63,7 +61,5 @@ inline cudaError_t count_multiprocessors(int *count) {
 } // namespace detail
 
 } // namespace distwar
-
-#include "pop_macros.h"
 
 #endif

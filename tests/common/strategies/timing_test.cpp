@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Medians, means and spreads of measured times.
-#include "timing.h"
+#include "strategies/timing.h"
 #include <gtest/gtest.h>
 
 namespace {

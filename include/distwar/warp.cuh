@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: MIT
+// The lanes of a warp: the caller's lane, the lanes that share a key, the largest value over the lanes. And what all
+// calls need to know of types: which integers there are, and how a value moves between lanes.
+//
+// `lanes` is always an explicit mask of the lanes that make the call together. Each of them is in the mask,
+// passes the same mask and makes the same call. Anything else is undefined.
+#ifndef DISTWAR_WARP_CUH
+#define DISTWAR_WARP_CUH
+
+#include "config.cuh"
+
+namespace distwar {
+
+inline constexpr unsigned all_lanes = 0xffffffff;
+
+// A key that all of `lanes` hold, inactive lanes included. The caller guarantees this. A call with a
+// uniform_key does not search for groups: this saves one shuffle, one vote and the code for several keys.
+template <typename Key>
+struct uniform_key {
+    Key key;
+};
+template <typename Key>
+__host__ __device__ uniform_key(Key)->uniform_key<Key>;
+
+namespace detail {
+
+// The type traits of the library. cuda/std has them, but NVRTC finds it only with a path to CCCL, and including it
+// takes longer than compiling all of distwar.
+template <typename A, typename B>
+inline constexpr bool is_same = false;
+template <typename A>
+inline constexpr bool is_same<A, A> = true;
+template <typename T>
+__device__ T declared(); // for use in decltype alone
+template <typename>
+using void_type = void;
+
+// The integers of 2, 4 and 8 bytes that CUDA's functions have.
+template <int Size>
+struct sized;
+template <>
+struct sized<2> {
+    using bits = unsigned short;
+};
+template <>
+struct sized<4> {
+    using bits = unsigned;
+    using number = int;
+};
+template <>
+struct sized<8> {
+    using bits = unsigned long long;
+    using number = long long;
+};
+template <typename T>
+using bits_of = typename sized<int(sizeof(T))>::bits;
+
+// CUDA's integer of the size and the sign of T: of `long`, which has 8 bytes on Linux and 4 on Windows, long long or
+// int. All that is done with an integer is done with this type, so every integer of 4 or 8 bytes serves, whatever its
+// name. void: T is none.
+template <typename T>
+struct integer {
+    using type = void;
+};
+template <>
+struct integer<int> {
+    using type = int;
+};
+template <>
+struct integer<unsigned> {
+    using type = unsigned;
+};
+template <>
+struct integer<long> {
+    using type = sized<int(sizeof(long))>::number;
+};
+template <>
+struct integer<unsigned long> {
+    using type = sized<int(sizeof(long))>::bits;
+};
+template <>
+struct integer<long long> {
+    using type = long long;
+};
+template <>
+struct integer<unsigned long long> {
+    using type = unsigned long long;
+};
+template <typename T>
+using integer_of = typename integer<T>::type;
+template <typename T>
+inline constexpr bool is_integer = !is_same<integer_of<T>, void>;
+
+template <typename Key>
+inline constexpr bool is_uniform = false;
+template <typename Key>
+inline constexpr bool is_uniform<uniform_key<Key>> = true;
+
+// The key as an integer, in the form that sinks take.
+template <typename Key>
+__device__ __forceinline__ Key plain_key(Key key) {
+    return key;
+}
+template <typename Key>
+__device__ __forceinline__ Key plain_key(uniform_key<Key> key) {
+    return key.key;
+}
+template <typename Key>
+using plain_key_of = decltype(detail::plain_key(declared<Key>()));
+
+// What every call asks of its key. Under simt a uniform_key that differs between the lanes of a call is refused.
+template <typename Key>
+__device__ __forceinline__ void check_key(Key key) {
+    static_assert(is_integer<plain_key_of<Key>>, "distwar: the key must be an integer of 4 or 8 bytes");
+    if constexpr (is_uniform<Key>)
+        detail::promise("a uniform_key differs between lanes of a call", 0, (unsigned long long)(key.key),
+                        false);
+}
+
+} // namespace detail
+
+// The caller's lane in its warp, 0..31.
+__device__ __forceinline__ unsigned lane_id() {
+#if DISTWAR_PTX
+    unsigned lane;
+    asm("mov.u32 %0, %%laneid;" : "=r"(lane));
+    return lane;
+#else
+    return (threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)) % 32;
+#endif
+}
+
+namespace detail {
+
+// Whether T is a pair of 16-bit values, __half2 or __nv_bfloat162 (half.cuh).
+template <typename T>
+inline constexpr bool is_packed = false;
+
+// The form in which a T moves between lanes and through selects: itself, as CUDA's integer of its size, or the bits of
+// a pair as a float.
+template <typename T, typename Integer = integer_of<T>>
+struct moved {
+    static __device__ __forceinline__ Integer form(T given) { return Integer(given); }
+    static __device__ __forceinline__ T back(Integer form) { return T(form); }
+};
+template <typename T>
+struct moved<T, void> {
+    static __device__ __forceinline__ T form(T given) { return given; }
+    static __device__ __forceinline__ T back(T form) { return form; }
+};
+
+// The shuffles of a T. Cost: one; of 8 bytes two.
+template <typename T>
+__device__ __forceinline__ T shuffle(unsigned lanes, T given, int source) {
+    return moved<T>::back(__shfl_sync(lanes, moved<T>::form(given), source));
+}
+template <typename T>
+__device__ __forceinline__ T shuffle_xor(T given, int distance) {
+    return moved<T>::back(__shfl_xor_sync(all_lanes, moved<T>::form(given), distance));
+}
+
+// select       returns a if condition != 0, else b.
+// add_selected adds a to sum if condition != 0, else b.
+//
+// Both without a branch. For `condition ? a : b` a compiler may emit a branch and then duplicate the shuffles
+// that follow it, once for each side. add_selected is two predicated additions: those run on the
+// floating-point pipe, while a select runs on the pipe of integers and comparisons, which is half as wide.
+#if DISTWAR_PTX
+#define DISTWAR_WITHOUT_BRANCH(type, letter, bits, addition)                                                 \
+    __device__ __forceinline__ type select(unsigned condition, type a, type b) {                             \
+        type chosen;                                                                                         \
+        asm("{\n\t.reg .pred p;\n\tsetp.ne.u32 p, %3, 0;\n\tselp." bits " %0, %1, %2, p;\n\t}"               \
+            : "=" letter(chosen)                                                                             \
+            : letter(a), letter(b), "r"(condition));                                                         \
+        return chosen;                                                                                       \
+    }                                                                                                        \
+    __device__ __forceinline__ void add_selected(unsigned condition, type &sum, type a, type b) {            \
+        asm("{\n\t.reg .pred p;\n\tsetp.ne.u32 p, %3, 0;\n\t@p " addition " %0, %0, %1;\n\t@!p " addition    \
+            " %0, %0, %2;\n\t}"                                                                              \
+            : "+" letter(sum)                                                                                \
+            : letter(a), letter(b), "r"(condition));                                                         \
+    }
+DISTWAR_WITHOUT_BRANCH(float, "f", "f32", "add.f32")
+DISTWAR_WITHOUT_BRANCH(double, "d", "f64", "add.f64")
+DISTWAR_WITHOUT_BRANCH(int, "r", "b32", "add.s32")
+DISTWAR_WITHOUT_BRANCH(unsigned, "r", "b32", "add.u32")
+DISTWAR_WITHOUT_BRANCH(long long, "l", "b64", "add.s64")
+DISTWAR_WITHOUT_BRANCH(unsigned long long, "l", "b64", "add.u64")
+#undef DISTWAR_WITHOUT_BRANCH
+template <typename T>
+__device__ __forceinline__ T select(unsigned condition, T a, T b) {
+    static_assert(is_packed<T> || is_integer<T>, "distwar: the values have no type that a warp can sum");
+    return moved<T>::back(detail::select(condition, moved<T>::form(a), moved<T>::form(b)));
+}
+template <typename T>
+__device__ __forceinline__ void add_selected(unsigned condition, T &sum, T a, T b) {
+    auto form = moved<T>::form(sum);
+    detail::add_selected(condition, form, moved<T>::form(a), moved<T>::form(b));
+    sum = moved<T>::back(form);
+}
+#else
+template <typename T>
+T select(unsigned condition, T a, T b) {
+    return condition != 0 ? a : b;
+}
+template <typename T>
+void add_selected(unsigned condition, T &sum, T a, T b) {
+    sum += condition != 0 ? a : b;
+}
+#endif
+
+// The low half of the pair (low, high) after a right shift by `shift`: low for 0, high for 32, 0 for 64. For
+// floats this is one 64-bit shift.
+#if DISTWAR_PTX
+__device__ __forceinline__ float shift_pair(unsigned shift, float low, float high) {
+    float shifted;
+    asm("{\n\t.reg .b64 pair;\n\t.reg .b32 rest;\n\tmov.b64 pair, {%1, %2};\n\tshr.b64 pair, pair, "
+        "%3;\n\tmov.b64 {%0, rest}, pair;\n\t}"
+        : "=f"(shifted)
+        : "f"(low), "f"(high), "r"(shift));
+    return shifted;
+}
+#endif
+template <typename T>
+__device__ __forceinline__ T shift_pair(unsigned shift, T low, T high) {
+    if constexpr (is_packed<T> && DISTWAR_PTX) {
+        return moved<T>::back(detail::shift_pair(shift, moved<T>::form(low), moved<T>::form(high)));
+    } else {
+        const T shifted = detail::select(shift, high, low);
+        return shift < 64 ? shifted : T{};
+    }
+}
+
+} // namespace detail
+
+// The lowest lane of the set, which must not be empty.
+__device__ __forceinline__ unsigned lowest_lane(unsigned set) {
+    return unsigned(__ffs(int(set))) - 1;
+}
+
+__device__ __forceinline__ int count_lanes(unsigned set) {
+    return __popc(set);
+}
+
+// The mask of those of `lanes` that hold the caller's key, the caller included. Cost: one match; nothing for
+// a uniform_key.
+// Example (one warp, `lane` its lane, arrays of zeros):
+//     const unsigned group = distwar::lanes_with_key(distwar::all_lanes, lane % 16);
+//     if (lane < 2) found[lane] = group; // 0x10001, 0x20002
+//     // found: 65537, 131074
+template <typename Key>
+__device__ __forceinline__ unsigned lanes_with_key(unsigned lanes, Key key) {
+    detail::check_key(key);
+    if constexpr (detail::is_uniform<Key>)
+        return lanes;
+    else
+        return __match_any_sync(lanes, key);
+}
+
+namespace detail {
+
+// The lanes of the set below the caller.
+__device__ __forceinline__ unsigned lanes_below(unsigned set) {
+    return set & ((1u << lane_id()) - 1);
+}
+
+// The highest lane of the set, which must not be empty.
+__device__ __forceinline__ unsigned highest_lane(unsigned set) {
+    return 31 - unsigned(__clz(int(set)));
+}
+
+// Whether all active lanes hold the same key.
+//   active_lanes  the mask of the lanes that pass `active`, the same in all lanes, not empty
+//   key           ignored in inactive lanes
+//   shared        out, in all of `lanes`: the key of the lowest active lane
+// Returns the same value in all of `lanes`. Cost: one shuffle (8-byte keys: two) and one vote; nothing for a
+// uniform_key.
+template <typename Key>
+__device__ __forceinline__ bool share_one_key(unsigned lanes, unsigned active_lanes, bool active, Key key,
+                                              plain_key_of<Key> &shared) {
+    detail::check_key(key);
+    if constexpr (is_uniform<Key>) {
+        shared = key.key;
+        return true;
+    } else {
+        shared = __shfl_sync(lanes, key, int(lowest_lane(active_lanes)));
+        return __all_sync(lanes, key == shared || !active);
+    }
+}
+
+// The maximum of `given` (0..63) over `lanes`, in all of them. Cost: six votes.
+__device__ __forceinline__ unsigned largest_by_votes(unsigned lanes, unsigned given) {
+    unsigned found = 0;
+    bool leads = true; // the bits so far equal those of the maximum
+    DISTWAR_UNROLL
+    for (int bit = 5; bit >= 0; --bit) {
+        const bool set = given >> bit & 1;
+        const bool any = __any_sync(lanes, leads && set);
+        leads = leads && set == any;
+        found |= unsigned(any) << bit;
+    }
+    return found;
+}
+
+// The maximum of `given` (0..63) over `lanes`, in all of them. Cost: one redux; six votes before compute
+// capability 8.0.
+__device__ __forceinline__ unsigned largest(unsigned lanes, unsigned given) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+    return detail::largest_by_votes(lanes, given);
+#elif DISTWAR_CLANG
+    unsigned result; // PTX, because clang 16 has no __reduce_max_sync
+    asm volatile("redux.sync.max.u32 %0, %1, %2;" : "=r"(result) : "r"(given), "r"(lanes) : "memory");
+    return result;
+#else
+    return __reduce_max_sync(lanes, given);
+#endif
+}
+
+} // namespace detail
+
+} // namespace distwar
+
+#endif
