@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Derivatives along a change of a Gaussian's parameters: of its place and shape as a camera sees them, and of its colour.
 // The values and their adjoints are in lib/geometry: pinhole.cuh, ortho.cuh, fisheye.cuh, covariance.cuh and sh.cuh; each
-// function here has the name of its value there. Formulas: docs/developers/math.md, sections 2 and 8.
+// function here has the name of its value there. Also the covariance in the world with its adjoints, by which the views of
+// a Gaussian are added up. Formulas: docs/developers/math.md, sections 2 and 8.
 #pragma once
 
 #include "geometry/covariance.cuh"
@@ -121,6 +122,56 @@ __device__ __forceinline__ void screen_map_tangent(const gs_camera &camera, cons
             const float column[3] = {r[c], r[3 + c], r[6 + c]};
             out[k][c] = dot(t.jacobian[k], column);
         }
+}
+
+// ---- the covariance in the world, of which the rasteriser keeps the factor ----
+
+// A symmetric matrix: xx, xy, xz, yy, yz, zz.
+struct symmetric {
+    float at[6];
+};
+
+__device__ __forceinline__ void times(const symmetric &m, const float v[3], float out[3]) {
+    const float *a = m.at;
+    out[0] = a[0] * v[0] + a[1] * v[1] + a[2] * v[2];
+    out[1] = a[1] * v[0] + a[3] * v[1] + a[4] * v[2];
+    out[2] = a[2] * v[0] + a[4] * v[1] + a[5] * v[2];
+}
+
+// W W^T
+__device__ __forceinline__ symmetric world_covariance(const float a[3][3]) {
+    return {{dot(a[0], a[0]), dot(a[0], a[1]), dot(a[0], a[2]), dot(a[1], a[1]), dot(a[1], a[2]),
+             dot(a[2], a[2])}};
+}
+
+// Adjoint of world_covariance and world_axes. d_covariance: twice the gradient as a full symmetric matrix.
+__device__ __forceinline__ void world_covariance_adjoint(const gaussian_shape &s, const float axes[3][3],
+                                                         const symmetric &d_covariance, float d_log_scale[3],
+                                                         float d_quaternion[4]) {
+    float d_axes[3][3];
+    for (int j = 0; j < 3; j++) {
+        const float axis[3] = {axes[0][j], axes[1][j], axes[2][j]};
+        float d_axis[3];
+        times(d_covariance, axis, d_axis);
+        for (int k = 0; k < 3; k++) d_axes[k][j] = d_axis[k];
+    }
+    world_axes_adjoint(s, axes, d_axes, d_log_scale, d_quaternion);
+}
+
+// Adjoint of P C P^T without low_pass and determinants, in float: adds twice the gradient by C, as a
+// symmetric matrix, and writes the gradient by J.
+__device__ __forceinline__ void add_seen_covariance_adjoint(const gs_camera &camera, const symmetric &given,
+                                                            const float p[2][3], const float g[2][2],
+                                                            symmetric *d_given, float d_j[2][3]) {
+    float gp[2][3];
+    for (int k = 0; k < 2; k++) {
+        float d_p[3];
+        for (int c = 0; c < 3; c++) gp[k][c] = g[k][0] * p[0][c] + g[k][1] * p[1][c];
+        times(given, gp[k], d_p);
+        for (int row = 0; row < 3; row++) d_j[k][row] = dot(d_p, camera.rotation + 3 * row);
+    }
+    for (int a = 0, at = 0; a < 3; a++)
+        for (int b = a; b < 3; b++, at++) d_given->at[at] += p[0][a] * gp[0][b] + p[1][a] * gp[1][b];
 }
 
 // ---- the shape in the world ----

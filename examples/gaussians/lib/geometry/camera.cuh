@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The camera: where it sees a mean, the Jacobian J of that, and the direction of view. Each with its
-// derivative along a direction (tangent, for Levenberg-Marquardt) and its adjoint. docs/developers/math.md, sections 2,
-// 4 and 8. No other kernel file depends on the camera model: kernels take it as a template argument, and the
+// adjoint. docs/developers/math.md, sections 2 and 4. No other kernel file depends on the camera model: kernels take it as a template argument, and the
 // points of all models (GS_CAMERA_LIST) have the functions of pinhole.cuh. The host's version: lenses.h.
 #pragma once
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The shape of a Gaussian in the world and in the image: rotation, axes, covariance, whitening. Each with its
-// derivative along a direction (tangent, for Levenberg-Marquardt) and its adjoint. docs/developers/math.md, sections 2,
-// 4 and 8.
+// adjoint. docs/developers/math.md, sections 2 and 4.
 //
 // Two ways to the covariance of a splat: by the axes M = J V, with V = R Q S the Gaussian's axes in camera
 // space, or by P C P^T from a covariance C of the world, with P = J R.
@@ -78,30 +77,12 @@ __device__ inline void unit_quaternion_tangent(const gaussian_shape &s, const fl
     for (int k = 0; k < 4; k++) out[k] = (change[k] - s.unit[k] * along) / s.length;
 }
 
-// ---- covariance in the world ----
-
-// A symmetric matrix: xx, xy, xz, yy, yz, zz.
-struct symmetric {
-    float at[6];
-};
-
-__device__ __forceinline__ void times(const symmetric &m, const float v[3], float out[3]) {
-    const float *a = m.at;
-    out[0] = a[0] * v[0] + a[1] * v[1] + a[2] * v[2];
-    out[1] = a[1] * v[0] + a[3] * v[1] + a[4] * v[2];
-    out[2] = a[2] * v[0] + a[4] * v[1] + a[5] * v[2];
-}
+// ---- axes in the world ----
 
 // W = Q S: axis j is column j.
 __device__ __forceinline__ void world_axes(const gaussian_shape &s, float out[3][3]) {
     for (int j = 0; j < 3; j++)
         for (int row = 0; row < 3; row++) out[row][j] = s.rotation[row][j] * s.scale[j];
-}
-
-// W W^T
-__device__ __forceinline__ symmetric world_covariance(const float a[3][3]) {
-    return {{dot(a[0], a[0]), dot(a[0], a[1]), dot(a[0], a[2]), dot(a[1], a[1]), dot(a[1], a[2]),
-             dot(a[2], a[2])}};
 }
 
 // Adjoint of world_axes. d_axes: gradient by W.
@@ -115,20 +96,6 @@ __device__ __forceinline__ void world_axes_adjoint(const gaussian_shape &s, cons
     }
     rotation_matrix_adjoint(s.unit, d_rotation, d_unit);
     unit_quaternion_tangent(s, d_unit, d_quaternion);
-}
-
-// Adjoint of world_covariance and world_axes. d_covariance: twice the gradient as a full symmetric matrix.
-__device__ __forceinline__ void world_covariance_adjoint(const gaussian_shape &s, const float axes[3][3],
-                                                         const symmetric &d_covariance, float d_log_scale[3],
-                                                         float d_quaternion[4]) {
-    float d_axes[3][3];
-    for (int j = 0; j < 3; j++) {
-        const float axis[3] = {axes[0][j], axes[1][j], axes[2][j]};
-        float d_axis[3];
-        times(d_covariance, axis, d_axis);
-        for (int k = 0; k < 3; k++) d_axes[k][j] = d_axis[k];
-    }
-    world_axes_adjoint(s, axes, d_axes, d_log_scale, d_quaternion);
 }
 
 // ---- axes in the image ----
@@ -296,22 +263,6 @@ __device__ inline void covariance_from_given_adjoint(const gs_camera &camera, co
         for (int column = row; column < 3; column++, at++)
             d_given[at] =
                 (row == column ? 0.5f : 1.0f) * (p[0][row] * right[0][column] + p[1][row] * right[1][column]);
-}
-
-// Adjoint of P C P^T without low_pass and determinants, in float: adds twice the gradient by C, as a
-// symmetric matrix, and writes the gradient by J.
-__device__ __forceinline__ void add_seen_covariance_adjoint(const gs_camera &camera, const symmetric &given,
-                                                            const float p[2][3], const float g[2][2],
-                                                            symmetric *d_given, float d_j[2][3]) {
-    float gp[2][3];
-    for (int k = 0; k < 2; k++) {
-        float d_p[3];
-        for (int c = 0; c < 3; c++) gp[k][c] = g[k][0] * p[0][c] + g[k][1] * p[1][c];
-        times(given, gp[k], d_p);
-        for (int row = 0; row < 3; row++) d_j[k][row] = dot(d_p, camera.rotation + 3 * row);
-    }
-    for (int a = 0, at = 0; a < 3; a++)
-        for (int b = a; b < 3; b++, at++) d_given->at[at] += p[0][a] * gp[0][b] + p[1][a] * gp[1][b];
 }
 
 // ---- whitening ----

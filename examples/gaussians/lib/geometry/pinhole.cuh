@@ -6,8 +6,6 @@
 
 namespace gs {
 
-struct camera_point_tangent;
-
 // A mean as a pinhole sees it. Denominator: divisor or reciprocal.
 template <typename Denominator>
 struct camera_point {

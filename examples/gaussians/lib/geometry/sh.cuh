@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Spherical harmonics: the basis and the colour, with tangent and adjoint. math.md, sections 2, 4 and 8.
+// Spherical harmonics: the basis and the colour, with adjoints. math.md, sections 2 and 4.
 #pragma once
 
 #include "geometry/camera.cuh"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // SSIM of a rendered picture and its target at every pixel, and its derivatives. Shared by the losses
-// (loss.cuh) and by Levenberg-Marquardt (lm/metric.cu). docs/developers/math.md, section 5.
+// (loss.cuh), gs_ssim and others. docs/developers/math.md, section 5.
 #pragma once
 
 #include "distwar_gs.h"
