@@ -26,8 +26,7 @@
 #include <cuda_runtime.h>
 #endif
 #if !defined(__CUDACC__) && !defined(__SIMT__)
-#error                                                                                                       \
-    "distwar: this header is CUDA code. Compile with nvcc, NVRTC or clang -x cuda; for a CPU with -Isimt/include"
+#error "distwar: this header is CUDA code. Compile with nvcc, NVRTC or clang -x cuda"
 #endif
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 700
@@ -37,35 +36,25 @@
 // Macros that would change the names of template parameters and functions in these headers. They are refused by
 // name, since nothing that NVRTC offers could set them aside.
 #if defined(A)
-#error                                                                                                       \
-    "distwar: the macro A is defined. Include distwar before its definition, or give the macro a longer name"
+#error "distwar: the macro A is defined: include distwar first, or rename it"
 #elif defined(B)
-#error                                                                                                       \
-    "distwar: the macro B is defined. Include distwar before its definition, or give the macro a longer name"
+#error "distwar: the macro B is defined: include distwar first, or rename it"
 #elif defined(K)
-#error                                                                                                       \
-    "distwar: the macro K is defined. Include distwar before its definition, or give the macro a longer name"
+#error "distwar: the macro K is defined: include distwar first, or rename it"
 #elif defined(N)
-#error                                                                                                       \
-    "distwar: the macro N is defined. Include distwar before its definition, or give the macro a longer name"
+#error "distwar: the macro N is defined: include distwar first, or rename it"
 #elif defined(S)
-#error                                                                                                       \
-    "distwar: the macro S is defined. Include distwar before its definition, or give the macro a longer name"
+#error "distwar: the macro S is defined: include distwar first, or rename it"
 #elif defined(T)
-#error                                                                                                       \
-    "distwar: the macro T is defined. Include distwar before its definition, or give the macro a longer name"
+#error "distwar: the macro T is defined: include distwar first, or rename it"
 #elif defined(V)
-#error                                                                                                       \
-    "distwar: the macro V is defined. Include distwar before its definition, or give the macro a longer name"
+#error "distwar: the macro V is defined: include distwar first, or rename it"
 #elif defined(add)
-#error                                                                                                       \
-    "distwar: the macro add is defined. Include distwar before its definition, or give the macro another name"
+#error "distwar: the macro add is defined: include distwar first, or rename it"
 #elif defined(record)
-#error                                                                                                       \
-    "distwar: the macro record is defined. Include distwar before its definition, or give the macro another name"
+#error "distwar: the macro record is defined: include distwar first, or rename it"
 #elif defined(value)
-#error                                                                                                       \
-    "distwar: the macro value is defined. Include distwar before its definition, or give the macro another name"
+#error "distwar: the macro value is defined: include distwar first, or rename it"
 #endif
 
 // The version of clang where it compiles CUDA, else 0.

@@ -12,9 +12,6 @@ namespace cooperative_groups {
 
 namespace detail {
 
-// A call that all threads of a group make: one that has exited is refused, as in calls of distwar.
-using whole_group = simt::Call_lanes;
-
 inline unsigned thread_in_block() {
     return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
 }
@@ -72,7 +69,7 @@ class thread_group {
     bool is_valid() const { return true; }
     // __syncthreads() or __syncwarp(lanes), by all threads of the group
     void sync(SIMT_HERE) const {
-        const detail::whole_group call(mask_, place);
+        const simt::Call_lanes whole(mask_, place);
         if (mask_ == 0)
             __syncthreads(place);
         else
@@ -106,7 +103,7 @@ auto group_size(const Group &group) {
 class thread_block : public thread_group {
   public:
     static void sync(SIMT_HERE) {
-        const detail::whole_group call(0, place);
+        const simt::Call_lanes whole(0, place);
         __syncthreads(place);
     }
     static unsigned size() { return detail::threads_of_block(); }
@@ -318,7 +315,7 @@ inline thread_group tiled_partition(const thread_group &parent, unsigned size) {
 template <typename Group>
 coalesced_group binary_partition(const Group &group, bool predicate, SIMT_HERE) {
     const unsigned lanes = group.lanes();
-    const detail::whole_group call(lanes, place);
+    const simt::Call_lanes whole(lanes, place);
     const unsigned set = __ballot_sync(lanes, predicate, place);
     if (set == 0 || set == lanes) return coalesced_group(lanes, 0, 1);
     return coalesced_group(predicate ? set : lanes & ~set, predicate, 2);
@@ -337,7 +334,7 @@ coalesced_group labeled_partition(const Group &group, Label label, SIMT_HERE) {
     } else if constexpr (sizeof(Label) < 4) {
         return labeled_partition(group, int(label), place);
     } else {
-        const detail::whole_group call(group.lanes(), place);
+        const simt::Call_lanes whole(group.lanes(), place);
         const unsigned same = __match_any_sync(group.lanes(), label, place);
         const unsigned leader = detail::nth_lane(same, 0);
         const unsigned leaders = __ballot_sync(group.lanes(), leader == detail::lane(), place);
