@@ -23,6 +23,11 @@ constexpr unsigned lanes_per_warp = 32;
 constexpr unsigned max_threads = 1024;
 constexpr unsigned max_warps = max_threads / lanes_per_warp;
 
+// Text for messages.
+std::string lanes_text(unsigned mask); // "lane 3", "lanes 0-3, 8, 30-31"
+std::string hex_text(unsigned mask);   // "0x0000ffff"
+std::string kind_text(Kind kind);      // "__shfl_down_sync(float)"
+
 struct Warp;
 class Block;
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 // Collectives and barriers: the lanes that wait for each other, and the result of each lane.
-#include "lane_text.h"
 #include "schedule.h"
 #include <cstring>
 
@@ -222,9 +221,9 @@ SIMT_INLINE Lane &Block::meet(Lane &lane, Kind kind, unsigned mask, std::uint64_
     warp.operand[lane.index] = operand;
 
     Group *group = warp.group;
-    Group *const end_of_groups = warp.group + warp.groups;
-    while (group != end_of_groups && (group->mask != mask || group->kind != kind)) group++;
-    if (group == end_of_groups) {
+    Group *const stop = warp.group + warp.groups;
+    while (group != stop && (group->mask != mask || group->kind != kind)) group++;
+    if (group == stop) {
         *group = {kind, mask, 0, !may_miss_exited(kind)};
         warp.groups++;
     }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
-#include "controls.h"
+// State of the process that persists between launches: settings, counters, the last refusal. simt.h is its
+// public interface.
+#include "launch_state.h"
 
 #include "last_error.h"
 #include "simt.h"

@@ -9,7 +9,6 @@
 #include <string>
 
 #include "block.h"
-#include "controls.h"
 #include "last_error.h"
 #include "simt/launch.h"
 #include "symbol.h"

@@ -65,6 +65,11 @@ struct Launch {
     }
 };
 
+// The settings of a launch that begins now. `threads` is the actual number, never 0.
+Settings settings();
+// Adds the launch's counters to the totals. If it was refused, prints and keeps the message.
+void record(Launch &launch);
+
 } // namespace simt
 
 #endif

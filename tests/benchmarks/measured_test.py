@@ -55,6 +55,7 @@ def lm_step(seconds, before, after, kept=True):
     return {"seconds": seconds, "before": before, "after": after, "kept": kept, "images": 3, "psnr": 20 + seconds, "ssim": 0.5}
 
 
+# Round numbers, so that a table's ratios can be told by heart.
 stages = {"stages/scene:fern": 90, "loss/scene:fern": 5, "adam/scene:fern": 6}
 blend = {f"render_backward/{way}": time for way, time in {
     "atomic/scene:fern/threshold:0": 1000, "tree/scene:fern/threshold:0": 500, "tree/scene:fern/threshold:8": 250}.items()}

@@ -257,7 +257,7 @@ __device__ __forceinline__ image_covariance_tangent covariance_from_given_tangen
             dot(p[1], pc_change[1]) + 2 * dot(p_change[1], pc[1])};
 }
 
-// ---- whitening ----
+// ---- log alpha at a pixel ----
 
 // The derivative of log alpha at a pixel: the coefficients of e0, e1, e0^2, e0 e1, e1^2. Transpose of
 // whitening_adjoint.
