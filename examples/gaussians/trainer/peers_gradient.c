@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 // The most Gaussians with which what all ranks do alike, and the moments of all views, take no longer than parts do
-// (docs/notes/ranks.md).
+// (docs/notes/systems.md).
 static int64_t most_of_peers(int64_t ranks) {
     return 8000000 / (ranks * ranks);
 }
