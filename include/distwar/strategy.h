@@ -111,7 +111,7 @@ static inline int distwar_strategy_has_threshold(distwar_strategy strategy) {
 //     distwar::with_strategy<strategy::atomic, strategy::tree>(chosen, [&](auto known) {
 //         backward<known><<<grid, block>>>(..., threshold);
 //     });
-namespace distwar {
+extern "C++" namespace distwar { // a C interface that includes this may itself be included as C
 
 // The strategies of strategy.h, with the same values as distwar_strategy.
 enum class strategy {

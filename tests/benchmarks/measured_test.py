@@ -65,14 +65,14 @@ cells = google(aggregate)
 for entry, adds in zip(cells["benchmarks"], (1e9, 2e9, 4e9, 6e9, 2e9, 2e9)):
     entry["adds_per_second"] = adds
 whole = google({"whole/histogram/tree/K:1/bins:256/exponent:1/sorted:0": 1}, adds_per_second=4.5e9)
-strangers = google({"splats/60k_radius_20/plain": 200, "splats/60k_radius_20/reduce": 100, "hash_grid/F4_rays/plain": 7},
+kernels = google({"splats/60k_radius_20/plain": 200, "splats/60k_radius_20/reduce": 100, "hash_grid/F4_rays/plain": 7},
                    registers=40.0, stack=0.0, code=128.0)
-for entry in strangers["benchmarks"]:
+for entry in kernels["benchmarks"]:
     del entry["aggregate_name"] # they are not repeated
 files = {
     "stages-fern.json": google({**stages, **blend}, place, project=10.0, bin=20.0, render=30.0, **{"render backward": 25.0, "project backward": 4.0}),
     "scatter_add-1.json": bench(), "profile-cubemap-tree.csv": profile(0.5), "aggregate.json": cells, "whole.json": whole,
-    "strangers.json": strangers,
+    "strangers.json": kernels,
     "defaults-fern-30000-0.jsonl": log(20, 80), "defaults-fern-30000-1.jsonl": log(20, 70, psnr=26),
     "defaults-fern-7000-0.jsonl": log(20, 5), "defaults-fox-7000-0.jsonl": log(20, 5)[:-1],
     "defaults-turns-30000-0.jsonl": turns, "budget-fern-6s.jsonl": log(30, 6), "ablation-fern-7000-none-0.jsonl": log(20, 5),

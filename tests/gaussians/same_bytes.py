@@ -40,6 +40,12 @@ KEPT = {
         "fox_exposures": "198c4a2d1119be6b42f9fe74231ec2ee4cec293eda3526e27ea0762e6c084a16",
     },
     "cuda": {
+        "knot_splits": "7e74d0e8c8d035e6dca5fddbb0b42c9227cc1e800fa74162c4933c6370a05564",
+        "knot_mcmc": "310cc3e15c7ebd11d853abb57cb481080e131548cb06c06c7d034a31d4c480a6",
+        "knot_resumed": "e1fb609d2c0abb0212a20f51523a093ad457323eefd1751b1aa8e3c10d716587",
+        "fern_splits": "ecc44822030839b5548d3da26c15a935e3dced6f3dfe1bd1d29c9dc6368429da",
+        "fern_poses": "24aa6c11f2b248afa2c9f221fdd2110e592b86e41d985f70e8308b50e499080b",
+        "fox_exposures": "3a2167b6f35691c4e98edcdfb8452737c6b22033452a81ace1e99fef41ccde7d",
     },
 }
 

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT
 // A stranger's kernel with the most common mistake: lanes return before a call that all lanes must make.
-#include <distwar/warp.cuh>
+#include <distwar/reduce.cuh>
 #include <cstdio>
 
 __global__ void count_odd(int pixels, int *count) {
     const int pixel = int(blockIdx.x * blockDim.x + threadIdx.x);
     if (pixel >= pixels) return;
-    const unsigned odd = __ballot_sync(distwar::all_lanes, pixel % 2);
-    if (distwar::lane_id() == 0) atomicAdd(count, distwar::count_lanes(odd));
+    distwar::reduce(distwar::all_lanes, pixel % 2 == 1, 0, 1, distwar::record<int>{count, 1});
 }
 
 int main() {
