@@ -64,7 +64,7 @@ sanitize: packages
 
 # What CI leaves out: long tests, under sanitizers too, those that need COLMAP, Chromium, torch or gsplat, which skip with a
 # reason, and other compilers and architectures. OPTIONS: as for test.
-extra: packages toolchains $(if $(NVCC),gpu-compile)
+extra: packages library-alone toolchains $(if $(NVCC),gpu-compile)
 	cmake --preset cpu -DDISTWAR_TESTS=ON $(OPTIONS)
 	cmake --build --preset cpu -j $(JOBS)
 	ci/run-tests cpu $(JOBS) extra
