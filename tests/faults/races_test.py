@@ -15,12 +15,11 @@ TRAIN = ("train", "d", "-o", "a.ply", "--iterations", "8", "--random", "60", "--
          "--density-every", "2", "--checkpoint-every", "2")
 COMMANDS = (
     ("generate", "d", "--views", "6", "--test-views", "2", "--size", "24", "--gaussians", "1000", "--depth"),
-    (*TRAIN, "--gpus", "2", "--reproducible", "--depth", "d/depth"),
+    (*TRAIN, "--gpus", "2", "--reproducible"),
     (*TRAIN, "--gpus", "3", "--density", "mcmc", "--report", "r.html", "--log", "l.json", "--batch", "2"),
     (*TRAIN, "--refine-poses", "--memory", "1", "--eval-every", "3"),
     ("finish", "a.ply", "--cameras", "d", "-o", "f.ply", "--lm-steps", "1", "--lm-pcg", "2"),
     ("eval", "a.ply", "--cameras", "d", "--gpus", "2"),
-    ("render", "a.ply", "--cameras", "d", "--path", "orbit", "--frames", "4", "-o", "flight", "--gpus", "2"),
     ("export", "a.ply", "--cameras", "d", "-o", "e.html"),
     ("convert", "a.ply", "a.sog"),
 )

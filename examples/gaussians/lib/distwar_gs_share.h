@@ -165,13 +165,6 @@ gs_status gs_fixed_sums(const gs_view *view, const gs_gradient *gradient, const 
 gs_status gs_moments_from_sums(const int64_t *sums, const gs_fixed_units *units, int64_t count, int32_t views,
                                gs_moments *moments, gs_stream stream);
 
-// The gradient by the camera, with the bits of one GPU with `all` Gaussians. gradient: gs_camera_gradient_bytes(all).
-// Behind the first gs_camera_gradient_bytes(0) lie the rows that gs_project_backward has left there on each GPU, one for
-// GS_CAMERA_GROUP Gaussians, GPU after GPU. The first Gaussian of each GPU is a multiple of that among all.
-enum { GS_CAMERA_GROUP = 32, GS_CAMERA_ROW = 80 }; // Gaussians; bytes
-gs_status gs_share_camera_gradient(const gs_view *view, int64_t all, gs_camera_gradient *gradient,
-                                   gs_stream stream);
-
 // ---- density control ----
 
 // gs_relocate over the Gaussians of several GPUs, which follow one another: those of GPU 0, of GPU 1, ... The result

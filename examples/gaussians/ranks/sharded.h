@@ -23,8 +23,6 @@ typedef struct sharded_image {
     const float
         *color; // [GS_CHANNELS][height][width]; defined: the rows, and GS_LOSS_HALO pixels above and below
     float *d_color; // to be written: d loss / d color of the rows, as gs_share_loss does
-    // With depth: inverse depth, of the rows, [height][width]; others are scratch. d_depth: to be written, 0 in other rows.
-    float *depth, *d_depth;
 } sharded_image;
 
 typedef struct sharded_batch {
@@ -37,46 +35,28 @@ typedef struct sharded_batch {
     // ranks have equal work; results do not depend on it. NULL: all rows cost the same.
     const int32_t *pictures;
     distwar_policy policy;
-    bool with_depth; // of sharded_backward; costs as abs_mean2d does
     // Queues the gradient of the loss by rows of an image, or returns false after ranks_fail.
     bool (*loss)(ranks *group, void *context, const sharded_image *image, gs_stream stream);
     void *context;
-    bool timed; // waits after each stage, for sharded_report.ms
 } sharded_batch;
 
-// _EXCHANGE: the sizes, the splats, what the scales of DISTWAR_FIXED need. _HOME: the backward projection.
-typedef enum sharded_stage {
-    SHARDED_PROJECT,
-    SHARDED_EXCHANGE,
-    SHARDED_RENDER,
-    SHARDED_PIXELS,
-    SHARDED_BACKWARD,
-    SHARDED_RETURN,
-    SHARDED_HOME,
-    SHARDED_STAGES
-} sharded_stage;
-
-// Where a rank's time and bytes go, of the last batch.
+// What a rank did in the last batch.
 typedef struct sharded_report {
-    int64_t splats_sent, splats_received; // of all parts, those of this rank among them; 0 on one rank
+    int64_t splats_sent, splats_received; // of all parts, those of this rank among them
     int64_t bytes_sent;                   // to other ranks: splats, pixels and moments
-    int64_t pairs;                        // entries of the lists
     int64_t rows;                         // of tiles that this rank rendered
-    double ms[SHARDED_STAGES];            // 0 unless timed
 } sharded_report;
 
-sharded *sharded_open(ranks *group);
-void sharded_close(sharded *s); // NULL is harmless
+sharded *sharded_open(ranks *group); // of two ranks or more
+void sharded_close(sharded *s);      // NULL is harmless
 
 // A collective of all ranks. gradients: of the shape of the batch's Gaussians, the sum over the views, in their order.
-// mean2d, abs_mean2d: as those of gs_gradient, [views][count][2]; or NULL. abs_mean2d costs 12 (`fixed`: 24) bytes more
-// for each splat whose moments travel. Waits several times; the last work is queued. The memory
+// abs_mean2d: as that of gs_gradient, [views][count][2]; or NULL. It costs 12 (`fixed`: 24) bytes more for each splat
+// whose moments travel. Waits several times; the last work is queued. The memory
 // of gaussians.sh holds other things until the gradient is written there.
 typedef struct sharded_gradient {
     gs_gaussians gaussians;
-    float *mean2d, *abs_mean2d;
-    gs_camera_gradient
-        *camera; // of one view; NULL: not computed. Its rows are this rank's: gs_share_camera_gradient
+    float *abs_mean2d;
 } sharded_gradient;
 bool sharded_backward(sharded *s, const sharded_batch *batch, const sharded_gradient *gradient,
                       gs_stream stream);

@@ -12,9 +12,8 @@ static int64_t smaller(int64_t a, int64_t b) {
 
 void shard_begin(const ranks *group, int64_t count, int64_t *begin) {
     const int n = ranks_count(group);
-    const int64_t groups = (count + GS_CAMERA_GROUP - 1) / GS_CAMERA_GROUP;
-    for (int r = 0; r <= n; r++) // groups r / n without a product that could overflow
-        begin[r] = smaller(count, GS_CAMERA_GROUP * (groups / n * r + groups % n * r / n));
+    for (int r = 0; r <= n; r++) // count r / n without a product that could overflow
+        begin[r] = count / n * r + count % n * r / n;
 }
 
 // Rows that two ranges have in common: where they begin in the first range, and how many.

@@ -9,7 +9,7 @@
 
 C_LINKAGE_BEGIN
 
-// Where each rank's Gaussians begin among `count`, and the end: [ranks_count + 1]. Equal shares, up to GS_CAMERA_GROUP.
+// Where each rank's Gaussians begin among `count`, and the end: [ranks_count + 1]. Equal shares.
 void shard_begin(const ranks *group, int64_t count, int64_t *begin);
 
 // How the Gaussians lie: host, [ranks_count + 1] each.

@@ -8,7 +8,7 @@ static int64_t record_bytes(const sharded *s) {
 }
 
 static int64_t packed_bytes(const sharded *s) {
-    return (s->whole_records ? GS_PACKED_WHOLE : GS_PACKED) *
+    return (s->absolute ? GS_PACKED_WHOLE : GS_PACKED) *
            (int64_t)(s->fixed ? sizeof(int64_t) : sizeof(float));
 }
 
@@ -29,13 +29,10 @@ static char *sums_of(const sharded *s) {
 static bool keep_own(sharded *s, const own_part *part) {
     const int64_t count = s->batch->gaussians.count, v = part->part.view;
     ranks *const group = s->group;
-    if (s->alone && !s->fixed) return true; // they are there
-    const int64_t bytes = s->alone ? (int64_t)sizeof(gs_moments) : record_bytes(s);
-    const char *const from = s->alone ? (const char *)part->gradient.moments
-                                      : records_of(s, part) + part->at[ranks_own(group)] * bytes;
-    char *const to = s->alone ? s->moments.memory : sums_of(s);
-    RANKS_CUDA(cudaMemcpyAsync(to + v * count * bytes, from, (size_t)(count * bytes),
-                               cudaMemcpyDeviceToDevice, s->stream));
+    const int64_t bytes = record_bytes(s);
+    RANKS_CUDA(cudaMemcpyAsync(sums_of(s) + v * count * bytes,
+                               records_of(s, part) + part->at[ranks_own(group)] * bytes,
+                               (size_t)(count * bytes), cudaMemcpyDeviceToDevice, s->stream));
     return true;
 }
 
@@ -59,7 +56,7 @@ static bool pack(sharded *s, own_part *part, int64_t *begin) {
     int64_t others[RANKS_MAX], all = 0;
     for (int r = 0; r < count; r++) others[r] = r == own ? 0 : part->from[r], all += others[r];
     gs_packing packing = {.fixed = s->fixed,
-                          .whole = s->whole_records,
+                          .whole = s->absolute != NULL,
                           .segments = count,
                           .begin = part->at,
                           .count = others,
@@ -85,7 +82,6 @@ bool pack_moments(sharded *s, int k) {
     const int numbers = told_numbers(s);
     own_part *const part = k < s->own_count ? &s->own[k] : NULL;
     if (part && !(part->whole ? keep_own(s, part) : add_own(s, part))) return false;
-    if (s->alone) return true;
     ranks *const group = s->group;
     int64_t *const told = reserve(s, &s->told, (size_t)numbers * sizeof(int64_t));
     if (!told) return false;
@@ -108,7 +104,6 @@ static void learn_costs(sharded *s, int rank, int k, const int64_t *pairs) {
 
 // Waits for the sizes, and sends the moments that pack_moments has packed.
 bool send_moments(sharded *s, int k) {
-    if (s->alone) return true;
     const int count = ranks_count(s->group), own = ranks_own(s->group), numbers = told_numbers(s);
     const own_part *const part = k < s->own_count ? &s->own[k] : NULL;
     const int64_t bytes = packed_bytes(s);
@@ -140,14 +135,13 @@ static bool add_returned(sharded *s, int k) {
         GS_OR_FAIL(s->group, gs_share_add_packed(
                                  s->share.index + s->begin[own][p],
                                  (const char *)returned->memory.memory + returned->at[r] * packed_bytes(s),
-                                 returned->count[r], s->fixed, s->whole_records, sums_of(s), s->stream));
+                                 returned->count[r], s->fixed, s->absolute != NULL, sums_of(s), s->stream));
     }
     return true;
 }
 
 // Adds what has come home, and makes moments of integers.
 bool gather_moments(sharded *s) {
-    if (s->alone) return true;
     const ranks_reduction take = {s->units.memory,
                                   s->batch->views * (int64_t)(sizeof(gs_fixed_units) / sizeof(float)),
                                   RANKS_FLOAT, RANKS_MAX_OF};

@@ -96,14 +96,12 @@ struct sharded {
     gs_view home; // all cameras, this rank's splats
     gs_share share;
     gs_part shared[GS_MAX_PARTS]; // share.parts: whole views of this rank have no rows
-    float *absolute;              // of the batch's gradient, NULL: absolute gradients are not summed
-    bool whole_records;           // moments travel with their last values: absolute gradients, depth
-    bool fixed, alone;            // alone: the only rank
-    bool any_cut;                 // some view has several parts
-    bool only_images;             // sharded_render
-    char *scratch;                // room for step_buffer
+    float *absolute;              // of the batch's gradient; NULL: moments travel without their last values
+    bool fixed;
+    bool any_cut;     // some view has several parts
+    bool only_images; // sharded_render
+    char *scratch;    // room for step_buffer
     size_t scratch_bytes;
-    double since; // the end of the last stage
 };
 
 int32_t tile_rows(const sharded *s);    // of an image
@@ -123,7 +121,6 @@ void *reserve(sharded *s, device_buffer *buffer, size_t bytes);
 void *reserve_for_step(sharded *s, step_buffer *buffer, size_t bytes);
 // Queues s->table[rank][values] of own[values], device, of all ranks; ranks_wait(s->travel) before it is read.
 bool share_numbers(sharded *s, const int64_t *own, int values);
-bool end_stage(sharded *s, sharded_stage stage);
 
 // What rows cost the last time: row_costs.c. The same on all ranks.
 row_costs *row_costs_open(void); // NULL: no memory

@@ -6,14 +6,11 @@
 static bool place_image(sharded *s, own_part *part) {
     gs_view *const view = &part->view;
     const size_t pixels = (size_t)view->camera.width * (size_t)view->camera.height;
-    float *const image = reserve(s, &part->in->image,
-                                 (size_t)(GS_CHANNELS + 2 + s->batch->with_depth) * pixels * sizeof(float));
+    float *const image = reserve(s, &part->in->image, (size_t)(GS_CHANNELS + 2) * pixels * sizeof(float));
     if (!image) return false;
     view->image = (gs_image){.color = image,
                              .transmittance = image + GS_CHANNELS * pixels,
-                             .n_contrib = (uint32_t *)(image + (GS_CHANNELS + 1) * pixels),
-                             .depth = s->batch->with_depth ? image + (GS_CHANNELS + 2) * pixels : NULL};
-    view->inverse_depth = s->batch->with_depth;
+                             .n_contrib = (uint32_t *)(image + (GS_CHANNELS + 1) * pixels)};
     return true;
 }
 
@@ -59,12 +56,12 @@ static bool render(sharded *s, own_part *part) {
 bool queue_forward(sharded *s, own_part *part) {
     gs_view *const view = &part->view;
     const int32_t v = part->part.view;
-    const int64_t count = s->alone ? s->batch->gaussians.count : view->gaussians.count;
-    *view = (gs_view){.gaussians = {.count = count}, .camera = s->batch->cameras[v], .rows = part->part.rows};
+    *view = (gs_view){.gaussians = {.count = view->gaussians.count},
+                      .camera = s->batch->cameras[v],
+                      .rows = part->part.rows};
     memcpy(view->background, s->batch->background, sizeof view->background);
-    view->splats = s->alone ? s->home.splats + v * count : part->splats.memory;
-    if (!s->alone && !await_event(s, part->received)) return false;
-    return place_image(s, part) && bin(s, part) && render(s, part);
+    view->splats = part->splats.memory;
+    return await_event(s, part->received) && place_image(s, part) && bin(s, part) && render(s, part);
 }
 
 // Waits until the lists have been counted; repeats what had no room. The GPU still renders.
@@ -82,7 +79,6 @@ bool settle_lists(sharded *s, own_part *part) {
     }
     if (status == GS_PAIRS_DO_NOT_FIT && !(bin_waiting(s, part) && render(s, part))) return false;
     part->in->division = view->lists;
-    s->report.pairs += view->lists.pairs;
     return true;
 }
 
@@ -136,21 +132,15 @@ bool queue_loss(sharded *s, own_part *part) {
     const gs_view *const view = &part->view;
     const int32_t width = view->camera.width, height = view->camera.height;
     const size_t pixels = (size_t)width * (size_t)height;
-    const bool with_depth = s->batch->with_depth;
-    float *const d_color =
-        reserve(s, &part->in->d_color, (size_t)(GS_CHANNELS + with_depth) * pixels * sizeof(float));
+    float *const d_color = reserve(s, &part->in->d_color, GS_CHANNELS * pixels * sizeof(float));
     if (!d_color) return false;
-    float *const d_depth = with_depth ? d_color + GS_CHANNELS * pixels : NULL;
-    part->gradient =
-        (gs_gradient){.color = d_color, .depth = d_depth, .abs_mean2d = s->absolute}; // not written here
+    part->gradient = (gs_gradient){.color = d_color, .abs_mean2d = s->absolute}; // not written here
     const sharded_image image = {.view = part->part.view,
                                  .width = width,
                                  .height = height,
                                  .rows = part->part.rows,
                                  .color = view->image.color,
-                                 .d_color = d_color,
-                                 .depth = view->image.depth,
-                                 .d_depth = d_depth};
+                                 .d_color = d_color};
     device_begin_stage("loss");
     if (!s->batch->loss(s->group, s->batch->context, &image, s->stream)) return false;
     if (s->fixed)
@@ -159,31 +149,23 @@ bool queue_loss(sharded *s, own_part *part) {
     return true;
 }
 
-// A rank alone has its moments where they are needed, unless integers stand between those of two views.
-static bool place_moments(sharded *s, own_part *part) {
-    gs_gradient *const gradient = &part->gradient;
-    const int64_t count = part->view.gaussians.count;
-    GS_OR_FAIL(s->group, gs_moments_bytes(count, 0, s->batch->policy.strategy, &gradient->moments_bytes));
-    if (s->alone && !s->fixed)
-        gradient->moments = (gs_moments *)s->moments.memory + part->part.view * count;
-    else
-        gradient->moments = reserve_for_step(s, &part->in->moments, gradient->moments_bytes);
-    return gradient->moments != NULL;
-}
-
 bool queue_backward(sharded *s, own_part *part) {
     const gs_view *const view = &part->view;
     const int32_t v = part->part.view;
+    gs_gradient *const gradient = &part->gradient;
     device_begin_stage("render backward");
-    if (!place_moments(s, part)) return false;
+    GS_OR_FAIL(s->group, gs_moments_bytes(view->gaussians.count, 0, s->batch->policy.strategy,
+                                          &gradient->moments_bytes));
+    gradient->moments = reserve_for_step(s, &part->in->moments, gradient->moments_bytes);
+    if (!gradient->moments) return false;
     if (s->fixed) {
         gs_largest_values *const largest = (gs_largest_values *)s->largest.memory + v;
         GS_OR_FAIL(s->group, gs_share_bound(view, row_sums_of(s, v), largest, s->stream));
-        part->gradient.largest = largest;
+        gradient->largest = largest;
     }
-    GS_OR_FAIL(s->group, gs_render_backward(view, &part->gradient, s->batch->policy, s->stream));
-    if (s->fixed && !s->alone)
-        GS_OR_FAIL(s->group, gs_fixed_sums(view, &part->gradient, &part->sums,
-                                           (gs_fixed_units *)s->units.memory + v, s->stream));
+    GS_OR_FAIL(s->group, gs_render_backward(view, gradient, s->batch->policy, s->stream));
+    if (s->fixed)
+        GS_OR_FAIL(s->group, gs_fixed_sums(view, gradient, &part->sums, (gs_fixed_units *)s->units.memory + v,
+                                           s->stream));
     return true;
 }

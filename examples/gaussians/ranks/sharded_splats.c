@@ -58,12 +58,10 @@ bool project_home(sharded *s) {
     *home = (gs_view){.gaussians = batch->gaussians,
                       .camera = batch->cameras[0],
                       .sh_degree_used = batch->sh_degree_used,
-                      .inverse_depth = batch->with_depth,
                       .views = {batch->views, batch->cameras},
                       .splats = reserve(s, &s->splats, splats * sizeof(gs_splat))};
     device_begin_stage("project");
     if (!home->splats || !project(s)) return false;
-    if (s->alone) return true;
     s->share = (gs_share){.parts = s->shared, .count = s->out.begin[ranks_count(s->group)]};
     memcpy(s->shared, s->out.parts, sizeof s->shared);
     for (int j = 0; j < s->own_count; j++)
@@ -151,7 +149,6 @@ static bool send_round(sharded *s, int k) {
 }
 
 bool send_splats(sharded *s) {
-    if (s->alone) return true;
     if (!take_sizes(s)) return false;
     const int own = ranks_own(s->group);
     const int64_t all = s->begin[own][s->share.count], to_others = all - own_entries(s);
@@ -175,5 +172,5 @@ bool find_largest(sharded *s) {
     GS_OR_FAIL(s->group, gs_largest(&s->home, largest, s->stream));
     const ranks_reduction take = {largest, s->batch->views * (int64_t)(sizeof *largest / sizeof(float)),
                                   RANKS_FLOAT, RANKS_MAX_OF};
-    return s->alone || (begin_travel(s) && ranks_all_reduce(s->group, &take, s->travel) && await_travel(s));
+    return begin_travel(s) && ranks_all_reduce(s->group, &take, s->travel) && await_travel(s);
 }

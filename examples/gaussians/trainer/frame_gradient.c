@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The gradient of a step where one rank has all Gaussians and pictures: all views go through each stage in one launch.
+// The gradient of a step where one rank has all Gaussians and pictures: all views go through each stage in one launch, or
+// with DISTWAR_FIXED one after another.
 #include "trainer_parts.h"
+#include "device.h"
 #include "frames/blend_strategies.h"
 #include "frames/gs_check.h"
 #include "cli/progress.h"
@@ -9,12 +11,21 @@ void frame_gradient_open(trainer *t) {
     const training_settings *settings = t->settings;
     const candidate_list candidates = settings->tune ? blend_candidates() : candidate_alone(settings->policy);
     strategy_tuner_open(&t->one.tuner, &candidates);
+    // A launch for several views would round otherwise than views alone do, which ranks render: the blend divides its work
+    // by the lists of all views of a launch, and one bound serves all.
+    t->one.one_by_one = !settings->tune && settings->policy.strategy == DISTWAR_FIXED &&
+                        resolution_most_views(&settings->resolutions, settings->batch) > 1;
+    if (t->one.one_by_one) return; // the clock takes each stage of a step once
+    stage_clock_open(&t->report.clock);
     t->one.f.clock = &t->report.clock;
 }
 
 void frame_gradient_close(trainer *t) {
     strategy_tuner_close(&t->one.tuner);
     device_buffer_close(&t->one.exposure_sums);
+    device_buffer_close(&t->one.splats);
+    device_buffer_close(&t->one.moments);
+    device_buffer_close(&t->one.mean2d);
     frame_close(&t->one.f);
 }
 
@@ -31,7 +42,7 @@ static void queue_view_losses(trainer *t, const step_views *of) {
     frame_loss(f, targets, true);
     for (int32_t v = 0; v < of->count; v++) {
         frame_choose(f, v);
-#define QUEUE(name, results, first, last, has, queue, queue_rows) queue(t, of, v);
+#define QUEUE(name, results, first, last, has, queue) queue(t, of, v);
         LOSS_TERMS(QUEUE)
 #undef QUEUE
     }
@@ -82,11 +93,81 @@ void frame_queue_backward(trainer *t, const step_views *of) {
     strategy_tuner_end(tuner, (double)f->view.lists.pairs);
 }
 
+// ---- views that are projected together and rendered apart
+
+step_views step_views_of(const step_views *of, int32_t first, int32_t end) {
+    step_views out = *of;
+    out.before = first;
+    out.count = end - first;
+    for (int32_t v = 0; v < out.count; v++) {
+        out.index[v] = of->index[first + v];
+        out.view[v] = of->view[first + v];
+        out.camera[v] = of->camera[first + v];
+        out.exposure[v] = of->exposure[first + v];
+        out.painted[v] = of->painted[first + v];
+    }
+    return out;
+}
+
+void frame_project_all(trainer *t, const step_views *of, const gs_gaussians *gaussians) {
+    frame_gradient *const one = &t->one;
+    const size_t splats = (size_t)of->count * (size_t)gaussians->count;
+    one->all = (gs_view){.gaussians = *gaussians,
+                         .camera = of->camera[0],
+                         .sh_degree_used = of->sh_degree,
+                         .inverse_depth = one->f.with_depth,
+                         .views = {of->count, of->camera},
+                         .splats = device_buffer_reserve(&one->splats, splats * sizeof(gs_splat))};
+    device_buffer_reserve(&one->moments, splats * sizeof(gs_moments));
+    device_buffer_reserve(&one->mean2d, splats * 2 * sizeof(float));
+    GS_CHECK(gs_project(&one->all, NULL));
+    stage_clock_mark(one->f.clock, STAGE_PROJECT);
+}
+
+void frame_project_all_backward(trainer *t, const step_views *of, const gs_view **view,
+                                const float **mean2d) {
+    frame_gradient *const one = &t->one;
+    float *const means = of->adam && of->adam->density ? NULL : one->mean2d.memory;
+    const gs_gradient gradient = {.moments = one->moments.memory,
+                                  .gaussians = t->state->gradients,
+                                  .mean2d = of->screen == SCREEN_SIGNED ? means : NULL,
+                                  .abs_mean2d = of->screen == SCREEN_ABSOLUTE ? means : NULL};
+    GS_CHECK(of->adam ? gs_project_backward_adam(&one->all, &gradient, of->adam, NULL)
+                      : gs_project_backward(&one->all, &gradient, NULL));
+    stage_clock_mark(one->f.clock, STAGE_PROJECT_BACKWARD);
+    *view = &one->all;
+    *mean2d = of->screen == SCREEN_NONE ? NULL : means;
+}
+
+static bool take_one_by_one(trainer *t, const step_views *of, const gs_gaussians *gaussians,
+                            const gs_view **view, const float **mean2d) {
+    frame_gradient *const one = &t->one;
+    frame *const f = &one->f;
+    float *const sums = frame_exposure_sums(t);
+    frame_project_all(t, of, gaussians);
+    for (int32_t v = 0; v < of->count; v++) {
+        const step_views own = step_views_of(of, v, v + 1);
+        f->projected = one->all.splats + v * gaussians->count;
+        if (!frame_queue_loss(t, &own, gaussians)) return false;
+        frame_expose_views(t, &own, sums + v * GS_EXPOSURE_SUMS);
+        if (of->only_loss) continue;
+        frame_queue_backward(t, &own);
+        // With DISTWAR_FIXED the memory of moments has the sums behind them.
+        DEVICE_CHECK(cudaMemcpyAsync((gs_moments *)one->moments.memory + v * gaussians->count,
+                                     f->gradient.moments, (size_t)gaussians->count * sizeof(gs_moments),
+                                     cudaMemcpyDeviceToDevice, NULL));
+    }
+    frame_step_exposures(t, of, sums);
+    if (!of->only_loss) frame_project_all_backward(t, of, view, mean2d);
+    return true;
+}
+
 bool frame_gradient_of(trainer *t, const step_views *of, const gs_view **view, const float **mean2d) {
     frame *const f = &t->one.f;
     const gs_gaussians gaussians = trainer_gaussians(t, of);
     float *const sums = frame_exposure_sums(t);
     f->with_depth = trainer_weigh(t, of);
+    if (t->one.one_by_one) return take_one_by_one(t, of, &gaussians, view, mean2d);
     if (!frame_queue_loss(t, of, &gaussians)) return false;
     frame_expose_views(t, of, sums);
     frame_step_exposures(t, of, sums);

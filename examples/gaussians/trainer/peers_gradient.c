@@ -28,9 +28,6 @@ void peers_gradient_open(trainer *t) {
 
 void peers_gradient_close(trainer *t) {
     peers_gradient *const p = &t->peers;
-    device_buffer_close(&p->splats);
-    device_buffer_close(&p->moments);
-    device_buffer_close(&p->mean2d);
     if (p->exchanged) cudaEventDestroy(p->exchanged);
     if (p->watch) cudaStreamDestroy(p->watch);
 }
@@ -40,48 +37,16 @@ static int32_t first_view(const trainer *t, const step_views *of, int rank) {
     return of->count * rank / ranks_count(t->all);
 }
 
-static step_views own_views(const trainer *t, const step_views *of) {
-    const int own = ranks_own(t->all);
-    const int32_t first = first_view(t, of, own);
-    step_views out = *of;
-    out.before = first;
-    out.count = first_view(t, of, own + 1) - first;
-    for (int32_t v = 0; v < out.count; v++) {
-        out.index[v] = of->index[first + v];
-        out.view[v] = of->view[first + v];
-        out.camera[v] = of->camera[first + v];
-        out.exposure[v] = of->exposure[first + v];
-        out.painted[v] = of->painted[first + v];
-    }
-    return out;
-}
-
-// All views: ranks need the splats of the others' for the backward projection, with the same bits.
-static void project_all(trainer *t, const step_views *of, const gs_gaussians *gaussians) {
-    const size_t splats = (size_t)of->count * (size_t)gaussians->count;
-    peers_gradient *const p = &t->peers;
-    p->all = (gs_view){.gaussians = *gaussians,
-                       .camera = of->camera[0],
-                       .sh_degree_used = of->sh_degree,
-                       .inverse_depth = t->one.f.with_depth,
-                       .views = {of->count, of->camera},
-                       .splats = device_buffer_reserve(&p->splats, splats * sizeof(gs_splat))};
-    device_buffer_reserve(&p->moments, splats * sizeof(gs_moments));
-    device_buffer_reserve(&p->mean2d, splats * 2 * sizeof(float));
-    GS_CHECK(gs_project(&p->all, NULL));
-    stage_clock_mark(t->one.f.clock, STAGE_PROJECT);
-}
-
 static bool render_own(trainer *t, const step_views *own, float *sums) {
-    const int64_t before = own->before * t->peers.all.gaussians.count;
+    const int64_t before = own->before * t->one.all.gaussians.count;
     frame *const f = &t->one.f;
-    f->projected = t->peers.all.splats + before;
-    f->given_moments = (gs_moments *)t->peers.moments.memory + before;
+    f->projected = t->one.all.splats + before;
+    f->given_moments = (gs_moments *)t->one.moments.memory + before;
     if (own->count == 0) { // the clock reads all marks of a step
         for (stage s = STAGE_BIN; s <= STAGE_RENDER_BACKWARD; s++) stage_clock_mark(f->clock, s);
         return true;
     }
-    if (!frame_queue_loss(t, own, &t->peers.all.gaussians)) return false;
+    if (!frame_queue_loss(t, own, &t->one.all.gaussians)) return false;
     frame_expose_views(t, own, sums + own->before * GS_EXPOSURE_SUMS);
     if (!own->only_loss) frame_queue_backward(t, own);
     return true;
@@ -90,7 +55,7 @@ static bool render_own(trainer *t, const step_views *own, float *sums) {
 // Each rank's moments come to all ranks.
 static bool exchange_moments(trainer *t, const step_views *of) {
     peers_gradient *const p = &t->peers;
-    const int64_t view = p->all.gaussians.count * (int64_t)sizeof(gs_moments);
+    const int64_t view = t->one.all.gaussians.count * (int64_t)sizeof(gs_moments);
     const int ranks = ranks_count(t->all), own = ranks_own(t->all);
     int64_t begin[RANKS_MAX + 1], bytes[RANKS_MAX], sent_begin[RANKS_MAX], sent[RANKS_MAX];
     for (int r = 0; r <= ranks; r++) begin[r] = view * first_view(t, of, r);
@@ -99,7 +64,7 @@ static bool exchange_moments(trainer *t, const step_views *of) {
         sent[r] = r == own ? 0 : begin[own + 1] - begin[own];
         bytes[r] = r == own ? 0 : begin[r + 1] - begin[r];
     }
-    void *const moments = p->moments.memory;
+    void *const moments = t->one.moments.memory;
     const ranks_exchange exchange = {moments, sent_begin, sent, moments, begin, bytes};
     if (!ranks_all_to_all(t->all, &exchange, NULL)) return false;
     DEVICE_CHECK(cudaEventRecord(p->exchanged, NULL));
@@ -117,27 +82,17 @@ static bool step_peer_exposures(trainer *t, const step_views *of, float *sums) {
 }
 
 bool peers_gradient_of(trainer *t, const step_views *of, const gs_view **view, const float **mean2d) {
-    peers_gradient *const p = &t->peers;
-    frame *const f = &t->one.f;
-    const step_views own = own_views(t, of);
+    const int rank = ranks_own(t->all);
+    const step_views own = step_views_of(of, first_view(t, of, rank), first_view(t, of, rank + 1));
     const gs_gaussians gaussians = trainer_gaussians(t, of);
     float *const sums = frame_exposure_sums(t);
-    f->with_depth = trainer_weigh(t, of);
+    t->one.f.with_depth = trainer_weigh(t, of);
     if (t->state->exposures > 0) DEVICE_CHECK(cudaMemsetAsync(sums, 0, t->one.exposure_sums.bytes, NULL));
-    project_all(t, of, &gaussians);
+    frame_project_all(t, of, &gaussians);
     if (!render_own(t, &own, sums) || !step_peer_exposures(t, of, sums)) return false;
     if (of->only_loss) return true;
     if (!exchange_moments(t, of)) return false;
-    float *const means = of->adam && of->adam->density ? NULL : p->mean2d.memory;
-    const gs_gradient gradient = {.moments = p->moments.memory,
-                                  .gaussians = t->state->gradients,
-                                  .mean2d = of->screen == SCREEN_SIGNED ? means : NULL,
-                                  .abs_mean2d = of->screen == SCREEN_ABSOLUTE ? means : NULL};
-    GS_CHECK(of->adam ? gs_project_backward_adam(&p->all, &gradient, of->adam, NULL)
-                      : gs_project_backward(&p->all, &gradient, NULL));
-    stage_clock_mark(f->clock, STAGE_PROJECT_BACKWARD);
-    *view = &p->all;
-    *mean2d = of->screen == SCREEN_NONE ? NULL : means;
+    frame_project_all_backward(t, of, view, mean2d);
     return true;
 }
 

@@ -9,8 +9,6 @@ void ranks_gradient_close(trainer *t) {
     device_buffer_close(&r->loss_workspace);
     device_buffer_close(&r->corrected);
     device_buffer_close(&r->mean2d);
-    device_buffer_close(&r->camera);
-    device_buffer_close(&r->own_camera);
     device_buffer_close(&r->row_sums);
     device_buffer_close(&r->exposure_sums);
 }
@@ -53,16 +51,11 @@ static bool queue_loss(ranks *group, void *context, const sharded_image *image, 
     trainer *const t = context;
     const step_views *const of = t->several.of;
     const size_t index = of->index[image->view];
-    picture_cache *const pictures = t->ranks && !of->painted[image->view] ? t->pictures : NULL;
+    picture_cache *const pictures = of->painted[image->view] ? NULL : t->pictures;
     // An upload waits for the device, without a look at the other ranks.
     if (pictures && !picture_cache_has(pictures, index) && !ranks_wait(group, stream)) return false;
     const target_view *const view = pictures ? picture_cache_view(pictures, index) : of->view[image->view];
-    if (!queue_color_rows(t, image, view, stream)) return false;
-#define QUEUE_ROWS(name, results, first, last, has, queue, queue_rows)                                       \
-    if (!queue_rows(t, image, view, stream)) return false;
-    LOSS_TERMS(QUEUE_ROWS)
-#undef QUEUE_ROWS
-    return true;
+    return queue_color_rows(t, image, view, stream);
 }
 
 static int64_t row_sum_values(const ranks_gradient *r) {
@@ -90,28 +83,6 @@ static bool step_exposures(trainer *t) {
     return true;
 }
 
-// Memory for a gradient by the camera of `count` Gaussians.
-static gs_camera_gradient *reserve_camera(device_buffer *buffer, int64_t count, size_t *bytes) {
-    return gs_camera_gradient_bytes(count, bytes) == GS_OK ? device_buffer_reserve(buffer, *bytes) : NULL;
-}
-
-// The gradient by the camera from the rows of all ranks.
-static bool gather_camera(trainer *t) {
-    ranks_gradient *const r = &t->several;
-    const int64_t all = training_state_count(t->state);
-    int64_t begin[RANKS_MAX + 1];
-    size_t bytes, rows;
-    char *const camera = (char *)reserve_camera(&r->camera, all, &bytes);
-    GS_OR_FAIL(t->group, gs_camera_gradient_bytes(0, &rows));
-    for (int k = 0; k <= ranks_count(t->group); k++)
-        begin[k] = (t->state->begin[k] + GS_CAMERA_GROUP - 1) / GS_CAMERA_GROUP;
-    if (!shard_gather(t->group, begin, GS_CAMERA_ROW, (char *)r->own_camera.memory + rows, camera + rows,
-                      NULL))
-        return false;
-    GS_OR_FAIL(t->group, gs_share_camera_gradient(&r->home, all, r->camera.memory, NULL));
-    return true;
-}
-
 bool ranks_gradient_of(trainer *t, const step_views *of, const gs_view **view, const float **mean2d) {
     ranks_gradient *const r = &t->several;
     const training_state *const state = t->state;
@@ -124,25 +95,20 @@ bool ranks_gradient_of(trainer *t, const step_views *of, const gs_view **view, c
                            .cameras = of->camera,
                            .pictures = pictures,
                            .policy = t->settings->policy,
-                           .with_depth = trainer_weigh(t, of),
                            .loss = queue_loss,
                            .context = t};
     memcpy(batch.background, of->background, sizeof batch.background);
     const size_t bytes = (size_t)of->count * 2 * (size_t)state->gaussians.count * sizeof(float);
-    size_t camera_bytes = 0;
-    float *const means = of->screen == SCREEN_NONE ? NULL : device_buffer_reserve(&r->mean2d, bytes);
     const sharded_gradient gradient = {
         .gaussians = state->gradients,
-        .camera =
-            of->pose_step > 0 ? reserve_camera(&r->own_camera, state->gaussians.count, &camera_bytes) : NULL,
-        .mean2d = of->screen == SCREEN_SIGNED ? means : NULL,
-        .abs_mean2d = of->screen == SCREEN_ABSOLUTE ? means : NULL};
+        .abs_mean2d = of->screen == SCREEN_NONE ? NULL : device_buffer_reserve(&r->mean2d, bytes)};
     const bool exposes = state->exposures > 0;
+    trainer_weigh(t, of);
     if (exposes) begin_exposures(r);
     if (!sharded_backward(t->shared, &batch, &gradient, NULL) || (exposes && !step_exposures(t)))
         return false;
     r->home = sharded_home(t->shared);
     *view = &r->home;
-    *mean2d = means;
-    return of->pose_step < 1 || gather_camera(t);
+    *mean2d = gradient.abs_mean2d;
+    return true;
 }

@@ -249,7 +249,7 @@ void trainer_add_view(trainer *t, int phase, size_t index, step_views *of) {
     const target_view *const views = views_of(t, phase);
     const int32_t v = of->count++;
     of->index[v] = index;
-    of->view[v] = t->pictures && !t->ranks ? picture_cache_view(t->pictures, index) : views + index;
+    of->view[v] = t->pictures && !t->shared ? picture_cache_view(t->pictures, index) : views + index;
     of->camera[v] = of->view[v]->camera;
     if (t->state->poses > 0) pose_to_camera(&t->state->pose[index].now, &of->camera[v]);
 }
@@ -285,14 +285,13 @@ static step_views choose_views(trainer *t, int phase) {
     return of;
 }
 
-// Waits for the device: the next step may need the pose. All ranks step it alike.
+// Waits for the device: the next step may need the pose.
 static bool step_pose(trainer *t, const step_views *of) {
     const pose_schedule *schedule = &t->settings->pose;
     const double rate = schedule->rate * pow(schedule->end, progress_at(t->settings, of->at));
     gs_camera_gradient gradient;
     if (!ranks_wait(t->group, NULL)) return false;
-    device_download(&gradient, t->shared ? t->several.camera.memory : t->one.f.gradient.camera,
-                    sizeof gradient);
+    device_download(&gradient, t->one.f.gradient.camera, sizeof gradient);
     refined_pose_step(&t->state->pose[of->index[0]], gradient.twist, rate, of->pose_step);
     return true;
 }
@@ -305,7 +304,7 @@ static void choose_background(const training_settings *settings, int64_t step, f
 
 // Whether nothing but Adam needs the gradient of a step.
 static bool may_step_at_once(const trainer *t, const step_views *of) {
-    return !t->shared && of->pose_step < 1 && !t->settings->check_finite &&
+    return !t->shared && !t->one.one_by_one && of->pose_step < 1 && !t->settings->check_finite &&
            !density_adds_to_gradient(&t->settings->density, of->at);
 }
 
@@ -321,7 +320,7 @@ static bool control_density(trainer *t, int phase, density_step *step) {
 bool trainer_advance(trainer *t, int *phase) {
     training_state *state = t->state;
     const training_settings *settings = t->settings;
-    stage_clock *const clock = t->shared ? NULL : &t->report.clock;
+    stage_clock *const clock = t->one.f.clock;
     const int next = phase_of(t);
     if (next != t->watched_phase) {
         if (!trainer_fetch_losses(t)) return false;
@@ -387,18 +386,6 @@ static bool open_used(trainer *t, fault *why) {
     return true;
 }
 
-// One rank takes the way of several where a launch for several views would round otherwise than they do: the blend divides
-// its work by the lists of all views of a launch, and one bound serves all.
-static bool open_shared(trainer *t) {
-    const training_settings *const s = t->settings;
-    if (t->ranks) t->shared = t->ranks->shared;
-    if (t->ranks || s->tune || s->policy.strategy != DISTWAR_FIXED ||
-        resolution_most_views(&s->resolutions, s->batch) <= 1)
-        return true;
-    t->shared = sharded_open(t->group);
-    return t->shared != NULL;
-}
-
 // Without a budget a step of the schedule is an iteration, unless training ends before its time.
 static void open_place(trainer *t) {
     schedule_place *const place = &t->state->schedule;
@@ -433,10 +420,10 @@ static bool open_trainer(trainer *t) {
         return fails(t, &why);
     t->results = device_allocate((WAITING + GS_MAX_VIEWS) * sizeof *t->results);
     device_clear(t->results, (WAITING + GS_MAX_VIEWS) * sizeof *t->results);
-    if (!open_shared(t) || !lessons_open(t)) return false;
+    if (!lessons_open(t)) return false;
     if (t->shared) return true;
-    stage_clock_open(&t->report.clock);
     frame_gradient_open(t);
+    t->retirement.one_by_one = t->one.one_by_one;
     peers_gradient_open(t);
     return true;
 }
@@ -459,8 +446,7 @@ void trainer_close(trainer *t) {
     resolution_views_close(&t->sizes);
     density_control_close(&t->density);
     retirement_close(&t->retirement);
-    if (!t->ranks) sharded_close(t->shared);
-    if (!t->shared) stage_clock_close(&t->report.clock);
+    stage_clock_close(&t->report.clock);
     training_report_close(&t->report);
     free(t);
 }
@@ -475,7 +461,7 @@ trainer *trainer_open(const training_ranks *ranks, training_state *state, const 
     *t = (trainer){.state = state,
                    .group = state->group,
                    .all = ranks && ranks->peers ? ranks->peers : state->group,
-                   .ranks = ranks && ranks->shared ? ranks : NULL,
+                   .shared = ranks ? ranks->shared : NULL,
                    .retirement = {.peers = ranks ? ranks->peers : NULL},
                    .pictures = ranks ? ranks->pictures : NULL,
                    .views = views,

@@ -48,23 +48,25 @@ typedef struct step_views {
     bool only_loss; // loss and gains are all that is wanted; ranks that share a scene compute the rest too
 } step_views;
 
-// One rank: a frame of all views.
+// One rank: a frame of all views, or of one after another.
 typedef struct frame_gradient {
     frame f;
     strategy_tuner tuner;
     device_buffer exposure_sums;
+    bool one_by_one;
+    // Where views are projected together and rendered apart: all views of the step, their moments, their means' gradients.
+    gs_view all;
+    device_buffer splats, moments, mean2d;
 } frame_gradient;
 
-// Several ranks with the whole scene each: of all views of a step.
 enum { EXPOSURE_GROUPINGS = 2 };
 typedef struct exposure_grouping {
     neighbours *of; // [views]; NULL: colours are not corrected
     int32_t *near;  // [views]: their order
 } exposure_grouping;
 
+// Several ranks with the whole scene each.
 typedef struct peers_gradient {
-    gs_view all;
-    device_buffer splats, moments, mean2d;
     gs_stream watch;       // waits for the exchange
     cudaEvent_t exchanged; // of the last step
 } peers_gradient;
@@ -73,19 +75,17 @@ typedef struct peers_gradient {
 typedef struct ranks_gradient {
     const step_views *of;
     device_buffer loss_workspace, corrected, mean2d;
-    device_buffer camera, own_camera; // gs_camera_gradient, of all ranks' rows and of this one's
-    int64_t tile_rows;                // of the batch's images
-    device_buffer row_sums;           // [views][tile_rows][GS_EXPOSURE_SUMS], of gs_share_exposure_backward
-    device_buffer exposure_sums;      // [GS_EXPOSURE_SUMS]
+    int64_t tile_rows;           // of the batch's images
+    device_buffer row_sums;      // [views][tile_rows][GS_EXPOSURE_SUMS], of gs_share_exposure_backward
+    device_buffer exposure_sums; // [GS_EXPOSURE_SUMS]
     gs_view home;
 } ranks_gradient;
 
 struct trainer {
     training_state *state;
     ranks *group;
-    ranks *all;                  // that train together: group, or the peers
-    const training_ranks *ranks; // where ranks share the scene out; else NULL
-    sharded *shared;             // NULL: steps take frame_gradient_of, else ranks_gradient_of
+    ranks *all;      // that train together: group, or the peers
+    sharded *shared; // where ranks share the scene out; else NULL
     const target_view *views;
     const training_settings *settings;
     training_settings fitted; // where settings points to, under a budget and in the last of several scenes
@@ -193,7 +193,7 @@ static inline bool trainer_has_peers(const trainer *t) {
     return t->all != t->group;
 }
 // Queue the loss of all views into t->results and its gradient into state->gradients, or with of->adam, which ranks do not
-// have, the step by it; and step the views' exposures. With of->pose_step >= 1, which peers do not have, the gradient by
+// have, the step by it; and step the views' exposures. With of->pose_step >= 1, which one rank alone has, the gradient by
 // the first view's camera follows. *view, *mean2d: as those of density_step, undefined with of->only_loss. False after
 // ranks_fail.
 bool frame_gradient_of(trainer *t, const step_views *of, const gs_view **view, const float **mean2d);
@@ -212,14 +212,18 @@ float *frame_exposure_sums(trainer *t); // memory for GS_MAX_VIEWS
 void frame_expose_views(trainer *t, const step_views *of, float *sums);
 void frame_step_exposures(trainer *t, const step_views *of, const float *sums);
 void frame_queue_backward(trainer *t, const step_views *of);
+// For views that are projected together and rendered apart, into t->one: views first .. end - 1 of a step; the projection of
+// all, and its adjoint, from the moments of all.
+step_views step_views_of(const step_views *of, int32_t first, int32_t end);
+void frame_project_all(trainer *t, const step_views *of, const gs_gaussians *gaussians);
+void frame_project_all_backward(trainer *t, const step_views *of, const gs_view **view, const float **mean2d);
 // Does nothing without peers. Else false, after ranks_fail, if their scenes are not alike.
 bool trainer_check_peers(trainer *t);
-// The functions of each term, in a file of its own: whether a view has it; queue the v-th view's, or a rank's rows. They
-// add the gradient, and write results at t->waiting + view.
-#define LOSS_FUNCTIONS(name, results, first, last, has, queue, queue_rows)                                   \
+// The functions of each term, in a file of its own: whether a view has it; queue the v-th view's. It adds the gradient,
+// and writes results at t->waiting + view.
+#define LOSS_FUNCTIONS(name, results, first, last, has, queue)                                               \
     bool has(const target_view *view);                                                                       \
-    void queue(trainer *t, const step_views *of, int32_t v);                                                 \
-    bool queue_rows(trainer *t, const sharded_image *image, const target_view *view, gs_stream stream);
+    void queue(trainer *t, const step_views *of, int32_t v);
 LOSS_TERMS(LOSS_FUNCTIONS)
 #undef LOSS_FUNCTIONS
 void frame_gradient_open(trainer *t);

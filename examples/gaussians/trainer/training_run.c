@@ -96,7 +96,7 @@ bool train_on(const training_ranks *ranks, training_state *state, const target_v
     if (!t) return false;
     const bool done = train_all(t, observer) && trainer_report(t);
     if (done) {
-        if (!t->shared) stage_clock_close(&t->report.clock);
+        stage_clock_close(&t->report.clock);
         *report = t->report;
         t->report = (training_report){0};
     }

@@ -102,6 +102,8 @@ __global__ void __launch_bounds__(threads)
     if (threadIdx.x != 0) return;
     if (largest_of_image)
         all.d_color = double(largest_of_image->d_color), all.d_depth = double(largest_of_image->d_depth);
+    else // floats too, so that both have the same power of two above
+        all.d_color = double(at_least(all.d_color)), all.d_depth = double(at_least(all.d_depth));
     const double h = 2 * double(all.largest_color) * all.d_color +
                      2 * double(all.largest_depth) * all.d_depth + all.d_alpha;
     const float h_scale = scale_of(h, &out->flag);

@@ -53,6 +53,12 @@ inline sums_memory memory_of(gs_moments *moments, int64_t count, int channels) {
     return out;
 }
 
+// The least float that is not below a sum.
+__device__ inline float at_least(double sum) {
+    const float bound = float(sum);
+    return double(bound) < sum ? nextafterf(bound, INFINITY) : bound;
+}
+
 // Fields of gs_moments that are summed; the first ones.
 inline int summed_moments(const gs_gradient &gradient) {
     return gradient.abs_mean2d ? GS_MOMENTS_STRIDE : gradient.depth ? int(MOMENT_DEPTH) + 1 : GS_MOMENTS;

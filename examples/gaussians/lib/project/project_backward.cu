@@ -2,7 +2,6 @@
 // The adjoint of gs_project. A kernel loads, calls geometry/, and stores. Formulas: math.md, sections 2 to 4.
 #include "adam_step.cuh"
 #include "camera_gradient.cuh"
-#include "distwar_gs_share.h"
 #include "distwar_gs.h"
 #include "launch.cuh"
 #include "moments.cuh"
@@ -416,17 +415,6 @@ gs_status gs_mean2d_gradient(const gs_view *view, const gs_moments *moments, flo
     GS_REQUIRE(count == 0 || (view->splats && moments), "splats and moments must be given");
     GS_CUDA(launch(stream, blocks_for(count, project_block), project_block, mean2d_gradient_kernel,
                    view->splats, count, reinterpret_cast<const float *>(moments), mean2d, abs_mean2d));
-    return GS_OK;
-}
-
-static_assert(GS_CAMERA_ROW == camera_row_floats * sizeof(float), "the rows that GPUs exchange");
-
-gs_status gs_share_camera_gradient(const gs_view *view, int64_t all, gs_camera_gradient *gradient,
-                                   gs_stream stream) {
-    GS_TRY(check_extent(__func__, view));
-    GS_TRY(check_count(__func__, all));
-    GS_REQUIRE(gradient, "gradient must be given");
-    GS_CUDA(launch_camera_sums(stream, *camera_of(view, 0), all, gradient));
     return GS_OK;
 }
 

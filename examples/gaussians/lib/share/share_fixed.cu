@@ -50,18 +50,13 @@ __global__ void __launch_bounds__(share_block)
     if (threadIdx.x == 0) sums[row * GS_ROW_SUMS + int(blockIdx.y)] = total[0];
 }
 
-__device__ float at_least(double sum) {
-    const float bound = float(sum);
-    return double(bound) < sum ? nextafterf(bound, INFINITY) : bound;
-}
-
 __global__ void bound_of_rows_kernel(const double *sums, int rows, gs_largest_values *largest) {
     double color = 0, depth = 0;
     for (int row = 0; row < rows; row++, sums += GS_ROW_SUMS) {
         for (int c = 0; c < GS_CHANNELS; c++) color += sums[c];
         depth += sums[GS_CHANNELS];
     }
-    largest->d_color = at_least(color), largest->d_depth = at_least(depth);
+    largest->d_color = fixed::at_least(color), largest->d_depth = fixed::at_least(depth);
 }
 
 __global__ void units_kernel(const fixed::header *in, int summed, gs_fixed_units *out) {

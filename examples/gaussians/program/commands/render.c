@@ -4,12 +4,9 @@
 #include "commands/camera_around.h"
 #include "commands/camera_path.h"
 #include "commands/command.h"
-#include "commands/on_ranks.h"
 #include "dataset.h"
 #include "frames/device_gaussians.h"
 #include "measure/shared_options.h"
-#include "measure/viewer.h"
-#include "sharded_density.h"
 #include "files/path.h"
 #include "frames/frame.h"
 #include "measure/maps.h"
@@ -29,13 +26,12 @@ typedef struct render_options {
     int depth;    // DEPTH_COLORS, ...
     double ortho; // height of the picture in world units; 0: in perspective
     bool photo, undistort;
-    rank_options ranks;
 } render_options;
 
 typedef struct render_run {
     const render_options *options;
     float background[3];
-    gs_gaussians scene;
+    gs_gaussians scene, gaussians; // on the host and on the device
     dataset data;
 } render_run;
 
@@ -115,14 +111,14 @@ static void flatten(const render_options *options, gs_camera *camera) {
     camera->fx *= scale, camera->fy *= scale;
 }
 
-// Uses the lens of the view. own: rank 0 alone writes.
-static bool open_flight(const render_run *run, int own, camera_path *path, gs_camera *camera, fault *why) {
+// Uses the lens of the view.
+static bool open_flight(const render_run *run, camera_path *path, gs_camera *camera, fault *why) {
     const render_options *const o = run->options;
     const dataset_view *const view = find_view(&run->data, o->view, why);
     if (view) *camera = view->camera;
     if (view) flatten(o, camera);
     return view && open_path(o, &run->data, path, why) &&
-           (own > 0 || video_is_name(o->output) ||
+           (video_is_name(o->output) ||
             (photographs_are_spared(o, &run->data, why) && folder_make(o->output, why)));
 }
 
@@ -159,25 +155,24 @@ static bool write_picture(const render_run *run, const image *picture, const dat
     return done;
 }
 
-// ---- on one GPU or several
+// ---- the pictures
 
-// On one rank.
-static bool render_depth_colors(const render_run *run, const viewer *v, const gs_camera *camera,
-                                depth_range *range, image *out, fault *why) {
-    frame f = {.with_depth = true};
-    frame_render(&f, v->gaussians, v->sh_degree, camera, run->background);
-    const bool done = map_depth_colors(&f, range, out, why);
+static bool render_picture(const render_run *run, const gs_camera *camera, depth_range *range, image *out,
+                           fault *why) {
+    frame f = {.with_depth = run->options->depth != NO_DEPTH};
+    frame_render(&f, &run->gaussians, (int)run->options->sh_degree, camera, run->background);
+    const bool done = f.with_depth ? map_depth_colors(&f, range, out, why) : frame_picture(&f, out, why);
     frame_close(&f);
     return done;
 }
 
 // The largest value becomes 65535.
-static bool write_depth_16(const render_run *run, const viewer *v, const gs_camera *camera, fault *why) {
+static bool write_depth_16(const render_run *run, const gs_camera *camera, fault *why) {
     const char *const path = run->options->output;
     plane depth;
     float most = 0;
     frame f = {.with_depth = true};
-    frame_render(&f, v->gaussians, v->sh_degree, camera, run->background);
+    frame_render(&f, &run->gaussians, (int)run->options->sh_degree, camera, run->background);
     const bool has = map_depth(&f, &depth, why);
     frame_close(&f);
     if (!has) return false;
@@ -191,83 +186,48 @@ static bool write_depth_16(const render_run *run, const viewer *v, const gs_came
     return done;
 }
 
-// One frame per rank; rank 0 writes them in their order, to `out` if that is not NULL.
-static bool fly_to(const render_run *run, const viewer *v, camera_path *path, gs_camera lens, video *out,
-                   fault *why) {
+// Writes the frames to `out` if that is not NULL.
+static bool fly_to(const render_run *run, camera_path *path, const gs_camera *lens, video *out, fault *why) {
     const render_options *const o = run->options;
-    const bool writes = ranks_own(v->group) == 0;
-    const int64_t most = viewer_at_once(v->group);
-    gs_camera cameras[GS_MAX_VIEWS];
-    image pictures[GS_MAX_VIEWS];
     progress bar;
     depth_range range = {0, 0};
     progress_begin(&bar, "rendering", o->frames);
     bool done = true;
-    for (int64_t at = 0; at < o->frames && done; at += most) {
-        const int wanted = (int)(o->frames - at < most ? o->frames - at : most);
-        for (int k = 0; k < most; k++) {
-            cameras[k] = lens;
-            camera_path_place(path, (double)(at + k) / (double)o->frames, &cameras[k]);
-        }
-        done = o->depth ? render_depth_colors(run, v, &cameras[0], &range, &pictures[0], why)
-                        : viewer_pictures(v, cameras, (int)most, wanted, pictures, why);
-        for (int k = 0; k < wanted && done && writes; k++)
-            done = out ? video_put(out, &pictures[k]) : write_frame(&pictures[k], o->output, at + k, why);
-        for (int k = 0; k < wanted; k++) image_close(&pictures[k]);
-        if (writes && progress_due(&bar)) progress_show(&bar, at + wanted, NAN);
+    for (int64_t at = 0; at < o->frames && done; at++) {
+        gs_camera camera = *lens;
+        image picture = {0};
+        camera_path_place(path, (double)at / (double)o->frames, &camera);
+        done = render_picture(run, &camera, &range, &picture, why) &&
+               (out ? video_put(out, &picture) : write_frame(&picture, o->output, at, why));
+        image_close(&picture);
+        if (progress_due(&bar)) progress_show(&bar, at + 1, NAN);
     }
     progress_end(&bar);
     return done;
 }
 
-static bool fly(const render_run *run, const viewer *v, fault *why) {
+static bool fly(const render_run *run, fault *why) {
     const char *const to = run->options->output;
-    const bool writes = ranks_own(v->group) == 0, is_video = writes && video_is_name(to);
     camera_path path;
     gs_camera lens;
-    if (!open_flight(run, ranks_own(v->group), &path, &lens, why)) return false;
-    video *const out = is_video ? video_open(to, lens.width, lens.height, why) : NULL;
-    if (is_video && !out) return false;
-    const bool done = fly_to(run, v, &path, lens, out, why);
-    return video_close(out, done, why) && done && (!writes || end_flight(run, &lens, why));
+    if (!open_flight(run, &path, &lens, why)) return false;
+    video *const out = video_is_name(to) ? video_open(to, lens.width, lens.height, why) : NULL;
+    if (video_is_name(to) && !out) return false;
+    const bool done = fly_to(run, &path, &lens, out, why);
+    return video_close(out, done, why) && done && end_flight(run, &lens, why);
 }
 
-static bool render(const render_run *run, const viewer *v, fault *why) {
-    const render_options *const o = run->options;
+static bool render(const render_run *run, fault *why) {
     depth_range range = {0, 0};
     const dataset_view *view;
-    const int most = viewer_at_once(v->group);
-    gs_camera cameras[GS_MAX_VIEWS];
+    gs_camera camera;
     image picture;
-    if (!place_camera(run, &view, &cameras[0], why)) return false;
-    if (o->depth == DEPTH_16) return write_depth_16(run, v, &cameras[0], why);
-    for (int k = 1; k < most; k++) cameras[k] = cameras[0];
-    if (o->depth ? !render_depth_colors(run, v, &cameras[0], &range, &picture, why)
-                 : !viewer_pictures(v, cameras, most, 1, &picture, why))
-        return false;
-    const bool done = ranks_own(v->group) > 0 || write_picture(run, &picture, view, why);
+    if (!place_camera(run, &view, &camera, why)) return false;
+    if (run->options->depth == DEPTH_16) return write_depth_16(run, &camera, why);
+    if (!render_picture(run, &camera, &range, &picture, why)) return false;
+    const bool done = write_picture(run, &picture, view, why);
     image_close(&picture);
     return done;
-}
-
-static bool render_as_rank(ranks *group, void *context) {
-    const render_run *const run = context;
-    int64_t begin[RANKS_MAX + 1];
-    const int64_t *const own = begin + ranks_own(group);
-    fault why;
-    shard_begin(group, run->scene.count, begin);
-    gs_gaussians gaussians = device_gaussians_from_rows(&run->scene, own[0], own[1] - own[0]);
-    viewer v = {.group = group,
-                .gaussians = &gaussians,
-                .shared = sharded_open(group),
-                .policy = {DISTWAR_TREE, 0},
-                .sh_degree = (int)run->options->sh_degree};
-    memcpy(v.background, run->background, sizeof v.background);
-    const bool done = (v.shared || fail(&why, "%s", ranks_error(group))) &&
-                      (run->options->path != NO_PATH ? fly : render)(run, &v, &why);
-    sharded_close(v.shared);
-    device_gaussians_close(&gaussians);
-    return done || ranks_fail_with(group, &why);
 }
 
 // ---- the command
@@ -280,14 +240,12 @@ static bool check(const render_options *o, float background[3], fault *why) {
     if (o->photo && !o->cameras) return fail(why, "--photo needs --cameras");
     if (o->photo && o->ortho > 0) return fail(why, "--photo excludes --ortho");
     if (flies && !o->cameras) return fail(why, "--path needs --cameras");
-    if (o->depth && o->ranks.gpus > 1) return fail(why, "--depth excludes --gpus");
     if (o->depth && o->photo) return fail(why, "--depth excludes --photo");
     if (o->depth == DEPTH_16 && flies) return fail(why, "--depth 16 excludes --path: colors are for flights");
     return !(flies && o->photo) || fail(why, "--photo excludes --path");
 }
 
-static bool load(void *context, int own, fault *why) {
-    render_run *const run = context;
+static bool load(render_run *run, fault *why) {
     const render_options *const o = run->options;
     const dataset_options loading = {
         .downscale = (int)o->downscale,
@@ -296,7 +254,7 @@ static bool load(void *context, int own, fault *why) {
         .wanted = is_photo,
         .context = o};
     const bool is_folder = o->path != NO_PATH && !video_is_name(o->output);
-    return (own > 0 || is_folder || output_is_possible(o->output, why)) &&
+    return (is_folder || output_is_possible(o->output, why)) &&
            scene_read(o->scene, SCENE_FINITE, &run->scene, why) &&
            (!o->cameras || dataset_load(o->cameras, &loading, &run->data, why)) &&
            dataset_spared(&run->data, o->output, why);
@@ -342,8 +300,6 @@ int render_command(int argc, char **argv) {
         OPTION("sh-degree", &options.sh_degree, .maximum = GS_MAX_SH_DEGREE,
                .help = "highest degree of spherical harmonics to use"),
         BACKGROUND_OPTION(&options.background),
-        GPUS_OPTION(&options.ranks.gpus, "split the scene"),
-        NCCL_OPTION(&options.ranks.nccl),
         OPTIONS_END};
     const command_spec command = {
         .name = "dsplat render",
@@ -362,10 +318,13 @@ int render_command(int argc, char **argv) {
     if (!read_command_line(&command, argc, argv, &options.scene, &code)) return code;
     fault why;
     render_run run = {.options = &options};
-    if (!rank_options_check(&options.ranks, argc, argv, &why) || !check(&options, run.background, &why))
-        return report_misuse(&command, &why);
-    rank_work work = {load, render_as_rank, &run, &run.data, &run.scene};
-    const bool done = run_on_ranks(&options.ranks, &work, &why);
+    if (!check(&options, run.background, &why)) return report_misuse(&command, &why);
+    bool done = load(&run, &why);
+    if (done) {
+        run.gaussians = device_gaussians_from(&run.scene);
+        done = options.path != NO_PATH ? fly(&run, &why) : render(&run, &why);
+        device_gaussians_close(&run.gaussians);
+    }
     dataset_close(&run.data);
     scene_close(&run.scene);
     return done ? EXIT_SUCCESS : report_failure("dsplat", &why);

@@ -25,12 +25,11 @@ static void list_options(density_settings *settings, option_table *table) {
 }
 
 // Each array moves into the memory that the array before it left. The last array's memory becomes the new
-// scratch. Several ranks then share the rows out equally.
-static bool move_all(training_state *state, const gs_density_plan *plan, const gs_density_rules *rules,
-                     const int64_t *begin) {
-    const bool grows = plan->count_after > state->capacity, alone = ranks_count(state->group) == 1;
+// scratch.
+static bool move_all(training_state *state, const gs_density_plan *plan, const gs_density_rules *rules) {
+    const bool grows = plan->count_after > state->capacity;
     const int degree = state->gaussians.sh_degree;
-    const int64_t room = alone ? 2 * state->capacity : 0;
+    const int64_t room = 2 * state->capacity;
     if (grows) state->capacity = plan->count_after > room ? plan->count_after : room;
     gs_gaussians *const sets[] = {&state->gaussians, &state->first_moment, &state->second_moment};
     gs_gaussians spare = state->gradients;
@@ -53,38 +52,12 @@ static bool move_all(training_state *state, const gs_density_plan *plan, const g
         state->density = device_allocate(training_state_density_bytes(state->capacity));
     }
     state->gradients = spare;
-    training_state_set_begin(state, begin);
+    training_state_set_begin(state, (const int64_t[]){0, plan->count_after});
     DEVICE_CHECK(
         cudaMemsetAsync(state->density, 0, training_state_density_bytes(state->gaussians.count), NULL));
-    return training_state_grow(state, training_state_count(state), 0);
+    return true;
 }
 
-// What decides the fate of Gaussians, of all ranks; of one rank its own. density, gaussians: of this rank, become those.
-static bool gather(density_control *control, const training_state *state, gs_gaussians *gaussians,
-                   const float **density) {
-    if (ranks_count(state->group) == 1) return true;
-    const size_t all = (size_t)training_state_count(state);
-    float *const memory = device_buffer_reserve(&control->everyone, 6 * all * sizeof *memory);
-    float *const scales = memory, *const opacities = memory + 3 * all, *const sums = memory + 4 * all;
-    enum { SIZE = sizeof(float) };
-    if (!shard_gather(state->group, state->begin, 3 * SIZE, gaussians->log_scale, scales, NULL) ||
-        !shard_gather(state->group, state->begin, SIZE, gaussians->opacity_logit, opacities, NULL) ||
-        !shard_gather(state->group, state->begin, 2 * SIZE, *density, sums, NULL))
-        return false;
-    gaussians->count = (int64_t)all;
-    gaussians->log_scale = scales, gaussians->opacity_logit = opacities, *density = sums;
-    return ranks_wait(state->group, NULL);
-}
-
-// The part of a plan for all that is this rank's. begin: [ranks + 1]: where those of each begin afterwards.
-static void take_part(const training_state *state, gs_density_plan *plan, int64_t *begin) {
-    const int own = ranks_own(state->group), count = ranks_count(state->group);
-    for (int r = 0; r <= count; r++) device_download(&begin[r], plan->begin + state->begin[r], sizeof *begin);
-    plan->first = state->begin[own], plan->count = state->gaussians.count;
-    plan->first_after = begin[own], plan->count_after = begin[own + 1] - begin[own];
-}
-
-// Each rank plans for all, from 24 bytes of each Gaussian of all and a workspace of 33, and moves its own.
 static bool adapt(const density_step *step) {
     const density_settings *settings = step->settings;
     const density_adaptive_settings *s = &settings->adaptive;
@@ -102,15 +75,10 @@ static bool adapt(const density_step *step) {
                                     .iteration = (uint64_t)state->iteration};
     size_t bytes;
     gs_density_plan plan;
-    gs_gaussians all = state->gaussians;
-    const float *density = state->density;
-    int64_t begin[RANKS_MAX + 1];
-    if (!gather(step->control, state, &all, &density)) return false;
-    GS_CHECK(gs_density_bytes(all.count, &bytes));
+    GS_CHECK(gs_density_bytes(state->gaussians.count, &bytes));
     void *workspace = device_buffer_reserve(&step->control->workspace, bytes);
-    GS_CHECK(gs_density_plan_step(&all, density, &rules, workspace, bytes, &plan, NULL));
-    take_part(state, &plan, begin);
-    return move_all(state, &plan, &rules, begin);
+    GS_CHECK(gs_density_plan_step(&state->gaussians, state->density, &rules, workspace, bytes, &plan, NULL));
+    return move_all(state, &plan, &rules);
 }
 
 bool density_adaptive_act(const density_step *step) {

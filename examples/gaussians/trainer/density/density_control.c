@@ -90,7 +90,6 @@ bool density_after_adam(const density_step *step) {
 
 void density_control_close(density_control *control) {
     device_buffer_close(&control->workspace);
-    device_buffer_close(&control->everyone);
     shard_workspace_close(&control->shared);
     device_free(control->dead);
 }

@@ -60,7 +60,7 @@ typedef struct density_settings {
 } density_settings;
 
 typedef struct density_control {
-    device_buffer workspace, everyone;
+    device_buffer workspace;
     shard_workspace shared;
     uint64_t *
         dead; // device: Gaussians of this rank that MCMC has moved since training_watch read it; NULL before any

@@ -8,6 +8,7 @@
 void retirement_close(retirement *r) {
     device_buffer_close(&r->score);
     device_buffer_close(&r->workspace);
+    device_buffer_close(&r->splats);
     device_buffer_close(&r->scores);
     device_buffer_close(&r->logits);
     *r = (retirement){0};
@@ -31,9 +32,9 @@ static void set_gradient(frame *f, const gs_camera *camera, int32_t count) {
     DEVICE_CHECK(cudaMemsetAsync(device_buffer_reserve(&f->color_gradient, bytes), 0x3f, bytes, NULL));
 }
 
-// Scores by views of one step, again while the lists have no room.
-static void score_views(frame *f, const gs_gaussians *gaussians, const gs_camera *cameras, int32_t count,
-                        distwar_policy policy, float *score) {
+// Scores by views of one launch, again while the lists have no room.
+static void score_together(frame *f, const gs_gaussians *gaussians, const gs_camera *cameras, int32_t count,
+                           distwar_policy policy, float *score) {
     const float black[GS_CHANNELS] = {0};
     do {
         frame_queue_views(f, gaussians, 0, cameras, count, black); // alpha does not depend on colours
@@ -41,6 +42,25 @@ static void score_views(frame *f, const gs_gaussians *gaussians, const gs_camera
     frame_render_backward(f, policy);
     for (int32_t v = 0; v < count; v++)
         GS_CHECK(gs_score_add(f->gradient.moments + v * gaussians->count, gaussians->count, score, NULL));
+}
+
+// Scores by views of one step.
+static void score_views(retirement *r, frame *f, const gs_gaussians *gaussians, const gs_camera *cameras,
+                        int32_t count, distwar_policy policy) {
+    const size_t splats = (size_t)count * (size_t)gaussians->count;
+    if (!r->one_by_one) {
+        score_together(f, gaussians, cameras, count, policy, r->score.memory);
+        return;
+    }
+    const gs_view all = {.gaussians = *gaussians,
+                         .camera = cameras[0],
+                         .views = {count, cameras},
+                         .splats = device_buffer_reserve(&r->splats, splats * sizeof(gs_splat))};
+    GS_CHECK(gs_project(&all, NULL));
+    for (int32_t v = 0; v < count; v++) {
+        f->projected = all.splats + v * gaussians->count;
+        score_together(f, gaussians, &cameras[v], 1, policy, r->score.memory);
+    }
 }
 
 size_t retirement_views(size_t count) {
@@ -88,7 +108,7 @@ bool retire_least(retirement *r, frame *f, const training_state *state, const ta
         const int32_t together = choose_cameras(state, views, all, first, batch, camera);
         if (first == own * (size_t)batch || batch == 1)
             set_gradient(f, camera, together); // several have one size
-        score_views(f, gaussians, camera, together, policy, score);
+        score_views(r, f, gaussians, camera, together, policy);
     }
     f->clock = clock;
     return (!r->peers || (ranks_all_reduce(r->peers, &largest, NULL) && ranks_wait(r->peers, NULL))) &&

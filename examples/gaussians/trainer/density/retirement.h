@@ -10,10 +10,11 @@
 C_LINKAGE_BEGIN
 
 typedef struct retirement {
-    device_buffer score, workspace;
+    device_buffer score, workspace, splats;
     device_buffer scores, logits; // of all ranks
-    ranks *peers; // of the caller: ranks with the whole scene each, which score some views each; or NULL
-} retirement;     // starts as {0}
+    ranks *peers;    // of the caller: ranks with the whole scene each, which score some views each; or NULL
+    bool one_by_one; // of the caller: steps render their views apart
+} retirement;        // starts as {0}
 
 void retirement_close(retirement *r);
 // Whether density control begins an action with a retirement, after a step as of density_is_due.

@@ -37,11 +37,6 @@ gs_gaussians gaussians_rows(const gs_gaussians *all, int64_t first, int64_t coun
     return rows;
 }
 
-gs_gaussians device_gaussians_from_rows(const gs_gaussians *host, int64_t first, int64_t count) {
-    const gs_gaussians rows = gaussians_rows(host, first, count);
-    return device_gaussians_from(&rows);
-}
-
 void device_gaussians_close(gs_gaussians *device) {
     device_free(device->mean);
     *device = (gs_gaussians){0};

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
-// dsplat eval and render --gpus. Processes use fake_nccl.c, so only simt has these tests.
+// dsplat eval --gpus. Processes use fake_nccl.c, so only simt has these tests.
 #ifdef DISTWAR_SIMT
 #include "depth_data.h"
 #include "gpus_run.h"
-#include <map>
 
 namespace {
 
@@ -29,14 +28,6 @@ class GpusShow : public OnGpus {
         EXPECT_EQ(got.code, 0) << got.err;
         return got;
     }
-    std::string all_files(const char *folder) const {
-        std::map<std::string, std::string> files;
-        for (const auto &entry : fs::directory_iterator(at(folder)))
-            files[entry.path().filename()] = contents(entry.path());
-        std::string all;
-        for (const auto &[name, text] : files) all += name + text;
-        return all;
-    }
 };
 
 const std::vector<std::vector<std::string>> any_number = {{}, {"--nccl", FAKE_NCCL}};
@@ -60,25 +51,6 @@ TEST_F(GpusShow, EvalTakesPicturesOfSeveralSizes) {
     write_two_sizes(at("sizes"));
     const std::vector<std::string> command = {"eval", "--cameras", at("sizes").string(), "--all"};
     EXPECT_EQ(show(command, 3).out, show(command, 0).out);
-}
-
-TEST_F(GpusShow, RenderWritesTheSamePictures) {
-    const std::string data = at("data").string(), one = at("one.png").string(), all = at("flight").string();
-    const std::vector<std::string> picture = {"render", "-o",     one, "--cameras",
-                                              data,     "--view", "1", "--photo"},
-                                   flight = {"render", "-o",    all,        "--cameras", data,
-                                             "--path", "orbit", "--frames", "7"};
-    const std::string told = show(picture, 0).out + show(flight, 0).out, before = contents(one),
-                      frames = all_files("flight");
-    for (const auto &[gpus, more] : {std::pair(1, any_number[0]), {3, any_number[0]}, {2, any_number[1]}}) {
-        fs::remove(one);
-        fs::remove_all(all);
-        EXPECT_EQ(show(picture, gpus, more).out + show(flight, gpus, more).out, told) << gpus;
-        EXPECT_TRUE(contents(one) == before) << gpus;
-        EXPECT_TRUE(all_files("flight") == frames) << gpus;
-    }
-    show({"render", "-o", all, "--cameras", data, "--path", "orbit", "--frames", "5"}, 2);
-    EXPECT_FALSE(fs::exists(at("flight") / "frame_00005.png")); // of the longer flight
 }
 
 TEST_F(GpusShow, FailuresLeaveTheFiles) {

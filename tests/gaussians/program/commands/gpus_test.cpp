@@ -73,6 +73,21 @@ TEST_F(Gpus, WhatTheyDoNotTrainIsRefused) {
     outcome got = run(DSPLAT_PROGRAM, train("scene.ply", 0, {"--nccl", "2"}));
     EXPECT_EQ(got.code, 2);
     EXPECT_NE(got.err.find("--nccl needs --gpus"), std::string::npos) << got.err;
+    const struct {
+        std::vector<std::string> options;
+        const char *says;
+    } refused[] = {{{"--view"}, "--gpus excludes --view: the page shows the Gaussians of one GPU"},
+                   {{"--depth", "maps"}, "--gpus excludes --depth: "},
+                   {{"--refine-poses"}, "--gpus excludes --refine-poses: "},
+                   {{"--density", "adaptive"}, "--gpus excludes --density adaptive: "}};
+    for (const auto &row : refused) {
+        got = run(DSPLAT_PROGRAM, train("scene.ply", 2, row.options));
+        EXPECT_EQ(got.code, 2) << row.says;
+        EXPECT_NE(got.err.find(row.says), std::string::npos) << got.err;
+    }
+    got = run(DSPLAT_PROGRAM, {"render", "scene.ply", "-o", "scene.png", "--gpus", "2"});
+    EXPECT_EQ(got.code, 2);
+    EXPECT_NE(got.err.find("--gpus"), std::string::npos) << got.err;
 }
 
 } // namespace

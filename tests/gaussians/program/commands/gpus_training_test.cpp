@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Training on ranks from the start to the files: the same bits on any number of ranks, checkpoints, signals, kills,
 // what is said of held-out views.
-#include "depth_data.h"
 #include "gpus_run.h"
 #include "density/density_control.h"
 #include <chrono>
@@ -34,22 +33,14 @@ TEST_F(GpuTraining, GiveTheSameSceneWhateverTheirNumber) {
 // Every option that adds to the loss or to what is trained, with checkpoints that another number of ranks goes on from.
 TEST_F(GpuTraining, EveryTermIsTheSameWhateverTheirNumber) {
     write_colmap(at("data"), 30);
-    write_depth_maps(at("data"), at("depth"));
     const std::vector<std::vector<std::string>> ways = {
-        {"--depth", at("depth").string(), "--depth-weight", "0.5", "--batch", "1"},
-        {"--depth", at("depth").string(), "--batch", "3", "--random-background"},
-        {"--refine-poses", "--perturb-poses", "1,0.01", "--depth", at("depth").string(), "--retire", "0.5",
-         "--retire-every", "4"},
-        {"--density", "adaptive", "--grow-gradient", "1e-6", "--batch", "1"},
-        {"--density", "adaptive", "--grow-gradient", "1e-6", "--max-gaussians", "180", "--batch", "3"}};
+        {"--random-background", "--batch", "3"},
+        {"--density", "mcmc", "--retire", "0.5", "--retire-every", "4", "--dropout", "0.3", "--batch", "1"}};
     for (const auto &more : ways) {
         const std::vector<std::string> options = with(splitting, more);
         const std::string first = scene_of(1, options);
         ASSERT_GT(first.size(), 150 * 248u) << "it has not grown";
         EXPECT_TRUE(scene_of(2, options) == first) << more[0];
-        if (more[0] == "--refine-poses") { // held-out views are aligned to a scene that stays
-            EXPECT_TRUE(scene_of(1, with(options, {"--align-steps", "0"})) == first);
-        }
         const std::vector<std::string> saving =
             with(options, {"--checkpoint-every", "5", "--checkpoint", at("saved").string()});
         EXPECT_TRUE(scene_of(3, saving) == first) << more[0];
@@ -112,6 +103,7 @@ TEST_F(GpuTraining, EveryDensityControlIsTheSame) {
     write_colmap(at("data"), 30);
     const size_t least = scene_of(1, with(growth, {"--density", "none"})).size();
     for (int kind = 0; kind < DENSITY_KINDS; kind++) {
+        if (kind == DENSITY_ADAPTIVE) continue; // refused
         const char *const name = density_method_of(kind)->name;
         const std::vector<std::string> options = with(growth, {"--density", name, "--batch", "3"});
         const std::string scene = scene_of(2, options);

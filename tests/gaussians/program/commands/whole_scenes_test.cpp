@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 // Training on ranks that each have the whole scene, from the start to the files.
-#include "depth_data.h"
 #include "gpus_run.h"
 #include <algorithm>
 #include <cmath>
@@ -51,9 +50,7 @@ class WholeScenes : public OnGpus {
 // Views of a step are more than ranks, as many, and no multiple of them.
 TEST_F(WholeScenes, BecomeThoseOfOneGpu) {
     write_colmap(at("data"), 30);
-    write_depth_maps(at("data"), at("depth"));
-    const std::vector<std::string> options = {"--random", "130", "--density", "none",
-                                              "--batch",  "3",   "--depth",   at("depth").string()};
+    const std::vector<std::string> options = {"--random", "130", "--density", "none", "--batch", "3"};
     const double loss = last_loss(trained(1, options));
     const std::vector<float> one = values_of_scene();
     for (const int gpus : {2, 3}) {
@@ -88,10 +85,7 @@ TEST_F(WholeScenes, BecomeThoseOfOneGpu) {
 TEST_F(WholeScenes, GrowAndRetireAlike) {
     write_colmap(at("data"), 30);
     // MCMC of few Gaussians differs by 0.7% (one deviation) from run to run: sums of another order move its noise.
-    const std::pair<std::vector<std::string>, double> ways[] = {
-        {growing, 0.05},
-        {splitting, 0.005},
-        {with(growth, {"--density", "adaptive", "--grow-gradient", "1e-6"}), 0.005}};
+    const std::pair<std::vector<std::string>, double> ways[] = {{growing, 0.05}, {splitting, 0.005}};
     for (const auto &[way, apart] : ways) {
         const std::vector<std::string> options =
             free_of_order(with(way, {"--retire", "0.5", "--retire-every", "4", "--random-background"}));

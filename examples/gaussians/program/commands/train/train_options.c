@@ -226,9 +226,21 @@ static bool files_differ(const train_options *o, fault *why) {
     return true;
 }
 
-// A page shows the Gaussians of one rank.
+// What one GPU alone does.
 static bool ranks_are_possible(const train_options *o, fault *why) {
-    return !o->view || o->ranks.gpus <= 1 || fail(why, "--gpus excludes --view");
+    const struct {
+        bool wanted;
+        const char *option, *reason;
+    } refused[] = {
+        {o->view, "--view", "the page shows the Gaussians of one GPU"},
+        {o->depth, "--depth", "maps are compared with the depth of whole views"},
+        {o->recipe.refine_poses, "--refine-poses", "refined poses take one view per step, by all Gaussians"},
+        {o->recipe.density.settings.kind == DENSITY_ADAPTIVE, "--density adaptive",
+         "its clones and prunes change the number on each GPU; take split or mcmc"}};
+    for (size_t i = 0; i < sizeof refused / sizeof *refused && o->ranks.gpus > 1; i++)
+        if (refused[i].wanted)
+            return fail(why, "--gpus excludes %s: %s", refused[i].option, refused[i].reason);
+    return true;
 }
 
 // "10", "10s", "2m", "1h".

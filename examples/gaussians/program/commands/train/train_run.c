@@ -55,20 +55,10 @@ static void after_size(void *context, int level, const refined_pose *poses) {
     record->settled[record->sizes++] = train_poses_difference(&run->poses, poses);
 }
 
-// Rank 0's poses, doubles all, on all ranks.
-static bool share_poses(const training_state *state) {
-    const size_t bytes = (size_t)state->poses * sizeof *state->pose;
-    if (ranks_own(state->group) > 0) memset(state->pose, 0, bytes);
-    return ranks_sum(state->group, (double *)state->pose, bytes / sizeof(double));
-}
-
-// Each rank refines them on small scenes of its own, at the same time: with DISTWAR_FIXED alike.
 static bool start_poses(train_run *run, fault *why) {
     const view_split *split = &run->split;
     training_state *state = &run->state;
-    ranks *const alone = ranks_alone_open();
-    if (!alone) return fail(why, "no memory for a group of one rank");
-    const pose_levels levels = {.group = alone,
+    const pose_levels levels = {.group = state->group,
                                 .levels = pose_levels_of(split->views, split->training, POSE_LEVELS),
                                 .finest = POSE_FINEST,
                                 .steps = usual_pose_steps(split->training, run->settings.iterations),
@@ -78,14 +68,11 @@ static bool start_poses(train_run *run, fault *why) {
                                 .context = run};
     training_settings settings = run->settings;
     settings.rates = published_rates(run->known.extent, 1); // of scenes that are only means
-    settings.name = ranks_own(state->group) == 0 ? "refining poses" : NULL;
+    settings.name = "refining poses";
     const double began = seconds_now();
-    const bool done =
-        training_state_open_poses(state, (int64_t)split->training, why) &&
-        poses_start_in(state->pose, split->views, split->training, state, why) &&
-        pose_levels_refine(state->pose, split->views, split->training, &settings, &levels, why) &&
-        (share_poses(state) || fail(why, "%s", ranks_error(state->group)));
-    ranks_alone_close(alone);
+    const bool done = training_state_open_poses(state, (int64_t)split->training, why) &&
+                      poses_start_in(state->pose, split->views, split->training, state, why) &&
+                      pose_levels_refine(state->pose, split->views, split->training, &settings, &levels, why);
     run->poses.record.seconds = seconds_now() - began;
     return done;
 }
