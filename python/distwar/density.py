@@ -53,7 +53,7 @@ def add_noise(means: Tensor, quats: Tensor, log_scales: Tensor, opacity_logits: 
     with On(means):
         g = _gaussians(len(means), means.device, mean=means, quaternion=quats, log_scale=log_scales,
                        opacity_logit=opacity_logits)
-        library_of(means.device).call_on("gs_density_noise", byref(g), scale, seed, step, stream_of(means.device))
+        library_of(means.device).call_on("gs_density_noise", byref(g), 0, scale, seed, step, stream_of(means.device))
 
 
 def add_penalty(log_scales: Tensor, opacity_logits: Tensor, opacity_weight: float, scale_weight: float) -> None:
@@ -63,7 +63,7 @@ def add_penalty(log_scales: Tensor, opacity_logits: Tensor, opacity_weight: floa
         count, device = len(log_scales), log_scales.device
         g = _gaussians(count, device, log_scale=log_scales, opacity_logit=opacity_logits)
         d = _gaussians(count, device, log_scale=log_scales.grad, opacity_logit=opacity_logits.grad)
-        library_of(device).call_on("gs_density_penalty", byref(g), opacity_weight, scale_weight, byref(d),
+        library_of(device).call_on("gs_density_penalty", byref(g), g.count, opacity_weight, scale_weight, byref(d),
                                    stream_of(device))
 
 

@@ -241,18 +241,6 @@ void others() {
         const std::string bytes =
             written("a", [&](const char *path) { return checkpoint_write(path, &fuzz_key, &state, &why); });
         seed("checkpoint", bytes);
-        // As one rank of several writes it: FILE without the rows, and a part; fuzz_use makes the sums.
-        if (views == 0) {
-            const size_t rows = 2 * sizeof(float) * (3 * 23 + 2), kept = bytes.size() - rows - 4;
-            const uint64_t size = kept + 4, letter = uint64_t(1) << 32; // a, one part
-            std::string file = bytes.substr(0, kept) + "sum.";
-            memcpy(&file[16], &size, sizeof size);
-            memcpy(&file[bytes.find(fuzz_key.settings) - sizeof letter], &letter, sizeof letter);
-            Bytes part;
-            part.put(std::string("SPLATROW") + bytes.substr(8, 4)).put(int32_t(1));
-            for (const int64_t value : {0, 0, 2, 0}) part.put(value);
-            seed("checkpoint", file + FUZZ_DIVISION + part.text + bytes.substr(kept, rows) + "sum.");
-        }
         training_state_close(&state);
         ranks_alone_close(alone);
     }

@@ -150,31 +150,10 @@ static void use_dataset(const char *folder, const char *path) {
 static void mend_checkpoint(uint8_t *bytes, size_t size);
 static const uint8_t *find(const uint8_t *bytes, size_t size, const char *what);
 
-// Tells FILE the checksum of its first part, which stands in an entry after the settings.
-static void tell_sum_of_part(const char *folder, const char *path) {
-    enum { MOST = 1 << 16, ROWS = 8 };
-    char part[PATH_ROOM];
-    uint8_t bytes[MOST], sum[4];
-    join(part, folder, "a.checkpoint.a0");
-    FILE *const from = fopen(part, "rb"), *const to = fopen(path, "r+b");
-    const size_t size = to ? fread(bytes, 1, MOST, to) : 0;
-    const bool has = from && fseek(from, -4, SEEK_END) == 0 && fread(sum, 1, sizeof sum, from) == sizeof sum;
-    const uint8_t *const settings = has && size < MOST ? find(bytes, size, fuzz_key.settings) : NULL;
-    const size_t at = settings ? (size_t)(settings - bytes) + strlen(fuzz_key.settings) + ROWS : size;
-    if (at + sizeof sum + 4 <= size) {
-        memcpy(bytes + at, sum, sizeof sum);
-        mend_checkpoint(bytes, size);
-        rewind(to);
-        fwrite(bytes, 1, size, to);
-    }
-    if (from) fclose(from);
-    if (to) fclose(to);
-}
-
 static void use_checkpoint(const char *folder, const char *path) {
+    (void)folder;
     fault why = {""};
     training_state state = {0};
-    tell_sum_of_part(folder, path);
     ranks *const alone = ranks_alone_open();
     if (accepted(checkpoint_read(path, &fuzz_key, alone, &state, &why), &why)) training_state_close(&state);
     ranks_alone_close(alone);

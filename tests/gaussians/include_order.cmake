@@ -20,7 +20,8 @@ set(rooms
     "data|examples/gaussians/data|device common lib"
     "ranks|examples/gaussians/ranks|library device common lib"
     "trainer|examples/gaussians/trainer|library device common lib data ranks"
-    "program|examples/gaussians/program|library device common lib data ranks trainer"
+    "ways|examples/gaussians/ranks/ways|library device common lib data ranks trainer"
+    "program|examples/gaussians/program|library device common lib data ranks trainer ways"
     "lm|examples/gaussians/lm|library device common lib data ranks trainer program"
     "index|examples/index|library device common")
 
@@ -40,7 +41,6 @@ set(folders
     "lib|stereo|geometry"
     "lib|density|project"
     "lib|optimise|"
-    "lib|share|bin blend density project"
     "trainer|frames|"
     "trainer|poses|frames"
     "trainer|start|frames"
@@ -85,6 +85,11 @@ endmacro()
 foreach(row IN LISTS rooms)
   split("${row}")
   sources_of("${folder}" sources_${room})
+  foreach(inner IN LISTS rooms) # a room in the folder of another one
+    if(inner MATCHES "^[^|]*[|](${folder}/[^|]*)[|]")
+      list(FILTER sources_${room} EXCLUDE REGEX "^${CMAKE_MATCH_1}/")
+    endif()
+  endforeach()
   foreach(source IN LISTS sources_${room})
     string(REPLACE "${folder}/" "" name "${source}")
     list(APPEND names_${room} "${name}")
@@ -107,7 +112,7 @@ foreach(row IN LISTS rooms)
           set(found "${other}")
         endif()
       endforeach()
-      foreach(other IN ITEMS library device common lib data ranks trainer program lm) # no room that it may include from has such a file
+      foreach(other IN ITEMS library device common lib data ranks trainer ways program lm) # no room that it may include from has such a file
         if(NOT found AND short IN_LIST names_${other})
           string(APPEND faults "${source} includes ${name}: ${room} must not know ${other}\n")
           set(found "${other}")

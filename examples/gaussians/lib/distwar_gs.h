@@ -269,7 +269,7 @@ typedef struct gs_gradient {
     // not by the image alone. Replaces what the moments say (gs_mean2d_gradient). NULL: the moments count.
     const float *pixel_mean2d;
     // Read by gs_render_backward with DISTWAR_FIXED: bounds of the whole image, where the view has only some of its
-    // splats or of its rows (distwar_gs_share.h). NULL: of the view.
+    // splats or of its rows. NULL: of the view.
     const struct gs_largest_values *largest; // device
 } gs_gradient;
 

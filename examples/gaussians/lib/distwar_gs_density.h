@@ -83,13 +83,14 @@ gs_status gs_relocate(const gs_gaussians *gaussians, const gs_gaussians *first_m
 // Adds S(opacity) scale C n to each mean: scale finite, >= 0; C the covariance; n standard normal; S = 1 /
 // (1 + exp(100 (opacity - 0.005))), and 0 where that is below 1e-8. Along an axis of size s > 1 / scale the deviation is
 // S s in place of S scale s^2: without that bound, which the paper has not, large Gaussians fly ever farther.
-gs_status gs_density_noise(const gs_gaussians *gaussians, float scale, uint64_t seed, uint64_t iteration,
-                           gs_stream stream);
+// first: the index of the first Gaussian among all of the scene; 0 for a whole scene.
+gs_status gs_density_noise(const gs_gaussians *gaussians, int64_t first, float scale, uint64_t seed,
+                           uint64_t iteration, gs_stream stream);
 
 // Adds to the gradients those of opacity_weight mean(opacity) + scale_weight mean(exp(log_scale)); both
-// weights finite, >= 0.
-gs_status gs_density_penalty(const gs_gaussians *gaussians, float opacity_weight, float scale_weight,
-                             const gs_gaussians *gradients, gs_stream stream);
+// weights finite, >= 0. all: the Gaussians of the scene, over which the means are; gaussians->count for a whole scene.
+gs_status gs_density_penalty(const gs_gaussians *gaussians, int64_t all, float opacity_weight,
+                             float scale_weight, const gs_gaussians *gradients, gs_stream stream);
 
 // Opacities for a step without a random share of the Gaussians, which teaches the others to do without any one of them.
 // logits[count]: of each Gaussian, with probability `share` (0..0.9) that of one that is never seen; of the others that

@@ -9,13 +9,14 @@
 
 void frame_gradient_open(trainer *t) {
     const training_settings *settings = t->settings;
-    const candidate_list candidates = settings->tune ? blend_candidates() : candidate_alone(settings->policy);
+    const candidate_list candidates =
+        settings->tune && t->way->frames ? blend_candidates() : candidate_alone(settings->policy);
     strategy_tuner_open(&t->one.tuner, &candidates);
     // A launch for several views would round otherwise than views alone do, which ranks render: the blend divides its work
     // by the lists of all views of a launch, and one bound serves all.
     t->one.one_by_one = !settings->tune && settings->policy.strategy == DISTWAR_FIXED &&
                         resolution_most_views(&settings->resolutions, settings->batch) > 1;
-    if (t->one.one_by_one) return; // the clock takes each stage of a step once
+    if (t->one.one_by_one || !t->way->frames) return; // the clock takes each stage of a step once
     stage_clock_open(&t->report.clock);
     t->one.f.clock = &t->report.clock;
 }
@@ -58,7 +59,7 @@ bool frame_queue_loss(trainer *t, const step_views *of, const gs_gaussians *gaus
         queue_view_losses(t, of);
         began = seconds_now();
         // The device waits for other ranks too, which may be gone.
-        if (trainer_has_peers(t) && !ranks_wait(t->all, t->peers.watch)) return false;
+        if (ranks_count(t->group) > 1 && !ranks_wait(t->group, t->one.watch)) return false;
         settled = frame_settle(f);
         t->report.waited += seconds_now() - began;
     } while (!settled);
@@ -181,3 +182,11 @@ bool frame_gradient_of(trainer *t, const step_views *of, const gs_view **view, c
     *mean2d = f->screen == SCREEN_ABSOLUTE ? f->gradient.abs_mean2d : f->gradient.mean2d;
     return true;
 }
+
+bool trainer_scores(trainer *t, const scored_views *by, float *score) {
+    const scored_turn turn = {ranks_own(t->group), ranks_count(t->group)};
+    retirement_score(&t->retirement, &t->one.f, t->state, by, &turn, t->one.tuner.policy, score);
+    return true;
+}
+
+const training_way alone_way = {.frames = true, .gradient = frame_gradient_of, .scores = trainer_scores};

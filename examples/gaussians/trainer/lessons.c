@@ -190,9 +190,9 @@ static bool have_room(const trainer *t, int64_t teachers, bool *room) {
     const size_t scene = device_gaussians_bytes(training_state_count(t->state), now->sh_degree);
     const int64_t each =
         (int64_t)scene + lists + trainer_batch(t->settings, RESOLUTIONS_MOST) * each_pixel * pixels;
-    if (!ranks_tell_all(t->all, teachers * each <= (int64_t)(all / 4), of_all, NULL)) return false;
+    if (!ranks_tell_all(t->group, teachers * each <= (int64_t)(all / 4), of_all, NULL)) return false;
     *room = true;
-    for (int r = 0; r < ranks_count(t->all); r++) *room = *room && of_all[r] != 0;
+    for (int r = 0; r < ranks_count(t->group); r++) *room = *room && of_all[r] != 0;
     return true;
 }
 

@@ -104,23 +104,15 @@ static void scene_points_close(scene_points *p) {
     *p = (scene_points){0};
 }
 
-// Gathers the means of all ranks' Gaussians.
 static bool scene_points_open(scene_points *p, const training_state *state, fault *why) {
-    const size_t count = (size_t)training_state_count(state);
+    const gs_gaussians *const g = &state->gaussians;
+    const size_t count = (size_t)g->count;
     *p = (scene_points){.count = count,
                         .points = malloc((count + 1) * sizeof *p->points),
                         .weights = malloc((count + 1) * sizeof *p->weights)};
     if (!p->points || !p->weights) return fail(why, "no memory for the means of %zu Gaussians", count);
-    float *const all = device_allocate(count * (sizeof *p->points + sizeof *p->weights));
-    const bool done =
-        shard_gather(state->group, state->begin, sizeof *p->points, state->gaussians.mean, all, NULL) &&
-        shard_gather(state->group, state->begin, sizeof *p->weights, state->gaussians.opacity_logit,
-                     all + 3 * count, NULL) &&
-        ranks_wait(state->group, NULL);
-    if (done) device_download(p->points, all, count * sizeof *p->points);
-    if (done) device_download(p->weights, all + 3 * count, count * sizeof *p->weights);
-    device_free(all);
-    if (!done) return fail(why, "%s", ranks_error(state->group));
+    device_download(p->points, g->mean, count * sizeof *p->points);
+    device_download(p->weights, g->opacity_logit, count * sizeof *p->weights);
     for (size_t i = 0; i < count; i++) p->weights[i] = 1 / (1 + expf(-p->weights[i]));
     return true;
 }
@@ -156,10 +148,10 @@ static training_settings settings_without_density(const training_settings *setti
     return plain;
 }
 
-static bool train_once(const training_ranks *ranks, training_state *state, const target_view *views,
-                       size_t count, const training_settings *settings, fault *why) {
+static bool train_once(picture_cache *pictures, training_state *state, const target_view *views, size_t count,
+                       const training_settings *settings, fault *why) {
     training_report report = {0};
-    const bool done = train_on(ranks, state, views, count, settings, NULL, &report, why);
+    const bool done = train_on(pictures, state, views, count, settings, NULL, &report, why);
     training_report_close(&report);
     return done;
 }
@@ -220,7 +212,7 @@ bool pose_levels_refine(refined_pose *poses, const target_view *views, size_t co
     return done;
 }
 
-bool align_views(const training_ranks *ranks, training_state *state, target_view *views, size_t count,
+bool align_views(picture_cache *pictures, training_state *state, target_view *views, size_t count,
                  const training_settings *settings, int64_t steps, fault *why) {
     training_settings still = settings_without_density(settings, steps * (int64_t)count);
     still.name = settings->name ? "aligning views" : NULL;
@@ -231,7 +223,7 @@ bool align_views(const training_ranks *ranks, training_state *state, target_view
     frozen.pose = NULL;
     bool done = training_state_open_poses(&frozen, (int64_t)count, why) &&
                 poses_start_in(frozen.pose, views, count, &frozen, why) &&
-                train_once(ranks, &frozen, views, count, &still, why);
+                train_once(pictures, &frozen, views, count, &still, why);
     for (size_t i = 0; i < count && done; i++) pose_to_camera(&frozen.pose[i].now, &views[i].camera);
     free(frozen.pose);
     return done;

@@ -24,7 +24,7 @@ typedef struct pose_levels {
 
 // The most levels, up to `wanted`, at which every picture has 64 pixels each way.
 int pose_levels_of(const target_view *views, size_t count, int wanted);
-// Starts the poses of the views on a scene. A collective.
+// Starts the poses of the views on a scene, of which this rank has all.
 bool poses_start_in(refined_pose *poses, const target_view *views, size_t count, const training_state *state,
                     fault *why);
 // Refines poses that have not moved yet, and measures them on the scene that it finds. Of `settings` everything but
@@ -33,8 +33,8 @@ bool pose_levels_refine(refined_pose *poses, const target_view *views, size_t co
                         const training_settings *settings, const pose_levels *levels, fault *why);
 
 // Refines the poses of views on a scene that stays: the views' cameras take them. `steps` per view. The scene's
-// Gaussians do not change; other parts of the state do. A collective. ranks: as of trainer_open, of these views.
-bool align_views(const training_ranks *ranks, training_state *state, target_view *views, size_t count,
+// Gaussians do not change; other parts of the state do. pictures: as of trainer_open, of these views.
+bool align_views(picture_cache *pictures, training_state *state, target_view *views, size_t count,
                  const training_settings *settings, int64_t steps, fault *why);
 
 C_LINKAGE_END

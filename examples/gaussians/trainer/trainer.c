@@ -17,16 +17,16 @@ static double own_clock(const trainer *t) {
 // Under a budget all ranks go by rank 0's clock: they see it where they have called this last.
 bool trainer_look_at_clock(trainer *t) {
     int64_t own, of_all[RANKS_MAX];
-    if (!trainer_has_several(t) || !t->settings->budget) return true;
+    if (ranks_count(t->group) == 1 || !t->settings->budget) return true;
     const double now = own_clock(t);
     memcpy(&own, &now, sizeof own);
-    if (!ranks_tell_all(t->all, own, of_all, NULL)) return false;
+    if (!ranks_tell_all(t->group, own, of_all, NULL)) return false;
     memcpy(&t->clock, &of_all[0], sizeof t->clock);
     return true;
 }
 
 double trainer_now(const trainer *t) {
-    return trainer_has_several(t) && t->settings->budget ? t->clock : own_clock(t);
+    return ranks_count(t->group) > 1 && t->settings->budget ? t->clock : own_clock(t);
 }
 
 static bool reserve_losses(trainer *t, int64_t steps, fault *why) {
@@ -131,14 +131,13 @@ static bool retire(trainer *t, int phase) {
     if (settings->budget) DEVICE_CHECK(cudaDeviceSynchronize()); // the step's own time
     if (!trainer_look_at_clock(t)) return false;
     const double began = trainer_now(t);
-    if (t->shared) {
-        const retirement_place place = {t->shared, settings->policy};
-        if (!retire_least_of_ranks(&t->retirement, &place, t->state, asked, count, batch, &settings->density))
-            return false;
-    } else if (!retire_least(&t->retirement, &t->one.f, t->state, asked, count, batch, &settings->density,
-                             t->one.tuner.policy)) {
+    const scored_views by = {asked, count, batch};
+    const size_t bytes = (size_t)training_state_count(t->state) * sizeof(float);
+    float *const score = device_buffer_reserve(&t->retirement.score, bytes);
+    device_clear(score, bytes);
+    if (!t->way->scores(t, &by, score) ||
+        !retirement_end(&t->retirement, t->state, score, settings->density.retired))
         return false;
-    }
     if (!trainer_look_at_clock(t)) return false;
     t->pace.between = trainer_now(t) - began;
     return true;
@@ -173,8 +172,8 @@ bool trainer_fetch_losses(trainer *t) {
     fault why;
     if (t->waiting == 0) return true;
     if (!reserve_losses(t, known + t->waiting, &why)) return fails(t, &why);
-    const bool several = trainer_has_several(t);
-    if (several && !(ranks_all_reduce(t->all, &sum, NULL) && ranks_wait(t->all, NULL))) return false;
+    const bool several = ranks_count(t->group) > 1;
+    if (several && !(ranks_all_reduce(t->group, &sum, NULL) && ranks_wait(t->group, NULL))) return false;
     device_download(batch, t->results, bytes);
     if (several) device_clear(t->results, bytes);
     for (int64_t i = 0; i < t->waiting; i++) {
@@ -188,7 +187,7 @@ bool trainer_fetch_losses(trainer *t) {
     const int64_t fetched = t->waiting;
     t->waiting = 0;
     trainer_watch(t, fetched);
-    return known > 0 || trainer_check_peers(t); // at first: GPUs of two kinds differ from the start
+    return known > 0 || trainer_agrees(t); // at first: GPUs of two kinds differ from the start
 }
 
 static double mean(const double *values, int64_t count) {
@@ -215,7 +214,6 @@ const training_report *trainer_report(trainer *t) {
     report->seconds = trainer_now(t) - t->started;
     report->ended = t->state->schedule.ended;
     if (t->settings->budget) t->state->schedule.seconds = t->before + report->seconds;
-    if (t->shared) return report;
     report->repeats = t->one.f.repeats;
     report->strategy = strategy_tuner_report(&t->one.tuner);
     return report;
@@ -249,7 +247,7 @@ void trainer_add_view(trainer *t, int phase, size_t index, step_views *of) {
     const target_view *const views = views_of(t, phase);
     const int32_t v = of->count++;
     of->index[v] = index;
-    of->view[v] = t->pictures && !t->shared ? picture_cache_view(t->pictures, index) : views + index;
+    of->view[v] = t->pictures && t->way->frames ? picture_cache_view(t->pictures, index) : views + index;
     of->camera[v] = of->view[v]->camera;
     if (t->state->poses > 0) pose_to_camera(&t->state->pose[index].now, &of->camera[v]);
 }
@@ -304,7 +302,7 @@ static void choose_background(const training_settings *settings, int64_t step, f
 
 // Whether nothing but Adam needs the gradient of a step.
 static bool may_step_at_once(const trainer *t, const step_views *of) {
-    return !t->shared && !t->one.one_by_one && of->pose_step < 1 && !t->settings->check_finite &&
+    return t->way->frames && !t->one.one_by_one && of->pose_step < 1 && !t->settings->check_finite &&
            !density_adds_to_gradient(&t->settings->density, of->at);
 }
 
@@ -347,7 +345,7 @@ bool trainer_advance(trainer *t, int *phase) {
     if (may_step_at_once(t, &of)) of.adam = &adam;
 
     if (clock) stage_clock_start(clock);
-    if (!trainer_gradient_of(t, &of, &control.view, &control.mean2d) || !trainer_check_backward(t) ||
+    if (!t->way->gradient(t, &of, &control.view, &control.mean2d) || !trainer_check_backward(t) ||
         !density_before_adam(&settings->density, state, of.count) || !trainer_check_penalty(t))
         return false;
     t->waiting += of.count;
@@ -421,18 +419,14 @@ static bool open_trainer(trainer *t) {
     t->results = device_allocate((WAITING + GS_MAX_VIEWS) * sizeof *t->results);
     device_clear(t->results, (WAITING + GS_MAX_VIEWS) * sizeof *t->results);
     if (!lessons_open(t)) return false;
-    if (t->shared) return true;
     frame_gradient_open(t);
     t->retirement.one_by_one = t->one.one_by_one;
-    peers_gradient_open(t);
     return true;
 }
 
 void trainer_close(trainer *t) {
     if (!t) return;
-    if (!t->shared && t->results) frame_gradient_close(t);
-    peers_gradient_close(t);
-    ranks_gradient_close(t);
+    frame_gradient_close(t);
     lessons_close(t);
     exposures_close(t);
     device_buffer_close(&t->target);
@@ -451,7 +445,7 @@ void trainer_close(trainer *t) {
     free(t);
 }
 
-trainer *trainer_open(const training_ranks *ranks, training_state *state, const target_view *views,
+trainer *trainer_open(picture_cache *pictures, training_state *state, const target_view *views,
                       size_t view_count, const training_settings *settings, fault *why) {
     trainer *const t = calloc(1, sizeof *t);
     if (!t) {
@@ -460,10 +454,8 @@ trainer *trainer_open(const training_ranks *ranks, training_state *state, const 
     }
     *t = (trainer){.state = state,
                    .group = state->group,
-                   .all = ranks && ranks->peers ? ranks->peers : state->group,
-                   .shared = ranks ? ranks->shared : NULL,
-                   .retirement = {.peers = ranks ? ranks->peers : NULL},
-                   .pictures = ranks ? ranks->pictures : NULL,
+                   .way = state->way,
+                   .pictures = pictures,
                    .views = views,
                    .settings = settings,
                    .order = {.count = view_count}};

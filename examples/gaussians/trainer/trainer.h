@@ -4,7 +4,6 @@
 #pragma once
 
 #include "schedule.h"
-#include "sharded.h"
 #include "frames/picture_cache.h"
 #include "strategies/strategy_tuner.h"
 #include "frames/stage_clock.h"
@@ -49,27 +48,11 @@ typedef struct training_observer {
     void (*warn)(void *context, const char *text);
 } training_observer;
 
-// How several ranks work together, and where pictures are.
-typedef struct training_ranks {
-    // Pictures that come to the device when a step needs them, of the views to train on; their form changes while these
-    // are trained on. NULL: all are on the device. `shared` needs them.
-    picture_cache *pictures;
-    sharded *shared; // where several ranks share the scene out; else NULL
-    // Where each of several ranks has the whole scene and renders some views of a step: these ranks; else NULL.
-    // state->group is then a group of one, and the states of all ranks stay alike.
-    ranks *peers;
-} training_ranks;
-
-// Whether so many ranks are faster with the whole scene on each than with a part on each: a step has a view for each of
-// them, and the scene is small. first: the Gaussians before the first step. Not with DISTWAR_FIXED, whose bits are those
-// of one GPU.
-bool trainer_suits_peers(const training_settings *settings, int64_t first, int ranks);
-
-// Training step by step. All calls are collectives of state->group, or of the peers, and fail after ranks_fail.
-typedef struct trainer trainer;
-// ranks: NULL: all pictures are on the device. views: on the device, or with `ranks` as target_view_list leaves them. All must outlive
-// the trainer. NULL: *why is set.
-trainer *trainer_open(const training_ranks *ranks, training_state *state, const target_view *views,
+// Training step by step. All calls are collectives of state->group, and fail after ranks_fail.
+// pictures: NULL: all are on the device; or the cache from which they come when a step needs them, of the views to train on;
+// their form changes while these are trained on. views: on the device, or with `pictures` as target_view_list leaves them.
+// All must outlive the trainer. NULL: *why is set.
+trainer *trainer_open(picture_cache *pictures, training_state *state, const target_view *views,
                       size_t view_count, const training_settings *settings, fault *why);
 // Whether no step is left: by the iterations, or by the budget.
 bool trainer_is_over(const trainer *t);
@@ -81,13 +64,13 @@ void trainer_close(trainer *t); // NULL is harmless
 // Trains from where the state is (state->iteration <= settings->iterations, without a budget) on view_count >= 1
 // views, which are not all set aside. A collective of state->group; with DISTWAR_FIXED the number of ranks
 // does not change the result. A step on B views has sqrt(B) times the learning rates, and the sum of the views' gradients.
-// views, ranks: as of trainer_open. Fails if the loss
+// views, pictures: as of trainer_open. Fails if the loss
 // stops being finite. observer: NULL, or as above. *report, whose losses are the trainer's until training_report_close, is
 // written on success.
-bool train_on(const training_ranks *ranks, training_state *state, const target_view *views, size_t view_count,
+bool train_on(picture_cache *pictures, training_state *state, const target_view *views, size_t view_count,
               const training_settings *settings, const training_observer *observer, training_report *report,
               fault *why);
-// train_on, on one rank.
+// train_on with all pictures on the device.
 bool train(training_state *state, const target_view *views, size_t view_count,
            const training_settings *settings, const training_observer *observer, training_report *report,
            fault *why);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What both ways to a gradient read: the Gaussians and the pictures of a step.
+// What all ways to a gradient read: the Gaussians and the pictures of a step.
 #include "trainer_parts.h"
 #include "frames/gs_check.h"
 
@@ -16,7 +16,7 @@ const uint8_t *trainer_target(trainer *t, const step_views *of, int32_t v, const
 }
 
 gs_gaussians trainer_gaussians(trainer *t, const step_views *of) {
-    const dropout_place place = {of->at, of->first, training_state_first(t->state)};
+    const dropout_place place = {of->at, of->first, t->state->first};
     return gaussians_of_step(t->settings, &t->state->gaussians, &place, &t->logits);
 }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The state of trainer.c and of the two ways to a step's gradient: frame_gradient.c, where one rank has all Gaussians and
-// pictures, and ranks_gradient.c. Internal to this folder.
+// The state of trainer.c and of frame_gradient.c, for this folder and for other ways to a step's gradient (ranks/ways).
 #pragma once
 
 #include "plan/pace.h"
@@ -30,7 +29,7 @@ typedef struct step_weights {
 } step_weights;
 
 // The views of a step.
-typedef struct step_views {
+struct step_views {
     int64_t first;                         // iteration of the first, less 1
     int32_t count;                         // >= 1
     size_t index[GS_MAX_VIEWS];            // among all views
@@ -39,14 +38,14 @@ typedef struct step_views {
     const float *exposure[GS_MAX_VIEWS]; // the gains; NULL: none
     float background[3];
     int sh_degree;
-    int32_t before;             // views of the step before the first one here: peers render these
+    int32_t before;             // views of the step before the first one here
     int64_t at;                 // the step of the schedule
     screen_gradient screen;     // what density control sums
     bool painted[GS_MAX_VIEWS]; // in place of a photograph the view has the teachers' picture
     int64_t pose_step;          // how often the view has moved, with this step; < 1: it does not move
     const gs_adam_step *adam;   // NULL: the step wants the gradient itself
-    bool only_loss; // loss and gains are all that is wanted; ranks that share a scene compute the rest too
-} step_views;
+    bool only_loss;             // loss and gains are all that is wanted
+};
 
 // One rank: a frame of all views, or of one after another.
 typedef struct frame_gradient {
@@ -54,6 +53,7 @@ typedef struct frame_gradient {
     strategy_tuner tuner;
     device_buffer exposure_sums;
     bool one_by_one;
+    gs_stream watch; // waits for what the device waits for of other ranks
     // Where views are projected together and rendered apart: all views of the step, their moments, their means' gradients.
     gs_view all;
     device_buffer splats, moments, mean2d;
@@ -65,27 +65,10 @@ typedef struct exposure_grouping {
     int32_t *near;  // [views]: their order
 } exposure_grouping;
 
-// Several ranks with the whole scene each.
-typedef struct peers_gradient {
-    gs_stream watch;       // waits for the exchange
-    cudaEvent_t exchanged; // of the last step
-} peers_gradient;
-
-// Several ranks with a part of the scene each.
-typedef struct ranks_gradient {
-    const step_views *of;
-    device_buffer loss_workspace, corrected, mean2d;
-    int64_t tile_rows;           // of the batch's images
-    device_buffer row_sums;      // [views][tile_rows][GS_EXPOSURE_SUMS], of gs_share_exposure_backward
-    device_buffer exposure_sums; // [GS_EXPOSURE_SUMS]
-    gs_view home;
-} ranks_gradient;
-
 struct trainer {
     training_state *state;
-    ranks *group;
-    ranks *all;      // that train together: group, or the peers
-    sharded *shared; // where ranks share the scene out; else NULL
+    ranks *group; // the state's, and so the way
+    const training_way *way;
     const target_view *views;
     const training_settings *settings;
     training_settings fitted; // where settings points to, under a budget and in the last of several scenes
@@ -110,8 +93,6 @@ struct trainer {
     int phase;           // that shapes and pictures are of; -1: none yet
     int watched_phase;   // of the last step; -1: none yet
     frame_gradient one;
-    peers_gradient peers;
-    ranks_gradient several;
     frame painter[TEACHERS_MOST]; // of the teachers' pictures
     device_buffer paint;
     target_view painted[GS_MAX_VIEWS];
@@ -127,6 +108,10 @@ struct trainer {
 // The clock that training goes by: with several ranks under a budget rank 0's, when all ranks have called the second.
 double trainer_now(const trainer *t);
 bool trainer_look_at_clock(trainer *t);
+// The way's `agree`.
+static inline bool trainer_agrees(trainer *t) {
+    return !t->way->agree || t->way->agree(t);
+}
 // Adds the waiting losses to the report, on all ranks.
 bool trainer_fetch_losses(trainer *t);
 
@@ -184,27 +169,9 @@ double trainer_loss(const step_result *result, const step_weights *weights);
 // The picture of a step's view number v before the step's background. view: with pixels. All views have one size.
 const uint8_t *trainer_target(trainer *t, const step_views *of, int32_t v, const target_view *view);
 
-// Whether several ranks train together, with the whole scene each or a part of it.
-static inline bool trainer_has_several(const trainer *t) {
-    return ranks_count(t->all) > 1;
-}
-// Whether they have the whole scene each.
-static inline bool trainer_has_peers(const trainer *t) {
-    return t->all != t->group;
-}
-// Queue the loss of all views into t->results and its gradient into state->gradients, or with of->adam, which ranks do not
-// have, the step by it; and step the views' exposures. With of->pose_step >= 1, which one rank alone has, the gradient by
-// the first view's camera follows. *view, *mean2d: as those of density_step, undefined with of->only_loss. False after
-// ranks_fail.
+// Of alone_way. trainer_scores takes the views of this rank's turn, and each rank's score is of these.
+bool trainer_scores(trainer *t, const scored_views *by, float *score);
 bool frame_gradient_of(trainer *t, const step_views *of, const gs_view **view, const float **mean2d);
-bool peers_gradient_of(trainer *t, const step_views *of, const gs_view **view, const float **mean2d);
-bool ranks_gradient_of(trainer *t, const step_views *of, const gs_view **view, const float **mean2d);
-static inline bool trainer_gradient_of(trainer *t, const step_views *of, const gs_view **view,
-                                       const float **mean2d) {
-    return t->shared              ? ranks_gradient_of(t, of, view, mean2d)
-           : trainer_has_peers(t) ? peers_gradient_of(t, of, view, mean2d)
-                                  : frame_gradient_of(t, of, view, mean2d);
-}
 // The parts of frame_gradient_of, each of the views: queue the forward pass and the loss (false after ranks_fail); the
 // sums of gs_exposure_backward, [count][GS_EXPOSURE_SUMS]; a step by those of all views; the backward blend.
 bool frame_queue_loss(trainer *t, const step_views *of, const gs_gaussians *gaussians);
@@ -217,8 +184,6 @@ void frame_queue_backward(trainer *t, const step_views *of);
 step_views step_views_of(const step_views *of, int32_t first, int32_t end);
 void frame_project_all(trainer *t, const step_views *of, const gs_gaussians *gaussians);
 void frame_project_all_backward(trainer *t, const step_views *of, const gs_view **view, const float **mean2d);
-// Does nothing without peers. Else false, after ranks_fail, if their scenes are not alike.
-bool trainer_check_peers(trainer *t);
 // The functions of each term, in a file of its own: whether a view has it; queue the v-th view's. It adds the gradient,
 // and writes results at t->waiting + view.
 #define LOSS_FUNCTIONS(name, results, first, last, has, queue)                                               \
@@ -228,6 +193,3 @@ LOSS_TERMS(LOSS_FUNCTIONS)
 #undef LOSS_FUNCTIONS
 void frame_gradient_open(trainer *t);
 void frame_gradient_close(trainer *t); // but for the clock's sums
-void peers_gradient_open(trainer *t);
-void peers_gradient_close(trainer *t);
-void ranks_gradient_close(trainer *t);

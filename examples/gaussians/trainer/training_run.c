@@ -29,10 +29,10 @@ static bool agree_to_end(trainer *t, const training_observer *observer, const pr
                           : limit > 0 && seconds_now() - bar->started >= limit ? OUT_OF_TIME
                                                                                : GOES_ON;
     int64_t of_all[RANKS_MAX];
-    *how = trainer_has_several(t) ? GOES_ON : wants;
-    if (!trainer_has_several(t) || t->state->steps % LOOK_EVERY != 0) return true;
-    if (!ranks_tell_all(t->all, wants, of_all, NULL)) return false;
-    for (int r = 0; r < ranks_count(t->all); r++) *how = of_all[r] > *how ? of_all[r] : *how;
+    *how = ranks_count(t->group) > 1 ? GOES_ON : wants;
+    if (ranks_count(t->group) == 1 || t->state->steps % LOOK_EVERY != 0) return true;
+    if (!ranks_tell_all(t->group, wants, of_all, NULL)) return false;
+    for (int r = 0; r < ranks_count(t->group); r++) *how = of_all[r] > *how ? of_all[r] : *how;
     return true;
 }
 
@@ -40,7 +40,7 @@ static bool agree_to_end(trainer *t, const training_observer *observer, const pr
 static double shown_loss(const trainer *t) {
     const training_report *const report = &t->report;
     double loss = NAN;
-    if (!trainer_has_several(t) && t->waiting > 0)
+    if (ranks_count(t->group) == 1 && t->waiting > 0)
         device_download(&loss, t->results[t->waiting - 1].color, sizeof loss);
     else if (report->iterations >= report->first_iteration)
         loss = report->losses[report->iterations - report->first_iteration];
@@ -48,7 +48,7 @@ static double shown_loss(const trainer *t) {
 }
 
 static void show(trainer *t, progress *bar) {
-    if (!t->settings->name || ranks_own(t->all) != 0 || !progress_due(bar)) return;
+    if (!t->settings->name || ranks_own(t->group) != 0 || !progress_due(bar)) return;
     bar->total = t->settings->iterations;
     bar->ahead = density_time_ahead(&t->settings->density, t->settings->iterations,
                                     training_state_count(t->state), t->state->schedule.at);
@@ -63,7 +63,8 @@ static bool train_all(trainer *t, const training_observer *observer) {
     progress_begin(&bar, settings->name, settings->iterations);
     bar.before = state->schedule.at;
     bar.time_limit = settings->budget ? settings->budget->seconds - t->before : settings->seconds;
-    int64_t how = observer && observer->end && *observer->end && !trainer_has_several(t) ? STOPPED : GOES_ON;
+    int64_t how =
+        observer && observer->end && *observer->end && ranks_count(t->group) == 1 ? STOPPED : GOES_ON;
     bool good = true, warned = false, last = trainer_is_over(t);
     if (last && how != STOPPED) parameter_average_take(&state->average, &state->gaussians);
     while (!last && good) {
@@ -84,15 +85,15 @@ static bool train_all(trainer *t, const training_observer *observer) {
              (observer->wants && observer->wants(observer->context))))
             good = look_on(t, observer, &bar);
     }
-    if (good) good = ranks_wait(t->all, NULL) && trainer_check_peers(t);
+    if (good) good = ranks_wait(t->group, NULL) && trainer_agrees(t);
     progress_end(&bar);
     return good;
 }
 
-bool train_on(const training_ranks *ranks, training_state *state, const target_view *views, size_t view_count,
+bool train_on(picture_cache *pictures, training_state *state, const target_view *views, size_t view_count,
               const training_settings *settings, const training_observer *observer, training_report *report,
               fault *why) {
-    trainer *const t = trainer_open(ranks, state, views, view_count, settings, why);
+    trainer *const t = trainer_open(pictures, state, views, view_count, settings, why);
     if (!t) return false;
     const bool done = train_all(t, observer) && trainer_report(t);
     if (done) {

@@ -12,7 +12,7 @@ enum { FIRST_PASSES = 6, PASSES = 2 };
 static bool loss_aside(trainer *t, int phase, double *loss) {
     const training_state *const state = t->state;
     const int64_t batch = trainer_batch(t->settings, phase);
-    const bool several = trainer_has_several(t);
+    const bool several = ranks_count(t->group) > 1;
     step_result results[GS_MAX_VIEWS];
     stage_clock *const clock = t->one.f.clock;
     const gs_view *view;
@@ -34,11 +34,11 @@ static bool loss_aside(trainer *t, int phase, double *loss) {
         }
         if (of.count == 0) break;
         t->one.f.clock = NULL;
-        const bool done = trainer_gradient_of(t, &of, &view, &mean2d);
+        const bool done = t->way->gradient(t, &of, &view, &mean2d);
         t->one.f.clock = clock;
         const ranks_reduction sum = {t->results, of.count * (int64_t)(sizeof *results / sizeof(double)),
                                      RANKS_DOUBLE, RANKS_SUM};
-        if (!done || (several && !(ranks_all_reduce(t->all, &sum, NULL) && ranks_wait(t->all, NULL))))
+        if (!done || (several && !(ranks_all_reduce(t->group, &sum, NULL) && ranks_wait(t->group, NULL))))
             return false;
         device_download(results, t->results, (size_t)of.count * sizeof *results);
         if (several) device_clear(t->results, (size_t)of.count * sizeof *results);

@@ -52,7 +52,7 @@ static bool vectors_are_finite(trainer *t, const char *by, const gs_gaussians *v
 
 bool trainer_check_backward(trainer *t) {
     if (!t->settings->check_finite) return true;
-    if (t->shared || t->one.one_by_one)
+    if (!t->way->frames || t->one.one_by_one)
         return vectors_are_finite(t,
                                   "forward and backward pass (one GPU with --batch 1 would tell the stage)",
                                   &t->state->gradients);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // How the rows of views are shared out among ranks.
-#include "sharded.h"
+#include "parts.h"
 #include <gtest/gtest.h>
 #include <algorithm>
 #include <cmath>

@@ -262,8 +262,6 @@ TEST_F(Reproducible, AForgedCheckpointIsRefused) {
         char before[24]; // magic, version, bytes of settings, bytes of the file
         int64_t iteration, steps, count, exposures, poses, averaged;
         schedule_place schedule;
-        int32_t sh_degree;
-        uint32_t data, letter, parts;
     } header;
     const std::string saved = contents(at("saved"));
     memcpy(&header, saved.data(), sizeof header);
@@ -315,8 +313,8 @@ TEST_F(Reproducible, AForgedCheckpointIsRefused) {
 }
 
 TEST_F(Reproducible, WhatContradictsItIsAWrongCommandLine) {
-    for (const std::vector<std::string> &more : std::vector<std::vector<std::string>>{
-             {"--reduce", "atomic"}, {"--seconds", "3"}}) {
+    for (const std::vector<std::string> &more :
+         std::vector<std::vector<std::string>>{{"--reduce", "atomic"}, {"--seconds", "3"}}) {
         const outcome run = splat(run_of("scene.ply", 4, more));
         EXPECT_EQ(run.code, 2);
         EXPECT_CONTAINS(run.err, "--reproducible");

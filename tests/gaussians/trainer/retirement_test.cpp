@@ -37,8 +37,6 @@ std::vector<bool> retired(const std::vector<target_view> &views, double part, di
     const device_set set(host);
     training_state state = {};
     state.gaussians = set.get();
-    density_settings settings = {};
-    settings.retired = part;
     retirement r = {};
     // As a step leaves it: with depth, a clock, splats and moments of its own, which scores have not.
     frame of_steps = {};
@@ -48,7 +46,11 @@ std::vector<bool> retired(const std::vector<target_view> &views, double part, di
     of_steps.with_depth = true;
     of_steps.projected = reinterpret_cast<gs_splat *>(1);
     of_steps.given_moments = reinterpret_cast<gs_moments *>(1);
-    retire_least(&r, &of_steps, &state, views.data(), views.size(), batch, &settings, policy);
+    const device_vector<float> score(std::vector<float>(COUNT, 0.0f));
+    const scored_views by = {views.data(), views.size(), batch};
+    const scored_turn alone = {0, 1};
+    retirement_score(&r, &of_steps, &state, &by, &alone, policy, score.data());
+    EXPECT_TRUE(retirement_end(&r, &state, score.data(), part));
     EXPECT_EQ(of_steps.view.image.depth, nullptr);
     EXPECT_EQ(of_steps.clock, &clock);
     retirement_close(&r);

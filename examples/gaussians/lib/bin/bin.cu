@@ -6,7 +6,6 @@
 #include "gpu/block_layout.h"
 #include "check.h"
 #include "distwar_gs.h"
-#include "distwar_gs_share.h"
 #include "status.h"
 #include <algorithm>
 #include <atomic>
@@ -214,7 +213,7 @@ gs_status gs_bin(gs_view *view, gs_stream stream) {
     return GS_OK;
 }
 
-gs_status gs_share_lengths(const gs_view *view, gs_list_lengths *lengths, gs_stream stream) {
+gs_status libgs_list_lengths(const gs_view *view, list_lengths *lengths, gs_stream stream) {
     GS_TRY(check_lists(__func__, view));
     GS_REQUIRE(lengths && view->lists.tile_order,
                "lengths, and lists that gs_bin has written, must be given");
@@ -226,7 +225,7 @@ gs_status gs_share_lengths(const gs_view *view, gs_list_lengths *lengths, gs_str
     return GS_OK;
 }
 
-gs_status gs_share_divide(gs_view *view, const gs_list_lengths *lengths, int64_t pairs, int64_t longest) {
+gs_status libgs_divide_lists(gs_view *view, const list_lengths *lengths, int64_t pairs, int64_t longest) {
     GS_TRY(check_lists(__func__, view));
     GS_REQUIRE(lengths && pairs >= lengths->pairs && longest >= lengths->longest,
                "lengths must be given; those of the image are not less");

@@ -4,7 +4,7 @@
 
 #include "bin_append.cuh"
 #include "depth_sort.cuh"
-#include "distwar_gs_share.h"
+#include "rows.h"
 #include <string.h>
 
 namespace gs {
@@ -209,8 +209,8 @@ static __global__ void __launch_bounds__(bin_block)
 // class_end: where each class ends in the order of tiles, as write_kernel leaves class_begin. One block. The first tile
 // of the order does not always have the longest list: within a class, the order is that in which blocks came to it.
 static __global__ void __launch_bounds__(scan_block)
-    lengths_kernel(const int64_t *tile_begin, const uint32_t *class_end, int tiles, gs_list_lengths *out) {
-    static_assert(classes == GS_LIST_CLASSES, "gs_list_lengths has a number for each class");
+    lengths_kernel(const int64_t *tile_begin, const uint32_t *class_end, int tiles, list_lengths *out) {
+    static_assert(classes == LIST_CLASSES, "list_lengths has a number for each class");
     __shared__ unsigned longest;
     const int thread = int(threadIdx.x);
     if (thread == 0) longest = 0;

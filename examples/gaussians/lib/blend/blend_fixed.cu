@@ -2,7 +2,7 @@
 // The strategy fixed, before and after the blend: bounds, scales, and floats of the sums (blend_fixed.cuh).
 #include "blend_fixed.cuh"
 #include "check.h"
-#include "distwar_gs_share.h"
+#include "rows.h"
 #include <distwar/block.cuh>
 #include <math.h>
 

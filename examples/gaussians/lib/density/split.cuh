@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What splits of Gaussians on one GPU and on several share (split.cu, share_split.cu).
+// What splits of Gaussians on one GPU (split.cu) and on several have in common.
 #pragma once
 
 #include "density.cuh"

@@ -3,8 +3,8 @@
 // fixed.
 #include "channels.cuh"
 #include "check.h"
-#include "distwar_gs_share.h"
 #include "launch.cuh"
+#include "rows.h"
 
 #include <distwar/block.cuh>
 #include <float.h>
@@ -123,12 +123,12 @@ gs_status gs_exposure_backward(const gs_exposed *image, void *workspace, size_t 
     GS_TRY(check_workspace(__func__, workspace, workspace_bytes, needed));
     const gs_rows all = {0, rows_of(image->height)};
     double *const row_sums = static_cast<double *>(workspace);
-    GS_TRY(gs_share_exposure_backward(image, all, gradient, row_sums, stream));
-    return gs_share_exposure_sum(row_sums, all.end, sums, stream);
+    GS_TRY(libgs_exposure_rows(image, all, gradient, row_sums, stream));
+    return libgs_exposure_sum(row_sums, all.end, sums, stream);
 }
 
-gs_status gs_share_exposure_backward(const gs_exposed *image, gs_rows rows, float *gradient, double *row_sums,
-                                     gs_stream stream) {
+gs_status libgs_exposure_rows(const gs_exposed *image, gs_rows rows, float *gradient, double *row_sums,
+                              gs_stream stream) {
     GS_TRY(check(__func__, image));
     GS_REQUIRE(gradient && row_sums, "gradient and row_sums must be given");
     GS_REQUIRE(rows.begin >= 0 && rows.begin < rows.end && rows.end <= rows_of(image->height),
@@ -138,7 +138,7 @@ gs_status gs_share_exposure_backward(const gs_exposed *image, gs_rows rows, floa
                             reinterpret_cast<double(*)[SUMS]>(row_sums)));
 }
 
-gs_status gs_share_exposure_sum(const double *row_sums, int32_t rows, float *sums, gs_stream stream) {
+gs_status libgs_exposure_sum(const double *row_sums, int32_t rows, float *sums, gs_stream stream) {
     GS_REQUIRE(row_sums && rows > 0 && sums, "row_sums, their number and sums must be given");
     return GS_STATUS(launch(stream, 1, 32, exposure_rows_sum_kernel,
                             reinterpret_cast<const double(*)[SUMS]>(row_sums), int(rows), sums));

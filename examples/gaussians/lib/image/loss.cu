@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // 0.8 L1 + 0.2 (1 - SSIM) and its gradient (docs/developers/math.md, section 5).
-#include "distwar_gs_share.h"
 #include "distwar_gs_ssim.h"
 #include "loss.cuh"
+#include "rows.h"
 
 using namespace gs;
 
@@ -106,8 +106,8 @@ gs_status gs_loss(const gs_comparison *compared, void *workspace, size_t workspa
 // The rows that are needed are an image of their own. It begins with a block of TILE rows of the whole, so that every
 // pixel has its place in a block, on which rounding depends. What differs from the whole image is within RADIUS rows
 // of its other rows' ends, and no gradient that counts reads that.
-gs_status gs_share_loss(const gs_comparison *compared, gs_rows rows, void *workspace, size_t workspace_bytes,
-                        double *result, float *color_gradient, gs_stream stream) {
+gs_status libgs_loss_rows(const gs_comparison *compared, gs_rows rows, void *workspace,
+                          size_t workspace_bytes, double *result, float *color_gradient, gs_stream stream) {
     GS_TRY(check_loss(__func__, compared, result));
     const int32_t width = compared->width, height = compared->height;
     GS_TRY(check_workspace(__func__, workspace, workspace_bytes, loss_bytes(width, height, GS_CHANNELS)));
@@ -116,9 +116,9 @@ gs_status gs_share_loss(const gs_comparison *compared, gs_rows rows, void *works
     GS_REQUIRE(rows.begin >= 0 && rows.begin < rows.end &&
                    rows.end <= (height + GS_TILE_SIZE - 1) / GS_TILE_SIZE,
                "rows must be a range of the rows of tiles");
-    static_assert(GS_LOSS_HALO == 2 * RADIUS, "the windows of the windows");
-    const int begin = first < GS_LOSS_HALO ? 0 : (first - RADIUS) / TILE * TILE;
-    const int end = last + GS_LOSS_HALO < height ? last + GS_LOSS_HALO : height;
+    static_assert(LOSS_HALO == 2 * RADIUS, "the windows of the windows");
+    const int begin = first < LOSS_HALO ? 0 : (first - RADIUS) / TILE * TILE;
+    const int end = last + LOSS_HALO < height ? last + LOSS_HALO : height;
     const int64_t before = int64_t(begin) * width;
     loss_images<uint8_t> all = no_images(*compared);
     loss_run run = whole_loss(all.plane);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The kernels of gs_losses and gs_share_loss (loss.cu) and of gs_ssim (ssim.cu), one block per tile and plane: the first
+// The kernels of gs_losses (loss.cu) and of gs_ssim (ssim.cu), one block per tile and plane: the first
 // computes the value and, at each pixel, the derivatives of SSIM by the window's three sums; the last gathers these
 // under the window. The order of the value's sums is fixed. docs/developers/math.md, section 5.
 #pragma once

@@ -52,7 +52,7 @@ static bool move_all(training_state *state, const gs_density_plan *plan, const g
         state->density = device_allocate(training_state_density_bytes(state->capacity));
     }
     state->gradients = spare;
-    training_state_set_begin(state, (const int64_t[]){0, plan->count_after});
+    training_state_set_count(state, plan->count_after);
     DEVICE_CHECK(
         cudaMemsetAsync(state->density, 0, training_state_density_bytes(state->gaussians.count), NULL));
     return true;
@@ -81,7 +81,7 @@ static bool adapt(const density_step *step) {
     return move_all(state, &plan, &rules);
 }
 
-bool density_adaptive_act(const density_step *step) {
+static bool act(const density_step *step) {
     const density_adaptive_settings *s = &step->settings->adaptive;
     training_state *state = step->state;
     const schedule_place *place = &state->schedule;
@@ -95,6 +95,7 @@ bool density_adaptive_act(const density_step *step) {
 }
 
 const density_method density_adaptive = {.name = "adaptive",
+                                         .act = act,
                                          .until_share = {1, 2},
                                          .sums = SCREEN_SIGNED,
                                          .defaults = defaults,

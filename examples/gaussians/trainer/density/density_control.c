@@ -3,27 +3,19 @@
 #include "device.h"
 #include <math.h>
 
-#define DENSITY_METHOD(KIND, method, act) extern const density_method density_##method;
+#define DENSITY_METHOD(KIND, method) extern const density_method density_##method;
 DENSITY_METHODS(DENSITY_METHOD)
 #undef DENSITY_METHOD
 const density_method density_none = {.name = "none", .until_share = {1, 2}};
 
-static const struct {
-    const density_method *method;
-    bool (*act)(const density_step *step);
-} methods[DENSITY_KINDS] = {
-#define DENSITY_ROW(KIND, method, act) [DENSITY_##KIND] = {&density_##method, act},
+static const density_method *const methods[DENSITY_KINDS] = {
+#define DENSITY_ROW(KIND, method) [DENSITY_##KIND] = &density_##method,
     DENSITY_METHODS(DENSITY_ROW)
 #undef DENSITY_ROW
 };
 
 const density_method *density_method_of(int kind) {
-    return methods[kind].method;
-}
-
-bool density_none_act(const density_step *step) {
-    (void)step;
-    return true;
+    return methods[kind];
 }
 
 bool density_is_due(const density_settings *settings, int64_t before, int64_t at) {
@@ -85,11 +77,11 @@ bool density_after_adam(const density_step *step) {
     const schedule_place *const place = &step->state->schedule;
     density_step now = *step;
     now.due = density_is_due(step->settings, place->before, place->at);
-    return methods[step->settings->kind].act(&now);
+    const density_method *const method = density_method_of(step->settings->kind);
+    return !method->act || method->act(&now);
 }
 
 void density_control_close(density_control *control) {
     device_buffer_close(&control->workspace);
-    shard_workspace_close(&control->shared);
     device_free(control->dead);
 }

@@ -13,16 +13,15 @@
 
 C_LINKAGE_BEGIN
 
-// The methods: kind, density_method, and how it acts on ranks that share the Gaussians out: a function, called after Adam
-// on all of them alike, which may call collectives; false after ranks_fail. A method without one does not compile.
+// The methods: kind, density_method.
 #define DENSITY_METHODS(X)                                                                                   \
-    X(NONE, none, density_none_act)             /* the number of Gaussians is constant */                    \
-    X(ADAPTIVE, adaptive, density_adaptive_act) /* by the screen-space gradient (Kerbl et al. 2023) */       \
-    X(MCMC, mcmc, density_mcmc_act)             /* relocates, adds noise (Kheradmand et al. 2024) */         \
-    X(SPLIT, split, density_split_act)          /* along the longest axis, drawn by the absolute gradient */
+    X(NONE, none)         /* the number of Gaussians is constant */                                          \
+    X(ADAPTIVE, adaptive) /* by the screen-space gradient (Kerbl et al. 2023) */                             \
+    X(MCMC, mcmc)         /* relocates, adds noise (Kheradmand et al. 2024) */                               \
+    X(SPLIT, split)       /* along the longest axis, drawn by the absolute gradient */
 
 typedef enum density_kind {
-#define DENSITY_KIND(KIND, method, act) DENSITY_##KIND,
+#define DENSITY_KIND(KIND, method) DENSITY_##KIND,
     DENSITY_METHODS(DENSITY_KIND)
 #undef DENSITY_KIND
         DENSITY_KINDS
@@ -61,7 +60,6 @@ typedef struct density_settings {
 
 typedef struct density_control {
     device_buffer workspace;
-    shard_workspace shared;
     uint64_t *
         dead; // device: Gaussians of this rank that MCMC has moved since training_watch read it; NULL before any
 } density_control; // starts as {0}
@@ -92,11 +90,10 @@ typedef struct density_method {
     // In steps before `until`, between the backward pass and Adam, on all ranks alike. The gradient is a sum over `views` views. NULL: nothing.
     // False after ranks_fail.
     bool (*before_adam)(const density_settings *settings, training_state *state, int views);
+    // After Adam, on all ranks alike. NULL: nothing. May call collectives; false after ranks_fail.
+    bool (*act)(const density_step *step);
 } density_method;
 
-#define DENSITY_ACT(KIND, method, act) bool act(const density_step *step);
-DENSITY_METHODS(DENSITY_ACT)
-#undef DENSITY_ACT
 const density_method *density_method_of(int kind);
 // The number of Gaussians after a step in which a method with a limit acts.
 int64_t density_grown_count(const density_settings *settings, int64_t existing, int64_t step);

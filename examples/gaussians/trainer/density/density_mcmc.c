@@ -26,9 +26,9 @@ static void list_options(density_settings *settings, option_table *table) {
 
 static bool before_adam(const density_settings *settings, training_state *state, int views) {
     const density_mcmc_settings *s = &settings->mcmc;
-    GS_OR_FAIL(state->group, gs_share_penalty(&state->gaussians, training_state_count(state),
-                                              (float)(views * s->opacity_weight),
-                                              (float)(views * s->scale_weight), &state->gradients, NULL));
+    GS_OR_FAIL(state->group, gs_density_penalty(&state->gaussians, training_state_count(state),
+                                                (float)(views * s->opacity_weight),
+                                                (float)(views * s->scale_weight), &state->gradients, NULL));
     return true;
 }
 
@@ -42,26 +42,31 @@ static bool relocate(const density_step *step) {
     }
     const int64_t grown = density_grown_count(step->settings, existing, state->schedule.at);
     if (!training_state_grow(state, grown, step->settings->most_gaussians)) return false;
-    const shard_relocation what = {.vectors = training_state_vectors(state),
-                                   .first = training_state_first(state),
-                                   .relocation = {.existing = existing,
-                                                  .least_opacity = (float)step->settings->least_opacity,
-                                                  .seed = step->seed,
-                                                  .iteration = (uint64_t)state->iteration,
-                                                  .dead = control->dead}};
-    return shard_relocate(state->group, &what, &step->control->shared, NULL);
+    const gs_relocation what = {.existing = existing,
+                                .least_opacity = (float)step->settings->least_opacity,
+                                .seed = step->seed,
+                                .iteration = (uint64_t)state->iteration,
+                                .dead = control->dead};
+    if (state->way->relocate) return state->way->relocate(state, &what);
+    size_t bytes;
+    GS_OR_FAIL(state->group, gs_relocate_bytes(state->gaussians.count, &bytes));
+    GS_OR_FAIL(state->group,
+               gs_relocate(&state->gaussians, &state->first_moment, &state->second_moment, &what,
+                           device_buffer_reserve(&control->workspace, bytes), bytes, NULL));
+    return true;
 }
 
-bool density_mcmc_act(const density_step *step) {
+static bool act(const density_step *step) {
     const training_state *state = step->state;
     if (step->due && !relocate(step)) return false;
-    GS_OR_FAIL(state->group, gs_share_noise(&state->gaussians, training_state_first(state),
-                                            (float)step->settings->mcmc.noise * step->mean_rate, step->seed,
-                                            (uint64_t)state->iteration, NULL));
+    GS_OR_FAIL(state->group, gs_density_noise(&state->gaussians, state->first,
+                                              (float)step->settings->mcmc.noise * step->mean_rate, step->seed,
+                                              (uint64_t)state->iteration, NULL));
     return true;
 }
 
 const density_method density_mcmc = {.name = "mcmc",
+                                     .act = act,
                                      .until_share = {5, 6},
                                      .starts_small = true,
                                      .has_limit = true,

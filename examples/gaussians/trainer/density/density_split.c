@@ -12,22 +12,32 @@ static bool split(const density_step *step) {
     if (!training_state_grow(state, limited < 2 * existing ? limited : 2 * existing,
                              most)) // each is split once
         return false;
-    const shard_split_rules what = {.vectors = training_state_vectors(state),
-                                    .first = training_state_first(state),
-                                    .rules = {.existing = existing,
-                                              .least_opacity = (float)step->settings->least_opacity,
-                                              .density = state->density,
-                                              .seed = step->seed,
-                                              .iteration = (uint64_t)state->iteration}};
-    if (!shard_split(state->group, &what, &step->control->shared, NULL)) return false;
+    const gs_split_rules rules = {.existing = existing,
+                                  .least_opacity = (float)step->settings->least_opacity,
+                                  .density = state->density,
+                                  .seed = step->seed,
+                                  .iteration = (uint64_t)state->iteration};
+    size_t bytes;
+    if (state->way->split) {
+        if (!state->way->split(state, &rules)) return false;
+    } else {
+        GS_OR_FAIL(state->group, gs_split_bytes(state->gaussians.count, &bytes));
+        GS_OR_FAIL(state->group,
+                   gs_split(&state->gaussians, &state->first_moment, &state->second_moment, &rules,
+                            device_buffer_reserve(&step->control->workspace, bytes), bytes, NULL));
+    }
     DEVICE_CHECK(
         cudaMemsetAsync(state->density, 0, training_state_density_bytes(state->gaussians.count), NULL));
     return true;
 }
 
-bool density_split_act(const density_step *step) {
+static bool act(const density_step *step) {
     return !step->due || split(step);
 }
 
-const density_method density_split = {
-    .name = "split", .until_share = {5, 6}, .starts_small = true, .has_limit = true, .sums = SCREEN_ABSOLUTE};
+const density_method density_split = {.name = "split",
+                                      .act = act,
+                                      .until_share = {5, 6},
+                                      .starts_small = true,
+                                      .has_limit = true,
+                                      .sums = SCREEN_ABSOLUTE};

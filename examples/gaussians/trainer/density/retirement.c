@@ -9,7 +9,6 @@ void retirement_close(retirement *r) {
     device_buffer_close(&r->score);
     device_buffer_close(&r->workspace);
     device_buffer_close(&r->splats);
-    device_buffer_close(&r->scores);
     device_buffer_close(&r->logits);
     *r = (retirement){0};
 }
@@ -46,10 +45,10 @@ static void score_together(frame *f, const gs_gaussians *gaussians, const gs_cam
 
 // Scores by views of one step.
 static void score_views(retirement *r, frame *f, const gs_gaussians *gaussians, const gs_camera *cameras,
-                        int32_t count, distwar_policy policy) {
+                        int32_t count, distwar_policy policy, float *score) {
     const size_t splats = (size_t)count * (size_t)gaussians->count;
     if (!r->one_by_one) {
-        score_together(f, gaussians, cameras, count, policy, r->score.memory);
+        score_together(f, gaussians, cameras, count, policy, score);
         return;
     }
     const gs_view all = {.gaussians = *gaussians,
@@ -59,7 +58,7 @@ static void score_views(retirement *r, frame *f, const gs_gaussians *gaussians, 
     GS_CHECK(gs_project(&all, NULL));
     for (int32_t v = 0; v < count; v++) {
         f->projected = all.splats + v * gaussians->count;
-        score_together(f, gaussians, &cameras[v], 1, policy, r->score.memory);
+        score_together(f, gaussians, &cameras[v], 1, policy, score);
     }
 }
 
@@ -68,103 +67,52 @@ size_t retirement_views(size_t count) {
     return every < 2 ? count : count / (every < 4 ? every : 4);
 }
 
-// The views that are asked from `first` on, at most `batch`; their number.
-static int32_t choose_cameras(const training_state *state, const target_view *views, size_t all, size_t first,
-                              int64_t batch, gs_camera *camera) {
-    const size_t count = retirement_views(all);
-    const int32_t together = (int32_t)(count - first < (size_t)batch ? count - first : (size_t)batch);
+int32_t retirement_cameras(const training_state *state, const scored_views *by, size_t first,
+                           gs_camera *camera) {
+    const size_t count = retirement_views(by->count), batch = (size_t)by->batch;
+    const int32_t together = (int32_t)(count - first < batch ? count - first : batch);
     for (int32_t v = 0; v < together; v++) {
-        const size_t index = (first + (size_t)v) * all / count;
-        camera[v] = views[index].camera;
+        const size_t index = (first + (size_t)v) * by->count / count;
+        camera[v] = by->views[index].camera;
         if (state->poses > 0) pose_to_camera(&state->pose[index].now, &camera[v]);
     }
     return together;
 }
 
-// Retires those of `gaussians` with the least scores.
-static bool retire(retirement *r, ranks *group, const gs_gaussians *gaussians, const float *score,
-                   double part) {
-    size_t workspace;
-    GS_OR_FAIL(group, gs_retire_bytes(gaussians->count, &workspace));
-    GS_OR_FAIL(group, gs_retire(gaussians, score, (float)part,
-                                device_buffer_reserve(&r->workspace, workspace), workspace, NULL));
-    return true;
-}
-
-bool retire_least(retirement *r, frame *f, const training_state *state, const target_view *views, size_t all,
-                  int64_t batch, const density_settings *settings, distwar_policy policy) {
-    const gs_gaussians *gaussians = &state->gaussians;
-    const size_t count = retirement_views(all), bytes = (size_t)gaussians->count * sizeof(float),
-                 ranks_number = r->peers ? (size_t)ranks_count(r->peers) : 1,
-                 own = r->peers ? (size_t)ranks_own(r->peers) : 0;
-    float *const score = device_buffer_reserve(&r->score, bytes);
-    const ranks_reduction largest = {score, gaussians->count, RANKS_FLOAT, RANKS_MAX_OF};
+void retirement_score(retirement *r, frame *f, const training_state *state, const scored_views *by,
+                      const scored_turn *turn, distwar_policy policy, float *score) {
+    const size_t batch = (size_t)by->batch, begin = (size_t)turn->own * batch;
     stage_clock *const clock = f->clock; // it has the stages of steps alone
     f->clock = NULL, f->projected = NULL, f->given_moments = NULL;
     f->with_depth = false; // its gradient is of the step's pictures
-    device_clear(score, bytes);
-    for (size_t first = own * (size_t)batch; first < count; first += ranks_number * (size_t)batch) {
+    for (size_t first = begin; first < retirement_views(by->count); first += (size_t)turn->count * batch) {
         gs_camera camera[GS_MAX_VIEWS];
-        const int32_t together = choose_cameras(state, views, all, first, batch, camera);
-        if (first == own * (size_t)batch || batch == 1)
-            set_gradient(f, camera, together); // several have one size
-        score_views(r, f, gaussians, camera, together, policy);
+        const int32_t together = retirement_cameras(state, by, first, camera);
+        if (first == begin || batch == 1) set_gradient(f, camera, together); // several have one size
+        score_views(r, f, &state->gaussians, camera, together, policy, score);
     }
     f->clock = clock;
-    return (!r->peers || (ranks_all_reduce(r->peers, &largest, NULL) && ranks_wait(r->peers, NULL))) &&
-           retire(r, state->group, gaussians, score, settings->retired);
 }
 
-// ---- on several ranks
-
-// A call of sharded_batch that does what set_gradient does.
-static bool put_gradient(ranks *group, void *context, const sharded_image *image, gs_stream stream) {
-    const size_t bytes = GS_CHANNELS * (size_t)image->width * (size_t)image->height * sizeof(float);
-    const cudaError_t status = cudaMemsetAsync(image->d_color, 0x3f, bytes, stream);
-    (void)context;
-    return status == cudaSuccess || ranks_fail_cuda(group, status, "setting the gradient of an image");
-}
-
-// Scores this rank's Gaussians.
-static bool score_own(retirement *r, const retirement_place *place, const training_state *state,
-                      const target_view *views, size_t all, int64_t batch) {
-    const gs_gaussians *const own = &state->gaussians;
-    const size_t bytes = (size_t)own->count * sizeof(float);
-    float *const score = device_buffer_reserve(&r->score, bytes);
-    device_clear(score, bytes);
-    for (size_t first = 0; first < retirement_views(all); first += (size_t)batch) {
-        gs_camera camera[GS_MAX_VIEWS];
-        const sharded_gradient gradient = {.gaussians = state->gradients};
-        const sharded_batch of = {.gaussians = *own,
-                                  .views = choose_cameras(state, views, all, first, batch, camera),
-                                  .cameras = camera,
-                                  .policy = place->policy,
-                                  .loss = put_gradient};
-        if (!sharded_backward(place->shared, &of, &gradient, NULL)) return false;
-        for (int32_t v = 0; v < of.views; v++)
-            GS_OR_FAIL(state->group, gs_score_add(sharded_moments(place->shared) + v * own->count, own->count,
-                                                  score, NULL));
-    }
-    return true;
-}
-
-bool retire_least_of_ranks(retirement *r, const retirement_place *place, const training_state *state,
-                           const target_view *views, size_t count, int64_t batch,
-                           const density_settings *settings) {
-    const int64_t all = training_state_count(state), first = training_state_first(state);
-    const size_t bytes = (size_t)all * sizeof(float);
-    if (!score_own(r, place, state, views, count, batch)) return false;
-    float *const scores = device_buffer_reserve(&r->scores, bytes);
+bool retirement_end(retirement *r, const training_state *state, const float *score, double part) {
     gs_gaussians everyone = state->gaussians; // gs_retire reads and writes nothing but opacities
-    everyone.count = all;
-    everyone.opacity_logit = device_buffer_reserve(&r->logits, bytes);
-    if (!shard_gather(state->group, state->begin, sizeof *scores, r->score.memory, scores, NULL) ||
-        !shard_gather(state->group, state->begin, sizeof *scores, state->gaussians.opacity_logit,
-                      everyone.opacity_logit, NULL) ||
-        !retire(r, state->group, &everyone, scores, settings->retired))
-        return false;
-    DEVICE_CHECK(cudaMemcpyAsync(state->gaussians.opacity_logit, everyone.opacity_logit + first,
-                                 (size_t)state->gaussians.count * sizeof(float), cudaMemcpyDeviceToDevice,
-                                 NULL));
+    float *const own = state->gaussians.opacity_logit;
+    size_t workspace;
+    everyone.count = training_state_count(state);
+    const size_t bytes = (size_t)everyone.count * sizeof *own;
+    const bool gathers = state->way && state->way->gather;
+    if (gathers) {
+        everyone.opacity_logit = device_buffer_reserve(&r->logits, bytes);
+        if (!state->way->gather(state, own, sizeof *own, (row_range){0, everyone.count}, true,
+                                everyone.opacity_logit))
+            return false;
+    }
+    GS_OR_FAIL(state->group, gs_retire_bytes(everyone.count, &workspace));
+    GS_OR_FAIL(state->group, gs_retire(&everyone, score, (float)part,
+                                       device_buffer_reserve(&r->workspace, workspace), workspace, NULL));
+    if (gathers)
+        DEVICE_CHECK(cudaMemcpyAsync(own, everyone.opacity_logit + state->first,
+                                     (size_t)state->gaussians.count * sizeof *own, cudaMemcpyDeviceToDevice,
+                                     NULL));
     return true;
 }

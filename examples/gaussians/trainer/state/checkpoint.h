@@ -2,11 +2,9 @@
 // A training run on disk: its state, its options and a fingerprint of its data, so that the same run can
 // continue later, on any number of ranks.
 //
-// One rank writes one file. Several write a file each, FILE.a0, FILE.a1, ... with its Gaussians, and then FILE, which
-// names them: .a and .b take turns, and what FILE does not name any more is removed at last. So at any time FILE names
-// files that are complete. Files are little-endian, begin with a kind and a version and end with the CRC-32 of the rest.
-// Files are written under another name and renamed when complete. The reader checks length and CRC-32 before it uses
-// any other value.
+// Rank 0 writes one file, also of Gaussians that lie on several ranks: they come to it in pieces, so that no host needs memory
+// for all. It is little-endian, begins with a kind and a version and ends with the CRC-32 of the rest, and is written under
+// another name and renamed when complete. The reader checks length and CRC-32 before it uses any other value.
 #pragma once
 
 #include "files/fault.h"
@@ -37,8 +35,11 @@ uint32_t checkpoint_fingerprint(const target_view *views, size_t count);
 // A collective of state->group. Call between two steps. Waits for the device. On failure the older checkpoint at `path`
 // is unchanged.
 bool checkpoint_write(const char *path, const checkpoint_key *key, const training_state *state, fault *why);
-// A collective: opens *state as it was written, with each rank's share. On failure *state is {0}. Refuses, each with its own text: a file that is
-// not a checkpoint or has another version; an incomplete file; a file of a run with another key.
+// A collective: opens *state as it was written, with each rank's rows. On failure *state is {0}. Refuses, each with its own
+// text: a file that is not a checkpoint or has another version; an incomplete file; a file of a run with another key.
+bool checkpoint_read_on(const char *path, const checkpoint_key *key, const training_place *place,
+                        training_state *state, fault *why);
+// The same on one rank.
 bool checkpoint_read(const char *path, const checkpoint_key *key, ranks *group, training_state *state,
                      fault *why);
 
@@ -62,9 +63,8 @@ typedef struct saver {
 
 checkpoint_key saver_key(saver *s);
 // Writes a checkpoint if one is due after the state's last step. Call it as training_observer.observe at
-// every step that is a multiple of the interval, and after the last step. writes: false where another rank has the same
-// state and writes it. *saved: whether a checkpoint was written.
-bool saver_observe(saver *s, const training_state *state, const training_report *report, bool writes,
-                   bool *saved, fault *why);
+// every step that is a multiple of the interval, and after the last step. *saved: whether a checkpoint was written.
+bool saver_observe(saver *s, const training_state *state, const training_report *report, bool *saved,
+                   fault *why);
 
 C_LINKAGE_END

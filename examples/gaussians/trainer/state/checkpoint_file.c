@@ -7,8 +7,9 @@
 #include <string.h>
 #include <zlib.h>
 
-const char checkpoint_magic[8] = {'S', 'P', 'L', 'A', 'T', 'C', 'K', 'P'},
-           checkpoint_magic_part[8] = {'S', 'P', 'L', 'A', 'T', 'R', 'O', 'W'};
+const char checkpoint_magic[8] = {'S', 'P', 'L', 'A', 'T', 'C', 'K', 'P'};
+// Of files that versions before 11 wrote on several GPUs, each with a rank's rows.
+static const char checkpoint_magic_part[8] = {'S', 'P', 'L', 'A', 'T', 'R', 'O', 'W'};
 
 // ---- writing
 
@@ -51,11 +52,15 @@ void checkpoint_put(checkpoint_writer *w, const void *memory, uint64_t bytes) {
     }
 }
 
-bool checkpoint_writer_commit(checkpoint_writer *w, uint32_t *sum, fault *why) {
+void checkpoint_writer_discard(checkpoint_writer *w) {
+    free(w->block);
+    output_file_discard(&w->file);
+}
+
+bool checkpoint_writer_commit(checkpoint_writer *w, fault *why) {
     const uint32_t all = w->sum;
     put_host(w, &all, sizeof all);
     free(w->block);
-    if (sum) *sum = all;
     if (w->file.path) return output_file_commit(&w->file, why);
     const bool failed = ferror(w->file.stream);
     return (fclose(w->file.stream) == 0 && !failed) || fail(why, "the checkpoint was not taken whole");
@@ -100,7 +105,7 @@ static bool go_to(input_file *file, uint64_t offset, fault *why) {
     return fseeko(file->stream, (off_t)offset, SEEK_SET) == 0 || fail(why, "%s: cannot seek", file->path);
 }
 
-bool checkpoint_check_sum(checkpoint_reader *r, uint32_t *sum, fault *why) {
+bool checkpoint_check_sum(checkpoint_reader *r, fault *why) {
     input_file *const file = &r->file;
     const uint64_t before = file->offset;
     uLong found = crc32(0, NULL, 0);
@@ -117,7 +122,6 @@ bool checkpoint_check_sum(checkpoint_reader *r, uint32_t *sum, fault *why) {
     if (done && (uint32_t)found != said)
         done = fail(why, "%s: damaged: its checksum is %08" PRIx32 ", not %08" PRIx32, file->path,
                     (uint32_t)found, said);
-    if (done && sum) *sum = said;
     return done && go_to(file, before, why);
 }
 
@@ -125,14 +129,17 @@ static bool is(const char magic[8], const char of[8]) {
     return memcmp(magic, of, 8) == 0;
 }
 
-bool checkpoint_check_kind(const char *path, const char magic[8], uint32_t version,
-                           const char wanted_magic[8], uint32_t wanted_version, fault *why) {
-    if (is(magic, wanted_magic) && version == wanted_version) return true;
-    if (is(magic, wanted_magic))
+bool checkpoint_check_kind(const char *path, const char magic[8], uint32_t version, uint32_t wanted_version,
+                           fault *why) {
+    if (is(magic, checkpoint_magic) && version == wanted_version) return true;
+    if (is(magic, checkpoint_magic))
         return fail(why, "%s: a checkpoint of version %" PRIu32 "; this dsplat reads version %" PRIu32, path,
                     version, wanted_version);
     if (is(magic, checkpoint_magic_part))
-        return fail(why, "%s: one part of a checkpoint; name the file without .a or .b and the number", path);
+        return fail(why,
+                    "%s: a part of a checkpoint that an earlier dsplat wrote on several GPUs; this one reads "
+                    "checkpoints of one file",
+                    path);
     return fail(why, "%s: not a checkpoint of dsplat train", path);
 }
 

@@ -15,8 +15,7 @@ enum {
     CHECKPOINT_MAX_VIEWS = 1 << 24
 };
 
-// The kinds: a checkpoint, and a part of one that several ranks have written.
-extern const char checkpoint_magic[8], checkpoint_magic_part[8];
+extern const char checkpoint_magic[8]; // the kind
 
 typedef struct checkpoint_writer {
     output_file file; // without a path: to a sink
@@ -30,8 +29,9 @@ bool checkpoint_writer_open_sink(checkpoint_writer *w, const checkpoint_sink *si
                                  fault *why); // outlives the writer
 // memory: on the host or the device, for which it waits. Errors of the file come with the commit.
 void checkpoint_put(checkpoint_writer *w, const void *memory, uint64_t bytes);
-// *sum, NULL or: the checksum. Closes the writer also after a failure.
-bool checkpoint_writer_commit(checkpoint_writer *w, uint32_t *sum, fault *why);
+// Closes the writer also after a failure.
+bool checkpoint_writer_commit(checkpoint_writer *w, fault *why);
+void checkpoint_writer_discard(checkpoint_writer *w); // of a file
 
 typedef struct checkpoint_reader {
     input_file file;
@@ -43,12 +43,11 @@ bool checkpoint_reader_open_memory(checkpoint_reader *r, const void *bytes, size
 void checkpoint_reader_close(checkpoint_reader *r);
 // memory: on the host or the device.
 bool checkpoint_get(checkpoint_reader *r, void *memory, uint64_t bytes, fault *why);
-// Reads the whole file once, goes back to where it was, and compares the checksum with the one at the end. *sum: NULL, or
-// becomes it.
-bool checkpoint_check_sum(checkpoint_reader *r, uint32_t *sum, fault *why);
+// Reads the whole file once, goes back to where it was, and compares the checksum with the one at the end.
+bool checkpoint_check_sum(checkpoint_reader *r, fault *why);
 // Refuses other kinds and versions, each with its own text.
-bool checkpoint_check_kind(const char *path, const char magic[8], uint32_t version,
-                           const char wanted_magic[8], uint32_t wanted_version, fault *why);
+bool checkpoint_check_kind(const char *path, const char magic[8], uint32_t version, uint32_t wanted_version,
+                           fault *why);
 bool checkpoint_check_size(const input_file *file, uint64_t bytes, fault *why);
 // Reads the settings, and compares them and the fingerprint with those of the key.
 bool checkpoint_check_key(checkpoint_reader *r, uint32_t settings_bytes, uint32_t data,

@@ -55,11 +55,11 @@ checkpoint_key saver_key(saver *s) {
     return s->key;
 }
 
-bool saver_observe(saver *s, const training_state *state, const training_report *report, bool writes,
-                   bool *saved, fault *why) {
+bool saver_observe(saver *s, const training_state *state, const training_report *report, bool *saved,
+                   fault *why) {
     *saved = report->stopped ||
              (s->interval > 0 && training_passed(state->iteration, report->step_views, s->interval));
-    if (!*saved || !writes) return true;
+    if (!*saved) return true;
     const checkpoint_key key =
         ranks_own(state->group) == 0 ? saver_key(s) : (checkpoint_key){0}; // rank 0 writes it
     return checkpoint_write(s->path, &key, state, why);

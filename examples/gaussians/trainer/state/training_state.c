@@ -34,34 +34,59 @@ static float *open_density(int64_t count) {
     return density;
 }
 
-void training_state_open_empty(training_state *state, ranks *group, int64_t count, int sh_degree) {
-    const int own = ranks_own(group);
-    *state = (training_state){.group = group};
-    shard_begin(group, count, state->begin);
-    state->capacity = state->begin[own + 1] - state->begin[own];
+static row_range rows_of_rank(const training_way *way, const ranks *group, int64_t all) {
+    return way->range ? way->range(group, all) : (row_range){0, all};
+}
+
+bool training_state_open_empty(training_state *state, const training_place *place, int64_t count,
+                               int sh_degree) {
+    const training_way *const way = place->way ? place->way : &alone_way;
+    const row_range rows = rows_of_rank(way, place->group, count);
+    *state = (training_state){
+        .group = place->group, .way = way, .first = rows.first, .all = count, .capacity = rows.count};
     gs_gaussians *sets[SETS];
     list_sets(state, sets);
     for (int i = 0; i < SETS; i++) *sets[i] = device_gaussians_open(state->capacity, sh_degree);
     state->density = open_density(state->capacity);
+    if (way->open) state->kept = way->open(place->group);
+    return !way->open || state->kept;
+}
+
+bool training_state_open_on(training_state *state, const training_place *place, const gs_gaussians *host) {
+    const bool done = training_state_open_empty(state, place, host->count, host->sh_degree);
+    const gs_gaussians part = gaussians_rows(host, state->first, state->gaussians.count);
+    device_gaussians_upload(&state->gaussians, &part);
+    return done;
 }
 
 void training_state_open(training_state *state, ranks *group, const gs_gaussians *host) {
-    training_state_open_empty(state, group, host->count, host->sh_degree);
-    const gs_gaussians part = gaussians_rows(host, training_state_first(state), state->gaussians.count);
-    device_gaussians_upload(&state->gaussians, &part);
+    training_state_open_on(state, &(training_place){group, NULL}, host);
 }
 
 bool training_state_copy(const training_state *state, gs_gaussians *out) {
-    *out = device_gaussians_open(training_state_count(state), state->gaussians.sh_degree);
+    const row_range all = {0, state->all};
+    *out = device_gaussians_open(state->all, state->gaussians.sh_degree);
     out->antialias = state->gaussians.antialias;
+    if (!state->way->gather) {
+        device_gaussians_copy(out, &state->gaussians);
+        return true;
+    }
     const gs_arrays from = gs_arrays_of(&state->gaussians), to = gs_arrays_of(out);
     bool done = true;
     for (int a = 0; a < GS_ARRAYS && done; a++)
-        done = shard_gather(state->group, state->begin, (int64_t)from.width[a] * (int64_t)sizeof(float),
-                            from.of[a], to.of[a], NULL);
+        done = state->way->gather(state, from.of[a], (int64_t)from.width[a] * (int64_t)sizeof(float), all,
+                                  true, to.of[a]);
     done = done && ranks_wait(state->group, NULL);
     if (!done) device_gaussians_close(out);
     return done;
+}
+
+const void *training_state_rows(const training_state *state, const void *own, int64_t bytes, row_range rows,
+                                device_buffer *block) {
+    if (!state->way->gather) return (const char *)own + rows.first * bytes;
+    void *const to = device_buffer_reserve(block, (size_t)(rows.count * bytes) + 1);
+    return state->way->gather(state, own, bytes, rows, false, to) && ranks_wait(state->group, NULL) ? to
+                                                                                                    : NULL;
 }
 
 static void clear(const gs_gaussians *gaussians) {
@@ -118,19 +143,16 @@ static void set_counts(training_state *state, int64_t count) {
     for (int i = 0; i < SETS; i++) sets[i]->count = count;
 }
 
-void training_state_set_begin(training_state *state, const int64_t *begin) {
-    const int own = ranks_own(state->group);
-    memcpy(state->begin, begin, (size_t)(ranks_count(state->group) + 1) * sizeof *begin);
-    set_counts(state, begin[own + 1] - begin[own]);
+void training_state_set_count(training_state *state, int64_t all) {
+    const row_range rows = rows_of_rank(state->way, state->group, all);
+    state->first = rows.first, state->all = all;
+    set_counts(state, rows.count);
 }
 
 void training_state_restart(training_state *state, const gs_gaussians *start) {
-    int64_t begin[RANKS_MAX + 1];
-    shard_begin(state->group, start->count, begin);
-    const int own = ranks_own(state->group);
-    training_state_reserve(state, begin[own + 1] - begin[own], 0);
-    training_state_set_begin(state, begin);
-    const gs_gaussians part = gaussians_rows(start, begin[own], state->gaussians.count);
+    training_state_reserve(state, rows_of_rank(state->way, state->group, start->count).count, 0);
+    training_state_set_count(state, start->count);
+    const gs_gaussians part = gaussians_rows(start, state->first, state->gaussians.count);
     device_gaussians_copy(&state->gaussians, &part);
     clear(&state->first_moment);
     clear(&state->second_moment);
@@ -145,60 +167,13 @@ void training_state_antialias(training_state *state, bool antialias) {
 }
 
 int64_t training_state_count(const training_state *state) {
-    return state->group ? state->begin[ranks_count(state->group)] : state->gaussians.count;
-}
-
-int64_t training_state_first(const training_state *state) {
-    return state->group ? state->begin[ranks_own(state->group)] : 0;
-}
-
-gs_shared_vectors training_state_vectors(const training_state *state) {
-    return (gs_shared_vectors){state->gaussians, state->first_moment, state->second_moment};
-}
-
-static gs_shared_vectors open_vectors(int64_t count, const gs_gaussians *like) {
-    gs_shared_vectors out = {device_gaussians_open(count, like->sh_degree),
-                             device_gaussians_open(count, like->sh_degree),
-                             device_gaussians_open(count, like->sh_degree)};
-    out.gaussians.antialias = like->antialias;
-    return out;
-}
-
-// Shares the rows out equally among several ranks.
-static bool rebalance(training_state *state, int64_t wanted) {
-    const int own = ranks_own(state->group);
-    int64_t begin[RANKS_MAX + 1];
-    shard_begin(state->group, wanted, begin);
-    const size_t bytes = (size_t)(ranks_count(state->group) + 1) * sizeof *begin;
-    if (memcmp(begin, state->begin, bytes) == 0) return true;
-    const int64_t count = begin[own + 1] - begin[own];
-    device_gaussians_close(&state->gradients); // first: the most memory is needed here
-    gs_shared_vectors from = training_state_vectors(state);
-    const shard_move move = {.from_begin = state->begin,
-                             .to_begin = begin,
-                             .from = from,
-                             .to = open_vectors(count, &state->gaussians),
-                             .from_density = state->density,
-                             .to_density = open_density(count)};
-    const bool moved = shard_rebalance(state->group, &move, NULL) && ranks_wait(state->group, NULL);
-    device_gaussians_close(&from.gaussians);
-    device_gaussians_close(&from.first_moment);
-    device_gaussians_close(&from.second_moment);
-    device_free(state->density);
-    state->gaussians = move.to.gaussians;
-    state->first_moment = move.to.first_moment;
-    state->second_moment = move.to.second_moment;
-    state->density = move.to_density;
-    state->gradients = device_gaussians_open(count, state->gaussians.sh_degree);
-    state->capacity = count;
-    memcpy(state->begin, begin, bytes);
-    return moved;
+    return state->group ? state->all : state->gaussians.count;
 }
 
 bool training_state_grow(training_state *state, int64_t count, int64_t most) {
-    if (ranks_count(state->group) > 1) return rebalance(state, count);
+    if (state->way->grow) return state->way->grow(state, count);
     training_state_reserve(state, count, most);
-    training_state_set_begin(state, (const int64_t[]){0, count});
+    training_state_set_count(state, count);
     return true;
 }
 
@@ -212,5 +187,6 @@ void training_state_close(training_state *state) {
     device_free(state->density);
     device_free(state->exposure);
     free(state->pose);
+    if (state->kept) state->way->close(state->kept);
     *state = (training_state){0};
 }

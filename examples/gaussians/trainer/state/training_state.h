@@ -3,8 +3,7 @@
 // continue from a saved state. Random numbers need no state: each is a function of the seed, its purpose,
 // the iteration and an index (random_at in random.h).
 //
-// Each rank of a group has neighbouring Gaussians, with all that belongs to them; without several GPUs the group has one
-// rank, which has all.
+// Each rank of a group has all Gaussians, or neighbouring ones, with all that belongs to them: that is the way's choice.
 #pragma once
 
 #include "c_linkage.h"
@@ -13,7 +12,8 @@
 #include "state/learning.h"
 #include "state/parameter_average.h"
 #include "poses/pose_refinement.h"
-#include "sharded_density.h"
+#include "way.h"
+#include "device_buffer.h"
 #include <stddef.h>
 
 C_LINKAGE_BEGIN
@@ -51,14 +51,16 @@ typedef struct lesson_scenes {
     int32_t teachers, wanted;            // complete so far, and in all; wanted 0: not known, or none
 } lesson_scenes;                         // starts as {0}
 
-typedef struct training_state {
-    ranks *group;                 // NULL: of a state that only describes Gaussians
-    int64_t iteration;            // views seen by all ranks together
-    int64_t steps;                // of Adam, on the Gaussians that are trained now
-    schedule_place schedule;      // the same on all ranks
-    learning_curve learning;      // the same on all ranks
-    int64_t begin[RANKS_MAX + 1]; // where each rank's Gaussians begin among all, and their number
-    int64_t capacity;             // rows that every array has memory for; >= gaussians.count
+struct training_state {
+    ranks *group; // NULL: of a state that only describes Gaussians
+    const training_way *way;
+    void *kept;              // of the way
+    int64_t iteration;       // views seen by all ranks together
+    int64_t steps;           // of Adam, on the Gaussians that are trained now
+    schedule_place schedule; // the same on all ranks
+    learning_curve learning; // the same on all ranks
+    int64_t first, all;      // the place of this rank's first Gaussian among all, and their number
+    int64_t capacity;        // rows that every array has memory for; >= gaussians.count
     // Device: this rank's Gaussians. All have the same count and sh_degree.
     gs_gaussians gaussians, first_moment, second_moment;
     parameter_average average; // of the last steps
@@ -74,15 +76,24 @@ typedef struct training_state {
     lesson_scenes lessons;
     // Scratch. The only part that is not saved: no step reads what an earlier one left here.
     gs_gaussians gradients;
-} training_state;
+};
+
+// Where a scene is trained.
+typedef struct training_place {
+    ranks *group;
+    const training_way *way; // NULL: alone_way, of a group of one
+} training_place;
 
 // Failures of the device end the program, in all functions here.
 
-// The state before the first step. host: all Gaussians; the same on all ranks, each of which takes an equal share of the
-// rows. Everything else is zeros.
+// The state before the first step. host: all Gaussians; the same on all ranks, each of which takes its rows. Everything else
+// is zeros.
 void training_state_open(training_state *state, ranks *group, const gs_gaussians *host);
+// The same, trained by several GPUs. False after ranks_fail.
+bool training_state_open_on(training_state *state, const training_place *place, const gs_gaussians *host);
 // The state before the first step with `count` Gaussians that are zeros.
-void training_state_open_empty(training_state *state, ranks *group, int64_t count, int sh_degree);
+bool training_state_open_empty(training_state *state, const training_place *place, int64_t count,
+                               int sh_degree);
 // All Gaussians as they are, whole on the device. A collective. False after ranks_fail, with *out {0}.
 bool training_state_copy(const training_state *state, gs_gaussians *out);
 // Replaces the Gaussians by others (device, whole): all that belongs to Gaussians is as before the first step.
@@ -94,19 +105,20 @@ void training_state_close_exposures(training_state *state); // colours are not c
 bool training_state_open_poses(training_state *state, int64_t views, fault *why);
 // Sets whether all scenes of the state are antialiased, which files do not keep.
 void training_state_antialias(training_state *state, bool antialias);
-int64_t training_state_count(const training_state *state); // Gaussians of all ranks
-int64_t training_state_first(const training_state *state); // the place of this rank's first one among all
-gs_shared_vectors training_state_vectors(const training_state *state);
-// A collective: sets the number of Gaussians of all ranks, at least those that there are. New rows are the last, with
-// anything in them. Several ranks share all rows out equally again; for its time that takes the memory of three vectors
-// more. One rank reserves as training_state_reserve does. False after ranks_fail.
+int64_t training_state_count(const training_state *state); // of all Gaussians
+// Rows of an array of all Gaussians, with `bytes` bytes each, for rank 0: in the array, or in `block` where they come from
+// other ranks. own: this rank's. NULL after ranks_fail. A collective.
+const void *training_state_rows(const training_state *state, const void *own, int64_t bytes, row_range rows,
+                                device_buffer *block);
+// A collective: sets the number of all Gaussians, at least those that there are. New rows are the last, with anything in
+// them. One rank reserves as training_state_reserve does. False after ranks_fail.
 bool training_state_grow(training_state *state, int64_t count, int64_t most);
 // Makes room on this rank for at least `count` rows. The memory doubles, but not for over `most` rows, which no later call
 // will need; existing rows are kept.
 void training_state_reserve(training_state *state, int64_t count, int64_t most);
-// Says where the Gaussians of each rank begin among all: [ranks + 1]. New rows must have been reserved; they are not
-// cleared. The next call that needs equal shares is training_state_grow.
-void training_state_set_begin(training_state *state, const int64_t *begin);
+// Sets the number of Gaussians, of which this rank has the rows of the way; they must have been reserved, and are not
+// cleared.
+void training_state_set_count(training_state *state, int64_t all);
 size_t training_state_density_bytes(int64_t rows); // of `density`
 void training_state_close(training_state *state);  // harmless on {0}
 // The step of the schedule that decides the rates of this step of training.

@@ -155,7 +155,7 @@ TEST(Relocate, NoiseIsShapedByCovarianceBoundedByTheSizeAndKeptFromTheOpaque) {
     const auto moved = [&](uint64_t iteration) {
         const device_set set(start);
         const gs_gaussians g = set.get();
-        EXPECT_GS_OK(gs_density_noise(&g, 2.5f, 9, iteration, nullptr));
+        EXPECT_GS_OK(gs_density_noise(&g, 0, 2.5f, 9, iteration, nullptr));
         return set.read();
     };
     host_gaussians after = moved(17);
@@ -191,7 +191,7 @@ TEST(Relocate, PenaltiesHaveTheGradientOfTheMeans) {
     host_gaussians start = random_gaussians(10, count, 1), gradient = random_gaussians(11, count, 1);
     const device_set set(start), sums(gradient);
     const gs_gaussians g = set.get(), out = sums.get();
-    ASSERT_GS_OK(gs_density_penalty(&g, 3, 5, &out, nullptr));
+    ASSERT_GS_OK(gs_density_penalty(&g, g.count, 3, 5, &out, nullptr));
     host_gaussians got = sums.read();
     const double step = 1e-5;
     for (int64_t i = 0; i < count; i++) {
@@ -228,10 +228,10 @@ TEST(Relocate, RefusesBadArguments) {
     EXPECT_EQ(call(10, &g, 0.005f, bytes - 1), GS_INVALID_ARGUMENT);
     EXPECT_EQ(gs_relocate(&g, &g, &g, nullptr, workspace.data(), bytes, nullptr), GS_INVALID_ARGUMENT);
     EXPECT_STREQ(gs_last_error(), "gs_relocate: relocation must be given");
-    EXPECT_EQ(gs_density_noise(&g, NAN, 1, 1, nullptr), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(gs_density_noise(nullptr, 1, 1, 1, nullptr), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(gs_density_penalty(&g, -1, 0, &g, nullptr), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(gs_density_penalty(&g, 1, 0, &wrong, nullptr), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(gs_density_noise(&g, 0, NAN, 1, 1, nullptr), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(gs_density_noise(nullptr, 0, 1, 1, 1, nullptr), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(gs_density_penalty(&g, g.count, -1, 0, &g, nullptr), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(gs_density_penalty(&g, g.count, 1, 0, &wrong, nullptr), GS_INVALID_ARGUMENT);
 }
 
 } // namespace

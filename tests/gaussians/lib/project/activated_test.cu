@@ -160,7 +160,7 @@ TEST(Constants, MayBeApart) {
 TEST(Constants, ApartAreRefusedByOtherCallsAndWithoutGradients) {
     projection p(activated_scene);
     p.view.gaussians.sh_constant = p.view.gaussians.mean;
-    EXPECT_EQ(gs_density_noise(&p.view.gaussians, 0, 0, 0, NULL), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(gs_density_noise(&p.view.gaussians, 0, 0, 0, 0, NULL), GS_INVALID_ARGUMENT);
     EXPECT_NE(std::string(gs_last_error()).find("sh_constant"), std::string::npos) << gs_last_error();
     EXPECT_EQ(gs_project_backward(&p.view, &p.gradient, NULL), GS_INVALID_ARGUMENT);
     EXPECT_NE(std::string(gs_last_error()).find("sh_constant"), std::string::npos) << gs_last_error();

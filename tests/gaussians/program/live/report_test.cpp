@@ -199,9 +199,11 @@ class MadeUp : public Report {
         whole.training = &training;
         report_gallery gallery = {};
         quality of_view = {};
+        training_state state = {};
+        state.gaussians = gaussians;
         viewer look = {};
-        look.views = &view;
-        look.gaussians = &gaussians;
+        look.state = &state;
+        look.shown.views = &view;
         EXPECT_TRUE(viewer_measure(&look, 0, 1, &gallery.mean, &of_view, &why)) << why.text;
         gallery.each = static_cast<quality *>(malloc(sizeof of_view));
         *gallery.each = of_view;

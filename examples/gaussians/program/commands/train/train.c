@@ -7,7 +7,7 @@
 #include "depth_maps.h"
 #include "live/report.h"
 #include "record/signals.h"
-#include "ranks.h"
+#include "ways.h"
 #include "scene.h"
 #include "frames/camera.h"
 #include "frames/target_view.h"
@@ -93,8 +93,8 @@ static bool memory_suffices(train_run *run, int64_t first, fault *why) {
     const train_options *o = run->options;
     const int all = o->ranks.gpus > 1 ? (int)o->ranks.gpus : 1, degree = (int)o->sh_degree;
     run->first_gaussians = first;
-    run->whole = trainer_suits_peers(&run->settings, first, all);
-    const int ranks = run->whole ? 1 : all;
+    run->way = way_of_ranks(&run->settings, first, all);
+    const int ranks = run->way && run->way->range ? all : 1; // that have rows of their own
     run->memory = training_memory_of(&run->settings, &run->known, first, degree, ranks);
     const double least = 1e-6 * (run->memory.scene + run->memory.step);
     if (o->memory == 0 || o->memory > least) return true;

@@ -10,7 +10,7 @@
 #include "measure/viewer.h"
 #include "pose_levels.h"
 #include "live/report.h"
-#include "record/sharded_scene.h"
+#include "record/scene_pieces.h"
 #include "record/signals.h"
 #include "cli/progress.h"
 #include "scene.h"
@@ -23,9 +23,7 @@
 typedef struct rank_run {
     train_run *run;
     ranks *group;
-    ranks *scene; // that share the scene out: the group, or this rank alone
-    bool cached;  // pictures come when they are needed
-    training_ranks several;
+    bool cached;            // pictures come when they are needed
     picture_cache pictures; // to train on, likewise
     picture_cache shown;    // of all views, whole, for the viewer
     viewer viewer;
@@ -39,11 +37,6 @@ static bool is_first(const rank_run *r) {
 
 static bool is_alone(const rank_run *r) {
     return ranks_count(r->group) == 1;
-}
-
-// Whether this rank has a part of the scene.
-static bool has_part(const rank_run *r) {
-    return ranks_count(r->scene) > 1;
 }
 
 // ---- the start
@@ -77,18 +70,18 @@ static bool start_poses(train_run *run, fault *why) {
     return done;
 }
 
-static bool start(train_run *run, ranks *group, const gs_gaussians *host, fault *why) {
-    training_state_open(&run->state, group, host);
+static bool start(train_run *run, const training_place *place, const gs_gaussians *host, fault *why) {
+    if (!training_state_open_on(&run->state, place, host)) return fail(why, "%s", ranks_error(place->group));
     if (run->options->exposure && usual_exposures(run->split.training))
         training_state_open_exposures(&run->state, (int64_t)run->split.training);
     return !run->options->recipe.refine_poses || start_poses(run, why);
 }
 
-static bool resume(train_run *run, ranks *group, fault *why) {
+static bool resume(train_run *run, const training_place *place, fault *why) {
     const train_options *o = run->options;
     training_state *state = &run->state;
     const checkpoint_key key = saver_key(&run->saver);
-    if (!checkpoint_read(o->resume, &key, group, state, why)) return false;
+    if (!checkpoint_read_on(o->resume, &key, place, state, why)) return false;
     training_state_antialias(state, o->antialias);
     // The checksum may be right and the counts forged; training reads an exposure and a pose for every view.
     const int64_t views = (int64_t)run->split.training;
@@ -117,19 +110,15 @@ static size_t picture_room(const rank_run *r) {
     return (size_t)fmax(0.9 * (double)unused - m->scene - m->step - lessons, 1);
 }
 
-// Pictures are all on the device, or come when they are needed: where it does not hold all, and of a scene in parts.
+// Pictures are all on the device, or come when they are needed: where it does not hold all, or no rank needs all.
 static bool open_pictures(rank_run *r, fault *why) {
     const train_run *const run = r->run;
     const view_split *const split = &run->split;
     const size_t all = split->training + split->held_out, most = picture_room(r);
     const bool with_alpha = run->options->recipe.random_background;
-    r->cached = has_part(r) || most > 0;
-    r->several.peers = has_part(r) || is_alone(r) ? NULL : r->group;
+    r->cached = most > 0 || (run->way && !run->way->frames);
     for (size_t i = 0; !r->cached && i < all; i++) target_view_upload(&split->views[i], with_alpha);
     if (!r->cached) return true;
-    if (has_part(r) && !(r->several.shared = sharded_open(r->group)))
-        return fail(why, "%s", ranks_error(r->group));
-    r->several.pictures = &r->pictures;
     return picture_cache_open(&r->pictures, split->views, split->training, with_alpha, most, why) &&
            picture_cache_open(&r->shown, split->views, all, false, 1,
                               why); // no more than are measured at once
@@ -253,16 +242,14 @@ static bool open_page(rank_run *r, fault *why) {
 static bool open_rank(rank_run *r, const gs_gaussians *host, fault *why) {
     train_run *const run = r->run;
     if (!open_pictures(r, why)) return false;
-    r->viewer = (viewer){.group = r->group,
-                         .views = run->split.views,
-                         .shared = r->several.shared,
-                         .pictures = r->cached ? &r->shown : NULL,
-                         .gaussians = &run->state.gaussians,
-                         .policy = run->settings.policy,
-                         .batch = run->settings.batch,
-                         .sh_degree = GS_MAX_SH_DEGREE};
-    memcpy(r->viewer.background, run->options->recipe.background, sizeof r->viewer.background);
-    return (run->options->resume ? resume(run, r->scene, why) : start(run, r->scene, host, why)) &&
+    const training_place place = {r->group, run->way};
+    r->viewer = (viewer){.state = &run->state,
+                         .shown = {.views = run->split.views,
+                                   .pictures = r->cached ? &r->shown : NULL,
+                                   .policy = run->settings.policy,
+                                   .batch = run->settings.batch}};
+    memcpy(r->viewer.shown.background, run->options->recipe.background, sizeof r->viewer.shown.background);
+    return (run->options->resume ? resume(run, &place, why) : start(run, &place, host, why)) &&
            open_log(r, why) && open_page(r, why);
 }
 
@@ -274,7 +261,7 @@ static bool observe(void *context, const training_state *state, const training_r
     bool saved;
     train_poses_place_held_out(&run->poses, state);
     if (!run_log_observe(&run->log, state, report, why) ||
-        !saver_observe(&run->saver, state, report, is_first(r) || has_part(r), &saved, why))
+        !saver_observe(&run->saver, state, report, &saved, why))
         return false;
     if (saved) run_log_checkpoint(&run->log, state->iteration, run->saver.path);
     return !r->page ||
@@ -299,8 +286,8 @@ static bool iterate(rank_run *r, fault *why) {
     run->settings.name = "training";
     if (is_first(r)) train_summary_begin(run, ranks_count(r->group));
     if (is_alone(r)) stop_request_begin(); // otherwise the process that has started the ranks has
-    const bool done = train_on(&r->several, &run->state, run->split.views, run->split.training,
-                               &run->settings, &observer, &run->report, why);
+    const bool done = train_on(r->cached ? &r->pictures : NULL, &run->state, run->split.views,
+                               run->split.training, &run->settings, &observer, &run->report, why);
     const int signal = is_alone(r) ? stop_request_end() : 0;
     if (!done ||
         (r->page && !training_page_finish(r->page, &run->state, &run->report, &run->log.record, why)))
@@ -329,7 +316,7 @@ static bool align_held_out(rank_run *r, fault *why) {
     run->log.moved = true;
     picture_cache_close(&r->pictures); // those to train on are not needed any more
     return (!r->cached || picture_cache_open(&r->pictures, views, split->held_out, false, most, why)) &&
-           align_views(r->cached ? &r->several : NULL, &run->state, views, split->held_out, &run->settings,
+           align_views(r->cached ? &r->pictures : NULL, &run->state, views, split->held_out, &run->settings,
                        steps, why);
 }
 
@@ -409,8 +396,7 @@ static bool write_results(rank_run *r, fault *why) {
     if (is_first(r) && (o->recipe.refine_poses || o->perturb_poses))
         run_log_poses(&run->log, run->report.iterations, &run->poses.record);
     if (!align_held_out(r, why) ||
-        ((is_first(r) || has_part(r)) &&
-         !sharded_scene_write(o->output, &run->state, 0, &notes, &written, &dropped, why)))
+        !scene_pieces_write(o->output, &run->state, 0, &notes, &written, &dropped, why))
         return false;
     if (is_first(r) && o->write_cameras && !train_poses_write(&run->poses, &run->data, o->write_cameras, why))
         return false;
@@ -421,10 +407,9 @@ static bool write_results(rank_run *r, fault *why) {
 }
 
 bool train_as_rank(train_run *run, const gs_gaussians *host, ranks *group) {
-    ranks *const alone = run->whole ? ranks_alone_open() : NULL;
-    rank_run r = {.run = run, .group = group, .scene = run->whole ? alone : group};
-    fault why = {"no memory for a group of one rank"}, unwritten;
-    bool done = r.scene && open_rank(&r, host, &why) && iterate(&r, &why) && write_results(&r, &why);
+    rank_run r = {.run = run, .group = group};
+    fault why, unwritten;
+    bool done = open_rank(&r, host, &why) && iterate(&r, &why) && write_results(&r, &why);
     if (!run_log_close(&run->log, &unwritten) && done) {
         why = unwritten;
         done = false;
@@ -434,10 +419,9 @@ bool train_as_rank(train_run *run, const gs_gaussians *host, ranks *group) {
     training_report_close(&run->report);
     picture_cache_close(&r.pictures);
     picture_cache_close(&r.shown);
-    sharded_close(r.several.shared);
     training_state_close(&run->state);
-    for (size_t i = 0; run->whole && i < run->split.training + run->split.held_out; i++)
+    for (size_t i = 0; !r.cached && ranks_count(group) > 1 && i < run->split.training + run->split.held_out;
+         i++)
         target_view_release(&run->split.views[i]);
-    ranks_alone_close(alone);
     return done || ranks_fail_with(group, &why);
 }

@@ -32,7 +32,7 @@ typedef struct train_run {
     budget_recipe budget;
     training_settings settings;
     int64_t first_gaussians; // before the first step
-    bool whole;              // each of several ranks has the whole scene
+    const training_way *way; // of several ranks; NULL: of one
     training_memory memory;  // of a GPU
     training_state state;
     training_report report;

@@ -39,18 +39,6 @@ static void print_memory(const train_run *run, int ranks) {
                                                       0.9 * (double)unused));
 }
 
-// Why one GPU may be faster than several, or NULL.
-static const char *few_for_gpus(const train_run *run, int ranks) {
-    const training_settings *const s = &run->settings;
-    // The first exchange takes 0.5 s of two H200s and 1.4 s of four. Whole scenes, seconds beside one GPU's: 1.0 and 1.5
-    // times for 4,000 views, 0.9 and 1.15 for 7,000, 0.8 and 0.7 for 12,000.
-    if (run->whole) return !s->budget && s->iterations < 2500 * ranks ? "short for several GPUs" : NULL;
-    // With a part of the scene each two H100s took 1.45 and 1.10 times the seconds of one for 7,000 and 30,000 views of
-    // bonsai with 300,000 Gaussians; two H200s 0.62 with a million.
-    const bool many = s->density.most_gaussians >= 500000;
-    return ranks > 1 && !many && (ranks == 2 || s->batch < ranks) ? "few Gaussians for several GPUs" : NULL;
-}
-
 static void print_start(const train_run *run) {
     const stereo_result *const stereo = &run->stereo;
     if (!run->at_random && stereo->views == 0) return;
@@ -68,8 +56,8 @@ void train_summary_begin(const train_run *run, int ranks) {
     const training_settings *const s = &run->settings;
     print_data(run->options, &run->split);
     printf("device     %d x %s\n", ranks, device_name());
-    if (run->whole) printf("           each has the whole scene and renders some of a step's views\n");
-    const char *const few = few_for_gpus(run, ranks);
+    if (run->way && run->way->about) printf("           %s\n", run->way->about);
+    const char *const few = run->way && run->way->few ? run->way->few(s, ranks) : NULL;
     if (few) printf("           %s: one GPU may be faster (docs/gpus.md)\n", few);
     print_memory(run, ranks);
     if (!run->options->resume) print_start(run);

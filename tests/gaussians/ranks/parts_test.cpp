@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A scene on 2 to 4 ranks: the bits of one GPU with DISTWAR_FIXED, its numbers otherwise.
-#include "sharded.h"
+#include "parts.h"
 #include "kernel_frame.h"
 #include <gtest/gtest.h>
 #include <algorithm>
@@ -63,11 +63,11 @@ bool put_loss(const training &t, int view, const gs_rows *rows, const float *col
     if (gs_loss_bytes(camera.width, camera.height, &bytes) != GS_OK) return false;
     const device_vector<char> workspace(bytes);
     const device_vector<double> result(3);
-    return (rows ? gs_share_loss(&images, *rows, workspace.data(), bytes, result.data(), d_color, NULL)
+    return (rows ? libgs_loss_rows(&images, *rows, workspace.data(), bytes, result.data(), d_color, NULL)
                  : gs_loss(&images, workspace.data(), bytes, result.data(), d_color, NULL)) == GS_OK;
 }
 
-bool loss_of_rank(ranks *group, void *context, const sharded_image *image, gs_stream) {
+bool loss_of_rank(ranks *group, void *context, const part_image *image, gs_stream) {
     const training *const t = static_cast<const training *>(context);
     return put_loss(*t, image->view, &image->rows, image->color, image->d_color) ||
            ranks_fail(group, "%s", gs_last_error());
@@ -138,13 +138,13 @@ struct shared_run {
     std::vector<float> absolute;               // [views][count][2]
     int steps;
     const gs_gaussians *first_moment, *second_moment;
-    sharded_report report[RANKS_MAX], first_report[RANKS_MAX];
-    int failing_rank, failing_step; // failing_step 0: none
+    int64_t rows[RANKS_MAX], first_rows[RANKS_MAX]; // of tiles that each rank rendered, at last and at first
+    int failing_rank, failing_step;                 // failing_step 0: none
     bool is_killed;
 };
 
 // What a rank that is to fail does in the middle of a step.
-bool fail_in_step(ranks *group, void *context, const sharded_image *, gs_stream) {
+bool fail_in_step(ranks *group, void *context, const part_image *, gs_stream) {
     if (static_cast<const shared_run *>(context)->is_killed) raise(SIGKILL);
     return ranks_fail(group, "no loss of this image");
 }
@@ -153,9 +153,9 @@ bool run_rank(ranks *group, void *context) {
     shared_run *const run = static_cast<shared_run *>(context);
     const int own = ranks_own(group), views = run->t->choice.views;
     const int64_t first = run->begin[size_t(own)], last = run->begin[size_t(own) + 1];
-    sharded *const s = sharded_open(group);
+    parts *const s = parts_open(group);
     if (!s) return false;
-    sharded_batch batch = {};
+    part_batch batch = {};
     batch.gaussians = part_of(*run->gaussians, first, last);
     batch.sh_degree_used = run->t->choice.scene.sh_degree_used;
     memcpy(batch.background, run->t->frame.view.background, sizeof batch.background);
@@ -165,28 +165,27 @@ bool run_rank(ranks *group, void *context) {
     batch.pictures = pictures.data();
     batch.loss = loss_of_rank, batch.context = const_cast<training *>(run->t);
     const device_vector<float> absolute(size_t(2 * views * (last - first)));
-    sharded_gradient gradient = {};
-    gradient.gaussians = part_of(*run->gradients, first, last);
-    if (has_absolute(*run->t)) gradient.abs_mean2d = absolute.data();
+    const gs_gaussians gradients = part_of(*run->gradients, first, last);
+    float *const means = has_absolute(*run->t) ? absolute.data() : nullptr;
     bool good = true;
     for (int step = 1; good && step <= run->steps; step++) {
         if (step == run->failing_step && own == run->failing_rank)
             batch.loss = fail_in_step, batch.context = run;
-        good = sharded_backward(s, &batch, &gradient, nullptr) && ranks_wait(group, nullptr);
-        if (step == 1) run->first_report[own] = sharded_last(s);
+        good = parts_backward(s, &batch, &gradients, means, nullptr) && ranks_wait(group, nullptr);
+        if (step == 1) run->first_rows[own] = s->rows;
         if (!good || !run->first_moment) continue;
         const gs_gaussians m = part_of(*run->first_moment, first, last),
                            v = part_of(*run->second_moment, first, last);
         const gs_adam_rates rates = {0.01f, 0.01f, 0.01f, 0.02f, 0.02f, 0.01f, 0};
-        good = gs_adam(&batch.gaussians, &gradient.gaussians, &m, &v, &rates, step, NULL) == GS_OK;
+        good = gs_adam(&batch.gaussians, &gradients, &m, &v, &rates, step, NULL) == GS_OK;
     }
     const std::vector<float> got = absolute.read();
     const int64_t count = run->t->choice.scene.count;
     for (int v = 0; v < views && last > first && has_absolute(*run->t); v++)
         memcpy(&run->absolute[size_t(2 * (v * count + first))], &got[size_t(2 * v * (last - first))],
                size_t(2 * (last - first)) * sizeof(float));
-    run->report[own] = sharded_last(s);
-    sharded_close(s);
+    run->rows[own] = s->rows;
+    parts_close(s);
     return good;
 }
 
@@ -220,17 +219,12 @@ result on_ranks(const training &t, distwar_policy policy, int ranks_number) {
     plan.count = ranks_number;
     fault why = {};
     EXPECT_TRUE(ranks_run(&plan, run_rank, &run, &why)) << why.text;
-    int64_t sent = 0, received = 0;
-    for (const sharded_report &each : run.report) sent += each.splats_sent, received += each.splats_received;
-    EXPECT_EQ(sent, received);
-    EXPECT_GT(sent, 0);
-    EXPECT_GT(run.report[0].bytes_sent, 0);
     return {values_of(gradients), run.absolute};
 }
 
-class Sharded : public testing::TestWithParam<batch_choice> {};
+class Parts : public testing::TestWithParam<batch_choice> {};
 
-TEST_P(Sharded, GivesTheBitsOfOneGpu) {
+TEST_P(Parts, GivesTheBitsOfOneGpu) {
     const training t(GetParam());
     const result one = on_one_gpu(t, {DISTWAR_FIXED, 0});
     double norm = 0;
@@ -247,7 +241,7 @@ TEST_P(Sharded, GivesTheBitsOfOneGpu) {
     }
 }
 
-TEST_P(Sharded, GivesTheNumbersOfOneGpuByAnyReduction) {
+TEST_P(Parts, GivesTheNumbersOfOneGpuByAnyReduction) {
     const training t(GetParam());
     const result one = on_one_gpu(t, {DISTWAR_FIXED, 0});
     for (const int count : {3, 4})
@@ -261,7 +255,7 @@ struct showing {
     std::vector<float> images;  // [views][GS_CHANNELS][height][width]
 };
 
-bool keep_rows(ranks *group, void *context, const sharded_image *image, gs_stream stream) {
+bool keep_rows(ranks *group, void *context, const part_image *image, gs_stream stream) {
     showing *const to = static_cast<showing *>(context);
     const size_t width = size_t(image->width), plane = width * size_t(image->height),
                  first = size_t(image->rows.begin * GS_TILE_SIZE) * width,
@@ -277,21 +271,21 @@ bool show_rank(ranks *group, void *context) {
     const showing *const run = static_cast<const showing *>(context);
     const training &t = *run->t;
     const size_t own = size_t(ranks_own(group));
-    sharded *const s = sharded_open(group);
+    parts *const s = parts_open(group);
     if (!s) return false;
-    sharded_batch batch = {};
+    part_batch batch = {};
     batch.gaussians = part_of(*t.frame.gaussians.get(), run->begin[own], run->begin[own + 1]);
     batch.sh_degree_used = t.choice.scene.sh_degree_used;
     memcpy(batch.background, t.frame.view.background, sizeof batch.background);
     batch.views = t.choice.views, batch.cameras = t.cameras.data();
     batch.loss = keep_rows, batch.context = context;
-    const bool good = sharded_render(s, &batch, nullptr) && ranks_wait(group, nullptr);
-    sharded_close(s);
+    const bool good = parts_render(s, &batch, nullptr) && ranks_wait(group, nullptr);
+    parts_close(s);
     return good;
 }
 
 // Also on a GPU, whose kernel for several cameras rounds otherwise than that for one.
-TEST_P(Sharded, ShowsTheBytesOfOneGpu) {
+TEST_P(Parts, ShowsTheBytesOfOneGpu) {
     const training t(GetParam());
     const size_t values = GS_CHANNELS * size_t(t.frame.pixels());
     std::vector<float> expected{};
@@ -319,7 +313,7 @@ TEST_P(Sharded, ShowsTheBytesOfOneGpu) {
     }
 }
 
-TEST_P(Sharded, TrainsToTheSameBits) {
+TEST_P(Parts, TrainsToTheSameBits) {
     std::vector<double> first;
     for (const int count : {2, 3, 4}) {
         const training t(GetParam()); // Gaussians as they began
@@ -333,7 +327,7 @@ TEST_P(Sharded, TrainsToTheSameBits) {
         fault why = {};
         ASSERT_TRUE(ranks_run(&plan, run_rank, &run, &why)) << why.text;
         if (count == 4 && t.choice.views == 1) { // rows cost differently, and shares have followed
-            EXPECT_NE(run.first_report[0].rows, run.report[0].rows);
+            EXPECT_NE(run.first_rows[0], run.rows[0]);
         }
         const std::vector<double> now = values_of(t.frame.gaussians);
         if (first.empty()) first = now;
@@ -341,7 +335,7 @@ TEST_P(Sharded, TrainsToTheSameBits) {
     }
 }
 
-TEST_P(Sharded, EndsOnAllRanksWhenOneFails) {
+TEST_P(Parts, EndsOnAllRanksWhenOneFails) {
     const training t(GetParam());
     const scene_choice &scene = t.choice.scene;
     const device_gaussians gradients(scene.count, scene.sh_degree);
@@ -385,7 +379,7 @@ class shared_gaussians {
     size_t bytes;
 };
 
-TEST_P(Sharded, GivesTheSameBitsOnProcesses) {
+TEST_P(Parts, GivesTheSameBitsOnProcesses) {
     const training t(GetParam());
     const result one = on_one_gpu(t, {DISTWAR_FIXED, 0});
     const device_gaussians shape(t.choice.scene.count, t.choice.scene.sh_degree);
@@ -406,7 +400,7 @@ TEST_P(Sharded, GivesTheSameBitsOnProcesses) {
 }
 #endif
 
-INSTANTIATE_TEST_SUITE_P(Batches, Sharded,
+INSTANTIATE_TEST_SUITE_P(Batches, Parts,
                          testing::Values(batch_choice{{4, 192, 1, 1, 71, 45}, 1}, // three rows of tiles
                                          batch_choice{{5, 300, 3, 2, 50, 100}, 2},
                                          batch_choice{{6, 260, 0, 0, 66, 66}, 3}));

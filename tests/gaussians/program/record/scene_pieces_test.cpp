@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // A scene written by several ranks in pieces is the file that one rank writes.
-#include "record/sharded_scene.h"
+#include "record/scene_pieces.h"
 #include "program_run.h"
+#include "ways.h"
 
 namespace {
 
@@ -9,21 +10,26 @@ struct writing {
     const gs_gaussians *scene;
     std::string path;
     int64_t piece, written, dropped;
+    bool whole; // on each rank
 };
 
 bool write_as_rank(ranks *group, void *context) {
     writing *const w = static_cast<writing *>(context);
     training_state state = {};
-    training_state_open(&state, group, w->scene);
+    const training_place place = {group, ranks_count(group) == 1 ? nullptr
+                                         : w->whole              ? &whole_way
+                                                                 : &parts_way};
+    EXPECT_TRUE(training_state_open_on(&state, &place, w->scene));
     fault why;
     int64_t written = 0, dropped = 0;
-    const bool done = sharded_scene_write(w->path.c_str(), &state, w->piece, nullptr, &written, &dropped, &why);
+    const bool done =
+        scene_pieces_write(w->path.c_str(), &state, w->piece, nullptr, &written, &dropped, &why);
     if (ranks_own(group) == 0) w->written = written, w->dropped = dropped;
     training_state_close(&state);
     return done;
 }
 
-class ShardedScene : public Program {
+class ScenePieces : public Program {
   protected:
     gs_gaussians scene = {};
     fault why = {};
@@ -43,14 +49,14 @@ class ShardedScene : public Program {
     }
 };
 
-TEST_F(ShardedScene, IsTheFileOfOneRankWhateverThePieces) {
-    writing all = {&scene, at("ranks.ply").string(), 0, 0, 0};
+TEST_F(ScenePieces, IsTheFileOfOneRankWhateverThePieces) {
+    writing all = {&scene, at("ranks.ply").string(), 0, 0, 0, false};
     std::vector<std::string> files;
     for (const int count : {1, 2, 3, 4})
         for (const int64_t piece : {1, 7, 1000}) {
             ranks_plan plan = {};
             plan.count = count;
-            all.piece = piece;
+            all.piece = piece, all.whole = piece == 7;
             ASSERT_TRUE(ranks_run(&plan, write_as_rank, &all, &why)) << why.text;
             EXPECT_EQ(all.written, 98);
             EXPECT_EQ(all.dropped, 3);
@@ -62,8 +68,8 @@ TEST_F(ShardedScene, IsTheFileOfOneRankWhateverThePieces) {
     for (const std::string &file : files) EXPECT_TRUE(file == contents(at("one.ply")));
 }
 
-TEST_F(ShardedScene, ThatCannotBeWrittenIsAFailureOfAllRanks) {
-    writing all = {&scene, (folder / "no/such/folder.ply").string(), 10, 0, 0};
+TEST_F(ScenePieces, ThatCannotBeWrittenIsAFailureOfAllRanks) {
+    writing all = {&scene, (folder / "no/such/folder.ply").string(), 10, 0, 0, false};
     ranks_plan plan = {};
     plan.count = 3;
     EXPECT_FALSE(ranks_run(&plan, write_as_rank, &all, &why));

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-// What several GPUs need of each other (distwar_gs_share.h), on one.
-#include "distwar_gs_share.h"
+// What ranks with parts of a scene need of each other, on one.
 #include "kernel_frame.h"
+#include "kernels.h"
 #include <gtest/gtest.h>
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 
-namespace share_test {
+namespace parts_kernels_test {
 
-TEST(Share, RowsOfTilesAreThoseOfTheWholeImage) {
+TEST(PartsKernels, RowsOfTilesAreThoseOfTheWholeImage) {
     const kernel_frame frame({4, 192, 1, 1, 71, 45});
     gs_view view = frame.view;
     view.lists = {};
@@ -36,7 +36,7 @@ TEST(Share, RowsOfTilesAreThoseOfTheWholeImage) {
 
 // Within a class of lengths tile_order has any order, so its first tile may have another list. Here it has the
 // shortest.
-TEST(Share, LengthsHaveTheLongestList) {
+TEST(PartsKernels, LengthsHaveTheLongestList) {
     const kernel_frame frame({4, 500, 0, 0, 160, 120});
     const gs_lists &lists = frame.view.lists;
     const size_t tiles = size_t(lists.tiles_x) * size_t(lists.tiles_y);
@@ -48,13 +48,13 @@ TEST(Share, LengthsHaveTheLongestList) {
     std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return length(a) < length(b); });
     ASSERT_LT(length(order.front()), length(order.back()));
     device_upload(lists.tile_order, order.data(), order.size() * sizeof(uint32_t));
-    const device_vector<gs_list_lengths> lengths(1);
-    ASSERT_GS_OK(gs_share_lengths(&frame.view, lengths.data(), NULL));
+    const device_vector<list_lengths> lengths(1);
+    ASSERT_GS_OK(libgs_list_lengths(&frame.view, lengths.data(), NULL));
     EXPECT_EQ(lengths.read()[0].longest, length(order.back()));
     EXPECT_EQ(lengths.read()[0].pairs, begin[tiles]);
 }
 
-TEST(Share, GathersInOrderWhatEachPartNeeds) {
+TEST(PartsKernels, GathersInOrderWhatEachPartNeeds) {
     const scene_choice choice = {4, 700, 0, 0, 71, 45}; // several blocks
     const kernel_frame frame(choice);
     const gs_camera cameras[2] = {frame.view.camera, frame.view.camera};
@@ -62,22 +62,23 @@ TEST(Share, GathersInOrderWhatEachPartNeeds) {
     gs_view view = frame.view;
     view.views = {2, cameras}, view.splats = splats.data();
     ASSERT_GS_OK(gs_project(&view, NULL));
-    const gs_part parts[] = {{0, {0, 1}}, {0, {1, 3}}, {1, {2, 2}}, {1, {0, 3}}, {0, {2, 3}}};
+    const image_part parts[] = {{0, {0, 1}}, {0, {1, 3}}, {1, {2, 2}}, {1, {0, 3}}, {0, {2, 3}}};
     constexpr int count = 5;
-    gs_share share = {};
-    share.parts = parts, share.count = count;
-    ASSERT_GS_OK(gs_share_bytes(&view, count, &share.workspace_bytes));
-    const device_vector<char> workspace(share.workspace_bytes);
+    part_entries share = {};
+    size_t bytes = 0;
+    std::copy_n(parts, count, share.parts), share.count = count;
+    ASSERT_GS_OK(parts_count_bytes(&view, count, &bytes));
+    const device_vector<char> workspace(bytes);
     const device_vector<int64_t> begin(size_t(count + 1));
-    share.workspace = workspace.data(), share.part_begin = begin.data();
-    ASSERT_GS_OK(gs_share_count(&view, &share, NULL));
+    share.workspace = workspace.data(), share.begin = begin.data();
+    ASSERT_GS_OK(parts_count(&view, &share, NULL));
     const std::vector<int64_t> ends = begin.read();
     const size_t entries = size_t(ends[count]);
     const device_vector<uint32_t> index(entries);
     const device_vector<gs_splat> copies(entries);
     share.index = index.data(), share.splats = copies.data();
     share.room = share.splats_room = ends[count], share.end = count;
-    ASSERT_GS_OK(gs_share_gather(&view, &share, NULL));
+    ASSERT_GS_OK(parts_gather(&view, &share, NULL));
     const std::vector<uint32_t> indices = index.read();
     const std::vector<gs_splat> all = splats.read(), got = copies.read();
 
@@ -115,14 +116,15 @@ void expect_packed(const std::vector<T> &records, const std::vector<int64_t> &co
     for (const int64_t each : count) first.push_back(all), all += each;
     const device_vector<T> in(records), packed(size_t(all) * size_t(packed_values));
     const device_vector<int64_t> begin(size_t(segments) + 1);
-    gs_packing packing = {};
+    moment_packing packing = {};
+    size_t bytes = 0;
     packing.fixed = sizeof(T) == 8, packing.whole = whole, packing.segments = segments;
     packing.begin = first.data(), packing.count = count.data();
     packing.records = in.data(), packing.packed = packed.data(), packing.packed_begin = begin.data();
-    ASSERT_GS_OK(gs_share_pack_bytes(&packing, &packing.workspace_bytes));
-    const device_vector<char> workspace(packing.workspace_bytes);
+    ASSERT_GS_OK(parts_pack_bytes(&packing, &bytes));
+    const device_vector<char> workspace(bytes);
     packing.workspace = workspace.data();
-    ASSERT_GS_OK(gs_share_pack(&packing, NULL));
+    ASSERT_GS_OK(parts_pack(&packing, NULL));
 
     const std::vector<int64_t> ends = begin.read();
     const std::vector<T> got = packed.read();
@@ -145,9 +147,9 @@ void expect_packed(const std::vector<T> &records, const std::vector<int64_t> &co
                 expected[size_t((all - 1 - i) * GS_MOMENTS_STRIDE + k)] += record[k];
             at++;
         }
-        ASSERT_GS_OK(gs_share_add_packed(index.data(), packed.data() + ends[size_t(s)] * packed_values,
-                                         ends[size_t(s) + 1] - ends[size_t(s)], packing.fixed, packing.whole,
-                                         to.data(), NULL));
+        ASSERT_GS_OK(parts_add_packed(index.data(), packed.data() + ends[size_t(s)] * packed_values,
+                                      ends[size_t(s) + 1] - ends[size_t(s)], packing.fixed, packing.whole,
+                                      to.data(), NULL));
     }
     EXPECT_EQ(ends[size_t(segments)], at);
     const std::vector<T> total = to.read();
@@ -167,7 +169,7 @@ std::vector<T> sparse_records(int64_t count, bool whole) {
     return out;
 }
 
-TEST(Share, PacksTheMomentsThatCount) {
+TEST(PartsKernels, PacksTheMomentsThatCount) {
     for (const std::vector<int64_t> &count :
          {std::vector<int64_t>{700, 0, 300}, {1}, {0, 0}, {255, 257, 256, 1}, {2000}}) {
         int64_t all = 0;
@@ -183,17 +185,18 @@ TEST(Share, PacksTheMomentsThatCount) {
     expect_packed(nan, {2, 3}, false);
 }
 
-TEST(Share, GathersWhatThereIsRoomFor) {
+TEST(PartsKernels, GathersWhatThereIsRoomFor) {
     const scene_choice choice = {4, 700, 0, 0, 71, 45};
     const kernel_frame frame(choice);
-    const gs_part parts[] = {{0, {0, 0}}, {0, {0, 2}}, {0, {1, 3}}};
-    gs_share share = {};
-    share.parts = parts, share.count = 3;
-    ASSERT_GS_OK(gs_share_bytes(&frame.view, 3, &share.workspace_bytes));
-    const device_vector<char> workspace(share.workspace_bytes);
+    const image_part parts[] = {{0, {0, 0}}, {0, {0, 2}}, {0, {1, 3}}};
+    part_entries share = {};
+    size_t bytes = 0;
+    std::copy_n(parts, 3, share.parts), share.count = 3;
+    ASSERT_GS_OK(parts_count_bytes(&frame.view, 3, &bytes));
+    const device_vector<char> workspace(bytes);
     const device_vector<int64_t> begin(4);
-    share.workspace = workspace.data(), share.part_begin = begin.data();
-    ASSERT_GS_OK(gs_share_count(&frame.view, &share, NULL));
+    share.workspace = workspace.data(), share.begin = begin.data();
+    ASSERT_GS_OK(parts_count(&frame.view, &share, NULL));
     const std::vector<int64_t> ends = begin.read();
     ASSERT_EQ(ends[1], 0);
     ASSERT_GT(ends[2], 10);
@@ -203,7 +206,7 @@ TEST(Share, GathersWhatThereIsRoomFor) {
         share.index = index.data(), share.splats = splats.data();
         share.first = first, share.end = 3, share.room = room, share.splats_room = splats_room;
         share.skip = skip, share.skip_end = first;
-        EXPECT_GS_OK(gs_share_gather(&frame.view, &share, NULL));
+        EXPECT_GS_OK(parts_gather(&frame.view, &share, NULL));
         const std::vector<uint32_t> got = index.read();
         const std::vector<gs_splat> all = frame.splats.read(), copies = splats.read();
         const int64_t skipped = ends[size_t(first)] - ends[size_t(skip)];
@@ -222,7 +225,7 @@ TEST(Share, GathersWhatThereIsRoomFor) {
 }
 
 // Pixels beyond the halo are NaN.
-TEST(Share, LossOfRowsHasTheBitsOfTheWholeImage) {
+TEST(PartsKernels, LossOfRowsHasTheBitsOfTheWholeImage) {
     for (const int height : {45, 64, 17}) {
         const int width = 71, rows_of_tiles = (height + GS_TILE_SIZE - 1) / GS_TILE_SIZE;
         const size_t pixels = size_t(width * height);
@@ -250,12 +253,12 @@ TEST(Share, LossOfRowsHasTheBitsOfTheWholeImage) {
                     std::vector<float> known = color;
                     for (size_t i = 0; i < known.size(); i++) {
                         const int y = int(i % pixels) / width;
-                        if (y < first - GS_LOSS_HALO || y >= last + GS_LOSS_HALO) known[i] = NAN;
+                        if (y < first - LOSS_HALO || y >= last + LOSS_HALO) known[i] = NAN;
                     }
                     const device_vector<float> part_color(known), part(3 * pixels);
                     images.color = part_color.data();
-                    ASSERT_GS_OK(gs_share_loss(&images, rows, workspace.data(), bytes, result.data(),
-                                               part.data(), NULL));
+                    ASSERT_GS_OK(libgs_loss_rows(&images, rows, workspace.data(), bytes, result.data(),
+                                                 part.data(), NULL));
                     const std::vector<float> got = part.read();
                     const std::vector<double> share = result.read();
                     for (int k = 0; k < 3; k++) sum[k] += share[size_t(k)];
@@ -270,81 +273,37 @@ TEST(Share, LossOfRowsHasTheBitsOfTheWholeImage) {
             }
         }
         const gs_comparison images = {width, height, whole_color.data(), target.data(), nullptr};
-        EXPECT_EQ(gs_share_loss(&images, {0, rows_of_tiles + 1}, workspace.data(), bytes, result.data(),
-                                nullptr, NULL),
+        EXPECT_EQ(libgs_loss_rows(&images, {0, rows_of_tiles + 1}, workspace.data(), bytes, result.data(),
+                                  nullptr, NULL),
                   GS_INVALID_ARGUMENT);
-        EXPECT_STREQ(gs_last_error(), "gs_share_loss: rows must be a range of the rows of tiles");
+        EXPECT_STREQ(gs_last_error(), "libgs_loss_rows: rows must be a range of the rows of tiles");
     }
 }
 
-TEST(Share, RowSumsBoundTheGradient) {
+TEST(PartsKernels, RowSumsBoundTheGradient) {
     const kernel_frame frame({4, 192, 1, 1, 71, 45});
-    std::vector<float> values = random_floats(9, 4 * 71 * 45, -1e-4f, 1e-4f);
+    std::vector<float> values = random_floats(9, 3 * 71 * 45, -1e-4f, 1e-4f);
     const device_vector<float> planes(values);
-    gs_gradient gradient = {};
-    gradient.color = planes.data(), gradient.depth = planes.data() + 3 * 71 * 45;
-    const device_vector<double> sums(12);
+    const device_vector<double> sums(9);
     const device_vector<gs_largest_values> largest(1);
-    ASSERT_GS_OK(gs_largest(&frame.view, largest.data(), NULL));
+    ASSERT_GS_OK(parts_largest(&frame.view, largest.data(), NULL));
     for (const gs_rows rows : {gs_rows{2, 3}, gs_rows{0, 2}})
-        ASSERT_GS_OK(gs_share_row_sums(&frame.view, rows, &gradient, sums.data(), NULL));
-    ASSERT_GS_OK(gs_share_bound(&frame.view, sums.data(), largest.data(), NULL));
+        ASSERT_GS_OK(parts_row_sums(&frame.view, rows, planes.data(), sums.data(), NULL));
+    ASSERT_GS_OK(parts_bound(&frame.view, sums.data(), largest.data(), NULL));
     const std::vector<double> got = sums.read();
-    double color = 0, depth = 0;
+    double color = 0;
     for (int row = 0; row < 3; row++)
-        for (int c = 0; c < 4; c++) {
+        for (int c = 0; c < 3; c++) {
             double sum = 0;
             for (int y = 16 * row; y < std::min(16 * row + 16, 45); y++)
                 for (int x = 0; x < 71; x++) sum += std::fabs(double(values[size_t((c * 45 + y) * 71 + x)]));
-            EXPECT_NEAR(got[size_t(4 * row + c)], sum, 1e-12 * sum);
-            (c < 3 ? color : depth) += sum;
+            EXPECT_NEAR(got[size_t(3 * row + c)], sum, 1e-12 * sum);
+            color += sum;
         }
     const gs_largest_values bound = largest.read()[0];
     EXPECT_GT(bound.color, 0);
-    EXPECT_GT(bound.depth, 0);
     EXPECT_GE(double(bound.d_color), color * (1 - 1e-12));
     EXPECT_LE(double(bound.d_color), color * (1 + 2e-7));
-    EXPECT_GE(double(bound.d_depth), depth * (1 - 1e-12));
-    EXPECT_LE(double(bound.d_depth), depth * (1 + 2e-7));
 }
 
-TEST(Share, WhatCannotBeIsRefused) {
-    const kernel_frame frame({4, 192, 1, 1, 71, 45});
-    const device_vector<int64_t> begin(8);
-    const device_vector<char> workspace(1 << 16);
-    const auto refused = [](gs_status status, const char *text) {
-        EXPECT_EQ(status, GS_INVALID_ARGUMENT) << text;
-        EXPECT_STREQ(gs_last_error(), text);
-    };
-    gs_part part = {0, {0, 3}};
-    gs_share share = {};
-    share.parts = &part, share.count = 1, share.workspace = workspace.data(), share.workspace_bytes = 1 << 16;
-    share.part_begin = begin.data(), share.end = 1, share.room = share.splats_room = 1;
-    ASSERT_GS_OK(gs_share_count(&frame.view, &share, NULL));
-    refused(gs_share_gather(&frame.view, &share, NULL), "gs_share_gather: index and splats must be given");
-    part.view = 1;
-    refused(gs_share_count(&frame.view, &share, NULL),
-            "gs_share_count: the view of a part must be one of the cameras");
-    part = {0, {0, 4}};
-    refused(gs_share_count(&frame.view, &share, NULL),
-            "gs_share_count: rows must be a range of the rows of tiles");
-    share.count = GS_MAX_PARTS + 1;
-    refused(gs_share_count(&frame.view, &share, NULL),
-            "gs_share_count: share must be given, with 0..128 parts");
-    share.count = 1, part = {0, {0, 3}}, share.workspace_bytes = 8;
-    EXPECT_EQ(gs_share_count(&frame.view, &share, NULL), GS_INVALID_ARGUMENT);
-    refused(gs_share_add_sums(nullptr, nullptr, 1, nullptr, NULL),
-            "gs_share_add_sums: index and both arrays must be given");
-    share.workspace_bytes = 1 << 16, share.end = 2;
-    refused(gs_share_gather(&frame.view, &share, NULL),
-            "gs_share_gather: first .. end must be a range of the parts");
-    gs_packing packing = {};
-    size_t bytes = 0;
-    refused(gs_share_pack_bytes(&packing, &bytes),
-            "gs_share_pack_bytes: packing must be given, with 1..64 segments and their counts");
-    refused(gs_share_add_packed(nullptr, nullptr, 1, 0, 0, nullptr, NULL),
-            "gs_share_add_packed: index, packed and the sums must be given");
-    refused(gs_largest(&frame.view, nullptr, NULL), "gs_largest: largest and splats must be given");
-}
-
-} // namespace share_test
+} // namespace parts_kernels_test

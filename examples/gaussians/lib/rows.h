@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+// The stages of rows of an image, whose other rows somebody else renders: with these, rows have the bits that they have in the
+// whole image. Internal to libdistwar_gs and to programs that are linked with its static library.
+#pragma once
+
+#include "distwar_gs.h"
+#include "distwar_gs_ssim.h"
+
+C_LINKAGE_BEGIN
+
+// gs_loss of rows of tiles. Of images->color it reads these rows and LOSS_HALO rows of pixels above and below them.
+// result:         the rows' share: the sums over all parts of an image are gs_loss's results, up to rounding.
+// color_gradient: other rows are undefined. These have the bits that gs_loss gives them. NULL: not computed.
+// Cost:           that of gs_loss for the rows that it reads; with a mask, all of the mask too.
+enum { LOSS_HALO = 10 };
+gs_status libgs_loss_rows(const gs_comparison *images, gs_rows rows, void *workspace, size_t workspace_bytes,
+                          double *result, float *color_gradient, gs_stream stream);
+
+// gs_exposure_backward of rows of tiles. row_sums: [rows of tiles][GS_EXPOSURE_SUMS], written for the rows.
+gs_status libgs_exposure_rows(const gs_exposed *image, gs_rows rows, float *gradient, double *row_sums,
+                              gs_stream stream);
+// The sums of an image, in the order of its rows of tiles, whoever has which. sums: [GS_EXPOSURE_SUMS].
+gs_status libgs_exposure_sum(const double *row_sums, int32_t rows, float *sums, gs_stream stream);
+
+// How long the lists of some rows are.
+enum { LIST_CLASSES = 264 };
+typedef struct list_lengths {
+    int64_t pairs, longest;
+    int32_t class_end[LIST_CLASSES]; // of gs_bin: tiles with lists of each class of lengths, or longer
+} list_lengths;
+// lengths: device. Of the lists that gs_bin has made.
+gs_status libgs_list_lengths(const gs_view *view, list_lengths *lengths, gs_stream stream);
+// Writes lists.pixels_per_thread and split_tiles: what gs_bin chooses for the whole image. lengths: host, of the view's rows.
+// pairs, longest: of the image. All GPUs are of one kind.
+gs_status libgs_divide_lists(gs_view *view, const list_lengths *lengths, int64_t pairs, int64_t longest);
+
+// What gs_gradient.largest points to: bounds of the values of a whole image.
+struct gs_largest_values {
+    float color, depth; // the largest |color| of the splats, and their largest depth as image.depth sums it
+    float d_color, d_depth; // at least the sums of |d loss / d color| and |d loss / d depth| over the image
+};
+
+C_LINKAGE_END

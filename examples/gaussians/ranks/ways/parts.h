@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: MIT
+// A scene in parts. Each rank has neighbouring Gaussians: rank 0 the first ones, rank 1 those that follow, and so on. The rows of
+// tiles of all images of a batch, view after view, are cut into shares of equal cost; a rank renders its share. Splats go to
+// the ranks that render them and their moments come back (kernels.h). With DISTWAR_FIXED, gradients have the same bits on
+// any number of ranks: those of one GPU that takes view by view.
+//
+// parts.c takes a batch from the parameters to the gradient, parts_exchange.c brings data from rank to rank, share_out.c
+// chooses who renders what, parts_density.c has the rows and density control, parts_view.c pictures and measures.
+//
+// Two streams: the caller's, and one for what goes from rank to rank, so that data travel while the GPU renders. All
+// collectives of a batch are on the second, in one order on all ranks:
+//   the sizes of the splats that parts need
+//   the splats of the first part of each rank, of the second, ...
+//   the largest colours and depths, with DISTWAR_FIXED
+//   the pixels that the ranks of a view need of each other; with DISTWAR_FIXED then the sums of rows,
+//   and how long the lists are
+//   sizes and moments of the first part of each rank, of the second, ...
+//   the units of the sums, with DISTWAR_FIXED
+// "First" is in the order of part_at: parts that are rows of a view come before whole views.
+#pragma once
+
+#include "device_buffer.h"
+#include "kernels.h"
+#include "state/training_state.h"
+#include "ways.h"
+
+C_LINKAGE_BEGIN
+
+typedef struct parts parts; // memory of a rank, which grows on demand; a program that has none left ends
+
+// Rows of a view's image, on the rank that renders them.
+typedef struct part_image {
+    int32_t view; // of the batch
+    int32_t width, height;
+    gs_rows rows; // of tiles
+    const float
+        *color;     // [GS_CHANNELS][height][width]; defined: the rows, and LOSS_HALO pixels above and below
+    float *d_color; // to be written: d loss / d color of the rows, as libgs_loss_rows does
+} part_image;
+
+typedef struct part_batch {
+    gs_gaussians gaussians; // this rank's
+    int32_t sh_degree_used;
+    float background[GS_CHANNELS];
+    int32_t views;            // 1..GS_MAX_VIEWS, of one size and model
+    const gs_camera *cameras; // host; the same on all ranks
+    // Host, [views]: a number from 0 for each view of the scene. Its rows cost what they cost the last time, so that
+    // ranks have equal work; results do not depend on it. NULL: all rows cost the same.
+    const int32_t *pictures;
+    distwar_policy policy;
+    // Queues the gradient of the loss by rows of an image, or returns false after ranks_fail.
+    bool (*loss)(ranks *group, void *context, const part_image *image, gs_stream stream);
+    void *context;
+} part_batch;
+
+parts *parts_open(ranks *group); // of two ranks or more
+void parts_close(parts *s);      // NULL is harmless
+
+// A collective of all ranks. gradients: of the shape of the batch's Gaussians, the sum over the views, in their order.
+// abs_mean2d: as that of gs_gradient, [views][count][2]; or NULL. It costs 12 (`fixed`: 24) bytes more for each splat
+// whose moments travel. Waits several times; the last work is queued. The memory of gradients->sh holds other things until the
+// gradient is written there.
+bool parts_backward(parts *s, const part_batch *batch, const gs_gaussians *gradients, float *abs_mean2d,
+                    gs_stream stream);
+// A collective of all ranks: the first half of parts_backward. The batch's `loss` is called with each part's image, and d_color
+// is NULL.
+bool parts_render(parts *s, const part_batch *batch, gs_stream stream);
+
+// ---- of training_way
+
+bool parts_gradient(trainer *t, const step_views *of, const gs_view **view, const float **mean2d);
+bool parts_scores(trainer *t, const scored_views *by, float *score);
+row_range parts_range(const ranks *group, int64_t all);
+bool parts_bring_rows(const training_state *state, const void *own, int64_t bytes, row_range rows,
+                      bool to_all, void *to);
+bool parts_grow(training_state *state, int64_t all);
+bool parts_relocate(training_state *state, const gs_relocation *rules);
+bool parts_split(training_state *state, const gs_split_rules *rules);
+bool parts_measure(const training_state *state, const shown_views *shown, size_t first, size_t count,
+                   quality *mean, quality *each);
+bool parts_picture(const training_state *state, const shown_views *shown, size_t index, image *out);
+
+// ---- which rank renders what
+
+typedef struct shared_out {
+    image_part parts[MOST_PARTS]; // rank after rank, and for each from the first view on
+    int32_t begin[RANKS_MAX + 1]; // rank r has parts begin[r] .. begin[r + 1] - 1
+    int32_t most;                 // parts of a rank
+} shared_out;
+
+// rows: of tiles of an image. costs: [views][rows], above 0, of all less than 2^56; NULL: rows cost the same. Shares
+// are ranges of rows of nearly equal cost. views + ranks - 1 parts at most.
+void share_out(int32_t ranks_number, int32_t views, int32_t rows, const int64_t *costs, shared_out *out);
+
+// What rows cost the last time. The same on all ranks.
+typedef struct row_costs row_costs;
+row_costs *row_costs_open(void); // NULL: no memory
+void row_costs_close(row_costs *costs);
+// [views][rows] for share_out; NULL: unknown.
+const int64_t *row_costs_of(row_costs *costs, const int32_t *pictures, int32_t views, int32_t rows);
+// pairs: [rows]; tiles: of a row. No memory for it: forgets the picture.
+void row_costs_learn(row_costs *costs, int32_t picture, gs_rows part, const int64_t *pairs, int32_t rows,
+                     int32_t tiles);
+
+// ---- the state of parts.c and parts_exchange.c
+
+enum {
+    MOST_OWN = GS_MAX_VIEWS + 1, // parts of one rank
+    MOST_CUT = 2,                // those that are not a whole view
+    MOST_ROWS = GS_MAX_SIZE / GS_TILE_SIZE,
+    MOST_NUMBERS = MOST_PARTS + 1 + MOST_ROWS // that a rank tells the others at once
+};
+
+// Memory that is needed in a step until the backward projection. It lies in that of the projection's result as long as
+// there is room, else in a buffer of its own.
+typedef struct step_buffer {
+    void *memory; // NULL: none yet in this step
+    size_t bytes;
+    device_buffer own;
+} step_buffer;
+
+// Memory to render a part in. Whole views are rendered one after another in the same.
+typedef struct rendering {
+    step_buffer moments, workspace;
+    device_buffer image, d_color;
+    int64_t pair_capacity; // 0: unknown
+    gs_lists division;     // of the last time: how the blend divided the work
+    gs_bin_report *report; // pinned
+    device_buffer lengths;
+    list_lengths *known_lengths; // pinned
+} rendering;
+
+// What this rank renders.
+typedef struct own_part {
+    image_part part;
+    int number;                             // among all parts
+    bool whole;                             // the whole view: no other rank has a part of it
+    int64_t from[RANKS_MAX], at[RANKS_MAX]; // splats of each rank, and where they begin
+    step_buffer splats;
+    device_buffer packed, packing;
+    rendering *in;
+    gs_view view;
+    gs_gradient gradient;
+    const int64_t *sums; // of DISTWAR_FIXED
+    cudaEvent_t received;
+} own_part;
+
+// Moments that have come home from the k-th part of each rank.
+typedef struct returned_moments {
+    device_buffer memory;
+    int64_t at[RANKS_MAX], count[RANKS_MAX]; // packed records of each rank
+} returned_moments;
+
+struct parts {
+    ranks *group;
+    int64_t rows;            // of tiles that this rank rendered of the last batch
+    gs_stream travel, watch; // of the collectives; waits for whatever of them the caller's stream waits for
+    cudaEvent_t queued, arrived;
+    // This rank's own Gaussians:
+    device_buffer splats, selection, index, moments, sums;
+    step_buffer sent;
+    int64_t index_room, sent_room; // of this rank's entries; of those that other ranks need
+    returned_moments returned[MOST_OWN];
+    device_buffer largest;  // [views]
+    device_buffer row_sums; // [views][rows of tiles][GS_CHANNELS]
+    device_buffer units;    // [views]
+    device_buffer pixels_sent, pixels_received;
+    device_buffer numbers, told; // of all ranks; of this one: where packed segments begin, pairs of rows
+    int64_t *table;              // pinned, [RANKS_MAX][MOST_NUMBERS]: numbers of all ranks
+    rendering renderings[MOST_CUT + 1];
+    own_part own[MOST_OWN]; // in the order of part_at
+    int own_count;
+    shared_out out;
+    row_costs *costs;
+    int64_t begin[RANKS_MAX][MOST_PARTS + 1]; // part_begin of each rank
+    // The batch:
+    const part_batch *batch;
+    gs_stream stream;
+    gs_view home;         // all cameras, this rank's splats
+    part_entries entries; // whole views of this rank have no rows
+    float *absolute;      // of the batch's gradient; NULL: moments travel without their last values
+    bool fixed;
+    bool any_cut;     // some view has several parts
+    bool only_images; // parts_render
+    char *scratch;    // room for step_buffer
+    size_t scratch_bytes;
+    // A step of training:
+    const step_views *of;
+    gs_view seen; // home
+    device_buffer loss_workspace, corrected, mean2d;
+    device_buffer gain_rows; // [views][rows of tiles][GS_EXPOSURE_SUMS], of libgs_exposure_rows
+    device_buffer gain_sums; // [GS_EXPOSURE_SUMS]
+    // Density control:
+    device_buffer density_workspace, density_numbers, given, taken;
+};
+
+int32_t tile_rows(const parts *s); // of an image
+// The k-th part that a rank renders; -1: it has none.
+int part_at(const parts *s, int rank, int k);
+// The collectives wait for the caller's stream, or it waits for them.
+bool begin_travel(parts *s);
+bool await_travel(parts *s);
+bool await_event(parts *s, cudaEvent_t event);
+// device_buffer_reserve, which may wait for the GPU: looks at the other ranks first. NULL: the group has failed.
+void *reserve(parts *s, device_buffer *buffer, size_t bytes);
+void *reserve_for_step(parts *s, step_buffer *buffer, size_t bytes);
+
+bool project_home(parts *s); // parts_exchange.c
+bool send_splats(parts *s);
+bool find_largest(parts *s);
+bool exchange_pixels(parts *s);
+bool pack_moments(parts *s, int k);
+bool send_moments(parts *s, int k); // of pack_moments
+bool gather_moments(parts *s);
+
+C_LINKAGE_END

@@ -1,0 +1,414 @@
+// SPDX-License-Identifier: MIT
+// What ranks of a scene in parts bring each other in a step: splats, pixels, moments.
+#include "parts.h"
+#include "device.h"
+#include <string.h>
+
+// ---- splats: from the homes of their Gaussians to the parts of images that need them
+
+static int64_t entries_of(const parts *s, int rank, int p) {
+    return s->begin[rank][p + 1] - s->begin[rank][p];
+}
+
+// Queues s->table[rank][values] of own[values], device, of all ranks; ranks_wait(s->travel) before it is read.
+static bool tell_numbers(parts *s, const int64_t *own, int values) {
+    const int count = ranks_count(s->group);
+    const int64_t bytes = values * (int64_t)sizeof *own;
+    int64_t zeros[RANKS_MAX] = {0}, begin[RANKS_MAX], each[RANKS_MAX];
+    for (int r = 0; r < count; r++) begin[r] = r * bytes, each[r] = bytes;
+    void *const all = reserve(s, &s->numbers, (size_t)(count * bytes));
+    if (!all) return false;
+    const ranks_exchange exchange = {own, zeros, each, all, begin, each};
+    if (!ranks_all_to_all(s->group, &exchange, s->travel)) return false;
+    CUDA_OR_FAIL(s->group,
+                 cudaMemcpyAsync(s->table, all, (size_t)(count * bytes), cudaMemcpyDeviceToHost, s->travel));
+    return true;
+}
+
+// The entries of other ranks' parts.
+static bool gather_for_others(parts *s) {
+    const int *const begin = s->out.begin, own = ranks_own(s->group);
+    part_entries *const e = &s->entries;
+    e->index = reserve(s, &s->index, (size_t)s->index_room * sizeof(uint32_t));
+    e->splats = reserve_for_step(s, &s->sent, (size_t)s->sent_room * sizeof(gs_splat));
+    if (!e->index || !e->splats) return false;
+    e->room = s->index_room, e->splats_room = s->sent_room;
+    e->first = 0, e->end = begin[own], e->skip = e->skip_end = 0;
+    GS_OR_FAIL(s->group, parts_gather(&s->home, e, s->stream));
+    e->first = e->skip_end = begin[own + 1], e->end = e->count, e->skip = begin[own];
+    GS_OR_FAIL(s->group, parts_gather(&s->home, e, s->stream));
+    return true;
+}
+
+// View by view where only images are wanted, which shall have the bytes of one GPU: the kernel for several cameras
+// rounds some values otherwise than that for one.
+static bool project(parts *s) {
+    const gs_view *const home = &s->home;
+    if (!s->only_images) {
+        GS_OR_FAIL(s->group, gs_project(home, s->stream));
+        return true;
+    }
+    gs_view one = *home;
+    one.views = (gs_views){0};
+    for (int32_t v = 0; v < home->views.count; v++) {
+        one.camera = home->views.cameras[v];
+        one.splats = home->splats + v * home->gaussians.count;
+        GS_OR_FAIL(s->group, gs_project(&one, s->stream));
+    }
+    return true;
+}
+
+// This rank's splats for all cameras, and how many of them each part needs. Queues; the sizes are on their way.
+bool project_home(parts *s) {
+    const part_batch *const batch = s->batch;
+    const size_t splats = (size_t)batch->views * (size_t)batch->gaussians.count;
+    gs_view *const home = &s->home;
+    *home = (gs_view){.gaussians = batch->gaussians,
+                      .camera = batch->cameras[0],
+                      .sh_degree_used = batch->sh_degree_used,
+                      .views = {batch->views, batch->cameras},
+                      .splats = reserve(s, &s->splats, splats * sizeof(gs_splat))};
+    device_begin_stage("project");
+    if (!home->splats || !project(s)) return false;
+    part_entries *const e = &s->entries;
+    *e = (part_entries){.count = s->out.begin[ranks_count(s->group)]};
+    memcpy(e->parts, s->out.parts, sizeof e->parts);
+    for (int j = 0; j < s->own_count; j++)
+        if (s->own[j].whole) e->parts[s->own[j].number].rows = (gs_rows){0, 0};
+    const size_t begin_bytes = ((MOST_PARTS + 1) * sizeof(int64_t) + 255) / 256 * 256;
+    size_t bytes;
+    GS_OR_FAIL(s->group, parts_count_bytes(home, e->count, &bytes));
+    char *const memory = reserve(s, &s->selection, begin_bytes + bytes);
+    if (!memory) return false;
+    e->begin = (int64_t *)memory, e->workspace = memory + begin_bytes;
+    GS_OR_FAIL(s->group, parts_count(home, e, s->stream));
+    return begin_travel(s) && tell_numbers(s, e->begin, e->count + 1) && gather_for_others(s);
+}
+
+// Reads what tell_numbers has brought: how many splats come from where.
+static bool take_sizes(parts *s) {
+    const int count = ranks_count(s->group), own = ranks_own(s->group), values = s->entries.count + 1;
+    if (!ranks_wait(s->group, s->travel)) return false;
+    for (int r = 0; r < count; r++)
+        memcpy(s->begin[r], s->table + (size_t)r * (size_t)values, (size_t)values * sizeof(int64_t));
+    for (int j = 0; j < s->own_count; j++) {
+        own_part *const part = &s->own[j];
+        int64_t all = 0;
+        for (int r = 0; r < count; r++) {
+            const bool every = r == own && part->whole; // a copy of all, culled ones too
+            part->from[r] = every ? s->batch->gaussians.count : entries_of(s, r, part->number);
+            part->at[r] = all;
+            all += part->from[r];
+        }
+        if (all >= INT32_MAX)
+            return ranks_fail(
+                s->group,
+                "a rank's part of the views has %lld splats; %d is too many: take a smaller --batch",
+                (long long)all, INT32_MAX);
+        part->view.gaussians.count = all;
+        if (!reserve_for_step(s, &part->splats, (size_t)all * sizeof(gs_splat))) return false;
+    }
+    return true;
+}
+
+// Copies the splats that this rank would send to itself.
+static bool take_own(parts *s, own_part *part) {
+    const int own = ranks_own(s->group), p = part->number;
+    gs_splat *const to = (gs_splat *)part->splats.memory + part->at[own];
+    if (!part->whole) {
+        part_entries e = s->entries;
+        e.splats = to, e.splats_room = part->from[own];
+        e.first = p, e.end = p + 1, e.skip = 0, e.skip_end = p;
+        GS_OR_FAIL(s->group, parts_gather(&s->home, &e, s->stream));
+        return true;
+    }
+    const int64_t count = s->batch->gaussians.count;
+    CUDA_OR_FAIL(s->group, cudaMemcpyAsync(to, s->home.splats + part->part.view * count,
+                                           (size_t)count * sizeof *to, cudaMemcpyDeviceToDevice, s->stream));
+    return true;
+}
+
+// Entries of this rank's own parts: they follow those of the parts before, and have no place in entries.splats.
+static int64_t own_entries(const parts *s) {
+    const int own = ranks_own(s->group);
+    return s->begin[own][s->out.begin[own + 1]] - s->begin[own][s->out.begin[own]];
+}
+
+// The splats of the k-th parts of all ranks.
+static bool send_round(parts *s, int k) {
+    const int64_t bytes = sizeof(gs_splat);
+    const int own = ranks_own(s->group);
+    own_part *const part = k < s->own_count ? &s->own[k] : NULL;
+    int64_t send_begin[RANKS_MAX], send_bytes[RANKS_MAX], begin[RANKS_MAX], received[RANKS_MAX];
+    for (int r = 0; r < ranks_count(s->group); r++) {
+        const int p = r == own ? -1 : part_at(s, r, k);
+        send_begin[r] = p < 0 ? 0 : (s->begin[own][p] - (r > own ? own_entries(s) : 0)) * bytes;
+        send_bytes[r] = p < 0 ? 0 : entries_of(s, own, p) * bytes;
+        begin[r] = part ? part->at[r] * bytes : 0;
+        received[r] = part && r != own ? part->from[r] * bytes : 0;
+    }
+    const ranks_exchange exchange = {
+        s->entries.splats, send_begin, send_bytes, part ? part->splats.memory : NULL, begin, received};
+    if (!ranks_all_to_all(s->group, &exchange, s->travel)) return false;
+    if (part) CUDA_OR_FAIL(s->group, cudaEventRecord(part->received, s->travel));
+    return true;
+}
+
+bool send_splats(parts *s) {
+    if (!take_sizes(s)) return false;
+    const int own = ranks_own(s->group);
+    const int64_t all = s->begin[own][s->entries.count], to_others = all - own_entries(s);
+    if (all > s->index_room || to_others > s->sent_room) { // what was gathered is incomplete
+        s->index_room = all + all / 8, s->sent_room = to_others + to_others / 8;
+        if (!gather_for_others(s)) return false;
+    }
+    if (!begin_travel(s)) return false;
+    for (int k = 0; k < s->out.most; k++)
+        if (!send_round(s, k)) return false;
+    for (int j = 0; j < s->own_count; j++)
+        if (!take_own(s, &s->own[j])) return false;
+    return true;
+}
+
+// The largest colours and depths of all splats, for the scales of integer sums.
+bool find_largest(parts *s) {
+    if (!s->fixed) return true;
+    struct gs_largest_values *const largest =
+        reserve(s, &s->largest, (size_t)s->batch->views * sizeof *largest);
+    if (!largest) return false;
+    GS_OR_FAIL(s->group, parts_largest(&s->home, largest, s->stream));
+    const ranks_reduction take = {largest, s->batch->views * (int64_t)(sizeof *largest / sizeof(float)),
+                                  RANKS_FLOAT, RANKS_MAX_OF};
+    return begin_travel(s) && ranks_all_reduce(s->group, &take, s->travel) && await_travel(s);
+}
+
+// ---- pixels: the loss of rows of an image reads some above and below them, which other ranks render
+
+// The pixels that this rank and another exchange at a border between their parts of a view. Two ranks have one border
+// in common at most: their shares are ranges of rows.
+typedef struct border {
+    int rank; // the other
+    float *image;
+    int32_t out, out_rows, in, in_rows; // of pixels
+} border;
+
+static int rank_of(const parts *s, int p) {
+    int r = 0;
+    while (p >= s->out.begin[r + 1]) r++;
+    return r;
+}
+
+static int32_t smaller(int32_t a, int32_t b) {
+    return a < b ? a : b;
+}
+
+// The borders of this rank's k-th part. Returns their number. A part has GS_TILE_SIZE rows of pixels or more, or is the
+// last of its image, so that no part beyond the next is needed.
+static int borders_of(const parts *s, int k, border *out) {
+    _Static_assert((int)LOSS_HALO <= (int)GS_TILE_SIZE, "the halo lies in the next part");
+    const own_part *const part = &s->own[k];
+    const int32_t height = s->home.camera.height, first = part->part.rows.begin * GS_TILE_SIZE,
+                  last = smaller(part->part.rows.end * GS_TILE_SIZE, height),
+                  rows = smaller(last - first, LOSS_HALO);
+    int count = 0;
+    if (first > 0)
+        out[count++] = (border){
+            rank_of(s, part->number - 1), part->view.image.color, first, rows, first - LOSS_HALO, LOSS_HALO};
+    if (last < height)
+        out[count++] =
+            (border){rank_of(s, part->number + 1),     part->view.image.color, last - rows, rows, last,
+                     smaller(LOSS_HALO, height - last)};
+    return count;
+}
+
+static int64_t row_bytes(const parts *s) {
+    return s->home.camera.width * (int64_t)sizeof(float);
+}
+
+// Moves rows between an image and memory where the rows of its channels follow one another.
+static bool copy_rows(parts *s, float *image, int32_t row, int32_t rows, char *packed, bool packs) {
+    const int64_t width = s->home.camera.width, plane = width * s->home.camera.height,
+                  bytes = rows * row_bytes(s);
+    for (int c = 0; c < GS_CHANNELS; c++) {
+        float *const at = image + c * plane + row * width;
+        char *const place = packed + c * bytes;
+        CUDA_OR_FAIL(s->group, cudaMemcpyAsync(packs ? (void *)place : at, packs ? (const void *)at : place,
+                                               (size_t)bytes, cudaMemcpyDeviceToDevice, s->stream));
+    }
+    return true;
+}
+
+// All ranks call it if any view is cut.
+bool exchange_pixels(parts *s) {
+    border borders[2 * MOST_CUT];
+    int count = 0;
+    for (int k = 0; k < s->own_count && !s->own[k].whole; k++) count += borders_of(s, k, borders + count);
+    const int64_t most = GS_CHANNELS * LOSS_HALO * row_bytes(s); // of a border
+    char *const sent = reserve(s, &s->pixels_sent, (size_t)(2 * MOST_CUT * most));
+    char *const got = reserve(s, &s->pixels_received, (size_t)(2 * MOST_CUT * most));
+    if (!sent || !got) return false;
+    int64_t send_begin[RANKS_MAX] = {0}, send_bytes[RANKS_MAX] = {0}, begin[RANKS_MAX] = {0},
+            bytes[RANKS_MAX] = {0};
+    for (int k = 0; k < count; k++) {
+        const border *const b = &borders[k];
+        send_begin[b->rank] = begin[b->rank] = k * most;
+        send_bytes[b->rank] = GS_CHANNELS * b->out_rows * row_bytes(s);
+        bytes[b->rank] = GS_CHANNELS * b->in_rows * row_bytes(s);
+        if (!copy_rows(s, b->image, b->out, b->out_rows, sent + k * most, true)) return false;
+    }
+    const ranks_exchange exchange = {sent, send_begin, send_bytes, got, begin, bytes};
+    if (!begin_travel(s) || !ranks_all_to_all(s->group, &exchange, s->travel) || !await_travel(s))
+        return false;
+    for (int k = 0; k < count; k++) {
+        const border *const b = &borders[k];
+        if (!copy_rows(s, b->image, b->in, b->in_rows, got + k * most, false)) return false;
+    }
+    return true;
+}
+
+// ---- moments: from the parts to the homes of their Gaussians. Those that are 0 stay: most splats of a large scene are
+// hidden behind others
+
+static int64_t record_bytes(const parts *s) {
+    return GS_MOMENTS_STRIDE * (int64_t)(s->fixed ? sizeof(int64_t) : sizeof(float));
+}
+
+static int64_t packed_bytes(const parts *s) {
+    return (s->absolute ? PACKED_WHOLE : PACKED) * (int64_t)(s->fixed ? sizeof(int64_t) : sizeof(float));
+}
+
+static bool packs_apart(const parts *s) {
+    return packed_bytes(s) > (int64_t)sizeof(gs_splat);
+}
+
+static const char *records_of(const parts *s, const own_part *part) {
+    return s->fixed ? (const char *)part->sums : (const char *)part->gradient.moments;
+}
+
+// Where the sums of this rank's splats for all cameras are: integers, or the moments themselves.
+static char *sums_of(const parts *s) {
+    return s->fixed ? s->sums.memory : s->moments.memory;
+}
+
+// A whole view: this rank's own moments.
+static bool keep_own(parts *s, const own_part *part) {
+    const int64_t count = s->batch->gaussians.count, v = part->part.view;
+    const int64_t bytes = record_bytes(s);
+    CUDA_OR_FAIL(s->group, cudaMemcpyAsync(sums_of(s) + v * count * bytes,
+                                           records_of(s, part) + part->at[ranks_own(s->group)] * bytes,
+                                           (size_t)(count * bytes), cudaMemcpyDeviceToDevice, s->stream));
+    return true;
+}
+
+// A part of a view: the same, added to those of the view's other parts.
+static bool add_own(parts *s, const own_part *part) {
+    const int own = ranks_own(s->group);
+    const uint32_t *const index = s->entries.index + s->begin[own][part->number];
+    const char *const from = records_of(s, part) + part->at[own] * record_bytes(s);
+    GS_OR_FAIL(s->group, parts_add(index, from, part->from[own], s->fixed, sums_of(s), s->stream));
+    return true;
+}
+
+// Packs what other ranks' homes get of a part.
+static bool pack(parts *s, own_part *part, int64_t *begin) {
+    const int count = ranks_count(s->group), own = ranks_own(s->group);
+    int64_t others[RANKS_MAX], all = 0;
+    for (int r = 0; r < count; r++) others[r] = r == own ? 0 : part->from[r], all += others[r];
+    moment_packing packing = {.fixed = s->fixed,
+                              .whole = s->absolute != NULL,
+                              .segments = count,
+                              .begin = part->at,
+                              .count = others,
+                              .records = records_of(s, part),
+                              .packed_begin = begin};
+    size_t workspace;
+    GS_OR_FAIL(s->group, parts_pack_bytes(&packing, &workspace));
+    packing.workspace = reserve(s, &part->packing, workspace);
+    // Nine floats and a place fit where the splats were. Others need more.
+    packing.packed =
+        packs_apart(s) ? reserve(s, &part->packed, (size_t)(all * packed_bytes(s))) : part->splats.memory;
+    if (!packing.workspace || !packing.packed) return false;
+    GS_OR_FAIL(s->group, parts_pack(&packing, s->stream));
+    return true;
+}
+
+// The count of numbers that a rank tells of its k-th part: count + 1 places in the packed rows, and each row's pairs.
+static int told_numbers(const parts *s) {
+    return ranks_count(s->group) + 1 + tile_rows(s);
+}
+
+// The moments of the k-th part: this rank's own go home, the others' are packed, and their sizes are sent.
+bool pack_moments(parts *s, int k) {
+    const int numbers = told_numbers(s);
+    own_part *const part = k < s->own_count ? &s->own[k] : NULL;
+    if (part && !(part->whole ? keep_own(s, part) : add_own(s, part))) return false;
+    int64_t *const told = reserve(s, &s->told, (size_t)numbers * sizeof(int64_t));
+    if (!told) return false;
+    if (!part) CUDA_OR_FAIL(s->group, cudaMemsetAsync(told, 0, (size_t)numbers * sizeof(int64_t), s->stream));
+    if (part) {
+        if (!pack(s, part, told)) return false;
+        GS_OR_FAIL(s->group, parts_row_pairs(&part->view, told + ranks_count(s->group) + 1, s->stream));
+    }
+    return begin_travel(s) && tell_numbers(s, told, numbers);
+}
+
+// Notes the cost of the rows of the rank's k-th part.
+static void learn_costs(parts *s, int rank, int k, const int64_t *pairs) {
+    const int p = part_at(s, rank, k);
+    if (p < 0 || !s->batch->pictures) return;
+    const image_part *const part = &s->out.parts[p];
+    row_costs_learn(s->costs, s->batch->pictures[part->view], part->rows, pairs, tile_rows(s),
+                    (s->home.camera.width + GS_TILE_SIZE - 1) / GS_TILE_SIZE);
+}
+
+// Waits for the sizes, and sends the moments that pack_moments has packed.
+bool send_moments(parts *s, int k) {
+    const int count = ranks_count(s->group), own = ranks_own(s->group), numbers = told_numbers(s);
+    const own_part *const part = k < s->own_count ? &s->own[k] : NULL;
+    const int64_t bytes = packed_bytes(s);
+    returned_moments *const returned = &s->returned[k];
+    int64_t send_begin[RANKS_MAX], send_bytes[RANKS_MAX], begin[RANKS_MAX], received[RANKS_MAX], all = 0;
+    if (!ranks_wait(s->group, s->travel)) return false;
+    for (int r = 0; r < count; r++) {
+        const int64_t *const mine = s->table + own * numbers, *const theirs = s->table + r * numbers;
+        send_begin[r] = mine[r] * bytes, send_bytes[r] = (mine[r + 1] - mine[r]) * bytes;
+        returned->at[r] = all, returned->count[r] = theirs[own + 1] - theirs[own];
+        begin[r] = all * bytes, received[r] = returned->count[r] * bytes;
+        all += returned->count[r];
+        learn_costs(s, r, k, theirs + count + 1);
+    }
+    void *const to = reserve(s, &returned->memory, (size_t)(all * bytes));
+    if (!to) return false;
+    const void *const from = !part ? NULL : packs_apart(s) ? part->packed.memory : part->splats.memory;
+    const ranks_exchange exchange = {from, send_begin, send_bytes, to, begin, received};
+    return ranks_all_to_all(s->group, &exchange, s->travel);
+}
+
+static bool add_returned(parts *s, int k) {
+    const returned_moments *const returned = &s->returned[k];
+    const int own = ranks_own(s->group);
+    for (int r = 0; r < ranks_count(s->group); r++) {
+        const int p = r == own ? -1 : part_at(s, r, k);
+        if (p < 0) continue;
+        GS_OR_FAIL(s->group, parts_add_packed(
+                                 s->entries.index + s->begin[own][p],
+                                 (const char *)returned->memory.memory + returned->at[r] * packed_bytes(s),
+                                 returned->count[r], s->fixed, s->absolute != NULL, sums_of(s), s->stream));
+    }
+    return true;
+}
+
+// Adds what has come home, and makes moments of integers.
+bool gather_moments(parts *s) {
+    const ranks_reduction take = {s->units.memory,
+                                  s->batch->views * (int64_t)(sizeof(fixed_units) / sizeof(float)),
+                                  RANKS_FLOAT, RANKS_MAX_OF};
+    if (s->fixed && !(begin_travel(s) && ranks_all_reduce(s->group, &take, s->travel))) return false;
+    if (!await_travel(s)) return false;
+    for (int k = 0; k < s->out.most; k++)
+        if (!add_returned(s, k)) return false;
+    if (s->fixed)
+        GS_OR_FAIL(s->group, parts_from_sums(s->sums.memory, s->units.memory, s->batch->gaussians.count,
+                                             s->batch->views, s->moments.memory, s->stream));
+    return true;
+}

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: MIT
+// Relocation, growth, splits, noise and penalties of Gaussians on 2 to 4 ranks: the bits of one GPU.
+#include "arrays.h"
+#include "density/density_scene.h"
+#include "device.h"
+#include "parts.h"
+#include <algorithm>
+#include <string>
+
+namespace parts_density_test {
+
+constexpr float least_opacity = 0.005f, noise = 0.3f;
+constexpr uint64_t seed = 5, iteration = 600;
+
+struct whole {
+    host_gaussians gaussians, first, second;
+    std::vector<float> density; // not empty: splits in place of relocation
+};
+
+gs_relocation relocation_of(int64_t existing) {
+    return {existing, least_opacity, seed, iteration, nullptr};
+}
+
+gs_split_rules rules_of(int64_t existing, const float *density) {
+    return {existing, least_opacity, density, seed, iteration};
+}
+
+whole split_on_one_gpu(const whole &start, int64_t existing) {
+    const device_set gaussians(start.gaussians), first(start.first), second(start.second);
+    const gs_gaussians g = gaussians.get(), m = first.get(), v = second.get();
+    const device_vector<float> density(start.density);
+    size_t bytes = 0;
+    EXPECT_GS_OK(gs_split_bytes(g.count, &bytes));
+    const device_vector<char> workspace(bytes);
+    const gs_split_rules rules = rules_of(existing, density.data());
+    EXPECT_GS_OK(gs_split(&g, &m, &v, &rules, workspace.data(), bytes, nullptr));
+    return {gaussians.read(), first.read(), second.read(), start.density};
+}
+
+// What one GPU makes of it: relocation, noise, and the penalties as gradients on top of `first`.
+whole on_one_gpu(const whole &start, int64_t existing) {
+    const device_set gaussians(start.gaussians), first(start.first), second(start.second);
+    const gs_gaussians g = gaussians.get(), m = first.get(), v = second.get();
+    size_t bytes = 0;
+    EXPECT_GS_OK(gs_relocate_bytes(g.count, &bytes));
+    const device_vector<char> workspace(bytes);
+    const gs_relocation relocation = relocation_of(existing);
+    EXPECT_GS_OK(gs_relocate(&g, &m, &v, &relocation, workspace.data(), bytes, nullptr));
+    EXPECT_GS_OK(gs_density_noise(&g, 0, noise, seed, iteration, nullptr));
+    EXPECT_GS_OK(gs_density_penalty(&g, g.count, 0.5f, 0.25f, &m, nullptr));
+    return {gaussians.read(), first.read(), second.read(), {}};
+}
+
+host_gaussians rows_of(const host_gaussians &all, int64_t begin, int64_t end) {
+    host_gaussians out(end - begin, all.sh_degree);
+    for (int a = 0; a < 5; a++)
+        std::copy_n(all.array[a].begin() + begin * all.width(a), (end - begin) * all.width(a),
+                    out.array[a].begin());
+    return out;
+}
+
+void put_rows(const host_gaussians &part, int64_t begin, host_gaussians *all) {
+    for (int a = 0; a < 5; a++)
+        std::copy(part.array[a].begin(), part.array[a].end(), all->array[a].begin() + begin * all->width(a));
+}
+
+struct parts_run {
+    const whole *start;
+    int64_t existing;
+    whole result;
+};
+
+void upload(const gs_gaussians *to, const host_gaussians &from) {
+    const gs_arrays a = gs_arrays_of(to);
+    for (int k = 0; k < 5; k++)
+        device_upload(a.of[k], from.array[k].data(), from.array[k].size() * sizeof(float));
+}
+
+host_gaussians download(const gs_gaussians *from) {
+    host_gaussians out(from->count, from->sh_degree);
+    const gs_arrays a = gs_arrays_of(from);
+    for (int k = 0; k < 5; k++)
+        device_download(out.array[k].data(), a.of[k], out.array[k].size() * sizeof(float));
+    return out;
+}
+
+// From the first `existing` Gaussians to room for all.
+bool run_rank(ranks *group, void *context) {
+    parts_run *const run = static_cast<parts_run *>(context);
+    const whole &start = *run->start;
+    const int64_t count = start.gaussians.count;
+    const training_place place = {group, &parts_way};
+    training_state state = {};
+    if (!training_state_open_empty(&state, &place, run->existing, start.gaussians.sh_degree)) return false;
+    const int64_t from = state.first, end = from + state.gaussians.count;
+    upload(&state.gaussians, rows_of(start.gaussians, from, end));
+    upload(&state.first_moment, rows_of(start.first, from, end));
+    upload(&state.second_moment, rows_of(start.second, from, end));
+    const bool splits = !start.density.empty();
+    if (splits)
+        device_upload(state.density, &start.density[size_t(2 * from)],
+                      size_t(2 * (end - from)) * sizeof(float));
+    bool good = parts_way.grow(&state, count);
+    const gs_split_rules rules = rules_of(run->existing, state.density);
+    const gs_relocation relocation = relocation_of(run->existing);
+    good = good && (splits ? parts_way.split(&state, &rules) : parts_way.relocate(&state, &relocation)) &&
+           ranks_wait(group, nullptr);
+    if (good && !splits &&
+        (gs_density_noise(&state.gaussians, state.first, noise, seed, iteration, nullptr) != GS_OK ||
+         gs_density_penalty(&state.gaussians, count, 0.5f, 0.25f, &state.first_moment, nullptr) != GS_OK))
+        good = ranks_fail(group, "%s", gs_last_error());
+    if (good) {
+        put_rows(download(&state.gaussians), state.first, &run->result.gaussians);
+        put_rows(download(&state.first_moment), state.first, &run->result.first);
+        put_rows(download(&state.second_moment), state.first, &run->result.second);
+    }
+    training_state_close(&state);
+    return good;
+}
+
+void expect_same(const host_gaussians &got, const host_gaussians &wanted, const char *what) {
+    for (int a = 0; a < 5; a++)
+        ASSERT_TRUE(std::equal(got.array[a].begin(), got.array[a].end(), wanted.array[a].begin(),
+                               wanted.array[a].end(),
+                               [](float x, float y) { return memcmp(&x, &y, sizeof x) == 0; }))
+            << what << ", array " << a;
+}
+
+void expect_bits_of_one_gpu(const whole &start, int64_t existing) {
+    const whole one = start.density.empty() ? on_one_gpu(start, existing) : split_on_one_gpu(start, existing);
+    for (int count = 2; count <= 4; count++) {
+        SCOPED_TRACE(std::to_string(count) + " ranks");
+        parts_run run = {&start, existing, start};
+        ranks_plan plan = {};
+        plan.count = count;
+        fault why = {};
+        ASSERT_TRUE(ranks_run(&plan, run_rank, &run, &why)) << why.text;
+        expect_same(run.result.gaussians, one.gaussians, "Gaussians");
+        expect_same(run.result.first, one.first, "first moments and penalties");
+        expect_same(run.result.second, one.second, "second moments");
+    }
+}
+
+// Some are dead: at most least_opacity.
+whole some_scene(int64_t count, int sh_degree, double dead) {
+    whole out = {random_gaussians(1, count, sh_degree),
+                 random_gaussians(2, count, sh_degree),
+                 random_gaussians(3, count, sh_degree),
+                 {}};
+    std::mt19937 random(4);
+    for (int64_t i = 0; i < count; i++)
+        if (random() % 1000 < unsigned(1000 * dead)) out.gaussians.opacity_logit(i) = -8;
+    return out;
+}
+
+TEST(PartsDensity, RelocatesWithTheBitsOfOneGpu) {
+    expect_bits_of_one_gpu(some_scene(1000, 1, 0.3), 1000);
+    expect_bits_of_one_gpu(some_scene(700, 3, 0.9), 700); // many share a place
+}
+
+TEST(PartsDensity, GrowsWithTheBitsOfOneGpu) {
+    expect_bits_of_one_gpu(some_scene(1000, 0, 0.1), 810);
+    expect_bits_of_one_gpu(some_scene(600, 1, 0.1), 100); // some ranks have new rows only
+}
+
+TEST(PartsDensity, TheEdgesAreThoseOfOneGpu) {
+    expect_bits_of_one_gpu(some_scene(100, 1, 1), 70); // nobody lives
+    expect_bits_of_one_gpu(some_scene(5, 1, 0), 5);    // nobody is dead
+    expect_bits_of_one_gpu(some_scene(2, 0, 0), 1);    // ranks without rows
+    whole one_lives = some_scene(300, 1, 1);
+    one_lives.gaussians.opacity_logit(299) = 3; // all draw from the last rank
+    expect_bits_of_one_gpu(one_lives, 300);
+}
+
+// As some_scene, with sums of gradients, of which a part cannot be drawn.
+whole split_scene(int64_t count, int sh_degree, double dead, double not_drawn) {
+    whole out = some_scene(count, sh_degree, dead);
+    std::mt19937 random(6);
+    for (int64_t i = 0; i < count; i++) {
+        const bool drawn = random() % 1000 >= unsigned(1000 * not_drawn);
+        out.density.push_back(drawn ? float(random() % 100 + 1) : i % 2 ? 0.0f : NAN);
+        out.density.push_back(1);
+    }
+    return out;
+}
+
+TEST(PartsDensity, SplitsWithTheBitsOfOneGpu) {
+    const whole start = split_scene(1000, 1, 0.1, 0.1);
+    const whole one = split_on_one_gpu(start, 900);
+    int64_t changed = 0;
+    for (int64_t i = 0; i < 900; i++) changed += one.gaussians.row(i) != start.gaussians.row(i);
+    ASSERT_GT(changed, 250) << "too few splits to show anything";
+    expect_bits_of_one_gpu(start, 900);
+    expect_bits_of_one_gpu(split_scene(700, 3, 0.3, 0), 700);
+    expect_bits_of_one_gpu(split_scene(600, 0, 0, 0),
+                           310); // nearly all are split; some ranks have new rows only
+}
+
+TEST(PartsDensity, TheEdgesOfSplitsAreThoseOfOneGpu) {
+    expect_bits_of_one_gpu(split_scene(500, 1, 0.6, 0.5), 450); // too few can be drawn
+    expect_bits_of_one_gpu(split_scene(100, 1, 1, 0), 70);      // nobody lives
+    expect_bits_of_one_gpu(split_scene(100, 0, 0, 1), 70);      // nobody can be drawn
+    expect_bits_of_one_gpu(split_scene(5, 1, 0, 0), 5);         // nobody is dead
+    expect_bits_of_one_gpu(split_scene(2, 0, 0, 0), 1);         // ranks without rows
+}
+
+} // namespace parts_density_test
