@@ -47,9 +47,9 @@ def _gaussians(count: int, device: torch.device, **arrays: Tensor | None) -> Any
 
 def add_noise(means: Tensor, quats: Tensor, log_scales: Tensor, opacity_logits: Tensor, scale: float, seed: int,
               step: int) -> None:
-    """Adds scale S C n to means [N, 3], in place: C is a Gaussian's covariance, n standard normal, and S = 1 / (1 +
-    exp(100 (opacity - 0.005))); along an axis of size s > 1 / scale the deviation is S s, not S scale s^2. The noise
-    depends on seed and step alone. quats [N, 4], log_scales [N, 3], opacity_logits [N]."""
+    """Adds scale S C n to means [N, 3], in place: C is a Gaussian's covariance, n standard normal, S = 1 / (1 +
+    exp(100 (opacity - 0.005))); along an axis of size s > 1 / scale the deviation is S s, not S scale s^2. It depends
+    on seed and step alone. quats [N, 4], log_scales [N, 3], opacity_logits [N]."""
     with On(means):
         g = _gaussians(len(means), means.device, mean=means, quaternion=quats, log_scale=log_scales,
                        opacity_logit=opacity_logits)
@@ -60,10 +60,10 @@ def add_penalty(log_scales: Tensor, opacity_logits: Tensor, opacity_weight: floa
     """Adds to log_scales.grad and opacity_logits.grad the gradients of opacity_weight mean(opacity) + scale_weight
     mean(scale). log_scales [N, 3], opacity_logits [N]."""
     with On(log_scales):
-        count, device = len(log_scales), log_scales.device
-        g = _gaussians(count, device, log_scale=log_scales, opacity_logit=opacity_logits)
-        d = _gaussians(count, device, log_scale=log_scales.grad, opacity_logit=opacity_logits.grad)
-        library_of(device).call_on("gs_density_penalty", byref(g), g.count, opacity_weight, scale_weight, byref(d),
+        n, device = len(log_scales), log_scales.device
+        g = _gaussians(n, device, log_scale=log_scales, opacity_logit=opacity_logits)
+        d = _gaussians(n, device, log_scale=log_scales.grad, opacity_logit=opacity_logits.grad)
+        library_of(device).call_on("gs_density_penalty", byref(g), n, opacity_weight, scale_weight, byref(d),
                                    stream_of(device))
 
 

@@ -155,8 +155,8 @@ class Library:
         self._declare("gs_ssim_bytes", POINTER(SsimPair), POINTER(c_size_t))
         self._declare("gs_ssim", POINTER(SsimPair), pointer, c_size_t, pointer, pointer, c_void_p)
         self._declare("gs_density_accumulate", view, pointer, pointer, c_void_p)
-        self._declare("gs_density_noise", shape, ctypes.c_int64, c_float, ctypes.c_uint64, ctypes.c_uint64, c_void_p)
-        self._declare("gs_density_penalty", shape, ctypes.c_int64, c_float, c_float, shape, c_void_p)
+        self._declare("gs_density_noise", shape, c_int64, c_float, c_int64, c_int64, c_void_p)
+        self._declare("gs_density_penalty", shape, c_int64, c_float, c_float, shape, c_void_p)
 
     @functools.cached_property
     def arrays(self):

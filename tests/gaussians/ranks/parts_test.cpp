@@ -251,8 +251,9 @@ TEST_P(Parts, GivesTheNumbersOfOneGpuByAnyReduction) {
 
 struct showing {
     const training *t;
-    std::vector<int64_t> begin; // of each rank's Gaussians
-    std::vector<float> images;  // [views][GS_CHANNELS][height][width]
+    std::vector<int64_t> begin;  // of each rank's Gaussians
+    std::vector<float> images;   // [views][GS_CHANNELS][height][width]
+    int views_before[RANKS_MAX]; // of each rank: views that were shown
 };
 
 bool keep_rows(ranks *group, void *context, const part_image *image, gs_stream stream) {
@@ -262,13 +263,14 @@ bool keep_rows(ranks *group, void *context, const part_image *image, gs_stream s
                  end = std::min(size_t(image->rows.end * GS_TILE_SIZE) * width, plane);
     if (!ranks_wait(group, stream)) return false;
     for (size_t c = 0; c < GS_CHANNELS; c++)
-        device_download(&to->images[(size_t(image->view) * GS_CHANNELS + c) * plane + first],
-                        image->color + c * plane + first, (end - first) * sizeof(float));
+        device_download(
+            &to->images[(size_t(to->views_before[ranks_own(group)]) * GS_CHANNELS + c) * plane + first],
+            image->color + c * plane + first, (end - first) * sizeof(float));
     return true;
 }
 
 bool show_rank(ranks *group, void *context) {
-    const showing *const run = static_cast<const showing *>(context);
+    showing *const run = static_cast<showing *>(context);
     const training &t = *run->t;
     const size_t own = size_t(ranks_own(group));
     parts *const s = parts_open(group);
@@ -277,9 +279,13 @@ bool show_rank(ranks *group, void *context) {
     batch.gaussians = part_of(*t.frame.gaussians.get(), run->begin[own], run->begin[own + 1]);
     batch.sh_degree_used = t.choice.scene.sh_degree_used;
     memcpy(batch.background, t.frame.view.background, sizeof batch.background);
-    batch.views = t.choice.views, batch.cameras = t.cameras.data();
-    batch.loss = keep_rows, batch.context = context;
-    const bool good = parts_render(s, &batch, nullptr) && ranks_wait(group, nullptr);
+    batch.views = 1, batch.loss = keep_rows, batch.context = context;
+    bool good = true;
+    for (int v = 0; v < t.choice.views && good; v++) {
+        batch.cameras = &t.cameras[size_t(v)];
+        run->views_before[own] = v;
+        good = parts_render(s, &batch, nullptr) && ranks_wait(group, nullptr);
+    }
     parts_close(s);
     return good;
 }
@@ -303,7 +309,7 @@ TEST_P(Parts, ShowsTheBytesOfOneGpu) {
         device_download(&expected[size_t(v) * values], view.image.color, values * sizeof(float));
     }
     for (int count = 2; count <= 4; count++) {
-        showing run = {&t, shares_of(t.choice.scene.count, count), std::vector<float>(expected.size())};
+        showing run = {&t, shares_of(t.choice.scene.count, count), std::vector<float>(expected.size()), {}};
         ranks_plan plan = {};
         plan.count = count;
         fault why = {};

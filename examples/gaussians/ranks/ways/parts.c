@@ -77,31 +77,6 @@ void parts_close(parts *s) {
     free(s);
 }
 
-// ---- memory and streams
-
-bool begin_travel(parts *s) {
-    CUDA_OR_FAIL(s->group, cudaEventRecord(s->queued, s->stream));
-    CUDA_OR_FAIL(s->group, cudaStreamWaitEvent(s->travel, s->queued, 0));
-    return true;
-}
-
-bool await_event(parts *s, cudaEvent_t event) {
-    CUDA_OR_FAIL(s->group, cudaStreamWaitEvent(s->stream, event, 0));
-    CUDA_OR_FAIL(s->group, cudaStreamWaitEvent(s->watch, event, 0));
-    return true;
-}
-
-bool await_travel(parts *s) {
-    CUDA_OR_FAIL(s->group, cudaEventRecord(s->arrived, s->travel));
-    return await_event(s, s->arrived);
-}
-
-void *reserve(parts *s, device_buffer *buffer, size_t bytes) {
-    const bool may_wait = buffer->memory && buffer->bytes < bytes; // memory is freed
-    if (may_wait && !(ranks_wait(s->group, s->travel) && ranks_wait(s->group, s->stream))) return NULL;
-    return device_buffer_reserve(buffer, bytes);
-}
-
 // The largest array of the result is room for what is needed before it is written.
 static void begin_scratch(parts *s, const gs_gaussians *result) {
     const size_t coefficients = (size_t)((result->sh_degree + 1) * (result->sh_degree + 1)),
@@ -116,37 +91,7 @@ static void begin_scratch(parts *s, const gs_gaussians *result) {
     for (int k = 0; k < MOST_OWN; k++) s->own[k].splats.memory = NULL;
 }
 
-void *reserve_for_step(parts *s, step_buffer *buffer, size_t bytes) {
-    if (buffer->memory && buffer->bytes >= bytes) return buffer->memory;
-    const size_t used = (bytes + 255) / 256 * 256;
-    if (s->scratch && used <= s->scratch_bytes) {
-        buffer->memory = s->scratch;
-        s->scratch += used, s->scratch_bytes -= used;
-    } else {
-        buffer->memory = reserve(s, &buffer->own, bytes);
-    }
-    buffer->bytes = bytes;
-    return buffer->memory;
-}
-
 // ---- which rank renders what
-
-int32_t tile_rows(const parts *s) {
-    return (s->batch->cameras[0].height + GS_TILE_SIZE - 1) / GS_TILE_SIZE;
-}
-
-static bool is_whole(const parts *s, int p) {
-    const gs_rows rows = s->out.parts[p].rows;
-    return rows.begin == 0 && rows.end == tile_rows(s);
-}
-
-int part_at(const parts *s, int rank, int k) {
-    const int begin = s->out.begin[rank], end = s->out.begin[rank + 1];
-    for (int whole = 0; whole < 2; whole++)
-        for (int p = begin; p < end; p++)
-            if (is_whole(s, p) == (whole != 0) && k-- == 0) return p;
-    return -1;
-}
 
 static void plan(parts *s) {
     const int own = ranks_own(s->group);
@@ -413,11 +358,10 @@ bool parts_backward(parts *s, const part_batch *batch, const gs_gaussians *gradi
 
 bool parts_render(parts *s, const part_batch *batch, gs_stream stream) {
     if (!begin_batch(s, batch, NULL, stream) || !forward_cut(s)) return false;
-    for (int k = 0; k < s->own_count; k++) {
-        own_part *const part = &s->own[k];
-        if (part->whole && !(queue_forward(s, part) && settle_lists(s, part))) return false;
-        if (!call_loss(s, part, NULL)) return false;
-    }
+    for (int k = 0; k < s->own_count; k++) // one rank may render all rows
+        if ((s->own[k].whole && !(queue_forward(s, &s->own[k]) && settle_lists(s, &s->own[k]))) ||
+            !call_loss(s, &s->own[k], NULL))
+            return false;
     return await_travel(s); // also for what others get
 }
 
@@ -433,10 +377,10 @@ static bool step_loss(ranks *group, void *context, const part_image *image, gs_s
     parts *const s = t->state->kept;
     const int32_t v = image->view;
     const size_t index = s->of->index[v], values = GS_CHANNELS * (size_t)image->width * (size_t)image->height;
-    picture_cache *const pictures = s->of->painted[v] ? NULL : t->pictures;
+    const target_view *view = s->of->view[v];
     // An upload waits for the device, without a look at the other ranks.
-    if (pictures && !picture_cache_has(pictures, index) && !ranks_wait(group, stream)) return false;
-    const target_view *const view = pictures ? picture_cache_view(pictures, index) : s->of->view[v];
+    if (!view->pixels && !picture_cache_has(t->pictures, index) && !ranks_wait(group, stream)) return false;
+    if (!view->pixels) view = picture_cache_view(t->pictures, index);
     const gs_exposed exposed = {.log_gain = s->of->exposure[v],
                                 .color = image->color,
                                 .width = image->width,

@@ -62,8 +62,9 @@ void parts_close(parts *s);      // NULL is harmless
 // gradient is written there.
 bool parts_backward(parts *s, const part_batch *batch, const gs_gaussians *gradients, float *abs_mean2d,
                     gs_stream stream);
-// A collective of all ranks: the first half of parts_backward. The batch's `loss` is called with each part's image, and d_color
-// is NULL.
+// A collective of all ranks: the first half of parts_backward, of one view. The image has the bytes of one GPU: the kernel that
+// projects for several cameras rounds some values otherwise than that for one. The batch's `loss` is called with the part's
+// image, and d_color is NULL.
 bool parts_render(parts *s, const part_batch *batch, gs_stream stream);
 
 // ---- of training_way
@@ -194,18 +195,18 @@ struct parts {
     device_buffer density_workspace, density_numbers, given, taken;
 };
 
-int32_t tile_rows(const parts *s); // of an image
-// The k-th part that a rank renders; -1: it has none.
+int32_t tile_rows(const parts *s);    // share_out.c: of an image
+bool is_whole(const parts *s, int p); // part p has all rows of its view
+// The k-th part that a rank renders, first those that are not whole; -1: it has none.
 int part_at(const parts *s, int rank, int k);
-// The collectives wait for the caller's stream, or it waits for them.
+// parts_exchange.c: the collectives wait for the caller's stream, or it waits for them.
 bool begin_travel(parts *s);
 bool await_travel(parts *s);
 bool await_event(parts *s, cudaEvent_t event);
 // device_buffer_reserve, which may wait for the GPU: looks at the other ranks first. NULL: the group has failed.
 void *reserve(parts *s, device_buffer *buffer, size_t bytes);
 void *reserve_for_step(parts *s, step_buffer *buffer, size_t bytes);
-
-bool project_home(parts *s); // parts_exchange.c
+bool project_home(parts *s);
 bool send_splats(parts *s);
 bool find_largest(parts *s);
 bool exchange_pixels(parts *s);

@@ -4,6 +4,44 @@
 #include "device.h"
 #include <string.h>
 
+// ---- memory and streams
+
+bool begin_travel(parts *s) {
+    CUDA_OR_FAIL(s->group, cudaEventRecord(s->queued, s->stream));
+    CUDA_OR_FAIL(s->group, cudaStreamWaitEvent(s->travel, s->queued, 0));
+    return true;
+}
+
+bool await_event(parts *s, cudaEvent_t event) {
+    CUDA_OR_FAIL(s->group, cudaStreamWaitEvent(s->stream, event, 0));
+    CUDA_OR_FAIL(s->group, cudaStreamWaitEvent(s->watch, event, 0));
+    return true;
+}
+
+bool await_travel(parts *s) {
+    CUDA_OR_FAIL(s->group, cudaEventRecord(s->arrived, s->travel));
+    return await_event(s, s->arrived);
+}
+
+void *reserve(parts *s, device_buffer *buffer, size_t bytes) {
+    const bool may_wait = buffer->memory && buffer->bytes < bytes; // memory is freed
+    if (may_wait && !(ranks_wait(s->group, s->travel) && ranks_wait(s->group, s->stream))) return NULL;
+    return device_buffer_reserve(buffer, bytes);
+}
+
+void *reserve_for_step(parts *s, step_buffer *buffer, size_t bytes) {
+    if (buffer->memory && buffer->bytes >= bytes) return buffer->memory;
+    const size_t used = (bytes + 255) / 256 * 256;
+    if (s->scratch && used <= s->scratch_bytes) {
+        buffer->memory = s->scratch;
+        s->scratch += used, s->scratch_bytes -= used;
+    } else {
+        buffer->memory = reserve(s, &buffer->own, bytes);
+    }
+    buffer->bytes = bytes;
+    return buffer->memory;
+}
+
 // ---- splats: from the homes of their Gaussians to the parts of images that need them
 
 static int64_t entries_of(const parts *s, int rank, int p) {
@@ -40,24 +78,6 @@ static bool gather_for_others(parts *s) {
     return true;
 }
 
-// View by view where only images are wanted, which shall have the bytes of one GPU: the kernel for several cameras
-// rounds some values otherwise than that for one.
-static bool project(parts *s) {
-    const gs_view *const home = &s->home;
-    if (!s->only_images) {
-        GS_OR_FAIL(s->group, gs_project(home, s->stream));
-        return true;
-    }
-    gs_view one = *home;
-    one.views = (gs_views){0};
-    for (int32_t v = 0; v < home->views.count; v++) {
-        one.camera = home->views.cameras[v];
-        one.splats = home->splats + v * home->gaussians.count;
-        GS_OR_FAIL(s->group, gs_project(&one, s->stream));
-    }
-    return true;
-}
-
 // This rank's splats for all cameras, and how many of them each part needs. Queues; the sizes are on their way.
 bool project_home(parts *s) {
     const part_batch *const batch = s->batch;
@@ -66,10 +86,11 @@ bool project_home(parts *s) {
     *home = (gs_view){.gaussians = batch->gaussians,
                       .camera = batch->cameras[0],
                       .sh_degree_used = batch->sh_degree_used,
-                      .views = {batch->views, batch->cameras},
+                      .views = {s->only_images ? 0 : batch->views, batch->cameras},
                       .splats = reserve(s, &s->splats, splats * sizeof(gs_splat))};
     device_begin_stage("project");
-    if (!home->splats || !project(s)) return false;
+    if (!home->splats) return false;
+    GS_OR_FAIL(s->group, gs_project(home, s->stream));
     part_entries *const e = &s->entries;
     *e = (part_entries){.count = s->out.begin[ranks_count(s->group)]};
     memcpy(e->parts, s->out.parts, sizeof e->parts);

@@ -32,13 +32,13 @@ static bool download_rows(ranks *group, const part_image *part, gs_stream stream
     return done;
 }
 
-static bool render(const training_state *state, const shown_views *shown, const gs_camera *cameras,
-                   int32_t views, bool (*look)(ranks *, void *, const part_image *, gs_stream),
-                   void *context) {
+// One view, which all ranks render together.
+static bool render(const training_state *state, const shown_views *shown, size_t index,
+                   bool (*look)(ranks *, void *, const part_image *, gs_stream), void *context) {
     part_batch batch = {.gaussians = state->gaussians,
                         .sh_degree_used = state->gaussians.sh_degree,
-                        .views = views,
-                        .cameras = cameras,
+                        .views = 1,
+                        .cameras = &shown->views[index].camera,
                         .policy = shown->policy,
                         .loss = look,
                         .context = context};
@@ -48,22 +48,20 @@ static bool render(const training_state *state, const shown_views *shown, const 
 
 // ---- quality
 
-enum { VALUES = 3 }; // of a view: the share of SSIM, squared differences, values that count
-
+// Of the rows of a view that this rank renders: the share of SSIM, squared differences, values that count.
+enum { VALUES = 3 };
 typedef struct measurement {
-    const shown_views *shown;
-    size_t first;            // view of the batch
-    double *values;          // host, [views of the batch][VALUES]: of the parts that this rank renders
+    picture_cache *pictures;
+    size_t index;
+    double *values;          // [VALUES]
     device_buffer workspace; // of libgs_loss_rows, after its 3 results
 } measurement;
 
-static bool measure_part(ranks *group, void *context, const part_image *part, gs_stream stream) {
+static bool measure_rows(ranks *group, void *context, const part_image *part, gs_stream stream) {
     enum { RESULT_ROOM = 256 };
     measurement *const m = context;
-    picture_cache *const pictures = m->shown->pictures;
-    const size_t index = m->first + (size_t)part->view;
-    if (!picture_cache_has(pictures, index) && !ranks_wait(group, stream)) return false;
-    const target_view *const view = picture_cache_view(pictures, index);
+    if (!picture_cache_has(m->pictures, m->index) && !ranks_wait(group, stream)) return false;
+    const target_view *const view = picture_cache_view(m->pictures, m->index);
     const gs_comparison images = {part->width, part->height, part->color, view->pixels, view->mask};
     double result[3]; // loss, mean absolute difference, SSIM
     size_t bytes = 0;
@@ -82,39 +80,23 @@ static bool measure_part(ranks *group, void *context, const part_image *part, gs
     uint64_t sum, counted;
     image_squared_error(&seen, &wanted, mask ? mask + (size_t)first * (size_t)part->width : NULL, &sum,
                         &counted);
-    double *const to = m->values + VALUES * part->view;
-    to[0] += isnan(result[2]) ? NAN : result[2]; // of colours that overflow: NaN without a sign
-    to[1] += (double)sum;
-    to[2] += (double)counted;
+    m->values[0] += isnan(result[2]) ? NAN : result[2]; // of colours that overflow: NaN without a sign
+    m->values[1] += (double)sum;
+    m->values[2] += (double)counted;
     image_close(&seen);
     return true;
-}
-
-// The cameras of the views from `first` on that can be rendered at once: of one size and model. Their number.
-static int32_t list_cameras(const shown_views *shown, size_t first, size_t count, gs_camera *cameras) {
-    int32_t n = 0;
-    for (; n < shown->batch && (size_t)n < count; n++) {
-        cameras[n] = shown->views[first + (size_t)n].camera;
-        if (cameras[n].width != cameras->width || cameras[n].height != cameras->height ||
-            cameras[n].model != cameras->model)
-            break;
-    }
-    return n;
 }
 
 // PSNR does not depend on the number of ranks, SSIM but for rounding of doubles.
 bool parts_measure(const training_state *state, const shown_views *shown, size_t first, size_t count,
                    quality *mean, quality *each) {
     double *const values = calloc(VALUES * count + 1, sizeof(double));
-    measurement m = {.shown = shown};
+    measurement m = {.pictures = shown->pictures};
     bool done = values || ranks_fail(state->group, "no memory for the quality of %zu views", count);
-    for (size_t at = 0; at < count && done;) {
-        gs_camera cameras[GS_MAX_VIEWS];
-        const int32_t views = list_cameras(shown, first + at, count - at, cameras);
-        m.first = first + at, m.values = values + VALUES * at;
+    for (size_t i = 0; i < count && done; i++) {
+        m.index = first + i, m.values = values + VALUES * i;
         picture_cache_next_step(shown->pictures);
-        done = render(state, shown, cameras, views, measure_part, &m);
-        at += (size_t)views;
+        done = render(state, shown, m.index, measure_rows, &m);
     }
     done = done && ranks_sum(state->group, values, VALUES * count);
     quality sum = {0, 0};
@@ -164,7 +146,7 @@ bool parts_picture(const training_state *state, const shown_views *shown, size_t
     *out = (image){0};
     if (!image_open(out, camera->width, camera->height, 3, &why)) return ranks_fail_with(state->group, &why);
     memset(out->pixels, 0, 3 * (size_t)camera->width * (size_t)camera->height);
-    if (render(state, shown, camera, 1, keep_part, out) && combine_bytes(state->group, out)) return true;
+    if (render(state, shown, index, keep_part, out) && combine_bytes(state->group, out)) return true;
     image_close(out);
     return false;
 }

@@ -133,3 +133,22 @@ void share_out(int32_t ranks_number, int32_t views, int32_t rows, const int64_t 
     }
     out->begin[ranks_number] = count;
 }
+
+// ---- of a batch
+
+int32_t tile_rows(const parts *s) {
+    return (s->batch->cameras[0].height + GS_TILE_SIZE - 1) / GS_TILE_SIZE;
+}
+
+bool is_whole(const parts *s, int p) {
+    const gs_rows rows = s->out.parts[p].rows;
+    return rows.begin == 0 && rows.end == tile_rows(s);
+}
+
+int part_at(const parts *s, int rank, int k) {
+    const int begin = s->out.begin[rank], end = s->out.begin[rank + 1];
+    for (int whole = 0; whole < 2; whole++)
+        for (int p = begin; p < end; p++)
+            if (is_whole(s, p) == (whole != 0) && k-- == 0) return p;
+    return -1;
+}
