@@ -204,4 +204,31 @@ TEST(PartsDensity, TheEdgesOfSplitsAreThoseOfOneGpu) {
     expect_bits_of_one_gpu(split_scene(2, 0, 0, 0), 1);         // ranks without rows
 }
 
+bool check_ranges(ranks *group, void *) {
+    for (const int64_t all : {0, 1, 31, 32, 33, 100, 1000, 12345, 1 << 30}) {
+        const row_range own = parts_way.range(group, all);
+        int64_t first[RANKS_MAX], count[RANKS_MAX], next = 0;
+        if (!ranks_tell_all(group, own.first, first, nullptr) ||
+            !ranks_tell_all(group, own.count, count, nullptr))
+            return false;
+        for (int r = 0; r < ranks_count(group); next = first[r] + count[r], r++)
+            if (first[r] != next || count[r] < 0 || (first[r] % 32 != 0 && first[r] != all))
+                return ranks_fail(group, "of %lld rows rank %d has %lld from %lld", (long long)all, r,
+                                  (long long)count[r], (long long)first[r]);
+        if (next != all)
+            return ranks_fail(group, "%lld rows in all, not %lld", (long long)next, (long long)all);
+    }
+    return true;
+}
+
+// The adjoint of the projection rounds by what the other Gaussians of a warp need.
+TEST(PartsDensity, RanksBeginWhereAWarpDoes) {
+    for (const int count : {2, 3, 5}) {
+        ranks_plan plan = {};
+        plan.count = count, plan.kind = RANKS_THREADS;
+        fault why = {};
+        EXPECT_TRUE(ranks_run(&plan, check_ranges, nullptr, &why)) << why.text;
+    }
+}
+
 } // namespace parts_density_test

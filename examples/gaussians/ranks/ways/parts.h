@@ -62,9 +62,9 @@ void parts_close(parts *s);      // NULL is harmless
 // gradient is written there.
 bool parts_backward(parts *s, const part_batch *batch, const gs_gaussians *gradients, float *abs_mean2d,
                     gs_stream stream);
-// A collective of all ranks: the first half of parts_backward, of one view. The image has the bytes of one GPU: the kernel that
-// projects for several cameras rounds some values otherwise than that for one. The batch's `loss` is called with the part's
-// image, and d_color is NULL.
+// A collective of all ranks: the first half of parts_backward, of one view. The image has the bytes of one GPU: the kernel
+// that projects for several cameras rounds some values otherwise than that for one. The batch's `loss` is called with the
+// part's image, and d_color is NULL.
 bool parts_render(parts *s, const part_batch *batch, gs_stream stream);
 
 // ---- of training_way

@@ -16,11 +16,16 @@ static int64_t smaller(int64_t a, int64_t b) {
 
 // ---- rows
 
+// Ranks begin at a warp's first Gaussian, as on one GPU: with other Gaussians in its warp one is rounded otherwise.
+static int64_t begin_of(const ranks *group, int64_t all, int64_t rank) {
+    const int64_t warps = (all + 31) / 32, n = ranks_count(group);
+    return smaller(all,
+                   32 * (warps / n * rank + warps % n * rank / n)); // without a product that could overflow
+}
+
 static row_range range_of(const ranks *group, int64_t all, int rank) {
-    const int64_t n = ranks_count(group), r = rank;
-    const int64_t first = all / n * r + all % n * r / n, // all r / n without a product that could overflow
-        end = all / n * (r + 1) + all % n * (r + 1) / n;
-    return (row_range){first, end - first};
+    const int64_t first = begin_of(group, all, rank);
+    return (row_range){first, begin_of(group, all, rank + 1) - first};
 }
 
 row_range parts_range(const ranks *group, int64_t all) {
