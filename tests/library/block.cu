@@ -211,6 +211,25 @@ TEST_P(Block, FlushesSumsInFixedPointAsFloats) {
     EXPECT_EQ(flag.download()[0], 0u);
 }
 
+// Floats flushed to records of doubles of 16 bytes: of consecutive keys, of any.
+__global__ void flush_histogram(double *histogram) {
+    using namespace distwar;
+    __shared__ accumulator<2, 5> bins;
+    bins.clear();
+    const float val[2] = {1, 0.5f};
+    reduce(all_lanes, true, int(threadIdx.x) % 4, val, in_shared(bins.sink()));
+    bins.flush_consecutive(1, 5, record<double>{histogram, 2});
+    bins.flush_consecutive(1, 5, record<double>{histogram, 2}); // nothing is left
+    const int key_of_slot[] = {5, 0};
+    reduce(all_lanes, true, 1, val, in_shared(bins.sink()));
+    bins.flush(key_of_slot, 2, record<double>{histogram, 2});
+}
+TEST(Accumulator, FlushesIntoDoubles) {
+    const device_array<double> histogram(std::vector<double>(12, 0.0));
+    run(1, 32, flush_histogram, histogram.get());
+    EXPECT_EQ(histogram.download(), (std::vector<double>{32, 16, 8, 4, 8, 4, 8, 4, 8, 4, 0, 0}));
+}
+
 // ---- sort
 
 constexpr int CAPACITY = 700;

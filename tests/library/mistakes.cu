@@ -215,28 +215,4 @@ TEST(Mistakes, AreNotSeenInRightCalls) {
     simt_refusal_clear();
 }
 
-// aligned_record sends 4 pairs by one atomic, as a GPU from compute capability 9.0 on.
-__global__ void add_pairs(__half2 *to, int keys) {
-    __half2 pairs[7];
-    for (int k = 0; k < 7; ++k) pairs[k] = __half2{1, float(k)};
-    distwar::reduce_serial(all_lanes, true, int(threadIdx.x) % keys, pairs,
-                           distwar::aligned_record<__half2>{to, 8});
-}
-TEST(AlignedPairs, AreCountedAsOnAGpu) {
-    const device_array<__half2> to(std::vector<__half2>(2 * 8, __half2{0, 0}));
-    simt_counters_reset();
-    run(1, 32, add_pairs, to.get(), 2);
-    const simt_counters counted = simt_counters_read();
-    EXPECT_EQ(counted.atomic_requests, 2u * 3); // 4 + 2 + 1 pairs for each key
-    EXPECT_EQ(counted.atomic_instructions, 3u);
-    EXPECT_EQ(counted.atomic_bytes, 2u * 28);
-    const std::vector<__half2> found = to.download();
-    for (int key = 0; key < 2; ++key)
-        for (int k = 0; k < 7; ++k) {
-            EXPECT_EQ(float(found[8 * key + k].x), 16) << k;
-            EXPECT_EQ(float(found[8 * key + k].y), 16.0f * float(k)) << k;
-        }
-    EXPECT_EQ(float(found[7].x) + float(found[7].y), 0);
-}
-
 } // namespace
