@@ -179,25 +179,6 @@ TEST_P(IndexSums, LeaveOutWhatIsSkippedOrOutOfRange) {
     }
 }
 
-TEST_P(IndexSums, HaveNoPlaceInATableWithoutRows) {
-    auto given = make<float, int32_t>(50, 1, 4, 0);
-    given.rows = 0, given.start.clear();
-    uint32_t report = 0;
-    EXPECT_TRUE(add(given, {way}, &report).empty());
-    EXPECT_EQ(report, 1u);
-}
-
-TEST_P(IndexSums, KeepInfinitiesAndNanWhereTheyAre) {
-    auto given = make<float, int32_t>(600, 5, 4, 0.9);
-    given.index[0] = given.index[1] = given.index[2] = given.index[3] = 2;
-    given.source[0] = INFINITY, given.source[4 + 1] = NAN, given.source[8 + 2] = INFINITY,
-    given.source[12 + 2] = -INFINITY;
-    const auto out = add(given, {way});
-    for (size_t k = 0; k < out.size(); k++) EXPECT_EQ(std::isfinite(out[k]), k < 8 || k > 10) << k;
-    EXPECT_EQ(out[8], INFINITY);
-    EXPECT_TRUE(std::isnan(out[9]) && std::isnan(out[10]));
-}
-
 TEST_P(IndexSums, OfFixedPointDoNotDependOnTheOrder) {
     if (!is_fixed()) GTEST_SKIP() << "not a deterministic way";
     for (const auto &[count, hot] : {std::pair{900, 0.1}, {2500, 0.8}}) {

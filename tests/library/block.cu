@@ -82,13 +82,9 @@ void check_block_sum(dim3 shape, int threads) {
             EXPECT_EQ(sums_of_rounds<T>(values, shape, 2, T(limit), limited), expected);
         }
 }
-TEST_P(Block, SumsFloats) {
+TEST_P(Block, Sums) {
     check_block_sum<float>(shape, threads);
-}
-TEST_P(Block, SumsDoubles) {
     check_block_sum<double>(shape, threads);
-}
-TEST_P(Block, SumsIntegers) {
     check_block_sum<int>(shape, threads);
 }
 
@@ -302,26 +298,18 @@ TEST_P(Block, SortsAnyNumberOfPairs) {
         check_sorts<unsigned>(shape, n, [&] { return random.bits(); });
     }
 }
-TEST(BitonicSort, Duplicates) {
+TEST(BitonicSort, SortsDuplicatesRunsAndWideKeys) {
     draw random(14);
-    for (const int n : {5, 100, 691}) {
+    for (const int n : {5, 100, 127, 128, 129, 691}) {
+        int next = 0;
         check_sorts<int>(96, n, [&] { return int(random.below(4)) - 2; });
         check_sorts<int>(96, n, [&] { return 7; });
-    }
-}
-TEST(BitonicSort, SortedAndReversed) {
-    for (const int n : {127, 128, 129}) {
-        int next = 0;
         check_sorts<int>(64, n, [&] { return next++; });
         check_sorts<int>(64, n, [&] { return next--; });
     }
-}
-TEST(BitonicSort, KeysOfEightBytes) {
-    draw random(15);
-    check_sorts<unsigned long long>(64, 333,
-                                    [&] { return (unsigned long long)random.bits() << 32 | random.bits(); });
-    check_sorts<long long>(64, 333,
-                           [&] { return (long long)random.bits() << 31 ^ -(long long)random.below(2); });
+    const auto bits = [&] { return (unsigned long long)random.bits() << 32 | random.bits(); };
+    check_sorts<unsigned long long>(64, 333, bits);
+    check_sorts<long long>(64, 333, [&] { return (long long)(bits() >> 1) ^ -(long long)random.below(2); });
 }
 template <typename T>
 T special(draw &random) {

@@ -68,10 +68,7 @@ TEST(WithStrategy, CallsTheBodyOfTheStrategy) {
     for (const strategy chosen : {strategy::block, strategy::atomic, strategy::fixed})
         EXPECT_EQ((distwar::with_strategy<strategy::block, strategy::atomic, strategy::fixed>(chosen, name)),
                   int(chosen));
-}
-
-TEST(WithStrategy, TakesTheLastForAStrategyThatIsNotOffered) {
-    const auto name = [](auto known) { return int(strategy(known)); };
+    // The last for a strategy that is not offered.
     EXPECT_EQ(distwar::with_strategy(strategy::cub, name), int(strategy::tree));
     EXPECT_EQ((distwar::with_strategy<strategy::tree, strategy::serial>(strategy::atomic, name)),
               int(strategy::serial));

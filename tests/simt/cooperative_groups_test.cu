@@ -67,13 +67,12 @@ __global__ void positions(unsigned *out) {
 }
 
 TEST_F(Groups, PositionsInBlockAndGrid) {
-    Device_array<unsigned> out(8 * 6 * 40);
-    ASSERT_EQ(run({2, 3}, {8, 5}, positions, out), cudaSuccess);
-    for (unsigned b = 0; b < 6; b++)
-        for (unsigned t = 0; t < 40; t++) {
-            const unsigned expected[8] = {t, 40, b / 2, t / 8, 8, 240, b, t + 40};
-            for (unsigned k = 0; k < 8; k++) ASSERT_EQ(out[8 * (40 * b + t) + k], expected[k]) << k;
-        }
+    const auto expected = [](int i) {
+        const unsigned b = unsigned(i) / 8 / 40, t = unsigned(i) / 8 % 40;
+        const unsigned of_thread[8] = {t, 40, b / 2, t / 8, 8, 240, b, t + 40};
+        return of_thread[i % 8];
+    };
+    expect_each({2, 3}, {8, 5}, 8 * 6 * 40, expected, positions);
 }
 
 // A sum through shared memory by a function that takes any group.
@@ -191,13 +190,11 @@ __global__ void tiles_of_tiles(unsigned *out) {
 }
 
 TEST_F(Groups, TilesOfTiles) {
-    Device_array<unsigned> out(3 * 64);
-    ASSERT_EQ(run(1, 64, tiles_of_tiles, out), cudaSuccess);
-    for (unsigned t = 0; t < 64; t++) {
-        EXPECT_EQ(out[3 * t], t % 32 / 4);
-        EXPECT_EQ(out[3 * t + 1], 8u);
-        EXPECT_EQ(out[3 * t + 2], t % 4 + 10 * (t % 32 / 4));
-    }
+    const auto expected = [](int i) {
+        const unsigned t = unsigned(i / 3), quad = t % 32 / 4;
+        return i % 3 == 0 ? quad : i % 3 == 1 ? 8 : t % 4 + 10 * quad;
+    };
+    expect_each(1, 64, 3 * 64, expected, tiles_of_tiles);
 }
 
 __global__ void shuffle_types(double *out) {
@@ -209,9 +206,8 @@ __global__ void shuffle_types(double *out) {
 }
 
 TEST_F(Groups, ShuffleOfAnyType) {
-    Device_array<double> out(4);
-    ASSERT_EQ(run(1, 4, shuffle_types, out), cudaSuccess);
-    for (int t = 0; t < 4; t++) EXPECT_EQ(out[t], 6.75 + 1 + 0.375);
+    expect_each(
+        1, 4, 4, [](int) { return 6.75 + 1 + 0.375; }, shuffle_types);
     expect_counts(3 + 1 + 1, 0, 0, 0);
 }
 
@@ -417,9 +413,8 @@ TEST_F(Groups, MemcpyAsync) {
     for (int i = 0; i < 50; i++) in.push_back(i * i);
     Device_array<int> device_in(in);
     under_schedules([&] {
-        Device_array<int> out(50);
-        ASSERT_EQ(run(1, 40, copies, out, device_in), cudaSuccess);
-        for (int i = 0; i < 50; i++) EXPECT_EQ(out[i], (49 - i) * (49 - i));
+        expect_each(
+            1, 40, 50, [](int i) { return (49 - i) * (49 - i); }, copies, device_in);
     });
 }
 
@@ -545,9 +540,8 @@ __global__ void late(unsigned *size) {
 }
 
 TEST_F(Groups, CoalescedThreadsWaitForLateLanes) {
-    Device_array<unsigned> size(32);
-    ASSERT_EQ(run(1, 32, late, size), cudaSuccess);
-    for (int t = 0; t < 32; t++) EXPECT_EQ(size[t], 32u);
+    expect_each(
+        1, 32, 32, [](int) { return 32u; }, late);
 }
 #endif
 
