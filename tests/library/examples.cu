@@ -4,13 +4,13 @@
 #include "device_test.cuh"
 #include "numbers.cuh"
 #include <distwar/block.cuh>
-#include <distwar/device/histogram.cuh>
-#include <distwar/device/sums_by_key.cuh>
 #include <distwar/fixed.cuh>
 #include <distwar/half.cuh>
 #include <distwar/hot_slots.cuh>
 #include <distwar/queue.cuh>
 #include <distwar/reduce.cuh>
+#include <distwar/device/histogram.cuh>
+#include <distwar/device/sums_by_key.cuh>
 #include <gtest/gtest.h>
 #include <tuple>
 #include <utility>

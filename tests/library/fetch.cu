@@ -72,9 +72,7 @@ void check_types() {
 
 TEST(FetchAdd, ReturnsWhatEachLaneFoundInTheOrderOfLanes) {
     check_types<false>();
-}
-TEST(FetchAdd, OfOnesReturnsConsecutiveNumbers) {
-    check_types<true>();
+    check_types<true>(); // ones: consecutive numbers
 }
 
 // Many warps meet at a few counters, at every scope, in shared memory or not.

@@ -103,13 +103,9 @@ void check_strategy() {
         if (testing::Test::HasFailure()) return;
     }
 }
-TEST(HotSlots, SumsByAtomicsAreExact) {
+TEST(HotSlots, SumsAreExact) {
     check_strategy<strategy::atomic>();
-}
-TEST(HotSlots, SumsBySerialAreExact) {
     check_strategy<strategy::serial>();
-}
-TEST(HotSlots, SumsByTreesAreExact) {
     check_strategy<strategy::tree>();
 }
 

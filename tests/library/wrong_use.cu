@@ -3,8 +3,6 @@
 // With WRONG_USE=0 the file has correct uses only and must compile.
 
 #include <distwar/block.cuh>
-#include <distwar/device/histogram.cuh>
-#include <distwar/device/sums_by_key.cuh>
 #include <distwar/fixed.cuh>
 #include <distwar/group.cuh>
 #include <distwar/half.cuh>
@@ -12,6 +10,8 @@
 #include <distwar/queue.cuh>
 #include <distwar/reduce.cuh>
 #include <distwar/sink.cuh>
+#include <distwar/device/histogram.cuh>
+#include <distwar/device/sums_by_key.cuh>
 
 struct three_bytes {
     char bytes[3];

@@ -17,18 +17,14 @@ namespace {
 
 class Groups : public Simt {
   protected:
+#ifdef __SIMT__
     template <typename Check>
     void under_schedules(Check check) {
-        for (std::uint64_t seed : {0, 1, 2, 3, 4, 5, 6, 7}) {
-            SCOPED_TRACE(seed);
-#ifdef __SIMT__
-            simt_set_seed(seed);
-#endif
+        under_seeds(8, [&] {
             reset_counts();
             check();
-        }
+        });
     }
-#ifdef __SIMT__
     static void reset_counts() {
         simt_counters_reset();
     }
@@ -45,6 +41,10 @@ class Groups : public Simt {
         EXPECT_EQ(simt_counters_read().warp_syncs, warp_syncs);
     }
 #else
+    template <typename Check>
+    void under_schedules(Check check) {
+        for (int repetition = 0; repetition < 8; repetition++) check();
+    }
     static void reset_counts() {}
     static void expect_counts(std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t) {}
     static void expect_syncs(std::uint64_t, std::uint64_t) {}
@@ -435,46 +435,39 @@ __global__ void count_by_groups(int *counts, unsigned *size) {
     }
 }
 
-#ifdef __SIMT__
-TEST_F(Groups, CoalescedThreadsAreThoseOfOneLine) {
+// The sizes of the groups of 70 threads, of which each lane is counted once.
+std::vector<unsigned> sizes_of_groups() {
     Device_array<int> counts(2, 0);
     Device_array<unsigned> size(70);
-    ASSERT_EQ(run(1, 70, count_by_groups, counts, size), cudaSuccess);
+    EXPECT_EQ(run(1, 70, count_by_groups, counts, size), cudaSuccess);
     EXPECT_EQ(counts[0], 35);
     EXPECT_EQ(counts[1], 35);
+    return std::vector<unsigned>(&size[0], &size[0] + 70);
+}
+TEST_F(Groups, CoalescedThreadsCountEachLaneOnce) {
+    under_schedules([] {
+        for (const unsigned size : sizes_of_groups()) EXPECT_TRUE(size >= 1 && size <= 16) << size;
+    });
+}
+#ifdef __SIMT__
+TEST_F(Groups, CoalescedThreadsAreThoseOfOneLine) {
+    const std::vector<unsigned> size = sizes_of_groups();
     for (unsigned t = 0; t < 70; t++) EXPECT_EQ(size[t], t < 64 ? 16u : 3u);
     expect_counts(0, 6, 0, 0);
     EXPECT_EQ(simt_counters_read().atomic_instructions, 6u);
 }
-
 // Any division is legal, so other schedules divide; a kernel that needs all lanes together shows here.
 TEST_F(Groups, CoalescedThreadsAreDividedAtRandom) {
     std::set<unsigned> sizes;
     for (std::uint64_t seed = 1; seed <= 50; seed++) {
         simt_set_seed(seed);
-        Device_array<int> counts(2, 0);
-        Device_array<unsigned> size(70);
-        ASSERT_EQ(run(1, 70, count_by_groups, counts, size), cudaSuccess);
-        EXPECT_EQ(counts[0], 35);
-        EXPECT_EQ(counts[1], 35);
-        for (unsigned t = 0; t < 70; t++) sizes.insert(size[t]);
+        for (const unsigned size : sizes_of_groups()) sizes.insert(size);
     }
     EXPECT_EQ(sizes.count(1), 1u);
     EXPECT_EQ(sizes.count(16), 1u);
     EXPECT_GT(sizes.size(), 10u);
 }
-
 #endif
-TEST_F(Groups, CoalescedThreadsCountEachLaneOnce) {
-    under_schedules([] {
-        Device_array<int> counts(2, 0);
-        Device_array<unsigned> size(70);
-        ASSERT_EQ(run(1, 70, count_by_groups, counts, size), cudaSuccess);
-        EXPECT_EQ(counts[0], 35);
-        EXPECT_EQ(counts[1], 35);
-        for (unsigned t = 0; t < 70; t++) EXPECT_TRUE(size[t] >= 1 && size[t] <= 16) << size[t];
-    });
-}
 
 // Groups in a loop that lanes leave at different times, while other lanes wait at a barrier.
 __global__ void ragged(int *sum, int *calls) {
