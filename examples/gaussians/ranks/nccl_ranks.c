@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Ranks as processes with a GPU each, on NCCL. The communicator does not block. A rank that waits also reads the
+// Ranks with a GPU each, on NCCL. The communicator does not block. A rank that waits also reads the
 // board and the clock, and aborts the communicator if the group has failed.
 #include "nccl_library.h"
 #include "transport.h"
@@ -189,7 +189,6 @@ static bool share_id(ranks *group, nccl_id *id) {
 bool nccl_join(ranks *group, const char *nccl) {
     static const transport calls = {exchange_sizes, all_to_all, all_reduce, barrier, wait};
     _Static_assert(sizeof(nccl_id) == BOARD_ID_BYTES, "the board has room for NCCL's id");
-    setenv("NCCL_NVLS_ENABLE", "0", 0); // NVLink multicast, unless the user asks for it
     nccl_rank *const state = calloc(1, sizeof *state);
     group->transport = &calls;
     group->state = state;
@@ -223,7 +222,7 @@ void nccl_leave(ranks *group) {
     } else {
         stop(group);
     }
-    cudaFreeHost(state->host); // the process ends: errors have been told
+    cudaFreeHost(state->host); // the rank ends: errors have been told
     cudaFree(state->device);
     free(state);
     group->state = NULL;

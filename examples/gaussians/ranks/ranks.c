@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: MIT
-// The calls of ranks.h: arguments are checked here, the work is the transport's.
+// The calls of ranks.h: arguments are checked here, the work is the transport's. The start of ranks that are threads.
+#define _GNU_SOURCE // pthread_timedjoin_np, program_invocation_short_name
 #include "device.h"
 #include "transport.h"
+#include <errno.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 int ranks_count(const ranks *group) {
     return group->count;
@@ -111,4 +118,189 @@ bool ranks_barrier(ranks *group, gs_stream stream) {
 
 bool ranks_wait(ranks *group, gs_stream stream) {
     return check(group, true, "") && group->transport->wait(group, stream);
+}
+
+// ---- a group of one: collectives have nobody to wait for ----
+
+static bool wait_alone(ranks *group, gs_stream stream) {
+    RANKS_CUDA(cudaStreamSynchronize(stream));
+    return true;
+}
+
+static bool exchange_alone(ranks *group, int values, const int64_t *send, int64_t *receive,
+                           gs_stream stream) {
+    (void)group, (void)stream;
+    memcpy(receive, send, (size_t)values * sizeof *send);
+    return true;
+}
+
+static bool all_to_all_alone(ranks *group, const ranks_exchange *exchange, gs_stream stream) {
+    const size_t bytes = (size_t)exchange->send_bytes[0];
+    if (bytes > 0)
+        RANKS_CUDA(cudaMemcpyAsync((char *)exchange->receive + exchange->receive_begin[0],
+                                   (const char *)exchange->send + exchange->send_begin[0], bytes,
+                                   cudaMemcpyDeviceToDevice, stream));
+    return true;
+}
+
+static bool all_reduce_alone(ranks *group, const ranks_reduction *reduction, gs_stream stream) {
+    (void)group, (void)reduction, (void)stream;
+    return true;
+}
+
+typedef struct lone_rank {
+    ranks group;
+    board board;
+} lone_rank;
+
+ranks *ranks_alone_open(void) {
+    static const transport calls = {exchange_alone, all_to_all_alone, all_reduce_alone, wait_alone,
+                                    wait_alone};
+    lone_rank *const self = calloc(1, sizeof *self);
+    if (!self) return NULL;
+    self->board.alone = true;
+    self->group =
+        (ranks){.transport = &calls, .board = &self->board, .count = 1, .timeout_s = 40, .silence_s = 15};
+    return &self->group;
+}
+
+void ranks_alone_close(ranks *group) {
+    free(group); // the first member
+}
+
+// ---- what every rank does at its start, and at a failure ----
+
+bool ranks_set_device(ranks *group, int local, int devices) {
+    int present = 0;
+    RANKS_CUDA(cudaGetDeviceCount(&present));
+    const int device = devices > 0 ? local % devices : local;
+    if (device >= present)
+        return ranks_fail(group, "%d ranks need %d GPUs, this host has %d", group->count,
+                          devices > 0 ? devices : group->count, present);
+    RANKS_CUDA(cudaSetDevice(device));
+    return true;
+}
+
+bool ranks_run_body(ranks *group, ranks_body body, void *context) {
+    const bool good = body(group, context);
+    if (good) return true;
+    if (!board_has_failed(group->board)) ranks_fail(group, "its work has failed");
+    return false;
+}
+
+static _Thread_local ranks *of_thread;
+static ranks *of_process; // a launched one
+static void (*end_process)(void);
+
+// The rank's thread ends, and with it the rank: leave_thread tells the others.
+static void tell_and_end(const char *text) {
+    ranks *const group = of_thread ? of_thread : of_process;
+    if (group) ranks_fail(group, "%s", text);
+    if (of_thread) pthread_exit(NULL);
+    if (of_process) end_process();
+    fprintf(stderr, "%s: %s\n", program_invocation_short_name, text); // in a thread that is none of the ranks
+}
+
+void ranks_own_process(ranks *group, void (*end)(void)) {
+    of_process = group;
+    end_process = end;
+    device_on_failure(group ? tell_and_end : NULL);
+}
+
+// ---- ranks as threads ----
+
+typedef struct thread_rank {
+    ranks group;
+    const ranks_plan *plan;
+    ranks_body body;
+    void *context;
+    pthread_t thread;
+} thread_rank;
+
+// Also where a failure of the device ends the thread.
+static void leave_thread(void *argument) {
+    thread_rank *const self = argument;
+    of_thread = NULL;
+    if (self->plan->kind == RANKS_GPUS)
+        nccl_leave(&self->group);
+    else
+        thread_group_leave(&self->group);
+}
+
+static void *thread_main(void *argument) {
+    thread_rank *const self = argument;
+    const ranks_plan *const plan = self->plan;
+    const bool by_nccl = plan->kind == RANKS_GPUS;
+    of_thread = &self->group;
+    pthread_cleanup_push(leave_thread, self);
+    if (ranks_set_device(&self->group, self->group.own, by_nccl || plan->devices > 0 ? plan->devices : 1) &&
+        (!by_nccl || nccl_join(&self->group, plan->nccl)))
+        ranks_run_body(&self->group, self->body, self->context);
+    pthread_cleanup_pop(1);
+    return NULL;
+}
+
+// After a failure a thread that hangs cannot be ended alone: then the process ends.
+static void join_or_end(const thread_rank *member, const board *shared, double *failed_at) {
+    for (;;) {
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += 100 * 1000 * 1000;
+        if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
+        if (pthread_timedjoin_np(member->thread, NULL, &until) == 0) return;
+        if (!board_has_failed(shared)) continue;
+        if (*failed_at == 0) *failed_at = seconds_now();
+        if (seconds_now() < *failed_at + ranks_grace(&member->group)) continue;
+        fault why;
+        board_describe(shared, &why);
+        fprintf(stderr, "%s: %s\n", member->plan->program, why.text);
+        fflush(NULL);
+        _exit(EXIT_FAILURE);
+    }
+}
+
+static bool run_threads(const ranks_plan *plan, const ranks *like, thread_rank *members, fault *why) {
+    thread_group *const threads = thread_group_open(plan->count);
+    if (!threads) return fail(why, "no memory for %d ranks", plan->count);
+    board *const shared = thread_group_board(threads);
+    int started = 0;
+    double failed_at = 0;
+    device_on_failure(tell_and_end);
+    for (; started < plan->count; started++) {
+        thread_rank *const member = &members[started];
+        member->group = *like;
+        member->group.own = started;
+        if (plan->kind == RANKS_GPUS)
+            member->group.board = shared;
+        else
+            thread_group_join(threads, &member->group);
+        if (pthread_create(&member->thread, NULL, thread_main, member) == 0) continue;
+        ranks_fail(&member->group, "no thread can be started for it");
+        break;
+    }
+    for (int r = 0; r < started; r++) join_or_end(&members[r], shared, &failed_at);
+    device_on_failure(NULL);
+    const bool failed = board_has_failed(shared);
+    if (failed) board_describe(shared, why);
+    thread_group_close(threads);
+    return !failed;
+}
+
+bool ranks_run(const ranks_plan *plan, ranks_body body, void *context, fault *why) {
+    const double usual_timeout_s = 40, usual_silence_s = 15;
+    if (plan->count < 1 || plan->count > RANKS_MAX) return fail(why, "ranks must be in 1..%d", RANKS_MAX);
+    if (!(plan->timeout_s >= 0) || !(plan->silence_s >= 0)) return fail(why, "times must not be negative");
+    const ranks like = {.count = plan->count,
+                        .timeout_s = plan->timeout_s > 0 ? plan->timeout_s : usual_timeout_s,
+                        .silence_s = plan->silence_s > 0 ? plan->silence_s : usual_silence_s};
+    // NVLink multicast, unless the user asks for it. Before there are threads: they may read the environment.
+    if (plan->kind != RANKS_THREADS) setenv("NCCL_NVLS_ENABLE", "0", 0);
+    if (plan->kind == RANKS_LAUNCHED) return ranks_run_launched(plan, &like, body, context, why);
+    thread_rank *const members = calloc((size_t)plan->count, sizeof *members);
+    if (!members) return fail(why, "no memory for %d ranks", plan->count);
+    for (int r = 0; r < plan->count; r++)
+        members[r].plan = plan, members[r].body = body, members[r].context = context;
+    const bool good = run_threads(plan, &like, members, why);
+    free(members);
+    return good;
 }

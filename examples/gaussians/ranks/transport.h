@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the two kinds of ranks implement. Internal to this folder.
+// What the two transports implement. Internal to this folder.
 #pragma once
 
 #include "board.h"
@@ -41,8 +41,6 @@ int64_t ranks_type_bytes(ranks_type type);
 // The start of a rank: sets its device. local: its number among the ranks of its host; devices: as ranks_plan.devices.
 bool ranks_set_device(ranks *group, int local, int devices);
 bool ranks_run_body(ranks *group, ranks_body body, void *context);
-bool ranks_run_processes(const ranks_plan *plan, const ranks *like, ranks_body body, void *context,
-                         fault *why);
 bool ranks_run_launched(const ranks_plan *plan, const ranks *like, ranks_body body, void *context,
                         fault *why);
 

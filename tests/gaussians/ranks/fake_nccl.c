@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
-// The functions of libnccl.so.2 that the ranks call, for processes on simt, where device memory is host memory. Data go
+// The functions of libnccl.so.2 that the ranks call, for ranks on simt, where device memory is host memory. Data go
 // through a file that all ranks map. As in NCCL, calls return at once, and a rank that is missing makes the others
 // wait until they abort.
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -63,8 +62,8 @@ typedef struct fake_comm {
     int type, operation;
 } fake_comm;
 
-static fake_comm *grouped; // the communicator of the calls since group_start
-static int group_depth;
+static _Thread_local fake_comm *grouped; // the communicator of the calls since group_start
+static _Thread_local int group_depth;
 
 int ncclGetVersion(int *version) {
     const char *const wanted = getenv("FAKE_NCCL_VERSION");
@@ -133,17 +132,16 @@ static void *join(void *argument) {
     return NULL;
 }
 
-// FAKE_NCCL_DIES=RANK,CALLS: rank RANK dies after CALLS calls.
-static void die_if_wanted(const fake_comm *comm) {
-    static int calls;
-    const char *const wanted = getenv("FAKE_NCCL_DIES");
+// FAKE_NCCL_BREAKS=RANK,CALLS: call number CALLS of rank RANK fails.
+static bool breaks(const fake_comm *comm) {
+    static _Thread_local int calls;
+    const char *const wanted = getenv("FAKE_NCCL_BREAKS");
     int rank, number;
-    if (wanted && sscanf(wanted, "%d,%d", &rank, &number) == 2 && rank == comm->rank && ++calls == number)
-        raise(SIGKILL);
+    return wanted && sscanf(wanted, "%d,%d", &rank, &number) == 2 && rank == comm->rank && ++calls == number;
 }
 
 static int start(fake_comm *comm, void *(*body)(void *)) {
-    die_if_wanted(comm);
+    if (breaks(comm)) return CUDA_ERROR;
     atomic_store(&comm->done, false);
     comm->running = pthread_create(&comm->thread, NULL, body, comm) == 0;
     return comm->running ? IN_PROGRESS : SYSTEM_ERROR;

@@ -163,7 +163,7 @@ TEST_F(Hosts, AnEnvironmentThatCannotBeIsRefused) {
     EXPECT_EQ(wrong.code, 2);
     EXPECT_CONTAINS(wrong.err, "RANK=2 in the environment: must be a number from 0 to 1");
     EXPECT_EQ(both.code, 2);
-    EXPECT_CONTAINS(both.err, "--gpus starts processes, and this is one of 2 that a launcher has started");
+    EXPECT_CONTAINS(both.err, "--gpus starts ranks of its own, and this is one of 2 that a launcher has started");
 }
 
 TEST_F(Hosts, ShowTheSame) {
