@@ -6,7 +6,6 @@
 #include "device_vector.h"
 #include <gtest/gtest.h>
 #include <chrono>
-#include <csignal>
 #include <cstring>
 #include <random>
 #include <string>

@@ -4,7 +4,6 @@
 #include "kernel_frame.h"
 #include <gtest/gtest.h>
 #include <algorithm>
-#include <csignal>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -146,7 +145,7 @@ struct shared_run {
 };
 
 // What a rank that is to fail does in the middle of a step.
-bool fail_in_step(ranks *group, void *context, const sharded_image *, gs_stream) {
+bool fail_in_step(ranks *group, void *, const sharded_image *, gs_stream) {
     return ranks_fail(group, "no loss of this image");
 }
 
