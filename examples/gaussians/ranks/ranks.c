@@ -24,28 +24,50 @@ const char *ranks_error(const ranks *group) {
     return group->error.text;
 }
 
-double ranks_grace(const ranks *group) {
-    const double most = 15;
-    return group->timeout_s < most ? group->timeout_s : most;
-}
-
 int64_t ranks_type_bytes(ranks_type type) {
     return type == RANKS_FLOAT ? 4 : 8;
 }
 
+// ---- failures ----
+
+bool ranks_has_failed(const ranks_shared *shared) {
+    return atomic_load(&shared->failure) != 0;
+}
+
+void ranks_describe(const ranks_shared *shared, fault *why) {
+    const struct timespec pause = {0, 1000000};
+    for (int k = 0; k < 200 && atomic_load(&shared->failure) == 1; k++) nanosleep(&pause, NULL);
+    if (shared->alone)
+        fail(why, "%s", shared->text);
+    else if (atomic_load(&shared->failure) == 2)
+        fail(why, "rank %d: %s", shared->rank, shared->text);
+    else
+        fail(why, "a rank has failed");
+}
+
 bool ranks_stop(ranks *group) {
-    board_describe(group->board, &group->error);
+    ranks_describe(group->shared, &group->error);
     return false;
 }
 
+bool ranks_fail_as(ranks *group, int rank, const char *text) {
+    ranks_shared *const shared = group->shared;
+    int none = 0;
+    if (atomic_compare_exchange_strong(&shared->failure, &none, 1)) {
+        shared->rank = rank;
+        snprintf(shared->text, sizeof shared->text, "%s", text);
+        atomic_store(&shared->failure, 2);
+    }
+    return ranks_stop(group);
+}
+
 bool ranks_fail(ranks *group, const char *format, ...) {
-    char text[sizeof group->board->text];
+    char text[RANKS_TEXT_BYTES];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    board_fail(group->board, group->own, text);
-    return ranks_stop(group);
+    return ranks_fail_as(group, group->own, text);
 }
 
 bool ranks_fail_cuda(ranks *group, int cuda_error, const char *attempted) {
@@ -58,7 +80,7 @@ bool ranks_fail_with(ranks *group, const fault *why) {
 
 // False after an earlier failure.
 static bool check(ranks *group, bool right, const char *text) {
-    if (board_has_failed(group->board)) return ranks_stop(group);
+    if (ranks_has_failed(group->shared)) return ranks_stop(group);
     return right || ranks_fail(group, "%s", text);
 }
 
@@ -150,7 +172,7 @@ static bool all_reduce_alone(ranks *group, const ranks_reduction *reduction, gs_
 
 typedef struct lone_rank {
     ranks group;
-    board board;
+    ranks_shared shared;
 } lone_rank;
 
 ranks *ranks_alone_open(void) {
@@ -158,9 +180,8 @@ ranks *ranks_alone_open(void) {
                                     wait_alone};
     lone_rank *const self = calloc(1, sizeof *self);
     if (!self) return NULL;
-    self->board.alone = true;
-    self->group =
-        (ranks){.transport = &calls, .board = &self->board, .count = 1, .timeout_s = 40, .silence_s = 15};
+    self->shared.alone = true;
+    self->group = (ranks){.transport = &calls, .shared = &self->shared, .count = 1};
     return &self->group;
 }
 
@@ -168,46 +189,7 @@ void ranks_alone_close(ranks *group) {
     free(group); // the first member
 }
 
-// ---- what every rank does at its start, and at a failure ----
-
-bool ranks_set_device(ranks *group, int local, int devices) {
-    int present = 0;
-    RANKS_CUDA(cudaGetDeviceCount(&present));
-    const int device = devices > 0 ? local % devices : local;
-    if (device >= present)
-        return ranks_fail(group, "%d ranks need %d GPUs, this host has %d", group->count,
-                          devices > 0 ? devices : group->count, present);
-    RANKS_CUDA(cudaSetDevice(device));
-    return true;
-}
-
-bool ranks_run_body(ranks *group, ranks_body body, void *context) {
-    const bool good = body(group, context);
-    if (good) return true;
-    if (!board_has_failed(group->board)) ranks_fail(group, "its work has failed");
-    return false;
-}
-
-static _Thread_local ranks *of_thread;
-static ranks *of_process; // a launched one
-static void (*end_process)(void);
-
-// The rank's thread ends, and with it the rank: leave_thread tells the others.
-static void tell_and_end(const char *text) {
-    ranks *const group = of_thread ? of_thread : of_process;
-    if (group) ranks_fail(group, "%s", text);
-    if (of_thread) pthread_exit(NULL);
-    if (of_process) end_process();
-    fprintf(stderr, "%s: %s\n", program_invocation_short_name, text); // in a thread that is none of the ranks
-}
-
-void ranks_own_process(ranks *group, void (*end)(void)) {
-    of_process = group;
-    end_process = end;
-    device_on_failure(group ? tell_and_end : NULL);
-}
-
-// ---- ranks as threads ----
+// ---- ranks as threads: all, or the one of a process that a launcher has started ----
 
 typedef struct thread_rank {
     ranks group;
@@ -217,90 +199,116 @@ typedef struct thread_rank {
     pthread_t thread;
 } thread_rank;
 
+static _Thread_local ranks *of_thread;
+
+// For failures of the device: the rank's thread ends, and with it the rank: leave_thread tells the others.
+static void tell_and_end(const char *text) {
+    ranks *const group = of_thread;
+    if (group) {
+        ranks_fail(group, "%s", text);
+        pthread_exit(NULL);
+    }
+    fprintf(stderr, "%s: %s\n", program_invocation_short_name, text); // in a thread that is none of the ranks
+}
+
+static bool set_device(ranks *group, const ranks_plan *plan) {
+    int present = 0, number = group->own, devices = plan->devices;
+    RANKS_CUDA(cudaGetDeviceCount(&present));
+    if (plan->kind == RANKS_THREADS && devices == 0) devices = 1;
+    if (plan->kind == RANKS_LAUNCHED && plan->place->local >= 0) number = plan->place->local;
+    // A launcher may show each process its own device alone, and hosts of a launcher have as many as they have.
+    if (plan->kind == RANKS_LAUNCHED && (present == 1 || plan->place->local < 0)) devices = present;
+    const int device = devices > 0 ? number % devices : number;
+    if (device >= present)
+        return ranks_fail(group, "%d ranks need %d GPUs, this host has %d", group->count,
+                          devices > 0 ? devices : group->count, present);
+    RANKS_CUDA(cudaSetDevice(device));
+    return true;
+}
+
 // Also where a failure of the device ends the thread.
 static void leave_thread(void *argument) {
     thread_rank *const self = argument;
     of_thread = NULL;
-    if (self->plan->kind == RANKS_GPUS)
-        nccl_leave(&self->group);
-    else
+    if (self->plan->kind == RANKS_THREADS)
         thread_group_leave(&self->group);
+    else
+        nccl_leave(&self->group);
 }
 
 static void *thread_main(void *argument) {
     thread_rank *const self = argument;
-    const ranks_plan *const plan = self->plan;
-    const bool by_nccl = plan->kind == RANKS_GPUS;
-    of_thread = &self->group;
+    ranks *const group = &self->group;
+    of_thread = group;
     pthread_cleanup_push(leave_thread, self);
-    if (ranks_set_device(&self->group, self->group.own, by_nccl || plan->devices > 0 ? plan->devices : 1) &&
-        (!by_nccl || nccl_join(&self->group, plan->nccl)))
-        ranks_run_body(&self->group, self->body, self->context);
+    if (set_device(group, self->plan) &&
+        (self->plan->kind == RANKS_THREADS || nccl_join(group, self->plan)) &&
+        !self->body(group, self->context) && !ranks_has_failed(group->shared))
+        ranks_fail(group, "its work has failed");
     pthread_cleanup_pop(1);
     return NULL;
 }
 
 // After a failure a thread that hangs cannot be ended alone: then the process ends.
-static void join_or_end(const thread_rank *member, const board *shared, double *failed_at) {
+static void join_or_end(const thread_rank *member, double *failed_at) {
+    const ranks_shared *const shared = member->group.shared;
+    const double most = 8, grace = member->group.timeout_s < most ? member->group.timeout_s : most;
     for (;;) {
         struct timespec until;
         clock_gettime(CLOCK_REALTIME, &until);
         until.tv_nsec += 100 * 1000 * 1000;
         if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
         if (pthread_timedjoin_np(member->thread, NULL, &until) == 0) return;
-        if (!board_has_failed(shared)) continue;
+        if (!ranks_has_failed(shared)) continue;
         if (*failed_at == 0) *failed_at = seconds_now();
-        if (seconds_now() < *failed_at + ranks_grace(&member->group)) continue;
+        if (seconds_now() < *failed_at + grace) continue;
         fault why;
-        board_describe(shared, &why);
+        ranks_describe(shared, &why);
         fprintf(stderr, "%s: %s\n", member->plan->program, why.text);
         fflush(NULL);
         _exit(EXIT_FAILURE);
     }
 }
 
-static bool run_threads(const ranks_plan *plan, const ranks *like, thread_rank *members, fault *why) {
-    thread_group *const threads = thread_group_open(plan->count);
-    if (!threads) return fail(why, "no memory for %d ranks", plan->count);
-    board *const shared = thread_group_board(threads);
-    int started = 0;
-    double failed_at = 0;
+bool ranks_run(const ranks_plan *plan, ranks_body body, void *context, fault *why) {
+    const double usual_timeout_s = 30;
+    if (plan->count < 1 || plan->count > RANKS_MAX) return fail(why, "ranks must be in 1..%d", RANKS_MAX);
+    if (!(plan->timeout_s >= 0)) return fail(why, "a time must not be negative");
+    const int first = plan->kind == RANKS_LAUNCHED ? plan->place->own : 0;
+    const int count = plan->kind == RANKS_LAUNCHED ? 1 : plan->count;
+    ranks_shared shared = {.ranks = count};
+    thread_rank *const members = calloc((size_t)count, sizeof *members);
+    thread_group *const threads =
+        plan->kind == RANKS_THREADS ? thread_group_open(&shared, plan->count) : NULL;
+    if (!members || (plan->kind == RANKS_THREADS && !threads)) {
+        free(members);
+        return fail(why, "no memory for %d ranks", plan->count);
+    }
+    // NVLink multicast, unless the user asks for it. Before there are threads: they may read the environment.
+    if (plan->kind != RANKS_THREADS) setenv("NCCL_NVLS_ENABLE", "0", 0);
     device_on_failure(tell_and_end);
-    for (; started < plan->count; started++) {
+    int started = 0;
+    for (; started < count; started++) {
         thread_rank *const member = &members[started];
-        member->group = *like;
-        member->group.own = started;
-        if (plan->kind == RANKS_GPUS)
-            member->group.board = shared;
-        else
-            thread_group_join(threads, &member->group);
+        *member =
+            (thread_rank){.group = {.shared = &shared,
+                                    .count = plan->count,
+                                    .own = first + started,
+                                    .timeout_s = plan->timeout_s > 0 ? plan->timeout_s : usual_timeout_s},
+                          .plan = plan,
+                          .body = body,
+                          .context = context};
+        if (threads) thread_group_join(threads, &member->group);
         if (pthread_create(&member->thread, NULL, thread_main, member) == 0) continue;
         ranks_fail(&member->group, "no thread can be started for it");
         break;
     }
-    for (int r = 0; r < started; r++) join_or_end(&members[r], shared, &failed_at);
+    double failed_at = 0;
+    for (int k = 0; k < started; k++) join_or_end(&members[k], &failed_at);
     device_on_failure(NULL);
-    const bool failed = board_has_failed(shared);
-    if (failed) board_describe(shared, why);
-    thread_group_close(threads);
-    return !failed;
-}
-
-bool ranks_run(const ranks_plan *plan, ranks_body body, void *context, fault *why) {
-    const double usual_timeout_s = 40, usual_silence_s = 15;
-    if (plan->count < 1 || plan->count > RANKS_MAX) return fail(why, "ranks must be in 1..%d", RANKS_MAX);
-    if (!(plan->timeout_s >= 0) || !(plan->silence_s >= 0)) return fail(why, "times must not be negative");
-    const ranks like = {.count = plan->count,
-                        .timeout_s = plan->timeout_s > 0 ? plan->timeout_s : usual_timeout_s,
-                        .silence_s = plan->silence_s > 0 ? plan->silence_s : usual_silence_s};
-    // NVLink multicast, unless the user asks for it. Before there are threads: they may read the environment.
-    if (plan->kind != RANKS_THREADS) setenv("NCCL_NVLS_ENABLE", "0", 0);
-    if (plan->kind == RANKS_LAUNCHED) return ranks_run_launched(plan, &like, body, context, why);
-    thread_rank *const members = calloc((size_t)plan->count, sizeof *members);
-    if (!members) return fail(why, "no memory for %d ranks", plan->count);
-    for (int r = 0; r < plan->count; r++)
-        members[r].plan = plan, members[r].body = body, members[r].context = context;
-    const bool good = run_threads(plan, &like, members, why);
+    const bool failed = ranks_has_failed(&shared);
+    if (failed) ranks_describe(&shared, why);
+    if (threads) thread_group_close(threads);
     free(members);
-    return good;
+    return !failed;
 }

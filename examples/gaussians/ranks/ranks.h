@@ -107,8 +107,7 @@ ranks_found ranks_find_place(ranks_place *place, fault *why);
 typedef struct ranks_plan {
     int count; // 1..RANKS_MAX
     ranks_kind kind;
-    double timeout_s; // 0: 40
-    double silence_s; // a launched rank that is silent for this long has failed; 0: 15
+    double timeout_s; // 0: 30
     // Path of libnccl.so.2; NULL: what the loader finds.
     const char *nccl;
     const char *program; // its name, for messages
@@ -116,20 +115,16 @@ typedef struct ranks_plan {
     // For RANKS_LAUNCHED:
     const ranks_place *place; // count is the plan's
     uint64_t arguments;       // a hash of what must be the same on all ranks
-
 } ranks_plan;
 
 // In each rank. Returns false after a failure; one that ranks_fail has not told is told then.
 typedef bool (*ranks_body)(ranks *group, void *context);
 
-// Runs the body in all ranks and returns when all have ended. False: the failure that ranks_error gave.
-// RANKS_THREADS, RANKS_GPUS: all ranks share `context`. A rank that has not ended 15 s (or timeout_s, if that is less)
-//          after the first failure ends the process: the failure goes to stderr as "PROGRAM: rank N: text", and the
-//          exit code is 1, without exit handlers.
-// RANKS_LAUNCHED:  runs the body in this process, which must not have used CUDA. Rank 0 listens at place->port until
-//          all ranks have come, or for timeout_s. After a failure it ends the process with exit code 1, at the latest
-//          15 s (or timeout_s) after it, without exit handlers. Rank 0 writes "PROGRAM: rank N: text" to stderr; if it
-//          is gone, rank 1 and the first rank of each host do.
+// Runs the body in all ranks of this process, in a thread each, and returns when all have ended. False: the failure that
+// ranks_error gave. All ranks of a process share `context`. A rank that has not ended 8 s (or timeout_s, if that is less)
+// after the first failure ends the process: the failure goes to stderr as "PROGRAM: rank N: text", and the exit code is 1,
+// without exit handlers. RANKS_LAUNCHED: rank 0 listens at place->port until all ranks have come; a rank whose process
+// ends makes NCCL fail on the others, or they wait for it in vain.
 // A failure of the device that would end the program (device.h) is a failure of the rank whose thread it happens in.
 bool ranks_run(const ranks_plan *plan, ranks_body body, void *context, fault *why);
 
