@@ -320,16 +320,18 @@ TEST_F(Launched, APortInUseIsSaid) {
 // A program that is none of the ranks holds the port and says nothing, or something else.
 TEST_F(Launched, AnotherServerIsNotRank0) {
     body = sum_ones;
+    const std::string no_answer =
+        "rank 0: does not answer: it has ended, is stopped, or is another program or version";
     plan.timeout_s = 1;
     const int s = socket_at(0, true);
     place.port = port_of(s);
     start(1, 1, 2, plan);
-    expect_told("rank 0: does not answer: it has ended, is stopped, or is another program");
+    expect_told(no_answer);
     hosts.clear();
     start(1, 1, 2, plan);
     const int first = accept(s, nullptr, nullptr), second = accept(s, nullptr, nullptr); // of both
     for (const int peer : {first, second}) send(peer, "HTTP/1.1 400 Bad Request\r\n\r\n", 28, MSG_NOSIGNAL);
-    expect_told("rank 0: what answers at its address is another program, or another version of this one");
+    expect_told(no_answer);
     close(first), close(second), close(s);
 }
 
@@ -349,10 +351,13 @@ TEST_F(Launched, OtherProgramsDoNoHarm) {
     come(zeros.data(), zeros.size());
     come(zeros.data(), 3);
     for (int k = 0; k < 3; k++) come(nullptr, 0);
-    const struct {
+    struct {
         uint64_t magic, arguments;
         int32_t rank, count;
-    } hellos[] = {{0x4457522d72616e31, 1, -1, 3}, {0x4457522d72616e31, 1, RANKS_MAX, 3}, {0x31, 1, 1, 3}};
+        char text[512], id[128];
+    } hellos[] = {{0x4457522d72616e31, 1, -1, 3, "", ""},
+                  {0x4457522d72616e31, 1, RANKS_MAX, 3, "", ""},
+                  {0x31, 1, 1, 3, "", ""}};
     for (const auto &hello : hellos) come(&hello, sizeof hello);
     start(1, 1, 3, plan);
     start(2, 2, 3, plan);
