@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Ranks as processes with a GPU each, on NCCL. The communicator does not block. A rank that waits also reads the
-// board and the clock, and aborts the communicator if the group has failed.
+// Ranks with a GPU each, on NCCL. The communicator does not block. A rank that waits also looks whether the group has
+// failed, and at the clock: then it aborts the communicator.
 #include "nccl_library.h"
 #include "transport.h"
 #include <limits.h>
@@ -25,12 +25,13 @@ static bool stop(ranks *group) {
     return false;
 }
 
-// When another rank has died NCCL may know it first, but not who: news has a moment to come.
+// When another rank has died NCCL may know it first, but not who: what a rank of this process tells has a moment to come.
 static bool fail_nccl(ranks *group, nccl_result result, const char *attempted) {
     const nccl_rank *const state = group->state;
     const struct timespec pause = {0, 10 * 1000 * 1000};
-    const bool by_another = result == NCCL_SYSTEM_ERROR || result == NCCL_REMOTE_ERROR;
-    for (int k = 0; k < 200 && by_another && !board_has_failed(group->board); k++) nanosleep(&pause, NULL);
+    const bool by_another =
+        group->shared->ranks > 1 && (result == NCCL_SYSTEM_ERROR || result == NCCL_REMOTE_ERROR);
+    for (int k = 0; k < 200 && by_another && !ranks_has_failed(group->shared); k++) nanosleep(&pause, NULL);
     const char *const text = state->nccl.get_error_string(result);
     size_t free_bytes = 0, all = 0;
     // NCCL does not say what it lacks: mostly memory.
@@ -52,7 +53,7 @@ static bool go_on(ranks *group, patience *since) {
     const double now = seconds_now(), step = now - since->last;
     since->last = now;
     since->waited += step < 1 ? step : 1;
-    if (board_has_failed(group->board)) return stop(group);
+    if (ranks_has_failed(group->shared)) return stop(group);
     if (since->waited > group->timeout_s) {
         ranks_fail(group, "has waited %g s for the others in %s", group->timeout_s, since->attempted);
         return stop(group);
@@ -171,33 +172,36 @@ static bool barrier(ranks *group, gs_stream stream) {
 // ---- membership ----
 
 // Rank 0 makes the id, the others wait for it.
-static bool share_id(ranks *group, nccl_id *id) {
+static bool share_id(ranks *group, const ranks_plan *plan, nccl_id *id) {
     nccl_rank *const state = group->state;
-    board *const shared = group->board;
+    ranks_shared *const shared = group->shared;
     patience since = {seconds_now(), 0, "the start of NCCL"};
     if (group->own == 0) {
         const nccl_result result = state->nccl.get_unique_id(id);
         if (result != NCCL_SUCCESS) return fail_nccl(group, result, "ncclGetUniqueId");
-        board_set_id(shared, id);
     }
-    while (atomic_load(&shared->has_id) == 0)
+    if (plan->kind == RANKS_LAUNCHED) return ranks_exchange_id(group, plan, id->bytes);
+    if (group->own == 0) {
+        memcpy(shared->id, id->bytes, RANKS_ID_BYTES);
+        atomic_store(&shared->has_id, true);
+    }
+    while (!atomic_load(&shared->has_id))
         if (!go_on(group, &since)) return false;
-    memcpy(id, shared->id, sizeof *id);
+    memcpy(id->bytes, shared->id, RANKS_ID_BYTES);
     return true;
 }
 
-bool nccl_join(ranks *group, const char *nccl) {
+bool nccl_join(ranks *group, const ranks_plan *plan) {
     static const transport calls = {exchange_sizes, all_to_all, all_reduce, barrier, wait};
-    _Static_assert(sizeof(nccl_id) == BOARD_ID_BYTES, "the board has room for NCCL's id");
-    setenv("NCCL_NVLS_ENABLE", "0", 0); // NVLink multicast, unless the user asks for it
+    _Static_assert(sizeof(nccl_id) == RANKS_ID_BYTES, "there is room for NCCL's id");
     nccl_rank *const state = calloc(1, sizeof *state);
     group->transport = &calls;
     group->state = state;
     if (!state) return ranks_fail(group, "no memory for NCCL's state");
     fault why;
-    if (!nccl_load(&state->nccl, nccl, &why)) return ranks_fail(group, "%s", why.text);
+    if (!nccl_load(&state->nccl, plan->nccl, &why)) return ranks_fail(group, "%s", why.text);
     nccl_id id;
-    if (!share_id(group, &id)) return false;
+    if (!share_id(group, plan, &id)) return false;
     nccl_config config = {.size = sizeof config,
                           .magic = 0xcafebeef,
                           .version = NCCL_OLDEST, // as NCCL_CONFIG_INITIALIZER
@@ -217,13 +221,13 @@ bool nccl_join(ranks *group, const char *nccl) {
 void nccl_leave(ranks *group) {
     nccl_rank *const state = group->state;
     if (!state) return;
-    if (state->comm && !board_has_failed(group->board)) {
+    if (state->comm && !ranks_has_failed(group->shared)) {
         if (settle(group, state->nccl.comm_finalize(state->comm), "the end of NCCL")) // it sends what is left
             state->nccl.comm_destroy(state->comm);
     } else {
         stop(group);
     }
-    cudaFreeHost(state->host); // the process ends: errors have been told
+    cudaFreeHost(state->host); // the rank ends: errors have been told
     cudaFree(state->device);
     free(state);
     group->state = NULL;

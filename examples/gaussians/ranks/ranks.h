@@ -3,7 +3,7 @@
 //
 // ranks_run starts the group and calls a body in every rank:
 //   RANKS_THREADS    threads of this process that share its devices: under simt, and for several ranks on one GPU
-//   RANKS_PROCESSES  a process per GPU of this host; data go through NCCL
+//   RANKS_GPUS       threads of this process, each with a GPU of its own; data go through NCCL
 //   RANKS_LAUNCHED   this process is one rank of several that mpirun, srun or torchrun has started, on one host or on
 //                    several; data go through NCCL
 //
@@ -87,7 +87,7 @@ bool ranks_wait(ranks *group, gs_stream stream);
 ranks *ranks_alone_open(void);
 void ranks_alone_close(ranks *group); // NULL is harmless
 
-typedef enum ranks_kind { RANKS_THREADS, RANKS_PROCESSES, RANKS_LAUNCHED } ranks_kind;
+typedef enum ranks_kind { RANKS_THREADS, RANKS_GPUS, RANKS_LAUNCHED } ranks_kind;
 
 // What a launcher has made of this process.
 typedef struct ranks_place {
@@ -107,29 +107,25 @@ ranks_found ranks_find_place(ranks_place *place, fault *why);
 typedef struct ranks_plan {
     int count; // 1..RANKS_MAX
     ranks_kind kind;
-    double timeout_s; // 0: 40
-    double silence_s; // a process that is silent for this long has failed; 0: 15
-    // Path of libnccl.so.2, for processes; NULL: what the loader finds.
+    double timeout_s; // 0: 30
+    // Path of libnccl.so.2; NULL: what the loader finds.
     const char *nccl;
-    int devices; // rank r has device r % devices; 0: each rank has a device of its own
+    const char *program; // its name, for messages
+    int devices;         // rank r has device r % devices; 0: each rank has a device of its own
     // For RANKS_LAUNCHED:
     const ranks_place *place; // count is the plan's
     uint64_t arguments;       // a hash of what must be the same on all ranks
-    const char *program;      // its name, for messages
 } ranks_plan;
 
 // In each rank. Returns false after a failure; one that ranks_fail has not told is told then.
 typedef bool (*ranks_body)(ranks *group, void *context);
 
-// Runs the body in all ranks and returns when all have ended. False: the failure that ranks_error gave.
-// RANKS_PROCESSES: forks, so the caller must not have used CUDA and its threads must hold no locks. `context` is
-//          copied; what a rank writes is lost. A rank that dies ends the others; those that have not ended 15 s (or
-//          timeout_s, if that is less) after the first failure are killed. Ranks die with the caller.
-// RANKS_LAUNCHED:  runs the body in this process, which must not have used CUDA. Rank 0 listens at place->port until
-//          all ranks have come, or for timeout_s. After a failure it ends the process with exit code 1, at the latest
-//          15 s (or timeout_s) after it, without exit handlers. Rank 0 writes "PROGRAM: rank N: text" to stderr; if it
-//          is gone, rank 1 and the first rank of each host do.
-// Processes: a failure of the device that would end the program (device.h) is a failure of its rank.
+// Runs the body in all ranks of this process, in a thread each, and returns when all have ended. False: the failure that
+// ranks_error gave. All ranks of a process share `context`. A rank that has not ended 8 s (or timeout_s, if that is less)
+// after the first failure ends the process: the failure goes to stderr as "PROGRAM: rank N: text", and the exit code is 1,
+// without exit handlers. RANKS_LAUNCHED: rank 0 listens at place->port until all ranks have come; a rank whose process
+// ends makes NCCL fail on the others, or they wait for it in vain.
+// A failure of the device that would end the program (device.h) is a failure of the rank whose thread it happens in.
 bool ranks_run(const ranks_plan *plan, ranks_body body, void *context, fault *why);
 
 C_LINKAGE_END

@@ -1,168 +1,162 @@
 // SPDX-License-Identifier: MIT
-// This process as one rank of several that a launcher has started. Rank 0 has the server of the news in a thread, and
-// is a client of it as the others are.
-#include "board_link.h"
-#include "board_server.h"
-#include "rendezvous.h"
+// How ranks that a launcher has started find each other: one exchange over TCP at MASTER_ADDR. Each tells rank 0 who it is;
+// when all have come, rank 0 answers all of them: with NCCL's id, or with why there is none.
+#include "cli/progress.h"
 #include "transport.h"
-#include <pthread.h>
+#include <errno.h>
+#include <math.h>
+#include <netdb.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
-// The state of this process.
-static struct launched {
-    const ranks_plan *plan;
-    board board;
-    board_link *link;
-    bool was_lost;  // of the link
-    double grace_s; // from a failure until the process ends, whatever it does
-    // On rank 0:
-    board_server server;
-    pthread_t server_thread;
-    bool serves;
-    atomic_bool is_ending;
-} own;
+// What a rank tells rank 0, and the answer: there, `rank` is one that cannot be, and why; -1: none.
+typedef struct message {
+    uint64_t magic; // other programs, versions of the exchange and orders of bytes are refused by it
+    uint64_t arguments;
+    int32_t rank, count;
+    char text[RANKS_TEXT_BYTES];
+    char id[RANKS_ID_BYTES];
+} message;
+static const uint64_t magic = 0x4457522d72616e31;
 
-// ---- the server of rank 0 ----
-
-// Until all ranks have ended, or, after a failure, for a while.
-static void *serve(void *argument) {
-    (void)argument;
-    while (!board_server_is_done(&own.server) && own.server.failed_s <= own.grace_s)
-        board_server_step(&own.server, 20);
-    return NULL;
+static void limit(int s, int option, double seconds) {
+    const struct timeval most = {(time_t)ceil(seconds), 0};
+    setsockopt(s, SOL_SOCKET, option, &most, sizeof most);
 }
 
-// Its socket; -1: *why is set.
-static int start_server(const ranks *group, fault *why) {
-    const ranks_place *const place = own.plan->place;
-    int ends[2];
-    const int listening = rendezvous_listen(place->address, place->port, why);
-    if (listening < 0) return -1;
-    board_server_open(&own.server, place->count, listening);
-    own.server.timeout_s = group->timeout_s, own.server.silence_s = group->silence_s;
-    own.server.arguments = own.plan->arguments;
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0) {
-        board_server_add(&own.server, 0, ends[0]);
-        own.serves = pthread_create(&own.server_thread, NULL, serve, NULL) == 0;
-        if (own.serves) return ends[1];
-        close(ends[1]);
-    }
-    board_server_close(&own.server);
-    fail(why, "no thread for the news of other ranks can be started");
+static int socket_at(const struct addrinfo *at, bool listens) {
+    const int one = 1, s = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (s < 0) return -1;
+    setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one); // of connections that linger
+    limit(s, SO_SNDTIMEO, 5);                                  // of connect
+    if (listens ? bind(s, at->ai_addr, at->ai_addrlen) == 0 && listen(s, SOMAXCONN) == 0
+                : connect(s, at->ai_addr, at->ai_addrlen) == 0)
+        return s;
+    const int code = errno == EINPROGRESS ? ETIMEDOUT : errno;
+    close(s);
+    errno = code;
     return -1;
 }
 
-// ---- the end ----
-
-// On rank 0 of what all ranks have told, else of what this one knows.
-static bool has_failed(fault *why) {
-    const board *const truth = own.serves ? &own.server.board : &own.board;
-    if (!board_has_failed(truth)) return false;
-    board_describe(truth, why);
-    return true;
+// At the first address of the host that has one. address: NULL: all of this host. -1: *reason and errno say why.
+static int socket_of(const char *address, int port, bool listens, const char **reason) {
+    const struct addrinfo hints = {.ai_family = AF_UNSPEC,
+                                   .ai_socktype = SOCK_STREAM,
+                                   .ai_flags = AI_NUMERICSERV | (address ? 0 : AI_PASSIVE)};
+    struct addrinfo *found = NULL;
+    char service[16];
+    int s = -1;
+    snprintf(service, sizeof service, "%d", port);
+    const int code = getaddrinfo(address, service, &hints, &found);
+    if (code != 0) *reason = code == EAI_SYSTEM ? strerror(errno) : gai_strerror(code), errno = 0;
+    for (const struct addrinfo *at = found; at && s < 0; at = at->ai_next) {
+        s = socket_at(at, listens);
+        if (s < 0) *reason = strerror(errno);
+        if (s < 0 && errno == EADDRINUSE) break; // not at another address, where no rank would look
+    }
+    if (found) freeaddrinfo(found);
+    return s;
 }
 
-static void tell(const fault *why) {
-    fprintf(stderr, "%s: %s\n", own.plan->program, why->text);
+static bool receive(int s, double seconds, message *from) {
+    limit(s, SO_RCVTIMEO, seconds);
+    return recv(s, from, sizeof *from, MSG_WAITALL) == (ssize_t)sizeof *from && from->magic == magic;
 }
 
-// Tells on one rank alone, or on one per host if rank 0 is gone.
-static void tell_failure_if_first(void) {
-    const ranks_place *const place = own.plan->place;
-    fault why;
-    if (has_failed(&why) && (own.serves || (own.was_lost && (place->own == 1 || place->local == 0))))
-        tell(&why);
+// Rank 0: until as many have come as there are, or time is over, which is 5 s after one came that cannot be. Returns the
+// number of sockets to ranks.
+static int await_ranks(const ranks_plan *plan, double timeout_s, int listening, int sockets[RANKS_MAX],
+                       message *to_all) {
+    double until = seconds_now() + timeout_s, rest;
+    bool is_here[RANKS_MAX] = {true};
+    int come = 0;
+    while (come + 1 < plan->count && (rest = until - seconds_now()) > 0) {
+        message from;
+        limit(listening, SO_RCVTIMEO, rest);
+        const int s = accept(listening, NULL, NULL);
+        if (s < 0) continue;
+        if (!receive(s, 1, &from) || from.rank < 0 ||
+            from.rank >= RANKS_MAX) { // a rank says at once who it is
+            close(s);
+            continue;
+        }
+        sockets[come++] = s;
+        const bool twice = is_here[from.rank];
+        is_here[from.rank] = true;
+        if (to_all->rank >= 0) continue;
+        if (from.arguments != plan->arguments)
+            strcpy(to_all->text, "was started with other arguments than rank 0, or is another version");
+        else if (from.count != plan->count)
+            snprintf(to_all->text, sizeof to_all->text, "was started as one of %d ranks, rank 0 as one of %d",
+                     from.count, plan->count);
+        else if (twice)
+            strcpy(to_all->text, "two processes have this rank");
+        else
+            continue;
+        to_all->rank = from.rank;
+        until = fmin(until, seconds_now() + 5);
+    }
+    for (int r = 0; r < plan->count && to_all->rank < 0; r++)
+        if (!is_here[r]) to_all->rank = r, sprintf(to_all->text, "has not come within %g s", timeout_s);
+    return come;
 }
 
-// Closes the link and, on rank 0, waits for the others.
-static void leave(void) {
-    own.was_lost = board_link_is_lost(own.link);
-    board_link_close(own.link);
-    if (own.serves) pthread_join(own.server_thread, NULL);
+static bool gather(ranks *group, const ranks_plan *plan, const char id[RANKS_ID_BYTES]) {
+    const ranks_place *const place = plan->place;
+    const char *reason = "";
+    int sockets[RANKS_MAX];
+    message to_all = {.magic = magic, .rank = -1};
+    memcpy(to_all.id, id, RANKS_ID_BYTES);
+    int listening = socket_of(place->address, place->port, true, &reason);
+    if (listening < 0 && errno == EADDRNOTAVAIL) // behind an address that is translated
+        listening = socket_of(NULL, place->port, true, &reason);
+    if (listening < 0)
+        return ranks_fail(group,
+                          "cannot listen at %s, port %d: %s; MASTER_ADDR must name the host of rank 0, "
+                          "MASTER_PORT a free port",
+                          place->address, place->port, reason);
+    const int count = await_ranks(plan, group->timeout_s, listening, sockets, &to_all);
+    close(listening);
+    for (int k = 0; k < count; k++) {
+        send(sockets[k], &to_all, sizeof to_all, MSG_NOSIGNAL); // one that has died since is missed by NCCL
+        close(sockets[k]);
+    }
+    return to_all.rank < 0 || ranks_fail_as(group, to_all.rank, to_all.text);
 }
 
-_Noreturn static void end_failed(void) {
-    fflush(NULL);
-    _exit(EXIT_FAILURE);
-}
-
-static void end_rank(void) {
-    if (atomic_exchange(&own.is_ending, true))
-        for (;;) pause(); // another thread ends the process
-    leave();
-    tell_failure_if_first();
-    end_failed();
-}
-
-// From the link's thread: the rank is busy elsewhere, or stuck.
-static void end_late(void *context) {
-    (void)context;
-    if (atomic_exchange(&own.is_ending, true)) return;
-    own.was_lost = board_link_is_lost(own.link);
-    tell_failure_if_first();
-    _exit(EXIT_FAILURE);
-}
-
-// The server waits for them no longer than timeout_s.
-static bool await_others(ranks *group) {
-    const struct timespec pause = {0, 1000 * 1000};
-    while (!atomic_load(&own.board.all_here)) {
-        if (board_has_failed(&own.board)) return ranks_stop(group);
+static bool report(ranks *group, const ranks_plan *plan, char id[RANKS_ID_BYTES]) {
+    const ranks_place *const place = plan->place;
+    const struct timespec pause = {0, 100 * 1000 * 1000};
+    const double until = seconds_now() + group->timeout_s;
+    const char *reason = "";
+    int s;
+    while ((s = socket_of(place->address, place->port, false, &reason)) < 0) {
+        if (seconds_now() > until)
+            return ranks_fail(group,
+                              "cannot reach rank 0 at %s, port %d (MASTER_ADDR, MASTER_PORT) within %g s: %s",
+                              place->address, place->port, group->timeout_s, reason);
         nanosleep(&pause, NULL);
     }
+    const message own = {
+        .magic = magic, .arguments = plan->arguments, .rank = place->own, .count = plan->count};
+    message got;
+    send(s, &own, sizeof own, MSG_NOSIGNAL); // if it fails, so does what follows
+    const bool is_answer =
+        receive(s, group->timeout_s + 1, &got); // rank 0 waits as long, from an earlier time
+    close(s);
+    if (!is_answer)
+        return ranks_fail_as(group, 0,
+                             "does not answer: it has ended, is stopped, or is another program or version");
+    got.text[sizeof got.text - 1] = 0;
+    if (got.rank >= 0) return ranks_fail_as(group, got.rank, got.text);
+    memcpy(id, got.id, RANKS_ID_BYTES);
     return true;
 }
 
-// A launcher may show each process its own device alone.
-static int local_of(const ranks_place *place) {
-    int present = 0;
-    if (cudaGetDeviceCount(&present) != cudaSuccess || present <= 1)
-        return 0; // a failure is told by what follows
-    return place->local < 0 ? place->own % present : place->local;
-}
-
-bool ranks_run_launched(const ranks_plan *plan, const ranks *like, ranks_body body, void *context,
-                        fault *why) {
-    const ranks_place *const place = plan->place;
-    ranks group = *like;
-    fault reason;
-    own = (struct launched){.plan = plan, .grace_s = ranks_grace(like)};
-    group.own = place->own;
-    group.board = &own.board;
-    const int socket = place->own == 0
-                           ? start_server(&group, &reason)
-                           : rendezvous_connect(place->address, place->port, group.timeout_s, &reason);
-    if (socket < 0) return fail(why, "rank %d: %s", place->own, reason.text);
-    if (place->own > 0) {
-        board_message hello = board_message_of(BOARD_HELLO, place->own);
-        hello.count = place->count, hello.arguments = plan->arguments;
-        board_send(socket, &hello); // if it fails, so does what follows
-    }
-    const board_link_plan link = {.board = &own.board,
-                                  .rank = place->own,
-                                  .socket = socket,
-                                  .silence_s = group.silence_s,
-                                  .grace_s = own.grace_s,
-                                  .late = end_late};
-    own.link = board_link_open(&link, why);
-    if (!own.link) return false; // a rank that has come and gone ends the others
-    ranks_own_process(&group, end_rank);
-    if (!await_others(&group) || !ranks_set_device(&group, local_of(place), plan->devices) ||
-        !nccl_join(&group, plan->nccl) || !ranks_run_body(&group, body, context))
-        end_rank();
-    nccl_leave(&group);
-    if (atomic_exchange(&own.is_ending, true))
-        for (;;) pause();
-    leave();
-    if (has_failed(why)) {
-        tell_failure_if_first();
-        end_failed();
-    }
-    ranks_own_process(NULL, NULL);
-    return true;
+bool ranks_exchange_id(ranks *group, const ranks_plan *plan, char id[RANKS_ID_BYTES]) {
+    return group->own == 0 ? gather(group, plan, id) : report(group, plan, id);
 }

@@ -9,7 +9,7 @@
 #include <time.h>
 
 struct thread_group {
-    board board;
+    ranks_shared *shared;
     pthread_mutex_t mutex; // guards the rest
     pthread_cond_t changed;
     int count, arrived;
@@ -19,9 +19,10 @@ struct thread_group {
     const void *published[RANKS_MAX]; // what each has published
 };
 
-thread_group *thread_group_open(int count) {
+thread_group *thread_group_open(ranks_shared *shared, int count) {
     thread_group *threads = calloc(1, sizeof *threads);
     if (!threads) return NULL;
+    threads->shared = shared;
     threads->count = count;
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
@@ -38,11 +39,7 @@ void thread_group_close(thread_group *threads) {
     free(threads);
 }
 
-board *thread_group_board(thread_group *threads) {
-    return &threads->board;
-}
-
-// Waits for a change for a tenth of a second at most: failures change the board without a signal.
+// Waits for a change for a tenth of a second at most: failures come without a signal.
 static void wait_for_change(thread_group *threads) {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
@@ -64,7 +61,7 @@ static bool meet(ranks *group, const char *attempted, bool reads) {
     const double until = seconds_now() + group->timeout_s;
     pthread_mutex_lock(&threads->mutex);
     const uint64_t meeting = threads->meetings;
-    bool failed = board_has_failed(&threads->board);
+    bool failed = ranks_has_failed(threads->shared);
     if (!failed && ++threads->arrived == threads->count) {
         threads->arrived = 0;
         threads->meetings++;
@@ -77,7 +74,7 @@ static bool meet(ranks *group, const char *attempted, bool reads) {
         fail_if_one_left(group, attempted);
         if (seconds_now() > until)
             ranks_fail(group, "has waited %g s for the others in %s", group->timeout_s, attempted);
-        failed = board_has_failed(&threads->board);
+        failed = ranks_has_failed(threads->shared);
     }
     while (failed && threads->reading > 0) wait_for_change(threads); // what they read must stay
     pthread_mutex_unlock(&threads->mutex);
@@ -232,7 +229,6 @@ void thread_group_join(thread_group *threads, ranks *group) {
     static const transport calls = {exchange_sizes, all_to_all, all_reduce, barrier, wait};
     group->transport = &calls;
     group->state = threads;
-    group->board = &threads->board;
 }
 
 void thread_group_leave(ranks *group) {

@@ -1,11 +1,28 @@
 // SPDX-License-Identifier: MIT
-// What the two kinds of ranks implement. Internal to this folder.
+// What the two transports implement. Internal to this folder.
 #pragma once
 
-#include "board.h"
 #include "cli/progress.h"
 #include "ranks.h"
 #include <cuda_runtime.h>
+#include <stdatomic.h>
+
+enum { RANKS_TEXT_BYTES = 512, RANKS_ID_BYTES = 128 };
+
+// What the ranks of one process share. Zeros at the start, but for `ranks`.
+typedef struct ranks_shared {
+    int ranks;          // of this process
+    atomic_int failure; // the first of the group; 0: none, 1: is being written, 2: written
+    int rank;           // that failed
+    char text[RANKS_TEXT_BYTES];
+    bool alone; // the only rank: failures do not name it
+    atomic_bool has_id;
+    char id[RANKS_ID_BYTES]; // NCCL's
+} ranks_shared;
+
+bool ranks_has_failed(const ranks_shared *shared);
+// "rank 2: text". Waits a moment for a text that is being written.
+void ranks_describe(const ranks_shared *shared, fault *why);
 
 // As the calls of ranks.h, with arguments that have been checked.
 typedef struct transport {
@@ -19,9 +36,9 @@ typedef struct transport {
 struct ranks {
     const transport *transport;
     void *state; // of the transport
-    board *board;
+    ranks_shared *shared;
     int count, own;
-    double timeout_s, silence_s;
+    double timeout_s;
     fault error;
 };
 
@@ -32,33 +49,18 @@ struct ranks {
         if (ranks_status_ != cudaSuccess) return ranks_fail_cuda(group, ranks_status_, #call);               \
     } while (0)
 
-// Takes the failure of the board over into group->error. Returns false.
+// Takes the first failure over into group->error. Returns false.
 bool ranks_stop(ranks *group);
-// From the first failure until processes that have not ended are ended.
-double ranks_grace(const ranks *group);
+// ranks_fail for another rank.
+bool ranks_fail_as(ranks *group, int rank, const char *text);
 int64_t ranks_type_bytes(ranks_type type);
-
-// The start of a rank: sets its device. local: its number among the ranks of its host; devices: as ranks_plan.devices.
-bool ranks_set_device(ranks *group, int local, int devices);
-bool ranks_run_body(ranks *group, ranks_body body, void *context);
-bool ranks_run_processes(const ranks_plan *plan, const ranks *like, ranks_body body, void *context,
-                         fault *why);
-bool ranks_run_launched(const ranks_plan *plan, const ranks *like, ranks_body body, void *context,
-                        fault *why);
-
-// ---- a process that is a rank ----
-
-// The rank of this process, for failures of the device. end: tells the failure of the board and ends the process; does
-// not return. NULL: there is none any more.
-void ranks_own_process(ranks *group, void (*end)(void));
 
 // ---- threads ----
 
 typedef struct thread_group thread_group;
 
-thread_group *thread_group_open(int count); // NULL: no memory
+thread_group *thread_group_open(ranks_shared *shared, int count); // NULL: no memory
 void thread_group_close(thread_group *threads);
-board *thread_group_board(thread_group *threads);
 // Makes *group a member; timeout_s is set.
 void thread_group_join(thread_group *threads, ranks *group);
 // The rank calls nothing any more: the others need not wait for it.
@@ -66,7 +68,9 @@ void thread_group_leave(ranks *group);
 
 // ---- NCCL ----
 
-// Makes *group a member, on the current device. The board is shared with the other ranks; count, own and timeout_s are
-// set. False: the board has the failure. nccl: as ranks_plan.nccl.
-bool nccl_join(ranks *group, const char *nccl);
+// Makes *group a member, on the current device; shared, count, own and timeout_s are set. False: it has failed.
+bool nccl_join(ranks *group, const ranks_plan *plan);
 void nccl_leave(ranks *group);
+
+// id: NCCL's, an input on rank 0, an output on the others. Waits timeout_s at most. False: the group has failed.
+bool ranks_exchange_id(ranks *group, const ranks_plan *plan, char id[RANKS_ID_BYTES]);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The functions of libnccl.so.2 that the ranks call, for processes on simt, where device memory is host memory. Data go
-// through a file that all ranks map. As in NCCL, calls return at once, and a rank that is missing makes the others
-// wait until they abort.
+// The functions of libnccl.so.2 that the ranks call, for ranks on simt, where device memory is host memory. Data go
+// through a file that all ranks map. As in NCCL, calls return at once, a rank that is missing makes the others wait until
+// they abort, and one whose process is gone, or that has aborted, is an error of theirs.
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -23,6 +24,7 @@ enum {
     SUCCESS = 0,
     CUDA_ERROR = 1,
     SYSTEM_ERROR = 2,
+    REMOTE_ERROR = 6,
     IN_PROGRESS = 7
 };
 
@@ -37,6 +39,7 @@ typedef struct box { // from one rank to another
 
 typedef struct meeting {
     atomic_int joined;
+    atomic_int process[MOST_RANKS];  // -1: has aborted
     box box[MOST_RANKS][MOST_RANKS]; // [from][to]
 } meeting;
 
@@ -63,8 +66,8 @@ typedef struct fake_comm {
     int type, operation;
 } fake_comm;
 
-static fake_comm *grouped; // the communicator of the calls since group_start
-static int group_depth;
+static _Thread_local fake_comm *grouped; // the communicator of the calls since group_start
+static _Thread_local int group_depth;
 
 int ncclGetVersion(int *version) {
     const char *const wanted = getenv("FAKE_NCCL_VERSION");
@@ -73,9 +76,10 @@ int ncclGetVersion(int *version) {
 }
 
 const char *ncclGetErrorString(int result) {
-    return result == SUCCESS      ? "no error"
-           : result == CUDA_ERROR ? "unhandled cuda error"
-                                  : "unhandled system error";
+    return result == SUCCESS        ? "no error"
+           : result == CUDA_ERROR   ? "unhandled cuda error"
+           : result == REMOTE_ERROR ? "remote process exited or there was a network error"
+                                    : "unhandled system error";
 }
 
 int ncclGetUniqueId(fake_id *id) {
@@ -126,6 +130,7 @@ static void *work(void *argument) {
 
 static void *join(void *argument) {
     fake_comm *const comm = argument;
+    atomic_store(&comm->shared->process[comm->rank], getpid());
     atomic_fetch_add(&comm->shared->joined, 1);
     while (atomic_load(&comm->shared->joined) < comm->count && !atomic_load(&comm->aborted)) wait_briefly();
     unlink(comm->id.path); // all have it open; the last ones find nothing to remove
@@ -133,17 +138,16 @@ static void *join(void *argument) {
     return NULL;
 }
 
-// FAKE_NCCL_DIES=RANK,CALLS: rank RANK dies after CALLS calls.
-static void die_if_wanted(const fake_comm *comm) {
-    static int calls;
-    const char *const wanted = getenv("FAKE_NCCL_DIES");
+// FAKE_NCCL_BREAKS=RANK,CALLS: call number CALLS of rank RANK fails.
+static bool breaks(const fake_comm *comm) {
+    static _Thread_local int calls;
+    const char *const wanted = getenv("FAKE_NCCL_BREAKS");
     int rank, number;
-    if (wanted && sscanf(wanted, "%d,%d", &rank, &number) == 2 && rank == comm->rank && ++calls == number)
-        raise(SIGKILL);
+    return wanted && sscanf(wanted, "%d,%d", &rank, &number) == 2 && rank == comm->rank && ++calls == number;
 }
 
 static int start(fake_comm *comm, void *(*body)(void *)) {
-    die_if_wanted(comm);
+    if (breaks(comm)) return CUDA_ERROR;
     atomic_store(&comm->done, false);
     comm->running = pthread_create(&comm->thread, NULL, body, comm) == 0;
     return comm->running ? IN_PROGRESS : SYSTEM_ERROR;
@@ -164,11 +168,19 @@ int ncclCommInitRankConfig(fake_comm **out, int count, fake_id id, int rank, voi
     return start(comm, join);
 }
 
+static bool one_is_gone(const fake_comm *comm) {
+    for (int r = 0; r < comm->count; r++) {
+        const int process = atomic_load(&comm->shared->process[r]);
+        if (process < 0 || (process > 0 && kill(process, 0) != 0 && errno == ESRCH)) return true;
+    }
+    return false;
+}
+
 int ncclCommGetAsyncError(fake_comm *comm, int *error) {
     *error = SUCCESS;
     if (!comm->running) return SUCCESS;
     if (!atomic_load(&comm->done)) {
-        *error = IN_PROGRESS;
+        *error = one_is_gone(comm) ? REMOTE_ERROR : IN_PROGRESS;
         return SUCCESS;
     }
     pthread_join(comm->thread, NULL);
@@ -181,7 +193,7 @@ int ncclCommFinalize(fake_comm *comm) {
     return SUCCESS;
 }
 
-int ncclCommAbort(fake_comm *comm) {
+static int release(fake_comm *comm) {
     atomic_store(&comm->aborted, true);
     if (comm->running) pthread_join(comm->thread, NULL);
     munmap(comm->shared, sizeof(meeting));
@@ -190,8 +202,14 @@ int ncclCommAbort(fake_comm *comm) {
     return SUCCESS;
 }
 
+int ncclCommAbort(fake_comm *comm) {
+    atomic_store(&comm->shared->process[comm->rank], -1);
+    return release(comm);
+}
+
 int ncclCommDestroy(fake_comm *comm) {
-    return ncclCommAbort(comm);
+    atomic_store(&comm->shared->process[comm->rank], 0); // its work is done: its process may end
+    return release(comm);
 }
 
 int ncclGroupStart(void) {

@@ -4,7 +4,6 @@
 #include "kernel_frame.h"
 #include <gtest/gtest.h>
 #include <algorithm>
-#include <csignal>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -143,12 +142,10 @@ struct shared_run {
     const gs_gaussians *first_moment, *second_moment;
     sharded_report report[RANKS_MAX], first_report[RANKS_MAX];
     int failing_rank, failing_step; // failing_step 0: none
-    bool is_killed;
 };
 
 // What a rank that is to fail does in the middle of a step.
-bool fail_in_step(ranks *group, void *context, const sharded_image *, gs_stream) {
-    if (static_cast<const shared_run *>(context)->is_killed) raise(SIGKILL);
+bool fail_in_step(ranks *group, void *, const sharded_image *, gs_stream) {
     return ranks_fail(group, "no loss of this image");
 }
 
@@ -390,7 +387,7 @@ class shared_gaussians {
     size_t bytes;
 };
 
-TEST_P(Sharded, GivesTheSameBitsOnProcesses) {
+TEST_P(Sharded, GivesTheSameBitsByNccl) {
     const training t(GetParam());
     const result one = on_one_gpu(t, {DISTWAR_FIXED, 0});
     const device_gaussians shape(t.choice.scene.count, t.choice.scene.sh_degree);
@@ -398,15 +395,15 @@ TEST_P(Sharded, GivesTheSameBitsOnProcesses) {
     shared_run run = run_of(t, {DISTWAR_FIXED, 0}, shape, 3);
     run.gradients = &gradients.gaussians;
     ranks_plan plan = {};
-    plan.count = 3, plan.kind = RANKS_PROCESSES, plan.nccl = FAKE_NCCL, plan.devices = 1;
+    plan.count = 3, plan.kind = RANKS_GPUS, plan.nccl = FAKE_NCCL, plan.devices = 1;
     fault why = {};
     ASSERT_TRUE(ranks_run(&plan, run_rank, &run, &why)) << why.text;
     EXPECT_EQ(gradients.values(), one.gradient);
-    run.steps = 2, run.failing_step = 2, run.is_killed = true;
+    run.steps = 2, run.failing_step = 2;
     for (run.failing_rank = 0; run.failing_rank < 3; run.failing_rank++) {
         EXPECT_FALSE(ranks_run(&plan, run_rank, &run, &why));
-        EXPECT_EQ(std::string(why.text),
-                  "rank " + std::to_string(run.failing_rank) + ": was ended by signal 9 (Killed)");
+        EXPECT_EQ(std::string(why.text).find("rank " + std::to_string(run.failing_rank) + ": "), 0u)
+            << why.text;
     }
 }
 #endif

@@ -21,7 +21,7 @@ bool rank_options_check(rank_options *options, int argc, char **argv, fault *why
     options->launched = found == RANKS_FOUND;
     if (!options->launched) return options->gpus > 0 || !options->nccl || fail(why, "--nccl needs --gpus");
     if (options->gpus > 0)
-        return fail(why, "--gpus starts processes, and this is one of %d that a launcher has started",
+        return fail(why, "--gpus starts ranks of its own, and this is one of %d that a launcher has started",
                     options->place.count);
     options->gpus = options->place.count;
     return true;
@@ -75,7 +75,7 @@ bool run_on_ranks(const rank_options *options, rank_work *work, fault *why) {
     const ranks_plan plan = {.count = (int)options->gpus,
                              .kind = options->launched          ? RANKS_LAUNCHED
                                      : on_cpu && !options->nccl ? RANKS_THREADS
-                                                                : RANKS_PROCESSES,
+                                                                : RANKS_GPUS,
                              .nccl = options->nccl,
                              .devices = on_cpu,
                              .place = &options->place,

@@ -11,9 +11,6 @@ C_LINKAGE_BEGIN
 // From here to stop_request_end, the first SIGINT or SIGTERM only sets the flag below. A second one has its
 // usual effect and ends the program at once. Not to be nested.
 void stop_request_begin(void);
-// Call before that, and before processes are forked that share the request: a signal to one of them then counts for
-// all. Until stop_request_end. False: there is no memory.
-bool stop_request_share(void);
 // Restores the handlers. Returns the signal that came, or 0.
 int stop_request_end(void);
 // The signal that came since stop_request_begin, or 0. The address is constant from
@@ -21,10 +18,6 @@ int stop_request_end(void);
 const volatile sig_atomic_t *stop_request_flag(void);
 // Requests a stop, as SIGINT does.
 void stop_request_make(void);
-// A process that shares the request says that it has stopped because of it; another one asks whether one has. For those
-// that a signal reaches when all work is done.
-void stop_request_follow(void);
-bool stop_request_was_followed(void);
 
 // From here to broken_pipes_end, writing to a pipe without a reader fails with EPIPE instead of ending the
 // program. May be nested.

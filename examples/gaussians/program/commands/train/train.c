@@ -12,6 +12,7 @@
 #include "frames/camera.h"
 #include "frames/target_view.h"
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,6 +87,7 @@ typedef struct shared_start {
     train_run *run;
     gs_gaussians gaussians; // host
     bool takes_signals;
+    atomic_bool stopped; // training, by a signal
 } shared_start;
 
 // Without --memory the device decides.
@@ -131,7 +133,6 @@ static bool load_shared(void *context, int own, fault *why) {
     shared_start *const start = context;
     if (!prepare_all(start->run, own == 0, &start->gaussians, why)) return false;
     if (start->run->options->ranks.gpus <= 1) return true;
-    if (!stop_request_share()) return fail(why, "no memory that ranks share");
     stop_request_begin();
     start->takes_signals = true;
     return true;
@@ -139,7 +140,7 @@ static bool load_shared(void *context, int own, fault *why) {
 
 // Each rank has its own of what changes: views, whose cameras move with refined poses.
 static bool rank_body(ranks *group, void *context) {
-    const shared_start *const start = context;
+    shared_start *const start = context;
     if (ranks_count(group) == 1) return train_as_rank(start->run, &start->gaussians, group);
     train_run run = *start->run;
     const size_t views = run.split.training + run.split.held_out;
@@ -150,6 +151,7 @@ static bool rank_body(ranks *group, void *context) {
     if (done) memcpy(run.split.views, start->run->split.views, views * sizeof *run.split.views);
     done = done ? train_as_rank(&run, &start->gaussians, group)
                 : ranks_fail(group, "no memory for %zu views", views);
+    if (run.report.stopped) atomic_store(&start->stopped, true);
     free(run.split.views);
     free(run.poses.now);
     return done;
@@ -160,9 +162,8 @@ static bool run_all(train_run *run, fault *why) {
     rank_work work = {load_shared, rank_body, &start, &run->data, &start.gaussians};
     const bool done = run_on_ranks(&run->options->ranks, &work, why);
     if (start.takes_signals) {
-        const bool stopped = stop_request_was_followed();
         const int number = stop_request_end();
-        run->stopped_by = stopped ? number : 0;
+        run->stopped_by = atomic_load(&start.stopped) ? number : 0; // a signal may come when all work is done
     }
     close_shared(run, &start.gaussians);
     return done;

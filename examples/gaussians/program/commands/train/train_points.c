@@ -5,14 +5,9 @@
 #include "cli/progress.h"
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-// Memory that processes share.
 typedef struct drawn_points {
     stereo_result stereo;
-    bool failed;
     size_t count;
     float points[][3]; // [count], then colours
 } drawn_points;
@@ -21,22 +16,6 @@ typedef uint8_t rgb8[3];
 
 static rgb8 *colors_of(drawn_points *drawn) {
     return (rgb8 *)(drawn->points + drawn->count);
-}
-
-// In a process of its own where ranks are forked from this one, which makes no call to a device before.
-static bool try_stereo(const train_run *run, const target_view *views, size_t count, drawn_points *to,
-                       fault *why) {
-    const rank_options *const ranks = &run->options->ranks;
-    const bool apart = (ranks->gpus > 1 || ranks->nccl) && !ranks->launched;
-    const pid_t child = apart ? fork() : 0;
-    int status = 0;
-    if (child == 0)
-        to->failed = !stereo_points(views, count, to->count, (uint64_t)run->options->recipe.seed, to->points,
-                                    colors_of(to), &to->stereo);
-    if (apart && child == 0) _exit(0);
-    if (child < 0 || (apart && waitpid(child, &status, 0) != child) || status != 0)
-        return fail(why, "the process that looks for points by stereo failed; --random N starts without it");
-    return !to->failed || fail(why, "no memory to look for points by stereo in %zu views", count);
 }
 
 // At most `count` points.
@@ -57,7 +36,9 @@ static bool find_points(train_run *run, const target_view *views, size_t count, 
     const train_options *o = run->options;
     const double began = seconds_now();
     if (o->random == 0 && !o->recipe.refine_poses) {
-        if (!try_stereo(run, views, count, drawn, why)) return false;
+        if (!stereo_points(views, count, drawn->count, (uint64_t)o->recipe.seed, drawn->points,
+                           colors_of(drawn), &drawn->stereo))
+            return fail(why, "no memory to look for points by stereo in %zu views", count);
         run->stereo = drawn->stereo;
         run->stereo_seconds = seconds_now() - began;
     }
@@ -77,8 +58,8 @@ bool train_points_find(train_run *run, fault *why) {
     const size_t wanted = (size_t)(o->random > 0 ? o->random : most < USUAL_RANDOM ? most : USUAL_RANDOM);
     const size_t bytes = sizeof(drawn_points) + wanted * (sizeof(float[3]) + sizeof(rgb8));
     target_view *const views = malloc(run->split.training * sizeof *views);
-    drawn_points *const drawn = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    bool done = views && drawn != MAP_FAILED;
+    drawn_points *const drawn = calloc(1, bytes);
+    bool done = views && drawn;
     if (done) {
         size_t count = 0; // of the views that training sees from its first step on
         for (size_t i = 0; i < run->split.training; i++)
@@ -88,7 +69,7 @@ bool train_points_find(train_run *run, fault *why) {
     } else {
         fail(why, "no memory for %zu points", wanted);
     }
-    if (drawn != MAP_FAILED) munmap(drawn, bytes);
+    free(drawn);
     free(views);
     return done;
 }

@@ -311,7 +311,7 @@ static bool iterate(rank_run *r, fault *why) {
                                         .warn = warn};
     run->settings.name = "training";
     if (is_first(r)) train_summary_begin(run, ranks_count(r->group));
-    if (is_alone(r)) stop_request_begin(); // otherwise the process that has started the ranks has
+    if (is_alone(r)) stop_request_begin(); // otherwise train.c has, before the ranks
     const bool done = train_on(&r->several, &run->state, run->split.views, run->split.training,
                                &run->settings, &observer, &run->report, why);
     const int signal = is_alone(r) ? stop_request_end() : 0;
@@ -322,7 +322,6 @@ static bool iterate(rank_run *r, fault *why) {
     run->poses.record.after = train_poses_difference(&run->poses, NULL);
     if (!run->report.stopped) return true;
     run->stopped_by = signal;
-    stop_request_follow();
     if (is_first(r))
         fprintf(
             stderr,
