@@ -162,16 +162,15 @@ static bool forward_cut(sharded *s) {
 
 // Rows of views: their ranks bring each other the pixels next to theirs before the loss.
 static bool render_cut(sharded *s) {
-    if (!forward_cut(s) || !end_stage(s, SHARDED_RENDER)) return false;
+    if (!forward_cut(s)) return false;
     if (s->any_cut && !exchange_pixels(s)) return false;
     for (int k = 0; is_cut(s, k); k++)
         if (!queue_loss(s, &s->own[k])) return false;
-    return combine_row_sums(s) && divide_as_whole(s) && end_stage(s, SHARDED_PIXELS);
+    return combine_row_sums(s) && divide_as_whole(s);
 }
 
 static bool render_whole(sharded *s, own_part *part) {
-    return queue_forward(s, part) && settle_lists(s, part) && end_stage(s, SHARDED_RENDER) &&
-           queue_loss(s, part);
+    return queue_forward(s, part) && settle_lists(s, part) && queue_loss(s, part);
 }
 
 // All parts of this rank. The moments of one travel while the next is rendered.
@@ -182,7 +181,7 @@ static bool render_parts(sharded *s) {
         if (part && part->whole && !render_whole(s, part)) return false;
         if (part && !queue_backward(s, part)) return false;
         if (k > 0 && !send_moments(s, k - 1)) return false;
-        if (!pack_moments(s, k) || !end_stage(s, SHARDED_BACKWARD)) return false;
+        if (!pack_moments(s, k)) return false;
     }
     return send_moments(s, s->out.most - 1);
 }
@@ -200,9 +199,7 @@ static bool begin_batch(sharded *s, const sharded_batch *batch, const gs_gaussia
     plan(s);
     s->only_images = !result;
     begin_scratch(s, result ? result : &(gs_gaussians){0});
-    if (batch->timed && !ranks_wait(group, stream)) return false; // what the caller has queued does not count
-    s->since = seconds_now();
-    return project_home(s) && end_stage(s, SHARDED_PROJECT) && send_splats(s);
+    return project_home(s) && send_splats(s);
 }
 
 bool sharded_backward(sharded *s, const sharded_batch *batch, const sharded_gradient *gradient,
@@ -215,9 +212,8 @@ bool sharded_backward(sharded *s, const sharded_batch *batch, const sharded_grad
     void *const units = reserve(s, &s->units, units_bytes);
     if (!units) return false;
     RANKS_CUDA(cudaMemsetAsync(units, 0, units_bytes, stream));
-    if (!begin_sums(s) || !begin_row_sums(s) || !find_largest(s) || !end_stage(s, SHARDED_EXCHANGE))
-        return false;
-    if (!render_parts(s) || !gather_moments(s) || !end_stage(s, SHARDED_RETURN)) return false;
+    if (!begin_sums(s) || !begin_row_sums(s) || !find_largest(s)) return false;
+    if (!render_parts(s) || !gather_moments(s)) return false;
     gs_gradient own = {.moments = s->moments.memory,
                        .gaussians = gradient->gaussians,
                        .mean2d = gradient->mean2d,
@@ -227,7 +223,7 @@ bool sharded_backward(sharded *s, const sharded_batch *batch, const sharded_grad
     GS_OR_FAIL(group, gs_camera_gradient_bytes(batch->gaussians.count, &own.camera_bytes));
     GS_OR_FAIL(s->group, gs_project_backward(&s->home, &own, stream));
     device_begin_stage("adam");
-    return end_stage(s, SHARDED_HOME);
+    return true;
 }
 
 static bool show(sharded *s, const own_part *part) {
@@ -241,15 +237,14 @@ static bool show(sharded *s, const own_part *part) {
 }
 
 bool sharded_render(sharded *s, const sharded_batch *batch, gs_stream stream) {
-    if (!begin_batch(s, batch, NULL, stream) || !end_stage(s, SHARDED_EXCHANGE) || !forward_cut(s))
-        return false;
+    if (!begin_batch(s, batch, NULL, stream) || !forward_cut(s)) return false;
     if (s->any_cut && !exchange_pixels(s)) return false;
     for (int k = 0; k < s->own_count; k++) {
         own_part *const part = &s->own[k];
         if (part->whole && !(queue_forward(s, part) && settle_lists(s, part))) return false;
         if (!show(s, part)) return false;
     }
-    return await_travel(s) && end_stage(s, SHARDED_RENDER); // also for what others get
+    return await_travel(s); // also for what others get
 }
 
 gs_view sharded_home(const sharded *s) {

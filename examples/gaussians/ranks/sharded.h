@@ -41,28 +41,13 @@ typedef struct sharded_batch {
     // Queues the gradient of the loss by rows of an image, or returns false after ranks_fail.
     bool (*loss)(ranks *group, void *context, const sharded_image *image, gs_stream stream);
     void *context;
-    bool timed; // waits after each stage, for sharded_report.ms
 } sharded_batch;
 
-// _EXCHANGE: the sizes, the splats, what the scales of DISTWAR_FIXED need. _HOME: the backward projection.
-typedef enum sharded_stage {
-    SHARDED_PROJECT,
-    SHARDED_EXCHANGE,
-    SHARDED_RENDER,
-    SHARDED_PIXELS,
-    SHARDED_BACKWARD,
-    SHARDED_RETURN,
-    SHARDED_HOME,
-    SHARDED_STAGES
-} sharded_stage;
-
-// Where a rank's time and bytes go, of the last batch.
+// What a rank has done of the last batch.
 typedef struct sharded_report {
     int64_t splats_sent, splats_received; // of all parts, those of this rank among them; 0 on one rank
     int64_t bytes_sent;                   // to other ranks: splats, pixels and moments
-    int64_t pairs;                        // entries of the lists
     int64_t rows;                         // of tiles that this rank rendered
-    double ms[SHARDED_STAGES];            // 0 unless timed
 } sharded_report;
 
 sharded *sharded_open(ranks *group);

@@ -71,12 +71,3 @@ bool share_numbers(sharded *s, const int64_t *own, int values) {
     RANKS_CUDA(cudaMemcpyAsync(s->table, all, (size_t)(count * bytes), cudaMemcpyDeviceToHost, s->travel));
     return true;
 }
-
-bool end_stage(sharded *s, sharded_stage stage) {
-    if (!s->batch->timed) return true;
-    if (!ranks_wait(s->group, s->travel) || !ranks_wait(s->group, s->stream)) return false;
-    const double now = seconds_now();
-    s->report.ms[stage] += 1e3 * (now - s->since);
-    s->since = now;
-    return true;
-}

@@ -103,7 +103,6 @@ struct sharded {
     bool only_images;             // sharded_render
     char *scratch;                // room for step_buffer
     size_t scratch_bytes;
-    double since; // the end of the last stage
 };
 
 int32_t tile_rows(const sharded *s);    // of an image
@@ -123,7 +122,6 @@ void *reserve(sharded *s, device_buffer *buffer, size_t bytes);
 void *reserve_for_step(sharded *s, step_buffer *buffer, size_t bytes);
 // Queues s->table[rank][values] of own[values], device, of all ranks; ranks_wait(s->travel) before it is read.
 bool share_numbers(sharded *s, const int64_t *own, int values);
-bool end_stage(sharded *s, sharded_stage stage);
 
 // What rows cost the last time: row_costs.c. The same on all ranks.
 row_costs *row_costs_open(void); // NULL: no memory

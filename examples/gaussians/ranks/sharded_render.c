@@ -82,7 +82,6 @@ bool settle_lists(sharded *s, own_part *part) {
     }
     if (status == GS_PAIRS_DO_NOT_FIT && !(bin_waiting(s, part) && render(s, part))) return false;
     part->in->division = view->lists;
-    s->report.pairs += view->lists.pairs;
     return true;
 }
 

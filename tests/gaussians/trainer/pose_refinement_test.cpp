@@ -453,7 +453,7 @@ TEST(RefinedPoses, AreTheSameOnAnyNumberOfRanks) {
     posed_run first = {&scene, &views, {}, std::vector<float>(3 * 150)};
     for (const int number : {1, 2, 3, 4}) {
         posed_run run = {&scene, &views, {}, std::vector<float>(3 * 150)};
-        const ranks_plan plan = {number, RANKS_THREADS, 0, 0, nullptr, 0, nullptr, 0, nullptr};
+        const ranks_plan plan = {number, RANKS_THREADS, 0, nullptr, nullptr, 0, nullptr, 0};
         ASSERT_TRUE(ranks_run(&plan, refine_on_rank, &run, &why)) << why.text;
         if (number == 1) first = run;
         EXPECT_EQ(memcmp(run.poses.data(), first.poses.data(), count * sizeof(refined_pose)), 0) << number;
