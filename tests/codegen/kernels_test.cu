@@ -3,6 +3,7 @@
 // hold exactly, so the order of the additions does not matter. ci/run-as-ptx runs it as GPUs of older architectures would.
 
 #include "../library/device_test.cuh"
+#include "../library/numbers.cuh"
 #include <fstream>
 #include <functional>
 #include <gtest/gtest.h>
@@ -19,54 +20,40 @@ std::set<std::string> &names() { // of the kernels
 struct named {
     explicit named(const char *name) { names().insert(name); }
 };
-
-} // namespace
-
-#define KERNEL(name)                                                                                         \
-    static const named named_##name(#name);                                                                  \
-    extern "C" __global__ void name
-#define CLEAR(slots) slots.clear()
-#define FLUSH(slots, sink) slots.flush sink
-#include "kernels.cu"
-
-namespace {
-
-enum { PLACES = 9000, VALUES = 32 * 128 };
-
+std::vector<void (*)()> &checks() { // of their sums
+    static std::vector<void (*)()> instance;
+    return instance;
+}
+struct checked {
+    explicit checked(void (*check)()) { checks().push_back(check); }
+};
 std::set<std::string> launched;
 #define RUN(name, ...) (launched.insert(#name), run(1, 32, name, __VA_ARGS__))
 
-// Numbers from and to a type with one or two of them.
+enum { PLACES = 9000, VALUES = 32 * 128 };
+
 template <typename T>
-struct numbers {
-    enum { COUNT = 1 };
-    static T join(const float *from) { return T(from[0]); }
-    static void split(T value, float *to) { to[0] = float(value); }
-};
-template <>
-struct numbers<__half2> {
-    enum { COUNT = 2 };
-    static __half2 join(const float *from) { return __floats2half2_rn(from[0], from[1]); }
-    static void split(__half2 value, float *to) { to[0] = __low2float(value), to[1] = __high2float(value); }
-};
-template <>
-struct numbers<__nv_bfloat162> {
-    enum { COUNT = 2 };
-    static __nv_bfloat162 join(const float *from) { return __floats2bfloat162_rn(from[0], from[1]); }
-    static void split(__nv_bfloat162 value, float *to) {
-        to[0] = __low2float(value), to[1] = __high2float(value);
-    }
-};
+constexpr int parts_of = is_pair<T> ? 2 : 1;
 template <typename T>
 std::vector<T> join(const std::vector<float> &from) {
     std::vector<T> joined;
-    for (size_t i = 0; i < from.size(); i += numbers<T>::COUNT) joined.push_back(numbers<T>::join(&from[i]));
+    for (size_t i = 0; i < from.size(); i += parts_of<T>) {
+        if constexpr (is_pair<T>)
+            joined.push_back(pair_of<T>(from[i], from[i + 1]));
+        else
+            joined.push_back(stored<T>(from[i]));
+    }
     return joined;
 }
 template <typename T>
 std::vector<float> split(const std::vector<T> &from) {
-    std::vector<float> parts(from.size() * numbers<T>::COUNT);
-    for (size_t i = 0; i < from.size(); ++i) numbers<T>::split(from[i], &parts[i * numbers<T>::COUNT]);
+    std::vector<float> parts;
+    for (const T value : from) {
+        if constexpr (is_pair<T>)
+            parts.insert(parts.end(), {float(number(value.x)), float(number(value.y))});
+        else
+            parts.push_back(float(number(value)));
+    }
     return parts;
 }
 
@@ -112,12 +99,12 @@ template <typename From, typename To>
 void check_sums(const char *name, int K, const differences &differs, int (*place)(int, int),
                 void (*launches)(const given<From, To> &)) {
     SCOPED_TRACE(name);
-    enum { PARTS = numbers<From>::COUNT };
+    constexpr int PARTS = parts_of<From>;
     std::vector<float> values;
     draw random(1);
     for (int i = 0; i < VALUES * PARTS; ++i) values.push_back(float(1 + random.below(7)));
     const device_array<From> from(join<From>(values));
-    const std::vector<float> before(PLACES * numbers<To>::COUNT, differs.start);
+    const std::vector<float> before(PLACES * parts_of<To>, differs.start);
     const std::vector<To> start = join<To>(before);
     device_array<To> to(start);
     for (const warp &w : warps(differs.one_key)) {
@@ -148,97 +135,32 @@ void check_sums(const char *name, int K, const differences &differs, int (*place
 const differences several_keys = {false}, one_key = {true}, doubled = {true, 2}, doubled_any = {false, 2};
 const differences every_lane = {true, 1, true}, every_lane_any = {false, 1, true};
 const differences least_of_every_lane = {true, 1, true, true};
-const differences total = {true, 1, false, true, std::numeric_limits<float>::infinity(), 9};
+const differences total_of_least = {true, 1, false, true, std::numeric_limits<float>::infinity(), 9};
 const differences from_zero = {true, 1, false, false, 0}, from_zero_any = {false, 1, false, false, 0};
 
+} // namespace
+
+#define KERNEL(name)                                                                                         \
+    static const named named_##name(#name);                                                                  \
+    extern "C" __global__ void name
 #define SUMS(name, From, To, K, differs, place, ...)                                                         \
-    check_sums<From, To>(                                                                                    \
-        #name, K, differs,                                                                                   \
-        [](int key, int k) {                                                                                 \
-            (void)key, (void)k;                                                                              \
-            return place;                                                                                    \
-        },                                                                                                   \
-        [](const given<From, To> &g) { RUN(name, __VA_ARGS__); })
+    static const checked check_of_##name([] {                                                                \
+        check_sums<From, To>(                                                                                \
+            #name, K, differs,                                                                               \
+            [](int key, int k) {                                                                             \
+                (void)key, (void)k;                                                                          \
+                return int(place);                                                                           \
+            },                                                                                               \
+            [](const given<From, To> &g) { RUN(name, __VA_ARGS__); });                                       \
+    });
+#define CLEAR(slots) slots.clear()
+#define FLUSH(slots, sink) slots.flush sink
+#include "kernels.cu"
 
-// The families, by the arguments of their kernels.
-#define ONE(name, T, K, place) SUMS(name, T, T, K, one_key, place, g.from, g.active, 3, g.to)
-#define RECORD_OF_ONE(call, K, T) ONE(call##_##K##_##T, T, K, key *K + k)
-#define ANY(name, K)                                                                                         \
-    SUMS(name, float, float, K, several_keys, key *K + k, g.from, g.lanes, g.active, g.keys, g.threshold,    \
-         g.to)
-#define CHUNKS_OF_ONE(name, K) SUMS(name, float, float, K, doubled, key *K + k, g.from, g.active, 3, K, g.to)
-#define OFTEN(name, T, K, place) SUMS(name, T, T, K, several_keys, place, g.from, g.active, g.keys, g.to)
-#define FOUR_ARRAYS(name)                                                                                    \
-    SUMS(name, float, float, 9, one_key,                                                                     \
-         (k < 3   ? key * 3 + k                                                                              \
-          : k < 4 ? 400 + key                                                                                \
-          : k < 6 ? 600 + key * 2 + k - 4                                                                    \
-                  : 800 + key * 3 + k - 6),                                                                  \
-         g.from, g.active, 3, g.to, g.to + 400, g.to + 600, g.to + 800)
-#define SIX_FIELDS(key, k)                                                                                   \
-    (k < 3    ? key * 3 + k                                                                                  \
-     : k < 6  ? 100 + key * 3 + k - 3                                                                        \
-     : k < 15 ? 200 + key * 9 + k - 6                                                                        \
-     : k < 17 ? 1000 + key * 2 + k - 15                                                                      \
-     : k < 19 ? 1100 + key * 2 + k - 17                                                                      \
-              : 1200 + key)
-#define INTO(name, K, place)                                                                                 \
-    SUMS(name, float, float, K, several_keys, place, g.from, g.active, g.keys, g.threshold, g.to, g.to + 1000)
-#define BOTH(name, T, K, place)                                                                              \
-    OFTEN(plain_##name, T, K, place);                                                                        \
-    OFTEN(own_##name, T, K, place)
-#define BOTH_FROM_ZERO(name, T, K, place)                                                                    \
-    SUMS(plain_##name, T, T, K, from_zero_any, place, g.from, g.active, g.keys, g.to);                       \
-    SUMS(own_##name, T, T, K, from_zero_any, place, g.from, g.active, g.keys, g.to)
-#define AT(where)                                                                                            \
-    SUMS(record_at_##where, float, float, 7, every_lane, key * 8 + k, g.from, 3, g.to);                      \
-    SUMS(minimum_at_##where, float, float, 7, least_of_every_lane, key * 8 + k, g.from, 3, g.to);            \
-    SUMS(planes_at_##where, float, float, 7, every_lane, key + k * 1000, g.from, 3, g.to);                   \
-    SUMS(fields_at_##where, float, float, 7, every_lane, (k < 3 ? key * 3 + k : 1000 + key * 4 + k - 3),     \
-         g.from, 3, g.to);                                                                                   \
-    SUMS(pointers_at_##where, float, float, 2, every_lane, k * 100, g.from, g.to);                           \
-    SUMS(aligned_at_##where, float, float, 7, every_lane, key * 8 + k, g.from, 3, g.to);                     \
-    SUMS(half_at_##where, float, __half, 7, every_lane, key * 8 + k, g.from, 3, g.to);                       \
-    SUMS(pairs_at_##where, float, __half2, 2, every_lane, key * 16 + k, g.from, 3, g.to);                    \
-    SUMS(vectors_at_##where, __half2, __half2, 5, every_lane, key * 8 + k, g.from, 3, g.to)
+namespace {
 
-void check_one_key() {
-    RECORD_OF_ONE(atomic, 9, float);
-    RECORD_OF_ONE(serial, 9, float);
-    RECORD_OF_ONE(bfly, 9, float);
-    RECORD_OF_ONE(bfly, 9, double);
-    RECORD_OF_ONE(tree, 1, float);
-    RECORD_OF_ONE(tree, 4, float);
-    RECORD_OF_ONE(tree, 9, float);
-    RECORD_OF_ONE(tree, 9, double);
-    RECORD_OF_ONE(tree, 16, float);
-    RECORD_OF_ONE(tree, 32, float);
-    RECORD_OF_ONE(tree, 33, float);
-    RECORD_OF_ONE(tree, 64, float);
-    RECORD_OF_ONE(tree, 64, double);
-    RECORD_OF_ONE(tree, 65, float);
-    RECORD_OF_ONE(tree, 100, float);
-    RECORD_OF_ONE(tree, 128, float);
-    RECORD_OF_ONE(bfly, 5, half2);
-    RECORD_OF_ONE(tree, 5, half2);
-    RECORD_OF_ONE(tree, 9, half2);
-    RECORD_OF_ONE(tree, 9, nv_bfloat162);
-    RECORD_OF_ONE(serial, 5, nv_bfloat162);
-    ONE(atomic_9_aligned_pairs, half2, 9, key * 12 + k);
-    ONE(tree_9_block, float, 9, key * 9 + k);
-    ONE(tree_9_planes, float, 9, key + k * 1000);
-    ONE(bfly_9_aligned, float, 9, key * 12 + k);
-    ONE(tree_70_aligned, float, 70, key * 72 + k);
-    ONE(hot_9_tree, float, 9, key * 9 + k);
-    SUMS(tree_9_shared, float, float, 9, from_zero, key * 9 + k, g.from, g.active, 3, g.to);
-    SUMS(tree_9_pointers, float, float, 9, one_key, k * 100, g.from, g.active, g.to);
-    SUMS(tree_9_some, float, float, 7, one_key, key * 7 + k, g.from, g.active, 3, 7, g.to);
-    SUMS(total_9_minimum, float, float, 9, total, k, g.from, g.active, g.to);
-    SUMS(total_9_minimum_of_pairs, half2, half2, 9, total, k, g.from, g.active, g.to);
-    FOUR_ARRAYS(tree_9_arrays);
-    FOUR_ARRAYS(tree_9_fields);
-    SUMS(one_call_20_fields, float, float, 20, one_key, SIX_FIELDS(key, k), g.from, g.active, 3, g.to,
-         g.to + 1000);
+// Kernels that are given something else.
+void check_other_arguments() {
     check_sums<float, long long>(
         "fixed_9_float", 9, {true, 4}, [](int key, int k) { return key * 9 + k; },
         [](const given<float, long long> &g) {
@@ -246,66 +168,6 @@ void check_one_key() {
             RUN(fixed_9_float, g.from, g.active, 3, 4.0f, g.to, flag.get());
             EXPECT_EQ(flag.download()[0], 0u);
         });
-}
-
-void check_any_keys() {
-    ANY(serial_9_any, 9);
-    ANY(bfly_9_any, 9);
-    ANY(tree_9_any, 9);
-    ANY(tree_64_any, 64);
-    INTO(atomic_20_fields, 20, SIX_FIELDS(key, k));
-    INTO(serial_20_fields, 20, SIX_FIELDS(key, k));
-    INTO(bfly_20_fields, 20, SIX_FIELDS(key, k));
-    INTO(tree_20_fields, 20, SIX_FIELDS(key, k));
-    INTO(serial_17_fields, 17, (k < 16 ? key * 16 + k : 1000 + key));
-    OFTEN(one_call_1_float, float, 1, key);
-    OFTEN(one_call_4_float, float, 4, key * 4 + k);
-    OFTEN(one_call_2_vector, float, 2, key * 2 + k);
-    OFTEN(one_call_1_half2, half2, 1, key);
-    OFTEN(one_call_4_vector, half2, 4, key * 4 + k);
-    OFTEN(one_call_9_float, float, 9, key * 9 + k);
-    OFTEN(corners_unrolled, float, 8, key + k);
-    OFTEN(corners_looped, float, 8, key + k);
-    SUMS(hot_4_add, float, float, 4, every_lane_any, key * 4 + k, g.from, g.keys, g.to);
-}
-
-void check_chunks() {
-    CHUNKS_OF_ONE(tree_8_chunks, 20);
-    CHUNKS_OF_ONE(tree_16_chunks, 20);
-    CHUNKS_OF_ONE(tree_32_chunks, 40);
-    CHUNKS_OF_ONE(bfly_8_chunks, 20);
-    CHUNKS_OF_ONE(atomic_16_chunks, 20);
-    SUMS(tree_16_chunks_any, float, float, 20, doubled_any, key * 20 + k, g.from, g.lanes, g.active, g.keys,
-         g.threshold, 20, g.to);
-    SUMS(atomic_16_chunks_aligned, float, float, 23, doubled, key * 24 + k, g.from, g.active, 3, 23, g.to,
-         24);
-}
-
-void check_scopes() {
-    AT(block);
-    AT(device);
-    AT(system);
-}
-
-void check_plain_and_own() {
-    BOTH(record_float, float, 9, key * 12 + k);
-    BOTH(record_double, double, 3, key * 4 + k);
-    BOTH(record_int, int, 3, key * 4 + k);
-    BOTH(record_half2, half2, 1, key);
-    BOTH(planes_float, float, 4, key + k * 1000);
-    BOTH(pointers_float, float, 2, key + k * 1000);
-    BOTH(fields_float, float, 4, (k < 3 ? key * 3 + k : 1000 + key));
-    BOTH(block_int, int, 1, key);
-    BOTH(sink_float, float, 2, key * 2 + k);
-    BOTH_FROM_ZERO(shared_int, int, 1, key);
-    BOTH_FROM_ZERO(shared_planes, float, 4, key + k * 256);
-    BOTH_FROM_ZERO(shared_double, double, 2, key * 2 + k);
-    BOTH_FROM_ZERO(shared_said, int, 2, key * 2 + k);
-    BOTH_FROM_ZERO(shared_seen, int, 2, key * 2 + k);
-    BOTH_FROM_ZERO(shared_seen_float, float, 2, key * 2 + k);
-}
-
-void check_memory() {
     using given_floats = given<float, float>;
     const auto place = [](int key, int k) { return key * 12 + k; };
     check_sums<float, float>("tree_9_from_memory", 9, several_keys, place, [](const given_floats &g) {
@@ -387,12 +249,8 @@ void check_histograms() {
 }
 
 TEST(CodegenKernels, AddWhatALoopOfTheHostAdds) {
-    check_one_key();
-    check_any_keys();
-    check_chunks();
-    check_scopes();
-    check_plain_and_own();
-    check_memory();
+    for (const auto check : checks()) check();
+    check_other_arguments();
     check_counters();
     check_histograms();
     for (const std::string &name : names()) EXPECT_EQ(launched.count(name), 1u) << name << " is not launched";

@@ -149,7 +149,7 @@ def commands(program, data, steps=4):
     yield "flight", ["render", str(data / "small.ply"), "--cameras", str(data / "d"), "--path", "orbit", "--frames", "1", "-o", "out.mp4"], "out.mp4"
     nccl = pathlib.Path(program).parent / "libfake_nccl.so"
     if nccl.exists():
-        yield "processes", grown + ["--density", "none", "--batch", "2", "--gpus", "2", "--nccl", str(nccl)], "out.ply"
+        yield "nccl", grown + ["--density", "none", "--batch", "2", "--gpus", "2", "--nccl", str(nccl)], "out.ply"
     yield "generate", ["generate", "g", "--views", "1", "--test-views", "1", "--size", "16", "--gaussians", "1000", "--depth"], None
     yield "depth", ["render", str(data / "small.ply"), "--width", "16", "--height", "16", "--depth", "16", "-o", "out.png"], "out.png"
     yield "info", ["info", str(data / "small.ply")], None

@@ -13,7 +13,6 @@ set(rooms
     "device|simt/device|library"
     "library_tests|tests/library|library device"
     "simt_tests|tests/simt|library device"
-    "counts|tests/counts|library device library_tests"
     "library_benchmarks|benchmarks/library|library device"
     "common|examples/common|library device"
     "lib|examples/gaussians/lib|library device common"

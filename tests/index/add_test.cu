@@ -1,39 +1,22 @@
 // SPDX-License-Identifier: MIT
 // ix_add: every way and type against sums in double precision; determinism; what is left out; bad arguments.
+#include "../library/numbers.cuh"
 #include "device_vector.h"
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
 #include <gtest/gtest.h>
 #include <distwar_index.h>
 #include <algorithm>
 #include <math.h>
+#include <numeric>
 #include <random>
-#include <string.h>
 #include <string>
 
 namespace {
 
-double as_double(float value) {
-    return value;
-}
-double as_double(__half value) {
-    return __half2float(value);
-}
-double as_double(__nv_bfloat16 value) {
-    return __bfloat162float(value);
-}
-void store(float *to, float value) {
-    *to = value;
-}
-void store(__half *to, float value) {
-    *to = __float2half_rn(value);
-}
-void store(__nv_bfloat16 *to, float value) {
-    *to = __float2bfloat16_rn(value);
-}
 template <typename T>
 constexpr ix_type type_of = IX_FLOAT32;
+template <>
+constexpr ix_type type_of<double> = IX_FLOAT64;
 template <>
 constexpr ix_type type_of<__half> = IX_FLOAT16;
 template <>
@@ -60,37 +43,31 @@ problem<T, Index> make(int64_t count, int64_t rows, int64_t width, double hot, u
     problem<T, Index> made{rows, width, std::vector<Index>(count), std::vector<T>(count * width),
                            std::vector<T>(rows * width)};
     for (auto &row : made.index) row = Index(random() < hot * 4294967296.0 ? 0 : random() % rows);
-    for (auto &value : made.source) store(&value, normal(random));
-    for (auto &value : made.start) store(&value, normal(random));
+    for (auto &value : made.source) value = stored<T>(normal(random));
+    for (auto &value : made.start) value = stored<T>(normal(random));
     return made;
 }
 
-// Arrays that begin `offset` values behind an aligned address, with as many values behind them.
-template <typename T>
-struct placed {
-    std::vector<T> with_offset(const std::vector<T> &values) const {
-        std::vector<T> all(values.size() + 2 * offset);
-        std::copy(values.begin(), values.end(), all.begin() + offset);
-        return all;
-    }
-    placed(const std::vector<T> &values, size_t offset)
-        : offset(offset), size(values.size()), memory(with_offset(values)) {}
-    T *data() const { return memory.data() + offset; }
-    std::vector<T> read() const {
-        const std::vector<T> all = memory.read();
-        for (size_t i = 0; i < offset; i++) {
-            EXPECT_EQ(as_double(all[i]), 0) << "written before the array";
-            EXPECT_EQ(as_double(all[offset + size + i]), 0) << "written behind the array";
-        }
-        return {all.begin() + offset, all.begin() + offset + size};
-    }
-    size_t offset, size;
-    device_vector<T> memory;
-};
+// Rows of these arrays.
+template <typename T, typename Index>
+ix_rows rows_of(int64_t rows, int64_t width, const device_vector<Index> &index, int64_t count,
+                const T *source, void *out, const device_vector<uint32_t> &report) {
+    ix_rows made = {};
+    made.count = count, made.width = width, made.rows = rows, made.skipped = -1;
+    made.index = index.data(), made.index_bytes = sizeof(Index), made.type = type_of<T>;
+    made.source = source, made.out = out, made.report = report.data();
+    return made;
+}
+void add_rows(ix_rows rows) {
+    size_t bytes = 0;
+    EXPECT_EQ(ix_add_bytes(&rows, &bytes), IX_OK) << ix_last_error();
+    const device_vector<char> workspace(bytes);
+    rows.workspace = workspace.data(), rows.workspace_bytes = bytes;
+    EXPECT_EQ(ix_add(&rows, nullptr), IX_OK) << ix_last_error();
+}
 
 struct options {
     ix_way way = IX_CHOSEN;
-    bool deterministic = false;
     int64_t skipped = -1;
     size_t offset = 0;
 };
@@ -99,33 +76,30 @@ struct options {
 template <typename Out, typename T, typename Index>
 std::vector<Out> add_to(const problem<T, Index> &given, const options &options, uint32_t *report = nullptr) {
     std::vector<Out> start(given.start.size());
-    for (size_t k = 0; k < start.size(); k++) store(&start[k], float(as_double(given.start[k])));
-    const placed<T> source(given.source, options.offset);
-    const placed<Out> out(start, options.offset);
+    for (size_t k = 0; k < start.size(); k++) start[k] = stored<Out>(number(given.start[k]));
+    // The arrays begin `offset` values behind an aligned address, with as many values behind them.
+    const std::vector<Out> gap(options.offset, stored<Out>(0));
+    std::vector<T> values(options.offset, stored<T>(0));
+    values.insert(values.end(), given.source.begin(), given.source.end());
+    start.insert(start.begin(), gap.begin(), gap.end());
+    start.insert(start.end(), gap.begin(), gap.end());
+    const device_vector<T> source(values);
+    const device_vector<Out> out(start);
     const device_vector<Index> index(given.index);
     const device_vector<uint32_t> reported(std::vector<uint32_t>(1));
-    ix_rows rows = {};
-    rows.count = int64_t(given.index.size());
-    rows.width = given.width;
-    rows.rows = given.rows;
-    rows.index = index.data();
-    rows.index_bytes = sizeof(Index);
-    rows.type = type_of<T>;
-    rows.source = source.data();
-    rows.out = out.data();
+    ix_rows rows = rows_of(given.rows, given.width, index, int64_t(given.index.size()),
+                           source.data() + options.offset, out.data() + options.offset, reported);
     rows.skipped = options.skipped;
-    rows.deterministic = options.deterministic;
     rows.way = options.way;
-    rows.report = reported.data();
     rows.float_sums = sizeof(Out) == 4;
-    size_t bytes = 0;
-    EXPECT_EQ(ix_add_bytes(&rows, &bytes), IX_OK) << ix_last_error();
-    const device_vector<char> workspace(bytes);
-    rows.workspace = workspace.data();
-    rows.workspace_bytes = bytes;
-    EXPECT_EQ(ix_add(&rows, nullptr), IX_OK) << ix_last_error();
+    add_rows(rows);
     if (report) *report = reported.read()[0];
-    return out.read();
+    std::vector<Out> found = out.read();
+    for (size_t i = 0; i < options.offset; i++) {
+        EXPECT_EQ(number(found[i]), 0) << "written before the array";
+        EXPECT_EQ(number(found[found.size() - 1 - i]), 0) << "written behind the array";
+    }
+    return {found.begin() + int64_t(options.offset), found.end() - int64_t(options.offset)};
 }
 
 template <typename T, typename Index>
@@ -137,19 +111,19 @@ std::vector<T> add(const problem<T, Index> &given, const options &options, uint3
 template <typename T, typename Index, typename Out>
 double error_of(const problem<T, Index> &given, const std::vector<Out> &out, int64_t skipped = -1) {
     std::vector<double> expected(given.start.size()), size(given.start.size());
-    for (size_t k = 0; k < expected.size(); k++) size[k] = fabs(expected[k] = as_double(given.start[k]));
+    for (size_t k = 0; k < expected.size(); k++) size[k] = fabs(expected[k] = number(given.start[k]));
     for (size_t i = 0; i < given.index.size(); i++) {
         const int64_t row = int64_t(given.index[i]);
         if (row < 0 || row >= given.rows || row == skipped) continue;
         for (int64_t k = 0; k < given.width; k++) {
-            const double value = as_double(given.source[i * given.width + k]);
+            const double value = number(given.source[i * given.width + k]);
             expected[row * given.width + k] += value;
             size[row * given.width + k] += fabs(value);
         }
     }
     double error = 0, total = 0;
     for (size_t k = 0; k < expected.size(); k++) {
-        error += pow(as_double(out[k]) - expected[k], 2);
+        error += pow(number(out[k]) - expected[k], 2);
         total += pow(size[k], 2);
     }
     return sqrt(error / total);
@@ -157,6 +131,7 @@ double error_of(const problem<T, Index> &given, const std::vector<Out> &out, int
 
 class IndexSums : public testing::TestWithParam<int> {
   protected:
+    const ix_way way = ix_way(GetParam());
     bool is_fixed() const { return GetParam() == IX_FIXED || GetParam() >= IX_SORTED_FIXED; }
 };
 
@@ -173,91 +148,50 @@ void check_shapes(ix_way way) {
     for (const shape &s : shapes)
         for (const size_t offset : {0, 1, 3}) {
             const auto given = make<T, Index>(s.count, s.rows, s.width, s.hot);
-            options options;
-            options.way = way;
-            options.offset = offset;
             uint32_t report = 0;
-            EXPECT_LT(error_of(given, add_to<Out>(given, options, &report)), tolerance<Out>)
+            EXPECT_LT(error_of(given, add_to<Out>(given, {way, -1, offset}, &report)), tolerance<Out>)
                 << s.count << " x " << s.width << " into " << s.rows << ", offset " << offset;
             EXPECT_EQ(report, 0u);
         }
 }
 
 TEST_P(IndexSums, AreThoseOfDoublePrecision) {
-    check_shapes<float, int32_t>(ix_way(GetParam()));
-}
-TEST_P(IndexSums, OfHalfToo) {
-    check_shapes<__half, int64_t>(ix_way(GetParam()));
-}
-TEST_P(IndexSums, OfBfloat16Too) {
-    check_shapes<__nv_bfloat16, int64_t>(ix_way(GetParam()));
-}
-
-TEST_P(IndexSums, OfSixteenBitsInFloats) {
-    if (is_fixed()) GTEST_SKIP() << "refused";
-    check_shapes<__half, int32_t, float>(ix_way(GetParam()));
-    check_shapes<__nv_bfloat16, int64_t, float>(ix_way(GetParam()));
+    check_shapes<float, int32_t>(way);
+    check_shapes<__half, int64_t>(way);
+    check_shapes<__nv_bfloat16, int64_t>(way);
+    if (is_fixed()) return; // sums of 16-bit values in floats are refused
+    check_shapes<__half, int32_t, float>(way);
+    check_shapes<__nv_bfloat16, int64_t, float>(way);
 }
 
 TEST_P(IndexSums, LeaveOutWhatIsSkippedOrOutOfRange) {
     auto given = make<float, int64_t>(400, 20, 12, 0.3);
     uint32_t report = 1;
-    options options;
-    options.way = ix_way(GetParam());
-    options.skipped = 3;
-    EXPECT_LT(error_of(given, add(given, options, &report), 3), tolerance<float>);
+    EXPECT_LT(error_of(given, add(given, {way, 3}, &report), 3), tolerance<float>);
     EXPECT_EQ(report, 0u);
     const int64_t outside[] = {20, -1, -2, int64_t{1} << 40, INT64_MIN};
     for (const int64_t row : outside) {
         given.index[7] = row;
-        EXPECT_LT(error_of(given, add(given, options, &report), 3), tolerance<float>);
-        EXPECT_EQ(report, 1u) << row;
-        options.skipped = -1;
-        EXPECT_LT(error_of(given, add(given, options, &report)), tolerance<float>);
-        EXPECT_EQ(report, 1u) << row;
-        options.skipped = 3;
+        for (const int64_t skipped : {3, -1}) {
+            EXPECT_LT(error_of(given, add(given, {way, skipped}, &report), skipped), tolerance<float>);
+            EXPECT_EQ(report, 1u) << row;
+        }
     }
-}
-
-TEST_P(IndexSums, HaveNoPlaceInATableWithoutRows) {
-    auto given = make<float, int32_t>(50, 1, 4, 0);
-    given.rows = 0, given.start.clear();
-    uint32_t report = 0;
-    options options;
-    options.way = ix_way(GetParam());
-    EXPECT_TRUE(add(given, options, &report).empty());
-    EXPECT_EQ(report, 1u);
-}
-
-TEST_P(IndexSums, KeepInfinitiesAndNanWhereTheyAre) {
-    auto given = make<float, int32_t>(600, 5, 4, 0.9);
-    given.index[0] = given.index[1] = given.index[2] = given.index[3] = 2;
-    given.source[0] = INFINITY, given.source[4 + 1] = NAN, given.source[8 + 2] = INFINITY,
-    given.source[12 + 2] = -INFINITY;
-    options options;
-    options.way = ix_way(GetParam());
-    const auto out = add(given, options);
-    for (size_t k = 0; k < out.size(); k++) EXPECT_EQ(std::isfinite(out[k]), k < 8 || k > 10) << k;
-    EXPECT_EQ(out[8], INFINITY);
-    EXPECT_TRUE(std::isnan(out[9]) && std::isnan(out[10]));
 }
 
 TEST_P(IndexSums, OfFixedPointDoNotDependOnTheOrder) {
     if (!is_fixed()) GTEST_SKIP() << "not a deterministic way";
     for (const auto &[count, hot] : {std::pair{900, 0.1}, {2500, 0.8}}) {
         const auto given = make<float, int32_t>(count, 30, 8, hot);
-        options options;
-        options.way = ix_way(GetParam());
-        const auto expected = add(given, options);
-        std::vector<int> order(count);
-        for (int i = 0; i < count; i++) order[i] = i;
+        std::vector<size_t> order(given.index.size());
+        std::iota(order.begin(), order.end(), size_t(0));
         std::shuffle(order.begin(), order.end(), std::mt19937(7));
         auto shuffled = given;
-        for (int i = 0; i < count; i++) {
+        for (size_t i = 0; i < order.size(); i++) {
             shuffled.index[i] = given.index[order[i]];
             std::copy_n(&given.source[order[i] * 8], 8, &shuffled.source[i * 8]);
         }
-        const auto found = add(shuffled, options);
+        const auto found = add(shuffled, {way}), expected = add(given, {way});
         EXPECT_EQ(memcmp(found.data(), expected.data(), found.size() * sizeof found[0]), 0) << count;
     }
 }
@@ -268,10 +202,7 @@ TEST_P(IndexSums, OfFixedPointHoldTheRangeOfFloats) {
         auto given = make<float, int32_t>(500, 4, 4, 0.2);
         for (float &value : given.source) value *= size / 500;
         for (float &value : given.start) value = 0;
-        options options;
-        options.way = ix_way(GetParam());
-        const auto out = add(given, options);
-        EXPECT_LT(error_of(given, out), size < 1e-37f ? 1e-3 : 1e-6) << size;
+        EXPECT_LT(error_of(given, add(given, {way})), size < 1e-37f ? 1e-3 : 1e-6) << size;
     }
 }
 
@@ -315,16 +246,10 @@ TEST(IndexSumsOfDoubles, AreExact) {
     const device_vector<int64_t> index(std::vector<int64_t>{1, 0, 1, 1});
     const device_vector<double> source(std::vector<double>{1e15, 3, 0x1p-40, -1e15}),
         out(std::vector<double>(2));
-    ix_rows rows = {};
-    rows.count = 4, rows.width = 1, rows.rows = 2, rows.skipped = -1;
-    rows.index = index.data(), rows.index_bytes = 8;
-    rows.type = IX_FLOAT64, rows.source = source.data(), rows.out = out.data();
+    const device_vector<uint32_t> report(std::vector<uint32_t>(1));
+    ix_rows rows = rows_of(2, 1, index, 4, source.data(), out.data(), report);
     rows.deterministic = 1, rows.bound = 1e15;
-    size_t bytes = 0;
-    EXPECT_EQ(ix_add_bytes(&rows, &bytes), IX_OK) << ix_last_error();
-    const device_vector<char> workspace(bytes);
-    rows.workspace = workspace.data(), rows.workspace_bytes = bytes;
-    EXPECT_EQ(ix_add(&rows, nullptr), IX_OK) << ix_last_error();
+    add_rows(rows);
     EXPECT_EQ(out.read(), (std::vector<double>{3, 0x1p-40}));
 }
 
@@ -335,29 +260,26 @@ void check_reduce(ix_operation operation, bool in_order) {
         auto given = make<T, Index>(s.count, s.rows, s.width, operation == IX_PRODUCT ? 0 : s.hot);
         if (in_order) std::sort(given.index.begin(), given.index.end());
         std::vector<double> expected(given.start.size());
-        for (size_t k = 0; k < expected.size(); k++) expected[k] = as_double(given.start[k]);
+        for (size_t k = 0; k < expected.size(); k++) expected[k] = number(given.start[k]);
         for (size_t i = 0; i < given.index.size(); i++)
             for (int64_t k = 0; k < s.width; k++) {
                 T &value = given.source[i * size_t(s.width) + size_t(k)];
-                if (operation == IX_PRODUCT) store(&value, float(0.5 + fabs(fmod(as_double(value), 1))));
+                if (operation == IX_PRODUCT) value = stored<T>(0.5 + fabs(fmod(number(value), 1)));
                 double &to = expected[size_t(int64_t(given.index[i]) * s.width + k)];
-                to = operation == IX_MINIMUM   ? fmin(to, as_double(value))
-                     : operation == IX_MAXIMUM ? fmax(to, as_double(value))
-                                               : to * as_double(value);
+                to = operation == IX_MINIMUM   ? fmin(to, number(value))
+                     : operation == IX_MAXIMUM ? fmax(to, number(value))
+                                               : to * number(value);
             }
         const device_vector<T> source(given.source), out(given.start);
         const device_vector<Index> index(given.index);
         const device_vector<uint32_t> report(std::vector<uint32_t>(1));
-        ix_rows rows = {};
-        rows.count = s.count, rows.width = s.width, rows.rows = s.rows, rows.skipped = -1;
-        rows.index = index.data(), rows.index_bytes = sizeof(Index), rows.type = type_of<T>;
-        rows.source = source.data(), rows.out = out.data(), rows.report = report.data();
+        ix_rows rows = rows_of(s.rows, s.width, index, s.count, source.data(), out.data(), report);
         rows.deterministic = in_order;
         EXPECT_EQ(ix_reduce(&rows, operation, nullptr), IX_OK) << ix_last_error();
         EXPECT_EQ(report.read()[0], 0u);
         const std::vector<T> found = out.read();
         for (size_t k = 0; k < found.size(); k++) // a product is rounded as often as there are factors
-            ASSERT_NEAR(as_double(found[k]), expected[k],
+            ASSERT_NEAR(number(found[k]), expected[k],
                         operation == IX_PRODUCT
                             ? (1e-30 + fabs(expected[k])) * double(s.count) * tolerance<T> / 4
                             : 0)
@@ -383,10 +305,7 @@ TEST(IndexReduce, OrdersZerosAndKeepsNaN) {
         for (const ix_operation operation : {IX_MINIMUM, IX_MAXIMUM}) {
             const float limit = operation == IX_MINIMUM ? INFINITY : -INFINITY;
             const device_vector<float> source(values), out(std::vector<float>(3, limit));
-            ix_rows rows = {};
-            rows.count = 6, rows.width = 1, rows.rows = 3, rows.skipped = -1, rows.report = report.data();
-            rows.index = index.data(), rows.index_bytes = 4;
-            rows.source = source.data(), rows.out = out.data();
+            ix_rows rows = rows_of(3, 1, index, 6, source.data(), out.data(), report);
             EXPECT_EQ(ix_reduce(&rows, operation, nullptr), IX_OK) << ix_last_error();
             EXPECT_EQ(report.read()[0], 0u);
             const std::vector<float> found = out.read();

@@ -64,26 +64,17 @@ float uniform(draw &random) { // 0..1
     return float(random.bits() >> 8) / float(1 << 24);
 }
 
-TEST(Accuracy, OfMagnitudesThatSpreadOver8Decades) {
-    compare([](draw &random, int) { return std::pow(10.0f, 8 * uniform(random)); });
-}
-
-TEST(Accuracy, OfBothSignsOver8Decades) {
-    compare([](draw &random, int) {
-        return std::pow(10.0f, 8 * uniform(random)) * (random.below(2) ? 1.0f : -1.0f);
-    });
-}
-
-TEST(Accuracy, OfSumsThatCancel) {
+TEST(Accuracy, IsThatOfAtomicsOrBetter) {
+    const auto over_8_decades = [](draw &random) { return std::pow(10.0f, 8 * uniform(random)); };
+    compare([&](draw &random, int) { return over_8_decades(random); });
+    compare([&](draw &random, int) { return over_8_decades(random) * (random.below(2) ? 1.0f : -1.0f); });
     float last = 0; // every second value nearly cancels the one before
     compare([&](draw &random, int i) {
         last = i % 2 ? uniform(random) - last : 1e6f * uniform(random);
         return last;
     });
-}
-
-TEST(Accuracy, OfManySmallBesideOneLarge) {
-    compare([](draw &random, int i) { return i == 0 ? 1e7f : uniform(random); });
+    compare(
+        [](draw &random, int i) { return i == 0 ? 1e7f : uniform(random); }); // many small beside one large
 }
 
 } // namespace

@@ -82,13 +82,9 @@ void check_block_sum(dim3 shape, int threads) {
             EXPECT_EQ(sums_of_rounds<T>(values, shape, 2, T(limit), limited), expected);
         }
 }
-TEST_P(Block, SumsFloats) {
+TEST_P(Block, Sums) {
     check_block_sum<float>(shape, threads);
-}
-TEST_P(Block, SumsDoubles) {
     check_block_sum<double>(shape, threads);
-}
-TEST_P(Block, SumsIntegers) {
     check_block_sum<int>(shape, threads);
 }
 
@@ -211,6 +207,25 @@ TEST_P(Block, FlushesSumsInFixedPointAsFloats) {
     EXPECT_EQ(flag.download()[0], 0u);
 }
 
+// Floats flushed to records of doubles of 16 bytes: of consecutive keys, of any.
+__global__ void flush_histogram(double *histogram) {
+    using namespace distwar;
+    __shared__ accumulator<2, 5> bins;
+    bins.clear();
+    const float val[2] = {1, 0.5f};
+    reduce(all_lanes, true, int(threadIdx.x) % 4, val, in_shared(bins.sink()));
+    bins.flush_consecutive(1, 5, record<double>{histogram, 2});
+    bins.flush_consecutive(1, 5, record<double>{histogram, 2}); // nothing is left
+    const int key_of_slot[] = {5, 0};
+    reduce(all_lanes, true, 1, val, in_shared(bins.sink()));
+    bins.flush(key_of_slot, 2, record<double>{histogram, 2});
+}
+TEST(Accumulator, FlushesIntoDoubles) {
+    const device_array<double> histogram(std::vector<double>(12, 0.0));
+    run(1, 32, flush_histogram, histogram.get());
+    EXPECT_EQ(histogram.download(), (std::vector<double>{32, 16, 8, 4, 8, 4, 8, 4, 8, 4, 0, 0}));
+}
+
 // ---- sort
 
 constexpr int CAPACITY = 700;
@@ -283,26 +298,18 @@ TEST_P(Block, SortsAnyNumberOfPairs) {
         check_sorts<unsigned>(shape, n, [&] { return random.bits(); });
     }
 }
-TEST(BitonicSort, Duplicates) {
+TEST(BitonicSort, SortsDuplicatesRunsAndWideKeys) {
     draw random(14);
-    for (const int n : {5, 100, 691}) {
+    for (const int n : {5, 100, 127, 128, 129, 691}) {
+        int next = 0;
         check_sorts<int>(96, n, [&] { return int(random.below(4)) - 2; });
         check_sorts<int>(96, n, [&] { return 7; });
-    }
-}
-TEST(BitonicSort, SortedAndReversed) {
-    for (const int n : {127, 128, 129}) {
-        int next = 0;
         check_sorts<int>(64, n, [&] { return next++; });
         check_sorts<int>(64, n, [&] { return next--; });
     }
-}
-TEST(BitonicSort, KeysOfEightBytes) {
-    draw random(15);
-    check_sorts<unsigned long long>(64, 333,
-                                    [&] { return (unsigned long long)random.bits() << 32 | random.bits(); });
-    check_sorts<long long>(64, 333,
-                           [&] { return (long long)random.bits() << 31 ^ -(long long)random.below(2); });
+    const auto bits = [&] { return (unsigned long long)random.bits() << 32 | random.bits(); };
+    check_sorts<unsigned long long>(64, 333, bits);
+    check_sorts<long long>(64, 333, [&] { return (long long)(bits() >> 1) ^ -(long long)random.below(2); });
 }
 template <typename T>
 T special(draw &random) {

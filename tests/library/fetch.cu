@@ -2,12 +2,8 @@
 // Counters that return: each lane gets what it would get if lanes added one after another; slots of queues
 // are given out once, in order, and never past the capacity.
 
-#include "warp_calls.cuh"
-#include <algorithm>
+#include "calls.cuh"
 #include <distwar/queue.cuh>
-#include <gtest/gtest.h>
-#include <limits>
-#include <type_traits>
 
 using distwar::all_lanes;
 using distwar::no_slot;
@@ -16,20 +12,8 @@ using distwar::uniform_key;
 
 namespace {
 
-enum { KEYS = 32, CALLS = 300, SCHEDULES = 6 };
+enum { MADE = 300, SCHEDULES = 6 }; // calls
 const unsigned untouched = 0xabcdef01;
-
-// The key as the call takes it: plain, or known to be one.
-template <typename Key>
-struct as_key {
-    static constexpr bool one = false;
-    static __device__ Key of(int key, int) { return Key(key); }
-};
-template <typename Key>
-struct as_key<uniform_key<Key>> {
-    static constexpr bool one = true;
-    static __device__ uniform_key<Key> of(int, int shared) { return {Key(shared)}; }
-};
 
 // Warp w makes the call calls[w] on its own counters; with Ones each lane adds 1, not its value.
 template <bool Ones, typename Key, typename T>
@@ -38,7 +22,7 @@ __global__ void fetch(const warp_call *calls, const T *values, T *counters, T *r
     const unsigned lane = threadIdx.x, at = blockIdx.x * 32 + lane;
     if (!(call.lanes >> lane & 1)) return;
     const bool active = call.active >> lane & 1;
-    const auto key = as_key<Key>::of(call.key[lane], int(blockIdx.x % KEYS));
+    const auto key = key_as<Key>::of(call.key[lane]);
     T *const own = counters + blockIdx.x * KEYS;
     T result;
     if constexpr (Ones)
@@ -50,50 +34,45 @@ __global__ void fetch(const warp_call *calls, const T *values, T *counters, T *r
 
 template <bool Ones, typename Key, typename T>
 void check_fetch(draw &random) {
-    std::vector<warp_call> calls;
-    for (int i = 0; i < CALLS; ++i) calls.push_back(draw_warp_call(random));
-    std::vector<T> values(CALLS * 32), counters(CALLS * KEYS), results(CALLS * 32, T(untouched));
+    const std::vector<warp_call> calls = draw_calls(random, MADE, key_as<Key>::one);
+    std::vector<T> values(MADE * 32), counters(MADE * KEYS), results(MADE * 32, T(untouched));
     for (T &value : values) value = T((unsigned long long)random.bits() << random.below(33)); // sums wrap
     for (T &counter : counters) counter = T((unsigned long long)random.bits() << random.below(33));
     using bits = std::make_unsigned_t<T>;
     std::vector<T> expected = counters, expected_results = results;
-    for (int i = 0; i < CALLS; ++i)
+    for (int i = 0; i < MADE; ++i)
         for (int lane = 0; lane < 32; ++lane) {
             if (!(calls[i].active >> lane & 1)) continue;
-            T &counter = expected[i * KEYS + (as_key<Key>::one ? i % KEYS : calls[i].key[lane])];
+            T &counter = expected[i * KEYS + calls[i].key[lane]];
             expected_results[i * 32 + lane] = counter;
             counter = T(bits(counter) + bits(Ones ? T(1) : values[i * 32 + lane]));
         }
     const device_array<warp_call> device_calls(calls);
     const device_array<T> device_values(values), device_counters(counters), device_results(results);
-    run(CALLS, 32, fetch<Ones, Key, T>, device_calls.get(), device_values.get(), device_counters.get(),
+    run(MADE, 32, fetch<Ones, Key, T>, device_calls.get(), device_values.get(), device_counters.get(),
         device_results.get());
     EXPECT_EQ(device_counters.download(), expected);
     const std::vector<T> found = device_results.download();
-    for (int i = 0; i < CALLS * 32; ++i)
+    for (int i = 0; i < MADE * 32; ++i)
         ASSERT_EQ(found[i], expected_results[i]) << "lane " << i % 32 << ": " << calls[i / 32];
 }
 
 template <bool Ones>
 void check_types() {
     draw random(1 + Ones);
-    for (int schedule = 0; schedule < SCHEDULES; ++schedule) {
-        set_schedule(schedule);
+    under_schedules(SCHEDULES, [&] {
         check_fetch<Ones, int, unsigned>(random);
         check_fetch<Ones, unsigned long long, int>(random);
         check_fetch<Ones, long long, unsigned long long>(random);
         check_fetch<Ones, unsigned, long long>(random);
         check_fetch<Ones, uniform_key<int>, unsigned>(random);
         check_fetch<Ones, uniform_key<long long>, long long>(random);
-        if (testing::Test::HasFailure()) return;
-    }
+    });
 }
 
 TEST(FetchAdd, ReturnsWhatEachLaneFoundInTheOrderOfLanes) {
     check_types<false>();
-}
-TEST(FetchAdd, OfOnesReturnsConsecutiveNumbers) {
-    check_types<true>();
+    check_types<true>(); // ones: consecutive numbers
 }
 
 // Many warps meet at a few counters, at every scope, in shared memory or not.
@@ -130,14 +109,13 @@ void check_crowd(int blocks) {
     }
 }
 TEST(FetchAdd, OfManyWarpsGivesEachNumberOnce) {
-    for (int schedule = 0; schedule < SCHEDULES; ++schedule) {
-        set_schedule(schedule);
+    under_schedules(SCHEDULES, [] {
         check_crowd<scope::block, false>(1);
         check_crowd<scope::device, false>(20);
         check_crowd<scope::system, false>(20);
         check_crowd<scope::block, true>(1);
         check_crowd<scope::device, true>(1);
-    }
+    });
 }
 
 // Compaction: what is kept, in order within each warp.
@@ -242,65 +220,5 @@ TEST(Append, NeverWritesPastTheCapacity) {
         }
     }
 }
-
-#ifdef __SIMT__
-enum fetch_form { VALUES, ONES, VALUES_AT_ONE, ONES_AT_ONE, SLOTS };
-template <fetch_form Form, typename T>
-__global__ void fetch_once(unsigned lanes, unsigned active, int keys, T *counters) {
-    if (!(lanes >> threadIdx.x & 1)) return;
-    const bool adds = active >> threadIdx.x & 1;
-    const int key = int(threadIdx.x) % keys;
-    if constexpr (Form == VALUES) distwar::fetch_add(lanes, adds, key, T(3), counters);
-    if constexpr (Form == ONES) distwar::fetch_add(lanes, adds, key, counters);
-    if constexpr (Form == VALUES_AT_ONE) distwar::fetch_add(lanes, adds, uniform_key{1}, T(3), counters);
-    if constexpr (Form == ONES_AT_ONE) distwar::fetch_add(lanes, adds, uniform_key{1}, counters);
-    if constexpr (Form == SLOTS) distwar::append(lanes, adds, counters);
-}
-template <fetch_form Form, typename T = unsigned>
-void expect_cost(unsigned lanes, unsigned active, int keys, uint64_t shuffles, uint64_t votes,
-                 uint64_t matches, uint64_t reductions, uint64_t atomic_instructions,
-                 uint64_t atomic_requests) {
-    SCOPED_TRACE(testing::Message() << "form " << Form << ", " << keys << " keys");
-    const device_array<T> counters(std::vector<T>(KEYS, 0));
-    simt_counters_reset();
-    run(1, 32, fetch_once<Form, T>, lanes, active, keys, counters.get());
-    const simt_counters counted = simt_counters_read();
-    EXPECT_EQ(counted.shuffles, shuffles);
-    EXPECT_EQ(counted.votes - counted.matches - counted.reductions, votes);
-    EXPECT_EQ(counted.matches, matches);
-    EXPECT_EQ(counted.reductions, reductions);
-    EXPECT_EQ(counted.atomic_instructions, atomic_instructions);
-    EXPECT_EQ(counted.atomic_requests, atomic_requests);
-}
-
-TEST(FetchCost, OfNoActiveLaneIsAVote) {
-    for (const unsigned lanes : {all_lanes, 0x00ff0f01u}) {
-        expect_cost<VALUES>(lanes, 0, 4, 0, 1, 0, 0, 0, 0);
-        expect_cost<ONES>(lanes, 0, 4, 0, 1, 0, 0, 0, 0);
-        expect_cost<VALUES_AT_ONE>(lanes, 0, 4, 0, 1, 0, 0, 0, 0);
-        expect_cost<SLOTS>(lanes, 0, 4, 0, 1, 0, 0, 0, 0);
-    }
-}
-TEST(FetchCost, OfOneQueueIsAVoteAnAtomicAndAShuffle) {
-    for (const unsigned active : {all_lanes, 0x80000000u, 0x00f0ff01u}) {
-        expect_cost<SLOTS>(all_lanes, active, 4, 1, 1, 0, 0, 1, 1);
-        expect_cost<ONES_AT_ONE>(all_lanes, active, 4, 1, 1, 0, 0, 1, 1);
-        expect_cost<ONES_AT_ONE, unsigned long long>(active, active, 4, 1, 1, 0, 0, 1, 1);
-    }
-}
-TEST(FetchCost, OfSeveralKeysIsAMatchAndAnAtomicEach) {
-    for (const int keys : {1, 2, 7, 32}) {
-        expect_cost<ONES>(all_lanes, all_lanes, keys, 1, 1, 1, 0, 1, keys);
-        int turns = 0;
-        while ((1 << turns) * keys < 32) ++turns;
-        expect_cost<VALUES>(all_lanes, all_lanes, keys, 1 + (turns ? 2 * turns - 1 : 0), 1, 1, 1, 1, keys);
-    }
-}
-TEST(FetchCost, OfValuesAtOneKeyIs5Shuffles) {
-    expect_cost<VALUES_AT_ONE>(all_lanes, 0x7ffffff0, 1, 5 + 1, 1, 0, 0, 1, 1);
-    expect_cost<VALUES_AT_ONE>(0x00ffffff, 0x00000ff0, 1, 2 * 3 - 1 + 1, 1, 0, 0, 1, 1); // 8 lanes of a part
-    expect_cost<VALUES_AT_ONE>(0x00ffffff, 0x00000010, 1, 1, 1, 0, 0, 1, 1);
-}
-#endif
 
 } // namespace

@@ -1,20 +1,15 @@
 // SPDX-License-Identifier: MIT
 // Fixed-point sums: the same bits in every run, within the stated error, never a silent overflow or NaN.
 
-#include "device_test.cuh"
+#include "calls.cuh"
 #include <distwar/fixed.cuh>
-#include <distwar/reduce.cuh>
-#include <gtest/gtest.h>
-#include <limits>
-#include <math.h>
 #include <set>
 
 using distwar::fixed_format;
 
 namespace {
 
-enum { KEYS = 5, K = 3, STRIDE = 4 };
-enum sink_kind { POINTERS, RECORD, PLANES, SINKS };
+enum { SOME_KEYS = 5, K = 3, STRIDE = stride_of(K), PLACES = places_of(K) };
 
 // What thread t of `threads` does: key, K values, whether it is active.
 template <typename T>
@@ -30,17 +25,9 @@ __global__ void add_fixed(const contribution<T> *contributions, unsigned lanes, 
     if (!(lanes >> threadIdx.x % 32 & 1)) return;
     const contribution<T> &mine = contributions[blockIdx.x * blockDim.x + threadIdx.x];
     const int key = mine.active ? mine.key : -1;
-    if constexpr (Kind == POINTERS) {
-        distwar::pointers<K, long long> sink;
-        for (int k = 0; k < K; ++k) sink.address[k] = mine.active ? sums + key * STRIDE + k : nullptr;
-        distwar::reduce_fixed(lanes, mine.active, key, mine.value, sink, format, threshold);
-    } else if constexpr (Kind == RECORD) {
-        distwar::reduce_fixed(lanes, mine.active, key, mine.value, distwar::record<long long>{sums, STRIDE},
-                              format, threshold);
-    } else {
-        distwar::reduce_fixed(lanes, mine.active, key, mine.value, distwar::planes<long long>{sums, KEYS},
-                              format, threshold);
-    }
+    distwar::reduce_fixed(lanes, mine.active, key, mine.value,
+                          sink_of<Kind, K, distwar::add, distwar::scope::device>(sums, K, key, mine.active),
+                          format, threshold);
 }
 
 template <typename T>
@@ -52,7 +39,7 @@ template <typename T, int Log2Adds = 24>
 fixed_sums<T> sum(const std::vector<contribution<T>> &contributions, const T (&scale)[K], int block,
                   sink_kind sink = RECORD, unsigned lanes = distwar::all_lanes, int threshold = 0) {
     const device_array<contribution<T>> device(contributions);
-    const device_array<long long> sums(std::vector<long long>(KEYS * STRIDE, 0));
+    const device_array<long long> sums(std::vector<long long>(PLACES, 0));
     const device_array<unsigned> flag(std::vector<unsigned>(1, 0));
     fixed_format<K, T, Log2Adds> format = {};
     for (int k = 0; k < K; ++k) format.scale[k] = scale[k];
@@ -72,7 +59,7 @@ std::vector<contribution<T>> hostile(int threads, unsigned seed, bool one_key_a_
     std::vector<contribution<T>> result;
     for (int t = 0; t < threads; ++t) {
         contribution<T> c = {};
-        c.key = one_key_a_warp ? t / 32 % KEYS : int(random.below(KEYS));
+        c.key = one_key_a_warp ? t / 32 % SOME_KEYS : int(random.below(SOME_KEYS));
         c.active = random.below(4) != 0;
         for (T &value : c.value)
             value = c.active ? T((random.below(2) ? 1 : -1) * pow(10, random.below(8000) / 1000.0 - 4))
@@ -108,7 +95,7 @@ TEST(Fixed, WhereFloatsGiveMany) {
     std::set<std::vector<float>> results;
     for (unsigned seed = 0; seed < 20; ++seed) {
         set_schedule(seed);
-        const device_array<float> sums(std::vector<float>(KEYS * STRIDE, 0));
+        const device_array<float> sums(std::vector<float>(PLACES, 0));
         run(2, 64, add_floats, contributions.get(), sums.get());
         results.insert(sums.download());
     }
@@ -122,41 +109,39 @@ template <typename T>
 void check_sums(const T (&scale)[K]) {
     draw random(7);
     for (int repetition = 0; repetition < 60; ++repetition) {
-        const sink_kind sink = sink_kind(repetition % SINKS);
+        const sink_kind sink = sink_kind(repetition % 3);
         const int block = 32 << random.below(3), threshold = int(random.below(34));
         const unsigned lanes = random.below(2) ? distwar::all_lanes : random.bits_or_one();
         const auto contributions = hostile<T>(block * 3, random.bits(), random.below(2));
-        std::vector<long long> expected(KEYS * STRIDE, 0);
-        std::vector<long double> exact(KEYS * STRIDE, 0);
-        std::vector<int> adds(KEYS * STRIDE, 0);
+        std::vector<long long> expected(PLACES, 0);
+        std::vector<long double> exact(PLACES, 0);
+        std::vector<int> adds(PLACES, 0);
         for (size_t t = 0; t < contributions.size(); ++t) {
             const contribution<T> &c = contributions[t];
             if (!c.active || !(lanes >> t % 32 & 1)) continue;
             for (int k = 0; k < K; ++k) {
-                const int place = sink == PLANES ? k * KEYS + c.key : c.key * STRIDE + k;
-                expected[place] += (long long)(nearbyint(double(c.value[k]) * double(scale[k])));
-                exact[place] += c.value[k];
-                adds[place]++;
+                const int at = place(sink, K, c.key, k);
+                expected[at] += (long long)(nearbyint(double(c.value[k]) * double(scale[k])));
+                exact[at] += c.value[k];
+                adds[at]++;
             }
         }
         set_schedule(repetition);
         const fixed_sums<T> found = sum(contributions, scale, block, sink, lanes, threshold);
         ASSERT_EQ(found.sums, expected) << "repetition " << repetition;
         ASSERT_EQ(found.flags, 0u);
-        for (int key = 0; key < KEYS; ++key)
+        for (int key = 0; key < SOME_KEYS; ++key)
             for (int k = 0; k < K; ++k) {
-                const int place = sink == PLANES ? k * KEYS + key : key * STRIDE + k;
-                const long double result = (long double)(T(found.sums[place])) / scale[k];
-                const long double bound = adds[place] / (2.0L * scale[k]);
-                EXPECT_LE(fabsl(result - exact[place]),
-                          bound + (fabsl(exact[place]) + bound) * std::numeric_limits<T>::epsilon() / 2);
+                const int at = place(sink, K, key, k);
+                const long double result = (long double)(T(found.sums[at])) / scale[k];
+                const long double bound = adds[at] / (2.0L * scale[k]);
+                EXPECT_LE(fabsl(result - exact[at]),
+                          bound + (fabsl(exact[at]) + bound) * std::numeric_limits<T>::epsilon() / 2);
             }
     }
 }
-TEST(Fixed, SumsFloatsExactlyOnceWithinTheErrorBound) {
+TEST(Fixed, SumsExactlyOnceWithinTheErrorBound) {
     check_sums(scales);
-}
-TEST(Fixed, SumsDoublesExactlyOnceWithinTheErrorBound) {
     const double scale[K] = {0x1p20, 0x1p12, 0x1p4};
     check_sums(scale);
 }
@@ -196,10 +181,8 @@ void check_limits() {
     expect_alone<62, T>(T(2), 1, 2, 0);
     expect_alone<62, T>(T(3), 1, 2, saturated);
 }
-TEST(Fixed, LimitsAndFlagsOfFloat) {
+TEST(Fixed, LimitsAndFlags) {
     check_limits<float>();
-}
-TEST(Fixed, LimitsAndFlagsOfDouble) {
     check_limits<double>();
 }
 

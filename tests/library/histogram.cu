@@ -54,6 +54,9 @@ TEST(Histogram, CountsEveryKey) {
         check_counts<long long, unsigned>(20011, bins, 0, 0, 150);
     }
     check_counts<int, unsigned>(300007, 2, 0, 1);
+    check_counts<int, uint64_t>(300, 4, 0.5, 0); // integers count by size, not by name
+    check_counts<int64_t, size_t>(300, 4, 0.5, 1);
+    check_counts<long, int>(300, 4, 0.5, 0);
     check_counts<int, unsigned>(300007, 5000, 0.5, 0, 700);
     EXPECT_EQ(distwar::histogram(distwar::key_counts<int>{}, nullptr), cudaSuccess);
     const device_array<int> key(std::vector<int>{5});

@@ -115,7 +115,8 @@ __global__ void ask_sets(unsigned *found) {
     wrong += distwar::lowest_lane(three) != 4;
     wrong += distwar::detail::highest_lane(three) != 20;
     wrong += distwar::detail::lanes_below(distwar::all_lanes) != (1ull << lane) - 1;
-    wrong += distwar::count_lanes(distwar::detail::lanes_below(three)) != (lane > 4) + (lane > 9) + (lane > 20);
+    wrong +=
+        distwar::count_lanes(distwar::detail::lanes_below(three)) != (lane > 4) + (lane > 9) + (lane > 20);
     found[lane] = wrong;
 }
 

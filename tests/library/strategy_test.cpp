@@ -56,18 +56,19 @@ TEST(Strategy, IsTheSameInCAndInCpp) {
     EXPECT_EQ(int(strategy::cub), DISTWAR_CUB);
 }
 
+template <strategy Chosen>
+int number_of() {
+    return int(Chosen);
+}
 TEST(WithStrategy, CallsTheBodyOfTheStrategy) {
-    const auto name = [](auto known) { return int(strategy(known)); };
+    const auto name = [](auto known) { return number_of<known>(); };
     for (const strategy chosen : {strategy::atomic, strategy::serial, strategy::bfly, strategy::tree})
         EXPECT_EQ(distwar::with_strategy(chosen, name), int(chosen));
     // In any order, with strategies that reduce<> does not know.
     for (const strategy chosen : {strategy::block, strategy::atomic, strategy::fixed})
         EXPECT_EQ((distwar::with_strategy<strategy::block, strategy::atomic, strategy::fixed>(chosen, name)),
                   int(chosen));
-}
-
-TEST(WithStrategy, TakesTheLastForAStrategyThatIsNotOffered) {
-    const auto name = [](auto known) { return int(strategy(known)); };
+    // The last for a strategy that is not offered.
     EXPECT_EQ(distwar::with_strategy(strategy::cub, name), int(strategy::tree));
     EXPECT_EQ((distwar::with_strategy<strategy::tree, strategy::serial>(strategy::atomic, name)),
               int(strategy::serial));

@@ -3,13 +3,13 @@
 // what is outside of a window, a bound or the table; arguments that are refused.
 
 #include "device_test.cuh"
+#include "numbers.cuh"
 #include <algorithm>
 #include <distwar/device/sorted_sums_by_key.cuh>
 #include <gtest/gtest.h>
 #include <limits>
 #include <math.h>
 #include <numeric>
-#include <type_traits>
 
 using distwar::key_sums;
 using distwar::sums_way;
@@ -18,25 +18,6 @@ namespace {
 
 __extension__ typedef __int128 wide;
 
-// Conversions of the host: nvcc replaces a call of the library's device functions from here by exit(1), without a word.
-double read_as_double(double value) {
-    return value;
-}
-double read_as_double(__half value) {
-    return double(__half2float(value));
-}
-double read_as_double(__nv_bfloat16 value) {
-    return double(__bfloat162float(value));
-}
-template <typename T>
-T stored(double value) {
-    if constexpr (std::is_same_v<T, __half>)
-        return __float2half_rn(float(value));
-    else if constexpr (std::is_same_v<T, __nv_bfloat16>)
-        return __float2bfloat16_rn(float(value));
-    else
-        return T(value);
-}
 // The next number of T upwards or downwards, of a finite value that is not 0.
 template <typename T>
 T next_number(T value, int step) {
@@ -46,7 +27,7 @@ T next_number(T value, int step) {
     } else {
         word bits;
         memcpy(&bits, &value, sizeof bits);
-        bits = word(bits + ((read_as_double(value) > 0) == (step > 0) ? 1 : -1));
+        bits = word(bits + ((number(value) > 0) == (step > 0) ? 1 : -1));
         memcpy(static_cast<void *>(&value), &bits, sizeof bits);
         return value;
     }
@@ -136,15 +117,15 @@ struct exact_given {
     void check(const std::vector<T> &found, const char *what) const {
         for (size_t k = 0; k < sum.size(); ++k) {
             const auto distance = [&](T value) { // from the sum, in units
-                const wide far = wide(ldexp(read_as_double(value), -unit)) - sum[k];
+                const wide far = wide(ldexp(number(value), -unit)) - sum[k];
                 return far < 0 ? -far : far;
             };
-            if (sum[k] == 0 || read_as_double(found[k]) == 0) {
-                EXPECT_TRUE(sum[k] == 0 && read_as_double(found[k]) == 0) << what << " " << k;
+            if (sum[k] == 0 || number(found[k]) == 0) {
+                EXPECT_TRUE(sum[k] == 0 && number(found[k]) == 0) << what << " " << k;
                 continue;
             }
             for (const int step : {-1, 1}) {
-                const double next = read_as_double(next_number(found[k], step));
+                const double next = number(next_number(found[k], step));
                 if (next != rint(ldexp(next, -unit)) * ldexp(1.0, unit)) { // numbers lie closer than units
                     EXPECT_TRUE(distance(found[k]) == 0) << what << " " << k;
                     continue;
@@ -202,16 +183,16 @@ TEST(ExactSums, OfTiesAreEven) {
         using T = decltype(zero);
         const auto sums =
             sums_of<T>(2, {1, ulp / 2, 1 + ulp, ulp / 2, -1, -ulp / 2, -1 - ulp, -ulp / 2, 1, ulp * 0.75});
-        EXPECT_EQ(read_as_double(sums[0]), 1);
-        EXPECT_EQ(read_as_double(sums[1]), 1 + 2 * ulp);
-        EXPECT_EQ(read_as_double(sums[2]), -1);
-        EXPECT_EQ(read_as_double(sums[3]), -1 - 2 * ulp);
-        EXPECT_EQ(read_as_double(sums[4]), 1 + ulp);
+        EXPECT_EQ(number(sums[0]), 1);
+        EXPECT_EQ(number(sums[1]), 1 + 2 * ulp);
+        EXPECT_EQ(number(sums[2]), -1);
+        EXPECT_EQ(number(sums[3]), -1 - 2 * ulp);
+        EXPECT_EQ(number(sums[4]), 1 + ulp);
         const double least = sizeof(T) == 2 ? 0x1p-24 : 0x1p-90; // half: below the bits of a float
         const auto broken = sums_of<T>(3, {1, ulp / 2, least, 1, ulp / 2, -least, -1, -ulp / 2, -least});
-        EXPECT_EQ(read_as_double(broken[0]), 1 + ulp);
-        EXPECT_EQ(read_as_double(broken[1]), 1);
-        EXPECT_EQ(read_as_double(broken[2]), -1 - ulp);
+        EXPECT_EQ(number(broken[0]), 1 + ulp);
+        EXPECT_EQ(number(broken[1]), 1);
+        EXPECT_EQ(number(broken[2]), -1 - ulp);
     };
     check(0.0, 0x1p-52);
     check(0.0f, 0x1p-23);
@@ -285,12 +266,12 @@ void check_deterministic(sums_way way) {
         double largest = 0;
         for (size_t i = 0; i < in.source.size(); ++i) {
             const size_t place = size_t(in.index[i / size_t(s.width)] * s.width) + i % size_t(s.width);
-            expected[place] += read_as_double(in.source[i]), ++count[place];
-            largest = std::max(largest, fabs(read_as_double(in.source[i])));
+            expected[place] += number(in.source[i]), ++count[place];
+            largest = std::max(largest, fabs(number(in.source[i])));
         }
         const double ulp = sizeof(T) == 8 ? 0x1p-50 : sizeof(T) == 4 ? 0x1p-24 : 0x1p-8;
         for (size_t k = 0; k < found.size(); ++k)
-            EXPECT_NEAR(read_as_double(found[k]), expected[k],
+            EXPECT_NEAR(number(found[k]), expected[k],
                         count[k] * largest * 0x1p-43 + fabs(expected[k]) * ulp + 1e-30)
                 << s.count << " x " << s.width << " into " << s.keys;
         for (const unsigned seed : {1u, 2u}) {
@@ -331,12 +312,12 @@ TEST(DeterministicSums, TakeABoundForThePassOverTheValues) {
 }
 
 TEST(DeterministicSums, KeepInfinitiesAndNanWhereTheyAre) {
-    for (const sums_way way : {sums_way::fixed, sums_way::exact, sums_way::sorted_fixed})
+    for (int way = 0; way <= int(sums_way::deterministic); ++way)
         for (const int64_t keys : {3, 3000}) { // in groups, singly
             const float infinity = INFINITY;
             const given<float> in{
                 keys, 2, {0, 0, 1, 1, 2}, {1, infinity, 2, 3, infinity, 5, -infinity, 7, NAN, 9}};
-            const auto found = add(in, way);
+            const auto found = add(in, sums_way(way));
             EXPECT_EQ(found[0], 3);
             EXPECT_EQ(found[1], infinity);
             EXPECT_TRUE(std::isnan(found[2]) && std::isnan(found[4]));
@@ -393,12 +374,13 @@ TEST(SumsByKey, OfEveryWayAndTypeAreRight) {
         if (distwar::detail::is_deterministic(sums_way(way))) continue;
         const auto found = add<__half, int, float>(halves, sums_way(way));
         const auto exact = add(halves, sums_way::exact);
-        for (size_t k = 0; k < found.size(); ++k) EXPECT_NEAR(found[k], read_as_double(exact[k]), 0.2) << way;
+        for (size_t k = 0; k < found.size(); ++k) EXPECT_NEAR(found[k], number(exact[k]), 0.2) << way;
     }
 }
 
 TEST(SumsByKey, LeaveOutRowsOutsideOrSkipped) {
-    for (const sums_way way : {sums_way::fixed, sums_way::exact, sums_way::fastest}) {
+    for (int number = 0; number <= int(sums_way::deterministic); ++number) {
+        const sums_way way = sums_way(number);
         given<float> in{3, 1, {0, 1, 2, 2}, {1, 2, 4, 8}};
         in.skipped = 1;
         uint32_t report;

@@ -3,7 +3,6 @@
 // 64 bits keep all their bits; 64-bit integers in shared memory carry; single halves of any place and alignment.
 
 #include "device_test.cuh"
-#include <distwar/device/histogram.cuh>
 #include <distwar/half.cuh>
 #include <distwar/hot_slots.cuh>
 #include <distwar/reduce.cuh>
@@ -157,23 +156,6 @@ void check_halves() {
 TEST(Types, SingleHalvesOfEachAlignment) {
     check_halves<__half>();
     check_halves<__nv_bfloat16>();
-}
-
-template <typename Key, typename Count>
-void check_histogram() {
-    const device_array<Key> keys({Key(3), Key(1), Key(3), Key(3), Key(-1), Key(4)});
-    const device_array<Count> counts(std::vector<Count>(4, Count(7)));
-    const device_array<uint32_t> report({0});
-    const key_counts<Key, Count> given = {6, 4, keys.get(), counts.get(), report.get()};
-    CHECK(histogram(given, nullptr));
-    CHECK(cudaDeviceSynchronize());
-    EXPECT_EQ(counts.download(), (std::vector<Count>{7, 8, 7, 10}));
-    EXPECT_EQ(report.download()[0], 1u);
-}
-TEST(Types, HistogramsOfEveryInteger) {
-    check_histogram<int, uint64_t>();
-    check_histogram<int64_t, size_t>();
-    check_histogram<long, int>();
 }
 
 // A sink of the caller's with a member `base` is summed in the warp, wherever the base lies.

@@ -46,8 +46,6 @@ void check_integer() {
 
 TEST_F(Atomics, Unsigned) {
     check_integer<unsigned>();
-}
-TEST_F(Atomics, UnsignedLongLong) {
     check_integer<unsigned long long>();
 }
 
@@ -105,19 +103,11 @@ void check_sum() {
         }
 }
 
-TEST_F(Atomics, NoneIsLostInt) {
+TEST_F(Atomics, NoneIsLost) {
     check_sum<int>();
-}
-TEST_F(Atomics, NoneIsLostUnsigned) {
     check_sum<unsigned>();
-}
-TEST_F(Atomics, NoneIsLostUnsignedLongLong) {
     check_sum<unsigned long long>();
-}
-TEST_F(Atomics, NoneIsLostFloat) {
     check_sum<float>();
-}
-TEST_F(Atomics, NoneIsLostDouble) {
     check_sum<double>();
 }
 
@@ -132,16 +122,13 @@ __global__ void cas_sum(unsigned short *cells) {
 }
 
 TEST_F(Atomics, TwoByteCompareAndSwap) {
-    for (std::uint64_t seed = 0; seed < 10; seed++) {
-        simt_set_seed(seed);
-        Device_array<unsigned short> cells(3);
-        cells[0] = cells[1] = 0;
-        cells[2] = 9;
+    under_seeds(10, [] {
+        Device_array<unsigned short> cells(std::vector<unsigned short>{0, 0, 9});
         ASSERT_EQ(run(40, 64, cas_sum, cells), cudaSuccess);
         EXPECT_EQ(cells[0], 40 * 32);
         EXPECT_EQ(cells[1], 40 * 32);
         EXPECT_EQ(cells[2], 9);
-    }
+    });
 }
 
 __global__ void exchange_float(float *cell, float *old) {

@@ -20,42 +20,20 @@ template <typename T>
 __global__ void shuffle(T *out, const T *in, const int *operand, unsigned mask, Mode mode, int width) {
     const unsigned lane = threadIdx.x;
     if (!(mask >> lane & 1)) return;
-    T value = in[lane];
-    switch (mode) {
-    case idx:
-        value = __shfl_sync(mask, value, operand[lane], width);
-        break;
-    case up:
-        value = __shfl_up_sync(mask, value, unsigned(operand[lane]), width);
-        break;
-    case down:
-        value = __shfl_down_sync(mask, value, unsigned(operand[lane]), width);
-        break;
-    case bfly:
-        value = __shfl_xor_sync(mask, value, operand[lane], width);
-        break;
-    }
-    out[lane] = value;
+    const T value = in[lane];
+    const int from = operand[lane];
+    out[lane] = mode == idx    ? __shfl_sync(mask, value, from, width)
+                : mode == up   ? __shfl_up_sync(mask, value, unsigned(from), width)
+                : mode == down ? __shfl_down_sync(mask, value, unsigned(from), width)
+                               : __shfl_xor_sync(mask, value, from, width);
 }
 
 // As in the programming guide: the warp is divided into segments of `width` lanes.
 int source(Mode mode, int lane, int operand, int width) {
     const int segment = lane / width * width;
-    int from = lane;
-    switch (mode) {
-    case idx:
-        return segment + (operand % width + width) % width;
-    case up:
-        from = lane - operand;
-        return from < segment ? lane : from;
-    case down:
-        from = lane + operand;
-        return from >= segment + width ? lane : from;
-    case bfly:
-        from = lane ^ operand;
-        return from >= segment + width ? lane : from;
-    }
-    return from;
+    if (mode == idx) return segment + (operand % width + width) % width;
+    const int from = mode == up ? lane - operand : mode == down ? lane + operand : lane ^ operand;
+    return mode == up && from < segment ? lane : mode != up && from >= segment + width ? lane : from;
 }
 
 template <typename T>
@@ -106,8 +84,6 @@ TEST_F(Collectives, ShuffleOfEveryType) {
     check_shuffles<unsigned long long>();
     check_shuffles<float>();
     check_shuffles<double>();
-}
-TEST_F(Collectives, ShuffleUnderASeed) {
     simt_set_seed(7);
     check_shuffles<float>();
 }
@@ -191,11 +167,12 @@ TEST_F(Collectives, MatchComparesBits) {
     Device_array<float> in(32, 0.0f);
     in[3] = -0.0f;
     in[4] = in[5] = std::nanf("");
-    Device_array<unsigned> out(32);
-    ASSERT_EQ(run(1, 32, match_bits, out, in), cudaSuccess);
-    EXPECT_EQ(out[0], 0xffffffff & ~0x38u);
-    EXPECT_EQ(out[3], 0x08u);
-    EXPECT_EQ(out[4], 0x30u);
+    expect_each(
+        1, 32, 32,
+        [](int lane) { return lane == 3                ? 0x08u
+                              : lane == 4 || lane == 5 ? 0x30u
+                                                       : 0xffffffff & ~0x38u; },
+        match_bits, in);
 }
 
 // ---- reductions
@@ -269,13 +246,10 @@ TEST_F(Collectives, DivergentHalvesRunSideBySide) {
         for (int i = 0; i < 10; i++) expected[lane] += lane ^ i;
     for (int lane = 16; lane < 32; lane++)
         for (int i = 0; i < 23; i++) expected[lane] += i <= 16 ? 16 : 32 - i;
-    for (std::uint64_t seed = 0; seed < 50; seed++) {
-        simt_set_seed(seed);
-        Device_array<int> out(32);
-        ASSERT_EQ(run(1, 32, halves, out), cudaSuccess);
-        for (int lane = 0; lane < 32; lane++)
-            ASSERT_EQ(out[lane], expected[lane] + 1000 * expected[31 - lane]) << "seed " << seed;
-    }
+    under_seeds(50, [&] {
+        expect_each(
+            1, 32, 32, [&](int lane) { return expected[lane] + 1000 * expected[31 - lane]; }, halves);
+    });
 }
 
 // Groups by key, each with its own mask and number of iterations.
@@ -291,18 +265,13 @@ TEST_F(Collectives, GroupsWithMasksOfTheirOwn) {
     std::vector<int> key;
     for (int t = 0; t < 96; t++) key.push_back(t * t % 11);
     Device_array<int> device_key(key);
-    for (std::uint64_t seed = 0; seed < 20; seed++) {
-        simt_set_seed(seed);
-        Device_array<unsigned> out(96);
-        ASSERT_EQ(run(1, 96, groups, out, device_key), cudaSuccess);
-        for (int t = 0; t < 96; t++) {
-            unsigned sum = 0;
-            for (int o = t / 32 * 32; o < t / 32 * 32 + 32; o++)
-                if (key[o] == key[t])
-                    for (int i = 0; i <= key[t]; i++) sum += unsigned(o % 32 + i);
-            ASSERT_EQ(out[t], sum) << "thread " << t << " seed " << seed;
-        }
-    }
+    const auto expected = [&](int t) {
+        unsigned sum = 0;
+        for (int o = t / 32 * 32; o < t / 32 * 32 + 32; o++)
+            for (int i = 0; i <= key[t] && key[o] == key[t]; i++) sum += unsigned(o % 32 + i);
+        return sum;
+    };
+    under_seeds(20, [&] { expect_each(1, 96, 96, expected, groups, device_key); });
 }
 
 // The source lanes run ahead before the reading lanes have taken their results.
@@ -314,12 +283,10 @@ __global__ void run_ahead(int *out) {
 }
 
 TEST_F(Collectives, ResultsOutliveTheNextCollective) {
-    for (std::uint64_t seed = 0; seed < 50; seed++) {
-        simt_set_seed(seed);
-        Device_array<int> out(32);
-        ASSERT_EQ(run(1, 32, run_ahead, out), cudaSuccess);
-        for (int lane = 0; lane < 32; lane++) ASSERT_EQ(out[lane], 103);
-    }
+    under_seeds(50, [] {
+        expect_each(
+            1, 32, 32, [](int) { return 103; }, run_ahead);
+    });
 }
 
 // Source lines do not matter: both branches call the same collective with the same mask.
@@ -332,9 +299,8 @@ __global__ void two_lines(int *out) {
 }
 
 TEST_F(Collectives, MeetByKindAndMaskNotByLine) {
-    Device_array<int> out(32);
-    ASSERT_EQ(run(1, 32, two_lines, out), cudaSuccess);
-    for (int lane = 0; lane < 32; lane++) EXPECT_EQ(out[lane], lane ^ 1);
+    expect_each(
+        1, 32, 32, [](int lane) { return lane ^ 1; }, two_lines);
 }
 
 __global__ void active(unsigned *out) {
@@ -343,9 +309,8 @@ __global__ void active(unsigned *out) {
 }
 
 TEST_F(Collectives, ActivemaskIsTheCaller) {
-    Device_array<unsigned> out(32);
-    ASSERT_EQ(run(1, 32, active, out), cudaSuccess);
-    for (int lane = 0; lane < 32; lane++) EXPECT_EQ(out[lane], 1u << lane);
+    expect_each(
+        1, 32, 32, [](int lane) { return 1u << lane; }, active);
 }
 
 // ---- barriers
@@ -366,14 +331,11 @@ TEST_F(Collectives, BarriersThatCount) {
                 simt_set_seed(seed);
                 std::vector<int> predicate(std::size_t(threads), 0);
                 for (int i = 0; i < set; i++) predicate[std::size_t(i)] = 1 << (i % 20);
-                Device_array<int> device_predicate(predicate), out(std::size_t(4 * threads));
-                ASSERT_EQ(run(1, unsigned(threads), barriers, out, device_predicate), cudaSuccess);
-                for (int t = 0; t < threads; t++) {
-                    ASSERT_EQ(out[t], set);
-                    ASSERT_EQ(out[threads + t], set == threads);
-                    ASSERT_EQ(out[2 * threads + t], set > 0);
-                    ASSERT_EQ(out[3 * threads + t], threads - set);
-                }
+                Device_array<int> device_predicate(predicate);
+                const int expected[] = {set, set == threads, set > 0, threads - set};
+                expect_each(
+                    1, unsigned(threads), std::size_t(4 * threads),
+                    [&](int i) { return expected[i / threads]; }, barriers, device_predicate);
             }
 }
 

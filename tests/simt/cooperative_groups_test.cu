@@ -1,17 +1,55 @@
 // SPDX-License-Identifier: MIT
 // Cooperative groups: ranks, results and counts, under several schedules. On a GPU the same tests compare CUDA's own
-// groups with the same expectations, but for counts.
-#include "groups_test.h"
+// groups with the same expectations, but for counts and for how simt divides coalesced threads.
+#include "device_array.h"
 
+#include <algorithm>
 #include <cooperative_groups.h>
 #include <cooperative_groups/memcpy_async.h>
 #include <cooperative_groups/reduce.h>
 #include <cooperative_groups/scan.h>
-#include <algorithm>
+#include <cstdint>
+#include <set>
 
 namespace cg = cooperative_groups;
 
 namespace {
+
+class Groups : public Simt {
+  protected:
+#ifdef __SIMT__
+    template <typename Check>
+    void under_schedules(Check check) {
+        under_seeds(8, [&] {
+            reset_counts();
+            check();
+        });
+    }
+    static void reset_counts() {
+        simt_counters_reset();
+    }
+    static void expect_counts(std::uint64_t shuffles, std::uint64_t votes, std::uint64_t matches,
+                              std::uint64_t reductions) {
+        const simt_counters c = simt_counters_read();
+        EXPECT_EQ(c.shuffles, shuffles);
+        EXPECT_EQ(c.votes, votes);
+        EXPECT_EQ(c.matches, matches);
+        EXPECT_EQ(c.reductions, reductions);
+    }
+    static void expect_syncs(std::uint64_t barriers, std::uint64_t warp_syncs) {
+        EXPECT_EQ(simt_counters_read().barriers, barriers);
+        EXPECT_EQ(simt_counters_read().warp_syncs, warp_syncs);
+    }
+#else
+    template <typename Check>
+    void under_schedules(Check check) {
+        for (int repetition = 0; repetition < 8; repetition++) check();
+    }
+    static void reset_counts() {}
+    static void expect_counts(std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t) {}
+    static void expect_syncs(std::uint64_t, std::uint64_t) {}
+#endif
+};
 
 // ---- the block and the grid
 
@@ -29,13 +67,12 @@ __global__ void positions(unsigned *out) {
 }
 
 TEST_F(Groups, PositionsInBlockAndGrid) {
-    Device_array<unsigned> out(8 * 6 * 40);
-    ASSERT_EQ(run({2, 3}, {8, 5}, positions, out), cudaSuccess);
-    for (unsigned b = 0; b < 6; b++)
-        for (unsigned t = 0; t < 40; t++) {
-            const unsigned expected[8] = {t, 40, b / 2, t / 8, 8, 240, b, t + 40};
-            for (unsigned k = 0; k < 8; k++) ASSERT_EQ(out[8 * (40 * b + t) + k], expected[k]) << k;
-        }
+    const auto expected = [](int i) {
+        const unsigned b = unsigned(i) / 8 / 40, t = unsigned(i) / 8 % 40;
+        const unsigned of_thread[8] = {t, 40, b / 2, t / 8, 8, 240, b, t + 40};
+        return of_thread[i % 8];
+    };
+    expect_each({2, 3}, {8, 5}, 8 * 6 * 40, expected, positions);
 }
 
 // A sum through shared memory by a function that takes any group.
@@ -153,13 +190,11 @@ __global__ void tiles_of_tiles(unsigned *out) {
 }
 
 TEST_F(Groups, TilesOfTiles) {
-    Device_array<unsigned> out(3 * 64);
-    ASSERT_EQ(run(1, 64, tiles_of_tiles, out), cudaSuccess);
-    for (unsigned t = 0; t < 64; t++) {
-        EXPECT_EQ(out[3 * t], t % 32 / 4);
-        EXPECT_EQ(out[3 * t + 1], 8u);
-        EXPECT_EQ(out[3 * t + 2], t % 4 + 10 * (t % 32 / 4));
-    }
+    const auto expected = [](int i) {
+        const unsigned t = unsigned(i / 3), quad = t % 32 / 4;
+        return i % 3 == 0 ? quad : i % 3 == 1 ? 8 : t % 4 + 10 * quad;
+    };
+    expect_each(1, 64, 3 * 64, expected, tiles_of_tiles);
 }
 
 __global__ void shuffle_types(double *out) {
@@ -171,9 +206,8 @@ __global__ void shuffle_types(double *out) {
 }
 
 TEST_F(Groups, ShuffleOfAnyType) {
-    Device_array<double> out(4);
-    ASSERT_EQ(run(1, 4, shuffle_types, out), cudaSuccess);
-    for (int t = 0; t < 4; t++) EXPECT_EQ(out[t], 6.75 + 1 + 0.375);
+    expect_each(
+        1, 4, 4, [](int) { return 6.75 + 1 + 0.375; }, shuffle_types);
     expect_counts(3 + 1 + 1, 0, 0, 0);
 }
 
@@ -379,10 +413,129 @@ TEST_F(Groups, MemcpyAsync) {
     for (int i = 0; i < 50; i++) in.push_back(i * i);
     Device_array<int> device_in(in);
     under_schedules([&] {
-        Device_array<int> out(50);
-        ASSERT_EQ(run(1, 40, copies, out, device_in), cudaSuccess);
-        for (int i = 0; i < 50; i++) EXPECT_EQ(out[i], (49 - i) * (49 - i));
+        expect_each(
+            1, 40, 50, [](int i) { return (49 - i) * (49 - i); }, copies, device_in);
     });
 }
+
+// ---- coalesced threads
+
+// Counts the even lanes and the odd lanes, with one atomic a group.
+__global__ void count_by_groups(int *counts, unsigned *size) {
+    const unsigned t = threadIdx.x;
+    if (t % 2) {
+        const cg::coalesced_group group = cg::coalesced_threads();
+        if (group.thread_rank() == 0) atomicAdd(&counts[1], int(group.size()));
+        size[t] = group.size();
+    } else {
+        const cg::coalesced_group group = cg::coalesced_threads();
+        if (group.thread_rank() == 0) atomicAdd(&counts[0], int(group.size()));
+        size[t] = group.size();
+        group.sync();
+    }
+}
+
+// The sizes of the groups of 70 threads, of which each lane is counted once.
+std::vector<unsigned> sizes_of_groups() {
+    Device_array<int> counts(2, 0);
+    Device_array<unsigned> size(70);
+    EXPECT_EQ(run(1, 70, count_by_groups, counts, size), cudaSuccess);
+    EXPECT_EQ(counts[0], 35);
+    EXPECT_EQ(counts[1], 35);
+    return std::vector<unsigned>(&size[0], &size[0] + 70);
+}
+TEST_F(Groups, CoalescedThreadsCountEachLaneOnce) {
+    under_schedules([] {
+        for (const unsigned size : sizes_of_groups()) EXPECT_TRUE(size >= 1 && size <= 16) << size;
+    });
+}
+#ifdef __SIMT__
+TEST_F(Groups, CoalescedThreadsAreThoseOfOneLine) {
+    const std::vector<unsigned> size = sizes_of_groups();
+    for (unsigned t = 0; t < 70; t++) EXPECT_EQ(size[t], t < 64 ? 16u : 3u);
+    expect_counts(0, 6, 0, 0);
+    EXPECT_EQ(simt_counters_read().atomic_instructions, 6u);
+}
+// Any division is legal, so other schedules divide; a kernel that needs all lanes together shows here.
+TEST_F(Groups, CoalescedThreadsAreDividedAtRandom) {
+    std::set<unsigned> sizes;
+    for (std::uint64_t seed = 1; seed <= 50; seed++) {
+        simt_set_seed(seed);
+        for (const unsigned size : sizes_of_groups()) sizes.insert(size);
+    }
+    EXPECT_EQ(sizes.count(1), 1u);
+    EXPECT_EQ(sizes.count(16), 1u);
+    EXPECT_GT(sizes.size(), 10u);
+}
+#endif
+
+// Groups in a loop that lanes leave at different times, while other lanes wait at a barrier.
+__global__ void ragged(int *sum, int *calls) {
+    const int rounds = int(threadIdx.x % 7);
+    for (int i = 0; i < rounds; i++) {
+        const cg::coalesced_group group = cg::coalesced_threads();
+        const int total = cg::reduce(group, i + 1, cg::plus<int>());
+        cg::invoke_one(group, [&] { atomicAdd(sum, total); });
+        if (i == 2) {
+            __threadfence();
+            atomicAdd(calls, 1);
+        }
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) atomicAdd(calls, *sum * 1000);
+}
+
+TEST_F(Groups, CoalescedThreadsInALoop) {
+    int total = 0, third = 0;
+    for (int t = 0; t < 64; t++) {
+        total += t % 7 * (t % 7 + 1) / 2;
+        third += t % 7 > 2;
+    }
+    under_schedules([&] {
+        Device_array<int> sum(1, 0), calls(1, 0);
+        ASSERT_EQ(run(1, 64, ragged, sum, calls), cudaSuccess);
+        EXPECT_EQ(sum[0], total);
+        EXPECT_EQ(calls[0], third + 1000 * total);
+    });
+}
+
+// Lane 0 spins for what a lane does after coalesced_threads: the lanes there do not wait for it forever.
+__global__ void spin_for_a_group(int *flag, unsigned *size) {
+    if (threadIdx.x == 0) {
+        while (atomicAdd(flag, 0) == 0) {
+        }
+    } else {
+        const cg::coalesced_group group = cg::coalesced_threads();
+        *size = group.size();
+        if (group.thread_rank() == 0) atomicExch(flag, 1);
+    }
+}
+
+TEST_F(Groups, CoalescedThreadsDoNotWaitForALaneThatSpins) {
+#ifdef __SIMT__
+    simt_set_step_limit(1000000);
+#endif
+    under_schedules([] {
+        Device_array<int> flag(1, 0);
+        Device_array<unsigned> size(1);
+        ASSERT_EQ(run(1, 32, spin_for_a_group, flag, size), cudaSuccess);
+        EXPECT_EQ(flag[0], 1);
+        EXPECT_GE(size[0], 1u);
+    });
+}
+
+#ifdef __SIMT__
+// A lane that fences on its way still joins.
+__global__ void late(unsigned *size) {
+    if (threadIdx.x % 4 == 1)
+        for (int i = 0; i < 20; i++) __threadfence();
+    size[threadIdx.x] = cg::coalesced_threads().size();
+}
+
+TEST_F(Groups, CoalescedThreadsWaitForLateLanes) {
+    expect_each(
+        1, 32, 32, [](int) { return 32u; }, late);
+}
+#endif
 
 } // namespace

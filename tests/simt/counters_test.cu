@@ -16,15 +16,12 @@ void check(Run launch, simt_counters expected) {
             ASSERT_EQ(launch(), cudaSuccess);
             const simt_counters c = simt_counters_read();
             SCOPED_TRACE(seed);
-            ASSERT_EQ(c.shuffles, expected.shuffles);
-            ASSERT_EQ(c.votes, expected.votes);
-            ASSERT_EQ(c.matches, expected.matches);
-            ASSERT_EQ(c.reductions, expected.reductions);
-            ASSERT_EQ(c.warp_syncs, expected.warp_syncs);
-            ASSERT_EQ(c.barriers, expected.barriers);
-            ASSERT_EQ(c.atomic_requests, expected.atomic_requests);
-            ASSERT_EQ(c.atomic_instructions, expected.atomic_instructions);
-            ASSERT_EQ(c.atomic_bytes, expected.atomic_bytes);
+            using count = decltype(simt_counters::shuffles) simt_counters::*;
+            for (const count each : {&simt_counters::shuffles, &simt_counters::votes, &simt_counters::matches,
+                                     &simt_counters::reductions, &simt_counters::warp_syncs,
+                                     &simt_counters::barriers, &simt_counters::atomic_requests,
+                                     &simt_counters::atomic_instructions, &simt_counters::atomic_bytes})
+                ASSERT_EQ(c.*each, expected.*each);
         }
 }
 

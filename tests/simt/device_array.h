@@ -3,6 +3,7 @@
 #ifndef SIMT_DEVICE_ARRAY_H
 #define SIMT_DEVICE_ARRAY_H
 
+#include <cstdint>
 #include <cuda_runtime.h>
 #include <gtest/gtest.h>
 #include <new>
@@ -41,7 +42,25 @@ class Device_array {
     T *data_ = nullptr;
 };
 
+// Runs a kernel that writes an array of `size`, its first argument, and compares the array with expected(i).
+template <typename T, typename Expected, typename... Parameters, typename... Arguments>
+void expect_each(dim3 grid, dim3 block, std::size_t size, const Expected &expected,
+                 void (*kernel)(T *, Parameters...), Arguments &&...arguments) {
+    Device_array<T> out(size);
+    ASSERT_EQ(run(grid, block, kernel, out, arguments...), cudaSuccess);
+    for (std::size_t i = 0; i < size; i++) ASSERT_EQ(out[i], expected(int(i))) << i;
+}
+
 #ifdef __SIMT__
+template <typename Checks>
+void under_seeds(std::uint64_t count, const Checks &checks) {
+    for (std::uint64_t seed = 0; seed < count && !testing::Test::HasFatalFailure(); seed++) {
+        SCOPED_TRACE(seed);
+        simt_set_seed(seed);
+        checks();
+    }
+}
+
 class Simt : public testing::Test {
   protected:
     Simt() { restore(); }

@@ -105,12 +105,10 @@ TEST_F(Launch, SharedMemoryIsTheBlocks) {
         sums[std::size_t(i / 256)] += i % 1009;
     }
     Device_array<int> device_in(in);
-    for (std::uint64_t seed : {0, 1, 2}) {
-        simt_set_seed(seed);
-        Device_array<int> out(blocks);
-        ASSERT_EQ(run(blocks, 256, block_sums, out, device_in), cudaSuccess);
-        for (int b = 0; b < blocks; b++) ASSERT_EQ(out[b], sums[std::size_t(b)]);
-    }
+    under_seeds(3, [&] {
+        expect_each(
+            blocks, 256, blocks, [&](int b) { return sums[std::size_t(b)]; }, block_sums, device_in);
+    });
 }
 
 __global__ void use_dynamic(unsigned *out, unsigned bytes) {
@@ -173,11 +171,10 @@ TEST_F(Launch, ArgumentsAreCopiedForEachThread) {
     wide.a[0] = 5;
     wide.a[19] = 7;
     Device_array<int> n(1, 1000);
-    Device_array<double> out(64);
     const float factors[] = {0.25f, 0.5f};
     ASSERT_EQ(cudaMemcpyToSymbol(factor, factors, sizeof factors), cudaSuccess);
-    ASSERT_EQ(run(1, 64, arguments, out, wide, 2, n), cudaSuccess);
-    for (int t = 0; t < 64; t++) EXPECT_EQ(out[t], 1020.5);
+    expect_each(
+        1, 64, 64, [](int) { return 1020.5; }, arguments, wide, 2, n);
 }
 
 __device__ __noinline__ int deep(int depth) {
@@ -192,9 +189,8 @@ __global__ void use_stack(int *out, int depth) {
 
 TEST_F(Launch, StacksCanBeLarge) {
     simt_set_stack_size(std::size_t(2) << 20);
-    Device_array<int> out(64);
-    ASSERT_EQ(run(1, 64, use_stack, out, 500), cudaSuccess);
-    for (int t = 0; t < 64; t++) EXPECT_EQ(out[t], 500);
+    expect_each(
+        1, 64, 64, [](int) { return 500; }, use_stack, 500);
 }
 
 __global__ void place_in(int *out, int base) {

@@ -4,7 +4,11 @@
 
 #include <atomic>
 #include <cooperative_groups.h>
+#include <cooperative_groups/reduce.h>
 #include <cstring>
+#include <functional>
+
+namespace cg = cooperative_groups;
 
 // The lines of the wrong calls, set by the kernels.
 static std::atomic<int> line[4];
@@ -65,7 +69,7 @@ __global__ void different_widths() {
 // A call of which all threads of the group are a part.
 __global__ void barrier_after_exit() {
     if (threadIdx.x < 33) return;
-    AT(0, cooperative_groups::this_thread_block().sync());
+    AT(0, cg::this_thread_block().sync());
 }
 __global__ void barrier_in_a_branch() {
     if (threadIdx.x < 32)
@@ -117,6 +121,49 @@ static __global__ void unexported(int *) {
     __syncwarp(0);
 }
 
+// ---- cooperative groups
+
+__global__ void block_sync_in_a_branch() {
+    const cg::thread_block block = cg::this_thread_block();
+    if (threadIdx.x != 7) AT(0, block.sync());
+}
+__global__ void any_group_sync_after_exit() {
+    const cg::thread_group group = cg::tiled_partition(cg::this_thread_block(), 16);
+    if (threadIdx.x == 17) return;
+    AT(0, group.sync());
+}
+__global__ void tile_sync_in_a_branch() {
+    const auto tile = cg::tiled_partition<8>(cg::this_thread_block());
+    if (tile.thread_rank() == 5 && tile.meta_group_rank() == 1) return;
+    AT(0, tile.sync());
+}
+__global__ void reduce_after_exit(int n) {
+    if (int(threadIdx.x) >= n) return;
+    const auto warp = cg::tiled_partition<32>(cg::this_thread_block());
+    AT(0, cg::reduce(warp, 1.0f, cg::plus<float>()));
+}
+__global__ void redux_after_exit(int n) {
+    if (int(threadIdx.x) >= n) return;
+    const auto warp = cg::tiled_partition<32>(cg::this_thread_block());
+    AT(0, cg::reduce(warp, 1, cg::plus<int>()));
+}
+__global__ void tile_beyond_the_block() {
+    const auto tile = cg::tiled_partition<32>(cg::this_thread_block());
+    AT(0, tile.shfl(1, 0));
+}
+__global__ void labels_in_a_branch() {
+    const auto warp = cg::tiled_partition<32>(cg::this_thread_block());
+    if (threadIdx.x < 12) AT(0, cg::labeled_partition(warp, 3));
+}
+__global__ void rank_beyond_the_group() {
+    const auto warp = cg::tiled_partition<32>(cg::this_thread_block());
+    const auto group = cg::binary_partition(warp, threadIdx.x < 4);
+    if (threadIdx.x < 4) AT(0, group.shfl(1, 4));
+}
+__global__ void grid_sync() {
+    AT(0, cg::this_grid().sync());
+}
+
 } // namespace wrong
 
 namespace {
@@ -128,15 +175,14 @@ __global__ void right(int *out) {
 
 class Refusal : public Simt {
   protected:
-    // Launches a kernel that must be refused, under several schedules; returns the message.
-    template <typename... Parameters, typename... Arguments>
-    std::string refused(dim3 grid, dim3 block, void (*kernel)(Parameters...), Arguments &&...arguments) {
+    // Makes a launch that must be refused, under several schedules; returns the message.
+    static std::string refused(const std::function<cudaError_t()> &launch) {
         std::string message;
         for (std::uint64_t seed : {3, 2, 1, 0}) {
             simt_set_seed(seed);
             simt_refusal_clear();
             testing::internal::CaptureStderr();
-            EXPECT_EQ(run(grid, block, kernel, arguments...), cudaErrorLaunchFailure);
+            EXPECT_EQ(launch(), cudaErrorLaunchFailure);
             message = simt_refusal();
             EXPECT_EQ(testing::internal::GetCapturedStderr(), message);
             EXPECT_EQ(simt_refusals(), 1);
@@ -153,144 +199,169 @@ class Refusal : public Simt {
     }
 };
 
-std::string at(int n) {
-    return std::string(__FILE__) + ":" + std::to_string(line[n]) + "\n";
-}
+// What is refused, and parts of the message: {n} stands for the file and line of call n.
+struct wrong_launch {
+    const char *name;
+    std::function<cudaError_t()> launch;
+    std::vector<std::string> says;
+};
+#define LAUNCH(...) [] { return run(__VA_ARGS__); }
+const wrong_launch wrong_launches[] = {
+    {"LaneOutsideItsOwnMask",
+     LAUNCH({3, 2, 1}, {48, 2, 1}, wrong::outside_own_mask<float>, nullptr),
+     {"simt: refused: a lane is not in its own mask: lane 8 calls __syncwarp with mask 0x00000001\n",
+      "kernel void wrong::outside_own_mask<float>(float*)\n",
+      "block (2, 1, 0) of grid (3, 2, 1), (48, 2, 1) threads\n", "warp 1, lane 8: running, {0}\n",
+      "warp 1, lanes 9-31: not started\n"}},
+    {"EmptyMask",
+     LAUNCH(1, 32, wrong::empty_mask),
+     {"a lane is not in its own mask: lane 0 calls __any_sync with mask 0x00000000\n",
+      "kernel wrong::empty_mask()\n", "warp 0, lane 0: running, {0}\n"}},
+    {"MaskBeyondTheBlock",
+     LAUNCH(1, 41, wrong::beyond_the_block),
+     {"a mask contains lanes beyond the block's last thread: lane 0 calls __ballot_sync with mask 0xffffffff, but the warp "
+      "does not have lanes 9-31\n",
+      "warp 1, lane 0: running, {0}\n"}},
+    {"DifferentMasks",
+     LAUNCH(1, 32, wrong::different_masks),
+     {"lanes wait for each other with different masks: warp 0, lanes 0-3 and lanes 4-31\n",
+      "warp 0, lanes 0-3: waits at __any_sync with mask 0x000000ff, {0}\n",
+      "warp 0, lanes 4-31: waits at __any_sync with mask 0xffffffff, {1}\n"}},
+    {"DifferentCollectives",
+     LAUNCH(1, 4 * 32, wrong::different_collectives),
+     {"lanes wait for each other at different collectives: warp 0, ",
+      "warp 0, lanes 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31: waits at __shfl_xor_sync(float) with mask "
+      "0xffffffff, {0}\n",
+      "30: waits at __shfl_down_sync(float) with mask 0xffffffff, {1}\n"}},
+    {"DifferentTypes",
+     LAUNCH(1, 32, wrong::different_types),
+     {"lanes wait for each other at different collectives: warp 0, ",
+      "waits at __shfl_sync(float) with mask 0xffffffff, {0}\n",
+      "waits at __shfl_sync(int) with mask 0xffffffff, {1}\n"}},
+    {"ShuffleFromAnAbsentLane",
+     LAUNCH(1, 32, wrong::absent_source),
+     {"a shuffle reads absent lanes: lanes 12-15 from lanes 16-19, outside the mask\n",
+      "warp 0, lanes 0-15: waits at __shfl_down_sync(int) with mask 0x0000ffff, {0}\n",
+      "warp 0, lanes 16-31: not started\n"}},
+    {"ShuffleFromBeyondTheBlock",
+     LAUNCH(1, 16, wrong::source_beyond_the_block),
+     {"a shuffle reads absent lanes: lanes 0-15 from lanes 16-31, beyond the block's last thread\n",
+      "{0}\n"}},
+    {"ShuffleFromAnExitedLane",
+     LAUNCH(1, 32, wrong::exited_source),
+     {"a shuffle reads absent lanes: lanes 0-4, 6-31 from lane 5, outside the mask\n",
+      "warp 0, lane 5: exited\n",
+      "warp 0, lanes 0-4, 6-31: waits at __shfl_sync(int) with mask 0xffffffdf, {0}\n"}},
+    {"MaskNamesExitedLanes",
+     LAUNCH(1, 64, wrong::exited_lanes),
+     {"a mask contains exited lanes: warp 1, lanes 0-27 at __reduce_add_sync(int) cannot wait for lanes 28-31\n",
+      "warp 1, lanes 0-27: waits at __reduce_add_sync(int) with mask 0xffffffff, {0}\n",
+      "warp 1, lanes 28-31: exited\n"}},
+    {"DifferentWidths",
+     LAUNCH(1, 32, wrong::different_widths),
+     {"lanes of one shuffle pass different widths\n",
+      "warp 0, lanes 0-31: waits at __shfl_sync(int) with mask 0xffffffff, {0}\n"}},
+    {"BarrierAfterExit",
+     LAUNCH(1, 96, wrong::barrier_after_exit),
+     {"a divergent barrier: some lanes of the block wait at it, others have exited\n",
+      "warp 0, lanes 0-31: exited\n", "warp 1, lane 0: exited\n",
+      "warp 1, lanes 1-31: waits at __syncthreads, {0}\n",
+      "warp 2, lanes 0-31: waits at __syncthreads, {0}\n"}},
+    {"DifferentBarriers",
+     LAUNCH(1, 160, wrong::barrier_in_a_branch),
+     {"a divergent barrier: lanes of the block wait at different kinds of barrier\n",
+      "warp 0, lanes 0-31: waits at __syncthreads, {0}\n",
+      "warps 1-4, lanes 0-31: waits at __syncthreads_or, {1}\n"}},
+    {"BarrierWhileOthersWaitElsewhere",
+     LAUNCH(1, 32, wrong::barrier_and_elsewhere),
+     {"a divergent barrier: some lanes of the block wait at it, others wait elsewhere\n",
+      "warp 0, lanes 0-19: waits at __syncthreads, {0}\n",
+      "warp 0, lanes 20-31: waits at __syncwarp with mask 0xffffffff, {1}\n"}},
+    {"Deadlock",
+     LAUNCH(1, 32, wrong::ring),
+     {"a deadlock: every lane waits for another\n",
+      "warp 0, lane 0: waits at __syncwarp with mask 0x00000003, {0}\n",
+      "warp 0, lane 1: waits at __syncwarp with mask 0x00000006, {0}\n",
+      "warp 0, lane 2: waits at __syncwarp with mask 0x00000005, {0}\n", "warp 0, lanes 3-31: exited\n"}},
+    {"Livelock",
+     [] {
+         simt_set_step_limit(20000);
+         Device_array<int> cell(1);
+         const cudaError_t error = run(1, 32, wrong::spin, static_cast<int *>(cell));
+         simt_set_step_limit(std::uint64_t(1) << 32);
+         return error;
+     },
+     {"a livelock: the block exceeded its limit of 20000 steps\n", "warp 0, lane 7: running, {0}\n",
+      "warp 0, lanes 0-6, 8-31: waits at __syncwarp with mask 0xffffffff, {1}\n"}},
+    {"Trap", LAUNCH(1, 32, wrong::trap), {"__trap() was called\n", "warp 0, lane 9: running, {0}\n"}},
+    {"MisalignedAtomic",
+     [] {
+         Device_array<char> bytes(8);
+         return run(1, 32, wrong::misaligned, static_cast<char *>(bytes));
+     },
+     {"an atomic on a misaligned address\n", "warp 0, lane 2: running, {0}\n"}},
+    {"StaticKernelsAreNamed", LAUNCH(1, 1, wrong::unexported, nullptr), {"kernel wrong::unexported(int*)\n"}},
+    {"BarrierOfAGroupInABranch",
+     LAUNCH(1, 32, wrong::block_sync_in_a_branch),
+     {"a divergent barrier: some lanes of the block wait at it, others have exited", "{0}"}},
+    {"BarrierOfADynamicTileAfterExit",
+     LAUNCH(1, 32, wrong::any_group_sync_after_exit),
+     {"a mask contains exited lanes: warp 0, lanes 16, 18-31 at __syncwarp cannot wait for lane 17", "{0}"}},
+    {"BarrierOfATileAfterExit",
+     LAUNCH(1, 32, wrong::tile_sync_in_a_branch),
+     {"a mask contains exited lanes: warp 0, lanes 8-12, 14-15 at __syncwarp cannot wait for lane 13",
+      "{0}"}},
+    {"ReduceAfterExit",
+     LAUNCH(1, 64, wrong::reduce_after_exit, 50),
+     {"a mask contains exited lanes: warp 1, lanes 0-17 at __shfl_xor_sync(float) cannot wait for lanes 18-31",
+      "{0}"}},
+    {"ReduxAfterExit",
+     LAUNCH(1, 64, wrong::redux_after_exit, 50),
+     {"a mask contains exited lanes: warp 1, lanes 0-17 at __reduce_add_sync(int) cannot wait for lanes 18-31",
+      "{0}"}},
+    {"TileBeyondTheBlock",
+     LAUNCH(1, 40, wrong::tile_beyond_the_block),
+     {"a mask contains lanes beyond the block's last thread: lane", "{0}"}},
+    {"LabeledPartitionInABranch",
+     LAUNCH(1, 32, wrong::labels_in_a_branch),
+     {"lanes 0-11 at __match_any_sync(int) cannot wait for lanes 12-31", "{0}"}},
+    {"RankBeyondTheGroup",
+     LAUNCH(1, 32, wrong::rank_beyond_the_group),
+     {"coalesced_group::shfl from a rank beyond the group", "{0}"}},
+    {"BarrierOfTheGrid",
+     LAUNCH(1, 32, wrong::grid_sync),
+     {"a barrier of the grid: the launch is not cooperative", "{0}"}},
+};
 
 #define EXPECT_SAYS(message, text)                                                                           \
     EXPECT_NE((message).find(text), std::string::npos) << "looked for: " << (text) << "\nin: " << (message)
 
-TEST_F(Refusal, LaneOutsideItsOwnMask) {
-    const std::string m = refused({3, 2, 1}, {48, 2, 1}, wrong::outside_own_mask<float>, nullptr);
-    EXPECT_SAYS(
-        m, "simt: refused: a lane is not in its own mask: lane 8 calls __syncwarp with mask 0x00000001\n");
-    EXPECT_SAYS(m, "kernel void wrong::outside_own_mask<float>(float*)\n");
-    EXPECT_SAYS(m, "block (2, 1, 0) of grid (3, 2, 1), (48, 2, 1) threads\n");
-    EXPECT_SAYS(m, "warp 1, lane 8: running, " + at(0));
-    EXPECT_SAYS(m, "warp 1, lanes 9-31: not started\n");
-}
-TEST_F(Refusal, EmptyMask) {
-    const std::string m = refused(1, 32, wrong::empty_mask);
-    EXPECT_SAYS(m, "a lane is not in its own mask: lane 0 calls __any_sync with mask 0x00000000\n");
-    EXPECT_SAYS(m, "kernel wrong::empty_mask()\n");
-    EXPECT_SAYS(m, "warp 0, lane 0: running, " + at(0));
-}
-TEST_F(Refusal, MaskBeyondTheBlock) {
-    const std::string m = refused(1, 41, wrong::beyond_the_block);
-    EXPECT_SAYS(m,
-                "a mask contains lanes beyond the block's last thread: lane 0 calls __ballot_sync with mask "
-                "0xffffffff, but the warp does not have lanes 9-31\n");
-    EXPECT_SAYS(m, "warp 1, lane 0: running, " + at(0));
-}
-TEST_F(Refusal, DifferentMasks) {
-    const std::string m = refused(1, 32, wrong::different_masks);
-    EXPECT_SAYS(m, "lanes wait for each other with different masks: warp 0, lanes 0-3 and lanes 4-31\n");
-    EXPECT_SAYS(m, "warp 0, lanes 0-3: waits at __any_sync with mask 0x000000ff, " + at(0));
-    EXPECT_SAYS(m, "warp 0, lanes 4-31: waits at __any_sync with mask 0xffffffff, " + at(1));
-}
-TEST_F(Refusal, DifferentCollectives) {
-    const std::string m = refused(1, 4 * 32, wrong::different_collectives);
-    EXPECT_SAYS(m, "lanes wait for each other at different collectives: warp 0, ");
-    EXPECT_SAYS(m, "warp 0, lanes 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31: "
-                   "waits at __shfl_xor_sync(float) with mask 0xffffffff, " +
-                       at(0));
-    EXPECT_SAYS(m, "30: waits at __shfl_down_sync(float) with mask 0xffffffff, " + at(1));
-}
-TEST_F(Refusal, DifferentTypes) {
-    const std::string m = refused(1, 32, wrong::different_types);
-    EXPECT_SAYS(m, "lanes wait for each other at different collectives: warp 0, ");
-    EXPECT_SAYS(m, "waits at __shfl_sync(float) with mask 0xffffffff, " + at(0));
-    EXPECT_SAYS(m, "waits at __shfl_sync(int) with mask 0xffffffff, " + at(1));
-}
-TEST_F(Refusal, ShuffleFromAnAbsentLane) {
-    const std::string m = refused(1, 32, wrong::absent_source);
-    EXPECT_SAYS(m, "a shuffle reads absent lanes: lanes 12-15 from lanes 16-19, outside the mask\n");
-    EXPECT_SAYS(m, "warp 0, lanes 0-15: waits at __shfl_down_sync(int) with mask 0x0000ffff, " + at(0));
-    EXPECT_SAYS(m, "warp 0, lanes 16-31: not started\n");
-}
-TEST_F(Refusal, ShuffleFromBeyondTheBlock) {
-    const std::string m = refused(1, 16, wrong::source_beyond_the_block);
-    EXPECT_SAYS(
-        m, "a shuffle reads absent lanes: lanes 0-15 from lanes 16-31, beyond the block's last thread\n");
-    EXPECT_SAYS(m, at(0));
-}
-TEST_F(Refusal, ShuffleFromAnExitedLane) {
-    const std::string m = refused(1, 32, wrong::exited_source);
-    EXPECT_SAYS(m, "a shuffle reads absent lanes: lanes 0-4, 6-31 from lane 5, outside the mask\n");
-    EXPECT_SAYS(m, "warp 0, lane 5: exited\n");
-    EXPECT_SAYS(m, "warp 0, lanes 0-4, 6-31: waits at __shfl_sync(int) with mask 0xffffffdf, " + at(0));
-}
-TEST_F(Refusal, MaskNamesExitedLanes) {
-    const std::string m = refused(1, 64, wrong::exited_lanes);
-    EXPECT_SAYS(
-        m, "a mask contains exited lanes: warp 1, lanes 0-27 at __reduce_add_sync(int) cannot wait for lanes 28-31\n");
-    EXPECT_SAYS(m, "warp 1, lanes 0-27: waits at __reduce_add_sync(int) with mask 0xffffffff, " + at(0));
-    EXPECT_SAYS(m, "warp 1, lanes 28-31: exited\n");
-}
-TEST_F(Refusal, WidthThatIsNoPowerOfTwo) {
-    for (int width : {0, 3, 33, 64, -1}) {
-        const std::string m = refused(1, 32, wrong::odd_width, width);
-        EXPECT_SAYS(m, "a shuffle of width " + std::to_string(width) +
-                           ": the width must be a power of two from 1 to 32\n");
-        EXPECT_SAYS(m, "warp 0, lanes 0-31: waits at __shfl_sync(int) with mask 0xffffffff, " + at(0));
+class Refusals : public Refusal, public testing::WithParamInterface<wrong_launch> {};
+INSTANTIATE_TEST_SUITE_P(Of, Refusals, testing::ValuesIn(wrong_launches),
+                         [](const auto &info) { return std::string(info.param.name); });
+TEST_P(Refusals, SaysWhatAndWhere) {
+    const std::string message = refused(GetParam().launch);
+    for (std::string text : GetParam().says) {
+        const std::size_t at = text.find('{');
+        if (at != std::string::npos)
+            text.replace(at, 3, std::string(__FILE__) + ":" + std::to_string(line[text[at + 1] - '0']));
+        EXPECT_SAYS(message, text);
     }
 }
-TEST_F(Refusal, DifferentWidths) {
-    const std::string m = refused(1, 32, wrong::different_widths);
-    EXPECT_SAYS(m, "lanes of one shuffle pass different widths\n");
-    EXPECT_SAYS(m, "warp 0, lanes 0-31: waits at __shfl_sync(int) with mask 0xffffffff, " + at(0));
-}
-TEST_F(Refusal, BarrierAfterExit) {
-    const std::string m = refused(1, 96, wrong::barrier_after_exit);
-    EXPECT_SAYS(m, "a divergent barrier: some lanes of the block wait at it, others have exited\n");
-    EXPECT_SAYS(m, "warp 0, lanes 0-31: exited\n");
-    EXPECT_SAYS(m, "warp 1, lane 0: exited\n");
-    EXPECT_SAYS(m, "warp 1, lanes 1-31: waits at __syncthreads, " + at(0));
-    EXPECT_SAYS(m, "warp 2, lanes 0-31: waits at __syncthreads, " + at(0));
-}
-TEST_F(Refusal, DifferentBarriers) {
-    const std::string m = refused(1, 160, wrong::barrier_in_a_branch);
-    EXPECT_SAYS(m, "a divergent barrier: lanes of the block wait at different kinds of barrier\n");
-    EXPECT_SAYS(m, "warp 0, lanes 0-31: waits at __syncthreads, " + at(0));
-    EXPECT_SAYS(m, "warps 1-4, lanes 0-31: waits at __syncthreads_or, " + at(1));
-}
-TEST_F(Refusal, BarrierWhileOthersWaitElsewhere) {
-    const std::string m = refused(1, 32, wrong::barrier_and_elsewhere);
-    EXPECT_SAYS(m, "a divergent barrier: some lanes of the block wait at it, others wait elsewhere\n");
-    EXPECT_SAYS(m, "warp 0, lanes 0-19: waits at __syncthreads, " + at(0));
-    EXPECT_SAYS(m, "warp 0, lanes 20-31: waits at __syncwarp with mask 0xffffffff, " + at(1));
-}
-TEST_F(Refusal, Deadlock) {
-    const std::string m = refused(1, 32, wrong::ring);
-    EXPECT_SAYS(m, "a deadlock: every lane waits for another\n");
-    EXPECT_SAYS(m, "warp 0, lane 0: waits at __syncwarp with mask 0x00000003, " + at(0));
-    EXPECT_SAYS(m, "warp 0, lane 1: waits at __syncwarp with mask 0x00000006, " + at(0));
-    EXPECT_SAYS(m, "warp 0, lane 2: waits at __syncwarp with mask 0x00000005, " + at(0));
-    EXPECT_SAYS(m, "warp 0, lanes 3-31: exited\n");
-}
-TEST_F(Refusal, Livelock) {
-    simt_set_step_limit(20000);
-    Device_array<int> cell(1);
-    const std::string m = refused(1, 32, wrong::spin, static_cast<int *>(cell));
-    EXPECT_SAYS(m, "a livelock: the block exceeded its limit of 20000 steps\n");
-    EXPECT_SAYS(m, "warp 0, lane 7: running, " + at(0));
-    EXPECT_SAYS(m, "warp 0, lanes 0-6, 8-31: waits at __syncwarp with mask 0xffffffff, " + at(1));
-}
-TEST_F(Refusal, Trap) {
-    const std::string m = refused(1, 32, wrong::trap);
-    EXPECT_SAYS(m, "__trap() was called\n");
-    EXPECT_SAYS(m, "warp 0, lane 9: running, " + at(0));
-}
-TEST_F(Refusal, MisalignedAtomic) {
-    Device_array<char> bytes(8);
-    const std::string m = refused(1, 32, wrong::misaligned, static_cast<char *>(bytes));
-    EXPECT_SAYS(m, "an atomic on a misaligned address\n");
-    EXPECT_SAYS(m, "warp 0, lane 2: running, " + at(0));
+
+TEST_F(Refusal, WidthThatIsNoPowerOfTwo) {
+    for (int width : {0, 3, 33, 64, -1}) {
+        const std::string m = refused([=] { return run(1, 32, wrong::odd_width, width); });
+        EXPECT_SAYS(m, "a shuffle of width " + std::to_string(width) +
+                           ": the width must be a power of two from 1 to 32\n");
+        EXPECT_SAYS(m, "warp 0, lanes 0-31: waits at __shfl_sync(int) with mask 0xffffffff, " __FILE__ ":" +
+                           std::to_string(line[0]) + "\n");
+    }
 }
 TEST_F(Refusal, OfTheFirstBlockWhateverTheThreads) {
     for (int threads : {1, 2, 7}) {
         simt_set_threads(threads);
-        const std::string m = refused(50, 64, wrong::in_some_blocks);
+        const std::string m = refused(LAUNCH(50, 64, wrong::in_some_blocks));
         EXPECT_SAYS(m, "block (11, 0, 0) of grid (50, 1, 1)");
     }
 }
@@ -304,10 +375,6 @@ TEST_F(Refusal, EndsBlocksThatWaitForTheRefusedOne) {
     }
     const std::string m = simt_refusal();
     EXPECT_SAYS(m, "block (0, 0, 0) of grid (2, 1, 1)");
-}
-TEST_F(Refusal, NamesStaticKernels) {
-    const std::string m = refused(1, 1, wrong::unexported, nullptr);
-    EXPECT_SAYS(m, "kernel wrong::unexported(int*)\n");
 }
 TEST_F(Refusal, CountsAndClears) {
     testing::internal::CaptureStderr();

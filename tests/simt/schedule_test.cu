@@ -83,14 +83,13 @@ __global__ void lock(int *cell, int *sum) {
 }
 
 TEST_F(Schedule, LanesThatSpinLetOthersRun) {
-    for (std::uint64_t seed = 0; seed < 10; seed++) {
-        simt_set_seed(seed);
+    under_seeds(10, [] {
         Device_array<int> cell(1), sum(1);
         ASSERT_EQ(run(1, 200, flag, cell), cudaSuccess);
         cell[0] = 0;
         ASSERT_EQ(run(8, 64, lock, cell, sum), cudaSuccess);
         EXPECT_EQ(sum[0], 512);
-    }
+    });
 }
 
 __global__ void sums(float *out) {
@@ -100,12 +99,10 @@ __global__ void sums(float *out) {
 }
 
 TEST_F(Schedule, CorrectKernelsDoNotDependOnIt) {
-    for (std::uint64_t seed = 0; seed < 100; seed++) {
-        simt_set_seed(seed);
-        Device_array<float> out(1, 0.0f);
-        ASSERT_EQ(run(3, 256, sums, out), cudaSuccess);
-        ASSERT_EQ(out[0], 3 * 255 * 128.0f);
-    }
+    under_seeds(100, [] {
+        expect_each(
+            3, 256, 1, [](int) { return 3 * 255 * 128.0f; }, sums);
+    });
 }
 
 } // namespace

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // How ranks that a launcher has started find each other: one exchange over TCP at MASTER_ADDR. Each tells rank 0 who it is;
-// when all have come, rank 0 answers all of them: with NCCL's id, or with why there is none.
+// when all have come, rank 0 answers all of them: with NCCL's id, or with why there is none. Then the connections are
+// closed: NCCL has its own, and tells when a rank has died. There is no password, as NCCL has none: the port is for the
+// cluster alone.
 #include "cli/progress.h"
 #include "transport.h"
 #include <errno.h>

@@ -182,12 +182,16 @@ static void combine(ranks_type type, ranks_operation operation, int64_t count, v
     }
 }
 
+static int64_t bytes_of(ranks_type type) {
+    return type == RANKS_FLOAT ? 4 : 8;
+}
+
 // In the order of ranks, so that all have the same bits.
 static bool read_values(ranks *group, void *context) {
     const reduce_call *const call = context;
     const ranks_reduction *const mine = call->reduction;
     const thread_group *const threads = group->state;
-    const size_t bytes = (size_t)(mine->count * ranks_type_bytes(mine->type));
+    const size_t bytes = (size_t)(mine->count * bytes_of(mine->type));
     for (int r = 0; r < group->count; r++) {
         const ranks_reduction *const theirs = threads->published[r];
         if (theirs->count != mine->count || theirs->type != mine->type ||
@@ -202,7 +206,7 @@ static bool read_values(ranks *group, void *context) {
 }
 
 static bool all_reduce(ranks *group, const ranks_reduction *reduction, gs_stream stream) {
-    const size_t bytes = (size_t)(reduction->count * ranks_type_bytes(reduction->type));
+    const size_t bytes = (size_t)(reduction->count * bytes_of(reduction->type));
     reduce_call call = {reduction, malloc(bytes + 1), malloc(bytes + 1)};
     bool good = wait(group, stream);
     if (good && !(call.result && call.next))

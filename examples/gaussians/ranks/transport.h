@@ -53,7 +53,6 @@ struct ranks {
 bool ranks_stop(ranks *group);
 // ranks_fail for another rank.
 bool ranks_fail_as(ranks *group, int rank, const char *text);
-int64_t ranks_type_bytes(ranks_type type);
 
 // ---- threads ----
 

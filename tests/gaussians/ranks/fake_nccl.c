@@ -66,8 +66,10 @@ typedef struct fake_comm {
     int type, operation;
 } fake_comm;
 
-static _Thread_local fake_comm *grouped; // the communicator of the calls since group_start
-static _Thread_local int group_depth;
+// Of the static kind: for the other glibc allocates at a thread's first use, and ends the process where it cannot.
+#define OF_THREAD static _Thread_local __attribute__((tls_model("initial-exec")))
+OF_THREAD fake_comm *grouped; // the communicator of the calls since group_start
+OF_THREAD int group_depth;
 
 int ncclGetVersion(int *version) {
     const char *const wanted = getenv("FAKE_NCCL_VERSION");
@@ -140,7 +142,7 @@ static void *join(void *argument) {
 
 // FAKE_NCCL_BREAKS=RANK,CALLS: call number CALLS of rank RANK fails.
 static bool breaks(const fake_comm *comm) {
-    static _Thread_local int calls;
+    OF_THREAD int calls;
     const char *const wanted = getenv("FAKE_NCCL_BREAKS");
     int rank, number;
     return wanted && sscanf(wanted, "%d,%d", &rank, &number) == 2 && rank == comm->rank && ++calls == number;

@@ -26,27 +26,27 @@ HEADERS = ROOT / "include" / "distwar"
 
 # The tests of a header, the likely and the cheap one first.
 TESTS = {
-    "tree.cuh": ["reduction_counts", "chunk_counts", "tree", "by_key", "product"],
-    "segment.cuh": ["reduction_counts", "fetch", "by_key", "tree"],
-    "reduce.cuh": ["reduction_counts", "by_key", "reduction", "tree", "product"],
-    "values.cuh": ["chunk_counts", "chunks", "examples"],
-    "warp.cuh": ["lanes", "reduction_counts"],
-    "group.cuh": ["reduction_counts", "group"],
-    "queue.cuh": ["fetch", "examples"],
-    "sink.cuh": ["reduction_counts", "atomic_counts", "mistakes", "product", "scopes", "operators"],
-    "atomic.cuh": ["atomic_add", "atomic_update", "scopes", "operators"],
+    "tree.cuh": ["costs", "tree", "call_costs", "sinks", "chunks", "product"],
+    "segment.cuh": ["costs", "fetch", "call_costs", "sinks"],
+    "reduce.cuh": ["costs", "call_costs", "sinks", "reduction", "product"],
+    "values.cuh": ["call_costs", "chunks", "examples"],
+    "warp.cuh": ["lanes", "costs", "call_costs"],
+    "group.cuh": ["call_costs", "costs", "group"],
+    "queue.cuh": ["call_costs", "fetch", "examples"],
+    "sink.cuh": ["costs", "mistakes", "scopes", "sinks", "operators"],
+    "atomic.cuh": ["atomic", "scopes", "operators"],
 }
 # What these leave is tried with these as well.
 MORE_TESTS = {
-    "tree.cuh": ["integers", "operators", "group", "packed"],
-    "segment.cuh": ["operators", "packed"],
-    "reduce.cuh": ["integers", "operators", "packed", "chunks", "mistakes"],
-    "values.cuh": ["chunks", "packed", "by_key"],
-    "warp.cuh": ["packed", "tree", "integers"],
-    "group.cuh": ["by_key", "chunks"],
+    "tree.cuh": ["operators", "group", "halves"],
+    "segment.cuh": ["operators", "halves"],
+    "reduce.cuh": ["operators", "halves", "chunks", "mistakes"],
+    "values.cuh": ["halves", "sinks"],
+    "warp.cuh": ["halves", "tree", "sinks"],
+    "group.cuh": ["sinks", "chunks"],
     "queue.cuh": [],
-    "sink.cuh": ["chunk_counts", "integers", "fields", "packed", "by_key", "tree"],
-    "atomic.cuh": ["half", "reduction_counts", "atomic_counts"],
+    "sink.cuh": ["chunks", "halves", "tree"],
+    "atomic.cuh": ["halves", "costs", "call_costs"],
 }
 # Mutants that CI runs: header, line, operator or constant, which of these in the line, its replacement.
 FIXED = [
@@ -159,12 +159,8 @@ class Runner:
                           "#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n#include <simt.h>\n", encoding="utf-8")
         subprocess.run([*self.compile, "-x", "c++-header", header, "-o", f"{header}.gch"], check=True)
         self.precompiled = ["-include", header]
-        lists = (ROOT / "tests/library/CMakeLists.txt").read_text(encoding="utf-8")
-        self.wrong_uses = []  # (file, number, reason)
-        for file, reasons in zip(("wrong_use.cu", "wrong_use_of_pairs.cu", "wrong_use_of_blocks.cu"),
-                                 re.findall(r"set\(reasons\n(.*?)\)\nadd_test", lists, re.S)):
-            for number, reason in enumerate(re.findall('"([^"\n]*)"', reasons), 1):
-                self.wrong_uses.append((file, number, reason))
+        uses = (ROOT / "tests/library/wrong_use.cu").read_text(encoding="utf-8")
+        self.wrong_uses = re.findall(r"if WRONG_USE == (\d+) +// (.*)", uses)  # (number, reason)
 
     def run(self, command, seconds):
         """(exit status, output); a status of None is a timeout."""
@@ -200,13 +196,13 @@ class Runner:
 
     def wrong_use(self, include, message):
         """Whether a wrong use of this reason compiles now."""
-        for file, number, reason in self.wrong_uses:
+        for number, reason in self.wrong_uses:
             if reason != message:
                 continue
             status, output = self.run([*self.compile, "-fsyntax-only", f"-I{include}", f"-DWRONG_USE={number}", "-x",
-                                       "c++", ROOT / "tests/library" / file], 60)
+                                       "c++", ROOT / "tests/library/wrong_use.cu"], 60)
             if status == 0 or f"distwar: {reason}" not in output:
-                return f"Headers.WrongUse{number} of {file}"
+                return f"Headers.WrongUse{number}"
         return None
 
     def found_by(self, mutant):

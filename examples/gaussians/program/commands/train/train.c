@@ -108,8 +108,7 @@ static bool memory_suffices(train_run *run, int64_t first, fault *why) {
                                                0.95e6 * o->memory));
 }
 
-// The data and the start, with several ranks without a call to a device: processes that are forked from here share their
-// memory.
+// The data and the start, which the ranks of this process share.
 static bool prepare_all(train_run *run, bool writes, gs_gaussians *host, fault *why) {
     const train_options *o = run->options;
     if ((writes && !outputs_are_possible(o, why)) || !load_data(run, why) || !prepare(run, why)) return false;
