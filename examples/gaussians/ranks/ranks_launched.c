@@ -102,8 +102,11 @@ static int await_ranks(const ranks_plan *plan, double timeout_s, int listening, 
         to_all->rank = from.rank;
         until = fmin(until, seconds_now() + 5);
     }
-    for (int r = 0; r < plan->count && to_all->rank < 0; r++)
-        if (!is_here[r]) to_all->rank = r, sprintf(to_all->text, "has not come within %g s", timeout_s);
+    for (int r = 0; r < plan->count && to_all->rank < 0; r++) {
+        if (is_here[r]) continue;
+        to_all->rank = r;
+        snprintf(to_all->text, sizeof to_all->text, "has not come within %g s", timeout_s);
+    }
     return come;
 }
 

@@ -101,6 +101,7 @@ bool ranks_run(const ranks_plan *plan, ranks_body body, void *context, fault *wh
     thread_group *const threads =
         plan->kind == RANKS_THREADS ? thread_group_open(&shared, plan->count) : NULL;
     if (!members || (plan->kind == RANKS_THREADS && !threads)) {
+        if (threads) thread_group_close(threads);
         free(members);
         return fail(why, "no memory for %d ranks", plan->count);
     }
