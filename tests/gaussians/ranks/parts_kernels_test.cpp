@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <random>
 
 namespace parts_kernels_test {
 
@@ -304,6 +305,29 @@ TEST(PartsKernels, RowSumsBoundTheGradient) {
     EXPECT_GT(bound.color, 0);
     EXPECT_GE(double(bound.d_color), color * (1 - 1e-12));
     EXPECT_LE(double(bound.d_color), color * (1 + 2e-7));
+}
+
+// So many that a thread takes several: nvcc unrolls its loop.
+TEST(PartsKernels, TheLargestColorIsNoOtherMember) {
+    std::vector<gs_splat> splats(100000);
+    std::mt19937 random(7);
+    std::uniform_real_distribution<float> up_to_one(0, 1);
+    float wanted = 0;
+    for (gs_splat &splat : splats) {
+        splat = {{9, 9}, {9, 9, 9}, 9, {}, 9, {9, 9}};
+        const bool culled = random() % 8 == 0;
+        for (float &color : splat.color) color = culled ? 9 : up_to_one(random);
+        if (culled)
+            splat.depth = 0;
+        else
+            wanted = std::max(wanted, *std::max_element(splat.color, splat.color + GS_CHANNELS));
+    }
+    const device_vector<gs_splat> on_device(splats);
+    const device_vector<gs_largest_values> largest(1);
+    gs_view view = {};
+    view.gaussians.count = int64_t(splats.size()), view.splats = on_device.data();
+    ASSERT_GS_OK(parts_largest(&view, largest.data(), NULL));
+    EXPECT_EQ(largest.read()[0].color, wanted);
 }
 
 } // namespace parts_kernels_test
