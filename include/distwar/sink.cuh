@@ -267,21 +267,6 @@ __host__ __device__ planes(T *, Stride)->planes<T>;
 namespace detail {
 template <typename T, typename Op, scope S>
 inline constexpr bool has_one_base<planes<T, Op, S>> = true;
-
-// Adds Count values, 4 or 2, at an address aligned to their size. half.cuh has the same for pairs.
-template <typename T>
-struct vectors_of {
-    template <scope S, int Count, int K>
-    static __device__ __forceinline__ void add(float *address, const float (&values)[K], int first) {
-        if constexpr (Count == 4)
-            distwar::atomic_add<S>(
-                reinterpret_cast<float4 *>(address),
-                make_float4(values[first], values[first + 1], values[first + 2], values[first + 3]));
-        else
-            distwar::atomic_add<S>(reinterpret_cast<float2 *>(address),
-                                   make_float2(values[first], values[first + 1]));
-    }
-};
 } // namespace detail
 
 // A record added by vector atomics of 4 and 2 values: value k to base[key * stride + k].
@@ -315,12 +300,12 @@ struct aligned_record {
         T *const first = base + size_t(key) * stride;
         constexpr int fours = K / 4 * 4;
         DISTWAR_UNROLL
-        for (int k = 0; k < fours; k += 4) detail::vectors_of<T>::template add<S, 4>(first + k, values, k);
-        if constexpr (K % 4 == 3 && detail::is_same<T, float>)
-            if (detail::add_vector<S>(reinterpret_cast<float4 *>(first + fours),
-                                      make_float4(values[fours], values[fours + 1], values[fours + 2], 0)))
-                return;
-        if constexpr (K % 4 >= 2) detail::vectors_of<T>::template add<S, 2>(first + fours, values, fours);
+        for (int k = 0; k < fours; k += 4) detail::add_vector<S, 4>(first + k, values + k);
+        if constexpr (K % 4 == 3 && detail::is_same<T, float>) {
+            const T four[] = {values[fours], values[fours + 1], values[fours + 2], 0};
+            if (detail::destination<T>::template add_vector<S, 4>(first + fours, four)) return;
+        }
+        if constexpr (K % 4 >= 2) detail::add_vector<S, 2>(first + fours, values + fours);
         if constexpr (K % 2 == 1) distwar::atomic_add<S>(first + K - 1, values[K - 1]);
     }
     template <typename Key, typename V>

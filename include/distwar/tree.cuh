@@ -145,11 +145,11 @@ __device__ __forceinline__ void first_exchange(bool active, const T (&val)[K], T
     for (int i = 0; i < K / 2; ++i) {
         const T keep_value = detail::shift_pair(keep_shift, val[2 * i], val[2 * i + 1]);
         const T exchanged_value = detail::shift_pair(send_shift, val[2 * i], val[2 * i + 1]);
-        partial[i] = arithmetic<T>::sum(keep_value, detail::shuffle_xor(exchanged_value, 1));
+        partial[i] = destination<T>::sum(keep_value, detail::shuffle_xor(exchanged_value, 1));
     }
     if constexpr (K % 2 == 1) { // the last value has no other to be exchanged for
         const T own_value = detail::operand(active, val[K - 1], add{});
-        partial[K / 2] = arithmetic<T>::sum(own_value, detail::shuffle_xor(own_value, 1));
+        partial[K / 2] = destination<T>::sum(own_value, detail::shuffle_xor(own_value, 1));
     }
 }
 
