@@ -279,7 +279,6 @@ __device__ __forceinline__ unsigned highest_lane(unsigned set) {
 template <typename Key>
 __device__ __forceinline__ bool share_one_key(unsigned lanes, unsigned active_lanes, bool active, Key key,
                                               plain_key_of<Key> &shared) {
-    detail::check_key(key);
     if constexpr (is_uniform<Key>) {
         shared = key.key;
         return true;
