@@ -55,7 +55,7 @@ __device__ __forceinline__ unsigned short compare_and_swap(unsigned short *addre
                  : "=h"(result)                                                                              \
                  : "l"(address), "h"(expected), "h"(wanted)                                                  \
                  : "memory")
-    DISTWAR_AT_SCOPE(S, DISTWAR_SWAP_AT, found)
+    DISTWAR_AT_SCOPE(S, DISTWAR_SWAP_AT, found);
 #undef DISTWAR_SWAP_AT
     return found;
 #else
@@ -88,6 +88,30 @@ struct destination {
     using value = typename only_if<is_float || is_integer<T>, T>::type;
 
     static __device__ __forceinline__ T stored(T given) { return given; }
+    static __host__ __device__ __forceinline__ T sum(T a, T b) { return a + b; }
+    static __host__ __device__ __forceinline__ T product(T a, T b) { return a * b; }
+    static __host__ __device__ __forceinline__ T lesser(T old, T given) { return given < old ? given : old; }
+    static __host__ __device__ __forceinline__ T greater(T old, T given) { return old < given ? given : old; }
+    static __host__ __device__ __forceinline__ bool is_zero(T a) { return a == T(0); }
+    static __device__ __forceinline__ T zero() { return T(0); }
+    static __device__ __forceinline__ T one() { return T(1); }
+    // The largest value of T, or infinity; the smallest, or -infinity.
+    static __device__ __forceinline__ T highest() {
+        if constexpr (is_same<T, float>)
+            return __int_as_float(0x7f800000);
+        else if constexpr (is_same<T, double>)
+            return __longlong_as_double(0x7ff0000000000000);
+        else if constexpr (T(-1) < T(0))
+            return T(~(1ull << (8 * sizeof(T) - 1)));
+        else
+            return T(-1);
+    }
+    static __device__ __forceinline__ T lowest() {
+        if constexpr (is_float)
+            return -highest();
+        else
+            return T(~highest());
+    }
     template <scope S>
     static __device__ __forceinline__ void add(T *address, T given) {
         if constexpr (is_float) {
@@ -112,57 +136,22 @@ struct destination {
                                                       [[maybe_unused]] const T *values) {
         static_assert(is_same<T, float>);
 #if !DISTWAR_PTX
-        detail::add_parts<T, Count>(address, values);
+        if constexpr (Count == 4)
+            detail::native_add<S>(reinterpret_cast<float4 *>(address),
+                                  make_float4(values[0], values[1], values[2], values[3]));
+        else
+            detail::native_add<S>(reinterpret_cast<float2 *>(address), make_float2(values[0], values[1]));
 #elif DISTWAR_HAS_VECTOR_RED
         if (!__isGlobal(address)) return false;
         const size_t global = __cvta_generic_to_global(address);
         if constexpr (Count == 4) {
             DISTWAR_RED(S, ".v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(global), "f"(values[0]), "f"(values[1]),
-                        "f"(values[2]), "f"(values[3]))
+                        "f"(values[2]), "f"(values[3]));
         } else {
-            DISTWAR_RED(S, ".v2.f32 [%0], {%1, %2};" ::"l"(global), "f"(values[0]), "f"(values[1]))
+            DISTWAR_RED(S, ".v2.f32 [%0], {%1, %2};" ::"l"(global), "f"(values[0]), "f"(values[1]));
         }
 #endif
         return !DISTWAR_PTX || DISTWAR_HAS_VECTOR_RED;
-    }
-
-    static __host__ __device__ __forceinline__ T sum(T a, T b) {
-        return a + b;
-    }
-    static __host__ __device__ __forceinline__ T product(T a, T b) {
-        return a * b;
-    }
-    static __host__ __device__ __forceinline__ T lesser(T old, T given) {
-        return given < old ? given : old;
-    }
-    static __host__ __device__ __forceinline__ T greater(T old, T given) {
-        return old < given ? given : old;
-    }
-    static __host__ __device__ __forceinline__ bool is_zero(T a) {
-        return a == T(0);
-    }
-    static __device__ __forceinline__ T zero() {
-        return T(0);
-    }
-    static __device__ __forceinline__ T one() {
-        return T(1);
-    }
-    // The largest value of T, or infinity; the smallest, or -infinity.
-    static __device__ __forceinline__ T highest() {
-        if constexpr (is_same<T, float>)
-            return __int_as_float(0x7f800000);
-        else if constexpr (is_same<T, double>)
-            return __longlong_as_double(0x7ff0000000000000);
-        else if constexpr (T(-1) < T(0))
-            return T(~(1ull << (8 * sizeof(T) - 1)));
-        else
-            return T(-1);
-    }
-    static __device__ __forceinline__ T lowest() {
-        if constexpr (is_same<T, float> || is_same<T, double>)
-            return -highest();
-        else
-            return T(~highest());
     }
 };
 
@@ -177,6 +166,14 @@ inline constexpr bool is_value = is_same<value_of<T>, T>;
 template <typename T, typename V>
 inline constexpr bool takes_values = is_same<V, value_of<T>> || (is_same<T, double> && is_same<V, float>) ||
                                      (is_integer<T> && is_same<integer_of<T>, integer_of<V>>);
+
+// Adds Count values, 2 or 4, at an address aligned to their size: by one atomic where there is one.
+template <scope S, int Count, typename T>
+__device__ __forceinline__ void add_vector(T *address, const T *values) {
+    if (destination<T>::template add_vector<S, Count>(address, values)) return;
+    DISTWAR_UNROLL
+    for (int i = 0; i < Count; ++i) destination<T>::template add<S>(address + i, values[i]);
+}
 
 } // namespace detail
 
@@ -218,18 +215,6 @@ template <scope S = scope::device, typename T>
 __device__ __forceinline__ void atomic_add(T *address, detail::value_of<T> given) {
     detail::destination<T>::template add<S>(address, given);
 }
-
-namespace detail {
-
-// Adds Count values, 2 or 4, at an address aligned to their size: by one atomic where there is one.
-template <scope S, int Count, typename T>
-__device__ __forceinline__ void add_vector(T *address, const T *values) {
-    if (destination<T>::template add_vector<S, Count>(address, values)) return;
-    DISTWAR_UNROLL
-    for (int i = 0; i < Count; ++i) distwar::atomic_add<S>(address + i, values[i]);
-}
-
-} // namespace detail
 
 // Adds two or four neighbouring floats, aligned to 8 or 16 bytes. Each float is added atomically, the vector
 // as a whole is not. Cost: one atomic in global memory from compute capability 9.0 and CUDA 12.1 on;

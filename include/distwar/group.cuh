@@ -47,8 +47,7 @@ template <typename Key>
 struct keyed_groups : found_groups {
     Key key; // the lane's own; if one_key, the one key, in inactive lanes, too
 
-    // Finds the groups, of which those of at least `threshold` lanes are summed. If HasTrees, a single lane is none, and
-    // a whole warp is asked first whether it has one key.
+    // Finds the groups, of which those of at least `threshold` lanes are summed; by trees if they have two lanes and more.
     template <bool HasTrees, typename Given>
     __device__ __forceinline__ void find(Given given, int threshold) {
         group = lanes_with_key(lanes, given) & active_lanes;
@@ -103,16 +102,10 @@ struct lane_groups {
     //   whole warp, one key  tree_shuffles(K) shuffles, ceil(K / 32) atomic instructions
     //   otherwise            the sums and commits of reduce_tree, group after group or side by side; in a
     //                        whole warp with balance_threshold > 2 also 1 vote
-    template <int K, typename T, typename Sink>
-    __device__ __forceinline__ void add(const T (&val)[K], const Sink &sink,
+    template <typename Values, typename Sink>
+    __device__ __forceinline__ void add(const Values &val, const Sink &sink,
                                         int balance_threshold = 0) const {
-        detail::check_tree<K, T, Key, Sink>();
         add_values(found, detail::all_of(val), sink, balance_threshold);
-    }
-    template <int K, typename T, typename Sink>
-    __device__ __forceinline__ void add(const value_list<K, T> &list, const Sink &sink,
-                                        int balance_threshold = 0) const {
-        add(list.of, sink, balance_threshold);
     }
 
     // add at another key, which follows from the key of the group: for the corners of a cell or the nodes
@@ -124,15 +117,10 @@ struct lane_groups {
     //     const auto cells = distwar::group_lanes(distwar::all_lanes, active, cell); // one match
     //     for (int node = 0; node < 27; ++node)                                      // no further one
     //         cells.add(values_of(node), distwar::record<float>{grid, 4}, distwar::at_key{cell + offset[node]});
-    template <int K, typename T, typename Sink, typename Other>
-    __device__ __forceinline__ void add(const T (&val)[K], const Sink &sink, at_key<Other> other) const {
-        detail::check_tree<K, T, Other, Sink>();
+    template <typename Values, typename Sink, typename Other>
+    __device__ __forceinline__ void add(const Values &val, const Sink &sink, at_key<Other> other) const {
+        const resumed_call call(found.lanes, found.place);
         add_values(at(other.key), detail::all_of(val), sink, 0);
-    }
-    template <int K, typename T, typename Sink, typename Other>
-    __device__ __forceinline__ void add(const value_list<K, T> &list, const Sink &sink,
-                                        at_key<Other> other) const {
-        add(list.of, sink, other);
     }
 
     // Both for a number of values known at run time (reduce_n).
@@ -144,6 +132,7 @@ struct lane_groups {
     template <int Chunk = 16, typename Values, typename Sink, typename Other>
     __device__ __forceinline__ void add_n(int count, const Values &values, const Sink &sink,
                                           at_key<Other> other) const {
+        const resumed_call call(found.lanes, found.place);
         add_values(at(other.key), detail::counted<Chunk, Other, Sink>(count, values), sink, 0);
     }
 
@@ -154,7 +143,6 @@ struct lane_groups {
     template <typename Other>
     __device__ __forceinline__ keyed_groups<Other> at(Other other_key) const {
         static_assert(is_integer<Other>, "distwar: the key must be an integer of 4 or 8 bytes");
-        const resumed_call call(found.lanes, found.place);
         detail::promise(found.active ? "lanes of one group pass different keys in at_key" : nullptr,
                         (unsigned long long)(found.key), (unsigned long long)(other_key), true);
         if (found.one_key)
@@ -165,6 +153,7 @@ struct lane_groups {
     template <typename Groups, typename Values, typename Sink>
     static __device__ __forceinline__ void add_values(Groups groups, const Values &values, const Sink &sink,
                                                       int balance_threshold) {
+        detail::check_tree<Values, decltype(groups.key), Sink>();
         const resumed_call call(groups.lanes, groups.place); // the add is a call at the line of group_lanes
         detail::check_call(groups.active, groups.key, sink, values.count);
         const bool sums_all = balance_threshold <= 1;

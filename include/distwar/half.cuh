@@ -99,13 +99,13 @@ __device__ __forceinline__ void add_rounded(T *address, T value) {
         const size_t global = __cvta_generic_to_global(address);
         const auto bits = detail::bits_as<bits_of<T>>(value);
         if constexpr (is_same<T, __half>) {
-            DISTWAR_RED(S, ".noftz.f16 [%0], %1;" ::"l"(global), "h"(bits))
+            DISTWAR_RED(S, ".noftz.f16 [%0], %1;" ::"l"(global), "h"(bits));
         } else if constexpr (is_same<T, __half2>) {
-            DISTWAR_RED(S, ".noftz.f16x2 [%0], %1;" ::"l"(global), "r"(bits))
+            DISTWAR_RED(S, ".noftz.f16x2 [%0], %1;" ::"l"(global), "r"(bits));
         } else if constexpr (is_same<T, __nv_bfloat16>) {
-            DISTWAR_RED(S, ".noftz.bf16 [%0], %1;" ::"l"(global), "h"(bits))
+            DISTWAR_RED(S, ".noftz.bf16 [%0], %1;" ::"l"(global), "h"(bits));
         } else {
-            DISTWAR_RED(S, ".noftz.bf16x2 [%0], %1;" ::"l"(global), "r"(bits))
+            DISTWAR_RED(S, ".noftz.bf16x2 [%0], %1;" ::"l"(global), "r"(bits));
         }
         return;
     }
@@ -177,6 +177,24 @@ struct destination<Pair, 2> {
     using value = Pair;
     using each = destination<typename pair_of<Pair>::half>;
     static __device__ __forceinline__ Pair stored(Pair given) { return given; }
+    DISTWAR_PAIR_OPERATION(sum, 700, "add.rn.f16x2 %0, %1, %2;",
+                           DISTWAR_PAIR_FMA("0x3f803f80", "%1, other, %2"))
+    DISTWAR_PAIR_OPERATION(product, 700, "mul.rn.f16x2 %0, %1, %2;",
+                           DISTWAR_PAIR_FMA("0x80008000", "%1, %2, other"))
+    DISTWAR_PAIR_OPERATION(lesser, 800, DISTWAR_PAIR_EXTREME("min", ".f16x2"),
+                           DISTWAR_PAIR_EXTREME("min", ".bf16x2"))
+    DISTWAR_PAIR_OPERATION(greater, 800, DISTWAR_PAIR_EXTREME("max", ".f16x2"),
+                           DISTWAR_PAIR_EXTREME("max", ".bf16x2"))
+    static __host__ __device__ __forceinline__ bool is_zero(Pair a) {
+        return each::is_zero(a.x) && each::is_zero(a.y);
+    }
+    static __device__ __forceinline__ Pair both(unsigned bits) {
+        return detail::bits_as<Pair>(bits << 16 | bits);
+    }
+    static __device__ __forceinline__ Pair zero() { return both(0); }
+    static __device__ __forceinline__ Pair one() { return both(is_half ? 0x3c00 : 0x3f80); }
+    static __device__ __forceinline__ Pair highest() { return both(is_half ? 0x7c00 : 0x7f80); }
+    static __device__ __forceinline__ Pair lowest() { return both(is_half ? 0xfc00 : 0xff80); }
     template <scope S>
     static __device__ __forceinline__ void add(Pair *address, Pair given) {
         detail::add_rounded<S>(address, given);
@@ -195,44 +213,18 @@ struct destination<Pair, 2> {
 #define DISTWAR_ADD(type)                                                                                    \
     if constexpr (Count == 4) {                                                                              \
         DISTWAR_RED(S, ".noftz.v4." type " [%0], {%1, %2, %3, %4};" ::"l"(global), "r"(bits[0]),             \
-                    "r"(bits[1]), "r"(bits[Count - 2]), "r"(bits[Count - 1]))                                \
+                    "r"(bits[1]), "r"(bits[Count - 2]), "r"(bits[Count - 1]));                               \
     } else {                                                                                                 \
-        DISTWAR_RED(S, ".noftz.v2." type " [%0], {%1, %2};" ::"l"(global), "r"(bits[0]), "r"(bits[1]))       \
+        DISTWAR_RED(S, ".noftz.v2." type " [%0], {%1, %2};" ::"l"(global), "r"(bits[0]), "r"(bits[1]));      \
     }
         if constexpr (is_half) {
-            DISTWAR_ADD("f16x2")
+            DISTWAR_ADD("f16x2");
         } else {
-            DISTWAR_ADD("bf16x2")
+            DISTWAR_ADD("bf16x2");
         }
 #undef DISTWAR_ADD
 #endif
         return !DISTWAR_PTX || DISTWAR_HAS_VECTOR_RED;
-    }
-    DISTWAR_PAIR_OPERATION(sum, 700, "add.rn.f16x2 %0, %1, %2;",
-                           DISTWAR_PAIR_FMA("0x3f803f80", "%1, other, %2"))
-    DISTWAR_PAIR_OPERATION(product, 700, "mul.rn.f16x2 %0, %1, %2;",
-                           DISTWAR_PAIR_FMA("0x80008000", "%1, %2, other"))
-    DISTWAR_PAIR_OPERATION(lesser, 800, DISTWAR_PAIR_EXTREME("min", ".f16x2"),
-                           DISTWAR_PAIR_EXTREME("min", ".bf16x2"))
-    DISTWAR_PAIR_OPERATION(greater, 800, DISTWAR_PAIR_EXTREME("max", ".f16x2"),
-                           DISTWAR_PAIR_EXTREME("max", ".bf16x2"))
-    static __host__ __device__ __forceinline__ bool is_zero(Pair a) {
-        return each::is_zero(a.x) && each::is_zero(a.y);
-    }
-    static __device__ __forceinline__ Pair both(unsigned bits) {
-        return detail::bits_as<Pair>(bits << 16 | bits);
-    }
-    static __device__ __forceinline__ Pair zero() {
-        return both(0);
-    }
-    static __device__ __forceinline__ Pair one() {
-        return both(is_half ? 0x3c00 : 0x3f80);
-    }
-    static __device__ __forceinline__ Pair highest() {
-        return both(is_half ? 0x7c00 : 0x7f80);
-    }
-    static __device__ __forceinline__ Pair lowest() {
-        return both(is_half ? 0xfc00 : 0xff80);
     }
 };
 #undef DISTWAR_PAIR_EXTREME

@@ -199,15 +199,12 @@ __device__ __forceinline__ void sum_groups(unsigned lanes, bool active, Key key,
         if (!sums_all && active) values.each(true, sink, plain_commit<plain>{groups.key});
         return;
     }
-    if constexpr (S == strategy::tree)
-        if (lanes == all_lanes) {
-            plain shared;
-            if (detail::share_one_key(all_lanes, groups.active_lanes, active, key, shared)) {
-                values.each(active, sink,
-                            tree_commit<plain>{active, lowest_lane(groups.active_lanes), shared});
-                return;
-            }
-        }
+    plain shared;
+    if (S == strategy::tree && lanes == all_lanes &&
+        detail::share_one_key(all_lanes, groups.active_lanes, active, key, shared)) {
+        values.each(active, sink, tree_commit<plain>{active, lowest_lane(groups.active_lanes), shared});
+        return;
+    }
     groups.template find<S == strategy::tree>(key, balance_threshold);
     if constexpr (S == strategy::tree)
         values.each(active, sink, groups);
@@ -222,6 +219,7 @@ __device__ __forceinline__ void sum_by(unsigned lanes, bool active, Key key, con
     static_assert((reduce_strategies >> int(S) & 1) != 0,
                   "distwar: reduce<> takes the strategies atomic, serial, bfly and tree");
     detail::check_call(active, key, sink, values.count);
+    if constexpr (S == strategy::tree) detail::check_tree<Values, Key, Sink>();
     if constexpr (S == strategy::serial || S == strategy::tree)
         detail::sum_groups<S, SumsAll>(lanes, active, key, values, sink, balance_threshold);
     else if constexpr (S == strategy::bfly)
@@ -231,15 +229,6 @@ __device__ __forceinline__ void sum_by(unsigned lanes, bool active, Key key, con
 }
 
 // ---- reduce
-
-// Whether one of the library's sinks lies in the shared memory of the block. nvcc folds this where it knows the memory.
-template <typename Sink>
-__device__ __forceinline__ bool lies_in_shared([[maybe_unused]] const Sink &sink) {
-#if DISTWAR_PTX
-    if constexpr (has_one_base<Sink>) return __isShared(sink.base);
-#endif
-    return false;
-}
 
 // The active lanes with the caller's key, or some of them. What a match costs grows with the number of different keys:
 // 2.2 cycles of an SM for each, 70 for 32. Where neighbouring lanes hold neighbouring keys, plain atomics of a warp
@@ -330,16 +319,22 @@ template <int K, typename T, typename Key, typename Sink>
 __device__ __forceinline__ void reduce(detail::lane_mask lanes, bool active, Key key, const T (&val)[K],
                                        const Sink &sink) {
     detail::check_call(active, key, sink, K);
-    detail::check_tree<K, T, Key, Sink>();
+    const auto values = detail::all_of(val);
+    detail::check_tree<decltype(values), Key, Sink>();
+    // nvcc folds this where it knows the memory.
+    bool is_shared = detail::is_in_shared<Sink>;
+#if DISTWAR_PTX
+    if constexpr (detail::has_one_base<Sink>) is_shared = is_shared || __isShared(sink.base);
+#endif
     if constexpr (detail::is_uniform<Key>) {
-        detail::sum_groups<strategy::tree, true>(lanes, active, key, detail::all_of(val), sink, 0);
-    } else if (detail::is_in_shared<Sink> || detail::lies_in_shared(sink)) {
+        detail::sum_groups<strategy::tree, true>(lanes, active, key, values, sink, 0);
+    } else if (is_shared) {
         if (active) sink.add(key, val);
     } else if constexpr (detail::requests_of_a_lane<K, Sink> < detail::min_values_by_group &&
                          K < 2 * detail::min_values_by_group) {
         detail::sum_side_by_side(lanes, active, key, val, sink);
     } else {
-        detail::sum_groups<strategy::tree, true>(lanes, active, key, detail::all_of(val), sink, 0);
+        detail::sum_groups<strategy::tree, true>(lanes, active, key, values, sink, 0);
     }
 }
 template <int K, typename T, typename Key, typename Sink>
@@ -452,7 +447,6 @@ __device__ __forceinline__ void reduce_bfly(detail::lane_mask lanes, bool active
 template <int K, typename T, typename Key, typename Sink>
 __device__ __forceinline__ void reduce_tree(detail::lane_mask lanes, bool active, Key key, const T (&val)[K],
                                             const Sink &sink, int balance_threshold = 0) {
-    detail::check_tree<K, T, Key, Sink>();
     detail::sum_by<strategy::tree>(lanes, active, key, detail::all_of(val), sink, balance_threshold);
 }
 
@@ -460,7 +454,6 @@ __device__ __forceinline__ void reduce_tree(detail::lane_mask lanes, bool active
 template <int K, typename T, typename Key, typename Sink>
 __device__ __forceinline__ void reduce_tree(detail::lane_mask lanes, bool active, uniform_key<Key> key,
                                             const T (&val)[K], const Sink &sink) {
-    detail::check_tree<K, T, Key, Sink>();
     detail::sum_by<strategy::tree, true>(lanes, active, key, detail::all_of(val), sink, 0);
 }
 
@@ -473,7 +466,6 @@ __device__ __forceinline__ void reduce_tree(detail::lane_mask lanes, bool active
 template <strategy S, int K, typename T, typename Key, typename Sink>
 __device__ __forceinline__ void reduce(detail::lane_mask lanes, bool active, Key key, const T (&val)[K],
                                        const Sink &sink, int balance_threshold = 0) {
-    if constexpr (S == strategy::tree) detail::check_tree<K, T, Key, Sink>();
     detail::sum_by<S>(lanes, active, key, detail::all_of(val), sink, balance_threshold);
 }
 

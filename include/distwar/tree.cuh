@@ -62,36 +62,30 @@ inline constexpr bool is_summed_by_redux = K <= max_values_by_redux &&is_integer
 #endif
 // The reduction of an int or unsigned over the warp. PTX for clang, which up to 19 lacks these functions.
 #if DISTWAR_CLANG
-#define DISTWAR_REDUX(Op, call, name, type)                                                                  \
+#define DISTWAR_REDUX(Op, call, of_int, of_unsigned)                                                         \
     template <typename T>                                                                                    \
     __device__ __forceinline__ T redux(T given, Op) {                                                        \
         T result;                                                                                            \
         if constexpr (is_same<T, int>)                                                                       \
-            asm volatile("redux.sync." name type(s32) " %0, %1, 0xffffffff;" : "=r"(result) : "r"(given));   \
+            asm volatile("redux.sync." of_int " %0, %1, 0xffffffff;" : "=r"(result) : "r"(given));           \
         else                                                                                                 \
-            asm volatile("redux.sync." name type(u32) " %0, %1, 0xffffffff;" : "=r"(result) : "r"(given));   \
+            asm volatile("redux.sync." of_unsigned " %0, %1, 0xffffffff;" : "=r"(result) : "r"(given));      \
         return result;                                                                                       \
     }
-#define DISTWAR_OF_NUMBERS(sign) #sign
-#define DISTWAR_OF_BITS(sign) "b32"
 #else
-#define DISTWAR_REDUX(Op, call, name, type)                                                                  \
+#define DISTWAR_REDUX(Op, call, of_int, of_unsigned)                                                         \
     template <typename T>                                                                                    \
     __device__ __forceinline__ T redux(T given, Op) {                                                        \
-        return T(call(all_lanes, type(given)));                                                              \
+        return T(call(all_lanes, given));                                                                    \
     }
-#define DISTWAR_OF_NUMBERS(given) given
-#define DISTWAR_OF_BITS(given) unsigned(given)
 #endif
-DISTWAR_REDUX(add, __reduce_add_sync, "add.", DISTWAR_OF_NUMBERS)
-DISTWAR_REDUX(minimum, __reduce_min_sync, "min.", DISTWAR_OF_NUMBERS)
-DISTWAR_REDUX(maximum, __reduce_max_sync, "max.", DISTWAR_OF_NUMBERS)
-DISTWAR_REDUX(bit_and, __reduce_and_sync, "and.", DISTWAR_OF_BITS)
-DISTWAR_REDUX(bit_or, __reduce_or_sync, "or.", DISTWAR_OF_BITS)
-DISTWAR_REDUX(bit_xor, __reduce_xor_sync, "xor.", DISTWAR_OF_BITS)
+DISTWAR_REDUX(add, __reduce_add_sync, "add.s32", "add.u32")
+DISTWAR_REDUX(minimum, __reduce_min_sync, "min.s32", "min.u32")
+DISTWAR_REDUX(maximum, __reduce_max_sync, "max.s32", "max.u32")
+DISTWAR_REDUX(bit_and, __reduce_and_sync, "and.b32", "and.b32")
+DISTWAR_REDUX(bit_or, __reduce_or_sync, "or.b32", "or.b32")
+DISTWAR_REDUX(bit_xor, __reduce_xor_sync, "xor.b32", "xor.b32")
 #undef DISTWAR_REDUX
-#undef DISTWAR_OF_NUMBERS
-#undef DISTWAR_OF_BITS
 
 // Steps Step..End - 1 of the tree, in place, of the first `count` values. Every index is a constant: `partial` is in
 // registers.
@@ -240,10 +234,11 @@ __host__ __device__ constexpr int side_by_side_cost(int n) {
 inline constexpr int min_values_by_group = 5;
 
 // What a call that sums by trees asks of its values.
-template <int K, typename T, typename Key, typename Sink>
+template <typename Values, typename Key, typename Sink>
 __device__ __forceinline__ constexpr void check_tree() {
+    using T = typename Values::type;
     static_assert(is_value<T>, "distwar: a tree takes float, double or integers of 4 or 8 bytes");
-    static_assert(K <= max_tree_values || is_addressed_by_key<Sink, plain_key_of<Key>, T>,
+    static_assert(Values::at_once <= max_tree_values || is_addressed_by_key<Sink, plain_key_of<Key>, T>,
                   "distwar: more than 64 values need a sink addressed by key");
 }
 

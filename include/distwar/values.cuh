@@ -30,41 +30,42 @@ template <typename V>
 inline constexpr bool has_w<V, void_type<decltype(declared<V>().w)>> = true;
 
 // Count and type of the values in a V: itself, an array, or a vector of CUDA.
-template <typename V, bool IsVector = has_y<V> && !is_packed<V>>
+template <typename V>
+inline constexpr bool is_vector = has_y<V> && !is_packed<V>;
+template <typename V, bool IsVector = is_vector<V>>
 struct parts_of {
     using type = V;
     static constexpr int count = 1;
-    static __device__ __forceinline__ V part(const V &given, int) { return given; }
 };
 template <typename V, int N>
 struct parts_of<V[N], false> {
     using type = typename parts_of<V>::type;
-    static constexpr int each = parts_of<V>::count, count = N * each;
-    static __device__ __forceinline__ type part(const V (&given)[N], int k) {
-        return parts_of<V>::part(given[k / each], k % each);
-    }
+    static constexpr int count = N * parts_of<V>::count;
 };
 template <typename V>
 struct parts_of<V, true> {
     using type = decltype(V::x);
     static constexpr int count = has_w<V> ? 4 : has_z<V> ? 3 : 2;
-    static __device__ __forceinline__ type part(const V &given, int k) {
-        if constexpr (has_w<V>)
-            if (k == 3) return given.w;
-        if constexpr (has_z<V>)
-            if (k == 2) return given.z;
-        return k == 0 ? given.x : given.y;
-    }
 };
 
-// Writes the values of `given` from `at` on and returns the place behind them.
+// Write the values of `given` from `at` on and return the place behind them.
 template <typename T, typename V>
 __device__ __forceinline__ T *fill(T *at, const V &given) {
-    using parts = parts_of<V>;
-    static_assert(is_same<typename parts::type, T>, "distwar: the values of a list have one type");
+    static_assert(is_same<typename parts_of<V>::type, T>, "distwar: the values of a list have one type");
+    if constexpr (is_vector<V>) {
+        *at++ = given.x, *at++ = given.y;
+        if constexpr (has_z<V>) *at++ = given.z;
+        if constexpr (has_w<V>) *at++ = given.w;
+    } else {
+        *at++ = given;
+    }
+    return at;
+}
+template <typename T, typename V, int N>
+__device__ __forceinline__ T *fill(T *at, const V (&given)[N]) {
     DISTWAR_UNROLL
-    for (int k = 0; k < parts::count; ++k) at[k] = parts::part(given, k);
-    return at + parts::count;
+    for (int i = 0; i < N; ++i) at = detail::fill(at, given[i]);
+    return at;
 }
 
 } // namespace detail
@@ -88,7 +89,7 @@ __device__ __forceinline__ auto values(const First &first, const More &...more) 
         detail::is_value<T>,
         "distwar: values are float, double or integers of 4 or 8 bytes; for __half and __nv_bfloat16 pass floats");
     detail::value_list<(detail::parts_of<First>::count + ... + detail::parts_of<More>::count), T> list;
-    T *at = detail::fill(list.of, first);
+    [[maybe_unused]] T *at = detail::fill(list.of, first);
     (static_cast<void>(at = detail::fill(at, more)), ...);
     return list;
 }
@@ -163,6 +164,7 @@ struct called_values {
     static_assert(
         !is_same<type, void>,
         "distwar: the values are an array, a pointer or a callable value_of(k), [&](int k) { return ...; }");
+    static constexpr int at_once = Chunk;
     const ValueOf &value_of;
     int count;
 
@@ -195,6 +197,7 @@ struct called_values {
 template <int Chunk, bool Bounded, int K, typename T>
 struct array_values {
     using type = T;
+    static constexpr int at_once = K; // of a sink that is not addressed by key
     const T (&val)[K];
     int count;
 
@@ -230,6 +233,10 @@ struct array_values {
 template <int K, typename T>
 __device__ __forceinline__ array_values<array_chunk, false, K, T> all_of(const T (&val)[K]) {
     return {val, K};
+}
+template <int K, typename T>
+__device__ __forceinline__ array_values<array_chunk, false, K, T> all_of(const value_list<K, T> &list) {
+    return {list.of, K};
 }
 
 // The values of a call with a number of them known at run time, checked.

@@ -22,6 +22,26 @@ struct uniform_key {
 template <typename Key>
 __host__ __device__ uniform_key(Key)->uniform_key<Key>;
 
+// The caller's lane in its warp, 0..31.
+__device__ __forceinline__ unsigned lane_id() {
+#if DISTWAR_PTX
+    unsigned lane;
+    asm("mov.u32 %0, %%laneid;" : "=r"(lane));
+    return lane;
+#else
+    return (threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)) % 32;
+#endif
+}
+
+// The lowest lane of the set, which must not be empty.
+__device__ __forceinline__ unsigned lowest_lane(unsigned set) {
+    return unsigned(__ffs(int(set))) - 1;
+}
+
+__device__ __forceinline__ int count_lanes(unsigned set) {
+    return __popc(set);
+}
+
 namespace detail {
 
 // The type traits of the library. cuda/std has them, but NVRTC finds it only with a path to CCCL, and including it
@@ -115,21 +135,6 @@ __device__ __forceinline__ void check_key(Key key) {
         detail::promise("a uniform_key differs between lanes of a call", 0, (unsigned long long)(key.key),
                         false);
 }
-
-} // namespace detail
-
-// The caller's lane in its warp, 0..31.
-__device__ __forceinline__ unsigned lane_id() {
-#if DISTWAR_PTX
-    unsigned lane;
-    asm("mov.u32 %0, %%laneid;" : "=r"(lane));
-    return lane;
-#else
-    return (threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)) % 32;
-#endif
-}
-
-namespace detail {
 
 // The form in which a T moves between lanes and through selects: itself, as CUDA's integer of its size, or the bits of
 // a pair as a float. And the T of such a form.
@@ -232,34 +237,6 @@ __device__ __forceinline__ T shift_pair(unsigned shift, T low, T high) {
     }
 }
 
-} // namespace detail
-
-// The lowest lane of the set, which must not be empty.
-__device__ __forceinline__ unsigned lowest_lane(unsigned set) {
-    return unsigned(__ffs(int(set))) - 1;
-}
-
-__device__ __forceinline__ int count_lanes(unsigned set) {
-    return __popc(set);
-}
-
-// The mask of those of `lanes` that hold the caller's key, the caller included. Cost: one match; nothing for
-// a uniform_key.
-// Example (one warp, `lane` its lane, arrays of zeros):
-//     const unsigned group = distwar::lanes_with_key(distwar::all_lanes, lane % 16);
-//     if (lane < 2) found[lane] = group; // 0x10001, 0x20002
-//     // found: 65537, 131074
-template <typename Key>
-__device__ __forceinline__ unsigned lanes_with_key(unsigned lanes, Key key) {
-    detail::check_key(key);
-    if constexpr (detail::is_uniform<Key>)
-        return lanes;
-    else
-        return __match_any_sync(lanes, key);
-}
-
-namespace detail {
-
 // The lanes of the set below the caller.
 __device__ __forceinline__ unsigned lanes_below(unsigned set) {
     return set & ((1u << lane_id()) - 1);
@@ -317,6 +294,21 @@ __device__ __forceinline__ unsigned largest(unsigned lanes, unsigned given) {
 }
 
 } // namespace detail
+
+// The mask of those of `lanes` that hold the caller's key, the caller included. Cost: one match; nothing for
+// a uniform_key.
+// Example (one warp, `lane` its lane, arrays of zeros):
+//     const unsigned group = distwar::lanes_with_key(distwar::all_lanes, lane % 16);
+//     if (lane < 2) found[lane] = group; // 0x10001, 0x20002
+//     // found: 65537, 131074
+template <typename Key>
+__device__ __forceinline__ unsigned lanes_with_key(unsigned lanes, Key key) {
+    detail::check_key(key);
+    if constexpr (detail::is_uniform<Key>)
+        return lanes;
+    else
+        return __match_any_sync(lanes, key);
+}
 
 } // namespace distwar
 
