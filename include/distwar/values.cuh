@@ -102,12 +102,13 @@ inline constexpr int max_values_in_registers = 128; // of an array; longer ones 
 
 // The type of value_of(k), or of the values behind a pointer; void if it is neither.
 template <typename V>
-V copy_of(const V &);
+__device__ V copy_of(const V &);
 template <typename ValueOf>
-auto result(const ValueOf &value_of, int) -> decltype(detail::copy_of(value_of(0)));
+__device__ auto result(const ValueOf &value_of, int) -> decltype(detail::copy_of(value_of(0)));
 template <typename T>
-T result(const T *, int);
-void result(...);
+__device__ auto result(T *const &first, int) -> decltype(detail::copy_of(*first));
+template <typename ValueOf>
+__device__ void result(const ValueOf &, long);
 
 // Whether a sink has from(first), the sink of its values from `first` on, for vector atomics.
 template <typename Sink, typename = void>

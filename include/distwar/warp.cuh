@@ -84,13 +84,14 @@ using bits_of = typename sized<int(sizeof(T))>::bits;
 // CUDA's integer of the size and the sign of T: of `long`, which has 8 bytes on Linux and 4 on Windows, long long or
 // int. All that is done with an integer is done with this type, so every integer of 4 or 8 bytes serves, whatever its
 // name. void: T is none.
-int integer(int *);
-unsigned integer(unsigned *);
-sized<int(sizeof(long))>::number integer(long *);
-sized<int(sizeof(long))>::bits integer(unsigned long *);
-long long integer(long long *);
-unsigned long long integer(unsigned long long *);
-void integer(...);
+__device__ int integer(int *);
+__device__ unsigned integer(unsigned *);
+__device__ sized<int(sizeof(long))>::number integer(long *);
+__device__ sized<int(sizeof(long))>::bits integer(unsigned long *);
+__device__ long long integer(long long *);
+__device__ unsigned long long integer(unsigned long long *);
+template <typename T>
+__device__ void integer(T *);
 template <typename T>
 using integer_of = decltype(detail::integer(static_cast<T *>(nullptr)));
 template <typename T>
