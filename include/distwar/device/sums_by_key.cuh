@@ -99,12 +99,11 @@ struct row_tile {
 };
 
 // What becomes of a vector of V values of T on its way to a table: `sums` sums, which sink() takes with the number
-// of the vector. `rounds` vectors of a thread are on their way at a time where they are added singly, `together` in
-// groups.
+// of the vector. `together` vectors of a thread are on their way at a time in groups.
 template <typename T, int V, typename Out>
 struct float_adder {
     using sum_type = wide_of<T>;
-    static constexpr int sums = V, rounds = 4, together = 4;
+    static constexpr int sums = V, together = 4;
     static constexpr bool after_kernel = false; // find_largest
     void *out;
     int64_t count; // values of out
@@ -124,7 +123,7 @@ struct float_adder {
 template <typename T, int Words>
 struct fixed_adder {
     using sum_type = long long;
-    static constexpr int sums = Words, rounds = 4, together = 8;
+    static constexpr int sums = Words, together = 8;
     static constexpr bool after_kernel = true;
     void *out;
     int64_t count;
@@ -312,7 +311,7 @@ template <typename T, int V, typename Adder>
 __device__ __forceinline__ int add_singly(const row_request &in, int64_t first, int64_t end, int how,
                                           const fixed_sums &fixed, unsigned *warps, Adder &adder) {
     const auto table = adder.sink();
-    constexpr int rounds = Adder::rounds;
+    constexpr int rounds = 4; // vectors of a thread on their way
     const int rows_ahead = ROWS_BLOCK / in.vectors, vectors_ahead = ROWS_BLOCK % in.vectors;
     const int64_t last = end * in.vectors;
     int64_t at = first * in.vectors + threadIdx.x, i = first + int(threadIdx.x) / in.vectors;
@@ -384,7 +383,7 @@ struct key_call {
 template <typename Sort>
 struct sorted_places;
 template <typename Sort, typename T, int V, typename Out>
-struct sorted_rows_call;
+cudaError_t add_sorted(const key_call &call, cudaStream_t stream);
 
 template <typename T, typename Index, typename Out>
 key_call call_of(const key_sums<T, Index, Out> &in) {
@@ -547,10 +546,14 @@ cudaError_t add_fixed(const key_call &call, cudaStream_t stream) {
                                        add_fixed_sums<T, Words>, fixed, static_cast<T *>(call.out), values);
 }
 
+// V: values of a vector, halved until the call has such vectors.
 template <typename Sort, typename T, int V, typename Out>
 cudaError_t add_vectors(const key_call &call, cudaStream_t stream) {
+    if constexpr (V > 1)
+        if (call.vector_bytes < V * int(sizeof(T)))
+            return detail::add_vectors<Sort, T, V / 2, Out>(call, stream);
     if constexpr (Sort::sorts && sizeof(T) < 8)
-        if (detail::sorts(call.way)) return sorted_rows_call<Sort, T, V, Out>::add(call, stream);
+        if (detail::sorts(call.way)) return detail::add_sorted<Sort, T, V, Out>(call, stream);
     return detail::launch_add_rows<T, V, float_adder<T, V, Out>>(call, {}, stream);
 }
 
@@ -562,13 +565,7 @@ cudaError_t add_call(const key_call &call, cudaStream_t stream) {
         if (call.way == sums_way::fixed || call.way == sums_way::exact)
             return detail::add_fixed<T, 2>(call, stream);
     }
-    const int V = call.vector_bytes / int(sizeof(T));
-    if constexpr (sizeof(T) == 2)
-        if (V == 8) return detail::add_vectors<Sort, T, 8, Out>(call, stream);
-    if constexpr (sizeof(T) < 8)
-        if (V == 4) return detail::add_vectors<Sort, T, 4, Out>(call, stream);
-    return V == 2 ? detail::add_vectors<Sort, T, 2, Out>(call, stream)
-                  : detail::add_vectors<Sort, T, 1, Out>(call, stream);
+    return detail::add_vectors<Sort, T, 16 / int(sizeof(T)), Out>(call, stream);
 }
 
 template <typename Sort>
