@@ -349,12 +349,10 @@ typedef struct tune_events {
 // Destroys the events. Waiting times are not reported. Harmless on a zeroed ring.
 static inline cudaError_t tune_events_close(tune_events *ring) {
     cudaError_t status = cudaSuccess;
-    for (int i = 0; i < TUNE_EVENTS; i++) {
-        cudaEvent_t both[2] = {ring->slots[i].begin, ring->slots[i].end};
-        for (int j = 0; j < 2; j++) {
-            cudaError_t destroyed = both[j] ? cudaEventDestroy(both[j]) : cudaSuccess;
-            if (status == cudaSuccess) status = destroyed;
-        }
+    for (int i = 0; i < 2 * TUNE_EVENTS; i++) {
+        cudaEvent_t event = i % 2 ? ring->slots[i / 2].end : ring->slots[i / 2].begin;
+        cudaError_t destroyed = event ? cudaEventDestroy(event) : cudaSuccess;
+        if (status == cudaSuccess) status = destroyed;
     }
     memset(ring, 0, sizeof *ring);
     return status;

@@ -431,12 +431,6 @@ struct sorted_places {
         runs.log2_count = detail::ceil_log2(call.rows.count);
         return error;
     }
-    static cudaError_t of(const key_call &call, sums_way way, size_t *bytes) {
-        sorted_places places = {};
-        const cudaError_t error = places.place(call, way);
-        *bytes = places.used;
-        return error;
-    }
 };
 
 template <typename... Parameters, typename... Arguments>

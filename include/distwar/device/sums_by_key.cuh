@@ -478,10 +478,7 @@ inline size_t place_fixed(const key_call &call, sums_way way, fixed_sums *out) {
         ::memcpy(&bits, &call.bound, 8);
         bound = unsigned(bits >> 32) | 0xfffffu;
     } else {
-        const float most = 3.4028234663852886e38f, least = 1e-45f;
-        const float value = call.bound > double(most)    ? most
-                            : call.bound < double(least) ? least
-                                                         : float(call.bound);
+        const float value = float(::fmin(::fmax(call.bound, 1e-45), 3.4028234663852886e38));
         ::memcpy(&bound, &value, 4);
         bound |= 0x7fffffu;
     }
@@ -492,12 +489,6 @@ inline size_t place_fixed(const key_call &call, sums_way way, fixed_sums *out) {
             detail::ceil_log2(call.rows.count),
             call.rows.report};
     return parts + (values * 8 + 255) / 256 * 256;
-}
-
-inline unsigned grid_of(int64_t threads, const key_call &call, int blocks_each) {
-    const int64_t blocks = (threads + ROWS_BLOCK - 1) / ROWS_BLOCK,
-                  most = int64_t(call.multiprocessors) * blocks_each;
-    return unsigned(blocks < most ? blocks : most);
 }
 
 template <typename T, int V, typename Adder>
@@ -542,7 +533,9 @@ cudaError_t add_fixed(const key_call &call, cudaStream_t stream) {
     if (error == cudaSuccess)
         error = detail::launch_add_rows<T, 1, fixed_adder<T, Words>>(call, fixed, stream);
     if (error != cudaSuccess) return error;
-    return detail::launch_kernel<true>(stream, detail::grid_of((values + 3) / 4, call, 8), ROWS_BLOCK, 0,
+    const int64_t quarters = (values + 3) / 4, full = int64_t(call.multiprocessors) * 8 * ROWS_BLOCK;
+    const unsigned threads = unsigned(quarters < full ? quarters : full);
+    return detail::launch_kernel<true>(stream, (threads + ROWS_BLOCK - 1) / ROWS_BLOCK, ROWS_BLOCK, 0,
                                        add_fixed_sums<T, Words>, fixed, static_cast<T *>(call.out), values);
 }
 
@@ -574,7 +567,12 @@ cudaError_t bytes_of_way(const key_call &call, sums_way way, size_t *bytes) {
     fixed_sums fixed;
     if (way == sums_way::fixed || way == sums_way::exact) *bytes = detail::place_fixed(call, way, &fixed);
     if constexpr (Sort::sorts)
-        if (detail::sorts(way)) return sorted_places<Sort>::of(call, way, bytes);
+        if (detail::sorts(way)) {
+            sorted_places<Sort> places = {};
+            const cudaError_t error = places.place(call, way);
+            *bytes = places.used;
+            return error;
+        }
     return cudaSuccess;
 }
 
