@@ -623,7 +623,7 @@ cudaError_t sums_by_key(const key_sums<T, Index, Out> &sums, cudaStream_t stream
             detail::is_aligned(sums.source, bytes) && detail::is_aligned(sums.out, out < 16 ? out : 16))
             call.vector_bytes = bytes;
     }
-    const cudaError_t error = detail::count_multiprocessors(&call.multiprocessors);
+    const cudaError_t error = detail::read_attribute(cudaDevAttrMultiProcessorCount, &call.multiprocessors);
     return error == cudaSuccess ? detail::add_call<Sort, T, Out>(call, stream) : error;
 }
 
