@@ -20,32 +20,51 @@ namespace detail {
 template <scope S>
 inline constexpr bool is_scope = S == scope::block || S == scope::device || S == scope::system;
 
-// CUDA's atomic, or the statement of PTX, for scope S.
-#define DISTWAR_NATIVE(name, call)                                                                           \
-    template <scope S, typename T>                                                                           \
-    __device__ __forceinline__ auto name(T *address, T given) {                                              \
-        if constexpr (S == scope::block)                                                                     \
-            return call##_block(address, given);                                                             \
-        else if constexpr (S == scope::device)                                                               \
-            return call(address, given);                                                                     \
-        else                                                                                                 \
-            return call##_system(address, given);                                                            \
-    }
-DISTWAR_NATIVE(native_add, atomicAdd)
-DISTWAR_NATIVE(native_minimum, atomicMin)
-DISTWAR_NATIVE(native_maximum, atomicMax)
-DISTWAR_NATIVE(native_and, atomicAnd)
-DISTWAR_NATIVE(native_or, atomicOr)
-DISTWAR_NATIVE(native_xor, atomicXor)
-#undef DISTWAR_NATIVE
-#define DISTWAR_AT_SCOPE(S, STATEMENT)                                                                       \
+// The call of CUDA's atomic, or the statement of PTX, for scope S.
+#define DISTWAR_CALL_AT(S, call, ...)                                                                        \
+    if constexpr (S == scope::block)                                                                         \
+        return call##_block(__VA_ARGS__);                                                                    \
+    else if constexpr (S == scope::device)                                                                   \
+        return call(__VA_ARGS__);                                                                            \
+    else                                                                                                     \
+        return call##_system(__VA_ARGS__);
+#define DISTWAR_AT_SCOPE(S, STATEMENT, ...)                                                                  \
     if constexpr (S == scope::block) {                                                                       \
-        STATEMENT("cta");                                                                                    \
+        STATEMENT("cta", __VA_ARGS__);                                                                       \
     } else if constexpr (S == scope::device) {                                                               \
-        STATEMENT("gpu");                                                                                    \
+        STATEMENT("gpu", __VA_ARGS__);                                                                       \
     } else {                                                                                                 \
-        STATEMENT("sys");                                                                                    \
+        STATEMENT("sys", __VA_ARGS__);                                                                       \
     }
+// An addition in global memory: the text of the instruction from its type on, and its operands.
+#define DISTWAR_RED_AT(scope, ...) asm volatile("red.relaxed." scope ".global.add" __VA_ARGS__ : "memory")
+#define DISTWAR_RED(S, ...) DISTWAR_AT_SCOPE(S, DISTWAR_RED_AT, __VA_ARGS__)
+
+template <scope S, typename Word>
+__device__ __forceinline__ Word compare_and_swap(Word *address, Word expected, Word wanted) {
+    DISTWAR_CALL_AT(S, atomicCAS, address, expected, wanted)
+}
+// PTX, because CUDA has the 2-byte form at device scope only, and clang up to 19 has none.
+template <scope S>
+__device__ __forceinline__ unsigned short compare_and_swap(unsigned short *address, unsigned short expected,
+                                                           unsigned short wanted) {
+#if DISTWAR_PTX
+    unsigned short found;
+#define DISTWAR_SWAP_AT(scope, result)                                                                       \
+    asm volatile("atom.relaxed." scope ".cas.b16 %0, [%1], %2, %3;"                                          \
+                 : "=h"(result)                                                                              \
+                 : "l"(address), "h"(expected), "h"(wanted)                                                  \
+                 : "memory")
+    DISTWAR_AT_SCOPE(S, DISTWAR_SWAP_AT, found);
+#undef DISTWAR_SWAP_AT
+    return found;
+#else
+    return atomicCAS(address, expected, wanted);
+#endif
+}
+
+template <scope S, typename T>
+__device__ __forceinline__ auto native_add(T *address, T given){DISTWAR_CALL_AT(S, atomicAdd, address, given)}
 
 // Adds 8 bytes in shared memory as two halves with a carry. GPUs add 4 bytes there by one instruction and 8 by a loop
 // of compare-and-swaps, which is 2 to 11 times as slow. The upper half is left alone where it gets nothing.
@@ -56,16 +75,49 @@ __device__ __forceinline__ void add_halves(unsigned long long *address, unsigned
     if (high != 0) atomicAdd_block(halves + 1, high);
 }
 
-// The types in memory that atomic_add supports. `value` is the type of the values added to a T, void if T is not
-// supported; stored(given) is the value as a T; add<scope>(address, given) adds. half.cuh has more types.
-template <typename T, typename Integer = integer_of<T>>
+// A type in memory. half.cuh has those of 16 bits.
+//   value        the type of the values that are added to a T; void if T is not supported
+//   stored       such a value as a T
+//   add          adds one value by the native atomic
+//   add_vector   adds Count values, 2 or 4, at an address aligned to their size by one instruction. Returns false
+//                and adds nothing in shared memory and on GPUs without the instruction
+//   sum, ...     what the operators below do; zero, ... what changes nothing
+template <typename T, int Halves = halves_in<T>>
 struct destination {
-    using value = T;
+    static constexpr bool is_float = is_same<T, float> || is_same<T, double>;
+    using value = typename only_if<is_float || is_integer<T>, T>::type;
+
     static __device__ __forceinline__ T stored(T given) { return given; }
+    static __host__ __device__ __forceinline__ T sum(T a, T b) { return a + b; }
+    static __host__ __device__ __forceinline__ T product(T a, T b) { return a * b; }
+    static __host__ __device__ __forceinline__ T lesser(T old, T given) { return given < old ? given : old; }
+    static __host__ __device__ __forceinline__ T greater(T old, T given) { return old < given ? given : old; }
+    static __host__ __device__ __forceinline__ bool is_zero(T a) { return a == T(0); }
+    static __device__ __forceinline__ T zero() { return T(0); }
+    static __device__ __forceinline__ T one() { return T(1); }
+    // The largest value of T, or infinity; the smallest, or -infinity.
+    static __device__ __forceinline__ T highest() {
+        if constexpr (is_same<T, float>)
+            return __int_as_float(0x7f800000);
+        else if constexpr (is_same<T, double>)
+            return __longlong_as_double(0x7ff0000000000000);
+        else if constexpr (T(-1) < T(0))
+            return T(~(1ull << (8 * sizeof(T) - 1)));
+        else
+            return T(-1);
+    }
+    static __device__ __forceinline__ T lowest() {
+        if constexpr (is_float)
+            return -highest();
+        else
+            return T(~highest());
+    }
     template <scope S>
     static __device__ __forceinline__ void add(T *address, T given) {
-        if constexpr (sizeof(T) == 4) {
-            detail::native_add<S>(reinterpret_cast<Integer *>(address), Integer(given));
+        if constexpr (is_float) {
+            detail::native_add<S>(address, given);
+        } else if constexpr (sizeof(T) == 4) {
+            detail::native_add<S>(reinterpret_cast<integer_of<T> *>(address), integer_of<T>(given));
         } else {
             using bits = unsigned long long;
 #if DISTWAR_PTX
@@ -77,24 +129,31 @@ struct destination {
             detail::native_add<S>(reinterpret_cast<bits *>(address), bits(given));
         }
     }
-};
-template <typename T>
-struct destination<T, void> {
-    using value = void;
-};
-template <typename T>
-struct native_destination {
-    using value = T;
-    static __device__ __forceinline__ T stored(T given) { return given; }
-    template <scope S>
-    static __device__ __forceinline__ void add(T *address, T given) {
-        detail::native_add<S>(address, given);
+    // PTX, because nvcc warns about atomicAdd(float2 *) wherever a call is inlined with an address in shared memory, even
+    // if the call is never reached.
+    template <scope S, int Count>
+    static __device__ __forceinline__ bool add_vector([[maybe_unused]] T *address,
+                                                      [[maybe_unused]] const T *values) {
+        static_assert(is_same<T, float>);
+#if !DISTWAR_PTX
+        if constexpr (Count == 4)
+            detail::native_add<S>(reinterpret_cast<float4 *>(address),
+                                  make_float4(values[0], values[1], values[2], values[3]));
+        else
+            detail::native_add<S>(reinterpret_cast<float2 *>(address), make_float2(values[0], values[1]));
+#elif DISTWAR_HAS_VECTOR_RED
+        if (!__isGlobal(address)) return false;
+        const size_t global = __cvta_generic_to_global(address);
+        if constexpr (Count == 4) {
+            DISTWAR_RED(S, ".v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(global), "f"(values[0]), "f"(values[1]),
+                        "f"(values[2]), "f"(values[3]));
+        } else {
+            DISTWAR_RED(S, ".v2.f32 [%0], {%1, %2};" ::"l"(global), "f"(values[0]), "f"(values[1]));
+        }
+#endif
+        return !DISTWAR_PTX || DISTWAR_HAS_VECTOR_RED;
     }
 };
-template <>
-struct destination<float> : native_destination<float> {};
-template <>
-struct destination<double> : native_destination<double> {};
 
 template <typename T>
 using value_of = typename destination<T>::value;
@@ -107,6 +166,14 @@ inline constexpr bool is_value = is_same<value_of<T>, T>;
 template <typename T, typename V>
 inline constexpr bool takes_values = is_same<V, value_of<T>> || (is_same<T, double> && is_same<V, float>) ||
                                      (is_integer<T> && is_same<integer_of<T>, integer_of<V>>);
+
+// Adds Count values, 2 or 4, at an address aligned to their size: by one atomic where there is one.
+template <scope S, int Count, typename T>
+__device__ __forceinline__ void add_vector(T *address, const T *values) {
+    if (destination<T>::template add_vector<S, Count>(address, values)) return;
+    DISTWAR_UNROLL
+    for (int i = 0; i < Count; ++i) destination<T>::template add<S>(address + i, values[i]);
+}
 
 } // namespace detail
 
@@ -149,54 +216,6 @@ __device__ __forceinline__ void atomic_add(T *address, detail::value_of<T> given
     detail::destination<T>::template add<S>(address, given);
 }
 
-namespace detail {
-
-#if DISTWAR_HAS_VECTOR_RED && DISTWAR_PTX
-// `address` is in global memory. PTX, because nvcc warns about atomicAdd(float2 *) wherever a call is inlined
-// with an address in shared memory, even if the call is never reached.
-template <scope S>
-__device__ __forceinline__ void add_to_global(float2 *address, float2 given) {
-    const size_t global = __cvta_generic_to_global(address);
-#define DISTWAR_ADD_AT(scope)                                                                                \
-    asm volatile("red.relaxed." scope ".global.add.v2.f32 [%0], {%1, %2};"                                   \
-                 :                                                                                           \
-                 : "l"(global), "f"(given.x), "f"(given.y)                                                   \
-                 : "memory")
-    DISTWAR_AT_SCOPE(S, DISTWAR_ADD_AT)
-#undef DISTWAR_ADD_AT
-}
-template <scope S>
-__device__ __forceinline__ void add_to_global(float4 *address, float4 given) {
-    const size_t global = __cvta_generic_to_global(address);
-#define DISTWAR_ADD_AT(scope)                                                                                \
-    asm volatile("red.relaxed." scope ".global.add.v4.f32 [%0], {%1, %2, %3, %4};"                           \
-                 :                                                                                           \
-                 : "l"(global), "f"(given.x), "f"(given.y), "f"(given.z), "f"(given.w)                       \
-                 : "memory")
-    DISTWAR_AT_SCOPE(S, DISTWAR_ADD_AT)
-#undef DISTWAR_ADD_AT
-}
-#endif
-
-// Adds by one instruction and returns true. Returns false and adds nothing in shared memory and on GPUs
-// without the instruction.
-template <scope S, typename Vector>
-__device__ __forceinline__ bool add_vector(Vector *address, Vector value) {
-#if !DISTWAR_PTX
-    detail::native_add<S>(address, value);
-    return true;
-#elif DISTWAR_HAS_VECTOR_RED
-    if (!__isGlobal(address)) return false;
-    detail::add_to_global<S>(address, value);
-    return true;
-#else
-    (void)address, (void)value;
-    return false;
-#endif
-}
-
-} // namespace detail
-
 // Adds two or four neighbouring floats, aligned to 8 or 16 bytes. Each float is added atomically, the vector
 // as a whole is not. Cost: one atomic in global memory from compute capability 9.0 and CUDA 12.1 on;
 // otherwise one for each float.
@@ -205,52 +224,14 @@ __device__ __forceinline__ bool add_vector(Vector *address, Vector value) {
 //     // sums: 32, 64, 96, 496
 template <scope S = scope::device>
 __device__ __forceinline__ void atomic_add(float2 *address, float2 value) {
-    if (detail::add_vector<S>(address, value)) return;
-    distwar::atomic_add<S>(&address->x, value.x);
-    distwar::atomic_add<S>(&address->y, value.y);
+    const float values[] = {value.x, value.y};
+    detail::add_vector<S, 2>(&address->x, values);
 }
 template <scope S = scope::device>
 __device__ __forceinline__ void atomic_add(float4 *address, float4 value) {
-    if (detail::add_vector<S>(address, value)) return;
-    distwar::atomic_add<S>(&address->x, value.x);
-    distwar::atomic_add<S>(&address->y, value.y);
-    distwar::atomic_add<S>(&address->z, value.z);
-    distwar::atomic_add<S>(&address->w, value.w);
+    const float values[] = {value.x, value.y, value.z, value.w};
+    detail::add_vector<S, 4>(&address->x, values);
 }
-
-namespace detail {
-
-// The operations of the operators below on a T, and the numbers that change nothing. half.cuh has its own for 16-bit
-// types.
-template <typename T>
-struct arithmetic {
-    static __host__ __device__ __forceinline__ T sum(T a, T b) { return a + b; }
-    static __host__ __device__ __forceinline__ T product(T a, T b) { return a * b; }
-    static __host__ __device__ __forceinline__ T lesser(T old, T given) { return given < old ? given : old; }
-    static __host__ __device__ __forceinline__ T greater(T old, T given) { return old < given ? given : old; }
-    static __host__ __device__ __forceinline__ bool is_zero(T a) { return a == T(0); }
-    static __device__ __forceinline__ T zero() { return T(0); }
-    static __device__ __forceinline__ T one() { return T(1); }
-    // The largest value of T, or infinity; the smallest, or -infinity.
-    static __device__ __forceinline__ T highest() {
-        if constexpr (is_same<T, float>)
-            return __int_as_float(0x7f800000);
-        else if constexpr (is_same<T, double>)
-            return __longlong_as_double(0x7ff0000000000000);
-        else if constexpr (T(-1) < T(0))
-            return T(~(1ull << (8 * sizeof(T) - 1)));
-        else
-            return T(-1);
-    }
-    static __device__ __forceinline__ T lowest() {
-        if constexpr (is_same<T, float> || is_same<T, double>)
-            return -highest();
-        else
-            return T(~highest());
-    }
-};
-
-} // namespace detail
 
 // Operators: (value in memory, argument) -> new value. neutral<T>() is the value that changes nothing.
 //   add, multiply     NaN if either value is NaN
@@ -269,72 +250,14 @@ struct arithmetic {
             return nothing;                                                                                  \
         }                                                                                                    \
     };
-DISTWAR_OPERATOR(add, detail::arithmetic<T>::sum(old, given), detail::arithmetic<T>::zero())
-DISTWAR_OPERATOR(multiply, detail::arithmetic<T>::product(old, given), detail::arithmetic<T>::one())
-DISTWAR_OPERATOR(minimum, detail::arithmetic<T>::lesser(old, given), detail::arithmetic<T>::highest())
-DISTWAR_OPERATOR(maximum, detail::arithmetic<T>::greater(old, given), detail::arithmetic<T>::lowest())
+DISTWAR_OPERATOR(add, detail::destination<T>::sum(old, given), detail::destination<T>::zero())
+DISTWAR_OPERATOR(multiply, detail::destination<T>::product(old, given), detail::destination<T>::one())
+DISTWAR_OPERATOR(minimum, detail::destination<T>::lesser(old, given), detail::destination<T>::highest())
+DISTWAR_OPERATOR(maximum, detail::destination<T>::greater(old, given), detail::destination<T>::lowest())
 DISTWAR_OPERATOR(bit_and, old &given, T(~T(0)))
 DISTWAR_OPERATOR(bit_or, old | given, T(0))
 DISTWAR_OPERATOR(bit_xor, old ^ given, T(0))
 #undef DISTWAR_OPERATOR
-
-namespace detail {
-
-// Converts a T to the word with the same bits and back.
-template <typename T>
-struct swappable {
-    static_assert(sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8,
-                  "distwar: atomic_update needs a type of 2, 4 or 8 bytes");
-    static_assert(alignof(T) == sizeof(T),
-                  "distwar: atomic_update needs a type aligned to its size (alignas)");
-    static_assert(__is_trivially_copyable(T), "distwar: atomic_update needs a trivially copyable type");
-    using word = typename sized<sizeof(T) == 2 || sizeof(T) == 8 ? int(sizeof(T)) : 4>::bits;
-
-    static __device__ __forceinline__ T back(word bits) {
-        T result;
-        ::memcpy(&result, &bits, sizeof(T));
-        return result;
-    }
-    static __device__ __forceinline__ word bits(T given) {
-        word result;
-        ::memcpy(&result, &given, sizeof(T));
-        return result;
-    }
-    // Reads memory, never a copy in a register or in the L1 cache.
-    static __device__ __forceinline__ word load(const T *address) {
-        return *reinterpret_cast<const volatile word *>(address);
-    }
-};
-
-template <scope S, typename Word>
-__device__ __forceinline__ Word compare_and_swap(Word *address, Word expected, Word wanted) {
-    if constexpr (S == scope::block)
-        return atomicCAS_block(address, expected, wanted);
-    else if constexpr (S == scope::device)
-        return atomicCAS(address, expected, wanted);
-    else
-        return atomicCAS_system(address, expected, wanted);
-}
-// PTX, because CUDA has the 2-byte form at device scope only, and clang up to 19 has none.
-template <scope S>
-__device__ __forceinline__ unsigned short compare_and_swap(unsigned short *address, unsigned short expected,
-                                                           unsigned short wanted) {
-#if DISTWAR_PTX
-    unsigned short found;
-#define DISTWAR_SWAP_AT(scope)                                                                               \
-    asm volatile("atom.relaxed." scope ".cas.b16 %0, [%1], %2, %3;"                                          \
-                 : "=h"(found)                                                                               \
-                 : "l"(address), "h"(expected), "h"(wanted)                                                  \
-                 : "memory")
-    DISTWAR_AT_SCOPE(S, DISTWAR_SWAP_AT)
-#undef DISTWAR_SWAP_AT
-    return found;
-#else
-    return atomicCAS(address, expected, wanted);
-#endif
-}
-
-} // namespace detail
 
 // *address = op(*address, value), atomically. Returns the old value.
 //   T   trivially copyable, 2, 4 or 8 bytes, aligned to its size
@@ -347,22 +270,50 @@ __device__ __forceinline__ unsigned short compare_and_swap(unsigned short *addre
 //     // highest: 31
 template <scope S = scope::device, typename T, typename Op>
 __device__ __forceinline__ T atomic_update(T *address, T value, Op op) {
-    using as = detail::swappable<T>;
-    typename as::word *const word = reinterpret_cast<typename as::word *>(address);
-    typename as::word seen = as::load(address);
+    static_assert(sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8,
+                  "distwar: atomic_update needs a type of 2, 4 or 8 bytes");
+    static_assert(alignof(T) == sizeof(T),
+                  "distwar: atomic_update needs a type aligned to its size (alignas)");
+    // CUDA's pairs of 16-bit values are not trivially copyable.
+    static_assert(detail::is_packed<T> || __is_trivially_copyable(T),
+                  "distwar: atomic_update needs a trivially copyable type");
+    using word = detail::bits_of<T>;
+    word *const place = reinterpret_cast<word *>(address);
+    word seen = *static_cast<const volatile word *>(place); // never a copy in a register or in the L1 cache
     if constexpr (detail::is_same<Op, add>)
-        if (detail::arithmetic<T>::is_zero(value)) return as::back(seen);
+        if (detail::destination<T>::is_zero(value)) return detail::bits_as<T>(seen);
     for (;;) {
-        const T old = as::back(seen);
-        const typename as::word wanted = as::bits(op(old, value));
+        const T old = detail::bits_as<T>(seen), updated = op(old, value);
+        const word wanted = detail::bits_as<word>(updated);
         if (wanted == seen) return old;
-        const typename as::word found = detail::compare_and_swap<S>(word, seen, wanted);
+        const word found = detail::compare_and_swap<S>(place, seen, wanted);
         if (found == seen) return old;
         seen = found;
     }
 }
 
 namespace detail {
+
+// The native atomic of an operator.
+#define DISTWAR_NATIVE(Op, call)                                                                             \
+    template <scope S, typename T>                                                                           \
+    __device__ __forceinline__ auto native(T *address, T given, Op) {                                        \
+        DISTWAR_CALL_AT(S, call, address, given)                                                             \
+    }
+DISTWAR_NATIVE(minimum, atomicMin)
+DISTWAR_NATIVE(maximum, atomicMax)
+DISTWAR_NATIVE(bit_and, atomicAnd)
+DISTWAR_NATIVE(bit_or, atomicOr)
+DISTWAR_NATIVE(bit_xor, atomicXor)
+#undef DISTWAR_NATIVE
+
+// Whether a number is NaN, by its bits: also where the compiler assumes that there is no NaN.
+template <typename T>
+__device__ __forceinline__ bool has_nan_bits(T number) {
+    using bits = bits_of<T>;
+    constexpr bits infinity = bits(sizeof(T) == 4 ? 0x7f800000 : 0x7ff0000000000000);
+    return bits(detail::bits_as<bits>(number) << 1) > bits(infinity << 1);
+}
 
 // *address = op(*address, value), indivisibly, by one native atomic where there is one. Nothing is returned.
 //
@@ -376,44 +327,28 @@ __device__ __forceinline__ void update_in_memory(T *address, V given, Op op) {
     static_assert(takes_values<T, V>,
                   "distwar: the values have another type than the sink: an integer of the same size and "
                   "sign, float for float and 16-bit types, float or double for double");
+    constexpr bool is_extreme = is_same<Op, minimum> || is_same<Op, maximum>;
     const value_of<T> own = value_of<T>(given);
     using bits = bits_of<T>;
     bits *const word = reinterpret_cast<bits *>(address);
     if constexpr (is_same<Op, add>) {
         distwar::atomic_add<S>(address, own);
-    } else if constexpr (is_integer<T> && (is_same<Op, minimum> || is_same<Op, maximum>)) {
-        integer_of<T> *const place = reinterpret_cast<integer_of<T> *>(address);
-        if constexpr (is_same<Op, minimum>)
-            detail::native_minimum<S>(place, integer_of<T>(own));
-        else
-            detail::native_maximum<S>(place, integer_of<T>(own));
+    } else if constexpr (is_extreme && is_integer<T>) {
+        detail::native<S>(reinterpret_cast<integer_of<T> *>(address), integer_of<T>(own), op);
     } else if constexpr (is_same<Op, bit_and> || is_same<Op, bit_or> || is_same<Op, bit_xor>) {
         static_assert(is_integer<T>, "distwar: bitwise operators take integers");
-        if constexpr (is_same<Op, bit_and>)
-            detail::native_and<S>(word, static_cast<bits>(own));
-        else if constexpr (is_same<Op, bit_or>)
-            detail::native_or<S>(word, static_cast<bits>(own));
-        else
-            detail::native_xor<S>(word, static_cast<bits>(own));
-    } else if constexpr ((is_same<T, float> || is_same<T, double>)&&(is_same<Op, minimum> ||
-                                                                     is_same<Op, maximum>)) {
+        detail::native<S>(word, static_cast<bits>(own), op);
+    } else if constexpr (is_extreme && destination<T>::is_float) {
         using number = typename sized<int(sizeof(T))>::number;
-        constexpr bits infinity = bits(sizeof(T) == 4 ? 0x7f800000 : 0x7ff0000000000000);
-        bits own_bits;
-        ::memcpy(&own_bits, &own, sizeof own_bits);
-        if (bits(own_bits << 1) > bits(infinity << 1)) return; // a NaN
-        const number own_number = static_cast<number>(own_bits);
-        number *const place = reinterpret_cast<number *>(address);
-        if constexpr (is_same<Op, minimum>) {
-            if (own_number < 0)
-                detail::native_maximum<S>(word, own_bits);
+        if (detail::has_nan_bits(own)) return;
+        const bits own_bits = detail::bits_as<bits>(own);
+        if (number(own_bits) < 0) {
+            if constexpr (is_same<Op, minimum>)
+                detail::native<S>(word, own_bits, maximum{});
             else
-                detail::native_minimum<S>(place, own_number);
+                detail::native<S>(word, own_bits, minimum{});
         } else {
-            if (own_number < 0)
-                detail::native_minimum<S>(word, own_bits);
-            else
-                detail::native_maximum<S>(place, own_number);
+            detail::native<S>(reinterpret_cast<number *>(address), number(own_bits), op);
         }
     } else {
         distwar::atomic_update<S>(address, destination<T>::stored(own), op);

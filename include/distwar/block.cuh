@@ -178,21 +178,13 @@ enum class sort_order { ascending, descending };
 
 namespace detail {
 
-template <typename Key>
-__device__ __forceinline__ bool is_nan(Key) {
-    return false;
-}
-__device__ __forceinline__ bool is_nan(float key) {
-    return key != key;
-}
-__device__ __forceinline__ bool is_nan(double key) {
-    return key != key;
-}
-
 template <sort_order Order, typename Key>
 __device__ __forceinline__ bool comes_before(Key a, Key b) {
     const bool before = Order == sort_order::ascending ? a < b : b < a;
-    return before || (detail::is_nan(b) && !detail::is_nan(a));
+    if constexpr (is_same<Key, float> || is_same<Key, double>)
+        return before || (b != b && a == a); // b is NaN
+    else
+        return before;
 }
 
 } // namespace detail

@@ -150,10 +150,14 @@ inline void sync_block(SIMT_HERE) {
     const simt::Call_lanes call(~0u, place);
     __syncthreads(place);
 }
-// Adds Count parts of a vector as one atomic.
-template <int Count, typename Vector, typename Part>
-void add_parts(Vector *address, Part Vector::*first, const Vector &sum) {
-    simt::add_each<Count>(address, first, sum, {__FILE__, __LINE__});
+// Adds Count values side by side as one atomic, as a GPU that has vector atomics does.
+template <typename T, int Count>
+void add_parts(void *address, const void *values) {
+    struct vector {
+        T first, rest[Count - 1];
+    } sum;
+    std::memcpy(static_cast<void *>(&sum), values, sizeof sum);
+    simt::add_each<Count>(static_cast<vector *>(address), &vector::first, sum, {__FILE__, __LINE__});
 }
 #else
 __device__ __forceinline__ void promise(const char *, unsigned long long, unsigned long long, bool) {}

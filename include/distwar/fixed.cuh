@@ -70,13 +70,6 @@ T exact_quotient(T a, T b) {
 }
 #endif
 
-// Whether value is NaN, by its bits: also where the compiler assumes that there is no NaN.
-template <typename T>
-__device__ __forceinline__ bool has_nan_bits(T value) {
-    using bits = bits_of<T>;
-    constexpr bits infinity = bits(sizeof(T) == 4 ? 0x7f800000 : 0x7ff0000000000000);
-    return bits(swappable<T>::bits(value) << 1) > bits(infinity << 1);
-}
 #if defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ // -ffast-math
 inline constexpr bool compiler_ignores_nan = true;
 #else

@@ -28,8 +28,69 @@ __host__ __device__ at_key(Key)->at_key<Key>;
 
 namespace detail {
 
-// What a lane knows about the groups of its warp: what group_lanes returns. Copies are valid, too. add() and add_n() are its
-// interface.
+// What a lane knows about the groups of its warp.
+struct found_groups {
+    unsigned lanes, active_lanes;
+    call_line place;
+    bool active;
+    bool one_key;          // a whole warp whose active lanes hold one key
+    bool summed;           // whether the caller's group is summed; false in inactive lanes
+    bool leads;            // whether the caller is the lowest lane of a group that is summed
+    unsigned group;        // the active lanes with the caller's key; not used in inactive lanes
+    unsigned leaders;      // the lanes with `leads`, the same in all lanes; used in a whole warp only
+    unsigned largest_size; // of the groups that are summed, 1 if there is none; the same in all lanes
+};
+
+// The groups and what the values of the caller are added to. It sums the values of a chunk, group after group or side by
+// side, and commits them; active lanes of other groups send plain atomics.
+template <typename Key>
+struct keyed_groups : found_groups {
+    Key key; // the lane's own; if one_key, the one key, in inactive lanes, too
+
+    // Finds the groups, of which those of at least `threshold` lanes are summed; by trees if they have two lanes and more.
+    template <bool HasTrees, typename Given>
+    __device__ __forceinline__ void find(Given given, int threshold) {
+        group = lanes_with_key(lanes, given) & active_lanes;
+        const int size = count_lanes(group);
+        summed = active && (!HasTrees || size >= 2) && size >= threshold;
+        leads = summed && lowest_lane(group) == lane_id();
+        largest_size = detail::largest(lanes, summed ? unsigned(size) : 1);
+        if constexpr (HasTrees) leaders = lanes == all_lanes ? __ballot_sync(all_lanes, leads) : 0;
+    }
+
+    template <int K, typename T, typename Sink>
+    __device__ __forceinline__ void operator()(const T (&val)[K], const Sink &sink) const {
+        if (lanes == all_lanes) {
+            constexpr bool few = K < min_values_by_group || !is_addressed_by_key<Sink, Key, T>;
+            constexpr int shuffles = group_shuffles<K, Sink, Key, T>();
+            // Side by side, a group costs a lane's atomics; few if the sink sends several values by one.
+            constexpr int saved = tree_cost(shuffles) - request_cost * requests_of_a_lane<K, Sink>;
+            const int doublings = 32 - __clz(int(largest_size) - 1); // ceil(log2(largest_size))
+            const int groups = count_lanes(leaders);
+            const bool by_groups =
+                few ? groups * shuffles <= doublings * (K + 1)
+                    : saved <= 0 || groups * saved <= side_by_side_cost(doublings * (K + 1));
+            if (by_groups) {
+                if (active && !summed) sink.add(key, val);
+                for (unsigned rest = leaders; rest != 0; rest &= rest - 1) {
+                    const unsigned leader = lowest_lane(rest);
+                    const Key group_key = __shfl_sync(all_lanes, key, int(leader));
+                    const bool member = summed && (group & rest & (0u - rest)) != 0;
+                    tree_commit<Key>{member, leader, group_key}(val, sink);
+                }
+                return;
+            }
+        }
+        const sink_operator<Sink> op{};
+        T sum[K];
+        DISTWAR_UNROLL
+        for (int k = 0; k < K; ++k) sum[k] = detail::operand(true, val[k], op);
+        detail::segmented_sum<false>(lanes, detail::next_above(summed ? group : 0), largest_size, sum, op);
+        if (leads || (active && !summed)) sink.add(key, sum);
+    }
+};
+
+// What group_lanes returns. Copies are valid, too. add() and add_n() are its interface.
 template <typename Key>
 struct lane_groups {
     // Adds the values of all active lanes to the sink. The contract is that of reduce_tree.
@@ -41,16 +102,10 @@ struct lane_groups {
     //   whole warp, one key  tree_shuffles(K) shuffles, ceil(K / 32) atomic instructions
     //   otherwise            the sums and commits of reduce_tree, group after group or side by side; in a
     //                        whole warp with balance_threshold > 2 also 1 vote
-    template <int K, typename T, typename Sink>
-    __device__ __forceinline__ void add(const T (&val)[K], const Sink &sink,
+    template <typename Values, typename Sink>
+    __device__ __forceinline__ void add(const Values &val, const Sink &sink,
                                         int balance_threshold = 0) const {
-        detail::check_tree<K, T, Key, Sink>();
-        add_values(detail::all_of(val), sink, balance_threshold);
-    }
-    template <int K, typename T, typename Sink>
-    __device__ __forceinline__ void add(const value_list<K, T> &list, const Sink &sink,
-                                        int balance_threshold = 0) const {
-        add(list.of, sink, balance_threshold);
+        add_values(found, detail::all_of(val), sink, balance_threshold);
     }
 
     // add at another key, which follows from the key of the group: for the corners of a cell or the nodes
@@ -62,82 +117,66 @@ struct lane_groups {
     //     const auto cells = distwar::group_lanes(distwar::all_lanes, active, cell); // one match
     //     for (int node = 0; node < 27; ++node)                                      // no further one
     //         cells.add(values_of(node), distwar::record<float>{grid, 4}, distwar::at_key{cell + offset[node]});
-    template <int K, typename T, typename Sink, typename Other>
-    __device__ __forceinline__ void add(const T (&val)[K], const Sink &sink, at_key<Other> other) const {
-        detail::check_tree<K, T, Other, Sink>();
-        const resumed_call call(lanes, place);
-        moved_to(other.key).add_values(detail::all_of(val), sink, 0);
-    }
-    template <int K, typename T, typename Sink, typename Other>
-    __device__ __forceinline__ void add(const value_list<K, T> &list, const Sink &sink,
-                                        at_key<Other> other) const {
-        add(list.of, sink, other);
+    template <typename Values, typename Sink, typename Other>
+    __device__ __forceinline__ void add(const Values &val, const Sink &sink, at_key<Other> other) const {
+        const resumed_call call(found.lanes, found.place);
+        add_values(at(other.key), detail::all_of(val), sink, 0);
     }
 
     // Both for a number of values known at run time (reduce_n).
     template <int Chunk = 16, typename Values, typename Sink>
     __device__ __forceinline__ void add_n(int count, const Values &values, const Sink &sink,
                                           int balance_threshold = 0) const {
-        const auto counted = detail::counted<Chunk>(count, values);
-        detail::check_counted<Chunk, decltype(counted), Key, Sink>();
-        add_values(counted, sink, balance_threshold);
+        add_values(found, detail::counted<Chunk, Key, Sink>(count, values), sink, balance_threshold);
     }
     template <int Chunk = 16, typename Values, typename Sink, typename Other>
     __device__ __forceinline__ void add_n(int count, const Values &values, const Sink &sink,
                                           at_key<Other> other) const {
-        const auto counted = detail::counted<Chunk>(count, values);
-        detail::check_counted<Chunk, decltype(counted), Other, Sink>();
-        const resumed_call call(lanes, place);
-        moved_to(other.key).add_values(counted, sink, 0);
+        const resumed_call call(found.lanes, found.place);
+        add_values(at(other.key), detail::counted<Chunk, Other, Sink>(count, values), sink, 0);
     }
 
+    keyed_groups<Key> found;
+
+  private:
     // The same groups, which add to another key.
     template <typename Other>
-    __device__ __forceinline__ lane_groups<Other> moved_to(Other other_key) const {
+    __device__ __forceinline__ keyed_groups<Other> at(Other other_key) const {
         static_assert(is_integer<Other>, "distwar: the key must be an integer of 4 or 8 bytes");
-        detail::promise(active ? "lanes of one group pass different keys in at_key" : nullptr,
-                        (unsigned long long)(key), (unsigned long long)(other_key), true);
-        lane_groups<Other> moved;
-        moved.lanes = lanes, moved.active_lanes = active_lanes, moved.place = place, moved.active = active;
-        moved.one_key = one_key, moved.group = group, moved.largest_group = largest_group;
-        moved.pair_leaders = pair_leaders;
-        moved.key = one_key ? __shfl_sync(all_lanes, other_key, int(lowest_lane(active_lanes))) : other_key;
-        return moved;
+        detail::promise(found.active ? "lanes of one group pass different keys in at_key" : nullptr,
+                        (unsigned long long)(found.key), (unsigned long long)(other_key), true);
+        if (found.one_key)
+            other_key = __shfl_sync(all_lanes, other_key, int(lowest_lane(found.active_lanes)));
+        return {found, other_key};
     }
 
-    template <typename Values, typename Sink>
-    __device__ __forceinline__ void add_values(const Values &values, const Sink &sink,
-                                               int balance_threshold) const {
-        const resumed_call call(lanes, place); // the add is a call at the line of group_lanes
-        detail::check_call(active, key, sink, values.count);
+    template <typename Groups, typename Values, typename Sink>
+    static __device__ __forceinline__ void add_values(Groups groups, const Values &values, const Sink &sink,
+                                                      int balance_threshold) {
+        detail::check_tree<Values, decltype(groups.key), Sink>();
+        const resumed_call call(groups.lanes, groups.place); // the add is a call at the line of group_lanes
+        detail::check_call(groups.active, groups.key, sink, values.count);
         const bool sums_all = balance_threshold <= 1;
-        if (count_lanes(active_lanes) < (sums_all ? 1 : balance_threshold)) {
-            if (!sums_all && active) values.each(true, sink, plain_commit<Key>{key});
+        if (count_lanes(groups.active_lanes) < (sums_all ? 1 : balance_threshold)) {
+            if (!sums_all && groups.active)
+                values.each(true, sink, plain_commit<decltype(groups.key)>{groups.key});
             return;
         }
-        if (one_key) {
-            values.each(active, sink, tree_commit<Key>{active, lowest_lane(active_lanes), key});
+        if (groups.one_key) {
+            const unsigned leader = lowest_lane(groups.active_lanes);
+            values.each(groups.active, sink,
+                        tree_commit<decltype(groups.key)>{groups.active, leader, groups.key});
             return;
         }
-        const int size = count_lanes(group);
-        const bool summed = active && size >= 2 && size >= balance_threshold;
-        const bool leads = summed && lowest_lane(group) == lane_id();
-        const bool sums_any = int(largest_group) >= balance_threshold; // or no group is large enough
-        unsigned leaders = pair_leaders;
-        if (lanes == all_lanes && balance_threshold > 2) leaders = __ballot_sync(all_lanes, leads);
-        values.each(active, sink,
-                    groups_commit<Key>{lanes, active, key, group, summed, leads, leaders,
-                                       sums_any ? largest_group : 1});
+        if (balance_threshold > 2) {
+            groups.summed = groups.summed && count_lanes(groups.group) >= balance_threshold;
+            groups.leads = groups.leads && groups.summed;
+            if (groups.lanes == all_lanes) groups.leaders = __ballot_sync(all_lanes, groups.leads);
+            if (int(groups.largest_size) < balance_threshold)
+                groups.largest_size = 1; // no group is large enough
+        }
+        values.each(groups.active, sink, groups);
     }
-
-    unsigned lanes, active_lanes;
-    call_line place;
-    bool active;
-    bool one_key;           // a whole warp whose active lanes hold one key
-    Key key;                // the lane's own; if one_key, the one key, in inactive lanes, too
-    unsigned group;         // the active lanes with the caller's key; not used in inactive lanes
-    unsigned largest_group; // the size of the largest group
-    unsigned pair_leaders;  // whole warp: the lowest lanes of the groups of two lanes and more
 };
 
 } // namespace detail
@@ -161,27 +200,20 @@ template <typename Key>
 __device__ __forceinline__ auto group_lanes(detail::lane_mask lanes, bool active, Key key) {
     detail::check_key(key);
     detail::lane_groups<detail::plain_key_of<Key>> groups = {};
-    groups.lanes = lanes;
-    groups.place = detail::this_call();
-    groups.active = active;
-    groups.key = detail::plain_key(key);
-    groups.active_lanes = __ballot_sync(lanes, active);
-    if (groups.active_lanes == 0) return groups;
+    auto &found = groups.found;
+    found.lanes = lanes, found.place = detail::this_call(), found.active = active;
+    found.key = detail::plain_key(key);
+    found.active_lanes = __ballot_sync(lanes, active);
+    if (found.active_lanes == 0) return groups;
     if (lanes == all_lanes) {
-        auto shared = groups.key;
-        groups.one_key = detail::share_one_key(all_lanes, groups.active_lanes, active, key, shared);
-        if (groups.one_key) {
-            groups.key = shared;
+        auto shared = found.key;
+        found.one_key = detail::share_one_key(all_lanes, found.active_lanes, active, key, shared);
+        if (found.one_key) {
+            found.key = shared;
             return groups;
         }
     }
-    groups.group = lanes_with_key(lanes, key) & groups.active_lanes;
-    const int size = count_lanes(groups.group);
-    groups.largest_group = detail::largest(lanes, active ? unsigned(size) : 1);
-    if (lanes == all_lanes) {
-        const bool leads = active && size >= 2 && lowest_lane(groups.group) == lane_id();
-        groups.pair_leaders = __ballot_sync(all_lanes, leads);
-    }
+    found.template find<true>(key, 2);
     return groups;
 }
 

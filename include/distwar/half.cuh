@@ -38,34 +38,14 @@ namespace distwar {
 
 namespace detail {
 
-// Arithmetic in float, rounded once: the same results as 16-bit instructions, because a float has more than
-// twice the digits. The operators of __half can be disabled (__CUDA_NO_HALF_OPERATORS__), and bfloat16 has no
-// instructions before compute capability 8.0.
-#define DISTWAR_IN_FLOAT(half, widened, rounded)                                                             \
-    template <>                                                                                              \
-    struct arithmetic<half> {                                                                                \
-        static __host__ __device__ __forceinline__ half sum(half a, half b) {                                \
-            return rounded(widened(a) + widened(b));                                                         \
-        }                                                                                                    \
-        static __host__ __device__ __forceinline__ half product(half a, half b) {                            \
-            return rounded(widened(a) * widened(b));                                                         \
-        }                                                                                                    \
-        static __host__ __device__ __forceinline__ half lesser(half old, half given) {                       \
-            return widened(given) < widened(old) ? given : old;                                              \
-        }                                                                                                    \
-        static __host__ __device__ __forceinline__ half greater(half old, half given) {                      \
-            return widened(old) < widened(given) ? given : old;                                              \
-        }                                                                                                    \
-        static __host__ __device__ __forceinline__ bool is_zero(half a) { return widened(a) == 0; }          \
-    };
-DISTWAR_IN_FLOAT(__half, __half2float, __float2half_rn)
-DISTWAR_IN_FLOAT(__nv_bfloat16, __bfloat162float, __float2bfloat16_rn)
-#undef DISTWAR_IN_FLOAT
-
 template <>
-inline constexpr bool is_packed<__half2> = true;
+inline constexpr int halves_in<__half> = 1;
 template <>
-inline constexpr bool is_packed<__nv_bfloat162> = true;
+inline constexpr int halves_in<__nv_bfloat16> = 1;
+template <>
+inline constexpr int halves_in<__half2> = 2;
+template <>
+inline constexpr int halves_in<__nv_bfloat162> = 2;
 template <typename Half>
 struct pair_type; // the pair of a 16-bit type
 template <>
@@ -93,271 +73,163 @@ struct pair_of<__nv_bfloat162> {
     }
 };
 
-// The bits of a pair, the first value in the low half. CUDA's pairs are not trivially copyable.
-template <typename Pair>
-__host__ __device__ __forceinline__ unsigned pair_bits(Pair pair) {
-    unsigned bits;
-    ::memcpy(&bits, &pair, sizeof bits);
-    return bits;
-}
-template <typename Pair>
-__host__ __device__ __forceinline__ Pair pair_from(unsigned bits) {
-    Pair pair;
-    ::memcpy(static_cast<void *>(&pair), &bits, sizeof bits);
-    return pair;
-}
-template <typename Pair>
-struct swappable_pair {
-    using word = unsigned;
-    static __device__ __forceinline__ Pair back(word bits) { return detail::pair_from<Pair>(bits); }
-    static __device__ __forceinline__ word bits(Pair pair) { return detail::pair_bits(pair); }
-    static __device__ __forceinline__ word load(const Pair *address) {
-        return *reinterpret_cast<const volatile word *>(address);
-    }
-};
-template <>
-struct swappable<__half2> : swappable_pair<__half2> {};
-template <>
-struct swappable<__nv_bfloat162> : swappable_pair<__nv_bfloat162> {};
-// A pair moves between lanes as the bits of a float.
-template <typename Pair>
-struct moved_pair {
-    static __device__ __forceinline__ float form(Pair pair) {
-        float bits;
-        ::memcpy(&bits, &pair, sizeof bits);
-        return bits;
-    }
-    static __device__ __forceinline__ Pair back(float bits) {
-        Pair pair;
-        ::memcpy(static_cast<void *>(&pair), &bits, sizeof bits);
-        return pair;
-    }
-};
-template <>
-struct moved<__half2> : moved_pair<__half2> {};
-template <>
-struct moved<__nv_bfloat162> : moved_pair<__nv_bfloat162> {};
+// Whether CUDA's atomicAdd adds a T natively. For bfloat16 before compute capability 9.0 it is a
+// compare-and-swap loop, or missing: CUDA 11.8 to 12.1 have none before 8.0, clang up to 19 has none.
+template <typename T>
+inline constexpr bool has_native_add =
+    is_same<T, __half> || is_same<T, __half2> || architecture == 0 || architecture >= 900;
 
-// Operations on both values of a pair, each rounded once: by one instruction from compute capability `since`
-// on, else one by one. bfloat16 is added and multiplied by a fused multiply-add with 1 and -0.
-#define DISTWAR_PAIR_OPERATION(name, since, instruction)                                                     \
-    static __host__ __device__ __forceinline__ pair name(pair a, pair b) {                                   \
-        if constexpr (architecture >= since) {                                                               \
+// The sum for atomic_update. Unlike `add` it also changes -0.0 to 0.0, as atomicAdd does.
+struct add_always {
+    template <typename T>
+    __device__ __forceinline__ T operator()(T a, T b) const {
+        return destination<T>::sum(a, b);
+    }
+};
+
+// Adds a 16-bit value or a pair. Memory that is not global is of one block: there atomicAdd serves every scope. PTX,
+// because CUDA's atomicAdd of these types has device scope only and returns the old value, which costs a way back.
+template <scope S, typename T>
+__device__ __forceinline__ void add_rounded(T *address, T value) {
+#if DISTWAR_PTX
+    if constexpr (!has_native_add<T>) {
+        distwar::atomic_update<S>(address, value, add_always{});
+        return;
+    } else if (__isGlobal(address)) {
+        const size_t global = __cvta_generic_to_global(address);
+        const auto bits = detail::bits_as<bits_of<T>>(value);
+        if constexpr (is_same<T, __half>) {
+            DISTWAR_RED(S, ".noftz.f16 [%0], %1;" ::"l"(global), "h"(bits));
+        } else if constexpr (is_same<T, __half2>) {
+            DISTWAR_RED(S, ".noftz.f16x2 [%0], %1;" ::"l"(global), "r"(bits));
+        } else if constexpr (is_same<T, __nv_bfloat16>) {
+            DISTWAR_RED(S, ".noftz.bf16 [%0], %1;" ::"l"(global), "h"(bits));
+        } else {
+            DISTWAR_RED(S, ".noftz.bf16x2 [%0], %1;" ::"l"(global), "r"(bits));
+        }
+        return;
+    }
+#endif
+    if constexpr (has_native_add<T>) atomicAdd(address, value);
+}
+
+// Single values, in float and rounded once: the same results as 16-bit instructions, because a float has more than
+// twice the digits. The operators of __half can be disabled (__CUDA_NO_HALF_OPERATORS__), and bfloat16 has no
+// instructions before compute capability 8.0.
+template <typename Half>
+struct destination<Half, 1> {
+    static constexpr bool is_float = false;
+    using value = float;
+    static __host__ __device__ __forceinline__ float wide(Half a) {
+        if constexpr (is_same<Half, __half>)
+            return __half2float(a);
+        else
+            return __bfloat162float(a);
+    }
+    static __host__ __device__ __forceinline__ Half stored(float given) {
+        if constexpr (is_same<Half, __half>)
+            return __float2half_rn(given);
+        else
+            return __float2bfloat16_rn(given);
+    }
+    template <scope S>
+    static __device__ __forceinline__ void add(Half *address, float given) {
+        detail::add_rounded<S>(address, stored(given));
+    }
+    static __host__ __device__ __forceinline__ Half sum(Half a, Half b) { return stored(wide(a) + wide(b)); }
+    static __host__ __device__ __forceinline__ Half product(Half a, Half b) {
+        return stored(wide(a) * wide(b));
+    }
+    static __host__ __device__ __forceinline__ Half lesser(Half old, Half given) {
+        return wide(given) < wide(old) ? given : old;
+    }
+    static __host__ __device__ __forceinline__ Half greater(Half old, Half given) {
+        return wide(old) < wide(given) ? given : old;
+    }
+    static __host__ __device__ __forceinline__ bool is_zero(Half a) { return wide(a) == 0; }
+};
+
+// An operation on both values of a pair, each rounded once: by one instruction from compute capability 8.0 on, or
+// `since` for half, else one by one.
+#define DISTWAR_PAIR_OPERATION(name, since, of_half, of_bfloat)                                              \
+    static __host__ __device__ __forceinline__ Pair name(Pair a, Pair b) {                                   \
+        if constexpr (architecture >= (is_half ? since : 800)) {                                             \
+            const unsigned first = detail::bits_as<unsigned>(a), second = detail::bits_as<unsigned>(b);      \
             unsigned result;                                                                                 \
-            asm(instruction : "=r"(result) : "r"(detail::pair_bits(a)), "r"(detail::pair_bits(b)));          \
-            return detail::pair_from<pair>(result);                                                          \
+            if constexpr (is_half)                                                                           \
+                asm(of_half : "=r"(result) : "r"(first), "r"(second));                                       \
+            else                                                                                             \
+                asm(of_bfloat : "=r"(result) : "r"(first), "r"(second));                                     \
+            return detail::bits_as<Pair>(result);                                                            \
         } else {                                                                                             \
             return {each::name(a.x, b.x), each::name(a.y, b.y)};                                             \
         }                                                                                                    \
     }
+// bfloat16 is added and multiplied by a fused multiply-add with 1 and -0.
+#define DISTWAR_PAIR_FMA(number, operands)                                                                   \
+    "{\n\t.reg .b32 other;\n\tmov.b32 other, " number ";\n\tfma.rn.bf16x2 %0, " operands ";\n\t}"
 // The lesser of the two; a if either is NaN, for which the second instruction is there.
-#define DISTWAR_PAIR_EXTREME(operation) "{\n\t.reg .b32 other;\n\t" operation " other, %1, %2;\n\t"
-template <>
-struct arithmetic<__half2> {
-    using pair = __half2;
-    using each = arithmetic<__half>;
-    DISTWAR_PAIR_OPERATION(sum, 700, "add.rn.f16x2 %0, %1, %2;")
-    DISTWAR_PAIR_OPERATION(product, 700, "mul.rn.f16x2 %0, %1, %2;")
-    DISTWAR_PAIR_OPERATION(lesser, 800, DISTWAR_PAIR_EXTREME("min.f16x2") "min.NaN.f16x2 %0, %1, other;\n\t}")
-    DISTWAR_PAIR_OPERATION(greater, 800,
-                           DISTWAR_PAIR_EXTREME("max.f16x2") "max.NaN.f16x2 %0, %1, other;\n\t}")
-    static __host__ __device__ __forceinline__ bool is_zero(pair a) {
-        return each::is_zero(a.x) && each::is_zero(a.y);
-    }
-    static __device__ __forceinline__ pair zero() { return detail::pair_from<pair>(0); }
-    static __device__ __forceinline__ pair one() { return detail::pair_from<pair>(0x3c003c00); }
-    static __device__ __forceinline__ pair highest() { return detail::pair_from<pair>(0x7c007c00); }
-    static __device__ __forceinline__ pair lowest() { return detail::pair_from<pair>(0xfc00fc00); }
-};
-template <>
-struct arithmetic<__nv_bfloat162> {
-    using pair = __nv_bfloat162;
-    using each = arithmetic<__nv_bfloat16>;
-    DISTWAR_PAIR_OPERATION(sum, 800,
-                           "{\n\t.reg .b32 one;\n\tmov.b32 one, 0x3f803f80;\n\t"
-                           "fma.rn.bf16x2 %0, %1, one, %2;\n\t}")
-    DISTWAR_PAIR_OPERATION(product, 800,
-                           "{\n\t.reg .b32 zero;\n\tmov.b32 zero, 0x80008000;\n\t"
-                           "fma.rn.bf16x2 %0, %1, %2, zero;\n\t}")
-    DISTWAR_PAIR_OPERATION(lesser, 800,
-                           DISTWAR_PAIR_EXTREME("min.bf16x2") "min.NaN.bf16x2 %0, %1, other;\n\t}")
-    DISTWAR_PAIR_OPERATION(greater, 800,
-                           DISTWAR_PAIR_EXTREME("max.bf16x2") "max.NaN.bf16x2 %0, %1, other;\n\t}")
-    static __host__ __device__ __forceinline__ bool is_zero(pair a) {
-        return each::is_zero(a.x) && each::is_zero(a.y);
-    }
-    static __device__ __forceinline__ pair zero() { return detail::pair_from<pair>(0); }
-    static __device__ __forceinline__ pair one() { return detail::pair_from<pair>(0x3f803f80); }
-    static __device__ __forceinline__ pair highest() { return detail::pair_from<pair>(0x7f807f80); }
-    static __device__ __forceinline__ pair lowest() { return detail::pair_from<pair>(0xff80ff80); }
-};
-#undef DISTWAR_PAIR_EXTREME
-#undef DISTWAR_PAIR_OPERATION
-
-// Whether CUDA's atomicAdd adds a T natively. For bfloat16 before compute capability 9.0 it is a
-// compare-and-swap loop, or missing: CUDA 11.8 to 12.1 have none before 8.0, clang up to 19 has none.
-template <typename T>
-inline constexpr bool has_native_add = true;
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
-template <>
-inline constexpr bool has_native_add<__nv_bfloat16> = false;
-template <>
-inline constexpr bool has_native_add<__nv_bfloat162> = false;
-#endif
-
-// Operators for atomic_update. Unlike `add` they also change -0.0 to 0.0, as atomicAdd does.
-struct add_always {
-    template <typename T>
-    __device__ __forceinline__ T operator()(T a, T b) const {
-        return arithmetic<T>::sum(a, b);
-    }
-};
-
-#if DISTWAR_PTX
-// Adds at an address in global memory. PTX, because CUDA's atomicAdd of these types has device scope only and
-// returns the old value, which costs a way back.
-template <scope S, typename T>
-__device__ __forceinline__ void add_rounded_to_global(T *address, T value) {
-    const size_t global = __cvta_generic_to_global(address);
-    const auto bits = swappable<T>::bits(value);
-#define DISTWAR_ADD_AT(scope, type, letter)                                                                  \
-    asm volatile("red.relaxed." scope ".global.add.noftz." type " [%0], %1;"                                 \
-                 :                                                                                           \
-                 : "l"(global), letter(bits)                                                                 \
-                 : "memory")
-#define DISTWAR_ADD(type, letter)                                                                            \
-    if constexpr (S == scope::block) {                                                                       \
-        DISTWAR_ADD_AT("cta", type, letter);                                                                 \
-    } else if constexpr (S == scope::device) {                                                               \
-        DISTWAR_ADD_AT("gpu", type, letter);                                                                 \
-    } else {                                                                                                 \
-        DISTWAR_ADD_AT("sys", type, letter);                                                                 \
-    }
-    if constexpr (is_same<T, __half>) {
-        DISTWAR_ADD("f16", "h")
-    } else if constexpr (is_same<T, __half2>) {
-        DISTWAR_ADD("f16x2", "r")
-    } else if constexpr (is_same<T, __nv_bfloat16>) {
-        DISTWAR_ADD("bf16", "h")
-    } else {
-        DISTWAR_ADD("bf16x2", "r")
-    }
-#undef DISTWAR_ADD
-#undef DISTWAR_ADD_AT
-}
-#endif
-
-// Memory that is not global is of one block: there atomicAdd serves every scope.
-template <scope S, typename T>
-__device__ __forceinline__ void add_rounded(T *address, T value) {
-#if !DISTWAR_PTX
-    atomicAdd(address, value);
-#else
-    if constexpr (!has_native_add<T>)
-        distwar::atomic_update<S>(address, value, add_always{});
-    else if (__isGlobal(address))
-        detail::add_rounded_to_global<S>(address, value);
-    else
-        atomicAdd(address, value);
-#endif
-}
-
-template <>
-struct destination<__half> {
-    using value = float;
-    static __device__ __forceinline__ __half stored(float value) { return __float2half_rn(value); }
-    template <scope S>
-    static __device__ __forceinline__ void add(__half *address, float value) {
-        detail::add_rounded<S>(address, stored(value));
-    }
-};
-template <>
-struct destination<__nv_bfloat16> {
-    using value = float;
-    static __device__ __forceinline__ __nv_bfloat16 stored(float value) { return __float2bfloat16_rn(value); }
-    template <scope S>
-    static __device__ __forceinline__ void add(__nv_bfloat16 *address, float value) {
-        detail::add_rounded<S>(address, stored(value));
-    }
-};
-
+#define DISTWAR_PAIR_EXTREME(name, type)                                                                     \
+    "{\n\t.reg .b32 other;\n\t" name type " other, %1, %2;\n\t" name ".NaN" type " %0, %1, other;\n\t}"
 template <typename Pair>
-struct pair_destination {
+struct destination<Pair, 2> {
+    static constexpr bool is_float = false, is_half = is_same<Pair, __half2>;
     using value = Pair;
+    using each = destination<typename pair_of<Pair>::half>;
     static __device__ __forceinline__ Pair stored(Pair given) { return given; }
+    DISTWAR_PAIR_OPERATION(sum, 700, "add.rn.f16x2 %0, %1, %2;",
+                           DISTWAR_PAIR_FMA("0x3f803f80", "%1, other, %2"))
+    DISTWAR_PAIR_OPERATION(product, 700, "mul.rn.f16x2 %0, %1, %2;",
+                           DISTWAR_PAIR_FMA("0x80008000", "%1, %2, other"))
+    DISTWAR_PAIR_OPERATION(lesser, 800, DISTWAR_PAIR_EXTREME("min", ".f16x2"),
+                           DISTWAR_PAIR_EXTREME("min", ".bf16x2"))
+    DISTWAR_PAIR_OPERATION(greater, 800, DISTWAR_PAIR_EXTREME("max", ".f16x2"),
+                           DISTWAR_PAIR_EXTREME("max", ".bf16x2"))
+    static __host__ __device__ __forceinline__ bool is_zero(Pair a) {
+        return each::is_zero(a.x) && each::is_zero(a.y);
+    }
+    static __device__ __forceinline__ Pair both(unsigned bits) {
+        return detail::bits_as<Pair>(bits << 16 | bits);
+    }
+    static __device__ __forceinline__ Pair zero() { return both(0); }
+    static __device__ __forceinline__ Pair one() { return both(is_half ? 0x3c00 : 0x3f80); }
+    static __device__ __forceinline__ Pair highest() { return both(is_half ? 0x7c00 : 0x7f80); }
+    static __device__ __forceinline__ Pair lowest() { return both(is_half ? 0xfc00 : 0xff80); }
     template <scope S>
     static __device__ __forceinline__ void add(Pair *address, Pair given) {
         detail::add_rounded<S>(address, given);
     }
-};
-template <>
-struct destination<__half2> : pair_destination<__half2> {};
-template <>
-struct destination<__nv_bfloat162> : pair_destination<__nv_bfloat162> {};
-
-// Adds Count pairs, 2 or 4, at an address aligned to their size. Returns false and adds nothing in shared
-// memory and on GPUs without the instruction.
-template <scope S, int Count, typename Pair, int K>
-__device__ __forceinline__ bool add_pairs(Pair *address, const Pair (&values)[K], int first) {
-#if DISTWAR_HAS_VECTOR_RED && DISTWAR_PTX
-    if (!__isGlobal(address)) return false;
-    const size_t global = __cvta_generic_to_global(address);
-    unsigned bits[Count];
-    DISTWAR_UNROLL
-    for (int i = 0; i < Count; ++i) bits[i] = detail::pair_bits(values[first + i]);
-#define DISTWAR_ADD_AT(scope, type)                                                                          \
-    if constexpr (Count == 4)                                                                                \
-        asm volatile("red.relaxed." scope ".global.add.noftz.v4." type " [%0], {%1, %2, %3, %4};"            \
-                     :                                                                                       \
-                     : "l"(global), "r"(bits[0]), "r"(bits[1]), "r"(bits[Count - 2]), "r"(bits[Count - 1])   \
-                     : "memory");                                                                            \
-    else                                                                                                     \
-        asm volatile("red.relaxed." scope ".global.add.noftz.v2." type " [%0], {%1, %2};"                    \
-                     :                                                                                       \
-                     : "l"(global), "r"(bits[0]), "r"(bits[1])                                               \
-                     : "memory")
-#define DISTWAR_ADD(type)                                                                                    \
-    if constexpr (S == scope::block) {                                                                       \
-        DISTWAR_ADD_AT("cta", type);                                                                         \
-    } else if constexpr (S == scope::device) {                                                               \
-        DISTWAR_ADD_AT("gpu", type);                                                                         \
-    } else {                                                                                                 \
-        DISTWAR_ADD_AT("sys", type);                                                                         \
-    }
-    if constexpr (is_same<Pair, __half2>)
-        DISTWAR_ADD("f16x2")
-    else
-        DISTWAR_ADD("bf16x2")
-#undef DISTWAR_ADD
-#undef DISTWAR_ADD_AT
-    return true;
-#elif !DISTWAR_PTX // the path of a GPU that has the instruction
-    struct vector {
-        decltype(Pair::x) first, rest[2 * Count - 1];
-    } sum;
-    ::memcpy(static_cast<void *>(&sum), values + first, sizeof sum);
-    detail::add_parts<2 * Count>(reinterpret_cast<vector *>(address), &vector::first, sum);
-    return true;
-#else
-    (void)address, (void)values, (void)first;
-    return false;
-#endif
-}
-
-// What aligned_record calls.
-template <typename Pair>
-struct vectors_of_pairs {
-    template <scope S, int Count, int K>
-    static __device__ __forceinline__ void add(Pair *address, const Pair (&values)[K], int first) {
-        if (detail::add_pairs<S, Count>(address, values, first)) return;
+    template <scope S, int Count>
+    static __device__ __forceinline__ bool add_vector([[maybe_unused]] Pair *address,
+                                                      [[maybe_unused]] const Pair *values) {
+#if !DISTWAR_PTX
+        detail::add_parts<typename pair_of<Pair>::half, 2 * Count>(address, values);
+#elif DISTWAR_HAS_VECTOR_RED
+        if (!__isGlobal(address)) return false;
+        const size_t global = __cvta_generic_to_global(address);
+        unsigned bits[Count];
         DISTWAR_UNROLL
-        for (int i = 0; i < Count; ++i) distwar::atomic_add<S>(address + i, values[first + i]);
+        for (int i = 0; i < Count; ++i) bits[i] = detail::bits_as<unsigned>(values[i]);
+#define DISTWAR_ADD(type)                                                                                    \
+    if constexpr (Count == 4) {                                                                              \
+        DISTWAR_RED(S, ".noftz.v4." type " [%0], {%1, %2, %3, %4};" ::"l"(global), "r"(bits[0]),             \
+                    "r"(bits[1]), "r"(bits[Count - 2]), "r"(bits[Count - 1]));                               \
+    } else {                                                                                                 \
+        DISTWAR_RED(S, ".noftz.v2." type " [%0], {%1, %2};" ::"l"(global), "r"(bits[0]), "r"(bits[1]));      \
+    }
+        if constexpr (is_half) {
+            DISTWAR_ADD("f16x2");
+        } else {
+            DISTWAR_ADD("bf16x2");
+        }
+#undef DISTWAR_ADD
+#endif
+        return !DISTWAR_PTX || DISTWAR_HAS_VECTOR_RED;
     }
 };
-template <>
-struct vectors_of<__half2> : vectors_of_pairs<__half2> {};
-template <>
-struct vectors_of<__nv_bfloat162> : vectors_of_pairs<__nv_bfloat162> {};
+#undef DISTWAR_PAIR_EXTREME
+#undef DISTWAR_PAIR_FMA
+#undef DISTWAR_PAIR_OPERATION
 
 } // namespace detail
 

@@ -28,19 +28,6 @@ namespace distwar {
 
 namespace detail {
 
-// lane ^ leader, which is 0 in the leader. The compiler does not see that. ptxas aggregates atomics on an
-// address that it knows to be the same in all lanes, by a vote and shuffles of its own. Here one lane is
-// left, so those are wasted. An address plus this offset looks different in each lane.
-__device__ __forceinline__ unsigned hidden_zero(unsigned lane, unsigned leader) {
-#if DISTWAR_PTX
-    unsigned zero;
-    asm volatile("xor.b32 %0, %1, %2;" : "=r"(zero) : "r"(lane), "r"(leader));
-    return zero;
-#else
-    return lane ^ leader;
-#endif
-}
-
 // What every call asks of its key and its counters.
 template <typename Key, typename T>
 __device__ __forceinline__ void check_counters(Key key, const T *counters) {
@@ -55,7 +42,14 @@ __device__ __forceinline__ void check_counters(Key key, const T *counters) {
 template <scope S, typename T>
 __device__ __forceinline__ bits_of<T> add_once(unsigned lanes, bool active, T *counter, unsigned lane,
                                                unsigned adds, bits_of<T> sum) {
-    bits_of<T> *const hidden = reinterpret_cast<bits_of<T> *>(counter + detail::hidden_zero(lane, adds));
+    // lane ^ adds is 0 in the lane that adds. The compiler does not see that. ptxas aggregates atomics on an address that
+    // it knows to be the same in all lanes, by a vote and shuffles of its own. Here one lane is left, so those are wasted.
+    // An address plus this offset looks different in each lane.
+    unsigned zero = lane ^ adds;
+#if DISTWAR_PTX
+    asm volatile("xor.b32 %0, %1, %2;" : "=r"(zero) : "r"(lane), "r"(adds));
+#endif
+    bits_of<T> *const hidden = reinterpret_cast<bits_of<T> *>(counter + zero);
     bits_of<T> before = 0;
     if (active && adds == lane) before = detail::native_add<S>(hidden, sum);
     return __shfl_sync(lanes, before, int(adds));

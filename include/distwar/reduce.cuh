@@ -104,11 +104,7 @@ namespace detail {
 // Sums the groups of a call side by side and commits them.
 template <typename Key>
 struct serial_commit {
-    unsigned lanes;
-    Key key;
-    unsigned others;          // the lanes that this lane reads, if it leads a group; else 0
-    unsigned size_of_largest; // of the groups that are summed, 1 if there is none; the same in all lanes
-    bool commits;             // whether this lane leads a group, or sends its own values
+    const keyed_groups<Key> &groups;
 
     template <int K, typename T, typename Sink>
     __device__ __forceinline__ void operator()(const T (&val)[K], const Sink &sink) const {
@@ -118,41 +114,21 @@ struct serial_commit {
         T sum[K];
         DISTWAR_UNROLL
         for (int k = 0; k < K; ++k) sum[k] = detail::operand(true, val[k], op);
-        unsigned rest = others; // lanes that this leader has not read yet
-        for (unsigned read = 1; read < size_of_largest; ++read) {
+        unsigned rest =
+            groups.leads ? groups.group & (groups.group - 1) : 0; // lanes that a leader has not read yet
+        for (unsigned read = 1; read < groups.largest_size; ++read) {
             const bool more = rest != 0;
             const int source = int(more ? lowest_lane(rest) : lane_id());
             DISTWAR_UNROLL
             for (int k = 0; k < K; ++k) {
-                const T read_value = detail::shuffle(lanes, sum[k], source);
+                const T read_value = detail::shuffle(groups.lanes, sum[k], source);
                 if (more) sum[k] = op(sum[k], read_value);
             }
             rest &= rest - 1;
         }
-        if (commits) sink.add(key, sum);
+        if (groups.leads || (groups.active && !groups.summed)) sink.add(groups.key, sum);
     }
 };
-
-template <typename Values, typename Key, typename Sink>
-__device__ __forceinline__ void sum_serially(unsigned lanes, bool active, Key key, const Values &values,
-                                             const Sink &sink, int balance_threshold) {
-    using plain = plain_key_of<Key>;
-    const unsigned active_lanes = __ballot_sync(lanes, active);
-    if (active_lanes == 0) return;
-    if (count_lanes(active_lanes) < balance_threshold) {
-        if (active) values.each(true, sink, plain_commit<plain>{detail::plain_key(key)});
-        return;
-    }
-
-    const unsigned group = lanes_with_key(lanes, key) & active_lanes; // not used in inactive lanes
-    const int size = count_lanes(group);
-    const bool summed = active && size >= balance_threshold;
-    const bool leads = summed && lowest_lane(group) == lane_id();
-    const unsigned size_of_largest = detail::largest(lanes, summed ? unsigned(size) : 1);
-    values.each(active, sink,
-                serial_commit<plain>{lanes, detail::plain_key(key), leads ? group & (group - 1) : 0,
-                                     size_of_largest, leads || (active && !summed)});
-}
 
 // ---- reduce_bfly: a butterfly of shuffles for each value (SW-B of DISTWAR)
 
@@ -199,80 +175,60 @@ __device__ __forceinline__ void sum_by_butterfly(unsigned lanes, bool active, Ke
         butterfly_commit<plain>{active, lane_id() == lowest_lane(active_lanes), detail::plain_key(key)});
 }
 
-// ---- reduce_tree: one tree for all values (tree.cuh)
+// ---- reduce_serial, and reduce_tree: one tree for all values (tree.cuh)
 
-template <typename Values, typename Key, typename Sink>
-__device__ __forceinline__ void sum_by_tree(unsigned lanes, bool active, Key key, const Values &values,
-                                            const Sink &sink, int balance_threshold) {
+// SumsAll: the threshold is 0.
+template <strategy S, bool SumsAll, typename Values, typename Key, typename Sink>
+__device__ __forceinline__ void sum_groups(unsigned lanes, bool active, Key key, const Values &values,
+                                           const Sink &sink, int balance_threshold) {
     using plain = plain_key_of<Key>;
-    const unsigned active_lanes = __ballot_sync(lanes, active);
-    // At a threshold <= 1 the early return is taken only if no lane is active: there is nothing to add.
-    const bool sums_all = balance_threshold <= 1;
-    if (count_lanes(active_lanes) < (balance_threshold > 1 ? balance_threshold : 1)) {
-        if (!sums_all && active) values.each(true, sink, plain_commit<plain>{detail::plain_key(key)});
-        return;
-    }
-    if (lanes == all_lanes) {
-        plain shared;
-        if (detail::share_one_key(all_lanes, active_lanes, active, key, shared)) {
-            values.each(active, sink, tree_commit<plain>{active, lowest_lane(active_lanes), shared});
+    // A sink that is addressed by key needs no leader of a known key: one vote tells whether a lane is active, which
+    // saves the comparison of a mask.
+    if constexpr (SumsAll && is_uniform<Key> && is_addressed_by_key<Sink, plain, typename Values::type>)
+        if (lanes == all_lanes) {
+            if (__any_sync(all_lanes, active))
+                values.each(active, sink, tree_commit<plain>{active, 0, key.key});
             return;
         }
+    keyed_groups<plain> groups = {};
+    groups.lanes = lanes, groups.active = active, groups.key = detail::plain_key(key);
+    groups.active_lanes = __ballot_sync(lanes, active);
+    // At a threshold <= 1 the early return is taken only if no lane is active: there is nothing to add.
+    const bool sums_all = balance_threshold <= 1;
+    if (count_lanes(groups.active_lanes) < (balance_threshold > 1 ? balance_threshold : 1)) {
+        if (!sums_all && active) values.each(true, sink, plain_commit<plain>{groups.key});
+        return;
     }
-
-    const unsigned group = lanes_with_key(lanes, key) & active_lanes; // not used in inactive lanes
-    const int size = count_lanes(group);
-    const bool summed = active && size >= 2 && size >= balance_threshold;
-    const bool leads = summed && lowest_lane(group) == lane_id();
-    const unsigned size_of_largest = detail::largest(lanes, summed ? unsigned(size) : 1);
-    const unsigned leaders = lanes == all_lanes ? __ballot_sync(all_lanes, leads) : 0;
-    values.each(active, sink,
-                groups_commit<plain>{lanes, active, detail::plain_key(key), group, summed, leads, leaders,
-                                     size_of_largest});
+    plain shared;
+    if (S == strategy::tree && lanes == all_lanes &&
+        detail::share_one_key(all_lanes, groups.active_lanes, active, key, shared)) {
+        values.each(active, sink, tree_commit<plain>{active, lowest_lane(groups.active_lanes), shared});
+        return;
+    }
+    groups.template find<S == strategy::tree>(key, balance_threshold);
+    if constexpr (S == strategy::tree)
+        values.each(active, sink, groups);
+    else
+        values.each(active, sink, serial_commit<plain>{groups});
 }
 
 // The call of a strategy; all arguments are checked here.
-template <strategy S, typename Values, typename Key, typename Sink>
+template <strategy S, bool SumsAll = false, typename Values, typename Key, typename Sink>
 __device__ __forceinline__ void sum_by(unsigned lanes, bool active, Key key, const Values &values,
                                        const Sink &sink, int balance_threshold) {
     static_assert((reduce_strategies >> int(S) & 1) != 0,
                   "distwar: reduce<> takes the strategies atomic, serial, bfly and tree");
     detail::check_call(active, key, sink, values.count);
-    if constexpr (S == strategy::serial)
-        detail::sum_serially(lanes, active, key, values, sink, balance_threshold);
+    if constexpr (S == strategy::tree) detail::check_tree<Values, Key, Sink>();
+    if constexpr (S == strategy::serial || S == strategy::tree)
+        detail::sum_groups<S, SumsAll>(lanes, active, key, values, sink, balance_threshold);
     else if constexpr (S == strategy::bfly)
         detail::sum_by_butterfly(lanes, active, key, values, sink, balance_threshold);
-    else if constexpr (S == strategy::tree)
-        detail::sum_by_tree(lanes, active, key, values, sink, balance_threshold);
     else if (active)
         values.each(true, sink, plain_commit<plain_key_of<Key>>{detail::plain_key(key)});
 }
 
-// A tree at threshold 0 with a key that the caller knows. A sink that is addressed by key needs no leader: one vote
-// tells whether a lane is active, which saves the comparison of a mask.
-template <int K, typename T, typename Key, typename Sink>
-__device__ __forceinline__ void sum_one_key(unsigned lanes, bool active, uniform_key<Key> key,
-                                            const T (&val)[K], const Sink &sink) {
-    if constexpr (is_addressed_by_key<Sink, Key, T>) {
-        if (lanes == all_lanes) {
-            if (__any_sync(all_lanes, active))
-                detail::all_of(val).each(active, sink, tree_commit<Key>{active, 0, key.key});
-            return;
-        }
-    }
-    detail::sum_by_tree(lanes, active, key, detail::all_of(val), sink, 0);
-}
-
 // ---- reduce
-
-// Whether one of the library's sinks lies in the shared memory of the block. nvcc folds this where it knows the memory.
-template <typename Sink>
-__device__ __forceinline__ bool lies_in_shared([[maybe_unused]] const Sink &sink) {
-#if DISTWAR_PTX
-    if constexpr (has_one_base<Sink>) return __isShared(sink.base);
-#endif
-    return false;
-}
 
 // The active lanes with the caller's key, or some of them. What a match costs grows with the number of different keys:
 // 2.2 cycles of an SM for each, 70 for 32. Where neighbouring lanes hold neighbouring keys, plain atomics of a warp
@@ -363,16 +319,22 @@ template <int K, typename T, typename Key, typename Sink>
 __device__ __forceinline__ void reduce(detail::lane_mask lanes, bool active, Key key, const T (&val)[K],
                                        const Sink &sink) {
     detail::check_call(active, key, sink, K);
-    detail::check_tree<K, T, Key, Sink>();
+    const auto values = detail::all_of(val);
+    detail::check_tree<decltype(values), Key, Sink>();
+    // nvcc folds this where it knows the memory.
+    bool is_shared = detail::is_in_shared<Sink>;
+#if DISTWAR_PTX
+    if constexpr (detail::has_one_base<Sink>) is_shared = is_shared || __isShared(sink.base);
+#endif
     if constexpr (detail::is_uniform<Key>) {
-        detail::sum_one_key(lanes, active, key, val, sink);
-    } else if (detail::is_in_shared<Sink> || detail::lies_in_shared(sink)) {
+        detail::sum_groups<strategy::tree, true>(lanes, active, key, values, sink, 0);
+    } else if (is_shared) {
         if (active) sink.add(key, val);
     } else if constexpr (detail::requests_of_a_lane<K, Sink> < detail::min_values_by_group &&
                          K < 2 * detail::min_values_by_group) {
         detail::sum_side_by_side(lanes, active, key, val, sink);
     } else {
-        detail::sum_by_tree(lanes, active, key, detail::all_of(val), sink, 0);
+        detail::sum_groups<strategy::tree, true>(lanes, active, key, values, sink, 0);
     }
 }
 template <int K, typename T, typename Key, typename Sink>
@@ -485,7 +447,6 @@ __device__ __forceinline__ void reduce_bfly(detail::lane_mask lanes, bool active
 template <int K, typename T, typename Key, typename Sink>
 __device__ __forceinline__ void reduce_tree(detail::lane_mask lanes, bool active, Key key, const T (&val)[K],
                                             const Sink &sink, int balance_threshold = 0) {
-    detail::check_tree<K, T, Key, Sink>();
     detail::sum_by<strategy::tree>(lanes, active, key, detail::all_of(val), sink, balance_threshold);
 }
 
@@ -493,9 +454,7 @@ __device__ __forceinline__ void reduce_tree(detail::lane_mask lanes, bool active
 template <int K, typename T, typename Key, typename Sink>
 __device__ __forceinline__ void reduce_tree(detail::lane_mask lanes, bool active, uniform_key<Key> key,
                                             const T (&val)[K], const Sink &sink) {
-    detail::check_tree<K, T, Key, Sink>();
-    detail::check_call(active, key, sink, K);
-    detail::sum_one_key(lanes, active, key, val, sink);
+    detail::sum_by<strategy::tree, true>(lanes, active, key, detail::all_of(val), sink, 0);
 }
 
 // Calls reduce_S: reduce<strategy::tree>(...) is reduce_tree(...). S: atomic, serial, bfly or tree.
@@ -507,7 +466,6 @@ __device__ __forceinline__ void reduce_tree(detail::lane_mask lanes, bool active
 template <strategy S, int K, typename T, typename Key, typename Sink>
 __device__ __forceinline__ void reduce(detail::lane_mask lanes, bool active, Key key, const T (&val)[K],
                                        const Sink &sink, int balance_threshold = 0) {
-    if constexpr (S == strategy::tree) detail::check_tree<K, T, Key, Sink>();
     detail::sum_by<S>(lanes, active, key, detail::all_of(val), sink, balance_threshold);
 }
 
@@ -547,9 +505,8 @@ __device__ __forceinline__ void reduce(detail::lane_mask lanes, bool active, Key
 template <strategy S, int Chunk = 16, typename Values, typename Key, typename Sink>
 __device__ __forceinline__ void reduce_n(detail::lane_mask lanes, bool active, Key key, int count,
                                          const Values &values, const Sink &sink, int balance_threshold = 0) {
-    const auto counted = detail::counted<Chunk>(count, values);
-    detail::check_counted<Chunk, decltype(counted), Key, Sink>();
-    detail::sum_by<S>(lanes, active, key, counted, sink, balance_threshold);
+    detail::sum_by<S>(lanes, active, key, detail::counted<Chunk, Key, Sink>(count, values), sink,
+                      balance_threshold);
 }
 template <int Chunk = 16, typename Values, typename Key, typename Sink>
 __device__ __forceinline__ void reduce_n(detail::lane_mask lanes, bool active, Key key, int count,

@@ -169,16 +169,6 @@ template <typename Sink>
 struct in_shared : Sink {
     __device__ __forceinline__ explicit in_shared(const Sink &sink) : Sink(sink) {}
 };
-namespace detail {
-template <typename Sink>
-inline constexpr bool is_in_shared<in_shared<Sink>> = true;
-template <typename Sink>
-inline constexpr int values_of_sink<in_shared<Sink>> = values_of_sink<Sink>;
-template <typename Sink>
-inline constexpr int values_of_stride<in_shared<Sink>> = values_of_stride<Sink>;
-template <typename Sink>
-struct strides_of<in_shared<Sink>> : strides_of<Sink> {};
-} // namespace detail
 
 // K addresses of the lane itself. The key only forms groups: lanes with equal keys must hold equal addresses.
 // Lanes with different keys may hold any. The addresses of inactive lanes are ignored.
@@ -202,10 +192,6 @@ struct pointers {
 };
 template <typename T, typename... More>
 __host__ __device__ pointers(T *, More *...)->pointers<1 + int(sizeof...(More)), T>;
-namespace detail { // nvcc 11.8 refuses detail::is_pointers<...> here
-template <int K, typename T, typename Op, scope S>
-inline constexpr bool is_pointers<pointers<K, T, Op, S>> = true;
-} // namespace detail
 
 // Adds value k to base[key * stride + k], stride >= K.
 // Example (one warp, `lane` its lane, arrays of zeros):
@@ -232,10 +218,6 @@ struct record {
 };
 template <typename T, typename Stride>
 __host__ __device__ record(T *, Stride)->record<T>;
-namespace detail {
-template <typename T, typename Op, scope S>
-inline constexpr int values_of_stride<record<T, Op, S>> = 1;
-} // namespace detail
 
 // Adds value k to base[k * stride + key]. Two pairs of key and k < K must not name one place, which key < stride
 // ensures. Blocks of planes are larger: value k of cell c in block b at base[(b * K + k) * 64 + c] has the stride 64
@@ -264,25 +246,6 @@ struct planes {
 };
 template <typename T, typename Stride>
 __host__ __device__ planes(T *, Stride)->planes<T>;
-namespace detail {
-template <typename T, typename Op, scope S>
-inline constexpr bool has_one_base<planes<T, Op, S>> = true;
-
-// Adds Count values, 4 or 2, at an address aligned to their size. half.cuh has the same for pairs.
-template <typename T>
-struct vectors_of {
-    template <scope S, int Count, int K>
-    static __device__ __forceinline__ void add(float *address, const float (&values)[K], int first) {
-        if constexpr (Count == 4)
-            distwar::atomic_add<S>(
-                reinterpret_cast<float4 *>(address),
-                make_float4(values[first], values[first + 1], values[first + 2], values[first + 3]));
-        else
-            distwar::atomic_add<S>(reinterpret_cast<float2 *>(address),
-                                   make_float2(values[first], values[first + 1]));
-    }
-};
-} // namespace detail
 
 // A record added by vector atomics of 4 and 2 values: value k to base[key * stride + k].
 //   T       float, or with half.cuh a pair, __half2 or __nv_bfloat162
@@ -315,12 +278,12 @@ struct aligned_record {
         T *const first = base + size_t(key) * stride;
         constexpr int fours = K / 4 * 4;
         DISTWAR_UNROLL
-        for (int k = 0; k < fours; k += 4) detail::vectors_of<T>::template add<S, 4>(first + k, values, k);
-        if constexpr (K % 4 == 3 && detail::is_same<T, float>)
-            if (detail::add_vector<S>(reinterpret_cast<float4 *>(first + fours),
-                                      make_float4(values[fours], values[fours + 1], values[fours + 2], 0)))
-                return;
-        if constexpr (K % 4 >= 2) detail::vectors_of<T>::template add<S, 2>(first + fours, values, fours);
+        for (int k = 0; k < fours; k += 4) detail::add_vector<S, 4>(first + k, values + k);
+        if constexpr (K % 4 == 3 && detail::is_same<T, float>) {
+            const T four[] = {values[fours], values[fours + 1], values[fours + 2], 0};
+            if (detail::destination<T>::template add_vector<S, 4>(first + fours, four)) return;
+        }
+        if constexpr (K % 4 >= 2) detail::add_vector<S, 2>(first + fours, values + fours);
         if constexpr (K % 2 == 1) distwar::atomic_add<S>(first + K - 1, values[K - 1]);
     }
     template <typename Key, typename V>
@@ -335,8 +298,6 @@ struct aligned_record {
 template <typename T, typename Stride>
 __host__ __device__ aligned_record(T *, Stride)->aligned_record<T>;
 namespace detail {
-template <typename T, scope S>
-inline constexpr int values_of_stride<aligned_record<T, S>> = 1;
 __host__ __device__ constexpr int values_of_part(int count) {
     return count < 0 ? -count : count;
 }
@@ -426,6 +387,24 @@ template <typename T, int... Counts>
 using fields = fields_with<add, scope::device, T, Counts...>;
 
 namespace detail {
+
+// What check_call and reduce ask of these sinks.
+template <typename Sink>
+inline constexpr bool is_in_shared<in_shared<Sink>> = true;
+template <typename Sink>
+inline constexpr int values_of_sink<in_shared<Sink>> = values_of_sink<Sink>;
+template <typename Sink>
+inline constexpr int values_of_stride<in_shared<Sink>> = values_of_stride<Sink>;
+template <typename Sink>
+struct strides_of<in_shared<Sink>> : strides_of<Sink> {};
+template <int K, typename T, typename Op, scope S>
+inline constexpr bool is_pointers<pointers<K, T, Op, S>> = true;
+template <typename T, typename Op, scope S>
+inline constexpr int values_of_stride<record<T, Op, S>> = 1;
+template <typename T, typename Op, scope S>
+inline constexpr bool has_one_base<planes<T, Op, S>> = true;
+template <typename T, scope S>
+inline constexpr int values_of_stride<aligned_record<T, S>> = 1;
 template <typename Op, scope S, typename T, int... Counts>
 inline constexpr int values_of_sink<fields_with<Op, S, T, Counts...>> =
     fields_with<Op, S, T, Counts...>::values;

@@ -62,49 +62,35 @@ inline constexpr bool is_summed_by_redux = K <= max_values_by_redux &&is_integer
 #endif
 // The reduction of an int or unsigned over the warp. PTX for clang, which up to 19 lacks these functions.
 #if DISTWAR_CLANG
-#define DISTWAR_REDUX(Op, call, name, type)                                                                  \
+#define DISTWAR_REDUX(Op, call, of_int, of_unsigned)                                                         \
     template <typename T>                                                                                    \
     __device__ __forceinline__ T redux(T given, Op) {                                                        \
         T result;                                                                                            \
         if constexpr (is_same<T, int>)                                                                       \
-            asm volatile("redux.sync." name type(s32) " %0, %1, 0xffffffff;" : "=r"(result) : "r"(given));   \
+            asm volatile("redux.sync." of_int " %0, %1, 0xffffffff;" : "=r"(result) : "r"(given));           \
         else                                                                                                 \
-            asm volatile("redux.sync." name type(u32) " %0, %1, 0xffffffff;" : "=r"(result) : "r"(given));   \
+            asm volatile("redux.sync." of_unsigned " %0, %1, 0xffffffff;" : "=r"(result) : "r"(given));      \
         return result;                                                                                       \
     }
-#define DISTWAR_OF_NUMBERS(sign) #sign
-#define DISTWAR_OF_BITS(sign) "b32"
 #else
-#define DISTWAR_REDUX(Op, call, name, type)                                                                  \
+#define DISTWAR_REDUX(Op, call, of_int, of_unsigned)                                                         \
     template <typename T>                                                                                    \
     __device__ __forceinline__ T redux(T given, Op) {                                                        \
-        return T(call(all_lanes, type(given)));                                                              \
+        return T(call(all_lanes, given));                                                                    \
     }
-#define DISTWAR_OF_NUMBERS(given) given
-#define DISTWAR_OF_BITS(given) unsigned(given)
 #endif
-DISTWAR_REDUX(add, __reduce_add_sync, "add.", DISTWAR_OF_NUMBERS)
-DISTWAR_REDUX(minimum, __reduce_min_sync, "min.", DISTWAR_OF_NUMBERS)
-DISTWAR_REDUX(maximum, __reduce_max_sync, "max.", DISTWAR_OF_NUMBERS)
-DISTWAR_REDUX(bit_and, __reduce_and_sync, "and.", DISTWAR_OF_BITS)
-DISTWAR_REDUX(bit_or, __reduce_or_sync, "or.", DISTWAR_OF_BITS)
-DISTWAR_REDUX(bit_xor, __reduce_xor_sync, "xor.", DISTWAR_OF_BITS)
+DISTWAR_REDUX(add, __reduce_add_sync, "add.s32", "add.u32")
+DISTWAR_REDUX(minimum, __reduce_min_sync, "min.s32", "min.u32")
+DISTWAR_REDUX(maximum, __reduce_max_sync, "max.s32", "max.u32")
+DISTWAR_REDUX(bit_and, __reduce_and_sync, "and.b32", "and.b32")
+DISTWAR_REDUX(bit_or, __reduce_or_sync, "or.b32", "or.b32")
+DISTWAR_REDUX(bit_xor, __reduce_xor_sync, "xor.b32", "xor.b32")
 #undef DISTWAR_REDUX
-#undef DISTWAR_OF_NUMBERS
-#undef DISTWAR_OF_BITS
 
-// sum = op(sum, condition ? a : b)
-template <typename T, typename Op>
-__device__ __forceinline__ void combine_selected(unsigned condition, T &sum, T a, T b, Op op) {
-    if constexpr (is_same<Op, add> && !is_packed<T>)
-        detail::add_selected(condition, sum, a, b);
-    else
-        sum = op(sum, detail::select(condition, a, b));
-}
-
-// Step Step of the tree, in place, of the first `count` values. Every index is a constant: `partial` is in registers.
-template <int Step, int count, int K, typename T, typename Op>
-__device__ __forceinline__ void exchange_step(T (&partial)[K], Op op) {
+// Steps Step..End - 1 of the tree, in place, of the first `count` values. Every index is a constant: `partial` is in
+// registers.
+template <int Step, int End, int count, int K, typename T, typename Op>
+__device__ __forceinline__ void exchange(T (&partial)[K], Op op) {
     constexpr int distance = 1 << Step;
     const unsigned odd = lane_id() & distance;
     DISTWAR_UNROLL
@@ -112,45 +98,15 @@ __device__ __forceinline__ void exchange_step(T (&partial)[K], Op op) {
         const T at_even = partial[2 * i], at_odd = partial[2 * i + 1];
         const T exchanged_value = detail::select(odd, at_even, at_odd);
         partial[i] = detail::shuffle_xor(exchanged_value, distance);
-        detail::combine_selected(odd, partial[i], at_odd, at_even, op); // with the value that the lane keeps
+        if constexpr (is_same<Op, add> && !is_packed<T>) // with the value that the lane keeps
+            detail::add_selected(odd, partial[i], at_odd, at_even);
+        else
+            partial[i] = op(partial[i], detail::select(odd, at_odd, at_even));
     }
     // With an odd count the last value, at an even place, has no other to be exchanged for: both lanes sum it.
     if constexpr (count % 2 == 1)
         partial[count / 2] = op(partial[count - 1], detail::shuffle_xor(partial[count - 1], distance));
-}
-
-// Steps Step..4, in place.
-template <int Step, int K, typename T, typename Op>
-__device__ __forceinline__ void exchange(T (&partial)[K], Op op) {
-    detail::exchange_step<Step, (K + (1 << Step) - 1) / (1 << Step)>(partial, op);
-    if constexpr (Step < 4) detail::exchange<Step + 1>(partial, op);
-}
-
-// Step 0 of a sum. An inactive lane keeps and sends zeros.
-//
-// shift_pair picks from (val[2i], val[2i + 1]) by a shift. Example with K = 4, lanes 0 and 2 active:
-//
-//               keep_shift  send_shift  keeps           sends
-//     lane 0     0          32          val[0], val[2]  val[1], val[3]
-//     lane 1    64          64          0, 0            0, 0
-//     lane 2     0          32          val[0], val[2]  val[1], val[3]
-//     lane 3    64          64          0, 0            0, 0
-//
-// An active lane 1 would have the shifts 32 and 0.
-template <int K, typename T>
-__device__ __forceinline__ void first_exchange(bool active, const T (&val)[K], T (&partial)[K]) {
-    const unsigned odd = lane_id() & 1;
-    const unsigned keep_shift = active ? 32 * odd : 64, send_shift = active ? 32 * (1 - odd) : 64;
-    DISTWAR_UNROLL
-    for (int i = 0; i < K / 2; ++i) {
-        const T keep_value = detail::shift_pair(keep_shift, val[2 * i], val[2 * i + 1]);
-        const T exchanged_value = detail::shift_pair(send_shift, val[2 * i], val[2 * i + 1]);
-        partial[i] = arithmetic<T>::sum(keep_value, detail::shuffle_xor(exchanged_value, 1));
-    }
-    if constexpr (K % 2 == 1) { // the last value has no other to be exchanged for
-        const T own_value = detail::operand(active, val[K - 1], add{});
-        partial[K / 2] = arithmetic<T>::sum(own_value, detail::shuffle_xor(own_value, 1));
-    }
+    if constexpr (Step + 1 < End) detail::exchange<Step + 1, End, (count + 1) / 2>(partial, op);
 }
 
 } // namespace detail
@@ -185,12 +141,33 @@ __device__ __forceinline__ void tree_total(bool active, const T (&val)[K], T (&t
             partial[0] = k == 0 || lane_id() == unsigned(k) ? all : partial[0];
         }
     } else if constexpr (detail::is_same<Op, add>) {
-        detail::first_exchange(active, val, partial);
-        detail::exchange<1>(partial, op);
+        // Step 0. An inactive lane keeps and sends zeros: shift_pair picks from (val[2i], val[2i + 1]) by a shift.
+        // Example with K = 4, lanes 0 and 2 active:
+        //
+        //               keep_shift  send_shift  keeps           sends
+        //     lane 0     0          32          val[0], val[2]  val[1], val[3]
+        //     lane 1    64          64          0, 0            0, 0
+        //     lane 2     0          32          val[0], val[2]  val[1], val[3]
+        //     lane 3    64          64          0, 0            0, 0
+        //
+        // An active lane 1 would have the shifts 32 and 0.
+        const unsigned odd = lane_id() & 1;
+        const unsigned keep_shift = active ? 32 * odd : 64, send_shift = active ? 32 * (1 - odd) : 64;
+        DISTWAR_UNROLL
+        for (int i = 0; i < K / 2; ++i) {
+            const T keep_value = detail::shift_pair(keep_shift, val[2 * i], val[2 * i + 1]);
+            const T exchanged_value = detail::shift_pair(send_shift, val[2 * i], val[2 * i + 1]);
+            partial[i] = op(keep_value, detail::shuffle_xor(exchanged_value, 1));
+        }
+        if constexpr (K % 2 == 1) { // the last value has no other to be exchanged for
+            const T own_value = detail::operand(active, val[K - 1], op);
+            partial[K / 2] = op(own_value, detail::shuffle_xor(own_value, 1));
+        }
+        detail::exchange<1, 5, (K + 1) / 2>(partial, op);
     } else {
         DISTWAR_UNROLL
         for (int k = 0; k < K; ++k) partial[k] = detail::operand(active, val[k], op);
-        detail::exchange<0>(partial, op);
+        detail::exchange<0, 5, K>(partial, op);
     }
     DISTWAR_UNROLL
     for (int place = 0; place < tree_places(K); ++place) total[place] = partial[place];
@@ -256,63 +233,13 @@ __host__ __device__ constexpr int side_by_side_cost(int n) {
 // side, each value of a group is an atomic of its own (on an H200 up to 2.5 times the time, 0.45 to 1.3 at K = 4).
 inline constexpr int min_values_by_group = 5;
 
-// Sums the groups of a call, group after group or side by side, and commits them. Active lanes of other
-// groups send plain atomics.
-template <typename Key>
-struct groups_commit {
-    unsigned lanes;
-    bool active;
-    Key key;
-    unsigned group;           // the active lanes with the caller's key; not used in inactive lanes
-    bool summed;              // whether the caller's group is summed; false in inactive lanes
-    bool leads;               // whether the caller is the lowest lane of a group that is summed
-    unsigned leaders;         // the lanes with `leads`, the same in all lanes; used in a whole warp only
-    unsigned size_of_largest; // of the groups that are summed, 1 if there is none; the same in all lanes
-
-    template <int K, typename T, typename Sink>
-    __device__ __forceinline__ void operator()(const T (&val)[K], const Sink &sink) const {
-        if (lanes == all_lanes) {
-            constexpr bool few = K < min_values_by_group || !is_addressed_by_key<Sink, Key, T>;
-            constexpr int shuffles = group_shuffles<K, Sink, Key, T>();
-            // Side by side, a group costs a lane's atomics; few if the sink sends several values by one.
-            constexpr int saved = tree_cost(shuffles) - request_cost * requests_of_a_lane<K, Sink>;
-            const int doublings = 32 - __clz(int(size_of_largest) - 1); // ceil(log2(size_of_largest))
-            const int groups = count_lanes(leaders);
-            const bool by_groups =
-                few ? groups * shuffles <= doublings * (K + 1)
-                    : saved <= 0 || groups * saved <= side_by_side_cost(doublings * (K + 1));
-            if (by_groups) {
-                if (active && !summed) sink.add(key, val);
-                for (unsigned rest = leaders; rest != 0; rest &= rest - 1) {
-                    const unsigned leader = lowest_lane(rest);
-                    const Key group_key = __shfl_sync(all_lanes, key, int(leader));
-                    const bool member = summed && (group & rest & (0u - rest)) != 0;
-                    tree_commit<Key>{member, leader, group_key}(val, sink);
-                }
-                return;
-            }
-        }
-        const sink_operator<Sink> op{};
-        T sum[K];
-        DISTWAR_UNROLL
-        for (int k = 0; k < K; ++k) sum[k] = detail::operand(true, val[k], op);
-        detail::segmented_sum<false>(lanes, detail::next_above(summed ? group : 0), size_of_largest, sum, op);
-        if (leads || (active && !summed)) sink.add(key, sum);
-    }
-};
-
 // What a call that sums by trees asks of its values.
-template <int K, typename T, typename Key, typename Sink>
+template <typename Values, typename Key, typename Sink>
 __device__ __forceinline__ constexpr void check_tree() {
+    using T = typename Values::type;
     static_assert(is_value<T>, "distwar: a tree takes float, double or integers of 4 or 8 bytes");
-    static_assert(K <= max_tree_values || is_addressed_by_key<Sink, plain_key_of<Key>, T>,
+    static_assert(Values::at_once <= max_tree_values || is_addressed_by_key<Sink, plain_key_of<Key>, T>,
                   "distwar: more than 64 values need a sink addressed by key");
-}
-
-template <int Step, int End, int count, int K, typename T>
-__device__ __forceinline__ void steps_of_sums(T (&val)[K]) {
-    detail::exchange_step<Step, count>(val, add{});
-    if constexpr (Step + 1 < End) detail::steps_of_sums<Step + 1, End, (count + 1) / 2>(val);
 }
 
 } // namespace detail
@@ -342,7 +269,7 @@ __device__ __forceinline__ void tree_of_lanes(T (&val)[K]) {
     static_assert(0 <= First && First < End && End <= 5, "distwar: a warp has bits 0 to 4");
     static_assert(detail::is_value<T>, "distwar: a tree takes float, double or integers of 4 or 8 bytes");
     static_assert(K <= detail::max_tree_values, "distwar: a tree takes at most 64 values");
-    detail::steps_of_sums<First, End, K>(val);
+    detail::exchange<First, End, K>(val, add{});
 }
 
 } // namespace distwar

@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: MIT
 //
-// Chooses strategy and balance_threshold while the program runs. C11 or C++; no allocation, no clock, no waiting:
+// Chooses strategy and balance_threshold while the program runs. C11 or C++; no allocation, no waiting:
 //
 //     tuner t;
+//     tune_events timer;
 //     tune_init(&t, candidates, count); // the first candidate is the one you would use without a tuner
+//     tune_events_open(&timer);
 //     for each launch:
-//         tune_launch next = tune_choose(&t);
-//         launch the kernel with next.strategy and next.threshold
-//         tune_report(&t, next.ticket, milliseconds, work); // here, or later when the time is known
+//         tune_launch next;
+//         tune_events_begin(&timer, &t, stream, &next);
+//         launch the kernel on stream, with next.strategy and next.threshold
+//         tune_events_end(&timer, &t, stream, work);
+//     tune_events_close(&timer);
 //
-// tune_events.h measures and reports.
+// With a clock of your own take next = tune_choose(&t) before each launch, and after it, or later when the time is known,
+// call tune_report(&t, next.ticket, milliseconds, work).
 //
 // What it chooses: mostly threshold 0, which sums every group of two lanes and more; of the 16 cells of docs/benchmarks/
 // library.md it gains at most 5% over that. A higher threshold pays where few lanes of a warp are active and a million
@@ -33,6 +38,7 @@
 #ifndef DISTWAR_TUNE_H
 #define DISTWAR_TUNE_H
 
+#include <cuda_runtime.h>
 #include <float.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,7 +51,8 @@ enum {
     TUNE_PATIENCE = 1024,  // launches to wait for a missing time before it counts as lost
     TUNE_INTERVAL = 2000,  // the default interval
     TUNE_LAST_STAGE = 4,
-    TUNE_FINALISTS = 4
+    TUNE_FINALISTS = 4,
+    TUNE_EVENTS = 64 // launches whose times may be on their way
 };
 
 typedef struct tune_candidate {
@@ -116,65 +123,33 @@ static inline double tune_race_cost(const tuner *t, double best_time) {
     return sum;
 }
 
-static inline int tune_target(int stage) {
-    static const int targets[] = {5, 10, 20, 40, TUNE_MAX_SAMPLES};
-    return targets[stage];
-}
-
+// Enters the candidates of the next race.
 static inline void tune_begin_race(tuner *t) {
+    const tune_candidate best = t->candidates[t->best];
     t->racing = true;
     t->stage = 0;
     t->race_began = t->launches;
-    tune_candidate best = t->candidates[t->best];
-    int below = -1, above = -1, oldest = -1;
+    int oldest = -1; // of those that do not enter otherwise
     for (int c = 0; c < t->count; c++) {
         tune_record *r = &t->records[c];
-        tune_candidate one = t->candidates[c];
+        const tune_candidate one = t->candidates[c];
         r->issued = r->returned = r->samples = 0;
         r->work = 0;
-        r->racing = !t->known || c == t->best;
-        if (one.strategy == best.strategy) {
-            if (one.threshold < best.threshold &&
-                (below < 0 || one.threshold > t->candidates[below].threshold))
-                below = c;
-            if (one.threshold > best.threshold &&
-                (above < 0 || one.threshold < t->candidates[above].threshold))
-                above = c;
-        } else if (r->ratio > 0) { // the best known of its strategy enters, the first of equals
-            bool first = true;
-            for (int d = 0; d < t->count; d++) {
-                double other = t->candidates[d].strategy == one.strategy && d != c ? t->records[d].ratio : 0;
-                first = first && (other <= 0 || other > r->ratio || (other == r->ratio && d > c));
-            }
-            r->racing = r->racing || first;
+        r->racing = !t->known || one.strategy == best.strategy || r->ratio > 0;
+        for (int d = 0; t->known && d < t->count; d++) {
+            const tune_candidate other = t->candidates[d];
+            if (d == c || other.strategy != one.strategy) continue;
+            const double ratio = t->records[d].ratio;
+            if (one.strategy == best.strategy) // the best and those that have no other between it and them
+                r->racing = r->racing && ((int64_t)other.threshold - best.threshold) *
+                                                 ((int64_t)other.threshold - one.threshold) >=
+                                             0;
+            else // the best known of the strategy, the first of equals
+                r->racing = r->racing && (ratio <= 0 || ratio > r->ratio || (ratio == r->ratio && d > c));
         }
+        if (!r->racing && (oldest < 0 || r->examined < t->records[oldest].examined)) oldest = c;
     }
-    if (!t->known) return;
-    if (below >= 0) t->records[below].racing = true;
-    if (above >= 0) t->records[above].racing = true;
-    for (int c = 0; c < t->count; c++)
-        if (!t->records[c].racing && (oldest < 0 || t->records[c].examined < t->records[oldest].examined))
-            oldest = c;
     if (oldest >= 0) t->records[oldest].racing = true;
-}
-
-static inline void tune_end_race(tuner *t, int winner, double winner_time) {
-    t->racing = false;
-    t->race_ended = t->launches;
-    if (winner < 0) return;
-    t->changes += t->known && winner != t->best;
-    t->examinations += t->known;
-    t->explorations += !t->known;
-    t->best = winner;
-    t->known = true;
-    t->best_time = winner_time;
-    t->cost += tune_race_cost(t, winner_time);
-}
-
-// Drops a candidate that is `ratio` times as slow as the race's fastest.
-static inline void tune_note(tuner *t, int c, double ratio) {
-    t->records[c].ratio = ratio;
-    t->records[c].examined = t->launches;
 }
 
 // The variance of sample / (time of its candidate) over all racing candidates: from the median distance from 1. 1.2: the
@@ -203,17 +178,14 @@ static inline void tune_rank(tuner *t) {
         entered += r->racing;
         if (r->racing && (fastest < 0 || times[c] < times[fastest])) fastest = c;
     }
-    if (fastest < 0) { // no time was reported; the next race may have some
-        tune_end_race(t, -1, 0);
-        return;
-    }
     double variance = tune_variance(t, times);
     int room = entered / 2 > TUNE_FINALISTS ? entered / 2 : TUNE_FINALISTS;
     bool stands = false; // the best so far is not slower by more than 1% and than chance explains
     for (int c = 0; c < t->count; c++) {
         tune_record *r = &t->records[c];
         if (!r->racing) continue;
-        tune_note(t, c, times[c] / times[fastest]);
+        r->ratio = times[c] / times[fastest];
+        r->examined = t->launches;
         int n = t->records[fastest].samples, faster = 0;
         for (int d = 0; d < t->count; d++) faster += times[d] > 0 && times[d] < times[c];
         // In squares of standard deviations of the difference; n - 1, as the same samples gave the times.
@@ -225,13 +197,22 @@ static inline void tune_rank(tuner *t) {
         r->racing = is_best || (faster < room && excess * excess <= 9 * chance);
         left += r->racing;
     }
-    if (left == 1 || t->stage == TUNE_LAST_STAGE) {
-        int winner = stands ? t->best : fastest;
-        tune_end_race(t, winner, times[winner]);
+    if (left > 1 && t->stage < TUNE_LAST_STAGE) {
+        if (!t->known) t->best = fastest;
+        t->stage++;
         return;
     }
-    if (!t->known) t->best = fastest;
-    t->stage++;
+    t->racing = false;
+    t->race_ended = t->launches;
+    if (fastest < 0) return; // no time was reported; the next race may have some
+    const int winner = stands ? t->best : fastest;
+    t->changes += t->known && winner != t->best;
+    t->examinations += t->known;
+    t->explorations += !t->known;
+    t->best = winner;
+    t->known = true;
+    t->best_time = times[winner];
+    t->cost += tune_race_cost(t, t->best_time);
 }
 
 // candidates: [count], 1 <= count <= TUNE_MAX_CANDIDATES, all different; copied. The first is used until more
@@ -251,32 +232,34 @@ static inline bool tune_init(tuner *t, const tune_candidate *candidates, int cou
     return true;
 }
 
-static inline tune_launch tune_launch_of(const tuner *t, int candidate) {
-    tune_launch launch = {candidate, t->candidates[candidate].strategy, t->candidates[candidate].threshold,
-                          -1};
+static inline tune_launch tune_launch_of(const tuner *t, int candidate, int64_t ticket) {
+    const tune_candidate one = t->candidates[candidate];
+    const tune_launch launch = {candidate, one.strategy, one.threshold, ticket};
     return launch;
 }
 // The best so far, for a launch that is not measured.
 static inline tune_launch tune_best(const tuner *t) {
-    return tune_launch_of(t, t->best);
+    return tune_launch_of(t, t->best, -1);
 }
 
 // The candidate for the next launch. Call it once before each launch.
 static inline tune_launch tune_choose(tuner *t) {
+    static const int targets[TUNE_LAST_STAGE + 1] = {5, 10, 20, 40, TUNE_MAX_SAMPLES}; // samples of a stage
     t->launches++;
     if (!t->racing && t->interval > 0 && t->launches - t->race_ended >= t->interval) tune_begin_race(t);
     bool waits = false; // for a launch or a report of the stage
     int next = -1;
     while (t->racing && !waits) {
-        int fewest = tune_target(t->stage);
+        const int target = targets[t->stage];
+        int fewest = target;
         uint64_t ties = 0;
-        for (int c = 0; c < t->count;
-             c++) { // the racing candidate with the fewest launches, at random among equals
+        // The racing candidate with the fewest launches, at random among equals.
+        for (int c = 0; c < t->count; c++) {
             const tune_record *r = &t->records[c];
             if (!r->racing) continue;
-            waits = waits || r->issued < tune_target(t->stage) ||
+            waits = waits || r->issued < target ||
                     (r->returned < r->issued && t->launches - t->last_issued <= TUNE_PATIENCE);
-            if (r->issued > fewest || r->issued == tune_target(t->stage)) continue;
+            if (r->issued > fewest || r->issued == target) continue;
             if (r->issued < fewest) ties = 0;
             fewest = r->issued;
             uint64_t z = t->random += 0x9e3779b97f4a7c15u; // SplitMix64
@@ -287,17 +270,15 @@ static inline tune_launch tune_choose(tuner *t) {
         if (!waits) tune_rank(t);
     }
     if (!t->racing || next < 0) return tune_best(t);
-    tune_launch launch = tune_launch_of(t, next);
     bool warm = false; // the code of its strategy is loaded
     for (int c = 0; c < t->count; c++)
-        warm = warm || (t->records[c].warm && t->candidates[c].strategy == launch.strategy);
+        warm = warm || (t->records[c].warm && t->candidates[c].strategy == t->candidates[next].strategy);
     t->records[next].warm = true;
-    if (!warm) return launch;
-    launch.ticket = t->launches * TUNE_MAX_CANDIDATES + next;
+    if (!warm) return tune_launch_of(t, next, -1);
     t->records[next].issued++;
     t->last_issued = t->launches;
     t->measured++;
-    return launch;
+    return tune_launch_of(t, next, t->launches * TUNE_MAX_CANDIDATES + next);
 }
 
 // Reports the time of the launch with this ticket, for `work` units of work. Call it at most once for a
@@ -330,7 +311,8 @@ static inline void tune_report(tuner *t, int64_t ticket, double milliseconds, do
                 hopeless = hopeless && r->sample[i] > (least == 1 ? 8 : 2) * fastest;
             if (!hopeless) continue;
             r->racing = false;
-            tune_note(t, c, tune_time(r) / fastest);
+            r->ratio = tune_time(r) / fastest;
+            r->examined = t->launches;
         }
     }
 }
@@ -342,6 +324,102 @@ static inline double tune_cost(const tuner *t) {
     const tune_record *best = &t->records[t->best];
     double best_time = t->racing && best->samples > 0 ? tune_time(best) : t->best_time;
     return t->cost + (t->racing && best_time > 0 ? tune_race_cost(t, best_time) : 0);
+}
+
+// Times launches for a tuner with CUDA events. It queries events and never waits for them. The time is the stream's time for
+// the work queued between begin and end. If the stream runs empty in between, it includes the time the stream waits for the
+// host. Only launches that the tuner measures record events; between races there are none. While all TUNE_EVENTS pairs of
+// events wait for the GPU, launches are not measured and use the best so far.
+//
+// Result:  cudaSuccess, or the first error of the runtime. The launch is chosen in both cases. An error that the runtime
+//          held before the call stays there for the caller.
+// Streams: several streams may use a ring in turn, but not while they are being captured.
+// Threads: one at a time.
+// Cost:    two event records and a few queries for a measured launch.
+typedef struct tune_events {
+    struct {
+        cudaEvent_t begin, end;
+        int64_t ticket;
+        double work;
+    } slots[TUNE_EVENTS];
+    int first, waiting; // index of the oldest waiting slot, number of waiting slots
+    bool measuring;     // between begin and end: the slot after the waiting ones is in use
+} tune_events;
+
+// Destroys the events. Waiting times are not reported. Harmless on a zeroed ring.
+static inline cudaError_t tune_events_close(tune_events *ring) {
+    cudaError_t status = cudaSuccess;
+    for (int i = 0; i < 2 * TUNE_EVENTS; i++) {
+        cudaEvent_t event = i % 2 ? ring->slots[i / 2].end : ring->slots[i / 2].begin;
+        cudaError_t destroyed = event ? cudaEventDestroy(event) : cudaSuccess;
+        if (status == cudaSuccess) status = destroyed;
+    }
+    memset(ring, 0, sizeof *ring);
+    return status;
+}
+
+// Creates the events on the current device; the ring is for streams of this device. After a failure it has
+// none.
+static inline cudaError_t tune_events_open(tune_events *ring) {
+    memset(ring, 0, sizeof *ring);
+    for (int i = 0; i < TUNE_EVENTS; i++) {
+        cudaError_t status = cudaEventCreate(&ring->slots[i].begin);
+        if (status == cudaSuccess) status = cudaEventCreate(&ring->slots[i].end);
+        if (status != cudaSuccess) {
+            tune_events_close(ring);
+            return status;
+        }
+    }
+    return cudaSuccess;
+}
+
+// Reports the times that are ready, oldest first, and chooses. Call it before the launch. *launch: the candidate to use.
+static inline cudaError_t tune_events_begin(tune_events *ring, tuner *t, cudaStream_t stream,
+                                            tune_launch *launch) {
+    cudaError_t status = cudaSuccess;
+    ring->measuring = false;
+    while (ring->waiting > 0) {
+        // "Not ready" becomes the runtime's last error and must be cleared; an error of the caller's must not.
+        status = cudaPeekAtLastError();
+        if (status != cudaSuccess) break;
+        int slot = ring->first;
+        status = cudaEventQuery(ring->slots[slot].end);
+        if (status == cudaErrorNotReady) {
+            cudaGetLastError();
+            status = cudaSuccess;
+            break;
+        }
+        float milliseconds = 0;
+        if (status == cudaSuccess)
+            status = cudaEventElapsedTime(&milliseconds, ring->slots[slot].begin, ring->slots[slot].end);
+        ring->first = (slot + 1) % TUNE_EVENTS;
+        ring->waiting--;
+        tune_report(t, ring->slots[slot].ticket, status == cudaSuccess ? milliseconds : 0,
+                    ring->slots[slot].work);
+        if (status != cudaSuccess) break;
+    }
+    *launch = ring->waiting == TUNE_EVENTS || status != cudaSuccess ? tune_best(t) : tune_choose(t);
+    if (launch->ticket < 0) return status;
+    int slot = (ring->first + ring->waiting) % TUNE_EVENTS;
+    ring->slots[slot].ticket = launch->ticket;
+    status = cudaEventRecord(ring->slots[slot].begin, stream);
+    ring->measuring = status == cudaSuccess;
+    if (!ring->measuring) tune_report(t, launch->ticket, 0, 0);
+    return status;
+}
+
+// Call it after the launch, on the same stream, once for each tune_events_begin. work: see tune_report.
+static inline cudaError_t tune_events_end(tune_events *ring, tuner *t, cudaStream_t stream, double work) {
+    if (!ring->measuring) return cudaSuccess;
+    ring->measuring = false;
+    int slot = (ring->first + ring->waiting) % TUNE_EVENTS;
+    cudaError_t status = cudaEventRecord(ring->slots[slot].end, stream);
+    ring->slots[slot].work = work;
+    if (status == cudaSuccess)
+        ring->waiting++;
+    else
+        tune_report(t, ring->slots[slot].ticket, 0, 0);
+    return status;
 }
 
 #endif

@@ -30,42 +30,42 @@ template <typename V>
 inline constexpr bool has_w<V, void_type<decltype(declared<V>().w)>> = true;
 
 // Count and type of the values in a V: itself, an array, or a vector of CUDA.
-template <typename V, bool IsVector = has_y<V> && !is_packed<V>>
+template <typename V>
+inline constexpr bool is_vector = has_y<V> && !is_packed<V>;
+template <typename V, bool IsVector = is_vector<V>>
 struct parts_of {
     using type = V;
     static constexpr int count = 1;
-    static __device__ __forceinline__ V part(const V &given, int) { return given; }
 };
 template <typename V, int N>
 struct parts_of<V[N], false> {
     using type = typename parts_of<V>::type;
-    static constexpr int each = parts_of<V>::count, count = N * each;
-    static __device__ __forceinline__ type part(const V (&given)[N], int k) {
-        return parts_of<V>::part(given[k / each], k % each);
-    }
+    static constexpr int count = N * parts_of<V>::count;
 };
 template <typename V>
 struct parts_of<V, true> {
     using type = decltype(V::x);
     static constexpr int count = has_w<V> ? 4 : has_z<V> ? 3 : 2;
-    static __device__ __forceinline__ type part(const V &given, int k) {
-        if constexpr (has_w<V>)
-            if (k == 3) return given.w;
-        if constexpr (has_z<V>)
-            if (k == 2) return given.z;
-        return k == 0 ? given.x : given.y;
-    }
 };
 
-template <int First, int K, typename T>
-__device__ __forceinline__ void fill(T (&)[K]) {}
-template <int First, int K, typename T, typename V, typename... More>
-__device__ __forceinline__ void fill(T (&all)[K], const V &given, const More &...more) {
-    using parts = parts_of<V>;
-    static_assert(is_same<typename parts::type, T>, "distwar: the values of a list have one type");
+// Write the values of `given` from `at` on and return the place behind them.
+template <typename T, typename V>
+__device__ __forceinline__ T *fill(T *at, const V &given) {
+    static_assert(is_same<typename parts_of<V>::type, T>, "distwar: the values of a list have one type");
+    if constexpr (is_vector<V>) {
+        *at++ = given.x, *at++ = given.y;
+        if constexpr (has_z<V>) *at++ = given.z;
+        if constexpr (has_w<V>) *at++ = given.w;
+    } else {
+        *at++ = given;
+    }
+    return at;
+}
+template <typename T, typename V, int N>
+__device__ __forceinline__ T *fill(T *at, const V (&given)[N]) {
     DISTWAR_UNROLL
-    for (int k = 0; k < parts::count; ++k) all[First + k] = parts::part(given, k);
-    detail::fill<First + parts::count>(all, more...);
+    for (int i = 0; i < N; ++i) at = detail::fill(at, given[i]);
+    return at;
 }
 
 } // namespace detail
@@ -89,7 +89,8 @@ __device__ __forceinline__ auto values(const First &first, const More &...more) 
         detail::is_value<T>,
         "distwar: values are float, double or integers of 4 or 8 bytes; for __half and __nv_bfloat16 pass floats");
     detail::value_list<(detail::parts_of<First>::count + ... + detail::parts_of<More>::count), T> list;
-    detail::fill<0>(list.of, first, more...);
+    [[maybe_unused]] T *at = detail::fill(list.of, first);
+    (static_cast<void>(at = detail::fill(at, more)), ...);
     return list;
 }
 
@@ -100,23 +101,14 @@ inline constexpr int array_chunk = 32;              // of arrays of more than 64
 inline constexpr int max_values_in_registers = 128; // of an array; longer ones are read in a loop
 
 // The type of value_of(k), or of the values behind a pointer; void if it is neither.
-template <typename T>
-struct without_const {
-    using type = T;
-};
-template <typename T>
-struct without_const<T &> : without_const<T> {};
-template <typename T>
-struct without_const<const T> : without_const<T> {};
-template <typename ValueOf, typename = void>
-struct result {
-    using type = void;
-};
-template <typename T>
-struct result<T *, void> : without_const<T> {};
+template <typename V>
+__device__ V copy_of(const V &);
 template <typename ValueOf>
-struct result<ValueOf, void_type<decltype(declared<const ValueOf &>()(0))>>
-    : without_const<decltype(declared<const ValueOf &>()(0))> {};
+__device__ auto result(const ValueOf &value_of, int) -> decltype(detail::copy_of(value_of(0)));
+template <typename T>
+__device__ auto result(T *const &first, int) -> decltype(detail::copy_of(*first));
+template <typename ValueOf>
+__device__ void result(const ValueOf &, long);
 
 // Whether a sink has from(first), the sink of its values from `first` on, for vector atomics.
 template <typename Sink, typename = void>
@@ -165,62 +157,15 @@ __device__ __forceinline__ int values_in(const sink_part<Sink, true> &part) {
     return part.count - part.first < K ? part.count - part.first : K;
 }
 
-// The values of a call: all K of an array or, if Bounded, the first `count` of them.
-// each() calls commit(chunk, sink) for one chunk after another, with an array in registers and the sink of
-// its values.
-template <int Chunk, bool Bounded, int K, typename T>
-struct array_values {
-    using type = T;
-    const T (&val)[K];
-    int count;
-
-    template <typename Sink, typename Commit>
-    __device__ __forceinline__ void each(bool /*active*/, const Sink &sink, const Commit &commit) const {
-        if constexpr (!Bounded && (K <= max_tree_values || !is_addressed_by_key<Sink, int, T>)) {
-            commit(val, sink);
-        } else {
-            static_assert(Bounded || values_of_sink<Sink> == 0 || values_of_sink<Sink> == K,
-                          "distwar: the fields hold another number of values than there are");
-            if constexpr (K <= max_values_in_registers)
-                unrolled<0>(sink, commit);
-            else
-                looped(sink, commit);
-        }
-    }
-
-  private:
-    template <int First, typename Sink, typename Commit>
-    __device__ __forceinline__ void unrolled(const Sink &sink, const Commit &commit) const {
-        if (Bounded && First >= count) return;
-        constexpr int size = K - First < Chunk ? K - First : Chunk;
-        T chunk[size];
-        DISTWAR_UNROLL
-        for (int i = 0; i < size; ++i) chunk[i] = val[First + i];
-        commit(chunk, sink_part<Sink, Bounded>{sink, First, count});
-        if constexpr (First + size < K) unrolled<First + size>(sink, commit);
-    }
-    template <typename Sink, typename Commit>
-    __device__ __forceinline__ void looped(const Sink &sink, const Commit &commit) const {
-        for (int first = 0; first < count; first += Chunk) {
-            T chunk[Chunk];
-            DISTWAR_UNROLL
-            for (int i = 0; i < Chunk; ++i) chunk[i] = K % Chunk == 0 || first + i < K ? val[first + i] : T{};
-            commit(chunk, sink_part<Sink, true>{sink, first, count});
-        }
-    }
-};
-template <int K, typename T>
-__device__ __forceinline__ array_values<array_chunk, false, K, T> all_of(const T (&val)[K]) {
-    return {val, K};
-}
-
-// `count` values that a callable returns, or that lie behind a pointer.
+// `count` values that a callable returns, or that lie behind a pointer. each() calls commit(chunk, sink) for one chunk
+// after another, with an array in registers and the sink of its values.
 template <int Chunk, typename ValueOf>
 struct called_values {
-    using type = typename result<ValueOf>::type;
+    using type = decltype(detail::result(declared<const ValueOf &>(), 0));
     static_assert(
         !is_same<type, void>,
         "distwar: the values are an array, a pointer or a callable value_of(k), [&](int k) { return ...; }");
+    static constexpr int at_once = Chunk;
     const ValueOf &value_of;
     int count;
 
@@ -249,25 +194,72 @@ struct called_values {
     }
 };
 
+// The values of a call: all K of an array or, if Bounded, the first `count` of them.
+template <int Chunk, bool Bounded, int K, typename T>
+struct array_values {
+    using type = T;
+    static constexpr int at_once = K; // of a sink that is not addressed by key
+    const T (&val)[K];
+    int count;
+
+    template <typename Sink, typename Commit>
+    __device__ __forceinline__ void each([[maybe_unused]] bool active, const Sink &sink,
+                                         const Commit &commit) const {
+        if constexpr (!Bounded && (K <= max_tree_values || !is_addressed_by_key<Sink, int, T>)) {
+            commit(val, sink);
+        } else {
+            static_assert(Bounded || values_of_sink<Sink> == 0 || values_of_sink<Sink> == K,
+                          "distwar: the fields hold another number of values than there are");
+            if constexpr (K <= max_values_in_registers) {
+                unrolled<0>(sink, commit);
+            } else {
+                const T *const first = val;
+                called_values<Chunk, const T *>{first, count}.each(active, sink, commit);
+            }
+        }
+    }
+
+  private:
+    template <int First, typename Sink, typename Commit>
+    __device__ __forceinline__ void unrolled(const Sink &sink, const Commit &commit) const {
+        if (Bounded && First >= count) return;
+        constexpr int size = K - First < Chunk ? K - First : Chunk;
+        T chunk[size];
+        DISTWAR_UNROLL
+        for (int i = 0; i < size; ++i) chunk[i] = val[First + i];
+        commit(chunk, sink_part<Sink, Bounded>{sink, First, count});
+        if constexpr (First + size < K) unrolled<First + size>(sink, commit);
+    }
+};
+template <int K, typename T>
+__device__ __forceinline__ array_values<array_chunk, false, K, T> all_of(const T (&val)[K]) {
+    return {val, K};
+}
+template <int K, typename T>
+__device__ __forceinline__ array_values<array_chunk, false, K, T> all_of(const value_list<K, T> &list) {
+    return {list.of, K};
+}
+
+// The values of a call with a number of them known at run time, checked.
 template <int Chunk, int K, typename T>
-__device__ __forceinline__ array_values<Chunk, true, K, T> counted(int count, const T (&val)[K]) {
+__device__ __forceinline__ array_values<Chunk, true, K, T> some_of(int count, const T (&val)[K]) {
     return {val, count};
 }
 template <int Chunk, typename ValueOf>
-__device__ __forceinline__ called_values<Chunk, ValueOf> counted(int count, const ValueOf &value_of) {
+__device__ __forceinline__ called_values<Chunk, ValueOf> some_of(int count, const ValueOf &value_of) {
     return {value_of, count};
 }
-
-template <int Chunk, typename Values, typename Key, typename Sink>
-__device__ __forceinline__ constexpr void check_counted() {
+template <int Chunk, typename Key, typename Sink, typename Values>
+__device__ __forceinline__ auto counted(int count, const Values &values) {
     static_assert(Chunk >= 4 && Chunk <= max_tree_values && Chunk % 4 == 0,
                   "distwar: a chunk is a multiple of 4 values, at most 64");
-    if constexpr (!is_same<typename Values::type, void>) {
-        static_assert(is_value<typename Values::type>,
-                      "distwar: values are float, double or integers of 4 or 8 bytes");
-        static_assert(is_addressed_by_key<Sink, plain_key_of<Key>, typename Values::type>,
+    using type = typename decltype(detail::some_of<Chunk>(count, values))::type;
+    if constexpr (!is_same<type, void>) {
+        static_assert(is_value<type>, "distwar: values are float, double or integers of 4 or 8 bytes");
+        static_assert(is_addressed_by_key<Sink, plain_key_of<Key>, type>,
                       "distwar: a number of values known at run time needs a sink addressed by key");
     }
+    return detail::some_of<Chunk>(count, values);
 }
 
 // The caller adds its own values.

@@ -22,6 +22,26 @@ struct uniform_key {
 template <typename Key>
 __host__ __device__ uniform_key(Key)->uniform_key<Key>;
 
+// The caller's lane in its warp, 0..31.
+__device__ __forceinline__ unsigned lane_id() {
+#if DISTWAR_PTX
+    unsigned lane;
+    asm("mov.u32 %0, %%laneid;" : "=r"(lane));
+    return lane;
+#else
+    return (threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)) % 32;
+#endif
+}
+
+// The lowest lane of the set, which must not be empty.
+__device__ __forceinline__ unsigned lowest_lane(unsigned set) {
+    return unsigned(__ffs(int(set))) - 1;
+}
+
+__device__ __forceinline__ int count_lanes(unsigned set) {
+    return __popc(set);
+}
+
 namespace detail {
 
 // The type traits of the library. cuda/std has them, but NVRTC finds it only with a path to CCCL, and including it
@@ -34,18 +54,24 @@ template <typename T>
 __device__ T declared(); // for use in decltype alone
 template <typename>
 using void_type = void;
+template <bool Holds, typename T>
+struct only_if { // else void
+    using type = T;
+};
+template <typename T>
+struct only_if<false, T> {
+    using type = void;
+};
 
 // The integers of 2, 4 and 8 bytes that CUDA's functions have.
 template <int Size>
-struct sized;
+struct sized {
+    using bits = unsigned;
+    using number = int;
+};
 template <>
 struct sized<2> {
     using bits = unsigned short;
-};
-template <>
-struct sized<4> {
-    using bits = unsigned;
-    using number = int;
 };
 template <>
 struct sized<8> {
@@ -58,38 +84,32 @@ using bits_of = typename sized<int(sizeof(T))>::bits;
 // CUDA's integer of the size and the sign of T: of `long`, which has 8 bytes on Linux and 4 on Windows, long long or
 // int. All that is done with an integer is done with this type, so every integer of 4 or 8 bytes serves, whatever its
 // name. void: T is none.
+__device__ int integer(int *);
+__device__ unsigned integer(unsigned *);
+__device__ sized<int(sizeof(long))>::number integer(long *);
+__device__ sized<int(sizeof(long))>::bits integer(unsigned long *);
+__device__ long long integer(long long *);
+__device__ unsigned long long integer(unsigned long long *);
 template <typename T>
-struct integer {
-    using type = void;
-};
-template <>
-struct integer<int> {
-    using type = int;
-};
-template <>
-struct integer<unsigned> {
-    using type = unsigned;
-};
-template <>
-struct integer<long> {
-    using type = sized<int(sizeof(long))>::number;
-};
-template <>
-struct integer<unsigned long> {
-    using type = sized<int(sizeof(long))>::bits;
-};
-template <>
-struct integer<long long> {
-    using type = long long;
-};
-template <>
-struct integer<unsigned long long> {
-    using type = unsigned long long;
-};
+__device__ void integer(T *);
 template <typename T>
-using integer_of = typename integer<T>::type;
+using integer_of = decltype(detail::integer(static_cast<T *>(nullptr)));
 template <typename T>
 inline constexpr bool is_integer = !is_same<integer_of<T>, void>;
+
+// 2 for a pair of 16-bit values, __half2 or __nv_bfloat162, 1 for a single one, 0 for all else (half.cuh).
+template <typename T>
+inline constexpr int halves_in = 0;
+template <typename T>
+inline constexpr bool is_packed = halves_in<T> == 2;
+
+// The bytes of `given` as a To of the same size.
+template <typename To, typename From>
+__host__ __device__ __forceinline__ To bits_as(From given) {
+    To result;
+    ::memcpy(static_cast<void *>(&result), &given, sizeof result);
+    return result;
+}
 
 template <typename Key>
 inline constexpr bool is_uniform = false;
@@ -117,46 +137,33 @@ __device__ __forceinline__ void check_key(Key key) {
                         false);
 }
 
-} // namespace detail
-
-// The caller's lane in its warp, 0..31.
-__device__ __forceinline__ unsigned lane_id() {
-#if DISTWAR_PTX
-    unsigned lane;
-    asm("mov.u32 %0, %%laneid;" : "=r"(lane));
-    return lane;
-#else
-    return (threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)) % 32;
-#endif
-}
-
-namespace detail {
-
-// Whether T is a pair of 16-bit values, __half2 or __nv_bfloat162 (half.cuh).
-template <typename T>
-inline constexpr bool is_packed = false;
-
 // The form in which a T moves between lanes and through selects: itself, as CUDA's integer of its size, or the bits of
-// a pair as a float.
-template <typename T, typename Integer = integer_of<T>>
-struct moved {
-    static __device__ __forceinline__ Integer form(T given) { return Integer(given); }
-    static __device__ __forceinline__ T back(Integer form) { return T(form); }
-};
+// a pair as a float. And the T of such a form.
 template <typename T>
-struct moved<T, void> {
-    static __device__ __forceinline__ T form(T given) { return given; }
-    static __device__ __forceinline__ T back(T form) { return form; }
-};
+__device__ __forceinline__ auto form_of(T given) {
+    if constexpr (is_packed<T>)
+        return detail::bits_as<float>(given);
+    else if constexpr (is_integer<T>)
+        return integer_of<T>(given);
+    else
+        return given;
+}
+template <typename T, typename Form>
+__device__ __forceinline__ T back(Form form) {
+    if constexpr (is_packed<T>)
+        return detail::bits_as<T>(form);
+    else
+        return T(form);
+}
 
 // The shuffles of a T. Cost: one; of 8 bytes two.
 template <typename T>
 __device__ __forceinline__ T shuffle(unsigned lanes, T given, int source) {
-    return moved<T>::back(__shfl_sync(lanes, moved<T>::form(given), source));
+    return detail::back<T>(__shfl_sync(lanes, detail::form_of(given), source));
 }
 template <typename T>
 __device__ __forceinline__ T shuffle_xor(T given, int distance) {
-    return moved<T>::back(__shfl_xor_sync(all_lanes, moved<T>::form(given), distance));
+    return detail::back<T>(__shfl_xor_sync(all_lanes, detail::form_of(given), distance));
 }
 
 // select       returns a if condition != 0, else b.
@@ -190,13 +197,13 @@ DISTWAR_WITHOUT_BRANCH(unsigned long long, "l", "b64", "add.u64")
 template <typename T>
 __device__ __forceinline__ T select(unsigned condition, T a, T b) {
     static_assert(is_packed<T> || is_integer<T>, "distwar: the values have no type that a warp can sum");
-    return moved<T>::back(detail::select(condition, moved<T>::form(a), moved<T>::form(b)));
+    return detail::back<T>(detail::select(condition, detail::form_of(a), detail::form_of(b)));
 }
 template <typename T>
 __device__ __forceinline__ void add_selected(unsigned condition, T &sum, T a, T b) {
-    auto form = moved<T>::form(sum);
-    detail::add_selected(condition, form, moved<T>::form(a), moved<T>::form(b));
-    sum = moved<T>::back(form);
+    auto form = detail::form_of(sum);
+    detail::add_selected(condition, form, detail::form_of(a), detail::form_of(b));
+    sum = detail::back<T>(form);
 }
 #else
 template <typename T>
@@ -224,40 +231,12 @@ __device__ __forceinline__ float shift_pair(unsigned shift, float low, float hig
 template <typename T>
 __device__ __forceinline__ T shift_pair(unsigned shift, T low, T high) {
     if constexpr (is_packed<T> && DISTWAR_PTX) {
-        return moved<T>::back(detail::shift_pair(shift, moved<T>::form(low), moved<T>::form(high)));
+        return detail::back<T>(detail::shift_pair(shift, detail::form_of(low), detail::form_of(high)));
     } else {
         const T shifted = detail::select(shift, high, low);
         return shift < 64 ? shifted : T{};
     }
 }
-
-} // namespace detail
-
-// The lowest lane of the set, which must not be empty.
-__device__ __forceinline__ unsigned lowest_lane(unsigned set) {
-    return unsigned(__ffs(int(set))) - 1;
-}
-
-__device__ __forceinline__ int count_lanes(unsigned set) {
-    return __popc(set);
-}
-
-// The mask of those of `lanes` that hold the caller's key, the caller included. Cost: one match; nothing for
-// a uniform_key.
-// Example (one warp, `lane` its lane, arrays of zeros):
-//     const unsigned group = distwar::lanes_with_key(distwar::all_lanes, lane % 16);
-//     if (lane < 2) found[lane] = group; // 0x10001, 0x20002
-//     // found: 65537, 131074
-template <typename Key>
-__device__ __forceinline__ unsigned lanes_with_key(unsigned lanes, Key key) {
-    detail::check_key(key);
-    if constexpr (detail::is_uniform<Key>)
-        return lanes;
-    else
-        return __match_any_sync(lanes, key);
-}
-
-namespace detail {
 
 // The lanes of the set below the caller.
 __device__ __forceinline__ unsigned lanes_below(unsigned set) {
@@ -278,7 +257,6 @@ __device__ __forceinline__ unsigned highest_lane(unsigned set) {
 template <typename Key>
 __device__ __forceinline__ bool share_one_key(unsigned lanes, unsigned active_lanes, bool active, Key key,
                                               plain_key_of<Key> &shared) {
-    detail::check_key(key);
     if constexpr (is_uniform<Key>) {
         shared = key.key;
         return true;
@@ -317,6 +295,21 @@ __device__ __forceinline__ unsigned largest(unsigned lanes, unsigned given) {
 }
 
 } // namespace detail
+
+// The mask of those of `lanes` that hold the caller's key, the caller included. Cost: one match; nothing for
+// a uniform_key.
+// Example (one warp, `lane` its lane, arrays of zeros):
+//     const unsigned group = distwar::lanes_with_key(distwar::all_lanes, lane % 16);
+//     if (lane < 2) found[lane] = group; // 0x10001, 0x20002
+//     // found: 65537, 131074
+template <typename Key>
+__device__ __forceinline__ unsigned lanes_with_key(unsigned lanes, Key key) {
+    detail::check_key(key);
+    if constexpr (detail::is_uniform<Key>)
+        return lanes;
+    else
+        return __match_any_sync(lanes, key);
+}
 
 } // namespace distwar
 

@@ -3,7 +3,6 @@
 // public interface.
 #include "launch_state.h"
 
-#include "last_error.h"
 #include "simt.h"
 #include <algorithm>
 #include <cstdio>

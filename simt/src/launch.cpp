@@ -1,18 +1,100 @@
 // SPDX-License-Identifier: MIT
-// Launches: checks the configuration as CUDA does, runs the blocks, records counters and errors.
+// Launches: checks the configuration as CUDA does, runs the blocks on OS threads, records counters and errors.
 #include <algorithm>
+#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <new>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "block.h"
-#include "last_error.h"
 #include "simt/launch.h"
-#include "symbol.h"
-#include "workers.h"
+
+namespace simt {
+
+// Threads are started when first needed, then wait for launches. The launching thread runs blocks too.
+class Workers {
+  public:
+    Workers();
+    ~Workers();
+    // Runs one launch to its end, with up to `helpers` threads beside the caller; with fewer if the system
+    // does not start as many. Calls must not overlap.
+    void run(Launch &launch, unsigned helpers);
+
+  private:
+    void work();
+
+    std::mutex mutex_;
+    std::condition_variable wake_, done_;
+    std::vector<std::thread> threads_;
+    std::unique_ptr<Block> of_caller_;
+    Launch *launch_ = nullptr;
+    unsigned wanted_ = 0, busy_ = 0;
+    bool quit_ = false;
+};
+
+// Blocks belong to the threads of Workers: memory for the destructor of a thread_local variable cannot be refused, glibc
+// ends the process.
+static void run_blocks(Launch &launch, std::unique_ptr<Block> &block) {
+    try {
+        if (!block) block = std::make_unique<Block>();
+        block->run(launch);
+    } catch (const std::bad_alloc &) {
+        launch.fail(cudaErrorMemoryAllocation);
+    }
+}
+
+Workers::Workers() = default;
+Workers::~Workers() {
+    {
+        std::lock_guard<std::mutex> lock(mutex_);
+        quit_ = true;
+    }
+    wake_.notify_all();
+    for (std::thread &t : threads_) t.join();
+}
+
+void Workers::run(Launch &launch, unsigned helpers) {
+    try {
+        while (threads_.size() < helpers) threads_.emplace_back([this] { work(); });
+    } catch (const std::exception &) { // the system has no thread or no memory left
+        helpers = unsigned(threads_.size());
+    }
+    if (helpers) {
+        std::lock_guard<std::mutex> lock(mutex_);
+        launch_ = &launch;
+        wanted_ = helpers;
+    }
+    for (unsigned i = 0; i < helpers; i++) wake_.notify_one();
+    run_blocks(launch, of_caller_);
+    std::unique_lock<std::mutex> lock(mutex_);
+    wanted_ = 0; // helpers that have not started yet are not needed
+    done_.wait(lock, [this] { return busy_ == 0; });
+}
+
+void Workers::work() {
+    std::unique_ptr<Block> block;
+    std::unique_lock<std::mutex> lock(mutex_);
+    for (;;) {
+        wake_.wait(lock, [this] { return quit_ || wanted_ > 0; });
+        if (quit_) return;
+        wanted_--;
+        busy_++;
+        Launch &launch = *launch_;
+        lock.unlock();
+        run_blocks(launch, block);
+        lock.lock();
+        if (--busy_ == 0) done_.notify_one();
+    }
+}
+
+} // namespace simt
 
 namespace {
 

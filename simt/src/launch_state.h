@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The state of a running launch, shared by the OS threads that run its blocks.
+// What the runtime shares: the last error of a thread, the state of a running launch.
 #ifndef SIMT_LAUNCH_STATE_H
 #define SIMT_LAUNCH_STATE_H
 
@@ -15,6 +15,23 @@
 
 namespace simt {
 
+// The calling thread's last CUDA error.
+inline thread_local cudaError_t last_error = cudaSuccess;
+
+// Sets the last error, unless `error` is cudaSuccess. Returns `error`.
+inline cudaError_t note(cudaError_t error) {
+    if (error != cudaSuccess) last_error = error;
+    return error;
+}
+
+// Set by the launch that SIMT_TRAP=N names, the N-th of the process: its kernel traps, and the device is lost.
+inline std::atomic<bool> lost{false};
+
+// What calls of a lost device return.
+inline cudaError_t device_state() {
+    return lost ? note(cudaErrorLaunchFailure) : cudaSuccess;
+}
+
 struct Settings {
     std::uint64_t seed;
     int threads;
@@ -23,6 +40,7 @@ struct Settings {
     bool counting;
 };
 
+// A running launch, shared by the OS threads that run its blocks.
 struct Launch {
     const cudaLaunchConfig_t &config;
     const void *const kernel;
@@ -69,6 +87,10 @@ struct Launch {
 Settings settings();
 // Adds the launch's counters to the totals. If it was refused, prints and keeps the message.
 void record(Launch &launch);
+
+// The readable name of a function, from its address.
+// Demangled; works for static functions too. "at 0x..." if the program was stripped.
+std::string symbol_name(const void *function);
 
 } // namespace simt
 

@@ -7,7 +7,7 @@
 #include <malloc.h>
 #include <unistd.h>
 
-#include "last_error.h"
+#include "launch_state.h"
 #include "simt/runtime_api.h"
 
 using simt::note;

@@ -2,7 +2,6 @@
 // Refusals: finds why no lane can run, and describes the state of every lane concerned.
 #include "block.h"
 
-#include "symbol.h"
 #include <cstdio>
 #include <utility>
 #include <vector>

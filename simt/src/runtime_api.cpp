@@ -6,7 +6,7 @@
 #include <new>
 #include <unistd.h>
 
-#include "last_error.h"
+#include "launch_state.h"
 #include "simt.h"
 #include "simt/runtime_api.h"
 

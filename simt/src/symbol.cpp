@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // dladdr() finds exported functions only, and most kernels are not exported. So this reads the symbol table
 // of the program or library that contains the function.
-#include "symbol.h"
+#include "launch_state.h"
 
 #include <cstdio>
 #include <cstdlib>

@@ -4,7 +4,7 @@
 #include <distwar/block.cuh>
 #include <distwar/half.cuh>
 #include <distwar/reduce.cuh>
-#include <distwar/tune_events.h>
+#include <distwar/tune.h>
 #include <gtest/gtest.h>
 #include <vector>
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// The policy of each launch: the only candidate, or the one that a tuner (distwar/tune_events.h) finds
+// The policy of each launch: the only candidate, or the one that a tuner (distwar/tune.h) finds
 // fastest while the program runs. On the CPU times say nothing about kernels; there the first candidate
 // stays.
 #pragma once
 
 #include "strategy_options.h"
-#include <distwar/tune_events.h>
+#include <distwar/tune.h>
 
 C_LINKAGE_BEGIN
 

@@ -70,7 +70,7 @@ struct counts_sink {
     Count *counts;
     template <typename Bin>
     __device__ __forceinline__ void add(Bin bin, const unsigned (&seen)[1]) const {
-        distwar::atomic_add(counts + bin, Count(seen[0]));
+        add_one(bin, 0, seen[0]);
     }
     template <typename Bin>
     __device__ __forceinline__ void add_one(Bin bin, int, unsigned seen) const {
@@ -96,9 +96,8 @@ __global__ void __launch_bounds__(COUNT_BLOCK)
             *in.report = 1;
     });
     __syncthreads();
-    const counts_sink<Count> sink = {in.counts + begin};
     for (int i = int(threadIdx.x); i < size; i += COUNT_BLOCK)
-        if (seen[i] != 0) sink.add_one(i, 0, seen[i]);
+        if (seen[i] != 0) distwar::atomic_add(in.counts + begin + i, Count(seen[i]));
 }
 
 template <typename Key, typename Count>
@@ -116,20 +115,6 @@ __global__ void __launch_bounds__(HOT_COUNT_BLOCK) count_in_memory(key_counts<Ke
             *in.report = 1;
     });
     hot.flush(memory);
-}
-
-// The shared memory that a block may have, and a multiprocessor has for two blocks.
-inline cudaError_t shared_bytes_of_block(int *bytes) {
-    *bytes = 48 * 1024;
-#if !DISTWAR_PTX
-    return cudaSuccess;
-#else
-    int device;
-    const cudaError_t error = cudaGetDevice(&device);
-    return error == cudaSuccess
-               ? cudaDeviceGetAttribute(bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device)
-               : error;
-#endif
 }
 
 } // namespace detail
@@ -150,9 +135,13 @@ cudaError_t histogram(const key_counts<Key, Count> &given, cudaStream_t stream) 
     if (given.count < 0 || given.bins < 0 || given.bins > INT_MAX) return cudaErrorInvalidValue;
     if (given.count == 0) return cudaSuccess;
     if (!given.key || (!given.counts && given.bins > 0)) return cudaErrorInvalidValue;
-    int multiprocessors, most_bytes;
-    cudaError_t error = detail::count_multiprocessors(&multiprocessors);
-    if (error == cudaSuccess) error = detail::shared_bytes_of_block(&most_bytes);
+    int multiprocessors;
+    int most_bytes = 48 * 1024; // of shared memory that a block may have, and a multiprocessor for two
+    cudaError_t error = detail::read_attribute(cudaDevAttrMultiProcessorCount, &multiprocessors);
+#if DISTWAR_PTX
+    if (error == cudaSuccess)
+        error = detail::read_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, &most_bytes);
+#endif
     if (error != cudaSuccess) return error;
     const int64_t most = most_bytes / 4, ranges = given.bins < 1 ? 1 : (given.bins + most - 1) / most;
     const int64_t range = (given.bins + ranges - 1) / ranges;

@@ -50,12 +50,11 @@ __device__ __forceinline__ void wait_for_kernel_before() {
 #endif
 }
 
-// Counts the multiprocessors of the current device.
-inline cudaError_t count_multiprocessors(int *count) {
+// An attribute of the current device.
+inline cudaError_t read_attribute(cudaDeviceAttr attribute, int *value) {
     int device;
     const cudaError_t error = cudaGetDevice(&device);
-    return error == cudaSuccess ? cudaDeviceGetAttribute(count, cudaDevAttrMultiProcessorCount, device)
-                                : error;
+    return error == cudaSuccess ? cudaDeviceGetAttribute(value, attribute, device) : error;
 }
 
 } // namespace detail

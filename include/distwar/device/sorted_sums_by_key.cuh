@@ -431,76 +431,58 @@ struct sorted_places {
         runs.log2_count = detail::ceil_log2(call.rows.count);
         return error;
     }
-    static cudaError_t of(const key_call &call, sums_way way, size_t *bytes) {
-        sorted_places places = {};
-        const cudaError_t error = places.place(call, way);
-        *bytes = places.used;
-        return error;
-    }
 };
 
+template <typename... Parameters, typename... Arguments>
+cudaError_t launch_for(cudaStream_t stream, int64_t threads, void (*kernel)(Parameters...),
+                       Arguments... arguments) {
+    return detail::launch_kernel(stream, unsigned((threads + ROWS_BLOCK - 1) / ROWS_BLOCK), ROWS_BLOCK, 0,
+                                 kernel, arguments...);
+}
+
 template <typename Sort, typename T, int V, typename Out>
-struct sorted_rows_call {
-    template <typename... Parameters, typename... Arguments>
-    static cudaError_t launch_for(cudaStream_t stream, int64_t threads, void (*kernel)(Parameters...),
-                                  Arguments... arguments) {
-        return detail::launch_kernel(stream, unsigned((threads + ROWS_BLOCK - 1) / ROWS_BLOCK), ROWS_BLOCK, 0,
-                                     kernel, arguments...);
-    }
-
+cudaError_t add_sorted(const key_call &call, cudaStream_t stream) {
+    const bool fixed = call.way == sums_way::sorted_fixed;
+    sorted_places<Sort> at = {};
+    cudaError_t error = at.place(call, call.way);
+    if (error != cudaSuccess) return error;
+    row_request rows = call.rows;
+    rows.vectors = int32_t(call.width / V);
+    error = detail::launch_for(stream, rows.count, list_rows<uint32_t>, rows, at.keys[0], at.values[0]);
+    int selected = 0;
+    if (error == cudaSuccess)
+        error =
+            Sort::pairs(at.keys, at.values, rows.count, detail::ceil_log2(rows.rows < 1 ? 2 : rows.rows + 1),
+                        &selected, at.scratch, at.scratch_bytes, stream);
+    if (error != cudaSuccess) return error;
+    int lanes = 1;
+    while (lanes < rows.vectors && lanes < 32) lanes *= 2;
     // Entries of a group: enough groups for all multiprocessors, and few that add to one row.
-    static int tile_entries(int64_t count, int lanes, bool fixed, int multiprocessors) {
-        const int most = !fixed ? 256 : lanes >= 8 ? 32 : 8;
-        int entries = 8;
-        while (entries < most && count * lanes / (2 * entries) > int64_t{2048} * multiprocessors)
-            entries *= 2;
-        return entries;
-    }
-
-    static cudaError_t add(const key_call &call, cudaStream_t stream) {
-        const bool fixed = call.way == sums_way::sorted_fixed;
-        sorted_places<Sort> at = {};
-        cudaError_t error = at.place(call, call.way);
-        if (error != cudaSuccess) return error;
-        row_request rows = call.rows;
-        rows.vectors = int32_t(call.width / V);
-        error = launch_for(stream, rows.count, list_rows<uint32_t>, rows, at.keys[0], at.values[0]);
-        int selected = 0;
-        if (error == cudaSuccess)
-            error = Sort::pairs(at.keys, at.values, rows.count,
-                                detail::ceil_log2(rows.rows < 1 ? 2 : rows.rows + 1), &selected, at.scratch,
-                                at.scratch_bytes, stream);
-        if (error != cudaSuccess) return error;
-        int lanes = 1;
-        while (lanes < rows.vectors && lanes < 32) lanes *= 2;
-        const int tile = tile_entries(rows.count, lanes, fixed, call.multiprocessors);
-        const sorted_rows in = {at.keys[selected], at.values[selected], rows.source, rows.count,
-                                rows.rows,         rows.vectors,        lanes,       tile};
-        if (!fixed)
-            return launch_for(stream, (rows.count + tile - 1) / tile * lanes, add_runs<T, V, Out>, in,
-                              call.out);
-        if constexpr (sizeof(Out) == sizeof(T)) return add_fixed(call, in, at, stream);
-        return cudaErrorNotSupported; // refused before
-    }
-
-    static cudaError_t add_fixed(const key_call &call, const sorted_rows &in, const sorted_places<Sort> &at,
-                                 cudaStream_t stream) {
-        const auto threads = [&](int entries) { return (in.count + entries - 1) / entries * in.lanes; };
-        cudaError_t error = launch_for(stream, threads(in.tile), add_short_runs<T, V>, in, call.out);
+    const int most = !fixed ? 256 : lanes >= 8 ? 32 : 8;
+    int tile = 8;
+    while (tile < most && rows.count * lanes / (2 * tile) > int64_t{2048} * call.multiprocessors) tile *= 2;
+    const sorted_rows in = {at.keys[selected], at.values[selected], rows.source, rows.count,
+                            rows.rows,         rows.vectors,        lanes,       tile};
+    const auto threads = [&](int entries) { return (in.count + entries - 1) / entries * lanes; };
+    if (!fixed) return detail::launch_for(stream, threads(tile), add_runs<T, V, Out>, in, call.out);
+    if constexpr (sizeof(Out) == sizeof(T)) { // others are refused before
+        error = detail::launch_for(stream, threads(tile), add_short_runs<T, V>, in, call.out);
         char *const runs = reinterpret_cast<char *>(at.runs.row_and_one); // with all arrays behind
         if (error == cudaSuccess)
             error = cudaMemsetAsync(runs, 0, size_t(at.memory + at.used - runs), stream);
         if (error == cudaSuccess)
-            error = launch_for(stream, threads(LONG_TILE), find_largest_of_long_runs<T, V>, in, at.runs);
+            error =
+                detail::launch_for(stream, threads(LONG_TILE), find_largest_of_long_runs<T, V>, in, at.runs);
         if (error == cudaSuccess)
-            error = launch_for(stream, threads(LONG_TILE), add_long_runs<T, V>, in, at.runs);
+            error = detail::launch_for(stream, threads(LONG_TILE), add_long_runs<T, V>, in, at.runs);
         if (error != cudaSuccess) return error;
-        const int64_t most = int64_t(call.multiprocessors) * 8;
-        return detail::launch_kernel(stream, unsigned(at.numbers < most ? at.numbers : most), ROWS_BLOCK, 0,
-                                     add_sums_of_long_runs<T>, at.runs, at.numbers, call.width,
+        const int64_t most_blocks = int64_t(call.multiprocessors) * 8;
+        return detail::launch_kernel(stream, unsigned(at.numbers < most_blocks ? at.numbers : most_blocks),
+                                     ROWS_BLOCK, 0, add_sums_of_long_runs<T>, at.runs, at.numbers, call.width,
                                      static_cast<T *>(call.out));
     }
-};
+    return cudaErrorNotSupported;
+}
 
 } // namespace detail
 

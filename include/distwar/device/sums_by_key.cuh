@@ -99,12 +99,11 @@ struct row_tile {
 };
 
 // What becomes of a vector of V values of T on its way to a table: `sums` sums, which sink() takes with the number
-// of the vector. `rounds` vectors of a thread are on their way at a time where they are added singly, `together` in
-// groups.
+// of the vector. `together` vectors of a thread are on their way at a time in groups.
 template <typename T, int V, typename Out>
 struct float_adder {
     using sum_type = wide_of<T>;
-    static constexpr int sums = V, rounds = 4, together = 4;
+    static constexpr int sums = V, together = 4;
     static constexpr bool after_kernel = false; // find_largest
     void *out;
     int64_t count; // values of out
@@ -124,7 +123,7 @@ struct float_adder {
 template <typename T, int Words>
 struct fixed_adder {
     using sum_type = long long;
-    static constexpr int sums = Words, rounds = 4, together = 8;
+    static constexpr int sums = Words, together = 8;
     static constexpr bool after_kernel = true;
     void *out;
     int64_t count;
@@ -312,7 +311,7 @@ template <typename T, int V, typename Adder>
 __device__ __forceinline__ int add_singly(const row_request &in, int64_t first, int64_t end, int how,
                                           const fixed_sums &fixed, unsigned *warps, Adder &adder) {
     const auto table = adder.sink();
-    constexpr int rounds = Adder::rounds;
+    constexpr int rounds = 4; // vectors of a thread on their way
     const int rows_ahead = ROWS_BLOCK / in.vectors, vectors_ahead = ROWS_BLOCK % in.vectors;
     const int64_t last = end * in.vectors;
     int64_t at = first * in.vectors + threadIdx.x, i = first + int(threadIdx.x) / in.vectors;
@@ -384,7 +383,7 @@ struct key_call {
 template <typename Sort>
 struct sorted_places;
 template <typename Sort, typename T, int V, typename Out>
-struct sorted_rows_call;
+cudaError_t add_sorted(const key_call &call, cudaStream_t stream);
 
 template <typename T, typename Index, typename Out>
 key_call call_of(const key_sums<T, Index, Out> &in) {
@@ -479,10 +478,7 @@ inline size_t place_fixed(const key_call &call, sums_way way, fixed_sums *out) {
         ::memcpy(&bits, &call.bound, 8);
         bound = unsigned(bits >> 32) | 0xfffffu;
     } else {
-        const float most = 3.4028234663852886e38f, least = 1e-45f;
-        const float value = call.bound > double(most)    ? most
-                            : call.bound < double(least) ? least
-                                                         : float(call.bound);
+        const float value = float(::fmin(::fmax(call.bound, 1e-45), 3.4028234663852886e38));
         ::memcpy(&bound, &value, 4);
         bound |= 0x7fffffu;
     }
@@ -493,12 +489,6 @@ inline size_t place_fixed(const key_call &call, sums_way way, fixed_sums *out) {
             detail::ceil_log2(call.rows.count),
             call.rows.report};
     return parts + (values * 8 + 255) / 256 * 256;
-}
-
-inline unsigned grid_of(int64_t threads, const key_call &call, int blocks_each) {
-    const int64_t blocks = (threads + ROWS_BLOCK - 1) / ROWS_BLOCK,
-                  most = int64_t(call.multiprocessors) * blocks_each;
-    return unsigned(blocks < most ? blocks : most);
 }
 
 template <typename T, int V, typename Adder>
@@ -543,14 +533,20 @@ cudaError_t add_fixed(const key_call &call, cudaStream_t stream) {
     if (error == cudaSuccess)
         error = detail::launch_add_rows<T, 1, fixed_adder<T, Words>>(call, fixed, stream);
     if (error != cudaSuccess) return error;
-    return detail::launch_kernel<true>(stream, detail::grid_of((values + 3) / 4, call, 8), ROWS_BLOCK, 0,
+    const int64_t quarters = (values + 3) / 4, full = int64_t(call.multiprocessors) * 8 * ROWS_BLOCK;
+    const unsigned threads = unsigned(quarters < full ? quarters : full);
+    return detail::launch_kernel<true>(stream, (threads + ROWS_BLOCK - 1) / ROWS_BLOCK, ROWS_BLOCK, 0,
                                        add_fixed_sums<T, Words>, fixed, static_cast<T *>(call.out), values);
 }
 
+// V: values of a vector, halved until the call has such vectors.
 template <typename Sort, typename T, int V, typename Out>
 cudaError_t add_vectors(const key_call &call, cudaStream_t stream) {
+    if constexpr (V > 1)
+        if (call.vector_bytes < V * int(sizeof(T)))
+            return detail::add_vectors<Sort, T, V / 2, Out>(call, stream);
     if constexpr (Sort::sorts && sizeof(T) < 8)
-        if (detail::sorts(call.way)) return sorted_rows_call<Sort, T, V, Out>::add(call, stream);
+        if (detail::sorts(call.way)) return detail::add_sorted<Sort, T, V, Out>(call, stream);
     return detail::launch_add_rows<T, V, float_adder<T, V, Out>>(call, {}, stream);
 }
 
@@ -562,13 +558,7 @@ cudaError_t add_call(const key_call &call, cudaStream_t stream) {
         if (call.way == sums_way::fixed || call.way == sums_way::exact)
             return detail::add_fixed<T, 2>(call, stream);
     }
-    const int V = call.vector_bytes / int(sizeof(T));
-    if constexpr (sizeof(T) == 2)
-        if (V == 8) return detail::add_vectors<Sort, T, 8, Out>(call, stream);
-    if constexpr (sizeof(T) < 8)
-        if (V == 4) return detail::add_vectors<Sort, T, 4, Out>(call, stream);
-    return V == 2 ? detail::add_vectors<Sort, T, 2, Out>(call, stream)
-                  : detail::add_vectors<Sort, T, 1, Out>(call, stream);
+    return detail::add_vectors<Sort, T, 16 / int(sizeof(T)), Out>(call, stream);
 }
 
 template <typename Sort>
@@ -577,7 +567,12 @@ cudaError_t bytes_of_way(const key_call &call, sums_way way, size_t *bytes) {
     fixed_sums fixed;
     if (way == sums_way::fixed || way == sums_way::exact) *bytes = detail::place_fixed(call, way, &fixed);
     if constexpr (Sort::sorts)
-        if (detail::sorts(way)) return sorted_places<Sort>::of(call, way, bytes);
+        if (detail::sorts(way)) {
+            sorted_places<Sort> places = {};
+            const cudaError_t error = places.place(call, way);
+            *bytes = places.used;
+            return error;
+        }
     return cudaSuccess;
 }
 
@@ -628,7 +623,7 @@ cudaError_t sums_by_key(const key_sums<T, Index, Out> &sums, cudaStream_t stream
             detail::is_aligned(sums.source, bytes) && detail::is_aligned(sums.out, out < 16 ? out : 16))
             call.vector_bytes = bytes;
     }
-    const cudaError_t error = detail::count_multiprocessors(&call.multiprocessors);
+    const cudaError_t error = detail::read_attribute(cudaDevAttrMultiProcessorCount, &call.multiprocessors);
     return error == cudaSuccess ? detail::add_call<Sort, T, Out>(call, stream) : error;
 }
 

@@ -2,7 +2,7 @@
 // The tuner with the runtime's own events, around kernels whose lengths differ.
 
 #include "../device_test.cuh"
-#include <distwar/tune_events.h>
+#include <distwar/tune.h>
 #include <gtest/gtest.h>
 
 __global__ void spin(int steps, float *out) {

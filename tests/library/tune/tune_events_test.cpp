@@ -79,7 +79,7 @@ cudaError_t fakeGetLastError() {
 #define cudaEventElapsedTime fakeEventElapsedTime
 #define cudaPeekAtLastError fakePeekAtLastError
 #define cudaGetLastError fakeGetLastError
-#include <distwar/tune_events.h>
+#include <distwar/tune.h>
 
 namespace {
 
