@@ -101,21 +101,21 @@ static bool all_to_all(ranks *group, const ranks_exchange *x, gs_stream stream) 
     const int own = group->own;
     for (int k = 1; k < group->count && result == NCCL_SUCCESS; k++) {
         const int to = (own + k) % group->count, from = (own + group->count - k) % group->count;
-        if (x->send_bytes[to] > 0)
-            each = state->nccl.send((const char *)x->send + x->send_begin[to], (size_t)x->send_bytes[to],
+        if (x->to[to].count > 0)
+            each = state->nccl.send((const char *)x->send + x->to[to].begin, (size_t)x->to[to].count,
                                     NCCL_INT8, to, state->comm, stream);
         if (each != NCCL_SUCCESS && each != NCCL_IN_PROGRESS) result = each;
-        if (x->receive_bytes[from] > 0)
-            each = state->nccl.recv((char *)x->receive + x->receive_begin[from],
-                                    (size_t)x->receive_bytes[from], NCCL_INT8, from, state->comm, stream);
+        if (x->from[from].count > 0)
+            each = state->nccl.recv((char *)x->receive + x->from[from].begin, (size_t)x->from[from].count,
+                                    NCCL_INT8, from, state->comm, stream);
         if (each != NCCL_SUCCESS && each != NCCL_IN_PROGRESS) result = each;
     }
     const nccl_result end = state->nccl.group_end();
     if (!settle(group, result == NCCL_SUCCESS ? end : result, "ranks_all_to_all")) return false;
-    if (x->send_bytes[own] > 0)
-        RANKS_CUDA(cudaMemcpyAsync((char *)x->receive + x->receive_begin[own],
-                                   (const char *)x->send + x->send_begin[own], (size_t)x->send_bytes[own],
-                                   cudaMemcpyDeviceToDevice, stream));
+    if (x->to[own].count > 0)
+        CUDA_OR_FAIL(group, cudaMemcpyAsync((char *)x->receive + x->from[own].begin,
+                                            (const char *)x->send + x->to[own].begin,
+                                            (size_t)x->to[own].count, cudaMemcpyDeviceToDevice, stream));
     return true;
 }
 
@@ -125,11 +125,11 @@ static bool reserve(ranks *group, int64_t values) {
     if (values <= state->room) return true;
     const size_t bytes = 2 * (size_t)values * sizeof(int64_t);
     state->room = 0;
-    RANKS_CUDA(cudaFreeHost(state->host));
-    RANKS_CUDA(cudaFree(state->device));
+    CUDA_OR_FAIL(group, cudaFreeHost(state->host));
+    CUDA_OR_FAIL(group, cudaFree(state->device));
     state->host = NULL, state->device = NULL;
-    RANKS_CUDA(cudaMallocHost((void **)&state->host, bytes));
-    RANKS_CUDA(cudaMalloc((void **)&state->device, bytes));
+    CUDA_OR_FAIL(group, cudaMallocHost((void **)&state->host, bytes));
+    CUDA_OR_FAIL(group, cudaMalloc((void **)&state->device, bytes));
     state->room = values;
     return true;
 }
@@ -139,15 +139,14 @@ static bool exchange_sizes(ranks *group, int values, const int64_t *send, int64_
     nccl_rank *const state = group->state;
     const int64_t all = (int64_t)values * group->count, row = values * (int64_t)sizeof(int64_t);
     if (!reserve(group, all)) return false;
-    int64_t begin[RANKS_MAX], bytes[RANKS_MAX];
-    for (int r = 0; r < group->count; r++) begin[r] = r * row, bytes[r] = row;
     const size_t whole = (size_t)(all * (int64_t)sizeof(int64_t));
     memcpy(state->host, send, whole);
-    RANKS_CUDA(cudaMemcpyAsync(state->device, state->host, whole, cudaMemcpyHostToDevice, stream));
-    const ranks_exchange exchange = {state->device, begin, bytes, state->device + all, begin, bytes};
+    CUDA_OR_FAIL(group, cudaMemcpyAsync(state->device, state->host, whole, cudaMemcpyHostToDevice, stream));
+    ranks_exchange exchange = {.send = state->device, .receive = state->device + all};
+    for (int r = 0; r < group->count; r++) exchange.to[r] = exchange.from[r] = (ranks_bytes){r * row, row};
     if (!all_to_all(group, &exchange, stream)) return false;
-    RANKS_CUDA(
-        cudaMemcpyAsync(state->host + all, state->device + all, whole, cudaMemcpyDeviceToHost, stream));
+    CUDA_OR_FAIL(group, cudaMemcpyAsync(state->host + all, state->device + all, whole, cudaMemcpyDeviceToHost,
+                                        stream));
     if (!wait(group, stream)) return false;
     memcpy(receive, state->host + all, whole);
     return true;

@@ -88,20 +88,18 @@ bool ranks_tell_all(ranks *group, int64_t own, int64_t of_all[RANKS_MAX], gs_str
     return ranks_exchange_sizes(group, 1, to_all, of_all, stream);
 }
 
-static bool check_parts(const ranks *group, const void *memory, const int64_t *begin, const int64_t *bytes) {
-    if (!begin || !bytes) return false;
+static bool check_bytes(const ranks *group, const void *memory, const ranks_bytes *of) {
     for (int r = 0; r < group->count; r++)
-        if (begin[r] < 0 || bytes[r] < 0 || (bytes[r] > 0 && !memory)) return false;
+        if (of[r].begin < 0 || of[r].count < 0 || (of[r].count > 0 && !memory)) return false;
     return true;
 }
 
 bool ranks_all_to_all(ranks *group, const ranks_exchange *exchange, gs_stream stream) {
-    const bool right =
-        exchange && check_parts(group, exchange->send, exchange->send_begin, exchange->send_bytes) &&
-        check_parts(group, exchange->receive, exchange->receive_begin, exchange->receive_bytes) &&
-        exchange->send_bytes[group->own] == exchange->receive_bytes[group->own];
+    const bool right = exchange && check_bytes(group, exchange->send, exchange->to) &&
+                       check_bytes(group, exchange->receive, exchange->from) &&
+                       exchange->to[group->own].count == exchange->from[group->own].count;
     return check(group, right,
-                 "ranks_all_to_all: arrays must be given, their numbers must not be negative, and a "
+                 "ranks_all_to_all: memory must be given, its places must not be negative, and a "
                  "rank receives from itself what it sends") &&
            group->transport->all_to_all(group, exchange, stream);
 }
@@ -137,7 +135,7 @@ bool ranks_wait(ranks *group, gs_stream stream) {
 // ---- a group of one: collectives have nobody to wait for ----
 
 static bool wait_alone(ranks *group, gs_stream stream) {
-    RANKS_CUDA(cudaStreamSynchronize(stream));
+    CUDA_OR_FAIL(group, cudaStreamSynchronize(stream));
     return true;
 }
 
@@ -149,11 +147,11 @@ static bool exchange_alone(ranks *group, int values, const int64_t *send, int64_
 }
 
 static bool all_to_all_alone(ranks *group, const ranks_exchange *exchange, gs_stream stream) {
-    const size_t bytes = (size_t)exchange->send_bytes[0];
+    const size_t bytes = (size_t)exchange->to[0].count;
     if (bytes > 0)
-        RANKS_CUDA(cudaMemcpyAsync((char *)exchange->receive + exchange->receive_begin[0],
-                                   (const char *)exchange->send + exchange->send_begin[0], bytes,
-                                   cudaMemcpyDeviceToDevice, stream));
+        CUDA_OR_FAIL(group, cudaMemcpyAsync((char *)exchange->receive + exchange->from[0].begin,
+                                            (const char *)exchange->send + exchange->to[0].begin, bytes,
+                                            cudaMemcpyDeviceToDevice, stream));
     return true;
 }
 

@@ -41,20 +41,27 @@ bool ranks_fail_with(ranks *group, const fault *why);
     do {                                                                                                     \
         if ((call) != GS_OK) return ranks_fail(group, "%s", gs_last_error());                                \
     } while (0)
+// The same of a CUDA call.
+#define CUDA_OR_FAIL(group, call)                                                                            \
+    do {                                                                                                     \
+        const cudaError_t cuda_or_fail_ = (call);                                                            \
+        if (cuda_or_fail_ != cudaSuccess) return ranks_fail_cuda(group, cuda_or_fail_, #call);               \
+    } while (0)
 
 // Each rank gives `values` numbers to each rank. Host: send[rank][values], receive[rank][values]. Waits.
 bool ranks_exchange_sizes(ranks *group, int values, const int64_t *send, int64_t *receive, gs_stream stream);
 // Each rank gives all ranks one number. of_all: host, [ranks_count]. Waits.
 bool ranks_tell_all(ranks *group, int64_t own, int64_t of_all[RANKS_MAX], gs_stream stream);
 
-// Bytes from each rank to each rank. Host arrays of ranks_count numbers: where the bytes to, or from, a rank begin in
-// `send` or `receive`, and how many there are. What rank a sends to b is what b receives from a. A rank also sends to
-// itself. `send` and `receive` do not overlap.
+// Bytes from each rank to each rank. What rank a sends to b is what b receives from a. A rank also sends to itself. `send`
+// and `receive` do not overlap.
+typedef struct ranks_bytes {
+    int64_t begin, count;
+} ranks_bytes;
 typedef struct ranks_exchange {
     const void *send;
-    const int64_t *send_begin, *send_bytes;
     void *receive;
-    const int64_t *receive_begin, *receive_bytes;
+    ranks_bytes to[RANKS_MAX], from[RANKS_MAX]; // for each rank: places in `send` and in `receive`
 } ranks_exchange;
 bool ranks_all_to_all(ranks *group, const ranks_exchange *exchange, gs_stream stream);
 

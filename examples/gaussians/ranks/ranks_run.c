@@ -33,7 +33,7 @@ static void tell_and_end(const char *text) {
 
 static bool set_device(ranks *group, const ranks_plan *plan) {
     int present = 0, number = group->own, devices = plan->devices;
-    RANKS_CUDA(cudaGetDeviceCount(&present));
+    CUDA_OR_FAIL(group, cudaGetDeviceCount(&present));
     if (plan->kind == RANKS_THREADS && devices == 0) devices = 1;
     if (plan->kind == RANKS_LAUNCHED && plan->place->local >= 0) number = plan->place->local;
     // A launcher may show each process its own device alone, and hosts of a launcher have as many as they have.
@@ -42,7 +42,7 @@ static bool set_device(ranks *group, const ranks_plan *plan) {
     if (device >= present)
         return ranks_fail(group, "%d ranks need %d GPUs, this host has %d", group->count,
                           devices > 0 ? devices : group->count, present);
-    RANKS_CUDA(cudaSetDevice(device));
+    CUDA_OR_FAIL(group, cudaSetDevice(device));
     return true;
 }
 

@@ -101,7 +101,7 @@ static bool collect(ranks *group, const char *attempted, const void *published,
 }
 
 static bool wait(ranks *group, gs_stream stream) {
-    RANKS_CUDA(cudaStreamSynchronize(stream));
+    CUDA_OR_FAIL(group, cudaStreamSynchronize(stream));
     return true;
 }
 
@@ -140,14 +140,14 @@ static bool read_parts(ranks *group, void *context) {
     const thread_group *const threads = group->state;
     for (int r = 0; r < group->count; r++) {
         const ranks_exchange *const theirs = threads->published[r];
-        const int64_t bytes = mine->receive_bytes[r];
-        if (theirs->send_bytes[group->own] != bytes)
+        const ranks_bytes sent = theirs->to[group->own], expected = mine->from[r];
+        if (sent.count != expected.count)
             return ranks_fail(group, "ranks_all_to_all: rank %d sends %lld bytes, %lld are expected", r,
-                              (long long)theirs->send_bytes[group->own], (long long)bytes);
-        if (bytes == 0) continue;
-        RANKS_CUDA(cudaMemcpyAsync((char *)mine->receive + mine->receive_begin[r],
-                                   (const char *)theirs->send + theirs->send_begin[group->own], (size_t)bytes,
-                                   cudaMemcpyDeviceToDevice, call->stream));
+                              (long long)sent.count, (long long)expected.count);
+        if (sent.count == 0) continue;
+        CUDA_OR_FAIL(group, cudaMemcpyAsync((char *)mine->receive + expected.begin,
+                                            (const char *)theirs->send + sent.begin, (size_t)sent.count,
+                                            cudaMemcpyDeviceToDevice, call->stream));
     }
     return wait(group, call->stream);
 }
@@ -198,8 +198,8 @@ static bool read_values(ranks *group, void *context) {
             theirs->operation != mine->operation)
             return ranks_fail(group, "ranks_all_reduce: rank %d reduces something else", r);
         if (bytes == 0) continue;
-        RANKS_CUDA(
-            cudaMemcpy(r == 0 ? call->result : call->next, theirs->values, bytes, cudaMemcpyDeviceToHost));
+        CUDA_OR_FAIL(group, cudaMemcpy(r == 0 ? call->result : call->next, theirs->values, bytes,
+                                       cudaMemcpyDeviceToHost));
         if (r > 0) combine(mine->type, mine->operation, mine->count, call->result, call->next);
     }
     return true;

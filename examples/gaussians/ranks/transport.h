@@ -42,13 +42,6 @@ struct ranks {
     fault error;
 };
 
-// Returns false from the enclosing function, which has the ranks `group`, if a CUDA call fails.
-#define RANKS_CUDA(call)                                                                                     \
-    do {                                                                                                     \
-        const cudaError_t ranks_status_ = (call);                                                            \
-        if (ranks_status_ != cudaSuccess) return ranks_fail_cuda(group, ranks_status_, #call);               \
-    } while (0)
-
 // Takes the first failure over into group->error. Returns false.
 bool ranks_stop(ranks *group);
 // ranks_fail for another rank.

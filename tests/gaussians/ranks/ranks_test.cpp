@@ -68,26 +68,25 @@ bool exchange_everything(ranks *group, void *) {
         const auto length = [&](int from, int to) {
             return from == 1 && to == 0 ? 0 : most * (1 + (3 * from + to) % 4);
         };
-        std::vector<int64_t> send_sizes, sizes(size_t(2 * count)), send_begin, send_bytes, begin, bytes, data;
+        std::vector<int64_t> send_sizes, sizes(size_t(2 * count)), data;
+        ranks_exchange exchange = {};
         for (int r = 0; r < count; r++) send_sizes.push_back(length(own, r)), send_sizes.push_back(own);
         if (!ranks_exchange_sizes(group, 2, send_sizes.data(), sizes.data(), nullptr)) return false;
         int64_t at = 3 * 8; // a gap before the first part
         for (int r = 0; r < count; r++) {
             RANK_EXPECT(sizes[size_t(2 * r)] == length(r, own) && sizes[size_t(2 * r + 1)] == r);
-            send_begin.push_back(int64_t(data.size()) * 8);
-            send_bytes.push_back(length(own, r) * 8);
+            exchange.to[r] = {int64_t(data.size()) * 8, length(own, r) * 8};
             for (int64_t k = 0; k < length(own, r); k++) data.push_back(value_of(own, r, k));
-            begin.push_back(at), bytes.push_back(length(r, own) * 8);
-            at += bytes.back();
+            exchange.from[r] = {at, length(r, own) * 8};
+            at += length(r, own) * 8;
         }
         const device_vector<int64_t> sent(data), received(size_t(at / 8));
-        const ranks_exchange exchange = {sent.data(),     send_begin.data(), send_bytes.data(),
-                                         received.data(), begin.data(),      bytes.data()};
+        exchange.send = sent.data(), exchange.receive = received.data();
         if (!ranks_all_to_all(group, &exchange, nullptr) || !ranks_wait(group, nullptr)) return false;
         const std::vector<int64_t> got = received.read();
         for (int r = 0; r < count; r++)
             for (int64_t k = 0; k < length(r, own); k++)
-                RANK_EXPECT(got[size_t(begin[size_t(r)] / 8 + k)] == value_of(r, own, k));
+                RANK_EXPECT(got[size_t(exchange.from[r].begin / 8 + k)] == value_of(r, own, k));
     }
     return true;
 }
@@ -230,8 +229,8 @@ TEST_P(Ranks, DoNotWaitForEver) {
 }
 
 bool differ(ranks *group, void *) {
-    const int64_t none[RANKS_MAX] = {}, bytes[RANKS_MAX] = {ranks_own(group) == 0 ? -1 : 0};
-    const ranks_exchange exchange = {nullptr, none, bytes, nullptr, none, bytes};
+    ranks_exchange exchange = {};
+    if (ranks_own(group) == 0) exchange.to[0].count = exchange.from[0].count = -1;
     return ranks_all_to_all(group, &exchange, nullptr) && ranks_barrier(group, nullptr);
 }
 
@@ -239,9 +238,8 @@ TEST_P(Ranks, RefuseWhatCannotBe) {
     const ranks_plan plan = plan_of(GetParam());
     fault why = {};
     EXPECT_FALSE(ranks_run(&plan, differ, nullptr, &why));
-    EXPECT_EQ(std::string(why.text),
-              "rank 0: ranks_all_to_all: arrays must be given, their numbers must not be "
-              "negative, and a rank receives from itself what it sends");
+    EXPECT_EQ(std::string(why.text), "rank 0: ranks_all_to_all: memory must be given, its places must not be "
+                                     "negative, and a rank receives from itself what it sends");
 }
 
 INSTANTIATE_TEST_SUITE_P(Groups, Ranks,
@@ -262,10 +260,9 @@ TEST(RanksThreads, OneThatHasEndedIsNotWaitedFor) {
 
 bool exchange_wrong_sizes(ranks *group, void *) {
     const device_vector<char> data(std::vector<char>(64));
-    const int64_t begin[2] = {0, 0}, send[2] = {0, ranks_own(group) == 0 ? 8 : 0};
-    int64_t receive[2] = {0, 0};
-    if (ranks_own(group) == 1) receive[0] = 16;
-    const ranks_exchange exchange = {data.data(), begin, send, data.data() + 32, begin, receive};
+    ranks_exchange exchange = {data.data(), data.data() + 32, {}, {}};
+    if (ranks_own(group) == 0) exchange.to[1].count = 8;
+    if (ranks_own(group) == 1) exchange.from[0].count = 16;
     return ranks_all_to_all(group, &exchange, nullptr);
 }
 

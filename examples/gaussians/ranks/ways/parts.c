@@ -31,7 +31,9 @@ static bool open_device(parts *s) {
 
 parts *parts_open(ranks *group) {
     parts *const s = calloc(1, sizeof *s);
-    if (s) *s = (parts){.group = group, .costs = row_costs_open()};
+    if (s)
+        *s = (parts){
+            .group = group, .count = ranks_count(group), .rank = ranks_own(group), .costs = row_costs_open()};
     if (!s || !s->costs) ranks_fail(group, "no memory for the state of a scene in parts");
     if (s && s->costs && open_device(s)) return s;
     parts_close(s);
@@ -94,11 +96,11 @@ static void begin_scratch(parts *s, const gs_gaussians *result) {
 // ---- which rank renders what
 
 static void plan(parts *s) {
-    const int own = ranks_own(s->group);
+    const int own = s->rank;
     const int64_t *const costs = row_costs_of(s->costs, s->batch->pictures, s->batch->views, tile_rows(s));
-    share_out(ranks_count(s->group), s->batch->views, tile_rows(s), costs, &s->out);
+    share_out(s->count, s->batch->views, tile_rows(s), costs, &s->out);
     s->own_count = s->out.begin[own + 1] - s->out.begin[own];
-    s->any_cut = s->out.begin[ranks_count(s->group)] != s->batch->views;
+    s->any_cut = s->out.begin[s->count] != s->batch->views;
     s->rows = 0;
     for (int k = 0; k < s->own_count; k++) {
         own_part *const part = &s->own[k];
@@ -194,7 +196,7 @@ static bool settle_lists(parts *s, own_part *part) {
 // sums otherwise, so all ranks of the view choose by the lists of the whole.
 static bool divide_as_whole(parts *s) {
     enum { VALUES = 2 * MOST_CUT };
-    const int count = ranks_count(s->group);
+    const int count = s->count;
     int cut = 0;
     if (!s->fixed || !s->any_cut) return true;
     for (; is_cut(s, cut); cut++) {
@@ -284,7 +286,7 @@ static bool queue_backward(parts *s, own_part *part) {
 // Memory for sums over parts: zeros, where moments of parts are added and for row sums.
 static bool begin_sums(parts *s) {
     const int64_t count = s->batch->gaussians.count, splats = s->batch->views * count;
-    const int64_t bytes = count * GS_MOMENTS_STRIDE * (int64_t)(s->fixed ? sizeof(int64_t) : sizeof(float));
+    const int64_t bytes = count * record_bytes(s);
     const size_t units_bytes = (size_t)s->batch->views * sizeof(fixed_units),
                  row_bytes = (size_t)(s->batch->views * tile_rows(s) * GS_CHANNELS) * sizeof(double);
     bool whole[GS_MAX_VIEWS] = {false};
@@ -296,10 +298,10 @@ static bool begin_sums(parts *s) {
         CUDA_OR_FAIL(s->group, cudaMemsetAsync(s->units.memory, 0, units_bytes, s->stream));
         CUDA_OR_FAIL(s->group, cudaMemsetAsync(s->row_sums.memory, 0, row_bytes, s->stream));
     }
-    char *const sums = s->fixed ? s->sums.memory : s->moments.memory;
     for (int k = 0; k < s->own_count; k++) whole[s->own[k].part.view] = s->own[k].whole;
     for (int v = 0; v < s->batch->views; v++)
-        if (!whole[v]) CUDA_OR_FAIL(s->group, cudaMemsetAsync(sums + v * bytes, 0, (size_t)bytes, s->stream));
+        if (!whole[v])
+            CUDA_OR_FAIL(s->group, cudaMemsetAsync(sums_of(s) + v * bytes, 0, (size_t)bytes, s->stream));
     return true;
 }
 

@@ -154,6 +154,7 @@ typedef struct returned_moments {
 
 struct parts {
     ranks *group;
+    int count, rank;         // of the group
     int64_t rows;            // of tiles that this rank rendered of the last batch
     gs_stream travel, watch; // of the collectives; waits for whatever of them the caller's stream waits for
     cudaEvent_t queued, arrived;
@@ -213,5 +214,7 @@ bool exchange_pixels(parts *s);
 bool pack_moments(parts *s, int k);
 bool send_moments(parts *s, int k); // of pack_moments
 bool gather_moments(parts *s);
+int64_t record_bytes(const parts *s); // of the sums of one splat
+char *sums_of(const parts *s); // of this rank's splats for all cameras: integers, or the moments themselves
 
 C_LINKAGE_END

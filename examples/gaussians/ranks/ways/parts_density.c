@@ -32,11 +32,10 @@ row_range parts_range(const ranks *group, int64_t all) {
     return range_of(group, all, ranks_own(group));
 }
 
-// Where the rows that two ranges have in common begin in the first range, in bytes, and how many bytes they have.
-static int64_t common(row_range a, row_range b, int64_t bytes, int64_t *begin) {
+// The rows that two ranges have in common, as bytes of the first.
+static ranks_bytes common(row_range a, row_range b, int64_t bytes) {
     const int64_t first = larger(a.first, b.first), end = smaller(a.first + a.count, b.first + b.count);
-    *begin = end > first ? (first - a.first) * bytes : 0;
-    return end > first ? (end - first) * bytes : 0;
+    return end > first ? (ranks_bytes){(first - a.first) * bytes, (end - first) * bytes} : (ranks_bytes){0};
 }
 
 bool parts_bring_rows(const training_state *state, const void *own, int64_t bytes, row_range rows,
@@ -44,15 +43,11 @@ bool parts_bring_rows(const training_state *state, const void *own, int64_t byte
     ranks *const group = state->group;
     const row_range mine = {state->first, state->gaussians.count};
     const bool wants = to_all || ranks_own(group) == 0;
-    int64_t send_begin[RANKS_MAX], send_bytes[RANKS_MAX], begin[RANKS_MAX], received[RANKS_MAX];
+    ranks_exchange exchange = {.send = own, .receive = wants ? to : NULL};
     for (int r = 0; r < ranks_count(group); r++) {
-        const row_range theirs = range_of(group, state->all, r);
-        send_bytes[r] = to_all || r == 0 ? common(mine, rows, bytes, &send_begin[r]) : 0;
-        if (send_bytes[r] == 0) send_begin[r] = 0;
-        received[r] = wants ? common(rows, theirs, bytes, &begin[r]) : 0;
-        if (received[r] == 0) begin[r] = 0;
+        if (to_all || r == 0) exchange.to[r] = common(mine, rows, bytes);
+        if (wants) exchange.from[r] = common(rows, range_of(group, state->all, r), bytes);
     }
-    const ranks_exchange exchange = {own, send_begin, send_bytes, wants ? to : NULL, begin, received};
     return ranks_all_to_all(group, &exchange, NULL);
 }
 
@@ -61,12 +56,11 @@ static bool move_array(const training_state *state, int64_t all, const float *fr
     ranks *const group = state->group;
     const int64_t bytes = width * (int64_t)sizeof(float);
     const row_range before = {state->first, state->gaussians.count}, after = parts_range(group, all);
-    int64_t send_begin[RANKS_MAX], send_bytes[RANKS_MAX], begin[RANKS_MAX], received[RANKS_MAX];
+    ranks_exchange exchange = {.send = from, .receive = to};
     for (int r = 0; r < ranks_count(group); r++) {
-        send_bytes[r] = common(before, range_of(group, all, r), bytes, &send_begin[r]);
-        received[r] = common(after, range_of(group, state->all, r), bytes, &begin[r]);
+        exchange.to[r] = common(before, range_of(group, all, r), bytes);
+        exchange.from[r] = common(after, range_of(group, state->all, r), bytes);
     }
-    const ranks_exchange exchange = {from, send_begin, send_bytes, to, begin, received};
     return ranks_all_to_all(group, &exchange, NULL);
 }
 
@@ -119,12 +113,11 @@ static bool read_numbers(ranks *group, int64_t *to, const int64_t *from, int cou
 // Items of `bytes` bytes for each rank, and from each: those of rank r are from[r] .. from[r + 1] - 1 and to[r] .. to[r + 1] - 1.
 static bool exchange_items(ranks *group, const void *send, const int64_t *from, void *receive,
                            const int64_t *to, int64_t bytes) {
-    int64_t send_begin[RANKS_MAX], send_bytes[RANKS_MAX], begin[RANKS_MAX], received[RANKS_MAX];
+    ranks_exchange exchange = {.send = send, .receive = receive};
     for (int r = 0; r < ranks_count(group); r++) {
-        send_begin[r] = from[r] * bytes, send_bytes[r] = (from[r + 1] - from[r]) * bytes;
-        begin[r] = to[r] * bytes, received[r] = (to[r + 1] - to[r]) * bytes;
+        exchange.to[r] = (ranks_bytes){from[r] * bytes, (from[r + 1] - from[r]) * bytes};
+        exchange.from[r] = (ranks_bytes){to[r] * bytes, (to[r + 1] - to[r]) * bytes};
     }
-    const ranks_exchange exchange = {send, send_begin, send_bytes, receive, begin, received};
     return ranks_all_to_all(group, &exchange, NULL);
 }
 

@@ -50,13 +50,13 @@ static int64_t entries_of(const parts *s, int rank, int p) {
 
 // Queues s->table[rank][values] of own[values], device, of all ranks; ranks_wait(s->travel) before it is read.
 static bool tell_numbers(parts *s, const int64_t *own, int values) {
-    const int count = ranks_count(s->group);
+    const int count = s->count;
     const int64_t bytes = values * (int64_t)sizeof *own;
-    int64_t zeros[RANKS_MAX] = {0}, begin[RANKS_MAX], each[RANKS_MAX];
-    for (int r = 0; r < count; r++) begin[r] = r * bytes, each[r] = bytes;
     void *const all = reserve(s, &s->numbers, (size_t)(count * bytes));
     if (!all) return false;
-    const ranks_exchange exchange = {own, zeros, each, all, begin, each};
+    ranks_exchange exchange = {.send = own, .receive = all};
+    for (int r = 0; r < count; r++)
+        exchange.to[r].count = bytes, exchange.from[r] = (ranks_bytes){r * bytes, bytes};
     if (!ranks_all_to_all(s->group, &exchange, s->travel)) return false;
     CUDA_OR_FAIL(s->group,
                  cudaMemcpyAsync(s->table, all, (size_t)(count * bytes), cudaMemcpyDeviceToHost, s->travel));
@@ -65,7 +65,7 @@ static bool tell_numbers(parts *s, const int64_t *own, int values) {
 
 // The entries of other ranks' parts.
 static bool gather_for_others(parts *s) {
-    const int *const begin = s->out.begin, own = ranks_own(s->group);
+    const int *const begin = s->out.begin, own = s->rank;
     part_entries *const e = &s->entries;
     e->index = reserve(s, &s->index, (size_t)s->index_room * sizeof(uint32_t));
     e->splats = reserve_for_step(s, &s->sent, (size_t)s->sent_room * sizeof(gs_splat));
@@ -92,7 +92,7 @@ bool project_home(parts *s) {
     if (!home->splats) return false;
     GS_OR_FAIL(s->group, gs_project(home, s->stream));
     part_entries *const e = &s->entries;
-    *e = (part_entries){.count = s->out.begin[ranks_count(s->group)]};
+    *e = (part_entries){.count = s->out.begin[s->count]};
     memcpy(e->parts, s->out.parts, sizeof e->parts);
     for (int j = 0; j < s->own_count; j++)
         if (s->own[j].whole) e->parts[s->own[j].number].rows = (gs_rows){0, 0};
@@ -108,7 +108,7 @@ bool project_home(parts *s) {
 
 // Reads what tell_numbers has brought: how many splats come from where.
 static bool take_sizes(parts *s) {
-    const int count = ranks_count(s->group), own = ranks_own(s->group), values = s->entries.count + 1;
+    const int count = s->count, own = s->rank, values = s->entries.count + 1;
     if (!ranks_wait(s->group, s->travel)) return false;
     for (int r = 0; r < count; r++)
         memcpy(s->begin[r], s->table + (size_t)r * (size_t)values, (size_t)values * sizeof(int64_t));
@@ -134,7 +134,7 @@ static bool take_sizes(parts *s) {
 
 // Copies the splats that this rank would send to itself.
 static bool take_own(parts *s, own_part *part) {
-    const int own = ranks_own(s->group), p = part->number;
+    const int own = s->rank, p = part->number;
     gs_splat *const to = (gs_splat *)part->splats.memory + part->at[own];
     if (!part->whole) {
         part_entries e = s->entries;
@@ -151,25 +151,23 @@ static bool take_own(parts *s, own_part *part) {
 
 // Entries of this rank's own parts: they follow those of the parts before, and have no place in entries.splats.
 static int64_t own_entries(const parts *s) {
-    const int own = ranks_own(s->group);
+    const int own = s->rank;
     return s->begin[own][s->out.begin[own + 1]] - s->begin[own][s->out.begin[own]];
 }
 
 // The splats of the k-th parts of all ranks.
 static bool send_round(parts *s, int k) {
     const int64_t bytes = sizeof(gs_splat);
-    const int own = ranks_own(s->group);
+    const int own = s->rank;
     own_part *const part = k < s->own_count ? &s->own[k] : NULL;
-    int64_t send_begin[RANKS_MAX], send_bytes[RANKS_MAX], begin[RANKS_MAX], received[RANKS_MAX];
-    for (int r = 0; r < ranks_count(s->group); r++) {
+    ranks_exchange exchange = {.send = s->entries.splats, .receive = part ? part->splats.memory : NULL};
+    for (int r = 0; r < s->count; r++) {
         const int p = r == own ? -1 : part_at(s, r, k);
-        send_begin[r] = p < 0 ? 0 : (s->begin[own][p] - (r > own ? own_entries(s) : 0)) * bytes;
-        send_bytes[r] = p < 0 ? 0 : entries_of(s, own, p) * bytes;
-        begin[r] = part ? part->at[r] * bytes : 0;
-        received[r] = part && r != own ? part->from[r] * bytes : 0;
+        if (p >= 0)
+            exchange.to[r] = (ranks_bytes){(s->begin[own][p] - (r > own ? own_entries(s) : 0)) * bytes,
+                                           entries_of(s, own, p) * bytes};
+        if (part && r != own) exchange.from[r] = (ranks_bytes){part->at[r] * bytes, part->from[r] * bytes};
     }
-    const ranks_exchange exchange = {
-        s->entries.splats, send_begin, send_bytes, part ? part->splats.memory : NULL, begin, received};
     if (!ranks_all_to_all(s->group, &exchange, s->travel)) return false;
     if (part) CUDA_OR_FAIL(s->group, cudaEventRecord(part->received, s->travel));
     return true;
@@ -177,7 +175,7 @@ static bool send_round(parts *s, int k) {
 
 bool send_splats(parts *s) {
     if (!take_sizes(s)) return false;
-    const int own = ranks_own(s->group);
+    const int own = s->rank;
     const int64_t all = s->begin[own][s->entries.count], to_others = all - own_entries(s);
     if (all > s->index_room || to_others > s->sent_room) { // what was gathered is incomplete
         s->index_room = all + all / 8, s->sent_room = to_others + to_others / 8;
@@ -268,16 +266,13 @@ bool exchange_pixels(parts *s) {
     char *const sent = reserve(s, &s->pixels_sent, (size_t)(2 * MOST_CUT * most));
     char *const got = reserve(s, &s->pixels_received, (size_t)(2 * MOST_CUT * most));
     if (!sent || !got) return false;
-    int64_t send_begin[RANKS_MAX] = {0}, send_bytes[RANKS_MAX] = {0}, begin[RANKS_MAX] = {0},
-            bytes[RANKS_MAX] = {0};
+    ranks_exchange exchange = {.send = sent, .receive = got};
     for (int k = 0; k < count; k++) {
         const border *const b = &borders[k];
-        send_begin[b->rank] = begin[b->rank] = k * most;
-        send_bytes[b->rank] = GS_CHANNELS * b->out_rows * row_bytes(s);
-        bytes[b->rank] = GS_CHANNELS * b->in_rows * row_bytes(s);
+        exchange.to[b->rank] = (ranks_bytes){k * most, GS_CHANNELS * b->out_rows * row_bytes(s)};
+        exchange.from[b->rank] = (ranks_bytes){k * most, GS_CHANNELS * b->in_rows * row_bytes(s)};
         if (!copy_rows(s, b->image, b->out, b->out_rows, sent + k * most, true)) return false;
     }
-    const ranks_exchange exchange = {sent, send_begin, send_bytes, got, begin, bytes};
     if (!begin_travel(s) || !ranks_all_to_all(s->group, &exchange, s->travel) || !await_travel(s))
         return false;
     for (int k = 0; k < count; k++) {
@@ -290,7 +285,7 @@ bool exchange_pixels(parts *s) {
 // ---- moments: from the parts to the homes of their Gaussians. Those that are 0 stay: most splats of a large scene are
 // hidden behind others
 
-static int64_t record_bytes(const parts *s) {
+int64_t record_bytes(const parts *s) {
     return GS_MOMENTS_STRIDE * (int64_t)(s->fixed ? sizeof(int64_t) : sizeof(float));
 }
 
@@ -306,8 +301,7 @@ static const char *records_of(const parts *s, const own_part *part) {
     return s->fixed ? (const char *)part->sums : (const char *)part->gradient.moments;
 }
 
-// Where the sums of this rank's splats for all cameras are: integers, or the moments themselves.
-static char *sums_of(const parts *s) {
+char *sums_of(const parts *s) {
     return s->fixed ? s->sums.memory : s->moments.memory;
 }
 
@@ -316,14 +310,14 @@ static bool keep_own(parts *s, const own_part *part) {
     const int64_t count = s->batch->gaussians.count, v = part->part.view;
     const int64_t bytes = record_bytes(s);
     CUDA_OR_FAIL(s->group, cudaMemcpyAsync(sums_of(s) + v * count * bytes,
-                                           records_of(s, part) + part->at[ranks_own(s->group)] * bytes,
+                                           records_of(s, part) + part->at[s->rank] * bytes,
                                            (size_t)(count * bytes), cudaMemcpyDeviceToDevice, s->stream));
     return true;
 }
 
 // A part of a view: the same, added to those of the view's other parts.
 static bool add_own(parts *s, const own_part *part) {
-    const int own = ranks_own(s->group);
+    const int own = s->rank;
     const uint32_t *const index = s->entries.index + s->begin[own][part->number];
     const char *const from = records_of(s, part) + part->at[own] * record_bytes(s);
     GS_OR_FAIL(s->group, parts_add(index, from, part->from[own], s->fixed, sums_of(s), s->stream));
@@ -332,7 +326,7 @@ static bool add_own(parts *s, const own_part *part) {
 
 // Packs what other ranks' homes get of a part.
 static bool pack(parts *s, own_part *part, int64_t *begin) {
-    const int count = ranks_count(s->group), own = ranks_own(s->group);
+    const int count = s->count, own = s->rank;
     int64_t others[RANKS_MAX], all = 0;
     for (int r = 0; r < count; r++) others[r] = r == own ? 0 : part->from[r], all += others[r];
     moment_packing packing = {.fixed = s->fixed,
@@ -355,7 +349,7 @@ static bool pack(parts *s, own_part *part, int64_t *begin) {
 
 // The count of numbers that a rank tells of its k-th part: count + 1 places in the packed rows, and each row's pairs.
 static int told_numbers(const parts *s) {
-    return ranks_count(s->group) + 1 + tile_rows(s);
+    return s->count + 1 + tile_rows(s);
 }
 
 // The moments of the k-th part: this rank's own go home, the others' are packed, and their sizes are sent.
@@ -368,7 +362,7 @@ bool pack_moments(parts *s, int k) {
     if (!part) CUDA_OR_FAIL(s->group, cudaMemsetAsync(told, 0, (size_t)numbers * sizeof(int64_t), s->stream));
     if (part) {
         if (!pack(s, part, told)) return false;
-        GS_OR_FAIL(s->group, parts_row_pairs(&part->view, told + ranks_count(s->group) + 1, s->stream));
+        GS_OR_FAIL(s->group, parts_row_pairs(&part->view, told + s->count + 1, s->stream));
     }
     return begin_travel(s) && tell_numbers(s, told, numbers);
 }
@@ -384,31 +378,30 @@ static void learn_costs(parts *s, int rank, int k, const int64_t *pairs) {
 
 // Waits for the sizes, and sends the moments that pack_moments has packed.
 bool send_moments(parts *s, int k) {
-    const int count = ranks_count(s->group), own = ranks_own(s->group), numbers = told_numbers(s);
+    const int count = s->count, own = s->rank, numbers = told_numbers(s);
     const own_part *const part = k < s->own_count ? &s->own[k] : NULL;
     const int64_t bytes = packed_bytes(s);
     returned_moments *const returned = &s->returned[k];
-    int64_t send_begin[RANKS_MAX], send_bytes[RANKS_MAX], begin[RANKS_MAX], received[RANKS_MAX], all = 0;
+    const void *const packed = !part ? NULL : packs_apart(s) ? part->packed.memory : part->splats.memory;
+    ranks_exchange exchange = {.send = packed};
+    int64_t all = 0;
     if (!ranks_wait(s->group, s->travel)) return false;
     for (int r = 0; r < count; r++) {
         const int64_t *const mine = s->table + own * numbers, *const theirs = s->table + r * numbers;
-        send_begin[r] = mine[r] * bytes, send_bytes[r] = (mine[r + 1] - mine[r]) * bytes;
+        exchange.to[r] = (ranks_bytes){mine[r] * bytes, (mine[r + 1] - mine[r]) * bytes};
         returned->at[r] = all, returned->count[r] = theirs[own + 1] - theirs[own];
-        begin[r] = all * bytes, received[r] = returned->count[r] * bytes;
+        exchange.from[r] = (ranks_bytes){all * bytes, returned->count[r] * bytes};
         all += returned->count[r];
         learn_costs(s, r, k, theirs + count + 1);
     }
-    void *const to = reserve(s, &returned->memory, (size_t)(all * bytes));
-    if (!to) return false;
-    const void *const from = !part ? NULL : packs_apart(s) ? part->packed.memory : part->splats.memory;
-    const ranks_exchange exchange = {from, send_begin, send_bytes, to, begin, received};
-    return ranks_all_to_all(s->group, &exchange, s->travel);
+    exchange.receive = reserve(s, &returned->memory, (size_t)(all * bytes));
+    return exchange.receive && ranks_all_to_all(s->group, &exchange, s->travel);
 }
 
 static bool add_returned(parts *s, int k) {
     const returned_moments *const returned = &s->returned[k];
-    const int own = ranks_own(s->group);
-    for (int r = 0; r < ranks_count(s->group); r++) {
+    const int own = s->rank;
+    for (int r = 0; r < s->count; r++) {
         const int p = r == own ? -1 : part_at(s, r, k);
         if (p < 0) continue;
         GS_OR_FAIL(s->group, parts_add_packed(

@@ -56,15 +56,14 @@ static bool exchange_moments(trainer *t, const step_views *of) {
     const whole *const w = t->state->kept;
     const int64_t view = t->one.all.gaussians.count * (int64_t)sizeof(gs_moments);
     const int count = ranks_count(t->group), own = ranks_own(t->group);
-    int64_t begin[RANKS_MAX + 1], bytes[RANKS_MAX], sent_begin[RANKS_MAX], sent[RANKS_MAX];
-    for (int r = 0; r <= count; r++) begin[r] = view * first_view(t, of, r);
+    ranks_bytes of_rank[RANKS_MAX];
     for (int r = 0; r < count; r++) {
-        sent_begin[r] = begin[own];
-        sent[r] = r == own ? 0 : begin[own + 1] - begin[own];
-        bytes[r] = r == own ? 0 : begin[r + 1] - begin[r];
+        const int64_t first = first_view(t, of, r);
+        of_rank[r] = (ranks_bytes){view * first, view * (first_view(t, of, r + 1) - first)};
     }
-    void *const moments = t->one.moments.memory;
-    const ranks_exchange exchange = {moments, sent_begin, sent, moments, begin, bytes};
+    ranks_exchange exchange = {.send = t->one.moments.memory, .receive = t->one.moments.memory};
+    for (int r = 0; r < count; r++)
+        if (r != own) exchange.to[r] = of_rank[own], exchange.from[r] = of_rank[r];
     if (!ranks_all_to_all(t->group, &exchange, NULL)) return false;
     CUDA_OR_FAIL(t->group, cudaEventRecord(w->exchanged, NULL));
     CUDA_OR_FAIL(t->group, cudaStreamWaitEvent(w->watch, w->exchanged, 0));

@@ -4,16 +4,8 @@
 #pragma once
 
 #include "trainer.h"
-#include <cuda_runtime.h>
 
 C_LINKAGE_BEGIN
-
-// Returns false from the enclosing function, after ranks_fail, if a CUDA call fails.
-#define CUDA_OR_FAIL(group, call)                                                                            \
-    do {                                                                                                     \
-        const cudaError_t cuda_or_fail_ = (call);                                                            \
-        if (cuda_or_fail_ != cudaSuccess) return ranks_fail_cuda(group, cuda_or_fail_, #call);               \
-    } while (0)
 
 // Each rank has the whole scene and renders some of the views of a step.
 extern const training_way whole_way;
