@@ -316,7 +316,7 @@ struct array_of {
         : expected(expected), memory(std::vector<T>(expected.size() / (is_pair<T> ? 2 : 1), stored<T>(0))) {}
     ~array_of() {
         std::vector<double> found;
-        for (const T value : memory.download()) {
+        for (const T &value : memory.download()) {
             if constexpr (is_pair<T>)
                 found.insert(found.end(), {number(value.x), number(value.y)});
             else
