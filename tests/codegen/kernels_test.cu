@@ -48,7 +48,7 @@ std::vector<T> join(const std::vector<float> &from) {
 template <typename T>
 std::vector<float> split(const std::vector<T> &from) {
     std::vector<float> parts;
-    for (const T value : from) {
+    for (const T &value : from) {
         if constexpr (is_pair<T>)
             parts.insert(parts.end(), {float(number(value.x)), float(number(value.y))});
         else
