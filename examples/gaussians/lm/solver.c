@@ -74,7 +74,6 @@ typedef struct solver {
     const lm_settings *settings;
     lm_scene scene;
     lm_clock clock;
-    lm_arena arena;
     // RIGHT: minus the gradient of the open views; PRODUCT: after the solution, the Gaussians that a step can
     // return to
     gs_gaussians vectors[VECTORS];
@@ -83,7 +82,8 @@ typedef struct solver {
     size_t blocks_bytes;
     double *scalars, *model; // device; model: RIGHT^T UPDATE and |J UPDATE|^2
     size_t *order;           // a permutation of the views
-    lm_view *open;           // [batch]: views of the step's images
+    lm_view *open;           // [most_open]: views of the step's images
+    int64_t most_open;
     double *sum_of; // [view_count]: squared residuals at the start of a step, in the order of `order`
     size_t ready;   // views open at the present Gaussians; or 0
     double damping;
@@ -112,7 +112,8 @@ static bool solver_open(solver *s, fault *why) {
     s->scalars = device_allocate((2 * (size_t)settings->pcg_iterations + 1) * sizeof(double));
     s->model = device_allocate(2 * sizeof(double));
     s->order = calloc(s->view_count, sizeof *s->order);
-    s->open = calloc((size_t)min_of(settings->batch, (int64_t)s->view_count), sizeof *s->open);
+    s->most_open = min_of(settings->batch, (int64_t)s->view_count);
+    s->open = calloc((size_t)s->most_open, sizeof *s->open);
     s->sum_of = calloc(s->view_count, sizeof *s->sum_of);
     if (!s->order || !s->open || !s->sum_of) return fail(why, "no memory for %zu views", s->view_count);
     s->fixed_bytes = VECTORS * (size_t)s->values * sizeof(float) + s->blocks_bytes;
@@ -126,7 +127,7 @@ static void solver_close(solver *s) {
     device_free(s->scalars);
     device_free(s->model);
     lm_scene_close(&s->scene);
-    lm_arena_close(&s->arena);
+    for (int64_t i = 0; s->open && i < s->most_open; i++) lm_view_close(&s->open[i]);
     lm_clock_close(&s->clock);
     free(s->order);
     free(s->open);
@@ -134,7 +135,8 @@ static void solver_close(solver *s) {
 }
 
 static void note_memory(solver *s) {
-    const size_t bytes = s->fixed_bytes + lm_scene_bytes(&s->scene) + s->arena.held;
+    size_t bytes = s->fixed_bytes + lm_scene_bytes(&s->scene);
+    for (int64_t i = 0; i < s->most_open; i++) bytes += lm_view_bytes(&s->open[i]);
     if (bytes > s->most_bytes) s->most_bytes = bytes;
 }
 
@@ -184,18 +186,13 @@ static size_t choose_images(solver *s, int64_t step) {
 }
 
 // Opens the views of the step's images; RIGHT becomes minus their gradient.
-static bool open_views(solver *s, size_t images) {
-    s->ready = 0;
-    lm_arena_reset(&s->arena);
+static void open_views(solver *s, size_t images) {
     clear(s, RIGHT);
     for (size_t i = 0; i < images; i++)
-        if (!lm_view_open(&s->open[i], &s->scene, image_of(s, i), &s->arena, &s->sum_of[i],
-                          &s->vectors[RIGHT]))
-            return false;
+        s->sum_of[i] = lm_view_open(&s->open[i], &s->scene, image_of(s, i), &s->vectors[RIGHT]);
     GS_CHECK(gs_lm_add(flat(s, RIGHT), -2, flat(s, RIGHT), s->values, NULL));
     note_memory(s);
     s->ready = images;
-    return true;
 }
 
 // to = P RESIDUAL, at the start of the iteration.
@@ -246,9 +243,8 @@ static void limit_update(solver *s) {
 }
 
 // UPDATE becomes the step for the step's images. report: images, before.
-static bool find_update(solver *s, size_t images, lm_step *report, fault *why) {
-    if (!s->ready && !open_views(s, images))
-        return fail(why, "no memory for what belongs to %zu views", images);
+static void find_update(solver *s, size_t images, lm_step *report) {
+    if (!s->ready) open_views(s, images);
     s->ready = 0;
     solve(s, images);
     limit_update(s);
@@ -258,7 +254,6 @@ static bool find_update(solver *s, size_t images, lm_step *report, fault *why) {
     device_download(s->resident_model, s->model, sizeof s->resident_model);
     report->images = (int64_t)images;
     report->before = objective_before(s, (probe){0, 1, images});
-    return true;
 }
 
 // Gaussians = PRODUCT + gamma UPDATE. With gamma 0 they get the same bytes back.
@@ -310,7 +305,7 @@ static double arrive(solver *s, double gamma, size_t images, const lm_step *step
     const bool same = images == s->view_count && step->step < s->settings->steps;
     if (!same) return objective_at(s, gamma, all);
     move_to(s, gamma);
-    if (!open_views(s, images)) return objective_at(s, gamma, all);
+    open_views(s, images);
     const double mean = objective_before(s, all);
     return isfinite(mean) ? mean : INFINITY;
 }
@@ -325,7 +320,7 @@ static double damping_factor(const lm_settings *settings, const lm_step *step) {
 static bool lm_step_once(solver *s, lm_step *report, fault *why) {
     lm_clock_start(&s->clock);
     const size_t chosen = s->ready ? s->ready : choose_images(s, report->step);
-    if (!find_update(s, chosen, report, why)) return false;
+    find_update(s, chosen, report);
     if (!isfinite(report->before))
         return fail(why, "the objective is not finite: parameters of the scene overflow");
     const size_t images = (size_t)report->images;

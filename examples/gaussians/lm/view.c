@@ -3,58 +3,8 @@
 #include "device.h"
 #include "frames/frame.h"
 #include "frames/gs_check.h"
-#include "gpu/growing.h"
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
-
-// ---- memory ----
-
-enum { ALIGNMENT = 256 };
-
-void *lm_arena_take(lm_arena *arena, size_t bytes) {
-    bytes = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    for (; arena->current < arena->count; arena->current++, arena->used = 0)
-        if (arena->blocks[arena->current].bytes - arena->used >= bytes) {
-            void *memory = arena->blocks[arena->current].memory + arena->used;
-            arena->used += bytes;
-            arena->taken += bytes;
-            return memory;
-        }
-    const size_t least = arena->least ? arena->least : (size_t)16 << 20;
-    const size_t block = bytes > least ? bytes : least;
-    lm_arena_block *blocks = growing(arena->blocks, arena->count, &arena->room, sizeof *blocks);
-    if (!blocks) return NULL;
-    arena->blocks = blocks;
-    arena->blocks[arena->count].memory = device_allocate(block);
-    arena->blocks[arena->count].bytes = block;
-    arena->held += block;
-    arena->current = arena->count++;
-    arena->used = bytes;
-    arena->taken += bytes;
-    return arena->blocks[arena->current].memory;
-}
-
-static void free_blocks(lm_arena *arena) {
-    for (size_t i = 0; i < arena->count; i++) device_free(arena->blocks[i].memory);
-    arena->count = arena->current = arena->used = arena->taken = arena->held = 0;
-}
-
-void lm_arena_reset(lm_arena *arena) {
-    if (arena->taken > arena->most) arena->most = arena->taken;
-    if (arena->count > 1) {
-        free_blocks(arena);
-        lm_arena_take(arena, arena->most);
-    }
-    arena->current = arena->used = arena->taken = 0;
-}
-
-void lm_arena_close(lm_arena *arena) {
-    free_blocks(arena);
-    free(arena->blocks);
-    arena->blocks = NULL;
-    arena->room = 0;
-}
 
 // ---- times ----
 
@@ -182,10 +132,10 @@ double lm_picture_objective(lm_scene *s, const target_view *target) {
     return residuals(s, target, view.image.color, NULL, NULL);
 }
 
-// A copy in the arena of what lies in the scene's memory, which the next view overwrites; NULL: no room.
-static void *keep(lm_arena *arena, const void *from, size_t bytes) {
-    void *to = lm_arena_take(arena, bytes);
-    if (to) DEVICE_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, NULL));
+// A copy in the view's memory of what lies in the scene's, which the next view overwrites.
+static void *keep(device_buffer *buffer, const void *from, size_t bytes) {
+    void *const to = device_buffer_reserve(buffer, bytes);
+    DEVICE_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, NULL));
     return to;
 }
 
@@ -208,50 +158,51 @@ static void project_backward(const gs_lm_view *views, size_t count, lm_scene *s,
     lm_clock_mark(s->clock, LM_PROJECTION);
 }
 
-// Takes the memory of a view from the arena; false if there is no room.
-static bool take_memory(lm_view *v, lm_scene *s, lm_arena *arena) {
-    const gs_camera *camera = &v->target->camera;
-    v->view.splats = lm_arena_take(arena, (size_t)s->gaussians->count * sizeof(gs_splat));
-    v->metric = (gs_lm_metric){.width = camera->width, .height = camera->height, .mask = v->target->mask};
-    v->metric.weight = lm_arena_take(arena, plane_bytes(camera, GS_CHANNELS));
-    v->metric.coupling = lm_arena_take(arena, plane_bytes(camera, GS_CHANNELS));
-    v->view.image = (gs_image){.color = device_buffer_reserve(&s->color, plane_bytes(camera, GS_CHANNELS)),
-                               .transmittance = lm_arena_take(arena, plane_bytes(camera, 1)),
-                               .n_contrib = lm_arena_take(arena, pixels_of(camera) * sizeof(uint32_t))};
-    return v->view.splats && v->metric.weight && v->metric.coupling && v->view.image.transmittance &&
-           v->view.image.n_contrib;
-}
-
-// Moves the lists from the scene's memory to the arena; false if there is no room.
-static bool keep_lists(gs_lists *lists, lm_arena *arena) {
-    const size_t tiles = (size_t)lists->tiles_x * (size_t)lists->tiles_y;
-    lists->tile_begin = keep(arena, lists->tile_begin, (tiles + 1) * sizeof(int64_t));
-    lists->splat_index = keep(arena, lists->splat_index, (size_t)lists->pairs * sizeof(uint32_t));
-    if (!lists->tile_begin || !lists->splat_index) return false;
-    if (!lists->tile_order) return true;
-    lists->tile_order = keep(arena, lists->tile_order, tiles * sizeof(uint32_t));
-    return lists->tile_order;
-}
-
-bool lm_view_open(lm_view *v, lm_scene *s, const target_view *target, lm_arena *arena, double *objective,
-                  const gs_gaussians *gradient) {
-    *v = (lm_view){.target = target, .view = view_of(s, target)};
-    const gs_camera *camera = &target->camera;
-    gs_image *image = &v->view.image;
-    if (!take_memory(v, s, arena)) return false;
+double lm_view_open(lm_view *v, lm_scene *s, const target_view *target, const gs_gaussians *gradient) {
+    const gs_camera *const camera = &target->camera;
+    const size_t color_bytes = plane_bytes(camera, GS_CHANNELS);
+    gs_image *const image = &v->view.image;
+    gs_lists *const lists = &v->view.lists;
+    device_buffer *const kept = v->kept;
+    v->target = target;
+    v->view = view_of(s, target);
+    v->view.splats = device_buffer_reserve(&kept[LM_SPLATS], (size_t)s->gaussians->count * sizeof(gs_splat));
+    v->metric = (gs_lm_metric){.width = camera->width,
+                               .height = camera->height,
+                               .weight = device_buffer_reserve(&kept[LM_WEIGHT], color_bytes),
+                               .coupling = device_buffer_reserve(&kept[LM_COUPLING], color_bytes),
+                               .mask = target->mask};
+    *image = (gs_image){
+        .color = device_buffer_reserve(&s->color, color_bytes),
+        .transmittance = device_buffer_reserve(&kept[LM_TRANSMITTANCE], plane_bytes(camera, 1)),
+        .n_contrib = device_buffer_reserve(&kept[LM_N_CONTRIB], pixels_of(camera) * sizeof(uint32_t))};
     render(s, &v->view);
-    if (!keep_lists(&v->view.lists, arena)) return false;
-    float *d_color = change_of(s, camera);
-    *objective = residuals(s, target, image->color, &v->metric, d_color);
+    const size_t tiles = (size_t)lists->tiles_x * (size_t)lists->tiles_y;
+    lists->tile_begin = keep(&kept[LM_TILE_BEGIN], lists->tile_begin, (tiles + 1) * sizeof(int64_t));
+    lists->splat_index =
+        keep(&kept[LM_SPLAT_INDEX], lists->splat_index, (size_t)lists->pairs * sizeof(uint32_t));
+    if (lists->tile_order)
+        lists->tile_order = keep(&kept[LM_TILE_ORDER], lists->tile_order, tiles * sizeof(uint32_t));
+    float *const d_color = change_of(s, camera);
+    const double objective = residuals(s, target, image->color, &v->metric, d_color);
     // Only tiles that two blocks share need the colours again.
-    const bool split = v->view.lists.split_tiles > 0;
-    image->color = split ? keep(arena, image->color, plane_bytes(camera, GS_CHANNELS)) : NULL;
-    if (split && !image->color) return false;
-    if (!gradient) return true;
-    blend_backward(v, s, 0, d_color);
-    const gs_lm_view one = with_records(v, s, 0);
-    project_backward(&one, 1, s, true, gradient);
-    return true;
+    image->color = lists->split_tiles > 0 ? keep(&kept[LM_COLOR], image->color, color_bytes) : NULL;
+    if (gradient) {
+        blend_backward(v, s, 0, d_color);
+        const gs_lm_view one = with_records(v, s, 0);
+        project_backward(&one, 1, s, true, gradient);
+    }
+    return objective;
+}
+
+void lm_view_close(lm_view *v) {
+    for (int i = 0; i < LM_KEPT; i++) device_buffer_close(&v->kept[i]);
+}
+
+size_t lm_view_bytes(const lm_view *v) {
+    size_t bytes = 0;
+    for (int i = 0; i < LM_KEPT; i++) bytes += v->kept[i].bytes;
+    return bytes;
 }
 
 void lm_view_add_diagonal(const lm_view *v, lm_scene *s, const gs_gaussians *diagonal, float *blocks) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // One camera's part of the normal equations: what stays of its picture while they are solved, and products with its
-// Jacobian; the memory that stays, and the times of the parts of a step. A failure of the device ends the program.
+// Jacobian; and the times of the parts of a step. A failure of the device ends the program.
 #pragma once
 
 #include "c_linkage.h"
@@ -12,33 +12,6 @@
 #include <stddef.h>
 
 C_LINKAGE_BEGIN
-
-// ---- memory ----
-
-// An arena of device memory: pieces are taken one by one and returned together. Blocks stay allocated, for every step of
-// Levenberg-Marquardt takes the same pieces.
-typedef struct lm_arena_block {
-    char *memory;
-    size_t bytes;
-} lm_arena_block;
-
-typedef struct lm_arena {
-    size_t least;   // least bytes of a block; 0: 16 MiB
-    size_t held;    // bytes of all blocks
-    size_t count;   // blocks
-    size_t current; // block in use
-    size_t used;    // bytes of it that are taken
-    size_t taken;   // bytes taken since the last reset
-    size_t most;    // most bytes taken between two resets
-    lm_arena_block *blocks;
-    size_t room; // entries of that array
-} lm_arena;
-
-// NULL if the host has no memory for the array of blocks. Aligned to 256 bytes, not cleared.
-void *lm_arena_take(lm_arena *arena, size_t bytes);
-// Returns everything and merges the blocks into one of `most` bytes.
-void lm_arena_reset(lm_arena *arena);
-void lm_arena_close(lm_arena *arena);
 
 // ---- times ----
 
@@ -87,10 +60,25 @@ typedef struct lm_scene {
     device_buffer bin, color, change, records, splats, transmittance, n_contrib, result, loss;
 } lm_scene;
 
+enum {
+    LM_SPLATS,
+    LM_WEIGHT,
+    LM_COUPLING,
+    LM_TRANSMITTANCE,
+    LM_N_CONTRIB,
+    LM_TILE_BEGIN,
+    LM_SPLAT_INDEX,
+    LM_TILE_ORDER,
+    LM_COLOR,
+    LM_KEPT
+};
+
+// Starts as {0}.
 typedef struct lm_view {
     const target_view *target;
-    gs_view view; // its arrays lie in the arena; image.color is NULL without split tiles
+    gs_view view; // image.color is NULL without split tiles
     gs_lm_metric metric;
+    device_buffer kept[LM_KEPT]; // what view and metric point to
 } lm_view;
 
 void lm_scene_close(lm_scene *scene);
@@ -99,11 +87,12 @@ size_t lm_scene_bytes(const lm_scene *scene); // of its memory
 // The sum of squared residuals at the present values of the Gaussians. Waits.
 double lm_picture_objective(lm_scene *scene, const target_view *target);
 
-// Renders the view and keeps in the arena what products need: 32 bytes per pixel (44 with split tiles), its
-// splats and its lists. False if lm_arena_take fails. *objective: the sum of squared residuals. Adds half of
-// its gradient to *gradient unless that is NULL.
-bool lm_view_open(lm_view *view, lm_scene *scene, const target_view *target, lm_arena *arena,
-                  double *objective, const gs_gaussians *gradient);
+// Renders the view and keeps what products need: 32 bytes per pixel (44 with split tiles), its splats and its lists.
+// Returns the sum of squared residuals. Adds half of its gradient to *gradient unless that is NULL. An open view may be
+// opened again: steps need about the same memory.
+double lm_view_open(lm_view *view, lm_scene *scene, const target_view *target, const gs_gaussians *gradient);
+void lm_view_close(lm_view *view);
+size_t lm_view_bytes(const lm_view *view); // of its memory
 // diagonal += diag(J^T J); blocks (or NULL) += the blocks of gs_lm_add_blocks
 void lm_view_add_diagonal(const lm_view *view, lm_scene *scene, const gs_gaussians *diagonal, float *blocks);
 // product = the sum of J^T J direction over the views

@@ -97,11 +97,11 @@ struct opened_views {
     }
     ~opened_views() {
         lm_scene_close(&scene);
-        lm_arena_close(&arena);
+        for (lm_view &view : opened) lm_view_close(&view);
         lm_clock_close(&clock);
     }
     void open(const problem &p, size_t i, const gs_gaussians *gradient = NULL) {
-        ASSERT_TRUE(lm_view_open(&opened[i], &scene, &p.views[i], &arena, &objective[i], gradient));
+        objective[i] = lm_view_open(&opened[i], &scene, &p.views[i], gradient);
     }
     std::vector<float> read(const gs_gaussians &vector) const {
         std::vector<float> out(device_gaussians_bytes(vector.count, vector.sh_degree) / sizeof(float));
@@ -110,7 +110,6 @@ struct opened_views {
     }
     lm_scene scene = {};
     lm_clock clock;
-    lm_arena arena = {};
     std::vector<lm_view> opened;
     std::vector<double> objective;
 };
@@ -179,44 +178,19 @@ TEST(LmView, Keeps32BytesAPixel) {
     for (const size_t count : {60, 300}) {
         problem p{int64_t(count)};
         opened_views views(p);
-        const auto piece = [](size_t bytes) { return (bytes + 255) / 256 * 256; };
         const size_t pixels = 24 * 20, tiles = 4;
-        size_t expected = 0;
         for (size_t i = 0; i < p.views.size(); i++) {
             views.open(p, i);
             const gs_lists &lists = views.opened[i].view.lists;
             ASSERT_EQ(size_t(lists.tiles_x * lists.tiles_y), tiles);
             EXPECT_EQ(lists.split_tiles > 0, count == 300);
-            expected += (count == 300 ? 3 : 2) * piece(12 * pixels) + 2 * piece(4 * pixels) +
-                        piece(count * sizeof(gs_splat)) + piece((tiles + 1) * sizeof(int64_t)) +
-                        piece(size_t(lists.pairs) * sizeof(uint32_t)) +
-                        (lists.tile_order ? piece(tiles * sizeof(uint32_t)) : 0);
-            EXPECT_EQ(views.arena.taken, expected) << i;
+            EXPECT_EQ(lm_view_bytes(&views.opened[i]),
+                      (count == 300 ? 44 : 32) * pixels + count * sizeof(gs_splat) +
+                          (tiles + 1) * sizeof(int64_t) + size_t(lists.pairs) * sizeof(uint32_t) +
+                          (lists.tile_order ? tiles * sizeof(uint32_t) : 0))
+                << i;
         }
     }
-}
-
-TEST(LmArena, HasAsManyBlocksAsAreAskedFor) {
-    lm_arena arena = {};
-    arena.least = 1;
-    std::vector<char *> pieces;
-    for (int i = 0; i < 1000; i++) {
-        pieces.push_back(static_cast<char *>(lm_arena_take(&arena, 300)));
-        ASSERT_TRUE(pieces.back()) << i;
-        const std::vector<char> mine(300, char(i % 100));
-        device_upload(pieces.back(), mine.data(), mine.size());
-    }
-    EXPECT_EQ(arena.count, 1000u);
-    EXPECT_EQ(arena.held, 1000u * 512);
-    for (int i = 0; i < 1000; i++) {
-        std::vector<char> read(300);
-        device_download(read.data(), pieces[size_t(i)], read.size());
-        ASSERT_EQ(read, std::vector<char>(300, char(i % 100))) << i;
-    }
-    lm_arena_reset(&arena);
-    EXPECT_EQ(arena.count, 1u);
-    EXPECT_EQ(arena.held, 1000u * 512);
-    lm_arena_close(&arena);
 }
 
 lm_settings settings_with(int64_t steps) {
