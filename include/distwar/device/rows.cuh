@@ -113,7 +113,7 @@ struct vector_of {
 // size, which is all that aligned_record needs for K values of this size.
 template <typename T, int V>
 struct vector_places {
-    using pair = typename pair_type<T>::type;
+    using pair = pair_of<T>;
     static constexpr int values_of_a_request = V; // see tree.cuh
     pair *base;
 
@@ -121,8 +121,7 @@ struct vector_places {
     __device__ __forceinline__ void add(Key key, const float (&values)[V]) const {
         pair pairs[V / 2];
         DISTWAR_UNROLL
-        for (int i = 0; i < V / 2; ++i)
-            pairs[i] = detail::pair_of<pair>::rounded({values[2 * i], values[2 * i + 1]});
+        for (int i = 0; i < V / 2; ++i) pairs[i] = half_type<T>::rounded({values[2 * i], values[2 * i + 1]});
         aligned_record<pair>{base, V / 2}.add(key, pairs);
     }
     template <typename Key>
@@ -138,10 +137,9 @@ __device__ __forceinline__ auto places_of(void *table, int64_t count) {
     } else if constexpr (sizeof(T) >= 4) {
         return record<T>{static_cast<T *>(table), V};
     } else if constexpr (V >= 4) {
-        return vector_places<T, V>{static_cast<typename pair_type<T>::type *>(table)};
+        return vector_places<T, V>{static_cast<pair_of<T> *>(table)};
     } else if constexpr (V == 2) {
-        return record_of_pairs<typename pair_type<T>::type>{static_cast<typename pair_type<T>::type *>(table),
-                                                            1};
+        return record_of_pairs<pair_of<T>>{static_cast<pair_of<T> *>(table), 1};
     } else {
         return record_of_halves<T>{static_cast<T *>(table), 1, count};
     }
