@@ -168,7 +168,7 @@ template <int V>
 __device__ __forceinline__ void take_largest(const float (&value)[V], unsigned (&largest)[V]) {
     DISTWAR_UNROLL
     for (int k = 0; k < V; ++k) {
-        const unsigned bits = __float_as_uint(value[k]) & 0x7fffffffu;
+        const unsigned bits = detail::upper_bits(value[k]);
         if (bits > largest[k]) largest[k] = bits;
     }
 }
@@ -198,13 +198,11 @@ template <typename T, int V>
 __device__ __noinline__ float sum_not_finite(const sorted_rows &in, int64_t first, int64_t end, int v,
                                              int k) {
     float sum = 0;
-    for (int64_t p = first; p < end; ++p) {
-        float value[V];
-        vector_of<T, V>::read(in.source, int64_t(__ldg(in.from + p)) * in.vectors + v).unpack(value);
+    over_entries<T, V>(in, first, end, v, [&](const float(&value)[V]) {
         DISTWAR_UNROLL
         for (int j = 0; j < V; ++j)
             if (j == k && !is_finite(value[j])) sum += value[j];
-    }
+    });
     return sum;
 }
 
@@ -227,20 +225,25 @@ __device__ __forceinline__ void add_alone(T *to, const float (&value)[V]) {
     for (int k = 0; k < V; ++k) to[k] = rounded<T>(double(detail::widened(to[k])) + double(value[k]));
 }
 
+// The first entry from `low` to `high` whose row is not below `row`; high: there is none.
+__device__ __forceinline__ int64_t first_of(const sorted_rows &in, int64_t low, int64_t high, uint32_t row) {
+    while (low < high) {
+        const int64_t middle = (low + high) / 2;
+        if (__ldg(in.row + middle) < row)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 // The end of the run that begins at `first`, at most LONGEST_RUN + 1 entries on. Cost: about 2 log2 of its length
 // loads.
 __device__ __forceinline__ int64_t end_of_run(const sorted_rows &in, int64_t first, uint32_t row) {
     const int64_t most = first + LONGEST_RUN + 1 < in.count ? first + LONGEST_RUN + 1 : in.count;
-    const auto belongs = [&](int64_t p) { return p < most && __ldg(in.row + p) == row; };
     int64_t step = 1;
-    while (belongs(first + step)) step *= 2;
-    int64_t low = first + step / 2,
-            high = first + step < most ? first + step : most; // low belongs, high does not
-    while (high - low > 1) {
-        const int64_t middle = (low + high) / 2;
-        (belongs(middle) ? low : high) = middle;
-    }
-    return high;
+    while (first + step < most && __ldg(in.row + first + step) == row) step *= 2;
+    return first_of(in, first + step / 2 + 1, first + step < most ? first + step : most, row + 1);
 }
 
 // A group sums the runs that begin in its tile, unless they are long. Each is added to `out` by one addition a value,
@@ -319,15 +322,7 @@ __device__ __forceinline__ void over_long_runs(const sorted_rows &in, const sort
         if (!((p >= half && __ldg(in.row + p - half) == row) ||
               (p + half < in.count && __ldg(in.row + p + half) == row)))
             continue;
-        int64_t low = 0, high = p; // the first entry of the row
-        while (low < high) {
-            const int64_t middle = (low + high) / 2;
-            if (__ldg(in.row + middle) < row)
-                low = middle + 1;
-            else
-                high = middle;
-        }
-        const int64_t begin = low;
+        const int64_t begin = first_of(in, 0, p, row);
         if (begin == done || begin + LONGEST_RUN >= in.count || __ldg(in.row + begin + LONGEST_RUN) != row)
             continue;
         done = begin;
