@@ -198,11 +198,13 @@ template <typename T, int V>
 __device__ __noinline__ float sum_not_finite(const sorted_rows &in, int64_t first, int64_t end, int v,
                                              int k) {
     float sum = 0;
-    over_entries<T, V>(in, first, end, v, [&](const float(&value)[V]) {
+    for (int64_t p = first; p < end; ++p) {
+        float value[V];
+        vector_of<T, V>::read(in.source, int64_t(__ldg(in.from + p)) * in.vectors + v).unpack(value);
         DISTWAR_UNROLL
         for (int j = 0; j < V; ++j)
             if (j == k && !is_finite(value[j])) sum += value[j];
-    });
+    }
     return sum;
 }
 

@@ -396,6 +396,12 @@ __global__ void __launch_bounds__(LARGEST_BLOCK)
         const unsigned bits = detail::upper_bits(value);
         if (detail::is_finite(value) && bits > own) own = bits;
     };
+    const auto look_at = [&](const vector_of<T, V> &vector) {
+        wide_of<T> value[V];
+        vector.unpack(value);
+        DISTWAR_UNROLL
+        for (int k = 0; k < V; ++k) look(value[k]);
+    };
     for (int64_t i = first; i < pairs; i += step) sums[i] = {0, 0};
     for (int64_t at = first; at < vectors; at += 4 * step) {
         vector_of<T, V> vector[4] = {}; // loads on their way; 0 is never the largest
@@ -403,12 +409,7 @@ __global__ void __launch_bounds__(LARGEST_BLOCK)
         for (int r = 0; r < 4; ++r)
             if (at + r * step < vectors) vector[r] = vector_of<T, V>::read(source, at + r * step);
         DISTWAR_UNROLL
-        for (int r = 0; r < 4; ++r) {
-            wide_of<T> value[V];
-            vector[r].unpack(value);
-            DISTWAR_UNROLL
-            for (int k = 0; k < V; ++k) look(value[k]);
-        }
+        for (int r = 0; r < 4; ++r) look_at(vector[r]);
     }
     for (int64_t at = vectors * V + first; at < values; at += step)
         look(detail::widened(static_cast<const T *>(source)[at]));
