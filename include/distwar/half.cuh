@@ -195,23 +195,14 @@ struct destination<Pair, 2> {
         detail::add_parts<half_of<Pair>, 2 * Count>(address, values);
 #elif DISTWAR_HAS_VECTOR_RED
         if (!__isGlobal(address)) return false;
-        const size_t global = __cvta_generic_to_global(address);
         unsigned bits[Count];
         DISTWAR_UNROLL
         for (int i = 0; i < Count; ++i) bits[i] = detail::bits_as<unsigned>(values[i]);
-#define DISTWAR_ADD(type)                                                                                    \
-    if constexpr (Count == 4) {                                                                              \
-        DISTWAR_RED(S, ".noftz.v4." type " [%0], {%1, %2, %3, %4};" ::"l"(global), "r"(bits[0]),             \
-                    "r"(bits[1]), "r"(bits[Count - 2]), "r"(bits[Count - 1]));                               \
-    } else {                                                                                                 \
-        DISTWAR_RED(S, ".noftz.v2." type " [%0], {%1, %2};" ::"l"(global), "r"(bits[0]), "r"(bits[1]));      \
-    }
         if constexpr (is_half) {
-            DISTWAR_ADD("f16x2");
+            DISTWAR_RED_VECTOR(S, ".noftz", ".f16x2", address, "r", bits);
         } else {
-            DISTWAR_ADD("bf16x2");
+            DISTWAR_RED_VECTOR(S, ".noftz", ".bf16x2", address, "r", bits);
         }
-#undef DISTWAR_ADD
 #endif
         return !DISTWAR_PTX || DISTWAR_HAS_VECTOR_RED;
     }
@@ -265,11 +256,6 @@ struct record_of_pairs {
 };
 template <typename Pair, typename Stride>
 __host__ __device__ record_of_pairs(Pair *, Stride)->record_of_pairs<Pair>;
-namespace detail {
-template <typename Pair, scope S>
-inline constexpr int values_of_stride<record_of_pairs<Pair, S>> = 2;
-} // namespace detail
-
 // A sink of records of single halves: adds value k to base[key * stride + k] by the native atomic of the pair that this
 // value belongs to; -0.0 is added to the other, which changes no number. For one value at a time, and for records of
 // any alignment. The pair that reaches beyond the array takes a compare-and-swap.
@@ -304,7 +290,9 @@ struct record_of_halves {
             distwar::atomic_update<S>(at, detail::destination<Half>::stored(given), distwar::add{});
     }
 };
-namespace detail {
+namespace detail { // what check_call and reduce ask of these sinks
+template <typename Pair, scope S>
+inline constexpr int values_of_stride<record_of_pairs<Pair, S>> = 2;
 template <typename Half, scope S>
 inline constexpr int values_of_stride<record_of_halves<Half, S>> = 1;
 } // namespace detail

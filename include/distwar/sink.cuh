@@ -132,6 +132,17 @@ struct stride_type {
     __host__ __device__ __forceinline__ constexpr operator size_t() const { return number; }
 };
 
+// One array of `fields`: value i of a key lies at base[key * stride + i], for 0 <= i < Count, or -Count if it may be null.
+template <typename T, int Count>
+struct field {
+    static_assert(Count != 0, "distwar: a field has at least one value");
+    T *base;
+    stride_type stride; // in T, >= the number of values
+};
+__host__ __device__ constexpr int values_of_part(int count) {
+    return count < 0 ? -count : count;
+}
+
 // What a sink asks of its template arguments.
 template <typename T, scope S>
 struct sink_of {
@@ -297,11 +308,6 @@ struct aligned_record {
 };
 template <typename T, typename Stride>
 __host__ __device__ aligned_record(T *, Stride)->aligned_record<T>;
-namespace detail {
-__host__ __device__ constexpr int values_of_part(int count) {
-    return count < 0 ? -count : count;
-}
-} // namespace detail
 
 // The count of a part of `fields` that may be null, in place of a number: its values are then dropped. Cost: one
 // comparison for each atomic.
@@ -310,16 +316,6 @@ __host__ __device__ constexpr int values_of_part(int count) {
 __host__ __device__ constexpr int may_be_null(int count) {
     return -count;
 }
-
-namespace detail {
-// One array: value i of a key lies at base[key * stride + i], for 0 <= i < Count, or -Count if it may be null.
-template <typename T, int Count>
-struct field {
-    static_assert(Count != 0, "distwar: a field has at least one value");
-    T *base;
-    stride_type stride; // in T, >= the number of values
-};
-} // namespace detail
 
 // A sink whose K values lie in sizeof...(Counts) arrays, each with its own stride. Array i takes Counts[i] values, in
 // their order; K is the sum of Counts, and a call with another K does not compile.

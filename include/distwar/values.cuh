@@ -16,18 +16,16 @@ struct value_list {
     T of[K];
 };
 
-template <typename V, typename = void>
-inline constexpr bool has_y = false;
-template <typename V>
-inline constexpr bool has_y<V, void_type<decltype(declared<V>().y)>> = true;
-template <typename V, typename = void>
-inline constexpr bool has_z = false;
-template <typename V>
-inline constexpr bool has_z<V, void_type<decltype(declared<V>().z)>> = true;
-template <typename V, typename = void>
-inline constexpr bool has_w = false;
-template <typename V>
-inline constexpr bool has_w<V, void_type<decltype(declared<V>().w)>> = true;
+// Whether a V has the member y, z or w.
+#define DISTWAR_HAS(member)                                                                                  \
+    template <typename V, typename = void>                                                                   \
+    inline constexpr bool has_##member = false;                                                              \
+    template <typename V>                                                                                    \
+    inline constexpr bool has_##member<V, void_type<decltype(declared<V>().member)>> = true;
+DISTWAR_HAS(y)
+DISTWAR_HAS(z)
+DISTWAR_HAS(w)
+#undef DISTWAR_HAS
 
 // Count and type of the values in a V: itself, an array, or a vector of CUDA.
 template <typename V>
