@@ -141,18 +141,12 @@ auto call_with_strategy(strategy chosen, Body &&body) {
 //     // found: 1, DISTWAR_SERIAL
 template <strategy... Offered, typename Body>
 auto with_strategy(strategy chosen, Body &&body) {
-    if constexpr (sizeof...(Offered) > 0) {
+#define DISTWAR_OFFER(name, NAME, has_threshold, has_call) DISTWAR_IF_##has_call(strategy::name, )
+    if constexpr (sizeof...(Offered) > 0)
         return detail::call_with_strategy<Offered...>(chosen, body);
-    } else {
-        switch (chosen) {
-#define DISTWAR_CASE(name, NAME, has_threshold, has_call)                                                    \
-    DISTWAR_IF_##has_call(case strategy::name : return body(detail::strategy_constant<strategy::name>{});)
-            DISTWAR_STRATEGIES(DISTWAR_CASE)
-#undef DISTWAR_CASE
-        default:
-            return body(detail::strategy_constant<strategy::tree>{});
-        }
-    }
+    else
+        return detail::call_with_strategy<DISTWAR_STRATEGIES(DISTWAR_OFFER) strategy::tree>(chosen, body);
+#undef DISTWAR_OFFER
 }
 #endif
 

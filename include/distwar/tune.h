@@ -293,11 +293,10 @@ static inline void tune_report(tuner *t, int64_t ticket, double milliseconds, do
     reported->sample[reported->samples++] = sample;
     reported->work += work;
     for (int least = 1; t->stage == 0 && least <= 2; least++) { // drops those that are hopeless
-        double fastest = 0;
+        double fastest = DBL_MAX;
         for (int c = 0; c < t->count; c++) {
             const tune_record *r = &t->records[c];
-            double time = r->racing && r->samples >= least ? tune_time(r) : 0;
-            if (time > 0 && (fastest == 0 || time < fastest)) fastest = time;
+            if (r->racing && r->samples >= least && tune_time(r) < fastest) fastest = tune_time(r);
         }
         for (int c = 0; c < t->count; c++) {
             tune_record *r = &t->records[c];
