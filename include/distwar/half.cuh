@@ -79,21 +79,13 @@ template <typename T>
 inline constexpr bool has_native_add =
     is_same<T, __half> || is_same<T, __half2> || architecture == 0 || architecture >= 900;
 
-// The sum for atomic_update. Unlike `add` it also changes -0.0 to 0.0, as atomicAdd does.
-struct add_always {
-    template <typename T>
-    __device__ __forceinline__ T operator()(T a, T b) const {
-        return destination<T>::sum(a, b);
-    }
-};
-
 // Adds a 16-bit value or a pair. Memory that is not global is of one block: there atomicAdd serves every scope. PTX,
 // because CUDA's atomicAdd of these types has device scope only and returns the old value, which costs a way back.
 template <scope S, typename T>
 __device__ __forceinline__ void add_rounded(T *address, T value) {
 #if DISTWAR_PTX
-    if constexpr (!has_native_add<T>) {
-        distwar::atomic_update<S>(address, value, add_always{});
+    if constexpr (!has_native_add<T>) { // not by `add`: this changes -0.0 to 0.0, as atomicAdd does
+        distwar::atomic_update<S>(address, value, [](T a, T b) { return destination<T>::sum(a, b); });
         return;
     } else if (__isGlobal(address)) {
         const size_t global = __cvta_generic_to_global(address);

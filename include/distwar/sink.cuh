@@ -279,9 +279,7 @@ struct aligned_record {
     static_assert(detail::sink_of<T, S>::is_right);
     T *base;
     detail::stride_type stride;
-#if DISTWAR_HAS_VECTOR_RED
-    static constexpr int values_of_a_request = 4; // see tree.cuh
-#endif
+    static constexpr int values_of_a_request = DISTWAR_HAS_VECTOR_RED ? 4 : 1; // see tree.cuh
 
     template <typename Key, int K, typename V>
     __device__ __forceinline__ void add(Key key, const V (&values)[K]) const {
@@ -302,9 +300,7 @@ struct aligned_record {
         static_assert(detail::is_same<V, T>, "distwar: the values have another type than the sink");
         distwar::atomic_add<S>(base + size_t(key) * stride + k, given);
     }
-    __device__ __forceinline__ aligned_record from(int first) const {
-        return {base + first, stride};
-    }
+    __device__ __forceinline__ aligned_record from(int first) const { return {base + first, stride}; }
 };
 template <typename T, typename Stride>
 __host__ __device__ aligned_record(T *, Stride)->aligned_record<T>;

@@ -208,25 +208,6 @@ __device__ __noinline__ float sum_not_finite(const sorted_rows &in, int64_t firs
     return sum;
 }
 
-// Whether an atomic might lose some of the sum of a value with any other: atomics of floats take subnormal numbers,
-// also results, for 0. A sum of numbers of which one is at least 2^-100 is a multiple of 2^-125, or not changed by the
-// other.
-template <typename T, int V>
-__device__ __forceinline__ bool atomics_flush(const float (&value)[V]) {
-    bool any = false;
-    DISTWAR_UNROLL
-    for (int k = 0; k < V; ++k)
-        any = any || (sizeof(T) == 4 && value[k] != 0 && fabsf(value[k]) < 7.8886090522101181e-31f); // 2^-100
-    return any;
-}
-
-// Adds to places that no other thread touches.
-template <typename T, int V>
-__device__ __forceinline__ void add_alone(T *to, const float (&value)[V]) {
-    DISTWAR_UNROLL
-    for (int k = 0; k < V; ++k) to[k] = rounded<T>(double(detail::widened(to[k])) + double(value[k]));
-}
-
 // The first entry from `low` to `high` whose row is not below `row`; high: there is none.
 __device__ __forceinline__ int64_t first_of(const sorted_rows &in, int64_t low, int64_t high, uint32_t row) {
     while (low < high) {
@@ -292,10 +273,19 @@ __global__ void __launch_bounds__(ROWS_BLOCK, ROWS_BLOCKS) add_short_runs(sorted
                 value[k] = largest[k] < infinity_bits ? float(value_of_units(sums.sum(k), sums.scale[k]))
                                                       : sum_not_finite<T, V>(in, p, end, v, k);
             const int64_t place = int64_t(row) * in.vectors + v;
-            if (atomics_flush<T>(value))
-                add_alone(static_cast<T *>(out) + place * V, value);
-            else
+            // Atomics of floats take subnormal numbers, also results, for 0. A sum of numbers of which one is at least 2^-100
+            // is a multiple of 2^-125, or not changed by the other. No other thread touches this place.
+            bool flushes = false;
+            DISTWAR_UNROLL
+            for (int k = 0; k < V; ++k)
+                flushes = flushes || (sizeof(T) == 4 && value[k] != 0 && fabsf(value[k]) < 0x1p-100f);
+            if (!flushes) {
                 table.add((long long)place, value);
+                continue;
+            }
+            T *const to = static_cast<T *>(out) + place * V;
+            DISTWAR_UNROLL
+            for (int k = 0; k < V; ++k) to[k] = rounded<T>(double(detail::widened(to[k])) + double(value[k]));
         }
         p = end;
     }

@@ -229,11 +229,9 @@ struct fixed_sums {
 };
 
 // The upper 32 bits of |value|: they order values, and hold the exponent.
-__device__ __forceinline__ unsigned upper_bits(float value) {
-    return __float_as_uint(value) & 0x7fffffffu;
-}
-__device__ __forceinline__ unsigned upper_bits(double value) {
-    return unsigned(__double_as_longlong(value) >> 32) & 0x7fffffffu;
+template <typename F>
+__device__ __forceinline__ unsigned upper_bits(F value) {
+    return unsigned(detail::bits_as<bits_of<F>>(value) >> (sizeof(F) == 8 ? 32 : 0)) & 0x7fffffffu;
 }
 template <typename F>
 __device__ __forceinline__ bool is_finite(F value) {
@@ -301,11 +299,7 @@ struct units_of<F, 2> {
         unit = (exponent > 1 ? exponent : 1) - 1 + least + digits - 2 * split;
     }
     __device__ __forceinline__ bool of(F value, long long (&sum)[2]) const {
-        word bits;
-        if constexpr (sizeof(F) == 4)
-            bits = __float_as_uint(value) & 0x7fffffffu;
-        else
-            bits = word(__double_as_longlong(value)) << 1 >> 1;
+        const word bits = bits_of<F>(detail::bits_as<bits_of<F>>(value) << 1) >> 1;
         const int exponent = int(bits >> (digits - 1));
         word whole = bits & ((word(1) << (digits - 1)) - 1); // times 2^(unit + shift)
         int shift = (exponent > 1 ? exponent : 1) - 1 + least - unit;
