@@ -39,6 +39,16 @@ inline constexpr bool is_scope = S == scope::block || S == scope::device || S ==
 // An addition in global memory: the text of the instruction from its type on, and its operands.
 #define DISTWAR_RED_AT(scope, ...) asm volatile("red.relaxed." scope ".global.add" __VA_ARGS__ : "memory")
 #define DISTWAR_RED(S, ...) DISTWAR_AT_SCOPE(S, DISTWAR_RED_AT, __VA_ARGS__)
+// The same of Count values, 2 or 4: `letter` is the constraint of their registers.
+#define DISTWAR_RED_VECTOR(S, rounding, type, address, letter, of)                                           \
+    if constexpr (Count == 4) {                                                                              \
+        DISTWAR_RED(S,                                                                                       \
+                    rounding ".v4" type " [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(address)), \
+                    letter(of[0]), letter(of[1]), letter(of[Count - 2]), letter(of[Count - 1]));             \
+    } else {                                                                                                 \
+        DISTWAR_RED(S, rounding ".v2" type " [%0], {%1, %2};" ::"l"(__cvta_generic_to_global(address)),      \
+                    letter(of[0]), letter(of[1]));                                                           \
+    }
 
 template <scope S, typename Word>
 __device__ __forceinline__ Word compare_and_swap(Word *address, Word expected, Word wanted) {
@@ -143,13 +153,7 @@ struct destination {
             detail::native_add<S>(reinterpret_cast<float2 *>(address), make_float2(values[0], values[1]));
 #elif DISTWAR_HAS_VECTOR_RED
         if (!__isGlobal(address)) return false;
-        const size_t global = __cvta_generic_to_global(address);
-        if constexpr (Count == 4) {
-            DISTWAR_RED(S, ".v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(global), "f"(values[0]), "f"(values[1]),
-                        "f"(values[2]), "f"(values[3]));
-        } else {
-            DISTWAR_RED(S, ".v2.f32 [%0], {%1, %2};" ::"l"(global), "f"(values[0]), "f"(values[1]));
-        }
+        DISTWAR_RED_VECTOR(S, "", ".f32", address, "f", values);
 #endif
         return !DISTWAR_PTX || DISTWAR_HAS_VECTOR_RED;
     }

@@ -137,10 +137,8 @@ struct accumulator {
         flush_with([&](int i) { return key_of_slot[i]; }, slots, to);
     }
 
-    // flush for slots with consecutive keys: slot i has the key first_key + i. For histograms and tables.
-    //
-    //     __shared__ distwar::accumulator<2, 256> bins; // sums of floats; the histogram in memory is of doubles
-    //     bins.flush_consecutive(0, 256, distwar::record<double>{histogram, 2});
+    // flush for slots with consecutive keys: slot i has the key first_key + i. For histograms and tables; the sink may be
+    // of doubles where the slots are of floats.
     template <typename Key, typename Sink>
     __device__ __forceinline__ void flush_consecutive(Key first_key, int slots, const Sink &to) {
         flush_with([&](int i) { return first_key + Key(i); }, slots, to);

@@ -183,9 +183,7 @@ struct lane_groups {
 
 // Finds the groups of active lanes with equal keys. The arguments are those of reduce.cuh.
 //   who calls  all of `lanes` together
-// Result: a handle. Its members are the calls that sum; above are their contracts:
-//   add(values, sink, balance_threshold = 0), add(values, sink, at_key{key})
-//   add_n<Chunk = 16>(count, values, sink, balance_threshold = 0), add_n<Chunk = 16>(count, values, sink, at_key{key})
+// Result: a handle. Its members add() and add_n() sum; their contracts stand above.
 // Cost:
 //   always                  1 vote; nothing else if no lane is active
 //   whole warp              1 shuffle (8-byte keys: two) and 1 vote; none with a uniform_key

@@ -46,32 +46,32 @@ template <>
 inline constexpr int halves_in<__half2> = 2;
 template <>
 inline constexpr int halves_in<__nv_bfloat162> = 2;
-template <typename Half>
-struct pair_type; // the pair of a 16-bit type
+
+// A 16-bit type: its pair, and the conversions of a value and of a pair.
+template <typename>
+struct half_type {};
 template <>
-struct pair_type<__half> {
-    using type = __half2;
-};
-template <>
-struct pair_type<__nv_bfloat16> {
-    using type = __nv_bfloat162;
-};
-template <typename Pair>
-struct pair_of; // the type of each half of a pair, and the conversion from two floats
-template <>
-struct pair_of<__half2> {
+struct half_type<__half> {
     using half = __half;
-    static __device__ __forceinline__ __half2 rounded(float2 value) {
-        return __floats2half2_rn(value.x, value.y);
-    }
+    using pair = __half2;
+    static __host__ __device__ __forceinline__ float wide(__half a) { return __half2float(a); }
+    static __host__ __device__ __forceinline__ __half stored(float a) { return __float2half_rn(a); }
+    static __device__ __forceinline__ pair rounded(float2 a) { return __floats2half2_rn(a.x, a.y); }
 };
 template <>
-struct pair_of<__nv_bfloat162> {
+struct half_type<__nv_bfloat16> {
     using half = __nv_bfloat16;
-    static __device__ __forceinline__ __nv_bfloat162 rounded(float2 value) {
-        return __floats2bfloat162_rn(value.x, value.y);
+    using pair = __nv_bfloat162;
+    static __host__ __device__ __forceinline__ float wide(__nv_bfloat16 a) { return __bfloat162float(a); }
+    static __host__ __device__ __forceinline__ __nv_bfloat16 stored(float a) {
+        return __float2bfloat16_rn(a);
     }
+    static __device__ __forceinline__ pair rounded(float2 a) { return __floats2bfloat162_rn(a.x, a.y); }
 };
+template <typename Half>
+using pair_of = typename half_type<Half>::pair;
+template <typename Pair>
+using half_of = typename half_type<decltype(Pair::x)>::half; // of each value of a pair
 
 // Whether CUDA's atomicAdd adds a T natively. For bfloat16 before compute capability 9.0 it is a
 // compare-and-swap loop, or missing: CUDA 11.8 to 12.1 have none before 8.0, clang up to 19 has none.
@@ -79,21 +79,13 @@ template <typename T>
 inline constexpr bool has_native_add =
     is_same<T, __half> || is_same<T, __half2> || architecture == 0 || architecture >= 900;
 
-// The sum for atomic_update. Unlike `add` it also changes -0.0 to 0.0, as atomicAdd does.
-struct add_always {
-    template <typename T>
-    __device__ __forceinline__ T operator()(T a, T b) const {
-        return destination<T>::sum(a, b);
-    }
-};
-
 // Adds a 16-bit value or a pair. Memory that is not global is of one block: there atomicAdd serves every scope. PTX,
 // because CUDA's atomicAdd of these types has device scope only and returns the old value, which costs a way back.
 template <scope S, typename T>
 __device__ __forceinline__ void add_rounded(T *address, T value) {
 #if DISTWAR_PTX
-    if constexpr (!has_native_add<T>) {
-        distwar::atomic_update<S>(address, value, add_always{});
+    if constexpr (!has_native_add<T>) { // not by `add`: this changes -0.0 to 0.0, as atomicAdd does
+        distwar::atomic_update<S>(address, value, [](T a, T b) { return destination<T>::sum(a, b); });
         return;
     } else if (__isGlobal(address)) {
         const size_t global = __cvta_generic_to_global(address);
@@ -117,21 +109,10 @@ __device__ __forceinline__ void add_rounded(T *address, T value) {
 // twice the digits. The operators of __half can be disabled (__CUDA_NO_HALF_OPERATORS__), and bfloat16 has no
 // instructions before compute capability 8.0.
 template <typename Half>
-struct destination<Half, 1> {
+struct destination<Half, 1> : half_type<Half> {
     static constexpr bool is_float = false;
     using value = float;
-    static __host__ __device__ __forceinline__ float wide(Half a) {
-        if constexpr (is_same<Half, __half>)
-            return __half2float(a);
-        else
-            return __bfloat162float(a);
-    }
-    static __host__ __device__ __forceinline__ Half stored(float given) {
-        if constexpr (is_same<Half, __half>)
-            return __float2half_rn(given);
-        else
-            return __float2bfloat16_rn(given);
-    }
+    using half_type<Half>::wide, half_type<Half>::stored;
     template <scope S>
     static __device__ __forceinline__ void add(Half *address, float given) {
         detail::add_rounded<S>(address, stored(given));
@@ -175,7 +156,7 @@ template <typename Pair>
 struct destination<Pair, 2> {
     static constexpr bool is_float = false, is_half = is_same<Pair, __half2>;
     using value = Pair;
-    using each = destination<typename pair_of<Pair>::half>;
+    using each = destination<half_of<Pair>>;
     static __device__ __forceinline__ Pair stored(Pair given) { return given; }
     DISTWAR_PAIR_OPERATION(sum, 700, "add.rn.f16x2 %0, %1, %2;",
                            DISTWAR_PAIR_FMA("0x3f803f80", "%1, other, %2"))
@@ -203,26 +184,17 @@ struct destination<Pair, 2> {
     static __device__ __forceinline__ bool add_vector([[maybe_unused]] Pair *address,
                                                       [[maybe_unused]] const Pair *values) {
 #if !DISTWAR_PTX
-        detail::add_parts<typename pair_of<Pair>::half, 2 * Count>(address, values);
+        detail::add_parts<half_of<Pair>, 2 * Count>(address, values);
 #elif DISTWAR_HAS_VECTOR_RED
         if (!__isGlobal(address)) return false;
-        const size_t global = __cvta_generic_to_global(address);
         unsigned bits[Count];
         DISTWAR_UNROLL
         for (int i = 0; i < Count; ++i) bits[i] = detail::bits_as<unsigned>(values[i]);
-#define DISTWAR_ADD(type)                                                                                    \
-    if constexpr (Count == 4) {                                                                              \
-        DISTWAR_RED(S, ".noftz.v4." type " [%0], {%1, %2, %3, %4};" ::"l"(global), "r"(bits[0]),             \
-                    "r"(bits[1]), "r"(bits[Count - 2]), "r"(bits[Count - 1]));                               \
-    } else {                                                                                                 \
-        DISTWAR_RED(S, ".noftz.v2." type " [%0], {%1, %2};" ::"l"(global), "r"(bits[0]), "r"(bits[1]));      \
-    }
         if constexpr (is_half) {
-            DISTWAR_ADD("f16x2");
+            DISTWAR_RED_VECTOR(S, ".noftz", ".f16x2", address, "r", bits);
         } else {
-            DISTWAR_ADD("bf16x2");
+            DISTWAR_RED_VECTOR(S, ".noftz", ".bf16x2", address, "r", bits);
         }
-#undef DISTWAR_ADD
 #endif
         return !DISTWAR_PTX || DISTWAR_HAS_VECTOR_RED;
     }
@@ -235,9 +207,9 @@ struct destination<Pair, 2> {
 
 // Adds two values, rounded to 16 bits. Pair is __half2 or __nv_bfloat162, aligned to 4 bytes. Each of the two
 // additions is atomic, both together need not be. Cost: one atomic, as stated above.
-template <scope S = scope::device, typename Pair, typename Half = typename detail::pair_of<Pair>::half>
+template <scope S = scope::device, typename Pair, typename Half = detail::half_of<Pair>>
 __device__ __forceinline__ void atomic_add(Pair *address, float2 value) {
-    detail::add_rounded<S>(address, detail::pair_of<Pair>::rounded(value));
+    detail::add_rounded<S>(address, detail::half_type<Half>::rounded(value));
 }
 
 // A sink of records of pairs (__half2, __nv_bfloat162): adds values 2i and 2i + 1 to base[key * stride + i].
@@ -276,11 +248,6 @@ struct record_of_pairs {
 };
 template <typename Pair, typename Stride>
 __host__ __device__ record_of_pairs(Pair *, Stride)->record_of_pairs<Pair>;
-namespace detail {
-template <typename Pair, scope S>
-inline constexpr int values_of_stride<record_of_pairs<Pair, S>> = 2;
-} // namespace detail
-
 // A sink of records of single halves: adds value k to base[key * stride + k] by the native atomic of the pair that this
 // value belongs to; -0.0 is added to the other, which changes no number. For one value at a time, and for records of
 // any alignment. The pair that reaches beyond the array takes a compare-and-swap.
@@ -292,7 +259,7 @@ inline constexpr int values_of_stride<record_of_pairs<Pair, S>> = 2;
 //     // sums: 16, 32
 template <typename Half, scope S = scope::device>
 struct record_of_halves {
-    using pair = typename detail::pair_type<Half>::type;
+    using pair = detail::pair_of<Half>;
     static_assert(detail::sink_of<Half, S>::is_right);
     Half *base;
     detail::stride_type stride;
@@ -315,7 +282,9 @@ struct record_of_halves {
             distwar::atomic_update<S>(at, detail::destination<Half>::stored(given), distwar::add{});
     }
 };
-namespace detail {
+namespace detail { // what check_call and reduce ask of these sinks
+template <typename Pair, scope S>
+inline constexpr int values_of_stride<record_of_pairs<Pair, S>> = 2;
 template <typename Half, scope S>
 inline constexpr int values_of_stride<record_of_halves<Half, S>> = 1;
 } // namespace detail

@@ -28,21 +28,19 @@ namespace detail {
 // The sink that hot_slots::sink returns: to a slot if the key owns one, else to the sink `to`.
 template <typename Slots, typename Sink>
 struct hot_sink {
-#if DISTWAR_PTX
     // Not a pointer. nvcc 13.0 takes all pointers of a struct for pointers to shared memory if one of them
     // is: it then adds to `to` by shared atomics (seen in PTX for sm_90: atom.shared with the address of
     // `to`).
     size_t slots; // address in shared memory
-    __device__ __forceinline__ Slots *get() const {
-        return static_cast<Slots *>(__cvta_shared_to_generic(slots));
-    }
-#else
-    Slots *slots;
-    Slots *get() const {
-        return slots;
-    }
-#endif
     Sink to;
+
+    __device__ __forceinline__ Slots *get() const {
+#if DISTWAR_PTX
+        return static_cast<Slots *>(__cvta_shared_to_generic(slots));
+#else
+        return reinterpret_cast<Slots *>(slots);
+#endif
+    }
 
     template <typename Key, int K, typename V>
     __device__ __forceinline__ void add(Key key, const V (&values)[K]) const {
@@ -55,8 +53,8 @@ struct hot_sink {
 };
 
 template <typename Slots, typename Sink>
-struct strides_of<detail::hot_sink<Slots, Sink>> {
-    static __device__ __forceinline__ bool hold(const detail::hot_sink<Slots, Sink> &sink, int count) {
+struct strides_of<hot_sink<Slots, Sink>> {
+    static __device__ __forceinline__ bool hold(const hot_sink<Slots, Sink> &sink, int count) {
         return strides_of<Sink>::hold(sink.to, count);
     }
 };
@@ -111,7 +109,7 @@ struct hot_slots {
 #if DISTWAR_PTX
         return {__cvta_generic_to_shared(this), to};
 #else
-        return {this, to};
+        return {reinterpret_cast<size_t>(this), to};
 #endif
     }
 

@@ -72,22 +72,9 @@
 //                     best for one key and all    K + 5                values of a group
 //                     32 lanes                    (K = 9: 12 + 1)
 //
-// With several keys in a warp, reduce_tree builds one tree for each group, or sums all groups side by side
-// with about K log2(n) shuffles. The header of each call states its full cost.
+// The header of each call states its full cost.
 //
-// Related
-//   values                        one list of several variables (values.cuh)
-//   reduce_n                      a number of values known at run time, from an array, a pointer or a callable
-//   group_lanes                   finds the groups once, for many sums (group.cuh)
-//   reduce<strategy::tree>(...)   chooses the call at compile time
-//   with_strategy                 chooses it at run time (strategy.h)
-//   tune.h                        chooses strategy and threshold from the measured times of your launches
-//   tree_total, tree_of_lanes     the tree without the commit, also for minima and maxima; parts of it (tree.cuh)
-//   reduce_fixed                  sums that are bitwise reproducible (fixed.cuh)
-//   fetch_add, append             counters that return; slots of queues (queue.cuh)
-//   block_sum, accumulator        sums of a block (block.cuh)
-//   hot_slots                     for skewed keys: sums of a block in shared memory (hot_slots.cuh)
-//   in_global                     a pointer that was loaded from memory (atomic.cuh)
+// docs/kernel.md names the call for each task, docs/reference.md all calls and their headers.
 #ifndef DISTWAR_REDUCE_CUH
 #define DISTWAR_REDUCE_CUH
 

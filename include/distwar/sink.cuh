@@ -132,6 +132,17 @@ struct stride_type {
     __host__ __device__ __forceinline__ constexpr operator size_t() const { return number; }
 };
 
+// One array of `fields`: value i of a key lies at base[key * stride + i], for 0 <= i < Count, or -Count if it may be null.
+template <typename T, int Count>
+struct field {
+    static_assert(Count != 0, "distwar: a field has at least one value");
+    T *base;
+    stride_type stride; // in T, >= the number of values
+};
+__host__ __device__ constexpr int values_of_part(int count) {
+    return count < 0 ? -count : count;
+}
+
 // What a sink asks of its template arguments.
 template <typename T, scope S>
 struct sink_of {
@@ -268,9 +279,7 @@ struct aligned_record {
     static_assert(detail::sink_of<T, S>::is_right);
     T *base;
     detail::stride_type stride;
-#if DISTWAR_HAS_VECTOR_RED
-    static constexpr int values_of_a_request = 4; // see tree.cuh
-#endif
+    static constexpr int values_of_a_request = DISTWAR_HAS_VECTOR_RED ? 4 : 1; // see tree.cuh
 
     template <typename Key, int K, typename V>
     __device__ __forceinline__ void add(Key key, const V (&values)[K]) const {
@@ -291,17 +300,10 @@ struct aligned_record {
         static_assert(detail::is_same<V, T>, "distwar: the values have another type than the sink");
         distwar::atomic_add<S>(base + size_t(key) * stride + k, given);
     }
-    __device__ __forceinline__ aligned_record from(int first) const {
-        return {base + first, stride};
-    }
+    __device__ __forceinline__ aligned_record from(int first) const { return {base + first, stride}; }
 };
 template <typename T, typename Stride>
 __host__ __device__ aligned_record(T *, Stride)->aligned_record<T>;
-namespace detail {
-__host__ __device__ constexpr int values_of_part(int count) {
-    return count < 0 ? -count : count;
-}
-} // namespace detail
 
 // The count of a part of `fields` that may be null, in place of a number: its values are then dropped. Cost: one
 // comparison for each atomic.
@@ -310,16 +312,6 @@ __host__ __device__ constexpr int values_of_part(int count) {
 __host__ __device__ constexpr int may_be_null(int count) {
     return -count;
 }
-
-namespace detail {
-// One array: value i of a key lies at base[key * stride + i], for 0 <= i < Count, or -Count if it may be null.
-template <typename T, int Count>
-struct field {
-    static_assert(Count != 0, "distwar: a field has at least one value");
-    T *base;
-    stride_type stride; // in T, >= the number of values
-};
-} // namespace detail
 
 // A sink whose K values lie in sizeof...(Counts) arrays, each with its own stride. Array i takes Counts[i] values, in
 // their order; K is the sum of Counts, and a call with another K does not compile.

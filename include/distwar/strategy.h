@@ -68,38 +68,25 @@ typedef struct distwar_policy {
 #ifndef __CUDACC_RTC__
 /* "atomic", "vector", ...; NULL if out of range. */
 static inline const char *distwar_strategy_name(distwar_strategy strategy) {
-    switch ((int)strategy) {
-#define DISTWAR_NAME_OF(name, NAME, has_threshold, has_call)                                                 \
-    case DISTWAR_##NAME:                                                                                     \
-        return #name;
-        DISTWAR_STRATEGIES(DISTWAR_NAME_OF)
+#define DISTWAR_NAME_OF(name, NAME, has_threshold, has_call) #name,
+    static const char *const names[] = {DISTWAR_STRATEGIES(DISTWAR_NAME_OF)};
 #undef DISTWAR_NAME_OF
-    default:
-        return NULL;
-    }
+    return (unsigned)strategy < DISTWAR_STRATEGY_COUNT ? names[strategy] : NULL;
 }
 
 /* The strategy with this name; -1 if there is none, or if name is NULL. */
 static inline int distwar_strategy_from_name(const char *name) {
-    if (!name) return -1;
-#define DISTWAR_COMPARE(candidate, NAME, has_threshold, has_call)                                            \
-    if (strcmp(name, #candidate) == 0) return DISTWAR_##NAME;
-    DISTWAR_STRATEGIES(DISTWAR_COMPARE)
-#undef DISTWAR_COMPARE
+    for (int i = 0; name && i < DISTWAR_STRATEGY_COUNT; i++)
+        if (strcmp(name, distwar_strategy_name((distwar_strategy)i)) == 0) return i;
     return -1;
 }
 
 /* 1 if a balance_threshold changes what the strategy does, else 0; 0 if out of range. */
 static inline int distwar_strategy_has_threshold(distwar_strategy strategy) {
-    switch ((int)strategy) {
-#define DISTWAR_THRESHOLD_OF(name, NAME, has_threshold, has_call)                                            \
-    case DISTWAR_##NAME:                                                                                     \
-        return has_threshold;
-        DISTWAR_STRATEGIES(DISTWAR_THRESHOLD_OF)
+#define DISTWAR_THRESHOLD_OF(name, NAME, has_threshold, has_call) has_threshold,
+    static const char has[] = {DISTWAR_STRATEGIES(DISTWAR_THRESHOLD_OF)};
 #undef DISTWAR_THRESHOLD_OF
-    default:
-        return 0;
-    }
+    return (unsigned)strategy < DISTWAR_STRATEGY_COUNT ? has[strategy] : 0;
 }
 #endif
 
@@ -154,18 +141,12 @@ auto call_with_strategy(strategy chosen, Body &&body) {
 //     // found: 1, DISTWAR_SERIAL
 template <strategy... Offered, typename Body>
 auto with_strategy(strategy chosen, Body &&body) {
-    if constexpr (sizeof...(Offered) > 0) {
+#define DISTWAR_OFFER(name, NAME, has_threshold, has_call) DISTWAR_IF_##has_call(strategy::name, )
+    if constexpr (sizeof...(Offered) > 0)
         return detail::call_with_strategy<Offered...>(chosen, body);
-    } else {
-        switch (chosen) {
-#define DISTWAR_CASE(name, NAME, has_threshold, has_call)                                                    \
-    DISTWAR_IF_##has_call(case strategy::name : return body(detail::strategy_constant<strategy::name>{});)
-            DISTWAR_STRATEGIES(DISTWAR_CASE)
-#undef DISTWAR_CASE
-        default:
-            return body(detail::strategy_constant<strategy::tree>{});
-        }
-    }
+    else
+        return detail::call_with_strategy<DISTWAR_STRATEGIES(DISTWAR_OFFER) strategy::tree>(chosen, body);
+#undef DISTWAR_OFFER
 }
 #endif
 

@@ -52,14 +52,10 @@ __host__ __device__ constexpr int tree_shuffles(int K) {
 // half the throughput of a shuffle (CUDA C++ Programming Guide), so 3 redux cost as much as the 6 shuffles of
 // a tree of 3 values, and save its selects. Not measured.
 inline constexpr int max_values_by_redux = 3;
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
-template <int, typename, typename>
-inline constexpr bool is_summed_by_redux = false;
-#else
 template <int K, typename T, typename Op>
-inline constexpr bool is_summed_by_redux = K <= max_values_by_redux &&is_integer<T> && sizeof(T) == 4 &&
+inline constexpr bool is_summed_by_redux = is_integer<T> && sizeof(T) == 4 && K <= max_values_by_redux &&
+                                           (architecture == 0 || architecture >= 800) &&
                                            !is_same<Op, multiply>;
-#endif
 // The reduction of an int or unsigned over the warp. PTX for clang, which up to 19 lacks these functions.
 #if DISTWAR_CLANG
 #define DISTWAR_REDUX(Op, call, of_int, of_unsigned)                                                         \

@@ -43,6 +43,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -95,21 +96,16 @@ typedef struct tuner {
     tune_record records[TUNE_MAX_CANDIDATES];
 } tuner;
 
-static inline void tune_sort(double *values, int count) {
-    for (int gap = count / 2; gap > 0; gap /= 2)
-        for (int i = gap; i < count; i++)
-            for (int j = i; j >= gap && values[j - gap] > values[j]; j -= gap) {
-                double lower = values[j];
-                values[j] = values[j - gap];
-                values[j - gap] = lower;
-            }
+static inline int tune_order(const void *a, const void *b) {
+    const double first = *(const double *)a, second = *(const double *)b;
+    return (first > second) - (first < second);
 }
 
 // The mean of the middle half of the samples; the median of 3; 0 if there are none.
 static inline double tune_time(const tune_record *r) {
     double sorted[TUNE_MAX_SAMPLES], sum = 0;
     memcpy(sorted, r->sample, (size_t)r->samples * sizeof *sorted);
-    tune_sort(sorted, r->samples);
+    qsort(sorted, (size_t)r->samples, sizeof *sorted, tune_order);
     int out = (r->samples + 1) / 4;
     for (int i = out; i < r->samples - out; i++) sum += sorted[i];
     return r->samples > 0 ? sum / (r->samples - 2 * out) : 0;
@@ -162,7 +158,7 @@ static inline double tune_variance(const tuner *t, const double *times) {
             double distance = t->records[c].sample[i] / times[c] - 1;
             distances[count++] = distance < 0 ? -distance : distance;
         }
-    tune_sort(distances, count);
+    qsort(distances, (size_t)count, sizeof *distances, tune_order);
     double deviation = count > 0 ? 1.4826 * distances[count / 2] : 0;
     return 1.2 * deviation * deviation;
 }
@@ -232,14 +228,11 @@ static inline bool tune_init(tuner *t, const tune_candidate *candidates, int cou
     return true;
 }
 
-static inline tune_launch tune_launch_of(const tuner *t, int candidate, int64_t ticket) {
-    const tune_candidate one = t->candidates[candidate];
-    const tune_launch launch = {candidate, one.strategy, one.threshold, ticket};
-    return launch;
-}
 // The best so far, for a launch that is not measured.
 static inline tune_launch tune_best(const tuner *t) {
-    return tune_launch_of(t, t->best, -1);
+    const tune_candidate best = t->candidates[t->best];
+    const tune_launch launch = {t->best, best.strategy, best.threshold, -1};
+    return launch;
 }
 
 // The candidate for the next launch. Call it once before each launch.
@@ -274,11 +267,13 @@ static inline tune_launch tune_choose(tuner *t) {
     for (int c = 0; c < t->count; c++)
         warm = warm || (t->records[c].warm && t->candidates[c].strategy == t->candidates[next].strategy);
     t->records[next].warm = true;
-    if (!warm) return tune_launch_of(t, next, -1);
+    tune_launch launch = {next, t->candidates[next].strategy, t->candidates[next].threshold, -1};
+    if (!warm) return launch;
     t->records[next].issued++;
     t->last_issued = t->launches;
     t->measured++;
-    return tune_launch_of(t, next, t->launches * TUNE_MAX_CANDIDATES + next);
+    launch.ticket = t->launches * TUNE_MAX_CANDIDATES + next;
+    return launch;
 }
 
 // Reports the time of the launch with this ticket, for `work` units of work. Call it at most once for a
@@ -298,11 +293,10 @@ static inline void tune_report(tuner *t, int64_t ticket, double milliseconds, do
     reported->sample[reported->samples++] = sample;
     reported->work += work;
     for (int least = 1; t->stage == 0 && least <= 2; least++) { // drops those that are hopeless
-        double fastest = 0;
+        double fastest = DBL_MAX;
         for (int c = 0; c < t->count; c++) {
             const tune_record *r = &t->records[c];
-            double time = r->racing && r->samples >= least ? tune_time(r) : 0;
-            if (time > 0 && (fastest == 0 || time < fastest)) fastest = time;
+            if (r->racing && r->samples >= least && tune_time(r) < fastest) fastest = tune_time(r);
         }
         for (int c = 0; c < t->count; c++) {
             tune_record *r = &t->records[c];
@@ -337,11 +331,9 @@ static inline double tune_cost(const tuner *t) {
 // Threads: one at a time.
 // Cost:    two event records and a few queries for a measured launch.
 typedef struct tune_events {
-    struct {
-        cudaEvent_t begin, end;
-        int64_t ticket;
-        double work;
-    } slots[TUNE_EVENTS];
+    cudaEvent_t begin[TUNE_EVENTS], end[TUNE_EVENTS]; // of a slot
+    int64_t ticket[TUNE_EVENTS];
+    double work[TUNE_EVENTS];
     int first, waiting; // index of the oldest waiting slot, number of waiting slots
     bool measuring;     // between begin and end: the slot after the waiting ones is in use
 } tune_events;
@@ -350,7 +342,7 @@ typedef struct tune_events {
 static inline cudaError_t tune_events_close(tune_events *ring) {
     cudaError_t status = cudaSuccess;
     for (int i = 0; i < 2 * TUNE_EVENTS; i++) {
-        cudaEvent_t event = i % 2 ? ring->slots[i / 2].end : ring->slots[i / 2].begin;
+        cudaEvent_t event = i < TUNE_EVENTS ? ring->begin[i] : ring->end[i - TUNE_EVENTS];
         cudaError_t destroyed = event ? cudaEventDestroy(event) : cudaSuccess;
         if (status == cudaSuccess) status = destroyed;
     }
@@ -361,16 +353,14 @@ static inline cudaError_t tune_events_close(tune_events *ring) {
 // Creates the events on the current device; the ring is for streams of this device. After a failure it has
 // none.
 static inline cudaError_t tune_events_open(tune_events *ring) {
+    cudaError_t status = cudaSuccess;
     memset(ring, 0, sizeof *ring);
-    for (int i = 0; i < TUNE_EVENTS; i++) {
-        cudaError_t status = cudaEventCreate(&ring->slots[i].begin);
-        if (status == cudaSuccess) status = cudaEventCreate(&ring->slots[i].end);
-        if (status != cudaSuccess) {
-            tune_events_close(ring);
-            return status;
-        }
+    for (int i = 0; i < TUNE_EVENTS && status == cudaSuccess; i++) {
+        status = cudaEventCreate(&ring->begin[i]);
+        if (status == cudaSuccess) status = cudaEventCreate(&ring->end[i]);
     }
-    return cudaSuccess;
+    if (status != cudaSuccess) tune_events_close(ring);
+    return status;
 }
 
 // Reports the times that are ready, oldest first, and chooses. Call it before the launch. *launch: the candidate to use.
@@ -378,12 +368,12 @@ static inline cudaError_t tune_events_begin(tune_events *ring, tuner *t, cudaStr
                                             tune_launch *launch) {
     cudaError_t status = cudaSuccess;
     ring->measuring = false;
-    while (ring->waiting > 0) {
+    while (ring->waiting > 0 && status == cudaSuccess) {
         // "Not ready" becomes the runtime's last error and must be cleared; an error of the caller's must not.
         status = cudaPeekAtLastError();
         if (status != cudaSuccess) break;
-        int slot = ring->first;
-        status = cudaEventQuery(ring->slots[slot].end);
+        const int slot = ring->first;
+        status = cudaEventQuery(ring->end[slot]);
         if (status == cudaErrorNotReady) {
             cudaGetLastError();
             status = cudaSuccess;
@@ -391,18 +381,16 @@ static inline cudaError_t tune_events_begin(tune_events *ring, tuner *t, cudaStr
         }
         float milliseconds = 0;
         if (status == cudaSuccess)
-            status = cudaEventElapsedTime(&milliseconds, ring->slots[slot].begin, ring->slots[slot].end);
+            status = cudaEventElapsedTime(&milliseconds, ring->begin[slot], ring->end[slot]);
         ring->first = (slot + 1) % TUNE_EVENTS;
         ring->waiting--;
-        tune_report(t, ring->slots[slot].ticket, status == cudaSuccess ? milliseconds : 0,
-                    ring->slots[slot].work);
-        if (status != cudaSuccess) break;
+        tune_report(t, ring->ticket[slot], status == cudaSuccess ? milliseconds : 0, ring->work[slot]);
     }
     *launch = ring->waiting == TUNE_EVENTS || status != cudaSuccess ? tune_best(t) : tune_choose(t);
     if (launch->ticket < 0) return status;
     int slot = (ring->first + ring->waiting) % TUNE_EVENTS;
-    ring->slots[slot].ticket = launch->ticket;
-    status = cudaEventRecord(ring->slots[slot].begin, stream);
+    ring->ticket[slot] = launch->ticket;
+    status = cudaEventRecord(ring->begin[slot], stream);
     ring->measuring = status == cudaSuccess;
     if (!ring->measuring) tune_report(t, launch->ticket, 0, 0);
     return status;
@@ -413,12 +401,12 @@ static inline cudaError_t tune_events_end(tune_events *ring, tuner *t, cudaStrea
     if (!ring->measuring) return cudaSuccess;
     ring->measuring = false;
     int slot = (ring->first + ring->waiting) % TUNE_EVENTS;
-    cudaError_t status = cudaEventRecord(ring->slots[slot].end, stream);
-    ring->slots[slot].work = work;
+    cudaError_t status = cudaEventRecord(ring->end[slot], stream);
+    ring->work[slot] = work;
     if (status == cudaSuccess)
         ring->waiting++;
     else
-        tune_report(t, ring->slots[slot].ticket, 0, 0);
+        tune_report(t, ring->ticket[slot], 0, 0);
     return status;
 }
 

@@ -16,18 +16,16 @@ struct value_list {
     T of[K];
 };
 
-template <typename V, typename = void>
-inline constexpr bool has_y = false;
-template <typename V>
-inline constexpr bool has_y<V, void_type<decltype(declared<V>().y)>> = true;
-template <typename V, typename = void>
-inline constexpr bool has_z = false;
-template <typename V>
-inline constexpr bool has_z<V, void_type<decltype(declared<V>().z)>> = true;
-template <typename V, typename = void>
-inline constexpr bool has_w = false;
-template <typename V>
-inline constexpr bool has_w<V, void_type<decltype(declared<V>().w)>> = true;
+// Whether a V has the member y, z or w.
+#define DISTWAR_HAS(member)                                                                                  \
+    template <typename V, typename = void>                                                                   \
+    inline constexpr bool has_##member = false;                                                              \
+    template <typename V>                                                                                    \
+    inline constexpr bool has_##member<V, void_type<decltype(declared<V>().member)>> = true;
+DISTWAR_HAS(y)
+DISTWAR_HAS(z)
+DISTWAR_HAS(w)
+#undef DISTWAR_HAS
 
 // Count and type of the values in a V: itself, an array, or a vector of CUDA.
 template <typename V>
@@ -126,18 +124,14 @@ struct sink_part {
 
     template <typename Key, int K, typename V>
     __device__ __forceinline__ void add(Key key, const V (&values)[K]) const {
-        if constexpr (has_from<Sink> && !Bounded) {
-            whole.from(first).add(key, values);
-        } else {
-            if constexpr (has_from<Sink>)
-                if (first + K <= count) {
-                    whole.from(first).add(key, values);
-                    return;
-                }
-            DISTWAR_UNROLL
-            for (int k = 0; k < K; ++k)
-                if (!Bounded || first + k < count) add_one(key, k, values[k]);
-        }
+        if constexpr (has_from<Sink>)
+            if (!Bounded || first + K <= count) {
+                whole.from(first).add(key, values);
+                return;
+            }
+        DISTWAR_UNROLL
+        for (int k = 0; k < K; ++k)
+            if (!Bounded || first + k < count) add_one(key, k, values[k]);
     }
     // k < values_in(this).
     template <typename Key, typename V>
@@ -253,13 +247,14 @@ template <int Chunk, typename Key, typename Sink, typename Values>
 __device__ __forceinline__ auto counted(int count, const Values &values) {
     static_assert(Chunk >= 4 && Chunk <= max_tree_values && Chunk % 4 == 0,
                   "distwar: a chunk is a multiple of 4 values, at most 64");
-    using type = typename decltype(detail::some_of<Chunk>(count, values))::type;
+    const auto some = detail::some_of<Chunk>(count, values);
+    using type = typename decltype(some)::type;
     if constexpr (!is_same<type, void>) {
         static_assert(is_value<type>, "distwar: values are float, double or integers of 4 or 8 bytes");
         static_assert(is_addressed_by_key<Sink, plain_key_of<Key>, type>,
                       "distwar: a number of values known at run time needs a sink addressed by key");
     }
-    return detail::some_of<Chunk>(count, values);
+    return some;
 }
 
 // The caller adds its own values.

@@ -266,7 +266,8 @@ __device__ __forceinline__ bool share_one_key(unsigned lanes, unsigned active_la
     }
 }
 
-// The maximum of `given` (0..63) over `lanes`, in all of them. Cost: six votes.
+// The maximum of `given` (0..63) over `lanes`, in all of them. Cost: one redux; six votes before compute
+// capability 8.0.
 __device__ __forceinline__ unsigned largest_by_votes(unsigned lanes, unsigned given) {
     unsigned found = 0;
     bool leads = true; // the bits so far equal those of the maximum
@@ -279,9 +280,6 @@ __device__ __forceinline__ unsigned largest_by_votes(unsigned lanes, unsigned gi
     }
     return found;
 }
-
-// The maximum of `given` (0..63) over `lanes`, in all of them. Cost: one redux; six votes before compute
-// capability 8.0.
 __device__ __forceinline__ unsigned largest(unsigned lanes, unsigned given) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
     return detail::largest_by_votes(lanes, given);

@@ -168,7 +168,7 @@ template <int V>
 __device__ __forceinline__ void take_largest(const float (&value)[V], unsigned (&largest)[V]) {
     DISTWAR_UNROLL
     for (int k = 0; k < V; ++k) {
-        const unsigned bits = __float_as_uint(value[k]) & 0x7fffffffu;
+        const unsigned bits = detail::upper_bits(value[k]);
         if (bits > largest[k]) largest[k] = bits;
     }
 }
@@ -208,39 +208,25 @@ __device__ __noinline__ float sum_not_finite(const sorted_rows &in, int64_t firs
     return sum;
 }
 
-// Whether an atomic might lose some of the sum of a value with any other: atomics of floats take subnormal numbers,
-// also results, for 0. A sum of numbers of which one is at least 2^-100 is a multiple of 2^-125, or not changed by the
-// other.
-template <typename T, int V>
-__device__ __forceinline__ bool atomics_flush(const float (&value)[V]) {
-    bool any = false;
-    DISTWAR_UNROLL
-    for (int k = 0; k < V; ++k)
-        any = any || (sizeof(T) == 4 && value[k] != 0 && fabsf(value[k]) < 7.8886090522101181e-31f); // 2^-100
-    return any;
-}
-
-// Adds to places that no other thread touches.
-template <typename T, int V>
-__device__ __forceinline__ void add_alone(T *to, const float (&value)[V]) {
-    DISTWAR_UNROLL
-    for (int k = 0; k < V; ++k) to[k] = rounded<T>(double(detail::widened(to[k])) + double(value[k]));
+// The first entry from `low` to `high` whose row is not below `row`; high: there is none.
+__device__ __forceinline__ int64_t first_of(const sorted_rows &in, int64_t low, int64_t high, uint32_t row) {
+    while (low < high) {
+        const int64_t middle = (low + high) / 2;
+        if (__ldg(in.row + middle) < row)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
 }
 
 // The end of the run that begins at `first`, at most LONGEST_RUN + 1 entries on. Cost: about 2 log2 of its length
 // loads.
 __device__ __forceinline__ int64_t end_of_run(const sorted_rows &in, int64_t first, uint32_t row) {
     const int64_t most = first + LONGEST_RUN + 1 < in.count ? first + LONGEST_RUN + 1 : in.count;
-    const auto belongs = [&](int64_t p) { return p < most && __ldg(in.row + p) == row; };
     int64_t step = 1;
-    while (belongs(first + step)) step *= 2;
-    int64_t low = first + step / 2,
-            high = first + step < most ? first + step : most; // low belongs, high does not
-    while (high - low > 1) {
-        const int64_t middle = (low + high) / 2;
-        (belongs(middle) ? low : high) = middle;
-    }
-    return high;
+    while (first + step < most && __ldg(in.row + first + step) == row) step *= 2;
+    return first_of(in, first + step / 2 + 1, first + step < most ? first + step : most, row + 1);
 }
 
 // A group sums the runs that begin in its tile, unless they are long. Each is added to `out` by one addition a value,
@@ -287,10 +273,19 @@ __global__ void __launch_bounds__(ROWS_BLOCK, ROWS_BLOCKS) add_short_runs(sorted
                 value[k] = largest[k] < infinity_bits ? float(value_of_units(sums.sum(k), sums.scale[k]))
                                                       : sum_not_finite<T, V>(in, p, end, v, k);
             const int64_t place = int64_t(row) * in.vectors + v;
-            if (atomics_flush<T>(value))
-                add_alone(static_cast<T *>(out) + place * V, value);
-            else
+            // Atomics of floats take subnormal numbers, also results, for 0. A sum of numbers of which one is at least 2^-100
+            // is a multiple of 2^-125, or not changed by the other. No other thread touches this place.
+            bool flushes = false;
+            DISTWAR_UNROLL
+            for (int k = 0; k < V; ++k)
+                flushes = flushes || (sizeof(T) == 4 && value[k] != 0 && fabsf(value[k]) < 0x1p-100f);
+            if (!flushes) {
                 table.add((long long)place, value);
+                continue;
+            }
+            T *const to = static_cast<T *>(out) + place * V;
+            DISTWAR_UNROLL
+            for (int k = 0; k < V; ++k) to[k] = rounded<T>(double(detail::widened(to[k])) + double(value[k]));
         }
         p = end;
     }
@@ -319,15 +314,7 @@ __device__ __forceinline__ void over_long_runs(const sorted_rows &in, const sort
         if (!((p >= half && __ldg(in.row + p - half) == row) ||
               (p + half < in.count && __ldg(in.row + p + half) == row)))
             continue;
-        int64_t low = 0, high = p; // the first entry of the row
-        while (low < high) {
-            const int64_t middle = (low + high) / 2;
-            if (__ldg(in.row + middle) < row)
-                low = middle + 1;
-            else
-                high = middle;
-        }
-        const int64_t begin = low;
+        const int64_t begin = first_of(in, 0, p, row);
         if (begin == done || begin + LONGEST_RUN >= in.count || __ldg(in.row + begin + LONGEST_RUN) != row)
             continue;
         done = begin;

@@ -41,7 +41,11 @@
 #ifndef DISTWAR_DEVICE_SUMS_BY_KEY_CUH
 #define DISTWAR_DEVICE_SUMS_BY_KEY_CUH
 
-#include "rows.cuh"
+#include "../half.cuh"
+#include "../reduce.cuh"
+#include "launch.cuh"
+#include <math.h>
+#include <stdint.h>
 
 namespace distwar {
 
@@ -83,6 +87,364 @@ namespace detail {
 struct no_sort {
     static constexpr bool sorts = false;
 };
+
+// ---- what the kernels read and write: the indices, the rows of source in vectors of V values, vectors of a table
+
+enum {
+    ROWS_BLOCK = 256, // threads of a block of every kernel
+    ROWS_BLOCKS = 4   // of add_rows on a multiprocessor at the same time
+};
+enum : unsigned char { key_outside = 1, value_rounded = 1 }; // bytes 0 and 1 of the report
+
+struct row_request {
+    const void *index;
+    const void *source;
+    int64_t count, rows, skipped;
+    int32_t vectors;  // of a row
+    bool wide;        // indices of 8 bytes
+    uint32_t *report; // its bytes are written apart
+};
+
+// Entry i of the index.
+__device__ __forceinline__ int64_t index_at(const row_request &in, int64_t i) {
+    return in.wide ? __ldg(static_cast<const long long *>(in.index) + i)
+                   : __ldg(static_cast<const int *>(in.index) + i);
+}
+
+// The row that an index names; -1: it is left out. Apart from index_at, so that several loads are on their way before
+// the first is looked at.
+__device__ __forceinline__ int64_t row_of(const row_request &in, int64_t index) {
+    if (uint64_t(index) < uint64_t(in.rows)) return index == in.skipped ? -1 : index;
+    if (in.report) *reinterpret_cast<volatile unsigned char *>(in.report) = key_outside;
+    return -1;
+}
+
+// A value in the type that values of T are summed in: float for 16 bits.
+template <typename T>
+__device__ __forceinline__ auto widened(T value) {
+    if constexpr (sizeof(T) == 2)
+        return half_type<T>::wide(value);
+    else
+        return value;
+}
+template <typename T>
+using wide_of = decltype(detail::widened(T()));
+template <typename T>
+__device__ __forceinline__ T rounded(double value) {
+    if constexpr (sizeof(T) == 8)
+        return value;
+    else
+        return destination<T>::stored(float(value));
+}
+
+// A word of the size of a vector. With unsigned long long for 8 bytes kernels of four halves had up to 6% more code.
+template <int Bytes>
+struct vector_word {
+    using type = typename sized<Bytes>::bits;
+};
+template <>
+struct vector_word<8> {
+    using type = uint2;
+};
+template <>
+struct vector_word<16> {
+    using type = uint4;
+};
+// V values as they lie in memory: 2, 4, 8 or 16 bytes.
+template <typename T, int V>
+struct vector_of {
+    using word = typename vector_word<int(V * sizeof(T))>::type;
+    word bits;
+
+    // Each row of source is read once.
+    static __device__ __forceinline__ vector_of read_once(const void *source, int64_t at) {
+        const word *from = static_cast<const word *>(source) + at;
+#ifdef __clang__ // it has __ldcs for __half alone
+        return {*from};
+#else
+        return {__ldcs(from)};
+#endif
+    }
+    static __device__ __forceinline__ vector_of read(const void *source, int64_t at) {
+        return {__ldg(static_cast<const word *>(source) + at)};
+    }
+    __device__ __forceinline__ void unpack(wide_of<T> (&value)[V]) const {
+        T own[V];
+        ::memcpy(static_cast<void *>(own), &bits, sizeof own);
+        DISTWAR_UNROLL
+        for (int k = 0; k < V; ++k) value[k] = detail::widened(own[k]);
+    }
+};
+
+// Sinks for vectors of V values of a table: place e holds values e V .. e V + V - 1.
+
+// Four or eight 16-bit values, by one vector atomic where there is one. A vector is aligned to its
+// size, which is all that aligned_record needs for K values of this size.
+template <typename T, int V>
+struct vector_places {
+    using pair = pair_of<T>;
+    static constexpr int values_of_a_request = V; // see tree.cuh
+    pair *base;
+
+    template <typename Key>
+    __device__ __forceinline__ void add(Key key, const float (&values)[V]) const {
+        pair pairs[V / 2];
+        DISTWAR_UNROLL
+        for (int i = 0; i < V / 2; ++i) pairs[i] = half_type<T>::rounded({values[2 * i], values[2 * i + 1]});
+        aligned_record<pair>{base, V / 2}.add(key, pairs);
+    }
+    template <typename Key>
+    __device__ __forceinline__ void add_one(Key key, int k, float value) const {
+        record_of_pairs<pair>{base, V / 2}.add_one(key, k, value);
+    }
+};
+
+template <typename T, int V>
+__device__ __forceinline__ auto places_of(void *table, int64_t count) {
+    if constexpr (sizeof(T) == 4 && V > 1) {
+        return aligned_record<float>{static_cast<float *>(table), V};
+    } else if constexpr (sizeof(T) >= 4) {
+        return record<T>{static_cast<T *>(table), V};
+    } else if constexpr (V >= 4) {
+        return vector_places<T, V>{static_cast<pair_of<T> *>(table)};
+    } else if constexpr (V == 2) {
+        return record_of_pairs<pair_of<T>>{static_cast<pair_of<T> *>(table), 1};
+    } else {
+        return record_of_halves<T>{static_cast<T *>(table), 1, count};
+    }
+}
+
+// ---- fixed point: values as integers of one or two words, the scale from the largest value
+
+enum { LARGEST_BLOCK = 512, MOST_PARTS = ROWS_BLOCK };
+
+// Sums in fixed point.
+struct fixed_sums {
+    long long *sum;          // [words][values of out]
+    const unsigned *largest; // [parts]: upper_bits of the largest finite |value| that each block has seen
+    int parts;               // at most MOST_PARTS; 0: `bound` instead
+    unsigned bound;
+    int log2_count; // 2^log2_count >= the additions to one sum
+    uint32_t *report;
+};
+
+// The upper 32 bits of |value|: they order values, and hold the exponent.
+template <typename F>
+__device__ __forceinline__ unsigned upper_bits(F value) {
+    return unsigned(detail::bits_as<bits_of<F>>(value) >> (sizeof(F) == 8 ? 32 : 0)) & 0x7fffffffu;
+}
+template <typename F>
+__device__ __forceinline__ bool is_finite(F value) {
+    return detail::upper_bits(value) < (sizeof(F) == 4 ? 0x7f800000u : 0x7ff00000u);
+}
+
+// How floats become integers: in units of 1 / (scale 2^22), so that the largest value has 2^44 units, or as few as let
+// 2^log2_count values not overflow. A power of two.
+__device__ __forceinline__ float scale_of(unsigned largest, int log2_count) {
+    const int exponent = int(largest >> 23) - 127 + (log2_count > 18 ? log2_count - 18 : 0);
+    const int wanted = 21 - exponent; // the smallest numbers are summed in units of 2^-149, exactly
+    return __uint_as_float(unsigned(127 + (wanted < 127 ? wanted : 127)) << 23);
+}
+
+// A value in these units, in two parts: 2^22 high + low, |high| and |low| at most 2^22. A sum of float and 1.5 2^23 is
+// rounded to a whole number, whose last bits are those of the sum: faster than a conversion. Each addition is exact or
+// rounds to nearest, and is not contracted.
+struct float_units {
+    int high, low;
+};
+__device__ __forceinline__ float_units rounded_parts(float value, float scale) {
+    constexpr float whole = 12582912;
+    const float scaled = __fmul_rn(value, scale), near = __fadd_rn(scaled, whole);
+    const float rest = __fsub_rn(scaled, __fsub_rn(near, whole)), low = __fmaf_rn(rest, 4194304, whole);
+    return {__float_as_int(near) - __float_as_int(whole), __float_as_int(low) - __float_as_int(whole)};
+}
+__device__ __forceinline__ long long joined(float_units units) {
+    return (long long)units.high * 4194304 + units.low;
+}
+// What a sum of units is worth.
+__device__ __forceinline__ double value_of_units(long long sum, float scale) {
+    return __ll2double_rn(sum) / (double(scale) * 4194304);
+}
+
+// Values of F as integers of `Words` words, whose sums do not overflow. of() says whether a value was rounded and the
+// caller is to know; sum_as<T>() is a sum, rounded to T.
+template <typename F, int Words>
+struct units_of;
+template <>
+struct units_of<float, 1> {
+    float scale;
+
+    __device__ __forceinline__ units_of(unsigned largest, int log2_count)
+        : scale(detail::scale_of(largest, log2_count)) {}
+    __device__ __forceinline__ bool of(float value, long long (&sum)[1]) const {
+        sum[0] = detail::joined(detail::rounded_parts(value, scale));
+        return false;
+    }
+    template <typename T>
+    __device__ __forceinline__ double sum_as(const long long (&sum)[1]) const {
+        return detail::value_of_units(sum[0], scale);
+    }
+};
+// The low word holds `split` bits of a value, the high word the `split` bits above them. The unit is 2^unit: a value is
+// exact if its last bit is no smaller.
+template <typename F>
+struct units_of<F, 2> {
+    static constexpr int digits = sizeof(F) == 4 ? 24 : 53, least = sizeof(F) == 4 ? -149 : -1074;
+    using word = unsigned long long;
+    int unit, split;
+
+    __device__ __forceinline__ units_of(unsigned largest, int log2_count) : unit(), split(63 - log2_count) {
+        const int exponent =
+            int(largest >> (sizeof(F) == 4 ? 23 : 20)); // |value| < 2^(exponent + least + digits)
+        unit = (exponent > 1 ? exponent : 1) - 1 + least + digits - 2 * split;
+    }
+    __device__ __forceinline__ bool of(F value, long long (&sum)[2]) const {
+        const word bits = bits_of<F>(detail::bits_as<bits_of<F>>(value) << 1) >> 1;
+        const int exponent = int(bits >> (digits - 1));
+        word whole = bits & ((word(1) << (digits - 1)) - 1); // times 2^(unit + shift)
+        int shift = (exponent > 1 ? exponent : 1) - 1 + least - unit;
+        if (exponent > 0) whole |= word(1) << (digits - 1);
+        bool is_rounded = false;
+        if (shift < 0) {
+            const int lost = shift > -63 ? -shift : 63; // 63: all
+            const word rest = whole & ((word(1) << lost) - 1), half = word(1) << (lost - 1);
+            whole >>= lost;
+            whole += rest > half || (rest == half && (whole & 1)) ? 1 : 0;
+            is_rounded = rest != 0;
+            shift = 0;
+        }
+        sum[0] = (long long)(shift < split ? whole >> (split - shift) : whole << (shift - split));
+        sum[1] = (long long)(shift < split ? whole << shift & ((word(1) << split) - 1) : 0);
+        if (value < 0) sum[0] = -sum[0], sum[1] = -sum[1];
+        return is_rounded;
+    }
+    // Rounded to nearest even, once.
+    template <typename T>
+    __device__ double sum_as(const long long (&sum)[2]) const {
+        word low = word(sum[0]) << split, high = word(sum[0] >> (64 - split));
+        low += word(sum[1]);
+        high += word(sum[1] >> 63) + (low < word(sum[1]) ? 1 : 0);
+        const bool negative = (long long)high < 0;
+        if (negative) low = 0 - low, high = ~high + (low == 0 ? 1 : 0);
+        if ((high | low) == 0) return 0;
+        int exponent = unit;
+        if (high != 0) {
+            const int zeros = __clzll((long long)high);
+            const word rest = low << zeros; // below the upper 64 bits: whether there are any is enough
+            low = (high << zeros) | (zeros > 0 ? low >> (64 - zeros) : 0) | (rest != 0 ? 1 : 0);
+            exponent += 64 - zeros;
+        } else {
+            const int zeros = __clzll((long long)low);
+            low <<= zeros;
+            exponent -= zeros;
+        }
+        if constexpr (sizeof(F) == 8) {
+            word whole = low >> 11;
+            const word rest = low & 0x7ff;
+            whole += rest > 0x400 || (rest == 0x400 && (whole & 1)) ? 1 : 0;
+            const double value = ldexp(double(whole), exponent + 11);
+            return negative ? -value : value;
+        } else { // as a double, then as a float, whose last bit is set if bits are lost: rounding those is exact
+            const word bits = (word(negative) << 63) | (word(exponent + 1023 + 63) << 52) | (low << 1 >> 12) |
+                              ((low & 0x7ff) != 0 ? 1 : 0);
+            const double value = __longlong_as_double((long long)bits);
+            if constexpr (sizeof(T) == 4) return __double2float_rn(value);
+            const float near = __double2float_rn(value);
+            const unsigned away = fabs(double(near)) > fabs(value) ? 1 : 0;
+            return double(near) == value ? near : __uint_as_float((__float_as_uint(near) - away) | 1);
+        }
+    }
+};
+
+// The largest of a block of Threads threads, for each of them. warps: Threads / 32 words of shared memory.
+template <int Threads>
+__device__ __forceinline__ unsigned largest_in_block(unsigned own, unsigned *warps) {
+    const unsigned mine[1] = {own};
+    unsigned total[1], all = 0;
+    distwar::tree_total(true, mine, total, maximum{});
+    if (lane_id() == 0) warps[threadIdx.x / 32] = total[0];
+    __syncthreads();
+    DISTWAR_UNROLL
+    for (int w = 0; w < Threads / 32; ++w) all = warps[w] > all ? warps[w] : all;
+    return all;
+}
+
+// The largest value: the scale of all sums. warps: ROWS_BLOCK / 32 words of shared memory. All threads of the block
+// call.
+__device__ __forceinline__ unsigned largest_of(const fixed_sums &fixed, unsigned *warps) {
+    if (fixed.parts == 0) return fixed.bound;
+    return detail::largest_in_block<ROWS_BLOCK>(
+        int(threadIdx.x) < fixed.parts ? __ldg(fixed.largest + threadIdx.x) : 0, warps);
+}
+
+// largest[blockIdx.x] = upper_bits of the largest finite |value| of the block. Sets `sums` to 0, in the same launch.
+template <typename T, int V>
+__global__ void __launch_bounds__(LARGEST_BLOCK)
+    find_largest(const void *source, int64_t values, unsigned *largest, ulonglong2 *sums, int64_t pairs) {
+    __shared__ unsigned warps[LARGEST_BLOCK / 32];
+    unsigned own = 0;
+    detail::let_next_start();
+    const int64_t step = int64_t(gridDim.x) * LARGEST_BLOCK, vectors = values / V;
+    const int64_t first = int64_t(blockIdx.x) * LARGEST_BLOCK + threadIdx.x;
+    const auto look = [&](wide_of<T> value) {
+        const unsigned bits = detail::upper_bits(value);
+        if (detail::is_finite(value) && bits > own) own = bits;
+    };
+    const auto look_at = [&](const vector_of<T, V> &vector) {
+        wide_of<T> value[V];
+        vector.unpack(value);
+        DISTWAR_UNROLL
+        for (int k = 0; k < V; ++k) look(value[k]);
+    };
+    for (int64_t i = first; i < pairs; i += step) sums[i] = {0, 0};
+    for (int64_t at = first; at < vectors; at += 4 * step) {
+        vector_of<T, V> vector[4] = {}; // loads on their way; 0 is never the largest
+        DISTWAR_UNROLL
+        for (int r = 0; r < 4; ++r)
+            if (at + r * step < vectors) vector[r] = vector_of<T, V>::read(source, at + r * step);
+        DISTWAR_UNROLL
+        for (int r = 0; r < 4; ++r) look_at(vector[r]);
+    }
+    for (int64_t at = vectors * V + first; at < values; at += step)
+        look(detail::widened(static_cast<const T *>(source)[at]));
+    const unsigned all = detail::largest_in_block<LARGEST_BLOCK>(own, warps);
+    if (threadIdx.x == 0) largest[blockIdx.x] = all;
+}
+
+// out += what the sums are worth.
+template <typename T, int Words>
+__global__ void __launch_bounds__(ROWS_BLOCK) add_fixed_sums(fixed_sums fixed, T *out, int64_t values) {
+    constexpr int together = 4; // loads on their way
+    __shared__ unsigned warps[ROWS_BLOCK / 32];
+    units_of<wide_of<T>, Words> units(0, 0);
+    const int64_t step = int64_t(gridDim.x) * ROWS_BLOCK, begin = int64_t(blockIdx.x) * ROWS_BLOCK;
+    detail::wait_for_kernel_before();
+    for (int64_t at = begin; at < values; at += together * step) {
+        const int64_t first = at + threadIdx.x;
+        long long sum[together][Words] = {};
+        T old[together] = {};
+        DISTWAR_UNROLL
+        for (int j = 0; j < together; ++j) {
+            const int64_t k = first + j * step;
+            if (k >= values) break;
+            DISTWAR_UNROLL
+            for (int w = 0; w < Words; ++w) sum[j][w] = __ldg(fixed.sum + w * values + k);
+            old[j] = out[k];
+        }
+        if (at == begin) units = {detail::largest_of(fixed, warps), fixed.log2_count};
+        DISTWAR_UNROLL
+        for (int j = 0; j < together; ++j) {
+            bool any = false;
+            DISTWAR_UNROLL
+            for (int w = 0; w < Words; ++w) any = any || sum[j][w] != 0;
+            if (!any) continue;
+            const double value = units.template sum_as<T>(sum[j]);
+            const double rounded_first =
+                Words == 1 ? value : double(detail::widened(detail::rounded<T>(value)));
+            out[first + j * step] = detail::rounded<T>(double(detail::widened(old[j])) + rounded_first);
+        }
+    }
+}
 
 // ---- the rows in the order in which they stand, by atomics: a thread a vector of a row. Blocks whose indices repeat
 // group the rows of a tile by index first, and add each group once
@@ -420,46 +782,8 @@ inline sums_way chosen_way(const key_call &call, bool can_sort) {
     return may_sort && wide && call.value_bytes < 8 ? sums_way::sorted : sums_way::adaptive;
 }
 
-inline int words_of(const key_call &call, sums_way way) {
-    return way == sums_way::exact || call.value_bytes == 8 ? 2 : 1;
-}
-
 inline bool is_aligned(const void *address, int64_t bytes) {
     return reinterpret_cast<uintptr_t>(address) % uint64_t(bytes) == 0;
-}
-
-// What is wrong with the sizes of a call; nullptr: nothing.
-inline const char *fault_of_sizes(const key_call &call, bool can_sort) {
-    if (call.rows.count < 0 || call.rows.rows < 0) return "count and the rows of out must not be negative";
-    if (call.width < 1 || call.width > INT32_MAX) return "width must be in 1..2^31 - 1";
-    const int64_t most = INT64_MAX / 64 / call.width;
-    if (call.rows.count > most || call.rows.rows > most)
-        return "count or the rows of out times width is too large";
-    if (call.rows.count > int64_t{1} << 36) return "count is too large: more than 2^36";
-    if (call.way < sums_way::fastest || call.way > sums_way::deterministic) return "there is no such way";
-    if (call.out_bytes != call.value_bytes && detail::is_deterministic(call.way))
-        return "float_sums of 16-bit rows are not deterministic";
-    if (!(call.bound >= 0 && call.bound <= 1.7976931348623157e308))
-        return "bound must be finite and not negative";
-    if (detail::sorts(call.way)) {
-        if (!can_sort) return "this call cannot sort: sums_by_key<key_sort> can";
-        if (call.value_bytes == 8) return "rows of double are not sorted";
-        if (call.rows.count >= INT32_MAX || call.rows.rows >= INT32_MAX)
-            return "rows are sorted if there are fewer than 2^31 - 1";
-    }
-    return nullptr;
-}
-// What is wrong with the arrays of a call, or nullptr; bytes: of the workspace that the call needs.
-inline const char *fault_of_arrays(const key_call &call, size_t bytes) {
-    if (!call.rows.index || !call.rows.source) return "index and source must be given";
-    if (!call.out && call.rows.rows > 0) return "out must be given";
-    if (!detail::is_aligned(call.rows.index, call.rows.wide ? 8 : 4) ||
-        !detail::is_aligned(call.rows.source, call.value_bytes) ||
-        !detail::is_aligned(call.out, call.out_bytes))
-        return "index, source and out must be aligned to their types";
-    if (bytes > 0 && (!call.workspace || call.workspace_bytes < bytes))
-        return "the workspace is NULL or smaller than its query says";
-    return detail::is_aligned(call.workspace, 256) ? nullptr : "the workspace must be aligned to 256 bytes";
 }
 
 inline int ceil_log2(int64_t n) {
@@ -470,24 +794,17 @@ inline int ceil_log2(int64_t n) {
 
 // The sums of a call in fixed point: their places in the workspace, which may be nullptr, and its bytes.
 inline size_t place_fixed(const key_call &call, sums_way way, fixed_sums *out) {
-    const size_t values = size_t(call.rows.rows) * size_t(call.width) * size_t(detail::words_of(call, way));
+    const size_t words = way == sums_way::exact || call.value_bytes == 8 ? 2 : 1;
+    const size_t values = size_t(call.rows.rows) * size_t(call.width) * words;
     const size_t parts = MOST_PARTS * sizeof(unsigned);
-    unsigned bound;
-    if (call.value_bytes == 8) {
-        unsigned long long bits;
-        ::memcpy(&bits, &call.bound, 8);
-        bound = unsigned(bits >> 32) | 0xfffffu;
-    } else {
-        const float value = float(::fmin(::fmax(call.bound, 1e-45), 3.4028234663852886e38));
-        ::memcpy(&bound, &value, 4);
-        bound |= 0x7fffffu;
-    }
-    *out = {call.workspace ? reinterpret_cast<long long *>(call.workspace + parts) : nullptr,
-            reinterpret_cast<unsigned *>(call.workspace),
-            0,
-            bound,
-            detail::ceil_log2(call.rows.count),
-            call.rows.report};
+    out->sum = call.workspace ? reinterpret_cast<long long *>(call.workspace + parts) : nullptr;
+    out->largest = reinterpret_cast<unsigned *>(call.workspace);
+    out->parts = 0;
+    const float bound = float(::fmin(::fmax(call.bound, 1e-45), 3.4028234663852886e38));
+    out->bound = call.value_bytes == 8 ? unsigned(bits_as<unsigned long long>(call.bound) >> 32) | 0xfffffu
+                                       : bits_as<unsigned>(bound) | 0x7fffffu;
+    out->log2_count = detail::ceil_log2(call.rows.count);
+    out->report = call.rows.report;
     return parts + (values * 8 + 255) / 256 * 256;
 }
 
@@ -561,11 +878,12 @@ cudaError_t add_call(const key_call &call, cudaStream_t stream) {
     return detail::add_vectors<Sort, T, 16 / int(sizeof(T)), Out>(call, stream);
 }
 
+// *bytes = those of the workspace of a call, whose sizes are right.
 template <typename Sort>
-cudaError_t bytes_of_way(const key_call &call, sums_way way, size_t *bytes) {
-    *bytes = 0;
+cudaError_t bytes_of(const key_call &call, size_t *bytes) {
+    const sums_way way = detail::chosen_way(call, Sort::sorts);
     fixed_sums fixed;
-    if (way == sums_way::fixed || way == sums_way::exact) *bytes = detail::place_fixed(call, way, &fixed);
+    *bytes = way == sums_way::fixed || way == sums_way::exact ? detail::place_fixed(call, way, &fixed) : 0;
     if constexpr (Sort::sorts)
         if (detail::sorts(way)) {
             sorted_places<Sort> places = {};
@@ -576,19 +894,47 @@ cudaError_t bytes_of_way(const key_call &call, sums_way way, size_t *bytes) {
     return cudaSuccess;
 }
 
+// What is wrong with the sizes of a call and, if `arrays`, with its arrays; nullptr: nothing.
+template <typename Sort>
+const char *fault_of(const key_call &call, bool arrays) {
+    if (call.rows.count < 0 || call.rows.rows < 0) return "count and the rows of out must not be negative";
+    if (call.width < 1 || call.width > INT32_MAX) return "width must be in 1..2^31 - 1";
+    const int64_t most = INT64_MAX / 64 / call.width;
+    if (call.rows.count > most || call.rows.rows > most)
+        return "count or the rows of out times width is too large";
+    if (call.rows.count > int64_t{1} << 36) return "count is too large: more than 2^36";
+    if (call.way < sums_way::fastest || call.way > sums_way::deterministic) return "there is no such way";
+    if (call.out_bytes != call.value_bytes && detail::is_deterministic(call.way))
+        return "float_sums of 16-bit rows are not deterministic";
+    if (!(call.bound >= 0 && call.bound <= 1.7976931348623157e308))
+        return "bound must be finite and not negative";
+    if (detail::sorts(call.way)) {
+        if (!Sort::sorts) return "this call cannot sort: sums_by_key<key_sort> can";
+        if (call.value_bytes == 8) return "rows of double are not sorted";
+        if (call.rows.count >= INT32_MAX || call.rows.rows >= INT32_MAX)
+            return "rows are sorted if there are fewer than 2^31 - 1";
+    }
+    size_t bytes;
+    if (!arrays || call.rows.count == 0 || detail::bytes_of<Sort>(call, &bytes) != cudaSuccess)
+        return nullptr; // a failure of the device is reported by the call
+    if (!call.rows.index || !call.rows.source) return "index and source must be given";
+    if (!call.out && call.rows.rows > 0) return "out must be given";
+    if (!detail::is_aligned(call.rows.index, call.rows.wide ? 8 : 4) ||
+        !detail::is_aligned(call.rows.source, call.value_bytes) ||
+        !detail::is_aligned(call.out, call.out_bytes))
+        return "index, source and out must be aligned to their types";
+    if (bytes > 0 && (!call.workspace || call.workspace_bytes < bytes))
+        return "the workspace is NULL or smaller than its query says";
+    return detail::is_aligned(call.workspace, 256) ? nullptr : "the workspace must be aligned to 256 bytes";
+}
+
 } // namespace detail
 
 // The reason for which sums_by_key would return cudaErrorInvalidValue; nullptr: there is none. The text is static.
 //   arrays  whether index, source, out and the workspace are looked at too
 template <typename Sort = detail::no_sort, typename T, typename Index, typename Out>
 const char *key_sums_fault(const key_sums<T, Index, Out> &sums, bool arrays) {
-    const detail::key_call call = detail::call_of(sums);
-    const char *const fault = detail::fault_of_sizes(call, Sort::sorts);
-    if (fault || !arrays || sums.count == 0) return fault;
-    size_t bytes;
-    if (detail::bytes_of_way<Sort>(call, detail::chosen_way(call, Sort::sorts), &bytes) != cudaSuccess)
-        return nullptr; // a failure of the device, which the call reports
-    return detail::fault_of_arrays(call, bytes);
+    return detail::fault_of<Sort>(detail::call_of(sums), arrays);
 }
 
 // *bytes = those of the workspace of sums_by_key; it may be 0. Arrays need not be given. Errors: as sums_by_key.
@@ -596,8 +942,7 @@ template <typename Sort = detail::no_sort, typename T, typename Index, typename 
 cudaError_t sums_by_key_bytes(const key_sums<T, Index, Out> &sums, size_t *bytes) {
     *bytes = 0;
     if (distwar::key_sums_fault<Sort>(sums, false)) return cudaErrorInvalidValue;
-    const detail::key_call call = detail::call_of(sums);
-    return detail::bytes_of_way<Sort>(call, detail::chosen_way(call, Sort::sorts), bytes);
+    return detail::bytes_of<Sort>(detail::call_of(sums), bytes);
 }
 
 // out[index[i]][k] += source[i][k] for i < count and k < width.
