@@ -152,6 +152,7 @@ class Runner:
                         "-fsanitize=bounds", "-fsanitize-undefined-trap-on-error",
                         *(f"-I{ROOT / path}" for path in ("simt/device", "simt/include", "tests/library"))]
         build = pathlib.Path(options.build).resolve()
+        self.compile.append(f"-I{build}/tests/library")  # examples.h
         self.libraries = [build / "simt/libsimt.a", build / "simt/device/libdistwar_device.a",
                           *options.libraries.split()]
         header = folder / "precompiled.h"
