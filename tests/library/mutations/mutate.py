@@ -161,7 +161,10 @@ class Runner:
         subprocess.run([*self.compile, "-x", "c++-header", header, "-o", f"{header}.gch"], check=True)
         self.precompiled = ["-include", header]
         uses = (ROOT / "tests/library/wrong_use.cu").read_text(encoding="utf-8")
-        self.wrong_uses = re.findall(r"if WRONG_USE == (\d+) +// (.*)", uses)  # (number, reason)
+        self.wrong_uses, reason = [], None  # (number, reason)
+        for line in re.findall(r"^    (?:// distwar: (.*)|WRONG\((\d+),)", uses, re.M):
+            reason = line[0] or reason
+            self.wrong_uses += [(line[1], reason)] if line[1] else []
 
     def run(self, command, seconds):
         """(exit status, output); a status of None is a timeout."""
@@ -200,7 +203,7 @@ class Runner:
         for number, reason in self.wrong_uses:
             if reason != message:
                 continue
-            status, output = self.run([*self.compile, "-fsyntax-only", f"-I{include}", f"-DWRONG_USE={number}", "-x",
+            status, output = self.run([*self.compile, "-fsyntax-only", f"-I{include}", f"-DUSE_{number}=,KEEP", "-x",
                                        "c++", ROOT / "tests/library/wrong_use.cu"], 60)
             if status == 0 or f"distwar: {reason}" not in output:
                 return f"Headers.WrongUse{number}"
