@@ -7,7 +7,6 @@
 #include <distwar_index.h>
 #include <algorithm>
 #include <math.h>
-#include <numeric>
 #include <random>
 #include <string>
 
@@ -176,23 +175,6 @@ TEST_P(IndexSums, LeaveOutWhatIsSkippedOrOutOfRange) {
             EXPECT_LT(error_of(given, add(given, {way, skipped}, &report), skipped), tolerance<float>);
             EXPECT_EQ(report, 1u) << row;
         }
-    }
-}
-
-TEST_P(IndexSums, OfFixedPointDoNotDependOnTheOrder) {
-    if (!is_fixed()) GTEST_SKIP() << "not a deterministic way";
-    for (const auto &[count, hot] : {std::pair{900, 0.1}, {2500, 0.8}}) {
-        const auto given = make<float, int32_t>(count, 30, 8, hot);
-        std::vector<size_t> order(given.index.size());
-        std::iota(order.begin(), order.end(), size_t(0));
-        std::shuffle(order.begin(), order.end(), std::mt19937(7));
-        auto shuffled = given;
-        for (size_t i = 0; i < order.size(); i++) {
-            shuffled.index[i] = given.index[order[i]];
-            std::copy_n(&given.source[order[i] * 8], 8, &shuffled.source[i * 8]);
-        }
-        const auto found = add(shuffled, {way}), expected = add(given, {way});
-        EXPECT_EQ(memcmp(found.data(), expected.data(), found.size() * sizeof found[0]), 0) << count;
     }
 }
 

@@ -39,6 +39,9 @@ TYPED_TEST(Sinks, TakeEveryType) {
         check<Call, sink_in_turn<Call, 1>, add, 2, unsigned long long>(random);
         check<Call, sink_in_turn<Call, 2>, add, 5, long long>(random);
         check<Call, sink_in_turn<Call, 3>, add, 1, unsigned>(random);
+        // integers count by their size, not by their name
+        check<Call, sink_in_turn<Call, 0>, add, 2, long, long, long>(random);
+        check<Call, sink_in_turn<Call, 1>, add, 1, unsigned long, unsigned long, unsigned long>(random);
         check<Call, RECORD, add, 4, unsigned long long, unsigned long long, unsigned>(random);
     });
 }
@@ -74,6 +77,7 @@ TYPED_TEST(Sinks, MayBeInSharedMemory) {
         check<Call, POINTERS, add, 3, float, float, int, true>(random);
         check<Call, SAID, add, 2, float, float, long long, true>(random);
         check<Call, SAID, add, 4, unsigned long long, unsigned long long, unsigned, true>(random);
+        check<Call, RECORD, add, 2, long, long, int, true>(random); // the lower halves carry
     });
 }
 TYPED_TEST(Sinks, TakeAUniformKey) {
@@ -82,6 +86,7 @@ TYPED_TEST(Sinks, TakeAUniformKey) {
     under_schedules(SCHEDULES, [&] {
         check<Call, PLANES, add, 2, float, float, uniform_key<unsigned long long>>(random);
         check<Call, RECORD, add, 9, float, float, uniform_key<int>>(random);
+        check<Call, RECORD, add, 2, unsigned long, unsigned long, uniform_key<long>>(random);
     });
 }
 TEST(SinksOfTheTree, TakeWideIntegersInFields) {

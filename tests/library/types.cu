@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Right with every type: integers count by their size, not by their name, as keys, values, counters and strides; keys of
-// 64 bits keep all their bits; 64-bit integers in shared memory carry; single halves of any place and alignment.
+// Keys of 64 bits keep all their bits, single halves may have any place and alignment, and a sink of the caller's may have
+// a base.
 
 #include "device_test.cuh"
 #include <distwar/half.cuh>
@@ -12,46 +12,6 @@
 namespace {
 
 using namespace distwar;
-using uchar = unsigned char;
-
-// Lane l adds l, and 1, to keys of 8 lanes each; records of two values, a stride of any type.
-template <typename Key, typename T, typename Stride>
-__global__ void sum_of_types(Key first, Stride stride, T *sums, T *least, T *counts, T *before) {
-    const unsigned lane = lane_id();
-    const Key key = Key(first + Key(lane / 8));
-    const size_t back = size_t(first);
-    const T val[2] = {T(lane), T(1)};
-    reduce(all_lanes, true, key, val, record<T>{sums - back * 2, stride});
-    reduce(all_lanes, true, key, T(lane + 1), record<T, minimum>{least - back, 1});
-    reduce_tree(all_lanes, lane % 2 == 0, uniform_key{first}, val, record<T>{sums + 8 - back * 2, stride});
-    reduce_serial(all_lanes, true, key, values(T(lane), T(1)).of, record<T>{sums + 10 - back * 2, stride});
-    const T got = fetch_add(all_lanes, true, key, uchar(2), counts - back);
-    if (lane % 8 == 7) before[lane / 8] = got;
-    append(all_lanes, lane < 5, counts + 4);
-}
-template <typename Key, typename T, typename Stride>
-void check_types() {
-    const device_array<T> sums(std::vector<T>(18, T(0))), least(std::vector<T>(4, T(100))),
-        counts(std::vector<T>(5, T(0))), before(std::vector<T>(4, T(0)));
-    const Key first = sizeof(Key) == 8 ? Key(1ll << 33) : Key(5);
-    run(1, 32, sum_of_types<Key, T, Stride>, first, Stride(2), sums.get(), least.get(), counts.get(),
-        before.get());
-    std::vector<T> wanted = {28, 8, 92, 8, 156, 8, 220, 8, 240, 16};
-    for (int i = 0; i < 8; ++i) wanted.push_back(wanted[size_t(i)]);
-    EXPECT_EQ(sums.download(), wanted);
-    EXPECT_EQ(least.download(), (std::vector<T>{1, 9, 17, 25}));
-    EXPECT_EQ(counts.download(), (std::vector<T>{16, 16, 16, 16, 5}));
-    EXPECT_EQ(before.download(), std::vector<T>(4, T(14)));
-}
-TEST(Types, IntegersCountBySize) {
-    check_types<int, long, int>();
-    check_types<unsigned, unsigned long, size_t>();
-    check_types<long, int64_t, short>();
-    check_types<unsigned long, uint64_t, long long>();
-    check_types<int64_t, int, unsigned>();
-    check_types<size_t, unsigned, unsigned long>();
-    check_types<long long, size_t, int64_t>();
-}
 
 // Keys that do not fit into the type of the groups or of the slots.
 template <typename Other>
@@ -92,41 +52,6 @@ TEST(Types, WideKeysKeepTheirBits) {
     check_far(hot<size_t, int64_t>, size_t(1) << 40, 10, 0);
     check_far(hot<int, int64_t>, 3, 10, 0);
     check_far(hot<int, size_t>, 3, 10, 0);
-}
-
-// Sums whose lower halves overflow, go below zero, or leave the upper half alone.
-template <typename T>
-__global__ void carry(const T *given, T *sums) {
-    __shared__ T shared[4];
-    if (threadIdx.x < 4) shared[threadIdx.x] = 0;
-    __syncthreads();
-    atomic_add(&shared[threadIdx.x % 4], given[threadIdx.x]);
-    reduce(all_lanes, true, threadIdx.x / 8, given[threadIdx.x], in_shared(record<T>{shared, 1}));
-    __syncthreads();
-    if (threadIdx.x < 4) sums[threadIdx.x] = shared[threadIdx.x];
-}
-template <typename T>
-void check_carry() {
-    std::vector<T> given, wanted(4, T(0));
-    for (int i = 0; i < 32; ++i)
-        given.push_back(T(i % 3 == 0   ? 0xffffffffull + uint64_t(i)
-                          : i % 3 == 1 ? uint64_t(-5 * i)
-                                       : uint64_t(i) << 31));
-    for (size_t i = 0; i < 32; ++i)
-        for (const size_t slot : {i % 4, i / 8})
-            wanted[slot] = T(uint64_t(wanted[slot]) + uint64_t(given[i]));
-    for (unsigned seed = 0; seed < 4; ++seed) {
-        const device_array<T> values_of(given), sums(std::vector<T>(4, T(0)));
-        set_schedule(seed);
-        run(1, 32, carry<T>, values_of.get(), sums.get());
-        EXPECT_EQ(sums.download(), wanted);
-    }
-}
-TEST(Types, WideIntegersCarryInSharedMemory) {
-    check_carry<long long>();
-    check_carry<unsigned long long>();
-    check_carry<int64_t>();
-    check_carry<size_t>();
 }
 
 // Values of the halves base[first ..], in an array of `count`.

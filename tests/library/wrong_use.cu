@@ -77,6 +77,11 @@ __global__ void use(float *base, double *base_of_doubles, unsigned *counters, th
     const int stride = 2;
     reduce(all_lanes, true, 0, val, record<float>{base, stride});
     fetch_add(all_lanes, true, 0, 2, counters);
+    fetch_add(all_lanes, true, 0, (unsigned char)(2), counters);
+    append(all_lanes, true, static_cast<long *>(nullptr));
+    reduce(all_lanes, true, 0, val, planes<float>{base, short(2)});
+    reduce(all_lanes, true, 0, val, aligned_record{base, 4ll});
+    reduce(all_lanes, true, 0, val, fields<float, 1, 1>{{base, 2ul}, {base, 2u}});
     group_lanes(all_lanes, true, 0).add_n(2, one, record<float>{base, 2}, at_key{1ll});
     reduce_atomic(all_lanes, true, 0, pairs, record<__half2>{base_of_pairs, 3});
     reduce_tree(all_lanes, true, uniform_key{0}, pairs, aligned_record{base_of_pairs, 4});
