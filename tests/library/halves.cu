@@ -106,6 +106,9 @@ TYPED_TEST(Half, PairsAreTakenByEveryCall) {
         check_pairs<TREE, Pair>(random);
         check_pairs<GROUP, Pair>(random);
         check<ONE_CALL, ALIGNED, add, 2, Pair>(random);
+        check<ONE_CALL, ALIGNED, add, 4, Pair>(random);
+        check<ONE_CALL, RECORD, add, 1, Pair>(random);
+        check<ONE_CALL, RECORD, add, 9, Pair>(random);
         check<ATOMIC, ALIGNED, add, 10, Pair>(
             random); // by one lane: two vectors of four pairs, and one of two
     });
