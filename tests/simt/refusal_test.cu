@@ -17,16 +17,36 @@ static std::atomic<int> line[4];
 // Outside the anonymous namespace, so that the kernels' names are short.
 namespace wrong {
 
+// A kernel whose lanes of `condition` make a wrong call.
+#define WRONG(name, condition, call)                                                                         \
+    __global__ void name() {                                                                                 \
+        if (condition) AT(0, call);                                                                          \
+    }
+WRONG(empty_mask, true, __any_sync(0, 1))
+WRONG(beyond_the_block, true, __ballot_sync(0xffffffff, 1))
+WRONG(absent_source, threadIdx.x < 16, __shfl_down_sync(0x0000ffff, 1, 4))
+WRONG(source_beyond_the_block, true, __shfl_xor_sync(0x0000ffff, 1, 16))
+WRONG(exited_lanes, threadIdx.x < 60, __reduce_add_sync(0xffffffff, 1))
+WRONG(exited_source, threadIdx.x != 5, __shfl_sync(0xffffffdf, 1, 5))
+WRONG(different_widths, true, __shfl_sync(0xffffffff, 1, 0, threadIdx.x < 3 ? 8 : 16))
+// A call of which all threads of the group are a part.
+WRONG(barrier_after_exit, threadIdx.x >= 33, cg::this_thread_block().sync())
+// Lane i waits for lane (i + 1) mod 3: a cycle in which no two lanes wait for each other.
+WRONG(ring, threadIdx.x < 3, __syncwarp(1u << threadIdx.x | 1u << (threadIdx.x + 1) % 3))
+WRONG(block_sync_in_a_branch, threadIdx.x != 7, cg::this_thread_block().sync())
+WRONG(grid_sync, true, cg::this_grid().sync())
+__device__ auto warp() {
+    return cg::tiled_partition<32>(cg::this_thread_block());
+}
+WRONG(reduce_after_exit, threadIdx.x < 50, cg::reduce(warp(), 1.0f, cg::plus<float>()))
+WRONG(redux_after_exit, threadIdx.x < 50, cg::reduce(warp(), 1, cg::plus<int>()))
+WRONG(tile_beyond_the_block, true, warp().shfl(1, 0))
+WRONG(labels_in_a_branch, threadIdx.x < 12, cg::labeled_partition(warp(), 3))
+
 template <typename T>
 __global__ void outside_own_mask(T *) {
     if (blockIdx.x == 2 && blockIdx.y == 1 && threadIdx.x == 40 && threadIdx.y == 0)
         AT(0, __syncwarp(0x00000001));
-}
-__global__ void empty_mask() {
-    AT(0, __any_sync(0, 1));
-}
-__global__ void beyond_the_block() {
-    AT(0, __ballot_sync(0xffffffff, 1));
 }
 __global__ void different_masks() {
     if (threadIdx.x < 4)
@@ -46,30 +66,8 @@ __global__ void different_types() {
     else
         AT(1, __shfl_sync(0xffffffff, 1, 1));
 }
-__global__ void absent_source() {
-    if (threadIdx.x < 16) AT(0, __shfl_down_sync(0x0000ffff, 1, 4));
-}
-__global__ void source_beyond_the_block() {
-    AT(0, __shfl_xor_sync(0x0000ffff, 1, 16));
-}
-__global__ void exited_lanes() {
-    if (threadIdx.x >= 60) return;
-    AT(0, __reduce_add_sync(0xffffffff, 1));
-}
-__global__ void exited_source() {
-    if (threadIdx.x == 5) return;
-    AT(0, __shfl_sync(0xffffffdf, 1, 5));
-}
 __global__ void odd_width(int width) {
     AT(0, __shfl_sync(0xffffffff, 1, 0, width));
-}
-__global__ void different_widths() {
-    AT(0, __shfl_sync(0xffffffff, 1, 0, threadIdx.x < 3 ? 8 : 16));
-}
-// A call of which all threads of the group are a part.
-__global__ void barrier_after_exit() {
-    if (threadIdx.x < 33) return;
-    AT(0, cg::this_thread_block().sync());
 }
 __global__ void barrier_in_a_branch() {
     if (threadIdx.x < 32)
@@ -82,11 +80,6 @@ __global__ void barrier_and_elsewhere() {
         AT(0, __syncthreads());
     else
         AT(1, __syncwarp());
-}
-// Lane i waits for lane (i + 1) mod 3: a cycle in which no two lanes wait for each other.
-__global__ void ring() {
-    const unsigned lane = threadIdx.x;
-    if (lane < 3) AT(0, __syncwarp(1u << lane | 1u << (lane + 1) % 3));
 }
 __global__ void spin(int *cell) {
     if (threadIdx.x == 7)
@@ -123,10 +116,6 @@ static __global__ void unexported(int *) {
 
 // ---- cooperative groups
 
-__global__ void block_sync_in_a_branch() {
-    const cg::thread_block block = cg::this_thread_block();
-    if (threadIdx.x != 7) AT(0, block.sync());
-}
 __global__ void any_group_sync_after_exit() {
     const cg::thread_group group = cg::tiled_partition(cg::this_thread_block(), 16);
     if (threadIdx.x == 17) return;
@@ -137,31 +126,9 @@ __global__ void tile_sync_in_a_branch() {
     if (tile.thread_rank() == 5 && tile.meta_group_rank() == 1) return;
     AT(0, tile.sync());
 }
-__global__ void reduce_after_exit(int n) {
-    if (int(threadIdx.x) >= n) return;
-    const auto warp = cg::tiled_partition<32>(cg::this_thread_block());
-    AT(0, cg::reduce(warp, 1.0f, cg::plus<float>()));
-}
-__global__ void redux_after_exit(int n) {
-    if (int(threadIdx.x) >= n) return;
-    const auto warp = cg::tiled_partition<32>(cg::this_thread_block());
-    AT(0, cg::reduce(warp, 1, cg::plus<int>()));
-}
-__global__ void tile_beyond_the_block() {
-    const auto tile = cg::tiled_partition<32>(cg::this_thread_block());
-    AT(0, tile.shfl(1, 0));
-}
-__global__ void labels_in_a_branch() {
-    const auto warp = cg::tiled_partition<32>(cg::this_thread_block());
-    if (threadIdx.x < 12) AT(0, cg::labeled_partition(warp, 3));
-}
 __global__ void rank_beyond_the_group() {
-    const auto warp = cg::tiled_partition<32>(cg::this_thread_block());
-    const auto group = cg::binary_partition(warp, threadIdx.x < 4);
+    const auto group = cg::binary_partition(warp(), threadIdx.x < 4);
     if (threadIdx.x < 4) AT(0, group.shfl(1, 4));
-}
-__global__ void grid_sync() {
-    AT(0, cg::this_grid().sync());
 }
 
 } // namespace wrong
@@ -312,11 +279,11 @@ const wrong_launch wrong_launches[] = {
      {"a mask contains exited lanes: warp 0, lanes 8-12, 14-15 at __syncwarp cannot wait for lane 13",
       "{0}"}},
     {"ReduceAfterExit",
-     LAUNCH(1, 64, wrong::reduce_after_exit, 50),
+     LAUNCH(1, 64, wrong::reduce_after_exit),
      {"a mask contains exited lanes: warp 1, lanes 0-17 at __shfl_xor_sync(float) cannot wait for lanes 18-31",
       "{0}"}},
     {"ReduxAfterExit",
-     LAUNCH(1, 64, wrong::redux_after_exit, 50),
+     LAUNCH(1, 64, wrong::redux_after_exit),
      {"a mask contains exited lanes: warp 1, lanes 0-17 at __reduce_add_sync(int) cannot wait for lanes 18-31",
       "{0}"}},
     {"TileBeyondTheBlock",

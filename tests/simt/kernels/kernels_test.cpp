@@ -13,7 +13,6 @@ cudaError_t run_field(int width, int height, int charges, const float3 *charge, 
 cudaError_t run_channels(int count, int channels, const int *row, const float *weights, float *d_table);
 cudaError_t run_channels(int count, int channels, const int *row, const __half *weights, float *d_table);
 cudaError_t run_queue(const float *in, int n, int *tail, float *kept, unsigned *bits, __half2 *extent);
-cudaError_t run_mistake(const float *in, int n, float *sum);
 
 namespace {
 
@@ -114,18 +113,6 @@ TEST_F(Kernels, Queue) {
         EXPECT_EQ(float(sums[0].y), extent);
         for (int i = 0; i < n; i++) ASSERT_EQ(bits[i / 32] >> i % 32 & 1, unsigned(in[std::size_t(i)] > 0));
     }
-}
-
-TEST_F(Kernels, MistakesAreRefusedAtTheirOriginalLine) {
-    Device_array<float> in(100, 1.0f), sum(1, 0.0f);
-    testing::internal::CaptureStderr();
-    EXPECT_EQ(run_mistake(in, 100, sum), cudaErrorLaunchFailure);
-    const std::string message = testing::internal::GetCapturedStderr();
-    EXPECT_NE(message.find("a mask contains exited lanes: warp 1, lanes 0-3 at __shfl_xor_sync(float) cannot "
-                           "wait for lanes 4-31\n"),
-              std::string::npos)
-        << message;
-    EXPECT_NE(message.find("kernels/mistake.cuh:19\n"), std::string::npos) << message;
 }
 
 } // namespace
