@@ -8,6 +8,7 @@
 #include "numbers.cuh"
 #include <algorithm>
 #include <cmath>
+#include <distwar/fixed.cuh>
 #include <distwar/half.cuh>
 #include <distwar/reduce.cuh>
 #include <functional>
@@ -85,7 +86,8 @@ enum call_kind {
     BFLY = DISTWAR_BFLY,
     TREE = DISTWAR_TREE,
     GROUP = DISTWAR_STRATEGY_COUNT,
-    ONE_CALL
+    ONE_CALL,
+    FIXED // floats into sums of long long that are whole numbers
 };
 
 template <call_kind Call, int K, typename T, typename Key, typename Sink>
@@ -94,7 +96,15 @@ __device__ void call_with(const warp_call &call, bool active, Key key, const T (
         distwar::reduce(call.lanes, active, key, val, sink);
     else if constexpr (Call == GROUP)
         distwar::group_lanes(call.lanes, active, key).add(val, sink, call.threshold);
-    else
+    else if constexpr (Call == FIXED) {
+        distwar::fixed_format<K> format = {}; // of no flag
+        T scaled[K];
+        for (int k = 0; k < K; ++k) {
+            format.scale[k] = float(1 << k % 8);
+            scaled[k] = val[k] / format.scale[k];
+        }
+        distwar::reduce_fixed(call.lanes, active, key, scaled, sink, format, call.threshold);
+    } else
         distwar::reduce<distwar::strategy(Call)>(call.lanes, active, key, val, sink, call.threshold);
 }
 // A number of values known at run time, in chunks.
@@ -331,8 +341,8 @@ T combined(T old, V given) {
         const bits a = bits(old), b = bits(given);
         return std::is_same_v<Op, add>        ? T(a + b)
                : std::is_same_v<Op, multiply> ? T(a * b)
-               : std::is_same_v<Op, minimum>  ? std::min(old, given)
-               : std::is_same_v<Op, maximum>  ? std::max(old, given)
+               : std::is_same_v<Op, minimum>  ? std::min(old, T(given))
+               : std::is_same_v<Op, maximum>  ? std::max(old, T(given))
                : std::is_same_v<Op, bit_and>  ? T(a & b)
                : std::is_same_v<Op, bit_or>   ? T(a | b)
                                               : T(a ^ b);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Uses that must not compile, each below the message that the compiler must give. -DUSE_N=,KEEP compiles the one of number
-// N alone. -DRIGHT_USES compiles the right uses.
+// N alone, -DRIGHT_USES right uses that no other test makes.
 
 #include <distwar/block.cuh>
 #include <distwar/fixed.cuh>
@@ -37,8 +37,7 @@ struct replace {
 };
 
 __global__ void use(float *base, double *base_of_doubles, unsigned *counters, three_bytes *a, loose *b,
-                    not_trivial *c, __half2 *base_of_pairs, __nv_bfloat162 *base_of_bfloat16,
-                    const int *key_of_slot) {
+                    not_trivial *c, __half2 *base_of_pairs, __nv_bfloat162 *base_of_bfloat16) {
     using namespace distwar;
     [[maybe_unused]] const float val[2] = {1, 2}, three[3] = {1, 2, 3}, *const one = val;
     [[maybe_unused]] float many[65] = {}, two[2] = {1, 2};
@@ -48,52 +47,18 @@ __global__ void use(float *base, double *base_of_doubles, unsigned *counters, th
     [[maybe_unused]] const __half2 pairs[3] = {base_of_pairs[0], base_of_pairs[1], base_of_pairs[2]};
     [[maybe_unused]] hot_slots<4, 2> *const slots = nullptr;
 #ifdef RIGHT_USES
-    reduce<strategy::bfly>(all_lanes, true, 0, val, record<float>{base, 2});
-    reduce_serial(all_lanes, true, 0, val, record<float>{base, 2});
-    reduce_bfly(all_lanes, true, 0ull, val, pointers{base, base + 1});
-    reduce_atomic(all_lanes, true, 0l, val, planes<float>{base, 1});
-    reduce_tree(all_lanes, true, uniform_key{0}, val, aligned_record{base, 4});
     atomic_update(base_of_doubles, 1.0, replace{});
-    reduce_fixed(all_lanes, true, 0, val, record<long long>{nullptr, 2}, fixed_format<2>{});
-    reduce_serial(all_lanes, true, 0, val, record_of_pairs<__half2>{nullptr, 1});
     const fields<float, 1, 1> two_arrays = {{base, 1}, {base, 1}};
-    reduce(all_lanes, true, 0, val, two_arrays);
-    group_lanes(all_lanes, true, 0).add(val, two_arrays);
-    fetch_add(all_lanes, true, 0, 1u, counters);
-    append(all_lanes, true, 0, val[0], queue<float>{base, counters, 1});
     reduce_tree(all_lanes, true, 0, val, slots->sink(two_arrays));
-    reduce_tree(all_lanes, true, 0, val, record<float, minimum>{base, 2});
-    reduce_tree(all_lanes, true, 0, val, record<float, minimum, scope::system>{base, 2});
-    reduce_bfly(all_lanes, true, 0, val, aligned_record<float, scope::block>{base, 4});
-    reduce_tree(all_lanes, true, 0, many, fields<float, 60, 5>{{base, 60}, {base, 5}});
     reduce_tree(all_lanes, true, 0, val, record<double>{base_of_doubles, 2});
-    reduce_tree(all_lanes, true, 0, values(float3{1, 2, 3}, val[0]).of, record<float>{base, 4});
-    reduce(all_lanes, true, 0, val[0], in_shared(record<float>{base, 1}));
-    reduce_n(all_lanes, true, 0, 1, val, record<float>{base, 2});
-    reduce_n<8>(
-        all_lanes, true, 0, 9, [&](int k) { return many[k]; }, record<float>{base, 9});
-    reduce_n(all_lanes, true, 0, 9, one, record<float>{base, 9});
-    reduce(all_lanes, true, 0, 1ul, record<unsigned long>{nullptr, 1});
     const int stride = 2;
     reduce(all_lanes, true, 0, val, record<float>{base, stride});
-    fetch_add(all_lanes, true, 0, 2, counters);
-    fetch_add(all_lanes, true, 0, (unsigned char)(2), counters);
-    append(all_lanes, true, static_cast<long *>(nullptr));
     reduce(all_lanes, true, 0, val, planes<float>{base, short(2)});
     reduce(all_lanes, true, 0, val, aligned_record{base, 4ll});
     reduce(all_lanes, true, 0, val, fields<float, 1, 1>{{base, 2ul}, {base, 2u}});
-    group_lanes(all_lanes, true, 0).add_n(2, one, record<float>{base, 2}, at_key{1ll});
-    reduce_atomic(all_lanes, true, 0, pairs, record<__half2>{base_of_pairs, 3});
-    reduce_tree(all_lanes, true, uniform_key{0}, pairs, aligned_record{base_of_pairs, 4});
-    reduce_tree(all_lanes, true, 0, pairs, record<__half2, maximum>{base_of_pairs, 3});
-    reduce(all_lanes, true, 0, pairs,
-           fields_with<minimum, scope::block, __half2, 2, 1>{{base_of_pairs, 2}, {base_of_pairs, 1}});
-    group_lanes(all_lanes, true, 0).add(pairs, planes<__half2, multiply>{base_of_pairs, 1});
-    reduce_bfly(all_lanes, true, 0, pairs, aligned_record<__half2, scope::system>{base_of_pairs, 4});
-    atomic_update(base_of_pairs, pairs[0], minimum{});
-    __shared__ accumulator<9, 4> sums;
-    sums.flush(key_of_slot, 4, record<float>{base, 12});
-    (void)existing_lanes<256>();
+    fetch_add(all_lanes, true, 0, 2, counters);
+    fetch_add(all_lanes, true, 0, (unsigned char)(2), counters);
+    append(all_lanes, true, static_cast<long *>(nullptr));
 #endif
     // distwar: the key must be an integer of 4 or 8 bytes
     WRONG(1, reduce_serial(all_lanes, true, 0.5f, val, record<float>{base, 2}))
