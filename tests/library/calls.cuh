@@ -132,6 +132,7 @@ struct key_as<distwar::uniform_key<Key>> {
 
 // ---- the sinks
 
+// HALVES are single halves, one behind the other; for an odd K they begin at an odd place.
 // OWN is one of the caller's, of which the library knows only `add`; OWN_BY_KEY it knows to be addressed by key. BLOCKS are
 // planes of 8 keys each. SAID is a record that is said to lie in shared memory.
 enum sink_kind {
@@ -142,6 +143,7 @@ enum sink_kind {
     SINKS,
     ALIGNED = SINKS,
     PAIRS,
+    HALVES,
     BLOCKS,
     OWN,
     OWN_BY_KEY,
@@ -170,6 +172,7 @@ __host__ __device__ constexpr int places_of(int K) {
 // The place of value k of a key.
 __host__ __device__ inline int place(sink_kind kind, int K, int key, int k) {
     if (kind == PLANES) return k * KEYS + key;
+    if (kind == HALVES) return K % 2 + key * K + k;
     if (kind == BLOCKS) return (key / 8 * K + k) * 8 + key % 8;
     if (kind == OWN || kind == OWN_BY_KEY) return key * stride_of(K) + K - 1 - k;
     if (kind != FIELDS) return key * stride_of(K) + k;
@@ -222,6 +225,8 @@ __device__ auto sink_of(T *to, int count, int key, bool active) {
     } else if constexpr (Kind == PAIRS) {
         using pair = typename pair_with<T>::type;
         return record_of_pairs<pair, S>{reinterpret_cast<pair *>(to), stride / 2};
+    } else if constexpr (Kind == HALVES) {
+        return record_of_halves<T, S>{to + K % 2, K, KEYS * K};
     } else if constexpr (Kind == OWN) {
         return own_sink<T>{to, count};
     } else if constexpr (Kind == OWN_BY_KEY) {

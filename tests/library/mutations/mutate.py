@@ -30,7 +30,7 @@ TESTS = {
     "segment.cuh": ["costs", "fetch", "call_costs", "sinks", "operators", "halves"],
     "reduce.cuh": ["costs", "call_costs", "sinks", "reduction", "product", "operators", "halves", "chunks", "mistakes"],
     "values.cuh": ["call_costs", "chunks", "examples", "halves", "sinks"],
-    "warp.cuh": ["lanes", "costs", "call_costs", "halves", "tree", "sinks"],
+    "warp.cuh": ["lanes", "fetch", "costs", "call_costs", "halves", "tree", "sinks"],
     "group.cuh": ["call_costs", "costs", "group", "sinks", "chunks"],
     "queue.cuh": ["call_costs", "fetch", "examples"],
     "sink.cuh": ["costs", "mistakes", "scopes", "sinks", "operators", "chunks", "halves", "tree"],
