@@ -17,32 +17,13 @@ static std::atomic<int> line[4];
 // Outside the anonymous namespace, so that the kernels' names are short.
 namespace wrong {
 
-// A kernel whose lanes of `condition` make a wrong call.
-#define WRONG(name, condition, call)                                                                         \
-    __global__ void name() {                                                                                 \
-        if (condition) AT(0, call);                                                                          \
-    }
-WRONG(empty_mask, true, __any_sync(0, 1))
-WRONG(beyond_the_block, true, __ballot_sync(0xffffffff, 1))
-WRONG(absent_source, threadIdx.x < 16, __shfl_down_sync(0x0000ffff, 1, 4))
-WRONG(source_beyond_the_block, true, __shfl_xor_sync(0x0000ffff, 1, 16))
-WRONG(exited_lanes, threadIdx.x < 60, __reduce_add_sync(0xffffffff, 1))
-WRONG(exited_source, threadIdx.x != 5, __shfl_sync(0xffffffdf, 1, 5))
-WRONG(different_widths, true, __shfl_sync(0xffffffff, 1, 0, threadIdx.x < 3 ? 8 : 16))
-// A call of which all threads of the group are a part.
-WRONG(barrier_after_exit, threadIdx.x >= 33, cg::this_thread_block().sync())
-// Lane i waits for lane (i + 1) mod 3: a cycle in which no two lanes wait for each other.
-WRONG(ring, threadIdx.x < 3, __syncwarp(1u << threadIdx.x | 1u << (threadIdx.x + 1) % 3))
-WRONG(block_sync_in_a_branch, threadIdx.x != 7, cg::this_thread_block().sync())
-WRONG(grid_sync, true, cg::this_grid().sync())
+// Kernels whose lanes make a wrong call that is more than a row of the table.
+__global__ void empty_mask() {
+    AT(0, __any_sync(0, 1));
+}
 __device__ auto warp() {
     return cg::tiled_partition<32>(cg::this_thread_block());
 }
-WRONG(reduce_after_exit, threadIdx.x < 50, cg::reduce(warp(), 1.0f, cg::plus<float>()))
-WRONG(redux_after_exit, threadIdx.x < 50, cg::reduce(warp(), 1, cg::plus<int>()))
-WRONG(tile_beyond_the_block, true, warp().shfl(1, 0))
-WRONG(labels_in_a_branch, threadIdx.x < 12, cg::labeled_partition(warp(), 3))
-
 template <typename T>
 __global__ void outside_own_mask(T *) {
     if (blockIdx.x == 2 && blockIdx.y == 1 && threadIdx.x == 40 && threadIdx.y == 0)
@@ -173,6 +154,14 @@ struct wrong_launch {
     std::vector<std::string> says;
 };
 #define LAUNCH(...) [] { return run(__VA_ARGS__); }
+// A block whose lanes of `condition` make a wrong call.
+#define WHERE(threads, condition, call)                                                                      \
+    [] {                                                                                                     \
+        return run(                                                                                          \
+            1, threads, +[] {                                                                                \
+                if (condition) AT(0, call);                                                                  \
+            });                                                                                              \
+    }
 const wrong_launch wrong_launches[] = {
     {"LaneOutsideItsOwnMask",
      LAUNCH({3, 2, 1}, {48, 2, 1}, wrong::outside_own_mask<float>, nullptr),
@@ -185,7 +174,7 @@ const wrong_launch wrong_launches[] = {
      {"a lane is not in its own mask: lane 0 calls __any_sync with mask 0x00000000\n",
       "kernel wrong::empty_mask()\n", "warp 0, lane 0: running, {0}\n"}},
     {"MaskBeyondTheBlock",
-     LAUNCH(1, 41, wrong::beyond_the_block),
+     WHERE(41, true, __ballot_sync(0xffffffff, 1)),
      {"a mask contains lanes beyond the block's last thread: lane 0 calls __ballot_sync with mask 0xffffffff, but the warp "
       "does not have lanes 9-31\n",
       "warp 1, lane 0: running, {0}\n"}},
@@ -206,30 +195,30 @@ const wrong_launch wrong_launches[] = {
       "waits at __shfl_sync(float) with mask 0xffffffff, {0}\n",
       "waits at __shfl_sync(int) with mask 0xffffffff, {1}\n"}},
     {"ShuffleFromAnAbsentLane",
-     LAUNCH(1, 32, wrong::absent_source),
+     WHERE(32, threadIdx.x < 16, __shfl_down_sync(0x0000ffff, 1, 4)),
      {"a shuffle reads absent lanes: lanes 12-15 from lanes 16-19, outside the mask\n",
       "warp 0, lanes 0-15: waits at __shfl_down_sync(int) with mask 0x0000ffff, {0}\n",
       "warp 0, lanes 16-31: not started\n"}},
     {"ShuffleFromBeyondTheBlock",
-     LAUNCH(1, 16, wrong::source_beyond_the_block),
+     WHERE(16, true, __shfl_xor_sync(0x0000ffff, 1, 16)),
      {"a shuffle reads absent lanes: lanes 0-15 from lanes 16-31, beyond the block's last thread\n",
       "{0}\n"}},
     {"ShuffleFromAnExitedLane",
-     LAUNCH(1, 32, wrong::exited_source),
+     WHERE(32, threadIdx.x != 5, __shfl_sync(0xffffffdf, 1, 5)),
      {"a shuffle reads absent lanes: lanes 0-4, 6-31 from lane 5, outside the mask\n",
       "warp 0, lane 5: exited\n",
       "warp 0, lanes 0-4, 6-31: waits at __shfl_sync(int) with mask 0xffffffdf, {0}\n"}},
     {"MaskNamesExitedLanes",
-     LAUNCH(1, 64, wrong::exited_lanes),
+     WHERE(64, threadIdx.x < 60, __reduce_add_sync(0xffffffff, 1)),
      {"a mask contains exited lanes: warp 1, lanes 0-27 at __reduce_add_sync(int) cannot wait for lanes 28-31\n",
       "warp 1, lanes 0-27: waits at __reduce_add_sync(int) with mask 0xffffffff, {0}\n",
       "warp 1, lanes 28-31: exited\n"}},
     {"DifferentWidths",
-     LAUNCH(1, 32, wrong::different_widths),
+     WHERE(32, true, __shfl_sync(0xffffffff, 1, 0, threadIdx.x < 3 ? 8 : 16)),
      {"lanes of one shuffle pass different widths\n",
       "warp 0, lanes 0-31: waits at __shfl_sync(int) with mask 0xffffffff, {0}\n"}},
     {"BarrierAfterExit",
-     LAUNCH(1, 96, wrong::barrier_after_exit),
+     WHERE(96, threadIdx.x >= 33, cg::this_thread_block().sync()),
      {"a divergent barrier: some lanes of the block wait at it, others have exited\n",
       "warp 0, lanes 0-31: exited\n", "warp 1, lane 0: exited\n",
       "warp 1, lanes 1-31: waits at __syncthreads, {0}\n",
@@ -244,8 +233,9 @@ const wrong_launch wrong_launches[] = {
      {"a divergent barrier: some lanes of the block wait at it, others wait elsewhere\n",
       "warp 0, lanes 0-19: waits at __syncthreads, {0}\n",
       "warp 0, lanes 20-31: waits at __syncwarp with mask 0xffffffff, {1}\n"}},
+    // Lane i waits for lane (i + 1) mod 3: a cycle in which no two lanes wait for each other.
     {"Deadlock",
-     LAUNCH(1, 32, wrong::ring),
+     WHERE(32, threadIdx.x < 3, __syncwarp(1u << threadIdx.x | 1u << (threadIdx.x + 1) % 3)),
      {"a deadlock: every lane waits for another\n",
       "warp 0, lane 0: waits at __syncwarp with mask 0x00000003, {0}\n",
       "warp 0, lane 1: waits at __syncwarp with mask 0x00000006, {0}\n",
@@ -269,7 +259,7 @@ const wrong_launch wrong_launches[] = {
      {"an atomic on a misaligned address\n", "warp 0, lane 2: running, {0}\n"}},
     {"StaticKernelsAreNamed", LAUNCH(1, 1, wrong::unexported, nullptr), {"kernel wrong::unexported(int*)\n"}},
     {"BarrierOfAGroupInABranch",
-     LAUNCH(1, 32, wrong::block_sync_in_a_branch),
+     WHERE(32, threadIdx.x != 7, cg::this_thread_block().sync()),
      {"a divergent barrier: some lanes of the block wait at it, others have exited", "{0}"}},
     {"BarrierOfADynamicTileAfterExit",
      LAUNCH(1, 32, wrong::any_group_sync_after_exit),
@@ -279,24 +269,24 @@ const wrong_launch wrong_launches[] = {
      {"a mask contains exited lanes: warp 0, lanes 8-12, 14-15 at __syncwarp cannot wait for lane 13",
       "{0}"}},
     {"ReduceAfterExit",
-     LAUNCH(1, 64, wrong::reduce_after_exit),
+     WHERE(64, threadIdx.x < 50, cg::reduce(wrong::warp(), 1.0f, cg::plus<float>())),
      {"a mask contains exited lanes: warp 1, lanes 0-17 at __shfl_xor_sync(float) cannot wait for lanes 18-31",
       "{0}"}},
     {"ReduxAfterExit",
-     LAUNCH(1, 64, wrong::redux_after_exit),
+     WHERE(64, threadIdx.x < 50, cg::reduce(wrong::warp(), 1, cg::plus<int>())),
      {"a mask contains exited lanes: warp 1, lanes 0-17 at __reduce_add_sync(int) cannot wait for lanes 18-31",
       "{0}"}},
     {"TileBeyondTheBlock",
-     LAUNCH(1, 40, wrong::tile_beyond_the_block),
+     WHERE(40, true, wrong::warp().shfl(1, 0)),
      {"a mask contains lanes beyond the block's last thread: lane", "{0}"}},
     {"LabeledPartitionInABranch",
-     LAUNCH(1, 32, wrong::labels_in_a_branch),
+     WHERE(32, threadIdx.x < 12, cg::labeled_partition(wrong::warp(), 3)),
      {"lanes 0-11 at __match_any_sync(int) cannot wait for lanes 12-31", "{0}"}},
     {"RankBeyondTheGroup",
      LAUNCH(1, 32, wrong::rank_beyond_the_group),
      {"coalesced_group::shfl from a rank beyond the group", "{0}"}},
     {"BarrierOfTheGrid",
-     LAUNCH(1, 32, wrong::grid_sync),
+     WHERE(32, true, cg::this_grid().sync()),
      {"a barrier of the grid: the launch is not cooperative", "{0}"}},
 };
 
