@@ -17,7 +17,6 @@ static std::atomic<int> line[4];
 // Outside the anonymous namespace, so that the kernels' names are short.
 namespace wrong {
 
-// Kernels whose lanes make a wrong call that is more than a row of the table.
 __global__ void empty_mask() {
     AT(0, __any_sync(0, 1));
 }
@@ -67,10 +66,6 @@ __global__ void spin(int *cell) {
         while (AT(0, atomicAdd(cell, 0)) == 0) {
         }
     AT(1, __syncwarp());
-}
-__global__ void trap() {
-    __syncwarp();
-    if (threadIdx.x == 9) AT(0, __trap());
 }
 __global__ void misaligned(char *bytes) {
     if (threadIdx.x == 2) AT(0, atomicAdd(reinterpret_cast<float *>(bytes + 2), 1.0f));
@@ -250,7 +245,9 @@ const wrong_launch wrong_launches[] = {
      },
      {"a livelock: the block exceeded its limit of 20000 steps\n", "warp 0, lane 7: running, {0}\n",
       "warp 0, lanes 0-6, 8-31: waits at __syncwarp with mask 0xffffffff, {1}\n"}},
-    {"Trap", LAUNCH(1, 32, wrong::trap), {"__trap() was called\n", "warp 0, lane 9: running, {0}\n"}},
+    {"Trap",
+     WHERE(32, threadIdx.x == 9, __trap()),
+     {"__trap() was called\n", "warp 0, lane 9: running, {0}\n"}},
     {"MisalignedAtomic",
      [] {
          Device_array<char> bytes(8);
