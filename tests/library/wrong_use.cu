@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Uses that must not compile, each below the message that the compiler must give. -DUSE_N=,KEEP compiles the one of number
+// Uses that must not compile, each below the message that the compiler must give. -DUSE_N=CHOSEN compiles the one of number
 // N alone, -DRIGHT_USES right uses that no other test makes.
 
 #include <distwar/block.cuh>
@@ -15,6 +15,7 @@
 
 #define SECOND(first, second, ...) second
 #define PICK(...) SECOND(__VA_ARGS__, SKIP, )
+#define CHOSEN , KEEP
 #define KEEP(...) __VA_ARGS__;
 #define SKIP(...)
 #define WRONG(number, ...) PICK(USE_##number)(__VA_ARGS__)

@@ -190,7 +190,7 @@ class Runner:
         for number, reason in self.wrong_uses:
             if reason != message:
                 continue
-            status, output = self.run([*self.compile, "-fsyntax-only", f"-I{include}", f"-DUSE_{number}=,KEEP", "-x",
+            status, output = self.run([*self.compile, "-fsyntax-only", f"-I{include}", f"-DUSE_{number}=CHOSEN", "-x",
                                        "c++", ROOT / "tests/library/wrong_use.cu"], 60)
             if status == 0 or f"distwar: {reason}" not in output:
                 return f"Headers.WrongUse{number}"
