@@ -9,8 +9,10 @@
 #include <distwar/half.cuh>
 #include <distwar/hot_slots.cuh>
 #include <distwar/reduce.cuh>
+#ifndef __CUDACC_RTC__
 #include <distwar/device/histogram.cuh>
 #include <distwar/device/sums_by_key.cuh>
+#endif
 
 using namespace distwar;
 
@@ -387,6 +389,7 @@ AT_SCOPE(device)
 AT_SCOPE(system)
 
 // The kernels of calls that the host makes: no stack, at most 64 registers.
+#ifndef __CUDACC_RTC__
 template __global__ void detail::add_rows<float, 1, detail::fixed_adder<float, 1>>(detail::row_request,
                                                                                    void *, detail::fixed_sums,
                                                                                    int, detail::row_tile);
@@ -406,3 +409,4 @@ template __global__ void detail::add_fixed_sums<float, 1>(detail::fixed_sums, fl
 template __global__ void detail::add_fixed_sums<float, 2>(detail::fixed_sums, float *, int64_t);
 template __global__ void detail::count_in_ranges<int, unsigned>(key_counts<int, unsigned>, int, int);
 template __global__ void detail::count_in_memory<int, unsigned>(key_counts<int, unsigned>);
+#endif
