@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The calls of the library, each in a separate kernel. codegen.py counts their instructions, kernels_test.cu runs them.
-// The name of a kernel is CALL_K_VARIANT. SUMS says what kernels_test.cu checks: SUMS(kernel, types of values and sums, number
-// of values, how they differ from a sum of all values of the active lanes, the place of value k of a key, arguments), where g
-// holds what a kernel may be given.
+// The calls of the library, each in a separate kernel, whose instructions codegen.py counts. The name of a kernel is
+// CALL_K_VARIANT. tests/library checks what the calls compute.
 
 #include <distwar/block.cuh>
 #include <distwar/queue.cuh>
@@ -18,13 +16,7 @@
 
 using namespace distwar;
 
-#ifndef KERNEL // kernels_test.cu registers each
 #define KERNEL(name) extern "C" __global__ void name
-#define SUMS(...)
-#endif
-// The arguments of the families of kernels.
-#define ONE(name, T, K, place) SUMS(name, T, T, K, one_key, place, g.from, g.active, 3, g.to)
-#define OFTEN(name, T, K, place) SUMS(name, T, T, K, several_keys, place, g.from, g.active, g.keys, g.to)
 
 namespace {
 
@@ -39,13 +31,13 @@ struct values_of {
 
 } // namespace
 
-// A whole warp with a uniform_key, threshold 0, K values into a record.
-#define ONE_KEY(call, K, T)                                                                                  \
-    KERNEL(call##_##K##_##T)(const T *from, unsigned active, int key, T *to) {                               \
+// A whole warp with a uniform_key, threshold 0, K values into a sink.
+#define INTO(call, K, name, T, ...)                                                                          \
+    KERNEL(call##_##K##_##name)(const T *from, unsigned active, int key, T *to) {                            \
         const values_of<K, T> val(from);                                                                     \
-        reduce_##call(all_lanes, active >> threadIdx.x & 1, uniform_key{key}, val.of, record<T>{to, K});     \
-    }                                                                                                        \
-    ONE(call##_##K##_##T, T, K, key *K + k)
+        reduce_##call(all_lanes, active >> threadIdx.x & 1, uniform_key{key}, val.of, __VA_ARGS__);          \
+    }
+#define ONE_KEY(call, K, T) INTO(call, K, T, T, record<T>{to, K})
 ONE_KEY(atomic, 9, float)
 ONE_KEY(serial, 9, float)
 ONE_KEY(bfly, 9, float)
@@ -83,9 +75,7 @@ KERNEL(fixed_9_float)
         const values_of<K, float> val(from);                                                                 \
         reduce_##call(lanes, active >> threadIdx.x & 1, keys[threadIdx.x], val.of, record<float>{to, K},     \
                       threshold);                                                                            \
-    }                                                                                                        \
-    SUMS(call##_##K##_any, float, float, K, several_keys, key *K + k, g.from, g.lanes, g.active, g.keys,     \
-         g.threshold, g.to)
+    }
 ANY_KEYS(serial, 9)
 ANY_KEYS(bfly, 9)
 ANY_KEYS(tree, 9)
@@ -96,42 +86,33 @@ struct scaled {
     const float *from;
     __device__ __forceinline__ float operator()(int k) const { return 2 * from[32 * k + threadIdx.x]; }
 };
-#define CHUNKS(call, K, many)                                                                                \
+#define CHUNKS(call, K)                                                                                      \
     KERNEL(call##_##K##_chunks)(const float *from, unsigned active, int key, int count, float *to) {         \
         reduce_n<strategy::call, K>(all_lanes, active >> threadIdx.x & 1, uniform_key{key}, count,           \
                                     scaled{from}, record<float>{to, size_t(count)});                         \
-    }                                                                                                        \
-    SUMS(call##_##K##_chunks, float, float, many, doubled, key *many + k, g.from, g.active, 3, many, g.to)
-CHUNKS(tree, 8, 20)
-CHUNKS(tree, 16, 20)
-CHUNKS(tree, 32, 40)
-CHUNKS(bfly, 8, 20)
-CHUNKS(atomic, 16, 20)
+    }
+CHUNKS(tree, 8)
+CHUNKS(tree, 16)
+CHUNKS(tree, 32)
+CHUNKS(bfly, 8)
+CHUNKS(atomic, 16)
 KERNEL(tree_16_chunks_any)
 (const float *from, unsigned lanes, unsigned active, const int *keys, int threshold, int count, float *to) {
     if (!(lanes >> threadIdx.x & 1)) return;
     reduce_n<16>(lanes, active >> threadIdx.x & 1, keys[threadIdx.x], count, scaled{from},
                  record<float>{to, size_t(count)}, threshold);
 }
-SUMS(tree_16_chunks_any, float, float, 20, doubled_any, key * 20 + k, g.from, g.lanes, g.active, g.keys,
-     g.threshold, 20, g.to)
 KERNEL(atomic_16_chunks_aligned)
 (const float *from, unsigned active, int key, int count, float *to, size_t stride) {
     reduce_n<strategy::atomic, 16>(all_lanes, active >> threadIdx.x & 1, key, count, scaled{from},
                                    aligned_record{to, stride});
 }
-SUMS(atomic_16_chunks_aligned, float, float, 23, doubled, key * 24 + k, g.from, g.active, 3, 23, g.to, 24)
-KERNEL(tree_70_aligned)(const float *from, unsigned active, int key, float *to) {
-    const values_of<70, float> val(from);
-    reduce_tree(all_lanes, active >> threadIdx.x & 1, uniform_key{key}, val.of, aligned_record{to, 72});
-}
-ONE(tree_70_aligned, float, 70, key * 72 + k)
+INTO(tree, 70, aligned, float, aligned_record{to, 72})
 KERNEL(tree_9_some)(const float *from, unsigned active, int key, int count, float *to) {
     const values_of<9, float> val(from);
     reduce_n(all_lanes, active >> threadIdx.x & 1, uniform_key{key}, count, val.of,
              record<float>{to, size_t(count)});
 }
-SUMS(tree_9_some, float, float, 7, one_key, key * 7 + k, g.from, g.active, 3, 7, g.to)
 
 // existing_lanes of a block of full warps costs nothing.
 KERNEL(tree_9_block)(const float *from, unsigned active, int key, float *to) {
@@ -139,25 +120,12 @@ KERNEL(tree_9_block)(const float *from, unsigned active, int key, float *to) {
     reduce_tree(existing_lanes<256>(), active >> threadIdx.x & 1, uniform_key{key}, val.of,
                 record<float>{to, 9});
 }
-ONE(tree_9_block, float, 9, key * 9 + k)
 
 // The other sinks.
-KERNEL(tree_9_planes)(const float *from, unsigned active, int key, float *to) {
-    const values_of<9, float> val(from);
-    reduce_tree(all_lanes, active >> threadIdx.x & 1, uniform_key{key}, val.of, planes<float>{to, 1000});
-}
-ONE(tree_9_planes, float, 9, key + k * 1000)
-KERNEL(bfly_9_aligned)(const float *from, unsigned active, int key, float *to) {
-    const values_of<9, float> val(from);
-    reduce_bfly(all_lanes, active >> threadIdx.x & 1, uniform_key{key}, val.of, aligned_record{to, 12});
-}
-ONE(bfly_9_aligned, float, 9, key * 12 + k)
-KERNEL(tree_9_pointers)(const float *from, unsigned active, float *to) {
-    const values_of<9, float> val(from);
-    const pointers sink{to, to + 100, to + 200, to + 300, to + 400, to + 500, to + 600, to + 700, to + 800};
-    reduce_tree(all_lanes, active >> threadIdx.x & 1, uniform_key{0}, val.of, sink);
-}
-SUMS(tree_9_pointers, float, float, 9, one_key, k * 100, g.from, g.active, g.to)
+INTO(tree, 9, planes, float, planes<float>{to, 1000})
+INTO(bfly, 9, aligned, float, aligned_record{to, 12})
+INTO(tree, 9, pointers, float,
+     pointers{to, to + 100, to + 200, to + 300, to + 400, to + 500, to + 600, to + 700, to + 800})
 KERNEL(tree_9_shared)(const float *from, unsigned active, int key, float *to) {
     __shared__ float sums[90];
     for (int i = threadIdx.x; i < 90; i += 32) sums[i] = 0;
@@ -167,7 +135,6 @@ KERNEL(tree_9_shared)(const float *from, unsigned active, int key, float *to) {
     __syncthreads();
     for (int i = threadIdx.x; i < 90; i += 32) to[i] = sums[i];
 }
-SUMS(tree_9_shared, float, float, 9, from_zero, key * 9 + k, g.from, g.active, 3, g.to)
 
 // A sink of several arrays, as in docs/kernels/backward.md.
 struct gradient_arrays {
@@ -189,14 +156,6 @@ KERNEL(tree_9_arrays)
     reduce_tree(all_lanes, active >> threadIdx.x & 1, uniform_key{key}, val.of,
                 gradient_arrays{color, opacity, mean2d, conic});
 }
-#define FOUR_ARRAYS(name)                                                                                    \
-    SUMS(name, float, float, 9, one_key,                                                                     \
-         (k < 3   ? key * 3 + k                                                                              \
-          : k < 4 ? 400 + key                                                                                \
-          : k < 6 ? 600 + key * 2 + k - 4                                                                    \
-                  : 800 + key * 3 + k - 6),                                                                  \
-         g.from, g.active, 3, g.to, g.to + 400, g.to + 600, g.to + 800)
-FOUR_ARRAYS(tree_9_arrays)
 
 // The same by the library's own sink.
 KERNEL(tree_9_fields)
@@ -205,7 +164,6 @@ KERNEL(tree_9_fields)
     const fields<float, 3, 1, 2, 3> sink = {{color, 3}, {opacity, 1}, {mean2d, 2}, {conic, 3}};
     reduce_tree(all_lanes, active >> threadIdx.x & 1, uniform_key{key}, val.of, sink);
 }
-FOUR_ARRAYS(tree_9_fields)
 
 // fields of several shapes: no value lies in local memory, whatever the call.
 #define FIELDS_20                                                                                            \
@@ -214,44 +172,32 @@ FOUR_ARRAYS(tree_9_fields)
             b + 200, 1                                                                                       \
         }                                                                                                    \
     }
-#define SIX_FIELDS(key, k)                                                                                   \
-    (k < 3    ? key * 3 + k                                                                                  \
-     : k < 6  ? 100 + key * 3 + k - 3                                                                        \
-     : k < 15 ? 200 + key * 9 + k - 6                                                                        \
-     : k < 17 ? 1000 + key * 2 + k - 15                                                                      \
-     : k < 19 ? 1100 + key * 2 + k - 17                                                                      \
-              : 1200 + key)
-#define INTO_FIELDS(call, K, name, place, sink_type, ...)                                                    \
+#define INTO_FIELDS(call, K, name, sink_type, ...)                                                           \
     KERNEL(call##_##K##_##name)                                                                              \
     (const float *from, unsigned active, const int *keys, int threshold, float *a, float *b) {               \
         const values_of<K, float> val(from);                                                                 \
         const sink_type sink = __VA_ARGS__;                                                                  \
         reduce_##call(all_lanes, active >> threadIdx.x & 1, keys[threadIdx.x], val.of, sink, threshold);     \
-    }                                                                                                        \
-    SUMS(call##_##K##_##name, float, float, K, several_keys, place, g.from, g.active, g.keys, g.threshold,   \
-         g.to, g.to + 1000)
+    }
 using fields_20 = fields<float, 3, 3, 9, 2, 2, 1>;
 using fields_16_1 = fields<float, 16, 1>;
-INTO_FIELDS(atomic, 20, fields, SIX_FIELDS(key, k), fields_20, FIELDS_20)
-INTO_FIELDS(serial, 20, fields, SIX_FIELDS(key, k), fields_20, FIELDS_20)
-INTO_FIELDS(bfly, 20, fields, SIX_FIELDS(key, k), fields_20, FIELDS_20)
-INTO_FIELDS(tree, 20, fields, SIX_FIELDS(key, k), fields_20, FIELDS_20)
-INTO_FIELDS(serial, 17, fields, (k < 16 ? key * 16 + k : 1000 + key), fields_16_1, {{a, 16}, {b, 1}})
+INTO_FIELDS(atomic, 20, fields, fields_20, FIELDS_20)
+INTO_FIELDS(serial, 20, fields, fields_20, FIELDS_20)
+INTO_FIELDS(bfly, 20, fields, fields_20, FIELDS_20)
+INTO_FIELDS(tree, 20, fields, fields_20, FIELDS_20)
+INTO_FIELDS(serial, 17, fields, fields_16_1, {{a, 16}, {b, 1}})
 KERNEL(one_call_20_fields)(const float *from, unsigned active, int key, float *a, float *b) {
     const values_of<20, float> val(from);
     const fields_20 sink = FIELDS_20;
     reduce(all_lanes, active >> threadIdx.x & 1, uniform_key{key}, val.of, sink);
 }
-SUMS(one_call_20_fields, float, float, 20, one_key, SIX_FIELDS(key, k), g.from, g.active, 3, g.to,
-     g.to + 1000)
 
 // reduce with several keys, in global and in shared memory.
 #define ONE_CALL(K, T, name, ...)                                                                            \
     KERNEL(one_call_##K##_##name)(const T *from, unsigned active, const int *keys, T *to) {                  \
         const values_of<K, T> val(from);                                                                     \
         reduce(all_lanes, active >> threadIdx.x & 1, keys[threadIdx.x], val.of, __VA_ARGS__);                \
-    }                                                                                                        \
-    OFTEN(one_call_##K##_##name, T, K, key *K + k)
+    }
 ONE_CALL(1, float, float, record<float>{to, 1})
 ONE_CALL(4, float, float, record<float>{to, 4})
 ONE_CALL(2, float, vector, aligned_record{to, 2})
@@ -260,19 +206,18 @@ ONE_CALL(4, half2, vector, aligned_record<half2>{to, 4})
 ONE_CALL(9, float, float, record<float>{to, 9})
 
 // A loop over corners or nodes is the code of one call.
-#define CORNERS(unrolled)                                                                                    \
-    const bool is_active = active >> threadIdx.x & 1;                                                        \
-    _Pragma(unrolled) for (int i = 0; i < 8; ++i) reduce(all_lanes, is_active, keys[32 * i + threadIdx.x],   \
-                                                         from[32 * i + threadIdx.x], record<float>{to, 1});
-KERNEL(corners_unrolled)
-(const float *from, unsigned active, const int *keys,
- float *to){CORNERS("unroll 8")} KERNEL(corners_looped)(const float *from, unsigned active, const int *keys,
-                                                        float *to){
-    CORNERS("unroll 1")} OFTEN(corners_unrolled, float, 8, key + k) OFTEN(corners_looped, float, 8, key + k)
+#define CORNERS(name, unrolled)                                                                              \
+    KERNEL(name)(const float *from, unsigned active, const int *keys, float *to) {                           \
+        const bool is_active = active >> threadIdx.x & 1;                                                    \
+        _Pragma(unrolled) for (int i = 0; i < 8; ++i)                                                        \
+            reduce(all_lanes, is_active, keys[32 * i + threadIdx.x], from[32 * i + threadIdx.x],             \
+                   record<float>{to, 1});                                                                    \
+    }
+CORNERS(corners_unrolled, "unroll 8")
+CORNERS(corners_looped, "unroll 1")
 
-    // 27 nodes of a cell: the groups are found once.
-    KERNEL(group_27_nodes)(const float *from, unsigned active, const int *cells, const int *offset,
-                           float *to) {
+// 27 nodes of a cell: the groups are found once.
+KERNEL(group_27_nodes)(const float *from, unsigned active, const int *cells, const int *offset, float *to) {
     const int cell = cells[threadIdx.x];
     const auto groups = group_lanes(all_lanes, active >> threadIdx.x & 1, cell);
     _Pragma("unroll 1") for (int node = 0; node < 27; ++node)
@@ -301,25 +246,23 @@ KERNEL(one_call_9_from_memory)(const float *from, const arguments *given) {
 }
 
 // Plain atomics and the calls that stand for them. codegen.py compares each own_X with plain_X.
-#define BOTH(name, T, K, differs, place)                                                                     \
-    SUMS(plain_##name, T, T, K, differs, place, g.from, g.active, g.keys, g.to)                              \
-    SUMS(own_##name, T, T, K, differs, place, g.from, g.active, g.keys, g.to)
-#define SAME_AS_PLAIN(name, T, K, add, place, call)                                                          \
-    KERNEL(plain_##name)(const T *from, unsigned active, const int *keys, T *to) {                           \
-        const values_of<K, T> val(from);                                                                     \
-        const int key = keys[threadIdx.x];                                                                   \
-        if (active >> threadIdx.x & 1) {                                                                     \
-            DISTWAR_UNROLL                                                                                   \
-            for (int k = 0; k < K; ++k) add(&to[place], val.of[k]);                                          \
-        }                                                                                                    \
-    }                                                                                                        \
-    KERNEL(own_##name)(const T *from, unsigned active, const int *keys, T *to) {                             \
+#define SUMS_OF_KEYS(name, T, K, begin, add, end)                                                            \
+    KERNEL(name)(const T *from, unsigned active, const int *keys, T *to) {                                   \
+        begin;                                                                                               \
         const values_of<K, T> val(from);                                                                     \
         const int key = keys[threadIdx.x];                                                                   \
         const bool is_active = active >> threadIdx.x & 1;                                                    \
-        call;                                                                                                \
-    }                                                                                                        \
-    BOTH(name, T, K, several_keys, place)
+        add;                                                                                                 \
+        end;                                                                                                 \
+    }
+#define PLAIN(add, sums, K, place)                                                                           \
+    if (is_active) {                                                                                         \
+        DISTWAR_UNROLL                                                                                       \
+        for (int k = 0; k < K; ++k) add(&sums[place], val.of[k]);                                            \
+    }
+#define SAME_AS_PLAIN(name, T, K, add, place, call)                                                          \
+    SUMS_OF_KEYS(plain_##name, T, K, , PLAIN(add, to, K, place), )                                           \
+    SUMS_OF_KEYS(own_##name, T, K, , call, )
 #define ATOMIC(...) reduce_atomic(all_lanes, is_active, key, val.of, __VA_ARGS__)
 SAME_AS_PLAIN(record_float, float, 9, atomicAdd, size_t(key) * 12 + k, ATOMIC(record<float>{to, 12}))
 SAME_AS_PLAIN(record_double, double, 3, atomicAdd, size_t(key) * 4 + k, ATOMIC(record<double>{to, 4}))
@@ -340,33 +283,16 @@ struct own_sink {
     }
 };
 SAME_AS_PLAIN(sink_float, float, 2, atomicAdd, size_t(key) * 2 + k, ATOMIC(own_sink{to}))
+#define SHARED_ZEROS(T)                                                                                      \
+    __shared__ T sums[1024];                                                                                 \
+    for (int i = threadIdx.x; i < 1024; i += 32) sums[i] = T(0);                                             \
+    __syncthreads()
 #define SHARED_TO_GLOBAL                                                                                     \
     __syncthreads();                                                                                         \
     for (int i = threadIdx.x; i < 1024; i += 32) to[i] = sums[i]
 #define SAME_AS_PLAIN_IN_SHARED(name, T, K, place, call)                                                     \
-    KERNEL(plain_##name)(const T *from, unsigned active, const int *keys, T *to) {                           \
-        __shared__ T sums[1024];                                                                             \
-        for (int i = threadIdx.x; i < 1024; i += 32) sums[i] = T(0);                                         \
-        __syncthreads();                                                                                     \
-        const values_of<K, T> val(from);                                                                     \
-        const int key = keys[threadIdx.x];                                                                   \
-        if (active >> threadIdx.x & 1) {                                                                     \
-            DISTWAR_UNROLL                                                                                   \
-            for (int k = 0; k < K; ++k) atomicAdd(&sums[place], val.of[k]);                                  \
-        }                                                                                                    \
-        SHARED_TO_GLOBAL;                                                                                    \
-    }                                                                                                        \
-    KERNEL(own_##name)(const T *from, unsigned active, const int *keys, T *to) {                             \
-        __shared__ T sums[1024];                                                                             \
-        for (int i = threadIdx.x; i < 1024; i += 32) sums[i] = T(0);                                         \
-        __syncthreads();                                                                                     \
-        const values_of<K, T> val(from);                                                                     \
-        const int key = keys[threadIdx.x];                                                                   \
-        const bool is_active = active >> threadIdx.x & 1;                                                    \
-        call;                                                                                                \
-        SHARED_TO_GLOBAL;                                                                                    \
-    }                                                                                                        \
-    BOTH(name, T, K, from_zero_any, place)
+    SUMS_OF_KEYS(plain_##name, T, K, SHARED_ZEROS(T), PLAIN(atomicAdd, sums, K, place), SHARED_TO_GLOBAL)    \
+    SUMS_OF_KEYS(own_##name, T, K, SHARED_ZEROS(T), call, SHARED_TO_GLOBAL)
 #define SEVERAL(...) reduce(all_lanes, is_active, key, val.of, __VA_ARGS__)
 SAME_AS_PLAIN_IN_SHARED(shared_int, int, 1, key, ATOMIC(record<int>{sums, 1}))
 SAME_AS_PLAIN_IN_SHARED(shared_planes, float, 4, key + k * 256, ATOMIC(planes<float>{sums, 256}))
@@ -378,9 +304,7 @@ SAME_AS_PLAIN_IN_SHARED(shared_seen_float, float, 2, key * 2 + k, SEVERAL(record
 // The loop of a histogram, the bins in shared memory: nvcc unrolls all four alike.
 #define HISTOGRAM(name, add)                                                                                 \
     KERNEL(name)(const int *from, int count, const int *keys, int *to) {                                     \
-        __shared__ int sums[1024];                                                                           \
-        for (int i = threadIdx.x; i < 1024; i += 32) sums[i] = 0;                                            \
-        __syncthreads();                                                                                     \
+        SHARED_ZEROS(int);                                                                                   \
         for (int i = threadIdx.x; i < count; i += 32) {                                                      \
             const int key = keys[i], val[1] = {from[i]};                                                     \
             add;                                                                                             \
@@ -414,38 +338,25 @@ KERNEL(atomic_9_aligned_pairs)(const __half2 *from, unsigned active, int key, __
     const values_of<9, __half2> val(from);
     reduce_atomic(all_lanes, active >> threadIdx.x & 1, key, val.of, aligned_record<__half2>{to, 12});
 }
-ONE(atomic_9_aligned_pairs, half2, 9, key * 12 + k)
 KERNEL(total_9_minimum_of_pairs)(const __half2 *from, unsigned active, __half2 *to) {
     const values_of<9, __half2> val(from);
     __half2 total[tree_places(9)];
     tree_total(active >> threadIdx.x & 1, val.of, total, minimum{});
     to[threadIdx.x] = total[0];
 }
-SUMS(total_9_minimum_of_pairs, half2, half2, 9, total_of_least, k, g.from, g.active, g.to)
 
-// Hot slots: each value goes to the slot in shared memory or to the sink in global memory. What stands before and after
-// is not counted.
-#ifndef CLEAR
-#define CLEAR(slots)
-#define FLUSH(slots, sink)
-#endif
+// Hot slots: each value goes to the slot in shared memory or to the sink in global memory.
 __shared__ hot_slots<64, 4> hot_of_threads;
 KERNEL(hot_4_add)(const float *from, const int *keys, float *to) {
-    CLEAR(hot_of_threads);
     const values_of<4, float> val(from);
     hot_of_threads.sink(record<float>{to, 4}).add(keys[threadIdx.x], val.of);
-    FLUSH(hot_of_threads, (record<float>{to, 4}));
 }
-SUMS(hot_4_add, float, float, 4, every_lane_any, key * 4 + k, g.from, g.keys, g.to)
 __shared__ hot_slots<64, 9> hot_of_warps;
 KERNEL(hot_9_tree)(const float *from, unsigned active, int key, float *to) {
-    CLEAR(hot_of_warps);
     const values_of<9, float> val(from);
     reduce_tree(all_lanes, active >> threadIdx.x & 1, uniform_key{key}, val.of,
                 hot_of_warps.sink(record<float>{to, 9}));
-    FLUSH(hot_of_warps, (record<float>{to, 9}));
 }
-ONE(hot_9_tree, float, 9, key * 9 + k)
 
 // The tree without a commit.
 KERNEL(total_9_minimum)(const float *from, unsigned active, float *to) {
@@ -454,35 +365,25 @@ KERNEL(total_9_minimum)(const float *from, unsigned active, float *to) {
     tree_total(active >> threadIdx.x & 1, val.of, total, minimum{});
     to[threadIdx.x] = total[0];
 }
-SUMS(total_9_minimum, float, float, 9, total_of_least, k, g.from, g.active, g.to)
 
 // Each sink at each scope.
-#define SINK_AT(sink, where, call, From, To, K, differs, place, ...)                                         \
+#define SINK_AT(sink, where, call, From, To, K, ...)                                                         \
     KERNEL(sink##_at_##where)(const From *from, int key, To *to) {                                           \
         const values_of<K, From> val(from);                                                                  \
         reduce_##call(all_lanes, true, uniform_key{key}, val.of, __VA_ARGS__);                               \
-    }                                                                                                        \
-    SUMS(sink##_at_##where, From, To, K, differs, place, g.from, 3, g.to)
+    }
 #define AT_SCOPE(where)                                                                                      \
-    SINK_AT(record, where, tree, float, float, 7, every_lane, key * 8 + k,                                   \
-            record<float, distwar::add, scope::where>{to, 8})                                                \
-    SINK_AT(minimum, where, tree, float, float, 7, least_of_every_lane, key * 8 + k,                         \
-            record<float, minimum, scope::where>{to, 8})                                                     \
-    SINK_AT(planes, where, tree, float, float, 7, every_lane, key + k * 1000,                                \
-            planes<float, distwar::add, scope::where>{to, 1000})                                             \
-    SINK_AT(fields, where, tree, float, float, 7, every_lane,                                                \
-            (k < 3 ? key * 3 + k : 1000 + key * 4 + k - 3),                                                  \
+    SINK_AT(record, where, tree, float, float, 7, record<float, distwar::add, scope::where>{to, 8})          \
+    SINK_AT(minimum, where, tree, float, float, 7, record<float, minimum, scope::where>{to, 8})              \
+    SINK_AT(planes, where, tree, float, float, 7, planes<float, distwar::add, scope::where>{to, 1000})       \
+    SINK_AT(fields, where, tree, float, float, 7,                                                            \
             fields_with<distwar::add, scope::where, float, 3, 4>{{to, 3}, {to + 1000, 4}})                   \
-    SINK_AT(pointers, where, tree, float, float, 2, every_lane, k * 100,                                     \
+    SINK_AT(pointers, where, tree, float, float, 2,                                                          \
             pointers<2, float, distwar::add, scope::where>{{to, to + 100}})                                  \
-    SINK_AT(aligned, where, atomic, float, float, 7, every_lane, key * 8 + k,                                \
-            aligned_record<float, scope::where>{to, 8})                                                      \
-    SINK_AT(half, where, tree, float, __half, 7, every_lane, key * 8 + k,                                    \
-            record<__half, distwar::add, scope::where>{to, 8})                                               \
-    SINK_AT(pairs, where, atomic, float, __half2, 2, every_lane, key * 16 + k,                               \
-            record_of_pairs<__half2, scope::where>{to, 8})                                                   \
-    SINK_AT(vectors, where, atomic, __half2, __half2, 5, every_lane, key * 8 + k,                            \
-            aligned_record<__half2, scope::where>{to, 8})
+    SINK_AT(aligned, where, atomic, float, float, 7, aligned_record<float, scope::where>{to, 8})             \
+    SINK_AT(half, where, tree, float, __half, 7, record<__half, distwar::add, scope::where>{to, 8})          \
+    SINK_AT(pairs, where, atomic, float, __half2, 2, record_of_pairs<__half2, scope::where>{to, 8})          \
+    SINK_AT(vectors, where, atomic, __half2, __half2, 5, aligned_record<__half2, scope::where>{to, 8})
 AT_SCOPE(block)
 AT_SCOPE(device)
 AT_SCOPE(system)

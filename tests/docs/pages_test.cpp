@@ -76,29 +76,6 @@ TEST(Pages, ShowOnlyCodeThatIsCompiled) {
     EXPECT_EQ(blocks, compiled.size()) << "a compiled part is on no page, or a page was not read";
 }
 
-// Every example in a comment of a header is one that tests/library runs.
-TEST(Pages, HeadersShowOnlyExamplesThatAreRun) {
-    std::set<std::string> run, shown;
-    for (const char *source : {EXAMPLES})
-        for (const std::string &part : compiled_parts(source)) run.insert(part);
-    for (const auto &file : std::filesystem::recursive_directory_iterator(HEADERS)) {
-        if (file.is_directory()) continue;
-        std::vector<std::string> example;
-        bool inside = false;
-        for (const std::string &line : lines_of(file.path().string())) {
-            const bool goes_on = line.rfind("//     ", 0) == 0;
-            if (inside && goes_on) example.push_back(line.substr(2));
-            if (inside && !goes_on) {
-                EXPECT_EQ(run.count(joined(example)), 1u) << file.path() << " shows\n" << joined(example);
-                shown.insert(joined(example));
-                example.clear();
-            }
-            inside = (inside && goes_on) || line.rfind("// Example (", 0) == 0;
-        }
-    }
-    for (const std::string &part : run) EXPECT_EQ(shown.count(part), 1u) << "no header shows\n" << part;
-}
-
 // The anchors of a page: its headings in lower case, without punctuation, with dashes for spaces.
 std::set<std::string> anchors_of(const std::string &path) {
     std::set<std::string> anchors;

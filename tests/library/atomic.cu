@@ -27,12 +27,12 @@ enum { BLOCKS = 40, BLOCK = 96, THREADS = BLOCKS * BLOCK, TARGETS = 3 };
 
 // ---- atomic_add
 
-// Part `i` of the value of a thread: small integers, whose sums are exact in any order, or some that need their sign and both
-// their words.
+// Part `i` of the value of a thread: small integers, whose sums are exact in any order, or of 8 bytes some whose sums carry
+// from the lower word to the upper one.
 template <typename T>
 __host__ __device__ double part_of(unsigned thread, int i) {
     const double n = double(thread + 1);
-    if (std::is_same_v<T, long long>) return -8589934592.0 * n;
+    if (std::is_integral_v<T>) return (std::is_signed_v<T> ? -4294967295.0 : 4294967295.0) * n;
     return i == 0 ? n : i == 1 ? -n : double(4 - i);
 }
 template <typename T>
@@ -88,7 +88,8 @@ void check_adds() {
 }
 template <typename T>
 class AtomicAdd : public testing::Test {};
-using types_to_add = testing::Types<float, double, long long, unsigned long long, float2, float4>;
+using types_to_add =
+    testing::Types<float, double, long, unsigned long, long long, unsigned long long, float2, float4>;
 TYPED_TEST_SUITE(AtomicAdd, types_to_add);
 TYPED_TEST(AtomicAdd, LosesNothingAtAnyScope) {
     check_adds<scope::block, false, TypeParam>();

@@ -15,26 +15,13 @@ using floats = distwar::record<float>;
 
 // ---- fixed point and pairs
 
-template <int K>
-__global__ void reduce_fixed_once(const int *keys, int threshold, long long *targets) {
-    float val[K];
-    distwar::fixed_format<K> format = {};
-    for (int k = 0; k < K; ++k) val[k] = format.scale[k] = 1;
-    distwar::reduce_fixed(all_lanes, true, keys[threadIdx.x], val, distwar::record<long long>{targets, K},
-                          format, threshold);
-}
 TEST(Cost, OfFixedIsThatOfTree) {
     for (const std::vector<int> &keys :
          {one_key, groups_of({16, 16}), groups_of({8, 8, 8, 8}), groups_of({})})
-        for (const int threshold : {0, 12, 33}) {
-            const device_array<int> device_keys(keys);
-            const device_array<long long> targets(std::vector<long long>(32 * 9, 0));
-            const cost found = count(reduce_fixed_once<9>, device_keys.get(), threshold, targets.get());
-            const cost tree = cost_of<TREE, 9>(keys, threshold);
-            EXPECT_EQ(found.shuffles, tree.shuffles);
-            EXPECT_EQ(found.instructions, tree.instructions);
-            EXPECT_EQ(found.requests, tree.requests);
-        }
+        for (const int threshold : {0, 12, 33})
+            EXPECT_EQ(
+                (cost_of<FIXED, 9, RECORD, long long, int, add, false, float>(call_of(keys, threshold))),
+                (cost_of<TREE, 9>(keys, threshold)));
 }
 
 // A pair costs what a float costs: half the shuffles and atomics of its two values.

@@ -8,6 +8,7 @@
 #include "numbers.cuh"
 #include <algorithm>
 #include <cmath>
+#include <distwar/fixed.cuh>
 #include <distwar/half.cuh>
 #include <distwar/reduce.cuh>
 #include <functional>
@@ -85,7 +86,8 @@ enum call_kind {
     BFLY = DISTWAR_BFLY,
     TREE = DISTWAR_TREE,
     GROUP = DISTWAR_STRATEGY_COUNT,
-    ONE_CALL
+    ONE_CALL,
+    FIXED // floats into sums of long long that are whole numbers
 };
 
 template <call_kind Call, int K, typename T, typename Key, typename Sink>
@@ -94,7 +96,15 @@ __device__ void call_with(const warp_call &call, bool active, Key key, const T (
         distwar::reduce(call.lanes, active, key, val, sink);
     else if constexpr (Call == GROUP)
         distwar::group_lanes(call.lanes, active, key).add(val, sink, call.threshold);
-    else
+    else if constexpr (Call == FIXED) {
+        distwar::fixed_format<K> format = {}; // of no flag
+        T scaled[K];
+        for (int k = 0; k < K; ++k) {
+            format.scale[k] = float(1 << k % 8);
+            scaled[k] = val[k] / format.scale[k];
+        }
+        distwar::reduce_fixed(call.lanes, active, key, scaled, sink, format, call.threshold);
+    } else
         distwar::reduce<distwar::strategy(Call)>(call.lanes, active, key, val, sink, call.threshold);
 }
 // A number of values known at run time, in chunks.
@@ -122,6 +132,7 @@ struct key_as<distwar::uniform_key<Key>> {
 
 // ---- the sinks
 
+// HALVES are single halves, one behind the other; for an odd K they begin at an odd place.
 // OWN is one of the caller's, of which the library knows only `add`; OWN_BY_KEY it knows to be addressed by key. BLOCKS are
 // planes of 8 keys each. SAID is a record that is said to lie in shared memory.
 enum sink_kind {
@@ -132,6 +143,7 @@ enum sink_kind {
     SINKS,
     ALIGNED = SINKS,
     PAIRS,
+    HALVES,
     BLOCKS,
     OWN,
     OWN_BY_KEY,
@@ -160,6 +172,7 @@ __host__ __device__ constexpr int places_of(int K) {
 // The place of value k of a key.
 __host__ __device__ inline int place(sink_kind kind, int K, int key, int k) {
     if (kind == PLANES) return k * KEYS + key;
+    if (kind == HALVES) return K % 2 + key * K + k;
     if (kind == BLOCKS) return (key / 8 * K + k) * 8 + key % 8;
     if (kind == OWN || kind == OWN_BY_KEY) return key * stride_of(K) + K - 1 - k;
     if (kind != FIELDS) return key * stride_of(K) + k;
@@ -212,6 +225,8 @@ __device__ auto sink_of(T *to, int count, int key, bool active) {
     } else if constexpr (Kind == PAIRS) {
         using pair = typename pair_with<T>::type;
         return record_of_pairs<pair, S>{reinterpret_cast<pair *>(to), stride / 2};
+    } else if constexpr (Kind == HALVES) {
+        return record_of_halves<T, S>{to + K % 2, K, KEYS * K};
     } else if constexpr (Kind == OWN) {
         return own_sink<T>{to, count};
     } else if constexpr (Kind == OWN_BY_KEY) {
@@ -331,8 +346,8 @@ T combined(T old, V given) {
         const bits a = bits(old), b = bits(given);
         return std::is_same_v<Op, add>        ? T(a + b)
                : std::is_same_v<Op, multiply> ? T(a * b)
-               : std::is_same_v<Op, minimum>  ? std::min(old, given)
-               : std::is_same_v<Op, maximum>  ? std::max(old, given)
+               : std::is_same_v<Op, minimum>  ? std::min(old, T(given))
+               : std::is_same_v<Op, maximum>  ? std::max(old, T(given))
                : std::is_same_v<Op, bit_and>  ? T(a & b)
                : std::is_same_v<Op, bit_or>   ? T(a | b)
                                               : T(a ^ b);

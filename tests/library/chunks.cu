@@ -175,45 +175,29 @@ TEST(Counts, IntoHotSlots) {
                                        });
 }
 
-template <int K>
-__global__ void add_fixed(const warp_call *calls, const long long *values, long long *to, unsigned *flag) {
-    const warp_call &call = calls[blockIdx.x];
-    const int lane = int(threadIdx.x);
-    if (!(call.lanes >> lane & 1)) return;
-    const bool active = call.active >> lane & 1;
-    distwar::fixed_format<K> format;
-    float val[K];
-    for (int k = 0; k < K; ++k) {
-        format.scale[k] = float(1 << k % 8);
-        val[k] = active ? float(values[(blockIdx.x * 32 + lane) * K + k] % 4096) : __int_as_float(0x7fc00000);
-    }
-    if (blockIdx.x == 1 && active) val[K - 1] = __int_as_float(0x7fc00000);
-    format.flag = flag + blockIdx.x;
-    distwar::reduce_fixed(call.lanes, active, call.key[lane], val,
-                          distwar::record<long long>{to + size_t(blockIdx.x) * KEYS * K, K}, format,
-                          call.threshold);
+// Lane 7 holds a NaN in the last chunk.
+__global__ void add_nan(unsigned active, long long *to, unsigned *flag) {
+    distwar::fixed_format<70> format;
+    float val[70];
+    for (int k = 0; k < 70; ++k) format.scale[k] = val[k] = 1;
+    if (threadIdx.x == 7) val[69] = __int_as_float(0x7fc00000);
+    format.flag = flag;
+    distwar::reduce_fixed(all_lanes, active >> threadIdx.x & 1, 0, val, distwar::record<long long>{to, 70},
+                          format);
 }
 TEST(ArraysOfFixedPoint, AreExactAndTellOfNaN) {
-    constexpr int K = 70;
     draw random(12);
-    std::vector<warp_call> calls = draw_calls(random, MADE);
-    calls[1].lanes = calls[1].active = all_lanes;
-    for (int &key : calls[1].key) key &= 31;
-    std::vector<long long> values, expected(size_t(MADE) * KEYS * K, 0);
-    for (int i = 0; i < MADE * 32 * K; ++i) {
-        const int call = i / K / 32, lane = i / K % 32, k = i % K;
-        values.push_back(int(random.below(4096)) - 2048);
-        if (calls[call].active >> lane & 1 && !(call == 1 && k == K - 1))
-            expected[(call * KEYS + calls[call].key[lane]) * K + k] += values.back() * (1 << k % 8);
+    check<FIXED, RECORD, add, 70, long long, float>(random, MADE);
+    check<FIXED, PLANES, add, 130, long long, float>(random, MADE);
+    for (const unsigned active : {all_lanes, ~(1u << 7)}) {
+        const device_array<long long> to(std::vector<long long>(70, 0));
+        const device_array<unsigned> flag({0u});
+        run(1, 32, add_nan, active, to.get(), flag.get());
+        std::vector<long long> expected(70, active == all_lanes ? 32 : 31);
+        expected[69] = 31;
+        EXPECT_EQ(to.download(), expected);
+        EXPECT_EQ(flag.download()[0], active == all_lanes ? unsigned(distwar::fixed_nan) : 0u);
     }
-    const device_array<warp_call> device_calls(calls);
-    const device_array<long long> device_values(values), to(std::vector<long long>(expected.size(), 0));
-    const device_array<unsigned> flag(std::vector<unsigned>(MADE, 0));
-    run(MADE, 32, add_fixed<K>, device_calls.get(), device_values.get(), to.get(), flag.get());
-    EXPECT_EQ(to.download(), expected);
-    std::vector<unsigned> flags(MADE, 0);
-    flags[1] = distwar::fixed_nan;
-    EXPECT_EQ(flag.download(), flags);
 }
 
 } // namespace

@@ -60,13 +60,13 @@ const std::vector<int> one_key(32, 3);
 
 // The cost of one call with K ones.
 template <call_kind Call, int K, sink_kind Kind = RECORD, typename T = float, typename Key = int,
-          typename Op = distwar::add, bool Shared = false>
+          typename Op = distwar::add, bool Shared = false, typename V = T>
 cost cost_of(const warp_call &call) {
     const device_array<warp_call> calls({call});
-    const device_array<T> values(std::vector<T>(32 * K, stored<T>(1))),
-        targets(std::vector<T>(places_of(K), stored<T>(0)));
+    const device_array<V> values(std::vector<V>(32 * K, stored<V>(1)));
+    const device_array<T> targets(std::vector<T>(places_of(K), stored<T>(0)));
     const device_array<unsigned> changed({0u});
-    const cost found = count(make_calls<Call, Kind, Op, K, T, T, Key, Shared, distwar::scope::device>,
+    const cost found = count(make_calls<Call, Kind, Op, K, T, V, Key, Shared, distwar::scope::device>,
                              calls.get(), values.get(), targets.get(), changed.get());
     const simt_counters c = simt_counters_read();
     if (Kind != ALIGNED) {

@@ -65,6 +65,8 @@ void check_types() {
         check_fetch<Ones, unsigned long long, int>(random);
         check_fetch<Ones, long long, unsigned long long>(random);
         check_fetch<Ones, unsigned, long long>(random);
+        check_fetch<Ones, unsigned long, long>(random);
+        check_fetch<Ones, long, unsigned long>(random);
         check_fetch<Ones, uniform_key<int>, unsigned>(random);
         check_fetch<Ones, uniform_key<long long>, long long>(random);
     });
@@ -118,34 +120,6 @@ TEST(FetchAdd, OfManyWarpsGivesEachNumberOnce) {
     });
 }
 
-// Compaction: what is kept, in order within each warp.
-__global__ void compact(const int *items, unsigned count, unsigned *kept_count, int *kept) {
-    const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
-    const int item = i < count ? items[i] : 0;
-    const bool keep = i < count && item % 3 != 0;
-    const unsigned slot = distwar::append(all_lanes, keep, kept_count);
-    if (keep) kept[slot] = item;
-}
-TEST(Append, CompactsAStream) {
-    std::vector<int> items(1000), expected;
-    for (int i = 0; i < 1000; ++i) {
-        items[i] = 7 * i + 1;
-        if (items[i] % 3 != 0) expected.push_back(items[i]);
-    }
-    const device_array<int> device_items(items), kept(std::vector<int>(1000, -1));
-    const device_array<unsigned> count(std::vector<unsigned>(1, 0));
-    set_schedule(3);
-    run(8, 128, compact, device_items.get(), 1000u, count.get(), kept.get());
-    ASSERT_EQ(count.download()[0], expected.size());
-    std::vector<int> found = kept.download();
-    EXPECT_TRUE(std::all_of(found.begin() + expected.size(), found.end(), [](int i) { return i == -1; }));
-    found.resize(expected.size());
-    for (size_t i = 1; i < found.size(); ++i) // items of a warp are neighbours and rise
-        EXPECT_TRUE(found[i] / 7 / 32 != found[i - 1] / 7 / 32 || found[i - 1] < found[i]);
-    std::sort(found.begin(), found.end());
-    EXPECT_EQ(found, expected);
-}
-
 // Queues that are too small: no item is lost but for want of room, none is written past the end.
 enum { QUEUES = 4, ROOM = 50, THREADS = 320 };
 struct item_of_12_bytes {
@@ -174,9 +148,10 @@ void check_append(unsigned lanes, Count capacity) {
         slots.get());
     const std::vector<item_of_12_bytes> stored = items.download();
     const std::vector<Count> slot = slots.download(), count = counts.download();
-    std::vector<Count> asked(QUEUES, 0);
+    std::vector<Count> asked(QUEUES, 0), before(QUEUES, 0); // slots of a warp rise
     std::vector<bool> taken(queues * capacity + 1, false);
     for (int thread = 0; thread < THREADS; ++thread) {
+        if (thread % 32 == 0) before.assign(QUEUES, 0);
         if (!(lanes >> thread % 32 & 1)) {
             EXPECT_EQ(slot[thread], Count(untouched));
             continue;
@@ -195,6 +170,8 @@ void check_append(unsigned lanes, Count capacity) {
         const size_t place = q * capacity + slot[thread];
         EXPECT_FALSE(taken[place]) << "two items in slot " << slot[thread];
         taken[place] = true;
+        EXPECT_GE(slot[thread], before[q]) << "not in the order of lanes";
+        before[q] = slot[thread] + 1;
         EXPECT_EQ(stored[place].number, thread);
         EXPECT_EQ(stored[place].thrice, 3 * thread);
     }

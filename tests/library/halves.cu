@@ -69,6 +69,11 @@ void check_halves(draw &random) {
     check<Call, RECORD, add, 5, T, float>(random);
     check<Call, PLANES, add, 5, T, float>(random);
     check<Call, PAIRS, add, 5, T, float>(random);
+    for (int repetition = 0; repetition < 3; ++repetition) { // any half may be the last of its array
+        check<Call, HALVES, add, 3, T, float>(random);
+        check<Call, HALVES, add, 4, T, float>(random);
+    }
+    check<Call, HALVES, add, 1, T, float, unsigned long long>(random);
 }
 TYPED_TEST(Half, TakesEverySumThroughEverySink) {
     draw random(1);
@@ -77,6 +82,7 @@ TYPED_TEST(Half, TakesEverySumThroughEverySink) {
         check_halves<SERIAL, TypeParam>(random);
         check_halves<BFLY, TypeParam>(random);
         check_halves<TREE, TypeParam>(random);
+        check_halves<ONE_CALL, TypeParam>(random);
         // Other operators: in float in the warp, rounded once, then by compare-and-swap.
         check<TREE, RECORD, minimum, 2, TypeParam, float>(random);
         check<SERIAL, RECORD, maximum, 2, TypeParam, float>(random);
@@ -106,6 +112,9 @@ TYPED_TEST(Half, PairsAreTakenByEveryCall) {
         check_pairs<TREE, Pair>(random);
         check_pairs<GROUP, Pair>(random);
         check<ONE_CALL, ALIGNED, add, 2, Pair>(random);
+        check<ONE_CALL, ALIGNED, add, 4, Pair>(random);
+        check<ONE_CALL, RECORD, add, 1, Pair>(random);
+        check<ONE_CALL, RECORD, add, 9, Pair>(random);
         check<ATOMIC, ALIGNED, add, 10, Pair>(
             random); // by one lane: two vectors of four pairs, and one of two
     });

@@ -106,44 +106,4 @@ TEST(Lanes, FindTheLargestValueBySixVotes) {
 }
 #endif
 
-// Asks sets of one lane, of all lanes, and of lanes 4, 9 and 20, whose answers are known by hand.
-__global__ void ask_sets(unsigned *found) {
-    const unsigned lane = threadIdx.x, three = 1u << 4 | 1u << 9 | 1u << 20;
-    unsigned wrong = 0;
-    wrong += distwar::lowest_lane(1u << lane) != lane;
-    wrong += distwar::detail::highest_lane(1u << lane) != lane;
-    wrong += distwar::lowest_lane(three) != 4;
-    wrong += distwar::detail::highest_lane(three) != 20;
-    wrong += distwar::detail::lanes_below(distwar::all_lanes) != (1ull << lane) - 1;
-    wrong +=
-        distwar::count_lanes(distwar::detail::lanes_below(three)) != (lane > 4) + (lane > 9) + (lane > 20);
-    found[lane] = wrong;
-}
-
-TEST(Lanes, AreFoundInSets) {
-    const device_array<unsigned> wrong(std::vector<unsigned>(32, 1));
-    run(1, 32, ask_sets, wrong.get());
-    EXPECT_EQ(wrong.download(), std::vector<unsigned>(32, 0));
-}
-
-// The low value for 0, the high one for 32, zero for 64.
-template <typename T>
-__global__ void shift_pairs(T *found) {
-    for (unsigned bits = 0; bits <= 64; bits += 32)
-        found[bits / 32] = distwar::detail::shift_pair(bits, T(3), T(5));
-}
-template <typename T>
-void expect_shifts() {
-    const device_array<T> found(std::vector<T>(3, T(7)));
-    run(1, 1, shift_pairs<T>, found.get());
-    EXPECT_EQ(found.download(), (std::vector<T>{3, 5, 0}));
-}
-
-TEST(Lanes, PickOfAPairByAShift) {
-    expect_shifts<float>();
-    expect_shifts<double>();
-    expect_shifts<int>();
-    expect_shifts<unsigned long long>();
-}
-
 } // namespace

@@ -22,44 +22,10 @@ unsigned here(int line = __builtin_LINE()) {
 enum { K = 3 };
 const float val[K] = {1, 2, 3};
 
-// A kernel whose wrong call is one statement; `seven` is 1 in lane 7, else 0.
-#define MISTAKE(name, ...)                                                                                   \
-    __global__ void name(float *to) {                                                                        \
-        const int seven = threadIdx.x == 7;                                                                  \
-        (void)seven;                                                                                         \
-        __VA_ARGS__;                                                                                         \
-    }
+int seven() { // 1 in lane 7
+    return threadIdx.x == 7;
+}
 using pairs = record_of_pairs<__half2>;
-MISTAKE(other_uniform_key, reduce_tree(here(), !seven, uniform_key{seven}, val, record<float>{to, K}))
-MISTAKE(other_uniform_key_by_default,
-        reduce(here(), true, uniform_key{seven}, val, pointers{to, to + 1, to + 2}))
-MISTAKE(other_uniform_key_of_a_counter,
-        fetch_add(here(), true, uniform_key{seven}, reinterpret_cast<int *>(to)))
-MISTAKE(other_uniform_key_of_a_group,
-        group_lanes(here(), true, uniform_key{seven}).add(val, record<float>{to, K}))
-MISTAKE(other_base, reduce_tree(here(), threadIdx.x < 16, 0, val, record<float>{to + seven, K}))
-MISTAKE(other_stride, reduce_serial(here(), true, 0, val, planes<float>{to, 1 + seven}))
-MISTAKE(other_base_in_bfly, reduce_bfly(here(), true, 0, val, aligned_record{to + 4 * seven, 4}))
-MISTAKE(other_base_in_a_group, group_lanes(here(), true, 0).add(val, record<float>{to + seven, K}))
-MISTAKE(other_base_by_default, reduce(here(), true, 0, val, record<float>{to + seven, K}))
-// Lanes 3, 7, ... have the key 3, and are one group.
-MISTAKE(other_pointers,
-        reduce_tree(here(), threadIdx.x != 31, threadIdx.x % 4, val, pointers{to, to, to + seven}))
-MISTAKE(other_key_in_a_group, group_lanes(here(), true, threadIdx.x % 4)
-                                  .add(val, record<float>{to, K}, at_key{seven ? 5 : threadIdx.x % 4}))
-MISTAKE(other_key_of_one_group, group_lanes(here(), threadIdx.x != 3, uniform_key{0})
-                                    .add(val, record<float>{to, K}, at_key{threadIdx.x % 4 == 3 ? 1 : 2}))
-MISTAKE(other_counters, fetch_add(here(), true, 0, reinterpret_cast<int *>(to) + seven))
-MISTAKE(small_stride, reduce_atomic(here(), seven, 0, val, record<float>{to, K - seven}))
-MISTAKE(small_stride_by_count, reduce_n(here(), true, 0, K, val, record<float>{to, K - seven}))
-MISTAKE(small_stride_of_vectors, reduce_atomic(here(), true, 0, val, aligned_record{to, 4 - 2 * seven}))
-MISTAKE(small_stride_of_pairs,
-        reduce_atomic(here(), true, 0, val, pairs{reinterpret_cast<__half2 *>(to), size_t(2 - seven)}))
-MISTAKE(small_stride_of_a_field,
-        reduce_atomic(here(), true, 0, val, fields<float, 1, 2>{{to, 1}, {to + 32, 2 - seven}}))
-MISTAKE(small_stride_in_shared,
-        reduce(here(), true, 0, val, in_shared(fields<float, 1, 2>{{to, 1}, {to + 32, 1}})))
-MISTAKE(early_return, if (!seven) reduce_tree(here(), true, 0, val, record<float>{to, K}))
 __global__ void small_stride_of_hot_slots(float *to) {
     __shared__ hot_slots<4, K> hot;
     hot.clear();
@@ -95,28 +61,40 @@ TEST(Mistakes, AreRefusedWithTheLineOfTheCall) {
         void (*kernel)(float *);
         std::string reason;
     } mistakes[] = {
-        {other_uniform_key, other_key},
-        {other_uniform_key_by_default, other_key},
-        {other_uniform_key_of_a_counter, other_key},
-        {other_uniform_key_of_a_group, other_key},
-        {other_base, other_sink},
-        {other_stride, other_sink},
-        {other_base_in_bfly, other_sink},
-        {other_base_in_a_group, other_sink},
-        {other_base_by_default, other_sink},
-        {other_pointers, "lanes with one key pass different addresses in pointers: lanes 3, 7\n"},
-        {other_key_in_a_group, at_keys + "3, 7\n"},
-        {other_key_of_one_group, at_keys + "0, 7\n"},
-        {other_counters, "the counters of a call differ between its lanes: lanes 0, 7\n"},
-        {small_stride, stride_below},
-        {small_stride_by_count, stride_below},
-        {small_stride_of_vectors, stride_below},
-        {small_stride_of_pairs, stride_below},
-        {small_stride_of_a_field, stride_below},
-        {small_stride_in_shared, stride_below},
-        {small_stride_of_hot_slots, stride_below},
-        {early_return,
+#define CALL(...) [](float *to) { __VA_ARGS__; }
+        {CALL(reduce_tree(here(), !seven(), uniform_key{seven()}, val, record<float>{to, K})), other_key},
+        {CALL(reduce(here(), true, uniform_key{seven()}, val, pointers{to, to + 1, to + 2})), other_key},
+        {CALL(fetch_add(here(), true, uniform_key{seven()}, reinterpret_cast<int *>(to))), other_key},
+        {CALL(group_lanes(here(), true, uniform_key{seven()}).add(val, record<float>{to, K})), other_key},
+        {CALL(reduce_tree(here(), threadIdx.x < 16, 0, val, record<float>{to + seven(), K})), other_sink},
+        {CALL(reduce_serial(here(), true, 0, val, planes<float>{to, 1 + seven()})), other_sink},
+        {CALL(reduce_bfly(here(), true, 0, val, aligned_record{to + 4 * seven(), 4})), other_sink},
+        {CALL(group_lanes(here(), true, 0).add(val, record<float>{to + seven(), K})), other_sink},
+        {CALL(reduce(here(), true, 0, val, record<float>{to + seven(), K})), other_sink},
+        // Lanes 3, 7, ... have the key 3, and are one group.
+        {CALL(reduce_tree(here(), threadIdx.x != 31, threadIdx.x % 4, val, pointers{to, to, to + seven()})),
+         "lanes with one key pass different addresses in pointers: lanes 3, 7\n"},
+        {CALL(group_lanes(here(), true, threadIdx.x % 4)
+                  .add(val, record<float>{to, K}, at_key{seven() ? 5 : threadIdx.x % 4})),
+         at_keys + "3, 7\n"},
+        {CALL(group_lanes(here(), threadIdx.x != 3, uniform_key{0})
+                  .add(val, record<float>{to, K}, at_key{threadIdx.x % 4 == 3 ? 1 : 2})),
+         at_keys + "0, 7\n"},
+        {CALL(fetch_add(here(), true, 0, reinterpret_cast<int *>(to) + seven())),
+         "the counters of a call differ between its lanes: lanes 0, 7\n"},
+        {CALL(reduce_atomic(here(), seven(), 0, val, record<float>{to, K - seven()})), stride_below},
+        {CALL(reduce_n(here(), true, 0, K, val, record<float>{to, K - seven()})), stride_below},
+        {CALL(reduce_atomic(here(), true, 0, val, aligned_record{to, 4 - 2 * seven()})), stride_below},
+        {CALL(reduce_atomic(here(), true, 0, val,
+                            pairs{reinterpret_cast<__half2 *>(to), size_t(2 - seven())})),
+         stride_below},
+        {CALL(reduce_atomic(here(), true, 0, val, fields<float, 1, 2>{{to, 1}, {to + 32, 2 - seven()}})),
+         stride_below},
+        {CALL(reduce(here(), true, 0, val, in_shared(fields<float, 1, 2>{{to, 1}, {to + 32, 1}}))),
+         stride_below},
+        {CALL(if (!seven()) reduce_tree(here(), true, 0, val, record<float>{to, K})),
          "a mask contains exited lanes: warp 0, lanes 0-6, 8-31 at __ballot_sync cannot wait for lane 7\n"},
+        {small_stride_of_hot_slots, stride_below},
     };
     for (const auto &[kernel, reason] : mistakes) expect_refusal(kernel, reason);
 }

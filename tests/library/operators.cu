@@ -40,7 +40,8 @@ TYPED_TEST(Operators, AreAppliedToEachLaneOnce) {
 // Every type by every operator, by a tree and by plain atomics.
 template <typename T>
 class OperatorsOf : public testing::Test {};
-using types = testing::Types<int, unsigned, long long, unsigned long long, float, double>;
+using types =
+    testing::Types<int, unsigned, long, unsigned long, long long, unsigned long long, float, double>;
 TYPED_TEST_SUITE(OperatorsOf, types);
 template <typename T, typename... Ops>
 void check_both(draw &random) {

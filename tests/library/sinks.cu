@@ -2,6 +2,7 @@
 // Every call with other types and into every sink. Integers are exact and wrap.
 
 #include "calls.cuh"
+#include <distwar/hot_slots.cuh>
 
 using distwar::add;
 using distwar::scope;
@@ -39,6 +40,9 @@ TYPED_TEST(Sinks, TakeEveryType) {
         check<Call, sink_in_turn<Call, 1>, add, 2, unsigned long long>(random);
         check<Call, sink_in_turn<Call, 2>, add, 5, long long>(random);
         check<Call, sink_in_turn<Call, 3>, add, 1, unsigned>(random);
+        // integers count by their size, not by their name
+        check<Call, sink_in_turn<Call, 0>, add, 2, long, long, long>(random);
+        check<Call, sink_in_turn<Call, 1>, add, 1, unsigned long, unsigned long, unsigned long>(random);
         check<Call, RECORD, add, 4, unsigned long long, unsigned long long, unsigned>(random);
     });
 }
@@ -74,6 +78,7 @@ TYPED_TEST(Sinks, MayBeInSharedMemory) {
         check<Call, POINTERS, add, 3, float, float, int, true>(random);
         check<Call, SAID, add, 2, float, float, long long, true>(random);
         check<Call, SAID, add, 4, unsigned long long, unsigned long long, unsigned, true>(random);
+        check<Call, RECORD, add, 2, long, long, int, true>(random); // the lower halves carry
     });
 }
 TYPED_TEST(Sinks, TakeAUniformKey) {
@@ -82,6 +87,7 @@ TYPED_TEST(Sinks, TakeAUniformKey) {
     under_schedules(SCHEDULES, [&] {
         check<Call, PLANES, add, 2, float, float, uniform_key<unsigned long long>>(random);
         check<Call, RECORD, add, 9, float, float, uniform_key<int>>(random);
+        check<Call, RECORD, add, 2, unsigned long, unsigned long, uniform_key<long>>(random);
     });
 }
 TEST(SinksOfTheTree, TakeWideIntegersInFields) {
@@ -214,6 +220,70 @@ TEST(OneCall, IntoMemoryOfEitherKind) {
     run(2, 32, add_somewhere, sums.get(), 1);
     EXPECT_EQ(sums.download(),
               (std::vector<float>{16, 32, 48, 96, 16, 16, 32, 32, 16, 32, 48, 96, 16, 16, 32, 32}));
+}
+
+// Keys that do not fit into the type of the groups or of the slots.
+template <typename Other>
+__global__ void corners(Other far, float *sums) {
+    using namespace distwar;
+    const auto cells = group_lanes(all_lanes, true, int(threadIdx.x / 8));
+    const float val[2] = {1, float(threadIdx.x)};
+    const record<float> sink = {sums - size_t(far) * 2, 2};
+    cells.add(val, sink, at_key{Other(far + Other(threadIdx.x / 8))});
+    cells.add_n(
+        2, [&](int k) { return val[k]; }, sink, at_key{Other(far + Other(threadIdx.x / 8))});
+    group_lanes(all_lanes, true, 7).add(val, sink, at_key{far}); // one key
+}
+template <typename Key, typename Slot>
+__global__ void hot(Key far, float *sums) {
+    using namespace distwar;
+    __shared__ hot_slots<64, 2, float, Slot> slots;
+    const record<float> table = {sums - size_t(far) * 2, 2};
+    slots.clear();
+    const float val[2] = {1, float(threadIdx.x)};
+    for (int i = 0; i < 10; ++i)
+        reduce(all_lanes, true, Key(far + Key(threadIdx.x / 8)), val, slots.sink(table));
+    slots.flush(table);
+}
+template <typename... Parameters, typename Far>
+void check_far(void (*kernel)(Parameters...), Far far, float times, float more) {
+    const device_array<float> sums(std::vector<float>(8, 0.0f));
+    run(1, 32, kernel, far, sums.get());
+    std::vector<float> wanted;
+    for (int key = 0; key < 4; ++key) wanted.insert(wanted.end(), {8 * times, float(28 + 64 * key) * times});
+    wanted[0] += 32 * more, wanted[1] += 496 * more;
+    EXPECT_EQ(sums.download(), wanted);
+}
+TEST(WideKeys, KeepTheirBits) {
+    check_far(corners<long long>, 1ll << 32, 2, 1);
+    check_far(corners<unsigned>, 3000000000u, 2, 1);
+    check_far(corners<size_t>, size_t(1) << 40, 2, 1);
+    check_far(hot<long long, int>, 1ll << 32, 10, 0);
+    check_far(hot<unsigned, int>, 3000000000u, 10, 0);
+    check_far(hot<size_t, int64_t>, size_t(1) << 40, 10, 0);
+    check_far(hot<int, int64_t>, 3, 10, 0);
+    check_far(hot<int, size_t>, 3, 10, 0);
+}
+
+// A sink of the caller's with a member `base` is summed in the warp, wherever the base lies.
+struct with_base {
+    const int *base; // a table in shared memory
+    float *sums;
+    template <typename Key, int K>
+    __device__ void add(Key key, const float (&val)[K]) const {
+        for (int k = 0; k < K; ++k) distwar::atomic_add(&sums[base[key] + k], val[k]);
+    }
+};
+__global__ void add_to_table(float *sums) {
+    __shared__ int table[4];
+    if (threadIdx.x < 4) table[threadIdx.x] = int(3 - threadIdx.x);
+    __syncthreads();
+    distwar::reduce(distwar::all_lanes, true, int(threadIdx.x / 8), 1.0f, with_base{table, sums});
+}
+TEST(SinksOfTheCaller, MayHaveABase) {
+    const device_array<float> sums(std::vector<float>(4, 0.0f));
+    run(1, 32, add_to_table, sums.get());
+    EXPECT_EQ(sums.download(), std::vector<float>(4, 8.0f));
 }
 
 } // namespace

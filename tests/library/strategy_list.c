@@ -1,19 +1,10 @@
 // SPDX-License-Identifier: MIT
-// strategy.h in C.
+// strategy.h in C. Gives what it says of a strategy, and returns the number of strategies.
 #include <distwar/strategy.h>
 
-int c_strategy_count(void) {
+int c_strategy(int strategy, const char **name, int *of_name, int *has_threshold) {
+    *name = distwar_strategy_name((distwar_strategy)strategy);
+    *of_name = distwar_strategy_from_name(*name);
+    *has_threshold = distwar_strategy_has_threshold((distwar_strategy)strategy);
     return DISTWAR_STRATEGY_COUNT;
-}
-
-const char *c_strategy_name(int strategy) {
-    return distwar_strategy_name((distwar_strategy)strategy);
-}
-
-int c_strategy_from_name(const char *name) {
-    return distwar_strategy_from_name(name);
-}
-
-int c_strategy_has_threshold(int strategy) {
-    return distwar_strategy_has_threshold((distwar_strategy)strategy);
 }

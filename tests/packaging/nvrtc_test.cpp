@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: MIT
-// NVRTC compiles every header alone, and a kernel that uses them, to PTX. NVRTC compiles at run time, without
-// the host's headers.
+// NVRTC, which compiles at run time, without the host's headers, takes every header alone. ways/nvrtc.c has it compile a
+// kernel.
 #include <gtest/gtest.h>
-#include <fstream>
 #include <nvrtc.h>
 #include "nvrtc_inputs.h"
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -13,7 +11,7 @@ namespace {
 
 struct compiled {
     bool ok = false;
-    std::string log, ptx;
+    std::string log;
 };
 
 compiled compile(const std::string &source) {
@@ -28,10 +26,6 @@ compiled compile(const std::string &source) {
         result.log.resize(size);
         nvrtcGetProgramLog(program, &result.log[0]);
     }
-    if (result.ok && nvrtcGetPTXSize(program, &size) == NVRTC_SUCCESS) {
-        result.ptx.resize(size);
-        nvrtcGetPTX(program, &result.ptx[0]);
-    }
     nvrtcDestroyProgram(&program);
     return result;
 }
@@ -44,16 +38,6 @@ TEST(Nvrtc, CompilesEachHeaderAlone) {
         EXPECT_TRUE(result.ok) << result.log;
         EXPECT_LE(result.log.size(), 1u) << result.log; // no warning
     }
-}
-
-TEST(Nvrtc, CompilesAKernelThatUsesThem) {
-    std::ostringstream source;
-    source << std::ifstream(KERNEL).rdbuf();
-    const compiled result = compile(source.str());
-    ASSERT_TRUE(result.ok) << result.log;
-    for (const char *expected :
-         {"add_rows_serial", "add_rows_bfly", "add_rows_tree", "keep_largest", "shfl.sync", ".cas."})
-        EXPECT_NE(result.ptx.find(expected), std::string::npos) << expected << " is not in the PTX";
 }
 
 TEST(Nvrtc, RefusesWhatIsWrong) {

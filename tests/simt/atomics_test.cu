@@ -15,7 +15,7 @@ __global__ void apply(T *cells, T *old, T value) {
     old[i] = atomicAdd(&cells[i], value), i++;
     old[i] = atomicExch(&cells[i], value), i++;
     old[i] = atomicCAS(&cells[i], cells[i], value), i++;
-    old[i] = atomicCAS(&cells[i], T(cells[i] + 1), value), i++;
+    old[i] = atomicCAS(&cells[i], T(~cells[i]), value), i++;
     old[i] = atomicMin(&cells[i], value), i++;
     old[i] = atomicMax(&cells[i], value), i++;
     old[i] = atomicAnd(&cells[i], value), i++;
@@ -44,43 +44,24 @@ void check_integer() {
         }
 }
 
-TEST_F(Atomics, Unsigned) {
+TEST_F(Atomics, IntegersOfEachType) {
+    check_integer<int>();
     check_integer<unsigned>();
     check_integer<unsigned long long>();
-}
-
-__global__ void apply_int(int *cells, int *old, int value) {
-    old[0] = atomicAdd(&cells[0], value);
-    old[1] = atomicSub(&cells[1], value);
-    old[2] = atomicMin(&cells[2], value);
-    old[3] = atomicMax(&cells[3], value);
-    old[4] = atomicCAS(&cells[4], -5, value);
-    old[5] = atomicExch(&cells[5], value);
-}
-
-TEST_F(Atomics, Int) {
-    Device_array<int> cells(6, -5), old(6);
-    ASSERT_EQ(run(1, 1, apply_int, cells, old, 3), cudaSuccess);
-    const int expected[] = {-2, -8, -5, 3, 3, 3};
-    for (int i = 0; i < 6; i++) {
-        EXPECT_EQ(cells[i], expected[i]);
-        EXPECT_EQ(old[i], -5);
-    }
-    cells[0] = std::numeric_limits<int>::max(); // wraps
-    ASSERT_EQ(run(1, 1, apply_int, cells, old, 1), cudaSuccess);
-    EXPECT_EQ(cells[0], std::numeric_limits<int>::min());
 }
 
 __global__ void wrap(unsigned *cells, unsigned limit) {
     atomicInc(&cells[0], limit);
     atomicDec(&cells[1], limit);
+    atomicSub(reinterpret_cast<int *>(&cells[2]), 5);
 }
 
-TEST_F(Atomics, IncAndDecWrapAtTheLimit) {
-    Device_array<unsigned> cells(2, 0u);
+TEST_F(Atomics, IncAndDecWrapAtTheLimitAndSubDoesNot) {
+    Device_array<unsigned> cells(3, 0u);
     ASSERT_EQ(run(1, 10, wrap, cells, 3), cudaSuccess);
     EXPECT_EQ(cells[0], 10u % 4);
     EXPECT_EQ(cells[1], (40u - 10) % 4);
+    EXPECT_EQ(int(cells[2]), -50);
 }
 
 template <typename T>

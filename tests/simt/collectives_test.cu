@@ -227,32 +227,7 @@ TEST_F(Collectives, Reductions) {
 
 // ---- which lanes meet
 
-// Two halves of a warp, each in its own loop with its own collectives, then all lanes together.
-__global__ void halves(int *out) {
-    const int lane = int(threadIdx.x);
-    int sum = 0;
-    if (lane < 16) {
-        for (int i = 0; i < 10; i++) sum += __shfl_xor_sync(0x0000ffff, lane, i);
-    } else {
-        for (int i = 0; i < 23; i++) sum += __popc(__ballot_sync(0xffff0000, lane >= i));
-    }
-    __syncwarp();
-    out[lane] = sum + 1000 * __shfl_sync(0xffffffff, sum, 31 - lane);
-}
-
-TEST_F(Collectives, DivergentHalvesRunSideBySide) {
-    int expected[32] = {};
-    for (int lane = 0; lane < 16; lane++)
-        for (int i = 0; i < 10; i++) expected[lane] += lane ^ i;
-    for (int lane = 16; lane < 32; lane++)
-        for (int i = 0; i < 23; i++) expected[lane] += i <= 16 ? 16 : 32 - i;
-    under_seeds(50, [&] {
-        expect_each(
-            1, 32, 32, [&](int lane) { return expected[lane] + 1000 * expected[31 - lane]; }, halves);
-    });
-}
-
-// Groups by key, each with its own mask and number of iterations.
+// Groups by key, each with its own mask and number of iterations. ReductionInBranches has branches whose calls differ.
 __global__ void groups(unsigned *out, const int *key) {
     const unsigned lane = threadIdx.x & 31;
     const unsigned group = __match_any_sync(0xffffffff, key[threadIdx.x]);

@@ -51,16 +51,20 @@ void expect_each(dim3 grid, dim3 block, std::size_t size, const Expected &expect
     for (std::size_t i = 0; i < size; i++) ASSERT_EQ(out[i], expected(int(i))) << i;
 }
 
-#ifdef __SIMT__
+// On a GPU a test with another seed is one more repetition.
 template <typename Checks>
 void under_seeds(std::uint64_t count, const Checks &checks) {
     for (std::uint64_t seed = 0; seed < count && !testing::Test::HasFatalFailure(); seed++) {
         SCOPED_TRACE(seed);
+#ifdef __SIMT__
         simt_set_seed(seed);
+        simt_counters_reset();
+#endif
         checks();
     }
 }
 
+#ifdef __SIMT__
 class Simt : public testing::Test {
   protected:
     Simt() { restore(); }

@@ -193,20 +193,6 @@ TEST_F(Launch, StacksCanBeLarge) {
         1, 64, 64, [](int) { return 500; }, use_stack, 500);
 }
 
-__global__ void place_in(int *out, int base) {
-    const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
-    out[i] = base + int(i);
-}
-
-TEST_F(Launch, LaunchesLikeAngleBrackets) {
-    Device_array<int> out(6, 0);
-    simt_launch(place_in, 2, 3)(out, 5);
-    EXPECT_EQ(cudaGetLastError(), cudaSuccess);
-    for (int i = 0; i < 6; i++) EXPECT_EQ(out[i], 5 + i);
-    simt_launch(place_in, 2, 2000)(out, 5);
-    EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidConfiguration);
-}
-
 TEST_F(Launch, FilesMayDefineCudacc) {
     EXPECT_EQ(cudacc_before(), 16 + 1000 * 64 * 5u);
     EXPECT_EQ(cudacc_after(), 16 + 1000 * 64 * 5u);

@@ -17,16 +17,16 @@ static std::atomic<int> line[4];
 // Outside the anonymous namespace, so that the kernels' names are short.
 namespace wrong {
 
+__global__ void empty_mask() {
+    AT(0, __any_sync(0, 1));
+}
+__device__ auto warp() {
+    return cg::tiled_partition<32>(cg::this_thread_block());
+}
 template <typename T>
 __global__ void outside_own_mask(T *) {
     if (blockIdx.x == 2 && blockIdx.y == 1 && threadIdx.x == 40 && threadIdx.y == 0)
         AT(0, __syncwarp(0x00000001));
-}
-__global__ void empty_mask() {
-    AT(0, __any_sync(0, 1));
-}
-__global__ void beyond_the_block() {
-    AT(0, __ballot_sync(0xffffffff, 1));
 }
 __global__ void different_masks() {
     if (threadIdx.x < 4)
@@ -46,30 +46,8 @@ __global__ void different_types() {
     else
         AT(1, __shfl_sync(0xffffffff, 1, 1));
 }
-__global__ void absent_source() {
-    if (threadIdx.x < 16) AT(0, __shfl_down_sync(0x0000ffff, 1, 4));
-}
-__global__ void source_beyond_the_block() {
-    AT(0, __shfl_xor_sync(0x0000ffff, 1, 16));
-}
-__global__ void exited_lanes() {
-    if (threadIdx.x >= 60) return;
-    AT(0, __reduce_add_sync(0xffffffff, 1));
-}
-__global__ void exited_source() {
-    if (threadIdx.x == 5) return;
-    AT(0, __shfl_sync(0xffffffdf, 1, 5));
-}
 __global__ void odd_width(int width) {
     AT(0, __shfl_sync(0xffffffff, 1, 0, width));
-}
-__global__ void different_widths() {
-    AT(0, __shfl_sync(0xffffffff, 1, 0, threadIdx.x < 3 ? 8 : 16));
-}
-// A call of which all threads of the group are a part.
-__global__ void barrier_after_exit() {
-    if (threadIdx.x < 33) return;
-    AT(0, cg::this_thread_block().sync());
 }
 __global__ void barrier_in_a_branch() {
     if (threadIdx.x < 32)
@@ -83,20 +61,11 @@ __global__ void barrier_and_elsewhere() {
     else
         AT(1, __syncwarp());
 }
-// Lane i waits for lane (i + 1) mod 3: a cycle in which no two lanes wait for each other.
-__global__ void ring() {
-    const unsigned lane = threadIdx.x;
-    if (lane < 3) AT(0, __syncwarp(1u << lane | 1u << (lane + 1) % 3));
-}
 __global__ void spin(int *cell) {
     if (threadIdx.x == 7)
         while (AT(0, atomicAdd(cell, 0)) == 0) {
         }
     AT(1, __syncwarp());
-}
-__global__ void trap() {
-    __syncwarp();
-    if (threadIdx.x == 9) AT(0, __trap());
 }
 __global__ void misaligned(char *bytes) {
     if (threadIdx.x == 2) AT(0, atomicAdd(reinterpret_cast<float *>(bytes + 2), 1.0f));
@@ -123,10 +92,6 @@ static __global__ void unexported(int *) {
 
 // ---- cooperative groups
 
-__global__ void block_sync_in_a_branch() {
-    const cg::thread_block block = cg::this_thread_block();
-    if (threadIdx.x != 7) AT(0, block.sync());
-}
 __global__ void any_group_sync_after_exit() {
     const cg::thread_group group = cg::tiled_partition(cg::this_thread_block(), 16);
     if (threadIdx.x == 17) return;
@@ -137,31 +102,9 @@ __global__ void tile_sync_in_a_branch() {
     if (tile.thread_rank() == 5 && tile.meta_group_rank() == 1) return;
     AT(0, tile.sync());
 }
-__global__ void reduce_after_exit(int n) {
-    if (int(threadIdx.x) >= n) return;
-    const auto warp = cg::tiled_partition<32>(cg::this_thread_block());
-    AT(0, cg::reduce(warp, 1.0f, cg::plus<float>()));
-}
-__global__ void redux_after_exit(int n) {
-    if (int(threadIdx.x) >= n) return;
-    const auto warp = cg::tiled_partition<32>(cg::this_thread_block());
-    AT(0, cg::reduce(warp, 1, cg::plus<int>()));
-}
-__global__ void tile_beyond_the_block() {
-    const auto tile = cg::tiled_partition<32>(cg::this_thread_block());
-    AT(0, tile.shfl(1, 0));
-}
-__global__ void labels_in_a_branch() {
-    const auto warp = cg::tiled_partition<32>(cg::this_thread_block());
-    if (threadIdx.x < 12) AT(0, cg::labeled_partition(warp, 3));
-}
 __global__ void rank_beyond_the_group() {
-    const auto warp = cg::tiled_partition<32>(cg::this_thread_block());
-    const auto group = cg::binary_partition(warp, threadIdx.x < 4);
+    const auto group = cg::binary_partition(warp(), threadIdx.x < 4);
     if (threadIdx.x < 4) AT(0, group.shfl(1, 4));
-}
-__global__ void grid_sync() {
-    AT(0, cg::this_grid().sync());
 }
 
 } // namespace wrong
@@ -206,6 +149,14 @@ struct wrong_launch {
     std::vector<std::string> says;
 };
 #define LAUNCH(...) [] { return run(__VA_ARGS__); }
+// A block whose lanes of `condition` make a wrong call.
+#define WHERE(threads, condition, call)                                                                      \
+    [] {                                                                                                     \
+        return run(                                                                                          \
+            1, threads, +[] {                                                                                \
+                if (condition) AT(0, call);                                                                  \
+            });                                                                                              \
+    }
 const wrong_launch wrong_launches[] = {
     {"LaneOutsideItsOwnMask",
      LAUNCH({3, 2, 1}, {48, 2, 1}, wrong::outside_own_mask<float>, nullptr),
@@ -218,7 +169,7 @@ const wrong_launch wrong_launches[] = {
      {"a lane is not in its own mask: lane 0 calls __any_sync with mask 0x00000000\n",
       "kernel wrong::empty_mask()\n", "warp 0, lane 0: running, {0}\n"}},
     {"MaskBeyondTheBlock",
-     LAUNCH(1, 41, wrong::beyond_the_block),
+     WHERE(41, true, __ballot_sync(0xffffffff, 1)),
      {"a mask contains lanes beyond the block's last thread: lane 0 calls __ballot_sync with mask 0xffffffff, but the warp "
       "does not have lanes 9-31\n",
       "warp 1, lane 0: running, {0}\n"}},
@@ -239,30 +190,30 @@ const wrong_launch wrong_launches[] = {
       "waits at __shfl_sync(float) with mask 0xffffffff, {0}\n",
       "waits at __shfl_sync(int) with mask 0xffffffff, {1}\n"}},
     {"ShuffleFromAnAbsentLane",
-     LAUNCH(1, 32, wrong::absent_source),
+     WHERE(32, threadIdx.x < 16, __shfl_down_sync(0x0000ffff, 1, 4)),
      {"a shuffle reads absent lanes: lanes 12-15 from lanes 16-19, outside the mask\n",
       "warp 0, lanes 0-15: waits at __shfl_down_sync(int) with mask 0x0000ffff, {0}\n",
       "warp 0, lanes 16-31: not started\n"}},
     {"ShuffleFromBeyondTheBlock",
-     LAUNCH(1, 16, wrong::source_beyond_the_block),
+     WHERE(16, true, __shfl_xor_sync(0x0000ffff, 1, 16)),
      {"a shuffle reads absent lanes: lanes 0-15 from lanes 16-31, beyond the block's last thread\n",
       "{0}\n"}},
     {"ShuffleFromAnExitedLane",
-     LAUNCH(1, 32, wrong::exited_source),
+     WHERE(32, threadIdx.x != 5, __shfl_sync(0xffffffdf, 1, 5)),
      {"a shuffle reads absent lanes: lanes 0-4, 6-31 from lane 5, outside the mask\n",
       "warp 0, lane 5: exited\n",
       "warp 0, lanes 0-4, 6-31: waits at __shfl_sync(int) with mask 0xffffffdf, {0}\n"}},
     {"MaskNamesExitedLanes",
-     LAUNCH(1, 64, wrong::exited_lanes),
+     WHERE(64, threadIdx.x < 60, __reduce_add_sync(0xffffffff, 1)),
      {"a mask contains exited lanes: warp 1, lanes 0-27 at __reduce_add_sync(int) cannot wait for lanes 28-31\n",
       "warp 1, lanes 0-27: waits at __reduce_add_sync(int) with mask 0xffffffff, {0}\n",
       "warp 1, lanes 28-31: exited\n"}},
     {"DifferentWidths",
-     LAUNCH(1, 32, wrong::different_widths),
+     WHERE(32, true, __shfl_sync(0xffffffff, 1, 0, threadIdx.x < 3 ? 8 : 16)),
      {"lanes of one shuffle pass different widths\n",
       "warp 0, lanes 0-31: waits at __shfl_sync(int) with mask 0xffffffff, {0}\n"}},
     {"BarrierAfterExit",
-     LAUNCH(1, 96, wrong::barrier_after_exit),
+     WHERE(96, threadIdx.x >= 33, cg::this_thread_block().sync()),
      {"a divergent barrier: some lanes of the block wait at it, others have exited\n",
       "warp 0, lanes 0-31: exited\n", "warp 1, lane 0: exited\n",
       "warp 1, lanes 1-31: waits at __syncthreads, {0}\n",
@@ -277,8 +228,9 @@ const wrong_launch wrong_launches[] = {
      {"a divergent barrier: some lanes of the block wait at it, others wait elsewhere\n",
       "warp 0, lanes 0-19: waits at __syncthreads, {0}\n",
       "warp 0, lanes 20-31: waits at __syncwarp with mask 0xffffffff, {1}\n"}},
+    // Lane i waits for lane (i + 1) mod 3: a cycle in which no two lanes wait for each other.
     {"Deadlock",
-     LAUNCH(1, 32, wrong::ring),
+     WHERE(32, threadIdx.x < 3, __syncwarp(1u << threadIdx.x | 1u << (threadIdx.x + 1) % 3)),
      {"a deadlock: every lane waits for another\n",
       "warp 0, lane 0: waits at __syncwarp with mask 0x00000003, {0}\n",
       "warp 0, lane 1: waits at __syncwarp with mask 0x00000006, {0}\n",
@@ -293,7 +245,9 @@ const wrong_launch wrong_launches[] = {
      },
      {"a livelock: the block exceeded its limit of 20000 steps\n", "warp 0, lane 7: running, {0}\n",
       "warp 0, lanes 0-6, 8-31: waits at __syncwarp with mask 0xffffffff, {1}\n"}},
-    {"Trap", LAUNCH(1, 32, wrong::trap), {"__trap() was called\n", "warp 0, lane 9: running, {0}\n"}},
+    {"Trap",
+     WHERE(32, threadIdx.x == 9, __trap()),
+     {"__trap() was called\n", "warp 0, lane 9: running, {0}\n"}},
     {"MisalignedAtomic",
      [] {
          Device_array<char> bytes(8);
@@ -302,7 +256,7 @@ const wrong_launch wrong_launches[] = {
      {"an atomic on a misaligned address\n", "warp 0, lane 2: running, {0}\n"}},
     {"StaticKernelsAreNamed", LAUNCH(1, 1, wrong::unexported, nullptr), {"kernel wrong::unexported(int*)\n"}},
     {"BarrierOfAGroupInABranch",
-     LAUNCH(1, 32, wrong::block_sync_in_a_branch),
+     WHERE(32, threadIdx.x != 7, cg::this_thread_block().sync()),
      {"a divergent barrier: some lanes of the block wait at it, others have exited", "{0}"}},
     {"BarrierOfADynamicTileAfterExit",
      LAUNCH(1, 32, wrong::any_group_sync_after_exit),
@@ -312,24 +266,24 @@ const wrong_launch wrong_launches[] = {
      {"a mask contains exited lanes: warp 0, lanes 8-12, 14-15 at __syncwarp cannot wait for lane 13",
       "{0}"}},
     {"ReduceAfterExit",
-     LAUNCH(1, 64, wrong::reduce_after_exit, 50),
+     WHERE(64, threadIdx.x < 50, cg::reduce(wrong::warp(), 1.0f, cg::plus<float>())),
      {"a mask contains exited lanes: warp 1, lanes 0-17 at __shfl_xor_sync(float) cannot wait for lanes 18-31",
       "{0}"}},
     {"ReduxAfterExit",
-     LAUNCH(1, 64, wrong::redux_after_exit, 50),
+     WHERE(64, threadIdx.x < 50, cg::reduce(wrong::warp(), 1, cg::plus<int>())),
      {"a mask contains exited lanes: warp 1, lanes 0-17 at __reduce_add_sync(int) cannot wait for lanes 18-31",
       "{0}"}},
     {"TileBeyondTheBlock",
-     LAUNCH(1, 40, wrong::tile_beyond_the_block),
+     WHERE(40, true, wrong::warp().shfl(1, 0)),
      {"a mask contains lanes beyond the block's last thread: lane", "{0}"}},
     {"LabeledPartitionInABranch",
-     LAUNCH(1, 32, wrong::labels_in_a_branch),
+     WHERE(32, threadIdx.x < 12, cg::labeled_partition(wrong::warp(), 3)),
      {"lanes 0-11 at __match_any_sync(int) cannot wait for lanes 12-31", "{0}"}},
     {"RankBeyondTheGroup",
      LAUNCH(1, 32, wrong::rank_beyond_the_group),
      {"coalesced_group::shfl from a rank beyond the group", "{0}"}},
     {"BarrierOfTheGrid",
-     LAUNCH(1, 32, wrong::grid_sync),
+     WHERE(32, true, cg::this_grid().sync()),
      {"a barrier of the grid: the launch is not cooperative", "{0}"}},
 };
 

@@ -92,17 +92,4 @@ TEST_F(Schedule, LanesThatSpinLetOthersRun) {
     });
 }
 
-__global__ void sums(float *out) {
-    float value = float(threadIdx.x);
-    for (int step = 16; step; step /= 2) value += __shfl_xor_sync(0xffffffff, value, step);
-    if (threadIdx.x % 32 == 0) atomicAdd(out, value);
-}
-
-TEST_F(Schedule, CorrectKernelsDoNotDependOnIt) {
-    under_seeds(100, [] {
-        expect_each(
-            3, 256, 1, [](int) { return 3 * 255 * 128.0f; }, sums);
-    });
-}
-
 } // namespace

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """mutate.py [-o RESULTS.jsonl]: changes one comparison, operator or constant of a header at a time, and tells whether a
-test finds it. Goes on where it stopped: a mutant in RESULTS is not run again but by --again and --more.
+test finds it. Goes on where it stopped: a mutant in RESULTS is not run again but by --again.
 
 A mutant is found if a test does not compile, fails, crashes or takes longer than its limit. It is identified by the
 text of its line, so that results stay valid where the header around it changes. Code that simt does not compile (PTX)
@@ -26,27 +26,15 @@ HEADERS = ROOT / "include" / "distwar"
 
 # The tests of a header, the likely and the cheap one first.
 TESTS = {
-    "tree.cuh": ["costs", "tree", "call_costs", "sinks", "chunks", "product"],
-    "segment.cuh": ["costs", "fetch", "call_costs", "sinks"],
-    "reduce.cuh": ["costs", "call_costs", "sinks", "reduction", "product"],
-    "values.cuh": ["call_costs", "chunks", "examples"],
-    "warp.cuh": ["lanes", "costs", "call_costs"],
-    "group.cuh": ["call_costs", "costs", "group"],
+    "tree.cuh": ["costs", "tree", "call_costs", "sinks", "chunks", "product", "operators", "group", "halves"],
+    "segment.cuh": ["costs", "fetch", "call_costs", "sinks", "operators", "halves"],
+    "reduce.cuh": ["costs", "call_costs", "sinks", "reduction", "product", "operators", "halves", "chunks", "mistakes"],
+    "values.cuh": ["call_costs", "chunks", "examples", "halves", "sinks"],
+    "warp.cuh": ["lanes", "fetch", "costs", "call_costs", "halves", "tree", "sinks"],
+    "group.cuh": ["call_costs", "costs", "group", "sinks", "chunks"],
     "queue.cuh": ["call_costs", "fetch", "examples"],
-    "sink.cuh": ["costs", "mistakes", "scopes", "sinks", "operators"],
-    "atomic.cuh": ["atomic", "scopes", "operators"],
-}
-# What these leave is tried with these as well.
-MORE_TESTS = {
-    "tree.cuh": ["operators", "group", "halves"],
-    "segment.cuh": ["operators", "halves"],
-    "reduce.cuh": ["operators", "halves", "chunks", "mistakes"],
-    "values.cuh": ["halves", "sinks"],
-    "warp.cuh": ["halves", "tree", "sinks"],
-    "group.cuh": ["sinks", "chunks"],
-    "queue.cuh": [],
-    "sink.cuh": ["chunks", "halves", "tree"],
-    "atomic.cuh": ["halves", "costs", "call_costs"],
+    "sink.cuh": ["costs", "mistakes", "scopes", "sinks", "operators", "chunks", "halves", "tree"],
+    "atomic.cuh": ["atomic", "scopes", "operators", "halves", "costs", "call_costs"],
 }
 # Mutants that CI runs: header, line, operator or constant, which of these in the line, its replacement.
 FIXED = [
@@ -147,11 +135,11 @@ class Runner:
     def __init__(self, options, folder):
         self.folder = folder
         self.limit = options.limit
-        self.tests = MORE_TESTS if options.more else TESTS
         self.compile = [options.compiler, "-std=gnu++17", "-O0", "-w", "-ffp-contract=off", "-fmax-errors=1",
                         "-fsanitize=bounds", "-fsanitize-undefined-trap-on-error",
                         *(f"-I{ROOT / path}" for path in ("simt/device", "simt/include", "tests/library"))]
         build = pathlib.Path(options.build).resolve()
+        self.compile.append(f"-I{build}/tests/library")  # examples.h
         self.libraries = [build / "simt/libsimt.a", build / "simt/device/libdistwar_device.a",
                           *options.libraries.split()]
         header = folder / "precompiled.h"
@@ -160,7 +148,10 @@ class Runner:
         subprocess.run([*self.compile, "-x", "c++-header", header, "-o", f"{header}.gch"], check=True)
         self.precompiled = ["-include", header]
         uses = (ROOT / "tests/library/wrong_use.cu").read_text(encoding="utf-8")
-        self.wrong_uses = re.findall(r"if WRONG_USE == (\d+) +// (.*)", uses)  # (number, reason)
+        self.wrong_uses, reason = [], None  # (number, reason)
+        for line in re.findall(r"^    (?:// distwar: (.*)|WRONG\((\d+),)", uses, re.M):
+            reason = line[0] or reason
+            self.wrong_uses += [(line[1], reason)] if line[1] else []
 
     def run(self, command, seconds):
         """(exit status, output); a status of None is a timeout."""
@@ -199,7 +190,7 @@ class Runner:
         for number, reason in self.wrong_uses:
             if reason != message:
                 continue
-            status, output = self.run([*self.compile, "-fsyntax-only", f"-I{include}", f"-DWRONG_USE={number}", "-x",
+            status, output = self.run([*self.compile, "-fsyntax-only", f"-I{include}", f"-DUSE_{number}=CHOSEN", "-x",
                                        "c++", ROOT / "tests/library/wrong_use.cu"], 60)
             if status == 0 or f"distwar: {reason}" not in output:
                 return f"Headers.WrongUse{number}"
@@ -219,7 +210,7 @@ class Runner:
                 found = self.wrong_use(include, assertion.group(1))
                 if found:
                     return found
-            for test in self.tests[mutant.header]:
+            for test in TESTS[mutant.header]:
                 found = self.test(include, folder, test)
                 if found:
                     return found
@@ -227,12 +218,9 @@ class Runner:
 
 
 def read_results(path):
-    results = {}
-    if path.exists():
-        for line in path.read_text(encoding="utf-8").splitlines():
-            entry = json.loads(line)
-            results[tuple(entry["mutant"])] = entry
-    return results
+    """{mutant: "found" or "survived"}"""
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    return {tuple(entry["mutant"]): entry["result"] for entry in map(json.loads, lines)}
 
 
 def main():
@@ -240,8 +228,7 @@ def main():
     parser.add_argument("-o", dest="results", help="the file of results, to which each mutant adds a line")
     parser.add_argument("--fixed", action="store_true", help="run those of CI; the exit status is 1 unless all are found")
     parser.add_argument("--list", action="store_true", help="print how many mutants there are and which survived")
-    parser.add_argument("--again", action="store_true", help="run those that survived again, with TESTS")
-    parser.add_argument("--more", action="store_true", help="run those that survived again, with MORE_TESTS")
+    parser.add_argument("--again", action="store_true", help="run those that survived again")
     parser.add_argument("--headers", default=",".join(TESTS), help="separated by commas")
     parser.add_argument("--compiler", default="g++")
     parser.add_argument("--build", default="build/library", help="the build folder that holds libsimt.a")
@@ -268,21 +255,18 @@ def main():
                 sys.exit(f"mutate.py: the header has no such line any more, choose another for FIXED: {entry}")
         here = list(fixed.values())
     path = pathlib.Path(options.results) if options.results else None
-    results = read_results(path) if path else {}
+    known = read_results(path) if path else {}
     if options.list:
         for header in options.headers.split(","):
             mine = [mutant for mutant in here if mutant.header == header]
-            known = [results[key(mutant)]["result"] for mutant in mine if key(mutant) in results]
-            print(f"{header}: {len(mine)} mutants, {known.count('found')} found, {known.count('survived')} survived, "
-                  f"{len(mine) - len(known)} not run; {sum(m.header == header for m in elsewhere)} not compiled here")
+            judged = [known.get(key(mutant)) for mutant in mine]
+            print(f"{header}: {len(mine)} mutants, {judged.count('found')} found, {judged.count('survived')} survived, "
+                  f"{judged.count(None)} not run; {sum(m.header == header for m in elsewhere)} not compiled here")
         for mutant in here:
-            if results.get(key(mutant), {}).get("result") == "survived":
+            if known.get(key(mutant)) == "survived":
                 print(f"  {mutant.header}: `{mutant.line}`: `{mutant.token}` number {mutant.nth + 1} -> `{mutant.to}`")
         return
-    if options.again or options.more:
-        to_run = [m for m in here if results.get(key(m), {}).get("result") == "survived"]
-    else:
-        to_run = [m for m in here if key(m) not in results]
+    to_run = [m for m in here if known.get(key(m)) == ("survived" if options.again else None)]
     to_run.sort(key=lambda mutant: mutant.token[0].isdigit())  # operators first
 
     survived = 0
