@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Collectives and barriers: the lanes that wait for each other, and the result of each lane.
-#include "schedule.h"
+#include "block.h"
 #include <cstring>
 
 namespace simt {
@@ -13,16 +13,10 @@ static void for_each_lane(unsigned mask, Each each) {
 // The lane that `lane` reads, as PTX defines shfl.sync.
 SIMT_INLINE unsigned source(Collective collective, unsigned lane, unsigned operand, unsigned width) {
     const unsigned first = lane & ~(width - 1), last = first + width - 1;
-    switch (collective) {
-    case Collective::shfl:
-        return first | (operand & (width - 1));
-    case Collective::shfl_up:
-        return operand <= lane - first ? lane - operand : lane;
-    case Collective::shfl_down:
-        return lane + operand <= last ? lane + operand : lane;
-    default:
-        return (lane ^ operand) <= last ? lane ^ operand : lane;
-    }
+    if (collective == Collective::shfl) return first | (operand & (width - 1));
+    if (collective == Collective::shfl_up) return operand <= lane - first ? lane - operand : lane;
+    const unsigned from = collective == Collective::shfl_down ? lane + operand : lane ^ operand;
+    return from <= last ? from : lane;
 }
 
 // Sets the results of a shuffle; returns the lanes that were read.
@@ -42,26 +36,13 @@ static void reduce(const Warp &warp, Lane *lanes, Kind kind, unsigned mask) {
     for_each_lane(mask & (mask - 1), [&](unsigned lane) {
         const unsigned v = unsigned(warp.value[lane]);
         const bool less = kind.type == Type::i32 ? int(v) < int(sum) : v < sum;
-        switch (kind.collective) {
-        case Collective::reduce_add:
-            sum += v;
-            break;
-        case Collective::reduce_min:
-            sum = less ? v : sum;
-            break;
-        case Collective::reduce_max:
-            sum = less ? sum : v;
-            break;
-        case Collective::reduce_and:
-            sum &= v;
-            break;
-        case Collective::reduce_or:
-            sum |= v;
-            break;
-        default:
-            sum ^= v;
-            break;
-        }
+        const Collective c = kind.collective;
+        sum = c == Collective::reduce_add   ? sum + v
+              : c == Collective::reduce_min ? (less ? v : sum)
+              : c == Collective::reduce_max ? (less ? sum : v)
+              : c == Collective::reduce_and ? sum & v
+              : c == Collective::reduce_or  ? sum | v
+                                            : sum ^ v;
     });
     for_each_lane(mask, [&](unsigned lane) { lanes[lane].result = sum; });
 }
@@ -211,8 +192,7 @@ SIMT_INLINE Lane &Block::meet(Lane &lane, Kind kind, unsigned mask, std::uint64_
                               std::uint64_t operand, Place place) {
     Warp &warp = *lane.warp;
     warp.kind[lane.index] = kind;
-    warp.place[lane.index] = place;
-    step(lane);
+    step(lane, place);
     if (!(mask & lane.bit) || (mask & ~warp.existing)) {
         report_mask(lane, kind, mask);
         abandon();
@@ -249,8 +229,7 @@ void Block::end(Warp &warp, Group *group, unsigned one) {
 SIMT_INLINE Lane &Block::barrier(Lane &lane, Collective collective, bool predicate, Place place) {
     Warp &warp = *lane.warp;
     warp.kind[lane.index] = {collective, Type::none};
-    warp.place[lane.index] = place;
-    step(lane);
+    step(lane, place);
     auto &here = barrier_[unsigned(collective) - unsigned(Collective::syncthreads)];
     here.sum += predicate;
     here.whole |= lane.call.file != nullptr;
@@ -293,8 +272,7 @@ Lane &Block::coalesce(Lane &lane, Place place) {
     Warp &warp = *lane.warp;
     const Kind kind = {Collective::coalesced_threads, Type::none};
     warp.kind[lane.index] = kind;
-    warp.place[lane.index] = place;
-    step(lane);
+    step(lane, place);
     Group *group = warp.group;
     Group *const end = warp.group + warp.groups;
     const auto same_line = [&](unsigned waiting) {

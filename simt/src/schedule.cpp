@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Runs a block from its first lane to its last, and selects the lane that runs next.
-#include "schedule.h"
+#include "block.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -26,10 +26,6 @@ __attribute__((noinline)) Switched Block::switch_lane(Lane &from, Lane &to) {
     enter(to);
     if (!to.context.point) to.context = from.warp->block->stacks_.begin<lane_main>();
     return switch_to(from.context, to.context);
-}
-
-void Block::Free::operator()(void *memory) const {
-    std::free(memory);
 }
 
 Block::Block() {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Replaces NVIDIA's header of the same name.
-#ifndef SIMT_COOPERATIVE_GROUPS_REDUCE_H
-#define SIMT_COOPERATIVE_GROUPS_REDUCE_H
+#pragma once
 
 #include "../cooperative_groups.h"
 #include "operators.h"
@@ -77,5 +76,3 @@ T reduce(const Group &group, const T &value, Op op, SIMT_HERE) {
 }
 
 } // namespace cooperative_groups
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // CUDA's arithmetic intrinsics. The _rn forms round once and are never fused with another operation: the simt
 // target compiles kernels with -ffp-contract=off. The fast forms (__expf, ...) are the exact functions here.
-#ifndef SIMT_INTRINSICS_H
-#define SIMT_INTRINSICS_H
+#pragma once
 
 #include <cassert>
 #include <climits>
@@ -13,7 +12,7 @@
 // for the names in the global namespace
 #include <math.h>
 
-// Functions of one x, and of x and y, whose result is an expression.
+// Functions of one x, and of x and y, whose result is an expression. Of half floats too.
 #define SIMT_OF_ONE(Result, name, T, result)                                                                 \
     inline Result name(T x) {                                                                                \
         return result;                                                                                       \
@@ -41,21 +40,14 @@ inline unsigned long long __brevll(unsigned long long x) {
     return (unsigned long long)__brev(unsigned(x)) << 32 | __brev(unsigned(x >> 32));
 }
 
-inline int __mulhi(int x, int y) {
-    return int((long long)x * y >> 32);
-}
-inline unsigned __umulhi(unsigned x, unsigned y) {
-    return unsigned((unsigned long long)x * y >> 32);
-}
+SIMT_OF_TWO(int, __mulhi, int((long long)x *y >> 32))
+SIMT_OF_TWO(unsigned, __umulhi, unsigned((unsigned long long)x *y >> 32))
+// of the low 24 bits
+SIMT_OF_TWO(int, __mul24, int(unsigned(int(unsigned(x) << 8) >> 8) * unsigned(int(unsigned(y) << 8) >> 8)))
+SIMT_OF_TWO(unsigned, __umul24, (x & 0xffffff) * (y & 0xffffff))
 inline unsigned long long __umul64hi(unsigned long long x, unsigned long long y) {
     __extension__ typedef unsigned __int128 Wide;
     return (unsigned long long)(Wide(x) * y >> 64);
-}
-inline int __mul24(int x, int y) { // of the low 24 bits
-    return int(unsigned(int(unsigned(x) << 8) >> 8) * unsigned(int(unsigned(y) << 8) >> 8));
-}
-inline unsigned __umul24(unsigned x, unsigned y) {
-    return (x & 0xffffff) * (y & 0xffffff);
 }
 // The high and the low half of high:low after a shift by shift % 32.
 inline unsigned __funnelshift_l(unsigned low, unsigned high, unsigned shift) {
@@ -114,9 +106,7 @@ inline double __fma_rn(double x, double y, double z) {
 }
 SIMT_OF_TWO(float, __fdividef, x / y)
 SIMT_OF_TWO(float, fdividef, x / y)
-inline float __saturatef(float x) {
-    return x > 0 ? (x < 1 ? x : 1.0f) : 0.0f;
-} // NaN gives 0
+SIMT_OF_ONE(float, __saturatef, float, x > 0 ? (x < 1 ? x : 1.0f) : 0.0f) // NaN gives 0
 SIMT_OF_ONE(float, rsqrtf, float, 1 / std::sqrt(x))
 SIMT_OF_ONE(double, rsqrt, double, 1 / std::sqrt(x))
 SIMT_OF_ONE(float, __frsqrt_rn, float, float(1 / std::sqrt(double(x))))
@@ -179,8 +169,6 @@ SIMT_OF_ONE(float, __ll2float_rn, long long, float(x))
 SIMT_OF_ONE(double, __ll2double_rn, long long, double(x))
 SIMT_OF_ONE(float, __int2float_rn, int, float(x))
 SIMT_OF_ONE(float, __uint2float_rn, unsigned, float(x))
-#undef SIMT_OF_TWO
-#undef SIMT_OF_ONE
 
 // ---- loads and stores with a cache hint
 
@@ -209,43 +197,33 @@ SIMT_STORE(__stcs)
 
 // ---- min and max
 
-#define SIMT_MIN_MAX(T)                                                                                      \
-    constexpr T min(T a, T b) {                                                                              \
-        return b < a ? b : a;                                                                                \
-    }                                                                                                        \
-    constexpr T max(T a, T b) {                                                                              \
-        return a < b ? b : a;                                                                                \
-    }
-SIMT_MIN_MAX(int)
-SIMT_MIN_MAX(unsigned)
-SIMT_MIN_MAX(long)
-SIMT_MIN_MAX(unsigned long)
-SIMT_MIN_MAX(long long)
-SIMT_MIN_MAX(unsigned long long)
-#undef SIMT_MIN_MAX
 // If one operand is NaN: the other one.
-#define SIMT_MIN_MAX(T)                                                                                      \
-    constexpr T min(T a, T b) {                                                                              \
-        return b < a || a != a ? b : a;                                                                      \
+#define SIMT_MIN_MAX(T, x_is_nan)                                                                            \
+    constexpr T min(T x, T y) {                                                                              \
+        return y < x || x_is_nan ? y : x;                                                                    \
     }                                                                                                        \
-    constexpr T max(T a, T b) {                                                                              \
-        return a < b || a != a ? b : a;                                                                      \
+    constexpr T max(T x, T y) {                                                                              \
+        return x < y || x_is_nan ? y : x;                                                                    \
     }
-SIMT_MIN_MAX(float)
-SIMT_MIN_MAX(double)
+SIMT_MIN_MAX(int, false)
+SIMT_MIN_MAX(unsigned, false)
+SIMT_MIN_MAX(long, false)
+SIMT_MIN_MAX(unsigned long, false)
+SIMT_MIN_MAX(long long, false)
+SIMT_MIN_MAX(unsigned long long, false)
+SIMT_MIN_MAX(float, x != x)
+SIMT_MIN_MAX(double, x != x)
 #undef SIMT_MIN_MAX
 // CUDA's overloads for operands of two types
 #define SIMT_MIN_MAX(A, B, T)                                                                                \
-    constexpr T min(A a, B b) {                                                                              \
-        return min(T(a), T(b));                                                                              \
+    constexpr T min(A x, B y) {                                                                              \
+        return min(T(x), T(y));                                                                              \
     }                                                                                                        \
-    constexpr T max(A a, B b) {                                                                              \
-        return max(T(a), T(b));                                                                              \
+    constexpr T max(A x, B y) {                                                                              \
+        return max(T(x), T(y));                                                                              \
     }
 SIMT_MIN_MAX(int, unsigned, unsigned)
 SIMT_MIN_MAX(unsigned, int, unsigned)
 SIMT_MIN_MAX(float, double, double)
 SIMT_MIN_MAX(double, float, double)
 #undef SIMT_MIN_MAX
-
-#endif

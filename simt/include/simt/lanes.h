@@ -1,17 +1,24 @@
 // SPDX-License-Identifier: MIT
-// Barriers, and collectives over the lanes of a warp: shuffles, votes, matches, reductions.
+// What a kernel has: its position in the grid, dynamic shared memory, barriers, and collectives over the lanes of a
+// warp: shuffles, votes, matches, reductions.
 //
 // Lanes meet at a collective if they call it with the same kind and the same mask. The source line does not
 // matter. The compiler sets every `place` to the line of the caller.
-#ifndef SIMT_LANES_H
-#define SIMT_LANES_H
+#pragma once
 
-#include "kernel.h"
+#include "vector_types.h"
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
 
 namespace simt {
+
+// The source line of a call. SIMT_HERE is a default argument, so it is the line of the caller.
+struct Place {
+    const char *file;
+    int line;
+};
+#define SIMT_HERE simt::Place place = {__builtin_FILE(), __builtin_LINE()}
 
 enum class Collective : std::uint8_t {
     syncwarp,
@@ -177,7 +184,24 @@ T reduce(Collective collective, unsigned mask, T value, Place place) {
     return from_bits<T>(meet({collective, type_of<T>()}, mask, to_bits(value), 0, place));
 }
 
+// The block's dynamic shared memory.
+extern __thread void *dynamic_shared;
+
 } // namespace simt
+
+// Indices of the lane that this OS thread runs now. Not in the initial-exec TLS model, although that would save
+// a shared library one call at each access: all its thread-local memory, every __shared__ array included,
+// would have to fit into the static TLS space that a running program has left, and dlopen would fail.
+extern __thread uint3 threadIdx, blockIdx;
+extern __thread dim3 blockDim, gridDim;
+
+constexpr int warpSize = 32;
+
+// The block's dynamic shared memory (cudaLaunchConfig_t::dynamicSmemBytes), aligned to 256 bytes and filled
+// with 0xFF bytes when the block begins; null if the launch asked for none.
+inline void *simt_dynamic_shared() {
+    return simt::dynamic_shared;
+}
 
 inline void __syncthreads(SIMT_HERE) {
     simt::barrier(simt::Collective::syncthreads, false, place);
@@ -274,5 +298,3 @@ inline void __nanosleep(unsigned, SIMT_HERE) {
 inline void __trap(SIMT_HERE) {
     simt::refuse("__trap() was called", place);
 }
-
-#endif

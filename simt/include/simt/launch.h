@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Launches of kernels.
-#ifndef SIMT_LAUNCH_H
-#define SIMT_LAUNCH_H
+#pragma once
 
 #include "runtime_api.h"
 #include <tuple>
@@ -61,5 +60,3 @@ template <typename... Parameters>
 cudaError_t cudaFuncSetAttribute(void (*kernel)(Parameters...), cudaFuncAttribute attribute, int value) {
     return cudaFuncSetAttribute(reinterpret_cast<const void *>(kernel), attribute, value);
 }
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // CUDA's half and bfloat16: 16 bits in memory, arithmetic in float, rounded to nearest even. This rounds a
 // sum or product correctly, because float has more than twice their digits.
-#ifndef SIMT_SMALL_FLOATS_H
-#define SIMT_SMALL_FLOATS_H
+#pragma once
 
 #include "../cuda_runtime.h"
 
@@ -45,14 +44,10 @@ inline float round_to_odd(double x) {
 } // namespace simt
 
 #define SIMT_SMALL_ARITHMETIC(T, T2, op)                                                                     \
-    inline T operator op(T a, T b) {                                                                         \
-        return T(float(a) op float(b));                                                                      \
-    }                                                                                                        \
+    SIMT_OF_TWO(T, operator op, T(float(x) op float(y)))                                                     \
+    SIMT_OF_TWO(T2, operator op, (T2{x.x op y.x, x.y op y.y}))                                               \
     inline T &operator op##=(T &a, T b) {                                                                    \
         return a = a op b;                                                                                   \
-    }                                                                                                        \
-    inline T2 operator op(T2 a, T2 b) {                                                                      \
-        return {a.x op b.x, a.y op b.y};                                                                     \
     }
 #define SIMT_SMALL_COMPARISON(T, op)                                                                         \
     inline bool operator op(T a, T b) {                                                                      \
@@ -64,37 +59,26 @@ inline float round_to_odd(double x) {
         return simt::from_bits<T>(simt::shuffle(                                                             \
             simt::Collective::kind, mask, unsigned(simt::to_bits(value)), unsigned(operand), width, place)); \
     }
+#define SIMT_SMALL_SHUFFLES(T)                                                                               \
+    SIMT_SMALL_SHUFFLE(T, __shfl_sync, shfl, int)                                                            \
+    SIMT_SMALL_SHUFFLE(T, __shfl_up_sync, shfl_up, unsigned)                                                 \
+    SIMT_SMALL_SHUFFLE(T, __shfl_down_sync, shfl_down, unsigned)                                             \
+    SIMT_SMALL_SHUFFLE(T, __shfl_xor_sync, shfl_xor, int)
 // Conversions, whose names hold the type's: half or bfloat16, and the pair's.
 #define SIMT_SMALL_CONVERSIONS(T, T2, name, name2)                                                           \
-    inline T __float2##name##_rn(float x) {                                                                  \
-        return T(x);                                                                                         \
-    }                                                                                                        \
-    inline T __float2##name(float x) {                                                                       \
-        return T(x);                                                                                         \
-    }                                                                                                        \
-    inline float __##name##2float(T x) {                                                                     \
-        return float(x);                                                                                     \
-    }                                                                                                        \
+    SIMT_OF_ONE(T, __float2##name##_rn, float, T(x))                                                         \
+    SIMT_OF_ONE(T, __float2##name, float, T(x))                                                              \
+    SIMT_OF_ONE(float, __##name##2float, T, float(x))                                                        \
+    SIMT_OF_ONE(T2, __float22##name2##_rn, float2, (T2{T(x.x), T(x.y)}))                                     \
+    SIMT_OF_ONE(T2, __##name##2##name2, T, (T2{x, x}))                                                       \
+    SIMT_OF_ONE(T, __low2##name, T2, x.x)                                                                    \
+    SIMT_OF_ONE(T, __high2##name, T2, x.y)                                                                   \
+    SIMT_OF_ONE(float2, __##name2##2float2, T2, (float2{float(x.x), float(x.y)}))                            \
     inline T2 __floats2##name2##_rn(float x, float y) {                                                      \
         return {T(x), T(y)};                                                                                 \
     }                                                                                                        \
-    inline T2 __float22##name2##_rn(float2 x) {                                                              \
-        return {T(x.x), T(x.y)};                                                                             \
-    }                                                                                                        \
-    inline T2 __##name##2##name2(T x) {                                                                      \
-        return {x, x};                                                                                       \
-    }                                                                                                        \
     inline T2 __halves2##name2(T x, T y) {                                                                   \
         return {x, y};                                                                                       \
-    }                                                                                                        \
-    inline T __low2##name(T2 x) {                                                                            \
-        return x.x;                                                                                          \
-    }                                                                                                        \
-    inline T __high2##name(T2 x) {                                                                           \
-        return x.y;                                                                                          \
-    }                                                                                                        \
-    inline float2 __##name2##2float2(T2 x) {                                                                 \
-        return {float(x.x), float(x.y)};                                                                     \
     }
 // Defines the type, the pair of two, and the functions that have the same name in both headers.
 #define SIMT_SMALL_FLOAT(T, T2, bits_of, value_of)                                                           \
@@ -119,74 +103,32 @@ inline float round_to_odd(double x) {
     SIMT_SMALL_COMPARISON(T, >)                                                                              \
     SIMT_SMALL_COMPARISON(T, <=)                                                                             \
     SIMT_SMALL_COMPARISON(T, >=)                                                                             \
-    inline T operator-(T a) {                                                                                \
-        return T(-float(a));                                                                                 \
-    }                                                                                                        \
-    inline T __hsub(T a, T b) {                                                                              \
-        return a - b;                                                                                        \
-    }                                                                                                        \
-    inline T __hmul(T a, T b) {                                                                              \
-        return a * b;                                                                                        \
-    }                                                                                                        \
-    inline T __hdiv(T a, T b) {                                                                              \
-        return a / b;                                                                                        \
-    }                                                                                                        \
-    inline T __hmin(T a, T b) {                                                                              \
-        return T(std::fmin(float(a), float(b)));                                                             \
-    }                                                                                                        \
-    inline T __hmax(T a, T b) {                                                                              \
-        return T(std::fmax(float(a), float(b)));                                                             \
-    }                                                                                                        \
-    inline T __habs(T a) {                                                                                   \
-        return T(std::fabs(float(a)));                                                                       \
-    }                                                                                                        \
-    inline bool __hisnan(T a) {                                                                              \
-        return float(a) != float(a);                                                                         \
-    }                                                                                                        \
+    SIMT_OF_ONE(T, operator-, T, T(-float(x)))                                                               \
+    SIMT_OF_TWO(T, __hadd, x + y)                                                                            \
+    SIMT_OF_TWO(T, __hsub, x - y)                                                                            \
+    SIMT_OF_TWO(T, __hmul, x *y)                                                                             \
+    SIMT_OF_TWO(T, __hdiv, x / y)                                                                            \
+    SIMT_OF_TWO(T, __hmin, T(std::fmin(float(x), float(y))))                                                 \
+    SIMT_OF_TWO(T, __hmax, T(std::fmax(float(x), float(y))))                                                 \
+    SIMT_OF_ONE(T, __habs, T, T(std::fabs(float(x))))                                                        \
+    SIMT_OF_ONE(bool, __hisnan, T, float(x) != float(x))                                                     \
     /* exact in double but for sums of far apart sizes */                                                    \
     inline T __hfma(T a, T b, T c) {                                                                         \
         return T(double(float(a)) * float(b) + float(c));                                                    \
     }                                                                                                        \
-    inline T2 __hadd2(T2 a, T2 b) {                                                                          \
-        return a + b;                                                                                        \
-    }                                                                                                        \
-    inline T2 __hsub2(T2 a, T2 b) {                                                                          \
-        return a - b;                                                                                        \
-    }                                                                                                        \
-    inline T2 __hmul2(T2 a, T2 b) {                                                                          \
-        return a * b;                                                                                        \
-    }                                                                                                        \
+    SIMT_OF_TWO(T2, __hadd2, x + y)                                                                          \
+    SIMT_OF_TWO(T2, __hsub2, x - y)                                                                          \
+    SIMT_OF_TWO(T2, __hmul2, x *y)                                                                           \
     inline T2 __hfma2(T2 a, T2 b, T2 c) {                                                                    \
         return {__hfma(a.x, b.x, c.x), __hfma(a.y, b.y, c.y)};                                               \
     }                                                                                                        \
-    inline float __low2float(T2 a) {                                                                         \
-        return float(a.x);                                                                                   \
-    }                                                                                                        \
-    inline float __high2float(T2 a) {                                                                        \
-        return float(a.y);                                                                                   \
-    }                                                                                                        \
-    SIMT_SMALL_SHUFFLE(T, __shfl_sync, shfl, int)                                                            \
-    SIMT_SMALL_SHUFFLE(T, __shfl_up_sync, shfl_up, unsigned)                                                 \
-    SIMT_SMALL_SHUFFLE(T, __shfl_down_sync, shfl_down, unsigned)                                             \
-    SIMT_SMALL_SHUFFLE(T, __shfl_xor_sync, shfl_xor, int)                                                    \
-    SIMT_SMALL_SHUFFLE(T2, __shfl_sync, shfl, int)                                                           \
-    SIMT_SMALL_SHUFFLE(T2, __shfl_up_sync, shfl_up, unsigned)                                                \
-    SIMT_SMALL_SHUFFLE(T2, __shfl_down_sync, shfl_down, unsigned)                                            \
-    SIMT_SMALL_SHUFFLE(T2, __shfl_xor_sync, shfl_xor, int)                                                   \
-    inline T __hadd(T a, T b) {                                                                              \
-        return a + b;                                                                                        \
-    }                                                                                                        \
-    namespace simt {                                                                                         \
-    template <>                                                                                              \
-    struct Bits<T> {                                                                                         \
-        using type = std::uint16_t;                                                                          \
-    };                                                                                                       \
-    }                                                                                                        \
+    SIMT_OF_ONE(float, __low2float, T2, float(x.x))                                                          \
+    SIMT_OF_ONE(float, __high2float, T2, float(x.y))                                                         \
+    SIMT_SMALL_SHUFFLES(T)                                                                                   \
+    SIMT_SMALL_SHUFFLES(T2)                                                                                  \
     inline T atomicAdd(T *address, T value, SIMT_HERE) {                                                     \
         return simt::update(address, place, [value](T old) -> T { return old + value; });                    \
     }                                                                                                        \
     inline T2 atomicAdd(T2 *address, T2 value, SIMT_HERE) {                                                  \
         return simt::add_each<2>(address, &T2::x, value, place);                                             \
     }
-
-#endif
