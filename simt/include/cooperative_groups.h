@@ -39,24 +39,6 @@ inline unsigned ranks_of(unsigned mask, unsigned lanes) {
     return ranks;
 }
 
-// A shuffle of any type of up to 32 bytes: one for a number of 4 or 8 bytes, else one for every 4 bytes.
-template <typename T>
-T shuffle(simt::Collective kind, unsigned mask, const T &value, unsigned operand, int width,
-          simt::Place place) {
-    static_assert(std::is_trivially_copyable<T>::value && sizeof(T) <= 32,
-                  "simt: a group shuffles trivially copyable types of at most 32 bytes");
-    if constexpr (std::is_arithmetic<T>::value && (sizeof(T) == 4 || sizeof(T) == 8)) {
-        return simt::shuffle(kind, mask, value, operand, width, place);
-    } else {
-        unsigned words[(sizeof(T) + 3) / 4] = {};
-        std::memcpy(words, static_cast<const void *>(&value), sizeof(T));
-        for (unsigned &word : words) word = simt::shuffle(kind, mask, word, operand, width, place);
-        T result = value;
-        std::memcpy(static_cast<void *>(&result), words, sizeof(T));
-        return result;
-    }
-}
-
 } // namespace detail
 
 // ---- any group
@@ -195,6 +177,8 @@ class coalesced_group : public detail::lane_group {
         : lane_group(mask, meta_rank, meta_size) {}
     unsigned size() const { return size_; }
     unsigned num_threads() const { return size_; }
+    // reduce() by redux.sync of compute capability 8.0; the smallest tiles use shuffles.
+    static constexpr bool prefers_redux = true;
 
     // Each is one __shfl_sync. A rank beyond the group is refused by shfl. shfl_up and shfl_down return the
     // caller's value where the rank does not exist.
@@ -215,8 +199,7 @@ class coalesced_group : public detail::lane_group {
   private:
     template <typename T>
     T from_rank(const T &value, unsigned rank, simt::Place place) const {
-        return detail::shuffle(simt::Collective::shfl, mask_, value, detail::nth_lane(mask_, rank), 32,
-                               place);
+        return simt::shuffle(simt::Collective::shfl, mask_, value, detail::nth_lane(mask_, rank), 32, place);
     }
 };
 
@@ -244,6 +227,7 @@ class thread_block_tile : public detail::lane_group {
                      meta_size) {}
     static constexpr unsigned size() { return N; }
     static constexpr unsigned num_threads() { return N; }
+    static constexpr bool prefers_redux = N >= 16;
 
     // __shfl_sync and its variants with width N
     template <typename T>
@@ -266,7 +250,7 @@ class thread_block_tile : public detail::lane_group {
   private:
     template <typename T>
     T shuffle(simt::Collective kind, const T &value, unsigned operand, simt::Place place) const {
-        return detail::shuffle(kind, mask_, value, operand, int(N), place);
+        return simt::shuffle(kind, mask_, value, operand, int(N), place);
     }
 };
 

@@ -74,12 +74,6 @@ bool Block::begin_atomic(Lane &lane, const void *address, std::size_t bytes, Pla
     return bits & 2;
 }
 
-void Block::refuse(const Lane &lane, const char *reason, Place place) {
-    lane.warp->place[lane.index] = place;
-    report(lane, reason, Scope::warp);
-    abandon();
-}
-
 // ---- called by kernels
 
 void yield(Place place) {
@@ -94,7 +88,9 @@ bool begin_atomic(const void *address, std::size_t bytes, Place place) {
 
 void refuse(const char *reason, Place place) {
     const Lane &lane = running();
-    lane.warp->block->refuse(lane, reason, place);
+    lane.warp->place[lane.index] = place;
+    lane.warp->block->report(lane, reason, Block::Scope::warp);
+    lane.warp->block->abandon();
 }
 
 } // namespace simt

@@ -134,7 +134,11 @@ class Block {
     Lane &coalesce(Lane &lane, Place place);
     void yield(Lane &lane, Place place);
     bool begin_atomic(Lane &lane, const void *address, std::size_t bytes, Place place);
-    [[noreturn]] void refuse(const Lane &lane, const char *reason, Place place);
+    // Refusals: report, then abandon. Two calls, because an abandoned stack must not hold objects that own
+    // memory. The message consists of `reason` and the state of all lanes of the warp or of the block.
+    enum class Scope { warp, block };
+    void report(const Lane &lane, const std::string &reason, Scope scope);
+    [[noreturn]] void abandon();
     // Runs lane `to`; returns when another lane switches to `from`. The caller passes the result to
     // result_after().
     static Switched switch_lane(Lane &from, Lane &to);
@@ -193,19 +197,13 @@ class Block {
     void release_coalescing(Warp &warp);
     std::uint32_t random(std::uint32_t bound);
 
-    // Refusals: report, then abandon. Two calls, because an abandoned stack must not hold objects that own
-    // memory. The message consists of `reason` and the state of all lanes of the warp or of the block.
-    enum class Scope { warp, block };
-    void report(const Lane &lane, const std::string &reason, Scope scope);
     void report_mask(const Lane &lane, Kind kind, unsigned mask);
-    void report_sources(const Lane &lane, const Group &group);
     // Whether the lanes of the mask have kept their promises; reports it if not. They begin anew.
     bool promises_kept(const Lane &lane, unsigned mask);
     // Finds the reason why no lane can run, and reports it; `otherwise` if it finds none.
     void report_stuck(const Lane &lane, const std::string &otherwise);
     [[noreturn]] void refuse_waiting(const Lane &lane);
     [[noreturn]] void refuse_steps(const Lane &lane);
-    [[noreturn]] void abandon();
     std::string describe_lanes(const Lane &caller, Scope scope) const;
     std::string describe_lane(const Lane &caller, const Lane &lane) const;
 

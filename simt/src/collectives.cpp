@@ -19,18 +19,6 @@ SIMT_INLINE unsigned source(Collective collective, unsigned lane, unsigned opera
     return from <= last ? from : lane;
 }
 
-// Sets the results of a shuffle; returns the lanes that were read.
-template <Collective collective>
-static unsigned shuffle(const Warp &warp, Lane *lanes, unsigned mask, unsigned width) {
-    unsigned sources = 0;
-    for_each_lane(mask, [&](unsigned lane) {
-        const unsigned from = source(collective, lane, unsigned(warp.operand[lane]), width);
-        sources |= 1u << from;
-        lanes[lane].result = warp.value[from];
-    });
-    return sources;
-}
-
 static void reduce(const Warp &warp, Lane *lanes, Kind kind, unsigned mask) {
     unsigned sum = unsigned(warp.value[__builtin_ctz(mask)]);
     for_each_lane(mask & (mask - 1), [&](unsigned lane) {
@@ -79,13 +67,20 @@ void Block::complete(Lane &lane, const Group &group) {
                    Scope::warp);
             abandon();
         }
-        const auto shuffle_lanes =
-            group.kind.collective == Collective::shfl        ? shuffle<Collective::shfl>
-            : group.kind.collective == Collective::shfl_up   ? shuffle<Collective::shfl_up>
-            : group.kind.collective == Collective::shfl_down ? shuffle<Collective::shfl_down>
-                                                             : shuffle<Collective::shfl_xor>;
-        if (shuffle_lanes(warp, lanes, mask, unsigned(width)) & ~mask) {
-            report_sources(lane, group);
+        unsigned readers = 0, absent = 0;
+        for_each_lane(mask, [&](unsigned l) {
+            const unsigned from =
+                source(group.kind.collective, l, unsigned(warp.operand[l]), unsigned(width));
+            lanes[l].result = warp.value[from];
+            if (mask >> from & 1) return;
+            readers |= 1u << l;
+            absent |= 1u << from;
+        });
+        if (absent) {
+            report(lane,
+                   "a shuffle reads absent lanes: " + lanes_text(readers) + " from " + lanes_text(absent) +
+                       (absent & ~warp.existing ? ", beyond the block's last thread" : ", outside the mask"),
+                   Scope::warp);
             abandon();
         }
         counters_.shuffles++;
@@ -127,35 +122,15 @@ void Block::complete(Lane &lane, const Group &group) {
     }
 }
 
-// Reports a shuffle from lanes outside the mask: the lanes that read, and the lanes they read.
-void Block::report_sources(const Lane &lane, const Group &group) {
-    const Warp &warp = *lane.warp;
-    unsigned readers = 0, absent = 0;
-    for_each_lane(group.mask, [&](unsigned l) {
-        const unsigned from = 1u << source(group.kind.collective, l, unsigned(warp.operand[l]),
-                                           unsigned(warp.operand[l] >> 32));
-        if (from & group.mask) return;
-        readers |= 1u << l;
-        absent |= from;
-    });
-    report(lane,
-           "a shuffle reads absent lanes: " + lanes_text(readers) + " from " + lanes_text(absent) +
-               (absent & ~warp.existing ? ", beyond the block's last thread" : ", outside the mask"),
-           Scope::warp);
-}
-
 // Reports a mask that is wrong whatever the other lanes do.
 void Block::report_mask(const Lane &lane, Kind kind, unsigned mask) {
-    const unsigned missing = mask & ~lane.warp->existing;
     const std::string call =
         lanes_text(lane.bit) + " calls " + kind_text(kind) + " with mask " + hex_text(mask);
-    if (!(mask & lane.bit))
-        report(lane, "a lane is not in its own mask: " + call, Scope::warp);
-    else
-        report(lane,
-               "a mask contains lanes beyond the block's last thread: " + call +
-                   ", but the warp does not have " + lanes_text(missing),
-               Scope::warp);
+    report(lane,
+           mask & lane.bit ? "a mask contains lanes beyond the block's last thread: " + call +
+                                 ", but the warp does not have " + lanes_text(mask & ~lane.warp->existing)
+                           : "a lane is not in its own mask: " + call,
+           Scope::warp);
 }
 
 bool Block::promises_kept(const Lane &lane, unsigned mask) {

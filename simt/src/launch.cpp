@@ -37,6 +37,9 @@ static std::uint64_t seed_of_environment() {
 
 struct State {
     std::mutex mutex; // guards the members below
+    // The limits that cudaFuncSetAttribute set for dynamic shared memory, by kernel.
+    std::map<const void *, std::size_t> dynamic_shared;
+    // threads 0: one for each core
     Settings settings = {seed_of_environment(), 0, std::uint64_t(1) << 32, default_stack_bytes, true};
     simt_counters counters = {};
     std::string refusal;
@@ -44,20 +47,24 @@ struct State {
 };
 
 static State &global_state() {
-    static State state;
+    // It outlives threads that launch, and needs no memory that may be refused.
+    alignas(State) static char memory[sizeof(State)];
+    static State &state = *new (memory) State;
     return state;
 }
 
-template <typename Use>
-static auto with_state(Use use) {
-    State &state = global_state();
-    std::lock_guard<std::mutex> lock(state.mutex);
-    return use(state);
-}
+// The state, locked for the statement or block that has this.
+class Locked_state {
+  public:
+    State *operator->() { return &global_state(); }
+
+  private:
+    std::lock_guard<std::mutex> lock_{global_state().mutex};
+};
 
 // The settings of a launch that begins now. `threads` is the actual number, never 0.
 static Settings current_settings() {
-    Settings settings = with_state([](State &state) { return state.settings; });
+    Settings settings = Locked_state()->settings;
     if (settings.threads <= 0) settings.threads = std::max(1, int(std::thread::hardware_concurrency()));
     return settings;
 }
@@ -104,7 +111,7 @@ class Workers {
             if (!block) block = std::make_unique<Block>();
             block->run(launch);
         } catch (const std::bad_alloc &) {
-            launch.fail(cudaErrorMemoryAllocation);
+            launch.fail_for_memory();
         }
     }
 
@@ -137,30 +144,20 @@ class Workers {
 
 static constexpr std::size_t default_dynamic_shared = 48 * 1024, max_dynamic_shared = 227 * 1024;
 
-// The limits that cudaFuncSetAttribute set for dynamic shared memory, by kernel.
-struct Dynamic_shared_limits {
-    std::mutex mutex;
-    std::map<const void *, std::size_t> bytes;
-};
-
-static Dynamic_shared_limits &limits() {
-    static Dynamic_shared_limits &instance = *new Dynamic_shared_limits; // outlives threads that launch
-    return instance;
-}
-
 static cudaError_t check(const cudaLaunchConfig_t &config, const void *kernel) {
     const dim3 g = config.gridDim, b = config.blockDim;
     if (!kernel) return cudaErrorInvalidDeviceFunction;
     if (config.numAttrs || current) return cudaErrorNotSupported; // current: a launch from a kernel
-    if (!g.x || !g.y || !g.z || !b.x || !b.y || !b.z) return cudaErrorInvalidConfiguration;
-    if (g.x > 0x7fffffff || g.y > 65535 || g.z > 65535) return cudaErrorInvalidConfiguration;
-    if (b.x > 1024 || b.y > 1024 || b.z > 64 || b.x * b.y * b.z > max_threads)
+    if (!g.x || !g.y || !g.z || !b.x || !b.y || !b.z ||           // nothing to run
+        g.x > 0x7fffffff || g.y > 65535 || g.z > 65535 || b.x > 1024 || b.y > 1024 || b.z > 64 ||
+        b.x * b.y * b.z > max_threads)
         return cudaErrorInvalidConfiguration;
     if (config.dynamicSmemBytes <= default_dynamic_shared) return cudaSuccess;
-    std::lock_guard<std::mutex> lock(limits().mutex);
-    const auto found = limits().bytes.find(kernel);
-    return found != limits().bytes.end() && config.dynamicSmemBytes <= found->second ? cudaSuccess
-                                                                                     : cudaErrorInvalidValue;
+    Locked_state state;
+    const auto found = state->dynamic_shared.find(kernel);
+    return found != state->dynamic_shared.end() && config.dynamicSmemBytes <= found->second
+               ? cudaSuccess
+               : cudaErrorInvalidValue;
 }
 
 // Says which launch needed how many bytes, without an allocation that may throw.
@@ -203,13 +200,13 @@ cudaError_t launch(const cudaLaunchConfig_t &config, const void *kernel, void (*
     Launch launch = {config, kernel, call, arguments, current_settings(), blocks};
     pool.workers.run(launch, unsigned(std::min(blocks, std::uint64_t(launch.settings.threads)) - 1));
     if (launch.error == cudaErrorMemoryAllocation) report_no_memory(launch);
-    with_state([&](State &state) {
-        if (launch.settings.counting) add(state.counters, launch.counters);
-        if (launch.refusal.empty()) return;
+    Locked_state state;
+    if (launch.settings.counting) add(state->counters, launch.counters);
+    if (!launch.refusal.empty()) {
         std::fputs(launch.refusal.c_str(), stderr);
-        state.refusal = std::move(launch.refusal);
-        state.refusals++;
-    });
+        state->refusal = std::move(launch.refusal);
+        state->refusals++;
+    }
     return note(launch.error);
 }
 
@@ -222,8 +219,7 @@ cudaError_t cudaFuncSetAttribute(const void *kernel, cudaFuncAttribute attribute
         std::size_t(value) > simt::max_dynamic_shared)
         return simt::note(cudaErrorInvalidValue);
     try {
-        std::lock_guard<std::mutex> lock(simt::limits().mutex);
-        simt::limits().bytes[kernel] = std::size_t(value);
+        simt::Locked_state()->dynamic_shared[kernel] = std::size_t(value);
     } catch (const std::bad_alloc &) {
         return simt::note(cudaErrorMemoryAllocation);
     }
@@ -232,45 +228,43 @@ cudaError_t cudaFuncSetAttribute(const void *kernel, cudaFuncAttribute attribute
 
 // ---- simt.h
 
-using simt::State;
-using simt::with_state;
+using simt::Locked_state;
 
 void simt_set_seed(uint64_t seed) {
-    with_state([&](State &state) { state.settings.seed = seed; });
+    Locked_state()->settings.seed = seed;
 }
 void simt_set_threads(int threads) {
-    with_state([&](State &state) { state.settings.threads = threads; });
+    Locked_state()->settings.threads = threads;
 }
 int simt_threads(void) {
     return simt::current_settings().threads;
 }
 void simt_set_step_limit(uint64_t steps) {
-    with_state([&](State &state) { state.settings.step_limit = steps; });
+    Locked_state()->settings.step_limit = steps;
 }
 void simt_set_stack_size(size_t bytes) {
-    with_state([&](State &state) { state.settings.stack_bytes = bytes ? bytes : simt::default_stack_bytes; });
+    Locked_state()->settings.stack_bytes = bytes ? bytes : simt::default_stack_bytes;
 }
 void simt_set_counting(bool on) {
-    with_state([&](State &state) { state.settings.counting = on; });
+    Locked_state()->settings.counting = on;
 }
 
 simt_counters simt_counters_read(void) {
-    return with_state([](State &state) { return state.counters; });
+    return Locked_state()->counters;
 }
 void simt_counters_reset(void) {
-    with_state([](State &state) { state.counters = {}; });
+    Locked_state()->counters = {};
 }
 
 const char *simt_refusal(void) {
-    return with_state([](State &state) { return state.refusal.c_str(); });
+    return Locked_state()->refusal.c_str();
 }
 int simt_refusals(void) {
-    return with_state([](State &state) { return state.refusals; });
+    return Locked_state()->refusals;
 }
 void simt_refusal_clear(void) {
-    with_state([](State &state) {
-        state.refusal.clear();
-        state.refusals = 0;
-    });
+    Locked_state state;
+    state->refusal.clear();
+    state->refusals = 0;
     if (simt::last_error == cudaErrorLaunchFailure) simt::last_error = cudaSuccess;
 }

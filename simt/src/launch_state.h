@@ -68,10 +68,10 @@ struct Launch {
         error = cudaErrorLaunchFailure;
     }
     // After this no OS thread starts another block.
-    void fail(cudaError_t why) {
+    void fail_for_memory() {
         std::lock_guard<std::mutex> lock(mutex);
         refused_block = 0;
-        error = why;
+        error = cudaErrorMemoryAllocation;
     }
     void count(const simt_counters &c) {
         std::lock_guard<std::mutex> lock(mutex);

@@ -13,30 +13,32 @@
 #include "simt.h"
 #include "simt/runtime_api.h"
 
+using simt::device_state;
 using simt::last_error;
+using simt::lost;
 using simt::note;
 
 // ---- errors
 
-const char *cudaGetErrorName(cudaError_t error) {
-    switch (error) {
-#define SIMT_NAME(name, number, text)                                                                        \
-    case name:                                                                                               \
-        return #name;
-        SIMT_ERRORS(SIMT_NAME)
-#undef SIMT_NAME
-    }
-    return "unrecognized error code";
-}
-const char *cudaGetErrorString(cudaError_t error) {
+struct Error_text {
+    const char *name, *text;
+};
+static Error_text text_of(cudaError_t error) {
     switch (error) {
 #define SIMT_TEXT(name, number, text)                                                                        \
     case name:                                                                                               \
-        return text;
+        return {#name, text};
         SIMT_ERRORS(SIMT_TEXT)
 #undef SIMT_TEXT
     }
-    return "unrecognized error code";
+    return {"unrecognized error code", "unrecognized error code"};
+}
+
+const char *cudaGetErrorName(cudaError_t error) {
+    return text_of(error).name;
+}
+const char *cudaGetErrorString(cudaError_t error) {
+    return text_of(error).text;
 }
 cudaError_t cudaGetLastError(void) {
     const cudaError_t error = last_error;
@@ -112,7 +114,7 @@ struct CUevent_st {
 
 // Returned by every call that waits for work: the error of a failed launch.
 static cudaError_t launch_error() {
-    return last_error == cudaErrorLaunchFailure ? last_error : simt::device_state();
+    return last_error == cudaErrorLaunchFailure ? last_error : device_state();
 }
 
 cudaError_t cudaDeviceSynchronize(void) {
@@ -215,7 +217,7 @@ static std::size_t free_memory() {
 static cudaError_t allocate(void **memory, std::size_t bytes) {
     if (!memory) return note(cudaErrorInvalidValue);
     *memory = nullptr;
-    if (simt::lost) return simt::device_state();
+    if (lost) return device_state();
     if (bytes == 0) return cudaSuccess;
     void *start = nullptr;
     if ((bytes > large_request && bytes > free_memory()) || posix_memalign(&start, alignment, bytes) != 0)
@@ -253,7 +255,7 @@ cudaError_t cudaMallocManaged(void **memory, size_t bytes, unsigned flags) {
 cudaError_t cudaFree(void *memory) {
     if (device_memory() > 0 && memory) taken -= malloc_usable_size(memory);
     std::free(memory);
-    return simt::device_state();
+    return device_state();
 }
 cudaError_t cudaFreeAsync(void *memory, cudaStream_t) {
     return cudaFree(memory);
@@ -274,7 +276,7 @@ cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes) {
 
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind kind) {
     if (kind < cudaMemcpyHostToHost || kind > cudaMemcpyDefault) return note(cudaErrorInvalidMemcpyDirection);
-    if (simt::lost || bytes == 0) return simt::device_state();
+    if (lost || bytes == 0) return device_state();
     if (!to || !from) return note(cudaErrorInvalidValue);
     std::memmove(to, from, bytes);
     return cudaSuccess;
@@ -283,7 +285,7 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpy
     return cudaMemcpy(to, from, bytes, kind);
 }
 cudaError_t cudaMemset(void *memory, int value, size_t bytes) {
-    if (simt::lost || bytes == 0) return simt::device_state();
+    if (lost || bytes == 0) return device_state();
     if (!memory) return note(cudaErrorInvalidValue);
     std::memset(memory, value, bytes);
     return cudaSuccess;

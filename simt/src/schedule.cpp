@@ -145,7 +145,7 @@ void Block::lane_main() {
             no_memory = true;
         }
         if (no_memory) {
-            block.launch_->fail(cudaErrorMemoryAllocation);
+            block.launch_->fail_for_memory();
             block.abandon();
         }
 
@@ -187,13 +187,11 @@ Lane *Block::random_lane() {
 
 // Also called at the end of a lane, outside of its kernel.
 void Block::refuse_waiting(const Lane &lane) {
-    bool no_memory = false;
     try {
         report_stuck(lane, "a deadlock: every lane waits for another");
     } catch (const std::bad_alloc &) {
-        no_memory = true;
+        launch_->fail_for_memory();
     }
-    if (no_memory) launch_->fail(cudaErrorMemoryAllocation);
     abandon();
 }
 

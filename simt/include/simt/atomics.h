@@ -27,12 +27,9 @@ T exchange(T *address, Change change) {
     Cell *cell = reinterpret_cast<Cell *>(address);
     Word old = __atomic_load_n(cell, __ATOMIC_RELAXED);
     T value;
-    Word changed;
-    do {
-        std::memcpy(&value, &old, sizeof value);
-        const T next = change(value);
-        std::memcpy(&changed, &next, sizeof next);
-    } while (!__atomic_compare_exchange_n(cell, &old, changed, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+    do value = from_bits<T>(old);
+    while (!__atomic_compare_exchange_n(cell, &old, Word(to_bits(change(value))), true, __ATOMIC_RELAXED,
+                                        __ATOMIC_RELAXED));
     return value;
 }
 

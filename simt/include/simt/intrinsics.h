@@ -3,6 +3,7 @@
 // target compiles kernels with -ffp-contract=off. The fast forms (__expf, ...) are the exact functions here.
 #pragma once
 
+#include "lanes.h"
 #include <cassert>
 #include <climits>
 #include <cmath>
@@ -74,9 +75,7 @@ namespace simt {
 template <typename To, typename From>
 To bit_cast(From from) {
     static_assert(sizeof(To) == sizeof(From), "the same size");
-    To to;
-    std::memcpy(&to, &from, sizeof to);
-    return to;
+    return from_bits<To>(to_bits(from));
 }
 } // namespace simt
 
@@ -106,7 +105,9 @@ inline double __fma_rn(double x, double y, double z) {
 }
 SIMT_OF_TWO(float, __fdividef, x / y)
 SIMT_OF_TWO(float, fdividef, x / y)
-SIMT_OF_ONE(float, __saturatef, float, x > 0 ? (x < 1 ? x : 1.0f) : 0.0f) // NaN gives 0
+inline float __saturatef(float x) {
+    return x > 0 ? (x < 1 ? x : 1.0f) : 0.0f;
+} // NaN gives 0
 SIMT_OF_ONE(float, rsqrtf, float, 1 / std::sqrt(x))
 SIMT_OF_ONE(double, rsqrt, double, 1 / std::sqrt(x))
 SIMT_OF_ONE(float, __frsqrt_rn, float, float(1 / std::sqrt(double(x))))
@@ -148,14 +149,14 @@ inline unsigned to_unsigned(double x) {
 }
 } // namespace simt
 
-SIMT_OF_ONE(int, __float2int_rn, float, simt::to_int(std::nearbyint(x)))
-SIMT_OF_ONE(int, __float2int_rz, float, simt::to_int(std::trunc(x)))
-SIMT_OF_ONE(int, __float2int_rd, float, simt::to_int(std::floor(x)))
-SIMT_OF_ONE(int, __float2int_ru, float, simt::to_int(std::ceil(x)))
-SIMT_OF_ONE(unsigned, __float2uint_rn, float, simt::to_unsigned(std::nearbyint(x)))
-SIMT_OF_ONE(unsigned, __float2uint_rz, float, simt::to_unsigned(std::trunc(x)))
-SIMT_OF_ONE(unsigned, __float2uint_rd, float, simt::to_unsigned(std::floor(x)))
-SIMT_OF_ONE(unsigned, __float2uint_ru, float, simt::to_unsigned(std::ceil(x)))
+#define SIMT_ROUNDED(Result, name, to)                                                                       \
+    SIMT_OF_ONE(Result, name##_rn, float, to(std::nearbyint(x)))                                             \
+    SIMT_OF_ONE(Result, name##_rz, float, to(std::trunc(x)))                                                 \
+    SIMT_OF_ONE(Result, name##_rd, float, to(std::floor(x)))                                                 \
+    SIMT_OF_ONE(Result, name##_ru, float, to(std::ceil(x)))
+SIMT_ROUNDED(int, __float2int, simt::to_int)
+SIMT_ROUNDED(unsigned, __float2uint, simt::to_unsigned)
+#undef SIMT_ROUNDED
 SIMT_OF_ONE(int, __double2int_rn, double, simt::to_int(std::nearbyint(x)))
 SIMT_OF_ONE(int, __double2int_rz, double, simt::to_int(std::trunc(x)))
 SIMT_OF_ONE(float, __double2float_rn, double, float(x))

@@ -43,9 +43,12 @@ inline float round_to_odd(double x) {
 
 } // namespace simt
 
-#define SIMT_SMALL_ARITHMETIC(T, T2, op)                                                                     \
+#define SIMT_SMALL_ARITHMETIC(T, T2, op, name)                                                               \
     SIMT_OF_TWO(T, operator op, T(float(x) op float(y)))                                                     \
-    SIMT_OF_TWO(T2, operator op, (T2{x.x op y.x, x.y op y.y}))                                               \
+    SIMT_OF_TWO(T, __h##name, x op y)                                                                        \
+    inline T2 operator op(T2 a, T2 b) {                                                                      \
+        return {a.x op b.x, a.y op b.y};                                                                     \
+    }                                                                                                        \
     inline T &operator op##=(T &a, T b) {                                                                    \
         return a = a op b;                                                                                   \
     }
@@ -53,32 +56,27 @@ inline float round_to_odd(double x) {
     inline bool operator op(T a, T b) {                                                                      \
         return float(a) op float(b);                                                                         \
     }
-// A shuffle of the bits, as an unsigned.
-#define SIMT_SMALL_SHUFFLE(T, name, kind, Operand)                                                           \
-    inline T name(unsigned mask, T value, Operand operand, int width = warpSize, SIMT_HERE) {                \
-        return simt::from_bits<T>(simt::shuffle(                                                             \
-            simt::Collective::kind, mask, unsigned(simt::to_bits(value)), unsigned(operand), width, place)); \
-    }
-#define SIMT_SMALL_SHUFFLES(T)                                                                               \
-    SIMT_SMALL_SHUFFLE(T, __shfl_sync, shfl, int)                                                            \
-    SIMT_SMALL_SHUFFLE(T, __shfl_up_sync, shfl_up, unsigned)                                                 \
-    SIMT_SMALL_SHUFFLE(T, __shfl_down_sync, shfl_down, unsigned)                                             \
-    SIMT_SMALL_SHUFFLE(T, __shfl_xor_sync, shfl_xor, int)
 // Conversions, whose names hold the type's: half or bfloat16, and the pair's.
 #define SIMT_SMALL_CONVERSIONS(T, T2, name, name2)                                                           \
     SIMT_OF_ONE(T, __float2##name##_rn, float, T(x))                                                         \
     SIMT_OF_ONE(T, __float2##name, float, T(x))                                                              \
     SIMT_OF_ONE(float, __##name##2float, T, float(x))                                                        \
-    SIMT_OF_ONE(T2, __float22##name2##_rn, float2, (T2{T(x.x), T(x.y)}))                                     \
-    SIMT_OF_ONE(T2, __##name##2##name2, T, (T2{x, x}))                                                       \
     SIMT_OF_ONE(T, __low2##name, T2, x.x)                                                                    \
     SIMT_OF_ONE(T, __high2##name, T2, x.y)                                                                   \
-    SIMT_OF_ONE(float2, __##name2##2float2, T2, (float2{float(x.x), float(x.y)}))                            \
     inline T2 __floats2##name2##_rn(float x, float y) {                                                      \
         return {T(x), T(y)};                                                                                 \
     }                                                                                                        \
+    inline T2 __float22##name2##_rn(float2 x) {                                                              \
+        return {T(x.x), T(x.y)};                                                                             \
+    }                                                                                                        \
+    inline T2 __##name##2##name2(T x) {                                                                      \
+        return {x, x};                                                                                       \
+    }                                                                                                        \
     inline T2 __halves2##name2(T x, T y) {                                                                   \
         return {x, y};                                                                                       \
+    }                                                                                                        \
+    inline float2 __##name2##2float2(T2 x) {                                                                 \
+        return {float(x.x), float(x.y)};                                                                     \
     }
 // Defines the type, the pair of two, and the functions that have the same name in both headers.
 #define SIMT_SMALL_FLOAT(T, T2, bits_of, value_of)                                                           \
@@ -93,10 +91,10 @@ inline float round_to_odd(double x) {
     struct alignas(4) T2 {                                                                                   \
         T x, y;                                                                                              \
     };                                                                                                       \
-    SIMT_SMALL_ARITHMETIC(T, T2, +)                                                                          \
-    SIMT_SMALL_ARITHMETIC(T, T2, -)                                                                          \
-    SIMT_SMALL_ARITHMETIC(T, T2, *)                                                                          \
-    SIMT_SMALL_ARITHMETIC(T, T2, /)                                                                          \
+    SIMT_SMALL_ARITHMETIC(T, T2, +, add)                                                                     \
+    SIMT_SMALL_ARITHMETIC(T, T2, -, sub)                                                                     \
+    SIMT_SMALL_ARITHMETIC(T, T2, *, mul)                                                                     \
+    SIMT_SMALL_ARITHMETIC(T, T2, /, div)                                                                     \
     SIMT_SMALL_COMPARISON(T, ==)                                                                             \
     SIMT_SMALL_COMPARISON(T, !=)                                                                             \
     SIMT_SMALL_COMPARISON(T, <)                                                                              \
@@ -104,10 +102,6 @@ inline float round_to_odd(double x) {
     SIMT_SMALL_COMPARISON(T, <=)                                                                             \
     SIMT_SMALL_COMPARISON(T, >=)                                                                             \
     SIMT_OF_ONE(T, operator-, T, T(-float(x)))                                                               \
-    SIMT_OF_TWO(T, __hadd, x + y)                                                                            \
-    SIMT_OF_TWO(T, __hsub, x - y)                                                                            \
-    SIMT_OF_TWO(T, __hmul, x *y)                                                                             \
-    SIMT_OF_TWO(T, __hdiv, x / y)                                                                            \
     SIMT_OF_TWO(T, __hmin, T(std::fmin(float(x), float(y))))                                                 \
     SIMT_OF_TWO(T, __hmax, T(std::fmax(float(x), float(y))))                                                 \
     SIMT_OF_ONE(T, __habs, T, T(std::fabs(float(x))))                                                        \
@@ -124,8 +118,8 @@ inline float round_to_odd(double x) {
     }                                                                                                        \
     SIMT_OF_ONE(float, __low2float, T2, float(x.x))                                                          \
     SIMT_OF_ONE(float, __high2float, T2, float(x.y))                                                         \
-    SIMT_SMALL_SHUFFLES(T)                                                                                   \
-    SIMT_SMALL_SHUFFLES(T2)                                                                                  \
+    SIMT_SHUFFLES(T)                                                                                         \
+    SIMT_SHUFFLES(T2)                                                                                        \
     inline T atomicAdd(T *address, T value, SIMT_HERE) {                                                     \
         return simt::update(address, place, [value](T old) -> T { return old + value; });                    \
     }                                                                                                        \
