@@ -133,6 +133,7 @@ inline grid_group this_grid() {
 
 namespace detail {
 
+// What tiles and coalesced groups have in common.
 // Ranks number the lanes of the mask from the lowest. Masks that a vote or match returns have a bit for each
 // rank.
 class lane_group : public thread_group {

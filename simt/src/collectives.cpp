@@ -67,6 +67,7 @@ void Block::complete(Lane &lane, const Group &group) {
                    Scope::warp);
             abandon();
         }
+        // lanes that read one outside the mask, and those that they read
         unsigned readers = 0, absent = 0;
         for_each_lane(mask, [&](unsigned l) {
             const unsigned from =

@@ -39,6 +39,7 @@ struct Settings {
     bool counting;
 };
 
+// Adds each counter.
 void add(simt_counters &sum, const simt_counters &c);
 
 // A running launch, shared by the OS threads that run its blocks.

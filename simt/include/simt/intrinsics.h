@@ -13,7 +13,7 @@
 // for the names in the global namespace
 #include <math.h>
 
-// Functions of one x, and of x and y, whose result is an expression. Of half floats too.
+// Functions of one x, and of x and y, whose result is an expression.
 #define SIMT_OF_ONE(Result, name, T, result)                                                                 \
     inline Result name(T x) {                                                                                \
         return result;                                                                                       \
@@ -170,12 +170,14 @@ SIMT_OF_ONE(float, __ll2float_rn, long long, float(x))
 SIMT_OF_ONE(double, __ll2double_rn, long long, double(x))
 SIMT_OF_ONE(float, __int2float_rn, int, float(x))
 SIMT_OF_ONE(float, __uint2float_rn, unsigned, float(x))
+#undef SIMT_OF_TWO
+#undef SIMT_OF_ONE
 
 // ---- loads and stores with a cache hint
 
 #define SIMT_LOAD(name)                                                                                      \
     template <typename T>                                                                                    \
-    inline T name(const T *address) {                                                                        \
+    T name(const T *address) {                                                                               \
         return *address;                                                                                     \
     }
 SIMT_LOAD(__ldg)
@@ -187,7 +189,7 @@ SIMT_LOAD(__ldcv)
 #undef SIMT_LOAD
 #define SIMT_STORE(name)                                                                                     \
     template <typename T>                                                                                    \
-    inline void name(T *address, T value) {                                                                  \
+    void name(T *address, T value) {                                                                         \
         *address = value;                                                                                    \
     }
 SIMT_STORE(__stwb)

@@ -206,21 +206,21 @@ inline void *simt_dynamic_shared() {
 inline void __syncthreads(SIMT_HERE) {
     simt::barrier(simt::Collective::syncthreads, false, place);
 }
-inline int __syncthreads_count(int predicate, SIMT_HERE) {
-    return simt::barrier(simt::Collective::syncthreads_count, predicate != 0, place);
-}
-inline int __syncthreads_and(int predicate, SIMT_HERE) {
-    return simt::barrier(simt::Collective::syncthreads_and, predicate != 0, place);
-}
-inline int __syncthreads_or(int predicate, SIMT_HERE) {
-    return simt::barrier(simt::Collective::syncthreads_or, predicate != 0, place);
-}
+#define SIMT_BARRIER(name)                                                                                   \
+    inline int __##name(int predicate, SIMT_HERE) {                                                          \
+        return simt::barrier(simt::Collective::name, predicate != 0, place);                                 \
+    }
+SIMT_BARRIER(syncthreads_count)
+SIMT_BARRIER(syncthreads_and)
+SIMT_BARRIER(syncthreads_or)
+#undef SIMT_BARRIER
 inline void __syncwarp(unsigned mask = 0xffffffff, SIMT_HERE) {
     simt::meet({simt::Collective::syncwarp, simt::Type::none}, mask, 0, 0, place);
 }
 // Returns the caller's bit alone: CUDA guarantees no more.
 unsigned __activemask();
 
+// small_floats.h has these of its types.
 #define SIMT_SHUFFLE(T, name, Operand)                                                                       \
     inline T __##name##_sync(unsigned mask, T value, Operand operand, int width = warpSize, SIMT_HERE) {     \
         return simt::shuffle(simt::Collective::name, mask, value, unsigned(operand), width, place);          \

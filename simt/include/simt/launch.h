@@ -22,6 +22,7 @@ template <typename... Parameters, typename... Arguments>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config, void (*kernel)(Parameters...),
                                Arguments &&...arguments) {
     const std::tuple<Parameters...> values(static_cast<Parameters>(arguments)...);
+    // The launch has ended when this function returns, so references suffice.
     const auto call = [&] { std::apply(kernel, values); };
     return simt::launch(
         *config, reinterpret_cast<const void *>(kernel),

@@ -44,8 +44,12 @@ inline float round_to_odd(double x) {
 } // namespace simt
 
 #define SIMT_SMALL_ARITHMETIC(T, T2, op, name)                                                               \
-    SIMT_OF_TWO(T, operator op, T(float(x) op float(y)))                                                     \
-    SIMT_OF_TWO(T, __h##name, x op y)                                                                        \
+    inline T operator op(T x, T y) {                                                                         \
+        return T(float(x) op float(y));                                                                      \
+    }                                                                                                        \
+    inline T __h##name(T x, T y) {                                                                           \
+        return x op y;                                                                                       \
+    }                                                                                                        \
     inline T2 operator op(T2 a, T2 b) {                                                                      \
         return {a.x op b.x, a.y op b.y};                                                                     \
     }                                                                                                        \
@@ -58,11 +62,21 @@ inline float round_to_odd(double x) {
     }
 // Conversions, whose names hold the type's: half or bfloat16, and the pair's.
 #define SIMT_SMALL_CONVERSIONS(T, T2, name, name2)                                                           \
-    SIMT_OF_ONE(T, __float2##name##_rn, float, T(x))                                                         \
-    SIMT_OF_ONE(T, __float2##name, float, T(x))                                                              \
-    SIMT_OF_ONE(float, __##name##2float, T, float(x))                                                        \
-    SIMT_OF_ONE(T, __low2##name, T2, x.x)                                                                    \
-    SIMT_OF_ONE(T, __high2##name, T2, x.y)                                                                   \
+    inline T __float2##name##_rn(float x) {                                                                  \
+        return T(x);                                                                                         \
+    }                                                                                                        \
+    inline T __float2##name(float x) {                                                                       \
+        return T(x);                                                                                         \
+    }                                                                                                        \
+    inline float __##name##2float(T x) {                                                                     \
+        return float(x);                                                                                     \
+    }                                                                                                        \
+    inline T __low2##name(T2 x) {                                                                            \
+        return x.x;                                                                                          \
+    }                                                                                                        \
+    inline T __high2##name(T2 x) {                                                                           \
+        return x.y;                                                                                          \
+    }                                                                                                        \
     inline T2 __floats2##name2##_rn(float x, float y) {                                                      \
         return {T(x), T(y)};                                                                                 \
     }                                                                                                        \
@@ -101,23 +115,43 @@ inline float round_to_odd(double x) {
     SIMT_SMALL_COMPARISON(T, >)                                                                              \
     SIMT_SMALL_COMPARISON(T, <=)                                                                             \
     SIMT_SMALL_COMPARISON(T, >=)                                                                             \
-    SIMT_OF_ONE(T, operator-, T, T(-float(x)))                                                               \
-    SIMT_OF_TWO(T, __hmin, T(std::fmin(float(x), float(y))))                                                 \
-    SIMT_OF_TWO(T, __hmax, T(std::fmax(float(x), float(y))))                                                 \
-    SIMT_OF_ONE(T, __habs, T, T(std::fabs(float(x))))                                                        \
-    SIMT_OF_ONE(bool, __hisnan, T, float(x) != float(x))                                                     \
+    inline T operator-(T x) {                                                                                \
+        return T(-float(x));                                                                                 \
+    }                                                                                                        \
+    inline T __hmin(T x, T y) {                                                                              \
+        return T(std::fmin(float(x), float(y)));                                                             \
+    }                                                                                                        \
+    inline T __hmax(T x, T y) {                                                                              \
+        return T(std::fmax(float(x), float(y)));                                                             \
+    }                                                                                                        \
+    inline T __habs(T x) {                                                                                   \
+        return T(std::fabs(float(x)));                                                                       \
+    }                                                                                                        \
+    inline bool __hisnan(T x) {                                                                              \
+        return float(x) != float(x);                                                                         \
+    }                                                                                                        \
     /* exact in double but for sums of far apart sizes */                                                    \
     inline T __hfma(T a, T b, T c) {                                                                         \
         return T(double(float(a)) * float(b) + float(c));                                                    \
     }                                                                                                        \
-    SIMT_OF_TWO(T2, __hadd2, x + y)                                                                          \
-    SIMT_OF_TWO(T2, __hsub2, x - y)                                                                          \
-    SIMT_OF_TWO(T2, __hmul2, x *y)                                                                           \
+    inline T2 __hadd2(T2 x, T2 y) {                                                                          \
+        return x + y;                                                                                        \
+    }                                                                                                        \
+    inline T2 __hsub2(T2 x, T2 y) {                                                                          \
+        return x - y;                                                                                        \
+    }                                                                                                        \
+    inline T2 __hmul2(T2 x, T2 y) {                                                                          \
+        return x * y;                                                                                        \
+    }                                                                                                        \
     inline T2 __hfma2(T2 a, T2 b, T2 c) {                                                                    \
         return {__hfma(a.x, b.x, c.x), __hfma(a.y, b.y, c.y)};                                               \
     }                                                                                                        \
-    SIMT_OF_ONE(float, __low2float, T2, float(x.x))                                                          \
-    SIMT_OF_ONE(float, __high2float, T2, float(x.y))                                                         \
+    inline float __low2float(T2 x) {                                                                         \
+        return float(x.x);                                                                                   \
+    }                                                                                                        \
+    inline float __high2float(T2 x) {                                                                        \
+        return float(x.y);                                                                                   \
+    }                                                                                                        \
     SIMT_SHUFFLES(T)                                                                                         \
     SIMT_SHUFFLES(T2)                                                                                        \
     inline T atomicAdd(T *address, T value, SIMT_HERE) {                                                     \
