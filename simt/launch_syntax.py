@@ -153,15 +153,13 @@ def main():
     parser.add_argument("-MF", dest="depfile", help="write the headers that were read here, for make")
     options = parser.parse_args()
     headers = Headers(options.output, options.folders)
-    with open(options.input, encoding="utf-8") as file:
-        text = file.read()
+    text = pathlib.Path(options.input).read_text(encoding="utf-8")
     edits, _ = edits_of(text, options.input, headers)
-    with open(options.output, "w", encoding="utf-8") as file:
-        file.write(edited(text, edits, options.input))
+    pathlib.Path(options.output).write_text(edited(text, edits, options.input), encoding="utf-8")
     if options.depfile:
-        with open(options.depfile, "w", encoding="utf-8") as file:
-            read = [str(path).replace(" ", "\\ ") for path in [options.input, *headers.copy_of]]
-            file.write(options.output.replace(" ", "\\ ") + ": " + " \\\n  ".join(read) + "\n")
+        read = [str(path).replace(" ", "\\ ") for path in [options.input, *headers.copy_of]]
+        rule = options.output.replace(" ", "\\ ") + ": " + " \\\n  ".join(read) + "\n"
+        pathlib.Path(options.depfile).write_text(rule, encoding="utf-8")
 
 
 main()

@@ -4,7 +4,6 @@
 #define BENCHMARKS_BENCH_CUH
 
 #include "device.h"
-#include "gpu_timer.h"
 #include <benchmark/benchmark.h>
 #include <string>
 #ifndef __SIMT__

@@ -69,10 +69,62 @@ void device_clear(void *memory, size_t bytes) {
     DEVICE_CHECK(cudaMemset(memory, 0, bytes));
 }
 
-const char *device_name(void) {
+static const struct cudaDeviceProp *current_device(void) {
     static struct cudaDeviceProp properties; // static: the name outlives the call
     int device = 0;
     DEVICE_CHECK(cudaGetDevice(&device));
     DEVICE_CHECK(cudaGetDeviceProperties(&properties, device));
-    return properties.name;
+    return &properties;
+}
+
+const char *device_name(void) {
+    return current_device()->name;
+}
+
+void *device_buffer_reserve(device_buffer *buffer, size_t bytes) {
+    if (!buffer->memory || buffer->bytes < bytes) {
+        // A buffer that grows again grows by at least half, so that this is rare.
+        if (buffer->memory && bytes < buffer->bytes + buffer->bytes / 2)
+            bytes = buffer->bytes + buffer->bytes / 2;
+        device_free(buffer->memory);
+        buffer->memory = device_allocate(bytes);
+        buffer->bytes = bytes;
+    }
+    return buffer->memory;
+}
+
+void device_buffer_close(device_buffer *buffer) {
+    device_free(buffer->memory);
+    *buffer = (device_buffer){0};
+}
+
+void gpu_timer_open(gpu_timer *timer) {
+    *timer = (gpu_timer){0};
+    DEVICE_CHECK(cudaEventCreate(&timer->begin));
+    DEVICE_CHECK(cudaEventCreate(&timer->end));
+    device_buffer_reserve(&timer->scrubbed, 2 * (size_t)current_device()->l2CacheSize);
+}
+
+void gpu_timer_close(gpu_timer *timer) {
+    device_buffer_close(&timer->scrubbed);
+    if (timer->end) DEVICE_CHECK(cudaEventDestroy(timer->end));
+    if (timer->begin) DEVICE_CHECK(cudaEventDestroy(timer->begin));
+    *timer = (gpu_timer){0};
+}
+
+void gpu_timer_scrub(gpu_timer *timer) {
+    DEVICE_CHECK(cudaMemsetAsync(timer->scrubbed.memory, 0, timer->scrubbed.bytes, NULL));
+}
+
+void gpu_timer_start(gpu_timer *timer) {
+    gpu_timer_scrub(timer);
+    DEVICE_CHECK(cudaEventRecord(timer->begin, NULL));
+}
+
+double gpu_timer_stop(gpu_timer *timer) {
+    float milliseconds;
+    DEVICE_CHECK(cudaEventRecord(timer->end, NULL));
+    DEVICE_CHECK(cudaEventSynchronize(timer->end));
+    DEVICE_CHECK(cudaEventElapsedTime(&milliseconds, timer->begin, timer->end));
+    return milliseconds;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Checked CUDA calls for programs. A failure prints file, line and the call, and ends the program. Libraries
-// return errors instead (see distwar_gs.h).
+// Checked CUDA calls for programs, device memory and GPU time. A failure prints file, line and the call, and ends the
+// program. Libraries return errors instead (see distwar_gs.h).
 #pragma once
 
 #include "c_linkage.h"
@@ -27,5 +27,31 @@ void device_download(void *host, const void *device, size_t bytes);
 void device_clear(void *memory, size_t bytes);
 // "NVIDIA H200", or "CPU (simt, N threads)".
 const char *device_name(void);
+
+// Device memory that grows on demand. Starts as {0}.
+typedef struct device_buffer {
+    void *memory;
+    size_t bytes;
+} device_buffer;
+
+// Makes the buffer at least `bytes` long and returns buffer->memory. The contents are lost when it grows.
+void *device_buffer_reserve(device_buffer *buffer, size_t bytes);
+void device_buffer_close(device_buffer *buffer);
+
+// GPU time of the work queued between two calls on the default stream. gpu_timer_start first overwrites
+// memory of twice the L2 cache's size. So a run finds no data of the run before it in the cache, and the GPU
+// is busy while the host queues the run: the host's time for a launch is not measured, unless the run waits
+// for the device.
+typedef struct gpu_timer {
+    cudaEvent_t begin, end;
+    device_buffer scrubbed;
+} gpu_timer;
+
+void gpu_timer_open(gpu_timer *timer);
+void gpu_timer_close(gpu_timer *timer); // harmless on {0}
+// Only overwrites the cache, for other ways to measure.
+void gpu_timer_scrub(gpu_timer *timer);
+void gpu_timer_start(gpu_timer *timer);
+double gpu_timer_stop(gpu_timer *timer); // milliseconds; waits for the device
 
 C_LINKAGE_END

@@ -3,8 +3,7 @@
 // barriers of CUDA's intrinsics. Each call below says which intrinsic it makes; simt checks and counts that.
 //
 // Not here: grid and cluster barriers, tiles of more than 32 lanes, barrier_arrive and barrier_wait.
-#ifndef SIMT_COOPERATIVE_GROUPS_H
-#define SIMT_COOPERATIVE_GROUPS_H
+#pragma once
 
 #include "cuda_runtime.h"
 
@@ -32,28 +31,12 @@ inline unsigned nth_lane(unsigned mask, unsigned n) {
 // The bits of `lanes` at the positions of `mask`, side by side: bit r is that of the r-th lane of the mask.
 // Example: mask 0b11010, lanes 0b10010 -> 0b101.
 inline unsigned ranks_of(unsigned mask, unsigned lanes) {
+    const unsigned lowest = mask & -mask;
+    if (((mask + lowest) & mask) == 0) return lanes / lowest; // neighbours
     unsigned ranks = 0;
     for (unsigned rank = 0; mask; mask &= mask - 1, rank++)
         if (lanes & mask & -mask) ranks |= 1u << rank;
     return ranks;
-}
-
-// A shuffle of any type of up to 32 bytes: one for a number of 4 or 8 bytes, else one for every 4 bytes.
-template <typename T>
-T shuffle(simt::Collective kind, unsigned mask, const T &value, unsigned operand, int width,
-          simt::Place place) {
-    static_assert(std::is_trivially_copyable<T>::value && sizeof(T) <= 32,
-                  "simt: a group shuffles trivially copyable types of at most 32 bytes");
-    if constexpr (std::is_arithmetic<T>::value && (sizeof(T) == 4 || sizeof(T) == 8)) {
-        return simt::shuffle(kind, mask, value, operand, width, place);
-    } else {
-        unsigned words[(sizeof(T) + 3) / 4] = {};
-        std::memcpy(words, static_cast<const void *>(&value), sizeof(T));
-        for (unsigned &word : words) word = simt::shuffle(kind, mask, word, operand, width, place);
-        T result = value;
-        std::memcpy(static_cast<void *>(&result), words, sizeof(T));
-        return result;
-    }
 }
 
 } // namespace detail
@@ -146,18 +129,57 @@ inline grid_group this_grid() {
     return grid_group();
 }
 
-// ---- lanes that need not be neighbours
+// ---- lanes of a warp
 
+namespace detail {
+
+// What tiles and coalesced groups have in common.
 // Ranks number the lanes of the mask from the lowest. Masks that a vote or match returns have a bit for each
 // rank.
-class coalesced_group : public thread_group {
+class lane_group : public thread_group {
   public:
-    unsigned size() const { return size_; }
-    unsigned num_threads() const { return size_; }
     unsigned thread_rank() const { return rank_; }
     // The position of this group among those of its partition, and their number.
     unsigned meta_group_rank() const { return meta_rank_; }
     unsigned meta_group_size() const { return meta_size_; }
+    unsigned lanes() const { return mask_; }
+
+    // __any_sync, __all_sync, __ballot_sync, __match_any_sync, __match_all_sync
+    int any(int predicate, SIMT_HERE) const { return __any_sync(mask_, predicate, place); }
+    int all(int predicate, SIMT_HERE) const { return __all_sync(mask_, predicate, place); }
+    unsigned ballot(int predicate, SIMT_HERE) const {
+        return ranks_of(mask_, __ballot_sync(mask_, predicate, place));
+    }
+    template <typename T>
+    unsigned match_any(T value, SIMT_HERE) const {
+        return ranks_of(mask_, __match_any_sync(mask_, value, place));
+    }
+    template <typename T>
+    unsigned match_all(T value, int &predicate, SIMT_HERE) const {
+        return ranks_of(mask_, __match_all_sync(mask_, value, &predicate, place));
+    }
+
+  protected:
+    lane_group(unsigned mask, unsigned meta_rank, unsigned meta_size)
+        : thread_group(mask, unsigned(__popc(mask & bits_below(lane()))), unsigned(__popc(mask))),
+          meta_rank_(meta_rank), meta_size_(meta_size) {}
+
+  private:
+    unsigned meta_rank_, meta_size_;
+};
+
+} // namespace detail
+
+// Lanes that need not be neighbours.
+class coalesced_group : public detail::lane_group {
+  public:
+    // For the functions below.
+    coalesced_group(unsigned mask, unsigned meta_rank, unsigned meta_size)
+        : lane_group(mask, meta_rank, meta_size) {}
+    unsigned size() const { return size_; }
+    unsigned num_threads() const { return size_; }
+    // reduce() by redux.sync of compute capability 8.0; the smallest tiles use shuffles.
+    static constexpr bool prefers_redux = true;
 
     // Each is one __shfl_sync. A rank beyond the group is refused by shfl. shfl_up and shfl_down return the
     // caller's value where the rank does not exist.
@@ -175,35 +197,11 @@ class coalesced_group : public thread_group {
         return from_rank(value, delta < size_ - rank_ ? rank_ + delta : rank_, place);
     }
 
-    // __any_sync, __all_sync, __ballot_sync, __match_any_sync, __match_all_sync
-    int any(int predicate, SIMT_HERE) const { return __any_sync(mask_, predicate, place); }
-    int all(int predicate, SIMT_HERE) const { return __all_sync(mask_, predicate, place); }
-    unsigned ballot(int predicate, SIMT_HERE) const {
-        return detail::ranks_of(mask_, __ballot_sync(mask_, predicate, place));
-    }
-    template <typename T>
-    unsigned match_any(T value, SIMT_HERE) const {
-        return detail::ranks_of(mask_, __match_any_sync(mask_, value, place));
-    }
-    template <typename T>
-    unsigned match_all(T value, int &predicate, SIMT_HERE) const {
-        return detail::ranks_of(mask_, __match_all_sync(mask_, value, &predicate, place));
-    }
-
-    // For the functions below.
-    coalesced_group(unsigned mask, unsigned meta_rank, unsigned meta_size)
-        : thread_group(mask, unsigned(__popc(mask & detail::bits_below(detail::lane()))),
-                       unsigned(__popc(mask))),
-          meta_rank_(meta_rank), meta_size_(meta_size) {}
-    unsigned lanes() const { return mask_; }
-
   private:
     template <typename T>
     T from_rank(const T &value, unsigned rank, simt::Place place) const {
-        return detail::shuffle(simt::Collective::shfl, mask_, value, detail::nth_lane(mask_, rank), 32,
-                               place);
+        return simt::shuffle(simt::Collective::shfl, mask_, value, detail::nth_lane(mask_, rank), 32, place);
     }
-    unsigned meta_rank_, meta_size_;
 };
 
 // The lanes that arrive at this line together: see simt::coalesced_threads. One vote.
@@ -216,16 +214,21 @@ inline coalesced_group coalesced_threads(SIMT_HERE) {
 // N neighbouring lanes, N = 1, 2, ... 32. All lanes of the tile must exist: the block (or the parent) must be
 // a multiple of N.
 template <unsigned N, typename Parent = void>
-class thread_block_tile : public thread_group {
+class thread_block_tile : public detail::lane_group {
     static_assert(N > 0 && (N & (N - 1)) == 0, "the size of a tile must be a power of two");
     static_assert(N <= 32, "simt: tiles have at most 32 lanes");
 
   public:
+    // A tile of the same size with another parent.
+    template <typename Other>
+    thread_block_tile(const thread_block_tile<N, Other> &tile) : lane_group(tile) {}
+    // For the functions below.
+    thread_block_tile(unsigned meta_rank, unsigned meta_size)
+        : lane_group((N == 32 ? ~0u : (1u << N % 32) - 1) << (detail::lane() & ~(N - 1)), meta_rank,
+                     meta_size) {}
     static constexpr unsigned size() { return N; }
     static constexpr unsigned num_threads() { return N; }
-    unsigned thread_rank() const { return rank_; }
-    unsigned meta_group_rank() const { return meta_rank_; }
-    unsigned meta_group_size() const { return meta_size_; }
+    static constexpr bool prefers_redux = N >= 16;
 
     // __shfl_sync and its variants with width N
     template <typename T>
@@ -245,39 +248,11 @@ class thread_block_tile : public thread_group {
         return shuffle(simt::Collective::shfl_xor, value, lane_mask, place);
     }
 
-    // The votes of coalesced_group.
-    int any(int predicate, SIMT_HERE) const { return __any_sync(mask_, predicate, place); }
-    int all(int predicate, SIMT_HERE) const { return __all_sync(mask_, predicate, place); }
-    unsigned ballot(int predicate, SIMT_HERE) const {
-        return __ballot_sync(mask_, predicate, place) >> first_lane();
-    }
-    template <typename T>
-    unsigned match_any(T value, SIMT_HERE) const {
-        return __match_any_sync(mask_, value, place) >> first_lane();
-    }
-    template <typename T>
-    unsigned match_all(T value, int &predicate, SIMT_HERE) const {
-        return __match_all_sync(mask_, value, &predicate, place) >> first_lane();
-    }
-
-    // A tile of the same size with another parent.
-    template <typename Other>
-    thread_block_tile(const thread_block_tile<N, Other> &tile)
-        : thread_block_tile(tile.meta_group_rank(), tile.meta_group_size()) {}
-    // For the functions below.
-    thread_block_tile(unsigned meta_rank, unsigned meta_size)
-        : thread_group((N == 32 ? ~0u : (1u << N % 32) - 1) << (detail::lane() & ~(N - 1)),
-                       detail::lane() & (N - 1), N),
-          meta_rank_(meta_rank), meta_size_(meta_size) {}
-    unsigned lanes() const { return mask_; }
-
   private:
-    unsigned first_lane() const { return detail::lane() & ~(N - 1); }
     template <typename T>
     T shuffle(simt::Collective kind, const T &value, unsigned operand, simt::Place place) const {
-        return detail::shuffle(kind, mask_, value, operand, int(N), place);
+        return simt::shuffle(kind, mask_, value, operand, int(N), place);
     }
-    unsigned meta_rank_, meta_size_;
 };
 
 // No lane waits: a missing lane is refused at the first call on the tile.
@@ -359,5 +334,3 @@ auto invoke_one_broadcast(const Group &group, Function &&function, Arguments &&.
 }
 
 } // namespace cooperative_groups
-
-#endif

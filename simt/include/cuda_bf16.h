@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Replaces NVIDIA's header of the same name: the part that kernels use most.
-#ifndef SIMT_CUDA_BF16_H
-#define SIMT_CUDA_BF16_H
+#pragma once
 
 #include "simt/small_floats.h"
 
@@ -10,5 +9,3 @@ SIMT_SMALL_CONVERSIONS(__nv_bfloat16, __nv_bfloat162, bfloat16, bfloat162)
 
 using nv_bfloat16 = __nv_bfloat16;
 using nv_bfloat162 = __nv_bfloat162;
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Replaces NVIDIA's header of the same name: the part that kernels use most.
-#ifndef SIMT_CUDA_FP16_H
-#define SIMT_CUDA_FP16_H
+#pragma once
 
 #include "simt/small_floats.h"
 
@@ -34,5 +33,3 @@ inline __half hsqrt(__half x) {
 inline __half hexp(__half x) {
     return __half(std::exp(float(x)));
 }
-
-#endif

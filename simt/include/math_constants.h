@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Replaces NVIDIA's header of the same name: the constants that kernels use most.
-#ifndef SIMT_MATH_CONSTANTS_H
-#define SIMT_MATH_CONSTANTS_H
+#pragma once
 
 #define CUDART_INF_F __builtin_inff()
 #define CUDART_NAN_F __builtin_nanf("")
@@ -12,5 +11,3 @@
 #define CUDART_INF __builtin_inf()
 #define CUDART_NAN __builtin_nan("")
 #define CUDART_PI 3.1415926535897931e+0
-
-#endif

@@ -15,8 +15,7 @@
 //   - a deadlock, and a block that exceeds its step limit (a livelock);
 //   - an atomic on a misaligned address, and __trap();
 //   - lanes of one library call that break a promise (simt/lanes.h).
-#ifndef SIMT_H
-#define SIMT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -72,6 +71,4 @@ void simt_refusal_clear(void);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: MIT
 // Replaces NVIDIA's header of the same name.
-#ifndef SIMT_NVIDIA_VECTOR_TYPES_H
-#define SIMT_NVIDIA_VECTOR_TYPES_H
+#pragma once
 
 #include "cuda_runtime.h"
-
-#endif

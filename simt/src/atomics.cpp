@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Scheduling points at which a lane need not wait, but others may run: atomics, fences; and how atomics are counted.
-#include "schedule.h"
+#include "block.h"
 
 namespace simt {
 
@@ -43,8 +43,7 @@ static constexpr unsigned atomics_before_yield = 256;
 static constexpr unsigned spins_before_release = 256;
 
 SIMT_INLINE void Block::yield(Lane &lane, Place place) {
-    lane.warp->place[lane.index] = place;
-    step(lane);
+    step(lane, place);
     // An earlier block was refused. This one may wait for it forever.
     if (launch_->refused_block.load(std::memory_order_relaxed) < index_) abandon();
     atomics_in_a_row_ = 0;
@@ -56,8 +55,7 @@ SIMT_INLINE void Block::yield(Lane &lane, Place place) {
 
 bool Block::begin_atomic(Lane &lane, const void *address, std::size_t bytes, Place place) {
     Warp &warp = *lane.warp;
-    warp.place[lane.index] = place;
-    step(lane);
+    step(lane, place);
     if (reinterpret_cast<std::uintptr_t>(address) % bytes != 0) {
         report(lane, "an atomic on a misaligned address", Scope::warp);
         abandon();
@@ -76,12 +74,6 @@ bool Block::begin_atomic(Lane &lane, const void *address, std::size_t bytes, Pla
     return bits & 2;
 }
 
-void Block::refuse(const Lane &lane, const char *reason, Place place) {
-    lane.warp->place[lane.index] = place;
-    report(lane, reason, Scope::warp);
-    abandon();
-}
-
 // ---- called by kernels
 
 void yield(Place place) {
@@ -96,7 +88,9 @@ bool begin_atomic(const void *address, std::size_t bytes, Place place) {
 
 void refuse(const char *reason, Place place) {
     const Lane &lane = running();
-    lane.warp->block->refuse(lane, reason, place);
+    lane.warp->place[lane.index] = place;
+    lane.warp->block->report(lane, reason, Block::Scope::warp);
+    lane.warp->block->abandon();
 }
 
 } // namespace simt

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Collectives and barriers: the lanes that wait for each other, and the result of each lane.
-#include "schedule.h"
+#include "block.h"
 #include <cstring>
 
 namespace simt {
@@ -13,28 +13,10 @@ static void for_each_lane(unsigned mask, Each each) {
 // The lane that `lane` reads, as PTX defines shfl.sync.
 SIMT_INLINE unsigned source(Collective collective, unsigned lane, unsigned operand, unsigned width) {
     const unsigned first = lane & ~(width - 1), last = first + width - 1;
-    switch (collective) {
-    case Collective::shfl:
-        return first | (operand & (width - 1));
-    case Collective::shfl_up:
-        return operand <= lane - first ? lane - operand : lane;
-    case Collective::shfl_down:
-        return lane + operand <= last ? lane + operand : lane;
-    default:
-        return (lane ^ operand) <= last ? lane ^ operand : lane;
-    }
-}
-
-// Sets the results of a shuffle; returns the lanes that were read.
-template <Collective collective>
-static unsigned shuffle(const Warp &warp, Lane *lanes, unsigned mask, unsigned width) {
-    unsigned sources = 0;
-    for_each_lane(mask, [&](unsigned lane) {
-        const unsigned from = source(collective, lane, unsigned(warp.operand[lane]), width);
-        sources |= 1u << from;
-        lanes[lane].result = warp.value[from];
-    });
-    return sources;
+    if (collective == Collective::shfl) return first | (operand & (width - 1));
+    if (collective == Collective::shfl_up) return operand <= lane - first ? lane - operand : lane;
+    const unsigned from = collective == Collective::shfl_down ? lane + operand : lane ^ operand;
+    return from <= last ? from : lane;
 }
 
 static void reduce(const Warp &warp, Lane *lanes, Kind kind, unsigned mask) {
@@ -42,26 +24,13 @@ static void reduce(const Warp &warp, Lane *lanes, Kind kind, unsigned mask) {
     for_each_lane(mask & (mask - 1), [&](unsigned lane) {
         const unsigned v = unsigned(warp.value[lane]);
         const bool less = kind.type == Type::i32 ? int(v) < int(sum) : v < sum;
-        switch (kind.collective) {
-        case Collective::reduce_add:
-            sum += v;
-            break;
-        case Collective::reduce_min:
-            sum = less ? v : sum;
-            break;
-        case Collective::reduce_max:
-            sum = less ? sum : v;
-            break;
-        case Collective::reduce_and:
-            sum &= v;
-            break;
-        case Collective::reduce_or:
-            sum |= v;
-            break;
-        default:
-            sum ^= v;
-            break;
-        }
+        const Collective c = kind.collective;
+        sum = c == Collective::reduce_add   ? sum + v
+              : c == Collective::reduce_min ? (less ? v : sum)
+              : c == Collective::reduce_max ? (less ? sum : v)
+              : c == Collective::reduce_and ? sum & v
+              : c == Collective::reduce_or  ? sum | v
+                                            : sum ^ v;
     });
     for_each_lane(mask, [&](unsigned lane) { lanes[lane].result = sum; });
 }
@@ -98,13 +67,21 @@ void Block::complete(Lane &lane, const Group &group) {
                    Scope::warp);
             abandon();
         }
-        const auto shuffle_lanes =
-            group.kind.collective == Collective::shfl        ? shuffle<Collective::shfl>
-            : group.kind.collective == Collective::shfl_up   ? shuffle<Collective::shfl_up>
-            : group.kind.collective == Collective::shfl_down ? shuffle<Collective::shfl_down>
-                                                             : shuffle<Collective::shfl_xor>;
-        if (shuffle_lanes(warp, lanes, mask, unsigned(width)) & ~mask) {
-            report_sources(lane, group);
+        // lanes that read one outside the mask, and those that they read
+        unsigned readers = 0, absent = 0;
+        for_each_lane(mask, [&](unsigned l) {
+            const unsigned from =
+                source(group.kind.collective, l, unsigned(warp.operand[l]), unsigned(width));
+            lanes[l].result = warp.value[from];
+            if (mask >> from & 1) return;
+            readers |= 1u << l;
+            absent |= 1u << from;
+        });
+        if (absent) {
+            report(lane,
+                   "a shuffle reads absent lanes: " + lanes_text(readers) + " from " + lanes_text(absent) +
+                       (absent & ~warp.existing ? ", beyond the block's last thread" : ", outside the mask"),
+                   Scope::warp);
             abandon();
         }
         counters_.shuffles++;
@@ -146,35 +123,15 @@ void Block::complete(Lane &lane, const Group &group) {
     }
 }
 
-// Reports a shuffle from lanes outside the mask: the lanes that read, and the lanes they read.
-void Block::report_sources(const Lane &lane, const Group &group) {
-    const Warp &warp = *lane.warp;
-    unsigned readers = 0, absent = 0;
-    for_each_lane(group.mask, [&](unsigned l) {
-        const unsigned from = 1u << source(group.kind.collective, l, unsigned(warp.operand[l]),
-                                           unsigned(warp.operand[l] >> 32));
-        if (from & group.mask) return;
-        readers |= 1u << l;
-        absent |= from;
-    });
-    report(lane,
-           "a shuffle reads absent lanes: " + lanes_text(readers) + " from " + lanes_text(absent) +
-               (absent & ~warp.existing ? ", beyond the block's last thread" : ", outside the mask"),
-           Scope::warp);
-}
-
 // Reports a mask that is wrong whatever the other lanes do.
 void Block::report_mask(const Lane &lane, Kind kind, unsigned mask) {
-    const unsigned missing = mask & ~lane.warp->existing;
     const std::string call =
         lanes_text(lane.bit) + " calls " + kind_text(kind) + " with mask " + hex_text(mask);
-    if (!(mask & lane.bit))
-        report(lane, "a lane is not in its own mask: " + call, Scope::warp);
-    else
-        report(lane,
-               "a mask contains lanes beyond the block's last thread: " + call +
-                   ", but the warp does not have " + lanes_text(missing),
-               Scope::warp);
+    report(lane,
+           mask & lane.bit ? "a mask contains lanes beyond the block's last thread: " + call +
+                                 ", but the warp does not have " + lanes_text(mask & ~lane.warp->existing)
+                           : "a lane is not in its own mask: " + call,
+           Scope::warp);
 }
 
 bool Block::promises_kept(const Lane &lane, unsigned mask) {
@@ -211,8 +168,7 @@ SIMT_INLINE Lane &Block::meet(Lane &lane, Kind kind, unsigned mask, std::uint64_
                               std::uint64_t operand, Place place) {
     Warp &warp = *lane.warp;
     warp.kind[lane.index] = kind;
-    warp.place[lane.index] = place;
-    step(lane);
+    step(lane, place);
     if (!(mask & lane.bit) || (mask & ~warp.existing)) {
         report_mask(lane, kind, mask);
         abandon();
@@ -249,8 +205,7 @@ void Block::end(Warp &warp, Group *group, unsigned one) {
 SIMT_INLINE Lane &Block::barrier(Lane &lane, Collective collective, bool predicate, Place place) {
     Warp &warp = *lane.warp;
     warp.kind[lane.index] = {collective, Type::none};
-    warp.place[lane.index] = place;
-    step(lane);
+    step(lane, place);
     auto &here = barrier_[unsigned(collective) - unsigned(Collective::syncthreads)];
     here.sum += predicate;
     here.whole |= lane.call.file != nullptr;
@@ -293,8 +248,7 @@ Lane &Block::coalesce(Lane &lane, Place place) {
     Warp &warp = *lane.warp;
     const Kind kind = {Collective::coalesced_threads, Type::none};
     warp.kind[lane.index] = kind;
-    warp.place[lane.index] = place;
-    step(lane);
+    step(lane, place);
     Group *group = warp.group;
     Group *const end = warp.group + warp.groups;
     const auto same_line = [&](unsigned waiting) {

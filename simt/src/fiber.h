@@ -4,8 +4,7 @@
 // Boost.Context's fiber class unwinds an abandoned fiber by an exception. The lanes of a refused launch must
 // disappear wherever they wait, as the threads of a failed kernel do. So this uses the layer below: a
 // suspended context is one pointer, and dropping the pointer abandons it.
-#ifndef SIMT_FIBER_H
-#define SIMT_FIBER_H
+#pragma once
 
 #include "simt/lanes.h"
 #include <boost/context/detail/fcontext.hpp>
@@ -121,5 +120,3 @@ class Stack_pool {
 };
 
 } // namespace simt
-
-#endif

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 // What the runtime shares: the last error of a thread, the state of a running launch.
-#ifndef SIMT_LAUNCH_STATE_H
-#define SIMT_LAUNCH_STATE_H
+#pragma once
 
-#include "counting.h"
+#include "simt.h"
 #include "simt/runtime_api.h"
 #include <atomic>
 #include <cstddef>
@@ -40,6 +39,9 @@ struct Settings {
     bool counting;
 };
 
+// Adds each counter.
+void add(simt_counters &sum, const simt_counters &c);
+
 // A running launch, shared by the OS threads that run its blocks.
 struct Launch {
     const cudaLaunchConfig_t &config;
@@ -54,15 +56,10 @@ struct Launch {
     std::atomic<std::uint64_t> next_block{0};
     std::atomic<std::uint64_t> refused_block{std::numeric_limits<std::uint64_t>::max()};
 
-    std::mutex mutex; // guards the rest while OS threads run
-    std::string refusal;
+    std::mutex mutex{}; // guards the rest while OS threads run
+    std::string refusal = {};
     cudaError_t error = cudaSuccess;
     simt_counters counters = {};
-
-    Launch(const cudaLaunchConfig_t &config_, const void *kernel_, void (*call_)(const void *),
-           const void *arguments_, const Settings &settings_, std::uint64_t blocks_)
-        : config(config_), kernel(kernel_), call(call_), arguments(arguments_), settings(settings_),
-          blocks(blocks_) {}
 
     void refuse(std::uint64_t block, std::string message) {
         std::lock_guard<std::mutex> lock(mutex);
@@ -72,10 +69,10 @@ struct Launch {
         error = cudaErrorLaunchFailure;
     }
     // After this no OS thread starts another block.
-    void fail(cudaError_t why) {
+    void fail_for_memory() {
         std::lock_guard<std::mutex> lock(mutex);
         refused_block = 0;
-        error = why;
+        error = cudaErrorMemoryAllocation;
     }
     void count(const simt_counters &c) {
         std::lock_guard<std::mutex> lock(mutex);
@@ -83,15 +80,8 @@ struct Launch {
     }
 };
 
-// The settings of a launch that begins now. `threads` is the actual number, never 0.
-Settings settings();
-// Adds the launch's counters to the totals. If it was refused, prints and keeps the message.
-void record(Launch &launch);
-
 // The readable name of a function, from its address.
 // Demangled; works for static functions too. "at 0x..." if the program was stripped.
 std::string symbol_name(const void *function);
 
 } // namespace simt
-
-#endif

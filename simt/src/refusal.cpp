@@ -30,16 +30,14 @@ std::string hex_text(unsigned mask) {
 }
 
 std::string kind_text(Kind kind) {
-    static const char *const collectives[] = {"__syncwarp",          "__shfl_sync",       "__shfl_up_sync",
-                                              "__shfl_down_sync",    "__shfl_xor_sync",   "__all_sync",
-                                              "__any_sync",          "__ballot_sync",     "__match_any_sync",
-                                              "__match_all_sync",    "__reduce_add_sync", "__reduce_min_sync",
-                                              "__reduce_max_sync",   "__reduce_and_sync", "__reduce_or_sync",
-                                              "__reduce_xor_sync",   "coalesced_threads", "__syncthreads",
-                                              "__syncthreads_count", "__syncthreads_and", "__syncthreads_or"};
+#define SIMT_NAME(name) #name,
+    static const char *const names[] = {SIMT_COLLECTIVES(SIMT_NAME)};
+#undef SIMT_NAME
     static const char *const types[] = {
         "", "(int)", "(unsigned)", "(long long)", "(unsigned long long)", "(float)", "(double)"};
-    return std::string(collectives[unsigned(kind.collective)]) + types[unsigned(kind.type)];
+    const Collective c = kind.collective;
+    return std::string(c == Collective::coalesced_threads ? "" : "__") + names[unsigned(c)] +
+           (c >= Collective::shfl && c <= Collective::reduce_xor ? "_sync" : "") + types[unsigned(kind.type)];
 }
 
 static std::string triple(uint3 v) {
@@ -131,13 +129,12 @@ void Block::report_stuck(const Lane &lane, const std::string &otherwise) {
             for (unsigned h = 0; h < g; h++) {
                 const Group &b = warp.group[h];
                 if (!(a.arrived & b.mask) || !(b.arrived & a.mask)) continue;
-                const std::string lanes = "warp " + std::to_string(w) + ", " + lanes_text(b.arrived) +
-                                          " and " + lanes_text(a.arrived);
-                if (a.mask != b.mask)
-                    report(first, "lanes wait for each other with different masks: " + lanes, Scope::warp);
-                else
-                    report(first, "lanes wait for each other at different collectives: " + lanes,
-                           Scope::warp);
+                report(first,
+                       std::string("lanes wait for each other ") +
+                           (a.mask != b.mask ? "with different masks" : "at different collectives") +
+                           ": warp " + std::to_string(w) + ", " + lanes_text(b.arrived) + " and " +
+                           lanes_text(a.arrived),
+                       Scope::warp);
                 return;
             }
         }
@@ -156,15 +153,11 @@ void Block::report_stuck(const Lane &lane, const std::string &otherwise) {
         at_barrier |= warp.at_barrier;
         exited |= warp.exited;
     }
-    const std::string divergent = "a divergent barrier: ";
-    if (kinds & (kinds - 1))
-        report(lane, divergent + "lanes of the block wait at different kinds of barrier", Scope::block);
-    else if (at_barrier && exited)
-        report(lane, divergent + "some lanes of the block wait at it, others have exited", Scope::block);
-    else if (at_barrier)
-        report(lane, divergent + "some lanes of the block wait at it, others wait elsewhere", Scope::block);
-    else
-        report(lane, otherwise, Scope::block);
+    const char *const divergent =
+        kinds & (kinds - 1)    ? "lanes of the block wait at different kinds of barrier"
+        : at_barrier && exited ? "some lanes of the block wait at it, others have exited"
+                               : "some lanes of the block wait at it, others wait elsewhere";
+    report(lane, at_barrier ? std::string("a divergent barrier: ") + divergent : otherwise, Scope::block);
 }
 
 } // namespace simt

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT
-// The CUDA runtime API: errors, the one device, streams and events.
+// The CUDA runtime API: errors, the one device, streams and events, device memory.
+#include <atomic>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <malloc.h>
 #include <new>
 #include <unistd.h>
 
@@ -10,51 +13,33 @@
 #include "simt.h"
 #include "simt/runtime_api.h"
 
+using simt::device_state;
 using simt::last_error;
+using simt::lost;
 using simt::note;
 
 // ---- errors
 
-namespace {
 struct Error_text {
-    cudaError_t error;
     const char *name, *text;
 };
-const Error_text error_texts[] = {
-    {cudaSuccess, "cudaSuccess", "no error"},
-    {cudaErrorInvalidValue, "cudaErrorInvalidValue", "invalid argument"},
-    {cudaErrorMemoryAllocation, "cudaErrorMemoryAllocation", "out of memory"},
-    {cudaErrorInitializationError, "cudaErrorInitializationError", "initialization error"},
-    {cudaErrorInvalidConfiguration, "cudaErrorInvalidConfiguration", "invalid configuration argument"},
-    {cudaErrorInvalidMemcpyDirection, "cudaErrorInvalidMemcpyDirection", "invalid copy direction for memcpy"},
-    {cudaErrorInvalidDeviceFunction, "cudaErrorInvalidDeviceFunction", "invalid device function"},
-    {cudaErrorNoDevice, "cudaErrorNoDevice", "no CUDA-capable device is detected"},
-    {cudaErrorInvalidDevice, "cudaErrorInvalidDevice", "invalid device ordinal"},
-    {cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
-    {cudaErrorNotReady, "cudaErrorNotReady", "device not ready"},
-    {cudaErrorIllegalAddress, "cudaErrorIllegalAddress", "an illegal memory access was encountered"},
-    {cudaErrorLaunchOutOfResources, "cudaErrorLaunchOutOfResources",
-     "too many resources requested for launch"},
-    {cudaErrorLaunchTimeout, "cudaErrorLaunchTimeout", "the launch timed out and was terminated"},
-    {cudaErrorAssert, "cudaErrorAssert", "device-side assert triggered"},
-    {cudaErrorLaunchFailure, "cudaErrorLaunchFailure", "unspecified launch failure"},
-    {cudaErrorNotSupported, "cudaErrorNotSupported", "operation not supported"},
-    {cudaErrorUnknown, "cudaErrorUnknown", "unknown error"},
-};
-const Error_text *find_text(cudaError_t error) {
-    for (const Error_text &e : error_texts)
-        if (e.error == error) return &e;
-    return nullptr;
+// As CUDA says it, of numbers that are no error too.
+static Error_text text_of(cudaError_t error) {
+    switch (error) {
+#define SIMT_TEXT(name, number, text)                                                                        \
+    case name:                                                                                               \
+        return {#name, text};
+        SIMT_ERRORS(SIMT_TEXT)
+#undef SIMT_TEXT
+    }
+    return {"unrecognized error code", "unrecognized error code"};
 }
-} // namespace
 
 const char *cudaGetErrorName(cudaError_t error) {
-    const Error_text *found = find_text(error);
-    return found ? found->name : "unrecognized error code";
+    return text_of(error).name;
 }
 const char *cudaGetErrorString(cudaError_t error) {
-    const Error_text *found = find_text(error);
-    return found ? found->text : "unrecognized error code";
+    return text_of(error).text;
 }
 cudaError_t cudaGetLastError(void) {
     const cudaError_t error = last_error;
@@ -110,18 +95,13 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int dev
     if (!value) return note(cudaErrorInvalidValue);
     const cudaError_t status = cudaGetDeviceProperties(&properties, device);
     if (status != cudaSuccess) return status;
-    switch (attribute) {
-    case cudaDevAttrMultiProcessorCount:
-        *value = properties.multiProcessorCount;
-        return cudaSuccess;
-    case cudaDevAttrComputeCapabilityMajor:
-        *value = properties.major;
-        return cudaSuccess;
-    case cudaDevAttrComputeCapabilityMinor:
-        *value = properties.minor;
-        return cudaSuccess;
-    }
-    return note(cudaErrorInvalidValue);
+    const int *const found = attribute == cudaDevAttrMultiProcessorCount ? &properties.multiProcessorCount
+                             : attribute == cudaDevAttrComputeCapabilityMajor ? &properties.major
+                             : attribute == cudaDevAttrComputeCapabilityMinor ? &properties.minor
+                                                                              : nullptr;
+    if (!found) return note(cudaErrorInvalidValue);
+    *value = *found;
+    return cudaSuccess;
 }
 
 // ---- streams and events: all work is complete when its call returns
@@ -135,7 +115,7 @@ struct CUevent_st {
 
 // Returned by every call that waits for work: the error of a failed launch.
 static cudaError_t launch_error() {
-    return last_error == cudaErrorLaunchFailure ? last_error : simt::device_state();
+    return last_error == cudaErrorLaunchFailure ? last_error : device_state();
 }
 
 cudaError_t cudaDeviceSynchronize(void) {
@@ -205,4 +185,112 @@ cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start, cudaEve
     *milliseconds = float(double(end->time.tv_sec - start->time.tv_sec) * 1e3 +
                           double(end->time.tv_nsec - start->time.tv_nsec) * 1e-6);
     return cudaSuccess;
+}
+
+// ---- memory, which is host memory here
+
+static constexpr std::size_t alignment = 256;
+static constexpr int fill_byte = 0xff;
+// Linux overcommits memory and kills the process that uses too much. So larger requests than this are
+// compared with the free memory.
+static constexpr std::size_t large_request = std::size_t(64) << 20;
+
+// SIMT_MEMORY=MB: the memory of the device; 0: that of the machine. What the host pins is not part of it.
+static std::size_t device_memory() {
+    static const char *const megabytes = std::getenv("SIMT_MEMORY");
+    static const std::size_t bytes = megabytes ? std::size_t(std::atof(megabytes) * 1e6) : 0;
+    return bytes;
+}
+static std::atomic<std::size_t> taken{0}; // of device_memory()
+
+static std::size_t free_memory() {
+    std::size_t kilobytes = 0;
+    if (std::FILE *file = std::fopen("/proc/meminfo", "r")) {
+        char line[128];
+        while (std::fgets(line, sizeof line, file))
+            if (std::sscanf(line, "MemAvailable: %zu kB", &kilobytes) == 1) break;
+        std::fclose(file);
+    }
+    return kilobytes ? kilobytes * 1024
+                     : std::size_t(sysconf(_SC_AVPHYS_PAGES)) * std::size_t(sysconf(_SC_PAGESIZE));
+}
+
+static cudaError_t allocate(void **memory, std::size_t bytes) {
+    if (!memory) return note(cudaErrorInvalidValue);
+    *memory = nullptr;
+    if (lost) return device_state();
+    if (bytes == 0) return cudaSuccess;
+    void *start = nullptr;
+    if ((bytes > large_request && bytes > free_memory()) || posix_memalign(&start, alignment, bytes) != 0)
+        return note(cudaErrorMemoryAllocation);
+    std::memset(start, fill_byte, bytes);
+    *memory = start;
+    return cudaSuccess;
+}
+
+cudaError_t cudaMalloc(void **memory, size_t bytes) {
+    if (device_memory() == 0) return allocate(memory, bytes);
+    if (memory && taken + bytes > device_memory()) {
+        *memory = nullptr;
+        return note(cudaErrorMemoryAllocation);
+    }
+    const cudaError_t status = allocate(memory, bytes);
+    if (status == cudaSuccess && *memory) taken += malloc_usable_size(*memory);
+    return status;
+}
+cudaError_t cudaMallocAsync(void **memory, size_t bytes, cudaStream_t) {
+    return cudaMalloc(memory, bytes);
+}
+cudaError_t cudaMallocHost(void **memory, size_t bytes) {
+    return allocate(memory, bytes);
+}
+cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned) {
+    return allocate(memory, bytes);
+}
+cudaError_t cudaMallocManaged(void **memory, size_t bytes, unsigned flags) {
+    if (bytes == 0 || (flags != cudaMemAttachGlobal && flags != cudaMemAttachHost))
+        return note(cudaErrorInvalidValue);
+    return cudaMalloc(memory, bytes);
+}
+
+cudaError_t cudaFree(void *memory) {
+    if (device_memory() > 0 && memory) taken -= malloc_usable_size(memory);
+    std::free(memory);
+    return device_state();
+}
+cudaError_t cudaFreeAsync(void *memory, cudaStream_t) {
+    return cudaFree(memory);
+}
+cudaError_t cudaFreeHost(void *memory) {
+    std::free(memory);
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes) {
+    if (!free_bytes || !total_bytes) return note(cudaErrorInvalidValue);
+    *free_bytes = free_memory();
+    *total_bytes = std::size_t(sysconf(_SC_PHYS_PAGES)) * std::size_t(sysconf(_SC_PAGESIZE));
+    if (device_memory() > 0)
+        *total_bytes = device_memory(), *free_bytes = taken < *total_bytes ? *total_bytes - taken : 0;
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind kind) {
+    if (kind < cudaMemcpyHostToHost || kind > cudaMemcpyDefault) return note(cudaErrorInvalidMemcpyDirection);
+    if (lost || bytes == 0) return device_state();
+    if (!to || !from) return note(cudaErrorInvalidValue);
+    std::memmove(to, from, bytes);
+    return cudaSuccess;
+}
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t) {
+    return cudaMemcpy(to, from, bytes, kind);
+}
+cudaError_t cudaMemset(void *memory, int value, size_t bytes) {
+    if (lost || bytes == 0) return device_state();
+    if (!memory) return note(cudaErrorInvalidValue);
+    std::memset(memory, value, bytes);
+    return cudaSuccess;
+}
+cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t) {
+    return cudaMemset(memory, value, bytes);
 }

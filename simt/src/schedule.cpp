@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Runs a block from its first lane to its last, and selects the lane that runs next.
-#include "schedule.h"
+#include "block.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -26,10 +26,6 @@ __attribute__((noinline)) Switched Block::switch_lane(Lane &from, Lane &to) {
     enter(to);
     if (!to.context.point) to.context = from.warp->block->stacks_.begin<lane_main>();
     return switch_to(from.context, to.context);
-}
-
-void Block::Free::operator()(void *memory) const {
-    std::free(memory);
 }
 
 Block::Block() {
@@ -149,7 +145,7 @@ void Block::lane_main() {
             no_memory = true;
         }
         if (no_memory) {
-            block.launch_->fail(cudaErrorMemoryAllocation);
+            block.launch_->fail_for_memory();
             block.abandon();
         }
 
@@ -191,13 +187,11 @@ Lane *Block::random_lane() {
 
 // Also called at the end of a lane, outside of its kernel.
 void Block::refuse_waiting(const Lane &lane) {
-    bool no_memory = false;
     try {
         report_stuck(lane, "a deadlock: every lane waits for another");
     } catch (const std::bad_alloc &) {
-        no_memory = true;
+        launch_->fail_for_memory();
     }
-    if (no_memory) launch_->fail(cudaErrorMemoryAllocation);
     abandon();
 }
 

@@ -2,7 +2,6 @@
 #include "strategy_costs.h"
 #include "cli/command_line.h"
 #include "device.h"
-#include "gpu_timer.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

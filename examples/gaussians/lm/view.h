@@ -4,7 +4,7 @@
 #pragma once
 
 #include "c_linkage.h"
-#include "device_buffer.h"
+#include "device.h"
 #include "gs_lm.h"
 #include "frames/target_view.h"
 #include <cuda_runtime.h>

@@ -11,15 +11,15 @@ namespace distwar {
 namespace detail {
 
 // Queues the kernel. Returns the error of the launch; a later call reports errors inside the kernel. An empty grid
-// does nothing and is no error. AfterKernel: it calls wait_for_kernel_before() and stands right after another kernel of
-// the same call. From compute capability 9.0 on its blocks may start once all blocks of that called let_next_start().
+// does nothing and is no error. AfterKernel: it calls wait_for_kernel_before() and stands right after another kernel on
+// the stream. From compute capability 9.0 on its blocks may start once all blocks of that called let_next_start().
 template <bool AfterKernel = false, typename... Parameters, typename... Arguments>
-cudaError_t launch_kernel(cudaStream_t stream, unsigned blocks, unsigned threads, size_t shared_bytes,
+cudaError_t launch_kernel(cudaStream_t stream, dim3 grid, dim3 block, size_t shared_bytes,
                           void (*kernel)(Parameters...), Arguments... arguments) {
-    if (blocks == 0) return cudaSuccess;
+    if (grid.x == 0 || grid.y == 0 || grid.z == 0) return cudaSuccess;
     cudaLaunchConfig_t config = {};
-    config.gridDim = blocks;
-    config.blockDim = threads;
+    config.gridDim = grid;
+    config.blockDim = block;
     config.dynamicSmemBytes = shared_bytes;
     config.stream = stream;
 #if DISTWAR_PTX && CUDART_VERSION >= 12030 // before, graphs could not capture it

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Replaces NVIDIA's header of the same name. The copy is complete for the calling thread when the call
 // returns. Other threads see it after wait(), which is the group's barrier.
-#ifndef SIMT_COOPERATIVE_GROUPS_MEMCPY_ASYNC_H
-#define SIMT_COOPERATIVE_GROUPS_MEMCPY_ASYNC_H
+#pragma once
 
 #include "../cooperative_groups.h"
 
@@ -26,5 +25,3 @@ void wait_prior(const Group &group, SIMT_HERE) {
 }
 
 } // namespace cooperative_groups
-
-#endif

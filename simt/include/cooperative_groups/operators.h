@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The operators of reduce.h and scan.h. less and greater return the smaller and the larger operand.
-#ifndef SIMT_COOPERATIVE_GROUPS_OPERATORS_H
-#define SIMT_COOPERATIVE_GROUPS_OPERATORS_H
+#pragma once
 
 namespace cooperative_groups {
 
@@ -19,5 +18,3 @@ SIMT_OPERATOR(bit_xor, a ^ b)
 #undef SIMT_OPERATOR
 
 } // namespace cooperative_groups
-
-#endif

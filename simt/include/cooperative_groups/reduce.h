@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Replaces NVIDIA's header of the same name.
-#ifndef SIMT_COOPERATIVE_GROUPS_REDUCE_H
-#define SIMT_COOPERATIVE_GROUPS_REDUCE_H
+#pragma once
 
 #include "../cooperative_groups.h"
 #include "operators.h"
@@ -27,14 +26,6 @@ SIMT_REDUX(bit_and, and)
 SIMT_REDUX(bit_or, or)
 SIMT_REDUX(bit_xor, xor)
 #undef SIMT_REDUX
-
-// redux.sync of compute capability 8.0; the smallest tiles use shuffles.
-template <typename Group>
-inline constexpr bool prefers_redux = false;
-template <>
-inline constexpr bool prefers_redux<coalesced_group> = true;
-template <unsigned N, typename Parent>
-inline constexpr bool prefers_redux<thread_block_tile<N, Parent>> = N >= 16;
 
 // All lanes exchange: log2(N) steps, a shuffle for every number of 4 or 8 bytes.
 template <unsigned N, typename Parent, typename T, typename Op>
@@ -64,18 +55,16 @@ T reduce_by_shuffles(const coalesced_group &group, T value, Op &op, simt::Place 
 template <typename Group, typename T, typename Op>
 T reduce(const Group &group, const T &value, Op op, SIMT_HERE) {
     using Known = detail::Redux<Op>;
-    if constexpr (Known::exists && detail::prefers_redux<Group>) {
+    if constexpr (Known::exists && Group::prefers_redux) {
         // PTX has one form of and, or, xor for both signs.
         constexpr bool bitwise = Known::kind == simt::Collective::reduce_and ||
                                  Known::kind == simt::Collective::reduce_or ||
                                  Known::kind == simt::Collective::reduce_xor;
         using Word = std::conditional_t<std::is_signed<T>::value && !bitwise, int, unsigned>;
-        return T(simt::reduce(Known::kind, group.lanes(), Word(value), place));
+        return T(simt::compare(Known::kind, group.lanes(), Word(value), place));
     } else {
         return detail::reduce_by_shuffles(group, value, op, place);
     }
 }
 
 } // namespace cooperative_groups
-
-#endif

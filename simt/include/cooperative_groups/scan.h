@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Replaces NVIDIA's header of the same name.
-#ifndef SIMT_COOPERATIVE_GROUPS_SCAN_H
-#define SIMT_COOPERATIVE_GROUPS_SCAN_H
+#pragma once
 
 #include "../cooperative_groups.h"
 #include "operators.h"
@@ -27,5 +26,3 @@ T exclusive_scan(const Group &group, const T &value, Op op = {}, SIMT_HERE) {
 }
 
 } // namespace cooperative_groups
-
-#endif

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: MIT
 // CUDA's atomics at all scopes: relaxed, on naturally aligned addresses. Other lanes may run before and after
 // each.
-#ifndef SIMT_ATOMICS_H
-#define SIMT_ATOMICS_H
+#pragma once
 
-#include "kernel.h"
 #include "lanes.h"
 #include <cstddef>
 
@@ -14,53 +12,24 @@ namespace simt {
 // whether the caller must yield after the atomic as well.
 bool begin_atomic(const void *address, std::size_t bytes, Place place);
 
+// The word in memory of a T, of 2, 4 or 8 bytes.
 template <typename T>
-struct Bits;
-template <>
-struct Bits<float> {
-    using type = std::uint32_t;
-};
-template <>
-struct Bits<double> {
-    using type = std::uint64_t;
-};
-template <>
-struct Bits<std::uint16_t> {
-    using type = std::uint16_t;
-};
-template <>
-struct Bits<int> {
-    using type = std::uint32_t;
-};
-template <>
-struct Bits<unsigned> {
-    using type = std::uint32_t;
-};
-template <>
-struct Bits<long long> {
-    using type = unsigned long long;
-};
-template <>
-struct Bits<unsigned long long> {
-    using type = unsigned long long;
-};
+using Word_of = std::conditional_t<sizeof(T) == 8, unsigned long long,
+                                   std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint16_t>>;
 
 // *address = change(*address), atomically. Returns the old value.
 template <typename T, typename Change>
 T exchange(T *address, Change change) {
-    using Word = typename Bits<T>::type;
+    using Word = Word_of<T>;
     static_assert(sizeof(Word) == sizeof(T), "a word of the same size");
     // may_alias: the words of a float array are read as integers.
     typedef Word __attribute__((may_alias)) Cell;
     Cell *cell = reinterpret_cast<Cell *>(address);
     Word old = __atomic_load_n(cell, __ATOMIC_RELAXED);
     T value;
-    Word changed;
-    do {
-        std::memcpy(&value, &old, sizeof value);
-        const T next = change(value);
-        std::memcpy(&changed, &next, sizeof next);
-    } while (!__atomic_compare_exchange_n(cell, &old, changed, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+    do value = from_bits<T>(old);
+    while (!__atomic_compare_exchange_n(cell, &old, Word(to_bits(change(value))), true, __ATOMIC_RELAXED,
+                                        __ATOMIC_RELAXED));
     return value;
 }
 
@@ -91,18 +60,26 @@ Vector add_each(Vector *address, T Vector::*, const Vector &value, Place place) 
 
 } // namespace simt
 
-// Sums of signed integers wrap, as on a GPU.
-#define SIMT_ATOMIC(name, T, changed)                                                                        \
-    inline T name(T *address, T value, SIMT_HERE) {                                                          \
-        return simt::update(address, place, [value](T old) -> T { return changed; });                        \
+// The atomic `name` of T and those of the other scopes; each returns `old_value`.
+#define SIMT_AT_ALL_SCOPES(T, name, parameters, old_value)                                                   \
+    inline T name parameters {                                                                               \
+        return old_value;                                                                                    \
     }                                                                                                        \
-    inline T name##_block(T *address, T value, SIMT_HERE) {                                                  \
-        return name(address, value, place);                                                                  \
+    inline T name##_block parameters {                                                                       \
+        return old_value;                                                                                    \
     }                                                                                                        \
-    inline T name##_system(T *address, T value, SIMT_HERE) {                                                 \
-        return name(address, value, place);                                                                  \
+    inline T name##_system parameters {                                                                      \
+        return old_value;                                                                                    \
     }
+#define SIMT_ATOMIC(name, T, changed)                                                                        \
+    SIMT_AT_ALL_SCOPES(T, name, (T * address, T value, SIMT_HERE),                                           \
+                       simt::update(address, place, [value](T old) -> T { return changed; }))
+#define SIMT_ATOMIC_OF_WORDS(name, changed)                                                                  \
+    SIMT_ATOMIC(name, int, changed)                                                                          \
+    SIMT_ATOMIC(name, unsigned, changed)                                                                     \
+    SIMT_ATOMIC(name, unsigned long long, changed)
 
+// Sums of signed integers wrap, as on a GPU.
 SIMT_ATOMIC(atomicAdd, int, int(unsigned(old) + unsigned(value)))
 SIMT_ATOMIC(atomicAdd, unsigned, old + value)
 SIMT_ATOMIC(atomicAdd, unsigned long long, old + value)
@@ -110,59 +87,33 @@ SIMT_ATOMIC(atomicAdd, float, old + value)
 SIMT_ATOMIC(atomicAdd, double, old + value)
 SIMT_ATOMIC(atomicSub, int, int(unsigned(old) - unsigned(value)))
 SIMT_ATOMIC(atomicSub, unsigned, old - value)
-SIMT_ATOMIC(atomicExch, int, (static_cast<void>(old), value))
-SIMT_ATOMIC(atomicExch, unsigned, (static_cast<void>(old), value))
-SIMT_ATOMIC(atomicExch, unsigned long long, (static_cast<void>(old), value))
+SIMT_ATOMIC_OF_WORDS(atomicExch, (static_cast<void>(old), value))
 SIMT_ATOMIC(atomicExch, float, (static_cast<void>(old), value))
-SIMT_ATOMIC(atomicMin, int, value < old ? value : old)
-SIMT_ATOMIC(atomicMin, unsigned, value < old ? value : old)
+SIMT_ATOMIC_OF_WORDS(atomicMin, value < old ? value : old)
 SIMT_ATOMIC(atomicMin, long long, value < old ? value : old)
-SIMT_ATOMIC(atomicMin, unsigned long long, value < old ? value : old)
-SIMT_ATOMIC(atomicMax, int, value > old ? value : old)
-SIMT_ATOMIC(atomicMax, unsigned, value > old ? value : old)
+SIMT_ATOMIC_OF_WORDS(atomicMax, value > old ? value : old)
 SIMT_ATOMIC(atomicMax, long long, value > old ? value : old)
-SIMT_ATOMIC(atomicMax, unsigned long long, value > old ? value : old)
-SIMT_ATOMIC(atomicAnd, int, old &value)
-SIMT_ATOMIC(atomicAnd, unsigned, old &value)
-SIMT_ATOMIC(atomicAnd, unsigned long long, old &value)
-SIMT_ATOMIC(atomicOr, int, old | value)
-SIMT_ATOMIC(atomicOr, unsigned, old | value)
-SIMT_ATOMIC(atomicOr, unsigned long long, old | value)
-SIMT_ATOMIC(atomicXor, int, old ^ value)
-SIMT_ATOMIC(atomicXor, unsigned, old ^ value)
-SIMT_ATOMIC(atomicXor, unsigned long long, old ^ value)
+SIMT_ATOMIC_OF_WORDS(atomicAnd, old &value)
+SIMT_ATOMIC_OF_WORDS(atomicOr, old | value)
+SIMT_ATOMIC_OF_WORDS(atomicXor, old ^ value)
 SIMT_ATOMIC(atomicInc, unsigned, old >= value ? 0 : old + 1)
 SIMT_ATOMIC(atomicDec, unsigned, old == 0 || old > value ? value : old - 1)
+#undef SIMT_ATOMIC_OF_WORDS
 #undef SIMT_ATOMIC
 
 #define SIMT_ATOMIC_ADD_EACH(Vector, N)                                                                      \
-    inline Vector atomicAdd(Vector *address, Vector value, SIMT_HERE) {                                      \
-        return simt::add_each<N>(address, &Vector::x, value, place);                                         \
-    }                                                                                                        \
-    inline Vector atomicAdd_block(Vector *address, Vector value, SIMT_HERE) {                                \
-        return atomicAdd(address, value, place);                                                             \
-    }                                                                                                        \
-    inline Vector atomicAdd_system(Vector *address, Vector value, SIMT_HERE) {                               \
-        return atomicAdd(address, value, place);                                                             \
-    }
+    SIMT_AT_ALL_SCOPES(Vector, atomicAdd, (Vector * address, Vector value, SIMT_HERE),                       \
+                       simt::add_each<N>(address, &Vector::x, value, place))
 SIMT_ATOMIC_ADD_EACH(float2, 2)
 SIMT_ATOMIC_ADD_EACH(float4, 4)
 #undef SIMT_ATOMIC_ADD_EACH
 
 #define SIMT_ATOMIC_CAS(T)                                                                                   \
-    inline T atomicCAS(T *address, T expected, T value, SIMT_HERE) {                                         \
-        return simt::update(address, place, [=](T old) { return old == expected ? value : old; });           \
-    }                                                                                                        \
-    inline T atomicCAS_block(T *address, T expected, T value, SIMT_HERE) {                                   \
-        return atomicCAS(address, expected, value, place);                                                   \
-    }                                                                                                        \
-    inline T atomicCAS_system(T *address, T expected, T value, SIMT_HERE) {                                  \
-        return atomicCAS(address, expected, value, place);                                                   \
-    }
+    SIMT_AT_ALL_SCOPES(T, atomicCAS, (T * address, T expected, T value, SIMT_HERE),                          \
+                       simt::update(address, place, [=](T old) { return old == expected ? value : old; }))
 SIMT_ATOMIC_CAS(int)
 SIMT_ATOMIC_CAS(unsigned)
 SIMT_ATOMIC_CAS(unsigned long long)
 SIMT_ATOMIC_CAS(unsigned short)
 #undef SIMT_ATOMIC_CAS
-
-#endif
+#undef SIMT_AT_ALL_SCOPES

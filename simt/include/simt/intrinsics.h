@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // CUDA's arithmetic intrinsics. The _rn forms round once and are never fused with another operation: the simt
 // target compiles kernels with -ffp-contract=off. The fast forms (__expf, ...) are the exact functions here.
-#ifndef SIMT_INTRINSICS_H
-#define SIMT_INTRINSICS_H
+#pragma once
 
+#include "lanes.h"
 #include <cassert>
 #include <climits>
 #include <cmath>
@@ -41,21 +41,14 @@ inline unsigned long long __brevll(unsigned long long x) {
     return (unsigned long long)__brev(unsigned(x)) << 32 | __brev(unsigned(x >> 32));
 }
 
-inline int __mulhi(int x, int y) {
-    return int((long long)x * y >> 32);
-}
-inline unsigned __umulhi(unsigned x, unsigned y) {
-    return unsigned((unsigned long long)x * y >> 32);
-}
+SIMT_OF_TWO(int, __mulhi, int((long long)x *y >> 32))
+SIMT_OF_TWO(unsigned, __umulhi, unsigned((unsigned long long)x *y >> 32))
+// of the low 24 bits
+SIMT_OF_TWO(int, __mul24, int(unsigned(int(unsigned(x) << 8) >> 8) * unsigned(int(unsigned(y) << 8) >> 8)))
+SIMT_OF_TWO(unsigned, __umul24, (x & 0xffffff) * (y & 0xffffff))
 inline unsigned long long __umul64hi(unsigned long long x, unsigned long long y) {
     __extension__ typedef unsigned __int128 Wide;
     return (unsigned long long)(Wide(x) * y >> 64);
-}
-inline int __mul24(int x, int y) { // of the low 24 bits
-    return int(unsigned(int(unsigned(x) << 8) >> 8) * unsigned(int(unsigned(y) << 8) >> 8));
-}
-inline unsigned __umul24(unsigned x, unsigned y) {
-    return (x & 0xffffff) * (y & 0xffffff);
 }
 // The high and the low half of high:low after a shift by shift % 32.
 inline unsigned __funnelshift_l(unsigned low, unsigned high, unsigned shift) {
@@ -82,9 +75,7 @@ namespace simt {
 template <typename To, typename From>
 To bit_cast(From from) {
     static_assert(sizeof(To) == sizeof(From), "the same size");
-    To to;
-    std::memcpy(&to, &from, sizeof to);
-    return to;
+    return from_bits<To>(to_bits(from));
 }
 } // namespace simt
 
@@ -158,14 +149,14 @@ inline unsigned to_unsigned(double x) {
 }
 } // namespace simt
 
-SIMT_OF_ONE(int, __float2int_rn, float, simt::to_int(std::nearbyint(x)))
-SIMT_OF_ONE(int, __float2int_rz, float, simt::to_int(std::trunc(x)))
-SIMT_OF_ONE(int, __float2int_rd, float, simt::to_int(std::floor(x)))
-SIMT_OF_ONE(int, __float2int_ru, float, simt::to_int(std::ceil(x)))
-SIMT_OF_ONE(unsigned, __float2uint_rn, float, simt::to_unsigned(std::nearbyint(x)))
-SIMT_OF_ONE(unsigned, __float2uint_rz, float, simt::to_unsigned(std::trunc(x)))
-SIMT_OF_ONE(unsigned, __float2uint_rd, float, simt::to_unsigned(std::floor(x)))
-SIMT_OF_ONE(unsigned, __float2uint_ru, float, simt::to_unsigned(std::ceil(x)))
+#define SIMT_ROUNDED(Result, name, to)                                                                       \
+    SIMT_OF_ONE(Result, name##_rn, float, to(std::nearbyint(x)))                                             \
+    SIMT_OF_ONE(Result, name##_rz, float, to(std::trunc(x)))                                                 \
+    SIMT_OF_ONE(Result, name##_rd, float, to(std::floor(x)))                                                 \
+    SIMT_OF_ONE(Result, name##_ru, float, to(std::ceil(x)))
+SIMT_ROUNDED(int, __float2int, simt::to_int)
+SIMT_ROUNDED(unsigned, __float2uint, simt::to_unsigned)
+#undef SIMT_ROUNDED
 SIMT_OF_ONE(int, __double2int_rn, double, simt::to_int(std::nearbyint(x)))
 SIMT_OF_ONE(int, __double2int_rz, double, simt::to_int(std::trunc(x)))
 SIMT_OF_ONE(float, __double2float_rn, double, float(x))
@@ -186,7 +177,7 @@ SIMT_OF_ONE(float, __uint2float_rn, unsigned, float(x))
 
 #define SIMT_LOAD(name)                                                                                      \
     template <typename T>                                                                                    \
-    inline T name(const T *address) {                                                                        \
+    T name(const T *address) {                                                                               \
         return *address;                                                                                     \
     }
 SIMT_LOAD(__ldg)
@@ -198,7 +189,7 @@ SIMT_LOAD(__ldcv)
 #undef SIMT_LOAD
 #define SIMT_STORE(name)                                                                                     \
     template <typename T>                                                                                    \
-    inline void name(T *address, T value) {                                                                  \
+    void name(T *address, T value) {                                                                         \
         *address = value;                                                                                    \
     }
 SIMT_STORE(__stwb)
@@ -209,43 +200,33 @@ SIMT_STORE(__stcs)
 
 // ---- min and max
 
-#define SIMT_MIN_MAX(T)                                                                                      \
-    constexpr T min(T a, T b) {                                                                              \
-        return b < a ? b : a;                                                                                \
-    }                                                                                                        \
-    constexpr T max(T a, T b) {                                                                              \
-        return a < b ? b : a;                                                                                \
-    }
-SIMT_MIN_MAX(int)
-SIMT_MIN_MAX(unsigned)
-SIMT_MIN_MAX(long)
-SIMT_MIN_MAX(unsigned long)
-SIMT_MIN_MAX(long long)
-SIMT_MIN_MAX(unsigned long long)
-#undef SIMT_MIN_MAX
 // If one operand is NaN: the other one.
-#define SIMT_MIN_MAX(T)                                                                                      \
-    constexpr T min(T a, T b) {                                                                              \
-        return b < a || a != a ? b : a;                                                                      \
+#define SIMT_MIN_MAX(T, x_is_nan)                                                                            \
+    constexpr T min(T x, T y) {                                                                              \
+        return y < x || x_is_nan ? y : x;                                                                    \
     }                                                                                                        \
-    constexpr T max(T a, T b) {                                                                              \
-        return a < b || a != a ? b : a;                                                                      \
+    constexpr T max(T x, T y) {                                                                              \
+        return x < y || x_is_nan ? y : x;                                                                    \
     }
-SIMT_MIN_MAX(float)
-SIMT_MIN_MAX(double)
+SIMT_MIN_MAX(int, false)
+SIMT_MIN_MAX(unsigned, false)
+SIMT_MIN_MAX(long, false)
+SIMT_MIN_MAX(unsigned long, false)
+SIMT_MIN_MAX(long long, false)
+SIMT_MIN_MAX(unsigned long long, false)
+SIMT_MIN_MAX(float, x != x)
+SIMT_MIN_MAX(double, x != x)
 #undef SIMT_MIN_MAX
 // CUDA's overloads for operands of two types
 #define SIMT_MIN_MAX(A, B, T)                                                                                \
-    constexpr T min(A a, B b) {                                                                              \
-        return min(T(a), T(b));                                                                              \
+    constexpr T min(A x, B y) {                                                                              \
+        return min(T(x), T(y));                                                                              \
     }                                                                                                        \
-    constexpr T max(A a, B b) {                                                                              \
-        return max(T(a), T(b));                                                                              \
+    constexpr T max(A x, B y) {                                                                              \
+        return max(T(x), T(y));                                                                              \
     }
 SIMT_MIN_MAX(int, unsigned, unsigned)
 SIMT_MIN_MAX(unsigned, int, unsigned)
 SIMT_MIN_MAX(float, double, double)
 SIMT_MIN_MAX(double, float, double)
 #undef SIMT_MIN_MAX
-
-#endif

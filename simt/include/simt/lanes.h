@@ -1,41 +1,38 @@
 // SPDX-License-Identifier: MIT
-// Barriers, and collectives over the lanes of a warp: shuffles, votes, matches, reductions.
+// What a kernel has: its position in the grid, dynamic shared memory, barriers, and collectives over the lanes of a
+// warp: shuffles, votes, matches, reductions.
 //
 // Lanes meet at a collective if they call it with the same kind and the same mask. The source line does not
 // matter. The compiler sets every `place` to the line of the caller.
-#ifndef SIMT_LANES_H
-#define SIMT_LANES_H
+#pragma once
 
-#include "kernel.h"
+#include "vector_types.h"
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
 
 namespace simt {
 
-enum class Collective : std::uint8_t {
-    syncwarp,
-    shfl,
-    shfl_up,
-    shfl_down,
-    shfl_xor,
-    all,
-    any,
-    ballot,
-    match_any,
-    match_all,
-    reduce_add,
-    reduce_min,
-    reduce_max,
-    reduce_and,
-    reduce_or,
-    reduce_xor,
-    coalesced_threads,
-    syncthreads,
-    syncthreads_count,
-    syncthreads_and,
-    syncthreads_or
+// The source line of a call. SIMT_HERE is a default argument, so it is the line of the caller.
+struct Place {
+    const char *file;
+    int line;
 };
+#define SIMT_HERE simt::Place place = {__builtin_FILE(), __builtin_LINE()}
+
+// clang-format off
+#define SIMT_COLLECTIVES(X)                                                                                    \
+    X(syncwarp)                                                                                              \
+    X(shfl) X(shfl_up) X(shfl_down) X(shfl_xor)                                                              \
+    X(all) X(any) X(ballot)                                                                                  \
+    X(match_any) X(match_all)                                                                                \
+    X(reduce_add) X(reduce_min) X(reduce_max) X(reduce_and) X(reduce_or) X(reduce_xor)                       \
+    X(coalesced_threads)                                                                                     \
+    X(syncthreads) X(syncthreads_count) X(syncthreads_and) X(syncthreads_or)
+// clang-format on
+#define SIMT_ENUMERATOR(name) name,
+enum class Collective : std::uint8_t { SIMT_COLLECTIVES(SIMT_ENUMERATOR) };
+#undef SIMT_ENUMERATOR
 enum class Type : std::uint8_t { none, i32, u32, i64, u64, f32, f64 };
 
 // The type is part of the kind: overloads of an intrinsic are different intrinsics, although the hardware
@@ -164,60 +161,81 @@ T from_bits(std::uint64_t bits) {
     return value;
 }
 
+// A shuffle of any type of up to 32 bytes: one for a number of 4 or 8 bytes, else one for every 4 bytes.
 template <typename T>
-T shuffle(Collective collective, unsigned mask, T value, unsigned operand, int width, Place place) {
-    return from_bits<T>(meet({collective, type_of<T>()}, mask, to_bits(value),
-                             (operand & 31) | std::uint64_t(unsigned(width)) << 32, place));
+T shuffle(Collective collective, unsigned mask, const T &value, unsigned operand, int width, Place place) {
+    static_assert(std::is_trivially_copyable<T>::value && sizeof(T) <= 32,
+                  "simt: a group shuffles trivially copyable types of at most 32 bytes");
+    if constexpr (std::is_arithmetic<T>::value && (sizeof(T) == 4 || sizeof(T) == 8)) {
+        return from_bits<T>(meet({collective, type_of<T>()}, mask, to_bits(value),
+                                 (operand & 31) | std::uint64_t(unsigned(width)) << 32, place));
+    } else {
+        unsigned words[(sizeof(T) + 3) / 4] = {};
+        std::memcpy(words, static_cast<const void *>(&value), sizeof(T));
+        for (unsigned &word : words) word = shuffle(collective, mask, word, operand, width, place);
+        T result = value;
+        std::memcpy(static_cast<void *>(&result), words, sizeof(T));
+        return result;
+    }
 }
-inline unsigned vote(Collective collective, unsigned mask, bool predicate, Place place) {
-    return unsigned(meet({collective, Type::none}, mask, predicate, 0, place));
-}
+// A match or a reduction of numbers; the bits of the result.
 template <typename T>
-T reduce(Collective collective, unsigned mask, T value, Place place) {
-    return from_bits<T>(meet({collective, type_of<T>()}, mask, to_bits(value), 0, place));
+std::uint64_t compare(Collective collective, unsigned mask, T value, Place place) {
+    return meet({collective, type_of<T>()}, mask, to_bits(value), 0, place);
 }
 
+// The block's dynamic shared memory.
+extern __thread void *dynamic_shared;
+
 } // namespace simt
+
+// Indices of the lane that this OS thread runs now. Not in the initial-exec TLS model, although that would save
+// a shared library one call at each access: all its thread-local memory, every __shared__ array included,
+// would have to fit into the static TLS space that a running program has left, and dlopen would fail.
+extern __thread uint3 threadIdx, blockIdx;
+extern __thread dim3 blockDim, gridDim;
+
+constexpr int warpSize = 32;
+
+// The block's dynamic shared memory (cudaLaunchConfig_t::dynamicSmemBytes), aligned to 256 bytes and filled
+// with 0xFF bytes when the block begins; null if the launch asked for none.
+inline void *simt_dynamic_shared() {
+    return simt::dynamic_shared;
+}
 
 inline void __syncthreads(SIMT_HERE) {
     simt::barrier(simt::Collective::syncthreads, false, place);
 }
-inline int __syncthreads_count(int predicate, SIMT_HERE) {
-    return simt::barrier(simt::Collective::syncthreads_count, predicate != 0, place);
-}
-inline int __syncthreads_and(int predicate, SIMT_HERE) {
-    return simt::barrier(simt::Collective::syncthreads_and, predicate != 0, place);
-}
-inline int __syncthreads_or(int predicate, SIMT_HERE) {
-    return simt::barrier(simt::Collective::syncthreads_or, predicate != 0, place);
-}
+#define SIMT_BARRIER(name)                                                                                   \
+    inline int __##name(int predicate, SIMT_HERE) {                                                          \
+        return simt::barrier(simt::Collective::name, predicate != 0, place);                                 \
+    }
+SIMT_BARRIER(syncthreads_count)
+SIMT_BARRIER(syncthreads_and)
+SIMT_BARRIER(syncthreads_or)
+#undef SIMT_BARRIER
 inline void __syncwarp(unsigned mask = 0xffffffff, SIMT_HERE) {
     simt::meet({simt::Collective::syncwarp, simt::Type::none}, mask, 0, 0, place);
 }
 // Returns the caller's bit alone: CUDA guarantees no more.
 unsigned __activemask();
 
-#define SIMT_SHUFFLES(T)                                                                                     \
-    inline T __shfl_sync(unsigned mask, T value, int lane, int width = warpSize, SIMT_HERE) {                \
-        return simt::shuffle(simt::Collective::shfl, mask, value, unsigned(lane), width, place);             \
-    }                                                                                                        \
-    inline T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = warpSize, SIMT_HERE) {       \
-        return simt::shuffle(simt::Collective::shfl_up, mask, value, delta, width, place);                   \
-    }                                                                                                        \
-    inline T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = warpSize, SIMT_HERE) {     \
-        return simt::shuffle(simt::Collective::shfl_down, mask, value, delta, width, place);                 \
-    }                                                                                                        \
-    inline T __shfl_xor_sync(unsigned mask, T value, int lane_mask, int width = warpSize, SIMT_HERE) {       \
-        return simt::shuffle(simt::Collective::shfl_xor, mask, value, unsigned(lane_mask), width, place);    \
+// small_floats.h has these of its types.
+#define SIMT_SHUFFLE(T, name, Operand)                                                                       \
+    inline T __##name##_sync(unsigned mask, T value, Operand operand, int width = warpSize, SIMT_HERE) {     \
+        return simt::shuffle(simt::Collective::name, mask, value, unsigned(operand), width, place);          \
     }
+#define SIMT_SHUFFLES(T)                                                                                     \
+    SIMT_SHUFFLE(T, shfl, int)                                                                               \
+    SIMT_SHUFFLE(T, shfl_up, unsigned)                                                                       \
+    SIMT_SHUFFLE(T, shfl_down, unsigned)                                                                     \
+    SIMT_SHUFFLE(T, shfl_xor, int)
 #define SIMT_MATCHES(T)                                                                                      \
     inline unsigned __match_any_sync(unsigned mask, T value, SIMT_HERE) {                                    \
-        return unsigned(simt::meet({simt::Collective::match_any, simt::type_of<T>()}, mask,                  \
-                                   simt::to_bits(value), 0, place));                                         \
+        return unsigned(simt::compare(simt::Collective::match_any, mask, value, place));                     \
     }                                                                                                        \
     inline unsigned __match_all_sync(unsigned mask, T value, int *predicate, SIMT_HERE) {                    \
-        const unsigned lanes = unsigned(simt::meet({simt::Collective::match_all, simt::type_of<T>()}, mask,  \
-                                                   simt::to_bits(value), 0, place));                         \
+        const unsigned lanes = unsigned(simt::compare(simt::Collective::match_all, mask, value, place));     \
         *predicate = lanes != 0;                                                                             \
         return lanes;                                                                                        \
     }
@@ -232,21 +250,20 @@ SIMT_EACH(float)
 SIMT_EACH(double)
 #undef SIMT_EACH
 #undef SIMT_MATCHES
-#undef SIMT_SHUFFLES
 
-inline int __all_sync(unsigned mask, int predicate, SIMT_HERE) {
-    return int(simt::vote(simt::Collective::all, mask, predicate != 0, place));
-}
-inline int __any_sync(unsigned mask, int predicate, SIMT_HERE) {
-    return int(simt::vote(simt::Collective::any, mask, predicate != 0, place));
-}
-inline unsigned __ballot_sync(unsigned mask, int predicate, SIMT_HERE) {
-    return simt::vote(simt::Collective::ballot, mask, predicate != 0, place);
-}
+#define SIMT_VOTE(Result, name)                                                                              \
+    inline Result __##name##_sync(unsigned mask, int predicate, SIMT_HERE) {                                 \
+        return Result(                                                                                       \
+            simt::meet({simt::Collective::name, simt::Type::none}, mask, predicate != 0, 0, place));         \
+    }
+SIMT_VOTE(int, all)
+SIMT_VOTE(int, any)
+SIMT_VOTE(unsigned, ballot)
+#undef SIMT_VOTE
 
 #define SIMT_REDUCE(name, T)                                                                                 \
     inline T __reduce_##name##_sync(unsigned mask, T value, SIMT_HERE) {                                     \
-        return simt::reduce(simt::Collective::reduce_##name, mask, value, place);                            \
+        return T(simt::compare(simt::Collective::reduce_##name, mask, value, place));                        \
     }
 SIMT_REDUCE(add, unsigned)
 SIMT_REDUCE(add, int)
@@ -274,5 +291,3 @@ inline void __nanosleep(unsigned, SIMT_HERE) {
 inline void __trap(SIMT_HERE) {
     simt::refuse("__trap() was called", place);
 }
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Launches of kernels.
-#ifndef SIMT_LAUNCH_H
-#define SIMT_LAUNCH_H
+#pragma once
 
 #include "runtime_api.h"
 #include <tuple>
@@ -22,44 +21,27 @@ cudaError_t launch(const cudaLaunchConfig_t &config, const void *kernel, void (*
 template <typename... Parameters, typename... Arguments>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config, void (*kernel)(Parameters...),
                                Arguments &&...arguments) {
-    struct Call {
-        void (*kernel)(Parameters...);
-        std::tuple<Parameters...> arguments;
-    };
-    const Call call = {kernel, std::tuple<Parameters...>(static_cast<Parameters>(arguments)...)};
+    const std::tuple<Parameters...> values(static_cast<Parameters>(arguments)...);
+    // The launch has ended when this function returns, so references suffice.
+    const auto call = [&] { std::apply(kernel, values); };
     return simt::launch(
         *config, reinterpret_cast<const void *>(kernel),
-        [](const void *p) {
-            const Call &c = *static_cast<const Call *>(p);
-            std::apply(c.kernel, c.arguments);
-        },
-        &call);
+        [](const void *p) { (*static_cast<decltype(call) *>(p))(); }, &call);
 }
-
-namespace simt {
-template <typename... Parameters>
-struct Launcher {
-    void (*kernel)(Parameters...);
-    cudaLaunchConfig_t config;
-    template <typename... Arguments>
-    void operator()(Arguments &&...arguments) const {
-        cudaLaunchKernelEx(&config, kernel, static_cast<Arguments &&>(arguments)...);
-    }
-};
-} // namespace simt
 
 // kernel<<<grid, block, shared_bytes, stream>>>(arguments...) is
 //   simt_launch(kernel, grid, block, shared_bytes, stream)(arguments...)
 // cudaGetLastError() returns the error of either.
 template <typename... Parameters>
-simt::Launcher<Parameters...> simt_launch(void (*kernel)(Parameters...), dim3 grid, dim3 block,
-                                          size_t shared_bytes = 0, cudaStream_t stream = nullptr) {
-    return {kernel, {grid, block, shared_bytes, stream, nullptr, 0}};
+auto simt_launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes = 0,
+                 cudaStream_t stream = nullptr) {
+    return [=](auto &&...arguments) {
+        const cudaLaunchConfig_t config = {grid, block, shared_bytes, stream, nullptr, 0};
+        cudaLaunchKernelEx(&config, kernel, static_cast<decltype(arguments)>(arguments)...);
+    };
 }
 
 template <typename... Parameters>
 cudaError_t cudaFuncSetAttribute(void (*kernel)(Parameters...), cudaFuncAttribute attribute, int value) {
     return cudaFuncSetAttribute(reinterpret_cast<const void *>(kernel), attribute, value);
 }
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The part of the CUDA runtime API that this project uses, with C linkage. Names, enumerators and signatures
 // are CUDA's, and each function keeps CUDA's contract. All work is complete when the call returns.
-#ifndef SIMT_RUNTIME_API_H
-#define SIMT_RUNTIME_API_H
+#pragma once
 
 #include "vector_types.h"
 #include <stddef.h>
@@ -15,26 +14,31 @@ extern "C" {
 #define SIMT_DEFAULT(value)
 #endif
 
-typedef enum cudaError {
-    cudaSuccess = 0,
-    cudaErrorInvalidValue = 1,
-    cudaErrorMemoryAllocation = 2,
-    cudaErrorInitializationError = 3,
-    cudaErrorInvalidConfiguration = 9,
-    cudaErrorInvalidMemcpyDirection = 21,
-    cudaErrorInvalidDeviceFunction = 98,
-    cudaErrorNoDevice = 100,
-    cudaErrorInvalidDevice = 101,
-    cudaErrorInvalidResourceHandle = 400,
-    cudaErrorNotReady = 600,
-    cudaErrorIllegalAddress = 700,
-    cudaErrorLaunchOutOfResources = 701,
-    cudaErrorLaunchTimeout = 702,
-    cudaErrorAssert = 710,
-    cudaErrorLaunchFailure = 719,
-    cudaErrorNotSupported = 801,
-    cudaErrorUnknown = 999
-} cudaError_t;
+// The errors, their numbers and texts.
+// clang-format off
+#define SIMT_ERRORS(X)                                                                                         \
+    X(cudaSuccess, 0, "no error")                                                                            \
+    X(cudaErrorInvalidValue, 1, "invalid argument")                                                          \
+    X(cudaErrorMemoryAllocation, 2, "out of memory")                                                         \
+    X(cudaErrorInitializationError, 3, "initialization error")                                               \
+    X(cudaErrorInvalidConfiguration, 9, "invalid configuration argument")                                    \
+    X(cudaErrorInvalidMemcpyDirection, 21, "invalid copy direction for memcpy")                              \
+    X(cudaErrorInvalidDeviceFunction, 98, "invalid device function")                                         \
+    X(cudaErrorNoDevice, 100, "no CUDA-capable device is detected")                                          \
+    X(cudaErrorInvalidDevice, 101, "invalid device ordinal")                                                 \
+    X(cudaErrorInvalidResourceHandle, 400, "invalid resource handle")                                        \
+    X(cudaErrorNotReady, 600, "device not ready")                                                            \
+    X(cudaErrorIllegalAddress, 700, "an illegal memory access was encountered")                              \
+    X(cudaErrorLaunchOutOfResources, 701, "too many resources requested for launch")                         \
+    X(cudaErrorLaunchTimeout, 702, "the launch timed out and was terminated")                                \
+    X(cudaErrorAssert, 710, "device-side assert triggered")                                                  \
+    X(cudaErrorLaunchFailure, 719, "unspecified launch failure")                                             \
+    X(cudaErrorNotSupported, 801, "operation not supported")                                                 \
+    X(cudaErrorUnknown, 999, "unknown error")
+// clang-format on
+#define SIMT_ENUMERATOR(name, number, text) name = number,
+typedef enum cudaError { SIMT_ERRORS(SIMT_ENUMERATOR) } cudaError_t;
+#undef SIMT_ENUMERATOR
 
 const char *cudaGetErrorName(cudaError_t error);
 const char *cudaGetErrorString(cudaError_t error);
@@ -196,4 +200,3 @@ cudaError_t cudaMemcpyFromSymbol(void *to, const T &symbol, size_t bytes, size_t
 #endif
 
 #undef SIMT_DEFAULT
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // CUDA's half and bfloat16: 16 bits in memory, arithmetic in float, rounded to nearest even. This rounds a
 // sum or product correctly, because float has more than twice their digits.
-#ifndef SIMT_SMALL_FLOATS_H
-#define SIMT_SMALL_FLOATS_H
+#pragma once
 
 #include "../cuda_runtime.h"
 
@@ -44,25 +43,22 @@ inline float round_to_odd(double x) {
 
 } // namespace simt
 
-#define SIMT_SMALL_ARITHMETIC(T, T2, op)                                                                     \
-    inline T operator op(T a, T b) {                                                                         \
-        return T(float(a) op float(b));                                                                      \
+#define SIMT_SMALL_ARITHMETIC(T, T2, op, name)                                                               \
+    inline T operator op(T x, T y) {                                                                         \
+        return T(float(x) op float(y));                                                                      \
     }                                                                                                        \
-    inline T &operator op##=(T &a, T b) {                                                                    \
-        return a = a op b;                                                                                   \
+    inline T __h##name(T x, T y) {                                                                           \
+        return x op y;                                                                                       \
     }                                                                                                        \
     inline T2 operator op(T2 a, T2 b) {                                                                      \
         return {a.x op b.x, a.y op b.y};                                                                     \
+    }                                                                                                        \
+    inline T &operator op##=(T &a, T b) {                                                                    \
+        return a = a op b;                                                                                   \
     }
 #define SIMT_SMALL_COMPARISON(T, op)                                                                         \
     inline bool operator op(T a, T b) {                                                                      \
         return float(a) op float(b);                                                                         \
-    }
-// A shuffle of the bits, as an unsigned.
-#define SIMT_SMALL_SHUFFLE(T, name, kind, Operand)                                                           \
-    inline T name(unsigned mask, T value, Operand operand, int width = warpSize, SIMT_HERE) {                \
-        return simt::from_bits<T>(simt::shuffle(                                                             \
-            simt::Collective::kind, mask, unsigned(simt::to_bits(value)), unsigned(operand), width, place)); \
     }
 // Conversions, whose names hold the type's: half or bfloat16, and the pair's.
 #define SIMT_SMALL_CONVERSIONS(T, T2, name, name2)                                                           \
@@ -75,6 +71,12 @@ inline float round_to_odd(double x) {
     inline float __##name##2float(T x) {                                                                     \
         return float(x);                                                                                     \
     }                                                                                                        \
+    inline T __low2##name(T2 x) {                                                                            \
+        return x.x;                                                                                          \
+    }                                                                                                        \
+    inline T __high2##name(T2 x) {                                                                           \
+        return x.y;                                                                                          \
+    }                                                                                                        \
     inline T2 __floats2##name2##_rn(float x, float y) {                                                      \
         return {T(x), T(y)};                                                                                 \
     }                                                                                                        \
@@ -86,12 +88,6 @@ inline float round_to_odd(double x) {
     }                                                                                                        \
     inline T2 __halves2##name2(T x, T y) {                                                                   \
         return {x, y};                                                                                       \
-    }                                                                                                        \
-    inline T __low2##name(T2 x) {                                                                            \
-        return x.x;                                                                                          \
-    }                                                                                                        \
-    inline T __high2##name(T2 x) {                                                                           \
-        return x.y;                                                                                          \
     }                                                                                                        \
     inline float2 __##name2##2float2(T2 x) {                                                                 \
         return {float(x.x), float(x.y)};                                                                     \
@@ -109,84 +105,58 @@ inline float round_to_odd(double x) {
     struct alignas(4) T2 {                                                                                   \
         T x, y;                                                                                              \
     };                                                                                                       \
-    SIMT_SMALL_ARITHMETIC(T, T2, +)                                                                          \
-    SIMT_SMALL_ARITHMETIC(T, T2, -)                                                                          \
-    SIMT_SMALL_ARITHMETIC(T, T2, *)                                                                          \
-    SIMT_SMALL_ARITHMETIC(T, T2, /)                                                                          \
+    SIMT_SMALL_ARITHMETIC(T, T2, +, add)                                                                     \
+    SIMT_SMALL_ARITHMETIC(T, T2, -, sub)                                                                     \
+    SIMT_SMALL_ARITHMETIC(T, T2, *, mul)                                                                     \
+    SIMT_SMALL_ARITHMETIC(T, T2, /, div)                                                                     \
     SIMT_SMALL_COMPARISON(T, ==)                                                                             \
     SIMT_SMALL_COMPARISON(T, !=)                                                                             \
     SIMT_SMALL_COMPARISON(T, <)                                                                              \
     SIMT_SMALL_COMPARISON(T, >)                                                                              \
     SIMT_SMALL_COMPARISON(T, <=)                                                                             \
     SIMT_SMALL_COMPARISON(T, >=)                                                                             \
-    inline T operator-(T a) {                                                                                \
-        return T(-float(a));                                                                                 \
+    inline T operator-(T x) {                                                                                \
+        return T(-float(x));                                                                                 \
     }                                                                                                        \
-    inline T __hsub(T a, T b) {                                                                              \
-        return a - b;                                                                                        \
+    inline T __hmin(T x, T y) {                                                                              \
+        return T(std::fmin(float(x), float(y)));                                                             \
     }                                                                                                        \
-    inline T __hmul(T a, T b) {                                                                              \
-        return a * b;                                                                                        \
+    inline T __hmax(T x, T y) {                                                                              \
+        return T(std::fmax(float(x), float(y)));                                                             \
     }                                                                                                        \
-    inline T __hdiv(T a, T b) {                                                                              \
-        return a / b;                                                                                        \
+    inline T __habs(T x) {                                                                                   \
+        return T(std::fabs(float(x)));                                                                       \
     }                                                                                                        \
-    inline T __hmin(T a, T b) {                                                                              \
-        return T(std::fmin(float(a), float(b)));                                                             \
-    }                                                                                                        \
-    inline T __hmax(T a, T b) {                                                                              \
-        return T(std::fmax(float(a), float(b)));                                                             \
-    }                                                                                                        \
-    inline T __habs(T a) {                                                                                   \
-        return T(std::fabs(float(a)));                                                                       \
-    }                                                                                                        \
-    inline bool __hisnan(T a) {                                                                              \
-        return float(a) != float(a);                                                                         \
+    inline bool __hisnan(T x) {                                                                              \
+        return float(x) != float(x);                                                                         \
     }                                                                                                        \
     /* exact in double but for sums of far apart sizes */                                                    \
     inline T __hfma(T a, T b, T c) {                                                                         \
         return T(double(float(a)) * float(b) + float(c));                                                    \
     }                                                                                                        \
-    inline T2 __hadd2(T2 a, T2 b) {                                                                          \
-        return a + b;                                                                                        \
+    inline T2 __hadd2(T2 x, T2 y) {                                                                          \
+        return x + y;                                                                                        \
     }                                                                                                        \
-    inline T2 __hsub2(T2 a, T2 b) {                                                                          \
-        return a - b;                                                                                        \
+    inline T2 __hsub2(T2 x, T2 y) {                                                                          \
+        return x - y;                                                                                        \
     }                                                                                                        \
-    inline T2 __hmul2(T2 a, T2 b) {                                                                          \
-        return a * b;                                                                                        \
+    inline T2 __hmul2(T2 x, T2 y) {                                                                          \
+        return x * y;                                                                                        \
     }                                                                                                        \
     inline T2 __hfma2(T2 a, T2 b, T2 c) {                                                                    \
         return {__hfma(a.x, b.x, c.x), __hfma(a.y, b.y, c.y)};                                               \
     }                                                                                                        \
-    inline float __low2float(T2 a) {                                                                         \
-        return float(a.x);                                                                                   \
+    inline float __low2float(T2 x) {                                                                         \
+        return float(x.x);                                                                                   \
     }                                                                                                        \
-    inline float __high2float(T2 a) {                                                                        \
-        return float(a.y);                                                                                   \
+    inline float __high2float(T2 x) {                                                                        \
+        return float(x.y);                                                                                   \
     }                                                                                                        \
-    SIMT_SMALL_SHUFFLE(T, __shfl_sync, shfl, int)                                                            \
-    SIMT_SMALL_SHUFFLE(T, __shfl_up_sync, shfl_up, unsigned)                                                 \
-    SIMT_SMALL_SHUFFLE(T, __shfl_down_sync, shfl_down, unsigned)                                             \
-    SIMT_SMALL_SHUFFLE(T, __shfl_xor_sync, shfl_xor, int)                                                    \
-    SIMT_SMALL_SHUFFLE(T2, __shfl_sync, shfl, int)                                                           \
-    SIMT_SMALL_SHUFFLE(T2, __shfl_up_sync, shfl_up, unsigned)                                                \
-    SIMT_SMALL_SHUFFLE(T2, __shfl_down_sync, shfl_down, unsigned)                                            \
-    SIMT_SMALL_SHUFFLE(T2, __shfl_xor_sync, shfl_xor, int)                                                   \
-    inline T __hadd(T a, T b) {                                                                              \
-        return a + b;                                                                                        \
-    }                                                                                                        \
-    namespace simt {                                                                                         \
-    template <>                                                                                              \
-    struct Bits<T> {                                                                                         \
-        using type = std::uint16_t;                                                                          \
-    };                                                                                                       \
-    }                                                                                                        \
+    SIMT_SHUFFLES(T)                                                                                         \
+    SIMT_SHUFFLES(T2)                                                                                        \
     inline T atomicAdd(T *address, T value, SIMT_HERE) {                                                     \
         return simt::update(address, place, [value](T old) -> T { return old + value; });                    \
     }                                                                                                        \
     inline T2 atomicAdd(T2 *address, T2 value, SIMT_HERE) {                                                  \
         return simt::add_each<2>(address, &T2::x, value, place);                                             \
     }
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // CUDA's vector types, with CUDA's sizes and alignments, and their make_ functions.
-#ifndef SIMT_VECTOR_TYPES_H
-#define SIMT_VECTOR_TYPES_H
+#pragma once
 
 // clang-format off
 #define SIMT_VECTOR(type, name, align2, align4)                                                                \
@@ -37,5 +36,3 @@ typedef struct dim3 {
     }
 #endif
 } dim3;
-
-#endif

@@ -2,7 +2,7 @@
 // gs_bin: each splat to the buckets, or later the lists, of its tiles.
 #pragma once
 
-#include "launch_in_turn.cuh"
+#include "launch.cuh"
 #include "reach.cuh"
 #include "tiles.cuh"
 #include <distwar/warp.cuh>

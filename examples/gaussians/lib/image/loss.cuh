@@ -5,7 +5,7 @@
 #pragma once
 
 #include "check.h"
-#include "launch_in_turn.cuh"
+#include "launch.cuh"
 #include "ssim.cuh"
 
 #include <distwar/block.cuh>

@@ -19,7 +19,7 @@
 // "First" is in the order of part_at: parts that are rows of a view come before whole views.
 #pragma once
 
-#include "device_buffer.h"
+#include "device.h"
 #include "kernels.h"
 #include "state/training_state.h"
 #include "ways.h"

@@ -4,7 +4,7 @@
 // below. The kernels are libdistwar_gs's, see distwar_gs.h.
 #pragma once
 
-#include "device_buffer.h"
+#include "device.h"
 #include "distwar_gs_density.h"
 #include "cli/options.h"
 #include "state/training_state.h"

@@ -4,7 +4,7 @@
 // device ends the program.
 #pragma once
 
-#include "device_buffer.h"
+#include "device.h"
 #include "distwar_gs_adam.h"
 #include "images/image.h"
 #include "stage_clock.h"

@@ -13,7 +13,7 @@
 #include "state/parameter_average.h"
 #include "poses/pose_refinement.h"
 #include "way.h"
-#include "device_buffer.h"
+#include "device.h"
 #include <stddef.h>
 
 C_LINKAGE_BEGIN

@@ -21,6 +21,11 @@ cudaError_t scan(const int64_t *in, int64_t *out, int64_t n) {
     return scan_exclusive(in, out, n, workspace.data(), bytes, nullptr);
 }
 
+TEST(Launch, CountsTheBlocksOfMoreThan32BitsOfItems) {
+    const int64_t items = int64_t(48) * (INT32_MAX - 1);
+    EXPECT_EQ(blocks_for(items, 256), unsigned(items / 256 + 1));
+}
+
 TEST(Scan, SumsWhatStandsBefore) {
     std::mt19937_64 random(1);
     for (const int64_t n : {0, 1, 2, 31, 32, 257, 1000, 4096, 100003}) {
