@@ -138,7 +138,7 @@ auto call_with_strategy(strategy chosen, Body &&body) {
 // Example (host):
 //     const auto number = [](auto known) { return int(distwar::strategy(known)); };
 //     const int found = distwar::with_strategy(distwar::strategy::serial, number);
-//     // found: 1, DISTWAR_SERIAL
+//     // found: 2, DISTWAR_SERIAL
 template <strategy... Offered, typename Body>
 auto with_strategy(strategy chosen, Body &&body) {
 #define DISTWAR_OFFER(name, NAME, has_threshold, has_call) DISTWAR_IF_##has_call(strategy::name, )
