@@ -124,14 +124,18 @@ struct sink_part {
 
     template <typename Key, int K, typename V>
     __device__ __forceinline__ void add(Key key, const V (&values)[K]) const {
-        if constexpr (has_from<Sink>)
-            if (!Bounded || first + K <= count) {
-                whole.from(first).add(key, values);
-                return;
-            }
-        DISTWAR_UNROLL
-        for (int k = 0; k < K; ++k)
-            if (!Bounded || first + k < count) add_one(key, k, values[k]);
+        if constexpr (has_from<Sink> && !Bounded) {
+            whole.from(first).add(key, values);
+        } else {
+            if constexpr (has_from<Sink>)
+                if (first + K <= count) {
+                    whole.from(first).add(key, values);
+                    return;
+                }
+            DISTWAR_UNROLL
+            for (int k = 0; k < K; ++k)
+                if (!Bounded || first + k < count) add_one(key, k, values[k]);
+        }
     }
     // k < values_in(this).
     template <typename Key, typename V>
