@@ -120,15 +120,23 @@ __device__ __forceinline__ int64_t row_of(const row_request &in, int64_t index) 
 }
 
 // A value in the type that values of T are summed in: float for 16 bits.
+template <typename T, size_t Size = sizeof(T)>
+struct summed_as {
+    using type = T;
+};
 template <typename T>
-__device__ __forceinline__ auto widened(T value) {
+struct summed_as<T, 2> {
+    using type = float;
+};
+template <typename T>
+using wide_of = typename summed_as<T>::type;
+template <typename T>
+__device__ __forceinline__ wide_of<T> widened(T value) {
     if constexpr (sizeof(T) == 2)
         return half_type<T>::wide(value);
     else
         return value;
 }
-template <typename T>
-using wide_of = decltype(detail::widened(T()));
 template <typename T>
 __device__ __forceinline__ T rounded(double value) {
     if constexpr (sizeof(T) == 8)
