@@ -24,7 +24,7 @@ install: build
 # The archives of the last commit, the same bytes each time: distwar-VERSION.tar.gz, and distwar-VERSION-library.tar.gz with
 # the files of `make library`.
 DIST ?= build/dist
-VERSION = $(shell sed -n 's/^.define DISTWAR_VERSION_[A-Z]* \([0-9]*\)$$/\1/p' include/distwar/version.h | paste -sd.)
+VERSION = $(shell sed -n 's/^.define DISTWAR_VERSION "\(.*\)"$$/\1/p' include/distwar/version.h)
 archive = git -c tar.umask=022 archive --format=tar --prefix=distwar-$(VERSION)/
 dist:
 	rm -rf $(DIST)

@@ -64,13 +64,13 @@ function(distwar_target target)
 endfunction()
 
 # distwar_shared_library(<target> <map>): exports the names that the map lists, and no others: neither our kernels nor
-# the runtime that is linked in shall meet those of a host program. Until 1.0 the soname is MAJOR.MINOR.
+# the runtime that is linked in shall meet those of a host program. Until their 1.0 the soname is MAJOR.MINOR.
 function(distwar_shared_library target map)
   set(map ${CMAKE_CURRENT_SOURCE_DIR}/${map})
   target_link_options(${target} PRIVATE LINKER:--version-script=${map} LINKER:--no-undefined)
   set_target_properties(${target} PROPERTIES LINK_DEPENDS ${map})
   if(NOT DISTWAR_UNVERSIONED_LIBRARIES) # a Python package holds its own
-    set(version ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+    string(REGEX REPLACE "[.][0-9]+$" "" version ${gs_version})
     set_target_properties(${target} PROPERTIES VERSION ${version} SOVERSION ${version})
   endif()
 endfunction()

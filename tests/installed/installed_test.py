@@ -64,7 +64,7 @@ def install(build, *components):
 def program():
     dsplat = PREFIX / "bin/dsplat"
     version = output(dsplat, "--version")
-    header = (ROOT / "include/distwar/version.h").read_text()
+    header = (ROOT / "examples/gaussians/lib/distwar_gs.h").read_text()
     expected = ".".join(re.search(rf"VERSION_{part} (\d+)", header).group(1) for part in ("MAJOR", "MINOR", "PATCH"))
     if not version.startswith(f"dsplat {expected} ("):
         sys.exit(f"--version: {version}")
@@ -104,10 +104,10 @@ def cmake():
     folder.mkdir()
     (folder / "CMakeLists.txt").write_text("""cmake_minimum_required(VERSION 3.22)
 project(yours LANGUAGES C)
-find_package(distwar 0.3 REQUIRED COMPONENTS gs train index)
+find_package(distwar 1.0 REQUIRED COMPONENTS gs train index)
 add_executable(yours yours.c)
 target_link_libraries(yours PRIVATE distwar::gs distwar::train distwar::index)
-find_package(distwar 0.3 QUIET COMPONENTS nonsense)
+find_package(distwar 1.0 QUIET COMPONENTS nonsense)
 if(distwar_FOUND)
   message(FATAL_ERROR "an unknown component is found")
 endif()

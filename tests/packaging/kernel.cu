@@ -2,8 +2,10 @@
 // The kernel of an external project, which the packaging tests compile.
 #include <distwar/reduce.cuh>
 
-static_assert(DISTWAR_VERSION_MAJOR * 10000 + DISTWAR_VERSION_MINOR * 100 + DISTWAR_VERSION_PATCH >= 100,
-              "the version is known to the preprocessor");
+static_assert(DISTWAR_VERSION[0] == '0' + DISTWAR_VERSION_MAJOR &&
+                  DISTWAR_VERSION[2] == '0' + DISTWAR_VERSION_MINOR &&
+                  DISTWAR_VERSION[4] == '0' + DISTWAR_VERSION_PATCH,
+              "the version is known to the preprocessor, and is that of the text");
 
 template <distwar::strategy Strategy>
 __device__ void add_rows(const int *row_of, const float *value, int adds, float *table) {

@@ -67,8 +67,7 @@ def ways():
 
 
 def version():
-    header = (ROOT / "include/distwar/version.h").read_text()
-    return ".".join(re.search(rf"VERSION_{part} (\d+)", header).group(1) for part in ("MAJOR", "MINOR", "PATCH"))
+    return re.search(r'DISTWAR_VERSION "(.*)"', (ROOT / "include/distwar/version.h").read_text()).group(1)
 
 
 def archive(path):

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 #include "describe.h"
-#include <distwar/version.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -46,7 +45,7 @@ static void print_paragraph(const char *text, const char *rest) {
 static void begin_man(const program_spec *program) {
     printf(".TH \"%s\" 1 \"\" \"%s %s\"\n.SH NAME\n%s \\- %s\n.SH SYNOPSIS\n.B %s\n.I COMMAND\n[arguments]\n"
            ".SH COMMANDS\n",
-           program->name, program->name, DISTWAR_VERSION, program->name, program->summary, program->name);
+           program->name, program->name, program->version, program->name, program->summary, program->name);
 }
 
 static void command_man(const command_spec *command, bool all) {

@@ -2,7 +2,6 @@
 #include "program.h"
 #include "command_line.h"
 #include "describe.h"
-#include <distwar/version.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -46,7 +45,7 @@ static int run(const program_spec *program, int argc, char **argv) {
         return EXIT_SUCCESS;
     }
     if (strcmp(argv[1], "--version") == 0) {
-        printf("%s %s (%s)\n", program->name, DISTWAR_VERSION, backend);
+        printf("%s %s (%s)\n", program->name, program->version, backend);
         return EXIT_SUCCESS;
     }
     if (strcmp(argv[1], "--describe") == 0 && argc == 3 && describe_program(program, argv[2]))

@@ -13,7 +13,7 @@ typedef struct program_command {
 } program_command;
 
 typedef struct program_spec {
-    const char *name, *summary;
+    const char *name, *version, *summary;
     const program_command *commands; // ends with a row without a name
     const char *examples;            // lines
 } program_spec;

@@ -8,6 +8,7 @@
 #include "images/picture_row.h"
 #include "strategies/strategy_costs.h"
 #include "strategies/strategy_tuner.h"
+#include <distwar/version.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -304,7 +305,7 @@ int fit_main(const fit_workload *work, int argc, char **argv) {
         commands[c].name = names[c], commands[c].summary = work->help[c].line;
         strncat(examples, each, strcspn(each, "\n") + 1); // the first
     }
-    const program_spec program = {work->program, work->summary, commands, examples};
+    const program_spec program = {work->program, DISTWAR_VERSION, work->summary, commands, examples};
     of_program = work;
     return program_run(&program, argc, argv);
 }

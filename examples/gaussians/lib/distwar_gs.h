@@ -47,7 +47,11 @@ typedef enum gs_status {
 const char *gs_last_error(void);
 // "cuda" or "simt".
 const char *gs_backend(void);
-// "major.minor.patch"
+// The version of libdistwar_gs, "major.minor.patch"; that of the headers of distwar is another (distwar/version.h). CMake
+// and Python take it from here; of libdistwar_train, libdistwar_index and dsplat it is the same.
+#define GS_VERSION_MAJOR 0
+#define GS_VERSION_MINOR 3
+#define GS_VERSION_PATCH 0
 const char *gs_version(void);
 
 // Lists of names, for other languages.

@@ -2,7 +2,6 @@
 // The text of the last failure; name of the backend and version.
 #include "status.h"
 
-#include <distwar/version.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -37,7 +36,9 @@ const char *gs_backend(void) {
 }
 
 const char *gs_version(void) {
-    return DISTWAR_VERSION;
+#define GS_DOTTED(major, minor, patch) #major "." #minor "." #patch
+#define GS_VALUES_DOTTED(major, minor, patch) GS_DOTTED(major, minor, patch)
+    return GS_VALUES_DOTTED(GS_VERSION_MAJOR, GS_VERSION_MINOR, GS_VERSION_PATCH);
 }
 
 const char *gs_name(gs_names list, int32_t number) {

@@ -3,6 +3,7 @@
 #include "commands/command.h"
 #include "cli/program.h"
 #include "device.h"
+#include "distwar_gs.h"
 #include <jansson.h>
 #include <stdlib.h>
 
@@ -31,7 +32,7 @@ static void *json_memory(size_t bytes) {
 int main(int argc, char **argv) {
     json_set_alloc_funcs(json_memory, free);
     const program_spec program = {
-        "dsplat", "trains, renders and measures scenes of 3D Gaussians", commands,
+        "dsplat", gs_version(), "trains, renders and measures scenes of 3D Gaussians", commands,
         "  dsplat demo -o demo\n"
         "  dsplat poses photos -o data/garden\n"
         "  dsplat train data/fern -o fern.ply --downscale 4\n"

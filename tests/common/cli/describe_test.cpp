@@ -32,7 +32,7 @@ int command_of_options(int argc, char **argv) {
 
 std::string described(const char *form) {
     const program_command commands[] = {{"run", "it's run", command_of_options}, {nullptr, nullptr, nullptr}};
-    const program_spec spec = {"program", "tests", commands, "  program run\n"};
+    const program_spec spec = {"program", "1.2.3", "tests", commands, "  program run\n"};
     void (*const help)(const command_spec *, bool) = options_help;
     testing::internal::CaptureStdout();
     const bool known = describe_program(&spec, form);

@@ -25,7 +25,7 @@ int run_without_streams(const std::string &path) {
         close(STDOUT_FILENO);
         close(STDERR_FILENO);
         const program_command commands[] = {{"command", "", command}, {nullptr, nullptr, nullptr}};
-        const program_spec spec = {"program", "tests", commands, ""};
+        const program_spec spec = {"program", "1.2.3", "tests", commands, ""};
         char name[] = "program", first[] = "command";
         std::string second = path;
         char *argv[] = {name, first, second.data(), nullptr};

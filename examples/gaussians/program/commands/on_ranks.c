@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 #include "commands/on_ranks.h"
-#include "distwar/version.h"
 #include "distwar_gs.h"
 #include <string.h>
 
@@ -16,7 +15,7 @@ static uint64_t hash_of(uint64_t hash, const char *text) {
 bool rank_options_check(rank_options *options, int argc, char **argv, fault *why) {
     const ranks_found found = ranks_find_place(&options->place, why);
     if (found == RANKS_WRONG) return false;
-    options->arguments = hash_of(start_hash, DISTWAR_VERSION);
+    options->arguments = hash_of(start_hash, gs_version());
     for (int k = 0; k < argc; k++) options->arguments = hash_of(options->arguments, argv[k]);
     options->launched = found == RANKS_FOUND;
     if (!options->launched) return options->gpus > 0 || !options->nccl || fail(why, "--nccl needs --gpus");
