@@ -3,6 +3,7 @@
 #include "program_run.h"
 #include "json_value.h"
 #include "distwar_gs.h"
+#include "measure/maps.h"
 
 namespace {
 
@@ -13,6 +14,26 @@ void put_float(const fs::path &path, int i, int slot, float value) {
     std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
     file.seekp(std::streamoff(begin + sizeof(float) * size_t(17 * i + slot)));
     file.write(reinterpret_cast<const char *>(&value), sizeof value);
+}
+
+TEST(Maps, AnErrorIsTheMeanOfTheChannelsDifferences) {
+    fault why;
+    image black, other, errors;
+    ASSERT_TRUE(image_open(&black, 3, 1, GS_CHANNELS, &why)) << why.text;
+    ASSERT_TRUE(image_open(&other, 3, 1, GS_CHANNELS, &why)) << why.text;
+    const uint8_t colors[3][GS_CHANNELS] = {{0, 1, 0}, {2, 0, 0}, {10, 0, 20}};
+    const int means[3] = {0, 1, 10}; // rounded to nearest
+    memset(black.pixels, 0, sizeof colors);
+    memcpy(other.pixels, colors, sizeof colors);
+    ASSERT_TRUE(map_errors(&black, &other, 1, &errors, &why)) << why.text;
+    for (int pixel = 0; pixel < 3; pixel++) {
+        uint8_t wanted[GS_CHANNELS];
+        map_color(double(means[pixel]) / FULL_ERROR, wanted);
+        EXPECT_EQ(memcmp(errors.pixels + GS_CHANNELS * pixel, wanted, sizeof wanted), 0) << pixel;
+    }
+    image_close(&errors);
+    image_close(&other);
+    image_close(&black);
 }
 
 // ---- eval

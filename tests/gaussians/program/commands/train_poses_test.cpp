@@ -93,6 +93,9 @@ TEST_F(Program, RefinesPosesOnSmallerPicturesFirst) {
                before = numbers_after(log, "\"before\": {\"mean_degrees\":");
     ASSERT_FALSE(settled.empty());
     EXPECT_NE(settled.at(0), before.at(0));
+    const auto seconds = numbers_after(log, "\"views\": 4, \"seconds\":");
+    ASSERT_FALSE(seconds.empty()) << log;
+    EXPECT_LE(seconds.at(0), 600); // a duration, not a time of day
     // A resumed run has the poses that were saved, and aligns as before.
     const std::string scene = contents(at("scene.ply"));
     const auto measured = [](const std::string &out) { // PSNR and SSIM
