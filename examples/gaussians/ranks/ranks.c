@@ -63,7 +63,12 @@ bool ranks_fail(ranks *group, const char *format, ...) {
 }
 
 bool ranks_fail_cuda(ranks *group, int cuda_error, const char *attempted) {
-    return ranks_fail(group, "%s: %s", attempted, cudaGetErrorString((cudaError_t)cuda_error));
+    return ranks_fail(group, "%s: %s%s", attempted, cudaGetErrorString((cudaError_t)cuda_error),
+                      device_stage_text());
+}
+
+bool ranks_fail_gs(ranks *group, gs_status status) {
+    return ranks_fail(group, "%s%s", gs_last_error(), status == GS_DEVICE_ERROR ? device_stage_text() : "");
 }
 
 bool ranks_fail_with(ranks *group, const fault *why) {

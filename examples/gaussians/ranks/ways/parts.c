@@ -134,7 +134,7 @@ static bool bin_waiting(parts *s, own_part *part) {
         if (!place_lists(s, part) || !ranks_wait(s->group, s->watch)) return false;
         const gs_status status = gs_bin(view, s->stream);
         if (status == GS_OK) return true;
-        if (status != GS_PAIRS_DO_NOT_FIT) return ranks_fail(s->group, "%s", gs_last_error());
+        if (status != GS_PAIRS_DO_NOT_FIT) return ranks_fail_gs(s->group, status);
         part->in->pair_capacity = view->pairs_needed + view->pairs_needed / 4;
     }
 }
@@ -181,8 +181,7 @@ static bool settle_lists(parts *s, own_part *part) {
     if (view->report) {
         if (!ranks_wait(s->group, s->watch)) return false; // from here on no other rank holds the stream up
         status = gs_bin_wait(view, s->stream);
-        if (status != GS_OK && status != GS_PAIRS_DO_NOT_FIT)
-            return ranks_fail(s->group, "%s", gs_last_error());
+        if (status != GS_OK && status != GS_PAIRS_DO_NOT_FIT) return ranks_fail_gs(s->group, status);
         const int64_t needed = view->pairs_needed;
         // Grows before there is no room left: to repeat an image costs more than memory.
         if (needed + needed / 8 > part->in->pair_capacity) part->in->pair_capacity = needed + needed / 4;
