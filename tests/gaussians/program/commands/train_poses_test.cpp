@@ -76,6 +76,8 @@ TEST_F(Program, RefinesPosesOnSmallerPicturesFirst) {
                                             "--refine-poses",
                                             "--iterations",
                                             "2",
+                                            "--resolutions",
+                                            "2:50",
                                             "--align-steps",
                                             "2",
                                             "--log",
@@ -87,6 +89,7 @@ TEST_F(Program, RefinesPosesOnSmallerPicturesFirst) {
                                             at("kept")};
     run = splat(train);
     ASSERT_EQ(run.code, 0) << run.err;
+    EXPECT_CONTAINS(run.out, ", 1/2 of the size until 50%\n");
     const std::string log = contents(at("run.jsonl"));
     EXPECT_CONTAINS(log, "\"sizes\": [{\"divided_by\": 2, \"mean_degrees\": ");
     const auto settled = numbers_after(log, "\"divided_by\": 2, \"mean_degrees\":"),
