@@ -103,8 +103,8 @@ gpu-compile: packages
 	cmake --preset cuda -B build/compile $(COMPILE) -DDISTWAR_TESTS=ON -DDISTWAR_EXAMPLE_ARCHITECTURES="75-virtual;$(ARCHITECTURE)" $(OPTIONS)
 	cmake --build build/compile -j $(JOBS) --target $(COMPILED)
 
-# Compiles the library with nvcc 11.8 and the newest, clang 16 and 19, NVRTC 12.0 and 13.0. Downloads 350 MB into build/toolchains,
-# installs nothing, and skips what cannot be had.
+# Compiles the library with nvcc 11.8 and the newest, clang 16 and 19, NVRTC 12.0 and 13.0. Downloads about 350 MB into
+# build/toolchains, installs nothing, and skips what cannot be had.
 toolchains:
 	python3 ci/toolchains
 
