@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Memory that this device alone reads and writes: from its pool, where it has one. In a process with several connected GPUs
+// Memory that this device alone reads and writes, from its pool, if it has one. In a process with several connected GPUs
 // cudaMalloc changes what each of them sees, a millisecond for a picture, one GPU after the other.
-static void *allocate_apart(size_t bytes) {
+static void *allocate_from_pool(size_t bytes) {
     void *memory = NULL;
     const cudaError_t status = cudaMallocAsync(&memory, bytes, NULL);
     if (status == cudaSuccess) return memory;
@@ -19,7 +19,7 @@ static void *allocate_apart(size_t bytes) {
 // A copy on the device; NULL of NULL.
 static uint8_t *uploaded(const uint8_t *host, size_t bytes) {
     if (!host) return NULL;
-    uint8_t *const copy = allocate_apart(bytes);
+    uint8_t *const copy = allocate_from_pool(bytes);
     device_upload(copy, host, bytes);
     return copy;
 }
@@ -77,14 +77,14 @@ void target_view_upload(target_view *view, bool with_alpha) {
 
 void target_view_set_depth(target_view *view, const float *depth) {
     const size_t bytes = pixels_of(view->picture) * sizeof *depth;
-    view->depth = allocate_apart(bytes);
+    view->depth = allocate_from_pool(bytes);
     device_upload(view->depth, depth, bytes);
     view->depth_on_host = depth;
 }
 
 static uint8_t *shrunk(const gs_shrinking *by, int channels, const uint8_t *picture, size_t pixels) {
     if (!picture) return NULL;
-    uint8_t *const small = allocate_apart((size_t)channels * pixels);
+    uint8_t *const small = allocate_from_pool((size_t)channels * pixels);
     GS_CHECK(gs_shrink_picture(by, channels, picture, small, NULL));
     return small;
 }
@@ -98,11 +98,11 @@ void target_view_shrink(target_view *small, const target_view *view, int factor)
     small->pixels = shrunk(&by, GS_CHANNELS, view->pixels, pixels);
     small->alpha = shrunk(&by, 1, view->alpha, pixels);
     if (view->mask) {
-        small->mask = allocate_apart(pixels);
+        small->mask = allocate_from_pool(pixels);
         GS_CHECK(gs_shrink_mask(&by, view->mask, small->mask, NULL));
     }
     if (view->depth) {
-        small->depth = allocate_apart(pixels * sizeof *small->depth);
+        small->depth = allocate_from_pool(pixels * sizeof *small->depth);
         GS_CHECK(gs_shrink_depth(&by, view->depth, small->depth, NULL));
     }
 }
@@ -121,7 +121,7 @@ static void *enlarged(const void *picture, size_t bytes, const gs_camera *from, 
             memcpy(host + y * to_row, (const uint8_t *)picture + y * row, row);
         else
             memset(host + y * to_row, 255, row);
-    void *const device = allocate_apart(size);
+    void *const device = allocate_from_pool(size);
     device_upload(device, host, size);
     free(host);
     return device;
