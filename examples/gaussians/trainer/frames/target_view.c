@@ -7,7 +7,7 @@
 #include <string.h>
 
 // Memory that this device alone reads and writes, from its pool, if it has one. In a process with several connected GPUs
-// cudaMalloc changes what each of them sees, a millisecond for a picture, one GPU after the other.
+// cudaMalloc changes what each of them sees, one after the other: half a second for bonsai's 246 pictures on four H100s.
 static void *allocate_from_pool(size_t bytes) {
     void *memory = NULL;
     const cudaError_t status = cudaMallocAsync(&memory, bytes, NULL);
