@@ -161,9 +161,9 @@ TEST_F(GpuTraining, KeepsToTheMemoryThatItMayTake) {
     EXPECT_NE(full.out.find("MB that are free: --max-gaussians "), std::string::npos) << full.out;
 }
 
-// 120 photographs of 30 kB, on a GPU that has 1 MB for them.
+// 60 photographs of 30 kB, on a GPU that has 1 MB for them.
 TEST_F(GpuTraining, UploadsPhotographsByStepsWhereItDoesNotHoldAll) {
-    ASSERT_EQ(run(DSPLAT_PROGRAM, {"generate", at("data").string(), "--views", "120", "--test-views", "1",
+    ASSERT_EQ(run(DSPLAT_PROGRAM, {"generate", at("data").string(), "--views", "60", "--test-views", "1",
                                    "--size", "100", "--gaussians", "1000"})
                   .code,
               0);
