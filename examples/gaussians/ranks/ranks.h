@@ -125,13 +125,16 @@ typedef struct ranks_plan {
     // For RANKS_LAUNCHED:
     const ranks_place *place; // count is the plan's
     uint64_t arguments;       // a hash of what must be the same on all ranks
+    // What needs no rank, such as reading files: ranks_run calls it itself, while the ranks of this process come together,
+    // and no body begins before it has returned true. NULL: nothing.
+    bool (*prepare)(void *context, fault *why);
 } ranks_plan;
 
 // In each rank. Returns false after a failure; one that ranks_fail has not told is told then.
 typedef bool (*ranks_body)(ranks *group, void *context);
 
 // Runs the body in all ranks of this process, in a thread each, and returns when all have ended. False: the failure that
-// ranks_error gave. All ranks of a process share `context`. A rank that has not ended 8 s (or timeout_s, if that is less)
+// ranks_error or plan->prepare gave. All ranks of a process share `context`. A rank that has not ended 8 s (or timeout_s, if that is less)
 // after the first failure ends the process: the failure goes to stderr as "PROGRAM: rank N: text", and the exit code is 1,
 // without exit handlers. RANKS_LAUNCHED: rank 0 listens at place->port until all ranks have come; a rank whose process
 // ends makes NCCL fail on the others, or they wait for it in vain.

@@ -56,13 +56,23 @@ static void leave_thread(void *argument) {
         nccl_leave(&self->group);
 }
 
+// It has no limit of time: files may be slow.
+static bool wait_until_prepared(ranks *group) {
+    const struct timespec pause = {0, 500 * 1000};
+    while (!atomic_load(&group->shared->prepared)) {
+        if (ranks_has_failed(group->shared)) return ranks_stop(group);
+        nanosleep(&pause, NULL);
+    }
+    return true;
+}
+
 static void *thread_main(void *argument) {
     thread_rank *const self = argument;
     ranks *const group = &self->group;
     of_thread = group;
     pthread_cleanup_push(leave_thread, self);
     if (set_device(group, self->plan) &&
-        (self->plan->kind == RANKS_THREADS || nccl_join(group, self->plan)) &&
+        (self->plan->kind == RANKS_THREADS || nccl_join(group, self->plan)) && wait_until_prepared(group) &&
         !self->body(group, self->context) && !ranks_has_failed(group->shared))
         ranks_fail(group, "its work has failed");
     pthread_cleanup_pop(1);
@@ -124,11 +134,17 @@ bool ranks_run(const ranks_plan *plan, ranks_body body, void *context, fault *wh
         ranks_fail(&member->group, "no thread can be started for it");
         break;
     }
+    // The start of NCCL takes a second or two, about as long as photographs.
+    const bool prepared = !plan->prepare || plan->prepare(context, why);
+    if (prepared)
+        atomic_store(&shared.prepared, true);
+    else
+        ranks_fail(&members[0].group, "%s", why->text);
     double failed_at = 0;
     for (int k = 0; k < started; k++) join_or_end(&members[k], &failed_at);
     device_on_failure(NULL);
     const bool failed = ranks_has_failed(&shared);
-    if (failed) ranks_describe(&shared, why);
+    if (failed && prepared) ranks_describe(&shared, why);
     if (threads) thread_group_close(threads);
     free(members);
     return !failed;

@@ -15,7 +15,8 @@ typedef struct ranks_shared {
     atomic_int failure; // the first of the group; 0: none, 1: is being written, 2: written
     int rank;           // that failed
     char text[RANKS_TEXT_BYTES];
-    bool alone; // the only rank: failures do not name it
+    bool alone;           // the only rank: failures do not name it
+    atomic_bool prepared; // bodies may begin
     atomic_bool has_id;
     char id[RANKS_ID_BYTES]; // NCCL's
 } ranks_shared;

@@ -5,6 +5,7 @@
 #include "device.h"
 #include "device_vector.h"
 #include <gtest/gtest.h>
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <random>
@@ -135,6 +136,39 @@ TEST_P(Ranks, ReduceToTheSameEverywhere) {
     fault why = {};
     char context[] = "given";
     EXPECT_TRUE(ranks_run(&plan, reduce_everything, context, &why)) << why.text;
+}
+
+// ---- what the caller does in the meantime ----
+
+struct preparation {
+    bool succeeds;
+    std::atomic<int> prepared{0}, begun{0};
+};
+
+bool prepare_slowly(void *context, fault *why) {
+    auto *const p = static_cast<preparation *>(context);
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    p->prepared = 1;
+    return p->succeeds || fail(why, "no such file");
+}
+
+bool begin_prepared(ranks *group, void *context) {
+    auto *const p = static_cast<preparation *>(context);
+    p->begun++;
+    RANK_EXPECT(p->prepared == 1);
+    return ranks_barrier(group, nullptr);
+}
+
+TEST_P(Ranks, BeginWhenTheCallerHasPrepared) {
+    ranks_plan plan = plan_of(GetParam());
+    plan.prepare = prepare_slowly;
+    fault why = {};
+    preparation good{true}, bad{false};
+    EXPECT_TRUE(ranks_run(&plan, begin_prepared, &good, &why)) << why.text;
+    EXPECT_EQ(good.begun, plan.count);
+    EXPECT_FALSE(ranks_run(&plan, begin_prepared, &bad, &why));
+    EXPECT_STREQ(why.text, "no such file");
+    EXPECT_EQ(bad.begun, 0);
 }
 
 // ---- failures ----

@@ -52,6 +52,16 @@ static bool agree(const rank_work *work, ranks *group) {
                              "or the number of points or Gaussians");
 }
 
+static bool load_first(void *context, fault *why) {
+    const rank_work *const work = context;
+    return work->load(work->context, 0, why);
+}
+
+static bool run_loaded(ranks *group, void *context) {
+    const rank_work *const work = context;
+    return work->body(group, work->context);
+}
+
 static bool load_and_run(ranks *group, void *context) {
     const rank_work *const work = context;
     fault why;
@@ -79,7 +89,7 @@ bool run_on_ranks(const rank_options *options, rank_work *work, fault *why) {
                              .devices = on_cpu,
                              .place = &options->place,
                              .arguments = options->arguments,
+                             .prepare = options->launched ? NULL : load_first,
                              .program = "dsplat"};
-    if (options->launched) return ranks_run(&plan, load_and_run, work, why);
-    return work->load(work->context, 0, why) && ranks_run(&plan, work->body, work->context, why);
+    return ranks_run(&plan, options->launched ? load_and_run : run_loaded, work, why);
 }

@@ -28,8 +28,8 @@ typedef struct rank_options {
 bool rank_options_check(rank_options *options, int argc, char **argv, fault *why);
 
 typedef struct rank_work {
-    // Does what needs no device, such as reading files. Called once before ranks are started, which share it, or in
-    // each rank that a launcher has started. own: the rank's number; 0 before there are any.
+    // Does what needs no device, such as reading files. Called once while ranks are started, which share it, or in
+    // each rank that a launcher has started. own: the rank's number; 0 if they share it.
     bool (*load)(void *context, int own, fault *why);
     ranks_body body;
     void *context;
