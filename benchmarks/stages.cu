@@ -136,17 +136,20 @@ size_t values_of(const gs_camera &camera) {
 
 // ---- what is measured
 
-// The strategies of distwar/strategy.h, then the floor, for comparison only.
-enum way { without_commit = DISTWAR_STRATEGY_COUNT, ways };
+// The strategies of distwar/strategy.h, block as a shader has it, which clamps at 10, and the floor, for comparison only.
+enum way { clamped_block = DISTWAR_STRATEGY_COUNT, without_commit, ways };
+constexpr float shader_limit = 10;
 
 bool is_measured(int w) {
 #ifndef __SIMT__
     if (w == DISTWAR_CUB) return true; // libdistwar_gs has none; this program adds it
 #endif
-    return w == without_commit || gs_has_strategy(distwar_strategy(w));
+    return w >= DISTWAR_STRATEGY_COUNT || gs_has_strategy(distwar_strategy(w));
 }
 const char *name_of(int w) {
-    return w == without_commit ? "floor" : distwar_strategy_name(distwar_strategy(w));
+    return w == without_commit  ? "floor"
+           : w == clamped_block ? "block_clamped"
+                                : distwar_strategy_name(distwar_strategy(w));
 }
 bool has_threshold(int w) {
     return w == DISTWAR_SERIAL || w == DISTWAR_BFLY || w == DISTWAR_TREE || w == without_commit;
@@ -219,13 +222,14 @@ struct bench {
 
     // The backward blend of a view alone, the clearing of the moments with it.
     void run(size_t v, int w, int threshold) {
-        if (w < DISTWAR_STRATEGY_COUNT && w != DISTWAR_CUB) {
+        if (w < without_commit && w != DISTWAR_CUB) {
             gs_gradient gradient = {};
+            gradient.block_limit = w == clamped_block ? shader_limit : 0;
+            const distwar_strategy strategy = w == clamped_block ? DISTWAR_BLOCK : distwar_strategy(w);
             gradient.color = static_cast<float *>(frames[v].color_gradient.memory);
             gradient.moments = reinterpret_cast<gs_moments *>(moments);
             gradient.moments_bytes = moments_bytes;
-            GS_CHECK(
-                gs_render_backward(&frames[v].view, &gradient, {distwar_strategy(w), threshold}, nullptr));
+            GS_CHECK(gs_render_backward(&frames[v].view, &gradient, {strategy, threshold}, nullptr));
             return;
         }
         const backward_input<> input = input_of(v);
@@ -247,9 +251,10 @@ struct bench {
         return found;
     }
 
-    // A floor adds nothing; everyone else what the first strategy adds, by the norm.
+    // A floor adds nothing, a clamp what tests/ compare; everyone else what the first strategy adds, by the norm.
     bool is_right(int w, int threshold) {
         run(0, w, threshold);
+        if (w == clamped_block) return true;
         const std::vector<float> found = moments_now();
         double difference = 0, size = 0;
         for (size_t i = 0; i < found.size(); i++) {

@@ -66,7 +66,7 @@ class Gradient(Structure):
     _fields_ = [("color", c_void_p), ("alpha", c_void_p), ("moments", c_void_p), ("moments_bytes", c_size_t),
                 ("gaussians", Gaussians), ("mean2d", c_void_p), ("depth", c_void_p), ("abs_mean2d", c_void_p),
                 ("camera", c_void_p), ("camera_bytes", c_size_t), ("pixel_mean2d", c_void_p),
-                ("largest", c_void_p)]
+                ("largest", c_void_p), ("block_limit", c_float)]
 
 
 class ViewParts(Structure):

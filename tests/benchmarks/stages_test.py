@@ -40,7 +40,7 @@ with tempfile.TemporaryDirectory() as folder:
         match = re.fullmatch(r"render_backward/(\w+)/scene:knot/threshold:(\d+)", name)
         if match:
             ways.setdefault(match[1], set()).add(int(match[2]))
-    assert set(ways) >= {"atomic", "serial", "bfly", "tree", "block", "fixed", "floor"}, ways
+    assert set(ways) >= {"atomic", "serial", "bfly", "tree", "block", "block_clamped", "fixed", "floor"}, ways
     assert ways["atomic"] == ways["fixed"] == {0} and {0, 8, 33} <= ways["tree"] == ways["floor"]
 
     context, rows = measured(scene, data, "--size", "33x70", *one)

@@ -275,6 +275,9 @@ typedef struct gs_gradient {
     // Read by gs_render_backward with DISTWAR_FIXED: bounds of the whole image, where the view has only some of its
     // splats or of its rows. NULL: of the view.
     const struct gs_largest_values *largest; // device
+    // Read by gs_render_backward with DISTWAR_BLOCK: a thread's part of each sum is clamped to [-block_limit, block_limit]
+    // before the tile adds it up, against outliers. With lists.pixels_per_thread 1 it is a pixel's. 0: not clamped.
+    float block_limit;
 } gs_gradient;
 
 // ---- one call each way ----
@@ -362,7 +365,8 @@ gs_status gs_bin_wait(gs_view *view, gs_stream stream);
 gs_status gs_render(const gs_view *view, gs_stream stream);
 
 // 1 if gs_render_backward takes the strategy, else 0: atomic, serial, bfly, tree, block, fixed. Of these
-//   block  a tree over the whole tile in shared memory, then one compare-and-swap a sum
+//   block  a tree over the whole tile in shared memory, then one compare-and-swap a sum; may clamp its summands
+//          (gs_gradient.block_limit)
 //   fixed  a tree, then 64-bit integers: the same bits in every run on one kind of GPU; if a sum could have
 //          overflowed, all are NaN
 int gs_has_strategy(distwar_strategy strategy);
@@ -375,7 +379,7 @@ gs_status gs_moments_bytes(int64_t count, int32_t channels, distwar_strategy str
 // GS_CHANNELS channels goes to gradient->gaussians.color, [count][channels]; gs_moments.color is then unused.
 // Reads:   as gs_render, and view->image as gs_render left it; image.color may be NULL if lists.split_tiles
 //          is 0; image.depth if gradient->depth is given and split_tiles or normalize_depth is not 0.
-//          gradient->color, alpha, depth, moments_bytes.
+//          gradient->color, alpha, depth, moments_bytes, block_limit.
 // Cost:    as gs_render. gs_moments.depth, abs_x and abs_y are summed only if gradient->depth or abs_mean2d
 //          asks for them. Else depth is 0, and abs_x and abs_y are undefined if only depth is asked for.
 //          abs_mean2d needs one pass: 32 channels at most.

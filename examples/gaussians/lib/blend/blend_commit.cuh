@@ -53,6 +53,7 @@ struct warp_commit {
 template <typename Values>
 struct tile_commit {
     pass_sums<float> sums;
+    float limit; // of the size of each thread's part of a sum; INFINITY: none
 
     static constexpr bool whole_tile = true, compared = true, by_batch = false;
     struct memory {
@@ -71,7 +72,7 @@ struct tile_commit {
                                         memory &shared) const {
         if (!__syncthreads_or(active)) return;
         float sum[Values::fields];
-        distwar::block_sum(field, shared.sum, sum);
+        distwar::block_sum(field, shared.sum, sum, limit);
         if (distwar::block_rank() != 0) return;
         for (int k = 0; k < Values::fields; k++)
             distwar::atomic_update(sums.place(index, k), sum[k], distwar::add{});

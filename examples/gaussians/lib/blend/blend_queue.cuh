@@ -8,6 +8,7 @@
 #include "blend_fixed.cuh"
 #include "check.h"
 #include <algorithm>
+#include <math.h>
 
 namespace gs {
 
@@ -72,7 +73,10 @@ cudaError_t queue_render_backward(const backward_pass &pass) {
         return launch_render_backward<Compared>(pass.stream, input_of_pass<Compared>(pass), commit);
     };
     const pass_sums<float> sums = float_sums_of_pass(pass);
-    if (pass.policy.strategy == DISTWAR_BLOCK) return queue(tile_commit<Compared>{sums});
+    if (pass.policy.strategy == DISTWAR_BLOCK) {
+        const float limit = pass.gradient->block_limit;
+        return queue(tile_commit<Compared>{sums, limit > 0 ? limit : INFINITY});
+    }
     return distwar::with_strategy(distwar::strategy(pass.policy.strategy), [&](auto strategy) {
         if constexpr (strategy == distwar::strategy::tree)
             return queue_tree<Values>(pass);

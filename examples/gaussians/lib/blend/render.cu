@@ -74,6 +74,7 @@ gs_status check_backward(const char *function, const gs_view *view, const gs_gra
                   "depth of the image must be given where tiles are split or the depth is normalised");
     GS_REQUIRE_OF(function, !gradient->abs_mean2d || channels <= most_channels_of_pass,
                   "abs_mean2d needs 32 channels or fewer");
+    GS_REQUIRE_OF(function, gradient->block_limit >= 0, "block_limit must be at least 0");
     size_t needed = 0;
     GS_TRY(gs_moments_bytes(splat_count(view), gaussians->channels, policy.strategy, &needed));
     return libgs_require(function, gradient->moments_bytes >= needed,

@@ -96,6 +96,57 @@ TEST_P(Render, GivesTheMomentsOfTheReferenceByEveryReduction) {
     reference_decisions_destroy(&taken);
 }
 
+// The strategy block with a limit: the reference gives every pixel's part of each moment, which is clamped and added up.
+TEST(RenderBlock, ClampsThePartOfEachPixel) {
+    kernel_frame frame(comparison_scenes()[2]);
+    divide(&frame.view.lists, {DISTWAR_BLOCK, 0, 1, false}); // a pixel for each thread
+    reference_decisions taken = frame.decisions();
+    const std::vector<reference_splat> splats = frame.reference_splats(taken);
+    const reference_blend blend = frame.blend(taken, splats);
+    const size_t count = size_t(frame.choice.count), pixels = size_t(frame.pixels());
+    const std::vector<float> d_color = random_floats(31, 3 * pixels, -1, 1),
+                             d_alpha = random_floats(32, pixels, -1, 1);
+    std::vector<double> parts; // [pixel][splat][moment]
+    for (size_t i = 0; i < pixels; i++) {
+        std::vector<double> color(3 * pixels), alpha(pixels);
+        for (size_t c = 0; c < 3; c++) color[c * pixels + i] = d_color[c * pixels + i];
+        alpha[i] = d_alpha[i];
+        const reference_image_gradient of_pixel = {color.data(), alpha.data(), NULL};
+        std::vector<reference_splat_gradient> gradients(count);
+        reference_render_backward(&blend, &of_pixel, gradients.data(), NULL);
+        for (size_t s = 0; s < count; s++) {
+            double moments[GS_MOMENTS_STRIDE] = {};
+            if (splats[s].decisions.visible) reference_moments(&splats[s], &gradients[s], moments);
+            parts.insert(parts.end(), moments, moments + GS_MOMENTS);
+        }
+    }
+    std::vector<double> sizes;
+    for (const double part : parts)
+        if (part != 0) sizes.push_back(std::fabs(part));
+    std::sort(sizes.begin(), sizes.end());
+    ASSERT_GT(sizes.size(), 1000u);
+    for (const float limit :
+         {float(sizes[sizes.size() * 9 / 10]), float(sizes[sizes.size() / 2]), INFINITY}) {
+        SCOPED_TRACE(limit);
+        std::vector<double> wanted(count * GS_MOMENTS), got;
+        for (size_t k = 0; k < parts.size(); k++)
+            wanted[k % wanted.size()] += std::clamp<double>(parts[k], -limit, limit);
+        gs_gradient limited = {};
+        limited.block_limit = limit;
+        const std::vector<float> moments = frame.backward(d_color, d_alpha, {DISTWAR_BLOCK, 0}, limited);
+        for (size_t s = 0; s < count; s++)
+            got.insert(got.end(), &moments[s * GS_MOMENTS_STRIDE],
+                       &moments[s * GS_MOMENTS_STRIDE] + GS_MOMENTS);
+        EXPECT_LE(relative_norm(got, wanted), 1e-4);
+        if (limit < INFINITY) {
+            const std::vector<float> all = frame.backward(d_color, d_alpha, {DISTWAR_BLOCK, 0});
+            EXPECT_GT(relative_norm({all.begin(), all.end()}, {moments.begin(), moments.end()}), 0.01)
+                << "the limit is never reached";
+        }
+    }
+    reference_decisions_destroy(&taken);
+}
+
 TEST_P(Render, DoesNotDependOnTheReduction) {
     kernel_frame frame(GetParam());
     const std::vector<float> d_color = random_floats(21, size_t(3 * frame.pixels()), -1, 1);
@@ -195,6 +246,12 @@ TEST(RenderEdges, BadArgumentsAreNamed) {
     gradient = memory.gradient;
     gradient.moments = NULL;
     expect_refused(backward(&gradient, {DISTWAR_TREE, 0}), "gs_render_backward: color and moments");
+
+    gradient = memory.gradient;
+    for (const float limit : {-1.0f, NAN}) {
+        gradient.block_limit = limit;
+        expect_refused(backward(&gradient, {DISTWAR_BLOCK, 0}), "gs_render_backward: block_limit must be");
+    }
 
     expect_refused(gs_render(NULL, NULL), "gs_render: view must be given");
     gs_view view = frame.view;
