@@ -12,6 +12,11 @@ def spread(values, digits):
     return f"{statistics.fmean(values):.{digits}f}{ends}"
 
 
+def gpu_of(device):
+    """H100 of "NVIDIA H100 80GB HBM3", the name of the driver."""
+    return device.removeprefix("NVIDIA ").split(" ")[0]
+
+
 def natural(name):
     """For sorting: the name with its numbers as numbers."""
     return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
@@ -24,6 +29,7 @@ def training(logs, put):
     for name in logs.keys() - ended.keys():
         print(f"{name}: has no end", file=sys.stderr)
     groups, changes = collections.defaultdict(list), collections.defaultdict(dict) # by seed; of the ablation
+    equal = collections.defaultdict(dict) # PSNR after equal times
     for name in sorted(ended):
         part, _, rest = name.partition("-")
         groups[(part, rest) if part == "budget" else (part, rest.rpartition("-")[0])].append(ended[name])
@@ -45,6 +51,18 @@ def training(logs, put):
             put("training/budget", {"data": scene, "asked for": asked}, {
                 "seconds": f"{seconds[0]:.2f}", "iterations": f"{last(group, 'end', 'iteration')[0]:,}",
                 "Gaussians": f"{gaussians[0]:,}", "PSNR, dB": f"{psnr[0]:.2f}", "SSIM": f"{ssim[0]:.4f}"})
+        if part == "strategies":
+            plain = last(groups.get((part, f"{scene}-atomic"), group), "end", "seconds")[0]
+            sums, _ = stage_sums(group[0])
+            policy = next(e for e in reversed(group[0]) if e["event"] == "step")
+            tuning = next(e for e in reversed(group[0]) if e["event"] == "end").get("tuning_ms")
+            put("papers/training", {"GPU": gpu_of(group[0][0]["gpu"]), "data": scene, "strategy": words[0]}, {
+                "seconds": f"{seconds[0]:.1f}", "over atomic": f"{plain / seconds[0]:.2f}", "PSNR, dB": f"{psnr[0]:.2f}",
+                **{stage: f"{100 * time / sum(sums.values()):.0f} %" for stage, time in sums.items()},
+                "tuned": None if tuning is None else f"{policy['reduce']} at {policy['threshold']}, {tuning:.0f} ms"})
+        if part == "equal":
+            equal[gpu_of(group[0][0]["gpu"]), scene, words[0]][words[1]] = (
+                f"{psnr[0]:.2f} ({last(group, 'end', 'iteration')[0]:,} iterations)")
         if part == "ablation":
             base = groups.get((part, f"{scene}-{words[0]}-none"), group)
             moved = "" if base is group else ", " + ", ".join(
@@ -53,18 +71,27 @@ def training(logs, put):
             changes[words[1].replace("-", " ")][scene] = f"{statistics.fmean(psnr):.2f}, {statistics.fmean(ssim):.4f}{moved}"
     for change, cells in changes.items():
         put("training/ablation", {"change": change}, cells)
+    for (gpu, scene, seconds), cells in equal.items():
+        put("papers/equal time", {"GPU": gpu, "data": scene, "after": f"{seconds[:-1]} s"},
+            {f"PSNR, dB, {way}": cell for way, cell in sorted(cells.items())})
 
 
-def stage_times(name, events, put):
-    """GPU ms of a view, and the share of it: gpu_ms are those of a step, step_ms is that of a view."""
+def stage_sums(events):
+    """({stage: GPU ms of all views}, views): gpu_ms are those of a step, step_ms is that of a view."""
     sums, begin = collections.Counter(), events[0]["iteration"]
     for e in (e for e in events if e["event"] == "step" and "gpu_ms" in e):
         of_view = e["step_ms"] / sum(e["gpu_ms"].values()) if "step_ms" in e else 1
         for stage, time in e["gpu_ms"].items():
             sums[stage] += (e["iteration"] - begin) * time * of_view
         begin = e["iteration"]
+    return sums, begin - events[0]["iteration"]
+
+
+def stage_times(name, events, put):
+    """GPU ms of a view, and the share of it."""
+    sums, views = stage_sums(events)
     if sums and name.endswith("-30000"):
-        views, total = begin - events[0]["iteration"], sum(sums.values())
+        total = sum(sums.values())
         put("training/stages", {"run": name}, {
             **{stage: f"{time / views:.3f}, {100 * time / total:.1f} %" for stage, time in sums.items()},
             "sum": f"{total / views:.3f}"})

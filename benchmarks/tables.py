@@ -28,7 +28,7 @@ import sys
 import logs
 
 BLOCK = re.compile(r"<!-- table (.*?) -->\n(.*?)<!-- end -->", re.DOTALL)
-WAYS = ("atomic", "vector", "serial", "bfly", "tree", "hot", "fixed", "cub") # as pages list them
+WAYS = ("atomic", "vector", "serial", "bfly", "tree", "hot", "fixed", "cub", "block", "block_clamped", "floor") # as pages list them
 SWEPT = ("serial", "bfly", "tree", "hot", "fixed") # those with a threshold
 STAGES = {"project": "project", "bin": "bin", "render": "forward blend", "render backward": "backward blend",
           "project backward": "project backward"}
@@ -110,16 +110,16 @@ class Measured:
     # ---- workloads
 
     def workloads(self):
-        """A case: {(way, threshold): ms}, and how many commits of a warp had 0..32 active lanes and different keys."""
+        """A case: {(way, threshold): ms}, how many commits of a warp had 0..32 active lanes and different keys, the GPU."""
         cases = {}
-        for (way, scene, threshold), run in self.matching(r"render_backward/(\w+)/scene:(.+)/threshold:(\d+)"):
-            times, _ = cases.setdefault(f"gaussians, {scene}", ({}, []))
-            times[way, int(threshold)] = run["median"]["real_time"] / 1e3
         for context, runs in self.google.values():
-            scenes = {match[1] for name in runs if (match := re.search("scene:([^/]+)", name))}
-            if "active_lanes" in context and f"gaussians, {min(scenes)}" in cases:
-                lanes = [int(commits) for commits in context["active_lanes"].split()]
-                cases[f"gaussians, {min(scenes)}"][1][:] = lanes, [lanes[0], sum(lanes[1:]), *31 * [0]] # all at one splat
+            for name, run in runs.items():
+                if match := re.fullmatch(r"render_backward/(\w+)/scene:(.+)/threshold:(\d+)", name):
+                    times, warps, gpu = cases.setdefault(f"gaussians, {match[2]}", ({}, [], []))
+                    times[match[1], int(match[3])] = run["median"]["real_time"] / 1e3
+                    lanes = [int(commits) for commits in context["active_lanes"].split()]
+                    warps[:] = lanes, [lanes[0], sum(lanes[1:]), *31 * [0]] # all at one splat
+                    gpu[:] = [logs.gpu_of(context["device"])]
         for name, report in self.reports.items():
             if "adjoint" in report:
                 kind = "histogram" if report["workload"] == "scatter_add" and report["values"] == 1 else report["workload"]
@@ -127,24 +127,23 @@ class Measured:
                          "scatter_add": "scatter_add, Zipf {exponent:g}", "histogram": "histogram, {words} bins"}[kind]
                 times = {(row["reduction"], row["threshold"] or 0): row["mean_ms"]
                          for row in report["adjoint"] if "mean_ms" in row} # not of simt
-                cases[title.format(**report)] = times, [report["active_lanes"], report["distinct_keys"]]
-        for name, (times, warps) in sorted(cases.items(), key=lambda case: logs.natural(case[0])):
+                title = re.sub("[^ ,]*/([^/,]*)[.]obj", r"\1", title.format(**report)) # the path of a mesh
+                cases[title] = times, [report["active_lanes"], report["distinct_keys"]], [logs.gpu_of(report["device"])]
+        for name, (times, warps, gpu) in sorted(cases.items(), key=lambda case: logs.natural(case[0])):
             if len({way for way, _ in times} & set(WAYS)) > 1:
-                self.case(name, times)
-            if warps:
-                self.warps(name, *warps)
+                self.case(name, times, gpu[0])
+            self.warps(name, *warps)
 
-    def case(self, name, times):
+    def case(self, name, times, gpu):
         best = {way: min((time, at) for (of, at), time in times.items() if of == way) for way, _ in times}
         plain = times["atomic", 0]
-        fastest = min((*best[way], way) for way in best if way in WAYS and way not in ("fixed", "cub"))
-        self.put("workloads/best", {"workload": name}, {
-            **{way: best.get(way) and ms(best[way][0]) + (f" ({best[way][1]})" if way in SWEPT else "") for way in WAYS},
-            "fastest over atomic": f"{plain / fastest[0]:.2f}, {fastest[2]}" +
-                                   (f" at {fastest[1]}" if fastest[2] in SWEPT else "")})
+        fastest = min((*best[way], way) for way in best if way in ("atomic", "vector", *SWEPT) and way != "fixed")
+        self.put("papers/best", {"GPU": gpu, "workload": name}, {
+            "over atomic": f"{plain / fastest[0]:.2f}, {fastest[2]}" + (f" at {fastest[1]}" if fastest[2] in SWEPT else ""),
+            **{way: ms(best[way][0]) + (f" ({best[way][1]})" if way in SWEPT else "") for way in WAYS if way in best}})
         thresholds = sorted({at for _, at in times})
         if ("tree", thresholds[-1]) in times:
-            self.put("workloads/thresholds", {"workload": name}, {
+            self.put("papers/thresholds", {"GPU": gpu, "workload": name}, {
                 at: f"{plain / times['tree', at]:.2f}" if ("tree", at) in times else None for at in thresholds})
         if name.startswith("gaussians, "):
             scene = name.removeprefix("gaussians, ")
@@ -155,7 +154,7 @@ class Measured:
     def warps(self, name, lanes, keys):
         commits = sum(lanes[1:])
         active, different = (sum(n * count for n, count in enumerate(histogram)) for histogram in (lanes, keys))
-        self.put("workloads/warps", {"workload": name}, {
+        self.put("papers/warps", {"workload": name}, {
             "commits": f"{commits:,}", "lanes active": f"{active / commits:.1f}",
             "all 32": f"{100 * lanes[32] / commits:.0f} %",
             "different keys": f"{different / commits:.1f}", "one key": f"{100 * keys[1] / commits:.0f} %",
@@ -175,7 +174,7 @@ class Measured:
         reasons = sorted({reason for _, waits in kernels.values() for reason, cycles in waits.items() if cycles >= 0.5},
                          key=lambda reason: -sum(waits.get(reason, 0) for _, waits in kernels.values()))
         for (workload, way), (value, waits) in sorted(kernels.items(), key=lambda of: (of[0][0], WAYS.index(of[0][1]))):
-            self.put("workloads/stalls", {"workload": workload, "strategy": way}, {
+            self.put("papers/stalls", {"workload": workload, "strategy": way}, {
                 "microseconds": f"{value['gpu__time_duration.sum'] * 1e-3:.1f}",
                 "warp instructions, millions": f"{value['smsp__inst_executed.sum'] * 1e-6:.2f}",
                 "cycles per instruction": f"{sum(waits.values()):.1f}",
@@ -280,7 +279,7 @@ def headline(rows):
     """The figures of the README, from other tables."""
     def cells(table, key):
         return next(row["cells"] for row in rows[table] if list(row["key"].values()) == key)
-    blend, spheres = cells("rasteriser/strategies fox", ["atomic"]), cells("workloads/best", ["spheres, large, K = 3"])
+    blend, spheres = cells("rasteriser/strategies fox", ["atomic"]), cells("papers/best", ["H200", "spheres, large, K = 3"])
     tree = min(float(cell) for cell in cells("rasteriser/strategies fox", ["tree"]).values() if cell)
     found = [("backward blend of fox, plain `atomicAdd`", f"{float(blend['0']):.2f} ms"),
              ("the same with `tree_of_lanes`, a batch of splats committed at once", f"{tree:.2f} ms"),

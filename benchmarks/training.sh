@@ -8,11 +8,13 @@
 # fern, relief23, fox and bonsai, each in a folder of its name; missing ones are skipped. OUT: a folder for the logs, one
 # NAME.jsonl a run; runs that have ended in an earlier call with it are not made again, so take another for another build.
 # DATA and OUT have no spaces.
-# PART, with its estimated seconds on an H200: all of these unless named:
+# PART, with its estimated seconds on an H200: the first three unless named, papers.sh calls the others:
 #   defaults      530  7,000 and 30,000 iterations on each, and on knot, a scene made by dsplat generate; three seeds, of
 #                      beer, statue and relief23 five
 #   ablation      440  7,000 iterations on bonsai, fern, knot and fox without one of the parts of the defaults; three seeds
 #   budget        400  --budget of 6, 20 and 60 seconds on beer, statue, bonsai and fox
+#   strategies    200  7,000 iterations on fox, bonsai and knot by plain atomics, SW-S, SW-B and the default
+#   equal         260  what the same scenes look like after 10 and 30 seconds of plain atomics and of the default
 # SEEDS: those of ablation, and of defaults, where beer, statue and relief23 have 3 and 4 too; "0 1 2" unless set. GPUS: their numbers; one run at a time on each; "0"
 # unless set.
 # benchmarks/tables.py show OUT prints tables, keep OUT keeps what the pages show. finish.sh measures Levenberg-Marquardt.
@@ -21,8 +23,8 @@ set -eu
 [ $# -ge 3 ] || { sed -n '3,/^# shellcheck/{/^# shellcheck/d;s/^# \{0,1\}//p;}' "$0"; exit 2; }
 programs=$1 data=$2 out=$3
 shift 3
-parts='defaults ablation budget'
-[ $# -gt 0 ] || set -- $parts
+parts='defaults ablation budget strategies equal'
+[ $# -gt 0 ] || set -- defaults ablation budget
 for part; do
     case " $parts " in *" $part "*) ;; *) echo "no part $part" >&2; exit 2 ;; esac
 done
@@ -129,6 +131,20 @@ END
 budget() {
     for scene in beer statue bonsai fox; do
         for seconds in 60 20 6; do train budget-$scene-${seconds}s $((seconds + 60)) $scene --budget ${seconds}s; done
+    done
+}
+strategies() {
+    for scene in fox bonsai knot; do
+        train strategies-$scene-default-0 60 $scene
+        for way in atomic serial bfly; do train strategies-$scene-$way-0 180 $scene --reduce $way; done
+    done
+}
+equal() {
+    for scene in fox bonsai knot; do
+        for seconds in 30 10; do
+            train equal-$scene-${seconds}s-default-0 $((seconds + 60)) $scene --budget ${seconds}s
+            train equal-$scene-${seconds}s-atomic-0 $((seconds + 60)) $scene --budget ${seconds}s --reduce atomic
+        done
     done
 }
 for part; do

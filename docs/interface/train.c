@@ -52,7 +52,7 @@ int main(void) {
     const distwar_train_data data = {.views = views, .view_count = VIEWS, .points = (const float(*)[3])points,
                                      .colors = (const uint8_t(*)[3])colors, .point_count = POINTS};
     distwar_train_settings settings = distwar_train_defaults();
-    settings.iterations = 160;
+    settings.iterations = 100;
     distwar_train_progress now;
     distwar_trainer *const t = distwar_trainer_open(&data, &settings);
     check(t != NULL);

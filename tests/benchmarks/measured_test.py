@@ -51,6 +51,12 @@ turns = log(100, 1)
 turns[1:3] = [{"event": "step", "iteration": 10 * (i + 1), "step_ms": ms, "gpu_ms": {"render": 8}} for i, ms in enumerate(5 * [2] + 5 * [8])]
 
 
+# By plain atomics, and by a tuner that found the tree at 8.
+plain, tuned = log(20, 5), log(20, 2)
+tuned[2] |= {"reduce": "tree", "threshold": 8}
+tuned[-1]["tuning_ms"] = 3.2
+
+
 def lm_step(seconds, before, after, kept=True):
     return {"seconds": seconds, "before": before, "after": after, "kept": kept, "images": 3, "psnr": 20 + seconds, "ssim": 0.5}
 
@@ -78,6 +84,8 @@ files = {
     "defaults-turns-30000-0.jsonl": turns, "budget-fern-6s.jsonl": log(30, 6), "ablation-fern-7000-none-0.jsonl": log(20, 5),
     "ablation-fern-7000-no-splits-0.jsonl": log(20, 5, psnr=23), "ablation-fern-7000-no-splits-1.jsonl": log(20, 5, psnr=24),
     "ablation-fox-7000-none-0.jsonl": log(20, 5, psnr=24),
+    "strategies-fern-atomic-0.jsonl": plain, "strategies-fern-default-0.jsonl": tuned,
+    "equal-fern-10s-atomic-0.jsonl": log(1500, 10, psnr=21), "equal-fern-10s-default-0.jsonl": log(20, 10),
     "adam-fern.jsonl": log(30, 60), "rows.jsonl": [{"table": "index-add/float32", "key": {"N": "5"}, "cells": {"K": "6"}}],
     # The second step is undone. The third is as good as Adam's end.
     "lm-fern-15-free.json": {"views": 3, "psnr": 19, "ssim": 0.4,
@@ -89,11 +97,11 @@ wanted = """\
 | sum of stages | 0.0890 |
 | fern | 64x32 | 5,000 | 12,345 | 0.0100 | 0.0200 | 0.0300 | 0.0250 | 0.0040 | 0.0890 | 0.0900 |
 | tree | 0.500 | 0.250 |
-| gaussians, fern | 1.000 |  |  |  | 0.250 (8) |  |  |  | 4.00, tree at 8 |
-| gaussians, fern | 2.00 | 4.00 |  |
+| GPU | gaussians, fern | 4.00, tree at 8 | 1.000 | 0.250 (8) |  |  |  |
+| GPU | gaussians, fern | 2.00 | 4.00 |  |
 | gaussians, fern | 100 | 32.0 | 100 % | 1.0 | 100 % | 32.00 |
-| scatter_add, Zipf 1 | 1.000 | 0.800 |  |  | 0.500 (0) | 0.250 (8) | 0.400 (0) |  | 4.00, hot at 8 |
-| scatter_add, Zipf 1 | 2.00 |  | 0.80 |
+| GPU | scatter_add, Zipf 1 | 4.00, hot at 8 | 1.000 | 0.500 (0) | 0.800 | 0.250 (8) | 0.400 (0) |
+| GPU | scatter_add, Zipf 1 | 2.00 |  | 0.80 |
 | scatter_add, Zipf 1 | 10 | 32.0 | 100 % | 4.0 | 0 % | 8.00 |
 | cubemap | tree | 500.0 | 3.00 | 1.5 | 1.50 |
 | 9, 1,024 | 3.00 |
@@ -103,6 +111,9 @@ wanted = """\
 | 5 | 6 |
 | fern | 7,000 | 25.00 | 0.2500 | 5.0 | 1000 | 1 |
 | fern | 30,000 | 25.50 (25.00 to 26.00) | 0.2550 (0.2500 to 0.2600) | 75.0 (70.0 to 80.0) | 1000 (1000 to 1000) | 2 |
+| GPU | fern | atomic | 5.0 | 1.00 | 25.00 | 67 % | 33 % |  |
+| GPU | fern | default | 2.0 | 2.50 | 25.00 | 67 % | 33 % | tree at 8, 3 ms |
+| GPU | fern | 10 s | 21.00 (1,500 iterations) | 25.00 (20 iterations) |
 | none | 25.00, 0.2500 | 24.00, 0.2400 |
 | no splits | 23.50, 0.2350, -1.50, -0.0150 |  |
 | fern-30000 | 6.000, 66.7 % | 3.000, 33.3 % | 9.000 |

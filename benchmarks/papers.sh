@@ -1,0 +1,132 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Measures on a GPU what DISTWAR and its note measure, docs/benchmarks/papers.md:
+#
+#   benchmarks/papers.sh PROGRAMS DATA OUT [PART...]
+#
+# PROGRAMS: the folder of the built programs (build/cuda/bin). DATA: a folder with the photographs of fox and bonsai, each in
+# a folder of its name. OUT: a folder for what is written; none of the three has spaces. PART, with its seconds on an H200:
+# all of these unless named, in this order, since the scenes of `training` are those of others:
+#   training    460  7,000 iterations on fox, bonsai and knot by plain atomics, SW-S, SW-B and the default; what the scenes
+#                    look like after 10 and 30 seconds (training.sh; GPUS as there)
+#   gaussians   130  stages: each stage, and the backward blend by strategy and threshold, beside CUB and without its stores,
+#                    on these scenes, on three million Gaussians and on 300 huge ones; other sizes
+#   spheres      20  both data sets, features of 3, 8, 16 and 32 channels
+#   cubemap      15  icosphere, torus and an OBJ, faces of 64 and of 1,024 texels
+#   scatter_add  20  words by Zipf's law, three exponents; rows of one float, a histogram, of 8 and of 4,096 bins
+#   tuner        20  what the tuner chooses for spheres and cubemap, and what that costs
+#   profile      80  counters of three workloads by Nsight Compute, if ncu is installed: OUT/profile-*.csv; clocks are
+#                    not fixed
+# benchmarks/tables.py keep OUT keeps what the pages show. The example `histogram` is too small to be timed; scatter_add
+# stands in for it.
+# shellcheck disable=SC2086 # lists of options are split
+set -eu
+[ $# -ge 3 ] || { sed -n '3,/^# shellcheck/{/^# shellcheck/d;s/^# \{0,1\}//p;}' "$0"; exit 2; }
+programs=$1 data=$2 out=$3
+shift 3
+[ $# -gt 0 ] || set -- training gaussians spheres cubemap scatter_add tuner profile
+here=$(dirname "$0")
+mkdir -p "$out/scenes"
+
+failed=''
+measure() { # NAME SECONDS PROGRAM OPTIONS...: in SECONDS at most
+    name=$1 limit=$2 program=$3
+    shift 3
+    echo "$(date +%H:%M:%S) $name"
+    timeout "$limit" "$programs/$program" "$@" >"$out/$name.txt" 2>&1 || { tail -n 5 "$out/$name.txt"; failed="$failed $name"; }
+}
+training() {
+    echo "$(date +%H:%M:%S) training"
+    "$here/training.sh" "$programs" "$data" "$out" strategies equal || failed="$failed training"
+}
+cameras_of() { # SCENE: knot's are made by training, the others are of photographs, fox's of made scenes
+    case $1 in knot) echo "$out/scenes/knot" ;; bonsai) echo "$data/bonsai" ;; *) echo "$data/fox" ;; esac
+}
+trained_of() { echo "$out/scenes/strategies-$1-default-0.ply"; } # SCENE
+scene_of() { # fox, bonsai, knot, or of fox huge-N, many-N or sh3: prints the path of its file and makes a missing one
+    made=$1
+    shift
+    case $made in
+    fox | bonsai | knot) trained_of "$made" && return ;;
+    *-*) set -- --count "${made#*-}" --cameras "$data/fox" ;;
+    esac
+    [ -e "$out/scenes/$made.ply" ] ||
+        "$programs/make_scene" "$(trained_of fox)" --kind "${made%-*}" -o "$out/scenes/$made.ply" "$@" >&2
+    echo "$out/scenes/$made.ply"
+}
+stages() { # NAME SCENE OPTIONS...: to stages-NAME.json
+    of=$1 file=$(scene_of "$2") cameras=$(cameras_of "$2")
+    shift 2
+    measure "stages-$of" 300 stages "$file" --cameras "$cameras" --center-principal --name "$of" "$@" \
+        --benchmark_out_format=json --benchmark_out="$out/stages-$of.json"
+}
+alone='--benchmark_filter=^(stages|loss|adam)/'
+
+gaussians() {
+    for kind in bonsai knot; do stages $kind $kind; done
+    for kind in fox many-3000000 huge-300; do
+        stages $kind $kind
+        for size in 256x256 3840x2160; do stages $kind-$size $kind --size $size "$alone"; done
+    done
+    stages fox-sh3 sh3 "$alone"
+    for factor in 2 3; do stages fox-downscale$factor fox --downscale $factor "$alone"; done
+}
+bench() { # NAME SECONDS PROGRAM OPTIONS...: to NAME.json, by every strategy and threshold
+    measure "$@" --json "$out/$1.json" --repeat 21 --thresholds 0,2,4,6,8,12,16,24,32,33
+}
+spheres() {
+    for data in small large; do for channels in 3 8 16 32; do
+        bench spheres-$data-$channels 30 spheres bench --data $data --channels $channels --views 8
+    done; done
+}
+wavy() { # an OBJ of 64 x 32 quadrilaterals: a sphere with waves
+    awk 'BEGIN {
+        pi = atan2(0, -1)
+        for (i = 0; i <= 32; i++) for (j = 0; j < 64; j++) {
+            a = pi * i / 32; b = 2 * pi * j / 64; r = 1 + 0.1 * sin(5 * a) * cos(4 * b)
+            print "v", r * sin(a) * cos(b), r * cos(a), r * sin(a) * sin(b)
+        }
+        for (i = 0; i < 32; i++) for (j = 0; j < 64; j++) {
+            k = 64 * i + 1; print "f", k + j, k + (j + 1) % 64, k + 64 + (j + 1) % 64, k + 64 + j
+        }
+    }' >"$out/scenes/wavy.obj"
+}
+cubemap() {
+    wavy
+    for mesh in icosphere torus wavy; do for size in 64 1024; do
+        case $mesh in wavy) from=$out/scenes/wavy.obj ;; *) from=$mesh ;; esac
+        bench cubemap-$mesh-$size 60 cubemap bench --mesh "$from" --size $size --width 1024 --height 768 --views 8
+    done; done
+}
+scatter_add() {
+    for exponent in 0 1 2; do bench scatter_add-$exponent 60 scatter_add --exponent $exponent; done
+    for bins in 8 4096; do bench histogram-$bins 60 scatter_add --width 1 --words $bins --exponent 0; done
+}
+tuner() {
+    for kind in small large; do measure tuner-spheres-$kind 60 spheres train --data $kind -o "$out/scenes"; done
+    for mesh in icosphere torus; do measure tuner-cubemap-$mesh 60 cubemap train --mesh $mesh -o "$out/scenes"; done
+}
+counters() { # NAME PROGRAM OPTIONS...: to profile-NAME.csv; the third launch is the strategy's
+    name=profile-$1 program=$2
+    shift 2
+    echo "$(date +%H:%M:%S) $name"
+    timeout 60 ncu --clock-control none --section SpeedOfLight --section WarpStateStats --section InstructionStats \
+        --section Occupancy --section ComputeWorkloadAnalysis --section MemoryWorkloadAnalysis --section LaunchStats \
+        --kernel-name 'regex:render_backward' --launch-count 3 --csv --page raw --print-units base \
+        "$programs/$program" "$@" 2>"$out/$name.txt" | grep '^"' >"$out/$name.csv" ||
+        { failed="$failed $name"; rm -f "$out/$name.csv"; }
+}
+profile() {
+    command -v ncu >/dev/null || { echo "ncu is not installed: nothing is profiled"; return 0; }
+    one="--views 1 --repeat 1"
+    for strategy in atomic serial bfly tree cub; do
+        at="--reduce $strategy --thresholds 8"
+        case $strategy in serial | bfly | tree) threshold=8 ;; *) threshold=0 ;; esac
+        counters gaussians-$strategy stages "$(trained_of fox)" --cameras "$data/fox" --center-principal $one \
+            "--benchmark_filter=/$strategy/.*/threshold:$threshold/"
+        counters spheres-$strategy spheres bench --data large $one $at
+        counters cubemap-$strategy cubemap bench --mesh torus --size 64 --width 1024 --height 768 $one $at
+    done
+}
+for part; do $part; done
+[ -z "$failed" ] || { echo "failed:$failed" >&2; exit 1; }
