@@ -75,8 +75,8 @@ bench() { # NAME SECONDS PROGRAM OPTIONS...: to NAME.json, by every strategy and
     measure "$@" --json "$out/$1.json" --repeat 21 --thresholds 0,2,4,6,8,12,16,24,32,33
 }
 spheres() {
-    for data in small large; do for channels in 3 8 16 32; do
-        bench spheres-$data-$channels 30 spheres bench --data $data --channels $channels --views 8
+    for kind in small large; do for channels in 3 8 16 32; do
+        bench spheres-$kind-$channels 30 spheres bench --data $kind --channels $channels --views 8
     done; done
 }
 wavy() { # an OBJ of 64 x 32 quadrilaterals: a sphere with waves

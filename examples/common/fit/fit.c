@@ -132,6 +132,8 @@ static bool train(fitting *f, const char *picture, const char *file, fault *why)
     printf("training   %lld iterations in %.1f s, %s at threshold %d%s\n", (long long)f->options.iterations,
            f->seconds, distwar_strategy_name(tuned.policy.strategy), tuned.policy.balance_threshold,
            strategy_report_source(&tuned));
+    if (tuned.tuned)
+        printf("tuning     %lld launches measured, cost %.1f ms\n", (long long)tuned.measured, tuned.cost);
     printf("loss       %.5f -> %.5f\n", before, after);
     printf("PSNR       %.2f dB -> %.2f dB\n", picture_psnr(target, start, (long long)f->values),
            picture_psnr(target, result, (long long)f->values));
