@@ -11,7 +11,7 @@
 #                    look like after 10 and 30 seconds (training.sh; GPUS as there)
 #   gaussians   130  stages: each stage, and the backward blend by strategy and threshold, beside CUB and without its stores,
 #                    on these scenes, on three million Gaussians and on 300 huge ones; other sizes
-#   spheres      20  both data sets, features of 3, 8, 16 and 32 channels
+#   spheres      10  both data sets, features of 3 and of 32 channels
 #   cubemap      15  icosphere, torus and an OBJ, faces of 64 and of 1,024 texels
 #   scatter_add  20  words by Zipf's law, three exponents; rows of one float, a histogram, of 8 and of 4,096 bins
 #   tuner        20  what the tuner chooses for spheres and cubemap, and what that costs
@@ -75,7 +75,7 @@ bench() { # NAME SECONDS PROGRAM OPTIONS...: to NAME.json, by every strategy and
     measure "$@" --json "$out/$1.json" --repeat 21 --thresholds 0,2,4,6,8,12,16,24,32,33
 }
 spheres() {
-    for kind in small large; do for channels in 3 8 16 32; do
+    for kind in small large; do for channels in 3 32; do
         bench spheres-$kind-$channels 30 spheres bench --data $kind --channels $channels --views 8
     done; done
 }
