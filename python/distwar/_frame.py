@@ -178,7 +178,7 @@ class _Means2d(torch.autograd.Function):
 def means2d_of(frame, node):
     """The means of the splats [C, N, 2] of a frame. node: of its colours in the graph, or None."""
     try:
-        scene = node.saved_tensors[:9] if node is not None else None
+        scene = node and node.saved_tensors[:9]
     except RuntimeError:  # after the backward pass: nothing more can come of a loss
         scene = None
     if scene is None:

@@ -35,20 +35,22 @@ def profile(ms):
             f'"count_lanes(frame)","1","2","3"\n"void <unnamed>::render_backward_kernel<4>(frame)","{ms * 1e6:,.0f}","3,000,000","1.5"\n')
 
 
+def event(kind, iteration, **more):
+    return {"event": kind, "iteration": iteration, **more}
+
+
 def log(iterations, seconds, *more, psnr=25):
     """Two evaluations, half-way and at the end; 2 ms of the first 10 iterations are Adam's, 4 ms of the others."""
-    half = iterations // 2
-    return [{"event": "start", "gpu": "GPU", "iteration": 0, "settings": {}},
-            {"event": "step", "iteration": 10, "gpu_ms": {"render": 6, "adam": 2}},
-            {"event": "step", "iteration": iterations, "gpu_ms": {"render": 6, "adam": 4}},
-            {"event": "evaluation", "iteration": half, "seconds": seconds / 2, "psnr": 20, "ssim": 0.5},
-            {"event": "evaluation", "iteration": iterations, "seconds": seconds, "psnr": psnr, "ssim": psnr / 100},
-            {"event": "end", "iteration": iterations, "seconds": seconds, "gaussians": 1000}, *more]
+    return [event("start", 0, gpu="GPU", settings={}), event("step", 10, gpu_ms={"render": 6, "adam": 2}),
+            event("step", iterations, gpu_ms={"render": 6, "adam": 4}),
+            event("evaluation", iterations // 2, seconds=seconds / 2, psnr=20, ssim=0.5),
+            event("evaluation", iterations, seconds=seconds, psnr=psnr, ssim=psnr / 100),
+            event("end", iterations, seconds=seconds, gaussians=1000), *more]
 
 
 # Four views per step, then one.
 turns = log(100, 1)
-turns[1:3] = [{"event": "step", "iteration": 10 * (i + 1), "step_ms": ms, "gpu_ms": {"render": 8}} for i, ms in enumerate(5 * [2] + 5 * [8])]
+turns[1:3] = [event("step", 10 * (i + 1), step_ms=ms, gpu_ms={"render": 8}) for i, ms in enumerate(5 * [2] + 5 * [8])]
 
 
 # By plain atomics, and by a tuner that found the tree at 8.

@@ -4,6 +4,7 @@
 #include "ranks.h"
 #include "device.h"
 #include "device_vector.h"
+#include "run_program.h"
 #include <gtest/gtest.h>
 #include <atomic>
 #include <chrono>
@@ -53,6 +54,13 @@ class Ranks : public testing::TestWithParam<group_choice> {
         if (devices == 0) GTEST_SKIP() << "each rank needs a GPU of its own";
     }
 };
+
+// Why the group failed.
+std::string failure_of(const ranks_plan &plan, ranks_body body, void *context = nullptr) {
+    fault why = {};
+    EXPECT_FALSE(ranks_run(&plan, body, context, &why));
+    return why.text;
+}
 
 // What every rank checks.
 #define RANK_EXPECT(condition)                                                                               \
@@ -166,8 +174,7 @@ TEST_P(Ranks, BeginWhenTheCallerHasPrepared) {
     preparation good{true}, bad{false};
     EXPECT_TRUE(ranks_run(&plan, begin_prepared, &good, &why)) << why.text;
     EXPECT_EQ(good.begun, plan.count);
-    EXPECT_FALSE(ranks_run(&plan, begin_prepared, &bad, &why));
-    EXPECT_STREQ(why.text, "no such file");
+    EXPECT_EQ(failure_of(plan, begin_prepared, &bad), "no such file");
     EXPECT_EQ(bad.begun, 0);
 }
 
@@ -208,11 +215,9 @@ bool work_until_failure(ranks *group, void *context) {
 }
 
 void expect_failure(const group_choice &choice, failing f, const std::string &text) {
-    const ranks_plan plan = plan_of(choice);
-    fault why = {};
     const auto begin = std::chrono::steady_clock::now();
-    EXPECT_FALSE(ranks_run(&plan, work_until_failure, &f, &why));
-    EXPECT_EQ(std::string(why.text), "rank " + std::to_string(f.rank) + ": " + text);
+    EXPECT_EQ(failure_of(plan_of(choice), work_until_failure, &f),
+              "rank " + std::to_string(f.rank) + ": " + text);
     EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));
 }
 
@@ -257,9 +262,7 @@ TEST_P(Ranks, DoNotWaitForEver) {
     ranks_plan plan = plan_of(GetParam());
     plan.timeout_s = short_s;
     int rank = 1;
-    fault why = {};
-    EXPECT_FALSE(ranks_run(&plan, stall, &rank, &why));
-    EXPECT_NE(std::string(why.text).find(has_waited), std::string::npos) << why.text;
+    EXPECT_CONTAINS(failure_of(plan, stall, &rank), has_waited);
 }
 
 bool differ(ranks *group, void *) {
@@ -269,11 +272,9 @@ bool differ(ranks *group, void *) {
 }
 
 TEST_P(Ranks, RefuseWhatCannotBe) {
-    const ranks_plan plan = plan_of(GetParam());
-    fault why = {};
-    EXPECT_FALSE(ranks_run(&plan, differ, nullptr, &why));
-    EXPECT_EQ(std::string(why.text), "rank 0: ranks_all_to_all: memory must be given, its places must not be "
-                                     "negative, and a rank receives from itself what it sends");
+    EXPECT_EQ(failure_of(plan_of(GetParam()), differ),
+              "rank 0: ranks_all_to_all: memory must be given, its places must not be "
+              "negative, and a rank receives from itself what it sends");
 }
 
 INSTANTIATE_TEST_SUITE_P(Groups, Ranks,
@@ -285,11 +286,9 @@ INSTANTIATE_TEST_SUITE_P(Groups, Ranks,
 // ---- what is particular to one kind ----
 
 TEST(RanksThreads, OneThatHasEndedIsNotWaitedFor) {
-    const ranks_plan plan = plan_of({RANKS_THREADS, 3});
     failing f = {1, end::leaves, 100};
-    fault why = {};
-    EXPECT_FALSE(ranks_run(&plan, work_until_failure, &f, &why));
-    EXPECT_NE(std::string(why.text).find("for rank 1, which has ended"), std::string::npos) << why.text;
+    EXPECT_CONTAINS(failure_of(plan_of({RANKS_THREADS, 3}), work_until_failure, &f),
+                    "for rank 1, which has ended");
 }
 
 bool exchange_wrong_sizes(ranks *group, void *) {
@@ -301,55 +300,39 @@ bool exchange_wrong_sizes(ranks *group, void *) {
 }
 
 TEST(RanksThreads, SizesThatDisagreeAreSaid) {
-    const ranks_plan plan = plan_of({RANKS_THREADS, 2});
-    fault why = {};
-    EXPECT_FALSE(ranks_run(&plan, exchange_wrong_sizes, nullptr, &why));
-    EXPECT_EQ(std::string(why.text), "rank 1: ranks_all_to_all: rank 0 sends 8 bytes, 16 are expected");
+    EXPECT_EQ(failure_of(plan_of({RANKS_THREADS, 2}), exchange_wrong_sizes),
+              "rank 1: ranks_all_to_all: rank 0 sends 8 bytes, 16 are expected");
 }
 
 TEST(RanksPlan, ImpossibleNumbersAreRefused) {
-    fault why = {};
-    for (const int count : {-1, 0, RANKS_MAX + 1}) {
-        ranks_plan plan = plan_of({RANKS_THREADS, count});
-        EXPECT_FALSE(ranks_run(&plan, exchange_everything, nullptr, &why));
-        EXPECT_STREQ(why.text, "ranks must be in 1..64");
-    }
+    for (const int count : {-1, 0, RANKS_MAX + 1})
+        EXPECT_EQ(failure_of(plan_of({RANKS_THREADS, count}), exchange_everything), "ranks must be in 1..64");
 }
 
 #ifdef DISTWAR_SIMT
 TEST(RanksNccl, SaysWhatToInstall) {
     ranks_plan plan = plan_of({RANKS_GPUS, 2});
     plan.nccl = "/nowhere/libnccl.so.2";
-    fault why = {};
-    EXPECT_FALSE(ranks_run(&plan, exchange_everything, nullptr, &why));
-    EXPECT_NE(std::string(why.text).find("several GPUs need NCCL 2.18 or later: /nowhere/libnccl.so.2: "),
-              std::string::npos)
-        << why.text;
-    EXPECT_NE(std::string(why.text).find("name its libnccl.so.2 by --nccl"), std::string::npos);
+    const std::string text = failure_of(plan, exchange_everything);
+    EXPECT_CONTAINS(text, "several GPUs need NCCL 2.18 or later: /nowhere/libnccl.so.2: ");
+    EXPECT_CONTAINS(text, "name its libnccl.so.2 by --nccl");
     plan.nccl = "libm.so.6";
-    EXPECT_FALSE(ranks_run(&plan, exchange_everything, nullptr, &why));
-    EXPECT_NE(std::string(why.text).find("libm.so.6 has no ncclGetVersion"), std::string::npos) << why.text;
+    EXPECT_CONTAINS(failure_of(plan, exchange_everything), "libm.so.6 has no ncclGetVersion");
 }
 
 TEST(RanksNccl, RefusesAnOldOne) {
-    const ranks_plan plan = plan_of({RANKS_GPUS, 2});
-    fault why = {};
     setenv("FAKE_NCCL_VERSION", "21403", 1);
-    EXPECT_FALSE(ranks_run(&plan, exchange_everything, nullptr, &why));
+    EXPECT_CONTAINS(failure_of(plan_of({RANKS_GPUS, 2}), exchange_everything),
+                    " is NCCL 2.14.3: several GPUs need NCCL 2.18 or later");
     unsetenv("FAKE_NCCL_VERSION");
-    EXPECT_NE(std::string(why.text).find(" is NCCL 2.14.3: several GPUs need NCCL 2.18 or later"),
-              std::string::npos)
-        << why.text;
 }
 
 TEST(RanksNccl, SaysHowMuchMemoryWasFree) {
-    const ranks_plan plan = plan_of({RANKS_GPUS, 2});
-    fault why = {};
     setenv("FAKE_NCCL_FAILS", "1", 1);
-    EXPECT_FALSE(ranks_run(&plan, exchange_everything, nullptr, &why));
-    unsetenv("FAKE_NCCL_FAILS");
-    const std::string text = why.text, begin = "rank 1: ncclCommInitRankConfig: unhandled cuda error; ",
+    const std::string text = failure_of(plan_of({RANKS_GPUS, 2}), exchange_everything),
+                      begin = "rank 1: ncclCommInitRankConfig: unhandled cuda error; ",
                       end = " MB of the GPU's memory are free";
+    unsetenv("FAKE_NCCL_FAILS");
     EXPECT_EQ(text.substr(0, begin.size()), begin);
     ASSERT_GT(text.size(), begin.size() + end.size());
     EXPECT_EQ(text.substr(text.size() - end.size()), end);
@@ -358,10 +341,7 @@ TEST(RanksNccl, SaysHowMuchMemoryWasFree) {
 TEST(RanksPlan, SaysThatThereAreTooFewGpus) {
     ranks_plan plan = plan_of({RANKS_GPUS, 3});
     plan.devices = 0;
-    fault why = {};
-    EXPECT_FALSE(ranks_run(&plan, exchange_everything, nullptr, &why));
-    EXPECT_NE(std::string(why.text).find("3 ranks need 3 GPUs, this host has 1"), std::string::npos)
-        << why.text;
+    EXPECT_CONTAINS(failure_of(plan, exchange_everything), "3 ranks need 3 GPUs, this host has 1");
 }
 #endif
 
