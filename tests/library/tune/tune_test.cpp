@@ -289,20 +289,13 @@ TEST(Tune, UselessReportsAreNoSamples) {
          {INT64_C(-1), INT64_MIN, INT64_MAX, next.ticket + 63 - next.ticket % 64, next.ticket + 64 * 100})
         tune_report(&t, ticket, 1, 1);
     EXPECT_EQ(memcmp(&before, &t, sizeof t), 0);
-    for (auto bad : {std::pair{nan, 1.0},
-                     {1.0, nan},
-                     {0.0, 1.0},
-                     {1.0, 0.0},
-                     {-1.0, 1.0},
-                     {1.0, -1.0},
-                     {-1.0, -1.0},
-                     {inf, 1.0},
-                     {1.0, inf},
-                     {1e300, 1e-300},
-                     {1e-300, 1e300}}) {
+    const std::vector<std::pair<double, double>> useless = {
+        {nan, 1}, {1, nan}, {inf, 1}, {1, inf},        {0, 1},         {1, 0},
+        {-1, 1},  {1, -1},  {-1, -1}, {1e300, 1e-300}, {1e-300, 1e300}};
+    for (auto [milliseconds, work] : useless) {
         t = before;
-        tune_report(&t, next.ticket, bad.first, bad.second);
-        EXPECT_EQ(t.records[next.candidate].samples, 0) << bad.first << " " << bad.second;
+        tune_report(&t, next.ticket, milliseconds, work);
+        EXPECT_EQ(t.records[next.candidate].samples, 0) << milliseconds << " " << work;
         EXPECT_EQ(t.records[next.candidate].returned, 1);
     }
     t = before;
