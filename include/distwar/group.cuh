@@ -9,8 +9,7 @@
 //                     distwar::record<float>{d_attribute, stride}, threshold);
 //
 // reduce_tree(lanes, active, key, val, sink, threshold) equals group_lanes(lanes, active, key).add(val, sink,
-// threshold), in its sums and in the order of its additions. Each further add saves the votes, the match and
-// the redux.
+// threshold), in its sums and in the order of its additions. Each further add saves the votes, the match and the redux.
 #ifndef DISTWAR_GROUP_CUH
 #define DISTWAR_GROUP_CUH
 

@@ -325,9 +325,8 @@ __host__ __device__ constexpr int may_be_null(int count) {
 //   arrays   {base, stride} each, in global or shared memory; several may lie in one buffer
 // Replaces `pointers` where the addresses follow from the key: the tree commits all K values with one atomic
 // instruction, in which lane k selects the array of value k.
-// Cost of add, by one lane: K atomics. Of the tree's commit: ceil(K / 32) atomic instructions; for each of
-// them 3 selects for every array after the first, which compilers move out of loops, because they depend on
-// the lane alone.
+// Cost of add, by one lane: K atomics. Of the tree's commit: ceil(K / 32) atomic instructions; for each of them 3
+// selects for every array after the first, which compilers move out of loops, because they depend on the lane alone.
 // Example (one warp, `lane` its lane, arrays of zeros):
 //     const distwar::fields<float, 3, 1> sink = {{color, 3}, {opacity, 1}};
 //     distwar::reduce(distwar::all_lanes, true, lane / 16, distwar::values(float3{1, 2, 3}, 0.5f), sink);
@@ -355,8 +354,7 @@ struct fields_with {
         for (int k = 0; k < K; ++k) add_one(key, k, val[k]);
     }
 
-    // 0 <= k < values. Selects and one atomic: with branches around atomics it would be one instruction for
-    // each array.
+    // 0 <= k < values. Selects and one atomic: with branches around atomics it would be one instruction for each array.
     template <typename Key, typename V>
     __device__ __forceinline__ void add_one(Key key, int k, V given) const {
         constexpr int count[] = {detail::values_of_part(Counts)...};
