@@ -218,9 +218,8 @@ struct record {
 
     template <typename Key, int K, typename V>
     __device__ __forceinline__ void add(Key key, const V (&values)[K]) const {
-        T *const first = base + size_t(key) * stride;
         DISTWAR_UNROLL
-        for (int k = 0; k < K; ++k) detail::update_in_memory<S>(first + k, values[k], Op{});
+        for (int k = 0; k < K; ++k) add_one(key, k, values[k]);
     }
     template <typename Key, typename V>
     __device__ __forceinline__ void add_one(Key key, int k, V given) const {
@@ -246,9 +245,8 @@ struct planes {
 
     template <typename Key, int K, typename V>
     __device__ __forceinline__ void add(Key key, const V (&values)[K]) const {
-        T *const first = base + size_t(key);
         DISTWAR_UNROLL
-        for (int k = 0; k < K; ++k) detail::update_in_memory<S>(first + k * stride, values[k], Op{});
+        for (int k = 0; k < K; ++k) add_one(key, k, values[k]);
     }
     template <typename Key, typename V>
     __device__ __forceinline__ void add_one(Key key, int k, V given) const {
