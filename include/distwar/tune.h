@@ -302,13 +302,15 @@ static inline cudaError_t tune_events_begin(tune_events *ring, tuner *t, cudaStr
     ring->measuring = false;
     while (ring->waiting > 0 && status == cudaSuccess) {
         const int slot = ring->first;
-        float milliseconds = 0; // after an error, too: the launch has no time
-        status = cudaEventElapsedTime(&milliseconds, ring->event[2 * slot], ring->event[2 * slot + 1]);
+        status = cudaEventQuery(ring->event[2 * slot + 1]);
         if (status == cudaErrorNotReady) {
             cudaGetLastError();
             status = cudaSuccess;
             break;
         }
+        float milliseconds = 0; // after an error, too: the launch has no time
+        if (status == cudaSuccess)
+            status = cudaEventElapsedTime(&milliseconds, ring->event[2 * slot], ring->event[2 * slot + 1]);
         ring->first = (slot + 1) % TUNE_EVENTS;
         ring->waiting--;
         tune_report(t, ring->ticket[slot], milliseconds, ring->work[slot]);

@@ -49,11 +49,14 @@ cudaError_t fakeEventRecord(cudaEvent_t event, cudaStream_t) {
     if (fake.late) fake.pending.insert(as_fake(event));
     return cudaSuccess;
 }
-cudaError_t fakeEventElapsedTime(float *milliseconds, cudaEvent_t begin, cudaEvent_t end) {
+cudaError_t fakeEventQuery(cudaEvent_t event) {
     fake.queries++;
-    EXPECT_GE(as_fake(begin)->recorded, 0);
     if (fake.fail_queries) return fake.last = cudaErrorUnknown;
-    if (fake.pending.count(as_fake(end))) return fake.last = cudaErrorNotReady;
+    return fake.pending.count(as_fake(event)) ? fake.last = cudaErrorNotReady : cudaSuccess;
+}
+cudaError_t fakeEventElapsedTime(float *milliseconds, cudaEvent_t begin, cudaEvent_t end) {
+    EXPECT_GE(as_fake(begin)->recorded, 0);
+    EXPECT_FALSE(fake.pending.count(as_fake(end)));
     *milliseconds = (float)(as_fake(end)->recorded - as_fake(begin)->recorded);
     return cudaSuccess;
 }
@@ -71,6 +74,7 @@ cudaError_t fakeGetLastError() {
 #define cudaEventCreate fakeEventCreate
 #define cudaEventDestroy fakeEventDestroy
 #define cudaEventRecord fakeEventRecord
+#define cudaEventQuery fakeEventQuery
 #define cudaEventElapsedTime fakeEventElapsedTime
 #define cudaPeekAtLastError fakePeekAtLastError
 #define cudaGetLastError fakeGetLastError

@@ -194,10 +194,7 @@ TEST(Tune, FollowsABestThatMoves) {
             for (size_t c = 0; c < w.truth.size(); c++)
                 w.truth[c] = 1 + 0.2 * (w.candidates[c].strategy != 2) +
                              0.8 * std::abs(w.candidates[c].threshold - at) / 28;
-            if (at == 0)
-                w.explore();
-            else
-                w.launch(TUNE_INTERVAL + 600);
+            at == 0 ? w.explore() : w.launch(TUNE_INTERVAL + 600);
         }
         followed += w.t.best == w.find(2, 20);
     }
