@@ -171,8 +171,8 @@ __device__ __forceinline__ void tree_total(bool active, const T (&val)[K], T (&t
 
 namespace detail {
 
-// Commits the totals that tree_total has left to `key`. All 32 lanes call; `leader` commits if the sink is not addressed by
-// key.
+// Commits the totals that tree_total has left to `key`. All 32 lanes call; `leader` commits if the sink is not addressed
+// by key.
 template <int K, typename T, typename Key, typename Sink>
 __device__ __forceinline__ void commit_totals(const T (&total)[tree_places(K)], unsigned leader, Key key,
                                               const Sink &sink) {

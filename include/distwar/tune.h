@@ -13,26 +13,26 @@
 //         tune_events_end(&timer, &t, stream, work);
 //     tune_events_close(&timer);
 //
-// With a clock of your own take next = tune_choose(&t) before each launch, and after it, or later when the time is known,
-// call tune_report(&t, next.ticket, milliseconds, work).
+// With a clock of your own take next = tune_choose(&t) before each launch, and after it, or later when the time is
+// known, call tune_report(&t, next.ticket, milliseconds, work).
 //
-// What it chooses: mostly threshold 0, which sums every group of two lanes and more; of the 16 cells of docs/benchmarks/
-// library.md it gains at most 5% over that. A higher threshold pays where few lanes of a warp are active and a million
-// addresses share the atomics, plain atomics where no lanes share an address.
+// What it chooses: mostly threshold 0, which sums every group of two lanes and more. A higher one gained at most 5% in
+// the 16 cells of docs/benchmarks/library.md, where few lanes of a warp are active and a million addresses share the
+// atomics. Plain atomics win where no lanes share an address.
 //
-// Reports may come many launches later, in any order, or never. Launches differ (another view, more primitives), so times
-// are compared per unit of `work`, a number from the caller to which the time is about proportional.
+// Reports may come many launches later, in any order, or never. Launches differ (another view, more primitives), so
+// times are compared per unit of `work`, a number from the caller to which the time is about proportional.
 //
 // A race compares candidates by successive halving. They are launched in turn, in random order, so that a period of the
 // caller's is not mistaken for a difference; the first launch of a strategy may load its code and is not measured. When
-// each has 1, 2, 4, ..., 128 samples, they are ranked by the mean of the middle half of these, which ignores outliers. Out
-// goes what is slower than the fastest: after one sample 8 times, after two twice, later by more than a percent and than
-// chance explains; and the slower half, down to 4. The best so far stays to the end, and is replaced only if it is out then.
+// each has 1, 2, 4, ..., 128 samples, they are ranked by the mean of the middle half of these, which ignores outliers.
+// Out goes what is slower than the fastest: after one sample 8 times, after two twice, later by more than a percent and
+// than chance explains; and the slower half, down to 4. The best so far stays, and is replaced if it is out at the end.
 //
 // The first race compares all candidates. Every `interval` launches follows an examination, a race of a few.
 //
-// The same calls with the same reports give the same choices. One thread at a time may use a tuner. Cost: outside a race a
-// choice is one comparison; in a race about as many operations as there are candidates, and 8 rankings.
+// The same calls with the same reports give the same choices. One thread at a time may use a tuner. Cost: outside a
+// race a choice is one comparison; in a race about as many operations as there are candidates, and 8 rankings.
 #ifndef DISTWAR_TUNE_H
 #define DISTWAR_TUNE_H
 
@@ -74,7 +74,7 @@ typedef struct tune_record {
     double sample[TUNE_MAX_SAMPLES]; // milliseconds per unit of work, in rising order
 } tune_record;
 
-// The caller may read it; only the functions below write it. A copy is a tuner of its own.
+// The caller may read it; only the functions below write it. A copy is a tuner of its own, of 68 KB.
 typedef struct tuner {
     int count;
     tune_candidate candidates[TUNE_MAX_CANDIDATES];
@@ -93,8 +93,8 @@ typedef struct tuner {
     tune_record records[TUNE_MAX_CANDIDATES];
 } tuner;
 
-// Enters the candidates of the next race: the best and its neighbours in threshold, the fastest known of each strategy, one
-// after the other of all, and those that are not known, so all at first.
+// Enters the candidates of the next race: the best and its neighbours in threshold, the fastest known of each strategy,
+// one after the other of all, and those that are not known, so all at first.
 static inline void tune_begin_race(tuner *t) {
     const tune_candidate best = t->candidates[t->best];
     for (int c = 0; c < t->count; c++) {
@@ -143,7 +143,7 @@ static inline void tune_rank(tuner *t) {
     if (entered == 0) return; // the next race may have times
     spread /= entered;
     // 2.5 standard deviations of the difference of two times, squared, times (n - 2)^2. The middle half of a normal
-    // distribution is 1.35 of them wide, of few samples less, as n - 2 to n; its mean has 1.2 times the mean's variance.
+    // distribution is 1.35 of them wide, of few samples less, as n - 2 to n; its mean varies 1.2 times as the mean.
     const double n = t->target, chance = 2.5 * 2.5 * 2 * 1.2 * n * spread * spread / (1.35 * 1.35);
     const int room = n < 4 ? entered : entered / 2 > TUNE_FINALISTS ? entered / 2 : TUNE_FINALISTS;
     bool stays = false; // the best
@@ -230,9 +230,9 @@ static inline tune_launch tune_choose(tuner *t) {
     return launch;
 }
 
-// Reports the time of the launch with this ticket, for `work` units of work. Call it at most once for a ticket. A ticket
-// < 0 is ignored, and so is a time reported after the end of its race. A time or work that is not positive and finite means
-// that the launch has no time.
+// Reports the time of the launch with this ticket, for `work` units of work. Call it at most once for a ticket. A
+// ticket < 0 is ignored, and so is a time reported after the end of its race. A time or work that is not positive and
+// finite means that the launch has no time.
 static inline void tune_report(tuner *t, int64_t ticket, double milliseconds, double work) {
     const int candidate = (int)(ticket % TUNE_MAX_CANDIDATES);
     const int64_t launch = ticket / TUNE_MAX_CANDIDATES;
@@ -249,19 +249,19 @@ static inline void tune_report(tuner *t, int64_t ticket, double milliseconds, do
 }
 
 // The cost of the races that have ended, in milliseconds: the sum over the measured launches of (time per work of the
-// candidate - time per work of the best) * work. It uses the candidate's time instead of the launch's own, so outliers do
-// not count: they would have hit the best as well. Loading code is not included.
+// candidate - time per work of the best) * work. It uses the candidate's time instead of the launch's own, so outliers
+// do not count: they would have hit the best as well. Loading code is not included.
 static inline double tune_cost(const tuner *t) {
     return t->cost;
 }
 
-// Times launches for a tuner with CUDA events. It queries events and never waits for them. The time is the stream's time for
-// the work queued between begin and end. If the stream runs empty in between, it includes the time the stream waits for the
-// host. Only launches that the tuner measures record events; between races there are none. While all TUNE_EVENTS pairs of
-// events wait for the GPU, launches are not measured and use the best so far.
+// Times launches for a tuner with CUDA events. It queries events and never waits for them. The time is the stream's
+// time for the work queued between begin and end. If the stream runs empty in between, it includes the time the stream
+// waits for the host. Only launches that the tuner measures record events; between races there are none. While all
+// TUNE_EVENTS pairs of events wait for the GPU, launches are not measured and use the best so far.
 //
-// Result:  cudaSuccess, or the first error of the runtime. The launch is chosen in both cases. An error that the runtime
-//          held before the call stays there for the caller.
+// Result:  cudaSuccess, or the first error of the runtime. The launch is chosen in both cases. An error that the
+//          runtime held before the call stays there for the caller.
 // Streams: several streams may use a ring in turn, but not while they are being captured.
 // Threads: one at a time.
 // Cost:    two event records and a few queries for a measured launch.
@@ -294,7 +294,7 @@ static inline cudaError_t tune_events_open(tune_events *ring) {
     return status;
 }
 
-// Reports the times that are ready, oldest first, and chooses. Call it before the launch. *launch: the candidate to use.
+// Reports the times that are ready, oldest first, and chooses. Call it before the launch. *launch: what to use.
 static inline cudaError_t tune_events_begin(tune_events *ring, tuner *t, cudaStream_t stream,
                                             tune_launch *launch) {
     // "Not ready" becomes the runtime's last error and must be cleared; an error of the caller's must not.
