@@ -142,18 +142,19 @@ static inline void tune_rank(tuner *t) {
     t->race_ended = t->launches;
     if (entered == 0) return; // the next race may have times
     spread /= entered;
-    // 2.5 standard deviations of the difference of two times, squared, times (n - 2)^2. The middle half of a normal
-    // distribution is 1.35 of them wide, of few samples less, as n - 2 to n; its mean varies 1.2 times as the mean.
-    const double n = t->target, chance = 2.5 * 2.5 * 2 * 1.2 * n * spread * spread / (1.35 * 1.35);
+    // The variance of the difference of two times, times (n - 2)^2. The middle half of a normal distribution is 1.35
+    // standard deviations wide, of few samples less, as n - 2 to n; its mean varies 1.2 times as the mean.
+    const double n = t->target, variance = 2 * 1.2 * n * spread * spread / (1.35 * 1.35);
     const int room = n < 4 ? entered : entered / 2 > TUNE_FINALISTS ? entered / 2 : TUNE_FINALISTS;
     bool stays = false; // the best
     for (int c = 0; c < t->count; c++) {
         tune_record *r = &t->records[c];
         if (!r->racing) continue;
         r->ratio = times[c] / times[fastest];
+        const bool is_best = t->known && c == t->best;
+        const double chance = (is_best ? 2 * 2 : 3 * 3) * variance; // so many standard deviations
         const double excess = r->ratio - 1, scaled = excess * (n - 2);
         const bool slower = n < 4 ? r->ratio > 8 / (n * n) : excess > 0.01 && scaled * scaled > chance;
-        const bool is_best = t->known && c == t->best;
         int faster = 0;
         for (int d = 0; d < t->count; d++) faster += times[d] > 0 && times[d] < times[c];
         stays = stays || (is_best && !slower);
@@ -204,16 +205,18 @@ static inline tune_launch tune_choose(tuner *t) {
     t->launches++;
     if (!t->racing && t->interval > 0 && t->launches - t->race_ended >= t->interval) tune_begin_race(t);
     if (!t->racing) return tune_best(t);
-    // The racing candidate with the fewest launches, from a random one on.
-    t->random = t->random * 6364136223846793005u + 1442695040888963407u; // Knuth's MMIX
-    const int begin = (int)((t->random >> 33) % (uint64_t)t->count);
-    int next = -1, fewest = t->target, waiting = 0;
-    for (int i = 0; i < t->count; i++) {
-        const int c = (begin + i) % t->count;
+    // The racing candidate with the fewest launches, at random among equals.
+    int next = -1, fewest = t->target - 1, waiting = 0;
+    uint64_t ties = 0;
+    for (int c = 0; c < t->count; c++) {
         const tune_record *r = &t->records[c];
         if (!r->racing) continue;
         waiting += r->issued - r->returned;
-        if (r->issued < fewest) fewest = r->issued, next = c;
+        if (r->issued > fewest) continue;
+        ties = r->issued < fewest ? 1 : ties + 1;
+        fewest = r->issued;
+        t->random = t->random * 6364136223846793005u + 1442695040888963407u; // Knuth's MMIX
+        if ((t->random >> 33) % ties == 0) next = c;
     }
     if (next < 0 && (waiting == 0 || t->launches - t->last_issued > TUNE_PATIENCE)) tune_rank(t);
     if (next < 0) return tune_best(t);
