@@ -220,9 +220,8 @@ __device__ __forceinline__ void atomic_add(T *address, detail::value_of<T> given
     detail::destination<T>::template add<S>(address, given);
 }
 
-// Adds two or four neighbouring floats, aligned to 8 or 16 bytes. Each float is added atomically, the vector
-// as a whole is not. Cost: one atomic in global memory from compute capability 9.0 and CUDA 12.1 on;
-// otherwise one for each float.
+// Adds two or four neighbouring floats, aligned to 8 or 16 bytes. Each float is added atomically, the vector as a whole
+// is not. Cost: one atomic in global memory from compute capability 9.0 and CUDA 12.1 on; otherwise one for each float.
 // Example (one warp, `lane` its lane, arrays of zeros):
 //     distwar::atomic_add(reinterpret_cast<float4 *>(sums), float4{1, 2, 3, float(lane)});
 //     // sums: 32, 64, 96, 496

@@ -3,8 +3,7 @@
 //
 // Who calls: all threads of the block, outside divergent branches and before any thread returns, because the
 // calls contain barriers. All threads pass the same arguments, except their own values.
-// Block: any shape, 1 to 1024 threads. A thread's rank is
-// x + y * blockDim.x + z * blockDim.x * blockDim.y.
+// Block: any shape, 1 to 1024 threads. A thread's rank is x + y * blockDim.x + z * blockDim.x * blockDim.y.
 // Shared memory: allocated by the caller, who may reuse it when the call has returned:
 //
 //     __shared__ distwar::block_sum_memory<1, 256> memory;

@@ -10,8 +10,7 @@
 #error "distwar does not support HIP: its lane masks have 32 bits and its warps 32 lanes"
 #endif
 
-// C++17 for deduction guides, if constexpr and inline variables. MSVC keeps __cplusplus at 199711 and has
-// _MSVC_LANG.
+// C++17 for deduction guides, if constexpr and inline variables. MSVC keeps __cplusplus at 199711 and has _MSVC_LANG.
 #if __cplusplus < 201703L && !(defined(_MSVC_LANG) && _MSVC_LANG >= 201703L)
 #error "distwar needs C++17: compile with -std=c++17 or later"
 #endif

@@ -27,9 +27,8 @@ enum fixed_flag : unsigned {
     fixed_saturated = 2 // a value was too large for its scale; the largest one was added in its place
 };
 
-// How K values become integers. A value is limited to 2^(63 - Log2Adds) units, so a sum of fewer than
-// 2^Log2Adds values cannot overflow. At the default of 24: values up to 2^39 = 5.5e11 units, sums of up to
-// 16 million values.
+// How K values become integers. A value is limited to 2^(63 - Log2Adds) units, so a sum of fewer than 2^Log2Adds values
+// cannot overflow. At the default of 24: values up to 2^39 = 5.5e11 units, sums of up to 16 million values.
 template <int K, typename T = float, int Log2Adds = 24>
 struct fixed_format {
     static_assert(Log2Adds >= 6 && Log2Adds <= 62, "distwar: fixed_format counts 2^6 to 2^62 adds");

@@ -9,8 +9,7 @@
 //                     distwar::record<float>{d_attribute, stride}, threshold);
 //
 // reduce_tree(lanes, active, key, val, sink, threshold) equals group_lanes(lanes, active, key).add(val, sink,
-// threshold), in its sums and in the order of its additions. Each further add saves the votes, the match and
-// the redux.
+// threshold), in its sums and in the order of its additions. Each further add saves the votes, the match and the redux.
 #ifndef DISTWAR_GROUP_CUH
 #define DISTWAR_GROUP_CUH
 
@@ -60,6 +59,7 @@ struct keyed_groups : found_groups {
 
     template <int K, typename T, typename Sink>
     __device__ __forceinline__ void operator()(const T (&val)[K], const Sink &sink) const {
+        const sink_operator<Sink> op{};
         if (lanes == all_lanes) {
             constexpr bool few = K < min_values_by_group || !is_addressed_by_key<Sink, Key, T>;
             constexpr int shuffles = group_shuffles<K, Sink, Key, T>();
@@ -76,12 +76,13 @@ struct keyed_groups : found_groups {
                     const unsigned leader = lowest_lane(rest);
                     const Key group_key = __shfl_sync(all_lanes, key, int(leader));
                     const bool member = summed && (group & rest & (0u - rest)) != 0;
-                    tree_commit<Key>{member, leader, group_key}(val, sink);
+                    T total[tree_places(K)];
+                    distwar::tree_total(member, val, total, op);
+                    detail::commit_totals<K>(total, leader, group_key, sink);
                 }
                 return;
             }
         }
-        const sink_operator<Sink> op{};
         T sum[K];
         DISTWAR_UNROLL
         for (int k = 0; k < K; ++k) sum[k] = detail::operand(true, val[k], op);

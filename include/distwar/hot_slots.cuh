@@ -28,9 +28,8 @@ namespace detail {
 // The sink that hot_slots::sink returns: to a slot if the key owns one, else to the sink `to`.
 template <typename Slots, typename Sink>
 struct hot_sink {
-    // Not a pointer. nvcc 13.0 takes all pointers of a struct for pointers to shared memory if one of them
-    // is: it then adds to `to` by shared atomics (seen in PTX for sm_90: atom.shared with the address of
-    // `to`).
+    // Not a pointer. nvcc 13.0 takes all pointers of a struct for pointers to shared memory if one of them is: it then
+    // adds to `to` by shared atomics (seen in PTX for sm_90: atom.shared with the address of `to`).
     size_t slots; // address in shared memory
     Sink to;
 

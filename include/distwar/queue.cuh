@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Counters that return: fetch_add by key, and append, which gives out the slots of queues (stream
-// compaction).
+// Counters that return: fetch_add by key, and append, which gives out the slots of queues (stream compaction).
 //
 //     // Keep the elements that pass: one atomic per warp.
 //     const unsigned slot = distwar::append(distwar::all_lanes, keep, &count);
@@ -130,9 +129,8 @@ __device__ __forceinline__ T fetch_add(detail::lane_mask lanes, bool active, Key
     return T(before + bits(count_lanes(detail::lanes_below(group))));
 }
 
-// Takes a slot of one queue for each active lane: *count += the number of active lanes. Returns the lane's
-// slot. The slots of a warp are consecutive, in the order of its lanes. The caller checks for room and
-// writes.
+// Takes a slot of one queue for each active lane: *count += the number of active lanes. Returns the lane's slot. The
+// slots of a warp are consecutive, in the order of its lanes. The caller checks for room and writes.
 //   lanes, active, T, S  as for fetch_add; count is its only counter
 // Result: the slot in active lanes; not defined in inactive ones.
 // Cost: 1 vote; if a lane is active 1 atomic, by one lane, and 1 shuffle (of 8 bytes: two).
@@ -170,9 +168,8 @@ inline constexpr Count no_slot = Count(-1);
 // warp appends to one queue have consecutive slots, in the order of its lanes.
 // Errors: if items found no room, counts[q] > capacity after the kernel; counts[q] is the capacity that would
 // have been enough.
-// Undefined: 2^32 - 1 or more appends to one queue that counts in unsigned. A lane takes its slot first and
-// writes its item afterwards, by a plain store: the count does not tell a reader in the same kernel which
-// items are there.
+// Undefined: 2^32 - 1 or more appends to one queue that counts in unsigned. A lane takes its slot first and writes its
+// item afterwards, by a plain store: the count does not tell a reader in the same kernel which items are there.
 // Cost: that of fetch_add with the value 1; one comparison and one store.
 template <scope S = scope::device, typename Item, typename Count, typename Key>
 __device__ __forceinline__ Count append(detail::lane_mask lanes, bool active, Key key, const Item &item,

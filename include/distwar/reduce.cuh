@@ -343,9 +343,8 @@ __device__ __forceinline__ void reduce(detail::lane_mask lanes, bool active, Key
 
 // ---- the calls with names
 
-// Each active lane sends its own K atomics: the machine code of the kernel is that with your own atomics in its
-// place (tests/codegen). `lanes` and the threshold are ignored, so the loop may stay as it was. Cost: K atomic
-// instructions.
+// Each active lane sends its own K atomics: the machine code of the kernel is that with your own atomics in its place
+// (tests/codegen). `lanes` and the threshold are ignored, so the loop may stay as it was. Cost: K atomic instructions.
 // Example (one warp, `lane` its lane, arrays of zeros):
 //     const float val[2] = {1, float(lane)};
 //     distwar::reduce_atomic(distwar::all_lanes, lane < 24, lane / 16, val, distwar::record<float>{sums, 2});
@@ -359,9 +358,8 @@ __device__ __forceinline__ void reduce_atomic(detail::lane_mask lanes, bool acti
 
 // Adds the values of all active lanes to the sink, for any keys and any `lanes`. A group is summed in the order of its lanes, so its sum is the same in every run.
 //
-// Groups are summed side by side. In each iteration the leader of every group, its lowest lane, reads the
-// next lane of its group. Example with keys A B A B A in lanes 0..4: lane 0 reads lane 2, then lane 4, while
-// lane 1 reads lane 3.
+// Groups are summed side by side. In each iteration the leader of every group, its lowest lane, reads the next lane of
+// its group. Example with keys A B A B A in lanes 0..4: lane 0 reads lane 2, then lane 4, while lane 1 reads lane 3.
 //
 // Cost: 1 vote. If at least balance_threshold lanes are active, also
 //   1 match         none with a uniform_key
@@ -382,8 +380,7 @@ __device__ __forceinline__ void reduce_serial(detail::lane_mask lanes, bool acti
 // Adds the values of all active lanes to the sink. Sums in the warp if `lanes`
 // is all_lanes and the active lanes share one key; otherwise every active lane sends K plain atomics.
 //
-// The lowest active lane commits, not lane 0, because lane 0 may be inactive and its key and addresses
-// invalid.
+// The lowest active lane commits, not lane 0, because lane 0 may be inactive and its key and addresses invalid.
 //
 // Cost with all 32 lanes:
 //   1 vote

@@ -218,9 +218,8 @@ struct record {
 
     template <typename Key, int K, typename V>
     __device__ __forceinline__ void add(Key key, const V (&values)[K]) const {
-        T *const first = base + size_t(key) * stride;
         DISTWAR_UNROLL
-        for (int k = 0; k < K; ++k) detail::update_in_memory<S>(first + k, values[k], Op{});
+        for (int k = 0; k < K; ++k) add_one(key, k, values[k]);
     }
     template <typename Key, typename V>
     __device__ __forceinline__ void add_one(Key key, int k, V given) const {
@@ -246,9 +245,8 @@ struct planes {
 
     template <typename Key, int K, typename V>
     __device__ __forceinline__ void add(Key key, const V (&values)[K]) const {
-        T *const first = base + size_t(key);
         DISTWAR_UNROLL
-        for (int k = 0; k < K; ++k) detail::update_in_memory<S>(first + k * stride, values[k], Op{});
+        for (int k = 0; k < K; ++k) add_one(key, k, values[k]);
     }
     template <typename Key, typename V>
     __device__ __forceinline__ void add_one(Key key, int k, V given) const {
@@ -325,9 +323,8 @@ __host__ __device__ constexpr int may_be_null(int count) {
 //   arrays   {base, stride} each, in global or shared memory; several may lie in one buffer
 // Replaces `pointers` where the addresses follow from the key: the tree commits all K values with one atomic
 // instruction, in which lane k selects the array of value k.
-// Cost of add, by one lane: K atomics. Of the tree's commit: ceil(K / 32) atomic instructions; for each of
-// them 3 selects for every array after the first, which compilers move out of loops, because they depend on
-// the lane alone.
+// Cost of add, by one lane: K atomics. Of the tree's commit: ceil(K / 32) atomic instructions; for each of them 3
+// selects for every array after the first, which compilers move out of loops, because they depend on the lane alone.
 // Example (one warp, `lane` its lane, arrays of zeros):
 //     const distwar::fields<float, 3, 1> sink = {{color, 3}, {opacity, 1}};
 //     distwar::reduce(distwar::all_lanes, true, lane / 16, distwar::values(float3{1, 2, 3}, 0.5f), sink);
@@ -355,8 +352,7 @@ struct fields_with {
         for (int k = 0; k < K; ++k) add_one(key, k, val[k]);
     }
 
-    // 0 <= k < values. Selects and one atomic: with branches around atomics it would be one instruction for
-    // each array.
+    // 0 <= k < values. Selects and one atomic: with branches around atomics it would be one instruction for each array.
     template <typename Key, typename V>
     __device__ __forceinline__ void add_one(Key key, int k, V given) const {
         constexpr int count[] = {detail::values_of_part(Counts)...};

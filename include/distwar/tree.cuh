@@ -171,37 +171,42 @@ __device__ __forceinline__ void tree_total(bool active, const T (&val)[K], T (&t
 
 namespace detail {
 
-// Sums the values of the members of one group and commits them to `key`. `leader` is a member; it commits if
-// the sink is not addressed by key. All 32 lanes call.
+// Commits the totals that tree_total has left to `key`. All 32 lanes call; `leader` commits if the sink is not addressed
+// by key.
+template <int K, typename T, typename Key, typename Sink>
+__device__ __forceinline__ void commit_totals(const T (&total)[tree_places(K)], unsigned leader, Key key,
+                                              const Sink &sink) {
+    if constexpr (is_addressed_by_key<Sink, Key, T>) {
+        DISTWAR_UNROLL
+        for (int place = 0; place < tree_places(K); ++place) {
+            // k = 0 as a constant saves four instructions of the address for K = 1.
+            const int k = 32 * place + int(lane_id());
+            if (k < detail::values_in<K>(sink)) sink.add_one(key, K == 1 ? 0 : k, total[place]);
+        }
+    } else {
+        T sum[K];
+        DISTWAR_UNROLL
+        for (int k = 0; k < K; ++k) sum[k] = detail::shuffle(all_lanes, total[tree_place(k)], tree_owner(k));
+        if (lane_id() == leader) sink.add(key, sum);
+    }
+}
+
+// Sums the values of the active lanes, which have one key, and commits them. `leader` is active. All 32 lanes call.
 template <typename Key>
 struct tree_commit {
-    bool member;
+    bool active;
     unsigned leader;
     Key key;
 
     template <int K, typename T, typename Sink>
     __device__ __forceinline__ void operator()(const T (&val)[K], const Sink &sink) const {
         T total[tree_places(K)];
-        distwar::tree_total(member, val, total, sink_operator<Sink>{});
-        if constexpr (is_addressed_by_key<Sink, Key, T>) {
-            DISTWAR_UNROLL
-            for (int place = 0; place < tree_places(K); ++place) {
-                // k = 0 as a constant saves four instructions of the address for K = 1.
-                const int k = 32 * place + int(lane_id());
-                if (k < detail::values_in<K>(sink)) sink.add_one(key, K == 1 ? 0 : k, total[place]);
-            }
-        } else {
-            T sum[K];
-            DISTWAR_UNROLL
-            for (int k = 0; k < K; ++k)
-                sum[k] = detail::shuffle(all_lanes, total[tree_place(k)], tree_owner(k));
-            if (lane_id() == leader) sink.add(key, sum);
-        }
+        distwar::tree_total(active, val, total, sink_operator<Sink>{});
+        detail::commit_totals<K>(total, leader, key, sink);
     }
 };
 
-// The shuffles that tree_commit makes for one of several groups, the shuffle of the key included. A redux
-// counts as two.
+// The shuffles that sum and commit one of several groups, the shuffle of the key included. A redux counts as two.
 template <int K, typename Sink, typename Key, typename T>
 __host__ __device__ constexpr int group_shuffles() {
     return 1 + (is_summed_by_redux<K, T, sink_operator<Sink>> ? 2 * K : detail::tree_shuffles(K)) +

@@ -114,8 +114,7 @@ inline constexpr bool has_from = false;
 template <typename Sink>
 inline constexpr bool has_from<Sink, void_type<decltype(declared<const Sink &>().from(0))>> = true;
 
-// The values first, first + 1, ... of a sink addressed by key. If Bounded, those from `count` on do not
-// exist.
+// The values first, first + 1, ... of a sink addressed by key. If Bounded, those from `count` on do not exist.
 template <typename Sink, bool Bounded>
 struct sink_part {
     using op = sink_operator<Sink>;

@@ -4,7 +4,7 @@
 //     distwar::sums_by_key<distwar::key_sort>(sums, stream); // and sums_by_key_bytes<distwar::key_sort>
 //
 // Cost: 8 (sorted) and 12 (sorted_fixed) launches, 16 bytes of workspace a row of source and CUB's; sorted_fixed 1/16
-// byte a value of source more. Includes CUB, or sorts by the standard library under simt.
+// byte a value of source more. Includes CUB; under simt it sorts by itself.
 #ifndef DISTWAR_DEVICE_SORTED_SUMS_BY_KEY_CUH
 #define DISTWAR_DEVICE_SORTED_SUMS_BY_KEY_CUH
 

@@ -120,16 +120,8 @@ __device__ __forceinline__ int64_t row_of(const row_request &in, int64_t index) 
 }
 
 // A value in the type that values of T are summed in: float for 16 bits.
-template <typename T, size_t Size = sizeof(T)>
-struct summed_as {
-    using type = T;
-};
 template <typename T>
-struct summed_as<T, 2> {
-    using type = float;
-};
-template <typename T>
-using wide_of = typename summed_as<T>::type;
+using wide_of = value_of<T>;
 template <typename T>
 __device__ __forceinline__ wide_of<T> widened(T value) {
     if constexpr (sizeof(T) == 2)

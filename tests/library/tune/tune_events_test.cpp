@@ -52,8 +52,7 @@ cudaError_t fakeEventRecord(cudaEvent_t event, cudaStream_t) {
 cudaError_t fakeEventQuery(cudaEvent_t event) {
     fake.queries++;
     if (fake.fail_queries) return fake.last = cudaErrorUnknown;
-    if (fake.pending.count(as_fake(event))) return fake.last = cudaErrorNotReady;
-    return cudaSuccess;
+    return fake.pending.count(as_fake(event)) ? fake.last = cudaErrorNotReady : cudaSuccess;
 }
 cudaError_t fakeEventElapsedTime(float *milliseconds, cudaEvent_t begin, cudaEvent_t end) {
     EXPECT_GE(as_fake(begin)->recorded, 0);
@@ -111,7 +110,7 @@ struct TuneEvents : testing::Test {
 TEST_F(TuneEvents, FindTheBest) {
     for (int i = 0; i < 1000; i++) launch(1 + i % 5);
     EXPECT_EQ(t.best, 1);
-    EXPECT_EQ(t.explorations, 1);
+    EXPECT_TRUE(t.known);
     EXPECT_NEAR(t.best_time, 1, 1e-3); // floats of a clock that has run long
     EXPECT_EQ(fake.records, 2 * t.measured);
     EXPECT_LT(t.measured, 300);
@@ -179,8 +178,9 @@ TEST_F(TuneEvents, FailuresAreReturnedAndAreNoSamples) {
     fake.fail_queries = false;
     fake.last = cudaSuccess;
     fake.fail_records = true;
+    t.interval = 1; // one race after another ends without a time
     int failures = 0;
-    for (int i = 0; i < 10; i++) {
+    for (int i = 0; i < 20; i++) {
         failures += tune_events_begin(&ring, &t, nullptr, &next) == cudaErrorUnknown;
         EXPECT_EQ(tune_events_end(&ring, &t, nullptr, 1), cudaSuccess);
     }

@@ -40,20 +40,21 @@ TEST(Tune, OneCandidateIsTheChoice) {
     w.launch(5000);
     EXPECT_EQ(w.t.best, 0);
     EXPECT_EQ(w.t.changes, 0);
-    EXPECT_LE(w.t.measured, 3 * 5); // of each of three races
+    EXPECT_LE(w.t.measured, 3); // of each race one
 }
 
 TEST(Tune, IsWithin3PercentOfTheBestFor95PercentOfSeeds) {
     EXPECT_GE(share_within_3_percent([](world &) {}), 0.95);
     EXPECT_GE(share_within_3_percent([](world &w) { w.outliers = 0; }), 0.95);
     EXPECT_GE(share_within_3_percent([](world &w) { w.view_spread = 0.05; }), 0.99);
-    // A period of the caller's is not mistaken for a difference.
+    // A period of the caller's is not mistaken for a difference: of all candidates, of the last four.
     EXPECT_GE(share_within_3_percent([](world &w) { w.views = (int)w.candidates.size(), w.in_order = true; }),
               0.95);
+    EXPECT_GE(share_within_3_percent([](world &w) { w.views = 4, w.in_order = true; }), 0.95);
     // Late, unordered and lost reports do not change that, nor does drift.
     EXPECT_GE(share_within_3_percent([](world &w) { w.delay = 150; }), 0.95);
     EXPECT_GE(share_within_3_percent([](world &w) { w.scatter = 150; }), 0.95);
-    EXPECT_GE(share_within_3_percent([](world &w) { w.lost = 0.1; }), 0.94);
+    EXPECT_GE(share_within_3_percent([](world &w) { w.lost = 0.1; }), 0.95);
     EXPECT_GE(share_within_3_percent([](world &w) { w.drift = 0.5; }), 0.95);
     EXPECT_GE(share_within_3_percent([](world &w) { w.drift = -0.1; }), 0.95);
 }
@@ -134,7 +135,7 @@ TEST(Tune, AStrategysFirstLaunchIsNotMeasured) {
     auto candidates = usual_candidates();
     ASSERT_TRUE(tune_init(&t, candidates.data(), (int)candidates.size()));
     bool seen[5] = {};
-    for (int i = 0; i < 100; i++) {
+    for (int i = 0; i < 5 + t.count; i++) {
         tune_launch next = tune_choose(&t);
         EXPECT_EQ(next.ticket < 0, !seen[next.strategy]) << i;
         EXPECT_EQ(next.strategy, candidates[(size_t)next.candidate].strategy);
@@ -152,8 +153,8 @@ TEST(Tune, RunsTheFirstCandidateUntilMoreIsKnown) {
     EXPECT_EQ(w.t.best, 0);
     EXPECT_EQ(tune_best(&w.t).candidate, 0);
     EXPECT_EQ(tune_cost(&w.t), 0);
-    // Five launches of each, a wait, an interval: it does not try without end.
-    EXPECT_LE(w.t.measured, (10000 / TUNE_INTERVAL) * 5 * w.t.count);
+    // A launch of each, a wait, an interval: it does not try without end.
+    EXPECT_LE(w.t.measured, (10000 / TUNE_INTERVAL) * w.t.count);
     EXPECT_GE(std::count(w.launched.begin(), w.launched.end(), 0), 9000);
     w.lost = 0;
     w.launch(4000);
@@ -186,22 +187,19 @@ TEST(Tune, FindsACandidateThatBecomesBestLater) {
 }
 
 TEST(Tune, FollowsABestThatMoves) {
-    world w(8);
-    auto move_to = [&](double at) {
-        for (size_t c = 0; c < w.truth.size(); c++)
-            w.truth[c] = 1 + 0.2 * (w.candidates[c].strategy != 2) +
-                         0.8 * std::abs(w.candidates[c].threshold - at) / 28;
-    };
-    move_to(0);
-    w.start();
-    w.explore();
-    EXPECT_EQ(w.t.best, w.find(2, 0));
-    for (int at : {4, 8, 12, 16, 20}) {
-        move_to(at);
-        w.launch(TUNE_INTERVAL + 600);
+    int followed = 0;
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        world w(seed);
+        w.start();
+        for (int at : {0, 4, 8, 12, 16, 20}) {
+            for (size_t c = 0; c < w.truth.size(); c++)
+                w.truth[c] = 1 + 0.2 * (w.candidates[c].strategy != 2) +
+                             0.8 * std::abs(w.candidates[c].threshold - at) / 28;
+            at == 0 ? w.explore() : w.launch(TUNE_INTERVAL + 600);
+        }
+        followed += w.t.best == w.find(2, 20);
     }
-    EXPECT_EQ(w.t.best, w.find(2, 20));
-    EXPECT_EQ(w.t.explorations, 1);
+    EXPECT_GE(followed, 0.85 * 40); // at a noise of 12 % a step gains 11 %
 }
 
 // How often the choice changes in worlds of 20 seeds, and how often it is examined.
@@ -258,7 +256,7 @@ TEST(Tune, LooksAgainEveryIntervalAndOnlyThen) {
     EXPECT_TRUE(w.t.racing);
     int racing = 0;
     for (int c = 0; c < w.t.count; c++) racing += w.t.records[c].racing;
-    EXPECT_LE(racing, 3 + 4 + 1); // the best, two neighbours, four other strategies, the oldest
+    EXPECT_LE(racing, 3 + 4 + 1); // the best, two neighbours, four other strategies, one in turn
     w.launch(2000);
     w.t.interval = 0;
     w.launch(1000); // ends what runs
@@ -289,20 +287,13 @@ TEST(Tune, UselessReportsAreNoSamples) {
          {INT64_C(-1), INT64_MIN, INT64_MAX, next.ticket + 63 - next.ticket % 64, next.ticket + 64 * 100})
         tune_report(&t, ticket, 1, 1);
     EXPECT_EQ(memcmp(&before, &t, sizeof t), 0);
-    for (auto bad : {std::pair{nan, 1.0},
-                     {1.0, nan},
-                     {0.0, 1.0},
-                     {1.0, 0.0},
-                     {-1.0, 1.0},
-                     {1.0, -1.0},
-                     {-1.0, -1.0},
-                     {inf, 1.0},
-                     {1.0, inf},
-                     {1e300, 1e-300},
-                     {1e-300, 1e300}}) {
+    const std::vector<std::pair<double, double>> useless = {
+        {nan, 1}, {1, nan}, {inf, 1}, {1, inf},        {0, 1},         {1, 0},
+        {-1, 1},  {1, -1},  {-1, -1}, {1e300, 1e-300}, {1e-300, 1e300}};
+    for (auto [milliseconds, work] : useless) {
         t = before;
-        tune_report(&t, next.ticket, bad.first, bad.second);
-        EXPECT_EQ(t.records[next.candidate].samples, 0) << bad.first << " " << bad.second;
+        tune_report(&t, next.ticket, milliseconds, work);
+        EXPECT_EQ(t.records[next.candidate].samples, 0) << milliseconds << " " << work;
         EXPECT_EQ(t.records[next.candidate].returned, 1);
     }
     t = before;
