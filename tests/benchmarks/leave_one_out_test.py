@@ -47,12 +47,9 @@ dropout: default, 0.1, 0.3; 7000 iterations
 flag: default, yes; 7000 iterations
   1 scenes have all values; two are needed
 """
-if got.returncode != 0 or got.stdout != wanted:
-    sys.exit(f"got:\n{got.stdout}{got.stderr}\nwanted:\n{wanted}")
+assert got.returncode == 0 and got.stdout == wanted, f"got:\n{got.stdout}{got.stderr}\nwanted:\n{wanted}"
 for bad, part in (("{}\n", "line 1: KeyError: 'psnr'"), ("text\n", "line 1: JSONDecodeError"),
                   (runs("a", {}, float("nan"))[0], "line 1: ValueError: psnr nan")):
     got = run([bad])
-    if got.returncode == 0 or part not in got.stderr:
-        sys.exit(f"no '{part}' in: {got.stderr}")
-if run(made[:2]).stdout != "":
-    sys.exit("a table of a constant with one value")
+    assert got.returncode and part in got.stderr, f"no '{part}' in: {got.stderr}"
+assert run(made[:2]).stdout == "", "a table of a constant with one value"

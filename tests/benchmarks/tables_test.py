@@ -21,8 +21,7 @@ def check(folder):
 def change(path, old, new):
     with open(path) as file:
         content = file.read()
-    if old not in content:
-        sys.exit(f"{path} lacks {old}")
+    assert old in content, f"{path} lacks {old}"
     with open(path, "w") as file:
         file.write(content.replace(old, new))
 
@@ -34,8 +33,7 @@ def figure(path, pattern):
 
 
 as_it_is = check(root)
-if as_it_is.returncode:
-    sys.exit(as_it_is.stdout + as_it_is.stderr + "\nbenchmarks/tables.py write mends the pages")
+assert as_it_is.returncode == 0, as_it_is.stdout + as_it_is.stderr + "\nbenchmarks/tables.py write mends the pages"
 changes = [figure("docs/benchmarks/rasteriser.md", r"\| atomic \| [0-9.]+"),
            ("docs/benchmarks/rasteriser.md", "<!-- table rasteriser/counters -->", ""),
            ("docs/benchmarks/rasteriser.md", "<!-- table rasteriser/counters -->", "<!-- table rasteriser/none -->"),
@@ -51,6 +49,5 @@ for name, old, new in changes:
         for part in ("docs", "benchmarks/results"):
             shutil.copytree(os.path.join(root, part), os.path.join(folder, part))
         change(os.path.join(folder, name), old, new)
-        if not check(folder).returncode:
-            sys.exit(f"{name}: {old} became {new}, and the check passes")
+        assert check(folder).returncode, f"{name}: {old} became {new}, and the check passes"
 print(as_it_is.stdout + f"{len(changes)} changes found")

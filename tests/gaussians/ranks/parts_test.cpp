@@ -7,7 +7,6 @@
 #include <cstring>
 #include <memory>
 #include <string>
-#include <sys/mman.h>
 
 namespace {
 
@@ -354,46 +353,16 @@ TEST_P(Parts, EndsOnAllRanksWhenOneFails) {
 }
 
 #ifdef DISTWAR_SIMT
-// Memory that processes share, as device memory of simt.
-class shared_gaussians {
-  public:
-    explicit shared_gaussians(const gs_gaussians &shape) : gaussians(shape) {
-        const size_t count = size_t(shape.count),
-                     row = 3 * size_t((shape.sh_degree + 1) * (shape.sh_degree + 1));
-        bytes = count * (11 + row) * sizeof(float);
-        memory = static_cast<float *>(
-            mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
-        float *at = memory;
-        gaussians.mean = at, at += 3 * count;
-        gaussians.log_scale = at, at += 3 * count;
-        gaussians.quaternion = at, at += 4 * count;
-        gaussians.opacity_logit = at, at += count;
-        gaussians.sh = at;
-    }
-    ~shared_gaussians() { munmap(memory, bytes); }
-    shared_gaussians(const shared_gaussians &) = delete;
-    shared_gaussians &operator=(const shared_gaussians &) = delete;
-    std::vector<double> values() const { return {memory, memory + bytes / sizeof(float)}; }
-
-    gs_gaussians gaussians;
-
-  private:
-    float *memory;
-    size_t bytes;
-};
-
 TEST_P(Parts, GivesTheSameBitsByNccl) {
     const training t(GetParam());
     const result one = on_one_gpu(t, {DISTWAR_FIXED, 0});
-    const device_gaussians shape(t.choice.scene.count, t.choice.scene.sh_degree);
-    const shared_gaussians gradients(*shape.get());
-    shared_run run = run_of(t, {DISTWAR_FIXED, 0}, shape, 3);
-    run.gradients = &gradients.gaussians;
+    const device_gaussians gradients(t.choice.scene.count, t.choice.scene.sh_degree);
+    shared_run run = run_of(t, {DISTWAR_FIXED, 0}, gradients, 3);
     ranks_plan plan = {};
     plan.count = 3, plan.kind = RANKS_GPUS, plan.nccl = FAKE_NCCL, plan.devices = 1;
     fault why = {};
     ASSERT_TRUE(ranks_run(&plan, run_rank, &run, &why)) << why.text;
-    EXPECT_EQ(gradients.values(), one.gradient);
+    EXPECT_EQ(values_of(gradients), one.gradient);
     run.steps = 2, run.failing_step = 2;
     for (run.failing_rank = 0; run.failing_rank < 3; run.failing_rank++) {
         EXPECT_FALSE(ranks_run(&plan, run_rank, &run, &why));

@@ -37,11 +37,11 @@ ranks_plan plan_of(const group_choice &choice) {
 // Short, but longer than NCCL takes to start.
 #ifdef DISTWAR_SIMT
 constexpr double short_s = 0.3;
+const std::string has_waited = "has waited 0.3 s for the others in ";
 #else
 constexpr double short_s = 5;
+const std::string has_waited = "has waited 5 s for the others in ";
 #endif
-const std::string has_waited =
-    short_s < 1 ? "has waited 0.3 s for the others in " : "has waited 5 s for the others in ";
 
 class Ranks : public testing::TestWithParam<group_choice> {
   protected:
@@ -54,6 +54,11 @@ class Ranks : public testing::TestWithParam<group_choice> {
         if (devices == 0) GTEST_SKIP() << "each rank needs a GPU of its own";
     }
 };
+
+void expect_success(const ranks_plan &plan, ranks_body body, void *context = nullptr) {
+    fault why = {};
+    EXPECT_TRUE(ranks_run(&plan, body, context, &why)) << why.text;
+}
 
 // Why the group failed.
 std::string failure_of(const ranks_plan &plan, ranks_body body, void *context = nullptr) {
@@ -101,9 +106,7 @@ bool exchange_everything(ranks *group, void *) {
 }
 
 TEST_P(Ranks, ExchangePartsOfAnySize) {
-    const ranks_plan plan = plan_of(GetParam());
-    fault why = {};
-    EXPECT_TRUE(ranks_run(&plan, exchange_everything, nullptr, &why)) << why.text;
+    expect_success(plan_of(GetParam()), exchange_everything);
 }
 
 template <typename T>
@@ -140,41 +143,33 @@ bool reduce_everything(ranks *group, void *context) {
 }
 
 TEST_P(Ranks, ReduceToTheSameEverywhere) {
-    const ranks_plan plan = plan_of(GetParam());
-    fault why = {};
     char context[] = "given";
-    EXPECT_TRUE(ranks_run(&plan, reduce_everything, context, &why)) << why.text;
+    expect_success(plan_of(GetParam()), reduce_everything, context);
 }
 
-// ---- what the caller does in the meantime ----
-
+// What the caller does in the meantime: no body begins before that has ended well.
 struct preparation {
     bool succeeds;
-    std::atomic<int> prepared{0}, begun{0};
+    std::atomic<bool> ended{false};
+    std::atomic<int> begun{0};
 };
-
-bool prepare_slowly(void *context, fault *why) {
-    auto *const p = static_cast<preparation *>(context);
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    p->prepared = 1;
-    return p->succeeds || fail(why, "no such file");
-}
-
-bool begin_prepared(ranks *group, void *context) {
-    auto *const p = static_cast<preparation *>(context);
-    p->begun++;
-    RANK_EXPECT(p->prepared == 1);
-    return ranks_barrier(group, nullptr);
-}
 
 TEST_P(Ranks, BeginWhenTheCallerHasPrepared) {
     ranks_plan plan = plan_of(GetParam());
-    plan.prepare = prepare_slowly;
-    fault why = {};
+    plan.prepare = [](void *context, fault *why) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        static_cast<preparation *>(context)->ended = true;
+        return static_cast<preparation *>(context)->succeeds || fail(why, "no such file");
+    };
+    const auto begin = [](ranks *group, void *context) {
+        static_cast<preparation *>(context)->begun++;
+        RANK_EXPECT(static_cast<preparation *>(context)->ended);
+        return ranks_barrier(group, nullptr);
+    };
     preparation good{true}, bad{false};
-    EXPECT_TRUE(ranks_run(&plan, begin_prepared, &good, &why)) << why.text;
+    expect_success(plan, begin, &good);
     EXPECT_EQ(good.begun, plan.count);
-    EXPECT_EQ(failure_of(plan, begin_prepared, &bad), "no such file");
+    EXPECT_EQ(failure_of(plan, begin, &bad), "no such file");
     EXPECT_EQ(bad.begun, 0);
 }
 
@@ -265,13 +260,12 @@ TEST_P(Ranks, DoNotWaitForEver) {
     EXPECT_CONTAINS(failure_of(plan, stall, &rank), has_waited);
 }
 
-bool differ(ranks *group, void *) {
-    ranks_exchange exchange = {};
-    if (ranks_own(group) == 0) exchange.to[0].count = exchange.from[0].count = -1;
-    return ranks_all_to_all(group, &exchange, nullptr) && ranks_barrier(group, nullptr);
-}
-
 TEST_P(Ranks, RefuseWhatCannotBe) {
+    const auto differ = [](ranks *group, void *) {
+        ranks_exchange exchange = {};
+        if (ranks_own(group) == 0) exchange.to[0].count = exchange.from[0].count = -1;
+        return ranks_all_to_all(group, &exchange, nullptr) && ranks_barrier(group, nullptr);
+    };
     EXPECT_EQ(failure_of(plan_of(GetParam()), differ),
               "rank 0: ranks_all_to_all: memory must be given, its places must not be "
               "negative, and a rank receives from itself what it sends");
@@ -291,15 +285,14 @@ TEST(RanksThreads, OneThatHasEndedIsNotWaitedFor) {
                     "for rank 1, which has ended");
 }
 
-bool exchange_wrong_sizes(ranks *group, void *) {
-    const device_vector<char> data(std::vector<char>(64));
-    ranks_exchange exchange = {data.data(), data.data() + 32, {}, {}};
-    if (ranks_own(group) == 0) exchange.to[1].count = 8;
-    if (ranks_own(group) == 1) exchange.from[0].count = 16;
-    return ranks_all_to_all(group, &exchange, nullptr);
-}
-
 TEST(RanksThreads, SizesThatDisagreeAreSaid) {
+    const auto exchange_wrong_sizes = [](ranks *group, void *) {
+        const device_vector<char> data(std::vector<char>(64));
+        ranks_exchange exchange = {data.data(), data.data() + 32, {}, {}};
+        if (ranks_own(group) == 0) exchange.to[1].count = 8;
+        if (ranks_own(group) == 1) exchange.from[0].count = 16;
+        return ranks_all_to_all(group, &exchange, nullptr);
+    };
     EXPECT_EQ(failure_of(plan_of({RANKS_THREADS, 2}), exchange_wrong_sizes),
               "rank 1: ranks_all_to_all: rank 0 sends 8 bytes, 16 are expected");
 }
