@@ -11,7 +11,7 @@ programs = sys.argv[1]
 
 
 def run(*arguments):
-    return subprocess.run([os.path.join(programs, "stages"), *arguments], capture_output=True, text=True)
+    return subprocess.run([f"{programs}/stages", *arguments], capture_output=True, text=True)
 
 
 def measured(scene, cameras, *more):
