@@ -190,7 +190,7 @@ static void open_views(solver *s, size_t images) {
     clear(s, RIGHT);
     for (size_t i = 0; i < images; i++)
         s->sum_of[i] = lm_view_open(&s->open[i], &s->scene, image_of(s, i), &s->vectors[RIGHT]);
-    GS_CHECK(gs_lm_add(flat(s, RIGHT), -2, flat(s, RIGHT), s->values, NULL));
+    GS_CHECK(gs_lm_add(flat(s, RIGHT), -2, NULL, flat(s, RIGHT), s->values, NULL));
     note_memory(s);
     s->ready = images;
 }
@@ -262,7 +262,7 @@ static void move_to(solver *s, double gamma) {
     if (gamma == 0) return;
     const gs_arrays to = gs_arrays_of(s->gaussians), by = gs_arrays_of(&s->vectors[UPDATE]);
     for (int i = 0; i < GS_ARRAYS; i++)
-        GS_CHECK(gs_lm_add(to.of[i], (float)gamma, by.of[i], s->gaussians->count * to.width[i], NULL));
+        GS_CHECK(gs_lm_add(to.of[i], (float)gamma, NULL, by.of[i], s->gaussians->count * to.width[i], NULL));
 }
 
 // The mean objective over the probe; infinite if it is not finite.

@@ -112,7 +112,7 @@ static double residuals(lm_scene *s, const target_view *target, const float *col
     void *workspace = device_buffer_reserve(&s->loss, bytes); // larger than one picture
     GS_CHECK(gs_loss(&images, workspace, bytes, result, gradient, NULL));
     if (gradient) { // n (loss + epsilon) is the sum of squares
-        GS_CHECK(gs_lm_add(gradient, (float)(counted / 2 - 1), gradient, values, NULL));
+        GS_CHECK(gs_lm_add(gradient, (float)(counted / 2 - 1), NULL, gradient, values, NULL));
         GS_CHECK(gs_lm_gauss_newton_metric(&images, s->epsilon, workspace, metric, NULL));
     }
     lm_clock_mark(s->clock, LM_PICTURES);

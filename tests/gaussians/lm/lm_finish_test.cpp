@@ -141,11 +141,11 @@ TEST(LmView, TheGradientIsThatOfTheObjective) {
             largest = std::fmax(largest, std::fabs(value));
         }
         const float step = a.step / float(largest);
-        ASSERT_EQ(gs_lm_add(x, step, g, n, NULL), GS_OK);
+        ASSERT_EQ(gs_lm_add(x, step, NULL, g, n, NULL), GS_OK);
         const double above = lm_picture_objective(&views.scene, &p.views[2]);
-        ASSERT_EQ(gs_lm_add(x, -2 * step, g, n, NULL), GS_OK);
+        ASSERT_EQ(gs_lm_add(x, -2 * step, NULL, g, n, NULL), GS_OK);
         const double below = lm_picture_objective(&views.scene, &p.views[2]);
-        ASSERT_EQ(gs_lm_add(x, step, g, n, NULL), GS_OK);
+        ASSERT_EQ(gs_lm_add(x, step, NULL, g, n, NULL), GS_OK);
         EXPECT_NEAR((above - below) / (4 * double(step)), square, 0.1 * square) << a.values;
     }
     device_gaussians_close(&gradient);
