@@ -127,36 +127,25 @@ __device__ __forceinline__ void for_each_splat(const gs_lm_cache &cache, int64_t
     }
 }
 
-// picture: [height][width][4], zeros at first; the fourth value stays 0.
+// change: zeros at first. weight: NULL counts as 1.
 __global__ void __launch_bounds__(cache_block)
-    cached_forward_kernel(const gs_splat *splats, int64_t count, gs_lm_cache cache, int width,
-                          const splat_tangent *tangents, float *picture) {
+    cached_forward_kernel(const gs_splat *splats, int64_t count, gs_lm_cache cache, int width, int64_t plane,
+                          const splat_tangent *tangents, const float *weight, float *change) {
     for_each_splat(cache, count, [&](int64_t splat_index, int64_t first, int64_t end) {
         const gs_splat splat = splats[splat_index];
         const splat_tangent tangent = tangents[splat_index];
         for (int64_t i = first + threadIdx.x % 32; i < end; i += 32) {
-            const uint32_t pixel = cache.pixel[i];
-            const tile_splat seen = seen_at(splat, pixel);
+            const tile_splat seen = seen_at(splat, cache.pixel[i]);
+            const int64_t at = pixel_index(cache.pixel[i], width);
             const float share = cache.share[i],
                         alpha_change = log_alpha_change(tangent, seen.e[0], seen.e[1]);
             float value[GS_CHANNELS];
             for_channels([&](int c) {
                 value[c] = share * tangent.color[c] + alpha_change * cache.d_log_alpha[i + c * cache.pairs];
+                if (weight) value[c] *= weight[at + c * plane];
             });
-            distwar::aligned_record{picture, 4}.add(pixel_index(pixel, width), value);
+            distwar::planes{change, plane}.add(at, value);
         }
-    });
-}
-
-__global__ void __launch_bounds__(cache_block)
-    planes_kernel(const float4 *picture, int64_t pixels, const float *weight, float *change) {
-    const int64_t i = int64_t(blockIdx.x) * cache_block + threadIdx.x;
-    if (i >= pixels) return;
-    const float4 four = picture[i];
-    const float value[GS_CHANNELS] = {four.x, four.y, four.z};
-    for_channels([&](int c) {
-        const int64_t at = i + c * pixels;
-        change[at] = weight ? weight[at] * value[c] : value[c];
     });
 }
 
@@ -308,17 +297,15 @@ gs_status gs_lm_cache_fill(const gs_view *view, void *workspace, size_t workspac
 }
 
 gs_status gs_lm_cached_forward(const gs_view *view, const gs_lm_cache *cache, const float *tangents,
-                               const float *weight, float *scratch, float *change, gs_stream stream) {
+                               const float *weight, float *change, gs_stream stream) {
     GS_TRY(check_cache(__func__, view, cache));
-    GS_REQUIRE(scratch && change && (cache->pairs == 0 || tangents),
-               "tangents, scratch and change must be given");
-    const int64_t pixels = int64_t(plane_of(*view));
-    GS_CUDA(cudaMemsetAsync(scratch, 0, size_t(pixels) * 4 * sizeof(float), stream));
-    GS_CUDA(launch(stream, blocks_for(cache->pairs, pairs_of_block), cache_block, cached_forward_kernel,
-                   view->splats, view->gaussians.count, *cache, view->camera.width,
-                   reinterpret_cast<const splat_tangent *>(tangents), scratch));
-    return GS_STATUS(launch_for(stream, pixels, cache_block, planes_kernel,
-                                reinterpret_cast<const float4 *>(scratch), pixels, weight, change));
+    GS_REQUIRE(change && (cache->pairs == 0 || tangents), "tangents and change must be given");
+    const size_t plane = plane_of(*view);
+    GS_CUDA(cudaMemsetAsync(change, 0, GS_CHANNELS * plane * sizeof(float), stream));
+    return GS_STATUS(launch(stream, blocks_for(cache->pairs, pairs_of_block), cache_block,
+                            cached_forward_kernel, view->splats, view->gaussians.count, *cache,
+                            view->camera.width, int64_t(plane),
+                            reinterpret_cast<const splat_tangent *>(tangents), weight, change));
 }
 
 gs_status gs_lm_cached_backward(const gs_view *view, const gs_lm_cache *cache, const float *color_gradient,

@@ -159,10 +159,10 @@ gs_status gs_lm_cache_begin(const gs_view *view, void *workspace, size_t workspa
 gs_status gs_lm_cache_fill(const gs_view *view, void *workspace, size_t workspace_bytes,
                            const gs_lm_cache *cache, gs_stream stream);
 // The results of gs_lm_forward, gs_render_backward and gs_lm_squares for the view of the cache, with sums in another
-// order. scratch: [height][width][4]; moments: [count][GS_LM_TANGENT_STRIDE]. policy: as gs_lm_squares. Cost: each reads 20 bytes per pair; gs_lm_cached_forward
-// adds 16 bytes per pair by atomics, the others a record for each splat and 2,048 pairs.
+// order. moments: [count][GS_LM_TANGENT_STRIDE]. policy: as gs_lm_squares. Cost: each reads 20 bytes per pair;
+// gs_lm_cached_forward adds 12 bytes per pair by atomics, the others a record for each splat and 2,048 pairs.
 gs_status gs_lm_cached_forward(const gs_view *view, const gs_lm_cache *cache, const float *tangents,
-                               const float *weight, float *scratch, float *change, gs_stream stream);
+                               const float *weight, float *change, gs_stream stream);
 gs_status gs_lm_cached_backward(const gs_view *view, const gs_lm_cache *cache, const float *color_gradient,
                                 distwar_policy policy, float *moments, gs_stream stream);
 gs_status gs_lm_cached_squares(const gs_view *view, const gs_lm_cache *cache, const float *weight,

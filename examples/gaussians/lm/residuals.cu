@@ -265,17 +265,17 @@ __global__ void __launch_bounds__(TILE *STEP)
     weights_kernel(images in, gs_lm_objective objective, float epsilon, double *result, float *weight,
                    float *gradient) {
     double part = 0;
-    for_each_value<masked>(in, int(blockIdx.z),
-                           [&](int64_t i, float c, float t, const similarity &like, const derivatives &d,
-                               const window_share &share) {
-                               value_sums sums = objective == GS_LM_L2
-                                                     ? value_sums{(c - t) * (c - t), 1, c - t}
-                                                     : l1_ssim_sums(c, t, like.ssim, d, epsilon);
-                               if (!share.counts) sums = {0, 0, 0};
-                               part += sums.square;
-                               if (weight) weight[i] = sums.weight;
-                               if (gradient) gradient[i] = sums.gradient;
-                           });
+    const auto use = [&](int64_t i, float c, float t, const similarity &like, const derivatives &d,
+                         const window_share &share) {
+        value_sums sums = {};
+        if (share.counts)
+            sums = objective == GS_LM_L2 ? value_sums{(c - t) * (c - t), 1, c - t}
+                                         : l1_ssim_sums(c, t, like.ssim, d, epsilon);
+        part += sums.square;
+        if (weight) weight[i] = sums.weight;
+        if (gradient) gradient[i] = sums.gradient;
+    };
+    for_each_value<masked>(in, int(blockIdx.z), use);
     add_of_block<TILE * STEP>(part, result);
 }
 

@@ -61,7 +61,7 @@ void lm_options_list(lm_settings *o, option_table *table) {
         OPTION("lm-batches", &o->batches, .minimum = 1, .maximum = 1000000,
                .help = "most batches of a step, of whose updates it takes the weighted mean"),
         OPTION("lm-choice", &o->strided, .choices = choices,
-               .help = "choose the views of a step at random, or at equal distances by name"),
+               .help = "choose the views of a step at random, or at equal distances"),
         OPTION("lm-memory", &o->memory, .maximum = 1e6,
                .help = "limit of GiB on the device, to which batches are fitted; 0: none"),
         OPTION("lm-search", &o->search_share, .minimum = 1e-6, .maximum = 1,

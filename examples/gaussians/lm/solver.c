@@ -258,12 +258,6 @@ static void solve(solver *s, size_t views) {
     }
 }
 
-// Shortens what moves too far in UPDATE.
-static void limit_update(solver *s) {
-    if (s->settings->radius > 0)
-        GS_CHECK(gs_lm_limit(s->gaussians, (float)s->settings->radius, &s->vectors[UPDATE], NULL));
-}
-
 // Adds the solution of a batch to the mean of the step's: sum of DIAGONAL UPDATE over sum of DIAGONAL, equation 7.
 static void add_to_mean(solver *s, bool first) {
     for (int i = SUM; first && i < VECTORS; i++) clear(s, i);
@@ -295,7 +289,8 @@ static bool find_update(solver *s, size_t images, lm_step *report, fault *why) {
     }
     const bool several = report->batches > 1;
     if (several) take_mean(s);
-    limit_update(s);
+    if (s->settings->radius > 0)
+        GS_CHECK(gs_lm_limit(s->gaussians, (float)s->settings->radius, &s->vectors[UPDATE], NULL));
     DEVICE_CHECK(cudaMemsetAsync(s->model, 0, 2 * sizeof(double), NULL));
     for (size_t first = 0, views; first < images; first += views) {
         views = several ? open_views(s, first, images - first, false) : images;

@@ -73,37 +73,17 @@ static float *change_of(lm_scene *s, const gs_camera *camera) {
     return device_buffer_reserve(&s->change, plane_bytes(camera, GS_CHANNELS));
 }
 
-// [height][width][4]
-static float *picture_of(lm_scene *s, const gs_camera *camera) {
-    return device_buffer_reserve(&s->picture, plane_bytes(camera, 4));
-}
-
 void lm_scene_close(lm_scene *s) {
-    device_buffer *const all[] = {&s->bin,    &s->color,         &s->change,    &s->records,
-                                  &s->splats, &s->result,        &s->loss,      &s->begin,
-                                  &s->places, &s->transmittance, &s->n_contrib, &s->picture};
+    device_buffer *const all[] = {&s->bin,    &s->color,         &s->change,   &s->records,
+                                  &s->splats, &s->result,        &s->places,   &s->loss,
+                                  &s->begin,  &s->transmittance, &s->n_contrib};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) device_buffer_close(all[i]);
 }
 
 size_t lm_scene_bytes(const lm_scene *s) {
     return s->bin.bytes + s->color.bytes + s->change.bytes + s->records.bytes + s->splats.bytes +
            s->transmittance.bytes + s->n_contrib.bytes + s->result.bytes + s->loss.bytes + s->begin.bytes +
-           s->places.bytes + s->picture.bytes;
-}
-
-// A view of the scene. The caller sets splats and image before render().
-static gs_view view_of(const lm_scene *s, const target_view *target) {
-    gs_view view = {
-        .gaussians = *s->gaussians, .camera = target->camera, .sh_degree_used = s->gaussians->sh_degree};
-    memcpy(view.background, s->background, sizeof view.background);
-    return view;
-}
-
-// The lists lie in the scene's memory.
-static void render(lm_scene *s, gs_view *view) {
-    view->pair_capacity = s->pair_capacity;
-    render_view(view, &s->bin, NULL);
-    s->pair_capacity = view->pair_capacity;
+           s->places.bytes;
 }
 
 // The residuals are those of the whole loss, whose SSIM couples the pixels of a window.
@@ -137,16 +117,21 @@ static double residuals(lm_scene *s, const target_view *target, const float *col
     return is_coupled(s) ? counted * (value + (double)s->epsilon) : value;
 }
 
-// The view, rendered to the scene's memory.
+// The view, rendered: its splats, lists and image lie in the scene's memory.
 static gs_view rendered(lm_scene *s, const target_view *target) {
     const gs_camera *camera = &target->camera;
-    gs_view view = view_of(s, target);
+    gs_view view = {.gaussians = *s->gaussians,
+                    .camera = *camera,
+                    .sh_degree_used = s->gaussians->sh_degree,
+                    .pair_capacity = s->pair_capacity};
+    memcpy(view.background, s->background, sizeof view.background);
     view.splats = device_buffer_reserve(&s->splats, (size_t)s->gaussians->count * sizeof(gs_splat));
     view.image =
         (gs_image){.color = device_buffer_reserve(&s->color, plane_bytes(camera, GS_CHANNELS)),
                    .transmittance = device_buffer_reserve(&s->transmittance, plane_bytes(camera, 1)),
                    .n_contrib = device_buffer_reserve(&s->n_contrib, pixels_of(camera) * sizeof(uint32_t))};
-    render(s, &view);
+    render_view(&view, &s->bin, NULL);
+    s->pair_capacity = view.pair_capacity;
     return view;
 }
 
@@ -155,8 +140,9 @@ double lm_picture_objective(lm_scene *s, const target_view *target) {
     return residuals(s, target, view.image.color, NULL, NULL);
 }
 
-// A copy in the view's memory of what lies in the scene's, which the next view overwrites.
+// A copy in the view's memory of what lies in the scene's, which the next view overwrites; NULL: nothing is kept.
 static void *keep(device_buffer *buffer, const void *from, size_t bytes) {
+    if (bytes == 0) return NULL;
     void *const to = device_buffer_reserve(buffer, bytes);
     DEVICE_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, NULL));
     return to;
@@ -209,36 +195,61 @@ static void build_cache(lm_view *v, lm_scene *s) {
     lm_clock_mark(s->clock, LM_BUILD);
 }
 
-double lm_view_open(lm_view *v, lm_scene *s, const target_view *target, const gs_gaussians *gradient) {
-    const gs_camera *const camera = &target->camera;
-    const size_t color_bytes = plane_bytes(camera, GS_CHANNELS);
-    gs_image *const image = &v->view.image;
-    gs_lists *const lists = &v->view.lists;
-    device_buffer *const kept = v->kept;
-    v->target = target;
-    v->view = view_of(s, target);
-    v->cache = (gs_lm_cache){0};
-    v->view.splats = device_buffer_reserve(&kept[LM_SPLATS], (size_t)s->gaussians->count * sizeof(gs_splat));
-    v->metric = (gs_lm_metric){.width = camera->width,
-                               .height = camera->height,
-                               .weight = device_buffer_reserve(&kept[LM_WEIGHT], color_bytes),
-                               .mask = target->mask};
-    if (is_coupled(s)) v->metric.coupling = device_buffer_reserve(&kept[LM_COUPLING], color_bytes);
-    *image = (gs_image){
-        .color = device_buffer_reserve(&s->color, color_bytes),
-        .transmittance = device_buffer_reserve(&kept[LM_TRANSMITTANCE], plane_bytes(camera, 1)),
-        .n_contrib = device_buffer_reserve(&kept[LM_N_CONTRIB], pixels_of(camera) * sizeof(uint32_t))};
-    render(s, &v->view);
-    const size_t tiles = (size_t)lists->tiles_x * (size_t)lists->tiles_y;
-    lists->tile_begin = keep(&kept[LM_TILE_BEGIN], lists->tile_begin, (tiles + 1) * sizeof(int64_t));
-    lists->splat_index =
-        keep(&kept[LM_SPLAT_INDEX], lists->splat_index, (size_t)lists->pairs * sizeof(uint32_t));
-    if (lists->tile_order)
-        lists->tile_order = keep(&kept[LM_TILE_ORDER], lists->tile_order, tiles * sizeof(uint32_t));
-    float *const d_color = change_of(s, camera);
-    const double objective = residuals(s, target, image->color, &v->metric, d_color);
+// What an open view keeps of a rendered one, without its cache.
+static void sizes_of(const lm_scene *s, const gs_view *view, size_t bytes[LM_KEPT]) {
+    const gs_camera *const camera = &view->camera;
+    const size_t tiles = (size_t)view->lists.tiles_x * (size_t)view->lists.tiles_y;
+    memset(bytes, 0, LM_KEPT * sizeof *bytes);
+    bytes[LM_SPLATS] = (size_t)s->gaussians->count * sizeof(gs_splat);
+    bytes[LM_WEIGHT] = plane_bytes(camera, GS_CHANNELS);
+    bytes[LM_COUPLING] = is_coupled(s) ? plane_bytes(camera, GS_CHANNELS) : 0;
+    bytes[LM_TRANSMITTANCE] = plane_bytes(camera, 1);
+    bytes[LM_N_CONTRIB] = pixels_of(camera) * sizeof(uint32_t);
+    bytes[LM_TILE_BEGIN] = (tiles + 1) * sizeof(int64_t);
+    bytes[LM_SPLAT_INDEX] = (size_t)view->lists.pairs * sizeof(uint32_t);
+    bytes[LM_TILE_ORDER] = view->lists.tile_order ? tiles * sizeof(uint32_t) : 0;
     // Only tiles that two blocks share need the colours again.
-    image->color = lists->split_tiles > 0 ? keep(&kept[LM_COLOR], image->color, color_bytes) : NULL;
+    bytes[LM_COLOR] = view->lists.split_tiles > 0 ? plane_bytes(camera, GS_CHANNELS) : 0;
+}
+
+size_t lm_view_needs(lm_scene *s, const target_view *target) {
+    const gs_view view = rendered(s, target);
+    size_t kept[LM_KEPT], bytes = 0, workspace_bytes;
+    sizes_of(s, &view, kept);
+    for (int i = 0; i < LM_KEPT; i++) bytes += kept[i];
+    residuals(s, target, view.image.color, NULL, NULL); // for the memory that it takes
+    change_of(s, &target->camera);
+    records(s, 0);
+    if (s->form == LM_FREE) return bytes;
+    gs_lm_cache counted = {.begin = device_buffer_reserve(&s->begin, begin_bytes(s))};
+    begin_cache(&counted, s, &view, &workspace_bytes);
+    return bytes + begin_bytes(s) + (size_t)counted.pairs * (2 + GS_CHANNELS) * sizeof(float);
+}
+
+double lm_view_open(lm_view *v, lm_scene *s, const target_view *target, const gs_gaussians *gradient) {
+    device_buffer *const kept = v->kept;
+    size_t bytes[LM_KEPT];
+    v->target = target;
+    v->view = rendered(s, target);
+    v->cache = (gs_lm_cache){0};
+    sizes_of(s, &v->view, bytes);
+    v->metric = (gs_lm_metric){.width = target->camera.width,
+                               .height = target->camera.height,
+                               .weight = device_buffer_reserve(&kept[LM_WEIGHT], bytes[LM_WEIGHT]),
+                               .mask = target->mask};
+    if (bytes[LM_COUPLING] > 0)
+        v->metric.coupling = device_buffer_reserve(&kept[LM_COUPLING], bytes[LM_COUPLING]);
+    gs_view *const view = &v->view;
+    view->splats = keep(&kept[LM_SPLATS], view->splats, bytes[LM_SPLATS]);
+    view->image.transmittance =
+        keep(&kept[LM_TRANSMITTANCE], view->image.transmittance, bytes[LM_TRANSMITTANCE]);
+    view->image.n_contrib = keep(&kept[LM_N_CONTRIB], view->image.n_contrib, bytes[LM_N_CONTRIB]);
+    view->lists.tile_begin = keep(&kept[LM_TILE_BEGIN], view->lists.tile_begin, bytes[LM_TILE_BEGIN]);
+    view->lists.splat_index = keep(&kept[LM_SPLAT_INDEX], view->lists.splat_index, bytes[LM_SPLAT_INDEX]);
+    view->lists.tile_order = keep(&kept[LM_TILE_ORDER], view->lists.tile_order, bytes[LM_TILE_ORDER]);
+    float *const d_color = change_of(s, &target->camera);
+    const double objective = residuals(s, target, view->image.color, &v->metric, d_color);
+    view->image.color = keep(&kept[LM_COLOR], view->image.color, bytes[LM_COLOR]);
     if (gradient) {
         if (s->form == LM_CACHED) build_cache(v, s);
         backward(v, s, 0, d_color);
@@ -255,28 +266,6 @@ void lm_view_close(lm_view *v) {
 size_t lm_view_bytes(const lm_view *v) {
     size_t bytes = 0;
     for (int i = 0; i < LM_KEPT; i++) bytes += v->kept[i].bytes;
-    return bytes;
-}
-
-size_t lm_view_needs(lm_scene *s, const target_view *target) {
-    const gs_camera *const camera = &target->camera;
-    const gs_view view = rendered(s, target);
-    const size_t tiles = (size_t)view.lists.tiles_x * (size_t)view.lists.tiles_y;
-    const size_t planes = (is_coupled(s) ? 2 : 1) + (view.lists.split_tiles > 0 ? 1 : 0);
-    size_t bytes = planes * plane_bytes(camera, GS_CHANNELS) + 2 * plane_bytes(camera, 1) +
-                   (size_t)s->gaussians->count * sizeof(gs_splat) + (tiles + 1) * sizeof(int64_t) +
-                   (size_t)view.lists.pairs * sizeof(uint32_t);
-    if (view.lists.tile_order) bytes += tiles * sizeof(uint32_t);
-    residuals(s, target, view.image.color, NULL, NULL); // for the memory that it takes
-    change_of(s, camera);
-    records(s, 0);
-    if (s->form == LM_CACHED) {
-        size_t workspace_bytes;
-        gs_lm_cache counted = {.begin = device_buffer_reserve(&s->begin, begin_bytes(s))};
-        begin_cache(&counted, s, &view, &workspace_bytes);
-        picture_of(s, camera);
-        bytes += begin_bytes(s) + (size_t)counted.pairs * (2 + GS_CHANNELS) * sizeof(float);
-    }
     return bytes;
 }
 
@@ -306,11 +295,9 @@ static void tangents_along(const lm_view *views, size_t count, lm_scene *s, cons
 
 // [GS_CHANNELS][height][width], times weight unless that is NULL
 static float *forward(const lm_view *v, lm_scene *s, const float *tangents, const float *weight) {
-    const gs_camera *const camera = &v->view.camera;
-    float *change = change_of(s, camera);
+    float *change = change_of(s, &v->view.camera);
     if (v->cache.begin)
-        GS_CHECK(
-            gs_lm_cached_forward(&v->view, &v->cache, tangents, weight, picture_of(s, camera), change, NULL));
+        GS_CHECK(gs_lm_cached_forward(&v->view, &v->cache, tangents, weight, change, NULL));
     else
         GS_CHECK(gs_lm_forward(&v->view, tangents, weight, change, NULL));
     return change;

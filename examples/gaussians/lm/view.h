@@ -68,7 +68,7 @@ typedef struct lm_scene {
     lm_clock *clock;
     int64_t pair_capacity;
     device_buffer bin, color, change, records, splats, transmittance, n_contrib, result, loss;
-    device_buffer begin, places, picture; // of caches
+    device_buffer begin, places; // of caches
 } lm_scene;
 
 enum {

@@ -7,8 +7,7 @@ namespace lm_tests {
 
 // A cache on the device of a frame's view.
 struct cached {
-    explicit cached(const lm_frame &f)
-        : begin(size_t(f.choice.count + 1)), scratch(size_t(4 * f.pixels())), cache{} {
+    explicit cached(const lm_frame &f) : begin(size_t(f.choice.count + 1)), cache{} {
         size_t bytes = 0;
         EXPECT_GS_OK(gs_lm_cache_bytes(f.choice.count, &bytes));
         const device_vector<char> workspace(bytes);
@@ -23,8 +22,7 @@ struct cached {
     }
     // From the frame's tangents.
     std::vector<double> forward(const lm_frame &f, const float *weight) const {
-        EXPECT_GS_OK(gs_lm_cached_forward(&f.view, &cache, f.tangents.data(), weight, scratch.data(),
-                                          f.change.data(), NULL));
+        EXPECT_GS_OK(gs_lm_cached_forward(&f.view, &cache, f.tangents.data(), weight, f.change.data(), NULL));
         return doubles(f.change.read());
     }
     std::vector<double> backward(const lm_frame &f, const float *picture, distwar_policy policy) const {
@@ -39,7 +37,6 @@ struct cached {
     device_vector<int64_t> begin;
     std::unique_ptr<device_vector<uint32_t>> pixel;
     std::unique_ptr<device_vector<float>> derivatives;
-    device_vector<float> scratch;
     gs_lm_cache cache;
 };
 
@@ -171,8 +168,8 @@ TEST(LmEdges, BadArgumentsOfACacheAreNamed) {
     refused(gs_lm_cached_backward(&frame.view, &cache, frame.weight.data(), {DISTWAR_TREE, 34},
                                   frame.change.data(), NULL),
             "gs_lm_cached_backward: balance_threshold must be in 0..33");
-    refused(gs_lm_cached_forward(&frame.view, &cache, NULL, NULL, NULL, frame.change.data(), NULL),
-            "gs_lm_cached_forward: tangents, scratch and change must be given");
+    refused(gs_lm_cached_forward(&frame.view, &cache, NULL, NULL, NULL, NULL),
+            "gs_lm_cached_forward: tangents and change must be given");
 }
 
 } // namespace lm_tests

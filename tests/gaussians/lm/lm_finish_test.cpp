@@ -303,6 +303,7 @@ void expect_lower(const lm_settings &settings, double part) {
 TEST(LmFinish, StepsLowerTheObjective) {
     lm_settings settings = settings_with(4);
     expect_lower(settings, 0.9);
+    settings.pcg_iterations = 4;
     settings.centre_only = true;
     expect_lower(settings, 0.9);
     settings.centre_only = false;
@@ -482,6 +483,7 @@ TEST(LmFinish, BatchesAreChosenAtRandomOrAtEqualDistances) {
         lm_settings settings = settings_with(2);
         settings.batch = settings.batches = 2;
         settings.strided = strided;
+        settings.pcg_iterations = 3;
         ASSERT_TRUE(p.finish(settings)) << p.why.text;
         for (const lm_step &step : p.steps) {
             EXPECT_EQ(step.images, 4);
@@ -577,6 +579,7 @@ TEST(LmFinish, TheDampingKeepsToItsRange) {
     lm_settings settings = settings_with(4);
     settings.most_damping = 3 * settings.damping;
     settings.least_damping = 0.3 * settings.damping;
+    settings.pcg_iterations = 2;
     problem kept, undone, beyond;
     ASSERT_TRUE(kept.finish(settings)) << kept.why.text;
     const double first = settings.damping;
