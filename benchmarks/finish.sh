@@ -25,6 +25,10 @@ options() { # VARIANT: prints its start (third, two (thirds) or end) and its opt
     free) echo two --lm-steps 20 ;;
     third) echo third --lm-steps 20 ;;
     end) echo end --lm-steps 5 ;;
+    published) echo two --lm-published ;;
+    cached) echo two --lm-steps 2 --lm-form cached ;;
+    halves) echo two --lm-steps 10 --lm-batch $half --lm-batches 2 ;;
+    centre) echo two --lm-steps 10 --lm-ssim centre ;;
     free-12) echo two --lm-steps 12 ;; # instead of free where a step takes long
     diagonal) echo two --lm-steps 10 --lm-preconditioner diagonal ;;
     diagonal-20) echo two --lm-steps 10 --lm-preconditioner diagonal --lm-pcg 20 --lm-units 0.1 ;;

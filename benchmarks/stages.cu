@@ -62,14 +62,15 @@ struct cub_commit : warp_commit<distwar::strategy::atomic> {
 
 // Floor: the sums over the warp as they are, stored in place of being added: of each splat those of its last warp are left.
 struct floor_commit : tree_commit {
-    __device__ __forceinline__ void add(uint32_t index, const float (&field)[GS_MOMENTS]) const {
+    template <int K>
+    __device__ __forceinline__ void add(uint32_t index, const float (&field)[K]) const {
         float *const to = sums.place(index, 0);
         DISTWAR_UNROLL
-        for (int k = 0; k + 4 <= GS_MOMENTS; k += 4) // as the tree adds them
+        for (int k = 0; k + 4 <= K; k += 4) // as the tree adds them
             *reinterpret_cast<float4 *>(to + k) =
                 make_float4(field[k], field[k + 1], field[k + 2], field[k + 3]);
         DISTWAR_UNROLL
-        for (int k = GS_MOMENTS / 4 * 4; k < GS_MOMENTS; k++) to[k] = field[k];
+        for (int k = K / 4 * 4; k < K; k++) to[k] = field[k];
     }
 };
 

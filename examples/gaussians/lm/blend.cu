@@ -195,7 +195,7 @@ gs_status gs_lm_forward(const gs_view *view, const float *tangents, const float 
                         gs_stream stream) {
     GS_TRY(check_one_view(__func__, view));
     GS_TRY(check_blended(__func__, view));
-    const gs_lists &lists = view->lists;
+    const auto &lists = view->lists;
     GS_REQUIRE(change && (lists.pairs == 0 || tangents), "tangents and change must be given");
     const bool two = lists.pixels_per_thread == 4; // as gs_render
     return GS_STATUS(launch(
@@ -214,7 +214,7 @@ gs_status gs_lm_squares(const gs_view *view, const float *weight, distwar_policy
     GS_REQUIRE(weight && (count == 0 || squares), "weight and squares must be given");
     if (count > 0)
         GS_CUDA(cudaMemsetAsync(squares, 0, size_t(count) * GS_LM_SQUARES_STRIDE * sizeof(float), stream));
-    const gs_lists &lists = view->lists;
+    const auto &lists = view->lists;
     if (lists.pairs == 0) return GS_OK;
     const auto run = [&](auto strategy) {
         const auto kernel = lists.pixels_per_thread == 1   ? squares_kernel<strategy, 1>

@@ -64,6 +64,7 @@ static void describe_step(json_writer *json, const lm_step *step, const char *im
     json_put_number(json, "damping", step->damping);
     json_put_boolean(json, "kept", step->kept);
     json_put_integer(json, images, step->images);
+    if (step->batches > 1) json_put_integer(json, "batches", step->batches);
     json_put_integer(json, "bytes", (int64_t)step->bytes);
 }
 
@@ -71,6 +72,7 @@ static void describe_step(json_writer *json, const lm_step *step, const char *im
 //   {"event": "lm", "step": 1, "seconds": 0.31, "before": 0.0784, "after": 0.0781, "gain": 0.42, "gamma": 0.31,
 //    "damping": 0.1, "kept": true, "views": 17, "bytes": 780140544, "psnr": 23.2, "ssim": 0.741}
 // seconds: since the first step began. before, after: the objective. psnr, ssim: of held-out views, if there are any.
+// "batches": 4 behind the views, if a step takes the mean of several.
 static void log_step(finish *f, const finish_step *of) {
     json_writer json;
     if (!run_log_begin_line(&f->log, "lm", &json)) return;
@@ -122,6 +124,11 @@ static bool finish_in_view(finish *f, const lm_settings *settings, fault *why) {
     return run_log_finish(&f->log, &(training_state){.gaussians = f->gaussians}, &report, why);
 }
 
+// The parts of a step that there are; without a cache it has none of its own.
+static int parts_of(const finish *f) {
+    return f->options->lm.form == LM_CACHED ? LM_PARTS : LM_BUILD;
+}
+
 static void describe(json_writer *json, const void *subject) {
     const finish *f = subject;
     json_put_text(json, "device", device_name());
@@ -140,7 +147,7 @@ static void describe(json_writer *json, const void *subject) {
         json_put_number(json, "psnr", e->mean.psnr);
         json_put_number(json, "ssim", e->mean.ssim);
         json_begin(json, "gpu_ms", '{'); // sums since the first step
-        for (int part = 0; part < LM_PARTS; part++)
+        for (int part = 0; part < parts_of(f); part++)
             json_put_number(json, lm_part_name((lm_part)part), e->milliseconds[part]);
         json_end(json, '}');
         json_end(json, '}');
@@ -161,7 +168,7 @@ static void print_summary(const finish *f) {
     for (int part = 0; part < LM_PARTS; part++) total += spent[part];
     if (total == 0) return;
     printf("GPU        ms:");
-    for (int part = 0; part < LM_PARTS; part++)
+    for (int part = 0; part < parts_of(f); part++)
         printf("%s %s %.1f", part ? "," : "", lm_part_name((lm_part)part), spent[part]);
     printf("\n");
 }
@@ -182,6 +189,7 @@ static bool run_finish(finish *f, gs_gaussians *host, const dataset *data, fault
 }
 
 static bool check(const finish_options *o, float background[3], fault *why) {
+    if (!lm_settings_check(&o->lm, why)) return false;
     if (!parse_color(o->background, background, why)) return false;
     if (!o->data) return fail(why, "--cameras is missing: the photographs");
     if (!o->output) return fail(why, "-o is missing: the scene file to write");
@@ -226,6 +234,8 @@ int finish_command(int argc, char **argv) {
                               .threshold = BLEND_THRESHOLD,
                               .reduce = offered_index(lm_strategies, DISTWAR_TREE),
                               .lm = lm_settings_default()};
+    for (int i = 1; i < argc; i++) // first: other options change what it sets
+        if (strcmp(argv[i], "--lm-published") == 0) options.lm = lm_settings_published();
     const option_spec rows[] = {
         CAMERAS_OPTION(&options.data),
         OUTPUT_OPTION(&options.output, .help = "the scene file to write; required"),

@@ -12,6 +12,7 @@
 // J = R C: C is the derivative of the image by the parameters, R that of the residuals by the image. For one
 // view, after gs_forward:
 //   gs_lm_gauss_newton_metric  R^T R of the whole loss; gs_loss returns its gradient
+//   gs_lm_weights              R^T R, one weight per value, and R^T F of residuals of one pixel each, as in 3DGS-LM
 //   gs_lm_tangents             derivative of every splat along a direction
 //   gs_lm_forward              C times the direction, times a weight if given
 //   gs_lm_metric_apply         R^T R times an image
@@ -20,6 +21,8 @@
 //   gs_lm_metric_diagonal, gs_lm_squares, gs_lm_add_diagonal     diag(C^T weight C)
 //   gs_lm_add_blocks           each Gaussian's own blocks of C^T weight C, from the same squares
 //   gs_lm_add_units            damping, once for all views
+// The same products from a cache of all pairs of a pixel and a splat that contribute:
+//   gs_lm_cache_begin, gs_lm_cache_fill, gs_lm_cached_forward, gs_lm_cached_backward, gs_lm_cached_squares
 // The solver, on vectors of all parameters:
 //   gs_lm_pcg_start, gs_lm_pcg_step, gs_lm_pcg_update, gs_lm_limit; as preconditioner gs_lm_factor_blocks and
 //   gs_lm_precondition, or gs_lm_precondition_diagonal
@@ -41,13 +44,29 @@ enum {
 
 // ---- from images to residuals ----
 
+typedef enum gs_lm_objective {
+    GS_LM_L1_SSIM, // the loss of gs_loss
+    GS_LM_L2       // squared differences, one residual per value
+} gs_lm_objective;
+
+// The residuals of 3DGS-LM, in which SSIM's slope is by the pixel's own colour alone.
+// epsilon:  in (0, 1], keeps the slopes finite; GS_LM_L2 does not use it.
+// result:   1 double on the device: the sum of squares of the residuals. For GS_LM_L1_SSIM it is
+//           3 (pixels that count) (loss + epsilon), loss as of gs_loss.
+// weight, gradient: [GS_CHANNELS][height][width], both or neither NULL. For every value, summed over its residuals:
+//           the squared slope by the colour, and the residual times its slope; 0 where the mask is 0.
+// Cost:     that of the value of gs_loss.
+gs_status gs_lm_weights(const gs_comparison *images, gs_lm_objective objective, float epsilon, double *result,
+                        float *weight, float *gradient, gs_stream stream);
+
 // R^T R, the second derivative of half the sum of squares by the image (Gauss-Newton):
 //   R^T R change = weight change - window * (coupling (window * change))
-// window * is the weighted sum over SSIM's window.
+// window * is the weighted sum over SSIM's window. Without a coupling, of gs_lm_weights: the weight alone, by which
+// gs_lm_forward multiplies; of the calls on a metric only gs_lm_metric_add_square takes it.
 typedef struct gs_lm_metric {
     int32_t width, height;
     float *weight;   // [GS_CHANNELS][height][width]
-    float *coupling; // [GS_CHANNELS][height][width]
+    float *coupling; // [GS_CHANNELS][height][width], or NULL
     // The images' mask, [height][width], or NULL. Values where it is 0 have no residual, no change of them
     // counts.
     const uint8_t *mask;
@@ -117,12 +136,44 @@ gs_status gs_lm_add_units(const gs_gaussians *gaussians, float weight, const gs_
 gs_status gs_lm_limit(const gs_gaussians *gaussians, float radius, const gs_gaussians *update,
                       gs_stream stream);
 
+// ---- the same from a cache ----
+
+// Every pair of a pixel and a splat that contributes there, sorted by splat: the intermediate gradients of 3DGS-LM. The
+// arrays are the caller's, 20 bytes per pair and 8 per splat.
+typedef struct gs_lm_cache {
+    int64_t pairs;
+    int64_t *begin;     // [count + 1]: splat i has pairs begin[i] .. begin[i + 1] - 1
+    uint32_t *pixel;    // [pairs]: x + 65536 y
+    float *share;       // [pairs]: T alpha, the derivative of the pixel's colour by the splat's
+    float *d_log_alpha; // [GS_CHANNELS][pairs]: by log alpha, with what is behind
+} gs_lm_cache;
+
+// Bytes of the workspace of gs_lm_cache_begin and gs_lm_cache_fill for views of `count` Gaussians.
+gs_status gs_lm_cache_bytes(int64_t count, size_t *bytes);
+// Once for a view after gs_forward: counts the pairs. Reads cache->begin, writes its array and cache->pairs. The caller
+// then sets the other arrays and calls gs_lm_cache_fill with the same view. Waits for the stream. Cost: a pass down the
+// rays and a prefix sum.
+gs_status gs_lm_cache_begin(const gs_view *view, void *workspace, size_t workspace_bytes, gs_lm_cache *cache,
+                            gs_stream stream);
+// Writes the pairs. Their order within a splat is undefined. Cost: a pass down the rays and 20 bytes per pair.
+gs_status gs_lm_cache_fill(const gs_view *view, void *workspace, size_t workspace_bytes,
+                           const gs_lm_cache *cache, gs_stream stream);
+// The results of gs_lm_forward, gs_render_backward and gs_lm_squares for the view of the cache, with sums in another
+// order. moments: [count][GS_LM_TANGENT_STRIDE]. policy: as gs_lm_squares. Cost: each reads 20 bytes per pair;
+// gs_lm_cached_forward adds 12 bytes per pair by atomics, the others a record for each splat and 2,048 pairs.
+gs_status gs_lm_cached_forward(const gs_view *view, const gs_lm_cache *cache, const float *tangents,
+                               const float *weight, float *change, gs_stream stream);
+gs_status gs_lm_cached_backward(const gs_view *view, const gs_lm_cache *cache, const float *color_gradient,
+                                distwar_policy policy, float *moments, gs_stream stream);
+gs_status gs_lm_cached_squares(const gs_view *view, const gs_lm_cache *cache, const float *weight,
+                               distwar_policy policy, float *squares, gs_stream stream);
+
 // ---- conjugate gradients ----
 
 // Solves (A + lambda diagonal) x = right by conjugate gradients with preconditioner P. A vector is `values`
 // floats, in the same order everywhere: several arrays in one allocation, with zeros between them, are one
 // vector. No call waits.
-//   gs_lm_pcg_start
+//   gs_lm_pcg_start; to start at another x than 0: x = that, residual -= (A + lambda diagonal) x
 //   direction = P residual; residual^T direction is added to scalars[0]
 //   for iteration = 0, 1, ...
 //     product = A direction
@@ -168,8 +219,10 @@ gs_status gs_lm_precondition(const float *blocks, const gs_gaussians *diagonal, 
 // gs_lm_metric_add_square of the step's change give the change of the objective that the model predicts.
 gs_status gs_lm_add_dot(const float *weight, const float *a, const float *b, int64_t values, double *sum,
                         gs_stream stream);
-// to += scale from
-gs_status gs_lm_add(float *to, float scale, const float *from, int64_t values, gs_stream stream);
+// to += scale weight from; weight NULL: scale from. Of it and gs_lm_precondition_diagonal, which divides, is the weighted
+// mean of the updates of several sets of images (3DGS-LM, equation 7).
+gs_status gs_lm_add(float *to, float scale, const float *weight, const float *from, int64_t values,
+                    gs_stream stream);
 
 #ifdef __cplusplus
 }

@@ -72,9 +72,11 @@ __global__ void __launch_bounds__(vector_block)
     add_of_block<vector_block>(part, sum);
 }
 
+// weight: NULL counts as 1.
 __global__ void __launch_bounds__(vector_block)
-    add_kernel(float *to, float scale, const float *from, int64_t values) {
-    for (int64_t i = first_value(); i < values; i += stride_of_grid()) to[i] = fmaf(scale, from[i], to[i]);
+    add_kernel(float *to, float scale, const float *weight, const float *from, int64_t values) {
+    for (int64_t i = first_value(); i < values; i += stride_of_grid())
+        to[i] = fmaf(weight ? scale * weight[i] : scale, from[i], to[i]);
 }
 
 unsigned grid_for(int64_t values) {
@@ -138,7 +140,9 @@ gs_status gs_lm_add_dot(const float *weight, const float *a, const float *b, int
     return GS_STATUS(launch(stream, grid_for(values), vector_block, dot_kernel, weight, a, b, values, sum));
 }
 
-gs_status gs_lm_add(float *to, float scale, const float *from, int64_t values, gs_stream stream) {
+gs_status gs_lm_add(float *to, float scale, const float *weight, const float *from, int64_t values,
+                    gs_stream stream) {
     GS_REQUIRE(values >= 0 && to && from, "to and from must be given, and values not negative");
-    return GS_STATUS(launch(stream, grid_for(values), vector_block, add_kernel, to, scale, from, values));
+    return GS_STATUS(
+        launch(stream, grid_for(values), vector_block, add_kernel, to, scale, weight, from, values));
 }

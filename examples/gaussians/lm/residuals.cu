@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The Gauss-Newton metric of the loss in the space of pictures: a weight for each value, minus SSIM's
-// coupling of the values under a window (docs/developers/math.md, section 8).
+// coupling of the values under a window (docs/developers/math.md, section 8). And the residuals of 3DGS-LM, each of which
+// depends on one pixel's colour alone: a weight and a gradient for each value in place of a row of J for each residual.
 #include "image/ssim.cuh"
 #include "kernels.cuh"
 
@@ -239,6 +240,45 @@ __global__ void __launch_bounds__(TILE *STEP)
     add_of_block<TILE * STEP>(part, sum);
 }
 
+// Sums over the residuals of one value of a picture: r^2, slope^2, r slope.
+struct value_sums {
+    float square, weight, gradient;
+};
+
+// The residuals are r = sqrt(A u) for u = |c - t| + epsilon and for u = 1 - SSIM + epsilon. The slope is A u' / (2 r),
+// its square A u'^2 / (4 u), and r slope = A u' / 2. At c = t the first residual has slopes +-s on the two sides: the
+// gradient counts 0, the weight counts s^2, which holds the pixel at its colour.
+__device__ value_sums l1_ssim_sums(float c, float t, float ssim, const derivatives &d, float epsilon) {
+    constexpr float of_l1 = float(L1_WEIGHT), of_ssim = float(SSIM_WEIGHT);
+    const float centre = window[RADIUS] * window[RADIUS];
+    const float d_centre = -centre * (d.m + 2 * (c - t) * d.p + t * d.s); // derivative of 1 - SSIM
+    const float difference = fabsf(c - t) + epsilon, dissimilarity = fmaxf(1 - ssim, 0.0f) + epsilon;
+    const float sign = float(c > t) - float(c < t);
+    return {of_l1 * difference + of_ssim * dissimilarity,
+            0.25f * (of_l1 / difference + of_ssim * d_centre * d_centre / dissimilarity),
+            0.5f * (of_l1 * sign + of_ssim * d_centre)};
+}
+
+// weight and gradient: NULL, or written.
+template <bool masked>
+__global__ void __launch_bounds__(TILE *STEP)
+    weights_kernel(images in, gs_lm_objective objective, float epsilon, double *result, float *weight,
+                   float *gradient) {
+    double part = 0;
+    const auto use = [&](int64_t i, float c, float t, const similarity &like, const derivatives &d,
+                         const window_share &share) {
+        value_sums sums = {};
+        if (share.counts)
+            sums = objective == GS_LM_L2 ? value_sums{(c - t) * (c - t), 1, c - t}
+                                         : l1_ssim_sums(c, t, like.ssim, d, epsilon);
+        part += sums.square;
+        if (weight) weight[i] = sums.weight;
+        if (gradient) gradient[i] = sums.gradient;
+    };
+    for_each_value<masked>(in, int(blockIdx.z), use);
+    add_of_block<TILE * STEP>(part, result);
+}
+
 const dim3 block(TILE, STEP);
 
 template <bool aligned>
@@ -255,13 +295,28 @@ gs_status apply_by_strips(const gs_lm_metric *metric, const layout &at, float *s
     return GS_OK;
 }
 
-gs_status check(const char *function, const gs_lm_metric *metric) {
-    GS_REQUIRE_OF(function, metric && metric->weight && metric->coupling,
-                  "a metric with a weight and a coupling must be given");
+// coupled: the call needs the coupling.
+gs_status check(const char *function, const gs_lm_metric *metric, bool coupled = true) {
+    GS_REQUIRE_OF(function, metric && metric->weight && (metric->coupling || !coupled),
+                  coupled ? "a metric with a weight and a coupling must be given"
+                          : "a metric with a weight must be given");
     return check_size(function, metric->width, metric->height);
 }
 
 } // namespace
+
+gs_status gs_lm_weights(const gs_comparison *compared, gs_lm_objective objective, float epsilon,
+                        double *result, float *weight, float *gradient, gs_stream stream) {
+    GS_TRY(check_comparison(__func__, compared));
+    GS_REQUIRE(result && !weight == !gradient,
+               "result must be given, weight and gradient both or neither of them");
+    GS_REQUIRE(objective == GS_LM_L1_SSIM || objective == GS_LM_L2, "objective must be l1-ssim or l2");
+    GS_REQUIRE(epsilon > 0 && epsilon <= 1, "epsilon must be in (0, 1]");
+    GS_CUDA(cudaMemsetAsync(result, 0, sizeof *result, stream));
+    return GS_STATUS(launch(stream, grid_of(compared->width, compared->height), block,
+                            compared->mask ? weights_kernel<true> : weights_kernel<false>,
+                            images_of(*compared), objective, epsilon, result, weight, gradient));
+}
 
 gs_status gs_lm_gauss_newton_metric(const gs_comparison *compared, float epsilon, float *scratch,
                                     const gs_lm_metric *metric, gs_stream stream) {
@@ -298,7 +353,7 @@ gs_status gs_lm_metric_apply(const gs_lm_metric *metric, float *scratch, float *
 
 gs_status gs_lm_metric_add_square(const gs_lm_metric *metric, const float *change, double *sum,
                                   gs_stream stream) {
-    GS_TRY(check(__func__, metric));
+    GS_TRY(check(__func__, metric, false));
     GS_REQUIRE(change && sum, "change and sum must be given");
     return GS_STATUS(launch(stream, grid_of(metric->width, metric->height), block,
                             metric->mask ? square_kernel<true> : square_kernel<false>, *metric, change, sum));

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+// Steps of Levenberg-Marquardt: the batches of a step are solved one after another, their mean is searched along, and the
+// damping follows what came of it.
 #include "solver.h"
 #include "arrays.h"
 #include "device.h"
@@ -7,65 +9,14 @@
 #include "cli/progress.h"
 #include "random.h"
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-// ---- settings ----
+// The line search evaluates at most eight lengths.
+enum { SEARCHES = 8 };
 
-lm_settings lm_settings_default(void) {
-    return (lm_settings){.steps = 5,
-                         .pcg_iterations = 8,
-                         .batch = 100,
-                         .damping = 0.1,
-                         .by_length = true,
-                         .unit_weight = 10,
-                         .radius = 0.3,
-                         .epsilon = 1e-3,
-                         .least_gain = 1e-5,
-                         .policy = {DISTWAR_TREE, 0}};
-}
-
-void lm_options_list(lm_settings *o, option_table *table) {
-    static const char *const rules[] = {"gain", "length", NULL};
-    static const char *const preconditioners[] = {"blocks", "diagonal", NULL};
-    const option_spec rows[] = {
-        OPTION("lm-pcg", &o->pcg_iterations, .minimum = 1, .maximum = 10000,
-               .help = "iterations of conjugate gradients in each step"),
-        OPTION("lm-preconditioner", &o->diagonal_only, .choices = preconditioners,
-               .help = "precondition by each Gaussian's blocks of the matrix, or by its diagonal"),
-        OPTION("lm-batch", &o->batch, .minimum = 1, .maximum = 1000000,
-               .help = "most views of a step, chosen at random"),
-        OPTION("lm-damping", &o->damping, .maximum = 1e6,
-               .help = "damping of the first step; doubled after a step that is undone"),
-        OPTION(
-            "lm-rule", &o->by_length, .choices = rules,
-            .help =
-                "after a kept step, halve the damping (gain) or divide it by twice the step's length (length)"),
-        OPTION("lm-units", &o->unit_weight, .maximum = 1e6,
-               .help =
-                   "weight of the damping that keeps parameters within a few of their own units; 0: none"),
-        OPTION("lm-radius", &o->radius, .maximum = 1e6,
-               .help = "limit of a Gaussian's change per step in its own units (axes, radians); 0: none"),
-        OPTION("lm-epsilon", &o->epsilon, .minimum = 1e-9, .maximum = 1,
-               .help = "number under the roots of the residuals, below which differences count as squares"),
-        OPTIONS_END};
-    option_table_add(table, rows);
-}
-
-void lm_step_print(const lm_step *step) {
-    printf("LM step    %lld: objective %.6f -> %.6f on %lld views, gamma %.3f, damping %g, "
-           "gain ratio %.3f%s, %.2f s\n",
-           (long long)step->step, step->before, step->after, (long long)step->images, step->gamma,
-           step->damping, step->gain, step->kept ? "" : ", undone", step->seconds);
-}
-
-// ---- the solver ----
-
-// The line search evaluates every third of the step's images, and at most eight lengths.
-enum { SEARCH_STRIDE = 3, SEARCHES = 8 };
-
-enum { RIGHT, DIAGONAL, UPDATE, RESIDUAL, DIRECTION, PRODUCT, VECTORS };
+// Those from SUM on are of steps of several batches: of the updates times DIAGONAL, of DIAGONAL, of RIGHT.
+enum { RIGHT, DIAGONAL, UPDATE, RESIDUAL, DIRECTION, PRODUCT, SUM, WEIGHTS, RIGHT_OF_ALL, VECTORS };
 
 typedef struct solver {
     const gs_gaussians *gaussians;
@@ -82,8 +33,9 @@ typedef struct solver {
     size_t blocks_bytes;
     double *scalars, *model; // device; model: RIGHT^T UPDATE and |J UPDATE|^2
     size_t *order;           // a permutation of the views
-    lm_view *open;           // [most_open]: views of the step's images
+    lm_view *open;           // [most_open]: views of a batch
     int64_t most_open;
+    size_t limit;   // of all bytes; 0: none
     double *sum_of; // [view_count]: squared residuals at the start of a step, in the order of `order`
     size_t ready;   // views open at the present Gaussians; or 0
     double damping;
@@ -95,16 +47,34 @@ static int64_t min_of(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
+// The most bytes that the solver may take; 0: any number. Caches of all views may not fit, so that these are limited by
+// what is free, less a part for what allocations are rounded up by.
+static size_t limit_of(const lm_settings *settings) {
+    if (settings->memory > 0) return (size_t)(settings->memory * 0x1p30);
+    if (settings->form == LM_FREE) return 0;
+    size_t unused, all;
+    DEVICE_CHECK(cudaMemGetInfo(&unused, &all));
+    return unused - unused / 16;
+}
+
 static bool solver_open(solver *s, fault *why) {
     const lm_settings *settings = s->settings;
     const gs_gaussians *g = s->gaussians;
-    s->scene = (lm_scene){
-        .gaussians = g, .epsilon = (float)settings->epsilon, .policy = settings->policy, .clock = &s->clock};
+    s->scene = (lm_scene){.gaussians = g,
+                          .epsilon = (float)settings->epsilon,
+                          .objective = (gs_lm_objective)settings->objective,
+                          .centre_only = settings->centre_only,
+                          .form = (lm_form)settings->form,
+                          .policy = settings->policy,
+                          .clock = &s->clock};
     memcpy(s->scene.background, settings->background, sizeof s->scene.background);
     lm_clock_open(&s->clock);
     s->damping = settings->damping;
     s->values = (int64_t)(device_gaussians_bytes(g->count, g->sh_degree) / sizeof(float));
-    for (int i = 0; i < VECTORS; i++) s->vectors[i] = device_gaussians_open(g->count, g->sh_degree);
+    s->limit = limit_of(settings);
+    const int vectors =
+        settings->batches > 1 || s->limit > 0 ? VECTORS : SUM; // a limit may make several batches
+    for (int i = 0; i < vectors; i++) s->vectors[i] = device_gaussians_open(g->count, g->sh_degree);
     if (!settings->diagonal_only) {
         GS_CHECK(gs_lm_blocks_bytes(g->count, g->sh_degree, &s->blocks_bytes));
         s->blocks = device_allocate(s->blocks_bytes);
@@ -116,7 +86,7 @@ static bool solver_open(solver *s, fault *why) {
     s->open = calloc((size_t)s->most_open, sizeof *s->open);
     s->sum_of = calloc(s->view_count, sizeof *s->sum_of);
     if (!s->order || !s->open || !s->sum_of) return fail(why, "no memory for %zu views", s->view_count);
-    s->fixed_bytes = VECTORS * (size_t)s->values * sizeof(float) + s->blocks_bytes;
+    s->fixed_bytes = (size_t)vectors * (size_t)s->values * sizeof(float) + s->blocks_bytes;
     s->most_bytes = s->fixed_bytes;
     return true;
 }
@@ -134,16 +104,28 @@ static void solver_close(solver *s) {
     free(s->sum_of);
 }
 
-static void note_memory(solver *s) {
+static size_t bytes_of_all(const solver *s) {
     size_t bytes = s->fixed_bytes + lm_scene_bytes(&s->scene);
     for (int64_t i = 0; i < s->most_open; i++) bytes += lm_view_bytes(&s->open[i]);
+    return bytes;
+}
+
+static void note_memory(solver *s) {
+    const size_t bytes = bytes_of_all(s);
     if (bytes > s->most_bytes) s->most_bytes = bytes;
 }
 
-// Every n-th of the step's images; other images in every step.
+// Images first, first + stride, first + 2 stride, ..., rounded down, of the step's; other images in every step.
 typedef struct probe {
-    size_t first, stride, images;
+    size_t first;
+    double stride; // >= 1
+    size_t images;
 } probe;
+
+// The k-th of them; from `images` on there is none.
+static size_t place_of(probe of, size_t k) {
+    return of.first + (size_t)((double)k * of.stride);
+}
 
 static const target_view *image_of(const solver *s, size_t i) {
     return &s->views[s->order[i]];
@@ -151,7 +133,7 @@ static const target_view *image_of(const solver *s, size_t i) {
 
 static double values_in(const solver *s, probe of) {
     double values = 0;
-    for (size_t i = of.first; i < of.images; i += of.stride)
+    for (size_t k = 0, i; (i = place_of(of, k)) < of.images; k++)
         values += (double)GS_CHANNELS * (double)image_of(s, i)->counted;
     return values;
 }
@@ -159,7 +141,7 @@ static double values_in(const solver *s, probe of) {
 // The mean objective over the probe at the start of the step.
 static double objective_before(const solver *s, probe of) {
     double sum = 0;
-    for (size_t i = of.first; i < of.images; i += of.stride) sum += s->sum_of[i];
+    for (size_t k = 0, i; (i = place_of(of, k)) < of.images; k++) sum += s->sum_of[i];
     return sum / values_in(s, of);
 }
 
@@ -171,9 +153,18 @@ static void clear(const solver *s, int vector) {
     DEVICE_CHECK(cudaMemsetAsync(flat(s, vector), 0, (size_t)s->values * sizeof(float), NULL));
 }
 
-// Puts this step's images first in s->order; returns their number.
+// Puts this step's images first in s->order, batch by batch; returns their number.
 static size_t choose_images(solver *s, int64_t step) {
-    const size_t n = s->view_count;
+    const size_t n = s->view_count, batch = (size_t)s->settings->batch;
+    const size_t wanted = (size_t)min_of(s->settings->batch * s->settings->batches, (int64_t)n);
+    const size_t batches = (wanted + batch - 1) / batch;
+    if (s->settings->strided) { // of `wanted` images at equal distances a batch is every one in `batches`
+        size_t at = 0;
+        for (size_t first = 0; first < batches; first++)
+            for (size_t i = first; i < wanted; i += batches)
+                s->order[at++] = ((size_t)(step - 1) + i * n / wanted) % n;
+        return wanted;
+    }
     random_stream random = {s->settings->seed ^ (uint64_t)step * 0x9e3779b97f4a7c15u};
     for (size_t i = 0; i < n; i++) s->order[i] = i;
     for (size_t i = 0; i + 1 < n; i++) {
@@ -182,17 +173,37 @@ static size_t choose_images(solver *s, int64_t step) {
         s->order[other] = s->order[i];
         s->order[i] = chosen;
     }
-    return (size_t)min_of(s->settings->batch, (int64_t)n);
+    return wanted;
 }
 
-// Opens the views of the step's images; RIGHT becomes minus their gradient.
-static void open_views(solver *s, size_t images) {
-    clear(s, RIGHT);
-    for (size_t i = 0; i < images; i++)
-        s->sum_of[i] = lm_view_open(&s->open[i], &s->scene, image_of(s, i), &s->vectors[RIGHT]);
-    GS_CHECK(gs_lm_add(flat(s, RIGHT), -2, flat(s, RIGHT), s->values, NULL));
+// Whether the limit leaves room for one more view behind those that are open. Closes views of an earlier batch if they take
+// it. Buffers that grow again grow by half, and steps may add pairs to the lists.
+static bool has_room(solver *s, size_t opened, const target_view *image) {
+    const size_t needs = lm_view_needs(&s->scene, image);
+    size_t bytes = bytes_of_all(s) + s->scene.bin.bytes / 2 + needs;
+    if (bytes + needs / 2 <= s->limit) return true;
+    for (size_t i = opened; i < (size_t)s->most_open; i++) {
+        bytes -= lm_view_bytes(&s->open[i]);
+        lm_view_close(&s->open[i]);
+    }
+    return bytes <= s->limit;
+}
+
+// Opens views from s->order[first] on for a batch: of `left` views a part of equal size, or as many as there is room for;
+// returns their number. with_gradient: RIGHT becomes minus their gradient, and they have caches.
+static size_t open_views(solver *s, size_t first, size_t left, bool with_gradient) {
+    const size_t most = lm_equal_part(left, (size_t)s->settings->batch);
+    size_t opened = 0;
+    if (with_gradient) clear(s, RIGHT);
+    for (; opened < most; opened++) {
+        const target_view *const image = image_of(s, first + opened);
+        if (s->limit > 0 && !has_room(s, opened, image)) break;
+        s->sum_of[first + opened] =
+            lm_view_open(&s->open[opened], &s->scene, image, with_gradient ? &s->vectors[RIGHT] : NULL);
+    }
+    if (with_gradient) GS_CHECK(gs_lm_add(flat(s, RIGHT), -2, NULL, flat(s, RIGHT), s->values, NULL));
     note_memory(s);
-    s->ready = images;
+    return opened;
 }
 
 // to = P RESIDUAL, at the start of the iteration.
@@ -204,6 +215,16 @@ static void precondition(solver *s, int to, int iteration) {
     else
         GS_CHECK(gs_lm_precondition_diagonal(flat(s, DIAGONAL), flat(s, RESIDUAL), s->values, flat(s, to),
                                              sum, NULL));
+}
+
+// UPDATE = P RIGHT, and RESIDUAL what is then left of the right-hand side. Right after gs_lm_pcg_start.
+static void start_preconditioned(solver *s, size_t views) {
+    float *const residual = flat(s, RESIDUAL);
+    precondition(s, UPDATE, 0);
+    DEVICE_CHECK(cudaMemsetAsync(s->scalars, 0, sizeof *s->scalars, NULL));
+    lm_views_product(s->open, views, &s->scene, &s->vectors[UPDATE], &s->vectors[PRODUCT]);
+    GS_CHECK(gs_lm_add(residual, -1, NULL, flat(s, PRODUCT), s->values, NULL));
+    GS_CHECK(gs_lm_add(residual, -(float)s->damping, flat(s, DIAGONAL), flat(s, UPDATE), s->values, NULL));
 }
 
 // UPDATE becomes the solution of the open views' normal equations, DIAGONAL their diagonal.
@@ -223,6 +244,7 @@ static void solve(solver *s, size_t views) {
                            .scalars = s->scalars};
     GS_CHECK(gs_lm_pcg_start(&pcg, flat(s, RIGHT), iterations, NULL));
     if (s->blocks) GS_CHECK(gs_lm_factor_blocks(&s->vectors[DIAGONAL], (float)s->damping, s->blocks, NULL));
+    if (s->settings->start_preconditioned) start_preconditioned(s, views);
     precondition(s, DIRECTION, 0);
     lm_clock_mark(clock, LM_SOLVER);
     for (int k = 0; k < iterations; k++) {
@@ -236,24 +258,49 @@ static void solve(solver *s, size_t views) {
     }
 }
 
-// Shortens what moves too far in UPDATE.
-static void limit_update(solver *s) {
-    if (s->settings->radius > 0)
-        GS_CHECK(gs_lm_limit(s->gaussians, (float)s->settings->radius, &s->vectors[UPDATE], NULL));
+// Adds the solution of a batch to the mean of the step's: sum of DIAGONAL UPDATE over sum of DIAGONAL, equation 7.
+static void add_to_mean(solver *s, bool first) {
+    for (int i = SUM; first && i < VECTORS; i++) clear(s, i);
+    GS_CHECK(gs_lm_add(flat(s, SUM), 1, flat(s, DIAGONAL), flat(s, UPDATE), s->values, NULL));
+    GS_CHECK(gs_lm_add(flat(s, WEIGHTS), 1, NULL, flat(s, DIAGONAL), s->values, NULL));
+    GS_CHECK(gs_lm_add(flat(s, RIGHT_OF_ALL), 1, NULL, flat(s, RIGHT), s->values, NULL));
 }
 
-// UPDATE becomes the step for the step's images. report: images, before.
-static void find_update(solver *s, size_t images, lm_step *report) {
-    if (!s->ready) open_views(s, images);
-    s->ready = 0;
-    solve(s, images);
-    limit_update(s);
+// UPDATE and RIGHT become those of all batches.
+static void take_mean(solver *s) {
+    GS_CHECK(gs_lm_precondition_diagonal(flat(s, WEIGHTS), flat(s, SUM), s->values, flat(s, UPDATE),
+                                         s->scalars, NULL));
+    device_gaussians_copy(&s->vectors[RIGHT], &s->vectors[RIGHT_OF_ALL]);
+}
+
+// UPDATE becomes the step for the step's images. report: images, batches, before.
+static bool find_update(solver *s, size_t images, lm_step *report, fault *why) {
+    for (size_t first = 0, views; first < images; first += views) {
+        views = s->ready ? s->ready : open_views(s, first, images - first, true);
+        s->ready = 0;
+        if (views == 0)
+            return fail(why,
+                        "one view does not fit into the %.3g GiB allowed, beside %.3g that all need: raise "
+                        "--lm-memory or --downscale, or take --lm-form free",
+                        (double)s->limit / 0x1p30, (double)bytes_of_all(s) / 0x1p30);
+        solve(s, views);
+        report->batches++;
+        if (views < images) add_to_mean(s, first == 0);
+    }
+    const bool several = report->batches > 1;
+    if (several) take_mean(s);
+    if (s->settings->radius > 0)
+        GS_CHECK(gs_lm_limit(s->gaussians, (float)s->settings->radius, &s->vectors[UPDATE], NULL));
     DEVICE_CHECK(cudaMemsetAsync(s->model, 0, 2 * sizeof(double), NULL));
-    lm_views_add_curvature(s->open, images, &s->scene, &s->vectors[UPDATE], &s->model[1]);
+    for (size_t first = 0, views; first < images; first += views) {
+        views = several ? open_views(s, first, images - first, false) : images;
+        lm_views_add_curvature(s->open, views, &s->scene, &s->vectors[UPDATE], &s->model[1]);
+    }
     GS_CHECK(gs_lm_add_dot(NULL, flat(s, RIGHT), flat(s, UPDATE), s->values, &s->model[0], NULL));
     device_download(s->resident_model, s->model, sizeof s->resident_model);
     report->images = (int64_t)images;
     report->before = objective_before(s, (probe){0, 1, images});
+    return true;
 }
 
 // Gaussians = PRODUCT + gamma UPDATE. With gamma 0 they get the same bytes back.
@@ -262,14 +309,14 @@ static void move_to(solver *s, double gamma) {
     if (gamma == 0) return;
     const gs_arrays to = gs_arrays_of(s->gaussians), by = gs_arrays_of(&s->vectors[UPDATE]);
     for (int i = 0; i < GS_ARRAYS; i++)
-        GS_CHECK(gs_lm_add(to.of[i], (float)gamma, by.of[i], s->gaussians->count * to.width[i], NULL));
+        GS_CHECK(gs_lm_add(to.of[i], (float)gamma, NULL, by.of[i], s->gaussians->count * to.width[i], NULL));
 }
 
 // The mean objective over the probe; infinite if it is not finite.
 static double objective_at(solver *s, double gamma, probe of) {
     move_to(s, gamma);
     double sum = 0;
-    for (size_t i = of.first; i < of.images; i += of.stride)
+    for (size_t k = 0, i; (i = place_of(of, k)) < of.images; k++)
         sum += lm_picture_objective(&s->scene, image_of(s, i));
     note_memory(s);
     return isfinite(sum) ? sum / values_in(s, of) : INFINITY;
@@ -302,10 +349,11 @@ static double search_gamma(solver *s, probe of, double slope) {
 // The mean objective at the end of the step. If the next step begins with the same views, opens them for it.
 static double arrive(solver *s, double gamma, size_t images, const lm_step *step) {
     const probe all = {0, 1, images};
-    const bool same = images == s->view_count && step->step < s->settings->steps;
+    const bool same = images == s->view_count && step->batches == 1 && step->step < s->settings->steps;
     if (!same) return objective_at(s, gamma, all);
     move_to(s, gamma);
-    open_views(s, images);
+    if (open_views(s, 0, images, true) < images) return objective_at(s, gamma, all);
+    s->ready = images;
     const double mean = objective_before(s, all);
     return isfinite(mean) ? mean : INFINITY;
 }
@@ -320,15 +368,16 @@ static double damping_factor(const lm_settings *settings, const lm_step *step) {
 static bool lm_step_once(solver *s, lm_step *report, fault *why) {
     lm_clock_start(&s->clock);
     const size_t chosen = s->ready ? s->ready : choose_images(s, report->step);
-    find_update(s, chosen, report);
+    if (!find_update(s, chosen, report, why)) return false;
     if (!isfinite(report->before))
         return fail(why, "the objective is not finite: parameters of the scene overflow");
     const size_t images = (size_t)report->images;
     device_gaussians_copy(&s->vectors[PRODUCT], s->gaussians);
     const double values = values_in(s, (probe){0, 1, images});
     const double slope = -2 * s->resident_model[0] / values, bend = s->resident_model[1] / values;
-    const size_t some_first = images >= 3 * SEARCH_STRIDE ? (size_t)report->step % SEARCH_STRIDE : 0;
-    const probe some = {some_first, SEARCH_STRIDE, images};
+    const double stride = 1 / s->settings->search_share;
+    const size_t some_first = (double)images >= 3 * stride ? (size_t)report->step % (size_t)stride : 0;
+    const probe some = {some_first, stride, images};
     const double gamma = search_gamma(s, some, slope);
     report->after = arrive(s, gamma, images, report);
     const double predicted = -slope * gamma - bend * gamma * gamma;
@@ -341,7 +390,9 @@ static bool lm_step_once(solver *s, lm_step *report, fault *why) {
         s->ready = 0;
     }
     s->damping *= damping_factor(s->settings, report);
-    s->damping = fmin(fmax(s->damping, fmin(1e-4, s->settings->damping)), fmax(1e4, s->settings->damping));
+    const lm_settings *const o = s->settings;
+    s->damping =
+        fmin(fmax(s->damping, fmin(o->least_damping, o->damping)), fmax(o->most_damping, o->damping));
     lm_clock_stop(&s->clock);
     DEVICE_CHECK(cudaDeviceSynchronize());
     report->bytes = s->most_bytes;

@@ -9,8 +9,8 @@
 // ---- times ----
 
 const char *lm_part_name(lm_part part) {
-    static const char *const names[LM_PARTS] = {"pictures",   "diagonal",     "Jp",
-                                                "J^Tu blend", "J^Tu project", "solver"};
+    static const char *const names[LM_PARTS] = {"pictures",     "diagonal", "Jp",          "J^Tu blend",
+                                                "J^Tu project", "solver",   "build cache", "sort cache"};
     return names[part];
 }
 
@@ -74,29 +74,21 @@ static float *change_of(lm_scene *s, const gs_camera *camera) {
 }
 
 void lm_scene_close(lm_scene *s) {
-    device_buffer *const all[] = {&s->bin,           &s->color,     &s->change, &s->records, &s->splats,
-                                  &s->transmittance, &s->n_contrib, &s->result, &s->loss};
+    device_buffer *const all[] = {&s->bin,    &s->color,         &s->change,   &s->records,
+                                  &s->splats, &s->result,        &s->places,   &s->loss,
+                                  &s->begin,  &s->transmittance, &s->n_contrib};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) device_buffer_close(all[i]);
 }
 
 size_t lm_scene_bytes(const lm_scene *s) {
     return s->bin.bytes + s->color.bytes + s->change.bytes + s->records.bytes + s->splats.bytes +
-           s->transmittance.bytes + s->n_contrib.bytes + s->result.bytes + s->loss.bytes;
+           s->transmittance.bytes + s->n_contrib.bytes + s->result.bytes + s->loss.bytes + s->begin.bytes +
+           s->places.bytes;
 }
 
-// A view of the scene. The caller sets splats and image before render().
-static gs_view view_of(const lm_scene *s, const target_view *target) {
-    gs_view view = {
-        .gaussians = *s->gaussians, .camera = target->camera, .sh_degree_used = s->gaussians->sh_degree};
-    memcpy(view.background, s->background, sizeof view.background);
-    return view;
-}
-
-// The lists lie in the scene's memory.
-static void render(lm_scene *s, gs_view *view) {
-    view->pair_capacity = s->pair_capacity;
-    render_view(view, &s->bin, NULL);
-    s->pair_capacity = view->pair_capacity;
+// The residuals are those of the whole loss, whose SSIM couples the pixels of a window.
+static bool is_coupled(const lm_scene *s) {
+    return s->objective == GS_LM_L1_SSIM && !s->centre_only;
 }
 
 // The sum of squared residuals. gradient: half of its gradient; metric and gradient both or neither NULL.
@@ -107,33 +99,50 @@ static double residuals(lm_scene *s, const target_view *target, const float *col
     const int64_t values = GS_CHANNELS * (int64_t)pixels_of(camera);
     const double counted = (double)GS_CHANNELS * (double)target->counted;
     double *result = device_buffer_reserve(&s->result, 3 * sizeof(double)), value;
-    size_t bytes;
-    GS_CHECK(gs_loss_bytes(images.width, images.height, &bytes));
-    void *workspace = device_buffer_reserve(&s->loss, bytes); // larger than one picture
-    GS_CHECK(gs_loss(&images, workspace, bytes, result, gradient, NULL));
-    if (gradient) { // n (loss + epsilon) is the sum of squares
-        GS_CHECK(gs_lm_add(gradient, (float)(counted / 2 - 1), gradient, values, NULL));
-        GS_CHECK(gs_lm_gauss_newton_metric(&images, s->epsilon, workspace, metric, NULL));
+    if (is_coupled(s)) {
+        size_t bytes;
+        GS_CHECK(gs_loss_bytes(images.width, images.height, &bytes));
+        void *workspace = device_buffer_reserve(&s->loss, bytes); // larger than one picture
+        GS_CHECK(gs_loss(&images, workspace, bytes, result, gradient, NULL));
+        if (gradient) { // n (loss + epsilon) is the sum of squares
+            GS_CHECK(gs_lm_add(gradient, (float)(counted / 2 - 1), NULL, gradient, values, NULL));
+            GS_CHECK(gs_lm_gauss_newton_metric(&images, s->epsilon, workspace, metric, NULL));
+        }
+    } else {
+        float *const weight = metric ? metric->weight : NULL;
+        GS_CHECK(gs_lm_weights(&images, s->objective, s->epsilon, result, weight, gradient, NULL));
     }
     lm_clock_mark(s->clock, LM_PICTURES);
     device_download(&value, result, sizeof value);
-    return counted * (value + (double)s->epsilon);
+    return is_coupled(s) ? counted * (value + (double)s->epsilon) : value;
 }
 
-double lm_picture_objective(lm_scene *s, const target_view *target) {
+// The view, rendered: its splats, lists and image lie in the scene's memory.
+static gs_view rendered(lm_scene *s, const target_view *target) {
     const gs_camera *camera = &target->camera;
-    gs_view view = view_of(s, target);
+    gs_view view = {.gaussians = *s->gaussians,
+                    .camera = *camera,
+                    .sh_degree_used = s->gaussians->sh_degree,
+                    .pair_capacity = s->pair_capacity};
+    memcpy(view.background, s->background, sizeof view.background);
     view.splats = device_buffer_reserve(&s->splats, (size_t)s->gaussians->count * sizeof(gs_splat));
     view.image =
         (gs_image){.color = device_buffer_reserve(&s->color, plane_bytes(camera, GS_CHANNELS)),
                    .transmittance = device_buffer_reserve(&s->transmittance, plane_bytes(camera, 1)),
                    .n_contrib = device_buffer_reserve(&s->n_contrib, pixels_of(camera) * sizeof(uint32_t))};
-    render(s, &view);
+    render_view(&view, &s->bin, NULL);
+    s->pair_capacity = view.pair_capacity;
+    return view;
+}
+
+double lm_picture_objective(lm_scene *s, const target_view *target) {
+    const gs_view view = rendered(s, target);
     return residuals(s, target, view.image.color, NULL, NULL);
 }
 
-// A copy in the view's memory of what lies in the scene's, which the next view overwrites.
+// A copy in the view's memory of what lies in the scene's, which the next view overwrites; NULL: nothing is kept.
 static void *keep(device_buffer *buffer, const void *from, size_t bytes) {
+    if (bytes == 0) return NULL;
     void *const to = device_buffer_reserve(buffer, bytes);
     DEVICE_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, NULL));
     return to;
@@ -144,11 +153,14 @@ static gs_lm_view with_records(const lm_view *v, lm_scene *s, size_t n) {
 }
 
 // Writes the moments to records(s, n).
-static void blend_backward(const lm_view *v, lm_scene *s, size_t n, const float *picture) {
+static void backward(const lm_view *v, lm_scene *s, size_t n, const float *picture) {
     const gs_gradient gradient = {.color = picture,
                                   .moments = (gs_moments *)(void *)records(s, n),
                                   .moments_bytes = (size_t)s->gaussians->count * sizeof(gs_moments)};
-    GS_CHECK(gs_render_backward(&v->view, &gradient, s->policy, NULL));
+    if (v->cache.begin)
+        GS_CHECK(gs_lm_cached_backward(&v->view, &v->cache, picture, s->policy, records(s, n), NULL));
+    else
+        GS_CHECK(gs_render_backward(&v->view, &gradient, s->policy, NULL));
     lm_clock_mark(s->clock, LM_BACKWARD);
 }
 
@@ -158,37 +170,89 @@ static void project_backward(const gs_lm_view *views, size_t count, lm_scene *s,
     lm_clock_mark(s->clock, LM_PROJECTION);
 }
 
-double lm_view_open(lm_view *v, lm_scene *s, const target_view *target, const gs_gaussians *gradient) {
-    const gs_camera *const camera = &target->camera;
-    const size_t color_bytes = plane_bytes(camera, GS_CHANNELS);
-    gs_image *const image = &v->view.image;
-    gs_lists *const lists = &v->view.lists;
-    device_buffer *const kept = v->kept;
-    v->target = target;
-    v->view = view_of(s, target);
-    v->view.splats = device_buffer_reserve(&kept[LM_SPLATS], (size_t)s->gaussians->count * sizeof(gs_splat));
-    v->metric = (gs_lm_metric){.width = camera->width,
-                               .height = camera->height,
-                               .weight = device_buffer_reserve(&kept[LM_WEIGHT], color_bytes),
-                               .coupling = device_buffer_reserve(&kept[LM_COUPLING], color_bytes),
-                               .mask = target->mask};
-    *image = (gs_image){
-        .color = device_buffer_reserve(&s->color, color_bytes),
-        .transmittance = device_buffer_reserve(&kept[LM_TRANSMITTANCE], plane_bytes(camera, 1)),
-        .n_contrib = device_buffer_reserve(&kept[LM_N_CONTRIB], pixels_of(camera) * sizeof(uint32_t))};
-    render(s, &v->view);
-    const size_t tiles = (size_t)lists->tiles_x * (size_t)lists->tiles_y;
-    lists->tile_begin = keep(&kept[LM_TILE_BEGIN], lists->tile_begin, (tiles + 1) * sizeof(int64_t));
-    lists->splat_index =
-        keep(&kept[LM_SPLAT_INDEX], lists->splat_index, (size_t)lists->pairs * sizeof(uint32_t));
-    if (lists->tile_order)
-        lists->tile_order = keep(&kept[LM_TILE_ORDER], lists->tile_order, tiles * sizeof(uint32_t));
-    float *const d_color = change_of(s, camera);
-    const double objective = residuals(s, target, image->color, &v->metric, d_color);
+// Counts the pairs of a view's cache; its begin is given.
+static void begin_cache(gs_lm_cache *cache, lm_scene *s, const gs_view *view, size_t *workspace_bytes) {
+    GS_CHECK(gs_lm_cache_bytes(s->gaussians->count, workspace_bytes));
+    void *const workspace = device_buffer_reserve(&s->places, *workspace_bytes);
+    GS_CHECK(gs_lm_cache_begin(view, workspace, *workspace_bytes, cache, NULL));
+    lm_clock_mark(s->clock, LM_SORT);
+}
+
+static size_t begin_bytes(const lm_scene *s) {
+    return (size_t)(s->gaussians->count + 1) * sizeof(int64_t);
+}
+
+static void build_cache(lm_view *v, lm_scene *s) {
+    gs_lm_cache *const cache = &v->cache;
+    size_t workspace_bytes;
+    cache->begin = device_buffer_reserve(&v->kept[LM_CACHE_BEGIN], begin_bytes(s));
+    begin_cache(cache, s, &v->view, &workspace_bytes);
+    const size_t bytes = (size_t)cache->pairs * sizeof(float);
+    cache->pixel = device_buffer_reserve(&v->kept[LM_CACHE_PIXEL], bytes);
+    cache->share = device_buffer_reserve(&v->kept[LM_CACHE_SHARE], bytes);
+    cache->d_log_alpha = device_buffer_reserve(&v->kept[LM_CACHE_D_LOG_ALPHA], GS_CHANNELS * bytes);
+    GS_CHECK(gs_lm_cache_fill(&v->view, s->places.memory, workspace_bytes, cache, NULL));
+    lm_clock_mark(s->clock, LM_BUILD);
+}
+
+// What an open view keeps of a rendered one, without its cache.
+static void sizes_of(const lm_scene *s, const gs_view *view, size_t bytes[LM_KEPT]) {
+    const gs_camera *const camera = &view->camera;
+    const size_t tiles = (size_t)view->lists.tiles_x * (size_t)view->lists.tiles_y;
+    memset(bytes, 0, LM_KEPT * sizeof *bytes);
+    bytes[LM_SPLATS] = (size_t)s->gaussians->count * sizeof(gs_splat);
+    bytes[LM_WEIGHT] = plane_bytes(camera, GS_CHANNELS);
+    bytes[LM_COUPLING] = is_coupled(s) ? plane_bytes(camera, GS_CHANNELS) : 0;
+    bytes[LM_TRANSMITTANCE] = plane_bytes(camera, 1);
+    bytes[LM_N_CONTRIB] = pixels_of(camera) * sizeof(uint32_t);
+    bytes[LM_TILE_BEGIN] = (tiles + 1) * sizeof(int64_t);
+    bytes[LM_SPLAT_INDEX] = (size_t)view->lists.pairs * sizeof(uint32_t);
+    bytes[LM_TILE_ORDER] = view->lists.tile_order ? tiles * sizeof(uint32_t) : 0;
     // Only tiles that two blocks share need the colours again.
-    image->color = lists->split_tiles > 0 ? keep(&kept[LM_COLOR], image->color, color_bytes) : NULL;
+    bytes[LM_COLOR] = view->lists.split_tiles > 0 ? plane_bytes(camera, GS_CHANNELS) : 0;
+}
+
+size_t lm_view_needs(lm_scene *s, const target_view *target) {
+    const gs_view view = rendered(s, target);
+    size_t kept[LM_KEPT], bytes = 0, workspace_bytes;
+    sizes_of(s, &view, kept);
+    for (int i = 0; i < LM_KEPT; i++) bytes += kept[i];
+    residuals(s, target, view.image.color, NULL, NULL); // for the memory that it takes
+    change_of(s, &target->camera);
+    records(s, 0);
+    if (s->form == LM_FREE) return bytes;
+    gs_lm_cache counted = {.begin = device_buffer_reserve(&s->begin, begin_bytes(s))};
+    begin_cache(&counted, s, &view, &workspace_bytes);
+    return bytes + begin_bytes(s) + (size_t)counted.pairs * (2 + GS_CHANNELS) * sizeof(float);
+}
+
+double lm_view_open(lm_view *v, lm_scene *s, const target_view *target, const gs_gaussians *gradient) {
+    device_buffer *const kept = v->kept;
+    size_t bytes[LM_KEPT];
+    v->target = target;
+    v->view = rendered(s, target);
+    v->cache = (gs_lm_cache){0};
+    sizes_of(s, &v->view, bytes);
+    v->metric = (gs_lm_metric){.width = target->camera.width,
+                               .height = target->camera.height,
+                               .weight = device_buffer_reserve(&kept[LM_WEIGHT], bytes[LM_WEIGHT]),
+                               .mask = target->mask};
+    if (bytes[LM_COUPLING] > 0)
+        v->metric.coupling = device_buffer_reserve(&kept[LM_COUPLING], bytes[LM_COUPLING]);
+    gs_view *const view = &v->view;
+    view->splats = keep(&kept[LM_SPLATS], view->splats, bytes[LM_SPLATS]);
+    view->image.transmittance =
+        keep(&kept[LM_TRANSMITTANCE], view->image.transmittance, bytes[LM_TRANSMITTANCE]);
+    view->image.n_contrib = keep(&kept[LM_N_CONTRIB], view->image.n_contrib, bytes[LM_N_CONTRIB]);
+    view->lists.tile_begin = keep(&kept[LM_TILE_BEGIN], view->lists.tile_begin, bytes[LM_TILE_BEGIN]);
+    view->lists.splat_index = keep(&kept[LM_SPLAT_INDEX], view->lists.splat_index, bytes[LM_SPLAT_INDEX]);
+    view->lists.tile_order = keep(&kept[LM_TILE_ORDER], view->lists.tile_order, bytes[LM_TILE_ORDER]);
+    float *const d_color = change_of(s, &target->camera);
+    const double objective = residuals(s, target, view->image.color, &v->metric, d_color);
+    view->image.color = keep(&kept[LM_COLOR], view->image.color, bytes[LM_COLOR]);
     if (gradient) {
-        blend_backward(v, s, 0, d_color);
+        if (s->form == LM_CACHED) build_cache(v, s);
+        backward(v, s, 0, d_color);
         const gs_lm_view one = with_records(v, s, 0);
         project_backward(&one, 1, s, true, gradient);
     }
@@ -207,9 +271,15 @@ size_t lm_view_bytes(const lm_view *v) {
 
 void lm_view_add_diagonal(const lm_view *v, lm_scene *s, const gs_gaussians *diagonal, float *blocks) {
     static_assert(GS_LM_SQUARES_STRIDE <= GS_LM_VIEWS * GS_LM_TANGENT_STRIDE, "records have room for them");
-    float *squares = records(s, 0), *weight = change_of(s, &v->view.camera);
-    GS_CHECK(gs_lm_metric_diagonal(&v->metric, weight, NULL));
-    GS_CHECK(gs_lm_squares(&v->view, weight, s->policy, squares, NULL));
+    float *squares = records(s, 0), *weight = v->metric.weight;
+    if (v->metric.coupling) {
+        weight = change_of(s, &v->view.camera);
+        GS_CHECK(gs_lm_metric_diagonal(&v->metric, weight, NULL));
+    }
+    if (v->cache.begin)
+        GS_CHECK(gs_lm_cached_squares(&v->view, &v->cache, weight, s->policy, squares, NULL));
+    else
+        GS_CHECK(gs_lm_squares(&v->view, weight, s->policy, squares, NULL));
     GS_CHECK(gs_lm_add_diagonal(&v->view, squares, diagonal, NULL));
     if (blocks) GS_CHECK(gs_lm_add_blocks(&v->view, squares, blocks, NULL));
     lm_clock_mark(s->clock, LM_DIAGONAL);
@@ -223,33 +293,38 @@ static void tangents_along(const lm_view *views, size_t count, lm_scene *s, cons
     lm_clock_mark(s->clock, LM_FORWARD);
 }
 
-// [GS_CHANNELS][height][width]
-static float *forward(const lm_view *v, lm_scene *s, const float *tangents) {
+// [GS_CHANNELS][height][width], times weight unless that is NULL
+static float *forward(const lm_view *v, lm_scene *s, const float *tangents, const float *weight) {
     float *change = change_of(s, &v->view.camera);
-    GS_CHECK(gs_lm_forward(&v->view, tangents, NULL, change, NULL));
+    if (v->cache.begin)
+        GS_CHECK(gs_lm_cached_forward(&v->view, &v->cache, tangents, weight, change, NULL));
+    else
+        GS_CHECK(gs_lm_forward(&v->view, tangents, weight, change, NULL));
     return change;
 }
 
 // J^T J direction of one view: turns the tangents in records(s, n) into moments.
 static void multiply(const lm_view *v, lm_scene *s, size_t n) {
-    float *change = forward(v, s, records(s, n));
-    float *scratch = device_buffer_reserve(&s->color, plane_bytes(&v->view.camera, GS_CHANNELS));
-    GS_CHECK(gs_lm_metric_apply(&v->metric, scratch, change, NULL));
+    const gs_lm_metric *const metric = &v->metric;
+    float *change = forward(v, s, records(s, n), metric->coupling ? NULL : metric->weight);
+    if (metric->coupling) {
+        float *scratch = device_buffer_reserve(&s->color, plane_bytes(&v->view.camera, GS_CHANNELS));
+        GS_CHECK(gs_lm_metric_apply(metric, scratch, change, NULL));
+    }
     lm_clock_mark(s->clock, LM_FORWARD);
-    blend_backward(v, s, n, change);
+    backward(v, s, n, change);
 }
 
-// How many of the views from `first` on to take at once: as few rounds as possible, of equal size.
-static size_t together(size_t count, size_t first) {
-    const size_t left = count - first, times = (left + GS_LM_VIEWS - 1) / GS_LM_VIEWS;
-    return (left + times - 1) / times;
+size_t lm_equal_part(size_t left, size_t most) {
+    const size_t parts = (left + most - 1) / most;
+    return (left + parts - 1) / parts;
 }
 
 void lm_views_product(const lm_view *views, size_t count, lm_scene *s, const gs_gaussians *direction,
                       const gs_gaussians *product) {
     for (size_t first = 0, n; first < count; first += n) {
         gs_lm_view with[GS_LM_VIEWS];
-        n = together(count, first);
+        n = lm_equal_part(count - first, GS_LM_VIEWS);
         tangents_along(views + first, n, s, direction, with);
         for (size_t i = 0; i < n; i++) multiply(&views[first + i], s, i);
         project_backward(with, n, s, first > 0, product);
@@ -257,7 +332,7 @@ void lm_views_product(const lm_view *views, size_t count, lm_scene *s, const gs_
 }
 
 static void add_curvature(const lm_view *v, lm_scene *s, size_t n, double *sum) {
-    const float *change = forward(v, s, records(s, n));
+    const float *change = forward(v, s, records(s, n), NULL);
     GS_CHECK(gs_lm_metric_add_square(&v->metric, change, sum, NULL));
     lm_clock_mark(s->clock, LM_FORWARD);
 }
@@ -266,7 +341,7 @@ void lm_views_add_curvature(const lm_view *views, size_t count, lm_scene *s, con
                             double *sum) {
     for (size_t first = 0, n; first < count; first += n) {
         gs_lm_view with[GS_LM_VIEWS];
-        n = together(count, first);
+        n = lm_equal_part(count - first, GS_LM_VIEWS);
         tangents_along(views + first, n, s, direction, with);
         for (size_t i = 0; i < n; i++) add_curvature(&views[first + i], s, i, sum);
     }

@@ -23,6 +23,8 @@ typedef enum lm_part {
     LM_BACKWARD,   // J^T u: from pixels to splats
     LM_PROJECTION, // J^T u: from splats to parameters and over the images
     LM_SOLVER,     // conjugate gradients
+    LM_BUILD,      // the cache: the pass down the rays that writes it
+    LM_SORT,       // the cache: the pass that counts, and the prefix sum
     LM_PARTS
 } lm_part;
 
@@ -48,16 +50,25 @@ void lm_clock_stop(lm_clock *clock);
 
 // ---- views ----
 
+typedef enum lm_form {
+    LM_FREE,  // every product blends along the rays again
+    LM_CACHED // products read a cache of all pairs of a pixel and a splat
+} lm_form;
+
 // What all views share, and memory that one view after the other uses. Starts as {0}; the caller sets the
 // members before pair_capacity.
 typedef struct lm_scene {
     const gs_gaussians *gaussians; // device
     float background[GS_CHANNELS];
     float epsilon;
+    gs_lm_objective objective;
+    bool centre_only; // the slope of SSIM is by the pixel's own colour alone
+    lm_form form;
     distwar_policy policy;
     lm_clock *clock;
     int64_t pair_capacity;
     device_buffer bin, color, change, records, splats, transmittance, n_contrib, result, loss;
+    device_buffer begin, places; // of caches
 } lm_scene;
 
 enum {
@@ -70,14 +81,19 @@ enum {
     LM_SPLAT_INDEX,
     LM_TILE_ORDER,
     LM_COLOR,
+    LM_CACHE_BEGIN,
+    LM_CACHE_PIXEL,
+    LM_CACHE_SHARE,
+    LM_CACHE_D_LOG_ALPHA,
     LM_KEPT
 };
 
 // Starts as {0}.
 typedef struct lm_view {
     const target_view *target;
-    gs_view view; // image.color is NULL without split tiles
-    gs_lm_metric metric;
+    gs_view view;                // image.color is NULL without split tiles
+    gs_lm_metric metric;         // coupling: NULL unless it is that of the whole loss
+    gs_lm_cache cache;           // begin: NULL without a cache
     device_buffer kept[LM_KEPT]; // what view and metric point to
 } lm_view;
 
@@ -87,12 +103,17 @@ size_t lm_scene_bytes(const lm_scene *scene); // of its memory
 // The sum of squared residuals at the present values of the Gaussians. Waits.
 double lm_picture_objective(lm_scene *scene, const target_view *target);
 
-// Renders the view and keeps what products need: 32 bytes per pixel (44 with split tiles), its splats and its lists.
-// Returns the sum of squared residuals. Adds half of its gradient to *gradient unless that is NULL. An open view may be
-// opened again: steps need about the same memory.
+// Renders the view and keeps what products need: 32 bytes per pixel (44 with split tiles; 12 less without a coupling), its
+// splats and its lists, and with LM_CACHED 20 bytes per pair and 8 per splat. Returns the sum of squared residuals. Adds
+// half of its gradient to *gradient unless that is NULL; then there is no cache either. An open view may be opened again:
+// steps need about the same memory.
 double lm_view_open(lm_view *view, lm_scene *scene, const target_view *target, const gs_gaussians *gradient);
 void lm_view_close(lm_view *view);
 size_t lm_view_bytes(const lm_view *view); // of its memory
+// The bytes that a closed view will have after lm_view_open with a gradient. Renders it, and takes the scene's memory for it.
+size_t lm_view_needs(lm_scene *scene, const target_view *target);
+// Of `left` things, how many to take in the next of as few parts of at most `most` as possible, of equal size.
+size_t lm_equal_part(size_t left, size_t most);
 // diagonal += diag(J^T J); blocks (or NULL) += the blocks of gs_lm_add_blocks
 void lm_view_add_diagonal(const lm_view *view, lm_scene *scene, const gs_gaussians *diagonal, float *blocks);
 // product = the sum of J^T J direction over the views

@@ -4,38 +4,10 @@
 
 namespace lm_tests {
 
-struct dense {
-    explicit dense(const lm_frame &frame)
-        : jacobian(lm_jacobian(frame.lm, frame.scene)), rows(frame.lm.rows()),
-          columns(int64_t(jacobian.size()) / rows) {}
-    std::vector<double> jacobian;
-    int64_t rows, columns;
-};
-
 TEST(LmDense, DiagonalIsThatOfExplicitColumns) {
     const lm_frame frame(tiny);
-    const dense explicitly(frame);
-    std::vector<double> expected;
-    for (int64_t k = 0; k < explicitly.columns; k++) {
-        const std::vector<double> column(explicitly.jacobian.begin() + k * explicitly.rows,
-                                         explicitly.jacobian.begin() + (k + 1) * explicitly.rows);
-        expected.push_back(dot(column, column));
-    }
     frame.take_squares({DISTWAR_TREE, 0});
-    const std::vector<double> got = frame.diagonal();
-    EXPECT_LE(relative_norm(got, expected), 1e-4);
-    // Groups differ by orders of magnitude: each on its own as well.
-    for (int group = 0; group < GROUPS; group++) {
-        std::vector<double> mine, wanted;
-        for (int64_t i = 0; i < frame.choice.count; i++) {
-            const GroupRange range = group_of(frame.scene.gaussians, i, group);
-            for (int64_t k = range.begin; k < range.begin + range.size; k++) {
-                mine.push_back(got[size_t(k)]);
-                wanted.push_back(expected[size_t(k)]);
-            }
-        }
-        EXPECT_LE(relative_norm(mine, wanted), 1e-4) << group_name[group];
-    }
+    expect_diagonal(frame, dense(frame));
 }
 
 // The lower triangle of rows first .. first + size - 1 of J^T J, the columns `stride` apart.

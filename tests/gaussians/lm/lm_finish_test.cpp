@@ -3,6 +3,7 @@
 // they do not.
 #include "device_vector.h"
 extern "C" {
+#include "device.h"
 #include "frames/device_gaussians.h"
 #include "solver.h"
 #include "scene.h"
@@ -63,14 +64,15 @@ class problem {
     problem(const problem &) = delete;
     problem &operator=(const problem &) = delete;
 
-    bool finish(const lm_settings &settings) {
+    bool finish(const lm_settings &settings) { return finish_on(views, settings); }
+    bool finish_on(const std::vector<target_view> &of, const lm_settings &settings) {
         steps.clear();
         const lm_observer observer = {[](void *context, const lm_step *step, fault *) {
                                           static_cast<std::vector<lm_step> *>(context)->push_back(*step);
                                           return true;
                                       },
                                       &steps};
-        return finish_lm(&device, views.data(), views.size(), &settings, &observer, &why);
+        return finish_lm(&device, of.data(), of.size(), &settings, &observer, &why);
     }
     std::vector<char> bytes() const {
         std::vector<char> out(device_gaussians_bytes(device.count, device.sh_degree));
@@ -88,7 +90,9 @@ class problem {
 
 // One view after another, as finish_lm has them.
 struct opened_views {
-    explicit opened_views(const problem &p) : opened(p.views.size()), objective(p.views.size()) {
+    explicit opened_views(const problem &p, lm_form form = LM_FREE)
+        : opened(p.views.size()), objective(p.views.size()) {
+        scene.form = form;
         scene.gaussians = &p.device;
         scene.epsilon = 1e-3f;
         scene.policy.strategy = DISTWAR_TREE;
@@ -114,9 +118,10 @@ struct opened_views {
     std::vector<double> objective;
 };
 
-TEST(LmView, TheGradientIsThatOfTheObjective) {
+void compare_gradient(gs_lm_objective objective, lm_form form, double tolerance) {
     problem p;
-    opened_views views(p);
+    opened_views views(p, form);
+    views.scene.objective = objective;
     gs_gaussians gradient = device_gaussians_open(p.device.count, p.device.sh_degree);
     views.open(p, 2, &gradient);
     const std::vector<float> by = views.read(gradient);
@@ -141,25 +146,33 @@ TEST(LmView, TheGradientIsThatOfTheObjective) {
             largest = std::fmax(largest, std::fabs(value));
         }
         const float step = a.step / float(largest);
-        ASSERT_EQ(gs_lm_add(x, step, g, n, NULL), GS_OK);
+        ASSERT_EQ(gs_lm_add(x, step, NULL, g, n, NULL), GS_OK);
         const double above = lm_picture_objective(&views.scene, &p.views[2]);
-        ASSERT_EQ(gs_lm_add(x, -2 * step, g, n, NULL), GS_OK);
+        ASSERT_EQ(gs_lm_add(x, -2 * step, NULL, g, n, NULL), GS_OK);
         const double below = lm_picture_objective(&views.scene, &p.views[2]);
-        ASSERT_EQ(gs_lm_add(x, step, g, n, NULL), GS_OK);
-        EXPECT_NEAR((above - below) / (4 * double(step)), square, 0.1 * square) << a.values;
+        ASSERT_EQ(gs_lm_add(x, step, NULL, g, n, NULL), GS_OK);
+        EXPECT_NEAR((above - below) / (4 * double(step)), square, tolerance * square) << a.values;
     }
     device_gaussians_close(&gradient);
 }
 
-TEST(LmView, KeepsWhatProductsNeedWhileOthersAreOpened) {
+TEST(LmView, TheGradientIsThatOfTheObjective) {
+    compare_gradient(GS_LM_L1_SSIM, LM_FREE, 0.1);
+    compare_gradient(GS_LM_L1_SSIM, LM_CACHED, 0.1);
+    compare_gradient(GS_LM_L2, LM_FREE, 0.15);
+}
+
+void keep_while_others_are_opened(lm_form form) {
     problem p(300);
-    opened_views views(p);
+    opened_views views(p, form);
     gs_gaussians product = device_gaussians_open(p.device.count, p.device.sh_degree);
-    views.open(p, 0);
+    gs_gaussians gradient = device_gaussians_open(p.device.count, p.device.sh_degree);
+    views.open(p, 0, &gradient);
+    EXPECT_EQ(views.opened[0].cache.pairs > 0, form == LM_CACHED);
     ASSERT_GT(views.opened[0].view.lists.split_tiles, 0);
     lm_views_product(&views.opened[0], 1, &views.scene, &p.device, &product);
     const std::vector<float> before = views.read(product);
-    for (size_t i = 1; i < p.views.size(); i++) views.open(p, i);
+    for (size_t i = 1; i < p.views.size(); i++) views.open(p, i, &gradient);
     lm_views_product(&views.opened[0], 1, &views.scene, &p.device, &product);
     const std::vector<float> after = views.read(product);
     double difference = 0, size = 0;
@@ -170,6 +183,43 @@ TEST(LmView, KeepsWhatProductsNeedWhileOthersAreOpened) {
     EXPECT_GT(size, 0);
     EXPECT_LE(difference, 1e-10 * size);
     device_gaussians_close(&product);
+    device_gaussians_close(&gradient);
+}
+
+TEST(LmView, KeepsWhatProductsNeedWhileOthersAreOpened) {
+    keep_while_others_are_opened(LM_FREE);
+    keep_while_others_are_opened(LM_CACHED);
+}
+
+// 20 bytes for each pair of the cache; 12 for each pixel less without a coupling.
+TEST(LmView, SaysWhatItNeeds) {
+    for (const lm_form form : {LM_FREE, LM_CACHED})
+        for (const bool centre : {false, true})
+            for (const int count : {60, 300}) {
+                problem p(count);
+                opened_views views(p, form);
+                views.scene.centre_only = centre;
+                gs_gaussians gradient = device_gaussians_open(p.device.count, p.device.sh_degree);
+                const size_t needs = lm_view_needs(&views.scene, &p.views[1]);
+                views.open(p, 1, &gradient);
+                const lm_view &view = views.opened[1];
+                EXPECT_EQ(lm_view_bytes(&view), needs) << form << ' ' << centre << ' ' << count;
+                EXPECT_EQ(view.metric.coupling == NULL, centre);
+                const size_t cache =
+                    form == LM_CACHED ? 20 * size_t(view.cache.pairs) + 8 * size_t(count + 1) : 0;
+                views.scene.form = LM_FREE, views.scene.centre_only = false;
+                EXPECT_EQ(needs + (centre ? 12 * 24 * 20 : 0),
+                          lm_view_needs(&views.scene, &p.views[1]) + cache);
+                device_gaussians_close(&gradient);
+            }
+}
+
+TEST(LmView, PartsAreOfEqualSize) {
+    EXPECT_EQ(lm_equal_part(8, 8), 8u);
+    EXPECT_EQ(lm_equal_part(9, 8), 5u);
+    EXPECT_EQ(lm_equal_part(4, 8), 4u);
+    EXPECT_EQ(lm_equal_part(100, 70), 50u);
+    EXPECT_EQ(lm_equal_part(71, 70), 36u); // no batch of one view
 }
 
 // Its metric (24), what is left of the light behind all (4) and where that was (4); its colours (12) only for
@@ -230,9 +280,8 @@ TEST(LmOptions, NameThePreconditioner) {
         << why.text;
 }
 
-TEST(LmFinish, StepsLowerTheObjective) {
+void expect_lower(const lm_settings &settings, double part) {
     problem p;
-    const lm_settings settings = settings_with(4);
     ASSERT_TRUE(p.finish(settings)) << p.why.text;
     ASSERT_EQ(p.steps.size(), 4u);
     int kept = 0;
@@ -240,14 +289,26 @@ TEST(LmFinish, StepsLowerTheObjective) {
         kept += step.kept;
         EXPECT_TRUE(!step.kept || step.after < step.before) << step.step;
         EXPECT_EQ(step.images, 5);
+        EXPECT_EQ(step.batches, 1);
     }
     EXPECT_GE(kept, 3);
     // Each begins where the one before it ended.
     for (size_t i = 1; i < 4; i++)
         EXPECT_NEAR(p.steps[i].before, p.steps[i - 1].kept ? p.steps[i - 1].after : p.steps[i - 1].before,
                     1e-6 * p.steps[i].before);
-    EXPECT_LT(p.steps[3].after, 0.9 * p.steps[0].before);
+    EXPECT_LT(p.steps[3].after, part * p.steps[0].before);
     EXPECT_EQ(p.steps[1].damping, settings.damping / 2);
+}
+
+TEST(LmFinish, StepsLowerTheObjective) {
+    lm_settings settings = settings_with(4);
+    expect_lower(settings, 0.9);
+    settings.pcg_iterations = 4;
+    settings.centre_only = true;
+    expect_lower(settings, 0.9);
+    settings.centre_only = false;
+    settings.objective = GS_LM_L2;
+    expect_lower(settings, 0.5);
 }
 
 TEST(LmFinish, AStepThatGainsTooLittleIsUndoneToTheByte) {
@@ -296,11 +357,11 @@ lm_settings settings_to_solve(bool diagonal_only, int64_t iterations) {
     return settings;
 }
 
-// The solution of one step's equations: the Gaussians' change over gamma. bytes: that the step took, unless NULL.
-std::vector<double> solution_of(const lm_settings &settings, size_t *bytes = NULL) {
-    problem p;
+// The solution of one step's equations: the Gaussians' change over gamma.
+std::vector<double> solution_on(problem &p, const std::vector<target_view> &views,
+                                const lm_settings &settings) {
     const std::vector<char> start = p.bytes();
-    EXPECT_TRUE(p.finish(settings)) << p.why.text;
+    EXPECT_TRUE(p.finish_on(views, settings)) << p.why.text;
     EXPECT_TRUE(p.steps[0].kept);
     const std::vector<char> end = p.bytes();
     std::vector<double> out(start.size() / sizeof(float));
@@ -310,6 +371,13 @@ std::vector<double> solution_of(const lm_settings &settings, size_t *bytes = NUL
         std::memcpy(&after, end.data() + k * sizeof after, sizeof after);
         out[k] = (double(after) - before) / p.steps[0].gamma;
     }
+    return out;
+}
+
+// bytes: that the step took, unless NULL.
+std::vector<double> solution_of(const lm_settings &settings, size_t *bytes = NULL) {
+    problem p;
+    const std::vector<double> out = solution_on(p, p.views, settings);
     if (bytes) *bytes = p.steps[0].bytes;
     return out;
 }
@@ -356,6 +424,244 @@ TEST(LmFinish, AStepTakesAsManyViewsAsItIsGiven) {
         EXPECT_TRUE(step.kept);
         EXPECT_LT(step.after, step.before);
     }
+}
+
+TEST(LmFinish, TheCachedFormTakesTheSameStep) {
+    for (const bool centre : {false, true}) {
+        lm_settings settings = settings_with(1);
+        settings.centre_only = centre;
+        problem free, cached;
+        ASSERT_TRUE(free.finish(settings)) << free.why.text;
+        settings.form = LM_CACHED;
+        ASSERT_TRUE(cached.finish(settings)) << cached.why.text;
+        EXPECT_NEAR(free.steps[0].before, cached.steps[0].before, 1e-6 * free.steps[0].before);
+        EXPECT_NEAR(free.steps[0].after, cached.steps[0].after, 1e-4 * free.steps[0].after);
+        EXPECT_GT(cached.steps[0].bytes, free.steps[0].bytes);
+    }
+}
+
+// Equation 7: each batch is solved alone, and diag(J^T J) of its images weighs its update. Strided, two batches of two of
+// five views are 0 and 2, 1 and 3.
+TEST(LmFinish, AStepOfSeveralBatchesIsTheirWeightedMean) {
+    lm_settings settings = settings_to_solve(true, 4);
+    settings.unit_weight = 0;
+    settings.strided = true;
+    std::vector<double> sum, weights;
+    for (const size_t first : {0u, 1u}) {
+        problem p;
+        opened_views opened(p);
+        gs_gaussians diagonal = device_gaussians_open(p.device.count, p.device.sh_degree);
+        device_clear(diagonal.mean, device_gaussians_bytes(diagonal.count, diagonal.sh_degree));
+        const std::vector<target_view> batch = {p.views[first], p.views[first + 2]};
+        for (const size_t i : {first, first + 2}) {
+            opened.open(p, i);
+            lm_view_add_diagonal(&opened.opened[i], &opened.scene, &diagonal, NULL);
+        }
+        const std::vector<float> weight = opened.read(diagonal);
+        device_gaussians_close(&diagonal);
+        const std::vector<double> update = solution_on(p, batch, settings);
+        sum.resize(update.size()), weights.resize(update.size());
+        for (size_t k = 0; k < update.size(); k++) {
+            sum[k] += double(weight[k]) * update[k];
+            weights[k] += double(weight[k]);
+        }
+    }
+    for (size_t k = 0; k < sum.size(); k++) sum[k] = weights[k] > 0 ? sum[k] / weights[k] : 0;
+    settings.batch = settings.batches = 2;
+    for (const lm_form form : {LM_FREE, LM_CACHED}) {
+        settings.form = form;
+        problem p;
+        EXPECT_LE(relative_distance(solution_on(p, p.views, settings), sum), 1e-3);
+        EXPECT_EQ(p.steps[0].images, 4);
+        EXPECT_EQ(p.steps[0].batches, 2);
+    }
+}
+
+TEST(LmFinish, BatchesAreChosenAtRandomOrAtEqualDistances) {
+    for (const bool strided : {false, true}) {
+        problem p;
+        lm_settings settings = settings_with(2);
+        settings.batch = settings.batches = 2;
+        settings.strided = strided;
+        settings.pcg_iterations = 3;
+        ASSERT_TRUE(p.finish(settings)) << p.why.text;
+        for (const lm_step &step : p.steps) {
+            EXPECT_EQ(step.images, 4);
+            EXPECT_EQ(step.batches, 2);
+            EXPECT_TRUE(step.kept);
+            EXPECT_LT(step.after, step.before);
+        }
+    }
+    // Two of five at equal distances are 0 and 2, in the next step 1 and 3. Steps that are undone leave the Gaussians.
+    lm_settings settings = settings_with(2);
+    settings.batch = 2;
+    settings.strided = true;
+    settings.pcg_iterations = 1;
+    settings.least_gain = 1e9;
+    problem strided;
+    ASSERT_TRUE(strided.finish(settings)) << strided.why.text;
+    settings.steps = 1;
+    for (size_t s = 0; s < 2; s++) {
+        problem chosen;
+        ASSERT_TRUE(chosen.finish_on({chosen.views[s], chosen.views[s + 2]}, settings)) << chosen.why.text;
+        EXPECT_NEAR(strided.steps[s].before, chosen.steps[0].before, 1e-6 * chosen.steps[0].before);
+    }
+}
+
+// Of squares and short steps the model is right, if it is of all batches.
+TEST(LmFinish, TheGainOfSeveralBatchesIsAsPredicted) {
+    lm_settings settings = settings_with(1);
+    settings.objective = GS_LM_L2;
+    settings.damping = 1e3;
+    settings.pcg_iterations = 2;
+    for (const int64_t batch : {2, 5}) {
+        settings.batch = batch;
+        settings.batches = 3;
+        problem p;
+        ASSERT_TRUE(p.finish(settings)) << p.why.text;
+        EXPECT_EQ(p.steps[0].images, 5);
+        EXPECT_EQ(p.steps[0].batches, batch == 2 ? 3 : 1);
+        EXPECT_NEAR(p.steps[0].gain, 1, 0.1) << batch;
+    }
+}
+
+TEST(LmFinish, KeepsToItsMemory) {
+    lm_settings settings = settings_with(1);
+    settings.form = LM_CACHED;
+    settings.pcg_iterations = 1;
+    int64_t batches = 1;
+    size_t bytes = 2 << 20;
+    for (; batches < 3; bytes = bytes * 3 / 4) {
+        settings.memory = double(bytes) / 0x1p30;
+        problem less;
+        ASSERT_TRUE(less.finish(settings)) << less.why.text << ", " << bytes << " bytes";
+        EXPECT_LE(less.steps[0].bytes, bytes);
+        batches = less.steps[0].batches;
+        EXPECT_TRUE(less.steps[0].kept);
+    }
+    EXPECT_GT(batches, 1);
+    settings.memory = 1e-6;
+    problem none;
+    const std::vector<char> before = none.bytes();
+    EXPECT_FALSE(none.finish(settings));
+    const std::string said = none.why.text;
+    EXPECT_EQ(said.find("one view does not fit into the 9.99e-07 GiB allowed, beside 0.000"), 0u) << said;
+    EXPECT_NE(said.find(" that all need: raise --lm-memory or --downscale, or take --lm-form free"),
+              std::string::npos)
+        << said;
+    EXPECT_EQ(none.bytes(), before);
+}
+
+// One iteration from x = P b, in double precision beside the products of the views.
+TEST(LmFinish, ConjugateGradientsMayStartAtThePreconditionedRightHandSide) {
+    lm_settings settings = settings_to_solve(true, 1);
+    settings.unit_weight = 0;
+    settings.start_preconditioned = true;
+    problem p;
+    opened_views views(p);
+    std::vector<gs_gaussians> vectors;
+    for (int i = 0; i < 4; i++) vectors.push_back(device_gaussians_open(p.device.count, p.device.sh_degree));
+    const size_t bytes = device_gaussians_bytes(p.device.count, p.device.sh_degree);
+    for (const gs_gaussians &vector : vectors) device_clear(vector.mean, bytes);
+    for (size_t i = 0; i < p.views.size(); i++) {
+        views.open(p, i, &vectors[0]);
+        lm_view_add_diagonal(&views.opened[i], &views.scene, &vectors[1], NULL);
+    }
+    const std::vector<float> gradient = views.read(vectors[0]), diagonal = views.read(vectors[1]);
+    const auto times = [&](const std::vector<double> &x) { // (J^T J + lambda D) x
+        const std::vector<float> along(x.begin(), x.end());
+        device_upload(vectors[2].mean, along.data(), bytes);
+        lm_views_product(views.opened.data(), views.opened.size(), &views.scene, &vectors[2], &vectors[3]);
+        const std::vector<float> product = views.read(vectors[3]);
+        std::vector<double> out(product.begin(), product.end());
+        for (size_t k = 0; k < out.size(); k++) out[k] += settings.damping * double(diagonal[k]) * x[k];
+        return out;
+    };
+    const auto preconditioned = [&](std::vector<double> x) {
+        for (size_t k = 0; k < x.size(); k++) x[k] = diagonal[k] > 0 ? x[k] / double(diagonal[k]) : 0;
+        return x;
+    };
+    std::vector<double> right(gradient.begin(), gradient.end());
+    for (double &value : right) value = -value;
+    std::vector<double> x = preconditioned(right), residual = right;
+    const std::vector<double> first = times(x);
+    for (size_t k = 0; k < x.size(); k++) residual[k] -= first[k];
+    const std::vector<double> direction = preconditioned(residual), product = times(direction);
+    double above = 0, below = 0;
+    for (size_t k = 0; k < x.size(); k++) {
+        above += residual[k] * direction[k];
+        below += direction[k] * product[k];
+    }
+    for (size_t k = 0; k < x.size(); k++) x[k] += above / below * direction[k];
+    for (gs_gaussians &vector : vectors) device_gaussians_close(&vector);
+    EXPECT_LE(relative_distance(solution_of(settings), x), 1e-3);
+    settings.start_preconditioned = false;
+    EXPECT_GT(relative_distance(solution_of(settings), x), 1e-2);
+}
+
+TEST(LmFinish, TheDampingKeepsToItsRange) {
+    lm_settings settings = settings_with(4);
+    settings.most_damping = 3 * settings.damping;
+    settings.least_damping = 0.3 * settings.damping;
+    settings.pcg_iterations = 2;
+    problem kept, undone, beyond;
+    ASSERT_TRUE(kept.finish(settings)) << kept.why.text;
+    const double first = settings.damping;
+    const double falling[] = {first, first / 2, 0.3 * first, 0.3 * first},
+                 rising[] = {first, 2 * first, 3 * first, 3 * first};
+    settings.least_gain = 1e9;
+    ASSERT_TRUE(undone.finish(settings)) << undone.why.text;
+    for (int i = 0; i < 4; i++) {
+        EXPECT_TRUE(kept.steps[size_t(i)].kept);
+        EXPECT_DOUBLE_EQ(kept.steps[size_t(i)].damping, falling[i]);
+        EXPECT_DOUBLE_EQ(undone.steps[size_t(i)].damping, rising[i]);
+    }
+    settings.most_damping = settings.least_damping; // below the first, which then is the most
+    ASSERT_TRUE(beyond.finish(settings)) << beyond.why.text;
+    for (const lm_step &step : beyond.steps) EXPECT_DOUBLE_EQ(step.damping, first);
+}
+
+// Of five views by a share of 1/5 only the first. It is black, so that what betters the others makes it worse.
+TEST(LmFinish, TheLineSearchRendersAShareOfTheViews) {
+    lm_settings settings = settings_with(1);
+    settings.strided = true; // in their order
+    settings.pcg_iterations = 4;
+    double gamma[2];
+    for (const bool share : {false, true}) {
+        problem p;
+        image &black = p.pictures[0];
+        std::fill_n(black.pixels, size_t(3 * black.width * black.height), uint8_t(0));
+        target_view_close(&p.views[0]);
+        ASSERT_TRUE(target_view_open(&p.views[0], &p.cameras[0], &black, &p.why)) << p.why.text;
+        settings.search_share = share ? 0.2 : 1;
+        ASSERT_TRUE(p.finish(settings)) << p.why.text;
+        EXPECT_EQ(p.steps[0].images, 5);
+        gamma[share] = p.steps[0].gamma;
+    }
+    EXPECT_LT(gamma[true], 0.5 * gamma[false]);
+}
+
+TEST(LmOptions, PublishedOnesAreThoseOf3dgsLm) {
+    const lm_settings published = lm_settings_published(), ours = lm_settings_default();
+    EXPECT_EQ(published.steps, 5);
+    EXPECT_EQ(published.pcg_iterations, 8);
+    EXPECT_EQ(published.objective, GS_LM_L1_SSIM);
+    EXPECT_TRUE(published.centre_only && published.diagonal_only && published.start_preconditioned &&
+                published.strided && !published.by_length);
+    EXPECT_EQ(published.form, LM_CACHED);
+    EXPECT_EQ(published.batch, 70);
+    EXPECT_EQ(published.search_share, 0.3);
+    EXPECT_EQ(published.unit_weight, 0);
+    EXPECT_EQ(published.radius, 0);
+    EXPECT_EQ(published.least_gain, 1e-5);
+    EXPECT_FALSE(ours.centre_only || ours.diagonal_only || ours.start_preconditioned || ours.strided);
+    EXPECT_EQ(ours.form, LM_FREE);
+    EXPECT_EQ(ours.batches, 1);
+    fault why = {};
+    EXPECT_TRUE(lm_settings_check(&published, &why) && lm_settings_check(&ours, &why));
+    problem p;
+    ASSERT_TRUE(p.finish(published)) << p.why.text;
+    EXPECT_LT(p.steps.back().after, 0.9 * p.steps[0].before);
 }
 
 TEST(LmFinish, AntialiasedScenesAreRefused) {

@@ -120,6 +120,46 @@ struct lm_frame : kernel_frame {
 // Small enough for a dense J.
 inline const scene_choice tiny = {5, 32, 1, 1, 23, 17};
 
+// J in double precision: column k has the derivatives of all residuals by parameter k.
+struct dense {
+    explicit dense(const lm_frame &frame)
+        : jacobian(lm_jacobian(frame.lm, frame.scene)), rows(frame.lm.rows()),
+          columns(int64_t(jacobian.size()) / rows) {}
+    std::vector<double> jacobian;
+    int64_t rows, columns;
+};
+
+// Groups of parameters differ by orders of magnitude: each on its own.
+inline void expect_equal_groups(const lm_frame &frame, const std::vector<double> &got,
+                                const std::vector<double> &expected, double tolerance) {
+    for (int group = 0; group < GROUPS; group++) {
+        std::vector<double> mine, wanted;
+        for (int64_t i = 0; i < frame.choice.count; i++) {
+            const GroupRange range = group_of(frame.scene.gaussians, i, group);
+            for (int64_t k = range.begin; k < range.begin + range.size; k++) {
+                mine.push_back(got[size_t(k)]);
+                wanted.push_back(expected[size_t(k)]);
+            }
+        }
+        EXPECT_LE(relative_norm(mine, wanted), tolerance) << group_name[group];
+    }
+}
+
+// The diagonal of the frame's `squares` is that of J^T J.
+inline void expect_diagonal(const lm_frame &frame, const dense &explicitly) {
+    std::vector<double> expected;
+    for (int64_t k = 0; k < explicitly.columns; k++) {
+        const std::vector<double> column(explicitly.jacobian.begin() + k * explicitly.rows,
+                                         explicitly.jacobian.begin() + (k + 1) * explicitly.rows);
+        expected.push_back(dot(column, column));
+    }
+    EXPECT_LE(relative_norm(frame.diagonal(), expected), 1e-4);
+    expect_equal_groups(frame, frame.diagonal(), expected, 1e-4);
+}
+
+inline const distwar_policy policies[] = {{DISTWAR_ATOMIC, 0}, {DISTWAR_SERIAL, 8}, {DISTWAR_BFLY, 0},
+                                          {DISTWAR_BFLY, 16},  {DISTWAR_TREE, 0},   {DISTWAR_TREE, 16}};
+
 class Lm : public testing::TestWithParam<scene_choice> {};
 
 } // namespace lm_tests

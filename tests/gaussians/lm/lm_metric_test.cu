@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The metric of the whole loss, against the reference.
+// The metric of the whole loss, and the weights of residuals of one pixel each, against the reference.
 #include "lm_frame.h"
 
 namespace lm_tests {
@@ -86,6 +86,114 @@ TEST_P(Lm, MetricIsThatOfTheReference) {
     const lm_frame frame(GetParam());
     compare_metric(frame, false);
     compare_metric(frame, true);
+}
+
+// What gs_lm_weights writes for a frame's picture.
+struct lm_weights {
+    lm_weights(const lm_frame &frame, const lm_metric &metric, gs_lm_objective objective)
+        : on_device(size_t(3 * frame.pixels())), slope_on_device(size_t(3 * frame.pixels())) {
+        const device_vector<uint8_t> target(metric.target);
+        const device_vector<double> result(1), alone(1);
+        const gs_comparison images = {metric.width, metric.height, frame.color.data(), target.data(),
+                                      metric.kernel.mask};
+        EXPECT_GS_OK(gs_lm_weights(&images, objective, epsilon, result.data(), on_device.data(),
+                                   slope_on_device.data(), NULL));
+        EXPECT_GS_OK(gs_lm_weights(&images, objective, epsilon, alone.data(), NULL, NULL, NULL));
+        sum = result.read()[0];
+        EXPECT_NEAR(alone.read()[0], sum, 1e-12 * sum);
+        weight = doubles(on_device.read());
+        slope = doubles(slope_on_device.read());
+    }
+    device_vector<float> on_device, slope_on_device;
+    double sum;
+    std::vector<double> weight, slope;
+};
+
+TEST_P(Lm, WeightsAreTheSquaredSlopesOfTheResiduals) {
+    const lm_frame frame(GetParam());
+    const lm_metric metric(frame);
+    const lm_weights found(frame, metric, GS_LM_L1_SSIM);
+    const std::vector<double> residuals = frame.lm.residuals(frame.lm.base);
+    EXPECT_NEAR(found.sum, dot(residuals, residuals), 1e-5 * found.sum);
+    EXPECT_LE(relative_norm(found.weight, doubles(frame.weight.read())), 1e-4);
+    EXPECT_LE(relative_norm(found.slope, doubles(frame.slope.read())), 1e-4);
+    // A metric of this weight alone.
+    gs_lm_metric alone = metric.kernel;
+    alone.weight = found.on_device.data(), alone.coupling = NULL;
+    const std::vector<float> change = random_floats(4, metric.values, -1, 1);
+    double expected = 0;
+    for (size_t i = 0; i < metric.values; i++) expected += found.weight[i] * double(change[i]) * change[i];
+    const device_vector<double> square(std::vector<double>{0});
+    const device_vector<float> on_device(change);
+    ASSERT_GS_OK(gs_lm_metric_add_square(&alone, on_device.data(), square.data(), NULL));
+    EXPECT_NEAR(square.read()[0], expected, 1e-5 * expected);
+}
+
+TEST(LmMask, SquaredDifferencesHaveAWeightOfOne) {
+    const lm_frame frame({5, 48, 1, 1, 31, 27});
+    for (const bool masked : {false, true}) {
+        const lm_metric metric(frame, masked);
+        const lm_weights found(frame, metric, GS_LM_L2);
+        const size_t pixels = size_t(frame.pixels());
+        double sum = 0;
+        for (size_t i = 0; i < 3 * pixels; i++) {
+            const bool counts = !masked || metric.mask[i % pixels] != 0;
+            const double difference =
+                frame.lm.base[i] - frame.scene.target[3 * (i % pixels) + i / pixels] / 255.0;
+            ASSERT_EQ(found.weight[i], counts);
+            ASSERT_NEAR(found.slope[i], counts ? difference : 0, 1e-6);
+            sum += counts ? difference * difference : 0;
+        }
+        EXPECT_NEAR(found.sum, sum, 1e-5 * sum);
+    }
+}
+
+// About one pixel: the SSIM of what counts, by its definition, as the pixel's own colour becomes `center`.
+double masked_ssim(const lm_frame &frame, const std::vector<uint8_t> &mask, int at, int channel,
+                   double center) {
+    const int width = frame.choice.width, height = frame.choice.height;
+    double m[6] = {};
+    for (int y = at / width - 5; y <= at / width + 5; y++)
+        for (int x = at % width - 5; x <= at % width + 5; x++) {
+            const bool inside = x >= 0 && x < width && y >= 0 && y < height;
+            const int i = y * width + x, dx = x - at % width, dy = y - at / width;
+            if (inside && !mask[size_t(i)]) continue;
+            const double c = !inside   ? 0
+                             : i == at ? center
+                                       : frame.lm.base[size_t(channel * width * height + i)];
+            const double t = inside ? frame.scene.target[3 * i + channel] / 255.0 : 0;
+            const double values[6] = {c, t, c * c, t * t, c * t, 1}, w = exp(-(dx * dx + dy * dy) / 4.5);
+            for (int k = 0; k < 6; k++) m[k] += w * values[k];
+        }
+    for (int k = 0; k < 5; k++) m[k] /= m[5];
+    return (2 * m[0] * m[1] + 1e-4) * (2 * (m[4] - m[0] * m[1]) + 9e-4) /
+           ((m[0] * m[0] + m[1] * m[1] + 1e-4) * (m[2] - m[0] * m[0] + m[3] - m[1] * m[1] + 9e-4));
+}
+
+TEST(LmMask, WeightsAreThoseOfWhatCounts) {
+    const lm_frame frame({5, 48, 1, 1, 31, 27});
+    const lm_metric metric(frame, true); // for its mask
+    const lm_weights found(frame, metric, GS_LM_L1_SSIM);
+    const int pixels = int(frame.pixels());
+    double sum = 0;
+    std::vector<double> weights, slopes_at;
+    for (int channel = 0; channel < 3; channel++)
+        for (int i = 0; i < pixels; i++) {
+            double c = frame.lm.base[size_t(channel * pixels + i)];
+            const double difference = c - frame.scene.target[3 * i + channel] / 255.0;
+            weights.push_back(0), slopes_at.push_back(0);
+            if (metric.mask[size_t(i)] == 0) continue;
+            const double ssim = masked_ssim(frame, metric.mask, i, channel, c),
+                         size = fabs(difference) + epsilon;
+            const double d_ssim =
+                derivative([&] { return masked_ssim(frame, metric.mask, i, channel, c); }, c, 1e-4);
+            sum += 0.8 * size + 0.2 * (1 - ssim + epsilon);
+            weights.back() = 0.25 * (0.8 / size + 0.2 * d_ssim * d_ssim / (1 - ssim + epsilon));
+            slopes_at.back() = 0.5 * (0.8 * ((difference > 0) - (difference < 0)) - 0.2 * d_ssim);
+        }
+    EXPECT_NEAR(found.sum, sum, 1e-5 * sum);
+    EXPECT_LE(relative_norm(found.weight, weights), 1e-4);
+    EXPECT_LE(relative_norm(found.slope, slopes_at), 1e-4);
 }
 
 } // namespace lm_tests

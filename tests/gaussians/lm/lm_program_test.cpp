@@ -61,6 +61,39 @@ TEST_F(Program, FinishesASceneByLevenbergMarquardt) {
     json_decref(record);
 }
 
+// The options of 3DGS-LM as a user gives them, in any order, with others that change them.
+TEST_F(Program, FinishesASceneAsPublished) {
+    write_colmap(at("data"), 40);
+    write_scene(at("scene.ply"), 30, 0, 0, 3);
+    const outcome run = splat({"finish", at("scene.ply"), "--cameras", at("data"), "-o", at("out.ply"),
+                               "--lm-batch", "2", "--lm-published", "--lm-batches", "2", "--lm-steps", "1",
+                               "--lm-pcg", "2", "--json", at("json"), "--log", at("log")});
+    ASSERT_EQ(run.code, 0) << run.err;
+    EXPECT_CONTAINS(run.out, "on 4 views in 2 batches");
+    EXPECT_CONTAINS(run.out, "objective");
+    const json record(contents(at("json")));
+    EXPECT_EQ(record["steps"].at(0)["images"].number(), 4);
+    EXPECT_EQ(record["steps"].at(0)["batches"].number(), 2);
+    EXPECT_TRUE(record["steps"].at(0)["gpu_ms"].has("build cache"));
+    EXPECT_EQ(events_of(at("log"), "lm").at(0)["batches"].number(), 2);
+    const json settings = events_of(at("log"), "start").at(0)["settings"];
+    EXPECT_EQ(settings["lm-form"].text(), "cached");
+    EXPECT_EQ(settings["lm-ssim"].text(), "centre");
+    EXPECT_EQ(settings["lm-preconditioner"].text(), "diagonal");
+    EXPECT_EQ(settings["lm-pcg-start"].text(), "preconditioned");
+    EXPECT_EQ(settings["lm-choice"].text(), "strided");
+    EXPECT_EQ(settings["lm-rule"].text(), "gain");
+    const std::pair<const char *, double> numbers[] = {
+        {"lm-batch", 2},          {"lm-batches", 2},      {"lm-pcg", 2},
+        {"lm-search", 0.3},       {"lm-units", 0},        {"lm-radius", 0},
+        {"lm-damping-min", 1e-4}, {"lm-damping-max", 1e4}};
+    for (const auto &[name, value] : numbers) EXPECT_EQ(settings[name].number(), value) << name;
+    const outcome l2 = splat({"finish", at("scene.ply"), "--cameras", at("data"), "-o", at("out.ply"),
+                              "--lm-steps", "1", "--lm-pcg", "1", "--lm-objective", "l2", "--json", "-"});
+    ASSERT_EQ(l2.code, 0) << l2.err;
+    EXPECT_FALSE(json(l2.out)["steps"].at(0)["gpu_ms"].has("build cache"));
+}
+
 TEST_F(Program, FinishingSaysNothingBesideItsJson) {
     write_colmap(at("data"), 20);
     write_scene(at("scene.ply"), 3, 0, 0, 3);
@@ -87,6 +120,21 @@ TEST_F(Program, FinishingSaysWhatItLacks) {
         {{"finish", scene, "--cameras", data}, 2, "-o"},
         {{"finish", scene, "--cameras", data, "-o", scene, "--reduce", "block"}, 2, "block"},
         {{"finish", scene, "--cameras", data, "-o", scene, "--lm-steps", "0"}, 2, "lm-steps"},
+        {{"finish", scene, "--cameras", data, "-o", scene, "--lm-form", "kept"},
+         2,
+         "--lm-form must be one of free, cached, not 'kept'"},
+        {{"finish", scene, "--cameras", data, "-o", scene, "--lm-objective", "l2", "--lm-ssim", "centre"},
+         2,
+         "--lm-objective l2 excludes --lm-ssim centre: it has no SSIM"},
+        {{"finish", scene, "--cameras", data, "-o", scene, "--lm-published", "--lm-objective", "l2"},
+         2,
+         "--lm-objective l2 excludes --lm-ssim centre: it has no SSIM"},
+        {{"finish", scene, "--cameras", data, "-o", scene, "--lm-damping-min", "2", "--lm-damping-max", "1"},
+         2,
+         "--lm-damping-min must not be above --lm-damping-max"},
+        {{"finish", scene, "--cameras", data, "-o", scene, "--lm-memory", "0.00001"},
+         1,
+         "raise --lm-memory or --downscale, or take --lm-form free"},
         {{"finish", scene, "--cameras", data, "-o", scene, "--holdout", "1"}, 1, "no view is left"},
         {{"finish", data + "/none.ply", "--cameras", data, "-o", scene}, 1, "none.ply"},
         {{"finish", scene, "--cameras", data, "-o", scene, "--log", data + "/no/log"}, 1, "no/log"},

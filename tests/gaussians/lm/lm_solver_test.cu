@@ -75,9 +75,26 @@ TEST(LmSolver, RestsWhereThereIsNothingToDo) {
 }
 
 TEST(LmSolver, AddsAMultiple) {
-    const device_vector<float> sum(std::vector<float>{5, 7, 0}), by(std::vector<float>{3, 5, 0});
-    ASSERT_GS_OK(gs_lm_add(sum.data(), 0.5f, by.data(), 3, NULL));
+    const device_vector<float> sum(std::vector<float>{5, 7, 0}), by(std::vector<float>{3, 5, 0}),
+        weight(std::vector<float>{2, 0, 4});
+    ASSERT_GS_OK(gs_lm_add(sum.data(), 0.5f, NULL, by.data(), 3, NULL));
     EXPECT_EQ(sum.read(), (std::vector<float>{6.5f, 9.5f, 0}));
+    ASSERT_GS_OK(gs_lm_add(sum.data(), -0.5f, weight.data(), by.data(), 3, NULL));
+    EXPECT_EQ(sum.read(), (std::vector<float>{3.5f, 9.5f, 0}));
+}
+
+// The mean of the updates of two sets of images, weighted with their diagonals: equation 7 of 3DGS-LM.
+TEST(LmSolver, TheMeanOfUpdatesIsWeightedWithTheirDiagonals) {
+    const device_vector<float> sum(std::vector<float>(3)), weights(std::vector<float>(3)), mean(size_t{3});
+    const device_vector<float> d1(std::vector<float>{1, 0, 0}), x1(std::vector<float>{2, 0, 0});
+    const device_vector<float> d2(std::vector<float>{3, 5, 0}), x2(std::vector<float>{6, 7, 0});
+    const device_vector<double> dot(std::vector<double>{0});
+    for (const auto &[d, x] : {std::pair(&d1, &x1), std::pair(&d2, &x2)}) {
+        ASSERT_GS_OK(gs_lm_add(sum.data(), 1, d->data(), x->data(), 3, NULL));
+        ASSERT_GS_OK(gs_lm_add(weights.data(), 1, NULL, d->data(), 3, NULL));
+    }
+    ASSERT_GS_OK(gs_lm_precondition_diagonal(weights.data(), sum.data(), 3, mean.data(), dot.data(), NULL));
+    EXPECT_EQ(mean.read(), (std::vector<float>{5, 7, 0})); // (1 2 + 3 6) / 4, 5 7 / 5, none
 }
 
 TEST(LmSolver, UnitsAreAddedWhereSomethingIsSeen) {

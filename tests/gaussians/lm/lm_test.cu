@@ -101,17 +101,7 @@ TEST_P(Lm, GradientsOfSeveralCamerasAreThoseOfEach) {
                                      sum.get(), NULL));
     ASSERT_GS_OK(
         gs_lm_gradients(frame.gaussians.get(), frame.choice.sh_degree_used, &a, 1, 1, sum.get(), NULL));
-    const std::vector<double> got = values_of(sum);
-    for (int group = 0; group < GROUPS; group++) {
-        std::vector<double> mine, wanted;
-        for (int64_t i = 0; i < frame.choice.count; i++) {
-            const GroupRange range = group_of(frame.scene.gaussians, i, group);
-            mine.insert(mine.end(), got.begin() + range.begin, got.begin() + range.begin + range.size);
-            wanted.insert(wanted.end(), expected.begin() + range.begin,
-                          expected.begin() + range.begin + range.size);
-        }
-        EXPECT_LE(relative_norm(mine, wanted), 1e-5) << group_name[group];
-    }
+    expect_equal_groups(frame, values_of(sum), expected, 1e-5);
 }
 
 TEST_P(Lm, BackwardIsTheTransposeOfForward) {
@@ -133,9 +123,6 @@ TEST_P(Lm, BackwardIsTheTransposeOfForward) {
         reference_gaussians_destroy(&direction);
     }
 }
-
-const distwar_policy policies[] = {{DISTWAR_ATOMIC, 0}, {DISTWAR_SERIAL, 8}, {DISTWAR_BFLY, 0},
-                                   {DISTWAR_BFLY, 16},  {DISTWAR_TREE, 0},   {DISTWAR_TREE, 16}};
 
 TEST(LmSquares, DoNotDependOnTheReduction) {
     lm_frame frame({2, 128, 1, 1, 50, 37});
@@ -182,6 +169,7 @@ TEST(LmEdges, AnEmptySceneHasNoChange) {
 
 TEST(LmEdges, BadArgumentsAreNamed) {
     const lm_frame frame(tiny);
+    const device_vector<double> sum(1);
     const device_vector<uint8_t> target(size_t(3 * frame.pixels()));
     const gs_comparison images = {23, 17, frame.color.data(), target.data(), nullptr};
     EXPECT_EQ(gs_lm_squares(&frame.view, frame.weight.data(), {DISTWAR_BLOCK, 0}, frame.squares.data(), NULL),
@@ -207,6 +195,14 @@ TEST(LmEdges, BadArgumentsAreNamed) {
     metric.mask = NULL;
     EXPECT_EQ(gs_lm_gauss_newton_metric(&images, 0, frame.change.data(), &metric, NULL), GS_INVALID_ARGUMENT);
     EXPECT_STREQ(gs_last_error(), "gs_lm_gauss_newton_metric: epsilon must be in (0, 1]");
+    EXPECT_EQ(gs_lm_weights(&images, GS_LM_L1_SSIM, 0, sum.data(), NULL, NULL, NULL), GS_INVALID_ARGUMENT);
+    EXPECT_STREQ(gs_last_error(), "gs_lm_weights: epsilon must be in (0, 1]");
+    EXPECT_EQ(gs_lm_weights(&images, GS_LM_L2, 1, sum.data(), NULL, frame.slope.data(), NULL),
+              GS_INVALID_ARGUMENT);
+    EXPECT_NE(std::string(gs_last_error()).find("both or neither"), std::string::npos) << gs_last_error();
+    EXPECT_EQ(gs_lm_weights(&images, gs_lm_objective(2), 1, sum.data(), NULL, NULL, NULL),
+              GS_INVALID_ARGUMENT);
+    EXPECT_STREQ(gs_last_error(), "gs_lm_weights: objective must be l1-ssim or l2");
     metric.coupling = NULL;
     EXPECT_EQ(gs_lm_metric_apply(&metric, frame.slope.data(), frame.change.data(), NULL),
               GS_INVALID_ARGUMENT);

@@ -3,7 +3,7 @@
 // themselves.
 #include "blend_cases.h"
 #include "kernel_frame.h"
-#include "blend/blend.cuh"
+#include "blend/blend_pass.cuh"
 #include <algorithm>
 #include <cmath>
 
@@ -105,8 +105,11 @@ TEST(RenderBlock, ClampsThePartOfEachPixel) {
     const reference_blend blend = frame.blend(taken, splats);
     const size_t count = size_t(frame.choice.count), pixels = size_t(frame.pixels());
     const std::vector<float> d_color = random_floats(31, 3 * pixels, -1, 1),
-                             d_alpha = random_floats(32, pixels, -1, 1);
-    std::vector<double> parts; // [pixel][splat][moment]
+                             d_alpha = random_floats(32, pixels, -1, 1),
+                             all = frame.backward(d_color, d_alpha, {DISTWAR_BLOCK, 0});
+    const size_t stride = all.size() / count,
+                 fields = plain_values::fields; // of a splat, those that are summed
+    std::vector<double> parts, moments(stride); // parts: [pixel][splat][field]
     for (size_t i = 0; i < pixels; i++) {
         std::vector<double> color(3 * pixels), alpha(pixels);
         for (size_t c = 0; c < 3; c++) color[c * pixels + i] = d_color[c * pixels + i];
@@ -115,9 +118,9 @@ TEST(RenderBlock, ClampsThePartOfEachPixel) {
         std::vector<reference_splat_gradient> gradients(count);
         reference_render_backward(&blend, &of_pixel, gradients.data(), NULL);
         for (size_t s = 0; s < count; s++) {
-            double moments[GS_MOMENTS_STRIDE] = {};
-            if (splats[s].decisions.visible) reference_moments(&splats[s], &gradients[s], moments);
-            parts.insert(parts.end(), moments, moments + GS_MOMENTS);
+            moments.assign(stride, 0);
+            if (splats[s].decisions.visible) reference_moments(&splats[s], &gradients[s], moments.data());
+            parts.insert(parts.end(), moments.begin(), moments.begin() + fields);
         }
     }
     std::vector<double> sizes;
@@ -128,19 +131,17 @@ TEST(RenderBlock, ClampsThePartOfEachPixel) {
     for (const float limit :
          {float(sizes[sizes.size() * 9 / 10]), float(sizes[sizes.size() / 2]), INFINITY}) {
         SCOPED_TRACE(limit);
-        std::vector<double> wanted(count * GS_MOMENTS), got;
+        std::vector<double> wanted(count * fields), got;
         for (size_t k = 0; k < parts.size(); k++)
             wanted[k % wanted.size()] += std::clamp<double>(parts[k], -limit, limit);
         gs_gradient limited = {};
         limited.block_limit = limit;
-        const std::vector<float> moments = frame.backward(d_color, d_alpha, {DISTWAR_BLOCK, 0}, limited);
+        const std::vector<float> found = frame.backward(d_color, d_alpha, {DISTWAR_BLOCK, 0}, limited);
         for (size_t s = 0; s < count; s++)
-            got.insert(got.end(), &moments[s * GS_MOMENTS_STRIDE],
-                       &moments[s * GS_MOMENTS_STRIDE] + GS_MOMENTS);
+            got.insert(got.end(), &found[s * stride], &found[s * stride] + fields);
         EXPECT_LE(relative_norm(got, wanted), 1e-4);
         if (limit < INFINITY) {
-            const std::vector<float> all = frame.backward(d_color, d_alpha, {DISTWAR_BLOCK, 0});
-            EXPECT_GT(relative_norm({all.begin(), all.end()}, {moments.begin(), moments.end()}), 0.01)
+            EXPECT_GT(relative_norm({all.begin(), all.end()}, {found.begin(), found.end()}), 0.01)
                 << "the limit is never reached";
         }
     }

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: MIT
+// Products from a cache of pairs: what it holds, and that they are those without a cache and of a dense J.
+#include "lm_frame.h"
+#include <memory>
+
+namespace lm_tests {
+
+// A cache on the device of a frame's view.
+struct cached {
+    explicit cached(const lm_frame &f) : begin(size_t(f.choice.count + 1)), cache{} {
+        size_t bytes = 0;
+        EXPECT_GS_OK(gs_lm_cache_bytes(f.choice.count, &bytes));
+        const device_vector<char> workspace(bytes);
+        cache.begin = begin.data();
+        EXPECT_GS_OK(gs_lm_cache_begin(&f.view, workspace.data(), bytes, &cache, NULL));
+        pixel = std::make_unique<device_vector<uint32_t>>(size_t(cache.pairs));
+        derivatives = std::make_unique<device_vector<float>>(size_t(4 * cache.pairs));
+        cache.pixel = pixel->data();
+        cache.share = derivatives->data();
+        cache.d_log_alpha = derivatives->data() + cache.pairs;
+        EXPECT_GS_OK(gs_lm_cache_fill(&f.view, workspace.data(), bytes, &cache, NULL));
+    }
+    // From the frame's tangents.
+    std::vector<double> forward(const lm_frame &f, const float *weight) const {
+        EXPECT_GS_OK(gs_lm_cached_forward(&f.view, &cache, f.tangents.data(), weight, f.change.data(), NULL));
+        return doubles(f.change.read());
+    }
+    std::vector<double> backward(const lm_frame &f, const float *picture, distwar_policy policy) const {
+        float *const moments = reinterpret_cast<float *>(f.moments.data());
+        EXPECT_GS_OK(gs_lm_cached_backward(&f.view, &cache, picture, policy, moments, NULL));
+        return f.to_parameters();
+    }
+    std::vector<double> take_squares(const lm_frame &f, distwar_policy policy) const {
+        EXPECT_GS_OK(gs_lm_cached_squares(&f.view, &cache, f.weight.data(), policy, f.squares.data(), NULL));
+        return doubles(f.squares.read());
+    }
+    device_vector<int64_t> begin;
+    std::unique_ptr<device_vector<uint32_t>> pixel;
+    std::unique_ptr<device_vector<float>> derivatives;
+    gs_lm_cache cache;
+};
+
+// A splat and a pixel, as x + 65536 y.
+using pair_of_both = std::pair<int64_t, uint32_t>;
+
+// The multiset of pairs before the sort is that of the tape: what each entry of a tile's list does at each of its pixels.
+TEST_P(Lm, TheSortKeepsEveryPair) {
+    const lm_frame frame(GetParam());
+    const cached held(frame);
+    std::vector<pair_of_both> expected, got;
+    const auto &lists = frame.taken.lists;
+    for (int tile = 0; tile < lists.tiles_x * lists.tiles_y; tile++)
+        for (int64_t k = lists.tile_begin[tile]; k < lists.tile_begin[tile + 1]; k++)
+            for (int p = 0; p < REFERENCE_TILE_PIXELS; p++) {
+                const uint8_t did = frame.taken.blend[k * REFERENCE_TILE_PIXELS + p];
+                if (did != REFERENCE_COUNTED && did != REFERENCE_CUT) continue;
+                const int x = tile % lists.tiles_x * GS_TILE_SIZE + p % GS_TILE_SIZE;
+                const int y = tile / lists.tiles_x * GS_TILE_SIZE + p / GS_TILE_SIZE;
+                expected.emplace_back(lists.splat_index[k], uint32_t(x + 65536 * y));
+            }
+    const std::vector<int64_t> begin = held.begin.read();
+    const std::vector<uint32_t> pixel = held.pixel->read();
+    ASSERT_EQ(begin.front(), 0);
+    ASSERT_EQ(begin.back(), held.cache.pairs);
+    for (int64_t i = 0; i < frame.choice.count; i++)
+        for (int64_t k = begin[size_t(i)]; k < begin[size_t(i + 1)]; k++)
+            got.emplace_back(i, pixel[size_t(k)]);
+    std::sort(expected.begin(), expected.end());
+    std::sort(got.begin(), got.end());
+    EXPECT_EQ(got.size(), expected.size());
+    EXPECT_TRUE(got == expected);
+}
+
+TEST_P(Lm, ProductsFromACacheAreThoseWithout) {
+    const lm_frame frame(GetParam());
+    const cached held(frame);
+    reference_gaussians direction = frame.random_direction(7);
+    const device_gaussians along(direction);
+    reference_gaussians_destroy(&direction);
+    for (const bool weighted : {false, true}) {
+        const std::vector<double> change = frame.forward(along, weighted);
+        EXPECT_LE(relative_norm(held.forward(frame, weighted ? frame.weight.data() : NULL), change), 1e-5)
+            << weighted;
+    }
+    frame.backward(frame.change.data());
+    const std::vector<double> moments = doubles(frame.read_moments());
+    const std::vector<double> squares = frame.take_squares({DISTWAR_TREE, 0});
+    for (const distwar_policy &policy : policies) {
+        held.backward(frame, frame.change.data(), policy);
+        EXPECT_LE(relative_norm(doubles(frame.read_moments()), moments), 1e-5)
+            << distwar_strategy_name(policy.strategy);
+        EXPECT_LE(relative_norm(held.take_squares(frame, policy), squares), 1e-5)
+            << distwar_strategy_name(policy.strategy);
+    }
+}
+
+TEST(LmDense, ProductsFromACacheAreThoseOfTheJacobian) {
+    const lm_frame frame(tiny);
+    const dense explicitly(frame);
+    const cached held(frame);
+    const auto column = [&](int64_t k) { return explicitly.jacobian.begin() + k * explicitly.rows; };
+    reference_gaussians direction = frame.random_direction(3);
+    frame.forward(device_gaussians(direction), false); // for the tangents
+    std::vector<double> along(size_t(explicitly.rows)), product;
+    for (int64_t k = 0; k < explicitly.columns; k++)
+        for (int64_t r = 0; r < explicitly.rows; r++) along[size_t(r)] += column(k)[r] * direction.mean[k];
+    for (int64_t k = 0; k < explicitly.columns; k++)
+        product.push_back(std::inner_product(along.begin(), along.end(), column(k), 0.0));
+    reference_gaussians_destroy(&direction);
+
+    // J p of each residual: its slope by its pixel's colour, times the change of that.
+    const std::vector<double> slope = slopes(frame.lm), change = held.forward(frame, NULL);
+    std::vector<double> residual_change(along.size());
+    for (size_t r = 0; r < along.size(); r++) residual_change[r] = slope[r] * change[r % change.size()];
+    EXPECT_LE(relative_norm(residual_change, along), 1e-4);
+    // J^T J p
+    held.forward(frame, frame.weight.data());
+    const std::vector<double> got = held.backward(frame, frame.change.data(), {DISTWAR_TREE, 0});
+    EXPECT_LE(relative_norm(got, product), 1e-4);
+    expect_equal_groups(frame, got, product, 1e-3);
+    held.take_squares(frame, {DISTWAR_TREE, 0});
+    expect_diagonal(frame, explicitly);
+}
+
+TEST(LmEdges, ACacheOfAnEmptySceneHasNoPairs) {
+    const lm_frame frame({1, 0, 0, 0, 20, 30});
+    const cached held(frame);
+    EXPECT_EQ(held.cache.pairs, 0);
+    for (const double value : held.forward(frame, NULL)) ASSERT_EQ(value, 0);
+    held.backward(frame, frame.change.data(), {DISTWAR_TREE, 0});
+    held.take_squares(frame, {DISTWAR_TREE, 0});
+}
+
+TEST(LmEdges, BadArgumentsOfACacheAreNamed) {
+    const lm_frame frame(tiny);
+    const auto refused = [](gs_status status, const char *text) {
+        EXPECT_EQ(status, GS_INVALID_ARGUMENT) << text;
+        EXPECT_STREQ(gs_last_error(), text);
+    };
+    size_t bytes = 0;
+    refused(gs_lm_cache_bytes(-1, &bytes), "gs_lm_cache_bytes: count must be in 0..2^31 - 2");
+    refused(gs_lm_cache_bytes(32, NULL), "gs_lm_cache_bytes: bytes must be given");
+    ASSERT_GS_OK(gs_lm_cache_bytes(32, &bytes));
+    gs_lm_cache cache = {};
+    refused(gs_lm_cache_begin(&frame.view, NULL, 0, &cache, NULL),
+            "gs_lm_cache_begin: cache and its begin must be given");
+    const device_vector<int64_t> begin(33);
+    const device_vector<char> workspace(bytes);
+    cache.begin = begin.data();
+    const std::string small =
+        "gs_lm_cache_begin: the workspace is NULL or smaller than " + std::to_string(bytes) + " bytes";
+    refused(gs_lm_cache_begin(&frame.view, workspace.data(), bytes - 1, &cache, NULL), small.c_str());
+    gs_view unblended = frame.view;
+    unblended.image.n_contrib = NULL;
+    refused(gs_lm_cache_begin(&unblended, workspace.data(), bytes, &cache, NULL),
+            "gs_lm_cache_begin: transmittance and n_contrib of the image must be given");
+    ASSERT_GS_OK(gs_lm_cache_begin(&frame.view, workspace.data(), bytes, &cache, NULL));
+    refused(gs_lm_cache_fill(&frame.view, workspace.data(), bytes, &cache, NULL),
+            "gs_lm_cache_fill: the arrays of the cache and the splats must be given");
+    cache.pairs = 0;
+    const auto squares = [&](distwar_policy policy, const float *weight) {
+        return gs_lm_cached_squares(&frame.view, &cache, weight, policy, frame.squares.data(), NULL);
+    };
+    refused(squares({DISTWAR_FIXED, 0}, frame.weight.data()),
+            "gs_lm_cached_squares: strategy fixed is not supported");
+    refused(squares({DISTWAR_TREE, 0}, NULL),
+            "gs_lm_cached_squares: the values of the pixels and the sums must be given");
+    refused(gs_lm_cached_backward(&frame.view, &cache, frame.weight.data(), {DISTWAR_TREE, 34},
+                                  frame.change.data(), NULL),
+            "gs_lm_cached_backward: balance_threshold must be in 0..33");
+    refused(gs_lm_cached_forward(&frame.view, &cache, NULL, NULL, NULL, NULL),
+            "gs_lm_cached_forward: tangents and change must be given");
+}
+
+} // namespace lm_tests
