@@ -191,14 +191,16 @@ __global__ void add_in_a_branch(float *each, float *list) {
             reduce(all_lanes, true, lane / 16 + i, float(1 << i), in_shared(record<float>{bins, 1}));
     __syncwarp();
     if (lane < 4) each[lane] = bins[lane];
-    reduce(all_lanes, true, uniform_key{0}, values(float3{1, 2, 3}, 4.0f, val), record<float>{list, 6});
+    const float2 pairs[2] = {{5, 6}, {7, 8}};
+    reduce(all_lanes, true, uniform_key{0}, values(float3{1, 2, 3}, 4.0f, val, pairs),
+           record<float>{list, 10});
 }
 TEST(OneCall, IntoSharedMemoryInABranchAndOfAList) {
-    const device_array<float> each(std::vector<float>(4, 0.0f)), list(std::vector<float>(6, 0.0f));
+    const device_array<float> each(std::vector<float>(4, 0.0f)), list(std::vector<float>(10, 0.0f));
     run(1, 32, add_in_a_branch, each.get(), list.get());
     // 16 lanes at keys 0, 1, 2 and 8 lanes at keys 1, 2, 3, with the values 1, 2, 4
     EXPECT_EQ(each.download(), (std::vector<float>{16, 40, 80, 32}));
-    EXPECT_EQ(list.download(), (std::vector<float>{32, 64, 96, 128, 32, 496}));
+    EXPECT_EQ(list.download(), (std::vector<float>{32, 64, 96, 128, 32, 496, 160, 192, 224, 256}));
 }
 
 // A pointer that lies in global memory in one block and in shared memory in the other: the call tests it.
