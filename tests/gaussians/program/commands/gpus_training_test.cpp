@@ -70,7 +70,11 @@ TEST_F(GpuTraining, KeepToABudget) {
     const size_t line = got.out.find("training ");
     ASSERT_NE(line, std::string::npos) << got.out;
     ASSERT_EQ(sscanf(got.out.c_str() + line, "training %*d iterations in %lf s", &seconds), 1) << got.out;
+#ifdef DISTWAR_SANITIZE // a step takes long
+    EXPECT_NEAR(seconds, 2, 1);
+#else
     EXPECT_NEAR(seconds, 2, 0.5);
+#endif
 }
 
 // Pictures of two sizes, the smaller made as large as the larger, and at first a quarter or half as large.
