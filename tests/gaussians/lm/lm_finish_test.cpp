@@ -647,9 +647,9 @@ TEST(LmOptions, PublishedOnesAreThoseOf3dgsLm) {
     EXPECT_EQ(published.pcg_iterations, 8);
     EXPECT_EQ(published.objective, GS_LM_L1_SSIM);
     EXPECT_TRUE(published.centre_only && published.diagonal_only && published.start_preconditioned &&
-                published.strided && !published.by_length);
-    EXPECT_TRUE(published.form == LM_CACHED && published.batch == 70 && published.search_share == 0.3 &&
-                published.unit_weight == 0 && published.radius == 0 && published.least_gain == 1e-5);
+                published.strided && !published.by_length && published.form == LM_CACHED &&
+                published.batch == 70 && published.search_share == 0.3 && published.unit_weight == 0 &&
+                published.radius == 0 && published.least_gain == 1e-5);
     EXPECT_FALSE(ours.centre_only || ours.diagonal_only || ours.start_preconditioned || ours.strided ||
                  ours.form != LM_FREE || ours.batches != 1);
     fault why = {};
