@@ -5,17 +5,17 @@
 #   benchmarks/papers.sh PROGRAMS DATA OUT [PART...]
 #
 # PROGRAMS: the folder of the built programs (build/cuda/bin). DATA: a folder with the photographs of fox and bonsai, each in
-# a folder of its name. OUT: a folder for what is written; none of the three has spaces. PART, with its seconds on an H200:
+# a folder of its name. OUT: a folder for what is written; none of the three has spaces. PART, with its seconds on an H100:
 # all of these unless named, in this order, since the scenes of `training` are those of others:
-#   training    460  7,000 iterations on fox, bonsai and knot by plain atomics, SW-S, SW-B and the default; what the scenes
+#   training    410  7,000 iterations on fox, bonsai and knot by plain atomics, SW-S, SW-B and the default; what the scenes
 #                    look like after 10 and 30 seconds (training.sh; GPUS as there)
-#   gaussians   130  stages: each stage, and the backward blend by strategy and threshold, beside CUB and without its stores,
+#   gaussians    85  stages: each stage, and the backward blend by strategy and threshold, beside CUB and without its stores,
 #                    on these scenes, on three million Gaussians and on 300 huge ones; other sizes
 #   spheres      10  both data sets, features of 3 and of 32 channels
-#   cubemap      15  icosphere, torus and an OBJ, faces of 64 and of 1,024 texels
-#   scatter_add  20  words by Zipf's law, three exponents; rows of one float, a histogram, of 8 and of 4,096 bins
-#   tuner        20  what the tuner chooses for spheres and cubemap, and what that costs
-#   profile      80  counters of three workloads by Nsight Compute, if ncu is installed: OUT/profile-*.csv; clocks are
+#   cubemap      12  icosphere, torus and an OBJ, faces of 64 and of 1,024 texels
+#   scatter_add  14  words by Zipf's law, three exponents; rows of one float, a histogram, of 8 and of 4,096 bins
+#   tuner         7  what the tuner chooses for spheres and cubemap, and what that costs
+#   profile      55  counters of three workloads by Nsight Compute, if ncu is installed: OUT/profile-*.csv; clocks are
 #                    not fixed
 # benchmarks/tables.py keep OUT keeps what the pages show. The example `histogram` is too small to be timed; scatter_add
 # stands in for it.

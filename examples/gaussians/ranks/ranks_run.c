@@ -134,7 +134,7 @@ bool ranks_run(const ranks_plan *plan, ranks_body body, void *context, fault *wh
         ranks_fail(&member->group, "no thread can be started for it");
         break;
     }
-    // The start of NCCL takes a second or two, about as long as photographs.
+    // In the meantime the ranks come together, which takes NCCL a while.
     const bool prepared = !plan->prepare || plan->prepare(context, why);
     if (prepared)
         atomic_store(&shared.prepared, true);

@@ -303,9 +303,8 @@ static void choose_background(const training_settings *settings, int64_t step, f
 // Whether nothing but Adam needs the gradient of a step. Sums that are the same on any number of GPUs are stepped by the
 // kernel that several take: nvcc contracts products and sums of the one that does both in another way.
 static bool may_step_at_once(const trainer *t, const step_views *of) {
-    return t->way->frames && !t->one.one_by_one && t->settings->policy.strategy != DISTWAR_FIXED &&
-           of->pose_step < 1 && !t->settings->check_finite &&
-           !density_adds_to_gradient(&t->settings->density, of->at);
+    return t->way->frames && t->settings->policy.strategy != DISTWAR_FIXED && of->pose_step < 1 &&
+           !t->settings->check_finite && !density_adds_to_gradient(&t->settings->density, of->at);
 }
 
 // After Adam: Gaussians are retired, moved, added.
