@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "scenes.h"
-#include "frames/camera.h"
+#include "camera.h"
 #include "scene.h"
 #include "random.h"
 #include <math.h>

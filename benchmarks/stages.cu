@@ -16,9 +16,7 @@
 #include "blend/blend_commit.cuh"
 #include "cli/command_line.h"
 #include "dataset.h"
-#include "frames/device_gaussians.h"
-#include "frames/frame.h"
-#include "frames/gs_check.h"
+#include "frame.h"
 #include "random.h"
 #include "scene.h"
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Scenes made to measure on: how many, how large, where, and the same every time.
 #include "scenes.h"
-#include "frames/camera.h"
+#include "camera.h"
 #include "scene.h"
 #include <gtest/gtest.h>
 #include <math.h>

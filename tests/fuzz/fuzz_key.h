@@ -2,6 +2,6 @@
 // What the seeds of a target and the target must agree about.
 #pragma once
 
-#include "state/checkpoint.h"
+#include "checkpoint.h"
 
 static const checkpoint_key fuzz_key = {"--seed 3\n", 0x12345678};

@@ -3,7 +3,7 @@
 #include "targets.h"
 #include "files.h"
 #include "fuzz_key.h"
-#include "frames/device_gaussians.h"
+#include "frame.h"
 #include "images/image.h"
 #include "images/plane.h"
 #include "scene.h"

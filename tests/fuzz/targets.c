@@ -8,7 +8,7 @@
 #include "images/plane.h"
 #include "live/history.h"
 #include "scene.h"
-#include "state/checkpoint.h"
+#include "checkpoint.h"
 #include "transforms.h"
 #include "fuzz_key.h"
 #include <stdio.h>

@@ -3,14 +3,12 @@
 #include "commands/command.h"
 #include "dataset.h"
 #include "device.h"
-#include "frames/device_gaussians.h"
+#include "frame.h"
 #include "files/json_writer.h"
 #include "scene.h"
-#include "frames/quality.h"
-#include "frames/blend_strategies.h"
 #include "measure/shared_options.h"
 #include "record/run_log.h"
-#include "frames/target_view.h"
+#include "views.h"
 #include "solver.h"
 #include <math.h>
 #include <stdio.h>

@@ -4,8 +4,7 @@
 #include "solver.h"
 #include "arrays.h"
 #include "device.h"
-#include "frames/device_gaussians.h"
-#include "frames/gs_check.h"
+#include "frame.h"
 #include "cli/progress.h"
 #include "random.h"
 #include <math.h>

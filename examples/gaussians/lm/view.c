@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "view.h"
 #include "device.h"
-#include "frames/frame.h"
-#include "frames/gs_check.h"
+#include "frame.h"
 #include <assert.h>
 #include <string.h>
 

@@ -6,7 +6,7 @@
 #include "c_linkage.h"
 #include "device.h"
 #include "gs_lm.h"
-#include "frames/target_view.h"
+#include "views.h"
 #include <cuda_runtime.h>
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,16 +3,14 @@
 #include "distwar_train.h"
 #include "dataset.h"
 #include "device.h"
-#include "frames/camera.h"
-#include "frames/device_gaussians.h"
-#include "frames/quality.h"
-#include "plan/defaults.h"
-#include "pose_levels.h"
-#include "recipe.h"
+#include "camera.h"
+#include "frame.h"
+#include "plan.h"
+#include "trainer.h"
 #include "scene.h"
-#include "start/spared_views.h"
-#include "start/start.h"
-#include "state/checkpoint.h"
+#include "views.h"
+#include "start.h"
+#include "checkpoint.h"
 #include <assert.h>
 #include <math.h>
 #include <setjmp.h>
@@ -109,7 +107,7 @@ static bool choose(distwar_trainer *t) {
     c->teachers = s->teachers;
     c->random_background = s->random_background;
     c->refine_poses = s->refine_poses;
-    c->density.settings.most_gaussians = s->max_gaussians;
+    c->density.most_gaussians = s->max_gaussians;
     memcpy(c->background, s->background, sizeof c->background);
     if (s->reproducible) c->tune = false, c->policy = (distwar_policy){DISTWAR_FIXED, 0};
     if (!(s->budget >= 0) || s->batch < 0 || s->batch > GS_MAX_VIEWS || s->max_gaussians < 0 ||
@@ -118,7 +116,7 @@ static bool choose(distwar_trainer *t) {
         return fail(&last, "budget, batch, max_gaussians, sh_degree, validate or teachers is out of range");
     if (s->budget > 0 && (s->reproducible || s->refine_poses))
         return fail(&last, "a budget excludes reproducible and refine_poses");
-    return choose_weights(s, &c->weights) && choose_density(s->density, &c->density.settings.kind);
+    return choose_weights(s, &c->weights) && choose_density(s->density, &c->density.kind);
 }
 
 static bool open_views(distwar_trainer *t, const distwar_train_data *data) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "pose_levels.h"
+#include "trainer.h"
 #include "device.h"
 #include "scene.h"
 #include <math.h>

@@ -1,13 +1,37 @@
 // SPDX-License-Identifier: MIT
-// The state of trainer.c and of frame_gradient.c, for this folder and for other ways to a step's gradient (ranks/ways).
 #pragma once
 
-#include "plan/pace.h"
-#include "density/retirement.h"
+#include "c_linkage.h"
+#include "plan.h"
+#include "density.h"
 #include "trainer.h"
-#include "frames/view_order.h"
-#include "start/spared_views.h"
-#include "watch.h"
+#include "views.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+C_LINKAGE_BEGIN
+
+// ---- watch
+
+// Whether MCMC runs away: it relocates ever more Gaussians, or its loss rises. Pure functions.
+
+// What one rank sees of its own Gaussians. Starts as {0}, then mcmc_watch_begin.
+typedef struct mcmc_watch {
+    double smooth, least; // the mean loss of the last views, and its least
+    int64_t seen;         // losses since mcmc_watch_begin
+    uint64_t dead;        // Gaussians since step `since`
+    int64_t since;
+    double part; // of the Gaussians, dead in the last 100 steps or more that are complete
+} mcmc_watch;
+void mcmc_watch_begin(mcmc_watch *watch); // pictures of another size follow
+// Whether the mean loss of 100 views is above 1.5 times its least, with that of one more view.
+bool mcmc_watch_loss(mcmc_watch *watch, double loss);
+// Adds the dead Gaussians of the steps before `steps`. Whether more than a tenth of `count` died in the last 100.
+bool mcmc_watch_dead(mcmc_watch *watch, int64_t steps, uint64_t dead, int64_t count);
+
+// ---- trainer_parts
+
+// The state of trainer.c and of frame_gradient.c, for this folder and for other ways to a step's gradient (ranks/ways).
 
 enum {
     WAITING = 100 // views whose losses stay on the device, so that a step does not wait for its own
@@ -193,3 +217,5 @@ LOSS_TERMS(LOSS_FUNCTIONS)
 #undef LOSS_FUNCTIONS
 void frame_gradient_open(trainer *t);
 void frame_gradient_close(trainer *t); // but for the clock's sums
+
+C_LINKAGE_END

@@ -4,7 +4,7 @@
 #include "device_vector.h"
 extern "C" {
 #include "device.h"
-#include "frames/device_gaussians.h"
+#include "frame.h"
 #include "solver.h"
 #include "scene.h"
 }

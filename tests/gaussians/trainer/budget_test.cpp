@@ -6,7 +6,7 @@
 #include "json_value.h"
 extern "C" {
 }
-#include "plan/pace.h"
+#include "plan.h"
 #include <algorithm>
 #include <csignal>
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Checkpoints: what was saved comes back, and nothing else does.
-#include "state/checkpoint.h"
+#include "checkpoint.h"
 #include "alone.h"
 #include "device.h"
 #include "run_program.h"
 #include "scene.h"
-#include "frames/device_gaussians.h"
+#include "frame.h"
 #include <gtest/gtest.h>
 #include <cstring>
 #include <filesystem>

@@ -6,7 +6,7 @@
 #include "dataset.h"
 #include "images/plane.h"
 #include "program_run.h"
-#include "frames/camera.h"
+#include "camera.h"
 
 // For each picture of `data` a map in `to`: at each pixel the inverse depth of the point that is nearest to it in
 // the picture, scaled and shifted into 0..1.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Scale and shift of depth maps: the samples, and the line through them.
-#include "start/depth_fit.h"
-#include "frames/camera.h"
+#include "start.h"
+#include "camera.h"
 #include <array>
 #include <cmath>
 #include <gtest/gtest.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Gains of photographs: known ones are found and the scene is better for it, small ones are given up, and gains that
 // neighbours tell, by place or in order, stay in the scene.
-#include "frames/frame.h"
-#include "start/spared_views.h"
+#include "frame.h"
+#include "views.h"
 #include "training_cloud.h"
 #include <algorithm>
 #include <array>

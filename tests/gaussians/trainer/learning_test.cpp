@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "state/learning.h"
+#include "training_state.h"
 #include <cmath>
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The pace of a schedule under a budget of time, without a trainer.
-#include "plan/pace.h"
-#include "state/training_state.h"
+#include "plan.h"
+#include "training_state.h"
 #include <gtest/gtest.h>
 #include <algorithm>
 #include <functional>

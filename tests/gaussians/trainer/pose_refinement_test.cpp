@@ -3,13 +3,12 @@
 #include "program_run.h"
 #include "device.h"
 extern "C" {
-#include "frames/frame.h"
+#include "frame.h"
 }
 #include "scene.h"
 #include "alone.h"
-#include "pose_levels.h"
 #include "trainer.h"
-#include "frames/camera.h"
+#include "camera.h"
 
 namespace pose_refinement_test {
 
@@ -68,7 +67,7 @@ TEST(Pose, MovesByATwist) {
 
 TEST(Similarity, IsFoundFromThePosesThatItMoved) {
     const std::vector<pose> from = random_poses(2, 9);
-    similarity s = {2.5, {}, {3, -1, 2}};
+    similarity s = {{}, 2.5, {3, -1, 2}};
     const double axis[3] = {0.6, 0, 0.8};
     rotation_about(axis, 2, s.rotation);
     std::vector<pose> to = from;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Where training starts without points: what cameras look at, and random points that they see.
-#include "frames/camera.h"
-#include "start/random_points.h"
+#include "camera.h"
+#include "start.h"
 #include <gtest/gtest.h>
 #include <algorithm>
 #include <array>

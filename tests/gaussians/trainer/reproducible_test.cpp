@@ -2,9 +2,9 @@
 // dsplat train --reproducible: the same bytes again under other schedules, after a signal and a resumption,
 // and after being killed twenty times.
 #include "depth_data.h"
-#include "state/training_state.h"
+#include "training_state.h"
 #include "distwar_gs.h"
-#include "poses/pose_refinement.h"
+#include "camera.h"
 #include <chrono>
 #include <csignal>
 #include <thread>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Schedules of resolutions and steps of several views.
 #include "training_cloud.h"
-#include "plan/defaults.h"
-#include "plan/resolutions.h"
+#include "plan.h"
+#include "views.h"
 #include <limits>
 
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Which Gaussians are retired: those that contribute least to every view.
 #include "density/density_scene.h"
-#include "density/retirement.h"
+#include "density.h"
 #include <algorithm>
 
 namespace {

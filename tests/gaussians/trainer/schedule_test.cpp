@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: MIT
 // What a training run does when: learning rates, SH degree, dropout, and the settings of density control, each against
 // its schedule written out.
-#include "plan/defaults.h"
-#include "density/density_control.h"
-#include "density/density_options.h"
+#include "plan.h"
+#include "density.h"
 #include "density/density_scene.h"
-#include "recipe.h"
 #include "trainer.h"
 #include <algorithm>
 
@@ -127,8 +125,8 @@ const density_data plain_data = {30000, 2.5, 40000000, false, 100},
                    shorter = {7000, 2.5, 40000000, false, 100};
 
 TEST(Schedule, DefaultsAreThePublishedOnes) {
-    density_options options = density_options_default();
-    options.settings.kind = DENSITY_ADAPTIVE;
+    density_settings options = density_settings_default();
+    options.kind = DENSITY_ADAPTIVE;
     const density_settings a = density_settings_from(&options, &plain_data);
     EXPECT_EQ(a.from, 500);
     EXPECT_EQ(a.until, 15000);
@@ -141,7 +139,7 @@ TEST(Schedule, DefaultsAreThePublishedOnes) {
     EXPECT_EQ(a.adaptive.reset_every, 3000);
     EXPECT_EQ(a.adaptive.reset_opacity, 0.01);
     EXPECT_EQ(a.extent, 2.5);
-    options.settings.kind = DENSITY_MCMC;
+    options.kind = DENSITY_MCMC;
     const density_settings m = density_settings_from(&options, &plain_data);
     EXPECT_EQ(m.until, 25000);
     EXPECT_EQ(m.most_gaussians, 300000);
@@ -150,7 +148,7 @@ TEST(Schedule, DefaultsAreThePublishedOnes) {
     EXPECT_EQ(m.mcmc.opacity_weight, 0.01);
     EXPECT_EQ(m.mcmc.scale_weight, 2 * 0.01);
     EXPECT_EQ(density_settings_from(&options, &shorter).until, 5833);
-    options.settings.until = 123;
+    options.until = 123;
     EXPECT_EQ(density_settings_from(&options, &shorter).until, 123);
 }
 
@@ -172,40 +170,40 @@ TEST(Schedule, ManyViewsRetireWhatIsOfNoUse) {
     EXPECT_NEAR(usual_retired(30), 0.08, 1e-15);
     EXPECT_EQ(usual_retired(40), 0.16);
     EXPECT_EQ(usual_retired(4000), 0.16);
-    density_options options = density_options_default();
+    density_settings options = density_settings_default();
     density_data data = shorter;
     for (const int kind : {DENSITY_NONE, DENSITY_ADAPTIVE, DENSITY_MCMC, DENSITY_SPLIT}) {
-        options.settings.kind = kind;
+        options.kind = kind;
         const bool refills = kind == DENSITY_MCMC || kind == DENSITY_SPLIT;
         EXPECT_EQ(density_settings_from(&options, &data).retired, refills ? 0.16 : 0) << kind;
     }
     data.views = 20;
     EXPECT_EQ(density_settings_from(&options, &data).retired, 0);
-    options.settings.retired = 0.2;
+    options.retired = 0.2;
     EXPECT_EQ(density_settings_from(&options, &data).retired, 0.2);
-    data.views = 100, options.settings.retired = 0;
+    data.views = 100, options.retired = 0;
     EXPECT_EQ(density_settings_from(&options, &data).retired, 0);
     EXPECT_EQ(density_settings_from(&options, &data).retire_every, 1000);
     data.views = 220;
     EXPECT_EQ(density_settings_from(&options, &data).retire_every, 2200);
-    options.settings.retire_every = 300;
+    options.retire_every = 300;
     EXPECT_EQ(density_settings_from(&options, &data).retire_every, 300);
 }
 
 TEST(Schedule, TheDataDecidesMethodAndLimitUnlessTheyAreGiven) {
-    density_options options = density_options_default();
+    density_settings options = density_settings_default();
     density_data data = shorter;
     EXPECT_EQ(density_settings_from(&options, &data).kind, DENSITY_SPLIT);
     data.everywhere = true;
     EXPECT_EQ(density_settings_from(&options, &data).kind, DENSITY_MCMC);
-    options.settings.kind = DENSITY_SPLIT;
+    options.kind = DENSITY_SPLIT;
     EXPECT_EQ(density_settings_from(&options, &data).kind, DENSITY_SPLIT);
     EXPECT_EQ(density_settings_from(&options, &data).most_gaussians, 300000);
     data.pixels = 13000050;
     EXPECT_EQ(density_settings_from(&options, &data).most_gaussians, 130000);
     data.pixels = 0;
     EXPECT_EQ(density_settings_from(&options, &data).most_gaussians, 1);
-    options.settings.most_gaussians = 7;
+    options.most_gaussians = 7;
     EXPECT_EQ(density_settings_from(&options, &data).most_gaussians, 7);
 }
 
@@ -280,12 +278,12 @@ TEST(Schedule, TimeAheadFollowsTheGaussiansToCome) {
 // The published start of MCMC where Gaussians have neighbours to lean on, a large one where they are everywhere
 // or stay as they are.
 TEST(Schedule, StartIsSmallAndHalfOpaqueUnderALimitButNotEverywhere) {
-    density_options options = density_options_default();
+    density_settings options = density_settings_default();
     const density_data everywhere = {7000, 1, 0, true, 100}, ends_before = {720, 1, 0, false, 100},
                        acts_once = {722, 1, 0, false, 100};
     double opacity, size;
     for (const density_kind kind : {DENSITY_SPLIT, DENSITY_MCMC}) {
-        options.settings.kind = kind;
+        options.kind = kind;
         density_start(&options, &shorter, &opacity, &size);
         EXPECT_EQ(opacity, 0.5);
         EXPECT_EQ(size, 0.1);
@@ -299,7 +297,7 @@ TEST(Schedule, StartIsSmallAndHalfOpaqueUnderALimitButNotEverywhere) {
     density_start(&options, &acts_once, &opacity, &size); // acts at step 600, before 601
     EXPECT_EQ(opacity, 0.5);
     EXPECT_EQ(size, 0.1);
-    options.settings.kind = DENSITY_ADAPTIVE;
+    options.kind = DENSITY_ADAPTIVE;
     density_start(&options, &shorter, &opacity, &size);
     EXPECT_EQ(opacity, 0.1);
     EXPECT_EQ(size, 1);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Training views that are set aside: which, from when on they are trained on, and what a run says of them.
 #include "json_value.h"
-#include "plan/defaults.h"
+#include "plan.h"
 #include "program_run.h"
-#include "start/spared_views.h"
-#include "state/checkpoint.h"
+#include "views.h"
+#include "checkpoint.h"
 #include "training_cloud.h"
 #include <algorithm>
 #include <set>

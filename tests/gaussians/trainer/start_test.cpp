@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // What training starts from: nearest neighbours against a search of all pairs, Gaussians from points, the
 // order of views.
-#include "frames/camera.h"
+#include "camera.h"
 #include "scene.h"
 #include "random.h"
-#include "start/start.h"
-#include "frames/view_order.h"
+#include "start.h"
+#include "views.h"
 #include <gtest/gtest.h>
 #include <algorithm>
 #include <array>

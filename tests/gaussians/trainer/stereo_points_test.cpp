@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Points to start from, of pictures whose depth is known, and pictures that give none.
-#include "start/stereo_points.h"
+#include "start.h"
 #include "stereo/stereo_scene.h"
 #include <algorithm>
 #include <array>

@@ -4,7 +4,7 @@
 #define TRAINING_CLOUD_H
 
 #include "alone.h"
-#include "frames/device_gaussians.h"
+#include "frame.h"
 extern "C" {
 #include "scene.h"
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // --check-finite names the stage that made a number that is not finite, and MCMC that runs away is reported while it does.
 #include "training_cloud.h"
-#include "watch.h"
+#include "trainer_parts.h"
 #include <functional>
 
 namespace {

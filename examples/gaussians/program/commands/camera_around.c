@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "commands/camera_around.h"
-#include "frames/camera.h"
+#include "camera.h"
 #include <math.h>
 #include <stdlib.h>
 

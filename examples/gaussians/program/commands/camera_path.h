@@ -3,7 +3,7 @@
 // scene without photographs.
 #pragma once
 
-#include "frames/target_view.h"
+#include "views.h"
 
 C_LINKAGE_BEGIN
 

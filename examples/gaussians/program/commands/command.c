@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "commands/command.h"
 #include "scene.h"
-#include "frames/device_gaussians.h"
+#include "frame.h"
 #include <stdio.h>
 
 bool read_scene_to_measure(const char *path, gs_gaussians *out, fault *why) {

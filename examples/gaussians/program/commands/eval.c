@@ -4,14 +4,13 @@
 #include "commands/on_ranks.h"
 #include "depth_maps.h"
 #include "device.h"
-#include "frames/device_gaussians.h"
+#include "frame.h"
 #include "files/json_writer.h"
 #include "files/path.h"
 #include "images/picture_row.h"
 #include "scene.h"
 #include "measure/maps.h"
-#include "frames/quality.h"
-#include "pose_levels.h"
+#include "trainer.h"
 #include "measure/shared_options.h"
 #include <math.h>
 #include <stdio.h>

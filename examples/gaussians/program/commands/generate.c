@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT
 // dsplat generate: pictures of the built-in scene with their cameras, as data to train on.
-#include "frames/camera.h"
+#include "camera.h"
 #include "commands/command.h"
 #include "demo/demo_scene.h"
 #include "device.h"
 #include "geometry/fisheye.h"
-#include "frames/device_gaussians.h"
-#include "frames/frame.h"
+#include "frame.h"
 #include "files/json_writer.h"
 #include "files/output_file.h"
 #include "files/path.h"
@@ -15,7 +14,6 @@
 #include "random.h"
 #include "scene.h"
 #include "transforms.h"
-#include "frames/pose.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

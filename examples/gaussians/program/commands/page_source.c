@@ -3,9 +3,8 @@
 #include "commands/camera_around.h"
 #include "commands/camera_path.h"
 #include "commands/command.h"
-#include "frames/camera.h"
-#include "frames/device_gaussians.h"
-#include "frames/frame.h"
+#include "camera.h"
+#include "frame.h"
 #include "live/contribution.h"
 #include "measure/shared_options.h"
 #include <stdio.h>

@@ -4,7 +4,7 @@
 
 #include "dataset.h"
 #include "cli/options.h"
-#include "frames/target_view.h"
+#include "views.h"
 #include "live/page.h"
 #include "scene.h"
 

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT
 // dsplat render: a scene -> a picture of one view, or the pictures of a flight through it.
-#include "frames/camera.h"
+#include "camera.h"
 #include "commands/camera_around.h"
 #include "commands/camera_path.h"
 #include "commands/command.h"
 #include "dataset.h"
-#include "frames/device_gaussians.h"
+#include "frame.h"
 #include "measure/shared_options.h"
 #include "files/path.h"
-#include "frames/frame.h"
 #include "measure/maps.h"
 #include "record/video.h"
 #include "images/picture_row.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "demo/demo_scene.h"
-#include "frames/camera.h"
+#include "camera.h"
 #include "random.h"
 #include "demo/scene_builder.h"
 #include "gpu/vector.h"

@@ -2,8 +2,7 @@
 #include "live/contribution.h"
 #include "arrays.h"
 #include "device.h"
-#include "frames/device_gaussians.h"
-#include "frames/frame.h"
+#include "frame.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -4,7 +4,7 @@
 #include "files/json_writer.h"
 #include "files/memory_stream.h"
 #include "files/output_file.h"
-#include "frames/device_gaussians.h"
+#include "frame.h"
 #include "record/signals.h"
 #include "cli/progress.h"
 #include <math.h>

@@ -2,8 +2,8 @@
 // Pictures of errors and of depth, and the sheet of a scene's views.
 #pragma once
 
-#include "frames/frame.h"
-#include "frames/target_view.h"
+#include "frame.h"
+#include "views.h"
 #include "images/plane.h"
 
 C_LINKAGE_BEGIN

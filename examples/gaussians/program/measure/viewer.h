@@ -2,7 +2,7 @@
 // Pictures and quality of a scene while it is trained. All calls are collectives of the state's group.
 #pragma once
 
-#include "state/training_state.h"
+#include "training_state.h"
 
 C_LINKAGE_BEGIN
 

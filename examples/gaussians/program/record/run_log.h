@@ -24,8 +24,8 @@
 
 #include "files/json_writer.h"
 #include "record/run_record.h"
-#include "pose_levels.h"
-#include "frames/pose.h"
+#include "trainer.h"
+#include "camera.h"
 #include <stdio.h>
 
 typedef struct run_log_options {

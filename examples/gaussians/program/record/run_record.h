@@ -3,7 +3,7 @@
 #pragma once
 
 #include "cli/options.h"
-#include "frames/quality.h"
+#include "frame.h"
 #include "trainer.h"
 
 C_LINKAGE_BEGIN

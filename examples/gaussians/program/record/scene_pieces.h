@@ -3,7 +3,7 @@
 #pragma once
 
 #include "scene.h"
-#include "state/training_state.h"
+#include "training_state.h"
 
 C_LINKAGE_BEGIN
 

@@ -21,7 +21,7 @@
 
 #include "device.h"
 #include "kernels.h"
-#include "state/training_state.h"
+#include "training_state.h"
 #include "ways.h"
 
 C_LINKAGE_BEGIN

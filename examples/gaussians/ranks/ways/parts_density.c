@@ -3,7 +3,7 @@
 // (MCMC, splits). All results have the bits of one GPU with all Gaussians.
 #include "arrays.h"
 #include "device.h"
-#include "frames/device_gaussians.h"
+#include "frame.h"
 #include "parts.h"
 #include <string.h>
 

@@ -3,8 +3,8 @@
 #ifndef TESTS_STEREO_SCENE_H
 #define TESTS_STEREO_SCENE_H
 
-#include "frames/camera.h"
-#include "frames/target_view.h"
+#include "camera.h"
+#include "views.h"
 #include <cmath>
 #include <cstring>
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // dsplat render --path: where its cameras are, and the pictures.
 #include "program_run.h"
-#include "frames/camera.h"
+#include "camera.h"
 #include "commands/camera_path.h"
 #include "images/plane.h"
 #include <set>

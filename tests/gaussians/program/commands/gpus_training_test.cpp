@@ -2,7 +2,7 @@
 // Training on ranks from the start to the files: the same bits on any number of ranks, checkpoints, signals, kills,
 // what is said of held-out views.
 #include "gpus_run.h"
-#include "density/density_control.h"
+#include "density.h"
 #include <chrono>
 #include <csignal>
 #include <cstdlib>

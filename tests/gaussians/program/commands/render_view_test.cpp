@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The way forward with memory that grows: lists that do not fit are binned again with room for them.
 #include "distwar_gs.h"
-#include "frames/device_gaussians.h"
-#include "frames/frame.h"
+#include "frame.h"
 #include <cmath>
 #include <device.h>
 #include <gtest/gtest.h>

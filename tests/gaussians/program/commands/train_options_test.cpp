@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The table of options of dsplat train: which of them --resume may change.
 #include "commands/train/train_options.h"
-#include "state/checkpoint.h"
+#include "checkpoint.h"
 #include <gtest/gtest.h>
 #include <cstdlib>
 #include <set>

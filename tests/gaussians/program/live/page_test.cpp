@@ -4,7 +4,7 @@
 #include "live/contribution.h"
 #include "live/history.h"
 #include "live/page.h"
-#include "frames/camera.h"
+#include "camera.h"
 #include <csignal>
 #include <sys/resource.h>
 

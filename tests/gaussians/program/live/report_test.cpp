@@ -3,7 +3,7 @@
 #include "program_run.h"
 #include "html_page.h"
 #include "exported_page.h"
-#include "frames/device_gaussians.h"
+#include "frame.h"
 #include "record/html.h"
 #include "live/report.h"
 #include "measure/viewer.h"

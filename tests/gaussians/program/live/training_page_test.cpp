@@ -5,7 +5,7 @@
 #include "live/connection.h"
 #include "live/viewed_training.h"
 #include "live/training_page.h"
-#include "frames/camera.h"
+#include "camera.h"
 #include <atomic>
 #include <chrono>
 #include <csignal>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // When density control acts, against its schedule written out, by steps on Gaussians alone.
 #include "alone.h"
-#include "density/density_control.h"
-#include "density/density_options.h"
+#include "density.h"
+#include "plan.h"
 #include "density/density_scene.h"
-#include "frames/frame.h"
+#include "frame.h"
 #include <algorithm>
 
 namespace density_schedule_test {
@@ -93,9 +93,9 @@ class run {
 };
 
 density_settings settings_of(density_kind kind, int64_t iterations) {
-    density_options options = density_options_default();
-    options.settings.kind = kind;
-    options.settings.most_gaussians = 1000000;
+    density_settings options = density_settings_default();
+    options.kind = kind;
+    options.most_gaussians = 1000000;
     const density_data data = {iterations, 1, 0, false, 100};
     return density_settings_from(&options, &data);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Where a camera sees a point, and which point it sees at a pixel, for both camera models.
-#include "frames/camera.h"
+#include "camera.h"
 #include "demo/demo_scene.h"
 #include <gtest/gtest.h>
 #include <cmath>

@@ -9,8 +9,8 @@
 #include "record/signals.h"
 #include "ways.h"
 #include "scene.h"
-#include "frames/camera.h"
-#include "frames/target_view.h"
+#include "camera.h"
+#include "views.h"
 #include <limits.h>
 #include <stdatomic.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "train_depth.h"
 #include "colmap.h"
-#include "start/depth_fit.h"
+#include "start.h"
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "dataset.h"
-#include "frames/target_view.h"
+#include "views.h"
 
 typedef struct train_depth {
     size_t maps, fitted;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "train_options.h"
 #include "cli/command_line.h"
-#include "frames/blend_strategies.h"
+#include "frame.h"
 #include "live/server.h"
 #include "measure/shared_options.h"
 #include <errno.h>
@@ -50,7 +50,7 @@ static void list_quality(train_options *o, option_table *table) {
                    "iterations to train for, each on one view; auto: 7000, or what --budget has time for"),
         OPTION("budget", &o->budget,
                .help = "train for this time, such as 30s or 2m, and fit everything else to it"),
-        OPTION("max-gaussians", &o->recipe.density.settings.most_gaussians, .maximum = 500000000,
+        OPTION("max-gaussians", &o->recipe.density.most_gaussians, .maximum = 500000000,
                .automatic = true, .help = "limit of growth; auto: 300000, or fewer for small pictures"),
         OPTION("memory", &o->memory, .maximum = 1e9, .free_on_resume = true, .automatic = true,
                .help = "MB that training may take of a GPU; auto: all photographs stay there"),
@@ -235,7 +235,7 @@ static bool ranks_are_possible(const train_options *o, fault *why) {
         {o->view, "--view", "the page shows the Gaussians of one GPU"},
         {o->depth, "--depth", "maps are compared with the depth of whole views"},
         {o->recipe.refine_poses, "--refine-poses", "refined poses take one view per step, by all Gaussians"},
-        {o->recipe.density.settings.kind == DENSITY_ADAPTIVE, "--density adaptive",
+        {o->recipe.density.kind == DENSITY_ADAPTIVE, "--density adaptive",
          "its clones and prunes change the number on each GPU; take split or mcmc"}};
     for (size_t i = 0; i < sizeof refused / sizeof *refused && o->ranks.gpus > 1; i++)
         if (refused[i].wanted)

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "commands/on_ranks.h"
-#include "recipe.h"
-#include "frames/blend_strategies.h"
+#include "plan.h"
+#include "frame.h"
 
 C_LINKAGE_BEGIN
 

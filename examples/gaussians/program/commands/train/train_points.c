@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "train_points.h"
-#include "plan/defaults.h"
-#include "start/random_points.h"
+#include "plan.h"
+#include "start.h"
 #include "cli/progress.h"
 #include <stdlib.h>
 #include <string.h>

@@ -4,8 +4,8 @@
 
 #include "dataset.h"
 #include "record/run_log.h"
-#include "state/training_state.h"
-#include "frames/target_view.h"
+#include "training_state.h"
+#include "views.h"
 
 typedef struct train_poses {
     view_split *split; // not owned

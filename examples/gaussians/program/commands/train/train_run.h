@@ -6,13 +6,11 @@
 #include "train_options.h"
 #include "train_poses.h"
 #include "dataset.h"
-#include "state/checkpoint.h"
+#include "checkpoint.h"
 #include "record/run_log.h"
-#include "plan/memory.h"
-#include "recipe.h"
-#include "start/spared_views.h"
-#include "start/stereo_points.h"
-#include "frames/target_view.h"
+#include "plan.h"
+#include "views.h"
+#include "start.h"
 
 // A run of the command.
 typedef struct train_run {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "train_start.h"
-#include "start/start.h"
+#include "start.h"
 #include "scene.h"
 #include <stdlib.h>
 #include <string.h>

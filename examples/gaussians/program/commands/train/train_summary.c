@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "train_summary.h"
 #include "device.h"
-#include "frames/blend_strategies.h"
+#include "frame.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

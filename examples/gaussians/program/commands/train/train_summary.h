@@ -4,10 +4,10 @@
 
 #include "train_depth.h"
 #include "train_run.h"
-#include "frames/quality.h"
+#include "frame.h"
 #include "record/run_log.h"
 #include "trainer.h"
-#include "frames/target_view.h"
+#include "views.h"
 
 // Prints, before the first step, the data, the device and what is planned.
 void train_summary_begin(const train_run *run, int ranks);

@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: MIT
+#include "density.h"
+#include <assert.h>
+#include <math.h>
+
+static void clear_sums(const training_state *state) {
+    DEVICE_CHECK(
+        cudaMemsetAsync(state->density, 0, training_state_density_bytes(state->gaussians.count), NULL));
+}
+
+// ---- adaptive: by the screen-space gradient, clones, splits, prunes, resets opacities (Kerbl et al. 2023)
+
+// Each array moves into the memory that the array before it left. The last array's memory becomes the new
+// scratch.
+static void move_all(training_state *state, const gs_density_plan *plan, const gs_density_rules *rules) {
+    const bool grows = plan->count_after > state->capacity;
+    const int degree = state->gaussians.sh_degree;
+    const int64_t room = 2 * state->capacity;
+    if (grows) state->capacity = plan->count_after > room ? plan->count_after : room;
+    gs_gaussians *const sets[] = {&state->gaussians, &state->first_moment, &state->second_moment};
+    gs_gaussians spare = state->gradients;
+    for (int i = 0; i < 3; i++) {
+        if (grows) {
+            device_gaussians_close(&spare);
+            spare = device_gaussians_open(state->capacity, degree);
+        }
+        spare.count = plan->count_after;
+        spare.antialias = sets[i]->antialias;
+        GS_CHECK(gs_density_move(plan, rules, i > 0, sets[i], &spare, NULL));
+        gs_gaussians left = *sets[i];
+        *sets[i] = spare;
+        spare = left;
+    }
+    if (grows) {
+        device_gaussians_close(&spare);
+        spare = device_gaussians_open(state->capacity, degree);
+        device_free(state->density);
+        state->density = device_allocate(training_state_density_bytes(state->capacity));
+    }
+    state->gradients = spare;
+    training_state_set_count(state, plan->count_after);
+    clear_sums(state);
+}
+
+static void adapt(const density_step *step) {
+    const density_settings *settings = step->settings;
+    const density_adaptive_settings *s = &settings->adaptive;
+    training_state *state = step->state;
+    const bool was_reset = s->reset_every > 0 && state->schedule.at > s->reset_every;
+    // Single precision times double, as the thresholds are single and the extent is double.
+    const gs_density_rules rules = {.gradient_threshold = (float)s->gradient_threshold,
+                                    .split_size = (float)((float)s->split_size * settings->extent),
+                                    .split_factor = (float)s->split_factor,
+                                    .least_opacity = (float)settings->least_opacity,
+                                    .most_size =
+                                        was_reset ? (float)((float)s->most_size * settings->extent) : 0,
+                                    .most_gaussians = settings->most_gaussians,
+                                    .seed = step->seed,
+                                    .iteration = (uint64_t)state->iteration};
+    size_t bytes;
+    gs_density_plan plan;
+    GS_CHECK(gs_density_bytes(state->gaussians.count, &bytes));
+    void *workspace = device_buffer_reserve(&step->control->workspace, bytes);
+    GS_CHECK(gs_density_plan_step(&state->gaussians, state->density, &rules, workspace, bytes, &plan, NULL));
+    move_all(state, &plan, &rules);
+}
+
+static bool adaptive_act(const density_step *step) {
+    const density_adaptive_settings *s = &step->settings->adaptive;
+    training_state *state = step->state;
+    const schedule_place *place = &state->schedule;
+    const int64_t every = s->reset_every;
+    if (place->at >= step->settings->until) return true;
+    if (step->due) adapt(step);
+    if (every > 0 && place->at / every > place->before / every)
+        GS_CHECK(gs_opacity_reset(&state->gaussians, &state->first_moment, &state->second_moment,
+                                  (float)s->reset_opacity, NULL));
+    return true;
+}
+
+// ---- mcmc: relocation and noise, 3DGS as Markov chain Monte Carlo (Kheradmand et al. 2024)
+
+static bool mcmc_before_adam(const density_settings *settings, training_state *state, int views) {
+    const density_mcmc_settings *s = &settings->mcmc;
+    GS_OR_FAIL(state->group, gs_density_penalty(&state->gaussians, training_state_count(state),
+                                                (float)(views * s->opacity_weight),
+                                                (float)(views * s->scale_weight), &state->gradients, NULL));
+    return true;
+}
+
+static bool relocate(const density_step *step) {
+    training_state *state = step->state;
+    const int64_t existing = training_state_count(state);
+    density_control *const control = step->control;
+    if (!control->dead) {
+        control->dead = device_allocate(sizeof *control->dead);
+        device_clear(control->dead, sizeof *control->dead);
+    }
+    const int64_t grown = density_grown_count(step->settings, existing, state->schedule.at);
+    if (!training_state_grow(state, grown, step->settings->most_gaussians)) return false;
+    const gs_relocation what = {.existing = existing,
+                                .least_opacity = (float)step->settings->least_opacity,
+                                .seed = step->seed,
+                                .iteration = (uint64_t)state->iteration,
+                                .dead = control->dead};
+    if (state->way->relocate) return state->way->relocate(state, &what);
+    size_t bytes;
+    GS_OR_FAIL(state->group, gs_relocate_bytes(state->gaussians.count, &bytes));
+    GS_OR_FAIL(state->group,
+               gs_relocate(&state->gaussians, &state->first_moment, &state->second_moment, &what,
+                           device_buffer_reserve(&control->workspace, bytes), bytes, NULL));
+    return true;
+}
+
+static bool mcmc_act(const density_step *step) {
+    const training_state *state = step->state;
+    if (step->due && !relocate(step)) return false;
+    GS_OR_FAIL(state->group, gs_density_noise(&state->gaussians, state->first,
+                                              (float)step->settings->mcmc.noise * step->mean_rate, step->seed,
+                                              (uint64_t)state->iteration, NULL));
+    return true;
+}
+
+// ---- split: up to a limit, Gaussians that are drawn by their absolute screen-space gradient are split along the longest
+// axis; the halves also take the rows of those that became transparent
+
+static bool split_act(const density_step *step) {
+    training_state *state = step->state;
+    const int64_t existing = training_state_count(state);
+    const int64_t limited = density_grown_count(step->settings, existing, state->schedule.at);
+    if (!step->due) return true;
+    if (!training_state_grow(state, limited < 2 * existing ? limited : 2 * existing, // each is split once
+                             step->settings->most_gaussians))
+        return false;
+    const gs_split_rules rules = {.existing = existing,
+                                  .least_opacity = (float)step->settings->least_opacity,
+                                  .density = state->density,
+                                  .seed = step->seed,
+                                  .iteration = (uint64_t)state->iteration};
+    size_t bytes;
+    if (state->way->split) {
+        if (!state->way->split(state, &rules)) return false;
+    } else {
+        GS_OR_FAIL(state->group, gs_split_bytes(state->gaussians.count, &bytes));
+        GS_OR_FAIL(state->group,
+                   gs_split(&state->gaussians, &state->first_moment, &state->second_moment, &rules,
+                            device_buffer_reserve(&step->control->workspace, bytes), bytes, NULL));
+    }
+    clear_sums(state);
+    return true;
+}
+
+// ---- all methods
+
+static const density_method methods[] = {
+    {.name = "none", .until_share = {1, 2}},
+    {.name = "adaptive", .until_share = {1, 2}, .sums = SCREEN_SIGNED, .act = adaptive_act},
+    {.name = "mcmc",
+     .until_share = {5, 6},
+     .starts_small = true,
+     .has_limit = true,
+     .before_adam = mcmc_before_adam,
+     .act = mcmc_act},
+    {.name = "split",
+     .until_share = {5, 6},
+     .starts_small = true,
+     .has_limit = true,
+     .sums = SCREEN_ABSOLUTE,
+     .act = split_act}};
+static_assert(sizeof methods / sizeof *methods == DENSITY_KINDS,
+              "each kind has a row, in the order of density_kind");
+
+const density_method *density_method_of(int kind) {
+    return &methods[kind];
+}
+
+bool density_is_due(const density_settings *settings, int64_t before, int64_t at) {
+    const int64_t first = before > settings->from ? before : settings->from;
+    const int64_t last = at < settings->until ? at : settings->until - 1;
+    return first < last && first / settings->every < last / settings->every;
+}
+
+// Slowly: where views do not agree, the validation views end training at a few times the first Gaussians.
+static int64_t limit_reached(const density_settings *settings) {
+    return settings->from + 3 * (settings->until - settings->from) / 4;
+}
+
+// Grows by the set part. Grows faster where that would not reach the limit after three quarters, so that a run that
+// starts from few points has time for detail too.
+int64_t density_grown_count(const density_settings *settings, int64_t existing, int64_t step) {
+    const double most = (double)settings->most_gaussians, now = (double)existing;
+    if (existing == 0 || existing >= settings->most_gaussians) return existing;
+    const int64_t reached = limit_reached(settings);
+    const double times = step < reached ? (double)((reached - step) / settings->every + 1) : 1;
+    const double by_part = now * (1 + (double)(float)settings->growth);
+    const double to_limit = step < reached ? now * pow(most / now, 1 / times) : 0;
+    return (int64_t)fmin(fmax(by_part, to_limit), most);
+}
+
+// A step with r times the Gaussians takes about r^0.6 times as long. They grow by equal factors until then.
+double density_time_ahead(const density_settings *settings, int64_t iterations, int64_t existing,
+                          int64_t at) {
+    if (!methods[settings->kind].has_limit || existing < 1 || existing >= settings->most_gaussians ||
+        at >= settings->until || at >= iterations)
+        return 1;
+    const double full = pow((double)settings->most_gaussians / (double)existing, 0.6);
+    const double left = (double)(iterations - at),
+                 growing = fmin(fmax((double)(limit_reached(settings) - at), 0), left);
+    return (growing * (full - 1) / log(full) + (left - growing) * full) / left;
+}
+
+screen_gradient density_sums_at(const density_settings *settings, int64_t at) {
+    return at < settings->until ? methods[settings->kind].sums : SCREEN_NONE;
+}
+
+bool density_adds_to_gradient(const density_settings *settings, int64_t at) {
+    return at < settings->until && methods[settings->kind].before_adam;
+}
+
+bool density_before_adam(const density_settings *settings, training_state *state, int views) {
+    return !density_adds_to_gradient(settings, schedule_step(&state->schedule)) ||
+           methods[settings->kind].before_adam(settings, state, views);
+}
+
+bool density_sum(const density_step *step) {
+    if (!step->mean2d) return true;
+    GS_OR_FAIL(step->state->group,
+               gs_density_accumulate(step->view, step->mean2d, step->state->density, NULL));
+    return true;
+}
+
+bool density_after_adam(const density_step *step) {
+    const schedule_place *const place = &step->state->schedule;
+    density_step now = *step;
+    now.due = density_is_due(step->settings, place->before, place->at);
+    const density_method *const method = &methods[step->settings->kind];
+    return !method->act || method->act(&now);
+}
+
+void density_control_close(density_control *control) {
+    device_buffer_close(&control->workspace);
+    device_free(control->dead);
+}
+
+// ---- retirement
+
+void retirement_close(retirement *r) {
+    device_buffer_close(&r->score);
+    device_buffer_close(&r->workspace);
+    device_buffer_close(&r->splats);
+    device_buffer_close(&r->logits);
+    *r = (retirement){0};
+}
+
+bool retirement_is_due(const density_settings *settings, int64_t before, int64_t at) {
+    return settings->retired > 0 && density_is_due(settings, before, at) &&
+           before / settings->retire_every < at / settings->retire_every;
+}
+
+int64_t retirements_left(const density_settings *settings, int64_t at) {
+    const int64_t every = settings->retire_every, first = at > settings->from ? at : settings->from;
+    return settings->retired > 0 && first < settings->until ? (settings->until - 1) / every - first / every
+                                                            : 0;
+}
+
+size_t retirement_views(size_t count) {
+    const size_t every = count / 50;
+    return every < 2 ? count : count / (every < 4 ? every : 4);
+}
+
+int32_t retirement_cameras(const training_state *state, const scored_views *by, size_t first,
+                           gs_camera *camera) {
+    const size_t count = retirement_views(by->count), batch = (size_t)by->batch;
+    const int32_t together = (int32_t)(count - first < batch ? count - first : batch);
+    for (int32_t v = 0; v < together; v++) {
+        const size_t index = (first + (size_t)v) * by->count / count;
+        camera[v] = by->views[index].camera;
+        if (state->poses > 0) pose_to_camera(&state->pose[index].now, &camera[v]);
+    }
+    return together;
+}
+
+// Scores by the views of a step.
+static void score_views(retirement *r, frame *f, const gs_gaussians *gaussians, const gs_camera *cameras,
+                        int32_t count, distwar_policy policy, float *score) {
+    const float black[GS_CHANNELS] = {0};
+    const int32_t at_once = r->one_by_one ? 1 : count;
+    gs_splat *splats = NULL;
+    if (r->one_by_one) {
+        const size_t bytes = (size_t)count * (size_t)gaussians->count * sizeof *splats;
+        splats = device_buffer_reserve(&r->splats, bytes);
+        const gs_view all = {
+            .gaussians = *gaussians, .camera = cameras[0], .views = {count, cameras}, .splats = splats};
+        GS_CHECK(gs_project(&all, NULL));
+    }
+    for (int32_t first = 0; first < count; first += at_once) {
+        if (splats) f->projected = splats + first * gaussians->count;
+        do { // alpha does not depend on colours; again while the lists have no room
+            frame_queue_views(f, gaussians, 0, &cameras[first], at_once, black);
+        } while (!frame_settle(f));
+        frame_render_backward(f, policy);
+        for (int32_t v = 0; v < at_once; v++)
+            GS_CHECK(gs_score_add(f->gradient.moments + v * gaussians->count, gaussians->count, score, NULL));
+    }
+}
+
+void retirement_score(retirement *r, frame *f, const training_state *state, const scored_views *by,
+                      const scored_turn *turn, distwar_policy policy, float *score) {
+    const size_t batch = (size_t)by->batch, begin = (size_t)turn->own * batch;
+    stage_clock *const clock = f->clock; // it has the stages of steps alone
+    f->clock = NULL, f->projected = NULL, f->given_moments = NULL;
+    f->with_depth = false; // its gradient is of the step's pictures
+    for (size_t first = begin; first < retirement_views(by->count); first += (size_t)turn->count * batch) {
+        gs_camera camera[GS_MAX_VIEWS];
+        const int32_t together = retirement_cameras(state, by, first, camera);
+        // Scores are compared with each other, so any positive number does, in every pixel: the bytes of 0.747.
+        const size_t bytes =
+            (size_t)together * GS_CHANNELS * (size_t)camera->width * (size_t)camera->height * sizeof(float);
+        if (first == begin || batch == 1) // several have one size
+            DEVICE_CHECK(
+                cudaMemsetAsync(device_buffer_reserve(&f->color_gradient, bytes), 0x3f, bytes, NULL));
+        score_views(r, f, &state->gaussians, camera, together, policy, score);
+    }
+    f->clock = clock;
+}
+
+bool retirement_end(retirement *r, const training_state *state, const float *score, double part) {
+    gs_gaussians everyone = state->gaussians; // gs_retire reads and writes nothing but opacities
+    float *const own = state->gaussians.opacity_logit;
+    size_t workspace;
+    everyone.count = training_state_count(state);
+    const size_t bytes = (size_t)everyone.count * sizeof *own;
+    const bool gathers = state->way && state->way->gather;
+    if (gathers) {
+        everyone.opacity_logit = device_buffer_reserve(&r->logits, bytes);
+        if (!state->way->gather(state, own, sizeof *own, (row_range){0, everyone.count}, true,
+                                everyone.opacity_logit))
+            return false;
+    }
+    GS_OR_FAIL(state->group, gs_retire_bytes(everyone.count, &workspace));
+    GS_OR_FAIL(state->group, gs_retire(&everyone, score, (float)part,
+                                       device_buffer_reserve(&r->workspace, workspace), workspace, NULL));
+    if (gathers)
+        DEVICE_CHECK(cudaMemcpyAsync(own, everyone.opacity_logit + state->first,
+                                     (size_t)state->gaussians.count * sizeof *own, cudaMemcpyDeviceToDevice,
+                                     NULL));
+    return true;
+}

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: MIT
+// Scenes that were trained from the same start on the same photographs differ where the photographs say little. The mean
+// of their pictures is nearer to the truth than any of them (an ensemble), and one scene can learn it (distillation:
+// Hinton, Vinyals and Dean 2015). A painted view is that mean, from a place between two photographs'.
+#include "trainer_parts.h"
+#include "device.h"
+#include "distwar_gs_shrink.h"
+#include "camera.h"
+#include "frame.h"
+#include "random.h"
+#include "scene.h"
+#include <math.h>
+
+// At most this part of the last scene's views are photographs, and this part of those that a teacher has seen.
+static const double most_photographs = 0.5, photographs_again = 0.5;
+enum { NEAREST = 4 }; // views that a painted one is drawn between
+
+// The last scene grows no larger than the largest of the others: more Gaussians learn the photographs' noise again.
+static void limit_growth(trainer *t) {
+    const lesson_scenes *const scenes = &t->state->lessons;
+    int64_t most = 0;
+    for (int32_t k = 0; k < scenes->teachers; k++)
+        if (scenes->teacher[k].count > most) most = scenes->teacher[k].count;
+    if (most >= t->settings->density.most_gaussians) return;
+    t->fitted = *t->settings;
+    t->fitted.density.most_gaussians = most;
+    t->settings = &t->fitted;
+}
+
+// On the host: it is seldom needed.
+static bool keep_start(training_state *state) {
+    gs_gaussians start, *const kept = &state->lessons.start;
+    fault why;
+    if (!training_state_copy(state, &start)) return false;
+    const bool done = scene_open(kept, start.count, start.sh_degree, &why);
+    if (done) device_gaussians_download(kept, &start);
+    kept->antialias = start.antialias;
+    device_gaussians_close(&start);
+    return done || ranks_fail_with(state->group, &why);
+}
+
+bool lessons_open(trainer *t) {
+    training_state *const state = t->state;
+    const bool may_end = t->settings->teachers >= 2 && t->used_order.count > 0;
+    if (may_end && state->iteration == 0 && !keep_start(state)) return false;
+    if (lessons_are_on(t)) limit_growth(t);
+    return lessons_go_on(t); // a complete run that has become longer
+}
+
+void lessons_close(trainer *t) {
+    for (int k = 0; k < TEACHERS_MOST; k++) frame_close(&t->painter[k]);
+    device_buffer_close(&t->paint);
+}
+
+int64_t lessons_before(const trainer *t) {
+    return t->state->lessons.teachers * scheduled_early_views(&t->state->schedule);
+}
+
+bool lessons_are_on(const trainer *t) {
+    const lesson_scenes *const lessons = &t->state->lessons;
+    return lessons->wanted > 0 && lessons->teachers == lessons->wanted;
+}
+
+bool lessons_wait(const trainer *t) {
+    return t->state->lessons.wanted > 0 && !lessons_are_on(t);
+}
+
+void lessons_fit_schedule(trainer *t) {
+    // In views until the end. A schedule of ten times as many was as good as a short one, of 50 times a decibel worse
+    // (docs/notes/photographs.md).
+    const double most = 10;
+    const training_budget *budget = t->settings->budget;
+    const schedule_place *place = &t->state->schedule;
+    const double steps = lessons_wait(t) ? fmin(place->steps, most * (double)place->ended) : place->steps;
+    budget->fit(budget->context, steps, &t->fitted);
+}
+
+// Squared, positions in units of the scene's extent.
+static double distance_between(const gs_camera *a, const gs_camera *b, double extent) {
+    double sum = pow(camera_separation(a, b) / extent, 2);
+    for (int i = 6; i < 9; i++) sum += pow(b->rotation[i] - a->rotation[i], 2);
+    return sum;
+}
+
+// One of the nearest other views; the view itself if it is alone.
+static size_t draw_neighbour(const trainer *t, size_t index, random_stream *random) {
+    size_t nearest[NEAREST], found = 0;
+    double distance[NEAREST];
+    for (size_t i = 0; i < t->order.count; i++) {
+        if (i == index) continue;
+        double d =
+            distance_between(&t->views[index].camera, &t->views[i].camera, t->settings->density.extent);
+        size_t view = i;
+        for (size_t k = 0; k < found; k++) {
+            if (!(d < distance[k])) continue;
+            const double farther = distance[k];
+            const size_t pushed = nearest[k];
+            distance[k] = d, nearest[k] = view;
+            d = farther, view = pushed;
+        }
+        if (found < NEAREST) distance[found] = d, nearest[found++] = view;
+    }
+    return found > 0 ? nearest[random_below(random, found)] : index;
+}
+
+// The rows of a matrix made orthonormal (Gram and Schmidt). False: they are nearly parallel.
+static bool make_rotation(double r[9]) {
+    for (int row = 0; row < 2; row++) {
+        double *const at = r + 3 * row;
+        double along = 0, length = 0;
+        for (int i = 0; row > 0 && i < 3; i++) along += at[i] * r[i];
+        for (int i = 0; i < 3; i++) at[i] -= along * r[i], length += at[i] * at[i];
+        if (!(length > 0.1)) return false;
+        for (int i = 0; i < 3; i++) at[i] /= sqrt(length);
+    }
+    for (int i = 0; i < 3; i++)
+        r[6 + i] = r[(i + 1) % 3] * r[3 + (i + 2) % 3] - r[(i + 2) % 3] * r[3 + (i + 1) % 3];
+    return true;
+}
+
+// Moves a camera by `part` of the way to another. The lens stays.
+static void move_towards(gs_camera *camera, const gs_camera *other, double part) {
+    double from[3], to[3], r[9];
+    for (int i = 0; i < 9; i++)
+        r[i] = (1 - part) * (double)camera->rotation[i] + part * (double)other->rotation[i];
+    if (!make_rotation(r)) return;
+    camera_center(camera, from);
+    camera_center(other, to);
+    for (int i = 0; i < 9; i++) camera->rotation[i] = (float)r[i];
+    for (int row = 0; row < 3; row++) {
+        double sum = 0;
+        for (int i = 0; i < 3; i++) sum += r[3 * row + i] * ((1 - part) * from[i] + part * to[i]);
+        camera->translation[row] = (float)-sum;
+    }
+}
+
+void lessons_choose(trainer *t, step_views *of) {
+    const double early = (double)scheduled_early_views(&t->state->schedule),
+                 all = t->settings->budget ? pace_views_in_all(&t->pace, t->state->iteration, of->count)
+                                           : (double)t->settings->iterations,
+                 own = fmax(all - (double)lessons_before(t), early),
+                 photographs = fmin(photographs_again * early / own, most_photographs);
+    random_stream random = random_at(t->settings->seed, RANDOM_LESSONS, (uint64_t)of->first, 0);
+    for (int32_t v = 0; v < of->count; v++) {
+        of->painted[v] = random_unit(&random) >= photographs;
+        if (!of->painted[v]) continue;
+        of->exposure[v] = NULL; // teachers paint without
+        const size_t other = draw_neighbour(t, of->index[v], &random);
+        move_towards(&of->camera[v], &t->views[other].camera, 0.5 * random_unit(&random));
+    }
+}
+
+void lessons_paint(trainer *t, step_views *of) {
+    const lesson_scenes *const scenes = &t->state->lessons;
+    gs_camera cameras[GS_MAX_VIEWS];
+    int32_t place[GS_MAX_VIEWS], count = 0;
+    for (int32_t v = 0; v < of->count; v++)
+        if (of->painted[v]) place[count] = v, cameras[count++] = of->camera[v];
+    if (count == 0) return;
+    for (int32_t k = 0; k < scenes->teachers; k++) do {
+            frame_queue_views(&t->painter[k], &scenes->teacher[k], scenes->teacher[k].sh_degree, cameras,
+                              count, of->background);
+        } while (!frame_settle(&t->painter[k]));
+    const gs_shrinking whole = {cameras[0].width, cameras[0].height, 1};
+    const size_t bytes = GS_CHANNELS * (size_t)whole.width * (size_t)whole.height;
+    uint8_t *const pixels = device_buffer_reserve(&t->paint, (size_t)count * bytes);
+    for (int32_t i = 0; i < count; i++) {
+        const float *planes[TEACHERS_MOST];
+        target_view *const view = &t->painted[place[i]];
+        *view = (target_view){.camera = cameras[i], .pixels = pixels + (size_t)i * bytes};
+        for (int32_t k = 0; k < scenes->teachers; k++) planes[k] = t->painter[k].compared[i];
+        GS_CHECK(gs_shrink_planes(&whole, planes, scenes->teachers, view->pixels, NULL));
+        of->view[place[i]] = view;
+    }
+}
+
+// Whether so many teachers take at most a quarter of the memory of every rank's device, so that a run which would have
+// ended well does not fail for a few tenths of a decibel: the same on one kind of GPU, whatever else it does. A collective.
+static bool have_room(const trainer *t, int64_t teachers, bool *room) {
+    const int64_t lists = 400000000, each_pixel = 40; // the least that a frame takes, and its planes
+    const gs_gaussians *const now = &t->state->gaussians;
+    int64_t pixels = 0, of_all[RANKS_MAX];
+    size_t unused, all;
+    DEVICE_CHECK(cudaMemGetInfo(&unused, &all));
+    for (size_t i = 0; i < t->order.count; i++) {
+        const gs_camera *const c = &t->views[i].camera;
+        if (c->width * (int64_t)c->height > pixels) pixels = c->width * (int64_t)c->height;
+    }
+    const size_t scene = device_gaussians_bytes(training_state_count(t->state), now->sh_degree);
+    const int64_t each =
+        (int64_t)scene + lists + trainer_batch(t->settings, RESOLUTIONS_MOST) * each_pixel * pixels;
+    if (!ranks_tell_all(t->group, teachers * each <= (int64_t)(all / 4), of_all, NULL)) return false;
+    *room = true;
+    for (int r = 0; r < ranks_count(t->group); r++) *room = *room && of_all[r] != 0;
+    return true;
+}
+
+bool lessons_go_on(trainer *t) {
+    training_state *const state = t->state;
+    lesson_scenes *const lessons = &state->lessons;
+    schedule_place *const place = &state->schedule;
+    if (place->ended == 0 || lessons_are_on(t) ||
+        state->iteration < lessons_before(t) + scheduled_early_views(place))
+        return true;
+    if (lessons->wanted == 0) {
+        const int64_t teachers = lessons->start.count > 0 ? scheduled_teachers(t->settings, place) : 0;
+        bool room;
+        if (teachers == 0) return true;
+        if (!have_room(t, teachers, &room)) return false;
+        if (!room) return true;
+        lessons->wanted = (int32_t)teachers;
+    }
+    parameter_average_take(&state->average, &state->gaussians);
+    if (!training_state_copy(state, &lessons->teacher[lessons->teachers])) return false;
+    lessons->teachers++;
+    gs_gaussians start = device_gaussians_from(&lessons->start);
+    training_state_restart(state, &start);
+    device_gaussians_close(&start);
+    place->at = 0, place->before = -1, place->progress = 0;
+    if (t->settings->budget && place->steps > 0) lessons_fit_schedule(t);
+    t->watch = (mcmc_watch){0};
+    t->watched_phase = -1; // its losses begin anew
+    if (lessons_are_on(t)) limit_growth(t);
+    return true;
+}

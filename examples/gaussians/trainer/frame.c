@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: MIT
+#include "frame.h"
+#include "arrays.h"
+#include "device.h"
+#include "scene.h"
+#include "distwar_gs.h"
+#include "distwar_gs_split.h"
+#include "distwar_gs_ssim.h"
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+// ---- device_gaussians
+
+enum { ALIGNMENT = 256 };
+
+size_t device_gaussians_bytes(int64_t count, int sh_degree) {
+    gs_gaussians shape = {.count = count, .sh_degree = sh_degree};
+    return gaussians_place(&shape, NULL, ALIGNMENT);
+}
+
+gs_gaussians device_gaussians_open(int64_t count, int sh_degree) {
+    gs_gaussians out = {.count = count, .sh_degree = sh_degree};
+    const size_t bytes = gaussians_place(&out, NULL, ALIGNMENT);
+    void *memory = device_allocate(bytes);
+    device_clear(memory, bytes);
+    gaussians_place(&out, memory, ALIGNMENT);
+    return out;
+}
+
+gs_gaussians device_gaussians_from(const gs_gaussians *host) {
+    gs_gaussians out = device_gaussians_open(host->count, host->sh_degree);
+    device_gaussians_upload(&out, host);
+    return out;
+}
+
+gs_gaussians gaussians_rows(const gs_gaussians *all, int64_t first, int64_t count) {
+    gs_gaussians rows = *all;
+    const gs_arrays a = gs_arrays_of(all);
+    rows.count = count;
+    rows.mean += first * a.width[0], rows.log_scale += first * a.width[1],
+        rows.quaternion += first * a.width[2];
+    rows.opacity_logit += first * a.width[3], rows.sh += first * a.width[4];
+    return rows;
+}
+
+void device_gaussians_close(gs_gaussians *device) {
+    device_free(device->mean);
+    *device = (gs_gaussians){0};
+}
+
+static void copy(const gs_gaussians *to, const gs_gaussians *from, enum cudaMemcpyKind kind) {
+    assert(to->count == from->count && to->sh_degree == from->sh_degree);
+    const gs_arrays target = gs_arrays_of(to), source = gs_arrays_of(from);
+    for (int i = 0; i < GS_ARRAYS; i++) {
+        const size_t bytes = (size_t)from->count * (size_t)source.width[i] * sizeof(float);
+        DEVICE_CHECK(cudaMemcpy(target.of[i], source.of[i], bytes, kind));
+    }
+}
+
+void device_gaussians_upload(gs_gaussians *device, const gs_gaussians *host) {
+    device->antialias = host->antialias;
+    copy(device, host, cudaMemcpyHostToDevice);
+}
+
+void device_gaussians_copy(const gs_gaussians *to, const gs_gaussians *from) {
+    copy(to, from, cudaMemcpyDeviceToDevice);
+}
+
+void device_gaussians_download(const gs_gaussians *host, const gs_gaussians *device) {
+    copy(host, device, cudaMemcpyDeviceToHost);
+}
+
+// ---- stage_clock
+
+const char *stage_name(stage which) {
+    static const char *const names[STAGES] = {"project",          "bin",  "render", "loss", "render backward",
+                                              "project backward", "adam", "density"};
+    return names[which];
+}
+
+void stage_clock_open(stage_clock *clock) {
+    *clock = (stage_clock){.measures = strcmp(gs_backend(), "cuda") == 0};
+    if (!clock->measures) return;
+    for (int set = 0; set < 2; set++)
+        for (int i = 0; i <= STAGES; i++) DEVICE_CHECK(cudaEventCreate(&clock->marks[set][i]));
+}
+
+static void collect(stage_clock *clock, int set) {
+    if (!clock->complete[set]) return;
+    DEVICE_CHECK(cudaEventSynchronize(clock->marks[set][STAGES]));
+    for (int i = 0; i < STAGES; i++) {
+        float elapsed;
+        DEVICE_CHECK(cudaEventElapsedTime(&elapsed, clock->marks[set][i], clock->marks[set][i + 1]));
+        clock->milliseconds[i] += elapsed;
+    }
+    clock->steps++;
+    clock->complete[set] = false;
+}
+
+void stage_clock_start(stage_clock *clock) {
+    if (!clock->measures) return;
+    clock->current = !clock->current;
+    collect(clock, clock->current);
+    DEVICE_CHECK(cudaEventRecord(clock->marks[clock->current][0], NULL));
+}
+
+void stage_clock_mark(stage_clock *clock, stage which) {
+    device_begin_stage(stage_name((which + 1) % STAGES));
+    if (!clock || !clock->measures) return;
+    DEVICE_CHECK(cudaEventRecord(clock->marks[clock->current][which + 1], NULL));
+    clock->complete[clock->current] = which == STAGES - 1;
+}
+
+void stage_clock_close(stage_clock *clock) {
+    if (!clock->measures) return;
+    for (int set = 0; set < 2; set++) {
+        collect(clock, set);
+        for (int i = 0; i <= STAGES; i++) DEVICE_CHECK(cudaEventDestroy(clock->marks[set][i]));
+    }
+    clock->measures = false;
+}
+
+// ---- blend_strategies
+
+const offered_strategy blend_strategies[] = {DISTWAR_STRATEGIES(OFFERED_ROW) // of reduce<>
+                                             {.strategy = DISTWAR_BLOCK},
+                                             {.strategy = DISTWAR_FIXED, .ignores_threshold = true},
+                                             {.strategy = DISTWAR_STRATEGY_COUNT}};
+
+candidate_list blend_candidates(void) {
+    static const int thresholds[] = {0, 4, 8, 12, 16, 20, 24, 28};
+    return tuner_candidates(blend_strategies, thresholds, sizeof thresholds / sizeof *thresholds);
+}
+
+// ---- frame
+
+static size_t pixels_of(const gs_camera *camera) {
+    return (size_t)camera->width * (size_t)camera->height;
+}
+
+int32_t frame_views(const frame *f) {
+    return f->views > 0 ? f->views : 1;
+}
+
+// Floats for `channels` values per pixel of the frame's views.
+static float *planes(const frame *f, device_buffer *buffer, size_t channels) {
+    return device_buffer_reserve(buffer, (size_t)frame_views(f) * channels * pixels_of(&f->view.camera) *
+                                             sizeof(float));
+}
+
+static float *planes_of_view(const frame *f, float *all, size_t channels, int32_t view) {
+    return all + (size_t)view * channels * pixels_of(&f->view.camera);
+}
+
+static float *chosen_planes(const frame *f, float *all, size_t channels) {
+    return planes_of_view(f, all, channels, f->chosen);
+}
+
+static gs_status bin(gs_view *view, device_buffer *workspace) {
+    GS_CHECK(gs_bin_bytes(view, &view->workspace_bytes));
+    view->workspace = device_buffer_reserve(workspace, view->workspace_bytes);
+    return gs_bin(view, NULL);
+}
+
+static void project(const gs_view *view, stage_clock *clock) {
+    GS_CHECK(gs_project(view, NULL));
+    stage_clock_mark(clock, STAGE_PROJECT);
+}
+
+static void make_lists(gs_view *view, device_buffer *workspace, stage_clock *clock) {
+    gs_status status;
+    while ((status = bin(view, workspace)) == GS_PAIRS_DO_NOT_FIT)
+        view->pair_capacity = view->pairs_needed + view->pairs_needed / 4; // room for other views
+    GS_CHECK(status);
+    stage_clock_mark(clock, STAGE_BIN);
+}
+
+static void blend(const gs_view *view, stage_clock *clock) {
+    GS_CHECK(gs_render(view, NULL));
+    stage_clock_mark(clock, STAGE_RENDER);
+}
+
+void render_view(gs_view *view, device_buffer *workspace, stage_clock *clock) {
+    project(view, clock);
+    make_lists(view, workspace, clock);
+    blend(view, clock);
+}
+
+void frame_close(frame *f) {
+    device_buffer *const all[] = {&f->splats,         &f->bin,
+                                  &f->color,          &f->transmittance,
+                                  &f->n_contrib,      &f->loss,
+                                  &f->color_gradient, &f->moments,
+                                  &f->mean2d,         &f->corrected,
+                                  &f->exposure,       &f->camera_gradient,
+                                  &f->depth,          &f->depth_gradient,
+                                  &f->depth_loss};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) device_buffer_close(all[i]);
+    if (f->report) DEVICE_CHECK(cudaFreeHost(f->report));
+    *f = (frame){0};
+}
+
+// Fills f->view for the frame's cameras.
+static void set_view(frame *f, const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera,
+                     const float background[GS_CHANNELS]) {
+    gs_view *view = &f->view;
+    const size_t views = (size_t)frame_views(f);
+    view->gaussians = *gaussians;
+    view->sh_degree_used = sh_degree_used;
+    view->camera = *camera;
+    view->views = (gs_views){f->views, f->cameras};
+    memcpy(view->background, background, sizeof view->background);
+    view->splats =
+        f->projected ? f->projected
+                     : device_buffer_reserve(&f->splats, views * (size_t)gaussians->count * sizeof(gs_splat));
+    view->image = (gs_image){
+        .color = planes(f, &f->color, GS_CHANNELS),
+        .transmittance = planes(f, &f->transmittance, 1),
+        .n_contrib = device_buffer_reserve(&f->n_contrib, views * pixels_of(camera) * sizeof(uint32_t))};
+    view->inverse_depth = f->with_depth;
+    if (f->with_depth) view->image.depth = planes(f, &f->depth, 1);
+    view->report = NULL;
+    for (int32_t v = 0; v < frame_views(f); v++)
+        f->compared[v] = planes_of_view(f, view->image.color, GS_CHANNELS, v);
+    frame_choose(f, 0);
+}
+
+void frame_choose(frame *f, int32_t camera) {
+    f->chosen = camera;
+}
+
+void frame_render(frame *f, const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera,
+                  const float background[GS_CHANNELS]) {
+    f->views = 0;
+    set_view(f, gaussians, sh_degree_used, camera, background);
+    render_view(&f->view, &f->bin, f->clock);
+}
+
+void frame_queue_views(frame *f, const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *cameras,
+                       int32_t count, const float background[GS_CHANNELS]) {
+    gs_view *view = &f->view;
+    f->views = count > 1 ? count : 0;
+    for (int32_t v = 0; v < count; v++) f->cameras[v] = cameras[v];
+    set_view(f, gaussians, sh_degree_used, cameras, background);
+    if (!f->report) DEVICE_CHECK(cudaMallocHost((void **)&f->report, sizeof *f->report));
+    if (view->pair_capacity > 0) view->report = f->report; // else the first picture waits
+    if (!f->projected) project(view, f->clock);
+    make_lists(view, &f->bin, f->clock);
+    blend(view, f->clock);
+}
+
+bool frame_settle(frame *f) {
+    gs_view *view = &f->view;
+    if (!view->report) return true;
+    const gs_status status = gs_bin_wait(view, NULL);
+    if (status != GS_PAIRS_DO_NOT_FIT) GS_CHECK(status);
+    const int64_t needed = view->pairs_needed;
+    // Grows before there is no room left: to repeat a picture costs more than memory.
+    if (needed + needed / 8 > view->pair_capacity) view->pair_capacity = needed + needed / 4;
+    f->repeats += status == GS_PAIRS_DO_NOT_FIT;
+    return status == GS_OK;
+}
+
+void frame_loss(frame *f, const frame_target *targets, bool with_gradient) {
+    const int32_t width = f->view.camera.width, height = f->view.camera.height, views = frame_views(f);
+    float *const gradients = with_gradient ? planes(f, &f->color_gradient, GS_CHANNELS) : NULL;
+    gs_loss_image images[GS_MAX_VIEWS];
+    size_t bytes;
+    for (int32_t v = 0; v < views; v++)
+        images[v] = (gs_loss_image){
+            .images = {width, height, f->compared[v], targets[v].pixels, targets[v].mask},
+            .result = targets[v].result,
+            .color_gradient = gradients ? planes_of_view(f, gradients, GS_CHANNELS, v) : NULL};
+    GS_CHECK(gs_losses_bytes(width, height, views, &bytes));
+    GS_CHECK(gs_losses(images, views, device_buffer_reserve(&f->loss, bytes), bytes, NULL));
+}
+
+void frame_depth_loss(frame *f, const float *target, const uint8_t *mask, float weight, double *result,
+                      bool with_gradient) {
+    const gs_view *view = &f->view;
+    const gs_depth_comparison depths = {view->camera.width,
+                                        view->camera.height,
+                                        chosen_planes(f, view->image.depth, 1),
+                                        target,
+                                        mask,
+                                        weight};
+    size_t bytes;
+    GS_CHECK(gs_depth_loss_bytes(depths.width, depths.height, &bytes));
+    void *workspace = device_buffer_reserve(&f->depth_loss, bytes);
+    float *gradient = with_gradient ? chosen_planes(f, planes(f, &f->depth_gradient, 1), 1) : NULL;
+    if (!target && gradient)
+        DEVICE_CHECK(cudaMemsetAsync(gradient, 0, pixels_of(&view->camera) * sizeof *gradient, NULL));
+    if (target) GS_CHECK(gs_depth_loss(&depths, workspace, bytes, result, gradient, NULL));
+}
+
+static gs_exposed exposed(const frame *f, const float *log_gain) {
+    return (gs_exposed){f->view.camera.width, f->view.camera.height, log_gain,
+                        chosen_planes(f, f->view.image.color, GS_CHANNELS)};
+}
+
+void frame_expose(frame *f, const float *log_gain) {
+    const gs_exposed image = exposed(f, log_gain);
+    float *corrected = chosen_planes(f, planes(f, &f->corrected, GS_CHANNELS), GS_CHANNELS);
+    GS_CHECK(gs_exposure(&image, corrected, NULL));
+    f->compared[f->chosen] = corrected;
+}
+
+void frame_expose_backward(frame *f, const float *log_gain, float *sums) {
+    const gs_exposed image = exposed(f, log_gain);
+    size_t bytes;
+    GS_CHECK(gs_exposure_bytes(image.width, image.height, &bytes));
+    void *workspace = device_buffer_reserve(&f->exposure, bytes);
+    float *gradient = chosen_planes(f, f->color_gradient.memory, GS_CHANNELS);
+    GS_CHECK(gs_exposure_backward(&image, workspace, bytes, gradient, sums, NULL));
+}
+
+void frame_set_gradient(frame *f, const float *gradient) {
+    device_upload(planes(f, &f->color_gradient, GS_CHANNELS), gradient,
+                  GS_CHANNELS * pixels_of(&f->view.camera) * sizeof(float));
+}
+
+void frame_render_backward(frame *f, distwar_policy policy) {
+    gs_gradient *gradient = &f->gradient;
+    const gs_gaussians *gaussians = &f->view.gaussians;
+    const int64_t splats = frame_views(f) * gaussians->count;
+    float *const mean2d = f->screen == SCREEN_NONE
+                              ? NULL
+                              : device_buffer_reserve(&f->mean2d, (size_t)splats * 2 * sizeof(float));
+    gradient->mean2d = f->screen == SCREEN_SIGNED ? mean2d : NULL;
+    gradient->abs_mean2d = f->screen == SCREEN_ABSOLUTE ? mean2d : NULL;
+    GS_CHECK(gs_moments_bytes(splats, gaussians->channels, policy.strategy, &gradient->moments_bytes));
+    gradient->moments =
+        f->given_moments ? f->given_moments : device_buffer_reserve(&f->moments, gradient->moments_bytes);
+    gradient->color = f->color_gradient.memory;
+    gradient->depth = f->with_depth ? f->depth_gradient.memory : NULL;
+    GS_CHECK(gs_render_backward(&f->view, gradient, policy, NULL));
+    stage_clock_mark(f->clock, STAGE_RENDER_BACKWARD);
+}
+
+void frame_project_backward(frame *f, const gs_gaussians *gradients, bool with_camera) {
+    gs_gradient *gradient = &f->gradient;
+    const int64_t count = f->view.gaussians.count;
+    gradient->gaussians = *gradients;
+    gradient->camera = NULL;
+    if (with_camera) {
+        GS_CHECK(gs_camera_gradient_bytes(count, &gradient->camera_bytes));
+        gradient->camera = device_buffer_reserve(&f->camera_gradient, gradient->camera_bytes);
+    }
+    GS_CHECK(gs_project_backward(&f->view, gradient, NULL));
+    stage_clock_mark(f->clock, STAGE_PROJECT_BACKWARD);
+}
+
+void frame_project_backward_adam(frame *f, const gs_adam_step *adam) {
+    f->gradient.camera = NULL;
+    if (adam->density) f->gradient.abs_mean2d = NULL; // its sum is all that is wanted
+    GS_CHECK(gs_project_backward_adam(&f->view, &f->gradient, adam, NULL));
+    stage_clock_mark(f->clock, STAGE_PROJECT_BACKWARD);
+}
+
+bool frame_picture(const frame *f, image *out, fault *why) {
+    const gs_camera *camera = &f->view.camera;
+    size_t bytes = GS_CHANNELS * pixels_of(camera) * sizeof(float);
+    float *color = malloc(bytes);
+    if (!color) return fail(why, "no memory for a picture of %d x %d", camera->width, camera->height);
+    device_download(color, f->view.image.color, bytes);
+    bool done = image_from_planes(color, camera->width, camera->height, out, why);
+    free(color);
+    return done;
+}
+
+// ---- quality
+
+bool quality_of_frame(frame *f, const target_view *view, double *device_result, quality *out, fault *why) {
+    frame_loss(f, &(frame_target){view->pixels, view->mask, device_result}, false);
+    double result[3]; // loss, mean absolute difference, SSIM
+    device_download(result, device_result, sizeof result);
+    image picture;
+    if (!frame_picture(f, &picture, why)) return false;
+    const double ssim = isnan(result[2]) ? NAN : result[2]; // of colours that overflow: NaN without a sign
+    *out = (quality){image_masked_psnr(&picture, view->picture, view->mask_on_host), ssim};
+    image_close(&picture);
+    return true;
+}
+
+bool quality_measure(const gs_gaussians *gaussians, const target_view *views, size_t count,
+                     const float background[3], quality *mean, quality *each, fault *why) {
+    quality sum = {0, 0};
+    frame f = {0};
+    double *device_result = device_allocate(3 * sizeof(double));
+    bool done = true;
+    for (size_t i = 0; i < count && done; i++) {
+        frame_render(&f, gaussians, gaussians->sh_degree, &views[i].camera, background);
+        quality one = {0, 0};
+        done = quality_of_frame(&f, &views[i], device_result, &one, why);
+        if (each) each[i] = one;
+        sum.psnr += one.psnr;
+        sum.ssim += one.ssim;
+    }
+    *mean = (quality){sum.psnr / (double)count, sum.ssim / (double)count};
+    device_free(device_result);
+    frame_close(&f);
+    return done;
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include "device.h"
+#include "distwar_gs.h"
+#include "c_linkage.h"
+#include "strategies/strategy_options.h"
+#include "distwar_gs_adam.h"
+#include "images/image.h"
+#include "views.h"
+#include <cuda_runtime.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+C_LINKAGE_BEGIN
+
+// ---- gs_check
+
+// libdistwar_gs for this program: a call that fails ends it, with libdistwar_gs's reason, the call and its place.
+
+#define GS_CHECK(call) gs_check((call), #call, __FILE__, __LINE__)
+
+static inline void gs_check(gs_status status, const char *attempted, const char *file, int line) {
+    if (status != GS_OK)
+        device_give_up("%s (%s:%d: %s)%s", gs_last_error(), file, line, attempted, device_stage_text());
+}
+
+// ---- device_gaussians
+
+// gs_gaussians in device memory.
+
+// All arrays in one allocation, which begins at `mean`, filled with zeros.
+gs_gaussians device_gaussians_open(int64_t count, int sh_degree);
+gs_gaussians device_gaussians_from(const gs_gaussians *host); // with its values
+// The rows first .. first + count - 1 of others, on the host or the device, whose memory they are.
+gs_gaussians gaussians_rows(const gs_gaussians *all, int64_t first, int64_t count);
+size_t device_gaussians_bytes(int64_t count, int sh_degree); // of that allocation
+void device_gaussians_close(gs_gaussians *device);
+// Host and device have the same count and sh_degree. Copies `antialias` too.
+void device_gaussians_upload(gs_gaussians *device, const gs_gaussians *host);
+// From device to device, of equal count and sh_degree.
+void device_gaussians_copy(const gs_gaussians *to, const gs_gaussians *from);
+void device_gaussians_download(const gs_gaussians *host, const gs_gaussians *device);
+
+// ---- stage_clock
+
+// GPU time of each stage of a training step. Events are read two steps later, so nothing waits for them.
+// Measures nothing on the CPU.
+
+typedef enum stage {
+    STAGE_PROJECT,
+    STAGE_BIN,
+    STAGE_RENDER,
+    STAGE_LOSS,
+    STAGE_RENDER_BACKWARD,
+    STAGE_PROJECT_BACKWARD,
+    STAGE_ADAM, // this and the following stages are part of training only
+    STAGE_DENSITY,
+    STAGES
+} stage;
+
+typedef struct stage_clock {
+    bool measures; // false on the CPU
+    int current;   // which of the two sets of events this step records
+    bool complete[2];
+    cudaEvent_t marks[2][STAGES + 1];
+    double milliseconds[STAGES]; // sums over `steps`
+    int64_t steps;
+} stage_clock;
+
+const char *stage_name(stage which);
+void stage_clock_open(stage_clock *clock);
+// Call before the first stage of a step.
+void stage_clock_start(stage_clock *clock);
+// Call after each stage is queued, in order. NULL is harmless.
+void stage_clock_mark(stage_clock *clock, stage which);
+// Waits for the last step and frees the events. The sums stay valid.
+void stage_clock_close(stage_clock *clock);
+
+// ---- blend_strategies
+
+// The strategies that `dsplat` offers, and what its tuner chooses from.
+
+// The default of --threshold of every command: groups of any size are summed in the warp, as the tuner mostly chooses.
+enum { BLEND_THRESHOLD = 0 };
+
+#define BLEND_REDUCE_HELP "strategy by which the backward blend adds gradients"
+
+extern const offered_strategy blend_strategies[]; // of gs_render_backward
+// What a tuner chooses from: the strategies of gs_render_backward at thresholds 0, 4, 8, ..., 28.
+candidate_list blend_candidates(void);
+
+// ---- frame
+
+// A gs_view and its gradient with memory that is kept from one picture to the next. Starts as {0}. The calls
+// follow one another in the order below; a call reads what earlier calls left in the frame. A failure of the
+// device ends the program.
+
+// What frame_loss compares a camera's image with, and where it writes.
+typedef struct frame_target {
+    const uint8_t *pixels; // device: [height][width][GS_CHANNELS]
+    const uint8_t *mask;   // device: [height][width], or NULL
+    double *result;        // device: 3 doubles, see gs_loss
+} frame_target;
+
+// The screen-space gradient that a backward pass leaves.
+typedef enum screen_gradient { SCREEN_NONE, SCREEN_SIGNED, SCREEN_ABSOLUTE } screen_gradient;
+
+typedef struct frame {
+    stage_clock *clock;   // marked after each stage but the loss, whose calls are of one camera; may be NULL
+    gs_view view;         // of the last frame_render; its arrays are the buffers below
+    gs_gradient gradient; // likewise
+    device_buffer splats, bin, color, transmittance, n_contrib, loss, color_gradient, moments, mean2d,
+        camera_gradient, corrected, exposure, depth, depth_gradient, depth_loss;
+    const float *compared[GS_MAX_VIEWS]; // device: the images that frame_loss reads
+    screen_gradient screen;              // set by the caller: what the backward pass leaves
+    bool with_depth;                     // set by the caller: the image has inverse depth
+    // What the caller of frame_queue_views may give: splats that gs_project has written, and room for their moments.
+    // NULL: the frame has its own.
+    gs_splat *projected;
+    gs_moments *given_moments;
+    // What frame_queue_views was given, and its results:
+    gs_camera cameras[GS_MAX_VIEWS];
+    int32_t views;         // 0: one camera
+    int32_t chosen;        // by frame_choose; 0 after each picture
+    gs_bin_report *report; // pinned
+    int64_t repeats;       // pictures that frame_settle refused
+} frame;
+
+void frame_close(frame *f);
+// Renders `gaussians` (device) as `camera` sees them into f->view.image. Waits for the device once.
+void frame_render(frame *f, const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera,
+                  const float background[GS_CHANNELS]);
+// Renders without waiting what several cameras of one size and model, 1..GS_MAX_VIEWS, see: one launch per stage
+// (gs_view.views). Lists have room for as many entries as earlier pictures needed, and a quarter more; the first
+// picture waits, to learn a number. frame_settle must follow. frame_expose, frame_depth_loss and frame_expose_backward
+// are then called for each camera, after frame_choose. Other calls take all cameras at once; the gradient by the camera
+// is of one camera only.
+void frame_queue_views(frame *f, const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *cameras,
+                       int32_t count, const float background[GS_CHANNELS]);
+// How many cameras the last picture has.
+int32_t frame_views(const frame *f);
+// The camera, 0..count - 1, that these three calls are about.
+void frame_choose(frame *f, int32_t camera);
+// Before frame_render_backward: waits until the lists of frame_queue_views are counted, not for the work queued
+// after them. False: there was no room, and the picture and what was computed from it are not valid; there is
+// room when the calls from frame_queue_views on are repeated. The results have the bits of frame_render's.
+bool frame_settle(frame *f);
+// Compares the image of each camera with its target, one after another in `targets`.
+void frame_loss(frame *f, const frame_target *targets, bool with_gradient);
+// With depth: compares it with target (device, [height][width]; NULL: the gradient is 0, without a result). result: a double on the device, see
+// gs_depth_loss. with_gradient: frame_render_backward then adds weight times the result's gradient.
+void frame_depth_loss(frame *f, const float *target, const uint8_t *mask, float weight, double *result,
+                      bool with_gradient);
+// Corrects the image's colours for the frame_loss that follows by gains (device, see gs_exposure).
+// f->view.image stays.
+void frame_expose(frame *f, const float *log_gain);
+// After frame_loss: turns its gradient by the corrected colours into the one by the image's colours.
+// sums: device, [GS_EXPOSURE_SUMS].
+void frame_expose_backward(frame *f, const float *log_gain, float *sums);
+// Replaces the loss: the backward blend starts from `gradient` (host, [GS_CHANNELS][height][width]).
+void frame_set_gradient(frame *f, const float *gradient);
+// The backward blend, from the gradient of frame_loss or frame_set_gradient, and with depth also from that of
+// frame_depth_loss.
+void frame_render_backward(frame *f, distwar_policy policy);
+// gradients: device, of the shape of the Gaussians. with_camera: also the gradient by the camera.
+void frame_project_backward(frame *f, const gs_gaussians *gradients, bool with_camera);
+void frame_project_backward_adam(frame *f, const gs_adam_step *adam);
+// Copies the image to the host, 8 bits per channel. Any time after frame_render. Waits for the device.
+bool frame_picture(const frame *f, image *out, fault *why);
+
+// gs_project, gs_bin and gs_render of any view whose splats and image have memory. The view's workspace
+// becomes the buffer's memory. If the lists do not fit, pair_capacity becomes 1.25 times what they need,
+// and gs_bin runs again. clock: marked after each stage; NULL is harmless. Waits for the device once, in
+// gs_bin. A failure of the device ends the program.
+void render_view(gs_view *view, device_buffer *workspace, stage_clock *clock);
+
+// ---- quality
+
+// The quality of a scene: PSNR and SSIM against pictures.
+
+typedef struct quality {
+    double psnr; // dB, of pictures rounded to 8 bits; infinite if equal
+    double ssim; // of pictures before rounding (docs/developers/math.md, section 5)
+} quality;
+
+// Compares the image of a frame with the view's picture. device_result: 3 doubles on the device, scratch. Waits for the
+// device.
+bool quality_of_frame(frame *f, const target_view *view, double *device_result, quality *out, fault *why);
+
+// Renders each view and compares it with its picture. gaussians: device. count >= 1. mean: over the views.
+// each: [count], or NULL. Waits for the device.
+bool quality_measure(const gs_gaussians *gaussians, const target_view *views, size_t count,
+                     const float background[3], quality *mean, quality *each, fault *why);
+
+C_LINKAGE_END

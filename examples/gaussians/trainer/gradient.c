@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: MIT
+#include "trainer_parts.h"
+#include "frame.h"
+#include "device.h"
+#include "cli/progress.h"
+
+// ---- trainer_parts
+
+// What all ways to a gradient read: the Gaussians and the pictures of a step.
+
+const uint8_t *trainer_target(trainer *t, const step_views *of, int32_t v, const target_view *view) {
+    if (!t->settings->random_background || !view->alpha) return view->pixels;
+    const int32_t width = view->camera.width, height = view->camera.height;
+    const size_t bytes = GS_CHANNELS * (size_t)width * (size_t)height;
+    uint8_t *const target =
+        (uint8_t *)device_buffer_reserve(&t->target, (size_t)of->count * bytes) + (size_t)v * bytes;
+    float change[3];
+    for (int c = 0; c < 3; c++) change[c] = of->background[c] - t->settings->background[c];
+    GS_CHECK(gs_backdrop(view->pixels, view->alpha, width, height, change, target, NULL));
+    return target;
+}
+
+gs_gaussians trainer_gaussians(trainer *t, const step_views *of) {
+    const dropout_place place = {of->at, of->first, t->state->first};
+    return gaussians_of_step(t->settings, &t->state->gaussians, &place, &t->logits);
+}
+
+bool trainer_weigh(trainer *t, const step_views *of) {
+    bool with_depth = false;
+    for (int32_t v = 0; v < of->count; v++) {
+        const target_view *const view = &t->views[of->index[v]];
+        step_weights *const weights = &t->weights[t->waiting + v];
+#define WEIGH(name, results, first, last, has, ...)                                                          \
+    weights->name = has(view) && !of->painted[v]                                                             \
+                        ? scheduled_weight(t->settings, &t->settings->weights.name, of->at)                  \
+                        : 0;
+        LOSS_TERMS(WEIGH)
+#undef WEIGH
+        with_depth |= weights->depth > 0;
+    }
+    return with_depth;
+}
+
+double trainer_loss(const step_result *result, const step_weights *weights) {
+    double sum = result->color[0];
+#define ADD(name, ...) sum += weights->name > 0 ? weights->name * result->name[0] : 0;
+    LOSS_TERMS(ADD)
+#undef ADD
+    return sum;
+}
+
+int64_t trainer_batch(const training_settings *settings, int phase) {
+    const resolution_schedule *schedule = &settings->resolutions;
+    const int64_t own = phase < schedule->count ? schedule->phase[phase].batch : 0;
+    return own > 0 ? own : settings->batch > 0 ? settings->batch : 1;
+}
+
+// ---- frame_gradient
+
+// The gradient of a step where one rank has all Gaussians and pictures: all views go through each stage in one launch, or
+// with DISTWAR_FIXED one after another.
+
+void frame_gradient_open(trainer *t) {
+    const training_settings *settings = t->settings;
+    const candidate_list candidates =
+        settings->tune && t->way->frames ? blend_candidates() : candidate_alone(settings->policy);
+    strategy_tuner_open(&t->one.tuner, &candidates);
+    // A launch for several views would round otherwise than views alone do, which ranks render: the blend divides its work
+    // by the lists of all views of a launch, and one bound serves all.
+    t->one.one_by_one = !settings->tune && settings->policy.strategy == DISTWAR_FIXED &&
+                        resolution_most_views(&settings->resolutions, settings->batch) > 1;
+    if (t->one.one_by_one || !t->way->frames) return; // the clock takes each stage of a step once
+    stage_clock_open(&t->report.clock);
+    t->one.f.clock = &t->report.clock;
+}
+
+void frame_gradient_close(trainer *t) {
+    strategy_tuner_close(&t->one.tuner);
+    device_buffer_close(&t->one.exposure_sums);
+    device_buffer_close(&t->one.splats);
+    device_buffer_close(&t->one.moments);
+    device_buffer_close(&t->one.mean2d);
+    frame_close(&t->one.f);
+}
+
+// Queues the losses of the views.
+static void queue_view_losses(trainer *t, const step_views *of) {
+    frame *const f = &t->one.f;
+    frame_target targets[GS_MAX_VIEWS];
+    for (int32_t v = 0; v < of->count; v++) {
+        targets[v] = (frame_target){trainer_target(t, of, v, of->view[v]), of->view[v]->mask,
+                                    t->results[t->waiting + of->before + v].color};
+        frame_choose(f, v);
+        if (of->exposure[v]) frame_expose(f, of->exposure[v]);
+    }
+    frame_loss(f, targets, true);
+    for (int32_t v = 0; v < of->count; v++) {
+        frame_choose(f, v);
+#define QUEUE(name, results, first, last, has, queue) queue(t, of, v);
+        LOSS_TERMS(QUEUE)
+#undef QUEUE
+    }
+}
+
+// Queues the forward pass and the loss, again while the lists have no room.
+bool frame_queue_loss(trainer *t, const step_views *of, const gs_gaussians *gaussians) {
+    frame *const f = &t->one.f;
+    double began;
+    bool settled;
+    do {
+        frame_queue_views(f, gaussians, of->sh_degree, of->camera, of->count, of->background);
+        queue_view_losses(t, of);
+        began = seconds_now();
+        // The device waits for other ranks too, which may be gone.
+        if (ranks_count(t->group) > 1 && !ranks_wait(t->group, t->one.watch)) return false;
+        settled = frame_settle(f);
+        t->report.waited += seconds_now() - began;
+    } while (!settled);
+    return true;
+}
+
+float *frame_exposure_sums(trainer *t) {
+    return device_buffer_reserve(&t->one.exposure_sums, GS_MAX_VIEWS * GS_EXPOSURE_SUMS * sizeof(float));
+}
+
+void frame_expose_views(trainer *t, const step_views *of, float *sums) {
+    for (int32_t v = 0; v < of->count; v++) {
+        if (!of->exposure[v]) continue;
+        frame_choose(&t->one.f, v);
+        frame_expose_backward(&t->one.f, of->exposure[v], sums + v * GS_EXPOSURE_SUMS);
+    }
+    stage_clock_mark(t->one.f.clock, STAGE_LOSS);
+}
+
+// After the sums of all views: a step moves the gains of others.
+void frame_step_exposures(trainer *t, const step_views *of, const float *sums) {
+    for (int32_t v = 0; v < of->count; v++)
+        if (of->exposure[v]) GS_CHECK(exposures_step(t, of, v, sums + v * GS_EXPOSURE_SUMS));
+}
+
+void frame_queue_backward(trainer *t, const step_views *of) {
+    frame *const f = &t->one.f;
+    strategy_tuner *const tuner = &t->one.tuner;
+    strategy_tuner_begin(tuner);
+    f->screen = of->screen;
+    frame_render_backward(f, tuner->policy);
+    strategy_tuner_end(tuner, (double)f->view.lists.pairs);
+}
+
+// ---- views that are projected together and rendered apart
+
+step_views step_views_of(const step_views *of, int32_t first, int32_t end) {
+    step_views out = *of;
+    out.before = first;
+    out.count = end - first;
+    for (int32_t v = 0; v < out.count; v++) {
+        out.index[v] = of->index[first + v];
+        out.view[v] = of->view[first + v];
+        out.camera[v] = of->camera[first + v];
+        out.exposure[v] = of->exposure[first + v];
+        out.painted[v] = of->painted[first + v];
+    }
+    return out;
+}
+
+void frame_project_all(trainer *t, const step_views *of, const gs_gaussians *gaussians) {
+    frame_gradient *const one = &t->one;
+    const size_t splats = (size_t)of->count * (size_t)gaussians->count;
+    one->all = (gs_view){.gaussians = *gaussians,
+                         .camera = of->camera[0],
+                         .sh_degree_used = of->sh_degree,
+                         .inverse_depth = one->f.with_depth,
+                         .views = {of->count, of->camera},
+                         .splats = device_buffer_reserve(&one->splats, splats * sizeof(gs_splat))};
+    device_buffer_reserve(&one->moments, splats * sizeof(gs_moments));
+    device_buffer_reserve(&one->mean2d, splats * 2 * sizeof(float));
+    GS_CHECK(gs_project(&one->all, NULL));
+    stage_clock_mark(one->f.clock, STAGE_PROJECT);
+}
+
+void frame_project_all_backward(trainer *t, const step_views *of, const gs_view **view,
+                                const float **mean2d) {
+    frame_gradient *const one = &t->one;
+    float *const means = of->adam && of->adam->density ? NULL : one->mean2d.memory;
+    const gs_gradient gradient = {.moments = one->moments.memory,
+                                  .gaussians = t->state->gradients,
+                                  .mean2d = of->screen == SCREEN_SIGNED ? means : NULL,
+                                  .abs_mean2d = of->screen == SCREEN_ABSOLUTE ? means : NULL};
+    GS_CHECK(of->adam ? gs_project_backward_adam(&one->all, &gradient, of->adam, NULL)
+                      : gs_project_backward(&one->all, &gradient, NULL));
+    stage_clock_mark(one->f.clock, STAGE_PROJECT_BACKWARD);
+    *view = &one->all;
+    *mean2d = of->screen == SCREEN_NONE ? NULL : means;
+}
+
+static bool take_one_by_one(trainer *t, const step_views *of, const gs_gaussians *gaussians,
+                            const gs_view **view, const float **mean2d) {
+    frame_gradient *const one = &t->one;
+    frame *const f = &one->f;
+    float *const sums = frame_exposure_sums(t);
+    frame_project_all(t, of, gaussians);
+    for (int32_t v = 0; v < of->count; v++) {
+        const step_views own = step_views_of(of, v, v + 1);
+        f->projected = one->all.splats + v * gaussians->count;
+        if (!frame_queue_loss(t, &own, gaussians)) return false;
+        frame_expose_views(t, &own, sums + v * GS_EXPOSURE_SUMS);
+        if (of->only_loss) continue;
+        frame_queue_backward(t, &own);
+        // With DISTWAR_FIXED the memory of moments has the sums behind them.
+        DEVICE_CHECK(cudaMemcpyAsync((gs_moments *)one->moments.memory + v * gaussians->count,
+                                     f->gradient.moments, (size_t)gaussians->count * sizeof(gs_moments),
+                                     cudaMemcpyDeviceToDevice, NULL));
+    }
+    frame_step_exposures(t, of, sums);
+    if (!of->only_loss) frame_project_all_backward(t, of, view, mean2d);
+    return true;
+}
+
+bool frame_gradient_of(trainer *t, const step_views *of, const gs_view **view, const float **mean2d) {
+    frame *const f = &t->one.f;
+    const gs_gaussians gaussians = trainer_gaussians(t, of);
+    float *const sums = frame_exposure_sums(t);
+    f->with_depth = trainer_weigh(t, of);
+    if (t->one.one_by_one) return take_one_by_one(t, of, &gaussians, view, mean2d);
+    if (!frame_queue_loss(t, of, &gaussians)) return false;
+    frame_expose_views(t, of, sums);
+    frame_step_exposures(t, of, sums);
+    if (of->only_loss) return true;
+    frame_queue_backward(t, of);
+    if (of->adam)
+        frame_project_backward_adam(f, of->adam);
+    else
+        frame_project_backward(f, &t->state->gradients, of->pose_step > 0);
+    *view = &f->view;
+    *mean2d = f->screen == SCREEN_ABSOLUTE ? f->gradient.abs_mean2d : f->gradient.mean2d;
+    return true;
+}
+
+bool trainer_scores(trainer *t, const scored_views *by, float *score) {
+    const scored_turn turn = {ranks_own(t->group), ranks_count(t->group)};
+    retirement_score(&t->retirement, &t->one.f, t->state, by, &turn, t->one.tuner.policy, score);
+    return true;
+}
+
+const training_way alone_way = {.frames = true, .gradient = frame_gradient_of, .scores = trainer_scores};
+
+// ---- loss_depth
+
+// The depth of a view beside its map, as a term of the loss.
+
+bool has_depth(const target_view *view) {
+    return view->depth || view->depth_on_host;
+}
+
+void queue_depth(trainer *t, const step_views *of, int32_t v) {
+    const target_view *const view = of->view[v];
+    const int64_t place = t->waiting + of->before + v;
+    if (t->one.f.with_depth)
+        frame_depth_loss(&t->one.f, view->depth, view->mask, (float)t->weights[place].depth,
+                         t->results[place].depth, true);
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: MIT
+#include "plan.h"
+#include "frame.h"
+#include "training_state.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+// ---- schedule
+
+// Iterations between samples of the average: neighbouring steps say the same.
+enum { AVERAGE_EVERY = 5 };
+
+bool training_passed(int64_t iteration, int64_t views, int64_t every) {
+    return iteration / every > (iteration - views) / every;
+}
+
+int64_t scheduled_early_views(const schedule_place *place) {
+    return place->ended + (place->ended + 2) / 3;
+}
+
+int64_t scheduled_teachers(const training_settings *settings, const schedule_place *place) {
+    if (place->ended == 0 || (settings->budget && !(place->seconds > 0))) return 0;
+    const double lengths = settings->budget
+                               ? settings->budget->seconds / place->seconds
+                               : (double)settings->iterations / (double)scheduled_early_views(place);
+    const int64_t room = (int64_t)fmin(lengths, TEACHERS_MOST + 2) - 2,
+                  teachers = settings->teachers < room ? settings->teachers : room;
+    return teachers >= 2 ? teachers : 0;
+}
+
+int64_t scheduled_views(const training_settings *settings, const training_state *state) {
+    const bool early = state->schedule.ended > 0 && state->lessons.wanted == 0;
+    return early ? scheduled_early_views(&state->schedule) : settings->iterations;
+}
+
+int scheduled_sh_degree(const training_settings *settings, int sh_degree, int64_t step) {
+    int64_t degree = settings->sh_interval > 0 ? (step - 1) / settings->sh_interval : sh_degree;
+    return degree < sh_degree ? (int)degree : sh_degree;
+}
+
+double progress_at(const training_settings *settings, int64_t step) {
+    return settings->iterations > 1 ? (double)(step - 1) / (double)(settings->iterations - 1) : 0;
+}
+
+double scheduled_end(const training_settings *s) {
+    const bool grows = s->density.kind != DENSITY_NONE;
+    return fmin(1, fmax(s->set_aside_until, grows ? progress_at(s, s->density.until) : 0));
+}
+
+float scheduled_mean_rate(const training_settings *settings, int64_t step) {
+    if (settings->rates.mean == 0) return 0;
+    return (float)(settings->rates.mean *
+                   pow(settings->final_mean_rate / settings->rates.mean, progress_at(settings, step)));
+}
+
+float scheduled_sh_rate(const training_settings *settings, int64_t step) {
+    const double first = settings->rates.sh_rest, last = settings->final_sh_rest;
+    if (first == 0 || last == 0) return settings->rates.sh_rest;
+    return (float)(first * pow(last / first, progress_at(settings, step)));
+}
+
+double scheduled_weight(const training_settings *settings, const loss_weight *weight, int64_t step) {
+    if (weight->first == 0) return 0;
+    return weight->first * pow(weight->last / weight->first, progress_at(settings, step));
+}
+
+float scheduled_exposure_rate(const training_settings *settings, int64_t step) {
+    return settings->exposure_rate * (float)pow(0.01, progress_at(settings, step));
+}
+
+gs_gaussians gaussians_of_step(const training_settings *settings, const gs_gaussians *all,
+                               const dropout_place *place, device_buffer *logits) {
+    gs_gaussians out = *all;
+    const double share = settings->dropout * progress_at(settings, place->step);
+    if (share <= 0) return out;
+    out.opacity_logit = device_buffer_reserve(logits, (size_t)out.count * sizeof(float));
+    GS_CHECK(gs_dropout(all, place->first, (float)share, settings->seed, (uint64_t)place->iteration,
+                        out.opacity_logit, NULL));
+    return out;
+}
+
+gs_adam_rates scheduled_rates(const training_settings *settings, int64_t step, int degree, int64_t views) {
+    const float factor = sqrtf((float)views);
+    gs_adam_rates rates = settings->rates;
+    rates.mean = factor * scheduled_mean_rate(settings, step);
+    rates.log_scale *= factor, rates.quaternion *= factor, rates.opacity_logit *= factor;
+    rates.sh_constant *= factor, rates.sh_rest = factor * scheduled_sh_rate(settings, step);
+    rates.sh_coefficients = (degree + 1) * (degree + 1);
+    return rates;
+}
+
+int64_t average_from(const training_settings *s) {
+    const int64_t from = s->iterations - (int64_t)(s->average_part * (double)s->iterations);
+    const bool acts = s->density.kind != DENSITY_NONE && s->average_part > 0;
+    return acts && s->density.until > from ? s->density.until : from;
+}
+
+bool average_is_due(const training_settings *settings, int64_t before, int64_t at) {
+    return at > average_from(settings) && training_passed(at, at - before, AVERAGE_EVERY);
+}
+
+// ---- pace
+
+enum { KNOWN_STEPS = 50, LEAST_STEPS = 8, KNOWN_SHARE = 20, LAST_SHARE = 4 };
+
+void pace_note(pace *p, double spent) {
+    if (p->steps > 0) p->recent[(p->steps - 1) % PACE_WINDOW] = fmax(spent - p->last, 0);
+    p->last = spent;
+    p->steps++;
+}
+
+static int by_value(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+// 0 before two calls of pace_note.
+static double pace_step_seconds(const pace *p) {
+    double sorted[PACE_WINDOW];
+    const int64_t timed = p->steps - 1, count = timed < PACE_WINDOW ? timed : PACE_WINDOW;
+    if (count < 1) return 0;
+    memcpy(sorted, p->recent, (size_t)count * sizeof *sorted);
+    qsort(sorted, (size_t)count, sizeof *sorted, by_value);
+    return sorted[(count - 1) / 2];
+}
+
+bool pace_is_known(const pace *p) {
+    return p->steps > KNOWN_STEPS || (p->steps > LEAST_STEPS && p->last * KNOWN_SHARE >= p->budget) ||
+           (p->steps > 1 && p->last * LAST_SHARE >= p->budget);
+}
+
+double pace_steps_left(const pace *p) {
+    const double left = p->budget - p->last;
+    const double one = pace_step_seconds(p) * (p->ahead > 0 ? p->ahead : 1),
+                 time = fmax(left - p->between * (double)p->between_left, left / 2);
+    return one * SCHEDULE_MOST > time ? time / one : SCHEDULE_MOST;
+}
+
+double pace_views_in_all(const pace *p, int64_t done, int32_t views) {
+    return fmin((double)done + views * pace_steps_left(p), SCHEDULE_MOST);
+}
+
+double pace_next(const pace *p, double progress) {
+    const double steps = pace_steps_left(p);
+    return steps <= 1.5 ? 1 : progress + (1 - progress) / steps;
+}
+
+bool pace_is_over(const pace *p) {
+    return p->steps > 1 && pace_steps_left(p) < 0.5;
+}

@@ -1,0 +1,422 @@
+// SPDX-License-Identifier: MIT
+#include "plan.h"
+#include "frame.h"
+#include "distwar_gs_ssim.h"
+#include <math.h>
+#include <string.h>
+
+// ---- defaults
+
+// ---- learning rates
+
+float sh_rest_rate(double sh_rate) {
+    return (float)(sh_rate * 2.5e-3 / 20);
+}
+
+gs_adam_rates published_rates(double extent, double sh_rate) {
+    return (gs_adam_rates){.mean = (float)(1.6e-4 * extent),
+                           .log_scale = 5e-3f,
+                           .quaternion = 1e-3f,
+                           .opacity_logit = 5e-2f,
+                           .sh_constant = 2.5e-3f,
+                           .sh_rest = sh_rest_rate(sh_rate)};
+}
+
+double published_last_mean_rate(double extent) {
+    return 1.6e-6 * extent;
+}
+
+gs_adam_rates usual_rates(double extent, double sh_rate) {
+    gs_adam_rates rates = published_rates(extent, sh_rate);
+    rates.log_scale *= 2, rates.quaternion *= 2, rates.opacity_logit /= 2;
+    return rates;
+}
+
+double usual_sh_rate(size_t views) {
+    return fmin(fmax((double)views / 25, 1), 8);
+}
+
+double usual_last_sh_rate(double first, int64_t iterations) {
+    return fmin(first, fmax(1, first * USUAL_ITERATIONS / (double)iterations));
+}
+
+double usual_rate_part(size_t views, int64_t iterations) {
+    const double few = fmin(1, fmax(0, 2 - (double)views / 20));
+    return pow(fmax(0.3, fmin(1, USUAL_ITERATIONS / (double)iterations)), few);
+}
+
+double usual_dropout(size_t views, int64_t iterations) {
+    const double often = fmin((double)iterations, 30000) / ((double)views * (double)views);
+    return 0.2 * fmin(1, fmax(0, (often - 4) / 12));
+}
+
+// ---- how many Gaussians
+
+static const double limit = 300000, pixels_a_gaussian = 100;
+
+int64_t usual_limit(int64_t pixels) {
+    return (int64_t)fmax(fmin(limit, floor((double)pixels / pixels_a_gaussian)), 1);
+}
+
+int64_t usual_limit_of_budget(int64_t pixels, size_t views, double steps) {
+    const double shorter = steps / 2500, longer = steps / 30000;
+    const double most = fmin(1000000, limit + 6000 * fmax((double)views - 100, 0));
+    const double wanted = limit * fmax(fmin(shorter, 1), longer);
+    return (int64_t)fmax(fmin(fmin(wanted, most), (double)pixels / pixels_a_gaussian), 1);
+}
+
+double usual_retired(size_t views) {
+    return 0.16 * fmin(1, fmax(0, ((double)views - 20) / 20));
+}
+
+int64_t usual_retire_every(size_t views) {
+    return views > 100 ? 10 * (int64_t)views : 1000;
+}
+
+// ---- exposures
+
+bool usual_exposures(size_t views) {
+    return views >= 3;
+}
+
+float usual_exposure_rate(size_t views, int64_t iterations) {
+    const double mean = 0.99 / log(100); // of rates that fall to a hundredth, in parts of the first
+    return (float)fmin(fmax(1.5 / mean * (double)views / (double)iterations, 0.05), 0.3);
+}
+
+// ---- views that are set aside
+
+size_t usual_validation(size_t views) {
+    const size_t least = 4, most = 16, part = views / 16;
+    if (views < 10 * least) return 0;
+    return part < least ? least : part < most ? part : most;
+}
+
+int64_t usual_validate_every(size_t views) {
+    return usual_retire_every(views) / 2;
+}
+
+// ---- views of a step
+
+// Pictures of this many pixels that fill a GPU.
+static int64_t pictures_at_once(int64_t pixels) {
+    const int64_t pixels_at_once = 2500000;
+    return (pixels_at_once + pixels / 2) / pixels;
+}
+
+static int64_t smaller_of(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+// More views a step save time where a picture does not fill the GPU. Each of several GPUs gets as many as one would have,
+// where enough steps are left, and one at least.
+static int64_t batch_of_pixels(int64_t pixels, size_t views, const run_size *run) {
+    const int64_t most = 4, steps_a_round = 4, steps = 3500;
+    const int64_t each = smaller_of(pictures_at_once(pixels), most);
+    int64_t batch = smaller_of(run->ranks * each, run->iterations / steps);
+    if (batch < each) batch = each;
+    if (batch < run->ranks) batch = run->ranks;
+    batch = smaller_of(smaller_of(batch, (int64_t)views / steps_a_round), GS_MAX_VIEWS);
+    return batch > 1 ? batch : 1;
+}
+
+int64_t usual_batch(const view_sizes *sizes, const run_size *run) {
+    return batch_of_pixels(sizes->pixels, sizes->count, run);
+}
+
+resolution_schedule usual_resolutions(const view_sizes *sizes, int64_t most_gaussians, const run_size *run) {
+    const int factor = 2;
+    const int64_t whole = sizes->pixels, pixels = whole / (factor * factor);
+    if (pixels < most_gaussians || sizes->least_side < factor * RESOLUTIONS_LEAST_SIDE)
+        return (resolution_schedule){0};
+    return (resolution_schedule){
+        .count = 1,
+        .phase = {{.factor = factor,
+                   .batch = run ? (int)batch_of_pixels(pixels, sizes->count, run) : 1,
+                   .percent = pictures_at_once(whole) > 1 ? 50 : 90}}};
+}
+
+// ---- poses
+
+int64_t usual_pose_steps(size_t views, int64_t iterations) {
+    const int64_t least = 1500, each = 40 * (int64_t)views, wanted = each > least ? each : least;
+    return wanted < iterations ? wanted : iterations;
+}
+
+// ---- density_options
+
+density_settings density_settings_default(void) {
+    return (density_settings){.kind = DENSITY_AUTO,
+                              .from = 500,
+                              .every = 100,
+                              .least_opacity = 0.005,
+                              .growth = 0.05,
+                              .retired = -1,
+                              .adaptive = {.gradient_threshold = 2e-4,
+                                           .split_size = 0.01,
+                                           .most_size = 0.1,
+                                           .reset_every = 3000,
+                                           .reset_opacity = 0.01,
+                                           .split_factor = 1.6},
+                              .mcmc = {.noise = 5e5, .opacity_weight = 0.01, .scale_weight = 0.01}};
+}
+
+void density_options_list(density_settings *s, option_table *table) {
+    static const char *kinds[DENSITY_KINDS + 2] = {[DENSITY_AUTO] = "auto"}; // NULL-ended
+    for (int kind = 0; kind < DENSITY_KINDS; kind++) kinds[kind] = density_method_of(kind)->name;
+    const option_spec rows[] = {
+        OPTION(
+            "density", &s->kind, .choices = kinds,
+            .help =
+                "how Gaussians are added and removed; auto: mcmc from random points in open scenes, else split"),
+        OPTION("density-from", &s->from, .maximum = INFINITY,
+               .help = "density control begins after this iteration"),
+        OPTION("density-until", &s->until, .maximum = INFINITY, .automatic = true,
+               .help = "density control ends before this iteration; auto: 5/6 of the run, adaptive 1/2"),
+        OPTION("density-every", &s->every, .minimum = 1, .maximum = INFINITY,
+               .help = "iterations between actions of density control"),
+        OPTION("prune-opacity", &s->least_opacity, .maximum = 0.99,
+               .help = "remove Gaussians less opaque than this; split and mcmc move them"),
+        OPTION("growth", &s->growth, .maximum = 1,
+               .help =
+                   "split, mcmc: fraction of the Gaussians added at each action, more if the limit is far"),
+        OPTION(
+            "retire", &s->retired, .minimum = -1, .maximum = 1, .automatic = true,
+            .help =
+                "split, mcmc: remove Gaussians that contribute less than this fraction of the upper quartile to "
+                "every view; 0: none; auto: 0.16, less with few views"),
+        OPTION("retire-every", &s->retire_every, .maximum = INFINITY, .automatic = true,
+               .help =
+                   "iterations between these removals; auto: 1000, or 10 per training view if that is more"),
+        OPTION("grow-gradient", &s->adaptive.gradient_threshold, .maximum = INFINITY,
+               .help = "adaptive: clone or split Gaussians whose mean screen-space gradient reaches this"),
+        OPTION("mcmc-noise", &s->mcmc.noise, .maximum = 1e12,
+               .help = "mcmc: scale of the noise, as a multiple of the learning rate of means, in a scene of "
+                       "extent 5"),
+        OPTION("opacity-penalty", &s->mcmc.opacity_weight, .maximum = 1e12,
+               .help = "mcmc: weight of the mean opacity in the loss until density control ends"),
+        OPTION(
+            "scale-penalty", &s->mcmc.scale_weight, .maximum = 1e12,
+            .help =
+                "mcmc: weight of the mean axis, in fifths of the scene's extent, in the loss until density "
+                "control ends"),
+        OPTIONS_END};
+    option_table_add_group(table, "density control", rows);
+}
+
+// Noise finds the geometry of an unbounded scene that starts anywhere; splits alone do not.
+static int kind_of(const density_settings *s, const density_data *data) {
+    const int kind = s->kind;
+    return kind != DENSITY_AUTO ? kind : data->everywhere ? DENSITY_MCMC : DENSITY_SPLIT;
+}
+
+static int64_t until(const density_settings *s, const density_data *data) {
+    const int *share = density_method_of(kind_of(s, data))->until_share;
+    return s->until > 0 ? s->until : data->iterations * share[0] / share[1];
+}
+
+void density_start(const density_settings *s, const density_data *data, double *opacity, double *size) {
+    const bool acts = (until(s, data) - 1) / s->every > s->from / s->every;
+    const bool small = density_method_of(kind_of(s, data))->starts_small && acts && !data->everywhere;
+    *opacity = small ? 0.5 : 0.1;
+    *size = small ? 0.1 : 1;
+}
+
+density_settings density_settings_from(const density_settings *s, const density_data *data) {
+    density_settings settings = *s;
+    settings.kind = kind_of(s, data);
+    settings.until = until(s, data);
+    settings.extent = data->extent;
+    // Sizes are lengths; the noise is the covariance times the rate of means, a length to the third power.
+    const double unit = data->extent / usual_extent;
+    settings.mcmc.scale_weight /= unit;
+    settings.mcmc.noise /= unit * unit;
+    if (settings.most_gaussians == 0) settings.most_gaussians = usual_limit(data->pixels);
+    if (settings.retire_every == 0) settings.retire_every = usual_retire_every(data->views);
+    if (settings.retired < 0)
+        settings.retired = density_method_of(settings.kind)->has_limit ? usual_retired(data->views) : 0;
+    return settings;
+}
+
+// ---- recipe
+
+training_choices training_choices_default(void) {
+    return (training_choices){.validate = -1,
+                              .teachers = TEACHERS_MOST,
+                              .average = usual_average,
+                              .dropout = -1,
+                              .weights = loss_weights_default(),
+                              .tune = true,
+                              .policy = {DISTWAR_TREE, BLEND_THRESHOLD},
+                              .resolutions = {.automatic = true},
+                              .density = density_settings_default()};
+}
+
+density_data training_density_data(const training_data *data, int64_t iterations) {
+    density_data out = {.iterations = iterations,
+                        .extent = data->extent,
+                        .everywhere = data->everywhere,
+                        .views = data->count};
+    for (size_t i = 0; i < data->count; i++) out.pixels += data->views[i].counted;
+    return out;
+}
+
+size_t training_views_aside(const training_choices *choices, size_t count) {
+    if (choices->validate >= 0) return (size_t)choices->validate;
+    return choices->refine_poses ? 0 : usual_validation(count);
+}
+
+bool training_choices_suit(const training_choices *choices, const training_data *data, fault *why) {
+    if (choices->refine_poses && choices->validate > 0)
+        return fail(
+            why, "--validate excludes --refine-poses: poses of views that are set aside would stay behind");
+    if (resolution_most_views(&choices->resolutions, choices->batch) <= 1)
+        return true; // auto does what is possible
+    if (choices->refine_poses) return fail(why, "--refine-poses takes one view per step");
+    return resolution_views_match(data->views, data->count, why);
+}
+
+static void multiply_rates(training_settings *settings, float part) {
+    gs_adam_rates *rates = &settings->rates;
+    rates->mean *= part, rates->log_scale *= part, rates->quaternion *= part, rates->opacity_logit *= part;
+    rates->sh_constant *= part, rates->sh_rest *= part;
+    settings->final_mean_rate *= part, settings->final_sh_rest *= part;
+}
+
+training_settings training_settings_from(const training_choices *c, const training_data *data,
+                                         int64_t iterations) {
+    const density_data gaussians = training_density_data(data, iterations);
+    const density_settings density = density_settings_from(&c->density, &gaussians);
+    const view_sizes sizes = view_sizes_of(data->views, data->count);
+    const double sh_rate = c->sh_rate > 0 ? c->sh_rate : usual_sh_rate(data->count);
+    fault why;
+    const bool several = !c->refine_poses && resolution_views_match(data->views, data->count, &why);
+    const run_size run = {iterations, c->ranks > 1 && c->policy.strategy != DISTWAR_FIXED ? c->ranks : 1};
+    training_settings settings = {.iterations = iterations,
+                                  .seconds = c->seconds,
+                                  .set_aside_until = validation_until,
+                                  .validate_every = usual_validate_every(data->count),
+                                  .teachers = c->teachers,
+                                  .seed = (uint64_t)c->seed,
+                                  .tune = c->tune,
+                                  .policy = c->policy,
+                                  .random_background = c->random_background,
+                                  .check_finite = c->check_finite,
+                                  .rates = usual_rates(data->extent, sh_rate),
+                                  .final_mean_rate = (float)published_last_mean_rate(data->extent),
+                                  .final_sh_rest = sh_rest_rate(usual_last_sh_rate(sh_rate, iterations)),
+                                  .average_part = c->average,
+                                  .dropout =
+                                      c->dropout >= 0 ? c->dropout : usual_dropout(data->count, iterations),
+                                  .pose = {.rate = fine_pose_rate, .end = 0.01, .from = POSES_FROM},
+                                  .weights = c->weights,
+                                  .exposure_rate = usual_exposure_rate(data->count, iterations),
+                                  .sh_interval = 1000,
+                                  .density = density,
+                                  .batch = c->batch > 0 ? c->batch
+                                           : several    ? usual_batch(&sizes, &run)
+                                                        : 1,
+                                  .resolutions = c->resolutions};
+    if (c->resolutions.automatic)
+        settings.resolutions = c->refine_poses ? (resolution_schedule){0}
+                                               : usual_resolutions(&sizes, density.most_gaussians,
+                                                                   c->batch != 1 && several ? &run : NULL);
+    multiply_rates(&settings, (float)usual_rate_part(data->count, iterations));
+    const double unit = data->extent / usual_extent; // differences of inverse depths are inverse lengths
+    settings.weights.depth.first *= unit, settings.weights.depth.last *= unit;
+    memcpy(settings.background, c->background, sizeof settings.background);
+    return settings;
+}
+
+// ---- a budget of time
+
+// The `fit` of training_budget.
+static void fit(void *context, double steps, training_settings *settings) {
+    budget_recipe *const recipe = context;
+    const training_choices *const choices = recipe->choices;
+    const training_data *const data = recipe->data;
+    const double left = fmin(fmax(steps, LEAST_SCHEDULE), 1e8);
+    *settings = training_settings_from(choices, data, (int64_t)left);
+    settings->budget = &recipe->budget;
+    if (choices->density.most_gaussians == 0)
+        settings->density.most_gaussians = usual_limit_of_budget(
+            training_density_data(data, settings->iterations).pixels, data->count, steps);
+}
+
+training_settings budget_recipe_start(budget_recipe *recipe) {
+    training_settings settings = training_settings_from(recipe->choices, recipe->data, USUAL_ITERATIONS);
+    recipe->budget = (training_budget){.seconds = recipe->choices->budget, .fit = fit, .context = recipe};
+    settings.budget = &recipe->budget;
+    return settings;
+}
+
+// ---- memory
+
+// Above the pairs of the trained scenes of docs/benchmarks/rasteriser.md with the quarter of room that lists get.
+static double pairs_of(double splats, double pixels) {
+    return 1.5 * splats + 0.75 * pixels;
+}
+
+static double scene_bytes(const training_settings *s, double most, int sh_degree) {
+    const double floats = 11 + 3.0 * (sh_degree + 1) * (sh_degree + 1);
+    return 4 * most * ((s->average_part > 0 ? 5 : 4) * floats + 2);
+}
+
+// What a rendering of `views` cameras writes.
+static double image_bytes(const gs_camera *camera, double most, double views) {
+    const double splats = views * most, pixels = views * camera->width * camera->height;
+    const gs_view view = {.gaussians = {.count = (int64_t)splats},
+                          .camera = *camera,
+                          .pair_capacity = (int64_t)pairs_of(splats, pixels)};
+    size_t lists;
+    GS_CHECK(gs_bin_bytes(&view, &lists));
+    return (double)lists + splats * sizeof(gs_splat) +
+           pixels * (GS_CHANNELS + 2) * sizeof(float); // colour, transmittance, n_contrib
+}
+
+// The step, and the viewer, which measures one view.
+static double step_bytes(const training_settings *s, const target_view *view, double most, double views) {
+    const gs_camera *const camera = &view->camera;
+    const double splats = views * most, pixels = (double)camera->width * camera->height;
+    size_t loss, moments, depth_loss = 0;
+    GS_CHECK(gs_losses_bytes(camera->width, camera->height, (int32_t)views, &loss));
+    GS_CHECK(gs_moments_bytes((int64_t)splats, 0, s->policy.strategy, &moments));
+    if (view->depth_on_host) GS_CHECK(gs_depth_loss_bytes(camera->width, camera->height, &depth_loss));
+    const double planes = GS_CHANNELS + (view->depth_on_host ? 2 : 0); // gradients, and depth
+    const double blend = image_bytes(camera, most, views) + (double)moments;
+    return blend + image_bytes(camera, most, 1) + (double)loss + (double)depth_loss +
+           views * pixels * planes * sizeof(float) + splats * 2 * sizeof(float);
+}
+
+training_memory training_memory_of(const training_settings *settings, const training_data *data,
+                                   int64_t start, int sh_degree, int ranks) {
+    const double most = (double)settings->density.most_gaussians;
+    const double largest = most > (double)start ? most : (double)start;
+    const double views = (double)resolution_most_views(&settings->resolutions, settings->batch);
+    training_memory memory = {.scene = scene_bytes(settings, largest / ranks, sh_degree)};
+    for (size_t i = 0; i < data->count; i++) {
+        const target_view *const view = &data->views[i];
+        const double step = step_bytes(settings, view, largest / ranks, views);
+        if (step > memory.step) memory.step = step;
+        const double bytes = GS_CHANNELS + (view->mask_on_host != NULL) +
+                             (settings->random_background && view->outline) +
+                             (view->depth_on_host ? sizeof(float) : 0);
+        memory.pictures += bytes * view->camera.width * view->camera.height;
+    }
+    return memory;
+}
+
+int64_t training_gaussians_that_fit(const training_settings *settings, const training_data *data,
+                                    int64_t start, int sh_degree, int ranks, double bytes) {
+    training_settings tried = *settings;
+    int64_t fits = 0, above = settings->density.most_gaussians;
+    while (above - fits > 1 + fits / 100) {
+        tried.density.most_gaussians = fits + (above - fits) / 2;
+        const training_memory of = training_memory_of(&tried, data, start, sh_degree, ranks);
+        if (of.scene + of.step <= bytes)
+            fits = tried.density.most_gaussians;
+        else
+            above = tried.density.most_gaussians;
+    }
+    return fits;
+}

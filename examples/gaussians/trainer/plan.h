@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include "cli/options.h"
+#include "density.h"
+#include "c_linkage.h"
+#include "distwar_gs.h"
+#include "views.h"
+#include "trainer.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+C_LINKAGE_BEGIN
+
+// ---- loss_terms
+
+// The terms that are added to the loss of colours. A new one takes a row here and a file like loss_depth.c; settings,
+// options, checkpoints and logs follow.
+
+// name: of its weight and results, and of the options --NAME-weight and --NAME-weight-end. results: doubles that a view
+// leaves on the device, the term first. first, last: its weight at the first step and at the last. The functions are
+// those of trainer_parts.h: whether a view has it, and how it is queued.
+#define LOSS_TERMS(X) X(depth, 1, 1, 0.01, has_depth, queue_depth) /* gs_depth_loss; Kerbl et al. 2024 */
+
+typedef struct loss_weight {
+    double first, last; // at the first step and at the last; exponential between. 0 at first: none
+} loss_weight;
+
+typedef struct loss_weights {
+#define LOSS_WEIGHT(name, results, first, last, has, queue) loss_weight name;
+    LOSS_TERMS(LOSS_WEIGHT)
+#undef LOSS_WEIGHT
+} loss_weights;
+
+static inline loss_weights loss_weights_default(void) {
+#define LOSS_WEIGHT(name, results, first, last, has, queue) {first, last},
+    const loss_weights out = {LOSS_TERMS(LOSS_WEIGHT)};
+#undef LOSS_WEIGHT
+    return out;
+}
+
+// ---- density control
+
+// The published defaults of all methods, without extent; until and most_gaussians are 0, `retired` is negative, the kind
+// DENSITY_AUTO where the default is meant.
+density_settings density_settings_default(void);
+// Adds the rows of all methods to the options of `dsplat train`.
+void density_options_list(density_settings *chosen, option_table *table);
+
+// What defaults depend on.
+typedef struct density_data {
+    int64_t iterations;
+    double extent;   // of the scene
+    int64_t pixels;  // of the training views, that count
+    bool everywhere; // training starts from random points of a scene that is not a cut-out object
+    size_t views;    // of the training
+} density_data;
+
+// The Gaussians that training starts from: their opacity, and their size in mean distances to their
+// neighbours. The published start of MCMC (small and half opaque) is not used everywhere, as it leaves distant
+// parts uncovered. It is not used either if training ends before density control acts, as nothing would fill
+// the gaps.
+void density_start(const density_settings *chosen, const density_data *data, double *opacity, double *size);
+density_settings density_settings_from(const density_settings *chosen, const density_data *data);
+
+// ---- defaults
+
+// The recipe: what training does where nobody says otherwise. Pure functions of the numbers of views, pixels and
+// iterations; none knows how many ranks there are. Each constant was measured: docs/notes/training.md has the row.
+
+enum {
+    USUAL_ITERATIONS = 7000,
+    // A schedule of fewer steps is too coarse for density control; under a budget it goes through several at once.
+    LEAST_SCHEDULE = 3500
+};
+
+// ---- learning rates
+
+// The published rates (Kerbl et al. 2023); that of means is for a scene of extent 1, and ends at a hundredth of it.
+gs_adam_rates published_rates(double extent, double sh_rate);
+double published_last_mean_rate(double extent);
+// A rate of SH above the constant, given as a multiple of the published one.
+float sh_rest_rate(double sh_rate);
+// Faster for shapes, slower for opacities than published, with the average at the end: bonsai 32.9 dB, 32.15 with shapes
+// as published, 32.17 with opacities twice as fast.
+gs_adam_rates usual_rates(double extent, double sh_rate);
+// Rates of SH above the constant as multiples of the published one: at the first step, and at the last. Highlights are
+// learned best at four to eight times the published rate, which costs bonsai 0.83 dB. Few views say little about
+// highlights, and a fast rate then learns what is true of one view alone; a long run learns them at any rate.
+double usual_sh_rate(size_t views);
+double usual_last_sh_rate(double first, int64_t iterations);
+// What multiplies all rates, 0.3 to 1: few views that are seen more often come to fit what is true of them alone
+// (relief23 after 30,000 iterations 18.95 dB, 17.98 without; fern pays 0.2). From 40 views on 1.
+double usual_rate_part(size_t views, int64_t iterations);
+// The extent of scenes for which the published weights of lengths are meant: of MCMC's noise and penalty, and of depth
+// maps. Scenes of other extents have them converted, so that the unit of length does not matter.
+static const double usual_extent = 5;
+// The part of the iterations, at the end, whose parameters are averaged: without, bonsai loses 0.73 dB, knot 0.90, fern
+// 0.04.
+static const double usual_average = 0.1;
+// Part of the Gaussians that the last step leaves out. It keeps Gaussians from fitting single views where a view is
+// seen often and has few others beside it: from iterations = 4 views^2 on, more up to 16 views^2 (fern 0.16 dB).
+// Iterations beyond 30,000 do not count: a hundred views are better without it in runs of any length.
+double usual_dropout(size_t views, int64_t iterations);
+
+// ---- how many Gaussians
+
+// Random points that data without points start from, but no more than growth may reach.
+enum { USUAL_RANDOM = 100000 };
+
+// The limit of growth: more than one Gaussian per 100 pixels of the training views fit what is in one picture only (fern
+// 25.05 dB with 130,000, 24.61 with 300,000).
+int64_t usual_limit(int64_t pixels);
+// The limit under a budget of time that is worth `steps` steps at its start: fewer if there is no time to train them;
+// more, up to a million, if there is time and there are over 100 views, which determine them (bonsai's 220 gained with
+// 519,526; knot's 100 fell from 44.39 to 43.37 dB with 640,000).
+int64_t usual_limit_of_budget(int64_t pixels, size_t views, double steps);
+// density_settings.retired: 0.29 dB on knot, 0.10 on bonsai. Few views, which a scene overfits, do not say what is of no
+// use.
+double usual_retired(size_t views);
+int64_t usual_retire_every(size_t views);
+
+// ---- exposures; judgement
+
+// Whether photographs are given gains, which they keep where these differ (exposures.c): two would halve any difference.
+bool usual_exposures(size_t views);
+// The rate of the gains' first steps. The rates of a view's steps in a run, which fall to a hundredth, add up to 1.5 however
+// few rounds of the views the run has, or more: so, but for the prior, a view that all its pixels want darker can get darker
+// by a factor of four. At most 0.3, which bounds the sum where there are fewer than 23 rounds.
+float usual_exposure_rate(size_t views, int64_t iterations);
+
+// ---- views that are set aside; judgement (what they do: docs/notes/photographs.md)
+
+// How many views --validate auto sets aside: a sixteenth, at most 16, as each measurement renders them, at least 4, of
+// which fewer say little; none of fewer than 40 views, which would miss them. With at most 8 one of two runs of bonsai
+// ended at a third of its way, 0.7 dB below the other.
+size_t usual_validation(size_t views);
+// Steps between measurements of the views set aside: five rounds of the views, at least 500.
+int64_t usual_validate_every(size_t views);
+// Views set aside are trained on from this part of the schedule on: the last views cost fox 1.1 dB where they never
+// were. Density control acts until 5/6, so what only these views show still gets Gaussians.
+static const double validation_until = 0.75;
+
+// ---- views of a step
+
+typedef struct run_size {
+    int64_t iterations;
+    int64_t ranks; // GPUs that share a step's views out
+} run_size;
+// Views of a step that fill a GPU, about 2.5 million pixels, at most 4 and a quarter of all: of equal numbers of views,
+// steps of 4 cost fern's 17 views 0.06 dB, knot's 100 0.21; bonsai takes 3.07 s, 4.24 with one view a step. Several
+// GPUs take a step of as many for each, if there are 3,500 steps, and at least one for each: bonsai by two H200, 30,000,
+// 34.01 dB in 9.6 s with 8, 34.01 in 11.4 with 4.
+int64_t usual_batch(const view_sizes *sizes, const run_size *run);
+// Pictures of half the size for the first half of training where these have a pixel for a Gaussian; with fewer, lists
+// of splats are long and small pictures save no time. Until 90% where one whole picture fills a GPU, and so takes four
+// times as long as a small one. Whole pictures from the start cost fern 0.05 dB. most_gaussians: the limit of growth.
+// run: as of usual_batch; NULL: views cannot share a step.
+resolution_schedule usual_resolutions(const view_sizes *sizes, int64_t most_gaussians, const run_size *run);
+
+// ---- poses
+
+// Poses are refined on pictures 2^POSE_LEVELS, ..., 2^POSE_FINEST times smaller, as far as sides have 64 pixels, at
+// a rate in pixels of that size; then, more slowly, with the scene. fern's poses, 0.902 degrees off, are 0.044
+// degrees off after the sizes.
+enum { POSE_LEVELS = 4, POSE_FINEST = 1 };
+enum {
+    POSES_FROM = 2000
+}; // step after which training moves poses; a scene without geometry would mislead them
+static const double pose_level_rate = 0.5, fine_pose_rate = 0.2;
+// Steps on each size: enough for a scene to take shape and for every view to move often, but no more than training has.
+int64_t usual_pose_steps(size_t views, int64_t iterations);
+
+// ---- pace
+
+// Training in a given time: how far the schedules of rates, harmonics and density control move with each step.
+// Pure functions of times that the caller measures.
+
+enum { PACE_WINDOW = 32 };
+
+// The time of a step is the median of the last PACE_WINDOW steps: a step that takes a second, because memory grows or
+// another program runs, moves no schedule.
+typedef struct pace {
+    double budget; // seconds of training
+    double last;   // seconds spent at the last pace_note
+    double recent[PACE_WINDOW];
+    int64_t steps; // noted
+    // What is done between steps now and then: seconds, the last time, and how often it is still to come. Counted with
+    // up to half of the time left.
+    double between;
+    int64_t between_left;
+    double ahead; // the mean time of the steps that are left, in times of a step now; 0 counts as 1
+} pace;           // starts as {.budget = ...}
+
+// At the start of each step. spent: seconds of training so far, which do not fall.
+void pace_note(pace *p, double spent);
+// Whether steps are timed well enough for pace_steps_left: after 50 steps; after a twentieth of the budget if that had
+// 8 steps, the first being slow; after a quarter of it in any case.
+bool pace_is_known(const pace *p);
+// The steps that the time left is worth at the present time of a step, times `ahead`; at most SCHEDULE_MOST.
+double pace_steps_left(const pace *p);
+// The views that the whole budget is worth: those done, and those of the steps left, of `views` each; at most SCHEDULE_MOST.
+double pace_views_in_all(const pace *p, int64_t done, int32_t views);
+// Returns the progress of the step that begins now, 0..1, after one of `progress`: the remaining progress divided by the
+// steps that the time left is worth. So progress is smooth as far as `ahead` foresees the steps' time, and reaches 1
+// with the last step however wrong the estimates were: 1 when stopping after this step lands closer to the budget than
+// one more step would.
+double pace_next(const pace *p, double progress);
+// Whether the time is over before the step that would begin now.
+bool pace_is_over(const pace *p);
+
+// ---- schedule
+
+// The settings of a training run, and what they make of each of its steps: rates, degrees, weights. Pure functions.
+
+typedef struct pose_schedule {
+    double rate;  // the learning rate of poses at the first step, pixels
+    double end;   // part of it at the last step; exponential between
+    int64_t from; // steps in which poses stay and the scene takes shape, rounded up to a round of the views
+} pose_schedule;
+
+typedef struct training_settings training_settings;
+
+// A time to train in. The schedules are fitted to it while training runs (pace.h): the step of a schedule is not the
+// number of the iteration, but moves with the time that is used.
+typedef struct training_budget {
+    double seconds; // > 0; of training, as training_report.seconds
+    // Called after a few steps, or at once if the state had been trained under a budget, and again in the first half of
+    // the time if steps become much faster or slower: sets what depends on the length of the schedule,
+    // settings->iterations among it. steps: how many the whole time is worth.
+    void (*fit)(void *context, double steps, training_settings *settings);
+    double (*now)(void *context); // the clock, in seconds; NULL: seconds_now
+    void *context;
+} training_budget;
+
+// Plain numbers, but for the name and the budget. Two runs with equal settings, views and start are equal, without one.
+struct training_settings {
+    const char *name;              // of the progress bar; NULL: none
+    int64_t iterations;            // >= 1; learning rates follow it
+    double seconds;                // stop after the step during which this time has passed; 0: never
+    const training_budget *budget; // NULL: `iterations` are done, one step of the schedule each
+    double set_aside_until;        // 0..1, of the schedule: from there on views that are set aside are used
+    int64_t validate_every;        // steps between looks at whether they say that training is over; 0: none
+    int64_t teachers;              // at most TEACHERS_MOST, see scheduled_teachers; below 2: none
+    uint64_t seed;                 // of all random choices
+    bool tune;                     // a tuner chooses the policy while training runs
+    distwar_policy policy;         // of gs_render_backward, unless there is a tuner
+    float background[3];           // of the pictures
+    bool check_finite; // each step looks at all that it made, and fails where a number is not finite; slow
+    bool random_background; // another for each step; views without alpha keep their picture
+    gs_adam_rates rates;    // rates.mean at the first step, in world units
+    float final_mean_rate;  // at the last step; exponential between
+    float final_sh_rest;    // rates.sh_rest at the last step; exponential between; 0: it is constant
+    // The part of the iterations, at the end, whose parameters are averaged; 0: the last step counts.
+    double average_part;
+    // The share of the Gaussians that the last step leaves out, drawn for each step; it grows from 0 with the steps.
+    double dropout;
+    pose_schedule pose; // of the poses, if they are refined
+    loss_weights weights;
+    float exposure_rate; // of the gains that correct colours, if there are any; a hundredth of it at the end
+    int sh_interval; // steps before the SH degree in use rises by one; 0: all degrees from the first step on
+    density_settings density;
+    // Views of a step, 1..GS_MAX_VIEWS; 0 counts as 1. `iterations` counts views. Learning rates are multiplied by the
+    // square root.
+    int64_t batch;
+    resolution_schedule resolutions;
+};
+
+// All views that training sees from its start to its end, as far as is known.
+int64_t scheduled_views(const training_settings *settings, const training_state *state);
+// The views that a scene sees whose training ends early, as place->ended > 0 says.
+int64_t scheduled_early_views(const schedule_place *place);
+// Where training ends so early that the views left suffice, or the time of a budget: how many scenes are trained until
+// there, one after another, to teach a last one that has at least twice as many views, or twice the time (lessons.c).
+// 0: the first is all.
+int64_t scheduled_teachers(const training_settings *settings, const schedule_place *place);
+// Where the end of the schedule begins, 0..1, that follows once place->ended is known.
+double scheduled_end(const training_settings *settings);
+// Whether the step that ended at `iteration` and had `views` views reached or passed a multiple of `every` >= 1.
+bool training_passed(int64_t iteration, int64_t views, int64_t every);
+// 0 at the first step, 1 at the last.
+double progress_at(const training_settings *settings, int64_t step);
+// The SH degree in use at a step = 1, 2, ... and that step's learning rate of means.
+int scheduled_sh_degree(const training_settings *settings, int sh_degree, int64_t step);
+float scheduled_mean_rate(const training_settings *settings, int64_t step);
+// The step's learning rate of SH above the constant.
+float scheduled_sh_rate(const training_settings *settings, int64_t step);
+// All rates of a step of `views` views, whose square root multiplies them. degree: of SH in use.
+gs_adam_rates scheduled_rates(const training_settings *settings, int64_t step, int degree, int64_t views);
+typedef struct dropout_place {
+    int64_t step, iteration; // of the schedule; done before
+    int64_t first;           // the index of the first Gaussian among all
+} dropout_place;
+// What a step renders: the Gaussians, with settings->dropout opacities of their own, which lie in `logits`.
+gs_gaussians gaussians_of_step(const training_settings *settings, const gs_gaussians *all,
+                               const dropout_place *place, device_buffer *logits);
+// The last step before those whose parameters are averaged. Rows must keep their Gaussians from then on, so it is not
+// before the end of density control.
+int64_t average_from(const training_settings *settings);
+// Whether the step that takes the schedule from `before` to `at` gives a sample of the average.
+bool average_is_due(const training_settings *settings, int64_t before, int64_t at);
+// A weight at that step: its logarithm is linear in the step.
+double scheduled_weight(const training_settings *settings, const loss_weight *weight, int64_t step);
+
+// The rate of the gains that correct colours at that step.
+float scheduled_exposure_rate(const training_settings *settings, int64_t step);
+
+// ---- recipe
+
+// From what a user chooses and what the data are like to the settings of training.
+
+typedef struct training_choices {
+    int64_t iterations, seed, batch; // batch: 0: as defaults.h says
+    int64_t validate;                // views to set aside; 0: none; -1: as defaults.h says
+    int64_t teachers;                // of training_settings
+    int64_t ranks;                   // GPUs to train on; 0: one
+    double seconds, budget, average; // budget: seconds; 0: none
+    double dropout;                  // < 0: as defaults.h says
+    double sh_rate;                  // a multiple of the published rate; 0: as defaults.h says
+    loss_weights weights;
+    bool tune, random_background, refine_poses, check_finite;
+    distwar_policy policy; // unless tune
+    float background[3];
+    resolution_schedule resolutions;
+    density_settings density;
+} training_choices;
+
+// What a user gets who chooses nothing.
+training_choices training_choices_default(void);
+
+typedef struct training_data {
+    const target_view *views; // to train on; cameras and `counted` are read
+    size_t count;
+    double extent;
+    bool everywhere; // see density_data
+} training_data;
+
+density_data training_density_data(const training_data *data, int64_t iterations);
+// How many of `count` views are set aside.
+size_t training_views_aside(const training_choices *choices, size_t count);
+// Fails if the views cannot share a step as chosen.
+bool training_choices_suit(const training_choices *choices, const training_data *data, fault *why);
+training_settings training_settings_from(const training_choices *choices, const training_data *data,
+                                         int64_t iterations);
+
+// A recipe that is fitted to a budget of time.
+typedef struct budget_recipe {
+    const training_choices *choices;
+    const training_data *data;
+    training_budget budget; // of training_settings
+} budget_recipe;
+// The settings at the start of training, with recipe->budget, which must outlive them.
+training_settings budget_recipe_start(budget_recipe *recipe);
+
+// ---- memory
+
+// The device memory that a run will take on each GPU, known before it starts.
+
+typedef struct training_memory {
+    double scene;    // bytes: Gaussians, moments, gradients, their mean
+    double step;     // what the stages of a step write, by its views
+    double pictures; // of all views; where fewer are kept, others are uploaded when a step needs them
+} training_memory;
+
+// start: Gaussians before the first step. ranks: share the scene. The length of the lists
+// is guessed. CUDA itself takes some hundred MB more.
+training_memory training_memory_of(const training_settings *settings, const training_data *data,
+                                   int64_t start, int sh_degree, int ranks);
+// The largest number of Gaussians whose scene and step fit into `bytes`; 0: none.
+int64_t training_gaussians_that_fit(const training_settings *settings, const training_data *data,
+                                    int64_t start, int sh_degree, int ranks, double bytes);
+
+C_LINKAGE_END

@@ -1,0 +1,716 @@
+// SPDX-License-Identifier: MIT
+#include "start.h"
+#include "scene.h"
+#include "random.h"
+#include "camera.h"
+#include "geometry/fisheye.h"
+#include "frame.h"
+#include "views.h"
+#include "device.h"
+#include "distwar_gs_stereo.h"
+#include "gpu/vector.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+// ---- start
+
+bool gaussians_from_points(const float (*points)[3], const uint8_t (*colors)[3], size_t count,
+                           const start_settings *settings, gs_gaussians *out, fault *why) {
+    const int degree = settings->sh_degree;
+    const double smallest = 1e-4 * settings->extent, opacity = settings->opacity;
+    const size_t coefficients = GS_CHANNELS * (size_t)((degree + 1) * (degree + 1));
+    if (count > INT32_MAX) return fail(why, "%zu points are more than libdistwar_gs takes", count);
+    if (!scene_open(out, (int64_t)count, degree, why)) return false;
+    double *distance = calloc(count + 1, sizeof *distance); // + 1, as calloc(0) may return NULL
+    bool done = distance ? nearest_mean_distance(points, count, distance, why)
+                         : fail(why, "no memory for %zu points", count);
+    for (size_t i = 0; i < count && done; i++) {
+        float log_scale = (float)log(fmax(settings->size * distance[i], smallest));
+        for (int axis = 0; axis < 3; axis++) {
+            out->mean[3 * i + axis] = points[i][axis];
+            out->log_scale[3 * i + axis] = log_scale;
+            out->sh[coefficients * i + axis] = (float)scene_sh_constant(colors[i][axis] / 255.0);
+        }
+        out->quaternion[4 * i] = 1;
+        out->opacity_logit[i] = (float)log(opacity / (1 - opacity));
+    }
+    free(distance);
+    if (!done) scene_close(out);
+    return done;
+}
+
+// ---- nearest
+
+enum { NEIGHBOURS = 3, LEAF = 8 };
+
+// A node of the tree is a range of `order`. Its middle entry splits the others by the coordinate along
+// axis[middle].
+typedef struct tree {
+    const float (*points)[3];
+    size_t *order;
+    unsigned char *axis;
+    random_stream random;
+} tree;
+
+static float coordinate(const tree *t, int64_t place, int axis) {
+    return t->points[t->order[place]][axis];
+}
+
+static int widest_axis(const tree *t, int64_t begin, int64_t end) {
+    int widest = 0;
+    double width = -1;
+    for (int axis = 0; axis < 3; axis++) {
+        double low = INFINITY, high = -INFINITY;
+        for (int64_t i = begin; i < end; i++) {
+            low = fmin(low, coordinate(t, i, axis));
+            high = fmax(high, coordinate(t, i, axis));
+        }
+        if (high - low > width) {
+            width = high - low;
+            widest = axis;
+        }
+    }
+    return widest;
+}
+
+// Quickselect (Hoare). Afterwards no entry before `middle` is greater than it, and none after it is smaller.
+static void select_middle(tree *t, int64_t begin, int64_t end, int64_t middle, int axis) {
+    while (end - begin > 1) {
+        int64_t drawn = begin + (int64_t)random_below(&t->random, (uint64_t)(end - begin));
+        float pivot = coordinate(t, drawn, axis);
+        int64_t i = begin, j = end - 1;
+        while (i <= j) {
+            while (coordinate(t, i, axis) < pivot) i++;
+            while (coordinate(t, j, axis) > pivot) j--;
+            if (i > j) break;
+            size_t kept = t->order[i];
+            t->order[i++] = t->order[j];
+            t->order[j--] = kept;
+        }
+        if (middle <= j)
+            end = j + 1;
+        else if (middle >= i)
+            begin = i;
+        else
+            return;
+    }
+}
+
+static void build(tree *t, int64_t begin, int64_t end) {
+    if (end - begin <= LEAF) return;
+    int64_t middle = begin + (end - begin) / 2;
+    int axis = widest_axis(t, begin, end);
+    select_middle(t, begin, end, middle, axis);
+    t->axis[middle] = (unsigned char)axis;
+    build(t, begin, middle);
+    build(t, middle + 1, end);
+}
+
+typedef struct nearest {
+    size_t self;
+    double square[NEIGHBOURS]; // ascending; infinite: none found yet
+} nearest;
+
+static void offer(const tree *t, nearest *found, int64_t place) {
+    size_t other = t->order[place];
+    if (other == found->self) return;
+    double square = 0;
+    for (int axis = 0; axis < 3; axis++) {
+        double offset = (double)t->points[other][axis] - t->points[found->self][axis];
+        square += offset * offset;
+    }
+    for (int i = 0; i < NEIGHBOURS; i++) {
+        if (square >= found->square[i]) continue;
+        double pushed = found->square[i];
+        found->square[i] = square;
+        square = pushed;
+    }
+}
+
+static void search(const tree *t, nearest *found, int64_t begin, int64_t end) {
+    if (end - begin <= LEAF) {
+        for (int64_t i = begin; i < end; i++) offer(t, found, i);
+        return;
+    }
+    int64_t middle = begin + (end - begin) / 2;
+    int axis = t->axis[middle];
+    double offset = (double)t->points[found->self][axis] - coordinate(t, middle, axis);
+    offer(t, found, middle);
+    bool below = offset < 0;
+    search(t, found, below ? begin : middle + 1, below ? middle : end);
+    if (offset * offset < found->square[NEIGHBOURS - 1])
+        search(t, found, below ? middle + 1 : begin, below ? end : middle);
+}
+
+bool nearest_mean_distance(const float (*points)[3], size_t count, double *distance, fault *why) {
+    tree t = {points, calloc(count + 1, sizeof *t.order), calloc(count + 1, sizeof *t.axis), {count}};
+    bool allocated = t.order && t.axis;
+    if (allocated) {
+        for (size_t i = 0; i < count; i++) t.order[i] = i;
+        build(&t, 0, (int64_t)count);
+        for (size_t i = 0; i < count; i++) {
+            nearest found = {i, {INFINITY, INFINITY, INFINITY}};
+            search(&t, &found, 0, (int64_t)count);
+            double sum = 0;
+            int present = 0;
+            for (; present < NEIGHBOURS && isfinite(found.square[present]); present++)
+                sum += sqrt(found.square[present]);
+            distance[i] = present > 0 ? sum / present : 0;
+        }
+    }
+    free(t.order);
+    free(t.axis);
+    return allocated || fail(why, "no memory to search the neighbours of %zu points", count);
+}
+
+// ---- random_points
+
+enum { ENOUGH_CAMERAS = 3, MOST_REFUSALS = 20, MOST_EMPTY = 300 };
+
+static const float *forward_of(const gs_camera *camera) {
+    return camera->rotation + 6;
+}
+
+static double depth_of(const gs_camera *camera, const double point[3]) {
+    double depth = camera->translation[2];
+    for (int i = 0; i < 3; i++) depth += forward_of(camera)[i] * point[i];
+    return depth;
+}
+
+// The pixel that shows the point. False if it is behind the camera or outside the picture.
+static bool pixel_of(const gs_camera *camera, const double point[3], int *x, int *y) {
+    double pixel[2];
+    if (!camera_pixel(camera, point, pixel)) return false;
+    *x = (int)pixel[0];
+    *y = (int)pixel[1];
+    return true;
+}
+
+static bool is_seen_by_enough(const target_view *views, size_t count, const double point[3]) {
+    size_t seen = 0;
+    int x, y;
+    for (size_t i = 0; i < count && seen < ENOUGH_CAMERAS; i++)
+        seen += pixel_of(&views[i].camera, point, &x, &y);
+    return seen == ENOUGH_CAMERAS || seen == count;
+}
+
+// False if the pixel does not count.
+static bool take_color(const target_view *view, int x, int y, uint8_t color[3]) {
+    const image *picture = view->picture;
+    const size_t pixel = (size_t)y * (size_t)picture->width + (size_t)x;
+    if (view->mask_on_host && view->mask_on_host[pixel] == 0) return false;
+    memcpy(color, picture->pixels + GS_CHANNELS * pixel, GS_CHANNELS);
+    return true;
+}
+
+// Half the side of the cube around an object, see random_points.h.
+static double half_side(const target_view *views, size_t count, const double focus[3]) {
+    double least = INFINITY;
+    for (size_t i = 0; i < count; i++) {
+        const gs_camera *camera = &views[i].camera;
+        const double depth = depth_of(camera, focus);
+        double slope = fmin(camera->width / camera->fx, camera->height / camera->fy) / 2;
+        if (camera->model == GS_FISHEYE) slope = tan(fmin(fisheye_angle(camera->distortion, slope), 1));
+        if (depth > 0) least = fmin(least, depth * slope);
+    }
+    return isfinite(least) ? least : scene_extent(views, count);
+}
+
+// Whether some picture contains the point and none shows transparent pixels there.
+static bool may_hold_something(const target_view *views, size_t count, const double point[3]) {
+    bool seen = false;
+    int x, y;
+    for (size_t i = 0; i < count; i++) {
+        const target_view *view = &views[i];
+        if (!pixel_of(&view->camera, point, &x, &y)) continue;
+        if (view->outline && view->outline[(size_t)y * (size_t)view->picture->width + (size_t)x] == 0)
+            return false;
+        seen = true;
+    }
+    return seen;
+}
+
+static void point_in_cube(const target_view *views, size_t count, const double focus[3], double half,
+                          random_stream *random, double point[3]) {
+    for (int refusals = 0; refusals < MOST_EMPTY; refusals++) {
+        for (int i = 0; i < 3; i++) point[i] = focus[i] + half * (2 * random_unit(random) - 1);
+        if (may_hold_something(views, count, point)) return;
+    }
+}
+
+static void color_from_any(const target_view *views, size_t count, const double point[3],
+                           random_stream *random, uint8_t color[3]) {
+    int x, y;
+    memset(color, 128, GS_CHANNELS);
+    for (size_t i = 0, first = random_below(random, count); i < count; i++) {
+        const target_view *view = &views[(first + i) % count];
+        if (!pixel_of(&view->camera, point, &x, &y)) continue;
+        if (take_color(view, x, y, color)) return;
+    }
+}
+
+static void point_in_common_view(const target_view *views, size_t count, const double focus[3],
+                                 double least_depth, random_stream *random, double point[3],
+                                 uint8_t color[3]) {
+    memset(color, 128, GS_CHANNELS);
+    for (int refusals = 0; refusals < MOST_REFUSALS; refusals++) {
+        const target_view *view = &views[random_below(random, count)];
+        const gs_camera *camera = &view->camera;
+        const int x = (int)random_below(random, (uint64_t)camera->width);
+        const int y = (int)random_below(random, (uint64_t)camera->height);
+        const double middle = fmax(depth_of(camera, focus), least_depth);
+        camera_point_at(camera, (const double[2]){x + 0.5, y + 0.5},
+                        middle * exp(log(4) * (2 * random_unit(random) - 1)), point);
+        if (take_color(view, x, y, color) && is_seen_by_enough(views, count, point)) return;
+    }
+}
+
+void random_points(const target_view *views, size_t count, bool cut_out, size_t wanted, uint64_t seed,
+                   float (*points)[3], uint8_t (*colors)[3]) {
+    random_stream random = {seed};
+    double focus[3], point[3];
+    camera_focus(views, count, focus);
+    const double half = half_side(views, count, focus);
+    const double least_depth = scene_extent(views, count) / 2; // for cameras that look away from the focus
+    for (size_t k = 0; k < wanted; k++) {
+        if (cut_out) {
+            point_in_cube(views, count, focus, half, &random, point);
+            color_from_any(views, count, point, &random, colors[k]);
+        } else {
+            point_in_common_view(views, count, focus, least_depth, &random, point, colors[k]);
+        }
+        for (int i = 0; i < 3; i++) points[k][i] = (float)point[i];
+    }
+}
+
+// ---- stereo_points
+
+enum { MOST_VIEWS = 150, MOST_SIDE = 320, LEAST_STEPS = 32, MOST_STEPS = 256, LEAST_POINTS = 2000 };
+// The nearest plane, in depths of what the cameras look at. Pixels that are drawn, of which those without a point get one,
+// as a part of the points that are wanted.
+static const double nearest_part = 0.25, drawn_part = 0.2;
+
+// A view at its working size. rgb, covered, inverse: on the host.
+typedef struct swept_view {
+    const target_view *whole;
+    target_view small;
+    double middle; // the depth of what the cameras look at
+    double worth;  // as the next neighbour
+    uint8_t (*rgb)[3], *covered;
+    float *inverse;
+} swept_view;
+
+typedef struct sweep {
+    size_t count, room;
+    swept_view *of;       // [count]
+    gs_stereo_view *view; // [count]
+    gs_stereo in;
+    random_stream random;
+    float (*points)[3];
+    uint8_t (*colors)[3];
+    stereo_result *result;
+} sweep;
+
+static size_t pixels_of(const gs_camera *camera) {
+    return (size_t)camera->width * (size_t)camera->height;
+}
+
+static int factor_of(const gs_camera *camera) {
+    const int side = camera->width > camera->height ? camera->width : camera->height;
+    return (side + MOST_SIDE - 1) / MOST_SIDE;
+}
+
+// ---- neighbours
+
+// How well `to` serves as neighbour of a view, 0..1: a mean over points that the view sees. Small angles between the rays
+// tell depth badly, at large ones things look different.
+static double worth_of(const gs_camera *from, const gs_camera *to, double middle) {
+    enum { SIDE = 3, POINTS = SIDE * SIDE * 3 };
+    double a[3], b[3], point[3], pixel[2], sum = 0;
+    camera_center(from, a);
+    camera_center(to, b);
+    for (int i = 0; i < POINTS; i++) {
+        const int x = i % SIDE, y = i / SIDE % SIDE, depth = i / (SIDE * SIDE);
+        const double at[2] = {(x + 0.5) / SIDE * from->width, (y + 0.5) / SIDE * from->height};
+        camera_point_at(from, at, middle * pow(2, depth - 1), point);
+        if (!camera_pixel(to, point, pixel)) continue;
+        const double p[3] = {point[0] - a[0], point[1] - a[1], point[2] - a[2]};
+        const double q[3] = {point[0] - b[0], point[1] - b[1], point[2] - b[2]};
+        const double degrees = acos(fmin(1, dot(p, q) / sqrt(dot(p, p) * dot(q, q)))) * 57.29577951308232;
+        sum += fmax(0, fmin(fmin(degrees / 6, 1), (35 - degrees) / (35 - 14)));
+    }
+    return sum / POINTS;
+}
+
+// The best ones; one that stands beside one already chosen, seen from the view, is worth less.
+static void choose_neighbours(sweep *s, size_t v) {
+    gs_stereo_view *const view = &s->view[v];
+    for (size_t n = 0; n < s->count; n++)
+        s->of[n].worth = n == v ? 0 : worth_of(&view->camera, &s->view[n].camera, s->of[v].middle);
+    while (view->neighbours < GS_STEREO_NEIGHBOURS) {
+        size_t best = 0;
+        for (size_t n = 1; n < s->count; n++)
+            if (s->of[n].worth > s->of[best].worth) best = n;
+        if (s->of[best].worth <= 0) return;
+        view->neighbour[view->neighbours++] = (int32_t)best;
+        for (size_t n = 0; n < s->count; n++)
+            if (s->of[n].worth > 0)
+                s->of[n].worth *= fmin(1, 2 * camera_separation(&s->view[best].camera, &s->view[n].camera) /
+                                              camera_separation(&view->camera, &s->view[n].camera));
+    }
+}
+
+// From one plane to the next no neighbour's picture moves by much more than a pixel.
+static void choose_planes(sweep *s, size_t v) {
+    gs_stereo_view *const view = &s->view[v];
+    const double nearest = 1 / (nearest_part * s->of[v].middle);
+    double most = LEAST_STEPS;
+    for (int k = 0; k < view->neighbours; k++) {
+        const gs_camera *const to = &s->view[view->neighbour[k]].camera;
+        most = fmax(most, camera_separation(&view->camera, to) * to->fx * nearest);
+    }
+    view->steps = (int32_t)fmin(ceil(most), MOST_STEPS);
+    view->step = (float)(nearest / view->steps);
+}
+
+// ---- points
+
+// One more point that stereo has found: of all, s->room are kept, any with the same chance (Vitter 1985, algorithm R).
+static void add_point(sweep *s, const float point[3], const uint8_t color[3]) {
+    const size_t before = s->result->found++;
+    const size_t to = before < s->room ? before : random_below(&s->random, before + 1);
+    if (to >= s->room) return;
+    memcpy(s->points[to], point, sizeof *s->points);
+    memcpy(s->colors[to], color, sizeof *s->colors);
+}
+
+static bool find_points(sweep *s) {
+    const size_t bytes = (size_t)s->in.most_pixels * sizeof(float[3]);
+    float *const device = device_allocate(bytes), (*const host)[3] = malloc(bytes);
+    GS_CHECK(gs_stereo_depths(&s->in, NULL));
+    for (size_t v = 0; v < s->count && host; v++) {
+        const size_t pixels = pixels_of(&s->view[v].camera);
+        GS_CHECK(gs_stereo_points(&s->in, (int32_t)v, device, NULL));
+        device_download(host, device, pixels * sizeof *host);
+        for (size_t i = 0; i < pixels; i++)
+            if (!isnan(host[i][0])) add_point(s, host[i], s->of[v].rgb[i]);
+    }
+    for (size_t v = 0; v < s->count; v++) {
+        const size_t pixels = pixels_of(&s->view[v].camera);
+        device_download(s->of[v].inverse, s->view[v].inverse_depth, pixels * sizeof(float));
+        device_download(s->of[v].covered, s->view[v].covered, pixels);
+    }
+    device_free(device);
+    free(host);
+    return host != NULL;
+}
+
+// The inverse depth of the first covered pixel from (x, y) in a random direction; 0: there is none.
+static double nearby(sweep *s, size_t v, double x, double y) {
+    const double angle = 6.283185307179586 * random_unit(&s->random);
+    const gs_camera *const camera = &s->view[v].camera;
+    for (;;) {
+        x += cos(angle), y += sin(angle);
+        if (!(x >= 0 && x < camera->width && y >= 0 && y < camera->height)) return 0;
+        const size_t i = (size_t)y * (size_t)camera->width + (size_t)x;
+        if (s->of[v].covered[i]) return s->of[v].inverse[i];
+    }
+}
+
+static bool is_inside(const target_view *view, int x, int y) {
+    const int factor = factor_of(&view->camera);
+    const size_t i = (size_t)(y * factor) * (size_t)view->camera.width + (size_t)(x * factor);
+    return !(view->mask_on_host && view->mask_on_host[i] == 0) && !(view->outline && view->outline[i] == 0);
+}
+
+// A point at a random pixel of view v, unless the pixel has one.
+static void fill(sweep *s, size_t v) {
+    const gs_camera *const camera = &s->view[v].camera;
+    const int x = (int)random_below(&s->random, (uint64_t)camera->width);
+    const int y = (int)random_below(&s->random, (uint64_t)camera->height);
+    const size_t i = (size_t)y * (size_t)camera->width + (size_t)x;
+    if (s->of[v].covered[i] || !is_inside(s->of[v].whole, x, y)) return;
+    double w = 0, point[3];
+    for (int tries = 0; tries < 4 && w <= 0; tries++) w = nearby(s, v, x + 0.5, y + 0.5);
+    if (w <= 0) w = (0.02 + 0.98 * random_unit(&s->random)) / s->of[v].middle;
+    camera_point_at(camera, (const double[2]){x + 0.5, y + 0.5}, 1 / w, point);
+    for (int c = 0; c < 3; c++) s->points[s->result->points][c] = (float)point[c];
+    memcpy(s->colors[s->result->points++], s->of[v].rgb[i], sizeof *s->colors);
+}
+
+// ---- all of it
+
+static bool open_view(sweep *s, size_t v) {
+    swept_view *const of = &s->of[v];
+    target_view whole = *of->whole;
+    target_view_upload(&whole, true);
+    target_view_shrink(&of->small, &whole, factor_of(&whole.camera));
+    target_view_release(&whole);
+    const size_t pixels = pixels_of(&of->small.camera);
+    s->view[v] = (gs_stereo_view){.camera = of->small.camera,
+                                  .rgb = of->small.pixels,
+                                  .mask = of->small.alpha ? of->small.alpha : of->small.mask,
+                                  .inverse_depth = device_allocate(pixels * sizeof(float)),
+                                  .covered = device_allocate(pixels)};
+    device_clear(s->view[v].covered, pixels);
+    if ((int64_t)pixels > s->in.most_pixels) s->in.most_pixels = (int64_t)pixels;
+    of->rgb = malloc(pixels * sizeof *of->rgb);
+    of->covered = malloc(pixels);
+    of->inverse = malloc(pixels * sizeof *of->inverse);
+    if (of->rgb) device_download(of->rgb, of->small.pixels, pixels * sizeof *of->rgb);
+    return of->rgb && of->covered && of->inverse;
+}
+
+static void close_view(swept_view *of, gs_stereo_view *view) {
+    target_view_release(&of->small);
+    device_free(view->inverse_depth);
+    device_free(view->covered);
+    free(of->rgb);
+    free(of->covered);
+    free(of->inverse);
+}
+
+static bool find(sweep *s, const gs_stereo_view *device) {
+    s->in.views = device;
+    for (size_t v = 0; v < s->count; v++)
+        if (!open_view(s, v)) return false;
+    for (size_t v = 0; v < s->count; v++) {
+        choose_neighbours(s, v);
+        choose_planes(s, v);
+    }
+    device_upload((void *)device, s->view, s->count * sizeof *device);
+    return find_points(s);
+}
+
+bool stereo_points(const target_view *views, size_t count, size_t wanted, uint64_t seed, float (*points)[3],
+                   uint8_t (*colors)[3], stereo_result *result) {
+    const size_t stride = (count + MOST_VIEWS - 1) / MOST_VIEWS;
+    const size_t swept = (count + stride - 1) / stride, draws = (size_t)(drawn_part * (double)wanted);
+    *result = (stereo_result){0};
+    for (size_t v = 0; v < count; v++)
+        if (views[v].camera.model != GS_PINHOLE) return true;
+    sweep s = {.count = swept,
+               .room = wanted - draws,
+               .of = calloc(swept, sizeof *s.of),
+               .view = calloc(swept, sizeof *s.view),
+               .in = {.count = (int32_t)swept, .least_score = 0.7f, .least_lead = 0.03f, .tolerance = 1},
+               .random = random_at(seed, RANDOM_STEREO, 0, 0),
+               .points = points,
+               .colors = colors,
+               .result = result};
+    gs_stereo_view *const device = device_allocate(swept * sizeof *device);
+    const double least = scene_extent(views, count) / 2; // for cameras that look away from the focus
+    double focus[3];
+    camera_focus(views, count, focus);
+    bool done = s.of && s.view;
+    for (size_t v = 0; v < swept && done; v++) {
+        s.of[v].whole = &views[v * stride];
+        s.of[v].middle = fmax(camera_depth(&s.of[v].whole->camera, focus), least);
+    }
+    done = done && find(&s, device);
+    result->views = swept;
+    if (done && (result->found >= LEAST_POINTS || result->found >= wanted)) {
+        result->points = result->found < s.room ? result->found : s.room;
+        for (size_t k = 0; k < draws; k++) fill(&s, k * swept / draws);
+    }
+    for (size_t v = 0; v < swept && s.of && s.view; v++) close_view(&s.of[v], &s.view[v]);
+    device_free(device);
+    free(s.view);
+    free(s.of);
+    return done;
+}
+
+// ---- depth_fit
+
+enum { CELLS = 64, PAIRS = 500, SUBSET = 2000, ROUNDS = 20 };
+
+// ---- the points that a view sees
+
+// Cells of `side` pixels, each with the largest inverse depth of its points.
+typedef struct cell_grid {
+    int side, columns, rows;
+    double *nearest; // 0: none
+} cell_grid;
+
+static bool grid_open(cell_grid *grid, const gs_camera *camera, fault *why) {
+    const int longer = camera->width > camera->height ? camera->width : camera->height;
+    grid->side = (longer + CELLS - 1) / CELLS;
+    grid->columns = camera->width / grid->side + 1;
+    grid->rows = camera->height / grid->side + 1;
+    grid->nearest = calloc((size_t)grid->columns * (size_t)grid->rows, sizeof *grid->nearest);
+    return grid->nearest || fail(why, "no memory for a grid of %d x %d cells", grid->columns, grid->rows);
+}
+
+static double *cell_at(const cell_grid *grid, int column, int row) {
+    return &grid->nearest[(size_t)row * (size_t)grid->columns + (size_t)column];
+}
+
+static bool is_hidden(const cell_grid *grid, const double pixel[2], double inverse) {
+    const int column = (int)pixel[0] / grid->side, row = (int)pixel[1] / grid->side;
+    double nearest = 0;
+    for (int r = row - 1; r <= row + 1; r++)
+        for (int c = column - 1; c <= column + 1; c++)
+            if (r >= 0 && r < grid->rows && c >= 0 && c < grid->columns)
+                nearest = fmax(nearest, *cell_at(grid, c, r));
+    return 0.98 * nearest > inverse;
+}
+
+// Where the camera sees a point, and 1 / depth. False if it does not.
+static bool project(const gs_camera *camera, const float point[3], double pixel[2], double *inverse) {
+    const double at[3] = {point[0], point[1], point[2]};
+    if (!camera_pixel(camera, at, pixel)) return false;
+    *inverse = 1 / camera_depth(camera, at);
+    return true;
+}
+
+static void add_sample(const depth_view *view, const double pixel[2], double inverse, depth_sample *samples,
+                       size_t *found) {
+    const size_t at = (size_t)pixel[1] * (size_t)view->camera->width + (size_t)pixel[0];
+    if (isnan(view->map[at]) || (view->mask && view->mask[at] == 0)) return;
+    samples[(*found)++] = (depth_sample){(double)view->map[at], inverse};
+}
+
+bool depth_samples(const depth_view *view, const depth_points *points, depth_sample *samples, size_t *found,
+                   fault *why) {
+    cell_grid grid;
+    double pixel[2], inverse;
+    *found = 0;
+    for (size_t i = 0; points->seen && i < points->seen_count; i++)
+        if (project(view->camera, points->at[points->seen[i]], pixel, &inverse))
+            add_sample(view, pixel, inverse, samples, found);
+    if (points->seen) return true;
+    if (!grid_open(&grid, view->camera, why)) return false;
+    for (size_t i = 0; i < points->count; i++) {
+        if (!project(view->camera, points->at[i], pixel, &inverse)) continue;
+        double *nearest = cell_at(&grid, (int)pixel[0] / grid.side, (int)pixel[1] / grid.side);
+        *nearest = fmax(*nearest, inverse);
+    }
+    for (size_t i = 0; i < points->count; i++)
+        if (project(view->camera, points->at[i], pixel, &inverse) && !is_hidden(&grid, pixel, inverse))
+            add_sample(view, pixel, inverse, samples, found);
+    free(grid.nearest);
+    return true;
+}
+
+// ---- the line
+
+static double difference(const depth_fit *line, const depth_sample *s) {
+    return fabs(line->scale * s->value + line->shift - s->inverse);
+}
+
+// The k-th smallest of the values, which are reordered (Hoare's selection).
+static double select_smallest(double *values, size_t count, size_t k) {
+    size_t low = 0, high = count - 1;
+    while (low < high) {
+        const double pivot = values[low + (high - low) / 2];
+        size_t i = low, j = high;
+        for (;;) {
+            while (values[i] < pivot) i++;
+            while (pivot < values[j]) j--;
+            if (i >= j) break;
+            const double kept = values[i];
+            values[i++] = values[j];
+            values[j--] = kept;
+        }
+        const size_t last = values[j] > pivot ? j - 1 : j; // of the part not above the pivot
+        if (k <= last)
+            high = last;
+        else
+            low = last + 1;
+    }
+    return values[low];
+}
+
+// The median absolute difference of `step`-th samples from the line. room: of `count` values.
+static double median_difference(const depth_fit *line, const depth_sample *samples, size_t count, size_t step,
+                                double *room) {
+    size_t n = 0;
+    for (size_t i = 0; i < count; i += step) room[n++] = difference(line, &samples[i]);
+    return select_smallest(room, n, n / 2);
+}
+
+static bool line_through(const depth_sample *a, const depth_sample *b, depth_fit *out) {
+    out->scale = (b->inverse - a->inverse) / (b->value - a->value);
+    out->shift = a->inverse - out->scale * a->value;
+    return isfinite(out->scale) && isfinite(out->shift);
+}
+
+static bool start_line(const depth_sample *samples, size_t count, depth_fit *best, double *room) {
+    random_stream random = random_at(0, RANDOM_DEPTH_FIT, 0, 0);
+    const size_t step = (count + SUBSET - 1) / SUBSET;
+    double least = INFINITY;
+    for (int pair = 0; pair < PAIRS; pair++) {
+        depth_fit line = {0};
+        const size_t a = random_below(&random, count), b = random_below(&random, count);
+        if (!line_through(&samples[a], &samples[b], &line)) continue;
+        const double median = median_difference(&line, samples, count, step, room);
+        if (median < least) least = median, *best = line;
+    }
+    return isfinite(least);
+}
+
+// Least squares through the samples that differ from the line by at most `most`. False if their values are alike.
+static bool refit(const depth_sample *samples, size_t count, double most, depth_fit *line) {
+    double value = 0, inverse = 0, spread = 0, product = 0, square = 0, size = 0;
+    size_t n = 0;
+    for (size_t i = 0; i < count; i++)
+        if (difference(line, &samples[i]) <= most)
+            value += samples[i].value, inverse += samples[i].inverse, n++;
+    value /= (double)n;
+    inverse /= (double)n;
+    for (size_t i = 0; i < count; i++) {
+        if (!(difference(line, &samples[i]) <= most)) continue;
+        const double v = samples[i].value - value;
+        spread += v * v;
+        product += v * (samples[i].inverse - inverse);
+        size += samples[i].value * samples[i].value;
+    }
+    if (!(spread > 1e-12 * size)) return false;
+    depth_fit next = {.scale = product / spread, .used = n};
+    next.shift = inverse - next.scale * value;
+    for (size_t i = 0; i < count; i++)
+        if (difference(line, &samples[i]) <= most)
+            square += difference(&next, &samples[i]) * difference(&next, &samples[i]);
+    next.error = sqrt(square / (double)n) / inverse;
+    *line = next;
+    return true;
+}
+
+static bool same_line(const depth_fit *a, const depth_fit *b) {
+    return a->scale - b->scale == 0 && a->shift - b->shift == 0;
+}
+
+static bool improve(const depth_sample *samples, size_t count, depth_fit *line, double *room) {
+    double mean = 0;
+    for (size_t i = 0; i < count; i++) mean += samples[i].inverse / (double)count;
+    for (int round = 0; round < ROUNDS; round++) {
+        const depth_fit before = *line;
+        const double median = median_difference(line, samples, count, 1, room);
+        const double deviation = 1.4826 * (1 + 5 / ((double)count - 2)) * median; // of normal errors
+        // Rounding is no outlier.
+        if (!refit(samples, count, fmax(2.5 * deviation, 1e-6 * mean), line)) return false;
+        if (round > 0 && same_line(&before, line)) break;
+    }
+    return true;
+}
+
+bool depth_fit_line(const depth_sample *samples, size_t count, depth_fit *out, fault *why) {
+    *out = (depth_fit){0};
+    if (count < DEPTH_FIT_LEAST)
+        return fail(why, "%zu points are seen where it has values; %d are needed", count, DEPTH_FIT_LEAST);
+    double *room = malloc(count * sizeof *room);
+    if (!room) return fail(why, "no memory for %zu points", count);
+    const bool found = start_line(samples, count, out, room) && improve(samples, count, out, room);
+    free(room);
+    if (!found) return fail(why, "its values at the %zu points that are seen are alike", count);
+    return out->scale > 0 ||
+           fail(why, "its values fall where the points are nearer: it must hold inverse depth, not depth");
+}
+
+void depth_fit_apply(const depth_fit *fit, float *map, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        const float inverse = (float)(fit->scale * (double)map[i] + fit->shift);
+        map[i] = !isfinite(inverse) ? NAN : inverse > 0 ? inverse : 0;
+    }
+}

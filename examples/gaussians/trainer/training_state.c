@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: MIT
+#include "training_state.h"
+#include "frame.h"
+#include "arrays.h"
+#include "device.h"
+#include "scene.h"
+#include <stdlib.h>
+#include <string.h>
+
+// ---- parameter_average
+
+void parameter_average_add(parameter_average *a, const gs_gaussians *now) {
+    if (a->samples == 0) a->average = device_gaussians_open(now->count, now->sh_degree);
+    GS_CHECK(gs_average(&a->average, now, ++a->samples, NULL));
+}
+
+void parameter_average_take(parameter_average *a, const gs_gaussians *to) {
+    if (a->samples > 0) device_gaussians_copy(to, &a->average);
+    parameter_average_close(a);
+}
+
+void parameter_average_close(parameter_average *a) {
+    device_gaussians_close(&a->average);
+    *a = (parameter_average){0};
+}
+
+// ---- training_state
+
+enum { SETS = 4 };
+
+static void list_sets(training_state *state, gs_gaussians *sets[SETS]) {
+    sets[0] = &state->gaussians;
+    sets[1] = &state->first_moment;
+    sets[2] = &state->second_moment;
+    sets[3] = &state->gradients;
+}
+
+size_t training_state_density_bytes(int64_t rows) {
+    return (size_t)rows * 2 * sizeof(float);
+}
+
+bool schedule_place_is_possible(const schedule_place *place, int64_t iteration) {
+    return place->before >= -1 && place->before <= place->at && place->at <= SCHEDULE_MOST &&
+           place->steps >= 0 && place->steps <= SCHEDULE_MOST && place->progress >= 0 &&
+           place->progress <= 1 && place->seconds >= 0 && place->seconds <= SCHEDULE_MOST &&
+           place->ended >= 0 && place->ended <= iteration &&
+           (place->steps > 0 || place->ended > 0 || place->at == iteration);
+}
+
+static float *open_density(int64_t count) {
+    float *const density = device_allocate(training_state_density_bytes(count));
+    device_clear(density, training_state_density_bytes(count));
+    return density;
+}
+
+static row_range rows_of_rank(const training_way *way, const ranks *group, int64_t all) {
+    return way->range ? way->range(group, all) : (row_range){0, all};
+}
+
+bool training_state_open_empty(training_state *state, const training_place *place, int64_t count,
+                               int sh_degree) {
+    const training_way *const way = place->way ? place->way : &alone_way;
+    const row_range rows = rows_of_rank(way, place->group, count);
+    *state = (training_state){
+        .group = place->group, .way = way, .first = rows.first, .all = count, .capacity = rows.count};
+    gs_gaussians *sets[SETS];
+    list_sets(state, sets);
+    for (int i = 0; i < SETS; i++) *sets[i] = device_gaussians_open(state->capacity, sh_degree);
+    state->density = open_density(state->capacity);
+    if (way->open) state->kept = way->open(place->group);
+    return !way->open || state->kept;
+}
+
+bool training_state_open_on(training_state *state, const training_place *place, const gs_gaussians *host) {
+    const bool done = training_state_open_empty(state, place, host->count, host->sh_degree);
+    const gs_gaussians part = gaussians_rows(host, state->first, state->gaussians.count);
+    device_gaussians_upload(&state->gaussians, &part);
+    return done;
+}
+
+void training_state_open(training_state *state, ranks *group, const gs_gaussians *host) {
+    training_state_open_on(state, &(training_place){group, NULL}, host);
+}
+
+bool training_state_copy(const training_state *state, gs_gaussians *out) {
+    const row_range all = {0, state->all};
+    *out = device_gaussians_open(state->all, state->gaussians.sh_degree);
+    out->antialias = state->gaussians.antialias;
+    if (!state->way->gather) {
+        device_gaussians_copy(out, &state->gaussians);
+        return true;
+    }
+    const gs_arrays from = gs_arrays_of(&state->gaussians), to = gs_arrays_of(out);
+    bool done = true;
+    for (int a = 0; a < GS_ARRAYS && done; a++)
+        done = state->way->gather(state, from.of[a], (int64_t)from.width[a] * (int64_t)sizeof(float), all,
+                                  true, to.of[a]);
+    done = done && ranks_wait(state->group, NULL);
+    if (!done) device_gaussians_close(out);
+    return done;
+}
+
+const void *training_state_rows(const training_state *state, const void *own, int64_t bytes, row_range rows,
+                                device_buffer *block) {
+    if (!state->way->gather) return (const char *)own + rows.first * bytes;
+    void *const to = device_buffer_reserve(block, (size_t)(rows.count * bytes) + 1);
+    return state->way->gather(state, own, bytes, rows, false, to) && ranks_wait(state->group, NULL) ? to
+                                                                                                    : NULL;
+}
+
+static void clear(const gs_gaussians *gaussians) {
+    const gs_arrays a = gs_arrays_of(gaussians);
+    for (int i = 0; i < GS_ARRAYS; i++)
+        device_clear(a.of[i], (size_t)gaussians->count * (size_t)a.width[i] * sizeof(float));
+}
+
+void training_state_open_exposures(training_state *state, int64_t views) {
+    const size_t bytes = (size_t)views * GS_EXPOSURE_VALUES * sizeof(float);
+    state->exposures = views;
+    state->exposure = device_allocate(bytes);
+    device_clear(state->exposure, bytes);
+}
+
+void training_state_close_exposures(training_state *state) {
+    device_free(state->exposure);
+    state->exposure = NULL;
+    state->exposures = 0;
+}
+
+bool training_state_open_poses(training_state *state, int64_t views, fault *why) {
+    state->pose = calloc((size_t)views, sizeof *state->pose);
+    if (!state->pose) return fail(why, "no memory for the poses of %lld views", (long long)views);
+    state->poses = views;
+    return true;
+}
+
+void training_state_reserve(training_state *state, int64_t count, int64_t most) {
+    if (count <= state->capacity) return;
+    const int64_t room = 2 * state->capacity < most ? 2 * state->capacity : most;
+    if (count < room) count = room;
+    gs_gaussians *sets[SETS];
+    list_sets(state, sets);
+    for (int i = 0; i < SETS; i++) {
+        gs_gaussians larger = device_gaussians_open(count, sets[i]->sh_degree);
+        larger.count = sets[i]->count;
+        larger.antialias = sets[i]->antialias;
+        device_gaussians_copy(&larger, sets[i]);
+        device_gaussians_close(sets[i]);
+        *sets[i] = larger;
+    }
+    float *density = device_allocate(training_state_density_bytes(count));
+    DEVICE_CHECK(cudaMemcpy(density, state->density, training_state_density_bytes(state->gaussians.count),
+                            cudaMemcpyDeviceToDevice));
+    device_free(state->density);
+    state->density = density;
+    state->capacity = count;
+}
+
+static void set_counts(training_state *state, int64_t count) {
+    gs_gaussians *sets[SETS];
+    list_sets(state, sets);
+    for (int i = 0; i < SETS; i++) sets[i]->count = count;
+}
+
+void training_state_set_count(training_state *state, int64_t all) {
+    const row_range rows = rows_of_rank(state->way, state->group, all);
+    state->first = rows.first, state->all = all;
+    set_counts(state, rows.count);
+}
+
+void training_state_restart(training_state *state, const gs_gaussians *start) {
+    training_state_reserve(state, rows_of_rank(state->way, state->group, start->count).count, 0);
+    training_state_set_count(state, start->count);
+    const gs_gaussians part = gaussians_rows(start, state->first, state->gaussians.count);
+    device_gaussians_copy(&state->gaussians, &part);
+    clear(&state->first_moment);
+    clear(&state->second_moment);
+    device_clear(state->density, training_state_density_bytes(state->gaussians.count));
+    parameter_average_close(&state->average);
+    state->steps = 0;
+}
+
+void training_state_antialias(training_state *state, bool antialias) {
+    state->gaussians.antialias = state->lessons.start.antialias = antialias;
+    for (int i = 0; i < TEACHERS_MOST; i++) state->lessons.teacher[i].antialias = antialias;
+}
+
+int64_t training_state_count(const training_state *state) {
+    return state->group ? state->all : state->gaussians.count;
+}
+
+bool training_state_grow(training_state *state, int64_t count, int64_t most) {
+    if (state->way->grow) return state->way->grow(state, count);
+    training_state_reserve(state, count, most);
+    training_state_set_count(state, count);
+    return true;
+}
+
+void training_state_close(training_state *state) {
+    gs_gaussians *sets[SETS];
+    list_sets(state, sets);
+    for (int i = 0; i < SETS; i++) device_gaussians_close(sets[i]);
+    scene_close(&state->lessons.start);
+    for (int i = 0; i < TEACHERS_MOST; i++) device_gaussians_close(&state->lessons.teacher[i]);
+    parameter_average_close(&state->average);
+    device_free(state->density);
+    device_free(state->exposure);
+    free(state->pose);
+    if (state->kept) state->way->close(state->kept);
+    *state = (training_state){0};
+}

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include "c_linkage.h"
+#include "distwar_gs.h"
+#include "distwar_gs_density.h"
+#include "distwar_gs_split.h"
+#include "views.h"
+#include "frame.h"
+#include "ranks.h"
+#include "files/fault.h"
+#include "camera.h"
+#include "device.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+C_LINKAGE_BEGIN
+
+// ---- parameter_average
+
+// The mean of the parameters over the last steps of training, which replaces them at its end. The rates of a run
+// that is still learning fast leave noise in the parameters; the mean has less of it than slower rates would leave.
+
+typedef struct parameter_average {
+    int64_t samples;      // sets of parameters in the mean
+    gs_gaussians average; // device; without memory while samples is 0
+} parameter_average;      // starts as {0}
+
+// Adds the parameters, whose number stays from the first sample on.
+void parameter_average_add(parameter_average *a, const gs_gaussians *now);
+// Copies the mean to `to`, of equal shape, if there is one, and closes it.
+void parameter_average_take(parameter_average *a, const gs_gaussians *to);
+void parameter_average_close(parameter_average *a); // harmless on {0}
+
+// ---- learning
+
+// Whether training still learns what views that it does not see confirm, or only their noise. Pure functions.
+
+enum { LEARNING_MOST = 32 };
+
+// The losses on views that training sees and on views that are set aside, measured now and then on pictures of one size.
+typedef struct learning_curve {
+    double sum;           // of the losses of the training views since the last measurement
+    int64_t seen;         // how many they are
+    int32_t count, phase; // of the resolutions
+    float trained[LEARNING_MOST], aside[LEARNING_MOST]; // natural logarithms of mean losses
+} learning_curve;                                       // starts as {0}
+
+void learning_see(learning_curve *curve, double loss); // of a training view
+void learning_begin(learning_curve *curve);            // forgets the losses seen
+// Adds a measurement: the mean of the losses seen, which are forgotten, and of the views set aside. A new phase begins anew. A full curve keeps every second measurement.
+void learning_note(learning_curve *curve, int phase, double aside);
+// Whether the views set aside have a loss that is higher by a fifth, and the training views' loss has fallen by a ninth
+// since some measurement, while the lowest loss of the views set aside since then is 0.15 of that lower: the rest of what
+// is learned is noise.
+bool learning_is_over(const learning_curve *curve);
+bool learning_curve_is_possible(const learning_curve *curve); // of one that was read from a file
+
+// ---- way
+
+// How a scene is trained: by one GPU, which is the trainer's own way, or by several (ranks/ways). The trainer and the
+// program call these functions and do not ask which way it is.
+//
+// All calls but `range`, `few` and `close` are collectives of the state's group. What returns bool is false after ranks_fail.
+
+typedef struct trainer trainer;
+typedef struct training_state training_state;
+typedef struct training_settings training_settings;
+typedef struct step_views step_views;
+
+// Rows first .. first + count - 1 of all Gaussians.
+typedef struct row_range {
+    int64_t first, count;
+} row_range;
+
+// The views by which Gaussians are scored: retirement_cameras chooses them.
+typedef struct scored_views {
+    const target_view *views; // their cameras are read
+    size_t count;
+    int64_t batch; // views at once; they have cameras of one size and model
+} scored_views;
+
+// What is looked at while a scene is trained.
+typedef struct shown_views {
+    const target_view *views; // all; on the device unless there are `pictures`
+    picture_cache *pictures;  // of all views, or NULL
+    distwar_policy policy;
+    int64_t batch; // views at once, 1..GS_MAX_VIEWS
+    float background[GS_CHANNELS];
+} shown_views;
+
+typedef struct training_way {
+    const char *about; // for the start of a run; NULL: nothing
+    // Steps render whole views by the trainer's frame: these have times of stages, a tuner, and Adam in the backward
+    // projection. Without it a step fetches the pictures that it needs from the cache itself.
+    bool frames;
+    // What a rank keeps between calls: training_state.kept. NULL after ranks_fail. The function NULL: nothing is kept.
+    void *(*open)(ranks *group);
+    void (*close)(void *kept);
+    // Why one GPU may be faster than so many, or NULL.
+    const char *(*few)(const training_settings *settings, int ranks);
+
+    // Queues the loss of all views into the trainer's results and its gradient into state->gradients, or with of->adam the
+    // step by it, and steps the views' exposures. *view, *mean2d: as those of density_step, undefined with of->only_loss.
+    bool (*gradient)(trainer *t, const step_views *of, const gs_view **view, const float **mean2d);
+    // score: device, zeros, of all Gaussians: becomes the largest sum of alpha T over the pixels of a view.
+    bool (*scores)(trainer *t, const scored_views *by, float *score);
+    // Fails if ranks that should have the same scene have not. NULL: they need not.
+    bool (*agree)(trainer *t);
+
+    // Where Gaussians lie. The functions NULL: each rank has all.
+    row_range (*range)(const ranks *group, int64_t all); // this rank's rows
+    // Brings rows of an array, with `bytes` bytes each, to rank 0 or to all ranks. own: this rank's. to: device.
+    bool (*gather)(const training_state *state, const void *own, int64_t bytes, row_range rows, bool to_all,
+                   void *to);
+    // Shares `all` rows out anew, new ones among them.
+    bool (*grow)(training_state *state, int64_t all);
+    // gs_relocate and gs_split over all Gaussians; `existing` is of all.
+    bool (*relocate)(training_state *state, const gs_relocation *relocation);
+    bool (*split)(training_state *state, const gs_split_rules *rules);
+
+    // As quality_measure, and the picture of a view, on all ranks. NULL: each rank can do so by itself.
+    bool (*measure)(const training_state *state, const shown_views *shown, size_t first, size_t count,
+                    quality *mean, quality *each);
+    bool (*picture)(const training_state *state, const shown_views *shown, size_t index, image *out);
+} training_way;
+
+extern const training_way alone_way; // one GPU
+
+// ---- training_state
+
+// Everything that the rest of a training run depends on, apart from its settings and its views. A run can
+// continue from a saved state. Random numbers need no state: each is a function of the seed, its purpose,
+// the iteration and an index (random_at in random.h).
+//
+// Each rank of a group has all Gaussians, or neighbouring ones, with all that belongs to them: that is the way's choice.
+
+enum { SCHEDULE_MOST = 1000000000 }; // steps and seconds of a schedule_place
+
+// Where the schedules of rates, resolutions, harmonics and density control are. Without a budget of time a step of the
+// schedule is an iteration, and the members after the first two are 0.
+typedef struct schedule_place {
+    int64_t at, before; // the step of training that runs, or the last one, goes from `before` to `at`
+    double steps;       // the steps that the whole budget was worth when that was known; 0: not yet
+    double progress;    // 0..1: at = 1 + progress times the schedule's length less 1
+    double seconds;     // of training so far
+    // Where the views that are set aside said that training learned only noise: a third as many views then do the rest of
+    // the schedule, from the end of density control on. 0: not yet.
+    int64_t ended;
+} schedule_place;
+
+// Which gains are 1 in the mean: at first those of all views. Then it is known whether neighbours tell a view's gain, and
+// so the scene can show it, in views that are not photographed too: then those of neighbours, by place or in the order of
+// the data.
+typedef enum exposure_rule {
+    EXPOSURE_FIRST,
+    EXPOSURE_TOGETHER,
+    EXPOSURE_NEIGHBOURS,
+    EXPOSURE_IN_ORDER
+} exposure_rule;
+
+enum { TEACHERS_MOST = 4 };
+
+// What lessons.c keeps, whole on every rank; count 0 where there is none.
+typedef struct lesson_scenes {
+    gs_gaussians start;                  // the Gaussians before the first step, in host memory
+    gs_gaussians teacher[TEACHERS_MOST]; // on the device
+    int32_t teachers, wanted;            // complete so far, and in all; wanted 0: not known, or none
+} lesson_scenes;                         // starts as {0}
+
+struct training_state {
+    ranks *group; // NULL: of a state that only describes Gaussians
+    const training_way *way;
+    void *kept;              // of the way
+    int64_t iteration;       // views seen by all ranks together
+    int64_t steps;           // of Adam, on the Gaussians that are trained now
+    schedule_place schedule; // the same on all ranks
+    learning_curve learning; // the same on all ranks
+    int64_t first, all;      // the place of this rank's first Gaussian among all, and their number
+    int64_t capacity;        // rows that every array has memory for; >= gaussians.count
+    // Device: this rank's Gaussians. All have the same count and sh_degree.
+    gs_gaussians gaussians, first_moment, second_moment;
+    parameter_average average; // of the last steps
+    float *density; // [count][2], since the last density step: sum of |mean2d_gradient|, number of views
+    // Device: for each view the logarithms of the gains that correct its colours (gs_exposure),
+    // [exposures][GS_EXPOSURE_VALUES]; the same on all ranks. 0 and NULL if colours are not corrected.
+    int64_t exposures;
+    exposure_rule exposed;
+    float *exposure;
+    // Host: the pose of each view, [poses]; the same on all ranks. 0 and NULL if poses are not refined.
+    int64_t poses;
+    refined_pose *pose;
+    lesson_scenes lessons;
+    // Scratch. The only part that is not saved: no step reads what an earlier one left here.
+    gs_gaussians gradients;
+};
+
+// Where a scene is trained.
+typedef struct training_place {
+    ranks *group;
+    const training_way *way; // NULL: alone_way, of a group of one
+} training_place;
+
+// Failures of the device end the program, in all functions here.
+
+// The state before the first step. host: all Gaussians; the same on all ranks, each of which takes its rows. Everything else
+// is zeros.
+void training_state_open(training_state *state, ranks *group, const gs_gaussians *host);
+// The same, trained by several GPUs. False after ranks_fail.
+bool training_state_open_on(training_state *state, const training_place *place, const gs_gaussians *host);
+// The state before the first step with `count` Gaussians that are zeros.
+bool training_state_open_empty(training_state *state, const training_place *place, int64_t count,
+                               int sh_degree);
+// All Gaussians as they are, whole on the device. A collective. False after ranks_fail, with *out {0}.
+bool training_state_copy(const training_state *state, gs_gaussians *out);
+// Replaces the Gaussians by others (device, whole): all that belongs to Gaussians is as before the first step.
+void training_state_restart(training_state *state, const gs_gaussians *start);
+// Gives each of `views` views gains of 1.
+void training_state_open_exposures(training_state *state, int64_t views);
+void training_state_close_exposures(training_state *state); // colours are not corrected any more
+// Gives each of `views` views a pose, zeros. Fails if there is no memory.
+bool training_state_open_poses(training_state *state, int64_t views, fault *why);
+// Sets whether all scenes of the state are antialiased, which files do not keep.
+void training_state_antialias(training_state *state, bool antialias);
+int64_t training_state_count(const training_state *state); // of all Gaussians
+// Rows of an array of all Gaussians, with `bytes` bytes each, for rank 0: in the array, or in `block` where they come from
+// other ranks. own: this rank's. NULL after ranks_fail. A collective.
+const void *training_state_rows(const training_state *state, const void *own, int64_t bytes, row_range rows,
+                                device_buffer *block);
+// A collective: sets the number of all Gaussians, at least those that there are. New rows are the last, with anything in
+// them. One rank reserves as training_state_reserve does. False after ranks_fail.
+bool training_state_grow(training_state *state, int64_t count, int64_t most);
+// Makes room on this rank for at least `count` rows. The memory doubles, but not for over `most` rows, which no later call
+// will need; existing rows are kept.
+void training_state_reserve(training_state *state, int64_t count, int64_t most);
+// Sets the number of Gaussians, of which this rank has the rows of the way; they must have been reserved, and are not
+// cleared.
+void training_state_set_count(training_state *state, int64_t all);
+size_t training_state_density_bytes(int64_t rows); // of `density`
+void training_state_close(training_state *state);  // harmless on {0}
+// The step of the schedule that decides the rates of this step of training.
+static inline int64_t schedule_step(const schedule_place *place) {
+    return place->before < place->at ? place->before + 1 : place->at;
+}
+// Whether training can continue from a place that was read from a file, under a budget of time.
+bool schedule_place_is_possible(const schedule_place *place, int64_t iteration);
+
+C_LINKAGE_END

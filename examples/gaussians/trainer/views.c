@@ -1,0 +1,669 @@
+// SPDX-License-Identifier: MIT
+#include "views.h"
+#include "device.h"
+#include "distwar_gs_shrink.h"
+#include "frame.h"
+#include "random.h"
+#include "camera.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+// ---- target_view
+
+// Memory that this device alone reads and writes, from its pool, if it has one. In a process with several connected GPUs
+// cudaMalloc changes what each of them sees, one after the other: half a second for bonsai's 246 pictures on four H100s.
+static void *allocate_from_pool(size_t bytes) {
+    void *memory = NULL;
+    const cudaError_t status = cudaMallocAsync(&memory, bytes, NULL);
+    if (status == cudaSuccess) return memory;
+    cudaGetLastError(); // a device without a pool, or without memory, which is told below
+    return device_allocate(bytes);
+}
+
+// A copy on the device; NULL of NULL.
+static uint8_t *uploaded(const uint8_t *host, size_t bytes) {
+    if (!host) return NULL;
+    uint8_t *const copy = allocate_from_pool(bytes);
+    device_upload(copy, host, bytes);
+    return copy;
+}
+
+static size_t pixels_of(const image *picture) {
+    return (size_t)picture->width * (size_t)picture->height;
+}
+
+static bool describe(target_view *view, const gs_camera *camera, const image *picture, fault *why) {
+    if (picture->channels != 3 || picture->width != camera->width || picture->height != camera->height)
+        return fail(why, "a picture of %d x %d with %d channels for a camera of %d x %d", picture->width,
+                    picture->height, picture->channels, camera->width, camera->height);
+    *view = (target_view){.camera = *camera, .picture = picture, .counted = (int64_t)pixels_of(picture)};
+    return true;
+}
+
+static void describe_mask(target_view *view, const uint8_t *mask) {
+    const size_t pixels = pixels_of(view->picture);
+    view->mask_on_host = mask;
+    for (size_t i = 0; mask && i < pixels; i++) view->counted -= mask[i] == 0;
+}
+
+bool target_view_open(target_view *view, const gs_camera *camera, const image *picture, fault *why) {
+    if (!describe(view, camera, picture, why)) return false;
+    target_view_upload(view, false);
+    return true;
+}
+
+void target_view_set_mask(target_view *view, const uint8_t *mask) {
+    describe_mask(view, mask);
+    view->mask = uploaded(mask, pixels_of(view->picture));
+}
+
+void target_view_set_alpha(target_view *view, const uint8_t *alpha) {
+    view->outline = alpha;
+    view->alpha = uploaded(alpha, pixels_of(view->picture));
+}
+
+bool target_view_list(target_view *view, const dataset_view *source, fault *why) {
+    if (!describe(view, &source->camera, &source->picture, why))
+        return fail(why, "%s: %s", source->name, why->text);
+    describe_mask(view, source->mask);
+    view->outline = source->alpha;
+    view->name = source->name;
+    return true;
+}
+
+void target_view_upload(target_view *view, bool with_alpha) {
+    const size_t pixels = pixels_of(view->picture);
+    view->pixels = uploaded(view->picture->pixels, 3 * pixels);
+    view->mask = uploaded(view->mask_on_host, pixels);
+    if (with_alpha) view->alpha = uploaded(view->outline, pixels);
+    if (view->depth_on_host) target_view_set_depth(view, view->depth_on_host);
+}
+
+void target_view_set_depth(target_view *view, const float *depth) {
+    const size_t bytes = pixels_of(view->picture) * sizeof *depth;
+    view->depth = allocate_from_pool(bytes);
+    device_upload(view->depth, depth, bytes);
+    view->depth_on_host = depth;
+}
+
+static uint8_t *shrunk(const gs_shrinking *by, int channels, const uint8_t *picture, size_t pixels) {
+    if (!picture) return NULL;
+    uint8_t *const small = allocate_from_pool((size_t)channels * pixels);
+    GS_CHECK(gs_shrink_picture(by, channels, picture, small, NULL));
+    return small;
+}
+
+void target_view_shrink(target_view *small, const target_view *view, int factor) {
+    const gs_shrinking by = {view->camera.width, view->camera.height, factor};
+    *small = (target_view){.camera = view->camera, .name = view->name};
+    dataset_downscale_camera(&small->camera, factor);
+    const size_t pixels = (size_t)small->camera.width * (size_t)small->camera.height;
+    small->counted = (int64_t)pixels;
+    small->pixels = shrunk(&by, GS_CHANNELS, view->pixels, pixels);
+    small->alpha = shrunk(&by, 1, view->alpha, pixels);
+    if (view->mask) {
+        small->mask = allocate_from_pool(pixels);
+        GS_CHECK(gs_shrink_mask(&by, view->mask, small->mask, NULL));
+    }
+    if (view->depth) {
+        small->depth = allocate_from_pool(pixels * sizeof *small->depth);
+        GS_CHECK(gs_shrink_depth(&by, view->depth, small->depth, NULL));
+    }
+}
+
+// A picture of the host with `bytes` bytes per pixel on the device, in the corner of a larger one whose other bytes are
+// `fill`. picture NULL: bytes of 255. NULL: no memory.
+static void *enlarged(const void *picture, size_t bytes, const gs_camera *from, const gs_camera *to,
+                      int fill) {
+    const size_t row = bytes * (size_t)from->width, to_row = bytes * (size_t)to->width,
+                 size = to_row * (size_t)to->height;
+    uint8_t *const host = malloc(size);
+    if (!host) return NULL;
+    memset(host, fill, size);
+    for (size_t y = 0; y < (size_t)from->height; y++)
+        if (picture)
+            memcpy(host + y * to_row, (const uint8_t *)picture + y * row, row);
+        else
+            memset(host + y * to_row, 255, row);
+    void *const device = allocate_from_pool(size);
+    device_upload(device, host, size);
+    free(host);
+    return device;
+}
+
+bool target_view_pad(target_view *padded, const target_view *view, int width, int height, bool with_alpha,
+                     fault *why) {
+    const gs_camera *from = &view->camera;
+    *padded = (target_view){.camera = *from, .counted = view->counted, .name = view->name};
+    gs_camera *const to = &padded->camera;
+    to->width = width;
+    to->height = height;
+    const bool alpha = with_alpha && view->outline;
+    const bool differs = from->width < width || from->height < height;
+    padded->pixels = enlarged(view->picture->pixels, GS_CHANNELS, from, to, 0);
+    if (view->mask_on_host || differs) padded->mask = enlarged(view->mask_on_host, 1, from, to, 0);
+    if (alpha) padded->alpha = enlarged(view->outline, 1, from, to, 0);
+    if (view->depth_on_host)
+        padded->depth = enlarged(view->depth_on_host, sizeof(float), from, to, 255); // of bytes 255: NaN
+    return (padded->pixels && (padded->mask || !(view->mask_on_host || differs)) &&
+            (padded->alpha || !alpha) && (padded->depth || !view->depth_on_host)) ||
+           fail(why, "no memory for a picture of %d x %d", width, height);
+}
+
+void target_view_release(target_view *view) {
+    device_free(view->depth);
+    device_free(view->alpha);
+    device_free(view->mask);
+    device_free(view->pixels);
+    view->depth = NULL, view->alpha = view->mask = view->pixels = NULL;
+}
+
+void target_view_close(target_view *view) {
+    target_view_release(view);
+    *view = (target_view){0};
+}
+
+bool view_split_list(view_split *split, const dataset *data, const char *source, fault *why) {
+    *split = (view_split){.views = calloc(data->view_count + 1, sizeof *split->views)};
+    if (!split->views) return fail(why, "no memory for %zu views", data->view_count);
+    target_view *next = split->views;
+    for (int held_out = 0; held_out < 2; held_out++)
+        for (size_t i = 0; i < data->view_count; i++) {
+            if (data->views[i].held_out != held_out) continue;
+            if (!target_view_list(next++, &data->views[i], why)) return false;
+            (*(held_out ? &split->held_out : &split->training))++;
+        }
+    return split->training > 0 ||
+           fail(why, "%s: no view is left to train on; all %zu are held out", source, data->view_count);
+}
+
+bool view_split_open(view_split *split, const dataset *data, const char *source, bool with_alpha,
+                     fault *why) {
+    if (!view_split_list(split, data, source, why)) return false;
+    for (size_t i = 0; i < split->training + split->held_out; i++)
+        target_view_upload(&split->views[i], with_alpha);
+    return true;
+}
+
+void view_split_close(view_split *split) {
+    for (size_t i = 0; i < split->training + split->held_out; i++) target_view_close(&split->views[i]);
+    free(split->views);
+    *split = (view_split){0};
+}
+
+// ---- picture_cache
+
+gs_camera picture_form_camera(const picture_form *form, const gs_camera *camera) {
+    gs_camera out = *camera;
+    if (form->width > 0) out.width = form->width, out.height = form->height;
+    if (form->factor > 1) dataset_downscale_camera(&out, form->factor);
+    return out;
+}
+
+static bool is_padded(const picture_form *form, const gs_camera *camera) {
+    return form->width > camera->width || form->height > camera->height;
+}
+
+static size_t bytes_of(const picture_cache *cache, const cached_picture *p) {
+    const target_view *const view = &p->listed;
+    const gs_camera camera = picture_form_camera(&cache->form, &view->camera);
+    const bool masked = view->mask_on_host || is_padded(&cache->form, &view->camera);
+    const size_t pixels = (size_t)camera.width * (size_t)camera.height;
+    return pixels *
+           (3u + masked + (cache->with_alpha && view->outline) + (view->depth_on_host ? sizeof(float) : 0));
+}
+
+bool picture_cache_open(picture_cache *cache, const target_view *views, size_t count, bool with_alpha,
+                        size_t most_bytes, fault *why) {
+    *cache = (picture_cache){.pictures = calloc(count + 1, sizeof *cache->pictures),
+                             .count = count,
+                             .with_alpha = with_alpha,
+                             .now = 1};
+    if (!cache->pictures) {
+        cache->count = 0; // it may be closed
+        return fail(why, "no memory for a list of %zu pictures", count);
+    }
+    for (size_t i = 0; i < count; i++) cache->pictures[i].listed = views[i];
+    size_t unused = 0, all = 0;
+    DEVICE_CHECK(cudaMemGetInfo(&unused, &all));
+    cache->most_bytes = most_bytes > 0 ? most_bytes : all / 4;
+    return true;
+}
+
+void picture_cache_next_step(picture_cache *cache) {
+    cache->now++;
+}
+
+// The one that has not been used for longest, not in this step; NULL: there is none.
+static cached_picture *oldest(const picture_cache *cache) {
+    cached_picture *found = NULL;
+    for (size_t i = 0; i < cache->count; i++) {
+        cached_picture *const p = &cache->pictures[i];
+        if (p->view.pixels && p->last_used < cache->now && (!found || p->last_used < found->last_used))
+            found = p;
+    }
+    return found;
+}
+
+static void make_room(picture_cache *cache, size_t bytes) {
+    while (cache->bytes + bytes > cache->most_bytes) {
+        cached_picture *const p = oldest(cache);
+        if (!p) return;
+        target_view_release(&p->view);
+        cache->bytes -= bytes_of(cache, p);
+    }
+}
+
+static void upload(const picture_cache *cache, cached_picture *p) {
+    const picture_form *const form = &cache->form;
+    target_view whole = p->listed;
+    fault why;
+    if (!is_padded(form, &whole.camera))
+        target_view_upload(&whole, cache->with_alpha);
+    else if (!target_view_pad(&whole, &p->listed, form->width, form->height, cache->with_alpha, &why))
+        device_give_up("%s", why.text);
+    if (form->factor <= 1) {
+        p->view = whole;
+        return;
+    }
+    target_view_shrink(&p->view, &whole, form->factor);
+    target_view_release(&whole);
+}
+
+const target_view *picture_cache_view(picture_cache *cache, size_t index) {
+    cached_picture *const p = &cache->pictures[index];
+    if (!p->view.pixels) {
+        const size_t bytes = bytes_of(cache, p);
+        make_room(cache, bytes);
+        upload(cache, p);
+        cache->bytes += bytes;
+        cache->uploads++;
+    }
+    p->last_used = cache->now;
+    return &p->view;
+}
+
+bool picture_cache_has(const picture_cache *cache, size_t index) {
+    return cache->pictures[index].view.pixels != NULL;
+}
+
+void picture_cache_reform(picture_cache *cache, const picture_form *form) {
+    for (size_t i = 0; i < cache->count; i++) target_view_release(&cache->pictures[i].view);
+    cache->bytes = 0;
+    cache->form = *form;
+}
+
+void picture_cache_close(picture_cache *cache) {
+    for (size_t i = 0; i < cache->count; i++) target_view_release(&cache->pictures[i].view);
+    free(cache->pictures);
+    *cache = (picture_cache){0};
+}
+
+// ---- resolutions
+
+// Reads ":number" or "number".
+static bool read_number(const char **text, bool after_colon, double least, double most, double *value) {
+    if (after_colon && *(*text)++ != ':') return false;
+    char *end;
+    *value = strtod(*text, &end);
+    const bool read = end != *text && *value >= least && *value <= most;
+    *text = end;
+    return read;
+}
+
+static bool read_phase(const char **text, double least, resolution_phase *phase) {
+    double factor, batch = 0;
+    if (!read_number(text, false, 1, GS_MAX_SIZE, &factor) ||
+        !read_number(text, true, least, 100, &phase->percent) ||
+        (**text == ':' && !read_number(text, true, 1, GS_MAX_VIEWS, &batch)))
+        return false;
+    phase->factor = (int)factor;
+    phase->batch = (int)batch;
+    return phase->factor == factor && phase->batch == batch;
+}
+
+bool resolution_schedule_read(const char *text, resolution_schedule *schedule, fault *why) {
+    *schedule = (resolution_schedule){0};
+    schedule->automatic = strcmp(text, "auto") == 0;
+    if (schedule->automatic || strcmp(text, "none") == 0) return true;
+    const char *at = text;
+    double percent = 0;
+    while (schedule->count < RESOLUTIONS_MOST) {
+        resolution_phase *phase = &schedule->phase[schedule->count++];
+        if (!read_phase(&at, percent, phase)) break;
+        percent = phase->percent;
+        if (*at == 0) return true;
+        if (*at++ != ',') break;
+    }
+    return fail(
+        why,
+        "--resolutions %s: must be auto, none, or up to %d of FACTOR:PERCENT or FACTOR:PERCENT:VIEWS with rising "
+        "PERCENT, such as 4:20,2:50",
+        text, RESOLUTIONS_MOST);
+}
+
+int64_t resolution_phase_end(const resolution_schedule *schedule, int64_t iterations, int phase) {
+    return phase < schedule->count ? (int64_t)floor((double)iterations * schedule->phase[phase].percent / 100)
+                                   : iterations;
+}
+
+int resolution_phase_at(const resolution_schedule *schedule, int64_t iterations, int64_t step) {
+    int phase = 0;
+    while (phase < schedule->count && step > resolution_phase_end(schedule, iterations, phase)) phase++;
+    return phase;
+}
+
+static int least_side(const target_view *views, size_t count) {
+    int least = GS_MAX_SIZE;
+    for (size_t i = 0; i < count; i++) {
+        const gs_camera *camera = &views[i].camera;
+        if (camera->width < least) least = camera->width;
+        if (camera->height < least) least = camera->height;
+    }
+    return least;
+}
+
+int64_t resolution_most_views(const resolution_schedule *schedule, int64_t batch) {
+    for (int phase = 0; phase < schedule->count; phase++)
+        if (schedule->phase[phase].batch > batch) batch = schedule->phase[phase].batch;
+    return batch;
+}
+
+static void largest_size(const target_view *views, size_t count, int *width, int *height) {
+    *width = *height = 0;
+    for (size_t i = 0; i < count; i++) {
+        const gs_camera *camera = &views[i].camera;
+        if (camera->width > *width) *width = camera->width;
+        if (camera->height > *height) *height = camera->height;
+    }
+}
+
+view_sizes view_sizes_of(const target_view *views, size_t count) {
+    int width, height;
+    largest_size(views, count, &width, &height);
+    view_sizes sizes = {count, (int64_t)width * height, least_side(views, count), true};
+    for (size_t i = 0; i < count; i++)
+        sizes.one_size &= views[i].camera.width == width && views[i].camera.height == height;
+    return sizes;
+}
+
+bool resolution_views_match(const target_view *views, size_t count, fault *why) {
+    int width, height;
+    largest_size(views, count, &width, &height);
+    double pixels = 0;
+    for (size_t i = 0; i < count; i++) {
+        pixels += (double)views[i].camera.width * views[i].camera.height;
+        if (views[i].camera.model != views[0].camera.model)
+            return fail(why, "several views per step need cameras of one model");
+    }
+    return (double)width * height * (double)count <= 1.25 * pixels ||
+           fail(why, "several views per step need pictures of about one size");
+}
+
+picture_form resolution_form(const resolution_schedule *schedule, const target_view *views, size_t count,
+                             int64_t batch, int phase) {
+    picture_form form = {.factor = 1};
+    const view_sizes sizes = view_sizes_of(views, count);
+    if (resolution_most_views(schedule, batch) > 1 && !sizes.one_size)
+        largest_size(views, count, &form.width, &form.height);
+    const int shortest = form.width == 0            ? sizes.least_side
+                         : form.width < form.height ? form.width
+                                                    : form.height;
+    const int most = shortest / RESOLUTIONS_LEAST_SIDE;
+    const int wanted = phase < schedule->count ? schedule->phase[phase].factor : 1;
+    if (most > 1) form.factor = wanted < most ? wanted : most;
+    return form;
+}
+
+static bool pad_views(resolution_views *all, const picture_form *form, fault *why) {
+    all->padded = calloc(all->count, sizeof *all->padded);
+    if (!all->padded) return fail(why, "no memory for %zu views", all->count);
+    for (size_t i = 0; i < all->count; i++)
+        if (!target_view_pad(&all->padded[i], &all->whole[i], form->width, form->height,
+                             all->whole[i].alpha != NULL, why))
+            return false;
+    all->whole = all->padded;
+    return true;
+}
+
+bool resolution_views_open(resolution_views *all, const resolution_schedule *schedule,
+                           const target_view *views, size_t count, int64_t batch, fault *why) {
+    *all = (resolution_views){.whole = views, .count = count};
+    for (int phase = 0; phase <= schedule->count; phase++) {
+        const picture_form form = resolution_form(schedule, views, count, batch, phase);
+        if (form.width > 0 && !all->padded && !pad_views(all, &form, why)) return false;
+        if (form.factor <= 1) continue;
+        target_view *small = all->small[phase] = calloc(count, sizeof *small);
+        if (!small) return fail(why, "no memory for %zu small views", count);
+        for (size_t i = 0; i < count; i++) target_view_shrink(&small[i], &all->whole[i], form.factor);
+    }
+    return true;
+}
+
+const target_view *resolution_views_at(const resolution_views *all, int phase) {
+    return phase < RESOLUTIONS_MOST && all->small[phase] ? all->small[phase] : all->whole;
+}
+
+void resolution_views_close(resolution_views *all) {
+    for (int phase = 0; phase < RESOLUTIONS_MOST; phase++) {
+        for (size_t i = 0; all->small[phase] && i < all->count; i++) target_view_close(&all->small[phase][i]);
+        free(all->small[phase]);
+    }
+    for (size_t i = 0; all->padded && i < all->count; i++) target_view_close(&all->padded[i]);
+    free(all->padded);
+    *all = (resolution_views){0};
+}
+
+// ---- view_order
+
+bool view_order_open(view_order *order, size_t count, uint64_t seed, fault *why) {
+    *order = (view_order){.count = count, .seed = seed, .round = -1};
+    order->order = calloc(count, sizeof *order->order);
+    return order->order || fail(why, "no memory for the order of %zu views", count);
+}
+
+// Fisher-Yates shuffle.
+static void shuffle(view_order *order, int64_t round) {
+    random_stream random = random_at(order->seed, RANDOM_VIEW_ORDER, (uint64_t)round, 0);
+    for (size_t i = 0; i < order->count; i++) order->order[i] = i;
+    for (size_t i = order->count - 1; i > 0; i--) {
+        size_t j = random_below(&random, i + 1), kept = order->order[i];
+        order->order[i] = order->order[j];
+        order->order[j] = kept;
+    }
+    order->round = round;
+}
+
+size_t view_order_at(view_order *order, int64_t step) {
+    const int64_t count = (int64_t)order->count, round = step / count;
+    if (round != order->round) shuffle(order, round);
+    return order->order[step % count];
+}
+
+void view_order_close(view_order *order) {
+    free(order->order);
+    *order = (view_order){0};
+}
+
+// ---- spared_views
+
+enum { FEATURES = 6 }; // position, direction
+
+typedef struct cover {
+    const target_view *views;
+    size_t count;
+    double (*feature)[FEATURES]; // [count]
+    double *distance;            // [count]: squared, to the nearest centre
+    size_t *owner;               // [count]: which centre that is
+} cover;
+
+static double squared_distance(const double a[FEATURES], const double b[FEATURES]) {
+    double sum = 0;
+    for (int i = 0; i < FEATURES; i++) sum += (a[i] - b[i]) * (a[i] - b[i]);
+    return sum;
+}
+
+// The mean of the views that one centre owns; SIZE_MAX: of all.
+static void mean_feature(const cover *c, size_t owner, double mean[FEATURES]) {
+    size_t members = 0;
+    memset(mean, 0, FEATURES * sizeof *mean);
+    for (size_t v = 0; v < c->count; v++) {
+        if (owner != SIZE_MAX && c->owner[v] != owner) continue;
+        for (int i = 0; i < FEATURES; i++) mean[i] += c->feature[v][i];
+        members++;
+    }
+    for (int i = 0; i < FEATURES; i++) mean[i] /= (double)members;
+}
+
+// The first of the nearest; owner as above; not one that is taken.
+static size_t nearest(const cover *c, const double to[FEATURES], size_t owner, const bool *taken) {
+    size_t found = SIZE_MAX;
+    double least = INFINITY;
+    for (size_t v = 0; v < c->count; v++) {
+        if ((owner != SIZE_MAX && c->owner[v] != owner) || (taken && taken[v])) continue;
+        const double distance = squared_distance(c->feature[v], to);
+        if (found == SIZE_MAX || distance < least) found = v, least = distance;
+    }
+    return found;
+}
+
+// Positions count in units of their root mean square distance from their mean, directions as unit vectors.
+static void find_features(cover *c) {
+    double mean[FEATURES], spread = 0;
+    for (size_t v = 0; v < c->count; v++) {
+        camera_center(&c->views[v].camera, c->feature[v]);
+        for (int i = 0; i < 3; i++) c->feature[v][3 + i] = c->views[v].camera.rotation[6 + i];
+    }
+    mean_feature(c, SIZE_MAX, mean);
+    for (size_t v = 0; v < c->count; v++)
+        for (int i = 0; i < 3; i++) spread += pow(c->feature[v][i] - mean[i], 2);
+    spread = spread > 0 ? sqrt(spread / (double)c->count) : 1;
+    for (size_t v = 0; v < c->count; v++)
+        for (int i = 0; i < 3; i++) c->feature[v][i] = (c->feature[v][i] - mean[i]) / spread;
+}
+
+static void find_centres(cover *c, size_t wanted) {
+    double mean[FEATURES];
+    mean_feature(c, SIZE_MAX, mean);
+    size_t next = nearest(c, mean, SIZE_MAX, NULL);
+    for (size_t v = 0; v < c->count; v++) c->distance[v] = INFINITY;
+    for (size_t k = 0; k < wanted; k++) {
+        double farthest = -1;
+        const size_t centre = next;
+        c->distance[centre] = -1; // owns itself, also where two cameras are one
+        c->owner[centre] = k;
+        for (size_t v = 0; v < c->count; v++) {
+            const double distance = squared_distance(c->feature[v], c->feature[centre]);
+            if (distance < c->distance[v]) c->distance[v] = distance, c->owner[v] = k;
+            if (c->distance[v] > farthest) farthest = c->distance[v], next = v;
+        }
+    }
+}
+
+static void choose(cover *c, target_view *views, bool *taken, spared_views *out) {
+    double mean[FEATURES];
+    size_t to = 0;
+    for (size_t k = 0; k < out->count; k++) {
+        mean_feature(c, k, mean);
+        views[nearest(c, mean, k, NULL)].set_aside = true;
+    }
+    for (size_t v = 0; v < c->count; v++)
+        if ((taken[v] = views[v].set_aside)) out->aside[to++] = v;
+    for (size_t k = 0; k < out->count; k++) {
+        out->beside[k] = nearest(c, c->feature[out->aside[k]], SIZE_MAX, taken);
+        taken[out->beside[k]] = true;
+    }
+}
+
+bool spared_views_choose(target_view *views, size_t count, size_t wanted, spared_views *out, fault *why) {
+    *out = (spared_views){0};
+    if (wanted == 0) return true;
+    if (2 * wanted > count)
+        return fail(why, "--validate %zu: more than half of the %zu training views", wanted, count);
+    cover c = {.views = views,
+               .count = count,
+               .feature = malloc(count * sizeof *c.feature),
+               .distance = malloc(count * sizeof *c.distance),
+               .owner = malloc(count * sizeof *c.owner)};
+    bool *const taken = malloc(count * sizeof *taken);
+    *out = (spared_views){wanted, malloc(wanted * sizeof *out->aside), malloc(wanted * sizeof *out->beside)};
+    const bool done = c.feature && c.distance && c.owner && taken && out->aside && out->beside;
+    if (done) {
+        find_features(&c);
+        find_centres(&c, wanted);
+        choose(&c, views, taken, out);
+    } else {
+        spared_views_close(out);
+    }
+    free(taken);
+    free(c.owner);
+    free(c.distance);
+    free(c.feature);
+    return done || fail(why, "no memory for %zu views", count);
+}
+
+void spared_views_close(spared_views *views) {
+    free(views->aside);
+    free(views->beside);
+    *views = (spared_views){0};
+}
+
+// ---- neighbours
+
+enum { NEIGHBOURS_MOST = 3 };
+
+typedef struct keyed_view {
+    double key;
+    int32_t view;
+} keyed_view;
+
+static int by_key(const void *a, const void *b) {
+    const keyed_view *const x = a, *const y = b;
+    return x->key != y->key ? (x->key > y->key) - (x->key < y->key)
+                            : (x->view > y->view) - (x->view < y->view);
+}
+
+// Sorts by the feature of the largest spread.
+static void sort_along(const cover *c, keyed_view *of, int64_t count) {
+    int axis = 0;
+    double most = -1;
+    for (int i = 0; i < FEATURES; i++) {
+        double sum = 0, squares = 0;
+        for (int64_t v = 0; v < count; v++) {
+            const double x = c->feature[of[v].view][i];
+            sum += x, squares += x * x;
+        }
+        const double spread = squares - sum * sum / (double)count;
+        if (spread > most) most = spread, axis = i;
+    }
+    for (int64_t v = 0; v < count; v++) of[v].key = c->feature[of[v].view][axis];
+    qsort(of, (size_t)count, sizeof *of, by_key);
+}
+
+// c: NULL for the order as it is.
+static void divide(const cover *c, keyed_view *all, int64_t first, int64_t count, neighbours *of) {
+    if (count > NEIGHBOURS_MOST) {
+        if (c) sort_along(c, all + first, count);
+        divide(c, all, first, count / 2, of);
+        divide(c, all, first + count / 2, count - count / 2, of);
+        return;
+    }
+    for (int64_t i = 0; i < count; i++) of[all[first + i].view] = (neighbours){first, count, i};
+}
+
+bool neighbours_choose(const target_view *views, size_t count, bool in_order, int32_t *order, neighbours *of,
+                       fault *why) {
+    cover c = {.views = views, .count = count, .feature = malloc(count * sizeof *c.feature)};
+    keyed_view *const all = malloc(count * sizeof *all);
+    const bool done = c.feature && all;
+    int64_t used = 0, alone = (int64_t)count;
+    if (done) find_features(&c);
+    for (size_t v = 0; done && v < count; v++) all[views[v].set_aside ? --alone : used++].view = (int32_t)v;
+    if (done) divide(in_order ? NULL : &c, all, 0, used, of);
+    for (int64_t i = alone; done && i < (int64_t)count; i++) of[all[i].view] = (neighbours){i, 1, 0};
+    for (size_t i = 0; done && i < count; i++) order[i] = all[i].view;
+    free(all);
+    free(c.feature);
+    return done || fail(why, "no memory for %zu views", count);
+}

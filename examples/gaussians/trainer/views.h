@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include "images/image.h"
+#include "distwar_gs.h"
+#include "dataset.h"
+#include "files/fault.h"
+#include <stddef.h>
+#include <stdint.h>
+
+C_LINKAGE_BEGIN
+
+// ---- target_view
+
+// A camera and the picture to fit.
+
+typedef struct target_view {
+    gs_camera camera;
+    const image *picture; // RGB, of the camera's size; not owned
+    uint8_t *pixels;      // the same on the device; owned
+    uint8_t *alpha;       // [height][width], device; NULL: opaque; owned
+    uint8_t *mask;        // [height][width], device: pixels with 0 do not count; NULL: all count; owned
+    const uint8_t *mask_on_host; // the same; not owned
+    int64_t counted;             // pixels that count
+    float *depth;                // [height][width], device: inverse depth, NaN: unknown; NULL: none; owned
+    const float *depth_on_host;  // the same; not owned
+    const char *name;            // not owned; NULL if it has none
+    const uint8_t *outline;      // alpha in host memory, for random_points; NULL: opaque; not owned
+    bool set_aside;              // to be measured: see training_settings.set_aside_until
+} target_view;
+
+// Uploads the picture.
+bool target_view_open(target_view *view, const gs_camera *camera, const image *picture, fault *why);
+// Uploads a mask, [height][width], of a view that has none. NULL: none.
+void target_view_set_mask(target_view *view, const uint8_t *mask);
+// Uploads alpha, [height][width]. NULL: opaque.
+void target_view_set_alpha(target_view *view, const uint8_t *alpha);
+// Uploads a map of inverse depth, [height][width].
+void target_view_set_depth(target_view *view, const float *depth);
+// A view of a dataset, which must outlive it, without a call to the device. Failures name it.
+bool target_view_list(target_view *view, const dataset_view *source, fault *why);
+// Uploads its picture, mask and depth, and its alpha if with_alpha.
+void target_view_upload(target_view *view, bool with_alpha);
+void target_view_release(target_view *view); // what it has on the device; harmless if that is nothing
+// The view at 1/factor of its size (distwar_gs_shrink.h), on the device alone: it has no picture.
+void target_view_shrink(target_view *small, const target_view *view, int factor);
+// The view with rows and columns added at the bottom and at the right that a mask takes out, on the device alone.
+// width, height: at least its own. Reads the view's host arrays. Fails if there is no memory.
+bool target_view_pad(target_view *padded, const target_view *view, int width, int height, bool with_alpha,
+                     fault *why);
+void target_view_close(target_view *view); // harmless on {0}
+
+// The views of a dataset, split into those to train on and those held out.
+typedef struct view_split {
+    target_view *views; // [training + held_out], those to train on first
+    size_t training, held_out;
+} view_split; // starts as {0}
+
+// Uploads the pictures of all views, and their alpha if with_alpha. The dataset must outlive the split.
+// Fails, naming `source`, if no view is left to train on. Closed also after a failure.
+bool view_split_open(view_split *split, const dataset *data, const char *source, bool with_alpha, fault *why);
+// The same, but for the upload: all views are as target_view_list leaves them.
+bool view_split_list(view_split *split, const dataset *data, const char *source, fault *why);
+void view_split_close(view_split *split);
+
+// ---- picture_cache
+
+// Photographs and masks on the device, of views that have them on the host. A view is uploaded when it is first asked
+// for. It stays until the memory is needed for others: then the one that has not been used for longest goes.
+
+// What becomes of a view on the device: padded to width x height (0: as it is), and then 1/factor of that (1, 0: all).
+typedef struct picture_form {
+    int factor, width, height;
+} picture_form;
+gs_camera picture_form_camera(const picture_form *form, const gs_camera *camera);
+
+typedef struct cached_picture {
+    target_view listed; // as it was given
+    target_view view;   // in the cache's form; its pixels are NULL where it is not on the device
+    int64_t last_used;  // picture_cache.now at that time
+} cached_picture;
+
+typedef struct picture_cache {
+    cached_picture *pictures; // [count]
+    size_t count;
+    bool with_alpha;
+    picture_form form;
+    size_t bytes, most_bytes;
+    int64_t uploads; // so far
+    int64_t now;     // steps so far
+} picture_cache;     // starts as {0}
+
+// views: as target_view_list leaves them, must outlive the cache. most_bytes: on the device; what one step needs is
+// held also if it is more. 0: a quarter of the device's memory. Failures of the device end the program.
+bool picture_cache_open(picture_cache *cache, const target_view *views, size_t count, bool with_alpha,
+                        size_t most_bytes, fault *why);
+// Views have this form from here on; those of another one go. Waits for the device.
+void picture_cache_reform(picture_cache *cache, const picture_form *form);
+// What earlier calls have returned may go from here on.
+void picture_cache_next_step(picture_cache *cache);
+// View `index`, with its pixels, mask and, if with_alpha, alpha on the device. Valid until the next step. Waits for the default stream if it
+// uploads.
+const target_view *picture_cache_view(picture_cache *cache, size_t index);
+// False: picture_cache_view will upload it.
+bool picture_cache_has(const picture_cache *cache, size_t index);
+void picture_cache_close(picture_cache *cache); // harmless on {0}
+
+// ---- resolutions
+
+// A schedule of resolutions: training begins on small pictures, which cost less time and have no detail that the first
+// Gaussians could follow, and ends on the pictures themselves.
+
+enum { RESOLUTIONS_MOST = 8, RESOLUTIONS_LEAST_SIDE = 64 }; // phases; pixels
+
+typedef struct resolution_phase {
+    int factor;     // of the pictures' size: 1, 2, ...
+    int batch;      // views per step; 0: as after the last phase
+    double percent; // of the iterations, at which the phase ends
+} resolution_phase;
+
+// Phases in order of `percent`; after the last: the pictures themselves.
+typedef struct resolution_schedule {
+    bool automatic; // "auto" was read: usual_resolutions says the phases
+    int count;
+    resolution_phase phase[RESOLUTIONS_MOST];
+} resolution_schedule;
+
+// "4:20,2:50": a quarter of the size until 20% of the iterations, a half until 50%. "4:20:2": two views per step.
+// "none": no phases. "auto": none yet.
+bool resolution_schedule_read(const char *text, resolution_schedule *schedule, fault *why);
+// The number of the phase of a step = 1, 2, ...; `count`: none.
+int resolution_phase_at(const resolution_schedule *schedule, int64_t iterations, int64_t step);
+// The last step of the phase.
+int64_t resolution_phase_end(const resolution_schedule *schedule, int64_t iterations, int phase);
+
+// Sizes of views.
+typedef struct view_sizes {
+    size_t count;
+    int64_t pixels; // of the widest times the highest
+    int least_side; // of any picture
+    bool one_size;
+} view_sizes;
+view_sizes view_sizes_of(const target_view *views, size_t count);
+
+// The most views of a step.
+int64_t resolution_most_views(const resolution_schedule *schedule, int64_t batch);
+// Fails unless the views can share a step: cameras of one model, and pictures that, all made as large as the widest
+// and the highest, have at most a quarter more pixels.
+bool resolution_views_match(const target_view *views, size_t count, fault *why);
+
+// What the pictures are in a phase. The factor is lowered where a side would be shorter than RESOLUTIONS_LEAST_SIDE.
+// batch: views per step after the last phase. Where steps have several, views of different sizes become as large as the
+// largest.
+picture_form resolution_form(const resolution_schedule *schedule, const target_view *views, size_t count,
+                             int64_t batch, int phase);
+
+// The views of all phases. Starts as {0}.
+typedef struct resolution_views {
+    const target_view *whole; // not owned, or `padded`
+    target_view *padded;      // the views at one size; NULL: they have one
+    size_t count;
+    target_view *small[RESOLUTIONS_MOST]; // NULL: `whole`
+} resolution_views;
+
+// Each in the form of its phase.
+bool resolution_views_open(resolution_views *all, const resolution_schedule *schedule,
+                           const target_view *views, size_t count, int64_t batch, fault *why);
+const target_view *resolution_views_at(const resolution_views *all, int phase); // [count]
+void resolution_views_close(resolution_views *all);
+
+// ---- view_order
+
+// The order of views: a random permutation of all views, then another one. It is a function of the step, so
+// a resumed run continues with the same views.
+
+// The purposes of random numbers in training: the second argument of random_at.
+typedef enum random_purpose {
+    RANDOM_VIEW_ORDER,
+    RANDOM_BACKGROUND,
+    RANDOM_DENSITY, // density control; libdistwar_gs derives more purposes from it
+    RANDOM_POSES,
+    RANDOM_DEPTH_FIT,
+    RANDOM_STEREO,
+    RANDOM_LESSONS
+} random_purpose;
+
+typedef struct view_order {
+    size_t count;
+    uint64_t seed;
+    int64_t round; // the round that `order` is for; -1: none yet
+    size_t *order; // a permutation of 0..count-1
+} view_order;
+
+bool view_order_open(view_order *order, size_t count, uint64_t seed, fault *why); // count >= 1
+// The view of step 0, 1, ... Cost: `count` random numbers when the round changes, otherwise constant.
+size_t view_order_at(view_order *order, int64_t step);
+void view_order_close(view_order *order);
+
+// ---- spared_views
+
+// Training views that are set aside, to be measured until training_settings.set_aside_until, and groups of neighbours.
+
+typedef struct spared_views {
+    size_t count;
+    size_t *aside;  // [count], rising
+    size_t *beside; // [count]: for each the nearest view that is trained on; all differ
+} spared_views;     // starts as {0}
+
+// Chooses `wanted` of the views, sets their `set_aside`, and finds as many others to compare them with. The rule is a
+// cover of the cameras' positions, in units of their spread, and directions: centres, each the view that is farthest
+// from those before; from the views nearest to each centre the one nearest to their mean. So a choice is spread over
+// the scene and not made of its outermost views. Deterministic; reads only cameras. Fails if more than half of the
+// views are wanted. Cost: count * wanted distances.
+bool spared_views_choose(target_view *views, size_t count, size_t wanted, spared_views *out, fault *why);
+void spared_views_close(spared_views *views); // harmless on {0}
+
+// Where a view is in the order of neighbours_choose.
+typedef struct neighbours {
+    int64_t first, count; // the views of its group are order[first..first + count - 1]
+    int64_t place;        // its own is order[first + place]
+} neighbours;
+
+// Divides the views by the positions and directions of their cameras, in the units above, into pairs and threes that are
+// near each other: halves, again and again, across the axis of the largest spread. in_order: as they are given, instead,
+// as in a video. Views that are set aside are alone, the last of the order. order, of: [count]. Deterministic; reads only
+// cameras. Fails if there is no memory.
+bool neighbours_choose(const target_view *views, size_t count, bool in_order, int32_t *order, neighbours *of,
+                       fault *why);
+
+C_LINKAGE_END

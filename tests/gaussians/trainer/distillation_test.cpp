@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT
+// Views of the last scene that others teach: what they show, and from where.
+#include "camera.h"
+#include "frame.h"
+#include "distillation_probe.h"
+#include "training_cloud.h"
+#include <algorithm>
+
+namespace {
+
+// A cloud at the first step of its last scene, with teachers that differ in their colours.
+struct lesson {
+    cloud c{40, 24, 16};
+    training_settings settings = cloud::settings(4000);
+    training_state state = {};
+    trainer *t = nullptr;
+    explicit lesson(int teachers) {
+        training_state_open(&state, c.group, &c.host);
+        settings.density.extent = 5;
+        state.schedule.ended = 75; // so that a teacher sees 100 views
+        state.lessons.teachers = state.lessons.wanted = teachers;
+        for (int k = 0; k < teachers; k++) {
+            for (int i = 0; i < 40; i++) c.host.sh[12 * i] = 0.3f * float(k) - 0.2f;
+            state.lessons.teacher[k] = device_gaussians_from(&c.host);
+        }
+        t = lessons_probe_open(&state, &settings, c.views.data(), c.views.size());
+    }
+    ~lesson() {
+        lessons_probe_close(t);
+        training_state_close(&state);
+    }
+};
+
+TEST(Lessons, PaintTheMeanOfTheTeachersPictures) {
+    const lesson l(3);
+    const bool painted[3] = {true, false, true};
+    const float background[3] = {0, 0.25f, 0};
+    gs_camera cameras[3];
+    const target_view *shown[3];
+    for (size_t v = 0; v < 3; v++) cameras[v] = l.c.views[v].camera;
+    lessons_probe_paint(l.t, 3, cameras, painted, background, shown);
+    EXPECT_EQ(shown[1], &l.c.views[1]) << "a photograph stays";
+    for (const int v : {0, 2}) {
+        const size_t values = 3 * 24 * 16;
+        std::vector<double> mean(values);
+        for (int k = 0; k < 3; k++) {
+            frame f = {};
+            image picture = {};
+            fault why;
+            frame_render(&f, &l.state.lessons.teacher[k], 1, &cameras[v], background);
+            ASSERT_TRUE(frame_picture(&f, &picture, &why)) << why.text;
+            for (size_t i = 0; i < values; i++) mean[i] += picture.pixels[i] / 3.0;
+            image_close(&picture);
+            frame_close(&f);
+        }
+        std::vector<uint8_t> got(values);
+        device_download(got.data(), shown[v]->pixels, values);
+        for (size_t i = 0; i < values; i++) ASSERT_NEAR(got[i], mean[i], 1.01) << v << ", " << i;
+        EXPECT_GT(*std::max_element(mean.begin(), mean.end()), 30);
+        EXPECT_EQ(shown[v]->depth, nullptr);
+    }
+}
+
+TEST(Lessons, PaintPlacesBetweenViewsAndShowFewPhotographs) {
+    lesson l(2);
+    for (size_t v = 0; v < l.c.views.size(); v++) { // turned by less than 30 degrees, about the vertical axis
+        gs_camera *const camera = &l.c.views[v].camera;
+        const float angle = 0.1f * float(v);
+        camera->rotation[0] = camera->rotation[8] = std::cos(angle);
+        camera->rotation[2] = std::sin(angle), camera->rotation[6] = -std::sin(angle);
+    }
+    int painted = 0, all = 0;
+    for (int64_t first = 200; first < 3000; first += 3) {
+        gs_camera cameras[3];
+        bool is_painted[3];
+        lessons_probe_choose(l.t, first, 3, cameras, is_painted);
+        for (int v = 0; v < 3; v++, all++) {
+            const gs_camera *const was = &l.c.views[size_t(v)].camera, *const now = &cameras[v];
+            painted += is_painted[v];
+            if (!is_painted[v]) {
+                EXPECT_EQ(std::memcmp(was, now, sizeof *now), 0);
+                continue;
+            }
+            for (int a = 0; a < 3; a++)
+                for (int b = 0; b < 3; b++) {
+                    float dot = 0;
+                    for (int k = 0; k < 3; k++) dot += now->rotation[3 * a + k] * now->rotation[3 * b + k];
+                    ASSERT_NEAR(dot, a == b, 1e-5);
+                }
+            bool between = false; // on the first half of the way to a view
+            for (const target_view &other : l.c.views) {
+                const double way = camera_separation(was, &other.camera), done = camera_separation(was, now),
+                             left = camera_separation(now, &other.camera);
+                between |= way > 0 && std::abs(done + left - way) < 1e-4 * way && done <= 0.5001 * way;
+            }
+            ASSERT_TRUE(between) << first << ", " << v;
+            EXPECT_EQ(now->fx, was->fx);
+        }
+    }
+    // 200 views are the teachers'; of the other 3800 half as many as a teacher has seen are photographs.
+    EXPECT_NEAR(double(all - painted) / all, 50.0 / 3800, 0.008);
+
+    // Under a budget by the views that there is time for: three at once, a hundred times.
+    training_budget budget = {100, nullptr, nullptr, nullptr};
+    l.settings.budget = &budget;
+    l.state.iteration = 200;
+    lessons_probe_time(l.t, 0.01);
+    painted = all = 0;
+    for (int64_t first = 200; first < 3000; first += 3) {
+        gs_camera cameras[3];
+        bool is_painted[3];
+        lessons_probe_choose(l.t, first, 3, cameras, is_painted);
+        for (int v = 0; v < 3; v++, all++) painted += is_painted[v];
+    }
+    EXPECT_NEAR(double(all - painted) / all, 50.0 / 300, 0.025);
+}
+
+TEST(Lessons, BeginWhereAQuarterOfTheViewsSufficesForOne) {
+    const training_settings settings = [] {
+        training_settings out = cloud::settings(400);
+        out.teachers = 4;
+        return out;
+    }();
+    const auto teachers = [&](int64_t ended) {
+        schedule_place place = {};
+        place.ended = ended;
+        return scheduled_teachers(&settings, &place);
+    };
+    EXPECT_EQ(teachers(0), 0);
+    EXPECT_EQ(teachers(76), 0) << "102 views each";
+    EXPECT_EQ(teachers(75), 2) << "100 views each, and 200 for the last";
+    EXPECT_EQ(teachers(60), 3);
+    EXPECT_EQ(teachers(30), 4);
+
+    training_budget budget = {8, nullptr, nullptr, nullptr};
+    training_settings timed = settings;
+    timed.budget = &budget;
+    schedule_place place = {};
+    place.ended = 75;
+    EXPECT_EQ(scheduled_teachers(&timed, &place), 0);
+    place.seconds = 1;
+    EXPECT_EQ(scheduled_teachers(&timed, &place), 4);
+    place.seconds = 2;
+    EXPECT_EQ(scheduled_teachers(&timed, &place), 2) << "2 s each, and 4 for the last";
+    place.seconds = 2.1;
+    EXPECT_EQ(scheduled_teachers(&timed, &place), 0);
+}
+
+} // namespace
