@@ -34,8 +34,8 @@ class Progress(Structure):
 
 
 class Validation(Structure):
-    _fields_ = [("views", c_size_t), ("psnr", c_double), ("ssim", c_double), ("beside_psnr", c_double),
-                ("beside_ssim", c_double)]
+    _fields_ = [("views", c_size_t), ("psnr", c_double), ("ssim", c_double), ("trained_psnr", c_double),
+                ("trained_ssim", c_double)]
 
 
 WRITE = CFUNCTYPE(c_bool, c_void_p, c_void_p, c_size_t)

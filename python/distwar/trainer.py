@@ -41,8 +41,8 @@ class Validation(NamedTuple):
     views: int
     psnr: float
     ssim: float
-    beside_psnr: float
-    beside_ssim: float
+    trained_psnr: float
+    trained_ssim: float
 
 
 Callback = Callable[["Trainer", Progress], Any]

@@ -232,11 +232,12 @@ void others() {
         scene_close(&zeros);
         if (views > 0) training_state_open_exposures(&state, views);
         check(views == 0 || training_state_open_poses(&state, size_t(views), &why));
-        if (views > 0) { // one of two lessons is over
-            state.iteration = 9, state.steps = 3, state.schedule.ended = 2;
+        if (views > 0) { // one of two teachers is complete
+            state.place.views = 9, state.place.steps = 3, state.place.ended = 2;
             state.average = {2, device_gaussians_open(2, 1)};
-            state.lessons = {{}, {device_gaussians_open(3, 1)}, 1, 2};
-            check(scene_open(&state.lessons.start, 1, 1, &why));
+            state.place.scene = 1, state.place.scenes = 2;
+            state.distillation.teacher[0] = device_gaussians_open(3, 1);
+            check(scene_open(&state.distillation.start, 1, 1, &why));
         }
         const std::string bytes =
             written("a", [&](const char *path) { return checkpoint_write(path, &fuzz_key, &state, &why); });

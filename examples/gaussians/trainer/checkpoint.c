@@ -1,211 +1,143 @@
 // SPDX-License-Identifier: MIT
 #define _GNU_SOURCE // fopencookie
 #include "checkpoint.h"
-#include "files/input_file.h"
-#include "files/output_file.h"
-#include "device.h"
 #include "arrays.h"
-#include "frame.h"
-#include "scene.h"
+#include "device.h"
+#include "files/input_file.h"
 #include "files/memory_stream.h"
+#include "files/output_file.h"
+#include "scene.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
 
-// ---- checkpoint_file
-
-// What the files of checkpoints have in common: they begin with a kind and a version and end with the CRC-32 of all
-// before it, and are renamed when complete. Little-endian.
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "values are copied without a change of byte order");
 
 enum {
-    CHECKPOINT_BLOCK = 1 << 20,        // bytes that are copied at once
-    CHECKPOINT_MAX_SETTINGS = 1 << 16, // bytes
-    CHECKPOINT_MAX_VIEWS = 1 << 24
+    VERSION = 12,
+    SETS = 4, // Gaussians, Adam's two moments, the average
+    ARRAYS = SETS * GS_ARRAYS + 1,
+    SCENES = 1 + TEACHERS_MOST,      // the start and each teacher
+    PIECES = 2 + SCENES * GS_ARRAYS, // exposures, poses, scenes
+    ROWS = 1 << 16,                  // that come from other ranks at once
+    BLOCK = 1 << 20,                 // bytes that are copied at once
+    MAX_SETTINGS = 1 << 16,          // bytes
+    MAX_VIEWS = 1 << 24
 };
 
-extern const char checkpoint_magic[8]; // the kind
-
-typedef struct checkpoint_writer {
-    output_file file; // without a path: to a sink
-    uint32_t sum;
-    void *block;
-} checkpoint_writer;
-
-// Also removes what killed programs have left of the file.
-bool checkpoint_writer_open(checkpoint_writer *w, const char *path, fault *why);
-bool checkpoint_writer_open_sink(checkpoint_writer *w, const checkpoint_sink *sink,
-                                 fault *why); // outlives the writer
-// memory: on the host or the device, for which it waits. Errors of the file come with the commit.
-void checkpoint_put(checkpoint_writer *w, const void *memory, uint64_t bytes);
-// Closes the writer also after a failure.
-bool checkpoint_writer_commit(checkpoint_writer *w, fault *why);
-void checkpoint_writer_discard(checkpoint_writer *w); // of a file
-
-typedef struct checkpoint_reader {
-    input_file file;
-    void *block;
-} checkpoint_reader;
-
-bool checkpoint_reader_open(checkpoint_reader *r, const char *path, fault *why);
-bool checkpoint_reader_open_memory(checkpoint_reader *r, const void *bytes, size_t count, fault *why);
-void checkpoint_reader_close(checkpoint_reader *r);
-// memory: on the host or the device.
-bool checkpoint_get(checkpoint_reader *r, void *memory, uint64_t bytes, fault *why);
-// Reads the whole file once, goes back to where it was, and compares the checksum with the one at the end.
-bool checkpoint_check_sum(checkpoint_reader *r, fault *why);
-// Refuses other kinds and versions, each with its own text.
-bool checkpoint_check_kind(const char *path, const char magic[8], uint32_t version, uint32_t wanted_version,
-                           fault *why);
-bool checkpoint_check_size(const input_file *file, uint64_t bytes, fault *why);
-// Reads the settings, and compares them and the fingerprint with those of the key.
-bool checkpoint_check_key(checkpoint_reader *r, uint32_t settings_bytes, uint32_t data,
-                          const checkpoint_key *key, fault *why);
-
-// ---- checkpoint_file
-
-const char checkpoint_magic[8] = {'S', 'P', 'L', 'A', 'T', 'C', 'K', 'P'};
+static const char magic_of_all[8] = {'S', 'P', 'L', 'A', 'T', 'C', 'K', 'P'};
 // Of files that versions before 11 wrote on several GPUs, each with a rank's rows.
-static const char checkpoint_magic_part[8] = {'S', 'P', 'L', 'A', 'T', 'R', 'O', 'W'};
+static const char magic_of_part[8] = {'S', 'P', 'L', 'A', 'T', 'R', 'O', 'W'};
 
-// ---- writing
+// The file: this, the settings, what is whole on every rank (list_pieces), all rows of each array (list_rows), the checksum.
+typedef struct checkpoint_header {
+    char magic[8];
+    uint32_t version;
+    uint32_t settings_bytes;
+    uint64_t file_bytes;                       // of the whole file, with the checksum at its end
+    int64_t count, exposures, poses, averaged; // averaged: samples; 0: there is no average
+    run_place place;
+    learning_curve learning;
+    int64_t exposed;        // an exposure_rule
+    int64_t scenes[SCENES]; // Gaussians of each
+    int32_t sh_degree;
+    uint32_t data; // fingerprint
+} checkpoint_header;
 
-bool checkpoint_writer_open(checkpoint_writer *w, const char *path, fault *why) {
-    *w = (checkpoint_writer){.sum = (uint32_t)crc32(0, NULL, 0), .block = malloc(CHECKPOINT_BLOCK)};
-    if (!w->block) return fail(why, "%s: no memory to write it", path);
-    if (output_file_open(&w->file, path, why)) {
-        output_file_remove_stale(&w->file);
-        return true;
-    }
-    free(w->block);
-    return false;
+_Static_assert(sizeof(checkpoint_header) == 464, "the file has no padding");
+
+// ---- what a file has
+
+typedef struct piece {
+    void *memory; // on the host or the device
+    uint64_t bytes;
+} piece;
+
+static gs_gaussians *scene_of(training_state *state, int i) {
+    return i == 0 ? &state->distillation.start : &state->distillation.teacher[i - 1];
 }
 
-static ssize_t write_to_sink(void *cookie, const char *bytes, size_t count) {
-    const checkpoint_sink *const sink = cookie;
-    return sink->write(sink->context, bytes, count) ? (ssize_t)count : 0;
-}
-
-bool checkpoint_writer_open_sink(checkpoint_writer *w, const checkpoint_sink *sink, fault *why) {
-    *w = (checkpoint_writer){.sum = (uint32_t)crc32(0, NULL, 0), .block = malloc(CHECKPOINT_BLOCK)};
-    if (w->block)
-        w->file.stream =
-            fopencookie((void *)(uintptr_t)sink, "wb", (cookie_io_functions_t){.write = write_to_sink});
-    if (w->file.stream) return true;
-    free(w->block);
-    return fail(why, "no memory to write a checkpoint");
-}
-
-static void put_host(checkpoint_writer *w, const void *bytes, size_t count) {
-    w->sum = (uint32_t)crc32_z(w->sum, bytes, count);
-    fwrite(bytes, 1, count, w->file.stream); // output_file_commit checks for errors
-}
-
-void checkpoint_put(checkpoint_writer *w, const void *memory, uint64_t bytes) {
-    for (uint64_t done = 0; done < bytes; done += CHECKPOINT_BLOCK) {
-        const uint64_t left = bytes - done, now = left < CHECKPOINT_BLOCK ? left : CHECKPOINT_BLOCK;
-        DEVICE_CHECK(cudaMemcpy(w->block, (const char *)memory + done, (size_t)now, cudaMemcpyDefault));
-        put_host(w, w->block, (size_t)now);
+static void list_pieces(training_state *state, piece pieces[PIECES]) {
+    *pieces++ = (piece){state->exposure, (uint64_t)state->exposures * GS_EXPOSURE_VALUES * sizeof(float)};
+    *pieces++ = (piece){state->pose, (uint64_t)state->poses * sizeof(refined_pose)};
+    for (int i = 0; i < SCENES; i++) {
+        const gs_gaussians *const scene = scene_of(state, i);
+        const gs_arrays of = gs_arrays_of(scene);
+        for (int a = 0; a < GS_ARRAYS; a++)
+            *pieces++ = (piece){of.of[a], (uint64_t)scene->count * (uint64_t)of.width[a] * sizeof(float)};
     }
 }
 
-void checkpoint_writer_discard(checkpoint_writer *w) {
-    free(w->block);
-    output_file_discard(&w->file);
-}
-
-bool checkpoint_writer_commit(checkpoint_writer *w, fault *why) {
-    const uint32_t all = w->sum;
-    put_host(w, &all, sizeof all);
-    free(w->block);
-    if (w->file.path) return output_file_commit(&w->file, why);
-    const bool failed = ferror(w->file.stream);
-    return (fclose(w->file.stream) == 0 && !failed) || fail(why, "the checkpoint was not taken whole");
-}
-
-// ---- reading
-
-bool checkpoint_reader_open(checkpoint_reader *r, const char *path, fault *why) {
-    *r = (checkpoint_reader){.block = malloc(CHECKPOINT_BLOCK)};
-    if (!r->block) return fail(why, "%s: no memory to read it", path);
-    if (input_file_open(&r->file, path, why)) return true;
-    free(r->block);
-    return false;
-}
-
-bool checkpoint_reader_open_memory(checkpoint_reader *r, const void *bytes, size_t count, fault *why) {
-    *r = (checkpoint_reader){.block = malloc(CHECKPOINT_BLOCK)};
-    r->file.path = strdup("checkpoint");
-    if (count > 0) r->file.stream = fmemopen((void *)(uintptr_t)bytes, count, "rb");
-    r->file.size = count;
-    if (r->block && r->file.path && r->file.stream) return true;
-    checkpoint_reader_close(r);
-    return fail(why, "no checkpoint, or no memory to read it");
-}
-
-void checkpoint_reader_close(checkpoint_reader *r) {
-    input_file_close(&r->file);
-    free(r->block);
-}
-
-bool checkpoint_get(checkpoint_reader *r, void *memory, uint64_t bytes, fault *why) {
-    for (uint64_t done = 0; done < bytes; done += CHECKPOINT_BLOCK) {
-        const uint64_t left = bytes - done, now = left < CHECKPOINT_BLOCK ? left : CHECKPOINT_BLOCK;
-        if (!input_file_read(&r->file, r->block, (size_t)now, "a checkpoint's arrays", why)) return false;
-        DEVICE_CHECK(cudaMemcpy((char *)memory + done, r->block, (size_t)now, cudaMemcpyDefault));
+// bytes: of a row.
+static void list_rows(const training_state *state, piece arrays[ARRAYS]) {
+    const gs_gaussians *const sets[SETS] = {&state->gaussians, &state->first_moment, &state->second_moment,
+                                            &state->average.average};
+    const gs_arrays shape = gs_arrays_of(sets[0]);
+    for (int s = 0; s < SETS; s++) {
+        const gs_arrays of = gs_arrays_of(sets[s]);
+        const uint64_t value = s < SETS - 1 || state->average.samples > 0 ? sizeof(float) : 0;
+        for (int a = 0; a < GS_ARRAYS; a++)
+            arrays[s * GS_ARRAYS + a] = (piece){of.of[a], (uint64_t)shape.width[a] * value};
     }
-    return true;
+    arrays[ARRAYS - 1] = (piece){state->density, training_state_density_bytes(1)};
 }
 
-static bool go_to(input_file *file, uint64_t offset, fault *why) {
-    file->offset = offset;
-    return fseeko(file->stream, (off_t)offset, SEEK_SET) == 0 || fail(why, "%s: cannot seek", file->path);
+// Does not overflow if the header's counts are in range.
+static uint64_t file_bytes(const checkpoint_header *header) {
+    training_state shape = {.exposures = header->exposures,
+                            .poses = header->poses,
+                            .gaussians.sh_degree = header->sh_degree,
+                            .average.samples = header->averaged};
+    uint64_t bytes = sizeof *header + header->settings_bytes + sizeof(uint32_t);
+    piece pieces[PIECES], rows[ARRAYS];
+    for (int i = 0; i < SCENES; i++)
+        *scene_of(&shape, i) = (gs_gaussians){.count = header->scenes[i], .sh_degree = header->sh_degree};
+    list_pieces(&shape, pieces);
+    list_rows(&shape, rows);
+    for (int i = 0; i < PIECES; i++) bytes += pieces[i].bytes;
+    for (int a = 0; a < ARRAYS; a++) bytes += (uint64_t)header->count * rows[a].bytes;
+    return bytes;
 }
 
-bool checkpoint_check_sum(checkpoint_reader *r, fault *why) {
-    input_file *const file = &r->file;
-    const uint64_t before = file->offset;
-    uLong found = crc32(0, NULL, 0);
-    uint64_t left = file->size > sizeof(uint32_t) ? file->size - sizeof(uint32_t) : 0;
-    uint32_t said = 0;
-    bool done = go_to(file, 0, why);
-    while (left > 0 && done) {
-        const size_t bytes = left < CHECKPOINT_BLOCK ? (size_t)left : CHECKPOINT_BLOCK;
-        done = input_file_read(file, r->block, bytes, "a checkpoint", why);
-        if (done) found = crc32_z(found, r->block, bytes);
-        left -= bytes;
+// ---- the key: what a run must share with the run that it continues
+
+static void put_option(FILE *to, const option_spec *option) {
+    const char *text = option_text(option);
+    fprintf(to, "--%s ", option->name);
+    if (option->kind == OPTION_INT) fprintf(to, "%" PRId64, *(const int64_t *)option->value);
+    if (option->kind == OPTION_REAL) fprintf(to, "%.17g", *(const double *)option->value);
+    for (; text && *text; text++) fputc(*text == '\n' ? ' ' : *text, to);
+    fputc('\n', to);
+}
+
+char *checkpoint_settings(const option_spec *options) {
+    char *lines = NULL;
+    size_t bytes;
+    FILE *text = memory_stream_open(&lines, &bytes);
+    if (!text) return NULL;
+    for (; options->kind != OPTION_END; options++)
+        if (!options->free_on_resume) put_option(text, options);
+    if (memory_stream_close(text) && bytes <= MAX_SETTINGS) return lines;
+    free(lines);
+    return NULL;
+}
+
+uint32_t checkpoint_fingerprint(const target_view *views, size_t count) {
+    uLong sum = crc32(0, NULL, 0);
+    for (size_t i = 0; i < count; i++) {
+        const image *picture = views[i].picture;
+        sum = crc32_z(sum, (const Bytef *)&views[i].camera, sizeof views[i].camera);
+        sum = crc32_z(sum, picture->pixels,
+                      (size_t)picture->width * (size_t)picture->height * (size_t)picture->channels);
+        if (views[i].mask_on_host)
+            sum = crc32_z(sum, views[i].mask_on_host, (size_t)picture->width * (size_t)picture->height);
+        if (views[i].depth_on_host)
+            sum = crc32_z(sum, (const Bytef *)views[i].depth_on_host,
+                          (size_t)picture->width * (size_t)picture->height * sizeof(float));
     }
-    done = done && input_file_read(file, &said, sizeof said, "a checkpoint's checksum", why);
-    if (done && (uint32_t)found != said)
-        done = fail(why, "%s: damaged: its checksum is %08" PRIx32 ", not %08" PRIx32, file->path,
-                    (uint32_t)found, said);
-    return done && go_to(file, before, why);
+    return (uint32_t)sum;
 }
-
-static bool is(const char magic[8], const char of[8]) {
-    return memcmp(magic, of, 8) == 0;
-}
-
-bool checkpoint_check_kind(const char *path, const char magic[8], uint32_t version, uint32_t wanted_version,
-                           fault *why) {
-    if (is(magic, checkpoint_magic) && version == wanted_version) return true;
-    if (is(magic, checkpoint_magic))
-        return fail(why, "%s: a checkpoint of version %" PRIu32 "; this dsplat reads version %" PRIu32, path,
-                    version, wanted_version);
-    if (is(magic, checkpoint_magic_part))
-        return fail(why,
-                    "%s: a part of a checkpoint that an earlier dsplat wrote on several GPUs; this one reads "
-                    "checkpoints of one file",
-                    path);
-    return fail(why, "%s: not a checkpoint of dsplat train", path);
-}
-
-bool checkpoint_check_size(const input_file *file, uint64_t bytes, fault *why) {
-    return file->size == bytes || fail(why, "%s: truncated or damaged: has %" PRIu64 " bytes, not %" PRIu64,
-                                       file->path, file->size, bytes);
-}
-
-// ---- the key
 
 // Copies the line at *text without its end, and moves *text to the next line. False at the end.
 static bool next_line(const char **text, char *line, size_t room) {
@@ -228,195 +160,98 @@ static bool same_settings(const char *path, const char *theirs, const char *ours
     }
 }
 
-bool checkpoint_check_key(checkpoint_reader *r, uint32_t settings_bytes, uint32_t data,
-                          const checkpoint_key *key, fault *why) {
-    const char *const path = r->file.path;
-    char *settings = calloc((size_t)settings_bytes + 1, 1);
-    if (!settings) return fail(why, "%s: no memory to read it", path);
-    const bool done = input_file_read(&r->file, settings, settings_bytes, "a checkpoint's settings", why) &&
-                      same_settings(path, settings, key->settings, why);
-    free(settings);
-    return done && (data == key->data || fail(why, "%s: of a run on other photographs or cameras", path));
-}
-
-// ---- checkpoint
-
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "values are copied without a change of byte order");
-
-enum {
-    VERSION = 11,
-    SETS = 4, // Gaussians, Adam's two moments, the average
-    ARRAYS = SETS * GS_ARRAYS + 1,
-    LESSONS = 1 + TEACHERS_MOST, // scenes of lesson_scenes
-    PIECE = 1 << 16              // rows that come from other ranks at once
-};
-
-// The file: this, the settings, the exposures, the poses, the scenes of lessons, all rows of each array, the checksum.
-typedef struct checkpoint_header {
-    char magic[8];
-    uint32_t version;
-    uint32_t settings_bytes;
-    uint64_t file_bytes; // of the whole file, with the checksum at its end
-    int64_t iteration, steps, count, exposures, poses, averaged; // averaged: samples; 0: there is no average
-    schedule_place schedule;
-    learning_curve learning;
-    int64_t exposed;          // an exposure_rule
-    int64_t lessons[LESSONS]; // Gaussians of the start and of each teacher
-    int32_t teachers, teachers_wanted;
-    int32_t sh_degree;
-    uint32_t data; // fingerprint
-} checkpoint_header;
-
-_Static_assert(sizeof(checkpoint_header) == 464, "the file has no padding");
-
-// An array of rows.
-typedef struct row_array {
-    char *memory;
-    uint64_t row_bytes;
-} row_array;
-
-static void list_arrays(const training_state *state, row_array arrays[ARRAYS]) {
-    const gs_gaussians *const sets[SETS] = {&state->gaussians, &state->first_moment, &state->second_moment,
-                                            &state->average.average};
-    const gs_arrays shape = gs_arrays_of(sets[0]);
-    for (int s = 0; s < SETS; s++) {
-        const gs_arrays of = gs_arrays_of(sets[s]);
-        const uint64_t value = s < SETS - 1 || state->average.samples > 0 ? sizeof(float) : 0;
-        for (int a = 0; a < GS_ARRAYS; a++)
-            arrays[s * GS_ARRAYS + a] = (row_array){(char *)of.of[a], (uint64_t)shape.width[a] * value};
-    }
-    arrays[ARRAYS - 1] = (row_array){(char *)state->density, training_state_density_bytes(1)};
-}
-
-static uint64_t row_bytes(int32_t sh_degree, int64_t averaged) {
-    row_array arrays[ARRAYS];
-    const training_state shape = {.gaussians.sh_degree = sh_degree, .average.samples = averaged};
-    list_arrays(&shape, arrays);
-    uint64_t bytes = 0;
-    for (int a = 0; a < ARRAYS; a++) bytes += arrays[a].row_bytes;
-    return bytes;
-}
-
-static uint64_t exposure_bytes(int64_t exposures) {
-    return (uint64_t)exposures * GS_EXPOSURE_VALUES * sizeof(float);
-}
-
-static uint64_t pose_bytes(int64_t poses) {
-    return (uint64_t)poses * sizeof(refined_pose);
-}
-
-static uint64_t scene_bytes(int64_t count, int32_t sh_degree) {
-    const gs_gaussians shape = {.sh_degree = sh_degree};
-    const gs_arrays a = gs_arrays_of(&shape);
-    uint64_t bytes = 0;
-    for (int i = 0; i < GS_ARRAYS; i++) bytes += (uint64_t)count * (uint64_t)a.width[i] * sizeof(float);
-    return bytes;
-}
-
-static uint64_t lesson_bytes(const checkpoint_header *header) {
-    uint64_t bytes = 0;
-    for (int i = 0; i < LESSONS; i++) bytes += scene_bytes(header->lessons[i], header->sh_degree);
-    return bytes;
-}
-
-static gs_gaussians *lesson_scene(lesson_scenes *lessons, int i) {
-    return i == 0 ? &lessons->start : &lessons->teacher[i - 1];
-}
-
-// Does not overflow if the header's counts are in range.
-static uint64_t file_bytes(const checkpoint_header *header) {
-    return sizeof *header + header->settings_bytes + exposure_bytes(header->exposures) +
-           pose_bytes(header->poses) + lesson_bytes(header) +
-           (uint64_t)header->count * row_bytes(header->sh_degree, header->averaged) + sizeof(uint32_t);
-}
-
-// ---- reading
-
-static bool lessons_are_right(const checkpoint_header *header) {
-    bool right = header->teachers >= 0 && header->teachers <= header->teachers_wanted &&
-                 header->teachers_wanted <= TEACHERS_MOST &&
-                 header->teachers * scheduled_early_views(&header->schedule) <= header->iteration;
-    for (int i = 0; i < LESSONS && right; i++)
-        right = header->lessons[i] >= 0 && header->lessons[i] < INT32_MAX &&
-                (i <= header->teachers || header->lessons[i] == 0);
-    return right && (header->teachers_wanted == 0 || header->schedule.ended > 0);
-}
-
-static bool header_is_right(const checkpoint_header *header) {
-    return header->count >= 0 && header->count < INT32_MAX && header->sh_degree >= 0 &&
-           header->sh_degree <= GS_MAX_SH_DEGREE && header->iteration >= 0 &&
-           header->iteration <= SCHEDULE_MOST && header->schedule.ended >= 0 &&
-           header->schedule.ended <= header->iteration && lessons_are_right(header) &&
-           learning_curve_is_possible(&header->learning) && header->steps >= 0 &&
-           header->steps <= header->iteration && header->averaged >= 0 && header->averaged <= header->steps &&
-           header->exposures >= 0 && header->exposures <= CHECKPOINT_MAX_VIEWS &&
-           header->exposed >= EXPOSURE_FIRST && header->exposed <= EXPOSURE_IN_ORDER &&
-           header->settings_bytes <= CHECKPOINT_MAX_SETTINGS && header->poses >= 0 &&
-           header->poses <= CHECKPOINT_MAX_VIEWS && header->file_bytes == file_bytes(header);
-}
-
-static bool read_header(checkpoint_reader *r, checkpoint_header *header, fault *why) {
-    const char *const path = r->file.path;
-    return input_file_read(&r->file, header, sizeof *header, "a checkpoint's header", why) &&
-           checkpoint_check_kind(path, header->magic, header->version, VERSION, why) &&
-           (header_is_right(header) || fail(why, "%s: damaged: its header is inconsistent", path)) &&
-           checkpoint_check_size(&r->file, header->file_bytes, why) && checkpoint_check_sum(r, why);
-}
-
 // ---- writing
 
-static void put_scene(checkpoint_writer *w, const gs_gaussians *scene) {
-    const gs_arrays a = gs_arrays_of(scene);
-    for (int i = 0; i < GS_ARRAYS; i++)
-        checkpoint_put(w, a.of[i], (uint64_t)scene->count * (uint64_t)a.width[i] * sizeof(float));
+typedef struct writer {
+    output_file file; // without a path: to a sink
+    uint32_t sum;
+    void *block;
+} writer;
+
+static ssize_t write_to_sink(void *cookie, const char *bytes, size_t count) {
+    const checkpoint_sink *const sink = cookie;
+    return sink->write(sink->context, bytes, count) ? (ssize_t)count : 0;
 }
 
-static checkpoint_header header_of(const checkpoint_key *key, const training_state *state) {
+// To a file, of which it removes what killed programs have left, or to a sink.
+static bool writer_open(writer *w, const char *path, const checkpoint_sink *sink, fault *why) {
+    *w = (writer){.sum = (uint32_t)crc32(0, NULL, 0), .block = malloc(BLOCK)};
+    if (!w->block)
+        return path ? fail(why, "%s: no memory to write it", path)
+                    : fail(why, "no memory to write a checkpoint");
+    if (path && output_file_open(&w->file, path, why)) {
+        output_file_remove_stale(&w->file);
+        return true;
+    }
+    if (!path)
+        w->file.stream =
+            fopencookie((void *)(uintptr_t)sink, "wb", (cookie_io_functions_t){.write = write_to_sink});
+    if (w->file.stream) return true;
+    free(w->block);
+    return path ? false : fail(why, "no memory to write a checkpoint");
+}
+
+static void put_host(writer *w, const void *bytes, size_t count) {
+    w->sum = (uint32_t)crc32_z(w->sum, bytes, count);
+    fwrite(bytes, 1, count, w->file.stream); // the commit checks for errors
+}
+
+// From the host or the device, for which it waits.
+static void put(writer *w, const void *memory, uint64_t bytes) {
+    for (uint64_t done = 0; done < bytes; done += BLOCK) {
+        const uint64_t left = bytes - done, now = left < BLOCK ? left : BLOCK;
+        DEVICE_CHECK(cudaMemcpy(w->block, (const char *)memory + done, (size_t)now, cudaMemcpyDefault));
+        put_host(w, w->block, (size_t)now);
+    }
+}
+
+// Closes the writer also after a failure.
+static bool writer_commit(writer *w, fault *why) {
+    const uint32_t all = w->sum;
+    put_host(w, &all, sizeof all);
+    free(w->block);
+    if (w->file.path) return output_file_commit(&w->file, why);
+    const bool failed = ferror(w->file.stream);
+    return (fclose(w->file.stream) == 0 && !failed) || fail(why, "the checkpoint was not taken whole");
+}
+
+static void put_beginning(writer *w, const checkpoint_key *key, const training_state *state) {
     checkpoint_header header = {.version = VERSION,
                                 .settings_bytes = (uint32_t)strlen(key->settings),
-                                .iteration = state->iteration,
-                                .steps = state->steps,
                                 .count = training_state_count(state),
                                 .exposures = state->exposures,
-                                .exposed = state->exposed,
                                 .poses = state->poses,
                                 .averaged = state->average.samples,
-                                .schedule = state->schedule,
+                                .place = state->place,
                                 .learning = state->learning,
+                                .exposed = state->exposed,
                                 .sh_degree = state->gaussians.sh_degree,
                                 .data = key->data};
-    memcpy(header.magic, checkpoint_magic, sizeof header.magic);
-    header.teachers = state->lessons.teachers, header.teachers_wanted = state->lessons.wanted;
-    for (int i = 0; i < LESSONS; i++)
-        header.lessons[i] = i == 0 ? state->lessons.start.count : state->lessons.teacher[i - 1].count;
+    training_state whole = *state;
+    piece pieces[PIECES];
+    memcpy(header.magic, magic_of_all, sizeof header.magic);
+    for (int i = 0; i < SCENES; i++) header.scenes[i] = scene_of(&whole, i)->count;
     header.file_bytes = file_bytes(&header);
-    return header;
-}
-
-static void put_beginning(checkpoint_writer *w, const checkpoint_key *key, const training_state *state) {
-    const checkpoint_header header = header_of(key, state);
-    lesson_scenes lessons = state->lessons;
-    checkpoint_put(w, &header, sizeof header);
-    checkpoint_put(w, key->settings, header.settings_bytes);
-    checkpoint_put(w, state->exposure, exposure_bytes(state->exposures));
-    checkpoint_put(w, state->pose, pose_bytes(state->poses));
-    for (int i = 0; i < LESSONS; i++) put_scene(w, lesson_scene(&lessons, i));
+    put(w, &header, sizeof header);
+    put(w, key->settings, header.settings_bytes);
+    list_pieces(&whole, pieces);
+    for (int i = 0; i < PIECES; i++) put(w, pieces[i].memory, pieces[i].bytes);
 }
 
 // A collective. w: NULL on ranks that do not write.
-static bool put_rows(checkpoint_writer *w, const training_state *state) {
+static bool put_rows(writer *w, const training_state *state) {
     const int64_t all = training_state_count(state);
-    row_array arrays[ARRAYS];
+    piece arrays[ARRAYS];
     device_buffer block = {0};
     bool done = true;
-    list_arrays(state, arrays);
+    list_rows(state, arrays);
     for (int a = 0; a < ARRAYS; a++)
-        for (int64_t first = 0; first < all && arrays[a].row_bytes > 0 && done; first += PIECE) {
-            const row_range rows = {first, all - first < PIECE ? all - first : PIECE};
+        for (int64_t first = 0; first < all && arrays[a].bytes > 0 && done; first += ROWS) {
+            const row_range rows = {first, all - first < ROWS ? all - first : ROWS};
             const void *const from =
-                training_state_rows(state, arrays[a].memory, (int64_t)arrays[a].row_bytes, rows, &block);
+                training_state_rows(state, arrays[a].memory, (int64_t)arrays[a].bytes, rows, &block);
             done = from != NULL;
-            if (done && w) checkpoint_put(w, from, (uint64_t)rows.count * arrays[a].row_bytes);
+            if (done && w) put(w, from, (uint64_t)rows.count * arrays[a].bytes);
         }
     device_buffer_close(&block);
     return done;
@@ -424,21 +259,24 @@ static bool put_rows(checkpoint_writer *w, const training_state *state) {
 
 bool checkpoint_write_to(const checkpoint_sink *sink, const checkpoint_key *key, const training_state *state,
                          fault *why) {
-    checkpoint_writer w;
-    if (!checkpoint_writer_open_sink(&w, sink, why)) return false;
+    writer w;
+    if (!writer_open(&w, NULL, sink, why)) return false;
     put_beginning(&w, key, state);
     put_rows(&w, state);
-    return checkpoint_writer_commit(&w, why);
+    return writer_commit(&w, why);
 }
 
 static bool write_file(const char *path, const checkpoint_key *key, const training_state *state, fault *why) {
     const bool writes = ranks_own(state->group) == 0;
-    checkpoint_writer w;
-    if (writes && !checkpoint_writer_open(&w, path, why)) return false;
+    writer w;
+    if (writes && !writer_open(&w, path, NULL, why)) return false;
     if (writes) put_beginning(&w, key, state);
     const bool done = put_rows(writes ? &w : NULL, state);
-    if (writes && !done) checkpoint_writer_discard(&w);
-    return done && (!writes || checkpoint_writer_commit(&w, why));
+    if (writes && !done) {
+        free(w.block);
+        output_file_discard(&w.file);
+    }
+    return done && (!writes || writer_commit(&w, why));
 }
 
 // A failure of one rank is one of all.
@@ -452,131 +290,172 @@ bool checkpoint_write(const char *path, const checkpoint_key *key, const trainin
     return told(state->group, write_file(path, key, state, why) && ranks_barrier(state->group, NULL), why);
 }
 
-// ---- reading the rest
+// ---- reading
 
-static bool read_lessons(checkpoint_reader *r, const checkpoint_header *header, lesson_scenes *lessons,
-                         fault *why) {
-    bool done = true;
-    lessons->teachers = header->teachers, lessons->wanted = header->teachers_wanted;
-    for (int i = 0; i < LESSONS && done; i++) {
-        if (header->lessons[i] == 0) continue;
-        gs_gaussians *const scene = lesson_scene(lessons, i);
-        if (i > 0)
-            *scene = device_gaussians_open(header->lessons[i], header->sh_degree);
-        else if (!scene_open(scene, header->lessons[i], header->sh_degree, why))
-            return false;
-        const gs_arrays a = gs_arrays_of(scene);
-        for (int k = 0; k < GS_ARRAYS && done; k++)
-            done = checkpoint_get(r, a.of[k], (uint64_t)scene->count * (uint64_t)a.width[k] * sizeof(float),
-                                  why);
+// block: BLOCK bytes. memory: on the host or the device.
+static bool get(input_file *file, void *block, void *memory, uint64_t bytes, fault *why) {
+    for (uint64_t done = 0; done < bytes; done += BLOCK) {
+        const uint64_t left = bytes - done, now = left < BLOCK ? left : BLOCK;
+        if (!input_file_read(file, block, (size_t)now, "a checkpoint's arrays", why)) return false;
+        DEVICE_CHECK(cudaMemcpy((char *)memory + done, block, (size_t)now, cudaMemcpyDefault));
     }
-    return done;
+    return true;
+}
+
+static bool go_to(input_file *file, uint64_t offset, fault *why) {
+    file->offset = offset;
+    return fseeko(file->stream, (off_t)offset, SEEK_SET) == 0 || fail(why, "%s: cannot seek", file->path);
+}
+
+// Reads the whole file once, goes back to where it was, and compares the checksum with the one at the end.
+static bool check_sum(input_file *file, void *block, fault *why) {
+    const uint64_t before = file->offset;
+    uLong found = crc32(0, NULL, 0);
+    uint64_t left = file->size > sizeof(uint32_t) ? file->size - sizeof(uint32_t) : 0;
+    uint32_t said = 0;
+    bool done = go_to(file, 0, why);
+    while (left > 0 && done) {
+        const size_t bytes = left < BLOCK ? (size_t)left : BLOCK;
+        done = input_file_read(file, block, bytes, "a checkpoint", why);
+        if (done) found = crc32_z(found, block, bytes);
+        left -= bytes;
+    }
+    done = done && input_file_read(file, &said, sizeof said, "a checkpoint's checksum", why);
+    if (done && (uint32_t)found != said)
+        done = fail(why, "%s: damaged: its checksum is %08" PRIx32 ", not %08" PRIx32, file->path,
+                    (uint32_t)found, said);
+    return done && go_to(file, before, why);
+}
+
+static bool check_kind(const char *path, const checkpoint_header *header, fault *why) {
+    const bool is_whole = memcmp(header->magic, magic_of_all, sizeof header->magic) == 0;
+    if (is_whole && header->version == VERSION) return true;
+    if (is_whole)
+        return fail(why, "%s: a checkpoint of version %" PRIu32 "; this dsplat reads version %d", path,
+                    header->version, VERSION);
+    if (memcmp(header->magic, magic_of_part, sizeof header->magic) == 0)
+        return fail(why,
+                    "%s: a part of a checkpoint that an earlier dsplat wrote on several GPUs; this one reads "
+                    "checkpoints of one file",
+                    path);
+    return fail(why, "%s: not a checkpoint of dsplat train", path);
+}
+
+static bool scenes_are_right(const checkpoint_header *header) {
+    const run_place *const place = &header->place;
+    bool right = place->scene >= 0 && place->scene <= place->scenes && place->scenes <= TEACHERS_MOST &&
+                 place_before(place) <= place->views;
+    for (int i = 0; i < SCENES && right; i++)
+        right = header->scenes[i] >= 0 && header->scenes[i] < INT32_MAX &&
+                (i <= place->scene || header->scenes[i] == 0);
+    return right && (place->scenes == 0 || place->ended > 0);
+}
+
+static bool header_is_right(const checkpoint_header *header) {
+    const run_place *const place = &header->place;
+    return header->count >= 0 && header->count < INT32_MAX && header->sh_degree >= 0 &&
+           header->sh_degree <= GS_MAX_SH_DEGREE && place->views >= 0 && place->views <= SCHEDULE_MOST &&
+           place->ended >= 0 && place->ended <= place->views && scenes_are_right(header) &&
+           learning_curve_is_possible(&header->learning) && place->steps >= 0 &&
+           place->steps <= place->views && header->averaged >= 0 && header->averaged <= place->steps &&
+           header->exposures >= 0 && header->exposures <= MAX_VIEWS && header->exposed >= EXPOSURE_FIRST &&
+           header->exposed <= EXPOSURE_IN_ORDER && header->settings_bytes <= MAX_SETTINGS &&
+           header->poses >= 0 && header->poses <= MAX_VIEWS && header->file_bytes == file_bytes(header);
+}
+
+// Refuses files of another kind or version, damaged ones, and those with another key.
+static bool read_beginning(input_file *file, void *block, const checkpoint_key *key,
+                           checkpoint_header *header, fault *why) {
+    const char *const path = file->path;
+    if (!input_file_read(file, header, sizeof *header, "a checkpoint's header", why) ||
+        !check_kind(path, header, why))
+        return false;
+    if (!header_is_right(header)) return fail(why, "%s: damaged: its header is inconsistent", path);
+    if (file->size != header->file_bytes)
+        return fail(why, "%s: truncated or damaged: has %" PRIu64 " bytes, not %" PRIu64, path, file->size,
+                    header->file_bytes);
+    char *settings = calloc((size_t)header->settings_bytes + 1, 1);
+    const bool done =
+        check_sum(file, block, why) && (settings || fail(why, "%s: no memory to read it", path)) &&
+        input_file_read(file, settings, header->settings_bytes, "a checkpoint's settings", why) &&
+        same_settings(path, settings, key->settings, why);
+    free(settings);
+    return done &&
+           (header->data == key->data || fail(why, "%s: of a run on other photographs or cameras", path));
+}
+
+// Memory for what is whole on every rank, and for the average.
+static bool open_pieces(training_state *state, const checkpoint_header *header, fault *why) {
+    const int degree = header->sh_degree;
+    if (header->averaged > 0)
+        state->average =
+            (parameter_average){header->averaged, device_gaussians_open(state->gaussians.count, degree)};
+    if (header->exposures > 0) training_state_open_exposures(state, header->exposures);
+    for (int i = 1; i < SCENES; i++)
+        if (header->scenes[i] > 0) *scene_of(state, i) = device_gaussians_open(header->scenes[i], degree);
+    return (header->poses == 0 || training_state_open_poses(state, header->poses, why)) &&
+           (header->scenes[0] == 0 || scene_open(&state->distillation.start, header->scenes[0], degree, why));
 }
 
 // This rank's rows of all.
-static bool read_rows(checkpoint_reader *r, const training_state *state, fault *why) {
+static bool get_rows(input_file *file, void *block, const training_state *state, fault *why) {
     const uint64_t first = (uint64_t)state->first, rows = (uint64_t)state->gaussians.count,
                    after = (uint64_t)state->all - first - rows;
-    row_array arrays[ARRAYS];
-    list_arrays(state, arrays);
+    piece arrays[ARRAYS];
+    list_rows(state, arrays);
     for (int a = 0; a < ARRAYS; a++) {
-        const uint64_t row = arrays[a].row_bytes;
-        if (!input_file_skip(&r->file, first * row, "a checkpoint's rows", why) ||
-            !checkpoint_get(r, arrays[a].memory, rows * row, why) ||
-            !input_file_skip(&r->file, after * row, "a checkpoint's rows", why))
+        const uint64_t row = arrays[a].bytes;
+        if (!input_file_skip(file, first * row, "a checkpoint's rows", why) ||
+            !get(file, block, arrays[a].memory, rows * row, why) ||
+            !input_file_skip(file, after * row, "a checkpoint's rows", why))
             return false;
     }
     return true;
 }
 
-// Closes the reader.
-static bool read_checkpoint(checkpoint_reader *r, const checkpoint_key *key, const training_place *place,
+// Closes the file. On failure *state is {0}.
+static bool read_checkpoint(input_file *file, const checkpoint_key *key, const training_place *where,
                             training_state *state, fault *why) {
     checkpoint_header header;
-    bool done = read_header(r, &header, why) &&
-                checkpoint_check_key(r, header.settings_bytes, header.data, key, why) &&
-                (training_state_open_empty(state, place, header.count, header.sh_degree) ||
-                 fail(why, "%s", ranks_error(place->group)));
+    piece pieces[PIECES];
+    void *const block = malloc(BLOCK);
+    bool done = (block || fail(why, "%s: no memory to read it", file->path)) &&
+                read_beginning(file, block, key, &header, why) &&
+                (training_state_open_empty(state, where, header.count, header.sh_degree) ||
+                 fail(why, "%s", ranks_error(where->group)));
     if (done) {
-        state->iteration = header.iteration;
-        state->steps = header.steps;
-        state->schedule = header.schedule;
+        state->place = header.place;
         state->learning = header.learning;
         state->exposed = (exposure_rule)header.exposed;
-        if (header.averaged > 0)
-            state->average = (parameter_average){
-                header.averaged, device_gaussians_open(state->gaussians.count, header.sh_degree)};
-        if (header.exposures > 0) training_state_open_exposures(state, header.exposures);
-        done = (header.poses == 0 || training_state_open_poses(state, header.poses, why)) &&
-               checkpoint_get(r, state->exposure, exposure_bytes(header.exposures), why) &&
-               checkpoint_get(r, state->pose, pose_bytes(header.poses), why) &&
-               read_lessons(r, &header, &state->lessons, why) && read_rows(r, state, why);
+        done = open_pieces(state, &header, why);
+        list_pieces(state, pieces);
+        for (int i = 0; i < PIECES && done; i++)
+            done = get(file, block, pieces[i].memory, pieces[i].bytes, why);
+        done = done && get_rows(file, block, state, why);
     }
-    checkpoint_reader_close(r);
+    input_file_close(file);
+    free(block);
     if (!done) training_state_close(state);
     return done;
 }
 
-bool checkpoint_read_on(const char *path, const checkpoint_key *key, const training_place *place,
-                        training_state *state, fault *why) {
-    checkpoint_reader r;
+bool checkpoint_read(const char *path, const checkpoint_key *key, const training_place *where,
+                     training_state *state, fault *why) {
+    input_file file;
     *state = (training_state){0};
-    const bool done = checkpoint_reader_open(&r, path, why) && read_checkpoint(&r, key, place, state, why);
-    return told(place->group, done && ranks_barrier(place->group, NULL), why);
-}
-
-bool checkpoint_read(const char *path, const checkpoint_key *key, ranks *group, training_state *state,
-                     fault *why) {
-    return checkpoint_read_on(path, key, &(training_place){group, NULL}, state, why);
+    const bool done = input_file_open(&file, path, why) && read_checkpoint(&file, key, where, state, why);
+    return told(where->group, done && ranks_barrier(where->group, NULL), why);
 }
 
 bool checkpoint_read_from(const void *bytes, size_t count, const checkpoint_key *key, ranks *group,
                           training_state *state, fault *why) {
-    checkpoint_reader r;
+    input_file file = {.path = strdup("checkpoint"), .size = count};
     *state = (training_state){0};
-    return checkpoint_reader_open_memory(&r, bytes, count, why) &&
-           read_checkpoint(&r, key, &(training_place){group, NULL}, state, why);
-}
-
-// ---- checkpoint_key
-
-// What a run must share with the run that it continues, and when checkpoints are written.
-
-static void put_option(FILE *to, const option_spec *option) {
-    const char *text = option_text(option);
-    fprintf(to, "--%s ", option->name);
-    if (option->kind == OPTION_INT) fprintf(to, "%" PRId64, *(const int64_t *)option->value);
-    if (option->kind == OPTION_REAL) fprintf(to, "%.17g", *(const double *)option->value);
-    for (; text && *text; text++) fputc(*text == '\n' ? ' ' : *text, to);
-    fputc('\n', to);
-}
-
-char *checkpoint_settings(const option_spec *options) {
-    char *lines = NULL;
-    size_t bytes;
-    FILE *text = memory_stream_open(&lines, &bytes);
-    if (!text) return NULL;
-    for (; options->kind != OPTION_END; options++)
-        if (!options->free_on_resume) put_option(text, options);
-    if (memory_stream_close(text) && bytes <= CHECKPOINT_MAX_SETTINGS) return lines;
-    free(lines);
-    return NULL;
-}
-
-uint32_t checkpoint_fingerprint(const target_view *views, size_t count) {
-    uLong sum = crc32(0, NULL, 0);
-    for (size_t i = 0; i < count; i++) {
-        const image *picture = views[i].picture;
-        sum = crc32_z(sum, (const Bytef *)&views[i].camera, sizeof views[i].camera);
-        sum = crc32_z(sum, picture->pixels,
-                      (size_t)picture->width * (size_t)picture->height * (size_t)picture->channels);
-        if (views[i].mask_on_host)
-            sum = crc32_z(sum, views[i].mask_on_host, (size_t)picture->width * (size_t)picture->height);
-        if (views[i].depth_on_host)
-            sum = crc32_z(sum, (const Bytef *)views[i].depth_on_host,
-                          (size_t)picture->width * (size_t)picture->height * sizeof(float));
-    }
-    return (uint32_t)sum;
+    if (count > 0) file.stream = fmemopen((void *)(uintptr_t)bytes, count, "rb");
+    if (file.path && file.stream)
+        return read_checkpoint(&file, key, &(training_place){group, NULL}, state, why);
+    input_file_close(&file);
+    return fail(why, "no checkpoint, or no memory to read it");
 }
 
 // ---- while training runs
@@ -592,7 +471,7 @@ checkpoint_key saver_key(saver *s) {
 bool saver_observe(saver *s, const training_state *state, const training_report *report, bool *saved,
                    fault *why) {
     *saved = report->stopped ||
-             (s->interval > 0 && training_passed(state->iteration, report->step_views, s->interval));
+             (s->interval > 0 && training_passed(state->place.views, report->step_views, s->interval));
     if (!*saved) return true;
     const checkpoint_key key =
         ranks_own(state->group) == 0 ? saver_key(s) : (checkpoint_key){0}; // rank 0 writes it

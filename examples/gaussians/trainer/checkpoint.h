@@ -37,11 +37,8 @@ uint32_t checkpoint_fingerprint(const target_view *views, size_t count);
 bool checkpoint_write(const char *path, const checkpoint_key *key, const training_state *state, fault *why);
 // A collective: opens *state as it was written, with each rank's rows. On failure *state is {0}. Refuses, each with its own
 // text: a file that is not a checkpoint or has another version; an incomplete file; a file of a run with another key.
-bool checkpoint_read_on(const char *path, const checkpoint_key *key, const training_place *place,
-                        training_state *state, fault *why);
-// The same on one rank.
-bool checkpoint_read(const char *path, const checkpoint_key *key, ranks *group, training_state *state,
-                     fault *why);
+bool checkpoint_read(const char *path, const checkpoint_key *key, const training_place *where,
+                     training_state *state, fault *why);
 
 // The checkpoint of one rank, to a sink and from memory.
 bool checkpoint_write_to(const checkpoint_sink *sink, const checkpoint_key *key, const training_state *state,

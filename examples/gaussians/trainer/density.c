@@ -46,7 +46,7 @@ static void adapt(const density_step *step) {
     const density_settings *settings = step->settings;
     const density_adaptive_settings *s = &settings->adaptive;
     training_state *state = step->state;
-    const bool was_reset = s->reset_every > 0 && state->schedule.at > s->reset_every;
+    const bool was_reset = s->reset_every > 0 && state->place.at > s->reset_every;
     // Single precision times double, as the thresholds are single and the extent is double.
     const gs_density_rules rules = {.gradient_threshold = (float)s->gradient_threshold,
                                     .split_size = (float)((float)s->split_size * settings->extent),
@@ -56,7 +56,7 @@ static void adapt(const density_step *step) {
                                         was_reset ? (float)((float)s->most_size * settings->extent) : 0,
                                     .most_gaussians = settings->most_gaussians,
                                     .seed = step->seed,
-                                    .iteration = (uint64_t)state->iteration};
+                                    .iteration = (uint64_t)state->place.views};
     size_t bytes;
     gs_density_plan plan;
     GS_CHECK(gs_density_bytes(state->gaussians.count, &bytes));
@@ -68,7 +68,7 @@ static void adapt(const density_step *step) {
 static bool adaptive_act(const density_step *step) {
     const density_adaptive_settings *s = &step->settings->adaptive;
     training_state *state = step->state;
-    const schedule_place *place = &state->schedule;
+    const run_place *place = &state->place;
     const int64_t every = s->reset_every;
     if (place->at >= step->settings->until) return true;
     if (step->due) adapt(step);
@@ -96,12 +96,12 @@ static bool relocate(const density_step *step) {
         control->dead = device_allocate(sizeof *control->dead);
         device_clear(control->dead, sizeof *control->dead);
     }
-    const int64_t grown = density_grown_count(step->settings, existing, state->schedule.at);
+    const int64_t grown = density_grown_count(step->settings, existing, state->place.at);
     if (!training_state_grow(state, grown, step->settings->most_gaussians)) return false;
     const gs_relocation what = {.existing = existing,
                                 .least_opacity = (float)step->settings->least_opacity,
                                 .seed = step->seed,
-                                .iteration = (uint64_t)state->iteration,
+                                .iteration = (uint64_t)state->place.views,
                                 .dead = control->dead};
     if (state->way->relocate) return state->way->relocate(state, &what);
     size_t bytes;
@@ -117,7 +117,7 @@ static bool mcmc_act(const density_step *step) {
     if (step->due && !relocate(step)) return false;
     GS_OR_FAIL(state->group, gs_density_noise(&state->gaussians, state->first,
                                               (float)step->settings->mcmc.noise * step->mean_rate, step->seed,
-                                              (uint64_t)state->iteration, NULL));
+                                              (uint64_t)state->place.views, NULL));
     return true;
 }
 
@@ -127,7 +127,7 @@ static bool mcmc_act(const density_step *step) {
 static bool split_act(const density_step *step) {
     training_state *state = step->state;
     const int64_t existing = training_state_count(state);
-    const int64_t limited = density_grown_count(step->settings, existing, state->schedule.at);
+    const int64_t limited = density_grown_count(step->settings, existing, state->place.at);
     if (!step->due) return true;
     if (!training_state_grow(state, limited < 2 * existing ? limited : 2 * existing, // each is split once
                              step->settings->most_gaussians))
@@ -136,7 +136,7 @@ static bool split_act(const density_step *step) {
                                   .least_opacity = (float)step->settings->least_opacity,
                                   .density = state->density,
                                   .seed = step->seed,
-                                  .iteration = (uint64_t)state->iteration};
+                                  .iteration = (uint64_t)state->place.views};
     size_t bytes;
     if (state->way->split) {
         if (!state->way->split(state, &rules)) return false;
@@ -218,7 +218,7 @@ bool density_adds_to_gradient(const density_settings *settings, int64_t at) {
 }
 
 bool density_before_adam(const density_settings *settings, training_state *state, int views) {
-    return !density_adds_to_gradient(settings, schedule_step(&state->schedule)) ||
+    return !density_adds_to_gradient(settings, schedule_step(&state->place)) ||
            methods[settings->kind].before_adam(settings, state, views);
 }
 
@@ -230,7 +230,7 @@ bool density_sum(const density_step *step) {
 }
 
 bool density_after_adam(const density_step *step) {
-    const schedule_place *const place = &step->state->schedule;
+    const run_place *const place = &step->state->place;
     density_step now = *step;
     now.due = density_is_due(step->settings, place->before, place->at);
     const density_method *const method = &methods[step->settings->kind];

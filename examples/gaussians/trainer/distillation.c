@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Scenes that were trained from the same start on the same photographs differ where the photographs say little. The mean
 // of their pictures is nearer to the truth than any of them (an ensemble), and one scene can learn it (distillation:
-// Hinton, Vinyals and Dean 2015). A painted view is that mean, from a place between two photographs'.
+// Hinton, Vinyals and Dean 2015). A taught view shows that mean, from a place between two photographs'.
 #include "trainer_parts.h"
 #include "device.h"
 #include "distwar_gs_shrink.h"
@@ -13,23 +13,19 @@
 
 // At most this part of the last scene's views are photographs, and this part of those that a teacher has seen.
 static const double most_photographs = 0.5, photographs_again = 0.5;
-enum { NEAREST = 4 }; // views that a painted one is drawn between
+enum { NEAREST = 4 }; // views that a taught one is drawn between
 
 // The last scene grows no larger than the largest of the others: more Gaussians learn the photographs' noise again.
 static void limit_growth(trainer *t) {
-    const lesson_scenes *const scenes = &t->state->lessons;
     int64_t most = 0;
-    for (int32_t k = 0; k < scenes->teachers; k++)
-        if (scenes->teacher[k].count > most) most = scenes->teacher[k].count;
-    if (most >= t->settings->density.most_gaussians) return;
-    t->fitted = *t->settings;
-    t->fitted.density.most_gaussians = most;
-    t->settings = &t->fitted;
+    for (int32_t k = 0; k < t->state->place.scene; k++)
+        if (t->state->distillation.teacher[k].count > most) most = t->state->distillation.teacher[k].count;
+    if (most < t->fitted.density.most_gaussians) t->fitted.density.most_gaussians = most;
 }
 
 // On the host: it is seldom needed.
 static bool keep_start(training_state *state) {
-    gs_gaussians start, *const kept = &state->lessons.start;
+    gs_gaussians start, *const kept = &state->distillation.start;
     fault why;
     if (!training_state_copy(state, &start)) return false;
     const bool done = scene_open(kept, start.count, start.sh_degree, &why);
@@ -39,40 +35,17 @@ static bool keep_start(training_state *state) {
     return done || ranks_fail_with(state->group, &why);
 }
 
-bool lessons_open(trainer *t) {
+bool distillation_open(trainer *t) {
     training_state *const state = t->state;
-    const bool may_end = t->settings->teachers >= 2 && t->used_order.count > 0;
-    if (may_end && state->iteration == 0 && !keep_start(state)) return false;
-    if (lessons_are_on(t)) limit_growth(t);
-    return lessons_go_on(t); // a complete run that has become longer
+    const bool may_end = t->settings->teachers >= 2 && t->source.trained_order.count > 0;
+    if (may_end && state->place.views == 0 && !keep_start(state)) return false;
+    if (place_is_taught(&state->place)) limit_growth(t);
+    return distillation_next(t); // a complete run that has become longer
 }
 
-void lessons_close(trainer *t) {
-    for (int k = 0; k < TEACHERS_MOST; k++) frame_close(&t->painter[k]);
-    device_buffer_close(&t->paint);
-}
-
-int64_t lessons_before(const trainer *t) {
-    return t->state->lessons.teachers * scheduled_early_views(&t->state->schedule);
-}
-
-bool lessons_are_on(const trainer *t) {
-    const lesson_scenes *const lessons = &t->state->lessons;
-    return lessons->wanted > 0 && lessons->teachers == lessons->wanted;
-}
-
-bool lessons_wait(const trainer *t) {
-    return t->state->lessons.wanted > 0 && !lessons_are_on(t);
-}
-
-void lessons_fit_schedule(trainer *t) {
-    // In views until the end. A schedule of ten times as many was as good as a short one, of 50 times a decibel worse
-    // (docs/notes/photographs.md).
-    const double most = 10;
-    const training_budget *budget = t->settings->budget;
-    const schedule_place *place = &t->state->schedule;
-    const double steps = lessons_wait(t) ? fmin(place->steps, most * (double)place->ended) : place->steps;
-    budget->fit(budget->context, steps, &t->fitted);
+void distillation_close(trainer *t) {
+    for (int k = 0; k < TEACHERS_MOST; k++) frame_close(&t->teacher_frame[k]);
+    device_buffer_close(&t->teacher_pixels);
 }
 
 // Squared, positions in units of the scene's extent.
@@ -86,10 +59,10 @@ static double distance_between(const gs_camera *a, const gs_camera *b, double ex
 static size_t draw_neighbour(const trainer *t, size_t index, random_stream *random) {
     size_t nearest[NEAREST], found = 0;
     double distance[NEAREST];
-    for (size_t i = 0; i < t->order.count; i++) {
+    for (size_t i = 0; i < t->source.count; i++) {
         if (i == index) continue;
-        double d =
-            distance_between(&t->views[index].camera, &t->views[i].camera, t->settings->density.extent);
+        double d = distance_between(&t->source.views[index].camera, &t->source.views[i].camera,
+                                    t->settings->density.extent);
         size_t view = i;
         for (size_t k = 0; k < found; k++) {
             if (!(d < distance[k])) continue;
@@ -134,43 +107,46 @@ static void move_towards(gs_camera *camera, const gs_camera *other, double part)
     }
 }
 
-void lessons_choose(trainer *t, step_views *of) {
-    const double early = (double)scheduled_early_views(&t->state->schedule),
-                 all = t->settings->budget ? pace_views_in_all(&t->pace, t->state->iteration, of->count)
+void distillation_choose(trainer *t, step_views *of) {
+    const run_place *const place = &t->state->place;
+    if (!place_is_taught(place)) return;
+    const double early = (double)scheduled_early_views(place),
+                 all = t->settings->budget ? pace_views_in_all(&t->pace, place->views, of->count)
                                            : (double)t->settings->iterations,
-                 own = fmax(all - (double)lessons_before(t), early),
+                 own = fmax(all - (double)place_before(place), early),
                  photographs = fmin(photographs_again * early / own, most_photographs);
-    random_stream random = random_at(t->settings->seed, RANDOM_LESSONS, (uint64_t)of->first, 0);
+    random_stream random = random_at(t->settings->seed, RANDOM_DISTILLATION, (uint64_t)of->first, 0);
     for (int32_t v = 0; v < of->count; v++) {
-        of->painted[v] = random_unit(&random) >= photographs;
-        if (!of->painted[v]) continue;
-        of->exposure[v] = NULL; // teachers paint without
+        of->taught[v] = random_unit(&random) >= photographs;
+        if (!of->taught[v]) continue;
+        of->exposure[v] = NULL; // teachers render without
         const size_t other = draw_neighbour(t, of->index[v], &random);
-        move_towards(&of->camera[v], &t->views[other].camera, 0.5 * random_unit(&random));
+        move_towards(&of->camera[v], &t->source.views[other].camera, 0.5 * random_unit(&random));
     }
 }
 
-void lessons_paint(trainer *t, step_views *of) {
-    const lesson_scenes *const scenes = &t->state->lessons;
+void distillation_render(trainer *t, step_views *of) {
+    const gs_gaussians *const teacher = t->state->distillation.teacher;
+    const int32_t teachers = t->state->place.scene;
     gs_camera cameras[GS_MAX_VIEWS];
-    int32_t place[GS_MAX_VIEWS], count = 0;
+    int32_t at[GS_MAX_VIEWS], count = 0;
     for (int32_t v = 0; v < of->count; v++)
-        if (of->painted[v]) place[count] = v, cameras[count++] = of->camera[v];
+        if (of->taught[v]) at[count] = v, cameras[count++] = of->camera[v];
     if (count == 0) return;
-    for (int32_t k = 0; k < scenes->teachers; k++) do {
-            frame_queue_views(&t->painter[k], &scenes->teacher[k], scenes->teacher[k].sh_degree, cameras,
-                              count, of->background);
-        } while (!frame_settle(&t->painter[k]));
+    for (int32_t k = 0; k < teachers; k++) do {
+            frame_queue_views(&t->teacher_frame[k], &teacher[k], teacher[k].sh_degree, cameras, count,
+                              of->background);
+        } while (!frame_settle(&t->teacher_frame[k]));
     const gs_shrinking whole = {cameras[0].width, cameras[0].height, 1};
     const size_t bytes = GS_CHANNELS * (size_t)whole.width * (size_t)whole.height;
-    uint8_t *const pixels = device_buffer_reserve(&t->paint, (size_t)count * bytes);
+    uint8_t *const pixels = device_buffer_reserve(&t->teacher_pixels, (size_t)count * bytes);
     for (int32_t i = 0; i < count; i++) {
         const float *planes[TEACHERS_MOST];
-        target_view *const view = &t->painted[place[i]];
+        target_view *const view = &t->taught[at[i]];
         *view = (target_view){.camera = cameras[i], .pixels = pixels + (size_t)i * bytes};
-        for (int32_t k = 0; k < scenes->teachers; k++) planes[k] = t->painter[k].compared[i];
-        GS_CHECK(gs_shrink_planes(&whole, planes, scenes->teachers, view->pixels, NULL));
-        of->view[place[i]] = view;
+        for (int32_t k = 0; k < teachers; k++) planes[k] = t->teacher_frame[k].compared[i];
+        GS_CHECK(gs_shrink_planes(&whole, planes, teachers, view->pixels, NULL));
+        of->view[at[i]] = view;
     }
 }
 
@@ -182,8 +158,8 @@ static bool have_room(const trainer *t, int64_t teachers, bool *room) {
     int64_t pixels = 0, of_all[RANKS_MAX];
     size_t unused, all;
     DEVICE_CHECK(cudaMemGetInfo(&unused, &all));
-    for (size_t i = 0; i < t->order.count; i++) {
-        const gs_camera *const c = &t->views[i].camera;
+    for (size_t i = 0; i < t->source.count; i++) {
+        const gs_camera *const c = &t->source.views[i].camera;
         if (c->width * (int64_t)c->height > pixels) pixels = c->width * (int64_t)c->height;
     }
     const size_t scene = device_gaussians_bytes(training_state_count(t->state), now->sh_degree);
@@ -195,31 +171,32 @@ static bool have_room(const trainer *t, int64_t teachers, bool *room) {
     return true;
 }
 
-bool lessons_go_on(trainer *t) {
+bool distillation_next(trainer *t) {
     training_state *const state = t->state;
-    lesson_scenes *const lessons = &state->lessons;
-    schedule_place *const place = &state->schedule;
-    if (place->ended == 0 || lessons_are_on(t) ||
-        state->iteration < lessons_before(t) + scheduled_early_views(place))
+    run_place *const place = &state->place;
+    if (place->ended == 0 || place_is_taught(place) ||
+        place->views < place_before(place) + scheduled_early_views(place))
         return true;
-    if (lessons->wanted == 0) {
-        const int64_t teachers = lessons->start.count > 0 ? scheduled_teachers(t->settings, place) : 0;
+    if (place->scenes == 0) {
+        const int64_t teachers =
+            state->distillation.start.count > 0 ? scheduled_teachers(t->settings, place) : 0;
         bool room;
         if (teachers == 0) return true;
         if (!have_room(t, teachers, &room)) return false;
         if (!room) return true;
-        lessons->wanted = (int32_t)teachers;
+        place->scenes = (int32_t)teachers;
     }
     parameter_average_take(&state->average, &state->gaussians);
-    if (!training_state_copy(state, &lessons->teacher[lessons->teachers])) return false;
-    lessons->teachers++;
-    gs_gaussians start = device_gaussians_from(&lessons->start);
+    if (!training_state_copy(state, &state->distillation.teacher[place->scene])) return false;
+    place->scene++;
+    gs_gaussians start = device_gaussians_from(&state->distillation.start);
     training_state_restart(state, &start);
     device_gaussians_close(&start);
     place->at = 0, place->before = -1, place->progress = 0;
-    if (t->settings->budget && place->steps > 0) lessons_fit_schedule(t);
+    if (t->settings->budget && place->length > 0)
+        t->settings->budget->fit(t->settings->budget->context, place_length_to_fit(place), &t->fitted);
     t->watch = (mcmc_watch){0};
     t->watched_phase = -1; // its losses begin anew
-    if (lessons_are_on(t)) limit_growth(t);
+    if (place_is_taught(place)) limit_growth(t);
     return true;
 }

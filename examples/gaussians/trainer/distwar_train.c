@@ -24,7 +24,7 @@ struct distwar_trainer {
     size_t view_count;
     image *pictures;    // [view_count], of the caller's pixels
     target_view *views; // [view_count]
-    spared_views spared;
+    validation_views validation;
     training_choices choices;
     training_data known;
     budget_recipe budget;
@@ -147,8 +147,9 @@ static bool open_views(distwar_trainer *t, const distwar_train_data *data) {
                                .extent = scene_extent(t->views, t->view_count),
                                .everywhere = data->everywhere};
     return training_choices_suit(&t->choices, &t->known, &last) &&
-           spared_views_choose(t->views, t->view_count, training_views_aside(&t->choices, t->view_count),
-                               &t->spared, &last);
+           validation_views_choose(t->views, t->view_count,
+                                   training_validation_count(&t->choices, t->view_count), &t->validation,
+                                   &last);
 }
 
 static bool open_state(distwar_trainer *t, const distwar_train_data *data) {
@@ -165,7 +166,7 @@ static bool open_state(distwar_trainer *t, const distwar_train_data *data) {
     host.antialias = t->wanted.antialias;
     training_state_open(&t->state, t->group, &host);
     if (from_points) scene_close(&host);
-    if (t->wanted.exposure && usual_exposures(t->view_count))
+    if (t->wanted.exposure && default_exposures(t->view_count))
         training_state_open_exposures(&t->state, (int64_t)t->view_count);
     return !t->wanted.refine_poses ||
            (training_state_open_poses(&t->state, (int64_t)t->view_count, &last) &&
@@ -207,7 +208,7 @@ void distwar_trainer_close(distwar_trainer *t) {
         training_state_close(&t->state);
         for (size_t i = 0; t->views && i < t->view_count; i++) target_view_close(&t->views[i]);
     }
-    spared_views_close(&t->spared);
+    validation_views_close(&t->validation);
     free(t->views);
     free(t->pictures);
     ranks_alone_close(t->group);
@@ -238,10 +239,10 @@ static bool report(distwar_trainer *t, void *context) {
     const training_report *const r = trainer_report(t->trainer);
     if (!r) return fail(&last, "%s", ranks_error(t->group));
     const bool budget = t->wanted.budget > 0;
-    *out = (distwar_train_progress){.views = t->state.iteration,
-                                    .views_in_all = budget ? (int64_t)t->state.schedule.steps
-                                                           : scheduled_views(&t->settings, &t->state),
-                                    .steps = t->state.steps,
+    *out = (distwar_train_progress){.views = t->state.place.views,
+                                    .views_in_all = budget ? (int64_t)t->state.place.length
+                                                           : scheduled_views(&t->settings, &t->state.place),
+                                    .steps = t->state.place.steps,
                                     .gaussians = t->state.gaussians.count,
                                     .sh_degree = t->state.gaussians.sh_degree,
                                     .seconds = r->seconds,
@@ -256,8 +257,8 @@ bool distwar_trainer_progress(distwar_trainer *t, distwar_train_progress *out) {
 }
 
 static bool measure(const distwar_trainer *t, const size_t *index, double *psnr, double *ssim) {
-    const double part = 1 / (double)t->spared.count;
-    for (size_t i = 0; i < t->spared.count; i++) {
+    const double part = 1 / (double)t->validation.count;
+    for (size_t i = 0; i < t->validation.count; i++) {
         quality one;
         if (!quality_measure(&t->state.gaussians, &t->views[index[i]], 1, t->wanted.background, &one, NULL,
                              &last))
@@ -272,10 +273,10 @@ static bool validate(distwar_trainer *t, void *context) {
     const training_report *const r = trainer_report(t->trainer);
     *out = (distwar_train_validation){0};
     if (!r) return fail(&last, "%s", ranks_error(t->group));
-    if (!r->set_aside) return true;
-    out->views = t->spared.count;
-    return measure(t, t->spared.aside, &out->psnr, &out->ssim) &&
-           measure(t, t->spared.beside, &out->beside_psnr, &out->beside_ssim);
+    if (!r->validating) return true;
+    out->views = t->validation.count;
+    return measure(t, t->validation.views, &out->psnr, &out->ssim) &&
+           measure(t, t->validation.trained, &out->trained_psnr, &out->trained_ssim);
 }
 
 bool distwar_trainer_validate(distwar_trainer *t, distwar_train_validation *out) {

@@ -110,9 +110,9 @@ typedef struct distwar_train_progress {
 bool distwar_trainer_progress(distwar_trainer *t, distwar_train_progress *out);
 
 typedef struct distwar_train_validation {
-    size_t views;                    // set aside; 0: none, or they are trained on by now, and the rest is 0
-    double psnr, ssim;               // means over them
-    double beside_psnr, beside_ssim; // means over as many views beside them that are trained on
+    size_t views;                      // set aside; 0: none, or they are trained on by now, and the rest is 0
+    double psnr, ssim;                 // means over them
+    double trained_psnr, trained_ssim; // means over as many views beside them that are trained on
 } distwar_train_validation;
 // Measures the views that are set aside. `exposure` corrects neither. Waits for the device. Cost: renders 2 * views.
 bool distwar_trainer_validate(distwar_trainer *t, distwar_train_validation *out);

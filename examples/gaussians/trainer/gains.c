@@ -21,7 +21,7 @@ static const float aside_rate = 0.05f;
 static const double least_spread = 0.02;
 
 bool exposures_open(trainer *t, fault *why) {
-    const size_t views = t->order.count;
+    const size_t views = t->source.count;
     if (t->state->exposures == 0) return true;
     t->log_gains = malloc(views * sizeof *t->log_gains);
     if (!t->log_gains) return fail(why, "no memory for %zu views", views);
@@ -30,7 +30,7 @@ bool exposures_open(trainer *t, fault *why) {
         g->near = malloc(views * sizeof *g->near);
         g->of = malloc(views * sizeof *g->of);
         if (!g->near || !g->of) return fail(why, "no memory for %zu views", views);
-        if (!neighbours_choose(t->views, views, i == 1, g->near, g->of, why)) return false;
+        if (!neighbours_choose(t->source.views, views, i == 1, g->near, g->of, why)) return false;
     }
     t->grouping = &t->groupings[t->state->exposed == EXPOSURE_IN_ORDER];
     t->near_device = device_allocate(views * sizeof *t->grouping->near);
@@ -45,7 +45,7 @@ void exposures_close(trainer *t) {
 }
 
 static int64_t views_in_use(const trainer *t) {
-    return (int64_t)(t->used_order.count > 0 ? t->used_order.count : t->order.count);
+    return (int64_t)(t->source.trained_order.count > 0 ? t->source.trained_order.count : t->source.count);
 }
 
 typedef struct gain_spread {
@@ -112,8 +112,8 @@ static bool settles_now(const trainer *t) {
     const int64_t rounds = ROUNDS * views_in_use(t), every = rounds > LEAST_VIEWS ? rounds : LEAST_VIEWS;
     if (state->exposures == 0) return false;
     if (state->exposed == EXPOSURE_FIRST)
-        return state->iteration >= every || progress_at(t->settings, state->schedule.at + 1) >= part;
-    return training_passed(state->schedule.at, state->schedule.at - state->schedule.before, every);
+        return state->place.views >= every || progress_at(t->settings, state->place.at + 1) >= part;
+    return training_passed(state->place.at, state->place.at - state->place.before, every);
 }
 
 void exposures_settle(trainer *t) {
@@ -145,7 +145,7 @@ gs_status exposures_step(trainer *t, const step_views *of, int32_t v, const floa
     const bool together = t->state->exposed == EXPOSURE_FIRST || t->state->exposed == EXPOSURE_TOGETHER;
     if (together && group.count > 1)
         group = (gs_exposure_group){t->near_device, views_in_use(t), near->first + near->place};
-    const bool aside = t->report.set_aside && t->views[of->index[v]].set_aside;
+    const bool aside = t->report.validating && t->source.views[of->index[v]].validates;
     const float rate = aside ? aside_rate : scheduled_exposure_rate(t->settings, of->at + v);
     return gs_exposure_step(t->state->exposure, &group, sums, rate, prior, NULL);
 }

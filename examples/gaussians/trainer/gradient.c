@@ -28,12 +28,11 @@ gs_gaussians trainer_gaussians(trainer *t, const step_views *of) {
 bool trainer_weigh(trainer *t, const step_views *of) {
     bool with_depth = false;
     for (int32_t v = 0; v < of->count; v++) {
-        const target_view *const view = &t->views[of->index[v]];
+        const target_view *const view = &t->source.views[of->index[v]];
         step_weights *const weights = &t->weights[t->waiting + v];
 #define WEIGH(name, results, first, last, has, ...)                                                          \
-    weights->name = has(view) && !of->painted[v]                                                             \
-                        ? scheduled_weight(t->settings, &t->settings->weights.name, of->at)                  \
-                        : 0;
+    weights->name =                                                                                          \
+        has(view) && !of->taught[v] ? scheduled_weight(t->settings, &t->settings->weights.name, of->at) : 0;
         LOSS_TERMS(WEIGH)
 #undef WEIGH
         with_depth |= weights->depth > 0;
@@ -158,7 +157,7 @@ step_views step_views_of(const step_views *of, int32_t first, int32_t end) {
         out.view[v] = of->view[first + v];
         out.camera[v] = of->camera[first + v];
         out.exposure[v] = of->exposure[first + v];
-        out.painted[v] = of->painted[first + v];
+        out.taught[v] = of->taught[first + v];
     }
     return out;
 }

@@ -1,25 +1,44 @@
 // SPDX-License-Identifier: MIT
 #include "plan.h"
-#include "frame.h"
-#include "training_state.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-// ---- schedule
-
-// Iterations between samples of the average: neighbouring steps say the same.
-enum { AVERAGE_EVERY = 5 };
+// ---- where a run is
 
 bool training_passed(int64_t iteration, int64_t views, int64_t every) {
     return iteration / every > (iteration - views) / every;
 }
 
-int64_t scheduled_early_views(const schedule_place *place) {
+int64_t schedule_step(const run_place *place) {
+    return place->before < place->at ? place->before + 1 : place->at;
+}
+
+bool place_is_possible(const run_place *place) {
+    return place->before >= -1 && place->before <= place->at && place->at <= SCHEDULE_MOST &&
+           place->length >= 0 && place->length <= SCHEDULE_MOST && place->progress >= 0 &&
+           place->progress <= 1 && place->seconds >= 0 && place->seconds <= SCHEDULE_MOST &&
+           place->ended >= 0 && place->ended <= place->views &&
+           (place->length > 0 || place->ended > 0 || place->at == place->views);
+}
+
+int64_t scheduled_early_views(const run_place *place) {
     return place->ended + (place->ended + 2) / 3;
 }
 
-int64_t scheduled_teachers(const training_settings *settings, const schedule_place *place) {
+int64_t place_before(const run_place *place) {
+    return place->scene * scheduled_early_views(place);
+}
+
+bool place_is_taught(const run_place *place) {
+    return place->scenes > 0 && place->scene == place->scenes;
+}
+
+bool place_teaches(const run_place *place) {
+    return place->scenes > 0 && place->scene < place->scenes;
+}
+
+int64_t scheduled_teachers(const training_settings *settings, const run_place *place) {
     if (place->ended == 0 || (settings->budget && !(place->seconds > 0))) return 0;
     const double lengths = settings->budget
                                ? settings->budget->seconds / place->seconds
@@ -29,10 +48,77 @@ int64_t scheduled_teachers(const training_settings *settings, const schedule_pla
     return teachers >= 2 ? teachers : 0;
 }
 
-int64_t scheduled_views(const training_settings *settings, const training_state *state) {
-    const bool early = state->schedule.ended > 0 && state->lessons.wanted == 0;
-    return early ? scheduled_early_views(&state->schedule) : settings->iterations;
+int64_t scheduled_views(const training_settings *settings, const run_place *place) {
+    return place->ended > 0 && place->scenes == 0 ? scheduled_early_views(place) : settings->iterations;
 }
+
+int64_t place_last_view(const training_settings *settings, const run_place *place, int64_t of_phase) {
+    const int64_t before = place_before(place);
+    if (place->ended == 0) return of_phase;
+    if (place_is_taught(place)) return settings->iterations;
+    if (place->views - before >= place->ended) return before + scheduled_early_views(place);
+    return before + (of_phase < place->ended ? of_phase : place->ended);
+}
+
+// The step of the schedule after so many views, once training has ended before its time.
+static int64_t step_at_end(const training_settings *settings, const run_place *place, int64_t views) {
+    const int64_t before = place_before(place), own = views - before;
+    const double last = (double)(settings->iterations - 1), from = scheduled_end(settings),
+                 done = (double)(own - place->ended) / (double)(scheduled_early_views(place) - place->ended);
+    if (place_is_taught(place))
+        return 1 + (int64_t)((double)own / (double)(settings->iterations - before) * last + 0.5);
+    return own <= place->ended ? own : 1 + (int64_t)((from + (1 - from) * fmin(done, 1)) * last + 0.5);
+}
+
+void place_open(run_place *place, const training_settings *settings) {
+    place->at = place->views, place->before = place->views - 1;
+    place->length = place->progress = place->seconds = 0;
+    if (place->ended > 0)
+        place->at = step_at_end(settings, place, place->views), place->before = place->at - 1;
+}
+
+void place_advance(run_place *place, const training_settings *settings, int32_t views) {
+    place->before = place->at;
+    place->at = place->ended > 0 ? step_at_end(settings, place, place->views + views) : place->at + views;
+}
+
+void place_advance_in_time(run_place *place, const training_settings *settings, const pace *pace) {
+    const bool ends = place->ended > 0 && !place_is_taught(place);
+    const int64_t by_views = place->at;
+    if (ends) place->progress = fmax(place->progress, scheduled_end(settings));
+    if (place->length > 0) {
+        place->progress = pace_next(pace, place->progress);
+        place->at = 1 + (int64_t)(place->progress * (double)(settings->iterations - 1) + 0.5);
+    }
+    if (ends && place->at < by_views) place->at = by_views;
+    if (place->at < place->before) place->at = place->before;
+}
+
+bool place_is_over(const run_place *place, const training_settings *settings, const pace *pace) {
+    if (!settings->budget) return place->views >= scheduled_views(settings, place);
+    if (place_teaches(place) || pace_is_over(pace)) return pace_is_over(pace);
+    const bool early = place->ended > 0 && !place_is_taught(place);
+    return place->progress >= 1 || (early && place->views >= scheduled_early_views(place));
+}
+
+bool place_wants_length(const run_place *place, const pace *pace, int32_t views) {
+    const double now_worth = pace_views_in_all(pace, place->views, views), factor = 1.3;
+    if (!pace_is_known(pace) || place->length == 0) return pace_is_known(pace);
+    return place->progress < 0.5 && place->ended == 0 &&
+           (now_worth > factor * place->length || now_worth < place->length / factor);
+}
+
+double place_length_to_fit(const run_place *place) {
+    // In views until the end. A schedule of ten times as many was as good as a short one, of 50 times a decibel worse
+    // (docs/notes/photographs.md).
+    const double most = 10;
+    return place_teaches(place) ? fmin(place->length, most * (double)place->ended) : place->length;
+}
+
+// ---- what a step has
+
+// Iterations between samples of the average: neighbouring steps say the same.
+enum { AVERAGE_EVERY = 5 };
 
 int scheduled_sh_degree(const training_settings *settings, int sh_degree, int64_t step) {
     int64_t degree = settings->sh_interval > 0 ? (step - 1) / settings->sh_interval : sh_degree;
@@ -45,7 +131,7 @@ double progress_at(const training_settings *settings, int64_t step) {
 
 double scheduled_end(const training_settings *s) {
     const bool grows = s->density.kind != DENSITY_NONE;
-    return fmin(1, fmax(s->set_aside_until, grows ? progress_at(s, s->density.until) : 0));
+    return fmin(1, fmax(s->validation_until, grows ? progress_at(s, s->density.until) : 0));
 }
 
 float scheduled_mean_rate(const training_settings *settings, int64_t step) {
@@ -100,7 +186,7 @@ bool average_is_due(const training_settings *settings, int64_t before, int64_t a
     return at > average_from(settings) && training_passed(at, at - before, AVERAGE_EVERY);
 }
 
-// ---- pace
+// ---- the pace of a budget
 
 enum { KNOWN_STEPS = 50, LEAST_STEPS = 8, KNOWN_SHARE = 20, LAST_SHARE = 4 };
 

@@ -26,26 +26,26 @@ double published_last_mean_rate(double extent) {
     return 1.6e-6 * extent;
 }
 
-gs_adam_rates usual_rates(double extent, double sh_rate) {
+gs_adam_rates default_rates(double extent, double sh_rate) {
     gs_adam_rates rates = published_rates(extent, sh_rate);
     rates.log_scale *= 2, rates.quaternion *= 2, rates.opacity_logit /= 2;
     return rates;
 }
 
-double usual_sh_rate(size_t views) {
+double default_sh_rate(size_t views) {
     return fmin(fmax((double)views / 25, 1), 8);
 }
 
-double usual_last_sh_rate(double first, int64_t iterations) {
+double default_last_sh_rate(double first, int64_t iterations) {
     return fmin(first, fmax(1, first * USUAL_ITERATIONS / (double)iterations));
 }
 
-double usual_rate_part(size_t views, int64_t iterations) {
+double default_rate_part(size_t views, int64_t iterations) {
     const double few = fmin(1, fmax(0, 2 - (double)views / 20));
     return pow(fmax(0.3, fmin(1, USUAL_ITERATIONS / (double)iterations)), few);
 }
 
-double usual_dropout(size_t views, int64_t iterations) {
+double default_dropout(size_t views, int64_t iterations) {
     const double often = fmin((double)iterations, 30000) / ((double)views * (double)views);
     return 0.2 * fmin(1, fmax(0, (often - 4) / 12));
 }
@@ -54,46 +54,46 @@ double usual_dropout(size_t views, int64_t iterations) {
 
 static const double limit = 300000, pixels_a_gaussian = 100;
 
-int64_t usual_limit(int64_t pixels) {
+int64_t default_limit(int64_t pixels) {
     return (int64_t)fmax(fmin(limit, floor((double)pixels / pixels_a_gaussian)), 1);
 }
 
-int64_t usual_limit_of_budget(int64_t pixels, size_t views, double steps) {
+int64_t default_limit_of_budget(int64_t pixels, size_t views, double steps) {
     const double shorter = steps / 2500, longer = steps / 30000;
     const double most = fmin(1000000, limit + 6000 * fmax((double)views - 100, 0));
     const double wanted = limit * fmax(fmin(shorter, 1), longer);
     return (int64_t)fmax(fmin(fmin(wanted, most), (double)pixels / pixels_a_gaussian), 1);
 }
 
-double usual_retired(size_t views) {
+double default_retired(size_t views) {
     return 0.16 * fmin(1, fmax(0, ((double)views - 20) / 20));
 }
 
-int64_t usual_retire_every(size_t views) {
+int64_t default_retire_every(size_t views) {
     return views > 100 ? 10 * (int64_t)views : 1000;
 }
 
 // ---- exposures
 
-bool usual_exposures(size_t views) {
+bool default_exposures(size_t views) {
     return views >= 3;
 }
 
-float usual_exposure_rate(size_t views, int64_t iterations) {
+float default_exposure_rate(size_t views, int64_t iterations) {
     const double mean = 0.99 / log(100); // of rates that fall to a hundredth, in parts of the first
     return (float)fmin(fmax(1.5 / mean * (double)views / (double)iterations, 0.05), 0.3);
 }
 
 // ---- views that are set aside
 
-size_t usual_validation(size_t views) {
+size_t default_validation(size_t views) {
     const size_t least = 4, most = 16, part = views / 16;
     if (views < 10 * least) return 0;
     return part < least ? least : part < most ? part : most;
 }
 
-int64_t usual_validate_every(size_t views) {
-    return usual_retire_every(views) / 2;
+int64_t default_validate_every(size_t views) {
+    return default_retire_every(views) / 2;
 }
 
 // ---- views of a step
@@ -120,11 +120,12 @@ static int64_t batch_of_pixels(int64_t pixels, size_t views, const run_size *run
     return batch > 1 ? batch : 1;
 }
 
-int64_t usual_batch(const view_sizes *sizes, const run_size *run) {
+int64_t default_batch(const view_sizes *sizes, const run_size *run) {
     return batch_of_pixels(sizes->pixels, sizes->count, run);
 }
 
-resolution_schedule usual_resolutions(const view_sizes *sizes, int64_t most_gaussians, const run_size *run) {
+resolution_schedule default_resolutions(const view_sizes *sizes, int64_t most_gaussians,
+                                        const run_size *run) {
     const int factor = 2;
     const int64_t whole = sizes->pixels, pixels = whole / (factor * factor);
     if (pixels < most_gaussians || sizes->least_side < factor * RESOLUTIONS_LEAST_SIDE)
@@ -138,7 +139,7 @@ resolution_schedule usual_resolutions(const view_sizes *sizes, int64_t most_gaus
 
 // ---- poses
 
-int64_t usual_pose_steps(size_t views, int64_t iterations) {
+int64_t default_pose_steps(size_t views, int64_t iterations) {
     const int64_t least = 1500, each = 40 * (int64_t)views, wanted = each > least ? each : least;
     return wanted < iterations ? wanted : iterations;
 }
@@ -228,13 +229,13 @@ density_settings density_settings_from(const density_settings *s, const density_
     settings.until = until(s, data);
     settings.extent = data->extent;
     // Sizes are lengths; the noise is the covariance times the rate of means, a length to the third power.
-    const double unit = data->extent / usual_extent;
+    const double unit = data->extent / default_extent;
     settings.mcmc.scale_weight /= unit;
     settings.mcmc.noise /= unit * unit;
-    if (settings.most_gaussians == 0) settings.most_gaussians = usual_limit(data->pixels);
-    if (settings.retire_every == 0) settings.retire_every = usual_retire_every(data->views);
+    if (settings.most_gaussians == 0) settings.most_gaussians = default_limit(data->pixels);
+    if (settings.retire_every == 0) settings.retire_every = default_retire_every(data->views);
     if (settings.retired < 0)
-        settings.retired = density_method_of(settings.kind)->has_limit ? usual_retired(data->views) : 0;
+        settings.retired = density_method_of(settings.kind)->has_limit ? default_retired(data->views) : 0;
     return settings;
 }
 
@@ -243,7 +244,7 @@ density_settings density_settings_from(const density_settings *s, const density_
 training_choices training_choices_default(void) {
     return (training_choices){.validate = -1,
                               .teachers = TEACHERS_MOST,
-                              .average = usual_average,
+                              .average = default_average,
                               .dropout = -1,
                               .weights = loss_weights_default(),
                               .tune = true,
@@ -261,9 +262,9 @@ density_data training_density_data(const training_data *data, int64_t iterations
     return out;
 }
 
-size_t training_views_aside(const training_choices *choices, size_t count) {
+size_t training_validation_count(const training_choices *choices, size_t count) {
     if (choices->validate >= 0) return (size_t)choices->validate;
-    return choices->refine_poses ? 0 : usual_validation(count);
+    return choices->refine_poses ? 0 : default_validation(count);
 }
 
 bool training_choices_suit(const training_choices *choices, const training_data *data, fault *why) {
@@ -288,41 +289,41 @@ training_settings training_settings_from(const training_choices *c, const traini
     const density_data gaussians = training_density_data(data, iterations);
     const density_settings density = density_settings_from(&c->density, &gaussians);
     const view_sizes sizes = view_sizes_of(data->views, data->count);
-    const double sh_rate = c->sh_rate > 0 ? c->sh_rate : usual_sh_rate(data->count);
+    const double sh_rate = c->sh_rate > 0 ? c->sh_rate : default_sh_rate(data->count);
     fault why;
     const bool several = !c->refine_poses && resolution_views_match(data->views, data->count, &why);
     const run_size run = {iterations, c->ranks > 1 && c->policy.strategy != DISTWAR_FIXED ? c->ranks : 1};
     training_settings settings = {.iterations = iterations,
                                   .seconds = c->seconds,
-                                  .set_aside_until = validation_until,
-                                  .validate_every = usual_validate_every(data->count),
+                                  .validation_until = default_validation_until,
+                                  .validate_every = default_validate_every(data->count),
                                   .teachers = c->teachers,
                                   .seed = (uint64_t)c->seed,
                                   .tune = c->tune,
                                   .policy = c->policy,
                                   .random_background = c->random_background,
                                   .check_finite = c->check_finite,
-                                  .rates = usual_rates(data->extent, sh_rate),
+                                  .rates = default_rates(data->extent, sh_rate),
                                   .final_mean_rate = (float)published_last_mean_rate(data->extent),
-                                  .final_sh_rest = sh_rest_rate(usual_last_sh_rate(sh_rate, iterations)),
+                                  .final_sh_rest = sh_rest_rate(default_last_sh_rate(sh_rate, iterations)),
                                   .average_part = c->average,
                                   .dropout =
-                                      c->dropout >= 0 ? c->dropout : usual_dropout(data->count, iterations),
+                                      c->dropout >= 0 ? c->dropout : default_dropout(data->count, iterations),
                                   .pose = {.rate = fine_pose_rate, .end = 0.01, .from = POSES_FROM},
                                   .weights = c->weights,
-                                  .exposure_rate = usual_exposure_rate(data->count, iterations),
+                                  .exposure_rate = default_exposure_rate(data->count, iterations),
                                   .sh_interval = 1000,
                                   .density = density,
                                   .batch = c->batch > 0 ? c->batch
-                                           : several    ? usual_batch(&sizes, &run)
+                                           : several    ? default_batch(&sizes, &run)
                                                         : 1,
                                   .resolutions = c->resolutions};
     if (c->resolutions.automatic)
         settings.resolutions = c->refine_poses ? (resolution_schedule){0}
-                                               : usual_resolutions(&sizes, density.most_gaussians,
-                                                                   c->batch != 1 && several ? &run : NULL);
-    multiply_rates(&settings, (float)usual_rate_part(data->count, iterations));
-    const double unit = data->extent / usual_extent; // differences of inverse depths are inverse lengths
+                                               : default_resolutions(&sizes, density.most_gaussians,
+                                                                     c->batch != 1 && several ? &run : NULL);
+    multiply_rates(&settings, (float)default_rate_part(data->count, iterations));
+    const double unit = data->extent / default_extent; // differences of inverse depths are inverse lengths
     settings.weights.depth.first *= unit, settings.weights.depth.last *= unit;
     memcpy(settings.background, c->background, sizeof settings.background);
     return settings;
@@ -339,7 +340,7 @@ static void fit(void *context, double steps, training_settings *settings) {
     *settings = training_settings_from(choices, data, (int64_t)left);
     settings->budget = &recipe->budget;
     if (choices->density.most_gaussians == 0)
-        settings->density.most_gaussians = usual_limit_of_budget(
+        settings->density.most_gaussians = default_limit_of_budget(
             training_density_data(data, settings->iterations).pixels, data->count, steps);
 }
 

@@ -6,7 +6,6 @@
 #include "c_linkage.h"
 #include "distwar_gs.h"
 #include "views.h"
-#include "trainer.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -83,25 +82,25 @@ double published_last_mean_rate(double extent);
 float sh_rest_rate(double sh_rate);
 // Faster for shapes, slower for opacities than published, with the average at the end: bonsai 32.9 dB, 32.15 with shapes
 // as published, 32.17 with opacities twice as fast.
-gs_adam_rates usual_rates(double extent, double sh_rate);
+gs_adam_rates default_rates(double extent, double sh_rate);
 // Rates of SH above the constant as multiples of the published one: at the first step, and at the last. Highlights are
 // learned best at four to eight times the published rate, which costs bonsai 0.83 dB. Few views say little about
 // highlights, and a fast rate then learns what is true of one view alone; a long run learns them at any rate.
-double usual_sh_rate(size_t views);
-double usual_last_sh_rate(double first, int64_t iterations);
+double default_sh_rate(size_t views);
+double default_last_sh_rate(double first, int64_t iterations);
 // What multiplies all rates, 0.3 to 1: few views that are seen more often come to fit what is true of them alone
 // (relief23 after 30,000 iterations 18.95 dB, 17.98 without; fern pays 0.2). From 40 views on 1.
-double usual_rate_part(size_t views, int64_t iterations);
+double default_rate_part(size_t views, int64_t iterations);
 // The extent of scenes for which the published weights of lengths are meant: of MCMC's noise and penalty, and of depth
 // maps. Scenes of other extents have them converted, so that the unit of length does not matter.
-static const double usual_extent = 5;
+static const double default_extent = 5;
 // The part of the iterations, at the end, whose parameters are averaged: without, bonsai loses 0.73 dB, knot 0.90, fern
 // 0.04.
-static const double usual_average = 0.1;
+static const double default_average = 0.1;
 // Part of the Gaussians that the last step leaves out. It keeps Gaussians from fitting single views where a view is
 // seen often and has few others beside it: from iterations = 4 views^2 on, more up to 16 views^2 (fern 0.16 dB).
 // Iterations beyond 30,000 do not count: a hundred views are better without it in runs of any length.
-double usual_dropout(size_t views, int64_t iterations);
+double default_dropout(size_t views, int64_t iterations);
 
 // ---- how many Gaussians
 
@@ -110,36 +109,36 @@ enum { USUAL_RANDOM = 100000 };
 
 // The limit of growth: more than one Gaussian per 100 pixels of the training views fit what is in one picture only (fern
 // 25.05 dB with 130,000, 24.61 with 300,000).
-int64_t usual_limit(int64_t pixels);
+int64_t default_limit(int64_t pixels);
 // The limit under a budget of time that is worth `steps` steps at its start: fewer if there is no time to train them;
 // more, up to a million, if there is time and there are over 100 views, which determine them (bonsai's 220 gained with
 // 519,526; knot's 100 fell from 44.39 to 43.37 dB with 640,000).
-int64_t usual_limit_of_budget(int64_t pixels, size_t views, double steps);
+int64_t default_limit_of_budget(int64_t pixels, size_t views, double steps);
 // density_settings.retired: 0.29 dB on knot, 0.10 on bonsai. Few views, which a scene overfits, do not say what is of no
 // use.
-double usual_retired(size_t views);
-int64_t usual_retire_every(size_t views);
+double default_retired(size_t views);
+int64_t default_retire_every(size_t views);
 
 // ---- exposures; judgement
 
 // Whether photographs are given gains, which they keep where these differ (exposures.c): two would halve any difference.
-bool usual_exposures(size_t views);
+bool default_exposures(size_t views);
 // The rate of the gains' first steps. The rates of a view's steps in a run, which fall to a hundredth, add up to 1.5 however
 // few rounds of the views the run has, or more: so, but for the prior, a view that all its pixels want darker can get darker
 // by a factor of four. At most 0.3, which bounds the sum where there are fewer than 23 rounds.
-float usual_exposure_rate(size_t views, int64_t iterations);
+float default_exposure_rate(size_t views, int64_t iterations);
 
 // ---- views that are set aside; judgement (what they do: docs/notes/photographs.md)
 
 // How many views --validate auto sets aside: a sixteenth, at most 16, as each measurement renders them, at least 4, of
 // which fewer say little; none of fewer than 40 views, which would miss them. With at most 8 one of two runs of bonsai
 // ended at a third of its way, 0.7 dB below the other.
-size_t usual_validation(size_t views);
+size_t default_validation(size_t views);
 // Steps between measurements of the views set aside: five rounds of the views, at least 500.
-int64_t usual_validate_every(size_t views);
+int64_t default_validate_every(size_t views);
 // Views set aside are trained on from this part of the schedule on: the last views cost fox 1.1 dB where they never
 // were. Density control acts until 5/6, so what only these views show still gets Gaussians.
-static const double validation_until = 0.75;
+static const double default_validation_until = 0.75;
 
 // ---- views of a step
 
@@ -151,12 +150,12 @@ typedef struct run_size {
 // steps of 4 cost fern's 17 views 0.06 dB, knot's 100 0.21; bonsai takes 3.07 s, 4.24 with one view a step. Several
 // GPUs take a step of as many for each, if there are 3,500 steps, and at least one for each: bonsai by two H200, 30,000,
 // 34.01 dB in 9.6 s with 8, 34.01 in 11.4 with 4.
-int64_t usual_batch(const view_sizes *sizes, const run_size *run);
+int64_t default_batch(const view_sizes *sizes, const run_size *run);
 // Pictures of half the size for the first half of training where these have a pixel for a Gaussian; with fewer, lists
 // of splats are long and small pictures save no time. Until 90% where one whole picture fills a GPU, and so takes four
 // times as long as a small one. Whole pictures from the start cost fern 0.05 dB. most_gaussians: the limit of growth.
-// run: as of usual_batch; NULL: views cannot share a step.
-resolution_schedule usual_resolutions(const view_sizes *sizes, int64_t most_gaussians, const run_size *run);
+// run: as of default_batch; NULL: views cannot share a step.
+resolution_schedule default_resolutions(const view_sizes *sizes, int64_t most_gaussians, const run_size *run);
 
 // ---- poses
 
@@ -169,7 +168,7 @@ enum {
 }; // step after which training moves poses; a scene without geometry would mislead them
 static const double pose_level_rate = 0.5, fine_pose_rate = 0.2;
 // Steps on each size: enough for a scene to take shape and for every view to move often, but no more than training has.
-int64_t usual_pose_steps(size_t views, int64_t iterations);
+int64_t default_pose_steps(size_t views, int64_t iterations);
 
 // ---- pace
 
@@ -239,7 +238,7 @@ struct training_settings {
     int64_t iterations;            // >= 1; learning rates follow it
     double seconds;                // stop after the step during which this time has passed; 0: never
     const training_budget *budget; // NULL: `iterations` are done, one step of the schedule each
-    double set_aside_until;        // 0..1, of the schedule: from there on views that are set aside are used
+    double validation_until;       // 0..1, of the schedule: from there on views that are set aside are used
     int64_t validate_every;        // steps between looks at whether they say that training is over; 0: none
     int64_t teachers;              // at most TEACHERS_MOST, see scheduled_teachers; below 2: none
     uint64_t seed;                 // of all random choices
@@ -266,18 +265,42 @@ struct training_settings {
     resolution_schedule resolutions;
 };
 
-// All views that training sees from its start to its end, as far as is known.
-int64_t scheduled_views(const training_settings *settings, const training_state *state);
-// The views that a scene sees whose training ends early, as place->ended > 0 says.
-int64_t scheduled_early_views(const schedule_place *place);
-// Where training ends so early that the views left suffice, or the time of a budget: how many scenes are trained until
-// there, one after another, to teach a last one that has at least twice as many views, or twice the time (lessons.c).
-// 0: the first is all.
-int64_t scheduled_teachers(const training_settings *settings, const schedule_place *place);
-// Where the end of the schedule begins, 0..1, that follows once place->ended is known.
-double scheduled_end(const training_settings *settings);
+// ---- place: where a run is, and what it does there. Pure functions but for gaussians_of_step
+
 // Whether the step that ended at `iteration` and had `views` views reached or passed a multiple of `every` >= 1.
 bool training_passed(int64_t iteration, int64_t views, int64_t every);
+// At the start of a run without a budget: by the views seen.
+void place_open(run_place *place, const training_settings *settings);
+// To the next step, of so many views: by these, or once training has ended early towards the end of the schedule.
+void place_advance(run_place *place, const training_settings *settings, int32_t views);
+// After place_advance, under a budget: by the time that is left. Not while place_teaches: there is time for the views of
+// each teacher.
+void place_advance_in_time(run_place *place, const training_settings *settings, const pace *pace);
+// Under a budget: whether the length is to be set, for the first time, or anew where in the first half, in which Gaussians
+// are added, there is much more or less time for steps than thought.
+bool place_wants_length(const run_place *place, const pace *pace, int32_t views);
+// The length that `fit` of the budget is called with. Once it is known when a scene's training ends, teachers are not
+// trained by a much longer schedule, whose rates are still high there.
+double place_length_to_fit(const run_place *place);
+// Whether the step that was done last is the last of all. pace: with the time now.
+bool place_is_over(const run_place *place, const training_settings *settings, const pace *pace);
+// The last view that the next step may have. of_phase: the last view of its phase.
+int64_t place_last_view(const training_settings *settings, const run_place *place, int64_t of_phase);
+// All views that training sees from its start to its end, as far as is known.
+int64_t scheduled_views(const training_settings *settings, const run_place *place);
+// The views that a scene sees whose training ends early, as place->ended > 0 says.
+int64_t scheduled_early_views(const run_place *place);
+// The views that all scenes before the present one have seen together.
+int64_t place_before(const run_place *place);
+// Whether the scene that is trained now learns from others; whether it is a teacher after the first.
+bool place_is_taught(const run_place *place);
+bool place_teaches(const run_place *place);
+// Where training ends so early that the views left suffice, or the time of a budget: how many scenes are trained until
+// there, one after another, to teach a last one that has at least twice as many views, or twice the time.
+// 0: the first is all.
+int64_t scheduled_teachers(const training_settings *settings, const run_place *place);
+// Where the end of the schedule begins, 0..1, that follows once place->ended is known.
+double scheduled_end(const training_settings *settings);
 // 0 at the first step, 1 at the last.
 double progress_at(const training_settings *settings, int64_t step);
 // The SH degree in use at a step = 1, 2, ... and that step's learning rate of means.
@@ -337,7 +360,7 @@ typedef struct training_data {
 
 density_data training_density_data(const training_data *data, int64_t iterations);
 // How many of `count` views are set aside.
-size_t training_views_aside(const training_choices *choices, size_t count);
+size_t training_validation_count(const training_choices *choices, size_t count);
 // Fails if the views cannot share a step as chosen.
 bool training_choices_suit(const training_choices *choices, const training_data *data, fault *why);
 training_settings training_settings_from(const training_choices *choices, const training_data *data,

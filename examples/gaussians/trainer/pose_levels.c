@@ -219,7 +219,7 @@ bool align_views(picture_cache *pictures, training_state *state, target_view *vi
     still.rates = (gs_adam_rates){0};
     still.pose = (pose_schedule){.rate = 0.25, .end = 0.01};
     training_state frozen = *state;
-    frozen.iteration = frozen.steps = frozen.exposures = frozen.poses = 0;
+    frozen.place.views = frozen.place.steps = frozen.exposures = frozen.poses = 0;
     frozen.pose = NULL;
     bool done = training_state_open_poses(&frozen, (int64_t)count, why) &&
                 poses_start_in(frozen.pose, views, count, &frozen, why) &&

@@ -43,120 +43,61 @@ static bool reserve_losses(trainer *t, int64_t steps, fault *why) {
     return true;
 }
 
-static void open_budget(trainer *t) {
-    t->fitted = *t->settings;
-    t->settings = &t->fitted;
-    t->before = t->state->schedule.seconds;
-    t->pace.budget = t->fitted.budget->seconds;
-    if (t->state->schedule.steps > 0) lessons_fit_schedule(t);
+static void fit_schedule(trainer *t) {
+    const training_budget *const budget = t->settings->budget;
+    budget->fit(budget->context, place_length_to_fit(&t->state->place), &t->fitted);
 }
 
-// Whether, in the first half, in which Gaussians are added, there is much more or less time for steps than thought.
-static bool has_changed(const trainer *t, int32_t views) {
-    const schedule_place *place = &t->state->schedule;
-    const double now_worth = pace_views_in_all(&t->pace, t->state->iteration, views), factor = 1.3;
-    return place->progress < 0.5 && place->ended == 0 && pace_is_known(&t->pace) &&
-           (now_worth > factor * place->steps || now_worth < place->steps / factor);
-}
-
-// The step of the schedule after `iteration` views, once training has ended before its time.
-static int64_t at_end(const trainer *t, int64_t iteration) {
-    const training_settings *const settings = t->settings;
-    const schedule_place *const place = &t->state->schedule;
-    const int64_t before = lessons_before(t), own = iteration - before;
-    const double last = (double)(settings->iterations - 1), from = scheduled_end(settings),
-                 done = (double)(own - place->ended) / (double)(scheduled_early_views(place) - place->ended);
-    if (lessons_are_on(t))
-        return 1 + (int64_t)((double)own / (double)(settings->iterations - before) * last + 0.5);
-    return own <= place->ended ? own : 1 + (int64_t)((from + (1 - from) * fmin(done, 1)) * last + 0.5);
-}
-
-// Moves the schedules to the next step. views: of that step.
-static void move_schedule(trainer *t, int32_t views) {
-    schedule_place *place = &t->state->schedule;
-    place->before = place->at;
-    place->at = place->ended > 0 ? at_end(t, t->state->iteration + views) : place->at + views;
+// Moves the place to the next step. views: of that step.
+static void advance(trainer *t, int32_t views) {
+    run_place *const place = &t->state->place;
+    const density_settings *const density = &t->settings->density;
+    place_advance(place, t->settings, views);
     if (!t->settings->budget) return;
     place->seconds = t->before + trainer_now(t) - t->started;
     pace_note(&t->pace, place->seconds);
-    if (lessons_wait(t)) return; // there is time for the views of each teacher
-    const int64_t by_views = place->at;
-    if (place->ended > 0 && !lessons_are_on(t))
-        place->progress = fmax(place->progress, scheduled_end(t->settings));
-    t->pace.ahead = density_time_ahead(&t->settings->density, t->settings->iterations,
-                                       training_state_count(t->state), place->before);
-    if (place->steps > 0 ? has_changed(t, views) : pace_is_known(&t->pace)) {
-        const bool first = place->steps == 0;
-        place->steps = pace_views_in_all(&t->pace, t->state->iteration, views);
-        lessons_fit_schedule(t);
+    if (place_teaches(place)) return;
+    t->pace.ahead =
+        density_time_ahead(density, t->settings->iterations, training_state_count(t->state), place->before);
+    if (place_wants_length(place, &t->pace, views)) {
+        const bool first = place->length == 0;
+        place->length = pace_views_in_all(&t->pace, place->views, views);
+        fit_schedule(t);
         if (first) place->progress = fmin(1, progress_at(t->settings, place->at));
     }
-    t->pace.between_left = retirements_left(&t->settings->density, place->before); // with this step's
-    if (place->steps > 0) place->progress = pace_next(&t->pace, place->progress);
-    if (place->steps > 0)
-        place->at = 1 + (int64_t)(place->progress * (double)(t->settings->iterations - 1) + 0.5);
-    if (place->ended > 0 && !lessons_are_on(t) && place->at < by_views) place->at = by_views;
-    if (place->at < place->before) place->at = place->before;
+    t->pace.between_left = retirements_left(density, place->before); // with this step's
+    place_advance_in_time(place, t->settings, &t->pace);
 }
 
-// Under a budget: not where this retirement and later ones would take over a quarter of the time left.
-static bool retirement_has_time(const trainer *t) {
-    const pace *p = &t->pace;
-    return !t->settings->budget || 4 * p->between * (double)p->between_left <= p->budget - p->last;
-}
-
-// The views of a phase; of those that come when they are needed only the cameras.
-static const target_view *views_of(trainer *t, int phase) {
-    if (!t->pictures) return resolution_views_at(&t->sizes, phase);
-    if (phase == t->phase) return t->shapes;
-    const picture_form form =
-        resolution_form(&t->settings->resolutions, t->views, t->order.count, t->settings->batch, phase);
-    for (size_t i = 0; i < t->order.count; i++)
-        t->shapes[i] = (target_view){.camera = picture_form_camera(&form, &t->views[i].camera)};
-    picture_cache_reform(t->pictures, &form);
-    t->phase = phase;
-    return t->shapes;
-}
-
-// The views of a phase that are trained on.
-static const target_view *views_to_ask(trainer *t, int phase) {
-    const target_view *const views = views_of(t, phase);
-    if (!t->report.set_aside) return views;
-    for (size_t i = 0; i < t->used_order.count; i++) t->used_view[i] = views[t->used[i]];
-    return t->used_view;
-}
-
-// phase: whose views show what contributes.
+// If one is due and, under a budget, this one and later ones would not take over a quarter of the time left. phase: whose
+// views show what contributes.
 static bool retire(trainer *t, int phase) {
     const training_settings *settings = t->settings;
-    const size_t count = t->report.set_aside ? t->used_order.count : t->order.count;
-    const target_view *const asked = views_to_ask(t, phase);
-    const int64_t batch = trainer_batch(settings, phase);
+    const run_place *const place = &t->state->place;
+    pace *const p = &t->pace;
+    if (!retirement_is_due(&settings->density, place->before, place->at) ||
+        (settings->budget && 4 * p->between * (double)p->between_left > p->budget - p->last))
+        return true;
+    scored_views by = {.batch = trainer_batch(settings, phase)};
+    by.views = view_source_asked(&t->source, phase, t->report.validating, &by.count);
     if (settings->budget) DEVICE_CHECK(cudaDeviceSynchronize()); // the step's own time
     if (!trainer_look_at_clock(t)) return false;
     const double began = trainer_now(t);
-    const scored_views by = {asked, count, batch};
     const size_t bytes = (size_t)training_state_count(t->state) * sizeof(float);
     float *const score = device_buffer_reserve(&t->retirement.score, bytes);
     device_clear(score, bytes);
     if (!t->way->scores(t, &by, score) ||
-        !retirement_end(&t->retirement, t->state, score, settings->density.retired))
+        !retirement_end(&t->retirement, t->state, score, settings->density.retired) ||
+        !trainer_look_at_clock(t))
         return false;
-    if (!trainer_look_at_clock(t)) return false;
-    t->pace.between = trainer_now(t) - began;
+    p->between = trainer_now(t) - began;
     return true;
 }
 
-// Whether the step that was done last is the last of all.
 bool trainer_is_over(const trainer *t) {
-    const schedule_place *place = &t->state->schedule;
-    if (!t->settings->budget) return t->state->iteration >= scheduled_views(t->settings, t->state);
     pace then = t->pace;
-    pace_note(&then, t->before + trainer_now(t) - t->started);
-    if (lessons_wait(t)) return pace_is_over(&then);
-    const bool early = place->ended > 0 && !lessons_are_on(t);
-    return place->progress >= 1 || pace_is_over(&then) ||
-           (early && t->state->iteration >= scheduled_early_views(place));
+    if (t->settings->budget) pace_note(&then, t->before + trainer_now(t) - t->started);
+    return place_is_over(&t->state->place, t->settings, &then);
 }
 
 static bool fails(trainer *t, const fault *why) {
@@ -165,21 +106,25 @@ static bool fails(trainer *t, const fault *why) {
 
 // ---- the report
 
-// Adds the waiting losses to the report, on all ranks.
+bool trainer_take_results(trainer *t, int64_t count, step_result *results) {
+    const size_t bytes = (size_t)count * sizeof *results;
+    const bool several = ranks_count(t->group) > 1;
+    const ranks_reduction sum = {t->results, count * (int64_t)(sizeof *results / sizeof(double)),
+                                 RANKS_DOUBLE, RANKS_SUM};
+    if (several && !(ranks_all_reduce(t->group, &sum, NULL) && ranks_wait(t->group, NULL))) return false;
+    device_download(results, t->results, bytes);
+    if (several) device_clear(t->results, bytes);
+    return true;
+}
+
 bool trainer_fetch_losses(trainer *t) {
     step_result batch[WAITING + GS_MAX_VIEWS];
     training_report *report = &t->report;
-    const size_t bytes = (size_t)t->waiting * sizeof *batch;
     const int64_t known = report->iterations - report->first_iteration + 1;
-    const ranks_reduction sum = {t->results, t->waiting * (int64_t)(sizeof *batch / sizeof(double)),
-                                 RANKS_DOUBLE, RANKS_SUM};
     fault why;
     if (t->waiting == 0) return true;
     if (!reserve_losses(t, known + t->waiting, &why)) return fails(t, &why);
-    const bool several = ranks_count(t->group) > 1;
-    if (several && !(ranks_all_reduce(t->group, &sum, NULL) && ranks_wait(t->group, NULL))) return false;
-    device_download(batch, t->results, bytes);
-    if (several) device_clear(t->results, bytes);
+    if (!trainer_take_results(t, t->waiting, batch)) return false;
     for (int64_t i = 0; i < t->waiting; i++) {
         const double loss = trainer_loss(&batch[i], &t->weights[i]);
         report->losses[++report->iterations - report->first_iteration] = loss;
@@ -216,8 +161,8 @@ const training_report *trainer_report(trainer *t) {
     if (!trainer_fetch_losses(t) || !trainer_look_at_clock(t)) return NULL;
     training_report_average(report);
     report->seconds = trainer_now(t) - t->started;
-    report->ended = t->state->schedule.ended;
-    if (t->settings->budget) t->state->schedule.seconds = t->before + report->seconds;
+    report->ended = t->state->place.ended;
+    if (t->settings->budget) t->state->place.seconds = t->before + report->seconds;
     report->repeats = t->one.f.repeats;
     report->strategy = strategy_tuner_report(&t->one.tuner);
     return report;
@@ -225,65 +170,43 @@ const training_report *trainer_report(trainer *t) {
 
 // ---- a step
 
-static int phase_of(const trainer *t) {
-    return resolution_phase_at(&t->settings->resolutions, t->settings->iterations, t->state->schedule.at + 1);
-}
-
 // Whether the next step leaves out the views that are set aside.
-static bool sets_aside(const trainer *t) {
-    return t->used_order.count > 0 && t->state->lessons.teachers == 0 &&
-           progress_at(t->settings, t->state->schedule.at + 1) < t->settings->set_aside_until;
-}
-
-// The view of iteration + 1.
-static size_t next_view(trainer *t, int64_t iteration) {
-    return t->report.set_aside ? t->used[view_order_at(&t->used_order, iteration)]
-                               : view_order_at(&t->order, iteration);
+static bool is_validating(const trainer *t) {
+    return t->source.trained_order.count > 0 && t->state->place.scene == 0 &&
+           progress_at(t->settings, t->state->place.at + 1) < t->settings->validation_until;
 }
 
 // How often the view of this step has moved, with this step; < 1: it does not move yet.
 static int64_t pose_steps(const trainer *t) {
-    const int64_t views = (int64_t)t->order.count, before = (t->settings->pose.from + views - 1) / views;
-    return t->state->poses > 0 ? t->state->iteration / views - before + 1 : 0;
+    const int64_t views = (int64_t)t->source.count, before = (t->settings->pose.from + views - 1) / views;
+    return t->state->poses > 0 ? t->state->place.views / views - before + 1 : 0;
 }
 
 void trainer_add_view(trainer *t, int phase, size_t index, step_views *of) {
-    const target_view *const views = views_of(t, phase);
+    const training_state *const state = t->state;
+    const target_view *const views = view_source_at(&t->source, phase);
     const int32_t v = of->count++;
     of->index[v] = index;
     of->view[v] = t->pictures && t->way->frames ? picture_cache_view(t->pictures, index) : views + index;
     of->camera[v] = of->view[v]->camera;
-    if (t->state->poses > 0) pose_to_camera(&t->state->pose[index].now, &of->camera[v]);
-}
-
-// The last view that a step of this phase may have.
-static int64_t last_view(const trainer *t, int phase) {
-    const training_settings *const settings = t->settings;
-    const schedule_place *const place = &t->state->schedule;
-    const int64_t of_phase = resolution_phase_end(&settings->resolutions, settings->iterations, phase),
-                  before = lessons_before(t);
-    if (place->ended == 0) return of_phase;
-    if (lessons_are_on(t)) return settings->iterations;
-    if (t->state->iteration - before >= place->ended) return before + scheduled_early_views(place);
-    return before + (of_phase < place->ended ? of_phase : place->ended);
+    of->exposure[v] = state->exposures > 0 ? state->exposure + GS_EXPOSURE_VALUES * index : NULL;
+    if (state->poses > 0) pose_to_camera(&state->pose[index].now, &of->camera[v]);
 }
 
 // A step has views of one phase.
 static step_views choose_views(trainer *t, int phase) {
     const training_settings *settings = t->settings;
     const training_state *state = t->state;
-    const int64_t batch = trainer_batch(settings, phase),
-                  left = settings->budget ? batch : last_view(t, phase) - state->iteration;
+    const int64_t batch = trainer_batch(settings, phase), views = state->place.views,
+                  of_phase = resolution_phase_end(&settings->resolutions, settings->iterations, phase),
+                  left =
+                      settings->budget ? batch : place_last_view(settings, &state->place, of_phase) - views;
     const int32_t count = (int32_t)(batch < left ? batch : left);
-    step_views of = {.first = state->iteration, .pose_step = pose_steps(t)};
-    t->report.set_aside = sets_aside(t);
+    step_views of = {.first = views, .pose_step = pose_steps(t)};
+    t->report.validating = is_validating(t);
     if (t->pictures) picture_cache_next_step(t->pictures);
-    while (of.count < count) {
-        const size_t index = next_view(t, state->iteration + of.count);
-        if (state->exposures > 0) of.exposure[of.count] = state->exposure + GS_EXPOSURE_VALUES * index;
-        trainer_add_view(t, phase, index, &of);
-    }
-    if (lessons_are_on(t)) lessons_choose(t, &of);
+    while (of.count < count)
+        trainer_add_view(t, phase, view_source_next(&t->source, views + of.count, t->report.validating), &of);
     return of;
 }
 
@@ -298,10 +221,16 @@ static bool step_pose(trainer *t, const step_views *of) {
     return true;
 }
 
-static void choose_background(const training_settings *settings, int64_t step, float background[3]) {
-    random_stream random = random_at(settings->seed, RANDOM_BACKGROUND, (uint64_t)step, 0);
+// What the step does with its views: all of it follows from the place.
+static void plan_step(const trainer *t, step_views *of) {
+    const training_settings *const settings = t->settings;
+    random_stream random = random_at(settings->seed, RANDOM_BACKGROUND, (uint64_t)of->first + 1, 0);
+    of->at = schedule_step(&t->state->place);
+    of->sh_degree = scheduled_sh_degree(settings, t->state->gaussians.sh_degree, of->at);
+    of->screen = density_sums_at(&settings->density, of->at);
     for (int c = 0; c < 3; c++)
-        background[c] = settings->random_background ? (float)random_unit(&random) : settings->background[c];
+        of->background[c] =
+            settings->random_background ? (float)random_unit(&random) : settings->background[c];
 }
 
 // Whether nothing but Adam needs the gradient of a step. Sums that are the same on any number of GPUs are stepped by the
@@ -311,119 +240,93 @@ static bool may_step_at_once(const trainer *t, const step_views *of) {
            !t->settings->check_finite && !density_adds_to_gradient(&t->settings->density, of->at);
 }
 
-// After Adam: Gaussians are retired, moved, added.
-static bool control_density(trainer *t, int phase, density_step *step) {
-    const training_state *const state = t->state;
-    return density_sum(step) &&
-           (!retirement_is_due(step->settings, state->schedule.before, state->schedule.at) ||
-            !retirement_has_time(t) || retire(t, phase)) &&
-           density_after_adam(step);
-}
-
-bool trainer_advance(trainer *t, int *phase) {
-    training_state *state = t->state;
-    const training_settings *settings = t->settings;
+// *phase: that the step is of.
+static bool take_step(trainer *t, int *phase) {
+    training_state *const state = t->state;
+    run_place *const place = &state->place;
+    const training_settings *const settings = t->settings;
     stage_clock *const clock = t->one.f.clock;
-    const int next = phase_of(t);
-    if (next != t->watched_phase) {
+    // Plan.
+    *phase = resolution_phase_at(&settings->resolutions, settings->iterations, place->at + 1);
+    if (*phase != t->watched_phase) {
         if (!trainer_fetch_losses(t)) return false;
         mcmc_watch_begin(&t->watch);
+        t->watched_phase = *phase;
     }
     exposures_settle(t);
-    step_views of = choose_views(t, t->watched_phase = *phase = next);
-    move_schedule(t, of.count);
-    of.at = schedule_step(&state->schedule);
-    of.sh_degree = scheduled_sh_degree(settings, state->gaussians.sh_degree, of.at);
-    of.screen = density_sums_at(&settings->density, of.at);
-    choose_background(settings, state->iteration + 1, of.background);
-    lessons_paint(t, &of);
+    step_views of = choose_views(t, *phase);
+    distillation_choose(t, &of);
+    advance(t, of.count);
+    plan_step(t, &of);
     const gs_adam_rates rates = scheduled_rates(settings, of.at, of.sh_degree, of.count);
+    const gs_adam_step adam = {&state->gaussians,     &state->first_moment,
+                               &state->second_moment, rates,
+                               place->steps + 1,      of.screen == SCREEN_ABSOLUTE ? state->density : NULL};
+    if (may_step_at_once(t, &of)) of.adam = &adam;
     density_step control = {.settings = &settings->density,
                             .seed = settings->seed,
                             .mean_rate = rates.mean,
                             .state = state,
                             .control = &t->density};
-
-    const gs_adam_step adam = {&state->gaussians,     &state->first_moment,
-                               &state->second_moment, rates,
-                               state->steps + 1,      of.screen == SCREEN_ABSOLUTE ? state->density : NULL};
-    if (may_step_at_once(t, &of)) of.adam = &adam;
-
+    // Views, gradient.
+    distillation_render(t, &of);
     if (clock) stage_clock_start(clock);
     if (!t->way->gradient(t, &of, &control.view, &control.mean2d) || !trainer_check_backward(t) ||
         !density_before_adam(&settings->density, state, of.count) || !trainer_check_penalty(t))
         return false;
     t->waiting += of.count;
+    // Step.
     if (!of.adam)
         GS_OR_FAIL(t->group, gs_adam(&state->gaussians, &state->gradients, &state->first_moment,
                                      &state->second_moment, &rates, adam.step, NULL));
-    state->steps = adam.step;
+    place->steps = adam.step;
     stage_clock_mark(clock, STAGE_ADAM);
-    if (!trainer_check_adam(t)) return false;
-    if (of.pose_step > 0 && !step_pose(t, &of)) return false;
-    state->iteration += of.count;
+    if (!trainer_check_adam(t) || (of.pose_step > 0 && !step_pose(t, &of))) return false;
+    place->views += of.count;
     t->report.step_views = of.count;
-    if (!control_density(t, *phase, &control)) return false;
+    // Density, average.
+    if (!density_sum(&control) || !retire(t, *phase) || !density_after_adam(&control)) return false;
     stage_clock_mark(clock, STAGE_DENSITY);
-    if (average_is_due(settings, state->schedule.before, state->schedule.at))
+    if (average_is_due(settings, place->before, place->at))
         parameter_average_add(&state->average, &state->gaussians);
     return t->waiting < WAITING || trainer_fetch_losses(t);
 }
 
+bool trainer_step(trainer *t) {
+    int phase;
+    return take_step(t, &phase) && validation_look(t, phase) && distillation_next(t);
+}
+
 // ---- open and close
 
-// Finds the views that are not set aside, if some are.
-static bool open_used(trainer *t, fault *why) {
-    size_t used = 0;
-    for (size_t i = 0; i < t->order.count; i++) used += !t->views[i].set_aside;
-    if (used == t->order.count || t->settings->set_aside_until <= 0) return true;
-    if (used == 0) return fail(why, "all %zu views are set aside", t->order.count);
-    if (t->state->poses > 0) return fail(why, "refined poses exclude views that are set aside");
-    t->used = malloc(used * sizeof *t->used);
-    t->used_view = malloc(used * sizeof *t->used_view);
-    if (!t->used || !t->used_view) return fail(why, "no memory for %zu views", used);
-    for (size_t i = 0, to = 0; i < t->order.count; i++)
-        if (!t->views[i].set_aside) t->used[to++] = i;
-    if (!view_order_open(&t->used_order, used, t->settings->seed, why)) return false;
-    t->report.set_aside = sets_aside(t);
-    return true;
-}
-
-// Without a budget a step of the schedule is an iteration, unless training ends before its time.
-static void open_place(trainer *t) {
-    schedule_place *const place = &t->state->schedule;
-    const int64_t iteration = t->state->iteration;
-    *place = (schedule_place){.at = iteration, .before = iteration - 1, .ended = place->ended};
-    if (place->ended > 0) place->at = at_end(t, iteration), place->before = place->at - 1;
-}
-
-static bool open_trainer(trainer *t) {
+static bool open_trainer(trainer *t, const target_view *views, size_t view_count) {
     training_state *const state = t->state;
     const training_settings *const settings = t->settings;
     fault why;
     if (!trainer_look_at_clock(t)) return false;
     t->started = trainer_now(t);
-    t->report.first_iteration = state->iteration + 1;
-    t->report.iterations = state->iteration;
+    t->report.first_iteration = state->place.views + 1;
+    t->report.iterations = state->place.views;
     t->report.strategy.policy = settings->policy;
     if (settings->budget)
-        open_budget(t);
+        t->before = state->place.seconds, t->pace.budget = settings->budget->seconds;
     else
-        open_place(t);
-    if (!reserve_losses(t, settings->budget ? WAITING : settings->iterations - state->iteration, &why) ||
-        !view_order_open(&t->order, t->order.count, settings->seed, &why) || !open_used(t, &why) ||
-        !exposures_open(t, &why))
+        place_open(&state->place, settings);
+    if (settings->budget && state->place.length > 0) fit_schedule(t);
+    const bool validates = settings->validation_until > 0;
+    if (!reserve_losses(t, settings->budget ? WAITING : settings->iterations - state->place.views, &why) ||
+        !view_source_open(&t->source, t->pictures, views, view_count, &settings->resolutions, settings->batch,
+                          settings->seed, validates, &why))
         return fails(t, &why);
-    t->phase = t->watched_phase = -1;
-    t->watch.since = state->steps;
-    t->shapes = t->pictures ? calloc(t->order.count, sizeof *t->shapes) : NULL;
-    if (t->pictures && !t->shapes) return ranks_fail(t->group, "no memory for %zu views", t->order.count);
-    if (!t->pictures && !resolution_views_open(&t->sizes, &settings->resolutions, t->views, t->order.count,
-                                               settings->batch, &why))
-        return fails(t, &why);
+    if (t->source.trained_order.count > 0 && state->poses > 0)
+        return ranks_fail(t->group, "refined poses exclude views that are set aside");
+    t->report.validating = is_validating(t);
+    if (!exposures_open(t, &why)) return fails(t, &why);
+    t->watched_phase = -1;
+    t->watch.since = state->place.steps;
     t->results = device_allocate((WAITING + GS_MAX_VIEWS) * sizeof *t->results);
     device_clear(t->results, (WAITING + GS_MAX_VIEWS) * sizeof *t->results);
-    if (!lessons_open(t)) return false;
+    if (!distillation_open(t)) return false;
     frame_gradient_open(t);
     t->retirement.one_by_one = t->one.one_by_one;
     return true;
@@ -432,17 +335,12 @@ static bool open_trainer(trainer *t) {
 void trainer_close(trainer *t) {
     if (!t) return;
     frame_gradient_close(t);
-    lessons_close(t);
+    distillation_close(t);
     exposures_close(t);
     device_buffer_close(&t->target);
     device_buffer_close(&t->logits);
     device_free(t->results);
-    free(t->shapes);
-    view_order_close(&t->order);
-    view_order_close(&t->used_order);
-    free(t->used);
-    free(t->used_view);
-    resolution_views_close(&t->sizes);
+    view_source_close(&t->source);
     density_control_close(&t->density);
     retirement_close(&t->retirement);
     stage_clock_close(&t->report.clock);
@@ -461,10 +359,9 @@ trainer *trainer_open(picture_cache *pictures, training_state *state, const targ
                    .group = state->group,
                    .way = state->way,
                    .pictures = pictures,
-                   .views = views,
-                   .settings = settings,
-                   .order = {.count = view_count}};
-    if (open_trainer(t)) return t;
+                   .fitted = *settings,
+                   .settings = &t->fitted};
+    if (open_trainer(t, views, view_count)) return t;
     trainer_close(t);
     fail(why, "%s", ranks_error(state->group));
     return NULL;
@@ -504,7 +401,7 @@ static bool agree_to_end(trainer *t, const training_observer *observer, const pr
                                                                                : GOES_ON;
     int64_t of_all[RANKS_MAX];
     *how = ranks_count(t->group) > 1 ? GOES_ON : wants;
-    if (ranks_count(t->group) == 1 || t->state->steps % LOOK_EVERY != 0) return true;
+    if (ranks_count(t->group) == 1 || t->state->place.steps % LOOK_EVERY != 0) return true;
     if (!ranks_tell_all(t->group, wants, of_all, NULL)) return false;
     for (int r = 0; r < ranks_count(t->group); r++) *how = of_all[r] > *how ? of_all[r] : *how;
     return true;
@@ -525,9 +422,9 @@ static void show(trainer *t, progress *bar) {
     if (!t->settings->name || ranks_own(t->group) != 0 || !progress_due(bar)) return;
     bar->total = t->settings->iterations;
     bar->ahead = density_time_ahead(&t->settings->density, t->settings->iterations,
-                                    training_state_count(t->state), t->state->schedule.at);
-    const bool lessons = t->state->lessons.wanted > 0;
-    progress_show(bar, lessons ? t->state->iteration : t->state->schedule.at, shown_loss(t));
+                                    training_state_count(t->state), t->state->place.at);
+    const run_place *const place = &t->state->place;
+    progress_show(bar, place->scenes > 0 ? place->views : place->at, shown_loss(t));
 }
 
 static bool train_all(trainer *t, const training_observer *observer) {
@@ -535,7 +432,7 @@ static bool train_all(trainer *t, const training_observer *observer) {
     training_state *const state = t->state;
     progress bar;
     progress_begin(&bar, settings->name, settings->iterations);
-    bar.before = state->schedule.at;
+    bar.before = state->place.at;
     bar.time_limit = settings->budget ? settings->budget->seconds - t->before : settings->seconds;
     int64_t how =
         observer && observer->end && *observer->end && ranks_count(t->group) == 1 ? STOPPED : GOES_ON;
@@ -555,7 +452,7 @@ static bool train_all(trainer *t, const training_observer *observer) {
             warned = true;
         }
         if (observer && observer->observe &&
-            (last || training_passed(state->iteration, t->report.step_views, observer->interval) ||
+            (last || training_passed(state->place.views, t->report.step_views, observer->interval) ||
              (observer->wants && observer->wants(observer->context))))
             good = look_on(t, observer, &bar);
     }
@@ -618,7 +515,7 @@ static bool are_finite(trainer *t, const written *w) {
            ranks_fail(t->group,
                       "--check-finite: %s made a number that is not finite, in the %s %lld, in the step "
                       "after %lld views; --checkpoint-every keeps the state before it",
-                      w->by, w->what, (long long)row, (long long)t->state->iteration);
+                      w->by, w->what, (long long)row, (long long)t->state->place.views);
 }
 
 static bool vectors_are_finite(trainer *t, const char *by, const gs_gaussians *vectors) {
@@ -702,10 +599,10 @@ void trainer_watch(trainer *t, int64_t losses) {
         device_download(&dead, t->density.dead, sizeof dead);
         device_clear(t->density.dead, sizeof dead);
     }
-    const bool dies = mcmc_watch_dead(watch, t->state->steps, dead, t->state->gaussians.count);
+    const bool dies = mcmc_watch_dead(watch, t->state->place.steps, dead, t->state->gaussians.count);
     if (report->warning[0] || !(rises || dies)) return;
     const int length = snprintf(report->warning, sizeof report->warning,
-                                "after view %lld MCMC runs away: ", (long long)t->state->iteration);
+                                "after view %lld MCMC runs away: ", (long long)t->state->place.views);
     char *const text = report->warning + length;
     const size_t room = sizeof report->warning - (size_t)length;
     if (dies)

@@ -25,7 +25,7 @@ typedef struct training_report {
     double first_loss, last_loss;
     bool stopped;      // training ended because of training_observer.end
     int64_t ended;     // training_state.schedule.ended
-    bool set_aside;    // some views are, and the last step did not train on them yet
+    bool validating;   // some views are, and the last step did not train on them yet
     double seconds;    // of this run, without the time of its observer
     double waited;     // seconds of these in which the host waited for the lists' lengths
     int64_t repeats;   // forward passes that were repeated because the lists had no room
@@ -63,7 +63,7 @@ bool trainer_step(trainer *t);
 const training_report *trainer_report(trainer *t);
 void trainer_close(trainer *t); // NULL is harmless
 
-// Trains from where the state is (state->iteration <= settings->iterations, without a budget) on view_count >= 1
+// Trains from where the state is (state->place.views <= settings->iterations, without a budget) on view_count >= 1
 // views, which are not all set aside. A collective of state->group; with DISTWAR_FIXED the number of ranks
 // does not change the result. A step on B views has sqrt(B) times the learning rates, and the sum of the views' gradients.
 // views, pictures: as of trainer_open. Fails if the loss

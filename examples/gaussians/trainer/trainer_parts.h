@@ -62,13 +62,13 @@ struct step_views {
     const float *exposure[GS_MAX_VIEWS]; // the gains; NULL: none
     float background[3];
     int sh_degree;
-    int32_t before;             // views of the step before the first one here
-    int64_t at;                 // the step of the schedule
-    screen_gradient screen;     // what density control sums
-    bool painted[GS_MAX_VIEWS]; // in place of a photograph the view has the teachers' picture
-    int64_t pose_step;          // how often the view has moved, with this step; < 1: it does not move
-    const gs_adam_step *adam;   // NULL: the step wants the gradient itself
-    bool only_loss;             // loss and gains are all that is wanted
+    int32_t before;            // views of the step before the first one here
+    int64_t at;                // the step of the schedule
+    screen_gradient screen;    // what density control sums
+    bool taught[GS_MAX_VIEWS]; // in place of a photograph the view has the teachers' picture
+    int64_t pose_step;         // how often the view has moved, with this step; < 1: it does not move
+    const gs_adam_step *adam;  // NULL: the step wants the gradient itself
+    bool only_loss;            // loss and gains are all that is wanted
 };
 
 // One rank: a frame of all views, or of one after another.
@@ -93,33 +93,26 @@ struct trainer {
     training_state *state;
     ranks *group; // the state's, and so the way
     const training_way *way;
-    const target_view *views;
-    const training_settings *settings;
-    training_settings fitted; // where settings points to, under a budget and in the last of several scenes
+    view_source source;
+    const training_settings *settings; // `fitted`
+    training_settings fitted; // where settings points to: a budget and the last of several scenes change them
     pace pace;
     double before; // seconds of training before this run
     double clock;  // of several ranks under a budget: rank 0's, when all looked last
     density_control density;
     retirement retirement;
     mcmc_watch watch;
-    view_order order;       // of all views
-    view_order used_order;  // of those that are not set aside; count 0: none is
-    size_t *used;           // [used_order.count]: which these are
-    target_view *used_view; // [used_order.count]: of one phase, for retirement
     device_buffer target, logits;
     step_result *results; // device, [WAITING + GS_MAX_VIEWS]: of the views since the last fetch
     step_weights weights[WAITING + GS_MAX_VIEWS]; // of the same
     int64_t waiting;                              // how many of them there are
     int64_t room;                                 // of report.losses
-    picture_cache *pictures;                      // NULL: all are on the device, in `sizes`
-    resolution_views sizes;
-    target_view *shapes; // of pictures that come, [views]: the cameras of the phase
-    int phase;           // that shapes and pictures are of; -1: none yet
-    int watched_phase;   // of the last step; -1: none yet
+    picture_cache *pictures;                      // of the source
+    int watched_phase;                            // of the last step; -1: none yet
     frame_gradient one;
-    frame painter[TEACHERS_MOST]; // of the teachers' pictures
-    device_buffer paint;
-    target_view painted[GS_MAX_VIEWS];
+    frame teacher_frame[TEACHERS_MOST]; // of the teachers' pictures
+    device_buffer teacher_pixels;
+    target_view taught[GS_MAX_VIEWS];
     exposure_grouping
         groupings[EXPOSURE_GROUPINGS];      // of corrected colours: by place, in the order of the data
     const exposure_grouping *grouping;      // the one in use
@@ -136,14 +129,14 @@ bool trainer_look_at_clock(trainer *t);
 static inline bool trainer_agrees(trainer *t) {
     return !t->way->agree || t->way->agree(t);
 }
+// The results of the first `count` waiting views, summed over ranks. A collective; waits for the device.
+bool trainer_take_results(trainer *t, int64_t count, step_result *results);
 // Adds the waiting losses to the report, on all ranks.
 bool trainer_fetch_losses(trainer *t);
 
 int64_t trainer_batch(const training_settings *settings, int phase); // views of a step in a phase
-// Adds the view to those of a step; its exposure stays NULL.
+// Adds the view to those of a step.
 void trainer_add_view(trainer *t, int phase, size_t index, step_views *of);
-// trainer_step without the look at the views that are set aside. *phase: the phase that the step was of.
-bool trainer_advance(trainer *t, int *phase);
 
 // Sets report.warning if MCMC runs away. losses: how many are new in the report.
 void trainer_watch(trainer *t, int64_t losses);
@@ -153,27 +146,22 @@ bool trainer_check_backward(trainer *t);
 bool trainer_check_penalty(trainer *t);
 bool trainer_check_adam(trainer *t);
 
-// ---- lessons.c: where training ends early, more scenes are trained up to there from the same start, and then a last one,
-// on photographs and on these scenes' pictures of places between the photographs'
+// ---- validation.c: after a step; now and then measures the validation views, and ends training where they gain no more
+
+bool validation_look(trainer *t, int phase);
+
+// ---- distillation.c: where training ends early, more scenes are trained up to there from the same start, and then a last
+// one, on photographs and on these scenes' pictures of places between the photographs'
 
 // Before the first step: keeps the start if training may end early. False after ranks_fail.
-bool lessons_open(trainer *t);
-void lessons_close(trainer *t);
-// The views that all scenes before the present one have seen together.
-int64_t lessons_before(const trainer *t);
-// Whether the scene that is trained now learns from others.
-bool lessons_are_on(const trainer *t);
-// Whether it is a teacher that is trained now, after the first one.
-bool lessons_wait(const trainer *t);
-// Under a budget: the schedule's length and what depends on it. Once it is known when a scene's training ends, other
-// scenes are not trained by a much longer schedule, whose rates are still high there.
-void lessons_fit_schedule(trainer *t);
-// In a step that learns from others: says which views are painted, and moves their cameras.
-void lessons_choose(trainer *t, step_views *of);
-// Makes the pictures of the painted views, if there are any, with the step's background.
-void lessons_paint(trainer *t, step_views *of);
+bool distillation_open(trainer *t);
+void distillation_close(trainer *t);
+// In a step that learns from others: says which views are taught, and moves their cameras; before the place moves.
+void distillation_choose(trainer *t, step_views *of);
+// Makes the pictures of the taught views, if there are any, with the step's background.
+void distillation_render(trainer *t, step_views *of);
 // After a step: keeps a scene that is complete, and begins the next. False after ranks_fail.
-bool lessons_go_on(trainer *t);
+bool distillation_next(trainer *t);
 
 // ---- exposures.c: without them all of this does nothing but for the last
 

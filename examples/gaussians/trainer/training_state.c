@@ -39,14 +39,6 @@ size_t training_state_density_bytes(int64_t rows) {
     return (size_t)rows * 2 * sizeof(float);
 }
 
-bool schedule_place_is_possible(const schedule_place *place, int64_t iteration) {
-    return place->before >= -1 && place->before <= place->at && place->at <= SCHEDULE_MOST &&
-           place->steps >= 0 && place->steps <= SCHEDULE_MOST && place->progress >= 0 &&
-           place->progress <= 1 && place->seconds >= 0 && place->seconds <= SCHEDULE_MOST &&
-           place->ended >= 0 && place->ended <= iteration &&
-           (place->steps > 0 || place->ended > 0 || place->at == iteration);
-}
-
 static float *open_density(int64_t count) {
     float *const density = device_allocate(training_state_density_bytes(count));
     device_clear(density, training_state_density_bytes(count));
@@ -177,12 +169,12 @@ void training_state_restart(training_state *state, const gs_gaussians *start) {
     clear(&state->second_moment);
     device_clear(state->density, training_state_density_bytes(state->gaussians.count));
     parameter_average_close(&state->average);
-    state->steps = 0;
+    state->place.steps = 0;
 }
 
 void training_state_antialias(training_state *state, bool antialias) {
-    state->gaussians.antialias = state->lessons.start.antialias = antialias;
-    for (int i = 0; i < TEACHERS_MOST; i++) state->lessons.teacher[i].antialias = antialias;
+    state->gaussians.antialias = state->distillation.start.antialias = antialias;
+    for (int i = 0; i < TEACHERS_MOST; i++) state->distillation.teacher[i].antialias = antialias;
 }
 
 int64_t training_state_count(const training_state *state) {
@@ -200,8 +192,8 @@ void training_state_close(training_state *state) {
     gs_gaussians *sets[SETS];
     list_sets(state, sets);
     for (int i = 0; i < SETS; i++) device_gaussians_close(sets[i]);
-    scene_close(&state->lessons.start);
-    for (int i = 0; i < TEACHERS_MOST; i++) device_gaussians_close(&state->lessons.teacher[i]);
+    scene_close(&state->distillation.start);
+    for (int i = 0; i < TEACHERS_MOST; i++) device_gaussians_close(&state->distillation.teacher[i]);
     parameter_average_close(&state->average);
     device_free(state->density);
     device_free(state->exposure);

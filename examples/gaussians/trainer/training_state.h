@@ -136,19 +136,24 @@ extern const training_way alone_way; // one GPU
 //
 // Each rank of a group has all Gaussians, or neighbouring ones, with all that belongs to them: that is the way's choice.
 
-enum { SCHEDULE_MOST = 1000000000 }; // steps and seconds of a schedule_place
+enum { SCHEDULE_MOST = 1000000000 }; // views and seconds of a place
 
-// Where the schedules of rates, resolutions, harmonics and density control are. Without a budget of time a step of the
-// schedule is an iteration, and the members after the first two are 0.
-typedef struct schedule_place {
+// Where a run is: the one clock, saved whole, the same on all ranks. place.c moves it, but for `ended` (validation.c) and
+// scenes (distillation.c). The schedules of rates, resolutions, harmonics and density control go by `at`: without a budget
+// of time a step of theirs is a view.
+typedef struct run_place {
+    int64_t views;      // seen by all ranks together, of all scenes
+    int64_t steps;      // of Adam, on the Gaussians that are trained now
     int64_t at, before; // the step of training that runs, or the last one, goes from `before` to `at`
-    double steps;       // the steps that the whole budget was worth when that was known; 0: not yet
-    double progress;    // 0..1: at = 1 + progress times the schedule's length less 1
-    double seconds;     // of training so far
-    // Where the views that are set aside said that training learned only noise: a third as many views then do the rest of
-    // the schedule, from the end of density control on. 0: not yet.
+    double length; // the views that the whole budget was worth when that was known; 0: not yet, or no budget
+    double progress; // 0..1: at = 1 + progress times the schedule's length less 1; 0 without a budget
+    double seconds;  // of training so far; 0 without a budget
+    // Where the validation views said that training learned only noise: a third as many views then do the rest of the
+    // schedule, from the end of density control on. 0: not yet.
     int64_t ended;
-} schedule_place;
+    int32_t scene,
+        scenes; // teachers that are complete, and in all (distillation.c); in all 0: not known, or none
+} run_place;
 
 // Which gains are 1 in the mean: at first those of all views. Then it is known whether neighbours tell a view's gain, and
 // so the scene can show it, in views that are not photographed too: then those of neighbours, by place or in the order of
@@ -162,20 +167,17 @@ typedef enum exposure_rule {
 
 enum { TEACHERS_MOST = 4 };
 
-// What lessons.c keeps, whole on every rank; count 0 where there is none.
-typedef struct lesson_scenes {
+// What distillation.c keeps, whole on every rank; count 0 where there is none.
+typedef struct teacher_scenes {
     gs_gaussians start;                  // the Gaussians before the first step, in host memory
     gs_gaussians teacher[TEACHERS_MOST]; // on the device
-    int32_t teachers, wanted;            // complete so far, and in all; wanted 0: not known, or none
-} lesson_scenes;                         // starts as {0}
+} teacher_scenes;
 
 struct training_state {
     ranks *group; // NULL: of a state that only describes Gaussians
     const training_way *way;
-    void *kept;              // of the way
-    int64_t iteration;       // views seen by all ranks together
-    int64_t steps;           // of Adam, on the Gaussians that are trained now
-    schedule_place schedule; // the same on all ranks
+    void *kept; // of the way
+    run_place place;
     learning_curve learning; // the same on all ranks
     int64_t first, all;      // the place of this rank's first Gaussian among all, and their number
     int64_t capacity;        // rows that every array has memory for; >= gaussians.count
@@ -191,7 +193,7 @@ struct training_state {
     // Host: the pose of each view, [poses]; the same on all ranks. 0 and NULL if poses are not refined.
     int64_t poses;
     refined_pose *pose;
-    lesson_scenes lessons;
+    teacher_scenes distillation;
     // Scratch. The only part that is not saved: no step reads what an earlier one left here.
     gs_gaussians gradients;
 };
@@ -240,10 +242,8 @@ void training_state_set_count(training_state *state, int64_t all);
 size_t training_state_density_bytes(int64_t rows); // of `density`
 void training_state_close(training_state *state);  // harmless on {0}
 // The step of the schedule that decides the rates of this step of training.
-static inline int64_t schedule_step(const schedule_place *place) {
-    return place->before < place->at ? place->before + 1 : place->at;
-}
+int64_t schedule_step(const run_place *place);
 // Whether training can continue from a place that was read from a file, under a budget of time.
-bool schedule_place_is_possible(const schedule_place *place, int64_t iteration);
+bool place_is_possible(const run_place *place);
 
 C_LINKAGE_END

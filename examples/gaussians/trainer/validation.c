@@ -61,48 +61,36 @@ bool learning_curve_is_possible(const learning_curve *curve) {
     return true;
 }
 
-// ---- validation
+// ---- the views
 
-// Views that are set aside end training where it only learns noise (state/learning.h).
-
-// Steps of the gains of views that are set aside, whose exposures are no noise that training learns: at first, then.
+// Steps of the gains of validation views, whose exposures are no noise that training learns: at first, then.
 enum { FIRST_PASSES = 6, PASSES = 2 };
 
-// The mean loss of the views that are set aside, as steps see views now, before a step of their gains. A collective; no
-// losses wait.
-static bool loss_aside(trainer *t, int phase, double *loss) {
-    const training_state *const state = t->state;
+// The mean loss of the validation views, as steps see views now, before a step of their gains. A collective; no losses wait.
+static bool validation_loss(trainer *t, int phase, double *loss) {
+    const run_place *const place = &t->state->place;
     const int64_t batch = trainer_batch(t->settings, phase);
-    const bool several = ranks_count(t->group) > 1;
     step_result results[GS_MAX_VIEWS];
     stage_clock *const clock = t->one.f.clock;
     const gs_view *view;
     const float *mean2d;
     size_t next = 0, count = 0;
     *loss = 0;
-    while (next < t->order.count) {
+    while (next < t->source.count) {
         step_views of = {.only_loss = true,
-                         .first = state->iteration,
-                         .sh_degree = scheduled_sh_degree(t->settings, state->gaussians.sh_degree,
-                                                          schedule_step(&state->schedule)),
-                         .at = schedule_step(&state->schedule)};
+                         .first = place->views,
+                         .at = schedule_step(place),
+                         .sh_degree = scheduled_sh_degree(t->settings, t->state->gaussians.sh_degree,
+                                                          schedule_step(place))};
         memcpy(of.background, t->settings->background, sizeof of.background);
         if (t->pictures) picture_cache_next_step(t->pictures);
-        for (; next < t->order.count && of.count < batch; next++) {
-            if (!t->views[next].set_aside) continue;
-            if (state->exposures > 0) of.exposure[of.count] = state->exposure + GS_EXPOSURE_VALUES * next;
-            trainer_add_view(t, phase, next, &of);
-        }
+        for (; next < t->source.count && of.count < batch; next++)
+            if (t->source.views[next].validates) trainer_add_view(t, phase, next, &of);
         if (of.count == 0) break;
         t->one.f.clock = NULL;
         const bool done = t->way->gradient(t, &of, &view, &mean2d);
         t->one.f.clock = clock;
-        const ranks_reduction sum = {t->results, of.count * (int64_t)(sizeof *results / sizeof(double)),
-                                     RANKS_DOUBLE, RANKS_SUM};
-        if (!done || (several && !(ranks_all_reduce(t->group, &sum, NULL) && ranks_wait(t->group, NULL))))
-            return false;
-        device_download(results, t->results, (size_t)of.count * sizeof *results);
-        if (several) device_clear(t->results, (size_t)of.count * sizeof *results);
+        if (!done || !trainer_take_results(t, of.count, results)) return false;
         for (int32_t v = 0; v < of.count; v++) *loss += trainer_loss(&results[v], &t->weights[v]);
         count += (size_t)of.count;
     }
@@ -110,31 +98,24 @@ static bool loss_aside(trainer *t, int phase, double *loss) {
     return true;
 }
 
-// After a step: now and then measures the views that are set aside, and ends training where they gain no more.
-static bool validate(trainer *t, int phase) {
-    const training_settings *const settings = t->settings;
-    schedule_place *const place = &t->state->schedule;
-    const int64_t every = settings->validate_every, step = place->at - place->before;
-    double aside;
+bool validation_look(trainer *t, int phase) {
+    training_state *const state = t->state;
+    run_place *const place = &state->place;
+    const int64_t every = t->settings->validate_every;
+    double loss;
     // Just before Gaussians are retired, which for a while costs both sides.
-    if (!t->report.set_aside || place->ended > 0 || every == 0 ||
-        !training_passed(place->at + every / 10, step, every))
+    if (!t->report.validating || place->ended > 0 || every == 0 ||
+        !training_passed(place->at + every / 10, place->at - place->before, every))
         return true;
     if (!trainer_fetch_losses(t)) return false;
     if (place->at <= every) {
-        learning_begin(&t->state->learning);
+        learning_begin(&state->learning);
         return true;
     }
-    const int passes = t->state->exposures == 0 ? 1 : t->state->learning.count == 0 ? FIRST_PASSES : PASSES;
+    const int passes = state->exposures == 0 ? 1 : state->learning.count == 0 ? FIRST_PASSES : PASSES;
     for (int i = 0; i < passes; i++)
-        if (!loss_aside(t, phase, &aside)) return false;
-    learning_note(&t->state->learning, phase, aside);
-    if (!learning_is_over(&t->state->learning)) return true;
-    place->ended = t->state->iteration;
+        if (!validation_loss(t, phase, &loss)) return false;
+    learning_note(&state->learning, phase, loss);
+    if (learning_is_over(&state->learning)) place->ended = place->views;
     return true;
-}
-
-bool trainer_step(trainer *t) {
-    int phase;
-    return trainer_advance(t, &phase) && validate(t, phase) && lessons_go_on(t);
 }

@@ -354,16 +354,6 @@ int resolution_phase_at(const resolution_schedule *schedule, int64_t iterations,
     return phase;
 }
 
-static int least_side(const target_view *views, size_t count) {
-    int least = GS_MAX_SIZE;
-    for (size_t i = 0; i < count; i++) {
-        const gs_camera *camera = &views[i].camera;
-        if (camera->width < least) least = camera->width;
-        if (camera->height < least) least = camera->height;
-    }
-    return least;
-}
-
 int64_t resolution_most_views(const resolution_schedule *schedule, int64_t batch) {
     for (int phase = 0; phase < schedule->count; phase++)
         if (schedule->phase[phase].batch > batch) batch = schedule->phase[phase].batch;
@@ -382,9 +372,13 @@ static void largest_size(const target_view *views, size_t count, int *width, int
 view_sizes view_sizes_of(const target_view *views, size_t count) {
     int width, height;
     largest_size(views, count, &width, &height);
-    view_sizes sizes = {count, (int64_t)width * height, least_side(views, count), true};
-    for (size_t i = 0; i < count; i++)
-        sizes.one_size &= views[i].camera.width == width && views[i].camera.height == height;
+    view_sizes sizes = {count, (int64_t)width * height, GS_MAX_SIZE, true};
+    for (size_t i = 0; i < count; i++) {
+        const gs_camera *const camera = &views[i].camera;
+        if (camera->width < sizes.least_side) sizes.least_side = camera->width;
+        if (camera->height < sizes.least_side) sizes.least_side = camera->height;
+        sizes.one_size &= camera->width == width && camera->height == height;
+    }
     return sizes;
 }
 
@@ -416,46 +410,7 @@ picture_form resolution_form(const resolution_schedule *schedule, const target_v
     return form;
 }
 
-static bool pad_views(resolution_views *all, const picture_form *form, fault *why) {
-    all->padded = calloc(all->count, sizeof *all->padded);
-    if (!all->padded) return fail(why, "no memory for %zu views", all->count);
-    for (size_t i = 0; i < all->count; i++)
-        if (!target_view_pad(&all->padded[i], &all->whole[i], form->width, form->height,
-                             all->whole[i].alpha != NULL, why))
-            return false;
-    all->whole = all->padded;
-    return true;
-}
-
-bool resolution_views_open(resolution_views *all, const resolution_schedule *schedule,
-                           const target_view *views, size_t count, int64_t batch, fault *why) {
-    *all = (resolution_views){.whole = views, .count = count};
-    for (int phase = 0; phase <= schedule->count; phase++) {
-        const picture_form form = resolution_form(schedule, views, count, batch, phase);
-        if (form.width > 0 && !all->padded && !pad_views(all, &form, why)) return false;
-        if (form.factor <= 1) continue;
-        target_view *small = all->small[phase] = calloc(count, sizeof *small);
-        if (!small) return fail(why, "no memory for %zu small views", count);
-        for (size_t i = 0; i < count; i++) target_view_shrink(&small[i], &all->whole[i], form.factor);
-    }
-    return true;
-}
-
-const target_view *resolution_views_at(const resolution_views *all, int phase) {
-    return phase < RESOLUTIONS_MOST && all->small[phase] ? all->small[phase] : all->whole;
-}
-
-void resolution_views_close(resolution_views *all) {
-    for (int phase = 0; phase < RESOLUTIONS_MOST; phase++) {
-        for (size_t i = 0; all->small[phase] && i < all->count; i++) target_view_close(&all->small[phase][i]);
-        free(all->small[phase]);
-    }
-    for (size_t i = 0; all->padded && i < all->count; i++) target_view_close(&all->padded[i]);
-    free(all->padded);
-    *all = (resolution_views){0};
-}
-
-// ---- view_order
+// ---- the order of views
 
 bool view_order_open(view_order *order, size_t count, uint64_t seed, fault *why) {
     *order = (view_order){.count = count, .seed = seed, .round = -1};
@@ -486,7 +441,98 @@ void view_order_close(view_order *order) {
     *order = (view_order){0};
 }
 
-// ---- spared_views
+// ---- what a run trains on
+
+// All pictures in the form of each phase.
+static bool open_sizes(view_source *s, fault *why) {
+    for (int phase = 0; phase <= s->schedule->count; phase++) {
+        const picture_form form = resolution_form(s->schedule, s->views, s->count, s->batch, phase);
+        if (form.width > 0 && !s->padded) {
+            s->padded = calloc(s->count, sizeof *s->padded);
+            if (!s->padded) return fail(why, "no memory for %zu views", s->count);
+            for (size_t i = 0; i < s->count; i++)
+                if (!target_view_pad(&s->padded[i], &s->views[i], form.width, form.height,
+                                     s->views[i].alpha != NULL, why))
+                    return false;
+        }
+        if (form.factor <= 1) continue;
+        target_view *small = s->small[phase] = calloc(s->count, sizeof *small);
+        if (!small) return fail(why, "no memory for %zu small views", s->count);
+        for (size_t i = 0; i < s->count; i++)
+            target_view_shrink(&small[i], s->padded ? &s->padded[i] : &s->views[i], form.factor);
+    }
+    return true;
+}
+
+// Finds the views that are trained on, if some are not.
+static bool open_trained(view_source *s, fault *why) {
+    size_t count = 0, to = 0;
+    for (size_t i = 0; i < s->count; i++) count += !s->views[i].validates;
+    if (count == s->count) return true;
+    if (count == 0) return fail(why, "all %zu views are set aside", s->count);
+    s->trained = malloc(count * sizeof *s->trained);
+    s->asked = malloc(count * sizeof *s->asked);
+    if (!s->trained || !s->asked) return fail(why, "no memory for %zu views", count);
+    for (size_t i = 0; i < s->count; i++)
+        if (!s->views[i].validates) s->trained[to++] = i;
+    return view_order_open(&s->trained_order, count, s->order.seed, why);
+}
+
+bool view_source_open(view_source *source, picture_cache *pictures, const target_view *views, size_t count,
+                      const resolution_schedule *schedule, int64_t batch, uint64_t seed, bool validates,
+                      fault *why) {
+    *source = (view_source){.views = views,
+                            .count = count,
+                            .pictures = pictures,
+                            .schedule = schedule,
+                            .batch = batch,
+                            .phase = -1};
+    if (!view_order_open(&source->order, count, seed, why) || (validates && !open_trained(source, why)))
+        return false;
+    if (!pictures) return open_sizes(source, why);
+    source->shapes = calloc(count, sizeof *source->shapes);
+    return source->shapes || fail(why, "no memory for %zu views", count);
+}
+
+const target_view *view_source_at(view_source *s, int phase) {
+    if (!s->pictures && phase < RESOLUTIONS_MOST && s->small[phase]) return s->small[phase];
+    if (!s->pictures) return s->padded ? s->padded : s->views;
+    if (phase == s->phase) return s->shapes;
+    const picture_form form = resolution_form(s->schedule, s->views, s->count, s->batch, phase);
+    for (size_t i = 0; i < s->count; i++)
+        s->shapes[i] = (target_view){.camera = picture_form_camera(&form, &s->views[i].camera)};
+    picture_cache_reform(s->pictures, &form);
+    s->phase = phase;
+    return s->shapes;
+}
+
+const target_view *view_source_asked(view_source *s, int phase, bool trained, size_t *count) {
+    const target_view *const views = view_source_at(s, phase);
+    *count = trained ? s->trained_order.count : s->count;
+    for (size_t i = 0; trained && i < *count; i++) s->asked[i] = views[s->trained[i]];
+    return trained ? s->asked : views;
+}
+
+size_t view_source_next(view_source *s, int64_t step, bool trained) {
+    return trained ? s->trained[view_order_at(&s->trained_order, step)] : view_order_at(&s->order, step);
+}
+
+void view_source_close(view_source *s) {
+    for (int phase = 0; phase < RESOLUTIONS_MOST; phase++) {
+        for (size_t i = 0; s->small[phase] && i < s->count; i++) target_view_close(&s->small[phase][i]);
+        free(s->small[phase]);
+    }
+    for (size_t i = 0; s->padded && i < s->count; i++) target_view_close(&s->padded[i]);
+    free(s->padded);
+    free(s->shapes);
+    free(s->trained);
+    free(s->asked);
+    view_order_close(&s->order);
+    view_order_close(&s->trained_order);
+    *s = (view_source){0};
+}
+
+// ---- validation views, and groups of neighbours
 
 enum { FEATURES = 6 }; // position, direction
 
@@ -561,23 +607,24 @@ static void find_centres(cover *c, size_t wanted) {
     }
 }
 
-static void choose(cover *c, target_view *views, bool *taken, spared_views *out) {
+static void choose(cover *c, target_view *views, bool *taken, validation_views *out) {
     double mean[FEATURES];
     size_t to = 0;
     for (size_t k = 0; k < out->count; k++) {
         mean_feature(c, k, mean);
-        views[nearest(c, mean, k, NULL)].set_aside = true;
+        views[nearest(c, mean, k, NULL)].validates = true;
     }
     for (size_t v = 0; v < c->count; v++)
-        if ((taken[v] = views[v].set_aside)) out->aside[to++] = v;
+        if ((taken[v] = views[v].validates)) out->views[to++] = v;
     for (size_t k = 0; k < out->count; k++) {
-        out->beside[k] = nearest(c, c->feature[out->aside[k]], SIZE_MAX, taken);
-        taken[out->beside[k]] = true;
+        out->trained[k] = nearest(c, c->feature[out->views[k]], SIZE_MAX, taken);
+        taken[out->trained[k]] = true;
     }
 }
 
-bool spared_views_choose(target_view *views, size_t count, size_t wanted, spared_views *out, fault *why) {
-    *out = (spared_views){0};
+bool validation_views_choose(target_view *views, size_t count, size_t wanted, validation_views *out,
+                             fault *why) {
+    *out = (validation_views){0};
     if (wanted == 0) return true;
     if (2 * wanted > count)
         return fail(why, "--validate %zu: more than half of the %zu training views", wanted, count);
@@ -587,14 +634,15 @@ bool spared_views_choose(target_view *views, size_t count, size_t wanted, spared
                .distance = malloc(count * sizeof *c.distance),
                .owner = malloc(count * sizeof *c.owner)};
     bool *const taken = malloc(count * sizeof *taken);
-    *out = (spared_views){wanted, malloc(wanted * sizeof *out->aside), malloc(wanted * sizeof *out->beside)};
-    const bool done = c.feature && c.distance && c.owner && taken && out->aside && out->beside;
+    *out = (validation_views){wanted, malloc(wanted * sizeof *out->views),
+                              malloc(wanted * sizeof *out->trained)};
+    const bool done = c.feature && c.distance && c.owner && taken && out->views && out->trained;
     if (done) {
         find_features(&c);
         find_centres(&c, wanted);
         choose(&c, views, taken, out);
     } else {
-        spared_views_close(out);
+        validation_views_close(out);
     }
     free(taken);
     free(c.owner);
@@ -603,10 +651,10 @@ bool spared_views_choose(target_view *views, size_t count, size_t wanted, spared
     return done || fail(why, "no memory for %zu views", count);
 }
 
-void spared_views_close(spared_views *views) {
-    free(views->aside);
-    free(views->beside);
-    *views = (spared_views){0};
+void validation_views_close(validation_views *views) {
+    free(views->views);
+    free(views->trained);
+    *views = (validation_views){0};
 }
 
 // ---- neighbours
@@ -659,7 +707,7 @@ bool neighbours_choose(const target_view *views, size_t count, bool in_order, in
     const bool done = c.feature && all;
     int64_t used = 0, alone = (int64_t)count;
     if (done) find_features(&c);
-    for (size_t v = 0; done && v < count; v++) all[views[v].set_aside ? --alone : used++].view = (int32_t)v;
+    for (size_t v = 0; done && v < count; v++) all[views[v].validates ? --alone : used++].view = (int32_t)v;
     if (done) divide(in_order ? NULL : &c, all, 0, used, of);
     for (int64_t i = alone; done && i < (int64_t)count; i++) of[all[i].view] = (neighbours){i, 1, 0};
     for (size_t i = 0; done && i < count; i++) order[i] = all[i].view;

@@ -26,7 +26,7 @@ typedef struct target_view {
     const float *depth_on_host;  // the same; not owned
     const char *name;            // not owned; NULL if it has none
     const uint8_t *outline;      // alpha in host memory, for random_points; NULL: opaque; not owned
-    bool set_aside;              // to be measured: see training_settings.set_aside_until
+    bool validates;              // to be measured: see training_settings.validation_until
 } target_view;
 
 // Uploads the picture.
@@ -120,7 +120,7 @@ typedef struct resolution_phase {
 
 // Phases in order of `percent`; after the last: the pictures themselves.
 typedef struct resolution_schedule {
-    bool automatic; // "auto" was read: usual_resolutions says the phases
+    bool automatic; // "auto" was read: default_resolutions says the phases
     int count;
     resolution_phase phase[RESOLUTIONS_MOST];
 } resolution_schedule;
@@ -154,24 +154,8 @@ bool resolution_views_match(const target_view *views, size_t count, fault *why);
 picture_form resolution_form(const resolution_schedule *schedule, const target_view *views, size_t count,
                              int64_t batch, int phase);
 
-// The views of all phases. Starts as {0}.
-typedef struct resolution_views {
-    const target_view *whole; // not owned, or `padded`
-    target_view *padded;      // the views at one size; NULL: they have one
-    size_t count;
-    target_view *small[RESOLUTIONS_MOST]; // NULL: `whole`
-} resolution_views;
-
-// Each in the form of its phase.
-bool resolution_views_open(resolution_views *all, const resolution_schedule *schedule,
-                           const target_view *views, size_t count, int64_t batch, fault *why);
-const target_view *resolution_views_at(const resolution_views *all, int phase); // [count]
-void resolution_views_close(resolution_views *all);
-
-// ---- view_order
-
-// The order of views: a random permutation of all views, then another one. It is a function of the step, so
-// a resumed run continues with the same views.
+// ---- the order of views: a random permutation of all views, then another one; a function of the step, so that a resumed run
+// continues with the same views
 
 // The purposes of random numbers in training: the second argument of random_at.
 typedef enum random_purpose {
@@ -181,7 +165,7 @@ typedef enum random_purpose {
     RANDOM_POSES,
     RANDOM_DEPTH_FIT,
     RANDOM_STEREO,
-    RANDOM_LESSONS
+    RANDOM_DISTILLATION
 } random_purpose;
 
 typedef struct view_order {
@@ -196,23 +180,56 @@ bool view_order_open(view_order *order, size_t count, uint64_t seed, fault *why)
 size_t view_order_at(view_order *order, int64_t step);
 void view_order_close(view_order *order);
 
-// ---- spared_views
+// ---- what a run trains on
 
-// Training views that are set aside, to be measured until training_settings.set_aside_until, and groups of neighbours.
-
-typedef struct spared_views {
+// Views on the device: all from the start, in the form of each phase, or as steps need them.
+typedef struct view_source {
+    const target_view *views; // [count]: as they were given, not owned
     size_t count;
-    size_t *aside;  // [count], rising
-    size_t *beside; // [count]: for each the nearest view that is trained on; all differ
-} spared_views;     // starts as {0}
+    picture_cache *pictures; // NULL: all are on the device
+    const resolution_schedule *schedule;
+    int64_t batch;
+    view_order order;                     // of all views
+    view_order trained_order;             // of those that are not validation views; count 0: none is one
+    size_t *trained;                      // [trained_order.count]: which these are
+    target_view *asked;                   // likewise, of one phase
+    target_view *padded;                  // [count]: the views at one size; NULL: they have one
+    target_view *small[RESOLUTIONS_MOST]; // [count]; NULL: whole
+    target_view *shapes;                  // [count], of pictures that come: the cameras of the phase
+    int phase;                            // that shapes and pictures are of; -1: none yet
+} view_source;                            // starts as {0}
+
+// schedule, views and pictures must outlive it. batch: views per step after the last phase. validates: whether validation
+// views are left out of trained_order. Closed also after a failure.
+bool view_source_open(view_source *source, picture_cache *pictures, const target_view *views, size_t count,
+                      const resolution_schedule *schedule, int64_t batch, uint64_t seed, bool validates,
+                      fault *why);
+// [count], of a phase; of those that come when they are needed only the cameras.
+const target_view *view_source_at(view_source *source, int phase);
+// Those that are trained on, or all. *count: how many.
+const target_view *view_source_asked(view_source *source, int phase, bool trained, size_t *count);
+// The index of the view of step 0, 1, ...
+size_t view_source_next(view_source *source, int64_t step, bool trained);
+void view_source_close(view_source *source); // harmless on {0}
+
+// ---- validation views, and groups of neighbours
+
+// Training views that are set aside, to be measured until training_settings.validation_until, and groups of neighbours.
+
+typedef struct validation_views {
+    size_t count;
+    size_t *views;   // [count], rising
+    size_t *trained; // [count]: for each the nearest view that is trained on; all differ
+} validation_views;  // starts as {0}
 
 // Chooses `wanted` of the views, sets their `set_aside`, and finds as many others to compare them with. The rule is a
 // cover of the cameras' positions, in units of their spread, and directions: centres, each the view that is farthest
 // from those before; from the views nearest to each centre the one nearest to their mean. So a choice is spread over
 // the scene and not made of its outermost views. Deterministic; reads only cameras. Fails if more than half of the
 // views are wanted. Cost: count * wanted distances.
-bool spared_views_choose(target_view *views, size_t count, size_t wanted, spared_views *out, fault *why);
-void spared_views_close(spared_views *views); // harmless on {0}
+bool validation_views_choose(target_view *views, size_t count, size_t wanted, validation_views *out,
+                             fault *why);
+void validation_views_close(validation_views *views); // harmless on {0}
 
 // Where a view is in the order of neighbours_choose.
 typedef struct neighbours {

@@ -29,7 +29,7 @@ struct watcher {
 bool watch(void *context, const training_state *state, const training_report *, fault *) {
     watcher *const w = static_cast<watcher *>(context);
     w->got->seen.push_back(parameters(*state));
-    if (state->iteration == w->end_at) w->end = 1; // as a signal does: it counts from the next step on
+    if (state->place.views == w->end_at) w->end = 1; // as a signal does: it counts from the next step on
     return true;
 }
 

@@ -4,8 +4,7 @@
 #include "program_run.h"
 #include "training_cloud.h"
 #include "json_value.h"
-extern "C" {
-}
+extern "C" {}
 #include "plan.h"
 #include <algorithm>
 #include <csignal>
@@ -35,7 +34,7 @@ class timed : public cloud {
         settings.budget = seconds > 0 ? &budget : nullptr;
         const training_observer observer = {observe, this, 1, &end, nullptr, nullptr};
         training_report_close(&report);
-        seen_iteration = state.iteration;
+        seen_iteration = state.place.views;
         fault why;
         ASSERT_TRUE(train(&state, views.data(), views.size(), &settings, &observer, &report, &why))
             << why.text;
@@ -55,9 +54,9 @@ class timed : public cloud {
     training_settings settings;
     training_state state = {};
     training_report report = {};
-    double cost = 3e-5;               // seconds of a step, for each Gaussian
-    double fitted = 0, most = 0;      // the steps that the budget was worth at first, and at most
-    std::vector<double> asked;        // of `fit`, one after another
+    double cost = 3e-5;          // seconds of a step, for each Gaussian
+    double fitted = 0, most = 0; // the steps that the budget was worth at first, and at most
+    std::vector<double> asked;   // of `fit`, one after another
     int fits = 0, retirements = 0;
     double retired = 0, retiring = 0; // the part, and the seconds of a retirement
     sig_atomic_t end = 0;
@@ -87,7 +86,7 @@ class timed : public cloud {
     }
     static double now(void *context) {
         timed *const t = static_cast<timed *>(context);
-        for (; t->seen_iteration < t->state.iteration; t->seen_iteration++)
+        for (; t->seen_iteration < t->state.place.views; t->seen_iteration++)
             t->clock += t->cost * double(t->state.gaussians.count);
         // The dead are made by a retirement, and a split ends them in the same step.
         const int64_t dead = t->dead();
@@ -100,10 +99,10 @@ class timed : public cloud {
     }
     static bool observe(void *context, const training_state *state, const training_report *, fault *) {
         timed *const t = static_cast<timed *>(context);
-        t->at.push_back(state->schedule.at);
+        t->at.push_back(state->place.at);
         t->clock += t->observing;
-        t->end = (t->end_at > 0 && state->iteration >= t->end_at) ||
-                 (t->end_after_one && state->lessons.teachers == 1);
+        t->end = (t->end_at > 0 && state->place.views >= t->end_at) ||
+                 (t->end_after_one && state->place.scene == 1);
         return true;
     }
     training_budget budget = {};
@@ -120,8 +119,8 @@ TEST(BudgetedTraining, GoesThroughTheWholeScheduleInItsTime) {
     EXPECT_LT(t.fits, 6);
     EXPECT_NEAR(t.fitted, 333, 1);
     EXPECT_EQ(t.state.gaussians.count, 120);
-    EXPECT_EQ(t.state.schedule.at, 500);
-    EXPECT_EQ(t.state.schedule.progress, 1);
+    EXPECT_EQ(t.state.place.at, 500);
+    EXPECT_EQ(t.state.place.progress, 1);
     EXPECT_TRUE(std::is_sorted(t.at.begin(), t.at.end()));
     EXPECT_EQ(t.at.front(), 1);
     EXPECT_EQ(int64_t(t.at.size()), t.report.iterations);
@@ -139,31 +138,31 @@ TEST(BudgetedTraining, TheTimeThatIsLeftTrainsScenesThatTeachALastOne) {
     device_download(negative.data(), t.views[0].pixels, negative.size());
     for (uint8_t &value : negative) value = uint8_t(255 - value);
     device_upload(t.views[0].pixels, negative.data(), negative.size());
-    t.views[0].set_aside = true;
-    t.settings.set_aside_until = 0.75;
+    t.views[0].validates = true;
+    t.settings.validation_until = 0.75;
     t.settings.validate_every = 5;
     t.settings.teachers = 2;
     t.end_after_one = true;
     t.train_for(1);
     EXPECT_TRUE(t.report.stopped);
-    EXPECT_EQ(t.state.lessons.teachers, 1);
-    EXPECT_LT(t.state.schedule.seconds, 0.25);
+    EXPECT_EQ(t.state.place.scene, 1);
+    EXPECT_LT(t.state.place.seconds, 0.25);
     t.end = 0, t.end_after_one = false;
-    t.state.schedule.steps = 5000; // as if steps had been faster when that was known
+    t.state.place.length = 5000; // as if steps had been faster when that was known
     t.asked.clear();
     t.train_for(1);
     ASSERT_GT(t.report.ended, 0);
     const int64_t each = t.report.ended + (t.report.ended + 2) / 3;
-    EXPECT_EQ(t.state.lessons.teachers, 2);
-    EXPECT_EQ(t.state.lessons.wanted, 2);
-    EXPECT_NEAR(t.state.schedule.seconds, 1, 0.03);
-    EXPECT_EQ(t.state.schedule.at, 500);
-    EXPECT_EQ(t.state.schedule.progress, 1);
+    EXPECT_EQ(t.state.place.scene, 2);
+    EXPECT_EQ(t.state.place.scenes, 2);
+    EXPECT_NEAR(t.state.place.seconds, 1, 0.03);
+    EXPECT_EQ(t.state.place.at, 500);
+    EXPECT_EQ(t.state.place.progress, 1);
     EXPECT_GT(t.report.iterations, 3 * each);
     // The second teacher, which is resumed, has a schedule of ten times the views until the end, the last scene all.
     EXPECT_EQ(t.asked, (std::vector<double>{10 * double(t.report.ended), 5000}));
     EXPECT_LE(t.state.gaussians.count,
-              std::max(t.state.lessons.teacher[0].count, t.state.lessons.teacher[1].count));
+              std::max(t.state.distillation.teacher[0].count, t.state.distillation.teacher[1].count));
 }
 
 TEST(BudgetedTraining, TwiceTheTimeIsTwiceTheSteps) {
@@ -191,7 +190,7 @@ TEST(BudgetedTraining, RetiresWhereThatTakesLittleOfItsTime) {
         t.train_for(0.4);
         EXPECT_EQ(t.retirements, retirements) << retiring;
         EXPECT_NEAR(t.report.seconds, 0.4, 0.03 * 0.4) << retiring;
-        EXPECT_EQ(t.state.schedule.at, 500) << retiring;
+        EXPECT_EQ(t.state.place.at, 500) << retiring;
     }
 }
 
@@ -200,9 +199,9 @@ TEST(BudgetedTraining, ContinuesWithTheTimeThatIsLeft) {
     whole.train_for(0.4);
     parts.end_at = 60;
     parts.train_for(0.4);
-    EXPECT_EQ(parts.state.iteration, 61);
-    EXPECT_LT(parts.state.schedule.progress, 0.5);
-    EXPECT_NEAR(parts.state.schedule.seconds, parts.report.seconds, 1e-12);
+    EXPECT_EQ(parts.state.place.views, 61);
+    EXPECT_LT(parts.state.place.progress, 0.5);
+    EXPECT_NEAR(parts.state.place.seconds, parts.report.seconds, 1e-12);
     const double first = parts.report.seconds;
     const int fits = parts.fits;
     parts.end_at = 0;
@@ -211,28 +210,36 @@ TEST(BudgetedTraining, ContinuesWithTheTimeThatIsLeft) {
     EXPECT_GT(parts.fits, fits);           // the settings are those of the first part
     EXPECT_LT(parts.most, 2 * whole.most); // also before a step of this part was timed
     EXPECT_NEAR(first + parts.report.seconds, 0.4, 0.03 * 0.4);
-    EXPECT_NEAR(parts.state.schedule.seconds, 0.4, 0.03 * 0.4);
-    EXPECT_EQ(parts.state.schedule.at, 500);
+    EXPECT_NEAR(parts.state.place.seconds, 0.4, 0.03 * 0.4);
+    EXPECT_EQ(parts.state.place.at, 500);
     EXPECT_TRUE(std::is_sorted(parts.at.begin(), parts.at.end()));
-    EXPECT_NEAR(double(parts.state.iteration), double(whole.state.iteration),
-                0.05 * double(whole.state.iteration));
-    const int64_t done = parts.state.iteration;
+    EXPECT_NEAR(double(parts.state.place.views), double(whole.state.place.views),
+                0.05 * double(whole.state.place.views));
+    const int64_t done = parts.state.place.views;
     parts.train_for(0.4); // nothing is left
-    EXPECT_EQ(parts.state.iteration, done);
+    EXPECT_EQ(parts.state.place.views, done);
 }
 
 TEST(BudgetedTraining, APlaceFromAFileMustBePossible) {
-    const schedule_place good = {640, 638, 1000, 0.64, 3.2, 0};
-    EXPECT_TRUE(schedule_place_is_possible(&good, 600));
-    const schedule_place fresh = {12, 11, 0, 0, 0.2, 0};
-    EXPECT_TRUE(schedule_place_is_possible(&fresh, 12));
-    EXPECT_FALSE(schedule_place_is_possible(&fresh, 13));
-    const schedule_place bad[] = {
+    const run_place good = {600, 600, 640, 638, 1000, 0.64, 3.2, 0, 0, 0};
+    EXPECT_TRUE(place_is_possible(&good));
+    run_place fresh = {12, 12, 12, 11, 0, 0, 0.2, 0, 0, 0};
+    EXPECT_TRUE(place_is_possible(&fresh));
+    fresh.views = 13;
+    EXPECT_FALSE(place_is_possible(&fresh));
+    const struct {
+        int64_t at, before;
+        double length, progress, seconds;
+        int64_t ended;
+    } bad[] = {
         {640, 641, 1000, 0.64, 3.2, 0},  {640, -2, 1000, 0.64, 3.2, 0},   {640, 638, NAN, 0.64, 3.2, 0},
         {640, 638, 1000, NAN, 3.2, 0},   {640, 638, 1000, 1.1, 3.2, 0},   {640, 638, 1000, 0.64, -1, 0},
         {640, 638, 1e300, 0.6, 3.2, 0},  {640, 638, 1000, 0.6, NAN, 0},   {INT64_MAX, 638, 1, 0.6, 1, 0},
         {640, 638, 1000, 0.64, 3.2, -1}, {640, 638, 1000, 0.64, 3.2, 601}};
-    for (const schedule_place &place : bad) EXPECT_FALSE(schedule_place_is_possible(&place, 600));
+    for (const auto &b : bad) {
+        const run_place place = {600, 600, b.at, b.before, b.length, b.progress, b.seconds, b.ended, 0, 0};
+        EXPECT_FALSE(place_is_possible(&place));
+    }
 }
 
 // ---- the program

@@ -40,8 +40,7 @@ class Checkpoint : public testing::Test {
         state.exposed = EXPOSURE_NEIGHBOURS;
         ASSERT_TRUE(training_state_open_poses(&state, views, &why)) << why.text;
         for (size_t i = 0; i < views; i++) state.pose[i].now.rotation[8] = state.pose[i].second_moment = 0.1;
-        state.iteration = 321, state.steps = 123;
-        state.schedule = {640, 638, 1000, 0.64, 3.2, 0};
+        state.place = {321, 123, 640, 638, 1000, 0.64, 3.2, 0, 0, 0};
         state.average = {7, device_gaussians_open(count, degree)};
         float next = 1;
         for_arrays(state, [&](float *array, size_t values) {
@@ -93,7 +92,8 @@ class Checkpoint : public testing::Test {
     // Whether it is read; then it must be what was written.
     bool reads() {
         training_state back = {};
-        const bool done = checkpoint_read(path().c_str(), &key, group, &back, &why);
+        const training_place alone = {group, nullptr};
+        const bool done = checkpoint_read(path().c_str(), &key, &alone, &back, &why);
         if (done) {
             EXPECT_EQ(values_of(back), values_of(state));
             training_state_close(&back);
@@ -113,9 +113,10 @@ TEST_F(Checkpoint, BringsEverythingBack) {
     ASSERT_TRUE(checkpoint_write(path().c_str(), &key, &state, &why)) << why.text;
     EXPECT_EQ(files(), 1u);
     training_state back = {};
-    ASSERT_TRUE(checkpoint_read(path().c_str(), &key, group, &back, &why)) << why.text;
-    EXPECT_EQ(back.iteration, 321);
-    EXPECT_EQ(back.steps, 123);
+    const training_place alone = {group, nullptr};
+    ASSERT_TRUE(checkpoint_read(path().c_str(), &key, &alone, &back, &why)) << why.text;
+    EXPECT_EQ(back.place.views, 321);
+    EXPECT_EQ(back.place.steps, 123);
     EXPECT_EQ(back.gaussians.count, count);
     EXPECT_EQ(back.gaussians.sh_degree, degree);
     EXPECT_EQ(back.exposures, views);
@@ -123,7 +124,7 @@ TEST_F(Checkpoint, BringsEverythingBack) {
     EXPECT_EQ(back.average.samples, 7);
     ASSERT_EQ(back.poses, views);
     EXPECT_EQ(memcmp(back.pose, state.pose, views * sizeof *state.pose), 0);
-    EXPECT_EQ(memcmp(&back.schedule, &state.schedule, sizeof state.schedule), 0);
+    EXPECT_EQ(memcmp(&back.place, &state.place, sizeof state.place), 0);
     EXPECT_EQ(values_of(back), values_of(state));
     training_state_close(&back);
     // Also onto an older one, and the same bytes again.
@@ -208,7 +209,7 @@ TEST_F(Checkpoint, OfAnotherRunIsRefused) {
 
 // Found by fuzzing: a third more views than these overflow.
 TEST_F(Checkpoint, OfMoreViewsThanAnyRunIsRefused) {
-    state.iteration = state.schedule.ended = INT64_MAX / 4 * 3 + 1;
+    state.place.views = state.place.ended = INT64_MAX / 4 * 3 + 1;
     ASSERT_TRUE(checkpoint_write(path().c_str(), &key, &state, &why)) << why.text;
     ASSERT_FALSE(reads());
     EXPECT_CONTAINS(why.text, "its header is inconsistent");
@@ -218,7 +219,7 @@ TEST_F(Checkpoint, OfMoreViewsThanAnyRunIsRefused) {
 TEST_F(Checkpoint, OneThatCannotBeWrittenLeavesTheOneBefore) {
     ASSERT_TRUE(checkpoint_write(path().c_str(), &key, &state, &why)) << why.text;
     const std::string before = bytes();
-    state.iteration++;
+    state.place.views++;
     signal(SIGXFSZ, SIG_IGN);
     rlimit old, small;
     ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &old), 0);

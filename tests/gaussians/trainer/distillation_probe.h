@@ -6,16 +6,16 @@
 
 C_LINKAGE_BEGIN
 
-// A trainer of which lessons_choose and lessons_paint read enough. NULL: no memory.
-trainer *lessons_probe_open(training_state *state, const training_settings *settings,
-                            const target_view *views, size_t count);
-void lessons_probe_close(trainer *t);
+// A trainer of which distillation_choose and distillation_render read enough. NULL: no memory.
+trainer *distillation_probe_open(training_state *state, const training_settings *settings,
+                                 const target_view *views, size_t count);
+void distillation_probe_close(trainer *t);
 // As if a second of a budget were left, and each step took so long.
-void lessons_probe_time(trainer *t, double seconds_of_a_step);
-// Chooses a step on the views 0 .. count - 1 after `first` views: their cameras, and which are painted.
-void lessons_probe_choose(trainer *t, int64_t first, int32_t count, gs_camera *cameras, bool *painted);
+void distillation_probe_time(trainer *t, double seconds_of_a_step);
+// Chooses a step on the views 0 .. count - 1 after `first` views: their cameras, and which are taught.
+void distillation_probe_choose(trainer *t, int64_t first, int32_t count, gs_camera *cameras, bool *taught);
 // The views that the step then shows.
-void lessons_probe_paint(trainer *t, int32_t count, const gs_camera *cameras, const bool *painted,
-                         const float background[3], const target_view **shown);
+void distillation_probe_paint(trainer *t, int32_t count, const gs_camera *cameras, const bool *taught,
+                              const float background[3], const target_view **shown);
 
 C_LINKAGE_END

@@ -17,28 +17,28 @@ struct lesson {
     explicit lesson(int teachers) {
         training_state_open(&state, c.group, &c.host);
         settings.density.extent = 5;
-        state.schedule.ended = 75; // so that a teacher sees 100 views
-        state.lessons.teachers = state.lessons.wanted = teachers;
+        state.place.ended = 75; // so that a teacher sees 100 views
+        state.place.scene = state.place.scenes = teachers;
         for (int k = 0; k < teachers; k++) {
             for (int i = 0; i < 40; i++) c.host.sh[12 * i] = 0.3f * float(k) - 0.2f;
-            state.lessons.teacher[k] = device_gaussians_from(&c.host);
+            state.distillation.teacher[k] = device_gaussians_from(&c.host);
         }
-        t = lessons_probe_open(&state, &settings, c.views.data(), c.views.size());
+        t = distillation_probe_open(&state, &settings, c.views.data(), c.views.size());
     }
     ~lesson() {
-        lessons_probe_close(t);
+        distillation_probe_close(t);
         training_state_close(&state);
     }
 };
 
-TEST(Lessons, PaintTheMeanOfTheTeachersPictures) {
+TEST(Distillation, PaintTheMeanOfTheTeachersPictures) {
     const lesson l(3);
-    const bool painted[3] = {true, false, true};
+    const bool taught[3] = {true, false, true};
     const float background[3] = {0, 0.25f, 0};
     gs_camera cameras[3];
     const target_view *shown[3];
     for (size_t v = 0; v < 3; v++) cameras[v] = l.c.views[v].camera;
-    lessons_probe_paint(l.t, 3, cameras, painted, background, shown);
+    distillation_probe_paint(l.t, 3, cameras, taught, background, shown);
     EXPECT_EQ(shown[1], &l.c.views[1]) << "a photograph stays";
     for (const int v : {0, 2}) {
         const size_t values = 3 * 24 * 16;
@@ -47,7 +47,7 @@ TEST(Lessons, PaintTheMeanOfTheTeachersPictures) {
             frame f = {};
             image picture = {};
             fault why;
-            frame_render(&f, &l.state.lessons.teacher[k], 1, &cameras[v], background);
+            frame_render(&f, &l.state.distillation.teacher[k], 1, &cameras[v], background);
             ASSERT_TRUE(frame_picture(&f, &picture, &why)) << why.text;
             for (size_t i = 0; i < values; i++) mean[i] += picture.pixels[i] / 3.0;
             image_close(&picture);
@@ -61,7 +61,7 @@ TEST(Lessons, PaintTheMeanOfTheTeachersPictures) {
     }
 }
 
-TEST(Lessons, PaintPlacesBetweenViewsAndShowFewPhotographs) {
+TEST(Distillation, PaintPlacesBetweenViewsAndShowFewPhotographs) {
     lesson l(2);
     for (size_t v = 0; v < l.c.views.size(); v++) { // turned by less than 30 degrees, about the vertical axis
         gs_camera *const camera = &l.c.views[v].camera;
@@ -69,15 +69,15 @@ TEST(Lessons, PaintPlacesBetweenViewsAndShowFewPhotographs) {
         camera->rotation[0] = camera->rotation[8] = std::cos(angle);
         camera->rotation[2] = std::sin(angle), camera->rotation[6] = -std::sin(angle);
     }
-    int painted = 0, all = 0;
+    int taught = 0, all = 0;
     for (int64_t first = 200; first < 3000; first += 3) {
         gs_camera cameras[3];
-        bool is_painted[3];
-        lessons_probe_choose(l.t, first, 3, cameras, is_painted);
+        bool is_taught[3];
+        distillation_probe_choose(l.t, first, 3, cameras, is_taught);
         for (int v = 0; v < 3; v++, all++) {
             const gs_camera *const was = &l.c.views[size_t(v)].camera, *const now = &cameras[v];
-            painted += is_painted[v];
-            if (!is_painted[v]) {
+            taught += is_taught[v];
+            if (!is_taught[v]) {
                 EXPECT_EQ(std::memcmp(was, now, sizeof *now), 0);
                 continue;
             }
@@ -98,31 +98,31 @@ TEST(Lessons, PaintPlacesBetweenViewsAndShowFewPhotographs) {
         }
     }
     // 200 views are the teachers'; of the other 3800 half as many as a teacher has seen are photographs.
-    EXPECT_NEAR(double(all - painted) / all, 50.0 / 3800, 0.008);
+    EXPECT_NEAR(double(all - taught) / all, 50.0 / 3800, 0.008);
 
     // Under a budget by the views that there is time for: three at once, a hundred times.
     training_budget budget = {100, nullptr, nullptr, nullptr};
     l.settings.budget = &budget;
-    l.state.iteration = 200;
-    lessons_probe_time(l.t, 0.01);
-    painted = all = 0;
+    l.state.place.views = 200;
+    distillation_probe_time(l.t, 0.01);
+    taught = all = 0;
     for (int64_t first = 200; first < 3000; first += 3) {
         gs_camera cameras[3];
-        bool is_painted[3];
-        lessons_probe_choose(l.t, first, 3, cameras, is_painted);
-        for (int v = 0; v < 3; v++, all++) painted += is_painted[v];
+        bool is_taught[3];
+        distillation_probe_choose(l.t, first, 3, cameras, is_taught);
+        for (int v = 0; v < 3; v++, all++) taught += is_taught[v];
     }
-    EXPECT_NEAR(double(all - painted) / all, 50.0 / 300, 0.025);
+    EXPECT_NEAR(double(all - taught) / all, 50.0 / 300, 0.025);
 }
 
-TEST(Lessons, BeginWhereAQuarterOfTheViewsSufficesForOne) {
+TEST(Distillation, BeginWhereAQuarterOfTheViewsSufficesForOne) {
     const training_settings settings = [] {
         training_settings out = cloud::settings(400);
         out.teachers = 4;
         return out;
     }();
     const auto teachers = [&](int64_t ended) {
-        schedule_place place = {};
+        run_place place = {};
         place.ended = ended;
         return scheduled_teachers(&settings, &place);
     };
@@ -135,7 +135,7 @@ TEST(Lessons, BeginWhereAQuarterOfTheViewsSufficesForOne) {
     training_budget budget = {8, nullptr, nullptr, nullptr};
     training_settings timed = settings;
     timed.budget = &budget;
-    schedule_place place = {};
+    run_place place = {};
     place.ended = 75;
     EXPECT_EQ(scheduled_teachers(&timed, &place), 0);
     place.seconds = 1;

@@ -123,10 +123,10 @@ TEST_F(Library, ViewsThatAreSetAsideAreMeasured) {
     distwar_train_validation first = {}, last = {};
     ASSERT_TRUE(distwar_trainer_validate(t, &first)) << distwar_train_error();
     EXPECT_EQ(first.views, 1u);
-    EXPECT_TRUE(first.psnr > 0 && first.ssim > 0 && first.beside_psnr > 0 && first.beside_ssim > 0);
+    EXPECT_TRUE(first.psnr > 0 && first.ssim > 0 && first.trained_psnr > 0 && first.trained_ssim > 0);
     train(t, 8);
     ASSERT_TRUE(distwar_trainer_validate(t, &last)) << distwar_train_error();
-    EXPECT_GT(last.beside_psnr, first.beside_psnr);
+    EXPECT_GT(last.trained_psnr, first.trained_psnr);
     train(t);
     ASSERT_TRUE(distwar_trainer_validate(t, &last)) << distwar_train_error();
     EXPECT_EQ(last.views, 0u);

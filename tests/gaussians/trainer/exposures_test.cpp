@@ -93,8 +93,8 @@ learned learn(gallery &of, bool exposures, int64_t iterations = 540, bool aside 
     settings.rates = {2e-4f, 1e-3f, 1e-3f, 1e-2f, 1e-2f, 1e-3f, 0};
     settings.final_mean_rate = 2e-6f;
     settings.exposure_rate = 0.05f;
-    of.views[4].set_aside = aside;
-    if (aside) settings.set_aside_until = 2, settings.validate_every = 12;
+    of.views[4].validates = aside;
+    if (aside) settings.validation_until = 2, settings.validate_every = 12;
     for (float &value : settings.background) value = 0.3f;
     gs_gaussians start;
     fault why;
@@ -116,7 +116,7 @@ learned learn(gallery &of, bool exposures, int64_t iterations = 540, bool aside 
                    state.exposed,
                    state.exposures,
                    state.learning.count,
-                   state.schedule.ended,
+                   state.place.ended,
                    std::vector<gains>(exposed_views)};
     double squares = 0;
     size_t values = 0;

@@ -20,7 +20,7 @@ std::vector<char> train_bytes(const cloud &c, bool by_steps, uint64_t seed, int6
     const training_observer observer = {NULL, NULL, 1, &at_once, NULL, NULL};
     std::vector<double> losses;
     *repeats = 0;
-    while (state.iteration < steps) {
+    while (state.place.views < steps) {
         training_report report = {};
         fault why;
         if (!train(&state, c.views.data(), c.views.size(), &settings, &observer, &report, &why)) {

@@ -260,12 +260,12 @@ TEST_F(Reproducible, AForgedCheckpointIsRefused) {
     ASSERT_EQ(train_here(run_of("scene.ply", 2, more), 0), 0);
     struct {
         char before[24]; // magic, version, bytes of settings, bytes of the file
-        int64_t iteration, steps, count, exposures, poses, averaged;
-        schedule_place schedule;
+        int64_t count, exposures, poses, averaged;
+        run_place place;
     } header;
     const std::string saved = contents(at("saved"));
     memcpy(&header, saved.data(), sizeof header);
-    ASSERT_EQ(header.iteration, 2);
+    ASSERT_EQ(header.place.views, 2);
     ASSERT_EQ(header.exposures, photos - 1);
     // Resumes from this header and what follows it, with the right size and checksum.
     const auto resumed_from = [&](auto changed, std::string bytes) {
@@ -281,7 +281,7 @@ TEST_F(Reproducible, AForgedCheckpointIsRefused) {
     const std::string unsummed = saved.substr(0, saved.size() - 4);
     const auto resumed = [&](int64_t iteration, int64_t exposures) {
         auto changed = header;
-        changed.iteration = iteration;
+        changed.place.views = iteration;
         changed.exposures = exposures;
         const int64_t gains = GS_EXPOSURE_VALUES * int64_t(sizeof(float));
         std::string bytes = unsummed;

@@ -197,13 +197,14 @@ TEST(SeveralViews, RatesGrowAsTheSquareRoot) {
 TEST(Resolutions, SmallViewsAreTheViewsShrunk) {
     const detailed_cloud c;
     resolution_schedule schedule;
-    resolution_views all;
+    view_source all;
     fault why;
     ASSERT_TRUE(resolution_schedule_read("8:20,2:50", &schedule, &why)) << why.text;
-    ASSERT_TRUE(resolution_views_open(&all, &schedule, c.views.data(), c.views.size(), 1, &why)) << why.text;
-    EXPECT_EQ(resolution_views_at(&all, 2), c.views.data());
+    ASSERT_TRUE(view_source_open(&all, nullptr, c.views.data(), c.views.size(), &schedule, 1, 0, false, &why))
+        << why.text;
+    EXPECT_EQ(view_source_at(&all, 2), c.views.data());
     for (int phase = 0; phase < 2; phase++) { // an eighth would be shorter than 64 pixels: half in both
-        const target_view *small = resolution_views_at(&all, phase);
+        const target_view *small = view_source_at(&all, phase);
         ASSERT_NE(small, c.views.data());
         for (size_t v = 0; v < views_in_all; v++) {
             EXPECT_EQ(small[v].camera.width, width / 2);
@@ -228,7 +229,7 @@ TEST(Resolutions, SmallViewsAreTheViewsShrunk) {
             image_close(&expected);
         }
     }
-    resolution_views_close(&all);
+    view_source_close(&all);
 }
 
 TEST(SeveralViews, AsManyAsFillAGpuButAQuarterOfARound) {
@@ -238,7 +239,7 @@ TEST(SeveralViews, AsManyAsFillAGpuButAQuarterOfARound) {
         const std::vector<target_view> views(count, view);
         const view_sizes sizes = view_sizes_of(views.data(), views.size());
         const run_size run = {30000, 1};
-        return usual_batch(&sizes, &run);
+        return default_batch(&sizes, &run);
     };
     EXPECT_EQ(usual(799, 532, 220), 4);
     EXPECT_EQ(usual(800, 800, 220), 4);
@@ -258,7 +259,7 @@ TEST(SeveralViews, AreAtLeastOneForEachGpuAndMoreInLongRuns) {
         const std::vector<target_view> views(count, view);
         const view_sizes sizes = view_sizes_of(views.data(), views.size());
         const run_size run = {iterations, ranks};
-        return usual_batch(&sizes, &run);
+        return default_batch(&sizes, &run);
     };
     EXPECT_EQ(usual(1080, 1920, 99, 7000, 2), 2);
     EXPECT_EQ(usual(1080, 1920, 99, 7000, 8), 8);
@@ -278,7 +279,7 @@ TEST(Resolutions, AreUsualWhereSmallPicturesHaveAPixelForAGaussian) {
         const std::vector<target_view> views(count, view);
         const view_sizes sizes = view_sizes_of(views.data(), views.size());
         const run_size run = {30000, 1};
-        return usual_resolutions(&sizes, most_gaussians, several ? &run : nullptr);
+        return default_resolutions(&sizes, most_gaussians, several ? &run : nullptr);
     };
     EXPECT_EQ(usual(799, 532, 220, 300000, true).count, 0);
     EXPECT_EQ(usual(127, 5000, 220, 100, true).count, 0);
@@ -348,7 +349,7 @@ struct stop_at {
 };
 bool stop(void *context, const training_state *state, const training_report *, fault *) {
     stop_at *const s = static_cast<stop_at *>(context);
-    if (state->iteration >= s->iteration) s->end = 1;
+    if (state->place.views >= s->iteration) s->end = 1;
     return true;
 }
 
@@ -360,7 +361,7 @@ TEST(SeveralViews, EachExposureHasItsOwnGradient) {
         stop_at when = {1, 1}; // after a step
         const training_observer observer = {stop, &when, 1, &when.end, nullptr, nullptr};
         one.train_on(views, detailed_cloud::settings_of(1000000, batch), &observer);
-        EXPECT_EQ(one.state.iteration, batch);
+        EXPECT_EQ(one.state.place.views, batch);
         return one.exposure();
     };
     const std::vector<float> got = log_gains_after(c.views, views_in_all);
@@ -395,7 +396,7 @@ TEST(Resolutions, TrainingGoesOnWhereItStopped) {
     trained whole(c, true);
     const std::vector<double> losses = whole.train_on(c.views, mixed_settings());
     EXPECT_EQ(losses.size(), 14u);
-    EXPECT_EQ(whole.state.iteration, 14);
+    EXPECT_EQ(whole.state.place.views, 14);
     EXPECT_GT(whole.state.exposures, 0);
     const std::pair<int64_t, int64_t> ends[] = {
         {2, 4}, {4, 5}, {5, 8}, {8, 11}}; // the step after is the last
@@ -404,7 +405,7 @@ TEST(Resolutions, TrainingGoesOnWhereItStopped) {
         stop_at when = {at, 0};
         const training_observer observer = {stop, &when, 1, &when.end, nullptr, nullptr};
         std::vector<double> all = parts.train_on(c.views, mixed_settings(), &observer);
-        EXPECT_EQ(parts.state.iteration, end);
+        EXPECT_EQ(parts.state.place.views, end);
         const std::vector<double> rest = parts.train_on(c.views, mixed_settings());
         all.insert(all.end(), rest.begin(), rest.end());
         EXPECT_EQ(all, losses) << at;
@@ -432,12 +433,12 @@ TEST(Resolutions, PhasesAtFullSizeChangeNothing) {
 TEST(Resolutions, TrainingSeesTheSmallViewsFirst) {
     const detailed_cloud c;
     resolution_schedule schedule;
-    resolution_views all;
+    view_source all;
     fault why;
     ASSERT_TRUE(resolution_schedule_read("2:50", &schedule, &why)) << why.text;
-    ASSERT_TRUE(resolution_views_open(&all, &schedule, c.views.data(), c.views.size(), 1, &why)) << why.text;
-    const std::vector<target_view> small(resolution_views_at(&all, 0),
-                                         resolution_views_at(&all, 0) + views_in_all);
+    ASSERT_TRUE(view_source_open(&all, nullptr, c.views.data(), c.views.size(), &schedule, 1, 0, false, &why))
+        << why.text;
+    const std::vector<target_view> small(view_source_at(&all, 0), view_source_at(&all, 0) + views_in_all);
     training_settings settings = detailed_cloud::settings_of(4, 1);
     trained on_small(c, false), on_schedule(c, false), on_whole(c, false);
     const std::vector<double> first = on_small.train_on(small, settings),
@@ -448,7 +449,7 @@ TEST(Resolutions, TrainingSeesTheSmallViewsFirst) {
     EXPECT_EQ(got[1], first[1]);
     EXPECT_NE(got[2], first[2]);
     EXPECT_NE(got[0], last[0]);
-    resolution_views_close(&all);
+    view_source_close(&all);
 }
 
 } // namespace

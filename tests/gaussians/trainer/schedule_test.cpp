@@ -49,33 +49,33 @@ TEST(Schedule, RateOfHarmonicsDecaysExponentiallyUnlessItStays) {
 }
 
 TEST(Schedule, UsualRatesOfHarmonicsFollowViewsAndLength) {
-    EXPECT_EQ(usual_sh_rate(1), 1);
-    EXPECT_EQ(usual_sh_rate(25), 1);
-    EXPECT_EQ(usual_sh_rate(50), 2);
-    EXPECT_EQ(usual_sh_rate(100), 4);
-    EXPECT_EQ(usual_sh_rate(200), 8);
-    EXPECT_EQ(usual_sh_rate(1000), 8);
-    EXPECT_EQ(usual_last_sh_rate(4, 100), 4);
-    EXPECT_EQ(usual_last_sh_rate(4, 7000), 4);
-    EXPECT_EQ(usual_last_sh_rate(4, 14000), 2);
-    EXPECT_EQ(usual_last_sh_rate(4, 30000), 1);
-    EXPECT_EQ(usual_last_sh_rate(0.5, 30000), 0.5);
+    EXPECT_EQ(default_sh_rate(1), 1);
+    EXPECT_EQ(default_sh_rate(25), 1);
+    EXPECT_EQ(default_sh_rate(50), 2);
+    EXPECT_EQ(default_sh_rate(100), 4);
+    EXPECT_EQ(default_sh_rate(200), 8);
+    EXPECT_EQ(default_sh_rate(1000), 8);
+    EXPECT_EQ(default_last_sh_rate(4, 100), 4);
+    EXPECT_EQ(default_last_sh_rate(4, 7000), 4);
+    EXPECT_EQ(default_last_sh_rate(4, 14000), 2);
+    EXPECT_EQ(default_last_sh_rate(4, 30000), 1);
+    EXPECT_EQ(default_last_sh_rate(0.5, 30000), 0.5);
 }
 
 TEST(Schedule, RatesAndDropoutFollowViewsAndIterations) {
-    for (const int64_t iterations : {100, 7000}) EXPECT_EQ(usual_rate_part(1, iterations), 1);
-    EXPECT_NEAR(usual_rate_part(1, 14000), 0.5, 1e-15);
-    EXPECT_NEAR(usual_rate_part(20, 28000), 0.3, 1e-15);
-    EXPECT_NEAR(usual_rate_part(30, 14000), std::sqrt(0.5), 1e-15);
-    EXPECT_NEAR(usual_rate_part(35, 280000), std::pow(0.3, 0.25), 1e-15);
-    for (const size_t views : {40, 400}) EXPECT_EQ(usual_rate_part(views, 28000), 1);
-    EXPECT_EQ(usual_dropout(1, 16), 0.2);
-    EXPECT_EQ(usual_dropout(20, 7000), 0.2);
-    EXPECT_NEAR(usual_dropout(40, 16000), 0.1, 1e-15);
-    EXPECT_NEAR(usual_dropout(40, 6400), 0, 1e-15);
-    EXPECT_EQ(usual_dropout(100, 30000), 0);
-    EXPECT_EQ(usual_dropout(100, 300000), 0);
-    EXPECT_NEAR(usual_dropout(50, 300000), 0.2 * 8 / 12, 1e-15);
+    for (const int64_t iterations : {100, 7000}) EXPECT_EQ(default_rate_part(1, iterations), 1);
+    EXPECT_NEAR(default_rate_part(1, 14000), 0.5, 1e-15);
+    EXPECT_NEAR(default_rate_part(20, 28000), 0.3, 1e-15);
+    EXPECT_NEAR(default_rate_part(30, 14000), std::sqrt(0.5), 1e-15);
+    EXPECT_NEAR(default_rate_part(35, 280000), std::pow(0.3, 0.25), 1e-15);
+    for (const size_t views : {40, 400}) EXPECT_EQ(default_rate_part(views, 28000), 1);
+    EXPECT_EQ(default_dropout(1, 16), 0.2);
+    EXPECT_EQ(default_dropout(20, 7000), 0.2);
+    EXPECT_NEAR(default_dropout(40, 16000), 0.1, 1e-15);
+    EXPECT_NEAR(default_dropout(40, 6400), 0, 1e-15);
+    EXPECT_EQ(default_dropout(100, 30000), 0);
+    EXPECT_EQ(default_dropout(100, 300000), 0);
+    EXPECT_NEAR(default_dropout(50, 300000), 0.2 * 8 / 12, 1e-15);
 }
 
 TEST(Schedule, WeightsDecayExponentially) {
@@ -165,11 +165,11 @@ TEST(Schedule, DepthCountsInTheScenesUnitOfLength) {
 }
 
 TEST(Schedule, ManyViewsRetireWhatIsOfNoUse) {
-    EXPECT_EQ(usual_retired(1), 0);
-    EXPECT_EQ(usual_retired(20), 0);
-    EXPECT_NEAR(usual_retired(30), 0.08, 1e-15);
-    EXPECT_EQ(usual_retired(40), 0.16);
-    EXPECT_EQ(usual_retired(4000), 0.16);
+    EXPECT_EQ(default_retired(1), 0);
+    EXPECT_EQ(default_retired(20), 0);
+    EXPECT_NEAR(default_retired(30), 0.08, 1e-15);
+    EXPECT_EQ(default_retired(40), 0.16);
+    EXPECT_EQ(default_retired(4000), 0.16);
     density_settings options = density_settings_default();
     density_data data = shorter;
     for (const int kind : {DENSITY_NONE, DENSITY_ADAPTIVE, DENSITY_MCMC, DENSITY_SPLIT}) {
@@ -243,15 +243,15 @@ TEST(Schedule, DropoutGrowsWithTheSteps) {
 
 TEST(Schedule, ABudgetOfLittleTimeHasFewGaussiansAndOneOfMuchHasMore) {
     const int64_t many = 100000000;
-    EXPECT_EQ(usual_limit_of_budget(many, 300, 1250), 150000);
-    EXPECT_EQ(usual_limit_of_budget(many, 300, 2500), 300000);
-    EXPECT_EQ(usual_limit_of_budget(many, 300, 30000), 300000);
-    EXPECT_EQ(usual_limit_of_budget(many, 300, 60000), 600000);
-    EXPECT_EQ(usual_limit_of_budget(many, 300, 1e9), 1000000);
-    for (const size_t views : {1, 100}) EXPECT_EQ(usual_limit_of_budget(many, views, 60000), 300000);
-    EXPECT_EQ(usual_limit_of_budget(many, 120, 60000), 420000);
-    EXPECT_EQ(usual_limit_of_budget(12000000, 300, 60000), 120000); // one for 100 pixels
-    EXPECT_EQ(usual_limit_of_budget(0, 1, 0), 1);
+    EXPECT_EQ(default_limit_of_budget(many, 300, 1250), 150000);
+    EXPECT_EQ(default_limit_of_budget(many, 300, 2500), 300000);
+    EXPECT_EQ(default_limit_of_budget(many, 300, 30000), 300000);
+    EXPECT_EQ(default_limit_of_budget(many, 300, 60000), 600000);
+    EXPECT_EQ(default_limit_of_budget(many, 300, 1e9), 1000000);
+    for (const size_t views : {1, 100}) EXPECT_EQ(default_limit_of_budget(many, views, 60000), 300000);
+    EXPECT_EQ(default_limit_of_budget(many, 120, 60000), 420000);
+    EXPECT_EQ(default_limit_of_budget(12000000, 300, 60000), 120000); // one for 100 pixels
+    EXPECT_EQ(default_limit_of_budget(0, 1, 0), 1);
 }
 
 TEST(Schedule, TimeAheadFollowsTheGaussiansToCome) {

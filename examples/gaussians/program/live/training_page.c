@@ -181,7 +181,7 @@ static void *pack_copies(void *context) {
 static bool copy_run(training_page *p, const training_state *state, const training_report *report,
                      const run_record *record, fault *why) {
     const gs_gaussians *const now = &state->gaussians;
-    const history_point size = {(double)state->iteration, NAN, (double)now->count, NAN, NAN, NAN, NAN};
+    const history_point size = {(double)state->place.views, NAN, (double)now->count, NAN, NAN, NAN, NAN};
     scene_close(&p->scene);
     history_close(&p->run);
     if (!scene_open(&p->scene, now->count, now->sh_degree, why)) return false;
@@ -206,7 +206,7 @@ static bool copy(training_page *p, const training_state *state, const training_r
     pthread_mutex_lock(&p->lock);
     const double now = seconds_now();
     p->due = now + fmax(least_rest, TRAINING_PAGE_REST * (now - began));
-    p->at = state->iteration;
+    p->at = state->place.views;
     p->packing = done;
     pthread_cond_signal(&p->copied);
     return done;
@@ -215,7 +215,7 @@ static bool copy(training_page *p, const training_state *state, const training_r
 static void look(training_page *p, const training_state *state, const training_report *report) {
     p->report = *report;
     p->report.losses = NULL;
-    p->iteration = state->iteration;
+    p->iteration = state->place.views;
     p->gaussians = state->gaussians.count;
 }
 

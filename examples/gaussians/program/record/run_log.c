@@ -60,14 +60,14 @@ static bool measure(const run_log *log, const gs_gaussians *gaussians, quality *
 }
 
 void run_log_start(run_log *log, const training_state *state) {
-    log->last_step = state->iteration;
+    log->last_step = state->place.views;
     log->last_gaussians = training_state_count(state);
     if (!writes(log)) return;
     json_writer json = begin_line(log, "start");
     json_put_text(&json, "dsplat", gs_version());
     json_put_text(&json, "backend", gs_backend());
     json_put_text(&json, "gpu", device_name());
-    json_put_integer(&json, "iteration", state->iteration);
+    json_put_integer(&json, "iteration", state->place.views);
     json_put_integer(&json, "gaussians", training_state_count(state));
     json_begin(&json, "settings", '{');
     for (size_t i = 0; i < log->record.setting_count; i++) {
@@ -178,7 +178,7 @@ static bool validate(run_log *log, const training_report *report, fault *why) {
 bool run_log_observe(run_log *log, const training_state *state, const training_report *report, fault *why) {
     const int64_t step = report->iterations, views = report->step_views, often = log->options.evaluate_every;
     if (training_passed(step, views, log->options.every) && !add_point(log, state, report, why)) return false;
-    if (report->set_aside && training_passed(step, views, log->options.validate_every) &&
+    if (report->validating && training_passed(step, views, log->options.validate_every) &&
         !validate(log, report, why))
         return false;
     if (often == 0 || !training_passed(step, views, often) || log->options.held_out_count == 0) return true;

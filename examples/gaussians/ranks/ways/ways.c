@@ -116,7 +116,7 @@ static bool agree(trainer *t) {
                 t->group,
                 "the scenes of ranks 0 and %d differ after %lld views, which GPUs of one kind do "
                 "not; take --reproducible, where each has a part of the scene",
-                r, (long long)t->state->iteration);
+                r, (long long)t->state->place.views);
     return true;
 }
 

@@ -97,7 +97,7 @@ struct TrainingPage : testing::Test {
             fault why;
             while (!over) {
                 const double began = now();
-                report.iterations = ++state.iteration;
+                report.iterations = ++state.place.views;
                 if (training_page_wants(page)) {
                     EXPECT_TRUE(training_page_observe(page, &state, &report, &record, &end, &why))
                         << why.text;

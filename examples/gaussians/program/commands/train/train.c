@@ -56,9 +56,9 @@ static bool prepare(train_run *run, fault *why) {
     run->known = (training_data){.views = run->split.views,
                                  .count = run->split.training,
                                  .extent = scene_extent(run->split.views, run->split.training)};
-    const size_t aside = training_views_aside(&o->recipe, run->split.training);
+    const size_t aside = training_validation_count(&o->recipe, run->split.training);
     if (!training_choices_suit(&o->recipe, &run->known, why) ||
-        !spared_views_choose(run->split.views, run->split.training, aside, &run->spared, why))
+        !validation_views_choose(run->split.views, run->split.training, aside, &run->validation, why))
         return false;
     if (!train_poses_open(&run->poses, &run->split, run->known.extent, o->perturb_degrees, o->perturb_extents,
                           (uint64_t)o->recipe.seed, why))
@@ -121,7 +121,7 @@ static bool prepare_all(train_run *run, bool writes, gs_gaussians *host, fault *
 static void close_shared(train_run *run, gs_gaussians *host) {
     scene_close(host);
     train_poses_close(&run->poses);
-    spared_views_close(&run->spared);
+    validation_views_close(&run->validation);
     view_split_close(&run->split);
     dataset_close(&run->data);
     free(run->key);

@@ -63,7 +63,7 @@ bool train_points_find(train_run *run, fault *why) {
     if (done) {
         size_t count = 0; // of the views that training sees from its first step on
         for (size_t i = 0; i < run->split.training; i++)
-            if (!run->split.views[i].set_aside) views[count++] = run->split.views[i];
+            if (!run->split.views[i].validates) views[count++] = run->split.views[i];
         drawn->count = wanted;
         done = find_points(run, views, count, drawn, why);
     } else {

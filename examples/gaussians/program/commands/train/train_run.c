@@ -53,7 +53,7 @@ static bool start_poses(train_run *run, fault *why) {
     const pose_levels levels = {.group = state->group,
                                 .levels = pose_levels_of(split->views, split->training, POSE_LEVELS),
                                 .finest = POSE_FINEST,
-                                .steps = usual_pose_steps(split->training, run->settings.iterations),
+                                .steps = default_pose_steps(split->training, run->settings.iterations),
                                 .rate = pose_level_rate,
                                 .start = train_start_small,
                                 .done = after_size,
@@ -71,7 +71,7 @@ static bool start_poses(train_run *run, fault *why) {
 
 static bool start(train_run *run, const training_place *place, const gs_gaussians *host, fault *why) {
     if (!training_state_open_on(&run->state, place, host)) return fail(why, "%s", ranks_error(place->group));
-    if (run->options->exposure && usual_exposures(run->split.training))
+    if (run->options->exposure && default_exposures(run->split.training))
         training_state_open_exposures(&run->state, (int64_t)run->split.training);
     return !run->options->recipe.refine_poses || start_poses(run, why);
 }
@@ -80,15 +80,15 @@ static bool resume(train_run *run, const training_place *place, fault *why) {
     const train_options *o = run->options;
     training_state *state = &run->state;
     const checkpoint_key key = saver_key(&run->saver);
-    if (!checkpoint_read_on(o->resume, &key, place, state, why)) return false;
+    if (!checkpoint_read(o->resume, &key, place, state, why)) return false;
     training_state_antialias(state, o->antialias);
     // The checksum may be right and the counts forged; training reads an exposure and a pose for every view.
     const int64_t views = (int64_t)run->split.training;
     // A run that goes on for longer averages later.
-    if (!o->budget && state->iteration <= average_from(&run->settings))
+    if (!o->budget && state->place.views <= average_from(&run->settings))
         parameter_average_close(&state->average);
-    return ((o->budget ? schedule_place_is_possible(&state->schedule, state->iteration)
-                       : state->iteration <= o->recipe.iterations) &&
+    return ((o->budget ? place_is_possible(&state->place)
+                       : state->place.views <= o->recipe.iterations) &&
             state->gaussians.sh_degree == o->sh_degree &&
             (state->exposures == 0 || (o->exposure && state->exposures == views)) &&
             state->poses == (o->recipe.refine_poses ? views : 0)) ||
@@ -143,9 +143,9 @@ static bool measure_each(const rank_run *r, const size_t *index, size_t count, q
 // The `validate` of run_log_options.
 static bool validate(void *context, quality *aside, quality *beside, fault *why) {
     const rank_run *const r = context;
-    const spared_views *const spared = &r->run->spared;
-    return measure_each(r, spared->aside, spared->count, aside, why) &&
-           measure_each(r, spared->beside, spared->count, beside, why);
+    const validation_views *const spared = &r->run->validation;
+    return measure_each(r, spared->views, spared->count, aside, why) &&
+           measure_each(r, spared->trained, spared->count, beside, why);
 }
 
 // ---- the log
@@ -168,7 +168,7 @@ static void record_settings(run_record *record, const train_run *run) {
     run_record_text(record, "data", run->options->data);
     run_record_number(record, "views", (double)split->training);
     run_record_number(record, "held_out", (double)split->held_out);
-    if (run->spared.count > 0) run_record_number(record, "set_aside", (double)run->spared.count);
+    if (run->validation.count > 0) run_record_number(record, "set_aside", (double)run->validation.count);
     run_record_number(record, "width", split->views[0].camera.width);
     run_record_number(record, "height", split->views[0].camera.height);
     run_record_options(record, run->table, run->changed);
@@ -189,9 +189,9 @@ static run_log_options log_options(const train_run *run) {
                               .held_out_count = run->split.held_out};
     // Multiples of SELDOM, so that nobody looks on in between.
     if (!kept && wanted.evaluate_every > 0) wanted.every = SELDOM * wanted.evaluate_every;
-    if (run->spared.count > 0) {
+    if (run->validation.count > 0) {
         wanted.validate_every = validation_interval(o, kept ? wanted.every : 1, kept || o->view);
-        wanted.set_aside = run->spared.count;
+        wanted.set_aside = run->validation.count;
         if (!kept) wanted.every = SELDOM * wanted.validate_every;
     }
     memcpy(wanted.background, run->options->recipe.background, sizeof wanted.background);
@@ -262,7 +262,7 @@ static bool observe(void *context, const training_state *state, const training_r
     if (!run_log_observe(&run->log, state, report, why) ||
         !saver_observe(&run->saver, state, report, &saved, why))
         return false;
-    if (saved) run_log_checkpoint(&run->log, state->iteration, run->saver.path);
+    if (saved) run_log_checkpoint(&run->log, state->place.views, run->saver.path);
     return !r->page ||
            training_page_observe(r->page, state, report, &run->log.record, stop_request_flag(), why);
 }
@@ -299,7 +299,7 @@ static bool iterate(rank_run *r, fault *why) {
         fprintf(
             stderr,
             "dsplat: stopped by a signal after iteration %lld, which is saved; to continue, add --resume %s\n",
-            (long long)run->state.iteration, run->saver.path);
+            (long long)run->state.place.views, run->saver.path);
     return true;
 }
 
@@ -386,9 +386,9 @@ static bool write_results(rank_run *r, fault *why) {
     int64_t written = 0, dropped = 0;
     // The first complete scene in place of one that has only begun; the checkpoint, which is written, goes on with that.
     const bool whole =
-        o->budget ? run->state.schedule.progress >= 1 : run->state.iteration >= run->settings.iterations;
-    if (run->state.lessons.teachers > 0 && !whole)
-        training_state_restart(&run->state, &run->state.lessons.teacher[0]);
+        o->budget ? run->state.place.progress >= 1 : run->state.place.views >= run->settings.iterations;
+    if (run->state.place.scene > 0 && !whole)
+        training_state_restart(&run->state, &run->state.distillation.teacher[0]);
     scene_notes notes = {.known = true, .holdout = run->split.held_out > 0 ? o->holdout : 0};
     memcpy(notes.background, o->recipe.background, sizeof notes.background);
     if (is_first(r) && (o->recipe.refine_poses || o->perturb_poses))

@@ -22,7 +22,7 @@ typedef struct train_run {
     bool at_random;       // the start, because of --random or because there are no points
     stereo_result stereo; // of data without points; 0 views: it was not tried
     double stereo_seconds;
-    spared_views spared; // of its training views: --validate
+    validation_views validation; // of its training views: --validate
     training_data known; // of the split
     train_poses poses;
     train_depth depth;

@@ -92,7 +92,7 @@ static void print_training(const train_run *run, int ranks) {
             "           ended early: from iteration %lld on, views set aside gained under 0.15 of what training "
             "views did (--validate 0 goes on)\n",
             (long long)report->ended);
-    const int teachers = run->state.lessons.wanted;
+    const int teachers = run->state.place.scenes;
     if (teachers > 0)
         printf(
             "           %d scenes, each trained until there, taught the last one (--teachers 0: the first is all)\n",
@@ -140,8 +140,8 @@ static void print_validation(const train_run *run) {
     printf(
         "validation after iteration %lld: PSNR %.2f dB, SSIM %.4f on %zu training views set aside until then; %.2f "
         "dB, %.4f on %zu beside them\n",
-        (long long)last->iteration, last->aside.psnr, last->aside.ssim, run->spared.count, last->beside.psnr,
-        last->beside.ssim, run->spared.count);
+        (long long)last->iteration, last->aside.psnr, last->aside.ssim, run->validation.count, last->beside.psnr,
+        last->beside.ssim, run->validation.count);
 }
 
 void train_summary_print(const train_run *run, int ranks, const gs_gaussians *gaussians) {

@@ -23,17 +23,17 @@ target_view view_at(double x, double z, double angle) {
 }
 
 struct choice {
-    spared_views spared = {};
+    validation_views spared = {};
     fault why = {};
     bool done;
     choice(std::vector<target_view> &views, size_t wanted)
-        : done(spared_views_choose(views.data(), views.size(), wanted, &spared, &why)) {}
-    ~choice() { spared_views_close(&spared); }
+        : done(validation_views_choose(views.data(), views.size(), wanted, &spared, &why)) {}
+    ~choice() { validation_views_close(&spared); }
     choice(const choice &) = delete;
 };
 
 // Forty views in one place that look the same way, five elsewhere: every n-th view would miss some of these.
-TEST(SparedViews, CoverPlacesAndDirections) {
+TEST(ValidationViews, CoverPlacesAndDirections) {
     std::vector<target_view> views;
     for (int i = 0; i < 40; i++) views.push_back(view_at(0.01 * i, 0, 0.001 * i));
     for (int i = 0; i < 3; i++) views.push_back(view_at(5 + 0.01 * i, 0, 0));
@@ -41,12 +41,12 @@ TEST(SparedViews, CoverPlacesAndDirections) {
     const choice got(views, 3);
     ASSERT_TRUE(got.done) << got.why.text;
     ASSERT_EQ(got.spared.count, 3u);
-    const size_t *const aside = got.spared.aside, *const beside = got.spared.beside;
+    const size_t *const aside = got.spared.views, *const beside = got.spared.trained;
     EXPECT_TRUE(aside[0] >= 15 && aside[0] <= 24) << "the middle of the forty, not their end: " << aside[0];
     EXPECT_EQ(aside[1], 41u);
     EXPECT_GE(aside[2], 43u);
     for (size_t i = 0; i < views.size(); i++)
-        EXPECT_EQ(views[i].set_aside, std::count(aside, aside + 3, i) == 1) << i;
+        EXPECT_EQ(views[i].validates, std::count(aside, aside + 3, i) == 1) << i;
     EXPECT_EQ(beside[0] + 1 == aside[0] || beside[0] == aside[0] + 1, true);
     EXPECT_TRUE(beside[1] == 40 || beside[1] == 42);
     EXPECT_EQ(beside[2], 87 - aside[2]);
@@ -56,7 +56,7 @@ TEST(SparedViews, CoverPlacesAndDirections) {
 TEST(Neighbours, ArePairsAndThreesThatAreNearAndThoseSetAsideAlone) {
     std::vector<target_view> views;
     for (int i = 0; i < 20; i++) views.push_back(view_at(7 * i % 20, 0, 0));
-    views[4].set_aside = views[11].set_aside = true;
+    views[4].validates = views[11].validates = true;
     std::vector<int32_t> order(20);
     std::vector<neighbours> of(20);
     fault why;
@@ -65,7 +65,7 @@ TEST(Neighbours, ArePairsAndThreesThatAreNearAndThoseSetAsideAlone) {
     EXPECT_TRUE(order[18] + order[19] == 15 && (order[18] == 4 || order[19] == 4));
     for (size_t v = 0; v < 20; v++) {
         EXPECT_EQ(order[size_t(of[v].first + of[v].place)], int32_t(v));
-        EXPECT_TRUE(views[v].set_aside ? of[v].count == 1 : of[v].count == 2 || of[v].count == 3) << v;
+        EXPECT_TRUE(views[v].validates ? of[v].count == 1 : of[v].count == 2 || of[v].count == 3) << v;
         for (int64_t i = 0; i < of[v].count; i++) {
             const int32_t other = order[size_t(of[v].first + i)];
             EXPECT_EQ(of[size_t(other)].first, of[v].first);
@@ -75,44 +75,44 @@ TEST(Neighbours, ArePairsAndThreesThatAreNearAndThoseSetAsideAlone) {
     ASSERT_TRUE(neighbours_choose(views.data(), 20, true, order.data(), of.data(), &why)) << why.text;
     EXPECT_TRUE(std::is_sorted(order.begin(), order.begin() + 18));
     for (size_t v = 0; v < 20; v++)
-        EXPECT_TRUE(views[v].set_aside ? of[v].count == 1 : of[v].count == 2 || of[v].count == 3) << v;
+        EXPECT_TRUE(views[v].validates ? of[v].count == 1 : of[v].count == 2 || of[v].count == 3) << v;
 }
 
-TEST(SparedViews, OfOneCameraDifferAndAreAtMostHalf) {
+TEST(ValidationViews, OfOneCameraDifferAndAreAtMostHalf) {
     std::vector<target_view> views(6, view_at(1, 2, 0));
     const choice half(views, 3);
     ASSERT_TRUE(half.done) << half.why.text;
-    std::vector<size_t> all(half.spared.aside, half.spared.aside + 3);
-    all.insert(all.end(), half.spared.beside, half.spared.beside + 3);
+    std::vector<size_t> all(half.spared.views, half.spared.views + 3);
+    all.insert(all.end(), half.spared.trained, half.spared.trained + 3);
     std::sort(all.begin(), all.end());
     EXPECT_EQ(all, (std::vector<size_t>{0, 1, 2, 3, 4, 5}));
     const choice more(views, 4);
     EXPECT_FALSE(more.done);
     EXPECT_NE(std::string(more.why.text).find("more than half of the 6"), std::string::npos);
-    EXPECT_EQ(usual_validation(39), 0u);
-    EXPECT_EQ(usual_validation(47), 4u);
-    EXPECT_EQ(usual_validation(100), 6u);
-    EXPECT_EQ(usual_validation(1000), 16u);
+    EXPECT_EQ(default_validation(39), 0u);
+    EXPECT_EQ(default_validation(47), 4u);
+    EXPECT_EQ(default_validation(100), 6u);
+    EXPECT_EQ(default_validation(1000), 16u);
 }
 
 // Nothing of the pictures that are set aside is in the result.
-TEST(SparedViews, AreTrainedOnFromTheirPartOfTheScheduleOn) {
+TEST(ValidationViews, AreTrainedOnFromTheirPartOfTheScheduleOn) {
     struct run {
         int64_t last = 0; // the last step that left them out
         static bool look(void *context, const training_state *, const training_report *report, fault *) {
-            if (report->set_aside) static_cast<run *>(context)->last = report->iterations;
+            if (report->validating) static_cast<run *>(context)->last = report->iterations;
             return true;
         }
         std::vector<char> with(double until, size_t aside, bool other_pictures) {
             cloud c(40, 16, 12);
             fault why;
             for (size_t v = 0; v < 2; v++) {
-                c.views[v].set_aside = v < aside;
+                c.views[v].validates = v < aside;
                 const std::vector<uint8_t> black(3 * 16 * 12, 0);
                 if (other_pictures) device_upload(c.views[v].pixels, black.data(), black.size());
             }
             training_settings settings = cloud::settings(31);
-            settings.set_aside_until = until;
+            settings.validation_until = until;
             training_state state = {};
             training_state_open(&state, c.group, &c.host);
             training_report report = {};
@@ -154,7 +154,8 @@ struct noise_run {
         fault why;
         EXPECT_TRUE(checkpoint_write(path.c_str(), &key, state, &why)) << why.text;
         training_state_close(state);
-        EXPECT_TRUE(checkpoint_read(path.c_str(), &key, group, state, &why)) << why.text;
+        const training_place alone = {group, nullptr};
+        EXPECT_TRUE(checkpoint_read(path.c_str(), &key, &alone, state, &why)) << why.text;
         std::remove(path.c_str());
     }
     std::vector<char> of(bool striped, int64_t *ended, int64_t *iterations) {
@@ -162,10 +163,10 @@ struct noise_run {
         fault why;
         std::vector<uint8_t> picture(3 * 16 * 12);
         for (size_t i = 0; i < picture.size(); i += 2) picture[i] = 255;
-        c.views[0].set_aside = true;
+        c.views[0].validates = true;
         if (striped) device_upload(c.views[0].pixels, picture.data(), picture.size());
         training_settings settings = cloud::settings(teachers > 0 ? 700 : 200);
-        settings.set_aside_until = 0.75;
+        settings.validation_until = 0.75;
         settings.validate_every = 5;
         settings.teachers = teachers;
         training_state state = {};
@@ -185,17 +186,17 @@ struct noise_run {
         device_download(out.data(), state.gaussians.mean, out.size());
         const char *const curve = reinterpret_cast<const char *>(&state.learning);
         out.insert(out.end(), curve, curve + sizeof state.learning);
-        taught = state.lessons.teachers;
+        taught = state.place.scene;
         if (teachers > 0) {
-            EXPECT_EQ(memcmp(state.lessons.start.mean, c.host.mean, 40 * 3 * sizeof(float)), 0);
-            EXPECT_EQ(memcmp(state.lessons.start.sh, c.host.sh, 40 * 12 * sizeof(float)), 0);
+            EXPECT_EQ(memcmp(state.distillation.start.mean, c.host.mean, 40 * 3 * sizeof(float)), 0);
+            EXPECT_EQ(memcmp(state.distillation.start.sh, c.host.sh, 40 * 12 * sizeof(float)), 0);
         }
         training_state_close(&state);
         return out;
     }
 };
 
-TEST(SparedViews, EndTrainingThatLearnsOnlyNoise) {
+TEST(ValidationViews, EndTrainingThatLearnsOnlyNoise) {
     noise_run r;
     int64_t ended = 0, iterations = 0;
     r.of(false, &ended, &iterations);
@@ -213,7 +214,7 @@ TEST(SparedViews, EndTrainingThatLearnsOnlyNoise) {
     EXPECT_EQ(r.of(true, &ended, &iterations), whole) << "interrupted in the last part";
 }
 
-TEST(SparedViews, ScenesWhoseTrainingEndsTeachALastOne) {
+TEST(ValidationViews, ScenesWhoseTrainingEndsTeachALastOne) {
     noise_run r;
     int64_t ended = 0, iterations = 0;
     r.teachers = 2;
