@@ -4,11 +4,8 @@
 #include "gpu/pinhole.h"
 #include "gpu/vector.h"
 #include "random.h"
-#include "views.h"
 #include <math.h>
 #include <string.h>
-
-// ---- camera
 
 gs_camera camera_with_view_angle(int width, int height, double angle) {
     float focal = (float)(height / 2.0 / tan(angle / 2));
@@ -99,7 +96,7 @@ void camera_focus(const target_view *views, size_t count, double focus[3]) {
     for (int i = 0; i < 3; i++) focus[i] = dot(cofactors + 3 * i, b) / determinant;
 }
 
-// ---- pose
+// ---- poses
 
 static void multiply(const double a[9], const double b[9], double out[9]) {
     double product[9];
@@ -239,7 +236,7 @@ pose_difference pose_difference_between(const pose *from, const pose *to, size_t
     return d;
 }
 
-// ---- pose_metric
+// ---- the metric of poses
 
 enum { MOST_POINTS = 4096 };
 
@@ -333,7 +330,7 @@ void pose_metric_solve_transposed(const double factor[POSE_METRIC_VALUES], doubl
     }
 }
 
-// ---- pose_refinement
+// ---- the refinement of poses
 
 void refined_poses_start(refined_pose *poses, const target_view *views, size_t count) {
     for (size_t i = 0; i < count; i++) poses[i] = (refined_pose){.now = pose_of(&views[i].camera)};

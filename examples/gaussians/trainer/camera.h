@@ -4,16 +4,10 @@
 #include "geometry/camera_place.h"
 #include "similarity.h"
 #include "views.h"
-#include "c_linkage.h"
-#include "distwar_gs.h"
-#include <stddef.h>
-#include <stdint.h>
 
 C_LINKAGE_BEGIN
 
-// ---- camera
-
-// The direction of a camera, what it sees, and what the cameras of all views say of the scene.
+// ---- what a camera sees, and what the cameras of all views say of the scene
 
 // A camera with a vertical field of view in radians, the principal point in the middle, near plane 0.2, no
 // pose.
@@ -43,9 +37,7 @@ double scene_extent(const target_view *views, size_t count);
 // points 5 scene extents in front of the cameras; it decides where the axes are parallel.
 void camera_focus(const target_view *views, size_t count, double focus[3]);
 
-// ---- pose
-
-// Poses of cameras in double precision: motions, and the similarity between two sets of poses.
+// ---- poses of cameras in double precision: motions, and the similarity between two sets of poses
 
 typedef struct pose {
     double rotation[9], translation[3]; // world to camera, as in gs_camera
@@ -78,9 +70,7 @@ typedef struct pose_difference {
 
 pose_difference pose_difference_between(const pose *from, const pose *to, size_t count); // count >= 1
 
-// ---- pose_metric
-
-// How a small motion of a camera moves what it sees: the measure of a step of its pose.
+// ---- how a small motion of a camera moves what it sees: the measure of a step of its pose
 
 enum { POSE_METRIC_VALUES = 21 };
 
@@ -110,9 +100,7 @@ void pose_metric(const gs_camera *camera, const weighted_points *points, const p
 void pose_metric_solve(const double factor[POSE_METRIC_VALUES], double x[6]);
 void pose_metric_solve_transposed(const double factor[POSE_METRIC_VALUES], double x[6]);
 
-// ---- pose_refinement
-
-// Refines the poses of the training views with the scene: Adam on a twist for each view.
+// ---- refines the poses of the training views with the scene: Adam on a twist for each view
 
 // A twist is L^-T y: see pose_metric. Adam steps y with one second moment for its six numbers, so the direction
 // stays that of the gradient by y: a number that the picture hardly decides hardly moves.

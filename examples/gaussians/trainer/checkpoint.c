@@ -2,7 +2,6 @@
 #define _GNU_SOURCE // fopencookie
 #include "checkpoint.h"
 #include "arrays.h"
-#include "device.h"
 #include "files/input_file.h"
 #include "files/memory_stream.h"
 #include "files/output_file.h"

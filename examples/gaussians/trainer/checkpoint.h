@@ -7,9 +7,6 @@
 // another name and renamed when complete. The reader checks length and CRC-32 before it uses any other value.
 #pragma once
 
-#include "files/fault.h"
-#include "cli/options.h"
-#include "views.h"
 #include "trainer.h"
 
 C_LINKAGE_BEGIN

@@ -1,14 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The trainer behind distwar_train.h: one rank, with all that a caller would otherwise have to own.
 #include "distwar_train.h"
-#include "dataset.h"
-#include "device.h"
-#include "camera.h"
-#include "frame.h"
-#include "plan.h"
-#include "trainer.h"
 #include "scene.h"
-#include "views.h"
 #include "start.h"
 #include "checkpoint.h"
 #include <assert.h>

@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: MIT
 #include "frame.h"
 #include "arrays.h"
-#include "device.h"
 #include "scene.h"
-#include "distwar_gs.h"
 #include "distwar_gs_split.h"
 #include "distwar_gs_ssim.h"
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-// ---- device_gaussians
 
 enum { ALIGNMENT = 256 };
 
@@ -72,7 +68,7 @@ void device_gaussians_download(const gs_gaussians *host, const gs_gaussians *dev
     copy(host, device, cudaMemcpyDeviceToHost);
 }
 
-// ---- stage_clock
+// ---- stages
 
 const char *stage_name(stage which) {
     static const char *const names[STAGES] = {"project",          "bin",  "render", "loss", "render backward",
@@ -122,7 +118,7 @@ void stage_clock_close(stage_clock *clock) {
     clock->measures = false;
 }
 
-// ---- blend_strategies
+// ---- strategies
 
 const offered_strategy blend_strategies[] = {DISTWAR_STRATEGIES(OFFERED_ROW) // of reduce<>
                                              {.strategy = DISTWAR_BLOCK},
@@ -154,38 +150,30 @@ static float *planes_of_view(const frame *f, float *all, size_t channels, int32_
     return all + (size_t)view * channels * pixels_of(&f->view.camera);
 }
 
-static float *chosen_planes(const frame *f, float *all, size_t channels) {
-    return planes_of_view(f, all, channels, f->chosen);
-}
-
-static gs_status bin(gs_view *view, device_buffer *workspace) {
-    GS_CHECK(gs_bin_bytes(view, &view->workspace_bytes));
-    view->workspace = device_buffer_reserve(workspace, view->workspace_bytes);
-    return gs_bin(view, NULL);
-}
-
 static void project(const gs_view *view, stage_clock *clock) {
     GS_CHECK(gs_project(view, NULL));
     stage_clock_mark(clock, STAGE_PROJECT);
 }
 
-static void make_lists(gs_view *view, device_buffer *workspace, stage_clock *clock) {
+// Lists, again with more room until they fit, and the image.
+static void bin_and_blend(gs_view *view, device_buffer *workspace, stage_clock *clock) {
     gs_status status;
-    while ((status = bin(view, workspace)) == GS_PAIRS_DO_NOT_FIT)
-        view->pair_capacity = view->pairs_needed + view->pairs_needed / 4; // room for other views
+    do {
+        GS_CHECK(gs_bin_bytes(view, &view->workspace_bytes));
+        view->workspace = device_buffer_reserve(workspace, view->workspace_bytes);
+        status = gs_bin(view, NULL);
+        if (status == GS_PAIRS_DO_NOT_FIT)
+            view->pair_capacity = view->pairs_needed + view->pairs_needed / 4; // room for other views
+    } while (status == GS_PAIRS_DO_NOT_FIT);
     GS_CHECK(status);
     stage_clock_mark(clock, STAGE_BIN);
-}
-
-static void blend(const gs_view *view, stage_clock *clock) {
     GS_CHECK(gs_render(view, NULL));
     stage_clock_mark(clock, STAGE_RENDER);
 }
 
 void render_view(gs_view *view, device_buffer *workspace, stage_clock *clock) {
     project(view, clock);
-    make_lists(view, workspace, clock);
-    blend(view, clock);
+    bin_and_blend(view, workspace, clock);
 }
 
 void frame_close(frame *f) {
@@ -224,11 +212,7 @@ static void set_view(frame *f, const gs_gaussians *gaussians, int sh_degree_used
     view->report = NULL;
     for (int32_t v = 0; v < frame_views(f); v++)
         f->compared[v] = planes_of_view(f, view->image.color, GS_CHANNELS, v);
-    frame_choose(f, 0);
-}
-
-void frame_choose(frame *f, int32_t camera) {
-    f->chosen = camera;
+    f->chosen = 0;
 }
 
 void frame_render(frame *f, const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera,
@@ -247,8 +231,7 @@ void frame_queue_views(frame *f, const gs_gaussians *gaussians, int sh_degree_us
     if (!f->report) DEVICE_CHECK(cudaMallocHost((void **)&f->report, sizeof *f->report));
     if (view->pair_capacity > 0) view->report = f->report; // else the first picture waits
     if (!f->projected) project(view, f->clock);
-    make_lists(view, &f->bin, f->clock);
-    blend(view, f->clock);
+    bin_and_blend(view, &f->bin, f->clock);
 }
 
 bool frame_settle(frame *f) {
@@ -282,14 +265,15 @@ void frame_depth_loss(frame *f, const float *target, const uint8_t *mask, float 
     const gs_view *view = &f->view;
     const gs_depth_comparison depths = {view->camera.width,
                                         view->camera.height,
-                                        chosen_planes(f, view->image.depth, 1),
+                                        planes_of_view(f, view->image.depth, 1, f->chosen),
                                         target,
                                         mask,
                                         weight};
     size_t bytes;
     GS_CHECK(gs_depth_loss_bytes(depths.width, depths.height, &bytes));
     void *workspace = device_buffer_reserve(&f->depth_loss, bytes);
-    float *gradient = with_gradient ? chosen_planes(f, planes(f, &f->depth_gradient, 1), 1) : NULL;
+    float *gradient =
+        with_gradient ? planes_of_view(f, planes(f, &f->depth_gradient, 1), 1, f->chosen) : NULL;
     if (!target && gradient)
         DEVICE_CHECK(cudaMemsetAsync(gradient, 0, pixels_of(&view->camera) * sizeof *gradient, NULL));
     if (target) GS_CHECK(gs_depth_loss(&depths, workspace, bytes, result, gradient, NULL));
@@ -297,12 +281,12 @@ void frame_depth_loss(frame *f, const float *target, const uint8_t *mask, float 
 
 static gs_exposed exposed(const frame *f, const float *log_gain) {
     return (gs_exposed){f->view.camera.width, f->view.camera.height, log_gain,
-                        chosen_planes(f, f->view.image.color, GS_CHANNELS)};
+                        planes_of_view(f, f->view.image.color, GS_CHANNELS, f->chosen)};
 }
 
 void frame_expose(frame *f, const float *log_gain) {
     const gs_exposed image = exposed(f, log_gain);
-    float *corrected = chosen_planes(f, planes(f, &f->corrected, GS_CHANNELS), GS_CHANNELS);
+    float *corrected = planes_of_view(f, planes(f, &f->corrected, GS_CHANNELS), GS_CHANNELS, f->chosen);
     GS_CHECK(gs_exposure(&image, corrected, NULL));
     f->compared[f->chosen] = corrected;
 }
@@ -312,7 +296,7 @@ void frame_expose_backward(frame *f, const float *log_gain, float *sums) {
     size_t bytes;
     GS_CHECK(gs_exposure_bytes(image.width, image.height, &bytes));
     void *workspace = device_buffer_reserve(&f->exposure, bytes);
-    float *gradient = chosen_planes(f, f->color_gradient.memory, GS_CHANNELS);
+    float *gradient = planes_of_view(f, f->color_gradient.memory, GS_CHANNELS, f->chosen);
     GS_CHECK(gs_exposure_backward(&image, workspace, bytes, gradient, sums, NULL));
 }
 

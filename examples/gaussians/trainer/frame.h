@@ -2,23 +2,14 @@
 #pragma once
 
 #include "device.h"
-#include "distwar_gs.h"
-#include "c_linkage.h"
 #include "strategies/strategy_options.h"
 #include "distwar_gs_adam.h"
-#include "images/image.h"
 #include "views.h"
 #include <cuda_runtime.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 C_LINKAGE_BEGIN
 
-// ---- gs_check
-
-// libdistwar_gs for this program: a call that fails ends it, with libdistwar_gs's reason, the call and its place.
-
+// A call of libdistwar_gs that fails ends the program, with libdistwar_gs's reason, the call and its place.
 #define GS_CHECK(call) gs_check((call), #call, __FILE__, __LINE__)
 
 static inline void gs_check(gs_status status, const char *attempted, const char *file, int line) {
@@ -26,9 +17,7 @@ static inline void gs_check(gs_status status, const char *attempted, const char 
         device_give_up("%s (%s:%d: %s)%s", gs_last_error(), file, line, attempted, device_stage_text());
 }
 
-// ---- device_gaussians
-
-// gs_gaussians in device memory.
+// ---- gs_gaussians in device memory
 
 // All arrays in one allocation, which begins at `mean`, filled with zeros.
 gs_gaussians device_gaussians_open(int64_t count, int sh_degree);
@@ -43,10 +32,8 @@ void device_gaussians_upload(gs_gaussians *device, const gs_gaussians *host);
 void device_gaussians_copy(const gs_gaussians *to, const gs_gaussians *from);
 void device_gaussians_download(const gs_gaussians *host, const gs_gaussians *device);
 
-// ---- stage_clock
-
-// GPU time of each stage of a training step. Events are read two steps later, so nothing waits for them.
-// Measures nothing on the CPU.
+// ---- GPU time of each stage of a training step: events are read two steps later, so nothing waits for them; nothing on the
+// CPU
 
 typedef enum stage {
     STAGE_PROJECT,
@@ -78,9 +65,7 @@ void stage_clock_mark(stage_clock *clock, stage which);
 // Waits for the last step and frees the events. The sums stay valid.
 void stage_clock_close(stage_clock *clock);
 
-// ---- blend_strategies
-
-// The strategies that `dsplat` offers, and what its tuner chooses from.
+// ---- the strategies that `dsplat` offers, and what its tuner chooses from
 
 // The default of --threshold of every command: groups of any size are summed in the warp, as the tuner mostly chooses.
 enum { BLEND_THRESHOLD = 0 };
@@ -91,9 +76,7 @@ extern const offered_strategy blend_strategies[]; // of gs_render_backward
 // What a tuner chooses from: the strategies of gs_render_backward at thresholds 0, 4, 8, ..., 28.
 candidate_list blend_candidates(void);
 
-// ---- frame
-
-// A gs_view and its gradient with memory that is kept from one picture to the next. Starts as {0}. The calls
+// ---- frame: a gs_view and its gradient with memory that is kept from one picture to the next. Starts as {0}. The calls
 // follow one another in the order below; a call reads what earlier calls left in the frame. A failure of the
 // device ends the program.
 
@@ -123,7 +106,7 @@ typedef struct frame {
     // What frame_queue_views was given, and its results:
     gs_camera cameras[GS_MAX_VIEWS];
     int32_t views;         // 0: one camera
-    int32_t chosen;        // by frame_choose; 0 after each picture
+    int32_t chosen;        // the camera of the next calls that take one; 0 after each picture
     gs_bin_report *report; // pinned
     int64_t repeats;       // pictures that frame_settle refused
 } frame;
@@ -135,14 +118,12 @@ void frame_render(frame *f, const gs_gaussians *gaussians, int sh_degree_used, c
 // Renders without waiting what several cameras of one size and model, 1..GS_MAX_VIEWS, see: one launch per stage
 // (gs_view.views). Lists have room for as many entries as earlier pictures needed, and a quarter more; the first
 // picture waits, to learn a number. frame_settle must follow. frame_expose, frame_depth_loss and frame_expose_backward
-// are then called for each camera, after frame_choose. Other calls take all cameras at once; the gradient by the camera
+// are then called for each camera, f->chosen. Other calls take all cameras at once; the gradient by the camera
 // is of one camera only.
 void frame_queue_views(frame *f, const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *cameras,
                        int32_t count, const float background[GS_CHANNELS]);
 // How many cameras the last picture has.
 int32_t frame_views(const frame *f);
-// The camera, 0..count - 1, that these three calls are about.
-void frame_choose(frame *f, int32_t camera);
 // Before frame_render_backward: waits until the lists of frame_queue_views are counted, not for the work queued
 // after them. False: there was no room, and the picture and what was computed from it are not valid; there is
 // room when the calls from frame_queue_views on are repeated. The results have the bits of frame_render's.
@@ -176,9 +157,7 @@ bool frame_picture(const frame *f, image *out, fault *why);
 // gs_bin. A failure of the device ends the program.
 void render_view(gs_view *view, device_buffer *workspace, stage_clock *clock);
 
-// ---- quality
-
-// The quality of a scene: PSNR and SSIM against pictures.
+// ---- the quality of a scene: PSNR and SSIM against pictures
 
 typedef struct quality {
     double psnr; // dB, of pictures rounded to 8 bits; infinite if equal

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The gains that correct photographs of different exposure and white balance (docs/developers/math.md, section 5).
 #include "trainer_parts.h"
-#include "device.h"
 #include <math.h>
 #include <stdlib.h>
 

@@ -1,12 +1,23 @@
 // SPDX-License-Identifier: MIT
 #include "trainer_parts.h"
-#include "frame.h"
-#include "device.h"
 #include "cli/progress.h"
 
-// ---- trainer_parts
+// ---- terms of the loss (LOSS_TERMS): whether a view has it; queue the v-th view's, which adds the gradient and writes results
+// at t->waiting + view
 
-// What all ways to a gradient read: the Gaussians and the pictures of a step.
+static bool has_depth(const target_view *view) {
+    return view->depth || view->depth_on_host;
+}
+
+static void queue_depth(trainer *t, const step_views *of, int32_t v) {
+    const target_view *const view = of->view[v];
+    const int64_t place = t->waiting + of->before + v;
+    if (t->one.f.with_depth)
+        frame_depth_loss(&t->one.f, view->depth, view->mask, (float)t->weights[place].depth,
+                         t->results[place].depth, true);
+}
+
+// ---- what all ways to a gradient read: the Gaussians and the pictures of a step
 
 const uint8_t *trainer_target(trainer *t, const step_views *of, int32_t v, const target_view *view) {
     if (!t->settings->random_background || !view->alpha) return view->pixels;
@@ -21,8 +32,8 @@ const uint8_t *trainer_target(trainer *t, const step_views *of, int32_t v, const
 }
 
 gs_gaussians trainer_gaussians(trainer *t, const step_views *of) {
-    const dropout_place place = {of->at, of->first, t->state->first};
-    return gaussians_of_step(t->settings, &t->state->gaussians, &place, &t->logits);
+    return gaussians_of_step(t->settings, &t->state->gaussians, of->at, of->first, t->state->first,
+                             &t->logits);
 }
 
 bool trainer_weigh(trainer *t, const step_views *of) {
@@ -54,7 +65,7 @@ int64_t trainer_batch(const training_settings *settings, int phase) {
     return own > 0 ? own : settings->batch > 0 ? settings->batch : 1;
 }
 
-// ---- frame_gradient
+// ---- one rank
 
 // The gradient of a step where one rank has all Gaussians and pictures: all views go through each stage in one launch, or
 // with DISTWAR_FIXED one after another.
@@ -89,12 +100,12 @@ static void queue_view_losses(trainer *t, const step_views *of) {
     for (int32_t v = 0; v < of->count; v++) {
         targets[v] = (frame_target){trainer_target(t, of, v, of->view[v]), of->view[v]->mask,
                                     t->results[t->waiting + of->before + v].color};
-        frame_choose(f, v);
+        f->chosen = v;
         if (of->exposure[v]) frame_expose(f, of->exposure[v]);
     }
     frame_loss(f, targets, true);
     for (int32_t v = 0; v < of->count; v++) {
-        frame_choose(f, v);
+        f->chosen = v;
 #define QUEUE(name, results, first, last, has, queue) queue(t, of, v);
         LOSS_TERMS(QUEUE)
 #undef QUEUE
@@ -125,7 +136,7 @@ float *frame_exposure_sums(trainer *t) {
 void frame_expose_views(trainer *t, const step_views *of, float *sums) {
     for (int32_t v = 0; v < of->count; v++) {
         if (!of->exposure[v]) continue;
-        frame_choose(&t->one.f, v);
+        t->one.f.chosen = v;
         frame_expose_backward(&t->one.f, of->exposure[v], sums + v * GS_EXPOSURE_SUMS);
     }
     stage_clock_mark(t->one.f.clock, STAGE_LOSS);
@@ -242,19 +253,3 @@ bool trainer_scores(trainer *t, const scored_views *by, float *score) {
 }
 
 const training_way alone_way = {.frames = true, .gradient = frame_gradient_of, .scores = trainer_scores};
-
-// ---- loss_depth
-
-// The depth of a view beside its map, as a term of the loss.
-
-bool has_depth(const target_view *view) {
-    return view->depth || view->depth_on_host;
-}
-
-void queue_depth(trainer *t, const step_views *of, int32_t v) {
-    const target_view *const view = of->view[v];
-    const int64_t place = t->waiting + of->before + v;
-    if (t->one.f.with_depth)
-        frame_depth_loss(&t->one.f, view->depth, view->mask, (float)t->weights[place].depth,
-                         t->results[place].depth, true);
-}

@@ -155,14 +155,14 @@ float scheduled_exposure_rate(const training_settings *settings, int64_t step) {
     return settings->exposure_rate * (float)pow(0.01, progress_at(settings, step));
 }
 
-gs_gaussians gaussians_of_step(const training_settings *settings, const gs_gaussians *all,
-                               const dropout_place *place, device_buffer *logits) {
+gs_gaussians gaussians_of_step(const training_settings *settings, const gs_gaussians *all, int64_t step,
+                               int64_t iteration, int64_t first, device_buffer *logits) {
     gs_gaussians out = *all;
-    const double share = settings->dropout * progress_at(settings, place->step);
+    const double share = settings->dropout * progress_at(settings, step);
     if (share <= 0) return out;
     out.opacity_logit = device_buffer_reserve(logits, (size_t)out.count * sizeof(float));
-    GS_CHECK(gs_dropout(all, place->first, (float)share, settings->seed, (uint64_t)place->iteration,
-                        out.opacity_logit, NULL));
+    GS_CHECK(
+        gs_dropout(all, first, (float)share, settings->seed, (uint64_t)iteration, out.opacity_logit, NULL));
     return out;
 }
 

@@ -3,22 +3,18 @@
 
 #include "cli/options.h"
 #include "density.h"
-#include "c_linkage.h"
-#include "distwar_gs.h"
-#include "views.h"
-#include <stdbool.h>
-#include <stdint.h>
 
 C_LINKAGE_BEGIN
 
-// ---- loss_terms
+// The plan of a run: what the recipe is where nobody says otherwise, the settings that it becomes with a user's choices and
+// the data, and what these make of each step.
 
-// The terms that are added to the loss of colours. A new one takes a row here and a file like loss_depth.c; settings,
-// options, checkpoints and logs follow.
+// ---- the terms that are added to the loss of colours. A new one takes a row here and its functions in gradient.c; settings,
+// options, checkpoints and logs follow
 
 // name: of its weight and results, and of the options --NAME-weight and --NAME-weight-end. results: doubles that a view
 // leaves on the device, the term first. first, last: its weight at the first step and at the last. The functions are
-// those of trainer_parts.h: whether a view has it, and how it is queued.
+// gradient.c's: whether a view has it, and how it is queued.
 #define LOSS_TERMS(X) X(depth, 1, 1, 0.01, has_depth, queue_depth) /* gs_depth_loss; Kerbl et al. 2024 */
 
 typedef struct loss_weight {
@@ -62,10 +58,8 @@ typedef struct density_data {
 void density_start(const density_settings *chosen, const density_data *data, double *opacity, double *size);
 density_settings density_settings_from(const density_settings *chosen, const density_data *data);
 
-// ---- defaults
-
-// The recipe: what training does where nobody says otherwise. Pure functions of the numbers of views, pixels and
-// iterations; none knows how many ranks there are. Each constant was measured: docs/notes/training.md has the row.
+// ---- defaults: pure functions of the numbers of views, pixels and iterations; none knows how many ranks there are. Each
+// constant was measured: docs/notes/training.md has the row
 
 enum {
     USUAL_ITERATIONS = 7000,
@@ -77,12 +71,6 @@ enum {
 
 // The published rates (Kerbl et al. 2023); that of means is for a scene of extent 1, and ends at a hundredth of it.
 gs_adam_rates published_rates(double extent, double sh_rate);
-double published_last_mean_rate(double extent);
-// A rate of SH above the constant, given as a multiple of the published one.
-float sh_rest_rate(double sh_rate);
-// Faster for shapes, slower for opacities than published, with the average at the end: bonsai 32.9 dB, 32.15 with shapes
-// as published, 32.17 with opacities twice as fast.
-gs_adam_rates default_rates(double extent, double sh_rate);
 // Rates of SH above the constant as multiples of the published one: at the first step, and at the last. Highlights are
 // learned best at four to eight times the published rate, which costs bonsai 0.83 dB. Few views say little about
 // highlights, and a fast rate then learns what is true of one view alone; a long run learns them at any rate.
@@ -107,9 +95,6 @@ double default_dropout(size_t views, int64_t iterations);
 // Random points that data without points start from, but no more than growth may reach.
 enum { USUAL_RANDOM = 100000 };
 
-// The limit of growth: more than one Gaussian per 100 pixels of the training views fit what is in one picture only (fern
-// 25.05 dB with 130,000, 24.61 with 300,000).
-int64_t default_limit(int64_t pixels);
 // The limit under a budget of time that is worth `steps` steps at its start: fewer if there is no time to train them;
 // more, up to a million, if there is time and there are over 100 views, which determine them (bonsai's 220 gained with
 // 519,526; knot's 100 fell from 44.39 to 43.37 dB with 640,000).
@@ -117,25 +102,17 @@ int64_t default_limit_of_budget(int64_t pixels, size_t views, double steps);
 // density_settings.retired: 0.29 dB on knot, 0.10 on bonsai. Few views, which a scene overfits, do not say what is of no
 // use.
 double default_retired(size_t views);
-int64_t default_retire_every(size_t views);
 
 // ---- exposures; judgement
 
 // Whether photographs are given gains, which they keep where these differ (exposures.c): two would halve any difference.
 bool default_exposures(size_t views);
-// The rate of the gains' first steps. The rates of a view's steps in a run, which fall to a hundredth, add up to 1.5 however
-// few rounds of the views the run has, or more: so, but for the prior, a view that all its pixels want darker can get darker
-// by a factor of four. At most 0.3, which bounds the sum where there are fewer than 23 rounds.
-float default_exposure_rate(size_t views, int64_t iterations);
-
-// ---- views that are set aside; judgement (what they do: docs/notes/photographs.md)
+// ---- validation views; judgement (what they do: docs/notes/photographs.md)
 
 // How many views --validate auto sets aside: a sixteenth, at most 16, as each measurement renders them, at least 4, of
 // which fewer say little; none of fewer than 40 views, which would miss them. With at most 8 one of two runs of bonsai
 // ended at a third of its way, 0.7 dB below the other.
 size_t default_validation(size_t views);
-// Steps between measurements of the views set aside: five rounds of the views, at least 500.
-int64_t default_validate_every(size_t views);
 // Views set aside are trained on from this part of the schedule on: the last views cost fox 1.1 dB where they never
 // were. Density control acts until 5/6, so what only these views show still gets Gaussians.
 static const double default_validation_until = 0.75;
@@ -170,9 +147,7 @@ static const double pose_level_rate = 0.5, fine_pose_rate = 0.2;
 // Steps on each size: enough for a scene to take shape and for every view to move often, but no more than training has.
 int64_t default_pose_steps(size_t views, int64_t iterations);
 
-// ---- pace
-
-// Training in a given time: how far the schedules of rates, harmonics and density control move with each step.
+// ---- the pace: training in a given time: how far the schedules of rates, harmonics and density control move with each step.
 // Pure functions of times that the caller measures.
 
 enum { PACE_WINDOW = 32 };
@@ -208,9 +183,7 @@ double pace_next(const pace *p, double progress);
 // Whether the time is over before the step that would begin now.
 bool pace_is_over(const pace *p);
 
-// ---- schedule
-
-// The settings of a training run, and what they make of each of its steps: rates, degrees, weights. Pure functions.
+// ---- the settings of a training run
 
 typedef struct pose_schedule {
     double rate;  // the learning rate of poses at the first step, pixels
@@ -310,13 +283,10 @@ float scheduled_mean_rate(const training_settings *settings, int64_t step);
 float scheduled_sh_rate(const training_settings *settings, int64_t step);
 // All rates of a step of `views` views, whose square root multiplies them. degree: of SH in use.
 gs_adam_rates scheduled_rates(const training_settings *settings, int64_t step, int degree, int64_t views);
-typedef struct dropout_place {
-    int64_t step, iteration; // of the schedule; done before
-    int64_t first;           // the index of the first Gaussian among all
-} dropout_place;
-// What a step renders: the Gaussians, with settings->dropout opacities of their own, which lie in `logits`.
-gs_gaussians gaussians_of_step(const training_settings *settings, const gs_gaussians *all,
-                               const dropout_place *place, device_buffer *logits);
+// What a step renders: the Gaussians, with settings->dropout opacities of their own, which lie in `logits`. step: of the
+// schedule; iteration: views seen before; first: the index of the first Gaussian among all.
+gs_gaussians gaussians_of_step(const training_settings *settings, const gs_gaussians *all, int64_t step,
+                               int64_t iteration, int64_t first, device_buffer *logits);
 // The last step before those whose parameters are averaged. Rows must keep their Gaussians from then on, so it is not
 // before the end of density control.
 int64_t average_from(const training_settings *settings);
@@ -328,9 +298,7 @@ double scheduled_weight(const training_settings *settings, const loss_weight *we
 // The rate of the gains that correct colours at that step.
 float scheduled_exposure_rate(const training_settings *settings, int64_t step);
 
-// ---- recipe
-
-// From what a user chooses and what the data are like to the settings of training.
+// ---- from what a user chooses and what the data are like to the settings of training
 
 typedef struct training_choices {
     int64_t iterations, seed, batch; // batch: 0: as defaults.h says
@@ -375,9 +343,7 @@ typedef struct budget_recipe {
 // The settings at the start of training, with recipe->budget, which must outlive them.
 training_settings budget_recipe_start(budget_recipe *recipe);
 
-// ---- memory
-
-// The device memory that a run will take on each GPU, known before it starts.
+// ---- the device memory that a run will take on each GPU, known before it starts
 
 typedef struct training_memory {
     double scene;    // bytes: Gaussians, moments, gradients, their mean

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 #include "trainer.h"
-#include "device.h"
 #include "scene.h"
 #include <math.h>
 #include <stdlib.h>
@@ -22,72 +21,47 @@ int pose_levels_of(const target_view *views, size_t count, int wanted) {
 
 // ---- small views
 
-typedef struct small_views {
-    size_t count;
-    target_view *views; // [count]
-    image *pictures;    // likewise
-    uint8_t **masks;    // likewise; NULL: all pixels count
-} small_views;
-
-static void small_views_close(small_views *small) {
-    for (size_t i = 0; i < small->count; i++) {
-        target_view_close(&small->views[i]);
-        image_close(&small->pictures[i]);
-        free(small->masks[i]);
-    }
-    free(small->views);
-    free(small->pictures);
-    free(small->masks);
+static void small_views_close(target_view *small, size_t count) {
+    for (size_t i = 0; small && i < count; i++) target_view_close(&small[i]);
+    free(small);
 }
 
-// A pixel counts if `least` pixels of its block or more do.
-static size_t shrink_mask(const uint8_t *mask, int width, int factor, int least, const image *small,
-                          uint8_t *out) {
-    size_t counted = 0;
-    for (int y = 0; y < small->height; y++)
-        for (int x = 0; x < small->width; x++) {
-            int count = 0;
+// If no pixel counts, as no block does whose every pixel counts: those count of which any part does.
+static bool mend_mask(target_view *small, const target_view *view, int factor, fault *why) {
+    const size_t width = (size_t)small->camera.width, pixels = width * (size_t)small->camera.height;
+    uint8_t *const mask = malloc(pixels);
+    if (!mask) return fail(why, "no memory for a mask of %d x %d", small->camera.width, small->camera.height);
+    device_download(mask, small->mask, pixels);
+    if (!memchr(mask, 255, pixels)) {
+        for (size_t i = 0; i < pixels; i++)
             for (int k = 0; k < factor * factor; k++)
-                count += mask[(size_t)(factor * y + k / factor) * (size_t)width +
-                              (size_t)(factor * x + k % factor)] != 0;
-            const bool counts = count >= least;
-            out[(size_t)y * (size_t)small->width + (size_t)x] = counts ? 255 : 0;
-            counted += counts;
-        }
-    return counted;
-}
-
-// Pixels whose whole block counts, or if there are none, those of which any part does.
-static bool add_mask(small_views *small, size_t i, const target_view *view, int factor, fault *why) {
-    const image *picture = &small->pictures[i];
-    if (!view->mask_on_host) return true;
-    uint8_t *mask = malloc((size_t)picture->width * (size_t)picture->height);
-    if (!mask) return fail(why, "no memory for a mask of %d x %d", picture->width, picture->height);
-    small->masks[i] = mask;
-    if (shrink_mask(view->mask_on_host, view->camera.width, factor, factor * factor, picture, mask) == 0)
-        shrink_mask(view->mask_on_host, view->camera.width, factor, 1, picture, mask);
-    target_view_set_mask(&small->views[i], mask);
-    return true;
-}
-
-static bool small_views_open(small_views *small, const target_view *views, const refined_pose *poses,
-                             size_t count, int factor, fault *why) {
-    *small = (small_views){.views = calloc(count, sizeof *small->views),
-                           .pictures = calloc(count, sizeof *small->pictures),
-                           .masks = calloc(count, sizeof *small->masks)};
-    if (!small->views || !small->pictures || !small->masks)
-        return fail(why, "no memory for %zu views", count);
-    small->count = count; // of what small_views_close closes
-    for (size_t i = 0; i < count; i++) {
-        gs_camera camera = views[i].camera;
-        dataset_downscale_camera(&camera, factor);
-        pose_to_camera(&poses[i].now, &camera);
-        if (!image_downscale(views[i].picture, factor, &small->pictures[i], why) ||
-            !target_view_open(&small->views[i], &camera, &small->pictures[i], why) ||
-            !add_mask(small, i, &views[i], factor, why))
-            return false;
+                if (view->mask_on_host[((size_t)factor * (i / width) + (size_t)(k / factor)) *
+                                           (size_t)view->camera.width +
+                                       (size_t)factor * (i % width) + (size_t)(k % factor)])
+                    mask[i] = 255;
+        device_upload(small->mask, mask, pixels);
     }
+    free(mask);
     return true;
+}
+
+// [count], with the poses; NULL: failed.
+static target_view *small_views_open(const target_view *views, const refined_pose *poses, size_t count,
+                                     int factor, fault *why) {
+    target_view *const small = calloc(count, sizeof *small);
+    bool done = small || fail(why, "no memory for %zu views", count);
+    for (size_t i = 0; i < count && done; i++) {
+        target_view whole = views[i];
+        whole.depth_on_host = NULL, whole.depth = NULL;
+        whole.alpha = NULL;
+        target_view_upload(&whole, false);
+        target_view_shrink(&small[i], &whole, factor);
+        target_view_release(&whole);
+        pose_to_camera(&poses[i].now, &small[i].camera);
+        done = !small[i].mask || mend_mask(&small[i], &views[i], factor, why);
+    }
+    if (!done) small_views_close(small, count);
+    return done ? small : NULL;
 }
 
 // ---- where a scene is
@@ -168,29 +142,29 @@ static density_settings level_density(const training_settings *settings, int64_t
 }
 
 // at: where the scene of the size before is, empty at first; becomes that of this size.
-static bool refine_level(refined_pose *poses, const small_views *small, const training_settings *settings,
-                         const pose_levels *levels, scene_points *at, fault *why) {
-    const gs_camera *first = &small->views[0].camera;
+static bool refine_level(refined_pose *poses, const target_view *small, size_t count,
+                         const training_settings *settings, const pose_levels *levels, scene_points *at,
+                         fault *why) {
+    const gs_camera *first = &small->camera;
     gs_gaussians host = {0};
     training_settings here = settings_without_density(settings, levels->steps);
     here.pose = (pose_schedule){.rate = levels->rate, .end = 0.1, .from = levels->steps / 3};
-    const double pixels = (double)small->count * first->width * first->height;
+    const double pixels = (double)count * first->width * first->height;
     if (!levels->start(levels->context, (size_t)fmax(1, pixels / PIXELS_A_GAUSSIAN), &host, why))
         return false;
     here.density = level_density(settings, levels->steps, host.count);
     training_state state;
     training_state_open(&state, levels->group, &host);
     scene_close(&host);
-    bool done = training_state_open_poses(&state, (int64_t)small->count, why) &&
+    bool done = training_state_open_poses(&state, (int64_t)count, why) &&
                 (at->count > 0 || scene_points_open(at, &state, why));
     if (done) {
-        refined_poses_start(state.pose, small->views, small->count);
-        measure(state.pose, small->views, small->count, at);
+        refined_poses_start(state.pose, small, count);
+        measure(state.pose, small, count, at);
         scene_points_close(at);
-        done = train_once(NULL, &state, small->views, small->count, &here, why) &&
-               scene_points_open(at, &state, why);
+        done = train_once(NULL, &state, small, count, &here, why) && scene_points_open(at, &state, why);
     }
-    for (size_t i = 0; i < small->count && done; i++) poses[i].now = state.pose[i].now;
+    for (size_t i = 0; i < count && done; i++) poses[i].now = state.pose[i].now;
     training_state_close(&state);
     return done;
 }
@@ -201,10 +175,9 @@ bool pose_levels_refine(refined_pose *poses, const target_view *views, size_t co
     scene_points at = {0};
     const int last = levels->levels > 0 ? levels->finest : 1;
     for (int level = levels->levels; level >= last && done; level--) {
-        small_views small;
-        done = small_views_open(&small, views, poses, count, 1 << level, why) &&
-               refine_level(poses, &small, settings, levels, &at, why);
-        small_views_close(&small);
+        target_view *const small = small_views_open(views, poses, count, 1 << level, why);
+        done = small && refine_level(poses, small, count, settings, levels, &at, why);
+        small_views_close(small, count);
         if (done && levels->done) levels->done(levels->context, level, poses);
     }
     if (done && at.count > 0) measure(poses, views, count, &at);

@@ -5,15 +5,11 @@
 #include "camera.h"
 #include "geometry/fisheye.h"
 #include "frame.h"
-#include "views.h"
-#include "device.h"
 #include "distwar_gs_stereo.h"
 #include "gpu/vector.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-// ---- start
 
 bool gaussians_from_points(const float (*points)[3], const uint8_t (*colors)[3], size_t count,
                            const start_settings *settings, gs_gaussians *out, fault *why) {
@@ -40,7 +36,7 @@ bool gaussians_from_points(const float (*points)[3], const uint8_t (*colors)[3],
     return done;
 }
 
-// ---- nearest
+// ---- the nearest points
 
 enum { NEIGHBOURS = 3, LEAF = 8 };
 
@@ -164,7 +160,7 @@ bool nearest_mean_distance(const float (*points)[3], size_t count, double *dista
     return allocated || fail(why, "no memory to search the neighbours of %zu points", count);
 }
 
-// ---- random_points
+// ---- random points
 
 enum { ENOUGH_CAMERAS = 3, MOST_REFUSALS = 20, MOST_EMPTY = 300 };
 
@@ -284,7 +280,7 @@ void random_points(const target_view *views, size_t count, bool cut_out, size_t 
     }
 }
 
-// ---- stereo_points
+// ---- points by stereo
 
 enum { MOST_VIEWS = 150, MOST_SIDE = 320, LEAST_STEPS = 32, MOST_STEPS = 256, LEAST_POINTS = 2000 };
 // The nearest plane, in depths of what the cameras look at. Pixels that are drawn, of which those without a point get one,
@@ -321,7 +317,7 @@ static int factor_of(const gs_camera *camera) {
     return (side + MOST_SIDE - 1) / MOST_SIDE;
 }
 
-// ---- neighbours
+// stereo: neighbours
 
 // How well `to` serves as neighbour of a view, 0..1: a mean over points that the view sees. Small angles between the rays
 // tell depth badly, at large ones things look different.
@@ -374,7 +370,7 @@ static void choose_planes(sweep *s, size_t v) {
     view->step = (float)(nearest / view->steps);
 }
 
-// ---- points
+// stereo: points
 
 // One more point that stereo has found: of all, s->room are kept, any with the same chance (Vitter 1985, algorithm R).
 static void add_point(sweep *s, const float point[3], const uint8_t color[3]) {
@@ -439,7 +435,7 @@ static void fill(sweep *s, size_t v) {
     memcpy(s->colors[s->result->points++], s->of[v].rgb[i], sizeof *s->colors);
 }
 
-// ---- all of it
+// stereo: all of it
 
 static bool open_view(sweep *s, size_t v) {
     swept_view *const of = &s->of[v];
@@ -521,7 +517,7 @@ bool stereo_points(const target_view *views, size_t count, size_t wanted, uint64
     return done;
 }
 
-// ---- depth_fit
+// ---- depth maps
 
 enum { CELLS = 64, PAIRS = 500, SUBSET = 2000, ROUNDS = 20 };
 

@@ -1,18 +1,11 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include "files/fault.h"
-#include "distwar_gs.h"
 #include "views.h"
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 C_LINKAGE_BEGIN
 
-// ---- start
-
-// The Gaussians that training starts from: one at each point.
+// ---- the Gaussians that training starts from: one at each point
 
 typedef struct start_settings {
     int sh_degree;
@@ -32,9 +25,7 @@ bool gaussians_from_points(const float (*points)[3], const uint8_t (*colors)[3],
 // fewer than three; 0 if there is one point. Coordinates must be finite.
 bool nearest_mean_distance(const float (*points)[3], size_t count, double *distance, fault *why);
 
-// ---- random_points
-
-// Random points to start training from, with colours of the photographs, for data without points.
+// ---- for data without points: random ones, with colours of the photographs
 
 // Writes `wanted` points and their colours. The same seed gives the same points. count >= 1.
 //
@@ -49,9 +40,7 @@ bool nearest_mean_distance(const float (*points)[3], size_t count, double *dista
 void random_points(const target_view *views, size_t count, bool cut_out, size_t wanted, uint64_t seed,
                    float (*points)[3], uint8_t (*colors)[3]);
 
-// ---- stereo_points
-
-// Points to start training from, found by stereo in the pictures, for data without points.
+// ---- for data without points: those that stereo finds in the pictures
 
 typedef struct stereo_result {
     size_t points; // written
@@ -70,9 +59,7 @@ typedef struct stereo_result {
 bool stereo_points(const target_view *views, size_t count, size_t wanted, uint64_t seed, float (*points)[3],
                    uint8_t (*colors)[3], stereo_result *result);
 
-// ---- depth_fit
-
-// Scale and shift of a depth map, from the points that its view sees (docs/developers/math.md, section 5).
+// ---- scale and shift of a depth map, from the points that its view sees (docs/developers/math.md, section 5)
 
 // A point of the scene in a view: the map's value there, and 1 / depth of the point.
 typedef struct depth_sample {

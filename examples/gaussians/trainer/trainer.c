@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 #include "trainer_parts.h"
-#include "device.h"
 #include "cli/progress.h"
 #include "random.h"
 #include "arrays.h"
@@ -8,8 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-// ---- trainer
 
 // ---- time
 
@@ -117,6 +114,10 @@ bool trainer_take_results(trainer *t, int64_t count, step_result *results) {
     return true;
 }
 
+static bool agrees(trainer *t) {
+    return !t->way->agree || t->way->agree(t);
+}
+
 bool trainer_fetch_losses(trainer *t) {
     step_result batch[WAITING + GS_MAX_VIEWS];
     training_report *report = &t->report;
@@ -136,7 +137,7 @@ bool trainer_fetch_losses(trainer *t) {
     const int64_t fetched = t->waiting;
     t->waiting = 0;
     trainer_watch(t, fetched);
-    return known > 0 || trainer_agrees(t); // at first: GPUs of two kinds differ from the start
+    return known > 0 || agrees(t); // at first: GPUs of two kinds differ from the start
 }
 
 static double mean(const double *values, int64_t count) {
@@ -372,9 +373,7 @@ void training_report_close(training_report *report) {
     report->losses = NULL;
 }
 
-// ---- training_run
-
-// A training run: steps until its end, with an observer, a line of progress, and a time or a signal that ends it.
+// ---- a run: steps until its end, with an observer, a line of progress, and a time or a signal that ends it.
 
 enum { LOOK_EVERY = 10 }; // steps between looks at whether a rank wants to end
 
@@ -456,7 +455,7 @@ static bool train_all(trainer *t, const training_observer *observer) {
              (observer->wants && observer->wants(observer->context))))
             good = look_on(t, observer, &bar);
     }
-    if (good) good = ranks_wait(t->group, NULL) && trainer_agrees(t);
+    if (good) good = ranks_wait(t->group, NULL) && agrees(t);
     progress_end(&bar);
     return good;
 }
@@ -482,9 +481,7 @@ bool train(training_state *state, const target_view *views, size_t view_count,
     return train_on(NULL, state, views, view_count, settings, observer, report, why);
 }
 
-// ---- watch
-
-// Looks for training that goes wrong: numbers that are not finite (--check-finite), and MCMC that runs away.
+// ---- --check-finite
 
 // Rows of numbers on the device that a call has written.
 typedef struct written {

@@ -1,19 +1,13 @@
 // SPDX-License-Identifier: MIT
+// The training loop, of one rank or of several. A step takes one random view or several: forward, loss, backward, Adam.
+// Knows nothing of files.
 #pragma once
 
 #include "plan.h"
-#include "views.h"
 #include "strategies/strategy_tuner.h"
-#include "frame.h"
-#include "training_state.h"
 #include <signal.h>
 
 C_LINKAGE_BEGIN
-
-// ---- trainer
-
-// The training loop, of one rank or of several. A step takes one random view or several: forward, loss, backward, Adam.
-// Knows nothing of files.
 
 // The state of training so far.
 typedef struct training_report {
@@ -78,9 +72,7 @@ bool train(training_state *state, const target_view *views, size_t view_count,
            fault *why);
 void training_report_close(training_report *report); // harmless on {0}
 
-// ---- pose_levels
-
-// Refines poses before training on small pictures first, where an error is a few pixels: a picture says where
+// ---- poses: refined before training on small pictures first, where an error is a few pixels: a picture says where
 // to go only as far as its details reach. Each size trains a scene of its own, so that what the scene has
 // learned from wrong poses does not outlive them.
 

@@ -1,19 +1,11 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include "c_linkage.h"
-#include "plan.h"
-#include "density.h"
 #include "trainer.h"
-#include "views.h"
-#include <stdbool.h>
-#include <stdint.h>
 
 C_LINKAGE_BEGIN
 
-// ---- watch
-
-// Whether MCMC runs away: it relocates ever more Gaussians, or its loss rises. Pure functions.
+// ---- whether MCMC runs away: it relocates ever more Gaussians, or its loss rises. Pure functions
 
 // What one rank sees of its own Gaussians. Starts as {0}, then mcmc_watch_begin.
 typedef struct mcmc_watch {
@@ -29,9 +21,7 @@ bool mcmc_watch_loss(mcmc_watch *watch, double loss);
 // Adds the dead Gaussians of the steps before `steps`. Whether more than a tenth of `count` died in the last 100.
 bool mcmc_watch_dead(mcmc_watch *watch, int64_t steps, uint64_t dead, int64_t count);
 
-// ---- trainer_parts
-
-// The state of trainer.c and of frame_gradient.c, for this folder and for other ways to a step's gradient (ranks/ways).
+// ---- the state of a trainer, for this folder and for other ways to a step's gradient (ranks/ways)
 
 enum {
     WAITING = 100 // views whose losses stay on the device, so that a step does not wait for its own
@@ -125,10 +115,6 @@ struct trainer {
 // The clock that training goes by: with several ranks under a budget rank 0's, when all ranks have called the second.
 double trainer_now(const trainer *t);
 bool trainer_look_at_clock(trainer *t);
-// The way's `agree`.
-static inline bool trainer_agrees(trainer *t) {
-    return !t->way->agree || t->way->agree(t);
-}
 // The results of the first `count` waiting views, summed over ranks. A collective; waits for the device.
 bool trainer_take_results(trainer *t, int64_t count, step_result *results);
 // Adds the waiting losses to the report, on all ranks.
@@ -163,7 +149,7 @@ void distillation_render(trainer *t, step_views *of);
 // After a step: keeps a scene that is complete, and begins the next. False after ranks_fail.
 bool distillation_next(trainer *t);
 
-// ---- exposures.c: without them all of this does nothing but for the last
+// ---- gains.c: without them all of this does nothing but for the last
 
 bool exposures_open(trainer *t, fault *why);
 // Before a step: once gains are known, says which are 1 in the mean, and gives up gains that deviate little, then and
@@ -196,13 +182,6 @@ void frame_queue_backward(trainer *t, const step_views *of);
 step_views step_views_of(const step_views *of, int32_t first, int32_t end);
 void frame_project_all(trainer *t, const step_views *of, const gs_gaussians *gaussians);
 void frame_project_all_backward(trainer *t, const step_views *of, const gs_view **view, const float **mean2d);
-// The functions of each term, in a file of its own: whether a view has it; queue the v-th view's. It adds the gradient,
-// and writes results at t->waiting + view.
-#define LOSS_FUNCTIONS(name, results, first, last, has, queue)                                               \
-    bool has(const target_view *view);                                                                       \
-    void queue(trainer *t, const step_views *of, int32_t v);
-LOSS_TERMS(LOSS_FUNCTIONS)
-#undef LOSS_FUNCTIONS
 void frame_gradient_open(trainer *t);
 void frame_gradient_close(trainer *t); // but for the clock's sums
 

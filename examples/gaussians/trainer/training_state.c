@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "training_state.h"
-#include "frame.h"
 #include "arrays.h"
-#include "device.h"
 #include "scene.h"
 #include <stdlib.h>
 #include <string.h>
-
-// ---- parameter_average
 
 void parameter_average_add(parameter_average *a, const gs_gaussians *now) {
     if (a->samples == 0) a->average = device_gaussians_open(now->count, now->sh_degree);
@@ -23,8 +19,6 @@ void parameter_average_close(parameter_average *a) {
     device_gaussians_close(&a->average);
     *a = (parameter_average){0};
 }
-
-// ---- training_state
 
 enum { SETS = 4 };
 

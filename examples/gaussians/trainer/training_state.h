@@ -1,25 +1,15 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include "c_linkage.h"
-#include "distwar_gs.h"
 #include "distwar_gs_density.h"
 #include "distwar_gs_split.h"
-#include "views.h"
 #include "frame.h"
 #include "ranks.h"
-#include "files/fault.h"
 #include "camera.h"
-#include "device.h"
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 C_LINKAGE_BEGIN
 
-// ---- parameter_average
-
-// The mean of the parameters over the last steps of training, which replaces them at its end. The rates of a run
+// ---- the average: the mean of the parameters over the last steps of training, which replaces them at its end. The rates of a run
 // that is still learning fast leave noise in the parameters; the mean has less of it than slower rates would leave.
 
 typedef struct parameter_average {
@@ -33,13 +23,11 @@ void parameter_average_add(parameter_average *a, const gs_gaussians *now);
 void parameter_average_take(parameter_average *a, const gs_gaussians *to);
 void parameter_average_close(parameter_average *a); // harmless on {0}
 
-// ---- learning
-
-// Whether training still learns what views that it does not see confirm, or only their noise. Pure functions.
+// ---- whether training still learns what validation views confirm, or only their noise: pure functions of validation.c
 
 enum { LEARNING_MOST = 32 };
 
-// The losses on views that training sees and on views that are set aside, measured now and then on pictures of one size.
+// The losses on views that training sees and on validation views, measured now and then on pictures of one size.
 typedef struct learning_curve {
     double sum;           // of the losses of the training views since the last measurement
     int64_t seen;         // how many they are
@@ -57,9 +45,7 @@ void learning_note(learning_curve *curve, int phase, double aside);
 bool learning_is_over(const learning_curve *curve);
 bool learning_curve_is_possible(const learning_curve *curve); // of one that was read from a file
 
-// ---- way
-
-// How a scene is trained: by one GPU, which is the trainer's own way, or by several (ranks/ways). The trainer and the
+// ---- the way: how a scene is trained, by one GPU, which is the trainer's own way, or by several (ranks/ways). The trainer and the
 // program call these functions and do not ask which way it is.
 //
 // All calls but `range`, `few` and `close` are collectives of the state's group. What returns bool is false after ranks_fail.
@@ -128,9 +114,7 @@ typedef struct training_way {
 
 extern const training_way alone_way; // one GPU
 
-// ---- training_state
-
-// Everything that the rest of a training run depends on, apart from its settings and its views. A run can
+// ---- the state: everything that the rest of a training run depends on, apart from its settings and its views. A run can
 // continue from a saved state. Random numbers need no state: each is a function of the seed, its purpose,
 // the iteration and an index (random_at in random.h).
 //

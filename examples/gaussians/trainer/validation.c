@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
-#include "training_state.h"
+// Early stop: validation views end training where it only learns noise.
 #include "trainer_parts.h"
-#include "device.h"
 #include <math.h>
 #include <string.h>
 
-// ---- learning
+// ---- the curve
 
 // In logarithms: what training must gain between two measurements that are compared, so that the views set aside could
 // show it: a decibel; and the part of it that they must gain too: 0.1 was judgement, with which one of three runs of
@@ -61,7 +60,7 @@ bool learning_curve_is_possible(const learning_curve *curve) {
     return true;
 }
 
-// ---- the views
+// ---- the loss
 
 // Steps of the gains of validation views, whose exposures are no noise that training learns: at first, then.
 enum { FIRST_PASSES = 6, PASSES = 2 };

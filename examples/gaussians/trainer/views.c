@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: MIT
-#include "views.h"
-#include "device.h"
 #include "distwar_gs_shrink.h"
 #include "frame.h"
 #include "random.h"
@@ -8,8 +6,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-// ---- target_view
 
 // Memory that this device alone reads and writes, from its pool, if it has one. In a process with several connected GPUs
 // cudaMalloc changes what each of them sees, one after the other: half a second for bonsai's 246 pictures on four H100s.
@@ -192,7 +188,7 @@ void view_split_close(view_split *split) {
     *split = (view_split){0};
 }
 
-// ---- picture_cache
+// ---- the cache
 
 gs_camera picture_form_camera(const picture_form *form, const gs_camera *camera) {
     gs_camera out = *camera;

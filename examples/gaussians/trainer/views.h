@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// The photographs that a scene is trained on: on the device, in the size of a phase, in an order.
 #pragma once
 
 #include "images/image.h"
@@ -10,9 +11,7 @@
 
 C_LINKAGE_BEGIN
 
-// ---- target_view
-
-// A camera and the picture to fit.
+// ---- a camera and the picture to fit
 
 typedef struct target_view {
     gs_camera camera;
@@ -63,9 +62,7 @@ bool view_split_open(view_split *split, const dataset *data, const char *source,
 bool view_split_list(view_split *split, const dataset *data, const char *source, fault *why);
 void view_split_close(view_split *split);
 
-// ---- picture_cache
-
-// Photographs and masks on the device, of views that have them on the host. A view is uploaded when it is first asked
+// ---- the cache: photographs and masks on the device, of views that have them on the host. A view is uploaded when it is first asked
 // for. It stays until the memory is needed for others: then the one that has not been used for longest goes.
 
 // What becomes of a view on the device: padded to width x height (0: as it is), and then 1/factor of that (1, 0: all).
@@ -105,9 +102,7 @@ const target_view *picture_cache_view(picture_cache *cache, size_t index);
 bool picture_cache_has(const picture_cache *cache, size_t index);
 void picture_cache_close(picture_cache *cache); // harmless on {0}
 
-// ---- resolutions
-
-// A schedule of resolutions: training begins on small pictures, which cost less time and have no detail that the first
+// ---- a schedule of resolutions: training begins on small pictures, which cost less time and have no detail that the first
 // Gaussians could follow, and ends on the pictures themselves.
 
 enum { RESOLUTIONS_MOST = 8, RESOLUTIONS_LEAST_SIDE = 64 }; // phases; pixels
@@ -212,9 +207,7 @@ const target_view *view_source_asked(view_source *source, int phase, bool traine
 size_t view_source_next(view_source *source, int64_t step, bool trained);
 void view_source_close(view_source *source); // harmless on {0}
 
-// ---- validation views, and groups of neighbours
-
-// Training views that are set aside, to be measured until training_settings.validation_until, and groups of neighbours.
+// ---- validation views, which are measured and not trained on until training_settings.validation_until, and neighbours
 
 typedef struct validation_views {
     size_t count;

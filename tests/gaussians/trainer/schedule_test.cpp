@@ -228,8 +228,7 @@ TEST(Schedule, DropoutGrowsWithTheSteps) {
     const gs_gaussians all = device.get();
     device_buffer logits = {};
     for (const int64_t step : {1, 3500, 7000}) {
-        const dropout_place place = {step, step - 1, 0};
-        const gs_gaussians got = gaussians_of_step(&settings, &all, &place, &logits);
+        const gs_gaussians got = gaussians_of_step(&settings, &all, step, step - 1, 0, &logits);
         EXPECT_EQ(got.mean, all.mean);
         EXPECT_EQ(got.opacity_logit == all.opacity_logit, step == 1);
         std::vector<float> values(4000);
