@@ -305,12 +305,13 @@ static void score_views(retirement *r, frame *f, const gs_gaussians *gaussians, 
 }
 
 void retirement_score(retirement *r, frame *f, const training_state *state, const scored_views *by,
-                      const scored_turn *turn, distwar_policy policy, float *score) {
-    const size_t batch = (size_t)by->batch, begin = (size_t)turn->own * batch;
+                      distwar_policy policy, float *score) {
+    const size_t batch = (size_t)by->batch, begin = (size_t)ranks_own(state->group) * batch,
+                 stride = (size_t)ranks_count(state->group) * batch;
     stage_clock *const clock = f->clock; // it has the stages of steps alone
     f->clock = NULL, f->projected = NULL, f->given_moments = NULL;
     f->with_depth = false; // its gradient is of the step's pictures
-    for (size_t first = begin; first < retirement_views(by->count); first += (size_t)turn->count * batch) {
+    for (size_t first = begin; first < retirement_views(by->count); first += stride) {
         gs_camera camera[GS_MAX_VIEWS];
         const int32_t together = retirement_cameras(state, by, first, camera);
         // Scores are compared with each other, so any positive number does, in every pixel: the bytes of 0.747.

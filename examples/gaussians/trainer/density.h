@@ -122,15 +122,11 @@ size_t retirement_views(size_t count);
 // by->batch, 1..GS_MAX_VIEWS. Returns their number.
 int32_t retirement_cameras(const training_state *state, const scored_views *by, size_t first,
                            gs_camera *camera);
-// Ranks with the whole scene take turns.
-typedef struct scored_turn {
-    int own, count;
-} scored_turn;
 // Renders these views and scores each Gaussian by the largest sum of alpha T over the pixels of a view. Views that are rendered
 // together have cameras of one size and model. f: memory for the pictures, such as that of the steps, whose last picture is
-// gone. policy: of the backward blend. Waits for the device. Cost: a forward and a backward blend of each.
+// gone. policy: of the backward blend. Waits for the device. Ranks take turns: the score is of this one's views. Cost: a forward and a backward blend of each.
 void retirement_score(retirement *r, frame *f, const training_state *state, const scored_views *by,
-                      const scored_turn *turn, distwar_policy policy, float *score);
+                      distwar_policy policy, float *score);
 // Makes those dead whose score is at most `part` times the upper quartile. score: of all Gaussians. A collective; false after
 // ranks_fail. Cost: where this rank has not all Gaussians, also their opacities.
 bool retirement_end(retirement *r, const training_state *state, const float *score, double part);

@@ -247,8 +247,7 @@ bool frame_gradient_of(trainer *t, const step_views *of, const gs_view **view, c
 }
 
 bool trainer_scores(trainer *t, const scored_views *by, float *score) {
-    const scored_turn turn = {ranks_own(t->group), ranks_count(t->group)};
-    retirement_score(&t->retirement, &t->one.f, t->state, by, &turn, t->one.tuner.policy, score);
+    retirement_score(&t->retirement, &t->one.f, t->state, by, t->one.tuner.policy, score);
     return true;
 }
 

@@ -51,14 +51,11 @@ static target_view *small_views_open(const target_view *views, const refined_pos
     target_view *const small = calloc(count, sizeof *small);
     bool done = small || fail(why, "no memory for %zu views", count);
     for (size_t i = 0; i < count && done; i++) {
-        target_view whole = views[i];
-        whole.depth_on_host = NULL, whole.depth = NULL;
-        whole.alpha = NULL;
-        target_view_upload(&whole, false);
-        target_view_shrink(&small[i], &whole, factor);
-        target_view_release(&whole);
+        target_view listed = views[i];
+        listed.depth_on_host = NULL;
+        done = target_view_form(&small[i], &listed, &(picture_form){.factor = factor}, false, why);
         pose_to_camera(&poses[i].now, &small[i].camera);
-        done = !small[i].mask || mend_mask(&small[i], &views[i], factor, why);
+        done = done && (!small[i].mask || mend_mask(&small[i], &views[i], factor, why));
     }
     if (!done) small_views_close(small, count);
     return done ? small : NULL;

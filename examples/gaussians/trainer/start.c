@@ -439,10 +439,9 @@ static void fill(sweep *s, size_t v) {
 
 static bool open_view(sweep *s, size_t v) {
     swept_view *const of = &s->of[v];
-    target_view whole = *of->whole;
-    target_view_upload(&whole, true);
-    target_view_shrink(&of->small, &whole, factor_of(&whole.camera));
-    target_view_release(&whole);
+    const picture_form form = {.factor = factor_of(&of->whole->camera)};
+    fault why;
+    if (!target_view_form(&of->small, of->whole, &form, true, &why)) return false;
     const size_t pixels = pixels_of(&of->small.camera);
     s->view[v] = (gs_stereo_view){.camera = of->small.camera,
                                   .rgb = of->small.pixels,

@@ -162,7 +162,6 @@ const training_report *trainer_report(trainer *t) {
     if (!trainer_fetch_losses(t) || !trainer_look_at_clock(t)) return NULL;
     training_report_average(report);
     report->seconds = trainer_now(t) - t->started;
-    report->ended = t->state->place.ended;
     if (t->settings->budget) t->state->place.seconds = t->before + report->seconds;
     report->repeats = t->one.f.repeats;
     report->strategy = strategy_tuner_report(&t->one.tuner);

@@ -18,7 +18,6 @@ typedef struct training_report {
     int64_t loss_window;     // steps in each of the two means below: min(100, steps of this run / 10 + 1)
     double first_loss, last_loss;
     bool stopped;      // training ended because of training_observer.end
-    int64_t ended;     // training_state.schedule.ended
     bool validating;   // some views are, and the last step did not train on them yet
     double seconds;    // of this run, without the time of its observer
     double waited;     // seconds of these in which the host waited for the lists' lengths

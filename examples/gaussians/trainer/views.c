@@ -18,9 +18,9 @@ static void *allocate_from_pool(size_t bytes) {
 }
 
 // A copy on the device; NULL of NULL.
-static uint8_t *uploaded(const uint8_t *host, size_t bytes) {
+static void *uploaded(const void *host, size_t bytes) {
     if (!host) return NULL;
-    uint8_t *const copy = allocate_from_pool(bytes);
+    void *const copy = allocate_from_pool(bytes);
     device_upload(copy, host, bytes);
     return copy;
 }
@@ -73,21 +73,12 @@ void target_view_upload(target_view *view, bool with_alpha) {
     view->pixels = uploaded(view->picture->pixels, 3 * pixels);
     view->mask = uploaded(view->mask_on_host, pixels);
     if (with_alpha) view->alpha = uploaded(view->outline, pixels);
-    if (view->depth_on_host) target_view_set_depth(view, view->depth_on_host);
+    view->depth = uploaded(view->depth_on_host, pixels * sizeof(float));
 }
 
 void target_view_set_depth(target_view *view, const float *depth) {
-    const size_t bytes = pixels_of(view->picture) * sizeof *depth;
-    view->depth = allocate_from_pool(bytes);
-    device_upload(view->depth, depth, bytes);
+    view->depth = uploaded(depth, pixels_of(view->picture) * sizeof *depth);
     view->depth_on_host = depth;
-}
-
-static uint8_t *shrunk(const gs_shrinking *by, int channels, const uint8_t *picture, size_t pixels) {
-    if (!picture) return NULL;
-    uint8_t *const small = allocate_from_pool((size_t)channels * pixels);
-    GS_CHECK(gs_shrink_picture(by, channels, picture, small, NULL));
-    return small;
 }
 
 void target_view_shrink(target_view *small, const target_view *view, int factor) {
@@ -96,8 +87,14 @@ void target_view_shrink(target_view *small, const target_view *view, int factor)
     dataset_downscale_camera(&small->camera, factor);
     const size_t pixels = (size_t)small->camera.width * (size_t)small->camera.height;
     small->counted = (int64_t)pixels;
-    small->pixels = shrunk(&by, GS_CHANNELS, view->pixels, pixels);
-    small->alpha = shrunk(&by, 1, view->alpha, pixels);
+    if (view->pixels) {
+        small->pixels = allocate_from_pool(GS_CHANNELS * pixels);
+        GS_CHECK(gs_shrink_picture(&by, GS_CHANNELS, view->pixels, small->pixels, NULL));
+    }
+    if (view->alpha) {
+        small->alpha = allocate_from_pool(pixels);
+        GS_CHECK(gs_shrink_picture(&by, 1, view->alpha, small->alpha, NULL));
+    }
     if (view->mask) {
         small->mask = allocate_from_pool(pixels);
         GS_CHECK(gs_shrink_mask(&by, view->mask, small->mask, NULL));
@@ -122,8 +119,7 @@ static void *enlarged(const void *picture, size_t bytes, const gs_camera *from, 
             memcpy(host + y * to_row, (const uint8_t *)picture + y * row, row);
         else
             memset(host + y * to_row, 255, row);
-    void *const device = allocate_from_pool(size);
-    device_upload(device, host, size);
+    void *const device = uploaded(host, size);
     free(host);
     return device;
 }
@@ -133,17 +129,16 @@ bool target_view_pad(target_view *padded, const target_view *view, int width, in
     const gs_camera *from = &view->camera;
     *padded = (target_view){.camera = *from, .counted = view->counted, .name = view->name};
     gs_camera *const to = &padded->camera;
-    to->width = width;
-    to->height = height;
-    const bool alpha = with_alpha && view->outline;
-    const bool differs = from->width < width || from->height < height;
+    to->width = width, to->height = height;
+    const bool alpha = with_alpha && view->outline,
+               mask = view->mask_on_host || from->width < width || from->height < height;
     padded->pixels = enlarged(view->picture->pixels, GS_CHANNELS, from, to, 0);
-    if (view->mask_on_host || differs) padded->mask = enlarged(view->mask_on_host, 1, from, to, 0);
+    if (mask) padded->mask = enlarged(view->mask_on_host, 1, from, to, 0);
     if (alpha) padded->alpha = enlarged(view->outline, 1, from, to, 0);
     if (view->depth_on_host)
         padded->depth = enlarged(view->depth_on_host, sizeof(float), from, to, 255); // of bytes 255: NaN
-    return (padded->pixels && (padded->mask || !(view->mask_on_host || differs)) &&
-            (padded->alpha || !alpha) && (padded->depth || !view->depth_on_host)) ||
+    return (padded->pixels && (padded->mask || !mask) && (padded->alpha || !alpha) &&
+            (padded->depth || !view->depth_on_host)) ||
            fail(why, "no memory for a picture of %d x %d", width, height);
 }
 
@@ -251,28 +246,30 @@ static void make_room(picture_cache *cache, size_t bytes) {
     }
 }
 
-static void upload(const picture_cache *cache, cached_picture *p) {
-    const picture_form *const form = &cache->form;
-    target_view whole = p->listed;
-    fault why;
+bool target_view_form(target_view *formed, const target_view *listed, const picture_form *form,
+                      bool with_alpha, fault *why) {
+    target_view whole = *listed;
     if (!is_padded(form, &whole.camera))
-        target_view_upload(&whole, cache->with_alpha);
-    else if (!target_view_pad(&whole, &p->listed, form->width, form->height, cache->with_alpha, &why))
-        device_give_up("%s", why.text);
+        target_view_upload(&whole, with_alpha);
+    else if (!target_view_pad(&whole, listed, form->width, form->height, with_alpha, why))
+        return false;
     if (form->factor <= 1) {
-        p->view = whole;
-        return;
+        *formed = whole;
+        return true;
     }
-    target_view_shrink(&p->view, &whole, form->factor);
+    target_view_shrink(formed, &whole, form->factor);
     target_view_release(&whole);
+    return true;
 }
 
 const target_view *picture_cache_view(picture_cache *cache, size_t index) {
     cached_picture *const p = &cache->pictures[index];
     if (!p->view.pixels) {
         const size_t bytes = bytes_of(cache, p);
+        fault why;
         make_room(cache, bytes);
-        upload(cache, p);
+        if (!target_view_form(&p->view, &p->listed, &cache->form, cache->with_alpha, &why))
+            device_give_up("%s", why.text);
         cache->bytes += bytes;
         cache->uploads++;
     }
@@ -356,38 +353,29 @@ int64_t resolution_most_views(const resolution_schedule *schedule, int64_t batch
     return batch;
 }
 
-static void largest_size(const target_view *views, size_t count, int *width, int *height) {
-    *width = *height = 0;
-    for (size_t i = 0; i < count; i++) {
-        const gs_camera *camera = &views[i].camera;
-        if (camera->width > *width) *width = camera->width;
-        if (camera->height > *height) *height = camera->height;
-    }
-}
-
 view_sizes view_sizes_of(const target_view *views, size_t count) {
-    int width, height;
-    largest_size(views, count, &width, &height);
-    view_sizes sizes = {count, (int64_t)width * height, GS_MAX_SIZE, true};
+    view_sizes sizes = {.count = count, .least_side = GS_MAX_SIZE, .one_size = true};
     for (size_t i = 0; i < count; i++) {
         const gs_camera *const camera = &views[i].camera;
-        if (camera->width < sizes.least_side) sizes.least_side = camera->width;
-        if (camera->height < sizes.least_side) sizes.least_side = camera->height;
-        sizes.one_size &= camera->width == width && camera->height == height;
+        const int width = camera->width, height = camera->height;
+        if (width > sizes.width) sizes.width = width;
+        if (height > sizes.height) sizes.height = height;
+        if (width < sizes.least_side) sizes.least_side = width;
+        if (height < sizes.least_side) sizes.least_side = height;
+        sizes.one_size &= width == views->camera.width && height == views->camera.height;
     }
+    sizes.pixels = (int64_t)sizes.width * sizes.height;
     return sizes;
 }
 
 bool resolution_views_match(const target_view *views, size_t count, fault *why) {
-    int width, height;
-    largest_size(views, count, &width, &height);
     double pixels = 0;
     for (size_t i = 0; i < count; i++) {
         pixels += (double)views[i].camera.width * views[i].camera.height;
         if (views[i].camera.model != views[0].camera.model)
             return fail(why, "several views per step need cameras of one model");
     }
-    return (double)width * height * (double)count <= 1.25 * pixels ||
+    return (double)view_sizes_of(views, count).pixels * (double)count <= 1.25 * pixels ||
            fail(why, "several views per step need pictures of about one size");
 }
 
@@ -396,7 +384,7 @@ picture_form resolution_form(const resolution_schedule *schedule, const target_v
     picture_form form = {.factor = 1};
     const view_sizes sizes = view_sizes_of(views, count);
     if (resolution_most_views(schedule, batch) > 1 && !sizes.one_size)
-        largest_size(views, count, &form.width, &form.height);
+        form.width = sizes.width, form.height = sizes.height;
     const int shortest = form.width == 0            ? sizes.least_side
                          : form.width < form.height ? form.width
                                                     : form.height;

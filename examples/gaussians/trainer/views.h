@@ -69,6 +69,9 @@ void view_split_close(view_split *split);
 typedef struct picture_form {
     int factor, width, height;
 } picture_form;
+// A view as target_view_list leaves it, on the device in that form, with its alpha if with_alpha. For target_view_release.
+bool target_view_form(target_view *formed, const target_view *listed, const picture_form *form,
+                      bool with_alpha, fault *why);
 gs_camera picture_form_camera(const picture_form *form, const gs_camera *camera);
 
 typedef struct cached_picture {
@@ -128,11 +131,11 @@ int resolution_phase_at(const resolution_schedule *schedule, int64_t iterations,
 // The last step of the phase.
 int64_t resolution_phase_end(const resolution_schedule *schedule, int64_t iterations, int phase);
 
-// Sizes of views.
 typedef struct view_sizes {
     size_t count;
-    int64_t pixels; // of the widest times the highest
-    int least_side; // of any picture
+    int width, height; // of the widest and of the highest
+    int64_t pixels;    // of a picture of that size
+    int least_side;    // of any picture
     bool one_size;
 } view_sizes;
 view_sizes view_sizes_of(const target_view *views, size_t count);

@@ -151,8 +151,8 @@ TEST(BudgetedTraining, TheTimeThatIsLeftTrainsScenesThatTeachALastOne) {
     t.state.place.length = 5000; // as if steps had been faster when that was known
     t.asked.clear();
     t.train_for(1);
-    ASSERT_GT(t.report.ended, 0);
-    const int64_t each = t.report.ended + (t.report.ended + 2) / 3;
+    ASSERT_GT(t.state.place.ended, 0);
+    const int64_t each = t.state.place.ended + (t.state.place.ended + 2) / 3;
     EXPECT_EQ(t.state.place.scene, 2);
     EXPECT_EQ(t.state.place.scenes, 2);
     EXPECT_NEAR(t.state.place.seconds, 1, 0.03);
@@ -160,7 +160,7 @@ TEST(BudgetedTraining, TheTimeThatIsLeftTrainsScenesThatTeachALastOne) {
     EXPECT_EQ(t.state.place.progress, 1);
     EXPECT_GT(t.report.iterations, 3 * each);
     // The second teacher, which is resumed, has a schedule of ten times the views until the end, the last scene all.
-    EXPECT_EQ(t.asked, (std::vector<double>{10 * double(t.report.ended), 5000}));
+    EXPECT_EQ(t.asked, (std::vector<double>{10 * double(t.state.place.ended), 5000}));
     EXPECT_LE(t.state.gaussians.count,
               std::max(t.state.distillation.teacher[0].count, t.state.distillation.teacher[1].count));
 }

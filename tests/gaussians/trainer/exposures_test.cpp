@@ -83,7 +83,7 @@ struct learned {
     double psnr; // of places between the photographs'
     exposure_rule rule;
     int64_t exposures;       // 0: given up
-    int64_t measured, ended; // measurements of views set aside since then; training_report.ended
+    int64_t measured, ended; // measurements of views set aside since then; run_place.ended
     std::vector<gains> log_gains;
 };
 

@@ -37,6 +37,8 @@ std::vector<bool> retired(const std::vector<target_view> &views, double part, di
     const device_set set(host);
     training_state state = {};
     state.gaussians = set.get();
+    state.group = ranks_alone_open();
+    state.all = COUNT;
     retirement r = {};
     // As a step leaves it: with depth, a clock, splats and moments of its own, which scores have not.
     frame of_steps = {};
@@ -48,13 +50,13 @@ std::vector<bool> retired(const std::vector<target_view> &views, double part, di
     of_steps.given_moments = reinterpret_cast<gs_moments *>(1);
     const device_vector<float> score(std::vector<float>(COUNT, 0.0f));
     const scored_views by = {views.data(), views.size(), batch};
-    const scored_turn alone = {0, 1};
-    retirement_score(&r, &of_steps, &state, &by, &alone, policy, score.data());
+    retirement_score(&r, &of_steps, &state, &by, policy, score.data());
     EXPECT_TRUE(retirement_end(&r, &state, score.data(), part));
     EXPECT_EQ(of_steps.view.image.depth, nullptr);
     EXPECT_EQ(of_steps.clock, &clock);
     retirement_close(&r);
     frame_close(&of_steps);
+    ranks_alone_close(state.group);
     const host_gaussians after = set.read();
     std::vector<bool> out;
     for (int64_t i = 0; i < COUNT; i++) {

@@ -142,13 +142,14 @@ struct noise_run {
     bool at_end = false;     // the iteration after the end is
     int64_t teachers = 0;
     int32_t taught = 0;
-    static bool look(void *context, const training_state *, const training_report *report, fault *) {
+    static bool look(void *context, const training_state *state, const training_report *report, fault *) {
         noise_run *const r = static_cast<noise_run *>(context);
-        r->end = r->at_end ? report->iterations == report->ended + 1 : r->after.count(report->iterations) > 0;
+        r->end =
+            r->at_end ? report->iterations == state->place.ended + 1 : r->after.count(report->iterations) > 0;
         return true;
     }
     static void pass_through_a_file(training_state *state) {
-        const std::string path = testing::TempDir() + "lessons.checkpoint";
+        const std::string path = testing::TempDir() + "teachers.checkpoint";
         const checkpoint_key key = {"", 0};
         ranks *const group = state->group;
         fault why;
@@ -177,7 +178,7 @@ struct noise_run {
             EXPECT_TRUE(train(&state, c.views.data(), c.views.size(), &settings, &observer, &report, &why))
                 << why.text;
             stopped = report.stopped;
-            *ended = report.ended, *iterations = report.iterations;
+            *ended = state.place.ended, *iterations = report.iterations;
             training_report_close(&report);
             end = 0;
             if (stopped && teachers > 0) pass_through_a_file(&state);

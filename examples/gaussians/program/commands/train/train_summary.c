@@ -87,11 +87,11 @@ static void print_training(const train_run *run, int ranks) {
     if (offered_has_threshold(blend_strategies, used->strategy))
         printf(" at threshold %d", used->balance_threshold);
     printf(", seed %lld\n", (long long)run->settings.seed);
-    if (report->ended > 0)
+    if (run->state.place.ended > 0)
         printf(
             "           ended early: from iteration %lld on, views set aside gained under 0.15 of what training "
             "views did (--validate 0 goes on)\n",
-            (long long)report->ended);
+            (long long)run->state.place.ended);
     const int teachers = run->state.place.scenes;
     if (teachers > 0)
         printf(
