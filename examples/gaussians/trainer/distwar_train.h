@@ -114,7 +114,7 @@ typedef struct distwar_train_validation {
     double psnr, ssim;                 // means over them
     double trained_psnr, trained_ssim; // means over as many views beside them that are trained on
 } distwar_train_validation;
-// Measures the views that are set aside. `exposure` corrects neither. Waits for the device. Cost: renders 2 * views.
+// Measures the validation views. `exposure` corrects neither. Waits for the device. Cost: renders 2 * views.
 bool distwar_trainer_validate(distwar_trainer *t, distwar_train_validation *out);
 
 // Copies the Gaussians as they are. out: arrays for `gaussians` Gaussians of `sh_degree` of distwar_train_progress; its

@@ -14,7 +14,7 @@ static const double part = 0.2;
 // make it so large as seldom as a normal variable exceeds its mean by the second number of deviations. F of gains that are
 // independent is 1.
 static const double least_alike = 2, least_sure = 1.5;
-// The rate of a view that is set aside: it steps only when it is measured.
+// The rate of a validation view: it steps only when it is measured.
 static const float aside_rate = 0.05f;
 // Gains that deviate by less do not pay: below it PSNR stayed within 0.1 dB or fell, above it rose by 0.3 to 3 dB.
 static const double least_spread = 0.02;
@@ -132,7 +132,7 @@ void exposures_settle(trainer *t) {
     const bool together = state->exposed == EXPOSURE_TOGETHER;
     if ((together ? spread.all : spread.within) < least_spread) {
         training_state_close_exposures(state);
-        state->learning.count = 0; // views set aside had gains too
+        state->learning.count = 0; // validation views had gains too
     } else if (first && !together) {
         take_neighbours(t);
     }

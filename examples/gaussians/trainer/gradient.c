@@ -31,6 +31,17 @@ const uint8_t *trainer_target(trainer *t, const step_views *of, int32_t v, const
     return target;
 }
 
+void trainer_add_view(trainer *t, int phase, size_t index, step_views *of) {
+    const training_state *const state = t->state;
+    const target_view *const views = view_source_at(&t->source, phase);
+    const int32_t v = of->count++;
+    of->index[v] = index;
+    of->view[v] = t->pictures && t->way->frames ? picture_cache_view(t->pictures, index) : views + index;
+    of->camera[v] = of->view[v]->camera;
+    of->exposure[v] = state->exposures > 0 ? state->exposure + GS_EXPOSURE_VALUES * index : NULL;
+    if (state->poses > 0) pose_to_camera(&state->pose[index].now, &of->camera[v]);
+}
+
 gs_gaussians trainer_gaussians(trainer *t, const step_views *of) {
     return gaussians_of_step(t->settings, &t->state->gaussians, of->at, of->first, t->state->first,
                              &t->logits);
@@ -57,6 +68,17 @@ double trainer_loss(const step_result *result, const step_weights *weights) {
     LOSS_TERMS(ADD)
 #undef ADD
     return sum;
+}
+
+bool trainer_take_results(trainer *t, int64_t count, step_result *results) {
+    const size_t bytes = (size_t)count * sizeof *results;
+    const bool several = ranks_count(t->group) > 1;
+    const ranks_reduction sum = {t->results, count * (int64_t)(sizeof *results / sizeof(double)),
+                                 RANKS_DOUBLE, RANKS_SUM};
+    if (several && !(ranks_all_reduce(t->group, &sum, NULL) && ranks_wait(t->group, NULL))) return false;
+    device_download(results, t->results, bytes);
+    if (several) device_clear(t->results, bytes);
+    return true;
 }
 
 int64_t trainer_batch(const training_settings *settings, int phase) {

@@ -105,7 +105,7 @@ double default_retired(size_t views);
 
 // ---- exposures; judgement
 
-// Whether photographs are given gains, which they keep where these differ (exposures.c): two would halve any difference.
+// Whether photographs are given gains, which they keep where these differ (gains.c): two would halve any difference.
 bool default_exposures(size_t views);
 // ---- validation views; judgement (what they do: docs/notes/photographs.md)
 
@@ -113,7 +113,7 @@ bool default_exposures(size_t views);
 // which fewer say little; none of fewer than 40 views, which would miss them. With at most 8 one of two runs of bonsai
 // ended at a third of its way, 0.7 dB below the other.
 size_t default_validation(size_t views);
-// Views set aside are trained on from this part of the schedule on: the last views cost fox 1.1 dB where they never
+// Validation views are trained on from this part of the schedule on: the last views cost fox 1.1 dB where they never
 // were. Density control acts until 5/6, so what only these views show still gets Gaussians.
 static const double default_validation_until = 0.75;
 
@@ -193,7 +193,7 @@ typedef struct pose_schedule {
 
 typedef struct training_settings training_settings;
 
-// A time to train in. The schedules are fitted to it while training runs (pace.h): the step of a schedule is not the
+// A time to train in. The schedules are fitted to it while training runs (place.c): the step of a schedule is not the
 // number of the iteration, but moves with the time that is used.
 typedef struct training_budget {
     double seconds; // > 0; of training, as training_report.seconds
@@ -211,7 +211,7 @@ struct training_settings {
     int64_t iterations;            // >= 1; learning rates follow it
     double seconds;                // stop after the step during which this time has passed; 0: never
     const training_budget *budget; // NULL: `iterations` are done, one step of the schedule each
-    double validation_until;       // 0..1, of the schedule: from there on views that are set aside are used
+    double validation_until;       // 0..1, of the schedule: from there on validation views are trained on
     int64_t validate_every;        // steps between looks at whether they say that training is over; 0: none
     int64_t teachers;              // at most TEACHERS_MOST, see scheduled_teachers; below 2: none
     uint64_t seed;                 // of all random choices
@@ -301,13 +301,13 @@ float scheduled_exposure_rate(const training_settings *settings, int64_t step);
 // ---- from what a user chooses and what the data are like to the settings of training
 
 typedef struct training_choices {
-    int64_t iterations, seed, batch; // batch: 0: as defaults.h says
-    int64_t validate;                // views to set aside; 0: none; -1: as defaults.h says
+    int64_t iterations, seed, batch; // batch: 0: the default
+    int64_t validate;                // validation views; 0: none; -1: the default
     int64_t teachers;                // of training_settings
     int64_t ranks;                   // GPUs to train on; 0: one
     double seconds, budget, average; // budget: seconds; 0: none
-    double dropout;                  // < 0: as defaults.h says
-    double sh_rate;                  // a multiple of the published rate; 0: as defaults.h says
+    double dropout;                  // < 0: the default
+    double sh_rate;                  // a multiple of the published rate; 0: the default
     loss_weights weights;
     bool tune, random_background, refine_poses, check_finite;
     distwar_policy policy; // unless tune
@@ -327,7 +327,7 @@ typedef struct training_data {
 } training_data;
 
 density_data training_density_data(const training_data *data, int64_t iterations);
-// How many of `count` views are set aside.
+// How many of `count` views validate.
 size_t training_validation_count(const training_choices *choices, size_t count);
 // Fails if the views cannot share a step as chosen.
 bool training_choices_suit(const training_choices *choices, const training_data *data, fault *why);

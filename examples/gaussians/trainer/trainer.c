@@ -103,22 +103,12 @@ static bool fails(trainer *t, const fault *why) {
 
 // ---- the report
 
-bool trainer_take_results(trainer *t, int64_t count, step_result *results) {
-    const size_t bytes = (size_t)count * sizeof *results;
-    const bool several = ranks_count(t->group) > 1;
-    const ranks_reduction sum = {t->results, count * (int64_t)(sizeof *results / sizeof(double)),
-                                 RANKS_DOUBLE, RANKS_SUM};
-    if (several && !(ranks_all_reduce(t->group, &sum, NULL) && ranks_wait(t->group, NULL))) return false;
-    device_download(results, t->results, bytes);
-    if (several) device_clear(t->results, bytes);
-    return true;
-}
-
 static bool agrees(trainer *t) {
     return !t->way->agree || t->way->agree(t);
 }
 
-bool trainer_fetch_losses(trainer *t) {
+// Adds the waiting losses to the report, on all ranks.
+static bool fetch_losses(trainer *t) {
     step_result batch[WAITING + GS_MAX_VIEWS];
     training_report *report = &t->report;
     const int64_t known = report->iterations - report->first_iteration + 1;
@@ -159,7 +149,7 @@ static void training_report_average(training_report *report) {
 
 const training_report *trainer_report(trainer *t) {
     training_report *report = &t->report;
-    if (!trainer_fetch_losses(t) || !trainer_look_at_clock(t)) return NULL;
+    if (!fetch_losses(t) || !trainer_look_at_clock(t)) return NULL;
     training_report_average(report);
     report->seconds = trainer_now(t) - t->started;
     if (t->settings->budget) t->state->place.seconds = t->before + report->seconds;
@@ -170,7 +160,7 @@ const training_report *trainer_report(trainer *t) {
 
 // ---- a step
 
-// Whether the next step leaves out the views that are set aside.
+// Whether the next step leaves out the validation views.
 static bool is_validating(const trainer *t) {
     return t->source.trained_order.count > 0 && t->state->place.scene == 0 &&
            progress_at(t->settings, t->state->place.at + 1) < t->settings->validation_until;
@@ -180,17 +170,6 @@ static bool is_validating(const trainer *t) {
 static int64_t pose_steps(const trainer *t) {
     const int64_t views = (int64_t)t->source.count, before = (t->settings->pose.from + views - 1) / views;
     return t->state->poses > 0 ? t->state->place.views / views - before + 1 : 0;
-}
-
-void trainer_add_view(trainer *t, int phase, size_t index, step_views *of) {
-    const training_state *const state = t->state;
-    const target_view *const views = view_source_at(&t->source, phase);
-    const int32_t v = of->count++;
-    of->index[v] = index;
-    of->view[v] = t->pictures && t->way->frames ? picture_cache_view(t->pictures, index) : views + index;
-    of->camera[v] = of->view[v]->camera;
-    of->exposure[v] = state->exposures > 0 ? state->exposure + GS_EXPOSURE_VALUES * index : NULL;
-    if (state->poses > 0) pose_to_camera(&state->pose[index].now, &of->camera[v]);
 }
 
 // A step has views of one phase.
@@ -249,7 +228,7 @@ static bool take_step(trainer *t, int *phase) {
     // Plan.
     *phase = resolution_phase_at(&settings->resolutions, settings->iterations, place->at + 1);
     if (*phase != t->watched_phase) {
-        if (!trainer_fetch_losses(t)) return false;
+        if (!fetch_losses(t)) return false;
         mcmc_watch_begin(&t->watch);
         t->watched_phase = *phase;
     }
@@ -289,12 +268,13 @@ static bool take_step(trainer *t, int *phase) {
     stage_clock_mark(clock, STAGE_DENSITY);
     if (average_is_due(settings, place->before, place->at))
         parameter_average_add(&state->average, &state->gaussians);
-    return t->waiting < WAITING || trainer_fetch_losses(t);
+    return t->waiting < WAITING || fetch_losses(t);
 }
 
 bool trainer_step(trainer *t) {
     int phase;
-    return take_step(t, &phase) && validation_look(t, phase) && distillation_next(t);
+    return take_step(t, &phase) &&
+           (!validation_is_due(t) || (fetch_losses(t) && validation_look(t, phase))) && distillation_next(t);
 }
 
 // ---- open and close

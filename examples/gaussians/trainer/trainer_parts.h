@@ -117,8 +117,6 @@ double trainer_now(const trainer *t);
 bool trainer_look_at_clock(trainer *t);
 // The results of the first `count` waiting views, summed over ranks. A collective; waits for the device.
 bool trainer_take_results(trainer *t, int64_t count, step_result *results);
-// Adds the waiting losses to the report, on all ranks.
-bool trainer_fetch_losses(trainer *t);
 
 int64_t trainer_batch(const training_settings *settings, int phase); // views of a step in a phase
 // Adds the view to those of a step.
@@ -132,8 +130,11 @@ bool trainer_check_backward(trainer *t);
 bool trainer_check_penalty(trainer *t);
 bool trainer_check_adam(trainer *t);
 
-// ---- validation.c: after a step; now and then measures the validation views, and ends training where they gain no more
+// ---- validation.c
 
+// Whether the validation views are to be measured after this step.
+bool validation_is_due(const trainer *t);
+// Measures them, and ends training where they gain no more. No losses wait. phase: of the step. False after ranks_fail.
 bool validation_look(trainer *t, int phase);
 
 // ---- distillation.c: where training ends early, more scenes are trained up to there from the same start, and then a last

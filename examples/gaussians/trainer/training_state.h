@@ -37,10 +37,10 @@ typedef struct learning_curve {
 
 void learning_see(learning_curve *curve, double loss); // of a training view
 void learning_begin(learning_curve *curve);            // forgets the losses seen
-// Adds a measurement: the mean of the losses seen, which are forgotten, and of the views set aside. A new phase begins anew. A full curve keeps every second measurement.
+// Adds a measurement: the mean of the losses seen, which are forgotten, and of the validation views. A new phase begins anew. A full curve keeps every second measurement.
 void learning_note(learning_curve *curve, int phase, double aside);
-// Whether the views set aside have a loss that is higher by a fifth, and the training views' loss has fallen by a ninth
-// since some measurement, while the lowest loss of the views set aside since then is 0.15 of that lower: the rest of what
+// Whether the validation views have a loss that is higher by a fifth, and the training views' loss has fallen by a ninth
+// since some measurement, while the lowest loss of the validation views since then is 0.15 of that lower: the rest of what
 // is learned is noise.
 bool learning_is_over(const learning_curve *curve);
 bool learning_curve_is_possible(const learning_curve *curve); // of one that was read from a file

@@ -6,11 +6,11 @@
 
 // ---- the curve
 
-// In logarithms: what training must gain between two measurements that are compared, so that the views set aside could
+// In logarithms: what training must gain between two measurements that are compared, so that the validation views could
 // show it: a decibel; and the part of it that they must gain too: 0.1 was judgement, with which one of three runs of
 // statue went past its peak.
 static const double least_gain = 0.12, least_part = 0.15;
-// And what the views set aside must be worse by, so that noise can be what keeps them: while rates are high they gain
+// And what the validation views must be worse by, so that noise can be what keeps them: while rates are high they gain
 // little on any scene. bonsai had at most 0.16 in three quarters of 70,000 views, beer and statue 0.31 when they ended.
 static const double least_apart = 0.2;
 
@@ -97,17 +97,19 @@ static bool validation_loss(trainer *t, int phase, double *loss) {
     return true;
 }
 
+bool validation_is_due(const trainer *t) {
+    const run_place *const place = &t->state->place;
+    const int64_t every = t->settings->validate_every;
+    // Just before Gaussians are retired, which for a while costs both sides.
+    return t->report.validating && place->ended == 0 && every > 0 &&
+           training_passed(place->at + every / 10, place->at - place->before, every);
+}
+
 bool validation_look(trainer *t, int phase) {
     training_state *const state = t->state;
     run_place *const place = &state->place;
-    const int64_t every = t->settings->validate_every;
     double loss;
-    // Just before Gaussians are retired, which for a while costs both sides.
-    if (!t->report.validating || place->ended > 0 || every == 0 ||
-        !training_passed(place->at + every / 10, place->at - place->before, every))
-        return true;
-    if (!trainer_fetch_losses(t)) return false;
-    if (place->at <= every) {
+    if (place->at <= t->settings->validate_every) {
         learning_begin(&state->learning);
         return true;
     }

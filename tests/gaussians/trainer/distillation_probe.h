@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Calls of lessons.c for tests in C++, which cannot read trainer_parts.h.
+// Calls of distillation.c for tests in C++, which cannot read trainer_parts.h.
 #pragma once
 
 #include "trainer.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The ways of several GPUs to train one scene (trainer/way.h): the whole scene on each (data parallel), or a part on each (model
+// The ways of several GPUs to train one scene (training_state.h): the whole scene on each (data parallel), or a part on each (model
 // parallel).
 #pragma once
 
