@@ -164,48 +164,38 @@ bool nearest_mean_distance(const float (*points)[3], size_t count, double *dista
 
 enum { ENOUGH_CAMERAS = 3, MOST_REFUSALS = 20, MOST_EMPTY = 300 };
 
-static const float *forward_of(const gs_camera *camera) {
-    return camera->rotation + 6;
+// Where a pixel lies in an array of the camera's picture.
+static size_t index_of(const gs_camera *camera, double x, double y) {
+    return (size_t)y * (size_t)camera->width + (size_t)x;
 }
 
-static double depth_of(const gs_camera *camera, const double point[3]) {
-    double depth = camera->translation[2];
-    for (int i = 0; i < 3; i++) depth += forward_of(camera)[i] * point[i];
-    return depth;
-}
-
-// The pixel that shows the point. False if it is behind the camera or outside the picture.
-static bool pixel_of(const gs_camera *camera, const double point[3], int *x, int *y) {
-    double pixel[2];
-    if (!camera_pixel(camera, point, pixel)) return false;
-    *x = (int)pixel[0];
-    *y = (int)pixel[1];
-    return true;
+static double z_of(const gs_camera *camera, const double point[3]) {
+    double z = camera->translation[2];
+    for (int i = 0; i < 3; i++) z += camera->rotation[6 + i] * point[i];
+    return z;
 }
 
 static bool is_seen_by_enough(const target_view *views, size_t count, const double point[3]) {
     size_t seen = 0;
-    int x, y;
+    double pixel[2];
     for (size_t i = 0; i < count && seen < ENOUGH_CAMERAS; i++)
-        seen += pixel_of(&views[i].camera, point, &x, &y);
+        seen += camera_pixel(&views[i].camera, point, pixel);
     return seen == ENOUGH_CAMERAS || seen == count;
 }
 
 // False if the pixel does not count.
-static bool take_color(const target_view *view, int x, int y, uint8_t color[3]) {
-    const image *picture = view->picture;
-    const size_t pixel = (size_t)y * (size_t)picture->width + (size_t)x;
+static bool take_color(const target_view *view, size_t pixel, uint8_t color[3]) {
     if (view->mask_on_host && view->mask_on_host[pixel] == 0) return false;
-    memcpy(color, picture->pixels + GS_CHANNELS * pixel, GS_CHANNELS);
+    memcpy(color, view->picture->pixels + GS_CHANNELS * pixel, GS_CHANNELS);
     return true;
 }
 
-// Half the side of the cube around an object, see random_points.h.
+// Half the side of the cube around an object, see start.h.
 static double half_side(const target_view *views, size_t count, const double focus[3]) {
     double least = INFINITY;
     for (size_t i = 0; i < count; i++) {
         const gs_camera *camera = &views[i].camera;
-        const double depth = depth_of(camera, focus);
+        const double depth = z_of(camera, focus);
         double slope = fmin(camera->width / camera->fx, camera->height / camera->fy) / 2;
         if (camera->model == GS_FISHEYE) slope = tan(fmin(fisheye_angle(camera->distortion, slope), 1));
         if (depth > 0) least = fmin(least, depth * slope);
@@ -216,33 +206,30 @@ static double half_side(const target_view *views, size_t count, const double foc
 // Whether some picture contains the point and none shows transparent pixels there.
 static bool may_hold_something(const target_view *views, size_t count, const double point[3]) {
     bool seen = false;
-    int x, y;
+    double pixel[2];
     for (size_t i = 0; i < count; i++) {
-        const target_view *view = &views[i];
-        if (!pixel_of(&view->camera, point, &x, &y)) continue;
-        if (view->outline && view->outline[(size_t)y * (size_t)view->picture->width + (size_t)x] == 0)
-            return false;
+        if (!camera_pixel(&views[i].camera, point, pixel)) continue;
+        const uint8_t *const outline = views[i].outline;
+        if (outline && outline[index_of(&views[i].camera, pixel[0], pixel[1])] == 0) return false;
         seen = true;
     }
     return seen;
 }
 
 static void point_in_cube(const target_view *views, size_t count, const double focus[3], double half,
-                          random_stream *random, double point[3]) {
-    for (int refusals = 0; refusals < MOST_EMPTY; refusals++) {
+                          random_stream *random, double point[3], uint8_t color[3]) {
+    bool found = false;
+    double pixel[2];
+    for (int refusals = 0; refusals < MOST_EMPTY && !found; refusals++) {
         for (int i = 0; i < 3; i++) point[i] = focus[i] + half * (2 * random_unit(random) - 1);
-        if (may_hold_something(views, count, point)) return;
+        found = may_hold_something(views, count, point);
     }
-}
-
-static void color_from_any(const target_view *views, size_t count, const double point[3],
-                           random_stream *random, uint8_t color[3]) {
-    int x, y;
     memset(color, 128, GS_CHANNELS);
     for (size_t i = 0, first = random_below(random, count); i < count; i++) {
         const target_view *view = &views[(first + i) % count];
-        if (!pixel_of(&view->camera, point, &x, &y)) continue;
-        if (take_color(view, x, y, color)) return;
+        if (camera_pixel(&view->camera, point, pixel) &&
+            take_color(view, index_of(&view->camera, pixel[0], pixel[1]), color))
+            return;
     }
 }
 
@@ -255,14 +242,14 @@ static void point_in_common_view(const target_view *views, size_t count, const d
         const gs_camera *camera = &view->camera;
         const int x = (int)random_below(random, (uint64_t)camera->width);
         const int y = (int)random_below(random, (uint64_t)camera->height);
-        const double middle = fmax(depth_of(camera, focus), least_depth);
+        const double middle = fmax(z_of(camera, focus), least_depth);
         camera_point_at(camera, (const double[2]){x + 0.5, y + 0.5},
                         middle * exp(log(4) * (2 * random_unit(random) - 1)), point);
-        if (take_color(view, x, y, color) && is_seen_by_enough(views, count, point)) return;
+        if (take_color(view, index_of(camera, x, y), color) && is_seen_by_enough(views, count, point)) return;
     }
 }
 
-void random_points(const target_view *views, size_t count, bool cut_out, size_t wanted, uint64_t seed,
+void random_points(const target_view *views, size_t count, bool is_object, size_t wanted, uint64_t seed,
                    float (*points)[3], uint8_t (*colors)[3]) {
     random_stream random = {seed};
     double focus[3], point[3];
@@ -270,12 +257,10 @@ void random_points(const target_view *views, size_t count, bool cut_out, size_t 
     const double half = half_side(views, count, focus);
     const double least_depth = scene_extent(views, count) / 2; // for cameras that look away from the focus
     for (size_t k = 0; k < wanted; k++) {
-        if (cut_out) {
-            point_in_cube(views, count, focus, half, &random, point);
-            color_from_any(views, count, point, &random, colors[k]);
-        } else {
+        if (is_object)
+            point_in_cube(views, count, focus, half, &random, point, colors[k]);
+        else
             point_in_common_view(views, count, focus, least_depth, &random, point, colors[k]);
-        }
         for (int i = 0; i < 3; i++) points[k][i] = (float)point[i];
     }
 }
@@ -409,14 +394,14 @@ static double nearby(sweep *s, size_t v, double x, double y) {
     for (;;) {
         x += cos(angle), y += sin(angle);
         if (!(x >= 0 && x < camera->width && y >= 0 && y < camera->height)) return 0;
-        const size_t i = (size_t)y * (size_t)camera->width + (size_t)x;
+        const size_t i = index_of(camera, x, y);
         if (s->of[v].covered[i]) return s->of[v].inverse[i];
     }
 }
 
 static bool is_inside(const target_view *view, int x, int y) {
     const int factor = factor_of(&view->camera);
-    const size_t i = (size_t)(y * factor) * (size_t)view->camera.width + (size_t)(x * factor);
+    const size_t i = index_of(&view->camera, x * factor, y * factor);
     return !(view->mask_on_host && view->mask_on_host[i] == 0) && !(view->outline && view->outline[i] == 0);
 }
 
@@ -425,7 +410,7 @@ static void fill(sweep *s, size_t v) {
     const gs_camera *const camera = &s->view[v].camera;
     const int x = (int)random_below(&s->random, (uint64_t)camera->width);
     const int y = (int)random_below(&s->random, (uint64_t)camera->height);
-    const size_t i = (size_t)y * (size_t)camera->width + (size_t)x;
+    const size_t i = index_of(camera, x, y);
     if (s->of[v].covered[i] || !is_inside(s->of[v].whole, x, y)) return;
     double w = 0, point[3];
     for (int tries = 0; tries < 4 && w <= 0; tries++) w = nearby(s, v, x + 0.5, y + 0.5);
@@ -561,7 +546,7 @@ static bool project(const gs_camera *camera, const float point[3], double pixel[
 
 static void add_sample(const depth_view *view, const double pixel[2], double inverse, depth_sample *samples,
                        size_t *found) {
-    const size_t at = (size_t)pixel[1] * (size_t)view->camera->width + (size_t)pixel[0];
+    const size_t at = index_of(view->camera, pixel[0], pixel[1]);
     if (isnan(view->map[at]) || (view->mask && view->mask[at] == 0)) return;
     samples[(*found)++] = (depth_sample){(double)view->map[at], inverse};
 }

@@ -29,7 +29,7 @@ bool nearest_mean_distance(const float (*points)[3], size_t count, double *dista
 
 // Writes `wanted` points and their colours. The same seed gives the same points. count >= 1.
 //
-// An object (cut_out): points are uniform in the cube around the focus of the cameras that every picture
+// An object (is_object): points are uniform in the cube around the focus of the cameras that every picture
 // contains. A point is refused if no picture shows it, or if the outline of a view is transparent there;
 // after 300 refusals the last point is used. Its colour is that of a random picture that shows it, or gray.
 //
@@ -37,7 +37,7 @@ bool nearest_mean_distance(const float (*points)[3], size_t count, double *dista
 // and 4 times the depth of the focus. A point is refused unless at least 3 cameras (or all, if fewer) see
 // it, or if its pixel does not count; after 20 refusals the last point is used. Its colour is that of the
 // last pixel that counts, or gray.
-void random_points(const target_view *views, size_t count, bool cut_out, size_t wanted, uint64_t seed,
+void random_points(const target_view *views, size_t count, bool is_object, size_t wanted, uint64_t seed,
                    float (*points)[3], uint8_t (*colors)[3]);
 
 // ---- for data without points: those that stereo finds in the pictures

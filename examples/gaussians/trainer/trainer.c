@@ -16,7 +16,7 @@ static double own_clock(const trainer *t) {
 }
 
 // Under a budget all ranks go by rank 0's clock: they see it where they have called this last.
-bool trainer_look_at_clock(trainer *t) {
+static bool look_at_clock(trainer *t) {
     int64_t own, of_all[RANKS_MAX];
     if (ranks_count(t->group) == 1 || !t->settings->budget) return true;
     const double now = own_clock(t);
@@ -26,7 +26,8 @@ bool trainer_look_at_clock(trainer *t) {
     return true;
 }
 
-double trainer_now(const trainer *t) {
+// The clock that training goes by.
+static double now_of(const trainer *t) {
     return ranks_count(t->group) > 1 && t->settings->budget ? t->clock : own_clock(t);
 }
 
@@ -51,7 +52,7 @@ static void advance(trainer *t, int32_t views) {
     const density_settings *const density = &t->settings->density;
     place_advance(place, t->settings, views);
     if (!t->settings->budget) return;
-    place->seconds = t->before + trainer_now(t) - t->started;
+    place->seconds = t->before + now_of(t) - t->started;
     pace_note(&t->pace, place->seconds);
     if (place_teaches(place)) return;
     t->pace.ahead =
@@ -78,27 +79,148 @@ static bool retire(trainer *t, int phase) {
     scored_views by = {.batch = trainer_batch(settings, phase)};
     by.views = view_source_asked(&t->source, phase, t->report.validating, &by.count);
     if (settings->budget) DEVICE_CHECK(cudaDeviceSynchronize()); // the step's own time
-    if (!trainer_look_at_clock(t)) return false;
-    const double began = trainer_now(t);
+    if (!look_at_clock(t)) return false;
+    const double began = now_of(t);
     const size_t bytes = (size_t)training_state_count(t->state) * sizeof(float);
     float *const score = device_buffer_reserve(&t->retirement.score, bytes);
     device_clear(score, bytes);
     if (!t->way->scores(t, &by, score) ||
-        !retirement_end(&t->retirement, t->state, score, settings->density.retired) ||
-        !trainer_look_at_clock(t))
+        !retirement_end(&t->retirement, t->state, score, settings->density.retired) || !look_at_clock(t))
         return false;
-    p->between = trainer_now(t) - began;
+    p->between = now_of(t) - began;
     return true;
 }
 
 bool trainer_is_over(const trainer *t) {
     pace then = t->pace;
-    if (t->settings->budget) pace_note(&then, t->before + trainer_now(t) - t->started);
+    if (t->settings->budget) pace_note(&then, t->before + now_of(t) - t->started);
     return place_is_over(&t->state->place, t->settings, &then);
 }
 
 static bool fails(trainer *t, const fault *why) {
     return ranks_fail_with(t->group, why);
+}
+
+// ---- --check-finite: does nothing without it; else looks at what a call has made, and fails with the call's name if a number
+// is not finite. Waits for the device
+
+// Rows of numbers on the device that a call has written.
+typedef struct written {
+    const char *by, *what;
+    const float *values;
+    int64_t rows;
+    int width;
+    int used; // rows whose value in this column is 0 are not looked at; -1: all are
+} written;
+
+// The first row with a number that is not finite; -1: none. Waits for the device.
+static int64_t first_not_finite(const written *w) {
+    float values[8192];
+    const int64_t most = (int64_t)(sizeof values / sizeof *values) / w->width;
+    for (int64_t row = 0, rows; w->values && row < w->rows; row += rows) {
+        rows = w->rows - row < most ? w->rows - row : most;
+        device_download(values, w->values + row * w->width, (size_t)(rows * w->width) * sizeof *values);
+        for (int64_t k = 0; k < rows * w->width; k++)
+            if (!isfinite(values[k]) && (w->used < 0 || values[k / w->width * w->width + w->used] != 0))
+                return row + k / w->width;
+    }
+    return -1;
+}
+
+static bool are_finite(trainer *t, const written *w) {
+    const int64_t row = first_not_finite(w);
+    return row < 0 ||
+           ranks_fail(t->group,
+                      "--check-finite: %s made a number that is not finite, in the %s %lld, in the step "
+                      "after %lld views; --checkpoint-every keeps the state before it",
+                      w->by, w->what, (long long)row, (long long)t->state->place.views);
+}
+
+// Of what the call `by` has written.
+static bool vectors_are_finite(trainer *t, const char *by, const gs_gaussians *vectors) {
+    static const char *const names[GS_ARRAYS] = {"mean of Gaussian", "log scales of Gaussian",
+                                                 "quaternion of Gaussian", "opacity logit of Gaussian",
+                                                 "SH coefficients of Gaussian"};
+    const gs_arrays arrays = gs_arrays_of(vectors);
+    for (int a = 0; a < GS_ARRAYS && t->settings->check_finite; a++) {
+        const written w = {by, names[a], arrays.of[a], vectors->count, arrays.width[a], -1};
+        if (!are_finite(t, &w)) return false;
+    }
+    return true;
+}
+
+static bool backward_is_finite(trainer *t) {
+    if (!t->settings->check_finite) return true;
+    if (!t->way->frames || t->one.one_by_one)
+        return vectors_are_finite(t,
+                                  "forward and backward pass (one GPU with --batch 1 would tell the stage)",
+                                  &t->state->gradients);
+    const frame *const f = &t->one.f;
+    const int64_t views = frame_views(f), splats = views * f->view.gaussians.count,
+                  pixels = views * f->view.camera.width * f->view.camera.height;
+    enum { SPLAT = sizeof(gs_splat) / sizeof(float), DEPTH = offsetof(gs_splat, depth) / sizeof(float) };
+    const written stages[] = {
+        {"gs_project", "splat", f->view.splats ? f->view.splats->mean : NULL, splats, SPLAT, DEPTH},
+        {"gs_render", "value of the image", f->view.image.color, GS_CHANNELS * pixels, 1, -1},
+        {"gs_loss", "gradient by the image's value", f->gradient.color, GS_CHANNELS * pixels, 1, -1},
+        {"gs_depth_loss", "gradient by the depth of pixel", f->gradient.depth, pixels, 1, -1},
+        {"gs_render_backward", "moments of splat", (const float *)f->gradient.moments, splats,
+         GS_MOMENTS_STRIDE, -1}};
+    for (size_t k = 0; k < sizeof stages / sizeof *stages; k++)
+        if (!are_finite(t, &stages[k])) return false;
+    return vectors_are_finite(t, "gs_project_backward", &t->state->gradients);
+}
+
+// ---- whether MCMC runs away
+
+enum { WATCHED = 100 }; // views that the loss is smoothed over, steps whose dead Gaussians are counted
+
+void mcmc_watch_begin(mcmc_watch *watch) {
+    watch->seen = 0;
+    watch->least = INFINITY;
+}
+
+bool mcmc_watch_loss(mcmc_watch *watch, double loss) {
+    watch->seen++;
+    watch->smooth += (loss - watch->smooth) / (double)(watch->seen < WATCHED ? watch->seen : WATCHED);
+    if (watch->seen >= WATCHED) watch->least = fmin(watch->least, watch->smooth);
+    return watch->smooth > 1.5 * watch->least;
+}
+
+bool mcmc_watch_dead(mcmc_watch *watch, int64_t steps, uint64_t dead, int64_t count) {
+    watch->dead += dead;
+    if (steps - watch->since < WATCHED) return false;
+    watch->part = count > 0 ? (double)watch->dead / (double)count : 0;
+    watch->dead = 0, watch->since = steps;
+    return watch->part > 0.1;
+}
+
+// Sets report.warning if MCMC runs away. losses: how many are new in the report.
+static void look_at_mcmc(trainer *t, int64_t losses) {
+    mcmc_watch *const watch = &t->watch;
+    training_report *const report = &t->report;
+    const int64_t end = report->iterations - report->first_iteration + 1;
+    uint64_t dead = 0;
+    bool rises = false;
+    if (t->settings->density.kind != DENSITY_MCMC) return;
+    for (int64_t k = end - losses; k < end; k++) rises |= mcmc_watch_loss(watch, report->losses[k]);
+    if (t->density.dead) {
+        device_download(&dead, t->density.dead, sizeof dead);
+        device_clear(t->density.dead, sizeof dead);
+    }
+    const bool dies = mcmc_watch_dead(watch, t->state->place.steps, dead, t->state->gaussians.count);
+    if (report->warning[0] || !(rises || dies)) return;
+    const int length = snprintf(report->warning, sizeof report->warning,
+                                "after view %lld MCMC runs away: ", (long long)t->state->place.views);
+    char *const text = report->warning + length;
+    const size_t room = sizeof report->warning - (size_t)length;
+    if (dies)
+        snprintf(text, room,
+                 "%.0f%% of the Gaussians died in %d steps; lower --opacity-penalty, or take --density split",
+                 100 * watch->part, WATCHED);
+    else
+        snprintf(text, room, "the loss is %.2g times its least; lower --mcmc-noise, or take --density split",
+                 watch->smooth / watch->least);
 }
 
 // ---- the report
@@ -126,7 +248,7 @@ static bool fetch_losses(trainer *t) {
     }
     const int64_t fetched = t->waiting;
     t->waiting = 0;
-    trainer_watch(t, fetched);
+    look_at_mcmc(t, fetched);
     return known > 0 || agrees(t); // at first: GPUs of two kinds differ from the start
 }
 
@@ -149,9 +271,9 @@ static void training_report_average(training_report *report) {
 
 const training_report *trainer_report(trainer *t) {
     training_report *report = &t->report;
-    if (!fetch_losses(t) || !trainer_look_at_clock(t)) return NULL;
+    if (!fetch_losses(t) || !look_at_clock(t)) return NULL;
     training_report_average(report);
-    report->seconds = trainer_now(t) - t->started;
+    report->seconds = now_of(t) - t->started;
     if (t->settings->budget) t->state->place.seconds = t->before + report->seconds;
     report->repeats = t->one.f.repeats;
     report->strategy = strategy_tuner_report(&t->one.tuner);
@@ -250,8 +372,9 @@ static bool take_step(trainer *t, int *phase) {
     // Views, gradient.
     distillation_render(t, &of);
     if (clock) stage_clock_start(clock);
-    if (!t->way->gradient(t, &of, &control.view, &control.mean2d) || !trainer_check_backward(t) ||
-        !density_before_adam(&settings->density, state, of.count) || !trainer_check_penalty(t))
+    if (!t->way->gradient(t, &of, &control.view, &control.mean2d) || !backward_is_finite(t) ||
+        !density_before_adam(&settings->density, state, of.count) ||
+        !vectors_are_finite(t, "the penalty of density control", &state->gradients))
         return false;
     t->waiting += of.count;
     // Step.
@@ -260,7 +383,10 @@ static bool take_step(trainer *t, int *phase) {
                                      &state->second_moment, &rates, adam.step, NULL));
     place->steps = adam.step;
     stage_clock_mark(clock, STAGE_ADAM);
-    if (!trainer_check_adam(t) || (of.pose_step > 0 && !step_pose(t, &of))) return false;
+    if (!vectors_are_finite(t, "gs_adam", &state->gaussians) ||
+        !vectors_are_finite(t, "gs_adam", &state->first_moment) ||
+        !vectors_are_finite(t, "gs_adam", &state->second_moment) || (of.pose_step > 0 && !step_pose(t, &of)))
+        return false;
     place->views += of.count;
     t->report.step_views = of.count;
     // Density, average.
@@ -283,8 +409,8 @@ static bool open_trainer(trainer *t, const target_view *views, size_t view_count
     training_state *const state = t->state;
     const training_settings *const settings = t->settings;
     fault why;
-    if (!trainer_look_at_clock(t)) return false;
-    t->started = trainer_now(t);
+    if (!look_at_clock(t)) return false;
+    t->started = now_of(t);
     t->report.first_iteration = state->place.views + 1;
     t->report.iterations = state->place.views;
     t->report.strategy.policy = settings->policy;
@@ -360,11 +486,11 @@ enum { LOOK_EVERY = 10 }; // steps between looks at whether a rank wants to end
 static bool look_on(trainer *t, const training_observer *observer, progress *bar) {
     fault why;
     if (!trainer_report(t)) return false;
-    const double began = seconds_now(), from = trainer_now(t);
+    const double began = seconds_now(), from = now_of(t);
     if (!observer->observe(observer->context, t->state, &t->report, &why))
         return ranks_fail_with(t->group, &why);
-    if (!trainer_look_at_clock(t)) return false;
-    t->started += trainer_now(t) - from;
+    if (!look_at_clock(t)) return false;
+    t->started += now_of(t) - from;
     bar->started += seconds_now() - began;
     return true;
 }
@@ -417,7 +543,7 @@ static bool train_all(trainer *t, const training_observer *observer) {
     bool good = true, warned = false, last = trainer_is_over(t);
     if (last && how != STOPPED) parameter_average_take(&state->average, &state->gaussians);
     while (!last && good) {
-        good = trainer_step(t) && trainer_look_at_clock(t) && agree_to_end(t, observer, &bar, &how);
+        good = trainer_step(t) && look_at_clock(t) && agree_to_end(t, observer, &bar, &how);
         if (!good) break;
         last = trainer_is_over(t) || how != GOES_ON;
         t->report.stopped = how == STOPPED;
@@ -458,134 +584,4 @@ bool train(training_state *state, const target_view *views, size_t view_count,
            const training_settings *settings, const training_observer *observer, training_report *report,
            fault *why) {
     return train_on(NULL, state, views, view_count, settings, observer, report, why);
-}
-
-// ---- --check-finite
-
-// Rows of numbers on the device that a call has written.
-typedef struct written {
-    const char *by, *what;
-    const float *values;
-    int64_t rows;
-    int width;
-    int used; // rows whose value in this column is 0 are not looked at; -1: all are
-} written;
-
-// The first row with a number that is not finite; -1: none. Waits for the device.
-static int64_t first_not_finite(const written *w) {
-    float values[8192];
-    const int64_t most = (int64_t)(sizeof values / sizeof *values) / w->width;
-    for (int64_t row = 0, rows; w->values && row < w->rows; row += rows) {
-        rows = w->rows - row < most ? w->rows - row : most;
-        device_download(values, w->values + row * w->width, (size_t)(rows * w->width) * sizeof *values);
-        for (int64_t k = 0; k < rows * w->width; k++)
-            if (!isfinite(values[k]) && (w->used < 0 || values[k / w->width * w->width + w->used] != 0))
-                return row + k / w->width;
-    }
-    return -1;
-}
-
-static bool are_finite(trainer *t, const written *w) {
-    const int64_t row = first_not_finite(w);
-    return row < 0 ||
-           ranks_fail(t->group,
-                      "--check-finite: %s made a number that is not finite, in the %s %lld, in the step "
-                      "after %lld views; --checkpoint-every keeps the state before it",
-                      w->by, w->what, (long long)row, (long long)t->state->place.views);
-}
-
-static bool vectors_are_finite(trainer *t, const char *by, const gs_gaussians *vectors) {
-    static const char *const names[GS_ARRAYS] = {"mean of Gaussian", "log scales of Gaussian",
-                                                 "quaternion of Gaussian", "opacity logit of Gaussian",
-                                                 "SH coefficients of Gaussian"};
-    const gs_arrays arrays = gs_arrays_of(vectors);
-    for (int a = 0; a < GS_ARRAYS; a++) {
-        const written w = {by, names[a], arrays.of[a], vectors->count, arrays.width[a], -1};
-        if (!are_finite(t, &w)) return false;
-    }
-    return true;
-}
-
-bool trainer_check_backward(trainer *t) {
-    if (!t->settings->check_finite) return true;
-    if (!t->way->frames || t->one.one_by_one)
-        return vectors_are_finite(t,
-                                  "forward and backward pass (one GPU with --batch 1 would tell the stage)",
-                                  &t->state->gradients);
-    const frame *const f = &t->one.f;
-    const int64_t views = frame_views(f), splats = views * f->view.gaussians.count,
-                  pixels = views * f->view.camera.width * f->view.camera.height;
-    enum { SPLAT = sizeof(gs_splat) / sizeof(float), DEPTH = offsetof(gs_splat, depth) / sizeof(float) };
-    const written stages[] = {
-        {"gs_project", "splat", f->view.splats ? f->view.splats->mean : NULL, splats, SPLAT, DEPTH},
-        {"gs_render", "value of the image", f->view.image.color, GS_CHANNELS * pixels, 1, -1},
-        {"gs_loss", "gradient by the image's value", f->gradient.color, GS_CHANNELS * pixels, 1, -1},
-        {"gs_depth_loss", "gradient by the depth of pixel", f->gradient.depth, pixels, 1, -1},
-        {"gs_render_backward", "moments of splat", (const float *)f->gradient.moments, splats,
-         GS_MOMENTS_STRIDE, -1}};
-    for (size_t k = 0; k < sizeof stages / sizeof *stages; k++)
-        if (!are_finite(t, &stages[k])) return false;
-    return vectors_are_finite(t, "gs_project_backward", &t->state->gradients);
-}
-
-bool trainer_check_penalty(trainer *t) {
-    return !t->settings->check_finite ||
-           vectors_are_finite(t, "the penalty of density control", &t->state->gradients);
-}
-
-bool trainer_check_adam(trainer *t) {
-    return !t->settings->check_finite || (vectors_are_finite(t, "gs_adam", &t->state->gaussians) &&
-                                          vectors_are_finite(t, "gs_adam", &t->state->first_moment) &&
-                                          vectors_are_finite(t, "gs_adam", &t->state->second_moment));
-}
-
-// ---- MCMC
-
-enum { WATCHED = 100 }; // views that the loss is smoothed over, steps whose dead Gaussians are counted
-
-void mcmc_watch_begin(mcmc_watch *watch) {
-    watch->seen = 0;
-    watch->least = INFINITY;
-}
-
-bool mcmc_watch_loss(mcmc_watch *watch, double loss) {
-    watch->seen++;
-    watch->smooth += (loss - watch->smooth) / (double)(watch->seen < WATCHED ? watch->seen : WATCHED);
-    if (watch->seen >= WATCHED) watch->least = fmin(watch->least, watch->smooth);
-    return watch->smooth > 1.5 * watch->least;
-}
-
-bool mcmc_watch_dead(mcmc_watch *watch, int64_t steps, uint64_t dead, int64_t count) {
-    watch->dead += dead;
-    if (steps - watch->since < WATCHED) return false;
-    watch->part = count > 0 ? (double)watch->dead / (double)count : 0;
-    watch->dead = 0, watch->since = steps;
-    return watch->part > 0.1;
-}
-
-void trainer_watch(trainer *t, int64_t losses) {
-    mcmc_watch *const watch = &t->watch;
-    training_report *const report = &t->report;
-    const int64_t end = report->iterations - report->first_iteration + 1;
-    uint64_t dead = 0;
-    bool rises = false;
-    if (t->settings->density.kind != DENSITY_MCMC) return;
-    for (int64_t k = end - losses; k < end; k++) rises |= mcmc_watch_loss(watch, report->losses[k]);
-    if (t->density.dead) {
-        device_download(&dead, t->density.dead, sizeof dead);
-        device_clear(t->density.dead, sizeof dead);
-    }
-    const bool dies = mcmc_watch_dead(watch, t->state->place.steps, dead, t->state->gaussians.count);
-    if (report->warning[0] || !(rises || dies)) return;
-    const int length = snprintf(report->warning, sizeof report->warning,
-                                "after view %lld MCMC runs away: ", (long long)t->state->place.views);
-    char *const text = report->warning + length;
-    const size_t room = sizeof report->warning - (size_t)length;
-    if (dies)
-        snprintf(text, room,
-                 "%.0f%% of the Gaussians died in %d steps; lower --opacity-penalty, or take --density split",
-                 100 * watch->part, WATCHED);
-    else
-        snprintf(text, room, "the loss is %.2g times its least; lower --mcmc-noise, or take --density split",
-                 watch->smooth / watch->least);
 }

@@ -112,23 +112,12 @@ struct trainer {
     training_report report;
 };
 
-// The clock that training goes by: with several ranks under a budget rank 0's, when all ranks have called the second.
-double trainer_now(const trainer *t);
-bool trainer_look_at_clock(trainer *t);
 // The results of the first `count` waiting views, summed over ranks. A collective; waits for the device.
 bool trainer_take_results(trainer *t, int64_t count, step_result *results);
 
 int64_t trainer_batch(const training_settings *settings, int phase); // views of a step in a phase
 // Adds the view to those of a step.
 void trainer_add_view(trainer *t, int phase, size_t index, step_views *of);
-
-// Sets report.warning if MCMC runs away. losses: how many are new in the report.
-void trainer_watch(trainer *t, int64_t losses);
-// Do nothing without settings->check_finite. Else false, after ranks_fail with the call that made it, if a number is not
-// finite: after the backward pass, after density_before_adam, after Adam. Wait for the device.
-bool trainer_check_backward(trainer *t);
-bool trainer_check_penalty(trainer *t);
-bool trainer_check_adam(trainer *t);
 
 // ---- validation.c
 
