@@ -48,8 +48,7 @@ class run {
     // Step number `step` and what density control makes of it.
     void step_to(const density_settings &settings, int64_t step) {
         show(shown);
-        state.place.views = step;
-        state.place = {step, step - 1, 0, 0, 0, 0};
+        state.place = {step, 0, step, step - 1, 0, 0, 0, 0, 0, 0};
         density_step what = {};
         what.settings = &settings;
         what.seed = 5;
@@ -175,16 +174,18 @@ TEST(Schedule, McmcGrowsByItsShareUpToTheLimit) {
     EXPECT_EQ(expected, 1300);
 }
 
-TEST(Schedule, McmcRelocatesTheDeadUntilItsEndAndNoLonger) {
-    density_settings settings = settings_of(DENSITY_MCMC, 1200); // until 1000
-    settings.most_gaussians = 20;
-    for (int64_t step : {500, 600, 650, 900, 1000, 1100}) {
-        run r(20, 0);
-        const float dead = -9;
-        device_upload(r.state.gaussians.opacity_logit + 7, &dead, sizeof dead);
-        r.step_to(settings, step);
-        const bool acts = step > 500 && step < 1000 && step % 100 == 0;
-        EXPECT_EQ(r.read(r.state.gaussians.opacity_logit, 20)[7] != dead, acts) << step;
+TEST(Schedule, McmcAndSplitMoveTheDeadUntilTheirEndAndNoLonger) {
+    for (const density_kind kind : {DENSITY_MCMC, DENSITY_SPLIT}) {
+        density_settings settings = settings_of(kind, 1200); // until 1000
+        settings.most_gaussians = 20;
+        for (int64_t step : {500, 600, 650, 900, 1000, 1100}) {
+            run r(20, float(kind == DENSITY_SPLIT));
+            const float dead = -9;
+            device_upload(r.state.gaussians.opacity_logit + 7, &dead, sizeof dead);
+            r.step_to(settings, step);
+            const bool acts = step > 500 && step < 1000 && step % 100 == 0;
+            EXPECT_EQ(r.read(r.state.gaussians.opacity_logit, 20)[7] != dead, acts) << kind << ", " << step;
+        }
     }
 }
 
@@ -195,8 +196,7 @@ TEST(Schedule, McmcPenalisesOpacityAndSizeUntilItsEndAndNoLonger) {
         const std::vector<float> none(60, 0.0f);
         device_upload(r.state.gradients.opacity_logit, none.data(), 20 * sizeof(float));
         device_upload(r.state.gradients.log_scale, none.data(), 60 * sizeof(float));
-        r.state.place.views = step - 1;
-        r.state.place = {step, step - 1, 0, 0, 0, 0};
+        r.state.place = {step - 1, 0, step, step - 1, 0, 0, 0, 0, 0, 0};
         density_before_adam(&settings, &r.state, 1);
         const float opacity = step < 1000 ? 0.01f * 0.25f / 20 : 0; // at opacity 1/2
         for (const float g : r.read(r.state.gradients.opacity_logit, 20))
@@ -264,19 +264,6 @@ TEST(Schedule, SplitActsWhenItShouldUpToTheLimit) {
     over.most_gaussians = 7;
     r.step_to(over, 700); // more than the limit from the start: they stay
     EXPECT_EQ(r.state.gaussians.count, 3000);
-}
-
-TEST(Schedule, SplitMovesTheDeadUntilItsEndAndNoLonger) {
-    density_settings settings = settings_of(DENSITY_SPLIT, 1200); // until 1000
-    settings.most_gaussians = 20;
-    for (int64_t step : {500, 600, 650, 900, 1000, 1100}) {
-        run r(20, 1);
-        const float dead = -9;
-        device_upload(r.state.gaussians.opacity_logit + 7, &dead, sizeof dead);
-        r.step_to(settings, step);
-        const bool acts = step > 500 && step < 1000 && step % 100 == 0;
-        EXPECT_EQ(r.read(r.state.gaussians.opacity_logit, 20)[7] != dead, acts) << step;
-    }
 }
 
 TEST(Schedule, NoneLeavesAllAsItIs) {

@@ -39,10 +39,10 @@ class RandomPoints : public testing::Test {
         view.picture = picture;
         views.push_back(view);
     }
-    void draw(size_t count, bool cut_out, uint64_t seed) {
+    void draw(size_t count, bool is_object, uint64_t seed) {
         points.assign(count, {NAN, NAN, NAN});
         colors.assign(count, {});
-        random_points(views.data(), views.size(), cut_out, count, seed,
+        random_points(views.data(), views.size(), is_object, count, seed,
                       reinterpret_cast<float(*)[3]>(points.data()),
                       reinterpret_cast<uint8_t(*)[3]>(colors.data()));
     }
@@ -195,12 +195,12 @@ TEST_F(RandomPoints, AreFiniteForAnyCameras) {
          {{{0, 0, 1}, {0, 0, 2}}},
          {{{0, 0, -1}, {0, 0, -2}}}}};
     for (const auto &rig : rigs)
-        for (const bool cut_out : {false, true}) {
+        for (const bool is_object : {false, true}) {
             TearDown();
             pictures.clear();
             views.clear();
             for (const auto &camera : rig) add(camera[0], camera[1]);
-            draw(200, cut_out, 3);
+            draw(200, is_object, 3);
             for (const auto &p : points)
                 for (const float coordinate : p) {
                     ASSERT_TRUE(std::isfinite(coordinate));
