@@ -59,14 +59,8 @@ static double sureness(double f, double free_between, double free_within) {
     return f > least_alike ? ((1 - b) * root - (1 - a)) / sqrt(b * root * root + a) : 0;
 }
 
-static double mean_of(const trainer *t, const int32_t *near, int64_t count, int channel) {
-    double sum = 0;
-    for (int64_t i = 0; i < count; i++) sum += (double)t->log_gains[near[i]][channel];
-    return sum / (double)count;
-}
-
-// The mean of all gains is 0.
-static gain_spread measure_spread(const trainer *t, const exposure_grouping *by) {
+// The mean of all gains is 0. take: takes from the gains what neighbours have in the mean.
+static gain_spread measure_spread(const trainer *t, const exposure_grouping *by, bool take) {
     const int64_t views = views_in_use(t);
     double between = 0, within = 0;
     int64_t groups = 0;
@@ -74,9 +68,15 @@ static gain_spread measure_spread(const trainer *t, const exposure_grouping *by)
         const int32_t *const near = by->near + first;
         count = by->of[near[0]].count;
         for (int k = 0; k < GS_EXPOSURE_VALUES; k++) {
-            const double mean = mean_of(t, near, count, k);
+            double mean = 0;
+            for (int64_t i = 0; i < count; i++) mean += (double)t->log_gains[near[i]][k];
+            mean /= (double)count;
             between += (double)count * mean * mean;
-            for (int64_t i = 0; i < count; i++) within += pow((double)t->log_gains[near[i]][k] - mean, 2);
+            for (int64_t i = 0; i < count; i++) {
+                float *const gain = &t->log_gains[near[i]][k];
+                within += pow((double)*gain - mean, 2);
+                if (take) *gain -= (float)mean;
+            }
         }
     }
     const double free_within = (double)(views - groups), free_between = (double)(groups - 1);
@@ -86,23 +86,6 @@ static gain_spread measure_spread(const trainer *t, const exposure_grouping *by)
     const double f = between / free_between * free_within / fmax(within, 1e-30);
     if (groups > 1) out.alike = sureness(f, free_between, free_within);
     return out;
-}
-
-// Takes from the gains what neighbours have in the mean.
-static void take_neighbours(trainer *t) {
-    const exposure_grouping *const by = t->grouping;
-    const int64_t views = views_in_use(t);
-    for (int64_t first = 0, count; first < views; first += count) {
-        const int32_t *const near = by->near + first;
-        count = by->of[near[0]].count;
-        for (int k = 0; k < GS_EXPOSURE_VALUES; k++) {
-            const double mean = mean_of(t, near, count, k);
-            for (int64_t i = 0; i < count; i++) t->log_gains[near[i]][k] -= (float)mean;
-        }
-    }
-    const size_t count = (size_t)t->state->exposures;
-    device_upload(t->state->exposure, t->log_gains, count * sizeof *t->log_gains);
-    device_upload(t->near_device, by->near, count * sizeof *by->near);
 }
 
 // Now, and again after as many views.
@@ -120,9 +103,9 @@ void exposures_settle(trainer *t) {
     if (!settles_now(t)) return;
     const bool first = state->exposed == EXPOSURE_FIRST;
     device_download(t->log_gains, state->exposure, (size_t)state->exposures * sizeof *t->log_gains);
-    gain_spread spread = measure_spread(t, t->grouping);
+    gain_spread spread = measure_spread(t, t->grouping, false);
     if (first) {
-        const gain_spread in_order = measure_spread(t, &t->groupings[1]);
+        const gain_spread in_order = measure_spread(t, &t->groupings[1], false);
         state->exposed = spread.alike > least_sure ? EXPOSURE_NEIGHBOURS : EXPOSURE_TOGETHER;
         if (in_order.alike > fmax(spread.alike, least_sure)) {
             state->exposed = EXPOSURE_IN_ORDER, spread = in_order;
@@ -134,7 +117,10 @@ void exposures_settle(trainer *t) {
         training_state_close_exposures(state);
         state->learning.count = 0; // validation views had gains too
     } else if (first && !together) {
-        take_neighbours(t);
+        const size_t count = (size_t)state->exposures;
+        measure_spread(t, t->grouping, true);
+        device_upload(state->exposure, t->log_gains, count * sizeof *t->log_gains);
+        device_upload(t->near_device, t->grouping->near, count * sizeof *t->grouping->near);
     }
 }
 

@@ -63,43 +63,33 @@ static target_view *small_views_open(const target_view *views, const refined_pos
 
 // ---- where a scene is
 
-// The means on the host, weighted by opacity.
-typedef struct scene_points {
-    size_t count;
-    float (*points)[3], *weights;
-} scene_points;
-
-static void scene_points_close(scene_points *p) {
-    free(p->points);
-    free(p->weights);
-    *p = (scene_points){0};
+static void points_close(weighted_points *p) {
+    free((void *)p->points);
+    free((void *)p->weights);
+    *p = (weighted_points){0};
 }
 
-static bool scene_points_open(scene_points *p, const training_state *state, fault *why) {
+// The means on the host, weighted by opacity.
+static bool points_open(weighted_points *p, const training_state *state, fault *why) {
     const gs_gaussians *const g = &state->gaussians;
     const size_t count = (size_t)g->count;
-    *p = (scene_points){.count = count,
-                        .points = malloc((count + 1) * sizeof *p->points),
-                        .weights = malloc((count + 1) * sizeof *p->weights)};
-    if (!p->points || !p->weights) return fail(why, "no memory for the means of %zu Gaussians", count);
-    device_download(p->points, g->mean, count * sizeof *p->points);
-    device_download(p->weights, g->opacity_logit, count * sizeof *p->weights);
-    for (size_t i = 0; i < count; i++) p->weights[i] = 1 / (1 + expf(-p->weights[i]));
+    float(*const points)[3] = malloc((count + 1) * sizeof *points);
+    float *const weights = malloc((count + 1) * sizeof *weights);
+    *p = (weighted_points){count, (const float(*)[3])points, weights};
+    if (!points || !weights) return fail(why, "no memory for the means of %zu Gaussians", count);
+    device_download(points, g->mean, count * sizeof *points);
+    device_download(weights, g->opacity_logit, count * sizeof *weights);
+    for (size_t i = 0; i < count; i++) weights[i] = 1 / (1 + expf(-weights[i]));
     return true;
-}
-
-static void measure(refined_pose *poses, const target_view *views, size_t count, const scene_points *at) {
-    const weighted_points points = {at->count, (const float(*)[3])at->points, at->weights};
-    refined_poses_measure(poses, views, count, &points);
 }
 
 bool poses_start_in(refined_pose *poses, const target_view *views, size_t count, const training_state *state,
                     fault *why) {
-    scene_points at;
-    const bool done = scene_points_open(&at, state, why);
+    weighted_points at;
+    const bool done = points_open(&at, state, why);
     refined_poses_start(poses, views, count);
-    if (done) measure(poses, views, count, &at);
-    scene_points_close(&at);
+    if (done) refined_poses_measure(poses, views, count, &at);
+    points_close(&at);
     return done;
 }
 
@@ -140,7 +130,7 @@ static density_settings level_density(const training_settings *settings, int64_t
 
 // at: where the scene of the size before is, empty at first; becomes that of this size.
 static bool refine_level(refined_pose *poses, const target_view *small, size_t count,
-                         const training_settings *settings, const pose_levels *levels, scene_points *at,
+                         const training_settings *settings, const pose_levels *levels, weighted_points *at,
                          fault *why) {
     const gs_camera *first = &small->camera;
     gs_gaussians host = {0};
@@ -154,12 +144,12 @@ static bool refine_level(refined_pose *poses, const target_view *small, size_t c
     training_state_open(&state, levels->group, &host);
     scene_close(&host);
     bool done = training_state_open_poses(&state, (int64_t)count, why) &&
-                (at->count > 0 || scene_points_open(at, &state, why));
+                (at->count > 0 || points_open(at, &state, why));
     if (done) {
         refined_poses_start(state.pose, small, count);
-        measure(state.pose, small, count, at);
-        scene_points_close(at);
-        done = train_once(NULL, &state, small, count, &here, why) && scene_points_open(at, &state, why);
+        refined_poses_measure(state.pose, small, count, at);
+        points_close(at);
+        done = train_once(NULL, &state, small, count, &here, why) && points_open(at, &state, why);
     }
     for (size_t i = 0; i < count && done; i++) poses[i].now = state.pose[i].now;
     training_state_close(&state);
@@ -169,7 +159,7 @@ static bool refine_level(refined_pose *poses, const target_view *small, size_t c
 bool pose_levels_refine(refined_pose *poses, const target_view *views, size_t count,
                         const training_settings *settings, const pose_levels *levels, fault *why) {
     bool done = true;
-    scene_points at = {0};
+    weighted_points at = {0};
     const int last = levels->levels > 0 ? levels->finest : 1;
     for (int level = levels->levels; level >= last && done; level--) {
         target_view *const small = small_views_open(views, poses, count, 1 << level, why);
@@ -177,8 +167,8 @@ bool pose_levels_refine(refined_pose *poses, const target_view *views, size_t co
         small_views_close(small, count);
         if (done && levels->done) levels->done(levels->context, level, poses);
     }
-    if (done && at.count > 0) measure(poses, views, count, &at);
-    scene_points_close(&at);
+    if (done && at.count > 0) refined_poses_measure(poses, views, count, &at);
+    points_close(&at);
     return done;
 }
 
