@@ -86,11 +86,11 @@ struct trainer {
     view_source source;
     const training_settings *settings; // `fitted`
     training_settings fitted; // where settings points to: a budget and the last of several scenes change them
-    pace pace;
+    struct pace pace;
     double before; // seconds of training before this run
     double clock;  // of several ranks under a budget: rank 0's, when all looked last
     density_control density;
-    retirement retirement;
+    struct retirement retirement;
     mcmc_watch watch;
     device_buffer target, logits;
     step_result *results; // device, [WAITING + GS_MAX_VIEWS]: of the views since the last fetch

@@ -2,19 +2,20 @@
 // Views of the last scene that others teach: what they show, and from where.
 #include "camera.h"
 #include "frame.h"
-#include "distillation_probe.h"
+#include "trainer_parts.h"
 #include "training_cloud.h"
 #include <algorithm>
+#include <memory>
 
 namespace {
 
 // A cloud at the first step of its last scene, with teachers that differ in their colours.
-struct lesson {
+struct taught_scene {
     cloud c{40, 24, 16};
     training_settings settings = cloud::settings(4000);
     training_state state = {};
-    trainer *t = nullptr;
-    explicit lesson(int teachers) {
+    std::unique_ptr<trainer> t = std::make_unique<trainer>(); // what distillation.c reads of it
+    explicit taught_scene(int teachers) {
         training_state_open(&state, c.group, &c.host);
         settings.density.extent = 5;
         state.place.ended = 75; // so that a teacher sees 100 views
@@ -23,23 +24,31 @@ struct lesson {
             for (int i = 0; i < 40; i++) c.host.sh[12 * i] = 0.3f * float(k) - 0.2f;
             state.distillation.teacher[k] = device_gaussians_from(&c.host);
         }
-        t = distillation_probe_open(&state, &settings, c.views.data(), c.views.size());
+        t->state = &state, t->settings = &settings;
+        t->source.views = c.views.data(), t->source.count = c.views.size();
     }
-    ~lesson() {
-        distillation_probe_close(t);
+    ~taught_scene() {
+        distillation_close(t.get());
         training_state_close(&state);
+    }
+    // A step on the first views, after so many.
+    step_views step(int64_t first) const {
+        step_views of = {};
+        of.first = first, of.count = 3;
+        for (int v = 0; v < 3; v++)
+            of.index[v] = size_t(v), of.view[v] = &c.views[size_t(v)],
+            of.camera[v] = c.views[size_t(v)].camera;
+        return of;
     }
 };
 
-TEST(Distillation, PaintTheMeanOfTheTeachersPictures) {
-    const lesson l(3);
-    const bool taught[3] = {true, false, true};
-    const float background[3] = {0, 0.25f, 0};
-    gs_camera cameras[3];
-    const target_view *shown[3];
-    for (size_t v = 0; v < 3; v++) cameras[v] = l.c.views[v].camera;
-    distillation_probe_paint(l.t, 3, cameras, taught, background, shown);
-    EXPECT_EQ(shown[1], &l.c.views[1]) << "a photograph stays";
+TEST(Distillation, ShowsTheMeanOfTheTeachersPictures) {
+    const taught_scene l(3);
+    step_views of = l.step(0);
+    of.taught[0] = of.taught[2] = true;
+    of.background[1] = 0.25f;
+    distillation_render(l.t.get(), &of);
+    EXPECT_EQ(of.view[1], &l.c.views[1]) << "a photograph stays";
     for (const int v : {0, 2}) {
         const size_t values = 3 * 24 * 16;
         std::vector<double> mean(values);
@@ -47,22 +56,22 @@ TEST(Distillation, PaintTheMeanOfTheTeachersPictures) {
             frame f = {};
             image picture = {};
             fault why;
-            frame_render(&f, &l.state.distillation.teacher[k], 1, &cameras[v], background);
+            frame_render(&f, &l.state.distillation.teacher[k], 1, &of.camera[v], of.background);
             ASSERT_TRUE(frame_picture(&f, &picture, &why)) << why.text;
             for (size_t i = 0; i < values; i++) mean[i] += picture.pixels[i] / 3.0;
             image_close(&picture);
             frame_close(&f);
         }
         std::vector<uint8_t> got(values);
-        device_download(got.data(), shown[v]->pixels, values);
+        device_download(got.data(), of.view[v]->pixels, values);
         for (size_t i = 0; i < values; i++) ASSERT_NEAR(got[i], mean[i], 1.01) << v << ", " << i;
         EXPECT_GT(*std::max_element(mean.begin(), mean.end()), 30);
-        EXPECT_EQ(shown[v]->depth, nullptr);
+        EXPECT_EQ(of.view[v]->depth, nullptr);
     }
 }
 
-TEST(Distillation, PaintPlacesBetweenViewsAndShowFewPhotographs) {
-    lesson l(2);
+TEST(Distillation, ShowsPlacesBetweenViewsAndFewPhotographs) {
+    taught_scene l(2);
     for (size_t v = 0; v < l.c.views.size(); v++) { // turned by less than 30 degrees, about the vertical axis
         gs_camera *const camera = &l.c.views[v].camera;
         const float angle = 0.1f * float(v);
@@ -71,13 +80,12 @@ TEST(Distillation, PaintPlacesBetweenViewsAndShowFewPhotographs) {
     }
     int taught = 0, all = 0;
     for (int64_t first = 200; first < 3000; first += 3) {
-        gs_camera cameras[3];
-        bool is_taught[3];
-        distillation_probe_choose(l.t, first, 3, cameras, is_taught);
+        step_views of = l.step(first);
+        distillation_choose(l.t.get(), &of);
         for (int v = 0; v < 3; v++, all++) {
-            const gs_camera *const was = &l.c.views[size_t(v)].camera, *const now = &cameras[v];
-            taught += is_taught[v];
-            if (!is_taught[v]) {
+            const gs_camera *const was = &l.c.views[size_t(v)].camera, *const now = &of.camera[v];
+            taught += of.taught[v];
+            if (!of.taught[v]) {
                 EXPECT_EQ(std::memcmp(was, now, sizeof *now), 0);
                 continue;
             }
@@ -104,18 +112,19 @@ TEST(Distillation, PaintPlacesBetweenViewsAndShowFewPhotographs) {
     training_budget budget = {100, nullptr, nullptr, nullptr};
     l.settings.budget = &budget;
     l.state.place.views = 200;
-    distillation_probe_time(l.t, 0.01);
+    l.t->pace = {}; // as if a second of the budget were left, and each step took a hundredth
+    l.t->pace.budget = 100;
+    for (int i = 0; i <= PACE_WINDOW; i++) pace_note(&l.t->pace, 99 - 0.01 * (PACE_WINDOW - i));
     taught = all = 0;
     for (int64_t first = 200; first < 3000; first += 3) {
-        gs_camera cameras[3];
-        bool is_taught[3];
-        distillation_probe_choose(l.t, first, 3, cameras, is_taught);
-        for (int v = 0; v < 3; v++, all++) taught += is_taught[v];
+        step_views of = l.step(first);
+        distillation_choose(l.t.get(), &of);
+        for (int v = 0; v < 3; v++, all++) taught += of.taught[v];
     }
     EXPECT_NEAR(double(all - taught) / all, 50.0 / 300, 0.025);
 }
 
-TEST(Distillation, BeginWhereAQuarterOfTheViewsSufficesForOne) {
+TEST(Distillation, BeginsWhereAQuarterOfTheViewsSufficesForOne) {
     const training_settings settings = [] {
         training_settings out = cloud::settings(400);
         out.teachers = 4;
