@@ -155,7 +155,8 @@ static void use_checkpoint(const char *folder, const char *path) {
     fault why = {""};
     training_state state = {0};
     ranks *const alone = ranks_alone_open();
-    if (accepted(checkpoint_read(path, &fuzz_key, &(training_place){alone, NULL}, &state, &why), &why)) training_state_close(&state);
+    if (accepted(checkpoint_read(path, &fuzz_key, &(training_place){alone, NULL}, &state, &why), &why))
+        training_state_close(&state);
     ranks_alone_close(alone);
 }
 

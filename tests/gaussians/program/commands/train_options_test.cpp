@@ -11,9 +11,9 @@ namespace train_options_test {
 
 // The options that do not decide what the iterations come to, apart from all those of Levenberg-Marquardt.
 const std::set<std::string> free_names = {
-    "output",     "iterations", "seconds", "log",    "log-every",     "eval-every",  "checkpoint-every",
-    "checkpoint", "resume",     "report",  "write-cameras", "align-steps", "gpus",
-    "nccl",       "memory",     "view",    "listen", "check-finite"};
+    "output",     "iterations", "seconds", "log",           "log-every",   "eval-every", "checkpoint-every",
+    "checkpoint", "resume",     "report",  "write-cameras", "align-steps", "gpus",       "nccl",
+    "memory",     "view",       "listen",  "check-finite"};
 
 struct table {
     train_options options = train_options_default();

@@ -87,8 +87,7 @@ static bool resume(train_run *run, const training_place *place, fault *why) {
     // A run that goes on for longer averages later.
     if (!o->budget && state->place.views <= average_from(&run->settings))
         parameter_average_close(&state->average);
-    return ((o->budget ? place_is_possible(&state->place)
-                       : state->place.views <= o->recipe.iterations) &&
+    return ((o->budget ? place_is_possible(&state->place) : state->place.views <= o->recipe.iterations) &&
             state->gaussians.sh_degree == o->sh_degree &&
             (state->exposures == 0 || (o->exposure && state->exposures == views)) &&
             state->poses == (o->recipe.refine_poses ? views : 0)) ||

@@ -23,7 +23,7 @@ typedef struct train_run {
     stereo_result stereo; // of data without points; 0 views: it was not tried
     double stereo_seconds;
     validation_views validation; // of its training views: --validate
-    training_data known; // of the split
+    training_data known;         // of the split
     train_poses poses;
     train_depth depth;
     char *key; // the checkpoint's settings

@@ -140,8 +140,8 @@ static void print_validation(const train_run *run) {
     printf(
         "validation after iteration %lld: PSNR %.2f dB, SSIM %.4f on %zu training views set aside until then; %.2f "
         "dB, %.4f on %zu beside them\n",
-        (long long)last->iteration, last->aside.psnr, last->aside.ssim, run->validation.count, last->beside.psnr,
-        last->beside.ssim, run->validation.count);
+        (long long)last->iteration, last->aside.psnr, last->aside.ssim, run->validation.count,
+        last->beside.psnr, last->beside.ssim, run->validation.count);
 }
 
 void train_summary_print(const train_run *run, int ranks, const gs_gaussians *gaussians) {
