@@ -135,10 +135,8 @@ static bool open_views(distwar_trainer *t, const distwar_train_data *data) {
     }
     if (data->views->camera.near_plane == 0)
         dataset_set_near_planes(&t->views->camera, sizeof *t->views, t->view_count);
-    t->known = (training_data){.views = t->views,
-                               .count = t->view_count,
-                               .extent = scene_extent(t->views, t->view_count),
-                               .everywhere = data->everywhere};
+    t->known = training_data_of(t->views, t->view_count);
+    t->known.everywhere = data->everywhere;
     return training_choices_suit(&t->choices, &t->known, &last) &&
            validation_views_choose(t->views, t->view_count,
                                    training_validation_count(&t->choices, t->view_count), &t->validation,
@@ -146,11 +144,10 @@ static bool open_views(distwar_trainer *t, const distwar_train_data *data) {
 }
 
 static bool open_state(distwar_trainer *t, const distwar_train_data *data) {
-    const density_data density = training_density_data(&t->known, t->settings.iterations);
     start_settings start = {.sh_degree = t->wanted.sh_degree, .extent = t->known.extent};
     gs_gaussians host = data->scene;
     const bool from_points = host.count == 0;
-    density_start(&t->choices.density, &density, &start.opacity, &start.size);
+    density_start(&t->choices.density, &t->known, t->settings.iterations, &start.opacity, &start.size);
     if (from_points && data->point_count == 0)
         return fail(&last, "there are neither points nor Gaussians to start from");
     if (from_points &&

@@ -191,27 +191,29 @@ void density_options_list(density_settings *s, option_table *table) {
 }
 
 // Noise finds the geometry of an unbounded scene that starts anywhere; splits alone do not.
-static int kind_of(const density_settings *s, const density_data *data) {
+static int kind_of(const density_settings *s, const training_data *data) {
     const int kind = s->kind;
     return kind != DENSITY_AUTO ? kind : data->everywhere ? DENSITY_MCMC : DENSITY_SPLIT;
 }
 
-static int64_t until(const density_settings *s, const density_data *data) {
+static int64_t until(const density_settings *s, const training_data *data, int64_t iterations) {
     const int *share = density_method_of(kind_of(s, data))->until_share;
-    return s->until > 0 ? s->until : data->iterations * share[0] / share[1];
+    return s->until > 0 ? s->until : iterations * share[0] / share[1];
 }
 
-void density_start(const density_settings *s, const density_data *data, double *opacity, double *size) {
-    const bool acts = (until(s, data) - 1) / s->every > s->from / s->every;
+void density_start(const density_settings *s, const training_data *data, int64_t iterations, double *opacity,
+                   double *size) {
+    const bool acts = (until(s, data, iterations) - 1) / s->every > s->from / s->every;
     const bool small = density_method_of(kind_of(s, data))->starts_small && acts && !data->everywhere;
     *opacity = small ? 0.5 : 0.1;
     *size = small ? 0.1 : 1;
 }
 
-density_settings density_settings_from(const density_settings *s, const density_data *data) {
+density_settings density_settings_from(const density_settings *s, const training_data *data,
+                                       int64_t iterations) {
     density_settings settings = *s;
     settings.kind = kind_of(s, data);
-    settings.until = until(s, data);
+    settings.until = until(s, data, iterations);
     settings.extent = data->extent;
     // Sizes are lengths; the noise is the covariance times the rate of means, a length to the third power.
     const double unit = data->extent / default_extent;
@@ -220,9 +222,9 @@ density_settings density_settings_from(const density_settings *s, const density_
     if (settings.most_gaussians == 0)
         settings.most_gaussians =
             (int64_t)fmax(fmin(limit, floor((double)data->pixels / pixels_a_gaussian)), 1);
-    if (settings.retire_every == 0) settings.retire_every = retire_every(data->views);
+    if (settings.retire_every == 0) settings.retire_every = retire_every(data->count);
     if (settings.retired < 0)
-        settings.retired = density_method_of(settings.kind)->has_limit ? default_retired(data->views) : 0;
+        settings.retired = density_method_of(settings.kind)->has_limit ? default_retired(data->count) : 0;
     return settings;
 }
 
@@ -240,12 +242,9 @@ training_choices training_choices_default(void) {
                               .density = density_settings_default()};
 }
 
-density_data training_density_data(const training_data *data, int64_t iterations) {
-    density_data out = {.iterations = iterations,
-                        .extent = data->extent,
-                        .everywhere = data->everywhere,
-                        .views = data->count};
-    for (size_t i = 0; i < data->count; i++) out.pixels += data->views[i].counted;
+training_data training_data_of(const target_view *views, size_t count) {
+    training_data out = {.views = views, .count = count, .extent = scene_extent(views, count)};
+    for (size_t i = 0; i < count; i++) out.pixels += views[i].counted;
     return out;
 }
 
@@ -266,8 +265,7 @@ bool training_choices_suit(const training_choices *choices, const training_data 
 
 training_settings training_settings_from(const training_choices *c, const training_data *data,
                                          int64_t iterations) {
-    const density_data gaussians = training_density_data(data, iterations);
-    const density_settings density = density_settings_from(&c->density, &gaussians);
+    const density_settings density = density_settings_from(&c->density, data, iterations);
     const view_sizes sizes = view_sizes_of(data->views, data->count);
     const double sh_rate = c->sh_rate > 0 ? c->sh_rate : default_sh_rate(data->count);
     fault why;
@@ -327,8 +325,7 @@ static void fit(void *context, double steps, training_settings *settings) {
     *settings = training_settings_from(choices, data, (int64_t)left);
     settings->budget = &recipe->budget;
     if (choices->density.most_gaussians == 0)
-        settings->density.most_gaussians = default_limit_of_budget(
-            training_density_data(data, settings->iterations).pixels, data->count, steps);
+        settings->density.most_gaussians = default_limit_of_budget(data->pixels, data->count, steps);
 }
 
 training_settings budget_recipe_start(budget_recipe *recipe) {

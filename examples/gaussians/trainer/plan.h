@@ -42,21 +42,26 @@ density_settings density_settings_default(void);
 // Adds the rows of all methods to the options of `dsplat train`.
 void density_options_list(density_settings *chosen, option_table *table);
 
-// What defaults depend on.
-typedef struct density_data {
-    int64_t iterations;
+// What the data are like.
+typedef struct training_data {
+    const target_view *views; // to train on; cameras are read
+    size_t count;
     double extent;   // of the scene
-    int64_t pixels;  // of the training views, that count
+    int64_t pixels;  // of the views, that count
     bool everywhere; // training starts from random points of a scene that is not a cut-out object
-    size_t views;    // of the training
-} density_data;
+} training_data;
+
+// Of a scene that is not random points everywhere. Of the views cameras and `counted` are read.
+training_data training_data_of(const target_view *views, size_t count);
 
 // The Gaussians that training starts from: their opacity, and their size in mean distances to their
 // neighbours. The published start of MCMC (small and half opaque) is not used everywhere, as it leaves distant
 // parts uncovered. It is not used either if training ends before density control acts, as nothing would fill
 // the gaps.
-void density_start(const density_settings *chosen, const density_data *data, double *opacity, double *size);
-density_settings density_settings_from(const density_settings *chosen, const density_data *data);
+void density_start(const density_settings *chosen, const training_data *data, int64_t iterations,
+                   double *opacity, double *size);
+density_settings density_settings_from(const density_settings *chosen, const training_data *data,
+                                       int64_t iterations);
 
 // ---- defaults: pure functions of the numbers of views, pixels and iterations; none knows how many ranks there are. Each
 // constant was measured: docs/notes/training.md has the row
@@ -319,14 +324,6 @@ typedef struct training_choices {
 // What a user gets who chooses nothing.
 training_choices training_choices_default(void);
 
-typedef struct training_data {
-    const target_view *views; // to train on; cameras and `counted` are read
-    size_t count;
-    double extent;
-    bool everywhere; // see density_data
-} training_data;
-
-density_data training_density_data(const training_data *data, int64_t iterations);
 // How many of `count` views validate.
 size_t training_validation_count(const training_choices *choices, size_t count);
 // Fails if the views cannot share a step as chosen.

@@ -95,8 +95,8 @@ density_settings settings_of(density_kind kind, int64_t iterations) {
     density_settings options = density_settings_default();
     options.kind = kind;
     options.most_gaussians = 1000000;
-    const density_data data = {iterations, 1, 0, false, 100};
-    return density_settings_from(&options, &data);
+    const training_data data = {nullptr, 100, 1, 0, false};
+    return density_settings_from(&options, &data, iterations);
 }
 
 // Every fourth has a large gradient, and is cloned whenever density control acts.

@@ -121,13 +121,12 @@ TEST(Schedule, ShDegreeRisesEveryInterval) {
     EXPECT_EQ(scheduled_sh_degree(&s, 3, 1), 3);
 }
 
-const density_data plain_data = {30000, 2.5, 40000000, false, 100},
-                   shorter = {7000, 2.5, 40000000, false, 100};
+const training_data plain_data = {nullptr, 100, 2.5, 40000000, false};
 
 TEST(Schedule, DefaultsAreThePublishedOnes) {
     density_settings options = density_settings_default();
     options.kind = DENSITY_ADAPTIVE;
-    const density_settings a = density_settings_from(&options, &plain_data);
+    const density_settings a = density_settings_from(&options, &plain_data, 30000);
     EXPECT_EQ(a.from, 500);
     EXPECT_EQ(a.until, 15000);
     EXPECT_EQ(a.every, 100);
@@ -140,16 +139,16 @@ TEST(Schedule, DefaultsAreThePublishedOnes) {
     EXPECT_EQ(a.adaptive.reset_opacity, 0.01);
     EXPECT_EQ(a.extent, 2.5);
     options.kind = DENSITY_MCMC;
-    const density_settings m = density_settings_from(&options, &plain_data);
+    const density_settings m = density_settings_from(&options, &plain_data, 30000);
     EXPECT_EQ(m.until, 25000);
     EXPECT_EQ(m.most_gaussians, 300000);
     EXPECT_EQ(m.growth, 0.05);
     EXPECT_EQ(m.mcmc.noise, 4 * 5e5); // published for extents of about 5
     EXPECT_EQ(m.mcmc.opacity_weight, 0.01);
     EXPECT_EQ(m.mcmc.scale_weight, 2 * 0.01);
-    EXPECT_EQ(density_settings_from(&options, &shorter).until, 5833);
+    EXPECT_EQ(density_settings_from(&options, &plain_data, 7000).until, 5833);
     options.until = 123;
-    EXPECT_EQ(density_settings_from(&options, &shorter).until, 123);
+    EXPECT_EQ(density_settings_from(&options, &plain_data, 7000).until, 123);
 }
 
 TEST(Schedule, DepthCountsInTheScenesUnitOfLength) {
@@ -157,7 +156,7 @@ TEST(Schedule, DepthCountsInTheScenesUnitOfLength) {
     target_view view = {};
     view.camera.width = view.camera.height = 100;
     for (double extent : {5.0, 0.05}) {
-        const training_data data = {&view, 1, extent, false};
+        const training_data data = {&view, 1, extent, 0, false};
         const training_settings s = training_settings_from(&choices, &data, 7000);
         EXPECT_DOUBLE_EQ(s.weights.depth.first, extent / 5);
         EXPECT_DOUBLE_EQ(s.weights.depth.last, 0.01 * extent / 5);
@@ -171,40 +170,40 @@ TEST(Schedule, ManyViewsRetireWhatIsOfNoUse) {
     EXPECT_EQ(default_retired(40), 0.16);
     EXPECT_EQ(default_retired(4000), 0.16);
     density_settings options = density_settings_default();
-    density_data data = shorter;
+    training_data data = plain_data;
     for (const int kind : {DENSITY_NONE, DENSITY_ADAPTIVE, DENSITY_MCMC, DENSITY_SPLIT}) {
         options.kind = kind;
         const bool refills = kind == DENSITY_MCMC || kind == DENSITY_SPLIT;
-        EXPECT_EQ(density_settings_from(&options, &data).retired, refills ? 0.16 : 0) << kind;
+        EXPECT_EQ(density_settings_from(&options, &data, 7000).retired, refills ? 0.16 : 0) << kind;
     }
-    data.views = 20;
-    EXPECT_EQ(density_settings_from(&options, &data).retired, 0);
+    data.count = 20;
+    EXPECT_EQ(density_settings_from(&options, &data, 7000).retired, 0);
     options.retired = 0.2;
-    EXPECT_EQ(density_settings_from(&options, &data).retired, 0.2);
-    data.views = 100, options.retired = 0;
-    EXPECT_EQ(density_settings_from(&options, &data).retired, 0);
-    EXPECT_EQ(density_settings_from(&options, &data).retire_every, 1000);
-    data.views = 220;
-    EXPECT_EQ(density_settings_from(&options, &data).retire_every, 2200);
+    EXPECT_EQ(density_settings_from(&options, &data, 7000).retired, 0.2);
+    data.count = 100, options.retired = 0;
+    EXPECT_EQ(density_settings_from(&options, &data, 7000).retired, 0);
+    EXPECT_EQ(density_settings_from(&options, &data, 7000).retire_every, 1000);
+    data.count = 220;
+    EXPECT_EQ(density_settings_from(&options, &data, 7000).retire_every, 2200);
     options.retire_every = 300;
-    EXPECT_EQ(density_settings_from(&options, &data).retire_every, 300);
+    EXPECT_EQ(density_settings_from(&options, &data, 7000).retire_every, 300);
 }
 
 TEST(Schedule, TheDataDecidesMethodAndLimitUnlessTheyAreGiven) {
     density_settings options = density_settings_default();
-    density_data data = shorter;
-    EXPECT_EQ(density_settings_from(&options, &data).kind, DENSITY_SPLIT);
+    training_data data = plain_data;
+    EXPECT_EQ(density_settings_from(&options, &data, 7000).kind, DENSITY_SPLIT);
     data.everywhere = true;
-    EXPECT_EQ(density_settings_from(&options, &data).kind, DENSITY_MCMC);
+    EXPECT_EQ(density_settings_from(&options, &data, 7000).kind, DENSITY_MCMC);
     options.kind = DENSITY_SPLIT;
-    EXPECT_EQ(density_settings_from(&options, &data).kind, DENSITY_SPLIT);
-    EXPECT_EQ(density_settings_from(&options, &data).most_gaussians, 300000);
+    EXPECT_EQ(density_settings_from(&options, &data, 7000).kind, DENSITY_SPLIT);
+    EXPECT_EQ(density_settings_from(&options, &data, 7000).most_gaussians, 300000);
     data.pixels = 13000050;
-    EXPECT_EQ(density_settings_from(&options, &data).most_gaussians, 130000);
+    EXPECT_EQ(density_settings_from(&options, &data, 7000).most_gaussians, 130000);
     data.pixels = 0;
-    EXPECT_EQ(density_settings_from(&options, &data).most_gaussians, 1);
+    EXPECT_EQ(density_settings_from(&options, &data, 7000).most_gaussians, 1);
     options.most_gaussians = 7;
-    EXPECT_EQ(density_settings_from(&options, &data).most_gaussians, 7);
+    EXPECT_EQ(density_settings_from(&options, &data, 7000).most_gaussians, 7);
 }
 
 TEST(Schedule, SplitsAreDrawnByAbsoluteGradientsWhileDensityControlActs) {
@@ -278,26 +277,25 @@ TEST(Schedule, TimeAheadFollowsTheGaussiansToCome) {
 // or stay as they are.
 TEST(Schedule, StartIsSmallAndHalfOpaqueUnderALimitButNotEverywhere) {
     density_settings options = density_settings_default();
-    const density_data everywhere = {7000, 1, 0, true, 100}, ends_before = {720, 1, 0, false, 100},
-                       acts_once = {722, 1, 0, false, 100};
+    const training_data here = {nullptr, 100, 1, 0, false}, everywhere = {nullptr, 100, 1, 0, true};
     double opacity, size;
     for (const density_kind kind : {DENSITY_SPLIT, DENSITY_MCMC}) {
         options.kind = kind;
-        density_start(&options, &shorter, &opacity, &size);
+        density_start(&options, &plain_data, 7000, &opacity, &size);
         EXPECT_EQ(opacity, 0.5);
         EXPECT_EQ(size, 0.1);
     }
-    density_start(&options, &everywhere, &opacity, &size);
+    density_start(&options, &everywhere, 7000, &opacity, &size);
     EXPECT_EQ(opacity, 0.1);
     EXPECT_EQ(size, 1);
-    density_start(&options, &ends_before, &opacity, &size); // ends before step 600
+    density_start(&options, &here, 720, &opacity, &size); // ends before step 600
     EXPECT_EQ(opacity, 0.1);
     EXPECT_EQ(size, 1);
-    density_start(&options, &acts_once, &opacity, &size); // acts at step 600, before 601
+    density_start(&options, &here, 722, &opacity, &size); // acts at step 600, before 601
     EXPECT_EQ(opacity, 0.5);
     EXPECT_EQ(size, 0.1);
     options.kind = DENSITY_ADAPTIVE;
-    density_start(&options, &shorter, &opacity, &size);
+    density_start(&options, &plain_data, 7000, &opacity, &size);
     EXPECT_EQ(opacity, 0.1);
     EXPECT_EQ(size, 1);
 }

@@ -53,9 +53,7 @@ static bool load_data(train_run *run, fault *why) {
 
 static bool prepare(train_run *run, fault *why) {
     const train_options *o = run->options;
-    run->known = (training_data){.views = run->split.views,
-                                 .count = run->split.training,
-                                 .extent = scene_extent(run->split.views, run->split.training)};
+    run->known = training_data_of(run->split.views, run->split.training);
     const size_t aside = training_validation_count(&o->recipe, run->split.training);
     if (!training_choices_suit(&o->recipe, &run->known, why) ||
         !validation_views_choose(run->split.views, run->split.training, aside, &run->validation, why))

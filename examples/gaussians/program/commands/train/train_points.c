@@ -53,8 +53,8 @@ static bool find_points(train_run *run, const target_view *views, size_t count, 
 bool train_points_find(train_run *run, fault *why) {
     const train_options *o = run->options;
     if (!run->at_random) return true;
-    const density_data data = training_density_data(&run->known, o->recipe.iterations);
-    const int64_t most = density_settings_from(&o->recipe.density, &data).most_gaussians;
+    const int64_t most =
+        density_settings_from(&o->recipe.density, &run->known, o->recipe.iterations).most_gaussians;
     const size_t wanted = (size_t)(o->random > 0 ? o->random : most < USUAL_RANDOM ? most : USUAL_RANDOM);
     const size_t bytes = sizeof(drawn_points) + wanted * (sizeof(float[3]) + sizeof(rgb8));
     target_view *const views = malloc(run->split.training * sizeof *views);

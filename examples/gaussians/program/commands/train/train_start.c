@@ -27,13 +27,13 @@ static bool start_at_points(const dataset *data, size_t most, const start_settin
 bool train_start(const train_run *run, gs_gaussians *host, fault *why) {
     const train_options *o = run->options;
     const dataset *data = &run->data;
-    const density_data density = training_density_data(&run->known, run->settings.iterations);
     start_settings settings = {.sh_degree = (int)o->sh_degree, .extent = run->known.extent};
     if (o->from)
         return scene_read(o->from, SCENE_FINITE, host, why) &&
                (host->sh_degree == o->sh_degree || fail(why, "%s has SH degree %d: add --sh-degree %d",
                                                         o->from, host->sh_degree, host->sh_degree));
-    density_start(&o->recipe.density, &density, &settings.opacity, &settings.size);
+    density_start(&o->recipe.density, &run->known, run->settings.iterations, &settings.opacity,
+                  &settings.size);
     return gaussians_from_points((const float(*)[3])data->points, (const uint8_t(*)[3])data->colors,
                                  data->point_count, &settings, host, why);
 }
