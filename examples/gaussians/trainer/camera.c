@@ -19,7 +19,7 @@ gs_camera camera_with_view_angle(int width, int height, double angle) {
                        .near_plane = 0.2f};
 }
 
-void camera_inside(const gs_camera *camera, const double point[3], double inside[3]) {
+static void camera_inside(const gs_camera *camera, const double point[3], double inside[3]) {
     for (int row = 0; row < 3; row++) {
         inside[row] = camera->translation[row];
         for (int i = 0; i < 3; i++) inside[row] += camera->rotation[3 * row + i] * point[i];
@@ -32,7 +32,8 @@ double camera_depth(const gs_camera *camera, const double point[3]) {
     return lens_of(camera)->depth_of(p);
 }
 
-bool camera_project(const gs_camera *camera, const double p[3], double pixel[2]) {
+// Where the camera sees a point of camera space, as camera_pixel.
+static bool camera_project(const gs_camera *camera, const double p[3], double pixel[2]) {
     const camera_lens *const lens = lens_of(camera);
     double uv[2];
     if (!(lens->depth_of(p) > camera->near_plane && lens->uv_of(camera, p, uv))) return false;
@@ -137,7 +138,8 @@ void pose_center(const pose *p, double center[3]) {
     for (int k = 0; k < 3; k++) center[k] = -center[k];
 }
 
-void pose_put_at(pose *p, const double center[3]) {
+// Keeps the rotation.
+static void pose_put_at(pose *p, const double center[3]) {
     transform(p->rotation, center, p->translation);
     for (int k = 0; k < 3; k++) p->translation[k] = -p->translation[k];
 }

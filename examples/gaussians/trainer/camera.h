@@ -12,10 +12,6 @@ C_LINKAGE_BEGIN
 // A camera with a vertical field of view in radians, the principal point in the middle, near plane 0.2, no
 // pose.
 gs_camera camera_with_view_angle(int width, int height, double angle);
-// A point of the world in camera space.
-void camera_inside(const gs_camera *camera, const double point[3], double inside[3]);
-// Where the camera sees a point of camera space, in pixels. False as below.
-bool camera_project(const gs_camera *camera, const double inside[3], double pixel[2]);
 // Where the camera sees a point of the world, in pixels. False if it is culled (gs_camera) or outside the
 // picture.
 bool camera_pixel(const gs_camera *camera, const double point[3], double pixel[2]);
@@ -48,7 +44,6 @@ void pose_to_camera(const pose *from, gs_camera *camera);
 void pose_center(const pose *p, double center[3]); // the camera's position in the world
 // x' -> exp([w]) x' + v of camera space: the twist (w, v) of gs_camera_gradient.
 void pose_move(pose *p, const double twist[6]);
-void pose_put_at(pose *p, const double center[3]); // keeps the rotation
 
 // The rotation about a vector of length one, by an angle in radians: Rodrigues' formula.
 void rotation_about(const double axis[3], double angle, double out[9]);

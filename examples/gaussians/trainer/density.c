@@ -8,6 +8,23 @@ static void clear_sums(const training_state *state) {
         cudaMemsetAsync(state->density, 0, training_state_density_bytes(state->gaussians.count), NULL));
 }
 
+// Slowly: where views do not agree, the validation views end training at a few times the first Gaussians.
+static int64_t limit_reached(const density_settings *settings) {
+    return settings->from + 3 * (settings->until - settings->from) / 4;
+}
+
+// The number of Gaussians after a step in which a method with a limit acts. Grows by the set part. Grows faster where that would not reach the limit after three quarters, so that a run that
+// starts from few points has time for detail too.
+static int64_t density_grown_count(const density_settings *settings, int64_t existing, int64_t step) {
+    const double most = (double)settings->most_gaussians, now = (double)existing;
+    if (existing == 0 || existing >= settings->most_gaussians) return existing;
+    const int64_t reached = limit_reached(settings);
+    const double times = step < reached ? (double)((reached - step) / settings->every + 1) : 1;
+    const double by_part = now * (1 + (double)(float)settings->growth);
+    const double to_limit = step < reached ? now * pow(most / now, 1 / times) : 0;
+    return (int64_t)fmin(fmax(by_part, to_limit), most);
+}
+
 // ---- adaptive: by the screen-space gradient, clones, splits, prunes, resets opacities (Kerbl et al. 2023)
 
 // Each array moves into the memory that the array before it left. The last array's memory becomes the new
@@ -178,23 +195,6 @@ bool density_is_due(const density_settings *settings, int64_t before, int64_t at
     const int64_t first = before > settings->from ? before : settings->from;
     const int64_t last = at < settings->until ? at : settings->until - 1;
     return first < last && first / settings->every < last / settings->every;
-}
-
-// Slowly: where views do not agree, the validation views end training at a few times the first Gaussians.
-static int64_t limit_reached(const density_settings *settings) {
-    return settings->from + 3 * (settings->until - settings->from) / 4;
-}
-
-// Grows by the set part. Grows faster where that would not reach the limit after three quarters, so that a run that
-// starts from few points has time for detail too.
-int64_t density_grown_count(const density_settings *settings, int64_t existing, int64_t step) {
-    const double most = (double)settings->most_gaussians, now = (double)existing;
-    if (existing == 0 || existing >= settings->most_gaussians) return existing;
-    const int64_t reached = limit_reached(settings);
-    const double times = step < reached ? (double)((reached - step) / settings->every + 1) : 1;
-    const double by_part = now * (1 + (double)(float)settings->growth);
-    const double to_limit = step < reached ? now * pow(most / now, 1 / times) : 0;
-    return (int64_t)fmin(fmax(by_part, to_limit), most);
 }
 
 // A step with r times the Gaussians takes about r^0.6 times as long. They grow by equal factors until then.

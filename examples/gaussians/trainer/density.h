@@ -82,8 +82,6 @@ typedef struct density_method {
 } density_method;
 
 const density_method *density_method_of(int kind);
-// The number of Gaussians after a step in which a method with a limit acts.
-int64_t density_grown_count(const density_settings *settings, int64_t existing, int64_t step);
 // What a step after `at` will take on average, in times of a step with the `existing` Gaussians: more where a method
 // with a limit will add some.
 double density_time_ahead(const density_settings *settings, int64_t iterations, int64_t existing, int64_t at);

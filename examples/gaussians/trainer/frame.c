@@ -31,16 +31,6 @@ gs_gaussians device_gaussians_from(const gs_gaussians *host) {
     return out;
 }
 
-gs_gaussians gaussians_rows(const gs_gaussians *all, int64_t first, int64_t count) {
-    gs_gaussians rows = *all;
-    const gs_arrays a = gs_arrays_of(all);
-    rows.count = count;
-    rows.mean += first * a.width[0], rows.log_scale += first * a.width[1],
-        rows.quaternion += first * a.width[2];
-    rows.opacity_logit += first * a.width[3], rows.sh += first * a.width[4];
-    return rows;
-}
-
 void device_gaussians_close(gs_gaussians *device) {
     device_free(device->mean);
     *device = (gs_gaussians){0};

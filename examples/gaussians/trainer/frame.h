@@ -22,9 +22,7 @@ static inline void gs_check(gs_status status, const char *attempted, const char 
 // All arrays in one allocation, which begins at `mean`, filled with zeros.
 gs_gaussians device_gaussians_open(int64_t count, int sh_degree);
 gs_gaussians device_gaussians_from(const gs_gaussians *host); // with its values
-// The rows first .. first + count - 1 of others, on the host or the device, whose memory they are.
-gs_gaussians gaussians_rows(const gs_gaussians *all, int64_t first, int64_t count);
-size_t device_gaussians_bytes(int64_t count, int sh_degree); // of that allocation
+size_t device_gaussians_bytes(int64_t count, int sh_degree);  // of that allocation
 void device_gaussians_close(gs_gaussians *device);
 // Host and device have the same count and sh_degree. Copies `antialias` too.
 void device_gaussians_upload(gs_gaussians *device, const gs_gaussians *host);

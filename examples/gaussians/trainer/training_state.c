@@ -39,6 +39,17 @@ static float *open_density(int64_t count) {
     return density;
 }
 
+// The rows first .. first + count - 1 of others, whose memory they are.
+static gs_gaussians gaussians_rows(const gs_gaussians *all, int64_t first, int64_t count) {
+    gs_gaussians rows = *all;
+    const gs_arrays a = gs_arrays_of(all);
+    rows.count = count;
+    rows.mean += first * a.width[0], rows.log_scale += first * a.width[1],
+        rows.quaternion += first * a.width[2];
+    rows.opacity_logit += first * a.width[3], rows.sh += first * a.width[4];
+    return rows;
+}
+
 static row_range rows_of_rank(const training_way *way, const ranks *group, int64_t all) {
     return way->range ? way->range(group, all) : (row_range){0, all};
 }

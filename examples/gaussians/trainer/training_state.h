@@ -36,7 +36,6 @@ typedef struct learning_curve {
 } learning_curve;                                       // starts as {0}
 
 void learning_see(learning_curve *curve, double loss); // of a training view
-void learning_begin(learning_curve *curve);            // forgets the losses seen
 // Adds a measurement: the mean of the losses seen, which are forgotten, and of the validation views. A new phase begins anew. A full curve keeps every second measurement.
 void learning_note(learning_curve *curve, int phase, double aside);
 // Whether the validation views have a loss that is higher by a fifth, and the training views' loss has fallen by a ninth

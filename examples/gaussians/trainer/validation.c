@@ -25,7 +25,8 @@ void learning_see(learning_curve *curve, double loss) {
     curve->seen++;
 }
 
-void learning_begin(learning_curve *curve) {
+// Forgets the losses seen.
+static void learning_begin(learning_curve *curve) {
     curve->sum = 0;
     curve->seen = 0;
 }

@@ -81,7 +81,8 @@ void target_view_set_depth(target_view *view, const float *depth) {
     view->depth_on_host = depth;
 }
 
-void target_view_shrink(target_view *small, const target_view *view, int factor) {
+// The view at 1/factor of its size (distwar_gs_shrink.h), on the device alone: it has no picture.
+static void target_view_shrink(target_view *small, const target_view *view, int factor) {
     const gs_shrinking by = {view->camera.width, view->camera.height, factor};
     *small = (target_view){.camera = view->camera, .name = view->name};
     dataset_downscale_camera(&small->camera, factor);
@@ -124,8 +125,10 @@ static void *enlarged(const void *picture, size_t bytes, const gs_camera *from, 
     return device;
 }
 
-bool target_view_pad(target_view *padded, const target_view *view, int width, int height, bool with_alpha,
-                     fault *why) {
+// The view with rows and columns added at the bottom and at the right that a mask takes out, on the device alone.
+// width, height: at least its own. Reads the view's host arrays. Fails if there is no memory.
+static bool target_view_pad(target_view *padded, const target_view *view, int width, int height,
+                            bool with_alpha, fault *why) {
     const gs_camera *from = &view->camera;
     *padded = (target_view){.camera = *from, .counted = view->counted, .name = view->name};
     gs_camera *const to = &padded->camera;
@@ -185,7 +188,7 @@ void view_split_close(view_split *split) {
 
 // ---- the cache
 
-gs_camera picture_form_camera(const picture_form *form, const gs_camera *camera) {
+static gs_camera picture_form_camera(const picture_form *form, const gs_camera *camera) {
     gs_camera out = *camera;
     if (form->width > 0) out.width = form->width, out.height = form->height;
     if (form->factor > 1) dataset_downscale_camera(&out, form->factor);
@@ -281,7 +284,8 @@ bool picture_cache_has(const picture_cache *cache, size_t index) {
     return cache->pictures[index].view.pixels != NULL;
 }
 
-void picture_cache_reform(picture_cache *cache, const picture_form *form) {
+// Views have this form from here on; those of another one go. Waits for the device.
+static void picture_cache_reform(picture_cache *cache, const picture_form *form) {
     for (size_t i = 0; i < cache->count; i++) target_view_release(&cache->pictures[i].view);
     cache->bytes = 0;
     cache->form = *form;
@@ -379,8 +383,10 @@ bool resolution_views_match(const target_view *views, size_t count, fault *why) 
            fail(why, "several views per step need pictures of about one size");
 }
 
-picture_form resolution_form(const resolution_schedule *schedule, const target_view *views, size_t count,
-                             int64_t batch, int phase) {
+// What the pictures are in a phase. The factor is lowered where a side would be shorter than RESOLUTIONS_LEAST_SIDE. Where
+// steps have several views, those of different sizes become as large as the largest.
+static picture_form resolution_form(const resolution_schedule *schedule, const target_view *views,
+                                    size_t count, int64_t batch, int phase) {
     picture_form form = {.factor = 1};
     const view_sizes sizes = view_sizes_of(views, count);
     if (resolution_most_views(schedule, batch) > 1 && !sizes.one_size)

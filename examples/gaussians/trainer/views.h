@@ -41,13 +41,7 @@ bool target_view_list(target_view *view, const dataset_view *source, fault *why)
 // Uploads its picture, mask and depth, and its alpha if with_alpha.
 void target_view_upload(target_view *view, bool with_alpha);
 void target_view_release(target_view *view); // what it has on the device; harmless if that is nothing
-// The view at 1/factor of its size (distwar_gs_shrink.h), on the device alone: it has no picture.
-void target_view_shrink(target_view *small, const target_view *view, int factor);
-// The view with rows and columns added at the bottom and at the right that a mask takes out, on the device alone.
-// width, height: at least its own. Reads the view's host arrays. Fails if there is no memory.
-bool target_view_pad(target_view *padded, const target_view *view, int width, int height, bool with_alpha,
-                     fault *why);
-void target_view_close(target_view *view); // harmless on {0}
+void target_view_close(target_view *view);   // harmless on {0}
 
 // The views of a dataset, split into those to train on and those held out.
 typedef struct view_split {
@@ -72,7 +66,6 @@ typedef struct picture_form {
 // A view as target_view_list leaves it, on the device in that form, with its alpha if with_alpha. For target_view_release.
 bool target_view_form(target_view *formed, const target_view *listed, const picture_form *form,
                       bool with_alpha, fault *why);
-gs_camera picture_form_camera(const picture_form *form, const gs_camera *camera);
 
 typedef struct cached_picture {
     target_view listed; // as it was given
@@ -94,8 +87,6 @@ typedef struct picture_cache {
 // held also if it is more. 0: a quarter of the device's memory. Failures of the device end the program.
 bool picture_cache_open(picture_cache *cache, const target_view *views, size_t count, bool with_alpha,
                         size_t most_bytes, fault *why);
-// Views have this form from here on; those of another one go. Waits for the device.
-void picture_cache_reform(picture_cache *cache, const picture_form *form);
 // What earlier calls have returned may go from here on.
 void picture_cache_next_step(picture_cache *cache);
 // View `index`, with its pixels, mask and, if with_alpha, alpha on the device. Valid until the next step. Waits for the default stream if it
@@ -145,12 +136,6 @@ int64_t resolution_most_views(const resolution_schedule *schedule, int64_t batch
 // Fails unless the views can share a step: cameras of one model, and pictures that, all made as large as the widest
 // and the highest, have at most a quarter more pixels.
 bool resolution_views_match(const target_view *views, size_t count, fault *why);
-
-// What the pictures are in a phase. The factor is lowered where a side would be shorter than RESOLUTIONS_LEAST_SIDE.
-// batch: views per step after the last phase. Where steps have several, views of different sizes become as large as the
-// largest.
-picture_form resolution_form(const resolution_schedule *schedule, const target_view *views, size_t count,
-                             int64_t batch, int phase);
 
 // ---- the order of views: a random permutation of all views, then another one; a function of the step, so that a resumed run
 // continues with the same views
