@@ -15,7 +15,7 @@ static const double part = 0.2;
 // independent is 1.
 static const double least_alike = 2, least_sure = 1.5;
 // The rate of a validation view: it steps only when it is measured.
-static const float aside_rate = 0.05f;
+static const float validation_rate = 0.05f;
 // Gains that deviate by less do not pay: below it PSNR stayed within 0.1 dB or fell, above it rose by 0.3 to 3 dB.
 static const double least_spread = 0.02;
 
@@ -130,7 +130,7 @@ gs_status exposures_step(trainer *t, const step_views *of, int32_t v, const floa
     const bool together = t->state->exposed == EXPOSURE_FIRST || t->state->exposed == EXPOSURE_TOGETHER;
     if (together && group.count > 1)
         group = (gs_exposure_group){t->near_device, views_in_use(t), near->first + near->place};
-    const bool aside = t->report.validating && t->source.views[of->index[v]].validates;
-    const float rate = aside ? aside_rate : scheduled_exposure_rate(t->settings, of->at + v);
+    const bool validates = t->report.validating && t->source.views[of->index[v]].validates;
+    const float rate = validates ? validation_rate : scheduled_exposure_rate(t->settings, of->at + v);
     return gs_exposure_step(t->state->exposure, &group, sums, rate, prior, NULL);
 }

@@ -32,12 +32,12 @@ typedef struct learning_curve {
     double sum;           // of the losses of the training views since the last measurement
     int64_t seen;         // how many they are
     int32_t count, phase; // of the resolutions
-    float trained[LEARNING_MOST], aside[LEARNING_MOST]; // natural logarithms of mean losses
-} learning_curve;                                       // starts as {0}
+    float trained[LEARNING_MOST], validation[LEARNING_MOST]; // natural logarithms of mean losses
+} learning_curve;                                            // starts as {0}
 
 void learning_see(learning_curve *curve, double loss); // of a training view
 // Adds a measurement: the mean of the losses seen, which are forgotten, and of the validation views. A new phase begins anew. A full curve keeps every second measurement.
-void learning_note(learning_curve *curve, int phase, double aside);
+void learning_note(learning_curve *curve, int phase, double validation);
 // Whether the validation views have a loss that is higher by a fifth, and the training views' loss has fallen by a ninth
 // since some measurement, while the lowest loss of the validation views since then is 0.15 of that lower: the rest of what
 // is learned is noise.

@@ -16,7 +16,7 @@ static const double least_apart = 0.2;
 
 static void halve(learning_curve *curve) {
     for (int32_t i = 1, to = 0; i < curve->count; i += 2, to++)
-        curve->trained[to] = curve->trained[i], curve->aside[to] = curve->aside[i];
+        curve->trained[to] = curve->trained[i], curve->validation[to] = curve->validation[i];
     curve->count /= 2;
 }
 
@@ -31,24 +31,25 @@ static void learning_begin(learning_curve *curve) {
     curve->seen = 0;
 }
 
-void learning_note(learning_curve *curve, int phase, double aside) {
+void learning_note(learning_curve *curve, int phase, double validation) {
     const double trained = curve->sum / (double)curve->seen;
     learning_begin(curve);
     if (curve->phase != phase) *curve = (learning_curve){.phase = phase};
     if (curve->count == LEARNING_MOST) halve(curve);
     curve->trained[curve->count] = (float)log(fmax(trained, 1e-30));
-    curve->aside[curve->count++] = (float)log(fmax(aside, 1e-30));
+    curve->validation[curve->count++] = (float)log(fmax(validation, 1e-30));
 }
 
 bool learning_is_over(const learning_curve *curve) {
     const int32_t last = curve->count - 1;
-    if (last < 0 || (double)curve->aside[last] - (double)curve->trained[last] < least_apart) return false;
+    if (last < 0 || (double)curve->validation[last] - (double)curve->trained[last] < least_apart)
+        return false;
     double least = INFINITY;
     for (int32_t from = last; from >= 0; from--) {
         const double gain = curve->trained[from] - curve->trained[last];
-        if (from < last - 1 && gain >= least_gain && curve->aside[from] - least < least_part * gain)
+        if (from < last - 1 && gain >= least_gain && curve->validation[from] - least < least_part * gain)
             return true;
-        least = fmin(least, curve->aside[from]);
+        least = fmin(least, curve->validation[from]);
     }
     return false;
 }
@@ -57,7 +58,7 @@ bool learning_curve_is_possible(const learning_curve *curve) {
     if (curve->count < 0 || curve->count > LEARNING_MOST || curve->seen < 0 || !isfinite(curve->sum))
         return false;
     for (int32_t i = 0; i < curve->count; i++)
-        if (!isfinite(curve->trained[i]) || !isfinite(curve->aside[i])) return false;
+        if (!isfinite(curve->trained[i]) || !isfinite(curve->validation[i])) return false;
     return true;
 }
 

@@ -203,7 +203,7 @@ typedef struct validation_views {
     size_t *trained; // [count]: for each the nearest view that is trained on; all differ
 } validation_views;  // starts as {0}
 
-// Chooses `wanted` of the views, sets their `set_aside`, and finds as many others to compare them with. The rule is a
+// Chooses `wanted` of the views, sets their `validates`, and finds as many others to compare them with. The rule is a
 // cover of the cameras' positions, in units of their spread, and directions: centres, each the view that is farthest
 // from those before; from the views nearest to each centre the one nearest to their mean. So a choice is spread over
 // the scene and not made of its outermost views. Deterministic; reads only cameras. Fails if more than half of the

@@ -131,7 +131,7 @@ TEST(BudgetedTraining, GoesThroughTheWholeScheduleInItsTime) {
     EXPECT_GT(t.report.losses[0], 0);
 }
 
-// The view that is set aside shows its negative: training learns nothing that it confirms, and ends long before the time.
+// The validation view shows its negative: training learns nothing that it confirms, and ends long before the time.
 TEST(BudgetedTraining, TheTimeThatIsLeftTrainsScenesThatTeachALastOne) {
     timed t;
     std::vector<uint8_t> negative(3 * timed::width * timed::height);

@@ -83,18 +83,18 @@ struct learned {
     double psnr; // of places between the photographs'
     exposure_rule rule;
     int64_t exposures;       // 0: given up
-    int64_t measured, ended; // measurements of views set aside since then; run_place.ended
+    int64_t measured, ended; // measurements of validation views since then; run_place.ended
     std::vector<gains> log_gains;
 };
 
-learned learn(gallery &of, bool exposures, int64_t iterations = 540, bool aside = false) {
+learned learn(gallery &of, bool exposures, int64_t iterations = 540, bool validates = false) {
     const alone group;
     training_settings settings = cloud::settings(iterations);
     settings.rates = {2e-4f, 1e-3f, 1e-3f, 1e-2f, 1e-2f, 1e-3f, 0};
     settings.final_mean_rate = 2e-6f;
     settings.exposure_rate = 0.05f;
-    of.views[4].validates = aside;
-    if (aside) settings.validation_until = 2, settings.validate_every = 12;
+    of.views[4].validates = validates;
+    if (validates) settings.validation_until = 2, settings.validate_every = 12;
     for (float &value : settings.background) value = 0.3f;
     gs_gaussians start;
     fault why;
@@ -165,7 +165,7 @@ TEST(Exposures, KnownOnesAreFoundAndTheSceneIsBetterForIt) {
     for (const double one : sum) EXPECT_NEAR(one, 0, 1e-5);
 }
 
-// Of the view that is set aside, by the steps of its measurements alone.
+// Of the validation view, by the steps of its measurements alone.
 TEST(Exposures, OfViewsThatAreMeasuredAreFoundToo) {
     const std::vector<gains> known = random_gains(0.07);
     gallery of(known);

@@ -5,17 +5,18 @@
 
 namespace {
 
-void note(learning_curve *curve, int phase, double trained, double aside) {
+void note(learning_curve *curve, int phase, double trained, double validation) {
     learning_see(curve, 0.5 * trained);
     learning_see(curve, 1.5 * trained);
-    learning_note(curve, phase, aside);
+    learning_note(curve, phase, validation);
 }
 
-// Losses fall by these parts with each measurement. Those of the views set aside end `apart` times as high.
-learning_curve falling(int count, double trained, double aside, double apart = 1.3) {
+// Losses fall by these parts with each measurement. Those of the validation views end `apart` times as high.
+learning_curve falling(int count, double trained, double validation, double apart = 1.3) {
     learning_curve curve = {};
-    const double first = apart * std::pow((1 - trained) / (1 - aside), count - 1);
-    for (int i = 0; i < count; i++) note(&curve, 0, std::pow(1 - trained, i), first * std::pow(1 - aside, i));
+    const double first = apart * std::pow((1 - trained) / (1 - validation), count - 1);
+    for (int i = 0; i < count; i++)
+        note(&curve, 0, std::pow(1 - trained, i), first * std::pow(1 - validation, i));
     return curve;
 }
 
@@ -44,11 +45,11 @@ TEST(Learning, IsNotOverWhileTheViewsSetAsideAreHardlyWorse) {
 
 TEST(Learning, CountsTheBestMeasurementSince) {
     learning_curve curve = {};
-    const double aside[] = {1, 0.9, 1.1, 1.1};
-    for (int i = 0; i < 4; i++) note(&curve, 0, std::pow(0.9, i), aside[i]);
+    const double validation[] = {1, 0.9, 1.1, 1.1};
+    for (int i = 0; i < 4; i++) note(&curve, 0, std::pow(0.9, i), validation[i]);
     EXPECT_TRUE(learning_is_over(&curve)) << "from the second on nothing was gained";
     curve = {};
-    for (int i = 0; i < 3; i++) note(&curve, 0, std::pow(0.9, i), aside[i]);
+    for (int i = 0; i < 3; i++) note(&curve, 0, std::pow(0.9, i), validation[i]);
     EXPECT_FALSE(learning_is_over(&curve)) << "from the first on it was, from the second there are two";
 }
 
@@ -63,7 +64,7 @@ TEST(Learning, BeginsAnewWithPicturesOfAnotherSize) {
 TEST(Learning, CurvesOfFilesAreChecked) {
     learning_curve curve = falling(5, 0.1, 0);
     EXPECT_TRUE(learning_curve_is_possible(&curve));
-    curve.aside[4] = NAN;
+    curve.validation[4] = NAN;
     EXPECT_FALSE(learning_curve_is_possible(&curve));
     curve.count = LEARNING_MOST + 1;
     EXPECT_FALSE(learning_curve_is_possible(&curve));

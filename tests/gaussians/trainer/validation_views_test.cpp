@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Training views that are set aside: which, from when on they are trained on, and what a run says of them.
+// Validation views: which, from when on they are trained on, and what a run says of them.
 #include "json_value.h"
 #include "plan.h"
 #include "program_run.h"
@@ -23,12 +23,12 @@ target_view view_at(double x, double z, double angle) {
 }
 
 struct choice {
-    validation_views spared = {};
+    validation_views chosen = {};
     fault why = {};
     bool done;
     choice(std::vector<target_view> &views, size_t wanted)
-        : done(validation_views_choose(views.data(), views.size(), wanted, &spared, &why)) {}
-    ~choice() { validation_views_close(&spared); }
+        : done(validation_views_choose(views.data(), views.size(), wanted, &chosen, &why)) {}
+    ~choice() { validation_views_close(&chosen); }
     choice(const choice &) = delete;
 };
 
@@ -40,19 +40,20 @@ TEST(ValidationViews, CoverPlacesAndDirections) {
     for (int i = 0; i < 2; i++) views.push_back(view_at(0.2, 0, 3.1 + 0.01 * i));
     const choice got(views, 3);
     ASSERT_TRUE(got.done) << got.why.text;
-    ASSERT_EQ(got.spared.count, 3u);
-    const size_t *const aside = got.spared.views, *const beside = got.spared.trained;
-    EXPECT_TRUE(aside[0] >= 15 && aside[0] <= 24) << "the middle of the forty, not their end: " << aside[0];
-    EXPECT_EQ(aside[1], 41u);
-    EXPECT_GE(aside[2], 43u);
+    ASSERT_EQ(got.chosen.count, 3u);
+    const size_t *const validation = got.chosen.views, *const trained = got.chosen.trained;
+    EXPECT_TRUE(validation[0] >= 15 && validation[0] <= 24)
+        << "the middle of the forty, not their end: " << validation[0];
+    EXPECT_EQ(validation[1], 41u);
+    EXPECT_GE(validation[2], 43u);
     for (size_t i = 0; i < views.size(); i++)
-        EXPECT_EQ(views[i].validates, std::count(aside, aside + 3, i) == 1) << i;
-    EXPECT_EQ(beside[0] + 1 == aside[0] || beside[0] == aside[0] + 1, true);
-    EXPECT_TRUE(beside[1] == 40 || beside[1] == 42);
-    EXPECT_EQ(beside[2], 87 - aside[2]);
+        EXPECT_EQ(views[i].validates, std::count(validation, validation + 3, i) == 1) << i;
+    EXPECT_EQ(trained[0] + 1 == validation[0] || trained[0] == validation[0] + 1, true);
+    EXPECT_TRUE(trained[1] == 40 || trained[1] == 42);
+    EXPECT_EQ(trained[2], 87 - validation[2]);
 }
 
-// Twenty views along a line, in an order of their own, of which two are set aside.
+// Twenty views along a line, in an order of their own, of which two validate.
 TEST(Neighbours, ArePairsAndThreesThatAreNearAndThoseSetAsideAlone) {
     std::vector<target_view> views;
     for (int i = 0; i < 20; i++) views.push_back(view_at(7 * i % 20, 0, 0));
@@ -82,8 +83,8 @@ TEST(ValidationViews, OfOneCameraDifferAndAreAtMostHalf) {
     std::vector<target_view> views(6, view_at(1, 2, 0));
     const choice half(views, 3);
     ASSERT_TRUE(half.done) << half.why.text;
-    std::vector<size_t> all(half.spared.views, half.spared.views + 3);
-    all.insert(all.end(), half.spared.trained, half.spared.trained + 3);
+    std::vector<size_t> all(half.chosen.views, half.chosen.views + 3);
+    all.insert(all.end(), half.chosen.trained, half.chosen.trained + 3);
     std::sort(all.begin(), all.end());
     EXPECT_EQ(all, (std::vector<size_t>{0, 1, 2, 3, 4, 5}));
     const choice more(views, 4);
@@ -95,7 +96,7 @@ TEST(ValidationViews, OfOneCameraDifferAndAreAtMostHalf) {
     EXPECT_EQ(default_validation(1000), 16u);
 }
 
-// Nothing of the pictures that are set aside is in the result.
+// Nothing of the pictures of validation views is in the result.
 TEST(ValidationViews, AreTrainedOnFromTheirPartOfTheScheduleOn) {
     struct run {
         int64_t last = 0; // the last step that left them out
@@ -103,11 +104,11 @@ TEST(ValidationViews, AreTrainedOnFromTheirPartOfTheScheduleOn) {
             if (report->validating) static_cast<run *>(context)->last = report->iterations;
             return true;
         }
-        std::vector<char> with(double until, size_t aside, bool other_pictures) {
+        std::vector<char> with(double until, size_t validating, bool other_pictures) {
             cloud c(40, 16, 12);
             fault why;
             for (size_t v = 0; v < 2; v++) {
-                c.views[v].validates = v < aside;
+                c.views[v].validates = v < validating;
                 const std::vector<uint8_t> black(3 * 16 * 12, 0);
                 if (other_pictures) device_upload(c.views[v].pixels, black.data(), black.size());
             }
@@ -135,7 +136,7 @@ TEST(ValidationViews, AreTrainedOnFromTheirPartOfTheScheduleOn) {
     EXPECT_EQ(r.with(0, 2, false), r.with(1.1, 0, false));
 }
 
-// The view that is set aside shows stripes: training learns nothing that they confirm.
+// The validation view shows stripes: training learns nothing that they confirm.
 struct noise_run {
     sig_atomic_t end = 0;
     std::set<int64_t> after; // the iterations that are interrupted
