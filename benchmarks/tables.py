@@ -346,13 +346,11 @@ def kept(root):
 
 
 def write_kept(root, rows):
-    by_topic = collections.defaultdict(list)
-    for table, of in rows.items():
-        by_topic[table.split("/")[0]] += of
-    for topic, of in by_topic.items():
+    for topic in {table.split("/")[0] for table in rows}:
         path = os.path.join(root, "benchmarks/results", topic + ".jsonl")
         with open(path + ".part", "w") as file:
-            file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in of)
+            file.writelines(json.dumps(row, ensure_ascii=False) + "\n"
+                            for table, of in rows.items() if table.split("/")[0] == topic for row in of)
         os.replace(path + ".part", path)
 
 
