@@ -15,6 +15,7 @@ import json
 import math
 import shlex
 import sys
+from statistics import fmean as mean, variance
 
 
 def options_of(value):
@@ -59,14 +60,9 @@ def constants(runs):
     return {key: table for key, table in tables.items() if len(table) > 1}
 
 
-def mean(values):
-    return math.fsum(values) / len(values)
-
-
 def squared_error(values):
     """The error of the mean; NaN of a single run."""
-    n = len(values)
-    return math.fsum((v - mean(values)) ** 2 for v in values) / (n - 1) / n if n > 1 else math.nan
+    return variance(values) / len(values) if len(values) > 1 else math.nan
 
 
 def order(value):  # the default, numbers, texts
