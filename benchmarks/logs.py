@@ -98,7 +98,8 @@ def stage_times(name, events, put):
 
 
 def levenberg_marquardt(logs, reports, put):
-    """Of finish.sh: adam-SCENE.jsonl and lm-SCENE-ITERATION-VARIANT.json. When the objective is that of Adam's end."""
+    """Of finish.sh: adam-SCENE[-full-STEPS].jsonl and lm-SCENE-ITERATION-VARIANT.json. What each variant came to, and when
+    the objective was that of Adam's end."""
     finishes = {tuple(name.split("-", 3)[1:]): report for name, report in reports.items()
                 if name.startswith("lm-") and "steps" in report and "psnr" in report}
     for (scene, iteration, variant), report in finishes.items():
@@ -106,16 +107,33 @@ def levenberg_marquardt(logs, reports, put):
         points = [(0, steps[0]["before"], report["psnr"], report["ssim"])] + [
             (s["seconds"], s["after"] if s["kept"] else s["before"], s["psnr"], s["ssim"]) for s in steps]
         events = logs.get(f"adam-{scene}", [{}])
+        at = next((e["seconds"] for e in events if e.get("event") == "evaluation" and e["iteration"] >= int(iteration)), 0)
+        put("levenberg-marquardt/after Adam", {"data": scene, "iteration": f"{int(iteration):,}", "variant": variant}, {
+            "s more": f"{points[-1][0]:.2f}", "s in all": f"{at + points[-1][0]:.2f}",
+            "steps kept": f"{sum(s['kept'] for s in steps)} of {len(steps)}", "views": steps[0]["images"],
+            "batches": steps[0].get("batches", 1), "GiB": f"{steps[-1]['bytes'] / 2 ** 30:.2f}",
+            **{name: f"{points[0][i]:.{digits}f} -> {points[-1][i]:.{digits}f}"
+               for i, name, digits in ((1, "objective", 6), (2, "PSNR, dB", 2), (3, "SSIM", 4))}})
         goal = finishes.get((scene, str(events[-1].get("iteration")), "end"))
-        if not goal or goal is report or steps[0]["images"] < report["views"]: # else an objective over other views
+        if not goal or goal is report or steps[0]["images"] < report["views"] or "l2" in variant: # else of another kind
             continue
         reached = next((point for point in points[1:] if point[1] <= goal["steps"][0]["before"]), None)
         if reached:
-            left = events[-1]["seconds"] - next(e["seconds"] for e in events if e["event"] == "evaluation"
-                                                and e["iteration"] >= int(iteration))
+            left = events[-1]["seconds"] - at
             key = {"data": scene, "iteration": f"{int(iteration):,}", "variant": variant}
             put("levenberg-marquardt/beside Adam", key, {
                 "objective": f"{goal['steps'][0]['before']:.6f}", "Adam, s more": f"{left:.2f}",
                 "LM, s more": f"{reached[0]:.2f}",
                 "ratio": f"{reached[0] / left:.2f}", "Adam: PSNR, SSIM": f"{goal['psnr']:.2f}, {goal['ssim']:.4f}",
                 "LM: PSNR, SSIM": f"{reached[2]:.2f}, {reached[3]:.4f}"})
+    for name, events in logs.items():
+        if name.startswith("adam-"):
+            scene, _, steps = name.removeprefix("adam-").partition("-full-")
+            iteration = logs.get(f"adam-{scene}", events)[-1]["iteration"] * 2 // 3
+            found = [e for e in events if e["event"] == "evaluation"]
+            start = next(e for e in found if e["iteration"] >= iteration)
+            put("levenberg-marquardt/after Adam", {
+                "data": scene, "iteration": f"{iteration:,}", "variant": f"Adam, {steps} full batches" if steps else "Adam"}, {
+                "s more": f"{events[-1]['seconds'] - start['seconds']:.2f}", "s in all": f"{events[-1]['seconds']:.2f}",
+                "PSNR, dB": f"{start['psnr']:.2f} -> {found[-1]['psnr']:.2f}",
+                "SSIM": f"{start['ssim']:.4f} -> {found[-1]['ssim']:.4f}"})
