@@ -309,27 +309,34 @@ class Measured:
                      {f"PSNR, dB, {way}": cell for way, cell in sorted(cells.items())})
 
     def levenberg_marquardt(self):
-        """Of finish.sh: adam-SCENE.jsonl and lm-SCENE-ITERATION-VARIANT.json. When the objective is that of Adam's end."""
-        finishes = {tuple(name.split("-", 3)[1:]): report for name, report in self.reports.items()
-                    if name.startswith("lm-") and "steps" in report and "psnr" in report}
-        for (scene, iteration, variant), report in finishes.items():
-            steps = report["steps"]
-            points = [(0, steps[0]["before"], report["psnr"], report["ssim"])] + [
-                (s["seconds"], s["after"] if s["kept"] else s["before"], s["psnr"], s["ssim"]) for s in steps]
-            events = self.logs.get(f"adam-{scene}", [{}])
-            goal = finishes.get((scene, str(events[-1].get("iteration")), "end"))
-            if not goal or goal is report or steps[0]["images"] < report["views"]: # else an objective over other views
+        """Of finish.sh: adam-SCENE[-full-STEPS].jsonl and lm-SCENE-ITERATION-VARIANT.json: what each came to."""
+        table = "levenberg-marquardt/after Adam"
+        for name, report in self.reports.items():
+            if not name.startswith("lm-") or "steps" not in report or "psnr" not in report:
                 continue
-            reached = next((point for point in points[1:] if point[1] <= goal["steps"][0]["before"]), None)
-            if reached:
-                left = events[-1]["seconds"] - next(e["seconds"] for e in events if e["event"] == "evaluation"
-                                                    and e["iteration"] >= int(iteration))
-                key = {"data": scene, "iteration": f"{int(iteration):,}", "variant": variant}
-                self.put("levenberg-marquardt/beside Adam", key, {
-                    "objective": f"{goal['steps'][0]['before']:.6f}", "Adam, s more": f"{left:.2f}",
-                    "LM, s more": f"{reached[0]:.2f}",
-                    "ratio": f"{reached[0] / left:.2f}", "Adam: PSNR, SSIM": f"{goal['psnr']:.2f}, {goal['ssim']:.4f}",
-                    "LM: PSNR, SSIM": f"{reached[2]:.2f}, {reached[3]:.4f}"})
+            scene, iteration, variant = name.split("-", 3)[1:]
+            steps = report["steps"]
+            last = steps[-1]
+            found = [e for e in self.logs.get(f"adam-{scene}", []) if e["event"] == "evaluation"]
+            before = next((e["seconds"] for e in found if e["iteration"] >= int(iteration)), 0)
+            change = ((steps[0]["before"], last["after"] if last["kept"] else last["before"], 6),
+                      (report["psnr"], last["psnr"], 2), (report["ssim"], last["ssim"], 4))
+            objective, psnr, ssim = (f"{start:.{digits}f} -> {end:.{digits}f}" for start, end, digits in change)
+            self.put(table, {"data": scene, "variant": variant}, {
+                "s more": f"{last['seconds']:.2f}", "s in all": f"{before + last['seconds']:.2f}",
+                "kept": f"{sum(s['kept'] for s in steps)} of {len(steps)}",
+                "views": f"{steps[0]['images']} in {steps[0].get('batches', 1)}",
+                "GiB": f"{last['bytes'] / 2 ** 30:.2f}", "objective": objective, "PSNR, dB": psnr, "SSIM": ssim})
+        for name, events in self.logs.items():
+            if name.startswith("adam-"):
+                scene, _, steps = name.removeprefix("adam-").partition("-full-")
+                iteration = self.logs.get(f"adam-{scene}", events)[-1]["iteration"] * 2 // 3
+                found = [e for e in events if e["event"] == "evaluation"]
+                start = next(e for e in found if e["iteration"] >= iteration)
+                self.put(table, {"data": scene, "variant": f"Adam, {steps} full batches" if steps else "Adam's rest"}, {
+                    "s more": f"{events[-1]['seconds'] - start['seconds']:.2f}", "s in all": f"{events[-1]['seconds']:.2f}",
+                    "PSNR, dB": f"{start['psnr']:.2f} -> {found[-1]['psnr']:.2f}",
+                    "SSIM": f"{start['ssim']:.4f} -> {found[-1]['ssim']:.4f}"})
 
 
 # ---- pages
