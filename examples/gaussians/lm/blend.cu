@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The blend's derivative along a direction, front to back at each pixel, and the sums of products for
 // diag(J^T J) and its blocks. How pixels map to threads: blend.cuh. Formulas: docs/developers/math.md, section 8.
-#include "blend/blend_pass.cuh"
+#include "blend.cuh"
 #include "launch.cuh"
 #include "kernels.cuh"
 

@@ -3,7 +3,7 @@
 // gradients of 3DGS-LM (Hoellein et al. 2024). It is a counting sort: a pass down the rays counts the pairs of each
 // splat, a prefix sum gives their places, a second pass writes them. In the products warps read equal shares of the
 // pairs in order, and commit once for each splat in their share. Formulas: docs/developers/math-lm.md.
-#include "blend/blend_pass.cuh"
+#include "blend.cuh"
 #include "gpu/scan_sort.h"
 #include "kernels.cuh"
 #include "launch.cuh"
