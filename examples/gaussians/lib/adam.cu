@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Adam over all parameters of the Gaussians (docs/developers/math.md, section 6). SH's constant term has its own rate.
-// And the mean of the parameters over several steps.
+// Adam over all parameters of the Gaussians, where SH's constant term has its own rate; Adam over some rows of any
+// arrays; and the mean of the parameters over several steps. Reads gradients, steps parameters and moments in place.
+// The step that is fused with the projection's adjoint: project_backward.cu. docs/developers/math.md, section 6.
 #include "arrays.h"
 #include "check.h"
-
+#include "warp_rows.cuh"
 #include <gpu/adam.cuh>
+
+using namespace gs;
 
 namespace {
 
@@ -43,16 +46,16 @@ __global__ void __launch_bounds__(ADAM_THREADS) adam_rows_kernel(adam_rows all) 
         done = values / 4 * 4;
         for (int j = 4 * int(threadIdx.x); j < done; j += 4 * ADAM_THREADS) {
             const int64_t i = begin + j;
-            const float4 g = *reinterpret_cast<const float4 *>(a.gradient + i);
-            float4 *const firsts = reinterpret_cast<float4 *>(a.first_moment + i);
-            float4 *const seconds = reinterpret_cast<float4 *>(a.second_moment + i);
-            float4 *const at = reinterpret_cast<float4 *>(a.value + i);
-            float4 m = *firsts, v = *seconds, x = *at;
+            const float4 g = four_at(a.gradient + i);
+            float4 &firsts = four_at(a.first_moment + i);
+            float4 &seconds = four_at(a.second_moment + i);
+            float4 &at = four_at(a.value + i);
+            float4 m = firsts, v = seconds, x = at;
             step_value(all, a.rate, g.x, &m.x, &v.x, &x.x);
             step_value(all, a.rate, g.y, &m.y, &v.y, &x.y);
             step_value(all, a.rate, g.z, &m.z, &v.z, &x.z);
             step_value(all, a.rate, g.w, &m.w, &v.w, &x.w);
-            *firsts = m, *seconds = v, *at = x;
+            firsts = m, seconds = v, at = x;
         }
     }
     for (int j = done + int(threadIdx.x); j < values; j += ADAM_THREADS) {

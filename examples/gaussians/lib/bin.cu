@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Splats to tiles' lists: append each splat to the buckets of its tiles (bin_append.cuh), scan the lengths
-// (bin_begin.cuh), sort each bucket by (depth, index) into the tile's list (bin_sort.cuh). Where a bucket had no room,
-// all splats are written a second time, to the lists, whose places are then known, and sorted there.
+// Splats to tiles' lists: append each splat to the buckets of its tiles, scan the lengths, sort each bucket by (depth,
+// index) into the tile's list (bin_sort.cuh). Where a bucket had no room, all splats are written a second time, to the
+// lists, whose places are then known, and sorted there. Reads splats, writes the lists of a view and what it says of
+// them: numbers of entries, and how the blend divides its work. docs/developers/design.md, conventions beyond math.md.
 #include "bin_sort.cuh"
 #include "gpu/block_layout.h"
 #include "launch.cuh"
@@ -15,7 +16,7 @@ using namespace gs;
 
 namespace {
 
-// ---- append ----
+// ---- append: each splat to the buckets, or later the lists, of its tiles ----
 
 constexpr int bin_block = 256;
 
@@ -186,7 +187,7 @@ __global__ void __launch_bounds__(bin_block)
     for_tiles_of_splats(all, int(blockIdx.x), grid, tickets);
 }
 
-// ---- begin: from the lengths of the lists to where each begins, their order, and the division of the blend's work ----
+// ---- begin: where each list begins, their order, and the division of the blend's work ----
 
 constexpr int scan_block = 1024, sort_block = 256;
 constexpr int tiles_at_once = 16; // tiles that a multiprocessor blends at once, about
@@ -220,15 +221,6 @@ __host__ __device__ int split_class(int64_t pairs, int multiprocessors, int pixe
         pairs / (multiprocessors * (pixels_per_thread == 4 ? shares_of_four : tiles_at_once));
     return class_of(share > shortest_split ? share : int64_t(shortest_split));
 }
-
-// The limits that gs_bin works to.
-struct bin_limits {
-    int multiprocessors;
-    uint32_t bucket_room;
-    int64_t pair_capacity;
-    int64_t call;          // of gs_bin_report
-    gs_bin_report *report; // or NULL
-};
 
 // Read by the host, or by the kernels that follow.
 struct bin_summary {
@@ -267,7 +259,8 @@ __host__ __device__ int pixels_of_thread(int64_t pairs, int64_t longest, int til
 // summary; and to `ends` the end of each counter's range in its tile's list. If the pairs do not fit, all lists are
 // empty.
 __global__ void __launch_bounds__(scan_block)
-    tile_begin_kernel(const tile_counters length, uint32_t *ends, int tiles, const bin_limits limits,
+    tile_begin_kernel(const tile_counters length, uint32_t *ends, int tiles, int multiprocessors,
+                      uint32_t bucket_room, int64_t pair_capacity, int64_t call, gs_bin_report *report,
                       int64_t *tile_begin, uint32_t *class_begin, bin_summary *summary) {
     in_turn();
     static_assert(classes <= scan_block, "a thread a class");
@@ -275,7 +268,7 @@ __global__ void __launch_bounds__(scan_block)
     __shared__ unsigned longest, parts, most; // most: in a counter
     const int thread = int(threadIdx.x);
     // Read early: it may lie in the host's memory.
-    const int64_t most_before = thread == 0 && limits.report ? limits.report->most_pairs_needed : 0;
+    const int64_t most_before = thread == 0 && report ? report->most_pairs_needed : 0;
     if (thread < classes) in_class[thread] = 0;
     if (thread == 0) longest = parts = most = 0;
     __syncthreads();
@@ -315,7 +308,7 @@ __global__ void __launch_bounds__(scan_block)
     atomicMax(&most, own_most);
     if (own_parts > 0) atomicAdd(&parts, own_parts);
     int64_t begin = __shfl_sync(distwar::all_lanes, scan_of_block<scan_block>(own, &pairs), 0);
-    const bool fits = pairs <= limits.pair_capacity;
+    const bool fits = pairs <= pair_capacity;
     for_rows([=](int counter) { return ends[counter]; },
              [&](int counter, uint32_t n) {
                  int64_t until = n; // inclusive
@@ -334,26 +327,26 @@ __global__ void __launch_bounds__(scan_block)
     int all;
     const int before = scan_of_block<scan_block>(fits && thread < classes ? in_class[thread] : 0, &all);
     if (thread < classes) class_begin[thread] = uint32_t(before);
-    const int pixels = pixels_of_thread(pairs, longest, tiles, limits.multiprocessors);
-    if (thread == split_class(pairs, limits.multiprocessors, pixels)) {
+    const int pixels = pixels_of_thread(pairs, longest, tiles, multiprocessors);
+    if (thread == split_class(pairs, multiprocessors, pixels)) {
         const int64_t buckets = int64_t(most) * counters;
         summary->buckets = buckets, summary->pairs = pairs;
         summary->pixels_per_thread = pixels, summary->split = before;
-        if (limits.report) {
-            limits.report->pairs_needed = pairs, limits.report->buckets_needed = buckets;
-            limits.report->pixels_per_thread = pixels, limits.report->split_tiles = before;
+        if (report) {
+            report->pairs_needed = pairs, report->buckets_needed = buckets;
+            report->pixels_per_thread = pixels, report->split_tiles = before;
             __threadfence_system(); // call last: the host may wait for it
-            *const_cast<volatile int64_t *>(&limits.report->call) = limits.call;
+            *const_cast<volatile int64_t *>(&report->call) = call;
         }
     }
-    if (thread == 0 && limits.report && most_before < pairs) limits.report->most_pairs_needed = pairs;
+    if (thread == 0 && report && most_before < pairs) report->most_pairs_needed = pairs;
     // Each of these lengths is the first of its class.
     if (thread == class_of(sorted_by_block<part_block>) + 1) summary->cut_end = before;
     if (thread == class_of(sorted_by_block<sort_block>) + 1) summary->part_block_end = before;
     if (thread == class_of(sorted_by_warp) + 1) summary->block_end = before;
     if (thread == 0) {
         summary->parts = fits ? parts : 0, summary->described = 0;
-        summary->in_lists = fits && most > limits.bucket_room;
+        summary->in_lists = fits && most > bucket_room;
     }
 }
 
@@ -402,7 +395,7 @@ __global__ void __launch_bounds__(scan_block)
     if (thread == 0) out->pairs = tile_begin[tiles], out->longest = longest;
 }
 
-// ---- sort ----
+// ---- sort: the lists by (depth, index); long ones are first cut into parts ----
 
 // Sampled keys decide where a list is cut. With 64 samples per part, a part comes out twice as long as intended with a
 // probability of 3e-9: the tail of a sum of 64 exponential variables at twice its mean.
@@ -574,9 +567,8 @@ __global__ void __launch_bounds__(part_block, part_blocks)
         const int64_t begin = tile_begin[tile];
         const int n = int(tile_begin[tile + 1] - begin); // at most sorted_by_block<part_block>
         const unsorted entries = from.of(tile, begin, lists.in_lists != 0);
-        sort_in_block<part_block>(
-            depth, n, [=](int i) { return entries[i]; }, keys);
-        for (int i = int(threadIdx.x); i < n; i += part_block) list[begin + i] = uint32_t(keys[i]);
+        sort_into<part_block>(
+            list + begin, depth, n, [=](int i) { return entries[i]; }, keys);
     }
 }
 
@@ -611,12 +603,11 @@ __global__ void __launch_bounds__(sort_block)
             sort_short<1>(depth, entries, n, put);
         return;
     }
-    sort_in_block<sort_block>(
-        depth, n, [=](int i) { return entries[i]; }, keys);
-    for (int i = thread; i < n; i += sort_block) list[i] = uint32_t(keys[i]);
+    sort_into<sort_block>(
+        list, depth, n, [=](int i) { return entries[i]; }, keys);
 }
 
-// ---- host ----
+// ---- host: places in the workspace, grids, limits ----
 
 constexpr int blocks_wanted = 16;      // portions of splats per multiprocessor
 constexpr int writers_at_once = 4;     // blocks per multiprocessor that write lists
@@ -665,7 +656,10 @@ gs_status check(const char *function, const gs_view *view) {
     for (const int64_t capacity : {view->pair_capacity, view->bucket_capacity})
         GS_REQUIRE_OF(function, capacity >= 0 && capacity <= max_pairs,
                       "pair_capacity and bucket_capacity must be in 0..2^40");
-    return check_rows(function, view, view->rows);
+    return libgs_require(function,
+                         view->rows.begin >= 0 && view->rows.begin <= view->rows.end &&
+                             view->rows.end <= tile_rows_of(view),
+                         "rows must be a range of the rows of tiles");
 }
 
 // An upper bound of the parts of lists that hold pair_capacity pairs in all. A list that one block of
@@ -767,9 +761,8 @@ gs_status gs_bin(gs_view *view, gs_stream stream) {
     const size_t needed = place_arrays(view->workspace, view, &a);
     GS_TRY(check_workspace(__func__, view->workspace, view->workspace_bytes, needed));
 
-    int device = 0, multiprocessors = 0;
-    GS_CUDA(cudaGetDevice(&device));
-    GS_CUDA(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
+    int multiprocessors = 0;
+    GS_CUDA(distwar::detail::read_attribute(cudaDevAttrMultiProcessorCount, &multiprocessors));
     const int tiles = tiles_of(grid), per_block = splats_of_block(splat_count(view), multiprocessors);
     const splat_portions portions = {splats, count, per_block, int(blocks_for(count, per_block)), a.depth};
     const unsigned splat_blocks = unsigned(portions.per_view) * unsigned(grid.views);
@@ -780,9 +773,9 @@ gs_status gs_bin(gs_view *view, gs_stream stream) {
     const buckets into = {counters, a.bucket, a.bucket_room};
     GS_CUDA(cudaMemsetAsync(counters.first, 0, counter_words(counter_count) * sizeof(uint32_t), stream));
     GS_CUDA(launch(stream, splat_blocks, bin_block, append_kernel, portions, grid, into));
-    GS_CUDA(launch_in_turn(stream, 1, scan_block, tile_begin_kernel, counters, a.ends, tiles,
-                           bin_limits{multiprocessors, a.bucket_room, pair_capacity, call, view->report},
-                           a.tile_begin, a.class_begin, a.summary));
+    GS_CUDA(launch_in_turn(stream, 1, scan_block, tile_begin_kernel, counters, a.ends, tiles, multiprocessors,
+                           a.bucket_room, pair_capacity, call, view->report, a.tile_begin, a.class_begin,
+                           a.summary));
     bin_summary summary = {};
     if (!waits) { // on the device; the host keeps what it had
         summary.pairs = pair_capacity;
@@ -833,9 +826,8 @@ gs_status libgs_divide_lists(gs_view *view, const list_lengths *lengths, int64_t
     GS_TRY(check_lists(__func__, view));
     GS_REQUIRE(lengths && pairs >= lengths->pairs && longest >= lengths->longest,
                "lengths must be given; those of the image are not less");
-    int device = 0, multiprocessors = 0;
-    GS_CUDA(cudaGetDevice(&device));
-    GS_CUDA(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
+    int multiprocessors = 0;
+    GS_CUDA(distwar::detail::read_attribute(cudaDevAttrMultiProcessorCount, &multiprocessors));
     const int pixels = pixels_of_thread(pairs, longest, tiles_of(grid_of(view)), multiprocessors);
     const int split = split_class(pairs, multiprocessors, pixels);
     view->lists.pixels_per_thread = pixels;

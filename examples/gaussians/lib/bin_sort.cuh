@@ -128,6 +128,14 @@ __device__ void sort_in_block(const uint32_t *depth, int n, const SplatOf &splat
     }
 }
 
+// The same, but the sorted splats go to to[]. By all threads of the block.
+template <int Threads, typename SplatOf>
+__device__ void sort_into(uint32_t *to, const uint32_t *depth, int n, const SplatOf &splat_of,
+                          uint64_t *keys) {
+    sort_in_block<Threads>(depth, n, splat_of, keys);
+    for (int i = int(threadIdx.x); i < n; i += Threads) to[i] = uint32_t(keys[i]);
+}
+
 // Sorts the n entries of `from` into `to` by (depth, index). `from` is `to` or `other`; both have n entries.
 // If n > sorted_by_block<Threads>, pieces of that length are merged in global memory, which is slow, and
 // `other` is overwritten. By all threads of the block.
@@ -144,9 +152,8 @@ __device__ void sort_entries(const uint32_t *depth, const uint32_t *from, int n,
     }
     for (int64_t first = 0; first < n; first += capacity) {
         const int size = int(min(int64_t(capacity), n - first));
-        sort_in_block<Threads>(
-            depth, size, [=](int i) { return from[first + i]; }, keys);
-        for (int i = thread; i < size; i += Threads) to[first + i] = uint32_t(keys[i]);
+        sort_into<Threads>(
+            to + first, depth, size, [=](int i) { return from[first + i]; }, keys);
         __syncthreads();
     }
     for (int64_t run = capacity; run < n; run *= 2) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// How the blend maps pixels to threads, how a splat covers a pixel, and what a pass over the lists carries. Shared by the
-// forward and the backward blend, by Levenberg-Marquardt, and by the tests that replay their decisions. Formulas:
+// How the blend maps pixels to threads, how a splat covers a pixel, and what a pass over the lists carries. Shared by
+// the forward and the backward blend, by Levenberg-Marquardt, and by the tests that replay their decisions. Formulas:
 // docs/developers/math.md, section 3.
 //
 // A block handles a tile. Each of its warps handles a patch of the tile, 8 pixels wide and 4 * Pixels high:

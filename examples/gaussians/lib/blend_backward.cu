@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// gs_render_backward: the adjoint of gs_render, by the kernel of blend_backward.cuh with one of its Commits, in passes. With
-// the strategy fixed also what comes before and after the passes: bounds, scales, and floats of the sums. Reads splats,
-// lists, the image and its gradient, writes gs_moments. Formulas: docs/developers/math.md, section 3.
+// gs_render_backward: the adjoint of gs_render, by the kernel of blend_backward.cuh with one of its Commits, in passes.
+// With the strategy fixed also what comes before and after the passes: bounds, scales, and floats of the sums. Reads
+// splats, lists, the image and its gradient, writes gs_moments. Formulas: docs/developers/math.md, section 3.
 #include "blend_backward.cuh"
 #include "rows.h"
 #include <algorithm>
@@ -13,17 +13,6 @@ namespace {
 // ---- fixed: before and after the passes ----
 
 constexpr int scale_exponent = 56; // sums stay below 2^56 units
-
-struct bound_input {
-    const gs_splat *splats;
-    int64_t count, pixels;
-    int channels;
-    const float *colors; // [count][channels]; NULL: those of the splats
-    gs_image image;
-    const float *color_gradient, *alpha_gradient, *depth_gradient; // may be NULL
-    depth_form form;
-    int pixel_blocks; // that sum over pixels: their number, and so the rounding, does not depend on count
-};
 
 __device__ float larger(float a, float b) { // NaN if either is
     return a > b || a != a ? a : b;
@@ -52,31 +41,36 @@ __device__ bounds block_bounds(const bounds &mine) {
             largest_in_block(mine.largest_depth)};
 }
 
-__global__ void __launch_bounds__(threads) bound_kernel(const bound_input in, header *out) {
+// colors: [count][channels]; NULL: those of the splats. The gradients may be NULL. pixel_blocks: that sum over pixels:
+// their number, and so the rounding, does not depend on count.
+__global__ void __launch_bounds__(threads)
+    bound_kernel(const gs_splat *splats, int64_t count, const float *colors, int channels,
+                 const gs_image image, int64_t all_pixels, const float *color_gradient,
+                 const float *alpha_gradient, const float *depth_gradient, depth_form form, int pixel_blocks,
+                 header *out) {
     const int64_t first = int64_t(blockIdx.x) * threads + threadIdx.x, step = int64_t(gridDim.x) * threads;
-    const int64_t pixels = int(blockIdx.x) < in.pixel_blocks ? in.pixels : 0;
-    const int64_t pixel_step = int64_t(in.pixel_blocks) * threads;
+    const int64_t pixels = int(blockIdx.x) < pixel_blocks ? all_pixels : 0;
+    const int64_t pixel_step = int64_t(pixel_blocks) * threads;
     bounds mine = {};
-    for (int64_t i = first; in.color_gradient && i < in.channels * pixels; i += pixel_step)
-        mine.d_color += double(fabsf(in.color_gradient[i]));
-    for (int64_t i = first; in.alpha_gradient && i < pixels; i += pixel_step)
-        mine.d_alpha += double(fabsf(in.alpha_gradient[i]));
-    for (int64_t i = first; in.depth_gradient && i < pixels; i += pixel_step) {
-        const float d_depth = in.depth_gradient[i], alpha = 1 - in.image.transmittance[i];
-        if (!in.form.normalized) {
+    for (int64_t i = first; color_gradient && i < channels * pixels; i += pixel_step)
+        mine.d_color += double(fabsf(color_gradient[i]));
+    for (int64_t i = first; alpha_gradient && i < pixels; i += pixel_step)
+        mine.d_alpha += double(fabsf(alpha_gradient[i]));
+    for (int64_t i = first; depth_gradient && i < pixels; i += pixel_step) {
+        const float d_depth = depth_gradient[i], alpha = 1 - image.transmittance[i];
+        if (!form.normalized) {
             mine.d_depth += double(fabsf(d_depth));
         } else if (alpha > 0) {
             mine.d_depth += double(fabsf(d_depth / alpha));
-            mine.d_alpha += double(fabsf(d_depth / alpha * in.image.depth[i]));
+            mine.d_alpha += double(fabsf(d_depth / alpha * image.depth[i]));
         }
     }
-    for (int64_t i = first; i < in.count; i += step) {
-        const gs_splat &splat = in.splats[i];
+    for (int64_t i = first; i < count; i += step) {
+        const gs_splat &splat = splats[i];
         if (splat.depth == 0) continue;
-        const float *const color = in.colors ? in.colors + i * in.channels : splat.color;
-        for (int c = 0; c < in.channels; c++)
-            mine.largest_color = larger(fabsf(color[c]), mine.largest_color);
-        mine.largest_depth = larger(summed_depth(splat.depth, in.form.inverse), mine.largest_depth);
+        const float *const color = colors ? colors + i * channels : splat.color;
+        for (int c = 0; c < channels; c++) mine.largest_color = larger(fabsf(color[c]), mine.largest_color);
+        mine.largest_depth = larger(summed_depth(splat.depth, form.inverse), mine.largest_depth);
     }
     const bounds all = block_bounds(mine);
     if (threadIdx.x == 0) out->of_block[blockIdx.x] = all;
@@ -155,21 +149,14 @@ cudaError_t begin(const gs_view &view, const gs_gradient &gradient, gs_stream st
     const auto blocks_of = [](int64_t items) {
         return int(items / (8 * threads) < most_blocks ? items / (8 * threads) + 1 : most_blocks);
     };
-    const bound_input input = {view.splats,
-                               summed,
-                               pixels,
-                               channels,
-                               channels == GS_CHANNELS ? nullptr : view.gaussians.color,
-                               view.image,
-                               gradient.largest ? nullptr : gradient.color,
-                               gradient.alpha,
-                               gradient.largest ? nullptr : gradient.depth,
-                               depth_form_of(view),
-                               blocks_of(values)};
-    const int blocks = input.pixel_blocks > blocks_of(summed) ? input.pixel_blocks : blocks_of(summed);
+    const int pixel_blocks = blocks_of(values), blocks = std::max(pixel_blocks, blocks_of(summed));
     cudaError_t status = cudaMemsetAsync(memory.head, 0, memory.head_bytes, stream);
     if (status == cudaSuccess)
-        status = launch(stream, unsigned(blocks), threads, bound_kernel, input, memory.head);
+        status = launch(stream, unsigned(blocks), threads, bound_kernel, view.splats, summed,
+                        channels == GS_CHANNELS ? nullptr : view.gaussians.color, channels, view.image,
+                        pixels, gradient.largest ? nullptr : gradient.color, gradient.alpha,
+                        gradient.largest ? nullptr : gradient.depth, depth_form_of(view), pixel_blocks,
+                        memory.head);
     if (status == cudaSuccess)
         status = launch(stream, 1u, threads, scale_kernel, blocks, largest_background(view, channels),
                         gradient.largest, view.inverse_depth != 0, memory.head);
@@ -236,10 +223,10 @@ pass_sums<T> sums_of_pass(T *moments, T *colors, const backward_pass &pass) {
     return {moments, colors ? colors + pass.first : nullptr, pass.view->gaussians.channels, pass.used};
 }
 
-// Queues the kernel; with the strategy fixed, between fixed::begin and fixed::end. Tree and fixed have kernels for every
-// pass. The other strategies are there to be compared with them and have kernels for three channels only
-// (docs/notes/rasteriser.md); other channels take the tree. Values: what the pass sums. Compared: what it sums with those
-// strategies, at least Values: one kernel of theirs serves several kinds of pass.
+// Queues the kernel; with the strategy fixed, between fixed::begin and fixed::end. Tree and fixed have kernels for
+// every pass. The other strategies are there to be compared with them and have kernels for three channels only
+// (docs/notes/rasteriser.md); other channels take the tree. Values: what the pass sums. Compared: what it sums with
+// those strategies, at least Values: one kernel of theirs serves several kinds of pass.
 template <typename Values, typename Compared = Values>
 cudaError_t queue_pass(const backward_pass &pass) {
     const gs_gradient &gradient = *pass.gradient;

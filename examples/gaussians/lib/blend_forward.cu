@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // gs_render: blends the splats of each tile's list front to back over the background, in passes (blend.cuh, which also
-// says how pixels map to threads). Reads splats and lists, writes the image. Formulas: docs/developers/math.md, section 3.
-// A view whose lists had no room, where gs_bin did not wait, says so in its image: NaN.
+// says how pixels map to threads). Reads splats and lists, writes the image. Formulas: docs/developers/math.md, section
+// 3. A view whose lists had no room, where gs_bin did not wait, says so in its image: NaN.
 #include "blend.cuh"
 #include "launch.cuh"
 
@@ -243,16 +243,6 @@ __global__ void __launch_bounds__(finish_block)
         image.alpha[i] = 1 - image.transmittance[i];
 }
 
-// Queues the kernel, for a view that needs it.
-cudaError_t launch_finish(gs_stream stream, const gs_view *view) {
-    if (!view->lists.device_pairs && !view->image.alpha) return cudaSuccess;
-    const int64_t pixels = int64_t(view_count(view)) * view->camera.width * view->camera.height;
-    const unsigned blocks = blocks_for(pixels, finish_block), most = most_finish_blocks;
-    return launch(stream, blocks < most ? blocks : most, finish_block, finish_kernel,
-                  view->lists.device_pairs, view->pair_capacity, pixels, channels_of(&view->gaussians),
-                  view->image);
-}
-
 } // namespace
 
 gs_status gs_render(const gs_view *view, gs_stream stream) {
@@ -263,6 +253,10 @@ gs_status gs_render(const gs_view *view, gs_stream stream) {
         return depth ? launch_render<channels, true>(*view, first, used, stream)
                      : launch_render<channels, false>(*view, first, used, stream);
     }));
-    GS_CUDA(launch_finish(stream, view));
-    return GS_OK;
+    if (!view->lists.device_pairs && !view->image.alpha) return GS_OK;
+    const int64_t pixels = int64_t(view_count(view)) * view->camera.width * view->camera.height;
+    const unsigned blocks = blocks_for(pixels, finish_block), most = most_finish_blocks;
+    return GS_STATUS(launch(stream, blocks < most ? blocks : most, finish_block, finish_kernel,
+                            view->lists.device_pairs, view->pair_capacity, pixels,
+                            channels_of(&view->gaussians), view->image));
 }

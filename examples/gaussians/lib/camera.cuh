@@ -380,7 +380,7 @@ __device__ __forceinline__ void intrinsics_adjoint(const gs_camera &, const orth
 
 // ---- all models ----
 
-// body(model) with the model as a compile-time constant. model: below GS_CAMERA_MODELS.
+// body(model) with the model, or another number of 0..last, as a compile-time constant.
 template <int last = GS_CAMERA_MODELS - 1, typename Body>
 auto with_model(int32_t model, const Body &body) {
     if constexpr (last > 0)

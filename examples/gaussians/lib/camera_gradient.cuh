@@ -7,6 +7,7 @@
 
 #include "camera.cuh"
 #include "launch.cuh"
+#include "warp_rows.cuh"
 #include <distwar/block.cuh>
 #include <distwar/tree.cuh>
 
@@ -89,10 +90,10 @@ static __global__ void __launch_bounds__(camera_block)
     double sum[CAMERA_TERMS] = {}, total[CAMERA_TERMS];
     for (int64_t i = int64_t(blockIdx.x) * camera_block + threadIdx.x; i < count;
          i += int64_t(gridDim.x) * camera_block) {
-        const float4 *const row = reinterpret_cast<const float4 *>(rows + i * camera_row_floats);
+        const float *const row = rows + i * camera_row_floats;
         DISTWAR_UNROLL
         for (int four = 0; four < camera_row_floats / 4; four++) {
-            const float4 in = row[four];
+            const float4 in = four_at(row + 4 * four);
             const float value[4] = {in.x, in.y, in.z, in.w};
             for (int e = 0; e < 4; e++)
                 if (4 * four + e < CAMERA_TERMS) sum[4 * four + e] += double(value[e]);

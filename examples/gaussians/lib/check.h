@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// How libdistwar_gs reports a failure: a gs_status to the caller, the text in this thread's gs_last_error(). And the checks
-// of arguments that several calls share: `function` is the public call, which the text of the failure names: pass
-// __func__. Internal to libdistwar_gs. The macros return from the enclosing function, which must return gs_status.
+// How libdistwar_gs reports a failure: a gs_status to the caller, the text in this thread's gs_last_error(). And the
+// checks of arguments that several calls share: `function` is the public call, which the text of the failure names:
+// pass __func__. Internal to libdistwar_gs. The macros return from the enclosing function, which must return gs_status.
 #pragma once
 
 #include "c_linkage.h"
@@ -155,21 +155,6 @@ static inline gs_status check_one_view(const char *function, const gs_view *view
 
 static inline int32_t tile_rows_of(const gs_view *view) {
     return (view->camera.height + GS_TILE_SIZE - 1) / GS_TILE_SIZE;
-}
-
-static inline gs_status check_rows(const char *function, const gs_view *view, gs_rows rows) {
-    return libgs_require(function,
-                         rows.begin >= 0 && rows.begin <= rows.end && rows.end <= tile_rows_of(view),
-                         "rows must be a range of the rows of tiles");
-}
-
-static inline gs_status check_cameras(const char *function, const gs_view *view) {
-    for (int32_t v = 0; v < view_count(view); v++) {
-        GS_TRY(check_camera(function, camera_of(view, v)));
-        GS_REQUIRE_OF(function, camera_of(view, v)->model == camera_of(view, 0)->model,
-                      "the cameras of a view must have one model");
-    }
-    return GS_OK;
 }
 
 // Checks that gs_bin has written the lists of the view.

@@ -59,12 +59,17 @@ struct gaussian_shape {
     float rotation[3][3];  // Q
 };
 
+// Writes the quaternion of Gaussian i, normalised, and returns its length. NaN if that is 0.
+__device__ inline float unit_quaternion_of(const gs_gaussians &gaussians, int64_t i, float unit[4]) {
+    const float4 g = reinterpret_cast<const float4 *>(gaussians.quaternion)[i];
+    const float length = sqrtf(g.x * g.x + g.y * g.y + g.z * g.z + g.w * g.w);
+    unit[0] = g.x / length, unit[1] = g.y / length, unit[2] = g.z / length, unit[3] = g.w / length;
+    return length;
+}
+
 __device__ inline gaussian_shape gaussian_shape_of(const gs_gaussians &gaussians, int64_t i) {
     gaussian_shape s;
-    const float4 g = reinterpret_cast<const float4 *>(gaussians.quaternion)[i];
-    s.length = sqrtf(g.x * g.x + g.y * g.y + g.z * g.z + g.w * g.w);
-    s.unit[0] = g.x / s.length, s.unit[1] = g.y / s.length, s.unit[2] = g.z / s.length,
-    s.unit[3] = g.w / s.length;
+    s.length = unit_quaternion_of(gaussians, i, s.unit);
     rotation_matrix(s.unit, s.rotation);
     for (int j = 0; j < 3; j++) {
         const float stored = gaussians.log_scale[3 * i + j];

@@ -10,7 +10,8 @@ using namespace gs;
 
 namespace {
 
-// ---- screen-space gradient (Kerbl et al. 2023): prune, clone, split, opacity reset. Prefix sums give the places in the new arrays ----
+// ---- the screen-space gradient (Kerbl et al. 2023): prune, clone, split, opacity reset. Prefix sums give the places
+// in the new arrays ----
 
 constexpr uint32_t newborn = 1u << 31;
 constexpr uint32_t not_growing = UINT32_MAX; // key of Gaussians that do not grow: sorts last
@@ -25,7 +26,7 @@ __device__ int rows_of(uint8_t action) {
 __global__ void __launch_bounds__(density_block)
     accumulate_kernel(const gs_splat *splats, const float2 *mean2d_gradient, int64_t count, int views,
                       int width, int height, float2 *density) {
-    const int64_t i = int64_t(blockIdx.x) * density_block + threadIdx.x;
+    const int64_t i = row_of_thread();
     if (i >= count) return;
     float2 sums = density[i];
     const float seen_before = sums.y;
@@ -45,7 +46,7 @@ __device__ float mean_gradient(const float2 &sums) {
 // The comparisons are false for NaN: such a Gaussian is pruned or does not grow.
 __global__ void __launch_bounds__(density_block)
     choose_kernel(gs_gaussians gaussians, const float2 *density, gs_density_rules rules, uint8_t *actions) {
-    const int64_t i = int64_t(blockIdx.x) * density_block + threadIdx.x;
+    const int64_t i = row_of_thread();
     if (i >= gaussians.count) return;
     const float size = largest_scale(gaussians, i);
     const bool grows = mean_gradient(density[i]) >= rules.gradient_threshold;
@@ -59,7 +60,7 @@ __global__ void __launch_bounds__(density_block)
 // rows[count] = 0: the scan leaves the total there.
 __global__ void __launch_bounds__(density_block)
     count_rows_kernel(const uint8_t *actions, int64_t count, int64_t *rows) {
-    const int64_t i = int64_t(blockIdx.x) * density_block + threadIdx.x;
+    const int64_t i = row_of_thread();
     if (i <= count) rows[i] = i < count ? rows_of(actions[i]) : 0;
 }
 
@@ -67,7 +68,7 @@ __global__ void __launch_bounds__(density_block)
 __global__ void __launch_bounds__(density_block)
     rank_kernel(const uint8_t *actions, const float2 *density, int64_t count, uint32_t *keys,
                 uint32_t *indices) {
-    const int64_t i = int64_t(blockIdx.x) * density_block + threadIdx.x;
+    const int64_t i = row_of_thread();
     if (i >= count) return;
     keys[i] = actions[i] >= CLONE ? __float_as_uint(mean_gradient(density[i])) : not_growing;
     indices[i] = uint32_t(i);
@@ -75,13 +76,13 @@ __global__ void __launch_bounds__(density_block)
 
 __global__ void __launch_bounds__(density_block)
     keep_kernel(const uint32_t *keys, const uint32_t *indices, int64_t count, uint8_t *actions) {
-    const int64_t i = int64_t(blockIdx.x) * density_block + threadIdx.x;
+    const int64_t i = row_of_thread();
     if (i < count && keys[i] != not_growing) actions[indices[i]] = KEEP;
 }
 
 __global__ void __launch_bounds__(density_block)
     source_kernel(const uint8_t *actions, const int64_t *begin, int64_t count, uint32_t *source) {
-    const int64_t i = int64_t(blockIdx.x) * density_block + threadIdx.x;
+    const int64_t i = row_of_thread();
     if (i >= count || actions[i] == PRUNE) return;
     source[begin[i]] = uint32_t(i) | (actions[i] == SPLIT ? newborn : 0);
     if (actions[i] >= CLONE) source[begin[i] + 1] = uint32_t(i) | newborn;
@@ -102,7 +103,7 @@ __global__ void __launch_bounds__(density_block)
 
 __global__ void __launch_bounds__(density_block)
     place_split_kernel(gs_density_plan plan, gs_density_rules rules, gs_gaussians gaussians) {
-    const int64_t i = int64_t(blockIdx.x) * density_block + threadIdx.x;
+    const int64_t i = row_of_thread();
     const int64_t of_all = plan.first_after + i;
     if (i >= plan.count_after || plan.action[plan.source[of_all] & ~newborn] != SPLIT) return;
     float n[3], rotation[3][3];
@@ -118,7 +119,7 @@ __global__ void __launch_bounds__(density_block)
 
 __global__ void __launch_bounds__(density_block)
     reset_kernel(gs_gaussians gaussians, gs_gaussians first, gs_gaussians second, float most_logit) {
-    const int64_t i = int64_t(blockIdx.x) * density_block + threadIdx.x;
+    const int64_t i = row_of_thread();
     if (i >= gaussians.count) return;
     gaussians.opacity_logit[i] = fminf(gaussians.opacity_logit[i], most_logit);
     first.opacity_logit[i] = 0;
@@ -156,13 +157,13 @@ gs_status place_rows(const plan_arrays &a, int64_t count, int64_t *total, gs_str
     return GS_STATUS(cudaStreamSynchronize(stream));
 }
 
-// ---- sampling (Kheradmand et al. 2024): dead and new Gaussians take the places of living ones, noise moves nearly transparent
-// ones, penalties on opacity and size let them die. Integer sums decide the places ----
+// ---- sampling (Kheradmand et al. 2024): dead and new Gaussians take the places of living ones, noise moves nearly
+// transparent ones, penalties on opacity and size let them die. Integer sums decide the places ----
 
 __global__ void __launch_bounds__(density_block)
     draw_source_kernel(int64_t count, const int64_t *before, uint64_t seed, uint64_t iteration,
                        uint32_t *source, uint32_t *sharing) {
-    const int64_t i = int64_t(blockIdx.x) * density_block + threadIdx.x;
+    const int64_t i = row_of_thread();
     const int64_t total = before[count];
     if (i >= count || total == 0) return;
     source[i] = uint32_t(i);
@@ -174,7 +175,7 @@ __global__ void __launch_bounds__(density_block)
 
 __global__ void __launch_bounds__(density_block)
     noise_kernel(gs_gaussians gaussians, int64_t before, float scale, uint64_t seed, uint64_t iteration) {
-    const int64_t i = int64_t(blockIdx.x) * density_block + threadIdx.x;
+    const int64_t i = row_of_thread();
     if (i >= gaussians.count) return;
     const float strength = sigmoid(-100 * (sigmoid(gaussians.opacity_logit[i]) - 0.005f));
     if (!(strength >= 1e-8f)) return;
@@ -193,7 +194,7 @@ __global__ void __launch_bounds__(density_block)
 
 __global__ void __launch_bounds__(density_block)
     penalty_kernel(gs_gaussians gaussians, float opacity_weight, float scale_weight, gs_gaussians gradients) {
-    const int64_t i = int64_t(blockIdx.x) * density_block + threadIdx.x;
+    const int64_t i = row_of_thread();
     if (i >= gaussians.count) return;
     const float opacity = sigmoid(gaussians.opacity_logit[i]);
     gradients.opacity_logit[i] += opacity_weight * opacity * (1 - opacity);
@@ -201,14 +202,14 @@ __global__ void __launch_bounds__(density_block)
         gradients.log_scale[3 * i + k] += scale_weight * expf(gaussians.log_scale[3 * i + k]);
 }
 
-// ---- splits of Gaussians that are drawn by a weight (distwar_gs_split.h). A prefix sum numbers the rows that are free and a
-// sort orders the draws ----
+// ---- splits of Gaussians that are drawn by a weight (distwar_gs_split.h). A prefix sum numbers the rows that are free
+// and a sort orders the draws ----
 
 // free_rows[count] = 0: the scan leaves the total there.
 __global__ void __launch_bounds__(density_block)
     draw_split_kernel(gs_gaussians gaussians, gs_split_rules rules, int64_t *free_rows, uint32_t *keys,
                       uint32_t *indices) {
-    const int64_t i = int64_t(blockIdx.x) * density_block + threadIdx.x;
+    const int64_t i = row_of_thread();
     if (i > gaussians.count) return;
     const bool lives = living_opacity(gaussians, i, rules.existing, rules.least_opacity) > 0;
     free_rows[i] = i < gaussians.count && !lives;
@@ -222,7 +223,7 @@ __global__ void __launch_bounds__(density_block)
 __global__ void __launch_bounds__(density_block)
     follow_split_kernel(gs_arrays g, int64_t count, int64_t existing, const int64_t *before,
                         const uint32_t *keys, const uint32_t *indices, uint32_t *source) {
-    const int64_t i = int64_t(blockIdx.x) * density_block + threadIdx.x;
+    const int64_t i = row_of_thread();
     if (i >= count) return;
     source[i] = uint32_t(i);
     if (before[i + 1] == before[i]) return; // living
@@ -238,7 +239,7 @@ __global__ void __launch_bounds__(density_block)
 __global__ void __launch_bounds__(density_block)
     split_kernel(gs_gaussians g, gs_arrays first, gs_arrays second, gs_split_rules rules,
                  const uint32_t *source) {
-    const int64_t i = int64_t(blockIdx.x) * density_block + threadIdx.x;
+    const int64_t i = row_of_thread();
     if (i >= g.count) return;
     const int64_t from = source[i];
     if (from != i) {
@@ -253,33 +254,27 @@ __global__ void __launch_bounds__(density_block)
     }
 }
 
-// The arrays in gs_split's workspace.
-struct split_arrays {
-    sorted_rows rows;
-    uint32_t *source;
-};
-
-// Places them in `memory` (NULL: nowhere). *bytes: theirs.
-gs_status place_arrays(void *memory, int64_t count, split_arrays *out, size_t *bytes) {
+// sorted_rows in a workspace of gs_split and gs_retire (NULL: nowhere). *bytes: of all.
+gs_status place_arrays(void *memory, int64_t count, sorted_rows *out, size_t *bytes) {
     block_layout layout = {static_cast<char *>(memory), 0};
-    GS_TRY(place_sorted_rows(&layout, count, &out->rows));
-    layout_add(&layout, size_t(count), &out->source);
+    GS_TRY(place_sorted_rows(&layout, count, out));
     *bytes = layout.bytes;
     return GS_OK;
 }
 
-// ---- scores by what Gaussians contribute to views, and the end of those that contribute least (distwar_gs_split.h) ----
+// ---- scores by what Gaussians contribute to views, and the end of those that contribute least (distwar_gs_split.h)
+// ----
 
 __global__ void __launch_bounds__(density_block)
     score_kernel(const gs_moments *moments, int64_t count, float *score) {
-    const int64_t i = int64_t(blockIdx.x) * density_block + threadIdx.x;
+    const int64_t i = row_of_thread();
     if (i < count) score[i] = fmaxf(score[i], moments[i].color[0]);
 }
 
 // Floats that are not negative order as their bits do.
 __global__ void __launch_bounds__(density_block)
     rank_scores_kernel(const float *score, int64_t count, uint32_t *keys, uint32_t *indices) {
-    const int64_t i = int64_t(blockIdx.x) * density_block + threadIdx.x;
+    const int64_t i = row_of_thread();
     if (i >= count) return;
     keys[i] = score[i] > 0 ? __float_as_uint(score[i]) : 0;
     indices[i] = uint32_t(i);
@@ -287,29 +282,10 @@ __global__ void __launch_bounds__(density_block)
 
 __global__ void __launch_bounds__(density_block)
     retire_kernel(gs_gaussians gaussians, const uint32_t *sorted_keys, const uint32_t *indices, float part) {
-    const int64_t i = int64_t(blockIdx.x) * density_block + threadIdx.x;
+    const int64_t i = row_of_thread();
     const float upper_quartile = __uint_as_float(sorted_keys[(gaussians.count - 1) * 3 / 4]);
     if (i < gaussians.count && __uint_as_float(sorted_keys[i]) <= part * upper_quartile)
         gaussians.opacity_logit[indices[i]] = -20; // as a dead row of density.cuh
-}
-
-struct score_arrays {
-    sort_arrays order; // values: indices
-    void *scratch;
-    size_t scratch_bytes;
-};
-
-// Places them in `memory` (NULL: nowhere). *bytes: theirs.
-gs_status place_arrays(void *memory, int64_t count, score_arrays *out, size_t *bytes) {
-    GS_CUDA(sort_pairs_bytes(count, &out->scratch_bytes));
-    block_layout layout = {static_cast<char *>(memory), 0};
-    for (int i = 0; i < 2; i++) {
-        layout_add(&layout, size_t(count), &out->order.keys[i]);
-        layout_add(&layout, size_t(count), &out->order.values[i]);
-    }
-    out->scratch = layout_add(&layout, out->scratch_bytes);
-    *bytes = layout.bytes;
-    return GS_OK;
 }
 
 // ---- opacities of which a random share is left out for a step (math.md, section 6) ----
@@ -319,7 +295,7 @@ constexpr float unseen_logit = -20, most_opacity = 0.9999f;
 __global__ void __launch_bounds__(density_block)
     dropout_kernel(const float *from, int64_t count, int64_t first, float share, uint64_t seed,
                    uint64_t iteration, float *logits) {
-    const int64_t i = int64_t(blockIdx.x) * density_block + threadIdx.x;
+    const int64_t i = row_of_thread();
     if (i >= count) return;
     random_stream random = random_at(seed, RANDOM_DROPOUT, iteration, uint64_t(first + i));
     const float u = float(random_bits(&random) >> 40) * 0x1p-24f; // 0 <= u < 1
@@ -362,15 +338,14 @@ gs_status gs_density_plan_step(const gs_gaussians *gaussians, const float *densi
     GS_REQUIRE(count == 0 || density, "density must be given");
 
     const float2 *sums = reinterpret_cast<const float2 *>(density);
-    const unsigned blocks = blocks_for(count, density_block);
     int64_t total;
-    GS_CUDA(launch(stream, blocks, density_block, choose_kernel, *gaussians, sums, *rules, a.action));
+    GS_CUDA(launch_for(stream, count, density_block, choose_kernel, *gaussians, sums, *rules, a.action));
     GS_TRY(place_rows(a, count, &total, stream));
     if (rules->most_gaussians > 0 && total > rules->most_gaussians) {
         int selected;
         const int64_t excess = total - rules->most_gaussians, first = excess < count ? excess : count;
-        GS_CUDA(launch(stream, blocks, density_block, rank_kernel, a.action, sums, count,
-                       a.rows.order.keys[0], a.rows.order.values[0]));
+        GS_CUDA(launch_for(stream, count, density_block, rank_kernel, a.action, sums, count,
+                           a.rows.order.keys[0], a.rows.order.values[0]));
         GS_CUDA(
             sort_pairs(&a.rows.order, count, 32, &selected, a.rows.scratch, a.rows.scratch_bytes, stream));
         GS_CUDA(launch_for(stream, first, density_block, keep_kernel, a.rows.order.keys[selected],
@@ -378,7 +353,8 @@ gs_status gs_density_plan_step(const gs_gaussians *gaussians, const float *densi
         GS_TRY(place_rows(a, count, &total, stream));
     }
     GS_REQUIRE(total < INT32_MAX, "there would be more than 2^31 - 2 Gaussians");
-    GS_CUDA(launch(stream, blocks, density_block, source_kernel, a.action, a.rows.before, count, a.source));
+    GS_CUDA(
+        launch_for(stream, count, density_block, source_kernel, a.action, a.rows.before, count, a.source));
     *plan = {count, total, 0, 0, a.action, a.source, a.rows.before};
     return GS_OK;
 }
@@ -437,23 +413,22 @@ gs_status gs_relocate(const gs_gaussians *gaussians, const gs_gaussians *first_m
     GS_TRY(place_relocation(workspace, count, &a, &needed));
     GS_TRY(check_workspace(__func__, workspace, workspace_bytes, needed));
 
-    const unsigned blocks = blocks_for(count, density_block);
     GS_CUDA(launch_for(stream, count + 1, density_block, weigh_kernel, *gaussians, *relocation, a.weights,
                        a.sharing));
     GS_CUDA(scan_exclusive(a.weights, a.weights, count + 1, a.scratch, a.scratch_bytes, stream));
-    GS_CUDA(launch(stream, blocks, density_block, draw_source_kernel, count, a.weights, relocation->seed,
-                   relocation->iteration, a.source, a.sharing));
+    GS_CUDA(launch_for(stream, count, density_block, draw_source_kernel, count, a.weights, relocation->seed,
+                       relocation->iteration, a.source, a.sharing));
     const gs_arrays first = gs_arrays_of(first_moment), second = gs_arrays_of(second_moment);
-    GS_CUDA(launch(stream, blocks, density_block, share_kernel, *gaussians, first, second, a.sharing,
-                   least_opacity));
-    return GS_STATUS(launch(stream, blocks, density_block, follow_kernel, gs_arrays_of(gaussians), count,
-                            existing, first, second, a.weights, a.source));
+    GS_CUDA(launch_for(stream, count, density_block, share_kernel, *gaussians, first, second, a.sharing,
+                       least_opacity));
+    return GS_STATUS(launch_for(stream, count, density_block, follow_kernel, gs_arrays_of(gaussians), count,
+                                existing, first, second, a.weights, a.source));
 }
 
 gs_status gs_density_noise(const gs_gaussians *gaussians, int64_t first, float scale, uint64_t seed,
                            uint64_t iteration, gs_stream stream) {
     GS_TRY(check_parameters(__func__, gaussians));
-    GS_REQUIRE(scale >= 0 && scale <= FLT_MAX, "scale must be finite and not negative");
+    GS_REQUIRE(valid_rate(scale), "scale must be finite and not negative");
     return GS_STATUS(launch_for(stream, gaussians->count, density_block, noise_kernel, *gaussians, first,
                                 scale, seed, iteration));
 }
@@ -461,8 +436,7 @@ gs_status gs_density_noise(const gs_gaussians *gaussians, int64_t first, float s
 gs_status gs_density_penalty(const gs_gaussians *gaussians, int64_t all, float opacity_weight,
                              float scale_weight, const gs_gaussians *gradients, gs_stream stream) {
     GS_TRY(check_vector(__func__, gaussians, gradients));
-    GS_REQUIRE(opacity_weight >= 0 && opacity_weight <= FLT_MAX && scale_weight >= 0 &&
-                   scale_weight <= FLT_MAX,
+    GS_REQUIRE(valid_rate(opacity_weight) && valid_rate(scale_weight),
                "weights must be finite and not negative");
     const double count = double(all > 0 ? all : 1);
     return GS_STATUS(launch_for(stream, gaussians->count, density_block, penalty_kernel, *gaussians,
@@ -473,7 +447,7 @@ gs_status gs_density_penalty(const gs_gaussians *gaussians, int64_t all, float o
 gs_status gs_split_bytes(int64_t count, size_t *bytes) {
     GS_TRY(check_count(__func__, count));
     GS_REQUIRE(bytes, "bytes must be given");
-    split_arrays unplaced;
+    sorted_rows unplaced;
     return place_arrays(nullptr, count, &unplaced, bytes);
 }
 
@@ -486,19 +460,18 @@ gs_status gs_split(const gs_gaussians *gaussians, const gs_gaussians *first_mome
     const int64_t count = gaussians->count;
     GS_TRY(check_living(__func__, count, rules->existing, rules->least_opacity));
     GS_REQUIRE(count == 0 || rules->density, "density must be given");
-    split_arrays a;
+    sorted_rows a;
     size_t needed;
     GS_TRY(place_arrays(workspace, count, &a, &needed));
     GS_TRY(check_workspace(__func__, workspace, workspace_bytes, needed));
 
-    const sorted_rows &d = a.rows;
     int selected;
-    GS_CUDA(launch_for(stream, count + 1, density_block, draw_split_kernel, *gaussians, *rules, d.before,
-                       d.order.keys[0], d.order.values[0]));
-    GS_CUDA(scan_exclusive(d.before, d.before, count + 1, d.scratch, d.scratch_bytes, stream));
-    GS_CUDA(sort_pairs(&d.order, count, 32, &selected, d.scratch, d.scratch_bytes, stream));
+    GS_CUDA(launch_for(stream, count + 1, density_block, draw_split_kernel, *gaussians, *rules, a.before,
+                       a.order.keys[0], a.order.values[0]));
+    GS_CUDA(scan_exclusive(a.before, a.before, count + 1, a.scratch, a.scratch_bytes, stream));
+    GS_CUDA(sort_pairs(&a.order, count, 32, &selected, a.scratch, a.scratch_bytes, stream));
     GS_CUDA(launch_for(stream, count, density_block, follow_split_kernel, gs_arrays_of(gaussians), count,
-                       rules->existing, d.before, d.order.keys[selected], d.order.values[selected],
+                       rules->existing, a.before, a.order.keys[selected], a.order.values[selected],
                        a.source));
     return GS_STATUS(launch_for(stream, count, density_block, split_kernel, *gaussians,
                                 gs_arrays_of(first_moment), gs_arrays_of(second_moment), *rules, a.source));
@@ -513,7 +486,7 @@ gs_status gs_score_add(const gs_moments *moments, int64_t count, float *score, g
 gs_status gs_retire_bytes(int64_t count, size_t *bytes) {
     GS_TRY(check_count(__func__, count));
     GS_REQUIRE(bytes, "bytes must be given");
-    score_arrays unplaced;
+    sorted_rows unplaced;
     return place_arrays(nullptr, count, &unplaced, bytes);
 }
 
@@ -523,7 +496,7 @@ gs_status gs_retire(const gs_gaussians *gaussians, const float *score, float par
     const int64_t count = gaussians->count;
     GS_REQUIRE(count == 0 || score, "score must be given");
     GS_REQUIRE(part >= 0 && part <= 1, "part must be in 0..1");
-    score_arrays a;
+    sorted_rows a;
     size_t needed;
     GS_TRY(place_arrays(workspace, count, &a, &needed));
     GS_TRY(check_workspace(__func__, workspace, workspace_bytes, needed));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What density control on one GPU (density.cu) and on several have in common: random numbers, dead and living Gaussians,
-// rows that are sorted, relocations and splits.
+// What density control on one GPU (density.cu) and on several have in common: random numbers, dead and living
+// Gaussians, rows that are sorted, relocations and splits.
 #pragma once
 
 #include "arrays.h"
@@ -16,6 +16,11 @@
 namespace gs {
 
 constexpr int density_block = 256;
+
+// Of a kernel with blocks of density_block threads.
+__device__ inline int64_t row_of_thread() {
+    return int64_t(blockIdx.x) * density_block + threadIdx.x;
+}
 
 // Purposes of libdistwar_gs's random numbers: the second argument of random_at. Disjoint from those of its callers,
 // who may use the same seed.
@@ -63,9 +68,8 @@ __device__ inline float living_opacity(const gs_gaussians &gaussians, int64_t i,
 
 // The rotation of Gaussian i; NaN if its quaternion is 0.
 __device__ inline void rotation_of(const gs_gaussians &gaussians, int64_t i, float out[3][3]) {
-    const float *g = gaussians.quaternion + 4 * i;
-    const float length = sqrtf(g[0] * g[0] + g[1] * g[1] + g[2] * g[2] + g[3] * g[3]);
-    const float unit[4] = {g[0] / length, g[1] / length, g[2] / length, g[3] / length};
+    float unit[4];
+    unit_quaternion_of(gaussians, i, unit);
     rotation_matrix(unit, out);
 }
 
@@ -95,6 +99,7 @@ __device__ inline void copy_row(const gs_arrays &parameters, int64_t from, int64
 // The arrays that count rows and sort them, in a workspace.
 struct sorted_rows {
     int64_t *before;   // of each row and of the end: a count, then the sum of those before
+    uint32_t *source;  // of each row: the row that it comes from
     sort_arrays order; // values: rows
     void *scratch;
     size_t scratch_bytes;
@@ -105,6 +110,7 @@ inline gs_status place_sorted_rows(block_layout *layout, int64_t count, sorted_r
     GS_CUDA(scan_exclusive_bytes(count + 1, &scan));
     GS_CUDA(sort_pairs_bytes(count, &sort));
     layout_add(layout, size_t(count) + 1, &out->before);
+    layout_add(layout, size_t(count), &out->source);
     for (int i = 0; i < 2; i++) {
         layout_add(layout, size_t(count), &out->order.keys[i]);
         layout_add(layout, size_t(count), &out->order.values[i]);
@@ -122,7 +128,7 @@ constexpr int most_sharing = 51;        // as published; with more, the result i
 // weights[count] = 0: the scan leaves the total there. sharing: 1 for living Gaussians, 0 for others.
 static __global__ void __launch_bounds__(density_block)
     weigh_kernel(gs_gaussians gaussians, const gs_relocation r, int64_t *weights, uint32_t *sharing) {
-    const int64_t i = int64_t(blockIdx.x) * density_block + threadIdx.x;
+    const int64_t i = row_of_thread();
     if (i > gaussians.count) return;
     const float opacity = i < gaussians.count ? living_opacity(gaussians, i, r.existing, r.least_opacity) : 0;
     weights[i] = opacity > 0 ? max(int64_t(opacity * weight_scale), int64_t(1)) : 0;
@@ -161,7 +167,7 @@ __device__ inline void share(float opacity, int n, float *shared, float *scale_f
 static __global__ void __launch_bounds__(density_block)
     share_kernel(gs_gaussians gaussians, gs_arrays first, gs_arrays second, const uint32_t *sharing,
                  float least_opacity) {
-    const int64_t i = int64_t(blockIdx.x) * density_block + threadIdx.x;
+    const int64_t i = row_of_thread();
     if (i >= gaussians.count || sharing[i] <= 1) return;
     float opacity, factor;
     share(sigmoid(gaussians.opacity_logit[i]), int(min(sharing[i], uint32_t(most_sharing))), &opacity,
@@ -176,7 +182,7 @@ static __global__ void __launch_bounds__(density_block)
 static __global__ void __launch_bounds__(density_block)
     follow_kernel(gs_arrays g, int64_t count, int64_t existing, gs_arrays first, gs_arrays second,
                   const int64_t *before, const uint32_t *source) {
-    const int64_t i = int64_t(blockIdx.x) * density_block + threadIdx.x;
+    const int64_t i = row_of_thread();
     if (i >= count || before[i + 1] > before[i]) return;
     const bool any_living = before[count] > 0;
     if (!any_living && i < existing) return;

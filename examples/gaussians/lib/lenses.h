@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Cameras on the host: where they are, and what libdistwar_gs and its users ask of each model. A model of GS_CAMERA_LIST
-// without its functions name_... does not compile. The kernels' version: camera.cuh.
+// Cameras on the host: where they are, and what libdistwar_gs and its users ask of each model. A model of
+// GS_CAMERA_LIST without its functions name_... does not compile. The kernels' version: camera.cuh.
 #pragma once
 
 #include "distwar_gs.h"

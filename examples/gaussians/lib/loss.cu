@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-// The losses of images: 0.8 L1 + 0.2 (1 - SSIM), SSIM alone, and depth, with their gradients; and the correction of colours
-// for exposure that a picture may go through before, with its adjoint. docs/developers/math.md, section 5.
+// The losses of images: 0.8 L1 + 0.2 (1 - SSIM), SSIM alone, and depth, with their gradients; and the correction of
+// colours for exposure that a picture may go through before, with its adjoint. Reads images and photographs, writes
+// results and the gradients by the images. docs/developers/math.md, section 5.
 //
-// The kernels of gs_losses and of gs_ssim have one block per tile and plane: the first
-// computes the value and, at each pixel, the derivatives of SSIM by the window's three sums; the last gathers these
-// under the window. The order of the value's sums is fixed.
+// The kernels of gs_losses and of gs_ssim have one block per tile and plane: the first computes the value and, at each
+// pixel, the derivatives of SSIM by the window's three sums; the last gathers these under the window. The order of all
+// sums is fixed.
 #include "distwar_gs_ssim.h"
 #include "launch.cuh"
 #include "rows.h"
@@ -29,11 +30,14 @@ template <bool masked>
 constexpr int forward_blocks = masked ? 4 : 5;
 #endif
 
-// The first result is l1 times the mean |c - c*| + ssim_base + ssim times the mean SSIM; ssim_base is of all values, so
-// a part of them gets its share. valid: windows that reach outside the image do not count.
+// The loss: the first result is l1 times the mean |c - c*| + ssim_base + ssim times the mean SSIM; ssim_base is of all
+// values, so a part of them gets its share.
 struct loss_terms {
     double l1, ssim, ssim_base;
-    bool valid;
+    bool valid;           // windows that reach outside the image do not count
+    int64_t first, last;  // places of a plane, first .. last - 1, whose differences are summed
+    double values, share; // over which means are taken: their number, and which part of them is summed
+    const unsigned long long *count; // pixels that the mask counts; NULL: those that are summed
 };
 
 // Whether images of this kind have an L1 term.
@@ -73,17 +77,6 @@ struct loss_place {
     __device__ explicit loss_place(int planes) : image(blockIdx.z / planes), channel(blockIdx.z % planes) {}
 };
 
-// Places of a plane: first .. last - 1. Those whose differences are summed.
-struct place_range {
-    int64_t first, last;
-};
-
-// The values over which the loss takes means.
-struct loss_values {
-    double all, share;               // their number, and which part of them is summed
-    const unsigned long long *count; // pixels that the mask counts; NULL: those that are summed
-};
-
 // Sums of |c - c*|, of SSIM and, under a mask, of what counts.
 struct loss_sums {
     double of[3];
@@ -102,8 +95,7 @@ constexpr int sums_of = masked ? 3 : 2;
 // Writes this block's part of the sums and, unless maps is NULL, maps[count][3][planes][height][width]: m, p, s.
 template <bool masked, typename Target>
 __global__ void __launch_bounds__(THREADS, forward_blocks<masked>)
-    loss_forward(const loss_images<Target> all, loss_terms terms, place_range summed, float *maps,
-                 loss_sums *of_block) {
+    loss_forward(const loss_images<Target> all, const loss_terms terms, float *maps, loss_sums *of_block) {
     in_turn();
     const loss_place at(all.planes);
     const images_of_type<Target> in = all.of(at.image);
@@ -111,7 +103,7 @@ __global__ void __launch_bounds__(THREADS, forward_blocks<masked>)
     __shared__ double warp_sums[THREADS / 32][sums];
     const int64_t before = at.channel * in.plane, values = all.values();
     if (maps) maps += at.image * 3 * values;
-    const int64_t first = summed.first + before, last = summed.last + before;
+    const int64_t first = terms.first + before, last = terms.last + before;
     float own[3] = {}; // of at most RUN_Y values
     for_each_value<masked>(in, at.channel,
                            [&](int64_t i, float c, float t, const similarity &like, const derivatives &d,
@@ -141,11 +133,12 @@ __global__ void __launch_bounds__(THREADS, forward_blocks<masked>)
 }
 
 // Writes results from the sums of the blocks of each image: the value by `terms`, mean |c - c*|, mean SSIM. If masked,
-// the values that count replace of.all, and the first of an image's `counted` becomes their number. A block per image.
+// the values that count replace terms.values, and the first of an image's `counted` becomes their number. A block per
+// image.
 template <bool masked, typename Target>
 __global__ void __launch_bounds__(VALUE_THREADS)
-    loss_value(const loss_images<Target> all, const loss_sums *of_block, int blocks, loss_values of,
-               loss_terms terms, loss_sums *counted) {
+    loss_value(const loss_images<Target> all, const loss_terms terms, const loss_sums *of_block, int blocks,
+               loss_sums *counted) {
     in_turn();
     of_block += blockIdx.x * blocks;
     double *const result = all.at[blockIdx.x].result;
@@ -156,10 +149,10 @@ __global__ void __launch_bounds__(VALUE_THREADS)
         for (int k = 0; k < sums; k++) mine[k] += of_block[i].of[k];
     distwar::block_sum(mine, memory, total);
     if (threadIdx.x > 0) return;
-    double values = of.all, share = of.share;
+    double values = terms.values, share = terms.share;
     if (masked) {
         values = counted[blockIdx.x].of[0] =
-            of.count ? double(GS_CHANNELS) * double(*of.count) : total[sums - 1];
+            terms.count ? double(GS_CHANNELS) * double(*terms.count) : total[sums - 1];
         if (values > 0) share = total[sums - 1] / values;
     }
     result[1] = total[0] / values;
@@ -168,11 +161,11 @@ __global__ void __launch_bounds__(VALUE_THREADS)
     result[0] = terms.l1 * result[1] + terms.ssim_base * share + terms.ssim * result[2];
 }
 
-// Gradients d result[0] / dc, from the maps of loss_forward. values: those that count; counted: of loss_value, read
-// in its place if masked.
+// Gradients d result[0] / dc, from the maps of loss_forward. counted: of loss_value, read in place of terms.values if
+// masked.
 template <bool masked, typename Target>
 __global__ void __launch_bounds__(THREADS)
-    loss_backward(const loss_images<Target> all, loss_terms terms, double values, const float *maps,
+    loss_backward(const loss_images<Target> all, const loss_terms terms, const float *maps,
                   const loss_sums *counted) {
     in_turn();
     const loss_place at(all.planes);
@@ -201,7 +194,7 @@ __global__ void __launch_bounds__(THREADS)
     });
     __syncthreads();
 
-    const double n = masked ? counted[at.image].of[0] : values;
+    const double n = masked ? counted[at.image].of[0] : terms.values;
     const float l1_scale = float(terms.l1 / n), ssim_scale = float(terms.ssim / n);
     const int column = threadIdx.x, row = threadIdx.y * RUN_Y;
     float d[RUN_Y][3]; // m, p and s under the window
@@ -224,12 +217,6 @@ __global__ void __launch_bounds__(THREADS)
     }
 }
 
-struct loss_run {
-    loss_terms terms;
-    place_range summed;
-    loss_values of;
-};
-
 // Bytes of the workspace of a launch for `count` images.
 size_t loss_bytes(int32_t width, int32_t height, int32_t planes, int32_t count = 1) {
     const dim3 grid = grid_of(width, height, planes);
@@ -238,20 +225,19 @@ size_t loss_bytes(int32_t width, int32_t height, int32_t planes, int32_t count =
 }
 
 template <bool masked, typename Target>
-gs_status launch_loss(const loss_images<Target> &all, const loss_run &run, void *workspace,
+gs_status launch_loss(const loss_images<Target> &all, const loss_terms &terms, void *workspace,
                       gs_stream stream) {
     const dim3 grid = grid_of(all.width, all.height, all.planes * all.count), block(TILE, STEP);
     const int blocks = int(grid.x * grid.y) * all.planes;
     loss_sums *const counted = static_cast<loss_sums *>(workspace), *const of_block = counted + all.count;
     float *const maps =
         all.at[0].gradient ? reinterpret_cast<float *>(of_block + size_t(all.count) * blocks) : nullptr;
-    GS_CUDA(launch_in_turn(stream, grid, block, loss_forward<masked, Target>, all, run.terms, run.summed,
-                           maps, of_block));
-    GS_CUDA(launch_in_turn(stream, all.count, VALUE_THREADS, loss_value<masked, Target>, all, of_block,
-                           blocks, run.of, run.terms, counted));
+    GS_CUDA(launch_in_turn(stream, grid, block, loss_forward<masked, Target>, all, terms, maps, of_block));
+    GS_CUDA(launch_in_turn(stream, all.count, VALUE_THREADS, loss_value<masked, Target>, all, terms, of_block,
+                           blocks, counted));
     if (maps)
-        GS_CUDA(launch_in_turn(stream, grid, block, loss_backward<masked, Target>, all, run.terms, run.of.all,
-                               maps, counted));
+        GS_CUDA(
+            launch_in_turn(stream, grid, block, loss_backward<masked, Target>, all, terms, maps, counted));
     return GS_OK;
 }
 
@@ -277,19 +263,18 @@ gs_status check_loss(const char *function, const gs_comparison *compared, const 
     return libgs_require(function, result, "result must be given");
 }
 
-loss_run whole_loss(int64_t plane) {
-    return {
-        {L1_WEIGHT, -SSIM_WEIGHT, SSIM_WEIGHT, false}, {0, plane}, {GS_CHANNELS * double(plane), 1, nullptr}};
+// The loss over all of an image, and a launch for images of its size, without one yet.
+loss_terms whole_loss(int64_t plane) {
+    return {L1_WEIGHT, -SSIM_WEIGHT, SSIM_WEIGHT, false, 0, plane, GS_CHANNELS * double(plane), 1, nullptr};
 }
-
-gs_status queue_loss(const loss_images<uint8_t> &all, const loss_run &run, void *workspace,
-                     gs_stream stream) {
-    const auto queue = all.at[0].mask ? launch_loss<true, uint8_t> : launch_loss<false, uint8_t>;
-    return queue(all, run, workspace, stream);
-}
-
 loss_images<uint8_t> no_images(const gs_comparison &compared) {
     return {compared.width, compared.height, GS_CHANNELS, 0, int64_t(compared.width) * compared.height, {}};
+}
+
+gs_status queue_loss(const loss_images<uint8_t> &all, const loss_terms &terms, void *workspace,
+                     gs_stream stream) {
+    const auto queue = all.at[0].mask ? launch_loss<true, uint8_t> : launch_loss<false, uint8_t>;
+    return queue(all, terms, workspace, stream);
 }
 
 loss_image<uint8_t> image_of(const gs_loss_image &one) {
@@ -314,11 +299,11 @@ gs_status queue_losses(const char *function, const gs_loss_image *of, int32_t co
     GS_TRY(
         check_workspace(function, workspace, workspace_bytes, loss_bytes(width, height, GS_CHANNELS, most)));
     loss_images<uint8_t> all = no_images(of->images);
-    const loss_run run = whole_loss(all.plane);
+    const loss_terms terms = whole_loss(all.plane);
     for (int32_t i = 0; i < count; i++) {
         all.at[all.count++] = image_of(of[i]);
         if (i + 1 < count && all.count < most && are_alike(of[i], of[i + 1])) continue;
-        GS_TRY(queue_loss(all, run, workspace, stream));
+        GS_TRY(queue_loss(all, terms, workspace, stream));
         all.count = 0;
     }
     return GS_OK;
@@ -336,7 +321,7 @@ gs_status check_pair(const char *function, const gs_ssim_pair *pair) {
                          "width and height must be at least 11 if only windows inside the image count");
 }
 
-// ---- depth: sums in a fixed order ----
+// ---- depth: the mean absolute difference ----
 
 enum { VALUES_A_THREAD = 8, VALUES = THREADS * VALUES_A_THREAD };
 
@@ -399,26 +384,15 @@ int64_t pixels_of(int32_t width, int32_t height) {
     return int64_t(width) * height;
 }
 
-// ---- exposure: sums in a fixed order ----
+// ---- exposure: corrected = exp(log_gain) color ----
 
 enum { GAINS = GS_EXPOSURE_VALUES, SUMS = GS_EXPOSURE_SUMS };
 
-struct gains {
-    float of[GAINS];
-};
-
-__device__ gains load(const float *log_gain) {
-    gains out;
-    for_channels([&](int k) { out.of[k] = expf(log_gain[k]); });
-    return out;
-}
-
 __global__ void __launch_bounds__(THREADS)
-    exposure_kernel(const float *log_gain, const float *color, int64_t plane, float *corrected) {
+    exposure_kernel(const float *__restrict__ log_gain, const float *color, int64_t plane, float *corrected) {
     const int64_t i = int64_t(blockIdx.x) * THREADS + threadIdx.x;
     if (i >= plane) return;
-    const gains gain = load(log_gain);
-    for_channels([&](int k) { corrected[k * plane + i] = gain.of[k] * color[k * plane + i]; });
+    for_channels([&](int k) { corrected[k * plane + i] = expf(log_gain[k]) * color[k * plane + i]; });
 }
 
 // One block per row of tiles, from `first` on, and channel.
@@ -532,24 +506,24 @@ gs_status libgs_loss_rows(const gs_comparison *compared, gs_rows rows, void *wor
     const int end = last + LOSS_HALO < height ? last + LOSS_HALO : height;
     const int64_t before = int64_t(begin) * width;
     loss_images<uint8_t> all = no_images(*compared);
-    loss_run run = whole_loss(all.plane);
+    loss_terms terms = whole_loss(all.plane);
     loss_image<uint8_t> &in = all.at[all.count++] = image_of({*compared, result, color_gradient});
     all.height = end - begin;
     in.color += before, in.target += GS_CHANNELS * before;
     if (in.mask) in.mask += before;
     if (in.gradient) in.gradient += before;
-    run.summed = {int64_t(first - begin) * width, int64_t(last - begin) * width};
+    terms.first = int64_t(first - begin) * width, terms.last = int64_t(last - begin) * width;
     const bool whole = first == 0 && last == height;
-    run.of.share = whole ? 1 : double(last - first) / height;
+    terms.share = whole ? 1 : double(last - first) / height;
     if (compared->mask && !whole) {
         unsigned long long *const count =
             reinterpret_cast<unsigned long long *>(&static_cast<loss_sums *>(workspace)->of[1]);
         GS_CUDA(cudaMemsetAsync(count, 0, sizeof *count, stream));
         GS_CUDA(launch(stream, MASK_BLOCKS, MASK_THREADS, count_mask, compared->mask, int64_t(width) * height,
                        count));
-        run.of.count = count;
+        terms.count = count;
     }
-    return queue_loss(all, run, workspace, stream);
+    return queue_loss(all, terms, workspace, stream);
 }
 
 gs_status gs_ssim_bytes(const gs_ssim_pair *pair, size_t *bytes) {
@@ -568,10 +542,9 @@ gs_status gs_ssim(const gs_ssim_pair *pair, void *workspace, size_t workspace_by
     const int64_t plane = int64_t(width) * height;
     const loss_images<float> in = {width, height, pair->planes,
                                    1,     plane,  {{pair->first, pair->second, nullptr, result, gradient}}};
-    const loss_run run = {{0, 1, 0, pair->valid != 0},
-                          {0, plane},
-                          {double(pair->planes) * (width - border) * (height - border), 1, nullptr}};
-    return launch_loss<false>(in, run, workspace, stream);
+    const double values = double(pair->planes) * (width - border) * (height - border);
+    const loss_terms terms = {0, 1, 0, pair->valid != 0, 0, plane, values, 1, nullptr};
+    return launch_loss<false>(in, terms, workspace, stream);
 }
 
 gs_status gs_depth_loss_bytes(int32_t width, int32_t height, size_t *bytes) {
@@ -650,8 +623,7 @@ gs_status gs_exposure_step(float *log_gains, const gs_exposure_group *group, con
                "log_gains, group, its views and sums must be given");
     GS_REQUIRE(group->count >= 1 && group->view >= 0 && group->view < group->count,
                "view must be one of the group's views");
-    GS_REQUIRE(rate >= 0 && rate <= FLT_MAX && prior >= 0 && prior <= FLT_MAX,
-               "rate and prior must be finite and not negative");
+    GS_REQUIRE(valid_rate(rate) && valid_rate(prior), "rate and prior must be finite and not negative");
     return GS_STATUS(launch(stream, 1, THREADS, exposure_step_kernel,
                             reinterpret_cast<float(*)[GAINS]>(log_gains), *group, sums, rate, prior));
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Gaussians to splats: what one camera sees of each Gaussian. The adjoint: project_backward.cu. A kernel loads, calls the
-// geometry, and stores. Formulas: docs/developers/math.md, sections 2 to 4.
+// Gaussians to splats: what one camera sees of each Gaussian. Reads the parameters and the cameras of a view, writes
+// its splats. A kernel loads, calls the geometry (camera.cuh, covariance.cuh, sh.cuh), and stores. The adjoint:
+// project_backward.cu. Formulas: docs/developers/math.md, sections 2 to 4.
 #include "project.cuh"
 
 using namespace gs;
@@ -18,10 +19,6 @@ struct one_camera {
 };
 
 // stored: of gs_gaussians.opacity_logit.
-__device__ float opacity_of(const gs_gaussians &gaussians, float stored) {
-    return gaussians.activated ? stored : sigmoid(stored);
-}
-
 __device__ float log2_opacity_of(const gs_gaussians &gaussians, float stored) {
     return gaussians.activated ? log2f(stored) : -1.4426950408889634f * log1pf(expf(-stored));
 }
@@ -60,7 +57,7 @@ __global__ void __launch_bounds__(rows_block)
         p = point::of(camera, ratio_limits_of(camera), gaussians.mean + 3 * i);
     }
     const bool may_be_seen = exists && is_in_front(camera, p, cameras.angle_limit[view]) &&
-                             opacity_of(gaussians, stored_opacity) >= min_opacity;
+                             (gaussians.activated ? stored_opacity : sigmoid(stored_opacity)) >= min_opacity;
     if constexpr (together) {
         const unsigned wanted = __ballot_sync(distwar::all_lanes, may_be_seen);
         begin_sh<length>(gaussians, first, wanted, sh_floats(degree), rows);
@@ -148,17 +145,16 @@ gs_status gs_project(const gs_view *view, gs_stream stream) {
         });
     };
     const gs_camera &first = *camera_of(view, 0);
-    GS_CUDA(view_count(view) > 1 ? run(cameras_of(view)) : run(one_camera{{first}, {angle_limit(first)}}));
-    return GS_OK;
+    return GS_STATUS(view_count(view) > 1 ? run(cameras_of(view))
+                                          : run(one_camera{{first}, {angle_limit(first)}}));
 }
 
 gs_status gs_radii(const gs_view *view, int32_t *radii, gs_stream stream) {
     GS_TRY(check_one_view(__func__, view));
     const int64_t count = view->gaussians.count;
     GS_REQUIRE(count == 0 || (view->splats && radii), "splats and radii must be given");
-    GS_CUDA(launch(stream, blocks_for(count, project_block), project_block, radii_kernel, view->splats, count,
-                   view->camera.width, view->camera.height, radii));
-    return GS_OK;
+    return GS_STATUS(launch_for(stream, count, project_block, radii_kernel, view->splats, count,
+                                view->camera.width, view->camera.height, radii));
 }
 
 gs_status gs_mark_visible(const gs_view *view, uint8_t *visible, gs_stream stream) {
@@ -166,8 +162,7 @@ gs_status gs_mark_visible(const gs_view *view, uint8_t *visible, gs_stream strea
     GS_TRY(check_camera(__func__, &view->camera));
     const gs_gaussians &gaussians = view->gaussians;
     GS_REQUIRE(gaussians.count == 0 || (gaussians.mean && visible), "mean and visible must be given");
-    GS_CUDA(launch(stream, blocks_for(gaussians.count, project_block), project_block,
-                   GS_OF_MODEL(mark_visible_kernel, view->camera.model), gaussians, view->camera,
-                   angle_limit(view->camera), visible));
-    return GS_OK;
+    return GS_STATUS(launch_for(stream, gaussians.count, project_block,
+                                GS_OF_MODEL(mark_visible_kernel, view->camera.model), gaussians, view->camera,
+                                angle_limit(view->camera), visible));
 }

@@ -26,18 +26,6 @@ __device__ __forceinline__ void begin_sh(const gs_gaussians &gaussians, int64_t 
     begin_rows<length>(gaussians.sh + first * length, wanted, used, rows);
 }
 
-// Writes whole rows of gradients, those in `existing`.
-template <int length>
-__device__ __forceinline__ void store_sh(warp_rows<length> *rows, unsigned existing, int64_t first,
-                                         const gs_gaussians &gradients) {
-    if (!gradients.sh) return;
-    if constexpr (length > GS_CHANNELS)
-        if (gradients.sh_constant)
-            return store_split_rows<GS_CHANNELS>(rows, existing, gradients.sh_constant + first * GS_CHANNELS,
-                                                 gradients.sh + first * (length - GS_CHANNELS));
-    store_rows<length>(rows, existing, gradients.sh + first * length);
-}
-
 // The cameras of a launch, as kernels take them. angle_limit: of a fisheye.
 struct several_cameras {
     int count;
@@ -83,7 +71,11 @@ inline float angle_limit(const gs_camera &camera) {
 
 inline gs_status check_projected(const char *function, const gs_view *view, gs_gaussians *out) {
     GS_TRY(check_extent(function, view));
-    GS_TRY(check_cameras(function, view));
+    for (int32_t v = 0; v < view_count(view); v++) {
+        GS_TRY(check_camera(function, camera_of(view, v)));
+        GS_REQUIRE_OF(function, camera_of(view, v)->model == camera_of(view, 0)->model,
+                      "the cameras of a view must have one model");
+    }
     GS_TRY(readable(function, &view->gaussians, &view->gaussians, out));
     GS_REQUIRE_OF(function, out->scale_modifier >= 0 && isfinite(out->scale_modifier),
                   "scale_modifier must be finite and not negative");
@@ -110,19 +102,10 @@ inline several_cameras cameras_of(const gs_view *view) {
 // with given colours.
 template <typename Body>
 auto with_model_and_degree(const gs_view *view, const gs_gaussians &gaussians, const Body &body) {
-    const auto with_degree = [&](auto model) {
-        switch (gaussians.color ? 0 : gaussians.sh_degree) {
-        case 0:
-            return body(model, std::integral_constant<int, 0>());
-        case 1:
-            return body(model, std::integral_constant<int, 1>());
-        case 2:
-            return body(model, std::integral_constant<int, 2>());
-        default:
-            return body(model, std::integral_constant<int, GS_MAX_SH_DEGREE>());
-        }
-    };
-    return with_model(camera_of(view, 0)->model, with_degree);
+    const int degree = gaussians.color ? 0 : gaussians.sh_degree;
+    return with_model(camera_of(view, 0)->model, [&](auto model) {
+        return with_model<GS_MAX_SH_DEGREE>(degree, [&](auto sh_degree) { return body(model, sh_degree); });
+    });
 }
 
 } // namespace gs

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The adjoint of gs_project. A kernel loads, calls the geometry, and stores. Formulas: math.md, sections 2 to 4.
+// The adjoint of gs_project. Reads the parameters, the splats and their moments (blend_backward.cu). Writes the
+// gradients by the parameters, or steps these by Adam in place; by the means of the splats; and by the camera
+// (camera_gradient.cuh). A kernel loads, calls the geometry, and stores. Formulas: docs/developers/math.md, sections 2
+// to 4 and 6.
 #include "arrays.h"
 #include "camera_gradient.cuh"
 #include "project.cuh"
@@ -9,6 +12,11 @@
 using namespace gs;
 
 namespace {
+
+// The gradients of a Gaussian's parameters, except for its colours.
+struct gaussian_gradient {
+    float mean[3], log_scale[3], quaternion[4], opacity_logit, covariance[6];
+};
 
 // ---- a step of Adam by the gradients of a warp's Gaussians, which it has in registers and in shared memory ----
 
@@ -47,13 +55,28 @@ struct stepped_values {
     }
 };
 
-// Steps the sh of the first `count` of a warp's Gaussians from `first` on, a multiple of 32. d_rows: their gradients.
-// By all lanes of a warp, after __syncwarp.
+// Steps the parameters by these gradients in place of storing them.
+__device__ void finish(const gaussian_gradient &g, int64_t i, const stepped_gaussians &to) {
+    stepped_values<3> mean, log_scale;
+    stepped_values<4> quaternion;
+    stepped_values<1> opacity_logit;
+    mean.read(to.mean, 3 * i);
+    log_scale.read(to.log_scale, 3 * i);
+    quaternion.read(to.quaternion, 4 * i);
+    opacity_logit.read(to.opacity_logit, i);
+    mean.step_and_write(g.mean, to.correction, 3 * i, to.mean);
+    log_scale.step_and_write(g.log_scale, to.correction, 3 * i, to.log_scale);
+    quaternion.step_and_write(g.quaternion, to.correction, 4 * i, to.quaternion);
+    opacity_logit.step_and_write(&g.opacity_logit, to.correction, i, to.opacity_logit);
+}
+
+// Steps the sh of a warp's Gaussians in `existing`, the first ones, from `first` on, a multiple of 32. d_rows: their
+// gradients. By all lanes of a warp, after __syncwarp.
 template <int length>
-__device__ __forceinline__ void step_sh(warp_rows<length> *d_rows, int count, int64_t first,
+__device__ __forceinline__ void step_sh(warp_rows<length> *d_rows, unsigned existing, int64_t first,
                                         const stepped_gaussians &to) {
     constexpr int turns = (32 * length + 127) / 128, together = 4; // a lane takes four floats a turn
-    const int lane = int(distwar::lane_id()), values = count * length, whole = values / 4 * 4;
+    const int lane = int(distwar::lane_id()), values = __popc(existing) * length, whole = values / 4 * 4;
     const int64_t begin = first * length;
     const auto gradient_at = [&](int place) {
         return d_rows->value + place + place / length * (warp_rows<length>::stride - length);
@@ -70,21 +93,21 @@ __device__ __forceinline__ void step_sh(warp_rows<length> *d_rows, int count, in
         for (int t = 0; t < together; t++) {
             const int place = 4 * (32 * (turn + t) + lane);
             if (!is_stepped(place)) continue;
-            x[t] = *reinterpret_cast<const float4 *>(to.sh.value + begin + place);
-            m[t] = *reinterpret_cast<const float4 *>(to.sh.first_moment + begin + place);
-            v[t] = *reinterpret_cast<const float4 *>(to.sh.second_moment + begin + place);
+            x[t] = four_at(to.sh.value + begin + place);
+            m[t] = four_at(to.sh.first_moment + begin + place);
+            v[t] = four_at(to.sh.second_moment + begin + place);
         }
         DISTWAR_UNROLL
         for (int t = 0; t < together; t++) {
             const int place = 4 * (32 * (turn + t) + lane);
             if (!is_stepped(place)) continue;
-            const float4 g = *reinterpret_cast<const float4 *>(gradient_at(place));
+            const float4 g = four_at(gradient_at(place));
             const float rate[4] = {rate_at(place), rate_at(place + 1), rate_at(place + 2),
                                    rate_at(place + 3)};
             adam_step_four(g, rate, to.correction, &x[t], &m[t], &v[t]);
-            *reinterpret_cast<float4 *>(to.sh.value + begin + place) = x[t];
-            *reinterpret_cast<float4 *>(to.sh.first_moment + begin + place) = m[t];
-            *reinterpret_cast<float4 *>(to.sh.second_moment + begin + place) = v[t];
+            four_at(to.sh.value + begin + place) = x[t];
+            four_at(to.sh.first_moment + begin + place) = m[t];
+            four_at(to.sh.second_moment + begin + place) = v[t];
         }
     }
     const int place = whole + lane;
@@ -100,13 +123,8 @@ __device__ __forceinline__ void step_sh(warp_rows<length> *d_rows, int count, in
 template <bool with_camera>
 struct gradient_sum {
     float mean[3], h;
-    float shape[3][3]; // by W, see covariance.cuh; or shape[0] and [1] by the given covariance
+    float shape[3][3];                // by W, see covariance.cuh; or shape[0] and [1] by the given covariance
     camera_terms<with_camera> camera; // there is one view
-};
-
-// The gradients of a Gaussian's parameters, except for its colours.
-struct gaussian_gradient {
-    float mean[3], log_scale[3], quaternion[4], opacity_logit, covariance[6];
 };
 
 // What a block knows of a view.
@@ -203,12 +221,7 @@ __device__ void store(const float *in, int64_t i, float *to) {
         for (int k = 0; k < length; k++) to[length * i + k] = in[k];
 }
 
-// Pixels of a unit of mean2d.
-__device__ float2 half_size(const gs_camera &camera) {
-    return make_float2(0.5f * float(camera.width), 0.5f * float(camera.height));
-}
-
-// Apart from the other gradients: only if it is wanted. unit: pixels.
+// Apart from the other gradients: only if it is wanted. unit: pixels of a unit of mean2d.
 __device__ void absolute_mean2d(const gs_splat &splat, const gs_moments &sums, bool has_gradient, float2 unit,
                                 float *out) {
     const float length = sqrtf(splat.whiten[1] * splat.whiten[1] + splat.whiten[2] * splat.whiten[2]);
@@ -225,38 +238,16 @@ __device__ void finish(const gaussian_gradient &g, int64_t i, const gs_gaussians
     store<6>(g.covariance, i, gradients.covariance);
 }
 
-// Steps the parameters by these gradients in place of storing them.
-__device__ void finish(const gaussian_gradient &g, int64_t i, const stepped_gaussians &to) {
-    stepped_values<3> mean, log_scale;
-    stepped_values<4> quaternion;
-    stepped_values<1> opacity_logit;
-    mean.read(to.mean, 3 * i);
-    log_scale.read(to.log_scale, 3 * i);
-    quaternion.read(to.quaternion, 4 * i);
-    opacity_logit.read(to.opacity_logit, i);
-    mean.step_and_write(g.mean, to.correction, 3 * i, to.mean);
-    log_scale.step_and_write(g.log_scale, to.correction, 3 * i, to.log_scale);
-    quaternion.step_and_write(g.quaternion, to.correction, 4 * i, to.quaternion);
-    opacity_logit.step_and_write(&g.opacity_logit, to.correction, i, to.opacity_logit);
-}
-
-__device__ void store_color(const float *color, int64_t i, const gs_gaussians &gradients) {
-    store<GS_CHANNELS>(color, i, gradients.color);
-}
-
-// Given colours are not stepped.
-__device__ void store_color(const float *, int64_t, const stepped_gaussians &) {}
-
+// Writes whole rows of gradients, those in `existing`.
 template <int length>
-__device__ __forceinline__ void finish_sh(warp_rows<length> *rows, unsigned existing, int64_t first,
-                                          const gs_gaussians &gradients) {
-    store_sh<length>(rows, existing, first, gradients);
-}
-
-template <int length>
-__device__ __forceinline__ void finish_sh(warp_rows<length> *rows, unsigned existing, int64_t first,
-                                          const stepped_gaussians &to) {
-    step_sh<length>(rows, __popc(existing), first, to);
+__device__ __forceinline__ void store_sh(warp_rows<length> *rows, unsigned existing, int64_t first,
+                                         const gs_gaussians &gradients) {
+    if (!gradients.sh) return;
+    if constexpr (length > GS_CHANNELS)
+        if (gradients.sh_constant)
+            return store_split_rows<GS_CHANNELS>(rows, existing, gradients.sh_constant + first * GS_CHANNELS,
+                                                 gradients.sh + first * (length - GS_CHANNELS));
+    store_rows<length>(rows, existing, gradients.sh + first * length);
 }
 
 // Arrays over splats that the backward projection reads and writes; mean2d and abs_mean2d may be NULL.
@@ -269,16 +260,6 @@ struct splat_gradients {
 splat_gradients splat_gradients_of(const gs_gradient *gradient) {
     return {reinterpret_cast<const float *>(gradient->moments), gradient->pixel_mean2d, gradient->mean2d,
             gradient->abs_mean2d, nullptr};
-}
-
-// Row i of pixel_mean2d.
-__device__ const float *pixel_mean2d_at(const splat_gradients &at, int64_t i) {
-    return at.pixel_mean2d ? at.pixel_mean2d + 2 * i : nullptr;
-}
-
-__device__ bool any_pixel_gradient(const splat_gradients &at, int64_t i) {
-    const float *const mean2d = pixel_mean2d_at(at, i);
-    return mean2d && (mean2d[0] != 0 || mean2d[1] != 0);
 }
 
 // A bit for each view that has a gradient for the Gaussian. Several loads at once, none behind a branch: a multiprocessor
@@ -298,8 +279,10 @@ __device__ __forceinline__ unsigned views_with_gradient(const gs_splat *splats, 
             met |= unsigned(any_moment(load_moments(at.moments, of_view))) << v;
         }
     }
-    for (int v = 0; at.pixel_mean2d && v < views; v++)
-        met |= unsigned(any_pixel_gradient(at, v * count + i)) << v;
+    for (int v = 0; at.pixel_mean2d && v < views; v++) {
+        const float *const mean2d = at.pixel_mean2d + 2 * (v * count + i);
+        met |= unsigned(mean2d[0] != 0 || mean2d[1] != 0) << v;
+    }
     return in_views & met;
 }
 
@@ -348,7 +331,8 @@ __global__ void __launch_bounds__(rows_block)
     float length_sum = 0;
     for (int v = 0; exists && v < views(); v++) {
         const int64_t of_view = v * gaussians.count + i;
-        const float2 unit = half_size(cameras.at[v]);
+        const float2 unit =
+            make_float2(0.5f * float(cameras.at[v].width), 0.5f * float(cameras.at[v].height));
         float mean2d[2] = {}, absolute[2] = {};
         if (in_views >> v & 1) {
             const gs_splat splat = splats[of_view];
@@ -357,7 +341,8 @@ __global__ void __launch_bounds__(rows_block)
             length_sum += sqrtf(absolute[0] * absolute[0] + absolute[1] * absolute[1]);
             add_view_color<length>(gaussians, constants[v], mean, splat, sums, row, degree, &sum);
             add_view<model>(gaussians, cameras.at[v], constants[v], i, mean, axes, splat, sums,
-                            pixel_mean2d_at(of_splats, of_view), mean2d, &sum);
+                            of_splats.pixel_mean2d ? of_splats.pixel_mean2d + 2 * of_view : nullptr, mean2d,
+                            &sum);
             mean2d[0] *= unit.x, mean2d[1] *= unit.y;
         }
         store<2>(mean2d, of_view, of_splats.mean2d);
@@ -389,7 +374,8 @@ __global__ void __launch_bounds__(rows_block)
         add_sh_adjoint<length>(view_direction_of<reciprocal>(constants[v].negative_center, mean), degree,
                                d_color, d_row);
     }
-    if (exists && gaussians.color) store_color(d_row, i, to);
+    if constexpr (std::is_same_v<Target, gs_gaussians>) // given colours are not stepped
+        if (exists && gaussians.color) store<GS_CHANNELS>(d_row, i, to.color);
     DISTWAR_UNROLL
     for (int k = 0; k < length; k += 4) {
         float four[4] = {};
@@ -397,7 +383,10 @@ __global__ void __launch_bounds__(rows_block)
         write_four<length>(four, length - k, row + k);
     }
     __syncwarp();
-    finish_sh<length>(rows, existing, first, to);
+    if constexpr (std::is_same_v<Target, gs_gaussians>)
+        store_sh<length>(rows, existing, first, to);
+    else
+        step_sh<length>(rows, existing, first, to);
 }
 
 __global__ void __launch_bounds__(project_block)
@@ -437,8 +426,8 @@ gs_status gs_project_backward(const gs_view *view, const gs_gradient *gradient, 
     const camera_sums sums = camera_sums_in(gradient->camera);
     const splat_gradients of_splats = splat_gradients_of(gradient);
     GS_CUDA(with_model_and_degree(view, in, [&](auto model, auto sh_degree) {
-        return launch(
-            stream, blocks_for(in.count, rows_block), rows_block,
+        return launch_for(
+            stream, in.count, rows_block,
             gradient->camera ? project_backward_kernel<model, sh_degree, ONE_VIEW_AND_CAMERA, gs_gaussians>
             : view_count(view) == 1 ? project_backward_kernel<model, sh_degree, ONE_VIEW, gs_gaussians>
                                     : project_backward_kernel<model, sh_degree, SEVERAL_VIEWS, gs_gaussians>,
@@ -481,13 +470,12 @@ gs_status gs_project_backward_adam(const gs_view *view, const gs_gradient *gradi
         "sh of adam's arrays must be aligned to 16 bytes");
     splat_gradients of_splats = splat_gradients_of(gradient);
     of_splats.density = adam->density;
-    GS_CUDA(with_model_and_degree(view, in, [&](auto model, auto sh_degree) {
-        return launch(stream, blocks_for(in.count, rows_block), rows_block,
-                      project_backward_kernel<model, sh_degree, SEVERAL_VIEWS, stepped_gaussians>, in,
-                      used_degree(view->sh_degree_used, &in), cameras_of(view), view->splats, of_splats, to,
-                      nullptr);
+    return GS_STATUS(with_model_and_degree(view, in, [&](auto model, auto sh_degree) {
+        return launch_for(stream, in.count, rows_block,
+                          project_backward_kernel<model, sh_degree, SEVERAL_VIEWS, stepped_gaussians>, in,
+                          used_degree(view->sh_degree_used, &in), cameras_of(view), view->splats, of_splats,
+                          to, nullptr);
     }));
-    return GS_OK;
 }
 
 gs_status gs_mean2d_gradient(const gs_view *view, const gs_moments *moments, float *mean2d, float *abs_mean2d,
@@ -495,9 +483,8 @@ gs_status gs_mean2d_gradient(const gs_view *view, const gs_moments *moments, flo
     GS_TRY(check_extent(__func__, view));
     const int64_t count = splat_count(view);
     GS_REQUIRE(count == 0 || (view->splats && moments), "splats and moments must be given");
-    GS_CUDA(launch(stream, blocks_for(count, project_block), project_block, mean2d_gradient_kernel,
-                   view->splats, count, reinterpret_cast<const float *>(moments), mean2d, abs_mean2d));
-    return GS_OK;
+    return GS_STATUS(launch_for(stream, count, project_block, mean2d_gradient_kernel, view->splats, count,
+                                reinterpret_cast<const float *>(moments), mean2d, abs_mean2d));
 }
 
 gs_status gs_camera_gradient_bytes(int64_t count, size_t *bytes) {

@@ -77,8 +77,21 @@ __device__ inline void sh_basis_adjoint(int degree, const float r[3],
 
 // ---- colour ----
 
-// 0.5 + SH, not clamped at 0. row: the Gaussian's coefficients, `length` floats, of which those of `degree`
+// Calls body(k, channel, value) for the coefficients of `degree`. row: of a Gaussian, `length` floats, of which these
 // are read; 16-byte aligned if length is a multiple of 4.
+template <int length, typename Body>
+__device__ __forceinline__ void for_coefficients(const float *row, int degree, const Body &body) {
+    const int used = sh_floats(degree);
+    DISTWAR_UNROLL
+    for (int first = 0; first < length; first += 4) {
+        float in[4] = {};
+        if (first < used) read_four<length>(row + first, used - first, in);
+        for (int e = 0; e < 4; e++)
+            if (first + e < used) body((first + e) / GS_CHANNELS, (first + e) % GS_CHANNELS, in[e]);
+    }
+}
+
+// 0.5 + SH, not clamped at 0.
 template <int length>
 __device__ void color_from_sh(const gs_camera &camera, const float *mean, const float *row, int degree,
                               float out[GS_CHANNELS]) {
@@ -86,17 +99,9 @@ __device__ void color_from_sh(const gs_camera &camera, const float *mean, const 
     negative_center(camera, center);
     const view_direction<divisor> view = view_direction_of<divisor>(center, mean);
     sh_basis(degree, view.unit, basis);
-    const int used = sh_floats(degree);
     for (int c = 0; c < GS_CHANNELS; c++) out[c] = 0.5f;
-    DISTWAR_UNROLL
-    for (int first = 0; first < length; first += 4) {
-        float in[4] = {};
-        if (first < used) read_four<length>(row + first, used - first, in);
-        for (int e = 0; e < 4; e++) {
-            const int k = (first + e) / GS_CHANNELS, c = (first + e) % GS_CHANNELS;
-            if (first + e < used) out[c] = fmaf(basis[k], in[e], out[c]);
-        }
-    }
+    for_coefficients<length>(row, degree,
+                             [&](int k, int c, float in) { out[c] = fmaf(basis[k], in, out[c]); });
 }
 
 // Adjoint of color_from_sh by the mean. d_color: gradient by the colour.
@@ -105,16 +110,8 @@ __device__ __forceinline__ void color_from_sh_adjoint(const view_direction<recip
                                                       const float *row, int degree,
                                                       const float d_color[GS_CHANNELS], float d_mean[3]) {
     float d_basis[max_sh_coefficients] = {}, d_direction[3];
-    const int used = sh_floats(degree);
-    DISTWAR_UNROLL
-    for (int first = 0; first < length; first += 4) {
-        float in[4] = {};
-        if (first < used) read_four<length>(row + first, used - first, in);
-        for (int e = 0; e < 4; e++) {
-            const int k = (first + e) / GS_CHANNELS, c = (first + e) % GS_CHANNELS;
-            if (first + e < used) d_basis[k] = fmaf(d_color[c], in[e], d_basis[k]);
-        }
-    }
+    for_coefficients<length>(row, degree,
+                             [&](int k, int c, float in) { d_basis[k] = fmaf(d_color[c], in, d_basis[k]); });
     sh_basis_adjoint(degree, view.unit, d_basis, d_direction);
     view_direction_tangent(view, d_direction, d_mean);
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // A plane sweep. One thread a pixel. A pixel sees the point centre + direction / w at inverse depth w. Times w that is
 // `centre w + direction`, which projects to the same pixels and also holds at infinity, w = 0.
+#include "camera.cuh"
 #include "check.h"
 #include "distwar_gs_stereo.h"
-#include "camera.cuh"
 #include "launch.cuh"
 
 namespace {
