@@ -222,6 +222,15 @@ __host__ __device__ int split_class(int64_t pairs, int multiprocessors, int pixe
     return class_of(share > shortest_split ? share : int64_t(shortest_split));
 }
 
+// The limits that gs_bin works to.
+struct bin_limits {
+    int multiprocessors;
+    uint32_t bucket_room;
+    int64_t pair_capacity;
+    int64_t call;          // of gs_bin_report
+    gs_bin_report *report; // or NULL
+};
+
 // Read by the host, or by the kernels that follow.
 struct bin_summary {
     int64_t buckets; // gs_view.buckets_needed
@@ -259,8 +268,7 @@ __host__ __device__ int pixels_of_thread(int64_t pairs, int64_t longest, int til
 // summary; and to `ends` the end of each counter's range in its tile's list. If the pairs do not fit, all lists are
 // empty.
 __global__ void __launch_bounds__(scan_block)
-    tile_begin_kernel(const tile_counters length, uint32_t *ends, int tiles, int multiprocessors,
-                      uint32_t bucket_room, int64_t pair_capacity, int64_t call, gs_bin_report *report,
+    tile_begin_kernel(const tile_counters length, uint32_t *ends, int tiles, const bin_limits limits,
                       int64_t *tile_begin, uint32_t *class_begin, bin_summary *summary) {
     in_turn();
     static_assert(classes <= scan_block, "a thread a class");
@@ -268,7 +276,7 @@ __global__ void __launch_bounds__(scan_block)
     __shared__ unsigned longest, parts, most; // most: in a counter
     const int thread = int(threadIdx.x);
     // Read early: it may lie in the host's memory.
-    const int64_t most_before = thread == 0 && report ? report->most_pairs_needed : 0;
+    const int64_t most_before = thread == 0 && limits.report ? limits.report->most_pairs_needed : 0;
     if (thread < classes) in_class[thread] = 0;
     if (thread == 0) longest = parts = most = 0;
     __syncthreads();
@@ -308,7 +316,7 @@ __global__ void __launch_bounds__(scan_block)
     atomicMax(&most, own_most);
     if (own_parts > 0) atomicAdd(&parts, own_parts);
     int64_t begin = __shfl_sync(distwar::all_lanes, scan_of_block<scan_block>(own, &pairs), 0);
-    const bool fits = pairs <= pair_capacity;
+    const bool fits = pairs <= limits.pair_capacity;
     for_rows([=](int counter) { return ends[counter]; },
              [&](int counter, uint32_t n) {
                  int64_t until = n; // inclusive
@@ -327,26 +335,26 @@ __global__ void __launch_bounds__(scan_block)
     int all;
     const int before = scan_of_block<scan_block>(fits && thread < classes ? in_class[thread] : 0, &all);
     if (thread < classes) class_begin[thread] = uint32_t(before);
-    const int pixels = pixels_of_thread(pairs, longest, tiles, multiprocessors);
-    if (thread == split_class(pairs, multiprocessors, pixels)) {
+    const int pixels = pixels_of_thread(pairs, longest, tiles, limits.multiprocessors);
+    if (thread == split_class(pairs, limits.multiprocessors, pixels)) {
         const int64_t buckets = int64_t(most) * counters;
         summary->buckets = buckets, summary->pairs = pairs;
         summary->pixels_per_thread = pixels, summary->split = before;
-        if (report) {
-            report->pairs_needed = pairs, report->buckets_needed = buckets;
-            report->pixels_per_thread = pixels, report->split_tiles = before;
+        if (limits.report) {
+            limits.report->pairs_needed = pairs, limits.report->buckets_needed = buckets;
+            limits.report->pixels_per_thread = pixels, limits.report->split_tiles = before;
             __threadfence_system(); // call last: the host may wait for it
-            *const_cast<volatile int64_t *>(&report->call) = call;
+            *const_cast<volatile int64_t *>(&limits.report->call) = limits.call;
         }
     }
-    if (thread == 0 && report && most_before < pairs) report->most_pairs_needed = pairs;
+    if (thread == 0 && limits.report && most_before < pairs) limits.report->most_pairs_needed = pairs;
     // Each of these lengths is the first of its class.
     if (thread == class_of(sorted_by_block<part_block>) + 1) summary->cut_end = before;
     if (thread == class_of(sorted_by_block<sort_block>) + 1) summary->part_block_end = before;
     if (thread == class_of(sorted_by_warp) + 1) summary->block_end = before;
     if (thread == 0) {
         summary->parts = fits ? parts : 0, summary->described = 0;
-        summary->in_lists = fits && most > bucket_room;
+        summary->in_lists = fits && most > limits.bucket_room;
     }
 }
 
@@ -773,9 +781,9 @@ gs_status gs_bin(gs_view *view, gs_stream stream) {
     const buckets into = {counters, a.bucket, a.bucket_room};
     GS_CUDA(cudaMemsetAsync(counters.first, 0, counter_words(counter_count) * sizeof(uint32_t), stream));
     GS_CUDA(launch(stream, splat_blocks, bin_block, append_kernel, portions, grid, into));
-    GS_CUDA(launch_in_turn(stream, 1, scan_block, tile_begin_kernel, counters, a.ends, tiles, multiprocessors,
-                           a.bucket_room, pair_capacity, call, view->report, a.tile_begin, a.class_begin,
-                           a.summary));
+    GS_CUDA(launch_in_turn(stream, 1, scan_block, tile_begin_kernel, counters, a.ends, tiles,
+                           bin_limits{multiprocessors, a.bucket_room, pair_capacity, call, view->report},
+                           a.tile_begin, a.class_begin, a.summary));
     bin_summary summary = {};
     if (!waits) { // on the device; the host keeps what it had
         summary.pairs = pair_capacity;
