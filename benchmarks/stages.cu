@@ -12,8 +12,7 @@
 // The loss is against a black picture, and Adam's rates are 0. Before a blend is timed, its moments are compared with those
 // of another strategy. Under simt times mean nothing.
 #include "bench.cuh"
-#include "blend/blend_backward.cuh"
-#include "blend/blend_commit.cuh"
+#include "blend_backward.cuh"
 #include "cli/command_line.h"
 #include "dataset.h"
 #include "frames/device_gaussians.h"

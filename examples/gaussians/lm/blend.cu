@@ -4,7 +4,7 @@
 // counting sort: a pass down the rays counts the pairs of each splat, a prefix sum gives their places, a second pass
 // writes them. In its products warps read equal shares of the pairs in order, and commit once for each splat in their
 // share. How pixels map to threads: blend.cuh. Formulas: docs/developers/math-lm.md.
-#include "blend/blend_pass.cuh"
+#include "blend.cuh"
 #include "gpu/scan_sort.h"
 #include "kernels.cuh"
 #include "launch.cuh"

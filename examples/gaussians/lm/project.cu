@@ -4,7 +4,7 @@
 #include "launch.cuh"
 #include "kernels.cuh"
 #include "tangents.cuh"
-#include "moments.cuh"
+#include "splat.cuh"
 #include "warp_rows.cuh"
 #include <distwar/warp.cuh>
 

@@ -2,7 +2,7 @@
 // The Gauss-Newton metric of the loss in the space of pictures: a weight for each value, minus SSIM's
 // coupling of the values under a window (docs/developers/math.md, section 8). And the residuals of 3DGS-LM, each of which
 // depends on one pixel's colour alone: a weight and a gradient for each value in place of a row of J for each residual.
-#include "image/ssim.cuh"
+#include "ssim.cuh"
 #include "kernels.cuh"
 
 using namespace gs;

@@ -4,7 +4,7 @@
 #include "commands/command.h"
 #include "demo/demo_scene.h"
 #include "device.h"
-#include "geometry/fisheye.h"
+#include "lenses.h"
 #include "frames/device_gaussians.h"
 #include "frames/frame.h"
 #include "files/json_writer.h"

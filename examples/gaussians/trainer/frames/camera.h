@@ -2,7 +2,7 @@
 // The direction of a camera, what it sees, and what the cameras of all views say of the scene.
 #pragma once
 
-#include "geometry/camera_place.h"
+#include "lenses.h"
 #include "target_view.h"
 
 C_LINKAGE_BEGIN

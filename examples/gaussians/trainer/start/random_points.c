@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "start/random_points.h"
 #include "frames/camera.h"
-#include "geometry/fisheye.h"
+#include "lenses.h"
 #include "random.h"
 #include <math.h>
 #include <string.h>
