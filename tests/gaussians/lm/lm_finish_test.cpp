@@ -656,6 +656,24 @@ TEST(LmOptions, PublishedOnesAreThoseOf3dgsLm) {
     EXPECT_LT(last, 0.9 * p.steps[0].before);
 }
 
+// Of a Gaussian that hardly shows, J^T J has next to nothing: b / diag(J^T J) alone takes it far away.
+TEST(LmFinish, PublishedStepsHoldGaussiansThatHardlyShow) {
+    double farthest[2] = {};
+    for (const bool unlimited : {false, true}) {
+        problem p;
+        for (int64_t i = 0; i < p.host.count; i += 2) { // alpha is little over 1/255, at few pixels
+            p.host.opacity_logit[i] = -5.5f;
+            for (int k = 0; k < 3; k++) p.host.log_scale[3 * i + k] = -0.1f * float(k);
+        }
+        device_gaussians_upload(&p.device, &p.host);
+        lm_settings settings = lm_settings_published();
+        settings.steps = 1, settings.unit_weight = unlimited ? 0 : settings.unit_weight;
+        for (const double value : solution_on(p, p.views, settings))
+            farthest[unlimited] = std::fmax(farthest[unlimited], std::fabs(value));
+    }
+    EXPECT_GT(farthest[true], 20 * farthest[false]) << farthest[false];
+}
+
 TEST(LmFinish, AntialiasedScenesAreRefused) {
     problem p;
     p.device.antialias = 1;
