@@ -79,6 +79,7 @@ files = {
     # The second step is undone.
     "lm-fern-15-free.json": {"views": 3, "psnr": 19, "ssim": 0.4,
                              "steps": [lm_step(2, 0.5, 0.4), lm_step(4, 0.4, 0.1, False), lm_step(5, 0.4, 0.3)]},
+    # Of subsets of the views the end and the seconds stand in a table of their own.
     "lm-fern-15-ours-half.json": {"psnr": 19, "ssim": 0.4, "steps": [lm_step(2, 0.35, 0.3)]}}
 short, tuned = log(20, 5), log(20, 2) # tuned: by a tuner that found the tree at 8
 tuned[2] |= {"reduce": "tree", "threshold": 8}
@@ -140,6 +141,7 @@ with tempfile.TemporaryDirectory() as folder:
     assert not missing, "\n".join(missing) + "\nis not in\n" + page.stdout
     assert page.returncode == 0 and "defaults-fox-7000-0: has no end" in page.stderr, page.stderr
 
+    # Of programs of two codes: their best times beside each other.
     codes = tables("show", folder, folder, "--codes")
     assert "| gaussians, fern | 1.000, 1.000 | 0.250, 0.250 |" in codes.stdout, codes
 
