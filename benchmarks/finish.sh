@@ -5,42 +5,51 @@
 #   benchmarks/finish.sh PROGRAMS DATA OUT [SCENE:ITERATIONS[:VARIANT,VARIANT...[:DOWNSCALE]]...]
 #
 # PROGRAMS: the folder of the built programs (build/cuda/bin). DATA: a folder with the photographs of each SCENE in a
-# folder of its name. fox and knot start from random points; `dsplat generate DATA/knot` makes knot. OUT: a folder for
-# Adam's logs, adam-SCENE.jsonl, and the JSON of dsplat finish, lm-SCENE-ITERATION-VARIANT.json. Default: fern:30000
-# fox:30000, all variants of each. The variants are the lines of `options` below. On an H200 fern takes about 85
-# seconds, fox 260.
+# folder of its name; knot is made if it is not there. fox and knot start from random points. OUT: a folder for Adam's
+# logs, adam-SCENE.jsonl, and the JSON of dsplat finish, lm-SCENE-ITERATION-VARIANT.json. What has ended in an earlier
+# call with it is not run again, so scenes and variants may be shared out over calls. LIMIT: seconds that a run may take;
+# 300 unless set. Default: fern, fox, knot and bonsai, which is at half size, each with the objective where Adam ends
+# (end), --lm-published (published), the defaults (ours), squared differences (l2), both with one batch or all batches of
+# a half or a quarter of the views (half, halves, quarter, quarters), and with Adam's 2/3 followed by 50 or 100 steps of
+# all views, at most 32 (full-50, full-100). The other variants are the lines of `options` below.
 # benchmarks/tables.py show OUT prints tables, keep OUT keeps what the page shows.
 # shellcheck disable=SC2086,SC2046,SC2017 # lists of options are split; checkpoints are at whole thirds
 set -eu
 [ $# -ge 3 ] || { sed -n '3,/^# shellcheck/{/^# shellcheck/d;s/^# \{0,1\}//p;}' "$0"; exit 2; }
-programs=$1 data=$2 out=$3
+programs=$1 data=$2 out=$3 limit=${LIMIT:-300}
 shift 3
-[ $# -gt 0 ] || set -- fern:30000 fox:30000
+[ $# -gt 0 ] || set -- fern:30000 fox:30000 knot:30000 bonsai:30000::2
 mkdir -p "$out/scenes"
 
-options() { # VARIANT: prints its start (third, two (thirds) or end) and its options of dsplat finish
-    half=9 quarter=5 # of the 17 views of fern
-    case $scene in fox) half=22 quarter=11 ;; knot) half=50 quarter=25 ;; esac
+options() { # VARIANT [STEPS]: prints its start (third, two (thirds) or end) and its options of dsplat finish
+    ten=${2---lm-steps 10}
+    case $scene in fern) views=17 ;; fox) views=43 ;; bonsai) views=220 ;; *) views=100 ;; esac
+    half=$(((views + 1) / 2)) quarter=$(((views + 3) / 4))
     case $1 in
-    free) echo two --lm-steps 20 ;;
+    published) echo two --lm-published ;;
+    published-l2) echo two --lm-published --lm-objective l2 --lm-ssim full ;;
+    published-*) options ${1#published-} '' && echo --lm-published ;;
+    ours) echo two ;;
+    l2) echo two --lm-objective l2 ;;
     third) echo third --lm-steps 20 ;;
     end) echo end --lm-steps 5 ;;
-    published) echo two --lm-published ;;
     cached) echo two --lm-steps 2 --lm-form cached ;;
-    halves) echo two --lm-steps 10 --lm-batch $half --lm-batches 2 ;;
-    centre) echo two --lm-steps 10 --lm-ssim centre ;;
+    half) echo two $ten --lm-batch $half --lm-batches 1 ;;
+    halves) echo two $ten --lm-batch $half --lm-batches 2 ;;
+    quarter) echo two $ten --lm-batch $quarter --lm-batches 1 ;;
+    quarters) echo two $ten --lm-batch $quarter --lm-batches 4 ;;
+    centre) echo two $ten --lm-ssim centre ;;
+    free) echo two --lm-steps 20 ;;
     free-12) echo two --lm-steps 12 ;; # instead of free where a step takes long
-    diagonal) echo two --lm-steps 10 --lm-preconditioner diagonal ;;
-    diagonal-20) echo two --lm-steps 10 --lm-preconditioner diagonal --lm-pcg 20 --lm-units 0.1 ;;
-    no-radius) echo two --lm-steps 10 --lm-radius 0 ;;
-    radius-1) echo two --lm-steps 10 --lm-radius 1 ;;
-    gain) echo two --lm-steps 10 --lm-rule gain ;;
+    diagonal) echo two $ten --lm-preconditioner diagonal ;;
+    diagonal-20) echo two $ten --lm-preconditioner diagonal --lm-pcg 20 --lm-units 0.1 ;;
+    no-radius) echo two $ten --lm-radius 0 ;;
+    radius-1) echo two $ten --lm-radius 1 ;;
+    gain) echo two $ten --lm-rule gain ;;
     pcg-4) echo two --lm-steps 14 --lm-pcg 4 ;;
     pcg-16) echo two --lm-steps 7 --lm-pcg 16 ;;
-    units-1) echo two --lm-steps 10 --lm-units 1 ;;
-    units-100) echo two --lm-steps 10 --lm-units 100 ;;
-    half) echo two --lm-steps 10 --lm-batch $half ;;
-    quarter) echo two --lm-steps 10 --lm-batch $quarter ;;
+    units-1) echo two $ten --lm-units 1 ;;
+    units-100) echo two $ten --lm-units 100 ;;
     *) echo "no variant $1" >&2; exit 2 ;;
     esac
 }
@@ -48,10 +57,11 @@ say() { echo "$(date +%H:%M:%S) $*"; }
 
 # Trains with Adam and keeps its checkpoints at 1/3 and 2/3. The time to write them does not count as training.
 adam() { # SCENE ITERATIONS
+    ! grep -qs '"event": "end"' "$out/adam-$1.jsonl" || return 0
     checkpoint="$out/scenes/$1.checkpoint"
-    rm -f "$checkpoint"
+    rm -f "$out/scenes/$1-"* "$checkpoint"
     say "adam-$1"
-    timeout 300 "$programs/dsplat" train $from --iterations $2 -o "$out/scenes/$1-$2.ply" --eval-every $(($2 / 30)) \
+    timeout $limit "$programs/dsplat" train $from --iterations $2 -o "$out/scenes/$1-$2.ply" --eval-every $(($2 / 30)) \
         --checkpoint-every $(($2 / 3)) --checkpoint "$checkpoint" --log "$out/adam-$1.jsonl" >"$out/adam-$1.txt" 2>&1 &
     process=$!
     for at in $(($2 / 3)) $(($2 / 3 * 2)); do
@@ -65,27 +75,44 @@ scene_at() { # SCENE ITERATIONS AT: writes the scene of a checkpoint, one iterat
         "$programs/dsplat" train $from --iterations $2 -o "$out/scenes/$1-$3.ply" --seconds 0.000001 \
             --resume "$out/scenes/$1-$3.checkpoint" --checkpoint "$out/scenes/unused" >"$out/start-$1-$3.txt" 2>&1
 }
+# Adam with STEPS steps of as many views as a step takes, after 2/3 of the iterations with the usual ones.
+full() { # SCENE ITERATIONS STEPS
+    ! grep -qs '"event": "end"' "$out/adam-$1-full-$3.jsonl" || return 0
+    options ours >"$out/scenes/unused" # for `views`
+    most=$((views < 32 ? views : 32)) usual=$(sed -n 's/.*, \([0-9]*\) views\{0,1\} per step, density.*/\1/p' "$out/adam-$1.txt")
+    all=$(($2 / 3 * 2 + $3 * most))
+    say "adam-$1-full-$3: $3 steps of $most of $views views"
+    timeout $limit "$programs/dsplat" train $from --iterations $all -o "$out/scenes/unused.ply" --batch $most --average 0 \
+        --resolutions 1:$(awk "BEGIN { printf \"%.6f\", 100 * ($2 / 3 * 2 + 0.5) / $all }"):$usual --eval-every $(($2 / 30)) \
+        --log "$out/adam-$1-full-$3.jsonl" >"$out/adam-$1-full-$3.txt" 2>&1 || tail -n 3 "$out/adam-$1-full-$3.txt"
+}
 for chosen; do
     scene=${chosen%%:*} rest=${chosen#*:}
-    iterations=${rest%%:*} variants=free,third,end,diagonal,diagonal-20,no-radius,radius-1,gain,pcg-4,pcg-16
-    variants=$variants,units-1,units-100,half,quarter
-    rest=${rest#"$iterations"} downscale=1
+    iterations=${rest%%:*} variants=end,published,ours,half,halves,quarter,quarters,l2,published-half,published-halves
+    variants=$variants,published-quarter,published-quarters,published-l2,full-50,full-100
+    rest=${rest#"$iterations"} downscale=1 photographs="$data/$scene"
     rest=${rest#:}
     [ -z "${rest%%:*}" ] || variants=${rest%%:*}
     [ "${rest%:*}" = "$rest" ] || downscale=${rest#*:}
-    from="$data/$scene --downscale $downscale" background=
+    if [ $scene = knot ] && [ ! -d "$photographs" ]; then
+        photographs="$out/scenes/photographs-of-knot"
+        [ -d "$photographs" ] || "$programs/dsplat" generate "$photographs" >"$out/generate.txt"
+    fi
+    from="$photographs --downscale $downscale --validate 0" background=
     [ "$scene" != knot ] || background="--background 1,1,1"
     case $scene in fox | knot) from="$from --random 100000 $background" ;; esac
-    rm -f "$out/scenes/$scene-"*
     adam $scene $iterations
     for variant in $(echo $variants | tr , ' '); do
+        case $variant in full-*) full $scene $iterations ${variant#full-}; continue ;; esac
         set -- $(options $variant)
         case $1 in third) at=$((iterations / 3)) ;; two) at=$((iterations / 3 * 2)) ;; end) at=$iterations ;; esac
         shift
-        say "lm-$scene-$at-$variant"
+        name="lm-$scene-$at-$variant"
+        [ ! -e "$out/$name.json" ] || continue
+        say "$name"
         scene_at $scene $iterations $at
-        timeout 90 "$programs/dsplat" finish "$out/scenes/$scene-$at.ply" --cameras "$data/$scene" --downscale $downscale $background \
-            -o "$out/scenes/lm.ply" --json "$out/lm-$scene-$at-$variant.json" "$@" \
-            >"$out/lm-$scene-$at-$variant.txt" 2>&1 || tail -n 3 "$out/lm-$scene-$at-$variant.txt"
+        timeout $limit "$programs/dsplat" finish "$out/scenes/$scene-$at.ply" --cameras "$photographs" --downscale $downscale \
+            $background -o "$out/scenes/lm.ply" --json "$out/$name.json" "$@" >"$out/$name.txt" 2>&1 ||
+            tail -n 3 "$out/$name.txt"
     done
 done

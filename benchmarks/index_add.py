@@ -14,6 +14,7 @@ is compared with one in double precision first. Times are printed; FILE has the 
 ten times fewer rows took, is left out.
 """
 import argparse
+import functools
 import json
 import math
 import statistics
@@ -48,23 +49,20 @@ def zipf(count, rows, exponent):
     return torch.randperm(rows, device="cuda")[ranks.clamp_(max=rows - 1)]
 
 
-class Timer:
-    def __init__(self):
-        self.scrub = torch.empty(1 << 27, device="cuda")
-
-    def microseconds(self, call, repeat):
+def median_time(scrub, call, repeat):
+    """Microseconds; scrub: a tensor larger than the L2 cache."""
+    call()
+    torch.cuda.synchronize()
+    times = []
+    while len(times) < repeat and sum(times) < 1e5:
+        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        scrub.fill_(len(times))
+        begin.record()
         call()
+        end.record()
         torch.cuda.synchronize()
-        times = []
-        while len(times) < repeat and sum(times) < 1e5:
-            begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-            self.scrub.fill_(len(times))
-            begin.record()
-            call()
-            end.record()
-            torch.cuda.synchronize()
-            times.append(1e3 * begin.elapsed_time(end))
-        return statistics.median(times)
+        times.append(1e3 * begin.elapsed_time(end))
+    return statistics.median(times)
 
 
 class Ours:
@@ -98,15 +96,7 @@ def check(name, index, source, rows, **how):
         sys.exit(f"WRONG: {name}, {len(index)} rows of {source.shape[1]}, {how}: error {error}")
 
 
-def deterministic(call):
-    def run():
-        torch.use_deterministic_algorithms(True)
-        call()
-        torch.use_deterministic_algorithms(False)
-    return run
-
-
-def measure(timer, case, slow, ways):
+def measure(microseconds, case, slow, ways):
     name, N, M, K, exponent = case
     index = zipf(N, M, exponent)
     source = torch.randn(N, K, device="cuda", dtype=torch.float32).to(TYPES[name])
@@ -114,29 +104,34 @@ def measure(timer, case, slow, ways):
     repeat, times = (11 if N * K < 10**8 else 5), {}
     for way in ({"way": "chosen"}, {"way": "chosen", "deterministic": True}):
         check(name, index, source, M, **way)
-    times["ours"] = timer.microseconds(Ours(out, index, source), repeat)
-    times["torch"] = timer.microseconds(lambda: out.index_add_(0, index, source), repeat)
+    times["ours"] = microseconds(Ours(out, index, source), repeat)
+    times["torch"] = microseconds(lambda: out.index_add_(0, index, source), repeat)
     wide = index[:, None].expand(N, K)
-    times["scatter_add"] = timer.microseconds(lambda: out.scatter_add_(0, wide, source), repeat)
-    times["ours_deterministic"] = timer.microseconds(Ours(out, index, source, deterministic=True), repeat)
-    key = (name, M, K, exponent)
-    if 10 * slow.get(key, 0) < 5e5:
-        slow[key] = times["torch_deterministic"] = timer.microseconds(
-            deterministic(lambda: out.index_add_(0, index, source)), 3)
-    if 10 * slow.get(("embedding", *key), 0) < 5e5:
-        times["embedding"] = timer.microseconds(
-            lambda: torch.ops.aten.embedding_dense_backward(source, index, M, -1, False), 3)
-        slow[("embedding", *key)] = times["embedding"]
+    times["scatter_add"] = microseconds(lambda: out.scatter_add_(0, wide, source), repeat)
+    times["ours_deterministic"] = microseconds(Ours(out, index, source, deterministic=True), repeat)
 
-        def sums():
-            table = torch.zeros(M, K, device="cuda")
-            Ours(table, index, source)()
-            return table.to(source.dtype)
-        times["ours_embedding"] = timer.microseconds(sums, repeat)
+    def unless_slow(way, call): # by what ten times fewer rows took
+        of = way, name, M, K, exponent
+        if 10 * slow.get(of, 0) < 5e5:
+            slow[of] = times[way] = microseconds(call, 3)
+        return way in times
+
+    def torch_deterministic():
+        torch.use_deterministic_algorithms(True)
+        out.index_add_(0, index, source)
+        torch.use_deterministic_algorithms(False)
+
+    def sums():
+        table = torch.zeros(M, K, device="cuda")
+        Ours(table, index, source)()
+        return table.to(source.dtype)
+    unless_slow("torch_deterministic", torch_deterministic)
+    if unless_slow("embedding", lambda: torch.ops.aten.embedding_dense_backward(source, index, M, -1, False)):
+        times["ours_embedding"] = microseconds(sums, repeat)
     for way in list(_sums.WAYS)[1:] if ways else ():
         if way == "fixed" and M * K > 3 * 10**7:
             continue
-        times["way_" + way] = timer.microseconds(Ours(out, index, source, way), repeat)
+        times["way_" + way] = microseconds(Ours(out, index, source, way), repeat)
     return times
 
 
@@ -181,12 +176,13 @@ def main():
     parser.add_argument("--ways", action="store_true")
     options = parser.parse_args()
     torch.manual_seed(1)
-    timer, slow, runs, begin = Timer(), {}, [], time.time()
+    microseconds = functools.partial(median_time, torch.empty(1 << 27, device="cuda"))
+    slow, runs, begin = {}, [], time.time()
     for case in [case for case in cases() if case[0] in options.types]:
         if time.time() - begin > options.seconds:
             print("no time for more", file=sys.stderr)
             break
-        times = measure(timer, case, slow, options.ways)
+        times = measure(microseconds, case, slow, options.ways)
         runs.append([*case, {way: float(f"{us:.4g}") for way, us in times.items()}])
         print(*case, runs[-1][-1], flush=True)
     print(torch.cuda.get_device_name(), torch.__version__)

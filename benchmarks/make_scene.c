@@ -8,11 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MANY, HUGE_ONES, DEGREE_3 };
-
 int main(int argc, char **argv) {
     int64_t count = 0, seed = 1;
-    int kind = MANY;
+    int kind = SCENE_MANY;
     const char *scene, *cameras = NULL, *output = NULL;
     static const char *const kinds[] = {"many", "huge", "sh3", NULL};
     const option_spec table[] = {
@@ -37,11 +35,12 @@ int main(int argc, char **argv) {
         "  make_scene fox.ply --kind huge --count 300 --cameras data/fox -o huge.ply\n",
         table,
         1,
-        1, 0};
+        1,
+        0};
     int code;
     if (!read_command_line(&command, argc, argv, &scene, &code)) return code;
     fault why;
-    if (!output || (kind != DEGREE_3 && count < 1) || (kind == HUGE_ONES && !cameras)) {
+    if (!output || (kind != SCENE_SH3 && count < 1) || (kind == SCENE_HUGE && !cameras)) {
         fail(&why, "--output, the --count of many or huge ones, or the --cameras of huge ones is missing");
         return report_misuse(&command, &why);
     }
@@ -50,11 +49,11 @@ int main(int argc, char **argv) {
     dataset views = {0};
     const dataset_options loading = {.downscale = 1, .wanted = dataset_no_picture};
     bool done = scene_is_possible(output, &why) && read_scene_to_measure(scene, &from, &why);
-    if (done && kind == MANY) done = scene_of_many(&from, count, (uint64_t)seed, &out, &why);
-    if (done && kind == DEGREE_3) done = scene_of_degree_3(&from, &out, &why);
-    if (done && kind == HUGE_ONES)
-        done = dataset_load(cameras, &loading, &views, &why) &&
-               scene_of_huge(&from, count, &views.views[0].camera, (uint64_t)seed, &out, &why);
+    if (kind == SCENE_SH3) count = from.count;
+    if (kind == SCENE_HUGE) done = done && dataset_load(cameras, &loading, &views, &why);
+    done = done &&
+           scene_to_measure((scene_kind)kind, &from, count,
+                            kind == SCENE_HUGE ? &views.views[0].camera : NULL, (uint64_t)seed, &out, &why);
     done = done && scene_write(output, &out, &why);
     scene_close(&out);
     dataset_close(&views);

@@ -39,33 +39,27 @@ training() {
     echo "$(date +%H:%M:%S) training"
     "$here/training.sh" "$programs" "$data" "$out" strategies equal || failed="$failed training"
 }
-cameras_of() { # SCENE: knot's are made by training, the others are of photographs, fox's of made scenes
-    case $1 in knot) echo "$out/scenes/knot" ;; bonsai) echo "$data/bonsai" ;; *) echo "$data/fox" ;; esac
-}
 trained_of() { echo "$out/scenes/strategies-$1-default-0.ply"; } # SCENE
-scene_of() { # fox, bonsai, knot, or of fox huge-N, many-N or sh3: prints the path of its file and makes a missing one
-    made=$1
-    shift
-    case $made in
-    fox | bonsai | knot) trained_of "$made" && return ;;
-    *-*) set -- --count "${made#*-}" --cameras "$data/fox" ;;
-    esac
-    [ -e "$out/scenes/$made.ply" ] ||
-        "$programs/make_scene" "$(trained_of fox)" --kind "${made%-*}" -o "$out/scenes/$made.ply" "$@" >&2
-    echo "$out/scenes/$made.ply"
+make_of_fox() { # SCENE KIND OPTIONS...: a missing one
+    made="$out/scenes/$1.ply" kind=$2
+    shift 2
+    [ -e "$made" ] || measure "make-$kind" 60 make_scene "$(trained_of fox)" --kind "$kind" -o "$made" "$@"
 }
-stages() { # NAME SCENE OPTIONS...: to stages-NAME.json
-    of=$1 file=$(scene_of "$2") cameras=$(cameras_of "$2")
+stages() { # NAME SCENE OPTIONS...: to stages-NAME.json; of fox, bonsai or knot as trained, or made of fox
+    of=$1 file="$out/scenes/$2.ply" cameras=$data/fox
+    case $2 in fox | bonsai | knot) file=$(trained_of "$2") ;; esac
+    case $2 in knot) cameras=$out/scenes/knot ;; bonsai) cameras=$data/bonsai ;; esac
     shift 2
     measure "stages-$of" 300 stages "$file" --cameras "$cameras" --center-principal --name "$of" "$@" \
         --benchmark_out_format=json --benchmark_out="$out/stages-$of.json"
 }
-alone='--benchmark_filter=^(stages|loss|adam)/'
-
 gaussians() {
-    for kind in bonsai knot; do stages $kind $kind; done
+    alone='--benchmark_filter=^(stages|loss|adam)/'
+    make_of_fox many-3000000 many --count 3000000
+    make_of_fox huge-300 huge --count 300 --cameras "$data/fox"
+    make_of_fox sh3 sh3
+    for kind in bonsai knot fox many-3000000 huge-300; do stages $kind $kind; done
     for kind in fox many-3000000 huge-300; do
-        stages $kind $kind
         for size in 256x256 3840x2160; do stages $kind-$size $kind --size $size "$alone"; done
     done
     stages fox-sh3 sh3 "$alone"

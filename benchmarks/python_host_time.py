@@ -77,47 +77,34 @@ def summary(times):
                 least=round(times[0], 1))
 
 
-class Situation:
-    def __init__(self, name, forward, params, device):
-        self.name, self.forward, self.params, self.device = name, forward, params, device
-        self.optimizer = torch.optim.Adam(params.values(), lr=1e-5, fused=device == "cuda")
-        self.gradients = None
+def measure(situation, forward, params, device, rounds, taken=lambda: 0):
+    """Summaries of microseconds forward and backward, each with what `taken` counted in it."""
+    optimizer = torch.optim.Adam(params.values(), lr=1e-5, fused=device == "cuda")
+    settle = torch.cuda.synchronize if device == "cuda" else lambda: None
+    gradients, columns = None, []
 
-    def settle(self):
-        if self.device == "cuda":
-            torch.cuda.synchronize()
-
-    def round(self, taken=lambda: 0):
-        """Microseconds forward and backward, each with what `taken` counted in it."""
-        if self.name == "idle":
-            self.settle()
+    def timed(call, *arguments):
+        if situation == "idle":
+            settle()
         taken()
         begin = time.perf_counter_ns()
-        colors, alphas = self.forward()[:2]
-        times = [(time.perf_counter_ns() - begin) / 1e3, taken()]
-        roots, gradients = [colors, alphas], self.gradients
-        if self.gradients is None:
-            self.gradients = gradients = [torch.rand_like(a) for a in roots]
-        if self.name == "training":
-            roots, gradients = [(colors - 0.5).square().mean() + 0.1 * alphas.mean()], None
-        if self.name == "idle":
-            self.settle()
-        begin = time.perf_counter_ns()
-        torch.autograd.backward(roots, gradients)
-        times += [(time.perf_counter_ns() - begin) / 1e3, taken()]
-        if self.name == "training":
-            self.optimizer.step()
-        for p in self.params.values():
+        result = call(*arguments)
+        return result, [(time.perf_counter_ns() - begin) / 1e3, taken()]
+    for _ in range(20 + rounds): # the first 20 are to get warm
+        (colors, alphas, *_), times = timed(forward)
+        if gradients is None:
+            gradients = [torch.rand_like(a) for a in (colors, alphas)]
+        trains = situation == "training"
+        loss = (colors - 0.5).square().mean() + 0.1 * alphas.mean() if trains else None
+        _, more = timed(torch.autograd.backward, *(([loss], None) if trains else ([colors, alphas], gradients)))
+        if trains:
+            optimizer.step()
+        for p in params.values():
             p.grad = None
-        return times
-
-    def times(self, rounds, taken=lambda: 0):
-        for _ in range(20):
-            self.round()
-        columns = list(zip(*(self.round(taken) for _ in range(rounds))))
-        self.settle()
-        names = ("forward", "forward_in_libgs", "backward", "backward_in_libgs")
-        return {name: summary(column) for name, column in zip(names, columns) if any(column)}
+        columns.append(times + more)
+    settle()
+    names = ("forward", "forward_in_libgs", "backward", "backward_in_libgs")
+    return {name: summary(column) for name, column in zip(names, zip(*columns[20:])) if any(column)}
 
 
 def main():
@@ -138,11 +125,11 @@ def main():
     out = dict(torch=torch.__version__, device=torch.cuda.get_device_name() if device == "cuda" else "cpu",
                calling_thread=o.calling_thread, count=o.count, size=o.size)
     for name in SITUATIONS:
-        out[name] = {label: Situation(name, forward, params, device).times(o.rounds)
+        out[name] = {label: measure(name, forward, params, device, o.rounds)
                      for label, forward in dict(frame=frame, empty_function=empty).items()}
     inner = InLibgs()
     for name in SITUATIONS:
-        times = Situation(name, frame, params, device).times(o.rounds, inner.take)
+        times = measure(name, frame, params, device, o.rounds, inner.take)
         out[name]["in_libgs"] = {key: value for key, value in times.items() if key.endswith("in_libgs")}
     json.dump(out, sys.stdout, indent=1)
     print()

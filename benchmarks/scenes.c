@@ -47,48 +47,37 @@ static int64_t *draw_order(int64_t count, random_stream *random) {
     return order;
 }
 
-bool scene_of_many(const gs_gaussians *from, int64_t count, uint64_t seed, gs_gaussians *out, fault *why) {
-    if (!scene_open(out, count, from->sh_degree, why)) return false;
+bool scene_to_measure(scene_kind kind, const gs_gaussians *from, int64_t count, const gs_camera *camera,
+                      uint64_t seed, gs_gaussians *out, fault *why) {
+    if (!scene_open(out, count, kind == SCENE_SH3 ? GS_MAX_SH_DEGREE : from->sh_degree, why)) return false;
     random_stream random = {seed};
-    int64_t *order = draw_order(from->count, &random);
-    if (!order) {
+    int64_t *const order = kind == SCENE_MANY ? draw_order(from->count, &random) : NULL;
+    if (kind == SCENE_MANY && !order) {
         scene_close(out);
         return fail(why, "no memory for the order of %lld Gaussians", (long long)from->count);
     }
+    double eye[3] = {0};
+    if (kind == SCENE_HUGE) camera_center(camera, eye);
     for (int64_t i = 0; i < count; i++) {
-        const int64_t j = order[i % from->count];
-        double along[3], moved[3];
+        const int64_t j = kind == SCENE_SH3    ? i
+                          : kind == SCENE_MANY ? order[i % from->count]
+                                               : (int64_t)random_below(&random, (uint64_t)from->count);
         copy_one(out, i, from, j);
-        for (int k = 0; k < 3; k++) {
-            along[k] = exp(from->log_scale[3 * j + k]) * random_normal(&random);
-            out->log_scale[3 * i + k] -= logf(3);
+        if (kind == SCENE_MANY) {
+            double along[3], moved[3];
+            for (int k = 0; k < 3; k++) {
+                along[k] = exp(from->log_scale[3 * j + k]) * random_normal(&random);
+                out->log_scale[3 * i + k] -= logf(3);
+            }
+            rotate(from->quaternion + 4 * j, along, moved);
+            for (int k = 0; k < 3; k++) out->mean[3 * i + k] += (float)moved[k];
+        } else if (kind == SCENE_HUGE) {
+            double square = 0;
+            for (int k = 0; k < 3; k++) square += pow(from->mean[3 * j + k] - eye[k], 2);
+            for (int k = 0; k < 3; k++) out->log_scale[3 * i + k] = (float)log(0.4 * sqrt(square));
+            out->opacity_logit[i] = -2;
         }
-        rotate(from->quaternion + 4 * j, along, moved);
-        for (int k = 0; k < 3; k++) out->mean[3 * i + k] += (float)moved[k];
     }
     free(order);
-    return true;
-}
-
-bool scene_of_huge(const gs_gaussians *from, int64_t count, const gs_camera *camera, uint64_t seed,
-                   gs_gaussians *out, fault *why) {
-    if (!scene_open(out, count, from->sh_degree, why)) return false;
-    random_stream random = {seed};
-    double eye[3];
-    camera_center(camera, eye);
-    for (int64_t i = 0; i < count; i++) {
-        const int64_t j = (int64_t)random_below(&random, (uint64_t)from->count);
-        double square = 0;
-        for (int k = 0; k < 3; k++) square += pow(from->mean[3 * j + k] - eye[k], 2);
-        copy_one(out, i, from, j);
-        for (int k = 0; k < 3; k++) out->log_scale[3 * i + k] = (float)log(0.4 * sqrt(square));
-        out->opacity_logit[i] = -2;
-    }
-    return true;
-}
-
-bool scene_of_degree_3(const gs_gaussians *from, gs_gaussians *out, fault *why) {
-    if (!scene_open(out, from->count, GS_MAX_SH_DEGREE, why)) return false;
-    for (int64_t i = 0; i < from->count; i++) copy_one(out, i, from, i);
     return true;
 }

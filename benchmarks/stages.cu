@@ -12,8 +12,7 @@
 // The loss is against a black picture, and Adam's rates are 0. Before a blend is timed, its moments are compared with those
 // of another strategy. Under simt times mean nothing.
 #include "bench.cuh"
-#include "blend/blend_backward.cuh"
-#include "blend/blend_commit.cuh"
+#include "blend_backward.cuh"
 #include "cli/command_line.h"
 #include "dataset.h"
 #include "frame.h"
@@ -25,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <string>
+#include <utility>
 #include <vector>
 #ifndef __SIMT__
 #include <cub/warp/warp_reduce.cuh>
@@ -84,32 +84,25 @@ struct lane_count_commit : warp_commit<distwar::strategy::atomic> {
 
 // ---- the views
 
-constexpr size_t view_step = 4;
-
 struct view_options {
     const char *cameras, *size; // a folder; "WIDTHxHEIGHT" or NULL
     int64_t views, downscale;
     bool center_principal, undistort;
 };
 
-bool parse_size(const char *text, int *width, int *height, fault *why) {
-    char rest;
-    if (sscanf(text, "%5dx%5d%c", width, height, &rest) == 2 && *width >= 1 && *width <= GS_MAX_SIZE &&
-        *height >= 1 && *height <= GS_MAX_SIZE)
-        return true;
-    return fail(why, "--size needs WIDTHxHEIGHT, each 1 to %d, not '%s'", GS_MAX_SIZE, text);
-}
-
 bool cameras_open(const view_options &options, std::vector<gs_camera> *out, fault *why) {
     int width = 0, height = 0;
-    if (options.size && !parse_size(options.size, &width, &height, why)) return false;
+    char rest;
+    if (options.size && (sscanf(options.size, "%5dx%5d%c", &width, &height, &rest) != 2 ||
+                         std::min(width, height) < 1 || std::max(width, height) > GS_MAX_SIZE))
+        return fail(why, "--size needs WIDTHxHEIGHT, each 1 to %d, not '%s'", GS_MAX_SIZE, options.size);
     dataset data = {};
     dataset_options loading = {};
     loading.downscale = int(options.downscale);
     loading.wanted = dataset_no_picture;
     loading.undistort = options.undistort;
     if (!dataset_load(options.cameras, &loading, &data, why)) return false;
-    for (size_t i = 0; i < data.view_count && out->size() < size_t(options.views); i += view_step) {
+    for (size_t i = 0; i < data.view_count && out->size() < size_t(options.views); i += 4) {
         gs_camera camera = data.views[i].camera;
         if (options.center_principal) {
             camera.cx = float(camera.width) / 2;
@@ -129,15 +122,10 @@ bool cameras_open(const view_options &options, std::vector<gs_camera> *out, faul
     return true;
 }
 
-size_t values_of(const gs_camera &camera) {
-    return GS_CHANNELS * size_t(camera.width) * size_t(camera.height);
-}
-
 // ---- what is measured
 
 // The strategies of distwar/strategy.h, block as a shader has it, which clamps at 10, and the floor, for comparison only.
 enum way { clamped_block = DISTWAR_STRATEGY_COUNT, without_commit, ways };
-constexpr float shader_limit = 10;
 
 bool is_measured(int w) {
 #ifndef __SIMT__
@@ -178,7 +166,8 @@ struct bench {
         GS_CHECK(gs_moments_bytes(host.count, GS_CHANNELS, DISTWAR_FIXED, &moments_bytes));
         moments = device_array<float>(moments_bytes / sizeof(float));
         size_t values = 0;
-        for (const gs_camera &camera : cameras) values = std::max(values, values_of(camera));
+        for (const gs_camera &camera : cameras)
+            values = std::max(values, GS_CHANNELS * size_t(camera.width) * size_t(camera.height));
         target = device_array<uint8_t>(values);
         device_clear(target, values);
         loss = device_array<double>(3);
@@ -223,7 +212,7 @@ struct bench {
     void run(size_t v, int w, int threshold) {
         if (w < without_commit && w != DISTWAR_CUB) {
             gs_gradient gradient = {};
-            gradient.block_limit = w == clamped_block ? shader_limit : 0;
+            gradient.block_limit = w == clamped_block ? 10 : 0;
             const distwar_strategy strategy = w == clamped_block ? DISTWAR_BLOCK : distwar_strategy(w);
             gradient.color = static_cast<float *>(frames[v].color_gradient.memory);
             gradient.moments = reinterpret_cast<gs_moments *>(moments);
@@ -245,33 +234,21 @@ struct bench {
     }
 
     std::vector<float> moments_now() const {
-        std::vector<float> found(size_t(gaussians.count) * GS_MOMENTS_STRIDE);
-        device_download(found.data(), moments, found.size() * sizeof(float));
-        return found;
+        return host_copy<float>(moments, size_t(gaussians.count) * GS_MOMENTS_STRIDE);
     }
 
     // What the first strategy adds, by the norm. A floor's sums are wrong; those of a clamp are compared in tests/.
     bool is_right(int w, int threshold) {
         run(0, w, threshold);
-        if (w >= DISTWAR_STRATEGY_COUNT) return true;
-        const std::vector<float> found = moments_now();
-        double difference = 0, size = 0;
-        for (size_t i = 0; i < found.size(); i++) {
-            difference += (found[i] - expected[i]) * (found[i] - expected[i]);
-            size += double(expected[i]) * expected[i];
-        }
-        return difference <= 1e-8 * size;
+        return w >= DISTWAR_STRATEGY_COUNT || relative_error(moments_now(), expected) <= 1e-4;
     }
 
     // Commits of a warp in all views, by how many lanes have something to add.
     std::vector<unsigned long long> active_lanes() const {
-        std::vector<unsigned long long> counts(33);
-        const size_t bytes = counts.size() * sizeof counts[0];
-        unsigned long long *commits = device_array<unsigned long long>(counts.size());
-        device_clear(commits, bytes);
+        unsigned long long *const commits = device_copy(std::vector<unsigned long long>(33));
         for (size_t v = 0; v < frames.size(); v++)
             DEVICE_CHECK(launch_render_backward(nullptr, input_of(v), lane_count_commit{{{}, 0}, commits}));
-        device_download(counts.data(), commits, bytes);
+        const auto counts = host_copy<unsigned long long>(commits, 33);
         device_free(commits);
         return counts;
     }
@@ -330,45 +307,43 @@ void measure_adam(benchmark::State &state, bench &b) {
 
 void register_all(bench &b, const std::string &name, int repetitions) {
     const std::string scene = "/scene:" + name;
-    register_run("stages" + scene, repetitions, [&b](benchmark::State &state) { measure_stages(state, b); });
-    register_run("loss" + scene, repetitions, [&b](benchmark::State &state) { measure_loss(state, b); });
-    register_run("adam" + scene, repetitions, [&b](benchmark::State &state) { measure_adam(state, b); });
+    const auto right = [] { return static_cast<const char *>(nullptr); };
+    const auto add = [&](const char *run, void (*measure)(benchmark::State &, bench &)) {
+        register_run(run + scene, repetitions, right,
+                     [=, &b](benchmark::State &state) { measure(state, b); });
+    };
+    add("stages", measure_stages);
+    add("loss", measure_loss);
+    add("adam", measure_adam);
     for (int w = 0; w < ways; w++)
         for (const int threshold : thresholds) {
             if (!is_measured(w) || (threshold > 0 && !has_threshold(w))) continue;
-            const std::string run = std::string("render_backward/") + name_of(w) + scene +
-                                    "/threshold:" + std::to_string(threshold);
-            register_run(run, repetitions,
-                         [&b, w, threshold, checked = false](benchmark::State &state) mutable {
-                             if (!checked && !b.is_right(w, threshold)) {
-                                 state.SkipWithError("wrong moments");
-                                 return;
-                             }
-                             checked = true; // the run's own: each repetition is a call
-                             b.time_views(state, [&](size_t v) { b.run(v, w, threshold); });
-                         });
+            register_run(
+                std::string("render_backward/") + name_of(w) + scene +
+                    "/threshold:" + std::to_string(threshold),
+                repetitions, [=, &b] { return b.is_right(w, threshold) ? nullptr : "wrong moments"; },
+                [=, &b](benchmark::State &state) {
+                    b.time_views(state, [&](size_t v) { b.run(v, w, threshold); });
+                });
         }
 }
 
 void describe(const bench &b, const char *scene, const view_options &options) {
     double pairs = 0; // the mean over the views
     for (const frame &f : b.frames) pairs += double(f.view.lists.pairs) / double(b.frames.size());
-    const auto put = [](const std::string &key, double value) {
-        benchmark::AddCustomContext(key, std::to_string(int64_t(value + 0.5)));
-    };
-
     std::string lanes; // numbers with blanks between
     for (const unsigned long long commits : b.active_lanes()) lanes += std::to_string(commits) + " ";
-    benchmark::AddCustomContext("active_lanes", lanes);
     add_context();
-    benchmark::AddCustomContext("version", gs_version());
-    benchmark::AddCustomContext("scene", scene);
-    benchmark::AddCustomContext("cameras", options.cameras);
-    put("gaussians", double(b.gaussians.count));
-    put("views", double(b.frames.size()));
-    put("width", b.cameras[0].width);
-    put("height", b.cameras[0].height);
-    put("pairs", pairs);
+    const std::pair<const char *, std::string> facts[] = {{"active_lanes", lanes},
+                                                          {"version", gs_version()},
+                                                          {"scene", scene},
+                                                          {"cameras", options.cameras},
+                                                          {"gaussians", std::to_string(b.gaussians.count)},
+                                                          {"views", std::to_string(b.frames.size())},
+                                                          {"width", std::to_string(b.cameras[0].width)},
+                                                          {"height", std::to_string(b.cameras[0].height)},
+                                                          {"pairs", std::to_string(int64_t(pairs + 0.5))}};
+    for (const auto &[key, value] : facts) benchmark::AddCustomContext(key, value);
 }
 
 } // namespace

@@ -23,10 +23,9 @@ import json
 import math
 import os
 import re
+import statistics
 import subprocess
 import sys
-
-import logs
 
 BLOCK = re.compile(r"<!-- table (.*?) -->\n(.*?)<!-- end -->", re.DOTALL)
 WAYS = ("atomic", "vector", "serial", "bfly", "tree", "hot", "fixed", "cub", "block", "block_clamped", "floor") # as pages list them
@@ -40,6 +39,33 @@ def ms(value):
     return None if value is None else f"{value:.3f}" if value >= 0.1 else f"{value:.4f}"
 
 
+def spread(values, digits):
+    """The mean, and the least and the most of several."""
+    ends = f" ({min(values):.{digits}f} to {max(values):.{digits}f})" if len(values) > 1 else ""
+    return f"{statistics.fmean(values):.{digits}f}{ends}"
+
+
+def gpu_of(device):
+    """H100 of "NVIDIA H100 80GB HBM3", the name of the driver."""
+    return device.removeprefix("NVIDIA ").split(" ")[0]
+
+
+def natural(name):
+    """For sorting: the name with its numbers as numbers."""
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
+
+
+def stage_sums(events):
+    """({stage: GPU ms of all views}, views): gpu_ms are those of a step, step_ms is that of a view."""
+    sums, begin = collections.Counter(), events[0]["iteration"]
+    for e in (e for e in events if e["event"] == "step" and "gpu_ms" in e):
+        of_view = e["step_ms"] / sum(e["gpu_ms"].values()) if "step_ms" in e else 1
+        for stage, time in e["gpu_ms"].items():
+            sums[stage] += (e["iteration"] - begin) * time * of_view
+        begin = e["iteration"]
+    return sums, begin - events[0]["iteration"]
+
+
 class Measured:
     """What files hold, by kind, then the rows of all tables: (table, key, cells)."""
 
@@ -48,10 +74,9 @@ class Measured:
         for path in paths:
             for file in sorted(glob.glob(os.path.join(path, "*.*"))) if os.path.isdir(path) else [path]:
                 self.read(*os.path.splitext(os.path.basename(file)), file)
-        for make in (self.stages, self.workloads, self.stalls, self.library, self.whole, self.strangers):
+        for make in (self.stages, self.workloads, self.stalls, self.library, self.whole, self.strangers, self.training,
+                     self.levenberg_marquardt):
             make()
-        logs.training(self.logs, self.put)
-        logs.levenberg_marquardt(self.logs, self.reports, self.put)
 
     def read(self, name, kind, path):
         with open(path, newline="") as file:
@@ -65,26 +90,20 @@ class Measured:
                 self.kernels[name] = list(csv.reader(file))
             elif kind == ".json":
                 report = json.load(file)
-                if "benchmarks" in report: # of Google Benchmark
-                    self.google[name] = report["context"], self.runs(report)
-                else:
+                if "benchmarks" not in report:
                     self.reports[name] = report
-
-    @staticmethod
-    def runs(report):
-        """{name: {aggregate: entry}}; a run that is not repeated is its own median."""
-        found = collections.defaultdict(dict)
-        for entry in report["benchmarks"]:
-            if entry.get("error_occurred"):
-                sys.exit(f"{entry['name']}: {entry.get('error_message')}")
-            name = re.split("/iterations:|/min_time:", entry["run_name"])[0]
-            found[name][entry.get("aggregate_name", "median")] = entry
-        return found
+                    return
+                _, runs = self.google[name] = report["context"], collections.defaultdict(dict) # of Google Benchmark
+                for entry in report["benchmarks"]:
+                    if entry.get("error_occurred"):
+                        sys.exit(f"{entry['name']}: {entry.get('error_message')}")
+                    run = re.split("/iterations:|/min_time:", entry["run_name"])[0]
+                    runs[run][entry.get("aggregate_name", "median")] = entry # one that is not repeated is its median
 
     def matching(self, pattern):
-        """(groups, {aggregate: entry}) of all runs of such names."""
-        return [(match.groups(), run) for _, runs in self.google.values() for name, run in runs.items()
-                if (match := re.fullmatch(pattern, name))]
+        """(groups, {aggregate: entry}, context and runs of its file) of all runs of such names."""
+        return [(match.groups(), run, context, runs) for context, runs in self.google.values()
+                for name, run in runs.items() if (match := re.fullmatch(pattern, name))]
 
     def put(self, table, key, cells):
         self.rows.append((table, {k: str(v) for k, v in key.items()},
@@ -93,34 +112,27 @@ class Measured:
     # ---- stages
 
     def stages(self):
-        for context, runs in self.google.values():
-            for name, run in runs.items():
-                if name.startswith("stages/scene:"):
-                    self.stages_of(name.removeprefix("stages/scene:"), context, runs, run["median"])
-
-    def stages_of(self, scene, context, runs, median):
-        times = {label: median[stage] / 1e3 for stage, label in STAGES.items()}
-        whole = {"sum of stages": sum(times.values()), "end to end": median["real_time"] / 1e3}
-        apart = {stage: runs[f"{stage}/scene:{scene}"]["median"]["real_time"] / 1e3 for stage in ("loss", "adam")}
-        for label, time in {**times, **apart, **whole}.items():
-            self.put(f"rasteriser/stages {scene}", {"stage": label}, {"mean, ms": ms(time)})
-        self.put("rasteriser/scenes", {"scene": scene}, {
-            "image": f"{context['width']}x{context['height']}", "Gaussians": f"{int(context['gaussians']):,}",
-            "pairs": f"{int(context['pairs']):,}", **{label: ms(time) for label, time in {**times, **whole}.items()}})
+        for (scene,), run, context, runs in self.matching(r"stages/scene:(.+)"):
+            times = {label: run["median"][stage] / 1e3 for stage, label in STAGES.items()}
+            whole = {"sum of stages": sum(times.values()), "end to end": run["median"]["real_time"] / 1e3}
+            apart = {stage: runs[f"{stage}/scene:{scene}"]["median"]["real_time"] / 1e3 for stage in ("loss", "adam")}
+            for label, time in {**times, **apart, **whole}.items():
+                self.put(f"rasteriser/stages {scene}", {"stage": label}, {"mean, ms": ms(time)})
+            self.put("rasteriser/scenes", {"scene": scene}, {
+                "image": f"{context['width']}x{context['height']}", "Gaussians": f"{int(context['gaussians']):,}",
+                "pairs": f"{int(context['pairs']):,}", **{label: ms(time) for label, time in {**times, **whole}.items()}})
 
     # ---- workloads
 
     def workloads(self):
         """A case: {(way, threshold): ms}, how many commits of a warp had 0..32 active lanes and different keys, the GPU."""
         cases = {}
-        for context, runs in self.google.values():
-            for name, run in runs.items():
-                if match := re.fullmatch(r"render_backward/(\w+)/scene:(.+)/threshold:(\d+)", name):
-                    times, warps, gpu = cases.setdefault(f"gaussians, {match[2]}", ({}, [], []))
-                    times[match[1], int(match[3])] = run["median"]["real_time"] / 1e3
-                    lanes = [int(commits) for commits in context["active_lanes"].split()]
-                    warps[:] = lanes, [lanes[0], sum(lanes[1:]), *31 * [0]] # all at one splat
-                    gpu[:] = [logs.gpu_of(context["device"])]
+        for (way, scene, at), run, context, _ in self.matching(r"render_backward/(\w+)/scene:(.+)/threshold:(\d+)"):
+            times, warps, gpu = cases.setdefault(f"gaussians, {scene}", ({}, [], []))
+            times[way, int(at)] = run["median"]["real_time"] / 1e3
+            lanes = [int(commits) for commits in context["active_lanes"].split()]
+            warps[:] = lanes, [lanes[0], sum(lanes[1:]), *31 * [0]] # all at one splat
+            gpu[:] = [gpu_of(context["device"])]
         for name, report in self.reports.items():
             if "adjoint" in report:
                 kind = "histogram" if report["workload"] == "scatter_add" and report["values"] == 1 else report["workload"]
@@ -129,12 +141,18 @@ class Measured:
                 times = {(row["reduction"], row["threshold"] or 0): row["mean_ms"]
                          for row in report["adjoint"] if "mean_ms" in row} # not of simt
                 title = re.sub("[^ ,]*/([^/,]*)[.]obj", r"\1", title.format(**report)) # the path of a mesh
-                cases[title] = times, [report["active_lanes"], report["distinct_keys"]], [logs.gpu_of(report["device"])]
-        for name, (times, warps, gpu) in sorted(cases.items(), key=lambda case: logs.natural(case[0])):
+                cases[title] = times, [report["active_lanes"], report["distinct_keys"]], [gpu_of(report["device"])]
+        for name, (times, warps, gpu) in sorted(cases.items(), key=lambda case: natural(case[0])):
             if len({way for way, _ in times} & set(WAYS)) > 1:
                 self.case(name, times, gpu[0])
-            if not name.endswith("K = 32"): # as K = 3
-                self.warps(name, *warps)
+            if name.endswith("K = 32"): # as K = 3
+                continue
+            (lanes, keys), commits = warps, sum(warps[0][1:])
+            active, different = (sum(n * count for n, count in enumerate(histogram)) for histogram in warps)
+            self.put("papers/warps", {"workload": name}, {
+                "commits": f"{commits:,}", "lanes active": f"{active / commits:.1f}",
+                "all 32": f"{100 * lanes[32] / commits:.0f} %", "different keys": f"{different / commits:.1f}",
+                "one key": f"{100 * keys[1] / commits:.0f} %", "lanes per key": f"{active / different:.2f}"})
 
     def case(self, name, times, gpu):
         best = {way: min((time, at) for (of, at), time in times.items() if of == way) for way, _ in times}
@@ -152,15 +170,6 @@ class Measured:
             for way in best:
                 self.put(f"rasteriser/strategies {scene}", {"strategy": way},
                          {at: ms(times.get((way, at))) for at in thresholds})
-
-    def warps(self, name, lanes, keys):
-        commits = sum(lanes[1:])
-        active, different = (sum(n * count for n, count in enumerate(histogram)) for histogram in (lanes, keys))
-        self.put("papers/warps", {"workload": name}, {
-            "commits": f"{commits:,}", "lanes active": f"{active / commits:.1f}",
-            "all 32": f"{100 * lanes[32] / commits:.0f} %",
-            "different keys": f"{different / commits:.1f}", "one key": f"{100 * keys[1] / commits:.0f} %",
-            "lanes per key": f"{active / different:.2f}"})
 
     def stalls(self):
         """Of profile-WORKLOAD-WAY.csv: the last launch. Reasons of at least half a cycle an instruction."""
@@ -187,40 +196,39 @@ class Measured:
     def library(self):
         """Of `aggregate`, in 10^9 adds per second. 0 active lanes: 1 to 32, equally often."""
         runs, chosen = {}, {}
-        for (way, *axes), run in self.matching(
+        for (way, *axes), run, *_ in self.matching(
                 r"aggregate/(\w+)/active:(\d+)/keys:(\d+)/K:(\d+)/targets:(\d+)/threshold:(\d+)"):
             runs[way, *map(int, axes)] = run["median"]["adds_per_second"] * 1e-9
             chosen[way, *map(int, axes)] = int(run["median"].get("chosen_threshold", 0))
 
-        targets = sorted({t for _, _, keys, _, t, _ in runs if keys == 1})
-        for K in sorted({run[3] for run in runs}):
+        def ratio(way, rival, active, K, t):
+            of, to = (runs.get((which, active, 1, K, t, 0)) for which in (way, rival))
+            return of / to if of and to else None
+
+        targets, widths = (sorted({run[i] for run in runs if run[2] == 1}) for i in (4, 3))
+        for K in widths:
             for t in targets:
-                place = {"K, targets": f"{K}, {'1M' if t == 1 << 20 else f'{t:,}'}"}
-                cells = {active: f"{runs['tree', active, 1, K, t, 0] / runs['atomic', active, 1, K, t, 0]:.2f}"
-                         for active in (1, 2, 4, 8, 16, 32) if {("tree", active, 1, K, t, 0), ("atomic", active, 1, K, t, 0)} <= runs.keys()}
+                cells = {active: f"{gain:.2f}" for active in (1, 2, 4, 8, 16, 32) if (gain := ratio("tree", "atomic", active, K, t))}
                 mixed = {run[5]: value for run, value in runs.items() if run[:5] == ("tree", 0, 1, K, t)}
                 if ("tuned", 0, 1, K, t, 0) in runs and mixed:
                     best, tuned = max(mixed, key=mixed.get), chosen["tuned", 0, 1, K, t, 0]
                     cells |= {"best": best, "gain": f"{mixed[best] / mixed[0] - 1:.1%}", "tuned": tuned,
                               "keeps": f"{mixed[tuned] / mixed[best]:.1%}"}
-                self.put("library/thresholds", place, cells)
+                self.put("library/thresholds", {"K, targets": f"{K}, {'1M' if t == 1 << 20 else f'{t:,}'}"}, cells)
         for way, rival in (("tree", "cub"), ("tree", "cub_batched"), ("tree_uniform", "cub_batched"),
                            ("tree_uniform", "cub"), ("tree", "cub_looking"), ("tree", "cg")):
-            for K in sorted({run[3] for run in runs}):
+            for K in widths:
                 cells = {}
-                for title, some in (("up to 32 targets", [t for t in targets if t <= 32]),
-                                    ("from 1,024 targets", [t for t in targets if t >= 1024])):
-                    ratios = [runs[way, 32, 1, K, t, 0] / runs[rival, 32, 1, K, t, 0] for t in some
-                              if {(way, 32, 1, K, t, 0), (rival, 32, 1, K, t, 0)} <= runs.keys()]
-                    if ratios:
-                        ends = dict.fromkeys(f"{ratio:.2f}" for ratio in (min(ratios), max(ratios)))
-                        cells[title] = " to ".join(ends)
+                for title, few in (("up to 32 targets", True), ("from 1,024 targets", False)):
+                    found = [gain for t in targets if (t <= 32) == few and (gain := ratio(way, rival, 32, K, t))]
+                    if found:
+                        cells[title] = " to ".join(dict.fromkeys(f"{gain:.2f}" for gain in (min(found), max(found))))
                 self.put("library/summary", {"call": way, "rival": rival, "K": K}, cells)
 
     def whole(self):
         """Of `whole`, in 10^9 adds per second."""
         runs = {}
-        for (problem, way, *axes), run in self.matching(r"whole/(\w+)/(\w+)/K:(\d+)/bins:(\d+)/exponent:(\d+)/sorted:(\d)"):
+        for (problem, way, *axes), run, *_ in self.matching(r"whole/(\w+)/(\w+)/K:(\d+)/bins:(\d+)/exponent:(\d+)/sorted:(\d)"):
             K, bins, exponent, is_sorted = map(int, axes)
             place = (f"{K}, " if problem == "scatter" else "") + f"{bins:,}, {exponent}"
             table = f"whole/{problem}" + (" of sorted keys" if is_sorted else "")
@@ -231,7 +239,7 @@ class Measured:
     def strangers(self):
         """Of `strangers`."""
         kernels = {}
-        for (kernel, of, way), run in self.matching(r"(hash_grid/F\d|splats|histogram\w*|stencil\w*)[/_](\w+)/(\w+)"):
+        for (kernel, of, way), run, *_ in self.matching(r"(hash_grid/F\d|splats|histogram\w*|stencil\w*)[/_](\w+)/(\w+)"):
             kernels.setdefault(kernel.replace("/", " "), {}).setdefault(way, {})[of] = run["median"]
         for kernel, ways in kernels.items():
             for way, of in ways.items():
@@ -242,6 +250,112 @@ class Measured:
                     cells[data.replace("_", " ")] = us and f"{us:.4g} us, {plain[data]['real_time'] / us:.2f}" or None
                 self.put(f"strangers/{kernel}", {"variant": way}, {
                     **cells, **{count: int(first[count]) for count in ("registers", "stack", "code")}})
+
+    # ---- the logs of dsplat train and the reports of dsplat finish
+
+    def training(self):
+        """Of training.sh: logs PART-SCENE-...-SEED.jsonl."""
+        groups, changes = collections.defaultdict(list), collections.defaultdict(dict) # by seed; of the ablation
+        equal = collections.defaultdict(dict) # PSNR after equal times
+        for name, events in sorted(self.logs.items()):
+            part, _, rest = name.partition("-")
+            if events[-1]["event"] in ("end", "comparison") and any(e["event"] == "evaluation" for e in events):
+                groups[(part, rest) if part == "budget" else (part, rest.rpartition("-")[0])].append(events)
+            else:
+                print(f"{name}: has no end", file=sys.stderr)
+
+        def last(group, event, key):
+            return [next(e for e in reversed(events) if e["event"] == event).get(key) for events in group]
+        for part, name in sorted(groups, key=lambda group: natural(group[1])):
+            group, (scene, *words) = groups[part, name], name.split("-", 2)
+            psnr, ssim = last(group, "evaluation", "psnr"), last(group, "evaluation", "ssim")
+            seconds, gaussians = last(group, "end", "seconds"), last(group, "end", "gaussians")
+            iterations, gpu = last(group, "end", "iteration")[0], gpu_of(group[0][0].get("gpu", ""))
+            if part == "defaults":
+                asked = f"{int(words[0]):,} iterations"
+                self.put("training/defaults", {"data": scene, "iterations": asked.split()[0]}, {
+                    "PSNR, dB": spread(psnr, 2), "SSIM": spread(ssim, 4), "seconds": spread(seconds, 1),
+                    "Gaussians": spread(gaussians, 0), "seeds": len(group)})
+                sums, views = stage_sums(group[0])
+                if sums and name.endswith("-30000"): # GPU ms of a view, and the share of it
+                    total = sum(sums.values())
+                    self.put("training/stages", {"run": name}, {
+                        **{stage: f"{time / views:.3f}, {100 * time / total:.1f} %" for stage, time in sums.items()},
+                        "sum": f"{total / views:.3f}"})
+            if part in ("budget", "defaults"):
+                self.put("training/budget", {"data": scene, "asked for": f"{words[0][:-1]} s" if part == "budget" else asked}, {
+                    "seconds": f"{seconds[0]:.2f}", "iterations": f"{iterations:,}", "Gaussians": f"{gaussians[0]:,}",
+                    "PSNR, dB": f"{psnr[0]:.2f}", "SSIM": f"{ssim[0]:.4f}"})
+            if part == "strategies":
+                plain = last(groups.get((part, f"{scene}-atomic"), group), "end", "seconds")[0]
+                sums, _ = stage_sums(group[0])
+                policy, at, tuning = (last(group, *of)[0] for of in (("step", "reduce"), ("step", "threshold"), ("end", "tuning_ms")))
+                self.put("papers/training", {"GPU": gpu, "data": scene, "strategy": words[0]}, {
+                    "seconds": f"{seconds[0]:.1f}", "over atomic": f"{plain / seconds[0]:.2f}", "PSNR, dB": f"{psnr[0]:.2f}",
+                    **{stage: f"{100 * time / sum(sums.values()):.0f} %" for stage, time in sums.items()},
+                    "tuned": None if tuning is None else f"{policy} at {at}, {tuning:.0f} ms"})
+            if part == "equal":
+                equal[gpu, scene, words[0]][words[1]] = f"{psnr[0]:.2f} ({iterations:,} iterations)"
+            if part == "ablation":
+                base = groups.get((part, f"{scene}-{words[0]}-none"), group)
+                moved = "" if base is group else ", " + ", ".join(
+                    f"{statistics.fmean(mine) - statistics.fmean(last(base, 'evaluation', key)):+.{digits}f}"
+                    for mine, key, digits in ((psnr, "psnr", 2), (ssim, "ssim", 4)))
+                changes[words[1].replace("-", " ")][scene] = f"{statistics.fmean(psnr):.2f}, {statistics.fmean(ssim):.4f}{moved}"
+        for change, cells in changes.items():
+            self.put("training/ablation", {"change": change}, cells)
+        for (gpu, scene, seconds), cells in equal.items():
+            self.put("papers/equal time", {"GPU": gpu, "data": scene, "after": f"{seconds[:-1]} s"},
+                     {f"PSNR, dB, {way}": cell for way, cell in sorted(cells.items())})
+
+    def levenberg_marquardt(self):
+        """Of finish.sh: adam-SCENE[-full-STEPS].jsonl and lm-SCENE-ITERATION-VARIANT.json: what each came to."""
+        rows, batches = [], {}
+        for name, events in self.logs.items():
+            if name.startswith("adam-"):
+                scene, _, steps = name.removeprefix("adam-").partition("-full-")
+                iteration = self.logs.get(f"adam-{scene}", events)[-1]["iteration"] * 2 // 3
+                found = [e for e in events if e["event"] == "evaluation"]
+                start = next(e for e in found if e["iteration"] >= iteration)
+                rows.append(({"data": scene, "variant": f"Adam, {steps} full batches" if steps else "Adam's rest"}, {
+                    "s more": f"{events[-1]['seconds'] - start['seconds']:.2f}", "s in all": f"{events[-1]['seconds']:.2f}",
+                    "PSNR, dB": f"{start['psnr']:.2f} -> {found[-1]['psnr']:.2f}",
+                    "SSIM": f"{start['ssim']:.4f} -> {found[-1]['ssim']:.4f}"}))
+        for name, report in self.reports.items():
+            if not name.startswith("lm-") or "steps" not in report or "psnr" not in report:
+                continue
+            scene, iteration, variant = name.split("-", 3)[1:]
+            steps, last = report["steps"], report["steps"][-1]
+            form, _, part = variant.rpartition("-")
+            if part in ("half", "halves", "quarter", "quarters"):
+                batches.setdefault((scene, form or "ours"), {})[part] = f"{last['psnr']:.2f} dB, {last['seconds']:.1f} s"
+                continue
+            found = [e for e in self.logs.get(f"adam-{scene}", []) if e["event"] == "evaluation"]
+            before = next((e["seconds"] for e in found if e["iteration"] >= int(iteration)), 0)
+            change = ((steps[0]["before"], last["after"] if last["kept"] else last["before"], 6),
+                      (report["psnr"], last["psnr"], 2), (report["ssim"], last["ssim"], 4))
+            objective, psnr, ssim = (f"{start:.{digits}f} -> {end:.{digits}f}" for start, end, digits in change)
+            rows.append(({"data": scene, "variant": variant}, {
+                "s more": f"{last['seconds']:.2f}", "s in all": f"{before + last['seconds']:.2f}",
+                "PSNR, dB": psnr, "SSIM": ssim, "objective": objective, "GiB": f"{last['bytes'] / 2 ** 30:.2f}",
+                "views": f"{steps[0]['images']} in {steps[0].get('batches', 1)}",
+                "kept": f"{sum(s['kept'] for s in steps)} of {len(steps)}"}))
+        for key, cells in sorted(rows, key=lambda row: row[0]["data"]):
+            self.put("levenberg-marquardt/after Adam", key, cells)
+        for (scene, form), cells in sorted(batches.items()):
+            self.put("levenberg-marquardt/batches", {"data": scene, "form": form}, cells)
+
+
+def by_code(folders):
+    """papers/PTX: the best times of each workload, by programs of several codes, which wrote to a folder each."""
+    times = collections.defaultdict(lambda: collections.defaultdict(list))
+    for folder in folders:
+        for table, key, cells in Measured([folder]).rows:
+            if table == "papers/best":
+                for way in {"atomic", "serial", "bfly", "tree"} & cells.keys():
+                    times[key["workload"]][way].append(cells[way].split(" ")[0])
+    return [("papers/PTX", {"workload": name}, {way: ", ".join(ways[way]) for way in WAYS if way in ways})
+            for name, ways in times.items()]
 
 
 # ---- pages
@@ -258,13 +372,11 @@ def kept(root):
 
 
 def write_kept(root, rows):
-    by_topic = collections.defaultdict(list)
-    for table, of in rows.items():
-        by_topic[table.split("/")[0]] += of
-    for topic, of in by_topic.items():
+    for topic in {table.split("/")[0] for table in rows}:
         path = os.path.join(root, "benchmarks/results", topic + ".jsonl")
         with open(path + ".part", "w") as file:
-            file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in of)
+            file.writelines(json.dumps(row, ensure_ascii=False) + "\n"
+                            for table, of in rows.items() if table.split("/")[0] == topic for row in of)
         os.replace(path + ".part", path)
 
 
@@ -353,11 +465,12 @@ def main():
     parser.add_argument("--only", default="", help="of keep: the tables whose names begin so")
     parser.add_argument("--commit", default=subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=root, text=True,
                                                            capture_output=True).stdout.strip())
+    parser.add_argument("--codes", action="store_true", help="each PATH is of programs of another code: sm_90, PTX of 80, ...")
     options = parser.parse_args()
     if options.what in ("write", "check"):
         wrong = update(options.root, options.what == "write")
         sys.exit("\n".join(wrong) if wrong else 0)
-    measured = Measured(options.paths).rows
+    measured = by_code(options.paths) if options.codes else Measured(options.paths).rows
     if not measured:
         sys.exit(f"{', '.join(options.paths) or 'no PATH'}: holds no measurements")
     if options.what == "keep":

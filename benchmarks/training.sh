@@ -30,10 +30,7 @@ for part; do
 done
 seeds=${SEEDS:-0 1 2} gpus=${GPUS:-0} number_of_gpus=0 failed="$out/failed"
 case $data$out in *[[:space:]]*) echo "DATA and OUT must not have spaces" >&2; exit 2 ;; esac
-for gpu in $gpus; do
-    case $gpu in *[!0-9]*) number_of_gpus=0; break ;; esac
-    number_of_gpus=$((number_of_gpus + 1))
-done
+case $gpus in *[!0-9\ ]*) ;; *) number_of_gpus=$(echo $gpus | wc -w) ;; esac
 [ $number_of_gpus -gt 0 ] || { echo "GPUS must be numbers with spaces between" >&2; exit 2; }
 mkdir -p "$out/scenes"
 expected=$(for part; do sed -n "s/^# *$part  *\([0-9][0-9]*\)  .*/\1/p" "$0"; done |
@@ -61,30 +58,20 @@ limited() { # NAME SECONDS PROGRAM OPTIONS...: waits for a GPU, and returns whil
             { tail -n 5 "$out/$name.txt" || :; echo "$name" >>"$failed"; }
     } </dev/null &
 }
-photographs() { # SCENE
-    [ "$1" = knot ] && echo "$out/scenes/knot" || echo "$data/$1"
-}
-background_of() { # SCENE
-    [ "$1" != knot ] || echo "--background 1,1,1"
-}
-of() { # SCENE: prints its photographs and its start
-    echo "$(photographs $1) $(background_of $1)"
-}
-is_there() { # SCENE
-    [ "$1" != knot ] || [ -d "$out/scenes/knot" ] || {
-        rm -rf "$out/scenes/knot.part"
-        limited generate 60 dsplat generate "$out/scenes/knot.part"
-        wait
-        grep -qsx generate "$failed" || mv "$out/scenes/knot.part" "$out/scenes/knot"
-    }
-    [ -d "$(photographs $1)" ] || { echo "no $(photographs $1)"; return 1; }
+make_knot() { # where others have photographs
+    rm -rf "$out/scenes/knot.part"
+    limited generate 60 dsplat generate "$out/scenes/knot.part"
+    wait
+    grep -qsx generate "$failed" || mv "$out/scenes/knot.part" "$out/scenes/knot"
 }
 train() { # NAME SECONDS SCENE OPTIONS...: the log is NAME.jsonl, the scene scenes/NAME.ply
-    is_there "$3" || return 0
-    ! grep -qs '"event": "end"' "$out/$1.jsonl" || return 0
-    name=$1 limit=$2 from=$(of "$3")
+    [ "$3" != knot ] || [ -d "$out/scenes/knot" ] || make_knot
+    name=$1 limit=$2 from=$data/$3 background=
+    [ "$3" != knot ] || { from=$out/scenes/knot background='--background 1,1,1'; }
+    [ -d "$from" ] || { echo "no $from"; return 0; }
+    ! grep -qs '"event": "end"' "$out/$name.jsonl" || return 0
     shift 3
-    limited "$name" "$limit" dsplat train $from -o "$out/scenes/$name.ply" --log "$out/$name.jsonl" "$@"
+    limited "$name" "$limit" dsplat train $from $background -o "$out/scenes/$name.ply" --log "$out/$name.jsonl" "$@"
 }
 defaults() {
     for scene in beer statue relief23 bonsai fern fox knot terrace; do
@@ -97,18 +84,6 @@ defaults() {
     done
 }
 # NAME OPTIONS...: a part of the defaults is off, or one that was not made a default is on.
-changes='none
-mcmc --density mcmc
-no-average --average 0
-no-retire --retire 0
-retire-0.16 --retire 0.16
-published-sh-rate --sh-rate 1
-no-dropout --dropout 0
-one-view --batch 1
-three-views --batch 3
-whole-pictures --resolutions none
-small-until-half --resolutions 2:50:4
-small-until-80 --resolutions 2:80:4'
 ablation() {
     for seed in $seeds; do
         for scene in bonsai fern knot fox; do
@@ -122,8 +97,19 @@ ablation() {
                 fern-one-view) options="$options --resolutions 2:50:1" ;; # on small pictures, too
                 esac
                 train ablation-$scene-7000-$name-$seed 60 $scene $options --seed $seed
-            done <<END
-$changes
+            done <<'END'
+none
+mcmc --density mcmc
+no-average --average 0
+no-retire --retire 0
+retire-0.16 --retire 0.16
+published-sh-rate --sh-rate 1
+no-dropout --dropout 0
+one-view --batch 1
+three-views --batch 3
+whole-pictures --resolutions none
+small-until-half --resolutions 2:50:4
+small-until-80 --resolutions 2:80:4
 END
         done
     done

@@ -2,24 +2,20 @@
 // Histograms of gradients as boosted trees build them: each row of a leaf adds its gradient and hessian to the bin
 // of each column. Bins in shared memory, float or two 16-bit integers in one word, blocks of 504 threads, thread
 // (x, y) has column x; or more bins than shared memory holds, in global memory, one column.
-#ifndef STRANGERS_HISTOGRAMS_CUH
-#define STRANGERS_HISTOGRAMS_CUH
+#pragma once
 
 #include "strangers.cuh"
+#include <algorithm>
+#include <type_traits>
 
 namespace histograms {
 
 enum { THREADS = 504, SHARED_WORDS = 28 * 200 * 2 };
-enum class how {
-    plain,
-    one_call,           // reduce; in shared memory with in_shared: the loop is that of `plain`
-    atomic,             // reduce_atomic, which needs no other lanes: the same loop
-    plain_of_all_lanes, // plain atomics in a loop that all lanes run equally often, as the calls below need it
-    tree,
-    tree_by_8, // threshold 8
-    cg
-};
-enum class bins { shared_float, shared_int, global_float };
+enum class bins { shared_float, shared_int, global_float, global_vectors }; // the last: aligned_record of two
+template <bins B>
+inline constexpr bool is_shared = B == bins::shared_float || B == bins::shared_int;
+template <bins B>
+inline constexpr int values = B == bins::shared_int ? 1 : 2;
 
 struct rows {
     const int *index; // of the leaf's rows
@@ -32,7 +28,7 @@ struct rows {
 template <bins B, how H, typename T>
 __device__ __forceinline__ void add_row(unsigned lanes, bool active, int bin, const rows &given, int row,
                                         T *to) {
-    constexpr int K = B == bins::shared_int ? 1 : 2;
+    constexpr int K = values<B>;
     T v[K] = {};
     if (active) {
         if constexpr (B == bins::shared_int) {
@@ -42,20 +38,22 @@ __device__ __forceinline__ void add_row(unsigned lanes, bool active, int bin, co
             v[0] = both.x, v[1] = both.y;
         }
     }
-    const distwar::record<T> sink = {to, K};
+    using sink_type =
+        std::conditional_t<B == bins::global_vectors, distwar::aligned_record<T>, distwar::record<T>>;
+    const sink_type sink = {to, K};
     if constexpr (H == how::plain || H == how::plain_of_all_lanes) {
         if (!active) return;
-        if constexpr (B == bins::global_float) {
-            atomicAdd(to + 2 * bin, v[0]), atomicAdd(to + 2 * bin + 1, v[1]);
-        } else {
 #pragma unroll
-            for (int k = 0; k < K; ++k) atomicAdd_block(to + K * bin + k, v[k]);
+        for (int k = 0; k < K; ++k) {
+            if constexpr (is_shared<B>)
+                atomicAdd_block(to + K * bin + k, v[k]);
+            else
+                atomicAdd(to + K * bin + k, v[k]);
         }
+    } else if constexpr (H == how::one_call && is_shared<B>) {
+        distwar::reduce(lanes, active, bin, v, distwar::in_shared(sink));
     } else if constexpr (H == how::one_call) {
-        if constexpr (B == bins::global_float)
-            distwar::reduce(lanes, active, bin, v, sink);
-        else
-            distwar::reduce(lanes, active, bin, v, distwar::in_shared(sink));
+        distwar::reduce(lanes, active, bin, v, sink);
     } else if constexpr (H == how::atomic) {
         distwar::reduce_atomic(lanes, active, bin, v, sink);
     } else if constexpr (H == how::tree) {
@@ -75,7 +73,7 @@ __device__ __forceinline__ void add_row(unsigned lanes, bool active, int bin, co
 
 template <bins B, how H, typename T>
 __global__ void __launch_bounds__(THREADS) in_shared_memory(rows given, int bins_of_column, T *histogram) {
-    constexpr int K = B == bins::shared_int ? 1 : 2;
+    constexpr int K = values<B>;
     __shared__ T sums[SHARED_WORDS];
     const int words = given.columns * bins_of_column * K;
     const int rank = int(threadIdx.x + threadIdx.y * blockDim.x), threads = int(blockDim.x * blockDim.y);
@@ -104,8 +102,7 @@ __global__ void __launch_bounds__(THREADS) in_shared_memory(rows given, int bins
     for (int i = rank; i < words; i += threads) atomicAdd(histogram + i, sums[i]);
 }
 
-// Vectors: aligned_record of two, which the plain kernel's layout has, too.
-template <how H, bool Vectors>
+template <bins B, how H>
 __global__ void __launch_bounds__(THREADS) in_global_memory(rows given, float *histogram) {
     const int part = (given.count + int(gridDim.x) - 1) / int(gridDim.x);
     const int first = int(blockIdx.x) * part, end = min(given.count, first + part);
@@ -115,37 +112,31 @@ __global__ void __launch_bounds__(THREADS) in_global_memory(rows given, float *h
         if (H == how::plain && !active) break;
         const int row = active ? given.index[i + int(threadIdx.x)] : 0;
         const int bin = active ? int(given.bin[row]) : 0;
-        if constexpr (Vectors) {
-            float v[2] = {};
-            if (active) {
-                const float2 both = given.gradient[row];
-                v[0] = both.x, v[1] = both.y;
-            }
-            const distwar::aligned_record sink = {histogram, 2};
-            if constexpr (H == how::one_call) distwar::reduce(lanes, active, bin, v, sink);
-            if constexpr (H == how::tree) distwar::reduce_tree(lanes, active, bin, v, sink);
-            if constexpr (H == how::atomic) distwar::reduce_atomic(lanes, active, bin, v, sink);
-        } else {
-            add_row<bins::global_float, H>(lanes, active, bin, given, row, histogram);
-        }
+        add_row<B, H>(lanes, active, bin, given, row, histogram);
     }
 }
 
 enum class keys { uniform, zeros, zipf, sorted };
 
-struct data {
+struct drawn_rows {
+    const char *name;
     int count, columns, bins_of_column;
-    device_array<int> index, packed;
-    device_array<unsigned short> bin;
-    device_array<float2> gradient;
-    device_array<float> floats;
-    device_array<int> integers;
-    std::vector<double> reference, integer_reference;
+    keys drawn;
+};
 
-    rows view() const { return {index.get(), count, columns, bin.get(), gradient.get(), packed.get()}; }
+// Bins in shared memory or not. Half of the rows are in the leaf.
+template <typename Sum>
+struct histogram_case : strangers_case<Sum> {
+    static constexpr bool packs = std::is_same_v<Sum, int>;
+    using strangers_case<Sum>::sums;
+    using strangers_case<Sum>::reference;
+    const drawn_rows of;
+    rows view;
 
-    // Half of the rows are in the leaf.
-    static data *make(int rows, int columns, int bins, keys kind) {
+    histogram_case(const char *where, const drawn_rows &asked)
+        : strangers_case<Sum>(std::string(where) + asked.name, packs ? 0.0 : 1e-4), of(asked) {}
+    void make() {
+        const int bins = of.bins_of_column, columns = of.columns, K = packs ? 1 : 2;
         std::mt19937 random(4);
         std::uniform_real_distribution<float> draw(0, 1);
         std::vector<double> below(size_t(bins), 0.0); // of Zipf's law
@@ -154,144 +145,86 @@ struct data {
         std::vector<int> index, packed;
         std::vector<unsigned short> bin;
         std::vector<float2> gradient;
-        for (int row = 0; row < rows; ++row) {
+        for (int row = 0; row < of.count; ++row) {
             if (row % 2) index.push_back(row);
             const float g = draw(random) - 0.5f, h = draw(random);
             gradient.push_back({g, h});
             packed.push_back(int(g * 16) * 65536 + int(h * 16));
             for (int column = 0; column < columns; ++column) {
                 int b = int(draw(random) * float(bins)) % bins;
-                if (kind == keys::zeros && draw(random) < 0.9f) b = 0;
-                if (kind == keys::zipf)
+                if (of.drawn == keys::zeros && draw(random) < 0.9f) b = 0;
+                if (of.drawn == keys::zipf)
                     b = int(std::lower_bound(below.begin(), below.end(), draw(random) * all) -
                             below.begin()) %
                         bins;
-                if (kind == keys::sorted) b = int((long long)(row)*bins / rows);
+                if (of.drawn == keys::sorted) b = int((long long)(row)*bins / of.count);
                 bin.push_back((unsigned short)(b));
             }
         }
-        data *const made = new data{int(index.size()),
-                                    columns,
-                                    bins,
-                                    device_array<int>(index),
-                                    device_array<int>(packed),
-                                    device_array<unsigned short>(bin),
-                                    device_array<float2>(gradient),
-                                    device_array<float>(size_t(columns) * bins * 2),
-                                    device_array<int>(size_t(columns) * bins),
-                                    std::vector<double>(size_t(columns) * bins * 2, 0.0),
-                                    std::vector<double>(size_t(columns) * bins, 0.0)};
+        view = {device_copy(index), int(index.size()),     columns,
+                device_copy(bin),   device_copy(gradient), device_copy(packed)};
+        this->make_sums(size_t(columns) * bins * K);
+        reference.assign(this->count, 0);
         for (const int row : index)
             for (int column = 0; column < columns; ++column) {
-                const size_t place = size_t(column) * bins + bin[size_t(row) * columns + column];
-                made->reference[2 * place] += gradient[size_t(row)].x;
-                made->reference[2 * place + 1] += gradient[size_t(row)].y;
-                made->integer_reference[place] += packed[size_t(row)];
+                double *const to =
+                    &reference[(size_t(column) * bins + bin[size_t(row) * columns + column]) * K];
+                if constexpr (packs)
+                    to[0] += packed[size_t(row)];
+                else
+                    to[0] += gradient[size_t(row)].x, to[1] += gradient[size_t(row)].y;
             }
-        return made;
+        if constexpr (packs) // as the sums do it
+            for (double &sum : reference) sum = double(int(unsigned((long long)(sum))));
+    }
+    template <bins B, how H>
+    void add(const char *variant) {
+        if constexpr (is_shared<B>)
+            add_variant(this, variant, in_shared_memory<B, H, Sum>, [=] {
+                DEVICE_CHECK(launch(nullptr, 2 * 132, dim3(of.columns, THREADS / of.columns),
+                                    in_shared_memory<B, H, Sum>, view, of.bins_of_column, sums));
+            });
+        else
+            add_variant(this, variant, in_global_memory<B, H>, [=] {
+                DEVICE_CHECK(launch(nullptr, 4 * 132, THREADS, in_global_memory<B, H>, view, sums));
+            });
     }
 };
 
-template <bins B>
-strangers_case &new_case(const std::string &name, data **of, std::function<data *()> make) {
-    return *new strangers_case{name,
-                               [of, make] {
-                                   if (!*of) *of = make();
-                               },
-                               [of] {
-                                   if (B == bins::shared_int)
-                                       (*of)->integers.clear();
-                                   else
-                                       (*of)->floats.clear();
-                               },
-                               [of] {
-                                   if (B == bins::shared_int) {
-                                       // The reference wraps as the sums do.
-                                       std::vector<double> found, wrapped;
-                                       for (const int sum : (*of)->integers.download()) found.push_back(sum);
-                                       for (const double sum : (*of)->integer_reference)
-                                           wrapped.push_back(double(int(unsigned((long long)(sum)))));
-                                       return relative_error(found, wrapped);
-                                   }
-                                   const std::vector<float> found = (*of)->floats.download();
-                                   return relative_error({found.begin(), found.end()}, (*of)->reference);
-                               },
-                               B == bins::shared_int ? 0.0 : 1e-4};
-}
-
-template <bins B, how H, typename T>
-void add_shared(strangers_case &given, data **of, const char *name) {
-    add_variant(given, name, reinterpret_cast<const void *>(in_shared_memory<B, H, T>), [of] {
-        T *to;
-        if constexpr (B == bins::shared_int)
-            to = (*of)->integers.get();
-        else
-            to = (*of)->floats.get();
-        in_shared_memory<B, H, T><<<2 * 132, dim3((*of)->columns, THREADS / (*of)->columns)>>>(
-            (*of)->view(), (*of)->bins_of_column, to);
-    });
-}
-template <bins B, typename T>
-void add_all_shared(strangers_case &given, data **of) {
-    add_shared<B, how::plain, T>(given, of, "plain");
-    add_shared<B, how::one_call, T>(given, of, "reduce");
-    add_shared<B, how::atomic, T>(given, of, "reduce_atomic");
-    add_shared<B, how::plain_of_all_lanes, T>(given, of, "plain_in_the_loop_of_all_lanes");
-    add_shared<B, how::tree, T>(given, of, "reduce_tree");
-    add_shared<B, how::tree_by_8, T>(given, of, "reduce_tree_8");
-    add_shared<B, how::cg, T>(given, of, "cg_labeled_partition");
-}
-template <how H, bool Vectors>
-void add_global(strangers_case &given, data **of, const char *name) {
-    add_variant(given, name, reinterpret_cast<const void *>(in_global_memory<H, Vectors>), [of] {
-        in_global_memory<H, Vectors><<<4 * 132, THREADS>>>((*of)->view(), (*of)->floats.get());
-    });
+template <bins B, typename Sum>
+void add_shared(const char *where, const drawn_rows &asked) {
+    auto &one = *new histogram_case<Sum>(where, asked); // lives as long as the program
+    one.template add<B, how::plain>("plain");
+    one.template add<B, how::one_call>("reduce");
+    one.template add<B, how::atomic>("reduce_atomic");
+    one.template add<B, how::plain_of_all_lanes>("plain_in_the_loop_of_all_lanes");
+    one.template add<B, how::tree>("reduce_tree");
+    one.template add<B, how::tree_by_8>("reduce_tree_8");
+    one.template add<B, how::cg>("cg_labeled_partition");
 }
 
 inline void add_all() {
-    struct kind {
-        const char *name;
-        int rows, columns, bins;
-        keys drawn;
-    };
-    static const kind small[] = {{"28_columns_uniform", 1 << 20, 28, 200, keys::uniform},
-                                 {"28_columns_zeros", 1 << 20, 28, 200, keys::zeros},
-                                 {"4_columns_uniform", 1 << 22, 4, 255, keys::uniform},
-                                 {"4_columns_zeros", 1 << 22, 4, 255, keys::zeros},
-                                 {"1_column_zipf", 1 << 23, 1, 255, keys::zipf}};
-    static data *of[8];
-    for (int i = 0; i < 5; ++i) {
-        data **const mine = &of[i];
-        const auto make = [i] {
-            return data::make(small[i].rows, small[i].columns, small[i].bins, small[i].drawn);
-        };
-        add_all_shared<bins::shared_float, float>(
-            new_case<bins::shared_float>(std::string("histogram_shared_float/") + small[i].name, mine, make),
-            mine);
-        add_all_shared<bins::shared_int, int>(
-            new_case<bins::shared_int>(std::string("histogram_shared_int32/") + small[i].name, mine, make),
-            mine);
+    for (const drawn_rows &asked : {drawn_rows{"28_columns_uniform", 1 << 20, 28, 200, keys::uniform},
+                                    {"28_columns_zeros", 1 << 20, 28, 200, keys::zeros},
+                                    {"4_columns_uniform", 1 << 22, 4, 255, keys::uniform},
+                                    {"4_columns_zeros", 1 << 22, 4, 255, keys::zeros},
+                                    {"1_column_zipf", 1 << 23, 1, 255, keys::zipf}}) {
+        add_shared<bins::shared_float, float>("histogram_shared_float/", asked);
+        add_shared<bins::shared_int, int>("histogram_shared_int32/", asked);
     }
-    static const kind large[] = {{"uniform", 1 << 23, 1, 20000, keys::uniform},
-                                 {"zipf", 1 << 23, 1, 20000, keys::zipf},
-                                 {"sorted", 1 << 23, 1, 20000, keys::sorted}};
-    for (int i = 0; i < 3; ++i) {
-        data **const mine = &of[5 + i];
-        strangers_case &given =
-            new_case<bins::global_float>(std::string("histogram_global_float/") + large[i].name, mine, [i] {
-                return data::make(large[i].rows, large[i].columns, large[i].bins, large[i].drawn);
-            });
-        add_global<how::plain, false>(given, mine, "plain");
-        add_global<how::one_call, false>(given, mine, "reduce");
-        add_global<how::tree, false>(given, mine, "reduce_tree");
-        add_global<how::tree_by_8, false>(given, mine, "reduce_tree_8");
-        add_global<how::cg, false>(given, mine, "cg_labeled_partition");
-        add_global<how::one_call, true>(given, mine, "aligned_record_reduce");
-        add_global<how::tree, true>(given, mine, "aligned_record_reduce_tree");
-        add_global<how::atomic, true>(given, mine, "aligned_record_vector_atomics");
+    for (const drawn_rows &asked : {drawn_rows{"uniform", 1 << 23, 1, 20000, keys::uniform},
+                                    {"zipf", 1 << 23, 1, 20000, keys::zipf},
+                                    {"sorted", 1 << 23, 1, 20000, keys::sorted}}) {
+        auto &one = *new histogram_case<float>("histogram_global_float/", asked);
+        one.add<bins::global_float, how::plain>("plain");
+        one.add<bins::global_float, how::one_call>("reduce");
+        one.add<bins::global_float, how::tree>("reduce_tree");
+        one.add<bins::global_float, how::tree_by_8>("reduce_tree_8");
+        one.add<bins::global_float, how::cg>("cg_labeled_partition");
+        one.add<bins::global_vectors, how::one_call>("aligned_record_reduce");
+        one.add<bins::global_vectors, how::tree>("aligned_record_reduce_tree");
+        one.add<bins::global_vectors, how::atomic>("aligned_record_vector_atomics");
     }
 }
 
 } // namespace histograms
-
-#endif

@@ -1,34 +1,14 @@
 // SPDX-License-Identifier: MIT
 // 20 values of a splat in six arrays, one key for each warp: the backward pass of a rasteriser of flat splats. A
 // block is a tile of 16 x 16 pixels and walks one list.
-#ifndef STRANGERS_SPLATS_CUH
-#define STRANGERS_SPLATS_CUH
+#pragma once
 
 #include "strangers.cuh"
 
 namespace splats {
 
-enum {
-    WIDTH = 1280,
-    HEIGHT = 800,
-    TILE = 16,
-    TILES_X = WIDTH / TILE,
-    TILES = TILES_X * (HEIGHT / TILE),
-    VALUES = 20
-};
-enum class how {
-    plain,         // as cooperative groups teach: cg::reduce for each value, lane 0 adds
-    each_lane,     // atomicAdd by each lane
-    one_call,      // reduce, fields
-    one_call_list, // the same, values in six variables
-    six_calls,     // reduce_tree for each array
-    group,         // group_lanes, six adds
-    pointers,
-    cub,
-    packed,        // a record of 20, copied to the arrays afterwards
-    packed_vector, // the same by vector atomics of each lane
-    in_double      // the reference
-};
+enum { WIDTH = 1280, HEIGHT = 800, TILE = 16, TILES_X = WIDTH / TILE, TILES = TILES_X * (HEIGHT / TILE) };
+enum { VALUES = 20 };
 
 struct scene {
     const float4 *splat; // x, y, 1 / radius^2, weight
@@ -99,7 +79,7 @@ __global__ void __launch_bounds__(256) backward(scene given, gradients<T> to, fl
             constexpr unsigned all = distwar::all_lanes;
             if constexpr (H == how::one_call) {
                 distwar::reduce(all, active, key, v, sink);
-            } else if constexpr (H == how::each_lane || H == how::in_double) {
+            } else if constexpr (H == how::atomic || H == how::in_double) {
                 distwar::reduce_atomic(all, active, g, v, sink);
             } else if constexpr (H == how::one_call_list) {
                 const float3 mean = {v[0], v[1], v[2]}, normal = {v[3], v[4], v[5]};
@@ -164,32 +144,21 @@ gradients<T> parts(T *base, size_t n) {
     return {base, base + 3 * n, base + 6 * n, base + 15 * n, base + 17 * n, base + 19 * n};
 }
 
-struct data {
-    int splats;
-    device_array<float4> splat;
-    device_array<int> first, list;
-    device_array<float> sums, record;
-    std::vector<double> reference;
+struct splats_case : strangers_case<float> {
+    const int splats;
+    const float radius;
+    float4 *splat;
+    int *first, *list;
+    float *record; // of the other layout
 
-    data(int count, float radius, const std::vector<float4> &splat_of, const std::vector<int> &first_of,
-         const std::vector<int> &list_of)
-        : splats(count), splat(splat_of), first(first_of), list(list_of), sums(size_t(VALUES) * count),
-          record(size_t(VALUES) * count) {
-        (void)radius;
-        const device_array<double> exact(sums.size());
-        exact.clear();
-        backward<how::in_double>
-            <<<dim3(TILES_X, HEIGHT / TILE), dim3(TILE, TILE)>>>(view(), parts(exact.get(), splats), nullptr);
-        CHECK(cudaGetLastError());
-        reference = exact.download();
-    }
-    scene view() const { return {splat.get(), first.get(), list.get()}; }
-    static data *make(int count, float radius) {
+    splats_case(const char *named, int number, float reach)
+        : strangers_case(std::string("splats/") + named, 1e-4), splats(number), radius(reach) {}
+    void make() {
         std::mt19937 random(1);
         std::uniform_real_distribution<float> draw(0, 1);
         std::vector<float4> splat_of;
         std::vector<std::vector<int>> of_tile(TILES);
-        for (int g = 0; g < count; ++g) {
+        for (int g = 0; g < splats; ++g) {
             const float x = draw(random) * WIDTH, y = draw(random) * HEIGHT;
             splat_of.push_back({x, y, 1 / (radius * radius), 0.5f * draw(random)});
             for (int ty = int(fmaxf(0, (y - radius) / TILE));
@@ -203,49 +172,41 @@ struct data {
             list_of.insert(list_of.end(), one.begin(), one.end());
             first_of.push_back(int(list_of.size()));
         }
-        return new data(count, radius, splat_of, first_of, list_of);
+        splat = device_copy(splat_of), first = device_copy(first_of), list = device_copy(list_of);
+        record = device_array<float>(size_t(VALUES) * splats);
+        make_sums(size_t(VALUES) * splats);
+        refer_to(count, [&](double *to) { run(backward<how::in_double, double>, to); });
+    }
+    template <typename T>
+    void run(void (*kernel)(scene, gradients<T>, float *), T *to) const {
+        DEVICE_CHECK(launch(nullptr, dim3(TILES_X, HEIGHT / TILE), dim3(TILE, TILE), kernel,
+                            scene{splat, first, list}, parts(to, splats), record));
+    }
+    template <typename Kernel>
+    void add(const char *variant, Kernel kernel, bool copies = false) {
+        add_variant(this, variant, kernel, [=] {
+            if (copies) DEVICE_CHECK(cudaMemsetAsync(record, 0, count * sizeof *record, nullptr));
+            run(kernel, sums);
+            if (copies)
+                DEVICE_CHECK(launch_for(nullptr, splats, 256, unpack, record, splats, parts(sums, splats)));
+        });
     }
 };
 
-template <how H>
-void add(strangers_case &given, data *&of, const char *name) {
-    add_variant(given, name, reinterpret_cast<const void *>(backward<H, float>), [&of] {
-        const gradients<float> to = parts(of->sums.get(), of->splats);
-        constexpr bool copies = H == how::packed || H == how::packed_vector;
-        if (copies) of->record.clear();
-        backward<H><<<dim3(TILES_X, HEIGHT / TILE), dim3(TILE, TILE)>>>(of->view(), to, of->record.get());
-        if (copies) unpack<<<(of->splats + 255) / 256, 256>>>(of->record.get(), of->splats, to);
-    });
-}
-
 inline void add_all() {
-    static data *of[2];
-    static strangers_case cases[2];
-    for (int i = 0; i < 2; ++i) {
-        data *&mine = of[i];
-        cases[i] = {i == 0 ? "splats/60k_radius_20" : "splats/600k_radius_3",
-                    [&mine, i] {
-                        if (!mine) mine = i == 0 ? data::make(60000, 20) : data::make(600000, 3);
-                    },
-                    [&mine] { mine->sums.clear(); },
-                    [&mine] {
-                        const std::vector<float> found = mine->sums.download();
-                        return relative_error({found.begin(), found.end()}, mine->reference);
-                    },
-                    1e-4};
-        add<how::plain>(cases[i], mine, "plain");
-        add<how::one_call>(cases[i], mine, "reduce_fields");
-        add<how::one_call_list>(cases[i], mine, "reduce_list_of_values");
-        add<how::group>(cases[i], mine, "group_lanes_six_adds");
-        add<how::six_calls>(cases[i], mine, "reduce_six_records");
-        add<how::pointers>(cases[i], mine, "reduce_pointers");
-        add<how::packed>(cases[i], mine, "other_layout_reduce_record");
-        add<how::packed_vector>(cases[i], mine, "other_layout_vector_atomics");
-        add<how::each_lane>(cases[i], mine, "atomics_of_each_lane");
-        add<how::cub>(cases[i], mine, "cub_WarpReduce");
+    static splats_case cases[] = {{"60k_radius_20", 60000, 20}, {"600k_radius_3", 600000, 3}};
+    for (splats_case &one : cases) {
+        one.add("plain", backward<how::plain, float>);
+        one.add("reduce_fields", backward<how::one_call, float>);
+        one.add("reduce_list_of_values", backward<how::one_call_list, float>);
+        one.add("group_lanes_six_adds", backward<how::group, float>);
+        one.add("reduce_six_records", backward<how::six_calls, float>);
+        one.add("reduce_pointers", backward<how::pointers, float>);
+        one.add("other_layout_reduce_record", backward<how::packed, float>, true);
+        one.add("other_layout_vector_atomics", backward<how::packed_vector, float>, true);
+        one.add("atomics_of_each_lane", backward<how::atomic, float>);
+        one.add("cub_WarpReduce", backward<how::cub, float>);
     }
 }
 
 } // namespace splats
-
-#endif

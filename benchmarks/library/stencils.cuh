@@ -2,25 +2,13 @@
 // Particles to grid: each particle adds 4 values to the 27 nodes around it. The grid lies in blocks of 4 x 4 x 4
 // nodes with one plane for each value. Into global memory, or into an arena of 8 x 8 x 8 nodes in shared memory
 // for the particles of one block, which is then added to the grid.
-#ifndef STRANGERS_STENCILS_CUH
-#define STRANGERS_STENCILS_CUH
+#pragma once
 
 #include "strangers.cuh"
 
 namespace stencils {
 
 enum { SIDE = 64, CELLS = SIDE * SIDE * SIDE, IN_CELL = 8, PARTICLES = 1 << 20, ARENA = 8 * 8 * 8 };
-enum class how {
-    plain,        // 27 x 4 atomicAdd, unrolled
-    plain_looped, // the same, not unrolled: what the loop costs without any call
-    one_call,     // reduce for each node, unrolled
-    looped,       // the same, not unrolled
-    each,         // reduce with in_shared, unrolled
-    by_cell,      // group_lanes by cell, one add for each node, not unrolled
-    tree,         // reduce_tree, not unrolled
-    cg,
-    in_double
-};
 
 // Value k of a node at (block * 4 + k) * 64 + cell: planes with a stride of 64 and this key.
 __device__ __forceinline__ int place_of(int x, int y, int z) {
@@ -55,50 +43,35 @@ template <how H, bool Shared, typename PlaceAt, typename T>
 __device__ __forceinline__ void add_particle(bool active, const particle &p, int cell,
                                              const PlaceAt &place_at, T *to, int stride) {
     constexpr unsigned all = distwar::all_lanes;
+    constexpr bool is_plain = H == how::plain || H == how::plain_looped || H == how::in_double;
+    constexpr bool is_unrolled =
+        H == how::plain || H == how::in_double || H == how::one_call || H == how::shared;
     const distwar::planes<T> sink = {to, size_t(stride)};
-    if constexpr (H == how::plain || H == how::in_double) {
-        if (!active) return;
-#pragma unroll
-        for (int node = 0; node < 27; ++node) {
+    if ((is_plain || H == how::cg) && !active) return;
+    [[maybe_unused]] const auto group = [&] {
+        if constexpr (H == how::group)
+            return distwar::group_lanes(all, active, cell);
+        else if constexpr (H == how::cg)
+            return cg::labeled_partition(cg::coalesced_threads(), cell);
+        else
+            return nullptr;
+    }();
+#pragma unroll(is_unrolled ? 27 : 1)
+    for (int node = 0; node < 27; ++node) {
+        if constexpr (is_plain) {
             const auto v = p.values_at(node);
             T *const first = to + place_at(node);
 #pragma unroll
             for (int k = 0; k < 4; ++k) atomicAdd(first + k * stride, T(v.of[k]));
-        }
-    } else if constexpr (H == how::plain_looped) {
-        if (!active) return;
-#pragma unroll 1
-        for (int node = 0; node < 27; ++node) {
-            const auto v = p.values_at(node);
-            T *const first = to + place_at(node);
-#pragma unroll
-            for (int k = 0; k < 4; ++k) atomicAdd(first + k * stride, v.of[k]);
-        }
-    } else if constexpr (H == how::one_call) {
-#pragma unroll
-        for (int node = 0; node < 27; ++node)
+        } else if constexpr (H == how::one_call || H == how::looped) {
             distwar::reduce(all, active, place_at(node), p.values_at(node), sink);
-    } else if constexpr (H == how::looped) {
-#pragma unroll 1
-        for (int node = 0; node < 27; ++node)
-            distwar::reduce(all, active, place_at(node), p.values_at(node), sink);
-    } else if constexpr (H == how::each) {
-#pragma unroll
-        for (int node = 0; node < 27; ++node)
+        } else if constexpr (H == how::shared) {
             distwar::reduce(all, active, place_at(node), p.values_at(node), distwar::in_shared(sink));
-    } else if constexpr (H == how::by_cell) {
-        const auto cells = distwar::group_lanes(all, active, cell);
-#pragma unroll 1
-        for (int node = 0; node < 27; ++node)
-            cells.add(p.values_at(node), sink, distwar::at_key{place_at(node)});
-    } else if constexpr (H == how::tree) {
-#pragma unroll 1
-        for (int node = 0; node < 27; ++node)
+        } else if constexpr (H == how::group) {
+            group.add(p.values_at(node), sink, distwar::at_key{place_at(node)});
+        } else if constexpr (H == how::tree) {
             distwar::reduce_tree(all, active, place_at(node), p.values_at(node).of, sink);
-    } else if (active) {
-        const auto group = cg::labeled_partition(cg::coalesced_threads(), cell);
-#pragma unroll 1
-        for (int node = 0; node < 27; ++node) {
+        } else {
             const auto v = p.values_at(node);
 #pragma unroll
             for (int k = 0; k < 4; ++k) {
@@ -147,93 +120,76 @@ __global__ void __launch_bounds__(128) into_shared(const float4 *at, const int *
 
 enum class order { by_cell, one_of_each_cell, shuffled };
 
-struct data {
-    device_array<float4> at;
-    device_array<int> first;
-    device_array<float> grid;
-    std::vector<double> reference;
+struct stencil_case : strangers_case<float> {
+    const order of;
+    const bool global;
+    float4 *at;
+    int *first;
+    unsigned blocks;
 
+    stencil_case(const char *named, order wanted, bool is_global)
+        : strangers_case(std::string(is_global ? "stencil_global/" : "stencil_shared/") + named, 1e-4),
+          of(wanted), global(is_global) {}
     // 8 particles in each of PARTICLES / 8 cells, block after block; within a block (or, if `global`, in all) in the
     // given order.
-    static data *make(order of, bool global) {
+    void make() {
         std::mt19937 random(5);
         std::uniform_real_distribution<float> draw(0, 1);
-        std::vector<float4> at;
-        std::vector<int> first = {0};
-        const int blocks = (SIDE / 4) * (SIDE / 4) * (SIDE / 4), used = PARTICLES / (64 * IN_CELL);
-        for (int block = 0; block < blocks; ++block) {
+        std::vector<float4> places;
+        std::vector<int> first_of = {0};
+        const int used = PARTICLES / (64 * IN_CELL);
+        blocks = (SIDE / 4) * (SIDE / 4) * (SIDE / 4);
+        for (int block = 0; block < int(blocks); ++block) {
             const int bx = block % 16 * 4, by = block / 16 % 16 * 4, bz = block / 256 * 4;
-            const size_t begin = at.size();
+            const size_t begin = places.size();
             // Nodes reach two further: the last blocks of each axis stay empty.
             const bool inside =
                 bx < SIDE - 4 && by < SIDE - 4 && bz < SIDE - 4 && int(begin) < used * 64 * IN_CELL;
             for (int i = 0; inside && i < 64 * IN_CELL; ++i) {
                 const int cell = of == order::one_of_each_cell ? i % 64 : i / IN_CELL;
-                at.push_back({float(bx + cell % 4) + 0.99f * draw(random),
-                              float(by + cell / 4 % 4) + 0.99f * draw(random),
-                              float(bz + cell / 16) + 0.99f * draw(random), draw(random)});
+                places.push_back({float(bx + cell % 4) + 0.99f * draw(random),
+                                  float(by + cell / 4 % 4) + 0.99f * draw(random),
+                                  float(bz + cell / 16) + 0.99f * draw(random), draw(random)});
             }
-            if (of == order::shuffled && !global) std::shuffle(at.begin() + long(begin), at.end(), random);
-            first.push_back(int(at.size()));
+            if (of == order::shuffled && !global)
+                std::shuffle(places.begin() + long(begin), places.end(), random);
+            first_of.push_back(int(places.size()));
         }
-        if (of == order::shuffled && global) std::shuffle(at.begin(), at.end(), random);
-        data *const made = new data{
-            device_array<float4>(at), device_array<int>(first), device_array<float>(size_t(CELLS) * 4), {}};
-        const device_array<double> exact(size_t(CELLS) * 4);
-        exact.clear();
-        into_global<how::in_double><<<PARTICLES / 128, 128>>>(made->at.get(), exact.get());
-        CHECK(cudaGetLastError());
-        made->reference = exact.download();
-        return made;
+        if (of == order::shuffled && global) std::shuffle(places.begin(), places.end(), random);
+        at = device_copy(places), first = device_copy(first_of);
+        make_sums(size_t(CELLS) * 4);
+        refer_to(count, [&](double *to) { run(into_global<how::in_double, double>, to); });
+    }
+    template <typename T>
+    void run(void (*kernel)(const float4 *, T *), T *to) const {
+        DEVICE_CHECK(launch(nullptr, PARTICLES / 128, 128, kernel, at, to));
+    }
+    template <how H>
+    void add(const char *variant) {
+        if (global)
+            add_variant(this, variant, into_global<H, float>, [=] { run(into_global<H, float>, sums); });
+        else
+            add_variant(this, variant, into_shared<H>,
+                        [=] { DEVICE_CHECK(launch(nullptr, blocks, 128, into_shared<H>, at, first, sums)); });
     }
 };
 
 inline void add_all() {
-    struct kind {
-        const char *name;
-        order of;
-        bool global;
-    };
-    static const kind kinds[] = {{"stencil_global/by_cell", order::by_cell, true},
-                                 {"stencil_global/shuffled", order::shuffled, true},
-                                 {"stencil_shared/by_cell", order::by_cell, false},
-                                 {"stencil_shared/one_of_each_cell", order::one_of_each_cell, false},
-                                 {"stencil_shared/shuffled", order::shuffled, false}};
-    static data *all[5];
-    static strangers_case cases[5];
-    for (int i = 0; i < 5; ++i) {
-        data *&of = all[i];
-        cases[i] = {kinds[i].name,
-                    [&of, i] {
-                        if (!of) of = data::make(kinds[i].of, kinds[i].global);
-                    },
-                    [&of] { of->grid.clear(); },
-                    [&of] {
-                        const std::vector<float> found = of->grid.download();
-                        return relative_error({found.begin(), found.end()}, of->reference);
-                    },
-                    1e-4};
-#define ADD(h, name)                                                                                         \
-    if (kinds[i].global)                                                                                     \
-        add_variant(cases[i], name, reinterpret_cast<const void *>(into_global<how::h, float>),              \
-                    [&of] { into_global<how::h><<<PARTICLES / 128, 128>>>(of->at.get(), of->grid.get()); }); \
-    else                                                                                                     \
-        add_variant(cases[i], name, reinterpret_cast<const void *>(into_shared<how::h>), [&of] {             \
-            into_shared<how::h>                                                                              \
-                <<<unsigned(of->first.size() - 1), 128>>>(of->at.get(), of->first.get(), of->grid.get());    \
-        })
-        ADD(plain, "plain");
-        ADD(plain_looped, "plain_looped");
-        ADD(one_call, "reduce_unrolled");
-        ADD(looped, "reduce_looped");
-        ADD(each, "reduce_in_shared");
-        ADD(by_cell, "group_lanes_by_cell");
-        ADD(tree, "reduce_tree_looped");
-        ADD(cg, "cg_by_cell");
-#undef ADD
+    static stencil_case cases[] = {{"by_cell", order::by_cell, true},
+                                   {"shuffled", order::shuffled, true},
+                                   {"by_cell", order::by_cell, false},
+                                   {"one_of_each_cell", order::one_of_each_cell, false},
+                                   {"shuffled", order::shuffled, false}};
+    for (stencil_case &one : cases) {
+        one.add<how::plain>("plain");
+        one.add<how::plain_looped>("plain_looped");
+        one.add<how::one_call>("reduce_unrolled");
+        one.add<how::looped>("reduce_looped");
+        one.add<how::shared>("reduce_in_shared");
+        one.add<how::group>("group_lanes_by_cell");
+        one.add<how::tree>("reduce_tree_looped");
+        one.add<how::cg>("cg_by_cell");
     }
 }
 
 } // namespace stencils
-
-#endif

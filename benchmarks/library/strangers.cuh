@@ -1,62 +1,48 @@
 // SPDX-License-Identifier: MIT
-// Shared by the strangers' benchmarks: device arrays, a timed and checked variant of a kernel, and the size of
-// its machine code.
-#ifndef STRANGERS_CUH
-#define STRANGERS_CUH
+// Shared by the strangers' benchmarks: a case, its timed and checked variants, and the size of machine code.
+#pragma once
 
-#include <benchmark/benchmark.h>
+#include "bench.cuh"
+#include "launch.cuh"
 #include <cooperative_groups.h>
 #include <cooperative_groups/reduce.h>
 #include <cub/cub.cuh>
 #include <cuda_fp16.h>
 #include <distwar/block.cuh>
-#include <distwar/sink.cuh>
 #include <distwar/half.cuh>
 #include <distwar/reduce.cuh>
+#include <distwar/sink.cuh>
 #include <elf.h>
 #include <fstream>
 #include <functional>
 #include <iterator>
 #include <map>
-#include <math.h>
-#include <memory>
 #include <random>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <string>
-#include <vector>
+#include <type_traits>
 
 namespace cg = cooperative_groups;
 
-inline void check(cudaError_t status, const char *attempted) {
-    if (status == cudaSuccess) return;
-    fprintf(stderr, "%s: %s\n", attempted, cudaGetErrorString(status));
-    exit(1);
-}
-#define CHECK(call) check((call), #call)
-
-template <typename T>
-class device_array {
-    T *memory = nullptr;
-    size_t count = 0;
-
-  public:
-    explicit device_array(size_t size) : count(size) { CHECK(cudaMalloc(&memory, count * sizeof(T))); }
-    explicit device_array(const std::vector<T> &content) : device_array(content.size()) {
-        CHECK(cudaMemcpy(memory, content.data(), count * sizeof(T), cudaMemcpyHostToDevice));
-    }
-    device_array(const device_array &) = delete;
-    device_array &operator=(const device_array &) = delete;
-    ~device_array() { cudaFree(memory); }
-    T *get() const { return memory; }
-    size_t size() const { return count; }
-    void clear() const { CHECK(cudaMemsetAsync(memory, 0, count * sizeof(T))); }
-    std::vector<T> download() const {
-        std::vector<T> content(count);
-        CHECK(cudaMemcpy(content.data(), memory, count * sizeof(T), cudaMemcpyDeviceToHost));
-        return content;
-    }
+// How a kernel adds. Each has some of these.
+enum class how {
+    plain, // as the code that is followed: cg::reduce of each value and lane 0 adds, or atomics of each lane
+    plain_looped,       // the same, not unrolled: what the loop costs without any call
+    plain_of_all_lanes, // plain atomics in a loop that all lanes run equally often, as the calls need it
+    atomic,             // reduce_atomic: each lane adds, and needs no other lanes
+    one_call, // reduce: with fields, or for each node or corner, unrolled; of bins in shared memory with in_shared
+    looped,        // reduce for each node or corner, not unrolled
+    shared,        // reduce with in_shared, unrolled
+    one_call_list, // reduce with fields, values in six variables
+    pointers,      // reduce with an address for each value
+    six_calls,     // reduce for each of six arrays
+    group,         // group_lanes and six adds; or by cell, one add for each node or corner, not unrolled
+    tree,          // reduce_tree, of nodes not unrolled
+    tree_by_8,     // reduce_tree with threshold 8
+    packed,        // reduce to a record of all values, copied to the arrays afterwards
+    packed_vector, // the same by vector atomics of each lane
+    cub,
+    cg,       // labeled_partition
+    in_double // the reference
 };
 
 // Bytes of machine code of a kernel, by its mangled name, from the cubins in this executable. They must not be
@@ -91,79 +77,87 @@ inline size_t code_bytes(const void *kernel) {
     return found == sizes.end() ? 0 : found->second;
 }
 
-// One case: data, and how its sums are cleared and compared. error() is the root of the mean square of the
-// differences from the sums in double, divided by that of the sums.
+// One case: its data, which make() of a derived case puts on the device, where they stay, and sums by all its variants.
+template <typename Sum>
 struct strangers_case {
-    std::string name;
-    std::function<void()> prepare, clear;
-    std::function<double()> error;
-    double limit;     // of the error
-    double plain = 0; // milliseconds of the variant "plain"
+    const std::string name;
+    const double limit;  // of the error
+    Sum *sums = nullptr; // device, [count]
+    size_t count = 0;
+    std::vector<double> reference; // the sums in double
+    double plain = 0;              // milliseconds of the variant "plain"
+
+    strangers_case(const std::string &named, double most) : name(named), limit(most) {}
+    void make_sums(size_t size) { count = size, sums = device_array<Sum>(size); }
+    // The reference is what a call adds to so many doubles.
+    template <typename Launch>
+    void refer_to(size_t size, const Launch &add_in_double) {
+        double *const exact = device_array<double>(size);
+        device_clear(exact, size * sizeof(double));
+        add_in_double(exact);
+        reference = host_copy<double>(exact, size);
+        device_free(exact);
+    }
+    void clear() const { device_clear(sums, count * sizeof(Sum)); }
+    double error() const {
+        std::vector<double> found;
+        for (const Sum &sum : host_copy<Sum>(sums, count)) {
+            if constexpr (std::is_same_v<Sum, __half2>)
+                found.insert(found.end(), {__low2float(sum), __high2float(sum)});
+            else
+                found.push_back(sum);
+        }
+        return relative_error(found, reference);
+    }
 };
 
-inline double relative_error(const std::vector<double> &found, const std::vector<double> &reference) {
-    double difference = 0, size = 0;
-    for (size_t i = 0; i < found.size(); ++i) {
-        difference += (found[i] - reference[i]) * (found[i] - reference[i]);
-        size += reference[i] * reference[i];
-    }
-    return sqrt(difference / size);
+// Milliseconds of a launch that finds in the L2 what the one before left there: the mean of ten.
+inline double time_of_warm(const std::function<void()> &launch_once) {
+    enum { LAUNCHES = 10 };
+    static gpu_timer timer;
+    if (!timer.begin) gpu_timer_open(&timer);
+    launch_once();
+    DEVICE_CHECK(cudaEventRecord(timer.begin));
+    for (int i = 0; i < LAUNCHES; ++i) launch_once();
+    return gpu_timer_stop(&timer) / LAUNCHES;
 }
 
-// Registers a variant. Rows: time of one launch; `speedup` over the variant "plain", which comes first; `error`;
-// registers, bytes of stack and of machine code.
-inline void add_variant(strangers_case &given, const std::string &name, const void *kernel,
-                        std::function<void()> launch) {
-    strangers_case *const of = &given;
-    const auto known = std::make_shared<double>(-1.0); // Google Benchmark calls the body several times
-    benchmark::RegisterBenchmark((given.name + "/" + name).c_str(),
-                                 [=](benchmark::State &state) {
-                                     of->prepare();
-                                     cudaFuncAttributes attributes;
-                                     CHECK(cudaFuncGetAttributes(&attributes, kernel));
-                                     if (*known < 0) {
-                                         of->clear();
-                                         launch();
-                                         CHECK(cudaGetLastError());
-                                         CHECK(cudaDeviceSynchronize());
-                                         *known = of->error();
-                                     }
-                                     const double error = *known;
-                                     if (!(error <= of->limit)) {
-                                         state.SkipWithError(
-                                             ("the sums are wrong: error " + std::to_string(error)).c_str());
-                                         return;
-                                     }
-                                     enum { LAUNCHES = 10 };
-                                     static cudaEvent_t begin, end;
-                                     if (!begin) {
-                                         CHECK(cudaEventCreate(&begin));
-                                         CHECK(cudaEventCreate(&end));
-                                     }
-                                     double all = 0;
-                                     for (auto _ : state) {
-                                         of->clear();
-                                         launch();
-                                         CHECK(cudaEventRecord(begin));
-                                         for (int i = 0; i < LAUNCHES; ++i) launch();
-                                         CHECK(cudaEventRecord(end));
-                                         CHECK(cudaEventSynchronize(end));
-                                         float milliseconds;
-                                         CHECK(cudaEventElapsedTime(&milliseconds, begin, end));
-                                         state.SetIterationTime(milliseconds / LAUNCHES / 1000);
-                                         all += milliseconds / LAUNCHES;
-                                     }
-                                     const double mean = all / double(state.iterations());
-                                     if (name == "plain") of->plain = mean;
-                                     if (of->plain > 0) state.counters["speedup"] = of->plain / mean;
-                                     state.counters["error"] = error;
-                                     state.counters["registers"] = attributes.numRegs;
-                                     state.counters["stack"] = double(attributes.localSizeBytes);
-                                     state.counters["code"] = double(code_bytes(kernel));
-                                 })
+// Registers a variant: a launch and its kernel. Rows: time of one launch; `speedup` over the variant "plain", which comes
+// first; `error`; registers, bytes of stack and of machine code.
+template <typename Case, typename Kernel, typename Launch>
+void add_variant(Case *of, const std::string &name, Kernel kernel, const Launch &launch_once) {
+    const auto body = [=,
+                       error = -1.0](benchmark::State &state) mutable { // called several times
+        const void *const compiled = reinterpret_cast<const void *>(kernel);
+        cudaFuncAttributes attributes;
+        if (!of->sums) of->make();
+        DEVICE_CHECK(cudaFuncGetAttributes(&attributes, compiled));
+        if (error < 0) {
+            of->clear();
+            launch_once();
+            error = of->error();
+        }
+        if (!(error <= of->limit)) {
+            state.SkipWithError(("the sums are wrong: error " + std::to_string(error)).c_str());
+            return;
+        }
+        double all = 0;
+        for (auto _ : state) {
+            of->clear();
+            const double once = time_of_warm(launch_once);
+            state.SetIterationTime(once / 1000);
+            all += once;
+        }
+        const double mean = all / double(state.iterations());
+        if (name == "plain") of->plain = mean;
+        if (of->plain > 0) state.counters["speedup"] = of->plain / mean;
+        state.counters["error"] = error;
+        state.counters["registers"] = attributes.numRegs;
+        state.counters["stack"] = double(attributes.localSizeBytes);
+        state.counters["code"] = double(code_bytes(compiled));
+    };
+    benchmark::RegisterBenchmark((of->name + "/" + name).c_str(), body)
         ->UseManualTime()
         ->Unit(benchmark::kMicrosecond)
         ->MinTime(0.02);
 }
-
-#endif

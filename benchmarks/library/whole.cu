@@ -25,51 +25,31 @@
 #include <distwar/reduce.cuh>
 #include <distwar/device/sorted_sums_by_key.cuh>
 #include <math.h>
-#include <stdlib.h>
+#include <numeric>
 #include <thrust/iterator/permutation_iterator.h>
+#include <type_traits>
 #include <utility>
-#include <vector>
 
 namespace {
 
-enum {
-    ADDS = 1 << 20,
-    MOST_BINS = 1 << 20,
-    MOST_ROWS = 1 << 16,
-    MOST_K = 16,
-    BLOCK = 256,
-    BLOCKS = 1024,
-    SLOTS = 256
-};
-enum { REPETITIONS = 7 };
+enum { ADDS = 1 << 20, MOST_BINS = 1 << 20, MOST_ROWS = 1 << 16, MOST_K = 16 };
+enum { BLOCK = 256, BLOCKS = 1024, SLOTS = 256, REPETITIONS = 7 };
 
-// way            what it does
-// -------------  ----------------------------------------------------------------------------
-// atomic         reduce_atomic
-// vector         reduce_atomic with vector atomics (aligned_record)
-// serial         reduce_serial
-// tree           reduce_tree
-// tree_vector    reduce_tree with vector atomics (aligned_record)
-// hot_slots      reduce_atomic to hot_slots of a block, a flush at the end
-// hot_tree       reduce_tree to hot_slots
-// fastest, deterministic, exact   these ways of sums_by_key
-// bounded        deterministic with `bound`
-// counts         histogram(), from counts of 0
-// cub            scatter: DeviceRadixSort::SortPairs of keys and places (unless sorted), then
-//                DeviceReduce::ReduceByKey. histogram: DeviceHistogram::HistogramEven
 enum way {
-    atomic,
-    vector,
-    serial,
-    tree,
-    tree_vector,
-    hot_slots,
-    hot_tree,
-    fastest,
+    atomic,      // reduce_atomic
+    vector,      // reduce_atomic with vector atomics (aligned_record)
+    serial,      // reduce_serial
+    tree,        // reduce_tree
+    tree_vector, // reduce_tree with vector atomics (aligned_record)
+    hot_slots,   // reduce_atomic to hot_slots of a block, a flush at the end
+    hot_tree,    // reduce_tree to hot_slots
+    fastest,     // this way of sums_by_key, as deterministic and exact
     deterministic,
-    bounded,
+    bounded, // deterministic with `bound`
     exact,
-    counts,
+    counts, // histogram(), from counts of 0
+    // scatter: DeviceRadixSort::SortPairs of keys and places (unless sorted), then DeviceReduce::ReduceByKey.
+    // histogram: DeviceHistogram::HistogramEven
     cub_call,
     ways
 };
@@ -146,12 +126,20 @@ __global__ void add_sums(const int *key, const row<K, float> *sum, const int *su
     row<K, float> &to = table[key[i]];
     to = add_rows()(to, sum[i]);
 }
-__global__ void count_up(int *index) {
-    index[blockIdx.x * BLOCK + threadIdx.x] = int(blockIdx.x * BLOCK + threadIdx.x);
-}
 
 float value_of(size_t i, int k) {
     return float((i * 5 + size_t(k)) % 7);
+}
+
+// Calls with K as std::integral_constant.
+template <typename Call>
+void with_K(int K, const Call &call) {
+    if (K == 1)
+        call(std::integral_constant<int, 1>());
+    else if (K == 4)
+        call(std::integral_constant<int, 4>());
+    else
+        call(std::integral_constant<int, 16>());
 }
 
 // Lives as long as the program.
@@ -168,14 +156,15 @@ struct bench {
     bench() {
         gpu_timer_open(&timer);
         temporary = device_array<char>(temporary_bytes);
-        for (int **array : {&key, &sorted_key, &place, &sorted_place, &unique_key})
-            *array = device_array<int>(ADDS);
+        for (int **array : {&key, &sorted_key, &sorted_place, &unique_key}) *array = device_array<int>(ADDS);
+        std::vector<int> places(ADDS);
+        std::iota(places.begin(), places.end(), 0);
+        place = device_copy(places);
         sums = device_array<int>(1);
         value = device_array<float>(size_t(ADDS) * MOST_K);
         sum = device_array<float>(size_t(ADDS) * MOST_K);
         table = device_array<float>(size_t(MOST_ROWS) * MOST_K);
         static_assert(MOST_BINS <= MOST_ROWS * MOST_K, "the counts have room");
-        DEVICE_CHECK(launch(nullptr, ADDS / BLOCK, BLOCK, count_up, place));
     }
 
     // Key of rank r (0 the most frequent): r times an odd number, modulo bins, a power of two.
@@ -204,11 +193,11 @@ struct bench {
     }
 
     template <int PartK>
-    void reduce_by_key(bool is_sorted) {
+    void reduce_by_key(const problem &p) {
         using record = row<PartK, float>;
         const int *keys = key, *places = place;
         size_t bytes = temporary_bytes;
-        if (!is_sorted) {
+        if (!p.sorted) {
             int bits = 0;
             while (1 << bits < bins) ++bits;
             DEVICE_CHECK(cub::DeviceRadixSort::SortPairs(temporary, bytes, key, sorted_key, place,
@@ -227,24 +216,19 @@ struct bench {
 
     template <way W>
     void launch_way(const problem &p) {
-        const auto start = [&](auto part_K, auto *known_table) {
-            constexpr int PartK = decltype(part_K)::value;
-            using T = std::remove_pointer_t<decltype(known_table)>;
-            using record = row<PartK, T>;
-            if constexpr (!has_vectors(W) || PartK % 4 == 0)
-                DEVICE_CHECK(launch(nullptr, BLOCKS, BLOCK, solve<W, PartK, T>, key,
-                                    p.histogram ? nullptr : reinterpret_cast<const record *>(value),
-                                    reinterpret_cast<record *>(known_table)));
-        };
-        if (p.histogram) {
-            if constexpr (!has_vectors(W))
-                start(std::integral_constant<int, 1>(), reinterpret_cast<unsigned *>(table));
-        } else if (p.K == 1)
-            start(std::integral_constant<int, 1>(), table);
-        else if (p.K == 4)
-            start(std::integral_constant<int, 4>(), table);
-        else
-            start(std::integral_constant<int, 16>(), table);
+        if (!p.histogram) {
+            with_K(p.K, [&](auto known) {
+                constexpr int PartK = decltype(known)::value;
+                using record = row<PartK, float>;
+                if constexpr (!has_vectors(W) || PartK % 4 == 0)
+                    DEVICE_CHECK(launch(nullptr, BLOCKS, BLOCK, solve<W, PartK, float>, key,
+                                        reinterpret_cast<const record *>(value),
+                                        reinterpret_cast<record *>(table)));
+            });
+        } else if constexpr (!has_vectors(W)) {
+            DEVICE_CHECK(launch(nullptr, BLOCKS, BLOCK, solve<W, 1, unsigned>, key, nullptr,
+                                reinterpret_cast<row<1, unsigned> *>(table)));
+        }
     }
 
     void sum_by_key(const problem &p) {
@@ -283,57 +267,44 @@ struct bench {
             count(p);
         else if (is_of_sums_by_key(p.how))
             sum_by_key(p);
-        else if (p.K == 1)
-            reduce_by_key<1>(p.sorted);
-        else if (p.K == 4)
-            reduce_by_key<4>(p.sorted);
         else
-            reduce_by_key<16>(p.sorted);
+            with_K(p.K, [&](auto known) { reduce_by_key<decltype(known)::value>(p); });
     }
 
-    bool is_right(const problem &p) {
+    const char *wrong_sums(const problem &p) {
+        make_inputs(p);
         const size_t size = size_t(p.bins) * p.K;
         device_clear(table, size * sizeof(float));
         run(p);
-        if (p.histogram) {
-            std::vector<unsigned> expected(size), found(size);
-            for (const int one : host_key) ++expected[one];
-            device_download(found.data(), table, size * sizeof(unsigned));
-            return found == expected;
-        }
-        std::vector<float> expected(size), found(size);
+        std::vector<float> expected(size), found;
         for (size_t i = 0; i < ADDS; ++i)
-            for (int k = 0; k < p.K; ++k) expected[size_t(host_key[i]) * p.K + k] += value_of(i, k);
-        device_download(found.data(), table, size * sizeof(float));
-        return found == expected;
+            for (int k = 0; k < p.K; ++k)
+                expected[size_t(host_key[i]) * p.K + k] += p.histogram ? 1 : value_of(i, k);
+        if (p.histogram) {
+            const std::vector<unsigned> of_bins = host_copy<unsigned>(table, size);
+            found.assign(of_bins.begin(), of_bins.end()); // the right ones are exact in float
+        } else {
+            found = host_copy<float>(table, size);
+        }
+        return found == expected ? nullptr : "wrong sums";
     }
 };
-
-void measure(benchmark::State &state, bench &b, const problem &p, bool &checked) {
-    b.make_inputs(p);
-    if (!checked) {
-        if (!b.is_right(p)) {
-            state.SkipWithError("wrong sums");
-            return;
-        }
-        checked = true;
-    }
-    for (auto _ : state) state.SetIterationTime(time_of(b.timer, [&] { b.run(p); }) * 1e-3);
-    state.counters["adds_per_second"] =
-        benchmark::Counter(double(ADDS) * p.K, benchmark::Counter::kIsIterationInvariantRate);
-}
 
 void add_run(bench &b, const problem &p) {
     const std::string name = std::string("whole/") + (p.histogram ? "histogram/" : "scatter/") +
                              way_name[p.how] + "/K:" + std::to_string(p.K) +
                              "/bins:" + std::to_string(p.bins) + "/exponent:" + std::to_string(p.exponent) +
                              "/sorted:" + std::to_string(p.sorted);
-    register_run(name, REPETITIONS, [&b, p, checked = false](benchmark::State &state) mutable {
-        measure(state, b, p, checked);
-    });
+    register_run(
+        name, REPETITIONS, [&b, p] { return b.wrong_sums(p); },
+        [&b, p](benchmark::State &state) {
+            b.make_inputs(p);
+            measure_adds(state, b.timer, double(ADDS) * p.K, [&] { b.run(p); });
+        });
 }
 
-void register_all(bench &b) {
+void register_all() {
+    static bench b;
     for (const int exponent : {0, 1, 2, 64}) {
         for (const int bins : {16, 256, 4096, 1 << 16, int(MOST_BINS)})
             for (int w = 0; w < ways; ++w)
@@ -352,12 +323,5 @@ void register_all(bench &b) {
 } // namespace
 
 int main(int argc, char **argv) {
-    benchmark::Initialize(&argc, argv);
-    if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
-    add_context();
-    bench b;
-    register_all(b);
-    benchmark::RunSpecifiedBenchmarks();
-    benchmark::Shutdown();
-    return EXIT_SUCCESS;
+    return run_benchmarks(argc, argv, register_all);
 }

@@ -30,6 +30,9 @@ class Scenes : public testing::Test {
             from.sh[3 * i] = float(i);
         }
     }
+    void make(scene_kind kind, int64_t count, uint64_t seed = 1, const gs_camera *camera = nullptr) {
+        ASSERT_TRUE(scene_to_measure(kind, &from, count, camera, seed, &out, &why)) << why.text;
+    }
     void TearDown() override {
         scene_close(&from);
         scene_close(&out);
@@ -38,7 +41,7 @@ class Scenes : public testing::Test {
 };
 
 TEST_F(Scenes, ManyCopiesEveryGaussianEquallyOften) {
-    ASSERT_TRUE(scene_of_many(&from, 25, 1, &out, &why)) << why.text;
+    make(SCENE_MANY, 25);
     ASSERT_EQ(out.count, 25);
     int copies[GIVEN] = {};
     for (int i = 0; i < 25; i++) copies[int(out.sh[3 * i])]++;
@@ -46,7 +49,7 @@ TEST_F(Scenes, ManyCopiesEveryGaussianEquallyOften) {
 }
 
 TEST_F(Scenes, ManyOfFewerIsASubset) {
-    ASSERT_TRUE(scene_of_many(&from, 6, 1, &out, &why)) << why.text;
+    make(SCENE_MANY, 6);
     std::set<float> seen(out.sh, out.sh + 1);
     for (int i = 0; i < 6; i++) seen.insert(out.sh[3 * i]);
     EXPECT_EQ(seen.size(), 6u);
@@ -54,7 +57,7 @@ TEST_F(Scenes, ManyOfFewerIsASubset) {
 
 TEST_F(Scenes, ManyShrinksAndMovesAlongTheAxes) {
     enum { COUNT = 20000 };
-    ASSERT_TRUE(scene_of_many(&from, COUNT, 1, &out, &why)) << why.text;
+    make(SCENE_MANY, COUNT);
     double square[3] = {};
     for (int i = 0; i < COUNT; i++) {
         for (int k = 0; k < 3; k++) {
@@ -73,7 +76,7 @@ TEST_F(Scenes, HugeOnesCoverMoreThanAQuarterOfThePicture) {
     gs_camera camera = camera_with_view_angle(300, 200, 0.9);
     const double eye[3] = {450, 0, -700}, target[3] = {450, 0, 0}, up[3] = {0, 1, 0};
     camera_look_at(&camera, eye, target, up);
-    ASSERT_TRUE(scene_of_huge(&from, 50, &camera, 1, &out, &why)) << why.text;
+    make(SCENE_HUGE, 50, 1, &camera);
     ASSERT_EQ(out.count, 50);
     for (int i = 0; i < 50; i++) {
         const float *mean = out.mean + 3 * i;
@@ -87,7 +90,7 @@ TEST_F(Scenes, HugeOnesCoverMoreThanAQuarterOfThePicture) {
 }
 
 TEST_F(Scenes, OfDegree3IsTheSameWithMoreCoefficients) {
-    ASSERT_TRUE(scene_of_degree_3(&from, &out, &why)) << why.text;
+    make(SCENE_SH3, GIVEN);
     ASSERT_EQ(out.count, GIVEN);
     ASSERT_EQ(out.sh_degree, 3);
     EXPECT_EQ(memcmp(out.mean, from.mean, 3 * GIVEN * sizeof(float)), 0);
@@ -96,10 +99,12 @@ TEST_F(Scenes, OfDegree3IsTheSameWithMoreCoefficients) {
 }
 
 TEST_F(Scenes, AreTheSameForTheSameSeedAlone) {
-    ASSERT_TRUE(scene_of_many(&from, 25, 7, &out, &why) && scene_of_many(&from, 25, 7, &again, &why));
+    make(SCENE_MANY, 25, 7);
+    again = out;
+    make(SCENE_MANY, 25, 7);
     EXPECT_EQ(memcmp(out.mean, again.mean, 75 * sizeof(float)), 0);
-    scene_close(&again);
-    ASSERT_TRUE(scene_of_many(&from, 25, 8, &again, &why));
+    scene_close(&out);
+    make(SCENE_MANY, 25, 8);
     EXPECT_NE(memcmp(out.mean, again.mean, 75 * sizeof(float)), 0);
 }
 

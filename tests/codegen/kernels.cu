@@ -390,19 +390,13 @@ AT_SCOPE(system)
 
 // The kernels of calls that the host makes: no stack, at most 64 registers.
 #ifndef __CUDACC_RTC__
-template __global__ void detail::add_rows<float, 1, detail::fixed_adder<float, 1>>(detail::row_request,
-                                                                                   void *, detail::fixed_sums,
-                                                                                   int, detail::row_tile);
-template __global__ void detail::add_rows<float, 1, detail::fixed_adder<float, 2>>(detail::row_request,
-                                                                                   void *, detail::fixed_sums,
-                                                                                   int, detail::row_tile);
-template __global__ void detail::add_rows<double, 1, detail::fixed_adder<double, 2>>(detail::row_request,
-                                                                                     void *,
-                                                                                     detail::fixed_sums, int,
-                                                                                     detail::row_tile);
-template __global__ void
-detail::add_rows<float, 4, detail::float_adder<float, 4, float>>(detail::row_request, void *,
-                                                                 detail::fixed_sums, int, detail::row_tile);
+#define ADD_ROWS(T, V, ...)                                                                                  \
+    template __global__ void detail::add_rows<T, V, detail::__VA_ARGS__>(detail::row_request, void *,        \
+                                                                         detail::fixed_sums, int, int);
+ADD_ROWS(float, 1, fixed_adder<float, 1>)
+ADD_ROWS(float, 1, fixed_adder<float, 2>)
+ADD_ROWS(double, 1, fixed_adder<double, 2>)
+ADD_ROWS(float, 4, float_adder<float, 4, float>)
 template __global__ void detail::find_largest<float, 4>(const void *, int64_t, unsigned *, ulonglong2 *,
                                                         int64_t);
 template __global__ void detail::add_fixed_sums<float, 1>(detail::fixed_sums, float *, int64_t);

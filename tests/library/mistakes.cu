@@ -90,7 +90,7 @@ TEST(Mistakes, AreRefusedWithTheLineOfTheCall) {
          stride_below},
         {CALL(reduce_atomic(here(), true, 0, val, fields<float, 1, 2>{{to, 1}, {to + 32, 2 - seven()}})),
          stride_below},
-        {CALL(reduce(here(), true, 0, val, in_shared(fields<float, 1, 2>{{to, 1}, {to + 32, 1}}))),
+        {CALL(reduce(here(), true, 0, val, in_shared(fields<float, 2, 1>{{to, 1}, {to + 32, 1}}))),
          stride_below},
         {CALL(if (!seven()) reduce_tree(here(), true, 0, val, record<float>{to, K})),
          "a mask contains exited lanes: warp 0, lanes 0-6, 8-31 at __ballot_sync cannot wait for lane 7\n"},

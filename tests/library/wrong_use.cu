@@ -125,6 +125,8 @@ __global__ void use(float *base, double *base_of_doubles, unsigned *counters, th
     WRONG(48, reduce_tree(all_lanes, true, 0, many, fields<float, 60, 4>{{base, 60}, {base, 4}}))
     WRONG(78, reduce_tree(all_lanes, true, 0, pairs,
                           fields<__half2, 2, 2>{{base_of_pairs, 2}, {base_of_pairs, 2}}))
+    // distwar: fields need at least one part
+    WRONG(85, fields<float> none; (void)none)
     // distwar: a field has at least one value
     WRONG(27, fields<float, 2, 0> empty = {{base, 2}, {base, 0}}; (void)empty)
     // distwar: a counter is an integer of 4 or 8 bytes

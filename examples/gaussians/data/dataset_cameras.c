@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "dataset.h"
-#include "geometry/camera_place.h"
+#include "lenses.h"
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>

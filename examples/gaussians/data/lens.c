@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "lens.h"
-#include "geometry/fisheye.h"
+#include "lenses.h"
 #include <float.h>
 #include <math.h>
 #include <string.h>

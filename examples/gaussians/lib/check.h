@@ -1,12 +1,46 @@
 // SPDX-License-Identifier: MIT
-// The checks of arguments that several calls of libdistwar_gs share. Internal to libdistwar_gs. `function` is the
-// public call, which the text of the failure names: pass __func__.
+// How libdistwar_gs reports a failure: a gs_status to the caller, the text in this thread's gs_last_error(). And the
+// checks of arguments that several calls share: `function` is the public call, which the text of the failure names:
+// pass __func__. Internal to libdistwar_gs. The macros return from the enclosing function, which must return gs_status.
 #pragma once
 
+#include "c_linkage.h"
 #include "distwar_gs_adam.h"
-#include "geometry/lenses.h"
-#include "status.h"
+#include "lenses.h"
+#include <cuda_runtime.h>
 #include <float.h>
+#include <stdbool.h>
+
+C_LINKAGE_BEGIN
+
+// Sets this thread's text (truncated to fit) and returns status.
+gs_status libgs_fail(gs_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+// GS_OK, or GS_DEVICE_ERROR with the text "file:line: text of the error: call".
+gs_status libgs_status(cudaError_t error, const char *call, const char *file, int line);
+
+// GS_OK if the condition holds, else GS_INVALID_ARGUMENT with the text "function: text".
+gs_status libgs_require(const char *function, bool condition, const char *text);
+
+C_LINKAGE_END
+
+// Returns the status of the call unless it is GS_OK.
+#define GS_TRY(call)                                                                                         \
+    do {                                                                                                     \
+        const gs_status gs_status_ = (call);                                                                 \
+        if (gs_status_ != GS_OK) return gs_status_;                                                          \
+    } while (0)
+
+// The status of a runtime call, or of launch().
+#define GS_STATUS(call) libgs_status((call), #call, __FILE__, __LINE__)
+// Returns that status unless it is GS_OK.
+#define GS_CUDA(call) GS_TRY(GS_STATUS(call))
+
+// Returns unless the condition holds. Write it so that NaN fails.
+#define GS_REQUIRE(condition, text) GS_REQUIRE_OF(__func__, condition, text)
+// The same inside a function that checks the arguments of another one, `function`.
+#define GS_REQUIRE_OF(function, condition, text) GS_TRY(libgs_require(function, condition, text))
+
+// ---- arguments ----
 
 // What each kind of kernel takes, as bits 1 << distwar_strategy.
 enum {
@@ -121,21 +155,6 @@ static inline gs_status check_one_view(const char *function, const gs_view *view
 
 static inline int32_t tile_rows_of(const gs_view *view) {
     return (view->camera.height + GS_TILE_SIZE - 1) / GS_TILE_SIZE;
-}
-
-static inline gs_status check_rows(const char *function, const gs_view *view, gs_rows rows) {
-    return libgs_require(function,
-                         rows.begin >= 0 && rows.begin <= rows.end && rows.end <= tile_rows_of(view),
-                         "rows must be a range of the rows of tiles");
-}
-
-static inline gs_status check_cameras(const char *function, const gs_view *view) {
-    for (int32_t v = 0; v < view_count(view); v++) {
-        GS_TRY(check_camera(function, camera_of(view, v)));
-        GS_REQUIRE_OF(function, camera_of(view, v)->model == camera_of(view, 0)->model,
-                      "the cameras of a view must have one model");
-    }
-    return GS_OK;
 }
 
 // Checks that gs_bin has written the lists of the view.

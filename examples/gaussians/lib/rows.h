@@ -3,6 +3,7 @@
 // whole image. Internal to libdistwar_gs and to programs that are linked with its static library.
 #pragma once
 
+#include "c_linkage.h"
 #include "distwar_gs.h"
 #include "distwar_gs_ssim.h"
 

@@ -22,11 +22,19 @@ __device__ __forceinline__ void copy_async(float *to, const float *from) {
 #endif
 }
 
+// Four floats at an address aligned to 16 bytes.
+__device__ __forceinline__ float4 &four_at(float *place) {
+    return *reinterpret_cast<float4 *>(place);
+}
+__device__ __forceinline__ const float4 &four_at(const float *place) {
+    return *reinterpret_cast<const float4 *>(place);
+}
+
 // Reads 4 floats of a row of `length`: as one float4 if rows are 16-byte aligned, else the first `wanted`.
 template <int length>
 __device__ void read_four(const float *from, int wanted, float out[4]) {
     if (length % 4 == 0) {
-        const float4 four = *reinterpret_cast<const float4 *>(from);
+        const float4 four = four_at(from);
         out[0] = four.x, out[1] = four.y, out[2] = four.z, out[3] = four.w;
     } else {
         for (int e = 0; e < 4; e++)
@@ -37,7 +45,7 @@ __device__ void read_four(const float *from, int wanted, float out[4]) {
 template <int length>
 __device__ void write_four(const float in[4], int wanted, float *to) {
     if (length % 4 == 0) {
-        *reinterpret_cast<float4 *>(to) = make_float4(in[0], in[1], in[2], in[3]);
+        four_at(to) = make_float4(in[0], in[1], in[2], in[3]);
     } else {
         for (int e = 0; e < 4; e++)
             if (e < wanted) to[e] = in[e];
@@ -152,8 +160,7 @@ __device__ __forceinline__ void store_rows(warp_rows<length> *rows, unsigned exi
         const int row = turn * mine::rows_a_turn;
         if (!(share >> row & 1)) continue;
         if constexpr (mine::floats == 4)
-            *reinterpret_cast<float4 *>(to + row * length) =
-                *reinterpret_cast<const float4 *>(from + row * warp_rows<length>::stride);
+            four_at(to + row * length) = four_at(from + row * warp_rows<length>::stride);
         else
             to[row * length] = from[row * warp_rows<length>::stride];
     }

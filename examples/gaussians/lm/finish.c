@@ -30,8 +30,7 @@ typedef struct finish_options {
 
 // A step, and the held-out views after it.
 typedef struct finish_step {
-    lm_step step; // its milliseconds are NULL
-    double milliseconds[LM_PARTS];
+    lm_step step;
     quality mean; // NaN without held-out views
 } finish_step;
 
@@ -86,8 +85,6 @@ static bool after_step(void *context, const lm_step *step, fault *why) {
     finish_step *const here = &f->steps[f->count];
     if (!json_is_stdout(f->options->json)) lm_step_print(step);
     here->step = *step;
-    here->step.milliseconds = NULL;
-    memcpy(here->milliseconds, step->milliseconds, sizeof here->milliseconds);
     if (!measure(f, &here->mean, why)) return false;
     f->count++;
     log_step(f, here);
@@ -146,7 +143,7 @@ static void describe(json_writer *json, const void *subject) {
         json_put_number(json, "ssim", e->mean.ssim);
         json_begin(json, "gpu_ms", '{'); // sums since the first step
         for (int part = 0; part < parts_of(f); part++)
-            json_put_number(json, lm_part_name((lm_part)part), e->milliseconds[part]);
+            json_put_number(json, lm_part_name((lm_part)part), e->step.milliseconds[part]);
         json_end(json, '}');
         json_end(json, '}');
     }
@@ -156,7 +153,7 @@ static void describe(json_writer *json, const void *subject) {
 static void print_summary(const finish *f) {
     const finish_step *end = &f->steps[f->count - 1];
     const lm_step *last = &end->step;
-    const double *spent = end->milliseconds;
+    const double *spent = last->milliseconds;
     printf("finishing  %lld step%s in %.2f s, %.2f GiB on the device\n", (long long)last->step,
            last->step == 1 ? "" : "s", last->seconds, (double)last->bytes / 0x1p30);
     if (f->split.held_out)

@@ -16,13 +16,11 @@
 //   gs_lm_tangents             derivative of every splat along a direction
 //   gs_lm_forward              C times the direction, times a weight if given
 //   gs_lm_metric_apply         R^T R times an image
-//   gs_lm_metric_add_square    change^T R^T R change
 //   gs_render_backward, then gs_lm_gradients                     C^T times an image
-//   gs_lm_metric_diagonal, gs_lm_squares, gs_lm_add_diagonal     diag(C^T weight C)
-//   gs_lm_add_blocks           each Gaussian's own blocks of C^T weight C, from the same squares
+//   gs_lm_metric_diagonal, gs_lm_squares, gs_lm_add_diagonal     diag(C^T weight C), and each Gaussian's own blocks of it
 //   gs_lm_add_units            damping, once for all views
-// The same products from a cache of all pairs of a pixel and a splat that contribute:
-//   gs_lm_cache_begin, gs_lm_cache_fill, gs_lm_cached_forward, gs_lm_cached_backward, gs_lm_cached_squares
+// gs_lm_forward, gs_lm_squares and gs_lm_cached_backward, in place of gs_render_backward, read a cache of all pairs of a
+// pixel and a splat that contribute, if there is one: gs_lm_cache_begin, gs_lm_cache_fill.
 // The solver, on vectors of all parameters:
 //   gs_lm_pcg_start, gs_lm_pcg_step, gs_lm_pcg_update, gs_lm_limit; as preconditioner gs_lm_factor_blocks and
 //   gs_lm_precondition, or gs_lm_precondition_diagonal
@@ -62,7 +60,7 @@ gs_status gs_lm_weights(const gs_comparison *images, gs_lm_objective objective, 
 // R^T R, the second derivative of half the sum of squares by the image (Gauss-Newton):
 //   R^T R change = weight change - window * (coupling (window * change))
 // window * is the weighted sum over SSIM's window. Without a coupling, of gs_lm_weights: the weight alone, by which
-// gs_lm_forward multiplies; of the calls on a metric only gs_lm_metric_add_square takes it.
+// gs_lm_forward multiplies; the calls on a metric do not take it.
 typedef struct gs_lm_metric {
     int32_t width, height;
     float *weight;   // [GS_CHANNELS][height][width]
@@ -82,9 +80,6 @@ gs_status gs_lm_gauss_newton_metric(const gs_comparison *images, float epsilon, 
 gs_status gs_lm_metric_diagonal(const gs_lm_metric *metric, float *diagonal, gs_stream stream);
 // change = R^T R change, in place. change, scratch: [GS_CHANNELS][height][width].
 gs_status gs_lm_metric_apply(const gs_lm_metric *metric, float *scratch, float *change, gs_stream stream);
-// *sum += change^T R^T R change. change: [GS_CHANNELS][height][width]; sum: on the device.
-gs_status gs_lm_metric_add_square(const gs_lm_metric *metric, const float *change, double *sum,
-                                  gs_stream stream);
 
 // ---- products with C ----
 
@@ -107,21 +102,49 @@ gs_status gs_lm_tangents(const gs_gaussians *gaussians, int sh_degree_used, cons
 gs_status gs_lm_gradients(const gs_gaussians *gaussians, int sh_degree_used, const gs_lm_view *views,
                           int count, int add, const gs_gaussians *gradients, gs_stream stream);
 
+// Every pair of a pixel and a splat that contributes there, sorted by splat: the intermediate gradients of 3DGS-LM. The
+// arrays are the caller's, 20 bytes per pair and 8 per splat.
+typedef struct gs_lm_cache {
+    int64_t pairs;
+    int64_t *begin;     // [count + 2]: splat i has pairs begin[i] .. begin[i + 1] - 1
+    uint32_t *pixel;    // [pairs]: x + 65536 y
+    float *share;       // [pairs]: T alpha, the derivative of the pixel's colour by the splat's
+    float *d_log_alpha; // [GS_CHANNELS][pairs]: by log alpha, with what is behind
+} gs_lm_cache;
+
+// Bytes of the workspace of gs_lm_cache_begin for views of `count` Gaussians.
+gs_status gs_lm_cache_bytes(int64_t count, size_t *bytes);
+// Once for a view after gs_forward: counts the pairs. Reads cache->begin, writes its array and cache->pairs. The caller
+// then sets the other arrays and calls gs_lm_cache_fill once with the same view. Waits for the stream. Cost: a pass down
+// the rays and a prefix sum.
+gs_status gs_lm_cache_begin(const gs_view *view, void *workspace, size_t workspace_bytes, gs_lm_cache *cache,
+                            gs_stream stream);
+// Writes the pairs. Their order within a splat is undefined. Cost: a pass down the rays and 20 bytes per pair.
+gs_status gs_lm_cache_fill(const gs_view *view, const gs_lm_cache *cache, gs_stream stream);
+
+// Of the following, cache: NULL, or the view's. With one the sums are in another order. Cost: 20 bytes per pair;
+// gs_lm_forward adds 12 bytes per pair by atomics, the others a record for each splat and 2,048 pairs.
+
 // change: [GS_CHANNELS][height][width], the derivative of the view's image along the direction of the
-// tangents, times weight unless that is NULL. tangents: [count][GS_LM_TANGENT_STRIDE]. Cost: that of
+// tangents, times weight unless that is NULL. tangents: [count][GS_LM_TANGENT_STRIDE]. Cost without a cache: that of
 // gs_render, and one tangent per splat.
-gs_status gs_lm_forward(const gs_view *view, const float *tangents, const float *weight, float *change,
-                        gs_stream stream);
+gs_status gs_lm_forward(const gs_view *view, const gs_lm_cache *cache, const float *tangents,
+                        const float *weight, float *change, gs_stream stream);
+
+// gs_render_backward's moments: [count][GS_LM_TANGENT_STRIDE]. cache: not NULL. policy: as gs_lm_squares.
+gs_status gs_lm_cached_backward(const gs_view *view, const gs_lm_cache *cache, const float *color_gradient,
+                                distwar_policy policy, float *moments, gs_stream stream);
 
 // squares: [count][GS_LM_SQUARES_STRIDE]. Sums over pixels and channels of weight times products of the
 // derivatives of a pixel's colour by the splat's colour and by the six coefficients of log alpha; those
 // products that the diagonal and the blocks need. policy: atomic, serial, bfly or tree.
-gs_status gs_lm_squares(const gs_view *view, const float *weight, distwar_policy policy, float *squares,
-                        gs_stream stream);
+gs_status gs_lm_squares(const gs_view *view, const gs_lm_cache *cache, const float *weight,
+                        distwar_policy policy, float *squares, gs_stream stream);
 
-// Adds this view's part of diag(J^T J) to diagonal, which has the shape of the Gaussians.
+// Adds this view's part of diag(J^T J) to diagonal, which has the shape of the Gaussians; and to blocks, unless that is
+// NULL, those of gs_lm_blocks_bytes.
 gs_status gs_lm_add_diagonal(const gs_view *view, const float *squares, const gs_gaussians *diagonal,
-                             gs_stream stream);
+                             float *blocks, gs_stream stream);
 
 // Adds weight / unit^2 to diagonal where it is not 0. Unit: of mean exp(mean log_scale), of quaternion its
 // length, else 1. Damping in proportion to J^T J alone lets parameters that hardly change the images move
@@ -135,38 +158,6 @@ gs_status gs_lm_add_units(const gs_gaussians *gaussians, float weight, const gs_
 // Gaussians with too large an update then do not force all others to take a shorter step.
 gs_status gs_lm_limit(const gs_gaussians *gaussians, float radius, const gs_gaussians *update,
                       gs_stream stream);
-
-// ---- the same from a cache ----
-
-// Every pair of a pixel and a splat that contributes there, sorted by splat: the intermediate gradients of 3DGS-LM. The
-// arrays are the caller's, 20 bytes per pair and 8 per splat.
-typedef struct gs_lm_cache {
-    int64_t pairs;
-    int64_t *begin;     // [count + 1]: splat i has pairs begin[i] .. begin[i + 1] - 1
-    uint32_t *pixel;    // [pairs]: x + 65536 y
-    float *share;       // [pairs]: T alpha, the derivative of the pixel's colour by the splat's
-    float *d_log_alpha; // [GS_CHANNELS][pairs]: by log alpha, with what is behind
-} gs_lm_cache;
-
-// Bytes of the workspace of gs_lm_cache_begin and gs_lm_cache_fill for views of `count` Gaussians.
-gs_status gs_lm_cache_bytes(int64_t count, size_t *bytes);
-// Once for a view after gs_forward: counts the pairs. Reads cache->begin, writes its array and cache->pairs. The caller
-// then sets the other arrays and calls gs_lm_cache_fill with the same view. Waits for the stream. Cost: a pass down the
-// rays and a prefix sum.
-gs_status gs_lm_cache_begin(const gs_view *view, void *workspace, size_t workspace_bytes, gs_lm_cache *cache,
-                            gs_stream stream);
-// Writes the pairs. Their order within a splat is undefined. Cost: a pass down the rays and 20 bytes per pair.
-gs_status gs_lm_cache_fill(const gs_view *view, void *workspace, size_t workspace_bytes,
-                           const gs_lm_cache *cache, gs_stream stream);
-// The results of gs_lm_forward, gs_render_backward and gs_lm_squares for the view of the cache, with sums in another
-// order. moments: [count][GS_LM_TANGENT_STRIDE]. policy: as gs_lm_squares. Cost: each reads 20 bytes per pair;
-// gs_lm_cached_forward adds 12 bytes per pair by atomics, the others a record for each splat and 2,048 pairs.
-gs_status gs_lm_cached_forward(const gs_view *view, const gs_lm_cache *cache, const float *tangents,
-                               const float *weight, float *change, gs_stream stream);
-gs_status gs_lm_cached_backward(const gs_view *view, const gs_lm_cache *cache, const float *color_gradient,
-                                distwar_policy policy, float *moments, gs_stream stream);
-gs_status gs_lm_cached_squares(const gs_view *view, const gs_lm_cache *cache, const float *weight,
-                               distwar_policy policy, float *squares, gs_stream stream);
 
 // ---- conjugate gradients ----
 
@@ -201,11 +192,9 @@ gs_status gs_lm_precondition_diagonal(const float *diagonal, const float *residu
 // The diagonal blocks of A for every Gaussian: mean, log_scale and quaternion together; opacity; and the
 // spherical harmonics of one channel, as the mean over channels. A far better preconditioner than diag(A):
 // seen from similar directions, 16 harmonics are nearly dependent, as are shape and position of a thin splat.
-// Order of calls: zeros, gs_lm_add_blocks for every view, gs_lm_factor_blocks once. Bytes for count
+// Order of calls: zeros, gs_lm_add_diagonal for every view, gs_lm_factor_blocks once. Bytes for count
 // Gaussians: 768 each at degree 3.
 gs_status gs_lm_blocks_bytes(int64_t count, int sh_degree, size_t *bytes);
-// Adds this view's part, from its squares as gs_lm_add_diagonal.
-gs_status gs_lm_add_blocks(const gs_view *view, const float *squares, float *blocks, gs_stream stream);
 // Factors the blocks of A + lambda diagonal, in place. A row that depends on other rows of its block to
 // within 1e-5 of its square, or is not finite, is dropped: 0 in z.
 gs_status gs_lm_factor_blocks(const gs_gaussians *diagonal, float lambda, float *blocks, gs_stream stream);
@@ -215,8 +204,8 @@ gs_status gs_lm_factor_blocks(const gs_gaussians *diagonal, float lambda, float 
 gs_status gs_lm_precondition(const float *blocks, const gs_gaussians *diagonal, const gs_gaussians *residual,
                              const gs_gaussians *z, double *sum, gs_stream stream);
 
-// *sum += the sum of weight a b; weight NULL: of a b. sum: on the device. That of the gradient with a step and
-// gs_lm_metric_add_square of the step's change give the change of the objective that the model predicts.
+// *sum += the sum of weight a b; weight NULL: of a b. sum: on the device. That of the gradient with a step, and of the
+// step's change with R^T R times it, give the change of the objective that the model predicts.
 gs_status gs_lm_add_dot(const float *weight, const float *a, const float *b, int64_t values, double *sum,
                         gs_stream stream);
 // to += scale weight from; weight NULL: scale from. Of it and gs_lm_precondition_diagonal, which divides, is the weighted

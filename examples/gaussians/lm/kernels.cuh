@@ -122,12 +122,3 @@ static inline gs_status check_lm(const char *function, const gs_gaussians *gauss
     *degree = used_degree(sh_degree_used, in);
     return GS_OK;
 }
-
-// The same for the Gaussians of a view, as gs_project left it.
-static inline gs_status check_lm_view(const char *function, const gs_view *view, const gs_gaussians *vector,
-                                      gs_gaussians *in, int *degree) {
-    GS_TRY(check_one_view(function, view));
-    GS_TRY(check_lm(function, &view->gaussians, view->sh_degree_used, vector, in, degree));
-    GS_TRY(check_camera(function, &view->camera));
-    return libgs_require(function, in->count == 0 || view->splats, "splats must be given");
-}

@@ -4,7 +4,6 @@
 // z with z = P r, and scalars[2 k + 1] is p^T (A + lambda diagonal) p.
 #include "launch.cuh"
 #include "kernels.cuh"
-#include "status.h"
 
 using namespace gs;
 

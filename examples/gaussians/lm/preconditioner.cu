@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The preconditioner: for every Gaussian, the diagonal blocks of J^T J of its place and shape (10 x 10), of
-// its opacity, and of its spherical harmonics, factored. Formulas: docs/developers/math.md, section 8.
+// diag(J^T J) from the sums of the blend; and the preconditioner: for every Gaussian, the diagonal blocks of J^T J of
+// its place and shape (10 x 10), of its opacity, and of its spherical harmonics, factored. Formulas:
+// docs/developers/math.md, section 8.
 #include "launch.cuh"
 #include "kernels.cuh"
 #include "tangents.cuh"
@@ -29,11 +30,49 @@ __device__ constexpr int square_of[5][5] = {
     {SQUARE_H_E3 + 1, SQUARE_H_E3 + 2, SQUARE_H_E4 + 1, SQUARE_H_E4 + 2, SQUARE_H_E4 + 3},
     {SQUARE_H_E3 + 2, SQUARE_H_E3 + 3, SQUARE_H_E4 + 2, SQUARE_H_E4 + 3, SQUARE_H_E4 + 4}};
 
-// shape: the 55 entries of each Gaussian's lower triangle and then its opacity, entry by entry.
+// A splat's derivatives by one of the ten values of place and shape: of its colour, 0 beyond the mean, and of log alpha.
+struct splat_row {
+    float color[GS_CHANNELS];
+    log_alpha_tangent log_alpha;
+};
+
+// The splat's sums, which are a symmetric matrix, times a row. moves: the row is by a value of the mean.
+__device__ __forceinline__ splat_row times(const float (&sums)[GS_LM_SQUARES_STRIDE], const splat_row &row,
+                                           bool moves) {
+    splat_row out = {};
+    const float *const d = row.log_alpha.d;
+    DISTWAR_UNROLL
+    for (int j = 0; j < 5; j++) {
+        DISTWAR_UNROLL
+        for (int k = 0; k < 5; k++)
+            out.log_alpha.d[j] = fmaf(sums[square_of[j][k]], d[k], out.log_alpha.d[j]);
+    }
+    DISTWAR_UNROLL
+    for (int c = 0; c < GS_CHANNELS; c++) {
+        if (moves) out.color[c] = sums[SQUARE_COLOR + c] * row.color[c];
+        DISTWAR_UNROLL
+        for (int k = 0; k < 5; k++) {
+            const float cross = sums[SQUARE_CROSS + 5 * c + k];
+            out.color[c] = fmaf(cross, d[k], out.color[c]);
+            if (moves) out.log_alpha.d[k] = fmaf(cross, row.color[c], out.log_alpha.d[k]);
+        }
+    }
+    return out;
+}
+
+__device__ __forceinline__ float product(const splat_row &a, const splat_row &row, bool moves) {
+    float sum = 0;
+    DISTWAR_UNROLL
+    for (int k = 0; k < 5; k++) sum = fmaf(row.log_alpha.d[k], a.log_alpha.d[k], sum);
+    for (int c = 0; moves && c < GS_CHANNELS; c++) sum = fmaf(row.color[c], a.color[c], sum);
+    return sum;
+}
+
+// shape: the 55 entries of each Gaussian's lower triangle and then its opacity, entry by entry; or NULL.
 template <int model>
-__global__ void __launch_bounds__(block_threads)
-    add_shape_kernel(gs_gaussians gaussians, int degree, gs_camera camera, const gs_splat *splats,
-                     const float *squares, float *shape) {
+__global__ void __launch_bounds__(block_threads, 3) // 168 registers
+    add_diagonal_kernel(gs_gaussians gaussians, int degree, gs_camera camera, const gs_splat *splats,
+                        const float *squares, gs_gaussians diagonal, float *shape) {
     const int64_t i = int64_t(blockIdx.x) * block_threads + threadIdx.x;
     if (i >= gaussians.count) return;
     const gs_splat splat = splats[i];
@@ -42,51 +81,51 @@ __global__ void __launch_bounds__(block_threads)
     DISTWAR_UNROLL
     for (int k = 0; k < GS_LM_SQUARES_STRIDE; k += 4)
         read_four<GS_LM_SQUARES_STRIDE>(squares + i * GS_LM_SQUARES_STRIDE + k, 4, s + k);
-    const float d_logit = 1 - sigmoid(gaussians.opacity_logit[i]);
-    shape[opacity_entry * gaussians.count + i] += d_logit * d_logit * s[SQUARE_H];
-    const auto g = gaussian_in_view_of<model>(gaussians, camera, i);
-    const float *sh = gaussians.sh + i * sh_floats(gaussians.sh_degree);
-    float color[3][GS_CHANNELS]; // by the three coordinates of the mean
-    DISTWAR_UNROLL
-    for (int k = 0; k < 3; k++) {
-        for (int c = 0; c < GS_CHANNELS; c++) color[k][c] = 0;
-        add_color_tangent(sh, degree, g.direction, unit_change(k).mean, color[k]);
-        for (int c = 0; c < GS_CHANNELS; c++)
-            if (!(splat.color[c] > 0)) color[k][c] = 0;
-    }
-    float d_log_alpha[shape_values][5];
+    const float d_logit = 1 - sigmoid(gaussians.opacity_logit[i]),
+                of_opacity = d_logit * d_logit * s[SQUARE_H];
+    diagonal.opacity_logit[i] += of_opacity;
+    if (shape) shape[opacity_entry * gaussians.count + i] += of_opacity;
+
+    const auto seen = seen_mean_of<model>(camera, view_constants_of(camera), gaussians.mean + 3 * i);
+    const gaussian_shape own = gaussian_shape_of(gaussians, i);
+    const int64_t first_sh_value = i * sh_floats(gaussians.sh_degree);
+    float axes[3][3];
+    world_axes(own, axes);
+    const symmetric covariance = world_covariance(axes);
+    splat_row rows[shape_values];
     DISTWAR_UNROLL
     for (int row = 0; row < shape_values; row++) {
-        const log_alpha_tangent t = log_alpha_tangent_of(camera, splat, g, unit_change(row));
-        float times[5], crossed[GS_CHANNELS]; // the sums times the row's derivative
+        const bool moves = row < 3;
+        float unit[shape_values]; // 1 in the row's value, else 0
         DISTWAR_UNROLL
-        for (int j = 0; j < 5; j++) d_log_alpha[row][j] = t.d[j];
+        for (int k = 0; k < shape_values; k++) unit[k] = k == row ? 1.0f : 0.0f;
+        rows[row] = {};
+        if (moves)
+            add_color_tangent(gaussians.sh + first_sh_value, degree, seen.direction, unit, rows[row].color);
+        for (int c = 0; moves && c < GS_CHANNELS; c++)
+            if (!(splat.color[c] > 0)) rows[row].color[c] = 0;
+        rows[row].log_alpha =
+            log_alpha_tangent_of(camera, splat, seen.point, covariance,
+                                 world_covariance_tangent(own, axes, unit + 3, unit + 6), unit);
+        const splat_row by = times(s, rows[row], moves);
+        float *const to = row < 3   ? diagonal.mean + 3 * i + row
+                          : row < 6 ? diagonal.log_scale + 3 * i + row - 3
+                                    : diagonal.quaternion + 4 * i + row - 6;
+        *to += fmaxf(product(by, rows[row], moves), 0.0f); // it is below 0 by rounding alone
+        if (!shape) continue;
         DISTWAR_UNROLL
-        for (int j = 0; j < 5; j++) {
-            times[j] = 0;
-            DISTWAR_UNROLL
-            for (int k = 0; k < 5; k++) times[j] = fmaf(s[square_of[j][k]], t.d[k], times[j]);
-        }
-        DISTWAR_UNROLL
-        for (int c = 0; c < GS_CHANNELS; c++) {
-            crossed[c] = row < 3 ? s[SQUARE_COLOR + c] * color[row < 3 ? row : 0][c] : 0;
-            DISTWAR_UNROLL
-            for (int k = 0; k < 5; k++) {
-                const float cross = s[SQUARE_CROSS + 5 * c + k];
-                crossed[c] = fmaf(cross, t.d[k], crossed[c]);
-                if (row < 3) times[k] = fmaf(cross, color[row < 3 ? row : 0][c], times[k]);
-            }
-        }
-        DISTWAR_UNROLL
-        for (int column = 0; column <= row; column++) {
-            float sum = 0;
-            DISTWAR_UNROLL
-            for (int k = 0; k < 5; k++) sum = fmaf(d_log_alpha[column][k], times[k], sum);
-            if (column < 3)
-                for (int c = 0; c < GS_CHANNELS; c++)
-                    sum = fmaf(color[column < 3 ? column : 0][c], crossed[c], sum);
-            shape[at(row, column) * gaussians.count + i] += sum;
-        }
+        for (int column = 0; column <= row; column++)
+            shape[at(row, column) * gaussians.count + i] += product(by, rows[column], column < 3);
+    }
+    float basis[max_sh_coefficients];
+    sh_basis(degree, seen.direction.unit, basis);
+    DISTWAR_UNROLL
+    for (int k = 0; k < max_sh_coefficients; k++) {
+        if (k >= sh_coefficients(degree)) break;
+        for (int c = 0; c < GS_CHANNELS; c++)
+            if (splat.color[c] > 0)
+                diagonal.sh[first_sh_value + GS_CHANNELS * k + c] +=
+                    basis[k] * basis[k] * s[SQUARE_COLOR + c];
     }
 }
 
@@ -99,11 +138,11 @@ __global__ void __launch_bounds__(block_threads)
     const gs_splat splat = splats[i];
     if (splat.depth == 0) return;
     const splat_squares &s = reinterpret_cast<const splat_squares *>(squares)[i];
-    float center[3], basis[max_sh_coefficients] = {}, weight = 0; // the mean over channels
+    float basis[max_sh_coefficients] = {}, weight = 0; // the mean over channels
     for (int c = 0; c < GS_CHANNELS; c++)
         if (splat.color[c] > 0) weight += s.color[c] / GS_CHANNELS;
-    negative_center(camera, center);
-    sh_basis(degree, view_direction_of<divisor>(center, gaussians.mean + 3 * i).unit, basis);
+    const view_constants v = view_constants_of(camera);
+    sh_basis(degree, view_direction_of<reciprocal>(v.negative_center, gaussians.mean + 3 * i).unit, basis);
     DISTWAR_UNROLL
     for (int row = 0; row < Bases; row++) {
         DISTWAR_UNROLL
@@ -276,14 +315,18 @@ gs_status gs_lm_blocks_bytes(int64_t count, int sh_degree, size_t *bytes) {
     return GS_OK;
 }
 
-gs_status gs_lm_add_blocks(const gs_view *view, const float *squares, float *blocks, gs_stream stream) {
+gs_status gs_lm_add_diagonal(const gs_view *view, const float *squares, const gs_gaussians *diagonal,
+                             float *blocks, gs_stream stream) {
     gs_gaussians in = {};
     int degree = 0;
-    GS_TRY(check_lm_view(__func__, view, &view->gaussians, &in, &degree));
-    GS_REQUIRE(in.count == 0 || (squares && blocks), "squares and blocks must be given");
+    GS_TRY(check_one_view(__func__, view));
+    GS_TRY(check_lm(__func__, &view->gaussians, view->sh_degree_used, diagonal, &in, &degree));
+    GS_TRY(check_camera(__func__, &view->camera));
+    GS_REQUIRE(in.count == 0 || (view->splats && squares), "splats and squares must be given");
     const unsigned grid = blocks_for(in.count, block_threads);
-    GS_CUDA(launch(stream, grid, block_threads, GS_OF_MODEL(add_shape_kernel, view->camera.model), in, degree,
-                   view->camera, view->splats, squares, blocks));
+    GS_CUDA(launch(stream, grid, block_threads, GS_OF_MODEL(add_diagonal_kernel, view->camera.model), in,
+                   degree, view->camera, view->splats, squares, *diagonal, blocks));
+    if (!blocks) return GS_OK;
     return GS_STATUS(launch(stream, grid, block_threads, GS_OF_DEGREE(add_sh_kernel, in.sh_degree), in,
                             degree, view->camera, view->splats, squares, sh_blocks(blocks, in.count)));
 }

@@ -1,22 +1,16 @@
 // SPDX-License-Identifier: MIT
 // The projection in Levenberg-Marquardt: its derivative along a direction and the adjoint, for several views
-// at once; diag(J^T J) from the sums of the blend; the limit of an update. Formulas: math.md, section 8.
+// at once; damping by units, and the limit of an update. Formulas: math.md, section 8.
 #include "launch.cuh"
 #include "kernels.cuh"
 #include "tangents.cuh"
-#include "moments.cuh"
+#include "splat.cuh"
 #include "warp_rows.cuh"
 #include <distwar/warp.cuh>
 
 using namespace gs;
 
 namespace {
-
-// The constants of a view, the same for all Gaussians.
-struct view_constants {
-    ratio_limits limits;
-    float negative_center[3];
-};
 
 // Several views with one camera model, passed to a kernel by value.
 struct view_set {
@@ -66,36 +60,7 @@ __device__ void store(float *to, bool add, float value) {
     *to = add ? *to + value : value;
 }
 
-// A mean in one view, with reciprocals: faster than gaussian_in_view.
-template <int model>
-struct fast_view {
-    point_of<model, reciprocal> point;
-    view_direction<reciprocal> direction;
-};
-
-template <int model>
-__device__ __forceinline__ fast_view<model> fast_view_of(const view_set &views, int n, const float mean[3]) {
-    const view_constants &constants = views.constants[n];
-    return {point_of<model, reciprocal>::of(views.of[n].camera, constants.limits, mean),
-            view_direction_of<reciprocal>(constants.negative_center, mean)};
-}
-
-// The derivative of log alpha in one view. covariance and its change: of the world.
-template <typename Point>
-__device__ __forceinline__ log_alpha_tangent log_alpha_tangent_in_view(const gs_camera &camera,
-                                                                       const gs_splat &splat, const Point &p,
-                                                                       const symmetric &covariance,
-                                                                       const symmetric &covariance_change,
-                                                                       const float mean_change[3]) {
-    const auto t = camera_point_tangent_of(camera, p, mean_change);
-    float map[2][3], map_change[2][3];
-    screen_map(camera, p, map);
-    screen_map_tangent(camera, p, t, map, map_change);
-    return whitening_tangent(splat, t.mean2d,
-                             covariance_from_given_tangent(covariance, covariance_change, map, map_change));
-}
-
-// Adjoint of log_alpha_tangent_in_view: adds the gradient by the mean and twice the gradient by the
+// Adjoint of log_alpha_tangent_of: adds the gradient by the mean and twice the gradient by the
 // covariance.
 template <typename Point>
 __device__ __forceinline__ void
@@ -194,11 +159,10 @@ __global__ void __launch_bounds__(views_block, views_blocks)
         const gaussian_shape s = gaussian_shape_of(gaussians, i);
         const float4 q = reinterpret_cast<const float4 *>(direction.quaternion)[i];
         const float quaternion_change[4] = {q.x, q.y, q.z, q.w};
-        float axes[3][3], axes_change[3][3];
+        float axes[3][3];
         world_axes(s, axes);
-        world_axes_tangent(s, axes, direction.log_scale + 3 * i, quaternion_change, axes_change);
         covariance = world_covariance(axes);
-        covariance_change = world_covariance_tangent(axes, axes_change);
+        covariance_change = world_covariance_tangent(s, axes, direction.log_scale + 3 * i, quaternion_change);
     }
     const float log_opacity_change = (1 - sigmoid(gaussians.opacity_logit[i])) * direction.opacity_logit[i];
     const int values = sh_floats(gaussians.sh_degree);
@@ -213,7 +177,7 @@ __global__ void __launch_bounds__(views_block, views_blocks)
         const gs_camera &camera = seen.of[n].camera;
         const gs_splat splat = seen.of[n].splats[i];
         if (splat.depth == 0) continue;
-        const auto v = fast_view_of<model>(seen, n, mean);
+        const auto v = seen_mean_of<model>(camera, seen.constants[n], mean);
         float direction_change[3], basis[max_sh_coefficients], basis_change[max_sh_coefficients];
         float color[GS_CHANNELS] = {};
         view_direction_tangent(v.direction, mean_change, direction_change);
@@ -227,7 +191,7 @@ __global__ void __launch_bounds__(views_block, views_blocks)
         for (int c = 0; c < GS_CHANNELS; c++)
             if (!(splat.color[c] > 0)) color[c] = 0;
         const log_alpha_tangent t =
-            log_alpha_tangent_in_view(camera, splat, v.point, covariance, covariance_change, mean_change);
+            log_alpha_tangent_of(camera, splat, v.point, covariance, covariance_change, mean_change);
         splat_tangent record = {};
         for (int c = 0; c < GS_CHANNELS; c++) record.color[c] = color[c];
         record.log_alpha[0] = log_opacity_change;
@@ -273,7 +237,7 @@ __global__ void __launch_bounds__(views_block, views_blocks)
         for (int c = 0; c < GS_CHANNELS; c++) d_color[c] = splat.color[c] > 0 ? sums.color[c] : 0;
         d_log_opacity += sums.h;
         any = true;
-        const auto v = fast_view_of<model>(seen, n, mean);
+        const auto v = seen_mean_of<model>(camera, seen.constants[n], mean);
         add_view_adjoint(camera, splat, v.point, covariance, sums, &d_covariance, d_mean);
         float basis[max_sh_coefficients], d_basis[max_sh_coefficients] = {}, d_direction[3], d_from_color[3];
         padded_sh_basis(degree, v.direction.unit, basis);
@@ -297,61 +261,6 @@ __global__ void __launch_bounds__(views_block, views_blocks)
     for (int k = 0; k < 4; k++) store(gradients.quaternion + 4 * i + k, add, any ? d_quaternion[k] : 0);
     for (int k = 0; k < 3; k++) store(gradients.mean + 3 * i + k, add, d_mean[k]);
     store(gradients.opacity_logit + i, add, d_log_opacity * (1 - sigmoid(gaussians.opacity_logit[i])));
-}
-
-// Sum over pixels of weight (colour change + change by log alpha)^2. At least 0 except for rounding.
-__device__ float square_along(const splat_squares &s, const log_alpha_tangent &t,
-                              const float color[GS_CHANNELS]) {
-    const float *d = t.d;
-    float sum = d[0] * d[0] * s.h_e2[0] + 2 * d[0] * d[1] * s.h_e2[1] + d[1] * d[1] * s.h_e2[2];
-    sum += 2 * (d[0] * d[2] * s.h_e3[0] + (d[0] * d[3] + d[1] * d[2]) * s.h_e3[1] +
-                (d[0] * d[4] + d[1] * d[3]) * s.h_e3[2] + d[1] * d[4] * s.h_e3[3]);
-    sum += d[2] * d[2] * s.h_e4[0] + 2 * d[2] * d[3] * s.h_e4[1] +
-           (d[3] * d[3] + 2 * d[2] * d[4]) * s.h_e4[2] + 2 * d[3] * d[4] * s.h_e4[3] +
-           d[4] * d[4] * s.h_e4[4];
-    for (int c = 0; c < GS_CHANNELS; c++) {
-        float cross = 0;
-        for (int j = 0; j < 5; j++) cross = fmaf(d[j], s.cross[c][j], cross);
-        sum += color[c] * (color[c] * s.color[c] + 2 * cross);
-    }
-    return fmaxf(sum, 0.0f);
-}
-
-template <int model>
-__global__ void __launch_bounds__(project_block)
-    add_diagonal_kernel(gs_gaussians gaussians, int degree, gs_camera camera, const gs_splat *splats,
-                        const float *squares, gs_gaussians diagonal) {
-    const int64_t i = int64_t(blockIdx.x) * project_block + threadIdx.x;
-    if (i >= gaussians.count) return;
-    const gs_splat splat = splats[i];
-    if (splat.depth == 0) return;
-    const splat_squares &s = reinterpret_cast<const splat_squares *>(squares)[i];
-
-    const float d_logit = 1 - sigmoid(gaussians.opacity_logit[i]);
-    diagonal.opacity_logit[i] += d_logit * d_logit * s.h;
-
-    const auto g = gaussian_in_view_of<model>(gaussians, camera, i);
-    const int64_t first = i * sh_floats(gaussians.sh_degree);
-    for (int k = 0; k < 10; k++) {
-        const shape_change change = unit_change(k);
-        float color[GS_CHANNELS] = {};
-        if (k < 3) add_color_tangent(gaussians.sh + first, degree, g.direction, change.mean, color);
-        for (int c = 0; c < GS_CHANNELS; c++)
-            if (!(splat.color[c] > 0)) color[c] = 0;
-        float *const to = k < 3   ? diagonal.mean + 3 * i + k
-                          : k < 6 ? diagonal.log_scale + 3 * i + k - 3
-                                  : diagonal.quaternion + 4 * i + k - 6;
-        *to += square_along(s, log_alpha_tangent_of(camera, splat, g, change), color);
-    }
-    float basis[max_sh_coefficients];
-    sh_basis(degree, g.direction.unit, basis);
-    DISTWAR_UNROLL
-    for (int k = 0; k < max_sh_coefficients; k++) {
-        if (k >= sh_coefficients(degree)) break;
-        for (int c = 0; c < GS_CHANNELS; c++)
-            if (splat.color[c] > 0)
-                diagonal.sh[first + GS_CHANNELS * k + c] += basis[k] * basis[k] * s.color[c];
-    }
 }
 
 __device__ void add_where_positive(float *diagonal, int64_t i, int values, float amount) {
@@ -421,8 +330,7 @@ gs_status check_views(const char *function, const gs_gaussians *gaussians, int s
         view_set &seen = out->seen[camera.model];
         const int to = out->count[camera.model]++;
         seen.of[to] = views[n];
-        seen.constants[to].limits = ratio_limits_of(camera);
-        negative_center(camera, seen.constants[to].negative_center);
+        seen.constants[to] = view_constants_of(camera);
     }
     return GS_OK;
 }
@@ -452,17 +360,6 @@ gs_status gs_lm_gradients(const gs_gaussians *gaussians, int sh_degree_used, con
         add = 1; // the second model's views add to the first's
     }
     return GS_OK;
-}
-
-gs_status gs_lm_add_diagonal(const gs_view *view, const float *squares, const gs_gaussians *diagonal,
-                             gs_stream stream) {
-    gs_gaussians in = {};
-    int degree = 0;
-    GS_TRY(check_lm_view(__func__, view, diagonal, &in, &degree));
-    GS_REQUIRE(in.count == 0 || squares, "squares must be given");
-    return GS_STATUS(launch_for(stream, in.count, project_block,
-                                GS_OF_MODEL(add_diagonal_kernel, view->camera.model), in, degree,
-                                view->camera, view->splats, squares, *diagonal));
 }
 
 gs_status gs_lm_add_units(const gs_gaussians *gaussians, float weight, const gs_gaussians *diagonal,

@@ -2,7 +2,7 @@
 // The Gauss-Newton metric of the loss in the space of pictures: a weight for each value, minus SSIM's
 // coupling of the values under a window (docs/developers/math.md, section 8). And the residuals of 3DGS-LM, each of which
 // depends on one pixel's colour alone: a weight and a gradient for each value in place of a row of J for each residual.
-#include "image/ssim.cuh"
+#include "ssim.cuh"
 #include "kernels.cuh"
 
 using namespace gs;
@@ -17,9 +17,8 @@ struct layout {
     __device__ int64_t operator()(int channel, int64_t pixel) const { return channel * pixels() + pixel; }
 };
 
-template <bool masked>
 __device__ __forceinline__ bool counts(const uint8_t *mask, int64_t pixel) {
-    return !masked || mask[pixel] != 0;
+    return !mask || mask[pixel] != 0;
 }
 
 struct blur_memory {
@@ -72,24 +71,22 @@ __global__ void __launch_bounds__(TILE *STEP)
         });
 }
 
-template <bool masked>
 __global__ void __launch_bounds__(TILE *STEP)
     gather_kernel(int width, int height, const uint8_t *mask, const float *contrast, float *weight) {
     __shared__ blur_memory memory;
     const int64_t plane = int64_t(blockIdx.z) * width * height;
     blur<false>(
         width, height, memory, [&](int64_t i) { return contrast[plane + i]; },
-        [&](int64_t i, float sum) { weight[plane + i] += counts<masked>(mask, i) ? sum : 0; });
+        [&](int64_t i, float sum) { weight[plane + i] += counts(mask, i) ? sum : 0; });
 }
 
-template <bool masked>
 __global__ void __launch_bounds__(TILE *STEP) diagonal_kernel(gs_lm_metric metric, float *diagonal) {
     __shared__ blur_memory memory;
     const int64_t plane = int64_t(blockIdx.z) * metric.width * metric.height;
     blur<true>(
         metric.width, metric.height, memory, [&](int64_t i) { return metric.coupling[plane + i]; },
         [&](int64_t i, float sum) {
-            diagonal[plane + i] = metric.weight[plane + i] - (counts<masked>(metric.mask, i) ? sum : 0);
+            diagonal[plane + i] = metric.weight[plane + i] - (counts(metric.mask, i) ? sum : 0);
         });
 }
 
@@ -223,23 +220,6 @@ __global__ void __launch_bounds__(TILE *STEP) mask_kernel(layout at, const uint8
     }
 }
 
-template <bool masked>
-__global__ void __launch_bounds__(TILE *STEP)
-    square_kernel(gs_lm_metric metric, const float *change, double *sum) {
-    __shared__ blur_memory memory;
-    const int64_t plane = int64_t(blockIdx.z) * metric.width * metric.height;
-    double part = 0;
-    blur<false>(
-        metric.width, metric.height, memory,
-        [&](int64_t i) { return counts<masked>(metric.mask, i) ? change[plane + i] : 0; },
-        [&](int64_t i, float shared) {
-            const double own = change[plane + i];
-            part += metric.weight[plane + i] * own * own;
-            if (metric.coupling) part -= metric.coupling[plane + i] * double(shared) * shared;
-        });
-    add_of_block<TILE * STEP>(part, sum);
-}
-
 // Sums over the residuals of one value of a picture: r^2, slope^2, r slope.
 struct value_sums {
     float square, weight, gradient;
@@ -281,25 +261,9 @@ __global__ void __launch_bounds__(TILE *STEP)
 
 const dim3 block(TILE, STEP);
 
-template <bool aligned>
-gs_status apply_by_strips(const gs_lm_metric *metric, const layout &at, float *scratch, float *change,
-                          gs_stream stream) {
-    const dim3 grid(blocks_for(at.width, STRIP), blocks_for(at.height, STRIP_WARPS * STRIP_ROWS),
-                    GS_CHANNELS);
-    const dim3 strips(32, STRIP_WARPS), pixels = grid_of(at.width, at.height);
-    const uint8_t *const mask = metric->mask;
-    if (mask) GS_CUDA(launch(stream, pixels, block, mask_kernel, at, mask, change));
-    GS_CUDA(launch(stream, grid, strips, share_strips<aligned>, at, metric->coupling, change, scratch));
-    GS_CUDA(launch(stream, grid, strips, apply_strips<aligned>, at, metric->weight, scratch, change));
-    if (mask) GS_CUDA(launch(stream, pixels, block, mask_kernel, at, mask, change));
-    return GS_OK;
-}
-
-// coupled: the call needs the coupling.
-gs_status check(const char *function, const gs_lm_metric *metric, bool coupled = true) {
-    GS_REQUIRE_OF(function, metric && metric->weight && (metric->coupling || !coupled),
-                  coupled ? "a metric with a weight and a coupling must be given"
-                          : "a metric with a weight must be given");
+gs_status check(const char *function, const gs_lm_metric *metric) {
+    GS_REQUIRE_OF(function, metric && metric->weight && metric->coupling,
+                  "a metric with a weight and a coupling must be given");
     return check_size(function, metric->width, metric->height);
 }
 
@@ -331,30 +295,31 @@ gs_status gs_lm_gauss_newton_metric(const gs_comparison *compared, float epsilon
     GS_REQUIRE(metric->mask == compared->mask, "the metric must have the mask of the images");
     GS_CUDA(launch(stream, grid, block, compared->mask ? windows_kernel<true> : windows_kernel<false>,
                    images_of(*compared), epsilon, metric->weight, scratch, metric->coupling));
-    return GS_STATUS(launch(stream, grid, block, metric->mask ? gather_kernel<true> : gather_kernel<false>,
-                            width, height, metric->mask, scratch, metric->weight));
+    return GS_STATUS(
+        launch(stream, grid, block, gather_kernel, width, height, metric->mask, scratch, metric->weight));
 }
 
 gs_status gs_lm_metric_diagonal(const gs_lm_metric *metric, float *diagonal, gs_stream stream) {
     GS_TRY(check(__func__, metric));
     GS_REQUIRE(diagonal, "diagonal must be given");
-    return GS_STATUS(launch(stream, grid_of(metric->width, metric->height), block,
-                            metric->mask ? diagonal_kernel<true> : diagonal_kernel<false>, *metric,
-                            diagonal));
+    return GS_STATUS(
+        launch(stream, grid_of(metric->width, metric->height), block, diagonal_kernel, *metric, diagonal));
 }
 
 gs_status gs_lm_metric_apply(const gs_lm_metric *metric, float *scratch, float *change, gs_stream stream) {
     GS_TRY(check(__func__, metric));
     GS_REQUIRE(change && scratch, "change and scratch must be given");
     const layout at = {metric->width, metric->height};
-    const auto apply = metric->width % 4 == 0 ? apply_by_strips<true> : apply_by_strips<false>;
-    return apply(metric, at, scratch, change, stream);
-}
-
-gs_status gs_lm_metric_add_square(const gs_lm_metric *metric, const float *change, double *sum,
-                                  gs_stream stream) {
-    GS_TRY(check(__func__, metric, false));
-    GS_REQUIRE(change && sum, "change and sum must be given");
-    return GS_STATUS(launch(stream, grid_of(metric->width, metric->height), block,
-                            metric->mask ? square_kernel<true> : square_kernel<false>, *metric, change, sum));
+    const dim3 grid(blocks_for(at.width, STRIP), blocks_for(at.height, STRIP_WARPS * STRIP_ROWS),
+                    GS_CHANNELS);
+    const dim3 strips(32, STRIP_WARPS), pixels = grid_of(at.width, at.height);
+    const bool aligned = at.width % 4 == 0;
+    const uint8_t *const mask = metric->mask;
+    if (mask) GS_CUDA(launch(stream, pixels, block, mask_kernel, at, mask, change));
+    GS_CUDA(launch(stream, grid, strips, aligned ? share_strips<true> : share_strips<false>, at,
+                   metric->coupling, change, scratch));
+    GS_CUDA(launch(stream, grid, strips, aligned ? apply_strips<true> : apply_strips<false>, at,
+                   metric->weight, scratch, change));
+    if (mask) GS_CUDA(launch(stream, pixels, block, mask_kernel, at, mask, change));
+    return GS_OK;
 }

@@ -179,7 +179,7 @@ static size_t choose_images(solver *s, int64_t step) {
 // it. Buffers that grow again grow by half, and steps may add pairs to the lists.
 static bool has_room(solver *s, size_t opened, const target_view *image) {
     const size_t needs = lm_view_needs(&s->scene, image);
-    size_t bytes = bytes_of_all(s) + s->scene.bin.bytes / 2 + needs;
+    size_t bytes = bytes_of_all(s) + s->scene.buffers[LM_BIN].bytes / 2 + needs;
     if (bytes + needs / 2 <= s->limit) return true;
     for (size_t i = opened; i < (size_t)s->most_open; i++) {
         bytes -= lm_view_bytes(&s->open[i]);
@@ -221,7 +221,7 @@ static void start_preconditioned(solver *s, size_t views) {
     float *const residual = flat(s, RESIDUAL);
     precondition(s, UPDATE, 0);
     DEVICE_CHECK(cudaMemsetAsync(s->scalars, 0, sizeof *s->scalars, NULL));
-    lm_views_product(s->open, views, &s->scene, &s->vectors[UPDATE], &s->vectors[PRODUCT]);
+    lm_views_product(s->open, views, &s->scene, &s->vectors[UPDATE], &s->vectors[PRODUCT], NULL);
     GS_CHECK(gs_lm_add(residual, -1, NULL, flat(s, PRODUCT), s->values, NULL));
     GS_CHECK(gs_lm_add(residual, -(float)s->damping, flat(s, DIAGONAL), flat(s, UPDATE), s->values, NULL));
 }
@@ -247,7 +247,7 @@ static void solve(solver *s, size_t views) {
     precondition(s, DIRECTION, 0);
     lm_clock_mark(clock, LM_SOLVER);
     for (int k = 0; k < iterations; k++) {
-        lm_views_product(s->open, views, &s->scene, &s->vectors[DIRECTION], &s->vectors[PRODUCT]);
+        lm_views_product(s->open, views, &s->scene, &s->vectors[DIRECTION], &s->vectors[PRODUCT], NULL);
         GS_CHECK(gs_lm_pcg_step(&pcg, flat(s, DIAGONAL), (float)s->damping, k, flat(s, PRODUCT), NULL));
         if (k + 1 < iterations) {
             precondition(s, PRODUCT, k + 1);
@@ -293,7 +293,7 @@ static bool find_update(solver *s, size_t images, lm_step *report, fault *why) {
     DEVICE_CHECK(cudaMemsetAsync(s->model, 0, 2 * sizeof(double), NULL));
     for (size_t first = 0, views; first < images; first += views) {
         views = several ? open_views(s, first, images - first, false) : images;
-        lm_views_add_curvature(s->open, views, &s->scene, &s->vectors[UPDATE], &s->model[1]);
+        lm_views_product(s->open, views, &s->scene, &s->vectors[UPDATE], NULL, &s->model[1]);
     }
     GS_CHECK(gs_lm_add_dot(NULL, flat(s, RIGHT), flat(s, UPDATE), s->values, &s->model[0], NULL));
     device_download(s->resident_model, s->model, sizeof s->resident_model);
@@ -365,7 +365,7 @@ static double damping_factor(const lm_settings *settings, const lm_step *step) {
 }
 
 static bool lm_step_once(solver *s, lm_step *report, fault *why) {
-    lm_clock_start(&s->clock);
+    lm_clock_mark(&s->clock, LM_PICTURES); // begins to count
     const size_t chosen = s->ready ? s->ready : choose_images(s, report->step);
     if (!find_update(s, chosen, report, why)) return false;
     if (!isfinite(report->before))
@@ -395,7 +395,7 @@ static bool lm_step_once(solver *s, lm_step *report, fault *why) {
     lm_clock_stop(&s->clock);
     DEVICE_CHECK(cudaDeviceSynchronize());
     report->bytes = s->most_bytes;
-    report->milliseconds = s->clock.milliseconds;
+    memcpy(report->milliseconds, s->clock.milliseconds, sizeof report->milliseconds);
     return true;
 }
 

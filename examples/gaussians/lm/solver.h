@@ -35,7 +35,7 @@ typedef struct lm_settings {
 } lm_settings;
 
 lm_settings lm_settings_default(void);
-// Those of Hoellein et al. 2024, 3DGS-LM; what is not the paper's is in docs/developers/math-lm.md.
+// Those of Hoellein et al. 2024, 3DGS-LM, and units; what else is not the paper's is in docs/developers/math-lm.md.
 lm_settings lm_settings_published(void);
 // Adds the rows of the settings that are options.
 void lm_options_list(lm_settings *settings, option_table *table);
@@ -49,9 +49,9 @@ typedef struct lm_step {
     double before, after; // the objective; after: at the end of the line search, also if the step is undone
     double gamma, damping, gain;
     bool kept;
-    double seconds;             // since the first step began, without the time of the observer
-    size_t bytes;               // most bytes on the device so far
-    const double *milliseconds; // [LM_PARTS], sums so far; zeros on the CPU
+    double seconds;                // since the first step began, without the time of the observer
+    size_t bytes;                  // most bytes on the device so far
+    double milliseconds[LM_PARTS]; // sums so far; zeros on the CPU
 } lm_step;
 
 typedef struct lm_observer {

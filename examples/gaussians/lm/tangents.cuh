@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Derivatives along a change of a Gaussian's parameters: of its place and shape as a camera sees them, and of its colour.
-// The values and their adjoints are in lib/geometry: pinhole.cuh, ortho.cuh, fisheye.cuh, covariance.cuh and sh.cuh; each
+// The values and their adjoints are in lib: camera.cuh, covariance.cuh and sh.cuh; each
 // function here has the name of its value there. Also the covariance in the world with its adjoints, by which the views of
 // a Gaussian are added up. Formulas: docs/developers/math.md, sections 2 and 8.
 #pragma once
 
-#include "geometry/covariance.cuh"
-#include "geometry/sh.cuh"
-#include "project/project.cuh"
+#include "project.cuh"
 
 namespace gs {
 
@@ -20,9 +18,8 @@ struct camera_point_tangent {
     float mean2d[2]; // pixels
 };
 
-template <typename Denominator>
 __device__ __forceinline__ camera_point_tangent camera_point_tangent_of(const gs_camera &camera,
-                                                                        const camera_point<Denominator> &p,
+                                                                        const camera_point<reciprocal> &p,
                                                                         const float mean_change[3]) {
     camera_point_tangent t;
     float at[3];
@@ -36,21 +33,10 @@ __device__ __forceinline__ camera_point_tangent camera_point_tangent_of(const gs
     return t;
 }
 
-// The derivative of (J v)_k where v changes by v_change. product: (J v)_k.
-template <typename Denominator>
-__device__ __forceinline__ float
-jacobian_times_tangent(const gs_camera &camera, const camera_point<Denominator> &p,
-                       const camera_point_tangent &t, int k, const float v[3], const float v_change[3],
-                       float product) {
-    return focal_length(camera, k) / p.depth * (v_change[k] - p.ratio[k] * v_change[2] - t.ratio[k] * v[2]) -
-           t.relative_depth * product;
-}
-
 // The derivative of P = J R. map: P.
-template <typename Denominator>
-__device__ __forceinline__ void
-screen_map_tangent(const gs_camera &camera, const camera_point<Denominator> &p, const camera_point_tangent &t,
-                   const float map[2][3], float out[2][3]) {
+__device__ __forceinline__ void screen_map_tangent(const gs_camera &camera, const camera_point<reciprocal> &p,
+                                                   const camera_point_tangent &t, const float map[2][3],
+                                                   float out[2][3]) {
     for (int k = 0; k < 2; k++) {
         const float diagonal = focal_length(camera, k) / p.depth;
         for (int c = 0; c < 3; c++)
@@ -71,12 +57,6 @@ __device__ __forceinline__ ortho_point_tangent camera_point_tangent_of(const gs_
     ortho_point_tangent t;
     for (int k = 0; k < 2; k++) t.mean2d[k] = focal_length(camera, k) * to_camera(camera, mean_change, k);
     return t;
-}
-
-__device__ __forceinline__ float jacobian_times_tangent(const gs_camera &camera, const ortho_point &,
-                                                        const ortho_point_tangent &, int k, const float[3],
-                                                        const float v_change[3], float) {
-    return focal_length(camera, k) * v_change[k];
 }
 
 __device__ __forceinline__ void screen_map_tangent(const gs_camera &, const ortho_point &,
@@ -105,12 +85,6 @@ __device__ __forceinline__ fisheye_point_tangent camera_point_tangent_of(const g
         t.mean2d[k] = dot(p.jacobian[k], at);
     }
     return t;
-}
-
-__device__ __forceinline__ float jacobian_times_tangent(const gs_camera &, const fisheye_point &p,
-                                                        const fisheye_point_tangent &t, int k,
-                                                        const float v[3], const float v_change[3], float) {
-    return dot(p.jacobian[k], v_change) + dot(t.jacobian[k], v);
 }
 
 __device__ __forceinline__ void screen_map_tangent(const gs_camera &camera, const fisheye_point &,
@@ -187,62 +161,26 @@ __device__ inline void rotation_matrix_tangent(const float q[4], const float t[4
     out[2][0] = 2 * (xz - wy), out[2][1] = 2 * (yz + wx), out[2][2] = -2 * (xx + yy);
 }
 
-// The derivative of W along changes of log scale and quaternion. axes: W.
-__device__ __forceinline__ void world_axes_tangent(const gaussian_shape &s, const float axes[3][3],
-                                                   const float log_scale_change[3],
-                                                   const float quaternion_change[4], float out[3][3]) {
-    float unit_change[4];
+// The derivative of W W^T along changes of log scale and quaternion. a: W.
+__device__ __forceinline__ symmetric world_covariance_tangent(const gaussian_shape &s, const float a[3][3],
+                                                              const float log_scale_change[3],
+                                                              const float quaternion_change[4]) {
+    float unit_change[4], t[3][3]; // t: of W
     unit_quaternion_tangent(s, quaternion_change, unit_change);
-    rotation_matrix_tangent(s.unit, unit_change, out);
+    rotation_matrix_tangent(s.unit, unit_change, t);
     for (int j = 0; j < 3; j++)
         for (int row = 0; row < 3; row++)
-            out[row][j] = log_scale_change[j] * axes[row][j] + s.scale[j] * out[row][j];
-}
-
-// The derivative of W W^T as W changes by t.
-__device__ __forceinline__ symmetric world_covariance_tangent(const float a[3][3], const float t[3][3]) {
+            t[row][j] = log_scale_change[j] * a[row][j] + s.scale[j] * t[row][j];
     return {{2 * dot(a[0], t[0]), dot(a[0], t[1]) + dot(t[0], a[1]), dot(a[0], t[2]) + dot(t[0], a[2]),
              2 * dot(a[1], t[1]), dot(a[1], t[2]) + dot(t[1], a[2]), 2 * dot(a[2], t[2])}};
 }
 
 // ---- the shape in the image ----
 
-// The derivative of M along changes of the mean (p_change), log scale and quaternion.
-template <typename Point, typename Tangent>
-__device__ __forceinline__ void image_axes_tangent(const gs_camera &camera, const Point &p,
-                                                   const Tangent &p_change, const gaussian_shape &s,
-                                                   const image_axes &a, const float log_scale_change[3],
-                                                   const float quaternion_change[4], float out[2][3]) {
-    float unit_change[4], rotation_change[3][3], axis_change[3][3];
-    unit_quaternion_tangent(s, quaternion_change, unit_change);
-    rotation_matrix_tangent(s.unit, unit_change, rotation_change);
-    for (int j = 0; j < 3; j++) {
-        const float column[3] = {rotation_change[0][j], rotation_change[1][j], rotation_change[2][j]};
-        for (int row = 0; row < 3; row++)
-            axis_change[j][row] =
-                log_scale_change[j] * a.axis[j][row] + s.scale[j] * to_camera(camera, column, row);
-    }
-    for (int k = 0; k < 2; k++)
-        for (int j = 0; j < 3; j++)
-            out[k][j] =
-                jacobian_times_tangent(camera, p, p_change, k, a.axis[j], axis_change[j], a.map[k][j]);
-}
-
 // The derivative of an image_covariance; low_pass is constant.
 struct image_covariance_tangent {
     float xx, xy, yy;
 };
-
-__device__ __forceinline__ image_covariance_tangent covariance_from_map_tangent(const float m[2][3],
-                                                                                const float t[2][3]) {
-    image_covariance_tangent c = {0, 0, 0};
-    for (int j = 0; j < 3; j++) {
-        c.xx += 2 * m[0][j] * t[0][j];
-        c.xy += m[0][j] * t[1][j] + t[0][j] * m[1][j];
-        c.yy += 2 * m[1][j] * t[1][j];
-    }
-    return c;
-}
 
 // The derivative of P C P^T as P changes by p_change and C by given_change.
 __device__ __forceinline__ image_covariance_tangent covariance_from_given_tangent(
@@ -306,8 +244,7 @@ __device__ __forceinline__ void sh_basis_tangent(int degree, const float r[3], c
 }
 
 // Adds the derivative of the colour along a change of the mean.
-template <typename Denominator>
-__device__ inline void add_color_tangent(const float *sh, int degree, const view_direction<Denominator> &view,
+__device__ inline void add_color_tangent(const float *sh, int degree, const view_direction<reciprocal> &view,
                                          const float mean_change[3], float color[GS_CHANNELS]) {
     float direction_change[3], basis[max_sh_coefficients];
     view_direction_tangent(view, mean_change, direction_change);
@@ -321,56 +258,46 @@ __device__ inline void add_color_tangent(const float *sh, int degree, const view
 
 // ---- one Gaussian in one view ----
 
-// A change of the place and shape of one Gaussian.
-struct shape_change {
-    float mean[3], log_scale[3], quaternion[4];
+// The constants of a view, the same for all Gaussians.
+struct view_constants {
+    ratio_limits limits;
+    float negative_center[3];
 };
 
-// 1 in the k-th of these ten, else 0.
-__device__ __forceinline__ shape_change unit_change(int k) {
-    shape_change change = {};
-    DISTWAR_UNROLL
-    for (int j = 0; j < 3; j++) {
-        change.mean[j] = k == j ? 1.0f : 0.0f;
-        change.log_scale[j] = k == 3 + j ? 1.0f : 0.0f;
-    }
-    DISTWAR_UNROLL
-    for (int j = 0; j < 4; j++) change.quaternion[j] = k == 6 + j ? 1.0f : 0.0f;
-    return change;
+__host__ __device__ inline view_constants view_constants_of(const gs_camera &camera) {
+    view_constants v;
+    v.limits = ratio_limits_of(camera);
+    negative_center(camera, v.negative_center);
+    return v;
 }
 
-// A Gaussian as one camera sees it: what its derivatives need.
+// A mean as one camera sees it.
 template <int model>
-struct gaussian_in_view {
-    point_of<model, divisor> point;
-    gaussian_shape shape;
-    image_axes axes;
-    view_direction<divisor> direction;
+struct seen_mean {
+    point_of<model, reciprocal> point;
+    view_direction<reciprocal> direction;
 };
 
 template <int model>
-__device__ __forceinline__ gaussian_in_view<model> gaussian_in_view_of(const gs_gaussians &gaussians,
-                                                                       const gs_camera &camera, int64_t i) {
-    gaussian_in_view<model> g;
-    float center[3];
-    const float *const mean = gaussians.mean + 3 * i;
-    g.point = point_of<model, divisor>::of(camera, ratio_limits_of(camera), mean);
-    negative_center(camera, center);
-    g.direction = view_direction_of<divisor>(center, mean);
-    g.shape = gaussian_shape_of(gaussians, i);
-    g.axes = image_axes_of(camera, g.point, g.shape);
-    return g;
+__device__ __forceinline__ seen_mean<model> seen_mean_of(const gs_camera &camera, const view_constants &v,
+                                                         const float mean[3]) {
+    return {point_of<model, reciprocal>::of(camera, v.limits, mean),
+            view_direction_of<reciprocal>(v.negative_center, mean)};
 }
 
-template <int model>
+// The derivative of log alpha in one view. covariance and its change: of the world.
+template <typename Point>
 __device__ __forceinline__ log_alpha_tangent log_alpha_tangent_of(const gs_camera &camera,
-                                                                  const gs_splat &splat,
-                                                                  const gaussian_in_view<model> &g,
-                                                                  const shape_change &change) {
-    const auto t = camera_point_tangent_of(camera, g.point, change.mean);
-    float map_change[2][3];
-    image_axes_tangent(camera, g.point, t, g.shape, g.axes, change.log_scale, change.quaternion, map_change);
-    return whitening_tangent(splat, t.mean2d, covariance_from_map_tangent(g.axes.map, map_change));
+                                                                  const gs_splat &splat, const Point &p,
+                                                                  const symmetric &covariance,
+                                                                  const symmetric &covariance_change,
+                                                                  const float mean_change[3]) {
+    const auto t = camera_point_tangent_of(camera, p, mean_change);
+    float map[2][3], map_change[2][3];
+    screen_map(camera, p, map);
+    screen_map_tangent(camera, p, t, map, map_change);
+    return whitening_tangent(splat, t.mean2d,
+                             covariance_from_given_tangent(covariance, covariance_change, map, map_change));
 }
 
 } // namespace gs

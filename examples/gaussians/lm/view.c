@@ -24,18 +24,9 @@ void lm_clock_close(lm_clock *clock) {
     clock->measures = false;
 }
 
-void lm_clock_start(lm_clock *clock) {
-    if (!clock->measures) return;
-    clock->marks = 1;
-    DEVICE_CHECK(cudaEventRecord(clock->at[0], NULL));
-}
-
 void lm_clock_mark(lm_clock *clock, lm_part part) {
     if (!clock->measures) return;
-    if (clock->marks == LM_CLOCK_MARKS) {
-        lm_clock_stop(clock);
-        lm_clock_start(clock);
-    }
+    if (clock->marks == LM_CLOCK_MARKS) lm_clock_stop(clock);
     clock->part[clock->marks] = part;
     DEVICE_CHECK(cudaEventRecord(clock->at[clock->marks++], NULL));
 }
@@ -62,27 +53,44 @@ static size_t plane_bytes(const gs_camera *camera, size_t channels) {
     return channels * pixels_of(camera) * sizeof(float);
 }
 
+static void *reserve(lm_scene *s, int buffer, size_t bytes) {
+    return device_buffer_reserve(&s->buffers[buffer], bytes);
+}
+
 // The records of the n-th of the views that are solved together.
 static float *records(lm_scene *s, size_t n) {
     const size_t values = (size_t)s->gaussians->count * GS_LM_TANGENT_STRIDE;
-    return (float *)device_buffer_reserve(&s->records, GS_LM_VIEWS * values * sizeof(float)) + n * values;
+    return (float *)reserve(s, LM_RECORDS, GS_LM_VIEWS * values * sizeof(float)) + n * values;
 }
 
 static float *change_of(lm_scene *s, const gs_camera *camera) {
-    return device_buffer_reserve(&s->change, plane_bytes(camera, GS_CHANNELS));
+    return reserve(s, LM_CHANGE, plane_bytes(camera, GS_CHANNELS));
+}
+
+static void close_all(device_buffer *buffers, int count) {
+    for (int i = 0; i < count; i++) device_buffer_close(&buffers[i]);
+}
+
+static size_t bytes_of_all(const device_buffer *buffers, int count) {
+    size_t bytes = 0;
+    for (int i = 0; i < count; i++) bytes += buffers[i].bytes;
+    return bytes;
 }
 
 void lm_scene_close(lm_scene *s) {
-    device_buffer *const all[] = {&s->bin,    &s->color,         &s->change,   &s->records,
-                                  &s->splats, &s->result,        &s->places,   &s->loss,
-                                  &s->begin,  &s->transmittance, &s->n_contrib};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) device_buffer_close(all[i]);
+    close_all(s->buffers, LM_BUFFERS);
 }
 
 size_t lm_scene_bytes(const lm_scene *s) {
-    return s->bin.bytes + s->color.bytes + s->change.bytes + s->records.bytes + s->splats.bytes +
-           s->transmittance.bytes + s->n_contrib.bytes + s->result.bytes + s->loss.bytes + s->begin.bytes +
-           s->places.bytes;
+    return bytes_of_all(s->buffers, LM_BUFFERS);
+}
+
+void lm_view_close(lm_view *v) {
+    close_all(v->kept, LM_KEPT);
+}
+
+size_t lm_view_bytes(const lm_view *v) {
+    return bytes_of_all(v->kept, LM_KEPT);
 }
 
 // The residuals are those of the whole loss, whose SSIM couples the pixels of a window.
@@ -97,11 +105,11 @@ static double residuals(lm_scene *s, const target_view *target, const float *col
     const gs_comparison images = {camera->width, camera->height, color, target->pixels, target->mask};
     const int64_t values = GS_CHANNELS * (int64_t)pixels_of(camera);
     const double counted = (double)GS_CHANNELS * (double)target->counted;
-    double *result = device_buffer_reserve(&s->result, 3 * sizeof(double)), value;
+    double *result = reserve(s, LM_RESULT, 3 * sizeof(double)), value;
     if (is_coupled(s)) {
         size_t bytes;
         GS_CHECK(gs_loss_bytes(images.width, images.height, &bytes));
-        void *workspace = device_buffer_reserve(&s->loss, bytes); // larger than one picture
+        void *workspace = reserve(s, LM_LOSS, bytes); // larger than one picture
         GS_CHECK(gs_loss(&images, workspace, bytes, result, gradient, NULL));
         if (gradient) { // n (loss + epsilon) is the sum of squares
             GS_CHECK(gs_lm_add(gradient, (float)(counted / 2 - 1), NULL, gradient, values, NULL));
@@ -124,12 +132,11 @@ static gs_view rendered(lm_scene *s, const target_view *target) {
                     .sh_degree_used = s->gaussians->sh_degree,
                     .pair_capacity = s->pair_capacity};
     memcpy(view.background, s->background, sizeof view.background);
-    view.splats = device_buffer_reserve(&s->splats, (size_t)s->gaussians->count * sizeof(gs_splat));
-    view.image =
-        (gs_image){.color = device_buffer_reserve(&s->color, plane_bytes(camera, GS_CHANNELS)),
-                   .transmittance = device_buffer_reserve(&s->transmittance, plane_bytes(camera, 1)),
-                   .n_contrib = device_buffer_reserve(&s->n_contrib, pixels_of(camera) * sizeof(uint32_t))};
-    render_view(&view, &s->bin, NULL);
+    view.splats = reserve(s, LM_SPLATS, (size_t)s->gaussians->count * sizeof(gs_splat));
+    view.image = (gs_image){.color = reserve(s, LM_COLOR, plane_bytes(camera, GS_CHANNELS)),
+                            .transmittance = reserve(s, LM_TRANSMITTANCE, plane_bytes(camera, 1)),
+                            .n_contrib = reserve(s, LM_N_CONTRIB, pixels_of(camera) * sizeof(uint32_t))};
+    render_view(&view, &s->buffers[LM_BIN], NULL);
     s->pair_capacity = view.pair_capacity;
     return view;
 }
@@ -147,8 +154,9 @@ static void *keep(device_buffer *buffer, const void *from, size_t bytes) {
     return to;
 }
 
-static gs_lm_view with_records(const lm_view *v, lm_scene *s, size_t n) {
-    return (gs_lm_view){v->view.camera, v->view.splats, records(s, n)};
+// NULL: the view has none.
+static const gs_lm_cache *cache_of(const lm_view *v) {
+    return v->cache.begin ? &v->cache : NULL;
 }
 
 // Writes the moments to records(s, n).
@@ -156,7 +164,7 @@ static void backward(const lm_view *v, lm_scene *s, size_t n, const float *pictu
     const gs_gradient gradient = {.color = picture,
                                   .moments = (gs_moments *)(void *)records(s, n),
                                   .moments_bytes = (size_t)s->gaussians->count * sizeof(gs_moments)};
-    if (v->cache.begin)
+    if (cache_of(v))
         GS_CHECK(gs_lm_cached_backward(&v->view, &v->cache, picture, s->policy, records(s, n), NULL));
     else
         GS_CHECK(gs_render_backward(&v->view, &gradient, s->policy, NULL));
@@ -169,28 +177,31 @@ static void project_backward(const gs_lm_view *views, size_t count, lm_scene *s,
     lm_clock_mark(s->clock, LM_PROJECTION);
 }
 
-// Counts the pairs of a view's cache; its begin is given.
-static void begin_cache(gs_lm_cache *cache, lm_scene *s, const gs_view *view, size_t *workspace_bytes) {
-    GS_CHECK(gs_lm_cache_bytes(s->gaussians->count, workspace_bytes));
-    void *const workspace = device_buffer_reserve(&s->places, *workspace_bytes);
-    GS_CHECK(gs_lm_cache_begin(view, workspace, *workspace_bytes, cache, NULL));
-    lm_clock_mark(s->clock, LM_SORT);
+static size_t begin_bytes(const lm_scene *s) {
+    return (size_t)(s->gaussians->count + 2) * sizeof(int64_t);
 }
 
-static size_t begin_bytes(const lm_scene *s) {
-    return (size_t)(s->gaussians->count + 1) * sizeof(int64_t);
+// A cache whose pairs are counted, with its begin in the buffer.
+static gs_lm_cache counted_cache(lm_scene *s, const gs_view *view, device_buffer *begin) {
+    gs_lm_cache cache = {.begin = device_buffer_reserve(begin, begin_bytes(s))};
+    size_t bytes;
+    GS_CHECK(gs_lm_cache_bytes(s->gaussians->count, &bytes));
+    GS_CHECK(gs_lm_cache_begin(view, reserve(s, LM_SCAN, bytes), bytes, &cache, NULL));
+    lm_clock_mark(s->clock, LM_SORT);
+    return cache;
+}
+
+static size_t pairs_bytes(const gs_lm_cache *cache) {
+    return (size_t)cache->pairs * (2 + GS_CHANNELS) * sizeof(float);
 }
 
 static void build_cache(lm_view *v, lm_scene *s) {
     gs_lm_cache *const cache = &v->cache;
-    size_t workspace_bytes;
-    cache->begin = device_buffer_reserve(&v->kept[LM_CACHE_BEGIN], begin_bytes(s));
-    begin_cache(cache, s, &v->view, &workspace_bytes);
-    const size_t bytes = (size_t)cache->pairs * sizeof(float);
-    cache->pixel = device_buffer_reserve(&v->kept[LM_CACHE_PIXEL], bytes);
-    cache->share = device_buffer_reserve(&v->kept[LM_CACHE_SHARE], bytes);
-    cache->d_log_alpha = device_buffer_reserve(&v->kept[LM_CACHE_D_LOG_ALPHA], GS_CHANNELS * bytes);
-    GS_CHECK(gs_lm_cache_fill(&v->view, s->places.memory, workspace_bytes, cache, NULL));
+    *cache = counted_cache(s, &v->view, &v->kept[LM_CACHE_BEGIN]);
+    cache->share = device_buffer_reserve(&v->kept[LM_CACHE_PAIRS], pairs_bytes(cache));
+    cache->d_log_alpha = cache->share + cache->pairs;
+    cache->pixel = (uint32_t *)(void *)(cache->d_log_alpha + GS_CHANNELS * cache->pairs);
+    GS_CHECK(gs_lm_cache_fill(&v->view, cache, NULL));
     lm_clock_mark(s->clock, LM_BUILD);
 }
 
@@ -200,8 +211,7 @@ static void sizes_of(const lm_scene *s, const gs_view *view, size_t bytes[LM_KEP
     const size_t tiles = (size_t)view->lists.tiles_x * (size_t)view->lists.tiles_y;
     memset(bytes, 0, LM_KEPT * sizeof *bytes);
     bytes[LM_SPLATS] = (size_t)s->gaussians->count * sizeof(gs_splat);
-    bytes[LM_WEIGHT] = plane_bytes(camera, GS_CHANNELS);
-    bytes[LM_COUPLING] = is_coupled(s) ? plane_bytes(camera, GS_CHANNELS) : 0;
+    bytes[LM_METRIC] = (is_coupled(s) ? 2 : 1) * plane_bytes(camera, GS_CHANNELS); // weight, coupling
     bytes[LM_TRANSMITTANCE] = plane_bytes(camera, 1);
     bytes[LM_N_CONTRIB] = pixels_of(camera) * sizeof(uint32_t);
     bytes[LM_TILE_BEGIN] = (tiles + 1) * sizeof(int64_t);
@@ -213,16 +223,15 @@ static void sizes_of(const lm_scene *s, const gs_view *view, size_t bytes[LM_KEP
 
 size_t lm_view_needs(lm_scene *s, const target_view *target) {
     const gs_view view = rendered(s, target);
-    size_t kept[LM_KEPT], bytes = 0, workspace_bytes;
+    size_t kept[LM_KEPT], bytes = 0;
     sizes_of(s, &view, kept);
     for (int i = 0; i < LM_KEPT; i++) bytes += kept[i];
     residuals(s, target, view.image.color, NULL, NULL); // for the memory that it takes
     change_of(s, &target->camera);
     records(s, 0);
     if (s->form == LM_FREE) return bytes;
-    gs_lm_cache counted = {.begin = device_buffer_reserve(&s->begin, begin_bytes(s))};
-    begin_cache(&counted, s, &view, &workspace_bytes);
-    return bytes + begin_bytes(s) + (size_t)counted.pairs * (2 + GS_CHANNELS) * sizeof(float);
+    const gs_lm_cache counted = counted_cache(s, &view, &s->buffers[LM_CACHE_BEGIN]);
+    return bytes + begin_bytes(s) + pairs_bytes(&counted);
 }
 
 double lm_view_open(lm_view *v, lm_scene *s, const target_view *target, const gs_gaussians *gradient) {
@@ -234,10 +243,9 @@ double lm_view_open(lm_view *v, lm_scene *s, const target_view *target, const gs
     sizes_of(s, &v->view, bytes);
     v->metric = (gs_lm_metric){.width = target->camera.width,
                                .height = target->camera.height,
-                               .weight = device_buffer_reserve(&kept[LM_WEIGHT], bytes[LM_WEIGHT]),
+                               .weight = device_buffer_reserve(&kept[LM_METRIC], bytes[LM_METRIC]),
                                .mask = target->mask};
-    if (bytes[LM_COUPLING] > 0)
-        v->metric.coupling = device_buffer_reserve(&kept[LM_COUPLING], bytes[LM_COUPLING]);
+    if (is_coupled(s)) v->metric.coupling = v->metric.weight + GS_CHANNELS * pixels_of(&target->camera);
     gs_view *const view = &v->view;
     view->splats = keep(&kept[LM_SPLATS], view->splats, bytes[LM_SPLATS]);
     view->image.transmittance =
@@ -252,20 +260,10 @@ double lm_view_open(lm_view *v, lm_scene *s, const target_view *target, const gs
     if (gradient) {
         if (s->form == LM_CACHED) build_cache(v, s);
         backward(v, s, 0, d_color);
-        const gs_lm_view one = with_records(v, s, 0);
+        const gs_lm_view one = {view->camera, view->splats, records(s, 0)};
         project_backward(&one, 1, s, true, gradient);
     }
     return objective;
-}
-
-void lm_view_close(lm_view *v) {
-    for (int i = 0; i < LM_KEPT; i++) device_buffer_close(&v->kept[i]);
-}
-
-size_t lm_view_bytes(const lm_view *v) {
-    size_t bytes = 0;
-    for (int i = 0; i < LM_KEPT; i++) bytes += v->kept[i].bytes;
-    return bytes;
 }
 
 void lm_view_add_diagonal(const lm_view *v, lm_scene *s, const gs_gaussians *diagonal, float *blocks) {
@@ -275,43 +273,27 @@ void lm_view_add_diagonal(const lm_view *v, lm_scene *s, const gs_gaussians *dia
         weight = change_of(s, &v->view.camera);
         GS_CHECK(gs_lm_metric_diagonal(&v->metric, weight, NULL));
     }
-    if (v->cache.begin)
-        GS_CHECK(gs_lm_cached_squares(&v->view, &v->cache, weight, s->policy, squares, NULL));
-    else
-        GS_CHECK(gs_lm_squares(&v->view, weight, s->policy, squares, NULL));
-    GS_CHECK(gs_lm_add_diagonal(&v->view, squares, diagonal, NULL));
-    if (blocks) GS_CHECK(gs_lm_add_blocks(&v->view, squares, blocks, NULL));
+    GS_CHECK(gs_lm_squares(&v->view, cache_of(v), weight, s->policy, squares, NULL));
+    GS_CHECK(gs_lm_add_diagonal(&v->view, squares, diagonal, blocks, NULL));
     lm_clock_mark(s->clock, LM_DIAGONAL);
 }
 
-// Writes the tangents of 1..GS_LM_VIEWS views, and to `with` the views with their records.
-static void tangents_along(const lm_view *views, size_t count, lm_scene *s, const gs_gaussians *direction,
-                           gs_lm_view *with) {
-    for (size_t n = 0; n < count; n++) with[n] = with_records(&views[n], s, n);
-    GS_CHECK(gs_lm_tangents(s->gaussians, s->gaussians->sh_degree, with, (int)count, direction, NULL));
-    lm_clock_mark(s->clock, LM_FORWARD);
-}
-
-// [GS_CHANNELS][height][width], times weight unless that is NULL
-static float *forward(const lm_view *v, lm_scene *s, const float *tangents, const float *weight) {
-    float *change = change_of(s, &v->view.camera);
-    if (v->cache.begin)
-        GS_CHECK(gs_lm_cached_forward(&v->view, &v->cache, tangents, weight, change, NULL));
-    else
-        GS_CHECK(gs_lm_forward(&v->view, tangents, weight, change, NULL));
-    return change;
-}
-
-// J^T J direction of one view: turns the tangents in records(s, n) into moments.
-static void multiply(const lm_view *v, lm_scene *s, size_t n) {
+// The change of the picture along the tangents in records(s, n), times R^T R. Or, if square is not NULL, adds the change
+// times that to *square.
+static float *changed(const lm_view *v, lm_scene *s, size_t n, double *square) {
     const gs_lm_metric *const metric = &v->metric;
-    float *change = forward(v, s, records(s, n), metric->coupling ? NULL : metric->weight);
+    const size_t bytes = plane_bytes(&v->view.camera, GS_CHANNELS), values = bytes / sizeof(float);
+    float *const change = change_of(s, &v->view.camera);
+    const float *const weight = metric->coupling || square ? NULL : metric->weight;
+    GS_CHECK(gs_lm_forward(&v->view, cache_of(v), records(s, n), weight, change, NULL));
     if (metric->coupling) {
-        float *scratch = device_buffer_reserve(&s->color, plane_bytes(&v->view.camera, GS_CHANNELS));
-        GS_CHECK(gs_lm_metric_apply(metric, scratch, change, NULL));
-    }
+        const float *const before = square ? keep(&s->buffers[LM_LOSS], change, bytes) : NULL;
+        GS_CHECK(gs_lm_metric_apply(metric, reserve(s, LM_COLOR, bytes), change, NULL));
+        if (square) GS_CHECK(gs_lm_add_dot(NULL, before, change, (int64_t)values, square, NULL));
+    } else if (square)
+        GS_CHECK(gs_lm_add_dot(metric->weight, change, change, (int64_t)values, square, NULL));
     lm_clock_mark(s->clock, LM_FORWARD);
-    backward(v, s, n, change);
+    return change;
 }
 
 size_t lm_equal_part(size_t left, size_t most) {
@@ -320,28 +302,20 @@ size_t lm_equal_part(size_t left, size_t most) {
 }
 
 void lm_views_product(const lm_view *views, size_t count, lm_scene *s, const gs_gaussians *direction,
-                      const gs_gaussians *product) {
+                      const gs_gaussians *product, double *square) {
     for (size_t first = 0, n; first < count; first += n) {
         gs_lm_view with[GS_LM_VIEWS];
         n = lm_equal_part(count - first, GS_LM_VIEWS);
-        tangents_along(views + first, n, s, direction, with);
-        for (size_t i = 0; i < n; i++) multiply(&views[first + i], s, i);
-        project_backward(with, n, s, first > 0, product);
-    }
-}
-
-static void add_curvature(const lm_view *v, lm_scene *s, size_t n, double *sum) {
-    const float *change = forward(v, s, records(s, n), NULL);
-    GS_CHECK(gs_lm_metric_add_square(&v->metric, change, sum, NULL));
-    lm_clock_mark(s->clock, LM_FORWARD);
-}
-
-void lm_views_add_curvature(const lm_view *views, size_t count, lm_scene *s, const gs_gaussians *direction,
-                            double *sum) {
-    for (size_t first = 0, n; first < count; first += n) {
-        gs_lm_view with[GS_LM_VIEWS];
-        n = lm_equal_part(count - first, GS_LM_VIEWS);
-        tangents_along(views + first, n, s, direction, with);
-        for (size_t i = 0; i < n; i++) add_curvature(&views[first + i], s, i, sum);
+        for (size_t i = 0; i < n; i++) {
+            const gs_view *const of = &views[first + i].view;
+            with[i] = (gs_lm_view){of->camera, of->splats, records(s, i)};
+        }
+        GS_CHECK(gs_lm_tangents(s->gaussians, s->gaussians->sh_degree, with, (int)n, direction, NULL));
+        lm_clock_mark(s->clock, LM_FORWARD);
+        for (size_t i = 0; i < n; i++) {
+            const float *const change = changed(&views[first + i], s, i, square);
+            if (product) backward(&views[first + i], s, i, change);
+        }
+        if (product) project_backward(with, n, s, first > 0, product);
     }
 }

@@ -41,9 +41,7 @@ typedef struct lm_clock {
 const char *lm_part_name(lm_part part);
 void lm_clock_open(lm_clock *clock);
 void lm_clock_close(lm_clock *clock); // the sums stay
-// Begins to count.
-void lm_clock_start(lm_clock *clock);
-// The work queued since the last mark belongs to this part.
+// The work queued since the last mark belongs to this part; the first mark begins to count.
 void lm_clock_mark(lm_clock *clock, lm_part part);
 // Waits, and adds the times to the sums.
 void lm_clock_stop(lm_clock *clock);
@@ -55,8 +53,12 @@ typedef enum lm_form {
     LM_CACHED // products read a cache of all pairs of a pixel and a splat
 } lm_form;
 
-// What all views share, and memory that one view after the other uses. Starts as {0}; the caller sets the
-// members before pair_capacity.
+// Memory of a view, or, up to LM_KEPT and beyond, of what all views share, which one after the other uses.
+enum { LM_SPLATS, LM_COLOR, LM_TRANSMITTANCE, LM_N_CONTRIB, LM_CACHE_BEGIN, LM_OF_BOTH };
+enum { LM_METRIC = LM_OF_BOTH, LM_TILE_BEGIN, LM_SPLAT_INDEX, LM_TILE_ORDER, LM_CACHE_PAIRS, LM_KEPT };
+enum { LM_BIN = LM_OF_BOTH, LM_CHANGE, LM_RECORDS, LM_RESULT, LM_LOSS, LM_SCAN, LM_BUFFERS };
+
+// What all views share. Starts as {0}; the caller sets the members before pair_capacity.
 typedef struct lm_scene {
     const gs_gaussians *gaussians; // device
     float background[GS_CHANNELS];
@@ -67,26 +69,8 @@ typedef struct lm_scene {
     distwar_policy policy;
     lm_clock *clock;
     int64_t pair_capacity;
-    device_buffer bin, color, change, records, splats, transmittance, n_contrib, result, loss;
-    device_buffer begin, places; // of caches
+    device_buffer buffers[LM_BUFFERS];
 } lm_scene;
-
-enum {
-    LM_SPLATS,
-    LM_WEIGHT,
-    LM_COUPLING,
-    LM_TRANSMITTANCE,
-    LM_N_CONTRIB,
-    LM_TILE_BEGIN,
-    LM_SPLAT_INDEX,
-    LM_TILE_ORDER,
-    LM_COLOR,
-    LM_CACHE_BEGIN,
-    LM_CACHE_PIXEL,
-    LM_CACHE_SHARE,
-    LM_CACHE_D_LOG_ALPHA,
-    LM_KEPT
-};
 
 // Starts as {0}.
 typedef struct lm_view {
@@ -114,13 +98,11 @@ size_t lm_view_bytes(const lm_view *view); // of its memory
 size_t lm_view_needs(lm_scene *scene, const target_view *target);
 // Of `left` things, how many to take in the next of as few parts of at most `most` as possible, of equal size.
 size_t lm_equal_part(size_t left, size_t most);
-// diagonal += diag(J^T J); blocks (or NULL) += the blocks of gs_lm_add_blocks
+// diagonal += diag(J^T J); blocks (or NULL) += those of gs_lm_blocks_bytes
 void lm_view_add_diagonal(const lm_view *view, lm_scene *scene, const gs_gaussians *diagonal, float *blocks);
-// product = the sum of J^T J direction over the views
+// product (or NULL) = the sum of J^T J direction over the views; *square (or NULL; on the device) += |J direction|^2 of all.
+// Not both.
 void lm_views_product(const lm_view *views, size_t count, lm_scene *scene, const gs_gaussians *direction,
-                      const gs_gaussians *product);
-// *sum += |J direction|^2 of all views; on the device.
-void lm_views_add_curvature(const lm_view *views, size_t count, lm_scene *scene,
-                            const gs_gaussians *direction, double *sum);
+                      const gs_gaussians *product, double *square);
 
 C_LINKAGE_END

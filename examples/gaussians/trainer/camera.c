@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 #include "camera.h"
-#include "geometry/lenses.h"
 #include "gpu/pinhole.h"
 #include "gpu/vector.h"
 #include "random.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include "geometry/camera_place.h"
+#include "lenses.h"
 #include "similarity.h"
 #include "views.h"
 

@@ -3,7 +3,7 @@
 #include "scene.h"
 #include "random.h"
 #include "camera.h"
-#include "geometry/fisheye.h"
+#include "lenses.h"
 #include "frame.h"
 #include "distwar_gs_stereo.h"
 #include "gpu/vector.h"

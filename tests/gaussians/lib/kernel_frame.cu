@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "kernel_frame.h"
-#include "blend/blend.cuh"
+#include "blend.cuh"
 #include "launch.cuh"
 #include <cmath>
 #include <random>

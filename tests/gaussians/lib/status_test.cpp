@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "status.h"
+#include "check.h"
 
 #include <gtest/gtest.h>
 #include <math.h>

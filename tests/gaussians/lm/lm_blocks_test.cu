@@ -23,12 +23,17 @@ std::vector<double> triangle(const dense &of, int64_t first, int size, int strid
 // The blocks of a frame's Gaussians, from `squares`.
 struct block_memory {
     explicit block_memory(const lm_frame &frame) : memory(std::vector<float>(values_of(frame))) {
-        EXPECT_GS_OK(gs_lm_add_blocks(&frame.view, frame.squares.data(), memory.data(), NULL));
+        add(frame);
     }
     static size_t values_of(const lm_frame &frame) {
         size_t bytes = 0;
         EXPECT_GS_OK(gs_lm_blocks_bytes(frame.choice.count, frame.choice.sh_degree, &bytes));
         return bytes / sizeof(float);
+    }
+    void add(const lm_frame &frame) const {
+        const device_gaussians diagonal(frame.choice.count, frame.choice.sh_degree);
+        EXPECT_GS_OK(
+            gs_lm_add_diagonal(&frame.view, frame.squares.data(), diagonal.get(), memory.data(), NULL));
     }
     // Reads `size` entries of Gaussian i from `first` on.
     std::vector<double> read(const lm_frame &frame, int64_t i, int first, int size) const {
@@ -127,7 +132,7 @@ TEST(LmDense, BlocksAreThoseOfTheNormalEquations) {
         EXPECT_LE(relative_norm(sh, sh_wanted), 1e-4);
         // Another camera's part is added to it.
         const std::vector<float> once = blocks.memory.read();
-        ASSERT_GS_OK(gs_lm_add_blocks(&frame.view, frame.squares.data(), blocks.memory.data(), NULL));
+        blocks.add(frame);
         const std::vector<float> twice = blocks.memory.read();
         for (size_t k = 0; k < once.size(); k++) ASSERT_EQ(twice[k], 2 * once[k]) << k;
     }
@@ -330,11 +335,8 @@ TEST(LmEdges, BadArgumentsOfTheSolverAreNamed) {
     float *const x = blocks.data();
 
     const lm_frame frame(tiny);
-    const auto add = [&](const float *squares, float *to) {
-        return gs_lm_add_blocks(&frame.view, squares, to, NULL);
-    };
-    refused(add(NULL, x), "gs_lm_add_blocks: squares and blocks");
-    refused(add(frame.squares.data(), NULL), "gs_lm_add_blocks: squares and blocks");
+    refused(gs_lm_add_diagonal(&frame.view, NULL, frame.gaussians.get(), x, NULL),
+            "gs_lm_add_diagonal: splats and squares");
     for (const float lambda : {-1.0f, NAN, INFINITY})
         refused(gs_lm_factor_blocks(v, lambda, x, NULL), "gs_lm_factor_blocks: lambda");
     refused(gs_lm_factor_blocks(v, 1, NULL, NULL), "gs_lm_factor_blocks: blocks");

@@ -7,7 +7,7 @@ namespace lm_tests {
 
 // A cache on the device of a frame's view.
 struct cached {
-    explicit cached(const lm_frame &f) : begin(size_t(f.choice.count + 1)), cache{} {
+    explicit cached(const lm_frame &f) : begin(size_t(f.choice.count + 2)), cache{} {
         size_t bytes = 0;
         EXPECT_GS_OK(gs_lm_cache_bytes(f.choice.count, &bytes));
         const device_vector<char> workspace(bytes);
@@ -18,11 +18,11 @@ struct cached {
         cache.pixel = pixel->data();
         cache.share = derivatives->data();
         cache.d_log_alpha = derivatives->data() + cache.pairs;
-        EXPECT_GS_OK(gs_lm_cache_fill(&f.view, workspace.data(), bytes, &cache, NULL));
+        EXPECT_GS_OK(gs_lm_cache_fill(&f.view, &cache, NULL));
     }
     // From the frame's tangents.
     std::vector<double> forward(const lm_frame &f, const float *weight) const {
-        EXPECT_GS_OK(gs_lm_cached_forward(&f.view, &cache, f.tangents.data(), weight, f.change.data(), NULL));
+        EXPECT_GS_OK(gs_lm_forward(&f.view, &cache, f.tangents.data(), weight, f.change.data(), NULL));
         return doubles(f.change.read());
     }
     std::vector<double> backward(const lm_frame &f, const float *picture, distwar_policy policy) const {
@@ -31,7 +31,7 @@ struct cached {
         return f.to_parameters();
     }
     std::vector<double> take_squares(const lm_frame &f, distwar_policy policy) const {
-        EXPECT_GS_OK(gs_lm_cached_squares(&f.view, &cache, f.weight.data(), policy, f.squares.data(), NULL));
+        EXPECT_GS_OK(gs_lm_squares(&f.view, &cache, f.weight.data(), policy, f.squares.data(), NULL));
         return doubles(f.squares.read());
     }
     device_vector<int64_t> begin;
@@ -61,7 +61,7 @@ TEST_P(Lm, TheSortKeepsEveryPair) {
     const std::vector<int64_t> begin = held.begin.read();
     const std::vector<uint32_t> pixel = held.pixel->read();
     ASSERT_EQ(begin.front(), 0);
-    ASSERT_EQ(begin.back(), held.cache.pairs);
+    ASSERT_EQ(begin[size_t(frame.choice.count)], held.cache.pairs);
     for (int64_t i = 0; i < frame.choice.count; i++)
         for (int64_t k = begin[size_t(i)]; k < begin[size_t(i + 1)]; k++)
             got.emplace_back(i, pixel[size_t(k)]);
@@ -144,32 +144,32 @@ TEST(LmEdges, BadArgumentsOfACacheAreNamed) {
     gs_lm_cache cache = {};
     refused(gs_lm_cache_begin(&frame.view, NULL, 0, &cache, NULL),
             "gs_lm_cache_begin: cache and its begin must be given");
-    const device_vector<int64_t> begin(33);
+    const device_vector<int64_t> begin(34);
     const device_vector<char> workspace(bytes);
     cache.begin = begin.data();
     const std::string small =
         "gs_lm_cache_begin: the workspace is NULL or smaller than " + std::to_string(bytes) + " bytes";
-    refused(gs_lm_cache_begin(&frame.view, workspace.data(), bytes - 1, &cache, NULL), small.c_str());
+    refused(gs_lm_cache_begin(&frame.view, NULL, bytes, &cache, NULL), small.c_str());
     gs_view unblended = frame.view;
     unblended.image.n_contrib = NULL;
     refused(gs_lm_cache_begin(&unblended, workspace.data(), bytes, &cache, NULL),
             "gs_lm_cache_begin: transmittance and n_contrib of the image must be given");
     ASSERT_GS_OK(gs_lm_cache_begin(&frame.view, workspace.data(), bytes, &cache, NULL));
-    refused(gs_lm_cache_fill(&frame.view, workspace.data(), bytes, &cache, NULL),
+    refused(gs_lm_cache_fill(&frame.view, &cache, NULL),
             "gs_lm_cache_fill: the arrays of the cache and the splats must be given");
     cache.pairs = 0;
     const auto squares = [&](distwar_policy policy, const float *weight) {
-        return gs_lm_cached_squares(&frame.view, &cache, weight, policy, frame.squares.data(), NULL);
+        return gs_lm_squares(&frame.view, &cache, weight, policy, frame.squares.data(), NULL);
     };
     refused(squares({DISTWAR_FIXED, 0}, frame.weight.data()),
-            "gs_lm_cached_squares: strategy fixed is not supported");
+            "gs_lm_squares: strategy fixed is not supported");
     refused(squares({DISTWAR_TREE, 0}, NULL),
-            "gs_lm_cached_squares: the values of the pixels and the sums must be given");
+            "gs_lm_squares: the values of the pixels and the sums must be given");
     refused(gs_lm_cached_backward(&frame.view, &cache, frame.weight.data(), {DISTWAR_TREE, 34},
                                   frame.change.data(), NULL),
             "gs_lm_cached_backward: balance_threshold must be in 0..33");
-    refused(gs_lm_cached_forward(&frame.view, &cache, NULL, NULL, NULL, NULL),
-            "gs_lm_cached_forward: tangents and change must be given");
+    refused(gs_lm_forward(&frame.view, &cache, NULL, NULL, NULL, NULL),
+            "gs_lm_forward: tangents and change must be given");
 }
 
 } // namespace lm_tests

@@ -170,10 +170,10 @@ void keep_while_others_are_opened(lm_form form) {
     views.open(p, 0, &gradient);
     EXPECT_EQ(views.opened[0].cache.pairs > 0, form == LM_CACHED);
     ASSERT_GT(views.opened[0].view.lists.split_tiles, 0);
-    lm_views_product(&views.opened[0], 1, &views.scene, &p.device, &product);
+    lm_views_product(&views.opened[0], 1, &views.scene, &p.device, &product, NULL);
     const std::vector<float> before = views.read(product);
     for (size_t i = 1; i < p.views.size(); i++) views.open(p, i, &gradient);
-    lm_views_product(&views.opened[0], 1, &views.scene, &p.device, &product);
+    lm_views_product(&views.opened[0], 1, &views.scene, &p.device, &product, NULL);
     const std::vector<float> after = views.read(product);
     double difference = 0, size = 0;
     for (size_t k = 0; k < before.size(); k++) {
@@ -191,6 +191,25 @@ TEST(LmView, KeepsWhatProductsNeedWhileOthersAreOpened) {
     keep_while_others_are_opened(LM_CACHED);
 }
 
+// d^T (J^T J d), with the coupling of SSIM's windows and without.
+TEST(LmView, TheCurvatureIsThatOfTheProduct) {
+    for (const bool centre : {false, true}) {
+        problem p;
+        opened_views views(p);
+        views.scene.centre_only = centre;
+        gs_gaussians product = device_gaussians_open(p.device.count, p.device.sh_degree);
+        for (size_t i = 0; i < p.views.size(); i++) views.open(p, i);
+        lm_views_product(views.opened.data(), 5, &views.scene, &p.device, &product, NULL);
+        const std::vector<float> along = views.read(p.device), times = views.read(product);
+        double expected = 1;
+        for (size_t k = 0; k < along.size(); k++) expected += double(along[k]) * times[k];
+        const device_vector<double> sum(std::vector<double>{1});
+        lm_views_product(views.opened.data(), 5, &views.scene, &p.device, NULL, sum.data());
+        EXPECT_NEAR(sum.read()[0], expected, 1e-4 * expected) << centre;
+        device_gaussians_close(&product);
+    }
+}
+
 // 20 bytes for each pair of the cache; 12 for each pixel less without a coupling.
 TEST(LmView, SaysWhatItNeeds) {
     for (const lm_form form : {LM_FREE, LM_CACHED})
@@ -206,7 +225,7 @@ TEST(LmView, SaysWhatItNeeds) {
                 EXPECT_EQ(lm_view_bytes(&view), needs) << form << ' ' << centre << ' ' << count;
                 EXPECT_EQ(view.metric.coupling == NULL, centre);
                 const size_t cache =
-                    form == LM_CACHED ? 20 * size_t(view.cache.pairs) + 8 * size_t(count + 1) : 0;
+                    form == LM_CACHED ? 20 * size_t(view.cache.pairs) + 8 * size_t(count + 2) : 0;
                 views.scene.form = LM_FREE, views.scene.centre_only = false;
                 EXPECT_EQ(needs + (centre ? 12 * 24 * 20 : 0),
                           lm_view_needs(&views.scene, &p.views[1]) + cache);
@@ -252,32 +271,6 @@ lm_settings settings_with(int64_t steps) {
     settings.unit_weight = 1;
     settings.pcg_iterations = 8;
     return settings;
-}
-
-TEST(LmOptions, NameThePreconditioner) {
-    const auto parse = [](const char *value, lm_settings *options, fault *why) {
-        option_table table = {};
-        lm_options_list(options, &table);
-        const command_spec command = {"finish", "", "", NULL, table.rows, 0, 0, 0};
-        char name[] = "finish", option[] = "--lm-preconditioner";
-        std::string text = value;
-        char *argv[] = {name, option, &text[0], NULL};
-        const char *positional;
-        int count;
-        return options_parse(&command, 3, argv, &positional, &count, why);
-    };
-    fault why = {};
-    lm_settings options = lm_settings_default();
-    EXPECT_FALSE(options.diagonal_only);
-    ASSERT_EQ(parse("diagonal", &options, &why), OPTIONS_OK) << why.text;
-    EXPECT_TRUE(options.diagonal_only);
-    ASSERT_EQ(parse("blocks", &options, &why), OPTIONS_OK) << why.text;
-    EXPECT_FALSE(options.diagonal_only);
-    EXPECT_EQ(parse("nonsense", &options, &why), OPTIONS_USAGE_ERROR);
-    EXPECT_NE(
-        std::string(why.text).find("--lm-preconditioner must be one of blocks, diagonal, not 'nonsense'"),
-        std::string::npos)
-        << why.text;
 }
 
 void expect_lower(const lm_settings &settings, double part) {
@@ -571,7 +564,8 @@ TEST(LmFinish, ConjugateGradientsMayStartAtThePreconditionedRightHandSide) {
     const auto times = [&](const std::vector<double> &x) { // (J^T J + lambda D) x
         const std::vector<float> along(x.begin(), x.end());
         device_upload(vectors[2].mean, along.data(), bytes);
-        lm_views_product(views.opened.data(), views.opened.size(), &views.scene, &vectors[2], &vectors[3]);
+        lm_views_product(views.opened.data(), views.opened.size(), &views.scene, &vectors[2], &vectors[3],
+                         NULL);
         const std::vector<float> product = views.read(vectors[3]);
         std::vector<double> out(product.begin(), product.end());
         for (size_t k = 0; k < out.size(); k++) out[k] += settings.damping * double(diagonal[k]) * x[k];
@@ -648,7 +642,7 @@ TEST(LmOptions, PublishedOnesAreThoseOf3dgsLm) {
     EXPECT_EQ(published.objective, GS_LM_L1_SSIM);
     EXPECT_TRUE(published.centre_only && published.diagonal_only && published.start_preconditioned &&
                 published.strided && !published.by_length && published.form == LM_CACHED &&
-                published.batch == 70 && published.search_share == 0.3 && published.unit_weight == 0 &&
+                published.batch == 70 && published.search_share == 0.3 && published.unit_weight == 1 &&
                 published.radius == 0 && published.least_gain == 1e-5);
     EXPECT_FALSE(ours.centre_only || ours.diagonal_only || ours.start_preconditioned || ours.strided ||
                  ours.form != LM_FREE || ours.batches != 1);
@@ -660,6 +654,24 @@ TEST(LmOptions, PublishedOnesAreThoseOf3dgsLm) {
     for (const lm_step &step : p.steps)
         if (step.kept) last = step.after;
     EXPECT_LT(last, 0.9 * p.steps[0].before);
+}
+
+// Of a Gaussian that hardly shows, J^T J has next to nothing: b / diag(J^T J) alone takes it far away.
+TEST(LmFinish, PublishedStepsHoldGaussiansThatHardlyShow) {
+    double farthest[2] = {};
+    for (const bool unlimited : {false, true}) {
+        problem p;
+        for (int64_t i = 0; i < p.host.count; i += 2) { // alpha is little over 1/255, at few pixels
+            p.host.opacity_logit[i] = -5.5f;
+            for (int k = 0; k < 3; k++) p.host.log_scale[3 * i + k] = -0.1f * float(k);
+        }
+        device_gaussians_upload(&p.device, &p.host);
+        lm_settings settings = lm_settings_published();
+        settings.steps = 1, settings.unit_weight = unlimited ? 0 : settings.unit_weight;
+        for (const double value : solution_on(p, p.views, settings))
+            farthest[unlimited] = std::fmax(farthest[unlimited], std::fabs(value));
+    }
+    EXPECT_GT(farthest[true], 20 * farthest[false]) << farthest[false];
 }
 
 TEST(LmFinish, AntialiasedScenesAreRefused) {

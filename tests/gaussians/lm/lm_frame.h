@@ -75,8 +75,8 @@ struct lm_frame : kernel_frame {
     std::vector<double> forward(const device_gaussians &direction, bool weighted) const {
         const gs_lm_view one = {view.camera, splats.data(), tangents.data()};
         EXPECT_GS_OK(gs_lm_tangents(gaussians.get(), choice.sh_degree_used, &one, 1, direction.get(), NULL));
-        EXPECT_GS_OK(
-            gs_lm_forward(&view, tangents.data(), weighted ? weight.data() : NULL, change.data(), NULL));
+        EXPECT_GS_OK(gs_lm_forward(&view, NULL, tangents.data(), weighted ? weight.data() : NULL,
+                                   change.data(), NULL));
         return doubles(change.read());
     }
     // From `moments`.
@@ -102,12 +102,12 @@ struct lm_frame : kernel_frame {
         return {first, first + records.size() * GS_MOMENTS_STRIDE};
     }
     std::vector<double> take_squares(distwar_policy policy) const {
-        EXPECT_GS_OK(gs_lm_squares(&view, weight.data(), policy, squares.data(), NULL));
+        EXPECT_GS_OK(gs_lm_squares(&view, NULL, weight.data(), policy, squares.data(), NULL));
         return doubles(squares.read());
     }
     std::vector<double> diagonal() const { // from `squares`
         const device_gaussians sum(choice.count, choice.sh_degree);
-        EXPECT_GS_OK(gs_lm_add_diagonal(&view, squares.data(), sum.get(), NULL));
+        EXPECT_GS_OK(gs_lm_add_diagonal(&view, squares.data(), sum.get(), NULL, NULL));
         return values_of(sum);
     }
 

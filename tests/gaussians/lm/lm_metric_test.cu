@@ -16,11 +16,6 @@ struct lm_metric {
         const gs_comparison images = {width, height, frame.color.data(), read.data(), kernel.mask};
         EXPECT_GS_OK(gs_lm_gauss_newton_metric(&images, epsilon, scratch.data(), &kernel, NULL));
     }
-    double square(const device_vector<float> &change) const {
-        const device_vector<double> sum(std::vector<double>{0});
-        EXPECT_GS_OK(gs_lm_metric_add_square(&kernel, change.data(), sum.data(), NULL));
-        return sum.read()[0];
-    }
     std::vector<float> times(const std::vector<float> &change) const {
         const device_vector<float> picture(change);
         EXPECT_GS_OK(gs_lm_metric_apply(&kernel, scratch.data(), picture.data(), NULL));
@@ -56,7 +51,6 @@ void compare_metric(const lm_frame &frame, bool masked) {
                                  v = random_floats(seed + 10, metric.values, 0.9f, 1);
         for (const std::vector<float> &change : {u, v}) {
             const double wanted = expected(doubles(change));
-            EXPECT_NEAR(metric.square(device_vector<float>(change)), wanted, 1e-4 * wanted);
             const std::vector<float> product = metric.times(change);
             EXPECT_NEAR(dot(doubles(product), doubles(change)), wanted, 1e-4 * wanted);
             for (size_t i = 0; masked && i < metric.values; i++) {
@@ -90,8 +84,8 @@ TEST_P(Lm, MetricIsThatOfTheReference) {
 
 // What gs_lm_weights writes for a frame's picture.
 struct lm_weights {
-    lm_weights(const lm_frame &frame, const lm_metric &metric, gs_lm_objective objective)
-        : on_device(size_t(3 * frame.pixels())), slope_on_device(size_t(3 * frame.pixels())) {
+    lm_weights(const lm_frame &frame, const lm_metric &metric, gs_lm_objective objective) {
+        const device_vector<float> on_device(metric.values), slope_on_device(metric.values);
         const device_vector<uint8_t> target(metric.target);
         const device_vector<double> result(1), alone(1);
         const gs_comparison images = {metric.width, metric.height, frame.color.data(), target.data(),
@@ -104,7 +98,6 @@ struct lm_weights {
         weight = doubles(on_device.read());
         slope = doubles(slope_on_device.read());
     }
-    device_vector<float> on_device, slope_on_device;
     double sum;
     std::vector<double> weight, slope;
 };
@@ -117,16 +110,6 @@ TEST_P(Lm, WeightsAreTheSquaredSlopesOfTheResiduals) {
     EXPECT_NEAR(found.sum, dot(residuals, residuals), 1e-5 * found.sum);
     EXPECT_LE(relative_norm(found.weight, doubles(frame.weight.read())), 1e-4);
     EXPECT_LE(relative_norm(found.slope, doubles(frame.slope.read())), 1e-4);
-    // A metric of this weight alone.
-    gs_lm_metric alone = metric.kernel;
-    alone.weight = found.on_device.data(), alone.coupling = NULL;
-    const std::vector<float> change = random_floats(4, metric.values, -1, 1);
-    double expected = 0;
-    for (size_t i = 0; i < metric.values; i++) expected += found.weight[i] * double(change[i]) * change[i];
-    const device_vector<double> square(std::vector<double>{0});
-    const device_vector<float> on_device(change);
-    ASSERT_GS_OK(gs_lm_metric_add_square(&alone, on_device.data(), square.data(), NULL));
-    EXPECT_NEAR(square.read()[0], expected, 1e-5 * expected);
 }
 
 TEST(LmMask, SquaredDifferencesHaveAWeightOfOne) {

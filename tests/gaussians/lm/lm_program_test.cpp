@@ -85,7 +85,7 @@ TEST_F(Program, FinishesASceneAsPublished) {
     EXPECT_EQ(settings["lm-rule"].text(), "gain");
     const std::pair<const char *, double> numbers[] = {
         {"lm-batch", 2},          {"lm-batches", 2},      {"lm-pcg", 2},
-        {"lm-search", 0.3},       {"lm-units", 0},        {"lm-radius", 0},
+        {"lm-search", 0.3},       {"lm-units", 1},        {"lm-radius", 0},
         {"lm-damping-min", 1e-4}, {"lm-damping-max", 1e4}};
     for (const auto &[name, value] : numbers) EXPECT_EQ(settings[name].number(), value) << name;
     const outcome l2 = splat({"finish", at("scene.ply"), "--cameras", at("data"), "-o", at("out.ply"),
@@ -123,6 +123,9 @@ TEST_F(Program, FinishingSaysWhatItLacks) {
         {{"finish", scene, "--cameras", data, "-o", scene, "--lm-form", "kept"},
          2,
          "--lm-form must be one of free, cached, not 'kept'"},
+        {{"finish", scene, "--cameras", data, "-o", scene, "--lm-preconditioner", "nonsense"},
+         2,
+         "--lm-preconditioner must be one of blocks, diagonal, not 'nonsense'"},
         {{"finish", scene, "--cameras", data, "-o", scene, "--lm-objective", "l2", "--lm-ssim", "centre"},
          2,
          "--lm-objective l2 excludes --lm-ssim centre: it has no SSIM"},

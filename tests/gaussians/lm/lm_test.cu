@@ -160,7 +160,7 @@ TEST(LmEdges, AnEmptySceneHasNoChange) {
     size_t bytes = 1;
     ASSERT_GS_OK(gs_lm_blocks_bytes(0, 3, &bytes));
     EXPECT_EQ(bytes, 0u);
-    ASSERT_GS_OK(gs_lm_add_blocks(&frame.view, NULL, NULL, NULL));
+    ASSERT_GS_OK(gs_lm_add_diagonal(&frame.view, NULL, none.get(), NULL, NULL));
     ASSERT_GS_OK(gs_lm_factor_blocks(none.get(), 1, NULL, NULL));
     const device_vector<double> sum(std::vector<double>{7});
     ASSERT_GS_OK(gs_lm_precondition(NULL, none.get(), none.get(), none.get(), sum.data(), NULL));
@@ -172,8 +172,9 @@ TEST(LmEdges, BadArgumentsAreNamed) {
     const device_vector<double> sum(1);
     const device_vector<uint8_t> target(size_t(3 * frame.pixels()));
     const gs_comparison images = {23, 17, frame.color.data(), target.data(), nullptr};
-    EXPECT_EQ(gs_lm_squares(&frame.view, frame.weight.data(), {DISTWAR_BLOCK, 0}, frame.squares.data(), NULL),
-              GS_INVALID_ARGUMENT);
+    EXPECT_EQ(
+        gs_lm_squares(&frame.view, NULL, frame.weight.data(), {DISTWAR_BLOCK, 0}, frame.squares.data(), NULL),
+        GS_INVALID_ARGUMENT);
     EXPECT_NE(std::string(gs_last_error()).find("gs_lm_squares: strategy block is not supported"),
               std::string::npos)
         << gs_last_error();
@@ -209,7 +210,7 @@ TEST(LmEdges, BadArgumentsAreNamed) {
     EXPECT_STREQ(gs_last_error(), "gs_lm_metric_apply: a metric with a weight and a coupling must be given");
     gs_view antialiased = frame.view;
     antialiased.gaussians.antialias = 1;
-    EXPECT_EQ(gs_lm_add_diagonal(&antialiased, frame.squares.data(), frame.gaussians.get(), NULL),
+    EXPECT_EQ(gs_lm_add_diagonal(&antialiased, frame.squares.data(), frame.gaussians.get(), NULL, NULL),
               GS_INVALID_ARGUMENT);
     EXPECT_STREQ(gs_last_error(), "gs_lm_add_diagonal: antialiased scenes and a low_pass are not supported");
 }

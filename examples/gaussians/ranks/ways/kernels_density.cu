@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Kernels of density control in parts (kernels.h). Random numbers go by the place among all, sums are integers, and sorts keep
 // the order of rows, so the result does not depend on how the rows are shared out.
-#include "arrays.h"
-#include "density/relocate.cuh"
-#include "density/split.cuh"
+#include "density.cuh"
 #include "kernels.h"
 #include "launch.cuh"
 

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Kernels of a step in parts (kernels.h): the splats that parts of images need, the moments that come back, and with
 // DISTWAR_FIXED what the scales need of a whole image, and the integers.
-#include "bin/tiles.cuh"
-#include "blend/blend_fixed.cuh"
+#include "blend_backward.cuh"
 #include "check.h"
 #include "gpu/block_layout.h"
 #include "gpu/scan_sort.h"
 #include "kernels.h"
 #include "launch.cuh"
-#include "status.h"
 #include <distwar/block.cuh>
 #include <distwar/warp.cuh>
 

@@ -2,7 +2,7 @@
 // Lists of tiles: nothing that counts is missing, the order is (depth, index), and a list that does not fit
 // is not begun.
 #include "kernel_frame.h"
-#include "blend/blend.cuh"
+#include "blend.cuh"
 #include "launch.cuh"
 #include <algorithm>
 #include <cmath>

@@ -3,7 +3,7 @@
 // themselves.
 #include "blend_cases.h"
 #include "kernel_frame.h"
-#include "blend/blend_pass.cuh"
+#include "blend.cuh"
 #include <algorithm>
 #include <cmath>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The gradient by the camera beyond its comparison with the reference in pipeline_test.cu: its sums, that it
 // changes nothing else, and what is refused.
-#include "project/camera_gradient.cuh"
+#include "camera_gradient.cuh"
 #include "kernel_frame.h"
 
 #include <cstring>

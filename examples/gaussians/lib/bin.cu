@@ -1,0 +1,870 @@
+// SPDX-License-Identifier: MIT
+// Splats to tiles' lists: append each splat to the buckets of its tiles, scan the lengths, sort each bucket by (depth,
+// index) into the tile's list (bin_sort.cuh). Where a bucket had no room, all splats are written a second time, to the
+// lists, whose places are then known, and sorted there. Reads splats, writes the lists of a view and what it says of
+// them: numbers of entries, and how the blend divides its work. docs/developers/design.md, conventions beyond math.md.
+#include "bin_sort.cuh"
+#include "gpu/block_layout.h"
+#include "launch.cuh"
+#include "rows.h"
+#include "splat.cuh"
+#include <algorithm>
+#include <atomic>
+#include <string.h>
+
+using namespace gs;
+
+namespace {
+
+// ---- append: each splat to the buckets, or later the lists, of its tiles ----
+
+constexpr int bin_block = 256;
+
+// The tile's pixel centres that are inside the image.
+__device__ rectangle centres_of(int column, int row, const tile_grid &grid) {
+    const int x = column * GS_TILE_SIZE, y = row * GS_TILE_SIZE;
+    return {float(x) + 0.5f, float(y) + 0.5f, float(min(x + GS_TILE_SIZE, grid.width)) - 0.5f,
+            float(min(y + GS_TILE_SIZE, grid.height)) - 0.5f};
+}
+
+// Exclusive prefix sum of `value` over the threads of the block; *all: the total. By all threads of the
+// block.
+template <int Threads, typename T>
+__device__ T scan_of_block(T value, T *all) {
+    __shared__ T warp_sums[32];
+    const int lane = int(threadIdx.x % 32), warp = int(threadIdx.x / 32);
+    const auto scan_of_warp = [lane](T x) { // inclusive
+        for (int distance = 1; distance < 32; distance *= 2) {
+            const T before = __shfl_up_sync(distwar::all_lanes, x, unsigned(distance));
+            if (lane >= distance) x += before;
+        }
+        return x;
+    };
+    const T inclusive = scan_of_warp(value);
+    __syncthreads(); // the previous call's sums have been read
+    if (lane == 31) warp_sums[warp] = inclusive;
+    __syncthreads();
+    if (warp == 0) warp_sums[lane] = scan_of_warp(lane < Threads / 32 ? warp_sums[lane] : 0);
+    __syncthreads();
+    *all = warp_sums[Threads / 32 - 1];
+    return inclusive - value + (warp > 0 ? warp_sums[warp - 1] : 0);
+}
+
+// A splat and its box of tiles.
+struct alignas(16) candidate {
+    splat_reach reach;
+    int x_begin, y_begin, columns;
+    float inv_columns;
+};
+
+// Splats in portions, one for a block at a time.
+struct splat_portions {
+    const gs_splat *splats; // of all views, `count` each
+    int64_t count;
+    int size;        // splats of a portion, at most bin_block
+    int per_view;    // portions
+    uint32_t *depth; // of all views: the bits of gs_splat.depth, written with the portion
+};
+
+// By 16 bytes at a time, but for `reserved`.
+__device__ gs_splat load_splat(const gs_splat *from) {
+    const float4 *const words = reinterpret_cast<const float4 *>(from);
+    const float4 a = words[0], b = words[1], c = words[2];
+    return {{a.x, a.y}, {a.z, a.w, b.x}, b.y, {b.z, b.w, c.x}, c.y, {}};
+}
+
+// Takes a ticket for every (splat, tile) where the splat reaches the tile. One body for counting and for
+// writing. The tiles of the boxes of the portion's splats, box after box, form one row of items, which the warps
+// divide evenly: a splat with many tiles does not hold up the block. A ticket is used one iteration after it was
+// taken, so that the latency of its atomic is hidden. Example: boxes of 2, 3 and 1 tiles give 6 items; first =
+// {0, 2, 5, 6}; item 4 is the third tile of box 1.
+template <typename Tickets>
+__device__ void for_tiles_of_splats(const splat_portions &all, int portion, const tile_grid &grid,
+                                    const Tickets &tickets) {
+    __shared__ candidate candidates[bin_block];
+    __shared__ int first[bin_block + 1]; // item of each box; first[k + 1] is its end
+    const int thread = int(threadIdx.x), view = portion / all.per_view,
+              in_view = portion - view * all.per_view;
+    const int first_tile = view * grid.tiles_x * grid.tiles_y;
+    const int64_t first_splat = view * all.count + int64_t(in_view) * all.size;
+    const int size = int(min(int64_t(all.size), all.count - int64_t(in_view) * all.size));
+    int area = 0;
+    gs_splat splat = {};
+    if (thread < size) {
+        splat = load_splat(all.splats + first_splat + thread);
+        all.depth[first_splat + thread] = __float_as_uint(splat.depth);
+    }
+    if (splat.depth > 0) {
+        const splat_reach reach = reach_of(splat);
+        const tile_box box = box_of(reach, grid);
+        const int columns = box.x_end - box.x_begin;
+        area = area_of(box);
+        candidates[thread] = {reach, box.x_begin, box.y_begin, columns, 1 / float(columns)};
+    }
+    int items;
+    first[thread] = scan_of_block<bin_block>(area, &items);
+    if (thread == 0) first[bin_block] = items;
+    __syncthreads();
+
+    // Neighbouring lanes have neighbouring items.
+    const int share = (items + bin_block - 1) / bin_block * 32, warp = thread / 32;
+    const int begin = warp * share + thread % 32, end = min((warp + 1) * share, items);
+    int low = 0, high = bin_block; // the box of item `begin` is among low .. high - 1
+    while (high - low > 1) {
+        const int middle = (low + high) / 2;
+        (first[middle] <= begin ? low : high) = middle;
+    }
+    typename Tickets::ticket last = {};
+    for (int k = begin; k < end; k += 32) {
+        while (k >= first[low + 1]) low++;
+        const candidate c = candidates[low];
+        // The row is exact: a box has at most 1024 rows, and the half keeps the product away from integers.
+        const int item = k - first[low], row = int((float(item) + 0.5f) * c.inv_columns);
+        const int x = c.x_begin + item - row * c.columns, y = c.y_begin + row;
+        typename Tickets::ticket next = {};
+        if (reaches(c.reach, centres_of(x, y, grid)))
+            next = tickets.take(first_tile + y * grid.tiles_x + x, uint32_t(first_splat + low), portion);
+        tickets.use(last);
+        last = next;
+    }
+    tickets.use(last);
+}
+
+// A tile has one counter, or several where few tiles have many splats; a portion of splats uses the one given by
+// its number. Atomics to one line of the L2 are serialised, and neighbouring tiles have splats alike in number.
+// So a counter has a sector of 32 bytes to itself, and the other three of its line are of tiles far away.
+constexpr int counters_of_line = 4, sector_words = 8;
+struct tile_counters {
+    uint32_t *first; // [1 << log2_lines][counters_of_line][sector_words]
+    int log2_copies, log2_lines;
+    __device__ int number(int tile, int portion) const {
+        return (tile << log2_copies) + (portion & ((1 << log2_copies) - 1));
+    }
+    __device__ uint32_t *at(int number) const {
+        const int line = number & ((1 << log2_lines) - 1);
+        return first + (line * counters_of_line + (number >> log2_lines)) * sector_words;
+    }
+};
+
+// Each counter has a bucket of `room` entries.
+struct buckets {
+    tile_counters length; // count up, beyond the room too
+    uint32_t *entry;      // [counters][room]
+    uint32_t room;
+    struct ticket {
+        uint32_t *bucket; // NULL: no ticket
+        uint32_t place, splat;
+    };
+    __device__ ticket take(int tile, uint32_t splat, int portion) const {
+        const int number = length.number(tile, portion);
+        return {entry + int64_t(number) * room, atomicAdd(length.at(number), 1u), splat};
+    }
+    __device__ void use(const ticket &t) const {
+        if (t.bucket && t.place < room) t.bucket[t.place] = t.splat;
+    }
+};
+
+struct writing {
+    tile_counters counters;
+    uint32_t *end;             // [counters]: of each one's range in the tile's list; counts down to its begin
+    const int64_t *tile_begin; // [tiles + 1]
+    uint32_t *list;
+    struct ticket {
+        int64_t begin;
+        uint32_t left, splat; // left = 0: no ticket
+    };
+    __device__ ticket take(int tile, uint32_t splat, int portion) const {
+        return {tile_begin[tile], atomicSub(end + counters.number(tile, portion), 1u), splat};
+    }
+    __device__ void use(const ticket &t) const {
+        if (t.left > 0) list[t.begin + t.left - 1] = t.splat;
+    }
+};
+
+__global__ void __launch_bounds__(bin_block)
+    append_kernel(const splat_portions all, tile_grid grid, buckets tickets) {
+    let_next_start();
+    for_tiles_of_splats(all, int(blockIdx.x), grid, tickets);
+}
+
+// ---- begin: where each list begins, their order, and the division of the blend's work ----
+
+constexpr int scan_block = 1024, sort_block = 256;
+constexpr int tiles_at_once = 16; // tiles that a multiprocessor blends at once, about
+// Shares of all pairs for a multiprocessor, where threads have four pixels: a list longer than one is long. Else
+// tiles_at_once.
+constexpr int shares_of_four = 10;
+constexpr int shortest_split = 64; // entries: two batches
+// Lists of sorted_by_block<part_block> entries or more are cut into parts of about half that length, at most
+// part_block parts.
+constexpr int part_block = 512;
+__device__ int parts_of(int64_t length) {
+    constexpr int longest = sorted_by_block<part_block>;
+    return length < longest ? 0 : int(min((length + longest / 2 - 1) / (longest / 2), int64_t(part_block)));
+}
+
+// Lists are classified by length, eight classes an octave, longest first. Class 0 has lengths of nearly 2^32,
+// the last class the empty lists.
+constexpr int classes = 33 * 8;
+__host__ __device__ int class_of(int64_t length) {
+    if (length < 1) return classes - 1;
+    const float rounded = float(length);
+    uint32_t bits;
+    memcpy(&bits, &rounded, sizeof bits);
+    return (127 + 33) * 8 - 2 - int(bits >> 20);
+}
+
+// The lists that get more warps: those of classes before this one, longer than one of the equal shares of
+// all pairs that multiprocessors have.
+__host__ __device__ int split_class(int64_t pairs, int multiprocessors, int pixels_per_thread) {
+    const int64_t share =
+        pairs / (multiprocessors * (pixels_per_thread == 4 ? shares_of_four : tiles_at_once));
+    return class_of(share > shortest_split ? share : int64_t(shortest_split));
+}
+
+// The limits that gs_bin works to.
+struct bin_limits {
+    int multiprocessors;
+    uint32_t bucket_room;
+    int64_t pair_capacity;
+    int64_t call;          // of gs_bin_report
+    gs_bin_report *report; // or NULL
+};
+
+// Read by the host, or by the kernels that follow.
+struct bin_summary {
+    int64_t buckets; // gs_view.buckets_needed
+    int64_t pairs;   // needed; if they do not fit, the numbers from cut_end to in_lists are of empty lists
+    int32_t pixels_per_thread, split; // of gs_lists
+    // tile_order is sorted by length. Its lists up to cut_end are cut into parts, those up to part_block_end
+    // are sorted by a block of part_block threads, those up to block_end by a block of sort_block threads,
+    // the rest by a warp.
+    int32_t cut_end, part_block_end, block_end;
+    int32_t parts; // of all lists
+    // 1: a bucket had no room, so that the unsorted entries are in the lists. 64 bits: the struct has no padding.
+    int64_t in_lists;
+    unsigned long long described; // parts that cut_kernel has described so far
+};
+
+// A range of a list's entries.
+struct part {
+    int64_t begin;
+    int length;
+};
+
+// gs_lists.pixels_per_thread. With more pixels per thread, more work is shared, if there are enough tiles. But
+// if the longest list is much longer than the average, the GPU waits for it, and fewer pixels per thread finish
+// it sooner. The measure is the excess of the longest list over the average, relative to a multiprocessor's
+// work.
+__host__ __device__ int pixels_of_thread(int64_t pairs, int64_t longest, int tiles, int multiprocessors) {
+    const double work = double(pairs) / multiprocessors;
+    const double average = double(pairs) / (tiles > multiprocessors ? tiles : multiprocessors);
+    const double outlasts = double(longest) - average;
+    if (outlasts > 0.75 * work) return 1;
+    return outlasts > 0.28 * work || tiles < 3 * multiprocessors ? 2 : 4;
+}
+
+// One block. Writes where each tile's list begins, where each class begins in the order of tiles, and the
+// summary; and to `ends` the end of each counter's range in its tile's list. If the pairs do not fit, all lists are
+// empty.
+__global__ void __launch_bounds__(scan_block)
+    tile_begin_kernel(const tile_counters length, uint32_t *ends, int tiles, const bin_limits limits,
+                      int64_t *tile_begin, uint32_t *class_begin, bin_summary *summary) {
+    in_turn();
+    static_assert(classes <= scan_block, "a thread a class");
+    __shared__ int in_class[classes];
+    __shared__ unsigned longest, parts, most; // most: in a counter
+    const int thread = int(threadIdx.x);
+    // Read early: it may lie in the host's memory.
+    const int64_t most_before = thread == 0 && limits.report ? limits.report->most_pairs_needed : 0;
+    if (thread < classes) in_class[thread] = 0;
+    if (thread == 0) longest = parts = most = 0;
+    __syncthreads();
+
+    // A warp has neighbouring counters, 32 at a time, and reads 8 times 32 of them at once.
+    constexpr int at_once = 8;
+    const int lane = thread % 32, copies = 1 << length.log2_copies, counters = tiles * copies;
+    const int rows = (counters + scan_block - 1) / scan_block,
+              end = min((thread / 32 + 1) * 32 * rows, counters);
+    const int own_first = thread / 32 * 32 * rows + lane;
+    const bool is_first = (lane & (copies - 1)) == 0;               // of a tile
+    const auto for_rows = [=](const auto &read, const auto &body) { // by all lanes of the warp
+        for (int first = own_first; first - lane < end; first += 32 * at_once) {
+            uint32_t some[at_once];
+            DISTWAR_UNROLL
+            for (int k = 0; k < at_once; k++) some[k] = first + 32 * k < end ? read(first + 32 * k) : 0;
+            DISTWAR_UNROLL
+            for (int k = 0; k < at_once; k++)
+                if (first - lane + 32 * k < end) body(first + 32 * k, some[k]);
+        }
+    };
+    int64_t own = 0, pairs;
+    unsigned own_longest = 0, own_parts = 0, own_most = 0;
+    for_rows([=](int counter) { return *length.at(counter); },
+             [&](int counter, uint32_t n) {
+                 if (counter < end) ends[counter] = n;
+                 own += n;
+                 own_most = max(own_most, n);
+                 for (int distance = 1; distance < copies; distance *= 2)
+                     n += __shfl_xor_sync(distwar::all_lanes, n, distance);
+                 if (!is_first || counter >= end) return;
+                 own_longest = max(own_longest, n);
+                 own_parts += unsigned(parts_of(n));
+                 atomicAdd(&in_class[class_of(n)], 1);
+             });
+    atomicMax(&longest, own_longest);
+    atomicMax(&most, own_most);
+    if (own_parts > 0) atomicAdd(&parts, own_parts);
+    int64_t begin = __shfl_sync(distwar::all_lanes, scan_of_block<scan_block>(own, &pairs), 0);
+    const bool fits = pairs <= limits.pair_capacity;
+    for_rows([=](int counter) { return ends[counter]; },
+             [&](int counter, uint32_t n) {
+                 int64_t until = n; // inclusive
+                 for (int distance = 1; distance < 32; distance *= 2) {
+                     const int64_t before = __shfl_up_sync(distwar::all_lanes, until, unsigned(distance));
+                     if (lane >= distance) until += before;
+                 }
+                 const int64_t of_tile = __shfl_sync(distwar::all_lanes, until - n, lane & ~(copies - 1));
+                 if (counter < end) ends[counter] = uint32_t(until - of_tile);
+                 if (is_first && counter < end)
+                     tile_begin[counter >> length.log2_copies] = fits ? begin + of_tile : 0;
+                 begin += __shfl_sync(distwar::all_lanes, until, 31);
+             });
+    if (thread == 0) tile_begin[tiles] = fits ? pairs : 0;
+
+    int all;
+    const int before = scan_of_block<scan_block>(fits && thread < classes ? in_class[thread] : 0, &all);
+    if (thread < classes) class_begin[thread] = uint32_t(before);
+    const int pixels = pixels_of_thread(pairs, longest, tiles, limits.multiprocessors);
+    if (thread == split_class(pairs, limits.multiprocessors, pixels)) {
+        const int64_t buckets = int64_t(most) * counters;
+        summary->buckets = buckets, summary->pairs = pairs;
+        summary->pixels_per_thread = pixels, summary->split = before;
+        if (limits.report) {
+            limits.report->pairs_needed = pairs, limits.report->buckets_needed = buckets;
+            limits.report->pixels_per_thread = pixels, limits.report->split_tiles = before;
+            __threadfence_system(); // call last: the host may wait for it
+            *const_cast<volatile int64_t *>(&limits.report->call) = limits.call;
+        }
+    }
+    if (thread == 0 && limits.report && most_before < pairs) limits.report->most_pairs_needed = pairs;
+    // Each of these lengths is the first of its class.
+    if (thread == class_of(sorted_by_block<part_block>) + 1) summary->cut_end = before;
+    if (thread == class_of(sorted_by_block<sort_block>) + 1) summary->part_block_end = before;
+    if (thread == class_of(sorted_by_warp) + 1) summary->block_end = before;
+    if (thread == 0) {
+        summary->parts = fits ? parts : 0, summary->described = 0;
+        summary->in_lists = fits && most > limits.bucket_room;
+    }
+}
+
+// The summary of the lists for kernels that sort: numbers from the host, or read on the device.
+struct bin_work {
+    bin_summary known;
+    const bin_summary *on_device; // or NULL
+
+    __device__ bin_summary get() const { return on_device ? *on_device : known; }
+};
+
+// Writes the order of tiles, and the unsorted lists if a bucket had no room; blocks then take turns. Increments
+// class_begin.
+__global__ void __launch_bounds__(bin_block)
+    write_kernel(const splat_portions all, tile_grid grid, writing tickets, const bin_work work,
+                 uint32_t *class_begin, uint32_t *tile_order) {
+    in_turn();
+    const int tiles = tiles_of(grid), portions = all.per_view * grid.views;
+    const int t = int(blockIdx.x) * bin_block + int(threadIdx.x);
+    if (t < tiles) {
+        const int64_t size = tickets.tile_begin[t + 1] - tickets.tile_begin[t];
+        tile_order[atomicAdd(&class_begin[class_of(size)], 1u)] = uint32_t(t);
+    }
+    if (work.get().in_lists == 0) return;
+    for (int portion = int(blockIdx.x); portion < portions; portion += int(gridDim.x)) {
+        __syncthreads(); // the previous portion's boxes have been read
+        for_tiles_of_splats(all, portion, grid, tickets);
+    }
+}
+
+// class_end: where each class ends in the order of tiles, as write_kernel leaves class_begin. One block. The first tile
+// of the order does not always have the longest list: within a class, the order is that in which blocks came to it.
+__global__ void __launch_bounds__(scan_block)
+    lengths_kernel(const int64_t *tile_begin, const uint32_t *class_end, int tiles, list_lengths *out) {
+    static_assert(classes == LIST_CLASSES, "list_lengths has a number for each class");
+    __shared__ unsigned longest;
+    const int thread = int(threadIdx.x);
+    if (thread == 0) longest = 0;
+    __syncthreads();
+    if (thread < classes) out->class_end[thread] = int32_t(class_end[thread]);
+    unsigned own_longest = 0;
+    for (int t = thread; t < tiles; t += scan_block)
+        own_longest = max(own_longest, unsigned(tile_begin[t + 1] - tile_begin[t]));
+    atomicMax(&longest, own_longest);
+    __syncthreads();
+    if (thread == 0) out->pairs = tile_begin[tiles], out->longest = longest;
+}
+
+// ---- sort: the lists by (depth, index); long ones are first cut into parts ----
+
+// Sampled keys decide where a list is cut. With 64 samples per part, a part comes out twice as long as intended with a
+// probability of 3e-9: the tail of a sum of 64 exponential variables at twice its mean.
+constexpr int samples_of_part = 64;
+
+// The entries of a tile's list before they are sorted.
+struct unsorted {
+    const uint32_t *in_list; // of the tile; NULL: they are in the buckets
+    const uint32_t *bucket;  // of the tile's first counter
+    const uint32_t *end;     // of the tile's counters: behind their entries, as numbers in the list
+    int log2_copies;
+    uint32_t room;
+
+    // Entry i of the list.
+    __device__ uint32_t operator[](int64_t i) const {
+        if (in_list) return in_list[i];
+        if (log2_copies == 0) return bucket[i];
+        int copy = 0; // the first whose end is above i
+        for (int step = 1 << (log2_copies - 1); step > 0; step /= 2)
+            if (end[copy + step - 1] <= uint32_t(i)) copy += step;
+        return bucket[int64_t(copy) * room + i - (copy > 0 ? end[copy - 1] : 0)];
+    }
+};
+
+// Where these are, for all tiles.
+struct unsorted_lists {
+    buckets in;
+    const uint32_t *ends, *list;
+
+    __device__ unsorted of(uint32_t tile, int64_t begin, bool in_lists) const {
+        const int64_t first = int64_t(tile) << in.length.log2_copies;
+        return {in_lists ? list + begin : nullptr, in.entry + first * in.room, ends + first,
+                in.length.log2_copies, in.room};
+    }
+};
+
+// Cuts a list into parts by key: every key of a part is less than every key of the next, so that the parts
+// can be sorted independently. By all threads of a block. Writes the parts
+// to `other`, each in any order, and describes them in `parts`. list: the entries of the tile.
+//
+// Example: a list of n = 10,000 entries. A block sorts 4096 keys, so parts should have about 2048 entries:
+// count = (10,000 + 2047) / 2048 = 5 parts.
+//   1. Sample. 64 samples per part: samples = 320, entries 0, 31, 62, 93, 125 .. 9968 (i n / 320). Their keys
+//      are sorted; those at ranks 0, 64, 128, 192 and 256 become the lower bounds of the parts. The first
+//      bound is not used: part 0 takes all keys below the second.
+//   2. Count. Each entry finds its part by binary search in the 5 bounds and adds 1 to the part's counter,
+//      say {2105, 1880, 2010, 1965, 2040}. Lanes of a warp with the same part add once, together.
+//   3. Scan: the parts begin at 0, 2105, 3985, 5995, 7960; each is described as (begin, length).
+//   4. Write. The entries are read again, in the same way. The counters now hold the next free place of each
+//      part: the first entry found in part 2 goes to other[3985].
+__device__ void cut_list(const uint32_t *depth, uint32_t tile, const int64_t *tile_begin,
+                         const unsorted &list, uint32_t *other, bin_summary *summary, part *parts) {
+    __shared__ uint64_t keys[sorted_by_block<part_block>];
+    __shared__ int place[part_block]; // a counter for each part, then the next free place in it
+    __shared__ unsigned long long described;
+    const int thread = int(threadIdx.x), lane = thread % 32;
+    const int64_t begin = tile_begin[tile];
+    const int n = int(tile_begin[tile + 1] - begin), count = parts_of(n);
+    other += begin;
+
+    const int samples = min(samples_of_part * count, sorted_by_block<part_block>);
+    sort_in_block<part_block>(
+        depth, samples, [=](int i) { return list[int64_t(i) * n / samples]; }, keys);
+    const uint64_t cut = thread < count ? keys[int64_t(thread) * samples / count] : 0;
+    if (thread == 0) described = atomicAdd(&summary->described, (unsigned long long)count);
+    place[thread] = 0;
+    __syncthreads();
+    keys[thread] = cut; // lower bound of part `thread`
+    __syncthreads();
+
+    constexpr int at_once = 8, entries_at_once = part_block * at_once;
+    uint32_t index[at_once];
+    int part_of[at_once]; // -1: beyond the end of the list
+    const auto read = [&](int64_t first) {
+        uint64_t key[at_once];
+        DISTWAR_UNROLL
+        for (int e = 0; e < at_once; e++) {
+            const int64_t i = first + e * part_block + thread;
+            index[e] = i < n ? list[i] : 0;
+            part_of[e] = i < n ? 0 : -1;
+        }
+        DISTWAR_UNROLL
+        for (int e = 0; e < at_once; e++) key[e] = part_of[e] == 0 ? key_of(depth, index[e]) : 0;
+        DISTWAR_UNROLL
+        for (int e = 0; e < at_once; e++) {
+            if (part_of[e] < 0) continue;
+            int low = 0, high = count;
+            while (high - low > 1) {
+                const int middle = (low + high) / 2;
+                (keys[middle] <= key[e] ? low : high) = middle;
+            }
+            part_of[e] = low;
+        }
+    };
+    // Takes the next place in the entry's part, with one atomic for all entries of the warp in the same part.
+    const auto take = [&](int e) {
+        const unsigned peers = distwar::lanes_with_key(distwar::all_lanes, part_of[e]);
+        const unsigned leader = distwar::lowest_lane(peers);
+        int first = 0;
+        if (lane == int(leader) && part_of[e] >= 0)
+            first = atomicAdd(&place[part_of[e]], distwar::count_lanes(peers));
+        return __shfl_sync(distwar::all_lanes, first, int(leader)) +
+               distwar::count_lanes(peers & ((1u << lane) - 1));
+    };
+    for (int64_t first = 0; first < n; first += entries_at_once) {
+        read(first);
+        DISTWAR_UNROLL
+        for (int e = 0; e < at_once; e++) take(e);
+    }
+    __syncthreads();
+    const int length = place[thread];
+    int all;
+    const int before = scan_of_block<part_block>(length, &all);
+    place[thread] = before;
+    if (thread < count) parts[described + unsigned(thread)] = {begin + before, length};
+    __syncthreads();
+    for (int64_t first = 0; first < n; first += entries_at_once) {
+        read(first);
+        DISTWAR_UNROLL
+        for (int e = 0; e < at_once; e++) {
+            const int at = take(e);
+            if (part_of[e] >= 0) other[at] = index[e];
+        }
+    }
+}
+
+// Cuts the lists that are long enough. Blocks take turns.
+__global__ void __launch_bounds__(part_block)
+    cut_kernel(const uint32_t *depth, const uint32_t *tile_order, const int64_t *tile_begin,
+               const unsorted_lists lists, uint32_t *other, const bin_work work, bin_summary *summary,
+               part *parts) {
+    in_turn();
+    const int cut_end = work.get().cut_end;
+    const bool in_lists = work.get().in_lists != 0;
+    for (int place = int(blockIdx.x); place < cut_end; place += int(gridDim.x)) {
+        __syncthreads(); // the previous list's keys have been read
+        const uint32_t tile = tile_order[place];
+        const unsorted list = lists.of(tile, tile_begin[tile], in_lists);
+        cut_list(depth, tile, tile_begin, list, other, summary, parts);
+    }
+}
+
+// Least blocks per multiprocessor, which limits registers. Before compute capability 8.0 a multiprocessor has
+// threads for only two.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+constexpr int part_blocks = 2;
+#else
+constexpr int part_blocks = 3;
+#endif
+
+// Sorts the parts of lists, then the lists cut_end .. part_block_end - 1. Blocks take turns.
+__global__ void __launch_bounds__(part_block, part_blocks)
+    sort_parts_kernel(const uint32_t *depth, const uint32_t *tile_order, const int64_t *tile_begin,
+                      const part *parts, const unsorted_lists from, const bin_work work, uint32_t *list,
+                      uint32_t *other) {
+    in_turn();
+    __shared__ uint64_t keys[sorted_by_block<part_block>];
+    const bin_summary lists = work.get();
+    const int all = lists.parts + lists.part_block_end - lists.cut_end;
+    for (int turn = int(blockIdx.x); turn < all; turn += int(gridDim.x)) {
+        __syncthreads(); // the previous keys have been read
+        if (turn < lists.parts) {
+            const part mine = parts[turn];
+            sort_entries<part_block>(depth, other + mine.begin, mine.length, list + mine.begin,
+                                     other + mine.begin, keys);
+            continue;
+        }
+        const uint32_t tile = tile_order[turn - lists.parts + lists.cut_end];
+        const int64_t begin = tile_begin[tile];
+        const int n = int(tile_begin[tile + 1] - begin); // at most sorted_by_block<part_block>
+        const unsorted entries = from.of(tile, begin, lists.in_lists != 0);
+        sort_into<part_block>(
+            list + begin, depth, n, [=](int i) { return entries[i]; }, keys);
+    }
+}
+
+// Sorts the remaining lists, part_block_end .. tiles - 1: blocks for those before block_end one list each,
+// the other blocks one list per warp.
+__global__ void __launch_bounds__(sort_block)
+    sort_kernel(const uint32_t *depth, const uint32_t *tile_order, const int64_t *tile_begin, int tiles,
+                const unsorted_lists from, const bin_work work, uint32_t *list) {
+    in_turn();
+    constexpr int E = sorted_by_warp / 32;
+    __shared__ uint64_t keys[sorted_by_block<sort_block>];
+    const bin_summary lists = work.get();
+    const int block = lists.part_block_end + int(blockIdx.x), thread = int(threadIdx.x), warp = thread / 32;
+    const bool one_warp = block >= lists.block_end;
+    const int place =
+        one_warp ? lists.block_end + (block - lists.block_end) * (sort_block / 32) + warp : block;
+    if (place >= tiles) return;
+    const uint32_t tile = tile_order[place];
+    const int64_t begin = tile_begin[tile];
+    const int n = int(tile_begin[tile + 1] - begin);
+    const unsorted entries = from.of(tile, begin, lists.in_lists != 0);
+    list += begin;
+    if (one_warp) {
+        const auto put = [=](int k, uint64_t key) { list[k] = uint32_t(key); };
+        if (n > 128)
+            sort_short<E>(depth, entries, n, put);
+        else if (n > 64)
+            sort_short<4>(depth, entries, n, put);
+        else if (n > 32)
+            sort_short<2>(depth, entries, n, put);
+        else if (n > 0)
+            sort_short<1>(depth, entries, n, put);
+        return;
+    }
+    sort_into<sort_block>(
+        list, depth, n, [=](int i) { return entries[i]; }, keys);
+}
+
+// ---- host: places in the workspace, grids, limits ----
+
+constexpr int blocks_wanted = 16;      // portions of splats per multiprocessor
+constexpr int writers_at_once = 4;     // blocks per multiprocessor that write lists
+constexpr int part_blocks_at_once = 6; // blocks per multiprocessor that cut lists and sort parts
+
+// The arrays in the workspace.
+struct bin_arrays {
+    uint32_t *depth, *length, *ends, *class_begin;
+    bin_summary *summary;
+    int64_t *tile_begin;
+    uint32_t *tile_order, *list, *other, *bucket;
+    uint32_t bucket_room;
+    part *parts;
+};
+
+// Counters a tile, as a power of two: enough that each counts few splats, few enough for one block to scan.
+int log2_copies(int64_t count, int tiles) {
+    constexpr int most = 5, counters = 8192, splats = 256;
+    int k = 0;
+    while (k < most && tiles << (k + 1) <= counters && count > (int64_t(tiles) << k) * splats) k++;
+    return k;
+}
+
+// tile_counters.log2_lines.
+int log2_lines(int64_t counters) {
+    int k = 0;
+    while ((int64_t(counters_of_line) << k) < counters) k++;
+    return k;
+}
+size_t counter_words(int64_t counters) {
+    return size_t(counters_of_line * sector_words) << log2_lines(counters);
+}
+
+// Splats per block: as many as possible while there are enough blocks to fill the GPU.
+int splats_of_block(int64_t count, int multiprocessors) {
+    int per_block = bin_block;
+    while (per_block > 1 && count < int64_t(multiprocessors) * blocks_wanted * per_block) per_block /= 2;
+    return per_block;
+}
+
+constexpr int64_t max_pairs = int64_t(1) << 40;
+std::atomic<int64_t> calls; // of gs_bin: gs_lists.call
+
+gs_status check(const char *function, const gs_view *view) {
+    GS_TRY(check_extent(function, view));
+    for (const int64_t capacity : {view->pair_capacity, view->bucket_capacity})
+        GS_REQUIRE_OF(function, capacity >= 0 && capacity <= max_pairs,
+                      "pair_capacity and bucket_capacity must be in 0..2^40");
+    return libgs_require(function,
+                         view->rows.begin >= 0 && view->rows.begin <= view->rows.end &&
+                             view->rows.end <= tile_rows_of(view),
+                         "rows must be a range of the rows of tiles");
+}
+
+// An upper bound of the parts of lists that hold pair_capacity pairs in all. A list that one block of
+// part_block threads sorts counts as one part. The shortest list with three parts has the most for its
+// length.
+int64_t most_parts(int64_t pair_capacity) {
+    return pair_capacity * 3 / sorted_by_block<part_block>;
+}
+
+// Entries of a bucket. Not given: 32 times the mean of lists that fill pair_capacity, as some tiles have much more than
+// others; less where that would take more than 256 MB and more than eight times the lists, and where that would take more
+// than 4 GB as much as the lists.
+uint32_t room_of(const gs_view *view, int64_t counters) {
+    constexpr int64_t least = 32, small = int64_t(1) << 26, large = int64_t(1) << 30;
+    const int64_t pairs = view->pair_capacity, most = std::max({small, std::min(8 * pairs, large), pairs});
+    const int64_t all = view->bucket_capacity > 0 ? view->bucket_capacity : std::min(32 * pairs, most);
+    return uint32_t(std::min(std::max(all / counters, least), int64_t(UINT32_MAX)));
+}
+
+// Places the arrays in `memory` (NULL: nowhere) and returns their bytes.
+size_t place_arrays(void *memory, const gs_view *view, bin_arrays *out) {
+    block_layout layout = {static_cast<char *>(memory), 0};
+    const int64_t count = splat_count(view); // of all views
+    const size_t tiles = size_t(tiles_of(grid_of(view))), pairs = size_t(view->pair_capacity),
+                 counters = tiles << log2_copies(count, int(tiles));
+    out->bucket_room = room_of(view, int64_t(counters));
+    layout_add(&layout, counter_words(int64_t(counters)), &out->length);
+    layout_add(&layout, counters, &out->ends);
+    layout_add(&layout, classes, &out->class_begin);
+    layout_add(&layout, 1, &out->summary);
+    layout_add(&layout, tiles + 1, &out->tile_begin);
+    layout_add(&layout, tiles, &out->tile_order);
+    layout_add(&layout, pairs, &out->list); // what follows is not read after gs_bin
+    layout_add(&layout, size_t(count), &out->depth);
+    layout_add(&layout, pairs, &out->other);
+    layout_add(&layout, counters * out->bucket_room, &out->bucket);
+    layout_add(&layout, size_t(most_parts(view->pair_capacity)), &out->parts);
+    return layout.bytes;
+}
+
+// The blocks of the kernels that sort.
+struct sort_grids {
+    unsigned cut, parts, lists;
+};
+
+sort_grids grids_of(const bin_summary &summary, int tiles) {
+    const int block_lists = summary.block_end - summary.part_block_end;
+    return {unsigned(summary.cut_end), unsigned(summary.parts + summary.part_block_end - summary.cut_end),
+            unsigned(block_lists) + blocks_for(tiles - summary.block_end, sort_block / 32)};
+}
+
+// Upper bounds of the blocks that sort lists of pair_capacity pairs in all, of `count` splats per view: no list is
+// longer.
+sort_grids most_grids(int64_t pair_capacity, int64_t count, int tiles) {
+    const auto lists_of = [&](int shortest) {
+        if (count < shortest) return 0u;
+        return unsigned(pair_capacity / shortest < tiles ? pair_capacity / shortest : tiles);
+    };
+    const int64_t parts = count < sorted_by_block<sort_block> ? 0 : most_parts(pair_capacity),
+                  most = int64_t(tiles) * part_block;
+    const unsigned block_lists = lists_of(sorted_by_warp);
+    return {lists_of(sorted_by_block<part_block>), unsigned(parts < most ? parts : most),
+            block_lists + blocks_for(tiles - int(block_lists), sort_block / 32)};
+}
+
+gs_status pairs_do_not_fit(const char *function, const gs_view *view) {
+    return libgs_fail(GS_PAIRS_DO_NOT_FIT, "%s: %lld pairs, room for %lld", function,
+                      static_cast<long long>(view->pairs_needed),
+                      static_cast<long long>(view->pair_capacity));
+}
+
+// How the blend divides the work of lists whose lengths the host does not know: as before, if that was valid.
+void keep_division(int tiles, int multiprocessors, gs_lists *lists) {
+    const int pixels = lists->pixels_per_thread, split = lists->split_tiles;
+    if ((pixels == 1 || pixels == 2 || pixels == 4) && split >= 0 && split <= tiles) return;
+    lists->pixels_per_thread = pixels_of_thread(0, 0, tiles, multiprocessors);
+    lists->split_tiles = tiles < multiprocessors * tiles_at_once ? tiles : 0;
+}
+
+} // namespace
+
+gs_status gs_bin_bytes(const gs_view *view, size_t *bytes) {
+    GS_TRY(check(__func__, view));
+    GS_REQUIRE(bytes, "bytes must be given");
+    bin_arrays unplaced;
+    *bytes = place_arrays(nullptr, view, &unplaced);
+    return GS_OK;
+}
+
+gs_status gs_bin(gs_view *view, gs_stream stream) {
+    GS_TRY(check(__func__, view));
+    const gs_splat *splats = view->splats;
+    const int64_t count = view->gaussians.count, pair_capacity = view->pair_capacity;
+    GS_REQUIRE(count == 0 || splats, "splats must be given");
+    const bool waits = !view->report;
+    const int64_t call = ++calls;
+    const tile_grid grid = grid_of(view);
+    bin_arrays a;
+    const size_t needed = place_arrays(view->workspace, view, &a);
+    GS_TRY(check_workspace(__func__, view->workspace, view->workspace_bytes, needed));
+
+    int multiprocessors = 0;
+    GS_CUDA(distwar::detail::read_attribute(cudaDevAttrMultiProcessorCount, &multiprocessors));
+    const int tiles = tiles_of(grid), per_block = splats_of_block(splat_count(view), multiprocessors);
+    const splat_portions portions = {splats, count, per_block, int(blocks_for(count, per_block)), a.depth};
+    const unsigned splat_blocks = unsigned(portions.per_view) * unsigned(grid.views);
+    const unsigned most_writers = unsigned(multiprocessors) * writers_at_once;
+    const int copies = log2_copies(splat_count(view), tiles);
+    const int64_t counter_count = int64_t(tiles) << copies;
+    const tile_counters counters = {a.length, copies, log2_lines(counter_count)};
+    const buckets into = {counters, a.bucket, a.bucket_room};
+    GS_CUDA(cudaMemsetAsync(counters.first, 0, counter_words(counter_count) * sizeof(uint32_t), stream));
+    GS_CUDA(launch(stream, splat_blocks, bin_block, append_kernel, portions, grid, into));
+    GS_CUDA(launch_in_turn(stream, 1, scan_block, tile_begin_kernel, counters, a.ends, tiles,
+                           bin_limits{multiprocessors, a.bucket_room, pair_capacity, call, view->report},
+                           a.tile_begin, a.class_begin, a.summary));
+    bin_summary summary = {};
+    if (!waits) { // on the device; the host keeps what it had
+        summary.pairs = pair_capacity;
+        summary.pixels_per_thread = view->lists.pixels_per_thread, summary.split = view->lists.split_tiles;
+    } else {
+        GS_CUDA(cudaMemcpyAsync(&summary, a.summary, sizeof summary, cudaMemcpyDeviceToHost, stream));
+        GS_CUDA(cudaStreamSynchronize(stream));
+        view->pairs_needed = summary.pairs, view->buckets_needed = summary.buckets;
+        if (summary.pairs > pair_capacity) return pairs_do_not_fit(__func__, view);
+    }
+    const bin_work work = {summary, waits ? nullptr : a.summary};
+    const unsorted_lists unsorted_entries = {into, a.ends, a.list};
+    GS_CUDA(
+        launch_in_turn(stream, std::max(std::min(splat_blocks, most_writers), blocks_for(tiles, bin_block)),
+                       bin_block, write_kernel, portions, grid,
+                       writing{counters, a.ends, a.tile_begin, a.list}, work, a.class_begin, a.tile_order));
+    const unsigned most_part_blocks = unsigned(multiprocessors) * part_blocks_at_once;
+    const sort_grids grids = waits ? grids_of(summary, tiles) : most_grids(pair_capacity, count, tiles);
+    GS_CUDA(launch_in_turn(stream, std::min(grids.cut, most_part_blocks), part_block, cut_kernel, a.depth,
+                           a.tile_order, a.tile_begin, unsorted_entries, a.other, work, a.summary, a.parts));
+    GS_CUDA(launch_in_turn(stream, std::min(grids.parts, most_part_blocks), part_block, sort_parts_kernel,
+                           a.depth, a.tile_order, a.tile_begin, a.parts, unsorted_entries, work, a.list,
+                           a.other));
+    GS_CUDA(launch_in_turn(stream, grids.lists, sort_block, sort_kernel, a.depth, a.tile_order, a.tile_begin,
+                           tiles, unsorted_entries, work, a.list));
+    gs_lists &lists = view->lists;
+    lists.tiles_x = grid.tiles_x, lists.tiles_y = grid.tiles_y, lists.views = grid.views;
+    lists.tile_begin = a.tile_begin, lists.tile_order = a.tile_order, lists.splat_index = a.list;
+    lists.pairs = summary.pairs, lists.call = call, lists.device_pairs = waits ? nullptr : &a.summary->pairs;
+    lists.pixels_per_thread = summary.pixels_per_thread, lists.split_tiles = summary.split;
+    if (!waits) keep_division(tiles, multiprocessors, &view->lists);
+    return GS_OK;
+}
+
+gs_status libgs_list_lengths(const gs_view *view, list_lengths *lengths, gs_stream stream) {
+    GS_TRY(check_lists(__func__, view));
+    GS_REQUIRE(lengths && view->lists.tile_order,
+               "lengths, and lists that gs_bin has written, must be given");
+    bin_arrays a;
+    const size_t needed = place_arrays(view->workspace, view, &a);
+    GS_TRY(check_workspace(__func__, view->workspace, view->workspace_bytes, needed));
+    GS_CUDA(launch(stream, 1, scan_block, lengths_kernel, a.tile_begin, a.class_begin,
+                   tiles_of(grid_of(view)), lengths));
+    return GS_OK;
+}
+
+gs_status libgs_divide_lists(gs_view *view, const list_lengths *lengths, int64_t pairs, int64_t longest) {
+    GS_TRY(check_lists(__func__, view));
+    GS_REQUIRE(lengths && pairs >= lengths->pairs && longest >= lengths->longest,
+               "lengths must be given; those of the image are not less");
+    int multiprocessors = 0;
+    GS_CUDA(distwar::detail::read_attribute(cudaDevAttrMultiProcessorCount, &multiprocessors));
+    const int pixels = pixels_of_thread(pairs, longest, tiles_of(grid_of(view)), multiprocessors);
+    const int split = split_class(pairs, multiprocessors, pixels);
+    view->lists.pixels_per_thread = pixels;
+    view->lists.split_tiles = split > 0 ? lengths->class_end[split - 1] : 0;
+    return GS_OK;
+}
+
+gs_status gs_bin_wait(gs_view *view, gs_stream stream) {
+    GS_TRY(check_lists(__func__, view));
+    const gs_bin_report *const report = view->report;
+    GS_REQUIRE(report, "report must be given");
+    constexpr int reads_a_query = 4096;
+    const volatile int64_t *const written = &report->call;
+    bool is_done = false; // and what it wrote has arrived
+    for (unsigned k = 1; *written != view->lists.call; k++) {
+        if (k % reads_a_query != 0) continue;
+        GS_REQUIRE(!is_done, "gs_bin was not queued with this report on this stream");
+        const cudaError_t status = cudaStreamQuery(stream);
+        is_done = status == cudaSuccess;
+        if (status == cudaErrorNotReady)
+            (void)cudaGetLastError(); // it is no error
+        else
+            GS_CUDA(status);
+    }
+    std::atomic_thread_fence(std::memory_order_acquire);
+    view->pairs_needed = report->pairs_needed, view->buckets_needed = report->buckets_needed;
+    if (view->pairs_needed > view->pair_capacity) return pairs_do_not_fit(__func__, view);
+    view->lists.pairs = view->pairs_needed;
+    view->lists.pixels_per_thread = report->pixels_per_thread;
+    view->lists.split_tiles = report->split_tiles;
+    return GS_OK;
+}

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: MIT
+// What density control on one GPU (density.cu) and on several have in common: random numbers, dead and living
+// Gaussians, rows that are sorted, relocations and splits.
+#pragma once
+
+#include "arrays.h"
+#include "covariance.cuh"
+#include "distwar_gs_density.h"
+#include "check.h"
+#include "gpu/block_layout.h"
+#include "gpu/scan_sort.h"
+#include "launch.cuh"
+#include "random.h"
+#include <float.h>
+
+namespace gs {
+
+constexpr int density_block = 256;
+
+// Of a kernel with blocks of density_block threads.
+__device__ inline int64_t row_of_thread() {
+    return int64_t(blockIdx.x) * density_block + threadIdx.x;
+}
+
+// Purposes of libdistwar_gs's random numbers: the second argument of random_at. Disjoint from those of its callers,
+// who may use the same seed.
+enum density_purpose : uint64_t {
+    RANDOM_SPLIT = 1u << 16,
+    RANDOM_RELOCATION,
+    RANDOM_NOISE,
+    RANDOM_DRAW,
+    RANDOM_DROPOUT
+};
+
+__device__ inline float largest_scale(const gs_gaussians &gaussians, int64_t i) {
+    const float *s = gaussians.log_scale + 3 * i;
+    return expf(fmaxf(fmaxf(s[0], s[1]), s[2]));
+}
+
+// Three independent standard normal numbers (Box-Muller).
+__device__ inline void draw_normal(random_stream random, float out[3]) {
+    float both[4];
+    for (int k = 0; k < 4; k += 2) {
+        const uint64_t bits = random_bits(&random); // two numbers of 24 bits; u is never 0
+        const float u = (float(bits >> 40) + 0.5f) * 0x1p-24f, v = float(bits >> 8 & 0xffffff) * 0x1p-24f;
+        const float radius = sqrtf(-2 * logf(u));
+        both[k] = radius * cosf(6.2831853f * v);
+        both[k + 1] = radius * sinf(6.2831853f * v);
+    }
+    for (int k = 0; k < 3; k++) out[k] = both[k];
+}
+
+// Gaussians of rows below `existing` whose opacity is above least_opacity live.
+inline gs_status check_living(const char *function, int64_t count, int64_t existing, float least_opacity) {
+    GS_REQUIRE_OF(function, existing >= 0 && existing <= count, "existing must be in 0..count");
+    GS_REQUIRE_OF(function, least_opacity >= 0 && least_opacity < 1,
+                  "least_opacity must be in 0..1, exclusive of 1");
+    return GS_OK;
+}
+
+// The opacity of a Gaussian that lives; 0 of others.
+__device__ inline float living_opacity(const gs_gaussians &gaussians, int64_t i, int64_t existing,
+                                       float least) {
+    if (i >= existing) return 0;
+    const float opacity = sigmoid(gaussians.opacity_logit[i]);
+    return opacity > least ? opacity : 0;
+}
+
+// The rotation of Gaussian i; NaN if its quaternion is 0.
+__device__ inline void rotation_of(const gs_gaussians &gaussians, int64_t i, float out[3][3]) {
+    float unit[4];
+    unit_quaternion_of(gaussians, i, unit);
+    rotation_matrix(unit, out);
+}
+
+// Sets row i of a moment of Adam to 0.
+__device__ inline void clear_moment(const gs_arrays &moment, int64_t i) {
+#pragma unroll 1
+    for (int a = 0; a < GS_ARRAYS; a++)
+        for (int k = 0; k < moment.width[a]; k++) moment.of[a][i * moment.width[a] + k] = 0;
+}
+
+// Row i of the parameters becomes a Gaussian that is never seen.
+__device__ inline void make_dead(const gs_arrays &parameters, int64_t i) {
+    const float first[GS_ARRAYS] = {0, 0, 1, -20, 0}; // the first value of each array; others are 0
+#pragma unroll 1
+    for (int a = 0; a < GS_ARRAYS; a++)
+        for (int k = 0; k < parameters.width[a]; k++)
+            parameters.of[a][i * parameters.width[a] + k] = k == 0 ? first[a] : 0;
+}
+
+__device__ inline void copy_row(const gs_arrays &parameters, int64_t from, int64_t to) {
+#pragma unroll 1
+    for (int a = 0; a < GS_ARRAYS; a++)
+        for (int k = 0; k < parameters.width[a]; k++)
+            parameters.of[a][to * parameters.width[a] + k] = parameters.of[a][from * parameters.width[a] + k];
+}
+
+// The arrays that count rows and sort them, in a workspace.
+struct sorted_rows {
+    int64_t *before;   // of each row and of the end: a count, then the sum of those before
+    uint32_t *source;  // of each row: the row that it comes from
+    sort_arrays order; // values: rows
+    void *scratch;
+    size_t scratch_bytes;
+};
+
+inline gs_status place_sorted_rows(block_layout *layout, int64_t count, sorted_rows *out) {
+    size_t scan = 0, sort = 0;
+    GS_CUDA(scan_exclusive_bytes(count + 1, &scan));
+    GS_CUDA(sort_pairs_bytes(count, &sort));
+    layout_add(layout, size_t(count) + 1, &out->before);
+    layout_add(layout, size_t(count), &out->source);
+    for (int i = 0; i < 2; i++) {
+        layout_add(layout, size_t(count), &out->order.keys[i]);
+        layout_add(layout, size_t(count), &out->order.values[i]);
+    }
+    out->scratch_bytes = scan > sort ? scan : sort;
+    out->scratch = layout_add(layout, out->scratch_bytes);
+    return GS_OK;
+}
+
+// ---- relocations ----
+
+constexpr float weight_scale = 0x1p24f; // opacities become integers; 2^31 of them sum to less than 2^63
+constexpr int most_sharing = 51;        // as published; with more, the result is brighter than the original
+
+// weights[count] = 0: the scan leaves the total there. sharing: 1 for living Gaussians, 0 for others.
+static __global__ void __launch_bounds__(density_block)
+    weigh_kernel(gs_gaussians gaussians, const gs_relocation r, int64_t *weights, uint32_t *sharing) {
+    const int64_t i = row_of_thread();
+    if (i > gaussians.count) return;
+    const float opacity = i < gaussians.count ? living_opacity(gaussians, i, r.existing, r.least_opacity) : 0;
+    weights[i] = opacity > 0 ? max(int64_t(opacity * weight_scale), int64_t(1)) : 0;
+    if (i < gaussians.count) sharing[i] = opacity > 0;
+    if (r.dead && i < r.existing && !(opacity > 0))
+        atomicAdd(reinterpret_cast<unsigned long long *>(r.dead), 1ull);
+}
+
+// The row whose range before[row] .. before[row + 1] - 1 contains `at`.
+__device__ inline int64_t row_at(const int64_t *before, int64_t count, int64_t at) {
+    int64_t low = 0, high = count; // before[low] <= at < before[high]
+    while (high - low > 1) {
+        const int64_t middle = low + (high - low) / 2;
+        if (before[middle] <= at)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+// The opacity, and the factor of the scales, of n Gaussians that replace one.
+__device__ inline void share(float opacity, int n, float *shared, float *scale_factor) {
+    const double o = fmin(double(opacity), 1 - 1e-7), each = -expm1(log1p(-o) / n);
+    // The published sum over i = 1..n and k = 0..i-1 of C(i-1, k) (-1)^k each^(k+1) / sqrt(k+1), with m = k +
+    // 1 and sum over i of C(i-1, m-1) = C(n, m).
+    double sum = 0, term = -1; // term: C(n, m) (-1)^(m-1) each^m
+    for (int m = 1; m <= n; m++) {
+        term *= -each * (n - m + 1) / m;
+        sum += term / sqrt(double(m));
+    }
+    *shared = float(each);
+    *scale_factor = float(o / sum);
+}
+
+static __global__ void __launch_bounds__(density_block)
+    share_kernel(gs_gaussians gaussians, gs_arrays first, gs_arrays second, const uint32_t *sharing,
+                 float least_opacity) {
+    const int64_t i = row_of_thread();
+    if (i >= gaussians.count || sharing[i] <= 1) return;
+    float opacity, factor;
+    share(sigmoid(gaussians.opacity_logit[i]), int(min(sharing[i], uint32_t(most_sharing))), &opacity,
+          &factor);
+    opacity = fmaxf(opacity, nextafterf(least_opacity, 1)); // sharing kills no Gaussian
+    gaussians.opacity_logit[i] = logf(opacity) - log1pf(-opacity);
+    for (int k = 0; k < 3; k++) gaussians.log_scale[3 * i + k] += logf(factor);
+    clear_moment(first, i);
+    clear_moment(second, i);
+}
+
+static __global__ void __launch_bounds__(density_block)
+    follow_kernel(gs_arrays g, int64_t count, int64_t existing, gs_arrays first, gs_arrays second,
+                  const int64_t *before, const uint32_t *source) {
+    const int64_t i = row_of_thread();
+    if (i >= count || before[i + 1] > before[i]) return;
+    const bool any_living = before[count] > 0;
+    if (!any_living && i < existing) return;
+    if (any_living)
+        copy_row(g, int64_t(source[i]), i);
+    else
+        make_dead(g, i);
+    clear_moment(first, i);
+    clear_moment(second, i);
+}
+
+// The arrays in gs_relocate's workspace.
+struct relocation_arrays {
+    int64_t *weights; // then their prefix sums
+    uint32_t *source, *sharing;
+    void *scratch;
+    size_t scratch_bytes;
+};
+
+// Places them in `memory` (NULL: nowhere). *bytes: theirs.
+inline gs_status place_relocation(void *memory, int64_t count, relocation_arrays *out, size_t *bytes) {
+    GS_CUDA(scan_exclusive_bytes(count + 1, &out->scratch_bytes));
+    block_layout layout = {static_cast<char *>(memory), 0};
+    layout_add(&layout, size_t(count) + 1, &out->weights);
+    layout_add(&layout, size_t(count), &out->source);
+    layout_add(&layout, size_t(count), &out->sharing);
+    out->scratch = layout_add(&layout, out->scratch_bytes);
+    *bytes = layout.bytes;
+    return GS_OK;
+}
+
+// ---- splits ----
+
+constexpr uint32_t not_drawn = UINT32_MAX; // key of Gaussians that cannot be drawn: sorts last
+
+// Weighted sampling without replacement: the n least of the exponential variates -log(u) / weight are drawn
+// (Efraimidis and Spirakis 2006). Positive floats order as their bits do. place: of the Gaussian among all.
+__device__ inline uint32_t split_key(float weight, uint64_t seed, uint64_t iteration, int64_t place) {
+    random_stream random = random_at(seed, RANDOM_DRAW, iteration, uint64_t(place));
+    const float u = (float(random_bits(&random) >> 40) + 0.5f) * 0x1p-24f; // never 0 or 1
+    const float key = -logf(u) / weight;
+    return weight > 0 && weight <= FLT_MAX && key <= FLT_MAX ? __float_as_uint(key) : not_drawn;
+}
+
+// Makes a half of a Gaussian: that on the negative side of the longest axis, or the other.
+__device__ inline void place_half(const gs_gaussians &g, int64_t i, bool other_side, float least_opacity) {
+    const float *scale = g.log_scale + 3 * i;
+    const int axis = scale[0] >= scale[1] ? (scale[0] >= scale[2] ? 0 : 2) : (scale[1] >= scale[2] ? 1 : 2);
+    const float inv_sqrt2 = 0.70710678f, log_sqrt2 = 0.34657359f, inv_e = 0.36787944f;
+    const float reach = inv_sqrt2 * expf(scale[axis]), along = other_side ? reach : -reach;
+    float rotation[3][3];
+    rotation_of(g, i, rotation);
+    // 4 p - p^2 / e = 2 sqrt 2 o
+    const float twice = 2.8284271f * sigmoid(g.opacity_logit[i]);
+    const float half = twice / (2 + sqrtf(4 - inv_e * twice));
+    const float opacity = fmaxf(half, nextafterf(least_opacity, 1)); // a split kills no Gaussian
+    for (int k = 0; k < 3; k++) g.mean[3 * i + k] += along * rotation[k][axis];
+    g.log_scale[3 * i + axis] -= log_sqrt2;
+    g.opacity_logit[i] = logf(opacity) - log1pf(-opacity);
+}
+
+} // namespace gs

@@ -1,0 +1,629 @@
+// SPDX-License-Identifier: MIT
+// The losses of images: 0.8 L1 + 0.2 (1 - SSIM), SSIM alone, and depth, with their gradients; and the correction of
+// colours for exposure that a picture may go through before, with its adjoint. Reads images and photographs, writes
+// results and the gradients by the images. docs/developers/math.md, section 5.
+//
+// The kernels of gs_losses and of gs_ssim have one block per tile and plane: the first computes the value and, at each
+// pixel, the derivatives of SSIM by the window's three sums; the last gathers these under the window. The order of all
+// sums is fixed.
+#include "distwar_gs_ssim.h"
+#include "launch.cuh"
+#include "rows.h"
+#include "splat.cuh"
+#include "ssim.cuh"
+#include <distwar/block.cuh>
+#include <distwar/tree.cuh>
+
+using namespace gs;
+
+namespace {
+
+enum { THREADS = TILE * STEP, VALUE_THREADS = 1024, ROW_THREADS = 1024 };
+
+// Least blocks of the first kernel on a multiprocessor. The compiler's own choice of registers allows 4; 5 are faster,
+// and there a mask's weights would be spilled. Before compute capability 8.0 a multiprocessor has threads for only 4.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+template <bool masked>
+constexpr int forward_blocks = 4;
+#else
+template <bool masked>
+constexpr int forward_blocks = masked ? 4 : 5;
+#endif
+
+// The loss: the first result is l1 times the mean |c - c*| + ssim_base + ssim times the mean SSIM; ssim_base is of all
+// values, so a part of them gets its share.
+struct loss_terms {
+    double l1, ssim, ssim_base;
+    bool valid;           // windows that reach outside the image do not count
+    int64_t first, last;  // places of a plane, first .. last - 1, whose differences are summed
+    double values, share; // over which means are taken: their number, and which part of them is summed
+    const unsigned long long *count; // pixels that the mask counts; NULL: those that are summed
+};
+
+// Whether images of this kind have an L1 term.
+template <typename Target>
+constexpr bool has_l1 = false; // planes: SSIM alone
+template <>
+constexpr bool has_l1<uint8_t> = true;
+
+// An image of a launch, and what becomes of it. gradient: NULL, or as color.
+template <typename Target>
+struct loss_image {
+    const float *color;
+    const Target *target;
+    const uint8_t *mask;
+    double *result; // 3
+    float *gradient;
+};
+
+// The images of a launch: of one size, and all with a mask and with a gradient, or none.
+template <typename Target>
+struct loss_images {
+    int width, height, planes, count;
+    int64_t plane;
+    loss_image<Target> at[GS_MAX_VIEWS];
+
+    __device__ images_of_type<Target> of(int i) const {
+        return {at[i].color, at[i].target, at[i].mask, width, height, plane};
+    }
+    // Values of an image.
+    __host__ __device__ int64_t values() const { return planes * plane; }
+};
+
+// Of the block's plane: the image, and the channel in it.
+struct loss_place {
+    int image, channel;
+
+    __device__ explicit loss_place(int planes) : image(blockIdx.z / planes), channel(blockIdx.z % planes) {}
+};
+
+// Sums of |c - c*|, of SSIM and, under a mask, of what counts.
+struct loss_sums {
+    double of[3];
+};
+
+// Whether the window about the value at index i of a plane lies inside the image.
+template <typename Target>
+__device__ bool window_inside(const images_of_type<Target> &in, int i) {
+    const int y = i / in.width, x = i - y * in.width;
+    return x >= RADIUS && x < in.width - RADIUS && y >= RADIUS && y < in.height - RADIUS;
+}
+
+template <bool masked>
+constexpr int sums_of = masked ? 3 : 2;
+
+// Writes this block's part of the sums and, unless maps is NULL, maps[count][3][planes][height][width]: m, p, s.
+template <bool masked, typename Target>
+__global__ void __launch_bounds__(THREADS, forward_blocks<masked>)
+    loss_forward(const loss_images<Target> all, const loss_terms terms, float *maps, loss_sums *of_block) {
+    in_turn();
+    const loss_place at(all.planes);
+    const images_of_type<Target> in = all.of(at.image);
+    constexpr int sums = sums_of<masked>;
+    __shared__ double warp_sums[THREADS / 32][sums];
+    const int64_t before = at.channel * in.plane, values = all.values();
+    if (maps) maps += at.image * 3 * values;
+    const int64_t first = terms.first + before, last = terms.last + before;
+    float own[3] = {}; // of at most RUN_Y values
+    for_each_value<masked>(in, at.channel,
+                           [&](int64_t i, float c, float t, const similarity &like, const derivatives &d,
+                               const window_share &share) {
+                               if (!has_l1<Target> && terms.valid && !window_inside(in, int(i - before))) {
+                                   if (maps) maps[i] = maps[values + i] = maps[2 * values + i] = 0;
+                                   return;
+                               }
+                               if (i >= first && i < last) {
+                                   if (has_l1<Target>) own[0] += fabsf(c - t);
+                                   own[1] += like.ssim;
+                                   if (masked && share.counts) own[2] += 1;
+                               }
+                               if (maps) maps[i] = d.m, maps[values + i] = d.p, maps[2 * values + i] = d.s;
+                           });
+    // A row of threads is a warp.
+    double sum[sums], lane_sum[distwar::tree_places(sums)];
+    for (int j = 0; j < sums; j++) sum[j] = own[j];
+    distwar::tree_total(true, sum, lane_sum);
+    const int k = threadIdx.x;
+    if (k < sums) warp_sums[threadIdx.y][k] = lane_sum[0];
+    __syncthreads();
+    if (threadIdx.y > 0 || k >= sums) return;
+    double total = 0;
+    for (int warp = 0; warp < THREADS / 32; warp++) total += warp_sums[warp][k];
+    of_block[(blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x].of[k] = total;
+}
+
+// Writes results from the sums of the blocks of each image: the value by `terms`, mean |c - c*|, mean SSIM. If masked,
+// the values that count replace terms.values, and the first of an image's `counted` becomes their number. A block per
+// image.
+template <bool masked, typename Target>
+__global__ void __launch_bounds__(VALUE_THREADS)
+    loss_value(const loss_images<Target> all, const loss_terms terms, const loss_sums *of_block, int blocks,
+               loss_sums *counted) {
+    in_turn();
+    of_block += blockIdx.x * blocks;
+    double *const result = all.at[blockIdx.x].result;
+    constexpr int sums = sums_of<masked>;
+    __shared__ distwar::block_sum_memory<sums, VALUE_THREADS, double> memory;
+    double mine[sums] = {}, total[sums];
+    for (int i = threadIdx.x; i < blocks; i += VALUE_THREADS)
+        for (int k = 0; k < sums; k++) mine[k] += of_block[i].of[k];
+    distwar::block_sum(mine, memory, total);
+    if (threadIdx.x > 0) return;
+    double values = terms.values, share = terms.share;
+    if (masked) {
+        values = counted[blockIdx.x].of[0] =
+            terms.count ? double(GS_CHANNELS) * double(*terms.count) : total[sums - 1];
+        if (values > 0) share = total[sums - 1] / values;
+    }
+    result[1] = total[0] / values;
+    result[2] = total[1] / values;
+    if (masked && values == 0) result[1] = 0, result[2] = share;
+    result[0] = terms.l1 * result[1] + terms.ssim_base * share + terms.ssim * result[2];
+}
+
+// Gradients d result[0] / dc, from the maps of loss_forward. counted: of loss_value, read in place of terms.values if
+// masked.
+template <bool masked, typename Target>
+__global__ void __launch_bounds__(THREADS)
+    loss_backward(const loss_images<Target> all, const loss_terms terms, const float *maps,
+                  const loss_sums *counted) {
+    in_turn();
+    const loss_place at(all.planes);
+    const images_of_type<Target> in = all.of(at.image);
+    float *const gradient = all.at[at.image].gradient;
+    __shared__ float map[3][HALO][HALO + 1], rows[3][HALO][TILE + 1];
+
+    const int channel = at.channel;
+    const int64_t plane = in.plane;
+    const float *const channel_maps = maps + at.image * 3 * all.values() + channel * plane;
+    for_each_of_halo([&](int row, int column, int x, int y) {
+        const bool has = inside(in, x, y);
+        for (int k = 0; k < 3; k++)
+            map[k][row][column] = has ? channel_maps[k * all.values() + y * in.width + x] : 0;
+    });
+    __syncthreads();
+    for_each_run([&](int row, int column) {
+        float sum[RUN_X][3];
+        slide_window(
+            [&](int k, float value[3]) {
+                for (int m = 0; m < 3; m++) value[m] = map[m][row][column + k];
+            },
+            sum);
+        for (int j = 0; j < RUN_X; j++)
+            for (int m = 0; m < 3; m++) rows[m][row][column + j] = sum[j][m];
+    });
+    __syncthreads();
+
+    const double n = masked ? counted[at.image].of[0] : terms.values;
+    const float l1_scale = float(terms.l1 / n), ssim_scale = float(terms.ssim / n);
+    const int column = threadIdx.x, row = threadIdx.y * RUN_Y;
+    float d[RUN_Y][3]; // m, p and s under the window
+    slide_window(
+        [&](int k, float value[3]) {
+            for (int m = 0; m < 3; m++) value[m] = rows[m][row + k][column];
+        },
+        d);
+    for (int j = 0; j < RUN_Y; j++) {
+        const int x = blockIdx.x * TILE + column, y = blockIdx.y * TILE + row + j;
+        if (!inside(in, x, y)) continue;
+        const int64_t i = channel * plane + y * in.width + x;
+        if (masked && in.mask[y * in.width + x] == 0) {
+            gradient[i] = 0;
+            continue;
+        }
+        const float c = in.color[i], t = target_at(in, y * in.width + x, channel);
+        const float by_ssim = ssim_scale * (d[j][0] + 2 * (c - t) * d[j][1] + t * d[j][2]);
+        gradient[i] = has_l1<Target> ? l1_scale * (float(c > t) - float(c < t)) + by_ssim : by_ssim;
+    }
+}
+
+// Bytes of the workspace of a launch for `count` images.
+size_t loss_bytes(int32_t width, int32_t height, int32_t planes, int32_t count = 1) {
+    const dim3 grid = grid_of(width, height, planes);
+    return size_t(count) * ((size_t(grid.x) * grid.y * grid.z + 1) * sizeof(loss_sums) +
+                            3 * size_t(planes) * size_t(width) * size_t(height) * sizeof(float));
+}
+
+template <bool masked, typename Target>
+gs_status launch_loss(const loss_images<Target> &all, const loss_terms &terms, void *workspace,
+                      gs_stream stream) {
+    const dim3 grid = grid_of(all.width, all.height, all.planes * all.count), block(TILE, STEP);
+    const int blocks = int(grid.x * grid.y) * all.planes;
+    loss_sums *const counted = static_cast<loss_sums *>(workspace), *const of_block = counted + all.count;
+    float *const maps =
+        all.at[0].gradient ? reinterpret_cast<float *>(of_block + size_t(all.count) * blocks) : nullptr;
+    GS_CUDA(launch_in_turn(stream, grid, block, loss_forward<masked, Target>, all, terms, maps, of_block));
+    GS_CUDA(launch_in_turn(stream, all.count, VALUE_THREADS, loss_value<masked, Target>, all, terms, of_block,
+                           blocks, counted));
+    if (maps)
+        GS_CUDA(
+            launch_in_turn(stream, grid, block, loss_backward<masked, Target>, all, terms, maps, counted));
+    return GS_OK;
+}
+
+enum { MASK_THREADS = 256, MASK_BLOCKS = 256 };
+
+__global__ void __launch_bounds__(MASK_THREADS)
+    count_mask(const uint8_t *mask, int64_t pixels, unsigned long long *count) {
+    const int64_t step = int64_t(gridDim.x) * MASK_THREADS;
+    int64_t own = 0; // sums of integers: in any order
+    for (int64_t i = int64_t(blockIdx.x) * MASK_THREADS + threadIdx.x; i < pixels; i += step)
+        own += mask[i] != 0;
+    atomicAdd(count, static_cast<unsigned long long>(own));
+}
+
+// Small images go through a stage together: of large ones each fills the GPU, and their maps leave its cache.
+int32_t images_of_launch(int32_t width, int32_t height, int32_t count) {
+    const int64_t most = (1 << 21) / (int64_t(width) * height);
+    return most < 1 ? 1 : most < count ? int32_t(most) : count;
+}
+
+gs_status check_loss(const char *function, const gs_comparison *compared, const double *result) {
+    GS_TRY(check_comparison(function, compared));
+    return libgs_require(function, result, "result must be given");
+}
+
+// The loss over all of an image, and a launch for images of its size, without one yet.
+loss_terms whole_loss(int64_t plane) {
+    return {L1_WEIGHT, -SSIM_WEIGHT, SSIM_WEIGHT, false, 0, plane, GS_CHANNELS * double(plane), 1, nullptr};
+}
+loss_images<uint8_t> no_images(const gs_comparison &compared) {
+    return {compared.width, compared.height, GS_CHANNELS, 0, int64_t(compared.width) * compared.height, {}};
+}
+
+gs_status queue_loss(const loss_images<uint8_t> &all, const loss_terms &terms, void *workspace,
+                     gs_stream stream) {
+    const auto queue = all.at[0].mask ? launch_loss<true, uint8_t> : launch_loss<false, uint8_t>;
+    return queue(all, terms, workspace, stream);
+}
+
+loss_image<uint8_t> image_of(const gs_loss_image &one) {
+    return {one.images.color, one.images.target, one.images.mask, one.result, one.color_gradient};
+}
+
+// Whether one launch can be for both.
+bool are_alike(const gs_loss_image &a, const gs_loss_image &b) {
+    return !a.images.mask == !b.images.mask && !a.color_gradient == !b.color_gradient;
+}
+
+// gs_losses, for `function`.
+gs_status queue_losses(const char *function, const gs_loss_image *of, int32_t count, void *workspace,
+                       size_t workspace_bytes, gs_stream stream) {
+    const int32_t width = of->images.width, height = of->images.height;
+    for (int32_t i = 0; i < count; i++) {
+        GS_TRY(check_loss(function, &of[i].images, of[i].result));
+        GS_REQUIRE_OF(function, of[i].images.width == width && of[i].images.height == height,
+                      "all images must have the same size");
+    }
+    const int32_t most = images_of_launch(width, height, count);
+    GS_TRY(
+        check_workspace(function, workspace, workspace_bytes, loss_bytes(width, height, GS_CHANNELS, most)));
+    loss_images<uint8_t> all = no_images(of->images);
+    const loss_terms terms = whole_loss(all.plane);
+    for (int32_t i = 0; i < count; i++) {
+        all.at[all.count++] = image_of(of[i]);
+        if (i + 1 < count && all.count < most && are_alike(of[i], of[i + 1])) continue;
+        GS_TRY(queue_loss(all, terms, workspace, stream));
+        all.count = 0;
+    }
+    return GS_OK;
+}
+
+gs_status check_pair(const char *function, const gs_ssim_pair *pair) {
+    GS_REQUIRE_OF(function, pair, "pair must be given");
+    GS_TRY(check_size(function, pair->width, pair->height));
+    GS_REQUIRE_OF(function, pair->planes >= 1 && pair->planes <= GS_SSIM_MAX_PLANES,
+                  "planes must be in 1..65535");
+    const dim3 grid = grid_of(pair->width, pair->height, pair->planes);
+    GS_REQUIRE_OF(function, uint64_t(grid.x) * grid.y * grid.z < INT32_MAX, "the images are too large");
+    return libgs_require(function,
+                         !pair->valid || (pair->width >= GS_SSIM_WINDOW && pair->height >= GS_SSIM_WINDOW),
+                         "width and height must be at least 11 if only windows inside the image count");
+}
+
+// ---- depth: the mean absolute difference ----
+
+enum { VALUES_A_THREAD = 8, VALUES = THREADS * VALUES_A_THREAD };
+
+// Sums of |depth - target| and of the pixels that count.
+struct depth_sums {
+    double of[2];
+};
+
+// NaN in the target: unknown.
+__device__ bool counts(const gs_depth_comparison &in, int64_t i) {
+    return !isnan(in.target[i]) && (!in.mask || in.mask[i] != 0);
+}
+
+__device__ depth_sums sum_of_block(const double (&mine)[2]) {
+    __shared__ distwar::block_sum_memory<2, THREADS, double> memory;
+    depth_sums total;
+    distwar::block_sum(mine, memory, total.of);
+    return total;
+}
+
+__global__ void __launch_bounds__(THREADS)
+    depth_loss_sums(const gs_depth_comparison in, int64_t pixels, depth_sums *of_block) {
+    const int64_t first = int64_t(blockIdx.x) * VALUES + threadIdx.x;
+    double mine[2] = {};
+    for (int j = 0; j < VALUES_A_THREAD; j++) {
+        const int64_t i = first + j * THREADS;
+        if (i >= pixels || !counts(in, i)) continue;
+        mine[0] += double(fabsf(in.depth[i] - in.target[i]));
+        mine[1] += 1;
+    }
+    const depth_sums total = sum_of_block(mine);
+    if (threadIdx.x == 0) of_block[blockIdx.x] = total;
+}
+
+// Writes the sums over all blocks to *all. One block.
+__global__ void __launch_bounds__(THREADS)
+    depth_loss_value(const depth_sums *of_block, int blocks, depth_sums *all, double *result) {
+    double mine[2] = {};
+    for (int i = threadIdx.x; i < blocks; i += THREADS)
+        for (int k = 0; k < 2; k++) mine[k] += of_block[i].of[k];
+    const depth_sums total = sum_of_block(mine);
+    if (threadIdx.x != 0) return;
+    *all = total;
+    *result = total.of[1] > 0 ? total.of[0] / total.of[1] : 0;
+}
+
+__global__ void __launch_bounds__(THREADS) depth_loss_gradient(const gs_depth_comparison in, int64_t pixels,
+                                                               const depth_sums *all, float *gradient) {
+    const int64_t i = int64_t(blockIdx.x) * THREADS + threadIdx.x;
+    if (i >= pixels) return;
+    float slope = 0;
+    if (counts(in, i)) {
+        const float difference = in.depth[i] - in.target[i];
+        slope = float(double(in.weight) / all->of[1]) * (float(difference > 0) - float(difference < 0));
+    }
+    gradient[i] = slope;
+}
+
+int64_t pixels_of(int32_t width, int32_t height) {
+    return int64_t(width) * height;
+}
+
+// ---- exposure: corrected = exp(log_gain) color ----
+
+enum { GAINS = GS_EXPOSURE_VALUES, SUMS = GS_EXPOSURE_SUMS };
+
+__global__ void __launch_bounds__(THREADS)
+    exposure_kernel(const float *__restrict__ log_gain, const float *color, int64_t plane, float *corrected) {
+    const int64_t i = int64_t(blockIdx.x) * THREADS + threadIdx.x;
+    if (i >= plane) return;
+    for_channels([&](int k) { corrected[k * plane + i] = expf(log_gain[k]) * color[k * plane + i]; });
+}
+
+// One block per row of tiles, from `first` on, and channel.
+__global__ void __launch_bounds__(ROW_THREADS)
+    exposure_rows_kernel(gs_exposed image, int first, float *__restrict__ gradient,
+                         double (*row_sums)[SUMS]) {
+    __shared__ distwar::block_sum_memory<2, ROW_THREADS> memory;
+    const float *const __restrict__ color = image.color; // else a thread waits for each load by itself
+    const int k = int(blockIdx.x) % GAINS;
+    const float gain = expf(image.log_gain[k]);
+    const int64_t plane = int64_t(image.width) * image.height, row = first + int64_t(blockIdx.x) / GAINS,
+                  in_row = int64_t(GS_TILE_SIZE) * image.width, begin = row * in_row;
+    const int64_t end = begin + in_row < plane ? begin + in_row : plane;
+    float mine[2] = {}, total[2]; // by the gain, its absolute values
+    for (int64_t i = k * plane + begin + threadIdx.x; i < k * plane + end; i += ROW_THREADS) {
+        const float by_color = gain * gradient[i], by_gain = by_color * color[i];
+        mine[0] += by_gain;
+        mine[1] += fabsf(by_gain);
+        gradient[i] = by_color;
+    }
+    distwar::block_sum(mine, memory, total);
+    if (threadIdx.x == 0) row_sums[row][k] = double(total[0]), row_sums[row][GAINS + k] = double(total[1]);
+}
+
+__global__ void __launch_bounds__(32)
+    exposure_rows_sum_kernel(const double (*row_sums)[SUMS], int rows, float *sums) {
+    if (threadIdx.x >= SUMS) return;
+    double sum = 0;
+    for (int r = 0; r < rows; r++) sum += row_sums[r][threadIdx.x];
+    sums[threadIdx.x] = float(sum);
+}
+
+// One block. Its threads keep to their views, so that a step of one needs no barrier before the sum.
+__global__ void __launch_bounds__(THREADS)
+    exposure_step_kernel(float (*log_gains)[GAINS], gs_exposure_group group, const float *sums, float rate,
+                         float prior) {
+    __shared__ distwar::block_sum_memory<GAINS, THREADS> memory;
+    __shared__ float mean[GAINS];
+    float mine[GAINS] = {}, total[GAINS];
+    for (int64_t i = threadIdx.x; i < group.count; i += THREADS)
+        for_channels([&](int k) {
+            float &gain = log_gains[group.views[i]][k];
+            if (i == group.view) gain -= rate * fmaf(prior, gain, sums[k] / fmaxf(sums[GAINS + k], FLT_MIN));
+            mine[k] += gain;
+        });
+    if (group.count == 1) return; // all threads: a mean of its own would undo the step
+    distwar::block_sum(mine, memory, total);
+    if (threadIdx.x == 0) for_channels([&](int k) { mean[k] = total[k] / float(group.count); });
+    __syncthreads();
+    for (int64_t i = threadIdx.x; i < group.count; i += THREADS)
+        for_channels([&](int k) { log_gains[group.views[i]][k] -= mean[k]; });
+}
+
+gs_status check_exposed(const char *function, const gs_exposed *image) {
+    GS_REQUIRE_OF(function, image, "image must be given");
+    GS_TRY(check_size(function, image->width, image->height));
+    return libgs_require(function, image->log_gain && image->color, "log_gain and color must be given");
+}
+
+int rows_of(int32_t height) {
+    return (height + GS_TILE_SIZE - 1) / GS_TILE_SIZE;
+}
+
+} // namespace
+
+// ---- calls ----
+
+gs_status gs_losses_bytes(int32_t width, int32_t height, int32_t count, size_t *bytes) {
+    GS_TRY(check_size(__func__, width, height));
+    GS_REQUIRE(count >= 1 && count <= GS_MAX_VIEWS, "count must be in 1..32");
+    GS_REQUIRE(bytes, "bytes must be given");
+    *bytes = loss_bytes(width, height, GS_CHANNELS, images_of_launch(width, height, count));
+    return GS_OK;
+}
+
+gs_status gs_loss_bytes(int32_t width, int32_t height, size_t *bytes) {
+    GS_TRY(check_size(__func__, width, height));
+    GS_REQUIRE(bytes, "bytes must be given");
+    *bytes = loss_bytes(width, height, GS_CHANNELS);
+    return GS_OK;
+}
+
+gs_status gs_losses(const gs_loss_image *of, int32_t count, void *workspace, size_t workspace_bytes,
+                    gs_stream stream) {
+    GS_REQUIRE(of && count >= 1 && count <= GS_MAX_VIEWS, "1 to 32 images must be given");
+    return queue_losses(__func__, of, count, workspace, workspace_bytes, stream);
+}
+
+gs_status gs_loss(const gs_comparison *compared, void *workspace, size_t workspace_bytes, double *result,
+                  float *color_gradient, gs_stream stream) {
+    GS_REQUIRE(compared, "images must be given");
+    const gs_loss_image one = {*compared, result, color_gradient};
+    return queue_losses(__func__, &one, 1, workspace, workspace_bytes, stream);
+}
+
+// The rows that are needed are an image of their own. It begins with a block of TILE rows of the whole, so that every
+// pixel has its place in a block, on which rounding depends. What differs from the whole image is within RADIUS rows
+// of its other rows' ends, and no gradient that counts reads that.
+gs_status libgs_loss_rows(const gs_comparison *compared, gs_rows rows, void *workspace,
+                          size_t workspace_bytes, double *result, float *color_gradient, gs_stream stream) {
+    GS_TRY(check_loss(__func__, compared, result));
+    const int32_t width = compared->width, height = compared->height;
+    GS_TRY(check_workspace(__func__, workspace, workspace_bytes, loss_bytes(width, height, GS_CHANNELS)));
+    const int first = rows.begin * GS_TILE_SIZE,
+              last = rows.end * GS_TILE_SIZE < height ? rows.end * GS_TILE_SIZE : height;
+    GS_REQUIRE(rows.begin >= 0 && rows.begin < rows.end &&
+                   rows.end <= (height + GS_TILE_SIZE - 1) / GS_TILE_SIZE,
+               "rows must be a range of the rows of tiles");
+    static_assert(LOSS_HALO == 2 * RADIUS, "the windows of the windows");
+    const int begin = first < LOSS_HALO ? 0 : (first - RADIUS) / TILE * TILE;
+    const int end = last + LOSS_HALO < height ? last + LOSS_HALO : height;
+    const int64_t before = int64_t(begin) * width;
+    loss_images<uint8_t> all = no_images(*compared);
+    loss_terms terms = whole_loss(all.plane);
+    loss_image<uint8_t> &in = all.at[all.count++] = image_of({*compared, result, color_gradient});
+    all.height = end - begin;
+    in.color += before, in.target += GS_CHANNELS * before;
+    if (in.mask) in.mask += before;
+    if (in.gradient) in.gradient += before;
+    terms.first = int64_t(first - begin) * width, terms.last = int64_t(last - begin) * width;
+    const bool whole = first == 0 && last == height;
+    terms.share = whole ? 1 : double(last - first) / height;
+    if (compared->mask && !whole) {
+        unsigned long long *const count =
+            reinterpret_cast<unsigned long long *>(&static_cast<loss_sums *>(workspace)->of[1]);
+        GS_CUDA(cudaMemsetAsync(count, 0, sizeof *count, stream));
+        GS_CUDA(launch(stream, MASK_BLOCKS, MASK_THREADS, count_mask, compared->mask, int64_t(width) * height,
+                       count));
+        terms.count = count;
+    }
+    return queue_loss(all, terms, workspace, stream);
+}
+
+gs_status gs_ssim_bytes(const gs_ssim_pair *pair, size_t *bytes) {
+    GS_TRY(check_pair(__func__, pair));
+    GS_REQUIRE(bytes, "bytes must be given");
+    *bytes = loss_bytes(pair->width, pair->height, pair->planes);
+    return GS_OK;
+}
+
+gs_status gs_ssim(const gs_ssim_pair *pair, void *workspace, size_t workspace_bytes, double *result,
+                  float *gradient, gs_stream stream) {
+    GS_TRY(check_pair(__func__, pair));
+    GS_REQUIRE(pair->first && pair->second && result, "first, second and result must be given");
+    const int32_t width = pair->width, height = pair->height, border = pair->valid ? 2 * RADIUS : 0;
+    GS_TRY(check_workspace(__func__, workspace, workspace_bytes, loss_bytes(width, height, pair->planes)));
+    const int64_t plane = int64_t(width) * height;
+    const loss_images<float> in = {width, height, pair->planes,
+                                   1,     plane,  {{pair->first, pair->second, nullptr, result, gradient}}};
+    const double values = double(pair->planes) * (width - border) * (height - border);
+    const loss_terms terms = {0, 1, 0, pair->valid != 0, 0, plane, values, 1, nullptr};
+    return launch_loss<false>(in, terms, workspace, stream);
+}
+
+gs_status gs_depth_loss_bytes(int32_t width, int32_t height, size_t *bytes) {
+    GS_TRY(check_size(__func__, width, height));
+    GS_REQUIRE(bytes, "bytes must be given");
+    *bytes = (size_t(blocks_for(pixels_of(width, height), VALUES)) + 1) * sizeof(depth_sums);
+    return GS_OK;
+}
+
+gs_status gs_depth_loss(const gs_depth_comparison *depths, void *workspace, size_t workspace_bytes,
+                        double *result, float *gradient, gs_stream stream) {
+    GS_REQUIRE(depths, "depths must be given");
+    GS_REQUIRE(depths->depth && depths->target && result, "depth, target and result must be given");
+    GS_REQUIRE(depths->weight - depths->weight == 0, "the weight must be finite");
+    size_t needed = 0;
+    GS_TRY(gs_depth_loss_bytes(depths->width, depths->height, &needed));
+    GS_TRY(check_workspace(__func__, workspace, workspace_bytes, needed));
+    const int64_t pixels = pixels_of(depths->width, depths->height);
+    const unsigned blocks = blocks_for(pixels, VALUES);
+    depth_sums *const all = static_cast<depth_sums *>(workspace), *const of_block = all + 1;
+    GS_CUDA(launch(stream, blocks, THREADS, depth_loss_sums, *depths, pixels, of_block));
+    GS_CUDA(launch(stream, 1, THREADS, depth_loss_value, of_block, int(blocks), all, result));
+    if (gradient)
+        GS_CUDA(launch_for(stream, pixels, THREADS, depth_loss_gradient, *depths, pixels, all, gradient));
+    return GS_OK;
+}
+
+gs_status gs_exposure(const gs_exposed *image, float *corrected, gs_stream stream) {
+    GS_TRY(check_exposed(__func__, image));
+    GS_REQUIRE(corrected, "corrected must be given");
+    return GS_STATUS(launch_for(stream, pixels_of(image->width, image->height), THREADS, exposure_kernel,
+                                image->log_gain, image->color, pixels_of(image->width, image->height),
+                                corrected));
+}
+
+gs_status gs_exposure_bytes(int32_t width, int32_t height, size_t *bytes) {
+    GS_TRY(check_size(__func__, width, height));
+    GS_REQUIRE(bytes, "bytes must be given");
+    *bytes = size_t(rows_of(height)) * SUMS * sizeof(double);
+    return GS_OK;
+}
+
+gs_status gs_exposure_backward(const gs_exposed *image, void *workspace, size_t workspace_bytes,
+                               float *gradient, float *sums, gs_stream stream) {
+    GS_TRY(check_exposed(__func__, image));
+    GS_REQUIRE(gradient && sums, "gradient and sums must be given");
+    size_t needed = 0;
+    GS_TRY(gs_exposure_bytes(image->width, image->height, &needed));
+    GS_TRY(check_workspace(__func__, workspace, workspace_bytes, needed));
+    const gs_rows all = {0, rows_of(image->height)};
+    double *const row_sums = static_cast<double *>(workspace);
+    GS_TRY(libgs_exposure_rows(image, all, gradient, row_sums, stream));
+    return libgs_exposure_sum(row_sums, all.end, sums, stream);
+}
+
+gs_status libgs_exposure_rows(const gs_exposed *image, gs_rows rows, float *gradient, double *row_sums,
+                              gs_stream stream) {
+    GS_TRY(check_exposed(__func__, image));
+    GS_REQUIRE(gradient && row_sums, "gradient and row_sums must be given");
+    GS_REQUIRE(rows.begin >= 0 && rows.begin < rows.end && rows.end <= rows_of(image->height),
+               "rows must be a range of the rows of tiles");
+    return GS_STATUS(launch(stream, unsigned(GAINS * (rows.end - rows.begin)), ROW_THREADS,
+                            exposure_rows_kernel, *image, int(rows.begin), gradient,
+                            reinterpret_cast<double(*)[SUMS]>(row_sums)));
+}
+
+gs_status libgs_exposure_sum(const double *row_sums, int32_t rows, float *sums, gs_stream stream) {
+    GS_REQUIRE(row_sums && rows > 0 && sums, "row_sums, their number and sums must be given");
+    return GS_STATUS(launch(stream, 1, 32, exposure_rows_sum_kernel,
+                            reinterpret_cast<const double(*)[SUMS]>(row_sums), int(rows), sums));
+}
+
+gs_status gs_exposure_step(float *log_gains, const gs_exposure_group *group, const float *sums, float rate,
+                           float prior, gs_stream stream) {
+    GS_REQUIRE(log_gains && group && group->views && sums,
+               "log_gains, group, its views and sums must be given");
+    GS_REQUIRE(group->count >= 1 && group->view >= 0 && group->view < group->count,
+               "view must be one of the group's views");
+    GS_REQUIRE(valid_rate(rate) && valid_rate(prior), "rate and prior must be finite and not negative");
+    return GS_STATUS(launch(stream, 1, THREADS, exposure_step_kernel,
+                            reinterpret_cast<float(*)[GAINS]>(log_gains), *group, sums, rate, prior));
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: MIT
+// Photographs before they are trained on: pictures, masks and depth maps at a fraction of their size, and cut-out
+// objects on another background. Reads and writes pixels alone. One thread per value of the result.
+#include "check.h"
+#include "distwar_gs_shrink.h"
+#include "launch.cuh"
+
+namespace {
+
+constexpr int block_size = 256;
+
+// The blocks of a picture: its row length, the sides of a block, and the size of the result.
+struct blocks {
+    int64_t row;
+    int across, down, width, height;
+
+    // Calls visit(pixel) for each pixel of the block of pixel i of the result.
+    template <typename Visit>
+    __device__ void visit_block(int64_t i, Visit visit) const {
+        const int64_t left = i % width * across, top = i / width * down;
+        for (int y = 0; y < down; y++)
+            for (int x = 0; x < across; x++) visit((top + y) * row + left + x);
+    }
+};
+
+// ---- value i of a result ----
+
+struct picture_value {
+    const uint8_t *picture;
+    int channels;
+
+    __device__ uint8_t operator()(const blocks &of, int64_t i) const {
+        const int channel = int(i % channels);
+        uint64_t sum = 0;
+        of.visit_block(i / channels, [&](int64_t pixel) { sum += picture[pixel * channels + channel]; });
+        const uint64_t area = uint64_t(of.across) * uint64_t(of.down);
+        return uint8_t((sum + area / 2) / area);
+    }
+};
+
+struct planes_value {
+    const float *planes[GS_SHRINK_MOST];
+    int count;
+    int64_t pixels;
+
+    __device__ uint8_t operator()(const blocks &of, int64_t i) const {
+        float sum = 0;
+        for (int k = 0; k < count; k++) {
+            const float *const plane = planes[k] + i % GS_CHANNELS * pixels;
+            of.visit_block(i / GS_CHANNELS, [&](int64_t pixel) { sum += plane[pixel]; });
+        }
+        const float mean = sum / (float(of.across) * float(of.down) * float(count));
+        return uint8_t(fminf(fmaxf(mean, 0.f), 1.f) * 255.f + 0.5f);
+    }
+};
+
+struct mask_value {
+    const uint8_t *mask;
+
+    __device__ uint8_t operator()(const blocks &of, int64_t i) const {
+        bool all = true;
+        of.visit_block(i, [&](int64_t pixel) { all &= mask[pixel] != 0; });
+        return all ? 255 : 0;
+    }
+};
+
+struct depth_value {
+    const float *depth;
+
+    __device__ float operator()(const blocks &of, int64_t i) const {
+        float sum = 0, known = 0;
+        of.visit_block(i, [&](int64_t pixel) {
+            const float value = depth[pixel];
+            if (!isnan(value)) sum += value, known += 1;
+        });
+        return sum / known; // 0 / 0 is NaN
+    }
+};
+
+template <typename Value, typename T>
+__global__ void __launch_bounds__(block_size)
+    shrink_kernel(blocks of, Value value, int64_t values, T *small) {
+    const int64_t i = int64_t(blockIdx.x) * block_size + threadIdx.x;
+    if (i < values) small[i] = value(of, i);
+}
+
+gs_status check_shrinking(const char *function, const gs_shrinking *shrinking) {
+    GS_REQUIRE_OF(function, shrinking, "shrinking must be given");
+    GS_TRY(check_size(function, shrinking->width, shrinking->height));
+    return libgs_require(function, shrinking->factor >= 1 && shrinking->factor <= GS_MAX_SIZE,
+                         "factor must be in 1..16384");
+}
+
+template <typename Value, typename T>
+gs_status shrink(const gs_shrinking &s, int channels, const Value &value, T *small, gs_stream stream) {
+    const int across = s.factor < s.width ? s.factor : s.width,
+              down = s.factor < s.height ? s.factor : s.height;
+    const blocks of = {s.width, across, down, s.width / across, s.height / down};
+    const int64_t values = int64_t(channels) * of.width * of.height;
+    return GS_STATUS(
+        launch_for(stream, values, block_size, shrink_kernel<Value, T>, of, value, values, small));
+}
+
+struct color_change {
+    float of[GS_CHANNELS]; // the new background less the old one
+};
+
+__global__ void __launch_bounds__(block_size)
+    backdrop_kernel(const uint8_t *picture, const uint8_t *alpha, int64_t values, color_change change,
+                    uint8_t *moved) {
+    const int64_t i = int64_t(blockIdx.x) * block_size + threadIdx.x;
+    if (i >= values) return;
+    const float open = 255.0f - float(alpha[i / GS_CHANNELS]); // 255 (1 - alpha)
+    const float value = float(picture[i]) + change.of[i % GS_CHANNELS] * open;
+    moved[i] = uint8_t(fminf(fmaxf(value, 0.0f), 255.0f) + 0.5f);
+}
+
+} // namespace
+
+gs_status gs_shrink_picture(const gs_shrinking *shrinking, int32_t channels, const uint8_t *picture,
+                            uint8_t *small, gs_stream stream) {
+    GS_TRY(check_shrinking(__func__, shrinking));
+    GS_REQUIRE(channels >= 1 && channels <= 4, "channels must be in 1..4");
+    GS_REQUIRE(picture && small, "picture and small must be given");
+    return shrink(*shrinking, channels, picture_value{picture, channels}, small, stream);
+}
+
+gs_status gs_shrink_planes(const gs_shrinking *shrinking, const float *const *planes, int32_t count,
+                           uint8_t *small, gs_stream stream) {
+    GS_TRY(check_shrinking(__func__, shrinking));
+    GS_REQUIRE(planes && small, "planes and small must be given");
+    GS_REQUIRE(count >= 1 && count <= GS_SHRINK_MOST, "count must be in 1..8");
+    planes_value from = {{}, count, int64_t(shrinking->width) * shrinking->height};
+    for (int k = 0; k < count; k++) {
+        GS_REQUIRE(planes[k], "planes must be given");
+        from.planes[k] = planes[k];
+    }
+    return shrink(*shrinking, GS_CHANNELS, from, small, stream);
+}
+
+gs_status gs_shrink_mask(const gs_shrinking *shrinking, const uint8_t *mask, uint8_t *small,
+                         gs_stream stream) {
+    GS_TRY(check_shrinking(__func__, shrinking));
+    GS_REQUIRE(mask && small, "mask and small must be given");
+    return shrink(*shrinking, 1, mask_value{mask}, small, stream);
+}
+
+gs_status gs_shrink_depth(const gs_shrinking *shrinking, const float *depth, float *small, gs_stream stream) {
+    GS_TRY(check_shrinking(__func__, shrinking));
+    GS_REQUIRE(depth && small, "depth and small must be given");
+    return shrink(*shrinking, 1, depth_value{depth}, small, stream);
+}
+
+gs_status gs_backdrop(const uint8_t *picture, const uint8_t *alpha, int32_t width, int32_t height,
+                      const float change[GS_CHANNELS], uint8_t *moved, gs_stream stream) {
+    GS_TRY(check_size(__func__, width, height));
+    GS_REQUIRE(picture && alpha && change && moved, "picture, alpha, change and moved must be given");
+    color_change added;
+    for (int c = 0; c < GS_CHANNELS; c++) {
+        GS_REQUIRE(change[c] >= -1 && change[c] <= 1, "a change must be in -1..1");
+        added.of[c] = change[c];
+    }
+    const int64_t values = int64_t(GS_CHANNELS) * width * height;
+    return GS_STATUS(
+        launch_for(stream, values, block_size, backdrop_kernel, picture, alpha, values, added, moved));
+}
