@@ -81,18 +81,6 @@ static bool check(ranks *group, bool right, const char *text) {
     return right || ranks_fail(group, "%s", text);
 }
 
-bool ranks_exchange_sizes(ranks *group, int values, const int64_t *send, int64_t *receive, gs_stream stream) {
-    return check(group, values >= 1 && send && receive,
-                 "ranks_exchange_sizes: values must be positive, send and receive given") &&
-           group->transport->exchange_sizes(group, values, send, receive, stream);
-}
-
-bool ranks_tell_all(ranks *group, int64_t own, int64_t of_all[RANKS_MAX], gs_stream stream) {
-    int64_t to_all[RANKS_MAX];
-    for (int r = 0; r < group->count; r++) to_all[r] = own;
-    return ranks_exchange_sizes(group, 1, to_all, of_all, stream);
-}
-
 static bool check_bytes(const ranks *group, const void *memory, const ranks_bytes *of) {
     for (int r = 0; r < group->count; r++)
         if (of[r].begin < 0 || of[r].count < 0 || (of[r].count > 0 && !memory)) return false;
@@ -100,13 +88,21 @@ static bool check_bytes(const ranks *group, const void *memory, const ranks_byte
 }
 
 bool ranks_all_to_all(ranks *group, const ranks_exchange *exchange, gs_stream stream) {
+    const int own = group->own;
     const bool right = exchange && check_bytes(group, exchange->send, exchange->to) &&
                        check_bytes(group, exchange->receive, exchange->from) &&
-                       exchange->to[group->own].count == exchange->from[group->own].count;
-    return check(group, right,
-                 "ranks_all_to_all: memory must be given, its places must not be negative, and a "
-                 "rank receives from itself what it sends") &&
-           group->transport->all_to_all(group, exchange, stream);
+                       exchange->to[own].count == exchange->from[own].count;
+    if (!check(group, right,
+               "ranks_all_to_all: memory must be given, its places must not be negative, and a "
+               "rank receives from itself what it sends") ||
+        (group->count > 1 && !group->transport->all_to_all(group, exchange, stream)))
+        return false;
+    if (exchange->to[own].count > 0)
+        CUDA_OR_FAIL(group,
+                     cudaMemcpyAsync((char *)exchange->receive + exchange->from[own].begin,
+                                     (const char *)exchange->send + exchange->to[own].begin,
+                                     (size_t)exchange->to[own].count, cudaMemcpyDeviceToDevice, stream));
+    return true;
 }
 
 bool ranks_all_reduce(ranks *group, const ranks_reduction *reduction, gs_stream stream) {
@@ -115,7 +111,71 @@ bool ranks_all_reduce(ranks *group, const ranks_reduction *reduction, gs_stream 
                        (unsigned)reduction->operation <= RANKS_MAX_OF;
     return check(group, right,
                  "ranks_all_reduce: values must be given, with a type, an operation and a count >= 0") &&
-           group->transport->all_reduce(group, reduction, stream);
+           (group->count == 1 || group->transport->all_reduce(group, reduction, stream));
+}
+
+bool ranks_wait_for_stream(ranks *group, gs_stream stream) {
+    CUDA_OR_FAIL(group, cudaStreamSynchronize(stream));
+    return true;
+}
+
+bool ranks_wait(ranks *group, gs_stream stream) {
+    return check(group, true, "") &&
+           (group->transport ? group->transport->wait : ranks_wait_for_stream)(group, stream);
+}
+
+// ---- numbers of the host ----
+
+static bool reserve_numbers(ranks *group, int64_t values) {
+    const size_t bytes = (size_t)values * sizeof(int64_t);
+    if (values <= group->room) return true;
+    group->room = 0;
+    CUDA_OR_FAIL(group, cudaFreeHost(group->host));
+    CUDA_OR_FAIL(group, cudaFree(group->device));
+    group->host = NULL, group->device = NULL;
+    CUDA_OR_FAIL(group, cudaMallocHost((void **)&group->host, bytes));
+    CUDA_OR_FAIL(group, cudaMalloc((void **)&group->device, bytes));
+    group->room = values;
+    return true;
+}
+
+void ranks_close_numbers(ranks *group) {
+    cudaFreeHost(group->host); // the rank ends: errors have been told
+    cudaFree(group->device);
+}
+
+bool ranks_tell_numbers(ranks *group, int values, const int64_t *own, int64_t *of_all, gs_stream stream) {
+    const int count = group->count;
+    const int64_t bytes = values * (int64_t)sizeof *own;
+    if (!check(group, values >= 1 && own && of_all,
+               "ranks_tell_numbers: values must be positive, own and of_all given"))
+        return false;
+    if (count == 1) {
+        memcpy(of_all, own, (size_t)bytes);
+        return true;
+    }
+    if (!reserve_numbers(group, (1 + count) * (int64_t)values)) return false;
+    ranks_exchange exchange = {.send = group->device, .receive = group->device + values};
+    for (int r = 0; r < count; r++)
+        exchange.to[r].count = bytes, exchange.from[r] = (ranks_bytes){r * bytes, bytes};
+    memcpy(group->host, own, (size_t)bytes);
+    CUDA_OR_FAIL(group,
+                 cudaMemcpyAsync(group->device, group->host, (size_t)bytes, cudaMemcpyHostToDevice, stream));
+    if (!ranks_all_to_all(group, &exchange, stream)) return false;
+    CUDA_OR_FAIL(group, cudaMemcpyAsync(group->host + values, group->device + values, (size_t)(count * bytes),
+                                        cudaMemcpyDeviceToHost, stream));
+    if (!ranks_wait(group, stream)) return false;
+    memcpy(of_all, group->host + values, (size_t)(count * bytes));
+    return true;
+}
+
+bool ranks_tell_all(ranks *group, int64_t own, int64_t of_all[RANKS_MAX], gs_stream stream) {
+    return ranks_tell_numbers(group, 1, &own, of_all, stream);
+}
+
+bool ranks_barrier(ranks *group, gs_stream stream) {
+    int64_t of_all[RANKS_MAX];
+    return group->count == 1 ? ranks_wait(group, stream) : ranks_tell_all(group, 0, of_all, stream);
 }
 
 bool ranks_sum(ranks *group, double *values, size_t count) {
@@ -129,41 +189,7 @@ bool ranks_sum(ranks *group, double *values, size_t count) {
     return done;
 }
 
-bool ranks_barrier(ranks *group, gs_stream stream) {
-    return check(group, true, "") && group->transport->barrier(group, stream);
-}
-
-bool ranks_wait(ranks *group, gs_stream stream) {
-    return check(group, true, "") && group->transport->wait(group, stream);
-}
-
-// ---- a group of one: collectives have nobody to wait for ----
-
-static bool wait_alone(ranks *group, gs_stream stream) {
-    CUDA_OR_FAIL(group, cudaStreamSynchronize(stream));
-    return true;
-}
-
-static bool exchange_alone(ranks *group, int values, const int64_t *send, int64_t *receive,
-                           gs_stream stream) {
-    (void)group, (void)stream;
-    memcpy(receive, send, (size_t)values * sizeof *send);
-    return true;
-}
-
-static bool all_to_all_alone(ranks *group, const ranks_exchange *exchange, gs_stream stream) {
-    const size_t bytes = (size_t)exchange->to[0].count;
-    if (bytes > 0)
-        CUDA_OR_FAIL(group, cudaMemcpyAsync((char *)exchange->receive + exchange->from[0].begin,
-                                            (const char *)exchange->send + exchange->to[0].begin, bytes,
-                                            cudaMemcpyDeviceToDevice, stream));
-    return true;
-}
-
-static bool all_reduce_alone(ranks *group, const ranks_reduction *reduction, gs_stream stream) {
-    (void)group, (void)reduction, (void)stream;
-    return true;
-}
+// ---- a group of one ----
 
 typedef struct lone_rank {
     ranks group;
@@ -171,12 +197,10 @@ typedef struct lone_rank {
 } lone_rank;
 
 ranks *ranks_alone_open(void) {
-    static const transport calls = {exchange_alone, all_to_all_alone, all_reduce_alone, wait_alone,
-                                    wait_alone};
     lone_rank *const self = calloc(1, sizeof *self);
     if (!self) return NULL;
     self->shared.alone = true;
-    self->group = (ranks){.transport = &calls, .shared = &self->shared, .count = 1};
+    self->group = (ranks){.shared = &self->shared, .count = 1};
     return &self->group;
 }
 

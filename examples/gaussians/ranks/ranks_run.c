@@ -54,6 +54,7 @@ static void leave_thread(void *argument) {
         thread_group_leave(&self->group);
     else
         nccl_leave(&self->group);
+    ranks_close_numbers(&self->group);
 }
 
 // It has no limit of time: files may be slow.

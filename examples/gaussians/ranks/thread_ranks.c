@@ -81,62 +81,25 @@ static bool meet(ranks *group, const char *attempted, bool reads) {
     return !failed || ranks_stop(group);
 }
 
-static void stop_reading(ranks *group) {
+// Shows the others `published`. After true they may read it until end_reading has returned.
+static bool publish(ranks *group, const char *attempted, const void *published) {
+    thread_group *const threads = group->state;
+    threads->published[group->own] = published; // the last meeting was after all had read
+    return meet(group, attempted, true);
+}
+
+static bool end_reading(ranks *group, const char *attempted) {
     thread_group *const threads = group->state;
     pthread_mutex_lock(&threads->mutex);
     threads->reading--;
     pthread_cond_broadcast(&threads->changed);
     pthread_mutex_unlock(&threads->mutex);
-}
-
-// Runs `read` between two meetings. published: what other ranks' `read` see of this one.
-static bool collect(ranks *group, const char *attempted, const void *published,
-                    bool (*read)(ranks *group, void *context), void *context) {
-    thread_group *const threads = group->state;
-    threads->published[group->own] = published; // the last meeting was after all had read
-    if (!meet(group, attempted, true)) return false;
-    const bool good = read(group, context);
-    stop_reading(group);
-    return meet(group, attempted, false) && good;
-}
-
-static bool wait(ranks *group, gs_stream stream) {
-    CUDA_OR_FAIL(group, cudaStreamSynchronize(stream));
-    return true;
+    return meet(group, attempted, false);
 }
 
 // ---- the collectives ----
 
-typedef struct sizes_call {
-    int values;
-    int64_t *receive;
-} sizes_call;
-
-static bool read_sizes(ranks *group, void *context) {
-    const sizes_call *const call = context;
-    const thread_group *const threads = group->state;
-    const size_t row = (size_t)call->values;
-    for (int r = 0; r < group->count; r++)
-        memcpy(call->receive + row * (size_t)r,
-               (const int64_t *)threads->published[r] + row * (size_t)group->own, row * sizeof(int64_t));
-    return true;
-}
-
-static bool exchange_sizes(ranks *group, int values, const int64_t *send, int64_t *receive,
-                           gs_stream stream) {
-    (void)stream;
-    sizes_call call = {values, receive};
-    return collect(group, "ranks_exchange_sizes", send, read_sizes, &call);
-}
-
-typedef struct exchange_call {
-    const ranks_exchange *exchange;
-    gs_stream stream;
-} exchange_call;
-
-static bool read_parts(ranks *group, void *context) {
-    const exchange_call *const call = context;
-    const ranks_exchange *const mine = call->exchange;
+static bool read_bytes(ranks *group, const ranks_exchange *mine, gs_stream stream) {
     const thread_group *const threads = group->state;
     for (int r = 0; r < group->count; r++) {
         const ranks_exchange *const theirs = threads->published[r];
@@ -144,23 +107,20 @@ static bool read_parts(ranks *group, void *context) {
         if (sent.count != expected.count)
             return ranks_fail(group, "ranks_all_to_all: rank %d sends %lld bytes, %lld are expected", r,
                               (long long)sent.count, (long long)expected.count);
-        if (sent.count == 0) continue;
+        if (sent.count == 0 || r == group->own) continue;
         CUDA_OR_FAIL(group, cudaMemcpyAsync((char *)mine->receive + expected.begin,
                                             (const char *)theirs->send + sent.begin, (size_t)sent.count,
-                                            cudaMemcpyDeviceToDevice, call->stream));
+                                            cudaMemcpyDeviceToDevice, stream));
     }
-    return wait(group, call->stream);
+    return ranks_wait_for_stream(group, stream);
 }
 
 static bool all_to_all(ranks *group, const ranks_exchange *exchange, gs_stream stream) {
-    exchange_call call = {exchange, stream};
-    return wait(group, stream) && collect(group, "ranks_all_to_all", exchange, read_parts, &call);
+    static const char name[] = "ranks_all_to_all";
+    if (!ranks_wait_for_stream(group, stream) || !publish(group, name, exchange)) return false;
+    const bool good = read_bytes(group, exchange, stream);
+    return end_reading(group, name) && good;
 }
-
-typedef struct reduce_call {
-    const ranks_reduction *reduction;
-    void *result, *next; // host
-} reduce_call;
 
 #define COMBINE(TYPE)                                                                                        \
     for (int64_t i = 0; i < count; i++) {                                                                    \
@@ -182,55 +142,52 @@ static void combine(ranks_type type, ranks_operation operation, int64_t count, v
     }
 }
 
-static int64_t bytes_of(ranks_type type) {
-    return type == RANKS_FLOAT ? 4 : 8;
+static size_t bytes_of(const ranks_reduction *reduction) {
+    return (size_t)reduction->count * (reduction->type == RANKS_FLOAT ? 4 : 8);
 }
 
-// In the order of ranks, so that all have the same bits.
-static bool read_values(ranks *group, void *context) {
-    const reduce_call *const call = context;
-    const ranks_reduction *const mine = call->reduction;
+// Combines the values in the order of ranks, so that all have the same bits. next: host, room for those of a rank.
+static bool read_values(ranks *group, const ranks_reduction *mine, void *result, void *next) {
     const thread_group *const threads = group->state;
-    const size_t bytes = (size_t)(mine->count * bytes_of(mine->type));
+    const size_t bytes = bytes_of(mine);
     for (int r = 0; r < group->count; r++) {
         const ranks_reduction *const theirs = threads->published[r];
         if (theirs->count != mine->count || theirs->type != mine->type ||
             theirs->operation != mine->operation)
             return ranks_fail(group, "ranks_all_reduce: rank %d reduces something else", r);
         if (bytes == 0) continue;
-        CUDA_OR_FAIL(group, cudaMemcpy(r == 0 ? call->result : call->next, theirs->values, bytes,
-                                       cudaMemcpyDeviceToHost));
-        if (r > 0) combine(mine->type, mine->operation, mine->count, call->result, call->next);
+        CUDA_OR_FAIL(group,
+                     cudaMemcpy(r == 0 ? result : next, theirs->values, bytes, cudaMemcpyDeviceToHost));
+        if (r > 0) combine(mine->type, mine->operation, mine->count, result, next);
     }
     return true;
 }
 
-static bool all_reduce(ranks *group, const ranks_reduction *reduction, gs_stream stream) {
-    const size_t bytes = (size_t)(reduction->count * bytes_of(reduction->type));
-    reduce_call call = {reduction, malloc(bytes + 1), malloc(bytes + 1)};
-    bool good = wait(group, stream);
-    if (good && !(call.result && call.next))
-        good = ranks_fail(group, "ranks_all_reduce: no memory for %zu bytes", bytes);
-    good = good && collect(group, "ranks_all_reduce", reduction, read_values, &call);
-    if (good && bytes > 0) {
-        const cudaError_t status =
-            cudaMemcpyAsync(reduction->values, call.result, bytes, cudaMemcpyHostToDevice, stream);
-        good =
-            status == cudaSuccess ? wait(group, stream) : ranks_fail_cuda(group, status, "ranks_all_reduce");
-    }
-    free(call.result);
-    free(call.next);
-    return good;
+static bool write_values(ranks *group, const ranks_reduction *mine, const void *result, gs_stream stream) {
+    const size_t bytes = bytes_of(mine);
+    if (bytes > 0)
+        CUDA_OR_FAIL(group, cudaMemcpyAsync(mine->values, result, bytes, cudaMemcpyHostToDevice, stream));
+    return ranks_wait_for_stream(group, stream);
 }
 
-static bool barrier(ranks *group, gs_stream stream) {
-    return wait(group, stream) && meet(group, "ranks_barrier", false);
+static bool all_reduce(ranks *group, const ranks_reduction *reduction, gs_stream stream) {
+    static const char name[] = "ranks_all_reduce";
+    const size_t bytes = bytes_of(reduction);
+    char *const memory = malloc(2 * bytes + 1);
+    if (!memory) return ranks_fail(group, "ranks_all_reduce: no memory for %zu bytes", bytes);
+    bool good = ranks_wait_for_stream(group, stream) && publish(group, name, reduction);
+    if (good) {
+        const bool read = read_values(group, reduction, memory, memory + bytes);
+        good = end_reading(group, name) && read && write_values(group, reduction, memory, stream);
+    }
+    free(memory);
+    return good;
 }
 
 // ---- membership ----
 
 void thread_group_join(thread_group *threads, ranks *group) {
-    static const transport calls = {exchange_sizes, all_to_all, all_reduce, barrier, wait};
+    static const transport calls = {all_to_all, all_reduce, ranks_wait_for_stream};
     group->transport = &calls;
     group->state = threads;
 }

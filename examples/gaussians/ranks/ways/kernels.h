@@ -40,27 +40,19 @@ typedef struct part_entries {
     int32_t count;
     void *workspace; // of parts_count_bytes
     int64_t *begin;  // [count + 1]: part p has entries begin[p] .. begin[p + 1] - 1
-    // Entries. Written by parts_gather, those of parts first .. end - 1; entries without room are not written.
+    // Entries. Written by parts_gather; those without room are not.
     uint32_t *index;  // [room]: of the splat among those of all views
-    gs_splat *splats; // [splats_room]: copies
-    int64_t room, splats_room;
-    int32_t first, end;
-    int32_t skip, skip_end; // entries of parts skip .. skip_end - 1, before `first`, have no place in splats
+    gs_splat *splats; // [room]: copies
+    int64_t room;
 } part_entries;
 gs_status parts_count_bytes(const gs_view *view, int32_t parts, size_t *bytes);
 // Writes begin and the workspace. A part's splats are those whose bounding box of pixels with alpha >= 1/255 (slightly
-// enlarged) has pixels of the part's rows. A part without rows needs none. Cost: reads the splats of views that have parts
-// with rows once, as does parts_gather.
+// enlarged) has pixels of the part's rows. Cost: reads all splats once, as does parts_gather.
 gs_status parts_count(const gs_view *view, const part_entries *entries, gs_stream stream);
 // The workspace and the rows are those of parts_count.
 gs_status parts_gather(const gs_view *view, const part_entries *entries, gs_stream stream);
 
 // Records of 12 values are gs_moments, or with `fixed` the int64 of parts_fixed_sums.
-// to[index[k]] += from[k], k = 0 .. count - 1. No index comes twice in a call, so that sums of several calls have the order of
-// the calls.
-gs_status parts_add(const uint32_t *index, const void *from, int64_t count, bool fixed, void *to,
-                    gs_stream stream);
-
 // Records of a part, without those whose values are all 0: splats that no pixel shows have such, and they are most of a large
 // scene. A packed record has PACKED values: the record's first GS_MOMENTS, then its place in its segment, as an integer
 // in the first 4 bytes of the last value. With `whole` it has PACKED_WHOLE: all values, for absolute gradients, then its
@@ -78,7 +70,8 @@ typedef struct moment_packing {
 } moment_packing;
 gs_status parts_pack_bytes(const moment_packing *packing, size_t *bytes);
 gs_status parts_pack(const moment_packing *packing, gs_stream stream); // reads the records twice
-// to[index[place]] += values, for each packed record of a segment.
+// to[index[place]] += values, for each packed record of a segment. No index comes twice in a call, so that sums of several
+// calls have the order of the calls.
 gs_status parts_add_packed(const uint32_t *index, const void *packed, int64_t count, bool fixed, bool whole,
                            void *to, gs_stream stream);
 
@@ -157,9 +150,8 @@ gs_status parts_take(const part_vectors *vectors, const part_relocation *relocat
 
 // gs_split. On each rank:
 //   parts_split_draw               gives each of its Gaussians a key, and sorts by it
-//   (all ranks learn how many rows are free and how many Gaussians can be drawn, on each)
-//   parts_split_count              how many keys are below given ones: the n least keys of all ranks are drawn, and the free
-//                                  rows of a rank take those from one place of this order to another
+//   parts_split_count              (all ranks learn how many come before given places) those with the least keys of all
+//                                  ranks are drawn, and the free rows of a rank take the ones from a place to another
 //   parts_split_give               splits those of this rank that are drawn, and copies them before
 //   (send the copies to the ranks that have rows for them)
 //   parts_split_take
@@ -171,16 +163,15 @@ typedef struct part_split {
 // Copies of Gaussians that are split.
 typedef struct split_copies {
     int64_t count;
-    uint32_t *keys;
-    float *values; // [count][parts_record]
+    float *values; // [count][1 + parts_record]: the key's bits, then the parameters
 } split_copies;
 gs_status parts_split_bytes(int64_t count, size_t *bytes);
-// totals: 2 numbers: rows that are free (dead or new), Gaussians that can be drawn.
-gs_status parts_split_draw(const gs_gaussians *gaussians, const part_split *split, int64_t *totals,
+// *free_rows, device: how many are dead or new.
+gs_status parts_split_draw(const gs_gaussians *gaussians, const part_split *split, int64_t *free_rows,
                            gs_stream stream);
-// below[k] becomes the number of this rank's keys that are less than bounds[k], k = 0 .. n - 1. A Gaussian that cannot be
-// drawn has the key UINT32_MAX.
-gs_status parts_split_count(const gs_gaussians *gaussians, const part_split *split, const uint32_t *bounds,
+// The order of all Gaussians: key * 2^32 + place among all. below[k] becomes the number of this rank's that come before
+// bounds[k], k = 0 .. n - 1. A Gaussian that cannot be drawn has the key UINT32_MAX.
+gs_status parts_split_count(const gs_gaussians *gaussians, const part_split *split, const uint64_t *bounds,
                             int32_t n, int64_t *below, gs_stream stream);
 // Writes copies of the copies->count Gaussians with the least keys, in the order of keys, then of rows; makes first halves of
 // them, and clears their moments.

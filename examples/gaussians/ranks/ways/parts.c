@@ -9,43 +9,37 @@
 
 // ---- open and close
 
-static bool open_device(parts *s) {
-    ranks *const group = s->group;
+void *parts_open(ranks *group) {
+    parts *const s = calloc(1, sizeof *s);
+    row_costs *const costs = row_costs_open();
+    if (!s || !costs) {
+        ranks_fail(group, "no memory for the state of a scene in parts");
+        row_costs_close(costs);
+        free(s);
+        return NULL;
+    }
+    *s = (parts){.group = group, .count = ranks_count(group), .rank = ranks_own(group), .costs = costs};
     int least = 0, greatest = 0;
-    CUDA_OR_FAIL(group, cudaDeviceGetStreamPriorityRange(&least, &greatest));
+    DEVICE_CHECK(cudaDeviceGetStreamPriorityRange(&least, &greatest));
     // What travels starts as soon as it can: kernels that render leave it room only when their blocks end.
-    CUDA_OR_FAIL(group, cudaStreamCreateWithPriority(&s->travel, cudaStreamNonBlocking, greatest));
-    CUDA_OR_FAIL(group, cudaStreamCreateWithFlags(&s->watch, cudaStreamNonBlocking));
-    CUDA_OR_FAIL(group, cudaEventCreateWithFlags(&s->queued, cudaEventDisableTiming));
-    CUDA_OR_FAIL(group, cudaEventCreateWithFlags(&s->arrived, cudaEventDisableTiming));
+    DEVICE_CHECK(cudaStreamCreateWithPriority(&s->travel, cudaStreamNonBlocking, greatest));
+    DEVICE_CHECK(cudaStreamCreateWithFlags(&s->watch, cudaStreamNonBlocking));
+    DEVICE_CHECK(cudaEventCreateWithFlags(&s->queued, cudaEventDisableTiming));
+    DEVICE_CHECK(cudaEventCreateWithFlags(&s->arrived, cudaEventDisableTiming));
+    DEVICE_CHECK(cudaMallocHost((void **)&s->table, RANKS_MAX * MOST_NUMBERS * sizeof(int64_t)));
     for (int j = 0; j < MOST_OWN; j++)
-        CUDA_OR_FAIL(group, cudaEventCreateWithFlags(&s->own[j].received, cudaEventDisableTiming));
-    CUDA_OR_FAIL(group, cudaMallocHost((void **)&s->table, RANKS_MAX * MOST_NUMBERS * sizeof(int64_t)));
+        DEVICE_CHECK(cudaEventCreateWithFlags(&s->own[j].received, cudaEventDisableTiming));
     for (int k = 0; k <= MOST_CUT; k++) {
         rendering *const r = &s->renderings[k];
-        CUDA_OR_FAIL(group, cudaMallocHost((void **)&r->report, sizeof *r->report));
-        CUDA_OR_FAIL(group, cudaMallocHost((void **)&r->known_lengths, sizeof *r->known_lengths));
+        DEVICE_CHECK(cudaMallocHost((void **)&r->report, sizeof *r->report));
+        DEVICE_CHECK(cudaMallocHost((void **)&r->known_lengths, sizeof *r->known_lengths));
     }
-    return true;
+    return s;
 }
 
-parts *parts_open(ranks *group) {
-    parts *const s = calloc(1, sizeof *s);
-    if (s)
-        *s = (parts){
-            .group = group, .count = ranks_count(group), .rank = ranks_own(group), .costs = row_costs_open()};
-    if (!s || !s->costs) ranks_fail(group, "no memory for the state of a scene in parts");
-    if (s && s->costs && open_device(s)) return s;
-    parts_close(s);
-    return NULL;
-}
-
-static void close_event(cudaEvent_t event) {
-    if (event) cudaEventDestroy(event);
-}
-
-void parts_close(parts *s) {
-    if (!s) return;
+// After a failure, too: what the device says then has been told.
+void parts_close(void *kept) {
+    parts *const s = kept;
     device_buffer *const buffers[] = {&s->splats,         &s->selection,      &s->index,
                                       &s->sent.own,       &s->moments,        &s->sums,
                                       &s->largest,        &s->row_sums,       &s->units,
@@ -65,15 +59,15 @@ void parts_close(parts *s) {
     }
     for (int j = 0; j < MOST_OWN; j++) {
         device_buffer_close(&s->own[j].splats.own);
-        device_buffer_close(&s->own[j].packed);
+        device_buffer_close(&s->own[j].packed_apart);
         device_buffer_close(&s->own[j].packing);
         device_buffer_close(&s->returned[j].memory);
-        close_event(s->own[j].received);
+        cudaEventDestroy(s->own[j].received);
     }
-    close_event(s->queued);
-    close_event(s->arrived);
-    if (s->travel) cudaStreamDestroy(s->travel);
-    if (s->watch) cudaStreamDestroy(s->watch);
+    cudaEventDestroy(s->queued);
+    cudaEventDestroy(s->arrived);
+    cudaStreamDestroy(s->travel);
+    cudaStreamDestroy(s->watch);
     cudaFreeHost(s->table);
     row_costs_close(s->costs);
     free(s);
@@ -101,14 +95,12 @@ static void plan(parts *s) {
     share_out(s->count, s->batch->views, tile_rows(s), costs, &s->out);
     s->own_count = s->out.begin[own + 1] - s->out.begin[own];
     s->any_cut = s->out.begin[s->count] != s->batch->views;
-    s->rows = 0;
     for (int k = 0; k < s->own_count; k++) {
         own_part *const part = &s->own[k];
         part->number = part_at(s, own, k);
         part->part = s->out.parts[part->number];
         part->whole = is_whole(s, part->number);
         part->in = &s->renderings[part->whole ? MOST_CUT : k]; // at most the first two are not whole
-        s->rows += part->part.rows.end - part->part.rows.begin;
     }
 }
 
@@ -207,13 +199,12 @@ static bool divide_as_whole(parts *s) {
                                                cudaMemcpyDeviceToHost, s->stream));
     }
     if (!ranks_wait(s->group, s->stream)) return false;
-    int64_t sent[RANKS_MAX * VALUES] = {0}, all[RANKS_MAX * VALUES];
-    for (int r = 0; r < count; r++)
-        for (int k = 0; k < cut; k++) {
-            sent[r * VALUES + 2 * k] = s->own[k].in->known_lengths->pairs;
-            sent[r * VALUES + 2 * k + 1] = s->own[k].in->known_lengths->longest;
-        }
-    if (!ranks_exchange_sizes(s->group, VALUES, sent, all, s->travel)) return false;
+    int64_t own[VALUES] = {0}, all[RANKS_MAX * VALUES];
+    for (int k = 0; k < cut; k++) {
+        own[2 * k] = s->own[k].in->known_lengths->pairs;
+        own[2 * k + 1] = s->own[k].in->known_lengths->longest;
+    }
+    if (!ranks_tell_numbers(s->group, VALUES, own, all, s->travel)) return false;
     for (int k = 0; k < cut; k++) {
         int64_t pairs = 0, longest = 0;
         for (int r = 0; r < count; r++)
@@ -282,25 +273,22 @@ static bool queue_backward(parts *s, own_part *part) {
 
 // ---- a batch
 
-// Memory for sums over parts: zeros, where moments of parts are added and for row sums.
+// Memory for sums over parts: zeros.
 static bool begin_sums(parts *s) {
-    const int64_t count = s->batch->gaussians.count, splats = s->batch->views * count;
-    const int64_t bytes = count * record_bytes(s);
-    const size_t units_bytes = (size_t)s->batch->views * sizeof(fixed_units),
-                 row_bytes = (size_t)(s->batch->views * tile_rows(s) * GS_CHANNELS) * sizeof(double);
-    bool whole[GS_MAX_VIEWS] = {false};
-    if (!reserve(s, &s->moments, (size_t)splats * sizeof(gs_moments))) return false;
+    const int32_t views = s->batch->views;
+    const size_t sums_bytes = (size_t)(views * s->batch->gaussians.count * record_bytes(s)),
+                 units_bytes = (size_t)views * sizeof(fixed_units),
+                 row_bytes = (size_t)(views * tile_rows(s) * GS_CHANNELS) * sizeof(double);
+    if (!reserve(s, &s->moments, (size_t)(views * s->batch->gaussians.count) * sizeof(gs_moments)))
+        return false;
     if (s->fixed) {
-        if (!reserve(s, &s->sums, (size_t)(s->batch->views * bytes)) || !reserve(s, &s->units, units_bytes) ||
+        if (!reserve(s, &s->sums, sums_bytes) || !reserve(s, &s->units, units_bytes) ||
             !reserve(s, &s->row_sums, row_bytes))
             return false;
         CUDA_OR_FAIL(s->group, cudaMemsetAsync(s->units.memory, 0, units_bytes, s->stream));
         CUDA_OR_FAIL(s->group, cudaMemsetAsync(s->row_sums.memory, 0, row_bytes, s->stream));
     }
-    for (int k = 0; k < s->own_count; k++) whole[s->own[k].part.view] = s->own[k].whole;
-    for (int v = 0; v < s->batch->views; v++)
-        if (!whole[v])
-            CUDA_OR_FAIL(s->group, cudaMemsetAsync(sums_of(s) + v * bytes, 0, (size_t)bytes, s->stream));
+    CUDA_OR_FAIL(s->group, cudaMemsetAsync(sums_of(s), 0, sums_bytes, s->stream));
     return true;
 }
 

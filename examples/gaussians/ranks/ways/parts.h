@@ -53,8 +53,9 @@ typedef struct part_batch {
     void *context;
 } part_batch;
 
-parts *parts_open(ranks *group); // of two ranks or more
-void parts_close(parts *s);      // NULL is harmless
+// Of training_way: a `parts` of two ranks or more.
+void *parts_open(ranks *group);
+void parts_close(void *s);
 
 // A collective of all ranks. gradients: of the shape of the batch's Gaussians, the sum over the views, in their order.
 // abs_mean2d: as that of gs_gradient, [views][count][2]; or NULL. It costs 12 (`fixed`: 24) bytes more for each splat
@@ -138,7 +139,8 @@ typedef struct own_part {
     bool whole;                             // the whole view: no other rank has a part of it
     int64_t from[RANKS_MAX], at[RANKS_MAX]; // splats of each rank, and where they begin
     step_buffer splats;
-    device_buffer packed, packing;
+    device_buffer packed_apart, packing;
+    void *packed; // moments of all splats that are not 0, home after home
     rendering *in;
     gs_view view;
     gs_gradient gradient;
@@ -155,13 +157,12 @@ typedef struct returned_moments {
 struct parts {
     ranks *group;
     int count, rank;         // of the group
-    int64_t rows;            // of tiles that this rank rendered of the last batch
     gs_stream travel, watch; // of the collectives; waits for whatever of them the caller's stream waits for
     cudaEvent_t queued, arrived;
     // This rank's own Gaussians:
     device_buffer splats, selection, index, moments, sums;
     step_buffer sent;
-    int64_t index_room, sent_room; // of this rank's entries; of those that other ranks need
+    int64_t entries_room; // of those splats that parts need
     returned_moments returned[MOST_OWN];
     device_buffer largest;  // [views]
     device_buffer row_sums; // [views][rows of tiles][GS_CHANNELS]
@@ -178,9 +179,9 @@ struct parts {
     // The batch:
     const part_batch *batch;
     gs_stream stream;
-    gs_view home;         // all cameras, this rank's splats
-    part_entries entries; // whole views of this rank have no rows
-    float *absolute;      // of the batch's gradient; NULL: moments travel without their last values
+    gs_view home; // all cameras, this rank's splats
+    part_entries entries;
+    float *absolute; // of the batch's gradient; NULL: moments travel without their last values
     bool fixed;
     bool any_cut;     // some view has several parts
     bool only_images; // parts_render
@@ -211,7 +212,7 @@ bool project_home(parts *s);
 bool send_splats(parts *s);
 bool find_largest(parts *s);
 bool exchange_pixels(parts *s);
-bool pack_moments(parts *s, int k);
+bool pack_moments(parts *s, int k); // of this rank's k-th part
 bool send_moments(parts *s, int k); // of pack_moments
 bool gather_moments(parts *s);
 int64_t record_bytes(const parts *s); // of the sums of one splat

@@ -140,7 +140,7 @@ bool parts_relocate(training_state *state, const gs_relocation *rules) {
     const int64_t record = parts_record(gaussians), record_bytes = record * (int64_t)sizeof(float);
     int64_t *const numbers = device_buffer_reserve(&s->density_numbers, (RANKS_MAX + 1) * sizeof(int64_t));
     part_relocation r = {.rules = *rules, .first = state->first, .ranks = count};
-    int64_t weight, of_all[RANKS_MAX], from[RANKS_MAX + 1] = {0}, to[RANKS_MAX + 1] = {0};
+    int64_t weight, of_all[RANKS_MAX * RANKS_MAX], from[RANKS_MAX + 1] = {0}, to[RANKS_MAX + 1] = {0};
     size_t bytes;
     r.rules.existing = existing_here(state, rules->existing);
     GS_OR_FAIL(group, parts_relocate_bytes(gaussians->count, count, &bytes));
@@ -154,8 +154,8 @@ bool parts_relocate(training_state *state, const gs_relocation *rules) {
     if (!read_numbers(group, from, numbers, count + 1)) return false;
     int64_t asked[RANKS_MAX];
     for (int k = 0; k < count; k++) asked[k] = from[k + 1] - from[k];
-    if (!ranks_exchange_sizes(group, 1, asked, of_all, NULL)) return false;
-    for (int k = 0; k < count; k++) to[k + 1] = to[k] + of_all[k];
+    if (!ranks_tell_numbers(group, count, asked, of_all, NULL)) return false;
+    for (int k = 0; k < count; k++) to[k + 1] = to[k] + of_all[k * count + ranks_own(group)];
     const part_draws own = place_draws(from[count], record, &s->given),
                      others = place_draws(to[count], record, &s->taken);
 
@@ -167,46 +167,22 @@ bool parts_relocate(training_state *state, const gs_relocation *rules) {
     return true;
 }
 
-// ---- splits: the free rows of all ranks, in their order, take the Gaussians with the least keys, in the order of keys, of
-// ranks, of rows. So the free rows of rank r take those between two places of that order. A search over the digits of the
-// keys finds how many of each rank's keys lie before each of these places; no rank sees the keys of all.
+// ---- splits: the free rows of all ranks, in their order, take the Gaussians with the least keys, in the order of keys, then
+// of rows. So the free rows of rank r take those between two places of that order. A search over the digits of keys and
+// rows finds how many of each rank's Gaussians come before each of these places; no rank sees the keys of all.
 
 enum { DIGIT_BITS = 4, DIGITS = 1 << DIGIT_BITS, PLACES = RANKS_MAX + 1, MOST_BOUNDS = PLACES * DIGITS };
 
-// The state of one call of parts_split.
-typedef struct division {
+// The memory of one call of parts_split.
+typedef struct split_search {
     const gs_gaussians *gaussians;
     part_split split;
-    uint32_t *bounds;                       // device, [MOST_BOUNDS]
-    int64_t *below;                         // device, [MOST_BOUNDS]
-    int count;                              // ranks
-    int64_t place[PLACES];                  // of the order: rank r's rows take place[r] .. place[r + 1] - 1
-    int64_t before[RANKS_MAX][PLACES];      // of each rank's keys: how many lie before each place
-    int64_t of_all[RANKS_MAX * 2 * PLACES]; // received
-} division;
+    uint64_t *bounds; // device, [MOST_BOUNDS]
+    int64_t *below;   // device, [MOST_BOUNDS]
+} split_search;
 
-// The same numbers to all ranks.
-static bool tell_numbers(ranks *group, division *d, const int64_t *own, int n) {
-    int64_t to_all[RANKS_MAX * 2 * PLACES];
-    for (int r = 0; r < d->count; r++) memcpy(to_all + r * n, own, (size_t)n * sizeof *own);
-    return ranks_exchange_sizes(group, n, to_all, d->of_all, NULL);
-}
-
-// Where the free rows of each rank begin among all; no place is beyond the last Gaussian that can be drawn.
-static bool find_places(ranks *group, division *d) {
-    int64_t own[2], free_rows = 0, drawable = 0;
-    GS_OR_FAIL(group, parts_split_draw(d->gaussians, &d->split, d->below, NULL));
-    if (!read_numbers(group, own, d->below, 2) || !tell_numbers(group, d, own, 2)) return false;
-    for (int r = 0; r < d->count; r++) drawable += d->of_all[2 * r + 1];
-    for (int r = 0; r <= d->count; r++) {
-        d->place[r] = smaller(free_rows, drawable);
-        if (r < d->count) free_rows += d->of_all[2 * r];
-    }
-    return true;
-}
-
-// below: host, [n], of this rank's keys, or of all ranks'.
-static bool count_below(ranks *group, division *d, const uint32_t *bounds, int n, bool of_all,
+// below: host, [n]: how many of this rank's Gaussians, or of all ranks', come before each bound.
+static bool count_below(ranks *group, const split_search *d, const uint64_t *bounds, int n, bool of_all,
                         int64_t *below) {
     CUDA_OR_FAIL(
         group, cudaMemcpyAsync(d->bounds, bounds, (size_t)n * sizeof *bounds, cudaMemcpyHostToDevice, NULL));
@@ -215,90 +191,75 @@ static bool count_below(ranks *group, division *d, const uint32_t *bounds, int n
     return (!of_all || ranks_all_reduce(group, &sum, NULL)) && read_numbers(group, below, d->below, n);
 }
 
-// least[p]: the largest key that has at most place[p] keys below it, digit after digit.
-static bool find_keys(ranks *group, division *d, uint32_t *least) {
-    uint32_t bounds[MOST_BOUNDS];
-    int64_t below[MOST_BOUNDS];
-    const int places = d->count + 1;
-    memset(least, 0, (size_t)places * sizeof *least);
-    for (int shift = 32 - DIGIT_BITS; shift >= 0; shift -= DIGIT_BITS) {
-        for (int p = 0; p < places; p++)
-            for (uint32_t digit = 0; digit < DIGITS; digit++)
-                bounds[p * DIGITS + (int)digit] = least[p] | digit << shift;
-        if (!count_below(group, d, bounds, places * DIGITS, true, below)) return false;
-        for (int p = 0; p < places; p++)
-            for (int digit = DIGITS - 1; digit >= 0; digit--) {
-                if (below[p * DIGITS + digit] > d->place[p]) continue;
-                least[p] = bounds[p * DIGITS + digit];
-                break;
-            }
+// The free rows of rank r take the Gaussians at place[r] .. place[r + 1] - 1 of the order; no place is beyond the last one
+// that can be drawn.
+static bool find_places(ranks *group, const split_search *d, int64_t place[PLACES]) {
+    const uint64_t not_drawn = (uint64_t)UINT32_MAX << 32;
+    int64_t own[2], of_all[2 * RANKS_MAX], free_rows = 0, drawable = 0;
+    GS_OR_FAIL(group, parts_split_draw(d->gaussians, &d->split, d->below, NULL));
+    if (!read_numbers(group, own, d->below, 1) || !count_below(group, d, &not_drawn, 1, false, own + 1) ||
+        !ranks_tell_numbers(group, 2, own, of_all, NULL))
+        return false;
+    for (int r = 0; r < ranks_count(group); r++) drawable += of_all[2 * r + 1];
+    for (int r = 0; r <= ranks_count(group); r++) {
+        place[r] = smaller(free_rows, drawable);
+        if (r < ranks_count(group)) free_rows += of_all[2 * r];
     }
     return true;
 }
 
-// Equal keys come in the order of ranks.
-static bool find_divisions(ranks *group, division *d) {
-    uint32_t least[PLACES], bounds[2 * PLACES];
-    int64_t own[2 * PLACES];
-    const int places = d->count + 1, n = 2 * places;
-    if (!find_keys(group, d, least)) return false;
-    for (int p = 0; p < places; p++) {
-        bounds[2 * p] = least[p];
-        bounds[2 * p + 1] = least[p] + (least[p] < UINT32_MAX);
+// before: host, [ranks][ranks + 1]: how many of each rank's Gaussians come before each place.
+static bool find_divisions(ranks *group, const split_search *d, const int64_t *place, int64_t *before) {
+    uint64_t least[PLACES] = {0},
+             bounds[MOST_BOUNDS]; // least: the largest bound with place[p] before it, at most
+    int64_t below[MOST_BOUNDS];
+    const int places = ranks_count(group) + 1;
+    for (int shift = 64 - DIGIT_BITS; shift >= 0; shift -= DIGIT_BITS) {
+        for (int p = 0; p < places; p++)
+            for (uint64_t digit = 0; digit < DIGITS; digit++)
+                bounds[p * DIGITS + (int)digit] = least[p] | digit << shift;
+        if (!count_below(group, d, bounds, places * DIGITS, true, below)) return false;
+        for (int k = 0; k < places * DIGITS; k++) // the last one that fits counts
+            if (below[k] <= place[k / DIGITS]) least[k / DIGITS] = bounds[k];
     }
-    if (!count_below(group, d, bounds, n, false, own) || !tell_numbers(group, d, own, n)) return false;
-    for (int p = 0; p < places; p++) {
-        int64_t left = d->place[p];
-        for (int r = 0; r < d->count; r++) left -= d->of_all[r * n + 2 * p];
-        for (int r = 0; r < d->count; r++) {
-            const int64_t *const of = d->of_all + r * n + 2 * p;
-            const int64_t taken = smaller(of[1] - of[0], left); // of equal keys
-            d->before[r][p] = of[0] + taken;
-            left -= taken;
-        }
-    }
-    return true;
+    return count_below(group, d, least, places, false, below) &&
+           ranks_tell_numbers(group, places, below, before, NULL);
 }
 
 static split_copies place_copies(int64_t count, int64_t record, device_buffer *memory) {
-    split_copies copies = {.count = count};
-    const size_t values = (size_t)(count * record);
-    copies.values =
-        device_buffer_reserve(memory, values * sizeof(float) + (size_t)count * sizeof(uint32_t) + 16);
-    copies.keys = (uint32_t *)(copies.values + values);
-    return copies;
+    return (split_copies){count,
+                          device_buffer_reserve(memory, (size_t)(count * record) * sizeof(float) + 16)};
 }
 
-// Cost: that of gs_split on each rank, a record of the parameters for each split whose halves lie on two ranks, and about ten
-// small reductions.
+// Cost: that of gs_split on each rank, a record of the parameters for each split whose halves lie on two ranks, and about
+// twenty small reductions.
 bool parts_split(training_state *state, const gs_split_rules *rules) {
     parts *const s = state->kept;
     ranks *const group = state->group;
-    const int own = ranks_own(group);
+    const int own = ranks_own(group), count = ranks_count(group), places = count + 1;
     const part_vectors vectors = vectors_of(state);
     const gs_gaussians *const gaussians = &vectors.gaussians;
-    const int64_t record = parts_record(gaussians);
+    const int64_t record = 1 + parts_record(gaussians);
     int64_t *const numbers =
-        device_buffer_reserve(&s->density_numbers, MOST_BOUNDS * (sizeof(int64_t) + sizeof(uint32_t)));
-    division d = {.gaussians = gaussians,
-                  .split = {.rules = *rules, .first = state->first},
-                  .bounds = (uint32_t *)(numbers + MOST_BOUNDS),
-                  .below = numbers,
-                  .count = ranks_count(group)};
-    int64_t to[PLACES] = {0};
+        device_buffer_reserve(&s->density_numbers, MOST_BOUNDS * (sizeof(int64_t) + sizeof(uint64_t)));
+    split_search d = {.gaussians = gaussians,
+                      .split = {.rules = *rules, .first = state->first},
+                      .bounds = (uint64_t *)(numbers + MOST_BOUNDS),
+                      .below = numbers};
+    int64_t place[PLACES], before[RANKS_MAX * PLACES], to[PLACES] = {0};
     size_t bytes;
     d.split.rules.existing = existing_here(state, rules->existing);
     GS_OR_FAIL(group, parts_split_bytes(gaussians->count, &bytes));
     d.split.workspace = device_buffer_reserve(&s->density_workspace, bytes);
-    if (!find_places(group, &d) || !find_divisions(group, &d)) return false;
-    for (int r = 0; r < d.count; r++) to[r + 1] = to[r] + d.before[r][own + 1] - d.before[r][own];
+    if (!find_places(group, &d, place) || !find_divisions(group, &d, place, before)) return false;
+    const int64_t *const from = before + own * places; // rank r gets this rank's from[r] .. from[r + 1] - 1
+    for (int r = 0; r < count; r++)
+        to[r + 1] = to[r] + before[r * places + own + 1] - before[r * places + own];
 
-    const split_copies given = place_copies(d.before[own][d.count], record, &s->given),
-                       taken = place_copies(to[d.count], record, &s->taken);
+    const split_copies given = place_copies(from[count], record, &s->given),
+                       taken = place_copies(to[count], record, &s->taken);
     GS_OR_FAIL(group, parts_split_give(&vectors, &d.split, &given, NULL));
-    if (!exchange_items(group, given.keys, d.before[own], taken.keys, to, sizeof(uint32_t)) ||
-        !exchange_items(group, given.values, d.before[own], taken.values, to,
-                        record * (int64_t)sizeof(float)))
+    if (!exchange_items(group, given.values, from, taken.values, to, record * (int64_t)sizeof(float)))
         return false;
     GS_OR_FAIL(group, parts_split_take(&vectors, &d.split, &taken, NULL));
     return true;

@@ -63,17 +63,12 @@ static bool tell_numbers(parts *s, const int64_t *own, int values) {
     return true;
 }
 
-// The entries of other ranks' parts.
-static bool gather_for_others(parts *s) {
-    const int *const begin = s->out.begin, own = s->rank;
+static bool gather_entries(parts *s) {
     part_entries *const e = &s->entries;
-    e->index = reserve(s, &s->index, (size_t)s->index_room * sizeof(uint32_t));
-    e->splats = reserve_for_step(s, &s->sent, (size_t)s->sent_room * sizeof(gs_splat));
+    e->room = s->entries_room;
+    e->index = reserve(s, &s->index, (size_t)e->room * sizeof *e->index);
+    e->splats = reserve_for_step(s, &s->sent, (size_t)e->room * sizeof *e->splats);
     if (!e->index || !e->splats) return false;
-    e->room = s->index_room, e->splats_room = s->sent_room;
-    e->first = 0, e->end = begin[own], e->skip = e->skip_end = 0;
-    GS_OR_FAIL(s->group, parts_gather(&s->home, e, s->stream));
-    e->first = e->skip_end = begin[own + 1], e->end = e->count, e->skip = begin[own];
     GS_OR_FAIL(s->group, parts_gather(&s->home, e, s->stream));
     return true;
 }
@@ -94,8 +89,6 @@ bool project_home(parts *s) {
     part_entries *const e = &s->entries;
     *e = (part_entries){.count = s->out.begin[s->count]};
     memcpy(e->parts, s->out.parts, sizeof e->parts);
-    for (int j = 0; j < s->own_count; j++)
-        if (s->own[j].whole) e->parts[s->own[j].number].rows = (gs_rows){0, 0};
     const size_t begin_bytes = ((MOST_PARTS + 1) * sizeof(int64_t) + 255) / 256 * 256;
     size_t bytes;
     GS_OR_FAIL(s->group, parts_count_bytes(home, e->count, &bytes));
@@ -103,12 +96,12 @@ bool project_home(parts *s) {
     if (!memory) return false;
     e->begin = (int64_t *)memory, e->workspace = memory + begin_bytes;
     GS_OR_FAIL(s->group, parts_count(home, e, s->stream));
-    return begin_travel(s) && tell_numbers(s, e->begin, e->count + 1) && gather_for_others(s);
+    return begin_travel(s) && tell_numbers(s, e->begin, e->count + 1) && gather_entries(s);
 }
 
 // Reads what tell_numbers has brought: how many splats come from where.
 static bool take_sizes(parts *s) {
-    const int count = s->count, own = s->rank, values = s->entries.count + 1;
+    const int count = s->count, values = s->entries.count + 1;
     if (!ranks_wait(s->group, s->travel)) return false;
     for (int r = 0; r < count; r++)
         memcpy(s->begin[r], s->table + (size_t)r * (size_t)values, (size_t)values * sizeof(int64_t));
@@ -116,8 +109,7 @@ static bool take_sizes(parts *s) {
         own_part *const part = &s->own[j];
         int64_t all = 0;
         for (int r = 0; r < count; r++) {
-            const bool every = r == own && part->whole; // a copy of all, culled ones too
-            part->from[r] = every ? s->batch->gaussians.count : entries_of(s, r, part->number);
+            part->from[r] = entries_of(s, r, part->number);
             part->at[r] = all;
             all += part->from[r];
         }
@@ -132,29 +124,6 @@ static bool take_sizes(parts *s) {
     return true;
 }
 
-// Copies the splats that this rank would send to itself.
-static bool take_own(parts *s, own_part *part) {
-    const int own = s->rank, p = part->number;
-    gs_splat *const to = (gs_splat *)part->splats.memory + part->at[own];
-    if (!part->whole) {
-        part_entries e = s->entries;
-        e.splats = to, e.splats_room = part->from[own];
-        e.first = p, e.end = p + 1, e.skip = 0, e.skip_end = p;
-        GS_OR_FAIL(s->group, parts_gather(&s->home, &e, s->stream));
-        return true;
-    }
-    const int64_t count = s->batch->gaussians.count;
-    CUDA_OR_FAIL(s->group, cudaMemcpyAsync(to, s->home.splats + part->part.view * count,
-                                           (size_t)count * sizeof *to, cudaMemcpyDeviceToDevice, s->stream));
-    return true;
-}
-
-// Entries of this rank's own parts: they follow those of the parts before, and have no place in entries.splats.
-static int64_t own_entries(const parts *s) {
-    const int own = s->rank;
-    return s->begin[own][s->out.begin[own + 1]] - s->begin[own][s->out.begin[own]];
-}
-
 // The splats of the k-th parts of all ranks.
 static bool send_round(parts *s, int k) {
     const int64_t bytes = sizeof(gs_splat);
@@ -162,11 +131,9 @@ static bool send_round(parts *s, int k) {
     own_part *const part = k < s->own_count ? &s->own[k] : NULL;
     ranks_exchange exchange = {.send = s->entries.splats, .receive = part ? part->splats.memory : NULL};
     for (int r = 0; r < s->count; r++) {
-        const int p = r == own ? -1 : part_at(s, r, k);
-        if (p >= 0)
-            exchange.to[r] = (ranks_bytes){(s->begin[own][p] - (r > own ? own_entries(s) : 0)) * bytes,
-                                           entries_of(s, own, p) * bytes};
-        if (part && r != own) exchange.from[r] = (ranks_bytes){part->at[r] * bytes, part->from[r] * bytes};
+        const int p = part_at(s, r, k);
+        if (p >= 0) exchange.to[r] = (ranks_bytes){s->begin[own][p] * bytes, entries_of(s, own, p) * bytes};
+        if (part) exchange.from[r] = (ranks_bytes){part->at[r] * bytes, part->from[r] * bytes};
     }
     if (!ranks_all_to_all(s->group, &exchange, s->travel)) return false;
     if (part) CUDA_OR_FAIL(s->group, cudaEventRecord(part->received, s->travel));
@@ -175,17 +142,14 @@ static bool send_round(parts *s, int k) {
 
 bool send_splats(parts *s) {
     if (!take_sizes(s)) return false;
-    const int own = s->rank;
-    const int64_t all = s->begin[own][s->entries.count], to_others = all - own_entries(s);
-    if (all > s->index_room || to_others > s->sent_room) { // what was gathered is incomplete
-        s->index_room = all + all / 8, s->sent_room = to_others + to_others / 8;
-        if (!gather_for_others(s)) return false;
+    const int64_t all = s->begin[s->rank][s->entries.count];
+    if (all > s->entries_room) { // what was gathered is incomplete
+        s->entries_room = all + all / 8;
+        if (!gather_entries(s)) return false;
     }
     if (!begin_travel(s)) return false;
     for (int k = 0; k < s->out.most; k++)
         if (!send_round(s, k)) return false;
-    for (int j = 0; j < s->own_count; j++)
-        if (!take_own(s, &s->own[j])) return false;
     return true;
 }
 
@@ -293,55 +257,29 @@ static int64_t packed_bytes(const parts *s) {
     return (s->absolute ? PACKED_WHOLE : PACKED) * (int64_t)(s->fixed ? sizeof(int64_t) : sizeof(float));
 }
 
-static bool packs_apart(const parts *s) {
-    return packed_bytes(s) > (int64_t)sizeof(gs_splat);
-}
-
-static const char *records_of(const parts *s, const own_part *part) {
-    return s->fixed ? (const char *)part->sums : (const char *)part->gradient.moments;
-}
-
 char *sums_of(const parts *s) {
     return s->fixed ? s->sums.memory : s->moments.memory;
 }
 
-// A whole view: this rank's own moments.
-static bool keep_own(parts *s, const own_part *part) {
-    const int64_t count = s->batch->gaussians.count, v = part->part.view;
-    const int64_t bytes = record_bytes(s);
-    CUDA_OR_FAIL(s->group, cudaMemcpyAsync(sums_of(s) + v * count * bytes,
-                                           records_of(s, part) + part->at[s->rank] * bytes,
-                                           (size_t)(count * bytes), cudaMemcpyDeviceToDevice, s->stream));
-    return true;
-}
-
-// A part of a view: the same, added to those of the view's other parts.
-static bool add_own(parts *s, const own_part *part) {
-    const int own = s->rank;
-    const uint32_t *const index = s->entries.index + s->begin[own][part->number];
-    const char *const from = records_of(s, part) + part->at[own] * record_bytes(s);
-    GS_OR_FAIL(s->group, parts_add(index, from, part->from[own], s->fixed, sums_of(s), s->stream));
-    return true;
-}
-
-// Packs what other ranks' homes get of a part.
+// Packs the moments of a part for the homes of its splats.
 static bool pack(parts *s, own_part *part, int64_t *begin) {
-    const int count = s->count, own = s->rank;
-    int64_t others[RANKS_MAX], all = 0;
-    for (int r = 0; r < count; r++) others[r] = r == own ? 0 : part->from[r], all += others[r];
+    const void *const records = s->fixed ? (const void *)part->sums : part->gradient.moments;
+    const int64_t splats = part->view.gaussians.count;
     moment_packing packing = {.fixed = s->fixed,
                               .whole = s->absolute != NULL,
-                              .segments = count,
+                              .segments = s->count,
                               .begin = part->at,
-                              .count = others,
-                              .records = records_of(s, part),
+                              .count = part->from,
+                              .records = records,
                               .packed_begin = begin};
     size_t workspace;
     GS_OR_FAIL(s->group, parts_pack_bytes(&packing, &workspace));
     packing.workspace = reserve(s, &part->packing, workspace);
     // Nine floats and a place fit where the splats were. Others need more.
-    packing.packed =
-        packs_apart(s) ? reserve(s, &part->packed, (size_t)(all * packed_bytes(s))) : part->splats.memory;
+    part->packed = packed_bytes(s) > (int64_t)sizeof(gs_splat)
+                       ? reserve(s, &part->packed_apart, (size_t)(splats * packed_bytes(s)))
+                       : part->splats.memory;
+    packing.packed = part->packed;
     if (!packing.workspace || !packing.packed) return false;
     GS_OR_FAIL(s->group, parts_pack(&packing, s->stream));
     return true;
@@ -352,11 +290,10 @@ static int told_numbers(const parts *s) {
     return s->count + 1 + tile_rows(s);
 }
 
-// The moments of the k-th part: this rank's own go home, the others' are packed, and their sizes are sent.
+// The moments of the k-th part are packed, and their sizes are sent.
 bool pack_moments(parts *s, int k) {
     const int numbers = told_numbers(s);
     own_part *const part = k < s->own_count ? &s->own[k] : NULL;
-    if (part && !(part->whole ? keep_own(s, part) : add_own(s, part))) return false;
     int64_t *const told = reserve(s, &s->told, (size_t)numbers * sizeof(int64_t));
     if (!told) return false;
     if (!part) CUDA_OR_FAIL(s->group, cudaMemsetAsync(told, 0, (size_t)numbers * sizeof(int64_t), s->stream));
@@ -379,11 +316,9 @@ static void learn_costs(parts *s, int rank, int k, const int64_t *pairs) {
 // Waits for the sizes, and sends the moments that pack_moments has packed.
 bool send_moments(parts *s, int k) {
     const int count = s->count, own = s->rank, numbers = told_numbers(s);
-    const own_part *const part = k < s->own_count ? &s->own[k] : NULL;
     const int64_t bytes = packed_bytes(s);
     returned_moments *const returned = &s->returned[k];
-    const void *const packed = !part ? NULL : packs_apart(s) ? part->packed.memory : part->splats.memory;
-    ranks_exchange exchange = {.send = packed};
+    ranks_exchange exchange = {.send = k < s->own_count ? s->own[k].packed : NULL};
     int64_t all = 0;
     if (!ranks_wait(s->group, s->travel)) return false;
     for (int r = 0; r < count; r++) {
@@ -400,12 +335,11 @@ bool send_moments(parts *s, int k) {
 
 static bool add_returned(parts *s, int k) {
     const returned_moments *const returned = &s->returned[k];
-    const int own = s->rank;
     for (int r = 0; r < s->count; r++) {
-        const int p = r == own ? -1 : part_at(s, r, k);
+        const int p = part_at(s, r, k);
         if (p < 0) continue;
         GS_OR_FAIL(s->group, parts_add_packed(
-                                 s->entries.index + s->begin[own][p],
+                                 s->entries.index + s->begin[s->rank][p],
                                  (const char *)returned->memory.memory + returned->at[r] * packed_bytes(s),
                                  returned->count[r], s->fixed, s->absolute != NULL, sums_of(s), s->stream));
     }

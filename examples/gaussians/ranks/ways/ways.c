@@ -137,14 +137,6 @@ const training_way whole_way = {.about = "each has the whole scene and renders s
 
 // ---- parts, and which of the two is faster
 
-static void *open_parts(ranks *group) {
-    return parts_open(group);
-}
-
-static void close_parts(void *kept) {
-    parts_close(kept);
-}
-
 // Each two H100s took 1.45 and 1.10 times the seconds of one for 7,000 and 30,000 views of bonsai with 300,000 Gaussians; two
 // H200s 0.62 with a million.
 static const char *few_for_parts(const training_settings *settings, int ranks) {
@@ -152,8 +144,8 @@ static const char *few_for_parts(const training_settings *settings, int ranks) {
     return !many && (ranks == 2 || settings->batch < ranks) ? "few Gaussians for several GPUs" : NULL;
 }
 
-const training_way parts_way = {.open = open_parts,
-                                .close = close_parts,
+const training_way parts_way = {.open = parts_open,
+                                .close = parts_close,
                                 .few = few_for_parts,
                                 .gradient = parts_gradient,
                                 .scores = parts_scores,
