@@ -102,84 +102,38 @@ gs_status parts_fixed_sums(const gs_view *view, const gs_gradient *gradient, con
 gs_status parts_from_sums(const int64_t *sums, const fixed_units *units, int64_t count, int32_t views,
                           gs_moments *moments, gs_stream stream);
 
-// ---- density control, with the bits of one GPU: Gaussians of ranks follow one another ----
+// ---- density control, with the bits of one GPU: Gaussians of ranks follow one another. All ranks choose alike, from an
+// integer of each row, which rows become copies of which: gs_relocate or gs_split over all rows. On each rank:
+//   parts_move_keys      (all ranks get the keys of all rows)
+//   parts_choose         what rows become; how many copies go where
+//   parts_give           copies of this rank's rows
+//   (send the copies to the ranks that have rows for them)
+//   parts_take
 
 typedef struct part_vectors {
     gs_gaussians gaussians, first_moment, second_moment; // of one shape
 } part_vectors;
 int32_t parts_record(const gs_gaussians *gaussians); // floats of a Gaussian's parameters
 
-// gs_relocate. On each rank:
-//   parts_weigh                    the sum of the weights of its living Gaussians
-//   (all ranks learn all sums)
-//   parts_count_draws, parts_draw  for its dead and new rows, where the Gaussians that they copy lie
-//   (send `at` to the ranks that have those)
-//   parts_answer                   shares out what others take, and gives its parameters
-//   (send the values back)
-//   parts_take
-typedef struct part_relocation {
-    gs_relocation rules; // existing: of this rank's rows
-    int64_t first;       // place of this rank's first Gaussian among all
-    int32_t ranks;
-    void *workspace; // of parts_relocate_bytes; kept from parts_weigh to parts_take
-    // Read by the calls after parts_weigh: the sums of the ranks before: 0, sum 0, ...
-    int64_t weight_begin[RANKS_MAX + 1];
-} part_relocation;
-// Rows that take the place of others, in the order of the ranks that have those, then of rows.
-typedef struct part_draws {
-    int64_t count;
-    uint32_t *row; // that takes a place
-    int64_t *at;   // place in the weights of a rank; parts_answer makes rows of them
-    float *values; // [count][parts_record]
-} part_draws;
-gs_status parts_relocate_bytes(int64_t count, int32_t ranks, size_t *bytes);
-gs_status parts_weigh(const gs_gaussians *gaussians, const part_relocation *relocation, int64_t *total,
-                      gs_stream stream);
-// begin: [ranks + 1]: draws from rank r are begin[r] .. begin[r + 1] - 1.
-gs_status parts_count_draws(const gs_gaussians *gaussians, const part_relocation *relocation, int64_t *begin,
-                            gs_stream stream);
-// Writes row and at; count is begin[ranks].
-gs_status parts_draw(const gs_gaussians *gaussians, const part_relocation *relocation,
-                     const part_draws *draws, gs_stream stream);
-// draws: those of all ranks that take Gaussians of this one, in any order. Reads at; writes at and values.
-gs_status parts_answer(const part_vectors *vectors, const part_relocation *relocation,
-                       const part_draws *draws, gs_stream stream);
-// Reads row and values.
-gs_status parts_take(const part_vectors *vectors, const part_relocation *relocation, const part_draws *draws,
-                     gs_stream stream);
-
-// gs_split. On each rank:
-//   parts_split_draw               gives each of its Gaussians a key, and sorts by it
-//   parts_split_count              (all ranks learn how many come before given places) those with the least keys of all
-//                                  ranks are drawn, and the free rows of a rank take the ones from a place to another
-//   parts_split_give               splits those of this rank that are drawn, and copies them before
-//   (send the copies to the ranks that have rows for them)
-//   parts_split_take
-typedef struct part_split {
-    gs_split_rules rules; // existing and density: of this rank's rows
-    int64_t first;        // place of this rank's first Gaussian among all
-    void *workspace;      // of parts_split_bytes; kept from parts_split_draw to parts_split_take
-} part_split;
-// Copies of Gaussians that are split.
-typedef struct split_copies {
-    int64_t count;
-    float *values; // [count][1 + parts_record]: the key's bits, then the parameters
-} split_copies;
-gs_status parts_split_bytes(int64_t count, size_t *bytes);
-// *free_rows, device: how many are dead or new.
-gs_status parts_split_draw(const gs_gaussians *gaussians, const part_split *split, int64_t *free_rows,
-                           gs_stream stream);
-// The order of all Gaussians: key * 2^32 + place among all. below[k] becomes the number of this rank's that come before
-// bounds[k], k = 0 .. n - 1. A Gaussian that cannot be drawn has the key UINT32_MAX.
-gs_status parts_split_count(const gs_gaussians *gaussians, const part_split *split, const uint64_t *bounds,
-                            int32_t n, int64_t *below, gs_stream stream);
-// Writes copies of the copies->count Gaussians with the least keys, in the order of keys, then of rows; makes first halves of
-// them, and clears their moments.
-gs_status parts_split_give(const part_vectors *vectors, const part_split *split, const split_copies *copies,
-                           gs_stream stream);
-// Puts second halves into this rank's free rows, the one with the least key first; where no copy is left, new rows become
-// dead. copies: those that all ranks give to this one, rank after rank, each in its order; at most one a free row.
-gs_status parts_split_take(const part_vectors *vectors, const part_split *split, const split_copies *copies,
-                           gs_stream stream);
+typedef struct row_moves {
+    const gs_relocation *relocation; // existing: of all rows; or NULL:
+    const gs_split_rules *split;     // existing: of all rows; density: of this rank's
+    int32_t ranks, own;
+    int64_t begin[RANKS_MAX + 1]; // rank r has rows begin[r] .. begin[r + 1] - 1
+    void *workspace;              // of parts_moves_bytes; kept from parts_choose to parts_take
+} row_moves;
+gs_status parts_moves_bytes(const row_moves *moves, size_t *bytes);
+// keys: of this rank's rows: those of gs_split, or the weights of gs_relocate.
+gs_status parts_move_keys(const gs_gaussians *gaussians, const row_moves *moves, uint32_t *keys,
+                          gs_stream stream);
+// of_all: keys of all rows. Shares out what other rows take of this rank's (gs_relocate). begin: [2][ranks + 1]: copies for
+// rank r are begin[0][r] .. begin[0][r + 1] - 1, those from it are begin[1][r] .. begin[1][r + 1] - 1.
+// Cost: that of gs_relocate or gs_split over all rows, but for the copies; memory 16 or 28 bytes per row.
+gs_status parts_choose(const part_vectors *vectors, const row_moves *moves, const uint32_t *of_all,
+                       int64_t *begin, gs_stream stream);
+// copies: [begin[0][ranks]][parts_record]. Makes first halves of what is split.
+gs_status parts_give(const part_vectors *vectors, const row_moves *moves, float *copies, gs_stream stream);
+// copies: [begin[1][ranks]][parts_record]. Where there is none for a new row, it becomes dead.
+gs_status parts_take(const part_vectors *vectors, const row_moves *moves, float *copies, gs_stream stream);
 
 C_LINKAGE_END

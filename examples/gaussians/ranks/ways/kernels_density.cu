@@ -11,14 +11,45 @@ using namespace gs;
 
 namespace {
 
+constexpr uint32_t free_row =
+    not_drawn - 1; // key of rows that are dead or new: above those that can be drawn
+
+struct move_memory {
+    relocation_arrays relocation;
+    sorted_rows split;
+    uint32_t *source; // of all rows: the one that a row becomes a copy of; itself: of none
+    partition given, taken;
+};
+
+int64_t all_rows(const row_moves *m) {
+    return m->begin[m->ranks];
+}
+int64_t own_rows(const row_moves *m) {
+    return m->begin[m->own + 1] - m->begin[m->own];
+}
+
+gs_status place_memory(const row_moves *m, move_memory *out, size_t *bytes) {
+    const int64_t all = all_rows(m);
+    block_layout layout = {static_cast<char *>(m->workspace), 0};
+    if (m->split) {
+        GS_TRY(place_sorted_rows(&layout, all, &out->split));
+        layout_add(&layout, size_t(all), &out->source);
+    } else {
+        GS_TRY(place_relocation(m->workspace, all, &out->relocation, &layout.bytes));
+        out->source = out->relocation.source;
+    }
+    GS_TRY(place_partition(&layout, all, m->ranks, &out->given));
+    GS_TRY(place_partition(&layout, own_rows(m), m->ranks, &out->taken));
+    *bytes = layout.bytes;
+    return GS_OK;
+}
+
 struct vector_arrays {
     gs_arrays parameters, first, second;
-    int record; // floats of a row of the parameters
 };
 
 vector_arrays arrays_of(const part_vectors *v) {
-    return {gs_arrays_of(&v->gaussians), gs_arrays_of(&v->first_moment), gs_arrays_of(&v->second_moment),
-            parts_record(&v->gaussians)};
+    return {gs_arrays_of(&v->gaussians), gs_arrays_of(&v->first_moment), gs_arrays_of(&v->second_moment)};
 }
 
 __device__ void clear_moments(const vector_arrays &v, int64_t i) {
@@ -26,104 +57,142 @@ __device__ void clear_moments(const vector_arrays &v, int64_t i) {
     clear_moment(v.second, i);
 }
 
-// Copies row i of the parameters to a record, or back.
-__device__ void copy_to_record(const vector_arrays &v, int64_t i, float *record) {
-    const gs_arrays &g = v.parameters;
-#pragma unroll 1
-    for (int a = 0; a < GS_ARRAYS; a++)
-        for (int k = 0; k < g.width[a]; k++) *record++ = g.of[a][i * g.width[a] + k];
-}
-__device__ void copy_from_record(const vector_arrays &v, int64_t i, const float *record) {
-    const gs_arrays &g = v.parameters;
-#pragma unroll 1
-    for (int a = 0; a < GS_ARRAYS; a++)
-        for (int k = 0; k < g.width[a]; k++) g.of[a][i * g.width[a] + k] = *record++;
-}
+// The rows that become copies, among ranks: of all rows those that become copies of this rank's, for the ranks that have
+// them, or those of this rank, by the ranks that have what they become copies of. Both come in the order of rows.
+struct moved_rows {
+    vector_arrays v;
+    gs_gaussians gaussians;
+    const uint32_t *source;
+    int64_t first, count; // this rank's rows
+    bool gives, splits;
+    float least_opacity;
+    int groups, record;
+    int64_t begin[RANKS_MAX + 1];
+    float *copies;
 
-// ---- relocation
-
-// The dead and new rows of this rank, among the ranks that have the Gaussians which they copy.
-struct draws_of_rows {
-    struct item {
-        int rank;   // -1: the row is living or nothing can be drawn
-        int64_t at; // in the sums of weights of that rank
-    };
-    int64_t count, first;
-    uint64_t seed, iteration;
-    const int64_t *before; // sums of this rank's weights
-    int groups;
-    int64_t weight_begin[RANKS_MAX + 1]; // of part_relocation
-    uint32_t *row;                       // of part_draws
-    int64_t *at;
-
-    // Draws the living row whose place the row takes.
-    __device__ item load(int64_t i) const {
-        const int64_t total = weight_begin[groups];
-        if (i >= count || before[i + 1] > before[i] || total == 0) return {-1, 0};
-        random_stream random = random_at(seed, RANDOM_RELOCATION, iteration, uint64_t(first + i));
-        const int64_t drawn = int64_t(random_bits(&random) % uint64_t(total));
-        const int rank = int(row_at(weight_begin, groups, drawn));
-        return {rank, drawn - weight_begin[rank]};
+    // The rank, or -1.
+    __device__ int load(int64_t i) const {
+        if (i >= (gives ? begin[groups] : count)) return -1;
+        const int64_t to = gives ? i : first + i, from = source[to];
+        if (from == to || (gives && (from < first || from >= first + count))) return -1;
+        return int(row_at(begin, groups, gives ? to : from));
     }
     __device__ bool may_have(int) const { return true; }
-    __device__ bool has(const item &of, int rank) const { return of.rank == rank; }
-    __device__ void put(const item &of, int64_t i, int64_t place) const {
-        row[place] = uint32_t(i), at[place] = of.at;
+    __device__ bool has(int rank, int group) const { return rank == group; }
+    // A row that is split is given once, so that a thread has it to itself.
+    __device__ void put(int, int64_t i, int64_t place) const {
+        const int64_t row = gives ? int64_t(source[i]) - first : i;
+        const gs_arrays &g = v.parameters;
+        float *copy = copies + place * record;
+#pragma unroll 1
+        for (int a = 0; a < GS_ARRAYS; a++)
+            for (int k = 0; k < g.width[a]; k++, copy++) {
+                float *const value = g.of[a] + row * g.width[a] + k;
+                *(gives ? copy : value) = *(gives ? value : copy);
+            }
+        if (splits) place_half(gaussians, row, !gives, least_opacity);
+        if (splits || !gives) clear_moments(v, row);
     }
 };
 
-struct relocation_memory {
-    relocation_arrays own;
-    partition draws;
-};
-
-gs_status place_memory(void *memory, int64_t count, int32_t ranks, relocation_memory *out, size_t *bytes) {
-    size_t own_bytes = 0;
-    GS_TRY(place_relocation(memory, count, &out->own, &own_bytes));
-    block_layout layout = {static_cast<char *>(memory), own_bytes};
-    GS_TRY(place_partition(&layout, count, ranks, &out->draws));
-    *bytes = layout.bytes;
-    return GS_OK;
-}
-
-relocation_memory memory_of(const gs_gaussians *gaussians, const part_relocation *r) {
-    relocation_memory out = {};
-    size_t bytes;
-    place_memory(r->workspace, gaussians->count, r->ranks, &out, &bytes);
+moved_rows items_of(const part_vectors *v, const row_moves *m, const uint32_t *source, bool gives,
+                    float *copies) {
+    moved_rows out = {};
+    out.v = arrays_of(v), out.gaussians = v->gaussians;
+    out.source = source;
+    out.first = m->begin[m->own], out.count = own_rows(m);
+    out.gives = gives, out.splits = m->split != nullptr;
+    out.least_opacity = m->split ? m->split->least_opacity : 0;
+    out.groups = m->ranks, out.record = parts_record(&v->gaussians);
+    for (int r = 0; r <= m->ranks; r++) out.begin[r] = m->begin[r];
+    out.copies = copies;
     return out;
 }
 
-draws_of_rows items_of(const gs_gaussians *gaussians, const part_relocation *r, const part_draws *draws) {
-    draws_of_rows out = {};
-    out.count = gaussians->count, out.first = r->first;
-    out.seed = r->rules.seed, out.iteration = r->rules.iteration;
-    out.before = memory_of(gaussians, r).own.weights;
-    out.groups = r->ranks;
-    for (int g = 0; g <= r->ranks; g++) out.weight_begin[g] = r->weight_begin[g];
-    if (draws) out.row = draws->row, out.at = draws->at;
-    return out;
-}
-
-// Turns places in the sums of weights into rows. The sums end with the total.
+// existing: of this rank's rows; others are new.
 __global__ void __launch_bounds__(density_block)
-    find_rows_kernel(int64_t count, const int64_t *before, part_draws draws, uint32_t *sharing) {
-    const int64_t k = int64_t(blockIdx.x) * density_block + threadIdx.x;
-    if (k >= draws.count) return;
-    const int64_t row = row_at(before, count, draws.at[k]);
-    draws.at[k] = row;
-    atomicAdd(&sharing[row], 1u);
+    weights_kernel(gs_gaussians gaussians, int64_t existing, float least_opacity, uint32_t *weights) {
+    const int64_t i = int64_t(blockIdx.x) * density_block + threadIdx.x;
+    if (i < gaussians.count)
+        weights[i] = uint32_t(weight_of(living_opacity(gaussians, i, existing, least_opacity)));
 }
 
-__global__ void __launch_bounds__(density_block) answer_kernel(vector_arrays v, part_draws draws) {
-    const int64_t k = int64_t(blockIdx.x) * density_block + threadIdx.x;
-    if (k < draws.count) copy_to_record(v, draws.at[k], draws.values + k * v.record);
+__global__ void __launch_bounds__(density_block)
+    split_keys_kernel(gs_gaussians gaussians, gs_split_rules rules, int64_t existing, int64_t first,
+                      uint32_t *keys) {
+    const int64_t i = int64_t(blockIdx.x) * density_block + threadIdx.x;
+    if (i >= gaussians.count) return;
+    const bool lives = living_opacity(gaussians, i, existing, rules.least_opacity) > 0;
+    keys[i] = lives ? split_key(rules.density[2 * i], rules.seed, rules.iteration, first + i) : free_row;
 }
 
-__global__ void __launch_bounds__(density_block) take_drawn_kernel(vector_arrays v, part_draws draws) {
-    const int64_t k = int64_t(blockIdx.x) * density_block + threadIdx.x;
-    if (k >= draws.count) return;
-    copy_from_record(v, draws.row[k], draws.values + k * v.record);
-    clear_moments(v, draws.row[k]);
+// weights[all] = 0: the scan leaves the total there. sharing: as of gs_relocate.
+__global__ void __launch_bounds__(density_block)
+    list_weights_kernel(const uint32_t *of_all, int64_t all, int64_t *weights, uint32_t *sharing) {
+    const int64_t i = int64_t(blockIdx.x) * density_block + threadIdx.x;
+    if (i > all) return;
+    weights[i] = i < all ? of_all[i] : 0;
+    if (i < all) sharing[i] = of_all[i] > 0;
+}
+
+// free_rows[all] = 0, likewise.
+__global__ void __launch_bounds__(density_block)
+    list_keys_kernel(const uint32_t *of_all, int64_t all, int64_t *free_rows, uint32_t *keys,
+                     uint32_t *rows) {
+    const int64_t i = int64_t(blockIdx.x) * density_block + threadIdx.x;
+    if (i > all) return;
+    free_rows[i] = i < all && of_all[i] == free_row;
+    if (i < all) keys[i] = of_all[i], rows[i] = uint32_t(i);
+}
+
+// The row with the k-th key, of the sorted ones, goes to the free row number k.
+__global__ void __launch_bounds__(density_block)
+    split_sources_kernel(int64_t all, const int64_t *before, const uint32_t *keys, const uint32_t *rows,
+                         uint32_t *source) {
+    const int64_t i = int64_t(blockIdx.x) * density_block + threadIdx.x;
+    if (i >= all) return;
+    const bool is_free = before[i + 1] > before[i];
+    source[i] = is_free && keys[before[i]] < free_row ? rows[before[i]] : uint32_t(i);
+}
+
+// New rows that are no copies become dead. dead: counts this rank's rows that were dead before; NULL: does not.
+__global__ void __launch_bounds__(density_block)
+    end_rows_kernel(vector_arrays v, int64_t count, int64_t first, int64_t existing, const uint32_t *source,
+                    const int64_t *weights, uint64_t *dead) {
+    const int64_t i = int64_t(blockIdx.x) * density_block + threadIdx.x, place = first + i;
+    if (i >= count) return;
+    if (dead && place < existing && weights[place + 1] == weights[place])
+        atomicAdd(reinterpret_cast<unsigned long long *>(dead), 1ull);
+    if (place < existing || source[place] != place) return;
+    make_dead(v.parameters, i);
+    clear_moments(v, i);
+}
+
+gs_status choose_relocation(const part_vectors *v, const row_moves *m, const move_memory &memory,
+                            const uint32_t *of_all, gs_stream stream) {
+    const relocation_arrays &a = memory.relocation;
+    const int64_t all = all_rows(m);
+    GS_CUDA(
+        launch_for(stream, all + 1, density_block, list_weights_kernel, of_all, all, a.weights, a.sharing));
+    GS_CUDA(scan_exclusive(a.weights, a.weights, all + 1, a.scratch, a.scratch_bytes, stream));
+    GS_CUDA(launch_for(stream, all, density_block, draw_kernel, all, a.weights, m->relocation->seed,
+                       m->relocation->iteration, a.source, a.sharing));
+    return GS_STATUS(launch_for(stream, own_rows(m), density_block, share_kernel, v->gaussians,
+                                gs_arrays_of(&v->first_moment), gs_arrays_of(&v->second_moment),
+                                a.sharing + m->begin[m->own], m->relocation->least_opacity));
+}
+
+gs_status choose_splits(const row_moves *m, const move_memory &memory, const uint32_t *of_all,
+                        gs_stream stream) {
+    const sorted_rows &a = memory.split;
+    const int64_t all = all_rows(m);
+    int selected = 0;
+    GS_CUDA(launch_for(stream, all + 1, density_block, list_keys_kernel, of_all, all, a.before,
+                       a.order.keys[0], a.order.values[0]));
+    GS_CUDA(scan_exclusive(a.before, a.before, all + 1, a.scratch, a.scratch_bytes, stream));
+    GS_CUDA(sort_pairs(&a.order, all, 32, &selected, a.scratch, a.scratch_bytes, stream));
+    return GS_STATUS(launch_for(stream, all, density_block, split_sources_kernel, all, a.before,
+                                a.order.keys[selected], a.order.values[selected], memory.source));
 }
 
 } // namespace
@@ -135,188 +204,49 @@ int32_t parts_record(const gs_gaussians *gaussians) {
     return values;
 }
 
-gs_status parts_relocate_bytes(int64_t count, int32_t ranks, size_t *bytes) {
-    relocation_memory unplaced;
-    return place_memory(nullptr, count, ranks, &unplaced, bytes);
+gs_status parts_moves_bytes(const row_moves *m, size_t *bytes) {
+    move_memory unplaced = {};
+    row_moves nowhere = *m;
+    nowhere.workspace = nullptr;
+    return place_memory(&nowhere, &unplaced, bytes);
 }
 
-gs_status parts_weigh(const gs_gaussians *gaussians, const part_relocation *r, int64_t *total,
-                      gs_stream stream) {
-    const relocation_arrays a = memory_of(gaussians, r).own;
-    const int64_t count = gaussians->count;
-    GS_CUDA(launch_for(stream, count + 1, density_block, weigh_kernel, *gaussians, r->rules, a.weights,
-                       a.sharing));
-    GS_CUDA(scan_exclusive(a.weights, a.weights, count + 1, a.scratch, a.scratch_bytes, stream));
-    return GS_STATUS(
-        cudaMemcpyAsync(total, a.weights + count, sizeof(int64_t), cudaMemcpyDeviceToDevice, stream));
+gs_status parts_move_keys(const gs_gaussians *gaussians, const row_moves *m, uint32_t *keys,
+                          gs_stream stream) {
+    const int64_t first = m->begin[m->own];
+    if (m->split)
+        return GS_STATUS(launch_for(stream, gaussians->count, density_block, split_keys_kernel, *gaussians,
+                                    *m->split, m->split->existing - first, first, keys));
+    return GS_STATUS(launch_for(stream, gaussians->count, density_block, weights_kernel, *gaussians,
+                                m->relocation->existing - first, m->relocation->least_opacity, keys));
 }
 
-gs_status parts_count_draws(const gs_gaussians *gaussians, const part_relocation *r, int64_t *begin,
-                            gs_stream stream) {
-    return count_items(memory_of(gaussians, r).draws, 1, items_of(gaussians, r, nullptr), begin, stream);
-}
-
-gs_status parts_draw(const gs_gaussians *gaussians, const part_relocation *r, const part_draws *draws,
-                     gs_stream stream) {
-    return put_items(memory_of(gaussians, r).draws, 1, items_of(gaussians, r, draws), stream);
-}
-
-gs_status parts_answer(const part_vectors *v, const part_relocation *r, const part_draws *draws,
+gs_status parts_choose(const part_vectors *v, const row_moves *m, const uint32_t *of_all, int64_t *begin,
                        gs_stream stream) {
-    const gs_gaussians *const gaussians = &v->gaussians;
-    const relocation_arrays a = memory_of(gaussians, r).own;
-    const vector_arrays arrays = arrays_of(v);
-    GS_CUDA(launch_for(stream, draws->count, density_block, find_rows_kernel, gaussians->count, a.weights,
-                       *draws, a.sharing));
-    GS_CUDA(launch_for(stream, gaussians->count, density_block, share_kernel, *gaussians, arrays.first,
-                       arrays.second, a.sharing, r->rules.least_opacity));
-    return GS_STATUS(launch_for(stream, draws->count, density_block, answer_kernel, arrays, *draws));
+    move_memory memory = {};
+    size_t bytes;
+    GS_TRY(place_memory(m, &memory, &bytes));
+    GS_TRY(m->split ? choose_splits(m, memory, of_all, stream)
+                    : choose_relocation(v, m, memory, of_all, stream));
+    GS_TRY(count_items(memory.given, 1, items_of(v, m, memory.source, true, nullptr), begin, stream));
+    return count_items(memory.taken, 1, items_of(v, m, memory.source, false, nullptr), begin + m->ranks + 1,
+                       stream);
 }
 
-gs_status parts_take(const part_vectors *v, const part_relocation *r, const part_draws *draws,
-                     gs_stream stream) {
-    const gs_gaussians *const gaussians = &v->gaussians;
-    const relocation_arrays a = memory_of(gaussians, r).own;
-    const vector_arrays arrays = arrays_of(v);
-    if (r->weight_begin[r->ranks] == 0) // nobody lives: the sums are 0, as follow_kernel reads them
-        return GS_STATUS(launch_for(stream, gaussians->count, density_block, follow_kernel, arrays.parameters,
-                                    gaussians->count, r->rules.existing, arrays.first, arrays.second,
-                                    a.weights, a.source));
-    return GS_STATUS(launch_for(stream, draws->count, density_block, take_drawn_kernel, arrays, *draws));
+gs_status parts_give(const part_vectors *v, const row_moves *m, float *copies, gs_stream stream) {
+    move_memory memory = {};
+    size_t bytes;
+    GS_TRY(place_memory(m, &memory, &bytes));
+    return put_items(memory.given, 1, items_of(v, m, memory.source, true, copies), stream);
 }
 
-// ---- splits
-
-namespace {
-
-// free_rows[count] = 0: the scan leaves the total there.
-__global__ void __launch_bounds__(density_block)
-    split_draw_kernel(gs_gaussians gaussians, gs_split_rules rules, int64_t first, int64_t *free_rows,
-                      uint32_t *keys, uint32_t *indices) {
-    const int64_t i = int64_t(blockIdx.x) * density_block + threadIdx.x;
-    if (i > gaussians.count) return;
-    const bool lives = living_opacity(gaussians, i, rules.existing, rules.least_opacity) > 0;
-    free_rows[i] = i < gaussians.count && !lives;
-    if (i == gaussians.count) return;
-    indices[i] = uint32_t(i);
-    keys[i] = lives ? split_key(rules.density[2 * i], rules.seed, rules.iteration, first + i) : not_drawn;
-}
-
-// keys: sorted, of the rows.
-__global__ void __launch_bounds__(density_block)
-    count_keys_kernel(const uint32_t *keys, const uint32_t *rows, int64_t count, int64_t first,
-                      const uint64_t *bounds, int n, int64_t *below) {
-    const int k = int(blockIdx.x) * density_block + int(threadIdx.x);
-    if (k >= n) return;
-    int64_t low = 0, high = count; // places before `low` are below, those from `high` on are not
-    while (low < high) {
-        const int64_t middle = low + (high - low) / 2;
-        if ((uint64_t(keys[middle]) << 32 | uint64_t(first + rows[middle])) < bounds[k])
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    below[k] = low;
-}
-
-__global__ void __launch_bounds__(density_block)
-    give_kernel(gs_gaussians gaussians, vector_arrays v, float least_opacity, const uint32_t *keys,
-                const uint32_t *rows, split_copies copies) {
-    const int64_t k = int64_t(blockIdx.x) * density_block + threadIdx.x;
-    if (k >= copies.count) return;
-    float *const record = copies.values + k * (1 + v.record);
-    record[0] = __uint_as_float(keys[k]);
-    copy_to_record(v, rows[k], record + 1);
-    place_half(gaussians, rows[k], false, least_opacity);
-    clear_moments(v, rows[k]);
-}
-
-__global__ void __launch_bounds__(density_block)
-    list_kernel(split_copies copies, int record, uint32_t *keys, uint32_t *indices) {
-    const int64_t k = int64_t(blockIdx.x) * density_block + threadIdx.x;
-    if (k >= copies.count) return;
-    keys[k] = __float_as_uint(copies.values[k * (1 + record)]);
-    indices[k] = uint32_t(k);
-}
-
-// order: of the copies. before: sums of free rows.
-__global__ void __launch_bounds__(density_block)
-    take_kernel(gs_gaussians gaussians, vector_arrays v, gs_split_rules rules, const int64_t *before,
-                const uint32_t *order, split_copies copies) {
-    const int64_t i = int64_t(blockIdx.x) * density_block + threadIdx.x;
-    if (i >= gaussians.count || before[i + 1] == before[i]) return; // living
-    const bool taken = before[i] < copies.count;
-    if (taken) {
-        copy_from_record(v, i, copies.values + int64_t(order[before[i]]) * (1 + v.record) + 1);
-        place_half(gaussians, i, true, rules.least_opacity);
-    } else if (i >= rules.existing) {
-        make_dead(v.parameters, i);
-    }
-    if (taken || i >= rules.existing) clear_moments(v, i);
-}
-
-// The sorted order lies in keys[0] and values[0].
-sorted_rows rows_of(const gs_gaussians *gaussians, const part_split *split) {
-    sorted_rows out = {};
-    block_layout layout = {static_cast<char *>(split->workspace), 0};
-    place_sorted_rows(&layout, gaussians->count, &out);
-    return out;
-}
-
-// Sorts `count` pairs into keys[0] and values[0].
-gs_status sort_in_place(const sorted_rows &a, int64_t count, gs_stream stream) {
-    int selected = 0;
-    GS_CUDA(sort_pairs(&a.order, count, 32, &selected, a.scratch, a.scratch_bytes, stream));
-    if (selected == 0) return GS_OK;
-    const size_t bytes = size_t(count) * sizeof(uint32_t);
-    GS_CUDA(cudaMemcpyAsync(a.order.keys[0], a.order.keys[1], bytes, cudaMemcpyDeviceToDevice, stream));
-    return GS_STATUS(
-        cudaMemcpyAsync(a.order.values[0], a.order.values[1], bytes, cudaMemcpyDeviceToDevice, stream));
-}
-
-} // namespace
-
-gs_status parts_split_bytes(int64_t count, size_t *bytes) {
-    sorted_rows unplaced;
-    block_layout layout = {nullptr, 0};
-    GS_TRY(place_sorted_rows(&layout, count, &unplaced));
-    *bytes = layout.bytes;
-    return GS_OK;
-}
-
-gs_status parts_split_draw(const gs_gaussians *gaussians, const part_split *split, int64_t *free_rows,
-                           gs_stream stream) {
-    const sorted_rows a = rows_of(gaussians, split);
-    const int64_t count = gaussians->count;
-    GS_CUDA(launch_for(stream, count + 1, density_block, split_draw_kernel, *gaussians, split->rules,
-                       split->first, a.before, a.order.keys[0], a.order.values[0]));
-    GS_CUDA(scan_exclusive(a.before, a.before, count + 1, a.scratch, a.scratch_bytes, stream));
-    GS_CUDA(
-        cudaMemcpyAsync(free_rows, a.before + count, sizeof *free_rows, cudaMemcpyDeviceToDevice, stream));
-    return sort_in_place(a, count, stream);
-}
-
-gs_status parts_split_count(const gs_gaussians *gaussians, const part_split *split, const uint64_t *bounds,
-                            int32_t n, int64_t *below, gs_stream stream) {
-    const sorted_rows a = rows_of(gaussians, split);
-    return GS_STATUS(launch_for(stream, n, density_block, count_keys_kernel, a.order.keys[0],
-                                a.order.values[0], gaussians->count, split->first, bounds, n, below));
-}
-
-gs_status parts_split_give(const part_vectors *v, const part_split *split, const split_copies *copies,
-                           gs_stream stream) {
-    const sorted_rows a = rows_of(&v->gaussians, split);
-    return GS_STATUS(launch_for(stream, copies->count, density_block, give_kernel, v->gaussians, arrays_of(v),
-                                split->rules.least_opacity, a.order.keys[0], a.order.values[0], *copies));
-}
-
-gs_status parts_split_take(const part_vectors *v, const part_split *split, const split_copies *copies,
-                           gs_stream stream) {
-    const sorted_rows a = rows_of(&v->gaussians, split);
-    const vector_arrays arrays = arrays_of(v);
-    GS_CUDA(launch_for(stream, copies->count, density_block, list_kernel, *copies, arrays.record,
-                       a.order.keys[0], a.order.values[0]));
-    GS_TRY(sort_in_place(a, copies->count, stream));
-    return GS_STATUS(launch_for(stream, v->gaussians.count, density_block, take_kernel, v->gaussians, arrays,
-                                split->rules, a.before, a.order.values[0], *copies));
+gs_status parts_take(const part_vectors *v, const row_moves *m, float *copies, gs_stream stream) {
+    move_memory memory = {};
+    size_t bytes;
+    GS_TRY(place_memory(m, &memory, &bytes));
+    GS_TRY(put_items(memory.taken, 1, items_of(v, m, memory.source, false, copies), stream));
+    return GS_STATUS(launch_for(stream, own_rows(m), density_block, end_rows_kernel, arrays_of(v),
+                                own_rows(m), m->begin[m->own],
+                                m->split ? m->split->existing : m->relocation->existing, memory.source,
+                                memory.relocation.weights, m->split ? nullptr : m->relocation->dead));
 }
