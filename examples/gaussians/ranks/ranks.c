@@ -124,11 +124,14 @@ bool ranks_wait(ranks *group, gs_stream stream) {
            (group->transport ? group->transport->wait : ranks_wait_for_stream)(group, stream);
 }
 
-// ---- numbers of the host ----
+// ---- numbers ----
 
-static bool reserve_numbers(ranks *group, int64_t values) {
+// Room for as many numbers of all ranks, and then the own ones.
+static bool reserve_numbers(ranks *group, int of_rank, gs_stream stream) {
+    const int64_t values = (1 + group->count) * (int64_t)of_rank;
     const size_t bytes = (size_t)values * sizeof(int64_t);
     if (values <= group->room) return true;
+    if (!ranks_wait(group, stream)) return false; // cudaFree would wait for ever
     group->room = 0;
     CUDA_OR_FAIL(group, cudaFreeHost(group->host));
     CUDA_OR_FAIL(group, cudaFree(group->device));
@@ -144,28 +147,39 @@ void ranks_close_numbers(ranks *group) {
     cudaFree(group->device);
 }
 
+const int64_t *ranks_gather_numbers(ranks *group, int values, const int64_t *own, gs_stream stream) {
+    const int64_t bytes = values * (int64_t)sizeof *own, all = group->count * (int64_t)values;
+    if (!check(group, values >= 1 && own, "ranks_gather_numbers: values must be positive, own given") ||
+        !reserve_numbers(group, values, stream))
+        return NULL;
+    ranks_exchange exchange = {.send = own, .receive = group->device};
+    for (int r = 0; r < group->count; r++)
+        exchange.to[r].count = bytes, exchange.from[r] = (ranks_bytes){r * bytes, bytes};
+    if (!ranks_all_to_all(group, &exchange, stream)) return NULL;
+    const cudaError_t status = cudaMemcpyAsync(group->host, group->device, (size_t)all * sizeof *own,
+                                               cudaMemcpyDeviceToHost, stream);
+    if (status == cudaSuccess) return group->host;
+    ranks_fail_cuda(group, status, "ranks_gather_numbers");
+    return NULL;
+}
+
 bool ranks_tell_numbers(ranks *group, int values, const int64_t *own, int64_t *of_all, gs_stream stream) {
-    const int count = group->count;
-    const int64_t bytes = values * (int64_t)sizeof *own;
-    if (!check(group, values >= 1 && own && of_all,
-               "ranks_tell_numbers: values must be positive, own and of_all given"))
-        return false;
-    if (count == 1) {
-        memcpy(of_all, own, (size_t)bytes);
+    const size_t bytes = (size_t)values * sizeof *own;
+    if (group->count == 1) {
+        memcpy(of_all, own, bytes);
         return true;
     }
-    if (!reserve_numbers(group, (1 + count) * (int64_t)values)) return false;
-    ranks_exchange exchange = {.send = group->device, .receive = group->device + values};
-    for (int r = 0; r < count; r++)
-        exchange.to[r].count = bytes, exchange.from[r] = (ranks_bytes){r * bytes, bytes};
-    memcpy(group->host, own, (size_t)bytes);
-    CUDA_OR_FAIL(group,
-                 cudaMemcpyAsync(group->device, group->host, (size_t)bytes, cudaMemcpyHostToDevice, stream));
-    if (!ranks_all_to_all(group, &exchange, stream)) return false;
-    CUDA_OR_FAIL(group, cudaMemcpyAsync(group->host + values, group->device + values, (size_t)(count * bytes),
-                                        cudaMemcpyDeviceToHost, stream));
-    if (!ranks_wait(group, stream)) return false;
-    memcpy(of_all, group->host + values, (size_t)(count * bytes));
+    if (!check(group, values >= 1 && own && of_all,
+               "ranks_tell_numbers: values must be positive, own and of_all given") ||
+        !reserve_numbers(group, values, stream))
+        return false;
+    const int64_t all = group->count * (int64_t)values;
+    memcpy(group->host + all, own, bytes);
+    CUDA_OR_FAIL(group, cudaMemcpyAsync(group->device + all, group->host + all, bytes, cudaMemcpyHostToDevice,
+                                        stream));
+    if (!ranks_gather_numbers(group, values, group->device + all, stream) || !ranks_wait(group, stream))
+        return false;
+    memcpy(of_all, group->host, bytes * (size_t)group->count);
     return true;
 }
 

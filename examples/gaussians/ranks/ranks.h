@@ -53,7 +53,10 @@ bool ranks_fail_gs(ranks *group, gs_status status);
 
 // Each rank gives all ranks `values` numbers. own: host, [values]; of_all: host, [ranks_count][values]. Waits.
 bool ranks_tell_numbers(ranks *group, int values, const int64_t *own, int64_t *of_all, gs_stream stream);
-// The same of one number.
+// The same of numbers on the device, own: [values]. Does not wait: the result, host, [ranks_count][values], is there after
+// ranks_wait, until the next call that tells numbers. NULL: the group has failed.
+const int64_t *ranks_gather_numbers(ranks *group, int values, const int64_t *own, gs_stream stream);
+// ranks_tell_numbers of one number.
 bool ranks_tell_all(ranks *group, int64_t own, int64_t of_all[RANKS_MAX], gs_stream stream);
 
 // Bytes from each rank to each rank. What rank a sends to b is what b receives from a. A rank also sends to itself. `send`

@@ -40,31 +40,20 @@ struct ranks {
     int count, own;
     double timeout_s;
     fault error;
-    // For numbers that ranks tell each other:
-    int64_t *host;   // pinned: the own ones, then those of all
-    int64_t *device; // likewise
-    int64_t room;    // values in each of them
+    // For numbers that ranks tell each other: those of all, then the own ones.
+    int64_t *host, *device; // pinned; the same
+    int64_t room;           // values in each of them
 };
 
 // Frees the memory for numbers.
 void ranks_close_numbers(ranks *group);
-bool ranks_wait_for_stream(ranks *group, gs_stream stream); // cudaStreamSynchronize
+// cudaStreamSynchronize.
+bool ranks_wait_for_stream(ranks *group, gs_stream stream);
 
 // Takes the first failure over into group->error. Returns false.
 bool ranks_stop(ranks *group);
 // ranks_fail for another rank.
 bool ranks_fail_as(ranks *group, int rank, const char *text);
-
-// ---- threads ----
-
-typedef struct thread_group thread_group;
-
-thread_group *thread_group_open(ranks_shared *shared, int count); // NULL: no memory
-void thread_group_close(thread_group *threads);
-// Makes *group a member; timeout_s is set.
-void thread_group_join(thread_group *threads, ranks *group);
-// The rank calls nothing any more: the others need not wait for it.
-void thread_group_leave(ranks *group);
 
 // ---- NCCL ----
 

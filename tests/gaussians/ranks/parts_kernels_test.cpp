@@ -68,7 +68,7 @@ TEST(PartsKernels, GathersInOrderWhatEachPartNeeds) {
     part_entries share = {};
     size_t bytes = 0;
     std::copy_n(parts, count, share.parts), share.count = count;
-    ASSERT_GS_OK(parts_count_bytes(&view, count, &bytes));
+    ASSERT_GS_OK(parts_partition_bytes(choice.count, count, &bytes));
     const device_vector<char> workspace(bytes);
     const device_vector<int64_t> begin(size_t(count + 1));
     share.workspace = workspace.data(), share.begin = begin.data();
@@ -122,7 +122,7 @@ void expect_packed(const std::vector<T> &records, const std::vector<int64_t> &co
     packing.fixed = sizeof(T) == 8, packing.whole = whole, packing.segments = segments;
     packing.begin = first.data(), packing.count = count.data();
     packing.records = in.data(), packing.packed = packed.data(), packing.packed_begin = begin.data();
-    ASSERT_GS_OK(parts_pack_bytes(&packing, &bytes));
+    ASSERT_GS_OK(parts_partition_bytes(all, segments, &bytes));
     const device_vector<char> workspace(bytes);
     packing.workspace = workspace.data();
     ASSERT_GS_OK(parts_pack(&packing, NULL));
@@ -193,7 +193,7 @@ TEST(PartsKernels, GathersWhatThereIsRoomFor) {
     part_entries share = {};
     size_t bytes = 0;
     std::copy_n(parts, 3, share.parts), share.count = 3;
-    ASSERT_GS_OK(parts_count_bytes(&frame.view, 3, &bytes));
+    ASSERT_GS_OK(parts_partition_bytes(choice.count, 3, &bytes));
     const device_vector<char> workspace(bytes);
     const device_vector<int64_t> begin(4);
     share.workspace = workspace.data(), share.begin = begin.data();

@@ -34,18 +34,20 @@ typedef struct image_part {
     gs_rows rows; // of tiles
 } image_part;
 
+// Of the workspace that shares out items among groups: splats of a view among parts, records of all segments among those.
+gs_status parts_partition_bytes(int64_t items, int32_t groups, size_t *bytes);
+
 // The splats that parts need. A splat may be among those of several parts.
 typedef struct part_entries {
     image_part parts[MOST_PARTS];
     int32_t count;
-    void *workspace; // of parts_count_bytes
+    void *workspace; // of parts_partition_bytes
     int64_t *begin;  // [count + 1]: part p has entries begin[p] .. begin[p + 1] - 1
     // Entries. Written by parts_gather; those without room are not.
     uint32_t *index;  // [room]: of the splat among those of all views
     gs_splat *splats; // [room]: copies
     int64_t room;
 } part_entries;
-gs_status parts_count_bytes(const gs_view *view, int32_t parts, size_t *bytes);
 // Writes begin and the workspace. A part's splats are those whose bounding box of pixels with alpha >= 1/255 (slightly
 // enlarged) has pixels of the part's rows. Cost: reads all splats once, as does parts_gather.
 gs_status parts_count(const gs_view *view, const part_entries *entries, gs_stream stream);
@@ -66,9 +68,8 @@ typedef struct moment_packing {
     const void *records;
     void *packed;          // room for the records of all segments; segment after segment
     int64_t *packed_begin; // [segments + 1]: of each segment in `packed`, and the end
-    void *workspace;       // of parts_pack_bytes, which reads segments and count
+    void *workspace;       // of parts_partition_bytes
 } moment_packing;
-gs_status parts_pack_bytes(const moment_packing *packing, size_t *bytes);
 gs_status parts_pack(const moment_packing *packing, gs_stream stream); // reads the records twice
 // to[index[place]] += values, for each packed record of a segment. No index comes twice in a call, so that sums of several
 // calls have the order of the calls.

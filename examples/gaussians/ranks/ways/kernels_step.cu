@@ -64,20 +64,6 @@ splats_of_parts items_of(const gs_view *view, const part_entries *e) {
     return out;
 }
 
-// A record's place, in the bits of its last value.
-__device__ void put_place(float *to, uint32_t place) {
-    *to = __uint_as_float(place);
-}
-__device__ void put_place(long long *to, uint32_t place) {
-    *to = place;
-}
-__device__ uint32_t place_in(float from) {
-    return __float_as_uint(from);
-}
-__device__ uint32_t place_in(long long from) {
-    return uint32_t(from);
-}
-
 // The records of a part that are not 0, by segments, which are the columns. Values: of a record that travel.
 template <typename T, int Values>
 struct records_of_segments {
@@ -107,7 +93,8 @@ struct records_of_segments {
         T *const to = packed + place * (Values + 1);
         DISTWAR_UNROLL
         for (int k = 0; k < Values; k++) to[k] = of.value[k];
-        put_place(to + Values, uint32_t(i));
+        *reinterpret_cast<uint32_t *>(to + Values) =
+            uint32_t(i); // the place, in the first bytes of the last value
     }
 };
 
@@ -118,7 +105,8 @@ __global__ void __launch_bounds__(block)
     if (i >= values) return;
     const int64_t record = i / Values, k = i - record * Values;
     const T *const from = packed + record * (Values + 1);
-    to[int64_t(index[place_in(from[Values])]) * GS_MOMENTS_STRIDE + k] += from[k];
+    const uint32_t place = *reinterpret_cast<const uint32_t *>(from + Values);
+    to[int64_t(index[place]) * GS_MOMENTS_STRIDE + k] += from[k];
 }
 
 __global__ void __launch_bounds__(block)
@@ -181,26 +169,19 @@ __global__ void __launch_bounds__(block)
                                          : distwar::fixed_to_float(sums[of_all], of_view.scale[k]);
 }
 
-// A partition in a workspace of its own. *bytes: the workspace's.
-gs_status place(void *workspace, int64_t items, int groups, partition *out, size_t *bytes) {
+// A partition in a workspace of its own.
+gs_status place(void *workspace, int64_t items, int groups, partition *out) {
     block_layout layout = {static_cast<char *>(workspace), 0};
-    GS_TRY(place_partition(&layout, items, groups, out));
-    *bytes = layout.bytes;
-    return GS_OK;
-}
-
-int64_t longest_segment(const moment_packing *packing) {
-    int64_t longest = 0;
-    for (int s = 0; s < packing->segments; s++)
-        if (packing->count[s] > longest) longest = packing->count[s];
-    return longest;
+    return place_partition(&layout, items, groups, out);
 }
 
 template <typename T, int Values>
 gs_status queue_pack(const moment_packing *packing, gs_stream stream) {
     partition p;
-    size_t bytes;
-    GS_TRY(place(packing->workspace, longest_segment(packing), packing->segments, &p, &bytes));
+    int64_t longest = 0;
+    for (int s = 0; s < packing->segments; s++)
+        if (packing->count[s] > longest) longest = packing->count[s];
+    GS_TRY(place(packing->workspace, longest, packing->segments, &p));
     const unsigned columns = unsigned(packing->segments);
     records_of_segments<T, Values> records = {};
     records.records = static_cast<const T *>(packing->records);
@@ -221,28 +202,24 @@ gs_status queue_add_packed(const uint32_t *index, const void *packed, int64_t co
 
 } // namespace
 
-gs_status parts_count_bytes(const gs_view *view, int32_t parts, size_t *bytes) {
+gs_status parts_partition_bytes(int64_t items, int32_t groups, size_t *bytes) {
     partition unplaced;
-    return place(nullptr, view->gaussians.count, parts, &unplaced, bytes);
+    block_layout layout = {nullptr, 0};
+    GS_TRY(place_partition(&layout, items, groups, &unplaced));
+    *bytes = layout.bytes;
+    return GS_OK;
 }
 
 gs_status parts_count(const gs_view *view, const part_entries *entries, gs_stream stream) {
     partition p;
-    size_t bytes;
-    GS_TRY(place(entries->workspace, view->gaussians.count, entries->count, &p, &bytes));
+    GS_TRY(place(entries->workspace, view->gaussians.count, entries->count, &p));
     return count_items(p, unsigned(view_count(view)), items_of(view, entries), entries->begin, stream);
 }
 
 gs_status parts_gather(const gs_view *view, const part_entries *entries, gs_stream stream) {
     partition p;
-    size_t bytes;
-    GS_TRY(place(entries->workspace, view->gaussians.count, entries->count, &p, &bytes));
+    GS_TRY(place(entries->workspace, view->gaussians.count, entries->count, &p));
     return put_items(p, unsigned(view_count(view)), items_of(view, entries), stream);
-}
-
-gs_status parts_pack_bytes(const moment_packing *packing, size_t *bytes) {
-    partition unplaced;
-    return place(nullptr, longest_segment(packing), packing->segments, &unplaced, bytes);
 }
 
 gs_status parts_pack(const moment_packing *packing, gs_stream stream) {

@@ -4,8 +4,8 @@
 // the ranks that render them and their moments come back (kernels.h). With DISTWAR_FIXED, gradients have the same bits on
 // any number of ranks: those of one GPU that takes view by view.
 //
-// parts.c takes a batch from the parameters to the gradient, parts_exchange.c brings data from rank to rank, share_out.c
-// chooses who renders what, parts_density.c has the rows and density control, parts_view.c pictures and measures.
+// parts.c takes a batch from the parameters to the gradient, parts_way.c has what the trainer calls, share_out.c chooses who
+// renders what.
 //
 // Two streams: the caller's, and one for what goes from rank to rank, so that data travel while the GPU renders. All
 // collectives of a batch are on the second, in one order on all ranks:
@@ -21,7 +21,6 @@
 
 #include "device.h"
 #include "kernels.h"
-#include "state/training_state.h"
 #include "ways.h"
 
 C_LINKAGE_BEGIN
@@ -68,20 +67,6 @@ bool parts_backward(parts *s, const part_batch *batch, const gs_gaussians *gradi
 // part's image, and d_color is NULL.
 bool parts_render(parts *s, const part_batch *batch, gs_stream stream);
 
-// ---- of training_way
-
-bool parts_gradient(trainer *t, const step_views *of, const gs_view **view, const float **mean2d);
-bool parts_scores(trainer *t, const scored_views *by, float *score);
-row_range parts_range(const ranks *group, int64_t all);
-bool parts_bring_rows(const training_state *state, const void *own, int64_t bytes, row_range rows,
-                      bool to_all, void *to);
-bool parts_grow(training_state *state, int64_t all);
-bool parts_relocate(training_state *state, const gs_relocation *rules);
-bool parts_split(training_state *state, const gs_split_rules *rules);
-bool parts_measure(const training_state *state, const shown_views *shown, size_t first, size_t count,
-                   quality *mean, quality *each);
-bool parts_picture(const training_state *state, const shown_views *shown, size_t index, image *out);
-
 // ---- which rank renders what
 
 typedef struct shared_out {
@@ -94,9 +79,22 @@ typedef struct shared_out {
 // are ranges of rows of nearly equal cost. views + ranks - 1 parts at most.
 void share_out(int32_t ranks_number, int32_t views, int32_t rows, const int64_t *costs, shared_out *out);
 
-// What rows cost the last time. The same on all ranks.
-typedef struct row_costs row_costs;
-row_costs *row_costs_open(void); // NULL: no memory
+enum {
+    MOST_OWN = GS_MAX_VIEWS + 1, // parts of one rank
+    MOST_CUT = 2,                // those that are not a whole view
+    MOST_ROWS = GS_MAX_SIZE / GS_TILE_SIZE
+};
+
+// What rows cost the last time. The same on all ranks. Starts as {0}.
+typedef struct picture_costs {
+    int32_t rows; // 0: unknown
+    int64_t *of;  // [rows]
+} picture_costs;
+typedef struct row_costs {
+    picture_costs *pictures; // the first: means of those that were rendered; then one for each picture
+    int64_t count;           // room
+    int64_t asked[GS_MAX_VIEWS * MOST_ROWS];
+} row_costs;
 void row_costs_close(row_costs *costs);
 // [views][rows] for share_out; NULL: unknown.
 const int64_t *row_costs_of(row_costs *costs, const int32_t *pictures, int32_t views, int32_t rows);
@@ -104,14 +102,7 @@ const int64_t *row_costs_of(row_costs *costs, const int32_t *pictures, int32_t v
 void row_costs_learn(row_costs *costs, int32_t picture, gs_rows part, const int64_t *pairs, int32_t rows,
                      int32_t tiles);
 
-// ---- the state of parts.c and parts_exchange.c
-
-enum {
-    MOST_OWN = GS_MAX_VIEWS + 1, // parts of one rank
-    MOST_CUT = 2,                // those that are not a whole view
-    MOST_ROWS = GS_MAX_SIZE / GS_TILE_SIZE,
-    MOST_NUMBERS = MOST_PARTS + 1 + MOST_ROWS // that a rank tells the others at once
-};
+// ---- the state of parts.c
 
 // Memory that is needed in a step until the backward projection. It lies in that of the projection's result as long as
 // there is room, else in a buffer of its own.
@@ -167,14 +158,14 @@ struct parts {
     device_buffer largest;  // [views]
     device_buffer row_sums; // [views][rows of tiles][GS_CHANNELS]
     device_buffer units;    // [views]
-    device_buffer pixels_sent, pixels_received;
-    device_buffer numbers, told; // of all ranks; of this one: where packed segments begin, pairs of rows
-    int64_t *table;              // pinned, [RANKS_MAX][MOST_NUMBERS]: numbers of all ranks
+    device_buffer pixels;
+    device_buffer numbers; // of this rank: where packed segments begin, pairs of rows
+    const int64_t *told;   // of all ranks
     rendering renderings[MOST_CUT + 1];
     own_part own[MOST_OWN]; // in the order of part_at
     int own_count;
     shared_out out;
-    row_costs *costs;
+    row_costs costs;
     int64_t begin[RANKS_MAX][MOST_PARTS + 1]; // part_begin of each rank
     // The batch:
     const part_batch *batch;
@@ -197,25 +188,6 @@ struct parts {
     device_buffer density_workspace, density_numbers, given, taken;
 };
 
-int32_t tile_rows(const parts *s);    // share_out.c: of an image
-bool is_whole(const parts *s, int p); // part p has all rows of its view
-// The k-th part that a rank renders, first those that are not whole; -1: it has none.
-int part_at(const parts *s, int rank, int k);
-// parts_exchange.c: the collectives wait for the caller's stream, or it waits for them.
-bool begin_travel(parts *s);
-bool await_travel(parts *s);
-bool await_event(parts *s, cudaEvent_t event);
-// device_buffer_reserve, which may wait for the GPU: looks at the other ranks first. NULL: the group has failed.
-void *reserve(parts *s, device_buffer *buffer, size_t bytes);
-void *reserve_for_step(parts *s, step_buffer *buffer, size_t bytes);
-bool project_home(parts *s);
-bool send_splats(parts *s);
-bool find_largest(parts *s);
-bool exchange_pixels(parts *s);
-bool pack_moments(parts *s, int k); // of this rank's k-th part
-bool send_moments(parts *s, int k); // of pack_moments
-bool gather_moments(parts *s);
-int64_t record_bytes(const parts *s); // of the sums of one splat
-char *sums_of(const parts *s); // of this rank's splats for all cameras: integers, or the moments themselves
+int32_t tile_rows(const parts *s); // of an image of the batch
 
 C_LINKAGE_END

@@ -8,26 +8,9 @@
 
 enum { TILE_COST = 32 }; // entries that an empty tile takes as long as, about
 
-typedef struct picture_costs {
-    int32_t rows; // 0: unknown
-    int64_t *of;  // [rows]
-} picture_costs;
-
-struct row_costs {
-    picture_costs *pictures; // the first: means of those that were rendered; then one for each picture
-    int64_t count;           // room
-    int64_t asked[GS_MAX_VIEWS * MOST_ROWS];
-};
-
-row_costs *row_costs_open(void) {
-    return calloc(1, sizeof(row_costs));
-}
-
 void row_costs_close(row_costs *costs) {
-    if (!costs) return;
     for (int64_t k = 0; k < costs->count; k++) free(costs->pictures[k].of);
     free(costs->pictures);
-    free(costs);
 }
 
 // NULL: unknown.
@@ -133,23 +116,4 @@ void share_out(int32_t ranks_number, int32_t views, int32_t rows, const int64_t 
         if (count - out->begin[r] > out->most) out->most = count - out->begin[r];
     }
     out->begin[ranks_number] = count;
-}
-
-// ---- of a batch
-
-int32_t tile_rows(const parts *s) {
-    return (s->batch->cameras[0].height + GS_TILE_SIZE - 1) / GS_TILE_SIZE;
-}
-
-bool is_whole(const parts *s, int p) {
-    const gs_rows rows = s->out.parts[p].rows;
-    return rows.begin == 0 && rows.end == tile_rows(s);
-}
-
-int part_at(const parts *s, int rank, int k) {
-    const int begin = s->out.begin[rank], end = s->out.begin[rank + 1];
-    for (int whole = 0; whole < 2; whole++)
-        for (int p = begin; p < end; p++)
-            if (is_whole(s, p) == (whole != 0) && k-- == 0) return p;
-    return -1;
 }
