@@ -36,27 +36,9 @@ void *parts_open(ranks *group) {
 // After a failure, too: what the device says then has been told.
 void parts_close(void *kept) {
     parts *const s = kept;
-    device_buffer *const buffers[] = {&s->splats,
-                                      &s->selection,
-                                      &s->index,
-                                      &s->sent.own,
-                                      &s->moments,
-                                      &s->sums,
-                                      &s->largest,
-                                      &s->row_sums,
-                                      &s->units,
-                                      &s->numbers,
-                                      &s->pixels,
-                                      &s->loss_workspace,
-                                      &s->corrected,
-                                      &s->mean2d,
-                                      &s->gain_rows,
-                                      &s->gain_sums,
-                                      &s->given,
-                                      &s->taken,
-                                      &s->density_workspace,
-                                      &s->density_numbers};
-    for (size_t k = 0; k < sizeof buffers / sizeof *buffers; k++) device_buffer_close(buffers[k]);
+    device_buffer *const first = (device_buffer *)&s->buffers; // the struct has nothing else
+    for (size_t k = 0; k < sizeof s->buffers / sizeof *first; k++) device_buffer_close(&first[k]);
+    device_buffer_close(&s->sent.own);
     for (int k = 0; k <= MOST_CUT; k++) {
         rendering *const r = &s->renderings[k];
         device_buffer *const of_part[] = {&r->image, &r->moments.own, &r->workspace.own, &r->d_color,
@@ -196,7 +178,7 @@ static int64_t entries_of(const parts *s, int rank, int p) {
 static bool gather_entries(parts *s) {
     part_entries *const e = &s->entries;
     e->room = s->entries_room;
-    e->index = reserve(s, &s->index, (size_t)e->room * sizeof *e->index);
+    e->index = reserve(s, &s->buffers.index, (size_t)e->room * sizeof *e->index);
     e->splats = reserve_for_step(s, &s->sent, (size_t)e->room * sizeof *e->splats);
     if (!e->index || !e->splats) return false;
     GS_CHECK(parts_gather(&s->home, e, s->stream));
@@ -215,14 +197,14 @@ static bool project_home(parts *s) {
                       .camera = batch->cameras[0],
                       .sh_degree_used = batch->sh_degree_used,
                       .views = {s->only_images ? 0 : batch->views, batch->cameras},
-                      .splats = reserve(s, &s->splats, splats * sizeof(gs_splat))};
+                      .splats = reserve(s, &s->buffers.splats, splats * sizeof(gs_splat))};
     device_begin_stage("project");
     if (!home->splats) return false;
     GS_CHECK(gs_project(home, s->stream));
     *e = (part_entries){.count = s->out.begin[s->count]};
     memcpy(e->parts, s->out.parts, sizeof e->parts);
     GS_CHECK(parts_partition_bytes(batch->gaussians.count, e->count, &bytes));
-    char *const memory = reserve(s, &s->selection, begin_bytes + bytes);
+    char *const memory = reserve(s, &s->buffers.selection, begin_bytes + bytes);
     if (!memory) return false;
     e->begin = (int64_t *)memory, e->workspace = memory + begin_bytes;
     GS_CHECK(parts_count(home, e, s->stream));
@@ -283,7 +265,7 @@ static bool send_splats(parts *s) {
 static bool find_largest(parts *s) {
     if (!s->fixed) return true;
     struct gs_largest_values *const largest =
-        reserve(s, &s->largest, (size_t)s->batch->views * sizeof *largest);
+        reserve(s, &s->buffers.largest, (size_t)s->batch->views * sizeof *largest);
     if (!largest) return false;
     GS_CHECK(parts_largest(&s->home, largest, s->stream));
     return reduce_in_travel(
@@ -352,8 +334,9 @@ static bool exchange_pixels(parts *s) {
     int count = 0;
     for (int k = 0; k < s->own_count && !s->own[k].whole; k++) count += borders_of(s, k, borders + count);
     const int64_t most = GS_CHANNELS * LOSS_HALO * row_bytes(s); // of a border
-    char *const sent = reserve(s, &s->pixels, (size_t)(4 * MOST_CUT * most)), *const got =
-                                                                                  sent + 2 * MOST_CUT * most;
+    char *const sent = reserve(s, &s->buffers.pixels, (size_t)(4 * MOST_CUT * most)), *const got =
+                                                                                          sent +
+                                                                                          2 * MOST_CUT * most;
     if (!sent) return false;
     ranks_exchange exchange = {.send = sent, .receive = got};
     for (int k = 0; k < count; k++) {
@@ -483,7 +466,7 @@ static bool divide_as_whole(parts *s) {
 
 // [rows of tiles][GS_CHANNELS]
 static double *row_sums_of(const parts *s, int32_t view) {
-    return (double *)s->row_sums.memory + (int64_t)view * tile_rows(s) * GS_CHANNELS;
+    return (double *)s->buffers.row_sums.memory + (int64_t)view * tile_rows(s) * GS_CHANNELS;
 }
 
 // d_color: NULL where images are all that is wanted.
@@ -520,14 +503,14 @@ static bool queue_backward(parts *s, own_part *part) {
     gradient->moments = reserve_for_step(s, &part->in->moments, gradient->moments_bytes);
     if (!gradient->moments) return false;
     if (s->fixed) {
-        struct gs_largest_values *const largest = (struct gs_largest_values *)s->largest.memory + v;
+        struct gs_largest_values *const largest = (struct gs_largest_values *)s->buffers.largest.memory + v;
         GS_CHECK(parts_bound(view, row_sums_of(s, v), largest, s->stream));
         gradient->largest = largest;
     }
     GS_CHECK(gs_render_backward(view, gradient, s->batch->policy, s->stream));
     if (s->fixed)
-        GS_CHECK(
-            parts_fixed_sums(view, gradient, &part->sums, (fixed_units *)s->units.memory + v, s->stream));
+        GS_CHECK(parts_fixed_sums(view, gradient, &part->sums, (fixed_units *)s->buffers.units.memory + v,
+                                  s->stream));
     return true;
 }
 
@@ -545,7 +528,7 @@ static int64_t packed_bytes(const parts *s) {
 
 // Of this rank's splats for all cameras: integers, or the moments themselves.
 static char *sums_of(const parts *s) {
-    return s->fixed ? s->sums.memory : s->moments.memory;
+    return s->fixed ? s->buffers.sums.memory : s->buffers.moments.memory;
 }
 
 // Packs the moments of a part for the homes of its splats.
@@ -580,7 +563,7 @@ static int told_numbers(const parts *s) {
 static bool pack_moments(parts *s, int k) {
     const int numbers = told_numbers(s);
     const size_t bytes = (size_t)numbers * sizeof(int64_t);
-    int64_t *const told = reserve(s, &s->numbers, bytes);
+    int64_t *const told = reserve(s, &s->buffers.numbers, bytes);
     if (!told) return false;
     if (k >= s->own_count) {
         DEVICE_CHECK(cudaMemsetAsync(told, 0, bytes, s->stream));
@@ -623,8 +606,9 @@ static bool send_moments(parts *s, int k) {
 // Adds what has come home, and makes moments of integers.
 static bool gather_moments(parts *s) {
     const int32_t views = s->batch->views;
-    const ranks_reduction units = {s->units.memory, views * (int64_t)(sizeof(fixed_units) / sizeof(float)),
-                                   RANKS_FLOAT, RANKS_MAX_OF};
+    const ranks_reduction units = {s->buffers.units.memory,
+                                   views * (int64_t)(sizeof(fixed_units) / sizeof(float)), RANKS_FLOAT,
+                                   RANKS_MAX_OF};
     if (s->fixed && !reduce_in_travel(s, &units)) return false;
     await_travel(s);
     for (int k = 0; k < s->out.most; k++)
@@ -638,8 +622,8 @@ static bool gather_moments(parts *s) {
                                           s->fixed, s->absolute != NULL, sums_of(s), s->stream));
         }
     if (s->fixed)
-        GS_CHECK(parts_from_sums(s->sums.memory, s->units.memory, s->batch->gaussians.count, views,
-                                 s->moments.memory, s->stream));
+        GS_CHECK(parts_from_sums(s->buffers.sums.memory, s->buffers.units.memory, s->batch->gaussians.count,
+                                 views, s->buffers.moments.memory, s->stream));
     return true;
 }
 
@@ -654,17 +638,19 @@ static bool reserve_zeros(parts *s, device_buffer *buffer, size_t bytes) {
 // Memory for sums over parts.
 static bool begin_sums(parts *s) {
     const size_t views = (size_t)s->batch->views, splats = views * (size_t)s->batch->gaussians.count;
-    if (!s->fixed) return reserve_zeros(s, &s->moments, splats * sizeof(gs_moments));
-    return reserve(s, &s->moments, splats * sizeof(gs_moments)) &&
-           reserve_zeros(s, &s->sums, splats * (size_t)record_bytes(s)) &&
-           reserve_zeros(s, &s->units, views * sizeof(fixed_units)) &&
-           reserve_zeros(s, &s->row_sums, views * (size_t)tile_rows(s) * GS_CHANNELS * sizeof(double));
+    if (!s->fixed) return reserve_zeros(s, &s->buffers.moments, splats * sizeof(gs_moments));
+    return reserve(s, &s->buffers.moments, splats * sizeof(gs_moments)) &&
+           reserve_zeros(s, &s->buffers.sums, splats * (size_t)record_bytes(s)) &&
+           reserve_zeros(s, &s->buffers.units, views * sizeof(fixed_units)) &&
+           reserve_zeros(s, &s->buffers.row_sums,
+                         views * (size_t)tile_rows(s) * GS_CHANNELS * sizeof(double));
 }
 
 // Each row has a value on one rank and zeros on the others, so that the sums are exact.
 static bool combine_row_sums(parts *s) {
-    const ranks_reduction sum = {s->row_sums.memory, s->batch->views * tile_rows(s) * (int64_t)GS_CHANNELS,
-                                 RANKS_DOUBLE, RANKS_SUM};
+    const ranks_reduction sum = {s->buffers.row_sums.memory,
+                                 s->batch->views * tile_rows(s) * (int64_t)GS_CHANNELS, RANKS_DOUBLE,
+                                 RANKS_SUM};
     return !s->fixed || !s->any_cut || reduce_in_travel(s, &sum);
 }
 
@@ -705,7 +691,8 @@ bool parts_backward(parts *s, const part_batch *batch, const gs_gaussians *gradi
             return false;
     }
     if (!send_moments(s, s->out.most - 1) || !gather_moments(s)) return false;
-    const gs_gradient own = {.moments = s->moments.memory, .gaussians = *gradients, .abs_mean2d = abs_mean2d};
+    const gs_gradient own = {
+        .moments = s->buffers.moments.memory, .gaussians = *gradients, .abs_mean2d = abs_mean2d};
     device_begin_stage("project backward");
     GS_CHECK(gs_project_backward(&s->home, &own, stream));
     device_begin_stage("adam");

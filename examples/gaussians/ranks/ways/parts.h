@@ -145,47 +145,51 @@ typedef struct returned_moments {
     int64_t at[RANKS_MAX], count[RANKS_MAX]; // packed records of each rank
 } returned_moments;
 
+// Memory that grows on demand.
+typedef struct part_buffers {
+    device_buffer splats, selection, index, moments, sums; // of this rank's own Gaussians
+    device_buffer largest, units;                          // [views]
+    device_buffer row_sums;                                // [views][rows of tiles][GS_CHANNELS]
+    device_buffer pixels;
+    device_buffer numbers; // where packed segments begin, pairs of rows
+    // A step of training:
+    device_buffer loss_workspace, corrected, mean2d;
+    device_buffer gain_rows; // [views][rows of tiles][GS_EXPOSURE_SUMS], of libgs_exposure_rows
+    device_buffer gain_sums; // [GS_EXPOSURE_SUMS]
+    // Density control:
+    device_buffer density_workspace, given, taken;
+} part_buffers;
+
 struct parts {
     ranks *group;
     int count, rank;         // of the group
     gs_stream travel, watch; // of the collectives; waits for whatever of them the caller's stream waits for
     cudaEvent_t queued, arrived;
-    // This rank's own Gaussians:
-    device_buffer splats, selection, index, moments, sums;
+    part_buffers buffers;
     step_buffer sent;
     int64_t entries_room; // of those splats that parts need
     returned_moments returned[MOST_OWN];
-    device_buffer largest;  // [views]
-    device_buffer row_sums; // [views][rows of tiles][GS_CHANNELS]
-    device_buffer units;    // [views]
-    device_buffer pixels;
-    device_buffer numbers; // of this rank: where packed segments begin, pairs of rows
-    const int64_t *told;   // of all ranks
+    const int64_t *told; // numbers of all ranks
     rendering renderings[MOST_CUT + 1];
     own_part own[MOST_OWN]; // in the order of part_at
     int own_count;
     shared_out out;
     row_costs costs;
-    int64_t begin[RANKS_MAX][MOST_PARTS + 1]; // part_begin of each rank
+    int64_t begin[RANKS_MAX][MOST_PARTS + 1]; // part_entries.begin of each rank
     // The batch:
     const part_batch *batch;
     gs_stream stream;
     gs_view home; // all cameras, this rank's splats
     part_entries entries;
-    float *absolute; // of the batch's gradient; NULL: moments travel without their last values
-    bool fixed;
+    float *absolute;  // of the batch's gradient; NULL: moments travel without their last values
+    bool fixed;       // DISTWAR_FIXED
     bool any_cut;     // some view has several parts
     bool only_images; // parts_render
     char *scratch;    // room for step_buffer
     size_t scratch_bytes;
-    // A step of training:
+    // The step of training:
     const step_views *of;
     gs_view seen; // home
-    device_buffer loss_workspace, corrected, mean2d;
-    device_buffer gain_rows; // [views][rows of tiles][GS_EXPOSURE_SUMS], of libgs_exposure_rows
-    device_buffer gain_sums; // [GS_EXPOSURE_SUMS]
-    // Density control:
-    device_buffer density_workspace, density_numbers, given, taken;
 };
 
 int32_t tile_rows(const parts *s); // of an image of the batch

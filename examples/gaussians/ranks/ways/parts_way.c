@@ -42,30 +42,24 @@ static ranks_bytes common(row_range a, row_range b, int64_t bytes) {
     return end > first ? (ranks_bytes){(first - a.first) * bytes, (end - first) * bytes} : (ranks_bytes){0};
 }
 
-static bool parts_bring_rows(const training_state *state, const void *own, int64_t bytes, row_range rows,
-                             bool to_all, void *to) {
+// Brings rows of an array, with `bytes` bytes each, from where `state` has them to the ranks that want them.
+static bool bring(const training_state *state, const void *own, int64_t bytes,
+                  const row_range wanted[RANKS_MAX], void *to) {
     ranks *const group = state->group;
-    const row_range mine = {state->first, state->gaussians.count};
-    const bool wants = to_all || ranks_own(group) == 0;
-    ranks_exchange exchange = {.send = own, .receive = wants ? to : NULL};
+    const row_range mine = {state->first, state->gaussians.count}, here = wanted[ranks_own(group)];
+    ranks_exchange exchange = {.send = own, .receive = to};
     for (int r = 0; r < ranks_count(group); r++) {
-        if (to_all || r == 0) exchange.to[r] = common(mine, rows, bytes);
-        if (wants) exchange.from[r] = common(rows, range_of(group, state->all, r), bytes);
+        exchange.to[r] = common(mine, wanted[r], bytes);
+        exchange.from[r] = common(here, range_of(group, state->all, r), bytes);
     }
     return ranks_all_to_all(group, &exchange, NULL);
 }
 
-// An array of rows of `width` floats, from where `state` has them to where ranks have them of `all`.
-static bool move_array(const training_state *state, int64_t all, const float *from, float *to, int width) {
-    ranks *const group = state->group;
-    const int64_t bytes = width * (int64_t)sizeof(float);
-    const row_range before = {state->first, state->gaussians.count}, after = parts_range(group, all);
-    ranks_exchange exchange = {.send = from, .receive = to};
-    for (int r = 0; r < ranks_count(group); r++) {
-        exchange.to[r] = common(before, range_of(group, all, r), bytes);
-        exchange.from[r] = common(after, range_of(group, state->all, r), bytes);
-    }
-    return ranks_all_to_all(group, &exchange, NULL);
+static bool parts_bring_rows(const training_state *state, const void *own, int64_t bytes, row_range rows,
+                             bool to_all, void *to) {
+    row_range wanted[RANKS_MAX] = {rows};
+    for (int r = 1; r < ranks_count(state->group) && to_all; r++) wanted[r] = rows;
+    return bring(state, own, bytes, wanted, to);
 }
 
 // For its time this takes the memory of three vectors more.
@@ -74,6 +68,8 @@ static bool parts_grow(training_state *state, int64_t all) {
     const row_range rows = parts_range(state->group, all);
     gs_gaussians *const sets[] = {&state->gaussians, &state->first_moment, &state->second_moment};
     gs_gaussians moved[3];
+    row_range wanted[RANKS_MAX];
+    for (int r = 0; r < ranks_count(state->group); r++) wanted[r] = range_of(state->group, all, r);
     const size_t density_bytes = training_state_density_bytes(rows.count);
     float *const density = device_allocate(density_bytes);
     bool done = true;
@@ -84,9 +80,10 @@ static bool parts_grow(training_state *state, int64_t all) {
         moved[v].antialias = sets[v]->antialias;
         const gs_arrays from = gs_arrays_of(sets[v]), to = gs_arrays_of(&moved[v]);
         for (int k = 0; k < GS_ARRAYS && done; k++)
-            done = move_array(state, all, from.of[k], to.of[k], from.width[k]);
+            done = bring(state, from.of[k], from.width[k] * (int64_t)sizeof(float), wanted, to.of[k]);
     }
-    done = done && move_array(state, all, state->density, density, 2) && ranks_wait(state->group, NULL);
+    done = done && bring(state, state->density, 2 * (int64_t)sizeof(float), wanted, density) &&
+           ranks_wait(state->group, NULL);
     for (int v = 0; v < 3; v++) {
         device_gaussians_close(sets[v]);
         *sets[v] = moved[v];
@@ -102,7 +99,7 @@ static bool parts_grow(training_state *state, int64_t all) {
 // ---- a step of training
 
 static double *gain_rows_of(const parts *s, int32_t view) {
-    return (double *)s->gain_rows.memory + (int64_t)view * tile_rows(s) * GS_EXPOSURE_SUMS;
+    return (double *)s->buffers.gain_rows.memory + (int64_t)view * tile_rows(s) * GS_EXPOSURE_SUMS;
 }
 
 // The loss of rows of a view.
@@ -122,15 +119,15 @@ static bool step_loss(ranks *group, void *context, const part_image *image, gs_s
     const float *compared = image->color;
     size_t bytes = 0;
     if (exposed.log_gain) {
-        float *const corrected = device_buffer_reserve(&s->corrected, values * sizeof(float));
+        float *const corrected = device_buffer_reserve(&s->buffers.corrected, values * sizeof(float));
         GS_CHECK(gs_exposure(&exposed, corrected, stream));
         compared = corrected;
     }
     const gs_comparison images = {image->width, image->height, compared, trainer_target(t, s->of, v, view),
                                   view->mask};
     GS_CHECK(gs_loss_bytes(image->width, image->height, &bytes));
-    GS_CHECK(libgs_loss_rows(&images, image->rows, device_buffer_reserve(&s->loss_workspace, bytes), bytes,
-                             t->results[t->waiting + v].color, image->d_color, stream));
+    GS_CHECK(libgs_loss_rows(&images, image->rows, device_buffer_reserve(&s->buffers.loss_workspace, bytes),
+                             bytes, t->results[t->waiting + v].color, image->d_color, stream));
     if (exposed.log_gain)
         GS_CHECK(libgs_exposure_rows(&exposed, image->rows, image->d_color, gain_rows_of(s, v), stream));
     return true;
@@ -139,8 +136,8 @@ static bool step_loss(ranks *group, void *context, const part_image *image, gs_s
 // Every rank has all gains and steps those of the batch alike.
 static bool step_gains(trainer *t, parts *s, int64_t row_values) {
     // Each row of tiles has its sums on one rank and zeros on the others, so that this is exact.
-    const ranks_reduction sum = {s->gain_rows.memory, row_values, RANKS_DOUBLE, RANKS_SUM};
-    float *const sums = device_buffer_reserve(&s->gain_sums, GS_EXPOSURE_SUMS * sizeof *sums);
+    const ranks_reduction sum = {s->buffers.gain_rows.memory, row_values, RANKS_DOUBLE, RANKS_SUM};
+    float *const sums = device_buffer_reserve(&s->buffers.gain_sums, GS_EXPOSURE_SUMS * sizeof *sums);
     if (!ranks_all_reduce(t->group, &sum, NULL)) return false;
     for (int32_t v = 0; v < s->of->count; v++) {
         if (!s->of->exposure[v]) continue;
@@ -169,9 +166,11 @@ static bool parts_gradient(trainer *t, const step_views *of, const gs_view **vie
     const size_t row_bytes = (size_t)row_values * sizeof(double),
                  mean_bytes = (size_t)of->count * 2 * (size_t)state->gaussians.count * sizeof(float);
     const bool exposes = state->exposures > 0;
-    float *const means = of->screen == SCREEN_NONE ? NULL : device_buffer_reserve(&s->mean2d, mean_bytes);
+    float *const means =
+        of->screen == SCREEN_NONE ? NULL : device_buffer_reserve(&s->buffers.mean2d, mean_bytes);
     if (exposes)
-        DEVICE_CHECK(cudaMemsetAsync(device_buffer_reserve(&s->gain_rows, row_bytes), 0, row_bytes, NULL));
+        DEVICE_CHECK(
+            cudaMemsetAsync(device_buffer_reserve(&s->buffers.gain_rows, row_bytes), 0, row_bytes, NULL));
     trainer_weigh(t, of);
     if (!parts_backward(s, &batch, &state->gradients, means, NULL) ||
         (exposes && !step_gains(t, s, row_values)))
@@ -206,8 +205,8 @@ static bool parts_scores(trainer *t, const scored_views *by, float *score) {
                                .loss = even_loss};
         if (!parts_backward(s, &of, &state->gradients, NULL, NULL)) return false;
         for (int32_t v = 0; v < of.views; v++)
-            GS_CHECK(
-                gs_score_add((const gs_moments *)s->moments.memory + v * own->count, own->count, here, NULL));
+            GS_CHECK(gs_score_add((const gs_moments *)s->buffers.moments.memory + v * own->count, own->count,
+                                  here, NULL));
     }
     return parts_bring_rows(state, here, sizeof *score, (row_range){0, state->all}, true, score);
 }
@@ -241,22 +240,22 @@ static bool move_rows(training_state *state, row_moves *m) {
     m->ranks = count, m->own = ranks_own(group);
     for (int r = 0; r <= count; r++) m->begin[r] = begin_of(group, state->all, r);
     GS_CHECK(parts_moves_bytes(m, &bytes));
-    m->workspace = device_buffer_reserve(&s->density_workspace, bytes);
-    int64_t *const counted = device_buffer_reserve(&s->density_numbers, begin_bytes);
-    uint32_t *const keys = device_buffer_reserve(&s->given, (size_t)own->count * key + 1);
-    uint32_t *const of_all = device_buffer_reserve(&s->taken, (size_t)state->all * key + 1);
+    m->workspace = device_buffer_reserve(&s->buffers.density_workspace, bytes + begin_bytes);
+    int64_t *const counted = (int64_t *)((char *)m->workspace + bytes);
+    uint32_t *const keys = device_buffer_reserve(&s->buffers.given, (size_t)own->count * key + 1);
+    uint32_t *const of_all = device_buffer_reserve(&s->buffers.taken, (size_t)state->all * key + 1);
     GS_CHECK(parts_move_keys(own, m, keys, NULL));
     if (!parts_bring_rows(state, keys, (int64_t)key, (row_range){0, state->all}, true, of_all)) return false;
     GS_CHECK(parts_choose(&vectors, m, of_all, counted, NULL));
     DEVICE_CHECK(cudaMemcpyAsync(begin, counted, begin_bytes, cudaMemcpyDeviceToHost, NULL));
     if (!ranks_wait(group, NULL)) return false; // also for who reads of_all
-    float *const send = device_buffer_reserve(&s->given, (size_t)given[count] * record + 1);
-    float *const receive = device_buffer_reserve(&s->taken, (size_t)taken[count] * record + 1);
+    float *const send = device_buffer_reserve(&s->buffers.given, (size_t)given[count] * record + 1);
+    float *const receive = device_buffer_reserve(&s->buffers.taken, (size_t)taken[count] * record + 1);
     GS_CHECK(parts_give(&vectors, m, send, NULL));
     if (!exchange_copies(group, send, given, receive, taken, (int64_t)record)) return false;
     GS_CHECK(parts_take(&vectors, m, receive, NULL));
     if (!ranks_wait(group, NULL)) return false;
-    device_buffer *const done[] = {&s->density_workspace, &s->given, &s->taken};
+    device_buffer *const done[] = {&s->buffers.density_workspace, &s->buffers.given, &s->buffers.taken};
     for (size_t k = 0; k < sizeof done / sizeof *done; k++) device_buffer_close(done[k]);
     return true;
 }
