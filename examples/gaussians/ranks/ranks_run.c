@@ -302,7 +302,7 @@ static void join_or_end(const thread_rank *member, double *failed_at) {
 }
 
 bool ranks_run(const ranks_plan *plan, ranks_body body, void *context, fault *why) {
-    const double usual_timeout_s = 30;
+    const double default_timeout_s = 30;
     if (plan->count < 1 || plan->count > RANKS_MAX) return fail(why, "ranks must be in 1..%d", RANKS_MAX);
     if (!(plan->timeout_s >= 0)) return fail(why, "a time must not be negative");
     const int first = plan->kind == RANKS_LAUNCHED ? plan->place->own : 0;
@@ -326,7 +326,7 @@ bool ranks_run(const ranks_plan *plan, ranks_body body, void *context, fault *wh
             (thread_rank){.group = {.shared = &shared,
                                     .count = plan->count,
                                     .own = first + started,
-                                    .timeout_s = plan->timeout_s > 0 ? plan->timeout_s : usual_timeout_s},
+                                    .timeout_s = plan->timeout_s > 0 ? plan->timeout_s : default_timeout_s},
                           .plan = plan,
                           .body = body,
                           .context = context};

@@ -82,7 +82,8 @@ bool exchange_everything(ranks *group, void *) {
         const auto length = [&](int from, int to) {
             return from == 1 && to == 0 ? 0 : most * (1 + (3 * from + to) % 4);
         };
-        std::vector<int64_t> own_sizes{own}, sizes(size_t(count * (1 + count))), data; // own, then to each rank
+        std::vector<int64_t> own_sizes{own}, sizes(size_t(count * (1 + count))),
+            data; // own, then to each rank
         ranks_exchange exchange = {};
         for (int r = 0; r < count; r++) own_sizes.push_back(length(own, r));
         if (!ranks_tell_numbers(group, 1 + count, own_sizes.data(), sizes.data(), nullptr)) return false;

@@ -153,7 +153,7 @@ static int part_at(const parts *s, int rank, int k) {
 static void plan(parts *s) {
     const int own = s->rank;
     const int64_t *const costs = row_costs_of(&s->costs, s->batch->pictures, s->batch->views, tile_rows(s));
-    share_out(s->count, s->batch->views, tile_rows(s), costs, &s->out);
+    divide_tiles(s->count, s->batch->views, tile_rows(s), costs, &s->out);
     s->own_count = s->out.begin[own + 1] - s->out.begin[own];
     s->any_cut = s->out.begin[s->count] != s->batch->views;
     for (int k = 0; k < s->own_count; k++) {

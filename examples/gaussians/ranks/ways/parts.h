@@ -4,7 +4,7 @@
 // the ranks that render them and their moments come back (kernels.h). With DISTWAR_FIXED, gradients have the same bits on
 // any number of ranks: those of one GPU that takes view by view.
 //
-// parts.c takes a batch from the parameters to the gradient, parts_way.c has what the trainer calls, share_out.c chooses who
+// parts.c takes a batch from the parameters to the gradient, parts_way.c has what the trainer calls, tile_ranges.c chooses who
 // renders what.
 //
 // Two streams: the caller's, and one for what goes from rank to rank, so that data travel while the GPU renders. All
@@ -69,15 +69,15 @@ bool parts_render(parts *s, const part_batch *batch, gs_stream stream);
 
 // ---- which rank renders what
 
-typedef struct shared_out {
+typedef struct tile_ranges {
     image_part parts[MOST_PARTS]; // rank after rank, and for each from the first view on
     int32_t begin[RANKS_MAX + 1]; // rank r has parts begin[r] .. begin[r + 1] - 1
     int32_t most;                 // parts of a rank
-} shared_out;
+} tile_ranges;
 
 // rows: of tiles of an image. costs: [views][rows], above 0, of all less than 2^56; NULL: rows cost the same. Shares
 // are ranges of rows of nearly equal cost. views + ranks - 1 parts at most.
-void share_out(int32_t ranks_number, int32_t views, int32_t rows, const int64_t *costs, shared_out *out);
+void divide_tiles(int32_t ranks_number, int32_t views, int32_t rows, const int64_t *costs, tile_ranges *out);
 
 enum {
     MOST_OWN = GS_MAX_VIEWS + 1, // parts of one rank
@@ -96,7 +96,7 @@ typedef struct row_costs {
     int64_t asked[GS_MAX_VIEWS * MOST_ROWS];
 } row_costs;
 void row_costs_close(row_costs *costs);
-// [views][rows] for share_out; NULL: unknown.
+// [views][rows] for divide_tiles; NULL: unknown.
 const int64_t *row_costs_of(row_costs *costs, const int32_t *pictures, int32_t views, int32_t rows);
 // pairs: [rows]; tiles: of a row. No memory for it: forgets the picture.
 void row_costs_learn(row_costs *costs, int32_t picture, gs_rows part, const int64_t *pairs, int32_t rows,
@@ -173,7 +173,7 @@ struct parts {
     rendering renderings[MOST_CUT + 1];
     own_part own[MOST_OWN]; // in the order of part_at
     int own_count;
-    shared_out out;
+    tile_ranges out;
     row_costs costs;
     int64_t begin[RANKS_MAX][MOST_PARTS + 1]; // part_entries.begin of each rank
     // The batch:
