@@ -170,7 +170,7 @@ __global__ void __launch_bounds__(block)
 }
 
 // A partition in a workspace of its own.
-gs_status place(void *workspace, int64_t items, int groups, partition *out) {
+gs_status place_in_workspace(void *workspace, int64_t items, int groups, partition *out) {
     block_layout layout = {static_cast<char *>(workspace), 0};
     return place_partition(&layout, items, groups, out);
 }
@@ -181,7 +181,7 @@ gs_status queue_pack(const moment_packing *packing, gs_stream stream) {
     int64_t longest = 0;
     for (int s = 0; s < packing->segments; s++)
         if (packing->count[s] > longest) longest = packing->count[s];
-    GS_TRY(place(packing->workspace, longest, packing->segments, &p));
+    GS_TRY(place_in_workspace(packing->workspace, longest, packing->segments, &p));
     const unsigned columns = unsigned(packing->segments);
     records_of_segments<T, Values> records = {};
     records.records = static_cast<const T *>(packing->records);
@@ -212,13 +212,13 @@ gs_status parts_partition_bytes(int64_t items, int32_t groups, size_t *bytes) {
 
 gs_status parts_count(const gs_view *view, const part_entries *entries, gs_stream stream) {
     partition p;
-    GS_TRY(place(entries->workspace, view->gaussians.count, entries->count, &p));
+    GS_TRY(place_in_workspace(entries->workspace, view->gaussians.count, entries->count, &p));
     return count_items(p, unsigned(view_count(view)), items_of(view, entries), entries->begin, stream);
 }
 
 gs_status parts_gather(const gs_view *view, const part_entries *entries, gs_stream stream) {
     partition p;
-    GS_TRY(place(entries->workspace, view->gaussians.count, entries->count, &p));
+    GS_TRY(place_in_workspace(entries->workspace, view->gaussians.count, entries->count, &p));
     return put_items(p, unsigned(view_count(view)), items_of(view, entries), stream);
 }
 
