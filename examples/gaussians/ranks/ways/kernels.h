@@ -117,8 +117,13 @@ typedef struct part_vectors {
 int32_t parts_record(const gs_gaussians *gaussians); // floats of a Gaussian's parameters
 
 typedef struct row_moves {
-    const gs_relocation *relocation; // existing: of all rows; or NULL:
-    const gs_split_rules *split;     // existing: of all rows; density: of this rank's
+    // Members of gs_relocation or, with `splits`, of gs_split_rules. existing: of all rows; density: of this rank's;
+    // dead: counts those of this rank.
+    bool splits;
+    int64_t existing;
+    float least_opacity;
+    const float *density;
+    uint64_t seed, iteration, *dead;
     int32_t ranks, own;
     int64_t begin[RANKS_MAX + 1]; // rank r has rows begin[r] .. begin[r + 1] - 1
     void *workspace;              // of parts_moves_bytes; kept from parts_choose to parts_take

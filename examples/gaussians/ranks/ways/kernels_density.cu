@@ -21,25 +21,25 @@ struct move_memory {
     partition given, taken;
 };
 
-int64_t all_rows(const row_moves *m) {
-    return m->begin[m->ranks];
+__host__ __device__ int64_t all_rows(const row_moves &m) {
+    return m.begin[m.ranks];
 }
-int64_t own_rows(const row_moves *m) {
-    return m->begin[m->own + 1] - m->begin[m->own];
+__host__ __device__ int64_t own_rows(const row_moves &m) {
+    return m.begin[m.own + 1] - m.begin[m.own];
 }
 
-gs_status place_memory(const row_moves *m, move_memory *out, size_t *bytes) {
+gs_status place_memory(const row_moves &m, move_memory *out, size_t *bytes) {
     const int64_t all = all_rows(m);
-    block_layout layout = {static_cast<char *>(m->workspace), 0};
-    if (m->split) {
+    block_layout layout = {static_cast<char *>(m.workspace), 0};
+    if (m.splits) {
         GS_TRY(place_sorted_rows(&layout, all, &out->split));
         layout_add(&layout, size_t(all), &out->source);
     } else {
-        GS_TRY(place_relocation(m->workspace, all, &out->relocation, &layout.bytes));
+        GS_TRY(place_relocation(m.workspace, all, &out->relocation, &layout.bytes));
         out->source = out->relocation.source;
     }
-    GS_TRY(place_partition(&layout, all, m->ranks, &out->given));
-    GS_TRY(place_partition(&layout, own_rows(m), m->ranks, &out->taken));
+    GS_TRY(place_partition(&layout, all, m.ranks, &out->given));
+    GS_TRY(place_partition(&layout, own_rows(m), m.ranks, &out->taken));
     *bytes = layout.bytes;
     return GS_OK;
 }
@@ -60,28 +60,28 @@ __device__ void clear_moments(const vector_arrays &v, int64_t i) {
 // The rows that become copies, among ranks: of all rows those that become copies of this rank's, for the ranks that have
 // them, or those of this rank, by the ranks that have what they become copies of. Both come in the order of rows.
 struct moved_rows {
-    vector_arrays v;
+    int groups;
+    row_moves m;
     gs_gaussians gaussians;
+    vector_arrays v;
     const uint32_t *source;
-    int64_t first, count; // this rank's rows
-    bool gives, splits;
-    float least_opacity;
-    int groups, record;
-    int64_t begin[RANKS_MAX + 1];
+    bool gives;
+    int record;
     float *copies;
 
     // The rank, or -1.
     __device__ int load(int64_t i) const {
-        if (i >= (gives ? begin[groups] : count)) return -1;
+        const int64_t first = m.begin[m.own], end = m.begin[m.own + 1];
+        if (i >= (gives ? all_rows(m) : end - first)) return -1;
         const int64_t to = gives ? i : first + i, from = source[to];
-        if (from == to || (gives && (from < first || from >= first + count))) return -1;
-        return int(row_at(begin, groups, gives ? to : from));
+        if (from == to || (gives && (from < first || from >= end))) return -1;
+        return int(row_at(m.begin, m.ranks, gives ? to : from));
     }
     __device__ bool may_have(int) const { return true; }
     __device__ bool has(int rank, int group) const { return rank == group; }
     // A row that is split is given once, so that a thread has it to itself.
     __device__ void put(int, int64_t i, int64_t place) const {
-        const int64_t row = gives ? int64_t(source[i]) - first : i;
+        const int64_t row = gives ? int64_t(source[i]) - m.begin[m.own] : i;
         const gs_arrays &g = v.parameters;
         float *copy = copies + place * record;
 #pragma unroll 1
@@ -90,40 +90,25 @@ struct moved_rows {
                 float *const value = g.of[a] + row * g.width[a] + k;
                 *(gives ? copy : value) = *(gives ? value : copy);
             }
-        if (splits) place_half(gaussians, row, !gives, least_opacity);
-        if (splits || !gives) clear_moments(v, row);
+        if (m.splits) place_half(gaussians, row, !gives, m.least_opacity);
+        if (m.splits || !gives) clear_moments(v, row);
     }
 };
 
 moved_rows items_of(const part_vectors *v, const row_moves *m, const uint32_t *source, bool gives,
                     float *copies) {
-    moved_rows out = {};
-    out.v = arrays_of(v), out.gaussians = v->gaussians;
-    out.source = source;
-    out.first = m->begin[m->own], out.count = own_rows(m);
-    out.gives = gives, out.splits = m->split != nullptr;
-    out.least_opacity = m->split ? m->split->least_opacity : 0;
-    out.groups = m->ranks, out.record = parts_record(&v->gaussians);
-    for (int r = 0; r <= m->ranks; r++) out.begin[r] = m->begin[r];
-    out.copies = copies;
-    return out;
-}
-
-// existing: of this rank's rows; others are new.
-__global__ void __launch_bounds__(density_block)
-    weights_kernel(gs_gaussians gaussians, int64_t existing, float least_opacity, uint32_t *weights) {
-    const int64_t i = int64_t(blockIdx.x) * density_block + threadIdx.x;
-    if (i < gaussians.count)
-        weights[i] = uint32_t(weight_of(living_opacity(gaussians, i, existing, least_opacity)));
+    return {m->ranks, *m, v->gaussians, arrays_of(v), source, gives, parts_record(&v->gaussians), copies};
 }
 
 __global__ void __launch_bounds__(density_block)
-    split_keys_kernel(gs_gaussians gaussians, gs_split_rules rules, int64_t existing, int64_t first,
-                      uint32_t *keys) {
-    const int64_t i = int64_t(blockIdx.x) * density_block + threadIdx.x;
+    keys_kernel(gs_gaussians gaussians, row_moves m, uint32_t *keys) {
+    const int64_t i = int64_t(blockIdx.x) * density_block + threadIdx.x, first = m.begin[m.own];
     if (i >= gaussians.count) return;
-    const bool lives = living_opacity(gaussians, i, existing, rules.least_opacity) > 0;
-    keys[i] = lives ? split_key(rules.density[2 * i], rules.seed, rules.iteration, first + i) : free_row;
+    const float opacity = living_opacity(gaussians, i, m.existing - first, m.least_opacity);
+    if (m.splits)
+        keys[i] = opacity > 0 ? split_key(m.density[2 * i], m.seed, m.iteration, first + i) : free_row;
+    else
+        keys[i] = uint32_t(weight_of(opacity));
 }
 
 // weights[all] = 0: the scan leaves the total there. sharing: as of gs_relocate.
@@ -155,36 +140,34 @@ __global__ void __launch_bounds__(density_block)
     source[i] = is_free && keys[before[i]] < free_row ? rows[before[i]] : uint32_t(i);
 }
 
-// New rows that are no copies become dead. dead: counts this rank's rows that were dead before; NULL: does not.
+// New rows that are no copies become dead. weights: sums of those before; counts this rank's rows that were dead. NULL: does
+// not.
 __global__ void __launch_bounds__(density_block)
-    end_rows_kernel(vector_arrays v, int64_t count, int64_t first, int64_t existing, const uint32_t *source,
-                    const int64_t *weights, uint64_t *dead) {
-    const int64_t i = int64_t(blockIdx.x) * density_block + threadIdx.x, place = first + i;
-    if (i >= count) return;
-    if (dead && place < existing && weights[place + 1] == weights[place])
-        atomicAdd(reinterpret_cast<unsigned long long *>(dead), 1ull);
-    if (place < existing || source[place] != place) return;
+    end_rows_kernel(vector_arrays v, row_moves m, const uint32_t *source, const int64_t *weights) {
+    const int64_t i = int64_t(blockIdx.x) * density_block + threadIdx.x, place = m.begin[m.own] + i;
+    if (i >= own_rows(m)) return;
+    if (weights && m.dead && place < m.existing && weights[place + 1] == weights[place])
+        atomicAdd(reinterpret_cast<unsigned long long *>(m.dead), 1ull);
+    if (place < m.existing || source[place] != place) return;
     make_dead(v.parameters, i);
     clear_moments(v, i);
 }
 
-gs_status choose_relocation(const part_vectors *v, const row_moves *m, const move_memory &memory,
+gs_status choose_relocation(const part_vectors *v, const row_moves &m, const relocation_arrays &a,
                             const uint32_t *of_all, gs_stream stream) {
-    const relocation_arrays &a = memory.relocation;
     const int64_t all = all_rows(m);
     GS_CUDA(
         launch_for(stream, all + 1, density_block, list_weights_kernel, of_all, all, a.weights, a.sharing));
     GS_CUDA(scan_exclusive(a.weights, a.weights, all + 1, a.scratch, a.scratch_bytes, stream));
-    GS_CUDA(launch_for(stream, all, density_block, draw_kernel, all, a.weights, m->relocation->seed,
-                       m->relocation->iteration, a.source, a.sharing));
+    GS_CUDA(launch_for(stream, all, density_block, draw_kernel, all, a.weights, m.seed, m.iteration, a.source,
+                       a.sharing));
     return GS_STATUS(launch_for(stream, own_rows(m), density_block, share_kernel, v->gaussians,
                                 gs_arrays_of(&v->first_moment), gs_arrays_of(&v->second_moment),
-                                a.sharing + m->begin[m->own], m->relocation->least_opacity));
+                                a.sharing + m.begin[m.own], m.least_opacity));
 }
 
-gs_status choose_splits(const row_moves *m, const move_memory &memory, const uint32_t *of_all,
+gs_status choose_splits(const row_moves &m, const sorted_rows &a, const uint32_t *of_all, uint32_t *source,
                         gs_stream stream) {
-    const sorted_rows &a = memory.split;
     const int64_t all = all_rows(m);
     int selected = 0;
     GS_CUDA(launch_for(stream, all + 1, density_block, list_keys_kernel, of_all, all, a.before,
@@ -192,7 +175,7 @@ gs_status choose_splits(const row_moves *m, const move_memory &memory, const uin
     GS_CUDA(scan_exclusive(a.before, a.before, all + 1, a.scratch, a.scratch_bytes, stream));
     GS_CUDA(sort_pairs(&a.order, all, 32, &selected, a.scratch, a.scratch_bytes, stream));
     return GS_STATUS(launch_for(stream, all, density_block, split_sources_kernel, all, a.before,
-                                a.order.keys[selected], a.order.values[selected], memory.source));
+                                a.order.keys[selected], a.order.values[selected], source));
 }
 
 } // namespace
@@ -204,49 +187,43 @@ int32_t parts_record(const gs_gaussians *gaussians) {
     return values;
 }
 
-gs_status parts_moves_bytes(const row_moves *m, size_t *bytes) {
+gs_status parts_moves_bytes(const row_moves *moves, size_t *bytes) {
     move_memory unplaced = {};
-    row_moves nowhere = *m;
+    row_moves nowhere = *moves;
     nowhere.workspace = nullptr;
-    return place_memory(&nowhere, &unplaced, bytes);
+    return place_memory(nowhere, &unplaced, bytes);
 }
 
-gs_status parts_move_keys(const gs_gaussians *gaussians, const row_moves *m, uint32_t *keys,
+gs_status parts_move_keys(const gs_gaussians *gaussians, const row_moves *moves, uint32_t *keys,
                           gs_stream stream) {
-    const int64_t first = m->begin[m->own];
-    if (m->split)
-        return GS_STATUS(launch_for(stream, gaussians->count, density_block, split_keys_kernel, *gaussians,
-                                    *m->split, m->split->existing - first, first, keys));
-    return GS_STATUS(launch_for(stream, gaussians->count, density_block, weights_kernel, *gaussians,
-                                m->relocation->existing - first, m->relocation->least_opacity, keys));
+    return GS_STATUS(
+        launch_for(stream, gaussians->count, density_block, keys_kernel, *gaussians, *moves, keys));
 }
 
-gs_status parts_choose(const part_vectors *v, const row_moves *m, const uint32_t *of_all, int64_t *begin,
+gs_status parts_choose(const part_vectors *v, const row_moves *moves, const uint32_t *of_all, int64_t *begin,
                        gs_stream stream) {
     move_memory memory = {};
     size_t bytes;
-    GS_TRY(place_memory(m, &memory, &bytes));
-    GS_TRY(m->split ? choose_splits(m, memory, of_all, stream)
-                    : choose_relocation(v, m, memory, of_all, stream));
-    GS_TRY(count_items(memory.given, 1, items_of(v, m, memory.source, true, nullptr), begin, stream));
-    return count_items(memory.taken, 1, items_of(v, m, memory.source, false, nullptr), begin + m->ranks + 1,
-                       stream);
+    GS_TRY(place_memory(*moves, &memory, &bytes));
+    GS_TRY(moves->splits ? choose_splits(*moves, memory.split, of_all, memory.source, stream)
+                         : choose_relocation(v, *moves, memory.relocation, of_all, stream));
+    GS_TRY(count_items(memory.given, 1, items_of(v, moves, memory.source, true, nullptr), begin, stream));
+    return count_items(memory.taken, 1, items_of(v, moves, memory.source, false, nullptr),
+                       begin + moves->ranks + 1, stream);
 }
 
-gs_status parts_give(const part_vectors *v, const row_moves *m, float *copies, gs_stream stream) {
+gs_status parts_give(const part_vectors *v, const row_moves *moves, float *copies, gs_stream stream) {
     move_memory memory = {};
     size_t bytes;
-    GS_TRY(place_memory(m, &memory, &bytes));
-    return put_items(memory.given, 1, items_of(v, m, memory.source, true, copies), stream);
+    GS_TRY(place_memory(*moves, &memory, &bytes));
+    return put_items(memory.given, 1, items_of(v, moves, memory.source, true, copies), stream);
 }
 
-gs_status parts_take(const part_vectors *v, const row_moves *m, float *copies, gs_stream stream) {
+gs_status parts_take(const part_vectors *v, const row_moves *moves, float *copies, gs_stream stream) {
     move_memory memory = {};
     size_t bytes;
-    GS_TRY(place_memory(m, &memory, &bytes));
-    GS_TRY(put_items(memory.taken, 1, items_of(v, m, memory.source, false, copies), stream));
-    return GS_STATUS(launch_for(stream, own_rows(m), density_block, end_rows_kernel, arrays_of(v),
-                                own_rows(m), m->begin[m->own],
-                                m->split ? m->split->existing : m->relocation->existing, memory.source,
-                                memory.relocation.weights, m->split ? nullptr : m->relocation->dead));
+    GS_TRY(place_memory(*moves, &memory, &bytes));
+    GS_TRY(put_items(memory.taken, 1, items_of(v, moves, memory.source, false, copies), stream));
+    return GS_STATUS(launch_for(stream, own_rows(*moves), density_block, end_rows_kernel, arrays_of(v),
+                                *moves, memory.source, memory.relocation.weights));
 }

@@ -261,11 +261,20 @@ static bool move_rows(training_state *state, row_moves *m) {
 }
 
 static bool parts_relocate(training_state *state, const gs_relocation *rules) {
-    return move_rows(state, &(row_moves){.relocation = rules});
+    return move_rows(state, &(row_moves){.existing = rules->existing,
+                                         .least_opacity = rules->least_opacity,
+                                         .seed = rules->seed,
+                                         .iteration = rules->iteration,
+                                         .dead = rules->dead});
 }
 
 static bool parts_split(training_state *state, const gs_split_rules *rules) {
-    return move_rows(state, &(row_moves){.split = rules});
+    return move_rows(state, &(row_moves){.splits = true,
+                                         .existing = rules->existing,
+                                         .least_opacity = rules->least_opacity,
+                                         .density = rules->density,
+                                         .seed = rules->seed,
+                                         .iteration = rules->iteration});
 }
 
 // ---- pictures and quality: all ranks render a view, and each gets the whole image
