@@ -160,17 +160,31 @@ gs_status place_rows(const plan_arrays &a, int64_t count, int64_t *total, gs_str
 // ---- sampling (Kheradmand et al. 2024): dead and new Gaussians take the places of living ones, noise moves nearly
 // transparent ones, penalties on opacity and size let them die. Integer sums decide the places ----
 
+// weights[count] = 0: the scan leaves the total there. sharing: 1 for living Gaussians, 0 for others.
 __global__ void __launch_bounds__(density_block)
-    draw_source_kernel(int64_t count, const int64_t *before, uint64_t seed, uint64_t iteration,
-                       uint32_t *source, uint32_t *sharing) {
+    weigh_kernel(gs_gaussians gaussians, const gs_relocation r, int64_t *weights, uint32_t *sharing) {
     const int64_t i = row_of_thread();
-    const int64_t total = before[count];
-    if (i >= count || total == 0) return;
-    source[i] = uint32_t(i);
-    if (before[i + 1] > before[i]) return; // living
-    random_stream random = random_at(seed, RANDOM_RELOCATION, iteration, uint64_t(i));
-    source[i] = uint32_t(row_at(before, count, int64_t(random_bits(&random) % uint64_t(total))));
-    atomicAdd(&sharing[source[i]], 1u);
+    if (i > gaussians.count) return;
+    const float opacity = i < gaussians.count ? living_opacity(gaussians, i, r.existing, r.least_opacity) : 0;
+    weights[i] = weight_of(opacity);
+    if (i < gaussians.count) sharing[i] = opacity > 0;
+    if (r.dead && i < r.existing && !(opacity > 0))
+        atomicAdd(reinterpret_cast<unsigned long long *>(r.dead), 1ull);
+}
+
+__global__ void __launch_bounds__(density_block)
+    follow_kernel(gs_arrays g, int64_t count, int64_t existing, gs_arrays first, gs_arrays second,
+                  const int64_t *before, const uint32_t *source) {
+    const int64_t i = row_of_thread();
+    if (i >= count || before[i + 1] > before[i]) return;
+    const bool any_living = before[count] > 0;
+    if (!any_living && i < existing) return;
+    if (any_living)
+        copy_row(g, int64_t(source[i]), i);
+    else
+        make_dead(g, i);
+    clear_moment(first, i);
+    clear_moment(second, i);
 }
 
 __global__ void __launch_bounds__(density_block)

@@ -125,16 +125,9 @@ inline gs_status place_sorted_rows(block_layout *layout, int64_t count, sorted_r
 constexpr float weight_scale = 0x1p24f; // opacities become integers; 2^31 of them sum to less than 2^63
 constexpr int most_sharing = 51;        // as published; with more, the result is brighter than the original
 
-// weights[count] = 0: the scan leaves the total there. sharing: 1 for living Gaussians, 0 for others.
-static __global__ void __launch_bounds__(density_block)
-    weigh_kernel(gs_gaussians gaussians, const gs_relocation r, int64_t *weights, uint32_t *sharing) {
-    const int64_t i = row_of_thread();
-    if (i > gaussians.count) return;
-    const float opacity = i < gaussians.count ? living_opacity(gaussians, i, r.existing, r.least_opacity) : 0;
-    weights[i] = opacity > 0 ? max(int64_t(opacity * weight_scale), int64_t(1)) : 0;
-    if (i < gaussians.count) sharing[i] = opacity > 0;
-    if (r.dead && i < r.existing && !(opacity > 0))
-        atomicAdd(reinterpret_cast<unsigned long long *>(r.dead), 1ull);
+// What a Gaussian of this opacity is drawn by; 0 of those that do not live.
+__device__ inline int64_t weight_of(float opacity) {
+    return opacity > 0 ? max(int64_t(opacity * weight_scale), int64_t(1)) : 0;
 }
 
 // The row whose range before[row] .. before[row + 1] - 1 contains `at`.
@@ -179,19 +172,18 @@ static __global__ void __launch_bounds__(density_block)
     clear_moment(second, i);
 }
 
+// source: the living row whose place a dead or new row takes; others are their own, and all are if none lives.
 static __global__ void __launch_bounds__(density_block)
-    follow_kernel(gs_arrays g, int64_t count, int64_t existing, gs_arrays first, gs_arrays second,
-                  const int64_t *before, const uint32_t *source) {
+    draw_source_kernel(int64_t count, const int64_t *before, uint64_t seed, uint64_t iteration,
+                       uint32_t *source, uint32_t *sharing) {
     const int64_t i = row_of_thread();
-    if (i >= count || before[i + 1] > before[i]) return;
-    const bool any_living = before[count] > 0;
-    if (!any_living && i < existing) return;
-    if (any_living)
-        copy_row(g, int64_t(source[i]), i);
-    else
-        make_dead(g, i);
-    clear_moment(first, i);
-    clear_moment(second, i);
+    const int64_t total = before[count];
+    if (i >= count) return;
+    source[i] = uint32_t(i);
+    if (before[i + 1] > before[i] || total == 0) return; // living, or nobody is
+    random_stream random = random_at(seed, RANDOM_RELOCATION, iteration, uint64_t(i));
+    source[i] = uint32_t(row_at(before, count, int64_t(random_bits(&random) % uint64_t(total))));
+    atomicAdd(&sharing[source[i]], 1u);
 }
 
 // The arrays in gs_relocate's workspace.

@@ -11,9 +11,6 @@
 typedef struct nccl_rank {
     nccl_library nccl;
     nccl_comm *comm;       // NULL after an abort
-    int64_t *host;         // pinned, for sizes
-    int64_t *device;       // the same, to send and to receive
-    int64_t room;          // values in each half of them
     const char *attempted; // the last call, for the text of a timeout
 } nccl_rank;
 
@@ -111,45 +108,7 @@ static bool all_to_all(ranks *group, const ranks_exchange *x, gs_stream stream) 
         if (each != NCCL_SUCCESS && each != NCCL_IN_PROGRESS) result = each;
     }
     const nccl_result end = state->nccl.group_end();
-    if (!settle(group, result == NCCL_SUCCESS ? end : result, "ranks_all_to_all")) return false;
-    if (x->to[own].count > 0)
-        CUDA_OR_FAIL(group, cudaMemcpyAsync((char *)x->receive + x->from[own].begin,
-                                            (const char *)x->send + x->to[own].begin,
-                                            (size_t)x->to[own].count, cudaMemcpyDeviceToDevice, stream));
-    return true;
-}
-
-// Room for that many values to send and to receive.
-static bool reserve(ranks *group, int64_t values) {
-    nccl_rank *const state = group->state;
-    if (values <= state->room) return true;
-    const size_t bytes = 2 * (size_t)values * sizeof(int64_t);
-    state->room = 0;
-    CUDA_OR_FAIL(group, cudaFreeHost(state->host));
-    CUDA_OR_FAIL(group, cudaFree(state->device));
-    state->host = NULL, state->device = NULL;
-    CUDA_OR_FAIL(group, cudaMallocHost((void **)&state->host, bytes));
-    CUDA_OR_FAIL(group, cudaMalloc((void **)&state->device, bytes));
-    state->room = values;
-    return true;
-}
-
-static bool exchange_sizes(ranks *group, int values, const int64_t *send, int64_t *receive,
-                           gs_stream stream) {
-    nccl_rank *const state = group->state;
-    const int64_t all = (int64_t)values * group->count, row = values * (int64_t)sizeof(int64_t);
-    if (!reserve(group, all)) return false;
-    const size_t whole = (size_t)(all * (int64_t)sizeof(int64_t));
-    memcpy(state->host, send, whole);
-    CUDA_OR_FAIL(group, cudaMemcpyAsync(state->device, state->host, whole, cudaMemcpyHostToDevice, stream));
-    ranks_exchange exchange = {.send = state->device, .receive = state->device + all};
-    for (int r = 0; r < group->count; r++) exchange.to[r] = exchange.from[r] = (ranks_bytes){r * row, row};
-    if (!all_to_all(group, &exchange, stream)) return false;
-    CUDA_OR_FAIL(group, cudaMemcpyAsync(state->host + all, state->device + all, whole, cudaMemcpyDeviceToHost,
-                                        stream));
-    if (!wait(group, stream)) return false;
-    memcpy(receive, state->host + all, whole);
-    return true;
+    return settle(group, result == NCCL_SUCCESS ? end : result, "ranks_all_to_all");
 }
 
 static bool all_reduce(ranks *group, const ranks_reduction *reduction, gs_stream stream) {
@@ -161,11 +120,6 @@ static bool all_reduce(ranks *group, const ranks_reduction *reduction, gs_stream
                       reduction->values, reduction->values, (size_t)reduction->count, types[reduction->type],
                       reduction->operation == RANKS_SUM ? NCCL_SUM : NCCL_MAX, state->comm, stream),
                   "ranks_all_reduce");
-}
-
-static bool barrier(ranks *group, gs_stream stream) {
-    int64_t none[RANKS_MAX] = {0}, others[RANKS_MAX];
-    return exchange_sizes(group, 1, none, others, stream);
 }
 
 // ---- membership ----
@@ -191,7 +145,7 @@ static bool share_id(ranks *group, const ranks_plan *plan, nccl_id *id) {
 }
 
 bool nccl_join(ranks *group, const ranks_plan *plan) {
-    static const transport calls = {exchange_sizes, all_to_all, all_reduce, barrier, wait};
+    static const transport calls = {all_to_all, all_reduce, wait};
     _Static_assert(sizeof(nccl_id) == RANKS_ID_BYTES, "there is room for NCCL's id");
     nccl_rank *const state = calloc(1, sizeof *state);
     group->transport = &calls;
@@ -226,8 +180,6 @@ void nccl_leave(ranks *group) {
     } else {
         stop(group);
     }
-    cudaFreeHost(state->host); // the rank ends: errors have been told
-    cudaFree(state->device);
     free(state);
     group->state = NULL;
 }

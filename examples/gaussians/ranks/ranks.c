@@ -81,18 +81,6 @@ static bool check(ranks *group, bool right, const char *text) {
     return right || ranks_fail(group, "%s", text);
 }
 
-bool ranks_exchange_sizes(ranks *group, int values, const int64_t *send, int64_t *receive, gs_stream stream) {
-    return check(group, values >= 1 && send && receive,
-                 "ranks_exchange_sizes: values must be positive, send and receive given") &&
-           group->transport->exchange_sizes(group, values, send, receive, stream);
-}
-
-bool ranks_tell_all(ranks *group, int64_t own, int64_t of_all[RANKS_MAX], gs_stream stream) {
-    int64_t to_all[RANKS_MAX];
-    for (int r = 0; r < group->count; r++) to_all[r] = own;
-    return ranks_exchange_sizes(group, 1, to_all, of_all, stream);
-}
-
 static bool check_bytes(const ranks *group, const void *memory, const ranks_bytes *of) {
     for (int r = 0; r < group->count; r++)
         if (of[r].begin < 0 || of[r].count < 0 || (of[r].count > 0 && !memory)) return false;
@@ -100,13 +88,21 @@ static bool check_bytes(const ranks *group, const void *memory, const ranks_byte
 }
 
 bool ranks_all_to_all(ranks *group, const ranks_exchange *exchange, gs_stream stream) {
+    const int own = group->own;
     const bool right = exchange && check_bytes(group, exchange->send, exchange->to) &&
                        check_bytes(group, exchange->receive, exchange->from) &&
-                       exchange->to[group->own].count == exchange->from[group->own].count;
-    return check(group, right,
-                 "ranks_all_to_all: memory must be given, its places must not be negative, and a "
-                 "rank receives from itself what it sends") &&
-           group->transport->all_to_all(group, exchange, stream);
+                       exchange->to[own].count == exchange->from[own].count;
+    if (!check(group, right,
+               "ranks_all_to_all: memory must be given, its places must not be negative, and a "
+               "rank receives from itself what it sends") ||
+        (group->count > 1 && !group->transport->all_to_all(group, exchange, stream)))
+        return false;
+    if (exchange->to[own].count > 0)
+        CUDA_OR_FAIL(group,
+                     cudaMemcpyAsync((char *)exchange->receive + exchange->from[own].begin,
+                                     (const char *)exchange->send + exchange->to[own].begin,
+                                     (size_t)exchange->to[own].count, cudaMemcpyDeviceToDevice, stream));
+    return true;
 }
 
 bool ranks_all_reduce(ranks *group, const ranks_reduction *reduction, gs_stream stream) {
@@ -115,7 +111,85 @@ bool ranks_all_reduce(ranks *group, const ranks_reduction *reduction, gs_stream 
                        (unsigned)reduction->operation <= RANKS_MAX_OF;
     return check(group, right,
                  "ranks_all_reduce: values must be given, with a type, an operation and a count >= 0") &&
-           group->transport->all_reduce(group, reduction, stream);
+           (group->count == 1 || group->transport->all_reduce(group, reduction, stream));
+}
+
+bool ranks_wait_for_stream(ranks *group, gs_stream stream) {
+    CUDA_OR_FAIL(group, cudaStreamSynchronize(stream));
+    return true;
+}
+
+bool ranks_wait(ranks *group, gs_stream stream) {
+    return check(group, true, "") &&
+           (group->transport ? group->transport->wait : ranks_wait_for_stream)(group, stream);
+}
+
+// ---- numbers ----
+
+// Room for as many numbers of all ranks, and then the own ones.
+static bool reserve_numbers(ranks *group, int of_rank, gs_stream stream) {
+    const int64_t values = (1 + group->count) * (int64_t)of_rank;
+    const size_t bytes = (size_t)values * sizeof(int64_t);
+    if (values <= group->room) return true;
+    if (!ranks_wait(group, stream)) return false; // cudaFree would wait for ever
+    group->room = 0;
+    CUDA_OR_FAIL(group, cudaFreeHost(group->host));
+    CUDA_OR_FAIL(group, cudaFree(group->device));
+    group->host = NULL, group->device = NULL;
+    CUDA_OR_FAIL(group, cudaMallocHost((void **)&group->host, bytes));
+    CUDA_OR_FAIL(group, cudaMalloc((void **)&group->device, bytes));
+    group->room = values;
+    return true;
+}
+
+void ranks_close_numbers(ranks *group) {
+    cudaFreeHost(group->host); // the rank ends: errors have been told
+    cudaFree(group->device);
+}
+
+const int64_t *ranks_gather_numbers(ranks *group, int values, const int64_t *own, gs_stream stream) {
+    const int64_t bytes = values * (int64_t)sizeof *own, all = group->count * (int64_t)values;
+    if (!check(group, values >= 1 && own, "ranks_gather_numbers: values must be positive, own given") ||
+        !reserve_numbers(group, values, stream))
+        return NULL;
+    ranks_exchange exchange = {.send = own, .receive = group->device};
+    for (int r = 0; r < group->count; r++)
+        exchange.to[r].count = bytes, exchange.from[r] = (ranks_bytes){r * bytes, bytes};
+    if (!ranks_all_to_all(group, &exchange, stream)) return NULL;
+    const cudaError_t status = cudaMemcpyAsync(group->host, group->device, (size_t)all * sizeof *own,
+                                               cudaMemcpyDeviceToHost, stream);
+    if (status == cudaSuccess) return group->host;
+    ranks_fail_cuda(group, status, "ranks_gather_numbers");
+    return NULL;
+}
+
+bool ranks_tell_numbers(ranks *group, int values, const int64_t *own, int64_t *of_all, gs_stream stream) {
+    const size_t bytes = (size_t)values * sizeof *own;
+    if (group->count == 1) {
+        memcpy(of_all, own, bytes);
+        return true;
+    }
+    if (!check(group, values >= 1 && own && of_all,
+               "ranks_tell_numbers: values must be positive, own and of_all given") ||
+        !reserve_numbers(group, values, stream))
+        return false;
+    const int64_t all = group->count * (int64_t)values;
+    memcpy(group->host + all, own, bytes);
+    CUDA_OR_FAIL(group, cudaMemcpyAsync(group->device + all, group->host + all, bytes, cudaMemcpyHostToDevice,
+                                        stream));
+    if (!ranks_gather_numbers(group, values, group->device + all, stream) || !ranks_wait(group, stream))
+        return false;
+    memcpy(of_all, group->host, bytes * (size_t)group->count);
+    return true;
+}
+
+bool ranks_tell_all(ranks *group, int64_t own, int64_t of_all[RANKS_MAX], gs_stream stream) {
+    return ranks_tell_numbers(group, 1, &own, of_all, stream);
+}
+
+bool ranks_barrier(ranks *group, gs_stream stream) {
+    int64_t of_all[RANKS_MAX];
+    return group->count == 1 ? ranks_wait(group, stream) : ranks_tell_all(group, 0, of_all, stream);
 }
 
 bool ranks_sum(ranks *group, double *values, size_t count) {
@@ -129,41 +203,7 @@ bool ranks_sum(ranks *group, double *values, size_t count) {
     return done;
 }
 
-bool ranks_barrier(ranks *group, gs_stream stream) {
-    return check(group, true, "") && group->transport->barrier(group, stream);
-}
-
-bool ranks_wait(ranks *group, gs_stream stream) {
-    return check(group, true, "") && group->transport->wait(group, stream);
-}
-
-// ---- a group of one: collectives have nobody to wait for ----
-
-static bool wait_alone(ranks *group, gs_stream stream) {
-    CUDA_OR_FAIL(group, cudaStreamSynchronize(stream));
-    return true;
-}
-
-static bool exchange_alone(ranks *group, int values, const int64_t *send, int64_t *receive,
-                           gs_stream stream) {
-    (void)group, (void)stream;
-    memcpy(receive, send, (size_t)values * sizeof *send);
-    return true;
-}
-
-static bool all_to_all_alone(ranks *group, const ranks_exchange *exchange, gs_stream stream) {
-    const size_t bytes = (size_t)exchange->to[0].count;
-    if (bytes > 0)
-        CUDA_OR_FAIL(group, cudaMemcpyAsync((char *)exchange->receive + exchange->from[0].begin,
-                                            (const char *)exchange->send + exchange->to[0].begin, bytes,
-                                            cudaMemcpyDeviceToDevice, stream));
-    return true;
-}
-
-static bool all_reduce_alone(ranks *group, const ranks_reduction *reduction, gs_stream stream) {
-    (void)group, (void)reduction, (void)stream;
-    return true;
-}
+// ---- a group of one ----
 
 typedef struct lone_rank {
     ranks group;
@@ -171,12 +211,10 @@ typedef struct lone_rank {
 } lone_rank;
 
 ranks *ranks_alone_open(void) {
-    static const transport calls = {exchange_alone, all_to_all_alone, all_reduce_alone, wait_alone,
-                                    wait_alone};
     lone_rank *const self = calloc(1, sizeof *self);
     if (!self) return NULL;
     self->shared.alone = true;
-    self->group = (ranks){.transport = &calls, .shared = &self->shared, .count = 1};
+    self->group = (ranks){.shared = &self->shared, .count = 1};
     return &self->group;
 }
 

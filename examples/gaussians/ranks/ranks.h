@@ -7,7 +7,7 @@
 //   RANKS_LAUNCHED   this process is one rank of several that mpirun, srun or torchrun has started, on one host or on
 //                    several; data go through NCCL
 //
-// Rules for every collective (ranks_exchange_sizes to ranks_barrier):
+// Rules for every collective (ranks_tell_numbers to ranks_barrier):
 // - All ranks call it, in one order, with matching sizes. A rank calls from one thread at a time.
 // - Arrays are device pointers unless stated otherwise. Work is queued on `stream`. Before the host reads a result,
 //   and before any other call that waits for the stream, call ranks_wait: it returns also if a rank has died, where
@@ -51,9 +51,12 @@ bool ranks_fail_gs(ranks *group, gs_status status);
         if (cuda_or_fail_ != cudaSuccess) return ranks_fail_cuda(group, cuda_or_fail_, #call);               \
     } while (0)
 
-// Each rank gives `values` numbers to each rank. Host: send[rank][values], receive[rank][values]. Waits.
-bool ranks_exchange_sizes(ranks *group, int values, const int64_t *send, int64_t *receive, gs_stream stream);
-// Each rank gives all ranks one number. of_all: host, [ranks_count]. Waits.
+// Each rank gives all ranks `values` numbers. own: host, [values]; of_all: host, [ranks_count][values]. Waits.
+bool ranks_tell_numbers(ranks *group, int values, const int64_t *own, int64_t *of_all, gs_stream stream);
+// The same of numbers on the device, own: [values]. Does not wait: the result, host, [ranks_count][values], is there after
+// ranks_wait, until the next call that tells numbers. NULL: the group has failed.
+const int64_t *ranks_gather_numbers(ranks *group, int values, const int64_t *own, gs_stream stream);
+// ranks_tell_numbers of one number.
 bool ranks_tell_all(ranks *group, int64_t own, int64_t of_all[RANKS_MAX], gs_stream stream);
 
 // Bytes from each rank to each rank. What rank a sends to b is what b receives from a. A rank also sends to itself. `send`

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { USUAL_PORT = 29500 }; // torchrun's
+enum { DEFAULT_PORT = 29500 }; // torchrun's
 
 // The names of the variables; local_count: ranks of this host; hosts: their number; either may be NULL.
 static const struct launcher {
@@ -41,7 +41,7 @@ static bool read_number(const char *name, int least, int most, int *out, fault *
 // Finds the address of rank 0.
 static bool find_address(const struct launcher *names, ranks_place *place, fault *why) {
     int local_count = 0, hosts = 0;
-    place->port = USUAL_PORT;
+    place->port = DEFAULT_PORT;
     if (!read_number(names->local_count, 1, place->count, &local_count, why) ||
         !read_number(names->hosts, 1, place->count, &hosts, why) ||
         !read_number("MASTER_PORT", 1, 65535, &place->port, why))

@@ -8,8 +8,208 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+// ---- threads without NCCL. A collective has three parts: every rank publishes its arguments and waits for the others; reads
+// what it needs of theirs; and waits until all have read. So a call waits for the stream, and returns after its work is done
+
+typedef struct thread_group {
+    ranks_shared *shared;
+    pthread_mutex_t mutex; // guards the rest
+    pthread_cond_t changed;
+    int count, arrived;
+    uint64_t meetings;                // that all ranks have come to
+    int reading;                      // ranks that may still read what others have published
+    bool left[RANKS_MAX];             // has ended
+    const void *published[RANKS_MAX]; // what each has published
+} thread_group;
+
+// NULL: no memory.
+static thread_group *thread_group_open(ranks_shared *shared, int count) {
+    thread_group *threads = calloc(1, sizeof *threads);
+    if (!threads) return NULL;
+    threads->shared = shared;
+    threads->count = count;
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&threads->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+    pthread_mutex_init(&threads->mutex, NULL);
+    return threads;
+}
+
+static void thread_group_close(thread_group *threads) {
+    pthread_cond_destroy(&threads->changed);
+    pthread_mutex_destroy(&threads->mutex);
+    free(threads);
+}
+
+// Waits for a change for a tenth of a second at most: failures come without a signal.
+static void wait_for_change(thread_group *threads) {
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += 20 * 1000 * 1000;
+    if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
+    pthread_cond_timedwait(&threads->changed, &threads->mutex, &until);
+}
+
+// Fails if a rank that this one waits for has ended. The mutex is held.
+static void fail_if_one_left(ranks *group, const char *attempted) {
+    thread_group *const threads = group->state;
+    for (int r = 0; r < threads->count; r++)
+        if (threads->left[r]) ranks_fail(group, "waits in %s for rank %d, which has ended", attempted, r);
+}
+
+// Waits for all ranks. Either all return true, or none does. reads: all ranks then read what others have published.
+static bool meet(ranks *group, const char *attempted, bool reads) {
+    thread_group *const threads = group->state;
+    const double until = seconds_now() + group->timeout_s;
+    pthread_mutex_lock(&threads->mutex);
+    const uint64_t meeting = threads->meetings;
+    bool failed = ranks_has_failed(threads->shared);
+    if (!failed && ++threads->arrived == threads->count) {
+        threads->arrived = 0;
+        threads->meetings++;
+        if (reads) threads->reading = threads->count;
+        pthread_cond_broadcast(&threads->changed);
+    }
+    while (!failed && threads->meetings == meeting) {
+        wait_for_change(threads);
+        if (threads->meetings != meeting) break;
+        fail_if_one_left(group, attempted);
+        if (seconds_now() > until)
+            ranks_fail(group, "has waited %g s for the others in %s", group->timeout_s, attempted);
+        failed = ranks_has_failed(threads->shared);
+    }
+    while (failed && threads->reading > 0) wait_for_change(threads); // what they read must stay
+    pthread_mutex_unlock(&threads->mutex);
+    return !failed || ranks_stop(group);
+}
+
+// Shows the others `published`. After true they may read it until end_reading has returned.
+static bool publish(ranks *group, const char *attempted, const void *published) {
+    thread_group *const threads = group->state;
+    threads->published[group->own] = published; // the last meeting was after all had read
+    return meet(group, attempted, true);
+}
+
+static bool end_reading(ranks *group, const char *attempted) {
+    thread_group *const threads = group->state;
+    pthread_mutex_lock(&threads->mutex);
+    threads->reading--;
+    pthread_cond_broadcast(&threads->changed);
+    pthread_mutex_unlock(&threads->mutex);
+    return meet(group, attempted, false);
+}
+
+// ---- the collectives ----
+
+static bool read_bytes(ranks *group, const ranks_exchange *mine, gs_stream stream) {
+    const thread_group *const threads = group->state;
+    for (int r = 0; r < group->count; r++) {
+        const ranks_exchange *const theirs = threads->published[r];
+        const ranks_bytes sent = theirs->to[group->own], expected = mine->from[r];
+        if (sent.count != expected.count)
+            return ranks_fail(group, "ranks_all_to_all: rank %d sends %lld bytes, %lld are expected", r,
+                              (long long)sent.count, (long long)expected.count);
+        if (sent.count == 0 || r == group->own) continue;
+        CUDA_OR_FAIL(group, cudaMemcpyAsync((char *)mine->receive + expected.begin,
+                                            (const char *)theirs->send + sent.begin, (size_t)sent.count,
+                                            cudaMemcpyDeviceToDevice, stream));
+    }
+    return ranks_wait_for_stream(group, stream);
+}
+
+static bool all_to_all(ranks *group, const ranks_exchange *exchange, gs_stream stream) {
+    static const char name[] = "ranks_all_to_all";
+    if (!ranks_wait_for_stream(group, stream) || !publish(group, name, exchange)) return false;
+    const bool good = read_bytes(group, exchange, stream);
+    return end_reading(group, name) && good;
+}
+
+#define COMBINE(TYPE)                                                                                        \
+    for (int64_t i = 0; i < count; i++) {                                                                    \
+        TYPE *const to = (TYPE *)result + i;                                                                 \
+        const TYPE value = ((const TYPE *)next)[i];                                                          \
+        *to = operation == RANKS_SUM ? (TYPE)(*to + value) : *to > value ? *to : value;                      \
+    }                                                                                                        \
+    break
+
+static void combine(ranks_type type, ranks_operation operation, int64_t count, void *result,
+                    const void *next) {
+    switch (type) {
+    case RANKS_INT64:
+        COMBINE(int64_t);
+    case RANKS_FLOAT:
+        COMBINE(float);
+    case RANKS_DOUBLE:
+        COMBINE(double);
+    }
+}
+
+static size_t bytes_of(const ranks_reduction *reduction) {
+    return (size_t)reduction->count * (reduction->type == RANKS_FLOAT ? 4 : 8);
+}
+
+// Combines the values in the order of ranks, so that all have the same bits. next: host, room for those of a rank.
+static bool read_values(ranks *group, const ranks_reduction *mine, void *result, void *next) {
+    const thread_group *const threads = group->state;
+    const size_t bytes = bytes_of(mine);
+    for (int r = 0; r < group->count; r++) {
+        const ranks_reduction *const theirs = threads->published[r];
+        if (theirs->count != mine->count || theirs->type != mine->type ||
+            theirs->operation != mine->operation)
+            return ranks_fail(group, "ranks_all_reduce: rank %d reduces something else", r);
+        if (bytes == 0) continue;
+        CUDA_OR_FAIL(group,
+                     cudaMemcpy(r == 0 ? result : next, theirs->values, bytes, cudaMemcpyDeviceToHost));
+        if (r > 0) combine(mine->type, mine->operation, mine->count, result, next);
+    }
+    return true;
+}
+
+static bool write_values(ranks *group, const ranks_reduction *mine, const void *result, gs_stream stream) {
+    const size_t bytes = bytes_of(mine);
+    if (bytes > 0)
+        CUDA_OR_FAIL(group, cudaMemcpyAsync(mine->values, result, bytes, cudaMemcpyHostToDevice, stream));
+    return ranks_wait_for_stream(group, stream);
+}
+
+static bool all_reduce(ranks *group, const ranks_reduction *reduction, gs_stream stream) {
+    static const char name[] = "ranks_all_reduce";
+    const size_t bytes = bytes_of(reduction);
+    char *const memory = malloc(2 * bytes + 1);
+    if (!memory) return ranks_fail(group, "ranks_all_reduce: no memory for %zu bytes", bytes);
+    bool good = ranks_wait_for_stream(group, stream) && publish(group, name, reduction);
+    if (good) {
+        const bool read = read_values(group, reduction, memory, memory + bytes);
+        good = end_reading(group, name) && read && write_values(group, reduction, memory, stream);
+    }
+    free(memory);
+    return good;
+}
+
+// ---- membership ----
+
+static void thread_group_join(thread_group *threads, ranks *group) {
+    static const transport calls = {all_to_all, all_reduce, ranks_wait_for_stream};
+    group->transport = &calls;
+    group->state = threads;
+}
+
+// The rank calls nothing any more: the others need not wait for it.
+static void thread_group_leave(ranks *group) {
+    thread_group *const threads = group->state;
+    pthread_mutex_lock(&threads->mutex);
+    threads->left[group->own] = true;
+    pthread_cond_broadcast(&threads->changed);
+    pthread_mutex_unlock(&threads->mutex);
+}
+
+// ---- start ----
 
 typedef struct thread_rank {
     ranks group;
@@ -54,6 +254,7 @@ static void leave_thread(void *argument) {
         thread_group_leave(&self->group);
     else
         nccl_leave(&self->group);
+    ranks_close_numbers(&self->group);
 }
 
 // It has no limit of time: files may be slow.
@@ -101,7 +302,7 @@ static void join_or_end(const thread_rank *member, double *failed_at) {
 }
 
 bool ranks_run(const ranks_plan *plan, ranks_body body, void *context, fault *why) {
-    const double usual_timeout_s = 30;
+    const double default_timeout_s = 30;
     if (plan->count < 1 || plan->count > RANKS_MAX) return fail(why, "ranks must be in 1..%d", RANKS_MAX);
     if (!(plan->timeout_s >= 0)) return fail(why, "a time must not be negative");
     const int first = plan->kind == RANKS_LAUNCHED ? plan->place->own : 0;
@@ -125,7 +326,7 @@ bool ranks_run(const ranks_plan *plan, ranks_body body, void *context, fault *wh
             (thread_rank){.group = {.shared = &shared,
                                     .count = plan->count,
                                     .own = first + started,
-                                    .timeout_s = plan->timeout_s > 0 ? plan->timeout_s : usual_timeout_s},
+                                    .timeout_s = plan->timeout_s > 0 ? plan->timeout_s : default_timeout_s},
                           .plan = plan,
                           .body = body,
                           .context = context};

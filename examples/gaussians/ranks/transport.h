@@ -25,39 +25,35 @@ bool ranks_has_failed(const ranks_shared *shared);
 // "rank 2: text". Waits a moment for a text that is being written.
 void ranks_describe(const ranks_shared *shared, fault *why);
 
-// As the calls of ranks.h, with arguments that have been checked.
+// As the calls of ranks.h, of two ranks or more, with arguments that have been checked. What a rank sends to itself is
+// not the transport's.
 typedef struct transport {
-    bool (*exchange_sizes)(ranks *group, int values, const int64_t *send, int64_t *receive, gs_stream stream);
     bool (*all_to_all)(ranks *group, const ranks_exchange *exchange, gs_stream stream);
     bool (*all_reduce)(ranks *group, const ranks_reduction *reduction, gs_stream stream);
-    bool (*barrier)(ranks *group, gs_stream stream);
     bool (*wait)(ranks *group, gs_stream stream);
 } transport;
 
 struct ranks {
-    const transport *transport;
-    void *state; // of the transport
+    const transport *transport; // NULL: a group of one
+    void *state;                // of the transport
     ranks_shared *shared;
     int count, own;
     double timeout_s;
     fault error;
+    // For numbers that ranks tell each other: those of all, then the own ones.
+    int64_t *host, *device; // pinned; the same
+    int64_t room;           // values in each of them
 };
+
+// Frees the memory for numbers.
+void ranks_close_numbers(ranks *group);
+// cudaStreamSynchronize.
+bool ranks_wait_for_stream(ranks *group, gs_stream stream);
 
 // Takes the first failure over into group->error. Returns false.
 bool ranks_stop(ranks *group);
 // ranks_fail for another rank.
 bool ranks_fail_as(ranks *group, int rank, const char *text);
-
-// ---- threads ----
-
-typedef struct thread_group thread_group;
-
-thread_group *thread_group_open(ranks_shared *shared, int count); // NULL: no memory
-void thread_group_close(thread_group *threads);
-// Makes *group a member; timeout_s is set.
-void thread_group_join(thread_group *threads, ranks *group);
-// The rank calls nothing any more: the others need not wait for it.
-void thread_group_leave(ranks *group);
 
 // ---- NCCL ----
 

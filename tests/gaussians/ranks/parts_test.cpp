@@ -140,6 +140,14 @@ struct shared_run {
     int failing_rank, failing_step;                 // failing_step 0: none
 };
 
+// Of tiles that the rank rendered of the last batch.
+int64_t rows_of(const parts *s) {
+    int64_t rows = 0;
+    for (int p = s->out.begin[s->rank]; p < s->out.begin[s->rank + 1]; p++)
+        rows += s->out.parts[p].rows.end - s->out.parts[p].rows.begin;
+    return rows;
+}
+
 // What a rank that is to fail does in the middle of a step.
 bool fail_in_step(ranks *group, void *, const part_image *, gs_stream) {
     return ranks_fail(group, "no loss of this image");
@@ -149,7 +157,7 @@ bool run_rank(ranks *group, void *context) {
     shared_run *const run = static_cast<shared_run *>(context);
     const int own = ranks_own(group), views = run->t->choice.views;
     const int64_t first = run->begin[size_t(own)], last = run->begin[size_t(own) + 1];
-    parts *const s = parts_open(group);
+    parts *const s = static_cast<parts *>(parts_open(group));
     if (!s) return false;
     part_batch batch = {};
     batch.gaussians = part_of(*run->gaussians, first, last);
@@ -168,7 +176,7 @@ bool run_rank(ranks *group, void *context) {
         if (step == run->failing_step && own == run->failing_rank)
             batch.loss = fail_in_step, batch.context = run;
         good = parts_backward(s, &batch, &gradients, means, nullptr) && ranks_wait(group, nullptr);
-        if (step == 1) run->first_rows[own] = s->rows;
+        if (step == 1) run->first_rows[own] = rows_of(s);
         if (!good || !run->first_moment) continue;
         const gs_gaussians m = part_of(*run->first_moment, first, last),
                            v = part_of(*run->second_moment, first, last);
@@ -180,7 +188,7 @@ bool run_rank(ranks *group, void *context) {
     for (int v = 0; v < views && last > first && has_absolute(*run->t); v++)
         memcpy(&run->absolute[size_t(2 * (v * count + first))], &got[size_t(2 * v * (last - first))],
                size_t(2 * (last - first)) * sizeof(float));
-    run->rows[own] = s->rows;
+    run->rows[own] = rows_of(s);
     parts_close(s);
     return good;
 }
@@ -269,7 +277,7 @@ bool show_rank(ranks *group, void *context) {
     showing *const run = static_cast<showing *>(context);
     const training &t = *run->t;
     const size_t own = size_t(ranks_own(group));
-    parts *const s = parts_open(group);
+    parts *const s = static_cast<parts *>(parts_open(group));
     if (!s) return false;
     part_batch batch = {};
     batch.gaussians = part_of(*t.frame.gaussians.get(), run->begin[own], run->begin[own + 1]);

@@ -82,13 +82,16 @@ bool exchange_everything(ranks *group, void *) {
         const auto length = [&](int from, int to) {
             return from == 1 && to == 0 ? 0 : most * (1 + (3 * from + to) % 4);
         };
-        std::vector<int64_t> send_sizes, sizes(size_t(2 * count)), data;
+        std::vector<int64_t> own_sizes{own}, sizes(size_t(count * (1 + count))),
+            data; // own, then to each rank
         ranks_exchange exchange = {};
-        for (int r = 0; r < count; r++) send_sizes.push_back(length(own, r)), send_sizes.push_back(own);
-        if (!ranks_exchange_sizes(group, 2, send_sizes.data(), sizes.data(), nullptr)) return false;
+        for (int r = 0; r < count; r++) own_sizes.push_back(length(own, r));
+        if (!ranks_tell_numbers(group, 1 + count, own_sizes.data(), sizes.data(), nullptr)) return false;
         int64_t at = 3 * 8; // a gap before the first part
         for (int r = 0; r < count; r++) {
-            RANK_EXPECT(sizes[size_t(2 * r)] == length(r, own) && sizes[size_t(2 * r + 1)] == r);
+            const int64_t *const of_rank = &sizes[size_t(r * (1 + count))];
+            for (int to = 0; to < count; to++) RANK_EXPECT(of_rank[1 + to] == length(r, to));
+            RANK_EXPECT(of_rank[0] == r);
             exchange.to[r] = {int64_t(data.size()) * 8, length(own, r) * 8};
             for (int64_t k = 0; k < length(own, r); k++) data.push_back(value_of(own, r, k));
             exchange.from[r] = {at, length(r, own) * 8};

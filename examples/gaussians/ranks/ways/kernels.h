@@ -34,33 +34,27 @@ typedef struct image_part {
     gs_rows rows; // of tiles
 } image_part;
 
+// Of the workspace that shares out items among groups: splats of a view among parts, records of all segments among those.
+gs_status parts_partition_bytes(int64_t items, int32_t groups, size_t *bytes);
+
 // The splats that parts need. A splat may be among those of several parts.
 typedef struct part_entries {
     image_part parts[MOST_PARTS];
     int32_t count;
-    void *workspace; // of parts_count_bytes
+    void *workspace; // of parts_partition_bytes
     int64_t *begin;  // [count + 1]: part p has entries begin[p] .. begin[p + 1] - 1
-    // Entries. Written by parts_gather, those of parts first .. end - 1; entries without room are not written.
+    // Entries. Written by parts_gather; those without room are not.
     uint32_t *index;  // [room]: of the splat among those of all views
-    gs_splat *splats; // [splats_room]: copies
-    int64_t room, splats_room;
-    int32_t first, end;
-    int32_t skip, skip_end; // entries of parts skip .. skip_end - 1, before `first`, have no place in splats
+    gs_splat *splats; // [room]: copies
+    int64_t room;
 } part_entries;
-gs_status parts_count_bytes(const gs_view *view, int32_t parts, size_t *bytes);
 // Writes begin and the workspace. A part's splats are those whose bounding box of pixels with alpha >= 1/255 (slightly
-// enlarged) has pixels of the part's rows. A part without rows needs none. Cost: reads the splats of views that have parts
-// with rows once, as does parts_gather.
+// enlarged) has pixels of the part's rows. Cost: reads all splats once, as does parts_gather.
 gs_status parts_count(const gs_view *view, const part_entries *entries, gs_stream stream);
 // The workspace and the rows are those of parts_count.
 gs_status parts_gather(const gs_view *view, const part_entries *entries, gs_stream stream);
 
 // Records of 12 values are gs_moments, or with `fixed` the int64 of parts_fixed_sums.
-// to[index[k]] += from[k], k = 0 .. count - 1. No index comes twice in a call, so that sums of several calls have the order of
-// the calls.
-gs_status parts_add(const uint32_t *index, const void *from, int64_t count, bool fixed, void *to,
-                    gs_stream stream);
-
 // Records of a part, without those whose values are all 0: splats that no pixel shows have such, and they are most of a large
 // scene. A packed record has PACKED values: the record's first GS_MOMENTS, then its place in its segment, as an integer
 // in the first 4 bytes of the last value. With `whole` it has PACKED_WHOLE: all values, for absolute gradients, then its
@@ -74,11 +68,11 @@ typedef struct moment_packing {
     const void *records;
     void *packed;          // room for the records of all segments; segment after segment
     int64_t *packed_begin; // [segments + 1]: of each segment in `packed`, and the end
-    void *workspace;       // of parts_pack_bytes, which reads segments and count
+    void *workspace;       // of parts_partition_bytes
 } moment_packing;
-gs_status parts_pack_bytes(const moment_packing *packing, size_t *bytes);
 gs_status parts_pack(const moment_packing *packing, gs_stream stream); // reads the records twice
-// to[index[place]] += values, for each packed record of a segment.
+// to[index[place]] += values, for each packed record of a segment. No index comes twice in a call, so that sums of several
+// calls have the order of the calls.
 gs_status parts_add_packed(const uint32_t *index, const void *packed, int64_t count, bool fixed, bool whole,
                            void *to, gs_stream stream);
 
@@ -109,86 +103,43 @@ gs_status parts_fixed_sums(const gs_view *view, const gs_gradient *gradient, con
 gs_status parts_from_sums(const int64_t *sums, const fixed_units *units, int64_t count, int32_t views,
                           gs_moments *moments, gs_stream stream);
 
-// ---- density control, with the bits of one GPU: Gaussians of ranks follow one another ----
+// ---- density control, with the bits of one GPU: Gaussians of ranks follow one another. All ranks choose alike, from an
+// integer of each row, which rows become copies of which: gs_relocate or gs_split over all rows. On each rank:
+//   parts_move_keys      (all ranks get the keys of all rows)
+//   parts_choose         what rows become; how many copies go where
+//   parts_give           copies of this rank's rows
+//   (send the copies to the ranks that have rows for them)
+//   parts_take
 
 typedef struct part_vectors {
     gs_gaussians gaussians, first_moment, second_moment; // of one shape
 } part_vectors;
 int32_t parts_record(const gs_gaussians *gaussians); // floats of a Gaussian's parameters
 
-// gs_relocate. On each rank:
-//   parts_weigh                    the sum of the weights of its living Gaussians
-//   (all ranks learn all sums)
-//   parts_count_draws, parts_draw  for its dead and new rows, where the Gaussians that they copy lie
-//   (send `at` to the ranks that have those)
-//   parts_answer                   shares out what others take, and gives its parameters
-//   (send the values back)
-//   parts_take
-typedef struct part_relocation {
-    gs_relocation rules; // existing: of this rank's rows
-    int64_t first;       // place of this rank's first Gaussian among all
-    int32_t ranks;
-    void *workspace; // of parts_relocate_bytes; kept from parts_weigh to parts_take
-    // Read by the calls after parts_weigh: the sums of the ranks before: 0, sum 0, ...
-    int64_t weight_begin[RANKS_MAX + 1];
-} part_relocation;
-// Rows that take the place of others, in the order of the ranks that have those, then of rows.
-typedef struct part_draws {
-    int64_t count;
-    uint32_t *row; // that takes a place
-    int64_t *at;   // place in the weights of a rank; parts_answer makes rows of them
-    float *values; // [count][parts_record]
-} part_draws;
-gs_status parts_relocate_bytes(int64_t count, int32_t ranks, size_t *bytes);
-gs_status parts_weigh(const gs_gaussians *gaussians, const part_relocation *relocation, int64_t *total,
-                      gs_stream stream);
-// begin: [ranks + 1]: draws from rank r are begin[r] .. begin[r + 1] - 1.
-gs_status parts_count_draws(const gs_gaussians *gaussians, const part_relocation *relocation, int64_t *begin,
-                            gs_stream stream);
-// Writes row and at; count is begin[ranks].
-gs_status parts_draw(const gs_gaussians *gaussians, const part_relocation *relocation,
-                     const part_draws *draws, gs_stream stream);
-// draws: those of all ranks that take Gaussians of this one, in any order. Reads at; writes at and values.
-gs_status parts_answer(const part_vectors *vectors, const part_relocation *relocation,
-                       const part_draws *draws, gs_stream stream);
-// Reads row and values.
-gs_status parts_take(const part_vectors *vectors, const part_relocation *relocation, const part_draws *draws,
-                     gs_stream stream);
-
-// gs_split. On each rank:
-//   parts_split_draw               gives each of its Gaussians a key, and sorts by it
-//   (all ranks learn how many rows are free and how many Gaussians can be drawn, on each)
-//   parts_split_count              how many keys are below given ones: the n least keys of all ranks are drawn, and the free
-//                                  rows of a rank take those from one place of this order to another
-//   parts_split_give               splits those of this rank that are drawn, and copies them before
-//   (send the copies to the ranks that have rows for them)
-//   parts_split_take
-typedef struct part_split {
-    gs_split_rules rules; // existing and density: of this rank's rows
-    int64_t first;        // place of this rank's first Gaussian among all
-    void *workspace;      // of parts_split_bytes; kept from parts_split_draw to parts_split_take
-} part_split;
-// Copies of Gaussians that are split.
-typedef struct split_copies {
-    int64_t count;
-    uint32_t *keys;
-    float *values; // [count][parts_record]
-} split_copies;
-gs_status parts_split_bytes(int64_t count, size_t *bytes);
-// totals: 2 numbers: rows that are free (dead or new), Gaussians that can be drawn.
-gs_status parts_split_draw(const gs_gaussians *gaussians, const part_split *split, int64_t *totals,
-                           gs_stream stream);
-// below[k] becomes the number of this rank's keys that are less than bounds[k], k = 0 .. n - 1. A Gaussian that cannot be
-// drawn has the key UINT32_MAX.
-gs_status parts_split_count(const gs_gaussians *gaussians, const part_split *split, const uint32_t *bounds,
-                            int32_t n, int64_t *below, gs_stream stream);
-// Writes copies of the copies->count Gaussians with the least keys, in the order of keys, then of rows; makes first halves of
-// them, and clears their moments.
-gs_status parts_split_give(const part_vectors *vectors, const part_split *split, const split_copies *copies,
-                           gs_stream stream);
-// Puts second halves into this rank's free rows, the one with the least key first; where no copy is left, new rows become
-// dead. copies: those that all ranks give to this one, rank after rank, each in its order; at most one a free row.
-gs_status parts_split_take(const part_vectors *vectors, const part_split *split, const split_copies *copies,
-                           gs_stream stream);
+typedef struct row_moves {
+    // Members of gs_relocation or, with `splits`, of gs_split_rules. existing: of all rows; density: of this rank's;
+    // dead: counts those of this rank.
+    bool splits;
+    int64_t existing;
+    float least_opacity;
+    const float *density;
+    uint64_t seed, iteration, *dead;
+    int32_t ranks, own;
+    int64_t begin[RANKS_MAX + 1]; // rank r has rows begin[r] .. begin[r + 1] - 1
+    void *workspace;              // of parts_moves_bytes; kept from parts_choose to parts_take
+} row_moves;
+gs_status parts_moves_bytes(const row_moves *moves, size_t *bytes);
+// keys: of this rank's rows: those of gs_split, or the weights of gs_relocate.
+gs_status parts_move_keys(const gs_gaussians *gaussians, const row_moves *moves, uint32_t *keys,
+                          gs_stream stream);
+// of_all: keys of all rows. Shares out what other rows take of this rank's (gs_relocate). begin: [2][ranks + 1]: copies for
+// rank r are begin[0][r] .. begin[0][r + 1] - 1, those from it are begin[1][r] .. begin[1][r + 1] - 1.
+// Cost: that of gs_relocate or gs_split over all rows, but for the copies; memory 16 or 28 bytes per row.
+gs_status parts_choose(const part_vectors *vectors, const row_moves *moves, const uint32_t *of_all,
+                       int64_t *begin, gs_stream stream);
+// copies: [begin[0][ranks]][parts_record]. Makes first halves of what is split.
+gs_status parts_give(const part_vectors *vectors, const row_moves *moves, float *copies, gs_stream stream);
+// copies: [begin[1][ranks]][parts_record]. Where there is none for a new row, it becomes dead.
+gs_status parts_take(const part_vectors *vectors, const row_moves *moves, float *copies, gs_stream stream);
 
 C_LINKAGE_END

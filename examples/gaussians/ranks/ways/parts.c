@@ -1,60 +1,44 @@
 // SPDX-License-Identifier: MIT
 // A scene in parts: the gradient of a batch of views from the parameters on, over all ranks: home, then the parts, then home
-// again; and a step of training by it.
+// again. What ranks bring each other in a step: splats, pixels, moments. A rank brings itself the same as others.
 #include "parts.h"
 #include "device.h"
-#include "trainer_parts.h"
+#include "frame.h"
 #include <stdlib.h>
 #include <string.h>
 
 // ---- open and close
 
-static bool open_device(parts *s) {
-    ranks *const group = s->group;
+void *parts_open(ranks *group) {
+    parts *const s = calloc(1, sizeof *s);
+    if (!s) {
+        ranks_fail(group, "no memory for the state of a scene in parts");
+        return NULL;
+    }
+    *s = (parts){.group = group, .count = ranks_count(group), .rank = ranks_own(group)};
     int least = 0, greatest = 0;
-    CUDA_OR_FAIL(group, cudaDeviceGetStreamPriorityRange(&least, &greatest));
+    DEVICE_CHECK(cudaDeviceGetStreamPriorityRange(&least, &greatest));
     // What travels starts as soon as it can: kernels that render leave it room only when their blocks end.
-    CUDA_OR_FAIL(group, cudaStreamCreateWithPriority(&s->travel, cudaStreamNonBlocking, greatest));
-    CUDA_OR_FAIL(group, cudaStreamCreateWithFlags(&s->watch, cudaStreamNonBlocking));
-    CUDA_OR_FAIL(group, cudaEventCreateWithFlags(&s->queued, cudaEventDisableTiming));
-    CUDA_OR_FAIL(group, cudaEventCreateWithFlags(&s->arrived, cudaEventDisableTiming));
+    DEVICE_CHECK(cudaStreamCreateWithPriority(&s->travel, cudaStreamNonBlocking, greatest));
+    DEVICE_CHECK(cudaStreamCreateWithFlags(&s->watch, cudaStreamNonBlocking));
+    DEVICE_CHECK(cudaEventCreateWithFlags(&s->queued, cudaEventDisableTiming));
+    DEVICE_CHECK(cudaEventCreateWithFlags(&s->arrived, cudaEventDisableTiming));
     for (int j = 0; j < MOST_OWN; j++)
-        CUDA_OR_FAIL(group, cudaEventCreateWithFlags(&s->own[j].received, cudaEventDisableTiming));
-    CUDA_OR_FAIL(group, cudaMallocHost((void **)&s->table, RANKS_MAX * MOST_NUMBERS * sizeof(int64_t)));
+        DEVICE_CHECK(cudaEventCreateWithFlags(&s->own[j].received, cudaEventDisableTiming));
     for (int k = 0; k <= MOST_CUT; k++) {
         rendering *const r = &s->renderings[k];
-        CUDA_OR_FAIL(group, cudaMallocHost((void **)&r->report, sizeof *r->report));
-        CUDA_OR_FAIL(group, cudaMallocHost((void **)&r->known_lengths, sizeof *r->known_lengths));
+        DEVICE_CHECK(cudaMallocHost((void **)&r->report, sizeof *r->report));
+        DEVICE_CHECK(cudaMallocHost((void **)&r->known_lengths, sizeof *r->known_lengths));
     }
-    return true;
+    return s;
 }
 
-parts *parts_open(ranks *group) {
-    parts *const s = calloc(1, sizeof *s);
-    if (s)
-        *s = (parts){
-            .group = group, .count = ranks_count(group), .rank = ranks_own(group), .costs = row_costs_open()};
-    if (!s || !s->costs) ranks_fail(group, "no memory for the state of a scene in parts");
-    if (s && s->costs && open_device(s)) return s;
-    parts_close(s);
-    return NULL;
-}
-
-static void close_event(cudaEvent_t event) {
-    if (event) cudaEventDestroy(event);
-}
-
-void parts_close(parts *s) {
-    if (!s) return;
-    device_buffer *const buffers[] = {&s->splats,         &s->selection,      &s->index,
-                                      &s->sent.own,       &s->moments,        &s->sums,
-                                      &s->largest,        &s->row_sums,       &s->units,
-                                      &s->numbers,        &s->pixels_sent,    &s->pixels_received,
-                                      &s->told,           &s->loss_workspace, &s->corrected,
-                                      &s->mean2d,         &s->gain_rows,      &s->gain_sums,
-                                      &s->given,          &s->taken,          &s->density_workspace,
-                                      &s->density_numbers};
-    for (size_t k = 0; k < sizeof buffers / sizeof *buffers; k++) device_buffer_close(buffers[k]);
+// After a failure, too: what the device says then has been told.
+void parts_close(void *kept) {
+    parts *const s = kept;
+    device_buffer *const first = (device_buffer *)&s->buffers; // the struct has nothing else
+    for (size_t k = 0; k < sizeof s->buffers / sizeof *first; k++) device_buffer_close(&first[k]);
+    device_buffer_close(&s->sent.own);
     for (int k = 0; k <= MOST_CUT; k++) {
         rendering *const r = &s->renderings[k];
         device_buffer *const of_part[] = {&r->image, &r->moments.own, &r->workspace.own, &r->d_color,
@@ -65,18 +49,63 @@ void parts_close(parts *s) {
     }
     for (int j = 0; j < MOST_OWN; j++) {
         device_buffer_close(&s->own[j].splats.own);
-        device_buffer_close(&s->own[j].packed);
+        device_buffer_close(&s->own[j].packed_apart);
         device_buffer_close(&s->own[j].packing);
         device_buffer_close(&s->returned[j].memory);
-        close_event(s->own[j].received);
+        cudaEventDestroy(s->own[j].received);
     }
-    close_event(s->queued);
-    close_event(s->arrived);
-    if (s->travel) cudaStreamDestroy(s->travel);
-    if (s->watch) cudaStreamDestroy(s->watch);
-    cudaFreeHost(s->table);
-    row_costs_close(s->costs);
+    cudaEventDestroy(s->queued);
+    cudaEventDestroy(s->arrived);
+    cudaStreamDestroy(s->travel);
+    cudaStreamDestroy(s->watch);
+    row_costs_close(&s->costs);
     free(s);
+}
+
+// ---- memory and streams
+
+// The collectives wait for the caller's stream.
+static void begin_travel(parts *s) {
+    DEVICE_CHECK(cudaEventRecord(s->queued, s->stream));
+    DEVICE_CHECK(cudaStreamWaitEvent(s->travel, s->queued, 0));
+}
+
+// The caller's stream waits for them.
+static void await_event(parts *s, cudaEvent_t event) {
+    DEVICE_CHECK(cudaStreamWaitEvent(s->stream, event, 0));
+    DEVICE_CHECK(cudaStreamWaitEvent(s->watch, event, 0));
+}
+
+static void await_travel(parts *s) {
+    DEVICE_CHECK(cudaEventRecord(s->arrived, s->travel));
+    await_event(s, s->arrived);
+}
+
+static bool reduce_in_travel(parts *s, const ranks_reduction *reduction) {
+    begin_travel(s);
+    if (!ranks_all_reduce(s->group, reduction, s->travel)) return false;
+    await_travel(s);
+    return true;
+}
+
+// device_buffer_reserve, which may wait for the GPU: looks at the other ranks first. NULL: the group has failed.
+static void *reserve(parts *s, device_buffer *buffer, size_t bytes) {
+    const bool may_wait = buffer->memory && buffer->bytes < bytes; // memory is freed
+    if (may_wait && !(ranks_wait(s->group, s->travel) && ranks_wait(s->group, s->stream))) return NULL;
+    return device_buffer_reserve(buffer, bytes);
+}
+
+static void *reserve_for_step(parts *s, step_buffer *buffer, size_t bytes) {
+    if (buffer->memory && buffer->bytes >= bytes) return buffer->memory;
+    const size_t used = (bytes + 255) / 256 * 256;
+    if (s->scratch && used <= s->scratch_bytes) {
+        buffer->memory = s->scratch;
+        s->scratch += used, s->scratch_bytes -= used;
+    } else {
+        buffer->memory = reserve(s, &buffer->own, bytes);
+    }
+    buffer->bytes = bytes;
+    return buffer->memory;
 }
 
 // The largest array of the result is room for what is needed before it is written.
@@ -93,22 +122,46 @@ static void begin_scratch(parts *s, const gs_gaussians *result) {
     for (int k = 0; k < MOST_OWN; k++) s->own[k].splats.memory = NULL;
 }
 
+// Queues numbers of all ranks, to be read after ranks_wait(s->travel).
+static bool gather_numbers(parts *s, const int64_t *own, int values) {
+    begin_travel(s);
+    s->told = ranks_gather_numbers(s->group, values, own, s->travel);
+    return s->told != NULL;
+}
+
 // ---- which rank renders what
+
+int32_t tile_rows(const parts *s) {
+    return (s->batch->cameras[0].height + GS_TILE_SIZE - 1) / GS_TILE_SIZE;
+}
+
+// Part p has all rows of its view.
+static bool is_whole(const parts *s, int p) {
+    const gs_rows rows = s->out.parts[p].rows;
+    return rows.begin == 0 && rows.end == tile_rows(s);
+}
+
+// The k-th part that a rank renders, first those that are not whole; -1: it has none.
+static int part_at(const parts *s, int rank, int k) {
+    const int begin = s->out.begin[rank], end = s->out.begin[rank + 1];
+    for (int whole = 0; whole < 2; whole++)
+        for (int p = begin; p < end; p++)
+            if (is_whole(s, p) == (whole != 0) && k-- == 0) return p;
+    return -1;
+}
 
 static void plan(parts *s) {
     const int own = s->rank;
-    const int64_t *const costs = row_costs_of(s->costs, s->batch->pictures, s->batch->views, tile_rows(s));
-    share_out(s->count, s->batch->views, tile_rows(s), costs, &s->out);
+    const int64_t *const costs = row_costs_of(&s->costs, s->batch->pictures, s->batch->views, tile_rows(s));
+    divide_tiles(s->count, s->batch->views, tile_rows(s), costs, &s->out);
     s->own_count = s->out.begin[own + 1] - s->out.begin[own];
     s->any_cut = s->out.begin[s->count] != s->batch->views;
-    s->rows = 0;
     for (int k = 0; k < s->own_count; k++) {
         own_part *const part = &s->own[k];
         part->number = part_at(s, own, k);
         part->part = s->out.parts[part->number];
         part->whole = is_whole(s, part->number);
         part->in = &s->renderings[part->whole ? MOST_CUT : k]; // at most the first two are not whole
-        s->rows += part->part.rows.end - part->part.rows.begin;
     }
 }
 
@@ -116,12 +169,196 @@ static bool is_cut(const parts *s, int k) {
     return k < s->own_count && !s->own[k].whole;
 }
 
+// ---- splats: from the homes of their Gaussians to the parts of images that need them
+
+static int64_t entries_of(const parts *s, int rank, int p) {
+    return s->begin[rank][p + 1] - s->begin[rank][p];
+}
+
+static bool gather_entries(parts *s) {
+    part_entries *const e = &s->entries;
+    e->room = s->entries_room;
+    e->index = reserve(s, &s->buffers.index, (size_t)e->room * sizeof *e->index);
+    e->splats = reserve_for_step(s, &s->sent, (size_t)e->room * sizeof *e->splats);
+    if (!e->index || !e->splats) return false;
+    GS_CHECK(parts_gather(&s->home, e, s->stream));
+    return true;
+}
+
+// This rank's splats for all cameras, and how many of them each part needs. Queues; the sizes are on their way.
+static bool project_home(parts *s) {
+    const part_batch *const batch = s->batch;
+    const size_t splats = (size_t)batch->views * (size_t)batch->gaussians.count,
+                 begin_bytes = ((MOST_PARTS + 1) * sizeof(int64_t) + 255) / 256 * 256;
+    gs_view *const home = &s->home;
+    part_entries *const e = &s->entries;
+    size_t bytes;
+    *home = (gs_view){.gaussians = batch->gaussians,
+                      .camera = batch->cameras[0],
+                      .sh_degree_used = batch->sh_degree_used,
+                      .views = {s->only_images ? 0 : batch->views, batch->cameras},
+                      .splats = reserve(s, &s->buffers.splats, splats * sizeof(gs_splat))};
+    device_begin_stage("project");
+    if (!home->splats) return false;
+    GS_CHECK(gs_project(home, s->stream));
+    *e = (part_entries){.count = s->out.begin[s->count]};
+    memcpy(e->parts, s->out.parts, sizeof e->parts);
+    GS_CHECK(parts_partition_bytes(batch->gaussians.count, e->count, &bytes));
+    char *const memory = reserve(s, &s->buffers.selection, begin_bytes + bytes);
+    if (!memory) return false;
+    e->begin = (int64_t *)memory, e->workspace = memory + begin_bytes;
+    GS_CHECK(parts_count(home, e, s->stream));
+    return gather_numbers(s, e->begin, e->count + 1) && gather_entries(s);
+}
+
+// Reads what gather_numbers has brought: how many splats come from where.
+static bool take_sizes(parts *s) {
+    const int count = s->count, values = s->entries.count + 1;
+    if (!ranks_wait(s->group, s->travel)) return false;
+    for (int r = 0; r < count; r++)
+        memcpy(s->begin[r], s->told + (size_t)r * (size_t)values, (size_t)values * sizeof(int64_t));
+    for (int j = 0; j < s->own_count; j++) {
+        own_part *const part = &s->own[j];
+        int64_t all = 0;
+        for (int r = 0; r < count; r++) {
+            part->from[r] = entries_of(s, r, part->number);
+            part->at[r] = all;
+            all += part->from[r];
+        }
+        if (all >= INT32_MAX)
+            return ranks_fail(
+                s->group,
+                "a rank's part of the views has %lld splats; %d is too many: take a smaller --batch",
+                (long long)all, INT32_MAX);
+        part->view.gaussians.count = all;
+        if (!reserve_for_step(s, &part->splats, (size_t)all * sizeof(gs_splat))) return false;
+    }
+    return true;
+}
+
+static bool send_splats(parts *s) {
+    const int64_t bytes = sizeof(gs_splat);
+    const int own = s->rank;
+    if (!take_sizes(s)) return false;
+    const int64_t all = s->begin[own][s->entries.count];
+    if (all > s->entries_room) { // what was gathered is incomplete
+        s->entries_room = all + all / 8;
+        if (!gather_entries(s)) return false;
+    }
+    begin_travel(s);
+    for (int k = 0; k < s->out.most; k++) { // the k-th parts of all ranks
+        own_part *const part = k < s->own_count ? &s->own[k] : NULL;
+        ranks_exchange exchange = {.send = s->entries.splats, .receive = part ? part->splats.memory : NULL};
+        for (int r = 0; r < s->count; r++) {
+            const int p = part_at(s, r, k);
+            if (p >= 0)
+                exchange.to[r] = (ranks_bytes){s->begin[own][p] * bytes, entries_of(s, own, p) * bytes};
+            if (part) exchange.from[r] = (ranks_bytes){part->at[r] * bytes, part->from[r] * bytes};
+        }
+        if (!ranks_all_to_all(s->group, &exchange, s->travel)) return false;
+        if (part) DEVICE_CHECK(cudaEventRecord(part->received, s->travel));
+    }
+    return true;
+}
+
+// The largest colours and depths of all splats, for the scales of integer sums.
+static bool find_largest(parts *s) {
+    if (!s->fixed) return true;
+    struct gs_largest_values *const largest =
+        reserve(s, &s->buffers.largest, (size_t)s->batch->views * sizeof *largest);
+    if (!largest) return false;
+    GS_CHECK(parts_largest(&s->home, largest, s->stream));
+    return reduce_in_travel(
+        s, &(ranks_reduction){largest, s->batch->views * (int64_t)(sizeof *largest / sizeof(float)),
+                              RANKS_FLOAT, RANKS_MAX_OF});
+}
+
+// ---- pixels: the loss of rows of an image reads some above and below them, which other ranks render
+
+// The pixels that this rank and another exchange at a border between their parts of a view. Two ranks have one border
+// in common at most: their shares are ranges of rows.
+typedef struct border {
+    int rank; // the other
+    float *image;
+    int32_t out, out_rows, in, in_rows; // of pixels
+} border;
+
+static int rank_of(const parts *s, int p) {
+    int r = 0;
+    while (p >= s->out.begin[r + 1]) r++;
+    return r;
+}
+
+static int32_t smaller(int32_t a, int32_t b) {
+    return a < b ? a : b;
+}
+
+// The borders of this rank's k-th part. Returns their number. A part has GS_TILE_SIZE rows of pixels or more, or is the
+// last of its image, so that no part beyond the next is needed.
+static int borders_of(const parts *s, int k, border *out) {
+    _Static_assert((int)LOSS_HALO <= (int)GS_TILE_SIZE, "the halo lies in the next part");
+    const own_part *const part = &s->own[k];
+    const int32_t height = s->home.camera.height, first = part->part.rows.begin * GS_TILE_SIZE,
+                  last = smaller(part->part.rows.end * GS_TILE_SIZE, height),
+                  rows = smaller(last - first, LOSS_HALO);
+    float *const image = part->view.image.color;
+    int count = 0;
+    if (first > 0)
+        out[count++] =
+            (border){rank_of(s, part->number - 1), image, first, rows, first - LOSS_HALO, LOSS_HALO};
+    if (last < height)
+        out[count++] = (border){rank_of(s, part->number + 1),     image, last - rows, rows, last,
+                                smaller(LOSS_HALO, height - last)};
+    return count;
+}
+
+static int64_t row_bytes(const parts *s) {
+    return s->home.camera.width * (int64_t)sizeof(float);
+}
+
+// Moves rows between an image and memory where the rows of its channels follow one another.
+static void copy_rows(parts *s, float *image, int32_t row, int32_t rows, char *packed, bool packs) {
+    const int64_t width = s->home.camera.width, plane = width * s->home.camera.height,
+                  bytes = rows * row_bytes(s);
+    for (int c = 0; c < GS_CHANNELS; c++) {
+        float *const at = image + c * plane + row * width;
+        char *const place = packed + c * bytes;
+        DEVICE_CHECK(cudaMemcpyAsync(packs ? (void *)place : at, packs ? (const void *)at : place,
+                                     (size_t)bytes, cudaMemcpyDeviceToDevice, s->stream));
+    }
+}
+
+// All ranks call it if any view is cut.
+static bool exchange_pixels(parts *s) {
+    border borders[2 * MOST_CUT];
+    int count = 0;
+    for (int k = 0; k < s->own_count && !s->own[k].whole; k++) count += borders_of(s, k, borders + count);
+    const int64_t most = GS_CHANNELS * LOSS_HALO * row_bytes(s); // of a border
+    char *const sent = reserve(s, &s->buffers.pixels, (size_t)(4 * MOST_CUT * most)), *const got =
+                                                                                          sent +
+                                                                                          2 * MOST_CUT * most;
+    if (!sent) return false;
+    ranks_exchange exchange = {.send = sent, .receive = got};
+    for (int k = 0; k < count; k++) {
+        const border *const b = &borders[k];
+        exchange.to[b->rank] = (ranks_bytes){k * most, GS_CHANNELS * b->out_rows * row_bytes(s)};
+        exchange.from[b->rank] = (ranks_bytes){k * most, GS_CHANNELS * b->in_rows * row_bytes(s)};
+        copy_rows(s, b->image, b->out, b->out_rows, sent + k * most, true);
+    }
+    begin_travel(s);
+    if (!ranks_all_to_all(s->group, &exchange, s->travel)) return false;
+    await_travel(s);
+    for (int k = 0; k < count; k++)
+        copy_rows(s, borders[k].image, borders[k].in, borders[k].in_rows, got + k * most, false);
+    return true;
+}
+
 // ---- a part of an image, from its splats to their moments
 
 static bool place_lists(parts *s, own_part *part) {
     gs_view *const view = &part->view;
     view->pair_capacity = part->in->pair_capacity;
-    GS_OR_FAIL(s->group, gs_bin_bytes(view, &view->workspace_bytes));
+    GS_CHECK(gs_bin_bytes(view, &view->workspace_bytes));
     view->workspace = reserve_for_step(s, &part->in->workspace, view->workspace_bytes);
     return view->workspace != NULL;
 }
@@ -129,31 +366,21 @@ static bool place_lists(parts *s, own_part *part) {
 // Makes the lists with more room until they fit. Waits.
 static bool bin_waiting(parts *s, own_part *part) {
     gs_view *const view = &part->view;
+    gs_status status = GS_PAIRS_DO_NOT_FIT;
     view->report = NULL;
-    for (;;) {
+    while (status == GS_PAIRS_DO_NOT_FIT) {
         if (!place_lists(s, part) || !ranks_wait(s->group, s->watch)) return false;
-        const gs_status status = gs_bin(view, s->stream);
-        if (status == GS_OK) return true;
-        if (status != GS_PAIRS_DO_NOT_FIT) return ranks_fail_gs(s->group, status);
-        part->in->pair_capacity = view->pairs_needed + view->pairs_needed / 4;
+        status = gs_bin(view, s->stream);
+        if (status == GS_PAIRS_DO_NOT_FIT)
+            part->in->pair_capacity = view->pairs_needed + view->pairs_needed / 4;
     }
-}
-
-static bool bin(parts *s, own_part *part) {
-    gs_view *const view = &part->view;
-    device_begin_stage("bin");
-    if (part->in->pair_capacity == 0) return bin_waiting(s, part);
-    view->report = part->in->report;
-    view->lists = part->in->division;
-    if (!place_lists(s, part)) return false;
-    GS_OR_FAIL(s->group, gs_bin(view, s->stream));
+    GS_CHECK(status);
     return true;
 }
 
-static bool render(parts *s, own_part *part) {
+static void render(parts *s, own_part *part) {
     device_begin_stage("render");
-    GS_OR_FAIL(s->group, gs_render(&part->view, s->stream));
-    return true;
+    GS_CHECK(gs_render(&part->view, s->stream));
 }
 
 // Lists and image. The number of pairs is not known yet: settle_lists.
@@ -171,22 +398,36 @@ static bool queue_forward(parts *s, own_part *part) {
                                 .transmittance = image + GS_CHANNELS * pixels,
                                 .n_contrib = (uint32_t *)(image + (GS_CHANNELS + 1) * pixels)}};
     memcpy(view->background, s->batch->background, sizeof view->background);
-    return await_event(s, part->received) && bin(s, part) && render(s, part);
+    await_event(s, part->received);
+    device_begin_stage("bin");
+    if (part->in->pair_capacity == 0) {
+        if (!bin_waiting(s, part)) return false;
+    } else {
+        view->report = part->in->report;
+        view->lists = part->in->division;
+        if (!place_lists(s, part)) return false;
+        GS_CHECK(gs_bin(view, s->stream));
+    }
+    render(s, part);
+    return true;
 }
 
 // Waits until the lists have been counted; repeats what had no room. The GPU still renders.
 static bool settle_lists(parts *s, own_part *part) {
     gs_view *const view = &part->view;
-    gs_status status = GS_OK;
     if (view->report) {
         if (!ranks_wait(s->group, s->watch)) return false; // from here on no other rank holds the stream up
-        status = gs_bin_wait(view, s->stream);
-        if (status != GS_OK && status != GS_PAIRS_DO_NOT_FIT) return ranks_fail_gs(s->group, status);
+        const gs_status status = gs_bin_wait(view, s->stream);
         const int64_t needed = view->pairs_needed;
         // Grows before there is no room left: to repeat an image costs more than memory.
         if (needed + needed / 8 > part->in->pair_capacity) part->in->pair_capacity = needed + needed / 4;
+        if (status == GS_PAIRS_DO_NOT_FIT) {
+            if (!bin_waiting(s, part)) return false;
+            render(s, part);
+        } else {
+            GS_CHECK(status);
+        }
     }
-    if (status == GS_PAIRS_DO_NOT_FIT && !(bin_waiting(s, part) && render(s, part))) return false;
     part->in->division = view->lists;
     return true;
 }
@@ -194,44 +435,38 @@ static bool settle_lists(parts *s, own_part *part) {
 // With DISTWAR_FIXED: gs_bin has divided the work of a view's rows by their lists. Another number of ranks would round
 // sums otherwise, so all ranks of the view choose by the lists of the whole.
 static bool divide_as_whole(parts *s) {
-    enum { VALUES = 2 * MOST_CUT };
-    const int count = s->count;
-    int cut = 0;
+    const int values = 2 * s->batch->views; // of each view: pairs and the longest list, of its rows here
+    int64_t own[2 * GS_MAX_VIEWS] = {0}, all[RANKS_MAX * 2 * GS_MAX_VIEWS];
     if (!s->fixed || !s->any_cut) return true;
-    for (; is_cut(s, cut); cut++) {
-        rendering *const in = s->own[cut].in;
+    for (int k = 0; is_cut(s, k); k++) {
+        rendering *const in = s->own[k].in;
         list_lengths *const lengths = reserve(s, &in->lengths, sizeof *lengths);
         if (!lengths) return false;
-        GS_OR_FAIL(s->group, libgs_list_lengths(&s->own[cut].view, lengths, s->stream));
-        CUDA_OR_FAIL(s->group, cudaMemcpyAsync(in->known_lengths, lengths, sizeof *lengths,
-                                               cudaMemcpyDeviceToHost, s->stream));
+        GS_CHECK(libgs_list_lengths(&s->own[k].view, lengths, s->stream));
+        DEVICE_CHECK(
+            cudaMemcpyAsync(in->known_lengths, lengths, sizeof *lengths, cudaMemcpyDeviceToHost, s->stream));
     }
     if (!ranks_wait(s->group, s->stream)) return false;
-    int64_t sent[RANKS_MAX * VALUES] = {0}, all[RANKS_MAX * VALUES];
-    for (int r = 0; r < count; r++)
-        for (int k = 0; k < cut; k++) {
-            sent[r * VALUES + 2 * k] = s->own[k].in->known_lengths->pairs;
-            sent[r * VALUES + 2 * k + 1] = s->own[k].in->known_lengths->longest;
-        }
-    if (!ranks_exchange_sizes(s->group, VALUES, sent, all, s->travel)) return false;
-    for (int k = 0; k < cut; k++) {
+    for (int k = 0; is_cut(s, k); k++) {
+        const list_lengths *const lengths = s->own[k].in->known_lengths;
+        int64_t *const of_view = own + 2 * s->own[k].part.view;
+        of_view[0] = lengths->pairs, of_view[1] = lengths->longest;
+    }
+    if (!ranks_tell_numbers(s->group, values, own, all, s->travel)) return false;
+    for (int k = 0; is_cut(s, k); k++) {
         int64_t pairs = 0, longest = 0;
-        for (int r = 0; r < count; r++)
-            for (int j = 0; j < MOST_CUT; j++) {
-                const int p = part_at(s, r, j);
-                if (p < 0 || s->out.parts[p].view != s->own[k].part.view) continue;
-                const int64_t *const theirs = all + r * VALUES + 2 * j;
-                pairs += theirs[0], longest = theirs[1] > longest ? theirs[1] : longest;
-            }
-        GS_OR_FAIL(s->group,
-                   libgs_divide_lists(&s->own[k].view, s->own[k].in->known_lengths, pairs, longest));
+        for (int r = 0; r < s->count; r++) {
+            const int64_t *const theirs = all + r * values + 2 * s->own[k].part.view;
+            pairs += theirs[0], longest = theirs[1] > longest ? theirs[1] : longest;
+        }
+        GS_CHECK(libgs_divide_lists(&s->own[k].view, s->own[k].in->known_lengths, pairs, longest));
     }
     return true;
 }
 
 // [rows of tiles][GS_CHANNELS]
 static double *row_sums_of(const parts *s, int32_t view) {
-    return (double *)s->row_sums.memory + (int64_t)view * tile_rows(s) * GS_CHANNELS;
+    return (double *)s->buffers.row_sums.memory + (int64_t)view * tile_rows(s) * GS_CHANNELS;
 }
 
 // d_color: NULL where images are all that is wanted.
@@ -254,8 +489,8 @@ static bool queue_loss(parts *s, own_part *part) {
     device_begin_stage("loss");
     if (!call_loss(s, part, d_color)) return false;
     if (s->fixed)
-        GS_OR_FAIL(s->group, parts_row_sums(&part->view, part->part.rows, d_color,
-                                            row_sums_of(s, part->part.view), s->stream));
+        GS_CHECK(parts_row_sums(&part->view, part->part.rows, d_color, row_sums_of(s, part->part.view),
+                                s->stream));
     return true;
 }
 
@@ -264,64 +499,167 @@ static bool queue_backward(parts *s, own_part *part) {
     const int32_t v = part->part.view;
     gs_gradient *const gradient = &part->gradient;
     device_begin_stage("render backward");
-    GS_OR_FAIL(s->group, gs_moments_bytes(view->gaussians.count, 0, s->batch->policy.strategy,
-                                          &gradient->moments_bytes));
+    GS_CHECK(gs_moments_bytes(view->gaussians.count, 0, s->batch->policy.strategy, &gradient->moments_bytes));
     gradient->moments = reserve_for_step(s, &part->in->moments, gradient->moments_bytes);
     if (!gradient->moments) return false;
     if (s->fixed) {
-        struct gs_largest_values *const largest = (struct gs_largest_values *)s->largest.memory + v;
-        GS_OR_FAIL(s->group, parts_bound(view, row_sums_of(s, v), largest, s->stream));
+        struct gs_largest_values *const largest = (struct gs_largest_values *)s->buffers.largest.memory + v;
+        GS_CHECK(parts_bound(view, row_sums_of(s, v), largest, s->stream));
         gradient->largest = largest;
     }
-    GS_OR_FAIL(s->group, gs_render_backward(view, gradient, s->batch->policy, s->stream));
+    GS_CHECK(gs_render_backward(view, gradient, s->batch->policy, s->stream));
     if (s->fixed)
-        GS_OR_FAIL(s->group, parts_fixed_sums(view, gradient, &part->sums, (fixed_units *)s->units.memory + v,
-                                              s->stream));
+        GS_CHECK(parts_fixed_sums(view, gradient, &part->sums, (fixed_units *)s->buffers.units.memory + v,
+                                  s->stream));
+    return true;
+}
+
+// ---- moments: from the parts to the homes of their Gaussians. Those that are 0 stay: most splats of a large scene are
+// hidden behind others
+
+// Of the sums of one splat.
+static int64_t record_bytes(const parts *s) {
+    return GS_MOMENTS_STRIDE * (int64_t)(s->fixed ? sizeof(int64_t) : sizeof(float));
+}
+
+static int64_t packed_bytes(const parts *s) {
+    return (s->absolute ? PACKED_WHOLE : PACKED) * (int64_t)(s->fixed ? sizeof(int64_t) : sizeof(float));
+}
+
+// Of this rank's splats for all cameras: integers, or the moments themselves.
+static char *sums_of(const parts *s) {
+    return s->fixed ? s->buffers.sums.memory : s->buffers.moments.memory;
+}
+
+// Packs the moments of a part for the homes of its splats.
+static bool pack(parts *s, own_part *part, int64_t *begin) {
+    const int64_t packed = part->view.gaussians.count * packed_bytes(s);
+    moment_packing packing = {.fixed = s->fixed,
+                              .whole = s->absolute != NULL,
+                              .segments = s->count,
+                              .begin = part->at,
+                              .count = part->from,
+                              .records = s->fixed ? (const void *)part->sums : part->gradient.moments,
+                              .packed_begin = begin};
+    size_t workspace;
+    GS_CHECK(parts_partition_bytes(part->view.gaussians.count, s->count, &workspace));
+    packing.workspace = reserve(s, &part->packing, workspace);
+    // Nine floats and a place fit where the splats were. Others need more.
+    part->packed = packed_bytes(s) > (int64_t)sizeof(gs_splat)
+                       ? reserve(s, &part->packed_apart, (size_t)packed)
+                       : part->splats.memory;
+    packing.packed = part->packed;
+    if (!packing.workspace || !packing.packed) return false;
+    GS_CHECK(parts_pack(&packing, s->stream));
+    return true;
+}
+
+// The count of numbers that a rank tells of its k-th part: count + 1 places in the packed rows, and each row's pairs.
+static int told_numbers(const parts *s) {
+    return s->count + 1 + tile_rows(s);
+}
+
+// The moments of the k-th part are packed, and their sizes are sent.
+static bool pack_moments(parts *s, int k) {
+    const int numbers = told_numbers(s);
+    const size_t bytes = (size_t)numbers * sizeof(int64_t);
+    int64_t *const told = reserve(s, &s->buffers.numbers, bytes);
+    if (!told) return false;
+    if (k >= s->own_count) {
+        DEVICE_CHECK(cudaMemsetAsync(told, 0, bytes, s->stream));
+    } else {
+        if (!pack(s, &s->own[k], told)) return false;
+        GS_CHECK(parts_row_pairs(&s->own[k].view, told + s->count + 1, s->stream));
+    }
+    return gather_numbers(s, told, numbers);
+}
+
+// Notes the cost of the rows of the rank's k-th part.
+static void learn_costs(parts *s, int rank, int k, const int64_t *pairs) {
+    const int p = part_at(s, rank, k);
+    if (p < 0 || !s->batch->pictures) return;
+    const image_part *const part = &s->out.parts[p];
+    row_costs_learn(&s->costs, s->batch->pictures[part->view], part->rows, pairs, tile_rows(s),
+                    (s->home.camera.width + GS_TILE_SIZE - 1) / GS_TILE_SIZE);
+}
+
+// Waits for the sizes, and sends the moments that pack_moments has packed.
+static bool send_moments(parts *s, int k) {
+    const int count = s->count, own = s->rank, numbers = told_numbers(s);
+    const int64_t bytes = packed_bytes(s);
+    returned_moments *const returned = &s->returned[k];
+    ranks_exchange exchange = {.send = k < s->own_count ? s->own[k].packed : NULL};
+    int64_t all = 0;
+    if (!ranks_wait(s->group, s->travel)) return false;
+    for (int r = 0; r < count; r++) {
+        const int64_t *const mine = s->told + own * numbers, *const theirs = s->told + r * numbers;
+        exchange.to[r] = (ranks_bytes){mine[r] * bytes, (mine[r + 1] - mine[r]) * bytes};
+        returned->at[r] = all, returned->count[r] = theirs[own + 1] - theirs[own];
+        exchange.from[r] = (ranks_bytes){all * bytes, returned->count[r] * bytes};
+        all += returned->count[r];
+        learn_costs(s, r, k, theirs + count + 1);
+    }
+    exchange.receive = reserve(s, &returned->memory, (size_t)(all * bytes));
+    return exchange.receive && ranks_all_to_all(s->group, &exchange, s->travel);
+}
+
+// Adds what has come home, and makes moments of integers.
+static bool gather_moments(parts *s) {
+    const int32_t views = s->batch->views;
+    const ranks_reduction units = {s->buffers.units.memory,
+                                   views * (int64_t)(sizeof(fixed_units) / sizeof(float)), RANKS_FLOAT,
+                                   RANKS_MAX_OF};
+    if (s->fixed && !reduce_in_travel(s, &units)) return false;
+    await_travel(s);
+    for (int k = 0; k < s->out.most; k++)
+        for (int r = 0; r < s->count; r++) {
+            const returned_moments *const returned = &s->returned[k];
+            const char *const packed =
+                (const char *)returned->memory.memory + returned->at[r] * packed_bytes(s);
+            const int p = part_at(s, r, k);
+            if (p >= 0)
+                GS_CHECK(parts_add_packed(s->entries.index + s->begin[s->rank][p], packed, returned->count[r],
+                                          s->fixed, s->absolute != NULL, sums_of(s), s->stream));
+        }
+    if (s->fixed)
+        GS_CHECK(parts_from_sums(s->buffers.sums.memory, s->buffers.units.memory, s->batch->gaussians.count,
+                                 views, s->buffers.moments.memory, s->stream));
     return true;
 }
 
 // ---- a batch
 
-// Memory for sums over parts: zeros, where moments of parts are added and for row sums.
-static bool begin_sums(parts *s) {
-    const int64_t count = s->batch->gaussians.count, splats = s->batch->views * count;
-    const int64_t bytes = count * record_bytes(s);
-    const size_t units_bytes = (size_t)s->batch->views * sizeof(fixed_units),
-                 row_bytes = (size_t)(s->batch->views * tile_rows(s) * GS_CHANNELS) * sizeof(double);
-    bool whole[GS_MAX_VIEWS] = {false};
-    if (!reserve(s, &s->moments, (size_t)splats * sizeof(gs_moments))) return false;
-    if (s->fixed) {
-        if (!reserve(s, &s->sums, (size_t)(s->batch->views * bytes)) || !reserve(s, &s->units, units_bytes) ||
-            !reserve(s, &s->row_sums, row_bytes))
-            return false;
-        CUDA_OR_FAIL(s->group, cudaMemsetAsync(s->units.memory, 0, units_bytes, s->stream));
-        CUDA_OR_FAIL(s->group, cudaMemsetAsync(s->row_sums.memory, 0, row_bytes, s->stream));
-    }
-    for (int k = 0; k < s->own_count; k++) whole[s->own[k].part.view] = s->own[k].whole;
-    for (int v = 0; v < s->batch->views; v++)
-        if (!whole[v])
-            CUDA_OR_FAIL(s->group, cudaMemsetAsync(sums_of(s) + v * bytes, 0, (size_t)bytes, s->stream));
+static bool reserve_zeros(parts *s, device_buffer *buffer, size_t bytes) {
+    if (!reserve(s, buffer, bytes)) return false;
+    DEVICE_CHECK(cudaMemsetAsync(buffer->memory, 0, bytes, s->stream));
     return true;
+}
+
+// Memory for sums over parts.
+static bool begin_sums(parts *s) {
+    const size_t views = (size_t)s->batch->views, splats = views * (size_t)s->batch->gaussians.count;
+    if (!s->fixed) return reserve_zeros(s, &s->buffers.moments, splats * sizeof(gs_moments));
+    return reserve(s, &s->buffers.moments, splats * sizeof(gs_moments)) &&
+           reserve_zeros(s, &s->buffers.sums, splats * (size_t)record_bytes(s)) &&
+           reserve_zeros(s, &s->buffers.units, views * sizeof(fixed_units)) &&
+           reserve_zeros(s, &s->buffers.row_sums,
+                         views * (size_t)tile_rows(s) * GS_CHANNELS * sizeof(double));
 }
 
 // Each row has a value on one rank and zeros on the others, so that the sums are exact.
 static bool combine_row_sums(parts *s) {
-    if (!s->fixed || !s->any_cut) return true;
-    const ranks_reduction sum = {s->row_sums.memory, s->batch->views * tile_rows(s) * (int64_t)GS_CHANNELS,
-                                 RANKS_DOUBLE, RANKS_SUM};
-    return begin_travel(s) && ranks_all_reduce(s->group, &sum, s->travel) && await_travel(s);
+    const ranks_reduction sum = {s->buffers.row_sums.memory,
+                                 s->batch->views * tile_rows(s) * (int64_t)GS_CHANNELS, RANKS_DOUBLE,
+                                 RANKS_SUM};
+    return !s->fixed || !s->any_cut || reduce_in_travel(s, &sum);
 }
 
-// Images of the parts that are rows of views: their ranks bring each other the pixels next to theirs before the loss.
-static bool forward_cut(parts *s) {
-    for (int k = 0; is_cut(s, k); k++)
-        if (!queue_forward(s, &s->own[k])) return false;
-    for (int k = 0; is_cut(s, k); k++)
-        if (!settle_lists(s, &s->own[k])) return false;
-    return !s->any_cut || exchange_pixels(s);
+static bool forward(parts *s, own_part *part) {
+    return queue_forward(s, part) && settle_lists(s, part);
 }
 
-// Up to the images of cut views. result: its memory is used until it is written; NULL: parts_render.
+// Up to the images of the parts that are rows of views: their ranks bring each other the pixels next to theirs before the
+// loss. result: its memory is used until it is written; NULL: parts_render.
 static bool begin_batch(parts *s, const part_batch *batch, const gs_gaussians *result, gs_stream stream) {
     if (batch->views < 1 || batch->views > GS_MAX_VIEWS)
         return ranks_fail(s->group, "a batch has 1..%d views, not %d", GS_MAX_VIEWS, (int)batch->views);
@@ -330,152 +668,41 @@ static bool begin_batch(parts *s, const part_batch *batch, const gs_gaussians *r
     s->only_images = !result;
     plan(s);
     begin_scratch(s, result ? result : &(gs_gaussians){0});
-    return project_home(s) && send_splats(s);
+    if (!project_home(s) || !send_splats(s) || (result && !(begin_sums(s) && find_largest(s)))) return false;
+    for (int k = 0; is_cut(s, k); k++)
+        if (!queue_forward(s, &s->own[k])) return false;
+    for (int k = 0; is_cut(s, k); k++)
+        if (!settle_lists(s, &s->own[k])) return false;
+    return !s->any_cut || exchange_pixels(s);
 }
 
 bool parts_backward(parts *s, const part_batch *batch, const gs_gaussians *gradients, float *abs_mean2d,
                     gs_stream stream) {
     s->absolute = abs_mean2d;
-    if (!begin_batch(s, batch, gradients, stream) || !begin_sums(s) || !find_largest(s) || !forward_cut(s))
-        return false;
+    if (!begin_batch(s, batch, gradients, stream)) return false;
     for (int k = 0; is_cut(s, k); k++)
         if (!queue_loss(s, &s->own[k])) return false;
     if (!combine_row_sums(s) || !divide_as_whole(s)) return false;
     // The moments of one part travel while the next is rendered.
     for (int k = 0; k < s->out.most; k++) {
         own_part *const part = k < s->own_count ? &s->own[k] : NULL;
-        if (part && part->whole && !(queue_forward(s, part) && settle_lists(s, part) && queue_loss(s, part)))
-            return false;
-        if ((part && !queue_backward(s, part)) || (k > 0 && !send_moments(s, k - 1)) || !pack_moments(s, k))
+        if ((part && part->whole && !(forward(s, part) && queue_loss(s, part))) ||
+            (part && !queue_backward(s, part)) || (k > 0 && !send_moments(s, k - 1)) || !pack_moments(s, k))
             return false;
     }
     if (!send_moments(s, s->out.most - 1) || !gather_moments(s)) return false;
-    const gs_gradient own = {.moments = s->moments.memory, .gaussians = *gradients, .abs_mean2d = abs_mean2d};
+    const gs_gradient own = {
+        .moments = s->buffers.moments.memory, .gaussians = *gradients, .abs_mean2d = abs_mean2d};
     device_begin_stage("project backward");
-    GS_OR_FAIL(s->group, gs_project_backward(&s->home, &own, stream));
+    GS_CHECK(gs_project_backward(&s->home, &own, stream));
     device_begin_stage("adam");
     return true;
 }
 
 bool parts_render(parts *s, const part_batch *batch, gs_stream stream) {
-    if (!begin_batch(s, batch, NULL, stream) || !forward_cut(s)) return false;
+    if (!begin_batch(s, batch, NULL, stream)) return false;
     for (int k = 0; k < s->own_count; k++) // one rank may render all rows
-        if ((s->own[k].whole && !(queue_forward(s, &s->own[k]) && settle_lists(s, &s->own[k]))) ||
-            !call_loss(s, &s->own[k], NULL))
-            return false;
-    return await_travel(s); // also for what others get
-}
-
-// ---- a step of training
-
-static double *gain_rows_of(const parts *s, int32_t view) {
-    return (double *)s->gain_rows.memory + (int64_t)view * tile_rows(s) * GS_EXPOSURE_SUMS;
-}
-
-// The loss of rows of a view.
-static bool step_loss(ranks *group, void *context, const part_image *image, gs_stream stream) {
-    trainer *const t = context;
-    parts *const s = t->state->kept;
-    const int32_t v = image->view;
-    const size_t index = s->of->index[v], values = GS_CHANNELS * (size_t)image->width * (size_t)image->height;
-    const target_view *view = s->of->view[v];
-    // An upload waits for the device, without a look at the other ranks.
-    if (!view->pixels && !picture_cache_has(t->pictures, index) && !ranks_wait(group, stream)) return false;
-    if (!view->pixels) view = picture_cache_view(t->pictures, index);
-    const gs_exposed exposed = {.log_gain = s->of->exposure[v],
-                                .color = image->color,
-                                .width = image->width,
-                                .height = image->height};
-    const float *compared = image->color;
-    size_t bytes = 0;
-    if (exposed.log_gain) {
-        float *const corrected = device_buffer_reserve(&s->corrected, values * sizeof(float));
-        GS_OR_FAIL(group, gs_exposure(&exposed, corrected, stream));
-        compared = corrected;
-    }
-    const gs_comparison images = {image->width, image->height, compared, trainer_target(t, s->of, v, view),
-                                  view->mask};
-    GS_OR_FAIL(group, gs_loss_bytes(image->width, image->height, &bytes));
-    GS_OR_FAIL(group, libgs_loss_rows(&images, image->rows, device_buffer_reserve(&s->loss_workspace, bytes),
-                                      bytes, t->results[t->waiting + v].color, image->d_color, stream));
-    if (exposed.log_gain)
-        GS_OR_FAIL(group,
-                   libgs_exposure_rows(&exposed, image->rows, image->d_color, gain_rows_of(s, v), stream));
+        if ((s->own[k].whole && !forward(s, &s->own[k])) || !call_loss(s, &s->own[k], NULL)) return false;
+    await_travel(s); // also for what others get
     return true;
-}
-
-// Every rank has all gains and steps those of the batch alike.
-static bool step_gains(trainer *t, parts *s, int64_t row_values) {
-    // Each row of tiles has its sums on one rank and zeros on the others, so that this is exact.
-    const ranks_reduction sum = {s->gain_rows.memory, row_values, RANKS_DOUBLE, RANKS_SUM};
-    float *const sums = device_buffer_reserve(&s->gain_sums, GS_EXPOSURE_SUMS * sizeof *sums);
-    if (!ranks_all_reduce(t->group, &sum, NULL)) return false;
-    for (int32_t v = 0; v < s->of->count; v++) {
-        if (!s->of->exposure[v]) continue;
-        GS_OR_FAIL(t->group, libgs_exposure_sum(gain_rows_of(s, v), tile_rows(s), sums, NULL));
-        GS_OR_FAIL(t->group, exposures_step(t, s->of, v, sums));
-    }
-    return true;
-}
-
-bool parts_gradient(trainer *t, const step_views *of, const gs_view **view, const float **mean2d) {
-    parts *const s = t->state->kept;
-    const training_state *const state = t->state;
-    int32_t pictures[GS_MAX_VIEWS];
-    for (int32_t v = 0; v < of->count; v++) pictures[v] = (int32_t)of->index[v];
-    part_batch batch = {.gaussians = trainer_gaussians(t, of),
-                        .sh_degree_used = of->sh_degree,
-                        .views = of->count,
-                        .cameras = of->camera,
-                        .pictures = pictures,
-                        .policy = t->settings->policy,
-                        .loss = step_loss,
-                        .context = t};
-    memcpy(batch.background, of->background, sizeof batch.background);
-    s->of = of, s->batch = &batch;
-    const int64_t row_values = of->count * (int64_t)tile_rows(s) * GS_EXPOSURE_SUMS;
-    const size_t row_bytes = (size_t)row_values * sizeof(double),
-                 mean_bytes = (size_t)of->count * 2 * (size_t)state->gaussians.count * sizeof(float);
-    const bool exposes = state->exposures > 0;
-    float *const means = of->screen == SCREEN_NONE ? NULL : device_buffer_reserve(&s->mean2d, mean_bytes);
-    if (exposes)
-        DEVICE_CHECK(cudaMemsetAsync(device_buffer_reserve(&s->gain_rows, row_bytes), 0, row_bytes, NULL));
-    trainer_weigh(t, of);
-    if (!parts_backward(s, &batch, &state->gradients, means, NULL) ||
-        (exposes && !step_gains(t, s, row_values)))
-        return false;
-    s->seen = s->home;
-    *view = &s->seen;
-    *mean2d = means;
-    return true;
-}
-
-// Scores are compared with each other, so any positive number does, in every pixel: the bytes of 0.747.
-static bool even_loss(ranks *group, void *context, const part_image *image, gs_stream stream) {
-    const size_t bytes = GS_CHANNELS * (size_t)image->width * (size_t)image->height * sizeof(float);
-    (void)context;
-    CUDA_OR_FAIL(group, cudaMemsetAsync(image->d_color, 0x3f, bytes, stream));
-    return true;
-}
-
-bool parts_scores(trainer *t, const scored_views *by, float *score) {
-    parts *const s = t->state->kept;
-    const training_state *const state = t->state;
-    const gs_gaussians *const own = &state->gaussians;
-    const size_t bytes = (size_t)own->count * sizeof *score;
-    float *const here = device_buffer_reserve(&t->retirement.splats, bytes);
-    device_clear(here, bytes);
-    for (size_t first = 0; first < retirement_views(by->count); first += (size_t)by->batch) {
-        gs_camera camera[GS_MAX_VIEWS];
-        const part_batch of = {.gaussians = *own,
-                               .views = retirement_cameras(state, by, first, camera),
-                               .cameras = camera,
-                               .policy = t->settings->policy,
-                               .loss = even_loss};
-        if (!parts_backward(s, &of, &state->gradients, NULL, NULL)) return false;
-        for (int32_t v = 0; v < of.views; v++)
-            GS_OR_FAIL(state->group, gs_score_add((const gs_moments *)s->moments.memory + v * own->count,
-                                                  own->count, here, NULL));
-    }
-    return parts_bring_rows(state, here, sizeof *score, (row_range){0, state->all}, true, score);
 }

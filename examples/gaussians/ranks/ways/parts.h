@@ -4,8 +4,8 @@
 // the ranks that render them and their moments come back (kernels.h). With DISTWAR_FIXED, gradients have the same bits on
 // any number of ranks: those of one GPU that takes view by view.
 //
-// parts.c takes a batch from the parameters to the gradient, parts_exchange.c brings data from rank to rank, share_out.c
-// chooses who renders what, parts_density.c has the rows and density control, parts_view.c pictures and measures.
+// parts.c takes a batch from the parameters to the gradient, parts_way.c has what the trainer calls, tile_ranges.c chooses who
+// renders what.
 //
 // Two streams: the caller's, and one for what goes from rank to rank, so that data travel while the GPU renders. All
 // collectives of a batch are on the second, in one order on all ranks:
@@ -21,7 +21,6 @@
 
 #include "device.h"
 #include "kernels.h"
-#include "training_state.h"
 #include "ways.h"
 
 C_LINKAGE_BEGIN
@@ -53,8 +52,9 @@ typedef struct part_batch {
     void *context;
 } part_batch;
 
-parts *parts_open(ranks *group); // of two ranks or more
-void parts_close(parts *s);      // NULL is harmless
+// Of training_way: a `parts` of two ranks or more.
+void *parts_open(ranks *group);
+void parts_close(void *s);
 
 // A collective of all ranks. gradients: of the shape of the batch's Gaussians, the sum over the views, in their order.
 // abs_mean2d: as that of gs_gradient, [views][count][2]; or NULL. It costs 12 (`fixed`: 24) bytes more for each splat
@@ -67,50 +67,42 @@ bool parts_backward(parts *s, const part_batch *batch, const gs_gaussians *gradi
 // part's image, and d_color is NULL.
 bool parts_render(parts *s, const part_batch *batch, gs_stream stream);
 
-// ---- of training_way
-
-bool parts_gradient(trainer *t, const step_views *of, const gs_view **view, const float **mean2d);
-bool parts_scores(trainer *t, const scored_views *by, float *score);
-row_range parts_range(const ranks *group, int64_t all);
-bool parts_bring_rows(const training_state *state, const void *own, int64_t bytes, row_range rows,
-                      bool to_all, void *to);
-bool parts_grow(training_state *state, int64_t all);
-bool parts_relocate(training_state *state, const gs_relocation *rules);
-bool parts_split(training_state *state, const gs_split_rules *rules);
-bool parts_measure(const training_state *state, const shown_views *shown, size_t first, size_t count,
-                   quality *mean, quality *each);
-bool parts_picture(const training_state *state, const shown_views *shown, size_t index, image *out);
-
 // ---- which rank renders what
 
-typedef struct shared_out {
+typedef struct tile_ranges {
     image_part parts[MOST_PARTS]; // rank after rank, and for each from the first view on
     int32_t begin[RANKS_MAX + 1]; // rank r has parts begin[r] .. begin[r + 1] - 1
     int32_t most;                 // parts of a rank
-} shared_out;
+} tile_ranges;
 
 // rows: of tiles of an image. costs: [views][rows], above 0, of all less than 2^56; NULL: rows cost the same. Shares
 // are ranges of rows of nearly equal cost. views + ranks - 1 parts at most.
-void share_out(int32_t ranks_number, int32_t views, int32_t rows, const int64_t *costs, shared_out *out);
+void divide_tiles(int32_t ranks_number, int32_t views, int32_t rows, const int64_t *costs, tile_ranges *out);
 
-// What rows cost the last time. The same on all ranks.
-typedef struct row_costs row_costs;
-row_costs *row_costs_open(void); // NULL: no memory
+enum {
+    MOST_OWN = GS_MAX_VIEWS + 1, // parts of one rank
+    MOST_CUT = 2,                // those that are not a whole view
+    MOST_ROWS = GS_MAX_SIZE / GS_TILE_SIZE
+};
+
+// What rows cost the last time. The same on all ranks. Starts as {0}.
+typedef struct picture_costs {
+    int32_t rows; // 0: unknown
+    int64_t *of;  // [rows]
+} picture_costs;
+typedef struct row_costs {
+    picture_costs *pictures; // the first: means of those that were rendered; then one for each picture
+    int64_t count;           // room
+    int64_t asked[GS_MAX_VIEWS * MOST_ROWS];
+} row_costs;
 void row_costs_close(row_costs *costs);
-// [views][rows] for share_out; NULL: unknown.
+// [views][rows] for divide_tiles; NULL: unknown.
 const int64_t *row_costs_of(row_costs *costs, const int32_t *pictures, int32_t views, int32_t rows);
 // pairs: [rows]; tiles: of a row. No memory for it: forgets the picture.
 void row_costs_learn(row_costs *costs, int32_t picture, gs_rows part, const int64_t *pairs, int32_t rows,
                      int32_t tiles);
 
-// ---- the state of parts.c and parts_exchange.c
-
-enum {
-    MOST_OWN = GS_MAX_VIEWS + 1, // parts of one rank
-    MOST_CUT = 2,                // those that are not a whole view
-    MOST_ROWS = GS_MAX_SIZE / GS_TILE_SIZE,
-    MOST_NUMBERS = MOST_PARTS + 1 + MOST_ROWS // that a rank tells the others at once
-};
+// ---- the state of parts.c
 
 // Memory that is needed in a step until the backward projection. It lies in that of the projection's result as long as
 // there is room, else in a buffer of its own.
@@ -138,7 +130,8 @@ typedef struct own_part {
     bool whole;                             // the whole view: no other rank has a part of it
     int64_t from[RANKS_MAX], at[RANKS_MAX]; // splats of each rank, and where they begin
     step_buffer splats;
-    device_buffer packed, packing;
+    device_buffer packed_apart, packing;
+    void *packed; // moments of all splats that are not 0, home after home
     rendering *in;
     gs_view view;
     gs_gradient gradient;
@@ -152,69 +145,53 @@ typedef struct returned_moments {
     int64_t at[RANKS_MAX], count[RANKS_MAX]; // packed records of each rank
 } returned_moments;
 
-struct parts {
-    ranks *group;
-    int count, rank;         // of the group
-    int64_t rows;            // of tiles that this rank rendered of the last batch
-    gs_stream travel, watch; // of the collectives; waits for whatever of them the caller's stream waits for
-    cudaEvent_t queued, arrived;
-    // This rank's own Gaussians:
-    device_buffer splats, selection, index, moments, sums;
-    step_buffer sent;
-    int64_t index_room, sent_room; // of this rank's entries; of those that other ranks need
-    returned_moments returned[MOST_OWN];
-    device_buffer largest;  // [views]
-    device_buffer row_sums; // [views][rows of tiles][GS_CHANNELS]
-    device_buffer units;    // [views]
-    device_buffer pixels_sent, pixels_received;
-    device_buffer numbers, told; // of all ranks; of this one: where packed segments begin, pairs of rows
-    int64_t *table;              // pinned, [RANKS_MAX][MOST_NUMBERS]: numbers of all ranks
-    rendering renderings[MOST_CUT + 1];
-    own_part own[MOST_OWN]; // in the order of part_at
-    int own_count;
-    shared_out out;
-    row_costs *costs;
-    int64_t begin[RANKS_MAX][MOST_PARTS + 1]; // part_begin of each rank
-    // The batch:
-    const part_batch *batch;
-    gs_stream stream;
-    gs_view home;         // all cameras, this rank's splats
-    part_entries entries; // whole views of this rank have no rows
-    float *absolute;      // of the batch's gradient; NULL: moments travel without their last values
-    bool fixed;
-    bool any_cut;     // some view has several parts
-    bool only_images; // parts_render
-    char *scratch;    // room for step_buffer
-    size_t scratch_bytes;
+// Memory that grows on demand.
+typedef struct part_buffers {
+    device_buffer splats, selection, index, moments, sums; // of this rank's own Gaussians
+    device_buffer largest, units;                          // [views]
+    device_buffer row_sums;                                // [views][rows of tiles][GS_CHANNELS]
+    device_buffer pixels;
+    device_buffer numbers; // where packed segments begin, pairs of rows
     // A step of training:
-    const step_views *of;
-    gs_view seen; // home
     device_buffer loss_workspace, corrected, mean2d;
     device_buffer gain_rows; // [views][rows of tiles][GS_EXPOSURE_SUMS], of libgs_exposure_rows
     device_buffer gain_sums; // [GS_EXPOSURE_SUMS]
     // Density control:
-    device_buffer density_workspace, density_numbers, given, taken;
+    device_buffer density_workspace, given, taken;
+} part_buffers;
+
+struct parts {
+    ranks *group;
+    int count, rank;         // of the group
+    gs_stream travel, watch; // of the collectives; waits for whatever of them the caller's stream waits for
+    cudaEvent_t queued, arrived;
+    part_buffers buffers;
+    step_buffer sent;
+    int64_t entries_room; // of those splats that parts need
+    returned_moments returned[MOST_OWN];
+    const int64_t *told; // numbers of all ranks
+    rendering renderings[MOST_CUT + 1];
+    own_part own[MOST_OWN]; // in the order of part_at
+    int own_count;
+    tile_ranges out;
+    row_costs costs;
+    int64_t begin[RANKS_MAX][MOST_PARTS + 1]; // part_entries.begin of each rank
+    // The batch:
+    const part_batch *batch;
+    gs_stream stream;
+    gs_view home; // all cameras, this rank's splats
+    part_entries entries;
+    float *absolute;  // of the batch's gradient; NULL: moments travel without their last values
+    bool fixed;       // DISTWAR_FIXED
+    bool any_cut;     // some view has several parts
+    bool only_images; // parts_render
+    char *scratch;    // room for step_buffer
+    size_t scratch_bytes;
+    // The step of training:
+    const step_views *of;
+    gs_view seen; // home
 };
 
-int32_t tile_rows(const parts *s);    // share_out.c: of an image
-bool is_whole(const parts *s, int p); // part p has all rows of its view
-// The k-th part that a rank renders, first those that are not whole; -1: it has none.
-int part_at(const parts *s, int rank, int k);
-// parts_exchange.c: the collectives wait for the caller's stream, or it waits for them.
-bool begin_travel(parts *s);
-bool await_travel(parts *s);
-bool await_event(parts *s, cudaEvent_t event);
-// device_buffer_reserve, which may wait for the GPU: looks at the other ranks first. NULL: the group has failed.
-void *reserve(parts *s, device_buffer *buffer, size_t bytes);
-void *reserve_for_step(parts *s, step_buffer *buffer, size_t bytes);
-bool project_home(parts *s);
-bool send_splats(parts *s);
-bool find_largest(parts *s);
-bool exchange_pixels(parts *s);
-bool pack_moments(parts *s, int k);
-bool send_moments(parts *s, int k); // of pack_moments
-bool gather_moments(parts *s);
-int64_t record_bytes(const parts *s); // of the sums of one splat
-char *sums_of(const parts *s); // of this rank's splats for all cameras: integers, or the moments themselves
+int32_t tile_rows(const parts *s); // of an image of the batch
 
 C_LINKAGE_END

@@ -3,7 +3,7 @@
 // moments of all views then come to all ranks, which do the rest of the step alike: the same numbers go in, and no sum in
 // there depends on an order. What a rank decides from sums that do is shared: losses, scores.
 #include "device.h"
-#include "parts.h"
+#include "ways.h"
 #include "trainer_parts.h"
 #include <stdlib.h>
 
@@ -65,8 +65,8 @@ static bool exchange_moments(trainer *t, const step_views *of) {
     for (int r = 0; r < count; r++)
         if (r != own) exchange.to[r] = of_rank[own], exchange.from[r] = of_rank[r];
     if (!ranks_all_to_all(t->group, &exchange, NULL)) return false;
-    CUDA_OR_FAIL(t->group, cudaEventRecord(w->exchanged, NULL));
-    CUDA_OR_FAIL(t->group, cudaStreamWaitEvent(w->watch, w->exchanged, 0));
+    DEVICE_CHECK(cudaEventRecord(w->exchanged, NULL));
+    DEVICE_CHECK(cudaStreamWaitEvent(w->watch, w->exchanged, 0));
     return true;
 }
 
@@ -135,35 +135,7 @@ const training_way whole_way = {.about = "each has the whole scene and renders s
                                 .scores = scores,
                                 .agree = agree};
 
-// ---- parts, and which of the two is faster
-
-static void *open_parts(ranks *group) {
-    return parts_open(group);
-}
-
-static void close_parts(void *kept) {
-    parts_close(kept);
-}
-
-// Each two H100s took 1.45 and 1.10 times the seconds of one for 7,000 and 30,000 views of bonsai with 300,000 Gaussians; two
-// H200s 0.62 with a million.
-static const char *few_for_parts(const training_settings *settings, int ranks) {
-    const bool many = settings->density.most_gaussians >= 500000;
-    return !many && (ranks == 2 || settings->batch < ranks) ? "few Gaussians for several GPUs" : NULL;
-}
-
-const training_way parts_way = {.open = open_parts,
-                                .close = close_parts,
-                                .few = few_for_parts,
-                                .gradient = parts_gradient,
-                                .scores = parts_scores,
-                                .range = parts_range,
-                                .gather = parts_bring_rows,
-                                .grow = parts_grow,
-                                .relocate = parts_relocate,
-                                .split = parts_split,
-                                .measure = parts_measure,
-                                .picture = parts_picture};
+// ---- which of the two is faster
 
 const training_way *way_of_ranks(const training_settings *settings, int64_t first, int ranks) {
     // With more Gaussians what all ranks do alike, and the moments of all views, take longer than parts do

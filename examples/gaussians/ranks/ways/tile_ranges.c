@@ -8,69 +8,53 @@
 
 enum { TILE_COST = 32 }; // entries that an empty tile takes as long as, about
 
-typedef struct picture_costs {
-    int32_t rows; // 0: unknown
-    int64_t *of;  // [rows]
-} picture_costs;
-
-struct row_costs {
-    picture_costs *pictures;
-    int64_t count; // room
-    picture_costs usual;
-    int64_t asked[GS_MAX_VIEWS * MOST_ROWS];
-};
-
-row_costs *row_costs_open(void) {
-    return calloc(1, sizeof(row_costs));
-}
-
 void row_costs_close(row_costs *costs) {
-    if (!costs) return;
     for (int64_t k = 0; k < costs->count; k++) free(costs->pictures[k].of);
     free(costs->pictures);
-    free(costs->usual.of);
-    free(costs);
 }
 
-static bool resize(picture_costs *picture, int32_t rows) {
-    if (picture->rows == rows) return true;
-    free(picture->of);
-    picture->of = calloc((size_t)rows, sizeof *picture->of);
-    picture->rows = picture->of ? rows : 0;
-    return picture->of != NULL;
+// NULL: unknown.
+static const int64_t *known(const row_costs *costs, int64_t k, int32_t rows) {
+    return k < costs->count && costs->pictures[k].rows == rows ? costs->pictures[k].of : NULL;
 }
 
-static bool has_room(row_costs *costs, int32_t picture) {
-    if (picture < costs->count) return true;
-    const int64_t count = 2 * (int64_t)picture + 16;
-    picture_costs *const grown = realloc(costs->pictures, (size_t)count * sizeof *grown);
-    if (!grown) return false;
-    memset(grown + costs->count, 0, (size_t)(count - costs->count) * sizeof *grown);
-    costs->pictures = grown, costs->count = count;
-    return true;
+// Zeros if they were unknown. NULL: no memory.
+static int64_t *make_known(row_costs *costs, int64_t k, int32_t rows) {
+    if (k >= costs->count) {
+        const int64_t count = 2 * k + 16;
+        picture_costs *const grown = realloc(costs->pictures, (size_t)count * sizeof *grown);
+        if (!grown) return NULL;
+        memset(grown + costs->count, 0, (size_t)(count - costs->count) * sizeof *grown);
+        costs->pictures = grown, costs->count = count;
+    }
+    picture_costs *const picture = &costs->pictures[k];
+    if (picture->rows != rows) {
+        free(picture->of);
+        picture->of = calloc((size_t)rows, sizeof *picture->of);
+        picture->rows = picture->of ? rows : 0;
+    }
+    return picture->of;
 }
 
 const int64_t *row_costs_of(row_costs *costs, const int32_t *pictures, int32_t views, int32_t rows) {
     for (int32_t v = 0; v < views; v++) {
         if (!pictures || pictures[v] < 0) return NULL;
-        const picture_costs *picture =
-            pictures[v] < costs->count ? &costs->pictures[pictures[v]] : &costs->usual;
-        if (picture->rows != rows) picture = &costs->usual;
-        if (picture->rows != rows) return NULL;
-        memcpy(costs->asked + (size_t)v * (size_t)rows, picture->of, (size_t)rows * sizeof *picture->of);
+        const int64_t *of = known(costs, 1 + (int64_t)pictures[v], rows);
+        if (!of) of = known(costs, 0, rows);
+        if (!of) return NULL;
+        memcpy(costs->asked + (size_t)v * (size_t)rows, of, (size_t)rows * sizeof *of);
     }
     return costs->asked;
 }
 
 void row_costs_learn(row_costs *costs, int32_t picture, gs_rows part, const int64_t *pairs, int32_t rows,
                      int32_t tiles) {
-    if (picture < 0 || !has_room(costs, picture)) return;
-    picture_costs *const of = &costs->pictures[picture];
-    if (!resize(of, rows) || !resize(&costs->usual, rows)) return;
-    for (int32_t row = part.begin; row < part.end; row++) {
-        of->of[row] = pairs[row] + (int64_t)TILE_COST * tiles;
-        costs->usual.of[row] =
-            costs->usual.of[row] == 0 ? of->of[row] : (7 * costs->usual.of[row] + of->of[row]) / 8;
+    if (picture < 0) return;
+    int64_t *const mean = make_known(costs, 0, rows), *const of =
+                                                          make_known(costs, 1 + (int64_t)picture, rows);
+    for (int32_t row = part.begin; row < part.end && mean && of; row++) {
+        of[row] = pairs[row] + (int64_t)TILE_COST * tiles;
+        mean[row] = mean[row] == 0 ? of[row] : (7 * mean[row] + of[row]) / 8;
     }
 }
 
@@ -110,12 +94,12 @@ static int64_t cut_near(const row_line *line, int64_t at, int64_t *before, int64
     return view_end >= 0 ? view_end : best;
 }
 
-void share_out(int32_t ranks_number, int32_t views, int32_t rows, const int64_t *costs, shared_out *out) {
+void divide_tiles(int32_t ranks_number, int32_t views, int32_t rows, const int64_t *costs, tile_ranges *out) {
     const row_line line = {(int64_t)views * rows, rows, costs};
     int64_t all = 0, at = 0, before = 0;
     int32_t count = 0;
     for (int64_t row = 0; row < line.length; row++) all += cost_of(&line, row);
-    *out = (shared_out){.most = 0};
+    *out = (tile_ranges){.most = 0};
     for (int32_t r = 0; r < ranks_number; r++) {
         const bool last = r + 1 == ranks_number;
         const int64_t end =
@@ -132,23 +116,4 @@ void share_out(int32_t ranks_number, int32_t views, int32_t rows, const int64_t 
         if (count - out->begin[r] > out->most) out->most = count - out->begin[r];
     }
     out->begin[ranks_number] = count;
-}
-
-// ---- of a batch
-
-int32_t tile_rows(const parts *s) {
-    return (s->batch->cameras[0].height + GS_TILE_SIZE - 1) / GS_TILE_SIZE;
-}
-
-bool is_whole(const parts *s, int p) {
-    const gs_rows rows = s->out.parts[p].rows;
-    return rows.begin == 0 && rows.end == tile_rows(s);
-}
-
-int part_at(const parts *s, int rank, int k) {
-    const int begin = s->out.begin[rank], end = s->out.begin[rank + 1];
-    for (int whole = 0; whole < 2; whole++)
-        for (int p = begin; p < end; p++)
-            if (is_whole(s, p) == (whole != 0) && k-- == 0) return p;
-    return -1;
 }

@@ -9,8 +9,8 @@ namespace {
 
 // Checks that parts follow one another and end with the last row. Returns the cost of each rank's share.
 std::vector<int64_t> costs_of_shares(int ranks_number, int views, int rows, const int64_t *costs) {
-    shared_out out;
-    share_out(ranks_number, views, rows, costs, &out);
+    tile_ranges out;
+    divide_tiles(ranks_number, views, rows, costs, &out);
     std::vector<int64_t> found{};
     int64_t at = 0; // rows so far, of all views
     EXPECT_EQ(out.begin[0], 0);
@@ -30,7 +30,7 @@ std::vector<int64_t> costs_of_shares(int ranks_number, int views, int rows, cons
     return found;
 }
 
-TEST(ShareOut, GivesEachRowToOneRankInEqualShares) {
+TEST(TileRanges, GivesEachRowToOneRankInEqualShares) {
     for (int ranks_number = 1; ranks_number <= RANKS_MAX; ranks_number += 7)
         for (const int views : {1, 2, 5, int(GS_MAX_VIEWS)})
             for (const int rows : {1, 3, 68, int(GS_MAX_SIZE) / int(GS_TILE_SIZE)})
@@ -40,7 +40,7 @@ TEST(ShareOut, GivesEachRowToOneRankInEqualShares) {
                 }
 }
 
-TEST(ShareOut, FollowsTheCosts) {
+TEST(TileRanges, FollowsTheCosts) {
     const int views = 3, rows = 40;
     std::vector<int64_t> costs{};
     int64_t all = 0, largest = 0;
@@ -53,12 +53,12 @@ TEST(ShareOut, FollowsTheCosts) {
             ASSERT_LE(std::abs(double(cost) - double(all) / ranks_number),
                       double(largest) + 0.2 * double(all) / ranks_number)
                 << ranks_number << " ranks";
-    shared_out out; // views that differ by less than the tolerance are not cut
+    tile_ranges out; // views that differ by less than the tolerance are not cut
     for (int k = 0; k < 2 * rows; k++) costs[size_t(k)] = k < rows ? 1000 : 1090;
-    share_out(2, 2, rows, costs.data(), &out);
+    divide_tiles(2, 2, rows, costs.data(), &out);
     EXPECT_EQ(out.begin[2], 2);
     for (int k = 0; k < 2 * rows; k++) costs[size_t(k)] = k < rows ? 1000 : 1300;
-    share_out(2, 2, rows, costs.data(), &out);
+    divide_tiles(2, 2, rows, costs.data(), &out);
     EXPECT_EQ(out.begin[2], 3);
     EXPECT_EQ(out.parts[1].rows.end,
               5); // of view 1: (40 * 1000 + 40 * 1300) / 2 - 40 * 1000 over 1300 is 4.6

@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: MIT
+// What the trainer calls of a scene in parts: where rows lie, how they are gathered and shared out anew, a step, density control
+// in place (MCMC, splits), pictures and quality. All results have the bits of one GPU with all Gaussians.
+#include "arrays.h"
+#include "device.h"
+#include "frame.h"
+#include "parts.h"
+#include "trainer_parts.h"
+#include <stdlib.h>
+#include <string.h>
+
+// ---- rows
+
+static int64_t larger(int64_t a, int64_t b) {
+    return a > b ? a : b;
+}
+static int64_t smaller(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+// Ranks begin at a warp's first Gaussian, as on one GPU: with other Gaussians in its warp one is rounded otherwise.
+static int64_t begin_of(const ranks *group, int64_t all, int64_t rank) {
+    const int64_t warps = (all + 31) / 32, n = ranks_count(group);
+    return smaller(all,
+                   32 * (warps / n * rank + warps % n * rank / n)); // without a product that could overflow
+}
+
+static row_range range_of(const ranks *group, int64_t all, int rank) {
+    const int64_t first = begin_of(group, all, rank);
+    return (row_range){first, begin_of(group, all, rank + 1) - first};
+}
+
+static row_range parts_range(const ranks *group, int64_t all) {
+    return range_of(group, all, ranks_own(group));
+}
+
+// The rows that two ranges have in common, as bytes of the first.
+static ranks_bytes common(row_range a, row_range b, int64_t bytes) {
+    const int64_t first = larger(a.first, b.first), end = smaller(a.first + a.count, b.first + b.count);
+    return end > first ? (ranks_bytes){(first - a.first) * bytes, (end - first) * bytes} : (ranks_bytes){0};
+}
+
+// Brings rows of an array, with `bytes` bytes each, from where `state` has them to the ranks that want them.
+static bool bring(const training_state *state, const void *own, int64_t bytes,
+                  const row_range wanted[RANKS_MAX], void *to) {
+    ranks *const group = state->group;
+    const row_range mine = {state->first, state->gaussians.count}, here = wanted[ranks_own(group)];
+    ranks_exchange exchange = {.send = own, .receive = to};
+    for (int r = 0; r < ranks_count(group); r++) {
+        exchange.to[r] = common(mine, wanted[r], bytes);
+        exchange.from[r] = common(here, range_of(group, state->all, r), bytes);
+    }
+    return ranks_all_to_all(group, &exchange, NULL);
+}
+
+static bool parts_bring_rows(const training_state *state, const void *own, int64_t bytes, row_range rows,
+                             bool to_all, void *to) {
+    row_range wanted[RANKS_MAX] = {rows};
+    for (int r = 1; r < ranks_count(state->group) && to_all; r++) wanted[r] = rows;
+    return bring(state, own, bytes, wanted, to);
+}
+
+// For its time this takes the memory of three vectors more.
+static bool parts_grow(training_state *state, int64_t all) {
+    if (all == state->all) return true;
+    const row_range rows = parts_range(state->group, all);
+    gs_gaussians *const sets[] = {&state->gaussians, &state->first_moment, &state->second_moment};
+    gs_gaussians moved[3];
+    row_range wanted[RANKS_MAX];
+    for (int r = 0; r < ranks_count(state->group); r++) wanted[r] = range_of(state->group, all, r);
+    const size_t density_bytes = training_state_density_bytes(rows.count);
+    float *const density = device_allocate(density_bytes);
+    bool done = true;
+    device_clear(density, density_bytes);
+    device_gaussians_close(&state->gradients); // first: the most memory is needed here
+    for (int v = 0; v < 3; v++) {
+        moved[v] = device_gaussians_open(rows.count, sets[v]->sh_degree);
+        moved[v].antialias = sets[v]->antialias;
+        const gs_arrays from = gs_arrays_of(sets[v]), to = gs_arrays_of(&moved[v]);
+        for (int k = 0; k < GS_ARRAYS && done; k++)
+            done = bring(state, from.of[k], from.width[k] * (int64_t)sizeof(float), wanted, to.of[k]);
+    }
+    done = done && bring(state, state->density, 2 * (int64_t)sizeof(float), wanted, density) &&
+           ranks_wait(state->group, NULL);
+    for (int v = 0; v < 3; v++) {
+        device_gaussians_close(sets[v]);
+        *sets[v] = moved[v];
+    }
+    device_free(state->density);
+    state->density = density;
+    state->gradients = device_gaussians_open(rows.count, state->gaussians.sh_degree);
+    state->capacity = rows.count;
+    state->first = rows.first, state->all = all;
+    return done;
+}
+
+// ---- a step of training
+
+static double *gain_rows_of(const parts *s, int32_t view) {
+    return (double *)s->buffers.gain_rows.memory + (int64_t)view * tile_rows(s) * GS_EXPOSURE_SUMS;
+}
+
+// The loss of rows of a view.
+static bool step_loss(ranks *group, void *context, const part_image *image, gs_stream stream) {
+    trainer *const t = context;
+    parts *const s = t->state->kept;
+    const int32_t v = image->view;
+    const size_t index = s->of->index[v], values = GS_CHANNELS * (size_t)image->width * (size_t)image->height;
+    const target_view *view = s->of->view[v];
+    // An upload waits for the device, without a look at the other ranks.
+    if (!view->pixels && !picture_cache_has(t->pictures, index) && !ranks_wait(group, stream)) return false;
+    if (!view->pixels) view = picture_cache_view(t->pictures, index);
+    const gs_exposed exposed = {.log_gain = s->of->exposure[v],
+                                .color = image->color,
+                                .width = image->width,
+                                .height = image->height};
+    const float *compared = image->color;
+    size_t bytes = 0;
+    if (exposed.log_gain) {
+        float *const corrected = device_buffer_reserve(&s->buffers.corrected, values * sizeof(float));
+        GS_CHECK(gs_exposure(&exposed, corrected, stream));
+        compared = corrected;
+    }
+    const gs_comparison images = {image->width, image->height, compared, trainer_target(t, s->of, v, view),
+                                  view->mask};
+    GS_CHECK(gs_loss_bytes(image->width, image->height, &bytes));
+    GS_CHECK(libgs_loss_rows(&images, image->rows, device_buffer_reserve(&s->buffers.loss_workspace, bytes),
+                             bytes, t->results[t->waiting + v].color, image->d_color, stream));
+    if (exposed.log_gain)
+        GS_CHECK(libgs_exposure_rows(&exposed, image->rows, image->d_color, gain_rows_of(s, v), stream));
+    return true;
+}
+
+// Every rank has all gains and steps those of the batch alike.
+static bool step_gains(trainer *t, parts *s, int64_t row_values) {
+    // Each row of tiles has its sums on one rank and zeros on the others, so that this is exact.
+    const ranks_reduction sum = {s->buffers.gain_rows.memory, row_values, RANKS_DOUBLE, RANKS_SUM};
+    float *const sums = device_buffer_reserve(&s->buffers.gain_sums, GS_EXPOSURE_SUMS * sizeof *sums);
+    if (!ranks_all_reduce(t->group, &sum, NULL)) return false;
+    for (int32_t v = 0; v < s->of->count; v++) {
+        if (!s->of->exposure[v]) continue;
+        GS_CHECK(libgs_exposure_sum(gain_rows_of(s, v), tile_rows(s), sums, NULL));
+        GS_CHECK(exposures_step(t, s->of, v, sums));
+    }
+    return true;
+}
+
+static bool parts_gradient(trainer *t, const step_views *of, const gs_view **view, const float **mean2d) {
+    parts *const s = t->state->kept;
+    const training_state *const state = t->state;
+    int32_t pictures[GS_MAX_VIEWS];
+    for (int32_t v = 0; v < of->count; v++) pictures[v] = (int32_t)of->index[v];
+    part_batch batch = {.gaussians = trainer_gaussians(t, of),
+                        .sh_degree_used = of->sh_degree,
+                        .views = of->count,
+                        .cameras = of->camera,
+                        .pictures = pictures,
+                        .policy = t->settings->policy,
+                        .loss = step_loss,
+                        .context = t};
+    memcpy(batch.background, of->background, sizeof batch.background);
+    s->of = of, s->batch = &batch;
+    const int64_t row_values = of->count * (int64_t)tile_rows(s) * GS_EXPOSURE_SUMS;
+    const size_t row_bytes = (size_t)row_values * sizeof(double),
+                 mean_bytes = (size_t)of->count * 2 * (size_t)state->gaussians.count * sizeof(float);
+    const bool exposes = state->exposures > 0;
+    float *const means =
+        of->screen == SCREEN_NONE ? NULL : device_buffer_reserve(&s->buffers.mean2d, mean_bytes);
+    if (exposes)
+        DEVICE_CHECK(
+            cudaMemsetAsync(device_buffer_reserve(&s->buffers.gain_rows, row_bytes), 0, row_bytes, NULL));
+    trainer_weigh(t, of);
+    if (!parts_backward(s, &batch, &state->gradients, means, NULL) ||
+        (exposes && !step_gains(t, s, row_values)))
+        return false;
+    s->seen = s->home;
+    *view = &s->seen;
+    *mean2d = means;
+    return true;
+}
+
+// Scores are compared with each other, so any positive number does, in every pixel: the bytes of 0.747.
+static bool even_loss(ranks *group, void *context, const part_image *image, gs_stream stream) {
+    const size_t bytes = GS_CHANNELS * (size_t)image->width * (size_t)image->height * sizeof(float);
+    (void)group, (void)context;
+    DEVICE_CHECK(cudaMemsetAsync(image->d_color, 0x3f, bytes, stream));
+    return true;
+}
+
+static bool parts_scores(trainer *t, const scored_views *by, float *score) {
+    parts *const s = t->state->kept;
+    const training_state *const state = t->state;
+    const gs_gaussians *const own = &state->gaussians;
+    const size_t bytes = (size_t)own->count * sizeof *score;
+    float *const here = device_buffer_reserve(&t->retirement.splats, bytes);
+    device_clear(here, bytes);
+    for (size_t first = 0; first < retirement_views(by->count); first += (size_t)by->batch) {
+        gs_camera camera[GS_MAX_VIEWS];
+        const part_batch of = {.gaussians = *own,
+                               .views = retirement_cameras(state, by, first, camera),
+                               .cameras = camera,
+                               .policy = t->settings->policy,
+                               .loss = even_loss};
+        if (!parts_backward(s, &of, &state->gradients, NULL, NULL)) return false;
+        for (int32_t v = 0; v < of.views; v++)
+            GS_CHECK(gs_score_add((const gs_moments *)s->buffers.moments.memory + v * own->count, own->count,
+                                  here, NULL));
+    }
+    return parts_bring_rows(state, here, sizeof *score, (row_range){0, state->all}, true, score);
+}
+
+// ---- rows that become copies of others
+
+// Copies for each rank, and from each: those of rank r are to[r] .. to[r + 1] - 1 and from[r] .. from[r + 1] - 1.
+static bool exchange_copies(ranks *group, const float *send, const int64_t *to, float *receive,
+                            const int64_t *from, int64_t bytes) {
+    ranks_exchange exchange = {.send = send, .receive = receive};
+    for (int r = 0; r < ranks_count(group); r++) {
+        exchange.to[r] = (ranks_bytes){to[r] * bytes, (to[r + 1] - to[r]) * bytes};
+        exchange.from[r] = (ranks_bytes){from[r] * bytes, (from[r + 1] - from[r]) * bytes};
+    }
+    return ranks_all_to_all(group, &exchange, NULL);
+}
+
+// For its time this takes 20 or 32 bytes per Gaussian of all ranks on each, which is less than parts_grow takes on each of up
+// to 14 ranks, and the parameters of each copy.
+static bool move_rows(training_state *state, row_moves *m) {
+    parts *const s = state->kept;
+    ranks *const group = state->group;
+    const part_vectors vectors = {state->gaussians, state->first_moment, state->second_moment};
+    const gs_gaussians *const own = &vectors.gaussians;
+    const size_t record = (size_t)parts_record(own) * sizeof(float), key = sizeof(uint32_t);
+    const int count = ranks_count(group);
+    int64_t begin[2 * (RANKS_MAX + 1)];
+    const int64_t *const given = begin, *const taken = begin + count + 1;
+    const size_t begin_bytes = 2 * (size_t)(count + 1) * sizeof *begin;
+    size_t bytes;
+    m->ranks = count, m->own = ranks_own(group);
+    for (int r = 0; r <= count; r++) m->begin[r] = begin_of(group, state->all, r);
+    GS_CHECK(parts_moves_bytes(m, &bytes));
+    m->workspace = device_buffer_reserve(&s->buffers.density_workspace, bytes + begin_bytes);
+    int64_t *const counted = (int64_t *)((char *)m->workspace + bytes);
+    uint32_t *const keys = device_buffer_reserve(&s->buffers.given, (size_t)own->count * key + 1);
+    uint32_t *const of_all = device_buffer_reserve(&s->buffers.taken, (size_t)state->all * key + 1);
+    GS_CHECK(parts_move_keys(own, m, keys, NULL));
+    if (!parts_bring_rows(state, keys, (int64_t)key, (row_range){0, state->all}, true, of_all)) return false;
+    GS_CHECK(parts_choose(&vectors, m, of_all, counted, NULL));
+    DEVICE_CHECK(cudaMemcpyAsync(begin, counted, begin_bytes, cudaMemcpyDeviceToHost, NULL));
+    if (!ranks_wait(group, NULL)) return false; // also for who reads of_all
+    float *const send = device_buffer_reserve(&s->buffers.given, (size_t)given[count] * record + 1);
+    float *const receive = device_buffer_reserve(&s->buffers.taken, (size_t)taken[count] * record + 1);
+    GS_CHECK(parts_give(&vectors, m, send, NULL));
+    if (!exchange_copies(group, send, given, receive, taken, (int64_t)record)) return false;
+    GS_CHECK(parts_take(&vectors, m, receive, NULL));
+    if (!ranks_wait(group, NULL)) return false;
+    device_buffer *const done[] = {&s->buffers.density_workspace, &s->buffers.given, &s->buffers.taken};
+    for (size_t k = 0; k < sizeof done / sizeof *done; k++) device_buffer_close(done[k]);
+    return true;
+}
+
+static bool parts_relocate(training_state *state, const gs_relocation *rules) {
+    return move_rows(state, &(row_moves){.existing = rules->existing,
+                                         .least_opacity = rules->least_opacity,
+                                         .seed = rules->seed,
+                                         .iteration = rules->iteration,
+                                         .dead = rules->dead});
+}
+
+static bool parts_split(training_state *state, const gs_split_rules *rules) {
+    return move_rows(state, &(row_moves){.splits = true,
+                                         .existing = rules->existing,
+                                         .least_opacity = rules->least_opacity,
+                                         .density = rules->density,
+                                         .seed = rules->seed,
+                                         .iteration = rules->iteration});
+}
+
+// ---- pictures and quality: all ranks render a view, and each gets the whole image
+
+// Copies the rows that this rank has rendered to an image of the same size.
+static bool keep_rows(ranks *group, void *context, const part_image *part, gs_stream stream) {
+    float *const image = context;
+    (void)group;
+    const int end = part->rows.end * GS_TILE_SIZE, last = end < part->height ? end : part->height;
+    const size_t width = (size_t)part->width, plane = width * (size_t)part->height,
+                 first = width * (size_t)(part->rows.begin * GS_TILE_SIZE),
+                 bytes = (width * (size_t)last - first) * sizeof *image;
+    for (size_t c = 0; c < GS_CHANNELS; c++)
+        DEVICE_CHECK(cudaMemcpyAsync(image + c * plane + first, part->color + c * plane + first, bytes,
+                                     cudaMemcpyDeviceToDevice, stream));
+    return true;
+}
+
+// The frame gets the image of a view, on all ranks. Each pixel is 0 on all ranks but one, so that the sums are exact.
+static bool render(const training_state *state, const shown_views *shown, size_t index, frame *f) {
+    const gs_camera *const camera = &shown->views[index].camera;
+    const int64_t values = GS_CHANNELS * (int64_t)camera->width * camera->height;
+    const size_t bytes = (size_t)values * sizeof(float);
+    float *const color = device_buffer_reserve(&f->color, bytes);
+    part_batch batch = {.gaussians = state->gaussians,
+                        .sh_degree_used = state->gaussians.sh_degree,
+                        .views = 1,
+                        .cameras = camera,
+                        .policy = shown->policy,
+                        .loss = keep_rows,
+                        .context = color};
+    const ranks_reduction sum = {color, values, RANKS_FLOAT, RANKS_SUM};
+    memcpy(batch.background, shown->background, sizeof batch.background);
+    device_clear(color, bytes);
+    f->view.camera = *camera, f->view.image.color = color, f->compared[0] = color;
+    return parts_render(state->kept, &batch, NULL) && ranks_all_reduce(state->group, &sum, NULL) &&
+           ranks_wait(state->group, NULL);
+}
+
+// Ranks take turns to measure the images. The numbers are those of one GPU.
+static bool parts_measure(const training_state *state, const shown_views *shown, size_t first, size_t count,
+                          quality *mean, quality *each) {
+    enum { VALUES = 2 };
+    ranks *const group = state->group;
+    frame f = {0};
+    double *const result = device_allocate(3 * sizeof *result), *const values = calloc(VALUES * count + 1,
+                                                                                       sizeof *values);
+    bool done = values || ranks_fail(group, "no memory for the quality of %zu views", count);
+    fault why;
+    for (size_t i = 0; i < count && done; i++) {
+        picture_cache_next_step(shown->pictures);
+        done = render(state, shown, first + i, &f);
+        if (!done || i % (size_t)ranks_count(group) != (size_t)ranks_own(group)) continue;
+        quality own;
+        done = quality_of_frame(&f, picture_cache_view(shown->pictures, first + i), result, &own, &why) ||
+               ranks_fail_with(group, &why);
+        values[VALUES * i] = own.psnr, values[VALUES * i + 1] = own.ssim;
+    }
+    done = done && ranks_sum(group, values, VALUES * count);
+    quality sum = {0, 0};
+    for (size_t i = 0; i < count && done; i++) {
+        const quality one = {values[VALUES * i], values[VALUES * i + 1]};
+        if (each) each[i] = one;
+        sum.psnr += one.psnr, sum.ssim += one.ssim;
+    }
+    *mean = (quality){sum.psnr / (double)count, sum.ssim / (double)count};
+    device_free(result);
+    frame_close(&f);
+    free(values);
+    return done;
+}
+
+static bool parts_picture(const training_state *state, const shown_views *shown, size_t index, image *out) {
+    frame f = {0};
+    fault why;
+    *out = (image){0};
+    const bool done = render(state, shown, index, &f) &&
+                      (frame_picture(&f, out, &why) || ranks_fail_with(state->group, &why));
+    frame_close(&f);
+    return done;
+}
+
+// ---- the table
+
+// Each two H100s took 1.45 and 1.10 times the seconds of one for 7,000 and 30,000 views of bonsai with 300,000 Gaussians; two
+// H200s 0.62 with a million.
+static const char *few_for_parts(const training_settings *settings, int ranks) {
+    const bool many = settings->density.most_gaussians >= 500000;
+    return !many && (ranks == 2 || settings->batch < ranks) ? "few Gaussians for several GPUs" : NULL;
+}
+
+const training_way parts_way = {.open = parts_open,
+                                .close = parts_close,
+                                .few = few_for_parts,
+                                .gradient = parts_gradient,
+                                .scores = parts_scores,
+                                .range = parts_range,
+                                .gather = parts_bring_rows,
+                                .grow = parts_grow,
+                                .relocate = parts_relocate,
+                                .split = parts_split,
+                                .measure = parts_measure,
+                                .picture = parts_picture};
