@@ -284,7 +284,7 @@ gs_status check_backward(const char *function, const gs_view *view, const gs_gra
     const bool split = view->lists.split_tiles != 0;
     GS_REQUIRE_OF(function, view->image.color || !split,
                   "color of the image must be given where tiles are split");
-    GS_TRY(check_policy(function, policy, blend_strategies));
+    GS_TRY(check_policy(function, policy, blend_strategy_bits));
     const gs_gaussians *gaussians = &view->gaussians;
     const int channels = channels_of(gaussians);
     GS_REQUIRE_OF(function, gradient && gradient->color && (gaussians->count == 0 || gradient->moments),
@@ -326,13 +326,13 @@ cudaError_t queue_backward(const gs_view &view, const gs_gradient &gradient, dis
 } // namespace
 
 int gs_has_strategy(distwar_strategy strategy) {
-    return is_one_of(strategy, blend_strategies);
+    return is_one_of(strategy, blend_strategy_bits);
 }
 
 gs_status gs_moments_bytes(int64_t count, int32_t channels, distwar_strategy strategy, size_t *bytes) {
     GS_TRY(check_count(__func__, count));
     GS_TRY(check_channels(__func__, channels));
-    GS_TRY(check_strategy(__func__, strategy, blend_strategies));
+    GS_TRY(check_strategy(__func__, strategy, blend_strategy_bits));
     GS_REQUIRE(bytes, "bytes must be given");
     *bytes = strategy == DISTWAR_FIXED
                  ? fixed::memory_of(nullptr, count, channels ? channels : GS_CHANNELS).bytes

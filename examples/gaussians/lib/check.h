@@ -45,9 +45,9 @@ C_LINKAGE_END
 // What each kind of kernel takes, as bits 1 << distwar_strategy.
 enum {
 #define GS_CALL_BIT(name, NAME, has_threshold, has_call) | has_call << DISTWAR_##NAME
-    warp_strategies = 0 DISTWAR_STRATEGIES(GS_CALL_BIT), // those of distwar::reduce<>
+    warp_strategy_bits = 0 DISTWAR_STRATEGIES(GS_CALL_BIT), // those of distwar::reduce<>
 #undef GS_CALL_BIT
-    blend_strategies = warp_strategies | 1 << DISTWAR_BLOCK | 1 << DISTWAR_FIXED
+    blend_strategy_bits = warp_strategy_bits | 1 << DISTWAR_BLOCK | 1 << DISTWAR_FIXED
 };
 
 static inline gs_status check_count(const char *function, int64_t count) {

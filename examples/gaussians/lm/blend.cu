@@ -415,7 +415,7 @@ template <typename Run>
 gs_status sum_by_splat(const char *function, const gs_view *view, const gs_lm_cache *cache,
                        const float *picture, distwar_policy policy, int stride, float *sums, gs_stream stream,
                        const Run &run) {
-    GS_TRY(check_policy(function, policy, warp_strategies));
+    GS_TRY(check_policy(function, policy, warp_strategy_bits));
     const int64_t count = view->gaussians.count;
     GS_REQUIRE_OF(function, picture && (count == 0 || sums),
                   "the values of the pixels and the sums must be given");
