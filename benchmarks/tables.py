@@ -310,33 +310,52 @@ class Measured:
 
     def levenberg_marquardt(self):
         """Of finish.sh: adam-SCENE[-full-STEPS].jsonl and lm-SCENE-ITERATION-VARIANT.json: what each came to."""
-        table = "levenberg-marquardt/after Adam"
-        for name, report in self.reports.items():
-            if not name.startswith("lm-") or "steps" not in report or "psnr" not in report:
-                continue
-            scene, iteration, variant = name.split("-", 3)[1:]
-            steps = report["steps"]
-            last = steps[-1]
-            found = [e for e in self.logs.get(f"adam-{scene}", []) if e["event"] == "evaluation"]
-            before = next((e["seconds"] for e in found if e["iteration"] >= int(iteration)), 0)
-            change = ((steps[0]["before"], last["after"] if last["kept"] else last["before"], 6),
-                      (report["psnr"], last["psnr"], 2), (report["ssim"], last["ssim"], 4))
-            objective, psnr, ssim = (f"{start:.{digits}f} -> {end:.{digits}f}" for start, end, digits in change)
-            self.put(table, {"data": scene, "variant": variant}, {
-                "s more": f"{last['seconds']:.2f}", "s in all": f"{before + last['seconds']:.2f}",
-                "kept": f"{sum(s['kept'] for s in steps)} of {len(steps)}",
-                "views": f"{steps[0]['images']} in {steps[0].get('batches', 1)}",
-                "GiB": f"{last['bytes'] / 2 ** 30:.2f}", "objective": objective, "PSNR, dB": psnr, "SSIM": ssim})
+        rows, batches = [], {}
         for name, events in self.logs.items():
             if name.startswith("adam-"):
                 scene, _, steps = name.removeprefix("adam-").partition("-full-")
                 iteration = self.logs.get(f"adam-{scene}", events)[-1]["iteration"] * 2 // 3
                 found = [e for e in events if e["event"] == "evaluation"]
                 start = next(e for e in found if e["iteration"] >= iteration)
-                self.put(table, {"data": scene, "variant": f"Adam, {steps} full batches" if steps else "Adam's rest"}, {
+                rows.append(({"data": scene, "variant": f"Adam, {steps} full batches" if steps else "Adam's rest"}, {
                     "s more": f"{events[-1]['seconds'] - start['seconds']:.2f}", "s in all": f"{events[-1]['seconds']:.2f}",
                     "PSNR, dB": f"{start['psnr']:.2f} -> {found[-1]['psnr']:.2f}",
-                    "SSIM": f"{start['ssim']:.4f} -> {found[-1]['ssim']:.4f}"})
+                    "SSIM": f"{start['ssim']:.4f} -> {found[-1]['ssim']:.4f}"}))
+        for name, report in self.reports.items():
+            if not name.startswith("lm-") or "steps" not in report or "psnr" not in report:
+                continue
+            scene, iteration, variant = name.split("-", 3)[1:]
+            steps, last = report["steps"], report["steps"][-1]
+            form, _, part = variant.rpartition("-")
+            if part in ("half", "halves", "quarter", "quarters"):
+                batches.setdefault((scene, form or "ours"), {})[part] = f"{last['psnr']:.2f} dB, {last['seconds']:.1f} s"
+                continue
+            found = [e for e in self.logs.get(f"adam-{scene}", []) if e["event"] == "evaluation"]
+            before = next((e["seconds"] for e in found if e["iteration"] >= int(iteration)), 0)
+            change = ((steps[0]["before"], last["after"] if last["kept"] else last["before"], 6),
+                      (report["psnr"], last["psnr"], 2), (report["ssim"], last["ssim"], 4))
+            objective, psnr, ssim = (f"{start:.{digits}f} -> {end:.{digits}f}" for start, end, digits in change)
+            rows.append(({"data": scene, "variant": variant}, {
+                "s more": f"{last['seconds']:.2f}", "s in all": f"{before + last['seconds']:.2f}",
+                "PSNR, dB": psnr, "SSIM": ssim, "objective": objective, "GiB": f"{last['bytes'] / 2 ** 30:.2f}",
+                "views": f"{steps[0]['images']} in {steps[0].get('batches', 1)}",
+                "kept": f"{sum(s['kept'] for s in steps)} of {len(steps)}"}))
+        for key, cells in sorted(rows, key=lambda row: row[0]["data"]):
+            self.put("levenberg-marquardt/after Adam", key, cells)
+        for (scene, form), cells in sorted(batches.items()):
+            self.put("levenberg-marquardt/batches", {"data": scene, "form": form}, cells)
+
+
+def by_code(folders):
+    """papers/PTX: the best times of each workload, by programs of several codes, which wrote to a folder each."""
+    times = collections.defaultdict(lambda: collections.defaultdict(list))
+    for folder in folders:
+        for table, key, cells in Measured([folder]).rows:
+            if table == "papers/best":
+                for way in {"atomic", "serial", "bfly", "tree"} & cells.keys():
+                    times[key["workload"]][way].append(cells[way].split(" ")[0])
+    return [("papers/PTX", {"workload": name}, {way: ", ".join(ways[way]) for way in WAYS if way in ways})
+            for name, ways in times.items()]
 
 
 # ---- pages
@@ -446,11 +465,12 @@ def main():
     parser.add_argument("--only", default="", help="of keep: the tables whose names begin so")
     parser.add_argument("--commit", default=subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=root, text=True,
                                                            capture_output=True).stdout.strip())
+    parser.add_argument("--codes", action="store_true", help="each PATH is of programs of another code: sm_90, PTX of 80, ...")
     options = parser.parse_args()
     if options.what in ("write", "check"):
         wrong = update(options.root, options.what == "write")
         sys.exit("\n".join(wrong) if wrong else 0)
-    measured = Measured(options.paths).rows
+    measured = by_code(options.paths) if options.codes else Measured(options.paths).rows
     if not measured:
         sys.exit(f"{', '.join(options.paths) or 'no PATH'}: holds no measurements")
     if options.what == "keep":
