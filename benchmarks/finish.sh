@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Trains with Adam, and runs Levenberg-Marquardt from Adam's checkpoints at 1/3 and 2/3 of its iterations:
+# Trains with Adam, and runs Levenberg-Marquardt from Adam's checkpoint at 2/3 of its iterations:
 #
 #   benchmarks/finish.sh PROGRAMS DATA OUT [SCENE:ITERATIONS[:VARIANT,VARIANT...[:DOWNSCALE]]...]
 #
@@ -11,7 +11,7 @@
 # 300 unless set. Default: fern, fox, knot and bonsai, which is at half size, each with the objective where Adam ends
 # (end), --lm-published (published), the defaults (ours), squared differences (l2), both with one batch or all batches of
 # a half or a quarter of the views (half, halves, quarter, quarters), and with Adam's 2/3 followed by 50 or 100 steps of
-# all views, at most 32 (full-50, full-100). The other variants are the lines of `options` below.
+# all views, at most 32 (full-50, full-100).
 # benchmarks/tables.py show OUT prints tables, keep OUT keeps what the page shows.
 # shellcheck disable=SC2086,SC2046,SC2017 # lists of options are split; checkpoints are at whole thirds
 set -eu
@@ -21,7 +21,7 @@ shift 3
 [ $# -gt 0 ] || set -- fern:30000 fox:30000 knot:30000 bonsai:30000::2
 mkdir -p "$out/scenes"
 
-options() { # VARIANT [STEPS]: prints its start (third, two (thirds) or end) and its options of dsplat finish
+options() { # VARIANT [STEPS]: prints its start (two thirds or the end) and its options of dsplat finish
     ten=${2---lm-steps 10}
     case $scene in fern) views=17 ;; fox) views=43 ;; bonsai) views=220 ;; *) views=100 ;; esac
     half=$(((views + 1) / 2)) quarter=$(((views + 3) / 4))
@@ -31,43 +31,27 @@ options() { # VARIANT [STEPS]: prints its start (third, two (thirds) or end) and
     published-*) options ${1#published-} '' && echo --lm-published ;;
     ours) echo two ;;
     l2) echo two --lm-objective l2 ;;
-    third) echo third --lm-steps 20 ;;
     end) echo end --lm-steps 5 ;;
-    cached) echo two --lm-steps 2 --lm-form cached ;;
     half) echo two $ten --lm-batch $half --lm-batches 1 ;;
     halves) echo two $ten --lm-batch $half --lm-batches 2 ;;
     quarter) echo two $ten --lm-batch $quarter --lm-batches 1 ;;
     quarters) echo two $ten --lm-batch $quarter --lm-batches 4 ;;
-    centre) echo two $ten --lm-ssim centre ;;
-    free) echo two --lm-steps 20 ;;
-    free-12) echo two --lm-steps 12 ;; # instead of free where a step takes long
-    diagonal) echo two $ten --lm-preconditioner diagonal ;;
-    diagonal-20) echo two $ten --lm-preconditioner diagonal --lm-pcg 20 --lm-units 0.1 ;;
-    no-radius) echo two $ten --lm-radius 0 ;;
-    radius-1) echo two $ten --lm-radius 1 ;;
-    gain) echo two $ten --lm-rule gain ;;
-    pcg-4) echo two --lm-steps 14 --lm-pcg 4 ;;
-    pcg-16) echo two --lm-steps 7 --lm-pcg 16 ;;
-    units-1) echo two $ten --lm-units 1 ;;
-    units-100) echo two $ten --lm-units 100 ;;
     *) echo "no variant $1" >&2; exit 2 ;;
     esac
 }
 say() { echo "$(date +%H:%M:%S) $*"; }
 
-# Trains with Adam and keeps its checkpoints at 1/3 and 2/3. The time to write them does not count as training.
+# Trains with Adam and keeps its checkpoint at 2/3. The time to write them does not count as training.
 adam() { # SCENE ITERATIONS
     ! grep -qs '"event": "end"' "$out/adam-$1.jsonl" || return 0
     checkpoint="$out/scenes/$1.checkpoint"
     rm -f "$out/scenes/$1-"* "$checkpoint"
     say "adam-$1"
     timeout $limit "$programs/dsplat" train $from --iterations $2 -o "$out/scenes/$1-$2.ply" --eval-every $(($2 / 30)) \
-        --checkpoint-every $(($2 / 3)) --checkpoint "$checkpoint" --log "$out/adam-$1.jsonl" >"$out/adam-$1.txt" 2>&1 &
+        --checkpoint-every $(($2 / 3 * 2)) --checkpoint "$checkpoint" --log "$out/adam-$1.jsonl" >"$out/adam-$1.txt" 2>&1 &
     process=$!
-    for at in $(($2 / 3)) $(($2 / 3 * 2)); do
-        while kill -0 $process 2>/dev/null && [ ! -e "$checkpoint" ]; do sleep 0.05; done
-        mv "$checkpoint" "$out/scenes/$1-$at.checkpoint"
-    done
+    while kill -0 $process 2>/dev/null && [ ! -e "$checkpoint" ]; do sleep 0.05; done
+    mv "$checkpoint" "$out/scenes/$1-$(($2 / 3 * 2)).checkpoint"
     wait $process
 }
 scene_at() { # SCENE ITERATIONS AT: writes the scene of a checkpoint, one iteration later
@@ -105,7 +89,7 @@ for chosen; do
     for variant in $(echo $variants | tr , ' '); do
         case $variant in full-*) full $scene $iterations ${variant#full-}; continue ;; esac
         set -- $(options $variant)
-        case $1 in third) at=$((iterations / 3)) ;; two) at=$((iterations / 3 * 2)) ;; end) at=$iterations ;; esac
+        case $1 in two) at=$((iterations / 3 * 2)) ;; end) at=$iterations ;; esac
         shift
         name="lm-$scene-$at-$variant"
         [ ! -e "$out/$name.json" ] || continue
