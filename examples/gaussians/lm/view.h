@@ -53,7 +53,8 @@ typedef enum lm_form {
     LM_CACHED // products read a cache of all pairs of a pixel and a splat
 } lm_form;
 
-// Memory of a view, or, up to LM_KEPT and beyond, of what all views share, which one after the other uses.
+// Buffers. The first are of each view and of the scene, whose are used by one view after the other; then those of a view
+// alone, then those of the scene alone.
 enum { LM_SPLATS, LM_COLOR, LM_TRANSMITTANCE, LM_N_CONTRIB, LM_CACHE_BEGIN, LM_OF_BOTH };
 enum { LM_METRIC = LM_OF_BOTH, LM_TILE_BEGIN, LM_SPLAT_INDEX, LM_TILE_ORDER, LM_CACHE_PAIRS, LM_KEPT };
 enum { LM_BIN = LM_OF_BOTH, LM_CHANGE, LM_RECORDS, LM_RESULT, LM_LOSS, LM_SCAN, LM_BUFFERS };
