@@ -40,31 +40,34 @@ struct fixed_format {
 namespace detail {
 
 // The operations of IEEE 754, with subnormal numbers: --use_fast_math and -ffast-math do not change them.
+#if DISTWAR_PTX
+__device__ __forceinline__ float exact_product(float a, float b) {
+    float result;
+    asm("mul.rn.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+    return result;
+}
+__device__ __forceinline__ float exact_quotient(float a, float b) {
+    float result;
+    asm("div.rn.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+    return result;
+}
+__device__ __forceinline__ double exact_product(double a, double b) {
+    return __dmul_rn(a, b);
+}
+__device__ __forceinline__ double exact_quotient(double a, double b) {
+    return __ddiv_rn(a, b);
+}
+#else
 template <typename T>
-__device__ __forceinline__ T exact_product(T a, T b) {
-    if constexpr (!DISTWAR_PTX) {
-        return a * b;
-    } else if constexpr (is_same<T, double>) {
-        return __dmul_rn(a, b);
-    } else {
-        T result;
-        asm("mul.rn.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
-        return result;
-    }
+T exact_product(T a, T b) {
+    return a * b;
 }
 template <typename T>
-__device__ __forceinline__ T exact_quotient(T a, T b) {
-    if constexpr (!DISTWAR_PTX) {
-        const volatile T divisor = b; // else -ffast-math multiplies by a reciprocal
-        return a / divisor;
-    } else if constexpr (is_same<T, double>) {
-        return __ddiv_rn(a, b);
-    } else {
-        T result;
-        asm("div.rn.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
-        return result;
-    }
+T exact_quotient(T a, T b) {
+    const volatile T divisor = b; // else -ffast-math multiplies by a reciprocal
+    return a / divisor;
 }
+#endif
 
 #if defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ // -ffast-math
 inline constexpr bool compiler_ignores_nan = true;

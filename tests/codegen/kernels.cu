@@ -391,8 +391,8 @@ AT_SCOPE(system)
 // The kernels of calls that the host makes: no stack, at most 64 registers.
 #ifndef __CUDACC_RTC__
 #define ADD_ROWS(T, V, ...)                                                                                  \
-    template __global__ void detail::add_rows<T, V, detail::__VA_ARGS__>(detail::row_request, void *,        \
-                                                                         detail::fixed_sums, int, int);
+    template __global__ void detail::add_rows<T, V, detail::__VA_ARGS__>(                                    \
+        detail::row_request, void *, detail::fixed_sums, int, detail::row_tile);
 ADD_ROWS(float, 1, fixed_adder<float, 1>)
 ADD_ROWS(float, 1, fixed_adder<float, 2>)
 ADD_ROWS(double, 1, fixed_adder<double, 2>)

@@ -143,15 +143,15 @@ cudaError_t histogram(const key_counts<Key, Count> &given, cudaStream_t stream) 
         error = detail::read_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, &most_bytes);
 #endif
     if (error != cudaSuccess) return error;
-    const int64_t ranges = given.bins < 1 ? 1 : detail::parts_in(given.bins, most_bytes / 4);
-    const int64_t range = detail::parts_in(given.bins, ranges);
+    const int64_t most = most_bytes / 4, ranges = given.bins < 1 ? 1 : (given.bins + most - 1) / most;
+    const int64_t range = (given.bins + ranges - 1) / ranges;
     // A block reads enough keys that its flush, an atomic for each 8 bins, is the lesser part.
-    const int64_t parts = detail::parts_in(given.count, range / 4 > 4096 ? range / 4 : 4096);
+    const int64_t least = range / 4 > 4096 ? range / 4 : 4096, parts = (given.count + least - 1) / least;
     const int64_t resident = int64_t(multiprocessors) * (range * 16 <= most_bytes * int64_t{2} ? 2 : 1);
     const int64_t most_parts = resident / ranges < 1 ? 1 : resident / ranges;
     if (ranges > detail::MOST_RANGES || parts < most_parts / 8) {
-        const int64_t blocks = detail::parts_in(given.count, 16 * detail::HOT_COUNT_BLOCK);
-        const int64_t all = int64_t(multiprocessors) * 8;
+        const int64_t threads = (given.count + 15) / 16, all = int64_t(multiprocessors) * 8;
+        const int64_t blocks = (threads + detail::HOT_COUNT_BLOCK - 1) / detail::HOT_COUNT_BLOCK;
         return detail::launch_kernel(stream, unsigned(blocks < all ? blocks : all), detail::HOT_COUNT_BLOCK,
                                      0, detail::count_in_memory<Key, Count>, given);
     }

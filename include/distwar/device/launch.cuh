@@ -5,7 +5,6 @@
 
 #include "../config.cuh"
 #include <stddef.h>
-#include <stdint.h>
 
 namespace distwar {
 
@@ -49,11 +48,6 @@ __device__ __forceinline__ void wait_for_kernel_before() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
-}
-
-// The parts of `size` items that hold all items.
-inline int64_t parts_in(int64_t items, int64_t size) {
-    return (items + size - 1) / size;
 }
 
 // An attribute of the current device.

@@ -11,10 +11,6 @@
 #include "sums_by_key.cuh"
 #if DISTWAR_PTX
 #include <cub/device/device_radix_sort.cuh>
-#else
-#include <algorithm>
-#include <utility>
-#include <vector>
 #endif
 
 namespace distwar {
@@ -45,14 +41,18 @@ struct key_sort {
     }
     static cudaError_t pairs(uint32_t *const (&keys)[2], uint32_t *const (&values)[2], int64_t count,
                              int bits, int *selected, void *, size_t, cudaStream_t) {
-        std::vector<std::pair<uint32_t, uint32_t>> pairs;
-        for (int64_t i = 0; i < count; ++i) pairs.push_back({keys[0][i], values[0][i]});
-        std::stable_sort(pairs.begin(), pairs.end(), [&](const auto &a, const auto &b) {
-            return a.first << (32 - bits) < b.first << (32 - bits);
-        });
-        for (int64_t i = 0; i < count; ++i)
-            keys[1][i] = pairs[size_t(i)].first, values[1][i] = pairs[size_t(i)].second;
-        *selected = 1;
+        *selected = 0;
+        for (int bit = 0; bit < bits; bit += 8) { // from the lowest digit up
+            const uint32_t *const key = keys[*selected], *const value = values[*selected];
+            int64_t end[256] = {}, sum = 0;
+            for (int64_t i = 0; i < count; ++i) ++end[key[i] >> bit & 255];
+            for (int64_t &place : end) place = sum += place;
+            *selected ^= 1;
+            for (int64_t i = count; i-- > 0;) {
+                const int64_t to = --end[key[i] >> bit & 255];
+                keys[*selected][to] = key[i], values[*selected][to] = value[i];
+            }
+        }
         return cudaSuccess;
     }
 #endif
@@ -68,22 +68,11 @@ enum {
 };
 
 struct sorted_rows {
-    const uint32_t *row;     // ascending; entries that are left out have `rows` and stand last
-    const uint32_t *from_of; // row of source
+    const uint32_t *row;  // ascending; entries that are left out have `rows` and stand last
+    const uint32_t *from; // row of source
     const void *source;
     int64_t count, rows;
     int32_t vectors, lanes, tile; // of a group: lanes, a power of two up to 32; entries
-
-    __device__ __forceinline__ int key(int64_t entry) const {
-        const uint32_t own = __ldg(row + entry);
-        return own < rows ? int(own) : -1;
-    }
-    __device__ __forceinline__ int row_of(int key) const { return key; }
-    __device__ __forceinline__ int64_t from(int64_t entry) const { return __ldg(from_of + entry); }
-    template <typename T, int V>
-    __device__ __forceinline__ vector_of<T, V> vector(int64_t entry, int v) const {
-        return vector_of<T, V>::read(source, from(entry) * vectors + v);
-    }
 };
 
 template <typename Row>
@@ -105,13 +94,48 @@ __device__ __forceinline__ sorted_tile tile_of(const sorted_rows &in, int entrie
     return {first, end < in.count ? end : in.count, int(threadIdx.x) % in.lanes};
 }
 
-// Sums of floats.
+// Sums of floats; each run of a tile by one atomic.
 template <typename T, int V, typename Out>
 __global__ void __launch_bounds__(ROWS_BLOCK) add_runs(sorted_rows in, void *out) {
+    constexpr int together = 8; // loads on their way
     const sorted_tile tile = tile_of(in, in.tile);
-    const float_adder<T, V, Out> adder(out, in.rows * in.vectors * V, {});
-    detail::add_list<8, T, V>(in, static_cast<const T *>(in.source), in.vectors, tile.first, tile.end,
-                              tile.lane, in.lanes, adder);
+    const auto table = places_of<Out, V>(out, in.rows * in.vectors * V);
+    const bool is_narrow = in.vectors <= 32;
+    const int most = is_narrow ? in.lanes : in.vectors;
+    for (int v = tile.lane; v < most; v += in.lanes) {
+        float sum[V] = {};
+        uint32_t current = uint32_t(in.rows);
+        for (int64_t p = tile.first; p < tile.end && v < in.vectors; p += together) {
+            uint32_t row[together];
+            vector_of<T, V> vector[together] = {};
+            DISTWAR_UNROLL
+            for (int j = 0; j < together; ++j) {
+                row[j] = p + j < tile.end ? __ldg(in.row + p + j) : uint32_t(in.rows);
+                if (row[j] < in.rows)
+                    vector[j] = vector_of<T, V>::read_once(in.source,
+                                                           int64_t(__ldg(in.from + p + j)) * in.vectors + v);
+            }
+            DISTWAR_UNROLL
+            for (int j = 0; j < together; ++j) {
+                if (row[j] != current) {
+                    if (current < in.rows) table.add((long long)current * in.vectors + v, sum);
+                    DISTWAR_UNROLL
+                    for (int k = 0; k < V; ++k) sum[k] = 0;
+                    current = row[j];
+                }
+                if (row[j] >= in.rows) break;
+                float value[V];
+                vector[j].unpack(value);
+                DISTWAR_UNROLL
+                for (int k = 0; k < V; ++k) sum[k] += value[k];
+            }
+        }
+        const long long place = (long long)current * in.vectors + v;
+        if (is_narrow) // groups of a warp may end in one run
+            distwar::reduce_tree(distwar::all_lanes, current < in.rows, place, sum, table);
+        else if (current < in.rows)
+            table.add(place, sum);
+    }
 }
 
 // ---- fixed point, with a scale for each value of each row of out
@@ -125,7 +149,9 @@ __device__ __forceinline__ void over_entries(const sorted_rows &in, int64_t firs
         vector_of<T, V> vector[together] = {};
         DISTWAR_UNROLL
         for (int j = 0; j < together; ++j)
-            if (p + j < end) vector[j] = in.vector<T, V>(p + j, v);
+            if (p + j < end)
+                vector[j] =
+                    vector_of<T, V>::read(in.source, int64_t(__ldg(in.from + p + j)) * in.vectors + v);
         DISTWAR_UNROLL
         for (int j = 0; j < together; ++j) { // those that are not there are 0
             float value[V];
@@ -150,23 +176,21 @@ __device__ __forceinline__ void take_largest(const float (&value)[V], unsigned (
 // Sums of at most 256 values in units.
 template <int V>
 struct unit_sums {
-    units_of<float, 1> units[V];
+    float scale[V];
     unsigned high[V], low[V]; // those of infinity and NaN wrap, and are not used
 
     __device__ __forceinline__ void begin(const unsigned (&largest)[V], int log2_count) {
         DISTWAR_UNROLL
-        for (int k = 0; k < V; ++k) units[k].begin(largest[k], log2_count), high[k] = low[k] = 0;
+        for (int k = 0; k < V; ++k) scale[k] = scale_of(largest[k], log2_count), high[k] = low[k] = 0;
     }
     __device__ __forceinline__ void add(const float (&value)[V]) {
         DISTWAR_UNROLL
         for (int k = 0; k < V; ++k) {
-            const auto parts = units[k].parts_of_value(value[k]);
-            high[k] += unsigned(parts.high), low[k] += unsigned(parts.low);
+            const float_units units = detail::rounded_parts(value[k], scale[k]);
+            high[k] += unsigned(units.high), low[k] += unsigned(units.low);
         }
     }
-    __device__ __forceinline__ long long sum(int k) const {
-        return units_of<float, 1>::parts{int(high[k]), int(low[k])}.joined();
-    }
+    __device__ __forceinline__ long long sum(int k) const { return joined({int(high[k]), int(low[k])}); }
 };
 
 // The sum of those values of a column that are not finite: the same in every order.
@@ -176,7 +200,7 @@ __device__ __noinline__ float sum_not_finite(const sorted_rows &in, int64_t firs
     float sum = 0;
     for (int64_t p = first; p < end; ++p) {
         float value[V];
-        in.vector<T, V>(p, v).unpack(value);
+        vector_of<T, V>::read(in.source, int64_t(__ldg(in.from + p)) * in.vectors + v).unpack(value);
         DISTWAR_UNROLL
         for (int j = 0; j < V; ++j)
             if (j == k && !is_finite(value[j])) sum += value[j];
@@ -230,7 +254,9 @@ __global__ void __launch_bounds__(ROWS_BLOCK, ROWS_BLOCKS) add_short_runs(sorted
             unit_sums<V> sums;
             DISTWAR_UNROLL
             for (int j = 0; j < few; ++j)
-                if (p + j < end) kept[j] = in.vector<T, V>(p + j, v);
+                if (p + j < end)
+                    kept[j] =
+                        vector_of<T, V>::read(in.source, int64_t(__ldg(in.from + p + j)) * in.vectors + v);
             float value[V];
             DISTWAR_UNROLL
             for (int j = 0; j < few; ++j) kept[j].unpack(value), take_largest(value, largest);
@@ -244,7 +270,7 @@ __global__ void __launch_bounds__(ROWS_BLOCK, ROWS_BLOCKS) add_short_runs(sorted
                 over_entries<T, V>(in, p + few, end, v, [&](const float(&other)[V]) { sums.add(other); });
             DISTWAR_UNROLL
             for (int k = 0; k < V; ++k)
-                value[k] = largest[k] < infinity_bits ? float(sums.units[k].worth(sums.sum(k)))
+                value[k] = largest[k] < infinity_bits ? float(value_of_units(sums.sum(k), sums.scale[k]))
                                                       : sum_not_finite<T, V>(in, p, end, v, k);
             const int64_t place = int64_t(row) * in.vectors + v;
             // Atomics of floats take subnormal numbers, also results, for 0. A sum of numbers of which one is at least 2^-100
@@ -275,12 +301,11 @@ struct long_runs {
     int log2_count;
 };
 
-// Looks for the largest values of the one or two long runs that reach into a tile; or, if Sums, adds their values.
-template <typename T, int V, bool Sums>
-__global__ void __launch_bounds__(ROWS_BLOCK) add_long_runs(sorted_rows in, long_runs runs) {
-    const sorted_tile tile = tile_of(in, LONG_TILE);
-    if (tile.first >= in.count) return;
-    int64_t done = -1; // the beginning of the run that was looked at
+// Calls each(number, row, first, end) for the one or two long runs that reach into the tile.
+template <typename Each>
+__device__ __forceinline__ void over_long_runs(const sorted_rows &in, const sorted_tile &tile,
+                                               const Each &each) {
+    int64_t done = -1; // the beginning of the run that was called for
     for (int side = 0; side < 2; ++side) {
         const int64_t p = side == 0 ? tile.first : tile.end - 1;
         const uint32_t row = __ldg(in.row + p);
@@ -293,34 +318,52 @@ __global__ void __launch_bounds__(ROWS_BLOCK) add_long_runs(sorted_rows in, long
         if (begin == done || begin + LONGEST_RUN >= in.count || __ldg(in.row + begin + LONGEST_RUN) != row)
             continue;
         done = begin;
-        const int64_t first = begin > tile.first ? begin : tile.first, number = begin / LONGEST_RUN;
+        const int64_t first = begin > tile.first ? begin : tile.first;
         int64_t end = p + 1;
         while (end < tile.end && __ldg(in.row + end) == row) ++end;
-        if (!Sums && tile.lane == 0) runs.row_and_one[number] = row + 1;
+        each(begin / LONGEST_RUN, row, first, end);
+    }
+}
+
+template <typename T, int V>
+__global__ void __launch_bounds__(ROWS_BLOCK) find_largest_of_long_runs(sorted_rows in, long_runs runs) {
+    const sorted_tile tile = tile_of(in, LONG_TILE);
+    if (tile.first >= in.count) return;
+    over_long_runs(in, tile, [&](int64_t number, uint32_t row, int64_t first, int64_t end) {
+        if (tile.lane == 0) runs.row_and_one[number] = row + 1;
+        for (int v = tile.lane; v < in.vectors; v += in.lanes) {
+            unsigned largest[V] = {};
+            over_entries<T, V>(in, first, end, v,
+                               [&](const float(&value)[V]) { take_largest(value, largest); });
+            DISTWAR_UNROLL
+            for (int k = 0; k < V; ++k)
+                atomicMax(runs.largest + (number * in.vectors + v) * V + k, largest[k]);
+        }
+    });
+}
+
+template <typename T, int V>
+__global__ void __launch_bounds__(ROWS_BLOCK) add_long_runs(sorted_rows in, long_runs runs) {
+    const sorted_tile tile = tile_of(in, LONG_TILE);
+    if (tile.first >= in.count) return;
+    over_long_runs(in, tile, [&](int64_t number, uint32_t, int64_t first, int64_t end) {
         for (int v = tile.lane; v < in.vectors; v += in.lanes) {
             const int64_t at = (number * in.vectors + v) * V;
-            unsigned largest[V] = {};
-            if constexpr (!Sums) {
-                over_entries<T, V>(in, first, end, v,
-                                   [&](const float(&value)[V]) { take_largest(value, largest); });
-                DISTWAR_UNROLL
-                for (int k = 0; k < V; ++k) atomicMax(runs.largest + at + k, largest[k]);
-            } else {
-                unit_sums<V> sums;
-                DISTWAR_UNROLL
-                for (int k = 0; k < V; ++k) largest[k] = __ldg(runs.largest + at + k);
-                sums.begin(largest, runs.log2_count);
-                over_entries<T, V>(in, first, end, v, [&](const float(&value)[V]) { sums.add(value); });
-                DISTWAR_UNROLL
-                for (int k = 0; k < V; ++k) {
-                    if (largest[k] < infinity_bits)
-                        distwar::atomic_add(runs.sum + at + k, sums.sum(k));
-                    else
-                        distwar::atomic_add(runs.rest + at + k, sum_not_finite<T, V>(in, first, end, v, k));
-                }
+            unsigned largest[V];
+            unit_sums<V> sums;
+            DISTWAR_UNROLL
+            for (int k = 0; k < V; ++k) largest[k] = __ldg(runs.largest + at + k);
+            sums.begin(largest, runs.log2_count);
+            over_entries<T, V>(in, first, end, v, [&](const float(&value)[V]) { sums.add(value); });
+            DISTWAR_UNROLL
+            for (int k = 0; k < V; ++k) {
+                if (largest[k] < infinity_bits)
+                    distwar::atomic_add(runs.sum + at + k, sums.sum(k));
+                else
+                    distwar::atomic_add(runs.rest + at + k, sum_not_finite<T, V>(in, first, end, v, k));
             }
         }
-    }
+    });
 }
 
 template <typename T>
@@ -331,10 +374,9 @@ __global__ void __launch_bounds__(ROWS_BLOCK)
         T *const to = out + int64_t(runs.row_and_one[number] - 1) * width;
         for (int64_t k = threadIdx.x; k < width; k += ROWS_BLOCK) {
             const int64_t at = number * width + k;
-            units_of<float, 1> units;
-            units.begin(runs.largest[at], runs.log2_count);
-            const double sum =
-                runs.largest[at] < infinity_bits ? units.worth(runs.sum[at]) : double(runs.rest[at]);
+            const double sum = runs.largest[at] < infinity_bits
+                                   ? value_of_units(runs.sum[at], scale_of(runs.largest[at], runs.log2_count))
+                                   : double(runs.rest[at]);
             to[k] = rounded<T>(double(detail::widened(to[k])) + sum);
         }
     }
@@ -342,20 +384,30 @@ __global__ void __launch_bounds__(ROWS_BLOCK)
 
 // ---- the call
 
+// The arrays of a workspace.
 template <typename Sort>
-struct sorted_places : array_places {
+struct sorted_places {
     uint32_t *keys[2], *values[2];
-    char *scratch;
+    void *scratch;
     size_t scratch_bytes;
     long_runs runs;
     int64_t numbers; // of long runs
+    char *memory;
+    size_t used;
 
+    template <typename Item>
+    void add(size_t count, Item **array) {
+        *array = reinterpret_cast<Item *>(memory ? memory + used : nullptr);
+        used += (count * sizeof(Item) + 255) / 256 * 256;
+    }
     cudaError_t place(const key_call &call, sums_way way) {
         const size_t n = size_t(call.rows.count);
         memory = call.workspace;
         for (int b = 0; b < 2; b++) add(n, &keys[b]), add(n, &values[b]);
         const cudaError_t error = Sort::bytes(call.rows.count, &scratch_bytes);
-        add(scratch_bytes, &scratch);
+        char *bytes;
+        add(scratch_bytes, &bytes);
+        scratch = bytes;
         if (error != cudaSuccess || way != sums_way::sorted_fixed) return error;
         const size_t most = n / LONGEST_RUN + 1, sums = most * size_t(call.width);
         numbers = int64_t(most);
@@ -367,6 +419,13 @@ struct sorted_places : array_places {
         return error;
     }
 };
+
+template <typename... Parameters, typename... Arguments>
+cudaError_t launch_for(cudaStream_t stream, int64_t threads, void (*kernel)(Parameters...),
+                       Arguments... arguments) {
+    return detail::launch_kernel(stream, unsigned((threads + ROWS_BLOCK - 1) / ROWS_BLOCK), ROWS_BLOCK, 0,
+                                 kernel, arguments...);
+}
 
 template <typename Sort, typename T, int V, typename Out>
 cudaError_t add_sorted(const key_call &call, cudaStream_t stream) {
@@ -383,15 +442,15 @@ cudaError_t add_sorted(const key_call &call, cudaStream_t stream) {
             Sort::pairs(at.keys, at.values, rows.count, detail::ceil_log2(rows.rows < 1 ? 2 : rows.rows + 1),
                         &selected, at.scratch, at.scratch_bytes, stream);
     if (error != cudaSuccess) return error;
-    const int lanes = detail::lanes_of(rows.vectors);
+    int lanes = 1;
+    while (lanes < rows.vectors && lanes < 32) lanes *= 2;
     // Entries of a group: enough groups for all multiprocessors, and few that add to one row.
-    const int longest = !fixed ? 256 : lanes >= 8 ? 32 : 8;
+    const int most = !fixed ? 256 : lanes >= 8 ? 32 : 8;
     int tile = 8;
-    while (tile < longest && rows.count * lanes / (2 * tile) > int64_t{2048} * call.multiprocessors)
-        tile *= 2;
+    while (tile < most && rows.count * lanes / (2 * tile) > int64_t{2048} * call.multiprocessors) tile *= 2;
     const sorted_rows in = {at.keys[selected], at.values[selected], rows.source, rows.count,
                             rows.rows,         rows.vectors,        lanes,       tile};
-    const auto threads = [&](int entries) { return detail::parts_in(in.count, entries) * lanes; };
+    const auto threads = [&](int entries) { return (in.count + entries - 1) / entries * lanes; };
     if (!fixed) return detail::launch_for(stream, threads(tile), add_runs<T, V, Out>, in, call.out);
     if constexpr (sizeof(Out) == sizeof(T)) { // others are refused before
         error = detail::launch_for(stream, threads(tile), add_short_runs<T, V>, in, call.out);
@@ -399,14 +458,15 @@ cudaError_t add_sorted(const key_call &call, cudaStream_t stream) {
         if (error == cudaSuccess)
             error = cudaMemsetAsync(runs, 0, size_t(at.memory + at.used - runs), stream);
         if (error == cudaSuccess)
-            error = detail::launch_for(stream, threads(LONG_TILE), add_long_runs<T, V, false>, in, at.runs);
+            error =
+                detail::launch_for(stream, threads(LONG_TILE), find_largest_of_long_runs<T, V>, in, at.runs);
         if (error == cudaSuccess)
-            error = detail::launch_for(stream, threads(LONG_TILE), add_long_runs<T, V, true>, in, at.runs);
+            error = detail::launch_for(stream, threads(LONG_TILE), add_long_runs<T, V>, in, at.runs);
         if (error != cudaSuccess) return error;
-        const int64_t most = int64_t(call.multiprocessors) * 8;
-        return detail::launch_for(stream, (at.numbers < most ? at.numbers : most) * ROWS_BLOCK,
-                                  add_sums_of_long_runs<T>, at.runs, at.numbers, call.width,
-                                  static_cast<T *>(call.out));
+        const int64_t most_blocks = int64_t(call.multiprocessors) * 8;
+        return detail::launch_kernel(stream, unsigned(at.numbers < most_blocks ? at.numbers : most_blocks),
+                                     ROWS_BLOCK, 0, add_sums_of_long_runs<T>, at.runs, at.numbers, call.width,
+                                     static_cast<T *>(call.out));
     }
     return cudaErrorNotSupported;
 }

@@ -94,6 +94,7 @@ enum {
     ROWS_BLOCK = 256, // threads of a block of every kernel
     ROWS_BLOCKS = 4   // of add_rows on a multiprocessor at the same time
 };
+enum : unsigned char { key_outside = 1, value_rounded = 1 }; // bytes 0 and 1 of the report
 
 struct row_request {
     const void *index;
@@ -114,13 +115,15 @@ __device__ __forceinline__ int64_t index_at(const row_request &in, int64_t i) {
 // the first is looked at.
 __device__ __forceinline__ int64_t row_of(const row_request &in, int64_t index) {
     if (uint64_t(index) < uint64_t(in.rows)) return index == in.skipped ? -1 : index;
-    if (in.report) *reinterpret_cast<volatile unsigned char *>(in.report) = 1;
+    if (in.report) *reinterpret_cast<volatile unsigned char *>(in.report) = key_outside;
     return -1;
 }
 
-// A value in the type that values of T are summed in, float for 16 bits; and back.
+// A value in the type that values of T are summed in: float for 16 bits.
 template <typename T>
-__device__ __forceinline__ value_of<T> widened(T value) {
+using wide_of = value_of<T>;
+template <typename T>
+__device__ __forceinline__ wide_of<T> widened(T value) {
     if constexpr (sizeof(T) == 2)
         return half_type<T>::wide(value);
     else
@@ -128,23 +131,29 @@ __device__ __forceinline__ value_of<T> widened(T value) {
 }
 template <typename T>
 __device__ __forceinline__ T rounded(double value) {
-    return destination<T>::stored(value_of<T>(value));
+    if constexpr (sizeof(T) == 8)
+        return value;
+    else
+        return destination<T>::stored(float(value));
 }
 
 // A word of the size of a vector. With unsigned long long for 8 bytes kernels of four halves had up to 6% more code.
 template <int Bytes>
-constexpr auto vector_word() {
-    if constexpr (Bytes == 16)
-        return uint4{};
-    else if constexpr (Bytes == 8)
-        return uint2{};
-    else
-        return typename sized<Bytes>::bits{};
-}
+struct vector_word {
+    using type = typename sized<Bytes>::bits;
+};
+template <>
+struct vector_word<8> {
+    using type = uint2;
+};
+template <>
+struct vector_word<16> {
+    using type = uint4;
+};
 // V values as they lie in memory: 2, 4, 8 or 16 bytes.
 template <typename T, int V>
 struct vector_of {
-    using word = decltype(detail::vector_word<int(V * sizeof(T))>());
+    using word = typename vector_word<int(V * sizeof(T))>::type;
     word bits;
 
     // Each row of source is read once.
@@ -159,7 +168,7 @@ struct vector_of {
     static __device__ __forceinline__ vector_of read(const void *source, int64_t at) {
         return {__ldg(static_cast<const word *>(source) + at)};
     }
-    __device__ __forceinline__ void unpack(value_of<T> (&value)[V]) const {
+    __device__ __forceinline__ void unpack(wide_of<T> (&value)[V]) const {
         T own[V];
         ::memcpy(static_cast<void *>(own), &bits, sizeof own);
         DISTWAR_UNROLL
@@ -211,9 +220,9 @@ enum { LARGEST_BLOCK = 512, MOST_PARTS = ROWS_BLOCK };
 
 // Sums in fixed point.
 struct fixed_sums {
-    long long *sum;    // [words][values of out]
-    unsigned *largest; // [parts]: upper_bits of the largest finite |value| that each block has seen
-    int parts;         // at most MOST_PARTS; 0: `bound` instead
+    long long *sum;          // [words][values of out]
+    const unsigned *largest; // [parts]: upper_bits of the largest finite |value| that each block has seen
+    int parts;               // at most MOST_PARTS; 0: `bound` instead
     unsigned bound;
     int log2_count; // 2^log2_count >= the additions to one sum
     uint32_t *report;
@@ -229,45 +238,51 @@ __device__ __forceinline__ bool is_finite(F value) {
     return detail::upper_bits(value) < (sizeof(F) == 4 ? 0x7f800000u : 0x7ff00000u);
 }
 
+// How floats become integers: in units of 1 / (scale 2^22), so that the largest value has 2^44 units, or as few as let
+// 2^log2_count values not overflow. A power of two.
+__device__ __forceinline__ float scale_of(unsigned largest, int log2_count) {
+    const int exponent = int(largest >> 23) - 127 + (log2_count > 18 ? log2_count - 18 : 0);
+    const int wanted = 21 - exponent; // the smallest numbers are summed in units of 2^-149, exactly
+    return __uint_as_float(unsigned(127 + (wanted < 127 ? wanted : 127)) << 23);
+}
+
+// A value in these units, in two parts: 2^22 high + low, |high| and |low| at most 2^22. A sum of float and 1.5 2^23 is
+// rounded to a whole number, whose last bits are those of the sum: faster than a conversion. Each addition is exact or
+// rounds to nearest, and is not contracted.
+struct float_units {
+    int high, low;
+};
+__device__ __forceinline__ float_units rounded_parts(float value, float scale) {
+    constexpr float whole = 12582912;
+    const float scaled = __fmul_rn(value, scale), near = __fadd_rn(scaled, whole);
+    const float rest = __fsub_rn(scaled, __fsub_rn(near, whole)), low = __fmaf_rn(rest, 4194304, whole);
+    return {__float_as_int(near) - __float_as_int(whole), __float_as_int(low) - __float_as_int(whole)};
+}
+__device__ __forceinline__ long long joined(float_units units) {
+    return (long long)units.high * 4194304 + units.low;
+}
+// What a sum of units is worth.
+__device__ __forceinline__ double value_of_units(long long sum, float scale) {
+    return __ll2double_rn(sum) / (double(scale) * 4194304);
+}
+
 // Values of F as integers of `Words` words, whose sums do not overflow. of() says whether a value was rounded and the
 // caller is to know; sum_as<T>() is a sum, rounded to T.
 template <typename F, int Words>
 struct units_of;
-// Units of 1 / (scale 2^22), so that the largest value has 2^44 of them, or as few as let 2^log2_count values not
-// overflow. A power of two.
 template <>
 struct units_of<float, 1> {
     float scale;
 
-    // A value in two parts: 2^22 high + low, |high| and |low| at most 2^22.
-    struct parts {
-        int high, low;
-        __device__ __forceinline__ long long joined() const { return (long long)high * 4194304 + low; }
-    };
-
-    __device__ __forceinline__ void begin(unsigned largest, int log2_count) {
-        const int exponent = int(largest >> 23) - 127 + (log2_count > 18 ? log2_count - 18 : 0);
-        const int wanted = 21 - exponent; // the smallest numbers are summed in units of 2^-149, exactly
-        scale = __uint_as_float(unsigned(127 + (wanted < 127 ? wanted : 127)) << 23);
-    }
-    // A sum of float and 1.5 2^23 is rounded to a whole number, whose last bits are those of the sum: faster than a
-    // conversion. Each addition is exact or rounds to nearest, and is not contracted.
-    __device__ __forceinline__ parts parts_of_value(float value) const {
-        constexpr float whole = 12582912;
-        const float scaled = __fmul_rn(value, scale), near = __fadd_rn(scaled, whole);
-        const float rest = __fsub_rn(scaled, __fsub_rn(near, whole)), low = __fmaf_rn(rest, 4194304, whole);
-        return {__float_as_int(near) - __float_as_int(whole), __float_as_int(low) - __float_as_int(whole)};
-    }
+    __device__ __forceinline__ units_of(unsigned largest, int log2_count)
+        : scale(detail::scale_of(largest, log2_count)) {}
     __device__ __forceinline__ bool of(float value, long long (&sum)[1]) const {
-        sum[0] = parts_of_value(value).joined();
+        sum[0] = detail::joined(detail::rounded_parts(value, scale));
         return false;
-    }
-    __device__ __forceinline__ double worth(long long sum) const {
-        return __ll2double_rn(sum) / (double(scale) * 4194304);
     }
     template <typename T>
     __device__ __forceinline__ double sum_as(const long long (&sum)[1]) const {
-        return worth(sum[0]);
+        return detail::value_of_units(sum[0], scale);
     }
 };
 // The low word holds `split` bits of a value, the high word the `split` bits above them. The unit is 2^unit: a value is
@@ -278,10 +293,9 @@ struct units_of<F, 2> {
     using word = unsigned long long;
     int unit, split;
 
-    __device__ __forceinline__ void begin(unsigned largest, int log2_count) {
-        split = 63 - log2_count;
+    __device__ __forceinline__ units_of(unsigned largest, int log2_count) : unit(), split(63 - log2_count) {
         const int exponent =
-            int(largest >> (digits == 24 ? 23 : 20)); // |value| < 2^(exponent + least + digits)
+            int(largest >> (sizeof(F) == 4 ? 23 : 20)); // |value| < 2^(exponent + least + digits)
         unit = (exponent > 1 ? exponent : 1) - 1 + least + digits - 2 * split;
     }
     __device__ __forceinline__ bool of(F value, long long (&sum)[2]) const {
@@ -313,18 +327,26 @@ struct units_of<F, 2> {
         const bool negative = (long long)high < 0;
         if (negative) low = 0 - low, high = ~high + (low == 0 ? 1 : 0);
         if ((high | low) == 0) return 0;
-        int exponent = unit + 64;
-        if (high == 0) high = low, low = 0, exponent -= 64;
-        const int zeros = __clzll((long long)high);
-        const word rest = low << zeros; // below the upper 64 bits: whether there are any is enough
-        high = (high << zeros) | (zeros > 0 ? low >> (64 - zeros) : 0) | (rest != 0 ? 1 : 0);
-        exponent -= zeros;
+        int exponent = unit;
+        if (high != 0) {
+            const int zeros = __clzll((long long)high);
+            const word rest = low << zeros; // below the upper 64 bits: whether there are any is enough
+            low = (high << zeros) | (zeros > 0 ? low >> (64 - zeros) : 0) | (rest != 0 ? 1 : 0);
+            exponent += 64 - zeros;
+        } else {
+            const int zeros = __clzll((long long)low);
+            low <<= zeros;
+            exponent -= zeros;
+        }
         if constexpr (sizeof(F) == 8) {
-            const double value = ldexp(double(high), exponent);
+            word whole = low >> 11;
+            const word rest = low & 0x7ff;
+            whole += rest > 0x400 || (rest == 0x400 && (whole & 1)) ? 1 : 0;
+            const double value = ldexp(double(whole), exponent + 11);
             return negative ? -value : value;
         } else { // as a double, then as a float, whose last bit is set if bits are lost: rounding those is exact
-            const word bits = (word(negative) << 63) | (word(exponent + 1023 + 63) << 52) |
-                              (high << 1 >> 12) | ((high & 0x7ff) != 0 ? 1 : 0);
+            const word bits = (word(negative) << 63) | (word(exponent + 1023 + 63) << 52) | (low << 1 >> 12) |
+                              ((low & 0x7ff) != 0 ? 1 : 0);
             const double value = __longlong_as_double((long long)bits);
             if constexpr (sizeof(T) == 4) return __double2float_rn(value);
             const float near = __double2float_rn(value);
@@ -364,9 +386,15 @@ __global__ void __launch_bounds__(LARGEST_BLOCK)
     detail::let_next_start();
     const int64_t step = int64_t(gridDim.x) * LARGEST_BLOCK, vectors = values / V;
     const int64_t first = int64_t(blockIdx.x) * LARGEST_BLOCK + threadIdx.x;
-    const auto look = [&](value_of<T> value) {
+    const auto look = [&](wide_of<T> value) {
         const unsigned bits = detail::upper_bits(value);
         if (detail::is_finite(value) && bits > own) own = bits;
+    };
+    const auto look_at = [&](const vector_of<T, V> &vector) {
+        wide_of<T> value[V];
+        vector.unpack(value);
+        DISTWAR_UNROLL
+        for (int k = 0; k < V; ++k) look(value[k]);
     };
     for (int64_t i = first; i < pairs; i += step) sums[i] = {0, 0};
     for (int64_t at = first; at < vectors; at += 4 * step) {
@@ -375,12 +403,7 @@ __global__ void __launch_bounds__(LARGEST_BLOCK)
         for (int r = 0; r < 4; ++r)
             if (at + r * step < vectors) vector[r] = vector_of<T, V>::read(source, at + r * step);
         DISTWAR_UNROLL
-        for (int r = 0; r < 4; ++r) {
-            value_of<T> value[V];
-            vector[r].unpack(value);
-            DISTWAR_UNROLL
-            for (int k = 0; k < V; ++k) look(value[k]);
-        }
+        for (int r = 0; r < 4; ++r) look_at(vector[r]);
     }
     for (int64_t at = vectors * V + first; at < values; at += step)
         look(detail::widened(static_cast<const T *>(source)[at]));
@@ -393,7 +416,7 @@ template <typename T, int Words>
 __global__ void __launch_bounds__(ROWS_BLOCK) add_fixed_sums(fixed_sums fixed, T *out, int64_t values) {
     constexpr int together = 4; // loads on their way
     __shared__ unsigned warps[ROWS_BLOCK / 32];
-    units_of<value_of<T>, Words> units = {};
+    units_of<wide_of<T>, Words> units(0, 0);
     const int64_t step = int64_t(gridDim.x) * ROWS_BLOCK, begin = int64_t(blockIdx.x) * ROWS_BLOCK;
     detail::wait_for_kernel_before();
     for (int64_t at = begin; at < values; at += together * step) {
@@ -408,7 +431,7 @@ __global__ void __launch_bounds__(ROWS_BLOCK) add_fixed_sums(fixed_sums fixed, T
             for (int w = 0; w < Words; ++w) sum[j][w] = __ldg(fixed.sum + w * values + k);
             old[j] = out[k];
         }
-        if (at == begin) units.begin(detail::largest_of(fixed, warps), fixed.log2_count);
+        if (at == begin) units = {detail::largest_of(fixed, warps), fixed.log2_count};
         DISTWAR_UNROLL
         for (int j = 0; j < together; ++j) {
             bool any = false;
@@ -423,13 +446,6 @@ __global__ void __launch_bounds__(ROWS_BLOCK) add_fixed_sums(fixed_sums fixed, T
     }
 }
 
-// Lanes that share the vectors of a row: a power of two up to 32.
-__host__ __device__ __forceinline__ int lanes_of(int vectors) {
-    int lanes = 1;
-    while (lanes < vectors && lanes < 32) lanes *= 2;
-    return lanes;
-}
-
 // ---- the rows in the order in which they stand, by atomics: a thread a vector of a row. Blocks whose indices repeat
 // group the rows of a tile by index first, and add each group once
 
@@ -438,11 +454,17 @@ enum adding : int { ADD_SINGLY, ADD_GROUPS, ADD_LOOK }; // the last: as its indi
 
 enum { MOST_TILE_ROWS = 2048 };
 
+// The rows of a block.
+struct row_tile {
+    int32_t rows;   // 1..MOST_TILE_ROWS
+    int32_t places; // of the table of their indices: a power of two, >= 2 rows
+};
+
 // What becomes of a vector of V values of T on its way to a table: `sums` sums, which sink() takes with the number
 // of the vector. `together` vectors of a thread are on their way at a time in groups.
 template <typename T, int V, typename Out>
 struct float_adder {
-    using sum_type = value_of<T>;
+    using sum_type = wide_of<T>;
     static constexpr int sums = V, together = 4;
     static constexpr bool after_kernel = false; // find_largest
     void *out;
@@ -450,7 +472,7 @@ struct float_adder {
 
     __device__ __forceinline__ float_adder(void *table, int64_t values, const fixed_sums &)
         : out(table), count(values) {}
-    __device__ __forceinline__ void start(unsigned *) {}
+    __device__ __forceinline__ void start(const fixed_sums &, unsigned *) {}
     __device__ __forceinline__ auto sink() const { return detail::places_of<Out, V>(out, count); }
     __device__ __forceinline__ void convert(int64_t, const sum_type (&value)[V], sum_type (&sum)[V]) const {
         DISTWAR_UNROLL
@@ -467,35 +489,36 @@ struct fixed_adder {
     static constexpr bool after_kernel = true;
     void *out;
     int64_t count;
-    fixed_sums fixed;
-    unsigned largest = 0;
-    units_of<value_of<T>, Words> units = {};
+    long long *sum_of;
+    uint32_t *report;
+    unsigned largest;
+    units_of<wide_of<T>, Words> units;
 
-    __device__ __forceinline__ fixed_adder(void *table, int64_t values, const fixed_sums &sums_of_call)
-        : out(table), count(values), fixed(sums_of_call) {
+    __device__ __forceinline__ fixed_adder(void *table, int64_t values, const fixed_sums &fixed)
+        : out(table), count(values), sum_of(fixed.sum), report(fixed.report), largest(), units(0, 0) {
         detail::let_next_start();
     }
     // Until this call find_largest may still run. Once, before convert() and the sink; all threads of the block call.
-    __device__ __forceinline__ void start(unsigned *warps) {
+    __device__ __forceinline__ void start(const fixed_sums &fixed, unsigned *warps) {
         detail::wait_for_kernel_before();
         largest = detail::largest_of(fixed, warps);
-        units.begin(largest, fixed.log2_count);
+        units = {largest, fixed.log2_count};
     }
     __device__ __forceinline__ auto sink() const {
-        return planes<long long>{distwar::in_global(fixed.sum), count};
+        return planes<long long>{distwar::in_global(sum_of), count};
     }
     // Infinities and NaN go to `out` at once: their sum does not depend on the order. So does NaN for what is over
     // the bound.
-    __device__ __forceinline__ void convert(int64_t place, const value_of<T> (&value)[1],
+    __device__ __forceinline__ void convert(int64_t place, const wide_of<T> (&value)[1],
                                             long long (&sum)[Words]) const {
         DISTWAR_UNROLL
         for (int w = 0; w < Words; ++w) sum[w] = 0;
         const unsigned bits = detail::upper_bits(value[0]);
         if (bits <= largest) {
-            if (units.of(value[0], sum) && fixed.report)
-                reinterpret_cast<volatile unsigned char *>(fixed.report)[1] = 1;
+            if (units.of(value[0], sum) && report)
+                reinterpret_cast<volatile unsigned char *>(report)[1] = value_rounded;
         } else {
-            const value_of<T> only[1] = {detail::is_finite(value[0]) ? value_of<T>(NAN) : value[0]};
+            const wide_of<T> only[1] = {detail::is_finite(value[0]) ? wide_of<T>(NAN) : value[0]};
             detail::places_of<T, 1>(out, count).add(place, only);
         }
     }
@@ -514,24 +537,18 @@ __device__ __forceinline__ bool indices_repeat(const row_request &in, int64_t fi
     return __syncthreads_count(repeats && row >= 0) >= 10;
 }
 
-// The rows of a tile, grouped by index: a hash table of indices, and the list of the rows, group by group.
+// The rows of a tile, grouped by index: a hash table of indices, and the list of the groups.
 struct row_groups {
-    int row[2 * MOST_TILE_ROWS];   // of the table; -1: a free place
+    int row[2 * MOST_TILE_ROWS];   // -1: a free place
     int begin[2 * MOST_TILE_ROWS]; // of the group in the list; before that its length
-    // Of an entry of the list: its place in the table and its row in the tile.
-    unsigned short place[MOST_TILE_ROWS], row_in_tile[MOST_TILE_ROWS];
+    unsigned short place[MOST_TILE_ROWS],
+        from[MOST_TILE_ROWS]; // of an entry of the list: in the table, in the tile
     int entries;
     unsigned largest_of_warp[ROWS_BLOCK / 32];
 
-    __device__ __forceinline__ int key(int entry) const { return place[entry]; }
-    __device__ __forceinline__ int row_of(int key) const { return row[key]; }
-    __device__ __forceinline__ int64_t from(int entry) const { return row_in_tile[entry]; }
-
     // Lists the rows first..end - 1. All threads of the block call, once.
-    __device__ void list(const row_request &in, int64_t first, int64_t end) {
+    __device__ void list(const row_request &in, int64_t first, int64_t end, int places) {
         constexpr int most = MOST_TILE_ROWS / ROWS_BLOCK;
-        int places = 2 * ROWS_BLOCK; // of the table: a power of two, at least 2 for a row
-        while (places < 2 * int(end - first)) places *= 2;
         for (int i = int(threadIdx.x); i < places; i += ROWS_BLOCK) row[i] = -1, begin[i] = 0;
         if (threadIdx.x == 0) entries = 0;
         int64_t index[most];
@@ -565,7 +582,7 @@ struct row_groups {
             if (own[r] >= 0) {
                 const int at = begin[own[r]] + rank[r];
                 place[at] = static_cast<unsigned short>(own[r]);
-                row_in_tile[at] = static_cast<unsigned short>(r * ROWS_BLOCK + int(threadIdx.x));
+                from[at] = static_cast<unsigned short>(r * ROWS_BLOCK + int(threadIdx.x));
             }
         __syncthreads();
     }
@@ -582,49 +599,71 @@ struct row_groups {
     }
 };
 
-// Adds the entries begin..end - 1 of a list, in which those of one key stand side by side: each run of them by one
-// addition for each vector of a row. Lane `lane` of a group of `lanes` takes vectors lane, lane + lanes, ... All lanes
-// of the warp call.
-//   list    key(entry): -1 from the first entry on that is left out; row_of(key): of the table; from(entry): of `source`
-//   lanes   a power of two up to 32; all vectors of a row, if they are not more
-template <int Together, typename T, int V, typename Adder, typename List, typename Entry>
-__device__ __forceinline__ void add_list(const List &list, const T *source, int vectors, Entry begin,
-                                         Entry end, int lane, int lanes, const Adder &adder) {
-    const auto table = adder.sink();
-    const bool is_narrow = vectors <= 32;
-    for (int v = lane; v < (is_narrow ? lanes : vectors); v += lanes) {
-        typename Adder::sum_type sum[Adder::sums] = {};
-        int current = -1;
-        for (Entry e = begin; e < end && v < vectors; e += Together) {
-            int key[Together];
-            vector_of<T, V> vector[Together] = {}; // on their way
-            DISTWAR_UNROLL
-            for (int j = 0; j < Together; ++j) {
-                key[j] = e + j < end ? list.key(e + j) : -1;
-                if (key[j] >= 0) vector[j] = vector_of<T, V>::read(source, list.from(e + j) * vectors + v);
-            }
-            DISTWAR_UNROLL
-            for (int j = 0; j < Together; ++j) {
-                if (key[j] < 0) break;
-                if (key[j] != current) {
-                    if (current >= 0) table.add((long long)list.row_of(current) * vectors + v, sum);
-                    DISTWAR_UNROLL
-                    for (int k = 0; k < Adder::sums; ++k) sum[k] = 0;
-                    current = key[j];
-                }
-                value_of<T> value[V];
-                typename Adder::sum_type units[Adder::sums];
-                vector[j].unpack(value);
-                adder.convert(int64_t(list.row_of(current)) * vectors + v, value, units);
-                DISTWAR_UNROLL
-                for (int k = 0; k < Adder::sums; ++k) sum[k] += units[k];
+// Sums vector v of the entries begin..end - 1 of the list. Adds the groups that end before `end`; the sum of the last
+// group stays in `sum`. Returns its row; -1: there is none.
+template <typename T, int V, typename Adder, typename Table>
+__device__ __forceinline__ int64_t sum_groups(const row_request &in, const row_groups &groups, int64_t first,
+                                              int begin, int end, int v, const Adder &adder,
+                                              const Table &table,
+                                              typename Adder::sum_type (&sum)[Adder::sums]) {
+    constexpr int together = Adder::together;
+    int current = -1;
+    DISTWAR_UNROLL
+    for (int k = 0; k < Adder::sums; ++k) sum[k] = 0;
+    for (int e = begin; e < end; e += together) {
+        int place[together];
+        vector_of<T, V> vector[together] = {};
+        DISTWAR_UNROLL
+        for (int j = 0; j < together; ++j) {
+            place[j] = -1;
+            if (e + j < end) {
+                place[j] = groups.place[e + j];
+                vector[j] = vector_of<T, V>::read(in.source, (first + groups.from[e + j]) * in.vectors + v);
             }
         }
-        const long long place = current < 0 ? 0 : (long long)list.row_of(current) * vectors + v;
-        if (is_narrow) // groups of a warp may end in one run
-            distwar::reduce_tree(distwar::all_lanes, current >= 0, place, sum, table);
-        else if (current >= 0)
-            table.add(place, sum);
+        DISTWAR_UNROLL
+        for (int j = 0; j < together; ++j) {
+            if (place[j] < 0) break;
+            if (place[j] != current) {
+                if (current >= 0) table.add((long long)groups.row[current] * in.vectors + v, sum);
+                DISTWAR_UNROLL
+                for (int k = 0; k < Adder::sums; ++k) sum[k] = 0;
+                current = place[j];
+            }
+            wide_of<T> value[V];
+            typename Adder::sum_type units[Adder::sums];
+            vector[j].unpack(value);
+            adder.convert(int64_t(groups.row[current]) * in.vectors + v, value, units);
+            DISTWAR_UNROLL
+            for (int k = 0; k < Adder::sums; ++k) sum[k] += units[k];
+        }
+    }
+    return current < 0 ? -1 : groups.row[current];
+}
+
+// Adds the rows first..end - 1. All threads of the block call.
+template <typename T, int V, typename Adder>
+__device__ __forceinline__ void add_groups(const row_request &in, row_groups &groups, int64_t first,
+                                           int64_t end, int places, const fixed_sums &fixed, Adder &adder) {
+    const auto table = adder.sink();
+    groups.list(in, first, end, places);
+    adder.start(fixed, groups.largest_of_warp);
+    int lanes = 1; // of a group of threads that share the vectors of a row
+    while (lanes < in.vectors && lanes < 32) lanes *= 2;
+    const int lane = int(threadIdx.x) % lanes, share = int(threadIdx.x) / lanes, shares = ROWS_BLOCK / lanes;
+    const int each = (groups.entries + shares - 1) / shares, from = share * each;
+    const int to = from + each < groups.entries ? from + each : groups.entries;
+    typename Adder::sum_type sum[Adder::sums];
+    if (in.vectors <= 32) { // the shares of a warp may end in one group
+        const bool works = lane < in.vectors;
+        const int64_t row =
+            detail::sum_groups<T, V>(in, groups, first, from, works ? to : from, lane, adder, table, sum);
+        distwar::reduce_tree(distwar::all_lanes, row >= 0, (long long)row * in.vectors + lane, sum, table);
+    } else {
+        for (int v = lane; v < in.vectors; v += lanes) {
+            const int64_t row = detail::sum_groups<T, V>(in, groups, first, from, to, v, adder, table, sum);
+            if (row >= 0) table.add((long long)row * in.vectors + v, sum);
+        }
     }
 }
 
@@ -632,7 +671,7 @@ __device__ __forceinline__ void add_list(const List &list, const T *source, int 
 // nothing because indices repeat. All threads of the block call.
 template <typename T, int V, typename Adder>
 __device__ __forceinline__ int add_singly(const row_request &in, int64_t first, int64_t end, int how,
-                                          unsigned *warps, Adder &adder) {
+                                          const fixed_sums &fixed, unsigned *warps, Adder &adder) {
     const auto table = adder.sink();
     constexpr int rounds = 4; // vectors of a thread on their way
     const int rows_ahead = ROWS_BLOCK / in.vectors, vectors_ahead = ROWS_BLOCK % in.vectors;
@@ -656,7 +695,7 @@ __device__ __forceinline__ int add_singly(const row_request &in, int64_t first, 
         }
         if (begin == first * in.vectors) { // the loads are on their way
             if (how == ADD_LOOK && detail::indices_repeat(in, first)) return ADD_GROUPS;
-            adder.start(warps);
+            adder.start(fixed, warps);
         }
         DISTWAR_UNROLL
         for (int r = 0; r < rounds; ++r) row[r] = is_there(r) ? detail::row_of(in, row[r]) : -1;
@@ -664,7 +703,7 @@ __device__ __forceinline__ int add_singly(const row_request &in, int64_t first, 
         for (int r = 0; r < rounds; ++r)
             if (row[r] >= 0) {
                 const int64_t to = row[r] * in.vectors + place[r];
-                value_of<T> value[V];
+                wide_of<T> value[V];
                 typename Adder::sum_type sum[Adder::sums];
                 vector[r].unpack(value);
                 adder.convert(to, value, sum);
@@ -674,24 +713,16 @@ __device__ __forceinline__ int add_singly(const row_request &in, int64_t first, 
     return ADD_SINGLY;
 }
 
-// A block adds `rows` rows, at most MOST_TILE_ROWS.
 template <typename T, int V, typename Adder>
 __global__ void __launch_bounds__(ROWS_BLOCK, ROWS_BLOCKS)
-    add_rows(row_request in, void *out, fixed_sums fixed, int how, int rows) {
+    add_rows(row_request in, void *out, fixed_sums fixed, int how, row_tile tile) {
     __shared__ row_groups groups;
     Adder adder(out, in.rows * in.vectors * V, fixed);
-    const int64_t first = int64_t(blockIdx.x) * rows;
-    const int64_t end = first + rows < in.count ? first + rows : in.count;
-    if (how != ADD_GROUPS) how = detail::add_singly<T, V>(in, first, end, how, groups.largest_of_warp, adder);
-    if (how != ADD_GROUPS) return;
-    groups.list(in, first, end);
-    adder.start(groups.largest_of_warp);
-    const int lanes = detail::lanes_of(in.vectors), shares = ROWS_BLOCK / lanes;
-    const int each = (groups.entries + shares - 1) / shares, from = int(threadIdx.x) / lanes * each;
-    const int to = from + each < groups.entries ? from + each : groups.entries;
-    detail::add_list<Adder::together, T, V>(groups,
-                                            static_cast<const T *>(in.source) + first * in.vectors * V,
-                                            in.vectors, from, to, int(threadIdx.x) % lanes, lanes, adder);
+    const int64_t first = int64_t(blockIdx.x) * tile.rows;
+    const int64_t end = first + tile.rows < in.count ? first + tile.rows : in.count;
+    if (how != ADD_GROUPS)
+        how = detail::add_singly<T, V>(in, first, end, how, fixed, groups.largest_of_warp, adder);
+    if (how == ADD_GROUPS) detail::add_groups<T, V>(in, groups, first, end, tile.places, fixed, adder);
 }
 
 // ---- the call
@@ -761,41 +792,20 @@ inline int ceil_log2(int64_t n) {
     return bits;
 }
 
-// The arrays of a workspace, each at a multiple of 256 bytes.
-struct array_places {
-    char *memory; // nullptr: the bytes alone are asked for
-    size_t used;
-
-    template <typename Item>
-    void add(size_t count, Item **array) {
-        *array = reinterpret_cast<Item *>(memory ? memory + used : nullptr);
-        used += (count * sizeof(Item) + 255) / 256 * 256;
-    }
-};
-
-// The sums of a call in fixed point, and their bytes in the workspace.
-inline fixed_sums place_fixed(const key_call &call, sums_way way, size_t *bytes) {
+// The sums of a call in fixed point: their places in the workspace, which may be nullptr, and its bytes.
+inline size_t place_fixed(const key_call &call, sums_way way, fixed_sums *out) {
     const size_t words = way == sums_way::exact || call.value_bytes == 8 ? 2 : 1;
-    array_places places = {call.workspace, 0};
-    fixed_sums fixed;
-    places.add(MOST_PARTS, &fixed.largest);
-    places.add(size_t(call.rows.rows) * size_t(call.width) * words, &fixed.sum);
-    *bytes = places.used;
-    fixed.parts = 0;
+    const size_t values = size_t(call.rows.rows) * size_t(call.width) * words;
+    const size_t parts = MOST_PARTS * sizeof(unsigned);
+    out->sum = call.workspace ? reinterpret_cast<long long *>(call.workspace + parts) : nullptr;
+    out->largest = reinterpret_cast<unsigned *>(call.workspace);
+    out->parts = 0;
     const float bound = float(::fmin(::fmax(call.bound, 1e-45), 3.4028234663852886e38));
-    fixed.bound = call.value_bytes == 8 ? unsigned(bits_as<unsigned long long>(call.bound) >> 32) | 0xfffffu
-                                        : bits_as<unsigned>(bound) | 0x7fffffu;
-    fixed.log2_count = detail::ceil_log2(call.rows.count);
-    fixed.report = call.rows.report;
-    return fixed;
-}
-
-// A thread for each item, in blocks of ROWS_BLOCK.
-template <bool AfterKernel = false, typename... Parameters, typename... Arguments>
-cudaError_t launch_for(cudaStream_t stream, int64_t threads, void (*kernel)(Parameters...),
-                       Arguments... arguments) {
-    return detail::launch_kernel<AfterKernel>(stream, unsigned(detail::parts_in(threads, ROWS_BLOCK)),
-                                              ROWS_BLOCK, 0, kernel, arguments...);
+    out->bound = call.value_bytes == 8 ? unsigned(bits_as<unsigned long long>(call.bound) >> 32) | 0xfffffu
+                                       : bits_as<unsigned>(bound) | 0x7fffffu;
+    out->log2_count = detail::ceil_log2(call.rows.count);
+    out->report = call.rows.report;
+    return parts + (values * 8 + 255) / 256 * 256;
 }
 
 template <typename T, int V, typename Adder>
@@ -804,47 +814,60 @@ cudaError_t launch_add_rows(const key_call &call, const fixed_sums &fixed, cudaS
     in.vectors = int32_t(call.width / V);
     // As few rounds of blocks as can be, all of them full.
     const int64_t blocks = int64_t(call.multiprocessors) * ROWS_BLOCKS;
-    const int64_t waves = detail::parts_in(in.count, blocks * MOST_TILE_ROWS);
-    const int64_t each = detail::parts_in(in.count, blocks * waves);
+    const int64_t waves = (in.count + blocks * MOST_TILE_ROWS - 1) / (blocks * MOST_TILE_ROWS);
+    const int64_t each = (in.count + blocks * waves - 1) / (blocks * waves);
     const int64_t least = in.vectors < 8 ? ROWS_BLOCK / in.vectors : 32, step = in.vectors < 32 ? 32 : 1;
-    const int64_t rows = each < least && in.vectors < 32 ? least : detail::parts_in(each, step) * step;
+    row_tile tile = {int32_t(each < least && in.vectors < 32 ? least : (each + step - 1) / step * step),
+                     2 * ROWS_BLOCK};
+    while (tile.places < 2 * tile.rows) tile.places *= 2;
     // Groups have rows of 32 bits. In a small table atomics meet.
     const bool groups = call.way == sums_way::grouped || in.rows <= 2048;
     const adding how = in.rows > INT32_MAX || call.way == sums_way::atomic ? ADD_SINGLY
                        : groups                                            ? ADD_GROUPS
                                                                            : ADD_LOOK;
-    return detail::launch_for<Adder::after_kernel>(stream, detail::parts_in(in.count, rows) * ROWS_BLOCK,
-                                                   add_rows<T, V, Adder>, in, call.out, fixed, how,
-                                                   int(rows));
+    return detail::launch_kernel<Adder::after_kernel>(
+        stream, unsigned((in.count + tile.rows - 1) / tile.rows), ROWS_BLOCK, 0, add_rows<T, V, Adder>, in,
+        call.out, fixed, how, tile);
 }
 
 template <typename T, int Words>
 cudaError_t add_fixed(const key_call &call, cudaStream_t stream) {
-    size_t bytes;
-    fixed_sums fixed = detail::place_fixed(call, call.way, &bytes);
+    fixed_sums fixed;
+    detail::place_fixed(call, call.way, &fixed);
     const int64_t values = call.rows.rows * call.width;
     // find_largest looks at `all` values, and sets the sums to 0.
     const int64_t all = call.bound > 0 ? 0 : call.rows.count * call.width;
     constexpr int V = 16 / int(sizeof(T));
     const bool vectors = detail::is_aligned(call.rows.source, 16);
     const int64_t pairs = (values * Words + 1) / 2, work = all / (vectors ? V : 1) / 2 + pairs;
-    const int64_t most = detail::parts_in(work, LARGEST_BLOCK);
+    const int64_t most = (work + LARGEST_BLOCK - 1) / LARGEST_BLOCK;
     const unsigned blocks = unsigned(most < 1 ? 1 : most < MOST_PARTS ? most : int64_t(MOST_PARTS));
     if (call.bound == 0) fixed.parts = int(blocks);
-    cudaError_t error = detail::launch_kernel(
-        stream, blocks, unsigned(LARGEST_BLOCK), 0, vectors ? find_largest<T, V> : find_largest<T, 1>,
-        call.rows.source, all, fixed.largest, reinterpret_cast<ulonglong2 *>(fixed.sum), pairs);
+    cudaError_t error = detail::launch_kernel(stream, blocks, unsigned(LARGEST_BLOCK), 0,
+                                              vectors ? find_largest<T, V> : find_largest<T, 1>,
+                                              call.rows.source, all, const_cast<unsigned *>(fixed.largest),
+                                              reinterpret_cast<ulonglong2 *>(fixed.sum), pairs);
     if (error == cudaSuccess)
         error = detail::launch_add_rows<T, 1, fixed_adder<T, Words>>(call, fixed, stream);
     if (error != cudaSuccess) return error;
-    const int64_t quarters = detail::parts_in(values, 4),
-                  full = int64_t(call.multiprocessors) * 8 * ROWS_BLOCK;
-    return detail::launch_for<true>(stream, quarters < full ? quarters : full, add_fixed_sums<T, Words>,
-                                    fixed, static_cast<T *>(call.out), values);
+    const int64_t quarters = (values + 3) / 4, full = int64_t(call.multiprocessors) * 8 * ROWS_BLOCK;
+    const unsigned threads = unsigned(quarters < full ? quarters : full);
+    return detail::launch_kernel<true>(stream, (threads + ROWS_BLOCK - 1) / ROWS_BLOCK, ROWS_BLOCK, 0,
+                                       add_fixed_sums<T, Words>, fixed, static_cast<T *>(call.out), values);
 }
 
 // V: values of a vector, halved until the call has such vectors.
-template <typename Sort, typename T, typename Out, int V = 16 / int(sizeof(T))>
+template <typename Sort, typename T, int V, typename Out>
+cudaError_t add_vectors(const key_call &call, cudaStream_t stream) {
+    if constexpr (V > 1)
+        if (call.vector_bytes < V * int(sizeof(T)))
+            return detail::add_vectors<Sort, T, V / 2, Out>(call, stream);
+    if constexpr (Sort::sorts && sizeof(T) < 8)
+        if (detail::sorts(call.way)) return detail::add_sorted<Sort, T, V, Out>(call, stream);
+    return detail::launch_add_rows<T, V, float_adder<T, V, Out>>(call, {}, stream);
+}
+
+template <typename Sort, typename T, typename Out>
 cudaError_t add_call(const key_call &call, cudaStream_t stream) {
     if constexpr (sizeof(T) == sizeof(Out)) {
         if constexpr (sizeof(T) < 8)
@@ -852,20 +875,15 @@ cudaError_t add_call(const key_call &call, cudaStream_t stream) {
         if (call.way == sums_way::fixed || call.way == sums_way::exact)
             return detail::add_fixed<T, 2>(call, stream);
     }
-    if constexpr (V > 1)
-        if (call.vector_bytes < V * int(sizeof(T)))
-            return detail::add_call<Sort, T, Out, V / 2>(call, stream);
-    if constexpr (Sort::sorts && sizeof(T) < 8)
-        if (detail::sorts(call.way)) return detail::add_sorted<Sort, T, V, Out>(call, stream);
-    return detail::launch_add_rows<T, V, float_adder<T, V, Out>>(call, {}, stream);
+    return detail::add_vectors<Sort, T, 16 / int(sizeof(T)), Out>(call, stream);
 }
 
 // *bytes = those of the workspace of a call, whose sizes are right.
 template <typename Sort>
 cudaError_t bytes_of(const key_call &call, size_t *bytes) {
     const sums_way way = detail::chosen_way(call, Sort::sorts);
-    *bytes = 0;
-    if (way == sums_way::fixed || way == sums_way::exact) detail::place_fixed(call, way, bytes);
+    fixed_sums fixed;
+    *bytes = way == sums_way::fixed || way == sums_way::exact ? detail::place_fixed(call, way, &fixed) : 0;
     if constexpr (Sort::sorts)
         if (detail::sorts(way)) {
             sorted_places<Sort> places = {};
