@@ -40,12 +40,12 @@ KEPT = {
         "fox_exposures": "198c4a2d1119be6b42f9fe74231ec2ee4cec293eda3526e27ea0762e6c084a16",
     },
     "cuda": {
-        "knot_splits": "7e74d0e8c8d035e6dca5fddbb0b42c9227cc1e800fa74162c4933c6370a05564",
-        "knot_mcmc": "310cc3e15c7ebd11d853abb57cb481080e131548cb06c06c7d034a31d4c480a6",
-        "knot_resumed": "e1fb609d2c0abb0212a20f51523a093ad457323eefd1751b1aa8e3c10d716587",
-        "fern_splits": "ecc44822030839b5548d3da26c15a935e3dced6f3dfe1bd1d29c9dc6368429da",
-        "fern_poses": "24aa6c11f2b248afa2c9f221fdd2110e592b86e41d985f70e8308b50e499080b",
-        "fox_exposures": "3a2167b6f35691c4e98edcdfb8452737c6b22033452a81ace1e99fef41ccde7d",
+        "knot_splits": "a76881cf9d13df8ca8dbb20b8be296d13aa98096626827d9298837ac5b2cd74a",
+        "knot_mcmc": "9e5a48e4d23527eae89c36a57984487a26af96fae9c3a0acae5588b9abad443d",
+        "knot_resumed": "570f84d3260a43d75d0930becf244a0b937e09f4abc55c119ee267310b2363de",
+        "fern_splits": "832f1236f336f1c0f88df2c30dea5dccdc61197b04f0a9d82b5a56a0c52b8f7c",
+        "fern_poses": "89f794b91e9ceef6ab8f9bdf57569c0f10bc88f8a4519c62ef1e4bebfb30c49f",
+        "fox_exposures": "273ec81f2a69f3e94a7624d1fb37b7468d82de0a12759a6b8bb9de0f34c0c9f3",
     },
 }
 
