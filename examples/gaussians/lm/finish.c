@@ -6,7 +6,6 @@
 #include "frame.h"
 #include "files/json_writer.h"
 #include "scene.h"
-#include "measure/shared_options.h"
 #include "record/run_log.h"
 #include "views.h"
 #include "solver.h"

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
-// The commands of `dsplat`. A command takes argv from its own name on and returns the program's exit code.
+// The commands of `dsplat`, and what several of them share. A command takes argv from its own name on and returns the
+// program's exit code.
 #pragma once
 
 #include "cli/command_line.h"
-#include "distwar_gs.h"
+#include "dataset.h"
+#include "ranks.h"
 
 int train_command(int argc, char **argv);
 int render_command(int argc, char **argv);
@@ -22,3 +24,56 @@ bool read_scene_to_measure(const char *path, gs_gaussians *out, fault *why);
 // Writes trained Gaussians (device) to a scene file, without those whose values overflowed; stderr says how
 // many those are. *host: what was written, to be closed by scene_close also after a failure.
 bool save_trained(const char *path, const gs_gaussians *device, gs_gaussians *host, fault *why);
+
+// ---- rows of options that several commands have
+
+#define BACKGROUND_OPTION(at) OPTION("background", at, .help = "R,G,B behind the scene, each 0..1")
+#define CAMERAS_OPTION(at)                                                                                   \
+    OPTION("cameras", at,                                                                                    \
+           .help = "the folder with the photographs and their cameras, as for 'dsplat train'; required")
+// of: what is scaled, for example "pictures".
+#define DOWNSCALE_OPTION(at, of)                                                                             \
+    OPTION("downscale", at, .minimum = 1, .maximum = 64,                                                     \
+           .help = "divide the width and height of " of " by this")
+#define UNDISTORT_OPTION(at)                                                                                 \
+    OPTION("undistort", at, .help = "make pinhole pictures of fisheyes too, as of every other lens")
+#define MASK_FROM_ALPHA_OPTION(at)                                                                           \
+    OPTION("mask-from-alpha", at, .help = "ignore pixels whose alpha is 0 in place of blending them")
+
+// ---- commands that work on several GPUs: as ranks that they start on this host (--gpus), or as one of the ranks that a
+// launcher has started
+
+typedef struct rank_options {
+    int64_t gpus; // 0: one
+    const char *nccl;
+    // After rank_options_check:
+    bool launched;
+    ranks_place place;
+    uint64_t arguments; // their hash
+} rank_options;
+
+// what: what --gpus does, for --help.
+#define GPUS_OPTION(at, what)                                                                                \
+    OPTION("gpus", at, .maximum = RANKS_MAX, .free_on_resume = true, .automatic = true,                      \
+           .help = what " across N GPUs of this host; auto: one, or as mpirun, srun or torchrun says")
+#define NCCL_OPTION(at)                                                                                      \
+    OPTION("nccl", at, .free_on_resume = true,                                                               \
+           .help = "the path of libnccl.so.2, if the loader does not find it")
+
+// After parsing: looks for a launcher, which sets gpus. argv: the command line, the same for all ranks.
+bool rank_options_check(rank_options *options, int argc, char **argv, fault *why);
+
+typedef struct rank_work {
+    // Does what needs no device, such as reading files. Called once while ranks are started, which share it, or in
+    // each rank that a launcher has started. own: the rank's number; 0 if they share it.
+    bool (*load)(void *context, int own, fault *why);
+    ranks_body body;
+    void *context;
+    // The data and scene that `load` reads. Ranks that a launcher has started must have as many views of the same names
+    // and sizes, and as many points and Gaussians.
+    const dataset *data;
+    const gs_gaussians *scene;
+} rank_work;
+
+// ranks_run. On a CPU ranks are threads, unless a stand-in for NCCL is named.
+bool run_on_ranks(const rank_options *options, rank_work *work, fault *why);

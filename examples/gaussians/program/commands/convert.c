@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT
 // dsplat convert: scenes -> one scene, in the format of its suffix.
-#include "commands/camera_around.h"
+#include "commands/cameras.h"
 #include "commands/command.h"
 #include "arrays.h"
 #include "dataset.h"
 #include "camera.h"
 #include "frame.h"
-#include "measure/shared_options.h"
 #include "scene.h"
 #include "similarity.h"
 #include <math.h>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // dsplat eval: the quality of a scene: PSNR and SSIM against photographs.
 #include "commands/command.h"
-#include "commands/on_ranks.h"
 #include "depth_maps.h"
 #include "device.h"
 #include "frame.h"
@@ -11,7 +10,6 @@
 #include "scene.h"
 #include "measure/maps.h"
 #include "trainer.h"
-#include "measure/shared_options.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

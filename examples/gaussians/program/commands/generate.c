@@ -296,9 +296,11 @@ static bool generate(const generate_options *options, fault *why) {
     const bool done = scene_write(path, &scene, why) && write_data(options, &scene, why);
     if (done)
         printf("%s: %" PRId64 " views to train on, %" PRId64 " held out, %" PRId64 " x %" PRId64
-               ", of %" PRId64 " Gaussians\n",
+               ", of %" PRId64 " Gaussians%s\n",
                options->folder, options->views, options->test_views, options->size, options->size,
-               scene.count);
+               scene.count,
+               10 * scene.count > 11 * options->gaussians ? ": its thin parts need more than were asked for"
+                                                          : "");
     scene_close(&scene);
     return done;
 }

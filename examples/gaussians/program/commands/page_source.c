@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "commands/page_source.h"
-#include "commands/camera_around.h"
-#include "commands/camera_path.h"
+#include "commands/cameras.h"
 #include "commands/command.h"
 #include "camera.h"
 #include "frame.h"
 #include "live/contribution.h"
-#include "measure/shared_options.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT
 // dsplat render: a scene -> a picture of one view, or the pictures of a flight through it.
 #include "camera.h"
-#include "commands/camera_around.h"
-#include "commands/camera_path.h"
+#include "commands/cameras.h"
 #include "commands/command.h"
 #include "dataset.h"
 #include "frame.h"
-#include "measure/shared_options.h"
 #include "files/path.h"
 #include "measure/maps.h"
 #include "record/video.h"

@@ -2,7 +2,7 @@
 // dsplat render --path: where its cameras are, and the pictures.
 #include "program_run.h"
 #include "camera.h"
-#include "commands/camera_path.h"
+#include "commands/cameras.h"
 #include "images/plane.h"
 #include <set>
 

@@ -137,7 +137,7 @@ TEST_F(Poses, OfPhotographsAreTrainedOn) {
     fs::rename(at("data/images/photo3.PNG"), at("data/images/photo3.png")); // as the model has it
     EXPECT_EQ(splat({"train", at("data"), "-o", at("scene.ply"), "--iterations", "1"}).code, 0);
     before = entries();
-    refuses({at("photos"), "-o", at("data")}, "exists already");
+    refuses({at("photos"), "-o", at("data")}, "exists already, with cameras: 'dsplat train ");
 
     set("FEATURES", "FeatureExtraction"); // of newer versions
     ASSERT_EQ(poses({at("data"), "-o", at("again"), "--in-order", "--one-camera", "--gpu", "--camera-model",
@@ -158,8 +158,12 @@ TEST_F(Poses, FailuresLeaveNothing) {
     refuses({photos, "-o", data, "--points"}, "--points excludes -o", 2);
     refuses({photos, "-o", data, "--camera-model", "FOV"}, "must be one of SIMPLE_PINHOLE", 2);
     refuses({photos, "-o", at("none/data")}, "cannot make a folder beside it");
-    refuses({photos, "-o", photos}, "exists already");
+    refuses({photos, "-o", photos}, "is not an empty folder: name another one by -o");
     refuses({at("small"), "-o", data}, "holds 0 photographs");
+    fs::create_directories(at("telephone"));
+    std::ofstream(at("telephone/IMG_1.HEIC")) << "x";
+    before = entries();
+    refuses({at("telephone"), "-o", data}, "it has 1 of .HEIC, which ImageMagick converts: mogrify");
     for (const char *step : {"feature_extractor", "exhaustive_matcher"}) {
         set("FAIL", step);
         refuses({photos, "-o", data},
@@ -269,7 +273,7 @@ class PosesWithColmap : public Program {
   protected:
     void SetUp() override {
         Program::SetUp();
-        if (run("/bin/sh", {"-c", "command -v colmap ffmpeg ffprobe"}).code != 0)
+        if (run("/bin/sh", {"-c", "command -v colmap && command -v ffmpeg && command -v ffprobe"}).code != 0)
             GTEST_SKIP() << "colmap, ffmpeg or ffprobe is not installed";
         fs::create_directories(at("photos"));
         const char *const given = getenv("DISTWAR_PHOTOGRAPHS");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The table of options of dsplat train: which of them --resume may change.
-#include "commands/train/train_options.h"
+#include "commands/train.h"
 #include "checkpoint.h"
 #include <gtest/gtest.h>
 #include <cstdlib>

@@ -1,23 +1,226 @@
 // SPDX-License-Identifier: MIT
-// A run of `dsplat train` on each rank, from its start to its files, which rank 0 writes.
-#include "train_run.h"
-#include "train_start.h"
-#include "train_summary.h"
-#include "plan.h"
+// dsplat train: photographs with cameras -> a scene of Gaussians.
+#include "commands/train.h"
+#include "cli/progress.h"
 #include "commands/page_source.h"
 #include "device.h"
+#include "frame.h"
+#include "live/report.h"
 #include "live/training_page.h"
 #include "measure/viewer.h"
-#include "trainer.h"
-#include "live/report.h"
 #include "record/scene_pieces.h"
 #include "record/signals.h"
-#include "cli/progress.h"
 #include "scene.h"
+#include "trainer.h"
+#include <limits.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+// ---- what is printed on stdout: before the first step, and at the end
+
+static void print_data(const train_options *options, const view_split *split) {
+    const image *first = split->views[0].picture;
+    bool differ = false;
+    for (size_t i = 0; i < split->training + split->held_out; i++)
+        differ |= split->views[i].picture->width != first->width ||
+                  split->views[i].picture->height != first->height;
+    printf("data       %s: %zu view%s to train on, %zu held out, %d x %d%s\n", options->data, split->training,
+           split->training == 1 ? "" : "s", split->held_out, first->width, first->height,
+           differ ? " and other sizes" : "");
+}
+
+static void print_memory(const train_run *run, int ranks) {
+    const training_memory *const m = &run->memory;
+    const double all = m->scene + m->step + m->pictures;
+    const int64_t most = run->settings.density.most_gaussians, first = run->first_gaussians;
+    size_t unused, bytes;
+    DEVICE_CHECK(cudaMemGetInfo(&unused, &bytes));
+    printf(
+        "memory     about %.0f MB of the device's %.0f: %.0f for %lld Gaussians, the most there will be, %.0f for "
+        "a step, %.0f for photographs\n",
+        1e-6 * all, 1e-6 * (double)bytes, 1e-6 * m->scene, (long long)(first > most ? first : most),
+        1e-6 * m->step, 1e-6 * m->pictures);
+    if (all <= (double)unused || run->options->memory > 0) return;
+    printf("           more than the %.0f MB that are free: ", 1e-6 * (double)unused);
+    if (m->scene + m->step <= 0.9 * (double)unused)
+        printf("photographs are uploaded when a step needs them\n");
+    else
+        printf("--max-gaussians %lld would fit\n",
+               (long long)training_gaussians_that_fit(&run->settings, &run->known, run->first_gaussians,
+                                                      (int)run->options->sh_degree, ranks,
+                                                      0.9 * (double)unused));
+}
+
+static void print_start(const train_run *run) {
+    const stereo_result *const stereo = &run->stereo;
+    if (!run->random_start && stereo->views == 0) return;
+    printf("start      %zu %s%s", run->data.point_count,
+           run->random_start ? "random points" : "points by stereo",
+           run->random_start && run->options->random == 0
+               ? ": the data has none (`dsplat poses DATA --points` finds some)"
+               : "");
+    if (stereo->views > 0)
+        printf("; stereo found %zu in %zu views, %.2f s", stereo->found, stereo->views, run->stereo_seconds);
+    printf("\n");
+}
+
+// What a run takes on a CPU, and what takes less. Seconds of one core for an iteration, for a pixel of a view and for a
+// Gaussian: of knot at 64 to 256 pixels with 2,000 and 20,000 Gaussians, within a factor of two.
+static void print_cpu_time(const train_run *run) {
+    static const double of_pixel = 1.5e-5, of_gaussian = 6e-5, wanted = 10; // minutes
+    const training_settings *const s = &run->settings;
+    const int64_t most = s->density.most_gaussians, first = run->first_gaussians;
+    const double pixels = (double)run->known.pixels / (double)run->split.training;
+    const double each = of_pixel * pixels + of_gaussian * (double)(most > first ? most : first);
+    const double cores = (double)sysconf(_SC_NPROCESSORS_ONLN),
+                 minutes = (double)s->iterations * each / cores / 60;
+    const double factor = (double)run->options->downscale * ceil(sqrt(minutes / wanted));
+    if (s->budget || minutes < 1) return;
+    printf("           no GPU: about %.0f minutes on %g cores", minutes, cores);
+    if (minutes > wanted && factor <= 64) printf("; about %g with --downscale %g", wanted, factor);
+    if (minutes > wanted) printf("; --budget %gm fits everything to that time", wanted);
+    printf("\n");
+}
+
+static void print_plan(const train_run *run, int ranks) {
+    const training_settings *const s = &run->settings;
+    print_data(run->options, &run->split);
+    printf("device     %d x %s\n", ranks, device_name());
+    if (run->way && run->way->about) printf("           %s\n", run->way->about);
+    const char *const few = run->way && run->way->few ? run->way->few(s, ranks) : NULL;
+    if (few) printf("           %s: one GPU may be faster (docs/gpus.md)\n", few);
+    print_memory(run, ranks);
+    if (!run->options->resume) print_start(run);
+    if (s->budget)
+        printf("plan       %g s", s->budget->seconds);
+    else
+        printf("plan       %lld iteration%s", (long long)s->iterations, s->iterations == 1 ? "" : "s");
+    printf(", %lld view%s per step, density control %s", (long long)s->batch, s->batch == 1 ? "" : "s",
+           density_method_of(s->density.kind)->name);
+    for (int i = 0; i < s->resolutions.count; i++)
+        printf(", 1/%d of the size until %g%%", s->resolutions.phase[i].factor,
+               s->resolutions.phase[i].percent);
+    printf("\n");
+    if (strcmp(gs_backend(), "simt") == 0) print_cpu_time(run);
+    fflush(stdout);
+}
+
+static void print_training(const train_run *run, int ranks) {
+    const training_report *const report = &run->report;
+    const distwar_policy *used = &report->strategy.policy;
+    const long long done = report->iterations - report->first_iteration + 1, batch = run->settings.batch;
+    printf("training   %lld iteration%s", done, done == 1 ? "" : "s");
+    if (report->first_iteration > 1) printf(" (%lld in all)", (long long)report->iterations);
+    printf(" in %.1f s on ", report->seconds);
+    if (ranks > 1) printf("%d x ", ranks);
+    printf("%s, %lld view%s per step, %s", device_name(), batch, batch == 1 ? "" : "s",
+           distwar_strategy_name(used->strategy));
+    if (offered_has_threshold(blend_strategies, used->strategy))
+        printf(" at threshold %d", used->balance_threshold);
+    printf(", seed %lld\n", (long long)run->settings.seed);
+    if (run->state.place.ended > 0)
+        printf(
+            "           ended early: from iteration %lld on, views set aside gained under 0.15 of what training "
+            "views did (--validate 0 goes on)\n",
+            (long long)run->state.place.ended);
+    const int teachers = run->state.place.scenes;
+    if (teachers > 0)
+        printf(
+            "           %d scenes, each trained until there, taught the last one (--teachers 0: the first is all)\n",
+            teachers);
+}
+
+// Nothing where gains were given up (gains.c).
+static void print_gains(const training_state *state) {
+    const size_t values = (size_t)state->exposures * GS_EXPOSURE_VALUES;
+    float *const log_gains = malloc(values * sizeof *log_gains);
+    double squares = 0;
+    if (values > 0 && log_gains) {
+        device_download(log_gains, state->exposure, values * sizeof *log_gains);
+        for (size_t i = 0; i < values; i++) squares += (double)log_gains[i] * (double)log_gains[i];
+        printf(
+            "exposure   gains of the photographs differ by %.1f %%: corrected (--no-exposure leaves them)\n",
+            100 * sqrt(squares / (double)values));
+    }
+    free(log_gains);
+}
+
+static void print_tuning(const training_report *report) {
+    const strategy_report *tuned = &report->strategy;
+    const double spent = report->clock.milliseconds[STAGE_RENDER_BACKWARD];
+    printf(
+        "tuning     %s; %lld launches measured, looked again %lld times, changed %lld times; cost %.1f ms, "
+        "%.1f %% of the backward blend\n",
+        tuned->known ? "chosen on this data" : "not finished: too few iterations", (long long)tuned->measured,
+        (long long)tuned->examinations, (long long)tuned->changes, tuned->cost,
+        spent > 0 ? 100 * tuned->cost / spent : 0);
+}
+
+static void print_stages(const stage_clock *clock) {
+    if (clock->steps == 0) return;
+    printf("GPU        ms per step:");
+    for (int i = 0; i < STAGES; i++)
+        printf("%s %s %.4f", i ? "," : "", stage_name((stage)i),
+               clock->milliseconds[i] / (double)clock->steps);
+    printf("\n");
+}
+
+static void print_validation(const train_run *run) {
+    const run_record *const record = &run->log.record;
+    const run_validation *const last = &record->validations[record->validation_count - 1];
+    printf(
+        "validation after iteration %lld: PSNR %.2f dB, SSIM %.4f on %zu training views set aside until then; %.2f "
+        "dB, %.4f on %zu beside them\n",
+        (long long)last->iteration, last->aside.psnr, last->aside.ssim, run->validation.count,
+        last->beside.psnr, last->beside.ssim, run->validation.count);
+}
+
+static void print_depth(const train_depth *depth) {
+    printf("depth      %zu of %zu maps fitted, to %.0f points each with an error of %.2f %% (means)\n",
+           depth->fitted, depth->maps, depth->mean_points, 100 * depth->mean_error);
+}
+
+static void print_poses(const run_poses *poses) {
+    const pose_difference *before = &poses->before, *after = &poses->after;
+    for (int i = 0; i < poses->sizes; i++)
+        printf("%s 1/%d: %.4f degrees, %.5f extents", i ? "," : "sizes     ", 1 << poses->levels[i],
+               poses->settled[i].mean_degrees, poses->settled[i].mean_distance);
+    if (poses->sizes > 0) printf("; %.1f s\n", poses->seconds);
+    printf(
+        "poses      from those of the data %.4f -> %.4f degrees, %.5f -> %.5f extents (means); largest %.4f "
+        "degrees, %.5f extents\n",
+        before->mean_degrees, after->mean_degrees, before->mean_distance, after->mean_distance,
+        after->largest_degrees, after->largest_distance);
+}
+
+static void print_summary(const train_run *run, int ranks, int64_t written) {
+    const train_options *const options = run->options;
+    const training_report *const report = &run->report;
+    const quality *const held_out = run_record_last_quality(&run->log.record);
+    printf("scene      %lld Gaussians, SH degree %d, in %s\n", (long long)written,
+           run->state.gaussians.sh_degree, options->output);
+    print_training(run, ranks);
+    print_gains(&run->state);
+    if (report->strategy.tuned) print_tuning(report);
+    if (report->loss_window > 0) // 0: resumed after its last iteration
+        printf("loss       %.5f -> %.5f (means over %lld view%s)\n", report->first_loss, report->last_loss,
+               (long long)report->loss_window, report->loss_window > 1 ? "s" : "");
+    if (options->report) printf("report     %s/index.html\n", options->report);
+    if (held_out) printf("held out   PSNR %.2f dB, SSIM %.4f\n", held_out->psnr, held_out->ssim);
+    if (run->log.record.validation_count > 0) print_validation(run);
+    print_stages(&report->clock);
+    if (options->depth) print_depth(&run->depth);
+    if (options->recipe.refine_poses || options->perturb_poses) print_poses(&run->poses);
+}
+
+// ---- a rank
+
+enum { PAGE_VIEWS = 16, PAGE_MOST = 1000000 }; // as dsplat view has by default
+enum { SELDOM = 1000000000 };                  // iterations
 
 typedef struct rank_run {
     train_run *run;
@@ -42,9 +245,9 @@ static bool is_alone(const rank_run *r) {
 
 static void after_size(void *context, int level, const refined_pose *poses) {
     train_run *run = context;
-    run_poses *record = &run->poses.record;
+    run_poses *record = &run->poses;
     record->levels[record->sizes] = level;
-    record->settled[record->sizes++] = train_poses_difference(&run->poses, poses);
+    record->settled[record->sizes++] = train_poses_difference(run, poses);
 }
 
 static bool start_poses(train_run *run, fault *why) {
@@ -65,7 +268,7 @@ static bool start_poses(train_run *run, fault *why) {
     const bool done = training_state_open_poses(state, (int64_t)split->training, why) &&
                       poses_start_in(state->pose, split->views, split->training, state, why) &&
                       pose_levels_refine(state->pose, split->views, split->training, &settings, &levels, why);
-    run->poses.record.seconds = seconds_now() - began;
+    run->poses.seconds = seconds_now() - began;
     return done;
 }
 
@@ -79,7 +282,7 @@ static bool start(train_run *run, const training_place *place, const gs_gaussian
 static bool resume(train_run *run, const training_place *place, fault *why) {
     const train_options *o = run->options;
     training_state *state = &run->state;
-    const checkpoint_key key = saver_key(&run->saver);
+    const checkpoint_key key = saver_key(&run->checkpoint);
     if (!checkpoint_read(o->resume, &key, place, state, why)) return false;
     training_state_antialias(state, o->antialias);
     // The checksum may be right and the counts forged; training reads an exposure and a pose for every view.
@@ -104,8 +307,8 @@ static size_t picture_room(const rank_run *r) {
     DEVICE_CHECK(cudaMemGetInfo(&unused, &all));
     if (!is_alone(r)) return m->pictures > 0.25 * (double)all ? all / 4 : 0;
     if (m->scene + m->step + m->pictures <= (double)unused) return 0;
-    const double lessons = run->settings.teachers >= 2 ? 0.25 * (double)all : 0;
-    return (size_t)fmax(0.9 * (double)unused - m->scene - m->step - lessons, 1);
+    const double distilled = run->settings.teachers >= 2 ? 0.25 * (double)all : 0;
+    return (size_t)fmax(0.9 * (double)unused - m->scene - m->step - distilled, 1);
 }
 
 // Pictures are all on the device, or come when they are needed: where it does not hold all, or no rank needs all.
@@ -173,8 +376,6 @@ static void record_settings(run_record *record, const train_run *run) {
     run_record_options(record, run->table, run->changed);
 }
 
-enum { SELDOM = 1000000000 }; // iterations
-
 static run_log_options log_options(const train_run *run) {
     const train_options *o = run->options;
     const bool kept = o->log || o->report; // otherwise training need not wait for values
@@ -210,8 +411,6 @@ static bool open_log(rank_run *r, fault *why) {
     run_log_start(&run->log, &run->state);
     return true;
 }
-
-enum { PAGE_VIEWS = 16, PAGE_MOST = 1000000 }; // as dsplat view has by default
 
 // The `wants` of training_observer.
 static bool page_wants(void *context) {
@@ -257,11 +456,11 @@ static bool observe(void *context, const training_state *state, const training_r
     rank_run *const r = context;
     train_run *const run = r->run;
     bool saved;
-    train_poses_place_held_out(&run->poses, state);
+    train_poses_place_held_out(run);
     if (!run_log_observe(&run->log, state, report, why) ||
-        !saver_observe(&run->saver, state, report, &saved, why))
+        !saver_observe(&run->checkpoint, state, report, &saved, why))
         return false;
-    if (saved) run_log_checkpoint(&run->log, state->place.views, run->saver.path);
+    if (saved) run_log_checkpoint(&run->log, state->place.views, run->checkpoint.path);
     return !r->page ||
            training_page_observe(r->page, state, report, &run->log.record, stop_request_flag(), why);
 }
@@ -274,15 +473,15 @@ static void warn(void *context, const char *text) {
 // Trains until the end, or until a signal requests a stop.
 static bool iterate(rank_run *r, fault *why) {
     train_run *const run = r->run;
-    const training_observer observer = {.observe = observe,
-                                        .context = r,
-                                        .interval =
-                                            common_divisor(run_log_interval(&run->log), run->saver.interval),
-                                        .wants = r->page ? page_wants : NULL,
-                                        .end = stop_request_flag(),
-                                        .warn = warn};
+    const training_observer observer = {
+        .observe = observe,
+        .context = r,
+        .interval = common_divisor(run_log_interval(&run->log), run->checkpoint.interval),
+        .wants = r->page ? page_wants : NULL,
+        .end = stop_request_flag(),
+        .warn = warn};
     run->settings.name = "training";
-    if (is_first(r)) train_summary_begin(run, ranks_count(r->group));
+    if (is_first(r)) print_plan(run, ranks_count(r->group));
     if (is_alone(r)) stop_request_begin(); // otherwise train.c has, before the ranks
     const bool done = train_on(r->cached ? &r->pictures : NULL, &run->state, run->split.views,
                                run->split.training, &run->settings, &observer, &run->report, why);
@@ -290,15 +489,15 @@ static bool iterate(rank_run *r, fault *why) {
     if (!done ||
         (r->page && !training_page_finish(r->page, &run->state, &run->report, &run->log.record, why)))
         return false;
-    train_poses_adopt(&run->poses, &run->state);
-    run->poses.record.after = train_poses_difference(&run->poses, NULL);
+    train_poses_adopt(run);
+    run->poses.after = train_poses_difference(run, NULL);
     if (!run->report.stopped) return true;
     run->stopped_by = signal;
     if (is_first(r))
         fprintf(
             stderr,
             "dsplat: stopped by a signal after iteration %lld, which is saved; to continue, add --resume %s\n",
-            (long long)run->state.place.views, run->saver.path);
+            (long long)run->state.place.views, run->checkpoint.path);
     return true;
 }
 
@@ -368,17 +567,6 @@ static bool write_report(const rank_run *r, fault *why) {
     return done;
 }
 
-static void print_summary(const rank_run *r, int64_t written, int64_t dropped) {
-    const train_run *const run = r->run;
-    const train_options *const o = run->options;
-    const gs_gaussians shape = {.count = written, .sh_degree = run->state.gaussians.sh_degree};
-    if (dropped > 0)
-        fprintf(stderr, "dsplat: dropped %lld Gaussians whose parameters overflowed\n", (long long)dropped);
-    train_summary_print(run, ranks_count(r->group), &shape);
-    if (o->depth) train_summary_print_depth(&run->depth);
-    if (o->recipe.refine_poses || o->perturb_poses) train_summary_print_poses(&run->poses.record);
-}
-
 static bool write_results(rank_run *r, fault *why) {
     train_run *const run = r->run;
     const train_options *const o = run->options;
@@ -391,19 +579,22 @@ static bool write_results(rank_run *r, fault *why) {
     scene_notes notes = {.known = true, .holdout = run->split.held_out > 0 ? o->holdout : 0};
     memcpy(notes.background, o->recipe.background, sizeof notes.background);
     if (is_first(r) && (o->recipe.refine_poses || o->perturb_poses))
-        run_log_poses(&run->log, run->report.iterations, &run->poses.record);
+        run_log_poses(&run->log, run->report.iterations, &run->poses);
     if (!align_held_out(r, why) ||
         !scene_pieces_write(o->output, &run->state, 0, &notes, &written, &dropped, why))
         return false;
-    if (is_first(r) && o->write_cameras && !train_poses_write(&run->poses, &run->data, o->write_cameras, why))
-        return false;
+    if (is_first(r) && o->write_cameras && !train_poses_write(run, why)) return false;
     if (!run_log_finish(&run->log, &run->state, &run->report, why) || (o->report && !write_report(r, why)))
         return false;
-    if (is_first(r)) print_summary(r, written, dropped);
+    if (is_first(r) && dropped > 0)
+        fprintf(stderr, "dsplat: dropped %lld Gaussians whose parameters overflowed\n", (long long)dropped);
+    if (is_first(r)) print_summary(run, ranks_count(r->group), written);
     return true;
 }
 
-bool train_as_rank(train_run *run, const gs_gaussians *host, ranks *group) {
+// From the start to the files, which rank 0 writes. Each rank has its own copy of the run, whose views are on the host only.
+// host: the first Gaussians, if the run does not resume. False after ranks_fail.
+static bool train_as_rank(train_run *run, const gs_gaussians *host, ranks *group) {
     rank_run r = {.run = run, .group = group};
     fault why, unwritten;
     bool done = open_rank(&r, host, &why) && iterate(&r, &why) && write_results(&r, &why);
@@ -421,4 +612,91 @@ bool train_as_rank(train_run *run, const gs_gaussians *host, ranks *group) {
          i++)
         target_view_release(&run->split.views[i]);
     return done || ranks_fail_with(group, &why);
+}
+
+// ---- the ranks
+
+typedef struct shared_start {
+    train_run *run;
+    gs_gaussians gaussians; // host
+    bool takes_signals;
+    atomic_bool stopped; // training, by a signal
+} shared_start;
+
+// The `load` of rank_work. Rank 0 writes.
+static bool load_shared(void *context, int own, fault *why) {
+    shared_start *const start = context;
+    if (!train_prepare(start->run, own == 0, &start->gaussians, why)) return false;
+    if (start->run->options->ranks.gpus <= 1) return true;
+    stop_request_begin();
+    start->takes_signals = true;
+    return true;
+}
+
+// Each rank has its own of what changes: views, whose cameras move with refined poses.
+static bool rank_body(ranks *group, void *context) {
+    shared_start *const start = context;
+    if (ranks_count(group) == 1) return train_as_rank(start->run, &start->gaussians, group);
+    train_run run = *start->run;
+    const size_t views = run.split.training + run.split.held_out;
+    run.split.views = malloc(views * sizeof *run.split.views);
+    run.now = malloc(views * sizeof *run.now);
+    bool done = run.split.views && run.now;
+    if (done) memcpy(run.split.views, start->run->split.views, views * sizeof *run.split.views);
+    done = done ? train_as_rank(&run, &start->gaussians, group)
+                : ranks_fail(group, "no memory for %zu views", views);
+    if (run.report.stopped) atomic_store(&start->stopped, true);
+    free(run.split.views);
+    free(run.now);
+    return done;
+}
+
+static bool run_all(train_run *run, fault *why) {
+    shared_start start = {.run = run};
+    rank_work work = {load_shared, rank_body, &start, &run->data, &start.gaussians};
+    const bool done = run_on_ranks(&run->options->ranks, &work, why);
+    if (start.takes_signals) {
+        const int number = stop_request_end();
+        run->stopped_by = atomic_load(&start.stopped) ? number : 0; // a signal may come when all work is done
+    }
+    train_close(run, &start.gaussians);
+    return done;
+}
+
+int train_command(int argc, char **argv) {
+    train_options options = train_options_default();
+    option_table table = {0};
+    train_options_list(&options, &table);
+    const command_spec command = {
+        .name = "dsplat train",
+        .arguments = "DATA -o OUT.ply [options]",
+        .summary =
+            "Trains a scene on the photographs in the folder DATA, which holds images/ and a COLMAP model, "
+            "transforms_train.json or transforms.json. 'dsplat poses' makes such a folder of photographs or of a "
+            "video. docs/photographs.md has the steps and what is automatic.",
+        .examples = "  dsplat train data/fern -o fern.ply --downscale 4 --report page\n"
+                    "  dsplat train data/fern -o fern.ply --budget 30s\n"
+                    "  dsplat train data/fern -o fern.ply --holdout 0 --antialias\n"
+                    "  dsplat train data/lego -o lego.ply --random 100000 --background 1,1,1\n"
+                    "  dsplat train data/fern -o fern.ply --depth data/fern/depth\n"
+                    "  dsplat train data/fern -o fern.ply --resume fern.ply.checkpoint\n"
+                    "  dsplat train data/fox -o fox.ply --gpus 2\n",
+        .options = table.rows,
+        .positional = 1,
+        .groups = TRAIN_GROUPS};
+    int code;
+    if (!read_command_line(&command, argc, argv, &options.data, &code)) return code;
+    fault why;
+    char beside[PATH_MAX];
+    if (options.output && !options.checkpoint) {
+        snprintf(beside, sizeof beside, "%s.checkpoint", options.output);
+        options.checkpoint = beside;
+    }
+    bool changed[OPTION_ROOM];
+    train_options_changed(&table, changed);
+    train_run run = {.options = &options, .table = table.rows, .changed = changed};
+    if (!rank_options_check(&options.ranks, argc, argv, &why) || !train_options_check(&options, &why))
+        return report_misuse(&command, &why);
+    if (!run_all(&run, &why)) return report_failure("dsplat", &why);
+    return run.stopped_by ? 128 + run.stopped_by : EXIT_SUCCESS;
 }

@@ -29,4 +29,10 @@ bool camera_path_open(camera_path *path, camera_path_kind kind, const target_vie
 // Sets the pose of the camera on the path, 0 <= t <= 1. Its lens is unchanged.
 void camera_path_place(const camera_path *path, double t, gs_camera *camera);
 
+// Places a camera outside the scene, which looks along `direction` (unit length, not along y) at the box between the
+// 2nd and the 98th percentile of the means: trained scenes have a few Gaussians far outside. Its size and fy are read.
+// Sets pose and near plane. middle: of that box; may be NULL.
+bool camera_around(const gs_gaussians *scene, const double direction[3], gs_camera *camera, double middle[3],
+                   fault *why);
+
 C_LINKAGE_END

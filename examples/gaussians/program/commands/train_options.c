@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
-#include "train_options.h"
-#include "cli/command_line.h"
+// The options of `dsplat train`: one table for --help, the man page, completions, checkpoints, logs and reports.
+#include "commands/train.h"
 #include "frame.h"
 #include "live/server.h"
-#include "measure/shared_options.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -27,25 +26,20 @@ train_options train_options_default(void) {
     return out;
 }
 
-// Rows in the order of --help, which prints TRAIN_GROUPS groups. docs/photographs.md has the rules of what is automatic.
-static void list_input(train_options *o, option_table *table) {
+// docs/photographs.md has the rules of what is automatic. The first TRAIN_GROUPS groups are those of --help.
+void train_options_list(train_options *o, option_table *table) {
     const option_spec rows[] = {
+        OPTION("background", &o->background, .group = "input",
+               .help = "R,G,B behind the scene and transparent pictures, each 0..1"),
         DOWNSCALE_OPTION(&o->downscale, "pictures"),
         MASK_FROM_ALPHA_OPTION(&o->mask_from_alpha),
-        OPTION("background", &o->background,
-               .help = "R,G,B behind the scene and transparent pictures, each 0..1"),
         OPTION("depth", &o->depth, .help = "a folder of depth maps to learn from, NAME.png or NAME.pfm"),
         OPTION("random", &o->random, .maximum = 50000000, .automatic = true,
                .help = "start from this many random points; auto: from the data's points, if it has any"),
         OPTION("from", &o->from, .help = "start from the Gaussians of this scene file"),
-        OPTIONS_END};
-    option_table_add_group(table, "input", rows);
-}
 
-static void list_quality(train_options *o, option_table *table) {
-    const option_spec rows[] = {
         OPTION("iterations", &o->recipe.iterations, .maximum = 10000000, .free_on_resume = true,
-               .automatic = true,
+               .automatic = true, .group = "quality and time",
                .help =
                    "iterations to train for, each on one view; auto: 7000, or what --budget has time for"),
         OPTION("budget", &o->budget,
@@ -62,52 +56,32 @@ static void list_quality(train_options *o, option_table *table) {
                .help = "do not correct gains of red, green and blue that differ between training views"),
         OPTION("reproducible", &o->reproducible,
                .help = "write the same bytes in every run on one kind of GPU; slower"),
-        OPTIONS_END};
-    option_table_add_group(table, "quality and time", rows);
-}
+        GPUS_OPTION(&o->ranks.gpus, "split the scene"),
 
-static void list_cameras(train_options *o, option_table *table) {
-    const option_spec rows[] = {
+        OPTION("refine-poses", &o->recipe.refine_poses, .group = "cameras",
+               .help = "refine the poses of the training views"),
         UNDISTORT_OPTION(&o->undistort),
-        OPTION("refine-poses", &o->recipe.refine_poses, .help = "refine the poses of the training views"),
         OPTION("holdout", &o->holdout, .maximum = INFINITY,
                .help = "measure every Nth view by name and do not train on it; 0: train on all views"),
         OPTION(
             "validate", &o->validate,
             .help =
                 "set N training views aside, to end where only noise is learned; auto: 1/16 from 40 views on; 0: none"),
-        OPTIONS_END};
-    option_table_add_group(table, "cameras", rows);
-}
 
-static void list_output(train_options *o, option_table *table) {
-    const option_spec rows[] = {
         OUTPUT_OPTION(&o->output, .help = "the scene file to write: .ply, .spz or .sog; required",
-                      .free_on_resume = true),
+                      .free_on_resume = true, .group = "output"),
         OPTION("report", &o->report, .free_on_resume = true,
-               .help = "write a page with pictures and curves to this folder"),
+               .help = "write the page of the scene, with curves and held-out views, to this folder"),
         OPTION("view", &o->view, .free_on_resume = true,
-               .help = "serve a page that shows the scene and the curves while training runs"),
-        LISTEN_OPTION(&o->listen),
+               .help = "serve that page while training runs; it follows the scene"),
         OPTION("log", &o->log, .free_on_resume = true,
                .help = "write the progress to this file as lines of JSON"),
         OPTION("checkpoint-every", &o->checkpoint_every, .maximum = 10000000, .free_on_resume = true,
                .help = "iterations between checkpoints; 0: only when a signal ends training"),
         OPTION("resume", &o->resume, .free_on_resume = true,
                .help = "continue the run of this checkpoint, with its data and options"),
-        OPTIONS_END};
-    option_table_add_group(table, "output", rows);
-}
 
-static void list_gpus(train_options *o, option_table *table) {
-    const option_spec rows[] = {GPUS_OPTION(&o->ranks.gpus, "split the scene"), NCCL_OPTION(&o->ranks.nccl),
-                                OPTIONS_END};
-    option_table_add_group(table, "several GPUs", rows);
-}
-
-static void list_schedule(train_options *o, option_table *table) {
-    const option_spec rows[] = {
-        OPTION("batch", &o->recipe.batch, .maximum = GS_MAX_VIEWS, .automatic = true,
+        OPTION("batch", &o->recipe.batch, .maximum = GS_MAX_VIEWS, .automatic = true, .group = "the steps",
                .help = "views per step; auto: as many as fill a GPU, at most 4"),
         OPTION(
             "resolutions", &o->resolutions,
@@ -130,13 +104,8 @@ static void list_schedule(train_options *o, option_table *table) {
         AUTO_REDUCE_OPTION(&o->reduce, strategy_names(blend_strategies, "auto", o->strategy_names),
                            BLEND_REDUCE_HELP),
         THRESHOLD_OPTION(&o->threshold, THRESHOLD_HELP "; ignored by auto"),
-        OPTIONS_END};
-    option_table_add_group(table, "the steps", rows);
-}
 
-static void list_losses(train_options *o, option_table *table) {
-    const option_spec rows[] = {
-        OPTION("random-background", &o->recipe.random_background,
+        OPTION("random-background", &o->recipe.random_background, .group = "losses and poses",
                .help = "use a random background in each step, for scenes with transparent parts"),
         OPTION("align-steps", &o->align_steps, .maximum = 100000, .free_on_resume = true,
                .help = "with --refine-poses: steps that refine a held-out view's pose before it is measured"),
@@ -149,14 +118,9 @@ static void list_losses(train_options *o, option_table *table) {
                .help = "weight of --" #name " in the loss at the end"),
         LOSS_TERMS(WEIGHTS)
 #undef WEIGHTS
-            OPTIONS_END};
-    option_table_add_group(table, "losses and poses", rows);
-}
 
-static void list_records(train_options *o, option_table *table) {
-    const option_spec rows[] = {
-        OPTION("checkpoint", &o->checkpoint, .free_on_resume = true,
-               .help = "the checkpoint file; by default the name of -o and '.checkpoint'"),
+            OPTION("checkpoint", &o->checkpoint, .free_on_resume = true, .group = "more output",
+                   .help = "the checkpoint file; by default the name of -o and '.checkpoint'"),
         OPTION("write-cameras", &o->write_cameras, .free_on_resume = true,
                .help = "write the cameras of all views to this file, as a transforms.json for DATA"),
         OPTION("log-every", &o->log_every, .maximum = 10000000, .free_on_resume = true, .automatic = true,
@@ -165,19 +129,10 @@ static void list_records(train_options *o, option_table *table) {
                .help = "end where a step makes a number that is not finite; slow"),
         OPTION("eval-every", &o->eval_every, .maximum = 10000000, .free_on_resume = true,
                .help = "iterations between measurements of the held-out views; 0: only at the end"),
+        LISTEN_OPTION(&o->listen),
+        NCCL_OPTION(&o->ranks.nccl),
         OPTIONS_END};
-    option_table_add_group(table, "more output", rows);
-}
-
-void train_options_list(train_options *o, option_table *table) {
-    list_input(o, table);
-    list_quality(o, table);
-    list_cameras(o, table);
-    list_output(o, table);
-    list_gpus(o, table);
-    list_schedule(o, table);
-    list_losses(o, table);
-    list_records(o, table);
+    option_table_add(table, rows);
     density_options_list(&o->recipe.density, table);
 }
 
