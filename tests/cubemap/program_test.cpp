@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The program as its users run it. CUBEMAP_PROGRAM is its path.
 #include "run_program.h"
-#include "face_file.h"
+#include "cubemap.h"
 #include "images/image.h"
-#include "scene.h"
 #include <jansson.h>
 
 namespace {

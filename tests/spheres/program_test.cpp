@@ -2,7 +2,7 @@
 // The program as its users run it. SPHERES_PROGRAM is its path.
 #include "run_program.h"
 #include "images/image.h"
-#include "sphere_file.h"
+#include "spheres.h"
 #include <functional>
 #include <jansson.h>
 

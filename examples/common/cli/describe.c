@@ -170,7 +170,7 @@ bool describe_program(const program_spec *program, const char *form) {
         if (strcmp(form, forms[i].name) != 0) continue;
         forms[i].begin(program);
         options_help = forms[i].command;
-        for (const program_command *c = program->commands; c->name; c++) c->run(2, (char *[]){"", "--help"});
+        for (const program_command *c = program->commands; c->name; c++) c->run(2, (char *[]){(char *)(uintptr_t)c->name, "--help"});
         forms[i].end(program);
         return true;
     }

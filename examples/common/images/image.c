@@ -75,6 +75,13 @@ bool image_beside(const image *const *pictures, int count, int gap, image *out, 
     return true;
 }
 
+bool image_write_beside(const char *path, const image *const *pictures, int count, int gap, fault *why) {
+    image row = {0};
+    const bool done = image_beside(pictures, count, gap, &row, why) && image_write_png(path, &row, why);
+    image_close(&row);
+    return done;
+}
+
 bool image_from_planes(const float *planes, int width, int height, image *out, fault *why) {
     if (!image_open(out, width, height, 3, why)) return false;
     const size_t plane = (size_t)width * (size_t)height;
