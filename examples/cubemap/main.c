@@ -14,7 +14,8 @@ static struct {
     // What is open:
     mesh surface; // device
     cubemap_frame frame;
-    float *samples[FIT_VIEWS]; // device; of a view as frame.sample, which does not change; NULL: not drawn yet
+    float
+        *samples[FIT_VIEWS]; // device; of a view as frame.sample, which does not change; NULL: not drawn yet
 } own = {.mesh = "icosphere"};
 
 static void list(fit_command command, option_table *table) {
@@ -75,8 +76,8 @@ static bool open(const char *path, int width, int height, fit_scene *out, fault 
                            .sums = &own.frame.sums,
                            .parameters = own.frame.texel,
                            .groups = {{(int64_t)values_of(size), 0.04f}}};
-        snprintf(out->text, sizeof out->text, "%s, %d triangles, faces of %d texels", own.mesh, host.triangles,
-                 size);
+        snprintf(out->text, sizeof out->text, "%s, %d triangles, faces of %d texels", own.mesh,
+                 host.triangles, size);
     }
     mesh_close(&host);
     free(texel);

@@ -2,8 +2,8 @@
 // Spheres in memory, generated and in files.
 #include "spheres.h"
 #include "device.h"
+#include "files/input_file.h"
 #include "files/output_file.h"
-#include "files/text_file.h"
 #include "gpu/vector.h"
 #include "random.h"
 #include <inttypes.h>
@@ -185,48 +185,46 @@ void scene_disturb(sphere_set *host, uint64_t seed) {
 
 static const char first_line[] = "spheres 1";
 
-static bool complain(const text_file *text, const char *what, fault *why) {
-    return fail(why, "%s: at line %" PRIu64 ": %s", text->file.path, text->number, what);
-}
-
 // Moves to the next line; fails at the end of the file.
-static bool next_line(text_file *text, const char *what, fault *why) {
-    if (!text_file_next(text, why)) return false;
-    return text->line || fail(why, "%s: truncated at byte %" PRIu64 ": %s is missing", text->file.path,
-                              text->file.offset, what);
+static bool next_line(input_file *text, const char *what, fault *why) {
+    if (!input_file_next_line(text, why)) return false;
+    return text->line ||
+           fail(why, "%s: truncated at byte %" PRIu64 ": %s is missing", text->path, text->offset, what);
 }
 
-static bool read_numbers(text_file *text, float *const *out, const int *counts, int groups, fault *why) {
+static bool read_numbers(input_file *text, float *const *out, const int *counts, int groups, fault *why) {
     const char *rest = text->line;
     for (int group = 0; group < groups; group++)
         for (int i = 0; i < counts[group]; i++) {
             char *end;
             out[group][i] = strtof(rest, &end);
-            if (end == rest) return complain(text, "has fewer numbers than a sphere", why);
-            if (!isfinite(out[group][i])) return complain(text, "has a number that is not finite", why);
+            if (end == rest) return input_file_fail_at_line(text, "has fewer numbers than a sphere", why);
+            if (!isfinite(out[group][i]))
+                return input_file_fail_at_line(text, "has a number that is not finite", why);
             rest = end;
         }
-    return rest[strspn(rest, " ")] == '\0' || complain(text, "has more numbers than a sphere", why);
+    return rest[strspn(rest, " ")] == '\0' ||
+           input_file_fail_at_line(text, "has more numbers than a sphere", why);
 }
 
-static bool read_header(text_file *text, int64_t *count, int *channels, fault *why) {
+static bool read_header(input_file *text, int64_t *count, int *channels, fault *why) {
     if (!next_line(text, "the first line", why)) return false;
-    if (strcmp(text->line, first_line) != 0) return complain(text, "is not 'spheres 1'", why);
+    if (strcmp(text->line, first_line) != 0) return input_file_fail_at_line(text, "is not 'spheres 1'", why);
     if (!next_line(text, "the line with count and channels", why)) return false;
     char *end;
     const long long announced = strtoll(text->line, &end, 10);
     const long width = strtol(end, &end, 10);
     if (*end != '\0' || announced < 1 || announced >= INT32_MAX)
-        return complain(text, "is not a count of spheres, from 1 on, and their channels", why);
+        return input_file_fail_at_line(text, "is not a count of spheres, from 1 on, and their channels", why);
     if (width != 3 && width != 8 && width != 16 && width != 32)
-        return complain(text, "announces features that have not 3, 8, 16 or 32 channels", why);
+        return input_file_fail_at_line(text, "announces features that have not 3, 8, 16 or 32 channels", why);
     *count = announced;
     *channels = (int)width;
     // A number takes at least two bytes: refuses counts for which the file is too short.
-    return input_file_expect(&text->file, (uint64_t)announced, 2 * (5 + (uint64_t)width), "spheres", why);
+    return input_file_expect(text, (uint64_t)announced, 2 * (5 + (uint64_t)width), "spheres", why);
 }
 
-static bool read_all(text_file *text, sphere_set *out, fault *why) {
+static bool read_all(input_file *text, sphere_set *out, fault *why) {
     int64_t count = 0;
     int channels = 0;
     if (!read_header(text, &count, &channels, why) || !sphere_set_open(out, count, channels, why))
@@ -238,16 +236,16 @@ static bool read_all(text_file *text, sphere_set *out, fault *why) {
             !read_numbers(text, parts, (int[]){3, 1, 1, channels}, 4, why))
             return false;
     }
-    if (!text_file_next(text, why)) return false;
-    return !text->line || complain(text, "comes after the last sphere", why);
+    if (!input_file_next_line(text, why)) return false;
+    return !text->line || input_file_fail_at_line(text, "comes after the last sphere", why);
 }
 
 bool sphere_file_read(const char *path, sphere_set *out, fault *why) {
-    text_file text;
+    input_file text;
     *out = (sphere_set){0};
-    if (!text_file_open(&text, path, why)) return false;
+    if (!input_file_open(&text, path, why)) return false;
     bool done = read_all(&text, out, why);
-    text_file_close(&text);
+    input_file_close(&text);
     if (!done) sphere_set_close(out);
     return done;
 }

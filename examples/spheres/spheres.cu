@@ -86,8 +86,7 @@ __device__ float3 ray_of(const pinhole_camera &camera, int x, int y) {
 // d = 1 - |offset|^2 / radius^2. offset: from the ray to the centre, perpendicular to the ray. The ray meets
 // the sphere if d > 0. The compiler cannot contract this arithmetic, so it gives the same bits in every
 // kernel.
-__device__ float closeness(const float3 &center, float inverse_square, const float3 &ray,
-                                  float3 *offset) {
+__device__ float closeness(const float3 &center, float inverse_square, const float3 &ray, float3 *offset) {
     const float along = fmaf(center.x, ray.x, fmaf(center.y, ray.y, __fmul_rn(center.z, ray.z)));
     const float3 o = make_float3(fmaf(-along, ray.x, center.x), fmaf(-along, ray.y, center.y),
                                  fmaf(-along, ray.z, center.z));

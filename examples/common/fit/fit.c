@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 #include "fit/fit.h"
-#include "cli/program.h"
 #include "cli/progress.h"
 #include "device.h"
 #include "files/path.h"
@@ -132,7 +131,8 @@ static double psnr(const fitting *f, int picture) {
 }
 
 // host: room for the parameters.
-static bool fit_from_start(fitting *f, float *host, size_t count, const char *picture, const char *file, fault *why) {
+static bool fit_from_start(fitting *f, float *host, size_t count, const char *picture, const char *file,
+                           fault *why) {
     const size_t bytes = count * sizeof *host;
     device_download(host, f->scene.parameters, bytes);
     f->work->start(host);

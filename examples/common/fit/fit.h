@@ -38,8 +38,8 @@ typedef struct fit_workload {
     // Opens what a file holds; NULL: what the options say. Closed also after a failure.
     bool (*open)(const char *path, int width, int height, fit_scene *out, fault *why);
     void (*close)(void);
-    void (*draw)(int view);      // writes color; 0 <= view < FIT_VIEWS
-    void (*start)(float *host);  // from the scene's parameters to those that training starts from
+    void (*draw)(int view);     // writes color; 0 <= view < FIT_VIEWS
+    void (*start)(float *host); // from the scene's parameters to those that training starts from
     // From color_gradient to sums. policy: one of sum_strategies. Expects gradients as l1_loss gives.
     void (*backward)(distwar_policy policy);
     void (*gather)(float *gradient); // from sums to the gradients of all parameters, device memory

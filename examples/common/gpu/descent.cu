@@ -57,8 +57,15 @@ void adam_groups_step(float *value, const float *gradient, float *moments, const
     adam_array arrays[ADAM_MOST_ARRAYS];
     for (int g = 0; g < group_count; first += groups[g++].count) {
         const float its = groups[g].rate * rate;
-        arrays[g] = {value + first, gradient + first, moments + first, moments + count + first,
-                          groups[g].count, 1, 1, its, its};
+        arrays[g] = {value + first,
+                     gradient + first,
+                     moments + first,
+                     moments + count + first,
+                     groups[g].count,
+                     1,
+                     1,
+                     its,
+                     its};
     }
     DEVICE_CHECK(adam_steps(arrays, group_count, step, NULL));
 }

@@ -29,8 +29,8 @@ enum { COSTS = 5 };
 static const char *const keys[COSTS] = {"atomic_adds", "atomic_bytes", "atomic_instructions", "shuffles",
                                         "votes"};
 
-static void measure(const strategy_subject *subject, int runs, gpu_timer *timer, strategy_costs *out, size_t view,
-                    int row) {
+static void measure(const strategy_subject *subject, int runs, gpu_timer *timer, strategy_costs *out,
+                    size_t view, int row) {
     (void)runs, (void)timer;
     DEVICE_CHECK(cudaDeviceSynchronize());
     const simt_counters before = simt_counters_read();
@@ -51,8 +51,8 @@ static void measure(const strategy_subject *subject, int runs, gpu_timer *timer,
 enum { COSTS = 4 };
 static const char *const keys[COSTS] = {"mean_ms", "least_ms", "most_ms", "noise"};
 
-static void measure(const strategy_subject *subject, int runs, gpu_timer *timer, strategy_costs *out, size_t view,
-                    int row) {
+static void measure(const strategy_subject *subject, int runs, gpu_timer *timer, strategy_costs *out,
+                    size_t view, int row) {
     const distwar_policy policy = out->candidates[row].policy;
     double times[MAX_RUNS];
     subject->run(subject->context, policy);
@@ -67,9 +67,8 @@ static void measure(const strategy_subject *subject, int runs, gpu_timer *timer,
 
 void strategy_costs_measure(const strategy_subject *subject, const candidate_list *candidates, int runs,
                             strategy_costs *out) {
-    *out = (strategy_costs){.has_lanes = subject->count_lanes,
-                            .view_count = subject->view_count,
-                            .count = candidates->count};
+    *out = (strategy_costs){
+        .has_lanes = subject->count_lanes, .view_count = subject->view_count, .count = candidates->count};
     for (int row = 0; row < out->count; row++) out->candidates[row] = candidates->rows[row];
     lane_histogram *const lanes = device_allocate(sizeof *lanes);
     device_clear(lanes, sizeof *lanes);

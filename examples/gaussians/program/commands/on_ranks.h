@@ -4,7 +4,7 @@
 #pragma once
 
 #include "dataset.h"
-#include "cli/options.h"
+#include "cli/command_line.h"
 #include "ranks.h"
 
 typedef struct rank_options {

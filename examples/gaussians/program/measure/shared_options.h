@@ -2,7 +2,7 @@
 // Rows of options that several commands have.
 #pragma once
 
-#include "cli/options.h"
+#include "cli/command_line.h"
 
 #define BACKGROUND_OPTION(at) OPTION("background", at, .help = "R,G,B behind the scene, each 0..1")
 #define CAMERAS_OPTION(at)                                                                                   \

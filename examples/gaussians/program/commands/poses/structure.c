@@ -44,7 +44,7 @@ static bool run_step(const structure *s, const char *title, const arguments *wit
     progress bar;
     progress_begin(&bar, title, (int64_t)s->photographs);
     const child_program program = {with->list, install, show_line, &bar, s->stop};
-    const bool done = child_run(&program, why);
+    const bool done = child_run(&program, 0, why);
     progress_end(&bar);
     if (done) printf("%-10s %.1f s\n", title, seconds_now() - bar.started);
     fflush(stdout);
@@ -61,7 +61,7 @@ static void look_at_help(void *context, const char *line) {
 bool structure_possible(structure *s, fault *why) {
     const char *const argv[] = {"colmap", "feature_extractor", "-h", NULL};
     const child_program program = {argv, install, look_at_help, &s->newer, s->stop};
-    return child_run(&program, why);
+    return child_run(&program, 0, why);
 }
 
 bool structure_match(const structure *s, const char *photographs, const char *names, fault *why) {

@@ -39,7 +39,7 @@ static bool probe(const structure *s, const char *path, video *v, fault *why) {
                                 NULL};
     const child_program program = {argv, install, read_fact, v, s->stop};
     *v = (video){0, 0};
-    if (!child_run(&program, why)) return fail(why, "%s: %s", path, why->text);
+    if (!child_run(&program, 0, why)) return fail(why, "%s: %s", path, why->text);
     return (v->rate > 0 && v->seconds > 0) ||
            fail(why, "%s: not a video of known length: %g frames a second, %g s", path, v->rate, v->seconds);
 }
@@ -109,7 +109,7 @@ bool video_frames(const structure *s, const char *path, size_t wanted, const cha
     const char *const argv[] = {"ffmpeg", "-nostdin", "-v",        "error", "-i",    path,
                                 "-vf",    filter,     "-qscale:v", "2",     pattern, NULL};
     const child_program program = {argv, install, NULL, NULL, s->stop};
-    if (!child_run(&program, why)) return fail(why, "%s: %s", path, why->text);
+    if (!child_run(&program, 0, why)) return fail(why, "%s: %s", path, why->text);
     size_t count = 0;
     while (candidate_path(folder, count, next, why) && access(next, R_OK) == 0) count++;
     if (count == 0) return fail(why, "%s: ffmpeg has found no frames in it", path);
