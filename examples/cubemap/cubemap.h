@@ -4,7 +4,7 @@
 // One call for each stage:
 //
 //   cubemap_project -> cubemap_raster -> cubemap_reduce_levels -> cubemap_render -> l1_loss
-//     -> cubemap_render_backward -> cubemap_gather_levels -> cubemap_adam
+//     -> cubemap_render_backward -> cubemap_gather_levels -> adam_groups_step
 //
 // A stage reads from the frame what earlier stages wrote, and writes its own part. All memory is device
 // memory. The formulas are in math-examples.md. A pixel adds to four texels of each of two levels. Neighbours
@@ -13,11 +13,45 @@
 // Work is queued on the default stream. A failure of the device ends the program.
 #pragma once
 
-#include "mesh.h"
 #include "gpu/pinhole.h"
-#include "strategies/sum_memory.h"
+#include "strategies/strategies.h"
 
 C_LINKAGE_BEGIN
+
+// ---- the mesh
+
+// Triangles with a normal at every vertex.
+typedef struct mesh {
+    int vertices, triangles;
+    float *position; // [vertices][3]
+    float *normal;   // [vertices][3], of any length but 0
+    int *corner;     // [triangles][3]: vertices
+} mesh;
+
+// In host memory, all 0. Fails if there is no memory.
+bool mesh_open(mesh *out, int vertices, int triangles, fault *why);
+void mesh_close(mesh *host); // harmless on {0}
+// Writes normal: at each vertex the sum of the normals of its triangles, weighted by their areas.
+void mesh_find_normals(mesh *host);
+// A copy on the device.
+mesh device_mesh_open(const mesh *host);
+void device_mesh_close(mesh *device);
+
+// Meshes made by formulas, in host memory, with normals. All lie in the unit ball around the origin.
+// An icosahedron whose triangles are cut into 4^level each, on the sphere; 0 <= level <= 8.
+bool shape_icosphere(int level, mesh *out, fault *why);
+// The icosphere with waves.
+bool shape_bumpy(int level, mesh *out, fault *why);
+// rings >= 3 along the ring, sides >= 3 around its tube; rings * sides <= 2^24.
+bool shape_torus(int rings, int sides, mesh *out, fault *why);
+
+// Reads vertices and faces of a Wavefront OBJ file. Polygons become fans of triangles; indices may be negative. Other
+// lines are ignored, also the file's own normals: normals are computed from the triangles. The mesh is in host memory,
+// its bounding box centred at the origin, its farthest vertex at distance 1. A vertex gets the normal (0, 0, 1) if no
+// triangle with an area larger than 0 uses it.
+bool obj_file_read(const char *path, mesh *out, fault *why);
+
+// ---- the cubemap
 
 enum {
     CUBEMAP_MAX_SIZE = 2048 // texels, the side of a face: six faces below each other fit an image
@@ -78,9 +112,17 @@ void cubemap_count_lanes(const cubemap_frame *frame, lane_histogram *counts);
 // Adjoint of cubemap_reduce_levels: from sums writes gradient, [6][size][size][3].
 void cubemap_gather_levels(const cubemap_frame *frame, float *gradient);
 
-// One step of Adam on level 0; step = 1, 2, ... Gradient and moments: [6][size][size][3]; the moments start
-// as zeros.
-void cubemap_adam(const cubemap_frame *frame, const float *gradient, float *first_moment,
-                  float *second_moment, float rate, int64_t step);
+// ---- surroundings made by formulas, cameras around the mesh, files
+
+#define SCENE_BACKGROUND 0.05f
+
+pinhole_camera scene_camera(int view, int views, int width, int height); // 0 <= view < views
+// texel: [6][size][size][3] on the host; a sky with a sun, walls with stripes and lamps, a checkered floor.
+void scene_surroundings(int size, float *texel);
+
+// Level 0 as a PNG: its six faces one below the other. texel: [6][size][size][3] on the host; rounded to 8 bits.
+bool face_file_write(const char *path, const float *texel, int size, fault *why);
+// texel: for the caller to free(). Refuses pictures that are not six squares with sides of a power of two.
+bool face_file_read(const char *path, float **texel, int *size, fault *why);
 
 C_LINKAGE_END

@@ -2,12 +2,7 @@
 // cubemap: fits the surroundings that a mesh mirrors, the third workload of the DISTWAR paper.
 #include "cubemap.h"
 #include "device.h"
-#include "face_file.h"
 #include "fit/fit.h"
-#include "obj_file.h"
-#include "scene.h"
-#include "shapes.h"
-#include "strategies/kernel_counts.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,13 +12,10 @@ static struct {
     const char *mesh; // the name of a shape, or of an OBJ file
     int64_t size;     // 0: by the device
     // What is open:
-    mesh host, surface; // surface: device
+    mesh surface; // device
     cubemap_frame frame;
-    float *
-        samples[SCENE_VIEWS]; // device; of a view as frame.sample, which does not change; NULL: not drawn yet
-    size_t values;            // of level 0
-    float *texel;             // host: level 0
-    float *gradient, *first_moment, *second_moment; // device: of level 0, the last two after it
+    float
+        *samples[FIT_VIEWS]; // device; of a view as frame.sample, which does not change; NULL: not drawn yet
 } own = {.mesh = "icosphere"};
 
 static void list(fit_command command, option_table *table) {
@@ -38,61 +30,70 @@ static void list(fit_command command, option_table *table) {
 }
 
 static bool complete(int64_t *width, int64_t *iterations, fault *why) {
-    kernel_counts unused;
-    const bool on_cpu = kernel_counts_now(&unused);
-    if (own.size == 0) own.size = on_cpu ? 64 : 256;
-    if (*width == 0) *width = on_cpu ? 192 : 1024;
-    *iterations = on_cpu ? 80 : 2000;
+    if (own.size == 0) own.size = KERNELS_ARE_COUNTED ? 64 : 256;
+    if (*width == 0) *width = KERNELS_ARE_COUNTED ? 192 : 1024;
+    *iterations = KERNELS_ARE_COUNTED ? 80 : 2000;
     return (own.size & (own.size - 1)) == 0 ||
            fail(why, "--size must be a power of two, not %lld", (long long)own.size);
 }
 
-static bool open_mesh(fault *why) {
-    if (strcmp(own.mesh, "icosphere") == 0) return shape_icosphere(4, &own.host, why);
-    if (strcmp(own.mesh, "torus") == 0) return shape_torus(96, 48, &own.host, why);
-    if (strcmp(own.mesh, "bumpy") == 0) return shape_bumpy(5, &own.host, why);
-    return obj_file_read(own.mesh, &own.host, why);
+static bool open_mesh(mesh *out, fault *why) {
+    if (strcmp(own.mesh, "icosphere") == 0) return shape_icosphere(4, out, why);
+    if (strcmp(own.mesh, "torus") == 0) return shape_torus(96, 48, out, why);
+    if (strcmp(own.mesh, "bumpy") == 0) return shape_bumpy(5, out, why);
+    return obj_file_read(own.mesh, out, why);
 }
 
-static void set_texels(void) {
-    device_upload(own.frame.texel, own.texel, own.values * sizeof *own.texel);
-    cubemap_reduce_levels(&own.frame);
+static size_t values_of(int size) {
+    return 18 * (size_t)size * (size_t)size;
 }
 
-static bool open(const char *path, int width, int height, fit_scene *out, fault *why) {
-    const pinhole_camera camera = scene_camera(0, width, height);
-    int size = (int)own.size;
-    if (path && !face_file_read(path, &own.texel, &size, why)) return false;
-    own.values = 18 * (size_t)size * (size_t)size;
-    if (!path) own.texel = malloc(own.values * sizeof *own.texel);
-    if (!own.texel) return fail(why, "no memory for faces of %d texels", size);
-    if (!path) scene_surroundings(size, own.texel);
-    if (!open_mesh(why)) return false;
-    own.surface = device_mesh_open(&own.host);
-    own.frame = cubemap_frame_open(&own.surface, &camera, size, SCENE_BACKGROUND);
-    own.samples[0] = own.frame.sample;
-    cubemap_project(&own.frame);
-    cubemap_raster(&own.frame);
-    set_texels();
-    *out = (fit_scene){3, own.frame.color, own.frame.color_gradient, &own.frame.sums, ""};
-    snprintf(out->text, sizeof out->text, "%s, %d triangles, faces of %d texels", own.mesh,
-             own.host.triangles, size);
+static bool open_texels(const char *path, float **texel, int *size, fault *why) {
+    *size = (int)own.size;
+    if (path) return face_file_read(path, texel, size, why);
+    *texel = malloc(values_of(*size) * sizeof **texel);
+    if (!*texel) return fail(why, "no memory for faces of %d texels", *size);
+    scene_surroundings(*size, *texel);
     return true;
 }
 
+static bool open(const char *path, int width, int height, fit_scene *out, fault *why) {
+    const pinhole_camera camera = scene_camera(0, FIT_VIEWS, width, height);
+    float *texel = NULL;
+    int size;
+    mesh host = {0};
+    const bool done = open_texels(path, &texel, &size, why) && open_mesh(&host, why);
+    if (done) {
+        own.surface = device_mesh_open(&host);
+        own.frame = cubemap_frame_open(&own.surface, &camera, size, SCENE_BACKGROUND);
+        own.samples[0] = own.frame.sample;
+        cubemap_project(&own.frame);
+        cubemap_raster(&own.frame);
+        device_upload(own.frame.texel, texel, values_of(size) * sizeof *texel);
+        *out = (fit_scene){.channels = 3,
+                           .color = own.frame.color,
+                           .color_gradient = own.frame.color_gradient,
+                           .sums = &own.frame.sums,
+                           .parameters = own.frame.texel,
+                           .groups = {{(int64_t)values_of(size), 0.04f}}};
+        snprintf(out->text, sizeof out->text, "%s, %d triangles, faces of %d texels", own.mesh,
+                 host.triangles, size);
+    }
+    mesh_close(&host);
+    free(texel);
+    return done;
+}
+
 static void close(void) {
-    for (int view = 1; view < SCENE_VIEWS; view++) device_free(own.samples[view]);
+    for (int view = 1; view < FIT_VIEWS; view++) device_free(own.samples[view]);
     own.frame.sample = own.samples[0];
     cubemap_frame_close(&own.frame);
     device_mesh_close(&own.surface);
-    mesh_close(&own.host);
-    device_free(own.gradient);
-    free(own.texel);
 }
 
 static void draw(int view) {
     cubemap_frame *const f = &own.frame;
-    f->camera = scene_camera(view, f->camera.width, f->camera.height);
+    f->camera = scene_camera(view, FIT_VIEWS, f->camera.width, f->camera.height);
     f->sample = own.samples[view];
     if (!f->sample) {
         const size_t pixels = (size_t)f->camera.width * (size_t)f->camera.height;
@@ -100,31 +101,24 @@ static void draw(int view) {
         cubemap_project(f);
         cubemap_raster(f);
     }
+    cubemap_reduce_levels(f);
     cubemap_render(f);
 }
 
-static void start(void) {
-    for (size_t k = 0; k < own.values; k++) own.texel[k] = 0.5f;
-    set_texels();
-    own.gradient = device_allocate(3 * own.values * sizeof *own.gradient);
-    own.first_moment = own.gradient + own.values;
-    own.second_moment = own.first_moment + own.values;
-    device_clear(own.gradient, 3 * own.values * sizeof *own.gradient);
+static void start(float *host) {
+    for (size_t k = 0; k < values_of(own.frame.size); k++) host[k] = 0.5f;
 }
 
 static void backward(distwar_policy policy) {
     cubemap_render_backward(&own.frame, policy);
 }
 
-static void update(float rate, int64_t step) {
-    cubemap_gather_levels(&own.frame, own.gradient);
-    cubemap_adam(&own.frame, own.gradient, own.first_moment, own.second_moment, 0.04f * rate, step);
-    cubemap_reduce_levels(&own.frame);
+static void gather(float *gradient) {
+    cubemap_gather_levels(&own.frame, gradient);
 }
 
-static bool write(const char *path, fault *why) {
-    device_download(own.texel, own.frame.texel, own.values * sizeof *own.texel);
-    return face_file_write(path, own.texel, own.frame.size, why);
+static bool write(const char *path, float *host, fault *why) {
+    return face_file_write(path, host, own.frame.size, why);
 }
 
 static void count_lanes(lane_histogram *counts) {
@@ -171,7 +165,7 @@ static const fit_workload cubemap = {
     .draw = draw,
     .start = start,
     .backward = backward,
-    .update = update,
+    .gather = gather,
     .write = write,
     .count_lanes = count_lanes,
     .describe = describe};

@@ -1,11 +1,39 @@
 // SPDX-License-Identifier: MIT
-#include "scene.h"
+// Frames, the surroundings and their files.
+#include "cubemap.h"
+#include "device.h"
 #include "gpu/vector.h"
+#include "images/image.h"
 #include <math.h>
-#include <stddef.h>
+#include <stdlib.h>
 
-pinhole_camera scene_camera(int view, int width, int height) {
-    const double around = 2 * pi * view / SCENE_VIEWS + 0.4, up = view % 2 ? 1.9 : -0.9;
+cubemap_frame cubemap_frame_open(const mesh *surface, const pinhole_camera *camera, int size,
+                                 float background) {
+    const size_t pixels = (size_t)camera->width * (size_t)camera->height;
+    cubemap_frame out = {.surface = *surface, .camera = *camera, .size = size, .background = background};
+    while (size >> out.levels > 0) out.levels++;
+    out.texels = cubemap_level_begin(size, out.levels - 1) + 6;
+    out.corner = device_allocate((size_t)surface->triangles * 9 * sizeof *out.corner);
+    out.sample = device_allocate(pixels * 4 * sizeof *out.sample);
+    out.texel = device_allocate((size_t)out.texels * 3 * sizeof *out.texel);
+    out.color = device_allocate(pixels * 3 * sizeof *out.color);
+    out.color_gradient = device_allocate(pixels * 3 * sizeof *out.color_gradient);
+    out.sums = sum_memory_open(out.texels, 3);
+    return out;
+}
+
+void cubemap_frame_close(cubemap_frame *frame) {
+    device_free(frame->corner);
+    device_free(frame->sample);
+    device_free(frame->texel);
+    device_free(frame->color);
+    device_free(frame->color_gradient);
+    sum_memory_close(&frame->sums);
+    *frame = (cubemap_frame){0};
+}
+
+pinhole_camera scene_camera(int view, int views, int width, int height) {
+    const double around = 2 * pi * view / views + 0.4, up = view % 2 ? 1.9 : -0.9;
     return pinhole_look_at(width, height, 0.72, (const double[3]){2.8 * cos(around), 2.8 * sin(around), up},
                            (const double[3]){0, 0, 0}, (const double[3]){0, 0, 1});
 }
@@ -47,4 +75,40 @@ void scene_surroundings(int size, float *texel) {
                     texel + 3 * (((size_t)face * (size_t)size + (size_t)j) * (size_t)size + (size_t)i);
                 for (int k = 0; k < 3; k++) out[k] = (float)color[k];
             }
+}
+
+bool face_file_write(const char *path, const float *texel, int size, fault *why) {
+    image picture;
+    if (!image_open(&picture, size, 6 * size, 3, why)) return false;
+    for (size_t k = 0; k < (size_t)18 * (size_t)size * (size_t)size; k++) {
+        const float value = fminf(fmaxf(texel[k], 0), 1); // NaN becomes 0
+        picture.pixels[k] = (uint8_t)lrintf(255 * value);
+    }
+    const bool done = image_write_png(path, &picture, why);
+    image_close(&picture);
+    return done;
+}
+
+static bool is_a_cubemap(const image *picture) {
+    const int size = picture->width;
+    return picture->channels == 3 && picture->height == 6 * size && (size & (size - 1)) == 0 &&
+           size <= CUBEMAP_MAX_SIZE;
+}
+
+bool face_file_read(const char *path, float **texel, int *size, fault *why) {
+    image picture;
+    if (!image_read(path, &picture, why)) return false;
+    const size_t values = (size_t)picture.width * (size_t)picture.height * 3;
+    bool done = is_a_cubemap(&picture);
+    if (!done)
+        fail(why,
+             "%s: %d x %d pixels with %d channels are not six square faces of three, one below the other, "
+             "with "
+             "sides of a power of two up to %d",
+             path, picture.width, picture.height, picture.channels, CUBEMAP_MAX_SIZE);
+    if (done && !(*texel = malloc(values * sizeof **texel))) done = fail(why, "%s: no memory for it", path);
+    for (size_t k = 0; done && k < values; k++) (*texel)[k] = (float)picture.pixels[k] / 255;
+    *size = picture.width;
+    image_close(&picture);
+    return done;
 }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 // spheres: a differentiable renderer of spheres, the second workload of the DISTWAR paper.
 #include "fit/fit.h"
-#include "scene.h"
-#include "sphere_file.h"
-#include "strategies/kernel_counts.h"
+#include "device.h"
+#include "spheres.h"
 #include <math.h>
 #include <stdio.h>
 
@@ -13,7 +12,7 @@ static struct {
     int channels; // an index of channel_names
     int64_t kept, seed;
     // What is open:
-    sphere_set host, set, gradient, first_moment, second_moment; // all but the first: device
+    sphere_set set; // device
     sphere_frame frame;
 } own = {.data = DATA_SMALL, .kept = 8, .seed = 1};
 
@@ -38,67 +37,69 @@ static void list(fit_command command, option_table *table) {
 static bool complete(int64_t *width, int64_t *iterations, fault *why) {
     static const int widths[2][DATA_SETS] = {{512, 1024}, {192, 160}}; // on a GPU, on the CPU
     static const int steps[2][DATA_SETS] = {{2000, 2000}, {200, 16}};
-    kernel_counts unused;
-    const bool on_cpu = kernel_counts_now(&unused);
     (void)why;
-    if (*width == 0) *width = widths[on_cpu][own.data];
-    *iterations = steps[on_cpu][own.data];
+    if (*width == 0) *width = widths[KERNELS_ARE_COUNTED][own.data];
+    *iterations = steps[KERNELS_ARE_COUNTED][own.data];
     return true;
 }
 
 static bool open(const char *path, int width, int height, fit_scene *out, fault *why) {
     static const int channels[] = {3, 8, 16, 32};
-    const pinhole_camera camera = scene_camera(0, width, height);
+    const pinhole_camera camera = scene_camera(0, FIT_VIEWS, width, height);
     const sphere_blend blend = scene_blend((int)own.kept);
-    if (!(path ? sphere_file_read(path, &own.host, why)
-               : scene_generate((data_set)own.data, channels[own.channels], &own.host, why)))
+    sphere_set host;
+    if (!(path ? sphere_file_read(path, &host, why)
+               : scene_generate((data_set)own.data, channels[own.channels], &host, why)))
         return false;
-    own.set = device_sphere_set_open(own.host.count, own.host.channels);
-    sphere_set_upload(&own.set, &own.host);
+    own.set = sphere_set_on_device(&host);
+    sphere_set_close(&host);
     own.frame = sphere_frame_open(&own.set, &camera, &blend);
-    *out = (fit_scene){own.host.channels, own.frame.color, own.frame.color_gradient, &own.frame.moments, ""};
+    const int64_t n = own.set.count;
+    *out = (fit_scene){.channels = own.set.channels,
+                       .color = own.frame.color,
+                       .color_gradient = own.frame.color_gradient,
+                       .sums = &own.frame.moments,
+                       .parameters = own.set.center,
+                       .groups = {{3 * n, 0.02f}, {n, 0.04f}, {n, 0.1f}, {n * own.set.channels, 0.04f}}};
     snprintf(out->text, sizeof out->text, "%s, %d channels, %lld spheres",
-             path ? path : data_set_names[own.data], own.host.channels, (long long)own.host.count);
+             path ? path : data_set_names[own.data], own.set.channels, (long long)n);
     return true;
 }
 
 static void close(void) {
     sphere_frame_close(&own.frame);
-    sphere_set *const sets[] = {&own.set, &own.gradient, &own.first_moment, &own.second_moment};
-    for (int i = 0; i < 4; i++) device_sphere_set_close(sets[i]);
-    sphere_set_close(&own.host);
+    device_free(own.set.center);
 }
 
 static void draw(int view) {
-    own.frame.camera = scene_camera(view, own.frame.camera.width, own.frame.camera.height);
+    own.frame.camera = scene_camera(view, FIT_VIEWS, own.frame.camera.width, own.frame.camera.height);
     spheres_project(&own.frame);
     spheres_candidates(&own.frame);
     spheres_render(&own.frame);
 }
 
-static void start(void) {
-    sphere_set *const sets[] = {&own.gradient, &own.first_moment, &own.second_moment};
-    for (int i = 0; i < 3; i++) *sets[i] = device_sphere_set_open(own.set.count, own.set.channels);
-    scene_disturb(&own.host, (uint64_t)own.seed);
-    sphere_set_upload(&own.set, &own.host);
+// A block of parameters, or of their gradients.
+static sphere_set over(float *block) {
+    return sphere_set_over(block, own.set.count, own.set.channels);
+}
+
+static void start(float *host) {
+    sphere_set set = over(host);
+    scene_disturb(&set, (uint64_t)own.seed);
 }
 
 static void backward(distwar_policy policy) {
     spheres_render_backward(&own.frame, policy);
 }
 
-static void update(float rate, int64_t step) {
-    const sphere_rates rates = {.center = 0.02f * rate,
-                                .log_radius = 0.04f * rate,
-                                .opacity_logit = 0.1f * rate,
-                                .feature = 0.04f * rate};
-    spheres_project_backward(&own.frame, &own.gradient);
-    spheres_adam(&own.set, &own.gradient, &own.first_moment, &own.second_moment, &rates, step);
+static void gather(float *gradient) {
+    const sphere_set set = over(gradient);
+    spheres_project_backward(&own.frame, &set);
 }
 
-static bool write(const char *path, fault *why) {
-    sphere_set_download(&own.host, &own.set);
-    return sphere_file_write(path, &own.host, why);
+static bool write(const char *path, float *host, fault *why) {
+    const sphere_set set = over(host);
+    return sphere_file_write(path, &set, why);
 }
 
 static void count_lanes(lane_histogram *counts) {
@@ -144,7 +145,7 @@ static const fit_workload spheres = {
     .draw = draw,
     .start = start,
     .backward = backward,
-    .update = update,
+    .gather = gather,
     .write = write,
     .count_lanes = count_lanes,
     .describe = describe};

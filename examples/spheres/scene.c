@@ -1,9 +1,78 @@
 // SPDX-License-Identifier: MIT
-#include "scene.h"
+// Spheres in memory, generated and in files.
+#include "spheres.h"
+#include "device.h"
+#include "files/input_file.h"
+#include "files/output_file.h"
+#include "gpu/vector.h"
 #include "random.h"
+#include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
-static const double pi = 3.141592653589793;
+// ---- memory
+
+static size_t bytes_of(int64_t count, int channels) {
+    return (size_t)count * (size_t)(5 + channels) * sizeof(float);
+}
+
+sphere_set sphere_set_over(float *block, int64_t count, int channels) {
+    return (sphere_set){.count = count,
+                        .channels = channels,
+                        .center = block,
+                        .log_radius = block + 3 * count,
+                        .opacity_logit = block + 4 * count,
+                        .feature = block + 5 * count};
+}
+
+bool sphere_set_open(sphere_set *out, int64_t count, int channels, fault *why) {
+    float *block = calloc(bytes_of(count, channels), 1);
+    *out = (sphere_set){0};
+    if (!block) return fail(why, "no memory for %lld spheres", (long long)count);
+    *out = sphere_set_over(block, count, channels);
+    return true;
+}
+
+void sphere_set_close(sphere_set *host) {
+    free(host->center);
+    *host = (sphere_set){0};
+}
+
+sphere_set sphere_set_on_device(const sphere_set *host) {
+    const size_t bytes = bytes_of(host->count, host->channels);
+    float *block = device_allocate(bytes);
+    device_upload(block, host->center, bytes);
+    return sphere_set_over(block, host->count, host->channels);
+}
+
+sphere_frame sphere_frame_open(const sphere_set *set, const pinhole_camera *camera,
+                               const sphere_blend *blend) {
+    const size_t pixels = (size_t)camera->width * (size_t)camera->height;
+    const size_t values = pixels * (size_t)set->channels;
+    sphere_frame out = {.set = *set, .camera = *camera, .blend = *blend};
+    out.views = device_allocate((size_t)set->count * sizeof *out.views);
+    out.list = device_allocate(pixels * (size_t)blend->kept * sizeof *out.list);
+    out.list_length = device_allocate(pixels * sizeof *out.list_length);
+    out.color = device_allocate(values * sizeof *out.color);
+    out.total = device_allocate(pixels * sizeof *out.total);
+    out.color_gradient = device_allocate(values * sizeof *out.color_gradient);
+    out.moments = sum_memory_open(set->count, SPHERES_MOMENTS + set->channels);
+    return out;
+}
+
+void sphere_frame_close(sphere_frame *frame) {
+    device_free(frame->views);
+    device_free(frame->list);
+    device_free(frame->list_length);
+    device_free(frame->color);
+    device_free(frame->total);
+    device_free(frame->color_gradient);
+    sum_memory_close(&frame->moments);
+    *frame = (sphere_frame){0};
+}
+
+// ---- the data sets
 
 const char *const data_set_names[DATA_SETS + 1] = {"small", "large", NULL};
 
@@ -17,8 +86,8 @@ static const struct {
     [DATA_LARGE] = {
         .along = 1600, .around = 22, .floor_side = 160, .knot_radius = 0.045, .floor_radius = 0.03}};
 
-pinhole_camera scene_camera(int view, int width, int height) {
-    const double around = 2 * pi * view / SCENE_VIEWS + 0.8, up = view % 2 ? 3.2 : 4.8;
+pinhole_camera scene_camera(int view, int views, int width, int height) {
+    const double around = 2 * pi * view / views + 0.8, up = view % 2 ? 3.2 : 4.8;
     return pinhole_look_at(width, height, 0.8, (const double[3]){6.4 * cos(around), 6.4 * sin(around), up},
                            (const double[3]){0, 0, 0}, (const double[3]){0, 0, 1});
 }
@@ -110,4 +179,88 @@ void scene_disturb(sphere_set *host, uint64_t seed) {
         for (int k = 0; k < host->channels; k++)
             host->feature[host->channels * i + k] = (float)(0.5 + 0.1 * random_normal(&random));
     }
+}
+
+// ---- files
+
+static const char first_line[] = "spheres 1";
+
+// Moves to the next line; fails at the end of the file.
+static bool next_line(input_file *text, const char *what, fault *why) {
+    if (!input_file_next_line(text, why)) return false;
+    return text->line ||
+           fail(why, "%s: truncated at byte %" PRIu64 ": %s is missing", text->path, text->offset, what);
+}
+
+static bool read_numbers(input_file *text, float *const *out, const int *counts, int groups, fault *why) {
+    const char *rest = text->line;
+    for (int group = 0; group < groups; group++)
+        for (int i = 0; i < counts[group]; i++) {
+            char *end;
+            out[group][i] = strtof(rest, &end);
+            if (end == rest) return input_file_fail_at_line(text, "has fewer numbers than a sphere", why);
+            if (!isfinite(out[group][i]))
+                return input_file_fail_at_line(text, "has a number that is not finite", why);
+            rest = end;
+        }
+    return rest[strspn(rest, " ")] == '\0' ||
+           input_file_fail_at_line(text, "has more numbers than a sphere", why);
+}
+
+static bool read_header(input_file *text, int64_t *count, int *channels, fault *why) {
+    if (!next_line(text, "the first line", why)) return false;
+    if (strcmp(text->line, first_line) != 0) return input_file_fail_at_line(text, "is not 'spheres 1'", why);
+    if (!next_line(text, "the line with count and channels", why)) return false;
+    char *end;
+    const long long announced = strtoll(text->line, &end, 10);
+    const long width = strtol(end, &end, 10);
+    if (*end != '\0' || announced < 1 || announced >= INT32_MAX)
+        return input_file_fail_at_line(text, "is not a count of spheres, from 1 on, and their channels", why);
+    if (width != 3 && width != 8 && width != 16 && width != 32)
+        return input_file_fail_at_line(text, "announces features that have not 3, 8, 16 or 32 channels", why);
+    *count = announced;
+    *channels = (int)width;
+    // A number takes at least two bytes: refuses counts for which the file is too short.
+    return input_file_expect(text, (uint64_t)announced, 2 * (5 + (uint64_t)width), "spheres", why);
+}
+
+static bool read_all(input_file *text, sphere_set *out, fault *why) {
+    int64_t count = 0;
+    int channels = 0;
+    if (!read_header(text, &count, &channels, why) || !sphere_set_open(out, count, channels, why))
+        return false;
+    for (int64_t i = 0; i < count; i++) {
+        float *const parts[] = {out->center + 3 * i, out->log_radius + i, out->opacity_logit + i,
+                                out->feature + channels * i};
+        if (!next_line(text, "a sphere", why) ||
+            !read_numbers(text, parts, (int[]){3, 1, 1, channels}, 4, why))
+            return false;
+    }
+    if (!input_file_next_line(text, why)) return false;
+    return !text->line || input_file_fail_at_line(text, "comes after the last sphere", why);
+}
+
+bool sphere_file_read(const char *path, sphere_set *out, fault *why) {
+    input_file text;
+    *out = (sphere_set){0};
+    if (!input_file_open(&text, path, why)) return false;
+    bool done = read_all(&text, out, why);
+    input_file_close(&text);
+    if (!done) sphere_set_close(out);
+    return done;
+}
+
+bool sphere_file_write(const char *path, const sphere_set *host, fault *why) {
+    output_file file;
+    if (!output_file_open(&file, path, why)) return false;
+    fprintf(file.stream, "%s\n%" PRId64 " %d\n", first_line, host->count, host->channels);
+    for (int64_t i = 0; i < host->count; i++) {
+        const float *x = host->center + 3 * i;
+        fprintf(file.stream, "%.9g %.9g %.9g %.9g %.9g", x[0], x[1], x[2], host->log_radius[i],
+                host->opacity_logit[i]);
+        for (int k = 0; k < host->channels; k++)
+            fprintf(file.stream, " %.9g", host->feature[host->channels * i + k]);
+        fputc('\n', file.stream);
+    }
+    return output_file_commit(&file, why);
 }

@@ -5,7 +5,7 @@
 // stage:
 //
 //   spheres_project -> spheres_candidates -> spheres_render -> l1_loss
-//     -> spheres_render_backward -> spheres_project_backward -> spheres_adam
+//     -> spheres_render_backward -> spheres_project_backward -> adam_groups_step
 //
 // A stage reads from the frame what earlier stages wrote, and writes its own part. All memory is device
 // memory. The formulas are in math-examples.md. Each pixel has a list of its own, so the lanes of a warp are at
@@ -15,7 +15,7 @@
 #pragma once
 
 #include "gpu/pinhole.h"
-#include "strategies/sum_memory.h"
+#include "strategies/strategies.h"
 
 C_LINKAGE_BEGIN
 
@@ -91,13 +91,40 @@ void spheres_count_lanes(const sphere_frame *frame, lane_histogram *counts);
 // Adjoint of spheres_project: from the moments writes the gradient of every parameter.
 void spheres_project_backward(const sphere_frame *frame, const sphere_set *gradient);
 
-// Learning rates.
-typedef struct sphere_rates {
-    float center, log_radius, opacity_logit, feature;
-} sphere_rates;
+// ---- the memory of a sphere_set: one block, which begins at `center`
 
-// One step of Adam; step = 1, 2, ... The moments start as zeros.
-void spheres_adam(const sphere_set *set, const sphere_set *gradient, const sphere_set *first_moment,
-                  const sphere_set *second_moment, const sphere_rates *rates, int64_t step);
+// The set over a block of count * (5 + channels) floats, on the host or on the device.
+sphere_set sphere_set_over(float *block, int64_t count, int channels);
+bool sphere_set_open(sphere_set *out, int64_t count, int channels, fault *why); // host, all 0
+void sphere_set_close(sphere_set *host);                                        // harmless twice
+// A copy in memory of device_allocate.
+sphere_set sphere_set_on_device(const sphere_set *host);
+
+// ---- the generated data sets: a knot of beads over a floor of beads, seen from cameras around it
+
+typedef enum data_set {
+    DATA_SMALL, // 302 spheres
+    DATA_LARGE, // 60,800: the knot's surface and the floor in small ones
+    DATA_SETS
+} data_set;
+
+// For OPTION_CHOICE, NULL-ended, in the order of data_set.
+extern const char *const data_set_names[DATA_SETS + 1];
+
+// Into host memory, to close with sphere_set_close. Channels 0..2 are red, green and blue; the others vary
+// with the position.
+bool scene_generate(data_set which, int channels, sphere_set *out, fault *why);
+// The start of training: disturbed centres and radii, gray features, opacity one half.
+void scene_disturb(sphere_set *host, uint64_t seed);
+pinhole_camera scene_camera(int view, int views, int width, int height); // 0 <= view < views
+sphere_blend scene_blend(int kept);
+
+// ---- spheres in a text file: the line "spheres 1", a line with count and channels, then a line for each sphere:
+// centre, logarithm of the radius, logit of the opacity, feature
+
+// Into host memory, to close with sphere_set_close. Refuses a file that is truncated or too long, and values
+// that are not finite.
+bool sphere_file_read(const char *path, sphere_set *out, fault *why);
+bool sphere_file_write(const char *path, const sphere_set *host, fault *why);
 
 C_LINKAGE_END

@@ -3,7 +3,7 @@
 #ifndef TESTS_POLICIES_H
 #define TESTS_POLICIES_H
 
-#include "strategies/sum_memory.h"
+#include "strategies/strategies.h"
 #include <vector>
 
 inline std::vector<distwar_policy> policies(const std::vector<int> &thresholds) {

@@ -86,17 +86,6 @@ class ProgramTest : public testing::Test {
             }
         }
     }
-    // What a workload of three commands (train, render, bench) refuses before the work.
-    void expect_told_before_the_work(const char *program) const {
-        std::ofstream(at("file")) << "x";
-        expect_refused(program,
-                       {{{"train", "-o", at("file/out")}, "cannot make the folder"},
-                        {{"train", "-o", at("file")}, "cannot make the folder"},
-                        {{"render", "-o", at("none/x.png")}, "none/x.png: cannot write"},
-                        {{"bench", "--json", at("none/x.json")}, "none/x.json: cannot write"}},
-                       1);
-    }
-
     size_t files_in_folder() const {
         return size_t(std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
     }

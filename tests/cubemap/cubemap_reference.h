@@ -4,8 +4,7 @@
 #ifndef CUBEMAP_REFERENCE_H
 #define CUBEMAP_REFERENCE_H
 
-#include "mesh.h"
-#include "gpu/pinhole.h"
+#include "cubemap.h"
 
 #ifdef __cplusplus
 extern "C" {

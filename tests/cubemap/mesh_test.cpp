@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The generated meshes, and those of OBJ files.
 #include "run_program.h"
-#include "obj_file.h"
 #include "scenes.h"
 #include <map>
 #include <random>

@@ -5,8 +5,6 @@
 
 #include "cubemap.h"
 #include "device.h"
-#include "scene.h"
-#include "shapes.h"
 #include <gtest/gtest.h>
 #include <functional>
 #include <vector>

@@ -5,7 +5,6 @@
 #include "fuzz_key.h"
 #include "frame.h"
 #include "images/image.h"
-#include "images/plane.h"
 #include "scene.h"
 #include "transforms.h"
 #include <cstdio>

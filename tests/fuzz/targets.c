@@ -5,7 +5,6 @@
 #include "depth_maps.h"
 #include "formats/ply.h"
 #include "images/image.h"
-#include "images/plane.h"
 #include "live/history.h"
 #include "scene.h"
 #include "checkpoint.h"

@@ -3,7 +3,7 @@
 #ifndef RANDOM_SPHERES_H
 #define RANDOM_SPHERES_H
 
-#include "sphere_memory.h"
+#include "spheres.h"
 #include "sphere_reference.h"
 #include <algorithm>
 #include <random>
@@ -40,12 +40,7 @@ class random_spheres {
         camera.center[0] += 1.25f;
         blend = {3, 7, 0.15f, 0.7f, 0.25f, choice.kept};
         const int64_t n = choice.count;
-        set = {n,
-               choice.channels,
-               &values[0],
-               &values[size_t(3 * n)],
-               &values[size_t(4 * n)],
-               &values[size_t(5 * n)]};
+        set = sphere_set_over(values.data(), n, choice.channels);
         for (int64_t i = 0; i < n; i++) {
             set.center[3 * i] = between(-2.2, 2.2);
             set.center[3 * i + 1] = between(-1.8, 1.8);

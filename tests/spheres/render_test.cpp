@@ -39,9 +39,8 @@ class drawn {
     template <typename Change>
     drawn(const sphere_case &choice, Change &&change) : scene(choice) {
         change(scene);
-        set = device_sphere_set_open(choice.count, choice.channels);
-        gradient = device_sphere_set_open(choice.count, choice.channels);
-        sphere_set_upload(&set, &scene.set);
+        set = sphere_set_on_device(&scene.set);
+        gradient = sphere_set_on_device(&scene.set); // memory to be written
         frame = sphere_frame_open(&set, &scene.camera, &scene.blend);
         spheres_project(&frame);
         spheres_candidates(&frame);
@@ -49,8 +48,8 @@ class drawn {
     }
     ~drawn() {
         sphere_frame_close(&frame);
-        device_sphere_set_close(&gradient);
-        device_sphere_set_close(&set);
+        device_free(gradient.center);
+        device_free(set.center);
     }
     drawn(const drawn &) = delete;
 
@@ -231,22 +230,6 @@ TEST(SpheresCountLanes, CountsEverySphereOfEveryPixelOnce) {
         EXPECT_LE(keys, lanes);
         EXPECT_GE(keys, commits - counts.active_lanes[0]);
     }
-}
-
-TEST(SpheresAdam, StepsByTheRateOfEachGroup) {
-    const sphere_case choice = {"adam", 5, 8, 8, 8, 1, 1, 1};
-    drawn d(choice);
-    std::vector<float> ones(d.scene.parameters(), 3);
-    sphere_set sets[2] = {device_sphere_set_open(5, 8), device_sphere_set_open(5, 8)};
-    device_upload(d.gradient.center, ones.data(), ones.size() * sizeof(float));
-    const std::vector<float> before = read(d.set.center, ones.size());
-    const sphere_rates rates = {0.1f, 0.2f, 0.3f, 0.4f};
-    spheres_adam(&d.set, &d.gradient, &sets[0], &sets[1], &rates, 1);
-    const std::vector<float> after = read(d.set.center, ones.size());
-    for (int group = 0; group < SPHERE_GROUPS; group++)
-        for (size_t v = group_begin(choice, group); v < group_begin(choice, group + 1); v++)
-            EXPECT_NEAR(before[v] - after[v], 0.1 * (group + 1), 1e-5) << sphere_group_name[group];
-    for (sphere_set &set : sets) device_sphere_set_close(&set);
 }
 
 } // namespace

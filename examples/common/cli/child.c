@@ -16,7 +16,6 @@ enum { LINE = 512, LOOK_EVERY = 100 }; // bytes; ms
 
 typedef struct reading {
     const child_program *program;
-    int input;
     char line[LINE], last[LINE];
     size_t length;
     bool has_error; // the last line kept has
@@ -39,16 +38,6 @@ static void end_line(reading *r) {
     memcpy(r->last, r->line, LINE);
 }
 
-// Progress bars end a line by a carriage return.
-static void take(reading *r, const char *bytes, size_t count) {
-    for (size_t i = 0; i < count; i++) {
-        if (bytes[i] == '\n' || bytes[i] == '\r')
-            end_line(r);
-        else if (r->length < LINE - 1)
-            r->line[r->length++] = bytes[i];
-    }
-}
-
 static bool is_stopped(const child_program *program) {
     return program->stop && *program->stop;
 }
@@ -65,15 +54,19 @@ static void read_output(reading *r, int from, pid_t child) {
         if (poll(&wait, 1, LOOK_EVERY) <= 0) continue;
         const ssize_t got = read(from, bytes, sizeof bytes);
         if (got == 0 || (got < 0 && errno != EINTR)) break;
-        if (got > 0) take(r, bytes, (size_t)got);
+        for (ssize_t i = 0; i < got; i++) {
+            if (bytes[i] == '\n' || bytes[i] == '\r') // progress bars end a line by a carriage return
+                end_line(r);
+            else if (r->length < LINE - 1)
+                r->line[r->length++] = bytes[i];
+        }
     }
     end_line(r);
 }
 
 // In the child; `failed` takes errno if there is no such program.
-static void become(const reading *r, int output, int failed) {
-    const child_program *const program = r->program;
-    const int input = r->input ? r->input : open("/dev/null", O_RDONLY | O_CLOEXEC);
+static void become(const child_program *program, int given, int output, int failed) {
+    const int input = given ? given : open("/dev/null", O_RDONLY | O_CLOEXEC);
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL); // where a signal ends this program without a chance to stop the child
     if (input >= 0 && dup2(input, STDIN_FILENO) >= 0 && dup2(output, STDOUT_FILENO) >= 0 &&
@@ -93,43 +86,34 @@ static bool judge(const reading *r, int status, fault *why) {
     return fail(why, "%s %s ended with code %d: %s", argv[0], what, WEXITSTATUS(status), r->last);
 }
 
-static bool run(reading *r, const int output[2], const int failed[2], fault *why) {
-    const child_program *const program = r->program;
-    int number = 0, status = 0;
-    const pid_t child = fork();
-    if (child == 0) become(r, output[1], failed[1]);
-    const int fork_number = errno;
-    close(output[1]);
-    close(failed[1]);
-    if (child < 0) return fail(why, "%s: cannot start: %s", program->argv[0], strerror(fork_number));
-    setpgid(child, child); // whoever comes first
-    ssize_t got;
-    do got = read(failed[0], &number, sizeof number);
-    while (got < 0 && errno == EINTR);
-    if (got == 0) read_output(r, output[0], child);
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-    }
-    if (got == 0) return judge(r, status, why);
-    return number == ENOENT ? fail(why, "%s is not installed: %s", program->argv[0], program->install)
-                            : fail(why, "%s: cannot start: %s", program->argv[0], strerror(number));
-}
-
-bool child_run(const child_program *program, fault *why) {
-    return child_run_on(program, 0, why);
-}
-
-bool child_run_on(const child_program *program, int input, fault *why) {
-    reading r = {.program = program, .input = input};
-    int output[2], failed[2];
-    if (pipe2(output, O_CLOEXEC) != 0) return fail(why, "%s: no pipe: %s", program->argv[0], strerror(errno));
+bool child_run(const child_program *program, int input, fault *why) {
+    const char *const name = program->argv[0];
+    reading r = {.program = program};
+    int output[2], failed[2], number = 0, status = 0;
+    if (pipe2(output, O_CLOEXEC) != 0) return fail(why, "%s: no pipe: %s", name, strerror(errno));
     if (pipe2(failed, O_CLOEXEC) != 0) {
-        fail(why, "%s: no pipe: %s", program->argv[0], strerror(errno));
+        fail(why, "%s: no pipe: %s", name, strerror(errno));
         close(output[0]);
         close(output[1]);
         return false;
     }
-    const bool done = run(&r, output, failed, why);
+    const pid_t child = fork();
+    if (child == 0) become(program, input, output[1], failed[1]);
+    if (child < 0) number = errno;
+    close(output[1]);
+    close(failed[1]);
+    if (child > 0) {
+        setpgid(child, child); // whoever comes first
+        ssize_t got;
+        do got = read(failed[0], &number, sizeof number);
+        while (got < 0 && errno == EINTR);
+        if (got == 0) read_output(&r, output[0], child);
+        while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+        }
+    }
     close(output[0]);
     close(failed[0]);
-    return done;
+    if (number == 0) return judge(&r, status, why);
+    return child > 0 && number == ENOENT ? fail(why, "%s is not installed: %s", name, program->install)
+                                         : fail(why, "%s: cannot start: %s", name, strerror(number));
 }

@@ -2,9 +2,332 @@
 #include "command_line.h"
 #include "files/output_file.h"
 #include "files/path.h"
+#include <assert.h>
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+void option_table_add(option_table *table, const option_spec *rows) {
+    for (; rows->kind != OPTION_END; rows++) {
+        assert(table->count < OPTION_ROOM);
+        table->rows[table->count++] = *rows;
+    }
+}
+
+void option_table_add_group(option_table *table, const char *heading, const option_spec *rows) {
+    const int first = table->count;
+    option_table_add(table, rows);
+    table->rows[first].group = heading;
+}
+
+const char *option_text(const option_spec *option) {
+    switch (option->kind) {
+    case OPTION_FLAG:
+        return *(const bool *)option->value ? "yes" : "no";
+    case OPTION_TEXT:
+        return *(const char *const *)option->value;
+    case OPTION_CHOICE:
+        return option->choices[*(const int *)option->value];
+    default:
+        return NULL;
+    }
+}
+
+// A bound that a double cannot count exactly to means "none".
+static bool is_bound(double value) {
+    return fabs(value) < 9e15;
+}
+
+// The range without the minimum of an automatic number, which the word "auto" stands for.
+static void describe_range(const option_spec *option, char *text, size_t room) {
+    const double least =
+        option->automatic && option->kind == OPTION_INT ? option->minimum + 1 : option->minimum;
+    const bool below = is_bound(least) && !(option->automatic && option->kind == OPTION_REAL);
+    const bool above = is_bound(option->maximum);
+    const char *const word = option->automatic ? "auto or " : "";
+    if (below && above)
+        snprintf(text, room, "%s%.15g..%.15g", word, least, option->maximum);
+    else if (below)
+        snprintf(text, room, "%sat least %.15g", word, least);
+    else if (above)
+        snprintf(text, room, "%sat most %.15g", word, option->maximum);
+    else
+        snprintf(text, room, "%s", option->automatic ? "auto or a number" : "any");
+}
+
+static bool set_number(const option_spec *option, const char *text, fault *why) {
+    const bool whole = option->kind == OPTION_INT;
+    char *end, range[80];
+    errno = 0;
+    const int64_t integer = whole ? strtoll(text, &end, 10) : 0;
+    const double value = whole ? (double)integer : strtod(text, &end);
+    if (end == text || *end != '\0' || isspace((unsigned char)text[0]) || !isfinite(value))
+        return fail(why, "--%s needs a %s number, not '%s'", option->name, whole ? "whole" : "finite", text);
+    if ((whole && errno == ERANGE) || !(value >= option->minimum && value <= option->maximum)) {
+        describe_range(option, range, sizeof range);
+        return fail(why, "--%s must be %s, not '%s'", option->name, range, text);
+    }
+    if (whole)
+        *(int64_t *)option->value = integer;
+    else
+        *(double *)option->value = value;
+    return true;
+}
+
+static void list_choices(const option_spec *option, char *text, size_t room) {
+    text[0] = '\0';
+    for (int i = 0; option->choices[i]; i++) {
+        const size_t used = strlen(text);
+        snprintf(text + used, room - used, "%s%s", i ? ", " : "", option->choices[i]);
+    }
+}
+
+static bool set_choice(const option_spec *option, const char *text, fault *why) {
+    for (int i = 0; option->choices[i]; i++)
+        if (strcmp(option->choices[i], text) == 0) {
+            *(int *)option->value = i;
+            return true;
+        }
+    char list[512];
+    list_choices(option, list, sizeof list);
+    return fail(why, "--%s must be one of %s, not '%s'", option->name, list, text);
+}
+
+static bool set_value(const option_spec *option, const char *text, fault *why) {
+    if (option->automatic && strcmp(text, "auto") == 0) {
+        if (option->kind == OPTION_INT)
+            *(int64_t *)option->value = (int64_t)option->minimum;
+        else
+            *(double *)option->value = option->minimum;
+        return true;
+    }
+    switch (option->kind) {
+    case OPTION_INT:
+    case OPTION_REAL:
+        return set_number(option, text, why);
+    case OPTION_CHOICE:
+        return set_choice(option, text, why);
+    default:
+        *(const char **)option->value = text;
+        return true;
+    }
+}
+
+static const char *option_prefix(const option_spec *option) {
+    return option->kind == OPTION_FLAG && *(const bool *)option->value ? "no-" : "";
+}
+
+static int option_usage(const option_spec *option, char *text, size_t room) {
+    static const char *const placeholder[] = {[OPTION_FLAG] = "",
+                                              [OPTION_INT] = " N",
+                                              [OPTION_REAL] = " X",
+                                              [OPTION_TEXT] = " TEXT",
+                                              [OPTION_CHOICE] = " NAME"};
+    char letter[8] = "    ";
+    if (option->letter) snprintf(letter, sizeof letter, "-%c, ", option->letter);
+    return snprintf(text, room, "%s--%s%s%s", letter, option_prefix(option), option->name,
+                    placeholder[option->kind]);
+}
+
+static void option_note(const option_spec *option, char *text, size_t room) {
+    char range[80], list[512], number[32] = "";
+    text[0] = '\0';
+    describe_range(option, range, sizeof range);
+    if (option->kind == OPTION_INT)
+        snprintf(number, sizeof number, "%" PRId64, *(const int64_t *)option->value);
+    if (option->kind == OPTION_REAL) snprintf(number, sizeof number, "%.15g", *(const double *)option->value);
+    switch (option->kind) {
+    case OPTION_INT:
+    case OPTION_REAL:
+        snprintf(text, room, " (%s; default %s)", range,
+                 option->automatic && strtod(number, NULL) == option->minimum ? "auto" : number);
+        break;
+    case OPTION_TEXT:
+        if (*(const char *const *)option->value)
+            snprintf(text, room, " (default %s)", *(const char *const *)option->value);
+        break;
+    case OPTION_CHOICE:
+        list_choices(option, list, sizeof list);
+        snprintf(text, room, " (%s; default %s)", list, option->choices[*(const int *)option->value]);
+        break;
+    default:
+        break;
+    }
+}
+
+// ---- help
+
+enum { USUAL_COLUMNS = 80, LEAST_COLUMNS = 40, MOST_COLUMNS = 120, WIDEST_NAME = 28 };
+
+static int columns_of_terminal(void) {
+    const char *const chosen = getenv("COLUMNS");
+    struct winsize size;
+    int columns = chosen ? atoi(chosen) : 0;
+    if (columns <= 0 && isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0)
+        columns = size.ws_col;
+    if (columns <= 0) columns = USUAL_COLUMNS;
+    return columns < LEAST_COLUMNS ? LEAST_COLUMNS : columns > MOST_COLUMNS ? MOST_COLUMNS : columns;
+}
+
+// Prints the words of a text from column `at` on, each line from column `indent`. Two line ends in a row stay.
+static void print_wrapped(const char *text, int at, int indent, int columns) {
+    bool first = true;
+    while (*text) {
+        const bool paragraph = strncmp(text, "\n\n", 2) == 0;
+        text += strspn(text, " \n");
+        const int length = (int)strcspn(text, " \n");
+        if (length == 0) break;
+        if (paragraph || (!first && at + 1 + length > columns)) {
+            printf("%s\n%*s", paragraph ? "\n" : "", indent, "");
+            at = indent;
+        } else if (!first) {
+            putchar(' ');
+            at++;
+        }
+        printf("%.*s", length, text);
+        at += length;
+        text += length;
+        first = false;
+    }
+    putchar('\n');
+}
+
+static void print_option(const char *usage, const char *help, int width, int columns) {
+    const int indent = width + 4;
+    int at = printf("  %-*s  ", width, usage);
+    if (at > indent) {
+        printf("\n%*s", indent, "");
+        at = indent;
+    }
+    print_wrapped(help, at, indent, columns);
+}
+
+// The options are in the order of the table, and those of a group next to each other.
+static void print_help(const command_spec *command, bool all) {
+    const int columns = columns_of_terminal();
+    printf("usage: %s %s\n\n", command->name, command->arguments);
+    print_wrapped(command->summary, 0, 0, columns);
+    if (command->groups == 0) printf("\noptions:\n");
+    char usage[256], text[2048];
+    int width = (int)strlen("-h, --help"), groups = 0, hidden = 0;
+    for (const option_spec *o = command->options; o->kind != OPTION_END; o++) {
+        const int length = option_usage(o, usage, sizeof usage);
+        if (length > width && length <= WIDEST_NAME) width = length;
+    }
+    for (const option_spec *o = command->options; o->kind != OPTION_END; o++) {
+        groups += o->group != NULL;
+        if (!all && groups > command->groups) {
+            hidden++;
+            continue;
+        }
+        if (o->group) printf("\n%s:\n", o->group);
+        option_usage(o, usage, sizeof usage);
+        const int length = snprintf(text, sizeof text, "%s", o->help);
+        option_note(o, text + length, sizeof text - (size_t)length);
+        print_option(usage, text, width, columns);
+    }
+    if (command->groups > 0) putchar('\n');
+    print_option("-h, --help", "print this and exit", width, columns);
+    if (hidden > 0) {
+        snprintf(text, sizeof text, "print the other %d options too", hidden);
+        print_option("    --help all", text, width, columns);
+    }
+    if (command->examples) printf("\nexamples:\n%s", command->examples);
+}
+
+// describe_program has another form printed.
+static void (*print_options)(const command_spec *command, bool all) = print_help;
+
+// ---- a command line
+
+// By its letter, or else by its name of that length. NULL: there is none.
+static const option_spec *find(const option_spec *options, char letter, const char *name, size_t length) {
+    for (const option_spec *o = options; o->kind != OPTION_END; o++)
+        if (letter ? o->letter == letter : strlen(o->name) == length && memcmp(o->name, name, length) == 0)
+            return o;
+    return NULL;
+}
+
+// Parses the option at argv[*at] and moves *at to its last word.
+static bool parse_option(const command_spec *command, int argc, char **argv, int *at, fault *why) {
+    const char *const word = argv[*at], *value = NULL;
+    const option_spec *option = NULL;
+    bool on = true;
+    if (word[1] == '-') {
+        const size_t length = strcspn(word, "=");
+        if (word[length] == '=') value = word + length + 1;
+        option = find(command->options, 0, word + 2, length - 2);
+        if (!option && !value && strncmp(word, "--no-", 5) == 0) {
+            option = find(command->options, 0, word + 5, length - 5);
+            if (option && option->kind != OPTION_FLAG) option = NULL;
+            on = false;
+        }
+    } else if (word[2] == '\0') {
+        option = find(command->options, word[1], NULL, 0);
+    }
+    if (!option) return fail(why, "unknown option '%s'", word);
+    if (option->kind == OPTION_FLAG) {
+        if (value) return fail(why, "--%s takes no value", option->name);
+        *(bool *)option->value = on;
+        return true;
+    }
+    if (!value && *at + 1 < argc) {
+        value = argv[*at + 1];
+        // Numbers, and texts of numbers, may begin with a dash. Another text that begins with one is more likely the
+        // next option; "--name=-text" passes such a text.
+        const bool dash = value[0] == '-' && value[1] != '\0';
+        const bool is_number = option->kind == OPTION_INT || option->kind == OPTION_REAL ||
+                               isdigit((unsigned char)value[1]) || value[1] == '.';
+        if (dash && (!is_number || value[1] == '-')) value = NULL;
+        if (value) ++*at;
+    }
+    if (!value) return fail(why, "--%s needs a value", option->name);
+    return set_value(option, value, why);
+}
+
+static bool parse(const command_spec *command, int argc, char **argv, const char **positional,
+                  int *positional_count, bool *help, bool *all, fault *why) {
+    const int most = command->most_positional > 0 ? command->most_positional : command->positional;
+    bool options_ended = false;
+    for (int i = 1; i < argc; i++) {
+        const char *word = argv[i];
+        if (options_ended || word[0] != '-' || word[1] == '\0') {
+            if (*positional_count == most) return fail(why, "unexpected argument '%s'", word);
+            positional[(*positional_count)++] = word;
+        } else if (strcmp(word, "--") == 0) {
+            options_ended = true;
+        } else if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
+            *help = true;
+            *all = i + 1 < argc && strcmp(argv[i + 1], "all") == 0;
+            return true;
+        } else if (!parse_option(command, argc, argv, &i, why)) {
+            return false;
+        }
+    }
+    if (*positional_count < command->positional)
+        return fail(why, "an argument is missing: %s %s", command->name, command->arguments);
+    return true;
+}
+
+options_result options_parse(const command_spec *command, int argc, char **argv, const char **positional,
+                             int *positional_count, fault *why) {
+    bool help = false, all = false;
+    *positional_count = 0;
+    if (!parse(command, argc, argv, positional, positional_count, &help, &all, why)) {
+        fail(why, "%s: %s; see '%s --help'", command->name, why->text, command->name);
+        return OPTIONS_USAGE_ERROR;
+    }
+    if (!help) return OPTIONS_OK;
+    print_options(command, all);
+    return OPTIONS_HELP;
+}
 
 int report_failure(const char *program, const fault *why) {
     fprintf(stderr, "%s: %s\n", program, why->text);
@@ -67,4 +390,243 @@ bool json_is_stdout(const char *path) {
 
 bool json_is_possible(const char *path, fault *why) {
     return !path || json_is_stdout(path) || output_is_possible(path, why);
+}
+
+// ---- man page and completions
+
+typedef struct description {
+    const char *name;
+    void (*begin)(const program_spec *program);
+    void (*command)(const command_spec *command, bool all); // in place of --help; prints all options
+    void (*end)(const program_spec *program);
+} description;
+
+// "train" of "dsplat train".
+static const char *short_name(const command_spec *command) {
+    const char *space = strrchr(command->name, ' ');
+    return space ? space + 1 : command->name;
+}
+
+static void print_choices(const option_spec *option) {
+    for (int i = 0; option->choices[i]; i++) printf("%s%s", i ? " " : "", option->choices[i]);
+}
+
+// ---- man: troff with the macros of man(7) ----
+
+// A line that begins with a dot or an apostrophe would be a request; \& is nothing.
+static void guard_line(const char *line) {
+    if (*line == '.' || *line == '\'') fputs("\\&", stdout);
+}
+
+static void print_troff(const char *text) {
+    for (; *text; text++) {
+        if (*text == '-' || *text == '\\') putchar('\\');
+        putchar(*text == '\\' ? 'e' : *text);
+        if (*text == '\n') guard_line(text + 1);
+    }
+}
+
+static void print_paragraph(const char *text, const char *rest) {
+    guard_line(text);
+    print_troff(text);
+    print_troff(rest);
+    putchar('\n');
+}
+
+static void begin_man(const program_spec *program) {
+    printf(".TH \"%s\" 1 \"\" \"%s %s\"\n.SH NAME\n%s \\- %s\n.SH SYNOPSIS\n.B %s\n.I COMMAND\n[arguments]\n"
+           ".SH COMMANDS\n",
+           program->name, program->name, program->version, program->name, program->summary, program->name);
+}
+
+static void command_man(const command_spec *command, bool all) {
+    (void)all;
+    printf(".SS \"%s ", short_name(command));
+    print_troff(command->arguments);
+    printf("\"\n");
+    print_paragraph(command->summary, "");
+    for (const option_spec *o = command->options; o->kind != OPTION_END; o++) {
+        char text[1024];
+        if (o->group) {
+            printf(".PP\n");
+            print_paragraph(o->group, ":");
+        }
+        option_usage(o, text, sizeof text);
+        printf(".TP\n.B ");
+        print_troff(text + strspn(text, " "));
+        option_note(o, text, sizeof text);
+        putchar('\n');
+        print_paragraph(o->help, text);
+    }
+}
+
+static void end_man(const program_spec *program) {
+    printf(".SH EXAMPLES\n.nf\n");
+    print_troff(program->examples);
+    printf(".fi\n");
+}
+
+// ---- bash ----
+
+static void begin_bash(const program_spec *program) {
+    printf("# Completes the commands, options and files of %s in bash.\n_%s() {\n    local word=$2 options=\n"
+           "    if ((COMP_CWORD == 1)); then\n        COMPREPLY=($(compgen -W \"",
+           program->name, program->name);
+    for (const program_command *c = program->commands; c->name; c++) printf("%s ", c->name);
+    printf(
+        "help --help --version\" -- \"$word\"))\n        return\n    fi\n    case ${COMP_WORDS[1]}:$3 in\n");
+}
+
+static void command_bash(const command_spec *command, bool all) {
+    (void)all;
+    for (const option_spec *o = command->options; o->kind != OPTION_END; o++)
+        if (o->kind == OPTION_CHOICE) {
+            printf("    %s:--%s) options=\"", short_name(command), o->name);
+            print_choices(o);
+            printf("\" ;;\n");
+        } else if (o->kind == OPTION_TEXT) { // mostly a file
+            printf("    %s:--%s", short_name(command), o->name);
+            if (o->letter) printf(" | %s:-%c", short_name(command), o->letter);
+            printf(") ;;\n");
+        }
+    printf("    %s:*) [[ $word == -* ]] && options=\"", short_name(command));
+    for (const option_spec *o = command->options; o->kind != OPTION_END; o++)
+        printf("--%s%s ", option_prefix(o), o->name);
+    printf("--help\" ;;\n");
+}
+
+static void end_bash(const program_spec *program) {
+    printf("    esac\n    if [[ -n $options ]]; then COMPREPLY=($(compgen -W \"$options\" -- \"$word\"))\n"
+           "    else COMPREPLY=($(compgen -f -- \"$word\")); fi\n}\ncomplete -o filenames -F _%s %s\n",
+           program->name, program->name);
+}
+
+// ---- zsh ----
+
+// Inside '...[...]': the quote ends and begins again, the bracket gets a backslash.
+static void print_zsh(const char *text) {
+    for (; *text; text++)
+        if (*text == '\'')
+            fputs("'\\''", stdout);
+        else
+            printf("%s%c", *text == ']' || *text == '\\' ? "\\" : "", *text);
+}
+
+static void begin_zsh(const program_spec *program) {
+    printf(
+        "#compdef %s\n# Completes the commands, options and files of %s in zsh.\nlocal -a commands\ncommands=(\n",
+        program->name, program->name);
+    for (const program_command *c = program->commands; c->name; c++) {
+        printf("  '%s:", c->name);
+        print_zsh(c->summary);
+        printf("'\n");
+    }
+    printf(")\nif (( CURRENT == 2 )); then\n  _describe command commands\n  return\nfi\nshift words\n"
+           "(( CURRENT-- ))\ncase $words[1] in\n");
+}
+
+static void command_zsh(const command_spec *command, bool all) {
+    (void)all;
+    printf("%s) _arguments", short_name(command));
+    for (const option_spec *o = command->options; o->kind != OPTION_END; o++) {
+        const char *value = o->kind == OPTION_FLAG ? "" : "=";
+        if (o->letter)
+            printf(" \\\n  '(-%c --%s)'{-%c,--%s%s}'[", o->letter, o->name, o->letter, o->name, value);
+        else
+            printf(" \\\n  '--%s%s%s[", option_prefix(o), o->name, value);
+        print_zsh(o->help);
+        printf("]");
+        if (o->kind == OPTION_CHOICE) {
+            printf(":name:(");
+            print_choices(o);
+            printf(")");
+        } else if (o->kind != OPTION_FLAG)
+            printf(":%s", o->kind == OPTION_TEXT ? "text:_files" : "number: ");
+        printf("'");
+    }
+    printf(" \\\n  '*:file:_files' ;;\n");
+}
+
+static void end_zsh(const program_spec *program) {
+    (void)program;
+    printf("esac\n");
+}
+
+static const description forms[] = {{"man", begin_man, command_man, end_man},
+                                    {"bash", begin_bash, command_bash, end_bash},
+                                    {"zsh", begin_zsh, command_zsh, end_zsh}};
+
+bool describe_program(const program_spec *program, const char *form) {
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        if (strcmp(form, forms[i].name) != 0) continue;
+        forms[i].begin(program);
+        print_options = forms[i].command;
+        for (const program_command *c = program->commands; c->name; c++)
+            c->run(2, (char *[]){(char *)(uintptr_t)c->name, "--help"});
+        print_options = print_help;
+        forms[i].end(program);
+        return true;
+    }
+    return false;
+}
+
+// ---- a program
+
+#ifdef DISTWAR_SIMT
+static const char backend[] = "simt";
+#else
+static const char backend[] = "cuda";
+#endif
+
+static void print_usage(const program_spec *program, FILE *stream) {
+    fprintf(stream, "usage: %s COMMAND [arguments]\n\nCommands:\n", program->name);
+    for (const program_command *c = program->commands; c->name; c++)
+        fprintf(stream, "  %-8s %s\n", c->name, c->summary);
+    fprintf(stream,
+            "\n'%s COMMAND --help' says more; '%s --version' names version and backend.\n\nExamples:\n%s",
+            program->name, program->name, program->examples);
+}
+
+static int run_command(const program_spec *program, int argc, char **argv) {
+    for (const program_command *c = program->commands; c->name; c++)
+        if (strcmp(argv[0], c->name) == 0) return c->run(argc, argv);
+    fprintf(stderr, "%s: there is no command '%s'\n\n", program->name, argv[0]);
+    print_usage(program, stderr);
+    return EXIT_USAGE;
+}
+
+static int run(const program_spec *program, int argc, char **argv) {
+    if (argc < 2) {
+        print_usage(program, stderr);
+        return EXIT_USAGE;
+    }
+    bool help = strcmp(argv[1], "help") == 0;
+    if (help && argc == 3) return run_command(program, 2, (char *[]){argv[2], "--help"});
+    if (help || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+        print_usage(program, stdout);
+        return EXIT_SUCCESS;
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        printf("%s %s (%s)\n", program->name, program->version, backend);
+        return EXIT_SUCCESS;
+    }
+    if (strcmp(argv[1], "--describe") == 0 && argc == 3 && describe_program(program, argv[2]))
+        return EXIT_SUCCESS;
+    return run_command(program, argc - 1, argv + 1);
+}
+
+// If a standard stream is closed, the next file to be opened would get its number, and messages would go into
+// that file. This opens a file in its place to which writing fails.
+static void keep_standard_streams(void) {
+    int file = open("/dev/null", O_RDONLY);
+    while (file >= 0 && file <= STDERR_FILENO) file = open("/dev/null", O_RDONLY);
+    if (file >= 0) close(file);
+}
+
+int program_run(const program_spec *program, int argc, char **argv) {
+    keep_standard_streams();
+    int code = run(program, argc, argv);
+    if (fflush(stdout) == 0 && !ferror(stdout)) return code;
+    fprintf(stderr, "%s: cannot write to stdout: %s\n", program->name, strerror(errno));
+    return code == EXIT_SUCCESS ? EXIT_FAILURE : code;
 }

@@ -44,7 +44,8 @@ void progress_show(progress *bar, int64_t done, double loss) {
     if (!isnan(loss)) fprintf(stderr, "  loss %.5f", loss);
     fprintf(stderr, "  %.1f/s", rate);
     if (rate > 0.0) {
-        double seconds = (double)(bar->total - done) / (recent > 0 ? recent : rate) * (bar->ahead > 0 ? bar->ahead : 1);
+        double seconds =
+            (double)(bar->total - done) / (recent > 0 ? recent : rate) * (bar->ahead > 0 ? bar->ahead : 1);
         if (bar->time_limit > 0) seconds = fmax(0, fmin(seconds, bar->time_limit - elapsed));
         const int64_t left = (int64_t)(seconds + 0.5);
         fprintf(stderr, "  %" PRId64 ":%02d:%02d left", left / 3600, (int)(left / 60 % 60), (int)(left % 60));

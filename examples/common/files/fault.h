@@ -15,4 +15,7 @@ typedef struct fault {
 // control characters and bytes that are not UTF-8 become '?'.
 bool fail(fault *why, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+// Bytes of the UTF-8 character at `text`, which ends with a zero; 0 if there is none.
+int utf8_length(const unsigned char *text);
+
 C_LINKAGE_END

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// Reads a binary file and counts the offset.
 #include "input_file.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -33,6 +32,7 @@ bool input_file_open(input_file *file, const char *path, fault *why) {
 void input_file_close(input_file *file) {
     if (file->stream) fclose(file->stream);
     free(file->path);
+    free(file->buffer);
     *file = (input_file){0};
 }
 
@@ -74,4 +74,30 @@ bool input_file_expect(input_file *file, uint64_t count, uint64_t bytes_each, co
                 "%s: truncated or damaged: %" PRIu64 " %s announced, but only %" PRIu64
                 " bytes follow byte %" PRIu64,
                 file->path, count, what, left, file->offset);
+}
+
+bool input_file_next_line(input_file *file, fault *why) {
+    errno = 0;
+    const ssize_t length = getline(&file->buffer, &file->room, file->stream);
+    file->line = NULL;
+    if (length < 0) {
+        if (feof(file->stream) && !ferror(file->stream)) return true;
+        return fail(why, "%s: cannot read after line %" PRIu64 ": %s", file->path, file->number,
+                    strerror(errno));
+    }
+    file->number++;
+    file->offset += (uint64_t)length;
+    size_t last = (size_t)length - 1;
+    if (file->buffer[last] != '\n')
+        return fail(why, "%s: truncated at byte %" PRIu64 ": line %" PRIu64 " has no end", file->path,
+                    file->offset, file->number);
+    if (last > 0 && file->buffer[last - 1] == '\r') last--;
+    file->buffer[last] = '\0';
+    if (strlen(file->buffer) != last) return input_file_fail_at_line(file, "holds a zero byte", why);
+    file->line = file->buffer;
+    return true;
+}
+
+bool input_file_fail_at_line(const input_file *file, const char *what, fault *why) {
+    return fail(why, "%s: at line %" PRIu64 ": %s", file->path, file->number, what);
 }

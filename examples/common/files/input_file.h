@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reads a binary file. Error messages name the file, the offset, and what was being read.
+// Reads a file of bytes or of lines. Error messages name the file, the place, and what was being read.
 #pragma once
 
 #include "fault.h"
@@ -14,6 +14,11 @@ typedef struct input_file {
     char *path;
     uint64_t size;   // bytes in the file; regular files only
     uint64_t offset; // bytes read so far
+    // Of a file that is read by lines:
+    char *line; // the current one without its newline; NULL before the first line and after the last
+    char *buffer;
+    size_t room;     // of buffer: at most about twice the longest line
+    uint64_t number; // of the current line, from 1
 } input_file;
 
 bool input_file_open(input_file *file, const char *path, fault *why);
@@ -26,5 +31,10 @@ bool input_file_check(const input_file *file, const char *what, fault *why);
 // Fails unless the rest of the file has room for `count` items of at least `bytes_each` (>= 1) bytes. Call it
 // before allocating memory for a count from the file.
 bool input_file_expect(input_file *file, uint64_t count, uint64_t bytes_each, const char *what, fault *why);
+
+// Moves to the next line; at the end of the file `line` becomes NULL. Fails if the file is truncated or
+// damaged: if a line, also the last one, does not end with "\n" or "\r\n", or holds a zero byte.
+bool input_file_next_line(input_file *file, fault *why);
+bool input_file_fail_at_line(const input_file *file, const char *what, fault *why); // "PATH: at line N: WHAT"
 
 C_LINKAGE_END

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "json_writer.h"
 #include "output_file.h"
-#include "utf8.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>

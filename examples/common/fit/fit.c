@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "fit/fit.h"
-#include "cli/program.h"
 #include "cli/progress.h"
 #include "device.h"
 #include "files/path.h"
-#include "gpu/l1_loss.h"
-#include "images/picture_row.h"
+#include "images/image.h"
 #include "strategies/strategy_costs.h"
-#include "strategies/strategy_tuner.h"
 #include <distwar/version.h>
 #include <math.h>
 #include <stdio.h>
@@ -22,27 +19,29 @@ typedef struct fit_options {
     cost_options bench;
 } fit_options;
 
+enum { TARGET, START, RESULT, PICTURES };
+
 typedef struct fitting {
     const fit_workload *work;
     fit_options options;
     candidate_list measured; // by bench
     fit_scene scene;
     int width, height;
-    size_t values;   // of a picture
-    float *targets;  // device, [views][values]; of a bench one that is black
-    void *loss;      // device
-    float *pictures; // host: view 0 as target, start and result
+    size_t values;            // of a picture
+    float *targets;           // device, [views][values]; of a bench one that is black
+    void *loss;               // device
+    float *picture[PICTURES]; // host: of view 0
     strategy_tuner tuner;
     strategy_costs result;
-    double seconds;
 } fitting;
 
 static bool fitting_open(fitting *f, int targets, fault *why) {
     f->width = (int)f->options.width, f->height = (int)f->options.height;
     if (!f->work->open(f->options.file, f->width, f->height, &f->scene, why)) return false;
     f->values = (size_t)f->scene.channels * (size_t)f->width * (size_t)f->height;
-    f->pictures = malloc(3 * f->values * sizeof *f->pictures);
-    if (!f->pictures) return fail(why, "no memory for pictures of %d x %d", f->width, f->height);
+    for (int i = 0; i < PICTURES; i++)
+        if (!(f->picture[i] = malloc(f->values * sizeof(float))))
+            return fail(why, "no memory for pictures of %d x %d", f->width, f->height);
     f->loss = device_allocate(L1_LOSS_BYTES);
     f->targets = device_allocate((size_t)targets * f->values * sizeof *f->targets);
     device_clear(f->targets, (size_t)targets * f->values * sizeof *f->targets);
@@ -50,18 +49,30 @@ static bool fitting_open(fitting *f, int targets, fault *why) {
 }
 
 static void fitting_close(fitting *f) {
-    strategy_costs_close(&f->result);
     strategy_tuner_close(&f->tuner);
     device_free(f->targets);
     device_free(f->loss);
-    free(f->pictures);
+    for (int i = 0; i < PICTURES; i++) free(f->picture[i]);
     f->work->close();
+}
+
+// Writes the first pictures side by side.
+static bool write_pictures(const fitting *f, const char *path, int count, fault *why) {
+    image pictures[PICTURES] = {{0}};
+    const image *row[PICTURES];
+    bool done = true;
+    for (int i = 0; done && i < count; i++) {
+        row[i] = &pictures[i];
+        done = image_from_planes(f->picture[i], f->width, f->height, &pictures[i], why);
+    }
+    done = done && image_write_beside(path, row, count, 4, why);
+    for (int i = 0; i < count; i++) image_close(&pictures[i]);
+    return done;
 }
 
 // Queues the loss against a target and its gradient; NULL: without gradient.
 static void compare(const fitting *f, int target, float *gradient) {
-    l1_loss(f->scene.color, f->targets + (size_t)target * f->values, (int64_t)f->values, f->loss, gradient,
-            NULL);
+    l1_loss(f->scene.color, f->targets + (size_t)target * f->values, (int64_t)f->values, f->loss, gradient);
 }
 
 static void print_head(const fitting *f, int views) {
@@ -74,18 +85,20 @@ static void print_head(const fitting *f, int views) {
 // ---- train
 
 // Downloads the picture of view 0. Returns the mean loss over all views.
-static double look(const fitting *f, float *picture) {
+static double look(const fitting *f, int picture) {
     double sum = 0;
     for (int view = FIT_VIEWS - 1; view >= 0; view--) {
         f->work->draw(view);
         compare(f, view, NULL);
         sum += l1_loss_read(f->loss, (int64_t)f->values);
     }
-    device_download(picture, f->scene.color, f->values * sizeof *picture);
+    device_download(f->picture[picture], f->scene.color, f->values * sizeof(float));
     return sum / FIT_VIEWS;
 }
 
-static void iterate(fitting *f) {
+// memory: device, the gradient of `count` parameters and their two moments. Returns the seconds.
+static double iterate(fitting *f, float *memory, size_t count) {
+    const fit_scene *const scene = &f->scene;
     const int64_t iterations = f->options.iterations;
     progress bar;
     const double began = seconds_now();
@@ -93,61 +106,92 @@ static void iterate(fitting *f) {
     for (int64_t step = 0; step < iterations; step++) {
         const int view = (int)(step % FIT_VIEWS);
         f->work->draw(view);
-        compare(f, view, f->scene.color_gradient);
+        compare(f, view, scene->color_gradient);
         strategy_tuner_begin(&f->tuner);
         f->work->backward(f->tuner.policy);
         strategy_tuner_end(&f->tuner, (double)f->values);
-        f->work->update((float)pow(0.1, (double)step / (double)iterations), step + 1);
+        f->work->gather(memory);
+        adam_groups_step(scene->parameters, memory, memory + count, scene->groups, FIT_GROUPS,
+                         (float)pow(0.1, (double)step / (double)iterations), step + 1);
         if (progress_due(&bar)) progress_show(&bar, step + 1, l1_loss_read(f->loss, (int64_t)f->values));
     }
     DEVICE_CHECK(cudaDeviceSynchronize());
-    f->seconds = seconds_now() - began;
     progress_end(&bar);
+    return seconds_now() - began;
 }
 
-static bool train(fitting *f, const char *picture, const char *file, fault *why) {
-    if (!fitting_open(f, FIT_VIEWS, why)) return false;
-    const distwar_strategy which = sum_strategies[f->options.reduce].strategy;
-    const candidate_list candidates =
-        which == DISTWAR_STRATEGY_COUNT ? sum_candidates()
-                                        : candidate_alone((distwar_policy){which, (int)f->options.threshold});
-    strategy_tuner_open(&f->tuner, &candidates);
+// 10 log10(1 / mean square difference) from the target; infinite if equal.
+static double psnr(const fitting *f, int picture) {
+    double square = 0;
+    for (size_t i = 0; i < f->values; i++) {
+        const double difference = (double)f->picture[TARGET][i] - f->picture[picture][i];
+        square += difference * difference;
+    }
+    return -10 * log10(square / (double)f->values);
+}
+
+// host: room for the parameters.
+static bool fit_from_start(fitting *f, float *host, size_t count, const char *picture, const char *file,
+                           fault *why) {
+    const size_t bytes = count * sizeof *host;
+    device_download(host, f->scene.parameters, bytes);
+    f->work->start(host);
+    device_upload(f->scene.parameters, host, bytes);
+    const double before = look(f, START);
+    float *const memory = device_allocate(3 * bytes);
+    device_clear(memory, 3 * bytes);
+    const double seconds = iterate(f, memory, count), after = look(f, RESULT);
+    device_free(memory);
+    device_download(host, f->scene.parameters, bytes);
+    if (!sum_memory_is_exact(f->scene.sums, why) || !write_pictures(f, picture, PICTURES, why) ||
+        !f->work->write(file, host, why))
+        return false;
+    const strategy_report tuned = strategy_tuner_report(&f->tuner);
+    print_head(f, FIT_VIEWS);
+    printf("training   %lld iterations in %.1f s, %s at threshold %d%s\n", (long long)f->options.iterations,
+           seconds, distwar_strategy_name(tuned.policy.strategy), tuned.policy.balance_threshold,
+           strategy_report_source(&tuned));
+    if (tuned.tuned)
+        printf("tuning     %lld launches measured, cost %.1f ms\n", (long long)tuned.measured, tuned.cost);
+    printf("loss       %.5f -> %.5f\n", before, after);
+    printf("PSNR       %.2f dB -> %.2f dB\n", psnr(f, START), psnr(f, RESULT));
+    printf("picture    %s: target, start, result\nfile       %s\n", picture, file);
+    return true;
+}
+
+// What a tuner chooses from. Thresholds are closer together at the low end: a warp whose lanes hold several keys has
+// small groups.
+static candidate_list candidates(const fit_options *options) {
+    static const int thresholds[] = {0, 2, 4, 6, 8, 12, 16, 24};
+    const distwar_strategy which = sum_strategies[options->reduce].strategy;
+    return which == DISTWAR_STRATEGY_COUNT
+               ? tuner_candidates(sum_strategies, thresholds, sizeof thresholds / sizeof *thresholds)
+               : candidate_alone((distwar_policy){which, (int)options->threshold});
+}
+
+static bool train(fitting *f, fault *why) {
+    const char *const folder = f->options.output;
+    char name[32], picture[PATH_ROOM], file[PATH_ROOM];
+    snprintf(name, sizeof name, "%s.png", f->work->program);
+    if (!folder_make(folder, why) || !path_join(picture, folder, name, why) ||
+        !path_join(file, folder, f->work->file, why) || !output_is_possible(picture, why) ||
+        !output_is_possible(file, why) || !fitting_open(f, FIT_VIEWS, why))
+        return false;
+    const candidate_list list = candidates(&f->options);
+    strategy_tuner_open(&f->tuner, &list);
     for (int view = 0; view < FIT_VIEWS; view++) {
         f->work->draw(view);
         DEVICE_CHECK(cudaMemcpy(f->targets + (size_t)view * f->values, f->scene.color,
                                 f->values * sizeof *f->targets, cudaMemcpyDeviceToDevice));
     }
-    float *const target = f->pictures, *const start = target + f->values, *const result = start + f->values;
-    look(f, target);
-    f->work->start();
-    const double before = look(f, start);
-    iterate(f);
-    const double after = look(f, result);
-    const float *const pictures[] = {target, start, result};
-    if (!sum_memory_is_exact(f->scene.sums, why) ||
-        !picture_row_write(picture, pictures, 3, f->width, f->height, why) || !f->work->write(file, why))
-        return false;
-    const strategy_report tuned = strategy_tuner_report(&f->tuner);
-    print_head(f, FIT_VIEWS);
-    printf("training   %lld iterations in %.1f s, %s at threshold %d%s\n", (long long)f->options.iterations,
-           f->seconds, distwar_strategy_name(tuned.policy.strategy), tuned.policy.balance_threshold,
-           strategy_report_source(&tuned));
-    if (tuned.tuned)
-        printf("tuning     %lld launches measured, cost %.1f ms\n", (long long)tuned.measured, tuned.cost);
-    printf("loss       %.5f -> %.5f\n", before, after);
-    printf("PSNR       %.2f dB -> %.2f dB\n", picture_psnr(target, start, (long long)f->values),
-           picture_psnr(target, result, (long long)f->values));
-    printf("picture    %s: target, start, result\nfile       %s\n", picture, file);
-    return true;
-}
-
-static bool train_in_folder(fitting *f, fault *why) {
-    const char *const folder = f->options.output;
-    char name[32], picture[PATH_ROOM], file[PATH_ROOM];
-    snprintf(name, sizeof name, "%s.png", f->work->program);
-    return folder_make(folder, why) && path_join(picture, folder, name, why) &&
-           path_join(file, folder, f->work->file, why) && output_is_possible(picture, why) &&
-           output_is_possible(file, why) && train(f, picture, file, why);
+    look(f, TARGET);
+    size_t count = 0;
+    for (int g = 0; g < FIT_GROUPS; g++) count += (size_t)f->scene.groups[g].count;
+    float *const host = malloc(count * sizeof *host);
+    const bool done = host ? fit_from_start(f, host, count, picture, file, why)
+                           : fail(why, "no memory for %zu parameters", count);
+    free(host);
+    return done;
 }
 
 // ---- render
@@ -156,9 +200,8 @@ static bool render(fitting *f, fault *why) {
     const fit_options *const o = &f->options;
     if (!output_is_possible(o->output, why) || !fitting_open(f, 1, why)) return false;
     f->work->draw((int)o->view);
-    device_download(f->pictures, f->scene.color, f->values * sizeof *f->pictures);
-    if (!picture_row_write(o->output, (const float *const[]){f->pictures}, 1, f->width, f->height, why))
-        return false;
+    device_download(f->picture[0], f->scene.color, f->values * sizeof(float));
+    if (!write_pictures(f, o->output, 1, why)) return false;
     printf("%s: %s, %d x %d, view %lld\n", o->output, f->scene.text, f->width, f->height, (long long)o->view);
     return true;
 }
@@ -192,9 +235,8 @@ static void describe(json_writer *json, const void *subject) {
 static bool bench(fitting *f, fault *why) {
     const fit_options *const o = &f->options;
     const strategy_subject subject = {f, (size_t)o->views, prepare, run, count_lanes};
-    if (!json_is_possible(o->bench.json, why) || !fitting_open(f, 1, why) ||
-        !strategy_costs_measure(&subject, &f->measured, (int)o->bench.runs, &f->result, why))
-        return false;
+    if (!json_is_possible(o->bench.json, why) || !fitting_open(f, 1, why)) return false;
+    strategy_costs_measure(&subject, &f->measured, (int)o->bench.runs, &f->result);
     if (!json_is_stdout(o->bench.json)) {
         print_head(f, (int)o->views);
         printf("\n");
@@ -250,12 +292,18 @@ static bool check(fitting *f, fit_command command, fault *why) {
     return true;
 }
 
+static const struct {
+    const char *name, *arguments;
+    bool (*run)(fitting *f, fault *why);
+} rows[FIT_COMMANDS] = {[FIT_TRAIN] = {"train", "[-o DIR] [options]", train},
+                        [FIT_RENDER] = {"render", "[%s] -o OUT.png [options]", render}, // a file
+                        [FIT_BENCH] = {"bench", "[options]", bench}};
 static const fit_workload *of_program;
-static const char *const names[FIT_COMMANDS] = {"train", "render", "bench"};
 
-static int run_command(fit_command command, int argc, char **argv) {
+static int run_command(int argc, char **argv) {
     const fit_workload *const work = of_program;
-    static bool (*const runs[])(fitting *, fault *) = {train_in_folder, render, bench};
+    fit_command command = FIT_TRAIN;
+    while (strcmp(argv[0], rows[command].name) != 0) command++;
     fitting f = {.work = work,
                  .options = {.views = 1,
                              .reduce = offered_index(sum_strategies, DISTWAR_STRATEGY_COUNT),
@@ -265,46 +313,31 @@ static int run_command(fit_command command, int argc, char **argv) {
     snprintf(folder, sizeof folder, "%s-out", work->program);
     if (command != FIT_RENDER) f.options.output = folder;
     list_options(work, command, &f.options, &table);
-    snprintf(name, sizeof name, "%s %s", work->program, names[command]);
-    snprintf(arguments, sizeof arguments, "[%s] -o OUT.png [options]", work->file_name);
+    snprintf(name, sizeof name, "%s %s", work->program, rows[command].name);
+    snprintf(arguments, sizeof arguments, rows[command].arguments, work->file_name);
     snprintf(summary, sizeof summary, "%s%s", work->help[command].summary,
              command == FIT_BENCH ? "\n" BENCH_PROTOCOL : "");
-    const command_spec spec = {name,
-                               command == FIT_RENDER  ? arguments
-                               : command == FIT_TRAIN ? "[-o DIR] [options]"
-                                                      : "[options]",
-                               summary,
-                               work->help[command].examples,
-                               table.rows,
-                               0,
-                               command == FIT_RENDER,
-                               0};
+    const command_spec spec = {.name = name,
+                               .arguments = arguments,
+                               .summary = summary,
+                               .examples = work->help[command].examples,
+                               .options = table.rows,
+                               .most_positional = command == FIT_RENDER};
     int code;
     if (!read_command_line(&spec, argc, argv, &f.options.file, &code)) return code;
     fault why;
     if (!check(&f, command, &why)) return report_misuse(&spec, &why);
-    const bool done = runs[command](&f, &why);
+    const bool done = rows[command].run(&f, &why);
     fitting_close(&f);
     return done ? EXIT_SUCCESS : report_failure(work->program, &why);
 }
 
-static int train_command(int argc, char **argv) {
-    return run_command(FIT_TRAIN, argc, argv);
-}
-static int render_command(int argc, char **argv) {
-    return run_command(FIT_RENDER, argc, argv);
-}
-static int bench_command(int argc, char **argv) {
-    return run_command(FIT_BENCH, argc, argv);
-}
-
 int fit_main(const fit_workload *work, int argc, char **argv) {
     char examples[1024] = "";
-    program_command commands[FIT_COMMANDS + 1] = {
-        {.run = train_command}, {.run = render_command}, {.run = bench_command}, {NULL, NULL, NULL}};
+    program_command commands[FIT_COMMANDS + 1] = {{0}};
     for (int c = 0; c < FIT_COMMANDS; c++) {
         const char *const each = work->help[c].examples;
-        commands[c].name = names[c], commands[c].summary = work->help[c].line;
+        commands[c] = (program_command){rows[c].name, work->help[c].line, run_command};
         strncat(examples, each, strcspn(each, "\n") + 1); // the first
     }
     const program_spec program = {work->program, DISTWAR_VERSION, work->summary, commands, examples};

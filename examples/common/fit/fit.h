@@ -2,13 +2,13 @@
 // A program that fits something to pictures of itself from FIT_VIEWS sides, by the commands train, render and bench.
 #pragma once
 
-#include "cli/command_line.h"
 #include "files/json_writer.h"
-#include "strategies/sum_memory.h"
+#include "gpu/descent.h"
+#include "strategies/strategies.h"
 
 C_LINKAGE_BEGIN
 
-enum { FIT_VIEWS = 8 };
+enum { FIT_VIEWS = 8, FIT_GROUPS = 4 };
 
 typedef enum fit_command { FIT_TRAIN, FIT_RENDER, FIT_BENCH, FIT_COMMANDS } fit_command;
 
@@ -17,6 +17,8 @@ typedef struct fit_scene {
     int channels;                  // of a picture; a picture that is written has the first three
     float *color, *color_gradient; // [channels][height][width]
     const sum_memory *sums;        // of the adjoint
+    float *parameters;             // of all groups, one after the other
+    adam_group groups[FIT_GROUPS]; // the rates at the start; the last ones may have no parameters
     char text[256];                // "302 spheres": what is drawn, for people
 } fit_scene;
 
@@ -36,13 +38,12 @@ typedef struct fit_workload {
     // Opens what a file holds; NULL: what the options say. Closed also after a failure.
     bool (*open)(const char *path, int width, int height, fit_scene *out, fault *why);
     void (*close)(void);
-    void (*draw)(int view); // writes color; 0 <= view < FIT_VIEWS
-    void (*start)(void);    // replaces the parameters by those that training starts from
+    void (*draw)(int view);     // writes color; 0 <= view < FIT_VIEWS
+    void (*start)(float *host); // from the scene's parameters to those that training starts from
     // From color_gradient to sums. policy: one of sum_strategies. Expects gradients as l1_loss gives.
     void (*backward)(distwar_policy policy);
-    // A step along what `sums` says. rate: falls from 1 to 0.1; step = 1, 2, ...
-    void (*update)(float rate, int64_t step);
-    bool (*write)(const char *path, fault *why);
+    void (*gather)(float *gradient); // from sums to the gradients of all parameters, device memory
+    bool (*write)(const char *path, float *host, fault *why); // the parameters
     void (*count_lanes)(lane_histogram *counts); // the commits of `backward`, without making them
     void (*describe)(json_writer *json);         // adds members to the open object
 } fit_workload;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// 8-bit images in host memory. Reads and writes PNG and JPEG.
+// Pictures in host memory: images of 8 bits, as PNG and JPEG; planes of one float per pixel, such as depth maps, as PNG and
+// PFM.
 #pragma once
 
 #include "files/fault.h"
@@ -30,6 +31,8 @@ bool image_encode_jpeg(const image *picture, int quality, uint8_t **bytes, size_
 bool image_downscale(const image *picture, int factor, image *out, fault *why);
 // Puts pictures side by side, with a white gap of `gap` pixels. All have the same height and channel count.
 bool image_beside(const image *const *pictures, int count, int gap, image *out, fault *why);
+bool image_write_beside(const char *path, const image *const *pictures, int count, int gap,
+                        fault *why); // that as PNG
 // From planes [3][height][width] of floats on the host: times 255, rounded to nearest, clamped to 0..255. NaN
 // becomes 0.
 bool image_from_planes(const float *planes, int width, int height, image *out, fault *why);
@@ -42,5 +45,29 @@ double image_masked_psnr(const image *a, const image *b, const uint8_t *mask);
 void image_squared_error(const image *a, const image *b, const uint8_t *mask, uint64_t *sum,
                          uint64_t *counted);
 double image_psnr_of(double sum, double counted);
+
+typedef struct plane {
+    int width, height; // 1..IMAGE_MAX_SIZE
+    float *values;     // [height][width], top row first; malloc'ed
+} plane;
+
+bool plane_open(plane *out, int width, int height, fault *why); // all 0
+void plane_close(plane *p);                                     // harmless twice
+size_t plane_size(const plane *p);                              // pixels
+
+// Reads one of these; the first bytes say which:
+// - a gray PNG of 16 bits per value, as value / 65535. The values are the file's own: no gamma is applied.
+// - a gray PFM (Debevec): "Pf", width, height and scale as text, one white space, then floats, the bottom row
+//   first. A negative scale means little-endian, a positive one big-endian; its size is ignored. Values may be
+//   anything, NaN included.
+// Refused: other PNG (8 bits, colours, palette, alpha), colour PFM (PF), a file too short or too long for its
+// size.
+bool plane_read(const char *path, plane *out, fault *why);
+// A gray PNG of 16 bits: values times 65535, rounded to nearest, clamped to 0..65535. NaN becomes 0.
+bool plane_write_png(const char *path, const plane *p, fault *why);
+// A little-endian PFM.
+bool plane_write_pfm(const char *path, const plane *p, fault *why);
+// Means over blocks, of the size that image_downscale gives. A block with a NaN becomes NaN.
+bool plane_downscale(const plane *p, int factor, plane *out, fault *why);
 
 C_LINKAGE_END

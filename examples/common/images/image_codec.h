@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
-// The decoders behind image_read. Each reads `file` from its first byte, leaves it open, and on failure
-// leaves *out empty.
+// The decoders behind image_read and plane_read. Each reads `file` from its first byte into an image or a plane, and
+// leaves it open. What it has opened in *out on failure, the caller closes.
 #pragma once
 
 #include "image.h"
 #include "files/input_file.h"
-#include "plane.h"
+
+typedef bool picture_decoder(input_file *file, void *out, fault *why);
 
 // Whether `file` can hold the picture that its header announces: coded in `units` units of the format, of which
 // one byte codes at most `units_per_byte`. The message names the file.
@@ -15,8 +16,4 @@ bool picture_fits(const input_file *file, uint64_t units, uint64_t units_per_byt
 bool image_open_for(const input_file *file, uint64_t units, uint64_t units_per_byte, int width, int height,
                     int channels, image *out, fault *why);
 
-bool image_decode_png(input_file *file, image *out, fault *why);
-bool image_decode_jpeg(input_file *file, image *out, fault *why);
-// The decoders that plane_read calls, which empties *out on failure.
-bool plane_decode_pfm(input_file *file, plane *out, fault *why);
-bool plane_decode_png(input_file *file, plane *out, fault *why);
+picture_decoder image_decode_png, image_decode_jpeg, plane_decode_png;

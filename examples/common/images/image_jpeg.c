@@ -71,15 +71,13 @@ static bool decode(struct jpeg_decompress_struct *jpeg, jpeg_trap *trap, image *
     return true;
 }
 
-bool image_decode_jpeg(input_file *file, image *out, fault *why) {
-    *out = (image){0};
+bool image_decode_jpeg(input_file *file, void *out, fault *why) {
     jpeg_trap trap = {.file = file, .why = why};
     struct jpeg_decompress_struct jpeg = {.err = jpeg_std_error(&trap.base)};
     trap.base.error_exit = on_error;
     trap.base.emit_message = on_message;
     const bool ok = decode(&jpeg, &trap, out);
     jpeg_destroy_decompress(&jpeg);
-    if (!ok) image_close(out);
     return ok;
 }
 

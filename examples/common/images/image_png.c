@@ -102,18 +102,12 @@ static bool decode_file(input_file *file, png_reader *read, void *out, fault *wh
     return ok;
 }
 
-bool image_decode_png(input_file *file, image *out, fault *why) {
-    *out = (image){0};
-    const bool ok = decode_file(file, read_image, out, why);
-    if (!ok) image_close(out);
-    return ok;
+bool image_decode_png(input_file *file, void *out, fault *why) {
+    return decode_file(file, read_image, out, why);
 }
 
-bool plane_decode_png(input_file *file, plane *out, fault *why) {
-    *out = (plane){0};
-    const bool ok = decode_file(file, read_plane, out, why);
-    if (!ok) plane_close(out);
-    return ok;
+bool plane_decode_png(input_file *file, void *out, fault *why) {
+    return decode_file(file, read_plane, out, why);
 }
 
 static png_image header_of(const image *picture) {
@@ -137,6 +131,13 @@ static bool write_png(const char *path, png_image *header, const void *pixels, i
 bool image_write_png(const char *path, const image *picture, fault *why) {
     png_image header = header_of(picture);
     return write_png(path, &header, picture->pixels, picture->width * picture->channels, why);
+}
+
+bool image_write_beside(const char *path, const image *const *pictures, int count, int gap, fault *why) {
+    image row = {0};
+    const bool done = image_beside(pictures, count, gap, &row, why) && image_write_png(path, &row, why);
+    image_close(&row);
+    return done;
 }
 
 bool plane_write_png(const char *path, const plane *p, fault *why) {

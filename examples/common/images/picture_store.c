@@ -9,8 +9,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-// Few large chunks, as a process may have 65,530 mappings.
-static const size_t least_chunk = (size_t)1 << 28, line = 64;
+// One mapping for all, since a process may have 65,530: of addresses behind the end of the file, which grows.
+static const size_t addresses = (size_t)1 << 40, line = 64;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -19,53 +19,39 @@ static size_t most_of(const picture_store *store) {
     return store->most > 0 ? store->most : (size_t)pages / 4 * (size_t)page;
 }
 
-// Its room is taken at once: a disk that is full later would end the program.
-static bool map_chunk(picture_chunk *out, size_t bytes, fault *why) {
-    const char *const wanted = getenv("TMPDIR"), *const folder = wanted && *wanted ? wanted : "/var/tmp";
-    char path[PATH_ROOM];
-    if (!path_join(path, folder, "distwar-pictures-XXXXXX", why)) return false;
-    const int file = mkstemp(path);
-    int error = file < 0 ? errno : 0;
-    if (file >= 0) {
-        unlink(path);
-        error = posix_fallocate(file, 0, (off_t)bytes);
+// 0, or errno.
+static int open_file(picture_store *store, char *path) {
+    store->file = mkstemp(path);
+    if (store->file < 0) return errno;
+    unlink(path);
+    void *const memory = mmap(NULL, addresses, PROT_READ | PROT_WRITE, MAP_SHARED, store->file, 0);
+    const int error = errno;
+    if (memory != MAP_FAILED) {
+        store->mapped = memory;
+        return 0;
     }
-    void *memory = MAP_FAILED;
-    if (error == 0) {
-        memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-        error = errno;
-    }
-    if (file >= 0) close(file); // the mapping keeps it
-    *out = (picture_chunk){memory, bytes, 0};
-    return memory != MAP_FAILED ||
-           fail(
-               why,
-               "cannot keep %zu bytes of pictures, for which memory does not suffice, in a file in %s: %s; set "
-               "TMPDIR to a folder with room",
-               bytes, folder, strerror(error));
+    close(store->file);
+    return error;
 }
 
-static bool add_chunk(picture_store *store, size_t bytes, fault *why) {
-    picture_chunk *const chunks = realloc(store->chunks, (store->chunk_count + 1) * sizeof *chunks);
-    if (!chunks) return fail(why, "no memory for a list of pictures");
-    store->chunks = chunks;
-    if (!map_chunk(&chunks[store->chunk_count], bytes > least_chunk ? bytes : least_chunk, why)) return false;
-    store->chunk_count++;
-    return true;
-}
-
-static picture_chunk *last_of(const picture_store *store) {
-    return store->chunk_count > 0 ? &store->chunks[store->chunk_count - 1] : NULL;
-}
-
-// Room in a file; NULL: there is none.
+// Room in the file; NULL: there is none. It is taken at once: a disk that is full later would end the program.
 static void *place(picture_store *store, size_t bytes, fault *why) {
+    const char *const wanted = getenv("TMPDIR"), *const folder = wanted && *wanted ? wanted : "/var/tmp";
     const size_t whole = (bytes + line - 1) / line * line;
-    picture_chunk *in = last_of(store);
-    if ((!in || in->bytes - in->used < whole) && !add_chunk(store, whole, why)) return NULL;
-    in = last_of(store);
-    in->used += whole;
-    return in->memory + in->used - whole;
+    char path[PATH_ROOM];
+    if (!path_join(path, folder, "distwar-pictures-XXXXXX", why)) return NULL;
+    int error = whole > addresses - store->used ? EFBIG : store->mapped ? 0 : open_file(store, path);
+    if (error == 0) error = posix_fallocate(store->file, (off_t)store->used, (off_t)whole);
+    if (error == 0) {
+        store->used += whole;
+        return store->mapped + store->used - whole;
+    }
+    fail(
+        why,
+        "cannot keep %zu bytes of pictures, for which memory does not suffice, in a file in %s: %s; set TMPDIR to a "
+        "folder with room",
+        store->used + whole, folder, strerror(error));
+    return NULL;
 }
 
 void *picture_store_keep(picture_store *store, void *array, size_t bytes, fault *why) {
@@ -81,19 +67,14 @@ void *picture_store_keep(picture_store *store, void *array, size_t bytes, fault 
 }
 
 void picture_store_free(const picture_store *store, void *array) {
-    const uintptr_t at = (uintptr_t)array;
-    bool in_file = false;
-    pthread_mutex_lock(&lock);
-    for (size_t i = 0; i < store->chunk_count && !in_file; i++) {
-        const uintptr_t begin = (uintptr_t)store->chunks[i].memory;
-        in_file = at >= begin && at - begin < store->chunks[i].bytes;
-    }
-    pthread_mutex_unlock(&lock);
-    if (!in_file) free(array);
+    const uintptr_t at = (uintptr_t)array, begin = (uintptr_t)store->mapped;
+    if (!store->mapped || at < begin || at - begin >= addresses) free(array);
 }
 
 void picture_store_close(picture_store *store) {
-    for (size_t i = 0; i < store->chunk_count; i++) munmap(store->chunks[i].memory, store->chunks[i].bytes);
-    free(store->chunks);
+    if (store->mapped) {
+        munmap(store->mapped, addresses);
+        close(store->file);
+    }
     *store = (picture_store){0};
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Memory of many pictures: of the process while they take little of the machine's, then of mapped files without names,
+// Memory of many pictures: of the process while they take little of the machine's, then of a mapped file without a name,
 // which the system reads where a picture is used.
 #pragma once
 
@@ -9,24 +9,20 @@
 
 C_LINKAGE_BEGIN
 
-typedef struct picture_chunk {
-    uint8_t *memory;
-    size_t bytes, used;
-} picture_chunk;
-
 typedef struct picture_store {
-    size_t most; // bytes that may stay in the process's memory; 0: a quarter of the machine's
-    size_t kept; // bytes that have stayed there so far
-    size_t chunk_count;
-    picture_chunk *chunks; // a mapped file each
-} picture_store;           // starts as {0} or with `most`
+    size_t most;     // bytes that may stay in the process's memory; 0: a quarter of the machine's
+    size_t kept;     // bytes that have stayed there so far
+    uint8_t *mapped; // NULL: there is no file yet
+    size_t used;     // bytes of the file
+    int file;
+} picture_store; // starts as {0} or with `most`
 
 // Takes a malloc'ed array. Returns it, or frees it and returns a copy in a file in TMPDIR, or else /var/tmp. NULL if
-// there is no room for a file: the array is still the caller's then. Any thread.
+// there is no room for it: the array is still the caller's then. Any thread.
 void *picture_store_keep(picture_store *store, void *array, size_t bytes, fault *why);
 // An array that picture_store_keep has returned, or any malloc'ed one. NULL is harmless. Any thread.
 void picture_store_free(const picture_store *store, void *array);
-// Arrays in files go with it; others must have been freed.
+// Arrays in the file go with it; others must have been freed.
 void picture_store_close(picture_store *store);
 
 C_LINKAGE_END

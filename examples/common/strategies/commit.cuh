@@ -9,11 +9,11 @@
 #pragma once
 
 #include "launch.cuh"
-#include "sum_memory.h"
+#include "strategies.h"
 #include <distwar/fixed.cuh>
 #include <distwar/reduce.cuh>
 #ifndef DISTWAR_SIMT
-#include "commit_cub.cuh"
+#include <cub/warp/warp_reduce.cuh>
 #endif
 
 template <distwar::strategy Strategy, typename Sink>
@@ -37,6 +37,30 @@ struct commit_fixed {
         distwar::reduce_fixed(distwar::all_lanes, active, key, value, sums, format, balance_threshold);
     }
 };
+
+#ifndef DISTWAR_SIMT
+// cub::WarpReduce, for comparison on a GPU. It sums a whole warp and knows no keys. So votes find the groups of lanes
+// with equal keys, and each group has a sum of its own for each value, to which all other lanes give zeros. Lane 0 adds
+// the sums to memory.
+struct commit_cub {
+    distwar::aligned_record<> sums;
+
+    template <int K>
+    __device__ __forceinline__ void operator()(bool active, int key, const float (&value)[K]) const {
+        using reduction = cub::WarpReduce<float>;
+        typename reduction::TempStorage storage; // empty: a whole warp shuffles
+        for (unsigned left = __ballot_sync(distwar::all_lanes, active); left != 0;) {
+            const int its_key = __shfl_sync(distwar::all_lanes, key, int(distwar::lowest_lane(left)));
+            const bool member = active && key == its_key;
+            float sum[K];
+            DISTWAR_UNROLL
+            for (int k = 0; k < K; ++k) sum[k] = reduction(storage).Sum(member ? value[k] : 0.0f);
+            if (distwar::lane_id() == 0) sums.add(its_key, sum);
+            left &= ~__ballot_sync(distwar::all_lanes, member);
+        }
+    }
+};
+#endif
 
 // The fixed-point sums of all keys as floats.
 template <int K>
@@ -68,8 +92,8 @@ struct commit_lane_counts {
 };
 
 // Zeroes the sums, calls launch_kernel(commit), which launches the kernel on `stream`, and leaves the sums of
-// K values as floats. policy:   one of sum_strategies, threshold 0..MAX_THRESHOLD. vector, serial, bfly and
-// tree commit with vector
+// K values as floats.
+// policy:   one of sum_strategies, threshold 0..MAX_THRESHOLD. vector, serial, bfly and tree commit with vector
 //           atomics of up to four values, where the GPU has them.
 // scale[k]: for fixed, units per 1.0 of value k, a power of two. A value may be up to 2^39 units.
 // Returns the first error of a launch.

@@ -1,12 +1,59 @@
 // SPDX-License-Identifier: MIT
 #include "strategy_costs.h"
-#include "cli/command_line.h"
 #include "device.h"
-#include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#ifdef DISTWAR_SIMT
+#include "simt.h"
+#endif
 
-static timing time_runs(const strategy_subject *subject, distwar_policy policy, int runs, gpu_timer *timer) {
+static int compare(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+void strategy_cost_add(strategy_cost *all, size_t view, size_t views, double *milliseconds, size_t count) {
+    qsort(milliseconds, count, sizeof *milliseconds, compare);
+    const double median = (milliseconds[(count - 1) / 2] + milliseconds[count / 2]) / 2;
+    const double noise = median > 0 ? (milliseconds[count - 1] - milliseconds[0]) / median : 0;
+    double *const value = all->value;
+    value[COST_MEAN] += median / (double)views;
+    value[COST_LEAST] = view == 0 ? median : fmin(value[COST_LEAST], median);
+    value[COST_MOST] = fmax(value[COST_MOST], median);
+    value[COST_NOISE] = fmax(value[COST_NOISE], noise);
+}
+
+#ifdef DISTWAR_SIMT
+enum { COSTS = 5 };
+static const char *const keys[COSTS] = {"atomic_adds", "atomic_bytes", "atomic_instructions", "shuffles",
+                                        "votes"};
+
+static void measure(const strategy_subject *subject, int runs, gpu_timer *timer, strategy_costs *out,
+                    size_t view, int row) {
+    (void)runs, (void)timer;
+    DEVICE_CHECK(cudaDeviceSynchronize());
+    const simt_counters before = simt_counters_read();
+    subject->run(subject->context, out->candidates[row].policy);
+    DEVICE_CHECK(cudaDeviceSynchronize());
+    const simt_counters after = simt_counters_read();
+    const uint64_t done[COSTS] = {after.atomic_requests - before.atomic_requests,
+                                  after.atomic_bytes - before.atomic_bytes,
+                                  after.atomic_instructions - before.atomic_instructions,
+                                  after.shuffles - before.shuffles, after.votes - before.votes};
+    for (int k = 0; k < COSTS; k++) {
+        double *const value = &out->costs[row].value[k];
+        *value += (double)done[k];
+        if (view + 1 == out->view_count) *value = floor(*value / (double)out->view_count);
+    }
+}
+#else
+enum { COSTS = 4 };
+static const char *const keys[COSTS] = {"mean_ms", "least_ms", "most_ms", "noise"};
+
+static void measure(const strategy_subject *subject, int runs, gpu_timer *timer, strategy_costs *out,
+                    size_t view, int row) {
+    const distwar_policy policy = out->candidates[row].policy;
     double times[MAX_RUNS];
     subject->run(subject->context, policy);
     for (int i = 0; i < runs; i++) {
@@ -14,85 +61,34 @@ static timing time_runs(const strategy_subject *subject, distwar_policy policy, 
         subject->run(subject->context, policy);
         times[i] = gpu_timer_stop(timer);
     }
-    return timing_of_runs(times, (size_t)runs);
+    strategy_cost_add(&out->costs[row], view, out->view_count, times, (size_t)runs);
 }
+#endif
 
-static kernel_counts count_run(const strategy_subject *subject, distwar_policy policy) {
-    kernel_counts before, after;
-    kernel_counts_now(&before);
-    subject->run(subject->context, policy);
-    kernel_counts_now(&after);
-    return kernel_counts_between(&before, &after);
-}
-
-// times, counts: [count][view_count]; those that the backend has.
-static void measure_views(const strategy_subject *subject, const strategy_costs *costs, int runs,
-                          timing *times, kernel_counts *counts) {
+void strategy_costs_measure(const strategy_subject *subject, const candidate_list *candidates, int runs,
+                            strategy_costs *out) {
+    *out = (strategy_costs){
+        .has_lanes = subject->count_lanes, .view_count = subject->view_count, .count = candidates->count};
+    for (int row = 0; row < out->count; row++) out->candidates[row] = candidates->rows[row];
+    lane_histogram *const lanes = device_allocate(sizeof *lanes);
+    device_clear(lanes, sizeof *lanes);
     gpu_timer timer = {0};
-    if (!costs->counted) gpu_timer_open(&timer);
-    for (size_t view = 0; view < costs->view_count; view++) {
-        subject->prepare(subject->context, view);
-        for (int r = 0; r < costs->count; r++) {
-            const distwar_policy policy = costs->rows[r].candidate.policy;
-            const size_t at = (size_t)r * costs->view_count + view;
-            if (costs->counted)
-                counts[at] = count_run(subject, policy);
-            else
-                times[at] = time_runs(subject, policy, runs, &timer);
-        }
+    if (!KERNELS_ARE_COUNTED) gpu_timer_open(&timer);
+    for (size_t view = 0; view < out->view_count; view++) {
+        if (subject->prepare) subject->prepare(subject->context, view);
+        if (out->has_lanes) subject->count_lanes(subject->context, lanes);
+        for (int row = 0; row < out->count; row++) measure(subject, runs, &timer, out, view, row);
     }
     gpu_timer_close(&timer);
+    device_download(&out->lanes, lanes, sizeof *lanes);
+    device_free(lanes);
 }
 
-static void count_lanes(const strategy_subject *subject, lane_histogram *out) {
-    lane_histogram *const device = device_allocate(sizeof *device);
-    device_clear(device, sizeof *device);
-    for (size_t view = 0; view < subject->view_count; view++) {
-        subject->prepare(subject->context, view);
-        subject->count_lanes(subject->context, device);
-    }
-    device_download(out, device, sizeof *out);
-    device_free(device);
-}
-
-bool strategy_costs_measure(const strategy_subject *subject, const candidate_list *candidates, int runs,
-                            strategy_costs *out, fault *why) {
-    const size_t views = subject->view_count, cells = (size_t)candidates->count * views;
-    kernel_counts unused;
-    *out = (strategy_costs){.counted = kernel_counts_now(&unused),
-                            .has_lanes = subject->count_lanes,
-                            .view_count = views,
-                            .count = candidates->count,
-                            .rows = calloc((size_t)candidates->count, sizeof *out->rows)};
-    timing *const times = calloc(cells, sizeof *times);
-    kernel_counts *const counts = calloc(cells, sizeof *counts);
-    const bool done = out->rows && times && counts;
-    if (done) {
-        for (int r = 0; r < out->count; r++) out->rows[r].candidate = candidates->rows[r];
-        if (out->has_lanes) count_lanes(subject, &out->lanes);
-        measure_views(subject, out, runs, times, counts);
-        for (int r = 0; r < out->count; r++) {
-            if (out->counted)
-                out->rows[r].counts = kernel_counts_mean(counts + (size_t)r * views, views);
-            else
-                out->rows[r].time = timing_over_views(times + (size_t)r * views, views);
-        }
-    }
-    free(times);
-    free(counts);
-    return done || fail(why, "no memory for the strategies' costs in %zu views", views);
-}
-
-void strategy_costs_close(strategy_costs *costs) {
-    free(costs->rows);
-    *costs = (strategy_costs){0};
-}
-
-// atomic's time over the row's; 0 if atomic was not measured.
-static double speedup_over_atomic(const strategy_costs *costs, const strategy_cost *row) {
-    for (int r = 0; r < costs->count; r++)
-        if (costs->rows[r].candidate.policy.strategy == DISTWAR_ATOMIC)
-            return costs->rows[r].time.mean / row->time.mean;
+// atomic's time over the row's; 0 if atomic was not measured, or if nothing was timed.
+static double speedup_over_atomic(const strategy_costs *costs, int row) {
+    for (int r = 0; r < costs->count && !KERNELS_ARE_COUNTED; r++)
+        if (costs->candidates[r].policy.strategy == DISTWAR_ATOMIC)
+            return costs->costs[r].value[COST_MEAN] / costs->costs[row].value[COST_MEAN];
     return 0;
 }
 
@@ -114,20 +110,18 @@ static void print_histogram(const char *title, const unsigned long long counts[3
     printf("\n");
 }
 
-static void print_row(const strategy_costs *costs, const strategy_cost *row) {
+static void print_row(const strategy_costs *costs, int row) {
+    const strategy_candidate *const candidate = &costs->candidates[row];
+    const double *const value = costs->costs[row].value, speedup = speedup_over_atomic(costs, row);
     char threshold[16] = "-";
-    if (row->candidate.has_threshold)
-        snprintf(threshold, sizeof threshold, "%d", row->candidate.policy.balance_threshold);
-    printf("%-8s %9s", distwar_strategy_name(row->candidate.policy.strategy), threshold);
-    if (costs->counted) {
-        const kernel_counts *const n = &row->counts;
-        printf(" %12" PRIu64 " %11" PRIu64 " %13" PRIu64 " %12" PRIu64 " %12" PRIu64 "\n", n->atomic_requests,
-               n->atomic_bytes, n->atomic_instructions, n->shuffles, n->votes);
-        return;
-    }
-    const timing_summary *const time = &row->time;
-    printf(" %8.4f %8.4f %8.4f %5.1f%%", time->mean, time->minimum, time->maximum, 100 * time->spread);
-    const double speedup = speedup_over_atomic(costs, row);
+    if (candidate->has_threshold)
+        snprintf(threshold, sizeof threshold, "%d", candidate->policy.balance_threshold);
+    printf("%-8s %9s", distwar_strategy_name(candidate->policy.strategy), threshold);
+    if (KERNELS_ARE_COUNTED)
+        printf(" %12.0f %11.0f %13.0f %12.0f %12.0f", value[0], value[1], value[2], value[3], value[4]);
+    else
+        printf(" %8.4f %8.4f %8.4f %5.1f%%", value[COST_MEAN], value[COST_LEAST], value[COST_MOST],
+               100 * value[COST_NOISE]);
     if (speedup > 0) printf(" %8.3f", speedup);
     printf("\n");
 }
@@ -139,7 +133,7 @@ void strategy_costs_print(const strategy_costs *costs, const char *title) {
         print_histogram("  n different keys                    ", costs->lanes.distinct_keys);
         printf("\n");
     }
-    if (costs->counted)
+    if (KERNELS_ARE_COUNTED)
         printf("%s, counted; instructions, shuffles and votes are of warps:\n"
                "strategy threshold  atomic adds   add bytes atomic instrs     shuffles        votes\n",
                title);
@@ -148,8 +142,8 @@ void strategy_costs_print(const strategy_costs *costs, const char *title) {
                "noise is the largest (slowest - fastest) / median over the runs of a view:\n"
                "strategy threshold     mean    least     most  noise%s\n",
                title, costs->view_count,
-               speedup_over_atomic(costs, &costs->rows[0]) > 0 ? "  times as fast as atomic" : "");
-    for (int r = 0; r < costs->count; r++) print_row(costs, &costs->rows[r]);
+               speedup_over_atomic(costs, 0) > 0 ? "  times as fast as atomic" : "");
+    for (int row = 0; row < costs->count; row++) print_row(costs, row);
 }
 
 // ---- as JSON
@@ -160,28 +154,6 @@ static void describe_histogram(json_writer *json, const char *key, const unsigne
     json_end(json, ']');
 }
 
-static void describe_row(json_writer *json, const strategy_costs *costs, const strategy_cost *row) {
-    json_put_text(json, "reduction", distwar_strategy_name(row->candidate.policy.strategy));
-    if (row->candidate.has_threshold)
-        json_put_integer(json, "threshold", row->candidate.policy.balance_threshold);
-    else
-        json_put_text(json, "threshold", NULL);
-    if (costs->counted) {
-        json_put_integer(json, "atomic_adds", (int64_t)row->counts.atomic_requests);
-        json_put_integer(json, "atomic_bytes", (int64_t)row->counts.atomic_bytes);
-        json_put_integer(json, "atomic_instructions", (int64_t)row->counts.atomic_instructions);
-        json_put_integer(json, "shuffles", (int64_t)row->counts.shuffles);
-        json_put_integer(json, "votes", (int64_t)row->counts.votes);
-        return;
-    }
-    json_put_number(json, "mean_ms", row->time.mean);
-    json_put_number(json, "least_ms", row->time.minimum);
-    json_put_number(json, "most_ms", row->time.maximum);
-    json_put_number(json, "noise", row->time.spread);
-    const double speedup = speedup_over_atomic(costs, row);
-    if (speedup > 0) json_put_number(json, "speedup_over_atomic", speedup);
-}
-
 void strategy_costs_describe(json_writer *json, const strategy_costs *costs) {
     json_put_text(json, "device", device_name());
     json_put_integer(json, "views", (int64_t)costs->view_count);
@@ -190,9 +162,17 @@ void strategy_costs_describe(json_writer *json, const strategy_costs *costs) {
         describe_histogram(json, "distinct_keys", costs->lanes.distinct_keys);
     }
     json_begin(json, "adjoint", '[');
-    for (int r = 0; r < costs->count; r++) {
+    for (int row = 0; row < costs->count; row++) {
+        const strategy_candidate *const candidate = &costs->candidates[row];
         json_begin(json, NULL, '{');
-        describe_row(json, costs, &costs->rows[r]);
+        json_put_text(json, "reduction", distwar_strategy_name(candidate->policy.strategy));
+        if (candidate->has_threshold)
+            json_put_integer(json, "threshold", candidate->policy.balance_threshold);
+        else
+            json_put_text(json, "threshold", NULL);
+        for (int k = 0; k < COSTS; k++) json_put_number(json, keys[k], costs->costs[row].value[k]);
+        const double speedup = speedup_over_atomic(costs, row);
+        if (speedup > 0) json_put_number(json, "speedup_over_atomic", speedup);
         json_end(json, '}');
     }
     json_end(json, ']');

@@ -3,12 +3,8 @@
 // kernels, counts of instructions. Also how many lanes of its warps are active, and how many different keys they hold.
 #pragma once
 
-#include "cli/options.h"
 #include "files/json_writer.h"
-#include "kernel_counts.h"
-#include "strategy_options.h"
-#include "sum_memory.h"
-#include "timing.h"
+#include "strategies.h"
 
 C_LINKAGE_BEGIN
 
@@ -16,7 +12,7 @@ C_LINKAGE_BEGIN
 typedef struct strategy_subject {
     void *context;
     size_t view_count; // >= 1
-    // Runs everything before the kernel.
+    // Runs everything before the kernel; NULL: there is nothing.
     void (*prepare)(void *context, size_t view);
     // Runs the kernel on the view prepared last, including the clearing of its sums.
     void (*run)(void *context, distwar_policy policy);
@@ -24,28 +20,32 @@ typedef struct strategy_subject {
     void (*count_lanes)(void *context, lane_histogram *device);
 } strategy_subject;
 
+// On a GPU times in milliseconds: mean, least and most of the views' medians; the noise of runs, which is the largest
+// (slowest - fastest) / median of a view. On the CPU means over the views, rounded down: adds of atomics by lanes, bytes
+// of them; instructions of warps, which are atomics, shuffles and votes.
 typedef struct strategy_cost {
-    strategy_candidate candidate;
-    timing_summary time;  // on a GPU, over the views
-    kernel_counts counts; // on the CPU, means over the views
+    double value[5];
 } strategy_cost;
+enum { COST_MEAN, COST_LEAST, COST_MOST, COST_NOISE };
+
+// Adds view `view` of `views` to the times of all. Sorts the times of its runs; count >= 1.
+void strategy_cost_add(strategy_cost *all, size_t view, size_t views, double *milliseconds, size_t count);
 
 typedef struct strategy_costs {
-    bool counted; // on the CPU; else timed
     bool has_lanes;
     size_t view_count;
     int count;
-    strategy_cost *rows;  // [count]
+    strategy_candidate candidates[MAX_CANDIDATES];
+    strategy_cost costs[MAX_CANDIDATES];
     lane_histogram lanes; // of all views
 } strategy_costs;
 
 enum { MAX_RUNS = 1000 };
 
 // A row for each candidate. On a GPU a view's time is the median of `runs` runs, 1..MAX_RUNS, after one to warm up; before
-// each run the L2 cache is overwritten. On the CPU: one run. Close it also after a failure.
-bool strategy_costs_measure(const strategy_subject *subject, const candidate_list *candidates, int runs,
-                            strategy_costs *out, fault *why);
-void strategy_costs_close(strategy_costs *costs);
+// each run the L2 cache is overwritten. On the CPU: one run.
+void strategy_costs_measure(const strategy_subject *subject, const candidate_list *candidates, int runs,
+                            strategy_costs *out);
 void strategy_costs_print(const strategy_costs *costs, const char *title); // on stdout; title: "One run"
 // Adds its members to the open object.
 void strategy_costs_describe(json_writer *json, const strategy_costs *costs);

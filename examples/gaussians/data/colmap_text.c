@@ -3,7 +3,7 @@
 #include "camera_model.h"
 #include "colmap_model.h"
 #include "files/path.h"
-#include "files/text_file.h"
+#include "files/input_file.h"
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -13,13 +13,13 @@
 
 // The rest of a line.
 typedef struct cursor {
-    const text_file *text;
+    const input_file *text;
     char *at;
 } cursor;
 
 static bool refuse_word(const cursor *rest, const char *what, fault *why) {
     const char *word = rest->at + strspn(rest->at, " \t");
-    return fail(why, "%s: at line %" PRIu64 ": expected %s, not '%.40s'", rest->text->file.path,
+    return fail(why, "%s: at line %" PRIu64 ": expected %s, not '%.40s'", rest->text->path,
                 rest->text->number, what, word);
 }
 
@@ -54,10 +54,10 @@ static bool read_whole(cursor *rest, const char *what, int64_t least, int64_t mo
 
 // Moves to the next line that is neither blank nor a comment. *announced: the number of records in COLMAP's
 // comment, as in "# Number of cameras: 3".
-static bool next_record(text_file *text, const char *what, int64_t *announced, fault *why) {
+static bool next_record(input_file *text, const char *what, int64_t *announced, fault *why) {
     char note[40];
     snprintf(note, sizeof note, "Number of %s:", what);
-    while (text_file_next(text, why)) {
+    while (input_file_next_line(text, why)) {
         if (!text->line) return true;
         const char *begin = text->line + strspn(text->line, " \t");
         if (*begin != '\0' && *begin != '#') return true;
@@ -67,11 +67,11 @@ static bool next_record(text_file *text, const char *what, int64_t *announced, f
     return false;
 }
 
-static record_place here(const text_file *text) {
-    return (record_place){text->file.path, "line", text->number};
+static record_place here(const input_file *text) {
+    return (record_place){text->path, "line", text->number};
 }
 
-static bool read_camera(text_file *text, colmap_model *model, fault *why) {
+static bool read_camera(input_file *text, colmap_model *model, fault *why) {
     const record_place place = here(text);
     cursor rest = {text, text->line};
     int64_t id, side[2];
@@ -94,20 +94,20 @@ static bool read_camera(text_file *text, colmap_model *model, fault *why) {
 }
 
 // Skips the line after an image's: "X Y POINT3D_ID ...", or empty. Its words are counted.
-static bool skip_observations(text_file *text, fault *why) {
-    if (!text_file_next(text, why)) return false;
+static bool skip_observations(input_file *text, fault *why) {
+    if (!input_file_next_line(text, why)) return false;
     if (!text->line)
         return fail(why, "%s: truncated after line %" PRIu64 ": the line of the image's 2D points is missing",
-                    text->file.path, text->number);
+                    text->path, text->number);
     size_t words = 0;
     for (const char *at = text->line; *(at += strspn(at, " \t")) != '\0'; at += strcspn(at, " \t")) words++;
     if (words % 3 == 0) return true;
     return fail(why,
                 "%s: at line %" PRIu64 ": %zu words for an image's 2D points, which have three words each",
-                text->file.path, text->number, words);
+                text->path, text->number, words);
 }
 
-static bool read_image(text_file *text, colmap_model *model, fault *why) {
+static bool read_image(input_file *text, colmap_model *model, fault *why) {
     const record_place place = here(text);
     cursor rest = {text, text->line};
     int64_t id, camera;
@@ -137,7 +137,7 @@ static bool read_track(cursor *rest, colmap_model *model, fault *why) {
     return true;
 }
 
-static bool read_point(text_file *text, colmap_model *model, fault *why) {
+static bool read_point(input_file *text, colmap_model *model, fault *why) {
     const record_place place = here(text);
     cursor rest = {text, text->line};
     int64_t id, value;
@@ -157,11 +157,11 @@ static bool read_point(text_file *text, colmap_model *model, fault *why) {
 // A file of the model.
 typedef struct part {
     const char *name, *what; // what: its records
-    bool (*read_one)(text_file *text, colmap_model *model, fault *why);
+    bool (*read_one)(input_file *text, colmap_model *model, fault *why);
     bool (*end)(colmap_model *model, const char *path, fault *why); // NULL: nothing is left to check
 } part;
 
-static bool read_records(text_file *text, const part *of, colmap_model *model, fault *why) {
+static bool read_records(input_file *text, const part *of, colmap_model *model, fault *why) {
     int64_t announced = -1, count = 0;
     for (;; count++) {
         if (!next_record(text, of->what, &announced, why)) return false;
@@ -172,7 +172,7 @@ static bool read_records(text_file *text, const part *of, colmap_model *model, f
            fail(why,
                 "%s: truncated or damaged: a comment announces %" PRId64 " %s, but %" PRId64
                 " stand before its end, line %" PRIu64,
-                text->file.path, announced, of->what, count, text->number);
+                text->path, announced, of->what, count, text->number);
 }
 
 bool colmap_read_text(const char *folder, colmap_parts wanted, colmap_model *model, fault *why) {
@@ -182,10 +182,10 @@ bool colmap_read_text(const char *folder, colmap_parts wanted, colmap_model *mod
     for (const part *p = parts + (wanted.cameras_and_images ? 0 : 2); p < parts + (wanted.points ? 3 : 2);
          p++) {
         char path[PATH_ROOM];
-        text_file text = {0};
-        const bool done = path_join(path, folder, p->name, why) && text_file_open(&text, path, why) &&
+        input_file text = {0};
+        const bool done = path_join(path, folder, p->name, why) && input_file_open(&text, path, why) &&
                           read_records(&text, p, model, why) && (!p->end || p->end(model, path, why));
-        text_file_close(&text);
+        input_file_close(&text);
         if (!done) return false;
     }
     return true;

@@ -2,7 +2,7 @@
 #include "depth_maps.h"
 #include "companion.h"
 #include "parallel.h"
-#include "images/plane.h"
+#include "images/image.h"
 #include <math.h>
 #include <stdlib.h>
 

@@ -5,7 +5,6 @@
 
 #include "files/fault.h"
 #include "images/image.h"
-#include "images/plane.h"
 #include "distwar_gs.h"
 #include <stddef.h>
 

@@ -5,7 +5,7 @@
 
 #include "c_linkage.h"
 #include "view.h"
-#include "cli/options.h"
+#include "cli/command_line.h"
 
 C_LINKAGE_BEGIN
 

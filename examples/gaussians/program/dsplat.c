@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // dsplat: trains, renders and measures scenes of 3D Gaussians.
 #include "commands/command.h"
-#include "cli/program.h"
+#include "cli/command_line.h"
 #include "device.h"
 #include "distwar_gs.h"
 #include <jansson.h>

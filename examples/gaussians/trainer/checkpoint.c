@@ -3,7 +3,6 @@
 #include "checkpoint.h"
 #include "arrays.h"
 #include "files/input_file.h"
-#include "files/memory_stream.h"
 #include "files/output_file.h"
 #include "scene.h"
 #include <inttypes.h>

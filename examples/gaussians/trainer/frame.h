@@ -2,7 +2,7 @@
 #pragma once
 
 #include "device.h"
-#include "strategies/strategy_options.h"
+#include "strategies/strategies.h"
 #include "distwar_gs_adam.h"
 #include "views.h"
 #include <cuda_runtime.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include "cli/options.h"
+#include "cli/command_line.h"
 #include "density.h"
 
 C_LINKAGE_BEGIN

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "plan.h"
-#include "strategies/strategy_tuner.h"
+#include "strategies/strategies.h"
 #include <signal.h>
 
 C_LINKAGE_BEGIN

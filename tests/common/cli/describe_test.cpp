@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Man page and completions: what troff, bash and zsh would take as their own is escaped.
-#include "cli/describe.h"
+#include "cli/command_line.h"
 #include <gtest/gtest.h>
 #include <string>
 
@@ -33,11 +33,9 @@ int command_of_options(int argc, char **argv) {
 std::string described(const char *form) {
     const program_command commands[] = {{"run", "it's run", command_of_options}, {nullptr, nullptr, nullptr}};
     const program_spec spec = {"program", "1.2.3", "tests", commands, "  program run\n"};
-    void (*const help)(const command_spec *, bool) = options_help;
     testing::internal::CaptureStdout();
     const bool known = describe_program(&spec, form);
     const std::string text = testing::internal::GetCapturedStdout();
-    options_help = help;
     return known ? text : "unknown";
 }
 

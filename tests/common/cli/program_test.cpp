@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A program whose standard streams are closed.
 #include "files.h"
-#include "cli/program.h"
+#include "cli/command_line.h"
 #include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>

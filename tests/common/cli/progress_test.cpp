@@ -73,7 +73,8 @@ TEST(Progress, WritesALineNowAndThenWhereThereIsNoTerminal) {
     progress_show(&bar, 1000, 0.5);
     EXPECT_FALSE(progress_due(&bar));
     progress_show(&bar, 1001, 0.5);
-    EXPECT_EQ(testing::internal::GetCapturedStderr(), "train 1000/3000  loss 0.50000  10.0/s  0:06:40 left\n");
+    EXPECT_EQ(testing::internal::GetCapturedStderr(),
+              "train 1000/3000  loss 0.50000  10.0/s  0:06:40 left\n");
 }
 
 TEST(Progress, ShowsALineOnATerminal) {

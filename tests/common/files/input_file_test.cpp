@@ -8,6 +8,7 @@ namespace {
 class InputFile : public testing::Test {
   protected:
     void open(const std::string &bytes) {
+        input_file_close(&file);
         write_bytes(path, bytes);
         ASSERT_TRUE(input_file_open(&file, path.c_str(), &why)) << why.text;
     }
@@ -85,6 +86,42 @@ TEST_F(InputFile, OpensOnlyRegularFiles) {
     ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
     EXPECT_FALSE(input_file_open(&file, path.c_str(), &why)); // and does not wait for a writer
     EXPECT_TRUE(contains(why, path + ": not a regular file")) << why.text;
+}
+
+TEST_F(InputFile, ReadsLines) {
+    open("one\n\r\n  two \r\n" + std::string(100000, 'x') + "\n");
+    EXPECT_EQ(file.line, nullptr);
+    for (const std::string &expected :
+         {std::string("one"), std::string(), std::string("  two "), std::string(100000, 'x')}) {
+        ASSERT_TRUE(input_file_next_line(&file, &why)) << why.text;
+        ASSERT_NE(file.line, nullptr);
+        EXPECT_EQ(file.line, expected);
+    }
+    EXPECT_EQ(file.number, 4u);
+    ASSERT_TRUE(input_file_next_line(&file, &why)) << why.text;
+    EXPECT_EQ(file.line, nullptr);
+    EXPECT_EQ(file.number, 4u);
+    open("");
+    ASSERT_TRUE(input_file_next_line(&file, &why)) << why.text;
+    EXPECT_EQ(file.line, nullptr);
+}
+
+TEST_F(InputFile, RefusesALineWithoutAnEnd) {
+    open("one\ntw");
+    EXPECT_TRUE(input_file_next_line(&file, &why));
+    EXPECT_FALSE(input_file_next_line(&file, &why));
+    EXPECT_STREQ(why.text, (path + ": truncated at byte 6: line 2 has no end").c_str());
+    EXPECT_EQ(file.line, nullptr);
+}
+
+TEST_F(InputFile, RefusesZeroBytes) {
+    for (const std::string &line :
+         {std::string("\0\n", 2), std::string("a\0b\n", 4), std::string("a\0\n", 3)}) {
+        open("\n" + line);
+        EXPECT_TRUE(input_file_next_line(&file, &why));
+        EXPECT_FALSE(input_file_next_line(&file, &why));
+        EXPECT_STREQ(why.text, (path + ": at line 2: holds a zero byte").c_str());
+    }
 }
 
 } // namespace

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "files.h"
 #include "images/image.h"
-#include "images/plane.h"
 #include <cmath>
 #include <limits>
 #include <vector>

@@ -5,7 +5,7 @@
 
 #include "colmap_model.h"
 #include "depth_maps.h"
-#include "images/plane.h"
+#include "images/image.h"
 
 class Dataset : public testing::Test {
   protected:

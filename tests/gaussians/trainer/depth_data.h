@@ -4,7 +4,7 @@
 #define DEPTH_DATA_H
 
 #include "dataset.h"
-#include "images/plane.h"
+#include "images/image.h"
 #include "program_run.h"
 #include "camera.h"
 

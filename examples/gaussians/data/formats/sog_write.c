@@ -5,7 +5,7 @@
 #include "formats/packing.h"
 #include "formats/zip.h"
 #include "files/json_writer.h"
-#include "files/memory_stream.h"
+#include "files/output_file.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 #include "device.h"
 #include "frame.h"
 #include "files/path.h"
-#include "images/picture_row.h"
+#include "images/image.h"
 #include "scene.h"
 #include "strategies/strategy_costs.h"
 #include "trainer.h"
@@ -90,20 +90,17 @@ static void run_blend(void *context, distwar_policy policy) {
 }
 
 // Times are measured on all views. Counts do not vary and are of the first view.
-static bool compare_strategies(const demo *d, const gs_gaussians *gaussians, fault *why) {
+static void compare_strategies(const demo *d, const gs_gaussians *gaussians) {
     const int thresholds[] = {0, 8, 16, 24};
     const candidate_list candidates = candidates_of(blend_strategies, DISTWAR_STRATEGY_COUNT, thresholds, 4);
-    kernel_counts unused;
     blend_subject blend = {.d = d, .gaussians = gaussians, .result = device_allocate(3 * sizeof(double))};
-    const strategy_subject subject = {&blend, kernel_counts_now(&unused) ? 1 : DEMO_VIEWS, prepare_blend,
+    const strategy_subject subject = {&blend, KERNELS_ARE_COUNTED ? 1 : DEMO_VIEWS, prepare_blend,
                                       run_blend, NULL};
     strategy_costs costs;
-    const bool done = strategy_costs_measure(&subject, &candidates, 11, &costs, why);
-    if (done) strategy_costs_print(&costs, "The backward blend of one view");
-    strategy_costs_close(&costs);
+    strategy_costs_measure(&subject, &candidates, 11, &costs);
+    strategy_costs_print(&costs, "The backward blend of one view");
     device_free(blend.result);
     frame_close(&blend.f);
-    return done;
 }
 
 // host: the scene; afterwards the trained scene.
@@ -138,7 +135,8 @@ static bool train_demo(demo *d, const gs_gaussians *host, training_state *state,
     printf("picture    %s: target, before, after\n", d->picture_path);
     printf("scene      %s\n\n", d->scene_path);
     fflush(stdout);
-    return compare_strategies(d, gaussians, why);
+    compare_strategies(d, gaussians);
+    return true;
 }
 
 static bool run_demo(demo *d, fault *why) {

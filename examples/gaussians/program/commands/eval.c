@@ -6,7 +6,7 @@
 #include "frame.h"
 #include "files/json_writer.h"
 #include "files/path.h"
-#include "images/picture_row.h"
+#include "images/image.h"
 #include "scene.h"
 #include "measure/maps.h"
 #include "trainer.h"

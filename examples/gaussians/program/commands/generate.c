@@ -9,7 +9,7 @@
 #include "files/json_writer.h"
 #include "files/output_file.h"
 #include "files/path.h"
-#include "images/plane.h"
+#include "images/image.h"
 #include "parallel.h"
 #include "random.h"
 #include "scene.h"

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "dataset.h"
-#include "cli/options.h"
+#include "cli/command_line.h"
 #include "views.h"
 #include "live/page.h"
 #include "scene.h"

@@ -76,7 +76,7 @@ static bool run_step(const structure *s, const char *title, const arguments *wit
     progress_begin(&bar, title, (int64_t)s->photographs);
     if (progress_due(&bar)) progress_show(&bar, 0, NAN);
     const child_program program = {with->list, install_colmap, show_line, &bar, s->stop};
-    const bool done = child_run(&program, why);
+    const bool done = child_run(&program, 0, why);
     progress_end(&bar);
     if (done) printf("%-10s %.1f s\n", title, seconds_now() - bar.started);
     fflush(stdout);
@@ -93,7 +93,7 @@ static void look_at_help(void *context, const char *line) {
 static bool structure_possible(structure *s, fault *why) {
     const char *const argv[] = {"colmap", "feature_extractor", "-h", NULL};
     const child_program program = {argv, install_colmap, look_at_help, &s->newer, s->stop};
-    return child_run(&program, why);
+    return child_run(&program, 0, why);
 }
 
 // Finds features in the photographs of the folder and matches them; names: a file of the names of those that are
@@ -289,7 +289,7 @@ static bool probe(const structure *s, const char *path, video *v, fault *why) {
                                 NULL};
     const child_program program = {argv, install_ffmpeg, read_fact, v, s->stop};
     *v = (video){0, 0};
-    if (!child_run(&program, why)) return fail(why, "%s: %s", path, why->text);
+    if (!child_run(&program, 0, why)) return fail(why, "%s: %s", path, why->text);
     return (v->rate > 0 && v->seconds > 0) ||
            fail(why, "%s: not a video of known length: %g frames a second, %g s", path, v->rate, v->seconds);
 }
@@ -361,7 +361,7 @@ static bool video_frames(const structure *s, const char *path, size_t wanted, co
     const char *const argv[] = {"ffmpeg", "-nostdin", "-v",        "error", "-i",    path,
                                 "-vf",    filter,     "-qscale:v", "2",     pattern, NULL};
     const child_program program = {argv, install_ffmpeg, NULL, NULL, s->stop};
-    if (!child_run(&program, why)) return fail(why, "%s: %s", path, why->text);
+    if (!child_run(&program, 0, why)) return fail(why, "%s: %s", path, why->text);
     size_t count = 0;
     while (candidate_path(folder, count, next, why) && access(next, R_OK) == 0) count++;
     if (count == 0) return fail(why, "%s: ffmpeg has found no frames in it", path);

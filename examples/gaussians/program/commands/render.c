@@ -8,7 +8,7 @@
 #include "files/path.h"
 #include "measure/maps.h"
 #include "record/video.h"
-#include "images/picture_row.h"
+#include "images/image.h"
 #include "scene.h"
 #include "cli/progress.h"
 #include <math.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // dsplat view: the page of dsplat export, from a small HTTP server.
 #include "commands/command.h"
-#include "files/memory_stream.h"
+#include "files/output_file.h"
 #include "commands/page_source.h"
 #include "live/server.h"
 #include "record/signals.h"

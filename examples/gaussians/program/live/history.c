@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "live/history.h"
-#include "files/text_file.h"
+#include "files/input_file.h"
 #include "gpu/growing.h"
 #include "json_field.h"
 #include <inttypes.h>
@@ -21,15 +21,15 @@ static bool get_number(const json_place *place, const char *name, double *out, f
     return json_is_null(json_object_get(place->object, name)) || json_get_real(place, name, out, why);
 }
 
-static bool add_line(history *out, const text_file *text, fault *why) {
+static bool add_line(history *out, const input_file *text, fault *why) {
     json_error_t error;
     json_t *line = json_loads(text->line, JSON_REJECT_DUPLICATES | JSON_DECODE_INT_AS_REAL, &error);
     if (!line || !json_is_object(line)) {
         json_decref(line);
-        return fail(why, "%s: line %" PRIu64 ": %s", text->file.path, text->number,
+        return fail(why, "%s: line %" PRIu64 ": %s", text->path, text->number,
                     line ? "not an object" : error.text);
     }
-    const json_place place = {.path = text->file.path, .object = line};
+    const json_place place = {.path = text->path, .object = line};
     const char *event = "";
     history_point p = no_point(NAN);
     bool done = json_get_text(&place, "event", &event, why);
@@ -46,7 +46,7 @@ static bool add_line(history *out, const text_file *text, fault *why) {
             (!validation || (get_number(&place, "psnr", &p.validation, why) &&
                              get_number(&place, "training_psnr", &p.training, why))) &&
             (isfinite(p.iteration) ||
-             fail(why, "%s: line %" PRIu64 ": no iteration", text->file.path, text->number));
+             fail(why, "%s: line %" PRIu64 ": no iteration", text->path, text->number));
         // A run that was resumed repeats the steps since its checkpoint.
         while (done && out->count > 0 && out->points[out->count - 1].iteration > p.iteration) out->count--;
         done = done && history_add(out, &p, why);
@@ -56,11 +56,11 @@ static bool add_line(history *out, const text_file *text, fault *why) {
 }
 
 bool history_read(history *out, const char *path, fault *why) {
-    text_file text;
-    if (!text_file_open(&text, path, why)) return false;
+    input_file text;
+    if (!input_file_open(&text, path, why)) return false;
     bool done = true;
-    while (done && (done = text_file_next(&text, why)) && text.line) done = add_line(out, &text, why);
-    text_file_close(&text);
+    while (done && (done = input_file_next_line(&text, why)) && text.line) done = add_line(out, &text, why);
+    input_file_close(&text);
     return done;
 }
 

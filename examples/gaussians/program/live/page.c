@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "live/page.h"
 #include "files/json_writer.h"
-#include "files/memory_stream.h"
 #include "files/output_file.h"
 #include "record/html.h"
 #include <errno.h>

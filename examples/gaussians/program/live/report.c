@@ -3,7 +3,6 @@
 #include "cli/command_line.h"
 #include "device.h"
 #include "record/html.h"
-#include "files/memory_stream.h"
 #include "files/output_file.h"
 #include "files/path.h"
 #include <inttypes.h>

@@ -2,7 +2,6 @@
 #include "live/training_page.h"
 #include "live/contribution.h"
 #include "files/json_writer.h"
-#include "files/memory_stream.h"
 #include "files/output_file.h"
 #include "frame.h"
 #include "record/signals.h"

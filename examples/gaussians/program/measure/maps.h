@@ -4,7 +4,7 @@
 
 #include "frame.h"
 #include "views.h"
-#include "images/plane.h"
+#include "images/image.h"
 
 C_LINKAGE_BEGIN
 

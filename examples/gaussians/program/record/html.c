@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "record/html.h"
-#include "files/utf8.h"
+#include "files/fault.h"
 #include <math.h>
 #include <stdlib.h>
 

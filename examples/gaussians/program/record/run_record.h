@@ -2,7 +2,7 @@
 // The settings and the history of a training run, for its log and its report.
 #pragma once
 
-#include "cli/options.h"
+#include "cli/command_line.h"
 #include "frame.h"
 #include "trainer.h"
 

@@ -37,7 +37,7 @@ static void *run(void *context) {
     const child_program program = {.argv = argv,
                                    .install = "install ffmpeg (Debian and Ubuntu: apt install ffmpeg), or "
                                               "name a folder, for pictures"};
-    v->done = child_run_on(&program, v->input, &v->why);
+    v->done = child_run(&program, v->input, &v->why);
     close(v->input); // so that video_put fails
     return NULL;
 }

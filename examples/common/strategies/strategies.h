@@ -1,13 +1,22 @@
 // SPDX-License-Identifier: MIT
-// Strategies (distwar/strategy.h) on a command line: the options --reduce, --threshold and --thresholds, and
-// the lists of candidates that a bench measures and a tuner chooses from.
+// Strategies (distwar/strategy.h): the options --reduce, --threshold and --thresholds; lists of candidates, which a
+// bench measures and a tuner chooses from; the tuner; device memory for sums.
 #pragma once
 
-#include "cli/options.h"
+#include "cli/command_line.h"
 #include <distwar/strategy.h>
-#include <stddef.h>
+#include <distwar/tune.h>
 
 C_LINKAGE_BEGIN
+
+// Times say nothing about kernels on the CPU. There what they do is counted (strategy_costs.h), and nothing is tuned.
+#ifdef DISTWAR_SIMT
+enum { KERNELS_ARE_COUNTED = 1 };
+#else
+enum { KERNELS_ARE_COUNTED = 0 };
+#endif
+
+// ---- on a command line
 
 // A strategy that a program offers. A program's list ends with a row {DISTWAR_STRATEGY_COUNT}. As a choice,
 // that row stands for all strategies ("all") or for the tuner ("auto").
@@ -47,6 +56,8 @@ bool parse_thresholds(const char *text, int out[MAX_THRESHOLDS], size_t *count, 
     REDUCE_OPTION(at, list, text "; auto: as a tuner finds while training runs, on the CPU tree")
 #define THRESHOLD_OPTION(at, text) OPTION("threshold", at, .maximum = MAX_THRESHOLD, .help = text)
 
+// ---- candidates
+
 typedef struct strategy_candidate {
     distwar_policy policy;
     bool has_threshold; // else policy.balance_threshold is 0
@@ -69,5 +80,65 @@ candidate_list tuner_candidates(const offered_strategy *offered, const int *thre
                                 size_t threshold_count);
 // The one candidate.
 candidate_list candidate_alone(distwar_policy policy);
+
+// ---- the tuner
+
+// The policy of each launch: the only candidate, or the one that a tuner (distwar/tune.h) finds fastest while the
+// program runs. On the CPU the first candidate stays.
+typedef struct strategy_tuner {
+    bool tunes;
+    distwar_policy policy; // of the next launch, or of the last
+    tuner t;
+    tune_events ring;
+} strategy_tuner;
+
+// What tuning has found so far.
+typedef struct strategy_report {
+    distwar_policy policy; // the best known
+    bool tuned;            // false: the policy was given, and the members below are 0
+    bool known;            // the first exploration has ended
+    int64_t measured;      // launches
+    int64_t examinations;  // races after the first exploration
+    int64_t changes;       // of the best
+    double cost;           // milliseconds, see tune_cost
+} strategy_report;
+
+// candidates: 1..TUNE_MAX_CANDIDATES, all different. The first is in use until more is known. With one
+// candidate nothing is tuned. Here and below, a failure of the device ends the program.
+void strategy_tuner_open(strategy_tuner *tuner, const candidate_list *candidates);
+// Right before and right after the launch on the default stream, which uses tuner->policy. work: what the
+// launch's time is about proportional to, such as pixels.
+void strategy_tuner_begin(strategy_tuner *tuner);
+void strategy_tuner_end(strategy_tuner *tuner, double work);
+strategy_report strategy_tuner_report(const strategy_tuner *tuner);
+// Where the policy comes from, to print after it: " by the tuner", " by a tuner that had too few iterations",
+// or "" if nothing was tuned.
+const char *strategy_report_source(const strategy_report *report);
+void strategy_tuner_close(strategy_tuner *tuner); // harmless on {0}
+
+// ---- sums of K values for each key, which commit.cuh fills
+
+// The strategies of sum_values (commit.cuh). cub: on a GPU only.
+extern const offered_strategy sum_strategies[];
+
+typedef struct sum_memory {
+    int64_t keys;
+    int values;       // K
+    int stride;       // from one key to the next: K rounded up to a multiple of 4
+    float *sums;      // [keys][stride], 16-byte aligned; the padding is 0
+    long long *fixed; // [keys][stride], for DISTWAR_FIXED
+    unsigned *flag;   // bits of distwar::fixed_flag, from DISTWAR_FIXED; never cleared
+} sum_memory;
+
+sum_memory sum_memory_open(int64_t keys, int values);
+void sum_memory_close(sum_memory *memory);
+// Fails if DISTWAR_FIXED has met a value that was NaN or too large since the memory was opened. Waits for the
+// device.
+bool sum_memory_is_exact(const sum_memory *memory, fault *why);
+
+// [n]: the number of commits of a warp that had n active lanes, or n different keys among its active lanes.
+typedef struct lane_histogram {
+    unsigned long long active_lanes[33], distinct_keys[33];
+} lane_histogram;
 
 C_LINKAGE_END

@@ -1,16 +1,32 @@
 // SPDX-License-Identifier: MIT
-// Finds the triangle of each pixel and the direction that it mirrors. Homogeneous edge functions (Olano and
-// Greer 1997) need no clipping at the camera's plane. Formulas: docs/developers/math-examples.md, "Cubemap".
-#include "cubemap.h"
+// The stages of the fit. Formulas: docs/developers/math-examples.md, "Cubemap".
 #include "device.h"
 #include "launch.cuh"
+#include "strategies/commit.cuh"
+#include "texel.cuh"
 #include "gpu/tile_pixel.cuh"
-#include <distwar/warp.cuh>
-#include <math.h>
 
 namespace {
 
-enum { CAPACITY = 512 }; // triangles of a round
+enum {
+    THREADS = 256, // of a block of values
+    CAPACITY = 512 // triangles of a round
+};
+
+// ---- the corners of the triangles in camera space
+
+__global__ void __launch_bounds__(THREADS) project_kernel(cubemap_frame f) {
+    const int64_t k = int64_t(blockIdx.x) * THREADS + threadIdx.x;
+    if (k >= 3 * int64_t(f.surface.triangles)) return;
+    const float *p = f.surface.position + 3 * int64_t(f.surface.corner[k]), *r = f.camera.rotation;
+    for (int row = 0; row < 3; ++row)
+        f.corner[3 * k + row] =
+            fmaf(r[3 * row], p[0],
+                 fmaf(r[3 * row + 1], p[1], fmaf(r[3 * row + 2], p[2], f.camera.translation[row])));
+}
+
+// ---- the triangle of each pixel and the direction that it mirrors. Homogeneous edge functions (Olano and Greer 1997)
+// need no clipping at the camera's plane.
 
 constexpr float near_limit = 1e-3f; // along the viewing axis; closer points are not drawn
 
@@ -154,8 +170,139 @@ __global__ void __launch_bounds__(tile_threads) raster_kernel(cubemap_frame f) {
     sample[0] = here.x, sample[1] = here.y, sample[2] = here.z, sample[3] = detail;
 }
 
+// ---- the levels of detail, and the adjoint
+
+// One thread for each value of the level.
+__global__ void __launch_bounds__(THREADS) reduce_level_kernel(float *texel, int size, int level) {
+    const int s = size >> level;
+    const int64_t k = int64_t(blockIdx.x) * THREADS + threadIdx.x;
+    if (k >= int64_t(18) * s * s) return;
+    const int channel = int(k % 3), at = int(k / 3), i = at % s, j = at / s % s, face = at / (s * s);
+    const float *finer = texel + 3 * int64_t(cubemap_level_begin(size, level - 1));
+    float sum = 0;
+    for (int n = 0; n < 4; ++n)
+        sum += finer[3 * ((int64_t(face) * 2 * s + 2 * j + n / 2) * 2 * s + 2 * i + n % 2) + channel];
+    texel[3 * (int64_t(cubemap_level_begin(size, level)) + at) + channel] = 0.25f * sum;
+}
+
+// One thread for each texel of level 0, which is a 4^-l part of the texel of level l that contains it.
+__global__ void __launch_bounds__(THREADS) gather_levels_kernel(cubemap_frame f, float *gradient) {
+    const int64_t at = int64_t(blockIdx.x) * THREADS + threadIdx.x;
+    if (at >= int64_t(6) * f.size * f.size) return;
+    const int i = int(at % f.size), j = int(at / f.size % f.size), face = int(at / f.size / f.size);
+    float sum[3] = {}, share = 1;
+    for (int level = 0; level < f.levels; ++level, share *= 0.25f) {
+        const int s = f.size >> level;
+        const int64_t texel =
+            cubemap_level_begin(f.size, level) + (int64_t(face) * s + (j >> level)) * s + (i >> level);
+        const float *from = f.sums.sums + texel * f.sums.stride;
+        for (int channel = 0; channel < 3; ++channel) sum[channel] = fmaf(share, from[channel], sum[channel]);
+    }
+    for (int channel = 0; channel < 3; ++channel) gradient[3 * at + channel] = sum[channel];
+}
+
+// ---- the lookup of the texels that pixels mirror, forward and adjoint
+
+struct sample {
+    float3 direction;
+    float detail; // < 0: there is no mesh at the pixel
+};
+
+__device__ sample sample_of(const cubemap_frame &f, const tile_pixel &p) {
+    const float *at = f.sample + 4 * p.index;
+    return {make_float3(at[0], at[1], at[2]), at[3]};
+}
+
+__global__ void __launch_bounds__(tile_threads) render_kernel(cubemap_frame f) {
+    const tile_pixel p = pixel_of_thread(f.camera);
+    if (!p.inside) return;
+    const sample s = sample_of(f, p);
+    float color[3] = {f.background, f.background, f.background};
+    if (s.detail >= 0) {
+        color[0] = color[1] = color[2] = 0;
+        const level_pair pair = levels_of(s.detail, f.levels);
+        DISTWAR_UNROLL
+        for (int n = 0; n < 2; ++n) {
+            const footprint at = footprint_of(s.direction, f.size >> pair.level[n]);
+            const float *level = f.texel + 3 * int64_t(cubemap_level_begin(f.size, pair.level[n]));
+            DISTWAR_UNROLL
+            for (int k = 0; k < TEXELS; ++k)
+                for (int channel = 0; channel < 3; ++channel)
+                    color[channel] = fmaf(pair.weight[n] * at.weight[k],
+                                          level[3 * int64_t(at.texel[k]) + channel], color[channel]);
+        }
+    }
+    const int64_t plane = int64_t(f.camera.width) * f.camera.height;
+    for (int channel = 0; channel < 3; ++channel) f.color[channel * plane + p.index] = color[channel];
+}
+
+// The adjoint, one body for every commit. All lanes of a warp stay to the end; lanes without a mesh at their
+// pixel are inactive.
+template <typename Commit>
+__global__ void __launch_bounds__(tile_threads) render_backward_kernel(cubemap_frame f, Commit commit) {
+    const tile_pixel p = pixel_of_thread(f.camera);
+    sample s = {make_float3(0, 0, 1), -1};
+    float gradient[3] = {};
+    if (p.inside) {
+        const int64_t plane = int64_t(f.camera.width) * f.camera.height;
+        s = sample_of(f, p);
+        for (int channel = 0; channel < 3; ++channel)
+            gradient[channel] = f.color_gradient[channel * plane + p.index];
+    }
+    const level_pair pair = levels_of(fmaxf(s.detail, 0.0f), f.levels);
+    DISTWAR_UNROLL
+    for (int n = 0; n < 2; ++n) {
+        const footprint at = footprint_of(s.direction, f.size >> pair.level[n]);
+        const int begin = cubemap_level_begin(f.size, pair.level[n]);
+        DISTWAR_UNROLL
+        for (int k = 0; k < TEXELS; ++k) {
+            const float weight = pair.weight[n] * at.weight[k];
+            const float value[3] = {weight * gradient[0], weight * gradient[1], weight * gradient[2]};
+            commit(s.detail >= 0 && weight != 0, begin + at.texel[k], value);
+        }
+    }
+}
+
+template <typename Commit>
+cudaError_t launch_backward(const cubemap_frame &f, const Commit &commit) {
+    return launch(NULL, tiles_of(f.camera), tile_threads, render_backward_kernel<Commit>, f, commit);
+}
+
 } // namespace
+
+void cubemap_project(const cubemap_frame *frame) {
+    DEVICE_CHECK(launch_for(NULL, 3 * int64_t(frame->surface.triangles), THREADS, project_kernel, *frame));
+}
 
 void cubemap_raster(const cubemap_frame *frame) {
     DEVICE_CHECK(launch(NULL, tiles_of(frame->camera), tile_threads, raster_kernel, *frame));
+}
+
+void cubemap_reduce_levels(const cubemap_frame *frame) {
+    for (int level = 1; level < frame->levels; ++level) {
+        const int64_t s = frame->size >> level;
+        DEVICE_CHECK(
+            launch_for(NULL, 18 * s * s, THREADS, reduce_level_kernel, frame->texel, frame->size, level));
+    }
+}
+
+void cubemap_gather_levels(const cubemap_frame *frame, float *gradient) {
+    DEVICE_CHECK(launch_for(NULL, int64_t(6) * frame->size * frame->size, THREADS, gather_levels_kernel,
+                            *frame, gradient));
+}
+
+void cubemap_render(const cubemap_frame *frame) {
+    DEVICE_CHECK(launch(NULL, tiles_of(frame->camera), tile_threads, render_kernel, *frame));
+}
+
+void cubemap_render_backward(const cubemap_frame *frame, distwar_policy policy) {
+    // A gradient of l1_loss is 1 / (3 pixels); 2^24 units each leave room for sums 2^15 times as large.
+    const double values = 3.0 * frame->camera.width * frame->camera.height;
+    const float unit = float(exp2(ceil(log2(values)) + 24)), scale[3] = {unit, unit, unit};
+    DEVICE_CHECK(sum_values(policy, scale, frame->sums, NULL,
+                            [&](const auto &commit) { return launch_backward(*frame, commit); }));
+}
+
+void cubemap_count_lanes(const cubemap_frame *frame, lane_histogram *counts) {
+    DEVICE_CHECK(launch_backward(*frame, commit_lane_counts{counts}));
 }

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "strategies/strategy_options.h"
 #include "strategies/strategy_costs.h"
-#include "strategies/strategy_tuner.h"
 #include <gtest/gtest.h>
 #include <memory>
 #include <string>
@@ -74,11 +72,10 @@ TEST(StrategyTuner, BeginsWithTheFirstCandidateAndStaysThereOnTheCpu) {
     const int thresholds[] = {0, 8};
     const candidate_list all = tuner_candidates(offered, thresholds, 2);
     const auto tuner = std::make_unique<strategy_tuner>();
-    kernel_counts unused;
     strategy_tuner_open(tuner.get(), &all);
     EXPECT_EQ(tuner->policy.strategy, DISTWAR_TREE);
     EXPECT_EQ(tuner->policy.balance_threshold, 0);
-    EXPECT_EQ(tuner->tunes, !kernel_counts_now(&unused));
+    EXPECT_EQ(tuner->tunes, !KERNELS_ARE_COUNTED);
     strategy_tuner_close(tuner.get());
 }
 
@@ -100,17 +97,38 @@ TEST(StrategyCosts, AreMeasuredOfEveryCandidateOnEveryView) {
     noted seen;
     const strategy_subject subject = {&seen, 2, prepare, run, nullptr};
     strategy_costs costs;
-    fault why;
-    ASSERT_TRUE(strategy_costs_measure(&subject, &all, 3, &costs, &why)) << why.text;
-    const size_t calls = costs.counted ? 1 : 3 + 1;
+    strategy_costs_measure(&subject, &all, 3, &costs);
+    const size_t calls = KERNELS_ARE_COUNTED ? 1 : 3 + 1;
     EXPECT_EQ(costs.count, all.count);
     EXPECT_FALSE(costs.has_lanes);
     EXPECT_EQ(seen.views, (std::vector<size_t>{0, 1}));
     ASSERT_EQ(seen.policies.size(), 2 * calls * size_t(all.count));
     EXPECT_EQ(seen.policies[calls].strategy, DISTWAR_SERIAL);
-    EXPECT_EQ(costs.rows[4].candidate.policy.balance_threshold, 8);
-    strategy_costs_close(&costs);
-    EXPECT_EQ(costs.rows, nullptr);
+    EXPECT_EQ(costs.candidates[4].policy.balance_threshold, 8);
+}
+
+// Medians over runs, means over views.
+strategy_cost cost_of(std::vector<std::vector<double>> views) {
+    strategy_cost cost = {};
+    for (size_t view = 0; view < views.size(); view++)
+        strategy_cost_add(&cost, view, views.size(), views[view].data(), views[view].size());
+    return cost;
+}
+
+TEST(StrategyCosts, OfAViewAreTheMedianOfItsRuns) {
+    EXPECT_EQ(cost_of({{5, 1, 9, 2, 3}}).value[COST_MEAN], 3);
+    EXPECT_DOUBLE_EQ(cost_of({{5, 1, 9, 2, 3}}).value[COST_NOISE], 8 / 3.0);
+    EXPECT_EQ(cost_of({{4, 1, 2, 8}}).value[COST_MEAN], 3);
+    EXPECT_EQ(cost_of({{7}}).value[COST_LEAST], 7);
+    EXPECT_EQ(cost_of({{0}}).value[COST_NOISE], 0); // of nothing
+}
+
+TEST(StrategyCosts, AreTheMeanOfTheMediansOfViews) {
+    const strategy_cost cost = cost_of({{3, 2, 1}, {4, 4, 5}, {9, 8, 10}});
+    EXPECT_DOUBLE_EQ(cost.value[COST_MEAN], 5);
+    EXPECT_EQ(cost.value[COST_LEAST], 2);
+    EXPECT_EQ(cost.value[COST_MOST], 9);
+    EXPECT_DOUBLE_EQ(cost.value[COST_NOISE], 1); // the first view's runs: (3 - 1) / 2
 }
 
 TEST(Thresholds, AreNumbersWithCommas) {

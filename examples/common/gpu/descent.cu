@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-#include "l1_loss.h"
+#include "descent.h"
+#include "adam.cuh"
 #include "device.h"
 #include "launch.cuh"
 #include <distwar/fixed.cuh>
-#include <math.h>
 
 namespace {
 
@@ -37,11 +37,10 @@ __global__ void __launch_bounds__(THREADS)
 
 } // namespace
 
-void l1_loss(const float *value, const float *target, int64_t count, void *loss, float *gradient,
-             cudaStream_t stream) {
+void l1_loss(const float *value, const float *target, int64_t count, void *loss, float *gradient) {
     loss_sum *sum = static_cast<loss_sum *>(loss);
-    DEVICE_CHECK(cudaMemsetAsync(sum, 0, sizeof *sum, stream));
-    DEVICE_CHECK(launch(stream, blocks_for(count, THREADS * VALUES_A_THREAD), THREADS, l1_loss_kernel, value,
+    DEVICE_CHECK(cudaMemsetAsync(sum, 0, sizeof *sum, NULL));
+    DEVICE_CHECK(launch(NULL, blocks_for(count, THREADS * VALUES_A_THREAD), THREADS, l1_loss_kernel, value,
                         target, count, float(1.0 / double(count)), sum, gradient));
 }
 
@@ -49,4 +48,24 @@ double l1_loss_read(const void *loss, int64_t count) {
     loss_sum sum;
     device_download(&sum, loss, sizeof sum);
     return sum.flag ? double(NAN) : double(sum.sum) / double(units) / double(count);
+}
+
+void adam_groups_step(float *value, const float *gradient, float *moments, const adam_group *groups,
+                      int group_count, float rate, int64_t step) {
+    int64_t count = 0, first = 0;
+    for (int g = 0; g < group_count; ++g) count += groups[g].count;
+    adam_array arrays[ADAM_MOST_ARRAYS];
+    for (int g = 0; g < group_count; first += groups[g++].count) {
+        const float its = groups[g].rate * rate;
+        arrays[g] = {value + first,
+                     gradient + first,
+                     moments + first,
+                     moments + count + first,
+                     groups[g].count,
+                     1,
+                     1,
+                     its,
+                     its};
+    }
+    DEVICE_CHECK(adam_steps(arrays, group_count, step, NULL));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "gpu/l1_loss.h"
+#include "gpu/descent.h"
 #include "device.h"
 #include <cmath>
 #include <gtest/gtest.h>
@@ -21,10 +21,10 @@ outcome loss_of(const std::vector<float> &value, const std::vector<float> &targe
     void *loss = device_allocate(L1_LOSS_BYTES);
     device_upload(device[0], value.data(), bytes);
     device_upload(device[1], target.data(), bytes);
-    l1_loss(device[0], device[1], count, loss, device[2], NULL);
+    l1_loss(device[0], device[1], count, loss, device[2]);
     outcome out = {l1_loss_read(loss, count), std::vector<float>(value.size())};
     device_download(out.gradient.data(), device[2], bytes);
-    l1_loss(device[0], device[1], count, loss, NULL, NULL);
+    l1_loss(device[0], device[1], count, loss, NULL);
     const double again = l1_loss_read(loss, count);
     EXPECT_TRUE(again == out.loss || (std::isnan(again) && std::isnan(out.loss)));
     device_free(loss);
@@ -55,6 +55,26 @@ TEST(L1Loss, OfANanIsNan) {
     std::vector<float> value(5000, 0.5f);
     value[4321] = NAN;
     EXPECT_TRUE(std::isnan(loss_of(value, std::vector<float>(5000, 0.25f)).loss));
+}
+
+// By 1 at first, whatever the gradient; the groups' moments lie one after the other.
+TEST(AdamGroups, StepByTheRateOfEach) {
+    const adam_group groups[] = {{5, 0.1f}, {3, 0.2f}, {0, 1}, {2001, 0.4f}};
+    const size_t count = 2009, bytes = count * sizeof(float);
+    std::vector<float> value(count, 1), gradient(count, 3), moments(2 * count);
+    float *const memory = static_cast<float *>(device_allocate(4 * bytes));
+    device_upload(memory, value.data(), bytes);
+    device_upload(memory + count, gradient.data(), bytes);
+    device_clear(memory + 2 * count, 2 * bytes);
+    adam_groups_step(memory, memory + count, memory + 2 * count, groups, 4, 0.5f, 1);
+    device_download(value.data(), memory, bytes);
+    device_download(moments.data(), memory + 2 * count, 2 * bytes);
+    device_free(memory);
+    for (size_t i = 0; i < count; i++) {
+        ASSERT_NEAR(1 - value[i], i < 5 ? 0.05 : i < 8 ? 0.1 : 0.2, 1e-6) << i;
+        ASSERT_NEAR(moments[i], 0.3, 1e-6) << i;
+        ASSERT_NEAR(moments[count + i], 0.009, 1e-7) << i;
+    }
 }
 
 } // namespace
