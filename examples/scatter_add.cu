@@ -2,7 +2,8 @@
 // Adds rows of floats to the rows of a table that an index array names, as the backward pass of an embedding
 // does. Zipf's law draws the words, so a few rows get most of the adds and lanes of a warp often share a key.
 // With rows of one float it is a histogram. Every strategy must give the bits of the host's sums. Then the
-// strategies are compared: by time on a GPU; by counts on the CPU. One of them, hot, is for such keys: a block sums the rows that it meets most often in shared memory.
+// strategies are compared: by time on a GPU; by counts on the CPU. One of them, hot, is for such keys: a block sums
+// the rows that it meets most often in shared memory.
 #include "strategies/strategy_costs.h"
 #include "strategies/commit.cuh"
 #include "device.h"
@@ -79,44 +80,25 @@ struct problem {
     strategy_costs result;
 };
 
-template <int Width, typename Commit>
-cudaError_t launch_scatter_add(const problem &given, const Commit &commit) {
-    return launch(nullptr, blocks_for(given.adds, BLOCK), BLOCK, scatter_add<Width, Commit>, given.row_of,
-                  given.gradient, int(given.adds), commit);
-}
-
 template <int Width>
-cudaError_t run_hot(const problem &given, int balance_threshold) {
-    const size_t stride = size_t(given.table.stride);
-    const cudaError_t status =
-        cudaMemsetAsync(given.table.sums, 0, size_t(given.table.keys) * stride * sizeof(float), nullptr);
-    if (status != cudaSuccess) return status;
-    return launch(nullptr, blocks_for(given.adds, HOT_ROUNDS * BLOCK), BLOCK, scatter_add_hot<Width>,
-                  given.row_of, given.gradient, int(given.adds),
-                  distwar::aligned_record<>{given.table.sums, stride}, balance_threshold);
-}
-
-template <int Width>
-void run(void *context, distwar_policy policy) {
+void run(void *context, distwar_policy policy, lane_histogram *lanes) {
     const problem &given = *static_cast<problem *>(context);
-    if (policy.strategy == DISTWAR_HOT) {
-        DEVICE_CHECK(run_hot<Width>(given, policy.balance_threshold));
+    const sum_memory &table = given.table;
+    if (policy.strategy == DISTWAR_HOT && !lanes) {
+        const size_t stride = size_t(table.stride);
+        device_clear(table.sums, size_t(table.keys) * stride * sizeof(float));
+        DEVICE_CHECK(launch(nullptr, blocks_for(given.adds, HOT_ROUNDS * BLOCK), BLOCK,
+                            scatter_add_hot<Width>, given.row_of, given.gradient, int(given.adds),
+                            distwar::aligned_record<>{table.sums, stride}, policy.balance_threshold));
         return;
     }
     float one[Width]; // whole numbers: one unit per 1.0
     std::fill(one, one + Width, 1.0f);
-    DEVICE_CHECK(sum_values(policy, one, given.table, nullptr,
-                            [&](const auto &commit) { return launch_scatter_add<Width>(given, commit); }));
-}
-
-template <int Width>
-void count_lanes(void *context, lane_histogram *device) {
-    DEVICE_CHECK(launch_scatter_add<Width>(*static_cast<problem *>(context), commit_lane_counts{device}));
-}
-
-template <int Width>
-strategy_subject subject_of(problem *given) {
-    return {given, 1, nullptr, run<Width>, count_lanes<Width>};
+    DEVICE_CHECK(sum_values(policy, one, table, lanes, nullptr, [&](const auto &commit) {
+        return launch(nullptr, blocks_for(given.adds, BLOCK), BLOCK,
+                      scatter_add<Width, std::decay_t<decltype(commit)>>, given.row_of, given.gradient,
+                      int(given.adds), commit);
+    }));
 }
 
 void describe(json_writer *json, const void *subject) {
@@ -136,7 +118,7 @@ bool agree(const problem *given, const strategy_subject &subject, const candidat
     std::vector<float> found(size_t(given->words) * stride);
     for (int c = 0; c < measured.count; ++c) {
         const distwar_policy policy = measured.rows[c].policy;
-        subject.run(subject.context, policy);
+        subject.run(subject.context, policy, nullptr);
         device_download(found.data(), given->table.sums, found.size() * sizeof(float));
         bool same = true;
         for (size_t v = 0; v < expected.size(); v++)
@@ -161,7 +143,7 @@ bool measure(problem *given, const candidate_list &measured, int runs, const cha
     given->row_of = uploaded(row_of);
     given->gradient = uploaded(gradient);
     given->table = sum_memory_open(given->words, given->width);
-    const strategy_subject subject = given->width == 1 ? subject_of<1>(given) : subject_of<16>(given);
+    const strategy_subject subject = {given, 1, true, nullptr, given->width == 1 ? run<1> : run<16>};
     bool done = agree(given, subject, measured, expected, why);
     if (done) strategy_costs_measure(&subject, &measured, runs, &given->result);
     if (done && !json_is_stdout(json)) {
@@ -177,17 +159,6 @@ bool measure(problem *given, const candidate_list &measured, int runs, const cha
     return done;
 }
 
-// Beside the strategies that every bench offers: hot, at each threshold.
-bool add_hot(const cost_options &options, candidate_list *list, fault *why) {
-    static const offered_strategy offered[] = {{DISTWAR_HOT, false}, {DISTWAR_STRATEGY_COUNT, false}};
-    int thresholds[MAX_THRESHOLDS];
-    size_t count;
-    if (!parse_thresholds(options.thresholds, thresholds, &count, why)) return false;
-    const candidate_list hot = candidates_of(offered, DISTWAR_HOT, thresholds, count);
-    for (int c = 0; c < hot.count; ++c) list->rows[list->count++] = hot.rows[c];
-    return true;
-}
-
 } // namespace
 
 int main(int argc, char **argv) {
@@ -201,8 +172,10 @@ int main(int argc, char **argv) {
 #endif
     static const char *const widths[] = {"1", "16", nullptr};
     int width = 1; // of these
+    static const offered_strategy hot[] = {{DISTWAR_HOT, false}, {DISTWAR_STRATEGY_COUNT, false}};
     cost_options bench = cost_options_default();
     bench.thresholds = "0,8";
+    bench.always = hot;
     const option_spec options[] = {
         {OPTION_INT, "adds", 'n', &given.adds, 1, 1 << 21, nullptr, "gradient rows to add", false, false,
          nullptr},
@@ -215,21 +188,16 @@ int main(int argc, char **argv) {
     option_table table = {};
     option_table_add(&table, options);
     cost_options_add(&bench, &table);
-    const command_spec command = {"scatter_add",
-                                  "[options]",
-                                  "Adds rows to rows that an index array names.",
-                                  nullptr,
-                                  table.rows,
-                                  0,
-                                  0,
-                                  0};
+    command_spec command = {};
+    command.name = "scatter_add", command.arguments = "[options]";
+    command.summary = "Adds rows to rows that an index array names.";
+    command.options = table.rows;
     int code;
     if (!read_command_line(&command, argc, argv, nullptr, &code)) return code;
     fault why;
     given.width = atoi(widths[width]);
     candidate_list measured;
-    if (!cost_options_read(&bench, &measured, &why) || !add_hot(bench, &measured, &why))
-        return report_misuse(&command, &why);
+    if (!cost_options_read(&bench, &measured, &why)) return report_misuse(&command, &why);
     return json_is_possible(bench.json, &why) && measure(&given, measured, int(bench.runs), bench.json, &why)
                ? EXIT_SUCCESS
                : report_failure("scatter_add", &why);

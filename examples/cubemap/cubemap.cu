@@ -263,18 +263,10 @@ __global__ void __launch_bounds__(tile_threads) render_backward_kernel(cubemap_f
     }
 }
 
-template <typename Commit>
-cudaError_t launch_backward(const cubemap_frame &f, const Commit &commit) {
-    return launch(NULL, tiles_of(f.camera), tile_threads, render_backward_kernel<Commit>, f, commit);
-}
-
 } // namespace
 
-void cubemap_project(const cubemap_frame *frame) {
-    DEVICE_CHECK(launch_for(NULL, 3 * int64_t(frame->surface.triangles), THREADS, project_kernel, *frame));
-}
-
 void cubemap_raster(const cubemap_frame *frame) {
+    DEVICE_CHECK(launch_for(NULL, 3 * int64_t(frame->surface.triangles), THREADS, project_kernel, *frame));
     DEVICE_CHECK(launch(NULL, tiles_of(frame->camera), tile_threads, raster_kernel, *frame));
 }
 
@@ -295,14 +287,12 @@ void cubemap_render(const cubemap_frame *frame) {
     DEVICE_CHECK(launch(NULL, tiles_of(frame->camera), tile_threads, render_kernel, *frame));
 }
 
-void cubemap_render_backward(const cubemap_frame *frame, distwar_policy policy) {
+void cubemap_render_backward(const cubemap_frame *frame, distwar_policy policy, lane_histogram *lanes) {
     // A gradient of l1_loss is 1 / (3 pixels); 2^24 units each leave room for sums 2^15 times as large.
     const double values = 3.0 * frame->camera.width * frame->camera.height;
     const float unit = float(exp2(ceil(log2(values)) + 24)), scale[3] = {unit, unit, unit};
-    DEVICE_CHECK(sum_values(policy, scale, frame->sums, NULL,
-                            [&](const auto &commit) { return launch_backward(*frame, commit); }));
-}
-
-void cubemap_count_lanes(const cubemap_frame *frame, lane_histogram *counts) {
-    DEVICE_CHECK(launch_backward(*frame, commit_lane_counts{counts}));
+    DEVICE_CHECK(sum_values(policy, scale, frame->sums, lanes, NULL, [&](const auto &commit) {
+        return launch(NULL, tiles_of(frame->camera), tile_threads,
+                      render_backward_kernel<std::decay_t<decltype(commit)>>, *frame, commit);
+    }));
 }

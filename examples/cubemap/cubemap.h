@@ -3,7 +3,7 @@
 // A mesh that mirrors its surroundings. The surroundings are a cubemap with mip levels, which training finds.
 // One call for each stage:
 //
-//   cubemap_project -> cubemap_raster -> cubemap_reduce_levels -> cubemap_render -> l1_loss
+//   cubemap_raster -> cubemap_reduce_levels -> cubemap_render -> l1_loss
 //     -> cubemap_render_backward -> cubemap_gather_levels -> adam_groups_step
 //
 // A stage reads from the frame what earlier stages wrote, and writes its own part. All memory is device
@@ -93,9 +93,7 @@ cubemap_frame cubemap_frame_open(const mesh *surface, const pinhole_camera *came
                                  float background);
 void cubemap_frame_close(cubemap_frame *frame); // not the mesh
 
-// Writes corner.
-void cubemap_project(const cubemap_frame *frame);
-// Writes sample, from the closest triangle on each pixel's ray; of equally close triangles, the one with the
+// Writes corner, and sample from the closest triangle on each pixel's ray; of equally close triangles, the one with the
 // least index. Nothing is mirrored if there is no triangle, or if its normals cancel out. Cost: every tile
 // tests every triangle.
 void cubemap_raster(const cubemap_frame *frame);
@@ -105,10 +103,8 @@ void cubemap_reduce_levels(const cubemap_frame *frame);
 void cubemap_render(const cubemap_frame *frame);
 // Adjoint of cubemap_render: from color_gradient writes sums. policy: one of sum_strategies, threshold
 // 0..MAX_THRESHOLD. DISTWAR_FIXED expects gradients about as large as those of a mean over all values
-// (l1_loss).
-void cubemap_render_backward(const cubemap_frame *frame, distwar_policy policy);
-// Counts the commits of cubemap_render_backward without making them: adds to `counts`, device memory.
-void cubemap_count_lanes(const cubemap_frame *frame, lane_histogram *counts);
+// (l1_loss). lanes: NULL; else the commits are counted there, device memory, and not made.
+void cubemap_render_backward(const cubemap_frame *frame, distwar_policy policy, lane_histogram *lanes);
 // Adjoint of cubemap_reduce_levels: from sums writes gradient, [6][size][size][3].
 void cubemap_gather_levels(const cubemap_frame *frame, float *gradient);
 

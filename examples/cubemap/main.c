@@ -67,7 +67,6 @@ static bool open(const char *path, int width, int height, fit_scene *out, fault 
         own.surface = device_mesh_open(&host);
         own.frame = cubemap_frame_open(&own.surface, &camera, size, SCENE_BACKGROUND);
         own.samples[0] = own.frame.sample;
-        cubemap_project(&own.frame);
         cubemap_raster(&own.frame);
         device_upload(own.frame.texel, texel, values_of(size) * sizeof *texel);
         *out = (fit_scene){.channels = 3,
@@ -98,7 +97,6 @@ static void draw(int view) {
     if (!f->sample) {
         const size_t pixels = (size_t)f->camera.width * (size_t)f->camera.height;
         f->sample = own.samples[view] = device_allocate(4 * pixels * sizeof *f->sample);
-        cubemap_project(f);
         cubemap_raster(f);
     }
     cubemap_reduce_levels(f);
@@ -109,8 +107,8 @@ static void start(float *host) {
     for (size_t k = 0; k < values_of(own.frame.size); k++) host[k] = 0.5f;
 }
 
-static void backward(distwar_policy policy) {
-    cubemap_render_backward(&own.frame, policy);
+static void backward(distwar_policy policy, lane_histogram *lanes) {
+    cubemap_render_backward(&own.frame, policy, lanes);
 }
 
 static void gather(float *gradient) {
@@ -119,10 +117,6 @@ static void gather(float *gradient) {
 
 static bool write(const char *path, float *host, fault *why) {
     return face_file_write(path, host, own.frame.size, why);
-}
-
-static void count_lanes(lane_histogram *counts) {
-    cubemap_count_lanes(&own.frame, counts);
 }
 
 static void describe(json_writer *json) {
@@ -167,7 +161,6 @@ static const fit_workload cubemap = {
     .backward = backward,
     .gather = gather,
     .write = write,
-    .count_lanes = count_lanes,
     .describe = describe};
 
 int main(int argc, char **argv) {

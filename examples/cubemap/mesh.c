@@ -167,21 +167,18 @@ typedef struct reader {
 } reader;
 
 static bool read_vertex(reader *r, const char *rest, fault *why) {
-    float(*grown)[3] = growing(r->position, r->vertices, &r->vertex_room, sizeof *grown);
-    if (!grown) return input_file_fail_at_line(&r->text, "no memory for so many vertices", why);
-    r->position = grown;
-    if (r->vertices == MAX_ITEMS) return input_file_fail_at_line(&r->text, "more than 2^26 vertices", why);
+    float point[3];
     for (int i = 0; i < 3; i++) {
         char *end;
-        grown[r->vertices][i] = strtof(rest, &end);
+        point[i] = strtof(rest, &end);
         if (end == rest || (*end != '\0' && !strchr(" \t", *end)))
             return input_file_fail_at_line(&r->text, "a vertex needs three numbers", why);
-        if (!isfinite(grown[r->vertices][i]))
-            return input_file_fail_at_line(&r->text, "a number is not finite", why);
+        if (!isfinite(point[i])) return input_file_fail_at_line(&r->text, "a number is not finite", why);
         rest = end;
     }
-    r->vertices++;
-    return true;
+    if (r->vertices == MAX_ITEMS) return input_file_fail_at_line(&r->text, "more than 2^26 vertices", why);
+    return append(&r->position, &r->vertices, &r->vertex_room, point, sizeof point) ||
+           input_file_fail_at_line(&r->text, "no memory for so many vertices", why);
 }
 
 // One corner, "7", "7/1", "7//3" or "-1": the number of its vertex from 0.
@@ -200,58 +197,47 @@ static bool read_corner(reader *r, const char **rest, int *vertex, fault *why) {
 }
 
 static bool read_face(reader *r, const char *rest, fault *why) {
-    int first = 0, last = 0, count = 0;
+    int corner[3] = {0}, count = 0; // a triangle of the fan
     for (rest += strspn(rest, " \t"); *rest != '\0'; rest += strspn(rest, " \t"), count++) {
-        int vertex = 0;
-        if (!read_corner(r, &rest, &vertex, why)) return false;
-        if (count == 0) first = vertex;
-        if (count >= 2) {
-            int(*grown)[3] = growing(r->corner, r->triangles, &r->triangle_room, sizeof *grown);
-            if (!grown) return input_file_fail_at_line(&r->text, "no memory for so many faces", why);
-            r->corner = grown;
-            if (r->triangles == MAX_ITEMS)
-                return input_file_fail_at_line(&r->text, "more than 2^26 triangles", why);
-            grown[r->triangles][0] = first, grown[r->triangles][1] = last, grown[r->triangles][2] = vertex;
-            r->triangles++;
-        }
-        last = vertex;
+        corner[1] = corner[2];
+        if (!read_corner(r, &rest, &corner[2], why)) return false;
+        if (count == 0) corner[0] = corner[2];
+        if (count < 2) continue;
+        if (r->triangles == MAX_ITEMS)
+            return input_file_fail_at_line(&r->text, "more than 2^26 triangles", why);
+        if (!append(&r->corner, &r->triangles, &r->triangle_room, corner, sizeof corner))
+            return input_file_fail_at_line(&r->text, "no memory for so many faces", why);
     }
     return count >= 3 || input_file_fail_at_line(&r->text, "a face needs three corners", why);
 }
 
 static bool read_lines(reader *r, fault *why) {
-    for (;;) {
-        if (!input_file_next_line(&r->text, why)) return false;
-        if (!r->text.line) return true;
-        const char *line = r->text.line + strspn(r->text.line, " \t");
-        if (line[0] == 'v' && (line[1] == ' ' || line[1] == '\t')) {
-            if (!read_vertex(r, line + 1, why)) return false;
-        } else if (line[0] == 'f' && (line[1] == ' ' || line[1] == '\t')) {
-            if (!read_face(r, line + 1, why)) return false;
-        }
+    bool done;
+    while ((done = input_file_next_line(&r->text, why)) && r->text.line) {
+        const char *const line = r->text.line + strspn(r->text.line, " \t");
+        if (line[0] == '\0' || (line[1] != ' ' && line[1] != '\t')) continue;
+        if (line[0] == 'v' && !read_vertex(r, line + 1, why)) return false;
+        if (line[0] == 'f' && !read_face(r, line + 1, why)) return false;
     }
+    return done;
 }
 
 // Moves and scales the mesh. False: it has no extent.
 static bool shape_fit(mesh *host) {
+    const size_t values = 3 * (size_t)host->vertices;
     double low[3] = {INFINITY, INFINITY, INFINITY}, high[3] = {-INFINITY, -INFINITY, -INFINITY}, farthest = 0;
-    for (int v = 0; v < host->vertices; v++)
-        for (int i = 0; i < 3; i++) {
-            const double x = host->position[3 * (size_t)v + (size_t)i];
-            low[i] = fmin(low[i], x), high[i] = fmax(high[i], x);
-        }
-    for (int v = 0; v < host->vertices; v++) {
+    for (size_t k = 0; k < values; k++) {
+        low[k % 3] = fmin(low[k % 3], host->position[k]);
+        high[k % 3] = fmax(high[k % 3], host->position[k]);
+    }
+    for (size_t k = 0; k < values; k += 3) {
         double away[3];
-        for (int i = 0; i < 3; i++)
-            away[i] = host->position[3 * (size_t)v + (size_t)i] - (low[i] + high[i]) / 2;
+        for (size_t i = 0; i < 3; i++) away[i] = host->position[k + i] - (low[i] + high[i]) / 2;
         farthest = fmax(farthest, sqrt(dot(away, away)));
     }
     if (!(farthest > 0) || !isfinite(farthest)) return false;
-    for (int v = 0; v < host->vertices; v++)
-        for (int i = 0; i < 3; i++) {
-            float *x = &host->position[3 * (size_t)v + (size_t)i];
-            *x = (float)((*x - (low[i] + high[i]) / 2) / farthest);
-        }
+    for (size_t k = 0; k < values; k++)
+        host->position[k] = (float)((host->position[k] - (low[k % 3] + high[k % 3]) / 2) / farthest);
     return true;
 }
 

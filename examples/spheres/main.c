@@ -73,9 +73,7 @@ static void close(void) {
 
 static void draw(int view) {
     own.frame.camera = scene_camera(view, FIT_VIEWS, own.frame.camera.width, own.frame.camera.height);
-    spheres_project(&own.frame);
-    spheres_candidates(&own.frame);
-    spheres_render(&own.frame);
+    spheres_draw(&own.frame);
 }
 
 // A block of parameters, or of their gradients.
@@ -88,8 +86,8 @@ static void start(float *host) {
     scene_disturb(&set, (uint64_t)own.seed);
 }
 
-static void backward(distwar_policy policy) {
-    spheres_render_backward(&own.frame, policy);
+static void backward(distwar_policy policy, lane_histogram *lanes) {
+    spheres_render_backward(&own.frame, policy, lanes);
 }
 
 static void gather(float *gradient) {
@@ -100,10 +98,6 @@ static void gather(float *gradient) {
 static bool write(const char *path, float *host, fault *why) {
     const sphere_set set = over(host);
     return sphere_file_write(path, &set, why);
-}
-
-static void count_lanes(lane_histogram *counts) {
-    spheres_count_lanes(&own.frame, counts);
 }
 
 static void describe(json_writer *json) {
@@ -147,7 +141,6 @@ static const fit_workload spheres = {
     .backward = backward,
     .gather = gather,
     .write = write,
-    .count_lanes = count_lanes,
     .describe = describe};
 
 int main(int argc, char **argv) {

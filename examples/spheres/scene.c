@@ -185,6 +185,14 @@ void scene_disturb(sphere_set *host, uint64_t seed) {
 
 static const char first_line[] = "spheres 1";
 
+// The numbers of sphere i in the order of a line, 0 <= k < 5 + channels.
+static float *value_at(const sphere_set *set, int64_t i, int k) {
+    return k < 3    ? set->center + 3 * i + k
+           : k == 3 ? set->log_radius + i
+           : k == 4 ? set->opacity_logit + i
+                    : set->feature + set->channels * i + k - 5;
+}
+
 // Moves to the next line; fails at the end of the file.
 static bool next_line(input_file *text, const char *what, fault *why) {
     if (!input_file_next_line(text, why)) return false;
@@ -192,17 +200,16 @@ static bool next_line(input_file *text, const char *what, fault *why) {
            fail(why, "%s: truncated at byte %" PRIu64 ": %s is missing", text->path, text->offset, what);
 }
 
-static bool read_numbers(input_file *text, float *const *out, const int *counts, int groups, fault *why) {
+static bool read_sphere(input_file *text, const sphere_set *out, int64_t i, fault *why) {
+    if (!next_line(text, "a sphere", why)) return false;
     const char *rest = text->line;
-    for (int group = 0; group < groups; group++)
-        for (int i = 0; i < counts[group]; i++) {
-            char *end;
-            out[group][i] = strtof(rest, &end);
-            if (end == rest) return input_file_fail_at_line(text, "has fewer numbers than a sphere", why);
-            if (!isfinite(out[group][i]))
-                return input_file_fail_at_line(text, "has a number that is not finite", why);
-            rest = end;
-        }
+    for (int k = 0; k < 5 + out->channels; k++) {
+        char *end;
+        const float value = *value_at(out, i, k) = strtof(rest, &end);
+        if (end == rest) return input_file_fail_at_line(text, "has fewer numbers than a sphere", why);
+        if (!isfinite(value)) return input_file_fail_at_line(text, "has a number that is not finite", why);
+        rest = end;
+    }
     return rest[strspn(rest, " ")] == '\0' ||
            input_file_fail_at_line(text, "has more numbers than a sphere", why);
 }
@@ -224,27 +231,16 @@ static bool read_header(input_file *text, int64_t *count, int *channels, fault *
     return input_file_expect(text, (uint64_t)announced, 2 * (5 + (uint64_t)width), "spheres", why);
 }
 
-static bool read_all(input_file *text, sphere_set *out, fault *why) {
-    int64_t count = 0;
-    int channels = 0;
-    if (!read_header(text, &count, &channels, why) || !sphere_set_open(out, count, channels, why))
-        return false;
-    for (int64_t i = 0; i < count; i++) {
-        float *const parts[] = {out->center + 3 * i, out->log_radius + i, out->opacity_logit + i,
-                                out->feature + channels * i};
-        if (!next_line(text, "a sphere", why) ||
-            !read_numbers(text, parts, (int[]){3, 1, 1, channels}, 4, why))
-            return false;
-    }
-    if (!input_file_next_line(text, why)) return false;
-    return !text->line || input_file_fail_at_line(text, "comes after the last sphere", why);
-}
-
 bool sphere_file_read(const char *path, sphere_set *out, fault *why) {
     input_file text;
+    int64_t count = 0;
+    int channels = 0;
     *out = (sphere_set){0};
     if (!input_file_open(&text, path, why)) return false;
-    bool done = read_all(&text, out, why);
+    bool done = read_header(&text, &count, &channels, why) && sphere_set_open(out, count, channels, why);
+    for (int64_t i = 0; done && i < count; i++) done = read_sphere(&text, out, i, why);
+    done = done && input_file_next_line(&text, why) &&
+           (!text.line || input_file_fail_at_line(&text, "comes after the last sphere", why));
     input_file_close(&text);
     if (!done) sphere_set_close(out);
     return done;
@@ -254,13 +250,8 @@ bool sphere_file_write(const char *path, const sphere_set *host, fault *why) {
     output_file file;
     if (!output_file_open(&file, path, why)) return false;
     fprintf(file.stream, "%s\n%" PRId64 " %d\n", first_line, host->count, host->channels);
-    for (int64_t i = 0; i < host->count; i++) {
-        const float *x = host->center + 3 * i;
-        fprintf(file.stream, "%.9g %.9g %.9g %.9g %.9g", x[0], x[1], x[2], host->log_radius[i],
-                host->opacity_logit[i]);
-        for (int k = 0; k < host->channels; k++)
-            fprintf(file.stream, " %.9g", host->feature[host->channels * i + k]);
-        fputc('\n', file.stream);
-    }
+    for (int64_t i = 0; i < host->count; i++)
+        for (int k = 0; k < 5 + host->channels; k++)
+            fprintf(file.stream, "%.9g%c", *value_at(host, i, k), k < 4 + host->channels ? ' ' : '\n');
     return output_file_commit(&file, why);
 }

@@ -315,33 +315,22 @@ __global__ void __launch_bounds__(tile_threads) render_backward_kernel(sphere_fr
     }
 }
 
-template <int K, typename Commit>
-cudaError_t launch_backward(const sphere_frame &f, const Commit &commit) {
-    return launch(NULL, tiles_of(f.camera), tile_threads, render_backward_kernel<K, Commit>, f, commit);
-}
-
 } // namespace
-
-void spheres_project(const sphere_frame *frame) {
-    DEVICE_CHECK(launch_for(NULL, frame->set.count, THREADS, project_kernel, *frame));
-}
 
 void spheres_project_backward(const sphere_frame *frame, const sphere_set *gradient) {
     DEVICE_CHECK(launch_for(NULL, frame->set.count, THREADS, project_backward_kernel, *frame, *gradient));
 }
 
-void spheres_candidates(const sphere_frame *frame) {
-    DEVICE_CHECK(launch(NULL, tiles_of(frame->camera), tile_threads, candidates_kernel, *frame));
-}
-
-void spheres_render(const sphere_frame *frame) {
+void spheres_draw(const sphere_frame *frame) {
+    const dim3 tiles = tiles_of(frame->camera);
+    DEVICE_CHECK(launch_for(NULL, frame->set.count, THREADS, project_kernel, *frame));
+    DEVICE_CHECK(launch(NULL, tiles, tile_threads, candidates_kernel, *frame));
     with_channels(frame->set, [&](auto chosen) {
-        DEVICE_CHECK(launch(NULL, tiles_of(frame->camera), tile_threads,
-                            render_kernel<decltype(chosen)::count>, *frame));
+        DEVICE_CHECK(launch(NULL, tiles, tile_threads, render_kernel<decltype(chosen)::count>, *frame));
     });
 }
 
-void spheres_render_backward(const sphere_frame *frame, distwar_policy policy) {
+void spheres_render_backward(const sphere_frame *frame, distwar_policy policy, lane_histogram *lanes) {
     with_channels(frame->set, [&](auto chosen) {
         constexpr int K = decltype(chosen)::count;
         // A gradient of l1_loss is 1 / (K pixels); 2^24 units each leave room for sums 2^15 times as large.
@@ -350,13 +339,9 @@ void spheres_render_backward(const sphere_frame *frame, distwar_policy policy) {
                     feature_unit = float(exp2(ceil(log2(K)))) * unit;
         float scale[SPHERES_MOMENTS + K];
         for (int k = 0; k < SPHERES_MOMENTS + K; ++k) scale[k] = k < SPHERES_MOMENTS ? unit : feature_unit;
-        DEVICE_CHECK(sum_values(policy, scale, frame->moments, NULL,
-                                [&](const auto &commit) { return launch_backward<K>(*frame, commit); }));
-    });
-}
-
-void spheres_count_lanes(const sphere_frame *frame, lane_histogram *counts) {
-    with_channels(frame->set, [&](auto chosen) {
-        DEVICE_CHECK(launch_backward<decltype(chosen)::count>(*frame, commit_lane_counts{counts}));
+        DEVICE_CHECK(sum_values(policy, scale, frame->moments, lanes, NULL, [&](const auto &commit) {
+            return launch(NULL, tiles_of(frame->camera), tile_threads,
+                          render_backward_kernel<K, std::decay_t<decltype(commit)>>, *frame, commit);
+        }));
     });
 }

@@ -4,7 +4,7 @@
 // a softmax, over depth and over the distance from the ray, of the spheres that its ray meets. One call a
 // stage:
 //
-//   spheres_project -> spheres_candidates -> spheres_render -> l1_loss
+//   spheres_draw (project, candidates, render) -> l1_loss
 //     -> spheres_render_backward -> spheres_project_backward -> adam_groups_step
 //
 // A stage reads from the frame what earlier stages wrote, and writes its own part. All memory is device
@@ -74,21 +74,15 @@ sphere_frame sphere_frame_open(const sphere_set *set, const pinhole_camera *came
                                const sphere_blend *blend);
 void sphere_frame_close(sphere_frame *frame); // not the set
 
-// Writes views.
-void spheres_project(const sphere_frame *frame);
-// Writes list and list_length: the first `kept` of the spheres that the pixel's ray meets, by depth, then by
-// index. Cost: every tile tests every sphere and sorts those that reach it.
-void spheres_candidates(const sphere_frame *frame);
-// Writes color and total.
-void spheres_render(const sphere_frame *frame);
-// Adjoint of spheres_render: from color_gradient writes the moments. policy: one of sum_strategies, threshold
+// Writes views; list and list_length, which are the first `kept` of the spheres that the pixel's ray meets, by depth,
+// then by index; color and total. Cost: every tile tests every sphere and sorts those that reach it.
+void spheres_draw(const sphere_frame *frame);
+// Adjoint of the blend: from color_gradient writes the moments. policy: one of sum_strategies, threshold
 // 0..MAX_THRESHOLD. The fixed point of DISTWAR_FIXED expects gradients of about 1 / (channels width height),
 // as l1_loss gives. A pixel's part of a sum may be up to 2^15 times as large; sum_memory_is_exact fails if
-// one was larger.
-void spheres_render_backward(const sphere_frame *frame, distwar_policy policy);
-// Counts the commits of spheres_render_backward without making them: adds to `counts`, device memory.
-void spheres_count_lanes(const sphere_frame *frame, lane_histogram *counts);
-// Adjoint of spheres_project: from the moments writes the gradient of every parameter.
+// one was larger. lanes: NULL; else the commits are counted there, device memory, and not made.
+void spheres_render_backward(const sphere_frame *frame, distwar_policy policy, lane_histogram *lanes);
+// Adjoint of the projection: from the moments writes the gradient of every parameter.
 void spheres_project_backward(const sphere_frame *frame, const sphere_set *gradient);
 
 // ---- the memory of a sphere_set: one block, which begins at `center`

@@ -63,7 +63,7 @@ class looked_up {
         const std::vector<double> exact = color_gradient();
         const std::vector<float> rounded(exact.begin(), exact.end());
         device_upload(s.frame.color_gradient, rounded.data(), rounded.size() * sizeof(float));
-        cubemap_render_backward(&s.frame, policy);
+        cubemap_render_backward(&s.frame, policy, nullptr);
         const size_t stride = size_t(s.frame.sums.stride);
         const std::vector<float> sums = read(s.frame.sums.sums, size_t(s.frame.texels) * stride);
         std::vector<float> out;
@@ -168,7 +168,7 @@ TEST(CubemapAdjoint, OfAGradientThatIsNotANumberIsTold) {
     d.backward({DISTWAR_FIXED, 0});
     const std::vector<float> bad(3 * d.s.pixels(), NAN);
     device_upload(d.s.frame.color_gradient, bad.data(), bad.size() * sizeof(float));
-    cubemap_render_backward(&d.s.frame, {DISTWAR_FIXED, 0});
+    cubemap_render_backward(&d.s.frame, {DISTWAR_FIXED, 0}, nullptr);
     fault why;
     EXPECT_FALSE(sum_memory_is_exact(&d.s.frame.sums, &why));
 }
@@ -182,7 +182,7 @@ TEST(CubemapAdjoint, TakesNothingFromTheBackground) {
             gradient[i * d.s.pixels() + p] = d.sample[4 * p + 3] < 0 ? float(NAN) : 0;
     device_upload(d.s.frame.color_gradient, gradient.data(), gradient.size() * sizeof(float));
     for (const distwar_policy policy : policies({0})) {
-        cubemap_render_backward(&d.s.frame, policy);
+        cubemap_render_backward(&d.s.frame, policy, nullptr);
         for (const float sum : read(d.s.frame.sums.sums, size_t(d.s.frame.texels) * 4)) ASSERT_EQ(sum, 0);
     }
 }
@@ -192,7 +192,7 @@ TEST(CubemapCountLanes, CountsEveryTexelOfEveryPixelOnce) {
         const looked_up d(c);
         lane_histogram *device = static_cast<lane_histogram *>(device_allocate(sizeof *device)), counts;
         device_clear(device, sizeof *device);
-        cubemap_count_lanes(&d.s.frame, device);
+        cubemap_render_backward(&d.s.frame, {DISTWAR_TREE, 0}, device);
         device_download(&counts, device, sizeof counts);
         device_free(device);
         unsigned long long lanes = 0, commits = 0, keys = 0, with_keys = 0, mirrored = 0, between = 0;

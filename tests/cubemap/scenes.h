@@ -58,7 +58,6 @@ class seen {
 
     seen(const mesh &host, const pinhole_camera &camera, int size) : surface(device_mesh_open(&host)) {
         frame = cubemap_frame_open(&surface, &camera, size, SCENE_BACKGROUND);
-        cubemap_project(&frame);
         cubemap_raster(&frame);
     }
     ~seen() {

@@ -42,9 +42,7 @@ class drawn {
         set = sphere_set_on_device(&scene.set);
         gradient = sphere_set_on_device(&scene.set); // memory to be written
         frame = sphere_frame_open(&set, &scene.camera, &scene.blend);
-        spheres_project(&frame);
-        spheres_candidates(&frame);
-        spheres_render(&frame);
+        spheres_draw(&frame);
     }
     ~drawn() {
         sphere_frame_close(&frame);
@@ -65,7 +63,7 @@ class drawn {
         const std::vector<double> exact = color_gradient();
         const std::vector<float> rounded(exact.begin(), exact.end());
         device_upload(frame.color_gradient, rounded.data(), rounded.size() * sizeof(float));
-        spheres_render_backward(&frame, policy);
+        spheres_render_backward(&frame, policy, nullptr);
         spheres_project_backward(&frame, &gradient);
         return read(gradient.center, scene.parameters());
     }
@@ -192,7 +190,7 @@ TEST(SpheresAdjoint, OfAGradientThatIsNotANumberIsTold) {
     d.backward({DISTWAR_FIXED, 0});
     const std::vector<float> bad(d.scene.colors(), NAN);
     device_upload(d.frame.color_gradient, bad.data(), bad.size() * sizeof(float));
-    spheres_render_backward(&d.frame, {DISTWAR_FIXED, 0});
+    spheres_render_backward(&d.frame, {DISTWAR_FIXED, 0}, nullptr);
     fault why;
     EXPECT_FALSE(sum_memory_is_exact(&d.frame.moments, &why));
 }
@@ -214,7 +212,7 @@ TEST(SpheresCountLanes, CountsEverySphereOfEveryPixelOnce) {
         drawn d(choice);
         lane_histogram *device = static_cast<lane_histogram *>(device_allocate(sizeof *device)), counts;
         device_clear(device, sizeof *device);
-        spheres_count_lanes(&d.frame, device);
+        spheres_render_backward(&d.frame, {DISTWAR_TREE, 0}, device);
         device_download(&counts, device, sizeof counts);
         device_free(device);
         unsigned long long lanes = 0, commits = 0, keys = 0, with_keys = 0, listed = 0;

@@ -81,23 +81,10 @@ static bool set_number(const option_spec *option, const char *text, fault *why) 
     return true;
 }
 
-static void list_choices(const option_spec *option, char *text, size_t room) {
-    text[0] = '\0';
-    for (int i = 0; option->choices[i]; i++) {
-        const size_t used = strlen(text);
-        snprintf(text + used, room - used, "%s%s", i ? ", " : "", option->choices[i]);
-    }
-}
-
-static bool set_choice(const option_spec *option, const char *text, fault *why) {
-    for (int i = 0; option->choices[i]; i++)
-        if (strcmp(option->choices[i], text) == 0) {
-            *(int *)option->value = i;
-            return true;
-        }
-    char list[512];
-    list_choices(option, list, sizeof list);
-    return fail(why, "--%s must be one of %s, not '%s'", option->name, list, text);
+static void list_choices(const option_spec *option, const char *between, char *text, size_t room) {
+    size_t used = 0;
+    for (int i = 0; option->choices[i] && used < room; i++)
+        used += (size_t)snprintf(text + used, room - used, "%s%s", i ? between : "", option->choices[i]);
 }
 
 static bool set_value(const option_spec *option, const char *text, fault *why) {
@@ -108,16 +95,19 @@ static bool set_value(const option_spec *option, const char *text, fault *why) {
             *(double *)option->value = option->minimum;
         return true;
     }
-    switch (option->kind) {
-    case OPTION_INT:
-    case OPTION_REAL:
-        return set_number(option, text, why);
-    case OPTION_CHOICE:
-        return set_choice(option, text, why);
-    default:
+    if (option->kind == OPTION_INT || option->kind == OPTION_REAL) return set_number(option, text, why);
+    if (option->kind == OPTION_TEXT) {
         *(const char **)option->value = text;
         return true;
     }
+    for (int i = 0; option->choices[i]; i++)
+        if (strcmp(option->choices[i], text) == 0) {
+            *(int *)option->value = i;
+            return true;
+        }
+    char list[512];
+    list_choices(option, ", ", list, sizeof list);
+    return fail(why, "--%s must be one of %s, not '%s'", option->name, list, text);
 }
 
 static const char *option_prefix(const option_spec *option) {
@@ -137,29 +127,25 @@ static int option_usage(const option_spec *option, char *text, size_t room) {
 }
 
 static void option_note(const option_spec *option, char *text, size_t room) {
-    char range[80], list[512], number[32] = "";
+    char values[512], number[32];
+    const char *initial = option_text(option);
     text[0] = '\0';
-    describe_range(option, range, sizeof range);
-    if (option->kind == OPTION_INT)
-        snprintf(number, sizeof number, "%" PRId64, *(const int64_t *)option->value);
-    if (option->kind == OPTION_REAL) snprintf(number, sizeof number, "%.15g", *(const double *)option->value);
-    switch (option->kind) {
-    case OPTION_INT:
-    case OPTION_REAL:
-        snprintf(text, room, " (%s; default %s)", range,
-                 option->automatic && strtod(number, NULL) == option->minimum ? "auto" : number);
-        break;
-    case OPTION_TEXT:
-        if (*(const char *const *)option->value)
-            snprintf(text, room, " (default %s)", *(const char *const *)option->value);
-        break;
-    case OPTION_CHOICE:
-        list_choices(option, list, sizeof list);
-        snprintf(text, room, " (%s; default %s)", list, option->choices[*(const int *)option->value]);
-        break;
-    default:
-        break;
+    if (option->kind == OPTION_INT || option->kind == OPTION_REAL) {
+        const bool whole = option->kind == OPTION_INT;
+        const double value = whole ? (double)*(const int64_t *)option->value : *(const double *)option->value;
+        describe_range(option, values, sizeof values);
+        if (whole)
+            snprintf(number, sizeof number, "%" PRId64, *(const int64_t *)option->value);
+        else
+            snprintf(number, sizeof number, "%.15g", value);
+        initial = option->automatic && value == option->minimum ? "auto" : number;
+    } else if (option->kind == OPTION_CHOICE) {
+        list_choices(option, ", ", values, sizeof values);
+    } else {
+        if (option->kind == OPTION_TEXT && initial) snprintf(text, room, " (default %s)", initial);
+        return;
     }
+    snprintf(text, room, " (%s; default %s)", values, initial);
 }
 
 // ---- help
@@ -242,8 +228,164 @@ static void print_help(const command_spec *command, bool all) {
     if (command->examples) printf("\nexamples:\n%s", command->examples);
 }
 
-// describe_program has another form printed.
-static void (*print_options)(const command_spec *command, bool all) = print_help;
+// ---- man page and completions
+
+typedef struct description {
+    const char *name;
+    void (*begin)(const program_spec *program);
+    void (*command)(const command_spec *command); // in place of --help; prints all options
+    void (*end)(const program_spec *program);
+} description;
+
+// "train" of "dsplat train".
+static const char *short_name(const command_spec *command) {
+    const char *space = strrchr(command->name, ' ');
+    return space ? space + 1 : command->name;
+}
+
+// ---- man: troff with the macros of man(7) ----
+
+// A line that begins with a dot or an apostrophe would be a request; \& is nothing.
+static void guard_line(const char *line) {
+    if (*line == '.' || *line == '\'') fputs("\\&", stdout);
+}
+
+static void print_troff(const char *text) {
+    for (; *text; text++) {
+        if (*text == '-' || *text == '\\') putchar('\\');
+        putchar(*text == '\\' ? 'e' : *text);
+        if (*text == '\n') guard_line(text + 1);
+    }
+}
+
+static void print_paragraph(const char *text, const char *rest) {
+    guard_line(text);
+    print_troff(text);
+    print_troff(rest);
+    putchar('\n');
+}
+
+static void begin_man(const program_spec *program) {
+    printf(".TH \"%s\" 1 \"\" \"%s %s\"\n.SH NAME\n%s \\- %s\n.SH SYNOPSIS\n.B %s\n.I COMMAND\n[arguments]\n"
+           ".SH COMMANDS\n",
+           program->name, program->name, program->version, program->name, program->summary, program->name);
+}
+
+static void command_man(const command_spec *command) {
+    printf(".SS \"%s ", short_name(command));
+    print_troff(command->arguments);
+    printf("\"\n");
+    print_paragraph(command->summary, "");
+    for (const option_spec *o = command->options; o->kind != OPTION_END; o++) {
+        char text[1024];
+        if (o->group) {
+            printf(".PP\n");
+            print_paragraph(o->group, ":");
+        }
+        option_usage(o, text, sizeof text);
+        printf(".TP\n.B ");
+        print_troff(text + strspn(text, " "));
+        option_note(o, text, sizeof text);
+        putchar('\n');
+        print_paragraph(o->help, text);
+    }
+}
+
+static void end_man(const program_spec *program) {
+    printf(".SH EXAMPLES\n.nf\n");
+    print_troff(program->examples);
+    printf(".fi\n");
+}
+
+// ---- bash ----
+
+static void begin_bash(const program_spec *program) {
+    printf("# Completes the commands, options and files of %s in bash.\n_%s() {\n    local word=$2 options=\n"
+           "    if ((COMP_CWORD == 1)); then\n        COMPREPLY=($(compgen -W \"",
+           program->name, program->name);
+    for (const program_command *c = program->commands; c->name; c++) printf("%s ", c->name);
+    printf(
+        "help --help --version\" -- \"$word\"))\n        return\n    fi\n    case ${COMP_WORDS[1]}:$3 in\n");
+}
+
+static void command_bash(const command_spec *command) {
+    char choices[512];
+    for (const option_spec *o = command->options; o->kind != OPTION_END; o++)
+        if (o->kind == OPTION_CHOICE) {
+            list_choices(o, " ", choices, sizeof choices);
+            printf("    %s:--%s) options=\"%s\" ;;\n", short_name(command), o->name, choices);
+        } else if (o->kind == OPTION_TEXT) { // mostly a file
+            printf("    %s:--%s", short_name(command), o->name);
+            if (o->letter) printf(" | %s:-%c", short_name(command), o->letter);
+            printf(") ;;\n");
+        }
+    printf("    %s:*) [[ $word == -* ]] && options=\"", short_name(command));
+    for (const option_spec *o = command->options; o->kind != OPTION_END; o++)
+        printf("--%s%s ", option_prefix(o), o->name);
+    printf("--help\" ;;\n");
+}
+
+static void end_bash(const program_spec *program) {
+    printf("    esac\n    if [[ -n $options ]]; then COMPREPLY=($(compgen -W \"$options\" -- \"$word\"))\n"
+           "    else COMPREPLY=($(compgen -f -- \"$word\")); fi\n}\ncomplete -o filenames -F _%s %s\n",
+           program->name, program->name);
+}
+
+// ---- zsh ----
+
+// Inside '...[...]': the quote ends and begins again, the bracket gets a backslash.
+static void print_zsh(const char *text) {
+    for (; *text; text++)
+        if (*text == '\'')
+            fputs("'\\''", stdout);
+        else
+            printf("%s%c", *text == ']' || *text == '\\' ? "\\" : "", *text);
+}
+
+static void begin_zsh(const program_spec *program) {
+    printf(
+        "#compdef %s\n# Completes the commands, options and files of %s in zsh.\nlocal -a commands\ncommands=(\n",
+        program->name, program->name);
+    for (const program_command *c = program->commands; c->name; c++) {
+        printf("  '%s:", c->name);
+        print_zsh(c->summary);
+        printf("'\n");
+    }
+    printf(")\nif (( CURRENT == 2 )); then\n  _describe command commands\n  return\nfi\nshift words\n"
+           "(( CURRENT-- ))\ncase $words[1] in\n");
+}
+
+static void command_zsh(const command_spec *command) {
+    char choices[512];
+    printf("%s) _arguments", short_name(command));
+    for (const option_spec *o = command->options; o->kind != OPTION_END; o++) {
+        const char *value = o->kind == OPTION_FLAG ? "" : "=";
+        if (o->letter)
+            printf(" \\\n  '(-%c --%s)'{-%c,--%s%s}'[", o->letter, o->name, o->letter, o->name, value);
+        else
+            printf(" \\\n  '--%s%s%s[", option_prefix(o), o->name, value);
+        print_zsh(o->help);
+        printf("]");
+        if (o->kind == OPTION_CHOICE) {
+            list_choices(o, " ", choices, sizeof choices);
+            printf(":name:(%s)", choices);
+        } else if (o->kind != OPTION_FLAG)
+            printf(":%s", o->kind == OPTION_TEXT ? "text:_files" : "number: ");
+        printf("'");
+    }
+    printf(" \\\n  '*:file:_files' ;;\n");
+}
+
+static void end_zsh(const program_spec *program) {
+    (void)program;
+    printf("esac\n");
+}
+
+static const description forms[] = {{"man", begin_man, command_man, end_man},
+                                    {"bash", begin_bash, command_bash, end_bash},
+                                    {"zsh", begin_zsh, command_zsh, end_zsh}};
+
+static const description *described; // NULL: --help prints the help
 
 // ---- a command line
 
@@ -292,64 +434,58 @@ static bool parse_option(const command_spec *command, int argc, char **argv, int
     return set_value(option, value, why);
 }
 
-static bool parse(const command_spec *command, int argc, char **argv, const char **positional,
-                  int *positional_count, bool *help, bool *all, fault *why) {
+static options_result parse(const command_spec *command, int argc, char **argv, const char **positional,
+                            int *count, fault *why) {
     const int most = command->most_positional > 0 ? command->most_positional : command->positional;
     bool options_ended = false;
+    *count = 0;
     for (int i = 1; i < argc; i++) {
         const char *word = argv[i];
         if (options_ended || word[0] != '-' || word[1] == '\0') {
-            if (*positional_count == most) return fail(why, "unexpected argument '%s'", word);
-            positional[(*positional_count)++] = word;
+            if (*count == most) {
+                fail(why, "unexpected argument '%s'", word);
+                return OPTIONS_USAGE_ERROR;
+            }
+            positional[(*count)++] = word;
         } else if (strcmp(word, "--") == 0) {
             options_ended = true;
         } else if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
-            *help = true;
-            *all = i + 1 < argc && strcmp(argv[i + 1], "all") == 0;
-            return true;
+            const bool all = i + 1 < argc && strcmp(argv[i + 1], "all") == 0;
+            if (described)
+                described->command(command);
+            else
+                print_help(command, all);
+            return OPTIONS_HELP;
         } else if (!parse_option(command, argc, argv, &i, why)) {
-            return false;
+            return OPTIONS_USAGE_ERROR;
         }
     }
-    if (*positional_count < command->positional)
-        return fail(why, "an argument is missing: %s %s", command->name, command->arguments);
-    return true;
+    if (*count >= command->positional) return OPTIONS_OK;
+    fail(why, "an argument is missing: %s %s", command->name, command->arguments);
+    return OPTIONS_USAGE_ERROR;
 }
 
 options_result options_parse(const command_spec *command, int argc, char **argv, const char **positional,
                              int *positional_count, fault *why) {
-    bool help = false, all = false;
-    *positional_count = 0;
-    if (!parse(command, argc, argv, positional, positional_count, &help, &all, why)) {
+    const options_result result = parse(command, argc, argv, positional, positional_count, why);
+    if (result == OPTIONS_USAGE_ERROR)
         fail(why, "%s: %s; see '%s --help'", command->name, why->text, command->name);
-        return OPTIONS_USAGE_ERROR;
-    }
-    if (!help) return OPTIONS_OK;
-    print_options(command, all);
-    return OPTIONS_HELP;
-}
-
-int report_failure(const char *program, const fault *why) {
-    fprintf(stderr, "%s: %s\n", program, why->text);
-    return EXIT_FAILURE;
+    return result;
 }
 
 bool read_command_line(const command_spec *command, int argc, char **argv, const char **positional,
                        int *exit_code) {
     fault why;
     int count;
-    switch (options_parse(command, argc, argv, positional, &count, &why)) {
-    case OPTIONS_OK:
-        return true;
-    case OPTIONS_HELP:
-        *exit_code = EXIT_SUCCESS;
-        break;
-    case OPTIONS_USAGE_ERROR:
-        fprintf(stderr, "%s\n", why.text);
-        *exit_code = EXIT_USAGE;
-        break;
-    }
-    return false;
+    const options_result result = options_parse(command, argc, argv, positional, &count, &why);
+    if (result == OPTIONS_USAGE_ERROR) fprintf(stderr, "%s\n", why.text);
+    *exit_code = result == OPTIONS_HELP ? EXIT_SUCCESS : EXIT_USAGE;
+    return result == OPTIONS_OK;
+}
+
+int report_failure(const char *program, const fault *why) {
+    fprintf(stderr, "%s: %s\n", program, why->text);
+    return EXIT_FAILURE;
 }
 
 int report_misuse(const command_spec *command, const fault *why) {
@@ -392,185 +528,19 @@ bool json_is_possible(const char *path, fault *why) {
     return !path || json_is_stdout(path) || output_is_possible(path, why);
 }
 
-// ---- man page and completions
-
-typedef struct description {
-    const char *name;
-    void (*begin)(const program_spec *program);
-    void (*command)(const command_spec *command, bool all); // in place of --help; prints all options
-    void (*end)(const program_spec *program);
-} description;
-
-// "train" of "dsplat train".
-static const char *short_name(const command_spec *command) {
-    const char *space = strrchr(command->name, ' ');
-    return space ? space + 1 : command->name;
-}
-
-static void print_choices(const option_spec *option) {
-    for (int i = 0; option->choices[i]; i++) printf("%s%s", i ? " " : "", option->choices[i]);
-}
-
-// ---- man: troff with the macros of man(7) ----
-
-// A line that begins with a dot or an apostrophe would be a request; \& is nothing.
-static void guard_line(const char *line) {
-    if (*line == '.' || *line == '\'') fputs("\\&", stdout);
-}
-
-static void print_troff(const char *text) {
-    for (; *text; text++) {
-        if (*text == '-' || *text == '\\') putchar('\\');
-        putchar(*text == '\\' ? 'e' : *text);
-        if (*text == '\n') guard_line(text + 1);
-    }
-}
-
-static void print_paragraph(const char *text, const char *rest) {
-    guard_line(text);
-    print_troff(text);
-    print_troff(rest);
-    putchar('\n');
-}
-
-static void begin_man(const program_spec *program) {
-    printf(".TH \"%s\" 1 \"\" \"%s %s\"\n.SH NAME\n%s \\- %s\n.SH SYNOPSIS\n.B %s\n.I COMMAND\n[arguments]\n"
-           ".SH COMMANDS\n",
-           program->name, program->name, program->version, program->name, program->summary, program->name);
-}
-
-static void command_man(const command_spec *command, bool all) {
-    (void)all;
-    printf(".SS \"%s ", short_name(command));
-    print_troff(command->arguments);
-    printf("\"\n");
-    print_paragraph(command->summary, "");
-    for (const option_spec *o = command->options; o->kind != OPTION_END; o++) {
-        char text[1024];
-        if (o->group) {
-            printf(".PP\n");
-            print_paragraph(o->group, ":");
-        }
-        option_usage(o, text, sizeof text);
-        printf(".TP\n.B ");
-        print_troff(text + strspn(text, " "));
-        option_note(o, text, sizeof text);
-        putchar('\n');
-        print_paragraph(o->help, text);
-    }
-}
-
-static void end_man(const program_spec *program) {
-    printf(".SH EXAMPLES\n.nf\n");
-    print_troff(program->examples);
-    printf(".fi\n");
-}
-
-// ---- bash ----
-
-static void begin_bash(const program_spec *program) {
-    printf("# Completes the commands, options and files of %s in bash.\n_%s() {\n    local word=$2 options=\n"
-           "    if ((COMP_CWORD == 1)); then\n        COMPREPLY=($(compgen -W \"",
-           program->name, program->name);
-    for (const program_command *c = program->commands; c->name; c++) printf("%s ", c->name);
-    printf(
-        "help --help --version\" -- \"$word\"))\n        return\n    fi\n    case ${COMP_WORDS[1]}:$3 in\n");
-}
-
-static void command_bash(const command_spec *command, bool all) {
-    (void)all;
-    for (const option_spec *o = command->options; o->kind != OPTION_END; o++)
-        if (o->kind == OPTION_CHOICE) {
-            printf("    %s:--%s) options=\"", short_name(command), o->name);
-            print_choices(o);
-            printf("\" ;;\n");
-        } else if (o->kind == OPTION_TEXT) { // mostly a file
-            printf("    %s:--%s", short_name(command), o->name);
-            if (o->letter) printf(" | %s:-%c", short_name(command), o->letter);
-            printf(") ;;\n");
-        }
-    printf("    %s:*) [[ $word == -* ]] && options=\"", short_name(command));
-    for (const option_spec *o = command->options; o->kind != OPTION_END; o++)
-        printf("--%s%s ", option_prefix(o), o->name);
-    printf("--help\" ;;\n");
-}
-
-static void end_bash(const program_spec *program) {
-    printf("    esac\n    if [[ -n $options ]]; then COMPREPLY=($(compgen -W \"$options\" -- \"$word\"))\n"
-           "    else COMPREPLY=($(compgen -f -- \"$word\")); fi\n}\ncomplete -o filenames -F _%s %s\n",
-           program->name, program->name);
-}
-
-// ---- zsh ----
-
-// Inside '...[...]': the quote ends and begins again, the bracket gets a backslash.
-static void print_zsh(const char *text) {
-    for (; *text; text++)
-        if (*text == '\'')
-            fputs("'\\''", stdout);
-        else
-            printf("%s%c", *text == ']' || *text == '\\' ? "\\" : "", *text);
-}
-
-static void begin_zsh(const program_spec *program) {
-    printf(
-        "#compdef %s\n# Completes the commands, options and files of %s in zsh.\nlocal -a commands\ncommands=(\n",
-        program->name, program->name);
-    for (const program_command *c = program->commands; c->name; c++) {
-        printf("  '%s:", c->name);
-        print_zsh(c->summary);
-        printf("'\n");
-    }
-    printf(")\nif (( CURRENT == 2 )); then\n  _describe command commands\n  return\nfi\nshift words\n"
-           "(( CURRENT-- ))\ncase $words[1] in\n");
-}
-
-static void command_zsh(const command_spec *command, bool all) {
-    (void)all;
-    printf("%s) _arguments", short_name(command));
-    for (const option_spec *o = command->options; o->kind != OPTION_END; o++) {
-        const char *value = o->kind == OPTION_FLAG ? "" : "=";
-        if (o->letter)
-            printf(" \\\n  '(-%c --%s)'{-%c,--%s%s}'[", o->letter, o->name, o->letter, o->name, value);
-        else
-            printf(" \\\n  '--%s%s%s[", option_prefix(o), o->name, value);
-        print_zsh(o->help);
-        printf("]");
-        if (o->kind == OPTION_CHOICE) {
-            printf(":name:(");
-            print_choices(o);
-            printf(")");
-        } else if (o->kind != OPTION_FLAG)
-            printf(":%s", o->kind == OPTION_TEXT ? "text:_files" : "number: ");
-        printf("'");
-    }
-    printf(" \\\n  '*:file:_files' ;;\n");
-}
-
-static void end_zsh(const program_spec *program) {
-    (void)program;
-    printf("esac\n");
-}
-
-static const description forms[] = {{"man", begin_man, command_man, end_man},
-                                    {"bash", begin_bash, command_bash, end_bash},
-                                    {"zsh", begin_zsh, command_zsh, end_zsh}};
+// ---- a program
 
 bool describe_program(const program_spec *program, const char *form) {
-    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
-        if (strcmp(form, forms[i].name) != 0) continue;
-        forms[i].begin(program);
-        print_options = forms[i].command;
-        for (const program_command *c = program->commands; c->name; c++)
-            c->run(2, (char *[]){(char *)(uintptr_t)c->name, "--help"});
-        print_options = print_help;
-        forms[i].end(program);
-        return true;
-    }
-    return false;
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
+        if (strcmp(form, forms[i].name) == 0) described = &forms[i];
+    if (!described) return false;
+    described->begin(program);
+    for (const program_command *c = program->commands; c->name; c++)
+        c->run(2, (char *[]){(char *)(uintptr_t)c->name, "--help"});
+    described->end(program);
+    described = NULL;
+    return true;
 }
-
-// ---- a program
 
 #ifdef DISTWAR_SIMT
 static const char backend[] = "simt";

@@ -96,20 +96,14 @@ bool output_file_open(output_file *file, const char *path, fault *why) {
         return fail(why, "%s: cannot write: exists and is not a regular file", path);
     file->path = follow_links(path);
     const int descriptor = file->path ? create_temporary(file, replaces ? 0600 : 0666) : -1;
-    if (descriptor < 0) {
-        fail(why, "%s: cannot write: %s", path, strerror(errno));
-        forget(file);
-        return false;
-    }
-    file->stream = fdopen(descriptor, "wb");
-    if (!file->stream) {
-        fail(why, "%s: cannot write: %s", path, strerror(errno));
+    if (descriptor >= 0 && (file->stream = fdopen(descriptor, "wb"))) return true;
+    fail(why, "%s: cannot write: %s", path, strerror(errno));
+    if (descriptor >= 0) {
         unlink(file->temporary_path);
         close(descriptor);
-        forget(file);
-        return false;
     }
-    return true;
+    forget(file);
+    return false;
 }
 
 bool output_file_commit(output_file *file, fault *why) {
@@ -140,14 +134,11 @@ void output_file_discard(output_file *file) {
 
 // True if `entry` is NAME.part-PROCESS-N.
 static bool is_temporary(const char *entry, const char *name) {
-    static const char infix[] = ".part-", digits[] = "0123456789";
-    const size_t length = strlen(name), before = length + strlen(infix);
-    if (strncmp(entry, name, length) != 0 || strncmp(entry + length, infix, strlen(infix)) != 0) return false;
-    const char *process = entry + before, *end = process + strspn(process, digits);
-    if (end == process || *end != '-') return false;
-    const char *n = end + 1;
-    end = n + strspn(n, digits);
-    return end > n && *end == '\0';
+    const size_t length = strlen(name);
+    int end = -1;
+    if (strncmp(entry, name, length) != 0) return false;
+    sscanf(entry + length, ".part-%*[0-9]-%*[0-9]%n", &end);
+    return end > 0 && entry[length + (size_t)end] == '\0';
 }
 
 static void remove_if_stale(int folder, const char *name) {

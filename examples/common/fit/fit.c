@@ -108,7 +108,7 @@ static double iterate(fitting *f, float *memory, size_t count) {
         f->work->draw(view);
         compare(f, view, scene->color_gradient);
         strategy_tuner_begin(&f->tuner);
-        f->work->backward(f->tuner.policy);
+        f->work->backward(f->tuner.policy, NULL);
         strategy_tuner_end(&f->tuner, (double)f->values);
         f->work->gather(memory);
         adam_groups_step(scene->parameters, memory, memory + count, scene->groups, FIT_GROUPS,
@@ -214,12 +214,8 @@ static void prepare(void *context, size_t view) {
     compare(f, 0, f->scene.color_gradient);
 }
 
-static void run(void *context, distwar_policy policy) {
-    ((const fitting *)context)->work->backward(policy);
-}
-
-static void count_lanes(void *context, lane_histogram *counts) {
-    ((const fitting *)context)->work->count_lanes(counts);
+static void run(void *context, distwar_policy policy, lane_histogram *lanes) {
+    ((const fitting *)context)->work->backward(policy, lanes);
 }
 
 static void describe(json_writer *json, const void *subject) {
@@ -234,7 +230,7 @@ static void describe(json_writer *json, const void *subject) {
 
 static bool bench(fitting *f, fault *why) {
     const fit_options *const o = &f->options;
-    const strategy_subject subject = {f, (size_t)o->views, prepare, run, count_lanes};
+    const strategy_subject subject = {f, (size_t)o->views, true, prepare, run};
     if (!json_is_possible(o->bench.json, why) || !fitting_open(f, 1, why)) return false;
     strategy_costs_measure(&subject, &f->measured, (int)o->bench.runs, &f->result);
     if (!json_is_stdout(o->bench.json)) {

@@ -40,12 +40,12 @@ typedef struct fit_workload {
     void (*close)(void);
     void (*draw)(int view);     // writes color; 0 <= view < FIT_VIEWS
     void (*start)(float *host); // from the scene's parameters to those that training starts from
-    // From color_gradient to sums. policy: one of sum_strategies. Expects gradients as l1_loss gives.
-    void (*backward)(distwar_policy policy);
+    // From color_gradient to sums. policy: one of sum_strategies. Expects gradients as l1_loss gives. lanes: NULL; else
+    // only counts the commits there, device memory.
+    void (*backward)(distwar_policy policy, lane_histogram *lanes);
     void (*gather)(float *gradient); // from sums to the gradients of all parameters, device memory
     bool (*write)(const char *path, float *host, fault *why); // the parameters
-    void (*count_lanes)(lane_histogram *counts); // the commits of `backward`, without making them
-    void (*describe)(json_writer *json);         // adds members to the open object
+    void (*describe)(json_writer *json);                      // adds members to the open object
 } fit_workload;
 
 // Returns the exit code of main.

@@ -88,46 +88,26 @@ bool image_from_planes(const float *planes, int width, int height, image *out, f
     return true;
 }
 
-// A sum of that many squares fits in 32 bits, in which compilers vectorise it.
-enum { SUMMED = 4096 };
-
-static uint32_t squares_of_part(const uint8_t *a, const uint8_t *b) {
-    uint32_t sum = 0;
-    for (int i = 0; i < SUMMED; i++) {
-        const int difference = (int)a[i] - (int)b[i];
-        sum += (uint32_t)(difference * difference);
-    }
-    return sum;
+static uint32_t square_of_difference(uint8_t a, uint8_t b) {
+    const int difference = (int)a - (int)b;
+    return (uint32_t)(difference * difference);
 }
 
-void image_squared_error(const image *a, const image *b, const uint8_t *mask, uint64_t *sum,
-                         uint64_t *counted) {
-    *sum = *counted = 0;
-    const size_t bytes = bytes_of(a), channels = (size_t)a->channels;
-    size_t i = 0;
-    for (; !mask && i + SUMMED <= bytes; i += SUMMED) *sum += squares_of_part(a->pixels + i, b->pixels + i);
-    *counted = i;
-    for (; i < bytes; i++) {
-        if (mask && mask[i / channels] == 0) continue;
-        const int difference = (int)a->pixels[i] - (int)b->pixels[i];
-        *sum += (uint64_t)(difference * difference);
-        (*counted)++;
-    }
-}
-
-double image_psnr_of(double sum, double counted) {
-    return 10.0 * log10(255.0 * 255.0 * counted / sum);
-}
-
-double image_masked_psnr(const image *a, const image *b, const uint8_t *mask) {
+double image_psnr(const image *a, const image *b, const uint8_t *mask) {
+    enum { SUMMED = 4096 }; // a sum of so many squares fits in 32 bits, in which compilers vectorise it
     if (a->width != b->width || a->height != b->height || a->channels != b->channels) return NAN;
-    uint64_t sum, counted;
-    image_squared_error(a, b, mask, &sum, &counted);
-    return image_psnr_of((double)sum, (double)counted);
-}
-
-double image_psnr(const image *a, const image *b) {
-    return image_masked_psnr(a, b, NULL);
+    const size_t bytes = bytes_of(a), channels = (size_t)a->channels;
+    uint64_t sum = 0, counted = 0;
+    for (size_t begin = 0; begin < bytes; begin += SUMMED) {
+        const size_t end = begin + SUMMED < bytes ? begin + SUMMED : bytes;
+        uint32_t part = 0;
+        for (size_t i = begin; i < end && !mask; i++)
+            part += square_of_difference(a->pixels[i], b->pixels[i]);
+        for (size_t i = begin; i < end && mask; i++)
+            if (mask[i / channels] != 0) part += square_of_difference(a->pixels[i], b->pixels[i]), counted++;
+        sum += part;
+    }
+    return 10.0 * log10(255.0 * 255.0 * (double)(mask ? counted : bytes) / (double)sum);
 }
 
 // ---- planes

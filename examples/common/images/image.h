@@ -36,15 +36,9 @@ bool image_write_beside(const char *path, const image *const *pictures, int coun
 // From planes [3][height][width] of floats on the host: times 255, rounded to nearest, clamped to 0..255. NaN
 // becomes 0.
 bool image_from_planes(const float *planes, int width, int height, image *out, fault *why);
-// 10 log10(255^2 / mean square error) over all channels: infinite if equal, NaN if the sizes differ.
-double image_psnr(const image *a, const image *b);
-// image_psnr over the pixels where the mask, [height][width], is not 0; NULL: over all.
-double image_masked_psnr(const image *a, const image *b, const uint8_t *mask);
-// In parts: the sum of squared differences and the number of values that count, of pictures of one size; then the PSNR
-// of the sums of all parts.
-void image_squared_error(const image *a, const image *b, const uint8_t *mask, uint64_t *sum,
-                         uint64_t *counted);
-double image_psnr_of(double sum, double counted);
+// 10 log10(255^2 / mean square error) over all channels of the pixels where the mask, [height][width], is not 0; NULL:
+// over all pixels. Infinite if equal, NaN if the sizes differ.
+double image_psnr(const image *a, const image *b, const uint8_t *mask);
 
 typedef struct plane {
     int width, height; // 1..IMAGE_MAX_SIZE

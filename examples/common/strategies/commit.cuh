@@ -96,11 +96,13 @@ struct commit_lane_counts {
 // policy:   one of sum_strategies, threshold 0..MAX_THRESHOLD. vector, serial, bfly and tree commit with vector
 //           atomics of up to four values, where the GPU has them.
 // scale[k]: for fixed, units per 1.0 of value k, a power of two. A value may be up to 2^39 units.
+// lanes:    NULL; else the commits are counted in place of all this, device memory.
 // Returns the first error of a launch.
 template <int K, typename Launch>
 cudaError_t sum_values(distwar_policy policy, const float (&scale)[K], const sum_memory &memory,
-                       cudaStream_t stream, Launch &&launch_kernel) {
+                       lane_histogram *lanes, cudaStream_t stream, Launch &&launch_kernel) {
     using distwar::strategy;
+    if (lanes) return launch_kernel(commit_lane_counts{lanes});
     const int threshold = policy.balance_threshold;
     const size_t stride = size_t(memory.stride), count = size_t(memory.keys) * stride;
     if (policy.strategy == DISTWAR_FIXED) {

@@ -34,7 +34,7 @@ static void measure(const strategy_subject *subject, int runs, gpu_timer *timer,
     (void)runs, (void)timer;
     DEVICE_CHECK(cudaDeviceSynchronize());
     const simt_counters before = simt_counters_read();
-    subject->run(subject->context, out->candidates[row].policy);
+    subject->run(subject->context, out->candidates[row].policy, NULL);
     DEVICE_CHECK(cudaDeviceSynchronize());
     const simt_counters after = simt_counters_read();
     const uint64_t done[COSTS] = {after.atomic_requests - before.atomic_requests,
@@ -55,10 +55,10 @@ static void measure(const strategy_subject *subject, int runs, gpu_timer *timer,
                     size_t view, int row) {
     const distwar_policy policy = out->candidates[row].policy;
     double times[MAX_RUNS];
-    subject->run(subject->context, policy);
+    subject->run(subject->context, policy, NULL);
     for (int i = 0; i < runs; i++) {
         gpu_timer_start(timer);
-        subject->run(subject->context, policy);
+        subject->run(subject->context, policy, NULL);
         times[i] = gpu_timer_stop(timer);
     }
     strategy_cost_add(&out->costs[row], view, out->view_count, times, (size_t)runs);
@@ -68,7 +68,7 @@ static void measure(const strategy_subject *subject, int runs, gpu_timer *timer,
 void strategy_costs_measure(const strategy_subject *subject, const candidate_list *candidates, int runs,
                             strategy_costs *out) {
     *out = (strategy_costs){
-        .has_lanes = subject->count_lanes, .view_count = subject->view_count, .count = candidates->count};
+        .has_lanes = subject->has_lanes, .view_count = subject->view_count, .count = candidates->count};
     for (int row = 0; row < out->count; row++) out->candidates[row] = candidates->rows[row];
     lane_histogram *const lanes = device_allocate(sizeof *lanes);
     device_clear(lanes, sizeof *lanes);
@@ -76,7 +76,7 @@ void strategy_costs_measure(const strategy_subject *subject, const candidate_lis
     if (!KERNELS_ARE_COUNTED) gpu_timer_open(&timer);
     for (size_t view = 0; view < out->view_count; view++) {
         if (subject->prepare) subject->prepare(subject->context, view);
-        if (out->has_lanes) subject->count_lanes(subject->context, lanes);
+        if (out->has_lanes) subject->run(subject->context, out->candidates[0].policy, lanes);
         for (int row = 0; row < out->count; row++) measure(subject, runs, &timer, out, view, row);
     }
     gpu_timer_close(&timer);
@@ -201,5 +201,8 @@ bool cost_options_read(const cost_options *options, candidate_list *out, fault *
     size_t count;
     if (!parse_thresholds(options->thresholds, thresholds, &count, why)) return false;
     *out = candidates_of(sum_strategies, sum_strategies[options->reduce].strategy, thresholds, count);
+    if (!options->always) return true;
+    const candidate_list more = candidates_of(options->always, DISTWAR_STRATEGY_COUNT, thresholds, count);
+    for (int i = 0; i < more.count; i++) out->rows[out->count++] = more.rows[i];
     return true;
 }

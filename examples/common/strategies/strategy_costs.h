@@ -12,12 +12,11 @@ C_LINKAGE_BEGIN
 typedef struct strategy_subject {
     void *context;
     size_t view_count; // >= 1
+    bool has_lanes;    // the kernel counts them
     // Runs everything before the kernel; NULL: there is nothing.
     void (*prepare)(void *context, size_t view);
-    // Runs the kernel on the view prepared last, including the clearing of its sums.
-    void (*run)(void *context, distwar_policy policy);
-    // Runs the same with commit_lane_counts; NULL: lanes are not counted.
-    void (*count_lanes)(void *context, lane_histogram *device);
+    // Runs the kernel on the view prepared last, including the clearing of its sums. lanes: as sum_values has them.
+    void (*run)(void *context, distwar_policy policy, lane_histogram *lanes);
 } strategy_subject;
 
 // On a GPU times in milliseconds: mean, least and most of the views' medians; the noise of runs, which is the largest
@@ -55,7 +54,8 @@ typedef struct cost_options {
     const char *thresholds;
     const char *json; // NULL: no --json
     int64_t runs;
-    int reduce; // index into sum_strategies
+    int reduce;                     // index into sum_strategies
+    const offered_strategy *always; // measured too; NULL: none
     const char *names[STRATEGY_NAMES];
 } cost_options;
 

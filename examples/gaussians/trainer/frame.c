@@ -353,7 +353,7 @@ bool quality_of_frame(frame *f, const target_view *view, double *device_result, 
     image picture;
     if (!frame_picture(f, &picture, why)) return false;
     const double ssim = isnan(result[2]) ? NAN : result[2]; // of colours that overflow: NaN without a sign
-    *out = (quality){image_masked_psnr(&picture, view->picture, view->mask_on_host), ssim};
+    *out = (quality){image_psnr(&picture, view->picture, view->mask_on_host), ssim};
     image_close(&picture);
     return true;
 }

@@ -87,7 +87,7 @@ struct noted {
 void prepare(void *context, size_t view) {
     static_cast<noted *>(context)->views.push_back(view);
 }
-void run(void *context, distwar_policy policy) {
+void run(void *context, distwar_policy policy, lane_histogram *) {
     static_cast<noted *>(context)->policies.push_back(policy);
 }
 
@@ -95,7 +95,7 @@ TEST(StrategyCosts, AreMeasuredOfEveryCandidateOnEveryView) {
     const int thresholds[] = {0, 8};
     const candidate_list all = candidates_of(offered, DISTWAR_STRATEGY_COUNT, thresholds, 2);
     noted seen;
-    const strategy_subject subject = {&seen, 2, prepare, run, nullptr};
+    const strategy_subject subject = {&seen, 2, false, prepare, run};
     strategy_costs costs;
     strategy_costs_measure(&subject, &all, 3, &costs);
     const size_t calls = KERNELS_ARE_COUNTED ? 1 : 3 + 1;

@@ -224,7 +224,7 @@ static bool compare_pictures(const convert_options *o, const gs_gaussians *sourc
         done = picture_of(&f, source, &v->camera[k], &a, why) &&
                picture_of(&f, &written, &v->camera[k], &b, why);
         if (done) {
-            const double psnr = image_psnr(&a, &b);
+            const double psnr = image_psnr(&a, &b, NULL);
             sum += psnr;
             least = fmin(least, psnr);
         }

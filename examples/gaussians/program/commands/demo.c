@@ -85,7 +85,8 @@ static void prepare_blend(void *context, size_t view) {
     frame_loss(&s->f, &(frame_target){of->pixels, NULL, s->result}, true);
 }
 
-static void run_blend(void *context, distwar_policy policy) {
+static void run_blend(void *context, distwar_policy policy, lane_histogram *lanes) {
+    (void)lanes;
     frame_render_backward(&((blend_subject *)context)->f, policy);
 }
 
@@ -94,8 +95,8 @@ static void compare_strategies(const demo *d, const gs_gaussians *gaussians) {
     const int thresholds[] = {0, 8, 16, 24};
     const candidate_list candidates = candidates_of(blend_strategies, DISTWAR_STRATEGY_COUNT, thresholds, 4);
     blend_subject blend = {.d = d, .gaussians = gaussians, .result = device_allocate(3 * sizeof(double))};
-    const strategy_subject subject = {&blend, KERNELS_ARE_COUNTED ? 1 : DEMO_VIEWS, prepare_blend,
-                                      run_blend, NULL};
+    const strategy_subject subject = {&blend, KERNELS_ARE_COUNTED ? 1 : DEMO_VIEWS, false, prepare_blend,
+                                      run_blend};
     strategy_costs costs;
     strategy_costs_measure(&subject, &candidates, 11, &costs);
     strategy_costs_print(&costs, "The backward blend of one view");

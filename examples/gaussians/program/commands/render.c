@@ -146,7 +146,7 @@ static bool write_picture(const render_run *run, const image *picture, const dat
         printf("%s: %lld Gaussians, %d x %d", o->output, (long long)run->scene.count, picture->width,
                picture->height);
         if (view) printf(", view %s", view->name);
-        if (o->photo) printf(", beside its photograph, PSNR %.2f dB", image_psnr(picture, &view->picture));
+        if (o->photo) printf(", beside its photograph, PSNR %.2f dB", image_psnr(picture, &view->picture, NULL));
         printf("\n");
     }
     return done;
