@@ -7,15 +7,15 @@ import functools
 import itertools
 from ctypes import POINTER, Structure, byref, c_char_p, c_double, c_float, c_int, c_int32, c_int64, c_size_t, c_void_p
 
-GS_OK, GS_PAIRS_DO_NOT_FIT = 0, 2
+GS_OK, GS_ISECTS_DO_NOT_FIT = 0, 2
 ADAM_ARRAYS = 8  # of a step of gs_adam_rows
 
 
 class Gaussians(Structure):
     _fields_ = [("count", c_int64), ("sh_degree", c_int32), ("mean", c_void_p), ("log_scale", c_void_p),
-                ("quaternion", c_void_p), ("opacity_logit", c_void_p), ("sh", c_void_p), ("sh_constant", c_void_p),
+                ("quaternion", c_void_p), ("opacity_logit", c_void_p), ("sh", c_void_p), ("sh0", c_void_p),
                 ("color", c_void_p), ("covariance", c_void_p), ("scale_modifier", c_float), ("antialias", c_int32),
-                ("channels", c_int32), ("activated", c_int32), ("low_pass", c_float)]
+                ("channels", c_int32), ("activated", c_int32), ("eps2d", c_float)]
 
 
 class Camera(Structure):
@@ -32,7 +32,7 @@ class Image(Structure):
 class Lists(Structure):
     _fields_ = [("tiles_x", c_int32), ("tiles_y", c_int32), ("pairs", c_int64), ("tile_begin", c_void_p),
                 ("splat_index", c_void_p), ("pixels_per_thread", c_int32), ("split_tiles", c_int32),
-                ("tile_order", c_void_p), ("views", c_int32), ("call", c_int64), ("device_pairs", c_void_p)]
+                ("tile_order", c_void_p), ("views", c_int32), ("call", c_int64), ("device_isects", c_void_p)]
 
 
 class Views(Structure):
@@ -46,14 +46,14 @@ class Rows(Structure):
 class View(Structure):
     _fields_ = [("gaussians", Gaussians), ("sh_degree_used", c_int32), ("background", c_float * 3),
                 ("channel_background", c_void_p), ("camera", Camera), ("views", Views), ("rows", Rows),
-                ("normalize_depth", c_int32), ("inverse_depth", c_int32), ("pair_capacity", c_int64),
+                ("normalize_depth", c_int32), ("inverse_depth", c_int32), ("isect_capacity", c_int64),
                 ("bucket_capacity", c_int64), ("workspace", c_void_p), ("workspace_bytes", c_size_t),
                 ("report", c_void_p), ("splats", c_void_p), ("image", Image), ("lists", Lists),
-                ("pairs_needed", c_int64), ("buckets_needed", c_int64)]
+                ("isects_needed", c_int64), ("buckets_needed", c_int64)]
 
 
 class BinReport(Structure):
-    _fields_ = [("pairs_needed", c_int64), ("buckets_needed", c_int64), ("most_pairs_needed", c_int64),
+    _fields_ = [("isects_needed", c_int64), ("buckets_needed", c_int64), ("most_isects_needed", c_int64),
                 ("pixels_per_thread", c_int32), ("split_tiles", c_int32), ("call", c_int64)]
 
 
@@ -63,7 +63,7 @@ class CameraGradient(Structure):
 
 
 class Gradient(Structure):
-    _fields_ = [("color", c_void_p), ("alpha", c_void_p), ("moments", c_void_p), ("moments_bytes", c_size_t),
+    _fields_ = [("color", c_void_p), ("alpha", c_void_p), ("moments", c_void_p), ("splat_grad_bytes", c_size_t),
                 ("gaussians", Gaussians), ("mean2d", c_void_p), ("depth", c_void_p), ("abs_mean2d", c_void_p),
                 ("camera", c_void_p), ("camera_bytes", c_size_t), ("pixel_mean2d", c_void_p),
                 ("largest", c_void_p), ("block_limit", c_float)]
@@ -89,7 +89,7 @@ class SsimPair(Structure):
 
 class AdamRates(Structure):
     _fields_ = [("mean", c_float), ("log_scale", c_float), ("quaternion", c_float), ("opacity_logit", c_float),
-                ("sh_constant", c_float), ("sh_rest", c_float), ("sh_coefficients", c_int32)]
+                ("sh0", c_float), ("shN", c_float), ("sh_coefficients", c_int32)]
 
 
 class AdamArray(Structure):
@@ -143,7 +143,7 @@ class Library:
         self._declare("gs_render_backward", view, gradient, Policy, c_void_p)
         self._declare("gs_project_backward", view, gradient, c_void_p)
         self._declare("gs_mean2d_gradient", view, pointer, pointer, pointer, c_void_p)
-        self._declare("gs_moments_bytes", c_int64, c_int32, c_int, POINTER(c_size_t))
+        self._declare("gs_splat_grad_bytes", c_int64, c_int32, c_int, POINTER(c_size_t))
         self._declare("gs_camera_gradient_bytes", c_int64, POINTER(c_size_t))
         self._declare("gs_radii", view, pointer, c_void_p)
         self._declare("gs_mark_visible", view, pointer, c_void_p)
@@ -236,6 +236,6 @@ class Library:
             if block is None or len(block) < size.value:
                 block = self.zeros(size.value, dtype="uint8")
             self.call("gs_view_place", byref(view), byref(gradient), byref(parts), self.address(block), len(block))
-            if self.call("gs_forward", byref(view), allow=(GS_PAIRS_DO_NOT_FIT,)) == GS_OK:
+            if self.call("gs_forward", byref(view), allow=(GS_ISECTS_DO_NOT_FIT,)) == GS_OK:
                 return block
-            view.pair_capacity = view.pairs_needed * 5 // 4
+            view.isect_capacity = view.isects_needed * 5 // 4

@@ -280,7 +280,7 @@ gs_status place_arrays(void *memory, int64_t count, sorted_rows *out, size_t *by
 // ----
 
 __global__ void __launch_bounds__(density_block)
-    score_kernel(const gs_moments *moments, int64_t count, float *score) {
+    score_kernel(const gs_splat_grad *moments, int64_t count, float *score) {
     const int64_t i = row_of_thread();
     if (i < count) score[i] = fmaxf(score[i], moments[i].color[0]);
 }
@@ -491,7 +491,7 @@ gs_status gs_split(const gs_gaussians *gaussians, const gs_gaussians *first_mome
                                 gs_arrays_of(first_moment), gs_arrays_of(second_moment), *rules, a.source));
 }
 
-gs_status gs_score_add(const gs_moments *moments, int64_t count, float *score, gs_stream stream) {
+gs_status gs_score_add(const gs_splat_grad *moments, int64_t count, float *score, gs_stream stream) {
     GS_TRY(check_count(__func__, count));
     GS_REQUIRE(count == 0 || (moments && score), "moments and score must be given");
     return GS_STATUS(launch_for(stream, count, density_block, score_kernel, moments, count, score));

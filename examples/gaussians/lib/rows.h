@@ -31,7 +31,7 @@ typedef struct list_lengths {
 } list_lengths;
 // lengths: device. Of the lists that gs_bin has made.
 gs_status libgs_list_lengths(const gs_view *view, list_lengths *lengths, gs_stream stream);
-// Writes lists.pixels_per_thread and split_tiles: what gs_bin chooses for the whole image. lengths: host, of the view's rows.
+// Writes ranges.pixels_per_thread and split_tiles: what gs_bin chooses for the whole image. lengths: host, of the view's rows.
 // pairs, longest: of the image. All GPUs are of one kind.
 gs_status libgs_divide_lists(gs_view *view, const list_lengths *lengths, int64_t pairs, int64_t longest);
 

@@ -11,10 +11,10 @@ std::vector<float> scored(const std::vector<std::vector<float>> &views) {
     const size_t count = views[0].size();
     const device_vector<float> score(std::vector<float>(count, 0));
     for (const std::vector<float> &view : views) {
-        std::vector<gs_moments> moments(count);
+        std::vector<gs_splat_grad> splat_grad(count);
         for (size_t i = 0; i < count; i++)
-            moments[i].color[0] = view[i], moments[i].color[1] = 99, moments[i].h = 99;
-        const device_vector<gs_moments> on_device(moments);
+            splat_grad[i].color[0] = view[i], splat_grad[i].color[1] = 99, splat_grad[i].h = 99;
+        const device_vector<gs_splat_grad> on_device(splat_grad);
         EXPECT_GS_OK(gs_score_add(on_device.data(), int64_t(count), score.data(), nullptr));
     }
     return score.read();
