@@ -76,7 +76,8 @@ struct floor_commit : tree_commit {
 struct lane_count_commit : warp_commit<distwar::strategy::atomic> {
     unsigned long long *commits; // [33]: by the number of lanes
 
-    __device__ __forceinline__ void add(bool active, uint32_t, const float (&)[GS_SPLAT_GRAD_SUMS], memory &) const {
+    __device__ __forceinline__ void add(bool active, uint32_t, const float (&)[GS_SPLAT_GRAD_SUMS],
+                                        memory &) const {
         const int lanes = __popc(__ballot_sync(full_warp, active));
         if (threadIdx.x % 32 == 0) atomicAdd(&commits[lanes], 1ull);
     }
@@ -152,7 +153,7 @@ struct bench {
     std::vector<float> image_gradient; // of the largest view; the first values serve a smaller one
     uint8_t *target = nullptr;         // device: black, of the largest view
     double *loss = nullptr;            // device, [3]
-    float *splat_grad = nullptr;          // device: of the strategies
+    float *splat_grad = nullptr;       // device: of the strategies
     size_t splat_grad_bytes = 0;
     std::vector<float> expected; // moments of the first view
     gpu_timer timer;
@@ -221,11 +222,12 @@ struct bench {
             return;
         }
         const backward_input<> input = input_of(v);
-        DEVICE_CHECK(cudaMemsetAsync(splat_grad, 0, size_t(gaussians.count) * GS_SPLAT_GRAD_STRIDE * sizeof(float),
-                                     nullptr));
+        DEVICE_CHECK(cudaMemsetAsync(
+            splat_grad, 0, size_t(gaussians.count) * GS_SPLAT_GRAD_STRIDE * sizeof(float), nullptr));
 #ifndef __SIMT__
         if (w == DISTWAR_CUB) {
-            DEVICE_CHECK(launch_render_backward(nullptr, input, cub_commit{{{splat_grad, nullptr, 0, 0}, 0}}));
+            DEVICE_CHECK(
+                launch_render_backward(nullptr, input, cub_commit{{{splat_grad, nullptr, 0, 0}, 0}}));
             return;
         }
 #endif

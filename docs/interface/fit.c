@@ -143,12 +143,8 @@ int main(void) {
     gs_gradient gradient = {.color = color_gradient, .gaussians = shape[1]};
     const gs_view_parts parts = {.image = 1, .splat_grad = 1, .strategy = DISTWAR_BFLY};
     void *block = NULL; // of all parts
-    const gs_adam_rates rates = {.mean = 0.02f,
-                                 .log_scale = 0.04f,
-                                 .quaternion = 0.02f,
-                                 .opacity_logit = 0.1f,
-                                 .sh0 = 0.1f,
-                                 .shN = 0};
+    const gs_adam_rates rates = {
+        .mean = 0.02f, .log_scale = 0.04f, .quaternion = 0.02f, .opacity_logit = 0.1f, .sh0 = 0.1f, .shN = 0};
 
     double before[3], after[3];
     const double begin = seconds();

@@ -134,7 +134,7 @@ _memory = struct.Struct("<2q10Q")  # of gs_view: capacities, workspace, its byte
 _MEMORY = gs.View.isect_capacity.offset
 _one_camera = struct.Struct(f"{_camera.size}s")
 _CAMERA = gs.View.camera.offset
-_DIVISION = gs.View.lists.offset + gs.Lists.pixels_per_thread.offset  # it and split_tiles
+_DIVISION = gs.View.ranges.offset + gs.TileRanges.pixels_per_thread.offset  # it and split_tiles
 _report = struct.Struct(f"<2i{gs.View.isects_needed.offset - _DIVISION - 8}x2q")  # from _DIVISION on, to buckets_needed
 
 
@@ -161,7 +161,7 @@ _whole_view = _Whole(gs.View, ((_SCENE, "8Q"), (_CAMERA, f"{_camera.size}s"), (_
 _whole_gradient = _Whole(gs.Gradient, ((gs.Gradient.color.offset, "3Qq"), (_GRADIENT_SCENE, "8Q"),
                                        (gs.Gradient.mean2d.offset, "2Q")))
 assert gs.Gaussians.covariance.offset - gs.Gaussians.mean.offset == 56
-assert gs.View.lists.offset - _MEMORY == _memory.size and gs.Gradient.gaussians.offset == 32
+assert gs.View.ranges.offset - _MEMORY == _memory.size and gs.Gradient.gaussians.offset == 32
 assert gs.Gradient.depth.offset == gs.Gradient.mean2d.offset + 8
 
 
@@ -269,7 +269,7 @@ class Plan:
         s = self.shape.settings
         g.count, g.channels = self.shape.count, self.shape.channels
         g.sh_degree = math.isqrt(self.shape.coefficients) - 1 if self.shape.coefficients else 0
-        g.antialias, g.activated, g.eps2d = int(s.antialiased), int(s.activated), s.eps2d
+        g.antialias, g.form, g.eps2d = int(s.antialiased), int(s.activated), s.eps2d
 
     def one_camera(self):
         return plan_of(self.shape._replace(cameras=1))
@@ -336,7 +336,7 @@ class Plan:
         unless it is None, d_camera, of camera_floats, which begins with a gs_camera_gradient (of one camera only)."""
         view = self._projected(cameras, scene, splats)
         gradient = gs.Gradient.from_buffer_copy(self.gradient_bytes)
-        gradient.moments, gradient.pixel_mean2d = moments, d_mean2d
+        gradient.splat_grad, gradient.pixel_mean2d = moments, d_mean2d
         self._point(gradient, _GRADIENT_SCENE, d_scene)
         if d_camera is not None:
             gradient.camera, gradient.camera_bytes = d_camera, self.camera_bytes
@@ -384,7 +384,7 @@ class Plan:
                     continue
             lib.check(status)
             break
-        return block, Lists(of.pairs, of.pixels_per_thread, of.split_tiles, of.tile_begin - base,
+        return block, Lists(of.isects, of.pixels_per_thread, of.split_tiles, of.tile_begin - base,
                             (of.splat_index or base) - base, (of.tile_order or base) - base, n_contrib)
 
     def render_backward(self, splats, features, rendered, d, d_features, sums, strategy, stream):
@@ -394,13 +394,13 @@ class Plan:
         image, block, lists = rendered
         view = self._blended(splats, features, image, block, lists.n_contrib)
         s = self.shape.settings
-        view.ranges = gs.Lists((s.width + TILE - 1) // TILE, (s.height + TILE - 1) // TILE, ranges.isects,
+        view.ranges = gs.TileRanges((s.width + TILE - 1) // TILE, (s.height + TILE - 1) // TILE, ranges.isects,
                               block + ranges.tile_begin, block + ranges.splat_index, ranges.pixels_per_thread,
                               ranges.split_tiles, block + ranges.tile_order, self.shape.cameras)
         gradient = gs.Gradient.from_buffer_copy(self.gradient_bytes)
         gradient.color, gradient.depth, gradient.alpha = d
         gradient.gaussians.color = d_features
-        gradient.moments, means2d, absolute = sums
+        gradient.splat_grad, means2d, absolute = sums
         gradient.splat_grad_bytes = 4 * self.moments_floats(strategy)
         self.blend_backward(view, gradient, strategy, (means2d, absolute), stream)
 
@@ -410,7 +410,7 @@ class Plan:
         gradient.abs_mean2d = d_means2d[1]
         lib.check(lib.gs_render_backward(place, byref(gradient), lib.policies[strategy], stream))
         if any(d_means2d):
-            lib.check(lib.gs_mean2d_gradient(place, gradient.moments, *d_means2d, stream))
+            lib.check(lib.gs_mean2d_gradient(place, gradient.splat_grad, *d_means2d, stream))
 
     # ---- all stages in one call ----
 

@@ -15,7 +15,7 @@ class Gaussians(Structure):
     _fields_ = [("count", c_int64), ("sh_degree", c_int32), ("mean", c_void_p), ("log_scale", c_void_p),
                 ("quaternion", c_void_p), ("opacity_logit", c_void_p), ("sh", c_void_p), ("sh0", c_void_p),
                 ("color", c_void_p), ("covariance", c_void_p), ("scale_modifier", c_float), ("antialias", c_int32),
-                ("channels", c_int32), ("activated", c_int32), ("eps2d", c_float)]
+                ("channels", c_int32), ("form", c_int32), ("eps2d", c_float)]
 
 
 class Camera(Structure):
@@ -29,8 +29,8 @@ class Image(Structure):
                 ("median_depth", c_void_p), ("alpha", c_void_p)]
 
 
-class Lists(Structure):
-    _fields_ = [("tiles_x", c_int32), ("tiles_y", c_int32), ("pairs", c_int64), ("tile_begin", c_void_p),
+class TileRanges(Structure):
+    _fields_ = [("tiles_x", c_int32), ("tiles_y", c_int32), ("isects", c_int64), ("tile_begin", c_void_p),
                 ("splat_index", c_void_p), ("pixels_per_thread", c_int32), ("split_tiles", c_int32),
                 ("tile_order", c_void_p), ("views", c_int32), ("call", c_int64), ("device_isects", c_void_p)]
 
@@ -48,7 +48,7 @@ class View(Structure):
                 ("channel_background", c_void_p), ("camera", Camera), ("views", Views), ("rows", Rows),
                 ("normalize_depth", c_int32), ("inverse_depth", c_int32), ("isect_capacity", c_int64),
                 ("bucket_capacity", c_int64), ("workspace", c_void_p), ("workspace_bytes", c_size_t),
-                ("report", c_void_p), ("splats", c_void_p), ("image", Image), ("lists", Lists),
+                ("report", c_void_p), ("splats", c_void_p), ("image", Image), ("ranges", TileRanges),
                 ("isects_needed", c_int64), ("buckets_needed", c_int64)]
 
 
@@ -58,19 +58,19 @@ class BinReport(Structure):
 
 
 class CameraGradient(Structure):
-    _fields_ = [("matrix", c_float * 12), ("twist", c_float * 6), ("intrinsics", c_float * 4),
+    _fields_ = [("matrix", c_float * 12), ("se3_grad", c_float * 6), ("intrinsics", c_float * 4),
                 ("reserved", c_float * 2)]
 
 
 class Gradient(Structure):
-    _fields_ = [("color", c_void_p), ("alpha", c_void_p), ("moments", c_void_p), ("splat_grad_bytes", c_size_t),
+    _fields_ = [("color", c_void_p), ("alpha", c_void_p), ("splat_grad", c_void_p), ("splat_grad_bytes", c_size_t),
                 ("gaussians", Gaussians), ("mean2d", c_void_p), ("depth", c_void_p), ("abs_mean2d", c_void_p),
                 ("camera", c_void_p), ("camera_bytes", c_size_t), ("pixel_mean2d", c_void_p),
                 ("largest", c_void_p), ("block_limit", c_float)]
 
 
 class ViewParts(Structure):
-    _fields_ = [("image", c_int32), ("moments", c_int32), ("strategy", c_int), ("camera_gradient", c_int32)]
+    _fields_ = [("image", c_int32), ("splat_grad", c_int32), ("strategy", c_int), ("camera_gradient", c_int32)]
 
 
 class Comparison(Structure):
@@ -226,10 +226,10 @@ class Library:
                          antialias=antialias, channels=channels, **pointers)
 
     def forward(self, view, gradient, block=None, strategy="tree"):
-        """gs_forward. Places the view's splats and workspace and the gradient's moments in a block of memory, and
+        """gs_forward. Places the view's splats and workspace and the gradient's splat_grad in a block of memory, and
         allocates a larger one if the lists do not fit. Returns the block: keep it for gs_backward and the next
         call."""
-        parts = ViewParts(moments=1, strategy=self.strategies[strategy])
+        parts = ViewParts(splat_grad=1, strategy=self.strategies[strategy])
         while True:
             size = c_size_t()
             self.call("gs_view_bytes", byref(view), byref(parts), byref(size))

@@ -71,7 +71,7 @@ gs_tile_ranges reference_bin(const reference_splat *splats, int64_t count, int w
     qsort(order, (size_t)visible, sizeof(ranked), by_depth_then_index);
 
     gs_tile_ranges ranges = {.tiles_x = (width + GS_TILE_SIZE - 1) / GS_TILE_SIZE,
-                      .tiles_y = (height + GS_TILE_SIZE - 1) / GS_TILE_SIZE};
+                             .tiles_y = (height + GS_TILE_SIZE - 1) / GS_TILE_SIZE};
     const int64_t tiles = (int64_t)ranges.tiles_x * ranges.tiles_y;
     ranges.tile_begin = allocate(tiles + 1, sizeof(int64_t));
     ranges.splat_index = allocate(tiles * visible, sizeof(uint32_t));

@@ -192,7 +192,7 @@ void reference_render_backward(const reference_blend *blend, const reference_ima
 // The moments that gs_render_backward should give a visible splat with this gradient, in the order of
 // gs_splat_grad.
 void reference_splat_grad(const reference_splat *splat, const reference_splat_gradient *gradient,
-                       double splat_grad[GS_SPLAT_GRAD_STRIDE]);
+                          double splat_grad[GS_SPLAT_GRAD_STRIDE]);
 
 // ---- loss ----
 

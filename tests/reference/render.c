@@ -263,7 +263,7 @@ void reference_render_backward(const reference_blend *blend, const reference_ima
 }
 
 void reference_splat_grad(const reference_splat *splat, const reference_splat_gradient *gradient,
-                       double splat_grad[GS_SPLAT_GRAD_STRIDE]) {
+                          double splat_grad[GS_SPLAT_GRAD_STRIDE]) {
     // Sum h e = L^-1 (by mean) and sum h e e^T = 2 L^-1 (by covariance) L^-T; L = [l0 0; l1 l2] as in
     // docs/developers/math.md.
     const double unit = sqrt(0.5 / log(2.0)); // the kernels' e, over e
@@ -282,8 +282,8 @@ void reference_splat_grad(const reference_splat *splat, const reference_splat_gr
                     second[i][j] += 2 * unit * unit * inverse[i][k] * G[k][l] * inverse[j][l];
         }
     for (int k = 0; k < GS_CHANNELS; k++) splat_grad[k] = gradient->color[k];
-    const double rest[GS_SPLAT_GRAD_SUMS - GS_CHANNELS] = {gradient->log_opacity, first[0],    first[1], second[0][0],
-                                                   second[0][1],          second[1][1]}; // h .. h_e1e1
+    const double rest[GS_SPLAT_GRAD_SUMS - GS_CHANNELS] = {
+        gradient->log_opacity, first[0], first[1], second[0][0], second[0][1], second[1][1]}; // h .. h_e1e1
     memcpy(splat_grad + GS_CHANNELS, rest, sizeof rest);
     splat_grad[GS_SPLAT_GRAD_SUMS] = gradient->depth;
     splat_grad[GS_SPLAT_GRAD_SUMS + 1] = unit * gradient->abs_mean[0] / l0; // by mean = L h e, row by row

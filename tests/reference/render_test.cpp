@@ -112,7 +112,8 @@ TEST(Bin, TheReachOfAnAreaIsThatOfFinePixels) {
     int larger = 0;
     for (const reference_splat &splat : p.splats)
         for (int tile = 0; tile < p.ranges.tiles_x * p.ranges.tiles_y; tile++) {
-            const int x0 = tile % p.ranges.tiles_x * GS_TILE_SIZE, y0 = tile / p.ranges.tiles_x * GS_TILE_SIZE;
+            const int x0 = tile % p.ranges.tiles_x * GS_TILE_SIZE,
+                      y0 = tile / p.ranges.tiles_x * GS_TILE_SIZE;
             const int columns = std::min(int(GS_TILE_SIZE), p.width - x0) - 1,
                       rows = std::min(int(GS_TILE_SIZE), p.height - y0) - 1;
             const double area =

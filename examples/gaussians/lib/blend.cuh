@@ -90,7 +90,8 @@ __device__ __forceinline__ int view_of_tile(const gs_tile_ranges &ranges, int ti
 
 // The patch of one of a tile's warps. Batch: among the tiles of several views.
 template <int Pixels, bool Batch>
-__device__ patch<Pixels> patch_of_tile(const gs_tile_ranges &ranges, int tile, int warp, int width, int height) {
+__device__ patch<Pixels> patch_of_tile(const gs_tile_ranges &ranges, int tile, int warp, int width,
+                                       int height) {
     const int before = Batch ? view_of_tile(ranges, tile) * ranges.tiles_x * ranges.tiles_y : 0;
     patch<Pixels> mine = patch_of_warp<Pixels>(tile - before, warp, ranges.tiles_x, width, height);
     mine.tile = tile;

@@ -140,7 +140,7 @@ float largest_background(const gs_view &view, int channels) {
     return largest;
 }
 
-// What comes before the passes of a call. gradient.moments: as gs_splat_grad_bytes says.
+// What comes before the passes of a call. gradient.splat_grad: as gs_splat_grad_bytes says.
 cudaError_t begin(const gs_view &view, const gs_gradient &gradient, gs_stream stream) {
     const int64_t count = splat_count(&view), pixels = view_count(&view) * int64_t(plane_of(view));
     const int channels = channels_of(&view.gaussians);
@@ -217,7 +217,7 @@ backward_input<Values> input_of_pass(const backward_pass &pass) {
     return in;
 }
 
-// moments, colors: [count][GS_SPLAT_GRAD_STRIDE], [count][channels].
+// splat_grad, colors: [count][GS_SPLAT_GRAD_STRIDE], [count][channels].
 template <typename T>
 pass_sums<T> sums_of_pass(T *splat_grad, T *colors, const backward_pass &pass) {
     return {splat_grad, colors ? colors + pass.first : nullptr, pass.view->gaussians.channels, pass.used};
@@ -288,7 +288,7 @@ gs_status check_backward(const char *function, const gs_view *view, const gs_gra
     const gs_gaussians *gaussians = &view->gaussians;
     const int channels = channels_of(gaussians);
     GS_REQUIRE_OF(function, gradient && gradient->color && (gaussians->count == 0 || gradient->splat_grad),
-                  "color and moments of the gradient must be given");
+                  "color and splat_grad of the gradient must be given");
     GS_REQUIRE_OF(function, channels == GS_CHANNELS || gaussians->count == 0 || gradient->gaussians.color,
                   "gaussians.color of the gradient must be given unless there are 3 channels");
     GS_REQUIRE_OF(function, !gradient->depth || view->image.depth || !(split || view->normalize_depth),

@@ -354,7 +354,9 @@ __device__ inline float at_least(double sum) {
 
 // Fields of gs_splat_grad that are summed; the first ones.
 inline int summed_moments(const gs_gradient &gradient) {
-    return gradient.abs_mean2d ? GS_SPLAT_GRAD_STRIDE : gradient.depth ? int(MOMENT_DEPTH) + 1 : GS_SPLAT_GRAD_SUMS;
+    return gradient.abs_mean2d ? GS_SPLAT_GRAD_STRIDE
+           : gradient.depth    ? int(MOMENT_DEPTH) + 1
+                               : GS_SPLAT_GRAD_SUMS;
 }
 
 } // namespace fixed
@@ -678,7 +680,7 @@ __global__ void __launch_bounds__(tile_threads<Pixels>, least_blocks<Values, Pix
     const bool is_long = block < blocks_of_long_tile * long_tiles;
     const int part = is_long ? block % blocks_of_long_tile : 0;
     const int tile = ordered_tile(input.ranges, is_long ? block / blocks_of_long_tile
-                                                       : block - (blocks_of_long_tile - 1) * long_tiles);
+                                                        : block - (blocks_of_long_tile - 1) * long_tiles);
     if constexpr (P == Pixels)
         add_patch<Pixels, Split>(input, commit, tile, warp, is_long, part == 1, batch, memory);
     else if (Split && is_long)

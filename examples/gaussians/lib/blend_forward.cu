@@ -51,10 +51,10 @@ struct forward_form {
 // Blends a patch of a tile, by all lanes of a warp. image.color: channel 0 of the pass. Depth: writes image.depth and
 // median_depth, unless NULL. Pixels do not change bits.
 template <int Pixels, int Channels, bool Depth>
-__device__ __forceinline__ void blend_patch(const gs_splat *splats, const gs_tile_ranges &ranges, int tile, int warp,
-                                            int width, int height, const channel_values<Channels> &background,
-                                            gs_image image, const color_rows &rows, depth_form form,
-                                            blend_batch<Channels> &batch) {
+__device__ __forceinline__ void
+blend_patch(const gs_splat *splats, const gs_tile_ranges &ranges, int tile, int warp, int width, int height,
+            const channel_values<Channels> &background, gs_image image, const color_rows &rows,
+            depth_form form, blend_batch<Channels> &batch) {
     constexpr int N = splats_at_once<Pixels>;
     constexpr bool has_views = Channels == GS_CHANNELS; // a pass with rows of colours takes one view
     const patch<Pixels> mine = patch_of_tile<Pixels, has_views>(ranges, tile, warp, width, height);
@@ -227,10 +227,10 @@ cudaError_t launch_render(const gs_view &view, int first, int used, gs_stream st
 
 constexpr int finish_block = 256, most_finish_blocks = 1024;
 
-// Writes image.alpha, if given. If the lists had no room (pairs may be NULL: they had), the image becomes NaN.
-__global__ void __launch_bounds__(finish_block)
-    finish_kernel(const int64_t *pairs, int64_t isect_capacity, int64_t pixels, int channels, gs_image image) {
-    const bool overflow = pairs && *pairs > isect_capacity;
+// Writes image.alpha, if given. If the lists had no room (intersections may be NULL: they had), the image becomes NaN.
+__global__ void __launch_bounds__(finish_block) finish_kernel(const int64_t *isects, int64_t isect_capacity,
+                                                              int64_t pixels, int channels, gs_image image) {
+    const bool overflow = isects && *isects > isect_capacity;
     const int64_t step = int64_t(gridDim.x) * finish_block, first = int64_t(blockIdx.x) * finish_block;
     for (int64_t i = first + threadIdx.x; overflow && i < channels * pixels; i += step) {
         image.color[i] = NAN;

@@ -209,7 +209,8 @@ static inline int same_shape(const gs_gaussians *a, const gs_gaussians *b) {
 // Checks that all arrays of stored parameters, or of a vector of their shape, are given.
 static inline gs_status check_parameters(const char *function, const gs_gaussians *g) {
     GS_REQUIRE_OF(function, g, "Gaussians, and vectors of their shape, must be given");
-    GS_REQUIRE_OF(function, !g->activated, "activated scales and opacities are taken by gs_project alone");
+    GS_REQUIRE_OF(function, g->form == GS_RAW,
+                  "activated scales and opacities are taken by gs_project alone");
     GS_REQUIRE_OF(function, !g->sh0, "sh0 is taken by gs_project alone");
     GS_TRY(check_count(function, g->count));
     GS_TRY(check_degree(function, g->sh_degree));
@@ -242,8 +243,7 @@ static inline gs_status check_adam(const char *function, const gs_adam_step *ada
     GS_REQUIRE_OF(function, adam->step >= 1, "step must be 1 or more");
     GS_REQUIRE_OF(function,
                   valid_rate(rates->mean) && valid_rate(rates->log_scale) && valid_rate(rates->quaternion) &&
-                      valid_rate(rates->opacity_logit) && valid_rate(rates->sh0) &&
-                      valid_rate(rates->shN),
+                      valid_rate(rates->opacity_logit) && valid_rate(rates->sh0) && valid_rate(rates->shN),
                   "rates must be finite and not negative");
     return libgs_require(function, rates->sh_coefficients >= 0, "sh_coefficients must not be negative");
 }

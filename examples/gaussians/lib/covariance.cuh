@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The shape of a Gaussian in the world and in the image: rotation, axes, covariance, whitening. Each with its
+// The shape of a Gaussian in the world and in the image: rotation, axes, covariance, conic. Each with its
 // adjoint. docs/developers/math.md, sections 2 and 4.
 //
 // Two ways to the covariance of a splat: by the axes M = J V, with V = R Q S the Gaussian's axes in camera
@@ -10,9 +10,9 @@
 
 namespace gs {
 
-constexpr float default_eps2d = 0.3f;               // pixels^2, gs_gaussians.eps2d unless given
+constexpr float default_eps2d = 0.3f;                    // pixels^2, gs_gaussians.eps2d unless given
 constexpr float conic_sqrt_scale = 0.84932180028801907f; // sqrt(log2(e) / 2): |w^T d|^2 is an exponent of 2
-constexpr float two_ln2 = 1.3862943611198906f;       // 1 / conic_sqrt_scale^2
+constexpr float two_ln2 = 1.3862943611198906f;           // 1 / conic_sqrt_scale^2
 
 __device__ inline float sigmoid(float x) {
     return 1 / (1 + expf(-x));
@@ -73,7 +73,7 @@ __device__ inline gaussian_shape gaussian_shape_of(const gs_gaussians &gaussians
     rotation_matrix(s.unit, s.rotation);
     for (int j = 0; j < 3; j++) {
         const float stored = gaussians.log_scale[3 * i + j];
-        s.scale[j] = gaussians.scale_modifier * (gaussians.activated ? stored : expf(stored));
+        s.scale[j] = gaussians.scale_modifier * (gaussians.form == GS_ACTIVATED ? stored : expf(stored));
     }
     return s;
 }
@@ -274,10 +274,10 @@ __device__ inline void covariance_from_given_adjoint(const gs_camera &camera, co
                 (row == column ? 0.5f : 1.0f) * (p[0][row] * right[0][column] + p[1][row] * right[1][column]);
 }
 
-// ---- whitening ----
+// ---- the square root of the conic ----
 
 // gs_splat.conic_sqrt. Not finite unless the covariance is positive definite: the roots are NaN or divide by 0.
-__device__ inline void whitening(const image_covariance &s, float out[3]) {
+__device__ inline void conic_sqrt_of(const image_covariance &s, float out[3]) {
     const float root_y = sqrtf(s.yy), root = sqrtf(s.determinant);
     out[0] = conic_sqrt_scale * (root_y / root);
     out[1] = -conic_sqrt_scale * (s.xy / (root_y * root));
@@ -286,9 +286,9 @@ __device__ inline void whitening(const image_covariance &s, float out[3]) {
 
 // From a splat's moments to gradients. d_mean2d = L (sum h e), by the mean in pixels; g = L (sum h e e^T)
 // L^T, twice the gradient by the covariance.
-__device__ __forceinline__ void conic_sqrt_adjoint(const gs_splat &splat, float h_e0, float h_e1, float h_e0e0,
-                                                  float h_e0e1, float h_e1e1, float d_mean2d[2],
-                                                  float g[2][2]) {
+__device__ __forceinline__ void conic_sqrt_adjoint(const gs_splat &splat, float h_e0, float h_e1,
+                                                   float h_e0e0, float h_e0e1, float h_e1e1,
+                                                   float d_mean2d[2], float g[2][2]) {
     const float w0 = splat.conic_sqrt[0], w1 = splat.conic_sqrt[1], w2 = splat.conic_sqrt[2];
     d_mean2d[0] = two_ln2 * (w0 * h_e0);
     d_mean2d[1] = two_ln2 * (w1 * h_e0 + w2 * h_e1);

@@ -35,7 +35,7 @@ gs_status gs_split(const gs_gaussians *gaussians, const gs_gaussians *first_mome
 // ---- which Gaussians can give their rows away ----
 
 // Adds a view to scores: score[i] becomes the larger of score[i] and what the Gaussian i contributes to the view, the
-// sum over its pixels of alpha T. moments: what gs_render_backward leaves for an image gradient that is 1 in channel 0
+// sum over its pixels of alpha T. splat_grad: what gs_render_backward leaves for an image gradient that is 1 in channel 0
 // of every pixel; with another number than 1 scores are multiplied by it. score: [count], zeros at the start.
 gs_status gs_score_add(const gs_splat_grad *splat_grad, int64_t count, float *score, gs_stream stream);
 

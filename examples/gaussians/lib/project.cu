@@ -20,13 +20,13 @@ struct one_camera {
 
 // stored: of gs_gaussians.opacity_logit.
 __device__ float log2_opacity_of(const gs_gaussians &gaussians, float stored) {
-    return gaussians.activated ? log2f(stored) : -1.4426950408889634f * log1pf(expf(-stored));
+    return gaussians.form == GS_ACTIVATED ? log2f(stored) : -1.4426950408889634f * log1pf(expf(-stored));
 }
 
 // Whether scales and opacities are stored as logarithms and logits, the low-pass filter is the usual one, and no
 // camera has a far plane.
 bool is_usual(const gs_view *view, const gs_gaussians &gaussians) {
-    bool usual = !gaussians.activated && gaussians.eps2d == default_eps2d;
+    bool usual = gaussians.form == GS_RAW && gaussians.eps2d == default_eps2d;
     for (int v = 0; v < view_count(view); v++) usual = usual && !(camera_of(view, v)->far_plane > 0);
     return usual;
 }
@@ -37,7 +37,7 @@ bool is_usual(const gs_view *view, const gs_gaussians &gaussians) {
 template <int model, int sh_degree, bool usual, typename Cameras>
 __global__ void __launch_bounds__(rows_block)
     project_kernel(gs_gaussians gaussians, int degree, const Cameras cameras, gs_splat *splats) {
-    if constexpr (usual) gaussians.activated = 0, gaussians.eps2d = default_eps2d;
+    if constexpr (usual) gaussians.form = GS_RAW, gaussians.eps2d = default_eps2d;
     using point = point_of<model, divisor>;
     constexpr int length = sh_floats(sh_degree);
     constexpr bool together = sh_degree >= 2; // a lane reads a short row faster alone
@@ -56,8 +56,9 @@ __global__ void __launch_bounds__(rows_block)
         stored_opacity = gaussians.opacity_logit[i];
         p = point::of(camera, ratio_limits_of(camera), gaussians.mean + 3 * i);
     }
-    const bool may_be_seen = exists && is_in_front(camera, p, cameras.angle_limit[view]) &&
-                             (gaussians.activated ? stored_opacity : sigmoid(stored_opacity)) >= min_opacity;
+    const bool may_be_seen =
+        exists && is_in_front(camera, p, cameras.angle_limit[view]) &&
+        (gaussians.form == GS_ACTIVATED ? stored_opacity : sigmoid(stored_opacity)) >= min_opacity;
     if constexpr (together) {
         const unsigned wanted = __ballot_sync(distwar::all_lanes, may_be_seen);
         begin_sh<length>(gaussians, first, wanted, sh_floats(degree), rows);
@@ -77,7 +78,7 @@ __global__ void __launch_bounds__(rows_block)
                                     gaussians.eps2d);
         }
         for (int k = 0; k < 2; k++) splat.mean[k] = projected_mean(camera, p, k);
-        whitening(s, splat.conic_sqrt);
+        conic_sqrt_of(s, splat.conic_sqrt);
         splat.log2_opacity = log2_opacity_of(gaussians, stored_opacity);
         // A determinant of 0 gives an infinite logarithm: not finite, so culled.
         if (gaussians.antialias) splat.log2_opacity += 0.5f * log2f(s.sharp_determinant / s.determinant);

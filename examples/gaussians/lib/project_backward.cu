@@ -145,7 +145,7 @@ add_view(const gs_gaussians &gaussians, const gs_camera &camera, const view_cons
     const float d_log_sharp = gaussians.antialias ? sums.h : 0;
     float d_covariance[2][2], d_j[2][3];
     conic_sqrt_adjoint(splat, sums.h_e0, sums.h_e1, sums.h_e0e0 - d_log_sharp / two_ln2, sums.h_e0e1,
-                      sums.h_e1e1 - d_log_sharp / two_ln2, d_mean2d, d_covariance);
+                       sums.h_e1e1 - d_log_sharp / two_ln2, d_mean2d, d_covariance);
     if (pixel_mean2d)
         for (int k = 0; k < 2; k++) d_mean2d[k] = pixel_mean2d[k];
     sum->h += sums.h;
@@ -202,13 +202,13 @@ __device__ gaussian_gradient gradient_of(const gs_gaussians &gaussians, int64_t 
     gaussian_gradient g = {};
     for (int k = 0; k < 3; k++) g.mean[k] = sum.mean[k];
     const float opacity = gaussians.opacity_logit[i];
-    g.opacity_logit = gaussians.activated ? sum.h / opacity : sum.h * (1 - sigmoid(opacity));
+    g.opacity_logit = gaussians.form == GS_ACTIVATED ? sum.h / opacity : sum.h * (1 - sigmoid(opacity));
     if (gaussians.covariance) {
         for (int k = 0; k < 6; k++) g.covariance[k] = sum.shape[k / 3][k % 3];
         return g;
     }
     world_axes_adjoint(gaussian_shape_of(gaussians, i), axes, sum.shape, g.log_scale, g.quaternion);
-    for (int j = 0; gaussians.activated && j < 3; j++) { // by scales, not by their logarithms
+    for (int j = 0; gaussians.form == GS_ACTIVATED && j < 3; j++) { // by scales, not by their logarithms
         const float scale = gaussians.log_scale[3 * i + j];
         g.log_scale[j] = scale != 0 ? g.log_scale[j] / scale : 0;
     }
@@ -222,9 +222,10 @@ __device__ void store(const float *in, int64_t i, float *to) {
 }
 
 // Apart from the other gradients: only if it is wanted. unit: pixels of a unit of mean2d.
-__device__ void absolute_mean2d(const gs_splat &splat, const gs_splat_grad &sums, bool has_gradient, float2 unit,
-                                float *out) {
-    const float length = sqrtf(splat.conic_sqrt[1] * splat.conic_sqrt[1] + splat.conic_sqrt[2] * splat.conic_sqrt[2]);
+__device__ void absolute_mean2d(const gs_splat &splat, const gs_splat_grad &sums, bool has_gradient,
+                                float2 unit, float *out) {
+    const float length =
+        sqrtf(splat.conic_sqrt[1] * splat.conic_sqrt[1] + splat.conic_sqrt[2] * splat.conic_sqrt[2]);
     out[0] = has_gradient ? two_ln2 * splat.conic_sqrt[0] * sums.abs_x * unit.x : 0;
     out[1] = has_gradient ? two_ln2 * length * sums.abs_y * unit.y : 0;
 }
@@ -421,7 +422,7 @@ gs_status gs_project_backward(const gs_view *view, const gs_gradient *gradient, 
                "the gradient must have the shape of gaussians");
     GS_TRY(readable(__func__, &gradient->gaussians, &view->gaussians, &out));
     if (in.channels != GS_CHANNELS) out.color = nullptr; // gs_render_backward has written it
-    GS_REQUIRE(in.count == 0 || gradient->splat_grad, "moments must be given");
+    GS_REQUIRE(in.count == 0 || gradient->splat_grad, "splat_grad must be given");
     GS_TRY(check_camera_gradient(__func__, view, gradient));
     const camera_sums sums = camera_sums_in(gradient->camera);
     const splat_gradients of_splats = splat_gradients_of(gradient);
@@ -444,11 +445,11 @@ gs_status gs_project_backward_adam(const gs_view *view, const gs_gradient *gradi
     gs_gaussians in;
     GS_TRY(check_projected(__func__, view, &in));
     GS_REQUIRE(gradient && adam, "gradient and adam must be given");
-    GS_REQUIRE(!in.color && !in.covariance && !in.activated && !in.sh0,
+    GS_REQUIRE(!in.color && !in.covariance && in.form == GS_RAW && !in.sh0,
                "given colours and covariances, activated arrays and sh0 are not stepped");
     GS_TRY(check_adam(__func__, adam));
     GS_REQUIRE(same_shape(adam->gaussians, &in), "adam must have the shape of gaussians");
-    GS_REQUIRE(in.count == 0 || gradient->splat_grad, "moments must be given");
+    GS_REQUIRE(in.count == 0 || gradient->splat_grad, "splat_grad must be given");
     GS_REQUIRE(!gradient->camera, "the gradient by the camera is not computed with a step");
     const gs_arrays value = gs_arrays_of(adam->gaussians), first = gs_arrays_of(adam->first_moment),
                     second = gs_arrays_of(adam->second_moment);
@@ -478,11 +479,11 @@ gs_status gs_project_backward_adam(const gs_view *view, const gs_gradient *gradi
     }));
 }
 
-gs_status gs_mean2d_gradient(const gs_view *view, const gs_splat_grad *splat_grad, float *mean2d, float *abs_mean2d,
-                             gs_stream stream) {
+gs_status gs_mean2d_gradient(const gs_view *view, const gs_splat_grad *splat_grad, float *mean2d,
+                             float *abs_mean2d, gs_stream stream) {
     GS_TRY(check_extent(__func__, view));
     const int64_t count = splat_count(view);
-    GS_REQUIRE(count == 0 || (view->splats && splat_grad), "splats and moments must be given");
+    GS_REQUIRE(count == 0 || (view->splats && splat_grad), "splats and splat_grad must be given");
     return GS_STATUS(launch_for(stream, count, project_block, mean2d_gradient_kernel, view->splats, count,
                                 reinterpret_cast<const float *>(splat_grad), mean2d, abs_mean2d));
 }

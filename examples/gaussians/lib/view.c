@@ -20,7 +20,8 @@ static gs_status divide(const char *function, gs_view *view, gs_gradient *gradie
         image->n_contrib = layout_add(&layout, pixels * sizeof(uint32_t));
     }
     if (wanted.splat_grad) {
-        GS_TRY(gs_splat_grad_bytes(count, view->gaussians.channels, wanted.strategy, &gradient->splat_grad_bytes));
+        GS_TRY(gs_splat_grad_bytes(count, view->gaussians.channels, wanted.strategy,
+                                   &gradient->splat_grad_bytes));
         gradient->splat_grad = layout_add(&layout, gradient->splat_grad_bytes);
     }
     if (wanted.camera_gradient) {
@@ -45,7 +46,7 @@ gs_status gs_view_place(gs_view *view, gs_gradient *gradient, const gs_view_part
                         size_t bytes) {
     GS_REQUIRE(view, "view must be given");
     GS_REQUIRE(gradient || !parts || !(parts->splat_grad || parts->camera_gradient),
-               "gradient must be given for moments and camera_gradient");
+               "gradient must be given for splat_grad and camera_gradient");
     gs_view divided = *view;
     gs_gradient with = gradient ? *gradient : (gs_gradient){0};
     size_t needed;

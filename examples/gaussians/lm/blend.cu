@@ -25,8 +25,8 @@ struct rays {
     float transmittance[Pixels], behind[Pixels][GS_CHANNELS]; // where a walk back to front is
 
     // By all lanes of a warp.
-    __device__ __forceinline__ rays(const gs_tile_ranges &ranges, int width, int height, const color3 &background,
-                                    const gs_image &image) {
+    __device__ __forceinline__ rays(const gs_tile_ranges &ranges, int width, int height,
+                                    const color3 &background, const gs_image &image) {
         mine = patch_of_warp<Pixels>(ordered_tile(ranges, int(blockIdx.x)), int(threadIdx.x) / 32,
                                      ranges.tiles_x, width, height);
         list = ranges.splat_index + ranges.tile_begin[mine.tile];
@@ -355,8 +355,8 @@ __global__ void __launch_bounds__(cache_block)
         value[MOMENT_H_E0E1] = fmaf(h_e0, e[1], value[MOMENT_H_E0E1]);
         value[MOMENT_H_E1E1] = fmaf(h_e1, e[1], value[MOMENT_H_E1E1]);
     };
-    sum_pairs<Strategy, moments_of>(splats, count, cache, {splat_grad, GS_LM_TANGENT_STRIDE}, balance_threshold,
-                                    add_pair);
+    sum_pairs<Strategy, moments_of>(splats, count, cache, {splat_grad, GS_LM_TANGENT_STRIDE},
+                                    balance_threshold, add_pair);
 }
 
 template <distwar::strategy Strategy>
@@ -379,7 +379,8 @@ __global__ void __launch_bounds__(cache_block)
 // Launches a kernel along the rays of a view, by blocks of `threads` for each tile.
 template <typename... Parameters, typename... Arguments>
 cudaError_t launch_rays(gs_stream stream, const gs_view *view, int threads,
-                        void (*kernel)(const gs_splat *, gs_tile_ranges, int, int, color3, gs_image, Parameters...),
+                        void (*kernel)(const gs_splat *, gs_tile_ranges, int, int, color3, gs_image,
+                                       Parameters...),
                         Arguments... arguments) {
     const auto &ranges = view->ranges;
     return launch(stream, unsigned(ranges.tiles_x * ranges.tiles_y), unsigned(threads), kernel, view->splats,
@@ -465,8 +466,8 @@ gs_status gs_lm_cached_backward(const gs_view *view, const gs_lm_cache *cache, c
         return launch_cached(stream, view, cache, cached_backward_kernel<strategy>, color_gradient,
                              policy.balance_threshold, splat_grad);
     };
-    return sum_by_splat(__func__, view, cache, color_gradient, policy, GS_LM_TANGENT_STRIDE, splat_grad, stream,
-                        run);
+    return sum_by_splat(__func__, view, cache, color_gradient, policy, GS_LM_TANGENT_STRIDE, splat_grad,
+                        stream, run);
 }
 
 gs_status gs_lm_cache_bytes(int64_t count, size_t *bytes) {

@@ -34,9 +34,9 @@ extern "C" {
 #endif
 
 enum {
-    GS_LM_VIEWS = 8,                          // most views of one gs_lm_tangents or gs_lm_gradients
+    GS_LM_VIEWS = 8,                             // most views of one gs_lm_tangents or gs_lm_gradients
     GS_LM_TANGENT_STRIDE = GS_SPLAT_GRAD_STRIDE, // floats of a splat's derivative
-    GS_LM_SQUARES = 6 * GS_CHANNELS + 13,     // sums of products that gs_lm_squares takes for a splat
+    GS_LM_SQUARES = 6 * GS_CHANNELS + 13,        // sums of products that gs_lm_squares takes for a splat
     GS_LM_SQUARES_STRIDE = (GS_LM_SQUARES + 3) / 4 * 4 // floats of a splat's record of them
 };
 

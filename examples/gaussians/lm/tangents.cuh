@@ -204,8 +204,8 @@ struct log_alpha_tangent {
 };
 
 __device__ __forceinline__ log_alpha_tangent conic_sqrt_tangent(const gs_splat &splat,
-                                                               const float mean2d_change[2],
-                                                               const image_covariance_tangent &change) {
+                                                                const float mean2d_change[2],
+                                                                const image_covariance_tangent &change) {
     const float w0 = splat.conic_sqrt[0], w1 = splat.conic_sqrt[1], w2 = splat.conic_sqrt[2];
     const float sx = w0 * change.xx + w1 * change.xy, sy = w0 * change.xy + w1 * change.yy,
                 s = two_ln2 * two_ln2;
@@ -297,7 +297,7 @@ __device__ __forceinline__ log_alpha_tangent log_alpha_tangent_of(const gs_camer
     screen_map(camera, p, map);
     screen_map_tangent(camera, p, t, map, map_change);
     return conic_sqrt_tangent(splat, t.mean2d,
-                             covariance_from_given_tangent(covariance, covariance_change, map, map_change));
+                              covariance_from_given_tangent(covariance, covariance_change, map, map_change));
 }
 
 } // namespace gs

@@ -300,7 +300,8 @@ static void score_views(retirement *r, frame *f, const gs_gaussians *gaussians, 
         } while (!frame_settle(f));
         frame_render_backward(f, policy);
         for (int32_t v = 0; v < at_once; v++)
-            GS_CHECK(gs_score_add(f->gradient.splat_grad + v * gaussians->count, gaussians->count, score, NULL));
+            GS_CHECK(
+                gs_score_add(f->gradient.splat_grad + v * gaussians->count, gaussians->count, score, NULL));
     }
 }
 

@@ -305,8 +305,9 @@ void frame_render_backward(frame *f, distwar_policy policy) {
     gradient->mean2d = f->screen == SCREEN_SIGNED ? mean2d : NULL;
     gradient->abs_mean2d = f->screen == SCREEN_ABSOLUTE ? mean2d : NULL;
     GS_CHECK(gs_splat_grad_bytes(splats, gaussians->channels, policy.strategy, &gradient->splat_grad_bytes));
-    gradient->splat_grad =
-        f->given_splat_grad ? f->given_splat_grad : device_buffer_reserve(&f->splat_grad, gradient->splat_grad_bytes);
+    gradient->splat_grad = f->given_splat_grad
+                               ? f->given_splat_grad
+                               : device_buffer_reserve(&f->splat_grad, gradient->splat_grad_bytes);
     gradient->color = f->color_gradient.memory;
     gradient->depth = f->with_depth ? f->depth_gradient.memory : NULL;
     GS_CHECK(gs_render_backward(&f->view, gradient, policy, NULL));

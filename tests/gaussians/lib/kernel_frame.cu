@@ -11,7 +11,8 @@ namespace {
 
 // A block a tile, a thread a pixel, every entry of the list; the blend's own order and arithmetic, writing
 // down what it decides.
-__global__ void replay_kernel(const gs_splat *splats, gs_tile_ranges ranges, int width, int height, uint8_t *tape) {
+__global__ void replay_kernel(const gs_splat *splats, gs_tile_ranges ranges, int width, int height,
+                              uint8_t *tape) {
     const int tile = int(blockIdx.x), in_tile = int(threadIdx.x);
     const int x = tile % ranges.tiles_x * GS_TILE_SIZE + in_tile % GS_TILE_SIZE;
     const int y = tile / ranges.tiles_x * GS_TILE_SIZE + in_tile / GS_TILE_SIZE;
@@ -116,8 +117,8 @@ std::vector<float> kernel_frame::backward(const std::vector<float> &color_gradie
                                           const gs_gradient &extras) const {
     const device_vector<float> d_color(color_gradient), d_alpha(alpha_gradient);
     gs_gradient gradient = extras;
-    EXPECT_GS_OK(
-        gs_splat_grad_bytes(choice.count, view.gaussians.channels, policy.strategy, &gradient.splat_grad_bytes));
+    EXPECT_GS_OK(gs_splat_grad_bytes(choice.count, view.gaussians.channels, policy.strategy,
+                                     &gradient.splat_grad_bytes));
     const device_vector<float> splat_grad(gradient.splat_grad_bytes / sizeof(float));
     gradient.color = d_color.data();
     gradient.alpha = d_alpha.data();

@@ -193,7 +193,8 @@ int main(int argc, char **argv) {
     }
     gradient.color = d_color, gradient.gaussians = sets[1];
     must(gs_splat_grad_bytes(n, w.channels, DISTWAR_TREE, &gradient.splat_grad_bytes));
-    gradient.splat_grad = reinterpret_cast<gs_splat_grad *>(allocate<char>(int64_t(gradient.splat_grad_bytes)));
+    gradient.splat_grad =
+        reinterpret_cast<gs_splat_grad *>(allocate<char>(int64_t(gradient.splat_grad_bytes)));
     began = now();
     must(gs_backward(&view, &gradient, {DISTWAR_TREE, 8}, NULL));
     DEVICE_CHECK(cudaDeviceSynchronize());

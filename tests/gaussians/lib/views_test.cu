@@ -158,7 +158,8 @@ TEST_P(Views, AreTheSingleViewsAndTheSumOfTheirGradients) {
             expect_same(all.n_contrib(), one.n_contrib(), v, "n_contrib");
             ASSERT_GS_OK(gs_backward(&one.view, &one.gradient, policy, NULL));
             const std::vector<float> splat_grad = one.splat_grad();
-            EXPECT_LE(relative_norm(part(all.splat_grad(), splat_grad.size(), v), part(splat_grad, splat_grad.size(), 0)),
+            EXPECT_LE(relative_norm(part(all.splat_grad(), splat_grad.size(), v),
+                                    part(splat_grad, splat_grad.size(), 0)),
                       1e-5);
             // From equal moments: equal gradients.
             device_upload(one.gradient.splat_grad, all.splat_grad().data() + splat_grad.size() * size_t(v),

@@ -239,8 +239,8 @@ gs_status parts_add_packed(const uint32_t *index, const void *packed, int64_t co
 }
 
 gs_status parts_row_isects(const gs_view *view, int64_t *pairs, gs_stream stream) {
-    return GS_STATUS(launch_for(stream, view->ranges.tiles_y, block, row_isects_kernel, view->ranges.tile_begin,
-                                view->ranges.tiles_x, view->ranges.tiles_y, pairs));
+    return GS_STATUS(launch_for(stream, view->ranges.tiles_y, block, row_isects_kernel,
+                                view->ranges.tile_begin, view->ranges.tiles_x, view->ranges.tiles_y, pairs));
 }
 
 gs_status parts_largest(const gs_view *view, gs_largest_values *largest, gs_stream stream) {

@@ -499,7 +499,8 @@ static bool queue_backward(parts *s, own_part *part) {
     const int32_t v = part->part.view;
     gs_gradient *const gradient = &part->gradient;
     device_begin_stage("render backward");
-    GS_CHECK(gs_splat_grad_bytes(view->gaussians.count, 0, s->batch->policy.strategy, &gradient->splat_grad_bytes));
+    GS_CHECK(gs_splat_grad_bytes(view->gaussians.count, 0, s->batch->policy.strategy,
+                                 &gradient->splat_grad_bytes));
     gradient->splat_grad = reserve_for_step(s, &part->in->splat_grad, gradient->splat_grad_bytes);
     if (!gradient->splat_grad) return false;
     if (s->fixed) {

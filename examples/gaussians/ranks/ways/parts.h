@@ -77,7 +77,8 @@ typedef struct tile_partition {
 
 // rows: of tiles of an image. costs: [views][rows], above 0, of all less than 2^56; NULL: rows cost the same. Shares
 // are ranges of rows of nearly equal cost. views + ranks - 1 parts at most.
-void divide_tiles(int32_t ranks_number, int32_t views, int32_t rows, const int64_t *costs, tile_partition *out);
+void divide_tiles(int32_t ranks_number, int32_t views, int32_t rows, const int64_t *costs,
+                  tile_partition *out);
 
 enum {
     MOST_OWN = GS_MAX_VIEWS + 1, // parts of one rank
@@ -116,8 +117,8 @@ typedef struct step_buffer {
 typedef struct rendering {
     step_buffer splat_grad, workspace;
     device_buffer image, d_color;
-    int64_t isect_capacity; // 0: unknown
-    gs_tile_ranges division;     // of the last time: how the blend divided the work
+    int64_t isect_capacity;  // 0: unknown
+    gs_tile_ranges division; // of the last time: how the blend divided the work
     gs_bin_report *report; // pinned
     device_buffer lengths;
     list_lengths *known_lengths; // pinned

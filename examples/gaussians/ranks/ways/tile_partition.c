@@ -94,7 +94,8 @@ static int64_t cut_near(const row_line *line, int64_t at, int64_t *before, int64
     return view_end >= 0 ? view_end : best;
 }
 
-void divide_tiles(int32_t ranks_number, int32_t views, int32_t rows, const int64_t *costs, tile_partition *out) {
+void divide_tiles(int32_t ranks_number, int32_t views, int32_t rows, const int64_t *costs,
+                  tile_partition *out) {
     const row_line line = {(int64_t)views * rows, rows, costs};
     int64_t all = 0, at = 0, before = 0;
     int32_t count = 0;

@@ -372,7 +372,8 @@ TEST(Reach, MissesNoPixelForRounding) {
         const double dy = of_edge ? -e * w1 / w2 : e, dx = (of_edge ? e * w2 - w1 * dy : -w1 * dy) / w0;
         c.splat.mean[0] = float(c.x + 0.5 - dx), c.splat.mean[1] = float(c.y + 0.5 - dy);
         const float x = float(c.x) + 0.5f - c.splat.mean[0], y = float(c.y) + 0.5f - c.splat.mean[1];
-        const float e0 = c.splat.conic_sqrt[1] * y + c.splat.conic_sqrt[0] * x, e1 = c.splat.conic_sqrt[2] * y;
+        const float e0 = c.splat.conic_sqrt[1] * y + c.splat.conic_sqrt[0] * x,
+                    e1 = c.splat.conic_sqrt[2] * y;
         c.splat.log2_opacity = min_exponent + (e0 * e0 + e1 * e1) * float(1 + uniform(-2e-7, 2e-7));
     }
     const device_vector<borderline> on_device(cases);

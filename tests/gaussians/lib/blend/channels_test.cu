@@ -117,11 +117,13 @@ TEST_P(Channels, GradientsAgreeWithTheReferenceByEveryReduction) {
         SCOPED_TRACE(w);
         divide(&f.frame.view.ranges, w);
         const std::vector<float> all = f.backward({w.strategy, w.balance_threshold}, f.extras());
-        for (int k = GS_CHANNELS; k <= GS_SPLAT_GRAD_SUMS || (f.has_absolute() && k < GS_SPLAT_GRAD_STRIDE); k++) {
+        for (int k = GS_CHANNELS; k <= GS_SPLAT_GRAD_SUMS || (f.has_absolute() && k < GS_SPLAT_GRAD_STRIDE);
+             k++) {
             std::vector<double> got, expected_of;
             for (int64_t i = 0; i < f.frame.choice.count; i++) {
                 double expected[GS_SPLAT_GRAD_STRIDE] = {};
-                if (f.splats[i].decisions.visible) reference_splat_grad(&f.splats[i], &gradients[i], expected);
+                if (f.splats[i].decisions.visible)
+                    reference_splat_grad(&f.splats[i], &gradients[i], expected);
                 got.push_back(all[i * GS_SPLAT_GRAD_STRIDE + k]);
                 expected_of.push_back(expected[k]);
             }
@@ -283,8 +285,8 @@ TEST(ChannelsOfAView, BadArgumentsAreNamed) {
     const device_vector<char> splat_grad(size_t(1) << 20);
     gs_gradient gradient = {};
     gradient.color = d_color.data();
-    gradient.splat_grad = reinterpret_cast<gs_splat_grad *>(splat_grad.data()), gradient.splat_grad_bytes = size_t(1)
-                                                                                                << 20;
+    gradient.splat_grad = reinterpret_cast<gs_splat_grad *>(splat_grad.data()),
+    gradient.splat_grad_bytes = size_t(1) << 20;
     refused(gs_render_backward(&view, &gradient, {DISTWAR_TREE, 0}, NULL),
             "gs_render_backward: gaussians.color of the gradient must be given unless there are 3 channels");
     gradient.gaussians.color = f.d_colors.data();

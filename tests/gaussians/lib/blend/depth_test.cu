@@ -107,11 +107,13 @@ TEST_P(Depth, GivesTheMomentsOfTheReferenceByEveryReduction) {
                 frame.backward(d_color, d_alpha, {w.strategy, w.balance_threshold}, extras);
             for (int k = 0; k < GS_SPLAT_GRAD_STRIDE; k++) {
                 if (k > GS_SPLAT_GRAD_SUMS && want.depth && !want.absolute) continue; // undefined
-                const bool summed = k < GS_SPLAT_GRAD_SUMS || (k == GS_SPLAT_GRAD_SUMS ? want.depth : want.absolute);
+                const bool summed =
+                    k < GS_SPLAT_GRAD_SUMS || (k == GS_SPLAT_GRAD_SUMS ? want.depth : want.absolute);
                 std::vector<double> got, expected_of;
                 for (int64_t i = 0; i < frame.choice.count; i++) {
                     double expected[GS_SPLAT_GRAD_STRIDE] = {};
-                    if (splats[i].decisions.visible) reference_splat_grad(&splats[i], &gradients[i], expected);
+                    if (splats[i].decisions.visible)
+                        reference_splat_grad(&splats[i], &gradients[i], expected);
                     got.push_back(splat_grad[i * GS_SPLAT_GRAD_STRIDE + k]);
                     expected_of.push_back(summed ? expected[k] : 0);
                 }
@@ -148,7 +150,8 @@ TEST(DepthEdges, ItsGradientNeedsTheDepthWhereItIsRead) {
     const device_vector<gs_splat_grad> splat_grad(size_t(frame.choice.count));
     gs_gradient gradient = {};
     gradient.color = d_color.data(), gradient.depth = d_depth.data();
-    gradient.splat_grad = splat_grad.data(), gradient.splat_grad_bytes = sizeof(gs_splat_grad) * frame.choice.count;
+    gradient.splat_grad = splat_grad.data(),
+    gradient.splat_grad_bytes = sizeof(gs_splat_grad) * frame.choice.count;
     frame.view.ranges.split_tiles = 0;
     EXPECT_GS_OK(gs_render_backward(&frame.view, &gradient, {DISTWAR_TREE, 0}, NULL));
     const auto refused = [&] {

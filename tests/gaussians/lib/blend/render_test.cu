@@ -119,7 +119,8 @@ TEST(RenderBlock, ClampsThePartOfEachPixel) {
         reference_render_backward(&blend, &of_pixel, gradients.data(), NULL);
         for (size_t s = 0; s < count; s++) {
             splat_grad.assign(stride, 0);
-            if (splats[s].decisions.visible) reference_splat_grad(&splats[s], &gradients[s], splat_grad.data());
+            if (splats[s].decisions.visible)
+                reference_splat_grad(&splats[s], &gradients[s], splat_grad.data());
             parts.insert(parts.end(), splat_grad.begin(), splat_grad.begin() + fields);
         }
     }
@@ -240,13 +241,13 @@ TEST(RenderEdges, BadArgumentsAreNamed) {
                        "gs_render_backward: balance_threshold must be in 0..33");
     expect_refused(backward(&memory.gradient, {distwar_strategy(17), 0}),
                    "gs_render_backward: 17 is not a strategy");
-    expect_refused(backward(NULL, {DISTWAR_TREE, 0}), "gs_render_backward: color and moments");
+    expect_refused(backward(NULL, {DISTWAR_TREE, 0}), "gs_render_backward: color and splat_grad");
     gs_gradient gradient = memory.gradient;
     gradient.color = NULL;
-    expect_refused(backward(&gradient, {DISTWAR_TREE, 0}), "gs_render_backward: color and moments");
+    expect_refused(backward(&gradient, {DISTWAR_TREE, 0}), "gs_render_backward: color and splat_grad");
     gradient = memory.gradient;
     gradient.splat_grad = NULL;
-    expect_refused(backward(&gradient, {DISTWAR_TREE, 0}), "gs_render_backward: color and moments");
+    expect_refused(backward(&gradient, {DISTWAR_TREE, 0}), "gs_render_backward: color and splat_grad");
 
     gradient = memory.gradient;
     for (const float limit : {-1.0f, NAN}) {
@@ -296,7 +297,8 @@ TEST(RenderEdges, StrategiesThatTheBlendDoesNotHaveAreNamed) {
             continue;
         }
         expect_refused(status, ("gs_render_backward" + refusal).c_str());
-        expect_refused(gs_splat_grad_bytes(1, 3, strategy, &bytes), ("gs_splat_grad_bytes" + refusal).c_str());
+        expect_refused(gs_splat_grad_bytes(1, 3, strategy, &bytes),
+                       ("gs_splat_grad_bytes" + refusal).c_str());
     }
     EXPECT_EQ(taken, 6);
     EXPECT_FALSE(gs_has_strategy(DISTWAR_VECTOR));

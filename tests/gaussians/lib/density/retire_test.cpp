@@ -90,7 +90,7 @@ TEST(Retire, RefusesBadArguments) {
     expect_refusal(gs_retire(&g, nullptr, 1, workspace.data(), bytes, nullptr), "score must be given");
     expect_refusal(gs_retire(&g, score.data(), 1, workspace.data(), bytes - 1, nullptr),
                    "the workspace is NULL");
-    expect_refusal(gs_score_add(nullptr, 9, score.data(), nullptr), "moments and score must be given");
+    expect_refusal(gs_score_add(nullptr, 9, score.data(), nullptr), "splat_grad and score must be given");
     expect_refusal(gs_retire_bytes(-1, &bytes), "count must be in");
 }
 

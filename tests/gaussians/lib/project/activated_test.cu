@@ -21,7 +21,7 @@ struct projection {
           splat_grad(random_floats(7, size_t(choice.count * GS_SPLAT_GRAD_STRIDE), -1, 1)) {
         view.gaussians = *in.get();
         view.gaussians.antialias = choice.antialias;
-        view.gaussians.activated = activated;
+        view.gaussians.form = activated ? GS_ACTIVATED : GS_RAW;
         view.camera = frame.view.camera;
         view.sh_degree_used = choice.sh_degree_used;
         view.splats = splats.data();
@@ -222,10 +222,11 @@ TEST(Mean2d, IsAGradientOfItsOwn) {
     const std::vector<gs_splat> splats = p.splats.read();
     const std::vector<float> splat_grad = p.splat_grad.read();
     for (size_t i = 0; i < n; i++)
-        EXPECT_NEAR(
-            sums[2 * i],
-            splats[i].depth == 0 ? 0 : 2 * M_LN2 * splats[i].conic_sqrt[0] * splat_grad[GS_SPLAT_GRAD_STRIDE * i + 10],
-            1e-5 * (1 + fabs(sums[2 * i])));
+        EXPECT_NEAR(sums[2 * i],
+                    splats[i].depth == 0
+                        ? 0
+                        : 2 * M_LN2 * splats[i].conic_sqrt[0] * splat_grad[GS_SPLAT_GRAD_STRIDE * i + 10],
+                    1e-5 * (1 + fabs(sums[2 * i])));
 
     const auto means = [&p](const float *pixel_mean2d) {
         p.gradient.pixel_mean2d = pixel_mean2d;

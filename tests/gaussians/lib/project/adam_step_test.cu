@@ -53,7 +53,8 @@ void compare(const kernel_frame &frame, const std::vector<gs_camera> &cameras, i
     for (int64_t step = 1; step <= 3; step++) {
         std::vector<float> moments = random_floats(uint64_t(step), GS_SPLAT_GRAD_STRIDE * splats, -1, 1);
         for (size_t i = 0; i < splats; i++)
-            for (int k = 0; i % 3 == 0 && k < GS_SPLAT_GRAD_STRIDE; k++) moments[GS_SPLAT_GRAD_STRIDE * i + k] = 0;
+            for (int k = 0; i % 3 == 0 && k < GS_SPLAT_GRAD_STRIDE; k++)
+                moments[GS_SPLAT_GRAD_STRIDE * i + k] = 0;
         const device_vector<float> sums(moments);
         for (stepped *of : {&at_once, &apart}) {
             gs_view view = {};
@@ -148,11 +149,11 @@ TEST(AdamStepEdges, WhatCannotBeIsRefused) {
     gradient.camera = &camera;
     refused("the gradient by the camera is not computed with a step");
     gradient.camera = NULL, gradient.moments = NULL;
-    refused("moments must be given");
+    refused("splat_grad must be given");
     gradient.moments = reinterpret_cast<gs_splat_grad *>(sums.data());
-    view.gaussians.activated = 1;
+    view.gaussians.form = GS_ACTIVATED;
     refused("activated arrays");
-    view.gaussians.activated = 0, view.gaussians.color = colors.data();
+    view.gaussians.form = GS_RAW, view.gaussians.color = colors.data();
     refused("given colours");
     view.gaussians.color = NULL, view.gaussians.count--;
     refused("adam must have the shape of gaussians");

@@ -13,7 +13,8 @@ class Project : public testing::TestWithParam<scene_choice> {};
 // The covariance that a whitening factor stands for.
 void covariance_of(const gs_splat &splat, double out[3]) {
     const double scale = 1.1774100225154747; // sqrt(2 / log2(e))
-    const double l0 = scale * splat.conic_sqrt[0], l1 = scale * splat.conic_sqrt[1], l2 = scale * splat.conic_sqrt[2];
+    const double l0 = scale * splat.conic_sqrt[0], l1 = scale * splat.conic_sqrt[1],
+                 l2 = scale * splat.conic_sqrt[2];
     out[0] = (l1 * l1 + l2 * l2) / (l0 * l0 * l2 * l2);
     out[1] = -l1 / (l0 * l2 * l2);
     out[2] = 1 / (l2 * l2);
