@@ -106,7 +106,7 @@ void reference_project_backward(const reference_gaussians *gaussians, int64_t i,
 
 // As gs_camera_gradient.
 typedef struct reference_camera_gradient {
-    double matrix[12], twist[6], intrinsics[4];
+    double matrix[12], se3_grad[6], intrinsics[4];
 } reference_camera_gradient;
 
 // Adds to *sum what Gaussian i contributes to the gradient by the camera, nothing if it is culled.

@@ -77,7 +77,7 @@ TEST(Bin, TileListsGiveWhatOneListOfAllSplatsGives) {
     const gs_tile_ranges all = {
         p.ranges.tiles_x, p.ranges.tiles_y, begin.back(), begin.data(), index.data(), 1, 0, nullptr, 0, 0,
         nullptr};
-    ASSERT_LT(p.ranges.isects, all.pairs);
+    ASSERT_LT(p.ranges.isects, all.isects);
     reference_image image = reference_image_create(p.width, p.height);
     reference_blend blend = p.blend(nullptr);
     blend.ranges = &all;

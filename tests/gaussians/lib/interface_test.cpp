@@ -50,12 +50,12 @@ bool last_error_has(const char *text) {
 
 TEST(Interface, ForwardIsTheStages) {
     whole_view whole(some_scene);
-    const int64_t pairs = whole.stages.view.ranges.isects;
-    ASSERT_GT(pairs, 100);
-    for (const int64_t capacity : {pairs, pairs + 1000}) {
+    const int64_t isects = whole.stages.view.ranges.isects;
+    ASSERT_GT(isects, 100);
+    for (const int64_t capacity : {isects, isects + 1000}) {
         ASSERT_GS_OK(whole.forward(capacity));
-        EXPECT_EQ(whole.view.isects_needed, pairs);
-        EXPECT_EQ(whole.view.ranges.isects, pairs);
+        EXPECT_EQ(whole.view.isects_needed, isects);
+        EXPECT_EQ(whole.view.ranges.isects, isects);
         EXPECT_EQ(whole.color.read(), whole.stages.color.read());
         EXPECT_EQ(whole.transmittance.read(), whole.stages.transmittance.read());
         EXPECT_EQ(whole.n_contrib.read(), whole.stages.n_contrib.read());
@@ -64,11 +64,11 @@ TEST(Interface, ForwardIsTheStages) {
 
 TEST(Interface, PairsThatDoNotFitAreCountedAndNothingIsWritten) {
     whole_view whole(some_scene);
-    const int64_t pairs = whole.stages.view.ranges.isects;
-    for (const int64_t capacity : {int64_t(0), pairs - 1}) {
+    const int64_t isects = whole.stages.view.ranges.isects;
+    for (const int64_t capacity : {int64_t(0), isects - 1}) {
         EXPECT_EQ(whole.forward(capacity), GS_ISECTS_DO_NOT_FIT);
-        EXPECT_TRUE(last_error_has(std::to_string(pairs).c_str())) << gs_last_error();
-        EXPECT_EQ(whole.view.isects_needed, pairs);
+        EXPECT_TRUE(last_error_has(std::to_string(isects).c_str())) << gs_last_error();
+        EXPECT_EQ(whole.view.isects_needed, isects);
         EXPECT_EQ(whole.view.ranges.tile_begin, nullptr);
         EXPECT_EQ(whole.color.read(), whole_view::sentinels(3 * whole.stages.pixels()));
         EXPECT_EQ(whole.transmittance.read(), whole_view::sentinels(whole.stages.pixels()));

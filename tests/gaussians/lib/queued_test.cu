@@ -22,7 +22,7 @@ class queued_frame {
         view.isect_capacity = std::max(stages.view.ranges.isects + room, int64_t(0));
         view.report = report.data();
         gs_view_parts parts = {};
-        parts.image = parts.moments = 1, parts.strategy = strategy;
+        parts.image = parts.splat_grad = 1, parts.strategy = strategy;
         size_t bytes = 0;
         EXPECT_GS_OK(gs_view_bytes(&view, &parts, &bytes));
         block = std::make_unique<device_vector<char>>(bytes);
@@ -91,12 +91,12 @@ TEST_P(Queued, GivesTheBitsOfAFrameThatWaits) {
         const gs_tile_ranges &expected = waiting.view.ranges, &ranges = queued.view.ranges;
         EXPECT_EQ(ranges.isects, queued.view.isect_capacity);
         gs_bin_report report = queued.report.read()[0];
-        EXPECT_EQ(report.isects_needed, expected.pairs);
-        EXPECT_EQ(report.most_isects_needed, expected.pairs);
+        EXPECT_EQ(report.isects_needed, expected.isects);
+        EXPECT_EQ(report.most_isects_needed, expected.isects);
         queued.view.report = &report;
         ASSERT_GS_OK(gs_bin_wait(&queued.view, NULL));
-        EXPECT_EQ(queued.view.isects_needed, expected.pairs);
-        EXPECT_EQ(ranges.isects, expected.pairs);
+        EXPECT_EQ(queued.view.isects_needed, expected.isects);
+        EXPECT_EQ(ranges.isects, expected.isects);
         EXPECT_EQ(ranges.pixels_per_thread, expected.pixels_per_thread);
         EXPECT_EQ(ranges.split_tiles, expected.split_tiles);
         const size_t tiles = size_t(ranges.tiles_x) * ranges.tiles_y;
@@ -139,8 +139,8 @@ TEST(QueuedEdges, AValidDivisionOfWorkIsKept) {
 TEST(QueuedEdges, AnOverflowShowsAndReadsNothingBeyondTheLists) {
     for (const distwar_strategy strategy : {DISTWAR_TREE, DISTWAR_BLOCK}) {
         queued_frame f(some_scene, -1, strategy);
-        const int64_t pairs = f.stages.view.ranges.isects;
-        for (const int64_t capacity : {pairs - 1, int64_t(1), int64_t(0)}) {
+        const int64_t isects = f.stages.view.ranges.isects;
+        for (const int64_t capacity : {isects - 1, int64_t(1), int64_t(0)}) {
             f.view.isect_capacity = capacity;
             f.forward(NULL);
             f.backward(NULL);
@@ -148,13 +148,13 @@ TEST(QueuedEdges, AnOverflowShowsAndReadsNothingBeyondTheLists) {
             EXPECT_TRUE(std::isnan(f.result.read()[0])) << "and so does the loss";
             for (const double value : f.gradient_values()) ASSERT_EQ(value, 0);
             gs_bin_report report = f.report.read()[0];
-            EXPECT_EQ(report.isects_needed, pairs);
+            EXPECT_EQ(report.isects_needed, isects);
             f.view.report = &report;
             EXPECT_EQ(gs_bin_wait(&f.view, NULL), GS_ISECTS_DO_NOT_FIT);
             f.view.report = f.report.data();
-            EXPECT_NE(std::string(gs_last_error()).find(std::to_string(pairs)), std::string::npos)
+            EXPECT_NE(std::string(gs_last_error()).find(std::to_string(isects)), std::string::npos)
                 << gs_last_error();
-            EXPECT_EQ(f.view.isects_needed, pairs);
+            EXPECT_EQ(f.view.isects_needed, isects);
         }
     }
 }
@@ -162,9 +162,9 @@ TEST(QueuedEdges, AnOverflowShowsAndReadsNothingBeyondTheLists) {
 // The lists' memory has exactly the capacity: what lies behind it must stay.
 TEST(QueuedEdges, AnOverflowWritesNothingBeyondTheCapacity) {
     queued_frame f(some_scene, -1);
-    const int64_t pairs = f.stages.view.ranges.isects;
+    const int64_t isects = f.stages.view.ranges.isects;
     ASSERT_GS_OK(gs_project(&f.view, NULL));
-    for (const int64_t capacity : {pairs - 1, int64_t(7), int64_t(0)}) {
+    for (const int64_t capacity : {isects - 1, int64_t(7), int64_t(0)}) {
         f.view.isect_capacity = capacity;
         size_t bytes = 0;
         ASSERT_GS_OK(gs_bin_bytes(&f.view, &bytes));
@@ -172,7 +172,7 @@ TEST(QueuedEdges, AnOverflowWritesNothingBeyondTheCapacity) {
         const device_vector<char> workspace(expected);
         f.view.workspace = workspace.data(), f.view.workspace_bytes = bytes;
         ASSERT_GS_OK(gs_bin(&f.view, NULL));
-        EXPECT_EQ(f.report.read()[0].isects_needed, pairs);
+        EXPECT_EQ(f.report.read()[0].isects_needed, isects);
         const std::vector<char> after = workspace.read();
         EXPECT_TRUE(
             std::equal(after.begin() + int64_t(bytes), after.end(), expected.begin() + int64_t(bytes)));
@@ -181,19 +181,19 @@ TEST(QueuedEdges, AnOverflowWritesNothingBeyondTheCapacity) {
 
 TEST(QueuedEdges, TheReportRemembersTheMostThatWasNeeded) {
     queued_frame f(some_scene, 0);
-    const int64_t pairs = f.stages.view.ranges.isects;
+    const int64_t isects = f.stages.view.ranges.isects;
     f.forward(NULL);
     const gs_camera near = f.view.camera;
     f.view.camera.translation[2] += 1000; // all splats become small
     f.forward(NULL);
     const gs_bin_report far = f.report.read()[0];
-    EXPECT_LT(far.isects_needed, pairs);
-    EXPECT_EQ(far.most_isects_needed, pairs);
+    EXPECT_LT(far.isects_needed, isects);
+    EXPECT_EQ(far.most_isects_needed, isects);
     f.view.camera = near;
     const gs_bin_report cleared = {};
     device_upload(f.report.data(), &cleared, sizeof cleared);
     f.forward(NULL);
-    EXPECT_EQ(f.report.read()[0].most_isects_needed, pairs);
+    EXPECT_EQ(f.report.read()[0].most_isects_needed, isects);
 }
 
 // A gs_bin_report in pinned memory.
@@ -208,18 +208,18 @@ TEST_P(Queued, WithAReportInPinnedMemoryGivesTheBitsOfAFrameThatWaits) {
     queued_frame waiting(GetParam(), 500), queued(GetParam(), 500);
     waiting.view.report = nullptr;
     queued.view.report = report.of;
-    const int64_t room = queued.view.isect_capacity, pairs = queued.stages.view.ranges.isects;
-    for (const int64_t capacity : {pairs - 1, int64_t(0), room}) {
+    const int64_t room = queued.view.isect_capacity, isects = queued.stages.view.ranges.isects;
+    for (const int64_t capacity : {isects - 1, int64_t(0), room}) {
         queued.view.isect_capacity = capacity;
-        const gs_status expected = pairs > capacity ? GS_ISECTS_DO_NOT_FIT : GS_OK;
+        const gs_status expected = isects > capacity ? GS_ISECTS_DO_NOT_FIT : GS_OK;
         EXPECT_GS_OK(gs_forward(&queued.view, NULL));
         EXPECT_EQ(gs_bin_wait(&queued.view, NULL), expected) << gs_last_error();
-        EXPECT_EQ(queued.view.isects_needed, pairs);
+        EXPECT_EQ(queued.view.isects_needed, isects);
     }
     for (queued_frame *f : {&waiting, &queued}) f->forward(NULL);
     EXPECT_GS_OK(gs_bin_wait(&queued.view, NULL));
     for (queued_frame *f : {&waiting, &queued}) f->backward(NULL);
-    EXPECT_EQ(queued.view.ranges.isects, pairs);
+    EXPECT_EQ(queued.view.ranges.isects, isects);
     EXPECT_EQ(queued.view.ranges.split_tiles, waiting.view.ranges.split_tiles);
     EXPECT_EQ(queued.picture(), waiting.picture());
     EXPECT_EQ(queued.gradient_values(), waiting.gradient_values());
@@ -269,7 +269,7 @@ TEST(QueuedEdges, NoGaussiansNeedNoSplats) {
     choice.count = 0;
     for (const bool with_report : {true, false}) {
         queued_frame f(choice, 100);
-        f.view.splats = nullptr, f.gradient.moments = nullptr;
+        f.view.splats = nullptr, f.gradient.splat_grad = nullptr;
         if (!with_report) f.view.report = nullptr;
         f.forward(NULL);
         f.backward(NULL);
@@ -390,7 +390,7 @@ TEST(QueuedGraph, AnOverflowInAReplayShows) {
     GTEST_SKIP()
         << "simt has no CUDA graphs; AnOverflowShowsAndReadsNothingBeyondTheLists runs the same calls";
 #else
-    queued_frame f(some_scene, 500, DISTWAR_TREE); // Adam changes how many pairs are needed
+    queued_frame f(some_scene, 500, DISTWAR_TREE); // Adam changes how many intersections are needed
     device_gaussians moments[2] = {{some_scene.count, some_scene.sh_degree},
                                    {some_scene.count, some_scene.sh_degree}};
     captured_step step(f, {&moments[0], &moments[1]});

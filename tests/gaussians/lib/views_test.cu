@@ -143,14 +143,14 @@ TEST_P(Views, AreTheSingleViewsAndTheSumOfTheirGradients) {
         EXPECT_EQ(all.view.ranges.views, count);
 
         std::vector<float> sum(all.gradient_values().size());
-        int64_t pairs = 0;
+        int64_t isects = 0;
         for (int v = 0; v < count; v++) {
             like.views = {}, like.camera = cameras[size_t(v)];
             placed_view one(like, choice, policy);
             one.gradient.color = d_color.data() + 3 * values * size_t(v);
             one.gradient.alpha = d_alpha.data() + values * size_t(v);
             ASSERT_GS_OK(gs_forward(&one.view, NULL));
-            pairs += one.view.ranges.isects;
+            isects += one.view.ranges.isects;
             expect_same(all.splats(), one.splats(), v, "splats");
             expect_same_lists(all.view, one.view, v);
             expect_same(all.color(), one.color(), v, "color");
@@ -169,7 +169,7 @@ TEST_P(Views, AreTheSingleViewsAndTheSumOfTheirGradients) {
             const std::vector<double> own = one.gradient_values();
             for (size_t k = 0; k < sum.size(); k++) sum[k] += float(own[k]);
         }
-        EXPECT_EQ(all.view.isects_needed, pairs);
+        EXPECT_EQ(all.view.isects_needed, isects);
         const std::vector<double> got = all.gradient_values(), expected(sum.begin(), sum.end());
         EXPECT_LE(relative_norm(got, expected), 1e-6);
     }

@@ -52,7 +52,7 @@ TEST(PartsKernels, LengthsHaveTheLongestList) {
     const device_vector<list_lengths> lengths(1);
     ASSERT_GS_OK(libgs_list_lengths(&frame.view, lengths.data(), NULL));
     EXPECT_EQ(lengths.read()[0].longest, length(order.back()));
-    EXPECT_EQ(lengths.read()[0].pairs, begin[tiles]);
+    EXPECT_EQ(lengths.read()[0].isects, begin[tiles]);
 }
 
 TEST(PartsKernels, GathersInOrderWhatEachPartNeeds) {

@@ -96,7 +96,7 @@ typedef struct fixed_units {
     float summed;                   // values of a record that are summed, the first ones
 } fixed_units;
 // After gs_render_backward of one view with DISTWAR_FIXED. *sums, host: becomes their place in the memory of
-// gradient->moments, [count][12].
+// gradient->splat_grad, [count][12].
 gs_status parts_fixed_sums(const gs_view *view, const gs_gradient *gradient, const int64_t **sums,
                            fixed_units *units, gs_stream stream);
 // sums: [views][count][12], units: [views], moments: [views][count].

@@ -450,7 +450,7 @@ static bool divide_as_whole(parts *s) {
     for (int k = 0; is_cut(s, k); k++) {
         const list_lengths *const lengths = s->own[k].in->known_lengths;
         int64_t *const of_view = own + 2 * s->own[k].part.view;
-        of_view[0] = lengths->pairs, of_view[1] = lengths->longest;
+        of_view[0] = lengths->isects, of_view[1] = lengths->longest;
     }
     if (!ranks_tell_numbers(s->group, values, own, all, s->travel)) return false;
     for (int k = 0; is_cut(s, k); k++) {

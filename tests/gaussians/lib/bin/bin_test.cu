@@ -231,7 +231,7 @@ TEST(BinEdges, FewerPixelsAThreadWhereOneListOutlastsTheOthersOrTilesAreFew) {
     int device, multiprocessors;
     ASSERT_EQ(cudaGetDevice(&device), cudaSuccess);
     ASSERT_EQ(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device), cudaSuccess);
-    // By a part of all that a multiprocessor has to do: longest - pairs / tiles = part pairs /
+    // By a part of all that a multiprocessor has to do: longest - intersections / tiles = part intersections /
     // multiprocessors
     for (const auto &[part, pixels] : {std::pair(0.1, 4), std::pair(0.5, 2), std::pair(0.9, 1)}) {
         const int side = 32, tiles = side * side;
@@ -265,9 +265,9 @@ TEST(BinEdges, AListThatDoesNotFitIsNotBegun) {
 TEST(BinEdges, BucketsTakeAsMuchAsThePageSays) {
     const kernel_frame frame(comparison_scenes()[0]);
     gs_view view = frame.view;
-    const auto bytes_of = [&](int64_t pairs, int64_t buckets) {
+    const auto bytes_of = [&](int64_t isects, int64_t buckets) {
         size_t bytes = 0;
-        view.isect_capacity = pairs, view.bucket_capacity = buckets;
+        view.isect_capacity = isects, view.bucket_capacity = buckets;
         EXPECT_GS_OK(gs_bin_bytes(&view, &bytes));
         return bytes;
     };
@@ -277,7 +277,7 @@ TEST(BinEdges, BucketsTakeAsMuchAsThePageSays) {
                                                  {10 * million, 80 * million},
                                                  {200 * million, large},
                                                  {2000 * million, 2000 * million}};
-    for (const auto &[pairs, room] : rooms) EXPECT_EQ(bytes_of(pairs, 0), bytes_of(pairs, room)) << pairs;
+    for (const auto &[isects, room] : rooms) EXPECT_EQ(bytes_of(isects, 0), bytes_of(isects, room)) << isects;
     EXPECT_LT(bytes_of(10 * million, 79 * million), bytes_of(10 * million, 0));
 }
 

@@ -66,7 +66,7 @@ void compare(const kernel_frame &frame, const std::vector<gs_camera> &cameras, i
             if (cameras.size() > 1) view.views = {int32_t(cameras.size()), cameras.data()};
             ASSERT_GS_OK(gs_project(&view, NULL));
             gs_gradient gradient = {};
-            gradient.moments = reinterpret_cast<gs_splat_grad *>(sums.data());
+            gradient.splat_grad = reinterpret_cast<gs_splat_grad *>(sums.data());
             gradient.mean2d = of->mean2d.data(), gradient.abs_mean2d = of->absolute.data();
             if (of == &at_once) {
                 const gs_adam_step adam = {
@@ -124,7 +124,7 @@ TEST(AdamStepEdges, WhatCannotBeIsRefused) {
     gs_view view = frame.view;
     view.gaussians = *of.gaussians.get();
     gs_gradient gradient = {};
-    gradient.moments = reinterpret_cast<gs_splat_grad *>(sums.data());
+    gradient.splat_grad = reinterpret_cast<gs_splat_grad *>(sums.data());
     gs_adam_step adam = {of.gaussians.get(), of.first.get(), of.second.get(), all_different, 1, nullptr};
     const auto refused = [&](const char *text) {
         EXPECT_EQ(gs_project_backward_adam(&view, &gradient, &adam, NULL), GS_INVALID_ARGUMENT) << text;
@@ -148,9 +148,9 @@ TEST(AdamStepEdges, WhatCannotBeIsRefused) {
     gs_camera_gradient camera;
     gradient.camera = &camera;
     refused("the gradient by the camera is not computed with a step");
-    gradient.camera = NULL, gradient.moments = NULL;
+    gradient.camera = NULL, gradient.splat_grad = NULL;
     refused("splat_grad must be given");
-    gradient.moments = reinterpret_cast<gs_splat_grad *>(sums.data());
+    gradient.splat_grad = reinterpret_cast<gs_splat_grad *>(sums.data());
     view.gaussians.form = GS_ACTIVATED;
     refused("activated arrays");
     view.gaussians.form = GS_RAW, view.gaussians.color = colors.data();

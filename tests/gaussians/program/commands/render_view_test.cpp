@@ -74,19 +74,19 @@ TEST(RenderView, ListsThatDoNotFitAreBinnedAgain) {
     roomy.view.isect_capacity = 100000;
     const std::vector<float> expected = roomy.render();
     EXPECT_EQ(roomy.view.isect_capacity, 100000) << "what fits stays";
-    const int64_t pairs = roomy.view.ranges.isects;
-    ASSERT_GT(pairs, count);
+    const int64_t isects = roomy.view.ranges.isects;
+    ASSERT_GT(isects, count);
 
-    for (const int64_t capacity : {int64_t(0), pairs - 1}) {
+    for (const int64_t capacity : {int64_t(0), isects - 1}) {
         tight.view.isect_capacity = capacity;
         EXPECT_EQ(tight.render(), expected) << capacity;
-        EXPECT_EQ(tight.view.ranges.isects, pairs);
-        EXPECT_EQ(tight.view.isects_needed, pairs);
-        EXPECT_EQ(tight.view.isect_capacity, pairs + pairs / 4);
+        EXPECT_EQ(tight.view.ranges.isects, isects);
+        EXPECT_EQ(tight.view.isects_needed, isects);
+        EXPECT_EQ(tight.view.isect_capacity, isects + isects / 4);
     }
-    tight.view.isect_capacity = pairs;
+    tight.view.isect_capacity = isects;
     EXPECT_EQ(tight.render(), expected);
-    EXPECT_EQ(tight.view.isect_capacity, pairs) << "exactly enough is enough";
+    EXPECT_EQ(tight.view.isect_capacity, isects) << "exactly enough is enough";
 }
 
 TEST(RenderView, TheWorkspaceIsTheBuffer) {
