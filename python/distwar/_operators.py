@@ -71,7 +71,7 @@ def _run_render(plan, room, splats, features, color, alphas, depth, stream):
     block, lists = plan.render(room, address_of(splats, kept), address_of(features, kept),
                                (color.data_ptr(), None if depth is None else depth.data_ptr()), alphas.data_ptr(),
                                allocate, stream, report_of(device))
-    kept_bytes = _stages.kept_bytes(block.numel(), ranges.splat_index, ranges.isects)
+    kept_bytes = _stages.kept_bytes(block.numel(), lists.splat_index, lists.pairs)
     return block[:kept_bytes].clone() if kept_bytes else block, lists
 
 

@@ -394,9 +394,9 @@ class Plan:
         image, block, lists = rendered
         view = self._blended(splats, features, image, block, lists.n_contrib)
         s = self.shape.settings
-        view.ranges = gs.TileRanges((s.width + TILE - 1) // TILE, (s.height + TILE - 1) // TILE, ranges.isects,
-                              block + ranges.tile_begin, block + ranges.splat_index, ranges.pixels_per_thread,
-                              ranges.split_tiles, block + ranges.tile_order, self.shape.cameras)
+        view.ranges = gs.TileRanges((s.width + TILE - 1) // TILE, (s.height + TILE - 1) // TILE, lists.pairs,
+                              block + lists.tile_begin, block + lists.splat_index, lists.pixels_per_thread,
+                              lists.split_tiles, block + lists.tile_order, self.shape.cameras)
         gradient = gs.Gradient.from_buffer_copy(self.gradient_bytes)
         gradient.color, gradient.depth, gradient.alpha = d
         gradient.gaussians.color = d_features
