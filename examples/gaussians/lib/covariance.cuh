@@ -73,7 +73,7 @@ __device__ inline gaussian_shape gaussian_shape_of(const gs_gaussians &gaussians
     rotation_matrix(s.unit, s.rotation);
     for (int j = 0; j < 3; j++) {
         const float stored = gaussians.log_scale[3 * i + j];
-        s.scale[j] = gaussians.scale_modifier * (gaussians.form == GS_ACTIVATED ? stored : expf(stored));
+        s.scale[j] = gaussians.scale_modifier * (gaussians.form != GS_RAW ? stored : expf(stored));
     }
     return s;
 }

@@ -20,7 +20,7 @@ struct one_camera {
 
 // stored: of gs_gaussians.opacity_logit.
 __device__ float log2_opacity_of(const gs_gaussians &gaussians, float stored) {
-    return gaussians.form == GS_ACTIVATED ? log2f(stored) : -1.4426950408889634f * log1pf(expf(-stored));
+    return gaussians.form != GS_RAW ? log2f(stored) : -1.4426950408889634f * log1pf(expf(-stored));
 }
 
 // Whether scales and opacities are stored as logarithms and logits, the low-pass filter is the usual one, and no
@@ -58,7 +58,7 @@ __global__ void __launch_bounds__(rows_block)
     }
     const bool may_be_seen =
         exists && is_in_front(camera, p, cameras.angle_limit[view]) &&
-        (gaussians.form == GS_ACTIVATED ? stored_opacity : sigmoid(stored_opacity)) >= min_opacity;
+        (gaussians.form != GS_RAW ? stored_opacity : sigmoid(stored_opacity)) >= min_opacity;
     if constexpr (together) {
         const unsigned wanted = __ballot_sync(distwar::all_lanes, may_be_seen);
         begin_sh<length>(gaussians, first, wanted, sh_floats(degree), rows);

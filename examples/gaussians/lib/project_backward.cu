@@ -202,13 +202,13 @@ __device__ gaussian_gradient gradient_of(const gs_gaussians &gaussians, int64_t 
     gaussian_gradient g = {};
     for (int k = 0; k < 3; k++) g.mean[k] = sum.mean[k];
     const float opacity = gaussians.opacity_logit[i];
-    g.opacity_logit = gaussians.form == GS_ACTIVATED ? sum.h / opacity : sum.h * (1 - sigmoid(opacity));
+    g.opacity_logit = gaussians.form != GS_RAW ? sum.h / opacity : sum.h * (1 - sigmoid(opacity));
     if (gaussians.covariance) {
         for (int k = 0; k < 6; k++) g.covariance[k] = sum.shape[k / 3][k % 3];
         return g;
     }
     world_axes_adjoint(gaussian_shape_of(gaussians, i), axes, sum.shape, g.log_scale, g.quaternion);
-    for (int j = 0; gaussians.form == GS_ACTIVATED && j < 3; j++) { // by scales, not by their logarithms
+    for (int j = 0; gaussians.form != GS_RAW && j < 3; j++) { // by scales, not by their logarithms
         const float scale = gaussians.log_scale[3 * i + j];
         g.log_scale[j] = scale != 0 ? g.log_scale[j] / scale : 0;
     }
