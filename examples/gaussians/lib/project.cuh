@@ -80,7 +80,7 @@ inline gs_status check_projected(const char *function, const gs_view *view, gs_g
     GS_REQUIRE_OF(function, out->scale_modifier >= 0 && isfinite(out->scale_modifier),
                   "scale_modifier must be finite and not negative");
     if (out->scale_modifier == 0) out->scale_modifier = 1;
-    GS_REQUIRE_OF(function, out->form == GS_RAW || out->form != GS_RAW,
+    GS_REQUIRE_OF(function, out->form == GS_RAW || out->form == GS_ACTIVATED,
                   "form must be GS_RAW or GS_ACTIVATED");
     GS_REQUIRE_OF(function, out->eps2d >= 0 && isfinite(out->eps2d), "eps2d must be finite and not negative");
     if (out->eps2d == 0) out->eps2d = default_eps2d;

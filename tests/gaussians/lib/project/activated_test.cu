@@ -101,6 +101,8 @@ TEST(Activated, OtherCallsRefuseIt) {
     EXPECT_EQ(gs_opacity_reset(&p.view.gaussians, &p.view.gaussians, &p.view.gaussians, 0.5f, NULL),
               GS_INVALID_ARGUMENT);
     EXPECT_NE(std::string(gs_last_error()).find("activated"), std::string::npos) << gs_last_error();
+    p.view.gaussians.form = 2;
+    EXPECT_EQ(gs_project(&p.view, NULL), GS_INVALID_ARGUMENT);
 }
 
 // The constants of harmonics in an array of their own give the same bits, by one view and by three.
