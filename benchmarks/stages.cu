@@ -45,12 +45,12 @@ struct cub_commit : warp_commit<distwar::strategy::atomic> {
     struct memory {
         typename reduction::TempStorage storage[tile_pixels / 32];
     };
-    __device__ __forceinline__ int farthest(int value, memory &) const { return largest_in_warp(value); }
-    __device__ __forceinline__ void add(bool active, uint32_t index, const float (&field)[GS_MOMENTS],
+    __device__ __forceinline__ int farthest(int value, memory &) const { return warp_max(value); }
+    __device__ __forceinline__ void add(bool active, uint32_t index, const float (&field)[GS_SPLAT_GRAD_SUMS],
                                         memory &shared) const {
         if (!__any_sync(full_warp, active)) return;
         DISTWAR_UNROLL
-        for (int k = 0; k < GS_MOMENTS; k++) {
+        for (int k = 0; k < GS_SPLAT_GRAD_SUMS; k++) {
             const float total = reduction(shared.storage[threadIdx.x / 32]).Sum(field[k]);
             if (threadIdx.x % 32 == 0) atomicAdd(sums.place(index, k), total);
         }
@@ -76,7 +76,8 @@ struct floor_commit : tree_commit {
 struct lane_count_commit : warp_commit<distwar::strategy::atomic> {
     unsigned long long *commits; // [33]: by the number of lanes
 
-    __device__ __forceinline__ void add(bool active, uint32_t, const float (&)[GS_MOMENTS], memory &) const {
+    __device__ __forceinline__ void add(bool active, uint32_t, const float (&)[GS_SPLAT_GRAD_SUMS],
+                                        memory &) const {
         const int lanes = __popc(__ballot_sync(full_warp, active));
         if (threadIdx.x % 32 == 0) atomicAdd(&commits[lanes], 1ull);
     }
@@ -152,8 +153,8 @@ struct bench {
     std::vector<float> image_gradient; // of the largest view; the first values serve a smaller one
     uint8_t *target = nullptr;         // device: black, of the largest view
     double *loss = nullptr;            // device, [3]
-    float *moments = nullptr;          // device: of the strategies
-    size_t moments_bytes = 0;
+    float *splat_grad = nullptr;       // device: of the strategies
+    size_t splat_grad_bytes = 0;
     std::vector<float> expected; // moments of the first view
     gpu_timer timer;
 
@@ -163,8 +164,8 @@ struct bench {
         for (gs_gaussians *shaped : {&gradients, &first_moment, &second_moment})
             *shaped = device_gaussians_open(host.count, host.sh_degree);
         // fixed needs the most
-        GS_CHECK(gs_moments_bytes(host.count, GS_CHANNELS, DISTWAR_FIXED, &moments_bytes));
-        moments = device_array<float>(moments_bytes / sizeof(float));
+        GS_CHECK(gs_splat_grad_bytes(host.count, GS_CHANNELS, DISTWAR_FIXED, &splat_grad_bytes));
+        splat_grad = device_array<float>(splat_grad_bytes / sizeof(float));
         size_t values = 0;
         for (const gs_camera &camera : cameras)
             values = std::max(values, GS_CHANNELS * size_t(camera.width) * size_t(camera.height));
@@ -200,7 +201,7 @@ struct bench {
     backward_input<> input_of(size_t v) const {
         const gs_view &view = frames[v].view;
         backward_input<> in = {};
-        in.splats = view.splats, in.lists = view.lists;
+        in.splats = view.splats, in.ranges = view.ranges;
         in.width = view.camera.width, in.height = view.camera.height;
         in.color = view.image.color, in.transmittance = view.image.transmittance;
         in.n_contrib = view.image.n_contrib;
@@ -215,26 +216,27 @@ struct bench {
             gradient.block_limit = w == clamped_block ? 10 : 0;
             const distwar_strategy strategy = w == clamped_block ? DISTWAR_BLOCK : distwar_strategy(w);
             gradient.color = static_cast<float *>(frames[v].color_gradient.memory);
-            gradient.moments = reinterpret_cast<gs_moments *>(moments);
-            gradient.moments_bytes = moments_bytes;
+            gradient.splat_grad = reinterpret_cast<gs_splat_grad *>(splat_grad);
+            gradient.splat_grad_bytes = splat_grad_bytes;
             GS_CHECK(gs_render_backward(&frames[v].view, &gradient, {strategy, threshold}, nullptr));
             return;
         }
         const backward_input<> input = input_of(v);
-        DEVICE_CHECK(cudaMemsetAsync(moments, 0, size_t(gaussians.count) * GS_MOMENTS_STRIDE * sizeof(float),
-                                     nullptr));
+        DEVICE_CHECK(cudaMemsetAsync(
+            splat_grad, 0, size_t(gaussians.count) * GS_SPLAT_GRAD_STRIDE * sizeof(float), nullptr));
 #ifndef __SIMT__
         if (w == DISTWAR_CUB) {
-            DEVICE_CHECK(launch_render_backward(nullptr, input, cub_commit{{{moments, nullptr, 0, 0}, 0}}));
+            DEVICE_CHECK(
+                launch_render_backward(nullptr, input, cub_commit{{{splat_grad, nullptr, 0, 0}, 0}}));
             return;
         }
 #endif
         DEVICE_CHECK(launch_render_backward(
-            nullptr, input, floor_commit{{{moments, nullptr, 0, 0}, threshold > 1 ? threshold : 1}}));
+            nullptr, input, floor_commit{{{splat_grad, nullptr, 0, 0}, threshold > 1 ? threshold : 1}}));
     }
 
     std::vector<float> moments_now() const {
-        return host_copy<float>(moments, size_t(gaussians.count) * GS_MOMENTS_STRIDE);
+        return host_copy<float>(splat_grad, size_t(gaussians.count) * GS_SPLAT_GRAD_STRIDE);
     }
 
     // What the first strategy adds, by the norm. A floor's sums are wrong; those of a clamp are compared in tests/.
@@ -330,7 +332,7 @@ void register_all(bench &b, const std::string &name, int repetitions) {
 
 void describe(const bench &b, const char *scene, const view_options &options) {
     double pairs = 0; // the mean over the views
-    for (const frame &f : b.frames) pairs += double(f.view.lists.pairs) / double(b.frames.size());
+    for (const frame &f : b.frames) pairs += double(f.view.ranges.isects) / double(b.frames.size());
     std::string lanes; // numbers with blanks between
     for (const unsigned long long commits : b.active_lanes()) lanes += std::to_string(commits) + " ";
     add_context();

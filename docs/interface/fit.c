@@ -141,23 +141,19 @@ int main(void) {
                    .near_plane = 0.2f},
     };
     gs_gradient gradient = {.color = color_gradient, .gaussians = shape[1]};
-    const gs_view_parts parts = {.image = 1, .moments = 1, .strategy = DISTWAR_BFLY};
+    const gs_view_parts parts = {.image = 1, .splat_grad = 1, .strategy = DISTWAR_BFLY};
     void *block = NULL; // of all parts
-    const gs_adam_rates rates = {.mean = 0.02f,
-                                 .log_scale = 0.04f,
-                                 .quaternion = 0.02f,
-                                 .opacity_logit = 0.1f,
-                                 .sh_constant = 0.1f,
-                                 .sh_rest = 0};
+    const gs_adam_rates rates = {
+        .mean = 0.02f, .log_scale = 0.04f, .quaternion = 0.02f, .opacity_logit = 0.1f, .sh0 = 0.1f, .shN = 0};
 
     double before[3], after[3];
     const double begin = seconds();
     for (int step = 1; step <= STEPS; step++) {
         // The length of the lists is known only after binning: allocate what was needed, and some to spare.
-        gs_status status = block ? gs_forward(&view, NULL) : GS_PAIRS_DO_NOT_FIT;
-        while (status == GS_PAIRS_DO_NOT_FIT) {
+        gs_status status = block ? gs_forward(&view, NULL) : GS_ISECTS_DO_NOT_FIT;
+        while (status == GS_ISECTS_DO_NOT_FIT) {
             size_t bytes;
-            view.pair_capacity = 10 * COUNT + 2 * view.pairs_needed;
+            view.isect_capacity = 10 * COUNT + 2 * view.isects_needed;
             GS(gs_view_bytes(&view, &parts, &bytes));
             device_delete(block);
             block = device_new(bytes);

@@ -52,7 +52,7 @@ def main(path):
         camera=gs.Camera(width=SIZE, height=SIZE, fx=SIZE, fy=SIZE, cx=SIZE / 2, cy=SIZE / 2,
                          rotation=(1, 0, 0, 0, 1, 0, 0, 0, 1), translation=(0, 0, 4), near_plane=0.2),
         image=gs.Image(lib.address(color), lib.address(transmittance), lib.address(n_contrib)),
-        pair_capacity=100)  # too few: forward() provides more
+        isect_capacity=100)  # too few: forward() provides more
     gradient = gs.Gradient(gaussians=lib.gaussians(gradients))
     policy = lib.policies["bfly"]
 

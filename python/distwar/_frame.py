@@ -81,8 +81,8 @@ class _Frame(torch.autograd.Function):
         block, at_block, frame.view = plan.forward(frame.room, frame.cameras, at, at_image, alphas.data_ptr(),
                                                    _allocate, means, frame.stream, report_at(frame.index))
         frame.at = [*at, *at_image, at_block]  # what frame.view points to
-        if block.numel() >= _stages.LEAST_TRIMMED // 4 and any(ctx.needs_input_grad) and frame.view.pairs_needed:
-            lists = frame.view.lists  # their length is known
+        if block.numel() >= _stages.LEAST_TRIMMED // 4 and any(ctx.needs_input_grad) and frame.view.isects_needed:
+            lists = frame.view.ranges  # their length is known
             kept_bytes = _stages.kept_bytes(4 * block.numel(), lists.splat_index - at_block, lists.pairs)
             block = block[:kept_bytes // 4].clone() if kept_bytes else block
         ctx.frame = frame

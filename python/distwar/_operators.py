@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """rasterization() as operators of torch, for torch.compile and whatever else watches the dispatcher: projection and
-blending, with their adjoints. Between them lie the splats of libdistwar_gs; the gradient of a splat is its gs_moments, and that
+blending, with their adjoints. Between them lie the splats of libdistwar_gs; the gradient of a splat is its gs_splat_grad, and that
 of its mean passes through autograd by itself."""
 from typing import List, Optional, Tuple
 
@@ -77,7 +77,7 @@ def _run_render(plan, room, splats, features, color, alphas, depth, stream):
 
 def _run_render_backward(plan, splats, features, rendered, d, wants_means2d, absolute, strategy):
     """rendered: colours, depths or None, block, Lists. d: addresses of the gradients by planar colours, depths and
-    alphas. Returns gs_moments of the splats, the gradient by their means, its sums of absolute values, the gradient by
+    alphas. Returns gs_splat_grad of the splats, the gradient by their means, its sums of absolute values, the gradient by
     features; those that are not wanted are None."""
     kept, shape, floats = [], splats.shape, plan.moments_floats(strategy)
     is_whole = floats == splats.numel()
@@ -224,7 +224,7 @@ def _(splats, means2d, absolute, features, sizes, strategy):
 def render_backward(splats: Tensor, features: Optional[Tensor], color: Tensor, depth: Tensor, block: Tensor,
                     lists: Tensor, d_color: Tensor, d_alpha: Optional[Tensor], d_depth: Optional[Tensor],
                     sizes: List[int], strategy: str, absolute: bool) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
-    """gs_moments of the splats, the gradient by their means, its sums of absolute values, the gradient by features; the
+    """gs_splat_grad of the splats, the gradient by their means, its sums of absolute values, the gradient by features; the
     last two are empty unless wanted."""
     with On(splats):
         rendered, kept = (color, None if sizes[2] == NO_DEPTH else depth, block, Lists(*lists.tolist())), []
@@ -283,7 +283,7 @@ class Projected:
         self.sizes = [s.width, s.height, NO_DEPTH if request.depth is None else request.depth]
         self.splats, self.means2d, self._radii, _ = project(
             *scene, [s.width, s.height, s.sh_degree, int(s.antialiased), s.camera, int(s.activated)],
-            [s.near_plane, s.far_plane, s.low_pass])
+            [s.near_plane, s.far_plane, s.eps2d])
         if radius_clip > 0:  # a splat of zeros is culled
             keep = self._radii > radius_clip
             self.splats = torch.where(keep.unsqueeze(-1), self.splats, 0)

@@ -13,7 +13,7 @@ from typing import NamedTuple, Optional
 from . import gs
 from ._library import library
 
-SPLAT_FLOATS = 12  # of a gs_splat, and of a gs_moments
+SPLAT_FLOATS = 12  # of a gs_splat, and of a gs_splat_grad
 TILE = 16
 MOST_VIEWS = 32
 CHANNELS = 3
@@ -31,7 +31,7 @@ class Settings(NamedTuple):
     antialiased: bool
     near_plane: float
     far_plane: float
-    low_pass: float
+    eps2d: float
     camera: int = 0  # in CAMERA_MODELS
     activated: bool = True  # whether scales and opacities are as they are
 
@@ -59,7 +59,7 @@ def shape_of(request, cameras, scene, backend):
 
 
 class Lists(NamedTuple):
-    """gs_lists without its addresses: byte offsets in a block of memory."""
+    """gs_tile_ranges without its addresses: byte offsets in a block of memory."""
     pairs: int
     pixels_per_thread: int
     split_tiles: int
@@ -86,7 +86,7 @@ class Room:
     what many need, in steps, so that the allocator finds the same block again."""
 
     def __init__(self, splats):
-        self.capacity = 10 * splats + 4096, 30 * splats + 4096  # pair_capacity and bucket_capacity
+        self.capacity = 10 * splats + 4096, 30 * splats + 4096  # isect_capacity and bucket_capacity
         self.division = (0, 0)  # pixels_per_thread and split_tiles of the last lists
         self._most, self._frames = (0, 0), 0
 
@@ -128,14 +128,14 @@ _camera = struct.Struct("<2i4f9f3ffi4ff")
 assert _camera.size == sizeof(gs.Camera)
 
 # Members of distwar_gs.h's structs that follow each other, and where they begin: one call of struct fills them.
-_scene = struct.Struct("<8Q")  # of gs_gaussians: mean, log_scale, quaternion, opacity_logit, sh, sh_constant, color, covariance
+_scene = struct.Struct("<8Q")  # of gs_gaussians: mean, log_scale, quaternion, opacity_logit, sh, sh0, color, covariance
 _SCENE, _GRADIENT_SCENE = (of.gaussians.offset + gs.Gaussians.mean.offset for of in (gs.View, gs.Gradient))
 _memory = struct.Struct("<2q10Q")  # of gs_view: capacities, workspace, its bytes, report, splats, image
-_MEMORY = gs.View.pair_capacity.offset
+_MEMORY = gs.View.isect_capacity.offset
 _one_camera = struct.Struct(f"{_camera.size}s")
 _CAMERA = gs.View.camera.offset
-_DIVISION = gs.View.lists.offset + gs.Lists.pixels_per_thread.offset  # it and split_tiles
-_report = struct.Struct(f"<2i{gs.View.pairs_needed.offset - _DIVISION - 8}x2q")  # from _DIVISION on, to buckets_needed
+_DIVISION = gs.View.ranges.offset + gs.TileRanges.pixels_per_thread.offset  # it and split_tiles
+_report = struct.Struct(f"<2i{gs.View.isects_needed.offset - _DIVISION - 8}x2q")  # from _DIVISION on, to buckets_needed
 
 
 class _Whole:
@@ -161,7 +161,7 @@ _whole_view = _Whole(gs.View, ((_SCENE, "8Q"), (_CAMERA, f"{_camera.size}s"), (_
 _whole_gradient = _Whole(gs.Gradient, ((gs.Gradient.color.offset, "3Qq"), (_GRADIENT_SCENE, "8Q"),
                                        (gs.Gradient.mean2d.offset, "2Q")))
 assert gs.Gaussians.covariance.offset - gs.Gaussians.mean.offset == 56
-assert gs.View.lists.offset - _MEMORY == _memory.size and gs.Gradient.gaussians.offset == 32
+assert gs.View.ranges.offset - _MEMORY == _memory.size and gs.Gradient.gaussians.offset == 32
 assert gs.Gradient.depth.offset == gs.Gradient.mean2d.offset + 8
 
 
@@ -269,17 +269,17 @@ class Plan:
         s = self.shape.settings
         g.count, g.channels = self.shape.count, self.shape.channels
         g.sh_degree = math.isqrt(self.shape.coefficients) - 1 if self.shape.coefficients else 0
-        g.antialias, g.activated, g.low_pass = int(s.antialiased), int(s.activated), s.low_pass
+        g.antialias, g.form, g.eps2d = int(s.antialiased), int(s.activated), s.eps2d
 
     def one_camera(self):
         return plan_of(self.shape._replace(cameras=1))
 
     def moments_floats(self, strategy):
-        """The floats of render_backward()'s moments: a gs_moments per splat, then what the strategy needs."""
+        """The floats of render_backward()'s moments: a gs_splat_grad per splat, then what the strategy needs."""
         floats = self._moments.get(strategy)
         if floats is None:
             size = ctypes.c_size_t()
-            self.lib.call_on("gs_moments_bytes", self.shape.cameras * self.shape.count, self.shape.channels,
+            self.lib.call_on("gs_splat_grad_bytes", self.shape.cameras * self.shape.count, self.shape.channels,
                              self.lib.strategies[strategy], byref(size))
             floats = self._moments[strategy] = size.value // 4
         return floats
@@ -290,7 +290,7 @@ class Plan:
         layout = self._layouts.get(capacity)
         if layout is None:
             view, size = gs.View.from_buffer_copy(self.view_bytes), ctypes.c_size_t()
-            view.pair_capacity, view.bucket_capacity = capacity
+            view.isect_capacity, view.bucket_capacity = capacity
             self.lib.call_on("gs_bin_bytes", byref(view), byref(size))
             plane = (4 * self.pixels + 255) // 256 * 256
             report = 2 * plane + (size.value + 15) // 16 * 16
@@ -336,7 +336,7 @@ class Plan:
         unless it is None, d_camera, of camera_floats, which begins with a gs_camera_gradient (of one camera only)."""
         view = self._projected(cameras, scene, splats)
         gradient = gs.Gradient.from_buffer_copy(self.gradient_bytes)
-        gradient.moments, gradient.pixel_mean2d = moments, d_mean2d
+        gradient.splat_grad, gradient.pixel_mean2d = moments, d_mean2d
         self._point(gradient, _GRADIENT_SCENE, d_scene)
         if d_camera is not None:
             gradient.camera, gradient.camera_bytes = d_camera, self.camera_bytes
@@ -365,9 +365,9 @@ class Plan:
             block, base = allocate(size)
             view = self._blended(splats, features, image, base, n_contrib)
             view.image.alpha = alphas
-            view.pair_capacity, view.bucket_capacity = capacity
+            view.isect_capacity, view.bucket_capacity = capacity
             view.workspace, view.workspace_bytes = base + workspace, workspace_bytes
-            of = view.lists
+            of = view.ranges
             of.pixels_per_thread, of.split_tiles = room.division
             view.report = base + report_at if report == 0 else report
             place = byref(view)
@@ -378,13 +378,13 @@ class Plan:
                     waited = lib.gs_bin_wait(place, stream)
                     status = status or waited
             if report != 0:
-                lib.check(status, (gs.GS_PAIRS_DO_NOT_FIT,))
+                lib.check(status, (gs.GS_ISECTS_DO_NOT_FIT,))
                 room.note(view)
                 if status != gs.GS_OK:
                     continue
             lib.check(status)
             break
-        return block, Lists(of.pairs, of.pixels_per_thread, of.split_tiles, of.tile_begin - base,
+        return block, Lists(of.isects, of.pixels_per_thread, of.split_tiles, of.tile_begin - base,
                             (of.splat_index or base) - base, (of.tile_order or base) - base, n_contrib)
 
     def render_backward(self, splats, features, rendered, d, d_features, sums, strategy, stream):
@@ -394,14 +394,14 @@ class Plan:
         image, block, lists = rendered
         view = self._blended(splats, features, image, block, lists.n_contrib)
         s = self.shape.settings
-        view.lists = gs.Lists((s.width + TILE - 1) // TILE, (s.height + TILE - 1) // TILE, lists.pairs,
+        view.ranges = gs.TileRanges((s.width + TILE - 1) // TILE, (s.height + TILE - 1) // TILE, lists.pairs,
                               block + lists.tile_begin, block + lists.splat_index, lists.pixels_per_thread,
                               lists.split_tiles, block + lists.tile_order, self.shape.cameras)
         gradient = gs.Gradient.from_buffer_copy(self.gradient_bytes)
         gradient.color, gradient.depth, gradient.alpha = d
         gradient.gaussians.color = d_features
-        gradient.moments, means2d, absolute = sums
-        gradient.moments_bytes = 4 * self.moments_floats(strategy)
+        gradient.splat_grad, means2d, absolute = sums
+        gradient.splat_grad_bytes = 4 * self.moments_floats(strategy)
         self.blend_backward(view, gradient, strategy, (means2d, absolute), stream)
 
     def blend_backward(self, view, gradient, strategy, d_means2d, stream):
@@ -410,7 +410,7 @@ class Plan:
         gradient.abs_mean2d = d_means2d[1]
         lib.check(lib.gs_render_backward(place, byref(gradient), lib.policies[strategy], stream))
         if any(d_means2d):
-            lib.check(lib.gs_mean2d_gradient(place, gradient.moments, *d_means2d, stream))
+            lib.check(lib.gs_mean2d_gradient(place, gradient.splat_grad, *d_means2d, stream))
 
     # ---- all stages in one call ----
 
@@ -437,7 +437,7 @@ class Plan:
                 if report != 0:
                     room.note(view)
                 return block, base, view
-            lib.check(status, (gs.GS_PAIRS_DO_NOT_FIT,))
+            lib.check(status, (gs.GS_ISECTS_DO_NOT_FIT,))
             room.note(view)
             block = None  # before the larger one is allocated
 
@@ -446,12 +446,12 @@ class Plan:
         splats, color, depths = image
         base = view.image.transmittance
         if block != base:
-            lists, shift = view.lists, block - base
+            lists, shift = view.ranges, block - base
             for name in ("tile_begin", "splat_index", "tile_order"):
                 address = getattr(lists, name)
                 setattr(lists, name, None if address is None else address + shift)
         self._point(view, _SCENE, scene)
-        _memory.pack_into(view, _MEMORY, view.pair_capacity, view.bucket_capacity, view.workspace + block - base,
+        _memory.pack_into(view, _MEMORY, view.isect_capacity, view.bucket_capacity, view.workspace + block - base,
                           view.workspace_bytes, 0, splats, color, block, view.image.n_contrib + block - base, depths or 0, 0, 0)
         return view
 

@@ -7,15 +7,15 @@ import functools
 import itertools
 from ctypes import POINTER, Structure, byref, c_char_p, c_double, c_float, c_int, c_int32, c_int64, c_size_t, c_void_p
 
-GS_OK, GS_PAIRS_DO_NOT_FIT = 0, 2
+GS_OK, GS_ISECTS_DO_NOT_FIT = 0, 2
 ADAM_ARRAYS = 8  # of a step of gs_adam_rows
 
 
 class Gaussians(Structure):
     _fields_ = [("count", c_int64), ("sh_degree", c_int32), ("mean", c_void_p), ("log_scale", c_void_p),
-                ("quaternion", c_void_p), ("opacity_logit", c_void_p), ("sh", c_void_p), ("sh_constant", c_void_p),
+                ("quaternion", c_void_p), ("opacity_logit", c_void_p), ("sh", c_void_p), ("sh0", c_void_p),
                 ("color", c_void_p), ("covariance", c_void_p), ("scale_modifier", c_float), ("antialias", c_int32),
-                ("channels", c_int32), ("activated", c_int32), ("low_pass", c_float)]
+                ("channels", c_int32), ("form", c_int32), ("eps2d", c_float)]
 
 
 class Camera(Structure):
@@ -29,10 +29,10 @@ class Image(Structure):
                 ("median_depth", c_void_p), ("alpha", c_void_p)]
 
 
-class Lists(Structure):
-    _fields_ = [("tiles_x", c_int32), ("tiles_y", c_int32), ("pairs", c_int64), ("tile_begin", c_void_p),
+class TileRanges(Structure):
+    _fields_ = [("tiles_x", c_int32), ("tiles_y", c_int32), ("isects", c_int64), ("tile_begin", c_void_p),
                 ("splat_index", c_void_p), ("pixels_per_thread", c_int32), ("split_tiles", c_int32),
-                ("tile_order", c_void_p), ("views", c_int32), ("call", c_int64), ("device_pairs", c_void_p)]
+                ("tile_order", c_void_p), ("views", c_int32), ("call", c_int64), ("device_isects", c_void_p)]
 
 
 class Views(Structure):
@@ -46,31 +46,31 @@ class Rows(Structure):
 class View(Structure):
     _fields_ = [("gaussians", Gaussians), ("sh_degree_used", c_int32), ("background", c_float * 3),
                 ("channel_background", c_void_p), ("camera", Camera), ("views", Views), ("rows", Rows),
-                ("normalize_depth", c_int32), ("inverse_depth", c_int32), ("pair_capacity", c_int64),
+                ("normalize_depth", c_int32), ("inverse_depth", c_int32), ("isect_capacity", c_int64),
                 ("bucket_capacity", c_int64), ("workspace", c_void_p), ("workspace_bytes", c_size_t),
-                ("report", c_void_p), ("splats", c_void_p), ("image", Image), ("lists", Lists),
-                ("pairs_needed", c_int64), ("buckets_needed", c_int64)]
+                ("report", c_void_p), ("splats", c_void_p), ("image", Image), ("ranges", TileRanges),
+                ("isects_needed", c_int64), ("buckets_needed", c_int64)]
 
 
 class BinReport(Structure):
-    _fields_ = [("pairs_needed", c_int64), ("buckets_needed", c_int64), ("most_pairs_needed", c_int64),
+    _fields_ = [("isects_needed", c_int64), ("buckets_needed", c_int64), ("most_isects_needed", c_int64),
                 ("pixels_per_thread", c_int32), ("split_tiles", c_int32), ("call", c_int64)]
 
 
 class CameraGradient(Structure):
-    _fields_ = [("matrix", c_float * 12), ("twist", c_float * 6), ("intrinsics", c_float * 4),
+    _fields_ = [("matrix", c_float * 12), ("se3_grad", c_float * 6), ("intrinsics", c_float * 4),
                 ("reserved", c_float * 2)]
 
 
 class Gradient(Structure):
-    _fields_ = [("color", c_void_p), ("alpha", c_void_p), ("moments", c_void_p), ("moments_bytes", c_size_t),
+    _fields_ = [("color", c_void_p), ("alpha", c_void_p), ("splat_grad", c_void_p), ("splat_grad_bytes", c_size_t),
                 ("gaussians", Gaussians), ("mean2d", c_void_p), ("depth", c_void_p), ("abs_mean2d", c_void_p),
                 ("camera", c_void_p), ("camera_bytes", c_size_t), ("pixel_mean2d", c_void_p),
                 ("largest", c_void_p), ("block_limit", c_float)]
 
 
 class ViewParts(Structure):
-    _fields_ = [("image", c_int32), ("moments", c_int32), ("strategy", c_int), ("camera_gradient", c_int32)]
+    _fields_ = [("image", c_int32), ("splat_grad", c_int32), ("strategy", c_int), ("camera_gradient", c_int32)]
 
 
 class Comparison(Structure):
@@ -89,7 +89,7 @@ class SsimPair(Structure):
 
 class AdamRates(Structure):
     _fields_ = [("mean", c_float), ("log_scale", c_float), ("quaternion", c_float), ("opacity_logit", c_float),
-                ("sh_constant", c_float), ("sh_rest", c_float), ("sh_coefficients", c_int32)]
+                ("sh0", c_float), ("shN", c_float), ("sh_coefficients", c_int32)]
 
 
 class AdamArray(Structure):
@@ -129,30 +129,30 @@ class Library:
         self.strategies = self._numbers(NAMES_STRATEGIES)  # distwar_strategy by name
         self.cameras = self._numbers(NAMES_CAMERAS)  # gs_camera.model by name
         self.policies = {name: Policy(value, 0) for name, value in self.strategies.items()}
-        pointer = c_void_p  # of an array, by address()
+        pointer, size = c_void_p, POINTER(c_size_t)  # pointer: of an array, by address()
         view, gradient, parts = POINTER(View), POINTER(Gradient), POINTER(ViewParts)
         self._declare("gs_has_strategy", c_int)
-        self._declare("gs_view_bytes", view, parts, POINTER(c_size_t))
+        self._declare("gs_view_bytes", view, parts, size)
         self._declare("gs_view_place", view, gradient, parts, pointer, c_size_t)
         self._declare("gs_forward", view, c_void_p)
         self._declare("gs_backward", view, gradient, Policy, c_void_p)
         for stage in ("gs_project", "gs_bin", "gs_render"):
             self._declare(stage, view, c_void_p)
-        self._declare("gs_bin_bytes", view, POINTER(c_size_t))
+        self._declare("gs_bin_bytes", view, size)
         self._declare("gs_bin_wait", view, c_void_p)
         self._declare("gs_render_backward", view, gradient, Policy, c_void_p)
         self._declare("gs_project_backward", view, gradient, c_void_p)
         self._declare("gs_mean2d_gradient", view, pointer, pointer, pointer, c_void_p)
-        self._declare("gs_moments_bytes", c_int64, c_int32, c_int, POINTER(c_size_t))
-        self._declare("gs_camera_gradient_bytes", c_int64, POINTER(c_size_t))
+        self._declare("gs_splat_grad_bytes", c_int64, c_int32, c_int, size)
+        self._declare("gs_camera_gradient_bytes", c_int64, size)
         self._declare("gs_radii", view, pointer, c_void_p)
         self._declare("gs_mark_visible", view, pointer, c_void_p)
         shape = POINTER(Gaussians)
         self._declare("gs_adam", shape, shape, shape, shape, POINTER(AdamRates), c_int64, c_void_p)
         self._declare("gs_adam_rows", POINTER(AdamRowsStep), c_void_p)
-        self._declare("gs_losses_bytes", c_int32, c_int32, c_int32, POINTER(c_size_t))
+        self._declare("gs_losses_bytes", c_int32, c_int32, c_int32, size)
         self._declare("gs_losses", POINTER(LossImage), c_int32, pointer, c_size_t, c_void_p)
-        self._declare("gs_ssim_bytes", POINTER(SsimPair), POINTER(c_size_t))
+        self._declare("gs_ssim_bytes", POINTER(SsimPair), size)
         self._declare("gs_ssim", POINTER(SsimPair), pointer, c_size_t, pointer, pointer, c_void_p)
         self._declare("gs_density_accumulate", view, pointer, pointer, c_void_p)
         self._declare("gs_density_noise", shape, c_int64, c_float, c_int64, c_int64, c_void_p)
@@ -226,16 +226,16 @@ class Library:
                          antialias=antialias, channels=channels, **pointers)
 
     def forward(self, view, gradient, block=None, strategy="tree"):
-        """gs_forward. Places the view's splats and workspace and the gradient's moments in a block of memory, and
+        """gs_forward. Places the view's splats and workspace and the gradient's splat_grad in a block of memory, and
         allocates a larger one if the lists do not fit. Returns the block: keep it for gs_backward and the next
         call."""
-        parts = ViewParts(moments=1, strategy=self.strategies[strategy])
+        parts = ViewParts(splat_grad=1, strategy=self.strategies[strategy])
         while True:
             size = c_size_t()
             self.call("gs_view_bytes", byref(view), byref(parts), byref(size))
             if block is None or len(block) < size.value:
                 block = self.zeros(size.value, dtype="uint8")
             self.call("gs_view_place", byref(view), byref(gradient), byref(parts), self.address(block), len(block))
-            if self.call("gs_forward", byref(view), allow=(GS_PAIRS_DO_NOT_FIT,)) == GS_OK:
+            if self.call("gs_forward", byref(view), allow=(GS_ISECTS_DO_NOT_FIT,)) == GS_OK:
                 return block
-            view.pair_capacity = view.pairs_needed * 5 // 4
+            view.isect_capacity = view.isects_needed * 5 // 4

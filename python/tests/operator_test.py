@@ -203,7 +203,7 @@ class Operator(unittest.TestCase):
         self.assertEqual(calls, 50 + steps)
 
     def test_room_follows_what_frames_need(self):
-        room, view = _stages.Room(100000), distwar.gs.View(pairs_needed=600000, buckets_needed=1000000)
+        room, view = _stages.Room(100000), distwar.gs.View(isects_needed=600000, buckets_needed=10**6)
         for _ in range(63):
             room.note(view)
         self.assertEqual(room.capacity, (1004096, 3004096))

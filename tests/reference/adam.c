@@ -27,8 +27,8 @@ void reference_adam(const reference_gaussians *gaussians, const reference_gaussi
                             : i < 6 * count      ? rates->log_scale
                             : i < 10 * count     ? rates->quaternion
                             : i < 11 * count     ? rates->opacity_logit
-                            : in_sh % stored < 3 ? rates->sh_constant
-                                                 : rates->sh_rest;
+                            : in_sh % stored < 3 ? rates->sh0
+                                                 : rates->shN;
         update(&gaussians->mean[i], gradients->mean[i], &first_moment->mean[i], &second_moment->mean[i], rate,
                step);
     }

@@ -59,7 +59,7 @@ static int by_depth_then_index(const void *left, const void *right) {
     return a->index < b->index ? -1 : a->index > b->index;
 }
 
-gs_lists reference_bin(const reference_splat *splats, int64_t count, int width, int height) {
+gs_tile_ranges reference_bin(const reference_splat *splats, int64_t count, int width, int height) {
     ranked *order = allocate(count, sizeof(ranked));
     conic *conics = allocate(count, sizeof(conic));
     int64_t visible = 0;
@@ -70,27 +70,27 @@ gs_lists reference_bin(const reference_splat *splats, int64_t count, int width, 
     }
     qsort(order, (size_t)visible, sizeof(ranked), by_depth_then_index);
 
-    gs_lists lists = {.tiles_x = (width + GS_TILE_SIZE - 1) / GS_TILE_SIZE,
-                      .tiles_y = (height + GS_TILE_SIZE - 1) / GS_TILE_SIZE};
-    const int64_t tiles = (int64_t)lists.tiles_x * lists.tiles_y;
-    lists.tile_begin = allocate(tiles + 1, sizeof(int64_t));
-    lists.splat_index = allocate(tiles * visible, sizeof(uint32_t));
+    gs_tile_ranges ranges = {.tiles_x = (width + GS_TILE_SIZE - 1) / GS_TILE_SIZE,
+                             .tiles_y = (height + GS_TILE_SIZE - 1) / GS_TILE_SIZE};
+    const int64_t tiles = (int64_t)ranges.tiles_x * ranges.tiles_y;
+    ranges.tile_begin = allocate(tiles + 1, sizeof(int64_t));
+    ranges.splat_index = allocate(tiles * visible, sizeof(uint32_t));
     for (int64_t tile = 0; tile < tiles; tile++) {
-        const int tile_x = (int)(tile % lists.tiles_x), tile_y = (int)(tile / lists.tiles_x);
+        const int tile_x = (int)(tile % ranges.tiles_x), tile_y = (int)(tile / ranges.tiles_x);
         for (int64_t r = 0; r < visible; r++) {
             const uint32_t i = order[r].index;
             if (reach(&splats[i], &conics[i], width, height, tile_x, tile_y) >= 1.0 / 255)
-                lists.splat_index[lists.pairs++] = i;
+                ranges.splat_index[ranges.isects++] = i;
         }
-        lists.tile_begin[tile + 1] = lists.pairs;
+        ranges.tile_begin[tile + 1] = ranges.isects;
     }
     free(conics);
     free(order);
-    return lists;
+    return ranges;
 }
 
-void reference_lists_destroy(gs_lists *lists) {
-    free(lists->tile_begin);
-    free(lists->splat_index);
-    *lists = (gs_lists){0};
+void reference_lists_destroy(gs_tile_ranges *ranges) {
+    free(ranges->tile_begin);
+    free(ranges->splat_index);
+    *ranges = (gs_tile_ranges){0};
 }

@@ -88,10 +88,10 @@ inline double step_of(const reference_scene &scene, const reference_splat &splat
 enum { CAMERA_VALUES = 22 }; // of a reference_camera_gradient, in the order of its members
 
 inline const char *camera_value_group(int k) {
-    return k < 12 ? "matrix" : k < 18 ? "twist" : "intrinsics";
+    return k < 12 ? "matrix" : k < 18 ? "se3_grad" : "intrinsics";
 }
 inline double &camera_value(reference_camera_gradient &gradient, int k) {
-    return k < 12 ? gradient.matrix[k] : k < 18 ? gradient.twist[k - 12] : gradient.intrinsics[k - 18];
+    return k < 12 ? gradient.matrix[k] : k < 18 ? gradient.se3_grad[k - 12] : gradient.intrinsics[k - 18];
 }
 
 // The camera moved by `by` along value k. A twist is a motion exp, not its first order.

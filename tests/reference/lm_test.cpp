@@ -77,7 +77,7 @@ TEST(Lm, TransposedTimesResidualsIsTheGradient) {
         reference_project(&base.scene.gaussians, i, 1, &base.scene.camera, nullptr, &splats[size_t(i)]);
     std::vector<reference_splat_gradient> d_splat(32);
     reference_blend blend{};
-    blend.splats = splats.data(), blend.count = 32, blend.lists = &base.decisions.lists;
+    blend.splats = splats.data(), blend.count = 32, blend.ranges = &base.decisions.ranges;
     blend.width = 23, blend.height = 17;
     blend.background = base.scene.background, blend.held = base.decisions.blend;
     const std::vector<double> slope = slopes(base.lm);

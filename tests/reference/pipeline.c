@@ -7,7 +7,7 @@
 
 void reference_decisions_destroy(reference_decisions *decisions) {
     free(decisions->splats);
-    reference_lists_destroy(&decisions->lists);
+    reference_lists_destroy(&decisions->ranges);
     free(decisions->blend);
     free(decisions->sign);
     *decisions = (reference_decisions){0};
@@ -26,14 +26,14 @@ void reference_pipeline(const reference_problem *problem, const reference_decisi
         reference_project(gaussians, i, degree, camera, held ? &held->splats[i] : NULL, &splats[i]);
         made.splats[i] = splats[i].decisions;
     }
-    if (!held) made.lists = reference_bin(splats, count, width, height);
-    const gs_lists *lists = held ? &held->lists : &made.lists;
-    made.blend = allocate(lists->pairs * REFERENCE_TILE_PIXELS, 1);
+    if (!held) made.ranges = reference_bin(splats, count, width, height);
+    const gs_tile_ranges *ranges = held ? &held->ranges : &made.ranges;
+    made.blend = allocate(ranges->isects * REFERENCE_TILE_PIXELS, 1);
     const int image_is_wanted = outputs->image.color != NULL;
     reference_image image = image_is_wanted ? outputs->image : reference_image_create(width, height);
     reference_blend blend = {.splats = splats,
                              .count = count,
-                             .lists = lists,
+                             .ranges = ranges,
                              .width = width,
                              .height = height,
                              .background = problem->background,

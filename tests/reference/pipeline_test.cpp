@@ -97,7 +97,7 @@ TEST_P(PipelineAdjoint, MatchesFiniteDifferences) {
         }
 
     int decisions[4] = {};
-    for (int64_t k = 0; k < base.decisions.lists.pairs * REFERENCE_TILE_PIXELS; k++)
+    for (int64_t k = 0; k < base.decisions.ranges.isects * REFERENCE_TILE_PIXELS; k++)
         decisions[base.decisions.blend[k]]++;
     EXPECT_EQ(clamped > 0, GetParam().model == GS_PINHOLE);
     EXPECT_GT(decisions[REFERENCE_COUNTED], 1000);

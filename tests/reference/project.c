@@ -472,7 +472,7 @@ void reference_project_by_camera(const reference_gaussians *gaussians, int64_t i
             else
                 change.translation[k / 4] = 1;
         } else if (k < 15) { // a turn about axis k takes axis `next` towards axis `last`
-            to = &sum->twist[k - 12];
+            to = &sum->se3_grad[k - 12];
             const int next = (k - 12 + 1) % 3, last = (k - 12 + 2) % 3;
             for (int c = 0; c < 3; c++) {
                 change.rotation[3 * last + c] = R[3 * next + c];
@@ -481,7 +481,7 @@ void reference_project_by_camera(const reference_gaussians *gaussians, int64_t i
             change.translation[last] = t[next];
             change.translation[next] = -t[last];
         } else if (k < 18) {
-            to = &sum->twist[k - 12];
+            to = &sum->se3_grad[k - 12];
             change.translation[k - 15] = 1;
         } else {
             to = &sum->intrinsics[k - 18];

@@ -106,7 +106,7 @@ void reference_project_backward(const reference_gaussians *gaussians, int64_t i,
 
 // As gs_camera_gradient.
 typedef struct reference_camera_gradient {
-    double matrix[12], twist[6], intrinsics[4];
+    double matrix[12], se3_grad[6], intrinsics[4];
 } reference_camera_gradient;
 
 // Adds to *sum what Gaussian i contributes to the gradient by the camera, nothing if it is culled.
@@ -132,8 +132,8 @@ double reference_reach(const reference_splat *splat, int width, int height, int 
 double reference_area_reach(const reference_splat *splat, int width, int height, int tile_x, int tile_y);
 
 // The exact lists, each in the order (depth, index), by brute force. Cost: pixels times splats.
-gs_lists reference_bin(const reference_splat *splats, int64_t count, int width, int height);
-void reference_lists_destroy(gs_lists *lists);
+gs_tile_ranges reference_bin(const reference_splat *splats, int64_t count, int width, int height);
+void reference_lists_destroy(gs_tile_ranges *ranges);
 
 // ---- render ----
 
@@ -166,7 +166,7 @@ void reference_image_destroy(reference_image *image);
 typedef struct reference_blend {
     const reference_splat *splats;
     int64_t count;
-    const gs_lists *lists;
+    const gs_tile_ranges *ranges;
     int width, height;
     const double *background; // [channels]
     const uint8_t *held;      // NULL, or the tape to replay
@@ -190,9 +190,9 @@ void reference_render_backward(const reference_blend *blend, const reference_ima
                                reference_splat_gradient *gradients, double *color_gradients);
 
 // The moments that gs_render_backward should give a visible splat with this gradient, in the order of
-// gs_moments.
-void reference_moments(const reference_splat *splat, const reference_splat_gradient *gradient,
-                       double moments[GS_MOMENTS_STRIDE]);
+// gs_splat_grad.
+void reference_splat_grad(const reference_splat *splat, const reference_splat_gradient *gradient,
+                          double splat_grad[GS_SPLAT_GRAD_STRIDE]);
 
 // ---- loss ----
 
@@ -239,7 +239,7 @@ void reference_adam(const reference_gaussians *gaussians, const reference_gaussi
 
 typedef struct reference_decisions {
     reference_splat_decisions *splats; // [count]
-    gs_lists lists;
+    gs_tile_ranges ranges;
     uint8_t *blend;    // the tape, [pairs][REFERENCE_TILE_PIXELS]
     signed char *sign; // [3][height][width]
 } reference_decisions;

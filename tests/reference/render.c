@@ -47,7 +47,7 @@ typedef struct layer {
 typedef struct scene {
     const reference_splat *splats;
     const conic *conics; // indexed by splat; set for splats in the lists
-    const gs_lists *lists;
+    const gs_tile_ranges *ranges;
     const uint8_t *held; // or NULL
     uint8_t *taken;      // or NULL
     layer *layers;       // room for the longest list
@@ -65,22 +65,22 @@ typedef struct walk {
 
 static scene scene_create(const reference_blend *blend, uint8_t *taken) {
     const reference_splat *splats = blend->splats;
-    const gs_lists *lists = blend->lists;
-    const int64_t tiles = (int64_t)lists->tiles_x * lists->tiles_y;
+    const gs_tile_ranges *ranges = blend->ranges;
+    const int64_t tiles = (int64_t)ranges->tiles_x * ranges->tiles_y;
     int64_t longest = 0, count = 0;
     for (int64_t tile = 0; tile < tiles; tile++) {
-        const int64_t length = lists->tile_begin[tile + 1] - lists->tile_begin[tile];
+        const int64_t length = ranges->tile_begin[tile + 1] - ranges->tile_begin[tile];
         if (length > longest) longest = length;
     }
-    for (int64_t p = 0; p < lists->pairs; p++)
-        if (lists->splat_index[p] >= count) count = (int64_t)lists->splat_index[p] + 1;
+    for (int64_t p = 0; p < ranges->isects; p++)
+        if (ranges->splat_index[p] >= count) count = (int64_t)ranges->splat_index[p] + 1;
     conic *conics = allocate(count, sizeof(conic));
-    for (int64_t p = 0; p < lists->pairs; p++)
-        conics[lists->splat_index[p]] = conic_of(&splats[lists->splat_index[p]]);
-    if (taken) memset(taken, REFERENCE_SKIPPED, (size_t)lists->pairs * REFERENCE_TILE_PIXELS);
+    for (int64_t p = 0; p < ranges->isects; p++)
+        conics[ranges->splat_index[p]] = conic_of(&splats[ranges->splat_index[p]]);
+    if (taken) memset(taken, REFERENCE_SKIPPED, (size_t)ranges->isects * REFERENCE_TILE_PIXELS);
     return (scene){.splats = splats,
                    .conics = conics,
-                   .lists = lists,
+                   .ranges = ranges,
                    .held = blend->held,
                    .taken = taken,
                    .layers = allocate(longest, sizeof(layer)),
@@ -101,11 +101,11 @@ static const double *color_of(const scene *s, uint32_t splat) {
 // Fills s->layers for the pixel (x, y), front to back.
 static walk walk_pixel(const scene *s, int x, int y) {
     walk result = {.transmittance = 1, .margin = INFINITY};
-    const int tile = y / GS_TILE_SIZE * s->lists->tiles_x + x / GS_TILE_SIZE;
+    const int tile = y / GS_TILE_SIZE * s->ranges->tiles_x + x / GS_TILE_SIZE;
     const int pixel = y % GS_TILE_SIZE * GS_TILE_SIZE + x % GS_TILE_SIZE;
-    const int64_t begin = s->lists->tile_begin[tile], end = s->lists->tile_begin[tile + 1];
+    const int64_t begin = s->ranges->tile_begin[tile], end = s->ranges->tile_begin[tile + 1];
     for (int64_t p = begin; p < end; p++) {
-        const uint32_t i = s->lists->splat_index[p];
+        const uint32_t i = s->ranges->splat_index[p];
         const double dx = x + 0.5 - s->splats[i].mean[0], dy = y + 0.5 - s->splats[i].mean[1];
         const double full = s->splats[i].decisions.visible
                                 ? s->splats[i].opacity * exp(-half_square(&s->conics[i], dx, dy))
@@ -262,8 +262,8 @@ void reference_render_backward(const reference_blend *blend, const reference_ima
     scene_destroy(&s);
 }
 
-void reference_moments(const reference_splat *splat, const reference_splat_gradient *gradient,
-                       double moments[GS_MOMENTS_STRIDE]) {
+void reference_splat_grad(const reference_splat *splat, const reference_splat_gradient *gradient,
+                          double splat_grad[GS_SPLAT_GRAD_STRIDE]) {
     // Sum h e = L^-1 (by mean) and sum h e e^T = 2 L^-1 (by covariance) L^-T; L = [l0 0; l1 l2] as in
     // docs/developers/math.md.
     const double unit = sqrt(0.5 / log(2.0)); // the kernels' e, over e
@@ -281,11 +281,11 @@ void reference_moments(const reference_splat *splat, const reference_splat_gradi
                 for (int l = 0; l < 2; l++)
                     second[i][j] += 2 * unit * unit * inverse[i][k] * G[k][l] * inverse[j][l];
         }
-    for (int k = 0; k < GS_CHANNELS; k++) moments[k] = gradient->color[k];
-    const double rest[GS_MOMENTS - GS_CHANNELS] = {gradient->log_opacity, first[0],    first[1], second[0][0],
-                                                   second[0][1],          second[1][1]}; // h .. h_e1e1
-    memcpy(moments + GS_CHANNELS, rest, sizeof rest);
-    moments[GS_MOMENTS] = gradient->depth;
-    moments[GS_MOMENTS + 1] = unit * gradient->abs_mean[0] / l0; // by mean = L h e, row by row
-    moments[GS_MOMENTS + 2] = unit * gradient->abs_mean[1] / hypot(l1, l2);
+    for (int k = 0; k < GS_CHANNELS; k++) splat_grad[k] = gradient->color[k];
+    const double rest[GS_SPLAT_GRAD_SUMS - GS_CHANNELS] = {
+        gradient->log_opacity, first[0], first[1], second[0][0], second[0][1], second[1][1]}; // h .. h_e1e1
+    memcpy(splat_grad + GS_CHANNELS, rest, sizeof rest);
+    splat_grad[GS_SPLAT_GRAD_SUMS] = gradient->depth;
+    splat_grad[GS_SPLAT_GRAD_SUMS + 1] = unit * gradient->abs_mean[0] / l0; // by mean = L h e, row by row
+    splat_grad[GS_SPLAT_GRAD_SUMS + 2] = unit * gradient->abs_mean[1] / hypot(l1, l2);
 }

@@ -19,11 +19,11 @@ class Projected {
         for (int64_t i = 0; i < count; i++)
             reference_project(&scene.gaussians, i, 1, &scene.camera, nullptr,
                               &splats[static_cast<size_t>(i)]);
-        lists = reference_bin(splats.data(), count, width, height);
-        tape.resize(static_cast<size_t>(lists.pairs) * REFERENCE_TILE_PIXELS);
+        ranges = reference_bin(splats.data(), count, width, height);
+        tape.resize(static_cast<size_t>(ranges.isects) * REFERENCE_TILE_PIXELS);
     }
     ~Projected() {
-        reference_lists_destroy(&lists);
+        reference_lists_destroy(&ranges);
         reference_image_destroy(&image);
         reference_scene_destroy(&scene);
     }
@@ -34,7 +34,7 @@ class Projected {
     reference_blend blend(const uint8_t *held) const {
         reference_blend out{};
         out.splats = splats.data(), out.count = static_cast<int64_t>(splats.size());
-        out.lists = &lists, out.width = width, out.height = height;
+        out.ranges = &ranges, out.width = width, out.height = height;
         out.background = scene.background, out.held = held, out.normalize_depth = normalize_depth;
         out.inverse_depth = inverse_depth;
         return out;
@@ -46,7 +46,7 @@ class Projected {
 
     reference_scene scene;
     std::vector<reference_splat> splats;
-    gs_lists lists{};
+    gs_tile_ranges ranges{};
     reference_image image;
     std::vector<uint8_t> tape;
     int width, height, normalize_depth = 0, inverse_depth = 0;
@@ -66,7 +66,7 @@ TEST(Bin, TileListsGiveWhatOneListOfAllSplatsGives) {
         if (p.splats[i].decisions.visible) order.push_back(i);
     std::stable_sort(order.begin(), order.end(),
                      [&](uint32_t a, uint32_t b) { return p.splats[a].depth < p.splats[b].depth; });
-    const int tiles = p.lists.tiles_x * p.lists.tiles_y;
+    const int tiles = p.ranges.tiles_x * p.ranges.tiles_y;
     std::vector<int64_t> begin;
     std::vector<uint32_t> index;
     for (int t = 0; t < tiles; t++) {
@@ -74,13 +74,13 @@ TEST(Bin, TileListsGiveWhatOneListOfAllSplatsGives) {
         index.insert(index.end(), order.begin(), order.end());
     }
     begin.push_back(static_cast<int64_t>(index.size()));
-    const gs_lists all = {
-        p.lists.tiles_x, p.lists.tiles_y, begin.back(), begin.data(), index.data(), 1, 0, nullptr, 0, 0,
+    const gs_tile_ranges all = {
+        p.ranges.tiles_x, p.ranges.tiles_y, begin.back(), begin.data(), index.data(), 1, 0, nullptr, 0, 0,
         nullptr};
-    ASSERT_LT(p.lists.pairs, all.pairs);
+    ASSERT_LT(p.ranges.isects, all.isects);
     reference_image image = reference_image_create(p.width, p.height);
     reference_blend blend = p.blend(nullptr);
-    blend.lists = &all;
+    blend.ranges = &all;
     reference_render(&blend, nullptr, &image);
     EXPECT_TRUE(same_image(p.image, image, p.pixels()));
     reference_image_destroy(&image);
@@ -89,13 +89,13 @@ TEST(Bin, TileListsGiveWhatOneListOfAllSplatsGives) {
 TEST(Bin, ListsAreExact) {
     Projected p(22, 2 * REFERENCE_KIND_CYCLE, 70, 41);
     std::vector<uint8_t> seen_somewhere(p.splats.size());
-    for (int tile = 0; tile < p.lists.tiles_x * p.lists.tiles_y; tile++) {
+    for (int tile = 0; tile < p.ranges.tiles_x * p.ranges.tiles_y; tile++) {
         std::vector<uint8_t> listed(p.splats.size());
-        for (int64_t k = p.lists.tile_begin[tile]; k < p.lists.tile_begin[tile + 1]; k++)
-            listed[p.lists.splat_index[k]] = seen_somewhere[p.lists.splat_index[k]] = 1;
+        for (int64_t k = p.ranges.tile_begin[tile]; k < p.ranges.tile_begin[tile + 1]; k++)
+            listed[p.ranges.splat_index[k]] = seen_somewhere[p.ranges.splat_index[k]] = 1;
         for (size_t i = 0; i < p.splats.size(); i++) {
-            const double reach = reference_reach(&p.splats[i], p.width, p.height, tile % p.lists.tiles_x,
-                                                 tile / p.lists.tiles_x);
+            const double reach = reference_reach(&p.splats[i], p.width, p.height, tile % p.ranges.tiles_x,
+                                                 tile / p.ranges.tiles_x);
             EXPECT_EQ(listed[i], reach >= 1.0 / 255) << "splat " << i << " in tile " << tile;
         }
     }
@@ -111,8 +111,9 @@ TEST(Bin, TheReachOfAnAreaIsThatOfFinePixels) {
     Projected p(22, 2 * REFERENCE_KIND_CYCLE, 70, 41);
     int larger = 0;
     for (const reference_splat &splat : p.splats)
-        for (int tile = 0; tile < p.lists.tiles_x * p.lists.tiles_y; tile++) {
-            const int x0 = tile % p.lists.tiles_x * GS_TILE_SIZE, y0 = tile / p.lists.tiles_x * GS_TILE_SIZE;
+        for (int tile = 0; tile < p.ranges.tiles_x * p.ranges.tiles_y; tile++) {
+            const int x0 = tile % p.ranges.tiles_x * GS_TILE_SIZE,
+                      y0 = tile / p.ranges.tiles_x * GS_TILE_SIZE;
             const int columns = std::min(int(GS_TILE_SIZE), p.width - x0) - 1,
                       rows = std::min(int(GS_TILE_SIZE), p.height - y0) - 1;
             const double area =
@@ -147,10 +148,10 @@ TEST(Bin, EqualDepthsStandInTheOrderOfTheIndex) {
         splats[i].depth = i == 3 ? 1 : 2;
         splats[i].decisions.visible = i != 1;
     }
-    gs_lists lists = reference_bin(splats.data(), 5, 4, 4);
+    gs_tile_ranges ranges = reference_bin(splats.data(), 5, 4, 4);
     const std::vector<uint32_t> expected = {3, 0, 2, 4};
-    EXPECT_EQ(std::vector<uint32_t>(lists.splat_index, lists.splat_index + lists.pairs), expected);
-    reference_lists_destroy(&lists);
+    EXPECT_EQ(std::vector<uint32_t>(ranges.splat_index, ranges.splat_index + ranges.isects), expected);
+    reference_lists_destroy(&ranges);
 }
 
 // Splats centred on the only pixel of an image of 1 by 1, one behind the other.
@@ -170,10 +171,10 @@ class Stack {
         }
         begin[1] = static_cast<int64_t>(splats.size());
         tape.resize(splats.size() * REFERENCE_TILE_PIXELS);
-        const gs_lists lists = {1, 1, begin[1], begin, index.data(), 1, 0, nullptr, 0, 0, nullptr};
+        const gs_tile_ranges ranges = {1, 1, begin[1], begin, index.data(), 1, 0, nullptr, 0, 0, nullptr};
         const double background[3] = {0.7, 0.8, 0.9};
         reference_blend blend{};
-        blend.splats = splats.data(), blend.count = begin[1], blend.lists = &lists;
+        blend.splats = splats.data(), blend.count = begin[1], blend.ranges = &ranges;
         blend.width = blend.height = 1, blend.background = background;
         blend.normalize_depth = normalize_depth;
         blend.inverse_depth = inverse_depth;
@@ -301,7 +302,7 @@ TEST(Render, AdjointMatchesFiniteDifferences) {
                                                   weights.data() + 4 * p.pixels()};
         reference_render_backward(&blend, &d_image, gradients.data(), nullptr);
         std::vector<uint8_t> listed(p.splats.size());
-        for (int64_t k = 0; k < p.lists.pairs; k++) listed[p.lists.splat_index[k]] = 1;
+        for (int64_t k = 0; k < p.ranges.isects; k++) listed[p.ranges.splat_index[k]] = 1;
         for (size_t i = 0; i < p.splats.size(); i++) {
             reference_splat &splat = p.splats[i];
             const reference_splat_gradient &g = gradients[i];
@@ -425,24 +426,24 @@ TEST(Render, MomentsAreTheSumsOverPixelsOfWhitenedOffsets) {
     std::copy_n(color, 3, splat.color);
     splat.depth = 1.5;
     splat.decisions.visible = 1;
-    gs_lists lists = reference_bin(&splat, 1, width, height);
+    gs_tile_ranges ranges = reference_bin(&splat, 1, width, height);
     const std::vector<double> weights = random_weights(5 * pixels, 6);
     reference_splat_gradient gradient;
     reference_blend blend{};
-    blend.splats = &splat, blend.count = 1, blend.lists = &lists;
+    blend.splats = &splat, blend.count = 1, blend.ranges = &ranges;
     blend.width = width, blend.height = height, blend.background = background;
     const reference_image_gradient d_image = {weights.data(), weights.data() + 3 * pixels,
                                               weights.data() + 4 * pixels};
     reference_render_backward(&blend, &d_image, &gradient, nullptr);
-    double moments[GS_MOMENTS_STRIDE];
-    reference_moments(&splat, &gradient, moments);
+    double splat_grad[GS_SPLAT_GRAD_STRIDE];
+    reference_splat_grad(&splat, &gradient, splat_grad);
 
     // L = chol(inverse covariance), scaled so that alpha = opacity 2^-|e|^2.
     const double determinant = 7 * 4 - 3 * 3, xx = 4 / determinant, xy = 3 / determinant,
                  yy = 7 / determinant;
     const double unit = std::sqrt(1 / std::log(2.0) / 2), l0 = std::sqrt(xx), l1 = xy / l0,
                  l2 = std::sqrt(yy - l1 * l1);
-    double expected[GS_MOMENTS_STRIDE] = {};
+    double expected[GS_SPLAT_GRAD_STRIDE] = {};
     for (int k = 0; k < pixels; k++) {
         const double dx = k % width + 0.5 - 5.3, dy = k / width + 0.5 - 4.1;
         const double e[2] = {unit * (l0 * dx + l1 * dy), unit * l2 * dy};
@@ -468,8 +469,8 @@ TEST(Render, MomentsAreTheSumsOverPixelsOfWhitenedOffsets) {
                                  std::fabs(h * (l1 * e[0] + l2 * e[1]) / row)};
         for (int m = 0; m < 9; m++) expected[3 + m] += terms[m];
     }
-    for (int m = 0; m < GS_MOMENTS_STRIDE; m++) EXPECT_NEAR(moments[m], expected[m], 1e-12) << m;
-    reference_lists_destroy(&lists);
+    for (int m = 0; m < GS_SPLAT_GRAD_STRIDE; m++) EXPECT_NEAR(splat_grad[m], expected[m], 1e-12) << m;
+    reference_lists_destroy(&ranges);
 }
 
 } // namespace

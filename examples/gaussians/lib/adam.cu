@@ -118,14 +118,14 @@ gs_status gs_adam(const gs_gaussians *gaussians, const gs_gaussians *gradients,
     const gs_arrays to = gs_arrays_of(gaussians), by = gs_arrays_of(gradients),
                     first = gs_arrays_of(first_moment), second = gs_arrays_of(second_moment);
     const float rate[GS_ARRAYS] = {rates->mean, rates->log_scale, rates->quaternion, rates->opacity_logit,
-                                   rates->sh_constant};
+                                   rates->sh0};
     adam_array groups[GS_ARRAYS];
     for (int a = 0; a < GS_ARRAYS; a++)
         groups[a] = {
             to.of[a], by.of[a], first.of[a], second.of[a], count * to.width[a], to.width[a], to.width[a],
             rate[a],  0};
     groups[4].head_length = GS_CHANNELS; // of sh
-    groups[4].rest_rate = rates->sh_rest;
+    groups[4].rest_rate = rates->shN;
     groups[4].used_length = GS_CHANNELS * rates->sh_coefficients;
     return GS_STATUS(adam_steps(groups, GS_ARRAYS, step, stream));
 }

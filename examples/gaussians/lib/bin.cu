@@ -191,7 +191,7 @@ __global__ void __launch_bounds__(bin_block)
 
 constexpr int scan_block = 1024, sort_block = 256;
 constexpr int tiles_at_once = 16; // tiles that a multiprocessor blends at once, about
-// Shares of all pairs for a multiprocessor, where threads have four pixels: a list longer than one is long. Else
+// Shares of all intersections for a multiprocessor, where threads have four pixels: a list longer than one is long. Else
 // tiles_at_once.
 constexpr int shares_of_four = 10;
 constexpr int shortest_split = 64; // entries: two batches
@@ -215,10 +215,10 @@ __host__ __device__ int class_of(int64_t length) {
 }
 
 // The lists that get more warps: those of classes before this one, longer than one of the equal shares of
-// all pairs that multiprocessors have.
-__host__ __device__ int split_class(int64_t pairs, int multiprocessors, int pixels_per_thread) {
+// all intersections that multiprocessors have.
+__host__ __device__ int split_class(int64_t isects, int multiprocessors, int pixels_per_thread) {
     const int64_t share =
-        pairs / (multiprocessors * (pixels_per_thread == 4 ? shares_of_four : tiles_at_once));
+        isects / (multiprocessors * (pixels_per_thread == 4 ? shares_of_four : tiles_at_once));
     return class_of(share > shortest_split ? share : int64_t(shortest_split));
 }
 
@@ -226,7 +226,7 @@ __host__ __device__ int split_class(int64_t pairs, int multiprocessors, int pixe
 struct bin_limits {
     int multiprocessors;
     uint32_t bucket_room;
-    int64_t pair_capacity;
+    int64_t isect_capacity;
     int64_t call;          // of gs_bin_report
     gs_bin_report *report; // or NULL
 };
@@ -234,8 +234,8 @@ struct bin_limits {
 // Read by the host, or by the kernels that follow.
 struct bin_summary {
     int64_t buckets; // gs_view.buckets_needed
-    int64_t pairs;   // needed; if they do not fit, the numbers from cut_end to in_lists are of empty lists
-    int32_t pixels_per_thread, split; // of gs_lists
+    int64_t isects;  // needed; if they do not fit, the numbers from cut_end to in_lists are of empty lists
+    int32_t pixels_per_thread, split; // of gs_tile_ranges
     // tile_order is sorted by length. Its lists up to cut_end are cut into parts, those up to part_block_end
     // are sorted by a block of part_block threads, those up to block_end by a block of sort_block threads,
     // the rest by a warp.
@@ -252,20 +252,20 @@ struct part {
     int length;
 };
 
-// gs_lists.pixels_per_thread. With more pixels per thread, more work is shared, if there are enough tiles. But
+// gs_tile_ranges.pixels_per_thread. With more pixels per thread, more work is shared, if there are enough tiles. But
 // if the longest list is much longer than the average, the GPU waits for it, and fewer pixels per thread finish
 // it sooner. The measure is the excess of the longest list over the average, relative to a multiprocessor's
 // work.
-__host__ __device__ int pixels_of_thread(int64_t pairs, int64_t longest, int tiles, int multiprocessors) {
-    const double work = double(pairs) / multiprocessors;
-    const double average = double(pairs) / (tiles > multiprocessors ? tiles : multiprocessors);
+__host__ __device__ int pixels_of_thread(int64_t isects, int64_t longest, int tiles, int multiprocessors) {
+    const double work = double(isects) / multiprocessors;
+    const double average = double(isects) / (tiles > multiprocessors ? tiles : multiprocessors);
     const double outlasts = double(longest) - average;
     if (outlasts > 0.75 * work) return 1;
     return outlasts > 0.28 * work || tiles < 3 * multiprocessors ? 2 : 4;
 }
 
 // One block. Writes where each tile's list begins, where each class begins in the order of tiles, and the
-// summary; and to `ends` the end of each counter's range in its tile's list. If the pairs do not fit, all lists are
+// summary; and to `ends` the end of each counter's range in its tile's list. If the intersections do not fit, all lists are
 // empty.
 __global__ void __launch_bounds__(scan_block)
     tile_begin_kernel(const tile_counters length, uint32_t *ends, int tiles, const bin_limits limits,
@@ -276,7 +276,7 @@ __global__ void __launch_bounds__(scan_block)
     __shared__ unsigned longest, parts, most; // most: in a counter
     const int thread = int(threadIdx.x);
     // Read early: it may lie in the host's memory.
-    const int64_t most_before = thread == 0 && limits.report ? limits.report->most_pairs_needed : 0;
+    const int64_t most_before = thread == 0 && limits.report ? limits.report->most_isects_needed : 0;
     if (thread < classes) in_class[thread] = 0;
     if (thread == 0) longest = parts = most = 0;
     __syncthreads();
@@ -298,7 +298,7 @@ __global__ void __launch_bounds__(scan_block)
                 if (first - lane + 32 * k < end) body(first + 32 * k, some[k]);
         }
     };
-    int64_t own = 0, pairs;
+    int64_t own = 0, isects;
     unsigned own_longest = 0, own_parts = 0, own_most = 0;
     for_rows([=](int counter) { return *length.at(counter); },
              [&](int counter, uint32_t n) {
@@ -315,8 +315,8 @@ __global__ void __launch_bounds__(scan_block)
     atomicMax(&longest, own_longest);
     atomicMax(&most, own_most);
     if (own_parts > 0) atomicAdd(&parts, own_parts);
-    int64_t begin = __shfl_sync(distwar::all_lanes, scan_of_block<scan_block>(own, &pairs), 0);
-    const bool fits = pairs <= limits.pair_capacity;
+    int64_t begin = __shfl_sync(distwar::all_lanes, scan_of_block<scan_block>(own, &isects), 0);
+    const bool fits = isects <= limits.isect_capacity;
     for_rows([=](int counter) { return ends[counter]; },
              [&](int counter, uint32_t n) {
                  int64_t until = n; // inclusive
@@ -330,24 +330,24 @@ __global__ void __launch_bounds__(scan_block)
                      tile_begin[counter >> length.log2_copies] = fits ? begin + of_tile : 0;
                  begin += __shfl_sync(distwar::all_lanes, until, 31);
              });
-    if (thread == 0) tile_begin[tiles] = fits ? pairs : 0;
+    if (thread == 0) tile_begin[tiles] = fits ? isects : 0;
 
     int all;
     const int before = scan_of_block<scan_block>(fits && thread < classes ? in_class[thread] : 0, &all);
     if (thread < classes) class_begin[thread] = uint32_t(before);
-    const int pixels = pixels_of_thread(pairs, longest, tiles, limits.multiprocessors);
-    if (thread == split_class(pairs, limits.multiprocessors, pixels)) {
+    const int pixels = pixels_of_thread(isects, longest, tiles, limits.multiprocessors);
+    if (thread == split_class(isects, limits.multiprocessors, pixels)) {
         const int64_t buckets = int64_t(most) * counters;
-        summary->buckets = buckets, summary->pairs = pairs;
+        summary->buckets = buckets, summary->isects = isects;
         summary->pixels_per_thread = pixels, summary->split = before;
         if (limits.report) {
-            limits.report->pairs_needed = pairs, limits.report->buckets_needed = buckets;
+            limits.report->isects_needed = isects, limits.report->buckets_needed = buckets;
             limits.report->pixels_per_thread = pixels, limits.report->split_tiles = before;
             __threadfence_system(); // call last: the host may wait for it
             *const_cast<volatile int64_t *>(&limits.report->call) = limits.call;
         }
     }
-    if (thread == 0 && limits.report && most_before < pairs) limits.report->most_pairs_needed = pairs;
+    if (thread == 0 && limits.report && most_before < isects) limits.report->most_isects_needed = isects;
     // Each of these lengths is the first of its class.
     if (thread == class_of(sorted_by_block<part_block>) + 1) summary->cut_end = before;
     if (thread == class_of(sorted_by_block<sort_block>) + 1) summary->part_block_end = before;
@@ -400,7 +400,7 @@ __global__ void __launch_bounds__(scan_block)
         own_longest = max(own_longest, unsigned(tile_begin[t + 1] - tile_begin[t]));
     atomicMax(&longest, own_longest);
     __syncthreads();
-    if (thread == 0) out->pairs = tile_begin[tiles], out->longest = longest;
+    if (thread == 0) out->isects = tile_begin[tiles], out->longest = longest;
 }
 
 // ---- sort: the lists by (depth, index); long ones are first cut into parts ----
@@ -656,34 +656,35 @@ int splats_of_block(int64_t count, int multiprocessors) {
     return per_block;
 }
 
-constexpr int64_t max_pairs = int64_t(1) << 40;
-std::atomic<int64_t> calls; // of gs_bin: gs_lists.call
+constexpr int64_t max_isects = int64_t(1) << 40;
+std::atomic<int64_t> calls; // of gs_bin: gs_tile_ranges.call
 
 gs_status check(const char *function, const gs_view *view) {
     GS_TRY(check_extent(function, view));
-    for (const int64_t capacity : {view->pair_capacity, view->bucket_capacity})
-        GS_REQUIRE_OF(function, capacity >= 0 && capacity <= max_pairs,
-                      "pair_capacity and bucket_capacity must be in 0..2^40");
+    for (const int64_t capacity : {view->isect_capacity, view->bucket_capacity})
+        GS_REQUIRE_OF(function, capacity >= 0 && capacity <= max_isects,
+                      "isect_capacity and bucket_capacity must be in 0..2^40");
     return libgs_require(function,
                          view->rows.begin >= 0 && view->rows.begin <= view->rows.end &&
                              view->rows.end <= tile_rows_of(view),
                          "rows must be a range of the rows of tiles");
 }
 
-// An upper bound of the parts of lists that hold pair_capacity pairs in all. A list that one block of
+// An upper bound of the parts of lists that hold isect_capacity intersections in all. A list that one block of
 // part_block threads sorts counts as one part. The shortest list with three parts has the most for its
 // length.
-int64_t most_parts(int64_t pair_capacity) {
-    return pair_capacity * 3 / sorted_by_block<part_block>;
+int64_t most_parts(int64_t isect_capacity) {
+    return isect_capacity * 3 / sorted_by_block<part_block>;
 }
 
-// Entries of a bucket. Not given: 32 times the mean of lists that fill pair_capacity, as some tiles have much more than
+// Entries of a bucket. Not given: 32 times the mean of lists that fill isect_capacity, as some tiles have much more than
 // others; less where that would take more than 256 MB and more than eight times the lists, and where that would take more
 // than 4 GB as much as the lists.
 uint32_t room_of(const gs_view *view, int64_t counters) {
     constexpr int64_t least = 32, small = int64_t(1) << 26, large = int64_t(1) << 30;
-    const int64_t pairs = view->pair_capacity, most = std::max({small, std::min(8 * pairs, large), pairs});
-    const int64_t all = view->bucket_capacity > 0 ? view->bucket_capacity : std::min(32 * pairs, most);
+    const int64_t isects = view->isect_capacity,
+                  most = std::max({small, std::min(8 * isects, large), isects});
+    const int64_t all = view->bucket_capacity > 0 ? view->bucket_capacity : std::min(32 * isects, most);
     return uint32_t(std::min(std::max(all / counters, least), int64_t(UINT32_MAX)));
 }
 
@@ -691,7 +692,7 @@ uint32_t room_of(const gs_view *view, int64_t counters) {
 size_t place_arrays(void *memory, const gs_view *view, bin_arrays *out) {
     block_layout layout = {static_cast<char *>(memory), 0};
     const int64_t count = splat_count(view); // of all views
-    const size_t tiles = size_t(tiles_of(grid_of(view))), pairs = size_t(view->pair_capacity),
+    const size_t tiles = size_t(tiles_of(grid_of(view))), isects = size_t(view->isect_capacity),
                  counters = tiles << log2_copies(count, int(tiles));
     out->bucket_room = room_of(view, int64_t(counters));
     layout_add(&layout, counter_words(int64_t(counters)), &out->length);
@@ -700,11 +701,11 @@ size_t place_arrays(void *memory, const gs_view *view, bin_arrays *out) {
     layout_add(&layout, 1, &out->summary);
     layout_add(&layout, tiles + 1, &out->tile_begin);
     layout_add(&layout, tiles, &out->tile_order);
-    layout_add(&layout, pairs, &out->list); // what follows is not read after gs_bin
+    layout_add(&layout, isects, &out->list); // what follows is not read after gs_bin
     layout_add(&layout, size_t(count), &out->depth);
-    layout_add(&layout, pairs, &out->other);
+    layout_add(&layout, isects, &out->other);
     layout_add(&layout, counters * out->bucket_room, &out->bucket);
-    layout_add(&layout, size_t(most_parts(view->pair_capacity)), &out->parts);
+    layout_add(&layout, size_t(most_parts(view->isect_capacity)), &out->parts);
     return layout.bytes;
 }
 
@@ -719,32 +720,32 @@ sort_grids grids_of(const bin_summary &summary, int tiles) {
             unsigned(block_lists) + blocks_for(tiles - summary.block_end, sort_block / 32)};
 }
 
-// Upper bounds of the blocks that sort lists of pair_capacity pairs in all, of `count` splats per view: no list is
+// Upper bounds of the blocks that sort lists of isect_capacity intersections in all, of `count` splats per view: no list is
 // longer.
-sort_grids most_grids(int64_t pair_capacity, int64_t count, int tiles) {
+sort_grids most_grids(int64_t isect_capacity, int64_t count, int tiles) {
     const auto lists_of = [&](int shortest) {
         if (count < shortest) return 0u;
-        return unsigned(pair_capacity / shortest < tiles ? pair_capacity / shortest : tiles);
+        return unsigned(isect_capacity / shortest < tiles ? isect_capacity / shortest : tiles);
     };
-    const int64_t parts = count < sorted_by_block<sort_block> ? 0 : most_parts(pair_capacity),
+    const int64_t parts = count < sorted_by_block<sort_block> ? 0 : most_parts(isect_capacity),
                   most = int64_t(tiles) * part_block;
     const unsigned block_lists = lists_of(sorted_by_warp);
     return {lists_of(sorted_by_block<part_block>), unsigned(parts < most ? parts : most),
             block_lists + blocks_for(tiles - int(block_lists), sort_block / 32)};
 }
 
-gs_status pairs_do_not_fit(const char *function, const gs_view *view) {
-    return libgs_fail(GS_PAIRS_DO_NOT_FIT, "%s: %lld pairs, room for %lld", function,
-                      static_cast<long long>(view->pairs_needed),
-                      static_cast<long long>(view->pair_capacity));
+gs_status isects_do_not_fit(const char *function, const gs_view *view) {
+    return libgs_fail(GS_ISECTS_DO_NOT_FIT, "%s: %lld intersections, room for %lld", function,
+                      static_cast<long long>(view->isects_needed),
+                      static_cast<long long>(view->isect_capacity));
 }
 
 // How the blend divides the work of lists whose lengths the host does not know: as before, if that was valid.
-void keep_division(int tiles, int multiprocessors, gs_lists *lists) {
-    const int pixels = lists->pixels_per_thread, split = lists->split_tiles;
+void keep_division(int tiles, int multiprocessors, gs_tile_ranges *ranges) {
+    const int pixels = ranges->pixels_per_thread, split = ranges->split_tiles;
     if ((pixels == 1 || pixels == 2 || pixels == 4) && split >= 0 && split <= tiles) return;
-    lists->pixels_per_thread = pixels_of_thread(0, 0, tiles, multiprocessors);
-    lists->split_tiles = tiles < multiprocessors * tiles_at_once ? tiles : 0;
+    ranges->pixels_per_thread = pixels_of_thread(0, 0, tiles, multiprocessors);
+    ranges->split_tiles = tiles < multiprocessors * tiles_at_once ? tiles : 0;
 }
 
 } // namespace
@@ -760,7 +761,7 @@ gs_status gs_bin_bytes(const gs_view *view, size_t *bytes) {
 gs_status gs_bin(gs_view *view, gs_stream stream) {
     GS_TRY(check(__func__, view));
     const gs_splat *splats = view->splats;
-    const int64_t count = view->gaussians.count, pair_capacity = view->pair_capacity;
+    const int64_t count = view->gaussians.count, isect_capacity = view->isect_capacity;
     GS_REQUIRE(count == 0 || splats, "splats must be given");
     const bool waits = !view->report;
     const int64_t call = ++calls;
@@ -782,17 +783,17 @@ gs_status gs_bin(gs_view *view, gs_stream stream) {
     GS_CUDA(cudaMemsetAsync(counters.first, 0, counter_words(counter_count) * sizeof(uint32_t), stream));
     GS_CUDA(launch(stream, splat_blocks, bin_block, append_kernel, portions, grid, into));
     GS_CUDA(launch_in_turn(stream, 1, scan_block, tile_begin_kernel, counters, a.ends, tiles,
-                           bin_limits{multiprocessors, a.bucket_room, pair_capacity, call, view->report},
+                           bin_limits{multiprocessors, a.bucket_room, isect_capacity, call, view->report},
                            a.tile_begin, a.class_begin, a.summary));
     bin_summary summary = {};
     if (!waits) { // on the device; the host keeps what it had
-        summary.pairs = pair_capacity;
-        summary.pixels_per_thread = view->lists.pixels_per_thread, summary.split = view->lists.split_tiles;
+        summary.isects = isect_capacity;
+        summary.pixels_per_thread = view->ranges.pixels_per_thread, summary.split = view->ranges.split_tiles;
     } else {
         GS_CUDA(cudaMemcpyAsync(&summary, a.summary, sizeof summary, cudaMemcpyDeviceToHost, stream));
         GS_CUDA(cudaStreamSynchronize(stream));
-        view->pairs_needed = summary.pairs, view->buckets_needed = summary.buckets;
-        if (summary.pairs > pair_capacity) return pairs_do_not_fit(__func__, view);
+        view->isects_needed = summary.isects, view->buckets_needed = summary.buckets;
+        if (summary.isects > isect_capacity) return isects_do_not_fit(__func__, view);
     }
     const bin_work work = {summary, waits ? nullptr : a.summary};
     const unsorted_lists unsorted_entries = {into, a.ends, a.list};
@@ -801,7 +802,7 @@ gs_status gs_bin(gs_view *view, gs_stream stream) {
                        bin_block, write_kernel, portions, grid,
                        writing{counters, a.ends, a.tile_begin, a.list}, work, a.class_begin, a.tile_order));
     const unsigned most_part_blocks = unsigned(multiprocessors) * part_blocks_at_once;
-    const sort_grids grids = waits ? grids_of(summary, tiles) : most_grids(pair_capacity, count, tiles);
+    const sort_grids grids = waits ? grids_of(summary, tiles) : most_grids(isect_capacity, count, tiles);
     GS_CUDA(launch_in_turn(stream, std::min(grids.cut, most_part_blocks), part_block, cut_kernel, a.depth,
                            a.tile_order, a.tile_begin, unsorted_entries, a.other, work, a.summary, a.parts));
     GS_CUDA(launch_in_turn(stream, std::min(grids.parts, most_part_blocks), part_block, sort_parts_kernel,
@@ -809,18 +810,19 @@ gs_status gs_bin(gs_view *view, gs_stream stream) {
                            a.other));
     GS_CUDA(launch_in_turn(stream, grids.lists, sort_block, sort_kernel, a.depth, a.tile_order, a.tile_begin,
                            tiles, unsorted_entries, work, a.list));
-    gs_lists &lists = view->lists;
-    lists.tiles_x = grid.tiles_x, lists.tiles_y = grid.tiles_y, lists.views = grid.views;
-    lists.tile_begin = a.tile_begin, lists.tile_order = a.tile_order, lists.splat_index = a.list;
-    lists.pairs = summary.pairs, lists.call = call, lists.device_pairs = waits ? nullptr : &a.summary->pairs;
-    lists.pixels_per_thread = summary.pixels_per_thread, lists.split_tiles = summary.split;
-    if (!waits) keep_division(tiles, multiprocessors, &view->lists);
+    gs_tile_ranges &ranges = view->ranges;
+    ranges.tiles_x = grid.tiles_x, ranges.tiles_y = grid.tiles_y, ranges.views = grid.views;
+    ranges.tile_begin = a.tile_begin, ranges.tile_order = a.tile_order, ranges.splat_index = a.list;
+    ranges.isects = summary.isects, ranges.call = call,
+    ranges.device_isects = waits ? nullptr : &a.summary->isects;
+    ranges.pixels_per_thread = summary.pixels_per_thread, ranges.split_tiles = summary.split;
+    if (!waits) keep_division(tiles, multiprocessors, &view->ranges);
     return GS_OK;
 }
 
 gs_status libgs_list_lengths(const gs_view *view, list_lengths *lengths, gs_stream stream) {
     GS_TRY(check_lists(__func__, view));
-    GS_REQUIRE(lengths && view->lists.tile_order,
+    GS_REQUIRE(lengths && view->ranges.tile_order,
                "lengths, and lists that gs_bin has written, must be given");
     bin_arrays a;
     const size_t needed = place_arrays(view->workspace, view, &a);
@@ -830,16 +832,16 @@ gs_status libgs_list_lengths(const gs_view *view, list_lengths *lengths, gs_stre
     return GS_OK;
 }
 
-gs_status libgs_divide_lists(gs_view *view, const list_lengths *lengths, int64_t pairs, int64_t longest) {
+gs_status libgs_divide_lists(gs_view *view, const list_lengths *lengths, int64_t isects, int64_t longest) {
     GS_TRY(check_lists(__func__, view));
-    GS_REQUIRE(lengths && pairs >= lengths->pairs && longest >= lengths->longest,
+    GS_REQUIRE(lengths && isects >= lengths->isects && longest >= lengths->longest,
                "lengths must be given; those of the image are not less");
     int multiprocessors = 0;
     GS_CUDA(distwar::detail::read_attribute(cudaDevAttrMultiProcessorCount, &multiprocessors));
-    const int pixels = pixels_of_thread(pairs, longest, tiles_of(grid_of(view)), multiprocessors);
-    const int split = split_class(pairs, multiprocessors, pixels);
-    view->lists.pixels_per_thread = pixels;
-    view->lists.split_tiles = split > 0 ? lengths->class_end[split - 1] : 0;
+    const int pixels = pixels_of_thread(isects, longest, tiles_of(grid_of(view)), multiprocessors);
+    const int split = split_class(isects, multiprocessors, pixels);
+    view->ranges.pixels_per_thread = pixels;
+    view->ranges.split_tiles = split > 0 ? lengths->class_end[split - 1] : 0;
     return GS_OK;
 }
 
@@ -850,7 +852,7 @@ gs_status gs_bin_wait(gs_view *view, gs_stream stream) {
     constexpr int reads_a_query = 4096;
     const volatile int64_t *const written = &report->call;
     bool is_done = false; // and what it wrote has arrived
-    for (unsigned k = 1; *written != view->lists.call; k++) {
+    for (unsigned k = 1; *written != view->ranges.call; k++) {
         if (k % reads_a_query != 0) continue;
         GS_REQUIRE(!is_done, "gs_bin was not queued with this report on this stream");
         const cudaError_t status = cudaStreamQuery(stream);
@@ -861,10 +863,10 @@ gs_status gs_bin_wait(gs_view *view, gs_stream stream) {
             GS_CUDA(status);
     }
     std::atomic_thread_fence(std::memory_order_acquire);
-    view->pairs_needed = report->pairs_needed, view->buckets_needed = report->buckets_needed;
-    if (view->pairs_needed > view->pair_capacity) return pairs_do_not_fit(__func__, view);
-    view->lists.pairs = view->pairs_needed;
-    view->lists.pixels_per_thread = report->pixels_per_thread;
-    view->lists.split_tiles = report->split_tiles;
+    view->isects_needed = report->isects_needed, view->buckets_needed = report->buckets_needed;
+    if (view->isects_needed > view->isect_capacity) return isects_do_not_fit(__func__, view);
+    view->ranges.isects = view->isects_needed;
+    view->ranges.pixels_per_thread = report->pixels_per_thread;
+    view->ranges.split_tiles = report->split_tiles;
     return GS_OK;
 }

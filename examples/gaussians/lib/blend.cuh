@@ -24,7 +24,7 @@ constexpr unsigned full_warp = 0xffffffffu;
 
 // The maximum over all 32 lanes, in every lane. T: int or unsigned.
 template <typename T>
-__device__ __forceinline__ T largest_in_warp(T value) {
+__device__ __forceinline__ T warp_max(T value) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800 // redux is there from 8.0 on
     for (int distance = 16; distance > 0; distance /= 2) {
         const T other = __shfl_xor_sync(full_warp, value, distance);
@@ -79,20 +79,21 @@ __device__ patch<Pixels> patch_of_warp(int tile, int warp, int tiles_x, int widt
 }
 
 // The tiles of all views.
-inline int tiles_in(const gs_lists &lists) {
-    return lists.tiles_x * lists.tiles_y * (lists.views > 1 ? lists.views : 1);
+inline int tiles_in(const gs_tile_ranges &ranges) {
+    return ranges.tiles_x * ranges.tiles_y * (ranges.views > 1 ? ranges.views : 1);
 }
 
 // The view of a tile, if there are several.
-__device__ __forceinline__ int view_of_tile(const gs_lists &lists, int tile) {
-    return tile / (lists.tiles_x * lists.tiles_y);
+__device__ __forceinline__ int view_of_tile(const gs_tile_ranges &ranges, int tile) {
+    return tile / (ranges.tiles_x * ranges.tiles_y);
 }
 
 // The patch of one of a tile's warps. Batch: among the tiles of several views.
 template <int Pixels, bool Batch>
-__device__ patch<Pixels> patch_of_tile(const gs_lists &lists, int tile, int warp, int width, int height) {
-    const int before = Batch ? view_of_tile(lists, tile) * lists.tiles_x * lists.tiles_y : 0;
-    patch<Pixels> mine = patch_of_warp<Pixels>(tile - before, warp, lists.tiles_x, width, height);
+__device__ patch<Pixels> patch_of_tile(const gs_tile_ranges &ranges, int tile, int warp, int width,
+                                       int height) {
+    const int before = Batch ? view_of_tile(ranges, tile) * ranges.tiles_x * ranges.tiles_y : 0;
+    patch<Pixels> mine = patch_of_warp<Pixels>(tile - before, warp, ranges.tiles_x, width, height);
     mine.tile = tile;
     return mine;
 }
@@ -109,8 +110,8 @@ __device__ __forceinline__ gs_image image_of_view(gs_image image, int view, int6
 }
 
 // The n-th tile to work on. The GPU starts blocks in order, so the longest lists start first.
-__device__ inline int ordered_tile(const gs_lists &lists, int n) {
-    return lists.tile_order ? int(lists.tile_order[n]) : n;
+__device__ inline int ordered_tile(const gs_tile_ranges &ranges, int n) {
+    return ranges.tile_order ? int(ranges.tile_order[n]) : n;
 }
 
 // A splat as the pixels of a tile see it.
@@ -128,7 +129,7 @@ struct tile_splat {
 // The compiler cannot contract its arithmetic.
 __device__ __forceinline__ tile_splat seen_from(const gs_splat &splat, const float (&middle)[2],
                                                 uint32_t index = 0, int place = 0) {
-    const float w0 = splat.whiten[0], w1 = splat.whiten[1], w2 = splat.whiten[2];
+    const float w0 = splat.conic_sqrt[0], w1 = splat.conic_sqrt[1], w2 = splat.conic_sqrt[2];
     const float dx = __fsub_rn(middle[0], splat.mean[0]), dy = __fsub_rn(middle[1], splat.mean[1]);
     tile_splat out;
     out.e[0] = fmaf(w1, dy, __fmul_rn(w0, dx)), out.e[1] = __fmul_rn(w2, dy);
@@ -188,7 +189,7 @@ struct splat_batch {
 // columns of the patch the ellipse is highest at its highest point, or in the column nearest to that; likewise lowest.
 template <int Pixels>
 __device__ inline unsigned reached_rows(const splat_reach &r, const rectangle &centres) {
-    const float w0 = r.whiten[0], w1 = r.whiten[1], w2 = r.whiten[2];
+    const float w0 = r.conic_sqrt[0], w1 = r.conic_sqrt[1], w2 = r.conic_sqrt[2];
     const float left = centres.left - r.mean[0], right = centres.right - r.mean[0];
     const float nearest = fminf(fmaxf(0.0f, left), right);
     // The exponent is of_least dx^2 + (dy - slope dx)^2 / inv_a.
@@ -335,8 +336,8 @@ struct pass_values {
     static constexpr bool has_depth = Extras == extras::depth || Extras == extras::both;
     static constexpr bool has_absolute = Extras == extras::absolute || Extras == extras::both;
     static constexpr int others = Channels + has_depth + 2 * has_absolute; // values beside moments of h
-    // The first fields of gs_moments, those that are added; colours are 0 if they have rows.
-    static constexpr int fields = has_absolute ? GS_MOMENTS_STRIDE : GS_MOMENTS + has_depth;
+    // The first fields of gs_splat_grad, those that are added; colours are 0 if they have rows.
+    static constexpr int fields = has_absolute ? GS_SPLAT_GRAD_STRIDE : GS_SPLAT_GRAD_SUMS + has_depth;
 
     // Pixels per thread that there are kernels for: 1, 2 and 4, or 2 alone. With many channels four pixels have
     // no room in registers, and one pixel pays too many reductions.
@@ -406,13 +407,13 @@ __device__ __forceinline__ channel_values<Channels> pixel_of(const float *image,
 // Where the sums of a pass lie. T: float, or the integers of the strategy fixed.
 template <typename T>
 struct pass_sums {
-    T *moments; // [count][GS_MOMENTS_STRIDE]
+    T *splat_grad; // [count][GS_SPLAT_GRAD_STRIDE]
     T *colors;  // channel 0 of the pass; unused with GS_CHANNELS channels, as what follows
     int64_t stride;
     int used;
 
     __device__ __forceinline__ T *place(uint32_t index, int field) const {
-        return moments + size_t(index) * GS_MOMENTS_STRIDE + field;
+        return splat_grad + size_t(index) * GS_SPLAT_GRAD_STRIDE + field;
     }
     __device__ __forceinline__ void add_color(uint32_t index, int channel, T value) const {
         if (channel < used) distwar::atomic_add(colors + (index * stride + channel), value);

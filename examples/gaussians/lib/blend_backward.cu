@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // gs_render_backward: the adjoint of gs_render, by the kernel of blend_backward.cuh with one of its Commits, in passes.
 // With the strategy fixed also what comes before and after the passes: bounds, scales, and floats of the sums. Reads
-// splats, lists, the image and its gradient, writes gs_moments. Formulas: docs/developers/math.md, section 3.
+// splats, lists, the image and its gradient, writes gs_splat_grad. Formulas: docs/developers/math.md, section 3.
 #include "blend_backward.cuh"
 #include "rows.h"
 #include <algorithm>
@@ -22,7 +22,7 @@ __device__ float larger(float a, float b) { // NaN if either is
 __device__ float largest_in_block(float value) {
     __shared__ unsigned of_warp[threads / 32];
     // Floats >= 0 order as their bits do; NaN is above all.
-    const unsigned largest = largest_in_warp(__float_as_uint(value));
+    const unsigned largest = warp_max(__float_as_uint(value));
     __syncthreads(); // of_warp may still be read from the call before
     if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = largest;
     __syncthreads();
@@ -113,13 +113,13 @@ __global__ void __launch_bounds__(threads)
     out->scale[MOMENT_H_E0E1] = h_scale / 4;
 }
 
-// One sum per thread. summed: fields of gs_moments that are summed, the others become 0; or 0: `sums` are rows of
+// One sum per thread. summed: fields of gs_splat_grad that are summed, the others become 0; or 0: `sums` are rows of
 // colours.
 __global__ void __launch_bounds__(threads)
     convert_kernel(const long long *sums, const header *in, int64_t values, int summed, float *out) {
     const int64_t i = int64_t(blockIdx.x) * threads + threadIdx.x;
     if (i >= values) return;
-    const int k = summed == 0 ? int(MOMENT_COLOR) : int(i % GS_MOMENTS_STRIDE);
+    const int k = summed == 0 ? int(MOMENT_COLOR) : int(i % GS_SPLAT_GRAD_STRIDE);
     out[i] = summed != 0 && k >= summed ? 0 : in->flag ? NAN : distwar::fixed_to_float(sums[i], in->scale[k]);
 }
 
@@ -140,11 +140,11 @@ float largest_background(const gs_view &view, int channels) {
     return largest;
 }
 
-// What comes before the passes of a call. gradient.moments: as gs_moments_bytes says.
+// What comes before the passes of a call. gradient.splat_grad: as gs_splat_grad_bytes says.
 cudaError_t begin(const gs_view &view, const gs_gradient &gradient, gs_stream stream) {
     const int64_t count = splat_count(&view), pixels = view_count(&view) * int64_t(plane_of(view));
     const int channels = channels_of(&view.gaussians);
-    const sums_memory memory = memory_of(gradient.moments, count, channels);
+    const sums_memory memory = memory_of(gradient.splat_grad, count, channels);
     const int64_t values = channels * pixels, summed = gradient.largest ? 0 : count; // splats
     const auto blocks_of = [](int64_t items) {
         return int(items / (8 * threads) < most_blocks ? items / (8 * threads) + 1 : most_blocks);
@@ -167,12 +167,12 @@ cudaError_t begin(const gs_view &view, const gs_gradient &gradient, gs_stream st
 cudaError_t end(const gs_view &view, const gs_gradient &gradient, gs_stream stream) {
     const int64_t count = splat_count(&view);
     const int channels = channels_of(&view.gaussians);
-    const sums_memory memory = memory_of(gradient.moments, count, channels);
+    const sums_memory memory = memory_of(gradient.splat_grad, count, channels);
     const int summed = summed_moments(gradient);
-    cudaError_t status = convert(memory.sums, memory.head, count * GS_MOMENTS_STRIDE, summed,
-                                 reinterpret_cast<float *>(gradient.moments), stream);
+    cudaError_t status = convert(memory.sums, memory.head, count * GS_SPLAT_GRAD_STRIDE, summed,
+                                 reinterpret_cast<float *>(gradient.splat_grad), stream);
     if (status == cudaSuccess && channels != GS_CHANNELS)
-        status = convert(memory.sums + count * GS_MOMENTS_STRIDE, memory.head, count * channels, 0,
+        status = convert(memory.sums + count * GS_SPLAT_GRAD_STRIDE, memory.head, count * channels, 0,
                          gradient.gaussians.color, stream);
     return status;
 }
@@ -208,7 +208,7 @@ backward_input<Values> input_of_pass(const backward_pass &pass) {
         in.depth_gradient = is_first ? gradient.depth : nullptr;
         in.form = depth_form_of(view);
     }
-    in.splats = view.splats, in.lists = view.lists;
+    in.splats = view.splats, in.ranges = view.ranges;
     in.width = view.camera.width, in.height = view.camera.height;
     in.background = background_of<Values::channels>(view, pass.first, pass.used);
     in.color = image.color, in.transmittance = image.transmittance, in.n_contrib = image.n_contrib;
@@ -217,10 +217,10 @@ backward_input<Values> input_of_pass(const backward_pass &pass) {
     return in;
 }
 
-// moments, colors: [count][GS_MOMENTS_STRIDE], [count][channels].
+// splat_grad, colors: [count][GS_SPLAT_GRAD_STRIDE], [count][channels].
 template <typename T>
-pass_sums<T> sums_of_pass(T *moments, T *colors, const backward_pass &pass) {
-    return {moments, colors ? colors + pass.first : nullptr, pass.view->gaussians.channels, pass.used};
+pass_sums<T> sums_of_pass(T *splat_grad, T *colors, const backward_pass &pass) {
+    return {splat_grad, colors ? colors + pass.first : nullptr, pass.view->gaussians.channels, pass.used};
 }
 
 // Queues the kernel; with the strategy fixed, between fixed::begin and fixed::end. Tree and fixed have kernels for
@@ -234,13 +234,13 @@ cudaError_t queue_pass(const backward_pass &pass) {
     if (policy.strategy == DISTWAR_FIXED) {
         const int64_t count = splat_count(pass.view);
         const fixed::sums_memory memory =
-            fixed::memory_of(gradient.moments, count, channels_of(&pass.view->gaussians));
-        const auto sums = sums_of_pass(memory.sums, memory.sums + count * GS_MOMENTS_STRIDE, pass);
+            fixed::memory_of(gradient.splat_grad, count, channels_of(&pass.view->gaussians));
+        const auto sums = sums_of_pass(memory.sums, memory.sums + count * GS_SPLAT_GRAD_STRIDE, pass);
         return launch_render_backward<Values>(pass.stream, input_of_pass<Values>(pass),
                                               fixed_commit{sums, memory.head});
     }
     const auto sums =
-        sums_of_pass(reinterpret_cast<float *>(gradient.moments), gradient.gaussians.color, pass);
+        sums_of_pass(reinterpret_cast<float *>(gradient.splat_grad), gradient.gaussians.color, pass);
     const auto queue_tree = [&] {
         return launch_render_backward<Values>(pass.stream, input_of_pass<Values>(pass),
                                               tree_commit{sums, std::max(policy.balance_threshold, 1)});
@@ -281,14 +281,14 @@ cudaError_t queue_pass_of(const backward_pass &pass) {
 gs_status check_backward(const char *function, const gs_view *view, const gs_gradient *gradient,
                          distwar_policy policy) {
     GS_TRY(check_blended(function, view));
-    const bool split = view->lists.split_tiles != 0;
+    const bool split = view->ranges.split_tiles != 0;
     GS_REQUIRE_OF(function, view->image.color || !split,
                   "color of the image must be given where tiles are split");
     GS_TRY(check_policy(function, policy, blend_strategy_bits));
     const gs_gaussians *gaussians = &view->gaussians;
     const int channels = channels_of(gaussians);
-    GS_REQUIRE_OF(function, gradient && gradient->color && (gaussians->count == 0 || gradient->moments),
-                  "color and moments of the gradient must be given");
+    GS_REQUIRE_OF(function, gradient && gradient->color && (gaussians->count == 0 || gradient->splat_grad),
+                  "color and splat_grad of the gradient must be given");
     GS_REQUIRE_OF(function, channels == GS_CHANNELS || gaussians->count == 0 || gradient->gaussians.color,
                   "gaussians.color of the gradient must be given unless there are 3 channels");
     GS_REQUIRE_OF(function, !gradient->depth || view->image.depth || !(split || view->normalize_depth),
@@ -297,16 +297,16 @@ gs_status check_backward(const char *function, const gs_view *view, const gs_gra
                   "abs_mean2d needs 32 channels or fewer");
     GS_REQUIRE_OF(function, gradient->block_limit >= 0, "block_limit must be at least 0");
     size_t needed = 0;
-    GS_TRY(gs_moments_bytes(splat_count(view), gaussians->channels, policy.strategy, &needed));
-    return libgs_require(function, gradient->moments_bytes >= needed,
-                         "moments_bytes is smaller than gs_moments_bytes");
+    GS_TRY(gs_splat_grad_bytes(splat_count(view), gaussians->channels, policy.strategy, &needed));
+    return libgs_require(function, gradient->splat_grad_bytes >= needed,
+                         "splat_grad_bytes is smaller than gs_splat_grad_bytes");
 }
 
-// The sums of float begin at 0. gs_moments of DISTWAR_FIXED are overwritten, unless nothing is drawn.
+// The sums of float begin at 0. gs_splat_grad of DISTWAR_FIXED are overwritten, unless nothing is drawn.
 cudaError_t clear_sums(const gs_view &view, const gs_gradient &gradient, gs_stream stream) {
     const size_t count = size_t(splat_count(&view));
     const int channels = channels_of(&view.gaussians);
-    const cudaError_t status = cudaMemsetAsync(gradient.moments, 0, count * sizeof(gs_moments), stream);
+    const cudaError_t status = cudaMemsetAsync(gradient.splat_grad, 0, count * sizeof(gs_splat_grad), stream);
     if (status != cudaSuccess || channels == GS_CHANNELS) return status;
     return cudaMemsetAsync(gradient.gaussians.color, 0, count * size_t(channels) * sizeof(float), stream);
 }
@@ -314,9 +314,9 @@ cudaError_t clear_sums(const gs_view &view, const gs_gradient &gradient, gs_stre
 cudaError_t queue_backward(const gs_view &view, const gs_gradient &gradient, distwar_policy policy,
                            gs_stream stream) {
     if (splat_count(&view) == 0) return cudaSuccess; // then nothing has a gradient
-    const bool is_fixed = policy.strategy == DISTWAR_FIXED && view.lists.pairs > 0;
+    const bool is_fixed = policy.strategy == DISTWAR_FIXED && view.ranges.isects > 0;
     cudaError_t status = is_fixed ? fixed::begin(view, gradient, stream) : clear_sums(view, gradient, stream);
-    if (status != cudaSuccess || view.lists.pairs == 0) return status;
+    if (status != cudaSuccess || view.ranges.isects == 0) return status;
     status = for_passes(channels_of(&view.gaussians), [&](auto channels, int first, int used) {
         return queue_pass_of<channels>({&view, &gradient, policy, first, used, stream});
     });
@@ -329,14 +329,14 @@ int gs_has_strategy(distwar_strategy strategy) {
     return is_one_of(strategy, blend_strategy_bits);
 }
 
-gs_status gs_moments_bytes(int64_t count, int32_t channels, distwar_strategy strategy, size_t *bytes) {
+gs_status gs_splat_grad_bytes(int64_t count, int32_t channels, distwar_strategy strategy, size_t *bytes) {
     GS_TRY(check_count(__func__, count));
     GS_TRY(check_channels(__func__, channels));
     GS_TRY(check_strategy(__func__, strategy, blend_strategy_bits));
     GS_REQUIRE(bytes, "bytes must be given");
     *bytes = strategy == DISTWAR_FIXED
                  ? fixed::memory_of(nullptr, count, channels ? channels : GS_CHANNELS).bytes
-                 : size_t(count) * sizeof(gs_moments);
+                 : size_t(count) * sizeof(gs_splat_grad);
     return GS_OK;
 }
 

@@ -44,11 +44,11 @@ namespace gs {
 
 // ---- totals ----
 
-// A warp's sums of a splat: from each thread's pixels to the fields of gs_moments (math.md, section 3).
+// A warp's sums of a splat: from each thread's pixels to the fields of gs_splat_grad (math.md, section 3).
 //
 // A thread sums h, and h times the row and its square, over its pixels. The warp's moments about the middle of its pixels
 // follow from these: times the row before the four lanes of a column are summed, times the column after that. They are
-// kept for a batch of splats. Then each lane turns one splat's into the fields of gs_moments, and commits them.
+// kept for a batch of splats. Then each lane turns one splat's into the fields of gs_splat_grad, and commits them.
 
 // `value`, which nvcc would compute again at each use.
 template <typename T>
@@ -174,7 +174,7 @@ moments_at(const float (&total)[totals_layout<Values>::stride]) {
     return m;
 }
 
-// The fields of gs_moments. depth_scale: the gradient by the splat's depth over that by its depth as the image sums it.
+// The fields of gs_splat_grad. depth_scale: the gradient by the splat's depth over that by its depth as the image sums it.
 template <typename Values>
 __device__ __forceinline__ void fields_of(const tile_splat &splat, const tile_offset &origin,
                                           const tile_moments<Values> &m, float depth_scale,
@@ -236,13 +236,13 @@ struct tree_commit {
     static constexpr bool whole_tile = false, compared = false, by_batch = true;
     struct memory {};
 
-    __device__ __forceinline__ int farthest(int value, memory &) const { return largest_in_warp(value); }
+    __device__ __forceinline__ int farthest(int value, memory &) const { return warp_max(value); }
     __device__ __forceinline__ bool warp_sums(bool active) const {
         return __popc(__ballot_sync(full_warp, active)) >= balance_threshold;
     }
     template <int K>
     __device__ __forceinline__ void add(uint32_t index, const float (&field)[K]) const {
-        distwar::aligned_record{sums.moments, GS_MOMENTS_STRIDE}.add(index, field);
+        distwar::aligned_record{sums.splat_grad, GS_SPLAT_GRAD_STRIDE}.add(index, field);
     }
     __device__ __forceinline__ void add_color(uint32_t index, int channel, float value) const {
         sums.add_color(index, channel, value);
@@ -258,12 +258,12 @@ struct warp_commit {
     static constexpr bool whole_tile = false, compared = true, by_batch = false;
     struct memory {};
 
-    __device__ __forceinline__ int farthest(int value, memory &) const { return largest_in_warp(value); }
+    __device__ __forceinline__ int farthest(int value, memory &) const { return warp_max(value); }
     template <int K>
     __device__ __forceinline__ void add(bool active, uint32_t index, const float (&field)[K],
                                         memory &) const {
         distwar::reduce<Strategy>(distwar::all_lanes, active, distwar::uniform_key{index}, field,
-                                  distwar::record{sums.moments, GS_MOMENTS_STRIDE}, balance_threshold);
+                                  distwar::record{sums.splat_grad, GS_SPLAT_GRAD_STRIDE}, balance_threshold);
     }
 };
 
@@ -318,10 +318,10 @@ struct bounds {
     float largest_color, largest_depth;
 };
 
-// Follows the moments in their memory. The integer sums, [count][GS_MOMENTS_STRIDE], follow the header, then
+// Follows the moments in their memory. The integer sums, [count][GS_SPLAT_GRAD_STRIDE], follow the header, then
 // those of colours, [count][channels], unless these are in the moments.
 struct header {
-    float scale[GS_MOMENTS_STRIDE]; // units per 1.0, of each moment
+    float scale[GS_SPLAT_GRAD_STRIDE]; // units per 1.0, of each moment
     unsigned flag;                  // of distwar::fixed_flag
     bounds of_block[most_blocks];
 };
@@ -334,11 +334,11 @@ struct sums_memory {
 };
 
 // moments NULL: only counts.
-inline sums_memory memory_of(gs_moments *moments, int64_t count, int channels) {
-    block_layout layout = {reinterpret_cast<char *>(moments), 0};
-    const size_t values = size_t(GS_MOMENTS_STRIDE + (channels == GS_CHANNELS ? 0 : channels));
+inline sums_memory memory_of(gs_splat_grad *splat_grad, int64_t count, int channels) {
+    block_layout layout = {reinterpret_cast<char *>(splat_grad), 0};
+    const size_t values = size_t(GS_SPLAT_GRAD_STRIDE + (channels == GS_CHANNELS ? 0 : channels));
     sums_memory out;
-    layout_add(&layout, size_t(count) * sizeof(gs_moments));
+    layout_add(&layout, size_t(count) * sizeof(gs_splat_grad));
     const size_t before = layout.bytes;
     layout_add(&layout, 1, &out.head);
     layout_add(&layout, size_t(count) * values, &out.sums);
@@ -352,9 +352,11 @@ __device__ inline float at_least(double sum) {
     return double(bound) < sum ? nextafterf(bound, INFINITY) : bound;
 }
 
-// Fields of gs_moments that are summed; the first ones.
+// Fields of gs_splat_grad that are summed; the first ones.
 inline int summed_moments(const gs_gradient &gradient) {
-    return gradient.abs_mean2d ? GS_MOMENTS_STRIDE : gradient.depth ? int(MOMENT_DEPTH) + 1 : GS_MOMENTS;
+    return gradient.abs_mean2d ? GS_SPLAT_GRAD_STRIDE
+           : gradient.depth    ? int(MOMENT_DEPTH) + 1
+                               : GS_SPLAT_GRAD_SUMS;
 }
 
 } // namespace fixed
@@ -367,7 +369,7 @@ struct fixed_commit {
     static constexpr bool whole_tile = false, compared = false, by_batch = true;
     struct memory {};
 
-    __device__ __forceinline__ int farthest(int value, memory &) const { return largest_in_warp(value); }
+    __device__ __forceinline__ int farthest(int value, memory &) const { return warp_max(value); }
     __device__ __forceinline__ bool warp_sums(bool active) const { return __any_sync(full_warp, active); }
     __device__ __forceinline__ long long units(float value, int field) const {
         unsigned flags = 0;
@@ -409,7 +411,7 @@ struct depth_input<false> {};
 template <typename Values = plain_values>
 struct backward_input : row_input<Values::has_rows>, depth_input<Values::has_depth> {
     const gs_splat *splats;
-    gs_lists lists;
+    gs_tile_ranges ranges;
     int width, height;
     channel_values<Values::channels> background;
     const float *color, *transmittance; // of the image
@@ -536,7 +538,7 @@ __device__ __forceinline__ void add_moments(const backward_input<Values> &in, co
                                             const patch<Pixels> &mine, int first, int last,
                                             backward_state<Pixels, Channels> &state, Batch &batch,
                                             typename Commit::memory &memory) {
-    const uint32_t *list = in.lists.splat_index + in.lists.tile_begin[mine.tile];
+    const uint32_t *list = in.ranges.splat_index + in.ranges.tile_begin[mine.tile];
     const int lane = int(threadIdx.x % 32), position = position_of_lane<Values>();
     const tile_offset origin = origin_of(mine), from_it = from_origin(mine);
     const auto scale = [&](const tile_splat &splat) { return depth_scale(in, splat); };
@@ -615,8 +617,8 @@ __device__ __forceinline__ void add_patch(const backward_input<Values> &input, c
     constexpr int C = Values::channels;
     constexpr bool has_views = !Values::has_rows; // a pass with rows of colours takes one view
     const backward_input<Values> in =
-        has_views ? input_of_view(input, view_of_tile(input.lists, tile)) : input;
-    const patch<Pixels> mine = patch_of_tile<Pixels, has_views>(in.lists, tile, warp, in.width, in.height);
+        has_views ? input_of_view(input, view_of_tile(input.ranges, tile)) : input;
+    const patch<Pixels> mine = patch_of_tile<Pixels, has_views>(in.ranges, tile, warp, in.width, in.height);
 
     backward_state<Pixels, C> state;
     int farthest = 0;
@@ -658,7 +660,7 @@ __device__ __forceinline__ void add_patch(const backward_input<Values> &input, c
 template <typename Commit, int Pixels>
 constexpr int long_tile_pixels = Pixels == 4 && !Commit::whole_tile && !Commit::compared ? 2 : Pixels;
 
-// One block per tile. Split: the first lists.split_tiles tiles of the order have blocks for either half of their lists, and
+// One block per tile. Split: the first ranges.split_tiles tiles of the order have blocks for either half of their lists, and
 // if they have fewer pixels per thread, for either half of the tile. Example: split_tiles = 2, tile_order = {7, 4, 9, ...},
 // two pixels per thread. Blocks 0 and 1 work on tile 7, 2 and 3 on tile 4, block 4 on tile 9.
 //
@@ -674,11 +676,11 @@ __global__ void __launch_bounds__(tile_threads<Pixels>, least_blocks<Values, Pix
     __shared__ typename Commit::memory memory;
     const int block = int(blockIdx.x), warp = int(threadIdx.x) / 32;
     batch_type &batch = kept_address(batches[warp]);
-    const int long_tiles = Split ? input.lists.split_tiles : 0;
+    const int long_tiles = Split ? input.ranges.split_tiles : 0;
     const bool is_long = block < blocks_of_long_tile * long_tiles;
     const int part = is_long ? block % blocks_of_long_tile : 0;
-    const int tile = ordered_tile(input.lists, is_long ? block / blocks_of_long_tile
-                                                       : block - (blocks_of_long_tile - 1) * long_tiles);
+    const int tile = ordered_tile(input.ranges, is_long ? block / blocks_of_long_tile
+                                                        : block - (blocks_of_long_tile - 1) * long_tiles);
     if constexpr (P == Pixels)
         add_patch<Pixels, Split>(input, commit, tile, warp, is_long, part == 1, batch, memory);
     else if (Split && is_long)
@@ -687,27 +689,27 @@ __global__ void __launch_bounds__(tile_threads<Pixels>, least_blocks<Values, Pix
         add_patch<Pixels, false>(input, commit, tile, warp, false, false, batch, memory);
 }
 
-// Queues the kernel for the whole image with lists.pixels_per_thread pixels per thread (1, 2 or 4), or 2 if the
+// Queues the kernel for the whole image with ranges.pixels_per_thread pixels per thread (1, 2 or 4), or 2 if the
 // pass has no others. Adds to the commit's memory. The caller has checked the input.
 template <typename Values = plain_values, typename Commit>
 cudaError_t launch_render_backward(gs_stream stream, const backward_input<Values> &input,
                                    const Commit &commit) {
-    const gs_lists &lists = input.lists;
+    const gs_tile_ranges &ranges = input.ranges;
     const auto queue = [&](auto pixels) {
         constexpr int P = decltype(pixels)::value;
         const auto run = [&](auto kernel) {
             constexpr int more_blocks = 2 * P / long_tile_pixels<Commit, P> - 1;
-            return launch(stream, unsigned(tiles_in(lists) + more_blocks * lists.split_tiles),
+            return launch(stream, unsigned(tiles_in(ranges) + more_blocks * ranges.split_tiles),
                           unsigned(tile_threads<P>), kernel, input, commit);
         };
         // The plain pass has a kernel of its own for images without split tiles, which the other takes up to 19% longer.
         if constexpr (!Values::has_rows && !Values::has_depth && !Commit::compared)
-            if (lists.split_tiles == 0) return run(render_backward_kernel<Values, Commit, P, false>);
+            if (ranges.split_tiles == 0) return run(render_backward_kernel<Values, Commit, P, false>);
         return run(render_backward_kernel<Values, Commit, P, true>);
     };
     if constexpr (Values::any_pixels) {
-        if (lists.pixels_per_thread == 1) return queue(std::integral_constant<int, 1>{});
-        if (lists.pixels_per_thread == 4) return queue(std::integral_constant<int, 4>{});
+        if (ranges.pixels_per_thread == 1) return queue(std::integral_constant<int, 1>{});
+        if (ranges.pixels_per_thread == 4) return queue(std::integral_constant<int, 4>{});
     }
     return queue(std::integral_constant<int, 2>{});
 }

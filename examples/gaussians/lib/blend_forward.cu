@@ -51,17 +51,17 @@ struct forward_form {
 // Blends a patch of a tile, by all lanes of a warp. image.color: channel 0 of the pass. Depth: writes image.depth and
 // median_depth, unless NULL. Pixels do not change bits.
 template <int Pixels, int Channels, bool Depth>
-__device__ __forceinline__ void blend_patch(const gs_splat *splats, const gs_lists &lists, int tile, int warp,
-                                            int width, int height, const channel_values<Channels> &background,
-                                            gs_image image, const color_rows &rows, depth_form form,
-                                            blend_batch<Channels> &batch) {
+__device__ __forceinline__ void
+blend_patch(const gs_splat *splats, const gs_tile_ranges &ranges, int tile, int warp, int width, int height,
+            const channel_values<Channels> &background, gs_image image, const color_rows &rows,
+            depth_form form, blend_batch<Channels> &batch) {
     constexpr int N = splats_at_once<Pixels>;
     constexpr bool has_views = Channels == GS_CHANNELS; // a pass with rows of colours takes one view
-    const patch<Pixels> mine = patch_of_tile<Pixels, has_views>(lists, tile, warp, width, height);
-    if (has_views) image = image_of_view(image, view_of_tile(lists, tile), int64_t(width) * height);
-    const int64_t begin = lists.tile_begin[tile];
-    const int size = int(lists.tile_begin[tile + 1] - begin);
-    const uint32_t *list = lists.splat_index + begin;
+    const patch<Pixels> mine = patch_of_tile<Pixels, has_views>(ranges, tile, warp, width, height);
+    if (has_views) image = image_of_view(image, view_of_tile(ranges, tile), int64_t(width) * height);
+    const int64_t begin = ranges.tile_begin[tile];
+    const int size = int(ranges.tile_begin[tile + 1] - begin);
+    const uint32_t *list = ranges.splat_index + begin;
 
     float transmittance[Pixels];
     channel_values<Channels> color[Pixels];
@@ -176,7 +176,7 @@ __device__ __forceinline__ void blend_patch(const gs_splat *splats, const gs_lis
 // are long tiles; with the code for them the rest takes 3% longer.
 template <int Channels, bool Depth, int least_blocks, bool Long>
 __global__ void __launch_bounds__(forward_form<Channels>::threads, least_blocks)
-    render_kernel(const gs_splat *splats, const gs_lists lists, int long_tiles, int width, int height,
+    render_kernel(const gs_splat *splats, const gs_tile_ranges ranges, int long_tiles, int width, int height,
                   channel_values<Channels> background, gs_image image, color_rows rows, depth_form form) {
     using of = forward_form<Channels>;
     constexpr int B = of::blocks_of_long_tile;
@@ -184,20 +184,20 @@ __global__ void __launch_bounds__(forward_form<Channels>::threads, least_blocks)
     const int block = int(blockIdx.x), warp = int(threadIdx.x) / 32;
     blend_batch<Channels> &batch = batches[warp];
     if (!of::is_mixed || (Long && block < B * long_tiles))
-        blend_patch<1, Channels, Depth>(splats, lists, ordered_tile(lists, block / B),
+        blend_patch<1, Channels, Depth>(splats, ranges, ordered_tile(ranges, block / B),
                                         block % B * of::warps + warp, width, height, background, image, rows,
                                         form, batch);
     else if constexpr (of::is_mixed)
-        blend_patch<4, Channels, Depth>(splats, lists, ordered_tile(lists, block - (B - 1) * long_tiles),
+        blend_patch<4, Channels, Depth>(splats, ranges, ordered_tile(ranges, block - (B - 1) * long_tiles),
                                         warp, width, height, background, image, rows, form, batch);
 }
 
 // Tiles with one pixel per thread: those with the longest lists, which the GPU would wait for; all, where few tiles have
 // short lists. Where gs_bin did not wait, their number is that of the lists before.
-int long_tiles_of(const gs_lists &lists, int tiles) {
-    if (lists.pixels_per_thread == 1 || (lists.pixels_per_thread == 2 && lists.split_tiles == 0))
+int long_tiles_of(const gs_tile_ranges &ranges, int tiles) {
+    if (ranges.pixels_per_thread == 1 || (ranges.pixels_per_thread == 2 && ranges.split_tiles == 0))
         return tiles;
-    const int long_tiles = lists.pixels_per_thread == 2 ? 2 * lists.split_tiles : lists.split_tiles;
+    const int long_tiles = ranges.pixels_per_thread == 2 ? 2 * ranges.split_tiles : ranges.split_tiles;
     return long_tiles < tiles ? long_tiles : tiles;
 }
 
@@ -205,11 +205,11 @@ int long_tiles_of(const gs_lists &lists, int tiles) {
 template <int Channels, bool Depth>
 cudaError_t launch_render(const gs_view &view, int first, int used, gs_stream stream) {
     using of = forward_form<Channels>;
-    const gs_lists &lists = view.lists;
-    const int tiles = tiles_in(lists), long_tiles = of::is_mixed ? long_tiles_of(lists, tiles) : tiles;
+    const gs_tile_ranges &ranges = view.ranges;
+    const int tiles = tiles_in(ranges), long_tiles = of::is_mixed ? long_tiles_of(ranges, tiles) : tiles;
     const auto queue = [&](auto kernel) {
         return launch(stream, unsigned(tiles) + unsigned(long_tiles) * (of::blocks_of_long_tile - 1),
-                      unsigned(of::threads), kernel, view.splats, lists, long_tiles, view.camera.width,
+                      unsigned(of::threads), kernel, view.splats, ranges, long_tiles, view.camera.width,
                       view.camera.height, background_of<Channels>(view, first, used),
                       image_of_pass(view, first), rows_of_pass(view.gaussians, first, used),
                       depth_form_of(view));
@@ -220,17 +220,17 @@ cudaError_t launch_render(const gs_view &view, int first, int used, gs_stream st
     constexpr int blocks_of_one = is_plain ? 10 : 1, blocks_of_four = is_plain ? 12 : 1;
     if constexpr (is_plain) {
         if (long_tiles == 0) return queue(render_kernel<Channels, Depth, blocks_of_four, false>);
-        if (lists.pixels_per_thread == 4) return queue(render_kernel<Channels, Depth, blocks_of_four, true>);
+        if (ranges.pixels_per_thread == 4) return queue(render_kernel<Channels, Depth, blocks_of_four, true>);
     }
     return queue(render_kernel<Channels, Depth, blocks_of_one, true>);
 }
 
 constexpr int finish_block = 256, most_finish_blocks = 1024;
 
-// Writes image.alpha, if given. If the lists had no room (pairs may be NULL: they had), the image becomes NaN.
-__global__ void __launch_bounds__(finish_block)
-    finish_kernel(const int64_t *pairs, int64_t pair_capacity, int64_t pixels, int channels, gs_image image) {
-    const bool overflow = pairs && *pairs > pair_capacity;
+// Writes image.alpha, if given. If the lists had no room (intersections may be NULL: they had), the image becomes NaN.
+__global__ void __launch_bounds__(finish_block) finish_kernel(const int64_t *isects, int64_t isect_capacity,
+                                                              int64_t pixels, int channels, gs_image image) {
+    const bool overflow = isects && *isects > isect_capacity;
     const int64_t step = int64_t(gridDim.x) * finish_block, first = int64_t(blockIdx.x) * finish_block;
     for (int64_t i = first + threadIdx.x; overflow && i < channels * pixels; i += step) {
         image.color[i] = NAN;
@@ -253,10 +253,10 @@ gs_status gs_render(const gs_view *view, gs_stream stream) {
         return depth ? launch_render<channels, true>(*view, first, used, stream)
                      : launch_render<channels, false>(*view, first, used, stream);
     }));
-    if (!view->lists.device_pairs && !view->image.alpha) return GS_OK;
+    if (!view->ranges.device_isects && !view->image.alpha) return GS_OK;
     const int64_t pixels = int64_t(view_count(view)) * view->camera.width * view->camera.height;
     const unsigned blocks = blocks_for(pixels, finish_block), most = most_finish_blocks;
     return GS_STATUS(launch(stream, blocks < most ? blocks : most, finish_block, finish_kernel,
-                            view->lists.device_pairs, view->pair_capacity, pixels,
+                            view->ranges.device_isects, view->isect_capacity, pixels,
                             channels_of(&view->gaussians), view->image));
 }

@@ -117,9 +117,9 @@ __device__ inline void camera_gradient_of(const gs_camera &camera, const double 
             for (int j = 0; j < 3; j++) d_rotation += (turn[3 * r + j] - point[r] * t[j]) * R[3 * j + c];
             out->matrix[4 * r + c] = float(d_rotation);
         }
-        out->matrix[4 * r + 3] = out->twist[3 + r] = float(d_translation);
+        out->matrix[4 * r + 3] = out->se3_grad[3 + r] = float(d_translation);
         const int next = (r + 1) % 3, last = (r + 2) % 3;
-        out->twist[r] = float(turn[3 * last + next] - turn[3 * next + last]);
+        out->se3_grad[r] = float(turn[3 * last + next] - turn[3 * next + last]);
     }
     for (int k = 0; k < 2; k++) {
         out->intrinsics[k] = float(sum[TERM_FOCAL + k]);

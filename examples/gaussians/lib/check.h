@@ -160,24 +160,24 @@ static inline int32_t tile_rows_of(const gs_view *view) {
 // Checks that gs_bin has written the lists of the view.
 static inline gs_status check_lists(const char *function, const gs_view *view) {
     GS_TRY(check_extent(function, view));
-    const gs_lists *lists = &view->lists;
-    GS_REQUIRE_OF(function, lists->tile_begin, "the view has no lists: gs_bin writes them");
+    const gs_tile_ranges *ranges = &view->ranges;
+    GS_REQUIRE_OF(function, ranges->tile_begin, "the view has no lists: gs_bin writes them");
     GS_REQUIRE_OF(function,
-                  lists->tiles_x == (view->camera.width + GS_TILE_SIZE - 1) / GS_TILE_SIZE &&
-                      lists->tiles_y == (view->camera.height + GS_TILE_SIZE - 1) / GS_TILE_SIZE,
+                  ranges->tiles_x == (view->camera.width + GS_TILE_SIZE - 1) / GS_TILE_SIZE &&
+                      ranges->tiles_y == (view->camera.height + GS_TILE_SIZE - 1) / GS_TILE_SIZE,
                   "the lists are of an image of another size");
-    GS_REQUIRE_OF(function, (lists->views > 0 ? lists->views : 1) == view_count(view),
+    GS_REQUIRE_OF(function, (ranges->views > 0 ? ranges->views : 1) == view_count(view),
                   "the lists are of another number of cameras");
     GS_REQUIRE_OF(function,
-                  lists->pixels_per_thread == 1 || lists->pixels_per_thread == 2 ||
-                      lists->pixels_per_thread == 4,
+                  ranges->pixels_per_thread == 1 || ranges->pixels_per_thread == 2 ||
+                      ranges->pixels_per_thread == 4,
                   "pixels_per_thread must be 1, 2 or 4");
     GS_REQUIRE_OF(function,
-                  lists->split_tiles >= 0 &&
-                      lists->split_tiles <= view_count(view) * lists->tiles_x * lists->tiles_y,
+                  ranges->split_tiles >= 0 &&
+                      ranges->split_tiles <= view_count(view) * ranges->tiles_x * ranges->tiles_y,
                   "split_tiles must be in 0..the number of tiles");
     return libgs_require(
-        function, lists->pairs == 0 || view->gaussians.count == 0 || (lists->splat_index && view->splats),
+        function, ranges->isects == 0 || view->gaussians.count == 0 || (ranges->splat_index && view->splats),
         "splat_index and splats must be given");
 }
 
@@ -209,8 +209,9 @@ static inline int same_shape(const gs_gaussians *a, const gs_gaussians *b) {
 // Checks that all arrays of stored parameters, or of a vector of their shape, are given.
 static inline gs_status check_parameters(const char *function, const gs_gaussians *g) {
     GS_REQUIRE_OF(function, g, "Gaussians, and vectors of their shape, must be given");
-    GS_REQUIRE_OF(function, !g->activated, "activated scales and opacities are taken by gs_project alone");
-    GS_REQUIRE_OF(function, !g->sh_constant, "sh_constant is taken by gs_project alone");
+    GS_REQUIRE_OF(function, g->form == GS_RAW,
+                  "activated scales and opacities are taken by gs_project alone");
+    GS_REQUIRE_OF(function, !g->sh0, "sh0 is taken by gs_project alone");
     GS_TRY(check_count(function, g->count));
     GS_TRY(check_degree(function, g->sh_degree));
     return libgs_require(
@@ -242,8 +243,7 @@ static inline gs_status check_adam(const char *function, const gs_adam_step *ada
     GS_REQUIRE_OF(function, adam->step >= 1, "step must be 1 or more");
     GS_REQUIRE_OF(function,
                   valid_rate(rates->mean) && valid_rate(rates->log_scale) && valid_rate(rates->quaternion) &&
-                      valid_rate(rates->opacity_logit) && valid_rate(rates->sh_constant) &&
-                      valid_rate(rates->sh_rest),
+                      valid_rate(rates->opacity_logit) && valid_rate(rates->sh0) && valid_rate(rates->shN),
                   "rates must be finite and not negative");
     return libgs_require(function, rates->sh_coefficients >= 0, "sh_coefficients must not be negative");
 }

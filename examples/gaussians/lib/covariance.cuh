@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The shape of a Gaussian in the world and in the image: rotation, axes, covariance, whitening. Each with its
+// The shape of a Gaussian in the world and in the image: rotation, axes, covariance, conic. Each with its
 // adjoint. docs/developers/math.md, sections 2 and 4.
 //
 // Two ways to the covariance of a splat: by the axes M = J V, with V = R Q S the Gaussian's axes in camera
@@ -10,9 +10,9 @@
 
 namespace gs {
 
-constexpr float usual_low_pass = 0.3f;               // pixels^2, gs_gaussians.low_pass unless given
-constexpr float whiten_scale = 0.84932180028801907f; // sqrt(log2(e) / 2): |w^T d|^2 is an exponent of 2
-constexpr float two_ln2 = 1.3862943611198906f;       // 1 / whiten_scale^2
+constexpr float default_eps2d = 0.3f;                    // pixels^2, gs_gaussians.eps2d unless given
+constexpr float conic_sqrt_scale = 0.84932180028801907f; // sqrt(log2(e) / 2): |w^T d|^2 is an exponent of 2
+constexpr float two_ln2 = 1.3862943611198906f;           // 1 / conic_sqrt_scale^2
 
 __device__ inline float sigmoid(float x) {
     return 1 / (1 + expf(-x));
@@ -73,7 +73,7 @@ __device__ inline gaussian_shape gaussian_shape_of(const gs_gaussians &gaussians
     rotation_matrix(s.unit, s.rotation);
     for (int j = 0; j < 3; j++) {
         const float stored = gaussians.log_scale[3 * i + j];
-        s.scale[j] = gaussians.scale_modifier * (gaussians.activated ? stored : expf(stored));
+        s.scale[j] = gaussians.scale_modifier * (gaussians.form != GS_RAW ? stored : expf(stored));
     }
     return s;
 }
@@ -161,8 +161,8 @@ __device__ __forceinline__ void add_image_axes_adjoint(const gs_camera &camera, 
 
 // ---- covariance in the image ----
 
-// The covariance of a splat with low_pass on the diagonal, its determinant, and the determinant without
-// low_pass.
+// The covariance of a splat with eps2d on the diagonal, its determinant, and the determinant without
+// eps2d.
 struct image_covariance {
     float xx, xy, yy, determinant, sharp_determinant;
 };
@@ -175,7 +175,7 @@ __device__ inline void minors(const float m[2][3], float out[3]) {
 }
 
 // M M^T
-__device__ inline image_covariance covariance_from_map(const float m[2][3], float low_pass = usual_low_pass) {
+__device__ inline image_covariance covariance_from_map(const float m[2][3], float eps2d = default_eps2d) {
     image_covariance s;
     s.xx = squared(m[0][0]) + squared(m[0][1]) + squared(m[0][2]);
     s.xy = m[0][0] * m[1][0] + m[0][1] * m[1][1] + m[0][2] * m[1][2];
@@ -184,9 +184,9 @@ __device__ inline image_covariance covariance_from_map(const float m[2][3], floa
     float n[3];
     minors(m, n);
     s.sharp_determinant = squared(n[2]) + squared(n[1]) + squared(n[0]);
-    s.determinant = s.sharp_determinant + low_pass * (s.xx + s.yy) + low_pass * low_pass;
-    s.xx += low_pass;
-    s.yy += low_pass;
+    s.determinant = s.sharp_determinant + eps2d * (s.xx + s.yy) + eps2d * eps2d;
+    s.xx += eps2d;
+    s.yy += eps2d;
     return s;
 }
 
@@ -216,7 +216,7 @@ __device__ inline void symmetric_row(const float *upper, int row, float out[3]) 
 }
 
 // P C P^T in double precision: C has no factor whose squares could be summed, and in float the rounding of a
-// long splat can exceed low_pass.
+// long splat can exceed eps2d.
 __device__ inline void project_given(const float *given, const float p[2][3], double out[2][2]) {
     double pc[2][3];
     for (int k = 0; k < 2; k++)
@@ -230,11 +230,11 @@ __device__ inline void project_given(const float *given, const float p[2][3], do
 }
 
 __device__ inline image_covariance covariance_from_given(const float *given, const float p[2][3],
-                                                         float low_pass = usual_low_pass) {
+                                                         float eps2d = default_eps2d) {
     double s[2][2];
     project_given(given, p, s);
     const double sharp = s[0][0] * s[1][1] - s[0][1] * s[0][1];
-    const double xx = s[0][0] + double(low_pass), yy = s[1][1] + double(low_pass);
+    const double xx = s[0][0] + double(eps2d), yy = s[1][1] + double(eps2d);
     return {float(xx), float(s[0][1]), float(yy), float(xx * yy - s[0][1] * s[0][1]), float(sharp)};
 }
 
@@ -274,22 +274,22 @@ __device__ inline void covariance_from_given_adjoint(const gs_camera &camera, co
                 (row == column ? 0.5f : 1.0f) * (p[0][row] * right[0][column] + p[1][row] * right[1][column]);
 }
 
-// ---- whitening ----
+// ---- the square root of the conic ----
 
-// gs_splat.whiten. Not finite unless the covariance is positive definite: the roots are NaN or divide by 0.
-__device__ inline void whitening(const image_covariance &s, float out[3]) {
+// gs_splat.conic_sqrt. Not finite unless the covariance is positive definite: the roots are NaN or divide by 0.
+__device__ inline void conic_sqrt_of(const image_covariance &s, float out[3]) {
     const float root_y = sqrtf(s.yy), root = sqrtf(s.determinant);
-    out[0] = whiten_scale * (root_y / root);
-    out[1] = -whiten_scale * (s.xy / (root_y * root));
-    out[2] = whiten_scale / root_y;
+    out[0] = conic_sqrt_scale * (root_y / root);
+    out[1] = -conic_sqrt_scale * (s.xy / (root_y * root));
+    out[2] = conic_sqrt_scale / root_y;
 }
 
 // From a splat's moments to gradients. d_mean2d = L (sum h e), by the mean in pixels; g = L (sum h e e^T)
 // L^T, twice the gradient by the covariance.
-__device__ __forceinline__ void whitening_adjoint(const gs_splat &splat, float h_e0, float h_e1, float h_e0e0,
-                                                  float h_e0e1, float h_e1e1, float d_mean2d[2],
-                                                  float g[2][2]) {
-    const float w0 = splat.whiten[0], w1 = splat.whiten[1], w2 = splat.whiten[2];
+__device__ __forceinline__ void conic_sqrt_adjoint(const gs_splat &splat, float h_e0, float h_e1,
+                                                   float h_e0e0, float h_e0e1, float h_e1e1,
+                                                   float d_mean2d[2], float g[2][2]) {
+    const float w0 = splat.conic_sqrt[0], w1 = splat.conic_sqrt[1], w2 = splat.conic_sqrt[2];
     d_mean2d[0] = two_ln2 * (w0 * h_e0);
     d_mean2d[1] = two_ln2 * (w1 * h_e0 + w2 * h_e1);
     const float t0 = w1 * h_e0e0 + w2 * h_e0e1, t1 = w1 * h_e0e1 + w2 * h_e1e1;
@@ -303,8 +303,8 @@ __device__ __forceinline__ void whitening_adjoint(const gs_splat &splat, float h
 __device__ inline int32_t splat_radius(const gs_splat &splat, int width, int height) {
     int32_t radius = 0;
     if (splat.depth > 0) {
-        const float l0 = splat.whiten[0] / whiten_scale, l2 = splat.whiten[2] / whiten_scale;
-        const float slope = splat.whiten[1] / splat.whiten[0]; // the covariance's -b / c
+        const float l0 = splat.conic_sqrt[0] / conic_sqrt_scale, l2 = splat.conic_sqrt[2] / conic_sqrt_scale;
+        const float slope = splat.conic_sqrt[1] / splat.conic_sqrt[0]; // the covariance's -b / c
         const float yy = 1 / (l2 * l2), xy = -slope * yy, xx = 1 / (l0 * l0) + slope * slope * yy;
         const float variance = 0.5f * (xx + yy) + hypotf(0.5f * (xx - yy), xy);
         const float half = fminf(ceilf(3 * sqrtf(variance)), 0x1p30f);

@@ -280,9 +280,9 @@ gs_status place_arrays(void *memory, int64_t count, sorted_rows *out, size_t *by
 // ----
 
 __global__ void __launch_bounds__(density_block)
-    score_kernel(const gs_moments *moments, int64_t count, float *score) {
+    score_kernel(const gs_splat_grad *splat_grad, int64_t count, float *score) {
     const int64_t i = row_of_thread();
-    if (i < count) score[i] = fmaxf(score[i], moments[i].color[0]);
+    if (i < count) score[i] = fmaxf(score[i], splat_grad[i].color[0]);
 }
 
 // Floats that are not negative order as their bits do.
@@ -393,7 +393,7 @@ gs_status gs_density_move(const gs_density_plan *plan, const gs_density_rules *r
 gs_status gs_opacity_reset(const gs_gaussians *gaussians, const gs_gaussians *first_moment,
                            const gs_gaussians *second_moment, float most, gs_stream stream) {
     GS_REQUIRE(gaussians && first_moment && second_moment, "gaussians and moments must be given");
-    GS_REQUIRE(!gaussians->activated, "activated opacities are taken by gs_project alone");
+    GS_REQUIRE(gaussians->form == GS_RAW, "activated opacities are taken by gs_project alone");
     GS_REQUIRE(most > 0 && most < 1, "most must be between 0 and 1");
     const int64_t count = gaussians->count;
     GS_TRY(check_count(__func__, count));
@@ -491,10 +491,10 @@ gs_status gs_split(const gs_gaussians *gaussians, const gs_gaussians *first_mome
                                 gs_arrays_of(first_moment), gs_arrays_of(second_moment), *rules, a.source));
 }
 
-gs_status gs_score_add(const gs_moments *moments, int64_t count, float *score, gs_stream stream) {
+gs_status gs_score_add(const gs_splat_grad *splat_grad, int64_t count, float *score, gs_stream stream) {
     GS_TRY(check_count(__func__, count));
-    GS_REQUIRE(count == 0 || (moments && score), "moments and score must be given");
-    return GS_STATUS(launch_for(stream, count, density_block, score_kernel, moments, count, score));
+    GS_REQUIRE(count == 0 || (splat_grad && score), "splat_grad and score must be given");
+    return GS_STATUS(launch_for(stream, count, density_block, score_kernel, splat_grad, count, score));
 }
 
 gs_status gs_retire_bytes(int64_t count, size_t *bytes) {

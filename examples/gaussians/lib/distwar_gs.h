@@ -37,9 +37,9 @@ typedef struct CUstream_st *gs_stream; // the same type as cudaStream_t
 
 typedef enum gs_status {
     GS_OK = 0,
-    GS_INVALID_ARGUMENT = 1, // nothing was queued
-    GS_PAIRS_DO_NOT_FIT = 2, // pair_capacity is too small for the lists; no image was written
-    GS_DEVICE_ERROR = 3      // the CUDA runtime or a kernel failed
+    GS_INVALID_ARGUMENT = 1,  // nothing was queued
+    GS_ISECTS_DO_NOT_FIT = 2, // isect_capacity is too small for the lists; no image was written
+    GS_DEVICE_ERROR = 3       // the CUDA runtime or a kernel failed
 } gs_status;
 
 // Text of this thread's last failure, "function: reason". Valid until the thread's next failing call; ""
@@ -50,7 +50,7 @@ const char *gs_backend(void);
 // The version of libdistwar_gs, "major.minor.patch"; that of the headers of distwar is another (distwar/version.h). CMake
 // and Python take it from here; of libdistwar_train, libdistwar_index and dsplat it is the same.
 #define GS_VERSION_MAJOR 0
-#define GS_VERSION_MINOR 3
+#define GS_VERSION_MINOR 4
 #define GS_VERSION_PATCH 0
 const char *gs_version(void);
 
@@ -73,6 +73,12 @@ enum {
     GS_MAX_VIEWS = 32 // cameras of a gs_views
 };
 
+// The form of scales and opacities.
+typedef enum gs_form {
+    GS_RAW,      // logarithms of scales and logits of opacities, as they are trained
+    GS_ACTIVATED // scales and opacities
+} gs_form;
+
 // The parameters of `count` Gaussians. Gradients and the moments of Adam have the same shape. An array that
 // no stage reads may be NULL; the same array of the gradients may then be NULL too and is not written.
 typedef struct gs_gaussians {
@@ -82,21 +88,21 @@ typedef struct gs_gaussians {
     float *log_scale;     // [count][3]
     float *quaternion;    // [count][4]: w, x, y, z; need not be normalised
     float *opacity_logit; // [count]
-    float *sh; // [count][(sh_degree + 1)^2][GS_CHANNELS]; with sh_constant all but the first of a Gaussian
-    float *sh_constant; // [count][GS_CHANNELS], or NULL; who takes it: as of `activated`
+    float *sh;            // [count][(sh_degree + 1)^2][GS_CHANNELS]; with sh0 all but the first of a Gaussian
+    float *sh0;           // [count][GS_CHANNELS], or NULL; who takes it: as of `form`
     // Replace other arrays unless NULL. Calls that store or step parameters (gs_adam) ignore them.
     float *color;         // [count][channels]; replaces sh; negative values stay
     float *covariance;    // [count][6], world: xx, xy, xz, yy, yz, zz; replaces log_scale and quaternion
     float scale_modifier; // factor of exp(log_scale), not of covariance; 0 counts as 1; unused in gradients
-    // Not 0: antialiased. The opacity of a splat is reduced by as much as low_pass enlarges its area
+    // Not 0: antialiased. The opacity of a splat is reduced by as much as eps2d enlarges its area
     // (docs/developers/math.md, section 2). Render a scene as it was trained. Unused in gradients.
     int32_t antialias;
     // Channels of color: 1..GS_MAX_CHANNELS; 0: GS_CHANNELS, as SH have. A view has its Gaussians'. Unused in gradients.
     int32_t channels;
-    // Not 0: log_scale holds scales and opacity_logit opacities, as they are; gradients are by these. Taken
+    // GS_ACTIVATED: log_scale holds scales and opacity_logit opacities, as they are; gradients are by these. Taken
     // by gs_project and gs_project_backward, refused by others. Unused in gradients.
-    int32_t activated;
-    float low_pass; // pixels^2, added to both variances of a splat; 0 counts as 0.3; unused in gradients
+    int32_t form; // a gs_form
+    float eps2d;  // pixels^2, added to both variances of a splat; 0 counts as 0.3; unused in gradients
 } gs_gaussians;
 
 // The camera models, X(name, NAME) each: gs_camera.model is GS_NAME. A point (X, Y, Z) of camera space appears at
@@ -131,15 +137,15 @@ typedef struct gs_camera {
 // The footprint of a Gaussian in one view. 48 bytes, loaded as three 16-byte words.
 typedef struct gs_splat {
     GS_ALIGNED_16 float mean[2]; // pixels; d = pixel - mean
-    float whiten[3];             // w: alpha = 2^(log2_opacity - e0^2 - e1^2), e = (w0 dx + w1 dy, w2 dy)
+    float conic_sqrt[3];         // w: alpha = 2^(log2_opacity - e0^2 - e1^2), e = (w0 dx + w1 dy, w2 dy)
     float log2_opacity;
     float color[GS_CHANNELS]; // >= 0 from sh; 0 if the view has another number of channels
     float depth;              // camera z (fisheye: distance), > 0; 0: culled
     float reserved[2];
 } gs_splat;
 
-// What gs_render_backward sums over the pixels of a splat; e as in gs_splat.whiten (math.md, section 3).
-typedef struct gs_moments {
+// What gs_render_backward sums over the pixels of a splat; e as in gs_splat.conic_sqrt (math.md, section 3).
+typedef struct gs_splat_grad {
     GS_ALIGNED_16 float color[GS_CHANNELS]; // d loss / d color
     float h;                                // d loss / d log alpha
     float h_e0, h_e1;                       // h e
@@ -147,19 +153,19 @@ typedef struct gs_moments {
     float depth;                            // d loss / d depth
     float abs_x, abs_y; // |h e0| and |h n e|, n the unit vector along (w1, w2): |d loss / d mean| of each
                         // pixel, without the lengths of the rows of w
-} gs_moments;
+} gs_splat_grad;
 
 enum {
-    GS_MOMENTS = GS_CHANNELS + 6,                          // floats of a gs_moments that are always summed
-    GS_MOMENTS_STRIDE = sizeof(gs_moments) / sizeof(float) // floats of a gs_moments
+    GS_SPLAT_GRAD_SUMS = GS_CHANNELS + 6, // floats of a gs_splat_grad that are always summed
+    GS_SPLAT_GRAD_STRIDE = sizeof(gs_splat_grad) / sizeof(float) // floats of a gs_splat_grad
 };
 
 // The splats of each tile, ordered by (depth, index). gs_bin writes it; its arrays lie in the workspace.
-typedef struct gs_lists {
+typedef struct gs_tile_ranges {
     int32_t tiles_x, tiles_y;
-    int64_t pairs;       // entries of splat_index; room for them if gs_bin did not wait
+    int64_t isects;      // entries of splat_index; room for them if gs_bin did not wait
     int64_t *tile_begin; // [tiles_y * tiles_x + 1]: tile t has entries tile_begin[t] .. tile_begin[t + 1] - 1
-    uint32_t *splat_index; // [pairs]
+    uint32_t *splat_index; // [intersections]
     // How the blend divides the work; other valid values give the same image in another time.
     int32_t pixels_per_thread; // 1, 2 or 4
     int32_t split_tiles;  // the first split_tiles of tile_order, with long lists, get more warps than others
@@ -169,16 +175,16 @@ typedef struct gs_lists {
     int32_t views;
     int64_t call; // number of the gs_bin that wrote the lists
     // Device: the entries that the lists need. NULL: gs_bin has waited, and they fit.
-    const int64_t *device_pairs;
-} gs_lists;
+    const int64_t *device_isects;
+} gs_tile_ranges;
 
 // What gs_bin leaves in gs_view.report.
 typedef struct gs_bin_report {
-    int64_t pairs_needed, buckets_needed; // of the last lists, as gs_view has them
-    int64_t most_pairs_needed;            // the largest pairs_needed since the caller set this to 0
-    int32_t pixels_per_thread;            // what a gs_bin that waits writes to gs_lists
+    int64_t isects_needed, buckets_needed; // of the last lists, as gs_view has them
+    int64_t most_isects_needed;            // the largest isects_needed since the caller set this to 0
+    int32_t pixels_per_thread;             // what a gs_bin that waits writes to gs_tile_ranges
     int32_t split_tiles;
-    int64_t call; // gs_lists.call of the last lists; all but most_pairs_needed is written before it
+    int64_t call; // gs_tile_ranges.call of the last lists; all but most_isects_needed is written before it
 } gs_bin_report;
 
 typedef struct gs_image {
@@ -195,7 +201,7 @@ typedef struct gs_image {
 
 // Several cameras that every stage serves in one launch, for images too small to fill a GPU. All arrays of
 // the view and of its gradient then begin with a dimension of `count` cameras: splats [cameras][count],
-// image.color [cameras][GS_CHANNELS][height][width], and likewise moments, mean2d and the rest. Only
+// image.color [cameras][GS_CHANNELS][height][width], and likewise splat_grad, mean2d and the rest. Only
 // gradient.gaussians does not: it is the sum over the cameras. Of gs_view.camera only
 // width and height count. Several cameras take GS_CHANNELS channels.
 typedef struct gs_views {
@@ -227,8 +233,8 @@ typedef struct gs_view {
     // estimates are of this form, and it is 0 where there is nothing.
     int32_t inverse_depth;
     // Memory from the caller; splats, image and workspace: or from gs_view_place.
-    int64_t pair_capacity;   // most entries of the lists, 0..2^40; start with 10 per Gaussian
-    int64_t bucket_capacity; // of gs_bin's buckets; below buckets_needed it is slower; 0: by pair_capacity
+    int64_t isect_capacity;  // most entries of the lists, 0..2^40; start with 10 per Gaussian
+    int64_t bucket_capacity; // of gs_bin's buckets; below buckets_needed it is slower; 0: by isect_capacity
     void *workspace;         // of gs_bin_bytes
     size_t workspace_bytes;
     // Not NULL: gs_bin writes it and does not wait. gs_bin_wait reads it in pinned memory. One view at a time.
@@ -236,8 +242,8 @@ typedef struct gs_view {
     gs_splat *splats;      // [count], written by gs_project
     gs_image image;        // written by gs_render
     // Results of gs_bin:
-    gs_lists lists;
-    int64_t pairs_needed, buckets_needed; // entries that the lists, all buckets have or would need
+    gs_tile_ranges ranges;
+    int64_t isects_needed, buckets_needed; // entries that the lists, all buckets have or would need
 } gs_view;
 
 // The gradient of a loss by a camera, summed over the Gaussians. Written on the device.
@@ -245,7 +251,7 @@ typedef struct gs_camera_gradient {
     float matrix[12]; // by the rotation and, as the last column, the translation: 3x4, row-major
     // By a motion x' -> exp([w]) x' + v of camera space, to first order: rotation becomes exp([w]) rotation
     // and translation exp([w]) translation + v. First w, radians about the camera's axes; then v, along them.
-    float twist[6];
+    float se3_grad[6];
     float intrinsics[4]; // by fx, fy, cx, cy
     float reserved[2];   // 0
 } gs_camera_gradient;
@@ -256,8 +262,8 @@ typedef struct gs_gradient {
     const float *color; // d loss / d image.color, [channels][height][width]
     const float *alpha; // d loss / d (1 - image.transmittance), [height][width]; NULL: zeros
     // Written by gs_render_backward, read by gs_project_backward:
-    gs_moments *moments; // [count], then what the strategy needs: gs_moments_bytes
-    size_t moments_bytes;
+    gs_splat_grad *splat_grad; // [count], then what the strategy needs: gs_splat_grad_bytes
+    size_t splat_grad_bytes;
     // Written by gs_project_backward:
     gs_gaussians gaussians; // of the shape of view.gaussians
     float *mean2d;          // [count][2]: d loss / d mean in units of half the width and height; or NULL
@@ -270,13 +276,13 @@ typedef struct gs_gradient {
     gs_camera_gradient *camera;
     size_t camera_bytes;
     // Read by gs_project_backward: [count][2], d loss / d gs_splat.mean, for a loss that depends on the means
-    // not by the image alone. Replaces what the moments say (gs_mean2d_gradient). NULL: the moments count.
+    // not by the image alone. Replaces what splat_grad says (gs_mean2d_gradient). NULL: that counts.
     const float *pixel_mean2d;
     // Read by gs_render_backward with DISTWAR_FIXED: bounds of the whole image, where the view has only some of its
     // splats or of its rows. NULL: of the view.
     const struct gs_largest_values *largest; // device
     // Read by gs_render_backward with DISTWAR_BLOCK: a thread's part of each sum is clamped to [-block_limit, block_limit]
-    // before the tile adds it up, against outliers. With lists.pixels_per_thread 1 it is a pixel's. 0: not clamped.
+    // before the tile adds it up, against outliers. With ranges.pixels_per_thread 1 it is a pixel's. 0: not clamped.
     float block_limit;
 } gs_gradient;
 
@@ -285,7 +291,7 @@ typedef struct gs_gradient {
 // What gs_view_place puts into its block beside the splats and the workspace of gs_bin.
 typedef struct gs_view_parts {
     int32_t image;             // not 0: the arrays of view.image
-    int32_t moments;           // not 0: gradient.moments
+    int32_t splat_grad;        // not 0: gradient.splat_grad
     distwar_strategy strategy; // of gs_backward; DISTWAR_FIXED needs more memory than others
     int32_t camera_gradient;   // not 0: gradient.camera
 } gs_view_parts;
@@ -295,15 +301,15 @@ typedef struct gs_view_parts {
 gs_status gs_view_bytes(const gs_view *view, const gs_view_parts *parts, size_t *bytes);
 
 // Divides a block of at least gs_view_bytes, aligned to 16 bytes, among the parts: sets view->splats,
-// workspace and workspace_bytes, with parts->image the arrays of view->image, with parts->moments
-// gradient->moments and moments_bytes, with parts->camera_gradient gradient->camera and camera_bytes.
+// workspace and workspace_bytes, with parts->image the arrays of view->image, with parts->splat_grad
+// gradient->splat_grad and splat_grad_bytes, with parts->camera_gradient gradient->camera and camera_bytes.
 // gradient may be NULL without the last two. Queues nothing.
 gs_status gs_view_place(gs_view *view, gs_gradient *gradient, const gs_view_parts *parts, void *block,
                         size_t bytes);
 
 // gs_project, gs_bin and gs_render. With view->report no call waits: gs_bin_wait then tells whether the image counts.
-// GS_PAIRS_DO_NOT_FIT: view->pairs_needed is written, image and lists are unchanged. Set pair_capacity to
-// pairs_needed or more, provide a larger workspace (gs_view_bytes, gs_view_place) and call again.
+// GS_ISECTS_DO_NOT_FIT: view->isects_needed is written, image and ranges are unchanged. Set isect_capacity to
+// isects_needed or more, provide a larger workspace (gs_view_bytes, gs_view_place) and call again.
 gs_status gs_forward(gs_view *view, gs_stream stream);
 
 // gs_render_backward and gs_project_backward.
@@ -334,31 +340,31 @@ gs_status gs_mark_visible(const gs_view *view, uint8_t *visible, gs_stream strea
 // Bytes of the workspace of gs_bin. Reads gaussians.count, the camera's size and capacities.
 gs_status gs_bin_bytes(const gs_view *view, size_t *bytes);
 
-// Sorts the splats into tiles. Writes view->lists, pairs_needed and buckets_needed. Waits for the stream, unless the
+// Sorts the splats into tiles. Writes view->ranges, isects_needed and buckets_needed. Waits for the stream, unless the
 // view has a report.
 // Reads:   splats, gaussians.count, the camera's size, capacities, workspace, report.
 // Result:  the list of a tile has every splat with alpha >= 1/255 at one of the tile's pixel centres inside
 //          the image. (Rounding may add a splat just below 1/255.)
-// GS_PAIRS_DO_NOT_FIT: pairs_needed > pair_capacity; pairs_needed is written, lists is unchanged.
+// GS_ISECTS_DO_NOT_FIT: isects_needed > isect_capacity; isects_needed is written, ranges is unchanged.
 // With a report: always queues everything and returns GS_OK. The device writes view->report in place of
-//          view->pairs_needed. lists.pixels_per_thread and split_tiles keep values that are valid (those of
+//          view->isects_needed. ranges.pixels_per_thread and split_tiles keep values that are valid (those of
 //          an earlier view, for example); others become what suits the number of tiles. They affect time, and
-//          the rounding of gradients. If report->pairs_needed > pair_capacity, the lists are empty, gs_render
+//          the rounding of gradients. If report->isects_needed > isect_capacity, the lists are empty, gs_render
 //          makes all of the image but n_contrib NaN, and gs_backward returns gradients of 0
 //          (DISTWAR_FIXED: NaN, if those of the image are).
 gs_status gs_bin(gs_view *view, gs_stream stream);
 
 // Waits until gs_bin has written view->report, which the host can read, on the same stream. Writes to the view
-// pairs_needed, buckets_needed, and of lists pairs, pixels_per_thread and split_tiles, as a gs_bin that waits does. It does not
+// isects_needed, buckets_needed, and of ranges isects, pixels_per_thread and split_tiles, as a gs_bin that waits does. It does not
 // wait for the sorting and for what is queued behind gs_bin: queue gs_render first. Before gs_render_backward
 // it gives the bits of a gs_bin that waits. After the caller has waited it returns at once: a report in device
 // memory can be copied and view->report set to the copy. Replays of a graph write the number of the captured call.
-// GS_PAIRS_DO_NOT_FIT: as gs_bin; lists is unchanged.
+// GS_ISECTS_DO_NOT_FIT: as gs_bin; ranges is unchanged.
 // Undefined:           a report that the host cannot read.
 gs_status gs_bin_wait(gs_view *view, gs_stream stream);
 
 // Blends front to back over the background. Writes the arrays of view->image.
-// Reads:   splats, lists, background, the camera's size; normalize_depth, inverse_depth. Unless there are
+// Reads:   splats, ranges, background, the camera's size; normalize_depth, inverse_depth. Unless there are
 //          GS_CHANNELS channels: gaussians.color, gaussians.channels, channel_background.
 // Cost:    one pass over the lists for up to 32 channels, with room for 1, 3, 4, 8, 16 or 32; further passes
 //          for more.
@@ -371,16 +377,16 @@ gs_status gs_render(const gs_view *view, gs_stream stream);
 //          overflowed, all are NaN
 int gs_has_strategy(distwar_strategy strategy);
 
-// Bytes of gs_gradient.moments: count records of gs_moments and, for DISTWAR_FIXED, the integers behind them.
+// Bytes of gs_gradient.splat_grad: count records of gs_splat_grad and, for DISTWAR_FIXED, the integers behind them.
 // channels: as gs_gaussians.channels. Several cameras: count is that of Gaussians times that of cameras.
-gs_status gs_moments_bytes(int64_t count, int32_t channels, distwar_strategy strategy, size_t *bytes);
+gs_status gs_splat_grad_bytes(int64_t count, int32_t channels, distwar_strategy strategy, size_t *bytes);
 
-// Adjoint of gs_render. Writes gradient->moments[count]. The gradient of given colours of other than
-// GS_CHANNELS channels goes to gradient->gaussians.color, [count][channels]; gs_moments.color is then unused.
-// Reads:   as gs_render, and view->image as gs_render left it; image.color may be NULL if lists.split_tiles
+// Adjoint of gs_render. Writes gradient->splat_grad[count]. The gradient of given colours of other than
+// GS_CHANNELS channels goes to gradient->gaussians.color, [count][channels]; gs_splat_grad.color is then unused.
+// Reads:   as gs_render, and view->image as gs_render left it; image.color may be NULL if ranges.split_tiles
 //          is 0; image.depth if gradient->depth is given and split_tiles or normalize_depth is not 0.
-//          gradient->color, alpha, depth, moments_bytes, block_limit.
-// Cost:    as gs_render. gs_moments.depth, abs_x and abs_y are summed only if gradient->depth or abs_mean2d
+//          gradient->color, alpha, depth, splat_grad_bytes, block_limit.
+// Cost:    as gs_render. gs_splat_grad.depth, abs_x and abs_y are summed only if gradient->depth or abs_mean2d
 //          asks for them. Else depth is 0, and abs_x and abs_y are undefined if only depth is asked for.
 //          abs_mean2d needs one pass: 32 channels at most.
 // policy:  how the sums of a warp reach memory, see distwar/reduce.cuh; balance_threshold in 0..33. block and
@@ -388,21 +394,21 @@ gs_status gs_moments_bytes(int64_t count, int32_t channels, distwar_strategy str
 gs_status gs_render_backward(const gs_view *view, const gs_gradient *gradient, distwar_policy policy,
                              gs_stream stream);
 
-// The gradient by the means of the splats, in pixels, from moments. mean2d, abs_mean2d: [count][2] each, sums
+// The gradient by the means of the splats, in pixels, from splat_grad. mean2d, abs_mean2d: [count][2] each, sums
 // of values and of absolute values; either may be NULL. Several cameras: [cameras][count][2].
 // Reads:   splats, gaussians.count.
-gs_status gs_mean2d_gradient(const gs_view *view, const gs_moments *moments, float *mean2d, float *abs_mean2d,
-                             gs_stream stream);
+gs_status gs_mean2d_gradient(const gs_view *view, const gs_splat_grad *splat_grad, float *mean2d,
+                             float *abs_mean2d, gs_stream stream);
 
 // Bytes of gs_gradient.camera: a gs_camera_gradient and 2.5 bytes per Gaussian.
 gs_status gs_camera_gradient_bytes(int64_t count, size_t *bytes);
 
 // Adjoint of gs_project. Writes gradient->gaussians, mean2d, abs_mean2d and camera. Leaves gaussians.color
 // alone if gs_render_backward has written it.
-// Reads:   gaussians, sh_degree_used, camera, splats; gradient->moments, pixel_mean2d, camera_bytes.
+// Reads:   gaussians, sh_degree_used, camera, splats; gradient->splat_grad, pixel_mean2d, camera_bytes.
 // Result:  every array that gs_project read has a gradient. It is 0 for culled Gaussians and for unused SH
 //          coefficients. An off-diagonal covariance counts once: it is stored once.
-//          gradient->camera has the same bits in every run if the moments have. Matrix and twist are undefined
+//          gradient->camera has the same bits in every run if splat_grad has. matrix and se3_grad are undefined
 //          unless camera.rotation is a rotation.
 // Cost:    with gradient->camera a tree of 19 values per warp and two small kernels more.
 gs_status gs_project_backward(const gs_view *view, const gs_gradient *gradient, gs_stream stream);
@@ -483,7 +489,7 @@ gs_status gs_exposure_step(float *log_gains, const gs_exposure_group *group, con
 // ---- parameters ----
 
 typedef struct gs_adam_rates {
-    float mean, log_scale, quaternion, opacity_logit, sh_constant, sh_rest; // each finite, >= 0
+    float mean, log_scale, quaternion, opacity_logit, sh0, shN; // each finite, >= 0
     // SH coefficients of a Gaussian that any view has read so far, (degree + 1)^2; 0: all. Saves time. The
     // result is the same if the other coefficients have gradients and moments of 0.
     int32_t sh_coefficients;

@@ -13,28 +13,27 @@
 extern "C" {
 #endif
 
-// The size of the picture to shrink, and by what: 1..GS_MAX_SIZE.
+// What is shrunk, and what becomes of a block.
+typedef enum gs_shrink_form {
+    GS_SHRINK_BYTES, // [height][width][channels], 8 bits per value, any alignment: the mean, rounded
+    GS_SHRINK_MASK,  // [height][width], 8 bits, any alignment: 255 where all pixels count (are not 0), else 0
+    GS_SHRINK_DEPTH, // [height][width], floats: the mean of the known values, NaN where none is known
+    // `count` pictures as gs_render leaves them, [GS_CHANNELS][height][width]: their mean as GS_SHRINK_BYTES of 3
+    // channels, as in a file: values beyond 0..1 become 0 and 255, NaN 0.
+    GS_SHRINK_PLANES
+} gs_shrink_form;
+
+enum { GS_SHRINK_MOST = 8 };
 typedef struct gs_shrinking {
-    int32_t width, height, factor;
+    int32_t width, height, factor; // 1..GS_MAX_SIZE
+    gs_shrink_form form;
+    int32_t channels; // of GS_SHRINK_BYTES: 1..4
+    int32_t count;    // of GS_SHRINK_PLANES: 1..GS_SHRINK_MOST; others have one picture, from[0]
+    const void *from[GS_SHRINK_MOST];
+    void *small; // of the new size and the same form, but GS_SHRINK_PLANES
 } gs_shrinking;
 
-// Means of blocks, rounded. picture: [height][width][channels], small: the same at the new size, 8 bits per value, any
-// alignment; channels: 1..4.
-gs_status gs_shrink_picture(const gs_shrinking *shrinking, int32_t channels, const uint8_t *picture,
-                            uint8_t *small, gs_stream stream);
-
-// The same of the mean of `count` pictures as gs_render leaves them, rounded to 8 bits as in a file: values beyond 0..1
-// become 0 and 255, NaN 0. planes: host, [count], each [GS_CHANNELS][height][width]; small: [..][..][GS_CHANNELS].
-enum { GS_SHRINK_MOST = 8 };
-gs_status gs_shrink_planes(const gs_shrinking *shrinking, const float *const *planes, int32_t count,
-                           uint8_t *small, gs_stream stream);
-
-// 255 where all pixels of the block count (are not 0), else 0. mask: [height][width].
-gs_status gs_shrink_mask(const gs_shrinking *shrinking, const uint8_t *mask, uint8_t *small,
-                         gs_stream stream);
-
-// Means of the known values of a block, NaN where none is known. depth: [height][width]; NaN: unknown.
-gs_status gs_shrink_depth(const gs_shrinking *shrinking, const float *depth, float *small, gs_stream stream);
+gs_status gs_shrink(const gs_shrinking *shrinking, gs_stream stream);
 
 #ifdef __cplusplus
 }

@@ -35,9 +35,9 @@ gs_status gs_split(const gs_gaussians *gaussians, const gs_gaussians *first_mome
 // ---- which Gaussians can give their rows away ----
 
 // Adds a view to scores: score[i] becomes the larger of score[i] and what the Gaussian i contributes to the view, the
-// sum over its pixels of alpha T. moments: what gs_render_backward leaves for an image gradient that is 1 in channel 0
+// sum over its pixels of alpha T. splat_grad: what gs_render_backward leaves for an image gradient that is 1 in channel 0
 // of every pixel; with another number than 1 scores are multiplied by it. score: [count], zeros at the start.
-gs_status gs_score_add(const gs_moments *moments, int64_t count, float *score, gs_stream stream);
+gs_status gs_score_add(const gs_splat_grad *splat_grad, int64_t count, float *score, gs_stream stream);
 
 // Bytes of the workspace of gs_retire.
 gs_status gs_retire_bytes(int64_t count, size_t *bytes);

@@ -84,21 +84,14 @@ __global__ void __launch_bounds__(block_size)
     if (i < values) small[i] = value(of, i);
 }
 
-gs_status check_shrinking(const char *function, const gs_shrinking *shrinking) {
-    GS_REQUIRE_OF(function, shrinking, "shrinking must be given");
-    GS_TRY(check_size(function, shrinking->width, shrinking->height));
-    return libgs_require(function, shrinking->factor >= 1 && shrinking->factor <= GS_MAX_SIZE,
-                         "factor must be in 1..16384");
-}
-
-template <typename Value, typename T>
-gs_status shrink(const gs_shrinking &s, int channels, const Value &value, T *small, gs_stream stream) {
+template <typename T, typename Value>
+gs_status shrink(const gs_shrinking &s, int channels, const Value &value, gs_stream stream) {
     const int across = s.factor < s.width ? s.factor : s.width,
               down = s.factor < s.height ? s.factor : s.height;
     const blocks of = {s.width, across, down, s.width / across, s.height / down};
     const int64_t values = int64_t(channels) * of.width * of.height;
-    return GS_STATUS(
-        launch_for(stream, values, block_size, shrink_kernel<Value, T>, of, value, values, small));
+    return GS_STATUS(launch_for(stream, values, block_size, shrink_kernel<Value, T>, of, value, values,
+                                static_cast<T *>(s.small)));
 }
 
 struct color_change {
@@ -117,38 +110,26 @@ __global__ void __launch_bounds__(block_size)
 
 } // namespace
 
-gs_status gs_shrink_picture(const gs_shrinking *shrinking, int32_t channels, const uint8_t *picture,
-                            uint8_t *small, gs_stream stream) {
-    GS_TRY(check_shrinking(__func__, shrinking));
-    GS_REQUIRE(channels >= 1 && channels <= 4, "channels must be in 1..4");
-    GS_REQUIRE(picture && small, "picture and small must be given");
-    return shrink(*shrinking, channels, picture_value{picture, channels}, small, stream);
-}
-
-gs_status gs_shrink_planes(const gs_shrinking *shrinking, const float *const *planes, int32_t count,
-                           uint8_t *small, gs_stream stream) {
-    GS_TRY(check_shrinking(__func__, shrinking));
-    GS_REQUIRE(planes && small, "planes and small must be given");
-    GS_REQUIRE(count >= 1 && count <= GS_SHRINK_MOST, "count must be in 1..8");
-    planes_value from = {{}, count, int64_t(shrinking->width) * shrinking->height};
-    for (int k = 0; k < count; k++) {
-        GS_REQUIRE(planes[k], "planes must be given");
-        from.planes[k] = planes[k];
+gs_status gs_shrink(const gs_shrinking *s, gs_stream stream) {
+    GS_REQUIRE(s && s->from[0] && s->small, "shrinking, from and small must be given");
+    GS_TRY(check_size(__func__, s->width, s->height));
+    GS_REQUIRE(s->factor >= 1 && s->factor <= GS_MAX_SIZE, "factor must be in 1..16384");
+    const uint8_t *const bytes = static_cast<const uint8_t *>(s->from[0]);
+    if (s->form == GS_SHRINK_MASK) return shrink<uint8_t>(*s, 1, mask_value{bytes}, stream);
+    if (s->form == GS_SHRINK_DEPTH)
+        return shrink<float>(*s, 1, depth_value{static_cast<const float *>(s->from[0])}, stream);
+    if (s->form == GS_SHRINK_BYTES) {
+        GS_REQUIRE(s->channels >= 1 && s->channels <= 4, "channels must be in 1..4");
+        return shrink<uint8_t>(*s, s->channels, picture_value{bytes, s->channels}, stream);
     }
-    return shrink(*shrinking, GS_CHANNELS, from, small, stream);
-}
-
-gs_status gs_shrink_mask(const gs_shrinking *shrinking, const uint8_t *mask, uint8_t *small,
-                         gs_stream stream) {
-    GS_TRY(check_shrinking(__func__, shrinking));
-    GS_REQUIRE(mask && small, "mask and small must be given");
-    return shrink(*shrinking, 1, mask_value{mask}, small, stream);
-}
-
-gs_status gs_shrink_depth(const gs_shrinking *shrinking, const float *depth, float *small, gs_stream stream) {
-    GS_TRY(check_shrinking(__func__, shrinking));
-    GS_REQUIRE(depth && small, "depth and small must be given");
-    return shrink(*shrinking, 1, depth_value{depth}, small, stream);
+    GS_REQUIRE(s->form == GS_SHRINK_PLANES && s->count >= 1 && s->count <= GS_SHRINK_MOST,
+               "form must be a gs_shrink_form, count in 1..8");
+    planes_value planes = {{}, s->count, int64_t(s->width) * s->height};
+    for (int k = 0; k < s->count; k++) {
+        GS_REQUIRE(s->from[k], "planes must be given");
+        planes.planes[k] = static_cast<const float *>(s->from[k]);
+    }
+    return shrink<uint8_t>(*s, GS_CHANNELS, planes, stream);
 }
 
 gs_status gs_backdrop(const uint8_t *picture, const uint8_t *alpha, int32_t width, int32_t height,

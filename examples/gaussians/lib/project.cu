@@ -20,13 +20,13 @@ struct one_camera {
 
 // stored: of gs_gaussians.opacity_logit.
 __device__ float log2_opacity_of(const gs_gaussians &gaussians, float stored) {
-    return gaussians.activated ? log2f(stored) : -1.4426950408889634f * log1pf(expf(-stored));
+    return gaussians.form != GS_RAW ? log2f(stored) : -1.4426950408889634f * log1pf(expf(-stored));
 }
 
 // Whether scales and opacities are stored as logarithms and logits, the low-pass filter is the usual one, and no
 // camera has a far plane.
 bool is_usual(const gs_view *view, const gs_gaussians &gaussians) {
-    bool usual = !gaussians.activated && gaussians.low_pass == usual_low_pass;
+    bool usual = gaussians.form == GS_RAW && gaussians.eps2d == default_eps2d;
     for (int v = 0; v < view_count(view); v++) usual = usual && !(camera_of(view, v)->far_plane > 0);
     return usual;
 }
@@ -37,7 +37,7 @@ bool is_usual(const gs_view *view, const gs_gaussians &gaussians) {
 template <int model, int sh_degree, bool usual, typename Cameras>
 __global__ void __launch_bounds__(rows_block)
     project_kernel(gs_gaussians gaussians, int degree, const Cameras cameras, gs_splat *splats) {
-    if constexpr (usual) gaussians.activated = 0, gaussians.low_pass = usual_low_pass;
+    if constexpr (usual) gaussians.form = GS_RAW, gaussians.eps2d = default_eps2d;
     using point = point_of<model, divisor>;
     constexpr int length = sh_floats(sh_degree);
     constexpr bool together = sh_degree >= 2; // a lane reads a short row faster alone
@@ -56,8 +56,9 @@ __global__ void __launch_bounds__(rows_block)
         stored_opacity = gaussians.opacity_logit[i];
         p = point::of(camera, ratio_limits_of(camera), gaussians.mean + 3 * i);
     }
-    const bool may_be_seen = exists && is_in_front(camera, p, cameras.angle_limit[view]) &&
-                             (gaussians.activated ? stored_opacity : sigmoid(stored_opacity)) >= min_opacity;
+    const bool may_be_seen =
+        exists && is_in_front(camera, p, cameras.angle_limit[view]) &&
+        (gaussians.form != GS_RAW ? stored_opacity : sigmoid(stored_opacity)) >= min_opacity;
     if constexpr (together) {
         const unsigned wanted = __ballot_sync(distwar::all_lanes, may_be_seen);
         begin_sh<length>(gaussians, first, wanted, sh_floats(degree), rows);
@@ -71,13 +72,13 @@ __global__ void __launch_bounds__(rows_block)
         if (gaussians.covariance) {
             float map[2][3];
             screen_map(camera, p, map);
-            s = covariance_from_given(gaussians.covariance + 6 * i, map, gaussians.low_pass);
+            s = covariance_from_given(gaussians.covariance + 6 * i, map, gaussians.eps2d);
         } else {
             s = covariance_from_map(image_axes_of(camera, p, gaussian_shape_of(gaussians, i)).map,
-                                    gaussians.low_pass);
+                                    gaussians.eps2d);
         }
         for (int k = 0; k < 2; k++) splat.mean[k] = projected_mean(camera, p, k);
-        whitening(s, splat.whiten);
+        conic_sqrt_of(s, splat.conic_sqrt);
         splat.log2_opacity = log2_opacity_of(gaussians, stored_opacity);
         // A determinant of 0 gives an infinite logarithm: not finite, so culled.
         if (gaussians.antialias) splat.log2_opacity += 0.5f * log2f(s.sharp_determinant / s.determinant);
@@ -90,9 +91,9 @@ __global__ void __launch_bounds__(rows_block)
         } else {
             const float *row = together ? rows->row(lane) : gaussians.sh + i * length;
             alignas(16) float own[length];
-            if (!together && length > GS_CHANNELS && gaussians.sh_constant) {
+            if (!together && length > GS_CHANNELS && gaussians.sh0) {
                 for (int k = 0; k < length; k++)
-                    own[k] = k < GS_CHANNELS ? gaussians.sh_constant[GS_CHANNELS * i + k]
+                    own[k] = k < GS_CHANNELS ? gaussians.sh0[GS_CHANNELS * i + k]
                                              : gaussians.sh[(length - GS_CHANNELS) * i + k - GS_CHANNELS];
                 row = own;
             }
@@ -105,7 +106,7 @@ __global__ void __launch_bounds__(rows_block)
         for (int c = 1; c < GS_CHANNELS; c++) color_sum += color[c];
         const bool finite = isfinite(splat.mean[0] + splat.mean[1]) &&
                             isfinite(s.xx + s.yy + s.determinant) &&
-                            isfinite(splat.whiten[0] + splat.whiten[1] + splat.whiten[2]) &&
+                            isfinite(splat.conic_sqrt[0] + splat.conic_sqrt[1] + splat.conic_sqrt[2]) &&
                             isfinite(splat.log2_opacity) && isfinite(color_sum);
         const bool faded = gaussians.antialias && splat.log2_opacity < min_log2_opacity;
         const bool too_far = !usual && camera.far_plane > 0 && splat_depth(p) > camera.far_plane;

@@ -19,8 +19,8 @@ __device__ __forceinline__ void begin_sh(const gs_gaussians &gaussians, int64_t 
                                          int used, warp_rows<length> *rows) {
     if (gaussians.color) return;
     if constexpr (length > GS_CHANNELS)
-        if (gaussians.sh_constant)
-            return begin_split_rows<GS_CHANNELS>(gaussians.sh_constant + first * GS_CHANNELS,
+        if (gaussians.sh0)
+            return begin_split_rows<GS_CHANNELS>(gaussians.sh0 + first * GS_CHANNELS,
                                                  gaussians.sh + first * (length - GS_CHANNELS), wanted, used,
                                                  rows);
     begin_rows<length>(gaussians.sh + first * length, wanted, used, rows);
@@ -42,13 +42,13 @@ inline gs_status readable(const char *function, const gs_gaussians *in, const gs
     *out = *in;
     out->channels = channels_of(scene);
     if (scene->color)
-        out->sh = out->sh_constant = nullptr;
+        out->sh = out->sh0 = nullptr;
     else
         out->color = nullptr;
-    if (!scene->sh_constant)
-        out->sh_constant = nullptr;
+    if (!scene->sh0)
+        out->sh0 = nullptr;
     else if (in->sh_degree == 0) // there is no rest
-        out->sh = out->sh_constant, out->sh_constant = nullptr;
+        out->sh = out->sh0, out->sh0 = nullptr;
     if (scene->covariance)
         out->log_scale = out->quaternion = nullptr;
     else
@@ -57,8 +57,8 @@ inline gs_status readable(const char *function, const gs_gaussians *in, const gs
     GS_REQUIRE_OF(function, out->mean && out->opacity_logit, "mean and opacity_logit must be given");
     GS_REQUIRE_OF(function, scene->color ? out->color : out->sh,
                   "sh, or color, must be given, in gradients the same");
-    GS_REQUIRE_OF(function, scene->color || !scene->sh_constant || in->sh_degree == 0 || out->sh_constant,
-                  "sh_constant must be given in gradients too");
+    GS_REQUIRE_OF(function, scene->color || !scene->sh0 || in->sh_degree == 0 || out->sh0,
+                  "sh0 must be given in gradients too");
     GS_REQUIRE_OF(function,
                   scene->covariance ? out->covariance != nullptr : out->log_scale && out->quaternion,
                   "log_scale and quaternion, or covariance, must be given, in gradients the same");
@@ -80,9 +80,10 @@ inline gs_status check_projected(const char *function, const gs_view *view, gs_g
     GS_REQUIRE_OF(function, out->scale_modifier >= 0 && isfinite(out->scale_modifier),
                   "scale_modifier must be finite and not negative");
     if (out->scale_modifier == 0) out->scale_modifier = 1;
-    GS_REQUIRE_OF(function, out->low_pass >= 0 && isfinite(out->low_pass),
-                  "low_pass must be finite and not negative");
-    if (out->low_pass == 0) out->low_pass = usual_low_pass;
+    GS_REQUIRE_OF(function, out->form == GS_RAW || out->form == GS_ACTIVATED,
+                  "form must be GS_RAW or GS_ACTIVATED");
+    GS_REQUIRE_OF(function, out->eps2d >= 0 && isfinite(out->eps2d), "eps2d must be finite and not negative");
+    if (out->eps2d == 0) out->eps2d = default_eps2d;
     GS_REQUIRE_OF(function, view->sh_degree_used >= 0, "sh_degree_used must not be negative");
     GS_REQUIRE_OF(function, out->count == 0 || view->splats, "splats must be given");
     return GS_OK;

@@ -28,7 +28,7 @@ struct stepped_array {
 
 struct stepped_gaussians {
     stepped_array mean, log_scale, quaternion, opacity_logit, sh; // sh.rate: of the constant term
-    float sh_rest;
+    float shN;
     int used; // floats of a row of sh that are stepped; the others have gradients and moments of 0
     adam_correction correction;
 };
@@ -81,7 +81,7 @@ __device__ __forceinline__ void step_sh(warp_rows<length> *d_rows, unsigned exis
     const auto gradient_at = [&](int place) {
         return d_rows->value + place + place / length * (warp_rows<length>::stride - length);
     };
-    const auto rate_at = [&](int place) { return place % length < GS_CHANNELS ? to.sh.rate : to.sh_rest; };
+    const auto rate_at = [&](int place) { return place % length < GS_CHANNELS ? to.sh.rate : to.shN; };
     const auto is_stepped = [&](int place) {
         bool used = false;
         for (int k = 0; k < 4; k++) used |= (place + k) % length < to.used;
@@ -138,14 +138,14 @@ struct view_constants {
 template <int model, bool with_camera>
 __device__ __forceinline__ void
 add_view(const gs_gaussians &gaussians, const gs_camera &camera, const view_constants &constants, int64_t i,
-         const float mean[3], const float axes[3][3], const gs_splat &splat, const gs_moments &sums,
+         const float mean[3], const float axes[3][3], const gs_splat &splat, const gs_splat_grad &sums,
          const float *pixel_mean2d, float d_mean2d[2], gradient_sum<with_camera> *sum) {
     // antialias: log opacity has the term log sqrt(sharp_determinant / determinant). The gradient by the
     // determinant's logarithm adds to the moments, since that of log sqrt(determinant) is L L^T / 2.
     const float d_log_sharp = gaussians.antialias ? sums.h : 0;
     float d_covariance[2][2], d_j[2][3];
-    whitening_adjoint(splat, sums.h_e0, sums.h_e1, sums.h_e0e0 - d_log_sharp / two_ln2, sums.h_e0e1,
-                      sums.h_e1e1 - d_log_sharp / two_ln2, d_mean2d, d_covariance);
+    conic_sqrt_adjoint(splat, sums.h_e0, sums.h_e1, sums.h_e0e0 - d_log_sharp / two_ln2, sums.h_e0e1,
+                       sums.h_e1e1 - d_log_sharp / two_ln2, d_mean2d, d_covariance);
     if (pixel_mean2d)
         for (int k = 0; k < 2; k++) d_mean2d[k] = pixel_mean2d[k];
     sum->h += sums.h;
@@ -175,7 +175,7 @@ add_view(const gs_gaussians &gaussians, const gs_camera &camera, const view_cons
 }
 
 // The gradient by the splat's colour from SH: a channel that was clamped at 0 has none.
-__device__ void color_gradient(const gs_splat &splat, const gs_moments &sums, float out[GS_CHANNELS]) {
+__device__ void color_gradient(const gs_splat &splat, const gs_splat_grad &sums, float out[GS_CHANNELS]) {
     for (int c = 0; c < GS_CHANNELS; c++) out[c] = splat.color[c] > 0 ? sums.color[c] : 0;
 }
 
@@ -183,7 +183,7 @@ __device__ void color_gradient(const gs_splat &splat, const gs_moments &sums, fl
 template <int length, bool with_camera>
 __device__ __forceinline__ void add_view_color(const gs_gaussians &gaussians, const view_constants &constants,
                                                const float mean[3], const gs_splat &splat,
-                                               const gs_moments &sums, const float *row, int degree,
+                                               const gs_splat_grad &sums, const float *row, int degree,
                                                gradient_sum<with_camera> *sum) {
     if (gaussians.color) return;
     float d_color[GS_CHANNELS], d_mean[3];
@@ -202,13 +202,13 @@ __device__ gaussian_gradient gradient_of(const gs_gaussians &gaussians, int64_t 
     gaussian_gradient g = {};
     for (int k = 0; k < 3; k++) g.mean[k] = sum.mean[k];
     const float opacity = gaussians.opacity_logit[i];
-    g.opacity_logit = gaussians.activated ? sum.h / opacity : sum.h * (1 - sigmoid(opacity));
+    g.opacity_logit = gaussians.form != GS_RAW ? sum.h / opacity : sum.h * (1 - sigmoid(opacity));
     if (gaussians.covariance) {
         for (int k = 0; k < 6; k++) g.covariance[k] = sum.shape[k / 3][k % 3];
         return g;
     }
     world_axes_adjoint(gaussian_shape_of(gaussians, i), axes, sum.shape, g.log_scale, g.quaternion);
-    for (int j = 0; gaussians.activated && j < 3; j++) { // by scales, not by their logarithms
+    for (int j = 0; gaussians.form != GS_RAW && j < 3; j++) { // by scales, not by their logarithms
         const float scale = gaussians.log_scale[3 * i + j];
         g.log_scale[j] = scale != 0 ? g.log_scale[j] / scale : 0;
     }
@@ -222,10 +222,11 @@ __device__ void store(const float *in, int64_t i, float *to) {
 }
 
 // Apart from the other gradients: only if it is wanted. unit: pixels of a unit of mean2d.
-__device__ void absolute_mean2d(const gs_splat &splat, const gs_moments &sums, bool has_gradient, float2 unit,
-                                float *out) {
-    const float length = sqrtf(splat.whiten[1] * splat.whiten[1] + splat.whiten[2] * splat.whiten[2]);
-    out[0] = has_gradient ? two_ln2 * splat.whiten[0] * sums.abs_x * unit.x : 0;
+__device__ void absolute_mean2d(const gs_splat &splat, const gs_splat_grad &sums, bool has_gradient,
+                                float2 unit, float *out) {
+    const float length =
+        sqrtf(splat.conic_sqrt[1] * splat.conic_sqrt[1] + splat.conic_sqrt[2] * splat.conic_sqrt[2]);
+    out[0] = has_gradient ? two_ln2 * splat.conic_sqrt[0] * sums.abs_x * unit.x : 0;
     out[1] = has_gradient ? two_ln2 * length * sums.abs_y * unit.y : 0;
 }
 
@@ -244,21 +245,21 @@ __device__ __forceinline__ void store_sh(warp_rows<length> *rows, unsigned exist
                                          const gs_gaussians &gradients) {
     if (!gradients.sh) return;
     if constexpr (length > GS_CHANNELS)
-        if (gradients.sh_constant)
-            return store_split_rows<GS_CHANNELS>(rows, existing, gradients.sh_constant + first * GS_CHANNELS,
+        if (gradients.sh0)
+            return store_split_rows<GS_CHANNELS>(rows, existing, gradients.sh0 + first * GS_CHANNELS,
                                                  gradients.sh + first * (length - GS_CHANNELS));
     store_rows<length>(rows, existing, gradients.sh + first * length);
 }
 
 // Arrays over splats that the backward projection reads and writes; mean2d and abs_mean2d may be NULL.
 struct splat_gradients {
-    const float *moments, *pixel_mean2d; // pixel_mean2d: or NULL
+    const float *splat_grad, *pixel_mean2d; // pixel_mean2d: or NULL
     float *mean2d, *abs_mean2d;
     float *density; // [][2], or NULL: adds the lengths of abs_mean2d to the first of each row
 };
 
 splat_gradients splat_gradients_of(const gs_gradient *gradient) {
-    return {reinterpret_cast<const float *>(gradient->moments), gradient->pixel_mean2d, gradient->mean2d,
+    return {reinterpret_cast<const float *>(gradient->splat_grad), gradient->pixel_mean2d, gradient->mean2d,
             gradient->abs_mean2d, nullptr};
 }
 
@@ -269,14 +270,14 @@ __device__ __forceinline__ unsigned views_with_gradient(const gs_splat *splats, 
     unsigned in_views = 0, met = 0; // met: a pixel
     if (views == 1) {
         in_views = splats[i].depth != 0;
-        met = any_moment(load_moments(at.moments, i));
+        met = any_grad(load_splat_grad(at.splat_grad, i));
     } else {
 #pragma unroll 4
         for (int v = 0; v < views; v++) in_views |= unsigned(splats[v * count + i].depth != 0) << v;
 #pragma unroll 4
         for (int v = 0; v < views; v++) {
             const int64_t of_view = in_views >> v & 1 ? v * count + i : 0; // row 0 is in the cache
-            met |= unsigned(any_moment(load_moments(at.moments, of_view))) << v;
+            met |= unsigned(any_grad(load_splat_grad(at.splat_grad, of_view))) << v;
         }
     }
     for (int v = 0; at.pixel_mean2d && v < views; v++) {
@@ -336,7 +337,7 @@ __global__ void __launch_bounds__(rows_block)
         float mean2d[2] = {}, absolute[2] = {};
         if (in_views >> v & 1) {
             const gs_splat splat = splats[of_view];
-            const gs_moments sums = load_moments(of_splats.moments, of_view);
+            const gs_splat_grad sums = load_splat_grad(of_splats.splat_grad, of_view);
             if (of_splats.abs_mean2d || of_splats.density) absolute_mean2d(splat, sums, true, unit, absolute);
             length_sum += sqrtf(absolute[0] * absolute[0] + absolute[1] * absolute[1]);
             add_view_color<length>(gaussians, constants[v], mean, splat, sums, row, degree, &sum);
@@ -364,7 +365,7 @@ __global__ void __launch_bounds__(rows_block)
     for (int v = 0; v < views(); v++) {
         if (!(in_views >> v & 1)) continue;
         const int64_t of_view = v * gaussians.count + i;
-        const gs_moments sums = load_moments(of_splats.moments, of_view);
+        const gs_splat_grad sums = load_splat_grad(of_splats.splat_grad, of_view);
         float d_color[GS_CHANNELS];
         if (gaussians.color) {
             for (int c = 0; c < GS_CHANNELS; c++) d_row[c] += sums.color[c];
@@ -390,14 +391,14 @@ __global__ void __launch_bounds__(rows_block)
 }
 
 __global__ void __launch_bounds__(project_block)
-    mean2d_gradient_kernel(const gs_splat *splats, int64_t count, const float *moments, float *mean2d,
+    mean2d_gradient_kernel(const gs_splat *splats, int64_t count, const float *splat_grad, float *mean2d,
                            float *abs_mean2d) {
     const int64_t i = int64_t(blockIdx.x) * project_block + threadIdx.x;
     if (i >= count) return;
     const gs_splat splat = splats[i];
-    const gs_moments sums = load_moments(moments, i);
+    const gs_splat_grad sums = load_splat_grad(splat_grad, i);
     float d_mean2d[2] = {}, d_covariance[2][2];
-    if (splat.depth != 0) whitening_adjoint(splat, sums.h_e0, sums.h_e1, 0, 0, 0, d_mean2d, d_covariance);
+    if (splat.depth != 0) conic_sqrt_adjoint(splat, sums.h_e0, sums.h_e1, 0, 0, 0, d_mean2d, d_covariance);
     store<2>(d_mean2d, i, mean2d);
     if (abs_mean2d) absolute_mean2d(splat, sums, splat.depth != 0, make_float2(1, 1), abs_mean2d + 2 * i);
 }
@@ -421,7 +422,7 @@ gs_status gs_project_backward(const gs_view *view, const gs_gradient *gradient, 
                "the gradient must have the shape of gaussians");
     GS_TRY(readable(__func__, &gradient->gaussians, &view->gaussians, &out));
     if (in.channels != GS_CHANNELS) out.color = nullptr; // gs_render_backward has written it
-    GS_REQUIRE(in.count == 0 || gradient->moments, "moments must be given");
+    GS_REQUIRE(in.count == 0 || gradient->splat_grad, "splat_grad must be given");
     GS_TRY(check_camera_gradient(__func__, view, gradient));
     const camera_sums sums = camera_sums_in(gradient->camera);
     const splat_gradients of_splats = splat_gradients_of(gradient);
@@ -444,11 +445,11 @@ gs_status gs_project_backward_adam(const gs_view *view, const gs_gradient *gradi
     gs_gaussians in;
     GS_TRY(check_projected(__func__, view, &in));
     GS_REQUIRE(gradient && adam, "gradient and adam must be given");
-    GS_REQUIRE(!in.color && !in.covariance && !in.activated && !in.sh_constant,
-               "given colours and covariances, activated arrays and sh_constant are not stepped");
+    GS_REQUIRE(!in.color && !in.covariance && in.form == GS_RAW && !in.sh0,
+               "given colours and covariances, activated arrays and sh0 are not stepped");
     GS_TRY(check_adam(__func__, adam));
     GS_REQUIRE(same_shape(adam->gaussians, &in), "adam must have the shape of gaussians");
-    GS_REQUIRE(in.count == 0 || gradient->moments, "moments must be given");
+    GS_REQUIRE(in.count == 0 || gradient->splat_grad, "splat_grad must be given");
     GS_REQUIRE(!gradient->camera, "the gradient by the camera is not computed with a step");
     const gs_arrays value = gs_arrays_of(adam->gaussians), first = gs_arrays_of(adam->first_moment),
                     second = gs_arrays_of(adam->second_moment);
@@ -461,8 +462,8 @@ gs_status gs_project_backward_adam(const gs_view *view, const gs_gradient *gradi
                                   of(1, rates->log_scale),
                                   of(2, rates->quaternion),
                                   of(3, rates->opacity_logit),
-                                  of(4, rates->sh_constant),
-                                  rates->sh_rest,
+                                  of(4, rates->sh0),
+                                  rates->shN,
                                   used > 0 && used < length ? used : length,
                                   adam_correction_at(adam->step)};
     GS_REQUIRE(
@@ -478,13 +479,13 @@ gs_status gs_project_backward_adam(const gs_view *view, const gs_gradient *gradi
     }));
 }
 
-gs_status gs_mean2d_gradient(const gs_view *view, const gs_moments *moments, float *mean2d, float *abs_mean2d,
-                             gs_stream stream) {
+gs_status gs_mean2d_gradient(const gs_view *view, const gs_splat_grad *splat_grad, float *mean2d,
+                             float *abs_mean2d, gs_stream stream) {
     GS_TRY(check_extent(__func__, view));
     const int64_t count = splat_count(view);
-    GS_REQUIRE(count == 0 || (view->splats && moments), "splats and moments must be given");
+    GS_REQUIRE(count == 0 || (view->splats && splat_grad), "splats and splat_grad must be given");
     return GS_STATUS(launch_for(stream, count, project_block, mean2d_gradient_kernel, view->splats, count,
-                                reinterpret_cast<const float *>(moments), mean2d, abs_mean2d));
+                                reinterpret_cast<const float *>(splat_grad), mean2d, abs_mean2d));
 }
 
 gs_status gs_camera_gradient_bytes(int64_t count, size_t *bytes) {

@@ -26,14 +26,14 @@ gs_status libgs_exposure_sum(const double *row_sums, int32_t rows, float *sums, 
 // How long the lists of some rows are.
 enum { LIST_CLASSES = 264 };
 typedef struct list_lengths {
-    int64_t pairs, longest;
+    int64_t isects, longest;
     int32_t class_end[LIST_CLASSES]; // of gs_bin: tiles with lists of each class of lengths, or longer
 } list_lengths;
 // lengths: device. Of the lists that gs_bin has made.
 gs_status libgs_list_lengths(const gs_view *view, list_lengths *lengths, gs_stream stream);
-// Writes lists.pixels_per_thread and split_tiles: what gs_bin chooses for the whole image. lengths: host, of the view's rows.
-// pairs, longest: of the image. All GPUs are of one kind.
-gs_status libgs_divide_lists(gs_view *view, const list_lengths *lengths, int64_t pairs, int64_t longest);
+// Writes ranges.pixels_per_thread and split_tiles: what gs_bin chooses for the whole image. lengths: host, of the view's rows.
+// intersections, longest: of the image. All GPUs are of one kind.
+gs_status libgs_divide_lists(gs_view *view, const list_lengths *lengths, int64_t isects, int64_t longest);
 
 // What gs_gradient.largest points to: bounds of the values of a whole image.
 struct gs_largest_values {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What kernels share of splats: their channels, their moments as gs_render_backward sums them, the pixels that they can
-// reach, and the tiles. Reads gs_splat and gs_moments. docs/developers/math.md, sections 2 and 3.
+// reach, and the tiles. Reads gs_splat and gs_splat_grad. docs/developers/math.md, sections 2 and 3.
 #pragma once
 
 #include "check.h"
@@ -31,29 +31,29 @@ __device__ __forceinline__ void for_channels(const Body &body) {
 #endif
 }
 
-// ---- moments: gs_moments as a struct, and as an array of GS_MOMENTS floats where the library sums it ----
+// ---- moments: gs_splat_grad as a struct, and as an array of GS_SPLAT_GRAD_SUMS floats where the library sums it ----
 
-// Index of each field of gs_moments in the array.
+// Index of each field of gs_splat_grad in the array.
 enum moment {
-    MOMENT_COLOR = offsetof(gs_moments, color) / sizeof(float), // and GS_CHANNELS - 1 more
-    MOMENT_H = offsetof(gs_moments, h) / sizeof(float),
-    MOMENT_H_E0 = offsetof(gs_moments, h_e0) / sizeof(float),
-    MOMENT_H_E1 = offsetof(gs_moments, h_e1) / sizeof(float),
-    MOMENT_H_E0E0 = offsetof(gs_moments, h_e0e0) / sizeof(float),
-    MOMENT_H_E0E1 = offsetof(gs_moments, h_e0e1) / sizeof(float),
-    MOMENT_H_E1E1 = offsetof(gs_moments, h_e1e1) / sizeof(float),
-    MOMENT_DEPTH = offsetof(gs_moments, depth) / sizeof(float),
-    MOMENT_ABS_X = offsetof(gs_moments, abs_x) / sizeof(float),
-    MOMENT_ABS_Y = offsetof(gs_moments, abs_y) / sizeof(float)
+    MOMENT_COLOR = offsetof(gs_splat_grad, color) / sizeof(float), // and GS_CHANNELS - 1 more
+    MOMENT_H = offsetof(gs_splat_grad, h) / sizeof(float),
+    MOMENT_H_E0 = offsetof(gs_splat_grad, h_e0) / sizeof(float),
+    MOMENT_H_E1 = offsetof(gs_splat_grad, h_e1) / sizeof(float),
+    MOMENT_H_E0E0 = offsetof(gs_splat_grad, h_e0e0) / sizeof(float),
+    MOMENT_H_E0E1 = offsetof(gs_splat_grad, h_e0e1) / sizeof(float),
+    MOMENT_H_E1E1 = offsetof(gs_splat_grad, h_e1e1) / sizeof(float),
+    MOMENT_DEPTH = offsetof(gs_splat_grad, depth) / sizeof(float),
+    MOMENT_ABS_X = offsetof(gs_splat_grad, abs_x) / sizeof(float),
+    MOMENT_ABS_Y = offsetof(gs_splat_grad, abs_y) / sizeof(float)
 };
-static_assert(MOMENT_H_E1E1 + 1 == GS_MOMENTS, "the fields that are always summed come first");
-static_assert(MOMENT_ABS_Y + 1 == GS_MOMENTS_STRIDE, "a gs_moments has no other fields");
+static_assert(MOMENT_H_E1E1 + 1 == GS_SPLAT_GRAD_SUMS, "the fields that are always summed come first");
+static_assert(MOMENT_ABS_Y + 1 == GS_SPLAT_GRAD_STRIDE, "a gs_splat_grad has no other fields");
 
-__device__ __forceinline__ gs_moments load_moments(const float *moments, int64_t i) {
-    return reinterpret_cast<const gs_moments *>(moments)[i];
+__device__ __forceinline__ gs_splat_grad load_splat_grad(const float *splat_grad, int64_t i) {
+    return reinterpret_cast<const gs_splat_grad *>(splat_grad)[i];
 }
 
-__device__ __forceinline__ bool any_moment(const gs_moments &m) {
+__device__ __forceinline__ bool any_grad(const gs_splat_grad &m) {
     bool any = m.h != 0 || m.h_e0 != 0 || m.h_e1 != 0 || m.h_e0e0 != 0 || m.h_e0e1 != 0 || m.h_e1e1 != 0 ||
                m.depth != 0 || m.abs_x != 0 || m.abs_y != 0;
     for (int c = 0; c < GS_CHANNELS; c++) any = any || m.color[c] != 0;
@@ -71,7 +71,7 @@ struct rectangle {
 // What the predicate needs of a splat. gs_bin counts by the predicate and later writes by it; both passes
 // must agree to the last bit, so its arithmetic is written with intrinsics that the compiler cannot contract.
 struct splat_reach {
-    float mean[2], whiten[3];
+    float mean[2], conic_sqrt[3];
     float limit;   // the exponent can decrease by this much before alpha is below 1/255
     float slope;   // on a vertical line at dx the exponent is least at dy = slope * dx
     float along_x; // on a horizontal line at dy it is least at dx = along_x * dy
@@ -83,8 +83,8 @@ struct splat_reach {
 __device__ inline splat_reach reach_of(const gs_splat &splat) {
     splat_reach r;
     for (int k = 0; k < 2; k++) r.mean[k] = splat.mean[k];
-    for (int k = 0; k < 3; k++) r.whiten[k] = splat.whiten[k];
-    const float w0 = r.whiten[0], w1 = r.whiten[1], w2 = r.whiten[2];
+    for (int k = 0; k < 3; k++) r.conic_sqrt[k] = splat.conic_sqrt[k];
+    const float w0 = r.conic_sqrt[0], w1 = r.conic_sqrt[1], w2 = r.conic_sqrt[2];
     constexpr float log2_255 = 7.994353436858858f;
     r.limit = fmaf(fmaxf(__fadd_rn(splat.log2_opacity, log2_255), 0.0f), 1 + 1e-5f, 1e-5f);
     r.slope = -__fdividef(__fmul_rn(w0, w1), fmaf(w1, w1, __fmul_rn(w2, w2)));
@@ -94,10 +94,10 @@ __device__ inline splat_reach reach_of(const gs_splat &splat) {
 
 // A lower bound of the exponent at offset (dx, dy): reduced by more than the blend's rounding error.
 __device__ inline float least_exponent(const splat_reach &r, float dx, float dy) {
-    const float a = __fmul_rn(r.whiten[0], dx), b = __fmul_rn(r.whiten[1], dy);
+    const float a = __fmul_rn(r.conic_sqrt[0], dx), b = __fmul_rn(r.conic_sqrt[1], dy);
     const float slack = __fmul_rn(2e-6f, __fadd_rn(fabsf(a), fabsf(b)));
     const float e0 = fmaxf(__fsub_rn(fabsf(__fadd_rn(a, b)), slack), 0.0f);
-    const float e1 = __fmul_rn(__fmul_rn(r.whiten[2], dy), 1 - 2e-6f);
+    const float e1 = __fmul_rn(__fmul_rn(r.conic_sqrt[2], dy), 1 - 2e-6f);
     return fmaf(e0, e0, __fmul_rn(e1, e1));
 }
 
@@ -144,9 +144,9 @@ __device__ inline int clamped_tile(float tile, int tiles) {
 // The tiles of grid.rows that the slightly enlarged bounding box of the splat's ellipse touches. Tile t has the pixel
 // centres 16 t + 0.5 .. 16 t + 15.5.
 __device__ inline tile_box box_of(const splat_reach &r, const tile_grid &grid) {
-    const float root = sqrtf(r.limit), tilt = r.whiten[1] / r.whiten[2];
-    const float half_x = root / r.whiten[0] * sqrtf(1 + tilt * tilt) * 1.001f + 0.01f;
-    const float half_y = root / r.whiten[2] * 1.001f + 0.01f;
+    const float root = sqrtf(r.limit), tilt = r.conic_sqrt[1] / r.conic_sqrt[2];
+    const float half_x = root / r.conic_sqrt[0] * sqrtf(1 + tilt * tilt) * 1.001f + 0.01f;
+    const float half_y = root / r.conic_sqrt[2] * 1.001f + 0.01f;
     constexpr float size = GS_TILE_SIZE;
     return {
         clamped_tile(ceilf((r.mean[0] - half_x - (size - 0.5f)) / size), grid.tiles_x),

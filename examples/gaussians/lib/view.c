@@ -19,9 +19,10 @@ static gs_status divide(const char *function, gs_view *view, gs_gradient *gradie
         image->transmittance = layout_add(&layout, pixels * sizeof(float));
         image->n_contrib = layout_add(&layout, pixels * sizeof(uint32_t));
     }
-    if (wanted.moments) {
-        GS_TRY(gs_moments_bytes(count, view->gaussians.channels, wanted.strategy, &gradient->moments_bytes));
-        gradient->moments = layout_add(&layout, gradient->moments_bytes);
+    if (wanted.splat_grad) {
+        GS_TRY(gs_splat_grad_bytes(count, view->gaussians.channels, wanted.strategy,
+                                   &gradient->splat_grad_bytes));
+        gradient->splat_grad = layout_add(&layout, gradient->splat_grad_bytes);
     }
     if (wanted.camera_gradient) {
         GS_TRY(gs_camera_gradient_bytes(view->gaussians.count, &gradient->camera_bytes));
@@ -44,8 +45,8 @@ gs_status gs_view_bytes(const gs_view *view, const gs_view_parts *parts, size_t 
 gs_status gs_view_place(gs_view *view, gs_gradient *gradient, const gs_view_parts *parts, void *block,
                         size_t bytes) {
     GS_REQUIRE(view, "view must be given");
-    GS_REQUIRE(gradient || !parts || !(parts->moments || parts->camera_gradient),
-               "gradient must be given for moments and camera_gradient");
+    GS_REQUIRE(gradient || !parts || !(parts->splat_grad || parts->camera_gradient),
+               "gradient must be given for splat_grad and camera_gradient");
     gs_view divided = *view;
     gs_gradient with = gradient ? *gradient : (gs_gradient){0};
     size_t needed;

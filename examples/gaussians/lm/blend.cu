@@ -25,11 +25,11 @@ struct rays {
     float transmittance[Pixels], behind[Pixels][GS_CHANNELS]; // where a walk back to front is
 
     // By all lanes of a warp.
-    __device__ __forceinline__ rays(const gs_lists &lists, int width, int height, const color3 &background,
-                                    const gs_image &image) {
-        mine = patch_of_warp<Pixels>(ordered_tile(lists, int(blockIdx.x)), int(threadIdx.x) / 32,
-                                     lists.tiles_x, width, height);
-        list = lists.splat_index + lists.tile_begin[mine.tile];
+    __device__ __forceinline__ rays(const gs_tile_ranges &ranges, int width, int height,
+                                    const color3 &background, const gs_image &image) {
+        mine = patch_of_warp<Pixels>(ordered_tile(ranges, int(blockIdx.x)), int(threadIdx.x) / 32,
+                                     ranges.tiles_x, width, height);
+        list = ranges.splat_index + ranges.tile_begin[mine.tile];
         DISTWAR_UNROLL
         for (int p = 0; p < Pixels; p++) {
             const bool inside = has(p, width, height);
@@ -38,7 +38,7 @@ struct rays {
             for (int c = 0; c < GS_CHANNELS; c++) behind[p][c] = background.at[c];
             farthest = max(farthest, n_contrib[p]);
         }
-        farthest = largest_in_warp(farthest);
+        farthest = warp_max(farthest);
     }
     __device__ __forceinline__ bool has(int p, int width, int height) const {
         return mine.x < width && mine.y + row_step * p < height;
@@ -98,14 +98,14 @@ __device__ inline splat_tangent recentred(const tile_splat &splat, splat_tangent
 // There is no branch for a single pixel: where a splat does not count, its alpha is 0, which changes nothing.
 template <int Pixels>
 __global__ void __launch_bounds__(tile_threads<Pixels>)
-    forward_kernel(const gs_splat *splats, gs_lists lists, int width, int height, color3 background,
+    forward_kernel(const gs_splat *splats, gs_tile_ranges ranges, int width, int height, color3 background,
                    gs_image image, const splat_tangent *tangents, const float *weight, float *change) {
     __shared__ splat_batch batches[tile_warps<Pixels>];
     __shared__ splat_tangent tangent_batches[tile_warps<Pixels>][32];
     splat_batch &batch = batches[threadIdx.x / 32];
     splat_tangent *tangent_batch = tangent_batches[threadIdx.x / 32];
     const int lane = int(threadIdx.x % 32);
-    const rays<Pixels> own(lists, width, height, background, image);
+    const rays<Pixels> own(ranges, width, height, background, image);
     const patch<Pixels> &mine = own.mine;
     const int64_t plane = int64_t(width) * height;
     const float u = float(lane % patch_width) - middle_x;
@@ -178,11 +178,11 @@ __global__ void __launch_bounds__(tile_threads<Pixels>)
 
 template <distwar::strategy Strategy, int Pixels>
 __global__ void __launch_bounds__(tile_threads<Pixels>)
-    squares_kernel(const gs_splat *splats, gs_lists lists, int width, int height, color3 background,
+    squares_kernel(const gs_splat *splats, gs_tile_ranges ranges, int width, int height, color3 background,
                    gs_image image, const float *weight, int balance_threshold, float *squares) {
     __shared__ splat_batch batches[tile_warps<Pixels>];
     const int64_t plane = int64_t(width) * height;
-    rays<Pixels> own(lists, width, height, background, image);
+    rays<Pixels> own(ranges, width, height, background, image);
     float pixel_weight[Pixels][GS_CHANNELS];
     DISTWAR_UNROLL
     for (int p = 0; p < Pixels; p++)
@@ -224,10 +224,10 @@ __global__ void __launch_bounds__(tile_threads<Pixels>)
 // next: the place of each splat's next pair. Without Fill only counts the pairs there.
 template <bool Fill>
 __global__ void __launch_bounds__(tile_threads<1>)
-    pairs_kernel(const gs_splat *splats, gs_lists lists, int width, int height, color3 background,
+    pairs_kernel(const gs_splat *splats, gs_tile_ranges ranges, int width, int height, color3 background,
                  gs_image image, int64_t *next, gs_lm_cache cache) {
     __shared__ splat_batch batches[tile_warps<1>];
-    rays<1> own(lists, width, height, background, image);
+    rays<1> own(ranges, width, height, background, image);
     const int lane = int(threadIdx.x % 32);
     own.walk(splats, batches[threadIdx.x / 32], [&](const tile_splat splat) {
         coverage c;
@@ -337,7 +337,7 @@ __device__ __forceinline__ void sum_pairs(const gs_splat *splats, int64_t count,
 template <distwar::strategy Strategy>
 __global__ void __launch_bounds__(cache_block)
     cached_backward_kernel(const gs_splat *splats, int64_t count, gs_lm_cache cache, int width, int64_t plane,
-                           const float *gradient, int balance_threshold, float *moments) {
+                           const float *gradient, int balance_threshold, float *splat_grad) {
     constexpr int moments_of = MOMENT_H_E1E1 + 1; // those that are always summed
     const auto add_pair = [&](int64_t i, uint32_t pixel, const float *e, float(&value)[moments_of]) {
         const color3 d_color = pixel_of(gradient, plane, pixel_index(pixel, width));
@@ -355,8 +355,8 @@ __global__ void __launch_bounds__(cache_block)
         value[MOMENT_H_E0E1] = fmaf(h_e0, e[1], value[MOMENT_H_E0E1]);
         value[MOMENT_H_E1E1] = fmaf(h_e1, e[1], value[MOMENT_H_E1E1]);
     };
-    sum_pairs<Strategy, moments_of>(splats, count, cache, {moments, GS_LM_TANGENT_STRIDE}, balance_threshold,
-                                    add_pair);
+    sum_pairs<Strategy, moments_of>(splats, count, cache, {splat_grad, GS_LM_TANGENT_STRIDE},
+                                    balance_threshold, add_pair);
 }
 
 template <distwar::strategy Strategy>
@@ -379,11 +379,12 @@ __global__ void __launch_bounds__(cache_block)
 // Launches a kernel along the rays of a view, by blocks of `threads` for each tile.
 template <typename... Parameters, typename... Arguments>
 cudaError_t launch_rays(gs_stream stream, const gs_view *view, int threads,
-                        void (*kernel)(const gs_splat *, gs_lists, int, int, color3, gs_image, Parameters...),
+                        void (*kernel)(const gs_splat *, gs_tile_ranges, int, int, color3, gs_image,
+                                       Parameters...),
                         Arguments... arguments) {
-    const auto &lists = view->lists;
-    return launch(stream, unsigned(lists.tiles_x * lists.tiles_y), unsigned(threads), kernel, view->splats,
-                  lists, view->camera.width, view->camera.height,
+    const auto &ranges = view->ranges;
+    return launch(stream, unsigned(ranges.tiles_x * ranges.tiles_y), unsigned(threads), kernel, view->splats,
+                  ranges, view->camera.width, view->camera.height,
                   background_of<GS_CHANNELS>(*view, 0, GS_CHANNELS), view->image, arguments...);
 }
 
@@ -420,7 +421,7 @@ gs_status sum_by_splat(const char *function, const gs_view *view, const gs_lm_ca
     GS_REQUIRE_OF(function, picture && (count == 0 || sums),
                   "the values of the pixels and the sums must be given");
     if (count > 0) GS_CUDA(cudaMemsetAsync(sums, 0, size_t(count) * stride * sizeof(float), stream));
-    if ((cache ? cache->pairs : view->lists.pairs) == 0) return GS_OK;
+    if ((cache ? cache->pairs : view->ranges.isects) == 0) return GS_OK;
     return GS_STATUS(distwar::with_strategy(distwar::strategy(policy.strategy), run));
 }
 
@@ -429,14 +430,14 @@ gs_status sum_by_splat(const char *function, const gs_view *view, const gs_lm_ca
 gs_status gs_lm_forward(const gs_view *view, const gs_lm_cache *cache, const float *tangents,
                         const float *weight, float *change, gs_stream stream) {
     GS_TRY(cache ? check_cache(__func__, view, cache) : check_rays(__func__, view));
-    GS_REQUIRE(change && ((cache ? cache->pairs : view->lists.pairs) == 0 || tangents),
+    GS_REQUIRE(change && ((cache ? cache->pairs : view->ranges.isects) == 0 || tangents),
                "tangents and change must be given");
     const auto *const of = reinterpret_cast<const splat_tangent *>(tangents);
     if (cache) {
         GS_CUDA(cudaMemsetAsync(change, 0, GS_CHANNELS * plane_of(*view) * sizeof(float), stream));
         return GS_STATUS(launch_cached(stream, view, cache, cached_forward_kernel, of, weight, change));
     }
-    const bool two = view->lists.pixels_per_thread == 4; // as gs_render
+    const bool two = view->ranges.pixels_per_thread == 4; // as gs_render
     return GS_STATUS(launch_rays(stream, view, two ? tile_threads<2> : tile_threads<1>,
                                  two ? forward_kernel<2> : forward_kernel<1>, of, weight, change));
 }
@@ -448,7 +449,7 @@ gs_status gs_lm_squares(const gs_view *view, const gs_lm_cache *cache, const flo
         if (cache)
             return launch_cached(stream, view, cache, cached_squares_kernel<strategy>, weight,
                                  policy.balance_threshold, squares);
-        const int pixels = view->lists.pixels_per_thread;
+        const int pixels = view->ranges.pixels_per_thread;
         const auto kernel = pixels == 1   ? squares_kernel<strategy, 1>
                             : pixels == 2 ? squares_kernel<strategy, 2>
                                           : squares_kernel<strategy, 4>;
@@ -459,14 +460,14 @@ gs_status gs_lm_squares(const gs_view *view, const gs_lm_cache *cache, const flo
 }
 
 gs_status gs_lm_cached_backward(const gs_view *view, const gs_lm_cache *cache, const float *color_gradient,
-                                distwar_policy policy, float *moments, gs_stream stream) {
+                                distwar_policy policy, float *splat_grad, gs_stream stream) {
     GS_TRY(check_cache(__func__, view, cache));
     const auto run = [&](auto strategy) {
         return launch_cached(stream, view, cache, cached_backward_kernel<strategy>, color_gradient,
-                             policy.balance_threshold, moments);
+                             policy.balance_threshold, splat_grad);
     };
-    return sum_by_splat(__func__, view, cache, color_gradient, policy, GS_LM_TANGENT_STRIDE, moments, stream,
-                        run);
+    return sum_by_splat(__func__, view, cache, color_gradient, policy, GS_LM_TANGENT_STRIDE, splat_grad,
+                        stream, run);
 }
 
 gs_status gs_lm_cache_bytes(int64_t count, size_t *bytes) {
@@ -485,7 +486,7 @@ gs_status gs_lm_cache_begin(const gs_view *view, void *workspace, size_t workspa
     GS_TRY(check_workspace(__func__, workspace, workspace_bytes, needed));
     int64_t *const next = cache->begin + 1; // the place of each splat's next pair
     GS_CUDA(cudaMemsetAsync(cache->begin, 0, size_t(count + 2) * sizeof(int64_t), stream));
-    if (view->lists.pairs > 0)
+    if (view->ranges.isects > 0)
         GS_CUDA(launch_rays(stream, view, tile_threads<1>, pairs_kernel<false>, next, gs_lm_cache{}));
     GS_CUDA(scan_exclusive(next, next, count + 1, workspace, workspace_bytes, stream));
     GS_CUDA(cudaMemcpyAsync(&cache->pairs, next + count, sizeof(int64_t), cudaMemcpyDeviceToHost, stream));

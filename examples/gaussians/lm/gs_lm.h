@@ -34,9 +34,9 @@ extern "C" {
 #endif
 
 enum {
-    GS_LM_VIEWS = 8,                          // most views of one gs_lm_tangents or gs_lm_gradients
-    GS_LM_TANGENT_STRIDE = GS_MOMENTS_STRIDE, // floats of a splat's derivative
-    GS_LM_SQUARES = 6 * GS_CHANNELS + 13,     // sums of products that gs_lm_squares takes for a splat
+    GS_LM_VIEWS = 8,                             // most views of one gs_lm_tangents or gs_lm_gradients
+    GS_LM_TANGENT_STRIDE = GS_SPLAT_GRAD_STRIDE, // floats of a splat's derivative
+    GS_LM_SQUARES = 6 * GS_CHANNELS + 13,        // sums of products that gs_lm_squares takes for a splat
     GS_LM_SQUARES_STRIDE = (GS_LM_SQUARES + 3) / 4 * 4 // floats of a splat's record of them
 };
 
@@ -87,12 +87,12 @@ gs_status gs_lm_metric_apply(const gs_lm_metric *metric, float *scratch, float *
 typedef struct gs_lm_view {
     gs_camera camera;
     const gs_splat *splats; // [count], of gs_project
-    float *records;         // [count][GS_LM_TANGENT_STRIDE]: tangents, or gs_moments
+    float *records;         // [count][GS_LM_TANGENT_STRIDE]: tangents, or gs_splat_grad
 } gs_lm_view;
 
 // Writes the records of 1..GS_LM_VIEWS views. Record of a splat: its derivative along `direction` (of the
 // shape of gaussians): of the colour (3), then the coefficients of 1, e0, e1, e0^2, e0 e1, e1^2 in the
-// derivative of log alpha; e as in gs_splat.whiten. Records of culled splats are not written. Cost: reads
+// derivative of log alpha; e as in gs_splat.conic_sqrt. Records of culled splats are not written. Cost: reads
 // gaussians and direction once for all views.
 gs_status gs_lm_tangents(const gs_gaussians *gaussians, int sh_degree_used, const gs_lm_view *views,
                          int count, const gs_gaussians *direction, gs_stream stream);
@@ -133,7 +133,7 @@ gs_status gs_lm_forward(const gs_view *view, const gs_lm_cache *cache, const flo
 
 // gs_render_backward's moments: [count][GS_LM_TANGENT_STRIDE]. cache: not NULL. policy: as gs_lm_squares.
 gs_status gs_lm_cached_backward(const gs_view *view, const gs_lm_cache *cache, const float *color_gradient,
-                                distwar_policy policy, float *moments, gs_stream stream);
+                                distwar_policy policy, float *splat_grad, gs_stream stream);
 
 // squares: [count][GS_LM_SQUARES_STRIDE]. Sums over pixels and channels of weight times products of the
 // derivatives of a pixel's colour by the splat's colour and by the six coefficients of log alpha; those

@@ -65,9 +65,9 @@ __device__ void store(float *to, bool add, float value) {
 template <typename Point>
 __device__ __forceinline__ void
 add_view_adjoint(const gs_camera &camera, const gs_splat &splat, const Point &p, const symmetric &covariance,
-                 const gs_moments &sums, symmetric *d_covariance, float d_mean[3]) {
+                 const gs_splat_grad &sums, symmetric *d_covariance, float d_mean[3]) {
     float d_mean2d[2], g[2][2], map[2][3], d_j[2][3], d_point[3] = {0, 0, 0};
-    whitening_adjoint(splat, sums.h_e0, sums.h_e1, sums.h_e0e0, sums.h_e0e1, sums.h_e1e1, d_mean2d, g);
+    conic_sqrt_adjoint(splat, sums.h_e0, sums.h_e1, sums.h_e0e0, sums.h_e0e1, sums.h_e1e1, d_mean2d, g);
     screen_map(camera, p, map);
     add_seen_covariance_adjoint(camera, covariance, map, g, d_covariance, d_j);
     for (int k = 0; k < 2; k++) add_projection_adjoint(camera, p, k, d_j[k], d_mean2d[k], d_point);
@@ -231,8 +231,8 @@ __global__ void __launch_bounds__(views_block, views_blocks)
         asm volatile("" ::: "memory"); // read rows again for each view: fewer registers
         const gs_camera &camera = seen.of[n].camera;
         const gs_splat splat = seen.of[n].splats[i];
-        const gs_moments sums = load_moments(seen.of[n].records, i);
-        if (splat.depth == 0 || !any_moment(sums)) continue; // no gradient
+        const gs_splat_grad sums = load_splat_grad(seen.of[n].records, i);
+        if (splat.depth == 0 || !any_grad(sums)) continue; // no gradient
         float d_color[GS_CHANNELS];
         for (int c = 0; c < GS_CHANNELS; c++) d_color[c] = splat.color[c] > 0 ? sums.color[c] : 0;
         d_log_opacity += sums.h;

@@ -132,7 +132,7 @@ __device__ __forceinline__ void world_covariance_adjoint(const gaussian_shape &s
     world_axes_adjoint(s, axes, d_axes, d_log_scale, d_quaternion);
 }
 
-// Adjoint of P C P^T without low_pass and determinants, in float: adds twice the gradient by C, as a
+// Adjoint of P C P^T without eps2d and determinants, in float: adds twice the gradient by C, as a
 // symmetric matrix, and writes the gradient by J.
 __device__ __forceinline__ void add_seen_covariance_adjoint(const gs_camera &camera, const symmetric &given,
                                                             const float p[2][3], const float g[2][2],
@@ -177,7 +177,7 @@ __device__ __forceinline__ symmetric world_covariance_tangent(const gaussian_sha
 
 // ---- the shape in the image ----
 
-// The derivative of an image_covariance; low_pass is constant.
+// The derivative of an image_covariance; eps2d is constant.
 struct image_covariance_tangent {
     float xx, xy, yy;
 };
@@ -198,15 +198,15 @@ __device__ __forceinline__ image_covariance_tangent covariance_from_given_tangen
 // ---- log alpha at a pixel ----
 
 // The derivative of log alpha at a pixel: the coefficients of e0, e1, e0^2, e0 e1, e1^2. Transpose of
-// whitening_adjoint.
+// conic_sqrt_adjoint.
 struct log_alpha_tangent {
     float d[5];
 };
 
-__device__ __forceinline__ log_alpha_tangent whitening_tangent(const gs_splat &splat,
-                                                               const float mean2d_change[2],
-                                                               const image_covariance_tangent &change) {
-    const float w0 = splat.whiten[0], w1 = splat.whiten[1], w2 = splat.whiten[2];
+__device__ __forceinline__ log_alpha_tangent conic_sqrt_tangent(const gs_splat &splat,
+                                                                const float mean2d_change[2],
+                                                                const image_covariance_tangent &change) {
+    const float w0 = splat.conic_sqrt[0], w1 = splat.conic_sqrt[1], w2 = splat.conic_sqrt[2];
     const float sx = w0 * change.xx + w1 * change.xy, sy = w0 * change.xy + w1 * change.yy,
                 s = two_ln2 * two_ln2;
     return {{two_ln2 * (w0 * mean2d_change[0] + w1 * mean2d_change[1]), two_ln2 * w2 * mean2d_change[1],
@@ -296,8 +296,8 @@ __device__ __forceinline__ log_alpha_tangent log_alpha_tangent_of(const gs_camer
     float map[2][3], map_change[2][3];
     screen_map(camera, p, map);
     screen_map_tangent(camera, p, t, map, map_change);
-    return whitening_tangent(splat, t.mean2d,
-                             covariance_from_given_tangent(covariance, covariance_change, map, map_change));
+    return conic_sqrt_tangent(splat, t.mean2d,
+                              covariance_from_given_tangent(covariance, covariance_change, map, map_change));
 }
 
 } // namespace gs

@@ -130,14 +130,14 @@ static gs_view rendered(lm_scene *s, const target_view *target) {
     gs_view view = {.gaussians = *s->gaussians,
                     .camera = *camera,
                     .sh_degree_used = s->gaussians->sh_degree,
-                    .pair_capacity = s->pair_capacity};
+                    .isect_capacity = s->isect_capacity};
     memcpy(view.background, s->background, sizeof view.background);
     view.splats = reserve(s, LM_SPLATS, (size_t)s->gaussians->count * sizeof(gs_splat));
     view.image = (gs_image){.color = reserve(s, LM_COLOR, plane_bytes(camera, GS_CHANNELS)),
                             .transmittance = reserve(s, LM_TRANSMITTANCE, plane_bytes(camera, 1)),
                             .n_contrib = reserve(s, LM_N_CONTRIB, pixels_of(camera) * sizeof(uint32_t))};
     render_view(&view, &s->buffers[LM_BIN], NULL);
-    s->pair_capacity = view.pair_capacity;
+    s->isect_capacity = view.isect_capacity;
     return view;
 }
 
@@ -162,8 +162,8 @@ static const gs_lm_cache *cache_of(const lm_view *v) {
 // Writes the moments to records(s, n).
 static void backward(const lm_view *v, lm_scene *s, size_t n, const float *picture) {
     const gs_gradient gradient = {.color = picture,
-                                  .moments = (gs_moments *)(void *)records(s, n),
-                                  .moments_bytes = (size_t)s->gaussians->count * sizeof(gs_moments)};
+                                  .splat_grad = (gs_splat_grad *)(void *)records(s, n),
+                                  .splat_grad_bytes = (size_t)s->gaussians->count * sizeof(gs_splat_grad)};
     if (cache_of(v))
         GS_CHECK(gs_lm_cached_backward(&v->view, &v->cache, picture, s->policy, records(s, n), NULL));
     else
@@ -208,17 +208,17 @@ static void build_cache(lm_view *v, lm_scene *s) {
 // What an open view keeps of a rendered one, without its cache.
 static void sizes_of(const lm_scene *s, const gs_view *view, size_t bytes[LM_KEPT]) {
     const gs_camera *const camera = &view->camera;
-    const size_t tiles = (size_t)view->lists.tiles_x * (size_t)view->lists.tiles_y;
+    const size_t tiles = (size_t)view->ranges.tiles_x * (size_t)view->ranges.tiles_y;
     memset(bytes, 0, LM_KEPT * sizeof *bytes);
     bytes[LM_SPLATS] = (size_t)s->gaussians->count * sizeof(gs_splat);
     bytes[LM_METRIC] = (is_coupled(s) ? 2 : 1) * plane_bytes(camera, GS_CHANNELS); // weight, coupling
     bytes[LM_TRANSMITTANCE] = plane_bytes(camera, 1);
     bytes[LM_N_CONTRIB] = pixels_of(camera) * sizeof(uint32_t);
     bytes[LM_TILE_BEGIN] = (tiles + 1) * sizeof(int64_t);
-    bytes[LM_SPLAT_INDEX] = (size_t)view->lists.pairs * sizeof(uint32_t);
-    bytes[LM_TILE_ORDER] = view->lists.tile_order ? tiles * sizeof(uint32_t) : 0;
+    bytes[LM_SPLAT_INDEX] = (size_t)view->ranges.isects * sizeof(uint32_t);
+    bytes[LM_TILE_ORDER] = view->ranges.tile_order ? tiles * sizeof(uint32_t) : 0;
     // Only tiles that two blocks share need the colours again.
-    bytes[LM_COLOR] = view->lists.split_tiles > 0 ? plane_bytes(camera, GS_CHANNELS) : 0;
+    bytes[LM_COLOR] = view->ranges.split_tiles > 0 ? plane_bytes(camera, GS_CHANNELS) : 0;
 }
 
 size_t lm_view_needs(lm_scene *s, const target_view *target) {
@@ -251,9 +251,9 @@ double lm_view_open(lm_view *v, lm_scene *s, const target_view *target, const gs
     view->image.transmittance =
         keep(&kept[LM_TRANSMITTANCE], view->image.transmittance, bytes[LM_TRANSMITTANCE]);
     view->image.n_contrib = keep(&kept[LM_N_CONTRIB], view->image.n_contrib, bytes[LM_N_CONTRIB]);
-    view->lists.tile_begin = keep(&kept[LM_TILE_BEGIN], view->lists.tile_begin, bytes[LM_TILE_BEGIN]);
-    view->lists.splat_index = keep(&kept[LM_SPLAT_INDEX], view->lists.splat_index, bytes[LM_SPLAT_INDEX]);
-    view->lists.tile_order = keep(&kept[LM_TILE_ORDER], view->lists.tile_order, bytes[LM_TILE_ORDER]);
+    view->ranges.tile_begin = keep(&kept[LM_TILE_BEGIN], view->ranges.tile_begin, bytes[LM_TILE_BEGIN]);
+    view->ranges.splat_index = keep(&kept[LM_SPLAT_INDEX], view->ranges.splat_index, bytes[LM_SPLAT_INDEX]);
+    view->ranges.tile_order = keep(&kept[LM_TILE_ORDER], view->ranges.tile_order, bytes[LM_TILE_ORDER]);
     float *const d_color = change_of(s, &target->camera);
     const double objective = residuals(s, target, view->image.color, &v->metric, d_color);
     view->image.color = keep(&kept[LM_COLOR], view->image.color, bytes[LM_COLOR]);

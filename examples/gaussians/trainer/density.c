@@ -300,7 +300,8 @@ static void score_views(retirement *r, frame *f, const gs_gaussians *gaussians, 
         } while (!frame_settle(f));
         frame_render_backward(f, policy);
         for (int32_t v = 0; v < at_once; v++)
-            GS_CHECK(gs_score_add(f->gradient.moments + v * gaussians->count, gaussians->count, score, NULL));
+            GS_CHECK(
+                gs_score_add(f->gradient.splat_grad + v * gaussians->count, gaussians->count, score, NULL));
     }
 }
 
@@ -309,7 +310,7 @@ void retirement_score(retirement *r, frame *f, const training_state *state, cons
     const size_t batch = (size_t)by->batch, begin = (size_t)ranks_own(state->group) * batch,
                  stride = (size_t)ranks_count(state->group) * batch;
     stage_clock *const clock = f->clock; // it has the stages of steps alone
-    f->clock = NULL, f->projected = NULL, f->given_moments = NULL;
+    f->clock = NULL, f->projected = NULL, f->given_splat_grad = NULL;
     f->with_depth = false; // its gradient is of the step's pictures
     for (size_t first = begin; first < retirement_views(by->count); first += stride) {
         gs_camera camera[GS_MAX_VIEWS];

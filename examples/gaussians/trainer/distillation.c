@@ -134,15 +134,15 @@ void distillation_render(trainer *t, step_views *of) {
             frame_queue_views(&t->teacher_frame[k], &teacher[k], teacher[k].sh_degree, cameras, count,
                               of->background);
         } while (!frame_settle(&t->teacher_frame[k]));
-    const gs_shrinking whole = {cameras[0].width, cameras[0].height, 1};
+    gs_shrinking whole = {cameras[0].width, cameras[0].height, 1, GS_SHRINK_PLANES, .count = teachers};
     const size_t bytes = GS_CHANNELS * (size_t)whole.width * (size_t)whole.height;
     uint8_t *const pixels = device_buffer_reserve(&t->teacher_pixels, (size_t)count * bytes);
     for (int32_t i = 0; i < count; i++) {
-        const float *planes[TEACHERS_MOST];
         target_view *const view = &t->taught[at[i]];
         *view = (target_view){.camera = cameras[i], .pixels = pixels + (size_t)i * bytes};
-        for (int32_t k = 0; k < teachers; k++) planes[k] = t->teacher_frame[k].compared[i];
-        GS_CHECK(gs_shrink_planes(&whole, planes, teachers, view->pixels, NULL));
+        for (int32_t k = 0; k < teachers; k++) whole.from[k] = t->teacher_frame[k].compared[i];
+        whole.small = view->pixels;
+        GS_CHECK(gs_shrink(&whole, NULL));
         of->view[at[i]] = view;
     }
 }

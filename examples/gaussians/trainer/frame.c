@@ -152,9 +152,9 @@ static void bin_and_blend(gs_view *view, device_buffer *workspace, stage_clock *
         GS_CHECK(gs_bin_bytes(view, &view->workspace_bytes));
         view->workspace = device_buffer_reserve(workspace, view->workspace_bytes);
         status = gs_bin(view, NULL);
-        if (status == GS_PAIRS_DO_NOT_FIT)
-            view->pair_capacity = view->pairs_needed + view->pairs_needed / 4; // room for other views
-    } while (status == GS_PAIRS_DO_NOT_FIT);
+        if (status == GS_ISECTS_DO_NOT_FIT)
+            view->isect_capacity = view->isects_needed + view->isects_needed / 4; // room for other views
+    } while (status == GS_ISECTS_DO_NOT_FIT);
     GS_CHECK(status);
     stage_clock_mark(clock, STAGE_BIN);
     GS_CHECK(gs_render(view, NULL));
@@ -170,7 +170,7 @@ void frame_close(frame *f) {
     device_buffer *const all[] = {&f->splats,         &f->bin,
                                   &f->color,          &f->transmittance,
                                   &f->n_contrib,      &f->loss,
-                                  &f->color_gradient, &f->moments,
+                                  &f->color_gradient, &f->splat_grad,
                                   &f->mean2d,         &f->corrected,
                                   &f->exposure,       &f->camera_gradient,
                                   &f->depth,          &f->depth_gradient,
@@ -219,7 +219,7 @@ void frame_queue_views(frame *f, const gs_gaussians *gaussians, int sh_degree_us
     for (int32_t v = 0; v < count; v++) f->cameras[v] = cameras[v];
     set_view(f, gaussians, sh_degree_used, cameras, background);
     if (!f->report) DEVICE_CHECK(cudaMallocHost((void **)&f->report, sizeof *f->report));
-    if (view->pair_capacity > 0) view->report = f->report; // else the first picture waits
+    if (view->isect_capacity > 0) view->report = f->report; // else the first picture waits
     if (!f->projected) project(view, f->clock);
     bin_and_blend(view, &f->bin, f->clock);
 }
@@ -228,11 +228,11 @@ bool frame_settle(frame *f) {
     gs_view *view = &f->view;
     if (!view->report) return true;
     const gs_status status = gs_bin_wait(view, NULL);
-    if (status != GS_PAIRS_DO_NOT_FIT) GS_CHECK(status);
-    const int64_t needed = view->pairs_needed;
+    if (status != GS_ISECTS_DO_NOT_FIT) GS_CHECK(status);
+    const int64_t needed = view->isects_needed;
     // Grows before there is no room left: to repeat a picture costs more than memory.
-    if (needed + needed / 8 > view->pair_capacity) view->pair_capacity = needed + needed / 4;
-    f->repeats += status == GS_PAIRS_DO_NOT_FIT;
+    if (needed + needed / 8 > view->isect_capacity) view->isect_capacity = needed + needed / 4;
+    f->repeats += status == GS_ISECTS_DO_NOT_FIT;
     return status == GS_OK;
 }
 
@@ -304,9 +304,10 @@ void frame_render_backward(frame *f, distwar_policy policy) {
                               : device_buffer_reserve(&f->mean2d, (size_t)splats * 2 * sizeof(float));
     gradient->mean2d = f->screen == SCREEN_SIGNED ? mean2d : NULL;
     gradient->abs_mean2d = f->screen == SCREEN_ABSOLUTE ? mean2d : NULL;
-    GS_CHECK(gs_moments_bytes(splats, gaussians->channels, policy.strategy, &gradient->moments_bytes));
-    gradient->moments =
-        f->given_moments ? f->given_moments : device_buffer_reserve(&f->moments, gradient->moments_bytes);
+    GS_CHECK(gs_splat_grad_bytes(splats, gaussians->channels, policy.strategy, &gradient->splat_grad_bytes));
+    gradient->splat_grad = f->given_splat_grad
+                               ? f->given_splat_grad
+                               : device_buffer_reserve(&f->splat_grad, gradient->splat_grad_bytes);
     gradient->color = f->color_gradient.memory;
     gradient->depth = f->with_depth ? f->depth_gradient.memory : NULL;
     GS_CHECK(gs_render_backward(&f->view, gradient, policy, NULL));

@@ -92,7 +92,7 @@ typedef struct frame {
     stage_clock *clock;   // marked after each stage but the loss, whose calls are of one camera; may be NULL
     gs_view view;         // of the last frame_render; its arrays are the buffers below
     gs_gradient gradient; // likewise
-    device_buffer splats, bin, color, transmittance, n_contrib, loss, color_gradient, moments, mean2d,
+    device_buffer splats, bin, color, transmittance, n_contrib, loss, color_gradient, splat_grad, mean2d,
         camera_gradient, corrected, exposure, depth, depth_gradient, depth_loss;
     const float *compared[GS_MAX_VIEWS]; // device: the images that frame_loss reads
     screen_gradient screen;              // set by the caller: what the backward pass leaves
@@ -100,7 +100,7 @@ typedef struct frame {
     // What the caller of frame_queue_views may give: splats that gs_project has written, and room for their moments.
     // NULL: the frame has its own.
     gs_splat *projected;
-    gs_moments *given_moments;
+    gs_splat_grad *given_splat_grad;
     // What frame_queue_views was given, and its results:
     gs_camera cameras[GS_MAX_VIEWS];
     int32_t views;         // 0: one camera
@@ -150,7 +150,7 @@ void frame_project_backward_adam(frame *f, const gs_adam_step *adam);
 bool frame_picture(const frame *f, image *out, fault *why);
 
 // gs_project, gs_bin and gs_render of any view whose splats and image have memory. The view's workspace
-// becomes the buffer's memory. If the lists do not fit, pair_capacity becomes 1.25 times what they need,
+// becomes the buffer's memory. If the lists do not fit, isect_capacity becomes 1.25 times what they need,
 // and gs_bin runs again. clock: marked after each stage; NULL is harmless. Waits for the device once, in
 // gs_bin. A failure of the device ends the program.
 void render_view(gs_view *view, device_buffer *workspace, stage_clock *clock);

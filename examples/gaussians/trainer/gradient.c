@@ -110,7 +110,7 @@ void frame_gradient_close(trainer *t) {
     strategy_tuner_close(&t->one.tuner);
     device_buffer_close(&t->one.exposure_sums);
     device_buffer_close(&t->one.splats);
-    device_buffer_close(&t->one.moments);
+    device_buffer_close(&t->one.splat_grad);
     device_buffer_close(&t->one.mean2d);
     frame_close(&t->one.f);
 }
@@ -176,7 +176,7 @@ void frame_queue_backward(trainer *t, const step_views *of) {
     strategy_tuner_begin(tuner);
     f->screen = of->screen;
     frame_render_backward(f, tuner->policy);
-    strategy_tuner_end(tuner, (double)f->view.lists.pairs);
+    strategy_tuner_end(tuner, (double)f->view.ranges.isects);
 }
 
 // ---- views that are projected together and rendered apart
@@ -204,7 +204,7 @@ void frame_project_all(trainer *t, const step_views *of, const gs_gaussians *gau
                          .inverse_depth = one->f.with_depth,
                          .views = {of->count, of->camera},
                          .splats = device_buffer_reserve(&one->splats, splats * sizeof(gs_splat))};
-    device_buffer_reserve(&one->moments, splats * sizeof(gs_moments));
+    device_buffer_reserve(&one->splat_grad, splats * sizeof(gs_splat_grad));
     device_buffer_reserve(&one->mean2d, splats * 2 * sizeof(float));
     GS_CHECK(gs_project(&one->all, NULL));
     stage_clock_mark(one->f.clock, STAGE_PROJECT);
@@ -214,7 +214,7 @@ void frame_project_all_backward(trainer *t, const step_views *of, const gs_view 
                                 const float **mean2d) {
     frame_gradient *const one = &t->one;
     float *const means = of->adam && of->adam->density ? NULL : one->mean2d.memory;
-    const gs_gradient gradient = {.moments = one->moments.memory,
+    const gs_gradient gradient = {.splat_grad = one->splat_grad.memory,
                                   .gaussians = t->state->gradients,
                                   .mean2d = of->screen == SCREEN_SIGNED ? means : NULL,
                                   .abs_mean2d = of->screen == SCREEN_ABSOLUTE ? means : NULL};
@@ -239,8 +239,8 @@ static bool take_one_by_one(trainer *t, const step_views *of, const gs_gaussians
         if (of->only_loss) continue;
         frame_queue_backward(t, &own);
         // With DISTWAR_FIXED the memory of moments has the sums behind them.
-        DEVICE_CHECK(cudaMemcpyAsync((gs_moments *)one->moments.memory + v * gaussians->count,
-                                     f->gradient.moments, (size_t)gaussians->count * sizeof(gs_moments),
+        DEVICE_CHECK(cudaMemcpyAsync((gs_splat_grad *)one->splat_grad.memory + v * gaussians->count,
+                                     f->gradient.splat_grad, (size_t)gaussians->count * sizeof(gs_splat_grad),
                                      cudaMemcpyDeviceToDevice, NULL));
     }
     frame_step_exposures(t, of, sums);

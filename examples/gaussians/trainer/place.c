@@ -141,8 +141,8 @@ float scheduled_mean_rate(const training_settings *settings, int64_t step) {
 }
 
 float scheduled_sh_rate(const training_settings *settings, int64_t step) {
-    const double first = settings->rates.sh_rest, last = settings->final_sh_rest;
-    if (first == 0 || last == 0) return settings->rates.sh_rest;
+    const double first = settings->rates.shN, last = settings->final_sh_rest;
+    if (first == 0 || last == 0) return settings->rates.shN;
     return (float)(first * pow(last / first, progress_at(settings, step)));
 }
 
@@ -171,7 +171,7 @@ gs_adam_rates scheduled_rates(const training_settings *settings, int64_t step, i
     gs_adam_rates rates = settings->rates;
     rates.mean = factor * scheduled_mean_rate(settings, step);
     rates.log_scale *= factor, rates.quaternion *= factor, rates.opacity_logit *= factor;
-    rates.sh_constant *= factor, rates.sh_rest = factor * scheduled_sh_rate(settings, step);
+    rates.sh0 *= factor, rates.shN = factor * scheduled_sh_rate(settings, step);
     rates.sh_coefficients = (degree + 1) * (degree + 1);
     return rates;
 }

@@ -16,8 +16,8 @@ gs_adam_rates published_rates(double extent, double sh_rate) {
                            .log_scale = 5e-3f,
                            .quaternion = 1e-3f,
                            .opacity_logit = 5e-2f,
-                           .sh_constant = 2.5e-3f,
-                           .sh_rest = sh_rest_rate(sh_rate)};
+                           .sh0 = 2.5e-3f,
+                           .shN = sh_rest_rate(sh_rate)};
 }
 
 double default_sh_rate(size_t views) {
@@ -306,7 +306,7 @@ training_settings training_settings_from(const training_choices *c, const traini
     const float part = (float)default_rate_part(data->count, iterations);
     rates->log_scale *= 2, rates->quaternion *= 2, rates->opacity_logit /= 2;
     rates->mean *= part, rates->log_scale *= part, rates->quaternion *= part, rates->opacity_logit *= part;
-    rates->sh_constant *= part, rates->sh_rest *= part;
+    rates->sh0 *= part, rates->shN *= part;
     settings.final_mean_rate *= part, settings.final_sh_rest *= part;
     const double unit = data->extent / default_extent; // differences of inverse depths are inverse lengths
     settings.weights.depth.first *= unit, settings.weights.depth.last *= unit;
@@ -352,7 +352,7 @@ static double image_bytes(const gs_camera *camera, double most, double views) {
     const double splats = views * most, pixels = views * camera->width * camera->height;
     const gs_view view = {.gaussians = {.count = (int64_t)splats},
                           .camera = *camera,
-                          .pair_capacity = (int64_t)pairs_of(splats, pixels)};
+                          .isect_capacity = (int64_t)pairs_of(splats, pixels)};
     size_t lists;
     GS_CHECK(gs_bin_bytes(&view, &lists));
     return (double)lists + splats * sizeof(gs_splat) +
@@ -363,12 +363,12 @@ static double image_bytes(const gs_camera *camera, double most, double views) {
 static double step_bytes(const training_settings *s, const target_view *view, double most, double views) {
     const gs_camera *const camera = &view->camera;
     const double splats = views * most, pixels = (double)camera->width * camera->height;
-    size_t loss, moments, depth_loss = 0;
+    size_t loss, splat_grad, depth_loss = 0;
     GS_CHECK(gs_losses_bytes(camera->width, camera->height, (int32_t)views, &loss));
-    GS_CHECK(gs_moments_bytes((int64_t)splats, 0, s->policy.strategy, &moments));
+    GS_CHECK(gs_splat_grad_bytes((int64_t)splats, 0, s->policy.strategy, &splat_grad));
     if (view->depth_on_host) GS_CHECK(gs_depth_loss_bytes(camera->width, camera->height, &depth_loss));
     const double planes = GS_CHANNELS + (view->depth_on_host ? 2 : 0); // gradients, and depth
-    const double blend = image_bytes(camera, most, views) + (double)moments;
+    const double blend = image_bytes(camera, most, views) + (double)splat_grad;
     return blend + image_bytes(camera, most, 1) + (double)loss + (double)depth_loss +
            views * pixels * planes * sizeof(float) + splats * 2 * sizeof(float);
 }

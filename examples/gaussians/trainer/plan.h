@@ -227,7 +227,7 @@ struct training_settings {
     bool random_background; // another for each step; views without alpha keep their picture
     gs_adam_rates rates;    // rates.mean at the first step, in world units
     float final_mean_rate;  // at the last step; exponential between
-    float final_sh_rest;    // rates.sh_rest at the last step; exponential between; 0: it is constant
+    float final_sh_rest;    // rates.shN at the last step; exponential between; 0: it is constant
     // The part of the iterations, at the end, whose parameters are averaged; 0: the last step counts.
     double average_part;
     // The share of the Gaussians that the last step leaves out, drawn for each step; it grows from 0 with the steps.

@@ -164,8 +164,8 @@ static bool backward_is_finite(trainer *t) {
         {"gs_render", "value of the image", f->view.image.color, GS_CHANNELS * pixels, 1, -1},
         {"gs_loss", "gradient by the image's value", f->gradient.color, GS_CHANNELS * pixels, 1, -1},
         {"gs_depth_loss", "gradient by the depth of pixel", f->gradient.depth, pixels, 1, -1},
-        {"gs_render_backward", "moments of splat", (const float *)f->gradient.moments, splats,
-         GS_MOMENTS_STRIDE, -1}};
+        {"gs_render_backward", "moments of splat", (const float *)f->gradient.splat_grad, splats,
+         GS_SPLAT_GRAD_STRIDE, -1}};
     for (size_t k = 0; k < sizeof stages / sizeof *stages; k++)
         if (!are_finite(t, &stages[k])) return false;
     return vectors_are_finite(t, "gs_project_backward", &t->state->gradients);
@@ -318,7 +318,7 @@ static bool step_pose(trainer *t, const step_views *of) {
     gs_camera_gradient gradient;
     if (!ranks_wait(t->group, NULL)) return false;
     device_download(&gradient, t->one.f.gradient.camera, sizeof gradient);
-    refined_pose_step(&t->state->pose[of->index[0]], gradient.twist, rate, of->pose_step);
+    refined_pose_step(&t->state->pose[of->index[0]], gradient.se3_grad, rate, of->pose_step);
     return true;
 }
 

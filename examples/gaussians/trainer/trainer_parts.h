@@ -70,7 +70,7 @@ typedef struct frame_gradient {
     gs_stream watch; // waits for what the device waits for of other ranks
     // Where views are projected together and rendered apart: all views of the step, their moments, their means' gradients.
     gs_view all;
-    device_buffer splats, moments, mean2d;
+    device_buffer splats, splat_grad, mean2d;
 } frame_gradient;
 
 enum { EXPOSURE_GROUPINGS = 2 };

@@ -83,26 +83,30 @@ void target_view_set_depth(target_view *view, const float *depth) {
 
 // The view at 1/factor of its size (distwar_gs_shrink.h), on the device alone: it has no picture.
 static void target_view_shrink(target_view *small, const target_view *view, int factor) {
-    const gs_shrinking by = {view->camera.width, view->camera.height, factor};
     *small = (target_view){.camera = view->camera, .name = view->name};
     dataset_downscale_camera(&small->camera, factor);
     const size_t pixels = (size_t)small->camera.width * (size_t)small->camera.height;
     small->counted = (int64_t)pixels;
+    gs_shrinking by = {view->camera.width, view->camera.height, factor, .count = 1};
     if (view->pixels) {
-        small->pixels = allocate_from_pool(GS_CHANNELS * pixels);
-        GS_CHECK(gs_shrink_picture(&by, GS_CHANNELS, view->pixels, small->pixels, NULL));
+        by.from[0] = view->pixels, by.form = GS_SHRINK_BYTES, by.channels = GS_CHANNELS;
+        by.small = small->pixels = allocate_from_pool(GS_CHANNELS * pixels);
+        GS_CHECK(gs_shrink(&by, NULL));
     }
     if (view->alpha) {
-        small->alpha = allocate_from_pool(pixels);
-        GS_CHECK(gs_shrink_picture(&by, 1, view->alpha, small->alpha, NULL));
+        by.from[0] = view->alpha, by.form = GS_SHRINK_BYTES, by.channels = 1;
+        by.small = small->alpha = allocate_from_pool(pixels);
+        GS_CHECK(gs_shrink(&by, NULL));
     }
     if (view->mask) {
-        small->mask = allocate_from_pool(pixels);
-        GS_CHECK(gs_shrink_mask(&by, view->mask, small->mask, NULL));
+        by.from[0] = view->mask, by.form = GS_SHRINK_MASK;
+        by.small = small->mask = allocate_from_pool(pixels);
+        GS_CHECK(gs_shrink(&by, NULL));
     }
     if (view->depth) {
-        small->depth = allocate_from_pool(pixels * sizeof *small->depth);
-        GS_CHECK(gs_shrink_depth(&by, view->depth, small->depth, NULL));
+        by.from[0] = view->depth, by.form = GS_SHRINK_DEPTH;
+        by.small = small->depth = allocate_from_pool(pixels * sizeof *small->depth);
+        GS_CHECK(gs_shrink(&by, NULL));
     }
 }
 

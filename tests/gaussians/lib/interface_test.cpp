@@ -22,11 +22,11 @@ class whole_view {
         view.image.color = color.data(), view.image.transmittance = transmittance.data();
         view.image.n_contrib = n_contrib.data();
     }
-    gs_status forward(int64_t pair_capacity) {
+    gs_status forward(int64_t isect_capacity) {
         gs_view_parts parts = {};
-        parts.moments = 1, parts.strategy = DISTWAR_TREE;
+        parts.splat_grad = 1, parts.strategy = DISTWAR_TREE;
         size_t bytes = 0;
-        view.pair_capacity = pair_capacity;
+        view.isect_capacity = isect_capacity;
         EXPECT_GS_OK(gs_view_bytes(&view, &parts, &bytes));
         block = std::make_unique<device_vector<char>>(bytes);
         EXPECT_GS_OK(gs_view_place(&view, &gradient, &parts, block->data(), bytes));
@@ -50,12 +50,12 @@ bool last_error_has(const char *text) {
 
 TEST(Interface, ForwardIsTheStages) {
     whole_view whole(some_scene);
-    const int64_t pairs = whole.stages.view.lists.pairs;
-    ASSERT_GT(pairs, 100);
-    for (const int64_t capacity : {pairs, pairs + 1000}) {
+    const int64_t isects = whole.stages.view.ranges.isects;
+    ASSERT_GT(isects, 100);
+    for (const int64_t capacity : {isects, isects + 1000}) {
         ASSERT_GS_OK(whole.forward(capacity));
-        EXPECT_EQ(whole.view.pairs_needed, pairs);
-        EXPECT_EQ(whole.view.lists.pairs, pairs);
+        EXPECT_EQ(whole.view.isects_needed, isects);
+        EXPECT_EQ(whole.view.ranges.isects, isects);
         EXPECT_EQ(whole.color.read(), whole.stages.color.read());
         EXPECT_EQ(whole.transmittance.read(), whole.stages.transmittance.read());
         EXPECT_EQ(whole.n_contrib.read(), whole.stages.n_contrib.read());
@@ -64,17 +64,17 @@ TEST(Interface, ForwardIsTheStages) {
 
 TEST(Interface, PairsThatDoNotFitAreCountedAndNothingIsWritten) {
     whole_view whole(some_scene);
-    const int64_t pairs = whole.stages.view.lists.pairs;
-    for (const int64_t capacity : {int64_t(0), pairs - 1}) {
-        EXPECT_EQ(whole.forward(capacity), GS_PAIRS_DO_NOT_FIT);
-        EXPECT_TRUE(last_error_has(std::to_string(pairs).c_str())) << gs_last_error();
-        EXPECT_EQ(whole.view.pairs_needed, pairs);
-        EXPECT_EQ(whole.view.lists.tile_begin, nullptr);
+    const int64_t isects = whole.stages.view.ranges.isects;
+    for (const int64_t capacity : {int64_t(0), isects - 1}) {
+        EXPECT_EQ(whole.forward(capacity), GS_ISECTS_DO_NOT_FIT);
+        EXPECT_TRUE(last_error_has(std::to_string(isects).c_str())) << gs_last_error();
+        EXPECT_EQ(whole.view.isects_needed, isects);
+        EXPECT_EQ(whole.view.ranges.tile_begin, nullptr);
         EXPECT_EQ(whole.color.read(), whole_view::sentinels(3 * whole.stages.pixels()));
         EXPECT_EQ(whole.transmittance.read(), whole_view::sentinels(whole.stages.pixels()));
         EXPECT_EQ(whole.n_contrib.read(), std::vector<uint32_t>(size_t(whole.stages.pixels()), 12345));
     }
-    EXPECT_GS_OK(whole.forward(whole.view.pairs_needed));
+    EXPECT_GS_OK(whole.forward(whole.view.isects_needed));
 }
 
 TEST(Interface, BackwardIsTheStages) {
@@ -86,11 +86,11 @@ TEST(Interface, BackwardIsTheStages) {
     const std::vector<float> d_color = random_floats(1, size_t(3 * stages.pixels()), -1, 1),
                              d_alpha = random_floats(2, size_t(stages.pixels()), -1, 1);
     const device_vector<float> color_gradient(d_color), alpha_gradient(d_alpha);
-    const device_vector<float> moments(stages.backward(d_color, d_alpha, policy));
+    const device_vector<float> splat_grad(stages.backward(d_color, d_alpha, policy));
     const device_gaussians expected(count, some_scene.sh_degree);
     const device_vector<float> expected_mean2d(size_t(2 * count));
     gs_gradient staged = {};
-    staged.moments = reinterpret_cast<gs_moments *>(moments.data());
+    staged.splat_grad = reinterpret_cast<gs_splat_grad *>(splat_grad.data());
     staged.gaussians = *expected.get();
     staged.mean2d = expected_mean2d.data();
     ASSERT_GS_OK(gs_project_backward(&stages.view, &staged, NULL));
@@ -143,11 +143,11 @@ TEST(Interface, ViewsThatCannotBeAreRefused) {
     whole.view.workspace_bytes--;
     refused(gs_forward(&whole.view, NULL), "gs_bin: the workspace");
     whole.view.workspace_bytes++;
-    whole.gradient.moments_bytes--;
-    refused(backward(), "gs_render_backward: moments_bytes");
-    whole.gradient.moments_bytes++;
-    whole.view.pair_capacity = -1;
-    refused(gs_forward(&whole.view, NULL), "gs_bin: pair_capacity");
+    whole.gradient.splat_grad_bytes--;
+    refused(backward(), "gs_render_backward: splat_grad_bytes");
+    whole.gradient.splat_grad_bytes++;
+    whole.view.isect_capacity = -1;
+    refused(gs_forward(&whole.view, NULL), "gs_bin: isect_capacity");
     whole.view.camera.height = 0;
     refused(gs_forward(&whole.view, NULL), "width and height");
 }
@@ -161,21 +161,21 @@ TEST(Interface, ABlockHoldsThePartsSideBySide) {
     ASSERT_GS_OK(gs_view_bytes(&view, NULL, &without));
     for (const distwar_strategy strategy : {DISTWAR_TREE, DISTWAR_FIXED})
         for (const int image : {0, 1})
-            for (const int with_moments : {0, 1}) {
+            for (const int with_splat_grad : {0, 1}) {
                 gs_view_parts parts = {};
-                parts.image = image, parts.moments = with_moments, parts.strategy = strategy;
+                parts.image = image, parts.splat_grad = with_splat_grad, parts.strategy = strategy;
                 ASSERT_GS_OK(gs_view_bytes(&view, &parts, &bytes));
-                EXPECT_TRUE(image || with_moments ? bytes > without : bytes == without);
+                EXPECT_TRUE(image || with_splat_grad ? bytes > without : bytes == without);
                 const device_vector<char> block(bytes);
                 gs_image image_before = stages.view.image;
                 image_before.depth = stages.depth.data();
                 view.image = image_before;
                 gs_gradient gradient = {};
                 ASSERT_GS_OK(gs_view_place(&view, &gradient, &parts, block.data(), bytes));
-                size_t moments = 0;
-                ASSERT_GS_OK(gs_moments_bytes(int64_t(count), 3, strategy, &moments));
-                EXPECT_EQ(gradient.moments != NULL, with_moments != 0);
-                EXPECT_EQ(gradient.moments_bytes, with_moments ? moments : 0);
+                size_t splat_grad = 0;
+                ASSERT_GS_OK(gs_splat_grad_bytes(int64_t(count), 3, strategy, &splat_grad));
+                EXPECT_EQ(gradient.splat_grad != NULL, with_splat_grad != 0);
+                EXPECT_EQ(gradient.splat_grad_bytes, with_splat_grad ? splat_grad : 0);
                 EXPECT_EQ(view.image.color != image_before.color, image != 0);
                 EXPECT_EQ(view.image.depth, image_before.depth);
                 EXPECT_EQ(view.workspace_bytes, binning);
@@ -189,7 +189,7 @@ TEST(Interface, ABlockHoldsThePartsSideBySide) {
                     all.insert(all.end(), {{view.image.color, 3 * pixels * sizeof(float)},
                                            {view.image.transmittance, pixels * sizeof(float)},
                                            {view.image.n_contrib, pixels * sizeof(uint32_t)}});
-                if (with_moments) all.push_back({gradient.moments, moments});
+                if (with_splat_grad) all.push_back({gradient.splat_grad, splat_grad});
                 std::sort(all.begin(), all.end(),
                           [](const part &a, const part &b) { return a.begin < b.begin; });
                 const char *end = block.data();
@@ -204,10 +204,10 @@ TEST(Interface, ABlockHoldsThePartsSideBySide) {
                           GS_INVALID_ARGUMENT);
                 EXPECT_TRUE(last_error_has("gs_view_place: the block")) << gs_last_error();
                 EXPECT_EQ(gs_view_place(&view, NULL, &parts, block.data(), bytes),
-                          with_moments ? GS_INVALID_ARGUMENT : GS_OK);
+                          with_splat_grad ? GS_INVALID_ARGUMENT : GS_OK);
             }
     gs_view_parts cub = {};
-    cub.moments = 1, cub.strategy = DISTWAR_CUB;
+    cub.splat_grad = 1, cub.strategy = DISTWAR_CUB;
     EXPECT_EQ(gs_view_bytes(&view, &cub, &bytes), GS_INVALID_ARGUMENT);
     EXPECT_TRUE(last_error_has("strategy cub is not supported")) << gs_last_error();
     EXPECT_EQ(gs_view_bytes(&view, NULL, NULL), GS_INVALID_ARGUMENT);
@@ -245,14 +245,14 @@ struct one_gaussian {
 
 TEST(Interface, AScaleModifierMultipliesEveryScale) {
     one_gaussian one;
-    const float plain = one.seen().whiten[2];
+    const float plain = one.seen().conic_sqrt[2];
     one.values.scale_modifier = 1;
-    EXPECT_EQ(one.seen().whiten[2], plain) << "0 counts as 1";
+    EXPECT_EQ(one.seen().conic_sqrt[2], plain) << "0 counts as 1";
     one.values.scale_modifier = 0.25;
-    const float modified = one.seen().whiten[2];
+    const float modified = one.seen().conic_sqrt[2];
     for (int k = 0; k < 3; k++) one.values.log_scale[k] += std::log(0.25);
     one.values.scale_modifier = 0;
-    EXPECT_NEAR(one.seen().whiten[2], modified, 1e-6f * modified);
+    EXPECT_NEAR(one.seen().conic_sqrt[2], modified, 1e-6f * modified);
     EXPECT_GT(modified, 2 * plain);
     for (const double bad : {-1.0, double(NAN), double(INFINITY)}) {
         one.values.scale_modifier = bad;
@@ -294,7 +294,7 @@ TEST(Interface, AGivenCovarianceNeedOnlyLookPositiveDefinite) {
     const gs_splat needle = one.seen();
     ASSERT_EQ(needle.depth, 5);
     const double pixels = 36 * variance, determinant = 0.3 * (2 * pixels + 0.3);
-    const double l0_l2 = 2 * M_LN2 * needle.whiten[0] * needle.whiten[2];
+    const double l0_l2 = 2 * M_LN2 * needle.conic_sqrt[0] * needle.conic_sqrt[2];
     EXPECT_NEAR(l0_l2 * l0_l2 * determinant, 1, 1e-4);
 }
 
@@ -314,8 +314,8 @@ TEST(Interface, MissingArraysAreNamed) {
     one_gaussian one;
     const device_gaussians gaussians(one.values);
     const device_vector<gs_splat> splats(1);
-    const std::vector<float> zeros(GS_MOMENTS_STRIDE);
-    const device_vector<float> given(zeros), moments(zeros);
+    const std::vector<float> zeros(GS_SPLAT_GRAD_STRIDE);
+    const device_vector<float> given(zeros), splat_grad(zeros);
     const auto project = [&](const gs_gaussians &g) {
         const gs_view view = one.view_of(g, splats.data());
         return gs_project(&view, NULL);
@@ -339,7 +339,7 @@ TEST(Interface, MissingArraysAreNamed) {
     const auto backward = [&](const gs_gaussians *gradients, const device_vector<gs_splat> &from) {
         const gs_view view = one.view_of(g, from.data());
         gs_gradient gradient = {};
-        gradient.moments = reinterpret_cast<gs_moments *>(moments.data());
+        gradient.splat_grad = reinterpret_cast<gs_splat_grad *>(splat_grad.data());
         gradient.gaussians = *gradients;
         return gs_project_backward(&view, &gradient, NULL);
     };

@@ -11,15 +11,16 @@ namespace {
 
 // A block a tile, a thread a pixel, every entry of the list; the blend's own order and arithmetic, writing
 // down what it decides.
-__global__ void replay_kernel(const gs_splat *splats, gs_lists lists, int width, int height, uint8_t *tape) {
+__global__ void replay_kernel(const gs_splat *splats, gs_tile_ranges ranges, int width, int height,
+                              uint8_t *tape) {
     const int tile = int(blockIdx.x), in_tile = int(threadIdx.x);
-    const int x = tile % lists.tiles_x * GS_TILE_SIZE + in_tile % GS_TILE_SIZE;
-    const int y = tile / lists.tiles_x * GS_TILE_SIZE + in_tile / GS_TILE_SIZE;
+    const int x = tile % ranges.tiles_x * GS_TILE_SIZE + in_tile % GS_TILE_SIZE;
+    const int y = tile / ranges.tiles_x * GS_TILE_SIZE + in_tile / GS_TILE_SIZE;
     if (x >= width || y >= height) return;
     float transmittance = 1;
-    for (int64_t i = lists.tile_begin[tile]; i < lists.tile_begin[tile + 1]; i++) {
+    for (int64_t i = ranges.tile_begin[tile]; i < ranges.tile_begin[tile + 1]; i++) {
         coverage c;
-        if (!covers(splats[lists.splat_index[i]], x, y, &c)) continue;
+        if (!covers(splats[ranges.splat_index[i]], x, y, &c)) continue;
         const float behind = __fmul_rn(transmittance, 1 - c.alpha);
         if (behind < min_transmittance) {
             tape[i * tile_pixels + in_tile] = REFERENCE_STOPPED;
@@ -96,13 +97,13 @@ kernel_frame::kernel_frame(const scene_choice &choice_, gs_stream stream_)
     view.image.color = color.data(), view.image.transmittance = transmittance.data();
     view.image.n_contrib = n_contrib.data();
     EXPECT_GS_OK(gs_project(&view, stream));
-    for (int attempt = 0; attempt < 2; attempt++, view.pair_capacity = view.pairs_needed) {
+    for (int attempt = 0; attempt < 2; attempt++, view.isect_capacity = view.isects_needed) {
         EXPECT_GS_OK(gs_bin_bytes(&view, &view.workspace_bytes));
         workspace = std::make_unique<device_vector<char>>(view.workspace_bytes);
         view.workspace = workspace->data();
         const gs_status status = gs_bin(&view, stream);
         if (status == GS_OK) break;
-        EXPECT_EQ(status, GS_PAIRS_DO_NOT_FIT) << gs_last_error();
+        EXPECT_EQ(status, GS_ISECTS_DO_NOT_FIT) << gs_last_error();
     }
     EXPECT_GS_OK(gs_render(&view, stream));
 }
@@ -116,20 +117,20 @@ std::vector<float> kernel_frame::backward(const std::vector<float> &color_gradie
                                           const gs_gradient &extras) const {
     const device_vector<float> d_color(color_gradient), d_alpha(alpha_gradient);
     gs_gradient gradient = extras;
-    EXPECT_GS_OK(
-        gs_moments_bytes(choice.count, view.gaussians.channels, policy.strategy, &gradient.moments_bytes));
-    const device_vector<float> moments(gradient.moments_bytes / sizeof(float));
+    EXPECT_GS_OK(gs_splat_grad_bytes(choice.count, view.gaussians.channels, policy.strategy,
+                                     &gradient.splat_grad_bytes));
+    const device_vector<float> splat_grad(gradient.splat_grad_bytes / sizeof(float));
     gradient.color = d_color.data();
     gradient.alpha = d_alpha.data();
-    gradient.moments = reinterpret_cast<gs_moments *>(moments.data());
+    gradient.splat_grad = reinterpret_cast<gs_splat_grad *>(splat_grad.data());
     EXPECT_GS_OK(gs_render_backward(&view, &gradient, policy, stream));
-    std::vector<float> out(size_t(choice.count * GS_MOMENTS_STRIDE)); // not what the strategy needs behind
-    device_download(out.data(), moments.data(), out.size() * sizeof(float));
+    std::vector<float> out(size_t(choice.count * GS_SPLAT_GRAD_STRIDE)); // not what the strategy needs behind
+    device_download(out.data(), splat_grad.data(), out.size() * sizeof(float));
     return out;
 }
 
 reference_decisions kernel_frame::decisions() const {
-    const gs_lists &lists = view.lists;
+    const gs_tile_ranges &ranges = view.ranges;
     reference_decisions taken = {};
     const std::vector<gs_splat> seen = splats.read();
     taken.splats =
@@ -142,19 +143,19 @@ reference_decisions kernel_frame::decisions() const {
         for (int c = 0; c < 3; c++) taken.splats[i].color_positive[c] = choice.color || seen[i].color[c] > 0;
     }
 
-    const size_t tiles = size_t(lists.tiles_x) * lists.tiles_y;
-    taken.lists = lists;
-    taken.lists.tile_begin = static_cast<int64_t *>(malloc((tiles + 1) * sizeof(int64_t)));
-    taken.lists.splat_index = static_cast<uint32_t *>(malloc(size_t(lists.pairs + 1) * sizeof(uint32_t)));
-    device_download(taken.lists.tile_begin, lists.tile_begin, (tiles + 1) * sizeof(int64_t));
-    device_download(taken.lists.splat_index, lists.splat_index, size_t(lists.pairs) * sizeof(uint32_t));
+    const size_t tiles = size_t(ranges.tiles_x) * ranges.tiles_y;
+    taken.ranges = ranges;
+    taken.ranges.tile_begin = static_cast<int64_t *>(malloc((tiles + 1) * sizeof(int64_t)));
+    taken.ranges.splat_index = static_cast<uint32_t *>(malloc(size_t(ranges.isects + 1) * sizeof(uint32_t)));
+    device_download(taken.ranges.tile_begin, ranges.tile_begin, (tiles + 1) * sizeof(int64_t));
+    device_download(taken.ranges.splat_index, ranges.splat_index, size_t(ranges.isects) * sizeof(uint32_t));
 
     const device_vector<uint8_t> tape(
-        std::vector<uint8_t>(size_t(lists.pairs) * tile_pixels, REFERENCE_SKIPPED));
-    DEVICE_CHECK(launch(nullptr, unsigned(tiles), tile_pixels, replay_kernel, splats.data(), lists,
+        std::vector<uint8_t>(size_t(ranges.isects) * tile_pixels, REFERENCE_SKIPPED));
+    DEVICE_CHECK(launch(nullptr, unsigned(tiles), tile_pixels, replay_kernel, splats.data(), ranges,
                         choice.width, choice.height, tape.data()));
-    taken.blend = static_cast<uint8_t *>(malloc(size_t(lists.pairs) * tile_pixels + 1));
-    device_download(taken.blend, tape.data(), size_t(lists.pairs) * tile_pixels);
+    taken.blend = static_cast<uint8_t *>(malloc(size_t(ranges.isects) * tile_pixels + 1));
+    device_download(taken.blend, tape.data(), size_t(ranges.isects) * tile_pixels);
 
     const std::vector<float> rendered = color.read();
     taken.sign = static_cast<signed char *>(malloc(rendered.size()));
@@ -177,7 +178,7 @@ std::vector<reference_splat> kernel_frame::reference_splats(const reference_deci
 reference_blend kernel_frame::blend(const reference_decisions &held,
                                     const std::vector<reference_splat> &of) const {
     reference_blend out = {};
-    out.splats = of.data(), out.count = choice.count, out.lists = &held.lists;
+    out.splats = of.data(), out.count = choice.count, out.ranges = &held.ranges;
     out.width = choice.width, out.height = choice.height;
     out.background = scene.background, out.held = held.blend, out.normalize_depth = view.normalize_depth;
     out.inverse_depth = view.inverse_depth;

@@ -17,18 +17,18 @@ TEST(Large, BytesGrowWithNumbersBeyond32Bits) {
     size_t bytes[4];
     const int64_t step = int64_t(1) << 32;
     for (int k = 0; k < 4; k++) {
-        view.pair_capacity = step * (k + 1);
+        view.isect_capacity = step * (k + 1);
         ASSERT_GS_OK(gs_bin_bytes(&view, &bytes[k]));
-        EXPECT_GE(bytes[k], size_t(8 * view.pair_capacity)) << "two lists of indices";
+        EXPECT_GE(bytes[k], size_t(8 * view.isect_capacity)) << "two lists of indices";
         if (k > 0) {
             EXPECT_NEAR(double(bytes[k] - bytes[k - 1]), double(bytes[1] - bytes[0]), 1e7);
         }
     }
     view.camera.width = view.camera.height =
         1; // one tile with 32 buckets, of more entries than 32 bits count
-    view.pair_capacity = int64_t(1) << 38;
+    view.isect_capacity = int64_t(1) << 38;
     ASSERT_GS_OK(gs_bin_bytes(&view, &bytes[0]));
-    EXPECT_GE(bytes[0], size_t(8 * view.pair_capacity) + 32 * size_t(UINT32_MAX) * sizeof(uint32_t));
+    EXPECT_GE(bytes[0], size_t(8 * view.isect_capacity) + 32 * size_t(UINT32_MAX) * sizeof(uint32_t));
     size_t full, half;
     const auto expect_linear = [&](const char *what, auto of) {
         ASSERT_GS_OK(of(most, &full)) << what;
@@ -37,12 +37,12 @@ TEST(Large, BytesGrowWithNumbersBeyond32Bits) {
         EXPECT_NEAR(double(full) / double(half), 2, 0.1) << what;
     };
     expect_linear("moments",
-                  [](int64_t n, size_t *b) { return gs_moments_bytes(n, 1000, DISTWAR_FIXED, b); });
+                  [](int64_t n, size_t *b) { return gs_splat_grad_bytes(n, 1000, DISTWAR_FIXED, b); });
     expect_linear("relocation", gs_relocate_bytes);
     expect_linear("densification", gs_density_bytes);
     expect_linear("splits", gs_split_bytes);
     expect_linear("retirement", gs_retire_bytes);
-    ASSERT_GS_OK(gs_moments_bytes(most, 1000, DISTWAR_FIXED, &full));
+    ASSERT_GS_OK(gs_splat_grad_bytes(most, 1000, DISTWAR_FIXED, &full));
     EXPECT_GT(full, size_t(most) * 1000 * sizeof(int64_t));
 }
 
@@ -55,9 +55,9 @@ TEST(Large, PartsOfAViewDoNotOverlap) {
         view.gaussians.count = most, view.gaussians.channels = channels;
         float color = 0;
         view.gaussians.color = &color;
-        view.pair_capacity = (int64_t(1) << 33) + 5;
+        view.isect_capacity = (int64_t(1) << 33) + 5;
         gs_view_parts parts = {};
-        parts.image = parts.moments = parts.camera_gradient = 1, parts.strategy = DISTWAR_FIXED;
+        parts.image = parts.splat_grad = parts.camera_gradient = 1, parts.strategy = DISTWAR_FIXED;
         size_t bytes = 0;
         ASSERT_GS_OK(gs_view_bytes(&view, &parts, &bytes));
         char *const block = reinterpret_cast<char *>(uintptr_t(1) << 20); // nobody looks at the memory
@@ -70,7 +70,7 @@ TEST(Large, PartsOfAViewDoNotOverlap) {
                    {view.image.color, pixels * size_t(channels) * sizeof(float)},
                    {view.image.transmittance, pixels * sizeof(float)},
                    {view.image.n_contrib, pixels * sizeof(uint32_t)},
-                   {gradient.moments, gradient.moments_bytes},
+                   {gradient.splat_grad, gradient.splat_grad_bytes},
                    {gradient.camera, gradient.camera_bytes},
                    {view.workspace, view.workspace_bytes}};
         const char *end = block;

@@ -17,9 +17,9 @@ class filled_step {
     filled_step(const mode &m, const kernel_frame &frame, const std::vector<gs_camera> &cameras, char pattern)
         : pattern(pattern), count(size_t(frame.choice.count)), channels(m.channels), view(frame.view) {
         const size_t views = size_t(m.views ? m.views : 1), pixels = views * size_t(frame.pixels());
-        view.lists = {}, view.workspace = NULL;
+        view.ranges = {}, view.workspace = NULL;
         if (m.views) view.views = {m.views, cameras.data()};
-        view.pair_capacity = m.overflow ? frame.view.lists.pairs / 2 : 20 * frame.view.lists.pairs;
+        view.isect_capacity = m.overflow ? frame.view.ranges.isects / 2 : 20 * frame.view.ranges.isects;
         if (channels != GS_CHANNELS) {
             colors = std::make_unique<device_vector<float>>(random_floats(3, count * size_t(channels), 0, 1));
             view.gaussians.color = colors->data(), view.gaussians.channels = channels;
@@ -44,7 +44,7 @@ class filled_step {
         else
             gradient.gaussians.color = output<float>(size_t(channels) * count);
         gs_view_parts parts = {};
-        parts.image = parts.moments = 1, parts.strategy = DISTWAR_FIXED;
+        parts.image = parts.splat_grad = 1, parts.strategy = DISTWAR_FIXED;
         parts.camera_gradient = m.views == 0;
         size_t bytes = 0;
         EXPECT_GS_OK(gs_view_bytes(&view, &parts, &bytes));
@@ -53,7 +53,7 @@ class filled_step {
         outputs.push_back({view.image.transmittance, pixels * sizeof(float)});
         if (!m.overflow) outputs.push_back({view.image.n_contrib, pixels * sizeof(uint32_t)});
         outputs.push_back({view.splats, views * count * sizeof(gs_splat)});
-        outputs.push_back({gradient.moments, views * count * sizeof(gs_moments)});
+        outputs.push_back({gradient.splat_grad, views * count * sizeof(gs_splat_grad)});
         if (gradient.camera) outputs.push_back({gradient.camera, sizeof *gradient.camera});
 
         EXPECT_GS_OK(gs_forward(&view, NULL));

@@ -47,9 +47,9 @@ inline std::vector<pipeline_error> pipeline_errors(const scene_choice &choice, d
     EXPECT_GS_OK(gs_loss(&images, workspace.data(), bytes, result.data(), d_color.data(), NULL));
     gs_gradient gradient = {};
     gradient.color = d_color.data(), gradient.alpha = d_alpha.data();
-    EXPECT_GS_OK(gs_moments_bytes(choice.count, GS_CHANNELS, policy.strategy, &gradient.moments_bytes));
-    const device_vector<char> moments(gradient.moments_bytes);
-    gradient.moments = reinterpret_cast<gs_moments *>(moments.data());
+    EXPECT_GS_OK(gs_splat_grad_bytes(choice.count, GS_CHANNELS, policy.strategy, &gradient.splat_grad_bytes));
+    const device_vector<char> splat_grad(gradient.splat_grad_bytes);
+    gradient.splat_grad = reinterpret_cast<gs_splat_grad *>(splat_grad.data());
     gradient.gaussians = *gradients.get(), gradient.mean2d = d_mean2d.data();
     EXPECT_GS_OK(gs_camera_gradient_bytes(choice.count, &gradient.camera_bytes));
     const device_vector<char> d_camera(std::vector<char>(gradient.camera_bytes, char(0x7f))); // NaN
@@ -115,8 +115,8 @@ inline std::vector<pipeline_error> pipeline_errors(const scene_choice &choice, d
         out.push_back({what, relative_norm({a, a + values}, {b, b + values})});
     };
     compare_floats("camera's matrix", camera.matrix, by_camera.matrix, 12);
-    compare_floats("camera's rotation", camera.twist, by_camera.twist, 3);
-    compare_floats("camera's translation", camera.twist + 3, by_camera.twist + 3, 3);
+    compare_floats("camera's rotation", camera.se3_grad, by_camera.se3_grad, 3);
+    compare_floats("camera's translation", camera.se3_grad + 3, by_camera.se3_grad + 3, 3);
     compare_floats("camera's intrinsics", camera.intrinsics, by_camera.intrinsics, 4);
 
     // Coefficients beyond the degree in use, and everything of culled Gaussians, are exactly 0.

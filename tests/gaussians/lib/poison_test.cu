@@ -14,10 +14,10 @@ struct outcome {
 // All that a step makes of the frame's Gaussians as they are now, by sums that do not depend on the order.
 outcome step_of(const kernel_frame &frame) {
     gs_view view = frame.view;
-    view.lists = {}, view.workspace = NULL;
-    view.pair_capacity = frame.choice.count * frame.view.lists.tiles_x * frame.view.lists.tiles_y;
+    view.ranges = {}, view.workspace = NULL;
+    view.isect_capacity = frame.choice.count * frame.view.ranges.tiles_x * frame.view.ranges.tiles_y;
     gs_view_parts parts = {};
-    parts.image = parts.moments = parts.camera_gradient = 1, parts.strategy = DISTWAR_FIXED;
+    parts.image = parts.splat_grad = parts.camera_gradient = 1, parts.strategy = DISTWAR_FIXED;
     gs_gradient gradient = {};
     size_t bytes = 0;
     EXPECT_GS_OK(gs_view_bytes(&view, &parts, &bytes));

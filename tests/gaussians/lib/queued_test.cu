@@ -18,11 +18,11 @@ class queued_frame {
           d_color(size_t(3 * stages.pixels())), result(3), gradients(choice.count, choice.sh_degree),
           mean2d(size_t(2 * choice.count)) {
         view = stages.view;
-        view.lists = {}, view.workspace = nullptr;
-        view.pair_capacity = std::max(stages.view.lists.pairs + room, int64_t(0));
+        view.ranges = {}, view.workspace = nullptr;
+        view.isect_capacity = std::max(stages.view.ranges.isects + room, int64_t(0));
         view.report = report.data();
         gs_view_parts parts = {};
-        parts.image = parts.moments = 1, parts.strategy = strategy;
+        parts.image = parts.splat_grad = 1, parts.strategy = strategy;
         size_t bytes = 0;
         EXPECT_GS_OK(gs_view_bytes(&view, &parts, &bytes));
         block = std::make_unique<device_vector<char>>(bytes);
@@ -88,21 +88,21 @@ TEST_P(Queued, GivesTheBitsOfAFrameThatWaits) {
         queued_frame waiting(GetParam(), room), queued(GetParam(), room);
         waiting.view.report = nullptr;
         for (queued_frame *f : {&waiting, &queued}) f->forward(NULL);
-        const gs_lists &expected = waiting.view.lists, &lists = queued.view.lists;
-        EXPECT_EQ(lists.pairs, queued.view.pair_capacity);
+        const gs_tile_ranges &expected = waiting.view.ranges, &ranges = queued.view.ranges;
+        EXPECT_EQ(ranges.isects, queued.view.isect_capacity);
         gs_bin_report report = queued.report.read()[0];
-        EXPECT_EQ(report.pairs_needed, expected.pairs);
-        EXPECT_EQ(report.most_pairs_needed, expected.pairs);
+        EXPECT_EQ(report.isects_needed, expected.isects);
+        EXPECT_EQ(report.most_isects_needed, expected.isects);
         queued.view.report = &report;
         ASSERT_GS_OK(gs_bin_wait(&queued.view, NULL));
-        EXPECT_EQ(queued.view.pairs_needed, expected.pairs);
-        EXPECT_EQ(lists.pairs, expected.pairs);
-        EXPECT_EQ(lists.pixels_per_thread, expected.pixels_per_thread);
-        EXPECT_EQ(lists.split_tiles, expected.split_tiles);
-        const size_t tiles = size_t(lists.tiles_x) * lists.tiles_y;
-        EXPECT_EQ(downloaded(lists.tile_begin, tiles + 1), downloaded(expected.tile_begin, tiles + 1));
-        EXPECT_EQ(downloaded(lists.splat_index, size_t(lists.pairs)),
-                  downloaded(expected.splat_index, size_t(lists.pairs)));
+        EXPECT_EQ(queued.view.isects_needed, expected.isects);
+        EXPECT_EQ(ranges.isects, expected.isects);
+        EXPECT_EQ(ranges.pixels_per_thread, expected.pixels_per_thread);
+        EXPECT_EQ(ranges.split_tiles, expected.split_tiles);
+        const size_t tiles = size_t(ranges.tiles_x) * ranges.tiles_y;
+        EXPECT_EQ(downloaded(ranges.tile_begin, tiles + 1), downloaded(expected.tile_begin, tiles + 1));
+        EXPECT_EQ(downloaded(ranges.splat_index, size_t(ranges.isects)),
+                  downloaded(expected.splat_index, size_t(ranges.isects)));
         EXPECT_EQ(queued.picture(), waiting.picture());
         EXPECT_EQ(queued.result.read(), waiting.result.read());
         for (queued_frame *f : {&waiting, &queued}) f->backward(NULL);
@@ -125,36 +125,36 @@ TEST(QueuedEdges, GradientsAgreeWithoutSettling) {
 
 TEST(QueuedEdges, AValidDivisionOfWorkIsKept) {
     queued_frame f(some_scene, 0);
-    f.view.lists.pixels_per_thread = 1;
-    f.view.lists.split_tiles = 3;
+    f.view.ranges.pixels_per_thread = 1;
+    f.view.ranges.split_tiles = 3;
     f.forward(NULL);
-    EXPECT_EQ(f.view.lists.pixels_per_thread, 1);
-    EXPECT_EQ(f.view.lists.split_tiles, 3);
-    f.view.lists.split_tiles = 1000; // of a larger picture
+    EXPECT_EQ(f.view.ranges.pixels_per_thread, 1);
+    EXPECT_EQ(f.view.ranges.split_tiles, 3);
+    f.view.ranges.split_tiles = 1000; // of a larger picture
     f.forward(NULL);
-    EXPECT_LE(f.view.lists.split_tiles, f.view.lists.tiles_x * f.view.lists.tiles_y);
+    EXPECT_LE(f.view.ranges.split_tiles, f.view.ranges.tiles_x * f.view.ranges.tiles_y);
     f.backward(NULL);
 }
 
 TEST(QueuedEdges, AnOverflowShowsAndReadsNothingBeyondTheLists) {
     for (const distwar_strategy strategy : {DISTWAR_TREE, DISTWAR_BLOCK}) {
         queued_frame f(some_scene, -1, strategy);
-        const int64_t pairs = f.stages.view.lists.pairs;
-        for (const int64_t capacity : {pairs - 1, int64_t(1), int64_t(0)}) {
-            f.view.pair_capacity = capacity;
+        const int64_t isects = f.stages.view.ranges.isects;
+        for (const int64_t capacity : {isects - 1, int64_t(1), int64_t(0)}) {
+            f.view.isect_capacity = capacity;
             f.forward(NULL);
             f.backward(NULL);
             for (const float value : f.picture()) ASSERT_TRUE(std::isnan(value));
             EXPECT_TRUE(std::isnan(f.result.read()[0])) << "and so does the loss";
             for (const double value : f.gradient_values()) ASSERT_EQ(value, 0);
             gs_bin_report report = f.report.read()[0];
-            EXPECT_EQ(report.pairs_needed, pairs);
+            EXPECT_EQ(report.isects_needed, isects);
             f.view.report = &report;
-            EXPECT_EQ(gs_bin_wait(&f.view, NULL), GS_PAIRS_DO_NOT_FIT);
+            EXPECT_EQ(gs_bin_wait(&f.view, NULL), GS_ISECTS_DO_NOT_FIT);
             f.view.report = f.report.data();
-            EXPECT_NE(std::string(gs_last_error()).find(std::to_string(pairs)), std::string::npos)
+            EXPECT_NE(std::string(gs_last_error()).find(std::to_string(isects)), std::string::npos)
                 << gs_last_error();
-            EXPECT_EQ(f.view.pairs_needed, pairs);
+            EXPECT_EQ(f.view.isects_needed, isects);
         }
     }
 }
@@ -162,17 +162,17 @@ TEST(QueuedEdges, AnOverflowShowsAndReadsNothingBeyondTheLists) {
 // The lists' memory has exactly the capacity: what lies behind it must stay.
 TEST(QueuedEdges, AnOverflowWritesNothingBeyondTheCapacity) {
     queued_frame f(some_scene, -1);
-    const int64_t pairs = f.stages.view.lists.pairs;
+    const int64_t isects = f.stages.view.ranges.isects;
     ASSERT_GS_OK(gs_project(&f.view, NULL));
-    for (const int64_t capacity : {pairs - 1, int64_t(7), int64_t(0)}) {
-        f.view.pair_capacity = capacity;
+    for (const int64_t capacity : {isects - 1, int64_t(7), int64_t(0)}) {
+        f.view.isect_capacity = capacity;
         size_t bytes = 0;
         ASSERT_GS_OK(gs_bin_bytes(&f.view, &bytes));
         std::vector<char> expected(bytes + 65536, 77);
         const device_vector<char> workspace(expected);
         f.view.workspace = workspace.data(), f.view.workspace_bytes = bytes;
         ASSERT_GS_OK(gs_bin(&f.view, NULL));
-        EXPECT_EQ(f.report.read()[0].pairs_needed, pairs);
+        EXPECT_EQ(f.report.read()[0].isects_needed, isects);
         const std::vector<char> after = workspace.read();
         EXPECT_TRUE(
             std::equal(after.begin() + int64_t(bytes), after.end(), expected.begin() + int64_t(bytes)));
@@ -181,19 +181,19 @@ TEST(QueuedEdges, AnOverflowWritesNothingBeyondTheCapacity) {
 
 TEST(QueuedEdges, TheReportRemembersTheMostThatWasNeeded) {
     queued_frame f(some_scene, 0);
-    const int64_t pairs = f.stages.view.lists.pairs;
+    const int64_t isects = f.stages.view.ranges.isects;
     f.forward(NULL);
     const gs_camera near = f.view.camera;
     f.view.camera.translation[2] += 1000; // all splats become small
     f.forward(NULL);
     const gs_bin_report far = f.report.read()[0];
-    EXPECT_LT(far.pairs_needed, pairs);
-    EXPECT_EQ(far.most_pairs_needed, pairs);
+    EXPECT_LT(far.isects_needed, isects);
+    EXPECT_EQ(far.most_isects_needed, isects);
     f.view.camera = near;
     const gs_bin_report cleared = {};
     device_upload(f.report.data(), &cleared, sizeof cleared);
     f.forward(NULL);
-    EXPECT_EQ(f.report.read()[0].most_pairs_needed, pairs);
+    EXPECT_EQ(f.report.read()[0].most_isects_needed, isects);
 }
 
 // A gs_bin_report in pinned memory.
@@ -208,19 +208,19 @@ TEST_P(Queued, WithAReportInPinnedMemoryGivesTheBitsOfAFrameThatWaits) {
     queued_frame waiting(GetParam(), 500), queued(GetParam(), 500);
     waiting.view.report = nullptr;
     queued.view.report = report.of;
-    const int64_t room = queued.view.pair_capacity, pairs = queued.stages.view.lists.pairs;
-    for (const int64_t capacity : {pairs - 1, int64_t(0), room}) {
-        queued.view.pair_capacity = capacity;
-        const gs_status expected = pairs > capacity ? GS_PAIRS_DO_NOT_FIT : GS_OK;
+    const int64_t room = queued.view.isect_capacity, isects = queued.stages.view.ranges.isects;
+    for (const int64_t capacity : {isects - 1, int64_t(0), room}) {
+        queued.view.isect_capacity = capacity;
+        const gs_status expected = isects > capacity ? GS_ISECTS_DO_NOT_FIT : GS_OK;
         EXPECT_GS_OK(gs_forward(&queued.view, NULL));
         EXPECT_EQ(gs_bin_wait(&queued.view, NULL), expected) << gs_last_error();
-        EXPECT_EQ(queued.view.pairs_needed, pairs);
+        EXPECT_EQ(queued.view.isects_needed, isects);
     }
     for (queued_frame *f : {&waiting, &queued}) f->forward(NULL);
     EXPECT_GS_OK(gs_bin_wait(&queued.view, NULL));
     for (queued_frame *f : {&waiting, &queued}) f->backward(NULL);
-    EXPECT_EQ(queued.view.lists.pairs, pairs);
-    EXPECT_EQ(queued.view.lists.split_tiles, waiting.view.lists.split_tiles);
+    EXPECT_EQ(queued.view.ranges.isects, isects);
+    EXPECT_EQ(queued.view.ranges.split_tiles, waiting.view.ranges.split_tiles);
     EXPECT_EQ(queued.picture(), waiting.picture());
     EXPECT_EQ(queued.gradient_values(), waiting.gradient_values());
 }
@@ -253,8 +253,8 @@ TEST(QueuedEdges, AlphaIsWrittenWhereItIsGiven) {
     f.view.image.alpha = alpha.data();
     f.forward(NULL);
     for (const float value : alpha.read()) ASSERT_TRUE(std::isnan(value));
-    f.view.report = nullptr, f.view.pair_capacity = 0;
-    EXPECT_EQ(gs_forward(&f.view, NULL), GS_PAIRS_DO_NOT_FIT);
+    f.view.report = nullptr, f.view.isect_capacity = 0;
+    EXPECT_EQ(gs_forward(&f.view, NULL), GS_ISECTS_DO_NOT_FIT);
     queued_frame g(some_scene, 0);
     g.view.image.alpha = alpha.data();
     g.forward(NULL);
@@ -269,7 +269,7 @@ TEST(QueuedEdges, NoGaussiansNeedNoSplats) {
     choice.count = 0;
     for (const bool with_report : {true, false}) {
         queued_frame f(choice, 100);
-        f.view.splats = nullptr, f.gradient.moments = nullptr;
+        f.view.splats = nullptr, f.gradient.splat_grad = nullptr;
         if (!with_report) f.view.report = nullptr;
         f.forward(NULL);
         f.backward(NULL);
@@ -371,8 +371,8 @@ TEST(QueuedGraph, ReplaysAWholeStepWithOtherParameters) {
             DEVICE_CHECK(cudaDeviceSynchronize());
             step.replay();
             const gs_bin_report a = direct.report.read()[0], b = replayed.report.read()[0];
-            EXPECT_EQ(a.pairs_needed, b.pairs_needed);
-            ASSERT_LE(a.most_pairs_needed, direct.view.pair_capacity);
+            EXPECT_EQ(a.isects_needed, b.isects_needed);
+            ASSERT_LE(a.most_isects_needed, direct.view.isect_capacity);
             EXPECT_EQ(replayed.picture(), direct.picture()) << round;
             EXPECT_EQ(replayed.result.read(), direct.result.read());
             const double difference = relative_norm(replayed.gradient_values(), direct.gradient_values());
@@ -390,7 +390,7 @@ TEST(QueuedGraph, AnOverflowInAReplayShows) {
     GTEST_SKIP()
         << "simt has no CUDA graphs; AnOverflowShowsAndReadsNothingBeyondTheLists runs the same calls";
 #else
-    queued_frame f(some_scene, 500, DISTWAR_TREE); // Adam changes how many pairs are needed
+    queued_frame f(some_scene, 500, DISTWAR_TREE); // Adam changes how many intersections are needed
     device_gaussians moments[2] = {{some_scene.count, some_scene.sh_degree},
                                    {some_scene.count, some_scene.sh_degree}};
     captured_step step(f, {&moments[0], &moments[1]});
@@ -402,7 +402,7 @@ TEST(QueuedGraph, AnOverflowInAReplayShows) {
     device_upload(f.view.gaussians.log_scale, larger.data(), larger.size() * sizeof(float));
     step.replay();
     EXPECT_TRUE(std::isnan(f.result.read()[0]));
-    EXPECT_GT(f.report.read()[0].most_pairs_needed, f.view.pair_capacity);
+    EXPECT_GT(f.report.read()[0].most_isects_needed, f.view.isect_capacity);
     device_upload(f.view.gaussians.log_scale, scale.data(), scale.size() * sizeof(float));
     step.replay();
     EXPECT_TRUE(std::isfinite(f.result.read()[0])) << "the next replay is valid again";

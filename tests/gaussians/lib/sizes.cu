@@ -162,20 +162,20 @@ int main(int argc, char **argv) {
         device_free(view.workspace);
         view.workspace = device_allocate(view.workspace_bytes);
         const gs_status status = gs_bin(&view, NULL);
-        if (status != GS_PAIRS_DO_NOT_FIT) must(status);
+        if (status != GS_ISECTS_DO_NOT_FIT) must(status);
         if (status == GS_OK) break;
-        view.pair_capacity = view.pairs_needed;
+        view.isect_capacity = view.isects_needed;
     }
     must(gs_render(&view, NULL));
     DEVICE_CHECK(cudaDeviceSynchronize());
-    printf("  %lld pairs, %.1f GB for lists, %.2f s forward\n", (long long)view.lists.pairs,
+    printf("  %lld pairs, %.1f GB for lists, %.2f s forward\n", (long long)view.ranges.isects,
            double(view.workspace_bytes) / 1e9, now() - began);
 
-    const int tiles_x = view.lists.tiles_x, tiles = tiles_x * view.lists.tiles_y;
-    const std::vector<int64_t> begin = read(view.lists.tile_begin, tiles + 1);
-    expect(begin[size_t(tiles)] == view.lists.pairs, "pairs that lists do not have",
-           double(view.lists.pairs - begin[size_t(tiles)]), 0);
-    expect(double(view.lists.pairs) >= argument(7, 0), "pairs", double(view.lists.pairs), argument(7, 0));
+    const int tiles_x = view.ranges.tiles_x, tiles = tiles_x * view.ranges.tiles_y;
+    const std::vector<int64_t> begin = read(view.ranges.tile_begin, tiles + 1);
+    expect(begin[size_t(tiles)] == view.ranges.isects, "pairs that lists do not have",
+           double(view.ranges.isects - begin[size_t(tiles)]), 0);
+    expect(double(view.ranges.isects) >= argument(7, 0), "pairs", double(view.ranges.isects), argument(7, 0));
     std::vector<int> sampled = {0, tiles_x - 1, tiles / 2 + tiles_x / 2, tiles - 1};
     random_stream random = {7};
     for (int k = 0; k < 3; k++) sampled.push_back(int(random_below(&random, uint64_t(tiles))));
@@ -192,8 +192,9 @@ int main(int argc, char **argv) {
                             std::min(x0 + GS_TILE_SIZE, width), std::min(y0 + GS_TILE_SIZE, height)));
     }
     gradient.color = d_color, gradient.gaussians = sets[1];
-    must(gs_moments_bytes(n, w.channels, DISTWAR_TREE, &gradient.moments_bytes));
-    gradient.moments = reinterpret_cast<gs_moments *>(allocate<char>(int64_t(gradient.moments_bytes)));
+    must(gs_splat_grad_bytes(n, w.channels, DISTWAR_TREE, &gradient.splat_grad_bytes));
+    gradient.splat_grad =
+        reinterpret_cast<gs_splat_grad *>(allocate<char>(int64_t(gradient.splat_grad_bytes)));
     began = now();
     must(gs_backward(&view, &gradient, {DISTWAR_TREE, 8}, NULL));
     DEVICE_CHECK(cudaDeviceSynchronize());
@@ -245,7 +246,7 @@ int main(int argc, char **argv) {
         const int columns = std::min(int(GS_TILE_SIZE), width - x0),
                   rows = std::min(int(GS_TILE_SIZE), height - y0);
         const int64_t length = begin[size_t(tile) + 1] - begin[size_t(tile)];
-        std::vector<uint32_t> list = read(view.lists.splat_index + begin[size_t(tile)], length), near;
+        std::vector<uint32_t> list = read(view.ranges.splat_index + begin[size_t(tile)], length), near;
         for (const auto &part : found)
             if (part.count(tile)) near.insert(near.end(), part.at(tile).begin(), part.at(tile).end());
         entries += length;
@@ -277,12 +278,12 @@ int main(int argc, char **argv) {
             order_wrong += k > 0 && splats[size_t(k)].depth < splats[size_t(k) - 1].depth * (1 - 1e-6);
         }
         int64_t ends[2] = {0, length};
-        gs_lists lists = {};
-        lists.tiles_x = lists.tiles_y = 1, lists.pairs = length, lists.tile_begin = ends,
-        lists.splat_index = index.data();
+        gs_tile_ranges ranges = {};
+        ranges.tiles_x = ranges.tiles_y = 1, ranges.isects = length, ranges.tile_begin = ends,
+        ranges.splat_index = index.data();
         reference_blend blend = {};
         const std::vector<double> background(size_t(w.channels), 0.0);
-        blend.splats = splats.data(), blend.count = length, blend.lists = &lists, blend.width = columns;
+        blend.splats = splats.data(), blend.count = length, blend.ranges = &ranges, blend.width = columns;
         blend.height = rows, blend.background = background.data();
         if (w.channels != GS_CHANNELS) blend.channels = w.channels, blend.color = colors.data();
         std::vector<uint8_t> tape(size_t(length) * REFERENCE_TILE_PIXELS + 1);

@@ -40,7 +40,7 @@ TEST(Status, TextBelongsToTheThread) {
 
 TEST(Status, LongTextIsCut) {
     const std::string text(100000, 'x');
-    EXPECT_EQ(libgs_fail(GS_PAIRS_DO_NOT_FIT, "%s", text.c_str()), GS_PAIRS_DO_NOT_FIT);
+    EXPECT_EQ(libgs_fail(GS_ISECTS_DO_NOT_FIT, "%s", text.c_str()), GS_ISECTS_DO_NOT_FIT);
     const std::string kept = gs_last_error();
     EXPECT_GT(kept.size(), 100u);
     EXPECT_EQ(text.compare(0, kept.size(), kept), 0);

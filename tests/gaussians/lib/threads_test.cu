@@ -13,9 +13,9 @@ std::vector<float> values_of(const scene_choice &choice, gs_stream stream) {
     std::vector<float> values = frame.color.read();
     const std::vector<float> weight = random_floats(choice.seed, size_t(4 * frame.pixels()), -1, 1);
     const std::vector<float> alpha(weight.begin() + 3 * frame.pixels(), weight.end());
-    const std::vector<float> moments =
+    const std::vector<float> splat_grad =
         frame.backward({weight.begin(), weight.begin() + 3 * frame.pixels()}, alpha, {DISTWAR_FIXED, 0});
-    values.insert(values.end(), moments.begin(), moments.end());
+    values.insert(values.end(), splat_grad.begin(), splat_grad.end());
     return values;
 }
 

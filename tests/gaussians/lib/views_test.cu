@@ -35,11 +35,11 @@ class placed_view {
         : view(like), policy(policy),
           gradients(choice.count, choice.sh_degree, choice.color, choice.covariance) {
         views = std::max(view.views.count, 1);
-        view.lists = {};
+        view.ranges = {};
         view.report = report;
-        view.pair_capacity = 60000;
+        view.isect_capacity = 60000;
         gs_view_parts parts = {};
-        parts.image = parts.moments = 1, parts.strategy = policy.strategy;
+        parts.image = parts.splat_grad = 1, parts.strategy = policy.strategy;
         size_t bytes = 0;
         EXPECT_GS_OK(gs_view_bytes(&view, &parts, &bytes));
         block = std::make_unique<device_vector<char>>(bytes);
@@ -58,9 +58,9 @@ class placed_view {
         return floats(reinterpret_cast<const float *>(view.splats),
                       int64_t(sizeof(gs_splat) / 4) * views * view.gaussians.count);
     }
-    std::vector<float> moments() const {
-        return floats(reinterpret_cast<const float *>(gradient.moments),
-                      GS_MOMENTS_STRIDE * views * view.gaussians.count);
+    std::vector<float> splat_grad() const {
+        return floats(reinterpret_cast<const float *>(gradient.splat_grad),
+                      GS_SPLAT_GRAD_STRIDE * views * view.gaussians.count);
     }
     std::vector<double> gradient_values() const {
         reference_gaussians got = gradients.read();
@@ -109,13 +109,13 @@ std::vector<double> part(const std::vector<float> &all, size_t size, int v) {
 }
 
 void expect_same_lists(const gs_view &all, const gs_view &one, int v) {
-    const size_t tiles = size_t(one.lists.tiles_x) * one.lists.tiles_y;
+    const size_t tiles = size_t(one.ranges.tiles_x) * one.ranges.tiles_y;
     std::vector<int64_t> begin(tiles * size_t(std::max(all.views.count, 1)) + 1), own(tiles + 1);
-    device_download(begin.data(), all.lists.tile_begin, begin.size() * sizeof(int64_t));
-    device_download(own.data(), one.lists.tile_begin, own.size() * sizeof(int64_t));
+    device_download(begin.data(), all.ranges.tile_begin, begin.size() * sizeof(int64_t));
+    device_download(own.data(), one.ranges.tile_begin, own.size() * sizeof(int64_t));
     std::vector<uint32_t> index(size_t(begin.back())), own_index(size_t(own.back()));
-    device_download(index.data(), all.lists.splat_index, index.size() * sizeof(uint32_t));
-    device_download(own_index.data(), one.lists.splat_index, own_index.size() * sizeof(uint32_t));
+    device_download(index.data(), all.ranges.splat_index, index.size() * sizeof(uint32_t));
+    device_download(own_index.data(), one.ranges.splat_index, own_index.size() * sizeof(uint32_t));
     const int64_t first = begin[tiles * size_t(v)];
     for (size_t t = 0; t <= tiles; t++)
         ASSERT_EQ(begin[tiles * size_t(v) + t] - first, own[t]) << "view " << v;
@@ -140,35 +140,36 @@ TEST_P(Views, AreTheSingleViewsAndTheSumOfTheirGradients) {
         all.gradient.color = d_color.data(), all.gradient.alpha = d_alpha.data();
         ASSERT_GS_OK(gs_forward(&all.view, NULL));
         ASSERT_GS_OK(gs_backward(&all.view, &all.gradient, policy, NULL));
-        EXPECT_EQ(all.view.lists.views, count);
+        EXPECT_EQ(all.view.ranges.views, count);
 
         std::vector<float> sum(all.gradient_values().size());
-        int64_t pairs = 0;
+        int64_t isects = 0;
         for (int v = 0; v < count; v++) {
             like.views = {}, like.camera = cameras[size_t(v)];
             placed_view one(like, choice, policy);
             one.gradient.color = d_color.data() + 3 * values * size_t(v);
             one.gradient.alpha = d_alpha.data() + values * size_t(v);
             ASSERT_GS_OK(gs_forward(&one.view, NULL));
-            pairs += one.view.lists.pairs;
+            isects += one.view.ranges.isects;
             expect_same(all.splats(), one.splats(), v, "splats");
             expect_same_lists(all.view, one.view, v);
             expect_same(all.color(), one.color(), v, "color");
             expect_same(all.transmittance(), one.transmittance(), v, "transmittance");
             expect_same(all.n_contrib(), one.n_contrib(), v, "n_contrib");
             ASSERT_GS_OK(gs_backward(&one.view, &one.gradient, policy, NULL));
-            const std::vector<float> moments = one.moments();
-            EXPECT_LE(relative_norm(part(all.moments(), moments.size(), v), part(moments, moments.size(), 0)),
+            const std::vector<float> splat_grad = one.splat_grad();
+            EXPECT_LE(relative_norm(part(all.splat_grad(), splat_grad.size(), v),
+                                    part(splat_grad, splat_grad.size(), 0)),
                       1e-5);
             // From equal moments: equal gradients.
-            device_upload(one.gradient.moments, all.moments().data() + moments.size() * size_t(v),
-                          moments.size() * sizeof(float));
+            device_upload(one.gradient.splat_grad, all.splat_grad().data() + splat_grad.size() * size_t(v),
+                          splat_grad.size() * sizeof(float));
             ASSERT_GS_OK(gs_project_backward(&one.view, &one.gradient, NULL));
             expect_same(all.mean2d->read(), one.mean2d->read(), v, "mean2d");
             const std::vector<double> own = one.gradient_values();
             for (size_t k = 0; k < sum.size(); k++) sum[k] += float(own[k]);
         }
-        EXPECT_EQ(all.view.pairs_needed, pairs);
+        EXPECT_EQ(all.view.isects_needed, isects);
         const std::vector<double> got = all.gradient_values(), expected(sum.begin(), sum.end());
         EXPECT_LE(relative_norm(got, expected), 1e-6);
     }
@@ -246,9 +247,9 @@ TEST(ViewsEdges, EveryStrategyDivisionOfWorkAndModeAgrees) {
             all.gradient.color = d_color.data();
             ASSERT_GS_OK(gs_project(&all.view, NULL));
             ASSERT_GS_OK(gs_bin(&all.view, NULL));
-            const int tiles = 4 * all.view.lists.tiles_x * all.view.lists.tiles_y;
-            all.view.lists.pixels_per_thread = pixels;
-            all.view.lists.split_tiles = pixels == 4 ? 0 : pixels == 2 ? tiles : 3;
+            const int tiles = 4 * all.view.ranges.tiles_x * all.view.ranges.tiles_y;
+            all.view.ranges.pixels_per_thread = pixels;
+            all.view.ranges.split_tiles = pixels == 4 ? 0 : pixels == 2 ? tiles : 3;
             ASSERT_GS_OK(gs_render(&all.view, NULL));
             ASSERT_GS_OK(gs_backward(&all.view, &all.gradient, {strategy, 0}, NULL));
             if (picture.empty()) picture = all.color(), expected = all.gradient_values();
@@ -267,10 +268,10 @@ TEST(ViewsEdges, AnOverflowOfAnyViewIsOneOfAll) {
     placed_view all(like, some_scene, {DISTWAR_TREE, 0}, report.data());
     const device_vector<float> d_color(std::vector<float>(size_t(9 * all.pixels()), 1));
     all.gradient.color = d_color.data();
-    all.view.pair_capacity = frame.view.lists.pairs; // those of one view
+    all.view.isect_capacity = frame.view.ranges.isects; // those of one view
     ASSERT_GS_OK(gs_forward(&all.view, NULL));
     ASSERT_GS_OK(gs_backward(&all.view, &all.gradient, all.policy, NULL));
-    EXPECT_GT(report.read()[0].pairs_needed, all.view.pair_capacity);
+    EXPECT_GT(report.read()[0].isects_needed, all.view.isect_capacity);
     for (const float value : all.color()) ASSERT_TRUE(std::isnan(value));
     for (const float value : all.transmittance()) ASSERT_TRUE(std::isnan(value));
     for (const double value : all.gradient_values()) ASSERT_EQ(value, 0);
@@ -328,7 +329,7 @@ TEST(ViewsEdges, TheLargestSizesDoNotOverflow) {
     view.views = {GS_MAX_VIEWS, cameras.data()};
     size_t bytes = 0, one = 0;
     gs_view_parts parts = {};
-    parts.image = parts.moments = 1, parts.strategy = DISTWAR_FIXED;
+    parts.image = parts.splat_grad = 1, parts.strategy = DISTWAR_FIXED;
     ASSERT_GS_OK(gs_view_bytes(&view, &parts, &bytes));
     view.views = {};
     ASSERT_GS_OK(gs_view_bytes(&view, &parts, &one));

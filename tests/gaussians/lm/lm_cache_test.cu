@@ -26,8 +26,8 @@ struct cached {
         return doubles(f.change.read());
     }
     std::vector<double> backward(const lm_frame &f, const float *picture, distwar_policy policy) const {
-        float *const moments = reinterpret_cast<float *>(f.moments.data());
-        EXPECT_GS_OK(gs_lm_cached_backward(&f.view, &cache, picture, policy, moments, NULL));
+        float *const splat_grad = reinterpret_cast<float *>(f.splat_grad.data());
+        EXPECT_GS_OK(gs_lm_cached_backward(&f.view, &cache, picture, policy, splat_grad, NULL));
         return f.to_parameters();
     }
     std::vector<double> take_squares(const lm_frame &f, distwar_policy policy) const {
@@ -48,15 +48,15 @@ TEST_P(Lm, TheSortKeepsEveryPair) {
     const lm_frame frame(GetParam());
     const cached held(frame);
     std::vector<pair_of_both> expected, got;
-    const auto &lists = frame.taken.lists;
-    for (int tile = 0; tile < lists.tiles_x * lists.tiles_y; tile++)
-        for (int64_t k = lists.tile_begin[tile]; k < lists.tile_begin[tile + 1]; k++)
+    const auto &ranges = frame.taken.ranges;
+    for (int tile = 0; tile < ranges.tiles_x * ranges.tiles_y; tile++)
+        for (int64_t k = ranges.tile_begin[tile]; k < ranges.tile_begin[tile + 1]; k++)
             for (int p = 0; p < REFERENCE_TILE_PIXELS; p++) {
                 const uint8_t did = frame.taken.blend[k * REFERENCE_TILE_PIXELS + p];
                 if (did != REFERENCE_COUNTED && did != REFERENCE_CUT) continue;
-                const int x = tile % lists.tiles_x * GS_TILE_SIZE + p % GS_TILE_SIZE;
-                const int y = tile / lists.tiles_x * GS_TILE_SIZE + p / GS_TILE_SIZE;
-                expected.emplace_back(lists.splat_index[k], uint32_t(x + 65536 * y));
+                const int x = tile % ranges.tiles_x * GS_TILE_SIZE + p % GS_TILE_SIZE;
+                const int y = tile / ranges.tiles_x * GS_TILE_SIZE + p / GS_TILE_SIZE;
+                expected.emplace_back(ranges.splat_index[k], uint32_t(x + 65536 * y));
             }
     const std::vector<int64_t> begin = held.begin.read();
     const std::vector<uint32_t> pixel = held.pixel->read();
@@ -83,11 +83,11 @@ TEST_P(Lm, ProductsFromACacheAreThoseWithout) {
             << weighted;
     }
     frame.backward(frame.change.data());
-    const std::vector<double> moments = doubles(frame.read_moments());
+    const std::vector<double> splat_grad = doubles(frame.read_splat_grad());
     const std::vector<double> squares = frame.take_squares({DISTWAR_TREE, 0});
     for (const distwar_policy &policy : policies) {
         held.backward(frame, frame.change.data(), policy);
-        EXPECT_LE(relative_norm(doubles(frame.read_moments()), moments), 1e-5)
+        EXPECT_LE(relative_norm(doubles(frame.read_splat_grad()), splat_grad), 1e-5)
             << distwar_strategy_name(policy.strategy);
         EXPECT_LE(relative_norm(held.take_squares(frame, policy), squares), 1e-5)
             << distwar_strategy_name(policy.strategy);

@@ -169,7 +169,7 @@ void keep_while_others_are_opened(lm_form form) {
     gs_gaussians gradient = device_gaussians_open(p.device.count, p.device.sh_degree);
     views.open(p, 0, &gradient);
     EXPECT_EQ(views.opened[0].cache.pairs > 0, form == LM_CACHED);
-    ASSERT_GT(views.opened[0].view.lists.split_tiles, 0);
+    ASSERT_GT(views.opened[0].view.ranges.split_tiles, 0);
     lm_views_product(&views.opened[0], 1, &views.scene, &p.device, &product, NULL);
     const std::vector<float> before = views.read(product);
     for (size_t i = 1; i < p.views.size(); i++) views.open(p, i, &gradient);
@@ -250,13 +250,13 @@ TEST(LmView, Keeps32BytesAPixel) {
         const size_t pixels = 24 * 20, tiles = 4;
         for (size_t i = 0; i < p.views.size(); i++) {
             views.open(p, i);
-            const gs_lists &lists = views.opened[i].view.lists;
-            ASSERT_EQ(size_t(lists.tiles_x * lists.tiles_y), tiles);
-            EXPECT_EQ(lists.split_tiles > 0, count == 300);
+            const gs_tile_ranges &ranges = views.opened[i].view.ranges;
+            ASSERT_EQ(size_t(ranges.tiles_x * ranges.tiles_y), tiles);
+            EXPECT_EQ(ranges.split_tiles > 0, count == 300);
             EXPECT_EQ(lm_view_bytes(&views.opened[i]),
                       (count == 300 ? 44 : 32) * pixels + count * sizeof(gs_splat) +
-                          (tiles + 1) * sizeof(int64_t) + size_t(lists.pairs) * sizeof(uint32_t) +
-                          (lists.tile_order ? tiles * sizeof(uint32_t) : 0))
+                          (tiles + 1) * sizeof(int64_t) + size_t(ranges.isects) * sizeof(uint32_t) +
+                          (ranges.tile_order ? tiles * sizeof(uint32_t) : 0))
                 << i;
         }
     }

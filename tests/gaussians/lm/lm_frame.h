@@ -34,7 +34,7 @@ struct lm_frame : kernel_frame {
     explicit lm_frame(const scene_choice &c)
         : kernel_frame(c), weight(size_t(3 * pixels())), slope(size_t(3 * pixels())),
           tangents(size_t(choice.count * GS_LM_TANGENT_STRIDE)), change(size_t(3 * pixels())),
-          squares(size_t(choice.count * GS_LM_SQUARES_STRIDE)), moments(size_t(choice.count)),
+          squares(size_t(choice.count * GS_LM_SQUARES_STRIDE)), splat_grad(size_t(choice.count)),
           taken(decisions()) {
         lm.problem = {
             &scene.gaussians, choice.sh_degree_used, &scene.camera, {}, scene.target, nullptr, nullptr, 0, 0};
@@ -83,7 +83,7 @@ struct lm_frame : kernel_frame {
     std::vector<double> to_parameters() const {
         const device_gaussians gradients(choice.count, choice.sh_degree);
         gs_gradient gradient = {};
-        gradient.moments = moments.data();
+        gradient.splat_grad = splat_grad.data();
         gradient.gaussians = *gradients.get();
         EXPECT_GS_OK(gs_project_backward(&view, &gradient, NULL));
         return values_of(gradients);
@@ -91,15 +91,15 @@ struct lm_frame : kernel_frame {
     std::vector<double> backward(const float *picture) const {
         gs_gradient gradient = {};
         gradient.color = picture;
-        gradient.moments = moments.data();
-        gradient.moments_bytes = size_t(choice.count) * sizeof(gs_moments);
+        gradient.splat_grad = splat_grad.data();
+        gradient.splat_grad_bytes = size_t(choice.count) * sizeof(gs_splat_grad);
         EXPECT_GS_OK(gs_render_backward(&view, &gradient, {DISTWAR_TREE, 0}, NULL));
         return to_parameters();
     }
-    std::vector<float> read_moments() const {
-        const std::vector<gs_moments> records = moments.read();
+    std::vector<float> read_splat_grad() const {
+        const std::vector<gs_splat_grad> records = splat_grad.read();
         const float *first = reinterpret_cast<const float *>(records.data());
-        return {first, first + records.size() * GS_MOMENTS_STRIDE};
+        return {first, first + records.size() * GS_SPLAT_GRAD_STRIDE};
     }
     std::vector<double> take_squares(distwar_policy policy) const {
         EXPECT_GS_OK(gs_lm_squares(&view, NULL, weight.data(), policy, squares.data(), NULL));
@@ -112,7 +112,7 @@ struct lm_frame : kernel_frame {
     }
 
     device_vector<float> weight, slope, tangents, change, squares;
-    device_vector<gs_moments> moments;
+    device_vector<gs_splat_grad> splat_grad;
     reference_decisions taken;
     LmProblem lm{};
 };

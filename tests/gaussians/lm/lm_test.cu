@@ -32,8 +32,8 @@ TEST(LmEdges, ViewsMayHaveDifferentCameraModels) {
     EXPECT_EQ(first.read(), of_fisheye.read());
     EXPECT_EQ(second.read(), of_pinhole.read());
 
-    const std::vector<float> moments = random_floats(9, floats, -1, 1);
-    const device_vector<float> records(moments);
+    const std::vector<float> splat_grad = random_floats(9, floats, -1, 1);
+    const device_vector<float> records(splat_grad);
     const auto gradients = [&](std::vector<gs_lm_view> views) {
         for (gs_lm_view &view : views) view.records = records.data();
         const device_gaussians sum(frame.choice.count, frame.choice.sh_degree);
@@ -78,8 +78,8 @@ TEST_P(Lm, ForwardAgreesWithFiniteDifferencesOfTheResiduals) {
 TEST_P(Lm, GradientsOfSeveralCamerasAreThoseOfEach) {
     const lm_frame frame(GetParam());
     const std::vector<double> one = frame.backward(frame.slope.data());
-    const size_t values = size_t(frame.choice.count * GS_MOMENTS_STRIDE);
-    std::vector<float> other = frame.read_moments();
+    const size_t values = size_t(frame.choice.count * GS_SPLAT_GRAD_STRIDE);
+    std::vector<float> other = frame.read_splat_grad();
     for (size_t k = 0; k < values; k++) other[k] *= 0.5f + 0.25f * float(k % 7 % 3);
     const device_vector<float> second(other);
     const device_gaussians sum(frame.choice.count, frame.choice.sh_degree);
@@ -87,14 +87,14 @@ TEST_P(Lm, GradientsOfSeveralCamerasAreThoseOfEach) {
     {
         const device_gaussians alone(frame.choice.count, frame.choice.sh_degree);
         gs_gradient gradient = {};
-        gradient.moments = reinterpret_cast<gs_moments *>(second.data());
+        gradient.splat_grad = reinterpret_cast<gs_splat_grad *>(second.data());
         gradient.gaussians = *alone.get();
         ASSERT_GS_OK(gs_project_backward(&frame.view, &gradient, NULL));
         expected = values_of(alone);
     }
     for (size_t k = 0; k < one.size(); k++) expected[k] = 2 * one[k] + expected[k];
     const gs_lm_view a = {frame.view.camera, frame.splats.data(),
-                          reinterpret_cast<float *>(frame.moments.data())};
+                          reinterpret_cast<float *>(frame.splat_grad.data())};
     const gs_lm_view views[] = {a, {frame.view.camera, frame.splats.data(), second.data()}};
     for (int again = 0; again < 2; again++) // overwrites what is there
         ASSERT_GS_OK(gs_lm_gradients(frame.gaussians.get(), frame.choice.sh_degree_used, views, 2, 0,
@@ -128,7 +128,7 @@ TEST(LmSquares, DoNotDependOnTheReduction) {
     lm_frame frame({2, 128, 1, 1, 50, 37});
     const std::vector<double> atomic = frame.take_squares({DISTWAR_ATOMIC, 0});
     for (const int pixels : {1, 2, 4}) {
-        frame.view.lists.pixels_per_thread = pixels;
+        frame.view.ranges.pixels_per_thread = pixels;
         for (const distwar_policy &policy : policies)
             EXPECT_LE(relative_norm(frame.take_squares(policy), atomic), 1e-5)
                 << distwar_strategy_name(policy.strategy) << ' ' << pixels;
@@ -140,11 +140,11 @@ TEST_P(Lm, DoNotDependOnThePixelsOfAThread) {
     reference_gaussians direction = frame.random_direction(1);
     const device_gaussians p(direction);
     reference_gaussians_destroy(&direction);
-    frame.view.lists.pixels_per_thread = 1;
+    frame.view.ranges.pixels_per_thread = 1;
     const std::vector<double> change = frame.forward(p, false),
                               squares = frame.take_squares({DISTWAR_TREE, 0});
     for (const int pixels : {2, 4}) {
-        frame.view.lists.pixels_per_thread = pixels;
+        frame.view.ranges.pixels_per_thread = pixels;
         EXPECT_LE(relative_norm(frame.forward(p, false), change), 1e-5) << pixels;
         EXPECT_LE(relative_norm(frame.take_squares({DISTWAR_TREE, 0}), squares), 1e-5) << pixels;
     }
@@ -212,7 +212,7 @@ TEST(LmEdges, BadArgumentsAreNamed) {
     antialiased.gaussians.antialias = 1;
     EXPECT_EQ(gs_lm_add_diagonal(&antialiased, frame.squares.data(), frame.gaussians.get(), NULL, NULL),
               GS_INVALID_ARGUMENT);
-    EXPECT_STREQ(gs_last_error(), "gs_lm_add_diagonal: antialiased scenes and a low_pass are not supported");
+    EXPECT_STREQ(gs_last_error(), "gs_lm_add_diagonal: antialiased scenes and a eps2d are not supported");
 }
 
 } // namespace lm_tests

@@ -13,7 +13,7 @@ namespace parts_kernels_test {
 TEST(PartsKernels, RowsOfTilesAreThoseOfTheWholeImage) {
     const kernel_frame frame({4, 192, 1, 1, 71, 45});
     gs_view view = frame.view;
-    view.lists = {};
+    view.ranges = {};
     const std::vector<float> whole = frame.color.read();
     for (const gs_rows rows : {gs_rows{0, 1}, gs_rows{1, 3}, gs_rows{2, 2}, gs_rows{0, 3}}) {
         view.rows = rows;
@@ -39,20 +39,20 @@ TEST(PartsKernels, RowsOfTilesAreThoseOfTheWholeImage) {
 // shortest.
 TEST(PartsKernels, LengthsHaveTheLongestList) {
     const kernel_frame frame({4, 500, 0, 0, 160, 120});
-    const gs_lists &lists = frame.view.lists;
-    const size_t tiles = size_t(lists.tiles_x) * size_t(lists.tiles_y);
+    const gs_tile_ranges &ranges = frame.view.ranges;
+    const size_t tiles = size_t(ranges.tiles_x) * size_t(ranges.tiles_y);
     std::vector<int64_t> begin(tiles + 1);
     std::vector<uint32_t> order(tiles);
-    device_download(begin.data(), lists.tile_begin, begin.size() * sizeof(int64_t));
-    device_download(order.data(), lists.tile_order, order.size() * sizeof(uint32_t));
+    device_download(begin.data(), ranges.tile_begin, begin.size() * sizeof(int64_t));
+    device_download(order.data(), ranges.tile_order, order.size() * sizeof(uint32_t));
     const auto length = [&](uint32_t tile) { return begin[tile + 1] - begin[tile]; };
     std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return length(a) < length(b); });
     ASSERT_LT(length(order.front()), length(order.back()));
-    device_upload(lists.tile_order, order.data(), order.size() * sizeof(uint32_t));
+    device_upload(ranges.tile_order, order.data(), order.size() * sizeof(uint32_t));
     const device_vector<list_lengths> lengths(1);
     ASSERT_GS_OK(libgs_list_lengths(&frame.view, lengths.data(), NULL));
     EXPECT_EQ(lengths.read()[0].longest, length(order.back()));
-    EXPECT_EQ(lengths.read()[0].pairs, begin[tiles]);
+    EXPECT_EQ(lengths.read()[0].isects, begin[tiles]);
 }
 
 TEST(PartsKernels, GathersInOrderWhatEachPartNeeds) {
@@ -99,8 +99,8 @@ TEST(PartsKernels, GathersInOrderWhatEachPartNeeds) {
         if (parts[p].rows.begin == parts[p].rows.end) continue;
         one.rows = parts[p].rows; // every splat of a list of the rows is there
         ASSERT_GS_OK(gs_bin(&one, NULL));
-        std::vector<uint32_t> listed(size_t(one.lists.pairs));
-        device_download(listed.data(), one.lists.splat_index, listed.size() * sizeof(uint32_t));
+        std::vector<uint32_t> listed(size_t(one.ranges.isects));
+        device_download(listed.data(), one.ranges.splat_index, listed.size() * sizeof(uint32_t));
         EXPECT_GT(listed.size(), 0u);
         for (const uint32_t i : listed) ASSERT_TRUE(has[i]) << "part " << p << " lacks splat " << i;
         EXPECT_LT(ends[size_t(p) + 1] - ends[size_t(p)], choice.count);
@@ -110,7 +110,7 @@ TEST(PartsKernels, GathersInOrderWhatEachPartNeeds) {
 // Records of three segments, of which some have none that counts.
 template <typename T>
 void expect_packed(const std::vector<T> &records, const std::vector<int64_t> &count, bool whole) {
-    const int values = whole ? GS_MOMENTS_STRIDE : GS_MOMENTS, packed_values = values + 1;
+    const int values = whole ? GS_SPLAT_GRAD_STRIDE : GS_SPLAT_GRAD_SUMS, packed_values = values + 1;
     const int segments = int(count.size());
     std::vector<int64_t> first{};
     int64_t all = 0;
@@ -132,20 +132,20 @@ void expect_packed(const std::vector<T> &records, const std::vector<int64_t> &co
     std::vector<uint32_t> places(static_cast<size_t>(all));
     for (int64_t i = 0; i < all; i++) places[size_t(i)] = uint32_t(all - 1 - i);
     const device_vector<uint32_t> index(places);
-    std::vector<T> sums(size_t(all) * GS_MOMENTS_STRIDE, T(1)), expected = sums;
+    std::vector<T> sums(size_t(all) * GS_SPLAT_GRAD_STRIDE, T(1)), expected = sums;
     const device_vector<T> to(sums);
     int64_t at = 0;
     for (int s = 0; s < segments; s++) {
         EXPECT_EQ(ends[size_t(s)], at);
         for (int64_t i = 0; i < count[size_t(s)]; i++) {
-            const T *const record = &records[size_t((first[size_t(s)] + i) * GS_MOMENTS_STRIDE)];
+            const T *const record = &records[size_t((first[size_t(s)] + i) * GS_SPLAT_GRAD_STRIDE)];
             bool counts = false;
             for (int k = 0; k < values; k++) counts = counts || !(record[k] == 0);
             if (!counts) continue;
             ASSERT_LT(at, ends[size_t(s) + 1]);
             ASSERT_EQ(memcmp(&got[size_t(at * packed_values)], record, size_t(values) * sizeof(T)), 0);
             for (int k = 0; k < values; k++)
-                expected[size_t((all - 1 - i) * GS_MOMENTS_STRIDE + k)] += record[k];
+                expected[size_t((all - 1 - i) * GS_SPLAT_GRAD_STRIDE + k)] += record[k];
             at++;
         }
         ASSERT_GS_OK(parts_add_packed(index.data(), packed.data() + ends[size_t(s)] * packed_values,
@@ -161,11 +161,11 @@ void expect_packed(const std::vector<T> &records, const std::vector<int64_t> &co
 // One in three records counts, by one of its values.
 template <typename T>
 std::vector<T> sparse_records(int64_t count, bool whole) {
-    const int values = whole ? GS_MOMENTS_STRIDE : GS_MOMENTS;
-    std::vector<T> out(size_t(count) * GS_MOMENTS_STRIDE);
+    const int values = whole ? GS_SPLAT_GRAD_STRIDE : GS_SPLAT_GRAD_SUMS;
+    std::vector<T> out(size_t(count) * GS_SPLAT_GRAD_STRIDE);
     for (int64_t i = 0; i < count; i++) {
-        if (!whole) out[size_t(i * GS_MOMENTS_STRIDE + GS_MOMENTS)] = T(7); // is not summed
-        if (i * 7 % 3 == 0) out[size_t(i * GS_MOMENTS_STRIDE + i % values)] = T(i % 5 - 7);
+        if (!whole) out[size_t(i * GS_SPLAT_GRAD_STRIDE + GS_SPLAT_GRAD_SUMS)] = T(7); // is not summed
+        if (i * 7 % 3 == 0) out[size_t(i * GS_SPLAT_GRAD_STRIDE + i % values)] = T(i % 5 - 7);
     }
     return out;
 }
@@ -180,8 +180,8 @@ TEST(PartsKernels, PacksTheMomentsThatCount) {
             expect_packed(sparse_records<int64_t>(all, whole), count, whole);
         }
     }
-    std::vector<float> none(5 * GS_MOMENTS_STRIDE), nan = none;
-    nan[2 * GS_MOMENTS_STRIDE + GS_MOMENTS - 1] = NAN; // must reach its home
+    std::vector<float> none(5 * GS_SPLAT_GRAD_STRIDE), nan = none;
+    nan[2 * GS_SPLAT_GRAD_STRIDE + GS_SPLAT_GRAD_SUMS - 1] = NAN; // must reach its home
     expect_packed(none, {5}, false);
     expect_packed(nan, {2, 3}, false);
 }

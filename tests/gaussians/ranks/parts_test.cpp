@@ -93,7 +93,7 @@ result on_one_gpu(const training &t, distwar_policy policy) {
     const int views = t.choice.views;
     const size_t count = size_t(scene.count);
     const device_vector<gs_splat> splats(size_t(views) * count);
-    const device_vector<gs_moments> moments(size_t(views) * count);
+    const device_vector<gs_splat_grad> splat_grad(size_t(views) * count);
     const device_vector<float> by_means(2 * size_t(views) * count);
     float *const absolute = has_absolute(t) ? by_means.data() : nullptr;
     gs_view all = t.frame.view;
@@ -101,10 +101,10 @@ result on_one_gpu(const training &t, distwar_policy policy) {
     EXPECT_GS_OK(gs_project(&all, NULL));
     for (int v = 0; v < views; v++) {
         gs_view view = t.frame.view;
-        view.camera = t.camera(v), view.pair_capacity = 100000;
+        view.camera = t.camera(v), view.isect_capacity = 100000;
         gs_gradient gradient = {};
         gs_view_parts parts = {};
-        parts.image = parts.moments = 1, parts.strategy = policy.strategy;
+        parts.image = parts.splat_grad = 1, parts.strategy = policy.strategy;
         size_t bytes = 0;
         EXPECT_GS_OK(gs_view_bytes(&view, &parts, &bytes));
         const device_vector<char> block(bytes);
@@ -116,14 +116,14 @@ result on_one_gpu(const training &t, distwar_policy policy) {
         EXPECT_TRUE(put_loss(t, v, nullptr, view.image.color, d_color.data())) << gs_last_error();
         gradient.color = d_color.data(), gradient.abs_mean2d = absolute;
         EXPECT_GS_OK(gs_render_backward(&view, &gradient, policy, NULL));
-        std::vector<gs_moments> own(count);
-        device_download(own.data(), gradient.moments, count * sizeof(gs_moments));
-        device_upload(moments.data() + size_t(v) * count, own.data(), count * sizeof(gs_moments));
+        std::vector<gs_splat_grad> own(count);
+        device_download(own.data(), gradient.splat_grad, count * sizeof(gs_splat_grad));
+        device_upload(splat_grad.data() + size_t(v) * count, own.data(), count * sizeof(gs_splat_grad));
     }
     const device_gaussians gradients(scene.count, scene.sh_degree);
     gs_gradient gradient = {};
     gradient.abs_mean2d = absolute;
-    gradient.moments = moments.data(), gradient.gaussians = *gradients.get();
+    gradient.splat_grad = splat_grad.data(), gradient.gaussians = *gradients.get();
     EXPECT_GS_OK(gs_project_backward(&all, &gradient, NULL));
     return {values_of(gradients), absolute ? by_means.read() : std::vector<float>(2 * size_t(views) * count)};
 }
@@ -301,7 +301,7 @@ TEST_P(Parts, ShowsTheBytesOfOneGpu) {
     std::vector<float> expected{};
     for (int v = 0; v < t.choice.views; v++) {
         gs_view view = t.frame.view;
-        view.camera = t.camera(v), view.pair_capacity = 100000;
+        view.camera = t.camera(v), view.isect_capacity = 100000;
         gs_view_parts parts = {};
         parts.image = 1;
         size_t bytes = 0;

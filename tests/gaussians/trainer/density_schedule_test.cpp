@@ -73,7 +73,7 @@ class run {
         const size_t count = size_t(state.gaussians.count);
         gs_splat seen = {};
         seen.mean[0] = seen.mean[1] = 50;
-        seen.whiten[0] = seen.whiten[2] = 0.3f;
+        seen.conic_sqrt[0] = seen.conic_sqrt[2] = 0.3f;
         seen.depth = 1;
         const std::vector<gs_splat> splats(count, seen);
         std::vector<float> gradients(2 * count, 0.0f);

@@ -181,7 +181,7 @@ TEST(SeveralViews, RatesGrowAsTheSquareRoot) {
     training_settings faster = detailed_cloud::settings_of(1, 1);
     for (float *rate :
          {&faster.rates.mean, &faster.rates.log_scale, &faster.rates.quaternion, &faster.rates.opacity_logit,
-          &faster.rates.sh_constant, &faster.rates.sh_rest, &faster.final_mean_rate})
+          &faster.rates.sh0, &faster.rates.shN, &faster.final_mean_rate})
         *rate *= 2;
     alone.train_on({c.views[0]}, faster);
     const std::vector<float> start = [&] {

@@ -47,7 +47,7 @@ std::vector<bool> retired(const std::vector<target_view> &views, double part, di
     of_steps.clock = &clock;
     of_steps.with_depth = true;
     of_steps.projected = reinterpret_cast<gs_splat *>(1);
-    of_steps.given_moments = reinterpret_cast<gs_moments *>(1);
+    of_steps.given_splat_grad = reinterpret_cast<gs_splat_grad *>(1);
     const device_vector<float> score(std::vector<float>(COUNT, 0.0f));
     const scored_views by = {views.data(), views.size(), batch};
     retirement_score(&r, &of_steps, &state, &by, policy, score.data());

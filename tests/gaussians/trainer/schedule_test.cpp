@@ -34,7 +34,7 @@ TEST(Schedule, RateOfMeansDecaysExponentially) {
 
 TEST(Schedule, RateOfHarmonicsDecaysExponentiallyUnlessItStays) {
     training_settings s = plain_settings();
-    s.rates.sh_rest = 5e-4f;
+    s.rates.shN = 5e-4f;
     EXPECT_EQ(scheduled_sh_rate(&s, 1), 5e-4f);
     EXPECT_EQ(scheduled_sh_rate(&s, 7000), 5e-4f);
     s.final_sh_rest = 1.25e-4f;
@@ -44,7 +44,7 @@ TEST(Schedule, RateOfHarmonicsDecaysExponentiallyUnlessItStays) {
         const double expected = 5e-4 * std::exp(double(step - 1) / 6999 * std::log(0.25));
         EXPECT_NEAR(scheduled_sh_rate(&s, step), expected, 1e-5 * expected) << step;
     }
-    s.rates.sh_rest = 0;
+    s.rates.shN = 0;
     EXPECT_EQ(scheduled_sh_rate(&s, 3500), 0);
 }
 

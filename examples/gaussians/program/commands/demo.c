@@ -64,8 +64,8 @@ static training_settings demo_settings(const demo_options *options) {
                                             .log_scale = 2e-2f,
                                             .quaternion = 1e-2f,
                                             .opacity_logit = 1e-1f,
-                                            .sh_constant = 4e-2f,
-                                            .sh_rest = 1e-2f},
+                                            .sh0 = 4e-2f,
+                                            .shN = 1e-2f},
                                   .final_mean_rate = 5e-4f};
     memcpy(settings.background, demo_background, sizeof settings.background);
     return settings;

@@ -24,7 +24,7 @@ static int compare_indices(const void *a, const void *b) {
 
 // The gradient of the sum of an image's red by a splat's red is the splat's contribution.
 static bool add_contributions(frame *f, const gs_gaussians *device, const gs_camera *camera,
-                              gs_moments *moments, share *shares, fault *why) {
+                              gs_splat_grad *splat_grad, share *shares, fault *why) {
     const size_t pixels = (size_t)camera->width * (size_t)camera->height;
     float *red = calloc(GS_CHANNELS * pixels, sizeof *red);
     if (!red) return fail(why, "no memory for a picture of %zu pixels", pixels);
@@ -33,8 +33,8 @@ static bool add_contributions(frame *f, const gs_gaussians *device, const gs_cam
     frame_set_gradient(f, red);
     free(red);
     frame_render_backward(f, (distwar_policy){DISTWAR_FIXED, 0}); // the same bits in every run
-    device_download(moments, f->gradient.moments, (size_t)device->count * sizeof *moments);
-    for (int64_t i = 0; i < device->count; i++) shares[i].sum += (double)moments[i].color[0];
+    device_download(splat_grad, f->gradient.splat_grad, (size_t)device->count * sizeof *splat_grad);
+    for (int64_t i = 0; i < device->count; i++) shares[i].sum += (double)splat_grad[i].color[0];
     return true;
 }
 
@@ -52,15 +52,15 @@ bool keep_contributing(gs_gaussians *scene, const gs_gaussians *device, int64_t 
     const size_t count = (size_t)scene->count;
     if (scene->count <= most) return true;
     share *shares = calloc(count, sizeof *shares);
-    gs_moments *moments = calloc(count, sizeof *moments);
-    bool done = shares && moments;
+    gs_splat_grad *splat_grad = calloc(count, sizeof *splat_grad);
+    bool done = shares && splat_grad;
     if (!done) fail(why, "no memory for the contributions of %zu Gaussians", count);
     if (done) {
         for (size_t i = 0; i < count; i++) shares[i].index = (int64_t)i;
         gs_gaussians copy = device ? (gs_gaussians){0} : device_gaussians_from(scene);
         frame f = {0};
         for (size_t c = 0; done && c < camera_count; c++)
-            done = add_contributions(&f, device ? device : &copy, &cameras[c], moments, shares, why);
+            done = add_contributions(&f, device ? device : &copy, &cameras[c], splat_grad, shares, why);
         frame_close(&f);
         device_gaussians_close(&copy);
     }
@@ -70,6 +70,6 @@ bool keep_contributing(gs_gaussians *scene, const gs_gaussians *device, int64_t 
         keep(scene, shares, most);
     }
     free(shares);
-    free(moments);
+    free(splat_grad);
     return done;
 }

@@ -54,12 +54,12 @@ gs_status parts_count(const gs_view *view, const part_entries *entries, gs_strea
 // The workspace and the rows are those of parts_count.
 gs_status parts_gather(const gs_view *view, const part_entries *entries, gs_stream stream);
 
-// Records of 12 values are gs_moments, or with `fixed` the int64 of parts_fixed_sums.
+// Records of 12 values are gs_splat_grad, or with `fixed` the int64 of parts_fixed_sums.
 // Records of a part, without those whose values are all 0: splats that no pixel shows have such, and they are most of a large
-// scene. A packed record has PACKED values: the record's first GS_MOMENTS, then its place in its segment, as an integer
+// scene. A packed record has PACKED values: the record's first GS_SPLAT_GRAD_SUMS, then its place in its segment, as an integer
 // in the first 4 bytes of the last value. With `whole` it has PACKED_WHOLE: all values, for absolute gradients, then its
 // place.
-enum { PACKED = GS_MOMENTS + 1, PACKED_WHOLE = GS_MOMENTS_STRIDE + 1 };
+enum { PACKED = GS_SPLAT_GRAD_SUMS + 1, PACKED_WHOLE = GS_SPLAT_GRAD_STRIDE + 1 };
 typedef struct moment_packing {
     bool fixed, whole;
     int32_t segments;     // the records of each home
@@ -77,7 +77,7 @@ gs_status parts_add_packed(const uint32_t *index, const void *packed, int64_t co
                            void *to, gs_stream stream);
 
 // pairs: [rows of tiles]: the entries of the lists of each row.
-gs_status parts_row_pairs(const gs_view *view, int64_t *pairs, gs_stream stream);
+gs_status parts_row_isects(const gs_view *view, int64_t *pairs, gs_stream stream);
 
 // largest: [views]: the colour; the rest becomes 0.
 gs_status parts_largest(const gs_view *view, struct gs_largest_values *largest, gs_stream stream);
@@ -91,17 +91,17 @@ gs_status parts_bound(const gs_view *view, const double *sums, struct gs_largest
 
 // The units that turn integer sums into moments. An image's units are the largest of its parts' values.
 typedef struct fixed_units {
-    float scale[GS_MOMENTS_STRIDE]; // units per 1.0; 0: nothing was drawn
+    float scale[GS_SPLAT_GRAD_STRIDE]; // units per 1.0; 0: nothing was drawn
     float invalid;                  // not 0: all moments are NaN
     float summed;                   // values of a record that are summed, the first ones
 } fixed_units;
 // After gs_render_backward of one view with DISTWAR_FIXED. *sums, host: becomes their place in the memory of
-// gradient->moments, [count][12].
+// gradient->splat_grad, [count][12].
 gs_status parts_fixed_sums(const gs_view *view, const gs_gradient *gradient, const int64_t **sums,
                            fixed_units *units, gs_stream stream);
 // sums: [views][count][12], units: [views], moments: [views][count].
 gs_status parts_from_sums(const int64_t *sums, const fixed_units *units, int64_t count, int32_t views,
-                          gs_moments *moments, gs_stream stream);
+                          gs_splat_grad *splat_grad, gs_stream stream);
 
 // ---- density control, with the bits of one GPU: Gaussians of ranks follow one another. All ranks choose alike, from an
 // integer of each row, which rows become copies of which: gs_relocate or gs_split over all rows. On each rank:

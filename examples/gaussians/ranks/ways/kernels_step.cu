@@ -79,7 +79,7 @@ struct records_of_segments {
         item out;
         out.counts = false;
         if (i >= count[blockIdx.y]) return out;
-        const T *const record = records + (begin[blockIdx.y] + i) * GS_MOMENTS_STRIDE;
+        const T *const record = records + (begin[blockIdx.y] + i) * GS_SPLAT_GRAD_STRIDE;
         DISTWAR_UNROLL
         for (int k = 0; k < Values; k++) out.value[k] = record[k];
         DISTWAR_UNROLL
@@ -105,11 +105,11 @@ __global__ void __launch_bounds__(block)
     const int64_t record = i / Values, k = i - record * Values;
     const T *const from = packed + record * (Values + 1);
     const uint32_t place = *reinterpret_cast<const uint32_t *>(from + Values);
-    to[int64_t(index[place]) * GS_MOMENTS_STRIDE + k] += from[k];
+    to[int64_t(index[place]) * GS_SPLAT_GRAD_STRIDE + k] += from[k];
 }
 
 __global__ void __launch_bounds__(block)
-    row_pairs_kernel(const int64_t *tile_begin, int tiles_x, int rows, int64_t *pairs) {
+    row_isects_kernel(const int64_t *tile_begin, int tiles_x, int rows, int64_t *pairs) {
     const int row = int(blockIdx.x) * block + int(threadIdx.x);
     if (row < rows) pairs[row] = tile_begin[(row + 1) * tiles_x] - tile_begin[row * tiles_x];
 }
@@ -126,7 +126,7 @@ __global__ void __launch_bounds__(block)
         for (int c = 0; c < GS_CHANNELS; c++) color = max(color, __float_as_uint(fabsf(splat.color[c])));
     }
     __syncwarp();
-    color = largest_in_warp(color);
+    color = warp_max(color);
     if (threadIdx.x % 32 == 0) atomicMax(reinterpret_cast<unsigned *>(&largest[blockIdx.y].color), color);
 }
 
@@ -152,7 +152,7 @@ __global__ void bound_of_rows_kernel(const double *sums, int rows, gs_largest_va
 
 __global__ void units_kernel(const fixed::header *in, int summed, fixed_units *out) {
     const int k = int(threadIdx.x);
-    if (k < GS_MOMENTS_STRIDE) out->scale[k] = in->scale[k];
+    if (k < GS_SPLAT_GRAD_STRIDE) out->scale[k] = in->scale[k];
     if (k == 0) out->invalid = in->flag != 0, out->summed = float(summed);
 }
 
@@ -161,7 +161,7 @@ __global__ void __launch_bounds__(block)
     const int64_t i = int64_t(blockIdx.x) * block + threadIdx.x, of_all = blockIdx.y * values + i;
     const fixed_units &of_view = units[blockIdx.y];
     if (i >= values) return;
-    const int k = int(i % GS_MOMENTS_STRIDE);
+    const int k = int(i % GS_SPLAT_GRAD_STRIDE);
     const bool summed = k < int(of_view.summed) && of_view.scale[k] > 0;
     out[of_all] = !summed                ? 0
                   : of_view.invalid != 0 ? NAN
@@ -223,24 +223,24 @@ gs_status parts_gather(const gs_view *view, const part_entries *entries, gs_stre
 
 gs_status parts_pack(const moment_packing *packing, gs_stream stream) {
     if (packing->whole)
-        return packing->fixed ? queue_pack<long long, GS_MOMENTS_STRIDE>(packing, stream)
-                              : queue_pack<float, GS_MOMENTS_STRIDE>(packing, stream);
-    return packing->fixed ? queue_pack<long long, GS_MOMENTS>(packing, stream)
-                          : queue_pack<float, GS_MOMENTS>(packing, stream);
+        return packing->fixed ? queue_pack<long long, GS_SPLAT_GRAD_STRIDE>(packing, stream)
+                              : queue_pack<float, GS_SPLAT_GRAD_STRIDE>(packing, stream);
+    return packing->fixed ? queue_pack<long long, GS_SPLAT_GRAD_SUMS>(packing, stream)
+                          : queue_pack<float, GS_SPLAT_GRAD_SUMS>(packing, stream);
 }
 
 gs_status parts_add_packed(const uint32_t *index, const void *packed, int64_t count, bool fixed, bool whole,
                            void *to, gs_stream stream) {
     if (whole)
-        return fixed ? queue_add_packed<long long, GS_MOMENTS_STRIDE>(index, packed, count, to, stream)
-                     : queue_add_packed<float, GS_MOMENTS_STRIDE>(index, packed, count, to, stream);
-    return fixed ? queue_add_packed<long long, GS_MOMENTS>(index, packed, count, to, stream)
-                 : queue_add_packed<float, GS_MOMENTS>(index, packed, count, to, stream);
+        return fixed ? queue_add_packed<long long, GS_SPLAT_GRAD_STRIDE>(index, packed, count, to, stream)
+                     : queue_add_packed<float, GS_SPLAT_GRAD_STRIDE>(index, packed, count, to, stream);
+    return fixed ? queue_add_packed<long long, GS_SPLAT_GRAD_SUMS>(index, packed, count, to, stream)
+                 : queue_add_packed<float, GS_SPLAT_GRAD_SUMS>(index, packed, count, to, stream);
 }
 
-gs_status parts_row_pairs(const gs_view *view, int64_t *pairs, gs_stream stream) {
-    return GS_STATUS(launch_for(stream, view->lists.tiles_y, block, row_pairs_kernel, view->lists.tile_begin,
-                                view->lists.tiles_x, view->lists.tiles_y, pairs));
+gs_status parts_row_isects(const gs_view *view, int64_t *pairs, gs_stream stream) {
+    return GS_STATUS(launch_for(stream, view->ranges.tiles_y, block, row_isects_kernel,
+                                view->ranges.tile_begin, view->ranges.tiles_x, view->ranges.tiles_y, pairs));
 }
 
 gs_status parts_largest(const gs_view *view, gs_largest_values *largest, gs_stream stream) {
@@ -265,10 +265,10 @@ gs_status parts_bound(const gs_view *view, const double *sums, gs_largest_values
 gs_status parts_fixed_sums(const gs_view *view, const gs_gradient *gradient, const int64_t **sums,
                            fixed_units *units, gs_stream stream) {
     const int64_t count = view->gaussians.count;
-    const fixed::sums_memory memory = fixed::memory_of(gradient->moments, count, GS_CHANNELS);
+    const fixed::sums_memory memory = fixed::memory_of(gradient->splat_grad, count, GS_CHANNELS);
     *sums = reinterpret_cast<const int64_t *>(memory.sums);
-    if (view->lists.pairs == 0) { // nothing was drawn, so nothing was written
-        GS_CUDA(cudaMemsetAsync(memory.sums, 0, size_t(count) * sizeof(gs_moments) * 2, stream));
+    if (view->ranges.isects == 0) { // nothing was drawn, so nothing was written
+        GS_CUDA(cudaMemsetAsync(memory.sums, 0, size_t(count) * sizeof(gs_splat_grad) * 2, stream));
         return GS_STATUS(cudaMemsetAsync(units, 0, sizeof *units, stream));
     }
     return GS_STATUS(
@@ -276,9 +276,9 @@ gs_status parts_fixed_sums(const gs_view *view, const gs_gradient *gradient, con
 }
 
 gs_status parts_from_sums(const int64_t *sums, const fixed_units *units, int64_t count, int32_t views,
-                          gs_moments *moments, gs_stream stream) {
-    const int64_t values = count * GS_MOMENTS_STRIDE;
+                          gs_splat_grad *splat_grad, gs_stream stream) {
+    const int64_t values = count * GS_SPLAT_GRAD_STRIDE;
     return GS_STATUS(launch(stream, dim3(blocks_for(values, block), unsigned(views)), block, from_sums_kernel,
                             reinterpret_cast<const long long *>(sums), units, values,
-                            reinterpret_cast<float *>(moments)));
+                            reinterpret_cast<float *>(splat_grad)));
 }

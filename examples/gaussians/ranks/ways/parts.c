@@ -41,7 +41,7 @@ void parts_close(void *kept) {
     device_buffer_close(&s->sent.own);
     for (int k = 0; k <= MOST_CUT; k++) {
         rendering *const r = &s->renderings[k];
-        device_buffer *const of_part[] = {&r->image, &r->moments.own, &r->workspace.own, &r->d_color,
+        device_buffer *const of_part[] = {&r->image, &r->splat_grad.own, &r->workspace.own, &r->d_color,
                                           &r->lengths};
         for (size_t i = 0; i < sizeof of_part / sizeof *of_part; i++) device_buffer_close(of_part[i]);
         cudaFreeHost(r->report);
@@ -118,7 +118,7 @@ static void begin_scratch(parts *s, const gs_gaussians *result) {
     s->scratch_bytes = any ? bytes - skipped : 0;
     s->sent.memory = NULL;
     for (int k = 0; k <= MOST_CUT; k++)
-        s->renderings[k].moments.memory = s->renderings[k].workspace.memory = NULL;
+        s->renderings[k].splat_grad.memory = s->renderings[k].workspace.memory = NULL;
     for (int k = 0; k < MOST_OWN; k++) s->own[k].splats.memory = NULL;
 }
 
@@ -357,7 +357,7 @@ static bool exchange_pixels(parts *s) {
 
 static bool place_lists(parts *s, own_part *part) {
     gs_view *const view = &part->view;
-    view->pair_capacity = part->in->pair_capacity;
+    view->isect_capacity = part->in->isect_capacity;
     GS_CHECK(gs_bin_bytes(view, &view->workspace_bytes));
     view->workspace = reserve_for_step(s, &part->in->workspace, view->workspace_bytes);
     return view->workspace != NULL;
@@ -366,13 +366,13 @@ static bool place_lists(parts *s, own_part *part) {
 // Makes the lists with more room until they fit. Waits.
 static bool bin_waiting(parts *s, own_part *part) {
     gs_view *const view = &part->view;
-    gs_status status = GS_PAIRS_DO_NOT_FIT;
+    gs_status status = GS_ISECTS_DO_NOT_FIT;
     view->report = NULL;
-    while (status == GS_PAIRS_DO_NOT_FIT) {
+    while (status == GS_ISECTS_DO_NOT_FIT) {
         if (!place_lists(s, part) || !ranks_wait(s->group, s->watch)) return false;
         status = gs_bin(view, s->stream);
-        if (status == GS_PAIRS_DO_NOT_FIT)
-            part->in->pair_capacity = view->pairs_needed + view->pairs_needed / 4;
+        if (status == GS_ISECTS_DO_NOT_FIT)
+            part->in->isect_capacity = view->isects_needed + view->isects_needed / 4;
     }
     GS_CHECK(status);
     return true;
@@ -400,11 +400,11 @@ static bool queue_forward(parts *s, own_part *part) {
     memcpy(view->background, s->batch->background, sizeof view->background);
     await_event(s, part->received);
     device_begin_stage("bin");
-    if (part->in->pair_capacity == 0) {
+    if (part->in->isect_capacity == 0) {
         if (!bin_waiting(s, part)) return false;
     } else {
         view->report = part->in->report;
-        view->lists = part->in->division;
+        view->ranges = part->in->division;
         if (!place_lists(s, part)) return false;
         GS_CHECK(gs_bin(view, s->stream));
     }
@@ -418,17 +418,17 @@ static bool settle_lists(parts *s, own_part *part) {
     if (view->report) {
         if (!ranks_wait(s->group, s->watch)) return false; // from here on no other rank holds the stream up
         const gs_status status = gs_bin_wait(view, s->stream);
-        const int64_t needed = view->pairs_needed;
+        const int64_t needed = view->isects_needed;
         // Grows before there is no room left: to repeat an image costs more than memory.
-        if (needed + needed / 8 > part->in->pair_capacity) part->in->pair_capacity = needed + needed / 4;
-        if (status == GS_PAIRS_DO_NOT_FIT) {
+        if (needed + needed / 8 > part->in->isect_capacity) part->in->isect_capacity = needed + needed / 4;
+        if (status == GS_ISECTS_DO_NOT_FIT) {
             if (!bin_waiting(s, part)) return false;
             render(s, part);
         } else {
             GS_CHECK(status);
         }
     }
-    part->in->division = view->lists;
+    part->in->division = view->ranges;
     return true;
 }
 
@@ -450,7 +450,7 @@ static bool divide_as_whole(parts *s) {
     for (int k = 0; is_cut(s, k); k++) {
         const list_lengths *const lengths = s->own[k].in->known_lengths;
         int64_t *const of_view = own + 2 * s->own[k].part.view;
-        of_view[0] = lengths->pairs, of_view[1] = lengths->longest;
+        of_view[0] = lengths->isects, of_view[1] = lengths->longest;
     }
     if (!ranks_tell_numbers(s->group, values, own, all, s->travel)) return false;
     for (int k = 0; is_cut(s, k); k++) {
@@ -499,9 +499,10 @@ static bool queue_backward(parts *s, own_part *part) {
     const int32_t v = part->part.view;
     gs_gradient *const gradient = &part->gradient;
     device_begin_stage("render backward");
-    GS_CHECK(gs_moments_bytes(view->gaussians.count, 0, s->batch->policy.strategy, &gradient->moments_bytes));
-    gradient->moments = reserve_for_step(s, &part->in->moments, gradient->moments_bytes);
-    if (!gradient->moments) return false;
+    GS_CHECK(gs_splat_grad_bytes(view->gaussians.count, 0, s->batch->policy.strategy,
+                                 &gradient->splat_grad_bytes));
+    gradient->splat_grad = reserve_for_step(s, &part->in->splat_grad, gradient->splat_grad_bytes);
+    if (!gradient->splat_grad) return false;
     if (s->fixed) {
         struct gs_largest_values *const largest = (struct gs_largest_values *)s->buffers.largest.memory + v;
         GS_CHECK(parts_bound(view, row_sums_of(s, v), largest, s->stream));
@@ -519,7 +520,7 @@ static bool queue_backward(parts *s, own_part *part) {
 
 // Of the sums of one splat.
 static int64_t record_bytes(const parts *s) {
-    return GS_MOMENTS_STRIDE * (int64_t)(s->fixed ? sizeof(int64_t) : sizeof(float));
+    return GS_SPLAT_GRAD_STRIDE * (int64_t)(s->fixed ? sizeof(int64_t) : sizeof(float));
 }
 
 static int64_t packed_bytes(const parts *s) {
@@ -528,7 +529,7 @@ static int64_t packed_bytes(const parts *s) {
 
 // Of this rank's splats for all cameras: integers, or the moments themselves.
 static char *sums_of(const parts *s) {
-    return s->fixed ? s->buffers.sums.memory : s->buffers.moments.memory;
+    return s->fixed ? s->buffers.sums.memory : s->buffers.splat_grad.memory;
 }
 
 // Packs the moments of a part for the homes of its splats.
@@ -539,7 +540,7 @@ static bool pack(parts *s, own_part *part, int64_t *begin) {
                               .segments = s->count,
                               .begin = part->at,
                               .count = part->from,
-                              .records = s->fixed ? (const void *)part->sums : part->gradient.moments,
+                              .records = s->fixed ? (const void *)part->sums : part->gradient.splat_grad,
                               .packed_begin = begin};
     size_t workspace;
     GS_CHECK(parts_partition_bytes(part->view.gaussians.count, s->count, &workspace));
@@ -569,7 +570,7 @@ static bool pack_moments(parts *s, int k) {
         DEVICE_CHECK(cudaMemsetAsync(told, 0, bytes, s->stream));
     } else {
         if (!pack(s, &s->own[k], told)) return false;
-        GS_CHECK(parts_row_pairs(&s->own[k].view, told + s->count + 1, s->stream));
+        GS_CHECK(parts_row_isects(&s->own[k].view, told + s->count + 1, s->stream));
     }
     return gather_numbers(s, told, numbers);
 }
@@ -623,7 +624,7 @@ static bool gather_moments(parts *s) {
         }
     if (s->fixed)
         GS_CHECK(parts_from_sums(s->buffers.sums.memory, s->buffers.units.memory, s->batch->gaussians.count,
-                                 views, s->buffers.moments.memory, s->stream));
+                                 views, s->buffers.splat_grad.memory, s->stream));
     return true;
 }
 
@@ -638,8 +639,8 @@ static bool reserve_zeros(parts *s, device_buffer *buffer, size_t bytes) {
 // Memory for sums over parts.
 static bool begin_sums(parts *s) {
     const size_t views = (size_t)s->batch->views, splats = views * (size_t)s->batch->gaussians.count;
-    if (!s->fixed) return reserve_zeros(s, &s->buffers.moments, splats * sizeof(gs_moments));
-    return reserve(s, &s->buffers.moments, splats * sizeof(gs_moments)) &&
+    if (!s->fixed) return reserve_zeros(s, &s->buffers.splat_grad, splats * sizeof(gs_splat_grad));
+    return reserve(s, &s->buffers.splat_grad, splats * sizeof(gs_splat_grad)) &&
            reserve_zeros(s, &s->buffers.sums, splats * (size_t)record_bytes(s)) &&
            reserve_zeros(s, &s->buffers.units, views * sizeof(fixed_units)) &&
            reserve_zeros(s, &s->buffers.row_sums,
@@ -692,7 +693,7 @@ bool parts_backward(parts *s, const part_batch *batch, const gs_gaussians *gradi
     }
     if (!send_moments(s, s->out.most - 1) || !gather_moments(s)) return false;
     const gs_gradient own = {
-        .moments = s->buffers.moments.memory, .gaussians = *gradients, .abs_mean2d = abs_mean2d};
+        .splat_grad = s->buffers.splat_grad.memory, .gaussians = *gradients, .abs_mean2d = abs_mean2d};
     device_begin_stage("project backward");
     GS_CHECK(gs_project_backward(&s->home, &own, stream));
     device_begin_stage("adam");

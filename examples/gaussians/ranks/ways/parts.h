@@ -4,7 +4,7 @@
 // the ranks that render them and their moments come back (kernels.h). With DISTWAR_FIXED, gradients have the same bits on
 // any number of ranks: those of one GPU that takes view by view.
 //
-// parts.c takes a batch from the parameters to the gradient, parts_way.c has what the trainer calls, tile_ranges.c chooses who
+// parts.c takes a batch from the parameters to the gradient, parts_way.c has what the trainer calls, tile_partition.c chooses who
 // renders what.
 //
 // Two streams: the caller's, and one for what goes from rank to rank, so that data travel while the GPU renders. All
@@ -69,15 +69,16 @@ bool parts_render(parts *s, const part_batch *batch, gs_stream stream);
 
 // ---- which rank renders what
 
-typedef struct tile_ranges {
+typedef struct tile_partition {
     image_part parts[MOST_PARTS]; // rank after rank, and for each from the first view on
     int32_t begin[RANKS_MAX + 1]; // rank r has parts begin[r] .. begin[r + 1] - 1
     int32_t most;                 // parts of a rank
-} tile_ranges;
+} tile_partition;
 
 // rows: of tiles of an image. costs: [views][rows], above 0, of all less than 2^56; NULL: rows cost the same. Shares
 // are ranges of rows of nearly equal cost. views + ranks - 1 parts at most.
-void divide_tiles(int32_t ranks_number, int32_t views, int32_t rows, const int64_t *costs, tile_ranges *out);
+void divide_tiles(int32_t ranks_number, int32_t views, int32_t rows, const int64_t *costs,
+                  tile_partition *out);
 
 enum {
     MOST_OWN = GS_MAX_VIEWS + 1, // parts of one rank
@@ -114,10 +115,10 @@ typedef struct step_buffer {
 
 // Memory to render a part in. Whole views are rendered one after another in the same.
 typedef struct rendering {
-    step_buffer moments, workspace;
+    step_buffer splat_grad, workspace;
     device_buffer image, d_color;
-    int64_t pair_capacity; // 0: unknown
-    gs_lists division;     // of the last time: how the blend divided the work
+    int64_t isect_capacity;  // 0: unknown
+    gs_tile_ranges division; // of the last time: how the blend divided the work
     gs_bin_report *report; // pinned
     device_buffer lengths;
     list_lengths *known_lengths; // pinned
@@ -147,7 +148,7 @@ typedef struct returned_moments {
 
 // Memory that grows on demand.
 typedef struct part_buffers {
-    device_buffer splats, selection, index, moments, sums; // of this rank's own Gaussians
+    device_buffer splats, selection, index, splat_grad, sums; // of this rank's own Gaussians
     device_buffer largest, units;                          // [views]
     device_buffer row_sums;                                // [views][rows of tiles][GS_CHANNELS]
     device_buffer pixels;
@@ -173,7 +174,7 @@ struct parts {
     rendering renderings[MOST_CUT + 1];
     own_part own[MOST_OWN]; // in the order of part_at
     int own_count;
-    tile_ranges out;
+    tile_partition out;
     row_costs costs;
     int64_t begin[RANKS_MAX][MOST_PARTS + 1]; // part_entries.begin of each rank
     // The batch:

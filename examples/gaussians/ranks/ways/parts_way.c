@@ -203,8 +203,8 @@ static bool parts_scores(trainer *t, const scored_views *by, float *score) {
                                .loss = even_loss};
         if (!parts_backward(s, &of, &state->gradients, NULL, NULL)) return false;
         for (int32_t v = 0; v < of.views; v++)
-            GS_CHECK(gs_score_add((const gs_moments *)s->buffers.moments.memory + v * own->count, own->count,
-                                  here, NULL));
+            GS_CHECK(gs_score_add((const gs_splat_grad *)s->buffers.splat_grad.memory + v * own->count,
+                                  own->count, here, NULL));
     }
     return parts_bring_rows(state, here, sizeof *score, (row_range){0, state->all}, true, score);
 }

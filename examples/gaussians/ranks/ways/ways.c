@@ -40,7 +40,7 @@ static bool render_own(trainer *t, const step_views *own, float *sums) {
     const int64_t before = own->before * all->gaussians.count;
     frame *const f = &t->one.f;
     f->projected = all->splats + before;
-    f->given_moments = (gs_moments *)t->one.moments.memory + before;
+    f->given_splat_grad = (gs_splat_grad *)t->one.splat_grad.memory + before;
     if (own->count == 0) { // the clock reads all marks of a step
         for (stage s = STAGE_BIN; s <= STAGE_RENDER_BACKWARD; s++) stage_clock_mark(f->clock, s);
         return true;
@@ -54,14 +54,14 @@ static bool render_own(trainer *t, const step_views *own, float *sums) {
 // Each rank's moments come to all ranks.
 static bool exchange_moments(trainer *t, const step_views *of) {
     const whole *const w = t->state->kept;
-    const int64_t view = t->one.all.gaussians.count * (int64_t)sizeof(gs_moments);
+    const int64_t view = t->one.all.gaussians.count * (int64_t)sizeof(gs_splat_grad);
     const int count = ranks_count(t->group), own = ranks_own(t->group);
     ranks_bytes of_rank[RANKS_MAX];
     for (int r = 0; r < count; r++) {
         const int64_t first = first_view(t, of, r);
         of_rank[r] = (ranks_bytes){view * first, view * (first_view(t, of, r + 1) - first)};
     }
-    ranks_exchange exchange = {.send = t->one.moments.memory, .receive = t->one.moments.memory};
+    ranks_exchange exchange = {.send = t->one.splat_grad.memory, .receive = t->one.splat_grad.memory};
     for (int r = 0; r < count; r++)
         if (r != own) exchange.to[r] = of_rank[own], exchange.from[r] = of_rank[r];
     if (!ranks_all_to_all(t->group, &exchange, NULL)) return false;

@@ -22,15 +22,15 @@ TEST_P(Bin, HoldsEverySplatThatCountsInOrder) {
     const std::vector<gs_splat> splats = frame.splats.read();
     reference_decisions taken = frame.decisions();
     const std::vector<reference_splat> expected = frame.reference_splats(taken);
-    const gs_lists &lists = taken.lists;
-    const int tiles = lists.tiles_x * lists.tiles_y;
-    ASSERT_EQ(lists.tile_begin[0], 0);
-    ASSERT_EQ(lists.tile_begin[tiles], lists.pairs);
+    const gs_tile_ranges &ranges = taken.ranges;
+    const int tiles = ranges.tiles_x * ranges.tiles_y;
+    ASSERT_EQ(ranges.tile_begin[0], 0);
+    ASSERT_EQ(ranges.tile_begin[tiles], ranges.isects);
 
     int64_t held = 0, needed = 0;
     for (int t = 0; t < tiles; t++) {
-        const uint32_t *first = lists.splat_index + lists.tile_begin[t],
-                       *last = lists.splat_index + lists.tile_begin[t + 1];
+        const uint32_t *first = ranges.splat_index + ranges.tile_begin[t],
+                       *last = ranges.splat_index + ranges.tile_begin[t + 1];
         ASSERT_LE(first, last);
         EXPECT_TRUE(std::is_sorted(first, last,
                                    [&](uint32_t a, uint32_t b) {
@@ -44,7 +44,7 @@ TEST_P(Bin, HoldsEverySplatThatCountsInOrder) {
         for (int64_t i = 0; i < frame.choice.count; i++) {
             const bool listed = std::find(first, last, uint32_t(i)) != last;
             const double alpha = reference_reach(&expected[i], frame.choice.width, frame.choice.height,
-                                                 t % lists.tiles_x, t / lists.tiles_x);
+                                                 t % ranges.tiles_x, t / ranges.tiles_x);
             needed += alpha * 255 >= 1;
             if (alpha * 255 >= 1) {
                 EXPECT_TRUE(listed || alpha * 255 < 1 + 1e-4)
@@ -65,7 +65,7 @@ struct binned {
     device_vector<gs_splat> splats;
     std::unique_ptr<device_vector<char>> workspace;
     device_vector<gs_bin_report> report;
-    gs_lists lists{};
+    gs_tile_ranges ranges{};
     int64_t buckets_needed;
     size_t bytes;
     std::vector<int64_t> begin;
@@ -78,24 +78,24 @@ struct binned {
         if (!waits) view.report = report.data();
         view.gaussians.count = int64_t(these.size());
         view.camera.width = width, view.camera.height = height;
-        view.pair_capacity = capacity, view.bucket_capacity = buckets;
+        view.isect_capacity = capacity, view.bucket_capacity = buckets;
         view.splats = splats.data();
         EXPECT_GS_OK(gs_bin_bytes(&view, &view.workspace_bytes));
         workspace = std::make_unique<device_vector<char>>(view.workspace_bytes);
         view.workspace = workspace->data();
         EXPECT_GS_OK(gs_bin(&view, NULL));
         if (!waits) {
-            EXPECT_EQ(view.lists.pairs, capacity);
+            EXPECT_EQ(view.ranges.isects, capacity);
             gs_bin_report found = report.read()[0];
             view.report = &found;
             EXPECT_GS_OK(gs_bin_wait(&view, NULL));
         }
-        lists = view.lists, buckets_needed = view.buckets_needed, bytes = view.workspace_bytes;
-        const size_t tiles = size_t(lists.tiles_x) * lists.tiles_y;
-        begin.resize(tiles + 1), order.resize(tiles), index.resize(size_t(lists.pairs));
-        device_download(begin.data(), lists.tile_begin, begin.size() * sizeof(int64_t));
-        device_download(order.data(), lists.tile_order, order.size() * sizeof(uint32_t));
-        device_download(index.data(), lists.splat_index, index.size() * sizeof(uint32_t));
+        ranges = view.ranges, buckets_needed = view.buckets_needed, bytes = view.workspace_bytes;
+        const size_t tiles = size_t(ranges.tiles_x) * ranges.tiles_y;
+        begin.resize(tiles + 1), order.resize(tiles), index.resize(size_t(ranges.isects));
+        device_download(begin.data(), ranges.tile_begin, begin.size() * sizeof(int64_t));
+        device_download(order.data(), ranges.tile_order, order.size() * sizeof(uint32_t));
+        device_download(index.data(), ranges.splat_index, index.size() * sizeof(uint32_t));
     }
     int64_t length(uint32_t tile) const { return begin[tile + 1] - begin[tile]; }
 };
@@ -104,7 +104,7 @@ TEST(BinEdges, EqualDepthsStandInTheOrderOfTheirIndex) {
     const int count = 70;
     const std::vector<gs_splat> splats(count, {{20, 20}, {0.1f, 0, 0.1f}, -1, {1, 1, 1}, 3, {}});
     const binned made(splats, 40, 40, 9 * count);
-    ASSERT_EQ(made.lists.pairs, 9 * count);
+    ASSERT_EQ(made.ranges.isects, 9 * count);
     for (size_t i = 0; i < made.index.size(); i++) ASSERT_EQ(made.index[i], i % count);
 }
 
@@ -133,7 +133,7 @@ TEST(BinEdges, LongListsAreSorted) {
         for (const bool waits : {true, false}) {
             if (!waits && count > 100000) continue; // the same kernels, and slow on a CPU
             const binned made(splats, 16, 16, waits ? count : 2 * count + 5, waits);
-            ASSERT_EQ(made.lists.pairs, count);
+            ASSERT_EQ(made.ranges.isects, count);
             EXPECT_EQ(made.index, expected) << count << (waits ? "" : ", without waiting");
         }
     }
@@ -209,12 +209,12 @@ TEST(BinEdges, LongListsComeFirstAndThoseBeyondAFairShareAreSplit) {
     for (size_t t = 1; t < sorted.size(); t++) // by classes that are an eighth of an octave wide
         EXPECT_LE(made.length(made.order[t]), made.length(made.order[t - 1]) * 9 / 8 + 1) << t;
     EXPECT_EQ(made.order[0], 0u);
-    ASSERT_GE(made.lists.split_tiles, 1);
-    ASSERT_LT(made.lists.split_tiles, int(sorted.size()));
-    EXPECT_GT(made.length(made.order[size_t(made.lists.split_tiles) - 1]),
-              made.length(made.order[size_t(made.lists.split_tiles)]));
+    ASSERT_GE(made.ranges.split_tiles, 1);
+    ASSERT_LT(made.ranges.split_tiles, int(sorted.size()));
+    EXPECT_GT(made.length(made.order[size_t(made.ranges.split_tiles) - 1]),
+              made.length(made.order[size_t(made.ranges.split_tiles)]));
     const binned even(std::vector<gs_splat>(splats.begin() + 700, splats.end()), width, height, 20000);
-    EXPECT_EQ(even.lists.split_tiles, 0);
+    EXPECT_EQ(even.ranges.split_tiles, 0);
 }
 
 // The proposal for lists of 20 splats in tiles_x x tiles_y tiles, but `longest` in one of them.
@@ -224,14 +224,14 @@ int pixels_proposed(int tiles_x, int tiles_y, int longest) {
         splats.insert(
             splats.end(), size_t(t == 1 ? longest : 20),
             {{8 + 16 * float(t % tiles_x), 8 + 16 * float(t / tiles_x)}, {2, 0, 2}, -1, {1, 1, 1}, 3, {}});
-    return binned(splats, 16 * tiles_x, 16 * tiles_y, int64_t(splats.size())).lists.pixels_per_thread;
+    return binned(splats, 16 * tiles_x, 16 * tiles_y, int64_t(splats.size())).ranges.pixels_per_thread;
 }
 
 TEST(BinEdges, FewerPixelsAThreadWhereOneListOutlastsTheOthersOrTilesAreFew) {
     int device, multiprocessors;
     ASSERT_EQ(cudaGetDevice(&device), cudaSuccess);
     ASSERT_EQ(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device), cudaSuccess);
-    // By a part of all that a multiprocessor has to do: longest - pairs / tiles = part pairs /
+    // By a part of all that a multiprocessor has to do: longest - intersections / tiles = part intersections /
     // multiprocessors
     for (const auto &[part, pixels] : {std::pair(0.1, 4), std::pair(0.5, 2), std::pair(0.9, 1)}) {
         const int side = 32, tiles = side * side;
@@ -246,16 +246,16 @@ TEST(BinEdges, FewerPixelsAThreadWhereOneListOutlastsTheOthersOrTilesAreFew) {
 TEST(BinEdges, AListThatDoesNotFitIsNotBegun) {
     const kernel_frame frame(comparison_scenes()[0]);
     gs_view view = frame.view;
-    view.pair_capacity = view.lists.pairs - 1;
+    view.isect_capacity = view.ranges.isects - 1;
     ASSERT_GS_OK(gs_bin_bytes(&view, &view.workspace_bytes));
     const device_vector<char> workspace(view.workspace_bytes);
     view.workspace = workspace.data();
-    view.lists = {-1, -2, -3, NULL, NULL, -4, -5, NULL, 0, 0, NULL};
-    view.pairs_needed = 0;
-    EXPECT_EQ(gs_bin(&view, NULL), GS_PAIRS_DO_NOT_FIT);
-    EXPECT_EQ(view.pairs_needed, frame.view.lists.pairs);
-    EXPECT_EQ(view.lists.tiles_x, -1);
-    EXPECT_EQ(view.lists.pairs, -3);
+    view.ranges = {-1, -2, -3, NULL, NULL, -4, -5, NULL, 0, 0, NULL};
+    view.isects_needed = 0;
+    EXPECT_EQ(gs_bin(&view, NULL), GS_ISECTS_DO_NOT_FIT);
+    EXPECT_EQ(view.isects_needed, frame.view.ranges.isects);
+    EXPECT_EQ(view.ranges.tiles_x, -1);
+    EXPECT_EQ(view.ranges.isects, -3);
     view.workspace_bytes--;
     EXPECT_EQ(gs_bin(&view, NULL), GS_INVALID_ARGUMENT);
     EXPECT_NE(std::string(gs_last_error()).find("gs_bin: the workspace"), std::string::npos)
@@ -265,9 +265,9 @@ TEST(BinEdges, AListThatDoesNotFitIsNotBegun) {
 TEST(BinEdges, BucketsTakeAsMuchAsThePageSays) {
     const kernel_frame frame(comparison_scenes()[0]);
     gs_view view = frame.view;
-    const auto bytes_of = [&](int64_t pairs, int64_t buckets) {
+    const auto bytes_of = [&](int64_t isects, int64_t buckets) {
         size_t bytes = 0;
-        view.pair_capacity = pairs, view.bucket_capacity = buckets;
+        view.isect_capacity = isects, view.bucket_capacity = buckets;
         EXPECT_GS_OK(gs_bin_bytes(&view, &bytes));
         return bytes;
     };
@@ -277,7 +277,7 @@ TEST(BinEdges, BucketsTakeAsMuchAsThePageSays) {
                                                  {10 * million, 80 * million},
                                                  {200 * million, large},
                                                  {2000 * million, 2000 * million}};
-    for (const auto &[pairs, room] : rooms) EXPECT_EQ(bytes_of(pairs, 0), bytes_of(pairs, room)) << pairs;
+    for (const auto &[isects, room] : rooms) EXPECT_EQ(bytes_of(isects, 0), bytes_of(isects, room)) << isects;
     EXPECT_LT(bytes_of(10 * million, 79 * million), bytes_of(10 * million, 0));
 }
 
@@ -305,8 +305,8 @@ TEST(BinEdges, ListsDoNotDependOnTheRoomOfBuckets) {
 TEST(BinEdges, NoSplatsMakeEmptyLists) {
     for (const bool waits : {true, false}) {
         const binned made({}, 33, 17, 0, waits);
-        EXPECT_EQ(made.lists.pairs, 0);
-        EXPECT_EQ(made.lists.split_tiles, 0);
+        EXPECT_EQ(made.ranges.isects, 0);
+        EXPECT_EQ(made.ranges.split_tiles, 0);
         EXPECT_EQ(made.begin, std::vector<int64_t>(7, 0));
         std::vector<uint32_t> order = made.order;
         std::sort(order.begin(), order.end());
@@ -358,7 +358,7 @@ TEST(Reach, MissesNoPixelForRounding) {
         const double xx = std::pow(cosine * longer, 2) + std::pow(sine * wide, 2),
                      yy = std::pow(sine * longer, 2) + std::pow(cosine * wide, 2),
                      xy = cosine * sine * (longer * longer - wide * wide);
-        // whiten^T whiten = log2(e) / 2 times the inverse of the covariance
+        // conic_sqrt^T conic_sqrt = log2(e) / 2 times the inverse of the covariance
         const double half = 0.5 / std::log(2), determinant = xx * yy - xy * xy;
         const double w0 = std::sqrt(half * yy / determinant), w1 = -half * xy / determinant / w0;
         const double w2 = std::sqrt(half / yy);
@@ -372,7 +372,8 @@ TEST(Reach, MissesNoPixelForRounding) {
         const double dy = of_edge ? -e * w1 / w2 : e, dx = (of_edge ? e * w2 - w1 * dy : -w1 * dy) / w0;
         c.splat.mean[0] = float(c.x + 0.5 - dx), c.splat.mean[1] = float(c.y + 0.5 - dy);
         const float x = float(c.x) + 0.5f - c.splat.mean[0], y = float(c.y) + 0.5f - c.splat.mean[1];
-        const float e0 = c.splat.whiten[1] * y + c.splat.whiten[0] * x, e1 = c.splat.whiten[2] * y;
+        const float e0 = c.splat.conic_sqrt[1] * y + c.splat.conic_sqrt[0] * x,
+                    e1 = c.splat.conic_sqrt[2] * y;
         c.splat.log2_opacity = min_exponent + (e0 * e0 + e1 * e1) * float(1 + uniform(-2e-7, 2e-7));
     }
     const device_vector<borderline> on_device(cases);

@@ -28,7 +28,7 @@ inline std::ostream &operator<<(std::ostream &out, const blend_case &w) {
 }
 
 // Divides the work of the blend as the case says.
-inline void divide(gs_lists *lists, const blend_case &w) {
-    lists->pixels_per_thread = w.pixels_per_thread;
-    lists->split_tiles = w.split ? lists->tiles_x * lists->tiles_y : 0;
+inline void divide(gs_tile_ranges *ranges, const blend_case &w) {
+    ranges->pixels_per_thread = w.pixels_per_thread;
+    ranges->split_tiles = w.split ? ranges->tiles_x * ranges->tiles_y : 0;
 }

@@ -96,7 +96,7 @@ TEST_P(Channels, TheImageAgreesWithTheReference) {
     reference_render(&blend, NULL, &expected);
     for (const int pixels : {1, 2, 4})
         for (const bool depth : {false, true}) {
-            f.frame.view.lists.pixels_per_thread = pixels;
+            f.frame.view.ranges.pixels_per_thread = pixels;
             f.frame.view.image.depth = depth ? f.frame.depth.data() : NULL;
             ASSERT_GS_OK(gs_render(&f.frame.view, NULL));
             const std::vector<float> color = f.image.read(), of_depth = f.frame.depth.read();
@@ -115,19 +115,21 @@ TEST_P(Channels, GradientsAgreeWithTheReferenceByEveryReduction) {
     for (const blend_case &w : blend_cases) {
         if (f.channels > 4 && w.pixels_per_thread != 2) continue; // there are no other kernels
         SCOPED_TRACE(w);
-        divide(&f.frame.view.lists, w);
+        divide(&f.frame.view.ranges, w);
         const std::vector<float> all = f.backward({w.strategy, w.balance_threshold}, f.extras());
-        for (int k = GS_CHANNELS; k <= GS_MOMENTS || (f.has_absolute() && k < GS_MOMENTS_STRIDE); k++) {
+        for (int k = GS_CHANNELS; k <= GS_SPLAT_GRAD_SUMS || (f.has_absolute() && k < GS_SPLAT_GRAD_STRIDE);
+             k++) {
             std::vector<double> got, expected_of;
             for (int64_t i = 0; i < f.frame.choice.count; i++) {
-                double expected[GS_MOMENTS_STRIDE] = {};
-                if (f.splats[i].decisions.visible) reference_moments(&f.splats[i], &gradients[i], expected);
-                got.push_back(all[i * GS_MOMENTS_STRIDE + k]);
+                double expected[GS_SPLAT_GRAD_STRIDE] = {};
+                if (f.splats[i].decisions.visible)
+                    reference_splat_grad(&f.splats[i], &gradients[i], expected);
+                got.push_back(all[i * GS_SPLAT_GRAD_STRIDE + k]);
                 expected_of.push_back(expected[k]);
             }
             EXPECT_LE(relative_norm(got, expected_of), 1e-4) << "moment " << k;
         }
-        const auto of_colors = all.begin() + f.frame.choice.count * GS_MOMENTS_STRIDE;
+        const auto of_colors = all.begin() + f.frame.choice.count * GS_SPLAT_GRAD_STRIDE;
         EXPECT_LE(relative_norm({of_colors, all.end()}, color_gradients), 1e-4) << "colours";
     }
 }
@@ -144,19 +146,19 @@ TEST_P(Channels, GradientsWithoutExtrasAgreeToo) {
     for (const blend_case &w : blend_cases) {
         if ((f.channels > 4 && w.pixels_per_thread != 2) || w.strategy == DISTWAR_SERIAL) continue;
         SCOPED_TRACE(w);
-        divide(&f.frame.view.lists, w);
+        divide(&f.frame.view.ranges, w);
         const std::vector<float> all = f.backward({w.strategy, w.balance_threshold}, plain);
         std::vector<double> got, expected_of;
         for (int64_t i = 0; i < f.frame.choice.count; i++) {
-            double expected[GS_MOMENTS_STRIDE] = {};
-            if (f.splats[i].decisions.visible) reference_moments(&f.splats[i], &gradients[i], expected);
-            for (int k = GS_CHANNELS; k < GS_MOMENTS_STRIDE; k++) {
-                got.push_back(all[i * GS_MOMENTS_STRIDE + k]);
-                expected_of.push_back(k < GS_MOMENTS ? expected[k] : 0);
+            double expected[GS_SPLAT_GRAD_STRIDE] = {};
+            if (f.splats[i].decisions.visible) reference_splat_grad(&f.splats[i], &gradients[i], expected);
+            for (int k = GS_CHANNELS; k < GS_SPLAT_GRAD_STRIDE; k++) {
+                got.push_back(all[i * GS_SPLAT_GRAD_STRIDE + k]);
+                expected_of.push_back(k < GS_SPLAT_GRAD_SUMS ? expected[k] : 0);
             }
         }
         EXPECT_LE(relative_norm(got, expected_of), 1e-4);
-        const auto of_colors = all.begin() + f.frame.choice.count * GS_MOMENTS_STRIDE;
+        const auto of_colors = all.begin() + f.frame.choice.count * GS_SPLAT_GRAD_STRIDE;
         EXPECT_LE(relative_norm({of_colors, all.end()}, color_gradients), 1e-4) << "colours";
     }
 }
@@ -173,13 +175,13 @@ TEST(ChannelsOfAView, ParametersHaveTheGradientsOfTheReference) {
     f.reference_gradients(&gradients, &color_gradients);
     const int64_t n = f.frame.choice.count;
     const device_gaussians got_on_device(n, f.frame.choice.sh_degree);
-    const device_vector<gs_moments> moments(static_cast<size_t>(n));
+    const device_vector<gs_splat_grad> splat_grad(static_cast<size_t>(n));
     const device_vector<float> d_color(f.d_color), d_alpha(f.d_alpha);
     gs_gradient gradient = f.extras();
     float *const color = gradient.gaussians.color;
     gradient.gaussians = *got_on_device.get(), gradient.gaussians.color = color;
     gradient.color = d_color.data(), gradient.alpha = d_alpha.data();
-    gradient.moments = moments.data(), gradient.moments_bytes = size_t(n) * sizeof(gs_moments);
+    gradient.splat_grad = splat_grad.data(), gradient.splat_grad_bytes = size_t(n) * sizeof(gs_splat_grad);
     ASSERT_GS_OK(gs_backward(&f.frame.view, &gradient, {DISTWAR_TREE, 0}, NULL));
 
     reference_gaussians expected = reference_gaussians_create(n, f.frame.choice.sh_degree);
@@ -237,8 +239,8 @@ TEST(ChannelsOfAView, FixedMakesNothingOfWhatIsNotFinite) {
         const std::vector<float> all = f.backward({DISTWAR_FIXED, 0}, f.extras());
         gradient->back() = good;
         for (int64_t i = 0; i < f.frame.choice.count; i++)
-            ASSERT_TRUE(std::isnan(all[i * GS_MOMENTS_STRIDE + GS_CHANNELS])) << i;
-        for (size_t i = size_t(f.frame.choice.count) * GS_MOMENTS_STRIDE; i < all.size(); i++)
+            ASSERT_TRUE(std::isnan(all[i * GS_SPLAT_GRAD_STRIDE + GS_CHANNELS])) << i;
+        for (size_t i = size_t(f.frame.choice.count) * GS_SPLAT_GRAD_STRIDE; i < all.size(); i++)
             ASSERT_TRUE(std::isnan(all[i])) << i;
     }
 }
@@ -249,7 +251,7 @@ TEST(ChannelsOfAView, NothingVisibleIsTheBackgroundAndHasNoGradient) {
     view.camera.translation[2] = -1000;
     ASSERT_GS_OK(gs_project(&view, NULL));
     ASSERT_GS_OK(gs_bin(&view, NULL));
-    ASSERT_EQ(view.pairs_needed, 0);
+    ASSERT_EQ(view.isects_needed, 0);
     ASSERT_GS_OK(gs_render(&view, NULL));
     const std::vector<float> image = f.image.read();
     for (size_t i = 0; i < image.size(); i++) ASSERT_EQ(image[i], f.background[i / size_t(f.frame.pixels())]);
@@ -280,21 +282,21 @@ TEST(ChannelsOfAView, BadArgumentsAreNamed) {
     view.gaussians.color = f.colors.data();
 
     const device_vector<float> d_color(f.d_color);
-    const device_vector<char> moments(size_t(1) << 20);
+    const device_vector<char> splat_grad(size_t(1) << 20);
     gs_gradient gradient = {};
     gradient.color = d_color.data();
-    gradient.moments = reinterpret_cast<gs_moments *>(moments.data()), gradient.moments_bytes = size_t(1)
-                                                                                                << 20;
+    gradient.splat_grad = reinterpret_cast<gs_splat_grad *>(splat_grad.data()),
+    gradient.splat_grad_bytes = size_t(1) << 20;
     refused(gs_render_backward(&view, &gradient, {DISTWAR_TREE, 0}, NULL),
             "gs_render_backward: gaussians.color of the gradient must be given unless there are 3 channels");
     gradient.gaussians.color = f.d_colors.data();
     EXPECT_GS_OK(gs_render_backward(&view, &gradient, {DISTWAR_TREE, 0}, NULL));
     size_t bytes = 0;
-    ASSERT_GS_OK(gs_moments_bytes(f.frame.choice.count, 5, DISTWAR_FIXED, &bytes));
-    gradient.moments_bytes = bytes - 1;
+    ASSERT_GS_OK(gs_splat_grad_bytes(f.frame.choice.count, 5, DISTWAR_FIXED, &bytes));
+    gradient.splat_grad_bytes = bytes - 1;
     refused(gs_render_backward(&view, &gradient, {DISTWAR_FIXED, 0}, NULL),
-            "gs_render_backward: moments_bytes");
-    gradient.moments_bytes = bytes;
+            "gs_render_backward: splat_grad_bytes");
+    gradient.splat_grad_bytes = bytes;
     EXPECT_GS_OK(gs_render_backward(&view, &gradient, {DISTWAR_FIXED, 0}, NULL));
     view.gaussians.channels = 33, gradient.abs_mean2d = f.abs_mean2d.data();
     refused(gs_render_backward(&view, &gradient, {DISTWAR_TREE, 0}, NULL),

@@ -40,7 +40,7 @@ TEST_P(Depth, AgreesWithTheReference) {
     const reference_blend blend = frame.blend(taken, splats);
     reference_render(&blend, NULL, &expected);
     for (const int pixels : {1, 2, 4}) {
-        frame.view.lists.pixels_per_thread = pixels;
+        frame.view.ranges.pixels_per_thread = pixels;
         ASSERT_GS_OK(gs_render(&frame.view, NULL));
         EXPECT_EQ(frame.color.read(), color) << pixels;
         EXPECT_EQ(frame.transmittance.read(), transmittance) << pixels;
@@ -102,17 +102,19 @@ TEST_P(Depth, GivesTheMomentsOfTheReferenceByEveryReduction) {
         for (const blend_case &w : blend_cases) {
             SCOPED_TRACE(testing::Message()
                          << w << (want.depth ? ", depth" : "") << (want.absolute ? ", absolute" : ""));
-            divide(&frame.view.lists, w);
-            const std::vector<float> moments =
+            divide(&frame.view.ranges, w);
+            const std::vector<float> splat_grad =
                 frame.backward(d_color, d_alpha, {w.strategy, w.balance_threshold}, extras);
-            for (int k = 0; k < GS_MOMENTS_STRIDE; k++) {
-                if (k > GS_MOMENTS && want.depth && !want.absolute) continue; // undefined
-                const bool summed = k < GS_MOMENTS || (k == GS_MOMENTS ? want.depth : want.absolute);
+            for (int k = 0; k < GS_SPLAT_GRAD_STRIDE; k++) {
+                if (k > GS_SPLAT_GRAD_SUMS && want.depth && !want.absolute) continue; // undefined
+                const bool summed =
+                    k < GS_SPLAT_GRAD_SUMS || (k == GS_SPLAT_GRAD_SUMS ? want.depth : want.absolute);
                 std::vector<double> got, expected_of;
                 for (int64_t i = 0; i < frame.choice.count; i++) {
-                    double expected[GS_MOMENTS_STRIDE] = {};
-                    if (splats[i].decisions.visible) reference_moments(&splats[i], &gradients[i], expected);
-                    got.push_back(moments[i * GS_MOMENTS_STRIDE + k]);
+                    double expected[GS_SPLAT_GRAD_STRIDE] = {};
+                    if (splats[i].decisions.visible)
+                        reference_splat_grad(&splats[i], &gradients[i], expected);
+                    got.push_back(splat_grad[i * GS_SPLAT_GRAD_STRIDE + k]);
                     expected_of.push_back(summed ? expected[k] : 0);
                 }
                 EXPECT_LE(relative_norm(got, expected_of), 1e-4) << "moment " << k;
@@ -145,11 +147,12 @@ TEST(DepthEdges, ItsGradientNeedsTheDepthWhereItIsRead) {
     kernel_frame frame({2, 128, 1, 1, 50, 37});
     const device_vector<float> d_color(std::vector<float>(size_t(3 * frame.pixels()))),
         d_depth(std::vector<float>(size_t(frame.pixels())));
-    const device_vector<gs_moments> moments(size_t(frame.choice.count));
+    const device_vector<gs_splat_grad> splat_grad(size_t(frame.choice.count));
     gs_gradient gradient = {};
     gradient.color = d_color.data(), gradient.depth = d_depth.data();
-    gradient.moments = moments.data(), gradient.moments_bytes = sizeof(gs_moments) * frame.choice.count;
-    frame.view.lists.split_tiles = 0;
+    gradient.splat_grad = splat_grad.data(),
+    gradient.splat_grad_bytes = sizeof(gs_splat_grad) * frame.choice.count;
+    frame.view.ranges.split_tiles = 0;
     EXPECT_GS_OK(gs_render_backward(&frame.view, &gradient, {DISTWAR_TREE, 0}, NULL));
     const auto refused = [&] {
         EXPECT_EQ(gs_render_backward(&frame.view, &gradient, {DISTWAR_TREE, 0}, NULL), GS_INVALID_ARGUMENT);
@@ -160,7 +163,7 @@ TEST(DepthEdges, ItsGradientNeedsTheDepthWhereItIsRead) {
     frame.view.normalize_depth = 1;
     refused();
     frame.view.normalize_depth = 0;
-    frame.view.lists.split_tiles = 1;
+    frame.view.ranges.split_tiles = 1;
     refused();
     frame.view.image.depth = frame.depth.data();
     ASSERT_GS_OK(gs_render(&frame.view, NULL));

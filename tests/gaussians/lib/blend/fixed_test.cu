@@ -30,7 +30,7 @@ std::vector<uint32_t> bits_of(const std::vector<float> &values) {
 class Fixed : public testing::Test {
   protected:
     Fixed() : frame({4, 192, 1, 1, 71, 45}) {
-        frame.view.lists.pixels_per_thread = 2;
+        frame.view.ranges.pixels_per_thread = 2;
         d_color = random_floats(21, size_t(3 * frame.pixels()), -1, 1);
         d_alpha = random_floats(22, size_t(frame.pixels()), -1, 1);
     }
@@ -131,31 +131,31 @@ TEST_F(Fixed, MakesNothingOfWhatIsNotFinite) {
         for (std::vector<float> *const gradient : {&d_color, &d_alpha}) {
             const float good = gradient->back();
             gradient->back() = bad;
-            const std::vector<float> moments = frame.backward(d_color, d_alpha, {DISTWAR_FIXED, 0});
+            const std::vector<float> splat_grad = frame.backward(d_color, d_alpha, {DISTWAR_FIXED, 0});
             gradient->back() = good;
-            for (size_t i = 0; i < moments.size(); i++) {
-                if (i % GS_MOMENTS_STRIDE < GS_MOMENTS)
-                    ASSERT_TRUE(std::isnan(moments[i])) << i;
+            for (size_t i = 0; i < splat_grad.size(); i++) {
+                if (i % GS_SPLAT_GRAD_STRIDE < GS_SPLAT_GRAD_SUMS)
+                    ASSERT_TRUE(std::isnan(splat_grad[i])) << i;
                 else
-                    ASSERT_EQ(moments[i], 0) << i;
+                    ASSERT_EQ(splat_grad[i], 0) << i;
             }
         }
 }
 
 TEST(FixedInterface, SaysTheMemoryThatItNeeds) {
     size_t tree = 0, fixed = 0;
-    ASSERT_GS_OK(gs_moments_bytes(1000, 3, DISTWAR_TREE, &tree));
-    ASSERT_GS_OK(gs_moments_bytes(1000, 0, DISTWAR_FIXED, &fixed));
-    EXPECT_EQ(tree, 1000 * GS_MOMENTS_STRIDE * sizeof(float));
-    EXPECT_GE(fixed, tree + 1000 * GS_MOMENTS * sizeof(int64_t));
+    ASSERT_GS_OK(gs_splat_grad_bytes(1000, 3, DISTWAR_TREE, &tree));
+    ASSERT_GS_OK(gs_splat_grad_bytes(1000, 0, DISTWAR_FIXED, &fixed));
+    EXPECT_EQ(tree, 1000 * GS_SPLAT_GRAD_STRIDE * sizeof(float));
+    EXPECT_GE(fixed, tree + 1000 * GS_SPLAT_GRAD_SUMS * sizeof(int64_t));
     size_t more = 0;
-    ASSERT_GS_OK(gs_moments_bytes(1000, 8, DISTWAR_FIXED, &more));
+    ASSERT_GS_OK(gs_splat_grad_bytes(1000, 8, DISTWAR_FIXED, &more));
     EXPECT_EQ(more, fixed + 1000 * 8 * sizeof(int64_t));
-    EXPECT_EQ(gs_moments_bytes(-1, 3, DISTWAR_TREE, &tree), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(gs_moments_bytes(1, 3, DISTWAR_STRATEGY_COUNT, &tree), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(gs_moments_bytes(1, 3, DISTWAR_TREE, NULL), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(gs_moments_bytes(1, -1, DISTWAR_TREE, &tree), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(gs_moments_bytes(1, GS_MAX_CHANNELS + 1, DISTWAR_TREE, &tree), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(gs_splat_grad_bytes(-1, 3, DISTWAR_TREE, &tree), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(gs_splat_grad_bytes(1, 3, DISTWAR_STRATEGY_COUNT, &tree), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(gs_splat_grad_bytes(1, 3, DISTWAR_TREE, NULL), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(gs_splat_grad_bytes(1, -1, DISTWAR_TREE, &tree), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(gs_splat_grad_bytes(1, GS_MAX_CHANNELS + 1, DISTWAR_TREE, &tree), GS_INVALID_ARGUMENT);
 }
 
 TEST(FixedInterface, MomentsWithoutRoomForItAreRefused) {
@@ -166,7 +166,7 @@ TEST(FixedInterface, MomentsWithoutRoomForItAreRefused) {
     gradient.color = color.data();
     for (const distwar_strategy strategy : {DISTWAR_TREE, DISTWAR_FIXED}) {
         gs_view_parts parts = {};
-        parts.image = parts.moments = 1, parts.strategy = strategy;
+        parts.image = parts.splat_grad = 1, parts.strategy = strategy;
         size_t bytes = 0;
         ASSERT_GS_OK(gs_view_bytes(&view, &parts, &bytes));
         const device_vector<char> block(bytes);

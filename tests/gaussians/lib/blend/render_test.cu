@@ -40,16 +40,16 @@ TEST(RenderDecisions, DifferOnlyWhereTheyAreClose) {
         reference_decisions taken = frame.decisions();
         const std::vector<reference_splat> splats = frame.reference_splats(taken);
         reference_image expected = reference_image_create(choice.width, choice.height);
-        std::vector<uint8_t> own(size_t(taken.lists.pairs) * REFERENCE_TILE_PIXELS);
+        std::vector<uint8_t> own(size_t(taken.ranges.isects) * REFERENCE_TILE_PIXELS);
         reference_blend blend = frame.blend(taken, splats);
         blend.held = NULL;
         reference_render(&blend, own.data(), &expected);
         for (int64_t i = 0; i < frame.pixels(); i++) {
             const int x = int(i % choice.width), y = int(i / choice.width);
-            const int tile = y / GS_TILE_SIZE * taken.lists.tiles_x + x / GS_TILE_SIZE;
+            const int tile = y / GS_TILE_SIZE * taken.ranges.tiles_x + x / GS_TILE_SIZE;
             const int in_tile = y % GS_TILE_SIZE * GS_TILE_SIZE + x % GS_TILE_SIZE;
             bool same = true;
-            for (int64_t k = taken.lists.tile_begin[tile]; k < taken.lists.tile_begin[tile + 1]; k++)
+            for (int64_t k = taken.ranges.tile_begin[tile]; k < taken.ranges.tile_begin[tile + 1]; k++)
                 same = same && own[k * REFERENCE_TILE_PIXELS + in_tile] ==
                                    taken.blend[k * REFERENCE_TILE_PIXELS + in_tile];
             pixels++;
@@ -79,16 +79,16 @@ TEST_P(Render, GivesTheMomentsOfTheReferenceByEveryReduction) {
     reference_render_backward(&blend, &d_image, gradients.data(), NULL);
     for (const blend_case &w : blend_cases) {
         SCOPED_TRACE(w);
-        divide(&frame.view.lists, w);
-        const std::vector<float> moments =
+        divide(&frame.view.ranges, w);
+        const std::vector<float> splat_grad =
             frame.backward(d_color, d_alpha, {w.strategy, w.balance_threshold});
-        for (int k = 0; k < GS_MOMENTS_STRIDE; k++) {
+        for (int k = 0; k < GS_SPLAT_GRAD_STRIDE; k++) {
             std::vector<double> got, wanted;
             for (int64_t i = 0; i < frame.choice.count; i++) {
-                double expected[GS_MOMENTS_STRIDE] = {};
-                if (splats[i].decisions.visible) reference_moments(&splats[i], &gradients[i], expected);
-                got.push_back(moments[i * GS_MOMENTS_STRIDE + k]);
-                wanted.push_back(k < GS_MOMENTS ? expected[k] : 0);
+                double expected[GS_SPLAT_GRAD_STRIDE] = {};
+                if (splats[i].decisions.visible) reference_splat_grad(&splats[i], &gradients[i], expected);
+                got.push_back(splat_grad[i * GS_SPLAT_GRAD_STRIDE + k]);
+                wanted.push_back(k < GS_SPLAT_GRAD_SUMS ? expected[k] : 0);
             }
             EXPECT_LE(relative_norm(got, wanted), 1e-4) << "moment " << k;
         }
@@ -99,7 +99,7 @@ TEST_P(Render, GivesTheMomentsOfTheReferenceByEveryReduction) {
 // The strategy block with a limit: the reference gives every pixel's part of each moment, which is clamped and added up.
 TEST(RenderBlock, ClampsThePartOfEachPixel) {
     kernel_frame frame(comparison_scenes()[2]);
-    divide(&frame.view.lists, {DISTWAR_BLOCK, 0, 1, false}); // a pixel for each thread
+    divide(&frame.view.ranges, {DISTWAR_BLOCK, 0, 1, false}); // a pixel for each thread
     reference_decisions taken = frame.decisions();
     const std::vector<reference_splat> splats = frame.reference_splats(taken);
     const reference_blend blend = frame.blend(taken, splats);
@@ -109,7 +109,7 @@ TEST(RenderBlock, ClampsThePartOfEachPixel) {
                              all = frame.backward(d_color, d_alpha, {DISTWAR_BLOCK, 0});
     const size_t stride = all.size() / count,
                  fields = plain_values::fields; // of a splat, those that are summed
-    std::vector<double> parts, moments(stride); // parts: [pixel][splat][field]
+    std::vector<double> parts, splat_grad(stride); // parts: [pixel][splat][field]
     for (size_t i = 0; i < pixels; i++) {
         std::vector<double> color(3 * pixels), alpha(pixels);
         for (size_t c = 0; c < 3; c++) color[c * pixels + i] = d_color[c * pixels + i];
@@ -118,9 +118,10 @@ TEST(RenderBlock, ClampsThePartOfEachPixel) {
         std::vector<reference_splat_gradient> gradients(count);
         reference_render_backward(&blend, &of_pixel, gradients.data(), NULL);
         for (size_t s = 0; s < count; s++) {
-            moments.assign(stride, 0);
-            if (splats[s].decisions.visible) reference_moments(&splats[s], &gradients[s], moments.data());
-            parts.insert(parts.end(), moments.begin(), moments.begin() + fields);
+            splat_grad.assign(stride, 0);
+            if (splats[s].decisions.visible)
+                reference_splat_grad(&splats[s], &gradients[s], splat_grad.data());
+            parts.insert(parts.end(), splat_grad.begin(), splat_grad.begin() + fields);
         }
     }
     std::vector<double> sizes;
@@ -154,7 +155,7 @@ TEST_P(Render, DoesNotDependOnTheReduction) {
     const std::vector<float> d_alpha = random_floats(22, size_t(frame.pixels()), -1, 1);
     const std::vector<float> atomic = frame.backward(d_color, d_alpha, {DISTWAR_ATOMIC, 0});
     for (const blend_case &w : blend_cases) {
-        divide(&frame.view.lists, w);
+        divide(&frame.view.ranges, w);
         const std::vector<float> other = frame.backward(d_color, d_alpha, {w.strategy, w.balance_threshold});
         EXPECT_LE(relative_norm({other.begin(), other.end()}, {atomic.begin(), atomic.end()}),
                   w.split ? 5e-5 : 1e-5)
@@ -167,7 +168,7 @@ TEST_P(Render, DoesNotDependOnThePixelsOfAThread) {
     std::vector<float> color, transmittance;
     std::vector<uint32_t> n_contrib;
     for (const int pixels : {1, 2, 4}) {
-        frame.view.lists.pixels_per_thread = pixels;
+        frame.view.ranges.pixels_per_thread = pixels;
         ASSERT_GS_OK(gs_render(&frame.view, NULL));
         if (pixels == 1)
             color = frame.color.read(), transmittance = frame.transmittance.read(),
@@ -193,10 +194,10 @@ TEST(RenderEdges, AViewWithNothingVisibleIsTheBackground) {
     kernel_frame frame(comparison_scenes()[0]);
     gs_view &view = frame.view;
     view.camera.translation[2] = -1000;
-    view.pair_capacity = 0;
+    view.isect_capacity = 0;
     ASSERT_GS_OK(gs_project(&view, NULL));
     ASSERT_GS_OK(gs_bin(&view, NULL));
-    ASSERT_EQ(view.pairs_needed, 0);
+    ASSERT_EQ(view.isects_needed, 0);
     ASSERT_GS_OK(gs_render(&view, NULL));
     const std::vector<float> color = frame.color.read();
     for (int64_t i = 0; i < 3 * frame.pixels(); i++)
@@ -214,18 +215,18 @@ void expect_refused(gs_status status, const char *text) {
 struct gradient_memory {
     explicit gradient_memory(const kernel_frame &frame)
         : color(std::vector<float>(size_t(GS_CHANNELS * frame.pixels()))),
-          moments(bytes_of(frame.choice.count)), gradient{} {
+          splat_grad(bytes_of(frame.choice.count)), gradient{} {
         gradient.color = color.data();
-        gradient.moments = reinterpret_cast<gs_moments *>(moments.data());
-        gradient.moments_bytes = bytes_of(frame.choice.count);
+        gradient.splat_grad = reinterpret_cast<gs_splat_grad *>(splat_grad.data());
+        gradient.splat_grad_bytes = bytes_of(frame.choice.count);
     }
     static size_t bytes_of(int64_t count) {
         size_t bytes = 0;
-        EXPECT_GS_OK(gs_moments_bytes(count, 3, DISTWAR_FIXED, &bytes));
+        EXPECT_GS_OK(gs_splat_grad_bytes(count, 3, DISTWAR_FIXED, &bytes));
         return bytes;
     }
     device_vector<float> color;
-    device_vector<char> moments;
+    device_vector<char> splat_grad;
     gs_gradient gradient;
 };
 
@@ -240,13 +241,13 @@ TEST(RenderEdges, BadArgumentsAreNamed) {
                        "gs_render_backward: balance_threshold must be in 0..33");
     expect_refused(backward(&memory.gradient, {distwar_strategy(17), 0}),
                    "gs_render_backward: 17 is not a strategy");
-    expect_refused(backward(NULL, {DISTWAR_TREE, 0}), "gs_render_backward: color and moments");
+    expect_refused(backward(NULL, {DISTWAR_TREE, 0}), "gs_render_backward: color and splat_grad");
     gs_gradient gradient = memory.gradient;
     gradient.color = NULL;
-    expect_refused(backward(&gradient, {DISTWAR_TREE, 0}), "gs_render_backward: color and moments");
+    expect_refused(backward(&gradient, {DISTWAR_TREE, 0}), "gs_render_backward: color and splat_grad");
     gradient = memory.gradient;
-    gradient.moments = NULL;
-    expect_refused(backward(&gradient, {DISTWAR_TREE, 0}), "gs_render_backward: color and moments");
+    gradient.splat_grad = NULL;
+    expect_refused(backward(&gradient, {DISTWAR_TREE, 0}), "gs_render_backward: color and splat_grad");
 
     gradient = memory.gradient;
     for (const float limit : {-1.0f, NAN}) {
@@ -259,16 +260,16 @@ TEST(RenderEdges, BadArgumentsAreNamed) {
     view.image.n_contrib = NULL;
     expect_refused(gs_render(&view, NULL), "gs_render: transmittance and n_contrib");
     view = frame.view;
-    view.lists = {};
+    view.ranges = {};
     expect_refused(gs_render(&view, NULL), "gs_render: the view has no lists");
     view = frame.view;
     view.camera.width += 64;
     expect_refused(gs_render(&view, NULL), "gs_render: the lists are of an image of another size");
     view = frame.view;
-    view.lists.pixels_per_thread = 3;
+    view.ranges.pixels_per_thread = 3;
     expect_refused(gs_render(&view, NULL), "gs_render: pixels_per_thread must be 1, 2 or 4");
     view = frame.view;
-    view.lists.split_tiles = view.lists.tiles_x * view.lists.tiles_y + 1;
+    view.ranges.split_tiles = view.ranges.tiles_x * view.ranges.tiles_y + 1;
     expect_refused(gs_render(&view, NULL), "gs_render: split_tiles");
     view = frame.view;
     view.splats = NULL;
@@ -291,12 +292,13 @@ TEST(RenderEdges, StrategiesThatTheBlendDoesNotHaveAreNamed) {
         const gs_status status = gs_render_backward(&frame.view, &memory.gradient, {strategy, 0}, NULL);
         if (gs_has_strategy(strategy)) {
             EXPECT_GS_OK(status);
-            EXPECT_GS_OK(gs_moments_bytes(1, 3, strategy, &bytes));
+            EXPECT_GS_OK(gs_splat_grad_bytes(1, 3, strategy, &bytes));
             taken++;
             continue;
         }
         expect_refused(status, ("gs_render_backward" + refusal).c_str());
-        expect_refused(gs_moments_bytes(1, 3, strategy, &bytes), ("gs_moments_bytes" + refusal).c_str());
+        expect_refused(gs_splat_grad_bytes(1, 3, strategy, &bytes),
+                       ("gs_splat_grad_bytes" + refusal).c_str());
     }
     EXPECT_EQ(taken, 6);
     EXPECT_FALSE(gs_has_strategy(DISTWAR_VECTOR));
@@ -327,7 +329,7 @@ TEST(RenderEdges, AGradientWhereNoSplatCountsChangesNothing) {
     for (const blend_case &w : blend_cases) {
         if (w.strategy == DISTWAR_FIXED) continue; // it bounds the sums by the gradient of all pixels
         SCOPED_TRACE(w);
-        divide(&frame.view.lists, w);
+        divide(&frame.view.ranges, w);
         const distwar_policy policy = {w.strategy, w.balance_threshold};
         const std::vector<float> with = frame.backward(d_color, d_alpha, policy),
                                  without = frame.backward(nan_color, nan_alpha, policy);
@@ -341,13 +343,13 @@ TEST(RenderEdges, TheWayBackDoesWithoutColoursUnlessTilesAreSplit) {
     kernel_frame frame(comparison_scenes()[0]);
     const std::vector<float> d_color = random_floats(1, size_t(3 * frame.pixels()), -1, 1),
                              d_alpha = random_floats(2, size_t(frame.pixels()), -1, 1);
-    frame.view.lists.split_tiles = 0;
+    frame.view.ranges.split_tiles = 0;
     const std::vector<float> with = frame.backward(d_color, d_alpha, {DISTWAR_TREE, 0});
     frame.view.image.color = NULL;
     const std::vector<float> without = frame.backward(d_color, d_alpha, {DISTWAR_TREE, 0});
     EXPECT_LE(relative_norm({without.begin(), without.end()}, {with.begin(), with.end()}), 1e-6);
     const gradient_memory memory(frame);
-    frame.view.lists.split_tiles = 1;
+    frame.view.ranges.split_tiles = 1;
     expect_refused(gs_render_backward(&frame.view, &memory.gradient, {DISTWAR_TREE, 0}, NULL),
                    "gs_render_backward: color of the image must be given where tiles are split");
     expect_refused(gs_render(&frame.view, NULL), "gs_render: color of the image");

@@ -232,7 +232,7 @@ TEST(Densify, GradientsAreSummedOverTheViewsThatSawAGaussian) {
         gs_splat s = {};
         s.depth = random() % 5 == 0 ? 0 : 1;
         s.mean[0] = float(random() % 200) - 60, s.mean[1] = float(random() % 200) - 60;
-        s.whiten[0] = s.whiten[2] = 0.3f;
+        s.conic_sqrt[0] = s.conic_sqrt[2] = 0.3f;
         splats[size_t(i)] = s;
         for (size_t k = 0; k < 2; k++) {
             gradient[size_t(2 * i) + k] = float(random() % 1000) - 500;

@@ -11,10 +11,10 @@ std::vector<float> scored(const std::vector<std::vector<float>> &views) {
     const size_t count = views[0].size();
     const device_vector<float> score(std::vector<float>(count, 0));
     for (const std::vector<float> &view : views) {
-        std::vector<gs_moments> moments(count);
+        std::vector<gs_splat_grad> splat_grad(count);
         for (size_t i = 0; i < count; i++)
-            moments[i].color[0] = view[i], moments[i].color[1] = 99, moments[i].h = 99;
-        const device_vector<gs_moments> on_device(moments);
+            splat_grad[i].color[0] = view[i], splat_grad[i].color[1] = 99, splat_grad[i].h = 99;
+        const device_vector<gs_splat_grad> on_device(splat_grad);
         EXPECT_GS_OK(gs_score_add(on_device.data(), int64_t(count), score.data(), nullptr));
     }
     return score.read();
@@ -90,7 +90,7 @@ TEST(Retire, RefusesBadArguments) {
     expect_refusal(gs_retire(&g, nullptr, 1, workspace.data(), bytes, nullptr), "score must be given");
     expect_refusal(gs_retire(&g, score.data(), 1, workspace.data(), bytes - 1, nullptr),
                    "the workspace is NULL");
-    expect_refusal(gs_score_add(nullptr, 9, score.data(), nullptr), "moments and score must be given");
+    expect_refusal(gs_score_add(nullptr, 9, score.data(), nullptr), "splat_grad and score must be given");
     expect_refusal(gs_retire_bytes(-1, &bytes), "count must be in");
 }
 

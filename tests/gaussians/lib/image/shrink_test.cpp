@@ -1,10 +1,22 @@
 // SPDX-License-Identifier: MIT
-// gs_shrink_* against means, minima and counts in double precision.
+// gs_shrink against means, minima and counts in double precision.
 #include "density/density_scene.h"
 #include "distwar_gs_shrink.h"
 #include <deque>
 
 namespace {
+
+gs_shrinking sized(int32_t width, int32_t height, int32_t factor) {
+    gs_shrinking s = {};
+    s.width = width, s.height = height, s.factor = factor;
+    return s;
+}
+
+// gs_shrink of one picture in this form.
+gs_status shrink(gs_shrinking s, gs_shrink_form form, int32_t channels, const void *from, void *small) {
+    s.form = form, s.channels = channels, s.from[0] = from, s.small = small;
+    return gs_shrink(&s, nullptr);
+}
 
 // The pixels of block (x, y) of a picture, as indices.
 std::vector<size_t> block(const gs_shrinking &s, int x, int y) {
@@ -31,7 +43,8 @@ size_t small_pixels(const gs_shrinking &s) {
 }
 
 // Even, with a rest on both sides, unchanged, and a side shorter than the factor.
-const gs_shrinking cases[] = {{32, 24, 4}, {37, 23, 2}, {37, 23, 5}, {9, 7, 1}, {3, 40, 8}};
+const gs_shrinking cases[] = {sized(32, 24, 4), sized(37, 23, 2), sized(37, 23, 5), sized(9, 7, 1),
+                              sized(3, 40, 8)};
 
 TEST(Shrink, PictureHasTheMeansOfItsBlocks) {
     std::mt19937 random(1);
@@ -40,7 +53,7 @@ TEST(Shrink, PictureHasTheMeansOfItsBlocks) {
             std::vector<uint8_t> picture(size_t(channels * s.width * s.height));
             for (uint8_t &value : picture) value = uint8_t(random());
             const device_vector<uint8_t> on_device(picture), small(size_t(channels) * small_pixels(s));
-            ASSERT_GS_OK(gs_shrink_picture(&s, channels, on_device.data(), small.data(), nullptr));
+            ASSERT_GS_OK(shrink(s, GS_SHRINK_BYTES, channels, on_device.data(), small.data()));
             const std::vector<uint8_t> got = small.read();
             for_each_block(s, [&](const std::vector<size_t> &pixels, size_t to) {
                 for (size_t c = 0; c < size_t(channels); c++) {
@@ -55,20 +68,20 @@ TEST(Shrink, PictureHasTheMeansOfItsBlocks) {
 
 TEST(Shrink, PlanesHaveTheMeansOfAllPicturesAsBytes) {
     std::mt19937 random(5);
-    for (const gs_shrinking &s : cases)
+    for (gs_shrinking s : cases)
         for (const int count : {1, 3}) {
             const size_t pixels = size_t(s.width) * size_t(s.height);
             std::vector<std::vector<float>> values;
             std::deque<device_vector<float>> on_device;
-            const float *planes[3] = {};
             for (int k = 0; k < count; k++) {
                 values.emplace_back(GS_CHANNELS * pixels);
                 for (float &value : values.back()) value = float(random() % 1500) / 1000 - 0.25f;
                 on_device.emplace_back(values.back());
             }
-            for (int k = 0; k < count; k++) planes[k] = on_device[size_t(k)].data();
+            for (int k = 0; k < count; k++) s.from[k] = on_device[size_t(k)].data();
             const device_vector<uint8_t> small(GS_CHANNELS * small_pixels(s));
-            ASSERT_GS_OK(gs_shrink_planes(&s, planes, count, small.data(), nullptr));
+            s.form = GS_SHRINK_PLANES, s.count = count, s.small = small.data();
+            ASSERT_GS_OK(gs_shrink(&s, nullptr));
             const std::vector<uint8_t> got = small.read();
             for_each_block(s, [&](const std::vector<size_t> &block, size_t to) {
                 for (size_t c = 0; c < GS_CHANNELS; c++) {
@@ -80,13 +93,15 @@ TEST(Shrink, PlanesHaveTheMeansOfAllPicturesAsBytes) {
                 }
             });
         }
-    const gs_shrinking one = {1, 1, 1};
     const device_vector<float> wrong(std::vector<float>{NAN, 2, -1});
-    const float *const picture[1] = {wrong.data()};
     const device_vector<uint8_t> small(3);
-    ASSERT_GS_OK(gs_shrink_planes(&one, picture, 1, small.data(), nullptr));
+    gs_shrinking one = {1, 1, 1, GS_SHRINK_PLANES, 0, 1, {wrong.data()}, small.data()};
+    ASSERT_GS_OK(gs_shrink(&one, nullptr));
     EXPECT_EQ(small.read(), (std::vector<uint8_t>{0, 255, 0}));
-    EXPECT_NE(gs_shrink_planes(&one, picture, 9, small.data(), nullptr), GS_OK);
+    for (const int count : {0, 2, 9}) { // 2: the second is not given
+        one.count = count;
+        EXPECT_EQ(gs_shrink(&one, nullptr), GS_INVALID_ARGUMENT);
+    }
 }
 
 TEST(Shrink, MaskCountsWhereTheWholeBlockDoes) {
@@ -95,7 +110,7 @@ TEST(Shrink, MaskCountsWhereTheWholeBlockDoes) {
         std::vector<uint8_t> mask(size_t(s.width * s.height));
         for (uint8_t &value : mask) value = random() % 20 == 0 ? 0 : uint8_t(1 + random() % 255);
         const device_vector<uint8_t> on_device(mask), small(small_pixels(s));
-        ASSERT_GS_OK(gs_shrink_mask(&s, on_device.data(), small.data(), nullptr));
+        ASSERT_GS_OK(shrink(s, GS_SHRINK_MASK, 0, on_device.data(), small.data()));
         const std::vector<uint8_t> got = small.read();
         for_each_block(s, [&](const std::vector<size_t> &pixels, size_t to) {
             const bool all =
@@ -112,7 +127,7 @@ TEST(Shrink, DepthIsTheMeanOfWhatIsKnown) {
         for (float &value : depth) value = random() % 3 ? float(random() % 1000) / 64 : NAN;
         for (const size_t p : block(s, 0, 0)) depth[p] = NAN;
         const device_vector<float> on_device(depth), small(small_pixels(s));
-        ASSERT_GS_OK(gs_shrink_depth(&s, on_device.data(), small.data(), nullptr));
+        ASSERT_GS_OK(shrink(s, GS_SHRINK_DEPTH, 0, on_device.data(), small.data()));
         const std::vector<float> got = small.read();
         EXPECT_TRUE(std::isnan(got[0]));
         for_each_block(s, [&](const std::vector<size_t> &pixels, size_t to) {
@@ -128,23 +143,20 @@ TEST(Shrink, DepthIsTheMeanOfWhatIsKnown) {
 }
 
 TEST(Shrink, RefusesBadArguments) {
-    const device_vector<uint8_t> bytes(size_t{64});
-    const device_vector<float> floats(size_t{16});
-    const gs_shrinking good = {4, 4, 2}, empty = {0, 4, 2}, none = {4, 4, 0}, much = {4, 4, GS_MAX_SIZE + 1};
-    const auto picture = [&](const gs_shrinking *s, int32_t channels, const uint8_t *from) {
-        return gs_shrink_picture(s, channels, from, bytes.data(), nullptr);
-    };
-    EXPECT_GS_OK(picture(&good, 4, bytes.data()));
-    for (const gs_shrinking *s : {static_cast<const gs_shrinking *>(nullptr), &empty, &none, &much}) {
-        EXPECT_EQ(picture(s, 3, bytes.data()), GS_INVALID_ARGUMENT);
-        EXPECT_EQ(gs_shrink_mask(s, bytes.data(), bytes.data(), nullptr), GS_INVALID_ARGUMENT);
-        EXPECT_EQ(gs_shrink_depth(s, floats.data(), floats.data(), nullptr), GS_INVALID_ARGUMENT);
+    const device_vector<float> floats(size_t{16}), small(size_t{16});
+    const gs_shrinking good = sized(4, 4, 2),
+                       wrong[] = {sized(0, 4, 2), sized(4, 4, 0), sized(4, 4, GS_MAX_SIZE + 1)};
+    EXPECT_GS_OK(shrink(good, GS_SHRINK_BYTES, 4, floats.data(), small.data()));
+    for (const gs_shrink_form form : {GS_SHRINK_BYTES, GS_SHRINK_MASK, GS_SHRINK_DEPTH, GS_SHRINK_PLANES}) {
+        for (const gs_shrinking &s : wrong)
+            EXPECT_EQ(shrink(s, form, 3, floats.data(), small.data()), GS_INVALID_ARGUMENT);
+        EXPECT_EQ(shrink(good, form, 3, nullptr, small.data()), GS_INVALID_ARGUMENT);
+        EXPECT_EQ(shrink(good, form, 3, floats.data(), nullptr), GS_INVALID_ARGUMENT);
     }
-    EXPECT_EQ(picture(&good, 0, bytes.data()), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(picture(&good, 5, bytes.data()), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(picture(&good, 3, nullptr), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(gs_shrink_mask(&good, nullptr, bytes.data(), nullptr), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(gs_shrink_depth(&good, floats.data(), nullptr, nullptr), GS_INVALID_ARGUMENT);
+    for (const int32_t channels : {0, 5})
+        EXPECT_EQ(shrink(good, GS_SHRINK_BYTES, channels, floats.data(), small.data()), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(shrink(good, gs_shrink_form(4), 3, floats.data(), small.data()), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(gs_shrink(nullptr, nullptr), GS_INVALID_ARGUMENT);
 }
 
 } // namespace

@@ -43,7 +43,7 @@ class block {
         if (i < 10 * n) return rates.quaternion;
         if (i < 11 * n) return rates.opacity_logit;
         const int row = 3 * (gaussians.sh_degree + 1) * (gaussians.sh_degree + 1);
-        return (i - 11 * n) % row < 3 ? rates.sh_constant : rates.sh_rest;
+        return (i - 11 * n) % row < 3 ? rates.sh0 : rates.shN;
     }
 
   private:
@@ -61,8 +61,8 @@ void fill_gradient(block &gradient, std::mt19937 &random) {
 // Relative error in norm, of the values that learn at one rate: each rate by itself. Values that are sums of
 // steps may come out near zero; `floor` is what they count as at least, in rates.
 void expect_close(block &values, block &exact, double floor, const char *what) {
-    for (const float rate : {rates.mean, rates.log_scale, rates.quaternion, rates.opacity_logit,
-                             rates.sh_constant, rates.sh_rest}) {
+    for (const float rate :
+         {rates.mean, rates.log_scale, rates.quaternion, rates.opacity_logit, rates.sh0, rates.shN}) {
         double difference = 0, norm = 0;
         for (int64_t i = 0; i < exact.size(); i++) {
             if (exact.rate(i) != rate) continue;

@@ -18,14 +18,14 @@ struct projection {
     explicit projection(const scene_choice &choice, bool activated = false)
         : frame(choice), in(values(frame, activated)), gradients(choice.count, choice.sh_degree),
           splats(choice.count), mean2d(std::vector<float>(size_t(2 * choice.count), NAN)),
-          moments(random_floats(7, size_t(choice.count * GS_MOMENTS_STRIDE), -1, 1)) {
+          splat_grad(random_floats(7, size_t(choice.count * GS_SPLAT_GRAD_STRIDE), -1, 1)) {
         view.gaussians = *in.get();
         view.gaussians.antialias = choice.antialias;
-        view.gaussians.activated = activated;
+        view.gaussians.form = activated ? GS_ACTIVATED : GS_RAW;
         view.camera = frame.view.camera;
         view.sh_degree_used = choice.sh_degree_used;
         view.splats = splats.data();
-        gradient.moments = reinterpret_cast<gs_moments *>(moments.data());
+        gradient.splat_grad = reinterpret_cast<gs_splat_grad *>(splat_grad.data());
         gradient.gaussians = *gradients.get();
         gradient.mean2d = mean2d.data();
     }
@@ -47,7 +47,7 @@ struct projection {
     kernel_frame frame;
     device_gaussians in, gradients;
     device_vector<gs_splat> splats;
-    device_vector<float> mean2d, moments;
+    device_vector<float> mean2d, splat_grad;
     gs_view view = {};
     gs_gradient gradient = {};
 };
@@ -68,7 +68,7 @@ TEST(Activated, IsTheChainRule) {
             if (a[size_t(i)].depth == 0 || b[size_t(i)].depth == 0) continue; // on the edge of opacity 1/255
             visible++;
             for (int k = 0; k < 3; k++) {
-                seen[0].push_back(a[size_t(i)].whiten[k]), seen[1].push_back(b[size_t(i)].whiten[k]);
+                seen[0].push_back(a[size_t(i)].conic_sqrt[k]), seen[1].push_back(b[size_t(i)].conic_sqrt[k]);
                 scale[0].push_back(by_stored.log_scale[3 * i + k]);
                 scale[1].push_back(by_values.log_scale[3 * i + k] * exp(at.log_scale[3 * i + k]));
             }
@@ -101,6 +101,8 @@ TEST(Activated, OtherCallsRefuseIt) {
     EXPECT_EQ(gs_opacity_reset(&p.view.gaussians, &p.view.gaussians, &p.view.gaussians, 0.5f, NULL),
               GS_INVALID_ARGUMENT);
     EXPECT_NE(std::string(gs_last_error()).find("activated"), std::string::npos) << gs_last_error();
+    p.view.gaussians.form = 2;
+    EXPECT_EQ(gs_project(&p.view, NULL), GS_INVALID_ARGUMENT);
 }
 
 // The constants of harmonics in an array of their own give the same bits, by one view and by three.
@@ -116,12 +118,12 @@ TEST(Constants, MayBeApart) {
                 const std::vector<gs_camera> cameras(size_t(views), whole.view.camera);
                 const device_vector<gs_splat> splats_whole(size_t(views * n)),
                     splats_apart(size_t(views * n));
-                const device_vector<float> moments(
-                    random_floats(8, size_t(views * n * GS_MOMENTS_STRIDE), -1, 1));
+                const device_vector<float> splat_grad(
+                    random_floats(8, size_t(views * n * GS_SPLAT_GRAD_STRIDE), -1, 1));
                 for (projection *p : {&whole, &apart}) {
                     p->view.views = {views, cameras.data()};
                     p->view.splats = (p == &whole ? splats_whole : splats_apart).data();
-                    p->gradient.moments = reinterpret_cast<gs_moments *>(moments.data());
+                    p->gradient.splat_grad = reinterpret_cast<gs_splat_grad *>(splat_grad.data());
                     p->gradient.mean2d = NULL;
                 }
                 std::vector<float> sh(size_t(n * row)), heads, others;
@@ -130,9 +132,9 @@ TEST(Constants, MayBeApart) {
                 const device_vector<float> constant(heads), remaining(others);
                 const device_vector<float> d_constant(std::vector<float>(heads.size(), NAN)),
                     d_remaining(std::vector<float>(others.size(), NAN));
-                apart.view.gaussians.sh_constant = constant.data();
+                apart.view.gaussians.sh0 = constant.data();
                 apart.view.gaussians.sh = degree ? remaining.data() : NULL;
-                apart.gradient.gaussians.sh_constant = d_constant.data();
+                apart.gradient.gaussians.sh0 = d_constant.data();
                 apart.gradient.gaussians.sh = degree ? d_remaining.data() : NULL;
                 whole.run();
                 apart.run();
@@ -159,16 +161,16 @@ TEST(Constants, MayBeApart) {
 
 TEST(Constants, ApartAreRefusedByOtherCallsAndWithoutGradients) {
     projection p(activated_scene);
-    p.view.gaussians.sh_constant = p.view.gaussians.mean;
+    p.view.gaussians.sh0 = p.view.gaussians.mean;
     EXPECT_EQ(gs_density_noise(&p.view.gaussians, 0, 0, 0, 0, NULL), GS_INVALID_ARGUMENT);
-    EXPECT_NE(std::string(gs_last_error()).find("sh_constant"), std::string::npos) << gs_last_error();
+    EXPECT_NE(std::string(gs_last_error()).find("sh0"), std::string::npos) << gs_last_error();
     EXPECT_EQ(gs_project_backward(&p.view, &p.gradient, NULL), GS_INVALID_ARGUMENT);
-    EXPECT_NE(std::string(gs_last_error()).find("sh_constant"), std::string::npos) << gs_last_error();
+    EXPECT_NE(std::string(gs_last_error()).find("sh0"), std::string::npos) << gs_last_error();
 }
 
 TEST(LowPass, AddsToBothVariances) {
     projection usual(activated_scene), wide(activated_scene);
-    wide.view.gaussians.low_pass = 0.8f;
+    wide.view.gaussians.eps2d = 0.8f;
     usual.run();
     wide.run();
     const std::vector<gs_splat> a = usual.splats.read(), b = wide.splats.read();
@@ -176,14 +178,14 @@ TEST(LowPass, AddsToBothVariances) {
     for (size_t i = 0; i < a.size(); i++) {
         if (a[i].depth == 0) continue;
         // The variance along y is 1 / l2^2 = log2(e) / (2 w2^2).
-        const double before = M_LOG2E / 2 / (double(a[i].whiten[2]) * a[i].whiten[2]),
-                     after = M_LOG2E / 2 / (double(b[i].whiten[2]) * b[i].whiten[2]);
+        const double before = M_LOG2E / 2 / (double(a[i].conic_sqrt[2]) * a[i].conic_sqrt[2]),
+                     after = M_LOG2E / 2 / (double(b[i].conic_sqrt[2]) * b[i].conic_sqrt[2]);
         EXPECT_NEAR(after - before, 0.5, 1e-5 * after);
         compared++;
     }
     EXPECT_GT(compared, 50);
     for (const float bad : {-1.0f, NAN, INFINITY}) {
-        wide.view.gaussians.low_pass = bad;
+        wide.view.gaussians.eps2d = bad;
         EXPECT_EQ(gs_project(&wide.view, NULL), GS_INVALID_ARGUMENT);
     }
 }
@@ -213,19 +215,20 @@ TEST(Mean2d, IsAGradientOfItsOwn) {
     const size_t n = size_t(activated_scene.count);
     const device_vector<float> taken(std::vector<float>(2 * n, NAN)),
         absolute(std::vector<float>(2 * n, NAN));
-    ASSERT_GS_OK(gs_mean2d_gradient(&p.view, p.gradient.moments, taken.data(), absolute.data(), NULL));
+    ASSERT_GS_OK(gs_mean2d_gradient(&p.view, p.gradient.splat_grad, taken.data(), absolute.data(), NULL));
     const std::vector<float> pixels = taken.read(), sums = absolute.read(), halves = p.mean2d.read();
     std::vector<double> expected(halves.begin(), halves.end()), got;
     for (size_t i = 0; i < pixels.size(); i++)
         got.push_back(pixels[i] * 0.5 * (i % 2 == 0 ? activated_scene.width : activated_scene.height));
     EXPECT_LE(relative_norm(got, expected), 1e-6);
     const std::vector<gs_splat> splats = p.splats.read();
-    const std::vector<float> moments = p.moments.read();
+    const std::vector<float> splat_grad = p.splat_grad.read();
     for (size_t i = 0; i < n; i++)
-        EXPECT_NEAR(
-            sums[2 * i],
-            splats[i].depth == 0 ? 0 : 2 * M_LN2 * splats[i].whiten[0] * moments[GS_MOMENTS_STRIDE * i + 10],
-            1e-5 * (1 + fabs(sums[2 * i])));
+        EXPECT_NEAR(sums[2 * i],
+                    splats[i].depth == 0
+                        ? 0
+                        : 2 * M_LN2 * splats[i].conic_sqrt[0] * splat_grad[GS_SPLAT_GRAD_STRIDE * i + 10],
+                    1e-5 * (1 + fabs(sums[2 * i])));
 
     const auto means = [&p](const float *pixel_mean2d) {
         p.gradient.pixel_mean2d = pixel_mean2d;
@@ -241,8 +244,8 @@ TEST(Mean2d, IsAGradientOfItsOwn) {
     for (float &value : twice) value *= 2;
     const device_vector<float> doubled(twice);
     const std::vector<double> more = means(doubled.data());
-    const std::vector<float> none(n * GS_MOMENTS_STRIDE, 0.0f);
-    device_upload(p.moments.data(), none.data(), none.size() * sizeof(float));
+    const std::vector<float> none(n * GS_SPLAT_GRAD_STRIDE, 0.0f);
+    device_upload(p.splat_grad.data(), none.data(), none.size() * sizeof(float));
     const std::vector<double> alone = means(taken.data());
     std::vector<double> difference(more.size());
     for (size_t i = 0; i < more.size(); i++) difference[i] = more[i] - without[i];

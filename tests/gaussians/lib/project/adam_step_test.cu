@@ -51,9 +51,10 @@ void compare(const kernel_frame &frame, const std::vector<gs_camera> &cameras, i
     rates.sh_coefficients = sh_coefficients;
     std::vector<double> lengths(2 * count);
     for (int64_t step = 1; step <= 3; step++) {
-        std::vector<float> moments = random_floats(uint64_t(step), GS_MOMENTS_STRIDE * splats, -1, 1);
+        std::vector<float> moments = random_floats(uint64_t(step), GS_SPLAT_GRAD_STRIDE * splats, -1, 1);
         for (size_t i = 0; i < splats; i++)
-            for (int k = 0; i % 3 == 0 && k < GS_MOMENTS_STRIDE; k++) moments[GS_MOMENTS_STRIDE * i + k] = 0;
+            for (int k = 0; i % 3 == 0 && k < GS_SPLAT_GRAD_STRIDE; k++)
+                moments[GS_SPLAT_GRAD_STRIDE * i + k] = 0;
         const device_vector<float> sums(moments);
         for (stepped *of : {&at_once, &apart}) {
             gs_view view = {};
@@ -65,7 +66,7 @@ void compare(const kernel_frame &frame, const std::vector<gs_camera> &cameras, i
             if (cameras.size() > 1) view.views = {int32_t(cameras.size()), cameras.data()};
             ASSERT_GS_OK(gs_project(&view, NULL));
             gs_gradient gradient = {};
-            gradient.moments = reinterpret_cast<gs_moments *>(sums.data());
+            gradient.splat_grad = reinterpret_cast<gs_splat_grad *>(sums.data());
             gradient.mean2d = of->mean2d.data(), gradient.abs_mean2d = of->absolute.data();
             if (of == &at_once) {
                 const gs_adam_step adam = {
@@ -118,12 +119,12 @@ INSTANTIATE_TEST_SUITE_P(OddRows, AdamStep,
 TEST(AdamStepEdges, WhatCannotBeIsRefused) {
     const kernel_frame frame({21, 80, 1, 1, 45, 37});
     stepped of(frame, 1);
-    const device_vector<float> sums(std::vector<float>(80 * size_t(GS_MOMENTS_STRIDE))),
+    const device_vector<float> sums(std::vector<float>(80 * size_t(GS_SPLAT_GRAD_STRIDE))),
         colors(std::vector<float>(240));
     gs_view view = frame.view;
     view.gaussians = *of.gaussians.get();
     gs_gradient gradient = {};
-    gradient.moments = reinterpret_cast<gs_moments *>(sums.data());
+    gradient.splat_grad = reinterpret_cast<gs_splat_grad *>(sums.data());
     gs_adam_step adam = {of.gaussians.get(), of.first.get(), of.second.get(), all_different, 1, nullptr};
     const auto refused = [&](const char *text) {
         EXPECT_EQ(gs_project_backward_adam(&view, &gradient, &adam, NULL), GS_INVALID_ARGUMENT) << text;
@@ -132,9 +133,9 @@ TEST(AdamStepEdges, WhatCannotBeIsRefused) {
     ASSERT_GS_OK(gs_project_backward_adam(&view, &gradient, &adam, NULL));
     adam.step = 0;
     refused("gs_project_backward_adam: step must be 1 or more");
-    adam.step = 1, adam.rates.sh_rest = NAN;
+    adam.step = 1, adam.rates.shN = NAN;
     refused("rates must be finite");
-    adam.rates.sh_rest = 0;
+    adam.rates.shN = 0;
     gs_gaussians other = *of.first.get();
     adam.first_moment = &other;
     other.count--;
@@ -147,12 +148,12 @@ TEST(AdamStepEdges, WhatCannotBeIsRefused) {
     gs_camera_gradient camera;
     gradient.camera = &camera;
     refused("the gradient by the camera is not computed with a step");
-    gradient.camera = NULL, gradient.moments = NULL;
-    refused("moments must be given");
-    gradient.moments = reinterpret_cast<gs_moments *>(sums.data());
-    view.gaussians.activated = 1;
+    gradient.camera = NULL, gradient.splat_grad = NULL;
+    refused("splat_grad must be given");
+    gradient.splat_grad = reinterpret_cast<gs_splat_grad *>(sums.data());
+    view.gaussians.form = GS_ACTIVATED;
     refused("activated arrays");
-    view.gaussians.activated = 0, view.gaussians.color = colors.data();
+    view.gaussians.form = GS_RAW, view.gaussians.color = colors.data();
     refused("given colours");
     view.gaussians.color = NULL, view.gaussians.count--;
     refused("adam must have the shape of gaussians");

@@ -42,11 +42,11 @@ TEST(CameraGradient, SumsEveryRowOnce) {
                 EXPECT_EQ(got.matrix[4 * r + c], d_rotation);
             }
             EXPECT_EQ(got.matrix[4 * r + 3], d_translation);
-            EXPECT_EQ(got.twist[3 + r], d_translation);
+            EXPECT_EQ(got.se3_grad[3 + r], d_translation);
         }
-        EXPECT_EQ(got.twist[0], a[7] - a[5]);
-        EXPECT_EQ(got.twist[1], a[2] - a[6]);
-        EXPECT_EQ(got.twist[2], a[3] - a[1]);
+        EXPECT_EQ(got.se3_grad[0], a[7] - a[5]);
+        EXPECT_EQ(got.se3_grad[1], a[2] - a[6]);
+        EXPECT_EQ(got.se3_grad[2], a[3] - a[1]);
         for (int k = 0; k < 4; k++) EXPECT_EQ(got.intrinsics[k], sum[TERM_FOCAL + k]);
         EXPECT_EQ(got.reserved[0], 0);
         EXPECT_EQ(got.reserved[1], 0);
@@ -59,9 +59,9 @@ struct backward_of {
 
     explicit backward_of(const kernel_frame &frame)
         : gradients(frame.choice.count, frame.choice.sh_degree),
-          moments(random_floats(5, size_t(frame.choice.count * GS_MOMENTS_STRIDE), -1, 1)),
+          splat_grad(random_floats(5, size_t(frame.choice.count * GS_SPLAT_GRAD_STRIDE), -1, 1)),
           memory(std::vector<char>(camera_gradient_bytes(frame.choice.count) + guard, char(0x7f))) {
-        gradient.moments = reinterpret_cast<gs_moments *>(moments.data());
+        gradient.splat_grad = reinterpret_cast<gs_splat_grad *>(splat_grad.data());
         gradient.gaussians = *gradients.get();
     }
     std::vector<double> run(const kernel_frame &frame, bool with_camera) {
@@ -77,7 +77,7 @@ struct backward_of {
     }
 
     device_gaussians gradients;
-    device_vector<float> moments;
+    device_vector<float> splat_grad;
     device_vector<char> memory;
     gs_gradient gradient = {};
 };
@@ -102,7 +102,7 @@ TEST(CameraGradient, ChangesNothingElseAndHasTheSameBitsAgain) {
         for (const float value : behind) EXPECT_TRUE(std::isnan(value));
         gs_camera_gradient got;
         memcpy(&got, once.data(), sizeof got);
-        for (const float value : got.twist) EXPECT_TRUE(std::isfinite(value) && value != 0);
+        for (const float value : got.se3_grad) EXPECT_TRUE(std::isfinite(value) && value != 0);
     }
 }
 
@@ -123,7 +123,7 @@ TEST(CameraGradient, IsPlacedInTheBlockOfAView) {
     ASSERT_GS_OK(gs_camera_gradient_bytes(1000, &needed));
     EXPECT_EQ(gradient.camera_bytes, needed);
     EXPECT_GE(bytes, without + needed);
-    EXPECT_EQ(gradient.moments, nullptr);
+    EXPECT_EQ(gradient.splat_grad, nullptr);
     const char *const at = reinterpret_cast<const char *>(gradient.camera);
     EXPECT_TRUE(at >= block.data() && at + needed <= block.data() + bytes);
     EXPECT_EQ(reinterpret_cast<uintptr_t>(at) % 16, 0u);

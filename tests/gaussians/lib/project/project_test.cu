@@ -13,7 +13,8 @@ class Project : public testing::TestWithParam<scene_choice> {};
 // The covariance that a whitening factor stands for.
 void covariance_of(const gs_splat &splat, double out[3]) {
     const double scale = 1.1774100225154747; // sqrt(2 / log2(e))
-    const double l0 = scale * splat.whiten[0], l1 = scale * splat.whiten[1], l2 = scale * splat.whiten[2];
+    const double l0 = scale * splat.conic_sqrt[0], l1 = scale * splat.conic_sqrt[1],
+                 l2 = scale * splat.conic_sqrt[2];
     out[0] = (l1 * l1 + l2 * l2) / (l0 * l0 * l2 * l2);
     out[1] = -l1 / (l0 * l2 * l2);
     out[2] = 1 / (l2 * l2);
@@ -51,7 +52,7 @@ TEST_P(Project, AgreesWithTheReference) {
         const double *e = expected.covariance, size = e[0] + e[2];
         for (int k = 0; k < 3; k++) EXPECT_NEAR(covariance[k], e[k], 1e-5 * size);
         // The thin direction too: the determinant.
-        const double l0_l2 = 2 * M_LN2 * splat.whiten[0] * splat.whiten[2];
+        const double l0_l2 = 2 * M_LN2 * splat.conic_sqrt[0] * splat.conic_sqrt[2];
         EXPECT_NEAR(l0_l2 * l0_l2 * (e[0] * e[2] - e[1] * e[1]), 1, 1e-3);
     }
     if (frame.choice.count >= REFERENCE_KIND_CYCLE && frame.pixels() > 1) {
@@ -72,21 +73,21 @@ struct outcome {
 
 // Gradients hold NaN beforehand, so that a value that is not written shows.
 outcome there_and_back(const reference_gaussians &gaussians, int sh_degree_used, const gs_camera &camera,
-                       const std::vector<float> &moments) {
+                       const std::vector<float> &splat_grad) {
     const int64_t n = gaussians.count;
     reference_gaussians unwritten = reference_gaussians_create(n, gaussians.sh_degree);
     std::fill_n(unwritten.mean, reference_gaussians_values(&unwritten), NAN);
     const device_gaussians in(gaussians), gradients(unwritten);
     reference_gaussians_destroy(&unwritten);
     const device_vector<gs_splat> splats(n);
-    const device_vector<float> sums(moments), mean2d(std::vector<float>(size_t(2 * n), NAN));
+    const device_vector<float> sums(splat_grad), mean2d(std::vector<float>(size_t(2 * n), NAN));
     gs_view view = {};
     view.gaussians = *in.get();
     view.camera = camera;
     view.sh_degree_used = sh_degree_used;
     view.splats = splats.data();
     gs_gradient gradient = {};
-    gradient.moments = reinterpret_cast<gs_moments *>(sums.data());
+    gradient.splat_grad = reinterpret_cast<gs_splat_grad *>(sums.data());
     gradient.gaussians = *gradients.get();
     gradient.mean2d = mean2d.data();
     EXPECT_GS_OK(gs_camera_gradient_bytes(n, &gradient.camera_bytes));
@@ -126,14 +127,14 @@ TEST(ProjectEdges, NeighboursMakeNoDifference) {
             const int64_t n = 77;
             reference_scene scene = reference_scene_create(40 + degree, n, degree, 64, 48);
             const gs_camera camera = reference_camera_to_floats(&scene.camera);
-            std::vector<float> moments = random_floats(50 + used, size_t(n * GS_MOMENTS_STRIDE), -1, 1);
+            std::vector<float> splat_grad = random_floats(50 + used, size_t(n * GS_SPLAT_GRAD_STRIDE), -1, 1);
             for (int64_t i = 0; i < n; i += 5)
-                std::fill_n(moments.begin() + i * GS_MOMENTS_STRIDE, GS_MOMENTS_STRIDE, 0.0f);
-            const outcome one_way = there_and_back(scene.gaussians, used, camera, moments);
+                std::fill_n(splat_grad.begin() + i * GS_SPLAT_GRAD_STRIDE, GS_SPLAT_GRAD_STRIDE, 0.0f);
+            const outcome one_way = there_and_back(scene.gaussians, used, camera, splat_grad);
 
             turn_rows(scene.gaussians.mean, n, degree);
-            turn_rows(moments.data(), n, int64_t(GS_MOMENTS_STRIDE));
-            outcome other_way = there_and_back(scene.gaussians, used, camera, moments);
+            turn_rows(splat_grad.data(), n, int64_t(GS_SPLAT_GRAD_STRIDE));
+            outcome other_way = there_and_back(scene.gaussians, used, camera, splat_grad);
             turn_rows(other_way.splats.data(), n, int64_t(1));
             turn_rows(other_way.gradients.data(), n, degree);
             turn_rows(other_way.mean2d.data(), n, int64_t(2));
@@ -193,7 +194,7 @@ TEST(ProjectFisheye, EachAngleAgreesWithTheReference) {
     reference_gaussians expected = reference_gaussians_create(n, 2);
     reference_camera_gradient by_camera = {};
     const std::vector<float> weights = random_floats(71, size_t(10 * n), -1, 1);
-    std::vector<float> moments(size_t(n * GS_MOMENTS_STRIDE));
+    std::vector<float> splat_grad(size_t(n * GS_SPLAT_GRAD_STRIDE));
     std::vector<reference_splat> seen(static_cast<size_t>(n));
     for (int64_t i = 0; i < n; i++) {
         reference_splat &splat = seen[size_t(i)];
@@ -207,14 +208,14 @@ TEST(ProjectFisheye, EachAngleAgreesWithTheReference) {
                                             {w[6], w[7], w[8]},
                                             w[9],
                                             {0, 0}};
-        double exact[GS_MOMENTS_STRIDE];
-        reference_moments(&splat, &g, exact);
-        for (int k = 0; k < GS_MOMENTS_STRIDE; k++)
-            moments[size_t(i * GS_MOMENTS_STRIDE + k)] = float(exact[k]);
+        double exact[GS_SPLAT_GRAD_STRIDE];
+        reference_splat_grad(&splat, &g, exact);
+        for (int k = 0; k < GS_SPLAT_GRAD_STRIDE; k++)
+            splat_grad[size_t(i * GS_SPLAT_GRAD_STRIDE + k)] = float(exact[k]);
         reference_project_backward(&gaussians, i, 2, &row.scene.camera, &splat.decisions, &g, &expected);
         reference_project_by_camera(&gaussians, i, 2, &row.scene.camera, &splat.decisions, &g, &by_camera);
     }
-    const outcome all = there_and_back(gaussians, 2, camera, moments);
+    const outcome all = there_and_back(gaussians, 2, camera, splat_grad);
     for (int64_t i = 0; i < n; i++) {
         SCOPED_TRACE(testing::Message() << row.angles[size_t(i)] * 180 / M_PI << " degrees");
         const gs_splat &splat = all.splats[size_t(i)];
@@ -237,8 +238,8 @@ TEST(ProjectFisheye, EachAngleAgreesWithTheReference) {
         EXPECT_LE(relative_norm({got, got + values}, {wanted, wanted + values}), 1e-4) << group;
     };
     compare("matrix", all.camera.matrix, by_camera.matrix, 12);
-    compare("rotation", all.camera.twist, by_camera.twist, 3);
-    compare("translation", all.camera.twist + 3, by_camera.twist + 3, 3);
+    compare("rotation", all.camera.se3_grad, by_camera.se3_grad, 3);
+    compare("translation", all.camera.se3_grad + 3, by_camera.se3_grad + 3, 3);
     compare("intrinsics", all.camera.intrinsics, by_camera.intrinsics, 4);
     reference_gaussians_destroy(&expected);
 }
@@ -254,8 +255,8 @@ TEST(ProjectFisheye, TheAxisIsNoException) {
         one.quaternion[4 * i] = 1;
         for (int k = 0; k < 3; k++) one.log_scale[3 * i + k] = -1 - 0.5 * k;
     }
-    std::vector<float> moments(size_t(3 * GS_MOMENTS_STRIDE), 0.25f);
-    const outcome all = there_and_back(one, 0, camera, moments);
+    std::vector<float> splat_grad(size_t(3 * GS_SPLAT_GRAD_STRIDE), 0.25f);
+    const outcome all = there_and_back(one, 0, camera, splat_grad);
     EXPECT_EQ(all.splats[1].mean[0], 16);
     EXPECT_EQ(all.splats[1].mean[1], 16);
     EXPECT_EQ(all.splats[1].depth, 5);
@@ -310,7 +311,7 @@ TEST(ProjectEdges, MomentsThatAreNotNumbersStayVisible) {
     reference_scene scene = reference_scene_create(60, n, 3, 64, 48);
     const gs_camera camera = reference_camera_to_floats(&scene.camera);
     const outcome all =
-        there_and_back(scene.gaussians, 3, camera, std::vector<float>(size_t(n * GS_MOMENTS_STRIDE), NAN));
+        there_and_back(scene.gaussians, 3, camera, std::vector<float>(size_t(n * GS_SPLAT_GRAD_STRIDE), NAN));
     for (int64_t i = 0; i < n; i++)
         for (int64_t k = 0; k < 3; k++)
             EXPECT_EQ(std::isnan(all.gradients[3 * i + k]), all.splats[i].depth > 0) << i;

@@ -71,22 +71,22 @@ struct scene {
 
 TEST(RenderView, ListsThatDoNotFitAreBinnedAgain) {
     scene roomy, tight;
-    roomy.view.pair_capacity = 100000;
+    roomy.view.isect_capacity = 100000;
     const std::vector<float> expected = roomy.render();
-    EXPECT_EQ(roomy.view.pair_capacity, 100000) << "what fits stays";
-    const int64_t pairs = roomy.view.lists.pairs;
-    ASSERT_GT(pairs, count);
+    EXPECT_EQ(roomy.view.isect_capacity, 100000) << "what fits stays";
+    const int64_t isects = roomy.view.ranges.isects;
+    ASSERT_GT(isects, count);
 
-    for (const int64_t capacity : {int64_t(0), pairs - 1}) {
-        tight.view.pair_capacity = capacity;
+    for (const int64_t capacity : {int64_t(0), isects - 1}) {
+        tight.view.isect_capacity = capacity;
         EXPECT_EQ(tight.render(), expected) << capacity;
-        EXPECT_EQ(tight.view.lists.pairs, pairs);
-        EXPECT_EQ(tight.view.pairs_needed, pairs);
-        EXPECT_EQ(tight.view.pair_capacity, pairs + pairs / 4);
+        EXPECT_EQ(tight.view.ranges.isects, isects);
+        EXPECT_EQ(tight.view.isects_needed, isects);
+        EXPECT_EQ(tight.view.isect_capacity, isects + isects / 4);
     }
-    tight.view.pair_capacity = pairs;
+    tight.view.isect_capacity = isects;
     EXPECT_EQ(tight.render(), expected);
-    EXPECT_EQ(tight.view.pair_capacity, pairs) << "exactly enough is enough";
+    EXPECT_EQ(tight.view.isect_capacity, isects) << "exactly enough is enough";
 }
 
 TEST(RenderView, TheWorkspaceIsTheBuffer) {
@@ -98,7 +98,7 @@ TEST(RenderView, TheWorkspaceIsTheBuffer) {
     EXPECT_EQ(s.view.workspace_bytes, needed);
     EXPECT_GE(s.workspace.bytes, needed);
     const char *begin = static_cast<const char *>(s.workspace.memory);
-    const char *list = reinterpret_cast<const char *>(s.view.lists.splat_index);
+    const char *list = reinterpret_cast<const char *>(s.view.ranges.splat_index);
     EXPECT_GE(list, begin);
     EXPECT_LT(list, begin + needed);
 }

@@ -9,7 +9,7 @@ namespace {
 
 // Checks that parts follow one another and end with the last row. Returns the cost of each rank's share.
 std::vector<int64_t> costs_of_shares(int ranks_number, int views, int rows, const int64_t *costs) {
-    tile_ranges out;
+    tile_partition out;
     divide_tiles(ranks_number, views, rows, costs, &out);
     std::vector<int64_t> found{};
     int64_t at = 0; // rows so far, of all views
@@ -53,7 +53,7 @@ TEST(TileRanges, FollowsTheCosts) {
             ASSERT_LE(std::abs(double(cost) - double(all) / ranks_number),
                       double(largest) + 0.2 * double(all) / ranks_number)
                 << ranks_number << " ranks";
-    tile_ranges out; // views that differ by less than the tolerance are not cut
+    tile_partition out; // views that differ by less than the tolerance are not cut
     for (int k = 0; k < 2 * rows; k++) costs[size_t(k)] = k < rows ? 1000 : 1090;
     divide_tiles(2, 2, rows, costs.data(), &out);
     EXPECT_EQ(out.begin[2], 2);

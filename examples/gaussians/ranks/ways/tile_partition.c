@@ -94,12 +94,13 @@ static int64_t cut_near(const row_line *line, int64_t at, int64_t *before, int64
     return view_end >= 0 ? view_end : best;
 }
 
-void divide_tiles(int32_t ranks_number, int32_t views, int32_t rows, const int64_t *costs, tile_ranges *out) {
+void divide_tiles(int32_t ranks_number, int32_t views, int32_t rows, const int64_t *costs,
+                  tile_partition *out) {
     const row_line line = {(int64_t)views * rows, rows, costs};
     int64_t all = 0, at = 0, before = 0;
     int32_t count = 0;
     for (int64_t row = 0; row < line.length; row++) all += cost_of(&line, row);
-    *out = (tile_ranges){.most = 0};
+    *out = (tile_partition){.most = 0};
     for (int32_t r = 0; r < ranks_number; r++) {
         const bool last = r + 1 == ranks_number;
         const int64_t end =
