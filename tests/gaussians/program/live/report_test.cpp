@@ -100,7 +100,7 @@ TEST_F(Report, IsOnePageWithPicturesAndCurves) {
         EXPECT_EQ(name.rfind("photograph, photo", 0), 0u) << name;
         picture photo(data / "images" / name.substr(strlen("photograph, ")));
         EXPECT_EQ(memcmp(photo.pixels, shown[3 * i + 1]->pixels, size_t(3 * photo_width * photo_height)), 0);
-        const double psnr = image_psnr(shown[3 * i].get(), &photo);
+        const double psnr = image_psnr(shown[3 * i].get(), &photo, nullptr);
         EXPECT_GE(psnr, worst) << "not from the worst to the best";
         worst = psnr;
         char caption[32];
