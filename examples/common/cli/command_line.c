@@ -434,53 +434,43 @@ static bool parse_option(const command_spec *command, int argc, char **argv, int
     return set_value(option, value, why);
 }
 
-static options_result parse(const command_spec *command, int argc, char **argv, const char **positional,
-                            int *count, fault *why) {
+static bool parse(const command_spec *command, int argc, char **argv, const char **positional, bool *help,
+                  fault *why) {
     const int most = command->most_positional > 0 ? command->most_positional : command->positional;
     bool options_ended = false;
-    *count = 0;
+    int count = 0;
     for (int i = 1; i < argc; i++) {
         const char *word = argv[i];
         if (options_ended || word[0] != '-' || word[1] == '\0') {
-            if (*count == most) {
-                fail(why, "unexpected argument '%s'", word);
-                return OPTIONS_USAGE_ERROR;
-            }
-            positional[(*count)++] = word;
+            if (count == most) return fail(why, "unexpected argument '%s'", word);
+            positional[count++] = word;
         } else if (strcmp(word, "--") == 0) {
             options_ended = true;
         } else if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
-            const bool all = i + 1 < argc && strcmp(argv[i + 1], "all") == 0;
+            *help = true;
             if (described)
                 described->command(command);
             else
-                print_help(command, all);
-            return OPTIONS_HELP;
+                print_help(command, i + 1 < argc && strcmp(argv[i + 1], "all") == 0);
+            return true;
         } else if (!parse_option(command, argc, argv, &i, why)) {
-            return OPTIONS_USAGE_ERROR;
+            return false;
         }
     }
-    if (*count >= command->positional) return OPTIONS_OK;
-    fail(why, "an argument is missing: %s %s", command->name, command->arguments);
-    return OPTIONS_USAGE_ERROR;
-}
-
-options_result options_parse(const command_spec *command, int argc, char **argv, const char **positional,
-                             int *positional_count, fault *why) {
-    const options_result result = parse(command, argc, argv, positional, positional_count, why);
-    if (result == OPTIONS_USAGE_ERROR)
-        fail(why, "%s: %s; see '%s --help'", command->name, why->text, command->name);
-    return result;
+    return count >= command->positional ||
+           fail(why, "an argument is missing: %s %s", command->name, command->arguments);
 }
 
 bool read_command_line(const command_spec *command, int argc, char **argv, const char **positional,
                        int *exit_code) {
     fault why;
-    int count;
-    const options_result result = options_parse(command, argc, argv, positional, &count, &why);
-    if (result == OPTIONS_USAGE_ERROR) fprintf(stderr, "%s\n", why.text);
-    *exit_code = result == OPTIONS_HELP ? EXIT_SUCCESS : EXIT_USAGE;
-    return result == OPTIONS_OK;
+    bool help = false;
+    if (!parse(command, argc, argv, positional, &help, &why)) {
+        *exit_code = report_misuse(command, &why);
+        return false;
+    }
+    *exit_code = EXIT_SUCCESS;
+    return !help;
 }
 
 int report_failure(const char *program, const fault *why) {

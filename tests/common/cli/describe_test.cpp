@@ -25,9 +25,8 @@ int command_of_options(int argc, char **argv) {
     rows[2].kind = OPTION_END;
     command_spec spec = {
         "program run", "DATA -o OUT", "'Runs.\n'program run' again.", nullptr, rows, 0, 0, 0};
-    int count;
-    fault why;
-    return options_parse(&spec, argc, argv, nullptr, &count, &why) == OPTIONS_HELP ? 0 : 1;
+    int code = 1;
+    return read_command_line(&spec, argc, argv, nullptr, &code) ? 1 : code;
 }
 
 std::string described(const char *form) {
