@@ -117,12 +117,8 @@ typedef struct program_spec {
     const char *examples;            // lines
 } program_spec;
 
-// Returns the exit code of main. Also checks that stdout was written without an error. `NAME --describe FORM` is
-// describe_program, for the build.
+// Returns the exit code of main. Also checks that stdout was written without an error. `NAME --describe FORM`, for the
+// build, prints the commands and options in the form "man", "bash" or "zsh": a man page, or completions.
 int program_run(const program_spec *program, int argc, char **argv);
-
-// Prints the program's commands and options in the form "man", "bash" or "zsh": a man page, or completions. False: there
-// is no such form.
-bool describe_program(const program_spec *program, const char *form);
 
 C_LINKAGE_END

@@ -32,8 +32,12 @@ int command_of_options(int argc, char **argv) {
 std::string described(const char *form) {
     const program_command commands[] = {{"run", "it's run", command_of_options}, {nullptr, nullptr, nullptr}};
     const program_spec spec = {"program", "1.2.3", "tests", commands, "  program run\n"};
+    std::string words[] = {"program", "--describe", form};
+    char *argv[] = {words[0].data(), words[1].data(), words[2].data(), nullptr};
     testing::internal::CaptureStdout();
-    const bool known = describe_program(&spec, form);
+    testing::internal::CaptureStderr();
+    const bool known = program_run(&spec, 3, argv) == 0;
+    testing::internal::GetCapturedStderr();
     const std::string text = testing::internal::GetCapturedStdout();
     return known ? text : "unknown";
 }
