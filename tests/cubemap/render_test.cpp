@@ -28,9 +28,6 @@ class looked_up {
     explicit looked_up(const lookup_case &c)
         : s(shape.host, scene_camera(1, 8, c.width, c.height), c.size), sample(s.samples()) {
         write(s.frame.texel, random_weights(18 * size_t(c.size) * size_t(c.size), 1));
-        cubemap_reduce_levels(&s.frame);
-        const std::vector<float> all = read(s.frame.texel, values());
-        texel.assign(all.begin(), all.end());
         if (c.random) {
             const std::vector<double> random = random_weights(sample.size(), 2);
             for (size_t k = 0; k < sample.size(); k++)
@@ -39,6 +36,8 @@ class looked_up {
             device_upload(s.frame.sample, sample.data(), sample.size() * sizeof(float));
         }
         cubemap_render(&s.frame);
+        const std::vector<float> all = read(s.frame.texel, values());
+        texel.assign(all.begin(), all.end());
     }
     size_t values() const { return 3 * size_t(s.frame.texels); }
     // The pixel's direction; false if nothing is mirrored.
