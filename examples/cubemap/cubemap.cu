@@ -270,20 +270,17 @@ void cubemap_raster(const cubemap_frame *frame) {
     DEVICE_CHECK(launch(NULL, tiles_of(frame->camera), tile_threads, raster_kernel, *frame));
 }
 
-void cubemap_reduce_levels(const cubemap_frame *frame) {
-    for (int level = 1; level < frame->levels; ++level) {
-        const int64_t s = frame->size >> level;
-        DEVICE_CHECK(
-            launch_for(NULL, 18 * s * s, THREADS, reduce_level_kernel, frame->texel, frame->size, level));
-    }
-}
-
 void cubemap_gather_levels(const cubemap_frame *frame, float *gradient) {
     DEVICE_CHECK(launch_for(NULL, int64_t(6) * frame->size * frame->size, THREADS, gather_levels_kernel,
                             *frame, gradient));
 }
 
 void cubemap_render(const cubemap_frame *frame) {
+    for (int level = 1; level < frame->levels; ++level) {
+        const int64_t s = frame->size >> level;
+        DEVICE_CHECK(
+            launch_for(NULL, 18 * s * s, THREADS, reduce_level_kernel, frame->texel, frame->size, level));
+    }
     DEVICE_CHECK(launch(NULL, tiles_of(frame->camera), tile_threads, render_kernel, *frame));
 }
 

@@ -3,7 +3,7 @@
 // A mesh that mirrors its surroundings. The surroundings are a cubemap with mip levels, which training finds.
 // One call for each stage:
 //
-//   cubemap_raster -> cubemap_reduce_levels -> cubemap_render -> l1_loss
+//   cubemap_raster -> cubemap_render -> l1_loss
 //     -> cubemap_render_backward -> cubemap_gather_levels -> adam_groups_step
 //
 // A stage reads from the frame what earlier stages wrote, and writes its own part. All memory is device
@@ -97,15 +97,13 @@ void cubemap_frame_close(cubemap_frame *frame); // not the mesh
 // least index. Nothing is mirrored if there is no triangle, or if its normals cancel out. Cost: every tile
 // tests every triangle.
 void cubemap_raster(const cubemap_frame *frame);
-// Writes the texels of levels 1, 2, ...: each the mean of four of the level below.
-void cubemap_reduce_levels(const cubemap_frame *frame);
-// Writes color.
+// Writes the texels of levels 1, 2, ...: each the mean of four of the level below. Writes color.
 void cubemap_render(const cubemap_frame *frame);
-// Adjoint of cubemap_render: from color_gradient writes sums. policy: one of sum_strategies, threshold
+// Adjoint of the lookup: from color_gradient writes sums. policy: one of sum_strategies, threshold
 // 0..MAX_THRESHOLD. DISTWAR_FIXED expects gradients about as large as those of a mean over all values
 // (l1_loss). lanes: NULL; else the commits are counted there, device memory, and not made.
 void cubemap_render_backward(const cubemap_frame *frame, distwar_policy policy, lane_histogram *lanes);
-// Adjoint of cubemap_reduce_levels: from sums writes gradient, [6][size][size][3].
+// Adjoint of the means: from sums writes gradient, [6][size][size][3].
 void cubemap_gather_levels(const cubemap_frame *frame, float *gradient);
 
 // ---- surroundings made by formulas, cameras around the mesh, files

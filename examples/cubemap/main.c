@@ -99,7 +99,6 @@ static void draw(int view) {
         f->sample = own.samples[view] = device_allocate(4 * pixels * sizeof *f->sample);
         cubemap_raster(f);
     }
-    cubemap_reduce_levels(f);
     cubemap_render(f);
 }
 

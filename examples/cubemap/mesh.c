@@ -10,21 +10,40 @@
 #include <stdlib.h>
 #include <string.h>
 
+// ---- memory: one block, which begins at `position`
+
+static size_t bytes_of(int vertices, int triangles) {
+    return ((size_t)vertices * 6 + (size_t)triangles * 3) * sizeof(float); // an int is as large
+}
+
+static mesh over(float *block, int vertices, int triangles) {
+    float *const normal = block + 3 * (size_t)vertices;
+    return (mesh){vertices, triangles, block, normal, (int *)(normal + 3 * (size_t)vertices)};
+}
+
 bool mesh_open(mesh *out, int vertices, int triangles, fault *why) {
-    *out = (mesh){.vertices = vertices, .triangles = triangles};
-    out->position = calloc((size_t)vertices, 3 * sizeof *out->position);
-    out->normal = calloc((size_t)vertices, 3 * sizeof *out->normal);
-    out->corner = calloc((size_t)triangles, 3 * sizeof *out->corner);
-    if (out->position && out->normal && out->corner) return true;
-    mesh_close(out);
-    return fail(why, "no memory for a mesh of %d vertices and %d triangles", vertices, triangles);
+    float *const block = calloc(bytes_of(vertices, triangles), 1);
+    *out = (mesh){0};
+    if (!block) return fail(why, "no memory for a mesh of %d vertices and %d triangles", vertices, triangles);
+    *out = over(block, vertices, triangles);
+    return true;
 }
 
 void mesh_close(mesh *host) {
     free(host->position);
-    free(host->normal);
-    free(host->corner);
     *host = (mesh){0};
+}
+
+mesh device_mesh_open(const mesh *host) {
+    const size_t bytes = bytes_of(host->vertices, host->triangles);
+    float *const block = device_allocate(bytes);
+    device_upload(block, host->position, bytes);
+    return over(block, host->vertices, host->triangles);
+}
+
+void device_mesh_close(mesh *device) {
+    device_free(device->position);
+    *device = (mesh){0};
 }
 
 void mesh_find_normals(mesh *host) {
@@ -41,28 +60,6 @@ void mesh_find_normals(mesh *host) {
             for (int n = 0; n < 3; n++) host->normal[3 * (size_t)corner[n] + (size_t)i] += part;
         }
     }
-}
-
-static void *copy_of(const void *host, size_t bytes) {
-    void *device = device_allocate(bytes);
-    device_upload(device, host, bytes);
-    return device;
-}
-
-mesh device_mesh_open(const mesh *host) {
-    const size_t vertices = (size_t)host->vertices, triangles = (size_t)host->triangles;
-    return (mesh){.vertices = host->vertices,
-                  .triangles = host->triangles,
-                  .position = copy_of(host->position, 3 * vertices * sizeof *host->position),
-                  .normal = copy_of(host->normal, 3 * vertices * sizeof *host->normal),
-                  .corner = copy_of(host->corner, 3 * triangles * sizeof *host->corner)};
-}
-
-void device_mesh_close(mesh *device) {
-    device_free(device->position);
-    device_free(device->normal);
-    device_free(device->corner);
-    *device = (mesh){0};
 }
 
 // ---- shapes

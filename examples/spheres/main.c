@@ -2,25 +2,102 @@
 // spheres: a differentiable renderer of spheres, the second workload of the DISTWAR paper.
 #include "fit/fit.h"
 #include "device.h"
+#include "gpu/vector.h"
+#include "random.h"
 #include "spheres.h"
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
+
+// The generated data sets: a knot of beads over a floor of beads, seen from cameras around it. Small: 302 spheres; large:
+// 60,800, the knot's surface and the floor in small ones.
+static const char *const data_names[] = {"small", "large", NULL};
+static const struct data_set {
+    int along, around; // of the knot's tube; around == 1: spheres on its axis
+    int floor_side;
+    double knot_radius, floor_radius;
+    int width[2], iterations[2]; // the defaults, on a GPU and on the CPU
+} data_sets[] = {{133, 1, 13, 0.26, 0.25, {512, 192}, {2000, 200}},
+                 {1600, 22, 160, 0.045, 0.03, {1024, 160}, {2000, 16}}};
+static const char *const channel_names[] = {"3", "8", "16", "32", NULL};
 
 static struct {
     // The options:
-    int data;     // data_set
-    int channels; // an index of channel_names
+    int data, channels; // indices of data_names and channel_names
     int64_t kept, seed;
     // What is open:
     sphere_set set; // device
     sphere_frame frame;
-} own = {.data = DATA_SMALL, .kept = 8, .seed = 1};
+} own = {.kept = 8, .seed = 1};
 
-static const char *const channel_names[] = {"3", "8", "16", "32", NULL};
+// ---- a data set
+
+// The (2, 3) torus knot, t from 0 to 1.
+static void knot(double t, double point[3]) {
+    const double angle = 2 * pi * t, radius = 1.9 + 0.85 * cos(3 * angle);
+    point[0] = radius * cos(2 * angle);
+    point[1] = radius * sin(2 * angle);
+    point[2] = 0.85 * sin(3 * angle) + 0.35;
+}
+
+// A point of the tube of the given radius around the knot.
+static void tube(double t, double turn, double radius, double point[3]) {
+    double here[3], there[3], side[3], up[3];
+    knot(t, here);
+    knot(t + 1e-4, there);
+    const double x = there[0] - here[0], y = there[1] - here[1], z = there[2] - here[2];
+    const double flat = hypot(x, y), length = hypot(flat, z); // the knot is nowhere vertical
+    side[0] = -y / flat, side[1] = x / flat, side[2] = 0;
+    up[0] = -x * z / (flat * length), up[1] = -y * z / (flat * length), up[2] = flat / length;
+    for (int axis = 0; axis < 3; axis++)
+        point[axis] = here[axis] + radius * (cos(2 * pi * turn) * side[axis] + sin(2 * pi * turn) * up[axis]);
+}
+
+static void set_sphere(sphere_set *set, int64_t i, const double center[3], double radius, double opacity,
+                       const double color[3]) {
+    for (int axis = 0; axis < 3; axis++) set->center[3 * i + axis] = (float)center[axis];
+    set->log_radius[i] = (float)log(radius);
+    set->opacity_logit[i] = (float)log(opacity / (1 - opacity));
+    for (int k = 0; k < set->channels; k++)
+        set->feature[set->channels * i + k] =
+            (float)(k < 3 ? color[k] : 0.5 + 0.4 * sin(k + (1 + 0.1 * k) * center[k % 3]));
+}
+
+// Channels 0..2 are red, green and blue; the others vary with the position.
+static bool generate(const struct data_set *of, int channels, sphere_set *out, fault *why) {
+    const int64_t beads = (int64_t)of->along * of->around, side = of->floor_side;
+    if (!sphere_set_open(out, beads + side * side, channels, why)) return false;
+    double center[3], color[3];
+    for (int64_t n = 0; n < beads; n++) {
+        const int64_t i = n / of->around;
+        const double t = (double)i / of->along, turn = (double)(n % of->around) / of->around;
+        tube(t, turn + (double)i * 0.5 / of->around, of->around > 1 ? 0.22 : 0, center);
+        for (int k = 0; k < 3; k++) color[k] = 0.52 + 0.42 * cos(2 * pi * (t + 2 * turn + k / 3.0));
+        set_sphere(out, n, center, of->knot_radius, 0.9, color);
+    }
+    for (int64_t n = 0; n < side * side; n++) {
+        const double size = 6.6, level = -1.15;
+        const double x = (((double)(n % side) + 0.5) / (double)side - 0.5) * size,
+                     y = (((double)(n / side) + 0.5) / (double)side - 0.5) * size;
+        const bool light = ((int)floor(x / 0.55 + 100) + (int)floor(y / 0.55 + 100)) % 2;
+        const double shade = light ? 0.8 : 0.25;
+        set_sphere(out, beads + n, (const double[3]){x, y, level + 0.12 * sin(2.2 * x) * sin(2.2 * y)},
+                   of->floor_radius, 0.8, (const double[3]){shade, shade, shade + 0.08});
+    }
+    return true;
+}
+
+static pinhole_camera camera_of(int view, int width, int height) {
+    const double around = 2 * pi * view / FIT_VIEWS + 0.8, up = view % 2 ? 3.2 : 4.8;
+    return pinhole_look_at(width, height, 0.8, (const double[3]){6.4 * cos(around), 6.4 * sin(around), up},
+                           (const double[3]){0}, (const double[3]){0, 0, 1});
+}
+
+// ---- the workload
 
 static void list(fit_command command, option_table *table) {
-    const option_spec data[] = {
-        OPTION("data", &own.data, .choices = data_set_names, .help = "generated data set"),
+    const option_spec rows[] = {
+        OPTION("data", &own.data, .choices = data_names, .help = "generated data set"),
         OPTION("kept", &own.kept, .minimum = 1, .maximum = SPHERES_MAX_KEPT,
                .help = "most spheres that a pixel blends, the closest ones"),
         OPTIONS_END};
@@ -29,27 +106,29 @@ static void list(fit_command command, option_table *table) {
                                     OPTIONS_END};
     const option_spec seed[] = {
         OPTION("seed", &own.seed, .maximum = INFINITY, .help = "seed of the disturbed start"), OPTIONS_END};
-    option_table_add(table, data);
+    option_table_add(table, rows);
     if (command != FIT_RENDER) option_table_add(table, channels);
     if (command == FIT_TRAIN) option_table_add(table, seed);
 }
 
 static bool complete(int64_t *width, int64_t *iterations, fault *why) {
-    static const int widths[2][DATA_SETS] = {{512, 1024}, {192, 160}}; // on a GPU, on the CPU
-    static const int steps[2][DATA_SETS] = {{2000, 2000}, {200, 16}};
     (void)why;
-    if (*width == 0) *width = widths[KERNELS_ARE_COUNTED][own.data];
-    *iterations = steps[KERNELS_ARE_COUNTED][own.data];
+    if (*width == 0) *width = data_sets[own.data].width[KERNELS_ARE_COUNTED];
+    *iterations = data_sets[own.data].iterations[KERNELS_ARE_COUNTED];
     return true;
 }
 
 static bool open(const char *path, int width, int height, fit_scene *out, fault *why) {
-    static const int channels[] = {3, 8, 16, 32};
-    const pinhole_camera camera = scene_camera(0, FIT_VIEWS, width, height);
-    const sphere_blend blend = scene_blend((int)own.kept);
+    const pinhole_camera camera = camera_of(0, width, height);
+    const sphere_blend blend = {.near_limit = 3,
+                                .far_limit = 13,
+                                .softness = 0.1f,
+                                .background_weight = 10,
+                                .background = 0.08f,
+                                .kept = (int)own.kept};
     sphere_set host;
     if (!(path ? sphere_file_read(path, &host, why)
-               : scene_generate((data_set)own.data, channels[own.channels], &host, why)))
+               : generate(&data_sets[own.data], atoi(channel_names[own.channels]), &host, why)))
         return false;
     own.set = sphere_set_on_device(&host);
     sphere_set_close(&host);
@@ -61,8 +140,8 @@ static bool open(const char *path, int width, int height, fit_scene *out, fault 
                        .sums = &own.frame.moments,
                        .parameters = own.set.center,
                        .groups = {{3 * n, 0.02f}, {n, 0.04f}, {n, 0.1f}, {n * own.set.channels, 0.04f}}};
-    snprintf(out->text, sizeof out->text, "%s, %d channels, %lld spheres",
-             path ? path : data_set_names[own.data], own.set.channels, (long long)n);
+    snprintf(out->text, sizeof out->text, "%s, %d channels, %lld spheres", path ? path : data_names[own.data],
+             own.set.channels, (long long)n);
     return true;
 }
 
@@ -72,7 +151,7 @@ static void close(void) {
 }
 
 static void draw(int view) {
-    own.frame.camera = scene_camera(view, FIT_VIEWS, own.frame.camera.width, own.frame.camera.height);
+    own.frame.camera = camera_of(view, own.frame.camera.width, own.frame.camera.height);
     spheres_draw(&own.frame);
 }
 
@@ -81,9 +160,19 @@ static sphere_set over(float *block) {
     return sphere_set_over(block, own.set.count, own.set.channels);
 }
 
+// Disturbed centres and radii, gray features, opacity one half.
 static void start(float *host) {
-    sphere_set set = over(host);
-    scene_disturb(&set, (uint64_t)own.seed);
+    const sphere_set set = over(host);
+    random_stream random = {(uint64_t)own.seed};
+    for (int64_t i = 0; i < set.count; i++) {
+        const double radius = exp((double)set.log_radius[i]);
+        for (int axis = 0; axis < 3; axis++)
+            set.center[3 * i + axis] += (float)(0.5 * radius * random_normal(&random));
+        set.log_radius[i] += (float)(0.25 * random_normal(&random));
+        set.opacity_logit[i] = 0;
+        for (int k = 0; k < set.channels; k++)
+            set.feature[set.channels * i + k] = (float)(0.5 + 0.1 * random_normal(&random));
+    }
 }
 
 static void backward(distwar_policy policy, lane_histogram *lanes) {
@@ -101,7 +190,7 @@ static bool write(const char *path, float *host, fault *why) {
 }
 
 static void describe(json_writer *json) {
-    json_put_text(json, "data", data_set_names[own.data]);
+    json_put_text(json, "data", data_names[own.data]);
     json_put_integer(json, "spheres", own.set.count);
     json_put_integer(json, "channels", own.set.channels);
     json_put_integer(json, "kept", own.frame.blend.kept);

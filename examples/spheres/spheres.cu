@@ -7,6 +7,7 @@
 #include "strategies/commit.cuh"
 #include <distwar/block.cuh>
 #include <math.h>
+#include <type_traits>
 
 namespace {
 
@@ -211,24 +212,13 @@ __global__ void __launch_bounds__(tile_threads) candidates_kernel(sphere_frame f
 
 // ---- the blend, forward and adjoint
 
-template <int K>
-struct channels {
-    static constexpr int count = K;
-};
-
-// Calls body(channels<K>{}) with the K of the set.
+// Calls body(std::integral_constant<int, K>{}) with the K of the set.
 template <typename Body>
 void with_channels(const sphere_set &set, Body &&body) {
-    switch (set.channels) {
-    case 3:
-        return body(channels<3>{});
-    case 8:
-        return body(channels<8>{});
-    case 16:
-        return body(channels<16>{});
-    default:
-        return body(channels<32>{});
-    }
+    if (set.channels == 3) return body(std::integral_constant<int, 3>{});
+    if (set.channels == 8) return body(std::integral_constant<int, 8>{});
+    if (set.channels == 16) return body(std::integral_constant<int, 16>{});
+    body(std::integral_constant<int, 32>{});
 }
 
 // A sphere of a pixel's list.
@@ -326,13 +316,13 @@ void spheres_draw(const sphere_frame *frame) {
     DEVICE_CHECK(launch_for(NULL, frame->set.count, THREADS, project_kernel, *frame));
     DEVICE_CHECK(launch(NULL, tiles, tile_threads, candidates_kernel, *frame));
     with_channels(frame->set, [&](auto chosen) {
-        DEVICE_CHECK(launch(NULL, tiles, tile_threads, render_kernel<decltype(chosen)::count>, *frame));
+        DEVICE_CHECK(launch(NULL, tiles, tile_threads, render_kernel<decltype(chosen)::value>, *frame));
     });
 }
 
 void spheres_render_backward(const sphere_frame *frame, distwar_policy policy, lane_histogram *lanes) {
     with_channels(frame->set, [&](auto chosen) {
-        constexpr int K = decltype(chosen)::count;
+        constexpr int K = decltype(chosen)::value;
         // A gradient of l1_loss is 1 / (K pixels); 2^24 units each leave room for sums 2^15 times as large.
         const double pixels = double(frame->camera.width) * frame->camera.height;
         const float unit = float(exp2(ceil(log2(pixels)) + 24)),

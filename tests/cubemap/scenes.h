@@ -3,18 +3,10 @@
 #ifndef CUBEMAP_SCENES_H
 #define CUBEMAP_SCENES_H
 
+#include "adjoints.h"
 #include "cubemap.h"
-#include "device.h"
-#include <gtest/gtest.h>
 #include <functional>
 #include <vector>
-
-template <typename T>
-std::vector<T> read(const T *device, size_t count) {
-    std::vector<T> values(count);
-    device_download(values.data(), device, count * sizeof(T));
-    return values;
-}
 
 // In host memory until the end.
 class test_mesh {

@@ -230,13 +230,6 @@ static void print_help(const command_spec *command, bool all) {
 
 // ---- man page and completions
 
-typedef struct description {
-    const char *name;
-    void (*begin)(const program_spec *program);
-    void (*command)(const command_spec *command); // in place of --help; prints all options
-    void (*end)(const program_spec *program);
-} description;
-
 // "train" of "dsplat train".
 static const char *short_name(const command_spec *command) {
     const char *space = strrchr(command->name, ' ');
@@ -265,12 +258,6 @@ static void print_paragraph(const char *text, const char *rest) {
     putchar('\n');
 }
 
-static void begin_man(const program_spec *program) {
-    printf(".TH \"%s\" 1 \"\" \"%s %s\"\n.SH NAME\n%s \\- %s\n.SH SYNOPSIS\n.B %s\n.I COMMAND\n[arguments]\n"
-           ".SH COMMANDS\n",
-           program->name, program->name, program->version, program->name, program->summary, program->name);
-}
-
 static void command_man(const command_spec *command) {
     printf(".SS \"%s ", short_name(command));
     print_troff(command->arguments);
@@ -291,22 +278,7 @@ static void command_man(const command_spec *command) {
     }
 }
 
-static void end_man(const program_spec *program) {
-    printf(".SH EXAMPLES\n.nf\n");
-    print_troff(program->examples);
-    printf(".fi\n");
-}
-
 // ---- bash ----
-
-static void begin_bash(const program_spec *program) {
-    printf("# Completes the commands, options and files of %s in bash.\n_%s() {\n    local word=$2 options=\n"
-           "    if ((COMP_CWORD == 1)); then\n        COMPREPLY=($(compgen -W \"",
-           program->name, program->name);
-    for (const program_command *c = program->commands; c->name; c++) printf("%s ", c->name);
-    printf(
-        "help --help --version\" -- \"$word\"))\n        return\n    fi\n    case ${COMP_WORDS[1]}:$3 in\n");
-}
 
 static void command_bash(const command_spec *command) {
     char choices[512];
@@ -325,12 +297,6 @@ static void command_bash(const command_spec *command) {
     printf("--help\" ;;\n");
 }
 
-static void end_bash(const program_spec *program) {
-    printf("    esac\n    if [[ -n $options ]]; then COMPREPLY=($(compgen -W \"$options\" -- \"$word\"))\n"
-           "    else COMPREPLY=($(compgen -f -- \"$word\")); fi\n}\ncomplete -o filenames -F _%s %s\n",
-           program->name, program->name);
-}
-
 // ---- zsh ----
 
 // Inside '...[...]': the quote ends and begins again, the bracket gets a backslash.
@@ -340,19 +306,6 @@ static void print_zsh(const char *text) {
             fputs("'\\''", stdout);
         else
             printf("%s%c", *text == ']' || *text == '\\' ? "\\" : "", *text);
-}
-
-static void begin_zsh(const program_spec *program) {
-    printf(
-        "#compdef %s\n# Completes the commands, options and files of %s in zsh.\nlocal -a commands\ncommands=(\n",
-        program->name, program->name);
-    for (const program_command *c = program->commands; c->name; c++) {
-        printf("  '%s:", c->name);
-        print_zsh(c->summary);
-        printf("'\n");
-    }
-    printf(")\nif (( CURRENT == 2 )); then\n  _describe command commands\n  return\nfi\nshift words\n"
-           "(( CURRENT-- ))\ncase $words[1] in\n");
 }
 
 static void command_zsh(const command_spec *command) {
@@ -376,14 +329,58 @@ static void command_zsh(const command_spec *command) {
     printf(" \\\n  '*:file:_files' ;;\n");
 }
 
-static void end_zsh(const program_spec *program) {
-    (void)program;
-    printf("esac\n");
-}
+// What is printed before, for and after the commands. In texts %n, %v, %s and %e stand for the program's name, version,
+// summary and examples, %c and %z for its commands.
+typedef struct description {
+    const char *name, *begin, *end;
+    void (*command)(const command_spec *command); // in place of --help; prints all options
+} description;
 
-static const description forms[] = {{"man", begin_man, command_man, end_man},
-                                    {"bash", begin_bash, command_bash, end_bash},
-                                    {"zsh", begin_zsh, command_zsh, end_zsh}};
+static const description forms[] = {
+    {"man",
+     ".TH \"%n\" 1 \"\" \"%n %v\"\n.SH NAME\n%n \\- %s\n.SH SYNOPSIS\n.B %n\n.I COMMAND\n[arguments]\n"
+     ".SH COMMANDS\n",
+     ".SH EXAMPLES\n.nf\n%e.fi\n", command_man},
+    {"bash",
+     "# Completes the commands, options and files of %n in bash.\n_%n() {\n    local word=$2 options=\n"
+     "    if ((COMP_CWORD == 1)); then\n"
+     "        COMPREPLY=($(compgen -W \"%chelp --help --version\" -- \"$word\"))\n        return\n    fi\n"
+     "    case ${COMP_WORDS[1]}:$3 in\n",
+     "    esac\n    if [[ -n $options ]]; then COMPREPLY=($(compgen -W \"$options\" -- \"$word\"))\n"
+     "    else COMPREPLY=($(compgen -f -- \"$word\")); fi\n}\ncomplete -o filenames -F _%n %n\n",
+     command_bash},
+    {"zsh",
+     "#compdef %n\n# Completes the commands, options and files of %n in zsh.\nlocal -a commands\n"
+     "commands=(\n%z)\nif (( CURRENT == 2 )); then\n  _describe command commands\n  return\nfi\nshift words\n"
+     "(( CURRENT-- ))\ncase $words[1] in\n",
+     "esac\n", command_zsh}};
+
+static void print_form(const char *text, const program_spec *program) {
+    const program_command *c = program->commands;
+    for (; *text; text++) {
+        if (*text != '%') {
+            putchar(*text);
+            continue;
+        }
+        switch (*++text) {
+        case 'e':
+            print_troff(program->examples);
+            break;
+        case 'c':
+            for (; c->name; c++) printf("%s ", c->name);
+            break;
+        case 'z':
+            for (; c->name; c++) {
+                printf("  '%s:", c->name);
+                print_zsh(c->summary);
+                printf("'\n");
+            }
+            break;
+        default:
+            fputs(*text == 'n' ? program->name : *text == 'v' ? program->version : program->summary, stdout);
+        }
+    }
+}
 
 static const description *described; // NULL: --help prints the help
 
@@ -434,53 +431,43 @@ static bool parse_option(const command_spec *command, int argc, char **argv, int
     return set_value(option, value, why);
 }
 
-static options_result parse(const command_spec *command, int argc, char **argv, const char **positional,
-                            int *count, fault *why) {
+static bool parse(const command_spec *command, int argc, char **argv, const char **positional, bool *help,
+                  fault *why) {
     const int most = command->most_positional > 0 ? command->most_positional : command->positional;
     bool options_ended = false;
-    *count = 0;
+    int count = 0;
     for (int i = 1; i < argc; i++) {
         const char *word = argv[i];
         if (options_ended || word[0] != '-' || word[1] == '\0') {
-            if (*count == most) {
-                fail(why, "unexpected argument '%s'", word);
-                return OPTIONS_USAGE_ERROR;
-            }
-            positional[(*count)++] = word;
+            if (count == most) return fail(why, "unexpected argument '%s'", word);
+            positional[count++] = word;
         } else if (strcmp(word, "--") == 0) {
             options_ended = true;
         } else if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
-            const bool all = i + 1 < argc && strcmp(argv[i + 1], "all") == 0;
+            *help = true;
             if (described)
                 described->command(command);
             else
-                print_help(command, all);
-            return OPTIONS_HELP;
+                print_help(command, i + 1 < argc && strcmp(argv[i + 1], "all") == 0);
+            return true;
         } else if (!parse_option(command, argc, argv, &i, why)) {
-            return OPTIONS_USAGE_ERROR;
+            return false;
         }
     }
-    if (*count >= command->positional) return OPTIONS_OK;
-    fail(why, "an argument is missing: %s %s", command->name, command->arguments);
-    return OPTIONS_USAGE_ERROR;
-}
-
-options_result options_parse(const command_spec *command, int argc, char **argv, const char **positional,
-                             int *positional_count, fault *why) {
-    const options_result result = parse(command, argc, argv, positional, positional_count, why);
-    if (result == OPTIONS_USAGE_ERROR)
-        fail(why, "%s: %s; see '%s --help'", command->name, why->text, command->name);
-    return result;
+    return count >= command->positional ||
+           fail(why, "an argument is missing: %s %s", command->name, command->arguments);
 }
 
 bool read_command_line(const command_spec *command, int argc, char **argv, const char **positional,
                        int *exit_code) {
     fault why;
-    int count;
-    const options_result result = options_parse(command, argc, argv, positional, &count, &why);
-    if (result == OPTIONS_USAGE_ERROR) fprintf(stderr, "%s\n", why.text);
-    *exit_code = result == OPTIONS_HELP ? EXIT_SUCCESS : EXIT_USAGE;
-    return result == OPTIONS_OK;
+    bool help = false;
+    if (!parse(command, argc, argv, positional, &help, &why)) {
+        *exit_code = report_misuse(command, &why);
+        return false;
+    }
+    *exit_code = EXIT_SUCCESS;
+    return !help;
 }
 
 int report_failure(const char *program, const fault *why) {
@@ -530,14 +517,14 @@ bool json_is_possible(const char *path, fault *why) {
 
 // ---- a program
 
-bool describe_program(const program_spec *program, const char *form) {
+static bool describe_program(const program_spec *program, const char *form) {
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
         if (strcmp(form, forms[i].name) == 0) described = &forms[i];
     if (!described) return false;
-    described->begin(program);
+    print_form(described->begin, program);
     for (const program_command *c = program->commands; c->name; c++)
         c->run(2, (char *[]){(char *)(uintptr_t)c->name, "--help"});
-    described->end(program);
+    print_form(described->end, program);
     described = NULL;
     return true;
 }

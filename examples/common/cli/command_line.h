@@ -78,15 +78,9 @@ typedef struct command_spec {
     int groups; // --help prints the options of so many groups, --help all those of all; 0: --help prints all
 } command_spec;
 
-typedef enum options_result { OPTIONS_OK, OPTIONS_HELP, OPTIONS_USAGE_ERROR } options_result;
-
-// argv[0] is not read. Positional arguments go to positional[0 .. *positional_count - 1]; it has room for
-// the most. OPTIONS_HELP: --help or --help all was given and the help printed to stdout; exit with 0.
-// OPTIONS_USAGE_ERROR: `why` holds the message; exit with 2.
-options_result options_parse(const command_spec *command, int argc, char **argv, const char **positional,
-                             int *positional_count, fault *why);
-// The same for a command: true if it should go on. False if --help was given or the line is wrong, which stderr
-// reports; the command then returns *exit_code.
+// Reads the options; argv[0] is not read. Positional arguments go to positional[0], ...; it has room for the most. True if
+// the command should go on. False if --help or --help all was given, which stdout then has, or if the line is wrong, which
+// stderr reports; the command then returns *exit_code.
 bool read_command_line(const command_spec *command, int argc, char **argv, const char **positional,
                        int *exit_code);
 
@@ -123,12 +117,8 @@ typedef struct program_spec {
     const char *examples;            // lines
 } program_spec;
 
-// Returns the exit code of main. Also checks that stdout was written without an error. `NAME --describe FORM` is
-// describe_program, for the build.
+// Returns the exit code of main. Also checks that stdout was written without an error. `NAME --describe FORM`, for the
+// build, prints the commands and options in the form "man", "bash" or "zsh": a man page, or completions.
 int program_run(const program_spec *program, int argc, char **argv);
-
-// Prints the program's commands and options in the form "man", "bash" or "zsh": a man page, or completions. False: there
-// is no such form.
-bool describe_program(const program_spec *program, const char *form);
 
 C_LINKAGE_END

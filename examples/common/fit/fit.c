@@ -27,10 +27,11 @@ typedef struct fitting {
     candidate_list measured; // by bench
     fit_scene scene;
     int width, height;
-    size_t values;            // of a picture
-    float *targets;           // device, [views][values]; of a bench one that is black
-    void *loss;               // device
-    float *picture[PICTURES]; // host: of view 0
+    size_t values, parameters; // of a picture; of the scene
+    float *host;               // the parameters
+    float *targets;            // device, [views][values]; of a bench one that is black
+    void *loss;                // device
+    float *picture[PICTURES];  // host: of view 0
     strategy_tuner tuner;
     strategy_costs result;
 } fitting;
@@ -39,6 +40,9 @@ static bool fitting_open(fitting *f, int targets, fault *why) {
     f->width = (int)f->options.width, f->height = (int)f->options.height;
     if (!f->work->open(f->options.file, f->width, f->height, &f->scene, why)) return false;
     f->values = (size_t)f->scene.channels * (size_t)f->width * (size_t)f->height;
+    for (int g = 0; g < FIT_GROUPS; g++) f->parameters += (size_t)f->scene.groups[g].count;
+    if (!(f->host = malloc(f->parameters * sizeof *f->host)))
+        return fail(why, "no memory for %zu parameters", f->parameters);
     for (int i = 0; i < PICTURES; i++)
         if (!(f->picture[i] = malloc(f->values * sizeof(float))))
             return fail(why, "no memory for pictures of %d x %d", f->width, f->height);
@@ -53,6 +57,7 @@ static void fitting_close(fitting *f) {
     device_free(f->targets);
     device_free(f->loss);
     for (int i = 0; i < PICTURES; i++) free(f->picture[i]);
+    free(f->host);
     f->work->close();
 }
 
@@ -96,9 +101,14 @@ static double look(const fitting *f, int picture) {
     return sum / FIT_VIEWS;
 }
 
-// memory: device, the gradient of `count` parameters and their two moments. Returns the seconds.
-static double iterate(fitting *f, float *memory, size_t count) {
+// Returns the seconds.
+static double iterate(fitting *f) {
     const fit_scene *const scene = &f->scene;
+    // The gradient and the two moments.
+    float *const gradient = device_allocate(3 * f->parameters * sizeof *gradient), *const moments =
+                                                                                       gradient +
+                                                                                       f->parameters;
+    device_clear(moments, 2 * f->parameters * sizeof *moments);
     const int64_t iterations = f->options.iterations;
     progress bar;
     const double began = seconds_now();
@@ -110,13 +120,14 @@ static double iterate(fitting *f, float *memory, size_t count) {
         strategy_tuner_begin(&f->tuner);
         f->work->backward(f->tuner.policy, NULL);
         strategy_tuner_end(&f->tuner, (double)f->values);
-        f->work->gather(memory);
-        adam_groups_step(scene->parameters, memory, memory + count, scene->groups, FIT_GROUPS,
+        f->work->gather(gradient);
+        adam_groups_step(scene->parameters, gradient, moments, scene->groups, FIT_GROUPS,
                          (float)pow(0.1, (double)step / (double)iterations), step + 1);
         if (progress_due(&bar)) progress_show(&bar, step + 1, l1_loss_read(f->loss, (int64_t)f->values));
     }
     DEVICE_CHECK(cudaDeviceSynchronize());
     progress_end(&bar);
+    device_free(gradient);
     return seconds_now() - began;
 }
 
@@ -128,35 +139,6 @@ static double psnr(const fitting *f, int picture) {
         square += difference * difference;
     }
     return -10 * log10(square / (double)f->values);
-}
-
-// host: room for the parameters.
-static bool fit_from_start(fitting *f, float *host, size_t count, const char *picture, const char *file,
-                           fault *why) {
-    const size_t bytes = count * sizeof *host;
-    device_download(host, f->scene.parameters, bytes);
-    f->work->start(host);
-    device_upload(f->scene.parameters, host, bytes);
-    const double before = look(f, START);
-    float *const memory = device_allocate(3 * bytes);
-    device_clear(memory, 3 * bytes);
-    const double seconds = iterate(f, memory, count), after = look(f, RESULT);
-    device_free(memory);
-    device_download(host, f->scene.parameters, bytes);
-    if (!sum_memory_is_exact(f->scene.sums, why) || !write_pictures(f, picture, PICTURES, why) ||
-        !f->work->write(file, host, why))
-        return false;
-    const strategy_report tuned = strategy_tuner_report(&f->tuner);
-    print_head(f, FIT_VIEWS);
-    printf("training   %lld iterations in %.1f s, %s at threshold %d%s\n", (long long)f->options.iterations,
-           seconds, distwar_strategy_name(tuned.policy.strategy), tuned.policy.balance_threshold,
-           strategy_report_source(&tuned));
-    if (tuned.tuned)
-        printf("tuning     %lld launches measured, cost %.1f ms\n", (long long)tuned.measured, tuned.cost);
-    printf("loss       %.5f -> %.5f\n", before, after);
-    printf("PSNR       %.2f dB -> %.2f dB\n", psnr(f, START), psnr(f, RESULT));
-    printf("picture    %s: target, start, result\nfile       %s\n", picture, file);
-    return true;
 }
 
 // What a tuner chooses from. Thresholds are closer together at the low end: a warp whose lanes hold several keys has
@@ -185,13 +167,26 @@ static bool train(fitting *f, fault *why) {
                                 f->values * sizeof *f->targets, cudaMemcpyDeviceToDevice));
     }
     look(f, TARGET);
-    size_t count = 0;
-    for (int g = 0; g < FIT_GROUPS; g++) count += (size_t)f->scene.groups[g].count;
-    float *const host = malloc(count * sizeof *host);
-    const bool done = host ? fit_from_start(f, host, count, picture, file, why)
-                           : fail(why, "no memory for %zu parameters", count);
-    free(host);
-    return done;
+    const size_t bytes = f->parameters * sizeof *f->host;
+    device_download(f->host, f->scene.parameters, bytes);
+    f->work->start(f->host);
+    device_upload(f->scene.parameters, f->host, bytes);
+    const double before = look(f, START), seconds = iterate(f), after = look(f, RESULT);
+    device_download(f->host, f->scene.parameters, bytes);
+    if (!sum_memory_is_exact(f->scene.sums, why) || !write_pictures(f, picture, PICTURES, why) ||
+        !f->work->write(file, f->host, why))
+        return false;
+    const strategy_report tuned = strategy_tuner_report(&f->tuner);
+    print_head(f, FIT_VIEWS);
+    printf("training   %lld iterations in %.1f s, %s at threshold %d%s\n", (long long)f->options.iterations,
+           seconds, distwar_strategy_name(tuned.policy.strategy), tuned.policy.balance_threshold,
+           strategy_report_source(&tuned));
+    if (tuned.tuned)
+        printf("tuning     %lld launches measured, cost %.1f ms\n", (long long)tuned.measured, tuned.cost);
+    printf("loss       %.5f -> %.5f\n", before, after);
+    printf("PSNR       %.2f dB -> %.2f dB\n", psnr(f, START), psnr(f, RESULT));
+    printf("picture    %s: target, start, result\nfile       %s\n", picture, file);
+    return true;
 }
 
 // ---- render

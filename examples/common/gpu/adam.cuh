@@ -122,7 +122,3 @@ inline cudaError_t adam_steps(const adam_array *arrays, int count, int64_t step,
     }
     return launch(stream, all.first_block[count], ADAM_THREADS, adam_kernel, all, adam_correction_at(step));
 }
-
-inline cudaError_t adam_step(const adam_array &array, int64_t step, cudaStream_t stream) {
-    return adam_steps(&array, 1, step, stream);
-}

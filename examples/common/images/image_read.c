@@ -11,35 +11,6 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "floats are copied as a little-endian file has them");
 
-// The next word of the header, and the one white space after it.
-static bool read_word(input_file *file, char word[32], fault *why) {
-    static const char spaces[] = " \t\r\n";
-    const uint64_t at = file->offset;
-    int length = 0;
-    for (;;) {
-        char c;
-        if (!input_file_read(file, &c, 1, "the PFM header", why)) return false;
-        const bool space = c != '\0' && strchr(spaces, c);
-        if (space && length == 0) continue;
-        word[length] = '\0';
-        if (space) return true;
-        if (length == 31) return fail(why, "%s: at byte %" PRIu64 ": not a PFM header", file->path, at);
-        word[length++] = c;
-    }
-}
-
-static bool read_side(input_file *file, const char *what, int *out, fault *why) {
-    char word[32], *end;
-    const uint64_t at = file->offset;
-    if (!read_word(file, word, why)) return false;
-    const long value = strtol(word, &end, 10);
-    if (*end != '\0' || value < 1 || value > IMAGE_MAX_SIZE)
-        return fail(why, "%s: at byte %" PRIu64 ": %s '%s': must be a whole number, 1..%d", file->path, at,
-                    what, word, IMAGE_MAX_SIZE);
-    *out = (int)value;
-    return true;
-}
-
 static float swapped(float value) {
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
@@ -49,19 +20,33 @@ static float swapped(float value) {
 }
 
 static bool decode_pfm(input_file *file, void *to, fault *why) {
+    enum { MAGIC, WIDTH, HEIGHT, SCALE, WORDS };
+    static const char *const sides[] = {[WIDTH] = "width", [HEIGHT] = "height"};
     plane *out = to;
-    char word[32], *end;
-    int width = 0, height = 0;
-    if (!read_word(file, word, why)) return false;
-    if (strcmp(word, "Pf") != 0)
-        return fail(why, "%s: a PFM of colours (%s); it must be gray (Pf)", file->path, word);
-    if (!read_side(file, "width", &width, why) || !read_side(file, "height", &height, why)) return false;
-    const uint64_t at = file->offset;
-    if (!read_word(file, word, why)) return false;
-    const double scale = strtod(word, &end);
-    if (*end != '\0' || !(scale < 0 || scale > 0))
-        return fail(why, "%s: at byte %" PRIu64 ": scale '%s': must be a number other than 0", file->path, at,
-                    word);
+    char word[WORDS][32], *after, space;
+    int end[WORDS] = {0}, size[WORDS] = {0};
+    // Where words are missing the file ends, and there is no white space to be read.
+    const int words = fscanf(file->stream, "%31s%n%31s%n%31s%n%31s%n", word[MAGIC], &end[MAGIC], word[WIDTH],
+                             &end[WIDTH], word[HEIGHT], &end[HEIGHT], word[SCALE], &end[SCALE]);
+    if (words >= 1 && strcmp(word[MAGIC], "Pf") != 0)
+        return fail(why, "%s: a PFM of colours (%s); it must be gray (Pf)", file->path, word[MAGIC]);
+    for (int i = WIDTH; i < words; i++)
+        if (strlen(word[i]) == sizeof word[i] - 1)
+            return fail(why, "%s: at byte %d: not a PFM header", file->path, end[i - 1] + 1);
+    for (int i = WIDTH; i <= HEIGHT && i < words; i++) {
+        const long side = strtol(word[i], &after, 10);
+        if (*after != '\0' || side < 1 || side > IMAGE_MAX_SIZE)
+            return fail(why, "%s: at byte %d: %s '%s': must be a whole number, 1..%d", file->path,
+                        end[i - 1] + 1, sides[i], word[i], IMAGE_MAX_SIZE);
+        size[i] = (int)side;
+    }
+    const double scale = words == WORDS ? strtod(word[SCALE], &after) : 1;
+    if (words == WORDS && (*after != '\0' || !(scale < 0 || scale > 0)))
+        return fail(why, "%s: at byte %d: scale '%s': must be a number other than 0", file->path,
+                    end[HEIGHT] + 1, word[SCALE]);
+    file->offset = (uint64_t)ftello(file->stream);
+    if (!input_file_read(file, &space, 1, "the PFM header", why)) return false;
+    const int width = size[WIDTH], height = size[HEIGHT];
     const uint64_t bytes = (uint64_t)width * (uint64_t)height * sizeof(float),
                    rest = file->size - file->offset;
     if (rest != bytes)

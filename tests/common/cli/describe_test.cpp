@@ -25,16 +25,19 @@ int command_of_options(int argc, char **argv) {
     rows[2].kind = OPTION_END;
     command_spec spec = {
         "program run", "DATA -o OUT", "'Runs.\n'program run' again.", nullptr, rows, 0, 0, 0};
-    int count;
-    fault why;
-    return options_parse(&spec, argc, argv, nullptr, &count, &why) == OPTIONS_HELP ? 0 : 1;
+    int code = 1;
+    return read_command_line(&spec, argc, argv, nullptr, &code) ? 1 : code;
 }
 
 std::string described(const char *form) {
     const program_command commands[] = {{"run", "it's run", command_of_options}, {nullptr, nullptr, nullptr}};
     const program_spec spec = {"program", "1.2.3", "tests", commands, "  program run\n"};
+    std::string words[] = {"program", "--describe", form};
+    char *argv[] = {words[0].data(), words[1].data(), words[2].data(), nullptr};
     testing::internal::CaptureStdout();
-    const bool known = describe_program(&spec, form);
+    testing::internal::CaptureStderr();
+    const bool known = program_run(&spec, 3, argv) == 0;
+    testing::internal::GetCapturedStderr();
     const std::string text = testing::internal::GetCapturedStdout();
     return known ? text : "unknown";
 }

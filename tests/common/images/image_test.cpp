@@ -142,11 +142,13 @@ TEST_F(Image, WritesAJpegThatItReads) {
     ASSERT_TRUE(image_open(&sent, 40, 30, 3, &why)) << why.text;
     for (int y = 0; y < 30; y++)
         for (int x = 0; x < 40; x++)
-            for (int c = 0; c < 3; c++) sent.pixels[3 * (40 * y + x) + c] = uint8_t(c == 0 ? 6 * x : c == 1 ? 8 * y : 90);
+            for (int c = 0; c < 3; c++)
+                sent.pixels[3 * (40 * y + x) + c] = uint8_t(c == 0 ? 6 * x : c == 1 ? 8 * y : 90);
     uint8_t *bytes = nullptr;
     size_t count = 0, coarse = 0;
     ASSERT_TRUE(image_encode_jpeg(&sent, 90, &bytes, &count, &why)) << why.text;
-    std::ofstream(path, std::ios::binary).write(reinterpret_cast<const char *>(bytes), std::streamsize(count));
+    std::ofstream(path, std::ios::binary)
+        .write(reinterpret_cast<const char *>(bytes), std::streamsize(count));
     free(bytes);
     ASSERT_TRUE(image_read(path.c_str(), &picture, &why)) << why.text;
     EXPECT_GT(image_psnr(&sent, &picture, NULL), 35);
@@ -167,49 +169,55 @@ TEST_F(Image, DoesNotWriteIntoAMissingFolder) {
     image_close(&sent);
 }
 
-TEST_F(Image, ReadsGrayPng) {
-    ASSERT_TRUE(read(encode_png(3, 1, PNG_COLOR_TYPE_GRAY, 8, {0, 100, 255}))) << why.text;
-    EXPECT_EQ(picture.channels, 3);
-    EXPECT_EQ(values(picture), std::vector<int>({0, 0, 0, 100, 100, 100, 255, 255, 255}));
-    ASSERT_TRUE(read(encode_png(4, 1, PNG_COLOR_TYPE_GRAY, 2, {0b00011011}))) << why.text;
-    EXPECT_EQ(values(picture), std::vector<int>({0, 0, 0, 85, 85, 85, 170, 170, 170, 255, 255, 255}));
-    ASSERT_TRUE(read(encode_png(2, 1, PNG_COLOR_TYPE_GRAY_ALPHA, 8, {7, 8, 9, 10}))) << why.text;
-    EXPECT_EQ(picture.channels, 4);
-    EXPECT_EQ(values(picture), std::vector<int>({7, 7, 7, 8, 9, 9, 9, 10}));
-}
-
-TEST_F(Image, ReadsPalettePng) {
+TEST_F(Image, ReadsEveryKindOfPng) {
     const std::vector<png_color> palette = {{1, 2, 3}, {4, 5, 6}, {7, 8, 9}};
-    ASSERT_TRUE(read(encode_png(3, 1, PNG_COLOR_TYPE_PALETTE, 8, {2, 0, 1}, PNG_INTERLACE_NONE, palette)))
-        << why.text;
-    EXPECT_EQ(picture.channels, 3);
-    EXPECT_EQ(values(picture), std::vector<int>({7, 8, 9, 1, 2, 3, 4, 5, 6}));
-    ASSERT_TRUE(
-        read(encode_png(3, 1, PNG_COLOR_TYPE_PALETTE, 8, {2, 0, 1}, PNG_INTERLACE_NONE, palette, {50})))
-        << why.text;
-    EXPECT_EQ(picture.channels, 4);
-    EXPECT_EQ(values(picture), std::vector<int>({7, 8, 9, 255, 1, 2, 3, 50, 4, 5, 6, 255}));
-}
-
-TEST_F(Image, ReadsATransparentColor) {
     const png_color_16 gray = {0, 0, 0, 0, 7}, color = {0, 1, 2, 3, 0};
-    ASSERT_TRUE(read(encode_png(2, 1, PNG_COLOR_TYPE_GRAY, 8, {7, 8}, PNG_INTERLACE_NONE, {}, {}, &gray)))
-        << why.text;
-    EXPECT_EQ(picture.channels, 4);
-    EXPECT_EQ(values(picture), std::vector<int>({7, 7, 7, 0, 8, 8, 8, 255}));
-    ASSERT_TRUE(
-        read(encode_png(2, 1, PNG_COLOR_TYPE_RGB, 8, {1, 2, 3, 3, 2, 1}, PNG_INTERLACE_NONE, {}, {}, &color)))
-        << why.text;
-    EXPECT_EQ(values(picture), std::vector<int>({1, 2, 3, 0, 3, 2, 1, 255}));
-}
-
-TEST_F(Image, Reads16BitPngWithoutGamma) {
-    // Big-endian. 257 times the value, rounded to nearest: where cutting off the low byte would do otherwise.
-    ASSERT_TRUE(read(encode_png(2, 1, PNG_COLOR_TYPE_RGB, 16,
-                                {0x80, 0x80, 0x00, 0x80, 0x00, 0x81, 0xff, 0x7e, 0xff, 0x7f, 0xff, 0xff})))
-        << why.text;
-    EXPECT_EQ(picture.channels, 3);
-    EXPECT_EQ(values(picture), std::vector<int>({128, 0, 1, 254, 255, 255}));
+    const auto none = PNG_INTERLACE_NONE;
+    const struct {
+        const char *kind;
+        std::string bytes;
+        int channels;
+        std::vector<int> values;
+    } rows[] = {
+        {"gray",
+         encode_png(3, 1, PNG_COLOR_TYPE_GRAY, 8, {0, 100, 255}),
+         3,
+         {0, 0, 0, 100, 100, 100, 255, 255, 255}},
+        {"gray of 2 bits",
+         encode_png(4, 1, PNG_COLOR_TYPE_GRAY, 2, {0b00011011}),
+         3,
+         {0, 0, 0, 85, 85, 85, 170, 170, 170, 255, 255, 255}},
+        {"gray with alpha",
+         encode_png(2, 1, PNG_COLOR_TYPE_GRAY_ALPHA, 8, {7, 8, 9, 10}),
+         4,
+         {7, 7, 7, 8, 9, 9, 9, 10}},
+        {"palette",
+         encode_png(3, 1, PNG_COLOR_TYPE_PALETTE, 8, {2, 0, 1}, none, palette),
+         3,
+         {7, 8, 9, 1, 2, 3, 4, 5, 6}},
+        {"palette with alpha",
+         encode_png(3, 1, PNG_COLOR_TYPE_PALETTE, 8, {2, 0, 1}, none, palette, {50}),
+         4,
+         {7, 8, 9, 255, 1, 2, 3, 50, 4, 5, 6, 255}},
+        {"a transparent gray",
+         encode_png(2, 1, PNG_COLOR_TYPE_GRAY, 8, {7, 8}, none, {}, {}, &gray),
+         4,
+         {7, 7, 7, 0, 8, 8, 8, 255}},
+        {"a transparent colour",
+         encode_png(2, 1, PNG_COLOR_TYPE_RGB, 8, {1, 2, 3, 3, 2, 1}, none, {}, {}, &color),
+         4,
+         {1, 2, 3, 0, 3, 2, 1, 255}},
+        // Big-endian. 257 times the value, rounded to nearest: where cutting off the low byte would do otherwise.
+        {"16 bits without gamma",
+         encode_png(2, 1, PNG_COLOR_TYPE_RGB, 16,
+                    {0x80, 0x80, 0x00, 0x80, 0x00, 0x81, 0xff, 0x7e, 0xff, 0x7f, 0xff, 0xff}),
+         3,
+         {128, 0, 1, 254, 255, 255}}};
+    for (const auto &row : rows) {
+        ASSERT_TRUE(read(row.bytes)) << row.kind << ": " << why.text;
+        EXPECT_EQ(picture.channels, row.channels) << row.kind;
+        EXPECT_EQ(values(picture), row.values) << row.kind;
+    }
 }
 
 TEST_F(Image, ReadsInterlacedPng) {
@@ -423,7 +431,6 @@ TEST_F(Image, MeasuresPsnr) {
     for (int i = 0; i < 24; i++) b.pixels[i] = 255;
     EXPECT_NEAR(image_psnr(&a, &b, NULL), 0.0, 1e-12);
     EXPECT_TRUE(std::isnan(image_psnr(&a, &other, NULL)));
-    EXPECT_TRUE(std::isnan(image_psnr(&a, &other, nullptr)));
     for (image *each : {&a, &b, &other}) image_close(each);
 }
 
