@@ -97,6 +97,13 @@ bool camera_path_open(camera_path *path, camera_path_kind kind, const target_vie
     return kind == PATH_ORBIT ? open_orbit(path, views, count, why) : open_spiral(path, views, count, why);
 }
 
+target_view *views_of_data(const dataset *data, fault *why) {
+    target_view *const views = calloc(data->view_count, sizeof *views);
+    if (!views) fail(why, "no memory for %zu cameras", data->view_count);
+    for (size_t i = 0; views && i < data->view_count; i++) views[i].camera = data->views[i].camera;
+    return views;
+}
+
 void camera_path_place(const camera_path *path, double t, gs_camera *camera) {
     const double turns = path->kind == PATH_ORBIT ? 1 : 2, angle = 2 * pi * t;
     const double along[3] = {cos(turns * angle), sin(turns * angle), sin(angle)};

@@ -92,9 +92,8 @@ static bool photographs_are_spared(const render_options *options, const dataset 
 }
 
 static bool open_path(const render_options *options, const dataset *data, camera_path *path, fault *why) {
-    target_view *views = calloc(data->view_count, sizeof *views);
-    if (!views) return fail(why, "no memory for %zu cameras", data->view_count);
-    for (size_t i = 0; i < data->view_count; i++) views[i].camera = data->views[i].camera;
+    target_view *const views = views_of_data(data, why);
+    if (!views) return false;
     const bool done = camera_path_open(path, (camera_path_kind)options->path, views, data->view_count, why);
     free(views);
     return done || fail(why, "%s: %s", options->cameras, why->text);

@@ -1,13 +1,126 @@
 // SPDX-License-Identifier: MIT
 #include "record/run_log.h"
-#include "record/signals.h"
 #include "device.h"
-#include "files/json_writer.h"
+#include "files/text_file.h"
+#include "gpu/growing.h"
+#include "json_field.h"
+#include "record/signals.h"
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
+
+// ---- the record
+
+static run_setting *next_setting(run_record *record) {
+    assert(record->setting_count < RUN_SETTINGS);
+    return &record->settings[record->setting_count++];
+}
+
+void run_record_text(run_record *record, const char *name, const char *text) {
+    *next_setting(record) = (run_setting){.name = name, .text = text};
+}
+
+void run_record_number(run_record *record, const char *name, double number) {
+    *next_setting(record) = (run_setting){.name = name, .number = number};
+}
+
+void run_record_options(run_record *record, const option_spec *table, const bool *changed) {
+    for (const option_spec *option = table; option->kind != OPTION_END; option++) {
+        const size_t before = record->setting_count;
+        const char *text = option_text(option);
+        if (option->kind == OPTION_INT)
+            run_record_number(record, option->name, (double)*(const int64_t *)option->value);
+        else if (option->kind == OPTION_REAL)
+            run_record_number(record, option->name, *(const double *)option->value);
+        else if (text) // a text option that was not given is left out
+            run_record_text(record, option->name, text);
+        if (record->setting_count > before)
+            record->settings[before].changed = changed && changed[option - table];
+    }
+}
+
+bool run_record_add(run_record *record, const run_point *point, fault *why) {
+    return append(&record->points, &record->count, &record->room, point, sizeof *point) ||
+           fail(why, "no memory for a record of %zu points", record->count);
+}
+
+static bool get_number(const json_place *place, const char *name, double *out, fault *why) {
+    return json_is_null(json_object_get(place->object, name)) || json_get_real(place, name, out, why);
+}
+
+// line: an object. Older logs call iteration_ms step_ms.
+static bool read_point(const json_place *place, run_point *p, double *iteration, bool *known, fault *why) {
+    static const char *const events[] = {"step", "evaluation", "validation"};
+    const char *event = "";
+    double gaussians = -1;
+    *p = (run_point){.loss = NAN, .iteration_milliseconds = NAN, .mean = {NAN, NAN}, .training = {NAN, NAN}};
+    *iteration = NAN;
+    if (!json_get_text(place, "event", &event, why)) return false;
+    for (int e = 0; e <= RUN_VALIDATION && !*known; e++) {
+        *known = strcmp(event, events[e]) == 0;
+        p->event = (run_event)e;
+    }
+    if (!*known) return true;
+    if (!json_get_real(place, "iteration", iteration, why)) return false;
+    if (p->event != RUN_STEP)
+        return get_number(place, "psnr", &p->mean.psnr, why) &&
+               (p->event == RUN_EVALUATION || get_number(place, "training_psnr", &p->training.psnr, why));
+    if (!get_number(place, "loss", &p->loss, why) || !json_get_real(place, "gaussians", &gaussians, why) ||
+        !json_get_real(place, "step_ms", &p->iteration_milliseconds, why) ||
+        !json_get_real(place, "iteration_ms", &p->iteration_milliseconds, why))
+        return false;
+    p->gaussians = gaussians >= 0 && gaussians < 1e15 ? (int64_t)gaussians : -1;
+    return true;
+}
+
+static bool read_line(run_record *record, const text_file *text, fault *why) {
+    json_error_t error;
+    json_t *const line = json_loads(text->line, JSON_REJECT_DUPLICATES | JSON_DECODE_INT_AS_REAL, &error);
+    const json_place place = {.path = text->file.path, .object = line};
+    run_point p;
+    double iteration;
+    bool known = false;
+    bool done = json_is_object(line) ? read_point(&place, &p, &iteration, &known, why)
+                                     : fail(why, "%s: line %" PRIu64 ": %s", text->file.path, text->number,
+                                            line ? "not an object" : error.text);
+    if (done && known && !(fabs(iteration) < 1e15))
+        done = fail(why, "%s: line %" PRIu64 ": no iteration", text->file.path, text->number);
+    if (done && known) {
+        p.iteration = (int64_t)iteration;
+        // A run that was resumed repeats the steps since its checkpoint.
+        while (record->count > 0 && record->points[record->count - 1].iteration > p.iteration)
+            record->count--;
+        done = run_record_add(record, &p, why);
+    }
+    json_decref(line);
+    return done;
+}
+
+bool run_record_read(run_record *record, const char *path, fault *why) {
+    text_file text;
+    if (!text_file_open(&text, path, why)) return false;
+    bool done = true;
+    while (done && (done = text_file_next(&text, why)) && text.line) done = read_line(record, &text, why);
+    text_file_close(&text);
+    return done;
+}
+
+const run_point *run_record_last(const run_record *record, run_event event) {
+    for (size_t i = record->count; i > 0; i--)
+        if (record->points[i - 1].event == event) return &record->points[i - 1];
+    return NULL;
+}
+
+void run_record_close(run_record *record) {
+    free(record->points);
+    *record = (run_record){0};
+}
+
+// ---- the log
 
 bool run_log_open(run_log *log, const run_log_options *options, fault *why) {
     *log = (run_log){.options = *options};
@@ -92,7 +205,7 @@ static void write_point(run_log *log, const run_point *point) {
     json_put_number(&json, "seconds", point->seconds);
     json_put_number(&json, "loss", point->loss);
     json_put_integer(&json, "gaussians", point->gaussians);
-    json_put_number(&json, "step_ms", point->step_milliseconds);
+    json_put_number(&json, "iteration_ms", point->iteration_milliseconds);
     json_put_number(&json, "wait_ms", point->wait_milliseconds);
     if (point->measured) {
         json_begin(&json, "gpu_ms", '{');
@@ -114,7 +227,8 @@ static void write_density(run_log *log, int64_t iteration, int64_t count) {
 
 static bool add_point(run_log *log, const training_state *state, const training_report *report, fault *why) {
     const int64_t steps = report->iterations - log->last_step, timed = report->clock.steps;
-    run_point point = {.iteration = report->iterations,
+    run_point point = {.event = RUN_STEP,
+                       .iteration = report->iterations,
                        .gaussians = training_state_count(state),
                        .seconds = report->seconds,
                        .measured = timed > log->last_clock.steps,
@@ -122,7 +236,7 @@ static bool add_point(run_log *log, const training_state *state, const training_
     if (steps == 0) return true;
     for (int64_t i = log->last_step + 1; i <= report->iterations; i++)
         point.loss += report->losses[i - report->first_iteration] / (double)steps;
-    point.step_milliseconds = 1000 * (report->seconds - log->last_seconds) / (double)steps;
+    point.iteration_milliseconds = 1000 * (report->seconds - log->last_seconds) / (double)steps;
     point.wait_milliseconds = 1000 * (report->waited - log->last_waited) / (double)steps;
     for (int i = 0; i < STAGES && point.measured; i++)
         point.milliseconds[i] = (report->clock.milliseconds[i] - log->last_clock.milliseconds[i]) /
@@ -135,44 +249,43 @@ static bool add_point(run_log *log, const training_state *state, const training_
     log->last_seconds = point.seconds;
     log->last_waited = report->waited;
     log->last_clock = report->clock;
-    return run_record_add_point(&log->record, &point, why);
+    return run_record_add(&log->record, &point, why);
 }
 
-bool run_log_evaluation(run_log *log, const run_evaluation *evaluation, fault *why) {
+// An evaluation or a validation, of so many views.
+static bool add_quality(run_log *log, const run_point *p, size_t views, fault *why) {
     if (writes(log)) {
-        json_writer json = begin_line(log, "evaluation");
-        json_put_integer(&json, "iteration", evaluation->iteration);
-        json_put_number(&json, "seconds", evaluation->seconds);
-        json_put_number(&json, "psnr", evaluation->mean.psnr);
-        json_put_number(&json, "ssim", evaluation->mean.ssim);
-        json_put_integer(&json, "views", (int64_t)log->options.held_out_count);
+        json_writer json = begin_line(log, p->event == RUN_EVALUATION ? "evaluation" : "validation");
+        json_put_integer(&json, "iteration", p->iteration);
+        json_put_number(&json, "seconds", p->seconds);
+        json_put_integer(&json, "views", (int64_t)views);
+        json_put_number(&json, "psnr", p->mean.psnr);
+        json_put_number(&json, "ssim", p->mean.ssim);
+        if (p->event == RUN_VALIDATION) {
+            json_put_number(&json, "training_psnr", p->training.psnr);
+            json_put_number(&json, "training_ssim", p->training.ssim);
+        }
         end_line(log, &json);
     }
-    return run_record_add_evaluation(&log->record, evaluation, why);
+    return run_record_add(&log->record, p, why);
+}
+
+bool run_log_evaluation(run_log *log, const run_point *evaluation, fault *why) {
+    run_point p = *evaluation;
+    p.event = RUN_EVALUATION;
+    return add_quality(log, &p, log->options.held_out_count, why);
 }
 
 static bool evaluate(run_log *log, const training_state *state, const training_report *report, fault *why) {
-    run_evaluation evaluation = {.iteration = report->iterations, .seconds = report->seconds};
-    return measure(log, &state->gaussians, &evaluation.mean, why) &&
-           run_log_evaluation(log, &evaluation, why);
+    run_point p = {.iteration = report->iterations, .seconds = report->seconds};
+    return measure(log, &state->gaussians, &p.mean, why) && run_log_evaluation(log, &p, why);
 }
 
 static bool validate(run_log *log, const training_report *report, fault *why) {
     const run_log_options *const o = &log->options;
-    run_validation v = {.iteration = report->iterations, .seconds = report->seconds};
-    if (!o->validate(o->context, &v.aside, &v.beside, why)) return false;
-    if (writes(log)) {
-        json_writer json = begin_line(log, "validation");
-        json_put_integer(&json, "iteration", v.iteration);
-        json_put_number(&json, "seconds", v.seconds);
-        json_put_integer(&json, "views", (int64_t)o->set_aside);
-        json_put_number(&json, "psnr", v.aside.psnr);
-        json_put_number(&json, "ssim", v.aside.ssim);
-        json_put_number(&json, "training_psnr", v.beside.psnr);
-        json_put_number(&json, "training_ssim", v.beside.ssim);
-        end_line(log, &json);
-    }
-    return run_record_add_validation(&log->record, &v, why);
+    run_point p = {.event = RUN_VALIDATION, .iteration = report->iterations, .seconds = report->seconds};
+    return o->validate(o->context, &p.mean, &p.training, why) &&
+           add_quality(log, &p, o->validation_count, why);
 }
 
 bool run_log_observe(run_log *log, const training_state *state, const training_report *report, fault *why) {
@@ -186,9 +299,8 @@ bool run_log_observe(run_log *log, const training_state *state, const training_r
 }
 
 bool run_log_finish(run_log *log, const training_state *state, const training_report *report, fault *why) {
-    const run_record *record = &log->record;
-    const bool evaluated = !log->moved && record->evaluation_count > 0 &&
-                           record->evaluations[record->evaluation_count - 1].iteration == report->iterations;
+    const run_point *const last = run_record_last(&log->record, RUN_EVALUATION);
+    const bool evaluated = !log->moved && last && last->iteration == report->iterations;
     if (!add_point(log, state, report, why)) return false;
     if (!evaluated && log->options.held_out_count > 0 && !evaluate(log, state, report, why)) return false;
     if (!writes(log)) return true;
