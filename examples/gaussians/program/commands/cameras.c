@@ -2,6 +2,7 @@
 #include "commands/cameras.h"
 #include "camera.h"
 #include "gpu/vector.h"
+#include "measure/maps.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -116,11 +117,6 @@ void camera_path_place(const camera_path *path, double t, gs_camera *camera) {
 }
 
 // ---- without photographs
-
-static int compare_floats(const void *a, const void *b) {
-    float x = *(const float *)a, y = *(const float *)b;
-    return (x > y) - (x < y);
-}
 
 bool camera_around(const gs_gaussians *scene, const double direction[3], gs_camera *camera, double middle[3],
                    fault *why) {

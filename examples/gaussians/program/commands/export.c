@@ -5,6 +5,7 @@
 #include "commands/command.h"
 #include "commands/page_source.h"
 #include "frame.h"
+#include "measure/maps.h"
 #include "scene.h"
 #include <stdlib.h>
 #include <string.h>
@@ -120,10 +121,7 @@ static bool invent_view(page_source *s, fault *why) {
 static bool draw_poster(page_source *s, fault *why) {
     image_close(&s->poster);
     gs_gaussians device = device_gaussians_from(&s->scene);
-    frame f = {0};
-    frame_render(&f, &device, GS_MAX_SH_DEGREE, &s->small[0], s->content.background);
-    const bool done = frame_picture(&f, &s->poster, why);
-    frame_close(&f);
+    const bool done = map_picture(&device, &s->small[0], s->content.background, &s->poster, why);
     device_gaussians_close(&device);
     return done;
 }

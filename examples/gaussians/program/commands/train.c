@@ -363,12 +363,7 @@ static bool picture_of(const rank_run *r, size_t index, image *out, fault *why) 
     if (state->way && state->way->picture)
         return state->way->picture(state, &r->shown, index, out) ||
                fail(why, "%s", ranks_error(state->group));
-    frame f = {0};
-    frame_render(&f, &state->gaussians, state->gaussians.sh_degree, &r->shown.views[index].camera,
-                 r->shown.background);
-    const bool done = frame_picture(&f, out, why);
-    frame_close(&f);
-    return done;
+    return map_picture(&state->gaussians, &r->shown.views[index].camera, r->shown.background, out, why);
 }
 
 static bool measure(void *context, quality *mean, fault *why) {
@@ -582,9 +577,7 @@ static bool take_pictures(const rank_run *r, const ranked *of, page_picture *out
                           .height = view->camera.height,
                           .measured = of->quality};
     if (!picture_of(r, of->index, &whole, why)) return false;
-    const bool done = image_downscale(&whole, divisor, &out->rendered, why) &&
-                      image_downscale(view->picture, divisor, &out->photograph, why) &&
-                      map_errors(&whole, view->picture, divisor, &out->error, why);
+    const bool done = map_trio(&whole, view->picture, divisor, out->trio, why);
     image_close(&whole);
     return done;
 }
@@ -616,11 +609,7 @@ static bool measure_run(const rank_run *r, page_run *out, fault *why) {
 }
 
 static void close_pictures(page_run *run) {
-    for (int i = 0; i < PAGE_SHOWN; i++) {
-        image_close(&run->pictures[i].rendered);
-        image_close(&run->pictures[i].photograph);
-        image_close(&run->pictures[i].error);
-    }
+    for (int i = 0; i < 3 * PAGE_SHOWN; i++) image_close(&run->pictures[i / 3].trio[i % 3]);
 }
 
 // The page of the scene's file, as each of several ranks has only a part of the scene.

@@ -7,6 +7,7 @@
 #include "files/utf8.h"
 #include <errno.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -108,60 +109,50 @@ static bool describe_view(json_writer *json, const page_view *view, fault *why) 
 
 // ---- of training: curves
 
-typedef double curve_value(const run_point *point); // NaN: the point has none
-
-static double loss_of(const run_point *p) {
-    return p->event == RUN_STEP ? p->loss : NAN;
-}
-static double gaussians_of(const run_point *p) {
-    return p->event == RUN_STEP && p->gaussians >= 0 ? (double)p->gaussians : NAN;
-}
-static double time_of(const run_point *p) {
-    return p->event == RUN_STEP ? p->iteration_milliseconds : NAN;
-}
-static double held_out_of(const run_point *p) {
-    return p->event == RUN_EVALUATION ? p->mean.psnr : NAN;
-}
-static double validation_of(const run_point *p) {
-    return p->event == RUN_VALIDATION ? p->mean.psnr : NAN;
-}
-static double training_of(const run_point *p) {
-    return p->event == RUN_VALIDATION ? p->training.psnr : NAN;
-}
+typedef struct series {
+    const char *name;
+    run_event event;
+    size_t at; // of the value, a double, in a point of that event
+} series;
 
 static const struct {
     const char *title;
     bool logarithmic;
-    struct {
-        const char *name;
-        curve_value *value;
-    } series[3]; // unused ones have no name
+    series series[3]; // unused ones have no name
 } curves[] = {
-    {"Loss in training", true, {{"loss", loss_of}}},
+    {"Loss in training", true, {{"loss", RUN_STEP, offsetof(run_point, loss)}}},
     {"PSNR, dB",
      false,
-     {{"training", training_of}, {"validation", validation_of}, {"held out", held_out_of}}},
-    {"Gaussians", false, {{"Gaussians", gaussians_of}}},
-    {"Time of an iteration, ms", false, {{"time", time_of}}},
+     {{"training", RUN_VALIDATION, offsetof(run_point, training.psnr)},
+      {"validation", RUN_VALIDATION, offsetof(run_point, mean.psnr)},
+      {"held out", RUN_EVALUATION, offsetof(run_point, mean.psnr)}}},
+    {"Gaussians", false, {{"Gaussians", RUN_STEP, offsetof(run_point, gaussians)}}},
+    {"Time of an iteration, ms", false, {{"time", RUN_STEP, offsetof(run_point, iteration_milliseconds)}}},
 };
 
-static size_t points_of(const run_record *record, curve_value *value) {
+// NaN: the point has none.
+static double value_of(const series *s, const run_point *point) {
+    double value;
+    memcpy(&value, (const char *)point + s->at, sizeof value);
+    return point->event == s->event ? value : NAN;
+}
+
+static size_t points_of(const run_record *record, const series *s) {
     size_t count = 0;
-    for (size_t i = 0; i < record->count; i++) count += isfinite(value(&record->points[i]));
+    for (size_t i = 0; i < record->count; i++) count += isfinite(value_of(s, &record->points[i]));
     return count;
 }
 
 // Writes the points that have the value, at most about MOST_POINTS of them.
-static void describe_series(json_writer *json, const run_record *record, const char *name,
-                            curve_value *value) {
-    const size_t count = points_of(record, value), every = (count + MOST_POINTS - 1) / MOST_POINTS;
+static void describe_series(json_writer *json, const run_record *record, const series *s) {
+    const size_t count = points_of(record, s), every = (count + MOST_POINTS - 1) / MOST_POINTS;
     json_begin(json, NULL, '{');
-    json_put_text(json, "name", name);
+    json_put_text(json, "name", s->name);
     for (int axis = 0; axis < 2; axis++) {
         json_begin(json, axis ? "y" : "x", '[');
         size_t seen = 0;
         for (size_t i = 0; i < record->count; i++) {
-            const double y = value(&record->points[i]), x = (double)record->points[i].iteration;
+            const double y = value_of(s, &record->points[i]), x = (double)record->points[i].iteration;
             if (isfinite(y) && (++seen % every == 0 || seen == count))
                 json_put_number(json, NULL, axis ? y : x);
         }
@@ -174,8 +165,8 @@ static void describe_curves(json_writer *json, const run_record *record) {
     json_begin(json, "curves", '[');
     for (size_t c = 0; c < sizeof curves / sizeof *curves; c++) {
         bool begun = false;
-        for (size_t s = 0; s < 3 && curves[c].series[s].name; s++) {
-            if (points_of(record, curves[c].series[s].value) < 2) continue;
+        for (const series *s = curves[c].series; s < curves[c].series + 3 && s->name; s++) {
+            if (points_of(record, s) < 2) continue;
             if (!begun) {
                 json_begin(json, NULL, '{');
                 json_put_text(json, "title", curves[c].title);
@@ -183,7 +174,7 @@ static void describe_curves(json_writer *json, const run_record *record) {
                 json_begin(json, "series", '[');
                 begun = true;
             }
-            describe_series(json, record, curves[c].series[s].name, curves[c].series[s].value);
+            describe_series(json, record, s);
         }
         if (!begun) continue;
         json_end(json, ']');
@@ -230,6 +221,7 @@ static void describe_policies(json_writer *json, const run_record *record) {
 }
 
 static bool describe_pictures(json_writer *json, const page_run *run, fault *why) {
+    static const char *const kinds[] = {"rendered", "photograph", "error"};
     bool done = true;
     json_begin(json, "pictures", '[');
     for (size_t i = 0; i < run->shown && done; i++) {
@@ -240,9 +232,7 @@ static bool describe_pictures(json_writer *json, const page_run *run, fault *why
         json_put_integer(json, "height", p->height);
         json_put_number(json, "psnr", p->measured.psnr);
         json_put_number(json, "ssim", p->measured.ssim);
-        done = put_picture(json, "rendered", &p->rendered, false, why) &&
-               put_picture(json, "photograph", &p->photograph, false, why) &&
-               put_picture(json, "error", &p->error, false, why);
+        for (int k = 0; k < 3 && done; k++) done = put_picture(json, kinds[k], &p->trio[k], false, why);
         json_end(json, '}');
     }
     json_end(json, ']');

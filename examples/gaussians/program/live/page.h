@@ -25,7 +25,7 @@ typedef struct page_picture {
     const char *name;
     int width, height; // of the view
     quality measured;
-    image rendered, photograph, error;
+    image trio[3]; // rendered, the photograph, the error
 } page_picture;
 
 typedef struct page_run {

@@ -15,6 +15,8 @@
 
 // ---- the record
 
+static const char *const event_names[] = {"step", "evaluation", "validation"};
+
 static run_setting *next_setting(run_record *record) {
     assert(record->setting_count < RUN_SETTINGS);
     return &record->settings[record->setting_count++];
@@ -54,14 +56,16 @@ static bool get_number(const json_place *place, const char *name, double *out, f
 
 // line: an object. Older logs call iteration_ms step_ms.
 static bool read_point(const json_place *place, run_point *p, double *iteration, bool *known, fault *why) {
-    static const char *const events[] = {"step", "evaluation", "validation"};
     const char *event = "";
-    double gaussians = -1;
-    *p = (run_point){.loss = NAN, .iteration_milliseconds = NAN, .mean = {NAN, NAN}, .training = {NAN, NAN}};
+    *p = (run_point){.loss = NAN,
+                     .gaussians = NAN,
+                     .iteration_milliseconds = NAN,
+                     .mean = {NAN, NAN},
+                     .training = {NAN, NAN}};
     *iteration = NAN;
     if (!json_get_text(place, "event", &event, why)) return false;
     for (int e = 0; e <= RUN_VALIDATION && !*known; e++) {
-        *known = strcmp(event, events[e]) == 0;
+        *known = strcmp(event, event_names[e]) == 0;
         p->event = (run_event)e;
     }
     if (!*known) return true;
@@ -69,12 +73,10 @@ static bool read_point(const json_place *place, run_point *p, double *iteration,
     if (p->event != RUN_STEP)
         return get_number(place, "psnr", &p->mean.psnr, why) &&
                (p->event == RUN_EVALUATION || get_number(place, "training_psnr", &p->training.psnr, why));
-    if (!get_number(place, "loss", &p->loss, why) || !json_get_real(place, "gaussians", &gaussians, why) ||
-        !json_get_real(place, "step_ms", &p->iteration_milliseconds, why) ||
-        !json_get_real(place, "iteration_ms", &p->iteration_milliseconds, why))
-        return false;
-    p->gaussians = gaussians >= 0 && gaussians < 1e15 ? (int64_t)gaussians : -1;
-    return true;
+    return get_number(place, "loss", &p->loss, why) &&
+           json_get_real(place, "gaussians", &p->gaussians, why) &&
+           json_get_real(place, "step_ms", &p->iteration_milliseconds, why) &&
+           json_get_real(place, "iteration_ms", &p->iteration_milliseconds, why);
 }
 
 static bool read_line(run_record *record, const text_file *text, fault *why) {
@@ -138,32 +140,19 @@ bool run_log_open(run_log *log, const run_log_options *options, fault *why) {
     return false;
 }
 
-static json_writer begin_line(const run_log *log, const char *event) {
-    json_writer json = {.stream = log->stream, .first = true, .one_line = true};
-    json_begin(&json, NULL, '{');
-    json_put_text(&json, "event", event);
-    return json;
-}
-
-// Flushes, so that readers see whole lines while training runs.
-static void end_line(run_log *log, json_writer *json) {
-    json_end(json, '}');
-    putc('\n', log->stream);
-    if (fflush(log->stream) != 0 || ferror(log->stream)) log->error = errno;
-}
-
-static bool writes(const run_log *log) {
-    return log->stream && log->error == 0;
-}
-
 bool run_log_begin_line(const run_log *log, const char *event, json_writer *json) {
-    if (!writes(log)) return false;
-    *json = begin_line(log, event);
+    if (!log->stream || log->error != 0) return false;
+    *json = (json_writer){.stream = log->stream, .first = true, .one_line = true};
+    json_begin(json, NULL, '{');
+    json_put_text(json, "event", event);
     return true;
 }
 
+// Flushes, so that readers see whole lines while training runs.
 void run_log_end_line(run_log *log, json_writer *json) {
-    end_line(log, json);
+    json_end(json, '}');
+    putc('\n', log->stream);
+    if (fflush(log->stream) != 0 || ferror(log->stream)) log->error = errno;
 }
 
 static bool measure(const run_log *log, const gs_gaussians *gaussians, quality *mean, fault *why) {
@@ -175,8 +164,8 @@ static bool measure(const run_log *log, const gs_gaussians *gaussians, quality *
 void run_log_start(run_log *log, const training_state *state) {
     log->last_step = state->place.views;
     log->last_gaussians = training_state_count(state);
-    if (!writes(log)) return;
-    json_writer json = begin_line(log, "start");
+    json_writer json;
+    if (!run_log_begin_line(log, "start", &json)) return;
     json_put_text(&json, "dsplat", gs_version());
     json_put_text(&json, "backend", gs_backend());
     json_put_text(&json, "gpu", device_name());
@@ -191,7 +180,7 @@ void run_log_start(run_log *log, const training_state *state) {
             json_put_number(&json, setting->name, setting->number);
     }
     json_end(&json, '}');
-    end_line(log, &json);
+    run_log_end_line(log, &json);
 }
 
 int64_t run_log_interval(const run_log *log) {
@@ -200,11 +189,12 @@ int64_t run_log_interval(const run_log *log) {
 }
 
 static void write_point(run_log *log, const run_point *point) {
-    json_writer json = begin_line(log, "step");
+    json_writer json;
+    if (!run_log_begin_line(log, "step", &json)) return;
     json_put_integer(&json, "iteration", point->iteration);
     json_put_number(&json, "seconds", point->seconds);
     json_put_number(&json, "loss", point->loss);
-    json_put_integer(&json, "gaussians", point->gaussians);
+    json_put_integer(&json, "gaussians", (int64_t)point->gaussians);
     json_put_number(&json, "iteration_ms", point->iteration_milliseconds);
     json_put_number(&json, "wait_ms", point->wait_milliseconds);
     if (point->measured) {
@@ -214,22 +204,24 @@ static void write_point(run_log *log, const run_point *point) {
     }
     json_put_text(&json, "reduce", distwar_strategy_name(point->policy.strategy));
     json_put_integer(&json, "threshold", point->policy.balance_threshold);
-    end_line(log, &json);
+    run_log_end_line(log, &json);
 }
 
 static void write_density(run_log *log, int64_t iteration, int64_t count) {
-    json_writer json = begin_line(log, "density");
+    json_writer json;
+    if (!run_log_begin_line(log, "density", &json)) return;
     json_put_integer(&json, "iteration", iteration);
     json_put_integer(&json, "gaussians_before", log->last_gaussians);
     json_put_integer(&json, "gaussians", count);
-    end_line(log, &json);
+    run_log_end_line(log, &json);
 }
 
 static bool add_point(run_log *log, const training_state *state, const training_report *report, fault *why) {
-    const int64_t steps = report->iterations - log->last_step, timed = report->clock.steps;
+    const int64_t steps = report->iterations - log->last_step, timed = report->clock.steps,
+                  count = training_state_count(state);
     run_point point = {.event = RUN_STEP,
                        .iteration = report->iterations,
-                       .gaussians = training_state_count(state),
+                       .gaussians = (double)count,
                        .seconds = report->seconds,
                        .measured = timed > log->last_clock.steps,
                        .policy = report->strategy.policy};
@@ -241,11 +233,10 @@ static bool add_point(run_log *log, const training_state *state, const training_
     for (int i = 0; i < STAGES && point.measured; i++)
         point.milliseconds[i] = (report->clock.milliseconds[i] - log->last_clock.milliseconds[i]) /
                                 (double)(timed - log->last_clock.steps);
-    if (writes(log) && point.gaussians != log->last_gaussians)
-        write_density(log, point.iteration, point.gaussians);
-    if (writes(log)) write_point(log, &point);
+    if (count != log->last_gaussians) write_density(log, point.iteration, count);
+    write_point(log, &point);
     log->last_step = point.iteration;
-    log->last_gaussians = point.gaussians;
+    log->last_gaussians = count;
     log->last_seconds = point.seconds;
     log->last_waited = report->waited;
     log->last_clock = report->clock;
@@ -254,8 +245,8 @@ static bool add_point(run_log *log, const training_state *state, const training_
 
 // An evaluation or a validation, of so many views.
 static bool add_quality(run_log *log, const run_point *p, size_t views, fault *why) {
-    if (writes(log)) {
-        json_writer json = begin_line(log, p->event == RUN_EVALUATION ? "evaluation" : "validation");
+    json_writer json;
+    if (run_log_begin_line(log, event_names[p->event], &json)) {
         json_put_integer(&json, "iteration", p->iteration);
         json_put_number(&json, "seconds", p->seconds);
         json_put_integer(&json, "views", (int64_t)views);
@@ -265,7 +256,7 @@ static bool add_quality(run_log *log, const run_point *p, size_t views, fault *w
             json_put_number(&json, "training_psnr", p->training.psnr);
             json_put_number(&json, "training_ssim", p->training.ssim);
         }
-        end_line(log, &json);
+        run_log_end_line(log, &json);
     }
     return run_record_add(&log->record, p, why);
 }
@@ -303,13 +294,13 @@ bool run_log_finish(run_log *log, const training_state *state, const training_re
     const bool evaluated = !log->moved && last && last->iteration == report->iterations;
     if (!add_point(log, state, report, why)) return false;
     if (!evaluated && log->options.held_out_count > 0 && !evaluate(log, state, report, why)) return false;
-    if (!writes(log)) return true;
-    json_writer json = begin_line(log, "end");
+    json_writer json;
+    if (!run_log_begin_line(log, "end", &json)) return true;
     json_put_integer(&json, "iteration", report->iterations);
     json_put_number(&json, "seconds", report->seconds);
     json_put_integer(&json, "gaussians", training_state_count(state));
     if (report->strategy.tuned) json_put_number(&json, "tuning_ms", report->strategy.cost);
-    end_line(log, &json);
+    run_log_end_line(log, &json);
     return true;
 }
 
@@ -322,8 +313,8 @@ static void put_difference(json_writer *json, const pose_difference *d) {
 }
 
 void run_log_poses(run_log *log, int64_t iteration, const run_poses *poses) {
-    if (!writes(log)) return;
-    json_writer json = begin_line(log, "poses");
+    json_writer json;
+    if (!run_log_begin_line(log, "poses", &json)) return;
     json_put_integer(&json, "iteration", iteration);
     json_put_integer(&json, "views", (int64_t)poses->views);
     json_put_number(&json, "seconds", poses->seconds);
@@ -338,15 +329,15 @@ void run_log_poses(run_log *log, int64_t iteration, const run_poses *poses) {
     json_end(&json, ']');
     json_begin(&json, "after", '{');
     put_difference(&json, &poses->after);
-    end_line(log, &json);
+    run_log_end_line(log, &json);
 }
 
 void run_log_checkpoint(run_log *log, int64_t iteration, const char *file) {
-    if (!writes(log)) return;
-    json_writer json = begin_line(log, "checkpoint");
+    json_writer json;
+    if (!run_log_begin_line(log, "checkpoint", &json)) return;
     json_put_integer(&json, "iteration", iteration);
     json_put_text(&json, "file", file);
-    end_line(log, &json);
+    run_log_end_line(log, &json);
 }
 
 bool run_log_close(run_log *log, fault *why) {

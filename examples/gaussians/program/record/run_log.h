@@ -49,8 +49,7 @@ typedef struct run_point {
     int64_t iteration;
     double seconds; // of training
     // RUN_STEP: means since the point before.
-    int64_t gaussians;             // -1: unknown, as of a file's line
-    double loss;                   // likewise NaN
+    double gaussians, loss;        // NaN: unknown, as of a file's line
     double iteration_milliseconds; // likewise; on the host's clock
     double wait_milliseconds;      // of an iteration; of these the host waited for the lists' lengths
     bool measured;                 // whether `milliseconds` is set
