@@ -428,12 +428,10 @@ static run_log_options log_options(const train_run *run) {
                               .evaluate_every = kept ? o->eval_every : 0,
                               .held_out = run->split.views + run->split.training,
                               .held_out_count = run->split.held_out};
-    // Multiples of SELDOM, so that nobody looks on in between.
-    if (!kept && wanted.evaluate_every > 0) wanted.every = SELDOM * wanted.evaluate_every;
     if (run->validation.count > 0) {
         wanted.validate_every = validation_interval(o, kept ? wanted.every : 1, kept);
         wanted.validation_count = run->validation.count;
-        if (!kept) wanted.every = SELDOM * wanted.validate_every;
+        if (!kept) wanted.every = SELDOM * wanted.validate_every; // so that nobody looks on in between
     }
     memcpy(wanted.background, run->options->recipe.background, sizeof wanted.background);
     return wanted;

@@ -29,7 +29,8 @@ static bool show(live_page *page, const page_source *source, const char *name, f
     page_written written;
     if (!live_page_show(page, &source->content, &written, why)) return false;
     page_tell(name, &written);
-    return fflush(stdout) == 0;
+    fflush(stdout);
+    return true;
 }
 
 // Until a signal comes.

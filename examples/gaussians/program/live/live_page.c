@@ -160,6 +160,7 @@ static void offer(live_page *p, shared_bytes *next) {
 }
 
 bool live_page_show(live_page *p, const page_content *content, page_written *written, fault *why) {
+    *written = (page_written){0};
     shared_bytes *const next = pack(content, written, why);
     written->bytes += p->html_bytes;
     pthread_mutex_lock(&p->lock);

@@ -109,18 +109,21 @@ TEST_F(Report, WithoutHeldOutViewsShowsThoseTrainedOn) {
     EXPECT_EQ(page.facts["run"]["pictures"].size(), 5u);
 }
 
+// Only if they are wider than PAGE_WIDEST.
 TEST_F(Report, LargePicturesAreShownSmaller) {
-    ASSERT_EQ(splat({"generate", at("data"), "--views", "2", "--test-views", "1", "--size", "424",
-                     "--gaussians", "1000"})
-                  .code,
-              0);
-    const outcome run = splat({"train", at("data"), "-o", at("scene.ply"), "--iterations", "1", "--from",
-                               at("data/scene.ply"), "--report", at("report")});
-    ASSERT_EQ(run.code, 0) << run.err;
-    const json one = exported_page(at("report/index.html")).facts["run"]["pictures"].at(0);
-    EXPECT_EQ(one["width"].number(), 424);
-    for (const char *kind : {"rendered", "photograph", "error"})
-        EXPECT_EQ(shown(one[kind])->width, 212) << kind;
+    for (const auto &[size, expected] : {std::pair{424, 212}, {PAGE_WIDEST, PAGE_WIDEST}}) {
+        ASSERT_EQ(splat({"generate", at("data"), "--views", "2", "--test-views", "1", "--size",
+                         std::to_string(size), "--gaussians", "1000"})
+                      .code,
+                  0);
+        const outcome run = splat({"train", at("data"), "-o", at("scene.ply"), "--iterations", "1", "--from",
+                                   at("data/scene.ply"), "--report", at("report")});
+        ASSERT_EQ(run.code, 0) << run.err;
+        const json one = exported_page(at("report/index.html")).facts["run"]["pictures"].at(0);
+        EXPECT_EQ(one["width"].number(), size);
+        for (const char *kind : {"rendered", "photograph", "error"})
+            EXPECT_EQ(shown(one[kind])->width, expected) << kind;
+    }
 }
 
 TEST_F(Report, APlaceThatCannotBeWrittenIsRefusedBeforeTheWork) {
