@@ -56,10 +56,10 @@ def natural(name):
 
 
 def stage_sums(events):
-    """({stage: GPU ms of all views}, views): gpu_ms are those of a step, step_ms is that of a view."""
+    """({stage: GPU ms of all views}, views): gpu_ms are those of a step, iteration_ms is that of a view."""
     sums, begin = collections.Counter(), events[0]["iteration"]
     for e in (e for e in events if e["event"] == "step" and "gpu_ms" in e):
-        of_view = e["step_ms"] / sum(e["gpu_ms"].values()) if "step_ms" in e else 1
+        of_view = e["iteration_ms"] / sum(e["gpu_ms"].values()) if "iteration_ms" in e else 1
         for stage, time in e["gpu_ms"].items():
             sums[stage] += (e["iteration"] - begin) * time * of_view
         begin = e["iteration"]

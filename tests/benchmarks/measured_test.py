@@ -50,7 +50,7 @@ def log(iterations, seconds, *more, psnr=25):
 
 # Four views per step, then one.
 turns = log(100, 1)
-turns[1:3] = [event("step", 10 * (i + 1), step_ms=ms, gpu_ms={"render": 8}) for i, ms in enumerate(5 * [2] + 5 * [8])]
+turns[1:3] = [event("step", 10 * (i + 1), iteration_ms=ms, gpu_ms={"render": 8}) for i, ms in enumerate(5 * [2] + 5 * [8])]
 
 
 def lm_step(seconds, before, after, kept=True):

@@ -5,7 +5,7 @@
 #include "depth_maps.h"
 #include "formats/ply.h"
 #include "images/image.h"
-#include "live/history.h"
+#include "record/run_log.h"
 #include "scene.h"
 #include "checkpoint.h"
 #include "transforms.h"
@@ -162,9 +162,9 @@ static void use_checkpoint(const char *folder, const char *path) {
 static void use_history(const char *folder, const char *path) {
     (void)folder;
     fault why = {""};
-    history lines = {0};
-    accepted(history_read(&lines, path, &why), &why);
-    history_close(&lines);
+    run_record lines = {0};
+    accepted(run_record_read(&lines, path, &why), &why);
+    run_record_close(&lines);
 }
 
 // ---- checksums

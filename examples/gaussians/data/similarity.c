@@ -26,8 +26,8 @@ static void turn_of(const double rotation[9], double turn[COEFFICIENTS][COEFFICI
     }
 }
 
-// w, x, y, z. Chooses the component whose square, of which the diagonal gives 4, is largest.
-static void quaternion_of(const double m[9], double q[4]) {
+// Chooses the component whose square, of which the diagonal gives 4, is largest.
+void quaternion_of_rotation(const double m[9], double q[4]) {
     const double four[4] = {1 + m[0] + m[4] + m[8], 1 + m[0] - m[4] - m[8], 1 - m[0] + m[4] - m[8],
                             1 - m[0] - m[4] + m[8]};
     // Row i: 4 q_i times each component.
@@ -59,7 +59,7 @@ bool similarity_of(const double rows[12], similarity *out) {
     if (!(volume > 0) || !isfinite(volume)) return false;
     out->scale = cbrt(volume);
     for (int k = 0; k < 9; k++) m[k] /= out->scale;
-    quaternion_of(m, q);
+    quaternion_of_rotation(m, q);
     rotation_of(q, out->rotation);
     for (int k = 0; k < 9; k++)
         if (!(fabs(m[k] - out->rotation[k]) < 1e-3)) return false;
@@ -79,7 +79,7 @@ static void product(const double a[4], const float b[4], float q[4]) {
 void gaussians_move(gs_gaussians *g, const similarity *by) {
     double turn[COEFFICIENTS][COEFFICIENTS], q[4];
     turn_of(by->rotation, turn);
-    quaternion_of(by->rotation, q);
+    quaternion_of_rotation(by->rotation, q);
     const double grown = log(by->scale);
     const int count = (g->sh_degree + 1) * (g->sh_degree + 1);
     for (int64_t i = 0; i < g->count; i++) {

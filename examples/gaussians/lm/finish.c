@@ -109,7 +109,7 @@ static bool finish_in_view(finish *f, const lm_settings *settings, fault *why) {
     f->steps = calloc((size_t)settings->steps, sizeof *f->steps);
     if (!f->steps) return fail(why, "no memory for %lld steps", (long long)settings->steps);
     if (!start_log(f, why) || !measure(f, &f->before, why) ||
-        (f->split.held_out > 0 && !run_log_evaluation(&f->log, &(run_evaluation){.mean = f->before}, why)) ||
+        (f->split.held_out > 0 && !run_log_evaluation(&f->log, &(run_point){.mean = f->before}, why)) ||
         !finish_lm(&f->gaussians, f->split.views, f->split.training, settings, &observer, why))
         return false;
     f->log.moved = true;

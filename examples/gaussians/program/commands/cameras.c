@@ -2,6 +2,7 @@
 #include "commands/cameras.h"
 #include "camera.h"
 #include "gpu/vector.h"
+#include "measure/maps.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,6 +98,13 @@ bool camera_path_open(camera_path *path, camera_path_kind kind, const target_vie
     return kind == PATH_ORBIT ? open_orbit(path, views, count, why) : open_spiral(path, views, count, why);
 }
 
+target_view *views_of_data(const dataset *data, fault *why) {
+    target_view *const views = calloc(data->view_count, sizeof *views);
+    if (!views) fail(why, "no memory for %zu cameras", data->view_count);
+    for (size_t i = 0; views && i < data->view_count; i++) views[i].camera = data->views[i].camera;
+    return views;
+}
+
 void camera_path_place(const camera_path *path, double t, gs_camera *camera) {
     const double turns = path->kind == PATH_ORBIT ? 1 : 2, angle = 2 * pi * t;
     const double along[3] = {cos(turns * angle), sin(turns * angle), sin(angle)};
@@ -109,11 +117,6 @@ void camera_path_place(const camera_path *path, double t, gs_camera *camera) {
 }
 
 // ---- without photographs
-
-static int compare_floats(const void *a, const void *b) {
-    float x = *(const float *)a, y = *(const float *)b;
-    return (x > y) - (x < y);
-}
 
 bool camera_around(const gs_gaussians *scene, const double direction[3], gs_camera *camera, double middle[3],
                    fault *why) {

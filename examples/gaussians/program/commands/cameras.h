@@ -26,6 +26,8 @@ typedef struct camera_path {
 // Reads the views' cameras alone. Fails if their directions do not determine the path. count >= 1.
 bool camera_path_open(camera_path *path, camera_path_kind kind, const target_view *views, size_t count,
                       fault *why);
+// The cameras of the data as views, for that, for the caller to free(). NULL: *why is set.
+target_view *views_of_data(const dataset *data, fault *why);
 // Sets the pose of the camera on the path, 0 <= t <= 1. Its lens is unchanged.
 void camera_path_place(const camera_path *path, double t, gs_camera *camera);
 

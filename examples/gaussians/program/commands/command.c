@@ -1,9 +1,32 @@
 // SPDX-License-Identifier: MIT
 #include "commands/command.h"
+#include "files/path.h"
 #include "frame.h"
 #include "scene.h"
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+bool remove_numbered(const char *folder, const char *format, int64_t first, fault *why) {
+    char name[64], path[PATH_ROOM];
+    bool more = true;
+    for (int64_t i = first; more; i++) {
+        snprintf(name, sizeof name, format, (long long)i);
+        if (!path_join(path, folder, name, why) || !file_remove(path, &more, why)) return false;
+    }
+    return true;
+}
+
+bool parse_numbers(const char *text, double *out, int count) {
+    for (int k = 0; k < count; k++) {
+        char *end;
+        out[k] = strtod(text, &end);
+        if (end == text || !isfinite(out[k]) || *end != (k < count - 1 ? ',' : '\0')) return false;
+        text = end + 1;
+    }
+    return true;
+}
 
 bool read_scene_to_measure(const char *path, gs_gaussians *out, fault *why) {
     if (!scene_read(path, SCENE_FINITE, out, why)) return false;

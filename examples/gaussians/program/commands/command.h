@@ -19,6 +19,11 @@ int poses_command(int argc, char **argv);
 int export_command(int argc, char **argv);
 int view_command(int argc, char **argv);
 
+// Removes the files of an earlier run in a folder, whose names have one number, from `first` on up to the first that is
+// missing. format: such as "frame_%05lld.png".
+bool remove_numbered(const char *folder, const char *format, int64_t first, fault *why);
+// "A,B,...": `count` finite numbers. False: the text is not that.
+bool parse_numbers(const char *text, double *out, int count);
 // As scene_read; also refuses a scene without Gaussians.
 bool read_scene_to_measure(const char *path, gs_gaussians *out, fault *why);
 // Writes trained Gaussians (device) to a scene file, without those whose values overflowed; stderr says how

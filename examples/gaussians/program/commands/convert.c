@@ -6,6 +6,7 @@
 #include "dataset.h"
 #include "camera.h"
 #include "frame.h"
+#include "measure/maps.h"
 #include "scene.h"
 #include "similarity.h"
 #include <math.h>
@@ -30,17 +31,6 @@ typedef struct convert_options {
 } convert_options;
 
 static const char *const spz_versions[] = {"2", "3", "4", NULL};
-
-// Reads "A,B,..." to numbers, `count` of them.
-static bool parse_numbers(const char *text, double *out, int count) {
-    for (int k = 0; k < count; k++) {
-        char *end;
-        out[k] = strtod(text, &end);
-        if (end == text || !isfinite(out[k]) || *end != (k < count - 1 ? ',' : '\0')) return false;
-        text = end + 1;
-    }
-    return true;
-}
 
 // One number scales, three shift, twelve are the rows of a 3x4 matrix.
 static bool parse_transform(const char *text, similarity *out) {
@@ -139,11 +129,6 @@ static bool weighs_enough(const gs_gaussians *g, int64_t i, const void *context)
     return w->of[i] >= w->least;
 }
 
-static int compare_floats(const void *a, const void *b) {
-    const float x = *(const float *)a, y = *(const float *)b;
-    return (x > y) - (x < y);
-}
-
 static bool prune(gs_gaussians *g, double part, fault *why) {
     const int64_t removed = (int64_t)(part * (double)g->count);
     if (removed == 0) return true;
@@ -202,13 +187,6 @@ static bool choose_views(const convert_options *o, const gs_gaussians *scene, co
     return true;
 }
 
-static bool picture_of(frame *f, const gs_gaussians *device, const gs_camera *camera, image *out,
-                       fault *why) {
-    const float black[GS_CHANNELS] = {0};
-    frame_render(f, device, GS_MAX_SH_DEGREE, camera, black);
-    return frame_picture(f, out, why);
-}
-
 // Prints the PSNR of the written scene's pictures against those of `source` (device).
 static bool compare_pictures(const convert_options *o, const gs_gaussians *source, const views *v,
                              fault *why) {
@@ -216,13 +194,13 @@ static bool compare_pictures(const convert_options *o, const gs_gaussians *sourc
     if (!scene_read(o->output, SCENE_FINITE, &host, why)) return false;
     gs_gaussians written = device_gaussians_from(&host);
     scene_close(&host);
-    frame f = {0};
+    const float black[GS_CHANNELS] = {0};
     double sum = 0, least = INFINITY;
     bool done = true;
     for (int k = 0; k < v->count && done; k++) {
         image a = {0}, b = {0};
-        done = picture_of(&f, source, &v->camera[k], &a, why) &&
-               picture_of(&f, &written, &v->camera[k], &b, why);
+        done = map_picture(source, &v->camera[k], black, &a, why) &&
+               map_picture(&written, &v->camera[k], black, &b, why);
         if (done) {
             const double psnr = image_psnr(&a, &b, NULL);
             sum += psnr;
@@ -231,7 +209,6 @@ static bool compare_pictures(const convert_options *o, const gs_gaussians *sourc
         image_close(&a);
         image_close(&b);
     }
-    frame_close(&f);
     device_gaussians_close(&written);
     if (!done) return false;
     if (isinf(least))

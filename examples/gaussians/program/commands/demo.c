@@ -6,6 +6,7 @@
 #include "frame.h"
 #include "files/path.h"
 #include "images/image.h"
+#include "measure/maps.h"
 #include "scene.h"
 #include "strategies/strategy_costs.h"
 #include "trainer.h"
@@ -28,26 +29,18 @@ typedef struct demo {
     image target, before, after; // view 0, at least 480 pixels wide
 } demo;
 
-static bool picture_of(const gs_gaussians *gaussians, const gs_camera *camera, image *out, fault *why) {
-    frame f = {0};
-    frame_render(&f, gaussians, gaussians->sh_degree, camera, demo_background);
-    bool done = frame_picture(&f, out, why);
-    frame_close(&f);
-    return done;
-}
-
 // A picture of the scene as it is now.
 static bool show(const demo *d, const gs_gaussians *gaussians, image *out, fault *why) {
     const int least = 480, factor = d->width < least ? (least + d->width - 1) / d->width : 1;
     const gs_camera camera = demo_camera(0, factor * d->width, factor * d->height);
-    return picture_of(gaussians, &camera, out, why);
+    return map_picture(gaussians, &camera, demo_background, out, why);
 }
 
 // Renders the targets from the scene, with 8 bits per channel as photographs have.
 static bool make_targets(demo *d, const gs_gaussians *gaussians, fault *why) {
     for (int i = 0; i < DEMO_VIEWS; i++) {
         gs_camera camera = demo_camera(i, d->width, d->height);
-        if (!picture_of(gaussians, &camera, &d->pictures[i], why) ||
+        if (!map_picture(gaussians, &camera, demo_background, &d->pictures[i], why) ||
             !target_view_open(&d->views[i], &camera, &d->pictures[i], why))
             return false;
     }

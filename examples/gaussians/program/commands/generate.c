@@ -81,17 +81,15 @@ static void picture_name(char out[32], const view_set *set, int64_t index) {
     snprintf(out, 32, "%s/r_%04" PRId64, set->name, index - set->first);
 }
 
-static bool picture_path(char path[PATH_ROOM], const view_set *set, int64_t index, fault *why) {
-    char name[32], file[40];
-    picture_name(name, set, index);
-    snprintf(file, sizeof file, "%s.png", name);
-    return path_join(path, set->options->folder, file, why);
-}
+typedef enum file_kind { FILE_PICTURE, FILE_DEPTH } file_kind;
 
-static bool depth_path(char path[PATH_ROOM], const view_set *set, int64_t index, fault *why) {
+static bool path_of(char path[PATH_ROOM], const view_set *set, file_kind kind, int64_t index, fault *why) {
     char name[32], file[48];
     picture_name(name, set, index);
-    snprintf(file, sizeof file, "depth/%s.%s", name, set->exact_depth ? "pfm" : "png");
+    if (kind == FILE_PICTURE)
+        snprintf(file, sizeof file, "%s.png", name);
+    else
+        snprintf(file, sizeof file, "depth/%s.%s", name, set->exact_depth ? "pfm" : "png");
     return path_join(path, set->options->folder, file, why);
 }
 
@@ -166,7 +164,7 @@ static void hide_scale(plane *map, uint64_t seed, int64_t index) {
 static bool write_depth(const frame *f, const view_set *set, int64_t index, fault *why) {
     char path[PATH_ROOM];
     plane map;
-    if (!depth_path(path, set, index, why) ||
+    if (!path_of(path, set, FILE_DEPTH, index, why) ||
         !plane_open(&map, f->view.camera.width, f->view.camera.height, why))
         return false;
     device_download(map.values, f->view.image.depth, plane_size(&map) * sizeof *map.values);
@@ -196,7 +194,8 @@ static bool write_batch(const view_set *set, int64_t first, const gs_gaussians *
     for (int64_t i = first; done && i < set->last && count < BATCH; i++, count++) {
         const gs_camera camera = camera_at(set->options, i);
         frame_render(f, gaussians, gaussians->sh_degree, &camera, black);
-        done = picture_path(batch->path[count], set, i, why) && cut_out(f, &batch->picture[count], why) &&
+        done = path_of(batch->path[count], set, FILE_PICTURE, i, why) &&
+               cut_out(f, &batch->picture[count], why) &&
                (!set->options->depth || write_depth(f, set, i, why));
     }
     done = done && read_in_parallel(count, encode, batch, why);
@@ -214,13 +213,11 @@ static bool write_pictures(const view_set *set, const gs_gaussians *gaussians, f
 }
 
 // Removes the files of an earlier run from this index on.
-static bool remove_surplus(const view_set *set, int64_t first,
-                           bool (*path_of)(char path[PATH_ROOM], const view_set *, int64_t, fault *),
-                           fault *why) {
+static bool remove_surplus(const view_set *set, file_kind kind, int64_t first, fault *why) {
     char path[PATH_ROOM];
     bool more = true;
     for (int64_t i = first; more; i++)
-        if (!path_of(path, set, i, why) || !file_remove(path, &more, why)) return false;
+        if (!path_of(path, set, kind, i, why) || !file_remove(path, &more, why)) return false;
     return true;
 }
 
@@ -236,8 +233,8 @@ static bool make_folders(const view_set *set, fault *why) {
 static bool write_views(const view_set *set, const gs_gaussians *gaussians, frame *f, fault *why) {
     char path[PATH_ROOM];
     return make_folders(set, why) && write_pictures(set, gaussians, f, why) &&
-           remove_surplus(set, set->last, picture_path, why) &&
-           remove_surplus(set, set->options->depth ? set->last : set->first, depth_path, why) &&
+           remove_surplus(set, FILE_PICTURE, set->last, why) &&
+           remove_surplus(set, FILE_DEPTH, set->options->depth ? set->last : set->first, why) &&
            list_path(path, set, why) && json_save(path, describe_views, set, why);
 }
 

@@ -13,6 +13,7 @@
 #include "photographs.h"
 #include "reconstruction.h"
 #include "record/signals.h"
+#include "similarity.h"
 #include <dirent.h>
 #include <errno.h>
 #include <ftw.h>
@@ -54,20 +55,16 @@ static void add(arguments *to, const char *name, const char *value) {
 
 static void show_line(void *context, const char *line) {
     progress *const bar = context;
-    const char *const registered = strstr(line, "Registering image #"), *at = strchr(line, '[');
-    int64_t done = -1, of, column, columns;
-    if (registered && (at = strchr(registered, '('))) {
-        sscanf(at, "(%" SCNd64 ")", &done);
-    } else if (at && sscanf(at, "[%" SCNd64 "/%" SCNd64 ", %" SCNd64 "/%" SCNd64, &done, &of, &column,
-                            &columns) == 4) {
-        done = (done - 1) * columns + column - 1; // a block of matches that begins
-        bar->total = of * columns;
-    } else if (at && sscanf(at, "[%" SCNd64 "/%" SCNd64, &done, &of) == 2) {
-        bar->total = of;
-    } else {
-        done = -1;
-    }
-    if (done >= 0 && progress_due(bar)) progress_show(bar, done, NAN);
+    const char *const registered = strstr(line, "Registering image #"), *const bracket = strchr(line, '[');
+    const char *const many = registered ? strchr(registered, '(') : NULL;
+    int64_t done, of, column, columns;
+    const int read = bracket ? sscanf(bracket, "[%" SCNd64 "/%" SCNd64 ", %" SCNd64 "/%" SCNd64, &done, &of,
+                                      &column, &columns)
+                             : 0;
+    if (many ? sscanf(many, "(%" SCNd64 ")", &done) != 1 : read < 2) return;
+    if (!many) bar->total = read == 4 ? of * columns : of;
+    if (!many && read == 4) done = (done - 1) * columns + column - 1; // a block of matches that begins
+    if (progress_due(bar)) progress_show(bar, done, NAN);
 }
 
 // A line with the time at the end, and progress before, from the start on, as some steps are silent for minutes.
@@ -172,65 +169,30 @@ static bool structure_map(const structure *s, const char *photographs, size_t *p
 
 // ---- points
 
-// A rotation matrix as a quaternion w, x, y, z: the largest by a square root, the others divided by it (Shepperd 1978).
-static void quaternion_of(const float m[9], double q[4]) {
-    const double d[4] = {1.0 + m[0] + m[4] + m[8], 1.0 + m[0] - m[4] - m[8], 1.0 - m[0] + m[4] - m[8],
-                         1.0 - m[0] - m[4] + m[8]};
-    const double with_w[3] = {(double)m[7] - m[5], (double)m[2] - m[6], (double)m[3] - m[1]};
-    const double with[3][3] = {{0, (double)m[1] + m[3], (double)m[2] + m[6]},
-                               {(double)m[1] + m[3], 0, (double)m[5] + m[7]},
-                               {(double)m[2] + m[6], (double)m[5] + m[7], 0}};
-    int largest = 0;
-    for (int i = 1; i < 4; i++)
-        if (d[i] > d[largest]) largest = i;
-    const double own = 0.5 * sqrt(d[largest]), part = 0.25 / own;
-    q[largest] = own;
-    for (int i = 0; i < 4; i++)
-        if (i != largest)
-            q[i] = part * (i == 0         ? with_w[largest - 1]
-                           : largest == 0 ? with_w[i - 1]
-                                          : with[largest - 1][i - 1]);
-}
+// Files of COLMAP, with a line for each view.
+typedef enum list_kind { LIST_NAMES, LIST_CAMERAS, LIST_IMAGES, LIST_NOTHING } list_kind;
 
-static void put_cameras(FILE *to, const dataset *data) {
-    for (size_t i = 0; i < data->view_count; i++) {
-        const lens *const l = &data->views[i].optics;
-        fprintf(to, "%zu %s %d %d %.17g %.17g %.17g %.17g %.17g %.17g %.17g %.17g\n", i + 1,
+static void put_line(FILE *to, list_kind kind, size_t number, const dataset_view *view) {
+    const lens *const l = &view->optics;
+    const float *const t = view->camera.translation;
+    double rotation[9], q[4];
+    for (int k = 0; k < 9; k++) rotation[k] = (double)view->camera.rotation[k];
+    quaternion_of_rotation(rotation, q);
+    if (kind == LIST_NAMES) fprintf(to, "%s\n", view->name);
+    if (kind == LIST_CAMERAS)
+        fprintf(to, "%zu %s %d %d %.17g %.17g %.17g %.17g %.17g %.17g %.17g %.17g\n", number,
                 l->fisheye ? "OPENCV_FISHEYE" : "OPENCV", l->width, l->height, l->fx, l->fy, l->cx, l->cy,
                 l->k1, l->k2, l->fisheye ? l->k3 : l->p1, l->fisheye ? l->k4 : l->p2);
-    }
+    if (kind == LIST_IMAGES)
+        fprintf(to, "%zu %.17g %.17g %.17g %.17g %.9g %.9g %.9g %zu %s\n\n", number, q[0], q[1], q[2], q[3],
+                (double)t[0], (double)t[1], (double)t[2], number, view->name);
 }
 
-static void put_images(FILE *to, const dataset *data) {
-    for (size_t i = 0; i < data->view_count; i++) {
-        const gs_camera *const c = &data->views[i].camera;
-        double q[4];
-        quaternion_of(c->rotation, q);
-        fprintf(to, "%zu %.17g %.17g %.17g %.17g %.9g %.9g %.9g %zu %s\n\n", i + 1, q[0], q[1], q[2], q[3],
-                (double)c->translation[0], (double)c->translation[1], (double)c->translation[2], i + 1,
-                data->views[i].name);
-    }
-}
-
-static void put_names(FILE *to, const dataset *data) {
-    for (size_t i = 0; i < data->view_count; i++) fprintf(to, "%s\n", data->views[i].name);
-}
-
-static void put_nothing(FILE *to, const dataset *data) {
-    (void)to, (void)data;
-}
-
-static bool write_list(const char *path, void (*put)(FILE *, const dataset *), const dataset *data,
-                       fault *why) {
+static bool write_list(const char *path, list_kind kind, const dataset *data, fault *why) {
     output_file file;
     if (!output_file_open(&file, path, why)) return false;
-    put(file.stream, data);
+    for (size_t i = 0; i < data->view_count; i++) put_line(file.stream, kind, i + 1, &data->views[i]);
     return output_file_commit(&file, why);
-}
-
-// For structure_match.
-static bool structure_write_names(const char *path, const dataset *data, fault *why) {
-    return write_list(path, put_names, data, why);
 }
 
 // After structure_match with the names of all views: points that the views see, given their poses, appended to
@@ -239,14 +201,14 @@ static bool structure_triangulate(const structure *s, const char *photographs, c
                                   reconstruction *points, fault *why) {
     static const struct {
         const char *name;
-        void (*put)(FILE *, const dataset *);
-    } files[] = {{"cameras.txt", put_cameras}, {"images.txt", put_images}, {"points3D.txt", put_nothing}};
+        list_kind kind;
+    } files[] = {{"cameras.txt", LIST_CAMERAS}, {"images.txt", LIST_IMAGES}, {"points3D.txt", LIST_NOTHING}};
     char database[PATH_ROOM], known[PATH_ROOM], out[PATH_ROOM], path[PATH_ROOM];
     if (!path_join(database, s->folder, "database.db", why) || !path_join(known, s->folder, "known", why) ||
         !path_join(out, s->folder, "points", why) || !folder_make(known, why) || !folder_make(out, why))
         return false;
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
-        if (!path_join(path, known, files[i].name, why) || !write_list(path, files[i].put, data, why))
+        if (!path_join(path, known, files[i].name, why) || !write_list(path, files[i].kind, data, why))
             return false;
     arguments a = {{"colmap", "point_triangulator"}, 2};
     add(&a, "--database_path", database);
@@ -531,7 +493,7 @@ static bool add_points(const poses_options *o, structure *s, const dataset *data
     char names[PATH_ROOM], photographs[PATH_ROOM], model[PATH_ROOM], path[PATH_ROOM];
     reconstruction points = {0};
     if (!colmap_find(o->source, model)) snprintf(model, sizeof model, "%s", o->source);
-    if (!path_join(names, s->folder, "names.txt", why) || !structure_write_names(names, data, why) ||
+    if (!path_join(names, s->folder, "names.txt", why) || !write_list(names, LIST_NAMES, data, why) ||
         !path_join(photographs, o->source, data->picture_folder, why) ||
         !path_join(path, model, "points3D.bin", why))
         return false;

@@ -70,15 +70,6 @@ static bool write_frame(const image *picture, const char *folder, int64_t index,
     return frame_path(path, folder, index, why) && image_write_png(path, picture, why);
 }
 
-// Removes the frames of an earlier, longer flight.
-static bool remove_surplus(const char *folder, int64_t first, fault *why) {
-    char path[PATH_ROOM];
-    bool more = true;
-    for (int64_t i = first; more; i++)
-        if (!frame_path(path, folder, i, why) || !file_remove(path, &more, why)) return false;
-    return true;
-}
-
 // Fails if a photograph is at a path where a frame will be written or removed.
 static bool photographs_are_spared(const render_options *options, const dataset *data, fault *why) {
     char path[PATH_ROOM];
@@ -91,40 +82,12 @@ static bool photographs_are_spared(const render_options *options, const dataset 
     return true;
 }
 
-static bool open_path(const render_options *options, const dataset *data, camera_path *path, fault *why) {
-    target_view *views = calloc(data->view_count, sizeof *views);
-    if (!views) return fail(why, "no memory for %zu cameras", data->view_count);
-    for (size_t i = 0; i < data->view_count; i++) views[i].camera = data->views[i].camera;
-    const bool done = camera_path_open(path, (camera_path_kind)options->path, views, data->view_count, why);
-    free(views);
-    return done || fail(why, "%s: %s", options->cameras, why->text);
-}
-
 // Makes an orthographic camera of one with a lens, where the options say so.
 static void flatten(const render_options *options, gs_camera *camera) {
     if (!(options->ortho > 0)) return;
     const float scale = (float)(camera->height / options->ortho) / camera->fy;
     camera->model = GS_ORTHO;
     camera->fx *= scale, camera->fy *= scale;
-}
-
-// Uses the lens of the view.
-static bool open_flight(const render_run *run, camera_path *path, gs_camera *camera, fault *why) {
-    const render_options *const o = run->options;
-    const dataset_view *const view = find_view(&run->data, o->view, why);
-    if (view) *camera = view->camera;
-    if (view) flatten(o, camera);
-    return view && open_path(o, &run->data, path, why) &&
-           (video_is_name(o->output) ||
-            (photographs_are_spared(o, &run->data, why) && folder_make(o->output, why)));
-}
-
-static bool end_flight(const render_run *run, const gs_camera *camera, fault *why) {
-    const render_options *const o = run->options;
-    if (!video_is_name(o->output) && !remove_surplus(o->output, o->frames, why)) return false;
-    printf("%s: %lld Gaussians, %lld frames, %d x %d\n", o->output, (long long)run->scene.count,
-           (long long)o->frames, camera->width, camera->height);
-    return true;
 }
 
 // view: NULL without --cameras.
@@ -183,35 +146,50 @@ static bool write_depth_16(const render_run *run, const gs_camera *camera, fault
     return done;
 }
 
-// Writes the frames to `out` if that is not NULL.
-static bool fly_to(const render_run *run, camera_path *path, const gs_camera *lens, video *out, fault *why) {
+// To a video, or to a folder. The path has the lens of the view.
+static bool open_flight(const render_run *run, camera_path *path, gs_camera *lens, fault *why) {
     const render_options *const o = run->options;
+    const dataset_view *const view = find_view(&run->data, o->view, why);
+    target_view *const views = view ? views_of_data(&run->data, why) : NULL;
+    if (!views) return false;
+    *lens = view->camera;
+    flatten(o, lens);
+    const bool done = camera_path_open(path, (camera_path_kind)o->path, views, run->data.view_count, why) ||
+                      fail(why, "%s: %s", o->cameras, why->text);
+    free(views);
+    return done && (video_is_name(o->output) ||
+                    (photographs_are_spared(o, &run->data, why) && folder_make(o->output, why)));
+}
+
+static bool fly(const render_run *run, fault *why) {
+    const render_options *const o = run->options;
+    const bool is_video = video_is_name(o->output);
     progress bar;
     depth_range range = {0, 0};
+    camera_path path;
+    gs_camera lens;
+    if (!open_flight(run, &path, &lens, why)) return false;
+    video *const out = is_video ? video_open(o->output, lens.width, lens.height, why) : NULL;
+    if (is_video && !out) return false;
     progress_begin(&bar, "rendering", o->frames);
     bool done = true;
     for (int64_t at = 0; at < o->frames && done; at++) {
-        gs_camera camera = *lens;
+        gs_camera camera = lens;
         image picture = {0};
-        camera_path_place(path, (double)at / (double)o->frames, &camera);
+        camera_path_place(&path, (double)at / (double)o->frames, &camera);
         done = render_picture(run, &camera, &range, &picture, why) &&
                (out ? video_put(out, &picture) : write_frame(&picture, o->output, at, why));
         image_close(&picture);
         if (progress_due(&bar)) progress_show(&bar, at + 1, NAN);
     }
     progress_end(&bar);
-    return done;
-}
-
-static bool fly(const render_run *run, fault *why) {
-    const char *const to = run->options->output;
-    camera_path path;
-    gs_camera lens;
-    if (!open_flight(run, &path, &lens, why)) return false;
-    video *const out = video_is_name(to) ? video_open(to, lens.width, lens.height, why) : NULL;
-    if (video_is_name(to) && !out) return false;
-    const bool done = fly_to(run, &path, &lens, out, why);
-    return video_close(out, done, why) && done && end_flight(run, &lens, why);
+    // An earlier, longer flight has left more frames.
+    if (!video_close(out, done, why) || !done ||
+        (!is_video && !remove_numbered(o->output, "frame_%05lld.png", o->frames, why)))
+        return false;
+    printf("%s: %lld Gaussians, %lld frames, %d x %d\n", o->output, (long long)run->scene.count,
+           (long long)o->frames, lens.width, lens.height);
+    return true;
 }
 
 static bool render(const render_run *run, fault *why) {

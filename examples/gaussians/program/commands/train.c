@@ -5,9 +5,9 @@
 #include "commands/page_source.h"
 #include "device.h"
 #include "frame.h"
-#include "live/report.h"
-#include "live/training_page.h"
-#include "measure/viewer.h"
+#include "files/path.h"
+#include "live/live_page.h"
+#include "measure/maps.h"
 #include "record/scene_pieces.h"
 #include "record/signals.h"
 #include "scene.h"
@@ -170,13 +170,13 @@ static void print_stages(const stage_clock *clock) {
 }
 
 static void print_validation(const train_run *run) {
-    const run_record *const record = &run->log.record;
-    const run_validation *const last = &record->validations[record->validation_count - 1];
+    const run_point *const last = run_record_last(&run->log.record, RUN_VALIDATION);
+    if (!last) return;
     printf(
-        "validation after iteration %lld: PSNR %.2f dB, SSIM %.4f on %zu training views set aside until then; %.2f "
-        "dB, %.4f on %zu beside them\n",
-        (long long)last->iteration, last->aside.psnr, last->aside.ssim, run->validation.count,
-        last->beside.psnr, last->beside.ssim, run->validation.count);
+        "validation after iteration %lld: PSNR %.2f dB, SSIM %.4f on %zu validation views, not trained on until then; %.2f "
+        "dB, %.4f on %zu training views\n",
+        (long long)last->iteration, last->mean.psnr, last->mean.ssim, run->validation.count,
+        last->training.psnr, last->training.ssim, run->validation.count);
 }
 
 static void print_depth(const train_depth *depth) {
@@ -200,7 +200,7 @@ static void print_poses(const run_poses *poses) {
 static void print_summary(const train_run *run, int ranks, int64_t written) {
     const train_options *const options = run->options;
     const training_report *const report = &run->report;
-    const quality *const held_out = run_record_last_quality(&run->log.record);
+    const run_point *const held_out = run_record_last(&run->log.record, RUN_EVALUATION);
     printf("scene      %lld Gaussians, SH degree %d, in %s\n", (long long)written,
            run->state.gaussians.sh_degree, options->output);
     print_training(run, ranks);
@@ -210,8 +210,8 @@ static void print_summary(const train_run *run, int ranks, int64_t written) {
         printf("loss       %.5f -> %.5f (means over %lld view%s)\n", report->first_loss, report->last_loss,
                (long long)report->loss_window, report->loss_window > 1 ? "s" : "");
     if (options->report) printf("report     %s/index.html\n", options->report);
-    if (held_out) printf("held out   PSNR %.2f dB, SSIM %.4f\n", held_out->psnr, held_out->ssim);
-    if (run->log.record.validation_count > 0) print_validation(run);
+    if (held_out) printf("held out   PSNR %.2f dB, SSIM %.4f\n", held_out->mean.psnr, held_out->mean.ssim);
+    print_validation(run);
     print_stages(&report->clock);
     if (options->depth) print_depth(&run->depth);
     if (options->recipe.refine_poses || options->perturb_poses) print_poses(&run->poses);
@@ -219,18 +219,17 @@ static void print_summary(const train_run *run, int ranks, int64_t written) {
 
 // ---- a rank
 
-enum { PAGE_VIEWS = 16, PAGE_MOST = 1000000 }; // as dsplat view has by default
-enum { SELDOM = 1000000000 };                  // iterations
+enum { SELDOM = 1000000000 }; // iterations
 
 typedef struct rank_run {
     train_run *run;
     ranks *group;
     bool cached;            // pictures come when they are needed
     picture_cache pictures; // to train on, likewise
-    picture_cache shown;    // of all views, whole, for the viewer
-    viewer viewer;
-    page_source source;  // of the page
-    training_page *page; // --view; else NULL
+    picture_cache cache;    // of all views, whole, to measure
+    shown_views shown;
+    page_source source; // of the page
+    live_page *page;    // --view; else NULL
 } rank_run;
 
 static bool is_first(const rank_run *r) {
@@ -321,21 +320,63 @@ static bool open_pictures(rank_run *r, fault *why) {
     for (size_t i = 0; !r->cached && i < all; i++) target_view_upload(&split->views[i], with_alpha);
     if (!r->cached) return true;
     return picture_cache_open(&r->pictures, split->views, split->training, with_alpha, most, why) &&
-           picture_cache_open(&r->shown, split->views, all, false, 1,
+           picture_cache_open(&r->cache, split->views, all, false, 1,
                               why); // no more than are measured at once
+}
+
+// One after another.
+static bool measure_cached(const rank_run *r, size_t first, size_t count, quality *mean, quality *each,
+                           fault *why) {
+    const shown_views *const shown = &r->shown;
+    quality sum = {0, 0};
+    for (size_t i = 0; i < count; i++) {
+        quality one;
+        picture_cache_next_step(shown->pictures);
+        target_view view = *picture_cache_view(shown->pictures, first + i);
+        view.camera = shown->views[first + i].camera; // it may have moved
+        if (!quality_measure(&r->run->state.gaussians, &view, 1, shown->background, &one, NULL, why))
+            return false;
+        if (each) each[i] = one;
+        sum.psnr += one.psnr, sum.ssim += one.ssim;
+    }
+    *mean = (quality){sum.psnr / (double)count, sum.ssim / (double)count};
+    return true;
+}
+
+// As quality_measure, of the views first .. first + count - 1: a collective, whose results all ranks get. each: [count], or
+// NULL.
+static bool measure_views(const rank_run *r, size_t first, size_t count, quality *mean, quality *each,
+                          fault *why) {
+    const training_state *const state = &r->run->state;
+    const shown_views *const shown = &r->shown;
+    if (state->way && state->way->measure)
+        return state->way->measure(state, shown, first, count, mean, each) ||
+               fail(why, "%s", ranks_error(state->group));
+    return shown->pictures ? measure_cached(r, first, count, mean, each, why)
+                           : quality_measure(&state->gaussians, shown->views + first, count,
+                                             shown->background, mean, each, why);
+}
+
+// The picture of a view, on all ranks.
+static bool picture_of(const rank_run *r, size_t index, image *out, fault *why) {
+    const training_state *const state = &r->run->state;
+    if (state->way && state->way->picture)
+        return state->way->picture(state, &r->shown, index, out) ||
+               fail(why, "%s", ranks_error(state->group));
+    return map_picture(&state->gaussians, &r->shown.views[index].camera, r->shown.background, out, why);
 }
 
 static bool measure(void *context, quality *mean, fault *why) {
     const rank_run *const r = context;
     const view_split *const split = &r->run->split;
-    return viewer_measure(&r->viewer, split->training, split->held_out, mean, NULL, why);
+    return measure_views(r, split->training, split->held_out, mean, NULL, why);
 }
 
 // The mean over some views, one after another: they are not neighbours.
 static bool measure_each(const rank_run *r, const size_t *index, size_t count, quality *mean, fault *why) {
     quality sum = {0, 0}, one;
     for (size_t i = 0; i < count; i++) {
-        if (!viewer_measure(&r->viewer, index[i], 1, &one, NULL, why)) return false;
+        if (!measure_views(r, index[i], 1, &one, NULL, why)) return false;
         sum.psnr += one.psnr, sum.ssim += one.ssim;
     }
     *mean = (quality){sum.psnr / (double)count, sum.ssim / (double)count};
@@ -343,11 +384,11 @@ static bool measure_each(const rank_run *r, const size_t *index, size_t count, q
 }
 
 // The `validate` of run_log_options.
-static bool validate(void *context, quality *aside, quality *beside, fault *why) {
+static bool validate(void *context, quality *mean, quality *training, fault *why) {
     const rank_run *const r = context;
-    const validation_views *const spared = &r->run->validation;
-    return measure_each(r, spared->views, spared->count, aside, why) &&
-           measure_each(r, spared->trained, spared->count, beside, why);
+    const validation_views *const v = &r->run->validation;
+    return measure_each(r, v->views, v->count, mean, why) &&
+           measure_each(r, v->trained, v->count, training, why);
 }
 
 // ---- the log
@@ -378,21 +419,19 @@ static void record_settings(run_record *record, const train_run *run) {
 
 static run_log_options log_options(const train_run *run) {
     const train_options *o = run->options;
-    const bool kept = o->log || o->report; // otherwise training need not wait for values
+    const bool kept = o->log || o->report || o->view; // otherwise training need not wait for values
     run_log_options wanted = {.path = o->log,
                               .append = o->resume != NULL,
                               .every = kept        ? log_interval(o)
                                        : o->budget ? SELDOM
                                                    : o->recipe.iterations,
-                              .evaluate_every = kept || o->view ? o->eval_every : 0,
+                              .evaluate_every = kept ? o->eval_every : 0,
                               .held_out = run->split.views + run->split.training,
                               .held_out_count = run->split.held_out};
-    // Multiples of SELDOM, so that nobody looks on in between.
-    if (!kept && wanted.evaluate_every > 0) wanted.every = SELDOM * wanted.evaluate_every;
     if (run->validation.count > 0) {
-        wanted.validate_every = validation_interval(o, kept ? wanted.every : 1, kept || o->view);
-        wanted.set_aside = run->validation.count;
-        if (!kept) wanted.every = SELDOM * wanted.validate_every;
+        wanted.validate_every = validation_interval(o, kept ? wanted.every : 1, kept);
+        wanted.validation_count = run->validation.count;
+        if (!kept) wanted.every = SELDOM * wanted.validate_every; // so that nobody looks on in between
     }
     memcpy(wanted.background, run->options->recipe.background, sizeof wanted.background);
     return wanted;
@@ -415,24 +454,25 @@ static bool open_log(rank_run *r, fault *why) {
 // The `wants` of training_observer.
 static bool page_wants(void *context) {
     const rank_run *const r = context;
-    return training_page_wants(r->page);
+    return live_page_wants(r->page);
 }
 
 static bool open_page(rank_run *r, fault *why) {
     const train_run *const run = r->run;
     const train_options *const o = run->options;
     if (!o->view) return true;
-    if (!page_source_of_run(&r->source, &run->split, PAGE_VIEWS, why)) return false;
-    r->source.content.title = o->data;
+    if (!page_source_of_run(&r->source, &run->split, why)) return false;
+    r->source.content.title = page_name_of(o->data);
     memcpy(r->source.content.background, o->recipe.background, sizeof o->recipe.background);
-    const training_page_options options = {.listen = o->listen,
-                                           .content = r->source.content,
-                                           .cameras = r->source.small,
-                                           .most = PAGE_MOST,
-                                           .iterations = o->budget ? 0 : o->recipe.iterations,
-                                           .patience = TRAINING_PAGE_PATIENCE};
-    r->page = training_page_start(&options, why);
-    if (r->page) page_server_print(training_page_server(r->page));
+    const live_page_options options = {.listen = o->listen,
+                                       .content = r->source.content,
+                                       .training = true,
+                                       .cameras = r->source.small,
+                                       .most = PAGE_MOST,
+                                       .iterations = o->budget ? 0 : o->recipe.iterations,
+                                       .patience = LIVE_PAGE_PATIENCE};
+    r->page = live_page_start(&options, why);
+    if (r->page) page_server_print(live_page_server(r->page));
     return r->page != NULL;
 }
 
@@ -440,12 +480,11 @@ static bool open_rank(rank_run *r, const gs_gaussians *host, fault *why) {
     train_run *const run = r->run;
     if (!open_pictures(r, why)) return false;
     const training_place place = {r->group, run->way};
-    r->viewer = (viewer){.state = &run->state,
-                         .shown = {.views = run->split.views,
-                                   .pictures = r->cached ? &r->shown : NULL,
-                                   .policy = run->settings.policy,
-                                   .batch = run->settings.batch}};
-    memcpy(r->viewer.shown.background, run->options->recipe.background, sizeof r->viewer.shown.background);
+    r->shown = (shown_views){.views = run->split.views,
+                             .pictures = r->cached ? &r->cache : NULL,
+                             .policy = run->settings.policy,
+                             .batch = run->settings.batch};
+    memcpy(r->shown.background, run->options->recipe.background, sizeof r->shown.background);
     return (run->options->resume ? resume(run, &place, why) : start(run, &place, host, why)) &&
            open_log(r, why) && open_page(r, why);
 }
@@ -461,8 +500,7 @@ static bool observe(void *context, const training_state *state, const training_r
         !saver_observe(&run->checkpoint, state, report, &saved, why))
         return false;
     if (saved) run_log_checkpoint(&run->log, state->place.views, run->checkpoint.path);
-    return !r->page ||
-           training_page_observe(r->page, state, report, &run->log.record, stop_request_flag(), why);
+    return !r->page || live_page_observe(r->page, state, report, &run->log.record, stop_request_flag(), why);
 }
 
 // The `warn` of training_observer.
@@ -486,8 +524,7 @@ static bool iterate(rank_run *r, fault *why) {
     const bool done = train_on(r->cached ? &r->pictures : NULL, &run->state, run->split.views,
                                run->split.training, &run->settings, &observer, &run->report, why);
     const int signal = is_alone(r) ? stop_request_end() : 0;
-    if (!done ||
-        (r->page && !training_page_finish(r->page, &run->state, &run->report, &run->log.record, why)))
+    if (!done || (r->page && !live_page_finish(r->page, &run->state, &run->report, &run->log.record, why)))
         return false;
     train_poses_adopt(run);
     run->poses.after = train_poses_difference(run, NULL);
@@ -518,52 +555,89 @@ static bool align_held_out(rank_run *r, fault *why) {
 
 // ---- the files
 
-static bool render_gallery(const rank_run *r, report_gallery *gallery, size_t first, size_t count,
-                           fault *why) {
-    *gallery = (report_gallery){.each = calloc(count, sizeof *gallery->each)};
-    if (!gallery->each) return fail(why, "no memory for the report's %zu views", count);
-    if (!viewer_measure(&r->viewer, first, count, &gallery->mean, gallery->each, why) ||
-        !report_gallery_choose(gallery, count, why))
-        return false;
-    for (size_t i = 0; i < gallery->shown; i++)
-        if (!viewer_picture(&r->viewer, first + gallery->index[i], &gallery->picture[i], why)) return false;
-    return true;
+typedef struct ranked {
+    size_t index;
+    quality quality;
+} ranked;
+
+static int compare_ranked(const void *a, const void *b) {
+    const ranked *x = a, *y = b;
+    return (x->quality.psnr > y->quality.psnr) - (x->quality.psnr < y->quality.psnr);
 }
 
-// Shows the scene's file, as each of several ranks has only a part of the scene. The file may be empty.
-static bool open_report_page(const train_run *run, page_source *source, fault *why) {
-    if (!scene_read(run->options->output, SCENE_FINITE, &source->scene, why)) return false;
-    if (source->scene.count == 0) return true;
-    source->content.title = run->options->data;
-    memcpy(source->content.background, run->options->recipe.background, sizeof source->content.background);
-    return page_source_of_run(source, &run->split, PAGE_VIEWS, why) &&
-           history_of_run(&source->training, &run->report, &run->log.record, why) &&
-           page_source_take_scene(source, PAGE_MOST, why);
+// A view rendered, its photograph and their difference, small.
+static bool take_pictures(const rank_run *r, const ranked *of, page_picture *out, fault *why) {
+    const target_view *const view = &r->run->split.views[of->index];
+    const int divisor = (view->camera.width + PAGE_WIDEST - 1) / PAGE_WIDEST;
+    image whole;
+    *out = (page_picture){.name = view->name ? view->name : "",
+                          .width = view->camera.width,
+                          .height = view->camera.height,
+                          .measured = of->quality};
+    if (!picture_of(r, of->index, &whole, why)) return false;
+    const bool done = map_trio(&whole, view->picture, divisor, out->trio, why);
+    image_close(&whole);
+    return done;
 }
 
-static bool write_report(const rank_run *r, fault *why) {
+// Measures the held-out views, or those trained on if there are none, and shows some from the worst to the best. A collective.
+static bool measure_run(const rank_run *r, page_run *out, fault *why) {
     const train_run *const run = r->run;
     const view_split *const split = &run->split;
     const bool held_out = split->held_out > 0;
-    const size_t first = held_out ? split->training : 0;
-    report_gallery gallery = {0};
-    run_report page = {.title = run->options->data,
-                       .record = &run->log.record,
-                       .training = &run->report,
-                       .gaussians = training_state_count(&run->state),
-                       .gallery = &gallery,
-                       .views = split->views + first,
-                       .view_count = held_out ? split->held_out : split->training,
-                       .held_out = held_out};
-    bool done = render_gallery(r, &gallery, first, page.view_count, why);
+    const size_t first = held_out ? split->training : 0, count = held_out ? split->held_out : split->training;
+    const size_t shown = count < PAGE_SHOWN ? count : PAGE_SHOWN;
+    *out = (page_run){.training = &run->report,
+                      .gaussians = training_state_count(&run->state),
+                      .batch = run->settings.batch,
+                      .held_out = held_out,
+                      .views = count};
+    quality *const each = calloc(count, sizeof *each);
+    ranked *const order = calloc(count, sizeof *order);
+    bool done = ((each && order) || fail(why, "no memory for the report's %zu views", count)) &&
+                measure_views(r, first, count, &out->mean, each, why);
+    for (size_t i = 0; done && i < count; i++) order[i] = (ranked){first + i, each[i]};
+    if (done) qsort(order, count, sizeof *order, compare_ranked);
+    for (; done && out->shown < shown; out->shown++)
+        done = take_pictures(r, &order[shown > 1 ? out->shown * (count - 1) / (shown - 1) : 0],
+                             &out->pictures[out->shown], why);
+    free(each);
+    free(order);
+    return done;
+}
+
+static void close_pictures(page_run *run) {
+    for (int i = 0; i < 3 * PAGE_SHOWN; i++) image_close(&run->pictures[i / 3].trio[i % 3]);
+}
+
+// The page of the scene's file, as each of several ranks has only a part of the scene.
+static bool write_page(const train_run *run, const page_run *more, fault *why) {
+    const char *const folder = run->options->report;
+    char path[PATH_ROOM];
     page_source source = {0};
-    if (done && is_first(r)) {
-        done = open_report_page(run, &source, why);
-        if (source.content.scene) page.page = &source.content;
-        done = done && report_write(run->options->report, &page, why);
+    page_written ignored;
+    bool done = path_join(path, folder, "index.html", why) && folder_make(folder, why) &&
+                scene_read(run->options->output, SCENE_FINITE, &source.scene, why);
+    const bool empty = done && source.scene.count == 0;
+    if (empty) fprintf(stderr, "dsplat: the scene holds no Gaussians, so there is no %s\n", path);
+    done = done && !empty && page_source_of_run(&source, &run->split, why) &&
+           page_source_take_scene(&source, PAGE_MOST, why);
+    if (done) {
+        page_content content = source.content;
+        content.title = page_name_of(run->options->data);
+        content.record = &run->log.record;
+        content.run = more;
+        memcpy(content.background, run->options->recipe.background, sizeof content.background);
+        done = page_write(path, &content, &ignored, why);
     }
     page_source_close(&source);
-    report_gallery_close(&gallery);
+    return done || empty;
+}
+
+static bool write_report(const rank_run *r, fault *why) {
+    page_run more = {0};
+    const bool done = measure_run(r, &more, why) && (!is_first(r) || write_page(r->run, &more, why));
+    close_pictures(&more);
     return done;
 }
 
@@ -602,11 +676,11 @@ static bool train_as_rank(train_run *run, const gs_gaussians *host, ranks *group
         why = unwritten;
         done = false;
     }
-    training_page_stop(r.page);
+    live_page_stop(r.page);
     page_source_close(&r.source);
     training_report_close(&run->report);
     picture_cache_close(&r.pictures);
-    picture_cache_close(&r.shown);
+    picture_cache_close(&r.cache);
     training_state_close(&run->state);
     for (size_t i = 0; !r.cached && ranks_count(group) > 1 && i < run->split.training + run->split.held_out;
          i++)
@@ -687,10 +761,10 @@ int train_command(int argc, char **argv) {
     int code;
     if (!read_command_line(&command, argc, argv, &options.data, &code)) return code;
     fault why;
-    char beside[PATH_MAX];
+    char path[PATH_MAX];
     if (options.output && !options.checkpoint) {
-        snprintf(beside, sizeof beside, "%s.checkpoint", options.output);
-        options.checkpoint = beside;
+        snprintf(path, sizeof path, "%s.checkpoint", options.output);
+        options.checkpoint = path;
     }
     bool changed[OPTION_ROOM];
     train_options_changed(&table, changed);

@@ -236,21 +236,13 @@ static bool read_validate(train_options *o, fault *why) {
 
 // "1,0.01": degrees, extents.
 static bool read_perturbation(train_options *o, fault *why) {
-    double values[2] = {0};
-    char *end = NULL;
-    const char *text = o->perturb_poses;
-    if (!text) return true;
-    values[0] = strtod(text, &end);
-    const bool first = end != text && *end == ',';
-    text = end + first;
-    if (first) values[1] = strtod(text, &end);
-    if (!first || end == text || *end || !(values[0] >= 0 && values[0] <= 180) ||
-        !(values[1] >= 0 && values[1] <= 1000))
+    double v[2] = {0, 0};
+    if (o->perturb_poses &&
+        !(parse_numbers(o->perturb_poses, v, 2) && v[0] >= 0 && v[0] <= 180 && v[1] >= 0 && v[1] <= 1000))
         return fail(why,
                     "--perturb-poses %s: must be DEGREES,EXTENTS, such as 1,0.01: 0 to 180, and 0 to 1000",
                     o->perturb_poses);
-    o->perturb_degrees = values[0];
-    o->perturb_extents = values[1];
+    o->perturb_degrees = v[0], o->perturb_extents = v[1];
     return true;
 }
 

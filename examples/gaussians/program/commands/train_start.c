@@ -4,7 +4,7 @@
 #include "cli/progress.h"
 #include "colmap.h"
 #include "depth_maps.h"
-#include "live/report.h"
+#include "files/path.h"
 #include "scene.h"
 #include "transforms.h"
 #include "ways.h"
@@ -13,6 +13,12 @@
 #include <string.h>
 
 // ---- the data
+
+static bool report_is_possible(const char *folder, fault *why) {
+    char path[PATH_ROOM];
+    return folder_make(folder, why) && path_join(path, folder, "index.html", why) &&
+           output_is_possible(path, why);
+}
 
 static bool outputs_are_possible(const train_options *o, fault *why) {
     return scene_is_possible(o->output, why) && output_is_possible(o->checkpoint, why) &&

@@ -1,58 +1,74 @@
 // SPDX-License-Identifier: MIT
-// dsplat view: the page of dsplat export, from a small HTTP server.
+// dsplat view: the page of dsplat export, from a small HTTP server; it follows the scene's file and the log.
 #include "commands/command.h"
-#include "files/output_file.h"
 #include "commands/page_source.h"
-#include "live/server.h"
+#include "live/live_page.h"
 #include "record/signals.h"
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
-// The page in memory, for the caller to free().
-static char *make_page(const page_options *options, size_t *bytes, fault *why) {
-    page_source source = {0};
+// What tells that a file has been written again.
+typedef struct file_state {
+    struct timespec time;
+    int64_t bytes;
+} file_state;
+
+static bool has_changed(const char *path, file_state *known) {
+    struct stat status;
+    if (!path || stat(path, &status) != 0) return false; // it is being replaced
+    const file_state now = {status.st_mtim, (int64_t)status.st_size};
+    const bool changed = now.time.tv_sec != known->time.tv_sec || now.time.tv_nsec != known->time.tv_nsec ||
+                         now.bytes != known->bytes;
+    *known = now;
+    return changed;
+}
+
+static bool show(live_page *page, const page_source *source, const char *name, fault *why) {
     page_written written;
-    char *page = NULL;
-    bool done = page_source_open(&source, options, NULL, why);
-    FILE *const stream = done ? memory_stream_open(&page, bytes) : NULL;
-    if (done) done = stream && page_print(stream, &source.content, &written, why);
-    if (stream && !memory_stream_close(stream))
-        done = fail(why, "no memory for the page: %s", strerror(errno));
-    if (done) page_source_print(&source, options->scene, &written);
-    page_source_close(&source);
-    if (done) return page;
-    free(page);
-    return NULL;
+    if (!live_page_show(page, &source->content, &written, why)) return false;
+    page_tell(name, &written);
+    fflush(stdout);
+    return true;
 }
 
-typedef struct made_page {
-    char *text;
-    size_t bytes;
-} made_page;
-
-// For page_site.answer.
-static bool answer(void *context, const char *name, bool post, page_answer *out) {
-    const made_page *const page = context;
-    *out = (page_answer){.bytes = page->text, .count = page->bytes, .type = PAGE_TYPE};
-    return *name == '\0' && !post;
+// Until a signal comes.
+static void follow(live_page *page, page_source *source, const page_options *o, file_state known[2]) {
+    const struct timespec while_nothing_happens = {.tv_nsec = 100000000};
+    while (*stop_request_flag() == 0) {
+        fault why;
+        nanosleep(&while_nothing_happens, NULL);
+        const bool scene = has_changed(o->scene, &known[0]), log = has_changed(o->log, &known[1]);
+        if ((scene || log) && !(page_source_reread(source, o, &why) && show(page, source, o->scene, &why)))
+            fprintf(stderr, "dsplat: %s; the page keeps what it had\n", why.text);
+    }
 }
 
-static bool serve(made_page *page, const char *listen, fault *why) {
+static bool serve(const page_options *o, const char *listen, fault *why) {
+    page_source source = {0};
+    live_page *page = NULL;
+    file_state known[2] = {{.bytes = -1}, {.bytes = -1}};
+    has_changed(o->scene, &known[0]);
+    has_changed(o->log, &known[1]);
+    bool done = page_source_open(&source, o, NULL, why);
     stop_request_begin(); // before the thread of the server, which inherits nothing that ends the program
-    page_server *const server = page_server_start(&(page_site){answer, page}, listen, why);
-    if (server) {
-        page_server_print(server);
+    if (done) {
+        live_page_options options = {.listen = listen, .content = source.content};
+        options.content.scene = NULL; // which the page asks for
+        page = live_page_start(&options, why);
+        done = page && show(page, &source, o->scene, why);
+    }
+    if (done) {
+        page_server_print(live_page_server(page));
         printf("Control-C ends it.\n");
         fflush(stdout);
-        const struct timespec while_nothing_happens = {.tv_nsec = 100000000};
-        while (*stop_request_flag() == 0) nanosleep(&while_nothing_happens, NULL);
+        follow(page, &source, o, known);
     }
-    page_server_stop(server);
+    live_page_stop(page);
     stop_request_end();
-    return server != NULL;
+    page_source_close(&source);
+    return done;
 }
 
 int view_command(int argc, char **argv) {
@@ -67,7 +83,7 @@ int view_command(int argc, char **argv) {
         .arguments = "SCENE.ply [options]",
         .summary =
             "Serves the page of 'dsplat export' and prints its address, which holds a random token: who does\n"
-            "not know it sees nothing. Ends by Control-C.",
+            "not know it sees nothing. Open pages follow the scene's file and the log. Ends by Control-C.",
         .examples = "  dsplat view fern.ply --cameras data/fern\n"
                     "  dsplat view fern.ply --listen 127.0.0.1:8080\n",
         .options = table.rows,
@@ -75,9 +91,5 @@ int view_command(int argc, char **argv) {
     int code;
     if (!read_command_line(&command, argc, argv, &options.scene, &code)) return code;
     fault why;
-    made_page page;
-    page.text = make_page(&options, &page.bytes, &why);
-    const bool done = page.text && serve(&page, listen, &why);
-    free(page.text);
-    return done ? EXIT_SUCCESS : report_failure("dsplat", &why);
+    return serve(&options, listen, &why) ? EXIT_SUCCESS : report_failure("dsplat", &why);
 }

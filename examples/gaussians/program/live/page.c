@@ -1,27 +1,71 @@
 // SPDX-License-Identifier: MIT
 #include "live/page.h"
+#include "device.h"
 #include "files/json_writer.h"
 #include "files/output_file.h"
-#include "record/html.h"
+#include "files/fault.h"
 #include <errno.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { FORMAT = 1, PHOTOGRAPH_QUALITY = 80, MOST_POINTS = 400 };
+enum { FORMAT = 1, PHOTOGRAPH_QUALITY = 80, MOST_POINTS = 400, MOST_POLICIES = 40 };
 
 extern const char live_page_html[]; // live/page.html, ends with 0
 
-// A picture as the text of a data URI, for the caller to free().
-static char *data_uri(const image *picture, fault *why) {
+const char *page_name_of(const char *path) {
+    size_t at = strlen(path);
+    while (at > 0 && path[at - 1] == '/') at--;
+    while (at > 0 && path[at - 1] != '/') at--;
+    return path + at;
+}
+
+// ---- parts of HTML
+
+// Text for content and quoted attributes. Bytes that are not UTF-8, or are control characters, become U+FFFD.
+static void put_text(FILE *page, const char *text) {
+    static const struct {
+        char is;
+        const char *written;
+    } special[] = {{'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}};
+    for (const unsigned char *c = (const unsigned char *)text; *c;) {
+        const int length = utf8_length(c);
+        const char *written = length == 0 || (*c < 0x20 && *c != '\t' && *c != '\n') ? "\xef\xbf\xbd" : NULL;
+        for (size_t i = 0; i < sizeof special / sizeof *special && !written; i++)
+            if (*c == special[i].is) written = special[i].written;
+        if (written)
+            fputs(written, page);
+        else
+            fwrite(c, 1, (size_t)length, page);
+        c += length ? length : 1;
+    }
+}
+
+static void put_base64(FILE *page, const uint8_t *bytes, size_t count) {
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for (size_t i = 0; i < count; i += 3) {
+        const uint32_t group = (uint32_t)bytes[i] << 16 | (uint32_t)(i + 1 < count ? bytes[i + 1] : 0) << 8 |
+                               (uint32_t)(i + 2 < count ? bytes[i + 2] : 0);
+        putc(digits[group >> 18], page);
+        putc(digits[group >> 12 & 63], page);
+        putc(i + 1 < count ? digits[group >> 6 & 63] : '=', page);
+        putc(i + 2 < count ? digits[group & 63] : '=', page);
+    }
+}
+
+// A picture as the text of a data URI, for the caller to free(). jpeg: not PNG.
+static char *data_uri(const image *picture, bool jpeg, fault *why) {
     uint8_t *bytes;
     size_t count, length;
     char *text = NULL;
-    if (!image_encode_jpeg(picture, PHOTOGRAPH_QUALITY, &bytes, &count, why)) return NULL;
-    FILE *stream = memory_stream_open(&text, &length);
+    if (!(jpeg ? image_encode_jpeg(picture, PHOTOGRAPH_QUALITY, &bytes, &count, why)
+               : image_encode_png(picture, &bytes, &count, why)))
+        return NULL;
+    FILE *const stream = memory_stream_open(&text, &length);
     if (stream) {
-        fputs("data:image/jpeg;base64,", stream);
-        html_base64(stream, bytes, count);
+        fputs(jpeg ? "data:image/jpeg;base64," : "data:image/png;base64,", stream);
+        put_base64(stream, bytes, count);
         if (!memory_stream_close(stream)) {
             free(text);
             text = NULL;
@@ -32,12 +76,17 @@ static char *data_uri(const image *picture, fault *why) {
     return text;
 }
 
-// ---- the facts
+static bool put_picture(json_writer *json, const char *key, const image *picture, bool jpeg, fault *why) {
+    char *const uri = picture->pixels ? data_uri(picture, jpeg, why) : NULL;
+    json_put_text(json, key, uri);
+    free(uri);
+    return uri || !picture->pixels;
+}
+
+// ---- the facts: of the views
 
 static bool describe_view(json_writer *json, const page_view *view, fault *why) {
     const gs_camera *const camera = &view->camera;
-    char *photograph = NULL;
-    if (view->photograph.pixels && !(photograph = data_uri(&view->photograph, why))) return false;
     json_begin(json, NULL, '{');
     json_put_text(json, "name", view->name);
     json_put_integer(json, "width", camera->width);
@@ -50,60 +99,73 @@ static bool describe_view(json_writer *json, const page_view *view, fault *why) 
     json_put_floats(json, "translation", camera->translation, 3);
     json_put_number(json, "near", (double)camera->near_plane);
     json_put_boolean(json, "held_out", view->held_out);
-    json_put_text(json, "photo", photograph);
     json_put_integer(json, "photo_width", view->photograph.width * view->divisor);
     json_put_integer(json, "photo_height", view->photograph.height * view->divisor);
+    const bool done = put_picture(json, "photo", &view->photograph, true, why);
     json_end(json, '}');
-    free(photograph);
-    return true;
+    return done;
 }
 
-typedef struct curve {
+// ---- of training: curves
+
+typedef struct series {
+    const char *name;
+    run_event event;
+    size_t at; // of the value, a double, in a point of that event
+} series;
+
+static const struct {
     const char *title;
     bool logarithmic;
-    struct {
-        const char *name;
-        size_t value; // of a history_point
-    } series[3];      // unused ones have no name
-} curve;
-
-static const curve curves[] = {
-    {"Loss in training", true, {{"loss", 1}}},
-    {"PSNR, dB", false, {{"training", 5}, {"validation", 4}, {"held out", 3}}},
-    {"Gaussians", false, {{"Gaussians", 2}}},
-    {"Time of a step, ms", false, {{"time", 6}}},
+    series series[3]; // unused ones have no name
+} curves[] = {
+    {"Loss in training", true, {{"loss", RUN_STEP, offsetof(run_point, loss)}}},
+    {"PSNR, dB",
+     false,
+     {{"training", RUN_VALIDATION, offsetof(run_point, training.psnr)},
+      {"validation", RUN_VALIDATION, offsetof(run_point, mean.psnr)},
+      {"held out", RUN_EVALUATION, offsetof(run_point, mean.psnr)}}},
+    {"Gaussians", false, {{"Gaussians", RUN_STEP, offsetof(run_point, gaussians)}}},
+    {"Time of an iteration, ms", false, {{"time", RUN_STEP, offsetof(run_point, iteration_milliseconds)}}},
 };
 
-static size_t points_of(const history *run, size_t value) {
+// NaN: the point has none.
+static double value_of(const series *s, const run_point *point) {
+    double value;
+    memcpy(&value, (const char *)point + s->at, sizeof value);
+    return point->event == s->event ? value : NAN;
+}
+
+static size_t points_of(const run_record *record, const series *s) {
     size_t count = 0;
-    for (size_t i = 0; i < run->count; i++) count += isfinite((&run->points[i].iteration)[value]);
+    for (size_t i = 0; i < record->count; i++) count += isfinite(value_of(s, &record->points[i]));
     return count;
 }
 
 // Writes the points that have the value, at most about MOST_POINTS of them.
-static void describe_series(json_writer *json, const history *run, const char *name, size_t value) {
-    const size_t count = points_of(run, value), every = (count + MOST_POINTS - 1) / MOST_POINTS;
+static void describe_series(json_writer *json, const run_record *record, const series *s) {
+    const size_t count = points_of(record, s), every = (count + MOST_POINTS - 1) / MOST_POINTS;
     json_begin(json, NULL, '{');
-    json_put_text(json, "name", name);
+    json_put_text(json, "name", s->name);
     for (int axis = 0; axis < 2; axis++) {
         json_begin(json, axis ? "y" : "x", '[');
         size_t seen = 0;
-        for (size_t i = 0; i < run->count; i++) {
-            const double *const point = &run->points[i].iteration;
-            if (!isfinite(point[value])) continue;
-            if (++seen % every == 0 || seen == count) json_put_number(json, NULL, point[axis ? value : 0]);
+        for (size_t i = 0; i < record->count; i++) {
+            const double y = value_of(s, &record->points[i]), x = (double)record->points[i].iteration;
+            if (isfinite(y) && (++seen % every == 0 || seen == count))
+                json_put_number(json, NULL, axis ? y : x);
         }
         json_end(json, ']');
     }
     json_end(json, '}');
 }
 
-static void describe_curves(json_writer *json, const history *run) {
+static void describe_curves(json_writer *json, const run_record *record) {
     json_begin(json, "curves", '[');
     for (size_t c = 0; c < sizeof curves / sizeof *curves; c++) {
         bool begun = false;
-        for (size_t s = 0; s < 3 && curves[c].series[s].name; s++) {
-            if (points_of(run, curves[c].series[s].value) < 2) continue;
+        for (const series *s = curves[c].series; s < curves[c].series + 3 && s->name; s++) {
+            if (points_of(record, s) < 2) continue;
             if (!begun) {
                 json_begin(json, NULL, '{');
                 json_put_text(json, "title", curves[c].title);
@@ -111,7 +173,7 @@ static void describe_curves(json_writer *json, const history *run) {
                 json_begin(json, "series", '[');
                 begun = true;
             }
-            describe_series(json, run, curves[c].series[s].name, curves[c].series[s].value);
+            describe_series(json, record, s);
         }
         if (!begun) continue;
         json_end(json, ']');
@@ -119,6 +181,102 @@ static void describe_curves(json_writer *json, const history *run) {
     }
     json_end(json, ']');
 }
+
+// ---- of a run
+
+static void describe_settings(json_writer *json, const run_record *record) {
+    json_begin(json, "settings", '[');
+    for (size_t i = 0; i < record->setting_count; i++) {
+        const run_setting *const s = &record->settings[i];
+        char number[32];
+        snprintf(number, sizeof number, "%.10g", s->number);
+        json_begin(json, NULL, '{');
+        json_put_text(json, "name", s->name);
+        json_put_text(json, "value", s->text ? page_name_of(s->text) : number);
+        json_put_boolean(json, "changed", s->changed);
+        json_end(json, '}');
+    }
+    json_end(json, ']');
+}
+
+// The iterations at which the best known policy changed.
+static void describe_policies(json_writer *json, const run_record *record) {
+    const run_point *before = NULL;
+    json_begin(json, "policies", '[');
+    for (size_t i = 0, rows = 0; i < record->count && rows < MOST_POLICIES; i++) {
+        const run_point *const p = &record->points[i];
+        if (p->event != RUN_STEP || (before && p->policy.strategy == before->policy.strategy &&
+                                     p->policy.balance_threshold == before->policy.balance_threshold))
+            continue;
+        json_begin(json, NULL, '{');
+        json_put_integer(json, "iteration", p->iteration);
+        json_put_text(json, "reduction", distwar_strategy_name(p->policy.strategy));
+        json_put_integer(json, "threshold", p->policy.balance_threshold);
+        json_end(json, '}');
+        before = p;
+        rows++;
+    }
+    json_end(json, ']');
+}
+
+static bool describe_pictures(json_writer *json, const page_run *run, fault *why) {
+    static const char *const kinds[] = {"rendered", "photograph", "error"};
+    bool done = true;
+    json_begin(json, "pictures", '[');
+    for (size_t i = 0; i < run->shown && done; i++) {
+        const page_picture *const p = &run->pictures[i];
+        json_begin(json, NULL, '{');
+        json_put_text(json, "name", p->name);
+        json_put_integer(json, "width", p->width);
+        json_put_integer(json, "height", p->height);
+        json_put_number(json, "psnr", p->measured.psnr);
+        json_put_number(json, "ssim", p->measured.ssim);
+        for (int k = 0; k < 3 && done; k++) done = put_picture(json, kinds[k], &p->trio[k], false, why);
+        json_end(json, '}');
+    }
+    json_end(json, ']');
+    return done;
+}
+
+static bool describe_run(json_writer *json, const page_content *c, fault *why) {
+    const page_run *const run = c->run;
+    const training_report *const training = run->training;
+    const strategy_report *const strategy = &training->strategy;
+    char about[160];
+    snprintf(about, sizeof about, "trained on %s by dsplat %s (%s)", device_name(), gs_version(),
+             gs_backend());
+    json_begin(json, "run", '{');
+    json_put_text(json, "about", about);
+    json_put_boolean(json, "held_out", run->held_out);
+    json_put_integer(json, "views", (int64_t)run->views);
+    json_put_number(json, "psnr", run->mean.psnr);
+    json_put_number(json, "ssim", run->mean.ssim);
+    json_put_integer(json, "gaussians", run->gaussians);
+    json_put_integer(json, "first_iteration", training->first_iteration);
+    json_put_integer(json, "iterations", training->iterations);
+    json_put_integer(json, "views_per_step", run->batch);
+    json_put_number(json, "seconds", training->seconds);
+    json_begin(json, "stages", '['); // on a GPU: ms of a step
+    for (int i = 0; i < STAGES && training->clock.steps > 0; i++) {
+        json_begin(json, NULL, '{');
+        json_put_text(json, "name", stage_name((stage)i));
+        json_put_number(json, "ms", training->clock.milliseconds[i] / (double)training->clock.steps);
+        json_end(json, '}');
+    }
+    json_end(json, ']');
+    json_put_boolean(json, "tuned", strategy->tuned);
+    json_put_integer(json, "measured", strategy->measured);
+    json_put_integer(json, "examinations", strategy->examinations);
+    json_put_integer(json, "changes", strategy->changes);
+    json_put_number(json, "cost", strategy->cost);
+    describe_policies(json, c->record);
+    describe_settings(json, c->record);
+    const bool done = describe_pictures(json, run, why);
+    json_end(json, '}');
+    return done;
+}
+
+// ---- of the scene
 
 static void describe_notes(json_writer *json, const page_content *c, const packed_scene *packed) {
     char text[192];
@@ -146,7 +304,7 @@ static void describe_scene(json_writer *json, const page_content *c, const packe
     json_put_integer(json, "degree", packed->sh_degree);
     json_put_number(json, "step", packed->sh_degree ? packed->step : 0);
     json_put_boolean(json, "antialias", packed->antialias);
-    describe_curves(json, c->run);
+    describe_curves(json, c->record);
     describe_notes(json, c, packed);
 }
 
@@ -164,19 +322,14 @@ static bool describe(json_writer *json, const page_content *c, const packed_scen
         if (!describe_view(json, &c->views[i], why)) return false;
     json_end(json, ']');
     if (c->scene) describe_scene(json, c, packed);
+    const bool done = !c->run || describe_run(json, c, why);
     json_end(json, '}');
-    return true;
+    return done;
 }
+
+// ---- the page
 
 // In a <script> no text may end it or begin a comment: '<' is \u003c. In JSON it stands in strings alone.
-static void put_script_text(FILE *page, const char *json) {
-    for (; *json; json++)
-        if (*json == '<')
-            fputs("\\u003c", page);
-        else
-            putc(*json, page);
-}
-
 static bool put_facts(FILE *page, const page_content *content, const packed_scene *packed, fault *why) {
     char *text = NULL;
     size_t length;
@@ -185,20 +338,20 @@ static bool put_facts(FILE *page, const page_content *content, const packed_scen
     bool done = stream && describe(&json, content, packed, why);
     if (!stream || !memory_stream_close(stream))
         done = fail(why, "no memory for the page's facts: %s", strerror(errno));
-    if (done) {
-        fputs("<script type=\"application/json\" id=\"facts\">", page);
-        put_script_text(page, text);
-        fputs("</script>\n", page);
-    }
+    if (done) fputs("<script type=\"application/json\" id=\"facts\">", page);
+    for (const char *c = text; done && *c; c++)
+        if (*c == '<')
+            fputs("\\u003c", page);
+        else
+            putc(*c, page);
+    if (done) fputs("</script>\n", page);
     free(text);
     return done;
 }
 
-// ---- the page
-
 static void put_stream(FILE *page, const char *id, const packed_stream *stream) {
     fprintf(page, "<script type=\"text/plain\" id=\"%s\">", id);
-    html_base64(page, stream->bytes, stream->count);
+    put_base64(page, stream->bytes, stream->count);
     fputs("</script>\n", page);
 }
 
@@ -220,7 +373,7 @@ static bool put_page(FILE *page, const page_content *content, const packed_scene
         fwrite(at, 1, (size_t)(next - at), page);
         at = next + strlen(marks[found]);
         if (found == 0)
-            html_text(page, content->title);
+            put_text(page, content->title);
         else if (found == 1)
             fputs(poster, page);
         else if (!put_facts(page, content, packed, why))
@@ -241,28 +394,31 @@ static size_t room_beside(const page_content *content, size_t rest) {
     return left > 0 ? (size_t)left : 0;
 }
 
-static bool room_for_scene(const page_content *content, const char *poster, size_t *room, fault *why) {
-    char *text = NULL;
-    size_t rest = 0;
-    FILE *trial = memory_stream_open(&text, &rest);
-    const packed_scene nothing = {.count = content->scene->count};
-    bool done = trial && put_page(trial, content, &nothing, poster, why);
-    if (!trial || !memory_stream_close(trial))
-        done = fail(why, "no memory for the page: %s", strerror(errno));
-    free(text);
-    *room = done ? room_beside(content, rest) : 0;
-    return done;
+static page_written written_of(const page_content *c, const packed_scene *packed, size_t bytes) {
+    return (page_written){.gaussians = packed->count,
+                          .total = c->total,
+                          .sh_degree = packed->sh_degree,
+                          .whole_degree = packed->whole_degree,
+                          .step = packed->step,
+                          .views = c->view_count,
+                          .bytes = bytes};
 }
 
+// The page without its scene is made in memory first: it says how much room is left.
 bool page_print(FILE *page, const page_content *content, page_written *written, fault *why) {
-    packed_scene packed = {0};
-    size_t room;
-    char *poster = data_uri(content->poster, why);
-    const bool done = poster &&
-                      (!content->scene || (room_for_scene(content, poster, &room, why) &&
-                                           packed_scene_open(&packed, content->scene, room, why))) &&
-                      put_page(page, content, &packed, poster, why);
-    *written = (page_written){packed.sh_degree, packed.whole_degree, packed.step, (size_t)ftello(page)};
+    packed_scene packed = {.count = content->scene ? content->scene->count : 0};
+    char *text = NULL, *const poster = data_uri(content->poster, true, why);
+    size_t rest = 0;
+    FILE *const trial = poster ? memory_stream_open(&text, &rest) : NULL;
+    bool done = trial && put_page(trial, content, &packed, poster, why);
+    if (poster && (!trial || !memory_stream_close(trial)))
+        done = fail(why, "no memory for the page: %s", strerror(errno));
+    free(text);
+    done = done &&
+           (!content->scene || packed_scene_open(&packed, content->scene, room_beside(content, rest), why)) &&
+           put_page(page, content, &packed, poster, why);
+    const size_t streams = (packed.gaussians.count + 2) / 3 * 4 + (packed.harmonics.count + 2) / 3 * 4;
+    *written = written_of(content, &packed, rest + streams);
     packed_scene_close(&packed);
     free(poster);
     return done;
@@ -272,7 +428,7 @@ static void put_length(FILE *stream, size_t count) {
     for (int byte = 0; byte < 4; byte++) putc((int)(count >> 8 * byte & 255), stream);
 }
 
-bool page_print_scene(FILE *stream, const page_content *content, fault *why) {
+bool page_print_scene(FILE *stream, const page_content *content, page_written *written, fault *why) {
     packed_scene packed = {0};
     if (!packed_scene_open(&packed, content->scene, room_beside(content, 0), why)) return false;
     char *facts = NULL;
@@ -291,6 +447,7 @@ bool page_print_scene(FILE *stream, const page_content *content, fault *why) {
         fwrite(facts, 1, length, stream);
         fwrite(packed.gaussians.bytes, 1, packed.gaussians.count, stream);
         fwrite(packed.harmonics.bytes, 1, packed.harmonics.count, stream);
+        *written = written_of(content, &packed, length + packed.gaussians.count + packed.harmonics.count);
     }
     free(facts);
     packed_scene_close(&packed);
@@ -300,7 +457,20 @@ bool page_print_scene(FILE *stream, const page_content *content, fault *why) {
 bool page_write(const char *path, const page_content *content, page_written *written, fault *why) {
     output_file file;
     if (!output_file_open(&file, path, why)) return false;
-    if (page_print(file.stream, content, written, why)) return output_file_commit(&file, why);
+    if (page_print(file.stream, content, written, why)) {
+        written->bytes = (size_t)ftello(file.stream);
+        return output_file_commit(&file, why);
+    }
     output_file_discard(&file);
     return false;
+}
+
+void page_tell(const char *name, const page_written *w) {
+    printf("%s: %lld Gaussians", name, (long long)w->gaussians);
+    if (w->total > w->gaussians) printf(" of %lld", (long long)w->total);
+    if (w->sh_degree > 0)
+        printf(", harmonics of degree %d in steps of %.2g", w->sh_degree, w->step);
+    else if (w->whole_degree > 0)
+        printf(", without harmonics");
+    printf(", %zu view%s, %.1f MB\n", w->views, w->views == 1 ? "" : "s", (double)w->bytes / 1e6);
 }

@@ -1,16 +1,33 @@
 // SPDX-License-Identifier: MIT
 #include "live/server.h"
+#include <netinet/in.h>
 #include <stdio.h>
+#include <time.h>
+
+struct page_server {
+    page_site site;
+    char address[INET6_ADDRSTRLEN], token[SERVER_TOKEN_ROOM], url[128];
+    uint16_t port;
+    time_t second; // the current one, and its requests
+    int requests;
+    struct MHD_Daemon *daemon;
+};
+
+const char *page_server_url(const page_server *server) {
+    return server->url;
+}
+
+uint16_t page_server_port(const page_server *server) {
+    return server->port;
+}
 
 #ifdef DSPLAT_MICROHTTPD
 #include <arpa/inet.h>
 #include <dlfcn.h>
 #include <microhttpd.h>
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
 
 // Loaded at run time, as NCCL is: a program that is taken to another machine starts there without it.
 // clang-format off
@@ -43,15 +60,6 @@ static bool load_library(fault *why) {
     }
     return true;
 }
-
-struct page_server {
-    page_site site;
-    char address[INET6_ADDRSTRLEN], token[SERVER_TOKEN_ROOM], url[128];
-    uint16_t port;
-    time_t second; // the current one, and its requests
-    int requests;
-    struct MHD_Daemon *daemon;
-};
 
 // Whether "HOST" or "HOST:PORT" is localhost or an address in numbers. A site that leads its visitors here by a name of its
 // own (DNS rebinding) has that name. Any port will do: ssh may forward from another one.
@@ -94,8 +102,8 @@ static unsigned refuse(page_server *s, struct MHD_Connection *client, const char
     if (++s->requests > SERVER_REQUESTS) return MHD_HTTP_SERVICE_UNAVAILABLE;
     if (!is_own_request(client)) return MHD_HTTP_FORBIDDEN;
     if (!name_of(s, path)) return MHD_HTTP_NOT_FOUND;
-    const bool known = strcmp(method, MHD_HTTP_METHOD_POST) == 0 || strcmp(method, MHD_HTTP_METHOD_GET) == 0 ||
-                       strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
+    const bool known = strcmp(method, MHD_HTTP_METHOD_POST) == 0 ||
+                       strcmp(method, MHD_HTTP_METHOD_GET) == 0 || strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
     return known ? MHD_HTTP_OK : MHD_HTTP_METHOD_NOT_ALLOWED;
 }
 
@@ -114,8 +122,8 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *client, cons
         *state = s;
         return MHD_YES;
     }
-    if (*state && !s->site.answer(s->site.context, name_of(s, path),
-                                  strcmp(method, MHD_HTTP_METHOD_POST) == 0, &out))
+    if (*state &&
+        !s->site.answer(s->site.context, name_of(s, path), strcmp(method, MHD_HTTP_METHOD_POST) == 0, &out))
         status = MHD_HTTP_NOT_FOUND;
     const char *const headers[][2] = {{"Content-Type", out.type},
                                       {"Cache-Control", "no-store"},
@@ -197,14 +205,6 @@ page_server *page_server_start(const page_site *site, const char *listen, fault 
     return NULL;
 }
 
-const char *page_server_url(const page_server *server) {
-    return server->url;
-}
-
-uint16_t page_server_port(const page_server *server) {
-    return server->port;
-}
-
 void page_server_stop(page_server *server) {
     if (server && server->daemon) mhd.stop_daemon(server->daemon);
     free(server);
@@ -218,16 +218,6 @@ page_server *page_server_start(const page_site *site, const char *listen, fault 
         why,
         "this program was built without libmicrohttpd, so it has no server; 'dsplat export' writes the same page");
     return NULL;
-}
-
-const char *page_server_url(const page_server *server) {
-    (void)server;
-    return "";
-}
-
-uint16_t page_server_port(const page_server *server) {
-    (void)server;
-    return 0;
 }
 
 void page_server_stop(page_server *server) {

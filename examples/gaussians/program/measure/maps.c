@@ -14,6 +14,20 @@ void map_color(double part, uint8_t color[GS_CHANNELS]) {
         color[c] = (uint8_t)(stops[below][c] + (at - below) * (stops[below + 1][c] - stops[below][c]) + 0.5);
 }
 
+bool map_picture(const gs_gaussians *device, const gs_camera *camera, const float background[GS_CHANNELS],
+                 image *out, fault *why) {
+    frame f = {0};
+    frame_render(&f, device, device->sh_degree, camera, background);
+    const bool done = frame_picture(&f, out, why);
+    frame_close(&f);
+    return done;
+}
+
+int compare_floats(const void *a, const void *b) {
+    const float *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
 // Makes a gray picture of the differences.
 static bool subtract(const image *a, const image *b, image *out, fault *why) {
     if (!image_open(out, a->width, a->height, GS_CHANNELS, why)) return false;
@@ -38,15 +52,17 @@ bool map_errors(const image *a, const image *b, int divisor, image *out, fault *
     return done;
 }
 
+bool map_trio(const image *rendered, const image *photograph, int divisor, image *out, fault *why) {
+    memset(out, 0, 3 * sizeof *out);
+    return image_downscale(rendered, divisor, &out[0], why) &&
+           image_downscale(photograph, divisor, &out[1], why) &&
+           map_errors(rendered, photograph, divisor, &out[2], why);
+}
+
 bool map_depth(const frame *f, plane *out, fault *why) {
     if (!plane_open(out, f->view.camera.width, f->view.camera.height, why)) return false;
     device_download(out->values, f->view.image.depth, plane_size(out) * sizeof *out->values);
     return true;
-}
-
-static int compare_floats(const void *a, const void *b) {
-    const float *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
 }
 
 static bool find_range(const plane *depth, const float *empty, depth_range *range, fault *why) {
@@ -97,11 +113,9 @@ static void put(const image *from, image *to, int left, int top) {
 // *top moves on.
 static bool put_view(const frame *f, const target_view *view, image *sheet, int *top, fault *why) {
     const int divisor = divisor_of(view);
-    image rendered, small[3] = {{0}, {0}, {0}};
+    image rendered, small[3];
     if (!frame_picture(f, &rendered, why)) return false;
-    const bool done = image_downscale(&rendered, divisor, &small[0], why) &&
-                      image_downscale(view->picture, divisor, &small[1], why) &&
-                      map_errors(&rendered, view->picture, divisor, &small[2], why);
+    const bool done = map_trio(&rendered, view->picture, divisor, small, why);
     for (int k = 0; k < 3 && done; k++) put(&small[k], sheet, k * (small[k].width + GAP), *top);
     for (int k = 0; k < 3; k++) image_close(&small[k]);
     image_close(&rendered);

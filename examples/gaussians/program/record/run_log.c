@@ -1,13 +1,129 @@
 // SPDX-License-Identifier: MIT
 #include "record/run_log.h"
-#include "record/signals.h"
 #include "device.h"
-#include "files/json_writer.h"
+#include "files/input_file.h"
+#include "gpu/growing.h"
+#include "json_field.h"
+#include "record/signals.h"
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
+
+// ---- the record
+
+static const char *const event_names[] = {"step", "evaluation", "validation"};
+
+static run_setting *next_setting(run_record *record) {
+    assert(record->setting_count < RUN_SETTINGS);
+    return &record->settings[record->setting_count++];
+}
+
+void run_record_text(run_record *record, const char *name, const char *text) {
+    *next_setting(record) = (run_setting){.name = name, .text = text};
+}
+
+void run_record_number(run_record *record, const char *name, double number) {
+    *next_setting(record) = (run_setting){.name = name, .number = number};
+}
+
+void run_record_options(run_record *record, const option_spec *table, const bool *changed) {
+    for (const option_spec *option = table; option->kind != OPTION_END; option++) {
+        const size_t before = record->setting_count;
+        const char *text = option_text(option);
+        if (option->kind == OPTION_INT)
+            run_record_number(record, option->name, (double)*(const int64_t *)option->value);
+        else if (option->kind == OPTION_REAL)
+            run_record_number(record, option->name, *(const double *)option->value);
+        else if (text) // a text option that was not given is left out
+            run_record_text(record, option->name, text);
+        if (record->setting_count > before)
+            record->settings[before].changed = changed && changed[option - table];
+    }
+}
+
+bool run_record_add(run_record *record, const run_point *point, fault *why) {
+    return append(&record->points, &record->count, &record->room, point, sizeof *point) ||
+           fail(why, "no memory for a record of %zu points", record->count);
+}
+
+static bool get_number(const json_place *place, const char *name, double *out, fault *why) {
+    return json_is_null(json_object_get(place->object, name)) || json_get_real(place, name, out, why);
+}
+
+// line: an object. Older logs call iteration_ms step_ms.
+static bool read_point(const json_place *place, run_point *p, double *iteration, bool *known, fault *why) {
+    const char *event = "";
+    *p = (run_point){.loss = NAN,
+                     .gaussians = NAN,
+                     .iteration_milliseconds = NAN,
+                     .mean = {NAN, NAN},
+                     .training = {NAN, NAN}};
+    *iteration = NAN;
+    if (!json_get_text(place, "event", &event, why)) return false;
+    for (int e = 0; e <= RUN_VALIDATION && !*known; e++) {
+        *known = strcmp(event, event_names[e]) == 0;
+        p->event = (run_event)e;
+    }
+    if (!*known) return true;
+    if (!json_get_real(place, "iteration", iteration, why)) return false;
+    if (p->event != RUN_STEP)
+        return get_number(place, "psnr", &p->mean.psnr, why) &&
+               (p->event == RUN_EVALUATION || get_number(place, "training_psnr", &p->training.psnr, why));
+    return get_number(place, "loss", &p->loss, why) &&
+           json_get_real(place, "gaussians", &p->gaussians, why) &&
+           json_get_real(place, "step_ms", &p->iteration_milliseconds, why) &&
+           json_get_real(place, "iteration_ms", &p->iteration_milliseconds, why);
+}
+
+static bool read_line(run_record *record, const input_file *text, fault *why) {
+    json_error_t error;
+    json_t *const line = json_loads(text->line, JSON_REJECT_DUPLICATES | JSON_DECODE_INT_AS_REAL, &error);
+    const json_place place = {.path = text->path, .object = line};
+    run_point p;
+    double iteration;
+    bool known = false;
+    bool done = json_is_object(line) ? read_point(&place, &p, &iteration, &known, why)
+                                     : fail(why, "%s: line %" PRIu64 ": %s", text->path, text->number,
+                                            line ? "not an object" : error.text);
+    if (done && known && !(fabs(iteration) < 1e15))
+        done = fail(why, "%s: line %" PRIu64 ": no iteration", text->path, text->number);
+    if (done && known) {
+        p.iteration = (int64_t)iteration;
+        // A run that was resumed repeats the steps since its checkpoint.
+        while (record->count > 0 && record->points[record->count - 1].iteration > p.iteration)
+            record->count--;
+        done = run_record_add(record, &p, why);
+    }
+    json_decref(line);
+    return done;
+}
+
+bool run_record_read(run_record *record, const char *path, fault *why) {
+    input_file text;
+    if (!input_file_open(&text, path, why)) return false;
+    bool done = true;
+    while (done && (done = input_file_next_line(&text, why)) && text.line)
+        done = read_line(record, &text, why);
+    input_file_close(&text);
+    return done;
+}
+
+const run_point *run_record_last(const run_record *record, run_event event) {
+    for (size_t i = record->count; i > 0; i--)
+        if (record->points[i - 1].event == event) return &record->points[i - 1];
+    return NULL;
+}
+
+void run_record_close(run_record *record) {
+    free(record->points);
+    *record = (run_record){0};
+}
+
+// ---- the log
 
 bool run_log_open(run_log *log, const run_log_options *options, fault *why) {
     *log = (run_log){.options = *options};
@@ -25,32 +141,19 @@ bool run_log_open(run_log *log, const run_log_options *options, fault *why) {
     return false;
 }
 
-static json_writer begin_line(const run_log *log, const char *event) {
-    json_writer json = {.stream = log->stream, .first = true, .one_line = true};
-    json_begin(&json, NULL, '{');
-    json_put_text(&json, "event", event);
-    return json;
-}
-
-// Flushes, so that readers see whole lines while training runs.
-static void end_line(run_log *log, json_writer *json) {
-    json_end(json, '}');
-    putc('\n', log->stream);
-    if (fflush(log->stream) != 0 || ferror(log->stream)) log->error = errno;
-}
-
-static bool writes(const run_log *log) {
-    return log->stream && log->error == 0;
-}
-
 bool run_log_begin_line(const run_log *log, const char *event, json_writer *json) {
-    if (!writes(log)) return false;
-    *json = begin_line(log, event);
+    if (!log->stream || log->error != 0) return false;
+    *json = (json_writer){.stream = log->stream, .first = true, .one_line = true};
+    json_begin(json, NULL, '{');
+    json_put_text(json, "event", event);
     return true;
 }
 
+// Flushes, so that readers see whole lines while training runs.
 void run_log_end_line(run_log *log, json_writer *json) {
-    end_line(log, json);
+    json_end(json, '}');
+    putc('\n', log->stream);
+    if (fflush(log->stream) != 0 || ferror(log->stream)) log->error = errno;
 }
 
 static bool measure(const run_log *log, const gs_gaussians *gaussians, quality *mean, fault *why) {
@@ -62,8 +165,8 @@ static bool measure(const run_log *log, const gs_gaussians *gaussians, quality *
 void run_log_start(run_log *log, const training_state *state) {
     log->last_step = state->place.views;
     log->last_gaussians = training_state_count(state);
-    if (!writes(log)) return;
-    json_writer json = begin_line(log, "start");
+    json_writer json;
+    if (!run_log_begin_line(log, "start", &json)) return;
     json_put_text(&json, "dsplat", gs_version());
     json_put_text(&json, "backend", gs_backend());
     json_put_text(&json, "gpu", device_name());
@@ -78,7 +181,7 @@ void run_log_start(run_log *log, const training_state *state) {
             json_put_number(&json, setting->name, setting->number);
     }
     json_end(&json, '}');
-    end_line(log, &json);
+    run_log_end_line(log, &json);
 }
 
 int64_t run_log_interval(const run_log *log) {
@@ -87,12 +190,13 @@ int64_t run_log_interval(const run_log *log) {
 }
 
 static void write_point(run_log *log, const run_point *point) {
-    json_writer json = begin_line(log, "step");
+    json_writer json;
+    if (!run_log_begin_line(log, "step", &json)) return;
     json_put_integer(&json, "iteration", point->iteration);
     json_put_number(&json, "seconds", point->seconds);
     json_put_number(&json, "loss", point->loss);
-    json_put_integer(&json, "gaussians", point->gaussians);
-    json_put_number(&json, "step_ms", point->step_milliseconds);
+    json_put_integer(&json, "gaussians", (int64_t)point->gaussians);
+    json_put_number(&json, "iteration_ms", point->iteration_milliseconds);
     json_put_number(&json, "wait_ms", point->wait_milliseconds);
     if (point->measured) {
         json_begin(&json, "gpu_ms", '{');
@@ -101,78 +205,79 @@ static void write_point(run_log *log, const run_point *point) {
     }
     json_put_text(&json, "reduce", distwar_strategy_name(point->policy.strategy));
     json_put_integer(&json, "threshold", point->policy.balance_threshold);
-    end_line(log, &json);
+    run_log_end_line(log, &json);
 }
 
 static void write_density(run_log *log, int64_t iteration, int64_t count) {
-    json_writer json = begin_line(log, "density");
+    json_writer json;
+    if (!run_log_begin_line(log, "density", &json)) return;
     json_put_integer(&json, "iteration", iteration);
     json_put_integer(&json, "gaussians_before", log->last_gaussians);
     json_put_integer(&json, "gaussians", count);
-    end_line(log, &json);
+    run_log_end_line(log, &json);
 }
 
 static bool add_point(run_log *log, const training_state *state, const training_report *report, fault *why) {
-    const int64_t steps = report->iterations - log->last_step, timed = report->clock.steps;
-    run_point point = {.iteration = report->iterations,
-                       .gaussians = training_state_count(state),
+    const int64_t steps = report->iterations - log->last_step, timed = report->clock.steps,
+                  count = training_state_count(state);
+    run_point point = {.event = RUN_STEP,
+                       .iteration = report->iterations,
+                       .gaussians = (double)count,
                        .seconds = report->seconds,
                        .measured = timed > log->last_clock.steps,
                        .policy = report->strategy.policy};
     if (steps == 0) return true;
     for (int64_t i = log->last_step + 1; i <= report->iterations; i++)
         point.loss += report->losses[i - report->first_iteration] / (double)steps;
-    point.step_milliseconds = 1000 * (report->seconds - log->last_seconds) / (double)steps;
+    point.iteration_milliseconds = 1000 * (report->seconds - log->last_seconds) / (double)steps;
     point.wait_milliseconds = 1000 * (report->waited - log->last_waited) / (double)steps;
     for (int i = 0; i < STAGES && point.measured; i++)
         point.milliseconds[i] = (report->clock.milliseconds[i] - log->last_clock.milliseconds[i]) /
                                 (double)(timed - log->last_clock.steps);
-    if (writes(log) && point.gaussians != log->last_gaussians)
-        write_density(log, point.iteration, point.gaussians);
-    if (writes(log)) write_point(log, &point);
+    if (count != log->last_gaussians) write_density(log, point.iteration, count);
+    write_point(log, &point);
     log->last_step = point.iteration;
-    log->last_gaussians = point.gaussians;
+    log->last_gaussians = count;
     log->last_seconds = point.seconds;
     log->last_waited = report->waited;
     log->last_clock = report->clock;
-    return run_record_add_point(&log->record, &point, why);
+    return run_record_add(&log->record, &point, why);
 }
 
-bool run_log_evaluation(run_log *log, const run_evaluation *evaluation, fault *why) {
-    if (writes(log)) {
-        json_writer json = begin_line(log, "evaluation");
-        json_put_integer(&json, "iteration", evaluation->iteration);
-        json_put_number(&json, "seconds", evaluation->seconds);
-        json_put_number(&json, "psnr", evaluation->mean.psnr);
-        json_put_number(&json, "ssim", evaluation->mean.ssim);
-        json_put_integer(&json, "views", (int64_t)log->options.held_out_count);
-        end_line(log, &json);
+// An evaluation or a validation, of so many views.
+static bool add_quality(run_log *log, const run_point *p, size_t views, fault *why) {
+    json_writer json;
+    if (run_log_begin_line(log, event_names[p->event], &json)) {
+        json_put_integer(&json, "iteration", p->iteration);
+        json_put_number(&json, "seconds", p->seconds);
+        json_put_integer(&json, "views", (int64_t)views);
+        json_put_number(&json, "psnr", p->mean.psnr);
+        json_put_number(&json, "ssim", p->mean.ssim);
+        if (p->event == RUN_VALIDATION) {
+            json_put_number(&json, "training_psnr", p->training.psnr);
+            json_put_number(&json, "training_ssim", p->training.ssim);
+        }
+        run_log_end_line(log, &json);
     }
-    return run_record_add_evaluation(&log->record, evaluation, why);
+    return run_record_add(&log->record, p, why);
+}
+
+bool run_log_evaluation(run_log *log, const run_point *evaluation, fault *why) {
+    run_point p = *evaluation;
+    p.event = RUN_EVALUATION;
+    return add_quality(log, &p, log->options.held_out_count, why);
 }
 
 static bool evaluate(run_log *log, const training_state *state, const training_report *report, fault *why) {
-    run_evaluation evaluation = {.iteration = report->iterations, .seconds = report->seconds};
-    return measure(log, &state->gaussians, &evaluation.mean, why) &&
-           run_log_evaluation(log, &evaluation, why);
+    run_point p = {.iteration = report->iterations, .seconds = report->seconds};
+    return measure(log, &state->gaussians, &p.mean, why) && run_log_evaluation(log, &p, why);
 }
 
 static bool validate(run_log *log, const training_report *report, fault *why) {
     const run_log_options *const o = &log->options;
-    run_validation v = {.iteration = report->iterations, .seconds = report->seconds};
-    if (!o->validate(o->context, &v.aside, &v.beside, why)) return false;
-    if (writes(log)) {
-        json_writer json = begin_line(log, "validation");
-        json_put_integer(&json, "iteration", v.iteration);
-        json_put_number(&json, "seconds", v.seconds);
-        json_put_integer(&json, "views", (int64_t)o->set_aside);
-        json_put_number(&json, "psnr", v.aside.psnr);
-        json_put_number(&json, "ssim", v.aside.ssim);
-        json_put_number(&json, "training_psnr", v.beside.psnr);
-        json_put_number(&json, "training_ssim", v.beside.ssim);
-        end_line(log, &json);
-    }
-    return run_record_add_validation(&log->record, &v, why);
+    run_point p = {.event = RUN_VALIDATION, .iteration = report->iterations, .seconds = report->seconds};
+    return o->validate(o->context, &p.mean, &p.training, why) &&
+           add_quality(log, &p, o->validation_count, why);
 }
 
 bool run_log_observe(run_log *log, const training_state *state, const training_report *report, fault *why) {
@@ -186,18 +291,17 @@ bool run_log_observe(run_log *log, const training_state *state, const training_r
 }
 
 bool run_log_finish(run_log *log, const training_state *state, const training_report *report, fault *why) {
-    const run_record *record = &log->record;
-    const bool evaluated = !log->moved && record->evaluation_count > 0 &&
-                           record->evaluations[record->evaluation_count - 1].iteration == report->iterations;
+    const run_point *const last = run_record_last(&log->record, RUN_EVALUATION);
+    const bool evaluated = !log->moved && last && last->iteration == report->iterations;
     if (!add_point(log, state, report, why)) return false;
     if (!evaluated && log->options.held_out_count > 0 && !evaluate(log, state, report, why)) return false;
-    if (!writes(log)) return true;
-    json_writer json = begin_line(log, "end");
+    json_writer json;
+    if (!run_log_begin_line(log, "end", &json)) return true;
     json_put_integer(&json, "iteration", report->iterations);
     json_put_number(&json, "seconds", report->seconds);
     json_put_integer(&json, "gaussians", training_state_count(state));
     if (report->strategy.tuned) json_put_number(&json, "tuning_ms", report->strategy.cost);
-    end_line(log, &json);
+    run_log_end_line(log, &json);
     return true;
 }
 
@@ -210,8 +314,8 @@ static void put_difference(json_writer *json, const pose_difference *d) {
 }
 
 void run_log_poses(run_log *log, int64_t iteration, const run_poses *poses) {
-    if (!writes(log)) return;
-    json_writer json = begin_line(log, "poses");
+    json_writer json;
+    if (!run_log_begin_line(log, "poses", &json)) return;
     json_put_integer(&json, "iteration", iteration);
     json_put_integer(&json, "views", (int64_t)poses->views);
     json_put_number(&json, "seconds", poses->seconds);
@@ -226,15 +330,15 @@ void run_log_poses(run_log *log, int64_t iteration, const run_poses *poses) {
     json_end(&json, ']');
     json_begin(&json, "after", '{');
     put_difference(&json, &poses->after);
-    end_line(log, &json);
+    run_log_end_line(log, &json);
 }
 
 void run_log_checkpoint(run_log *log, int64_t iteration, const char *file) {
-    if (!writes(log)) return;
-    json_writer json = begin_line(log, "checkpoint");
+    json_writer json;
+    if (!run_log_begin_line(log, "checkpoint", &json)) return;
     json_put_integer(&json, "iteration", iteration);
     json_put_text(&json, "file", file);
-    end_line(log, &json);
+    run_log_end_line(log, &json);
 }
 
 bool run_log_close(run_log *log, fault *why) {

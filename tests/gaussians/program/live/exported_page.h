@@ -5,8 +5,25 @@
 
 #include "json_value.h"
 #include "program_run.h"
-#include "html_page.h"
+#include "live/page.h"
+#include <memory>
 #include <zlib.h>
+
+inline std::string from_base64(const std::string &text) {
+    std::string bytes;
+    uint32_t group = 0;
+    int bits = 0;
+    for (char c : text) {
+        const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+        if (c == '=') break;
+        const char *digit = strchr(digits, c);
+        EXPECT_TRUE(c && digit) << "'" << c << "' in base64";
+        if (!c || !digit) break;
+        group = group << 6 | uint32_t(digit - digits);
+        if ((bits += 6) >= 8) bytes.push_back(char(group >> (bits -= 8) & 255));
+    }
+    return bytes;
+}
 
 inline std::string inflated(const std::string &stream, size_t room) {
     std::string bytes(room + 1, '\0');

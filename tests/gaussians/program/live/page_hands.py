@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The page in headless Chromium under hands: mouse, touch and keys, modes, slider, thumbnails, curves, light and dark,
-1280 and 400 pixels wide, and what is there before the scene is. For `make extra`.
+1280 and 400 pixels wide, what is there before the scene is; a report, which opens at its top. For `make extra`.
 
     page_hands.py DSPLAT
 """
@@ -280,6 +280,33 @@ def check_the_rest(browser):
     assert not others, f"the page asks for {others}"
 
 
+def check_opens_at_its_top(browser, url, report):
+    """Whatever the window, the page shows its title first, and a report its tiles; nothing is wider than the window."""
+    brightness = "getComputedStyle(document.body).backgroundColor.match(/[0-9]+/g).map(Number)[0]"
+    for size in ((1280, 720), (400, 800), (1920, 1080), (400, 500)):  # in the last the thumbnails are further down
+        for scheme, is_so in (("dark", lambda x: x < 60), ("light", lambda x: x > 220)):
+            browser.resize(*size)
+            browser.media(prefers_color_scheme=scheme, prefers_reduced_motion="reduce")
+            open_page(browser, url)
+            assert browser.value("scrollY") == 0, f"{url} opens {browser.value('scrollY')} pixels down at {size}"
+            assert browser.value("document.documentElement.scrollWidth") <= size[0], f"{url} is wider than {size}"
+            assert is_so(browser.value(brightness)), (url, scheme)
+            top = browser.value("document.getElementById('tiles').getBoundingClientRect().bottom")
+            assert not report or 0 < top < size[1], f"the tiles end at {top} of {size}"
+    browser.media(prefers_color_scheme="light", prefers_reduced_motion="reduce")
+
+
+def check_report(browser, url):
+    check_opens_at_its_top(browser, url, True)
+    said = browser.value("document.getElementById('tiles').innerText")
+    assert all(word in said for word in ("PSNR, dB", "SSIM, held out", "iterations a second", "views a step")), said
+    assert browser.value("document.title") == "knot", browser.value("document.title")
+    assert browser.value("document.querySelectorAll('#report .trio img').length") == 3
+    browser.wait("[...document.querySelectorAll('#report img')].every(i => i.complete && i.naturalWidth === 96)")
+    assert browser.value("document.querySelectorAll('#report .plots svg').length") >= 3
+    assert "iterations" in browser.value("document.querySelector('.settings').innerText")
+
+
 def make_page(dsplat):
     def run(*arguments):
         subprocess.run([dsplat, *arguments], check=True, stdout=subprocess.DEVNULL)
@@ -292,7 +319,9 @@ def make_page(dsplat):
                           {"event": "evaluation", "psnr": 19 + step / 10}):
                 log.write(json.dumps({**event, "iteration": step}) + "\n")
     run("export", "knot/scene.ply", "-o", "page.html", "--cameras", "knot", "--log", "log")
-    return f"file://{os.getcwd()}/page.html"
+    run("train", os.path.abspath("knot"), "-o", "trained.ply", "--from", "knot/scene.ply", "--iterations", "6",
+        "--eval-every", "2", "--report", "report")
+    return f"file://{os.getcwd()}/page.html", f"file://{os.getcwd()}/report/index.html"
 
 
 def main():
@@ -303,7 +332,7 @@ def main():
     dsplat = os.path.abspath(sys.argv[1])
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         os.chdir(folder)
-        url = make_page(dsplat)
+        url, report = make_page(dsplat)
         try:
             browser = Browser(chromium, folder)
         except (RuntimeError, OSError) as error:
@@ -317,6 +346,9 @@ def main():
             for check in (check_mouse_and_keys, check_thumbnails, check_modes, check_touch, check_the_rest):
                 check(browser)
                 print(f"{check.__name__}: as it should be", flush=True)
+            check_opens_at_its_top(browser, url, False)
+            check_report(browser, report)
+            print("check_report: as it should be", flush=True)
         finally:
             browser.close()
             os.chdir("/")

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 // dsplat export: the page holds the scene, is one file of a bounded size, and no name breaks out of it.
 #include "live/exported_page.h"
-#include "live/contribution.h"
-#include "live/history.h"
 #include "live/page.h"
 #include "camera.h"
 #include <csignal>
@@ -97,7 +95,7 @@ TEST_F(Page, HoldsTheSceneWithinItsSteps) {
            "{\"event\": \"evaluation\", \"iteration\": 20, \"psnr\": 20.5}\n"
            "{\"event\": \"validation\", \"iteration\": 20, \"psnr\": 19.5, \"training_psnr\": 24.5}\n"
            "{\"event\": \"validation\", \"iteration\": 40, \"psnr\": 19.75, \"training_psnr\": 26.5}\n"
-           "{\"event\": \"step\", \"iteration\": 40, \"loss\": null, \"gaussians\": 700, \"step_ms\": 2}\n"
+           "{\"event\": \"step\", \"iteration\": 40, \"loss\": null, \"gaussians\": 700, \"iteration_ms\": 2}\n"
            "{\"event\": \"evaluation\", \"iteration\": 40, \"psnr\": 22.5}\n";
     const outcome run = splat({"export", at("scene.ply"), "-o", at("page.html"), "--cameras", at("data"),
                                "--views", "3", "--log", at("log")});
@@ -114,7 +112,8 @@ TEST_F(Page, HoldsTheSceneWithinItsSteps) {
     EXPECT_EQ(view["name"].text(), "photo2.png");
     EXPECT_EQ(view["width"].number(), photo_width);
     EXPECT_EQ(view["photo"].text().rfind("data:image/jpeg;base64,", 0), 0u);
-    ASSERT_EQ(page.facts["curves"].size(), 4u); // loss, PSNR, Gaussians, time of a step
+    ASSERT_EQ(page.facts["curves"].size(),
+              4u); // loss, PSNR, Gaussians, time of an iteration, whose first point is of an older log
     EXPECT_EQ(page.facts["curves"].at(3)["series"].at(0)["y"].at(1).number(), 2);
     const json both = page.facts["curves"].at(1)["series"];
     ASSERT_EQ(both.size(), 3u);
@@ -184,7 +183,7 @@ TEST_F(Page, NamesStayText) {
     fault why;
     image poster;
     ASSERT_TRUE(image_open(&poster, 32, 24, 3, &why));
-    const history none = {};
+    const run_record none = {};
     page_content content = {};
     content.title = hostile;
     content.scene = &scene;
@@ -192,7 +191,7 @@ TEST_F(Page, NamesStayText) {
     content.view_count = 1;
     content.views = &view;
     content.poster = &poster;
-    content.run = &none;
+    content.record = &none;
     page_written written;
     ASSERT_TRUE(page_write(at("hostile.html").c_str(), &content, &written, &why)) << why.text;
     content.title = view.name = "plain";

@@ -143,42 +143,6 @@ TEST(ServerAddress, MustBeOneOfThisMachine) {
     }
 }
 
-// The command prints the address, serves the page, and ends by SIGINT.
-TEST_F(Program, ViewServesThePage) {
-    write_scene(at("scene.ply"), 3, 0, 0, 5);
-    int out[2];
-    ASSERT_EQ(pipe(out), 0);
-    const pid_t child = fork();
-    if (child == 0) {
-        dup2(out[1], STDOUT_FILENO);
-        alarm(120);
-        execl(DSPLAT_PROGRAM, DSPLAT_PROGRAM, "view", at("scene.ply").c_str(), static_cast<char *>(nullptr));
-        _exit(127);
-    }
-    close(out[1]);
-    std::string text;
-    char letter;
-    while (text.find("Control-C") == std::string::npos && read(out[0], &letter, 1) == 1)
-        text.push_back(letter);
-    const size_t url = text.find("http://127.0.0.1:");
-    ASSERT_NE(url, std::string::npos) << text;
-    char *end;
-    const auto port = uint16_t(strtol(text.c_str() + url + 17, &end, 10));
-    {
-        const connection client(port);
-        client.send("GET " + std::string(end, 34) +
-                    " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
-        const std::string answer = client.rest();
-        EXPECT_CONTAINS(answer.substr(0, 40), "200 OK");
-        EXPECT_CONTAINS(answer, "id=\"gaussians\">");
-    }
-    kill(child, SIGINT);
-    int status = 0;
-    waitpid(child, &status, 0);
-    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    close(out[0]);
-}
-
 // The library is loaded when the server starts: the program itself runs without it, as that of the wheel does.
 TEST_F(Program, ViewSaysWhichLibraryIsMissing) {
     write_scene(at("scene.ply"), 3, 0, 0, 5);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-// A `dsplat train --view` that runs, and its page's address.
+// A `dsplat train --view` or `dsplat view` that runs, and its page's address.
 #ifndef VIEWED_TRAINING_H
 #define VIEWED_TRAINING_H
 
 #include "program_run.h"
 #include "live/connection.h"
+#include <csignal>
 
 class viewed_training {
     pid_t child;
@@ -17,7 +18,7 @@ class viewed_training {
     // Its output goes to the files out and err of the folder.
     viewed_training(const fs::path &folder, std::vector<std::string> arguments) : child(fork()) {
         arguments.insert(arguments.begin(), DSPLAT_PROGRAM);
-        arguments.push_back("--view");
+        if (arguments[1] == "train") arguments.push_back("--view");
         std::vector<char *> argv;
         for (std::string &argument : arguments) argv.push_back(argument.data());
         argv.push_back(nullptr);
@@ -43,6 +44,7 @@ class viewed_training {
     answer_of ask(const char *method, const std::string &name) const {
         return answer_of(port, method, path + name);
     }
+    void interrupt() const { kill(child, SIGINT); }
     // The exit code; -1 after a signal.
     int wait() const {
         int status = 0;

@@ -49,7 +49,7 @@ TEST_F(RunLog, SaysHowTrainingWent) {
         EXPECT_EQ(steps[i]["iteration"].number(), i < 3 ? 6 * double(i + 1) : 20);
         EXPECT_EQ(steps[i]["gaussians"].number(), 20);
         EXPECT_GT(steps[i]["seconds"].number(), before);
-        EXPECT_GT(steps[i]["step_ms"].number(), 0);
+        EXPECT_GT(steps[i]["iteration_ms"].number(), 0);
         EXPECT_GE(steps[i]["wait_ms"].number(), 0);
         before = steps[i]["seconds"].number();
         if (std::string(gs_backend()) == "simt") {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-// dsplat train --view: training goes on whatever clients do, but for the page's buttons.
+// dsplat train --view: training goes on whatever clients do, but for the page's buttons. dsplat view: the page follows the
+// file.
 #include "program_run.h"
 #include "json_value.h"
 #include "live/connection.h"
 #include "live/viewed_training.h"
-#include "live/training_page.h"
+#include "live/live_page.h"
 #include "camera.h"
 #include <atomic>
 #include <chrono>
@@ -34,18 +35,16 @@ struct shown_scene {
 };
 
 // A training whose steps do nothing for a millisecond.
-struct TrainingPage : testing::Test {
+struct LivePage : testing::Test {
     gs_gaussians host = {};
     training_state state = {};
     training_report report = {};
     run_record record = {};
     ranks *group = ranks_alone_open();
-    std::vector<double> losses = std::vector<double>(100000, 0.5);
     page_view view = {};
     gs_camera camera = camera_with_view_angle(16, 12, 0.8);
     image poster = {};
-    history none = {};
-    training_page *page = nullptr;
+    live_page *page = nullptr;
     std::string path; // /TOKEN/
     uint16_t port = 0;
     volatile sig_atomic_t end = 0;
@@ -74,23 +73,22 @@ struct TrainingPage : testing::Test {
         view.name = "view";
         view.camera = camera;
         ASSERT_TRUE(image_open(&poster, 16, 12, 3, &why));
-        training_page_options options = {};
+        live_page_options options = {};
         options.listen = "127.0.0.1:0";
         options.content.title = "title";
         options.content.view_count = 1;
         options.content.views = &view;
         options.content.poster = &poster;
-        options.content.run = &none;
+        options.training = true;
         options.cameras = &camera;
         options.most = most;
         options.patience = patience;
-        page = training_page_start(&options, &why);
+        page = live_page_start(&options, &why);
         ASSERT_NE(page, nullptr) << why.text;
-        const std::string url = page_server_url(training_page_server(page));
-        port = page_server_port(training_page_server(page));
+        const std::string url = page_server_url(live_page_server(page));
+        port = page_server_port(live_page_server(page));
         path = url.substr(url.find('/', 8));
         report.first_iteration = 1;
-        report.losses = losses.data();
     }
     void train() {
         thread = std::thread([this] {
@@ -98,9 +96,12 @@ struct TrainingPage : testing::Test {
             while (!over) {
                 const double began = now();
                 report.iterations = ++state.place.views;
-                if (training_page_wants(page)) {
-                    EXPECT_TRUE(training_page_observe(page, &state, &report, &record, &end, &why))
-                        << why.text;
+                run_point point = {};
+                point.iteration = report.iterations;
+                point.loss = 0.5;
+                EXPECT_TRUE(run_record_add(&record, &point, &why));
+                if (live_page_wants(page)) {
+                    EXPECT_TRUE(live_page_observe(page, &state, &report, &record, &end, &why)) << why.text;
                     copies++;
                     watched = watched + now() - began;
                 }
@@ -117,11 +118,12 @@ struct TrainingPage : testing::Test {
     }
     void TearDown() override {
         stop();
-        training_page_stop(page);
+        live_page_stop(page);
         training_state_close(&state);
         ranks_alone_close(group);
         scene_close(&host);
         image_close(&poster);
+        run_record_close(&record);
     }
     answer_of ask(const char *name, const char *method = "GET") const {
         return answer_of(port, method, path + name);
@@ -146,7 +148,7 @@ struct TrainingPage : testing::Test {
     }
 };
 
-TEST_F(TrainingPage, CopiesNothingWhileNobodyLooks) {
+TEST_F(LivePage, CopiesNothingWhileNobodyLooks) {
     open(50, 1000, 60);
     EXPECT_EQ(ask("").status, "200"); // the page alone asks for nothing
     EXPECT_CONTAINS(ask("").body, "\"live\": true");
@@ -156,7 +158,7 @@ TEST_F(TrainingPage, CopiesNothingWhileNobodyLooks) {
     EXPECT_EQ(ask("scene").status, "404");
 }
 
-TEST_F(TrainingPage, GivesTheSceneToWhoAsks) {
+TEST_F(LivePage, GivesTheSceneToWhoAsks) {
     open(50, 1000, 60);
     train();
     EXPECT_TRUE(goes_on()); // a curve has two points
@@ -174,13 +176,13 @@ TEST_F(TrainingPage, GivesTheSceneToWhoAsks) {
     EXPECT_EQ(ask("status", "POST").status, "404");
 }
 
-// A copy of more Gaussians than the page takes renders; until TRAINING_PAGE_REST times as long there is no other one.
-TEST_F(TrainingPage, ThinsAndRests) {
+// A copy of more Gaussians than the page takes renders; until LIVE_PAGE_REST times as long there is no other one.
+TEST_F(LivePage, ThinsAndRests) {
     open(4000, 1000, 60);
     train();
     EXPECT_TRUE(soon([&] { return status()["version"].number() >= 1; }));
     EXPECT_TRUE(soon([&] { return watched > 0; }));
-    const double rest = 0.5 * TRAINING_PAGE_REST * watched;
+    const double rest = 0.5 * LIVE_PAGE_REST * watched;
     for (const double start = now(); now() < start + std::min(rest, 2.0); usleep(100000)) status();
     EXPECT_EQ(copies, 1);
     const shown_scene scene(ask("scene").body);
@@ -189,7 +191,7 @@ TEST_F(TrainingPage, ThinsAndRests) {
     EXPECT_CONTAINS(scene.facts["notes"].at(0).text(), "3000 Gaussians that contribute least");
 }
 
-TEST_F(TrainingPage, PausesStepsAndGoesOn) {
+TEST_F(LivePage, PausesStepsAndGoesOn) {
     open(50, 1000, 60);
     train();
     EXPECT_EQ(ask("pause").status, "404"); // GET changes nothing
@@ -208,7 +210,7 @@ TEST_F(TrainingPage, PausesStepsAndGoesOn) {
     EXPECT_TRUE(status()["paused"].is(false));
 }
 
-TEST_F(TrainingPage, SilentClientsDoNotStallTraining) {
+TEST_F(LivePage, SilentClientsDoNotStallTraining) {
     open(2000, 3000, 60);
     train();
     std::vector<std::unique_ptr<connection>> idle;
@@ -221,7 +223,7 @@ TEST_F(TrainingPage, SilentClientsDoNotStallTraining) {
 }
 
 // It asks for more scenes than the system holds for it, and takes nothing of them.
-TEST_F(TrainingPage, SlowClientsDoNotStallTraining) {
+TEST_F(LivePage, SlowClientsDoNotStallTraining) {
     open(12000, 30000, 60);
     train();
     EXPECT_TRUE(soon([&] { return status()["version"].number() >= 1; }));
@@ -235,7 +237,7 @@ TEST_F(TrainingPage, SlowClientsDoNotStallTraining) {
 }
 
 // It goes away within an answer, and with training paused.
-TEST_F(TrainingPage, VanishedClientsDoNotStallTraining) {
+TEST_F(LivePage, VanishedClientsDoNotStallTraining) {
     open(2000, 3000, 0.5);
     train();
     EXPECT_TRUE(soon([&] { return status()["version"].number() >= 1; }));
@@ -254,19 +256,19 @@ TEST_F(TrainingPage, VanishedClientsDoNotStallTraining) {
     EXPECT_TRUE(goes_on());
 }
 
-TEST_F(TrainingPage, AnOpenPageGetsTheLastScene) {
+TEST_F(LivePage, AnOpenPageGetsTheLastScene) {
     open(50, 1000, 60);
     train();
     EXPECT_TRUE(soon([&] { return status()["version"].number() >= 1; }));
     stop();
     fault why;
-    ASSERT_TRUE(training_page_finish(page, &state, &report, &record, &why)) << why.text;
+    ASSERT_TRUE(live_page_finish(page, &state, &report, &record, &why)) << why.text;
     std::thread asks([this] {
         EXPECT_TRUE(soon([&] { return status()["version"].number() >= 2; }));
         EXPECT_EQ(ask("scene").status, "200");
     });
     const double start = now();
-    training_page_stop(page);
+    live_page_stop(page);
     page = nullptr;
     EXPECT_LT(now() - start, 2.9); // not until nobody takes it
     asks.join();
@@ -297,6 +299,37 @@ TEST_F(Program, TrainingIsViewedAndStopped) {
     expect_refused(
         DSPLAT_PROGRAM,
         {{{"train", at("data"), "-o", at("b.ply"), "--view", "--listen", "here"}, "--listen here"}}, 1);
+}
+
+// The page gets the scene as it is now, and keeps it while the file is none.
+TEST_F(Program, AViewFollowsItsFile) {
+    write_scene(at("scene.ply"), 5, 0, 0, 3);
+    const viewed_training view(folder, {"view", at("scene.ply"), "--listen", "127.0.0.1:0"});
+    const auto count = [&] { return shown_scene(view.ask("GET", "scene").body).facts["count"].number(); };
+    const auto version = [&] { return json(view.ask("GET", "status").body)["version"].number(); };
+    const auto follows = [&](double expected) {
+        for (int i = 0; i < 200 && version() < expected; i++) usleep(100000);
+        return version() == expected;
+    };
+    EXPECT_TRUE(follows(1));
+    EXPECT_EQ(count(), 5);
+    const answer_of page = view.ask("GET", "");
+    EXPECT_EQ(page.status, "200");
+    EXPECT_CONTAINS(page.body, "\"title\": \"scene.ply\"");
+    EXPECT_CONTAINS(contents(at("out")), "Control-C ends it.");
+    EXPECT_FALSE(json(view.ask("GET", "status").body).has("iteration"));
+    EXPECT_EQ(view.ask("POST", "stop").status, "404"); // nothing is trained
+    std::ofstream(at("scene.ply")) << "no scene";
+    for (int i = 0; i < 200 && contents(at("err")).empty(); i++) usleep(100000);
+    EXPECT_CONTAINS(contents(at("err")), "the page keeps what it had");
+    write_scene(at("scene.ply"), 7, 0, 0, 3);
+    EXPECT_TRUE(follows(2));
+    EXPECT_EQ(count(), 7);
+    view.interrupt();
+    EXPECT_EQ(view.wait(), 0);
+    const std::string said = contents(at("out"));
+    EXPECT_CONTAINS(said, "scene.ply: 5 Gaussians, 1 view, 0.1 MB\n");
+    EXPECT_CONTAINS(said, "scene.ply: 7 Gaussians, 1 view, 0.1 MB\n");
 }
 
 #endif

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "live/training_page.h"
-#include "live/contribution.h"
+#include "live/live_page.h"
 #include "files/json_writer.h"
 #include "files/output_file.h"
 #include "frame.h"
@@ -22,8 +21,8 @@ typedef struct shared_bytes {
     size_t count;
 } shared_bytes;
 
-struct training_page {
-    training_page_options options;
+struct live_page {
+    live_page_options options;
     char *html;
     size_t html_bytes;
     page_server *server;
@@ -33,7 +32,7 @@ struct training_page {
     pthread_mutex_t lock; // for all below
     pthread_cond_t copied;
     bool paused, over, closing;
-    bool packing;                        // `scene` and `run` are the packer's, otherwise the trainer's
+    bool packing;                        // `scene` and `record` are the packer's, otherwise the trainer's
     int64_t steps;                       // that a paused training may make
     double looked, due;                  // when a page last asked, when the next copy may be made
     int64_t version, taken;              // of the scene that there is, and that a page has last taken
@@ -42,7 +41,7 @@ struct training_page {
     int64_t iteration, gaussians, total; // of the last observation; total: of `scene`
     int64_t at;                          // iteration of `scene`
     gs_gaussians scene;
-    history run, growth; // growth: numbers of Gaussians, where the record has none
+    run_record record; // its points at that iteration
 };
 
 static void release_bytes(void *bytes) {
@@ -74,7 +73,7 @@ static shared_bytes *close_shared(FILE *stream, char **memory, const size_t *cou
     return shared;
 }
 
-static bool give_status(training_page *p, page_answer *out) {
+static bool give_status(live_page *p, page_answer *out) {
     char *memory = NULL;
     size_t count;
     FILE *const stream = open_shared(&memory, &count);
@@ -82,20 +81,22 @@ static bool give_status(training_page *p, page_answer *out) {
     json_writer json = {.stream = stream, .first = true, .one_line = true};
     json_begin(&json, NULL, '{');
     json_put_integer(&json, "version", p->version);
-    json_put_integer(&json, "iteration", p->iteration);
-    json_put_integer(&json, "iterations", p->options.iterations);
-    json_put_integer(&json, "gaussians", p->gaussians);
-    json_put_number(&json, "loss", p->report.last_loss);
-    json_put_number(&json, "seconds", p->report.seconds);
-    json_put_boolean(&json, "paused", p->paused);
-    json_put_boolean(&json, "over", p->over);
+    if (p->options.training) {
+        json_put_integer(&json, "iteration", p->iteration);
+        json_put_integer(&json, "iterations", p->options.iterations);
+        json_put_integer(&json, "gaussians", p->gaussians);
+        json_put_number(&json, "loss", p->report.last_loss);
+        json_put_number(&json, "seconds", p->report.seconds);
+        json_put_boolean(&json, "paused", p->paused);
+        json_put_boolean(&json, "over", p->over);
+    }
     json_end(&json, '}');
     shared_bytes *const shared = close_shared(stream, &memory, &count);
     if (shared) give(out, shared, "application/json");
     return shared != NULL;
 }
 
-static bool give_scene(training_page *p, page_answer *out) {
+static bool give_scene(live_page *p, page_answer *out) {
     if (!p->packed) return false;
     atomic_fetch_add(&p->packed->holders, 1);
     p->taken = p->version;
@@ -103,7 +104,7 @@ static bool give_scene(training_page *p, page_answer *out) {
     return true;
 }
 
-static bool command(training_page *p, const char *name) {
+static bool command(live_page *p, const char *name) {
     if (strcmp(name, "pause") == 0)
         p->paused = !p->over;
     else if (strcmp(name, "resume") == 0)
@@ -120,7 +121,7 @@ static bool command(training_page *p, const char *name) {
 
 // For page_site.answer.
 static bool answer(void *context, const char *name, bool post, page_answer *out) {
-    training_page *const p = context;
+    live_page *const p = context;
     if (*name == '\0') {
         *out = (page_answer){.bytes = p->html, .count = p->html_bytes, .type = PAGE_TYPE};
         return !post;
@@ -128,46 +129,69 @@ static bool answer(void *context, const char *name, bool post, page_answer *out)
     pthread_mutex_lock(&p->lock);
     p->looked = seconds_now();
     if (!p->packing && p->looked >= p->due) atomic_store(&p->asks, true);
-    const bool found = post                         ? command(p, name) && give_status(p, out)
+    const bool found = post ? p->options.training && command(p, name) && give_status(p, out)
                        : strcmp(name, "scene") == 0 ? give_scene(p, out)
                                                     : strcmp(name, "status") == 0 && give_status(p, out);
     pthread_mutex_unlock(&p->lock);
     return found;
 }
 
-// ---- the packer, a thread of its own
+// ---- the scene as browsers take it
 
-static shared_bytes *pack(training_page *p) {
+// NULL: *why is set.
+static shared_bytes *pack(const page_content *content, page_written *written, fault *why) {
     char *memory = NULL;
     size_t count;
+    FILE *const stream = open_shared(&memory, &count);
+    const bool done = stream && page_print_scene(stream, content, written, why);
+    shared_bytes *const shared = stream ? close_shared(stream, &memory, &count) : NULL;
+    if (shared && done) return shared;
+    if (!stream || done) fail(why, "no memory for the page's scene");
+    free(shared);
+    return NULL;
+}
+
+// Called with the lock. next: may be NULL: the page keeps what it has.
+static void offer(live_page *p, shared_bytes *next) {
+    if (!next) return;
+    if (p->packed) release_bytes(p->packed + 1);
+    p->packed = next;
+    p->version++;
+}
+
+bool live_page_show(live_page *p, const page_content *content, page_written *written, fault *why) {
+    *written = (page_written){0};
+    shared_bytes *const next = pack(content, written, why);
+    written->bytes += p->html_bytes;
+    pthread_mutex_lock(&p->lock);
+    offer(p, next);
+    pthread_mutex_unlock(&p->lock);
+    return next != NULL;
+}
+
+// ---- the packer of a training, a thread of its own
+
+static shared_bytes *pack_copy(live_page *p) {
     fault ignored;
+    page_written written;
     gaussians_keep_finite(&p->scene);
     page_content content = p->options.content;
     content.scene = &p->scene;
     content.total = p->total;
-    content.run = &p->run;
-    FILE *const stream = p->scene.count > 0 ? open_shared(&memory, &count) : NULL;
-    if (!stream) return NULL;
-    const bool done = page_print_scene(stream, &content, &ignored);
-    shared_bytes *const shared = close_shared(stream, &memory, &count);
-    if (shared && !done) free(shared);
-    return done ? shared : NULL;
+    content.record = &p->record;
+    return p->scene.count > 0 ? pack(&content, &written, &ignored) : NULL;
 }
 
 static void *pack_copies(void *context) {
-    training_page *const p = context;
+    live_page *const p = context;
     pthread_mutex_lock(&p->lock);
     for (;;) {
         while (!p->packing && !p->closing) pthread_cond_wait(&p->copied, &p->lock);
         if (p->closing) break;
         pthread_mutex_unlock(&p->lock);
-        shared_bytes *const next = pack(p);
+        shared_bytes *const next = pack_copy(p);
         pthread_mutex_lock(&p->lock);
-        if (next) { // else there is no memory: the page keeps what it has
-            if (p->packed) release_bytes(p->packed + 1);
-            p->packed = next;
-            p->version++;
-        }
+        offer(p, next);
         p->packing = false;
     }
     pthread_mutex_unlock(&p->lock);
@@ -176,68 +200,61 @@ static void *pack_copies(void *context) {
 
 // ---- the trainer's thread
 
-// `scene` and `run` become those of now.
-static bool copy_run(training_page *p, const training_state *state, const training_report *report,
-                     const run_record *record, fault *why) {
+// `scene` and `record` become those of now.
+static bool copy_run(live_page *p, const training_state *state, const run_record *record, fault *why) {
     const gs_gaussians *const now = &state->gaussians;
-    const history_point size = {(double)state->place.views, NAN, (double)now->count, NAN, NAN, NAN, NAN};
     scene_close(&p->scene);
-    history_close(&p->run);
     if (!scene_open(&p->scene, now->count, now->sh_degree, why)) return false;
     device_gaussians_download(&p->scene, now);
     p->scene.antialias = now->antialias;
     p->total = now->count;
-    if (!keep_contributing(&p->scene, now, p->options.most, p->options.cameras, p->options.content.view_count,
-                           why) ||
-        !history_of_run(&p->run, report, record, why) || !history_add(&p->growth, &size, why))
-        return false;
-    for (size_t i = 0; i < p->growth.count && record->point_count == 0; i++)
-        if (!history_add(&p->run, &p->growth.points[i], why)) return false;
-    return true;
+    p->record.count = 0;
+    for (size_t i = 0; i < record->count; i++)
+        if (!run_record_add(&p->record, &record->points[i], why)) return false;
+    return keep_contributing(&p->scene, now, p->options.most, p->options.cameras,
+                             p->options.content.view_count, why);
 }
 
 // Called and left with the lock, which it gives back meanwhile: nobody else changes what is copied.
-static bool copy(training_page *p, const training_state *state, const training_report *report,
-                 const run_record *record, fault *why) {
+static bool copy(live_page *p, const training_state *state, const run_record *record, fault *why) {
     const double began = seconds_now();
     pthread_mutex_unlock(&p->lock);
-    const bool done = copy_run(p, state, report, record, why);
+    const bool done = copy_run(p, state, record, why);
     pthread_mutex_lock(&p->lock);
     const double now = seconds_now();
-    p->due = now + fmax(least_rest, TRAINING_PAGE_REST * (now - began));
+    p->due = now + fmax(least_rest, LIVE_PAGE_REST * (now - began));
     p->at = state->place.views;
     p->packing = done;
     pthread_cond_signal(&p->copied);
     return done;
 }
 
-static void look(training_page *p, const training_state *state, const training_report *report) {
+static void look(live_page *p, const training_state *state, const training_report *report) {
     p->report = *report;
     p->report.losses = NULL;
     p->iteration = state->place.views;
     p->gaussians = state->gaussians.count;
 }
 
-static void rest(training_page *p) {
+static void rest(live_page *p) {
     const struct timespec soon = {.tv_nsec = 10000000};
     pthread_mutex_unlock(&p->lock);
     nanosleep(&soon, NULL);
     pthread_mutex_lock(&p->lock);
 }
 
-bool training_page_wants(training_page *p) {
+bool live_page_wants(live_page *p) {
     return atomic_load_explicit(&p->asks, memory_order_relaxed);
 }
 
-bool training_page_observe(training_page *p, const training_state *state, const training_report *report,
-                           const run_record *record, const volatile sig_atomic_t *end, fault *why) {
+bool live_page_observe(live_page *p, const training_state *state, const training_report *report,
+                       const run_record *record, const volatile sig_atomic_t *end, fault *why) {
     bool done = true;
     pthread_mutex_lock(&p->lock);
     look(p, state, report);
     while (done) {
-        const bool asked = training_page_wants(p) && seconds_now() >= p->due;
-        if (!p->packing && p->at != p->iteration && (p->paused || asked))
-            done = copy(p, state, report, record, why);
+        const bool asked = live_page_wants(p) && seconds_now() >= p->due;
+        if (!p->packing && p->at != p->iteration && (p->paused || asked)) done = copy(p, state, record, why);
         if (seconds_now() - p->looked > p->options.patience) p->paused = false;
         if (!p->paused || p->steps > 0 || *end) break;
         rest(p);
@@ -248,8 +265,8 @@ bool training_page_observe(training_page *p, const training_state *state, const 
     return done;
 }
 
-bool training_page_finish(training_page *p, const training_state *state, const training_report *report,
-                          const run_record *record, fault *why) {
+bool live_page_finish(live_page *p, const training_state *state, const training_report *report,
+                      const run_record *record, fault *why) {
     bool done = true;
     pthread_mutex_lock(&p->lock);
     look(p, state, report);
@@ -257,7 +274,7 @@ bool training_page_finish(training_page *p, const training_state *state, const t
     p->paused = false;
     if (seconds_now() - p->looked < lately) {
         while (p->packing) rest(p);
-        done = copy(p, state, report, record, why);
+        done = copy(p, state, record, why);
     }
     pthread_mutex_unlock(&p->lock);
     return done;
@@ -265,15 +282,15 @@ bool training_page_finish(training_page *p, const training_state *state, const t
 
 // ---- start and stop
 
-static bool print_html(training_page *p, fault *why) {
+static bool print_html(live_page *p, fault *why) {
     page_written ignored;
     FILE *const stream = memory_stream_open(&p->html, &p->html_bytes);
     const bool done = stream && page_print(stream, &p->options.content, &ignored, why);
     return (stream && memory_stream_close(stream) && done) || fail(why, "no memory for the page");
 }
 
-training_page *training_page_start(const training_page_options *options, fault *why) {
-    training_page *const p = calloc(1, sizeof *p);
+live_page *live_page_start(const live_page_options *options, fault *why) {
+    live_page *const p = calloc(1, sizeof *p);
     if (!p) {
         fail(why, "no memory for the page");
         return NULL;
@@ -285,19 +302,22 @@ training_page *training_page_start(const training_page_options *options, fault *
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->copied, NULL);
     const page_site site = {answer, p};
-    p->packer_runs = print_html(p, why) && (pthread_create(&p->packer, NULL, pack_copies, p) == 0 ||
-                                            fail(why, "no thread for the page"));
-    p->server = p->packer_runs ? page_server_start(&site, options->listen, why) : NULL;
+    bool done = print_html(p, why);
+    if (done && options->training) {
+        p->packer_runs = pthread_create(&p->packer, NULL, pack_copies, p) == 0;
+        done = p->packer_runs || fail(why, "no thread for the page");
+    }
+    p->server = done ? page_server_start(&site, options->listen, why) : NULL;
     if (p->server) return p;
-    training_page_stop(p);
+    live_page_stop(p);
     return NULL;
 }
 
-const page_server *training_page_server(const training_page *p) {
+const page_server *live_page_server(const live_page *p) {
     return p->server;
 }
 
-void training_page_stop(training_page *p) {
+void live_page_stop(live_page *p) {
     if (!p) return;
     pthread_mutex_lock(&p->lock);
     const double end = seconds_now() + 3;
@@ -313,8 +333,7 @@ void training_page_stop(training_page *p) {
     pthread_cond_destroy(&p->copied);
     pthread_mutex_destroy(&p->lock);
     scene_close(&p->scene);
-    history_close(&p->run);
-    history_close(&p->growth);
+    run_record_close(&p->record);
     free(p->html);
     free(p);
 }
