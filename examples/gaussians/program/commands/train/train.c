@@ -69,11 +69,13 @@ static bool prepare(train_run *run, fault *why) {
     run->settings = o->budget ? budget_recipe_start(&run->budget)
                               : training_settings_from(&o->recipe, &run->known, o->recipe.iterations);
     if (o->memory > 0) run->settings.teachers = 0;
-    run->key = checkpoint_settings(run->table);
-    if (!run->key) return fail(why, "no memory for the options");
+    run->key = checkpoint_settings("--", run->table, run->usual);
+    run->default_key = checkpoint_settings("--", run->usual, NULL);
+    if (!run->key || !run->default_key) return fail(why, "no memory for the options");
     run->saver = (saver){.path = o->checkpoint,
                          .interval = o->checkpoint_every,
                          .settings = run->key,
+                         .usual = run->default_key,
                          .views = run->split.views,
                          .view_count = run->split.training};
     return true;
@@ -123,6 +125,7 @@ static void close_shared(train_run *run, gs_gaussians *host) {
     view_split_close(&run->split);
     dataset_close(&run->data);
     free(run->key);
+    free(run->default_key);
 }
 
 // The `load` of rank_work. Rank 0 writes.
@@ -198,7 +201,11 @@ int train_command(int argc, char **argv) {
     }
     bool changed[OPTION_ROOM];
     train_options_changed(&table, changed);
-    train_run run = {.options = &options, .table = table.rows, .changed = changed};
+    train_options usual = train_options_default();
+    option_table default_table = {0};
+    train_options_list(&usual, &default_table);
+    train_run run = {
+        .options = &options, .table = table.rows, .usual = default_table.rows, .changed = changed};
     if (!rank_options_check(&options.ranks, argc, argv, &why) || !train_options_check(&options, &why))
         return report_misuse(&command, &why);
     if (!run_all(&run, &why)) return report_failure("dsplat", &why);
