@@ -23,7 +23,7 @@ typedef struct loss_weight {
 } loss_weight;
 
 typedef struct loss_weights {
-#define LOSS_WEIGHT(name, ...) loss_weight name;
+#define LOSS_WEIGHT(name, results, first, last, unit, call, has, queue) loss_weight name;
     LOSS_TERMS(LOSS_WEIGHT)
 #undef LOSS_WEIGHT
 } loss_weights;
