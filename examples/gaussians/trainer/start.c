@@ -346,6 +346,9 @@ static bool find_points(sweep *s) {
             memcpy(s->points[to], host[i], sizeof *s->points);
             memcpy(s->colors[to], s->of[v].rgb[i], sizeof *s->colors);
         }
+    }
+    for (size_t v = 0; v < s->count; v++) { // points of one view cover pixels of others
+        const size_t pixels = pixels_of(&s->view[v].camera);
         device_download(s->of[v].inverse, s->view[v].inverse_depth, pixels * sizeof(float));
         device_download(s->of[v].covered, s->view[v].covered, pixels);
     }
