@@ -217,7 +217,7 @@ class Trainers(unittest.TestCase):
                                       (dict(budget="10x"), ValueError, "budget is '10x'"),
                                       (dict(depth_weight=-1), RuntimeError, "the weights of depth must be above 0"),
                                       (dict(density="nonesuch"), RuntimeError, "no density control 'nonesuch'"),
-                                      (dict(budget=1), RuntimeError, "a budget excludes reproducible")):
+                                      (dict(budget=1), RuntimeError, "excludes --budget")):
             with self.assertRaisesRegex(error, text):
                 self.trainer(**settings).train()
         t = self.trainer()

@@ -4,4 +4,4 @@
 
 #include "checkpoint.h"
 
-static const checkpoint_key fuzz_key = {"--seed 3\n", 0x12345678};
+static const checkpoint_key fuzz_key = {"--seed 3\n", 0x12345678, "--seed 0\n"};

@@ -3,7 +3,7 @@
 # that begins with ROW. COMPILE: the compiler with its options.
 get_filename_component(name ${HEADER} NAME)
 file(READ ${HEADER} with)
-string(REGEX REPLACE "(X\\(${ROW}[a-z_, ]*), [a-z_]+\\)" "\\1)" without "${with}")
+string(REGEX REPLACE "(X\\(${ROW}[a-z0-9_\", ]*), [a-z_]+\\)" "\\1)" without "${with}")
 foreach(way with without)
   file(WRITE ${FOLDER}/${way}/${name} "${${way}}")
   execute_process(COMMAND ${COMPILE} -I${FOLDER}/${way} -fsyntax-only ${FOLDER}/${way}/${name}

@@ -47,20 +47,19 @@ static void thread_group_close(thread_group *threads) {
     free(threads);
 }
 
-// Waits for a change for a tenth of a second at most: failures come without a signal.
-static void wait_for_change(thread_group *threads) {
+// A time from now.
+static struct timespec after(clockid_t clock, long milliseconds) {
     struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += 20 * 1000 * 1000;
+    clock_gettime(clock, &until);
+    until.tv_nsec += milliseconds * 1000 * 1000;
     if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
-    pthread_cond_timedwait(&threads->changed, &threads->mutex, &until);
+    return until;
 }
 
-// Fails if a rank that this one waits for has ended. The mutex is held.
-static void fail_if_one_left(ranks *group, const char *attempted) {
-    thread_group *const threads = group->state;
-    for (int r = 0; r < threads->count; r++)
-        if (threads->left[r]) ranks_fail(group, "waits in %s for rank %d, which has ended", attempted, r);
+// Waits for a change for a moment at most: failures come without a signal.
+static void wait_for_change(thread_group *threads) {
+    const struct timespec until = after(CLOCK_MONOTONIC, 20);
+    pthread_cond_timedwait(&threads->changed, &threads->mutex, &until);
 }
 
 // Waits for all ranks. Either all return true, or none does. reads: all ranks then read what others have published.
@@ -79,7 +78,8 @@ static bool meet(ranks *group, const char *attempted, bool reads) {
     while (!failed && threads->meetings == meeting) {
         wait_for_change(threads);
         if (threads->meetings != meeting) break;
-        fail_if_one_left(group, attempted);
+        for (int r = 0; r < threads->count; r++)
+            if (threads->left[r]) ranks_fail(group, "waits in %s for rank %d, which has ended", attempted, r);
         if (seconds_now() > until)
             ranks_fail(group, "has waited %g s for the others in %s", group->timeout_s, attempted);
         failed = ranks_has_failed(threads->shared);
@@ -171,13 +171,6 @@ static bool read_values(ranks *group, const ranks_reduction *mine, void *result,
     return true;
 }
 
-static bool write_values(ranks *group, const ranks_reduction *mine, const void *result, gs_stream stream) {
-    const size_t bytes = bytes_of(mine);
-    if (bytes > 0)
-        CUDA_OR_FAIL(group, cudaMemcpyAsync(mine->values, result, bytes, cudaMemcpyHostToDevice, stream));
-    return ranks_wait_for_stream(group, stream);
-}
-
 static bool all_reduce(ranks *group, const ranks_reduction *reduction, gs_stream stream) {
     static const char name[] = "ranks_all_reduce";
     const size_t bytes = bytes_of(reduction);
@@ -186,27 +179,17 @@ static bool all_reduce(ranks *group, const ranks_reduction *reduction, gs_stream
     bool good = ranks_wait_for_stream(group, stream) && publish(group, name, reduction);
     if (good) {
         const bool read = read_values(group, reduction, memory, memory + bytes);
-        good = end_reading(group, name) && read && write_values(group, reduction, memory, stream);
+        good = end_reading(group, name) && read;
+    }
+    if (good) {
+        const cudaError_t status =
+            bytes > 0 ? cudaMemcpyAsync(reduction->values, memory, bytes, cudaMemcpyHostToDevice, stream)
+                      : cudaSuccess;
+        good = (status == cudaSuccess || ranks_fail_cuda(group, status, "cudaMemcpyAsync")) &&
+               ranks_wait_for_stream(group, stream);
     }
     free(memory);
     return good;
-}
-
-// ---- membership ----
-
-static void thread_group_join(thread_group *threads, ranks *group) {
-    static const transport calls = {all_to_all, all_reduce, ranks_wait_for_stream};
-    group->transport = &calls;
-    group->state = threads;
-}
-
-// The rank calls nothing any more: the others need not wait for it.
-static void thread_group_leave(ranks *group) {
-    thread_group *const threads = group->state;
-    pthread_mutex_lock(&threads->mutex);
-    threads->left[group->own] = true;
-    pthread_cond_broadcast(&threads->changed);
-    pthread_mutex_unlock(&threads->mutex);
 }
 
 // ---- start ----
@@ -250,10 +233,15 @@ static bool set_device(ranks *group, const ranks_plan *plan) {
 static void leave_thread(void *argument) {
     thread_rank *const self = argument;
     of_thread = NULL;
-    if (self->plan->kind == RANKS_THREADS)
-        thread_group_leave(&self->group);
-    else
+    thread_group *const threads = self->plan->kind == RANKS_THREADS ? self->group.state : NULL;
+    if (threads) { // the others need not wait for it
+        pthread_mutex_lock(&threads->mutex);
+        threads->left[self->group.own] = true;
+        pthread_cond_broadcast(&threads->changed);
+        pthread_mutex_unlock(&threads->mutex);
+    } else {
         nccl_leave(&self->group);
+    }
     ranks_close_numbers(&self->group);
 }
 
@@ -285,10 +273,7 @@ static void join_or_end(const thread_rank *member, double *failed_at) {
     const ranks_shared *const shared = member->group.shared;
     const double most = 8, grace = member->group.timeout_s < most ? member->group.timeout_s : most;
     for (;;) {
-        struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_nsec += 100 * 1000 * 1000;
-        if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
+        const struct timespec until = after(CLOCK_REALTIME, 100);
         if (pthread_timedjoin_np(member->thread, NULL, &until) == 0) return;
         if (!ranks_has_failed(shared)) continue;
         if (*failed_at == 0) *failed_at = seconds_now();
@@ -319,18 +304,20 @@ bool ranks_run(const ranks_plan *plan, ranks_body body, void *context, fault *wh
     // NVLink multicast, unless the user asks for it. Before there are threads: they may read the environment.
     if (plan->kind != RANKS_THREADS) setenv("NCCL_NVLS_ENABLE", "0", 0);
     device_on_failure(tell_and_end);
+    static const transport calls = {all_to_all, all_reduce, ranks_wait_for_stream};
     int started = 0;
     for (; started < count; started++) {
         thread_rank *const member = &members[started];
         *member =
-            (thread_rank){.group = {.shared = &shared,
+            (thread_rank){.group = {.transport = threads ? &calls : NULL,
+                                    .state = threads,
+                                    .shared = &shared,
                                     .count = plan->count,
                                     .own = first + started,
                                     .timeout_s = plan->timeout_s > 0 ? plan->timeout_s : default_timeout_s},
                           .plan = plan,
                           .body = body,
                           .context = context};
-        if (threads) thread_group_join(threads, &member->group);
         if (pthread_create(&member->thread, NULL, thread_main, member) == 0) continue;
         ranks_fail(&member->group, "no thread can be started for it");
         break;

@@ -137,12 +137,6 @@ void pose_center(const pose *p, double center[3]) {
     for (int k = 0; k < 3; k++) center[k] = -center[k];
 }
 
-// Keeps the rotation.
-static void pose_put_at(pose *p, const double center[3]) {
-    transform(p->rotation, center, p->translation);
-    for (int k = 0; k < 3; k++) p->translation[k] = -p->translation[k];
-}
-
 void rotation_about(const double axis[3], double angle, double out[9]) {
     const double x = axis[0], y = axis[1], z = axis[2], c = cos(angle), s = sin(angle), d = 1 - c;
     const double m[9] = {c + d * x * x,     d * x * y - s * z, d * x * z + s * y,
@@ -210,23 +204,18 @@ similarity similarity_between(const pose *from, const pose *to, size_t count) {
     return s;
 }
 
-// The angle between two rotations, in degrees: by the sine of its half, which is exact for small angles.
-static double angle_between(const double a[9], const double b[9]) {
-    double square = 0;
-    for (int k = 0; k < 9; k++) square += (a[k] - b[k]) * (a[k] - b[k]);
-    return 2 * asin(fmin(1, sqrt(square / 8))) * 57.29577951308232;
-}
-
 pose_difference pose_difference_between(const pose *from, const pose *to, size_t count) {
     const similarity s = similarity_between(from, to, count);
     pose_difference d = {0};
     for (size_t i = 0; i < count; i++) {
         pose moved = from[i];
         similarity_apply(&s, &moved);
-        double a[3], b[3];
+        double a[3], b[3], square = 0;
         pose_center(&moved, a);
         pose_center(&to[i], b);
-        const double angle = angle_between(moved.rotation, to[i].rotation);
+        for (int k = 0; k < 9; k++) square += pow(moved.rotation[k] - to[i].rotation[k], 2);
+        // By the sine of its half, which is exact for small angles.
+        const double angle = 2 * asin(fmin(1, sqrt(square / 8))) * 57.29577951308232;
         for (int k = 0; k < 3; k++) a[k] -= b[k];
         const double distance = sqrt(dot(a, a));
         d.mean_degrees += angle / (double)count;
@@ -245,19 +234,12 @@ static int at(int row, int column) { // of the lower triangle
     return row * (row + 1) / 2 + column;
 }
 
-static double length(const double x[3]) {
-    return sqrt(x[0] * x[0] + x[1] * x[1] + x[2] * x[2]);
-}
-
-static double distance_to(const gs_camera *camera, const double point[3]) {
-    double inside[3];
-    camera_inside(camera, point, inside);
-    return fmax(length(inside), 4 * (double)camera->near_plane);
-}
-
-// The derivative of the pixel by the point of camera space, by central differences: it serves every lens.
-static bool pixel_by_point(const gs_camera *camera, const double inside[3], double by[2][3]) {
-    const double step = 1e-4 * length(inside);
+// Adds weight J^T J. False if the camera does not see the point. A turn w moves it by w x inside. The derivative of the pixel
+// by the point of camera space is by central differences, which serve every lens.
+static bool add_point(const gs_camera *camera, const double inside[3], double weight,
+                      double sum[POSE_METRIC_VALUES]) {
+    const double step = 1e-4 * sqrt(dot(inside, inside));
+    double by[2][3];
     for (int k = 0; k < 3; k++) {
         double before[3] = {inside[0], inside[1], inside[2]}, after[3] = {inside[0], inside[1], inside[2]};
         double from[2], to[2];
@@ -266,14 +248,6 @@ static bool pixel_by_point(const gs_camera *camera, const double inside[3], doub
         if (!camera_project(camera, before, from) || !camera_project(camera, after, to)) return false;
         for (int i = 0; i < 2; i++) by[i][k] = (to[i] - from[i]) / (2 * step);
     }
-    return true;
-}
-
-// Adds weight J^T J. False if the camera does not see the point. A turn w moves it by w x inside.
-static bool add_point(const gs_camera *camera, const double inside[3], double weight,
-                      double sum[POSE_METRIC_VALUES]) {
-    double by[2][3];
-    if (!pixel_by_point(camera, inside, by)) return false;
     for (int i = 0; i < 2; i++) {
         double row[6];
         for (int k = 0; k < 3; k++) {
@@ -287,19 +261,12 @@ static bool add_point(const gs_camera *camera, const double inside[3], double we
     return true;
 }
 
-static void factorise(double m[POSE_METRIC_VALUES]) {
-    for (int c = 0; c < 6; c++)
-        for (int r = c; r < 6; r++) {
-            double value = m[at(r, c)];
-            for (int k = 0; k < c; k++) value -= m[at(r, k)] * m[at(c, k)];
-            m[at(r, c)] = r == c ? sqrt(value) : value / m[at(c, c)];
-        }
-}
-
 void pose_metric(const gs_camera *camera, const weighted_points *points, const pose_scale *scale,
                  double factor[POSE_METRIC_VALUES]) {
-    const double certain = 0.3, nearest = distance_to(camera, scale->focus) / 16;
-    double sum[POSE_METRIC_VALUES] = {0}, total = 0;
+    const double certain = 0.3;
+    double sum[POSE_METRIC_VALUES] = {0}, total = 0, focus[3];
+    camera_inside(camera, scale->focus, focus);
+    const double nearest = fmax(sqrt(dot(focus, focus)), 4 * (double)camera->near_plane) / 16;
     const size_t stride = points->count / MOST_POINTS + 1;
     for (size_t i = 0; i < points->count; i += stride) {
         const double point[3] = {points->points[i][0], points->points[i][1], points->points[i][2]};
@@ -307,14 +274,20 @@ void pose_metric(const gs_camera *camera, const weighted_points *points, const p
         double inside[3];
         camera_inside(camera, point, inside);
         // One that is very near would count for all others.
-        if (weight > 0 && length(inside) > nearest && add_point(camera, inside, weight, sum)) total += weight;
+        if (weight > 0 && sqrt(dot(inside, inside)) > nearest && add_point(camera, inside, weight, sum))
+            total += weight;
     }
     for (int k = 0; k < POSE_METRIC_VALUES; k++) factor[k] = total > 0 ? sum[k] / total : 0;
     for (int k = 0; k < 6; k++) {
         const double expected = k < 3 ? scale->radians : scale->distance;
         factor[at(k, k)] += certain * certain / (expected * expected);
     }
-    factorise(factor);
+    for (int c = 0; c < 6; c++) // Cholesky
+        for (int r = c; r < 6; r++) {
+            double value = factor[at(r, c)];
+            for (int k = 0; k < c; k++) value -= factor[at(r, k)] * factor[at(c, k)];
+            factor[at(r, c)] = r == c ? sqrt(value) : value / factor[at(c, c)];
+        }
 }
 
 void pose_metric_solve(const double factor[POSE_METRIC_VALUES], double x[6]) {
@@ -382,7 +355,8 @@ void perturb_poses(target_view *views, size_t count, double degrees, double dist
             center[k] += distance * direction[k];
         }
         pose_move(&p, twist);
-        pose_put_at(&p, center);
+        transform(p.rotation, center, p.translation);
+        for (int k = 0; k < 3; k++) p.translation[k] = -p.translation[k];
         pose_to_camera(&p, &views[i].camera);
     }
 }

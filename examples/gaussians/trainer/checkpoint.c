@@ -13,7 +13,7 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "values are copied without a change of byte order");
 
 enum {
-    VERSION = 12,
+    VERSION = 13,
     SETS = 4, // Gaussians, Adam's two moments, the average
     ARRAYS = SETS * GS_ARRAYS + 1,
     SCENES = 1 + TEACHERS_MOST,      // the start and each teacher
@@ -24,10 +24,7 @@ enum {
     MAX_VIEWS = 1 << 24
 };
 
-static const char magic_of_all[8] = {'S', 'P', 'L', 'A', 'T', 'C', 'K', 'P'};
-// Of files that versions before 11 wrote on several GPUs, each with a rank's rows.
-static const char magic_of_part[8] = {'S', 'P', 'L', 'A', 'T', 'R', 'O', 'W'};
-
+static const char magic[8] = {'S', 'P', 'L', 'A', 'T', 'C', 'K', 'P'};
 // The file: this, the settings, what is whole on every rank (list_pieces), all rows of each array (list_rows), the checksum.
 typedef struct checkpoint_header {
     char magic[8];
@@ -100,25 +97,46 @@ static uint64_t file_bytes(const checkpoint_header *header) {
 
 // ---- the key: what a run must share with the run that it continues
 
-static void put_option(FILE *to, const option_spec *option) {
-    const char *text = option_text(option);
-    fprintf(to, "--%s ", option->name);
-    if (option->kind == OPTION_INT) fprintf(to, "%" PRId64, *(const int64_t *)option->value);
-    if (option->kind == OPTION_REAL) fprintf(to, "%.17g", *(const double *)option->value);
-    for (; text && *text; text++) fputc(*text == '\n' ? ' ' : *text, to);
-    fputc('\n', to);
-}
-
-char *checkpoint_settings(const option_spec *options) {
+// The lines of all options, for free().
+static char *lines_of(const char *before, const option_spec *options) {
     char *lines = NULL;
     size_t bytes;
-    FILE *text = memory_stream_open(&lines, &bytes);
-    if (!text) return NULL;
-    for (; options->kind != OPTION_END; options++)
-        if (!options->free_on_resume) put_option(text, options);
-    if (memory_stream_close(text) && bytes <= MAX_SETTINGS) return lines;
+    FILE *const to = memory_stream_open(&lines, &bytes);
+    for (; to && options->kind != OPTION_END; options++) {
+        const char *text = option_text(options);
+        if (options->free_on_resume) continue;
+        fprintf(to, "%s%s ", before, options->name);
+        if (options->kind == OPTION_INT) fprintf(to, "%" PRId64, *(const int64_t *)options->value);
+        if (options->kind == OPTION_REAL) fprintf(to, "%.17g", *(const double *)options->value);
+        for (; text && *text; text++) fputc(*text == '\n' ? ' ' : *text, to);
+        fputc('\n', to);
+    }
+    if (to && memory_stream_close(to) && bytes <= MAX_SETTINGS) return lines;
     free(lines);
     return NULL;
+}
+
+static const char *next_line(const char *line) {
+    line += strcspn(line, "\n");
+    return line + (*line == '\n');
+}
+
+char *checkpoint_settings(const char *before, const option_spec *options, const option_spec *usual) {
+    char *const lines = lines_of(before, options), *const others = usual ? lines_of(before, usual) : NULL;
+    const char *from = lines, *other = others, *next;
+    char *to = lines;
+    for (; lines && others && *from; from = next, other = next_line(other)) { // keeps those that differ
+        next = next_line(from);
+        const size_t length = (size_t)(next - from);
+        if (strncmp(from, other, length) == 0) continue;
+        memmove(to, from, length);
+        to += length;
+    }
+    if (lines && others) *to = 0;
+    const bool done = lines && (others || !usual);
+    free(others);
+    if (!done) free(lines);
+    return done ? lines : NULL;
 }
 
 uint32_t checkpoint_fingerprint(const target_view *views, size_t count) {
@@ -137,25 +155,28 @@ uint32_t checkpoint_fingerprint(const target_view *views, size_t count) {
     return (uint32_t)sum;
 }
 
-// Copies the line at *text without its end, and moves *text to the next line. False at the end.
-static bool next_line(const char **text, char *line, size_t room) {
-    if (!**text) return false;
-    const size_t length = strcspn(*text, "\n");
-    snprintf(line, room, "%.*s", (int)(length < room ? length : room - 1), *text);
-    *text += length + ((*text)[length] == '\n');
-    return true;
+// The line of the same option in some text, or else in another; NULL: it has none.
+static const char *line_of(const char *line, const char *text, const char *other) {
+    const size_t name = strcspn(line, " \n");
+    for (; *text; text = next_line(text))
+        if (strncmp(text, line, name) == 0 && text[name] == ' ') return text;
+    return other ? line_of(line, other, NULL) : NULL;
 }
 
-static bool same_settings(const char *path, const char *theirs, const char *ours, fault *why) {
-    char then[200], now[200];
-    if (strcmp(theirs, ours) == 0) return true;
-    for (;;) {
-        const bool more = next_line(&theirs, then, sizeof then);
-        if (!next_line(&ours, now, sizeof now) || !more)
-            return fail(why, "%s: of a version of dsplat with other options", path);
-        if (strcmp(then, now) != 0)
-            return fail(why, "%s: written by a run with %s; this run has %s", path, then, now);
-    }
+static bool same_settings(const char *path, const char *theirs, const checkpoint_key *ours, fault *why) {
+    const char *const both[] = {theirs, ours->settings};
+    for (int k = 0; k < 2; k++)
+        for (const char *line = both[k]; *line; line = next_line(line)) {
+            const char *const then = line_of(line, theirs, ours->usual), *const now =
+                                                                             line_of(line, ours->settings,
+                                                                                     ours->usual);
+            if (!then || !now) return fail(why, "%s: of a version of dsplat with other options", path);
+            const int a = (int)strcspn(then, "\n"), b = (int)strcspn(now, "\n"), most = 199;
+            if (a != b || strncmp(then, now, (size_t)a) != 0)
+                return fail(why, "%s: written by a run with %.*s; this run has %.*s", path,
+                            a < most ? a : most, then, b < most ? b : most, now);
+        }
+    return true;
 }
 
 // ---- writing
@@ -174,19 +195,17 @@ static ssize_t write_to_sink(void *cookie, const char *bytes, size_t count) {
 // To a file, of which it removes what killed programs have left, or to a sink.
 static bool writer_open(writer *w, const char *path, const checkpoint_sink *sink, fault *why) {
     *w = (writer){.sum = (uint32_t)crc32(0, NULL, 0), .block = malloc(BLOCK)};
-    if (!w->block)
-        return path ? fail(why, "%s: no memory to write it", path)
-                    : fail(why, "no memory to write a checkpoint");
-    if (path && output_file_open(&w->file, path, why)) {
-        output_file_remove_stale(&w->file);
-        return true;
-    }
-    if (!path)
+    bool done = w->block || fail(why, "%s: no memory to write it", path ? path : "a checkpoint");
+    if (done && path) {
+        done = output_file_open(&w->file, path, why);
+        if (done) output_file_remove_stale(&w->file);
+    } else if (done) {
         w->file.stream =
             fopencookie((void *)(uintptr_t)sink, "wb", (cookie_io_functions_t){.write = write_to_sink});
-    if (w->file.stream) return true;
-    free(w->block);
-    return path ? false : fail(why, "no memory to write a checkpoint");
+        done = w->file.stream || fail(why, "no memory to write a checkpoint");
+    }
+    if (!done) free(w->block);
+    return done;
 }
 
 static void put_host(writer *w, const void *bytes, size_t count) {
@@ -227,7 +246,7 @@ static void put_beginning(writer *w, const checkpoint_key *key, const training_s
                                 .data = key->data};
     training_state whole = *state;
     piece pieces[PIECES];
-    memcpy(header.magic, magic_of_all, sizeof header.magic);
+    memcpy(header.magic, magic, sizeof header.magic);
     for (int i = 0; i < SCENES; i++) header.scenes[i] = scene_of(&whole, i)->count;
     header.file_bytes = file_bytes(&header);
     put(w, &header, sizeof header);
@@ -264,19 +283,6 @@ bool checkpoint_write_to(const checkpoint_sink *sink, const checkpoint_key *key,
     return writer_commit(&w, why);
 }
 
-static bool write_file(const char *path, const checkpoint_key *key, const training_state *state, fault *why) {
-    const bool writes = ranks_own(state->group) == 0;
-    writer w;
-    if (writes && !writer_open(&w, path, NULL, why)) return false;
-    if (writes) put_beginning(&w, key, state);
-    const bool done = put_rows(writes ? &w : NULL, state);
-    if (writes && !done) {
-        free(w.block);
-        output_file_discard(&w.file);
-    }
-    return done && (!writes || writer_commit(&w, why));
-}
-
 // A failure of one rank is one of all.
 static bool told(ranks *group, bool done, fault *why) {
     if (done || ranks_count(group) == 1) return done;
@@ -285,7 +291,18 @@ static bool told(ranks *group, bool done, fault *why) {
 }
 
 bool checkpoint_write(const char *path, const checkpoint_key *key, const training_state *state, fault *why) {
-    return told(state->group, write_file(path, key, state, why) && ranks_barrier(state->group, NULL), why);
+    const bool writes = ranks_own(state->group) == 0;
+    writer w;
+    bool done = !writes || writer_open(&w, path, NULL, why);
+    if (writes && done) put_beginning(&w, key, state);
+    if (done) {
+        done = put_rows(writes ? &w : NULL, state);
+        if (writes && done)
+            done = writer_commit(&w, why);
+        else if (writes)
+            free(w.block), output_file_discard(&w.file);
+    }
+    return told(state->group, done && ranks_barrier(state->group, NULL), why);
 }
 
 // ---- reading
@@ -325,49 +342,36 @@ static bool check_sum(input_file *file, void *block, fault *why) {
     return done && go_to(file, before, why);
 }
 
-static bool check_kind(const char *path, const checkpoint_header *header, fault *why) {
-    const bool is_whole = memcmp(header->magic, magic_of_all, sizeof header->magic) == 0;
-    if (is_whole && header->version == VERSION) return true;
-    if (is_whole)
-        return fail(why, "%s: a checkpoint of version %" PRIu32 "; this dsplat reads version %d", path,
-                    header->version, VERSION);
-    if (memcmp(header->magic, magic_of_part, sizeof header->magic) == 0)
-        return fail(why,
-                    "%s: a part of a checkpoint that an earlier dsplat wrote on several GPUs; this one reads "
-                    "checkpoints of one file",
-                    path);
-    return fail(why, "%s: not a checkpoint of dsplat train", path);
-}
-
-static bool scenes_are_right(const checkpoint_header *header) {
-    const run_place *const place = &header->place;
-    bool right = place->scene >= 0 && place->scene <= place->scenes && place->scenes <= TEACHERS_MOST &&
-                 place_before(place) <= place->views;
-    for (int i = 0; i < SCENES && right; i++)
-        right = header->scenes[i] >= 0 && header->scenes[i] < INT32_MAX &&
-                (i <= place->scene || header->scenes[i] == 0);
-    return right && (place->scenes == 0 || place->ended > 0);
-}
-
 static bool header_is_right(const checkpoint_header *header) {
     const run_place *const place = &header->place;
-    return header->count >= 0 && header->count < INT32_MAX && header->sh_degree >= 0 &&
-           header->sh_degree <= GS_MAX_SH_DEGREE && place->views >= 0 && place->views <= SCHEDULE_MOST &&
-           place->ended >= 0 && place->ended <= place->views && scenes_are_right(header) &&
-           learning_curve_is_possible(&header->learning) && place->steps >= 0 &&
-           place->steps <= place->views && header->averaged >= 0 && header->averaged <= place->steps &&
-           header->exposures >= 0 && header->exposures <= MAX_VIEWS && header->exposed >= EXPOSURE_FIRST &&
-           header->exposed <= EXPOSURE_IN_ORDER && header->settings_bytes <= MAX_SETTINGS &&
-           header->poses >= 0 && header->poses <= MAX_VIEWS && header->file_bytes == file_bytes(header);
+    if (!(header->count >= 0 && header->count < INT32_MAX && header->sh_degree >= 0 &&
+          header->sh_degree <= GS_MAX_SH_DEGREE && place->views >= 0 && place->views <= SCHEDULE_MOST &&
+          place->ended >= 0 && place->ended <= place->views && place->scene >= 0 &&
+          place->scene <= place->scenes && place->scenes <= TEACHERS_MOST &&
+          place_before(place) <= place->views && (place->scenes == 0 || place->ended > 0) &&
+          learning_curve_is_possible(&header->learning) && place->steps >= 0 &&
+          place->steps <= place->views && header->averaged >= 0 && header->averaged <= place->steps &&
+          header->exposures >= 0 && header->exposures <= MAX_VIEWS && header->exposed >= EXPOSURE_FIRST &&
+          header->exposed <= EXPOSURE_IN_ORDER && header->settings_bytes <= MAX_SETTINGS &&
+          header->poses >= 0 && header->poses <= MAX_VIEWS))
+        return false;
+    for (int i = 0; i < SCENES; i++)
+        if (header->scenes[i] < 0 || header->scenes[i] >= INT32_MAX ||
+            (i > place->scene && header->scenes[i] != 0))
+            return false;
+    return header->file_bytes == file_bytes(header);
 }
 
 // Refuses files of another kind or version, damaged ones, and those with another key.
 static bool read_beginning(input_file *file, void *block, const checkpoint_key *key,
                            checkpoint_header *header, fault *why) {
     const char *const path = file->path;
-    if (!input_file_read(file, header, sizeof *header, "a checkpoint's header", why) ||
-        !check_kind(path, header, why))
-        return false;
+    if (!input_file_read(file, header, sizeof *header, "a checkpoint's header", why)) return false;
+    if (memcmp(header->magic, magic, sizeof magic) != 0)
+        return fail(why, "%s: not a checkpoint of dsplat train", path);
+    if (header->version != VERSION)
+        return fail(why, "%s: a checkpoint of version %" PRIu32 "; this dsplat reads version %d", path,
+                    header->version, VERSION);
     if (!header_is_right(header)) return fail(why, "%s: damaged: its header is inconsistent", path);
     if (file->size != header->file_bytes)
         return fail(why, "%s: truncated or damaged: has %" PRIu64 " bytes, not %" PRIu64, path, file->size,
@@ -376,60 +380,46 @@ static bool read_beginning(input_file *file, void *block, const checkpoint_key *
     const bool done =
         check_sum(file, block, why) && (settings || fail(why, "%s: no memory to read it", path)) &&
         input_file_read(file, settings, header->settings_bytes, "a checkpoint's settings", why) &&
-        same_settings(path, settings, key->settings, why);
+        same_settings(path, settings, key, why);
     free(settings);
     return done &&
            (header->data == key->data || fail(why, "%s: of a run on other photographs or cameras", path));
-}
-
-// Memory for what is whole on every rank, and for the average.
-static bool open_pieces(training_state *state, const checkpoint_header *header, fault *why) {
-    const int degree = header->sh_degree;
-    if (header->averaged > 0)
-        state->average =
-            (parameter_average){header->averaged, device_gaussians_open(state->gaussians.count, degree)};
-    if (header->exposures > 0) training_state_open_exposures(state, header->exposures);
-    for (int i = 1; i < SCENES; i++)
-        if (header->scenes[i] > 0) *scene_of(state, i) = device_gaussians_open(header->scenes[i], degree);
-    return (header->poses == 0 || training_state_open_poses(state, header->poses, why)) &&
-           (header->scenes[0] == 0 || scene_open(&state->distillation.start, header->scenes[0], degree, why));
-}
-
-// This rank's rows of all.
-static bool get_rows(input_file *file, void *block, const training_state *state, fault *why) {
-    const uint64_t first = (uint64_t)state->first, rows = (uint64_t)state->gaussians.count,
-                   after = (uint64_t)state->all - first - rows;
-    piece arrays[ARRAYS];
-    list_rows(state, arrays);
-    for (int a = 0; a < ARRAYS; a++) {
-        const uint64_t row = arrays[a].bytes;
-        if (!input_file_skip(file, first * row, "a checkpoint's rows", why) ||
-            !get(file, block, arrays[a].memory, rows * row, why) ||
-            !input_file_skip(file, after * row, "a checkpoint's rows", why))
-            return false;
-    }
-    return true;
 }
 
 // Closes the file. On failure *state is {0}.
 static bool read_checkpoint(input_file *file, const checkpoint_key *key, const training_place *where,
                             training_state *state, fault *why) {
     checkpoint_header header;
-    piece pieces[PIECES];
+    piece pieces[PIECES], arrays[ARRAYS];
     void *const block = malloc(BLOCK);
     bool done = (block || fail(why, "%s: no memory to read it", file->path)) &&
                 read_beginning(file, block, key, &header, why) &&
                 (training_state_open_empty(state, where, header.count, header.sh_degree) ||
                  fail(why, "%s", ranks_error(where->group)));
-    if (done) {
+    if (done) { // what is whole on every rank
+        const int degree = header.sh_degree;
         state->place = header.place;
         state->learning = header.learning;
         state->exposed = (exposure_rule)header.exposed;
-        done = open_pieces(state, &header, why);
+        if (header.averaged > 0)
+            state->average =
+                (parameter_average){header.averaged, device_gaussians_open(state->gaussians.count, degree)};
+        if (header.exposures > 0) training_state_open_exposures(state, header.exposures);
+        for (int i = 1; i < SCENES; i++)
+            if (header.scenes[i] > 0) *scene_of(state, i) = device_gaussians_open(header.scenes[i], degree);
+        done =
+            (header.poses == 0 || training_state_open_poses(state, header.poses, why)) &&
+            (header.scenes[0] == 0 || scene_open(&state->distillation.start, header.scenes[0], degree, why));
         list_pieces(state, pieces);
-        for (int i = 0; i < PIECES && done; i++)
-            done = get(file, block, pieces[i].memory, pieces[i].bytes, why);
-        done = done && get_rows(file, block, state, why);
+        list_rows(state, arrays);
+    }
+    for (int i = 0; i < PIECES && done; i++) done = get(file, block, pieces[i].memory, pieces[i].bytes, why);
+    for (int a = 0; a < ARRAYS && done; a++) { // this rank's rows of all
+        const uint64_t row = arrays[a].bytes, first = (uint64_t)state->first,
+                       rows = (uint64_t)state->gaussians.count;
+        done = input_file_skip(file, first * row, "a checkpoint's rows", why) &&
+               get(file, block, arrays[a].memory, rows * row, why) &&
+               input_file_skip(file, ((uint64_t)state->all - first - rows) * row, "a checkpoint's rows", why);
     }
     input_file_close(file);
     free(block);
@@ -460,8 +450,7 @@ bool checkpoint_read_from(const void *bytes, size_t count, const checkpoint_key 
 
 checkpoint_key saver_key(saver *s) {
     if (!s->key_known)
-        s->key = (checkpoint_key){.settings = s->settings,
-                                  .data = checkpoint_fingerprint(s->views, s->view_count)};
+        s->key = (checkpoint_key){s->settings, checkpoint_fingerprint(s->views, s->view_count), s->usual};
     s->key_known = true;
     return s->key;
 }

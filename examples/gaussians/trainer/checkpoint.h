@@ -19,13 +19,16 @@ typedef struct checkpoint_sink {
 
 // What a run must share with the run that it continues.
 typedef struct checkpoint_key {
-    const char *settings; // checkpoint_settings
+    const char *settings; // checkpoint_settings of the options that are not at their defaults
     uint32_t data;        // checkpoint_fingerprint
+    const char *
+        usual; // checkpoint_settings of all defaults: for options that one of two runs does not know; or NULL
 } checkpoint_key;
 
-// A line "--name value" for each option of a table that ends with OPTION_END, with its current value,
-// except those that are free_on_resume. NULL if there is no memory. The caller frees it by free().
-char *checkpoint_settings(const option_spec *options);
+// A line "--name value", with `before` for the dashes, for each option of a table that ends with OPTION_END, except those that
+// are free_on_resume and those with the value that they have in `usual`, the same table with its defaults; NULL: all. NULL if
+// there is no memory. The caller frees it by free().
+char *checkpoint_settings(const char *before, const option_spec *options, const option_spec *usual);
 // A checksum of cameras, pictures, masks and fitted depth maps, in their order.
 uint32_t checkpoint_fingerprint(const target_view *views, size_t count);
 
@@ -46,8 +49,8 @@ bool checkpoint_read_from(const void *bytes, size_t count, const checkpoint_key 
 // Saves training while it runs: every N steps, and when a stop is requested (signals.h).
 typedef struct saver {
     const char *path;
-    int64_t interval;     // steps between checkpoints; 0: only when a stop is requested
-    const char *settings; // of the key
+    int64_t interval;             // steps between checkpoints; 0: only when a stop is requested
+    const char *settings, *usual; // of the key
     // The key's views. Their fingerprint takes time, so it is computed when it is first needed.
     const target_view *views;
     size_t view_count;

@@ -59,36 +59,32 @@ static void move_all(training_state *state, const gs_density_plan *plan, const g
     clear_sums(state);
 }
 
-static void adapt(const density_step *step) {
-    const density_settings *settings = step->settings;
-    const density_adaptive_settings *s = &settings->adaptive;
-    training_state *state = step->state;
-    const bool was_reset = s->reset_every > 0 && state->place.at > s->reset_every;
-    // Single precision times double, as the thresholds are single and the extent is double.
-    const gs_density_rules rules = {.gradient_threshold = (float)s->gradient_threshold,
-                                    .split_size = (float)((float)s->split_size * settings->extent),
-                                    .split_factor = (float)s->split_factor,
-                                    .least_opacity = (float)settings->least_opacity,
-                                    .most_size =
-                                        was_reset ? (float)((float)s->most_size * settings->extent) : 0,
-                                    .most_gaussians = settings->most_gaussians,
-                                    .seed = step->seed,
-                                    .iteration = (uint64_t)state->place.views};
-    size_t bytes;
-    gs_density_plan plan;
-    GS_CHECK(gs_density_bytes(state->gaussians.count, &bytes));
-    void *workspace = device_buffer_reserve(&step->control->workspace, bytes);
-    GS_CHECK(gs_density_plan_step(&state->gaussians, state->density, &rules, workspace, bytes, &plan, NULL));
-    move_all(state, &plan, &rules);
-}
-
 static bool adaptive_act(const density_step *step) {
-    const density_adaptive_settings *s = &step->settings->adaptive;
-    training_state *state = step->state;
-    const run_place *place = &state->place;
+    const density_settings *const settings = step->settings;
+    const density_adaptive_settings *const s = &settings->adaptive;
+    training_state *const state = step->state;
+    const run_place *const place = &state->place;
     const int64_t every = s->reset_every;
-    if (place->at >= step->settings->until) return true;
-    if (step->due) adapt(step);
+    if (place->at >= settings->until) return true;
+    if (step->due) {
+        // Single precision times double, as the thresholds are single and the extent is double.
+        const gs_density_rules rules = {
+            .gradient_threshold = (float)s->gradient_threshold,
+            .split_size = (float)((float)s->split_size * settings->extent),
+            .split_factor = (float)s->split_factor,
+            .least_opacity = (float)settings->least_opacity,
+            .most_size = every > 0 && place->at > every ? (float)((float)s->most_size * settings->extent) : 0,
+            .most_gaussians = settings->most_gaussians,
+            .seed = step->seed,
+            .iteration = (uint64_t)place->views};
+        size_t bytes;
+        gs_density_plan plan;
+        GS_CHECK(gs_density_bytes(state->gaussians.count, &bytes));
+        void *const workspace = device_buffer_reserve(&step->control->workspace, bytes);
+        GS_CHECK(
+            gs_density_plan_step(&state->gaussians, state->density, &rules, workspace, bytes, &plan, NULL));
+        move_all(state, &plan, &rules);
+    }
     if (every > 0 && place->at / every > place->before / every)
         GS_CHECK(gs_opacity_reset(&state->gaussians, &state->first_moment, &state->second_moment,
                                   (float)s->reset_opacity, NULL));
@@ -280,48 +276,41 @@ int32_t retirement_cameras(const training_state *state, const scored_views *by, 
     return together;
 }
 
-// Scores by the views of a step.
-static void score_views(retirement *r, frame *f, const gs_gaussians *gaussians, const gs_camera *cameras,
-                        int32_t count, distwar_policy policy, float *score) {
-    const float black[GS_CHANNELS] = {0};
-    const int32_t at_once = r->one_by_one ? 1 : count;
-    gs_splat *splats = NULL;
-    if (r->one_by_one) {
-        const size_t bytes = (size_t)count * (size_t)gaussians->count * sizeof *splats;
-        splats = device_buffer_reserve(&r->splats, bytes);
-        const gs_view all = {
-            .gaussians = *gaussians, .camera = cameras[0], .views = {count, cameras}, .splats = splats};
-        GS_CHECK(gs_project(&all, NULL));
-    }
-    for (int32_t first = 0; first < count; first += at_once) {
-        if (splats) f->projected = splats + first * gaussians->count;
-        do { // alpha does not depend on colours; again while the lists have no room
-            frame_queue_views(f, gaussians, 0, &cameras[first], at_once, black);
-        } while (!frame_settle(f));
-        frame_render_backward(f, policy);
-        for (int32_t v = 0; v < at_once; v++)
-            GS_CHECK(
-                gs_score_add(f->gradient.splat_grad + v * gaussians->count, gaussians->count, score, NULL));
-    }
-}
-
 void retirement_score(retirement *r, frame *f, const training_state *state, const scored_views *by,
                       distwar_policy policy, float *score) {
+    const gs_gaussians *const gaussians = &state->gaussians;
     const size_t batch = (size_t)by->batch, begin = (size_t)ranks_own(state->group) * batch,
                  stride = (size_t)ranks_count(state->group) * batch;
+    const float black[GS_CHANNELS] = {0};
     stage_clock *const clock = f->clock; // it has the stages of steps alone
     f->clock = NULL, f->projected = NULL, f->given_splat_grad = NULL;
     f->with_depth = false; // its gradient is of the step's pictures
     for (size_t first = begin; first < retirement_views(by->count); first += stride) {
         gs_camera camera[GS_MAX_VIEWS];
-        const int32_t together = retirement_cameras(state, by, first, camera);
+        const int32_t together = retirement_cameras(state, by, first, camera),
+                      at_once = r->one_by_one ? 1 : together;
+        const size_t views = (size_t)together, splats = views * (size_t)gaussians->count,
+                     bytes =
+                         views * GS_CHANNELS * (size_t)camera->width * (size_t)camera->height * sizeof(float);
         // Scores are compared with each other, so any positive number does, in every pixel: the bytes of 0.747.
-        const size_t bytes =
-            (size_t)together * GS_CHANNELS * (size_t)camera->width * (size_t)camera->height * sizeof(float);
         if (first == begin || batch == 1) // several have one size
             DEVICE_CHECK(
                 cudaMemsetAsync(device_buffer_reserve(&f->color_gradient, bytes), 0x3f, bytes, NULL));
-        score_views(r, f, &state->gaussians, camera, together, policy, score);
+        gs_view all = {.gaussians = *gaussians, .camera = *camera, .views = {together, camera}};
+        if (r->one_by_one) {
+            all.splats = device_buffer_reserve(&r->splats, splats * sizeof *all.splats);
+            GS_CHECK(gs_project(&all, NULL));
+        }
+        for (int32_t from = 0; from < together; from += at_once) {
+            if (r->one_by_one) f->projected = all.splats + from * gaussians->count;
+            do { // alpha does not depend on colours; again while the lists have no room
+                frame_queue_views(f, gaussians, 0, &camera[from], at_once, black);
+            } while (!frame_settle(f));
+            frame_render_backward(f, policy);
+            for (int32_t v = 0; v < at_once; v++)
+                GS_CHECK(gs_score_add(f->gradient.splat_grad + v * gaussians->count, gaussians->count, score,
+                                      NULL));
+        }
     }
     f->clock = clock;
 }

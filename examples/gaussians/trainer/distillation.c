@@ -20,22 +20,19 @@ static void limit_growth(trainer *t) {
     if (most < t->fitted.density.most_gaussians) t->fitted.density.most_gaussians = most;
 }
 
-// On the host: it is seldom needed.
-static bool keep_start(training_state *state) {
-    gs_gaussians start, *const kept = &state->distillation.start;
-    fault why;
-    if (!training_state_copy(state, &start)) return false;
-    const bool done = scene_open(kept, start.count, start.sh_degree, &why);
-    if (done) device_gaussians_download(kept, &start);
-    kept->antialias = start.antialias;
-    device_gaussians_close(&start);
-    return done || ranks_fail_with(state->group, &why);
-}
-
 bool distillation_open(trainer *t) {
     training_state *const state = t->state;
     const bool may_end = t->settings->teachers >= 2 && t->source.trained_order.count > 0;
-    if (may_end && state->place.views == 0 && !keep_start(state)) return false;
+    if (may_end && state->place.views == 0) { // on the host: it is seldom needed
+        gs_gaussians start, *const kept = &state->distillation.start;
+        fault why;
+        if (!training_state_copy(state, &start)) return false;
+        const bool done = scene_open(kept, start.count, start.sh_degree, &why);
+        if (done) device_gaussians_download(kept, &start);
+        kept->antialias = start.antialias;
+        device_gaussians_close(&start);
+        if (!done) return ranks_fail_with(state->group, &why);
+    }
     if (place_is_taught(&state->place)) limit_growth(t);
     return distillation_next(t); // a complete run that has become longer
 }
@@ -45,21 +42,16 @@ void distillation_close(trainer *t) {
     device_buffer_close(&t->teacher_pixels);
 }
 
-// Squared, positions in units of the scene's extent.
-static double distance_between(const gs_camera *a, const gs_camera *b, double extent) {
-    double sum = pow(camera_separation(a, b) / extent, 2);
-    for (int i = 6; i < 9; i++) sum += pow(b->rotation[i] - a->rotation[i], 2);
-    return sum;
-}
-
 // One of the nearest other views; the view itself if it is alone.
 static size_t draw_neighbour(const trainer *t, size_t index, random_stream *random) {
     size_t nearest[NEAREST], found = 0;
     double distance[NEAREST];
+    const gs_camera *const own = &t->source.views[index].camera;
     for (size_t i = 0; i < t->source.count; i++) {
         if (i == index) continue;
-        double d = distance_between(&t->source.views[index].camera, &t->source.views[i].camera,
-                                    t->settings->density.extent);
+        const gs_camera *const other = &t->source.views[i].camera;
+        double d = pow(camera_separation(own, other) / t->settings->density.extent, 2); // and of directions
+        for (int k = 6; k < 9; k++) d += pow(other->rotation[k] - own->rotation[k], 2);
         size_t view = i;
         for (size_t k = 0; k < found; k++) {
             if (!(d < distance[k])) continue;
@@ -73,27 +65,22 @@ static size_t draw_neighbour(const trainer *t, size_t index, random_stream *rand
     return found > 0 ? nearest[random_below(random, found)] : index;
 }
 
-// The rows of a matrix made orthonormal (Gram and Schmidt). False: they are nearly parallel.
-static bool make_rotation(double r[9]) {
-    for (int row = 0; row < 2; row++) {
-        double *const at = r + 3 * row;
-        double along = 0, length = 0;
-        for (int i = 0; row > 0 && i < 3; i++) along += at[i] * r[i];
-        for (int i = 0; i < 3; i++) at[i] -= along * r[i], length += at[i] * at[i];
-        if (!(length > 0.1)) return false;
-        for (int i = 0; i < 3; i++) at[i] /= sqrt(length);
-    }
-    for (int i = 0; i < 3; i++)
-        r[6 + i] = r[(i + 1) % 3] * r[3 + (i + 2) % 3] - r[(i + 2) % 3] * r[3 + (i + 1) % 3];
-    return true;
-}
-
 // Moves a camera by `part` of the way to another. The lens stays.
 static void move_towards(gs_camera *camera, const gs_camera *other, double part) {
     double from[3], to[3], r[9];
     for (int i = 0; i < 9; i++)
         r[i] = (1 - part) * (double)camera->rotation[i] + part * (double)other->rotation[i];
-    if (!make_rotation(r)) return;
+    for (int row = 0; row < 2;
+         row++) { // made orthonormal (Gram and Schmidt), unless rows are nearly parallel
+        double *const at = r + 3 * row;
+        double along = 0, length = 0;
+        for (int i = 0; row > 0 && i < 3; i++) along += at[i] * r[i];
+        for (int i = 0; i < 3; i++) at[i] -= along * r[i], length += at[i] * at[i];
+        if (!(length > 0.1)) return;
+        for (int i = 0; i < 3; i++) at[i] /= sqrt(length);
+    }
+    for (int i = 0; i < 3; i++)
+        r[6 + i] = r[(i + 1) % 3] * r[3 + (i + 2) % 3] - r[(i + 2) % 3] * r[3 + (i + 1) % 3];
     camera_center(camera, from);
     camera_center(other, to);
     for (int i = 0; i < 9; i++) camera->rotation[i] = (float)r[i];

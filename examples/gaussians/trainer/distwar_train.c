@@ -11,8 +11,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+// Settings, and as text what no option is.
+typedef struct described_settings {
+    distwar_train_settings of;
+    char background[64];
+    const char *background_text;
+} described_settings;
+
 struct distwar_trainer {
     distwar_train_settings wanted;
+    char *key, *default_key; // of checkpoints
     ranks *group;
     size_t view_count;
     image *pictures;    // [view_count], of the caller's pixels
@@ -71,45 +79,86 @@ const char *distwar_train_term(int term) {
     return term >= 0 && term < DISTWAR_TRAIN_TERMS ? names[term] : NULL;
 }
 
-static bool choose_weights(const distwar_train_settings *s, loss_weights *out) {
-    loss_weight *const of = (loss_weight *)out; // one for each name
-    static_assert(sizeof *out <= sizeof s->weights, "settings have room for all terms");
-    for (size_t i = 0; i < sizeof *out / sizeof *of; i++) {
-        const double begin = s->weights[i][0], end = s->weights[i][1];
-        if (begin == 0 && end == 0) continue;
-        if (!(begin > 0 && end > 0 && isfinite(begin) && isfinite(end)))
-            return fail(&last, "the weights of %s must be above 0", distwar_train_term((int)i));
-        of[i] = (loss_weight){begin, end};
-    }
-    return true;
-}
-
-static bool choose_density(const char *name, int *kind) {
-    *kind = DENSITY_AUTO;
-    for (int k = 0; name && k < DENSITY_KINDS; k++)
-        if (strcmp(name, density_method_of(k)->name) == 0) *kind = k;
-    return !name || *kind != DENSITY_AUTO || fail(&last, "there is no density control '%s'", name);
+// The settings as options: their ranges, and what a checkpoint says of them.
+static void list_settings(described_settings *s, option_table *table) {
+    static const char *const degrees[] = {"0", "1", "2", "3", NULL};
+    static_assert(sizeof(loss_weights) <= sizeof s->of.weights, "settings have room for all terms");
+    enum {
+#define TERM_INDEX(name, ...) INDEX_OF_##name,
+        LOSS_TERMS(TERM_INDEX)
+#undef TERM_INDEX
+    };
+    const float *const b = s->of.background;
+    snprintf(s->background, sizeof s->background, "%.9g %.9g %.9g", (double)b[0], (double)b[1], (double)b[2]);
+    s->background_text = s->background;
+    if (!s->of.density) s->of.density = "auto";
+    const option_spec rows[] = {
+        OPTION("iterations", &s->of.iterations, .maximum = INFINITY),
+        OPTION("budget", &s->of.budget, .maximum = INFINITY),
+        OPTION("seed", &s->of.seed, .minimum = -INFINITY, .maximum = INFINITY),
+        OPTION("batch", &s->of.batch, .maximum = GS_MAX_VIEWS),
+        OPTION("max_gaussians", &s->of.max_gaussians, .maximum = INFINITY),
+        OPTION("density", &s->of.density),
+        OPTION("sh_degree", &s->of.sh_degree, .maximum = GS_MAX_SH_DEGREE, .choices = degrees),
+        OPTION("background", &s->background_text),
+        OPTION("random_background", &s->of.random_background),
+        OPTION("antialias", &s->of.antialias),
+        OPTION("exposure", &s->of.exposure),
+        OPTION("refine_poses", &s->of.refine_poses),
+        OPTION("reproducible", &s->of.reproducible),
+        OPTION("validate", &s->of.validate, .minimum = -1, .maximum = INFINITY),
+        OPTION("teachers", &s->of.teachers, .maximum = TEACHERS_MOST),
+#define TERM_ROWS(name, ...)                                                                                 \
+    OPTION(#name "_weight", &s->of.weights[INDEX_OF_##name][0], .maximum = INFINITY),                        \
+        OPTION(#name "_weight_end", &s->of.weights[INDEX_OF_##name][1], .maximum = INFINITY),
+        LOSS_TERMS(TERM_ROWS)
+#undef TERM_ROWS
+            OPTIONS_END};
+    option_table_add_group(table, "settings", rows);
 }
 
 static bool choose(distwar_trainer *t) {
     const distwar_train_settings *const s = &t->wanted;
     training_choices *const c = &t->choices;
+    described_settings wanted = {.of = *s}, usual = {.of = distwar_train_defaults()};
+    option_table table = {0}, default_table = {0};
+    list_settings(&wanted, &table);
+    list_settings(&usual, &default_table);
     *c = training_choices_default();
-    c->iterations = s->iterations > 0 ? s->iterations : USUAL_ITERATIONS;
+    loss_weight *const weights = (loss_weight *)&c->weights; // one for each name
+    for (int i = 0; distwar_train_term(i); i++) {
+        const double begin = s->weights[i][0], end = s->weights[i][1];
+        if (begin == 0 && end == 0) continue;
+        if (!(begin > 0 && end > 0 && isfinite(begin) && isfinite(end)))
+            return fail(&last, "the weights of %s must be above 0", distwar_train_term(i));
+        weights[i] = (loss_weight){begin, end};
+    }
+    for (int i = 0; i < table.count; i++) {
+        const option_spec *const row = &table.rows[i];
+        const double value = row->kind == OPTION_INT      ? (double)*(const int64_t *)row->value
+                             : row->kind == OPTION_REAL   ? *(const double *)row->value
+                             : row->kind == OPTION_CHOICE ? *(const int *)row->value
+                                                          : 0;
+        if (!(value >= row->minimum && value <= row->maximum))
+            return fail(&last, "%s is out of range", row->name);
+    }
+    t->key = checkpoint_settings("", table.rows, default_table.rows);
+    t->default_key = checkpoint_settings("", default_table.rows, NULL);
+    if (!t->key || !t->default_key) return fail(&last, "no memory for the settings");
+    c->iterations = s->budget > 0 ? 0 : s->iterations > 0 ? s->iterations : USUAL_ITERATIONS;
     c->seed = s->seed, c->batch = s->batch, c->budget = s->budget, c->validate = s->validate;
     c->teachers = s->teachers;
     c->random_background = s->random_background;
     c->refine_poses = s->refine_poses;
     c->density.most_gaussians = s->max_gaussians;
     memcpy(c->background, s->background, sizeof c->background);
+    c->reproducible = s->reproducible;
     if (s->reproducible) c->tune = false, c->policy = (distwar_policy){DISTWAR_FIXED, 0};
-    if (!(s->budget >= 0) || s->batch < 0 || s->batch > GS_MAX_VIEWS || s->max_gaussians < 0 ||
-        s->sh_degree < 0 || s->sh_degree > GS_MAX_SH_DEGREE || s->validate < -1 || s->teachers < 0 ||
-        s->teachers > TEACHERS_MOST)
-        return fail(&last, "budget, batch, max_gaussians, sh_degree, validate or teachers is out of range");
-    if (s->budget > 0 && (s->reproducible || s->refine_poses))
-        return fail(&last, "a budget excludes reproducible and refine_poses");
-    return choose_weights(s, &c->weights) && choose_density(s->density, &c->density.kind);
+    for (int k = 0; k < DENSITY_KINDS; k++)
+        if (s->density && strcmp(s->density, density_method_of(k)->name) == 0) c->density.kind = k;
+    return (!s->density || c->density.kind != DENSITY_AUTO ||
+            fail(&last, "there is no density control '%s'", s->density)) &&
+           training_choices_combine(c, &last);
 }
 
 static bool open_views(distwar_trainer *t, const distwar_train_data *data) {
@@ -143,10 +192,17 @@ static bool open_views(distwar_trainer *t, const distwar_train_data *data) {
                                    &last);
 }
 
-static bool open_state(distwar_trainer *t, const distwar_train_data *data) {
+static bool open_all(distwar_trainer *t, void *context) {
+    const distwar_train_data *const data = context;
+    if (!choose(t) || !open_views(t, data)) return false;
+    t->budget = (budget_recipe){.choices = &t->choices, .data = &t->known};
+    t->settings = t->wanted.budget > 0
+                      ? budget_recipe_start(&t->budget)
+                      : training_settings_from(&t->choices, &t->known, t->choices.iterations);
     start_settings start = {.sh_degree = t->wanted.sh_degree, .extent = t->known.extent};
     gs_gaussians host = data->scene;
     const bool from_points = host.count == 0;
+    const int64_t views = (int64_t)t->view_count;
     density_start(&t->choices.density, &t->known, t->settings.iterations, &start.opacity, &start.size);
     if (from_points && data->point_count == 0)
         return fail(&last, "there are neither points nor Gaussians to start from");
@@ -157,20 +213,10 @@ static bool open_state(distwar_trainer *t, const distwar_train_data *data) {
     training_state_open(&t->state, t->group, &host);
     if (from_points) scene_close(&host);
     if (t->wanted.exposure && default_exposures(t->view_count))
-        training_state_open_exposures(&t->state, (int64_t)t->view_count);
-    return !t->wanted.refine_poses ||
-           (training_state_open_poses(&t->state, (int64_t)t->view_count, &last) &&
-            poses_start_in(t->state.pose, t->views, t->view_count, &t->state, &last));
-}
-
-static bool open_all(distwar_trainer *t, void *context) {
-    const distwar_train_data *const data = context;
-    if (!choose(t) || !open_views(t, data)) return false;
-    t->budget = (budget_recipe){.choices = &t->choices, .data = &t->known};
-    t->settings = t->wanted.budget > 0
-                      ? budget_recipe_start(&t->budget)
-                      : training_settings_from(&t->choices, &t->known, t->choices.iterations);
-    if (!open_state(t, data)) return false;
+        training_state_open_exposures(&t->state, views);
+    if (t->wanted.refine_poses && !(training_state_open_poses(&t->state, views, &last) &&
+                                    poses_start_in(t->state.pose, t->views, t->view_count, &t->state, &last)))
+        return false;
     t->trainer = trainer_open(NULL, &t->state, t->views, t->view_count, &t->settings, &last);
     return t->trainer != NULL;
 }
@@ -201,6 +247,8 @@ void distwar_trainer_close(distwar_trainer *t) {
     validation_views_close(&t->validation);
     free(t->views);
     free(t->pictures);
+    free(t->key);
+    free(t->default_key);
     ranks_alone_close(t->group);
     free(t);
 }
@@ -325,24 +373,12 @@ bool distwar_trainer_picture(distwar_trainer *t, const gs_camera *camera, uint8_
 
 // ---- save and resume
 
-// Writes everything that decides the steps but the data.
-static void describe(const distwar_trainer *t, char text[512]) {
-    const distwar_train_settings *const s = &t->wanted;
-    snprintf(
-        text, 512,
-        "iterations %lld\nbudget %.17g\nseed %lld\nbatch %lld\nmax_gaussians %lld\ndensity %s\nsh_degree %d\n"
-        "background %.9g %.9g %.9g\nrandom_background %d\nantialias %d\nexposure %d\nrefine_poses %d\n"
-        "reproducible %d\nvalidate %lld\nteachers %lld\n",
-        (long long)s->iterations, s->budget, (long long)s->seed, (long long)s->batch,
-        (long long)s->max_gaussians, s->density ? s->density : "auto", s->sh_degree, (double)s->background[0],
-        (double)s->background[1], (double)s->background[2], s->random_background, s->antialias, s->exposure,
-        s->refine_poses, s->reproducible, (long long)s->validate, (long long)s->teachers);
+static checkpoint_key key_of(const distwar_trainer *t) {
+    return (checkpoint_key){t->key, checkpoint_fingerprint(t->views, t->view_count), t->default_key};
 }
 
 static bool save(distwar_trainer *t, void *context) {
-    char settings[512];
-    describe(t, settings);
-    const checkpoint_key key = {settings, checkpoint_fingerprint(t->views, t->view_count)};
+    const checkpoint_key key = key_of(t);
     if (!trainer_report(t->trainer)) return fail(&last, "%s", ranks_error(t->group)); // the time that is used
     return checkpoint_write_to(context, &key, &t->state, &last);
 }
@@ -360,9 +396,7 @@ typedef struct saved_bytes {
 
 static bool resume(distwar_trainer *t, void *context) {
     const saved_bytes *const saved = context;
-    char settings[512];
-    describe(t, settings);
-    const checkpoint_key key = {settings, checkpoint_fingerprint(t->views, t->view_count)};
+    const checkpoint_key key = key_of(t);
     training_state state;
     if (!checkpoint_read_from(saved->bytes, saved->count, &key, t->group, &state, &last)) return false;
     trainer_close(t->trainer);

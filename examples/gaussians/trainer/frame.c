@@ -140,11 +140,6 @@ static float *planes_of_view(const frame *f, float *all, size_t channels, int32_
     return all + (size_t)view * channels * pixels_of(&f->view.camera);
 }
 
-static void project(const gs_view *view, stage_clock *clock) {
-    GS_CHECK(gs_project(view, NULL));
-    stage_clock_mark(clock, STAGE_PROJECT);
-}
-
 // Lists, again with more room until they fit, and the image.
 static void bin_and_blend(gs_view *view, device_buffer *workspace, stage_clock *clock) {
     gs_status status;
@@ -162,7 +157,8 @@ static void bin_and_blend(gs_view *view, device_buffer *workspace, stage_clock *
 }
 
 void render_view(gs_view *view, device_buffer *workspace, stage_clock *clock) {
-    project(view, clock);
+    GS_CHECK(gs_project(view, NULL));
+    stage_clock_mark(clock, STAGE_PROJECT);
     bin_and_blend(view, workspace, clock);
 }
 
@@ -220,8 +216,10 @@ void frame_queue_views(frame *f, const gs_gaussians *gaussians, int sh_degree_us
     set_view(f, gaussians, sh_degree_used, cameras, background);
     if (!f->report) DEVICE_CHECK(cudaMallocHost((void **)&f->report, sizeof *f->report));
     if (view->isect_capacity > 0) view->report = f->report; // else the first picture waits
-    if (!f->projected) project(view, f->clock);
-    bin_and_blend(view, &f->bin, f->clock);
+    if (f->projected)
+        bin_and_blend(view, &f->bin, f->clock);
+    else
+        render_view(view, &f->bin, f->clock);
 }
 
 bool frame_settle(frame *f) {

@@ -88,20 +88,14 @@ static gain_spread measure_spread(const trainer *t, const exposure_grouping *by,
     return out;
 }
 
-// Now, and again after as many views.
-static bool settles_now(const trainer *t) {
-    const training_state *const state = t->state;
-    const int64_t rounds = ROUNDS * views_in_use(t), every = rounds > LEAST_VIEWS ? rounds : LEAST_VIEWS;
-    if (state->exposures == 0) return false;
-    if (state->exposed == EXPOSURE_FIRST)
-        return state->place.views >= every || progress_at(t->settings, state->place.at + 1) >= part;
-    return training_passed(state->place.at, state->place.at - state->place.before, every);
-}
-
 void exposures_settle(trainer *t) {
     training_state *const state = t->state;
-    if (!settles_now(t)) return;
-    const bool first = state->exposed == EXPOSURE_FIRST;
+    const run_place *const place = &state->place;
+    const int64_t rounds = ROUNDS * views_in_use(t), every = rounds > LEAST_VIEWS ? rounds : LEAST_VIEWS;
+    const bool first = state->exposed == EXPOSURE_FIRST,
+               now = first ? place->views >= every || progress_at(t->settings, place->at + 1) >= part
+                           : training_passed(place->at, place->at - place->before, every);
+    if (state->exposures == 0 || !now) return;
     device_download(t->log_gains, state->exposure, (size_t)state->exposures * sizeof *t->log_gains);
     gain_spread spread = measure_spread(t, t->grouping, false);
     if (first) {

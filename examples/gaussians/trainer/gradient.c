@@ -52,7 +52,7 @@ bool trainer_weigh(trainer *t, const step_views *of) {
     for (int32_t v = 0; v < of->count; v++) {
         const target_view *const view = &t->source.views[of->index[v]];
         step_weights *const weights = &t->weights[t->waiting + v];
-#define WEIGH(name, results, first, last, has, ...)                                                          \
+#define WEIGH(name, results, first, last, unit, call, has, ...)                                              \
     weights->name =                                                                                          \
         has(view) && !of->taught[v] ? scheduled_weight(t->settings, &t->settings->weights.name, of->at) : 0;
         LOSS_TERMS(WEIGH)
@@ -115,33 +115,26 @@ void frame_gradient_close(trainer *t) {
     frame_close(&t->one.f);
 }
 
-// Queues the losses of the views.
-static void queue_view_losses(trainer *t, const step_views *of) {
-    frame *const f = &t->one.f;
-    frame_target targets[GS_MAX_VIEWS];
-    for (int32_t v = 0; v < of->count; v++) {
-        targets[v] = (frame_target){trainer_target(t, of, v, of->view[v]), of->view[v]->mask,
-                                    t->results[t->waiting + of->before + v].color};
-        f->chosen = v;
-        if (of->exposure[v]) frame_expose(f, of->exposure[v]);
-    }
-    frame_loss(f, targets, true);
-    for (int32_t v = 0; v < of->count; v++) {
-        f->chosen = v;
-#define QUEUE(name, results, first, last, has, queue) queue(t, of, v);
-        LOSS_TERMS(QUEUE)
-#undef QUEUE
-    }
-}
-
 // Queues the forward pass and the loss, again while the lists have no room.
 bool frame_queue_loss(trainer *t, const step_views *of, const gs_gaussians *gaussians) {
     frame *const f = &t->one.f;
+    frame_target targets[GS_MAX_VIEWS];
     double began;
     bool settled;
     do {
         frame_queue_views(f, gaussians, of->sh_degree, of->camera, of->count, of->background);
-        queue_view_losses(t, of);
+        for (f->chosen = 0; f->chosen < of->count; f->chosen++) {
+            const int32_t v = f->chosen;
+            targets[v] = (frame_target){trainer_target(t, of, v, of->view[v]), of->view[v]->mask,
+                                        t->results[t->waiting + of->before + v].color};
+            if (of->exposure[v]) frame_expose(f, of->exposure[v]);
+        }
+        frame_loss(f, targets, true);
+#define QUEUE(name, results, first, last, unit, call, has, queue) queue(t, of, f->chosen);
+        for (f->chosen = 0; f->chosen < of->count; f->chosen++) {
+            LOSS_TERMS(QUEUE)
+        }
+#undef QUEUE
         began = seconds_now();
         // The device waits for other ranks too, which may be gone.
         if (ranks_count(t->group) > 1 && !ranks_wait(t->group, t->one.watch)) return false;
@@ -248,7 +241,7 @@ static bool take_one_by_one(trainer *t, const step_views *of, const gs_gaussians
     return true;
 }
 
-bool frame_gradient_of(trainer *t, const step_views *of, const gs_view **view, const float **mean2d) {
+static bool frame_gradient_of(trainer *t, const step_views *of, const gs_view **view, const float **mean2d) {
     frame *const f = &t->one.f;
     const gs_gaussians gaussians = trainer_gaussians(t, of);
     float *const sums = frame_exposure_sums(t);

@@ -60,6 +60,12 @@ int64_t place_last_view(const training_settings *settings, const run_place *plac
     return before + (of_phase < place->ended ? of_phase : place->ended);
 }
 
+// Where the end of the schedule begins, 0..1, that follows once place->ended is known.
+static double scheduled_end(const training_settings *s) {
+    const bool grows = s->density.kind != DENSITY_NONE;
+    return fmin(1, fmax(s->validation_until, grows ? progress_at(s, s->density.until) : 0));
+}
+
 // The step of the schedule after so many views, once training has ended before its time.
 static int64_t step_at_end(const training_settings *settings, const run_place *place, int64_t views) {
     const int64_t before = place_before(place), own = views - before;
@@ -129,23 +135,6 @@ double progress_at(const training_settings *settings, int64_t step) {
     return settings->iterations > 1 ? (double)(step - 1) / (double)(settings->iterations - 1) : 0;
 }
 
-double scheduled_end(const training_settings *s) {
-    const bool grows = s->density.kind != DENSITY_NONE;
-    return fmin(1, fmax(s->validation_until, grows ? progress_at(s, s->density.until) : 0));
-}
-
-float scheduled_mean_rate(const training_settings *settings, int64_t step) {
-    if (settings->rates.mean == 0) return 0;
-    return (float)(settings->rates.mean *
-                   pow(settings->final_mean_rate / settings->rates.mean, progress_at(settings, step)));
-}
-
-float scheduled_sh_rate(const training_settings *settings, int64_t step) {
-    const double first = settings->rates.shN, last = settings->final_sh_rest;
-    if (first == 0 || last == 0) return settings->rates.shN;
-    return (float)(first * pow(last / first, progress_at(settings, step)));
-}
-
 double scheduled_weight(const training_settings *settings, const loss_weight *weight, int64_t step) {
     if (weight->first == 0) return 0;
     return weight->first * pow(weight->last / weight->first, progress_at(settings, step));
@@ -166,12 +155,14 @@ gs_gaussians gaussians_of_step(const training_settings *settings, const gs_gauss
     return out;
 }
 
-gs_adam_rates scheduled_rates(const training_settings *settings, int64_t step, int degree, int64_t views) {
+gs_adam_rates scheduled_rates(const training_settings *s, int64_t step, int degree, int64_t views) {
     const float factor = sqrtf((float)views);
-    gs_adam_rates rates = settings->rates;
-    rates.mean = factor * scheduled_mean_rate(settings, step);
-    rates.log_scale *= factor, rates.quaternion *= factor, rates.opacity_logit *= factor;
-    rates.sh0 *= factor, rates.shN = factor * scheduled_sh_rate(settings, step);
+    const double progress = progress_at(s, step), sh_first = s->rates.shN, sh_last = s->final_sh_rest;
+    gs_adam_rates rates = s->rates;
+    if (rates.mean != 0) rates.mean = (float)(rates.mean * pow(s->final_mean_rate / rates.mean, progress));
+    if (sh_first != 0 && sh_last != 0) rates.shN = (float)(sh_first * pow(sh_last / sh_first, progress));
+    rates.mean *= factor, rates.log_scale *= factor, rates.quaternion *= factor;
+    rates.opacity_logit *= factor, rates.sh0 *= factor, rates.shN *= factor;
     rates.sh_coefficients = (degree + 1) * (degree + 1);
     return rates;
 }
@@ -201,16 +192,6 @@ static int by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-// 0 before two calls of pace_note.
-static double pace_step_seconds(const pace *p) {
-    double sorted[PACE_WINDOW];
-    const int64_t timed = p->steps - 1, count = timed < PACE_WINDOW ? timed : PACE_WINDOW;
-    if (count < 1) return 0;
-    memcpy(sorted, p->recent, (size_t)count * sizeof *sorted);
-    qsort(sorted, (size_t)count, sizeof *sorted, by_value);
-    return sorted[(count - 1) / 2];
-}
-
 bool pace_is_known(const pace *p) {
     return p->steps > KNOWN_STEPS || (p->steps > LEAST_STEPS && p->last * KNOWN_SHARE >= p->budget) ||
            (p->steps > 1 && p->last * LAST_SHARE >= p->budget);
@@ -218,7 +199,14 @@ bool pace_is_known(const pace *p) {
 
 double pace_steps_left(const pace *p) {
     const double left = p->budget - p->last;
-    const double one = pace_step_seconds(p) * (p->ahead > 0 ? p->ahead : 1),
+    const int64_t timed = p->steps - 1, count = timed < PACE_WINDOW ? timed : PACE_WINDOW;
+    double sorted[PACE_WINDOW] = {0};
+    if (count > 0) {
+        memcpy(sorted, p->recent, (size_t)count * sizeof *sorted);
+        qsort(sorted, (size_t)count, sizeof *sorted, by_value);
+    }
+    const double median = count > 0 ? sorted[(count - 1) / 2] : 0;
+    const double one = median * (p->ahead > 0 ? p->ahead : 1),
                  time = fmax(left - p->between * (double)p->between_left, left / 2);
     return one * SCHEDULE_MOST > time ? time / one : SCHEDULE_MOST;
 }

@@ -161,8 +161,6 @@ void density_options_list(density_settings *s, option_table *table) {
                .help = "density control ends before this iteration; auto: 5/6 of the run, adaptive 1/2"),
         OPTION("density-every", &s->every, .minimum = 1, .maximum = INFINITY,
                .help = "iterations between actions of density control"),
-        OPTION("prune-opacity", &s->least_opacity, .maximum = 0.99,
-               .help = "remove Gaussians less opaque than this; split and mcmc move them"),
         OPTION("growth", &s->growth, .maximum = 1,
                .help =
                    "split, mcmc: fraction of the Gaussians added at each action, more if the limit is far"),
@@ -176,16 +174,6 @@ void density_options_list(density_settings *s, option_table *table) {
                    "iterations between these removals; auto: 1000, or 10 per training view if that is more"),
         OPTION("grow-gradient", &s->adaptive.gradient_threshold, .maximum = INFINITY,
                .help = "adaptive: clone or split Gaussians whose mean screen-space gradient reaches this"),
-        OPTION("mcmc-noise", &s->mcmc.noise, .maximum = 1e12,
-               .help = "mcmc: scale of the noise, as a multiple of the learning rate of means, in a scene of "
-                       "extent 5"),
-        OPTION("opacity-penalty", &s->mcmc.opacity_weight, .maximum = 1e12,
-               .help = "mcmc: weight of the mean opacity in the loss until density control ends"),
-        OPTION(
-            "scale-penalty", &s->mcmc.scale_weight, .maximum = 1e12,
-            .help =
-                "mcmc: weight of the mean axis, in fifths of the scene's extent, in the loss until density "
-                "control ends"),
         OPTIONS_END};
     option_table_add_group(table, "density control", rows);
 }
@@ -235,7 +223,10 @@ training_choices training_choices_default(void) {
                               .teachers = TEACHERS_MOST,
                               .average = default_average,
                               .dropout = -1,
-                              .weights = loss_weights_default(),
+#define LOSS_WEIGHT(name, results, at_first, at_last, ...) .name = {at_first, at_last},
+                              .weights = {LOSS_TERMS(LOSS_WEIGHT)},
+#undef LOSS_WEIGHT
+
                               .tune = true,
                               .policy = {DISTWAR_TREE, BLEND_THRESHOLD},
                               .resolutions = {.automatic = true},
@@ -253,14 +244,39 @@ size_t training_validation_count(const training_choices *choices, size_t count) 
     return choices->refine_poses ? 0 : default_validation(count);
 }
 
+bool training_choices_combine(const training_choices *c, fault *why) {
+    const bool several = c->ranks > 1;
+    const struct {
+        bool met;
+        const char *sentence;
+    } refused[] = {
+        {c->reproducible && c->seconds > 0, "--reproducible excludes --seconds, which depends on the clock"},
+        {c->reproducible && c->budget > 0,
+         "--reproducible excludes --budget, whose steps depend on the clock"},
+        {c->budget > 0 && c->iterations > 0,
+         "--budget excludes --iterations: their number follows from the time"},
+        {c->budget > 0 && c->seconds > 0, "--budget excludes --seconds: both say when training ends"},
+        {c->budget > 0 && c->refine_poses, "--budget excludes --refine-poses: poses take iterations before"},
+        {c->validate > 0 && c->refine_poses,
+         "--validate excludes --refine-poses: poses of views that are set aside would stay behind"},
+        {c->refine_poses && resolution_most_views(&c->resolutions, c->batch) > 1,
+         "--refine-poses takes one view per step"},
+        {c->from && c->random, "--from excludes --random: training starts from one of them"},
+        {several && c->view, "--gpus excludes --view: the page shows the Gaussians of one GPU"},
+        {several && c->depth, "--gpus excludes --depth: maps are compared with the depth of whole views"},
+        {several && c->refine_poses,
+         "--gpus excludes --refine-poses: refined poses take one view per step, by all Gaussians"},
+        {several && c->density.kind == DENSITY_ADAPTIVE,
+         "--gpus excludes --density adaptive: its clones and prunes change the number on each GPU; take "
+         "split or mcmc"}};
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+        if (refused[i].met) return fail(why, "%s", refused[i].sentence);
+    return true;
+}
+
 bool training_choices_suit(const training_choices *choices, const training_data *data, fault *why) {
-    if (choices->refine_poses && choices->validate > 0)
-        return fail(
-            why, "--validate excludes --refine-poses: poses of views that are set aside would stay behind");
-    if (resolution_most_views(&choices->resolutions, choices->batch) <= 1)
-        return true; // auto does what is possible
-    if (choices->refine_poses) return fail(why, "--refine-poses takes one view per step");
-    return resolution_views_match(data->views, data->count, why);
+    return resolution_most_views(&choices->resolutions, choices->batch) <= 1 || // auto does what is possible
+           resolution_views_match(data->views, data->count, why);
 }
 
 training_settings training_settings_from(const training_choices *c, const training_data *data,
@@ -308,8 +324,11 @@ training_settings training_settings_from(const training_choices *c, const traini
     rates->mean *= part, rates->log_scale *= part, rates->quaternion *= part, rates->opacity_logit *= part;
     rates->sh0 *= part, rates->shN *= part;
     settings.final_mean_rate *= part, settings.final_sh_rest *= part;
-    const double unit = data->extent / default_extent; // differences of inverse depths are inverse lengths
-    settings.weights.depth.first *= unit, settings.weights.depth.last *= unit;
+#define CONVERT(name, results, first_step, last_step, unit, ...)                                             \
+    settings.weights.name.first *= pow(data->extent / default_extent, unit);                                 \
+    settings.weights.name.last *= pow(data->extent / default_extent, unit);
+    LOSS_TERMS(CONVERT)
+#undef CONVERT
     memcpy(settings.background, c->background, sizeof settings.background);
     return settings;
 }
@@ -337,22 +356,14 @@ training_settings budget_recipe_start(budget_recipe *recipe) {
 
 // ---- memory
 
-// Above the pairs of the trained scenes of docs/benchmarks/rasteriser.md with the quarter of room that lists get.
-static double pairs_of(double splats, double pixels) {
-    return 1.5 * splats + 0.75 * pixels;
-}
-
-static double scene_bytes(const training_settings *s, double most, int sh_degree) {
-    const double floats = 11 + 3.0 * (sh_degree + 1) * (sh_degree + 1);
-    return 4 * most * ((s->average_part > 0 ? 5 : 4) * floats + 2);
-}
-
 // What a rendering of `views` cameras writes.
 static double image_bytes(const gs_camera *camera, double most, double views) {
     const double splats = views * most, pixels = views * camera->width * camera->height;
-    const gs_view view = {.gaussians = {.count = (int64_t)splats},
-                          .camera = *camera,
-                          .isect_capacity = (int64_t)pairs_of(splats, pixels)};
+    const gs_view view = {
+        .gaussians = {.count = (int64_t)splats},
+        .camera = *camera,
+        // Above the pairs of the trained scenes of docs/benchmarks/rasteriser.md with the quarter of room that lists get.
+        .isect_capacity = (int64_t)(1.5 * splats + 0.75 * pixels)};
     size_t lists;
     GS_CHECK(gs_bin_bytes(&view, &lists));
     return (double)lists + splats * sizeof(gs_splat) +
@@ -378,7 +389,9 @@ training_memory training_memory_of(const training_settings *settings, const trai
     const double most = (double)settings->density.most_gaussians;
     const double largest = most > (double)start ? most : (double)start;
     const double views = (double)resolution_most_views(&settings->resolutions, settings->batch);
-    training_memory memory = {.scene = scene_bytes(settings, largest / ranks, sh_degree)};
+    const double floats = 11 + 3.0 * (sh_degree + 1) * (sh_degree + 1),
+                 sets = settings->average_part > 0 ? 5 : 4;
+    training_memory memory = {.scene = 4 * (largest / ranks) * (sets * floats + 2)};
     for (size_t i = 0; i < data->count; i++) {
         const target_view *const view = &data->views[i];
         const double step = step_bytes(settings, view, largest / ranks, views);

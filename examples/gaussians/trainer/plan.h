@@ -12,27 +12,21 @@ C_LINKAGE_BEGIN
 // ---- the terms that are added to the loss of colours. A new one takes a row here and its functions in gradient.c; settings,
 // options, checkpoints and logs follow
 
-// name: of its weight and results, and of the options --NAME-weight and --NAME-weight-end. results: doubles that a view
-// leaves on the device, the term first. first, last: its weight at the first step and at the last. The functions are
-// gradient.c's: whether a view has it, and how it is queued.
-#define LOSS_TERMS(X) X(depth, 1, 1, 0.01, has_depth, queue_depth) /* gs_depth_loss; Kerbl et al. 2024 */
+// name: of its weight and results, of the options --NAME-weight and --NAME-weight-end, and of the member of gs_gradient that it
+// adds to. results: doubles that a view leaves on the device, the term first. first, last: its weight at the first step and at
+// the last, in a scene of default_extent; in others times (extent / default_extent)^unit. call: for --check-finite. has, queue:
+// gradient.c's functions: whether a view has it, and how it is queued.
+#define LOSS_TERMS(X) X(depth, 1, 1, 0.01, 1, "gs_depth_loss", has_depth, queue_depth) /* Kerbl et al. 2024 */
 
 typedef struct loss_weight {
     double first, last; // at the first step and at the last; exponential between. 0 at first: none
 } loss_weight;
 
 typedef struct loss_weights {
-#define LOSS_WEIGHT(name, results, first, last, has, queue) loss_weight name;
+#define LOSS_WEIGHT(name, results, first, last, unit, call, has, queue) loss_weight name;
     LOSS_TERMS(LOSS_WEIGHT)
 #undef LOSS_WEIGHT
 } loss_weights;
-
-static inline loss_weights loss_weights_default(void) {
-#define LOSS_WEIGHT(name, results, first, last, has, queue) {first, last},
-    const loss_weights out = {LOSS_TERMS(LOSS_WEIGHT)};
-#undef LOSS_WEIGHT
-    return out;
-}
 
 // ---- density control
 
@@ -277,16 +271,11 @@ bool place_teaches(const run_place *place);
 // there, one after another, to teach a last one that has at least twice as many views, or twice the time.
 // 0: the first is all.
 int64_t scheduled_teachers(const training_settings *settings, const run_place *place);
-// Where the end of the schedule begins, 0..1, that follows once place->ended is known.
-double scheduled_end(const training_settings *settings);
 // 0 at the first step, 1 at the last.
 double progress_at(const training_settings *settings, int64_t step);
-// The SH degree in use at a step = 1, 2, ... and that step's learning rate of means.
+// The SH degree in use at a step = 1, 2, ...
 int scheduled_sh_degree(const training_settings *settings, int sh_degree, int64_t step);
-float scheduled_mean_rate(const training_settings *settings, int64_t step);
-// The step's learning rate of SH above the constant.
-float scheduled_sh_rate(const training_settings *settings, int64_t step);
-// All rates of a step of `views` views, whose square root multiplies them. degree: of SH in use.
+// The rates of a step of `views` views, whose square root multiplies them. degree: of SH in use.
 gs_adam_rates scheduled_rates(const training_settings *settings, int64_t step, int degree, int64_t views);
 // What a step renders: the Gaussians, with settings->dropout opacities of their own, which lie in `logits`. step: of the
 // schedule; iteration: views seen before; first: the index of the first Gaussian among all.
@@ -315,6 +304,8 @@ typedef struct training_choices {
     double sh_rate;                  // a multiple of the published rate; 0: the default
     loss_weights weights;
     bool tune, random_background, refine_poses, check_finite;
+    bool reproducible, from, random, depth,
+        view;              // whether the options of this name are given: for training_choices_combine
     distwar_policy policy; // unless tune
     float background[3];
     resolution_schedule resolutions;
@@ -326,6 +317,8 @@ training_choices training_choices_default(void);
 
 // How many of `count` views validate.
 size_t training_validation_count(const training_choices *choices, size_t count);
+// Fails with a sentence if choices are not served together: the one place that says so.
+bool training_choices_combine(const training_choices *choices, fault *why);
 // Fails if the views cannot share a step as chosen.
 bool training_choices_suit(const training_choices *choices, const training_data *data, fault *why);
 training_settings training_settings_from(const training_choices *choices, const training_data *data,

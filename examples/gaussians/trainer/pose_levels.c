@@ -117,17 +117,6 @@ static bool train_once(picture_cache *pictures, training_state *state, const tar
     return done;
 }
 
-// Gaussians are relocated, as poses follow what a scene leaves over. Their number stays.
-static density_settings level_density(const training_settings *settings, int64_t steps, int64_t count) {
-    density_settings density = settings->density;
-    density.kind = DENSITY_MCMC;
-    density.most_gaussians = count;
-    density.from = steps / 5;
-    density.until = steps * 5 / 6;
-    density.every = 100;
-    return density;
-}
-
 // at: where the scene of the size before is, empty at first; becomes that of this size.
 static bool refine_level(refined_pose *poses, const target_view *small, size_t count,
                          const training_settings *settings, const pose_levels *levels, weighted_points *at,
@@ -139,7 +128,12 @@ static bool refine_level(refined_pose *poses, const target_view *small, size_t c
     const double pixels = (double)count * first->width * first->height;
     if (!levels->start(levels->context, (size_t)fmax(1, pixels / PIXELS_A_GAUSSIAN), &host, why))
         return false;
-    here.density = level_density(settings, levels->steps, host.count);
+    // Gaussians are relocated, as poses follow what a scene leaves over. Their number stays.
+    here.density = settings->density;
+    here.density.kind = DENSITY_MCMC;
+    here.density.most_gaussians = host.count;
+    here.density.from = levels->steps / 5, here.density.until = levels->steps * 5 / 6;
+    here.density.every = 100;
     training_state state;
     training_state_open(&state, levels->group, &host);
     scene_close(&host);

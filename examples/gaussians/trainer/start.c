@@ -53,51 +53,37 @@ static float coordinate(const tree *t, int64_t place, int axis) {
     return t->points[t->order[place]][axis];
 }
 
-static int widest_axis(const tree *t, int64_t begin, int64_t end) {
-    int widest = 0;
+static void build(tree *t, int64_t begin, int64_t end) {
+    const int64_t middle = begin + (end - begin) / 2;
+    int axis = 0;
     double width = -1;
-    for (int axis = 0; axis < 3; axis++) {
+    if (end - begin <= LEAF) return;
+    for (int a = 0; a < 3; a++) { // the widest
         double low = INFINITY, high = -INFINITY;
         for (int64_t i = begin; i < end; i++) {
-            low = fmin(low, coordinate(t, i, axis));
-            high = fmax(high, coordinate(t, i, axis));
+            low = fmin(low, coordinate(t, i, a));
+            high = fmax(high, coordinate(t, i, a));
         }
-        if (high - low > width) {
-            width = high - low;
-            widest = axis;
-        }
+        if (high - low > width) width = high - low, axis = a;
     }
-    return widest;
-}
-
-// Quickselect (Hoare). Afterwards no entry before `middle` is greater than it, and none after it is smaller.
-static void select_middle(tree *t, int64_t begin, int64_t end, int64_t middle, int axis) {
-    while (end - begin > 1) {
-        int64_t drawn = begin + (int64_t)random_below(&t->random, (uint64_t)(end - begin));
-        float pivot = coordinate(t, drawn, axis);
-        int64_t i = begin, j = end - 1;
-        while (i <= j) {
+    // Quickselect (Hoare). Afterwards no entry before `middle` is greater than it, and none after it is smaller.
+    for (int64_t first = begin, last = end - 1, i, j; first < last;) {
+        const uint64_t drawn = random_below(&t->random, (uint64_t)(last - first + 1));
+        const float pivot = coordinate(t, first + (int64_t)drawn, axis);
+        for (i = first, j = last; i <= j;) {
             while (coordinate(t, i, axis) < pivot) i++;
             while (coordinate(t, j, axis) > pivot) j--;
             if (i > j) break;
-            size_t kept = t->order[i];
+            const size_t kept = t->order[i];
             t->order[i++] = t->order[j];
             t->order[j--] = kept;
         }
+        if (middle > j && middle < i) break;
         if (middle <= j)
-            end = j + 1;
-        else if (middle >= i)
-            begin = i;
+            last = j;
         else
-            return;
+            first = i;
     }
-}
-
-static void build(tree *t, int64_t begin, int64_t end) {
-    if (end - begin <= LEAF) return;
-    int64_t middle = begin + (end - begin) / 2;
-    int axis = widest_axis(t, begin, end);
-    select_middle(t, begin, end, middle, axis);
     t->axis[middle] = (unsigned char)axis;
     build(t, begin, middle);
     build(t, middle + 1, end);
@@ -175,32 +161,11 @@ static double z_of(const gs_camera *camera, const double point[3]) {
     return z;
 }
 
-static bool is_seen_by_enough(const target_view *views, size_t count, const double point[3]) {
-    size_t seen = 0;
-    double pixel[2];
-    for (size_t i = 0; i < count && seen < ENOUGH_CAMERAS; i++)
-        seen += camera_pixel(&views[i].camera, point, pixel);
-    return seen == ENOUGH_CAMERAS || seen == count;
-}
-
 // False if the pixel does not count.
 static bool take_color(const target_view *view, size_t pixel, uint8_t color[3]) {
     if (view->mask_on_host && view->mask_on_host[pixel] == 0) return false;
     memcpy(color, view->picture->pixels + GS_CHANNELS * pixel, GS_CHANNELS);
     return true;
-}
-
-// Half the side of the cube around an object, see start.h.
-static double half_side(const target_view *views, size_t count, const double focus[3]) {
-    double least = INFINITY;
-    for (size_t i = 0; i < count; i++) {
-        const gs_camera *camera = &views[i].camera;
-        const double depth = z_of(camera, focus);
-        double slope = fmin(camera->width / camera->fx, camera->height / camera->fy) / 2;
-        if (camera->model == GS_FISHEYE) slope = tan(fmin(fisheye_angle(camera->distortion, slope), 1));
-        if (depth > 0) least = fmin(least, depth * slope);
-    }
-    return isfinite(least) ? least : scene_extent(views, count);
 }
 
 // Whether some picture contains the point and none shows transparent pixels there.
@@ -245,7 +210,12 @@ static void point_in_common_view(const target_view *views, size_t count, const d
         const double middle = fmax(z_of(camera, focus), least_depth);
         camera_point_at(camera, (const double[2]){x + 0.5, y + 0.5},
                         middle * exp(log(4) * (2 * random_unit(random) - 1)), point);
-        if (take_color(view, index_of(camera, x, y), color) && is_seen_by_enough(views, count, point)) return;
+        size_t seen = 0;
+        double pixel[2];
+        for (size_t i = 0; i < count && seen < ENOUGH_CAMERAS; i++)
+            seen += camera_pixel(&views[i].camera, point, pixel);
+        if (take_color(view, index_of(camera, x, y), color) && (seen == ENOUGH_CAMERAS || seen == count))
+            return;
     }
 }
 
@@ -254,7 +224,15 @@ void random_points(const target_view *views, size_t count, bool is_object, size_
     random_stream random = {seed};
     double focus[3], point[3];
     camera_focus(views, count, focus);
-    const double half = half_side(views, count, focus);
+    double half = INFINITY; // the side of the cube around an object, see start.h
+    for (size_t i = 0; i < count; i++) {
+        const gs_camera *const camera = &views[i].camera;
+        const double depth = z_of(camera, focus);
+        double slope = fmin(camera->width / camera->fx, camera->height / camera->fy) / 2;
+        if (camera->model == GS_FISHEYE) slope = tan(fmin(fisheye_angle(camera->distortion, slope), 1));
+        if (depth > 0) half = fmin(half, depth * slope);
+    }
+    if (!isfinite(half)) half = scene_extent(views, count);
     const double least_depth = scene_extent(views, count) / 2; // for cameras that look away from the focus
     for (size_t k = 0; k < wanted; k++) {
         if (is_object)
@@ -324,47 +302,32 @@ static double worth_of(const gs_camera *from, const gs_camera *to, double middle
     return sum / POINTS;
 }
 
-// The best ones; one that stands beside one already chosen, seen from the view, is worth less.
+// The best neighbours; one that stands beside one already chosen, seen from the view, is worth less. Then the planes.
 static void choose_neighbours(sweep *s, size_t v) {
     gs_stereo_view *const view = &s->view[v];
+    const double nearest = 1 / (nearest_part * s->of[v].middle);
+    double most =
+        LEAST_STEPS; // from one plane to the next no neighbour's picture moves by much more than a pixel
     for (size_t n = 0; n < s->count; n++)
         s->of[n].worth = n == v ? 0 : worth_of(&view->camera, &s->view[n].camera, s->of[v].middle);
     while (view->neighbours < GS_STEREO_NEIGHBOURS) {
         size_t best = 0;
         for (size_t n = 1; n < s->count; n++)
             if (s->of[n].worth > s->of[best].worth) best = n;
-        if (s->of[best].worth <= 0) return;
+        if (s->of[best].worth <= 0) break;
+        const gs_camera *const to = &s->view[best].camera;
         view->neighbour[view->neighbours++] = (int32_t)best;
+        most = fmax(most, camera_separation(&view->camera, to) * to->fx * nearest);
         for (size_t n = 0; n < s->count; n++)
             if (s->of[n].worth > 0)
-                s->of[n].worth *= fmin(1, 2 * camera_separation(&s->view[best].camera, &s->view[n].camera) /
+                s->of[n].worth *= fmin(1, 2 * camera_separation(to, &s->view[n].camera) /
                                               camera_separation(&view->camera, &s->view[n].camera));
-    }
-}
-
-// From one plane to the next no neighbour's picture moves by much more than a pixel.
-static void choose_planes(sweep *s, size_t v) {
-    gs_stereo_view *const view = &s->view[v];
-    const double nearest = 1 / (nearest_part * s->of[v].middle);
-    double most = LEAST_STEPS;
-    for (int k = 0; k < view->neighbours; k++) {
-        const gs_camera *const to = &s->view[view->neighbour[k]].camera;
-        most = fmax(most, camera_separation(&view->camera, to) * to->fx * nearest);
     }
     view->steps = (int32_t)fmin(ceil(most), MOST_STEPS);
     view->step = (float)(nearest / view->steps);
 }
 
 // stereo: points
-
-// One more point that stereo has found: of all, s->room are kept, any with the same chance (Vitter 1985, algorithm R).
-static void add_point(sweep *s, const float point[3], const uint8_t color[3]) {
-    const size_t before = s->result->found++;
-    const size_t to = before < s->room ? before : random_below(&s->random, before + 1);
-    if (to >= s->room) return;
-    memcpy(s->points[to], point, sizeof *s->points);
-    memcpy(s->colors[to], color, sizeof *s->colors);
-}
 
 static bool find_points(sweep *s) {
     const size_t bytes = (size_t)s->in.most_pixels * sizeof(float[3]);
@@ -374,10 +337,17 @@ static bool find_points(sweep *s) {
         const size_t pixels = pixels_of(&s->view[v].camera);
         GS_CHECK(gs_stereo_points(&s->in, (int32_t)v, device, NULL));
         device_download(host, device, pixels * sizeof *host);
-        for (size_t i = 0; i < pixels; i++)
-            if (!isnan(host[i][0])) add_point(s, host[i], s->of[v].rgb[i]);
+        for (size_t i = 0; i < pixels; i++) {
+            if (isnan(host[i][0])) continue;
+            // Of all, s->room are kept, any with the same chance (Vitter 1985, algorithm R).
+            const size_t before = s->result->found++;
+            const size_t to = before < s->room ? before : random_below(&s->random, before + 1);
+            if (to >= s->room) continue;
+            memcpy(s->points[to], host[i], sizeof *s->points);
+            memcpy(s->colors[to], s->of[v].rgb[i], sizeof *s->colors);
+        }
     }
-    for (size_t v = 0; v < s->count; v++) {
+    for (size_t v = 0; v < s->count; v++) { // points of one view cover pixels of others
         const size_t pixels = pixels_of(&s->view[v].camera);
         device_download(s->of[v].inverse, s->view[v].inverse_depth, pixels * sizeof(float));
         device_download(s->of[v].covered, s->view[v].covered, pixels);
@@ -399,19 +369,17 @@ static double nearby(sweep *s, size_t v, double x, double y) {
     }
 }
 
-static bool is_inside(const target_view *view, int x, int y) {
-    const int factor = factor_of(&view->camera);
-    const size_t i = index_of(&view->camera, x * factor, y * factor);
-    return !(view->mask_on_host && view->mask_on_host[i] == 0) && !(view->outline && view->outline[i] == 0);
-}
-
 // A point at a random pixel of view v, unless the pixel has one.
 static void fill(sweep *s, size_t v) {
     const gs_camera *const camera = &s->view[v].camera;
     const int x = (int)random_below(&s->random, (uint64_t)camera->width);
     const int y = (int)random_below(&s->random, (uint64_t)camera->height);
-    const size_t i = index_of(camera, x, y);
-    if (s->of[v].covered[i] || !is_inside(s->of[v].whole, x, y)) return;
+    const target_view *const whole = s->of[v].whole;
+    const int factor = factor_of(&whole->camera);
+    const size_t i = index_of(camera, x, y), in_whole = index_of(&whole->camera, x * factor, y * factor);
+    if (s->of[v].covered[i] || (whole->mask_on_host && whole->mask_on_host[in_whole] == 0) ||
+        (whole->outline && whole->outline[in_whole] == 0))
+        return;
     double w = 0, point[3];
     for (int tries = 0; tries < 4 && w <= 0; tries++) w = nearby(s, v, x + 0.5, y + 0.5);
     if (w <= 0) w = (0.02 + 0.98 * random_unit(&s->random)) / s->of[v].middle;
@@ -419,8 +387,6 @@ static void fill(sweep *s, size_t v) {
     for (int c = 0; c < 3; c++) s->points[s->result->points][c] = (float)point[c];
     memcpy(s->colors[s->result->points++], s->of[v].rgb[i], sizeof *s->colors);
 }
-
-// stereo: all of it
 
 static bool open_view(sweep *s, size_t v) {
     swept_view *const of = &s->of[v];
@@ -440,27 +406,6 @@ static bool open_view(sweep *s, size_t v) {
     of->inverse = malloc(pixels * sizeof *of->inverse);
     if (of->rgb) device_download(of->rgb, of->small.pixels, pixels * sizeof *of->rgb);
     return of->rgb && of->covered && of->inverse;
-}
-
-static void close_view(swept_view *of, gs_stereo_view *view) {
-    target_view_release(&of->small);
-    device_free(view->inverse_depth);
-    device_free(view->covered);
-    free(of->rgb);
-    free(of->covered);
-    free(of->inverse);
-}
-
-static bool find(sweep *s, const gs_stereo_view *device) {
-    s->in.views = device;
-    for (size_t v = 0; v < s->count; v++)
-        if (!open_view(s, v)) return false;
-    for (size_t v = 0; v < s->count; v++) {
-        choose_neighbours(s, v);
-        choose_planes(s, v);
-    }
-    device_upload((void *)device, s->view, s->count * sizeof *device);
-    return find_points(s);
 }
 
 bool stereo_points(const target_view *views, size_t count, size_t wanted, uint64_t seed, float (*points)[3],
@@ -488,13 +433,24 @@ bool stereo_points(const target_view *views, size_t count, size_t wanted, uint64
         s.of[v].whole = &views[v * stride];
         s.of[v].middle = fmax(camera_depth(&s.of[v].whole->camera, focus), least);
     }
-    done = done && find(&s, device);
+    s.in.views = device;
+    for (size_t v = 0; v < swept && done; v++) done = open_view(&s, v);
+    for (size_t v = 0; v < swept && done; v++) choose_neighbours(&s, v);
+    if (done) device_upload(device, s.view, swept * sizeof *device);
+    done = done && find_points(&s);
     result->views = swept;
     if (done && (result->found >= LEAST_POINTS || result->found >= wanted)) {
         result->points = result->found < s.room ? result->found : s.room;
         for (size_t k = 0; k < draws; k++) fill(&s, k * swept / draws);
     }
-    for (size_t v = 0; v < swept && s.of && s.view; v++) close_view(&s.of[v], &s.view[v]);
+    for (size_t v = 0; v < swept && s.of && s.view; v++) {
+        target_view_release(&s.of[v].small);
+        device_free(s.view[v].inverse_depth);
+        device_free(s.view[v].covered);
+        free(s.of[v].rgb);
+        free(s.of[v].covered);
+        free(s.of[v].inverse);
+    }
     device_free(device);
     free(s.view);
     free(s.of);
@@ -505,71 +461,37 @@ bool stereo_points(const target_view *views, size_t count, size_t wanted, uint64
 
 enum { CELLS = 64, PAIRS = 500, SUBSET = 2000, ROUNDS = 20 };
 
-// ---- the points that a view sees
-
-// Cells of `side` pixels, each with the largest inverse depth of its points.
-typedef struct cell_grid {
-    int side, columns, rows;
-    double *nearest; // 0: none
-} cell_grid;
-
-static bool grid_open(cell_grid *grid, const gs_camera *camera, fault *why) {
-    const int longer = camera->width > camera->height ? camera->width : camera->height;
-    grid->side = (longer + CELLS - 1) / CELLS;
-    grid->columns = camera->width / grid->side + 1;
-    grid->rows = camera->height / grid->side + 1;
-    grid->nearest = calloc((size_t)grid->columns * (size_t)grid->rows, sizeof *grid->nearest);
-    return grid->nearest || fail(why, "no memory for a grid of %d x %d cells", grid->columns, grid->rows);
-}
-
-static double *cell_at(const cell_grid *grid, int column, int row) {
-    return &grid->nearest[(size_t)row * (size_t)grid->columns + (size_t)column];
-}
-
-static bool is_hidden(const cell_grid *grid, const double pixel[2], double inverse) {
-    const int column = (int)pixel[0] / grid->side, row = (int)pixel[1] / grid->side;
-    double nearest = 0;
-    for (int r = row - 1; r <= row + 1; r++)
-        for (int c = column - 1; c <= column + 1; c++)
-            if (r >= 0 && r < grid->rows && c >= 0 && c < grid->columns)
-                nearest = fmax(nearest, *cell_at(grid, c, r));
-    return 0.98 * nearest > inverse;
-}
-
-// Where the camera sees a point, and 1 / depth. False if it does not.
-static bool project(const gs_camera *camera, const float point[3], double pixel[2], double *inverse) {
-    const double at[3] = {point[0], point[1], point[2]};
-    if (!camera_pixel(camera, at, pixel)) return false;
-    *inverse = 1 / camera_depth(camera, at);
-    return true;
-}
-
-static void add_sample(const depth_view *view, const double pixel[2], double inverse, depth_sample *samples,
-                       size_t *found) {
-    const size_t at = index_of(view->camera, pixel[0], pixel[1]);
-    if (isnan(view->map[at]) || (view->mask && view->mask[at] == 0)) return;
-    samples[(*found)++] = (depth_sample){(double)view->map[at], inverse};
-}
-
 bool depth_samples(const depth_view *view, const depth_points *points, depth_sample *samples, size_t *found,
                    fault *why) {
-    cell_grid grid;
-    double pixel[2], inverse;
+    const gs_camera *const camera = view->camera;
+    const int longer = camera->width > camera->height ? camera->width : camera->height,
+              side = (longer + CELLS - 1) / CELLS, columns = camera->width / side + 3;
+    const size_t cells = (size_t)columns * (size_t)(camera->height / side + 3),
+                 count = points->seen ? points->seen_count : points->count;
+    // If `seen` is not known: of cells of `side` pixels, in a frame of empty ones, the largest inverse depth of a point.
+    double *const nearest = points->seen ? NULL : calloc(cells, sizeof *nearest);
     *found = 0;
-    for (size_t i = 0; points->seen && i < points->seen_count; i++)
-        if (project(view->camera, points->at[points->seen[i]], pixel, &inverse))
-            add_sample(view, pixel, inverse, samples, found);
-    if (points->seen) return true;
-    if (!grid_open(&grid, view->camera, why)) return false;
-    for (size_t i = 0; i < points->count; i++) {
-        if (!project(view->camera, points->at[i], pixel, &inverse)) continue;
-        double *nearest = cell_at(&grid, (int)pixel[0] / grid.side, (int)pixel[1] / grid.side);
-        *nearest = fmax(*nearest, inverse);
-    }
-    for (size_t i = 0; i < points->count; i++)
-        if (project(view->camera, points->at[i], pixel, &inverse) && !is_hidden(&grid, pixel, inverse))
-            add_sample(view, pixel, inverse, samples, found);
-    free(grid.nearest);
+    if (!points->seen && !nearest) return fail(why, "no memory for a grid of %zu cells", cells);
+    for (int pass = nearest ? 0 : 1; pass < 2; pass++) // first the cells, then the samples
+        for (size_t i = 0; i < count; i++) {
+            const float *const point = points->at[points->seen ? points->seen[i] : i];
+            const double world[3] = {point[0], point[1], point[2]};
+            double pixel[2], before = 0;
+            if (!camera_pixel(camera, world, pixel)) continue;
+            const double inverse = 1 / camera_depth(camera, world);
+            const int cell = ((int)pixel[1] / side + 1) * columns + (int)pixel[0] / side + 1;
+            if (pass == 0) {
+                nearest[cell] = fmax(nearest[cell], inverse);
+                continue;
+            }
+            for (int k = 0; k < 9 && nearest; k++)
+                before = fmax(before, nearest[cell + (k / 3 - 1) * columns + k % 3 - 1]);
+            const size_t at = index_of(camera, pixel[0], pixel[1]);
+            if (0.98 * before > inverse || isnan(view->map[at]) || (view->mask && view->mask[at] == 0))
+                continue;
+            samples[(*found)++] = (depth_sample){(double)view->map[at], inverse};
+        }
+    free(nearest);
     return true;
 }
 
@@ -579,41 +501,23 @@ static double difference(const depth_fit *line, const depth_sample *s) {
     return fabs(line->scale * s->value + line->shift - s->inverse);
 }
 
-// The k-th smallest of the values, which are reordered (Hoare's selection).
-static double select_smallest(double *values, size_t count, size_t k) {
-    size_t low = 0, high = count - 1;
-    while (low < high) {
-        const double pivot = values[low + (high - low) / 2];
-        size_t i = low, j = high;
-        for (;;) {
-            while (values[i] < pivot) i++;
-            while (pivot < values[j]) j--;
-            if (i >= j) break;
-            const double kept = values[i];
-            values[i++] = values[j];
-            values[j--] = kept;
-        }
-        const size_t last = values[j] > pivot ? j - 1 : j; // of the part not above the pivot
-        if (k <= last)
-            high = last;
-        else
-            low = last + 1;
+static int by_value(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+// The median absolute difference of `step`-th samples from the line; INFINITY if it is not below `least`. room: of `count`
+// values.
+static double median_below(double least, const depth_fit *line, const depth_sample *samples, size_t count,
+                           size_t step, double *room) {
+    size_t n = 0, below = 0;
+    for (size_t i = 0; i < count; i += step) {
+        room[n] = difference(line, &samples[i]);
+        below += room[n++] < least;
     }
-    return values[low];
-}
-
-// The median absolute difference of `step`-th samples from the line. room: of `count` values.
-static double median_difference(const depth_fit *line, const depth_sample *samples, size_t count, size_t step,
-                                double *room) {
-    size_t n = 0;
-    for (size_t i = 0; i < count; i += step) room[n++] = difference(line, &samples[i]);
-    return select_smallest(room, n, n / 2);
-}
-
-static bool line_through(const depth_sample *a, const depth_sample *b, depth_fit *out) {
-    out->scale = (b->inverse - a->inverse) / (b->value - a->value);
-    out->shift = a->inverse - out->scale * a->value;
-    return isfinite(out->scale) && isfinite(out->shift);
+    if (below <= n / 2) return INFINITY;
+    qsort(room, n, sizeof *room, by_value);
+    return room[n / 2];
 }
 
 static bool start_line(const depth_sample *samples, size_t count, depth_fit *best, double *room) {
@@ -621,10 +525,12 @@ static bool start_line(const depth_sample *samples, size_t count, depth_fit *bes
     const size_t step = (count + SUBSET - 1) / SUBSET;
     double least = INFINITY;
     for (int pair = 0; pair < PAIRS; pair++) {
-        depth_fit line = {0};
-        const size_t a = random_below(&random, count), b = random_below(&random, count);
-        if (!line_through(&samples[a], &samples[b], &line)) continue;
-        const double median = median_difference(&line, samples, count, step, room);
+        const depth_sample a = samples[random_below(&random, count)],
+                           b = samples[random_below(&random, count)];
+        depth_fit line = {.scale = (b.inverse - a.inverse) / (b.value - a.value)};
+        line.shift = a.inverse - line.scale * a.value;
+        if (!isfinite(line.scale) || !isfinite(line.shift)) continue;
+        const double median = median_below(least, &line, samples, count, step, room);
         if (median < least) least = median, *best = line;
     }
     return isfinite(least);
@@ -657,20 +563,16 @@ static bool refit(const depth_sample *samples, size_t count, double most, depth_
     return true;
 }
 
-static bool same_line(const depth_fit *a, const depth_fit *b) {
-    return a->scale - b->scale == 0 && a->shift - b->shift == 0;
-}
-
 static bool improve(const depth_sample *samples, size_t count, depth_fit *line, double *room) {
     double mean = 0;
     for (size_t i = 0; i < count; i++) mean += samples[i].inverse / (double)count;
     for (int round = 0; round < ROUNDS; round++) {
         const depth_fit before = *line;
-        const double median = median_difference(line, samples, count, 1, room);
+        const double median = median_below(INFINITY, line, samples, count, 1, room);
         const double deviation = 1.4826 * (1 + 5 / ((double)count - 2)) * median; // of normal errors
         // Rounding is no outlier.
         if (!refit(samples, count, fmax(2.5 * deviation, 1e-6 * mean), line)) return false;
-        if (round > 0 && same_line(&before, line)) break;
+        if (round > 0 && before.scale - line->scale == 0 && before.shift - line->shift == 0) break;
     }
     return true;
 }

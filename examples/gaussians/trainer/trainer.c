@@ -97,43 +97,26 @@ bool trainer_is_over(const trainer *t) {
     return place_is_over(&t->state->place, t->settings, &then);
 }
 
-static bool fails(trainer *t, const fault *why) {
-    return ranks_fail_with(t->group, why);
-}
-
 // ---- --check-finite: does nothing without it; else looks at what a call has made, and fails with the call's name if a number
 // is not finite. Waits for the device
 
-// Rows of numbers on the device that a call has written.
-typedef struct written {
-    const char *by, *what;
-    const float *values;
-    int64_t rows;
-    int width;
-    int used; // rows whose value in this column is 0 are not looked at; -1: all are
-} written;
-
-// The first row with a number that is not finite; -1: none. Waits for the device.
-static int64_t first_not_finite(const written *w) {
+// Looks at rows of `width` numbers on the device that the call `by` has written. used: rows whose value in this column is 0 are
+// not looked at; -1: all are.
+static bool are_finite(trainer *t, const char *by, const char *what, const float *written, int64_t count,
+                       int width, int used) {
     float values[8192];
-    const int64_t most = (int64_t)(sizeof values / sizeof *values) / w->width;
-    for (int64_t row = 0, rows; w->values && row < w->rows; row += rows) {
-        rows = w->rows - row < most ? w->rows - row : most;
-        device_download(values, w->values + row * w->width, (size_t)(rows * w->width) * sizeof *values);
-        for (int64_t k = 0; k < rows * w->width; k++)
-            if (!isfinite(values[k]) && (w->used < 0 || values[k / w->width * w->width + w->used] != 0))
-                return row + k / w->width;
+    const int64_t most = (int64_t)(sizeof values / sizeof *values) / width;
+    for (int64_t row = 0, rows; written && row < count; row += rows) {
+        rows = count - row < most ? count - row : most;
+        device_download(values, written + row * width, (size_t)(rows * width) * sizeof *values);
+        for (int64_t k = 0; k < rows * width; k++)
+            if (!isfinite(values[k]) && (used < 0 || values[k / width * width + used] != 0))
+                return ranks_fail(t->group,
+                                  "--check-finite: %s made a number that is not finite, in the %s %lld, in "
+                                  "the step after %lld views; --checkpoint-every keeps the state before it",
+                                  by, what, (long long)(row + k / width), (long long)t->state->place.views);
     }
-    return -1;
-}
-
-static bool are_finite(trainer *t, const written *w) {
-    const int64_t row = first_not_finite(w);
-    return row < 0 ||
-           ranks_fail(t->group,
-                      "--check-finite: %s made a number that is not finite, in the %s %lld, in the step "
-                      "after %lld views; --checkpoint-every keeps the state before it",
-                      w->by, w->what, (long long)row, (long long)t->state->place.views);
+    return true;
 }
 
 // Of what the call `by` has written.
@@ -142,10 +125,8 @@ static bool vectors_are_finite(trainer *t, const char *by, const gs_gaussians *v
                                                  "quaternion of Gaussian", "opacity logit of Gaussian",
                                                  "SH coefficients of Gaussian"};
     const gs_arrays arrays = gs_arrays_of(vectors);
-    for (int a = 0; a < GS_ARRAYS && t->settings->check_finite; a++) {
-        const written w = {by, names[a], arrays.of[a], vectors->count, arrays.width[a], -1};
-        if (!are_finite(t, &w)) return false;
-    }
+    for (int a = 0; a < GS_ARRAYS && t->settings->check_finite; a++)
+        if (!are_finite(t, by, names[a], arrays.of[a], vectors->count, arrays.width[a], -1)) return false;
     return true;
 }
 
@@ -159,16 +140,19 @@ static bool backward_is_finite(trainer *t) {
     const int64_t views = frame_views(f), splats = views * f->view.gaussians.count,
                   pixels = views * f->view.camera.width * f->view.camera.height;
     enum { SPLAT = sizeof(gs_splat) / sizeof(float), DEPTH = offsetof(gs_splat, depth) / sizeof(float) };
-    const written stages[] = {
-        {"gs_project", "splat", f->view.splats ? f->view.splats->mean : NULL, splats, SPLAT, DEPTH},
-        {"gs_render", "value of the image", f->view.image.color, GS_CHANNELS * pixels, 1, -1},
-        {"gs_loss", "gradient by the image's value", f->gradient.color, GS_CHANNELS * pixels, 1, -1},
-        {"gs_depth_loss", "gradient by the depth of pixel", f->gradient.depth, pixels, 1, -1},
-        {"gs_render_backward", "moments of splat", (const float *)f->gradient.splat_grad, splats,
-         GS_SPLAT_GRAD_STRIDE, -1}};
-    for (size_t k = 0; k < sizeof stages / sizeof *stages; k++)
-        if (!are_finite(t, &stages[k])) return false;
-    return vectors_are_finite(t, "gs_project_backward", &t->state->gradients);
+#define TERM_IS_FINITE(name, results, first, last, unit, call, ...)                                          \
+    are_finite(t, call, "gradient by the " #name " of pixel", f->gradient.name, pixels, 1, -1) &&
+    return are_finite(t, "gs_project", "splat", f->view.splats ? f->view.splats->mean : NULL, splats, SPLAT,
+                      DEPTH) &&
+           are_finite(t, "gs_render", "value of the image", f->view.image.color, GS_CHANNELS * pixels, 1,
+                      -1) &&
+           are_finite(t, "gs_loss", "gradient by the image's value", f->gradient.color, GS_CHANNELS * pixels,
+                      1, -1) &&
+           LOSS_TERMS(TERM_IS_FINITE) //
+           are_finite(t, "gs_render_backward", "moments of splat", (const float *)f->gradient.splat_grad,
+                      splats, GS_SPLAT_GRAD_STRIDE, -1) &&
+           vectors_are_finite(t, "gs_project_backward", &t->state->gradients);
+#undef TERM_IS_FINITE
 }
 
 // ---- whether MCMC runs away
@@ -210,24 +194,18 @@ static void look_at_mcmc(trainer *t, int64_t losses) {
     }
     const bool dies = mcmc_watch_dead(watch, t->state->place.steps, dead, t->state->gaussians.count);
     if (report->warning[0] || !(rises || dies)) return;
-    const int length = snprintf(report->warning, sizeof report->warning,
-                                "after view %lld MCMC runs away: ", (long long)t->state->place.views);
-    char *const text = report->warning + length;
-    const size_t room = sizeof report->warning - (size_t)length;
+    char what[120];
     if (dies)
-        snprintf(text, room,
-                 "%.0f%% of the Gaussians died in %d steps; lower --opacity-penalty, or take --density split",
+        snprintf(what, sizeof what, "%.0f%% of the Gaussians died in %d steps; take --density split",
                  100 * watch->part, WATCHED);
     else
-        snprintf(text, room, "the loss is %.2g times its least; lower --mcmc-noise, or take --density split",
+        snprintf(what, sizeof what, "the loss is %.2g times its least; take --density split",
                  watch->smooth / watch->least);
+    snprintf(report->warning, sizeof report->warning, "after view %lld MCMC runs away: %s",
+             (long long)t->state->place.views, what);
 }
 
 // ---- the report
-
-static bool agrees(trainer *t) {
-    return !t->way->agree || t->way->agree(t);
-}
 
 // Adds the waiting losses to the report, on all ranks.
 static bool fetch_losses(trainer *t) {
@@ -236,7 +214,7 @@ static bool fetch_losses(trainer *t) {
     const int64_t known = report->iterations - report->first_iteration + 1;
     fault why;
     if (t->waiting == 0) return true;
-    if (!reserve_losses(t, known + t->waiting, &why)) return fails(t, &why);
+    if (!reserve_losses(t, known + t->waiting, &why)) return ranks_fail_with(t->group, &why);
     if (!trainer_take_results(t, t->waiting, batch)) return false;
     for (int64_t i = 0; i < t->waiting; i++) {
         const double loss = trainer_loss(&batch[i], &t->weights[i]);
@@ -249,7 +227,8 @@ static bool fetch_losses(trainer *t) {
     const int64_t fetched = t->waiting;
     t->waiting = 0;
     look_at_mcmc(t, fetched);
-    return known > 0 || agrees(t); // at first: GPUs of two kinds differ from the start
+    return known > 0 || !t->way->agree ||
+           t->way->agree(t); // at first: GPUs of two kinds differ from the start
 }
 
 static double mean(const double *values, int64_t count) {
@@ -258,21 +237,16 @@ static double mean(const double *values, int64_t count) {
     return count > 0 ? sum / (double)count : NAN;
 }
 
-// Sets the means of the first and the last losses.
-static void training_report_average(training_report *report) {
-    const int64_t steps = report->iterations - report->first_iteration + 1;
-    int64_t window = steps / 10 + 1;
-    if (window > 100) window = 100;
-    if (window > steps) window = steps;
-    report->loss_window = window;
-    report->first_loss = mean(report->losses, window);
-    report->last_loss = mean(report->losses + steps - window, window);
-}
-
 const training_report *trainer_report(trainer *t) {
     training_report *report = &t->report;
     if (!fetch_losses(t) || !look_at_clock(t)) return NULL;
-    training_report_average(report);
+    const int64_t steps = report->iterations - report->first_iteration + 1, most = steps / 10 + 1,
+                  window = most > 100     ? 100
+                           : most > steps ? steps
+                                          : most;
+    report->loss_window = window;
+    report->first_loss = mean(report->losses, window);
+    report->last_loss = mean(report->losses + steps - window, window);
     report->seconds = now_of(t) - t->started;
     if (t->settings->budget) t->state->place.seconds = t->before + report->seconds;
     report->repeats = t->one.f.repeats;
@@ -288,12 +262,6 @@ static bool is_validating(const trainer *t) {
            progress_at(t->settings, t->state->place.at + 1) < t->settings->validation_until;
 }
 
-// How often the view of this step has moved, with this step; < 1: it does not move yet.
-static int64_t pose_steps(const trainer *t) {
-    const int64_t views = (int64_t)t->source.count, before = (t->settings->pose.from + views - 1) / views;
-    return t->state->poses > 0 ? t->state->place.views / views - before + 1 : 0;
-}
-
 // A step has views of one phase.
 static step_views choose_views(trainer *t, int phase) {
     const training_settings *settings = t->settings;
@@ -303,7 +271,8 @@ static step_views choose_views(trainer *t, int phase) {
                   left =
                       settings->budget ? batch : place_last_view(settings, &state->place, of_phase) - views;
     const int32_t count = (int32_t)(batch < left ? batch : left);
-    step_views of = {.first = views, .pose_step = pose_steps(t)};
+    const int64_t all = (int64_t)t->source.count, poses_from = (settings->pose.from + all - 1) / all;
+    step_views of = {.first = views, .pose_step = state->poses > 0 ? views / all - poses_from + 1 : 0};
     t->report.validating = is_validating(t);
     if (t->pictures) picture_cache_next_step(t->pictures);
     while (of.count < count)
@@ -414,22 +383,21 @@ static bool open_trainer(trainer *t, const target_view *views, size_t view_count
     t->report.first_iteration = state->place.views + 1;
     t->report.iterations = state->place.views;
     t->report.strategy.policy = settings->policy;
+    t->watched_phase = -1;
+    t->watch.since = state->place.steps;
     if (settings->budget)
         t->before = state->place.seconds, t->pace.budget = settings->budget->seconds;
     else
         place_open(&state->place, settings);
     if (settings->budget && state->place.length > 0) fit_schedule(t);
-    const bool validates = settings->validation_until > 0;
     if (!reserve_losses(t, settings->budget ? WAITING : settings->iterations - state->place.views, &why) ||
         !view_source_open(&t->source, t->pictures, views, view_count, &settings->resolutions, settings->batch,
-                          settings->seed, validates, &why))
-        return fails(t, &why);
+                          settings->seed, settings->validation_until > 0, &why) ||
+        !exposures_open(t, &why))
+        return ranks_fail_with(t->group, &why);
     if (t->source.trained_order.count > 0 && state->poses > 0)
         return ranks_fail(t->group, "refined poses exclude views that are set aside");
     t->report.validating = is_validating(t);
-    if (!exposures_open(t, &why)) return fails(t, &why);
-    t->watched_phase = -1;
-    t->watch.since = state->place.steps;
     t->results = device_allocate((WAITING + GS_MAX_VIEWS) * sizeof *t->results);
     device_clear(t->results, (WAITING + GS_MAX_VIEWS) * sizeof *t->results);
     if (!distillation_open(t)) return false;
@@ -511,24 +479,19 @@ static bool agree_to_end(trainer *t, const training_observer *observer, const pr
     return true;
 }
 
-// The loss of the last view on one rank; on several the last loss that all have.
-static double shown_loss(const trainer *t) {
-    const training_report *const report = &t->report;
-    double loss = NAN;
-    if (ranks_count(t->group) == 1 && t->waiting > 0)
-        device_download(&loss, t->results[t->waiting - 1].color, sizeof loss);
-    else if (report->iterations >= report->first_iteration)
-        loss = report->losses[report->iterations - report->first_iteration];
-    return loss;
-}
-
 static void show(trainer *t, progress *bar) {
     if (!t->settings->name || ranks_own(t->group) != 0 || !progress_due(bar)) return;
     bar->total = t->settings->iterations;
     bar->ahead = density_time_ahead(&t->settings->density, t->settings->iterations,
                                     training_state_count(t->state), t->state->place.at);
     const run_place *const place = &t->state->place;
-    progress_show(bar, place->scenes > 0 ? place->views : place->at, shown_loss(t));
+    const training_report *const report = &t->report;
+    double loss = NAN; // of the last view on one rank; on several the last that all have
+    if (ranks_count(t->group) == 1 && t->waiting > 0)
+        device_download(&loss, t->results[t->waiting - 1].color, sizeof loss);
+    else if (report->iterations >= report->first_iteration)
+        loss = report->losses[report->iterations - report->first_iteration];
+    progress_show(bar, place->scenes > 0 ? place->views : place->at, loss);
 }
 
 static bool train_all(trainer *t, const training_observer *observer) {
@@ -560,7 +523,7 @@ static bool train_all(trainer *t, const training_observer *observer) {
              (observer->wants && observer->wants(observer->context))))
             good = look_on(t, observer, &bar);
     }
-    if (good) good = ranks_wait(t->group, NULL) && agrees(t);
+    good = good && ranks_wait(t->group, NULL) && (!t->way->agree || t->way->agree(t));
     progress_end(&bar);
     return good;
 }

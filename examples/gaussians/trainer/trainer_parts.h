@@ -159,8 +159,7 @@ const uint8_t *trainer_target(trainer *t, const step_views *of, int32_t v, const
 
 // Of alone_way. trainer_scores takes the views of this rank's turn, and each rank's score is of these.
 bool trainer_scores(trainer *t, const scored_views *by, float *score);
-bool frame_gradient_of(trainer *t, const step_views *of, const gs_view **view, const float **mean2d);
-// The parts of frame_gradient_of, each of the views: queue the forward pass and the loss (false after ranks_fail); the
+// The parts of a gradient, each of the views: queue the forward pass and the loss (false after ranks_fail); the
 // sums of gs_exposure_backward, [count][GS_EXPOSURE_SUMS]; a step by those of all views; the backward blend.
 bool frame_queue_loss(trainer *t, const step_views *of, const gs_gaussians *gaussians);
 float *frame_exposure_sums(trainer *t); // memory for GS_MAX_VIEWS

@@ -33,12 +33,6 @@ size_t training_state_density_bytes(int64_t rows) {
     return (size_t)rows * 2 * sizeof(float);
 }
 
-static float *open_density(int64_t count) {
-    float *const density = device_allocate(training_state_density_bytes(count));
-    device_clear(density, training_state_density_bytes(count));
-    return density;
-}
-
 // The rows first .. first + count - 1 of others, whose memory they are.
 static gs_gaussians gaussians_rows(const gs_gaussians *all, int64_t first, int64_t count) {
     gs_gaussians rows = *all;
@@ -63,7 +57,8 @@ bool training_state_open_empty(training_state *state, const training_place *plac
     gs_gaussians *sets[SETS];
     list_sets(state, sets);
     for (int i = 0; i < SETS; i++) *sets[i] = device_gaussians_open(state->capacity, sh_degree);
-    state->density = open_density(state->capacity);
+    state->density = device_allocate(training_state_density_bytes(state->capacity));
+    device_clear(state->density, training_state_density_bytes(state->capacity));
     if (way->open) state->kept = way->open(place->group);
     return !way->open || state->kept;
 }
@@ -105,12 +100,6 @@ const void *training_state_rows(const training_state *state, const void *own, in
                                                                                                     : NULL;
 }
 
-static void clear(const gs_gaussians *gaussians) {
-    const gs_arrays a = gs_arrays_of(gaussians);
-    for (int i = 0; i < GS_ARRAYS; i++)
-        device_clear(a.of[i], (size_t)gaussians->count * (size_t)a.width[i] * sizeof(float));
-}
-
 void training_state_open_exposures(training_state *state, int64_t views) {
     const size_t bytes = (size_t)views * GS_EXPOSURE_VALUES * sizeof(float);
     state->exposures = views;
@@ -131,7 +120,8 @@ bool training_state_open_poses(training_state *state, int64_t views, fault *why)
     return true;
 }
 
-void training_state_reserve(training_state *state, int64_t count, int64_t most) {
+// Makes room on this rank for at least `count` rows, see training_state_grow; existing rows are kept.
+static void reserve(training_state *state, int64_t count, int64_t most) {
     if (count <= state->capacity) return;
     const int64_t room = 2 * state->capacity < most ? 2 * state->capacity : most;
     if (count < room) count = room;
@@ -153,25 +143,25 @@ void training_state_reserve(training_state *state, int64_t count, int64_t most) 
     state->capacity = count;
 }
 
-static void set_counts(training_state *state, int64_t count) {
-    gs_gaussians *sets[SETS];
-    list_sets(state, sets);
-    for (int i = 0; i < SETS; i++) sets[i]->count = count;
-}
-
 void training_state_set_count(training_state *state, int64_t all) {
     const row_range rows = rows_of_rank(state->way, state->group, all);
+    gs_gaussians *sets[SETS];
     state->first = rows.first, state->all = all;
-    set_counts(state, rows.count);
+    list_sets(state, sets);
+    for (int i = 0; i < SETS; i++) sets[i]->count = rows.count;
 }
 
 void training_state_restart(training_state *state, const gs_gaussians *start) {
-    training_state_reserve(state, rows_of_rank(state->way, state->group, start->count).count, 0);
+    reserve(state, rows_of_rank(state->way, state->group, start->count).count, 0);
     training_state_set_count(state, start->count);
     const gs_gaussians part = gaussians_rows(start, state->first, state->gaussians.count);
     device_gaussians_copy(&state->gaussians, &part);
-    clear(&state->first_moment);
-    clear(&state->second_moment);
+    const gs_arrays first = gs_arrays_of(&state->first_moment), second = gs_arrays_of(&state->second_moment);
+    for (int i = 0; i < GS_ARRAYS; i++) {
+        const size_t bytes = (size_t)part.count * (size_t)first.width[i] * sizeof(float);
+        device_clear(first.of[i], bytes);
+        device_clear(second.of[i], bytes);
+    }
     device_clear(state->density, training_state_density_bytes(state->gaussians.count));
     parameter_average_close(&state->average);
     state->place.steps = 0;
@@ -188,7 +178,7 @@ int64_t training_state_count(const training_state *state) {
 
 bool training_state_grow(training_state *state, int64_t count, int64_t most) {
     if (state->way->grow) return state->way->grow(state, count);
-    training_state_reserve(state, count, most);
+    reserve(state, count, most);
     training_state_set_count(state, count);
     return true;
 }

@@ -214,11 +214,8 @@ int64_t training_state_count(const training_state *state); // of all Gaussians
 const void *training_state_rows(const training_state *state, const void *own, int64_t bytes, row_range rows,
                                 device_buffer *block);
 // A collective: sets the number of all Gaussians, at least those that there are. New rows are the last, with anything in
-// them. One rank reserves as training_state_reserve does. False after ranks_fail.
+// them. The memory of one rank doubles, but not for over `most` rows, which no later call will need. False after ranks_fail.
 bool training_state_grow(training_state *state, int64_t count, int64_t most);
-// Makes room on this rank for at least `count` rows. The memory doubles, but not for over `most` rows, which no later call
-// will need; existing rows are kept.
-void training_state_reserve(training_state *state, int64_t count, int64_t most);
 // Sets the number of Gaussians, of which this rank has the rows of the way; they must have been reserved, and are not
 // cleared.
 void training_state_set_count(training_state *state, int64_t all);

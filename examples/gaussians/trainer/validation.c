@@ -14,28 +14,21 @@ static const double least_gain = 0.12, least_part = 0.15;
 // little on any scene. bonsai had at most 0.16 in three quarters of 70,000 views, beer and statue 0.31 when they ended.
 static const double least_apart = 0.2;
 
-static void halve(learning_curve *curve) {
-    for (int32_t i = 1, to = 0; i < curve->count; i += 2, to++)
-        curve->trained[to] = curve->trained[i], curve->validation[to] = curve->validation[i];
-    curve->count /= 2;
-}
-
 void learning_see(learning_curve *curve, double loss) {
     curve->sum += loss;
     curve->seen++;
 }
 
-// Forgets the losses seen.
-static void learning_begin(learning_curve *curve) {
-    curve->sum = 0;
-    curve->seen = 0;
-}
-
 void learning_note(learning_curve *curve, int phase, double validation) {
     const double trained = curve->sum / (double)curve->seen;
-    learning_begin(curve);
+    curve->sum = 0, curve->seen = 0;
     if (curve->phase != phase) *curve = (learning_curve){.phase = phase};
-    if (curve->count == LEARNING_MOST) halve(curve);
+    if (curve->count == LEARNING_MOST) {
+        curve->count /= 2;
+        for (int32_t i = 0; i < curve->count; i++)
+            curve->trained[i] = curve->trained[2 * i + 1],
+            curve->validation[i] = curve->validation[2 * i + 1];
+    }
     curve->trained[curve->count] = (float)log(fmax(trained, 1e-30));
     curve->validation[curve->count++] = (float)log(fmax(validation, 1e-30));
 }
@@ -112,7 +105,7 @@ bool validation_look(trainer *t, int phase) {
     run_place *const place = &state->place;
     double loss;
     if (place->at <= t->settings->validate_every) {
-        learning_begin(&state->learning);
+        state->learning.sum = 0, state->learning.seen = 0; // of the first steps
         return true;
     }
     const int passes = state->exposures == 0 ? 1 : state->learning.count == 0 ? FIRST_PASSES : PASSES;

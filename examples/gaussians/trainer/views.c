@@ -233,23 +233,18 @@ void picture_cache_next_step(picture_cache *cache) {
     cache->now++;
 }
 
-// The one that has not been used for longest, not in this step; NULL: there is none.
-static cached_picture *oldest(const picture_cache *cache) {
-    cached_picture *found = NULL;
-    for (size_t i = 0; i < cache->count; i++) {
-        cached_picture *const p = &cache->pictures[i];
-        if (p->view.pixels && p->last_used < cache->now && (!found || p->last_used < found->last_used))
-            found = p;
-    }
-    return found;
-}
-
+// Views of earlier steps go, the one that has not been used for longest first.
 static void make_room(picture_cache *cache, size_t bytes) {
     while (cache->bytes + bytes > cache->most_bytes) {
-        cached_picture *const p = oldest(cache);
-        if (!p) return;
-        target_view_release(&p->view);
-        cache->bytes -= bytes_of(cache, p);
+        cached_picture *oldest = NULL;
+        for (size_t i = 0; i < cache->count; i++) {
+            cached_picture *const p = &cache->pictures[i];
+            const bool may_go = p->view.pixels && p->last_used < cache->now;
+            if (may_go && (!oldest || p->last_used < oldest->last_used)) oldest = p;
+        }
+        if (!oldest) return;
+        target_view_release(&oldest->view);
+        cache->bytes -= bytes_of(cache, oldest);
     }
 }
 
@@ -288,13 +283,6 @@ bool picture_cache_has(const picture_cache *cache, size_t index) {
     return cache->pictures[index].view.pixels != NULL;
 }
 
-// Views have this form from here on; those of another one go. Waits for the device.
-static void picture_cache_reform(picture_cache *cache, const picture_form *form) {
-    for (size_t i = 0; i < cache->count; i++) target_view_release(&cache->pictures[i].view);
-    cache->bytes = 0;
-    cache->form = *form;
-}
-
 void picture_cache_close(picture_cache *cache) {
     for (size_t i = 0; i < cache->count; i++) target_view_release(&cache->pictures[i].view);
     free(cache->pictures);
@@ -303,25 +291,14 @@ void picture_cache_close(picture_cache *cache) {
 
 // ---- resolutions
 
-// Reads ":number" or "number".
-static bool read_number(const char **text, bool after_colon, double least, double most, double *value) {
-    if (after_colon && *(*text)++ != ':') return false;
+// Reads "number" or, after the first, ":number".
+static bool read_number(const char **text, bool first, double least, double most, double *value) {
     char *end;
-    *value = strtod(*text, &end);
-    const bool read = end != *text && *value >= least && *value <= most;
+    if (!first && *(*text)++ != ':') return false;
+    const char *const from = *text;
+    *value = strtod(from, &end);
     *text = end;
-    return read;
-}
-
-static bool read_phase(const char **text, double least, resolution_phase *phase) {
-    double factor, batch = 0;
-    if (!read_number(text, false, 1, GS_MAX_SIZE, &factor) ||
-        !read_number(text, true, least, 100, &phase->percent) ||
-        (**text == ':' && !read_number(text, true, 1, GS_MAX_VIEWS, &batch)))
-        return false;
-    phase->factor = (int)factor;
-    phase->batch = (int)batch;
-    return phase->factor == factor && phase->batch == batch;
+    return end != from && *value >= least && *value <= most;
 }
 
 bool resolution_schedule_read(const char *text, resolution_schedule *schedule, fault *why) {
@@ -329,11 +306,15 @@ bool resolution_schedule_read(const char *text, resolution_schedule *schedule, f
     schedule->automatic = strcmp(text, "auto") == 0;
     if (schedule->automatic || strcmp(text, "none") == 0) return true;
     const char *at = text;
-    double percent = 0;
-    while (schedule->count < RESOLUTIONS_MOST) {
-        resolution_phase *phase = &schedule->phase[schedule->count++];
-        if (!read_phase(&at, percent, phase)) break;
-        percent = phase->percent;
+    for (double percent = 0; schedule->count < RESOLUTIONS_MOST;) {
+        resolution_phase *const phase = &schedule->phase[schedule->count++];
+        double factor, batch = 0;
+        if (!read_number(&at, true, 1, GS_MAX_SIZE, &factor) ||
+            !read_number(&at, false, percent, 100, &percent) ||
+            (*at == ':' && !read_number(&at, false, 1, GS_MAX_VIEWS, &batch)))
+            break;
+        *phase = (resolution_phase){(int)factor, (int)batch, percent};
+        if (phase->factor != factor || phase->batch != batch) break;
         if (*at == 0) return true;
         if (*at++ != ',') break;
     }
@@ -412,21 +393,18 @@ bool view_order_open(view_order *order, size_t count, uint64_t seed, fault *why)
     return order->order || fail(why, "no memory for the order of %zu views", count);
 }
 
-// Fisher-Yates shuffle.
-static void shuffle(view_order *order, int64_t round) {
-    random_stream random = random_at(order->seed, RANDOM_VIEW_ORDER, (uint64_t)round, 0);
-    for (size_t i = 0; i < order->count; i++) order->order[i] = i;
-    for (size_t i = order->count - 1; i > 0; i--) {
-        size_t j = random_below(&random, i + 1), kept = order->order[i];
-        order->order[i] = order->order[j];
-        order->order[j] = kept;
-    }
-    order->round = round;
-}
-
 size_t view_order_at(view_order *order, int64_t step) {
     const int64_t count = (int64_t)order->count, round = step / count;
-    if (round != order->round) shuffle(order, round);
+    if (round != order->round) { // Fisher-Yates shuffle
+        random_stream random = random_at(order->seed, RANDOM_VIEW_ORDER, (uint64_t)round, 0);
+        for (size_t i = 0; i < order->count; i++) order->order[i] = i;
+        for (size_t i = order->count - 1; i > 0; i--) {
+            const size_t j = random_below(&random, i + 1), kept = order->order[i];
+            order->order[i] = order->order[j];
+            order->order[j] = kept;
+        }
+        order->round = round;
+    }
     return order->order[step % count];
 }
 
@@ -458,20 +436,6 @@ static bool open_sizes(view_source *s, fault *why) {
     return true;
 }
 
-// Finds the views that are trained on, if some are not.
-static bool open_trained(view_source *s, fault *why) {
-    size_t count = 0, to = 0;
-    for (size_t i = 0; i < s->count; i++) count += !s->views[i].validates;
-    if (count == s->count) return true;
-    if (count == 0) return fail(why, "all %zu views are set aside", s->count);
-    s->trained = malloc(count * sizeof *s->trained);
-    s->asked = malloc(count * sizeof *s->asked);
-    if (!s->trained || !s->asked) return fail(why, "no memory for %zu views", count);
-    for (size_t i = 0; i < s->count; i++)
-        if (!s->views[i].validates) s->trained[to++] = i;
-    return view_order_open(&s->trained_order, count, s->order.seed, why);
-}
-
 bool view_source_open(view_source *source, picture_cache *pictures, const target_view *views, size_t count,
                       const resolution_schedule *schedule, int64_t batch, uint64_t seed, bool validates,
                       fault *why) {
@@ -481,8 +445,19 @@ bool view_source_open(view_source *source, picture_cache *pictures, const target
                             .schedule = schedule,
                             .batch = batch,
                             .phase = -1};
-    if (!view_order_open(&source->order, count, seed, why) || (validates && !open_trained(source, why)))
-        return false;
+    size_t trained = 0;
+    for (size_t i = 0; i < count; i++) trained += !(validates && views[i].validates);
+    if (!view_order_open(&source->order, count, seed, why)) return false;
+    if (trained == 0) return fail(why, "all %zu views are set aside", count);
+    if (trained < count) {
+        size_t to = 0;
+        source->trained = malloc(trained * sizeof *source->trained);
+        source->asked = malloc(trained * sizeof *source->asked);
+        if (!source->trained || !source->asked) return fail(why, "no memory for %zu views", trained);
+        for (size_t i = 0; i < count; i++)
+            if (!views[i].validates) source->trained[to++] = i;
+        if (!view_order_open(&source->trained_order, trained, seed, why)) return false;
+    }
     if (!pictures) return open_sizes(source, why);
     source->shapes = calloc(count, sizeof *source->shapes);
     return source->shapes || fail(why, "no memory for %zu views", count);
@@ -495,7 +470,9 @@ const target_view *view_source_at(view_source *s, int phase) {
     const picture_form form = resolution_form(s->schedule, s->views, s->count, s->batch, phase);
     for (size_t i = 0; i < s->count; i++)
         s->shapes[i] = (target_view){.camera = picture_form_camera(&form, &s->views[i].camera)};
-    picture_cache_reform(s->pictures, &form);
+    // Those of another form go.
+    for (size_t i = 0; i < s->pictures->count; i++) target_view_release(&s->pictures->pictures[i].view);
+    s->pictures->bytes = 0, s->pictures->form = form;
     s->phase = phase;
     return s->shapes;
 }
@@ -534,8 +511,7 @@ typedef struct cover {
     const target_view *views;
     size_t count;
     double (*feature)[FEATURES]; // [count]
-    double *distance;            // [count]: squared, to the nearest centre
-    size_t *owner;               // [count]: which centre that is
+    size_t *owner;               // [count]: which centre is the nearest
 } cover;
 
 static double squared_distance(const double a[FEATURES], const double b[FEATURES]) {
@@ -583,39 +559,6 @@ static void find_features(cover *c) {
         for (int i = 0; i < 3; i++) c->feature[v][i] = (c->feature[v][i] - mean[i]) / spread;
 }
 
-static void find_centres(cover *c, size_t wanted) {
-    double mean[FEATURES];
-    mean_feature(c, SIZE_MAX, mean);
-    size_t next = nearest(c, mean, SIZE_MAX, NULL);
-    for (size_t v = 0; v < c->count; v++) c->distance[v] = INFINITY;
-    for (size_t k = 0; k < wanted; k++) {
-        double farthest = -1;
-        const size_t centre = next;
-        c->distance[centre] = -1; // owns itself, also where two cameras are one
-        c->owner[centre] = k;
-        for (size_t v = 0; v < c->count; v++) {
-            const double distance = squared_distance(c->feature[v], c->feature[centre]);
-            if (distance < c->distance[v]) c->distance[v] = distance, c->owner[v] = k;
-            if (c->distance[v] > farthest) farthest = c->distance[v], next = v;
-        }
-    }
-}
-
-static void choose(cover *c, target_view *views, bool *taken, validation_views *out) {
-    double mean[FEATURES];
-    size_t to = 0;
-    for (size_t k = 0; k < out->count; k++) {
-        mean_feature(c, k, mean);
-        views[nearest(c, mean, k, NULL)].validates = true;
-    }
-    for (size_t v = 0; v < c->count; v++)
-        if ((taken[v] = views[v].validates)) out->views[to++] = v;
-    for (size_t k = 0; k < out->count; k++) {
-        out->trained[k] = nearest(c, c->feature[out->views[k]], SIZE_MAX, taken);
-        taken[out->trained[k]] = true;
-    }
-}
-
 bool validation_views_choose(target_view *views, size_t count, size_t wanted, validation_views *out,
                              fault *why) {
     *out = (validation_views){0};
@@ -625,22 +568,44 @@ bool validation_views_choose(target_view *views, size_t count, size_t wanted, va
     cover c = {.views = views,
                .count = count,
                .feature = malloc(count * sizeof *c.feature),
-               .distance = malloc(count * sizeof *c.distance),
                .owner = malloc(count * sizeof *c.owner)};
+    double *const distance = malloc(count * sizeof *distance),
+                  mean[FEATURES]; // squared, to the nearest centre
     bool *const taken = malloc(count * sizeof *taken);
     *out = (validation_views){wanted, malloc(wanted * sizeof *out->views),
                               malloc(wanted * sizeof *out->trained)};
-    const bool done = c.feature && c.distance && c.owner && taken && out->views && out->trained;
+    const bool done = c.feature && distance && c.owner && taken && out->views && out->trained;
     if (done) {
         find_features(&c);
-        find_centres(&c, wanted);
-        choose(&c, views, taken, out);
+        mean_feature(&c, SIZE_MAX, mean);
+        for (size_t v = 0; v < count; v++) distance[v] = INFINITY;
+        for (size_t k = 0, next = nearest(&c, mean, SIZE_MAX, NULL); k < wanted; k++) {
+            const size_t centre = next;
+            double farthest = -1;
+            distance[centre] = -1; // owns itself, also where two cameras are one
+            c.owner[centre] = k;
+            for (size_t v = 0; v < count; v++) {
+                const double d = squared_distance(c.feature[v], c.feature[centre]);
+                if (d < distance[v]) distance[v] = d, c.owner[v] = k;
+                if (distance[v] > farthest) farthest = distance[v], next = v;
+            }
+        }
+        for (size_t k = 0; k < wanted; k++) {
+            mean_feature(&c, k, mean);
+            views[nearest(&c, mean, k, NULL)].validates = true;
+        }
+        for (size_t v = 0, to = 0; v < count; v++)
+            if ((taken[v] = views[v].validates)) out->views[to++] = v;
+        for (size_t k = 0; k < wanted; k++) {
+            out->trained[k] = nearest(&c, c.feature[out->views[k]], SIZE_MAX, taken);
+            taken[out->trained[k]] = true;
+        }
     } else {
         validation_views_close(out);
     }
     free(taken);
     free(c.owner);
-    free(c.distance);
+    free(distance);
     free(c.feature);
     return done || fail(why, "no memory for %zu views", count);
 }

@@ -22,7 +22,7 @@ class Checkpoint : public testing::Test {
     fs::path folder;
     const alone group{};
     training_state state = {};
-    const checkpoint_key key = {"--seed 3\n--iterations 700\n", 0x12345678};
+    const checkpoint_key key = {"--seed 3\n--iterations 700\n", 0x12345678, nullptr};
     fault why = {};
 
     static constexpr int64_t count = 3, views = 1;
@@ -197,8 +197,9 @@ TEST_F(Checkpoint, WhatIsNoneIsRefused) {
 }
 
 TEST_F(Checkpoint, OfAnotherRunIsRefused) {
-    const checkpoint_key others[] = {
-        {"--seed 4\n--iterations 700\n", key.data}, {"--seed 3\n", key.data}, {key.settings, key.data + 1}};
+    const checkpoint_key others[] = {{"--seed 4\n--iterations 700\n", key.data, nullptr},
+                                     {"--seed 3\n", key.data, nullptr},
+                                     {key.settings, key.data + 1, nullptr}};
     const char *const words[] = {"--seed 4; this run has --seed 3", "other options", "other photographs"};
     for (int i = 0; i < 3; i++) {
         ASSERT_TRUE(checkpoint_write(path().c_str(), &others[i], &state, &why)) << why.text;
@@ -251,11 +252,37 @@ TEST(CheckpointSettings, NameEveryOptionExceptThoseFreeOnResume) {
         {OPTION_TEXT, "none", 0, &none, 0, 0, nullptr, "", false, false, nullptr},
         {OPTION_CHOICE, "choice", 0, &choice, 0, 0, choices, "", false, false, nullptr},
         {}};
-    char *settings = checkpoint_settings(table);
+    char *settings = checkpoint_settings("--", table, nullptr);
     ASSERT_NE(settings, nullptr);
     EXPECT_STREQ(settings, "--flag yes\n--whole -7\n--real 0.10000000000000001\n--text a b\n--none \n"
                            "--choice two\n");
     free(settings);
+    const int64_t other = 1;
+    int64_t same = -7;
+    option_spec usual[8];
+    std::copy_n(table, 8, usual);
+    usual[1].value = &same;
+    usual[3].value = const_cast<int64_t *>(&other); // the bits of another number
+    settings = checkpoint_settings("--", table, usual);
+    ASSERT_NE(settings, nullptr);
+    EXPECT_STREQ(settings, "--real 0.10000000000000001\n"); // those with their defaults are left out
+    free(settings);
+}
+
+TEST_F(Checkpoint, AnOptionThatOneRunDoesNotKnowHasItsDefault) {
+    const checkpoint_key before = {"--seed 3\n", key.data, "--seed 0\n"},
+                         same = {"--seed 3\n", key.data, "--seed 0\n--new 5\n"},
+                         changed = {"--seed 3\n--new 6\n", key.data, same.usual};
+    training_state read = {};
+    const training_place where = {group, nullptr};
+    ASSERT_TRUE(checkpoint_write(path().c_str(), &before, &state, &why)) << why.text;
+    ASSERT_TRUE(checkpoint_read(path().c_str(), &same, &where, &read, &why)) << why.text;
+    training_state_close(&read);
+    EXPECT_FALSE(checkpoint_read(path().c_str(), &changed, &where, &read, &why));
+    EXPECT_CONTAINS(why.text, "with --new 5; this run has --new 6");
+    ASSERT_TRUE(checkpoint_write(path().c_str(), &changed, &state, &why)) << why.text;
+    EXPECT_FALSE(checkpoint_read(path().c_str(), &same, &where, &read, &why));
+    EXPECT_CONTAINS(why.text, "with --new 6; this run has --new 5");
 }
 
 TEST(CheckpointFingerprint, IsOfCamerasAndPixels) {

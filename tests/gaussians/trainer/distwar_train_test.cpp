@@ -169,7 +169,7 @@ TEST_F(Library, SaysWhatItRefuses) {
     settings.density = "nonesuch";
     refuses("no density control 'nonesuch'");
     settings.density = nullptr, settings.budget = 1;
-    refuses("a budget excludes reproducible");
+    refuses("--reproducible excludes --budget");
     settings.budget = NAN;
     refuses("out of range");
     settings.budget = 0, data.point_count = 0;

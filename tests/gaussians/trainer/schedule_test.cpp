@@ -20,32 +20,32 @@ training_settings plain_settings() {
 
 TEST(Schedule, RateOfMeansDecaysExponentially) {
     const training_settings s = plain_settings();
-    EXPECT_FLOAT_EQ(scheduled_mean_rate(&s, 1), 3e-4f);
-    EXPECT_FLOAT_EQ(scheduled_mean_rate(&s, 7000), 3e-6f);
+    EXPECT_FLOAT_EQ(scheduled_rates(&s, 1, 0, 1).mean, 3e-4f);
+    EXPECT_FLOAT_EQ(scheduled_rates(&s, 7000, 0, 1).mean, 3e-6f);
     for (int64_t step : {2, 1000, 3500, 6999}) { // log-linear between the ends
         const double progress = double(step - 1) / 6999;
         const double expected = std::exp((1 - progress) * std::log(3e-4) + progress * std::log(3e-6));
-        EXPECT_NEAR(scheduled_mean_rate(&s, step), expected, 1e-5 * expected) << step;
+        EXPECT_NEAR(scheduled_rates(&s, step, 0, 1).mean, expected, 1e-5 * expected) << step;
     }
     training_settings one = s;
     one.iterations = 1;
-    EXPECT_FLOAT_EQ(scheduled_mean_rate(&one, 1), 3e-4f);
+    EXPECT_FLOAT_EQ(scheduled_rates(&one, 1, 0, 1).mean, 3e-4f);
 }
 
 TEST(Schedule, RateOfHarmonicsDecaysExponentiallyUnlessItStays) {
     training_settings s = plain_settings();
     s.rates.shN = 5e-4f;
-    EXPECT_EQ(scheduled_sh_rate(&s, 1), 5e-4f);
-    EXPECT_EQ(scheduled_sh_rate(&s, 7000), 5e-4f);
+    EXPECT_EQ(scheduled_rates(&s, 1, 0, 1).shN, 5e-4f);
+    EXPECT_EQ(scheduled_rates(&s, 7000, 0, 1).shN, 5e-4f);
     s.final_sh_rest = 1.25e-4f;
-    EXPECT_FLOAT_EQ(scheduled_sh_rate(&s, 1), 5e-4f);
-    EXPECT_FLOAT_EQ(scheduled_sh_rate(&s, 7000), 1.25e-4f);
+    EXPECT_FLOAT_EQ(scheduled_rates(&s, 1, 0, 1).shN, 5e-4f);
+    EXPECT_FLOAT_EQ(scheduled_rates(&s, 7000, 0, 1).shN, 1.25e-4f);
     for (int64_t step : {2, 1000, 3500, 6999}) {
         const double expected = 5e-4 * std::exp(double(step - 1) / 6999 * std::log(0.25));
-        EXPECT_NEAR(scheduled_sh_rate(&s, step), expected, 1e-5 * expected) << step;
+        EXPECT_NEAR(scheduled_rates(&s, step, 0, 1).shN, expected, 1e-5 * expected) << step;
     }
     s.rates.shN = 0;
-    EXPECT_EQ(scheduled_sh_rate(&s, 3500), 0);
+    EXPECT_EQ(scheduled_rates(&s, 3500, 0, 1).shN, 0);
 }
 
 TEST(Schedule, UsualRatesOfHarmonicsFollowViewsAndLength) {

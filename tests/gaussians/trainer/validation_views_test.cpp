@@ -151,7 +151,7 @@ struct noise_run {
     }
     static void pass_through_a_file(training_state *state) {
         const std::string path = testing::TempDir() + "teachers.checkpoint";
-        const checkpoint_key key = {"", 0};
+        const checkpoint_key key = {"", 0, nullptr};
         ranks *const group = state->group;
         fault why;
         EXPECT_TRUE(checkpoint_write(path.c_str(), &key, state, &why)) << why.text;

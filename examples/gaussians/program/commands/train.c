@@ -768,7 +768,11 @@ int train_command(int argc, char **argv) {
     }
     bool changed[OPTION_ROOM];
     train_options_changed(&table, changed);
-    train_run run = {.options = &options, .table = table.rows, .changed = changed};
+    train_options usual = train_options_default();
+    option_table default_table = {0};
+    train_options_list(&usual, &default_table);
+    train_run run = {
+        .options = &options, .table = table.rows, .usual = default_table.rows, .changed = changed};
     if (!rank_options_check(&options.ranks, argc, argv, &why) || !train_options_check(&options, &why))
         return report_misuse(&command, &why);
     if (!run_all(&run, &why)) return report_failure("dsplat", &why);

@@ -46,6 +46,7 @@ typedef struct train_depth {
 typedef struct train_run {
     const train_options *options;
     const option_spec *table; // of the options, for the checkpoint, the log and the report
+    const option_spec *usual; // the same with all defaults
     const bool *changed;      // of each, whether it is not the default
     dataset data;
     view_split split;
@@ -57,7 +58,7 @@ typedef struct train_run {
     pose *given, *now;           // of all its views: as the data has them; scratch
     run_poses poses;             // how those of the training views changed
     train_depth depth;
-    char *key; // the checkpoint's settings
+    char *key, *default_key; // the checkpoint's settings
     budget_recipe budget;
     training_settings settings;
     int64_t first_gaussians; // before the first step

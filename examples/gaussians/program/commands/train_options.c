@@ -155,8 +155,6 @@ static bool make_reproducible(train_options *o, fault *why) {
     const distwar_strategy strategy = blend_strategies[o->reduce].strategy;
     if (strategy != DISTWAR_STRATEGY_COUNT && strategy != DISTWAR_FIXED)
         return fail(why, "--reproducible needs --reduce fixed, not %s", distwar_strategy_name(strategy));
-    if (o->recipe.seconds > 0) return fail(why, "--reproducible excludes --seconds");
-    if (o->budget) return fail(why, "--reproducible excludes --budget, whose steps depend on the clock");
     o->reduce = offered_index(blend_strategies, DISTWAR_FIXED);
     return true;
 }
@@ -181,23 +179,6 @@ static bool files_differ(const train_options *o, fault *why) {
     return true;
 }
 
-// What one GPU alone does.
-static bool ranks_are_possible(const train_options *o, fault *why) {
-    const struct {
-        bool wanted;
-        const char *option, *reason;
-    } refused[] = {
-        {o->view, "--view", "the page shows the Gaussians of one GPU"},
-        {o->depth, "--depth", "maps are compared with the depth of whole views"},
-        {o->recipe.refine_poses, "--refine-poses", "refined poses take one view per step, by all Gaussians"},
-        {o->recipe.density.kind == DENSITY_ADAPTIVE, "--density adaptive",
-         "its clones and prunes change the number on each GPU; take split or mcmc"}};
-    for (size_t i = 0; i < sizeof refused / sizeof *refused && o->ranks.gpus > 1; i++)
-        if (refused[i].wanted)
-            return fail(why, "--gpus excludes %s: %s", refused[i].option, refused[i].reason);
-    return true;
-}
-
 // "10", "10s", "2m", "1h".
 static bool read_budget(train_options *o, fault *why) {
     static const struct {
@@ -205,20 +186,13 @@ static bool read_budget(train_options *o, fault *why) {
         double seconds;
     } units[] = {{"", 1}, {"s", 1}, {"m", 60}, {"h", 3600}};
     char *end;
-    if (!o->budget) {
-        if (o->recipe.iterations == 0) o->recipe.iterations = 7000;
-        return true;
-    }
+    if (!o->budget) return true;
     const double value = strtod(o->budget, &end);
     for (size_t i = 0; i < sizeof units / sizeof *units && end != o->budget; i++)
         if (strcmp(end, units[i].name) == 0) o->recipe.budget = value * units[i].seconds;
     if (!(o->recipe.budget > 0 && o->recipe.budget <= MOST_BUDGET))
         return fail(why, "--budget %s: must be a time such as 30, 30s or 2m: more than 0, at most %ds",
                     o->budget, MOST_BUDGET);
-    if (o->recipe.iterations > 0)
-        return fail(why, "--budget excludes --iterations: their number follows from the time");
-    if (o->recipe.seconds > 0) return fail(why, "--budget excludes --seconds");
-    if (o->recipe.refine_poses) return fail(why, "--budget excludes --refine-poses");
     return true;
 }
 
@@ -258,9 +232,14 @@ bool train_options_check(train_options *o, fault *why) {
     if (!make_reproducible(o, why)) return false;
     choose_policy(o);
     o->recipe.ranks = o->ranks.gpus;
-    if (o->from && o->random > 0) return fail(why, "--from excludes --random");
-    return parse_color(o->background, o->recipe.background, why) &&
-           resolution_schedule_read(o->resolutions, &o->recipe.resolutions, why) &&
-           ranks_are_possible(o, why) && read_perturbation(o, why) && read_validate(o, why) &&
-           read_budget(o, why) && files_differ(o, why);
+    o->recipe.reproducible = o->reproducible;
+    o->recipe.from = o->from, o->recipe.random = o->random > 0;
+    o->recipe.depth = o->depth, o->recipe.view = o->view;
+    if (!(parse_color(o->background, o->recipe.background, why) &&
+          resolution_schedule_read(o->resolutions, &o->recipe.resolutions, why) &&
+          read_perturbation(o, why) && read_validate(o, why) && read_budget(o, why) &&
+          training_choices_combine(&o->recipe, why) && files_differ(o, why)))
+        return false;
+    if (!o->budget && o->recipe.iterations == 0) o->recipe.iterations = USUAL_ITERATIONS;
+    return true;
 }

@@ -307,11 +307,13 @@ static bool prepare(train_run *run, fault *why) {
     run->settings = o->budget ? budget_recipe_start(&run->budget)
                               : training_settings_from(&o->recipe, &run->known, o->recipe.iterations);
     if (o->memory > 0) run->settings.teachers = 0;
-    run->key = checkpoint_settings(run->table);
-    if (!run->key) return fail(why, "no memory for the options");
+    run->key = checkpoint_settings("--", run->table, run->usual);
+    run->default_key = checkpoint_settings("--", run->usual, NULL);
+    if (!run->key || !run->default_key) return fail(why, "no memory for the options");
     run->checkpoint = (saver){.path = o->checkpoint,
                               .interval = o->checkpoint_every,
                               .settings = run->key,
+                              .usual = run->default_key,
                               .views = run->split.views,
                               .view_count = run->split.training};
     return true;
@@ -352,4 +354,5 @@ void train_close(train_run *run, gs_gaussians *host) {
     view_split_close(&run->split);
     dataset_close(&run->data);
     free(run->key);
+    free(run->default_key);
 }

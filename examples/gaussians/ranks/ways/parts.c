@@ -261,18 +261,6 @@ static bool send_splats(parts *s) {
     return true;
 }
 
-// The largest colours and depths of all splats, for the scales of integer sums.
-static bool find_largest(parts *s) {
-    if (!s->fixed) return true;
-    struct gs_largest_values *const largest =
-        reserve(s, &s->buffers.largest, (size_t)s->batch->views * sizeof *largest);
-    if (!largest) return false;
-    GS_CHECK(parts_largest(&s->home, largest, s->stream));
-    return reduce_in_travel(
-        s, &(ranks_reduction){largest, s->batch->views * (int64_t)(sizeof *largest / sizeof(float)),
-                              RANKS_FLOAT, RANKS_MAX_OF});
-}
-
 // ---- pixels: the loss of rows of an image reads some above and below them, which other ranks render
 
 // The pixels that this rank and another exchange at a border between their parts of a view. Two ranks have one border
@@ -437,7 +425,6 @@ static bool settle_lists(parts *s, own_part *part) {
 static bool divide_as_whole(parts *s) {
     const int values = 2 * s->batch->views; // of each view: pairs and the longest list, of its rows here
     int64_t own[2 * GS_MAX_VIEWS] = {0}, all[RANKS_MAX * 2 * GS_MAX_VIEWS];
-    if (!s->fixed || !s->any_cut) return true;
     for (int k = 0; is_cut(s, k); k++) {
         rendering *const in = s->own[k].in;
         list_lengths *const lengths = reserve(s, &in->lengths, sizeof *lengths);
@@ -636,23 +623,20 @@ static bool reserve_zeros(parts *s, device_buffer *buffer, size_t bytes) {
     return true;
 }
 
-// Memory for sums over parts.
+// Memory for sums over parts; the largest colours and depths of all splats, for the scales of integer sums.
 static bool begin_sums(parts *s) {
     const size_t views = (size_t)s->batch->views, splats = views * (size_t)s->batch->gaussians.count;
     if (!s->fixed) return reserve_zeros(s, &s->buffers.splat_grad, splats * sizeof(gs_splat_grad));
-    return reserve(s, &s->buffers.splat_grad, splats * sizeof(gs_splat_grad)) &&
-           reserve_zeros(s, &s->buffers.sums, splats * (size_t)record_bytes(s)) &&
-           reserve_zeros(s, &s->buffers.units, views * sizeof(fixed_units)) &&
-           reserve_zeros(s, &s->buffers.row_sums,
-                         views * (size_t)tile_rows(s) * GS_CHANNELS * sizeof(double));
-}
-
-// Each row has a value on one rank and zeros on the others, so that the sums are exact.
-static bool combine_row_sums(parts *s) {
-    const ranks_reduction sum = {s->buffers.row_sums.memory,
-                                 s->batch->views * tile_rows(s) * (int64_t)GS_CHANNELS, RANKS_DOUBLE,
-                                 RANKS_SUM};
-    return !s->fixed || !s->any_cut || reduce_in_travel(s, &sum);
+    struct gs_largest_values *const largest = reserve(s, &s->buffers.largest, views * sizeof *largest);
+    if (!largest || !reserve(s, &s->buffers.splat_grad, splats * sizeof(gs_splat_grad)) ||
+        !reserve_zeros(s, &s->buffers.sums, splats * (size_t)record_bytes(s)) ||
+        !reserve_zeros(s, &s->buffers.units, views * sizeof(fixed_units)) ||
+        !reserve_zeros(s, &s->buffers.row_sums, views * (size_t)tile_rows(s) * GS_CHANNELS * sizeof(double)))
+        return false;
+    GS_CHECK(parts_largest(&s->home, largest, s->stream));
+    return reduce_in_travel(s,
+                            &(ranks_reduction){largest, (int64_t)(views * (sizeof *largest / sizeof(float))),
+                                               RANKS_FLOAT, RANKS_MAX_OF});
 }
 
 static bool forward(parts *s, own_part *part) {
@@ -669,7 +653,7 @@ static bool begin_batch(parts *s, const part_batch *batch, const gs_gaussians *r
     s->only_images = !result;
     plan(s);
     begin_scratch(s, result ? result : &(gs_gaussians){0});
-    if (!project_home(s) || !send_splats(s) || (result && !(begin_sums(s) && find_largest(s)))) return false;
+    if (!project_home(s) || !send_splats(s) || (result && !begin_sums(s))) return false;
     for (int k = 0; is_cut(s, k); k++)
         if (!queue_forward(s, &s->own[k])) return false;
     for (int k = 0; is_cut(s, k); k++)
@@ -683,7 +667,11 @@ bool parts_backward(parts *s, const part_batch *batch, const gs_gaussians *gradi
     if (!begin_batch(s, batch, gradients, stream)) return false;
     for (int k = 0; is_cut(s, k); k++)
         if (!queue_loss(s, &s->own[k])) return false;
-    if (!combine_row_sums(s) || !divide_as_whole(s)) return false;
+    // Each row has a value on one rank and zeros on the others, so that the sums are exact.
+    const ranks_reduction rows = {s->buffers.row_sums.memory,
+                                  batch->views * tile_rows(s) * (int64_t)GS_CHANNELS, RANKS_DOUBLE,
+                                  RANKS_SUM};
+    if (s->fixed && s->any_cut && !(reduce_in_travel(s, &rows) && divide_as_whole(s))) return false;
     // The moments of one part travel while the next is rendered.
     for (int k = 0; k < s->out.most; k++) {
         own_part *const part = k < s->own_count ? &s->own[k] : NULL;

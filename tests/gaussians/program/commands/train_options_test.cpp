@@ -22,7 +22,7 @@ struct table {
     table() { train_options_list(&options, &list); }
     table(const table &) = delete;
     std::string settings() const {
-        char *text = checkpoint_settings(rows);
+        char *text = checkpoint_settings("--", rows, nullptr);
         const std::string copy = text ? text : "no memory";
         free(text);
         return copy;
