@@ -72,7 +72,7 @@ TEST_F(Report, IsOnePageWithPicturesAndCurves) {
                     error->height == photo_height);
         picture original(data / "images" / one["name"].text());
         EXPECT_EQ(memcmp(photo->pixels, original.pixels, size_t(3 * photo_width * photo_height)), 0);
-        const double psnr = image_psnr(rendered.get(), &original);
+        const double psnr = image_psnr(rendered.get(), &original, nullptr);
         EXPECT_NEAR(one["psnr"].number(), psnr, 1e-3);
         EXPECT_GE(psnr, worst) << "not from the worst to the best";
         worst = psnr;
