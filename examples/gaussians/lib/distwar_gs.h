@@ -167,7 +167,7 @@ typedef struct gs_tile_ranges {
     int32_t tiles_x, tiles_y;
     int64_t isects;      // entries of splat_index; room for them if gs_bin did not wait
     int64_t *tile_begin; // [tiles_y * tiles_x + 1]: tile t has entries tile_begin[t] .. tile_begin[t + 1] - 1
-    uint32_t *splat_index; // [intersections]
+    uint32_t *splat_index; // [isects]
     // How the blend divides the work; other valid values give the same image in another time.
     int32_t pixels_per_thread; // 1, 2 or 4
     int32_t split_tiles;  // the first split_tiles of tile_order, with long lists, get more warps than others
