@@ -47,8 +47,7 @@ if(TARGET simt)
 endif()
 if(TARGET distwar_gs)
   list(APPEND components gs train index)
-  file(GLOB gs_headers CONFIGURE_DEPENDS examples/gaussians/lib/distwar_gs*.h)
-  install_library(distwar_gs gs distwar-gs.cmake ${gs_headers})
+  install_library(distwar_gs gs distwar-gs.cmake examples/gaussians/lib/distwar_gs.h)
   install(FILES include/distwar/strategy.h DESTINATION include/distwar COMPONENT gs) # distwar_gs.h includes it
   install_library(distwar_train train distwar-train.cmake examples/gaussians/trainer/distwar_train.h
                   examples/gaussians/lib/distwar_gs.h)

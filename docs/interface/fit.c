@@ -125,7 +125,7 @@ int main(void) {
     float *color_gradient = device_new(3 * PIXELS * sizeof(float));
     double *result = device_new(3 * sizeof(double));
     size_t loss_bytes;
-    GS(gs_loss_bytes(SIZE, SIZE, &loss_bytes));
+    GS(gs_loss_bytes(SIZE, SIZE, 1, &loss_bytes));
     void *loss_workspace = device_new(loss_bytes);
 
     gs_view view = {
@@ -161,8 +161,9 @@ int main(void) {
             status = gs_forward(&view, NULL);
         }
         GS(status);
-        const gs_comparison images = {SIZE, SIZE, view.image.color, device_target, NULL};
-        GS(gs_loss(&images, loss_workspace, loss_bytes, result, color_gradient, NULL));
+        const gs_loss_image image = {
+            {SIZE, SIZE, view.image.color, device_target, NULL}, result, color_gradient};
+        GS(gs_loss(&image, 1, loss_workspace, loss_bytes, NULL));
         if (step == 1) download(before, result, sizeof before);
         GS(gs_backward(&view, &gradient, (distwar_policy){DISTWAR_BFLY, 0}, NULL));
         GS(gs_adam(&shape[0], &shape[1], &shape[2], &shape[3], &rates, step, NULL));

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""gs_losses on torch tensors: an operator, and for calls outside of graphs and modes an autograd.Function."""
+"""gs_loss on torch tensors: an operator, and for calls outside of graphs and modes an autograd.Function."""
 import ctypes
 import functools
 import struct
@@ -21,7 +21,7 @@ assert struct.calcsize("<2i5Q") == sizeof(gs.LossImage)
 @functools.lru_cache(maxsize=16)
 def _workspace_bytes(lib, width, height, count):
     size = ctypes.c_size_t()
-    lib.call_on("gs_losses_bytes", width, height, count, byref(size))
+    lib.call_on("gs_loss_bytes", width, height, count, byref(size))
     return size.value
 
 
@@ -42,7 +42,7 @@ def _run(images, targets):
         for first in range(0, views, MOST_VIEWS):
             count = min(views - first, MOST_VIEWS)
             of = array_type(gs.LossImage, count).from_buffer_copy(b"".join(packed[first:first + count]))
-            lib.check(lib.gs_losses(of, count, workspace.data_ptr(), size, stream))
+            lib.check(lib.gs_loss(of, count, workspace.data_ptr(), size, stream))
         return results[:, 0].mean(dtype=torch.float32), gradients
 
 

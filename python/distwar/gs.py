@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""libdistwar_gs in Python by ctypes: the structs of distwar_gs.h, distwar_gs_adam.h and distwar_gs_ssim.h, and its calls
+"""libdistwar_gs in Python by ctypes: the structs of distwar_gs.h, and its calls
 on numpy arrays (CPU library) or torch tensors (CUDA library). Needs no other file of the package but a libdistwar_gs.so.
 The headers document the calls."""
 import ctypes
@@ -66,7 +66,7 @@ class Gradient(Structure):
     _fields_ = [("color", c_void_p), ("alpha", c_void_p), ("splat_grad", c_void_p), ("splat_grad_bytes", c_size_t),
                 ("gaussians", Gaussians), ("mean2d", c_void_p), ("depth", c_void_p), ("abs_mean2d", c_void_p),
                 ("camera", c_void_p), ("camera_bytes", c_size_t), ("pixel_mean2d", c_void_p),
-                ("largest", c_void_p), ("block_limit", c_float)]
+                ("largest", c_void_p), ("block_limit", c_float), ("adam", c_void_p)]
 
 
 class ViewParts(Structure):
@@ -150,8 +150,8 @@ class Library:
         shape = POINTER(Gaussians)
         self._declare("gs_adam", shape, shape, shape, shape, POINTER(AdamRates), c_int64, c_void_p)
         self._declare("gs_adam_rows", POINTER(AdamRowsStep), c_void_p)
-        self._declare("gs_losses_bytes", c_int32, c_int32, c_int32, size)
-        self._declare("gs_losses", POINTER(LossImage), c_int32, pointer, c_size_t, c_void_p)
+        self._declare("gs_loss_bytes", c_int32, c_int32, c_int32, size)
+        self._declare("gs_loss", POINTER(LossImage), c_int32, pointer, c_size_t, c_void_p)
         self._declare("gs_ssim_bytes", POINTER(SsimPair), size)
         self._declare("gs_ssim", POINTER(SsimPair), pointer, c_size_t, pointer, pointer, c_void_p)
         self._declare("gs_density_accumulate", view, pointer, pointer, c_void_p)

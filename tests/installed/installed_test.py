@@ -112,7 +112,7 @@ if(distwar_FOUND)
   message(FATAL_ERROR "an unknown component is found")
 endif()
 """)
-    (folder / "yours.c").write_text("""#include <distwar_gs_density.h>
+    (folder / "yours.c").write_text("""#include <distwar_gs.h>
 #include <distwar_index.h>
 #include <distwar_train.h>
 #include <stdio.h>

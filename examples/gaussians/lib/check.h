@@ -5,7 +5,7 @@
 #pragma once
 
 #include "c_linkage.h"
-#include "distwar_gs_adam.h"
+#include "distwar_gs.h"
 #include "lenses.h"
 #include <cuda_runtime.h>
 #include <float.h>

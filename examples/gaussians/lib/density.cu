@@ -3,7 +3,7 @@
 // dropout. Reads and writes the arrays of gs_gaussians and of Adam's moments. Nothing depends on the order of threads.
 // docs/developers/math.md, sections 6 and 9.
 #include "density.cuh"
-#include "distwar_gs_split.h"
+#include "distwar_gs.h"
 #include <math.h>
 
 using namespace gs;
@@ -162,7 +162,7 @@ gs_status place_rows(const plan_arrays &a, int64_t count, int64_t *total, gs_str
 
 // weights[count] = 0: the scan leaves the total there. sharing: 1 for living Gaussians, 0 for others.
 __global__ void __launch_bounds__(density_block)
-    weigh_kernel(gs_gaussians gaussians, const gs_relocation r, int64_t *weights, uint32_t *sharing) {
+    weigh_kernel(gs_gaussians gaussians, const gs_refill_rules r, int64_t *weights, uint32_t *sharing) {
     const int64_t i = row_of_thread();
     if (i > gaussians.count) return;
     const float opacity = i < gaussians.count ? living_opacity(gaussians, i, r.existing, r.least_opacity) : 0;
@@ -216,12 +216,12 @@ __global__ void __launch_bounds__(density_block)
         gradients.log_scale[3 * i + k] += scale_weight * expf(gaussians.log_scale[3 * i + k]);
 }
 
-// ---- splits of Gaussians that are drawn by a weight (distwar_gs_split.h). A prefix sum numbers the rows that are free
+// ---- splits of Gaussians that are drawn by a weight. A prefix sum numbers the rows that are free
 // and a sort orders the draws ----
 
 // free_rows[count] = 0: the scan leaves the total there.
 __global__ void __launch_bounds__(density_block)
-    draw_split_kernel(gs_gaussians gaussians, gs_split_rules rules, int64_t *free_rows, uint32_t *keys,
+    draw_split_kernel(gs_gaussians gaussians, gs_refill_rules rules, int64_t *free_rows, uint32_t *keys,
                       uint32_t *indices) {
     const int64_t i = row_of_thread();
     if (i > gaussians.count) return;
@@ -251,7 +251,7 @@ __global__ void __launch_bounds__(density_block)
 
 // Splits the drawn Gaussians. Each is drawn once at most, so a thread has both rows to itself.
 __global__ void __launch_bounds__(density_block)
-    split_kernel(gs_gaussians g, gs_arrays first, gs_arrays second, gs_split_rules rules,
+    split_kernel(gs_gaussians g, gs_arrays first, gs_arrays second, gs_refill_rules rules,
                  const uint32_t *source) {
     const int64_t i = row_of_thread();
     if (i >= g.count) return;
@@ -268,7 +268,7 @@ __global__ void __launch_bounds__(density_block)
     }
 }
 
-// sorted_rows in a workspace of gs_split and gs_retire (NULL: nowhere). *bytes: of all.
+// Those of gs_refill by splits and of gs_retire.
 gs_status place_arrays(void *memory, int64_t count, sorted_rows *out, size_t *bytes) {
     block_layout layout = {static_cast<char *>(memory), 0};
     GS_TRY(place_sorted_rows(&layout, count, out));
@@ -276,8 +276,7 @@ gs_status place_arrays(void *memory, int64_t count, sorted_rows *out, size_t *by
     return GS_OK;
 }
 
-// ---- scores by what Gaussians contribute to views, and the end of those that contribute least (distwar_gs_split.h)
-// ----
+// ---- scores by what Gaussians contribute to views, and the end of those that contribute least ----
 
 __global__ void __launch_bounds__(density_block)
     score_kernel(const gs_splat_grad *splat_grad, int64_t count, float *score) {
@@ -317,6 +316,14 @@ __global__ void __launch_bounds__(density_block)
     logits[i] = u < share ? unseen_logit : logf(opacity) - log1pf(-opacity);
 }
 
+// Places the arrays of a call in its workspace.
+template <typename Arrays>
+gs_status placed(const char *function, int64_t count, void *workspace, size_t bytes, Arrays *out) {
+    size_t needed;
+    GS_TRY(place_arrays(workspace, count, out, &needed));
+    return check_workspace(function, workspace, bytes, needed);
+}
+
 } // namespace
 
 // ---- calls ----
@@ -334,7 +341,7 @@ gs_status gs_density_accumulate(const gs_view *view, const float *mean2d, float 
 gs_status gs_density_bytes(int64_t count, size_t *bytes) {
     GS_TRY(check_count(__func__, count));
     GS_REQUIRE(bytes, "bytes must be given");
-    plan_arrays unplaced;
+    plan_arrays unplaced; // the largest of all
     return place_arrays(nullptr, count, &unplaced, bytes);
 }
 
@@ -346,9 +353,7 @@ gs_status gs_density_plan_step(const gs_gaussians *gaussians, const float *densi
     GS_REQUIRE(plan, "plan must be given");
     const int64_t count = gaussians->count;
     plan_arrays a;
-    size_t needed;
-    GS_TRY(place_arrays(workspace, count, &a, &needed));
-    GS_TRY(check_workspace(__func__, workspace, workspace_bytes, needed));
+    GS_TRY(placed(__func__, count, workspace, workspace_bytes, &a));
     GS_REQUIRE(count == 0 || density, "density must be given");
 
     const float2 *sums = reinterpret_cast<const float2 *>(density);
@@ -392,51 +397,50 @@ gs_status gs_density_move(const gs_density_plan *plan, const gs_density_rules *r
 
 gs_status gs_opacity_reset(const gs_gaussians *gaussians, const gs_gaussians *first_moment,
                            const gs_gaussians *second_moment, float most, gs_stream stream) {
-    GS_REQUIRE(gaussians && first_moment && second_moment, "gaussians and moments must be given");
-    GS_REQUIRE(gaussians->form == GS_RAW, "activated opacities are taken by gs_project alone");
-    GS_REQUIRE(most > 0 && most < 1, "most must be between 0 and 1");
-    const int64_t count = gaussians->count;
-    GS_TRY(check_count(__func__, count));
-    GS_REQUIRE(first_moment->count == count && second_moment->count == count,
-               "count of gaussians and moments differ");
-    GS_REQUIRE(count == 0 ||
-                   (gaussians->opacity_logit && first_moment->opacity_logit && second_moment->opacity_logit),
-               "opacity_logit must be given");
-    return GS_STATUS(launch_for(stream, count, density_block, reset_kernel, *gaussians, *first_moment,
-                                *second_moment, float(log(double(most) / (1 - double(most))))));
-}
-
-gs_status gs_relocate_bytes(int64_t count, size_t *bytes) {
-    GS_TRY(check_count(__func__, count));
-    GS_REQUIRE(bytes, "bytes must be given");
-    relocation_arrays unplaced;
-    return place_relocation(nullptr, count, &unplaced, bytes);
-}
-
-gs_status gs_relocate(const gs_gaussians *gaussians, const gs_gaussians *first_moment,
-                      const gs_gaussians *second_moment, const gs_relocation *relocation, void *workspace,
-                      size_t workspace_bytes, gs_stream stream) {
     GS_TRY(check_vector(__func__, gaussians, first_moment));
     GS_TRY(check_vector(__func__, gaussians, second_moment));
-    GS_REQUIRE(relocation, "relocation must be given");
-    const int64_t count = gaussians->count, existing = relocation->existing;
-    const float least_opacity = relocation->least_opacity;
-    GS_TRY(check_living(__func__, count, existing, least_opacity));
-    relocation_arrays a;
-    size_t needed;
-    GS_TRY(place_relocation(workspace, count, &a, &needed));
-    GS_TRY(check_workspace(__func__, workspace, workspace_bytes, needed));
+    GS_REQUIRE(most > 0 && most < 1, "most must be between 0 and 1");
+    return GS_STATUS(launch_for(stream, gaussians->count, density_block, reset_kernel, *gaussians,
+                                *first_moment, *second_moment,
+                                float(log(double(most) / (1 - double(most))))));
+}
 
-    GS_CUDA(launch_for(stream, count + 1, density_block, weigh_kernel, *gaussians, *relocation, a.weights,
-                       a.sharing));
+gs_status gs_refill(const gs_gaussians *gaussians, const gs_gaussians *first_moment,
+                    const gs_gaussians *second_moment, const gs_refill_rules *rules, void *workspace,
+                    size_t workspace_bytes, gs_stream stream) {
+    GS_TRY(check_vector(__func__, gaussians, first_moment));
+    GS_TRY(check_vector(__func__, gaussians, second_moment));
+    GS_REQUIRE(rules, "rules must be given");
+    const int64_t count = gaussians->count, existing = rules->existing;
+    GS_REQUIRE(existing >= 0 && existing <= count, "existing must be in 0..count");
+    GS_REQUIRE(rules->least_opacity >= 0 && rules->least_opacity < 1,
+               "least_opacity must be in 0..1, exclusive of 1");
+    const gs_arrays g = gs_arrays_of(gaussians), first = gs_arrays_of(first_moment),
+                    second = gs_arrays_of(second_moment);
+    if (rules->density) {
+        sorted_rows a;
+        int selected;
+        GS_TRY(placed(__func__, count, workspace, workspace_bytes, &a));
+        GS_CUDA(launch_for(stream, count + 1, density_block, draw_split_kernel, *gaussians, *rules, a.before,
+                           a.order.keys[0], a.order.values[0]));
+        GS_CUDA(scan_exclusive(a.before, a.before, count + 1, a.scratch, a.scratch_bytes, stream));
+        GS_CUDA(sort_pairs(&a.order, count, 32, &selected, a.scratch, a.scratch_bytes, stream));
+        GS_CUDA(launch_for(stream, count, density_block, follow_split_kernel, g, count, existing, a.before,
+                           a.order.keys[selected], a.order.values[selected], a.source));
+        return GS_STATUS(launch_for(stream, count, density_block, split_kernel, *gaussians, first, second,
+                                    *rules, a.source));
+    }
+    relocation_arrays a;
+    GS_TRY(placed(__func__, count, workspace, workspace_bytes, &a));
+    GS_CUDA(
+        launch_for(stream, count + 1, density_block, weigh_kernel, *gaussians, *rules, a.weights, a.sharing));
     GS_CUDA(scan_exclusive(a.weights, a.weights, count + 1, a.scratch, a.scratch_bytes, stream));
-    GS_CUDA(launch_for(stream, count, density_block, draw_source_kernel, count, a.weights, relocation->seed,
-                       relocation->iteration, a.source, a.sharing));
-    const gs_arrays first = gs_arrays_of(first_moment), second = gs_arrays_of(second_moment);
+    GS_CUDA(launch_for(stream, count, density_block, draw_source_kernel, count, a.weights, rules->seed,
+                       rules->iteration, a.source, a.sharing));
     GS_CUDA(launch_for(stream, count, density_block, share_kernel, *gaussians, first, second, a.sharing,
-                       least_opacity));
-    return GS_STATUS(launch_for(stream, count, density_block, follow_kernel, gs_arrays_of(gaussians), count,
-                                existing, first, second, a.weights, a.source));
+                       rules->least_opacity));
+    return GS_STATUS(launch_for(stream, count, density_block, follow_kernel, g, count, existing, first,
+                                second, a.weights, a.source));
 }
 
 gs_status gs_density_noise(const gs_gaussians *gaussians, int64_t first, float scale, uint64_t seed,
@@ -458,50 +462,10 @@ gs_status gs_density_penalty(const gs_gaussians *gaussians, int64_t all, float o
                                 *gradients));
 }
 
-gs_status gs_split_bytes(int64_t count, size_t *bytes) {
-    GS_TRY(check_count(__func__, count));
-    GS_REQUIRE(bytes, "bytes must be given");
-    sorted_rows unplaced;
-    return place_arrays(nullptr, count, &unplaced, bytes);
-}
-
-gs_status gs_split(const gs_gaussians *gaussians, const gs_gaussians *first_moment,
-                   const gs_gaussians *second_moment, const gs_split_rules *rules, void *workspace,
-                   size_t workspace_bytes, gs_stream stream) {
-    GS_TRY(check_vector(__func__, gaussians, first_moment));
-    GS_TRY(check_vector(__func__, gaussians, second_moment));
-    GS_REQUIRE(rules, "rules must be given");
-    const int64_t count = gaussians->count;
-    GS_TRY(check_living(__func__, count, rules->existing, rules->least_opacity));
-    GS_REQUIRE(count == 0 || rules->density, "density must be given");
-    sorted_rows a;
-    size_t needed;
-    GS_TRY(place_arrays(workspace, count, &a, &needed));
-    GS_TRY(check_workspace(__func__, workspace, workspace_bytes, needed));
-
-    int selected;
-    GS_CUDA(launch_for(stream, count + 1, density_block, draw_split_kernel, *gaussians, *rules, a.before,
-                       a.order.keys[0], a.order.values[0]));
-    GS_CUDA(scan_exclusive(a.before, a.before, count + 1, a.scratch, a.scratch_bytes, stream));
-    GS_CUDA(sort_pairs(&a.order, count, 32, &selected, a.scratch, a.scratch_bytes, stream));
-    GS_CUDA(launch_for(stream, count, density_block, follow_split_kernel, gs_arrays_of(gaussians), count,
-                       rules->existing, a.before, a.order.keys[selected], a.order.values[selected],
-                       a.source));
-    return GS_STATUS(launch_for(stream, count, density_block, split_kernel, *gaussians,
-                                gs_arrays_of(first_moment), gs_arrays_of(second_moment), *rules, a.source));
-}
-
 gs_status gs_score_add(const gs_splat_grad *splat_grad, int64_t count, float *score, gs_stream stream) {
     GS_TRY(check_count(__func__, count));
     GS_REQUIRE(count == 0 || (splat_grad && score), "splat_grad and score must be given");
     return GS_STATUS(launch_for(stream, count, density_block, score_kernel, splat_grad, count, score));
-}
-
-gs_status gs_retire_bytes(int64_t count, size_t *bytes) {
-    GS_TRY(check_count(__func__, count));
-    GS_REQUIRE(bytes, "bytes must be given");
-    sorted_rows unplaced;
-    return place_arrays(nullptr, count, &unplaced, bytes);
 }
 
 gs_status gs_retire(const gs_gaussians *gaussians, const float *score, float part, void *workspace,
@@ -511,9 +475,7 @@ gs_status gs_retire(const gs_gaussians *gaussians, const float *score, float par
     GS_REQUIRE(count == 0 || score, "score must be given");
     GS_REQUIRE(part >= 0 && part <= 1, "part must be in 0..1");
     sorted_rows a;
-    size_t needed;
-    GS_TRY(place_arrays(workspace, count, &a, &needed));
-    GS_TRY(check_workspace(__func__, workspace, workspace_bytes, needed));
+    GS_TRY(placed(__func__, count, workspace, workspace_bytes, &a));
     int selected;
     GS_CUDA(launch_for(stream, count, density_block, rank_scores_kernel, score, count, a.order.keys[0],
                        a.order.values[0]));

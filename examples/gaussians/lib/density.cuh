@@ -5,7 +5,7 @@
 
 #include "arrays.h"
 #include "covariance.cuh"
-#include "distwar_gs_density.h"
+#include "distwar_gs.h"
 #include "check.h"
 #include "gpu/block_layout.h"
 #include "gpu/scan_sort.h"
@@ -50,15 +50,7 @@ __device__ inline void draw_normal(random_stream random, float out[3]) {
     for (int k = 0; k < 3; k++) out[k] = both[k];
 }
 
-// Gaussians of rows below `existing` whose opacity is above least_opacity live.
-inline gs_status check_living(const char *function, int64_t count, int64_t existing, float least_opacity) {
-    GS_REQUIRE_OF(function, existing >= 0 && existing <= count, "existing must be in 0..count");
-    GS_REQUIRE_OF(function, least_opacity >= 0 && least_opacity < 1,
-                  "least_opacity must be in 0..1, exclusive of 1");
-    return GS_OK;
-}
-
-// The opacity of a Gaussian that lives; 0 of others.
+// The opacity of a Gaussian that lives: of a row below `existing`, and above `least`. 0 of others.
 __device__ inline float living_opacity(const gs_gaussians &gaussians, int64_t i, int64_t existing,
                                        float least) {
     if (i >= existing) return 0;
@@ -186,7 +178,7 @@ static __global__ void __launch_bounds__(density_block)
     atomicAdd(&sharing[source[i]], 1u);
 }
 
-// The arrays in gs_relocate's workspace.
+// The arrays of gs_refill by relocation.
 struct relocation_arrays {
     int64_t *weights; // then their prefix sums
     uint32_t *source, *sharing;
@@ -195,7 +187,7 @@ struct relocation_arrays {
 };
 
 // Places them in `memory` (NULL: nowhere). *bytes: theirs.
-inline gs_status place_relocation(void *memory, int64_t count, relocation_arrays *out, size_t *bytes) {
+inline gs_status place_arrays(void *memory, int64_t count, relocation_arrays *out, size_t *bytes) {
     GS_CUDA(scan_exclusive_bytes(count + 1, &out->scratch_bytes));
     block_layout layout = {static_cast<char *>(memory), 0};
     layout_add(&layout, size_t(count) + 1, &out->weights);

@@ -7,20 +7,22 @@
 // The same, stage by stage:
 //   gs_project -> gs_bin -> gs_render -> gs_loss -> gs_render_backward -> gs_project_backward -> gs_adam
 // Every stage takes a gs_view: it reads the members that earlier stages wrote and writes its own. Formulas:
-// docs/developers/math.md. Two programs that use libdistwar_gs, in C and in Python: docs/rasterizer.md.
+// docs/developers/math.md. Two programs that use libdistwar_gs, in C and in Python: docs/rasterizer.md. From top to bottom:
+// scene, cameras, view, forward, backward, loss, Adam, density control, extras.
 //
 // Rules for every call:
 // - Pointers inside structs and pointers to arrays are device pointers (backend "simt": host pointers), owned
 //   by the caller and aligned to 16 bytes unless stated otherwise. Structs are host memory; calls copy them.
-// - A call queues its work on `stream` (a cudaStream_t, or NULL) and returns. Five calls wait for the stream
-//   once, to read a number: gs_bin, gs_bin_wait, gs_forward, gs_density_plan_step. gs_bin
-//   and gs_forward do not wait with gs_view.report. Calls that do not wait can be captured into a CUDA graph.
+// - A call queues its work on `stream` (a cudaStream_t, or NULL) and returns. Four calls wait for the stream once, to
+//   read a number: gs_bin and gs_forward without gs_view.report, gs_bin_wait, gs_density_plan_step. Calls that do not
+//   wait can be captured into a CUDA graph.
 // - No call allocates memory. The gs_*_bytes calls return the sizes of workspaces.
 // - Outputs are overwritten, unless the call says that it adds or works in place.
-// - The result is GS_OK or the kind of failure; gs_last_error() returns the text. After a failure outputs are
+// - Errors: the result is GS_OK or the kind of failure; gs_last_error() returns the text. After a failure outputs are
 //   undefined, unless the call says otherwise.
-// - Before 1.0 structs may change. Begin each as {0} and name its members: new ones are then off.
-// - Calls are thread-safe if they share no outputs and no workspaces.
+// - Threads: calls are thread-safe if they share no outputs and no workspaces.
+// - ABI: before 1.0 structs may change, and the soname has the minor version. Begin each struct as {0} and name its
+//   members: new ones are then off.
 #ifndef GS_H
 #define GS_H
 
@@ -165,7 +167,7 @@ typedef struct gs_tile_ranges {
     int32_t tiles_x, tiles_y;
     int64_t isects;      // entries of splat_index; room for them if gs_bin did not wait
     int64_t *tile_begin; // [tiles_y * tiles_x + 1]: tile t has entries tile_begin[t] .. tile_begin[t + 1] - 1
-    uint32_t *splat_index; // [intersections]
+    uint32_t *splat_index; // [isects]
     // How the blend divides the work; other valid values give the same image in another time.
     int32_t pixels_per_thread; // 1, 2 or 4
     int32_t split_tiles;  // the first split_tiles of tile_order, with long lists, get more warps than others
@@ -256,6 +258,23 @@ typedef struct gs_camera_gradient {
     float reserved[2];   // 0
 } gs_camera_gradient;
 
+typedef struct gs_adam_rates {
+    float mean, log_scale, quaternion, opacity_logit, sh0, shN; // each finite, >= 0
+    // SH coefficients of a Gaussian that any view has read so far, (degree + 1)^2; 0: all. Saves time. The
+    // result is the same if the other coefficients have gradients and moments of 0.
+    int32_t sh_coefficients;
+} gs_adam_rates;
+
+// The arguments of gs_adam, without the gradients.
+typedef struct gs_adam_step {
+    const gs_gaussians *gaussians, *first_moment, *second_moment;
+    gs_adam_rates rates;
+    int64_t step; // 1, 2, ...
+    // [count][2], or NULL: to density[i][0] is added the sum of |abs_mean2d| over the views, which gs_refill by splits
+    // reads.
+    float *density;
+} gs_adam_step;
+
 // The gradient of a loss, from the image to the parameters: inputs and outputs of the backward stages.
 typedef struct gs_gradient {
     // Read by gs_render_backward:
@@ -284,6 +303,11 @@ typedef struct gs_gradient {
     // Read by gs_render_backward with DISTWAR_BLOCK: a thread's part of each sum is clamped to [-block_limit, block_limit]
     // before the tile adds it up, against outliers. With ranges.pixels_per_thread 1 it is a pixel's. 0: not clamped.
     float block_limit;
+    // Read by gs_project_backward. Not NULL: gs_adam by its gradients, which never reach memory: `gaussians` is neither
+    // read nor written. The same as the two calls, up to rounding. The arrays of adam's gaussians may be those of
+    // view.gaussians. Those of sh are aligned to 16 bytes. camera must be NULL. One launch: of the bytes of the two
+    // calls those of the gradients, and one reading of the values, less.
+    const gs_adam_step *adam;
 } gs_gradient;
 
 // ---- one call each way ----
@@ -413,7 +437,7 @@ gs_status gs_camera_gradient_bytes(int64_t count, size_t *bytes);
 // Cost:    with gradient->camera a tree of 19 values per warp and two small kernels more.
 gs_status gs_project_backward(const gs_view *view, const gs_gradient *gradient, gs_stream stream);
 
-// ---- images ----
+// ---- losses ----
 
 // A rendered image and the photograph that it should equal.
 typedef struct gs_comparison {
@@ -425,20 +449,22 @@ typedef struct gs_comparison {
     const uint8_t *mask;
 } gs_comparison;
 
-// Moves the photograph of a cut-out object to another background: moved = picture + change (1 - alpha),
-// rounded. picture, moved: [height][width][GS_CHANNELS]; alpha: [height][width]; 8 bits per value, any
-// alignment. change: host, GS_CHANNELS values in -1..1: new background minus old background.
-gs_status gs_backdrop(const uint8_t *picture, const uint8_t *alpha, int32_t width, int32_t height,
-                      const float change[GS_CHANNELS], uint8_t *moved, gs_stream stream);
+// An image of gs_loss.
+typedef struct gs_loss_image {
+    gs_comparison images;
+    double *result; // 3 doubles on the device: loss, mean |c - c*|, mean SSIM, of the pixels that count
+    float *color_gradient; // d loss / d color, [GS_CHANNELS][height][width]; NULL: not computed
+} gs_loss_image;
 
-// Bytes of the workspace of gs_loss.
-gs_status gs_loss_bytes(int32_t width, int32_t height, size_t *bytes);
+// Bytes of the workspace of gs_loss for up to `count` images, 1..GS_MAX_VIEWS; also enough for gs_depth_loss and
+// gs_exposure_backward.
+gs_status gs_loss_bytes(int32_t width, int32_t height, int32_t count, size_t *bytes);
 
-// 0.8 L1 + 0.2 (1 - SSIM), docs/developers/math.md, section 5. result: 3 doubles on the device: loss, mean |c - c*|,
-// mean SSIM, of the pixels that count. color_gradient: d loss / d color, [GS_CHANNELS][height][width]; NULL:
-// not computed.
-gs_status gs_loss(const gs_comparison *images, void *workspace, size_t workspace_bytes, double *result,
-                  float *color_gradient, gs_stream stream);
+// 0.8 L1 + 0.2 (1 - SSIM) of images of one size; docs/developers/math.md, section 5. of: host, [count]. An image has the
+// same bits whichever are beside it. Images may have masks and gradients or not; those beside each other that are alike
+// go through each stage in one launch, up to 2 million pixels.
+gs_status gs_loss(const gs_loss_image *of, int32_t count, void *workspace, size_t workspace_bytes,
+                  gs_stream stream);
 
 // A rendered depth and the one that it should equal.
 typedef struct gs_depth_comparison {
@@ -448,9 +474,6 @@ typedef struct gs_depth_comparison {
     const uint8_t *mask; // as gs_comparison.mask
     float weight;        // of the gradient; finite
 } gs_depth_comparison;
-
-// Bytes of the workspace of gs_depth_loss.
-gs_status gs_depth_loss_bytes(int32_t width, int32_t height, size_t *bytes);
 
 // result: a double on the device: mean |depth - target| of the pixels that count, 0 if none does. gradient:
 // weight d result / d depth, [height][width], as gs_gradient.depth takes it; NULL: not computed.
@@ -468,9 +491,6 @@ typedef struct gs_exposed {
 
 // corrected: [GS_CHANNELS][height][width].
 gs_status gs_exposure(const gs_exposed *image, float *corrected, gs_stream stream);
-// Bytes of the workspace of gs_exposure_backward.
-gs_status gs_exposure_bytes(int32_t width, int32_t height, size_t *bytes);
-
 // Adjoint of gs_exposure. gradient, [GS_CHANNELS][height][width], in place: d loss / d corrected becomes
 // d loss / d color. sums: [2][GS_EXPOSURE_VALUES]: over pixels of d loss / d log_gain, and of its magnitude.
 gs_status gs_exposure_backward(const gs_exposed *image, void *workspace, size_t workspace_bytes,
@@ -486,14 +506,31 @@ typedef struct gs_exposure_group {
 gs_status gs_exposure_step(float *log_gains, const gs_exposure_group *group, const float *sums, float rate,
                            float prior, gs_stream stream);
 
-// ---- parameters ----
+// SSIM of two images of any number of channels, and its gradient.
+enum {
+    GS_SSIM_WINDOW = 11,       // pixels, width and height of the window
+    GS_SSIM_MAX_PLANES = 65535 // images times their channels
+};
 
-typedef struct gs_adam_rates {
-    float mean, log_scale, quaternion, opacity_logit, sh0, shN; // each finite, >= 0
-    // SH coefficients of a Gaussian that any view has read so far, (degree + 1)^2; 0: all. Saves time. The
-    // result is the same if the other coefficients have gradients and moments of 0.
-    int32_t sh_coefficients;
-} gs_adam_rates;
+typedef struct gs_ssim_pair {
+    int32_t width, height; // 1..GS_MAX_SIZE; with `valid` at least GS_SSIM_WINDOW
+    int32_t planes;        // 1..GS_SSIM_MAX_PLANES
+    // Not 0: the mean is over the pixels whose window lies inside the image. 0: over all; outside are zeros.
+    int32_t valid;
+    const float *first, *second; // [planes][height][width], values from 0 to 1, aligned to 4 bytes
+} gs_ssim_pair;
+
+// Bytes of the workspace of gs_ssim. Reads the sizes.
+gs_status gs_ssim_bytes(const gs_ssim_pair *pair, size_t *bytes);
+
+// result: 3 doubles on the device, the first is the mean of SSIM; the others are scratch. gradient: d mean / d first,
+// [planes][height][width]; NULL: not computed. The gradient by the second is that of the pair in the other order.
+// Result:  the same bits in every run.
+// Cost:    three small kernels; reads 8 bytes per value twice, writes and reads 12, writes 4.
+gs_status gs_ssim(const gs_ssim_pair *pair, void *workspace, size_t workspace_bytes, double *result,
+                  float *gradient, gs_stream stream);
+
+// ---- Adam: docs/developers/math.md, section 6 ----
 
 // One step of Adam on every stored parameter. step = 1, 2, ... The moments have the shape of gaussians and
 // start as zeros.
@@ -507,6 +544,217 @@ gs_status gs_adam(const gs_gaussians *gaussians, const gs_gaussians *gradients,
 // Cost:    one pass over the parameters; reads 8 bytes per value, writes 4.
 gs_status gs_average(const gs_gaussians *average, const gs_gaussians *sample, int64_t samples,
                      gs_stream stream);
+
+enum { GS_ADAM_ARRAYS = 8 };
+
+// Rows of parameters for gs_adam_rows.
+typedef struct gs_adam_array {
+    float *value;                        // [count][width]
+    const float *gradient;               // the same shape
+    float *first_moment, *second_moment; // the same shape; start as zeros
+    int32_t width;                       // values of a row, >= 1
+    float rate;                          // finite, >= 0
+} gs_adam_array;
+
+typedef struct gs_adam_rows_step {
+    int64_t count;              // rows of each array, 0..2^31 - 2
+    const uint8_t *visible;     // [count]: rows of 0 keep their values and moments; NULL: all are stepped
+    const gs_adam_array *array; // [array_count], host memory
+    int32_t array_count;        // 1..GS_ADAM_ARRAYS
+    double beta1, beta2;        // 0 <= beta < 1
+    float epsilon;              // >= 0
+} gs_adam_rows_step;
+
+// One step of Adam on some rows, without the corrections for moments that started at 0 ("sparse Adam"): m += (1 - beta1)
+// (g - m), v += (1 - beta2) (g^2 - v), value -= rate m / (sqrt(v) + epsilon). No array overlaps another.
+// A step of all rows is faster where the pointers of an array are aligned to 16 bytes.
+// Cost:    one launch; reads 16 bytes per value of a visible row, writes 12.
+gs_status gs_adam_rows(const gs_adam_rows_step *step, gs_stream stream);
+
+// ---- density control, which decides which Gaussians there are, and dropout: docs/developers/math.md, section 9 ----
+//
+// gs_density_accumulate, after each step, sums what the other calls use. Then, every n-th step, one of:
+// - gs_density_plan_step, gs_density_move of the parameters and of each moment of Adam into other memory
+//   (Kerbl et al. 2023: prune, clone, split), and gs_opacity_reset
+// - gs_refill by relocation, in place; gs_density_penalty before and gs_density_noise after every step (Kheradmand et
+//   al. 2024: MCMC)
+// - gs_refill by splits, in place; before it gs_score_add and gs_retire, to free rows that no view needs
+// Results do not depend on the order in which threads run.
+
+// Adds to density, [count][2] floats, zeros at the start: the sum of |mean2d| over the views that saw a
+// Gaussian (radius > 0, see gs_radii), and the number of these views. mean2d: [count][2], mean2d or abs_mean2d
+// of gs_project_backward; several cameras: [cameras][count][2], added in their order.
+// Reads:   view->splats, gaussians.count, the camera's size, views.
+gs_status gs_density_accumulate(const gs_view *view, const float *mean2d, float *density, gs_stream stream);
+
+// The size of a Gaussian is exp(log_scale) of its largest axis.
+typedef struct gs_density_rules {
+    float gradient_threshold; // a Gaussian grows if its mean |mean2d| over the views is at least this
+    float split_size;         // a growing Gaussian larger than this is split in two, others are cloned
+    float split_factor;       // >= 1: divides the sizes of the two
+    float least_opacity;      // less opaque Gaussians are pruned
+    float most_size;          // larger ones (after a split) are pruned; 0: no limit
+    int64_t most_gaussians;   // growth stops here, the largest gradients first; 0: no limit
+    uint64_t seed, iteration; // random positions of split Gaussians depend on these two alone
+} gs_density_rules;
+
+// The fate of each Gaussian. Arrays lie in the workspace, which must not change.
+typedef struct gs_density_plan {
+    // The rows that gs_density_move moves, and where they begin before and after: all. The caller may name a part of
+    // them, which lies by itself on one of several GPUs, first_after and count_after by `begin`.
+    int64_t count, count_after, first, first_after;
+    uint8_t *action;  // of all: [count]
+    uint32_t *source; // of all: [count_after]: row of the Gaussian that this one comes from; top bit: new
+    int64_t *begin;   // of all: [count + 1]: the row that the first one becomes, and the end
+} gs_density_plan;
+
+// Bytes of the workspace of gs_density_plan_step, gs_refill and gs_retire.
+gs_status gs_density_bytes(int64_t count, size_t *bytes);
+
+// Reads log_scale, opacity_logit and density: of a scene on several GPUs those of all Gaussians. Gaussians keep their order; a clone follows its original, and
+// the two of a split are neighbours. Waits for the stream.
+gs_status gs_density_plan_step(const gs_gaussians *gaussians, const float *density,
+                               const gs_density_rules *rules, void *workspace, size_t workspace_bytes,
+                               gs_density_plan *plan, gs_stream stream);
+
+// Writes to[plan->count_after] from from[plan->count]; the two do not overlap. moments 0: `from` has
+// parameters: a clone is a copy; the two of a split have random positions inside the original and scales
+// divided by split_factor. moments not 0: `from` has a moment of Adam, which is 0 for new Gaussians.
+gs_status gs_density_move(const gs_density_plan *plan, const gs_density_rules *rules, int moments,
+                          const gs_gaussians *from, const gs_gaussians *to, gs_stream stream);
+
+// Cuts all opacities at `most` (0..1, exclusive) and sets their moments to 0.
+gs_status gs_opacity_reset(const gs_gaussians *gaussians, const gs_gaussians *first_moment,
+                           const gs_gaussians *second_moment, float most, gs_stream stream);
+
+typedef struct gs_refill_rules {
+    int64_t existing;         // 0..count: rows from here on are new and may hold anything
+    float least_opacity;      // 0 to below 1: Gaussians with at most this, or NaN, are dead
+    uint64_t seed, iteration; // the random choice depends on these two alone
+    // [count][2], of gs_density_accumulate, whose number of views is not read: by splits. NULL: by relocation.
+    const float *density;
+    uint64_t *dead; // NULL, or device: grows by the number of dead Gaussians below `existing`; of relocation
+} gs_refill_rules;
+
+// Fills each dead or new row.
+// By relocation: it moves to the position of a living Gaussian, drawn with probability proportional to opacity. All
+//   Gaussians that then share a position get opacity and scales that keep the image there about as it was, and moments
+//   of 0. If no Gaussian is alive, new rows become dead and nothing else changes.
+// By splits: for each such row draws a living Gaussian, with probability proportional to its sum in `density`, each at
+//   most once. One half stays in its row, the other takes the row that was dead or new. Both halves have 1 / sqrt 2 of
+//   its longest axis, lie as far from its mean to either side along it, and stop about the light that it stopped. Their
+//   moments are 0. Sums that are 0, negative or not finite are not drawn. Where none is left to draw, dead rows stay as
+//   they are and new rows become dead.
+// Cost: prefix sums of count values, by splits a sort of them too. Does not wait.
+gs_status gs_refill(const gs_gaussians *gaussians, const gs_gaussians *first_moment,
+                    const gs_gaussians *second_moment, const gs_refill_rules *rules, void *workspace,
+                    size_t workspace_bytes, gs_stream stream);
+
+// Adds S(opacity) scale C n to each mean: scale finite, >= 0; C the covariance; n standard normal; S = 1 /
+// (1 + exp(100 (opacity - 0.005))), and 0 where that is below 1e-8. Along an axis of size s > 1 / scale the deviation is
+// S s in place of S scale s^2: without that bound, which the paper has not, large Gaussians fly ever farther.
+// first: the index of the first Gaussian among all of the scene; 0 for a whole scene.
+gs_status gs_density_noise(const gs_gaussians *gaussians, int64_t first, float scale, uint64_t seed,
+                           uint64_t iteration, gs_stream stream);
+
+// Adds to the gradients those of opacity_weight mean(opacity) + scale_weight mean(exp(log_scale)); both
+// weights finite, >= 0. all: the Gaussians of the scene, over which the means are; gaussians->count for a whole scene.
+gs_status gs_density_penalty(const gs_gaussians *gaussians, int64_t all, float opacity_weight,
+                             float scale_weight, const gs_gaussians *gradients, gs_stream stream);
+
+// Opacities for a step without a random share of the Gaussians, which teaches the others to do without any one of them.
+// logits[count]: of each Gaussian, with probability `share` (0..0.9) that of one that is never seen; of the others that
+// of its opacity divided by 1 - share, at most 0.9999, so that pictures keep their brightness. Render with them in
+// place of gaussians->opacity_logit. The choice is a function of seed, iteration and index among all Gaussians. first:
+// that of row 0, where the rows are a part of a scene.
+gs_status gs_dropout(const gs_gaussians *gaussians, int64_t first, float share, uint64_t seed,
+                     uint64_t iteration, float *logits, gs_stream stream);
+
+// Adds a view to scores: score[i] becomes the larger of score[i] and what the Gaussian i contributes to the view, the
+// sum over its pixels of alpha T. splat_grad: what gs_render_backward leaves for an image gradient that is 1 in channel 0
+// of every pixel; with another number than 1 scores are multiplied by it. score: [count], zeros at the start.
+gs_status gs_score_add(const gs_splat_grad *splat_grad, int64_t count, float *score, gs_stream stream);
+
+// Makes the Gaussians dead whose score is at most `part` times the upper quartile of all scores, which a quarter of
+// them exceed: the next gs_refill takes their rows. Relative to what others contribute, `part` does for pictures of any
+// size and any number of Gaussians. Those of score 0 always die. score: [count]; NaN and negative values count as 0.
+// part: 0..1.
+// Cost:    a sort of count values. Does not wait.
+gs_status gs_retire(const gs_gaussians *gaussians, const float *score, float part, void *workspace,
+                    size_t workspace_bytes, gs_stream stream);
+
+// ---- extras ----
+
+// Moves the photograph of a cut-out object to another background: moved = picture + change (1 - alpha),
+// rounded. picture, moved: [height][width][GS_CHANNELS]; alpha: [height][width]; 8 bits per value, any
+// alignment. change: host, GS_CHANNELS values in -1..1: new background minus old background.
+gs_status gs_backdrop(const uint8_t *picture, const uint8_t *alpha, int32_t width, int32_t height,
+                      const float change[GS_CHANNELS], uint8_t *moved, gs_stream stream);
+
+// Pictures, masks and depth maps at a fraction of their size, for training that begins on small pictures. A pixel of the
+// result stands for a block of factor x factor pixels; rows and columns that fill no block are cut off at the right and at
+// the bottom. A side shorter than the factor is one block.
+
+// What is shrunk, and what becomes of a block.
+typedef enum gs_shrink_form {
+    GS_SHRINK_BYTES, // [height][width][channels], 8 bits per value, any alignment: the mean, rounded
+    GS_SHRINK_MASK,  // [height][width], 8 bits, any alignment: 255 where all pixels count (are not 0), else 0
+    GS_SHRINK_DEPTH, // [height][width], floats: the mean of the known values, NaN where none is known
+    // `count` pictures as gs_render leaves them, [GS_CHANNELS][height][width]: their mean as GS_SHRINK_BYTES of 3
+    // channels, as in a file: values beyond 0..1 become 0 and 255, NaN 0.
+    GS_SHRINK_PLANES
+} gs_shrink_form;
+
+enum { GS_SHRINK_MOST = 8 };
+typedef struct gs_shrinking {
+    int32_t width, height, factor; // 1..GS_MAX_SIZE
+    gs_shrink_form form;
+    int32_t channels; // of GS_SHRINK_BYTES: 1..4
+    int32_t count;    // of GS_SHRINK_PLANES: 1..GS_SHRINK_MOST; others have one picture, from[0]
+    const void *from[GS_SHRINK_MOST];
+    void *small; // of the new size and the same form, but GS_SHRINK_PLANES
+} gs_shrinking;
+
+gs_status gs_shrink(const gs_shrinking *shrinking, gs_stream stream);
+
+// Depth of pictures whose cameras are known, by a plane sweep (Collins 1996), and the points on which the views agree:
+// gs_stereo_depths, then gs_stereo_points for one view after another.
+
+enum { GS_STEREO_NEIGHBOURS = 4 };
+
+typedef struct gs_stereo_view {
+    gs_camera camera;                        // GS_PINHOLE
+    const uint8_t *rgb;                      // [height][width][3], any alignment; green is compared
+    const uint8_t *mask;                     // [height][width]: a pixel with 0 gets no depth; NULL: all count
+    float *inverse_depth;                    // [height][width]: 1 / z; NaN: unknown
+    uint8_t *covered;                        // [height][width]: not 0: a point of gs_stereo_points is there
+    float step;                              // planes are at inverse depths 0, step, ..., (steps - 1) step
+    int32_t steps, neighbours;               // at least 3; 0..GS_STEREO_NEIGHBOURS
+    int32_t neighbour[GS_STEREO_NEIGHBOURS]; // indices of other views
+} gs_stereo_view;
+
+typedef struct gs_stereo {
+    const gs_stereo_view *views; // [count]
+    int32_t count;               // 1..65535
+    int64_t most_pixels;         // at least those of each view
+    float least_score;           // a depth with a lower score, -1..1, is unknown
+    float least_lead;            // so is one whose score is not this much above that of the next best peak
+    float tolerance;             // steps of a view within which its depth agrees with a point
+} gs_stereo;
+
+// Writes inverse_depth of all views. A plane's score at a pixel is the mean of the two best normalised correlations with
+// the neighbours, over 25 samples of a window of 7x7 pixels, warped by the plane. The depth is the vertex of a parabola
+// through the best score and those beside it; half a step where plane 0, at infinity, is best. Unknown: pixels within 3
+// of the border, in front of one colour, that fewer than two neighbours see, whose best plane is the last, or whose
+// score says so. Cost: pixels * steps * neighbours * 25 samples.
+gs_status gs_stereo_depths(const gs_stereo *stereo, gs_stream stream);
+
+// Writes the points of view `view`: points[pixel] in the world, NaN where there is none; room for most_pixels. A pixel of
+// known depth that is not covered becomes a point if the depths of at least 2 other views agree with it, and no more
+// views than agree look through it. Its depth is corrected by the mean of what they say. Sets `covered` here and where
+// those views see the point, so that a surface becomes points once; clear `covered` before the first view. Cost: pixels *
+// count projections.
+gs_status gs_stereo_points(const gs_stereo *stereo, int32_t view, float *points, gs_stream stream);
 
 #ifdef __cplusplus
 }

@@ -3,10 +3,10 @@
 // colours for exposure that a picture may go through before, with its adjoint. Reads images and photographs, writes
 // results and the gradients by the images. docs/developers/math.md, section 5.
 //
-// The kernels of gs_losses and of gs_ssim have one block per tile and plane: the first computes the value and, at each
+// The kernels of gs_loss and of gs_ssim have one block per tile and plane: the first computes the value and, at each
 // pixel, the derivatives of SSIM by the window's three sums; the last gathers these under the window. The order of all
 // sums is fixed.
-#include "distwar_gs_ssim.h"
+#include "distwar_gs.h"
 #include "launch.cuh"
 #include "rows.h"
 #include "splat.cuh"
@@ -258,8 +258,8 @@ int32_t images_of_launch(int32_t width, int32_t height, int32_t count) {
     return most < 1 ? 1 : most < count ? int32_t(most) : count;
 }
 
-gs_status check_loss(const char *function, const gs_comparison *compared, const double *result) {
-    GS_TRY(check_comparison(function, compared));
+gs_status check_loss(const char *function, const gs_comparison *images, const double *result) {
+    GS_TRY(check_comparison(function, images));
     return libgs_require(function, result, "result must be given");
 }
 
@@ -284,29 +284,6 @@ loss_image<uint8_t> image_of(const gs_loss_image &one) {
 // Whether one launch can be for both.
 bool are_alike(const gs_loss_image &a, const gs_loss_image &b) {
     return !a.images.mask == !b.images.mask && !a.color_gradient == !b.color_gradient;
-}
-
-// gs_losses, for `function`.
-gs_status queue_losses(const char *function, const gs_loss_image *of, int32_t count, void *workspace,
-                       size_t workspace_bytes, gs_stream stream) {
-    const int32_t width = of->images.width, height = of->images.height;
-    for (int32_t i = 0; i < count; i++) {
-        GS_TRY(check_loss(function, &of[i].images, of[i].result));
-        GS_REQUIRE_OF(function, of[i].images.width == width && of[i].images.height == height,
-                      "all images must have the same size");
-    }
-    const int32_t most = images_of_launch(width, height, count);
-    GS_TRY(
-        check_workspace(function, workspace, workspace_bytes, loss_bytes(width, height, GS_CHANNELS, most)));
-    loss_images<uint8_t> all = no_images(of->images);
-    const loss_terms terms = whole_loss(all.plane);
-    for (int32_t i = 0; i < count; i++) {
-        all.at[all.count++] = image_of(of[i]);
-        if (i + 1 < count && all.count < most && are_alike(of[i], of[i + 1])) continue;
-        GS_TRY(queue_loss(all, terms, workspace, stream));
-        all.count = 0;
-    }
-    return GS_OK;
 }
 
 gs_status check_pair(const char *function, const gs_ssim_pair *pair) {
@@ -460,7 +437,7 @@ int rows_of(int32_t height) {
 
 // ---- calls ----
 
-gs_status gs_losses_bytes(int32_t width, int32_t height, int32_t count, size_t *bytes) {
+gs_status gs_loss_bytes(int32_t width, int32_t height, int32_t count, size_t *bytes) {
     GS_TRY(check_size(__func__, width, height));
     GS_REQUIRE(count >= 1 && count <= GS_MAX_VIEWS, "count must be in 1..32");
     GS_REQUIRE(bytes, "bytes must be given");
@@ -468,24 +445,27 @@ gs_status gs_losses_bytes(int32_t width, int32_t height, int32_t count, size_t *
     return GS_OK;
 }
 
-gs_status gs_loss_bytes(int32_t width, int32_t height, size_t *bytes) {
-    GS_TRY(check_size(__func__, width, height));
-    GS_REQUIRE(bytes, "bytes must be given");
-    *bytes = loss_bytes(width, height, GS_CHANNELS);
-    return GS_OK;
-}
-
-gs_status gs_losses(const gs_loss_image *of, int32_t count, void *workspace, size_t workspace_bytes,
-                    gs_stream stream) {
+gs_status gs_loss(const gs_loss_image *of, int32_t count, void *workspace, size_t workspace_bytes,
+                  gs_stream stream) {
     GS_REQUIRE(of && count >= 1 && count <= GS_MAX_VIEWS, "1 to 32 images must be given");
-    return queue_losses(__func__, of, count, workspace, workspace_bytes, stream);
-}
-
-gs_status gs_loss(const gs_comparison *compared, void *workspace, size_t workspace_bytes, double *result,
-                  float *color_gradient, gs_stream stream) {
-    GS_REQUIRE(compared, "images must be given");
-    const gs_loss_image one = {*compared, result, color_gradient};
-    return queue_losses(__func__, &one, 1, workspace, workspace_bytes, stream);
+    const int32_t width = of->images.width, height = of->images.height;
+    for (int32_t i = 0; i < count; i++) {
+        GS_TRY(check_loss(__func__, &of[i].images, of[i].result));
+        GS_REQUIRE(of[i].images.width == width && of[i].images.height == height,
+                   "all images must have the same size");
+    }
+    const int32_t most = images_of_launch(width, height, count);
+    GS_TRY(
+        check_workspace(__func__, workspace, workspace_bytes, loss_bytes(width, height, GS_CHANNELS, most)));
+    loss_images<uint8_t> all = no_images(of->images);
+    const loss_terms terms = whole_loss(all.plane);
+    for (int32_t i = 0; i < count; i++) {
+        all.at[all.count++] = image_of(of[i]);
+        if (i + 1 < count && all.count < most && are_alike(of[i], of[i + 1])) continue;
+        GS_TRY(queue_loss(all, terms, workspace, stream));
+        all.count = 0;
+    }
+    return GS_OK;
 }
 
 // The rows that are needed are an image of their own. It begins with a block of TILE rows of the whole, so that every
@@ -547,23 +527,15 @@ gs_status gs_ssim(const gs_ssim_pair *pair, void *workspace, size_t workspace_by
     return launch_loss<false>(in, terms, workspace, stream);
 }
 
-gs_status gs_depth_loss_bytes(int32_t width, int32_t height, size_t *bytes) {
-    GS_TRY(check_size(__func__, width, height));
-    GS_REQUIRE(bytes, "bytes must be given");
-    *bytes = (size_t(blocks_for(pixels_of(width, height), VALUES)) + 1) * sizeof(depth_sums);
-    return GS_OK;
-}
-
 gs_status gs_depth_loss(const gs_depth_comparison *depths, void *workspace, size_t workspace_bytes,
                         double *result, float *gradient, gs_stream stream) {
     GS_REQUIRE(depths, "depths must be given");
     GS_REQUIRE(depths->depth && depths->target && result, "depth, target and result must be given");
     GS_REQUIRE(depths->weight - depths->weight == 0, "the weight must be finite");
-    size_t needed = 0;
-    GS_TRY(gs_depth_loss_bytes(depths->width, depths->height, &needed));
-    GS_TRY(check_workspace(__func__, workspace, workspace_bytes, needed));
+    GS_TRY(check_size(__func__, depths->width, depths->height));
     const int64_t pixels = pixels_of(depths->width, depths->height);
     const unsigned blocks = blocks_for(pixels, VALUES);
+    GS_TRY(check_workspace(__func__, workspace, workspace_bytes, (blocks + 1) * sizeof(depth_sums)));
     depth_sums *const all = static_cast<depth_sums *>(workspace), *const of_block = all + 1;
     GS_CUDA(launch(stream, blocks, THREADS, depth_loss_sums, *depths, pixels, of_block));
     GS_CUDA(launch(stream, 1, THREADS, depth_loss_value, of_block, int(blocks), all, result));
@@ -575,26 +547,17 @@ gs_status gs_depth_loss(const gs_depth_comparison *depths, void *workspace, size
 gs_status gs_exposure(const gs_exposed *image, float *corrected, gs_stream stream) {
     GS_TRY(check_exposed(__func__, image));
     GS_REQUIRE(corrected, "corrected must be given");
-    return GS_STATUS(launch_for(stream, pixels_of(image->width, image->height), THREADS, exposure_kernel,
-                                image->log_gain, image->color, pixels_of(image->width, image->height),
-                                corrected));
-}
-
-gs_status gs_exposure_bytes(int32_t width, int32_t height, size_t *bytes) {
-    GS_TRY(check_size(__func__, width, height));
-    GS_REQUIRE(bytes, "bytes must be given");
-    *bytes = size_t(rows_of(height)) * SUMS * sizeof(double);
-    return GS_OK;
+    const int64_t plane = pixels_of(image->width, image->height);
+    return GS_STATUS(
+        launch_for(stream, plane, THREADS, exposure_kernel, image->log_gain, image->color, plane, corrected));
 }
 
 gs_status gs_exposure_backward(const gs_exposed *image, void *workspace, size_t workspace_bytes,
                                float *gradient, float *sums, gs_stream stream) {
     GS_TRY(check_exposed(__func__, image));
     GS_REQUIRE(gradient && sums, "gradient and sums must be given");
-    size_t needed = 0;
-    GS_TRY(gs_exposure_bytes(image->width, image->height, &needed));
-    GS_TRY(check_workspace(__func__, workspace, workspace_bytes, needed));
     const gs_rows all = {0, rows_of(image->height)};
+    GS_TRY(check_workspace(__func__, workspace, workspace_bytes, size_t(all.end) * SUMS * sizeof(double)));
     double *const row_sums = static_cast<double *>(workspace);
     GS_TRY(libgs_exposure_rows(image, all, gradient, row_sums, stream));
     return libgs_exposure_sum(row_sums, all.end, sums, stream);

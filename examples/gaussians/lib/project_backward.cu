@@ -260,7 +260,7 @@ struct splat_gradients {
 
 splat_gradients splat_gradients_of(const gs_gradient *gradient) {
     return {reinterpret_cast<const float *>(gradient->splat_grad), gradient->pixel_mean2d, gradient->mean2d,
-            gradient->abs_mean2d, nullptr};
+            gradient->abs_mean2d, gradient->adam ? gradient->adam->density : nullptr};
 }
 
 // A bit for each view that has a gradient for the Gaussian. Several loads at once, none behind a branch: a multiprocessor
@@ -411,46 +411,15 @@ gs_status check_camera_gradient(const char *function, const gs_view *view, const
     return libgs_fail(GS_INVALID_ARGUMENT, "%s: camera_bytes must be at least %zu", function, needed);
 }
 
-} // namespace
-
-gs_status gs_project_backward(const gs_view *view, const gs_gradient *gradient, gs_stream stream) {
-    gs_gaussians in, out;
-    GS_TRY(check_projected(__func__, view, &in));
-    GS_REQUIRE(gradient, "gradient must be given");
-    GS_REQUIRE(gradient->gaussians.count == in.count &&
-                   (in.color || gradient->gaussians.sh_degree == in.sh_degree),
-               "the gradient must have the shape of gaussians");
-    GS_TRY(readable(__func__, &gradient->gaussians, &view->gaussians, &out));
-    if (in.channels != GS_CHANNELS) out.color = nullptr; // gs_render_backward has written it
-    GS_REQUIRE(in.count == 0 || gradient->splat_grad, "splat_grad must be given");
-    GS_TRY(check_camera_gradient(__func__, view, gradient));
-    const camera_sums sums = camera_sums_in(gradient->camera);
-    const splat_gradients of_splats = splat_gradients_of(gradient);
-    GS_CUDA(with_model_and_degree(view, in, [&](auto model, auto sh_degree) {
-        return launch_for(
-            stream, in.count, rows_block,
-            gradient->camera ? project_backward_kernel<model, sh_degree, ONE_VIEW_AND_CAMERA, gs_gaussians>
-            : view_count(view) == 1 ? project_backward_kernel<model, sh_degree, ONE_VIEW, gs_gaussians>
-                                    : project_backward_kernel<model, sh_degree, SEVERAL_VIEWS, gs_gaussians>,
-            in, used_degree(view->sh_degree_used, &in), cameras_of(view), view->splats, of_splats, out,
-            sums.rows);
-    }));
-    if (gradient->camera)
-        GS_CUDA(launch_camera_sums(stream, *camera_of(view, 0), in.count, gradient->camera));
-    return GS_OK;
-}
-
-gs_status gs_project_backward_adam(const gs_view *view, const gs_gradient *gradient, const gs_adam_step *adam,
-                                   gs_stream stream) {
-    gs_gaussians in;
-    GS_TRY(check_projected(__func__, view, &in));
-    GS_REQUIRE(gradient && adam, "gradient and adam must be given");
-    GS_REQUIRE(!in.color && !in.covariance && in.form == GS_RAW && !in.sh0,
-               "given colours and covariances, activated arrays and sh0 are not stepped");
-    GS_TRY(check_adam(__func__, adam));
-    GS_REQUIRE(same_shape(adam->gaussians, &in), "adam must have the shape of gaussians");
-    GS_REQUIRE(in.count == 0 || gradient->splat_grad, "splat_grad must be given");
-    GS_REQUIRE(!gradient->camera, "the gradient by the camera is not computed with a step");
+// Steps gradient.adam in place of storing gradients.
+gs_status step_by_gradient(const char *function, const gs_view *view, const gs_gaussians &in,
+                           const gs_gradient &gradient, gs_stream stream) {
+    const gs_adam_step *const adam = gradient.adam;
+    GS_REQUIRE_OF(function, !in.color && !in.covariance && in.form == GS_RAW && !in.sh0,
+                  "given colours and covariances, activated arrays and sh0 are not stepped");
+    GS_TRY(check_adam(function, adam));
+    GS_REQUIRE_OF(function, same_shape(adam->gaussians, &in), "adam must have the shape of gaussians");
+    GS_REQUIRE_OF(function, !gradient.camera, "the gradient by the camera is not computed with a step");
     const gs_arrays value = gs_arrays_of(adam->gaussians), first = gs_arrays_of(adam->first_moment),
                     second = gs_arrays_of(adam->second_moment);
     const gs_adam_rates *const rates = &adam->rates;
@@ -466,17 +435,47 @@ gs_status gs_project_backward_adam(const gs_view *view, const gs_gradient *gradi
                                   rates->shN,
                                   used > 0 && used < length ? used : length,
                                   adam_correction_at(adam->step)};
-    GS_REQUIRE(
+    GS_REQUIRE_OF(
+        function,
         (uintptr_t(to.sh.value) | uintptr_t(to.sh.first_moment) | uintptr_t(to.sh.second_moment)) % 16 == 0,
         "sh of adam's arrays must be aligned to 16 bytes");
-    splat_gradients of_splats = splat_gradients_of(gradient);
-    of_splats.density = adam->density;
+    const splat_gradients of_splats = splat_gradients_of(&gradient);
     return GS_STATUS(with_model_and_degree(view, in, [&](auto model, auto sh_degree) {
         return launch_for(stream, in.count, rows_block,
                           project_backward_kernel<model, sh_degree, SEVERAL_VIEWS, stepped_gaussians>, in,
                           used_degree(view->sh_degree_used, &in), cameras_of(view), view->splats, of_splats,
                           to, nullptr);
     }));
+}
+
+} // namespace
+
+gs_status gs_project_backward(const gs_view *view, const gs_gradient *gradient, gs_stream stream) {
+    gs_gaussians in, out;
+    GS_TRY(check_projected(__func__, view, &in));
+    GS_REQUIRE(gradient, "gradient must be given");
+    GS_REQUIRE(in.count == 0 || gradient->splat_grad, "splat_grad must be given");
+    if (gradient->adam) return step_by_gradient(__func__, view, in, *gradient, stream);
+    GS_REQUIRE(gradient->gaussians.count == in.count &&
+                   (in.color || gradient->gaussians.sh_degree == in.sh_degree),
+               "the gradient must have the shape of gaussians");
+    GS_TRY(readable(__func__, &gradient->gaussians, &view->gaussians, &out));
+    if (in.channels != GS_CHANNELS) out.color = nullptr; // gs_render_backward has written it
+    GS_TRY(check_camera_gradient(__func__, view, gradient));
+    const camera_sums sums = camera_sums_in(gradient->camera);
+    const splat_gradients of_splats = splat_gradients_of(gradient);
+    GS_CUDA(with_model_and_degree(view, in, [&](auto model, auto sh_degree) {
+        return launch_for(
+            stream, in.count, rows_block,
+            gradient->camera ? project_backward_kernel<model, sh_degree, ONE_VIEW_AND_CAMERA, gs_gaussians>
+            : view_count(view) == 1 ? project_backward_kernel<model, sh_degree, ONE_VIEW, gs_gaussians>
+                                    : project_backward_kernel<model, sh_degree, SEVERAL_VIEWS, gs_gaussians>,
+            in, used_degree(view->sh_degree_used, &in), cameras_of(view), view->splats, of_splats, out,
+            sums.rows);
+    }));
+    if (gradient->camera)
+        GS_CUDA(launch_camera_sums(stream, *camera_of(view, 0), in.count, gradient->camera));
+    return GS_OK;
 }
 
 gs_status gs_mean2d_gradient(const gs_view *view, const gs_splat_grad *splat_grad, float *mean2d,

@@ -5,7 +5,6 @@
 
 #include "c_linkage.h"
 #include "distwar_gs.h"
-#include "distwar_gs_ssim.h"
 
 C_LINKAGE_BEGIN
 

@@ -3,7 +3,7 @@
 // `centre w + direction`, which projects to the same pixels and also holds at infinity, w = 0.
 #include "camera.cuh"
 #include "check.h"
-#include "distwar_gs_stereo.h"
+#include "distwar_gs.h"
 #include "launch.cuh"
 
 namespace {

@@ -91,6 +91,23 @@ static bool adaptive_act(const density_step *step) {
     return true;
 }
 
+// Fills dead and new rows: by splits with `density`, else by relocation.
+static bool refill(const density_step *step, int64_t existing, const float *density, uint64_t *dead) {
+    training_state *state = step->state;
+    const gs_refill_rules rules = {.existing = existing,
+                                   .least_opacity = (float)step->settings->least_opacity,
+                                   .seed = step->seed,
+                                   .iteration = (uint64_t)state->place.views,
+                                   .density = density,
+                                   .dead = dead};
+    if (state->way->refill) return state->way->refill(state, &rules);
+    size_t bytes;
+    GS_OR_FAIL(state->group, gs_density_bytes(state->gaussians.count, &bytes));
+    GS_OR_FAIL(state->group, gs_refill(&state->gaussians, &state->first_moment, &state->second_moment, &rules,
+                                       device_buffer_reserve(&step->control->workspace, bytes), bytes, NULL));
+    return true;
+}
+
 // ---- mcmc: relocation and noise, 3DGS as Markov chain Monte Carlo (Kheradmand et al. 2024)
 
 static bool mcmc_before_adam(const density_settings *settings, training_state *state, int views) {
@@ -111,18 +128,7 @@ static bool relocate(const density_step *step) {
     }
     const int64_t grown = density_grown_count(step->settings, existing, state->place.at);
     if (!training_state_grow(state, grown, step->settings->most_gaussians)) return false;
-    const gs_relocation what = {.existing = existing,
-                                .least_opacity = (float)step->settings->least_opacity,
-                                .seed = step->seed,
-                                .iteration = (uint64_t)state->place.views,
-                                .dead = control->dead};
-    if (state->way->relocate) return state->way->relocate(state, &what);
-    size_t bytes;
-    GS_OR_FAIL(state->group, gs_relocate_bytes(state->gaussians.count, &bytes));
-    GS_OR_FAIL(state->group,
-               gs_relocate(&state->gaussians, &state->first_moment, &state->second_moment, &what,
-                           device_buffer_reserve(&control->workspace, bytes), bytes, NULL));
-    return true;
+    return refill(step, existing, NULL, control->dead);
 }
 
 static bool mcmc_act(const density_step *step) {
@@ -145,20 +151,7 @@ static bool split_act(const density_step *step) {
     if (!training_state_grow(state, limited < 2 * existing ? limited : 2 * existing, // each is split once
                              step->settings->most_gaussians))
         return false;
-    const gs_split_rules rules = {.existing = existing,
-                                  .least_opacity = (float)step->settings->least_opacity,
-                                  .density = state->density,
-                                  .seed = step->seed,
-                                  .iteration = (uint64_t)state->place.views};
-    size_t bytes;
-    if (state->way->split) {
-        if (!state->way->split(state, &rules)) return false;
-    } else {
-        GS_OR_FAIL(state->group, gs_split_bytes(state->gaussians.count, &bytes));
-        GS_OR_FAIL(state->group,
-                   gs_split(&state->gaussians, &state->first_moment, &state->second_moment, &rules,
-                            device_buffer_reserve(&step->control->workspace, bytes), bytes, NULL));
-    }
+    if (!refill(step, existing, state->density, NULL)) return false;
     clear_sums(state);
     return true;
 }
@@ -328,7 +321,7 @@ bool retirement_end(retirement *r, const training_state *state, const float *sco
                                 everyone.opacity_logit))
             return false;
     }
-    GS_OR_FAIL(state->group, gs_retire_bytes(everyone.count, &workspace));
+    GS_OR_FAIL(state->group, gs_density_bytes(everyone.count, &workspace));
     GS_OR_FAIL(state->group, gs_retire(&everyone, score, (float)part,
                                        device_buffer_reserve(&r->workspace, workspace), workspace, NULL));
     if (gathers)

@@ -3,7 +3,7 @@
 // of their pictures is nearer to the truth than any of them (an ensemble), and one scene can learn it (distillation:
 // Hinton, Vinyals and Dean 2015). A taught view shows that mean, from a place between two photographs'.
 #include "trainer_parts.h"
-#include "distwar_gs_shrink.h"
+#include "distwar_gs.h"
 #include "random.h"
 #include "scene.h"
 #include <math.h>

@@ -2,8 +2,7 @@
 #include "frame.h"
 #include "arrays.h"
 #include "scene.h"
-#include "distwar_gs_split.h"
-#include "distwar_gs_ssim.h"
+#include "distwar_gs.h"
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
@@ -163,14 +162,10 @@ void render_view(gs_view *view, device_buffer *workspace, stage_clock *clock) {
 }
 
 void frame_close(frame *f) {
-    device_buffer *const all[] = {&f->splats,         &f->bin,
-                                  &f->color,          &f->transmittance,
-                                  &f->n_contrib,      &f->loss,
-                                  &f->color_gradient, &f->splat_grad,
-                                  &f->mean2d,         &f->corrected,
-                                  &f->exposure,       &f->camera_gradient,
-                                  &f->depth,          &f->depth_gradient,
-                                  &f->depth_loss};
+    device_buffer *const all[] = {&f->splats,        &f->bin,       &f->color,           &f->transmittance,
+                                  &f->n_contrib,     &f->loss,      &f->color_gradient,  &f->splat_grad,
+                                  &f->mean2d,        &f->corrected, &f->camera_gradient, &f->depth,
+                                  &f->depth_gradient};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) device_buffer_close(all[i]);
     if (f->report) DEVICE_CHECK(cudaFreeHost(f->report));
     *f = (frame){0};
@@ -234,6 +229,12 @@ bool frame_settle(frame *f) {
     return status == GS_OK;
 }
 
+// The workspace of the frame's losses, which are queued one after another.
+static void *loss_workspace(frame *f, size_t *bytes) {
+    GS_CHECK(gs_loss_bytes(f->view.camera.width, f->view.camera.height, frame_views(f), bytes));
+    return device_buffer_reserve(&f->loss, *bytes);
+}
+
 void frame_loss(frame *f, const frame_target *targets, bool with_gradient) {
     const int32_t width = f->view.camera.width, height = f->view.camera.height, views = frame_views(f);
     float *const gradients = with_gradient ? planes(f, &f->color_gradient, GS_CHANNELS) : NULL;
@@ -244,8 +245,8 @@ void frame_loss(frame *f, const frame_target *targets, bool with_gradient) {
             .images = {width, height, f->compared[v], targets[v].pixels, targets[v].mask},
             .result = targets[v].result,
             .color_gradient = gradients ? planes_of_view(f, gradients, GS_CHANNELS, v) : NULL};
-    GS_CHECK(gs_losses_bytes(width, height, views, &bytes));
-    GS_CHECK(gs_losses(images, views, device_buffer_reserve(&f->loss, bytes), bytes, NULL));
+    void *const workspace = loss_workspace(f, &bytes);
+    GS_CHECK(gs_loss(images, views, workspace, bytes, NULL));
 }
 
 void frame_depth_loss(frame *f, const float *target, const uint8_t *mask, float weight, double *result,
@@ -257,13 +258,12 @@ void frame_depth_loss(frame *f, const float *target, const uint8_t *mask, float 
                                         target,
                                         mask,
                                         weight};
-    size_t bytes;
-    GS_CHECK(gs_depth_loss_bytes(depths.width, depths.height, &bytes));
-    void *workspace = device_buffer_reserve(&f->depth_loss, bytes);
     float *gradient =
         with_gradient ? planes_of_view(f, planes(f, &f->depth_gradient, 1), 1, f->chosen) : NULL;
     if (!target && gradient)
         DEVICE_CHECK(cudaMemsetAsync(gradient, 0, pixels_of(&view->camera) * sizeof *gradient, NULL));
+    size_t bytes;
+    void *const workspace = loss_workspace(f, &bytes);
     if (target) GS_CHECK(gs_depth_loss(&depths, workspace, bytes, result, gradient, NULL));
 }
 
@@ -281,10 +281,9 @@ void frame_expose(frame *f, const float *log_gain) {
 
 void frame_expose_backward(frame *f, const float *log_gain, float *sums) {
     const gs_exposed image = exposed(f, log_gain);
-    size_t bytes;
-    GS_CHECK(gs_exposure_bytes(image.width, image.height, &bytes));
-    void *workspace = device_buffer_reserve(&f->exposure, bytes);
     float *gradient = planes_of_view(f, f->color_gradient.memory, GS_CHANNELS, f->chosen);
+    size_t bytes;
+    void *const workspace = loss_workspace(f, &bytes);
     GS_CHECK(gs_exposure_backward(&image, workspace, bytes, gradient, sums, NULL));
 }
 
@@ -316,7 +315,7 @@ void frame_project_backward(frame *f, const gs_gaussians *gradients, bool with_c
     gs_gradient *gradient = &f->gradient;
     const int64_t count = f->view.gaussians.count;
     gradient->gaussians = *gradients;
-    gradient->camera = NULL;
+    gradient->camera = NULL, gradient->adam = NULL;
     if (with_camera) {
         GS_CHECK(gs_camera_gradient_bytes(count, &gradient->camera_bytes));
         gradient->camera = device_buffer_reserve(&f->camera_gradient, gradient->camera_bytes);
@@ -326,9 +325,9 @@ void frame_project_backward(frame *f, const gs_gaussians *gradients, bool with_c
 }
 
 void frame_project_backward_adam(frame *f, const gs_adam_step *adam) {
-    f->gradient.camera = NULL;
+    f->gradient.camera = NULL, f->gradient.adam = adam;
     if (adam->density) f->gradient.abs_mean2d = NULL; // its sum is all that is wanted
-    GS_CHECK(gs_project_backward_adam(&f->view, &f->gradient, adam, NULL));
+    GS_CHECK(gs_project_backward(&f->view, &f->gradient, NULL));
     stage_clock_mark(f->clock, STAGE_PROJECT_BACKWARD);
 }
 

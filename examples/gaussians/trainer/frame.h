@@ -3,7 +3,7 @@
 
 #include "device.h"
 #include "strategies/strategies.h"
-#include "distwar_gs_adam.h"
+#include "distwar_gs.h"
 #include "views.h"
 #include <cuda_runtime.h>
 
@@ -93,7 +93,7 @@ typedef struct frame {
     gs_view view;         // of the last frame_render; its arrays are the buffers below
     gs_gradient gradient; // likewise
     device_buffer splats, bin, color, transmittance, n_contrib, loss, color_gradient, splat_grad, mean2d,
-        camera_gradient, corrected, exposure, depth, depth_gradient, depth_loss;
+        camera_gradient, corrected, depth, depth_gradient;
     const float *compared[GS_MAX_VIEWS]; // device: the images that frame_loss reads
     screen_gradient screen;              // set by the caller: what the backward pass leaves
     bool with_depth;                     // set by the caller: the image has inverse depth

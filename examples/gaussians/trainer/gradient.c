@@ -210,9 +210,9 @@ void frame_project_all_backward(trainer *t, const step_views *of, const gs_view 
     const gs_gradient gradient = {.splat_grad = one->splat_grad.memory,
                                   .gaussians = t->state->gradients,
                                   .mean2d = of->screen == SCREEN_SIGNED ? means : NULL,
-                                  .abs_mean2d = of->screen == SCREEN_ABSOLUTE ? means : NULL};
-    GS_CHECK(of->adam ? gs_project_backward_adam(&one->all, &gradient, of->adam, NULL)
-                      : gs_project_backward(&one->all, &gradient, NULL));
+                                  .abs_mean2d = of->screen == SCREEN_ABSOLUTE ? means : NULL,
+                                  .adam = of->adam};
+    GS_CHECK(gs_project_backward(&one->all, &gradient, NULL));
     stage_clock_mark(one->f.clock, STAGE_PROJECT_BACKWARD);
     *view = &one->all;
     *mean2d = of->screen == SCREEN_NONE ? NULL : means;

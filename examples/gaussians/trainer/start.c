@@ -5,7 +5,7 @@
 #include "camera.h"
 #include "lenses.h"
 #include "frame.h"
-#include "distwar_gs_stereo.h"
+#include "distwar_gs.h"
 #include "gpu/vector.h"
 #include <math.h>
 #include <stdlib.h>

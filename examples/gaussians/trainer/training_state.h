@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include "distwar_gs_density.h"
-#include "distwar_gs_split.h"
+#include "distwar_gs.h"
 #include "frame.h"
 #include "ranks.h"
 #include "camera.h"
@@ -101,9 +100,8 @@ typedef struct training_way {
                    void *to);
     // Shares `all` rows out anew, new ones among them.
     bool (*grow)(training_state *state, int64_t all);
-    // gs_relocate and gs_split over all Gaussians; `existing` is of all.
-    bool (*relocate)(training_state *state, const gs_relocation *relocation);
-    bool (*split)(training_state *state, const gs_split_rules *rules);
+    // gs_refill over all Gaussians; `existing` is of all.
+    bool (*refill)(training_state *state, const gs_refill_rules *rules);
 
     // As quality_measure, and the picture of a view, on all ranks. NULL: each rank can do so by itself.
     bool (*measure)(const training_state *state, const shown_views *shown, size_t first, size_t count,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "distwar_gs_shrink.h"
+#include "distwar_gs.h"
 #include "frame.h"
 #include "random.h"
 #include "camera.h"
@@ -81,7 +81,7 @@ void target_view_set_depth(target_view *view, const float *depth) {
     view->depth_on_host = depth;
 }
 
-// The view at 1/factor of its size (distwar_gs_shrink.h), on the device alone: it has no picture.
+// The view at 1/factor of its size (gs_shrink), on the device alone: it has no picture.
 static void target_view_shrink(target_view *small, const target_view *view, int factor) {
     *small = (target_view){.camera = view->camera, .name = view->name};
     dataset_downscale_camera(&small->camera, factor);

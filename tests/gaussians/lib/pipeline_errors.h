@@ -41,10 +41,11 @@ inline std::vector<pipeline_error> pipeline_errors(const scene_choice &choice, d
     const device_gaussians gradients(unwritten);
     reference_gaussians_destroy(&unwritten);
     size_t bytes;
-    EXPECT_GS_OK(gs_loss_bytes(width, height, &bytes));
+    EXPECT_GS_OK(gs_loss_bytes(width, height, 1, &bytes));
     const device_vector<char> workspace(bytes);
-    const gs_comparison images = {width, height, frame.color.data(), target.data(), nullptr};
-    EXPECT_GS_OK(gs_loss(&images, workspace.data(), bytes, result.data(), d_color.data(), NULL));
+    const gs_loss_image image = {
+        {width, height, frame.color.data(), target.data(), nullptr}, result.data(), d_color.data()};
+    EXPECT_GS_OK(gs_loss(&image, 1, workspace.data(), bytes, NULL));
     gs_gradient gradient = {};
     gradient.color = d_color.data(), gradient.alpha = d_alpha.data();
     EXPECT_GS_OK(gs_splat_grad_bytes(choice.count, GS_CHANNELS, policy.strategy, &gradient.splat_grad_bytes));

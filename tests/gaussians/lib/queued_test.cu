@@ -27,7 +27,7 @@ class queued_frame {
         EXPECT_GS_OK(gs_view_bytes(&view, &parts, &bytes));
         block = std::make_unique<device_vector<char>>(bytes);
         EXPECT_GS_OK(gs_view_place(&view, &gradient, &parts, block->data(), bytes));
-        EXPECT_GS_OK(gs_loss_bytes(choice.width, choice.height, &loss_bytes));
+        EXPECT_GS_OK(gs_loss_bytes(choice.width, choice.height, 1, &loss_bytes));
         loss_workspace = std::make_unique<device_vector<char>>(loss_bytes);
         gradient.color = d_color.data();
         gradient.gaussians = *gradients.get();
@@ -35,11 +35,12 @@ class queued_frame {
     }
 
     void forward(gs_stream stream) {
-        const gs_comparison images = {view.camera.width, view.camera.height, view.image.color, target.data(),
-                                      NULL};
+        const gs_loss_image image = {
+            {view.camera.width, view.camera.height, view.image.color, target.data(), NULL},
+            result.data(),
+            d_color.data()};
         EXPECT_GS_OK(gs_forward(&view, stream));
-        EXPECT_GS_OK(
-            gs_loss(&images, loss_workspace->data(), loss_bytes, result.data(), d_color.data(), stream));
+        EXPECT_GS_OK(gs_loss(&image, 1, loss_workspace->data(), loss_bytes, stream));
     }
     void backward(gs_stream stream) { EXPECT_GS_OK(gs_backward(&view, &gradient, policy, stream)); }
 

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The structs of the Python package have the layout of those of distwar_gs_adam.h, distwar_gs_ssim.h and
-distwar_train.h: one assertion each, for a C compiler.
+"""The structs of the Python package have the layout of those of distwar_gs.h and distwar_train.h: one assertion each, for a C compiler.
 
     struct_layout_test.py FOLDER_OF_THE_PACKAGE EXAMPLES/GAUSSIANS INCLUDE_FOLDER C_COMPILER
 """
@@ -13,7 +12,7 @@ folder, gaussians, include, compiler = sys.argv[1:]
 sys.path.insert(0, folder)
 from distwar import _train, gs  # noqa: E402
 
-source = '#include "distwar_gs_adam.h"\n#include "distwar_gs_ssim.h"\n#include "distwar_train.h"\n'
+source = '#include "distwar_gs.h"\n#include "distwar_train.h"\n'
 for struct in (*vars(gs).values(), *vars(_train).values()):
     if not isinstance(struct, type) or not issubclass(struct, ctypes.Structure) or struct is ctypes.Structure:
         continue

@@ -50,7 +50,7 @@ TEST(Threads, HaveTheirOwnErrors) {
     std::string of_other;
     std::thread([&] {
         size_t bytes;
-        EXPECT_NE(gs_loss_bytes(-1, 4, &bytes), GS_OK);
+        EXPECT_NE(gs_loss_bytes(-1, 4, 1, &bytes), GS_OK);
         of_other = gs_last_error();
     }).join();
     EXPECT_NE(of_other, "");

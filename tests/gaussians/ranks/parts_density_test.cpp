@@ -17,12 +17,8 @@ struct whole {
     std::vector<float> density; // not empty: splits in place of relocation
 };
 
-gs_relocation relocation_of(int64_t existing) {
-    return {existing, least_opacity, seed, iteration, nullptr};
-}
-
-gs_split_rules rules_of(int64_t existing, const float *density) {
-    return {existing, least_opacity, density, seed, iteration};
+gs_refill_rules rules_of(int64_t existing, const float *density) {
+    return {existing, least_opacity, seed, iteration, density, nullptr};
 }
 
 whole split_on_one_gpu(const whole &start, int64_t existing) {
@@ -30,10 +26,10 @@ whole split_on_one_gpu(const whole &start, int64_t existing) {
     const gs_gaussians g = gaussians.get(), m = first.get(), v = second.get();
     const device_vector<float> density(start.density);
     size_t bytes = 0;
-    EXPECT_GS_OK(gs_split_bytes(g.count, &bytes));
+    EXPECT_GS_OK(gs_density_bytes(g.count, &bytes));
     const device_vector<char> workspace(bytes);
-    const gs_split_rules rules = rules_of(existing, density.data());
-    EXPECT_GS_OK(gs_split(&g, &m, &v, &rules, workspace.data(), bytes, nullptr));
+    const gs_refill_rules rules = rules_of(existing, density.data());
+    EXPECT_GS_OK(gs_refill(&g, &m, &v, &rules, workspace.data(), bytes, nullptr));
     return {gaussians.read(), first.read(), second.read(), start.density};
 }
 
@@ -42,10 +38,10 @@ whole on_one_gpu(const whole &start, int64_t existing) {
     const device_set gaussians(start.gaussians), first(start.first), second(start.second);
     const gs_gaussians g = gaussians.get(), m = first.get(), v = second.get();
     size_t bytes = 0;
-    EXPECT_GS_OK(gs_relocate_bytes(g.count, &bytes));
+    EXPECT_GS_OK(gs_density_bytes(g.count, &bytes));
     const device_vector<char> workspace(bytes);
-    const gs_relocation relocation = relocation_of(existing);
-    EXPECT_GS_OK(gs_relocate(&g, &m, &v, &relocation, workspace.data(), bytes, nullptr));
+    const gs_refill_rules rules = rules_of(existing, nullptr);
+    EXPECT_GS_OK(gs_refill(&g, &m, &v, &rules, workspace.data(), bytes, nullptr));
     EXPECT_GS_OK(gs_density_noise(&g, 0, noise, seed, iteration, nullptr));
     EXPECT_GS_OK(gs_density_penalty(&g, g.count, 0.5f, 0.25f, &m, nullptr));
     return {gaussians.read(), first.read(), second.read(), {}};
@@ -101,10 +97,8 @@ bool run_rank(ranks *group, void *context) {
         device_upload(state.density, &start.density[size_t(2 * from)],
                       size_t(2 * (end - from)) * sizeof(float));
     bool good = parts_way.grow(&state, count);
-    const gs_split_rules rules = rules_of(run->existing, state.density);
-    const gs_relocation relocation = relocation_of(run->existing);
-    good = good && (splits ? parts_way.split(&state, &rules) : parts_way.relocate(&state, &relocation)) &&
-           ranks_wait(group, nullptr);
+    const gs_refill_rules rules = rules_of(run->existing, splits ? state.density : nullptr);
+    good = good && parts_way.refill(&state, &rules) && ranks_wait(group, nullptr);
     if (good && !splits &&
         (gs_density_noise(&state.gaussians, state.first, noise, seed, iteration, nullptr) != GS_OK ||
          gs_density_penalty(&state.gaussians, count, 0.5f, 0.25f, &state.first_moment, nullptr) != GS_OK))

@@ -58,11 +58,12 @@ bool put_loss(const training &t, int view, const gs_rows *rows, const float *col
     const gs_comparison images = {camera.width, camera.height, color, t.pictures[size_t(view)]->data(),
                                   nullptr};
     size_t bytes = 0;
-    if (gs_loss_bytes(camera.width, camera.height, &bytes) != GS_OK) return false;
+    if (gs_loss_bytes(camera.width, camera.height, 1, &bytes) != GS_OK) return false;
     const device_vector<char> workspace(bytes);
     const device_vector<double> result(3);
+    const gs_loss_image image = {images, result.data(), d_color};
     return (rows ? libgs_loss_rows(&images, *rows, workspace.data(), bytes, result.data(), d_color, NULL)
-                 : gs_loss(&images, workspace.data(), bytes, result.data(), d_color, NULL)) == GS_OK;
+                 : gs_loss(&image, 1, workspace.data(), bytes, NULL)) == GS_OK;
 }
 
 bool loss_of_rank(ranks *group, void *context, const part_image *image, gs_stream) {

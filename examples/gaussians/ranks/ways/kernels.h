@@ -19,8 +19,7 @@
 //   parts_from_sums                after parts_add_packed
 #pragma once
 
-#include "distwar_gs_density.h"
-#include "distwar_gs_split.h"
+#include "distwar_gs.h"
 #include "ranks.h"
 #include "rows.h"
 
@@ -104,7 +103,7 @@ gs_status parts_from_sums(const int64_t *sums, const fixed_units *units, int64_t
                           gs_splat_grad *splat_grad, gs_stream stream);
 
 // ---- density control, with the bits of one GPU: Gaussians of ranks follow one another. All ranks choose alike, from an
-// integer of each row, which rows become copies of which: gs_relocate or gs_split over all rows. On each rank:
+// integer of each row, which rows become copies of which: gs_refill over all rows. On each rank:
 //   parts_move_keys      (all ranks get the keys of all rows)
 //   parts_choose         what rows become; how many copies go where
 //   parts_give           copies of this rank's rows
@@ -117,7 +116,7 @@ typedef struct part_vectors {
 int32_t parts_record(const gs_gaussians *gaussians); // floats of a Gaussian's parameters
 
 typedef struct row_moves {
-    // Members of gs_relocation or, with `splits`, of gs_split_rules. existing: of all rows; density: of this rank's;
+    // Members of gs_refill_rules; `splits`: whether it has `density`. existing: of all rows; density: of this rank's;
     // dead: counts those of this rank.
     bool splits;
     int64_t existing;
@@ -129,12 +128,12 @@ typedef struct row_moves {
     void *workspace;              // of parts_moves_bytes; kept from parts_choose to parts_take
 } row_moves;
 gs_status parts_moves_bytes(const row_moves *moves, size_t *bytes);
-// keys: of this rank's rows: those of gs_split, or the weights of gs_relocate.
+// keys: of this rank's rows: those of splits, or the weights of relocation.
 gs_status parts_move_keys(const gs_gaussians *gaussians, const row_moves *moves, uint32_t *keys,
                           gs_stream stream);
-// of_all: keys of all rows. Shares out what other rows take of this rank's (gs_relocate). begin: [2][ranks + 1]: copies for
+// of_all: keys of all rows. Shares out what other rows take of this rank's (relocation). begin: [2][ranks + 1]: copies for
 // rank r are begin[0][r] .. begin[0][r + 1] - 1, those from it are begin[1][r] .. begin[1][r + 1] - 1.
-// Cost: that of gs_relocate or gs_split over all rows, but for the copies; memory 16 or 28 bytes per row.
+// Cost: that of gs_refill over all rows, but for the copies; memory 16 or 28 bytes per row.
 gs_status parts_choose(const part_vectors *vectors, const row_moves *moves, const uint32_t *of_all,
                        int64_t *begin, gs_stream stream);
 // copies: [begin[0][ranks]][parts_record]. Makes first halves of what is split.

@@ -33,7 +33,7 @@ gs_status place_memory(const row_moves &m, move_memory *out, size_t *bytes) {
         GS_TRY(place_sorted_rows(&layout, all, &out->split));
         layout_add(&layout, size_t(all), &out->source);
     } else {
-        GS_TRY(place_relocation(m.workspace, all, &out->relocation, &layout.bytes));
+        GS_TRY(place_arrays(m.workspace, all, &out->relocation, &layout.bytes));
         out->source = out->relocation.source;
     }
     GS_TRY(place_partition(&layout, all, m.ranks, &out->given));
@@ -109,7 +109,7 @@ __global__ void __launch_bounds__(density_block)
         keys[i] = uint32_t(weight_of(opacity));
 }
 
-// weights[all] = 0: the scan leaves the total there. sharing: as of gs_relocate.
+// weights[all] = 0: the scan leaves the total there. sharing: as of relocation.
 __global__ void __launch_bounds__(density_block)
     list_weights_kernel(const uint32_t *of_all, int64_t all, int64_t *weights, uint32_t *sharing) {
     const int64_t i = int64_t(blockIdx.x) * density_block + threadIdx.x;

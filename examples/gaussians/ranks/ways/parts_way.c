@@ -123,7 +123,7 @@ static bool step_loss(ranks *group, void *context, const part_image *image, gs_s
     }
     const gs_comparison images = {image->width, image->height, compared, trainer_target(t, s->of, v, view),
                                   view->mask};
-    GS_CHECK(gs_loss_bytes(image->width, image->height, &bytes));
+    GS_CHECK(gs_loss_bytes(image->width, image->height, 1, &bytes));
     GS_CHECK(libgs_loss_rows(&images, image->rows, device_buffer_reserve(&s->buffers.loss_workspace, bytes),
                              bytes, t->results[t->waiting + v].color, image->d_color, stream));
     if (exposed.log_gain)
@@ -258,21 +258,14 @@ static bool move_rows(training_state *state, row_moves *m) {
     return true;
 }
 
-static bool parts_relocate(training_state *state, const gs_relocation *rules) {
-    return move_rows(state, &(row_moves){.existing = rules->existing,
-                                         .least_opacity = rules->least_opacity,
-                                         .seed = rules->seed,
-                                         .iteration = rules->iteration,
-                                         .dead = rules->dead});
-}
-
-static bool parts_split(training_state *state, const gs_split_rules *rules) {
-    return move_rows(state, &(row_moves){.splits = true,
+static bool parts_refill(training_state *state, const gs_refill_rules *rules) {
+    return move_rows(state, &(row_moves){.splits = rules->density != NULL,
                                          .existing = rules->existing,
                                          .least_opacity = rules->least_opacity,
                                          .density = rules->density,
                                          .seed = rules->seed,
-                                         .iteration = rules->iteration});
+                                         .iteration = rules->iteration,
+                                         .dead = rules->dead});
 }
 
 // ---- pictures and quality: all ranks render a view, and each gets the whole image
@@ -372,7 +365,6 @@ const training_way parts_way = {.open = parts_open,
                                 .range = parts_range,
                                 .gather = parts_bring_rows,
                                 .grow = parts_grow,
-                                .relocate = parts_relocate,
-                                .split = parts_split,
+                                .refill = parts_refill,
                                 .measure = parts_measure,
                                 .picture = parts_picture};

@@ -4,7 +4,7 @@
 #define TESTS_DENSITY_SCENE_H
 
 #include "device_vector.h"
-#include "distwar_gs_density.h"
+#include "distwar_gs.h"
 #include <cmath>
 #include <gtest/gtest.h>
 #include <memory>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // gs_dropout: how many Gaussians it leaves out, which ones, and the opacity of the others.
-#include "distwar_gs_density.h"
+#include "distwar_gs.h"
 #include "kernel_frame.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Splits: who is drawn, whose rows are taken, and what the halves have of the whole.
 #include "density_scene.h"
-#include "distwar_gs_split.h"
+#include "distwar_gs.h"
 #include <algorithm>
 #include <string>
 
@@ -19,10 +19,10 @@ halves split(const host_gaussians &start, int64_t existing, const std::vector<fl
     const gs_gaussians g = gaussians.get(), m = first.get(), v = second.get();
     const device_vector<float> sums(density);
     size_t bytes = 0;
-    EXPECT_GS_OK(gs_split_bytes(start.count, &bytes));
+    EXPECT_GS_OK(gs_density_bytes(start.count, &bytes));
     const device_vector<char> workspace(bytes);
-    const gs_split_rules rules = {existing, least_opacity, sums.data(), 1, iteration};
-    EXPECT_GS_OK(gs_split(&g, &m, &v, &rules, workspace.data(), bytes, nullptr));
+    const gs_refill_rules rules = {existing, least_opacity, 1, iteration, sums.data(), nullptr};
+    EXPECT_GS_OK(gs_refill(&g, &m, &v, &rules, workspace.data(), bytes, nullptr));
     return {gaussians.read(), first.read(), second.read()};
 }
 
@@ -169,17 +169,17 @@ TEST(Split, RefusesBadArguments) {
     const gs_gaussians g = set.get();
     const device_vector<float> sums(8);
     size_t bytes = 0;
-    ASSERT_GS_OK(gs_split_bytes(4, &bytes));
+    ASSERT_GS_OK(gs_density_bytes(4, &bytes));
     const device_vector<char> workspace(bytes);
-    const gs_split_rules good = {4, least_opacity, sums.data(), 1, 1};
-    const auto refused = [&](const gs_split_rules *rules, size_t size, const char *text) {
-        EXPECT_EQ(gs_split(&g, &g, &g, rules, workspace.data(), size, nullptr), GS_INVALID_ARGUMENT);
-        EXPECT_EQ(std::string(gs_last_error()).rfind(std::string("gs_split: ") + text, 0), 0u)
+    const gs_refill_rules good = {4, least_opacity, 1, 1, sums.data(), nullptr};
+    const auto refused = [&](const gs_refill_rules *rules, size_t size, const char *text) {
+        EXPECT_EQ(gs_refill(&g, &g, &g, rules, workspace.data(), size, nullptr), GS_INVALID_ARGUMENT);
+        EXPECT_EQ(std::string(gs_last_error()).rfind(std::string("gs_refill: ") + text, 0), 0u)
             << gs_last_error();
     };
     refused(nullptr, bytes, "rules");
-    refused(&good, bytes - 1, "the workspace");
-    gs_split_rules bad = good;
+    refused(&good, 0, "the workspace");
+    gs_refill_rules bad = good;
     bad.existing = 5;
     refused(&bad, bytes, "existing");
     for (const float opacity : {-0.1f, 1.0f, float(NAN)}) {
@@ -187,11 +187,8 @@ TEST(Split, RefusesBadArguments) {
         bad.least_opacity = opacity;
         refused(&bad, bytes, "least_opacity");
     }
-    bad = good;
-    bad.density = nullptr;
-    refused(&bad, bytes, "density");
-    EXPECT_EQ(gs_split_bytes(-1, &bytes), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(gs_split_bytes(4, nullptr), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(gs_density_bytes(-1, &bytes), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(gs_density_bytes(4, nullptr), GS_INVALID_ARGUMENT);
 }
 
 } // namespace split_test

@@ -46,7 +46,7 @@ TEST_F(Exposure, CorrectsEveryPixel) {
 TEST_F(Exposure, AdjointMatchesFiniteDifferences) {
     const device_vector<float> m(log_gain), c(color), gradient(by_corrected), by_gain(GS_EXPOSURE_SUMS);
     size_t bytes = 0;
-    EXPECT_GS_OK(gs_exposure_bytes(width, height, &bytes));
+    EXPECT_GS_OK(gs_loss_bytes(width, height, 1, &bytes));
     const device_vector<char> workspace(bytes);
     const gs_exposed image = {width, height, m.data(), c.data()};
     EXPECT_GS_OK(
@@ -109,10 +109,10 @@ TEST_F(Exposure, AStepMovesOneViewAndTheMeanOfItsGroupIsZero) {
 }
 
 TEST_F(Exposure, BadArgumentsAreNamed) {
-    size_t bytes = 0;
-    EXPECT_EQ(gs_exposure_bytes(0, 4, &bytes), GS_INVALID_ARGUMENT);
-    EXPECT_NE(strstr(gs_last_error(), "width"), nullptr) << gs_last_error();
     const device_vector<float> some(48);
+    const gs_exposed empty = {0, 4, some.data(), some.data()};
+    EXPECT_EQ(gs_exposure(&empty, some.data(), NULL), GS_INVALID_ARGUMENT);
+    EXPECT_NE(strstr(gs_last_error(), "width"), nullptr) << gs_last_error();
     const gs_exposed image = {4, 4, some.data(), some.data()}, without = {4, 4, NULL, some.data()};
     EXPECT_EQ(gs_exposure(NULL, some.data(), NULL), GS_INVALID_ARGUMENT);
     EXPECT_STREQ(gs_last_error(), "gs_exposure: image must be given");

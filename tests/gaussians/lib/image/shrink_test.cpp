@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // gs_shrink against means, minima and counts in double precision.
 #include "density/density_scene.h"
-#include "distwar_gs_shrink.h"
+#include "distwar_gs.h"
 #include <deque>
 
 namespace {

@@ -2,7 +2,7 @@
 // gs_ssim against the double-precision reference, and what must hold without one.
 #include "device_vector.h"
 
-#include <distwar_gs_ssim.h>
+#include <distwar_gs.h>
 #include <reference.h>
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // gs_adam against the double-precision reference, and what must hold without one.
 #include "device_vector.h"
-#include "distwar_gs_adam.h"
+#include "distwar_gs.h"
 #include "kernel_frame.h"
 
 #include <algorithm>

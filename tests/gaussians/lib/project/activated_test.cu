@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What bindings for automatic differentiation use: scales and opacities as they are, another low-pass filter, the far
 // plane, and the gradient by the splats' means as a quantity of its own.
-#include "distwar_gs_density.h"
+#include "distwar_gs.h"
 #include "kernel_frame.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// gs_project_backward_adam against gs_project_backward and gs_adam, which have tests against the reference.
-#include "distwar_gs_adam.h"
+// gs_project_backward with a step against without one and gs_adam, which have tests against the reference.
+#include "distwar_gs.h"
 #include "kernel_frame.h"
 #include <cmath>
 #include <string>
@@ -71,7 +71,8 @@ void compare(const kernel_frame &frame, const std::vector<gs_camera> &cameras, i
             if (of == &at_once) {
                 const gs_adam_step adam = {
                     of->gaussians.get(), of->first.get(), of->second.get(), rates, step, of->density.data()};
-                ASSERT_GS_OK(gs_project_backward_adam(&view, &gradient, &adam, NULL));
+                gradient.adam = &adam;
+                ASSERT_GS_OK(gs_project_backward(&view, &gradient, NULL));
             } else {
                 gradient.gaussians = *gradients.get();
                 ASSERT_GS_OK(gs_project_backward(&view, &gradient, NULL));
@@ -126,13 +127,14 @@ TEST(AdamStepEdges, WhatCannotBeIsRefused) {
     gs_gradient gradient = {};
     gradient.splat_grad = reinterpret_cast<gs_splat_grad *>(sums.data());
     gs_adam_step adam = {of.gaussians.get(), of.first.get(), of.second.get(), all_different, 1, nullptr};
+    gradient.adam = &adam;
     const auto refused = [&](const char *text) {
-        EXPECT_EQ(gs_project_backward_adam(&view, &gradient, &adam, NULL), GS_INVALID_ARGUMENT) << text;
+        EXPECT_EQ(gs_project_backward(&view, &gradient, NULL), GS_INVALID_ARGUMENT) << text;
         EXPECT_NE(std::string(gs_last_error()).find(text), std::string::npos) << gs_last_error();
     };
-    ASSERT_GS_OK(gs_project_backward_adam(&view, &gradient, &adam, NULL));
+    ASSERT_GS_OK(gs_project_backward(&view, &gradient, NULL));
     adam.step = 0;
-    refused("gs_project_backward_adam: step must be 1 or more");
+    refused("gs_project_backward: step must be 1 or more");
     adam.step = 1, adam.rates.shN = NAN;
     refused("rates must be finite");
     adam.rates.shN = 0;
@@ -157,16 +159,16 @@ TEST(AdamStepEdges, WhatCannotBeIsRefused) {
     refused("given colours");
     view.gaussians.color = NULL, view.gaussians.count--;
     refused("adam must have the shape of gaussians");
-    EXPECT_EQ(gs_project_backward_adam(&view, &gradient, NULL, NULL), GS_INVALID_ARGUMENT);
 }
 
 TEST(AdamStepEdges, TakesNoGaussians) {
     gs_gaussians none = {};
     gs_view view = {};
     view.camera = {16, 16, 10, 10, 8, 8, {1, 0, 0, 0, 1, 0, 0, 0, 1}, {}, 0.1f, GS_PINHOLE, {}, 0};
-    const gs_gradient gradient = {};
     const gs_adam_step adam = {&none, &none, &none, all_different, 1, nullptr};
-    EXPECT_GS_OK(gs_project_backward_adam(&view, &gradient, &adam, NULL));
+    gs_gradient gradient = {};
+    gradient.adam = &adam;
+    EXPECT_GS_OK(gs_project_backward(&view, &gradient, NULL));
 }
 
 } // namespace adam_step_test

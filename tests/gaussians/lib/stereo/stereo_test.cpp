@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A plane sweep against depth that is known: of a ray-traced scene.
-#include "distwar_gs_stereo.h"
+#include "distwar_gs.h"
 #include "density/density_scene.h"
 #include "stereo/stereo_scene.h"
 #include <algorithm>
