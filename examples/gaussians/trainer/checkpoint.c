@@ -367,6 +367,12 @@ static bool read_beginning(input_file *file, void *block, const checkpoint_key *
                            checkpoint_header *header, fault *why) {
     const char *const path = file->path;
     if (!input_file_read(file, header, sizeof *header, "a checkpoint's header", why)) return false;
+    // What versions before 11 wrote on several GPUs, each with a rank's rows.
+    if (memcmp(header->magic, "SPLATROW", sizeof magic) == 0)
+        return fail(why,
+                    "%s: a part of a checkpoint that an earlier dsplat wrote on several GPUs; this one reads "
+                    "checkpoints of one file",
+                    path);
     if (memcmp(header->magic, magic, sizeof magic) != 0)
         return fail(why, "%s: not a checkpoint of dsplat train", path);
     if (header->version != VERSION)
