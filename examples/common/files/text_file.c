@@ -28,10 +28,8 @@ bool text_file_next(text_file *text, fault *why) {
     }
     text->number++;
     text->file.offset += (uint64_t)length;
-    size_t last = (size_t)length - 1;
-    if (text->buffer[last] != '\n')
-        return fail(why, "%s: truncated at byte %" PRIu64 ": line %" PRIu64 " has no end", text->file.path,
-                    text->file.offset, text->number);
+    size_t last = (size_t)length;
+    if (text->buffer[last - 1] == '\n') last--;
     if (last > 0 && text->buffer[last - 1] == '\r') last--;
     text->buffer[last] = '\0';
     if (strlen(text->buffer) != last)

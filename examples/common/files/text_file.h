@@ -16,8 +16,8 @@ typedef struct text_file {
 
 bool text_file_open(text_file *text, const char *path, fault *why);
 void text_file_close(text_file *text);
-// Moves to the next line; at the end of the file `line` becomes NULL. Fails if the file is truncated or
-// damaged: if a line, also the last one, does not end with "\n" or "\r\n", or holds a zero byte.
+// Moves to the next line, which "\n", "\r\n" or the end of the file ends; at the end of the file `line` becomes NULL.
+// Fails if the line holds a zero byte.
 bool text_file_next(text_file *text, fault *why);
 
 C_LINKAGE_END

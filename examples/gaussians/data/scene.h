@@ -29,7 +29,10 @@ typedef struct scene_notes {
     bool known;      // the file says it
     int64_t holdout; // every Nth view, by name, was not trained on; 0: none
     float background[3];
+    double offset[3]; // of the data's coordinates over the scene's, where those were too large for floats
 } scene_notes;
+// Whether notes (NULL: none) have an offset.
+bool scene_notes_move(const scene_notes *notes);
 // The notes of a file that scene_read takes; zeros if it has none. Fails if the file cannot be read, or has a name that
 // scene_read refuses.
 bool scene_read_notes(const char *path, scene_notes *out, fault *why);

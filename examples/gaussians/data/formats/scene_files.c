@@ -87,6 +87,10 @@ bool scene_read(const char *path, scene_values values, gs_gaussians *out, fault 
     return done;
 }
 
+bool scene_notes_move(const scene_notes *notes) {
+    return notes && (notes->offset[0] != 0 || notes->offset[1] != 0 || notes->offset[2] != 0);
+}
+
 bool scene_read_notes(const char *path, scene_notes *out, fault *why) {
     *out = (scene_notes){0};
     const scene_format *format = format_of(path, false, why);

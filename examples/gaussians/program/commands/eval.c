@@ -2,7 +2,7 @@
 // dsplat eval: the quality of a scene: PSNR and SSIM against photographs.
 #include "commands/command.h"
 #include "commands/on_ranks.h"
-#include "depth_maps.h"
+#include "dataset.h"
 #include "device.h"
 #include "frame.h"
 #include "files/json_writer.h"

@@ -3,10 +3,8 @@
 #define _GNU_SOURCE // nftw
 #include "commands/command.h"
 #include "structure.h"
-#include "camera_model.h"
-#include "colmap.h"
+#include "dataset.h"
 #include "files/output_file.h"
-#include "photographs.h"
 #include "record/signals.h"
 #include <errno.h>
 #include <ftw.h>
@@ -128,7 +126,7 @@ static bool find_poses(const poses_options *o, structure *s, fault *why) {
 }
 
 // points3D.bin of COLMAP, without tracks.
-static bool write_points(const char *path, const reconstruction *points, fault *why) {
+static bool write_points(const char *path, const reconstruction *points, const double offset[3], fault *why) {
     output_file file;
     const uint64_t count = points->point_count, none = 0;
     const double error = 0;
@@ -137,10 +135,10 @@ static bool write_points(const char *path, const reconstruction *points, fault *
     for (uint64_t i = 0; i < count; i++) {
         const uint64_t number = i + 1;
         double place[3];
-        for (int axis = 0; axis < 3; axis++) place[axis] = (double)points->points[i][axis];
+        for (int axis = 0; axis < 3; axis++) place[axis] = points->points[i].place[axis] + offset[axis];
         fwrite(&number, sizeof number, 1, file.stream);
         fwrite(place, sizeof place, 1, file.stream);
-        fwrite(points->colors[i], 3, 1, file.stream);
+        fwrite(points->points[i].color, 3, 1, file.stream);
         fwrite(&error, sizeof error, 1, file.stream);
         fwrite(&none, sizeof none, 1, file.stream);
     }
@@ -150,7 +148,7 @@ static bool write_points(const char *path, const reconstruction *points, fault *
 static bool add_points(const poses_options *o, structure *s, const dataset *data, fault *why) {
     char names[PATH_ROOM], photographs[PATH_ROOM], model[PATH_ROOM], path[PATH_ROOM];
     reconstruction points = {0};
-    if (!colmap_find(o->source, model)) snprintf(model, sizeof model, "%s", o->source);
+    if (!colmap_find(o->source, false, model) && !colmap_find(o->source, true, model)) snprintf(model, sizeof model, "%s", o->source);
     if (!path_join(names, s->folder, "names.txt", why) || !structure_write_names(names, data, why) ||
         !path_join(photographs, o->source, data->picture_folder, why) ||
         !path_join(path, model, "points3D.bin", why))
@@ -161,7 +159,7 @@ static bool add_points(const poses_options *o, structure *s, const dataset *data
     if (good && points.point_count == 0)
         good = fail(why, "%s: no point is seen by two of the %zu photographs, as their cameras stand",
                     o->source, data->view_count);
-    good = good && write_points(path, &points, why);
+    good = good && write_points(path, &points, data->offset, why);
     if (good) printf("written    %s: %zu points\n", path, points.point_count);
     reconstruction_close(&points);
     return good;
@@ -181,9 +179,9 @@ static bool find_points(const poses_options *o, structure *s, fault *why) {
 // ---- the command
 
 static bool check(const poses_options *o, fault *why) {
-    if (camera_model_parameter_count(camera_model_number(o->camera_model)) == 0) {
-        char known[128];
-        camera_model_list(known);
+    if (lens_model_parameter_count(lens_model_number(o->camera_model)) == 0) {
+        char known[160];
+        lens_model_list(known);
         return fail(why, "--camera-model %s: must be one of %s", o->camera_model, known);
     }
     if (o->points) return !o->output || fail(why, "--points excludes -o: it adds points3D.bin to DATA");

@@ -2,7 +2,6 @@
 #include "structure.h"
 #include "cli/child.h"
 #include "cli/progress.h"
-#include "colmap.h"
 #include "files/output_file.h"
 #include <dirent.h>
 #include <errno.h>

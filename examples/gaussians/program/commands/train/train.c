@@ -4,7 +4,6 @@
 #include "train_run.h"
 #include "train_points.h"
 #include "train_start.h"
-#include "depth_maps.h"
 #include "live/report.h"
 #include "record/signals.h"
 #include "ways.h"
@@ -32,7 +31,8 @@ static bool load_data(train_run *run, fault *why) {
         .background = {o->recipe.background[0], o->recipe.background[1], o->recipe.background[2]},
         .keep_alpha = true, // random points, which data without points start from, keep out of what it hides
         .undistort = o->undistort,
-        .mask_from_alpha = o->mask_from_alpha};
+        .mask_from_alpha = o->mask_from_alpha,
+        .with_tracks = o->depth != NULL};
     if (!dataset_load(o->data, &loading, &run->data, why)) return false;
     dataset_hold_out(&run->data, (size_t)o->holdout);
     if (o->depth && run->data.point_count == 0)
@@ -61,8 +61,7 @@ static bool prepare(train_run *run, fault *why) {
     if (!train_poses_open(&run->poses, &run->split, run->known.extent, o->perturb_degrees, o->perturb_extents,
                           (uint64_t)o->recipe.seed, why))
         return false;
-    const char *const depth_folders[2] = {o->data, o->depth};
-    if (o->depth && !train_depth_open(&run->depth, &run->data, &run->split, depth_folders, why)) return false;
+    if (o->depth && !train_depth_open(&run->depth, &run->data, &run->split, o->depth, why)) return false;
     if (!train_points_find(run, why)) return false;
     run->known.everywhere = run->at_random && !run->data.cut_out;
     run->budget = (budget_recipe){.choices = &o->recipe, .data = &run->known};

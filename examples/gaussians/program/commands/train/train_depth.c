@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 #include "train_depth.h"
-#include "colmap.h"
 #include "start.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,23 +11,16 @@ typedef struct view_tracks {
 } view_tracks;
 
 // A counting sort by view.
-static bool tracks_open(view_tracks *tracks, const char *folder, const dataset *data, fault *why) {
-    reconstruction model;
-    if (!colmap_load_tracks(folder, &model, why)) return false;
-    const size_t views = data->view_count;
+static bool tracks_open(view_tracks *tracks, const dataset *data, fault *why) {
+    const size_t views = data->view_count, count = data->sighting_count;
     tracks->begin = calloc(views + 2, sizeof *tracks->begin);
-    tracks->point = calloc(model.sighting_count + 1, sizeof *tracks->point);
-    const bool same =
-        model.view_count == 0 || (model.view_count == views && model.point_count == data->point_count);
-    const bool done = (tracks->begin && tracks->point) ||
-                      fail(why, "no memory for %zu track entries", model.sighting_count);
-    for (size_t i = 0; done && same && i < model.sighting_count; i++)
-        tracks->begin[model.sightings[i].view + 2]++;
-    for (size_t v = 0; done && v < views; v++) tracks->begin[v + 2] += tracks->begin[v + 1];
-    for (size_t i = 0; done && same && i < model.sighting_count; i++)
-        tracks->point[tracks->begin[model.sightings[i].view + 1]++] = model.sightings[i].point;
-    reconstruction_close(&model);
-    return done;
+    tracks->point = calloc(count + 1, sizeof *tracks->point);
+    if (!tracks->begin || !tracks->point) return fail(why, "no memory for %zu track entries", count);
+    for (size_t i = 0; i < count; i++) tracks->begin[data->sightings[i].view + 2]++;
+    for (size_t v = 0; v < views; v++) tracks->begin[v + 2] += tracks->begin[v + 1];
+    for (size_t i = 0; i < count; i++)
+        tracks->point[tracks->begin[data->sightings[i].view + 1]++] = data->sightings[i].point;
+    return true;
 }
 
 static void tracks_close(view_tracks *tracks) {
@@ -73,13 +65,12 @@ static void fit_maps(train_depth *d, const dataset *data, view_split *split, con
     }
 }
 
-bool train_depth_open(train_depth *d, const dataset *data, view_split *split, const char *const folders[2],
+bool train_depth_open(train_depth *d, const dataset *data, view_split *split, const char *folder,
                       fault *why) {
-    const char *const folder = folders[1];
     *d = (train_depth){.maps = split->training};
     fault first = {0};
     view_tracks tracks = {0};
-    const bool done = tracks_open(&tracks, folders[0], data, why);
+    const bool done = tracks_open(&tracks, data, why);
     if (done) fit_maps(d, data, split, &tracks, &first);
     tracks_close(&tracks);
     if (!done) return false;

@@ -59,21 +59,20 @@ pose_difference train_poses_difference(train_poses *p, const refined_pose *poses
 }
 
 bool train_poses_write(const train_poses *p, const dataset *data, const char *path, fault *why) {
-    transforms_frame *frames = calloc(data->view_count, sizeof *frames);
+    reconstruction_view *frames = calloc(data->view_count, sizeof *frames);
     if (!frames) return fail(why, "%s: no memory to write it", path);
     size_t next[2] = {0, p->split->training}; // the split has the views to train on first
     for (size_t i = 0; i < data->view_count; i++) {
         const dataset_view *view = &data->views[i];
         const size_t at = next[view->held_out]++;
         const pose now = pose_of(&p->split->views[at].camera);
-        frames[i] = (transforms_frame){.folder = data->picture_folder,
-                                       .name = view->name,
-                                       .mask = view->mask_path,
-                                       .optics = &view->optics};
+        frames[i] = (reconstruction_view){.name = view->name, .mask = view->mask_path, .optics = view->optics};
         memcpy(frames[i].rotation, now.rotation, sizeof now.rotation);
         memcpy(frames[i].translation, now.translation, sizeof now.translation);
+        for (int k = 0; k < 9; k++) // in the data's coordinates again
+            frames[i].translation[k / 3] -= now.rotation[k] * data->offset[k % 3];
     }
-    const bool written = transforms_save(path, frames, data->view_count, why);
+    const bool written = transforms_save(path, data->picture_folder, frames, data->view_count, why);
     free(frames);
     return written;
 }
