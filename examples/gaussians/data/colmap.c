@@ -108,6 +108,7 @@ static bool at_end_of_line(const source *s) {
 
 static bool refuse_lens(source *s, int64_t id, int64_t model, const char *name) {
     char readable[160], number[24];
+    const bool named = !s->binary && model < 0;
     lens_model_list(readable);
     snprintf(number, sizeof number, "%" PRId64 " (", model);
     return fail_at(
@@ -115,7 +116,7 @@ static bool refuse_lens(source *s, int64_t id, int64_t model, const char *name) 
         "camera %" PRId64
         " has model %s%.40s%s, which cannot be read; only %s can: `colmap image_undistorter` makes PINHOLE of "
         "any",
-        id, model < 0 ? "" : number, name, model < 0 ? "" : ")", readable);
+        id, named ? "" : number, name, named ? "" : ")", readable);
 }
 
 static bool read_camera(source *s) {

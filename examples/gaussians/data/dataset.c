@@ -311,7 +311,7 @@ static bool load_view(void *context, size_t i, fault *why) {
         done = done && (complete_camera(source, options->undistort, size, view, &reason) ||
                         fail(why, "%s: %s", open ? path : view->name, reason.text));
     }
-    dataset_downscale_camera(&view->camera, options->downscale);
+    if (done) dataset_downscale_camera(&view->camera, options->downscale);
     for (int p = 0; p < PARTS; p++) image_close(&part[p]);
     return done;
 }
@@ -351,9 +351,9 @@ static void add_file(dataset *out, const char *folder, const char *name) {
 
 static bool add_files(dataset *out, const reconstruction *source, const char *folder, const char *pictures,
                       fault *why) {
-    static const char *const names[] = {"cameras.bin",         "images.bin",      "cameras.txt",
-                                        "images.txt",          "transforms.json", "transforms_train.json",
-                                        "transforms_test.json"};
+    static const char *const names[] = {"cameras.bin",          "images.bin",      "cameras.txt",
+                                        "images.txt",           "transforms.json", "transforms_train.json",
+                                        "transforms_test.json", "points3D.bin",    "points3D.txt"};
     const size_t name_count = sizeof names / sizeof *names;
     char model[PATH_ROOM]; // the folder of the file that lists the views
     out->files = calloc(name_count + 1 + 2 * out->view_count, sizeof *out->files);
@@ -510,12 +510,14 @@ static bool load_map(void *context, size_t i, fault *why) {
     char path[PATH_ROOM];
     plane map = {0};
     if (!is_asked(view, work->of)) return true;
-    if (!companion_find(work->folder, view->name, depth_suffixes, path))
+    if (!companion_find(work->folder, view->name, depth_suffixes, path)) {
+        const char *const name = view->name, *const dot = strrchr(name, '.');
+        const int stem = (int)(dot ? (size_t)(dot - name) : strlen(name));
         return fail(
             why,
-            "%s: has no depth map of the picture %s, neither by its name and .png or .pfm nor by .png or "
-            ".pfm in place of its suffix",
-            work->folder, view->name);
+            "%s: has no depth map of the picture %s, neither %s.png nor %.*s.png nor %s.pfm nor %.*s.pfm",
+            work->folder, name, name, stem, name, name, stem, name);
+    }
     if (!plane_read(path, &map, why)) return false;
     fault wrong;
     bool done = map.width == view->optics.width && map.height == view->optics.height;

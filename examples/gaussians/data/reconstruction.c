@@ -226,6 +226,9 @@ static bool find_pictures(reconstruction *r, const char *folder, bool cameras_on
             "%s: none of the pictures of its %zu views exists, the first being '%s', in %s, its images, input, "
             "images_2, images_4 or images_8",
             r->file, r->view_count, r->views->name, folder);
+    if (strcmp(pictures, r->beside ? "images" : "") != 0)
+        fprintf(stderr, "dsplat: %s: the pictures are read from %s, as images has fewer of them\n", folder,
+                best);
     return skip_missing(r, folder, best, why);
 }
 
@@ -330,9 +333,9 @@ static void move_origin(reconstruction *r, const char *folder) {
             }
             if (pass == 1) spread = fmax(spread, hypot(hypot(center[0], center[1]), center[2]));
         }
-    if (r->view_count < 2) spread = 1; // it has none
     far = hypot(hypot(middle[0], middle[1]), middle[2]);
-    if (!(far > 256 * spread) || spread == 0) return;
+    if (spread <= 1e-9 * far) spread = 1; // they are in one place
+    if (!(far > 256 * spread)) return;
     const double step = exp2(floor(log2(spread)));
     for (int k = 0; k < 3; k++) r->offset[k] = rint(middle[k] / step) * step;
     for (size_t i = 0; i < r->view_count; i++)

@@ -148,7 +148,8 @@ static bool write_points(const char *path, const reconstruction *points, const d
 static bool add_points(const poses_options *o, structure *s, const dataset *data, fault *why) {
     char names[PATH_ROOM], photographs[PATH_ROOM], model[PATH_ROOM], path[PATH_ROOM];
     reconstruction points = {0};
-    if (!colmap_find(o->source, false, model) && !colmap_find(o->source, true, model)) snprintf(model, sizeof model, "%s", o->source);
+    if (!colmap_find(o->source, false, model) && !colmap_find(o->source, true, model))
+        snprintf(model, sizeof model, "%s", o->source);
     if (!path_join(names, s->folder, "names.txt", why) || !structure_write_names(names, data, why) ||
         !path_join(photographs, o->source, data->picture_folder, why) ||
         !path_join(path, model, "points3D.bin", why))

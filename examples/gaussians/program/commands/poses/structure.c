@@ -94,7 +94,7 @@ static bool largest_model(const char *models, char largest[PATH_ROOM], size_t *p
         char path[PATH_ROOM];
         reconstruction model;
         if (entry->d_name[0] < '0' || entry->d_name[0] > '9') continue;
-        good = path_join(path, models, entry->d_name, why) && colmap_load(path, &model, why);
+        good = path_join(path, models, entry->d_name, why) && colmap_load(path, false, &model, why);
         if (!good) break;
         if (model.view_count > *placed) *placed = model.view_count, strcpy(largest, path);
         reconstruction_close(&model);

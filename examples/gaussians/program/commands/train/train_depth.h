@@ -14,5 +14,4 @@ typedef struct train_depth {
 // a COLMAP model are seen as their tracks say, if the view is in any; others as depth_samples finds. folder: of the
 // maps. A map that cannot be fitted is left out; one line on stderr counts these and names the first. Fails, naming the folder, if none
 // is left. The views of the split are those of the data, which must outlive it.
-bool train_depth_open(train_depth *d, const dataset *data, view_split *split, const char *folder,
-                      fault *why);
+bool train_depth_open(train_depth *d, const dataset *data, view_split *split, const char *folder, fault *why);

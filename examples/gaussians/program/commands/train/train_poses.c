@@ -66,7 +66,8 @@ bool train_poses_write(const train_poses *p, const dataset *data, const char *pa
         const dataset_view *view = &data->views[i];
         const size_t at = next[view->held_out]++;
         const pose now = pose_of(&p->split->views[at].camera);
-        frames[i] = (reconstruction_view){.name = view->name, .mask = view->mask_path, .optics = view->optics};
+        frames[i] =
+            (reconstruction_view){.name = view->name, .mask = view->mask_path, .optics = view->optics};
         memcpy(frames[i].rotation, now.rotation, sizeof now.rotation);
         memcpy(frames[i].translation, now.translation, sizeof now.translation);
         for (int k = 0; k < 9; k++) // in the data's coordinates again
