@@ -261,11 +261,11 @@ static bool read_image(source *s) {
     return reconstruction_add_view(s->out, &s->place, name, &view, s->why) && skip_observations(s);
 }
 
-static bool add_sighting(source *s, int64_t image) {
+static bool add_track_entry(source *s, int64_t image) {
     reconstruction *const r = s->out;
-    const sighting seen = {image, (uint32_t)(r->point_count - 1)};
-    return append(&r->sightings, &r->sighting_count, &r->sighting_room, &seen, sizeof seen) ||
-           fail(s->why, "no memory for %zu track entries", r->sighting_count + 1);
+    const track_entry seen = {image, (uint32_t)(r->point_count - 1)};
+    return append(&r->tracks, &r->track_count, &r->track_room, &seen, sizeof seen) ||
+           fail(s->why, "no memory for %zu track entries", r->track_count + 1);
 }
 
 // IMAGE_ID POINT2D_IDX ...
@@ -276,7 +276,7 @@ static bool read_track(source *s, uint64_t entries) {
     for (uint64_t i = 0; s->binary ? i < entries : !at_end_of_line(s); i++) {
         int64_t image, point;
         if (!take(s, 8, "a point's track") || !whole(s, 4, what, INT32_MIN, UINT32_MAX, &image) ||
-            !whole(s, 4, "a track's 2D point", INT32_MIN, UINT32_MAX, &point) || !add_sighting(s, image))
+            !whole(s, 4, "a track's 2D point", INT32_MIN, UINT32_MAX, &point) || !add_track_entry(s, image))
             return false;
     }
     return true;
@@ -383,7 +383,7 @@ bool colmap_load_points(const char *folder, reconstruction *out, fault *why) {
 }
 
 bool colmap_load(const char *model_folder, bool with_tracks, reconstruction *out, fault *why) {
-    *out = (reconstruction){.with_tracks = with_tracks, .beside = true};
+    *out = (reconstruction){.with_tracks = with_tracks, .in_images = true};
     source s = {.out = out, .why = why};
     const char *const kind = suffix_of(model_folder, "cameras");
     const bool done = read_part(&s, model_folder, &parts[0], kind) &&

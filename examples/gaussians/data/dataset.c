@@ -27,7 +27,7 @@ void dataset_close(dataset *data) {
     free(data->views);
     free(data->points);
     free(data->colors);
-    free(data->sightings);
+    free(data->tracks);
     free(data->picture_folder);
     free(data->files);
     *data = (dataset){0};
@@ -334,9 +334,9 @@ static bool move_to_dataset(reconstruction *source, dataset *out, fault *why) {
         for (int k = 0; k < 3; k++) out->points[i][k] = (float)source->points[i].place[k];
         memcpy(out->colors[i], source->points[i].color, sizeof *out->colors);
     }
-    out->sighting_count = source->sighting_count;
-    out->sightings = source->sightings;
-    source->sightings = NULL;
+    out->track_count = source->track_count;
+    out->tracks = source->tracks;
+    source->tracks = NULL;
     memcpy(out->offset, source->offset, sizeof out->offset);
     return true;
 }

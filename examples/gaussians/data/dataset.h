@@ -31,8 +31,8 @@ typedef struct dataset {
     size_t point_count;  // 0: the data has none
     float (*points)[3];  // world
     uint8_t (*colors)[3];
-    size_t sighting_count;
-    sighting *sightings; // which views see which points, by point; with_tracks
+    size_t track_count;
+    track_entry *tracks; // which views see which points, by point; with_tracks
     double
         offset[3]; // what the data's coordinates have over those of cameras and points: reconstruction_settle
     char *picture_folder; // of the names, inside the data's folder: "images", or "" for the folder itself
@@ -53,7 +53,7 @@ typedef struct dataset_options {
     bool undistort;       // makes pinholes of fisheyes too; of other lenses always
     bool mask_from_alpha; // alpha 0: the pixel does not count; alpha is not blended and not kept
     size_t memory;        // picture_store.most of the arrays
-    bool with_tracks;     // sightings are wanted
+    bool with_tracks;     // tracks are wanted
 } dataset_options;
 
 // Loads the first of these that it finds:

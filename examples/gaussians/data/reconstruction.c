@@ -103,7 +103,7 @@ void reconstruction_close(reconstruction *r) {
     free(r->views);
     free(r->points_file);
     free(r->points);
-    free(r->sightings);
+    free(r->tracks);
     *r = (reconstruction){0};
 }
 
@@ -199,9 +199,9 @@ static bool find_pictures(reconstruction *r, const char *folder, bool cameras_on
     size_t most = 0;
     char path[PATH_ROOM], best[PATH_ROOM];
     tally heic = {0};
-    const char *pictures = r->beside ? "images" : "";
+    const char *pictures = r->in_images ? "images" : "";
     snprintf(best, sizeof best, "%s", folder);
-    for (size_t i = r->beside; i < sizeof folders / sizeof *folders && most < r->view_count; i++) {
+    for (size_t i = r->in_images; i < sizeof folders / sizeof *folders && most < r->view_count; i++) {
         snprintf(path, sizeof path, "%s%s%s", folder, *folders[i] ? "/" : "",
                  folders[i]); // too long: has none
         const size_t count = pictures_in(r, path);
@@ -226,7 +226,7 @@ static bool find_pictures(reconstruction *r, const char *folder, bool cameras_on
             "%s: none of the pictures of its %zu views exists, the first being '%s', in %s, its images, input, "
             "images_2, images_4 or images_8",
             r->file, r->view_count, r->views->name, folder);
-    if (strcmp(pictures, r->beside ? "images" : "") != 0)
+    if (strcmp(pictures, r->in_images ? "images" : "") != 0)
         fprintf(stderr, "dsplat: %s: the pictures are read from %s, as images has fewer of them\n", folder,
                 best);
     return skip_missing(r, folder, best, why);
@@ -276,7 +276,7 @@ static bool find_masks(reconstruction *r, const char *folder, fault *why) {
     bool any = false;
     struct stat status;
     if (!path_join(masks, folder, "masks", why)) return false;
-    const bool look = r->beside && stat(masks, &status) == 0 && S_ISDIR(status.st_mode);
+    const bool look = r->in_images && stat(masks, &status) == 0 && S_ISDIR(status.st_mode);
     for (size_t i = 0; i < r->view_count; i++) {
         reconstruction_view *const view = &r->views[i];
         any |= view->mask != NULL;
@@ -300,19 +300,19 @@ static int compare_ids(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-// Indices of views in place of their ids. Sightings of images that are not there go.
-static bool settle_sightings(reconstruction *r, fault *why) {
+// Indices of views in place of their ids. Entries of images that are not there go.
+static bool settle_tracks(reconstruction *r, fault *why) {
     int64_t(*const ids)[2] = calloc(r->view_count + 1, sizeof *ids); // id, index
     if (!ids) return fail(why, "%s: no memory for %zu images", r->file, r->view_count);
     for (size_t i = 0; i < r->view_count; i++) ids[i][0] = r->views[i].id, ids[i][1] = (int64_t)i;
     qsort(ids, r->view_count, sizeof *ids, compare_ids);
     size_t kept = 0;
-    for (size_t i = 0; i < r->sighting_count; i++) {
+    for (size_t i = 0; i < r->track_count; i++) {
         const int64_t(*const found)[2] =
-            bsearch(&r->sightings[i].view, ids, r->view_count, sizeof *ids, compare_ids);
-        if (found) r->sightings[kept++] = (sighting){(*found)[1], r->sightings[i].point};
+            bsearch(&r->tracks[i].view, ids, r->view_count, sizeof *ids, compare_ids);
+        if (found) r->tracks[kept++] = (track_entry){(*found)[1], r->tracks[i].point};
     }
-    r->sighting_count = kept;
+    r->track_count = kept;
     free(ids);
     return true;
 }
@@ -354,7 +354,7 @@ bool reconstruction_settle(reconstruction *r, const char *folder, bool cameras_o
     if (r->view_count == 0) return fail(why, "%s: holds no images", r->file);
     tally_say(&r->scaled, folder, r->view_count, "rotations have a scale, which is divided out");
     if (!find_pictures(r, folder, cameras_only, why) || !sort_views(r, folder, why) ||
-        !find_masks(r, folder, why) || !settle_sightings(r, why))
+        !find_masks(r, folder, why) || !settle_tracks(r, why))
         return false;
     move_origin(r, folder);
     return true;

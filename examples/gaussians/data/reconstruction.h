@@ -24,10 +24,10 @@ typedef struct reconstruction_point {
 } reconstruction_point;
 
 // A point that was found in a photograph.
-typedef struct sighting {
+typedef struct track_entry {
     int64_t view;   // the image's id; after reconstruction_settle its index
     uint32_t point; // index
-} sighting;
+} track_entry;
 
 // Views or other things of one kind, for one line that warns of all.
 typedef struct tally {
@@ -37,7 +37,7 @@ typedef struct tally {
 
 typedef struct reconstruction {
     char file[PATH_ROOM]; // that lists the views, for messages
-    bool beside;          // the pictures lie in images/ rather than in the folder of the data
+    bool in_images;       // the pictures lie in images/ rather than in the folder of the data
     char pictures
         [PATH_ROOM]; // their folder, inside that of the data; "": that itself. Set by reconstruction_settle
     size_t view_count, view_room;
@@ -45,9 +45,9 @@ typedef struct reconstruction {
     size_t point_count, point_room;
     reconstruction_point *points;
     char *points_file; // the path of the file of points; NULL: none
-    bool with_tracks;  // asks a reader for sightings
-    size_t sighting_count, sighting_room;
-    sighting *sightings; // by point
+    bool with_tracks;  // asks a reader for tracks
+    size_t track_count, track_room;
+    track_entry *tracks; // by point
     double offset
         [3]; // of the data's coordinates over those of the views and points; 0 before reconstruction_settle
     tally scaled; // rotations with a scale that was divided out

@@ -79,14 +79,14 @@ TEST_F(Colmap, ReadsTracksWhereTheyAreWanted) {
             write();
         tracks = false;
         ASSERT_TRUE(load(&why)) << why.text;
-        EXPECT_EQ(got.sighting_count, 0u);
+        EXPECT_EQ(got.track_count, 0u);
         tracks = true;
         ASSERT_TRUE(load(&why)) << why.text;
         EXPECT_EQ(got.view_count, 2u);
-        ASSERT_EQ(got.sighting_count, 3u);
+        ASSERT_EQ(got.track_count, 3u);
         for (size_t i = 0; i < 3; i++) {
-            EXPECT_EQ(got.sightings[i].view, expected[i][0]) << i;
-            EXPECT_EQ(got.sightings[i].point, expected[i][1]) << i;
+            EXPECT_EQ(got.tracks[i].view, expected[i][0]) << i;
+            EXPECT_EQ(got.tracks[i].point, expected[i][1]) << i;
         }
     }
     write_bytes(points_txt, "7 0.5 -1 2 1 2 3 -1 101 2 100\n"); // half an entry

@@ -86,13 +86,13 @@ TEST_F(Colmap, SurvivesEveryFlipOfText) {
     }
 }
 
+// What binary models have too is refused by the same lines of code: colmap_test.cpp.
 TEST_F(Colmap, RefusesBadText) {
     const std::string image = "1 1 0 0 0 0 0 0 2 a.png\n\n", camera = "2 PINHOLE 8 6 10 11 4 3\n";
     const struct {
         std::string path, text, part;
     } rows[] = {
         {cameras_txt, "", "holds no cameras"},
-        {cameras_txt, camera + camera, "two cameras have the id 2"},
         {cameras_txt, "x PINHOLE 8 6 10 11 4 3\n", "at line 1: expected a camera's id, not 'x PINHOLE"},
         {cameras_txt, "99999999999 PINHOLE 8 6 10 11 4 3\n", "at line 1: expected a camera's id"},
         {cameras_txt, "# 1\n\n2 PINBALL 8 6 10 11 4 3\n",
@@ -101,35 +101,22 @@ TEST_F(Colmap, RefusesBadText) {
          "at line 1: camera 2 has model 16 (EUCM), which cannot be read"},
         {points_txt, "x 0 0 0 255 255 0 0\n", "at line 1: expected a point's id"},
         {cameras_txt, "2\n", "at line 1: expected the name of a camera model"},
-        {cameras_txt, "2 FULL_OPENCV 8 6 10 11 4 3 0 0 0 0\n",
-         "at line 1: camera 2 has model 6 (FULL_OPENCV)"},
         {cameras_txt, "2 PINHOLE -8 6 10 11 4 3\n", "at line 1: expected a camera's image width"},
         {cameras_txt, "2 PINHOLE 8.5 6 10 11 4 3\n", "at line 1: expected a camera's image width"},
-        {cameras_txt, "2 PINHOLE 8 0 10 11 4 3\n", "at line 1: camera 2 has images of 8 x 0 pixels"},
-        {cameras_txt, "2 PINHOLE 8 20000 10 11 4 3\n", "at line 1: camera 2 has images of 8 x 20000 pixels"},
         {cameras_txt, "2 PINHOLE 8 99999999999999999999 10 11 4 3\n",
          "at line 1: expected a camera's image height"},
         {cameras_txt, "2 PINHOLE 8 6 10 11 4\n", "at line 1: expected a camera's parameter, not ''"},
         {cameras_txt, "2 PINHOLE 8 6 10 11 4 3 1\n", "at line 1: expected the end of the line, not '1'"},
         {cameras_txt, "2 PINHOLE 8 6 1e999 11 4 3\n", "at line 1: camera 2 has focal lengths inf"},
-        {cameras_txt, "2 PINHOLE 8 6 0 11 4 3\n", "at line 1: camera 2 has fx, fy"},
-        {cameras_txt, "2 PINHOLE 8 6 10 -11 4 3\n", "at line 1: camera 2 has focal lengths"},
         {cameras_txt, camera + std::string("3 PIN\0HOLE 8 6 10 11 4 3\n", 25),
          "at line 2: holds a zero byte"},
         {images_txt, "", "holds no images"},
-        {images_txt, image + "2 1 0 0 0 0 0 0 2 a.png\n\n", "two images are named 'a.png'"},
         {images_txt, "1 0 0 0 0 0 0 0 2 a.png\n\n", "at line 1: image 'a.png' has the quaternion 0, 0, 0, 0"},
-        {images_txt, "1 nan 0 0 0 0 0 0 2 a.png\n\n", "at line 1: image 'a.png' has the quaternion"},
-        {images_txt, "1 1 0 0 0 0 inf 0 2 a.png\n\n", "at line 1: image 'a.png' has the translation"},
         {images_txt, image + "1 1 0 0 0 0 0 0 3 b.png\n\n", "at line 3: image 'b.png' is of camera 3"},
         {images_txt, "1 1 0 0 0 0 0 0 2 \n\n", "at line 1: image name '' is empty or leaves"},
-        {images_txt, "1 1 0 0 0 0 0 0 2 ../a.png\n\n", "at line 1: image name '../a.png' is empty or leaves"},
-        {images_txt, "1 1 0 0 0 0 0 0 2 /a.png\n\n", "at line 1: image name '/a.png' is empty or leaves"},
         {images_txt, "1 1 0 0 0 0 0 0 2 a.png\n2 1 0 0 0 0 0 0 2 b.png\n\n", "at line 2: 10 words for"},
         {points_txt, "1 0 0 0 255 256 0 0\n", "at line 1: expected a point's colour (0..255), not '256"},
-        {points_txt, "1 0 0 0 255 -1 0 0\n", "at line 1: expected a point's colour"},
         {points_txt, "1 0 0 nan 255 255 0 0\n", "at line 1: point number 0 is at 0, 0, nan"},
-        {points_txt, "1 0 0 1e39 255 255 0 0\n", "at line 1: point number 0 is at"},
         {points_txt, "1 0 0 0 255 255 0\n", "at line 1: expected a point's error"},
     };
     for (const auto &row : rows) {

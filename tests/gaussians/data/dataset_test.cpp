@@ -235,15 +235,6 @@ TEST_F(Dataset, KnowsItsFiles) {
     }
 }
 
-TEST_F(Dataset, RefusesAModelWithoutImages) {
-    images.clear();
-    write_model();
-    expect_refusal(folder / "sparse/0/images.bin", "holds no images");
-    const dataset_options options = {1, {0, 0, 0}, nullptr, nullptr, false, false, false, 0, false};
-    EXPECT_FALSE(dataset_load((folder / "none").c_str(), &options, &got, &why));
-    EXPECT_TRUE(contains(why, folder / "none: cannot open")) << why.text;
-}
-
 // ---- the rules that are the same for all readers
 
 TEST_F(Dataset, SkipsViewsWithoutAPicture) {

@@ -281,7 +281,26 @@ TEST_F(Ply, RefusesNonFiniteValues) {
             Bytes file;
             file.put(header("3", needed));
             for (const float each : rows) file.put(each);
-            expect_refusal(file.text, std::string("Gaussian 1 has ") + names[i] + " = ");
+            const bool opacity = names[i][0] == 'o', scale = names[i][0] == 'l';
+            const bool limit = std::isinf(value) && (opacity || (scale && value < 0));
+            testing::internal::CaptureStderr();
+            if (!limit) {
+                expect_refusal(file.text, std::string("Gaussian 1 has ") + names[i] + " = ");
+            }
+            write_bytes(path, file.text);
+            ASSERT_TRUE(scene_read(path.c_str(), SCENE_DROP, &got, &why)) << why.text;
+            const std::string said =
+                "dsplat: " + path + ": 1 Gaussians are not finite and left out (the first: ";
+            EXPECT_EQ(testing::internal::GetCapturedStderr().find(said), limit ? std::string::npos : 0);
+            ASSERT_EQ(got.count, limit ? 3 : 2);
+            if (limit) { // an opacity of 1 or 0, a scale of 0
+                EXPECT_NEAR(opacity ? got.opacity_logit[1] : got.log_scale[3 + i - 7],
+                            !opacity    ? std::log(1e-20)
+                            : value > 0 ? 13.8
+                                        : -13.8,
+                            0.02);
+            }
+            scene_close(&got);
         }
     }
 }

@@ -26,6 +26,13 @@ void quaternion_unit(const float q[4], double unit[4]) {
     for (int k = 0; k < 4; k++) unit[k] = square > 0 ? q[k] / sqrt(square) : k == 0;
 }
 
+uint8_t opacity_byte(const gs_gaussians *g, int64_t i) {
+    const float *const q = g->quaternion + 4 * i;
+    return q[0] == 0 && q[1] == 0 && q[2] == 0 && q[3] == 0
+               ? 0
+               : to_byte(255 * sigmoid((double)g->opacity_logit[i]));
+}
+
 int quaternion_to_three(const double q[4], double three[3]) {
     int largest = 0, next = 0;
     for (int k = 1; k < 4; k++)

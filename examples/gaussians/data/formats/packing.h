@@ -3,6 +3,7 @@
 #pragma once
 
 #include "files/input_file.h"
+#include "distwar_gs.h"
 #include <math.h>
 
 C_LINKAGE_BEGIN
@@ -30,6 +31,8 @@ static inline float byte_logit(uint8_t opacity) {
 
 // Scales q (w, x, y, z) to length 1; a quaternion of length 0 becomes the identity.
 void quaternion_unit(const float q[4], double unit[4]);
+// The opacity 0..255 of a Gaussian; 0 if its quaternion has length 0, as such a Gaussian is not shown.
+uint8_t opacity_byte(const gs_gaussians *g, int64_t i);
 // The "smallest three": a unit quaternion without its component of largest magnitude, whose sign is made positive. The
 // three others, in their order, are within +-sqrt(1/2). Returns the index of the largest.
 int quaternion_to_three(const double q[4], double three[3]);

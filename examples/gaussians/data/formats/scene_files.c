@@ -46,6 +46,15 @@ static const scene_format *format_of(const char *path, bool write, fault *why) {
     return NULL;
 }
 
+// The numbers that stand for opacity 1 and 0 and for scale 0, which have no finite logit and logarithm.
+static void give_limits(gs_gaussians *g) {
+    const float most = logf((1 - 1e-6f) / 1e-6f), least = logf(1e-20f);
+    for (int64_t i = 0; i < g->count; i++)
+        if (isinf(g->opacity_logit[i])) g->opacity_logit[i] = copysignf(most, g->opacity_logit[i]);
+    for (int64_t i = 0; i < 3 * g->count; i++)
+        if (g->log_scale[i] == -INFINITY) g->log_scale[i] = least;
+}
+
 // Finds the first value that is not finite: Gaussian `before` + its row has it.
 static bool check_finite(const gs_gaussians *g, int64_t before, const char *path, const char *what,
                          fault *why) {
@@ -80,8 +89,20 @@ bool scene_read(const char *path, scene_values values, gs_gaussians *out, fault 
     input_file file;
     const scene_format *const format = format_of(path, false, why);
     if (!format || !input_file_open(&file, path, why)) return false;
-    const bool done =
-        read_open(&file, format, out, why) && (values == SCENE_ANY || check_finite(out, 0, path, "", why));
+    bool done = read_open(&file, format, out, why);
+    if (done && values != SCENE_ANY) {
+        fault first;
+        give_limits(out);
+        done = check_finite(out, 0, path, "", &first);
+        if (!done && values == SCENE_DROP) {
+            const int64_t dropped = gaussians_keep_finite(out);
+            fprintf(stderr, "dsplat: %s: %" PRId64 " Gaussians are not finite and left out (the first: %s)\n",
+                    path, dropped, strrchr(first.text, ':') + 2);
+            done = true;
+        } else if (!done) {
+            *why = first;
+        }
+    }
     if (!done) scene_close(out);
     input_file_close(&file);
     return done;
@@ -109,6 +130,10 @@ bool scene_stream_open(scene_stream *s, const char *path, const gs_gaussians *sh
                        fault *why) {
     *s = (scene_stream){.format = format_of(path, true, why), .shape = *shape};
     if (!s->format || !output_file_open(&s->file, path, why)) return false;
+    if (scene_notes_move(notes) && !s->format->notes)
+        fprintf(stderr,
+                "dsplat: %s: the format cannot say that %.15g, %.15g, %.15g is added to its coordinates\n",
+                path, notes->offset[0], notes->offset[1], notes->offset[2]);
     if (s->format->begin) s->format->begin(s->file.stream, shape, notes);
     return true;
 }

@@ -138,7 +138,7 @@ static void fill_scale(const sog_plan *s, int64_t i, uint8_t *rgba) {
 static void fill_color(const sog_plan *s, int64_t i, uint8_t *rgba) {
     const int floats = GS_CHANNELS * (rest_of(s->scene->sh_degree) + 1);
     for (int k = 0; k < GS_CHANNELS; k++) rgba[k] = code_of(s->colors, s->scene->sh[i * floats + k]);
-    rgba[3] = to_byte(255 * sigmoid(s->scene->opacity_logit[i]));
+    rgba[3] = opacity_byte(s->scene, i);
 }
 
 static void fill_label(const sog_plan *s, int64_t i, uint8_t *rgba) {

@@ -56,8 +56,8 @@ TEST_P(Formats, WritesWhatItReads) {
 
 TEST_P(Formats, KeepsExtremes) {
     fill_at_random(&sent, 4, 1, 1);
-    for (int k = 0; k < 4; k++) sent.quaternion[k] = 0;     // no rotation
-    for (int k = 0; k < 4; k++) sent.quaternion[4 + k] = 1; // four largest components
+    for (int k = 0; k < 4; k++) sent.quaternion[k] = k == 0; // no rotation
+    for (int k = 0; k < 4; k++) sent.quaternion[4 + k] = 1;  // four largest components
     sent.opacity_logit[0] = 100;
     sent.opacity_logit[1] = -100;
     ASSERT_TRUE(write(sent)) << why.text;
@@ -99,6 +99,22 @@ TEST_P(Formats, PiecesAreTheWhole) {
     ASSERT_TRUE(read()) << why.text;
     EXPECT_EQ(got.count, 0);
     EXPECT_EQ(folder.entries(), 1u);
+}
+
+// A Gaussian whose quaternion has length 0 is not shown by any file.
+TEST_P(Formats, HidesAGaussianWithoutARotation) {
+    scene_in_memory sent;
+    fill_at_random(&sent, 8, 0, 1);
+    for (int64_t i = 0; i < 8; i++) sent.opacity_logit[i] = 4;
+    for (int k = 0; k < 4; k++) sent.quaternion[4 * 3 + k] = 0;
+    ASSERT_TRUE(write(sent)) << why.text;
+    ASSERT_TRUE(read()) << why.text;
+    int hidden = 0;
+    for (int64_t i = 0; i < 8; i++) {
+        const float *const q = got.quaternion + 4 * i;
+        hidden += opacity_of(got, i) < 1 / 255.0 || (q[0] == 0 && q[1] == 0 && q[2] == 0 && q[3] == 0);
+    }
+    EXPECT_EQ(hidden, 1);
 }
 
 TEST_P(Formats, WritesNoFileThatItWouldRefuse) {

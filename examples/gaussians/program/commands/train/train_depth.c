@@ -12,14 +12,14 @@ typedef struct view_tracks {
 
 // A counting sort by view.
 static bool tracks_open(view_tracks *tracks, const dataset *data, fault *why) {
-    const size_t views = data->view_count, count = data->sighting_count;
+    const size_t views = data->view_count, count = data->track_count;
     tracks->begin = calloc(views + 2, sizeof *tracks->begin);
     tracks->point = calloc(count + 1, sizeof *tracks->point);
     if (!tracks->begin || !tracks->point) return fail(why, "no memory for %zu track entries", count);
-    for (size_t i = 0; i < count; i++) tracks->begin[data->sightings[i].view + 2]++;
+    for (size_t i = 0; i < count; i++) tracks->begin[data->tracks[i].view + 2]++;
     for (size_t v = 0; v < views; v++) tracks->begin[v + 2] += tracks->begin[v + 1];
     for (size_t i = 0; i < count; i++)
-        tracks->point[tracks->begin[data->sightings[i].view + 1]++] = data->sightings[i].point;
+        tracks->point[tracks->begin[data->tracks[i].view + 1]++] = data->tracks[i].point;
     return true;
 }
 
