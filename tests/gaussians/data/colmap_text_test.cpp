@@ -27,14 +27,6 @@ TEST_F(Colmap, ReadsTextLikeBinary) {
     reconstruction_close(&binary);
 }
 
-TEST_F(Colmap, PrefersBinary) {
-    write_text();
-    cameras[1].width = 99;
-    write();
-    ASSERT_TRUE(load(&why)) << why.text;
-    EXPECT_EQ(got.views[0].optics.width, 99);
-}
-
 TEST_F(Colmap, ReadsTextByHand) {
     write_bytes(cameras_txt, "\xef\xbb\xbf\n  # mine\n1\tSIMPLE_PINHOLE 8  6 10 4 3  \r\n");
     write_bytes(images_txt, "1 1 0 0 0 0 0 1 1 a.png \r\n\r\n\n# more\n2 1 0 0 0 0 0 2 1 b.png\n1 2 -1\n");

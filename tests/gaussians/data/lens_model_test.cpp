@@ -35,27 +35,6 @@ TEST(CameraModel, HasColmapsNumbers) {
                        "SIMPLE_RADIAL_FISHEYE, RADIAL_FISHEYE, SIMPLE_FISHEYE, FISHEYE");
 }
 
-TEST(CameraModel, SetsTheParametersOfALens) {
-    const double values[] = {10, 20, 30, 40, 50, 60, 70, 80};
-    const auto lens_of = [&](const char *name) {
-        lens optics = {};
-        lens_model_apply(lens_model_number(name), values, &optics);
-        const double all[] = {optics.fx, optics.fy, optics.cx, optics.cy, optics.k1,
-                              optics.k2, optics.p1, optics.p2, optics.k3, optics.k4};
-        std::string text = optics.fisheye ? "fisheye " : "";
-        for (const double value : all) text += std::to_string(int(value)) + " ";
-        return text;
-    };
-    EXPECT_EQ(lens_of("SIMPLE_PINHOLE"), "10 10 20 30 0 0 0 0 0 0 ");
-    EXPECT_EQ(lens_of("PINHOLE"), "10 20 30 40 0 0 0 0 0 0 ");
-    EXPECT_EQ(lens_of("SIMPLE_RADIAL"), "10 10 20 30 40 0 0 0 0 0 ");
-    EXPECT_EQ(lens_of("RADIAL"), "10 10 20 30 40 50 0 0 0 0 ");
-    EXPECT_EQ(lens_of("OPENCV"), "10 20 30 40 50 60 70 80 0 0 ");
-    EXPECT_EQ(lens_of("OPENCV_FISHEYE"), "fisheye 10 20 30 40 50 60 0 0 70 80 ");
-    EXPECT_EQ(lens_of("SIMPLE_RADIAL_FISHEYE"), "fisheye 10 10 20 30 40 0 0 0 0 0 ");
-    EXPECT_EQ(lens_of("RADIAL_FISHEYE"), "fisheye 10 10 20 30 40 50 0 0 0 0 ");
-}
-
 // As programs round the sides of smaller pictures, in any way.
 TEST(CameraModel, FitsALensToAPictureMadeSmaller) {
     const struct {

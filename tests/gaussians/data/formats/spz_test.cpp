@@ -187,7 +187,7 @@ TEST_F(Spz, RefusesWhatCannotBe) {
 
 TEST_F(Spz, SaysWhatItCannotHold) {
     scene_in_memory sent;
-    fill_at_random(&sent, 4, 1, 1);
+    sent.open(4, 1);
     testing::internal::CaptureStderr();
     ASSERT_TRUE(scene_write(path.c_str(), &sent, &why)) << why.text;
     EXPECT_EQ(testing::internal::GetCapturedStderr(), "");

@@ -79,7 +79,7 @@ TEST_F(BadInput, OfEveryKindOfDataIsRefusedByName) {
         {[&] { write("sparse/0/points3D.bin", std::string(8, '\xff')); },
          {"sparse/0/points3D.bin: truncated or damaged: 18446744073709551615 points announced"}},
         {[&] { fs::remove_all(at("data") / "images"); },
-         {"sparse/0/images.bin: none of the pictures of its 4 views exists, the first being 'photo0.png'"}},
+         {"sparse/0/images.bin: none of the pictures of its 5 views exists, the first being 'photo0.png'"}},
         {[&] { cut("images/photo3.png", 20); }, {"images/photo3.png: truncated at byte"}},
         {[&] { write("images/photo3.png", "not a picture"); }, {"images/photo3.png: neither PNG nor JPEG"}},
         {[&] { as_text(), cut("sparse/cameras.txt", 4); },
