@@ -4,7 +4,6 @@
 // ours have x and y reversed. There is no mark for antialiasing. They are only read; not read are buffers in the JSON,
 // sparse accessors and extensions that compress.
 #include "formats/formats.h"
-#include "formats/packing.h"
 #include "files/path.h"
 #include "json_field.h"
 #include "similarity.h"

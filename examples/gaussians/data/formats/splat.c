@@ -2,7 +2,6 @@
 // Scenes as .splat files (github.com/antimatter15/splat): 32 bytes per Gaussian and nothing else. Axes as in PLY; no
 // harmonics after the first. They are only read.
 #include "formats/formats.h"
-#include "formats/packing.h"
 #include <inttypes.h>
 
 typedef struct splat_row {

@@ -3,7 +3,6 @@
 // gzip stream, version 4 has a zstd stream for each part. Axes: x right, y up, z back; ours have y and z reversed.
 // Read are versions 1 to 4; of degree 4, which only files have, the coefficients are dropped. Written are 2 to 4.
 #include "formats/formats.h"
-#include "formats/packing.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
