@@ -114,6 +114,7 @@ def rasterization(
                external_distortion_coeffs=(external_distortion_coeffs, None), ut_params=(ut_params, None),
                extra_signals=(extra_signals, None), extra_signals_sh_degree=(extra_signals_sh_degree, None),
                renderer_config=(renderer_config, None), radius_clip=(0.0 if on_torch else radius_clip, 0.0))
+    backgrounds = backgrounds if "RGB" in render_mode else None
     planes, modes = (near_plane, far_plane, eps2d), (render_mode, rasterize_mode, camera_model, activated)
     if colors is None and render_mode in ("D", "ED"):  # any three channels: nobody reads them
         given: Any = means

@@ -99,15 +99,13 @@ def check(a, width, height, near_plane, far_plane, eps2d, sh_degree, render_mode
     if count * cameras >= 2**31 - 1:
         raise ValueError("distwar.rasterization: Gaussians times cameras must be below 2^31 - 1")
     for name, value in (("near_plane", near_plane), ("far_plane", far_plane), ("eps2d", eps2d)):
-        if not value > 0 or (name != "far_plane" and value > 3e38):
-            raise ValueError(f"distwar.rasterization: {name} is {value!r}; it must be positive")
+        if not value >= 0 or (name != "far_plane" and value > 3e38):
+            raise ValueError(f"distwar.rasterization: {name} {value!r} is out of range")
     with_color = render_mode.startswith("RGB")
     if a["backgrounds"] is not None:
-        if not with_color:
-            raise ValueError(f"distwar.rasterization: backgrounds have no use in render_mode {render_mode}")
         _expect("backgrounds", a["backgrounds"], batch + (cameras, channels))
     settings = Settings(width, height, -1 if sh_degree is None else sh_degree, rasterize_mode == "antialiased",
-                        near_plane, far_plane, eps2d, CAMERA_MODELS.index(camera_model), bool(activated))
+                        near_plane or 1e-10, far_plane, eps2d or 1e-10, CAMERA_MODELS.index(camera_model), bool(activated))
     depth = None if render_mode == "RGB" else DEPTH_OVER_ALPHA if render_mode.endswith("ED") else DEPTH_SUM
     return Request(batch, count, cameras, channels, per_camera, settings, with_color, depth)
 

@@ -20,8 +20,8 @@ import numpy
 from . import _train, gs
 
 Arrays = dict[str, Any]
-_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
-_SH_CHANNELS = 3
+_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
+_CHANNELS = 3
 
 
 class Progress(NamedTuple):
@@ -71,7 +71,7 @@ def _settings(lib: Any, given: Mapping[str, Any]) -> Any:
             value = seconds_of(value)
         elif name == "background":
             value = tuple(value)
-        elif name == "density" and value is not None:
+        elif name == "density" and value:
             value = value.encode()
         setattr(of, name, value)
     return of
@@ -86,17 +86,19 @@ def _host(what: str, array: Any, dtype: str, shape: Sequence[Optional[int]]) -> 
         array = array.view("uint8")
     if (dtype == "uint8") != (array.dtype == "uint8"):
         raise TypeError(f"distwar.Trainer: {what} has the type {array.dtype}, not {dtype}")
-    if len(array.shape) != len(shape) or any(b is not None and a != b for a, b in zip(array.shape, shape)):
+    if array.ndim != len(shape) or any(b is not None and a != b for a, b in zip(array.shape, shape)):
         wanted = "[" + ", ".join("*" if length is None else str(length) for length in shape) + "]"
         raise ValueError(f"distwar.Trainer: {what} has the shape {array.shape}, not {wanted}")
     return numpy.ascontiguousarray(array, dtype)
 
 
-def camera_of(viewmat: Any, K: Any, width: int, height: int) -> Any:
+def camera_of(viewmat: Any, K: Any, width: int, height: int, i: Any = "") -> Any:
     """A pinhole's gs_camera, without a near plane. viewmat [4, 4] or [1, 4, 4]: world to camera; K [3, 3] or
     [1, 3, 3], pixels."""
-    view, k = (a[0] if len(a.shape) == 3 else a for a in (viewmat, K))
+    view, k = (a[0] if a.ndim == 3 else a for a in (viewmat, K))
     view, k = _host("viewmats", view, "float32", (4, 4)), _host("Ks", k, "float32", (3, 3))
+    if k[0, 1] != 0 or view[3].tolist() != [0, 0, 0, 1]:
+        raise ValueError(f"distwar.Trainer: view {i}: skew, or last row not 0 0 0 1")
     out: Any = gs.Camera(width=width, height=height, fx=k[0, 0], fy=k[1, 1], cx=k[0, 2], cy=k[1, 2])
     out.rotation[:], out.translation[:] = view[:3, :3].ravel().tolist(), view[:3, 3].tolist()
     return out
@@ -138,17 +140,16 @@ class Trainer:
                 raise ValueError(f"distwar.Trainer: there are {len(data[name])} {name} of {len(images)} images")
         views = (_train.View * len(images))()
         for i, view in enumerate(views):
-            picture = _host("images", images[i], "uint8", (None, None, _SH_CHANNELS))
+            picture = _host("images", images[i], "uint8", (None, None, _CHANNELS))
             height, width, _ = picture.shape
-            view.camera = camera_of(data["viewmats"][i], data["Ks"][i], width, height)
+            view.camera = camera_of(data["viewmats"][i], data["Ks"][i], width, height, i)
             view.camera.near_plane = data.get("near_plane") or 0
             view.pixels = picture.ctypes.data
             kept.append(picture)
-            for name, member, dtype in (("masks", "mask", "uint8"), ("alphas", "alpha", "uint8"),
-                                        ("inverse_depths", "inverse_depth", "float32")):
+            for name, dtype in (("masks", "uint8"), ("alphas", "uint8"), ("inverse_depths", "float32")):
                 if data.get(name) is not None:
                     kept.append(_host(name, data[name][i], dtype, (height, width)))
-                    setattr(view, member, kept[-1].ctypes.data)
+                    setattr(view, name[:-1], kept[-1].ctypes.data)
         return views, kept
 
     def _open(self) -> None:
@@ -173,7 +174,7 @@ class Trainer:
     def _gaussians(p: Mapping[str, Any]) -> tuple[Arrays, Any]:
         """Arrays by the names of gs_gaussians, and the struct."""
         n, coefficients = p["sh"].shape[:2]
-        shapes = dict(mean=(n, 3), log_scale=(n, 3), quaternion=(n, 4), opacity_logit=(n,), sh=(n, None, _SH_CHANNELS))
+        shapes = dict(mean=(n, 3), log_scale=(n, 3), quaternion=(n, 4), opacity_logit=(n,), sh=(n, None, _CHANNELS))
         arrays = {name: _host(name, p[name], "float32", shape) for name, shape in shapes.items()}
         degree = round(coefficients**0.5) - 1
         if (degree + 1)**2 != coefficients or degree > 3:
@@ -241,7 +242,7 @@ class Trainer:
         now = self.progress
         n, k = now.gaussians, (now.sh_degree + 1)**2
         arrays, out = self._gaussians({name: numpy.empty((n, *shape), "float32") for name, shape in dict(
-            mean=(3,), log_scale=(3,), quaternion=(4,), opacity_logit=(), sh=(k, _SH_CHANNELS)).items()})
+            mean=(3,), log_scale=(3,), quaternion=(4,), opacity_logit=(), sh=(k, _CHANNELS)).items()})
         self._lib.check(self._lib.scene(self._at, byref(out)))
         return arrays
 

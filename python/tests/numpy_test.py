@@ -262,7 +262,7 @@ class Refusals(unittest.TestCase):
         self.refused(ValueError, "sh_degree", sh_degree=5, colors=np.ones((40, 36, 3), "float32"))
         self.refused(ValueError, "width", width=0)
         self.refused(ValueError, "height", height=2**31)
-        self.refused(ValueError, "near_plane", near_plane=0.0)
+        self.refused(ValueError, "near_plane", near_plane=-1.0)
         self.refused(ValueError, "eps2d", eps2d=float("nan"))
         self.refused(ValueError, "render_mode", render_mode="rgb")
         self.refused(ValueError, "rasterize_mode", rasterize_mode="sharp")

@@ -141,7 +141,7 @@ TEST_F(CubemapObj, BadFilesAreRefusedByNameAndLine) {
     } rows[] = {
         {"", "holds no faces"},
         {three, "holds no faces"},
-        {three + "f 1 2 3", "truncated at byte 31: line 4 has no end"},
+        {three + "f 1 2", "at line 4: a face needs three corners"},
         {three + "f 1 2\n", "at line 4: a face needs three corners"},
         {three + "f \n", "at line 4: a face needs three corners"},
         {three + "f 1 2 4\n", "at line 4: a face names a vertex that is not there"},

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "targets.h"
-#include "colmap.h"
 #include "dataset.h"
-#include "depth_maps.h"
-#include "formats/ply.h"
 #include "images/image.h"
 #include "record/run_log.h"
 #include "scene.h"
@@ -119,8 +116,10 @@ static void use_colmap_binary(const char *folder, const char *path) {
     (void)path;
     fault why = {""};
     reconstruction model;
-    if (accepted(colmap_load(folder, &model, &why), &why)) reconstruction_close(&model);
-    if (accepted(colmap_load_tracks(folder, &model, &why), &why)) reconstruction_close(&model);
+    if (accepted(colmap_load(folder, true, &model, &why), &why)) {
+        accepted(reconstruction_settle(&model, folder, true, &why), &why);
+        reconstruction_close(&model);
+    }
 }
 #define use_colmap_text use_colmap_binary
 
@@ -128,7 +127,10 @@ static void use_transforms(const char *folder, const char *path) {
     (void)path;
     fault why = {""};
     reconstruction model;
-    if (accepted(transforms_load(folder, &model, &why), &why)) reconstruction_close(&model);
+    if (accepted(transforms_load(folder, &model, &why), &why)) {
+        accepted(reconstruction_settle(&model, folder, false, &why), &why);
+        reconstruction_close(&model);
+    }
 }
 static void use_dataset(const char *folder, const char *path) {
     (void)path;

@@ -67,7 +67,7 @@ TEST_F(SpheresProgram, BadFilesAreRefusedByNameAndLine) {
         {"", "truncated at byte 0: the first line is missing"},
         {"spheres 2\n", "line 1: is not 'spheres 1'"},
         {"spheres 1\n", "truncated at byte 10: the line with count"},
-        {good.substr(0, good.size() - 1), "truncated at byte"},
+        {good.substr(0, good.size() - 2), "line 4: has fewer numbers"},
         {good.substr(0, 14 + 17), "truncated"},
         {with("2 3", "0 3"), "line 2: is not a count"},
         {with("2 3", "-2 3"), "line 2: is not a count"},

@@ -87,10 +87,8 @@ bool input_file_next_line(input_file *file, fault *why) {
     }
     file->number++;
     file->offset += (uint64_t)length;
-    size_t last = (size_t)length - 1;
-    if (file->buffer[last] != '\n')
-        return fail(why, "%s: truncated at byte %" PRIu64 ": line %" PRIu64 " has no end", file->path,
-                    file->offset, file->number);
+    size_t last = (size_t)length;
+    if (file->buffer[last - 1] == '\n') last--;
     if (last > 0 && file->buffer[last - 1] == '\r') last--;
     file->buffer[last] = '\0';
     if (strlen(file->buffer) != last) return input_file_fail_at_line(file, "holds a zero byte", why);

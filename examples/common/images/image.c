@@ -20,7 +20,7 @@ bool image_open(image *out, int width, int height, int channels, fault *why) {
                     IMAGE_MAX_SIZE);
     if (channels != 3 && channels != 4)
         return fail(why, "an image of %d channels: there must be 3 or 4", channels);
-    *out = (image){width, height, channels, NULL};
+    *out = (image){.width = width, .height = height, .channels = channels};
     out->pixels = calloc(bytes_of(out), 1);
     if (out->pixels) return true;
     *out = (image){0};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reads and writes JPEG with libjpeg. Damage that libjpeg would conceal is an error.
+// Reads and writes JPEG with libjpeg. Damage that libjpeg would conceal is an error, unless every row is whole.
 #include "image_codec.h"
 #include <inttypes.h>
 #include <setjmp.h>
@@ -19,6 +19,7 @@ typedef struct jpeg_trap {
     jmp_buf escape;
     input_file *file;
     fault *why;
+    bool ended, mended; // the file ends without its marker; it is damaged where no row is
 } jpeg_trap;
 
 static void on_error(j_common_ptr common) {
@@ -36,7 +37,21 @@ static void on_message(j_common_ptr common, int level) {
     const int code = common->err->msg_code;
     if (code == JWRN_EXTRANEOUS_DATA || code == JWRN_ADOBE_XFORM || code == JWRN_JFIF_MAJOR)
         return; // harmless
-    on_error(common);
+    // Phones write other numbers for the coefficients of a scan that has all of them, and no end before their own data.
+    // Where bits of a row are missing too, libjpeg says so in another warning.
+    jpeg_trap *const trap = (jpeg_trap *)common->err;
+    trap->ended |= code == JWRN_JPEG_EOF;
+    trap->mended |= code == JWRN_JPEG_EOF || code == JWRN_NOT_SEQUENTIAL;
+    if (code != JWRN_JPEG_EOF && code != JWRN_NOT_SEQUENTIAL) on_error(common);
+}
+
+// Whether all scans of a file that has ended early were there: of sequential ones with several nobody knows.
+static bool has_all_scans(struct jpeg_decompress_struct *jpeg) {
+    if (!jpeg->progressive_mode) return !jpeg_has_multiple_scans(jpeg);
+    for (int c = 0; c < jpeg->num_components; c++)
+        for (int k = 0; k < DCTSIZE2; k++)
+            if (jpeg->coef_bits[c][k] != 0) return false; // not known to its last bit
+    return true;
 }
 
 // After the header has been read.
@@ -67,6 +82,9 @@ static bool decode(struct jpeg_decompress_struct *jpeg, jpeg_trap *trap, image *
         JSAMPROW row = out->pixels + (size_t)jpeg->output_scanline * (size_t)out->width * 3;
         jpeg_read_scanlines(jpeg, &row, 1);
     }
+    if (trap->ended && !has_all_scans(jpeg))
+        return fail(trap->why, "%s: truncated at byte %" PRIu64 ": scans are missing", trap->file->path,
+                    trap->file->size);
     jpeg_finish_decompress(jpeg);
     return true;
 }
@@ -78,6 +96,7 @@ bool image_decode_jpeg(input_file *file, void *out, fault *why) {
     trap.base.emit_message = on_message;
     const bool ok = decode(&jpeg, &trap, out);
     jpeg_destroy_decompress(&jpeg);
+    ((image *)out)->mended = ok && trap.mended;
     return ok;
 }
 

@@ -14,7 +14,9 @@ enum { DEFLATE_RATIO = 1032 }; // the highest that deflate reaches
 typedef struct png_source {
     input_file *file;
     fault *why;
-    bool told; // `why` holds the reason already
+    bool told;    // `why` holds the reason already
+    bool whole;   // all rows are read
+    bool *mended; // set where what follows the rows is damaged; NULL: that is an error
 } png_source;
 
 static void on_error(png_structp png, png_const_charp message) {
@@ -83,17 +85,17 @@ static bool read_plane(png_structp png, png_infop info, png_source *source, void
 // A function of its own: after longjmp the clean-up must not read local variables of the function that called
 // setjmp.
 static bool decode(png_structp png, png_infop info, png_source *source, png_reader *read, void *out) {
-    if (setjmp(png_jmpbuf(png))) return false;
+    if (setjmp(png_jmpbuf(png))) return source->whole && source->mended && (*source->mended = true);
     png_set_read_fn(png, source, on_read);
     png_set_user_limits(png, IMAGE_MAX_SIZE, IMAGE_MAX_SIZE);
     png_read_info(png, info);
-    if (!read(png, info, source, out)) return false;
-    png_read_end(png, NULL);
-    return true;
+    source->whole = read(png, info, source, out);
+    if (source->whole) png_read_end(png, NULL);
+    return source->whole;
 }
 
-static bool decode_file(input_file *file, png_reader *read, void *out, fault *why) {
-    png_source source = {file, why, false};
+static bool decode_file(input_file *file, png_reader *read, void *out, bool *mended, fault *why) {
+    png_source source = {.file = file, .why = why, .mended = mended};
     png_structp png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &source, on_error, on_warning);
     png_infop info = png ? png_create_info_struct(png) : NULL;
     const bool ok =
@@ -103,11 +105,11 @@ static bool decode_file(input_file *file, png_reader *read, void *out, fault *wh
 }
 
 bool image_decode_png(input_file *file, void *out, fault *why) {
-    return decode_file(file, read_image, out, why);
+    return decode_file(file, read_image, out, &((image *)out)->mended, why);
 }
 
 bool plane_decode_png(input_file *file, void *out, fault *why) {
-    return decode_file(file, read_plane, out, why);
+    return decode_file(file, read_plane, out, NULL, why);
 }
 
 static png_image header_of(const image *picture) {

@@ -1,53 +1,463 @@
 // SPDX-License-Identifier: MIT
-// Finds a model and chooses its reader.
-#include "colmap.h"
-#include "colmap_model.h"
-#include "files/path.h"
+// COLMAP's models, binary or text. Layout: github.com/colmap/colmap, doc/format.rst; binary numbers are little-endian,
+// without padding.
+#include "reconstruction.h"
+#include "gpu/growing.h"
+#include "files/input_file.h"
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
 
-static bool has(const char *folder, const char *name) {
-    char path[PATH_ROOM];
-    fault ignored;
-    return path_join(path, folder, name, &ignored) && access(path, F_OK) == 0;
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are copied as the file has them");
+
+enum {
+    MAX_NAME = 1024,   // bytes of an image name in a binary file, the zero included
+    CAMERA_BYTES = 24, // of a record before what follows by its kind
+    IMAGE_BYTES = 64,
+    POINT_BYTES = 51
+};
+
+typedef struct colmap_camera {
+    int64_t id;
+    lens optics;
+} colmap_camera;
+
+// A file of a model, and the record that is being read.
+typedef struct source {
+    input_file text; // of binary files only its .file is used
+    input_file *file;
+    bool binary;
+    char bytes[LENS_PARAMETERS * sizeof(double)]; // of a binary record
+    char *at;                                     // what is read next of bytes, or of the line
+    record_place place;
+    size_t camera_count, camera_room;
+    colmap_camera *cameras; // sorted by id when images are read
+    reconstruction *out;
+    fault *why;
+} source;
+
+// ---- fields
+
+// Binary: reads the next bytes of the record.
+static bool take(source *s, size_t bytes, const char *what) {
+    s->at = s->binary ? s->bytes : s->at;
+    return !s->binary || input_file_read(s->file, s->bytes, bytes, what, s->why);
 }
 
-bool colmap_find(const char *folder, char model_folder[PATH_ROOM]) {
-    static const char *const places[] = {"/sparse/0", "/sparse", ""};
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        const int length = snprintf(model_folder, PATH_ROOM, "%s%s", folder, places[i]);
-        if (length < PATH_ROOM && (has(model_folder, "cameras.bin") || has(model_folder, "cameras.txt")))
-            return true;
+static bool refuse_word(const source *s, const char *what) {
+    return fail_at(s->why, &s->place, "expected %s, not '%.40s'", what, s->at + strspn(s->at, " \t"));
+}
+
+static bool ends_word(const char *end) {
+    return *end == '\0' || isspace((unsigned char)*end);
+}
+
+// Text: within least..most. Binary: of that many bytes, with a sign where there are four.
+static bool whole(source *s, size_t bytes, const char *what, int64_t least, int64_t most, int64_t *out) {
+    char *end = s->at + bytes;
+    if (s->binary) {
+        int32_t four;
+        *out = 0;
+        memcpy(out, s->at, bytes);
+        memcpy(&four, s->at, sizeof four);
+        if (bytes == sizeof four) *out = four;
+    } else {
+        errno = 0;
+        *out = strtoll(s->at, &end, 10);
+        if (end == s->at || !ends_word(end) || errno != 0 || *out < least || *out > most)
+            return refuse_word(s, what);
+    }
+    s->at = end;
+    return true;
+}
+
+static bool reals(source *s, const char *what, double *out, int count) {
+    for (int i = 0; i < count; i++) {
+        char *end = s->at + sizeof *out;
+        if (s->binary)
+            memcpy(&out[i], s->at, sizeof *out);
+        else
+            out[i] = strtod(s->at, &end);
+        if (end == s->at || !(s->binary || ends_word(end))) return refuse_word(s, what);
+        s->at = end;
+    }
+    return true;
+}
+
+// Text: moves to the next line that is neither blank nor a comment; s->text.line is NULL at the end.
+static bool next_line(source *s) {
+    while (input_file_next_line(&s->text, s->why)) {
+        char *const line = s->text.line;
+        if (!line) return true;
+        s->at =
+            line + (s->text.number == 1 && strncmp(line, "\xef\xbb\xbf", 3) == 0 ? 3 : 0); // a mark of UTF-8
+        s->at += strspn(s->at, " \t");
+        if (*s->at != '\0' && *s->at != '#') return true;
     }
     return false;
 }
 
-static bool load_model(const char *model_folder, bool with_tracks, reconstruction *out, fault *why) {
-    *out = (reconstruction){0};
-    colmap_model model = {.scene = out, .with_tracks = with_tracks};
-    const bool text = !has(model_folder, "cameras.bin") && has(model_folder, "cameras.txt");
-    const colmap_parts parts = {true, has(model_folder, text ? "points3D.txt" : "points3D.bin")};
-    const bool read = (text ? colmap_read_text : colmap_read_binary)(model_folder, parts, &model, why);
-    free(model.cameras);
-    free(model.views);
-    if (!read) reconstruction_close(out);
-    return read;
+static bool at_end_of_line(const source *s) {
+    return s->at[strspn(s->at, " \t")] == '\0';
 }
 
-bool colmap_load(const char *model_folder, reconstruction *out, fault *why) {
-    return load_model(model_folder, false, out, why);
+// ---- records
+
+static bool refuse_lens(source *s, int64_t id, int64_t model, const char *name) {
+    char readable[160], number[24];
+    const bool named = !s->binary && model < 0;
+    lens_model_list(readable);
+    snprintf(number, sizeof number, "%" PRId64 " (", model);
+    return fail_at(
+        s->why, &s->place,
+        "camera %" PRId64
+        " has model %s%.40s%s, which cannot be read; only %s can: `colmap image_undistorter` makes PINHOLE of "
+        "any",
+        id, named ? "" : number, name, named ? "" : ")", readable);
 }
 
-bool colmap_load_tracks(const char *folder, reconstruction *out, fault *why) {
-    char model_folder[PATH_ROOM];
-    *out = (reconstruction){0};
-    return !colmap_find(folder, model_folder) || load_model(model_folder, true, out, why);
+static bool read_camera(source *s) {
+    int64_t id, model, side[2];
+    double values[LENS_PARAMETERS];
+    char name[64] = "";
+    int length = 0;
+    if (!take(s, CAMERA_BYTES, "a camera") || !whole(s, 4, "a camera's id", INT32_MIN, UINT32_MAX, &id))
+        return false;
+    if (s->binary) {
+        if (!whole(s, 4, "", 0, 0, &model)) return false;
+        snprintf(name, sizeof name, "%s", lens_model_name((int)model));
+    } else {
+        sscanf(s->at, " %63s%n", name, &length);
+        if (length == 0) return refuse_word(s, "the name of a camera model");
+        model = lens_model_number(name);
+    }
+    const int count = lens_model_parameter_count((int)model);
+    if (count == 0) return refuse_lens(s, id, model, name);
+    s->at += length;
+    if (!whole(s, 8, "a camera's image width", 0, INT64_MAX, &side[0]) ||
+        !whole(s, 8, "a camera's image height", 0, INT64_MAX, &side[1]) ||
+        !take(s, (size_t)count * sizeof *values, "a camera's parameters") ||
+        !reals(s, "a camera's parameter", values, count))
+        return false;
+    if (!s->binary && !at_end_of_line(s)) return refuse_word(s, "the end of the line");
+    for (int k = 0; k < 2; k++)
+        if (side[k] < 1 || side[k] > GS_MAX_SIZE)
+            return fail_at(s->why, &s->place,
+                           "camera %" PRId64 " has images of %" PRIu64 " x %" PRIu64
+                           " pixels; each side must be 1..%d",
+                           id, (uint64_t)side[0], (uint64_t)side[1], GS_MAX_SIZE);
+    colmap_camera camera = {id, {.width = (int32_t)side[0], .height = (int32_t)side[1]}};
+    lens *const optics = &camera.optics;
+    fault reason;
+    lens_model_apply((int)model, values, optics);
+    // 0 and NaN mean an open value in a lens; a COLMAP model has none.
+    if (optics->fx == 0 || optics->fy == 0 || isnan(optics->cx) || isnan(optics->cy))
+        return fail_at(s->why, &s->place,
+                       "camera %" PRId64
+                       " has fx, fy, cx, cy = %g, %g, %g, %g; they must be finite, the first two above 0",
+                       id, optics->fx, optics->fy, optics->cx, optics->cy);
+    if (!lens_check(optics, &reason))
+        return fail_at(s->why, &s->place, "camera %" PRId64 " has %s", id, reason.text);
+    return append(&s->cameras, &s->camera_count, &s->camera_room, &camera, sizeof camera) ||
+           fail_at(s->why, &s->place, "no memory for %zu cameras", s->camera_count + 1);
+}
+
+static int compare_ids(const void *a, const void *b) {
+    const int64_t x = ((const colmap_camera *)a)->id, y = ((const colmap_camera *)b)->id;
+    return (x > y) - (x < y);
+}
+
+static bool end_cameras(source *s) {
+    const char *const path = s->file->path;
+    if (s->camera_count == 0) return fail(s->why, "%s: holds no cameras", path);
+    qsort(s->cameras, s->camera_count, sizeof *s->cameras, compare_ids);
+    for (size_t i = 1; i < s->camera_count; i++)
+        if (s->cameras[i].id == s->cameras[i - 1].id)
+            return fail(s->why, "%s: two cameras have the id %" PRId64, path, s->cameras[i].id);
+    return true;
+}
+
+// The matrix of a quaternion (w, x, y, z) of any length. False if the length is 0 or not finite.
+static bool turn_quaternion(const double quaternion[4], double matrix[9]) {
+    double largest = 0.0, q[4], square = 0.0;
+    for (int i = 0; i < 4; i++) {
+        if (!isfinite(quaternion[i])) return false;
+        largest = fmax(largest, fabs(quaternion[i]));
+    }
+    if (!(largest > 0.0)) return false;
+    for (int i = 0; i < 4; i++) {
+        q[i] = quaternion[i] / largest; // so that squares neither overflow nor underflow
+        square += q[i] * q[i];
+    }
+    for (int i = 0; i < 4; i++) q[i] /= sqrt(square);
+    const double w = q[0], x = q[1], y = q[2], z = q[3];
+    const double values[9] = {1 - 2 * (y * y + z * z), 2 * (x * y - w * z),     2 * (x * z + w * y),
+                              2 * (x * y + w * z),     1 - 2 * (x * x + z * z), 2 * (y * z - w * x),
+                              2 * (x * z - w * y),     2 * (y * z + w * x),     1 - 2 * (x * x + y * y)};
+    memcpy(matrix, values, sizeof values);
+    return true;
+}
+
+// To its zero, or to the end of the line, so it may hold spaces.
+static bool read_name(source *s, char name[MAX_NAME]) {
+    const record_place begin = {s->file->path, "byte", s->file->offset};
+    if (!s->binary) {
+        s->at += strspn(s->at, " \t");
+        size_t length = strlen(s->at);
+        while (length > 0 && isspace((unsigned char)s->at[length - 1])) length--;
+        if (length >= MAX_NAME)
+            return fail_at(s->why, &s->place, "an image name of more than %d bytes", MAX_NAME - 1);
+        snprintf(name, MAX_NAME, "%.*s", (int)length, s->at);
+        return true;
+    }
+    for (size_t length = 0; length < MAX_NAME; length++) {
+        if (!input_file_read(s->file, &name[length], 1, "an image's name", s->why)) return false;
+        if (!name[length]) return true;
+    }
+    return fail_at(s->why, &begin, "an image name of more than %d bytes", MAX_NAME - 1);
+}
+
+// "X Y POINT3D_ID ...": in text a line of its own, which may be empty, and be missing at the end of the file.
+static bool skip_observations(source *s) {
+    if (s->binary) {
+        uint64_t count;
+        return input_file_read(s->file, &count, sizeof count, "an image's number of 2D points", s->why) &&
+               input_file_expect(s->file, count, 24, "2D points", s->why) &&
+               input_file_skip(s->file, count * 24, "2D points", s->why);
+    }
+    if (!input_file_next_line(&s->text, s->why)) return false;
+    size_t words = 0;
+    for (const char *at = s->text.line; at && *(at += strspn(at, " \t")) != '\0'; at += strcspn(at, " \t"))
+        words++;
+    return words % 3 == 0 ||
+           fail(s->why,
+                "%s: at line %" PRIu64 ": %zu words for an image's 2D points, which have three words each",
+                s->file->path, s->text.number, words);
+}
+
+static bool read_image(source *s) {
+    double q[4];
+    int64_t camera;
+    char name[MAX_NAME];
+    reconstruction_view view = {0};
+    if (!take(s, IMAGE_BYTES, "an image") || !whole(s, 4, "an image's id", INT32_MIN, UINT32_MAX, &view.id) ||
+        !reals(s, "an image's rotation", q, 4) || !reals(s, "an image's translation", view.translation, 3) ||
+        !whole(s, 4, "an image's camera id", INT32_MIN, UINT32_MAX, &camera) || !read_name(s, name))
+        return false;
+    const colmap_camera wanted = {.id = camera};
+    const colmap_camera *const found =
+        bsearch(&wanted, s->cameras, s->camera_count, sizeof wanted, compare_ids);
+    if (!found)
+        return fail_at(s->why, &s->place,
+                       "image '%.200s' is of camera %" PRId64 ", which is not in the model", name, camera);
+    view.optics = found->optics;
+    if (!turn_quaternion(q, view.rotation))
+        return fail_at(s->why, &s->place, "image '%.200s' has the quaternion %g, %g, %g, %g", name, q[0],
+                       q[1], q[2], q[3]);
+    // The place is the record's, also where the line after it is read by now.
+    return reconstruction_add_view(s->out, &s->place, name, &view, s->why) && skip_observations(s);
+}
+
+static bool add_track_entry(source *s, int64_t image) {
+    reconstruction *const r = s->out;
+    const track_entry seen = {image, (uint32_t)(r->point_count - 1)};
+    return append(&r->tracks, &r->track_count, &r->track_room, &seen, sizeof seen) ||
+           fail(s->why, "no memory for %zu track entries", r->track_count + 1);
+}
+
+// IMAGE_ID POINT2D_IDX ...
+static bool read_track(source *s, uint64_t entries) {
+    const char *const what = "a track's image id";
+    if (!s->out->with_tracks)
+        return !s->binary || input_file_skip(s->file, entries * 8, "a point's track", s->why);
+    for (uint64_t i = 0; s->binary ? i < entries : !at_end_of_line(s); i++) {
+        int64_t image, point;
+        if (!take(s, 8, "a point's track") || !whole(s, 4, what, INT32_MIN, UINT32_MAX, &image) ||
+            !whole(s, 4, "a track's 2D point", INT32_MIN, UINT32_MAX, &point) || !add_track_entry(s, image))
+            return false;
+    }
+    return true;
+}
+
+static bool read_point(source *s) {
+    int64_t value, track = 0;
+    double at[3], error;
+    uint8_t color[3];
+    if (!take(s, POINT_BYTES, "a point")) return false;
+    if (s->binary) {
+        s->at += 8; // its id
+    } else {        // which has 64 bits and no sign
+        const size_t digits = strspn(s->at, "+-0123456789");
+        if (digits == 0 || !ends_word(s->at + digits)) return refuse_word(s, "a point's id");
+        s->at += digits;
+    }
+    if (!reals(s, "a point's position", at, 3)) return false;
+    for (int i = 0; i < 3; i++) {
+        if (!whole(s, 1, "a point's colour (0..255)", 0, 255, &value)) return false;
+        color[i] = (uint8_t)value;
+    }
+    if (!reals(s, "a point's error", &error, 1) || (s->binary && !whole(s, 8, "", 0, 0, &track)))
+        return false;
+    return (!s->binary || input_file_expect(s->file, (uint64_t)track, 8, "track entries", s->why)) &&
+           reconstruction_add_point(s->out, &s->place, at, color, s->why) && read_track(s, (uint64_t)track);
+}
+
+// ---- files
+
+// A file of the model.
+typedef struct part {
+    const char *name, *what; // without its suffix; its records
+    uint64_t least_bytes;    // of a binary record
+    bool (*read_one)(source *s);
+} part;
+
+static const part parts[] = {{"cameras", "cameras", CAMERA_BYTES, read_camera},
+                             {"images", "images", IMAGE_BYTES + 9, read_image},
+                             {"points3D", "points", POINT_BYTES, read_point},
+                             {"points3d", "points", POINT_BYTES, read_point}};
+
+// A binary file begins with the number of its records. Of text, comments say nothing: a hand may have edited the lines.
+static bool read_records(source *s, const part *p) {
+    uint64_t count = UINT64_MAX;
+    if (s->binary && (!input_file_read(s->file, &count, sizeof count, "the number of records", s->why) ||
+                      !input_file_expect(s->file, count, p->least_bytes, p->what, s->why)))
+        return false;
+    for (uint64_t i = 0; i < count; i++) {
+        if (!s->binary && !next_line(s)) return false;
+        if (!s->binary && !s->text.line) return true;
+        s->place = (record_place){s->file->path, s->binary ? "byte" : "line",
+                                  s->binary ? s->file->offset : s->text.number};
+        if (!p->read_one(s)) return false;
+    }
+    return s->file->offset == s->file->size ||
+           fail(s->why, "%s: %" PRIu64 " bytes follow the last record, at byte %" PRIu64, s->file->path,
+                s->file->size - s->file->offset, s->file->offset);
+}
+
+static bool read_part(source *s, const char *folder, const part *p, const char *suffix) {
+    char path[PATH_ROOM], name[32];
+    snprintf(name, sizeof name, "%s%s", p->name, suffix);
+    s->binary = strcmp(suffix, ".bin") == 0;
+    s->file = &s->text;
+    if (p == &parts[1]) snprintf(s->out->file, sizeof s->out->file, "%s/%s", folder, name);
+    const bool done = path_join(path, folder, name, s->why) && input_file_open(&s->text, path, s->why) &&
+                      read_records(s, p) && (p != parts || end_cameras(s));
+    input_file_close(&s->text);
+    return done;
+}
+
+static bool has(const char *folder, const char *name, const char *suffix) {
+    char file[32];
+    snprintf(file, sizeof file, "%s%s", name, suffix);
+    return is_file_in(folder, file);
+}
+
+// The suffix of one part: .txt only where there is no binary file.
+static const char *suffix_of(const char *folder, const char *name) {
+    return !has(folder, name, ".bin") && has(folder, name, ".txt") ? ".txt" : ".bin";
+}
+
+// Points of the kind of the cameras are preferred.
+static bool load_points(source *s, const char *folder, const char *kind) {
+    const char *const suffixes[] = {kind, ".bin", ".txt", ".ply"};
+    for (size_t k = 0; k < sizeof suffixes / sizeof *suffixes; k++)
+        for (const part *p = &parts[2]; p < &parts[4]; p++) {
+            char path[PATH_ROOM];
+            if (!has(folder, p->name, suffixes[k])) continue;
+            if (snprintf(path, sizeof path, "%s/%s%s", folder, p->name, suffixes[k]) >= PATH_ROOM)
+                return true;
+            s->out->points_file = strdup(path);
+            if (!s->out->points_file) return fail(s->why, "%s: no memory for its name", path);
+            return strcmp(suffixes[k], ".ply") == 0 ? ply_read_points(path, s->out, s->why)
+                                                    : read_part(s, folder, p, suffixes[k]);
+        }
+    return true;
 }
 
 bool colmap_load_points(const char *folder, reconstruction *out, fault *why) {
-    colmap_model model = {.scene = out};
-    const colmap_parts parts = {false, true};
-    if (has(folder, "points3D.bin")) return colmap_read_binary(folder, parts, &model, why);
-    return !has(folder, "points3D.txt") || colmap_read_text(folder, parts, &model, why);
+    source s = {.out = out, .why = why};
+    return load_points(&s, folder, ".bin");
+}
+
+bool colmap_load(const char *model_folder, bool with_tracks, reconstruction *out, fault *why) {
+    *out = (reconstruction){.with_tracks = with_tracks, .in_images = true};
+    source s = {.out = out, .why = why};
+    const char *const kind = suffix_of(model_folder, "cameras");
+    const bool done = read_part(&s, model_folder, &parts[0], kind) &&
+                      read_part(&s, model_folder, &parts[1], suffix_of(model_folder, "images")) &&
+                      load_points(&s, model_folder, kind);
+    free(s.cameras);
+    if (!done) reconstruction_close(out);
+    return done;
+}
+
+// ---- where a model is
+
+static bool is_model(const char *folder) {
+    return has(folder, "cameras", ".bin") || has(folder, "cameras", ".txt");
+}
+
+// How many images a model has, by its first number or its lines.
+static uint64_t image_count(const char *folder) {
+    fault ignored;
+    source s = {.why = &ignored};
+    uint64_t count = 0;
+    char path[PATH_ROOM];
+    const bool binary = has(folder, "images", ".bin");
+    if (path_join(path, folder, binary ? "images.bin" : "images.txt", &ignored) &&
+        input_file_open(&s.text, path, &ignored)) {
+        if (binary && !input_file_read(&s.text, &count, sizeof count, "", &ignored)) count = 0;
+        for (; !binary && next_line(&s) && s.text.line && input_file_next_line(&s.text, &ignored); count++)
+            continue;
+    }
+    input_file_close(&s.text);
+    return count;
+}
+
+typedef struct found_model {
+    char *folder; // of the largest so far
+    uint64_t images;
+    int models;
+} found_model;
+
+static void consider(found_model *best, const char *folder) {
+    if (strlen(folder) >= PATH_ROOM || !is_model(folder)) return;
+    const uint64_t images = image_count(folder);
+    if (best->models++ > 0 && images <= best->images) return;
+    best->images = images;
+    strcpy(best->folder, folder);
+}
+
+// The folders in FOLDER/sparse by name, then that itself.
+static void consider_sparse(found_model *best, const char *sparse) {
+    struct dirent **entries = NULL;
+    const int count = scandir(sparse, &entries, NULL, alphasort);
+    for (int i = 0; i < count; i++) {
+        char path[PATH_ROOM + 256];
+        snprintf(path, sizeof path, "%s/%s", sparse, entries[i]->d_name);
+        if (entries[i]->d_name[0] != '.') consider(best, path);
+        free(entries[i]);
+    }
+    free(entries);
+    consider(best, sparse);
+}
+
+bool colmap_find(const char *folder, bool elsewhere, char model_folder[PATH_ROOM]) {
+    static const char *const places[2][2] = {{"/sparse", ""}, {"/colmap/sparse", "/distorted/sparse"}};
+    found_model best = {.folder = model_folder};
+    for (int i = 0; i < 2 && (i == 0 || !elsewhere || best.models == 0); i++) {
+        char path[PATH_ROOM];
+        if (snprintf(path, sizeof path, "%s%s", folder, places[elsewhere][i]) >= PATH_ROOM) continue;
+        if (places[elsewhere][i][0])
+            consider_sparse(&best, path);
+        else
+            consider(&best, path);
+    }
+    if (best.models > 1)
+        fprintf(stderr, "dsplat: %s: the largest of %d models, with %" PRIu64 " images, is read\n",
+                model_folder, best.models, best.images);
+    return best.models > 0;
 }

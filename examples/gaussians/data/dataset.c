@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: MIT
 #include "dataset.h"
-#include "colmap.h"
-#include "mask.h"
+#include "images/image.h"
+#include "lenses.h"
 #include "parallel.h"
-#include "photographs.h"
 #include "transforms.h"
 #include <errno.h>
+#include <float.h>
+#include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 
 void dataset_close(dataset *data) {
@@ -25,6 +27,8 @@ void dataset_close(dataset *data) {
     free(data->views);
     free(data->points);
     free(data->colors);
+    free(data->tracks);
+    free(data->picture_folder);
     free(data->files);
     *data = (dataset){0};
 }
@@ -44,41 +48,83 @@ void dataset_hold_out(dataset *data, size_t every) {
     for (size_t i = 0; every > 0 && i < data->view_count; i += every) data->views[i].held_out = true;
 }
 
-// RGBA to RGB in place. Alpha is not premultiplied, as in PNG.
-static void blend_with(const float background[3], image *picture) {
-    const size_t pixels = (size_t)picture->width * (size_t)picture->height;
-    for (size_t i = 0; i < pixels; i++) {
-        const float alpha = picture->pixels[4 * i + 3] / 255.0f;
-        for (size_t c = 0; c < GS_CHANNELS; c++)
-            picture->pixels[GS_CHANNELS * i + c] = (uint8_t)(picture->pixels[4 * i + c] * alpha +
-                                                             255.0f * background[c] * (1.0f - alpha) + 0.5f);
+bool dataset_no_picture(size_t index, const char *name, const void *context) {
+    (void)index, (void)name, (void)context;
+    return false;
+}
+
+// ---- cameras
+
+void dataset_downscale_camera(gs_camera *camera, int factor) {
+    // A pixel is now a block. Cutting off the right and the bottom does not move the others.
+    const float block_x = (float)(factor < camera->width ? factor : camera->width);
+    const float block_y = (float)(factor < camera->height ? factor : camera->height);
+    camera->fx /= block_x;
+    camera->cx /= block_x;
+    camera->fy /= block_y;
+    camera->cy /= block_y;
+    camera->width = camera->width > factor ? camera->width / factor : 1; // as image_downscale does
+    camera->height = camera->height > factor ? camera->height / factor : 1;
+}
+
+static int by_value(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+void dataset_set_near_planes(gs_camera *cameras, size_t stride, size_t count) {
+    enum { MOST_ASKED = 500 };
+    double mean[3] = {0}, at[3], spread = 0, near_plane = 0.01;
+#define CAMERA(i) ((gs_camera *)(void *)((char *)cameras + (i)*stride))
+    for (size_t i = 0; i < count; i++) {
+        camera_center(CAMERA(i), at);
+        for (int k = 0; k < 3; k++) mean[k] += at[k] / (double)count;
     }
-    picture->channels = GS_CHANNELS;
+    for (size_t i = 0; i < count; i++) {
+        camera_center(CAMERA(i), at);
+        spread = fmax(spread, hypot(hypot(at[0] - mean[0], at[1] - mean[1]), at[2] - mean[2]));
+    }
+    double next[2 * MOST_ASKED]; // distances to the next camera
+    const size_t every = count < MOST_ASKED ? 1 : count / MOST_ASKED;
+    size_t asked = 0;
+    for (size_t i = 0; i < count; i += every) {
+        double least = INFINITY;
+        for (size_t j = 0; j < count; j++)
+            if (i != j) least = fmin(least, camera_separation(CAMERA(i), CAMERA(j)));
+        next[asked++] = least;
+    }
+    qsort(next, asked, sizeof *next, by_value);
+    if (spread > 0) near_plane = fmin(fmax(next[asked / 2] / 2, spread / 100000), spread / 30);
+    for (size_t i = 0; i < count; i++) CAMERA(i)->near_plane = (float)fmax(near_plane, FLT_MIN);
+#undef CAMERA
 }
 
-static void drop_alpha(image *picture) {
-    const size_t pixels = (size_t)picture->width * (size_t)picture->height;
-    for (size_t i = 0; i < pixels; i++)
-        memmove(picture->pixels + GS_CHANNELS * i, picture->pixels + 4 * i, GS_CHANNELS);
-    picture->channels = GS_CHANNELS;
-}
-
-// The alpha channel as a gray picture, so that functions for pictures apply to it.
-static bool alpha_of(const image *picture, image *out, fault *why) {
-    if (!image_open(out, picture->width, picture->height, 3, why)) return false;
-    const size_t pixels = (size_t)picture->width * (size_t)picture->height;
-    for (size_t i = 0; i < GS_CHANNELS * pixels; i++)
-        out->pixels[i] = picture->pixels[4 * (i / GS_CHANNELS) + 3];
+// The camera of a picture that has this size. view->optics: its complete lens.
+static bool complete_camera(const reconstruction_view *source, bool undistort, const int size[2],
+                            dataset_view *view, fault *why) {
+    fault reason;
+    view->optics = source->optics;
+    lens_complete(&view->optics, size[0], size[1]);
+    if (!lens_check(&view->optics, &reason)) return fail(why, "the camera has %s", reason.text);
+    const lens of_file = view->optics;
+    const bool turned = size[0] == of_file.height && size[1] == of_file.width;
+    view->resized = of_file.width != size[0] || of_file.height != size[1];
+    if (view->resized && !lens_resize(&view->optics, size[0], size[1]))
+        return fail(why, "the picture has %d x %d pixels, its camera %d x %d%s", size[0], size[1],
+                    of_file.width, of_file.height,
+                    turned ? "; turn its pixels, as EXIF orientations are not applied" : "");
+    view->camera = lens_camera(&view->optics, undistort);
+    for (int k = 0; k < 9; k++) view->camera.rotation[k] = (float)source->rotation[k];
+    for (int k = 0; k < 3; k++) view->camera.translation[k] = (float)source->translation[k];
     return true;
 }
 
-// One channel, in the memory of the picture, which is left without.
-static uint8_t *take_channel(image *gray) {
-    uint8_t *channel = gray->pixels;
-    const size_t pixels = (size_t)gray->width * (size_t)gray->height;
-    for (size_t i = 0; i < pixels; i++) channel[i] = channel[GS_CHANNELS * i];
-    gray->pixels = NULL;
-    return channel;
+// ---- a picture, and its alpha and mask: gray pictures, so that functions for pictures apply to them
+
+enum { PICTURE, ALPHA, MASK, PARTS };
+
+static size_t size_of(const image *picture) {
+    return (size_t)picture->width * (size_t)picture->height;
 }
 
 static void replace(image *picture, const image *by) {
@@ -86,123 +132,164 @@ static void replace(image *picture, const image *by) {
     *picture = *by;
 }
 
-bool dataset_no_picture(size_t index, const char *name, const void *context) {
-    (void)index, (void)name, (void)context;
-    return false;
+// RGB of RGBA in place: over the background, without one as it is. Alpha is not premultiplied, as in PNG.
+static void blend_with(const float *background, image *picture) {
+    for (size_t i = 0; i < size_of(picture); i++) {
+        const float alpha = background ? picture->pixels[4 * i + 3] / 255.0f : 1;
+        for (size_t c = 0; c < GS_CHANNELS; c++)
+            picture->pixels[GS_CHANNELS * i + c] =
+                (uint8_t)(picture->pixels[4 * i + c] * alpha +
+                          255.0f * (background ? background[c] : 0) * (1.0f - alpha) + 0.5f);
+    }
+    picture->channels = GS_CHANNELS;
 }
 
-static bool downscale_picture(image *picture, int factor, fault *why) {
-    image small;
-    if (factor == 1 || !picture->pixels) return true;
-    if (!image_downscale(picture, factor, &small, why)) return false;
-    replace(picture, &small);
+// The alpha channel as a gray picture.
+static bool alpha_of(const image *picture, image *out, fault *why) {
+    if (!image_open(out, picture->width, picture->height, GS_CHANNELS, why)) return false;
+    for (size_t i = 0; i < GS_CHANNELS * size_of(picture); i++)
+        out->pixels[i] = picture->pixels[4 * (i / GS_CHANNELS) + 3];
     return true;
 }
 
-// The camera of a picture that has this size. *optics: its complete lens.
-static bool complete_camera(const reconstruction_view *source, bool undistort, const int size[2],
-                            lens *optics, gs_camera *out, fault *why) {
-    *optics = source->optics;
-    lens_complete(optics, size[0], size[1]);
-    if (!lens_check(optics, why)) return fail(why, "the camera has %s", why->text);
-    *out = lens_camera(optics, undistort);
-    memcpy(out->rotation, source->rotation, sizeof source->rotation);
-    memcpy(out->translation, source->translation, sizeof source->translation);
+// Reads the mask of a picture: black pixels do not count, all others do. One of another size is stretched to the
+// picture's, if both are of one shape.
+static bool read_mask(const char *path, const image *picture, image *out, bool *resized, fault *why) {
+    image mask;
+    if (!image_read(path, &mask, why)) return false;
+    lens shape = {.width = mask.width, .height = mask.height};
+    *resized = mask.width != picture->width || mask.height != picture->height;
+    bool done = mask.channels == GS_CHANNELS || fail(why, "%s: a mask must not have an alpha channel", path);
+    if (done && *resized && !lens_resize(&shape, picture->width, picture->height))
+        done = fail(why, "%s: the mask has %d x %d pixels, its picture %d x %d", path, mask.width,
+                    mask.height, picture->width, picture->height);
+    done = done && image_open(out, picture->width, picture->height, GS_CHANNELS, why);
+    for (size_t i = 0; done && i < size_of(out); i++) {
+        const size_t x = i % (size_t)out->width * (size_t)mask.width / (size_t)out->width;
+        const size_t y = i / (size_t)out->width * (size_t)mask.height / (size_t)out->height;
+        const uint8_t *const pixel = mask.pixels + GS_CHANNELS * (y * (size_t)mask.width + x);
+        memset(out->pixels + GS_CHANNELS * i, pixel[0] || pixel[1] || pixel[2] ? 255 : 0, GS_CHANNELS);
+    }
+    image_close(&mask);
+    return done;
+}
+
+// Where the alpha of a picture (4 channels) is 0, the mask does not count. An empty mask is made first.
+static bool mask_by_alpha(const image *picture, image *mask, fault *why) {
+    if (!mask->pixels) {
+        if (!image_open(mask, picture->width, picture->height, GS_CHANNELS, why)) return false;
+        memset(mask->pixels, 255, GS_CHANNELS * size_of(mask));
+    }
+    for (size_t i = 0; i < size_of(picture); i++)
+        if (picture->pixels[4 * i + 3] == 0) memset(mask->pixels + GS_CHANNELS * i, 0, GS_CHANNELS);
     return true;
 }
 
-static bool undistort_picture(const lens *optics, image *picture, fault *why) {
-    image straight;
-    if (!picture->pixels) return true;
-    if (!lens_undistort(optics, picture, &straight, why)) return false;
-    replace(picture, &straight);
+// As image_downscale, but a pixel counts only if its whole block does: pixels that are not 255, because undistortion
+// mixed them, do not.
+static bool downscale_mask(const image *mask, int factor, image *out, fault *why) {
+    const int width = mask->width > factor ? mask->width / factor : 1;
+    const int height = mask->height > factor ? mask->height / factor : 1;
+    if (!image_open(out, width, height, GS_CHANNELS, why)) return false;
+    memset(out->pixels, 255, GS_CHANNELS * size_of(out));
+    for (int y = 0; y < mask->height && y / factor < height; y++)
+        for (int x = 0; x < mask->width && x / factor < width; x++) {
+            const size_t from = (size_t)y * (size_t)mask->width + (size_t)x;
+            const size_t to = (size_t)(y / factor) * (size_t)width + (size_t)(x / factor);
+            if (mask->pixels[GS_CHANNELS * from] != 255)
+                memset(out->pixels + GS_CHANNELS * to, 0, GS_CHANNELS);
+        }
     return true;
 }
 
-// What belongs to a picture while it is loaded: gray pictures, empty if there are none.
-typedef struct companions {
-    image alpha, mask;
-} companions;
-
-static void close_companions(companions *with) {
-    image_close(&with->alpha);
-    image_close(&with->mask);
+// Undistorts and downscales what there is as the view's camera says. A fisheye stays one unless its camera is a pinhole.
+static bool resample(const dataset_view *view, int factor, image part[PARTS], fault *why) {
+    const bool straighten = view->camera.model == GS_PINHOLE && !lens_is_ideal(&view->optics);
+    for (int p = 0; p < PARTS; p++) {
+        image changed;
+        if (!part[p].pixels) continue;
+        if (straighten) {
+            if (!lens_undistort(&view->optics, &part[p], &changed, why)) return false;
+            replace(&part[p], &changed);
+        }
+        if (factor == 1) continue;
+        if (!(p == MASK ? downscale_mask : image_downscale)(&part[p], factor, &changed, why)) return false;
+        replace(&part[p], &changed);
+    }
+    return true;
 }
 
-// Undistorts the camera, the picture and what belongs to it. A fisheye stays one unless `undistort`.
-static bool undistort_view(const reconstruction_view *source, bool undistort, dataset_view *view,
-                           companions *with, fault *why) {
-    lens optics;
-    const int size[2] = {view->picture.width, view->picture.height};
-    if (!complete_camera(source, undistort, size, &optics, &view->camera, why)) return false;
-    if (view->picture.width != optics.width || view->picture.height != optics.height)
-        return fail(why, "the picture has %d x %d pixels, its camera %d x %d", view->picture.width,
-                    view->picture.height, optics.width, optics.height);
-    view->optics = optics;
-    return view->camera.model != GS_PINHOLE || lens_is_ideal(&optics) ||
-           (undistort_picture(&optics, &view->picture, why) &&
-            undistort_picture(&optics, &with->alpha, why) && undistort_picture(&optics, &with->mask, why));
+// Keeps the first channel of a gray picture, which is left without, or all of a picture.
+static bool keep(picture_store *store, image *part, bool gray, uint8_t **out, fault *why) {
+    if (!part->pixels) return true;
+    for (size_t i = 0; gray && i < size_of(part); i++) part->pixels[i] = part->pixels[GS_CHANNELS * i];
+    *out = picture_store_keep(store, part->pixels, (gray ? 1 : GS_CHANNELS) * size_of(part), why);
+    if (*out) part->pixels = NULL;
+    return *out;
 }
+
+// ---- loading
+
+// What is said of pictures in one line for all.
+enum { RESIZED, MASK_RESIZED, MENDED, REMARKS };
 
 typedef struct loading {
-    const char *folder; // of the pictures
-    const char *data_folder;
-    const char *masks; // their folder; NULL: the data has none
+    const char *folder; // of the data
+    char pictures[PATH_ROOM];
     const dataset_options *options;
     const reconstruction_view *sources;
     dataset *data;
     atomic_size_t with_alpha; // pictures
 } loading;
 
-static bool load_mask(const loading *work, const reconstruction_view *source, dataset_view *view, image *mask,
-                      fault *why) {
-    char path[PATH_ROOM];
-    if (!source->mask && !work->masks) return true;
-    if (source->mask ? !path_join(path, work->data_folder, source->mask, why)
-                     : !mask_find(work->masks, view->name, path, why))
-        return false;
-    view->mask_path = strdup(path + strlen(work->data_folder) + 1);
-    return view->mask_path ? mask_read(path, &view->picture, mask, why)
-                           : fail(why, "%s: no memory for its name", path);
-}
-
 // Makes RGB of the picture. Its alpha becomes its mask, or is blended and, if wanted, kept.
-static bool separate_alpha(loading *work, dataset_view *view, const char *path, bool wanted, companions *with,
-                           fault *why) {
+static bool separate_alpha(loading *work, const char *path, image part[PARTS], fault *why) {
     const dataset_options *options = work->options;
+    image *const picture = &part[PICTURE];
+    if (picture->channels != 4)
+        return !options->mask_from_alpha || fail(why, "%s: has no alpha channel to make a mask of", path);
     if (options->mask_from_alpha) {
-        if (view->picture.channels != 4)
-            return !wanted || fail(why, "%s: has no alpha channel to make a mask of", path);
-        if (wanted && !mask_by_alpha(&view->picture, &with->mask, why)) return false;
-        drop_alpha(&view->picture);
-    } else if (view->picture.channels == 4) {
+        if (!mask_by_alpha(picture, &part[MASK], why)) return false;
+    } else {
         atomic_fetch_add(&work->with_alpha, 1);
-        if (options->keep_alpha && wanted && !alpha_of(&view->picture, &with->alpha, why)) return false;
-        blend_with(options->background, &view->picture);
+        if (options->keep_alpha && !alpha_of(picture, &part[ALPHA], why)) return false;
     }
+    blend_with(options->mask_from_alpha ? NULL : options->background, picture);
     return true;
 }
 
-// Moves alpha and mask to the view.
-static bool keep_companions(companions *with, dataset_view *view, fault *why) {
-    size_t counted;
-    if (with->alpha.pixels) view->alpha = take_channel(&with->alpha);
-    if (!with->mask.pixels) return true;
-    view->mask = mask_take(&with->mask, &counted);
-    return counted > 0 || fail(why, "its mask leaves no pixel that counts");
-}
-
-static bool keep(picture_store *store, uint8_t **array, size_t bytes, fault *why) {
-    uint8_t *const kept = *array ? picture_store_keep(store, *array, bytes, why) : NULL;
-    if (*array && !kept) return false;
-    *array = kept;
-    return true;
-}
-
-static bool keep_arrays(picture_store *store, dataset_view *view, fault *why) {
-    const size_t pixels = (size_t)view->picture.width * (size_t)view->picture.height;
-    return keep(store, &view->picture.pixels, GS_CHANNELS * pixels, why) &&
-           keep(store, &view->alpha, pixels, why) && keep(store, &view->mask, pixels, why);
+static bool load_parts(loading *work, const reconstruction_view *source, dataset_view *view, const char *path,
+                       image part[PARTS], fault *why) {
+    char mask[PATH_ROOM];
+    picture_store *const store = &work->data->store;
+    fault reason;
+    if (!image_read(path, &part[PICTURE], why)) return false;
+    view->mended = part[PICTURE].mended;
+    if (source->mask) {
+        view->mask_path = strdup(source->mask);
+        if (!view->mask_path) return fail(why, "%s: no memory for its name", path);
+        if (!path_join(mask, work->folder, source->mask, why) ||
+            !read_mask(mask, &part[PICTURE], &part[MASK], &view->mask_resized, why))
+            return false;
+    }
+    const int size[2] = {part[PICTURE].width, part[PICTURE].height}, factor = work->options->downscale;
+    if (!separate_alpha(work, path, part, why)) return false;
+    if (!complete_camera(source, work->options->undistort, size, view, &reason) ||
+        !resample(view, factor, part, &reason))
+        return fail(why, "%s: %s", path, reason.text);
+    size_t counted = 0;
+    const image *const kept = &part[MASK];
+    for (size_t i = 0; kept->pixels && i < GS_CHANNELS * size_of(kept); i++) {
+        kept->pixels[i] = kept->pixels[i] == 255 ? 255 : 0;
+        counted += kept->pixels[i] != 0;
+    }
+    if (kept->pixels && counted == 0) return fail(why, "%s: its mask leaves no pixel that counts", path);
+    const image picture = part[PICTURE];
+    view->picture = (image){.width = picture.width, .height = picture.height, .channels = picture.channels};
+    return (keep(store, &part[PICTURE], false, &view->picture.pixels, &reason) &&
+            keep(store, &part[ALPHA], true, &view->alpha, &reason) &&
+            keep(store, &part[MASK], true, &view->mask, &reason)) ||
+           fail(why, "%s: %s", path, reason.text);
 }
 
 static bool load_view(void *context, size_t i, fault *why) {
@@ -210,128 +297,103 @@ static bool load_view(void *context, size_t i, fault *why) {
     const dataset_options *options = work->options;
     const reconstruction_view *source = &work->sources[i];
     dataset_view *view = &work->data->views[i];
-    const bool wanted = !options->wanted || options->wanted(i, view->name, options->context);
-    if (!wanted && source->optics.width > 0 && source->optics.height > 0) {
-        lens optics;
-        const int size[2] = {source->optics.width, source->optics.height};
-        if (!complete_camera(source, options->undistort, size, &optics, &view->camera, why))
-            return fail(why, "%s: %s", view->name, why->text);
-        view->optics = optics;
-        dataset_downscale_camera(&view->camera, options->downscale);
-        return true;
-    }
+    int size[2] = {source->optics.width, source->optics.height};
     char path[PATH_ROOM];
-    if (!path_join(path, work->folder, view->name, why) || !image_read(path, &view->picture, why))
-        return false;
-    companions with = {0};
-    if (!(!wanted || load_mask(work, source, view, &with.mask, why)) ||
-        !separate_alpha(work, view, path, wanted, &with, why)) {
-        close_companions(&with);
-        return false;
+    image part[PARTS] = {{0}};
+    fault reason;
+    bool done = path_join(path, work->pictures, view->name, why);
+    if (!options->wanted || options->wanted(i, view->name, options->context)) {
+        done = done && load_parts(work, source, view, path, part, why);
+    } else {
+        const bool open = size[0] == 0 || size[1] == 0; // the picture says the size
+        done = done && (!open || image_read(path, &part[PICTURE], why));
+        if (open) size[0] = part[PICTURE].width, size[1] = part[PICTURE].height;
+        done = done && (complete_camera(source, options->undistort, size, view, &reason) ||
+                        fail(why, "%s: %s", open ? path : view->name, reason.text));
     }
-    const int factor = options->downscale;
-    if (!undistort_view(source, options->undistort, view, &with, why) ||
-        !downscale_picture(&view->picture, factor, why) || !downscale_picture(&with.alpha, factor, why) ||
-        !mask_downscale(&with.mask, factor, why) || !keep_companions(&with, view, why)) {
-        close_companions(&with);
-        return fail(why, "%s: %s", path, why->text);
-    }
-    dataset_downscale_camera(&view->camera, factor);
-    if (!wanted) image_close(&view->picture);
-    return keep_arrays(&work->data->store, view, why) || fail(why, "%s: %s", path, why->text);
+    if (done) dataset_downscale_camera(&view->camera, options->downscale);
+    for (int p = 0; p < PARTS; p++) image_close(&part[p]);
+    return done;
 }
 
 // Moves names and points.
 static bool move_to_dataset(reconstruction *source, dataset *out, fault *why) {
     out->views = calloc(source->view_count, sizeof *out->views);
-    if (!out->views) return fail(why, "no memory for %zu views", source->view_count);
+    out->points = malloc((source->point_count + 1) * sizeof *out->points);
+    out->colors = malloc((source->point_count + 1) * sizeof *out->colors);
+    out->picture_folder = strdup(source->pictures);
+    if (!out->views || !out->points || !out->colors || !out->picture_folder)
+        return fail(why, "no memory for %zu views and %zu points", source->view_count, source->point_count);
     out->view_count = source->view_count;
     for (size_t i = 0; i < out->view_count; i++) {
         out->views[i] = (dataset_view){.name = source->views[i].name, .held_out = source->views[i].held_out};
         source->views[i].name = NULL;
     }
     out->point_count = source->point_count;
-    out->points = source->points;
-    out->colors = source->colors;
-    source->points = NULL;
-    source->colors = NULL;
+    for (size_t i = 0; i < out->point_count; i++) {
+        for (int k = 0; k < 3; k++) out->points[i][k] = (float)source->points[i].place[k];
+        memcpy(out->colors[i], source->points[i].color, sizeof *out->colors);
+    }
+    out->track_count = source->track_count;
+    out->tracks = source->tracks;
+    source->tracks = NULL;
+    memcpy(out->offset, source->offset, sizeof out->offset);
     return true;
 }
 
-// The folders of the data, of the model or transforms, of the pictures and of the masks ("": none).
-typedef struct data_folders {
-    char data[PATH_ROOM], model[PATH_ROOM], pictures[PATH_ROOM], masks[PATH_ROOM];
-} data_folders;
-
+// Adds FOLDER/NAME, or FOLDER if the name is NULL, to the files of the data.
 static void add_file(dataset *out, const char *folder, const char *name) {
     char path[PATH_ROOM];
     fault ignored; // a path that is too long is no file
-    if (path_join(path, folder, name, &ignored) && file_id_of(path, &out->files[out->file_count]))
-        out->file_count++;
+    if (name && !path_join(path, folder, name, &ignored)) return;
+    if (file_id_of(name ? path : folder, &out->files[out->file_count])) out->file_count++;
 }
 
-static bool add_files(dataset *out, const reconstruction *source, const data_folders *in, fault *why) {
-    static const char *const names[] = {
-        "cameras.bin",  "images.bin",      "points3D.bin",          "cameras.txt",         "images.txt",
-        "points3D.txt", "transforms.json", "transforms_train.json", "transforms_test.json"};
+static bool add_files(dataset *out, const reconstruction *source, const char *folder, const char *pictures,
+                      fault *why) {
+    static const char *const names[] = {"cameras.bin",          "images.bin",      "cameras.txt",
+                                        "images.txt",           "transforms.json", "transforms_train.json",
+                                        "transforms_test.json", "points3D.bin",    "points3D.txt"};
     const size_t name_count = sizeof names / sizeof *names;
+    char model[PATH_ROOM]; // the folder of the file that lists the views
     out->files = calloc(name_count + 1 + 2 * out->view_count, sizeof *out->files);
     if (!out->files) return fail(why, "no memory for %zu views", out->view_count);
-    for (size_t i = 0; i < name_count; i++) add_file(out, in->model, names[i]);
-    if (source->points_file) add_file(out, in->data, source->points_file);
+    strcpy(model, source->file);
+    *strrchr(model, '/') = '\0';
+    for (size_t i = 0; i < name_count; i++) add_file(out, model, names[i]);
+    if (source->points_file) add_file(out, source->points_file, NULL);
     for (size_t i = 0; i < out->view_count; i++) {
-        char mask[PATH_ROOM];
-        fault ignored; // loading says what is missing
-        add_file(out, in->pictures, out->views[i].name);
-        if (source->views[i].mask)
-            add_file(out, in->data, source->views[i].mask);
-        else if (in->masks[0] && mask_find(in->masks, out->views[i].name, mask, &ignored) &&
-                 file_id_of(mask, &out->files[out->file_count]))
-            out->file_count++;
+        add_file(out, pictures, out->views[i].name);
+        if (source->views[i].mask) add_file(out, folder, source->views[i].mask);
     }
     return true;
 }
 
-static bool is_folder(const char *path) {
-    struct stat status;
-    return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
-}
-
-// The folder holds photographs, itself or in images/.
-static bool has_photographs(const char *folder) {
+// Says what there is instead of cameras.
+static bool fail_without(const char *folder, fault *why) {
     char images[PATH_ROOM];
+    size_t photographs = 0;
+    tally heic = {0};
     fault ignored;
-    int count[2] = {-1, -1};
-    struct dirent **entries[2] = {NULL, NULL};
-    count[0] = scandir(folder, &entries[0], photograph_is, NULL);
-    if (path_join(images, folder, "images", &ignored))
-        count[1] = scandir(images, &entries[1], photograph_is, NULL);
-    for (int i = 0; i < 2; i++) photographs_close(entries[i], count[i]);
-    return count[0] > 0 || count[1] > 0;
-}
-
-static bool find_and_read(const char *folder, data_folders *in, reconstruction *out, fault *why) {
-    struct stat status;
-    *out = (reconstruction){0};
-    if (stat(folder, &status) != 0) return fail(why, "%s: cannot open: %s", folder, strerror(errno));
-    if (!S_ISDIR(status.st_mode)) return fail(why, "%s: not a folder", folder);
-    snprintf(in->data, sizeof in->data, "%s", folder);
-    in->masks[0] = '\0';
-    if (colmap_find(folder, in->model)) {
-        if (!path_join(in->pictures, folder, "images", why) || !path_join(in->masks, folder, "masks", why))
-            return false;
-        if (!is_folder(in->masks)) in->masks[0] = '\0';
-        return colmap_load(in->model, out, why);
+    if (!path_join(images, folder, "images", &ignored)) *images = '\0';
+    for (int i = 0; i < 2; i++) {
+        struct dirent **entries = NULL;
+        const int count = scandir(i == 0 ? folder : images, &entries, NULL, alphasort);
+        for (int k = 0; k < count; k++) {
+            const char *const dot = strrchr(entries[k]->d_name, '.');
+            photographs += (size_t)photograph_is(entries[k]);
+            if (dot && (strcasecmp(dot, ".heic") == 0 || strcasecmp(dot, ".heif") == 0))
+                tally_add(&heic, entries[k]->d_name);
+        }
+        photographs_close(entries, count);
     }
-    if (transforms_are_in(folder)) { // it fits: a folder whose path is too long has no transforms
-        strcpy(in->model, folder);
-        strcpy(in->pictures, folder);
-        if (!transforms_load(folder, out, why)) return false;
-        const bool read = out->points_file || colmap_load_points(folder, out, why);
-        if (!read) reconstruction_close(out);
-        return read;
-    }
-    if (has_photographs(folder))
+    if (heic.count > photographs)
+        return fail(
+            why,
+            "%s: has %zu HEIC files (the first: '%s'), which cannot be read: make JPEGs of them, as by "
+            "`magick mogrify -format jpg *.heic`, and find their cameras by `dsplat poses`",
+            folder, heic.count, heic.first);
+    if (photographs > 0)
         return fail(
             why,
             "%s: has photographs, but neither a COLMAP model nor a transforms.json; `dsplat poses %s -o DATA` "
@@ -339,32 +401,169 @@ static bool find_and_read(const char *folder, data_folders *in, reconstruction *
             folder, folder);
     return fail(
         why,
-        "%s: has neither a COLMAP model (cameras.bin or cameras.txt, in sparse/0, sparse or the folder "
-        "itself) nor transforms_train.json nor transforms.json",
+        "%s: has neither a COLMAP model (cameras.bin or cameras.txt, in sparse/0 and the like, sparse, "
+        "colmap/sparse/0, distorted/sparse/0 or the folder itself) nor transforms_train.json nor "
+        "transforms.json",
         folder);
+}
+
+static bool find_and_read(const char *folder, const dataset_options *options, reconstruction *out,
+                          fault *why) {
+    struct stat status;
+    char model[PATH_ROOM];
+    *out = (reconstruction){0};
+    if (stat(folder, &status) != 0) return fail(why, "%s: cannot open: %s", folder, strerror(errno));
+    if (!S_ISDIR(status.st_mode)) return fail(why, "%s: not a folder", folder);
+    if (colmap_find(folder, false, model)) return colmap_load(model, options->with_tracks, out, why);
+    if (transforms_are_in(folder)) return transforms_load(folder, out, why);
+    return colmap_find(folder, true, model) ? colmap_load(model, options->with_tracks, out, why)
+                                            : fail_without(folder, why);
+}
+
+// One line for each kind.
+static void say_remarks(const dataset *data, const char *folder) {
+    tally remarks[REMARKS] = {{0}};
+    static const char *const text[REMARKS] = {
+        "pictures have another size than their camera, which is fitted to them",
+        "masks have another size than their picture, and are stretched to it",
+        "pictures are damaged, but their rows are whole"};
+    for (size_t i = 0; i < data->view_count; i++) {
+        const dataset_view *const view = &data->views[i];
+        const bool has[REMARKS] = {view->picture.pixels && view->resized, view->mask_resized, view->mended};
+        for (int r = 0; r < REMARKS; r++)
+            if (has[r]) tally_add(&remarks[r], view->name);
+    }
+    for (int r = 0; r < REMARKS; r++) tally_say(&remarks[r], folder, data->view_count, text[r]);
 }
 
 bool dataset_load(const char *folder, const dataset_options *options, dataset *out, fault *why) {
     *out = (dataset){.store = {.most = options->memory}};
-    data_folders in;
     reconstruction source;
     if (options->downscale < 1)
         return fail(why, "cannot divide the pictures' size by %d", options->downscale);
-    if (!find_and_read(folder, &in, &source, why)) return false;
-    bool loaded = move_to_dataset(&source, out, why) && add_files(out, &source, &in, why);
+    loading work = {.folder = folder, .options = options, .data = out};
+    bool loaded = find_and_read(folder, options, &source, why) &&
+                  reconstruction_settle(&source, folder, options->wanted == dataset_no_picture, why);
+    const char *const inside = source.pictures;
+    if (loaded &&
+        snprintf(work.pictures, PATH_ROOM, "%s%s%s", folder, *inside ? "/" : "", inside) >= PATH_ROOM)
+        loaded = fail(why, "%.200s...: the path is too long", folder);
+    loaded =
+        loaded && move_to_dataset(&source, out, why) && add_files(out, &source, folder, work.pictures, why);
     if (loaded) {
-        loading work = {.folder = in.pictures,
-                        .data_folder = in.data,
-                        .masks = in.masks[0] ? in.masks : NULL,
-                        .options = options,
-                        .sources = source.views,
-                        .data = out};
+        work.sources = source.views;
         loaded = read_in_parallel(out->view_count, load_view, &work, why);
         if (loaded) dataset_set_near_planes(&out->views->camera, sizeof *out->views, out->view_count);
+        if (loaded) say_remarks(out, folder);
         out->cut_out = work.with_alpha == out->view_count;
-        out->picture_folder = strcmp(in.model, in.pictures) == 0 ? "" : "images";
     }
     reconstruction_close(&source);
     if (!loaded) dataset_close(out);
     return loaded;
+}
+
+// ---- depth maps
+
+static const char *const depth_suffixes[] = {".png", ".PNG", ".pfm", ".PFM", NULL};
+
+typedef struct map_loading {
+    const char *folder;
+    const dataset_options *options;
+    depth_maps_of of;
+    dataset *data;
+} map_loading;
+
+static bool is_asked(const dataset_view *view, depth_maps_of of) {
+    return of == DEPTH_MAPS_ALL || view->held_out == (of == DEPTH_MAPS_HELD_OUT);
+}
+
+// Treats the map as the picture was treated: undistorts it unless its camera is a fisheye, then downscales it.
+static bool resample_map(const dataset_view *view, int factor, plane *map, fault *why) {
+    plane changed;
+    if (view->camera.model == GS_PINHOLE && !lens_is_ideal(&view->optics)) {
+        if (!lens_undistort_plane(&view->optics, map, &changed, why)) return false;
+        plane_close(map);
+        *map = changed;
+    }
+    if (factor > 1) {
+        if (!plane_downscale(map, factor, &changed, why)) return false;
+        plane_close(map);
+        *map = changed;
+    }
+    return true;
+}
+
+static bool mark_unknown(plane *map, fault *why) {
+    size_t known = 0;
+    for (size_t i = 0; i < plane_size(map); i++) {
+        if (isfinite(map->values[i]))
+            known++;
+        else
+            map->values[i] = NAN;
+    }
+    return known > 0 || fail(why, "none of its values is finite");
+}
+
+static bool load_map(void *context, size_t i, fault *why) {
+    const map_loading *work = context;
+    dataset_view *view = &work->data->views[i];
+    char path[PATH_ROOM];
+    plane map = {0};
+    if (!is_asked(view, work->of)) return true;
+    if (!companion_find(work->folder, view->name, depth_suffixes, path)) {
+        const char *const name = view->name, *const dot = strrchr(name, '.');
+        const int stem = (int)(dot ? (size_t)(dot - name) : strlen(name));
+        return fail(
+            why,
+            "%s: has no depth map of the picture %s, neither %s.png nor %.*s.png nor %s.pfm nor %.*s.pfm",
+            work->folder, name, name, stem, name, name, stem, name);
+    }
+    if (!plane_read(path, &map, why)) return false;
+    fault wrong;
+    bool done = map.width == view->optics.width && map.height == view->optics.height;
+    if (!done)
+        fail(&wrong, "the depth map has %d x %d values, its picture %d x %d", map.width, map.height,
+             view->optics.width, view->optics.height);
+    done = done && mark_unknown(&map, &wrong) && resample_map(view, work->options->downscale, &map, &wrong) &&
+           mark_unknown(&map, &wrong);
+    const size_t bytes = done ? plane_size(&map) * sizeof(float) : 0;
+    float *const kept = done ? picture_store_keep(&work->data->store, map.values, bytes, &wrong) : NULL;
+    if (!kept) {
+        plane_close(&map);
+        return fail(why, "%s: %s", path, wrong.text);
+    }
+    picture_store_free(&work->data->store, view->depth);
+    view->depth = kept;
+    return true;
+}
+
+bool depth_maps_load(dataset *data, const char *folder, const dataset_options *options, depth_maps_of of,
+                     fault *why) {
+    map_loading work = {folder, options, of, data};
+    file_id *files = realloc(data->files, (data->file_count + data->view_count) * sizeof *files);
+    if (!files) return fail(why, "no memory for %zu views", data->view_count);
+    data->files = files;
+    for (size_t i = 0; i < data->view_count; i++) {
+        char path[PATH_ROOM]; // loading says what is missing
+        if (is_asked(&data->views[i], of) &&
+            companion_find(folder, data->views[i].name, depth_suffixes, path))
+            add_file(data, path, NULL);
+    }
+    return read_in_parallel(data->view_count, load_map, &work, why);
+}
+
+// ---- photographs
+
+int photograph_is(const struct dirent *entry) {
+    static const char *const suffixes[] = {".jpg", ".jpeg", ".png"};
+    const char *const dot = strrchr(entry->d_name, '.');
+    for (size_t i = 0; dot && dot > entry->d_name && i < sizeof suffixes / sizeof *suffixes; i++)
+        if (strcasecmp(dot, suffixes[i]) == 0) return 1;
+    return 0;
+}
+
+void photographs_close(struct dirent **entries, int count) {
+    if (count < 0) return;
+    for (int i = 0; i < count; i++) free(entries[i]);
+    free(entries);
 }

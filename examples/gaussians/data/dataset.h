@@ -3,13 +3,10 @@
 // motion found.
 #pragma once
 
-#include "files/fault.h"
 #include "images/image.h"
-#include "distwar_gs.h"
-#include "lens.h"
-#include "files/path.h"
 #include "images/picture_store.h"
-#include <stddef.h>
+#include "reconstruction.h"
+#include <dirent.h>
 
 C_LINKAGE_BEGIN
 
@@ -20,9 +17,12 @@ typedef struct dataset_view {
     image picture;    // RGB; empty if not wanted
     uint8_t *alpha;   // [height][width] of the picture; NULL if it has none or is not wanted
     uint8_t *mask;    // [height][width]: 255, or 0: the pixel does not count; NULL: all count
-    float *depth;     // [height][width] of the picture, NaN: unknown (depth_maps.h); NULL: none
+    float *depth;     // [height][width] of the picture, NaN: unknown (depth_maps_load); NULL: none
     char *mask_path;  // of the mask's file, inside the data's folder; NULL: none was read
     bool held_out;    // for measuring, not for training
+    // What was done to it, of which one line for all has told: its lens was fitted to the picture, its mask to the
+    // picture, the picture's file is damaged where no row is.
+    bool resized, mask_resized, mended;
 } dataset_view;
 
 typedef struct dataset {
@@ -31,9 +31,12 @@ typedef struct dataset {
     size_t point_count;  // 0: the data has none
     float (*points)[3];  // world
     uint8_t (*colors)[3];
-    const char
-        *picture_folder; // of the names, inside the data's folder: "images", or "" for the folder itself
-    bool cut_out;        // every picture has an alpha channel: an object without surroundings
+    size_t track_count;
+    track_entry *tracks; // which views see which points, by point; with_tracks
+    double
+        offset[3]; // what the data's coordinates have over those of cameras and points: reconstruction_settle
+    char *picture_folder; // of the names, inside the data's folder: "images", or "" for the folder itself
+    bool cut_out;         // every picture has an alpha channel: an object without surroundings
     size_t file_count;
     file_id *files;      // all files of the data: those of the model or transforms, and the pictures
     picture_store store; // has the memory of the views' pictures, alpha, masks and depth
@@ -50,19 +53,21 @@ typedef struct dataset_options {
     bool undistort;       // makes pinholes of fisheyes too; of other lenses always
     bool mask_from_alpha; // alpha 0: the pixel does not count; alpha is not blended and not kept
     size_t memory;        // picture_store.most of the arrays
+    bool with_tracks;     // tracks are wanted
 } dataset_options;
 
 // Loads the first of these that it finds:
-// 1. A COLMAP model in FOLDER/sparse/0, FOLDER/sparse or FOLDER itself (see colmap.h), with pictures in
-//    FOLDER/images.
-// 2. FOLDER/transforms_train.json and FOLDER/transforms_test.json (see transforms.h).
-// 3. FOLDER/transforms.json.
-// Beside transforms files that name no file of points, FOLDER/points3D.bin or points3D.txt of COLMAP may hold points.
+// 1. The largest COLMAP model in FOLDER/sparse/*, FOLDER/sparse or FOLDER itself (colmap_find).
+// 2. FOLDER/transforms_train.json and FOLDER/transforms_test.json, or FOLDER/transforms.json (transforms.h).
+// 3. The largest COLMAP model in FOLDER/colmap/sparse/* and FOLDER/distorted/sparse/*.
+// The rules for all of them are those of reconstruction_settle.
 //
-// Masks: beside a COLMAP model FOLDER/masks, if it exists, has one for each picture (mask.h); in
-// transforms.json a frame may name one. A pixel counts if neither its mask nor, with mask_from_alpha, its
-// alpha is 0; after undistortion and downscaling if all pixels that it comes from count. Each picture has
-// pixels that count.
+// Masks: FOLDER/masks of a COLMAP model may have some (companion_find); in transforms.json a frame may name one. Black
+// pixels do not count. A pixel counts if neither its mask nor, with mask_from_alpha, its alpha is 0; after undistortion
+// and downscaling if all pixels that it comes from count. Each picture has pixels that count.
+//
+// A picture of another size than its camera's is one that was made smaller or larger, and so is its mask: the lens is
+// fitted to it (lens_resize). It is an error if its sides have no factor in common.
 //
 // Pictures are read in parallel, once each: decoded, blended with the background, undistorted at full size
 // (see lens.h), downscaled. A camera's fx and cx are divided by the factor exactly, so are fy and cy. Rows
@@ -85,5 +90,26 @@ void dataset_hold_out(dataset *data, size_t every);
 // Fails if the path (NULL: none) leads to one of the data's files. Call it before writing to the path.
 bool dataset_spared(const dataset *data, const char *path, fault *why);
 void dataset_close(dataset *data); // harmless on {0} and twice
+
+// ---- depth maps of photographs, as networks estimate them from single pictures
+
+// The views whose maps are read.
+typedef enum depth_maps_of { DEPTH_MAPS_TRAINING, DEPTH_MAPS_HELD_OUT, DEPTH_MAPS_ALL } depth_maps_of;
+
+// Reads the depth maps of views, those held out or the others, into view->depth: the first of NAME.png, STEM.png,
+// NAME.pfm, STEM.pfm in the folder (companion_find, plane.h), which has the size of the photograph's file. It holds
+// inverse depth, scaled and shifted by numbers that are not known: depth is the camera's z, of a fisheye the
+// distance. It is undistorted and downscaled with the picture, as `options` say with which the data was loaded.
+// Values that are not finite, and those that are made of one, are unknown: NaN. Each map has known values. The
+// files become files of the data. After a failure some views may have maps.
+bool depth_maps_load(dataset *data, const char *folder, const dataset_options *options, depth_maps_of of,
+                     fault *why);
+
+// ---- the photographs in a folder, by the suffix of their names
+
+// For scandir, whose array it takes: .jpg, .jpeg and .png, in any case.
+int photograph_is(const struct dirent *entry);
+// Frees what scandir has returned; count < 0: nothing.
+void photographs_close(struct dirent **entries, int count);
 
 C_LINKAGE_END

@@ -3,6 +3,7 @@
 #include "lenses.h"
 #include <float.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 const lens_parameter lens_parameters[LENS_PARAMETERS] = {
@@ -33,6 +34,80 @@ const lens_parameter *lens_find_parameter(const char *name, size_t length) {
         if (strlen(lens_parameters[i].name) == length && memcmp(lens_parameters[i].name, name, length) == 0)
             return &lens_parameters[i];
     return NULL;
+}
+
+// In COLMAP's numbering (4.2). parameters: names of lens.h in COLMAP's order, where f is fx and fy; NULL: cannot be read.
+static const struct {
+    const char *name, *parameters;
+    bool fisheye;
+} models[] = {
+    {.name = "SIMPLE_PINHOLE", .parameters = "f cx cy"},
+    {.name = "PINHOLE", .parameters = "fx fy cx cy"},
+    {.name = "SIMPLE_RADIAL", .parameters = "f cx cy k1"},
+    {.name = "RADIAL", .parameters = "f cx cy k1 k2"},
+    {.name = "OPENCV", .parameters = "fx fy cx cy k1 k2 p1 p2"},
+    {.name = "OPENCV_FISHEYE", .parameters = "fx fy cx cy k1 k2 k3 k4", .fisheye = true},
+    {.name = "FULL_OPENCV"},
+    {.name = "FOV"},
+    {.name = "SIMPLE_RADIAL_FISHEYE", .parameters = "f cx cy k1", .fisheye = true},
+    {.name = "RADIAL_FISHEYE", .parameters = "f cx cy k1 k2", .fisheye = true},
+    {.name = "THIN_PRISM_FISHEYE"},
+    {.name = "RAD_TAN_THIN_PRISM_FISHEYE"},
+    {.name = "SIMPLE_DIVISION"},
+    {.name = "DIVISION"},
+    {.name = "SIMPLE_FISHEYE", .parameters = "f cx cy", .fisheye = true},
+    {.name = "FISHEYE", .parameters = "fx fy cx cy", .fisheye = true},
+    {.name = "EUCM"},
+    {.name = "EQUIRECTANGULAR"},
+};
+
+enum { MODELS = sizeof models / sizeof *models };
+
+int lens_model_number(const char *name) {
+    for (int i = 0; i < MODELS; i++)
+        if (strcmp(models[i].name, name) == 0) return i;
+    return -1;
+}
+
+const char *lens_model_name(int model) {
+    return model >= 0 && model < MODELS ? models[model].name : "unknown";
+}
+
+// Moves on to the next word and returns its length; 0: there is none.
+static size_t next_word(const char **at) {
+    *at += strspn(*at, " ");
+    return strcspn(*at, " ");
+}
+
+int lens_model_parameter_count(int model) {
+    if (model < 0 || model >= MODELS || !models[model].parameters) return 0;
+    int count = 0;
+    const char *at = models[model].parameters;
+    for (size_t length; (length = next_word(&at)) > 0; at += length) count++;
+    return count;
+}
+
+bool lens_model_is_fisheye(int model) {
+    return model >= 0 && model < MODELS && models[model].fisheye;
+}
+
+void lens_model_apply(int model, const double *values, lens *optics) {
+    const char *at = models[model].parameters;
+    for (size_t length; (length = next_word(&at)) > 0; at += length, values++) {
+        const lens_parameter *parameter = lens_find_parameter(at, length);
+        if (parameter)
+            *lens_value(optics, parameter) = *values;
+        else // f
+            optics->fx = optics->fy = *values;
+    }
+    optics->fisheye = models[model].fisheye;
+}
+
+void lens_model_list(char text[160]) {
+    size_t used = 0;
+    for (int i = 0; i < MODELS; i++)
+        if (models[i].parameters && used < 160)
+            used += (size_t)snprintf(text + used, 160 - used, "%s%s", used ? ", " : "", models[i].name);
 }
 
 static bool side_is_possible(int32_t side) {
@@ -118,6 +193,18 @@ void lens_complete(lens *optics, int width, int height) {
         optics->fy = optics->angle_y == 0 ? optics->fx : optics->height / 2.0 / tan(optics->angle_y / 2);
     if (isnan(optics->cx)) optics->cx = optics->width / 2.0;
     if (isnan(optics->cy)) optics->cy = optics->height / 2.0;
+}
+
+bool lens_resize(lens *optics, int width, int height) {
+    const double w = optics->width, h = optics->height;
+    // One factor must explain both sides to less than a pixel, and a side that is equal explains nothing.
+    const double least = fmax((width - 1) / w, (height - 1) / h),
+                 most = fmin((width + 1) / w, (height + 1) / h);
+    if (width == w || height == h || !(least < most)) return false;
+    optics->fx *= width / w, optics->cx *= width / w;
+    optics->fy *= height / h, optics->cy *= height / h;
+    optics->width = width, optics->height = height;
+    return true;
 }
 
 gs_camera lens_pinhole(const lens *optics) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The lens of a photograph: how it maps rays to pixels, and how to undistort the photograph to that of an
-// ideal pinhole.
+// The lens of a photograph: how it maps rays to pixels, how to undistort the photograph to that of an ideal pinhole, and
+// the names that COLMAP and transforms.json have for lenses.
 #pragma once
 
 #include "files/fault.h"
@@ -45,12 +45,25 @@ const lens_parameter *lens_find_parameter(const char *name, size_t length);
 // A distortion other than 0 that a lens of this kind does not have, or NULL.
 const lens_parameter *lens_foreign_distortion(const lens *optics);
 
+// The lenses by COLMAP's numbers and names, which transforms.json has too. The list is in lens.c.
+int lens_model_number(const char *name);   // -1 if there is no such name
+const char *lens_model_name(int model);    // "unknown" if no model has that number
+int lens_model_parameter_count(int model); // 0 if the model is unknown or cannot be read
+bool lens_model_is_fisheye(int model);
+// Sets the parameters of a model that can be read; values: in COLMAP's order.
+void lens_model_apply(int model, const double *values, lens *optics);
+// The names of the models that can be read, separated by commas.
+void lens_model_list(char text[160]);
+
 // Whether a reader may accept the lens. If not, the text says what is wrong ("images of 0 x 6 pixels;
 // ..."); callers put the file and a name before it. A fisheye needs a focal length, and a distortion that
 // grows with the angle up to the picture's corners or to 85 degrees.
 bool lens_check(const lens *optics, fault *why);
 // Replaces all open values by what follows from the picture's size. Each side: 1..GS_MAX_SIZE.
 void lens_complete(lens *optics, int width, int height);
+// Fits a complete lens to a picture that was made smaller or larger in both directions alike, to a pixel. False: the
+// picture is no such one.
+bool lens_resize(lens *optics, int width, int height);
 // The ideal pinhole of a complete lens, without a pose and a near plane.
 gs_camera lens_pinhole(const lens *optics);
 // The lens as it is where gs_camera has its model and `undistort` is false, else its ideal pinhole.

@@ -1,78 +1,361 @@
 // SPDX-License-Identifier: MIT
+// Collects what readers list, and applies the rules that are the same for all of them.
 #include "reconstruction.h"
 #include "gpu/growing.h"
-#include "files/path.h"
+#include "gpu/vector.h"
+#include <errno.h>
+#include <inttypes.h>
 #include <math.h>
-#include <string.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <strings.h>
+#include <sys/stat.h>
 
-bool reconstruction_place(const double from[3], float to[3]) {
-    for (int i = 0; i < 3; i++) to[i] = (float)from[i];
-    return hypot(hypot(from[0], from[1]), from[2]) <= 1e18;
+bool fail_at(fault *why, const record_place *place, const char *format, ...) {
+    char text[sizeof why->text]; // the arguments may lie in *why
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    const bool frame = strcmp(place->unit, "frames") == 0;
+    return fail(why, frame ? "%s: %s[%" PRIu64 "]: %s" : "%s: at %s %" PRIu64 ": %s", place->path,
+                place->unit, place->number, text);
 }
 
-bool reconstruction_add_view(reconstruction *scene, const char *name, const reconstruction_view *view,
-                             fault *why) {
+void tally_add(tally *t, const char *name) {
+    if (t->count++ == 0) snprintf(t->first, sizeof t->first, "%s", name);
+}
+
+void tally_say(const tally *t, const char *path, size_t all, const char *what) {
+    fault line; // one line, whatever the names hold
+    if (t->count == 0) return;
+    fail(&line, "%s: %zu of %zu %s (the first: '%s')", path, t->count, all, what, t->first);
+    fprintf(stderr, "dsplat: %s\n", line.text);
+}
+
+// ---- what readers add
+
+// The largest entry of M^T M - 1, or infinity.
+static double skewness(const double m[9]) {
+    double largest = 0;
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < 3; j++) {
+            const double entry = m[i] * m[j] + m[3 + i] * m[3 + j] + m[6 + i] * m[6 + j] - (i == j);
+            if (!(fabs(entry) <= largest)) largest = isfinite(entry) ? fabs(entry) : INFINITY;
+        }
+    return largest;
+}
+
+bool rotation_of(double m[9], double *scale, fault *why) {
+    const double tolerance = 5e-3;
+    double cofactors[9], one[9];
+    const double determinant = determinant_and_cofactors(m, cofactors), skew = skewness(m);
+    *scale = skew <= tolerance ? 1 : cbrt(determinant);
+    for (int i = 0; i < 9; i++) one[i] = m[i] / *scale;
+    if (!(determinant > 0) || !(skewness(one) <= tolerance))
+        return fail(
+            why,
+            "not a rotation: M^T M differs from 1 by up to %g (%g is tolerated), and its determinant is %g",
+            skew, tolerance, determinant);
+    nearest_rotation(one);
+    memcpy(m, one, sizeof one);
+    return true;
+}
+
+static bool is_near(const double place[3]) {
+    return hypot(hypot(place[0], place[1]), place[2]) <= 1e18;
+}
+
+bool reconstruction_add_view(reconstruction *r, const record_place *place, const char *name,
+                             const reconstruction_view *view, fault *why) {
+    reconstruction_view added = *view;
+    const double *const t = view->translation;
+    fault reason;
     if (!path_stays_inside(name))
-        return fail(why, "image name '%.200s' is empty or leaves the images folder", name);
-    reconstruction_view *views =
-        growing(scene->views, scene->view_count, &scene->view_room, sizeof *scene->views);
-    char *copy = views ? strdup(name) : NULL, *mask = copy && view->mask ? strdup(view->mask) : NULL;
-    if (views) scene->views = views;
-    if (!copy || (view->mask && !mask)) {
-        free(copy);
-        return fail(why, "no memory for %zu images", scene->view_count + 1);
+        return fail_at(why, place, "image name '%.200s' is empty or leaves the images folder", name);
+    if (!lens_check(&added.optics, &reason)) return fail_at(why, place, "the camera has %s", reason.text);
+    if (!is_near(t))
+        return fail_at(why, place, "image '%.200s' has the translation %g, %g, %g", name, t[0], t[1], t[2]);
+    added.name = strdup(name);
+    added.mask = added.name && view->mask ? strdup(view->mask) : NULL;
+    if (added.name && (!view->mask || added.mask) &&
+        append(&r->views, &r->view_count, &r->view_room, &added, sizeof added))
+        return true;
+    free(added.name);
+    free(added.mask);
+    return fail_at(why, place, "no memory for %zu images", r->view_count + 1);
+}
+
+bool reconstruction_add_point(reconstruction *r, const record_place *place, const double at[3],
+                              const uint8_t color[3], fault *why) {
+    const reconstruction_point point = {{at[0], at[1], at[2]}, {color[0], color[1], color[2]}};
+    if (!is_near(at))
+        return fail_at(why, place, "point number %zu is at %g, %g, %g", r->point_count, at[0], at[1], at[2]);
+    return append(&r->points, &r->point_count, &r->point_room, &point, sizeof point) ||
+           fail_at(why, place, "no memory for %zu points", r->point_count + 1);
+}
+
+void reconstruction_close(reconstruction *r) {
+    for (size_t i = 0; i < r->view_count; i++) {
+        free(r->views[i].name);
+        free(r->views[i].mask);
     }
-    views[scene->view_count] = *view;
-    views[scene->view_count].mask = mask;
-    views[scene->view_count++].name = copy;
-    return true;
+    free(r->views);
+    free(r->points_file);
+    free(r->points);
+    free(r->tracks);
+    *r = (reconstruction){0};
 }
 
-bool reconstruction_add_point(reconstruction *scene, const float point[3], const uint8_t color[3],
-                              fault *why) {
-    size_t room = scene->point_room;
-    float(*points)[3] = growing(scene->points, scene->point_count, &room, sizeof *scene->points);
-    if (points) scene->points = points;
-    uint8_t(*colors)[3] =
-        points ? growing(scene->colors, scene->point_count, &scene->point_room, sizeof *scene->colors) : NULL;
-    if (!colors) return fail(why, "no memory for %zu points", scene->point_count + 1);
-    scene->colors = colors;
-    memcpy(points[scene->point_count], point, sizeof *points);
-    memcpy(colors[scene->point_count++], color, sizeof *colors);
-    return true;
+// ---- files of pictures
+
+bool is_file_in(const char *folder, const char *name) {
+    char path[PATH_ROOM];
+    fault ignored;
+    struct stat status;
+    if (!path_join(path, folder, name, &ignored)) return false;
+    // A file that cannot be examined counts as existing: reading it gives the reason.
+    return stat(path, &status) == 0 ? !S_ISDIR(status.st_mode) : errno != ENOENT && errno != ENOTDIR;
 }
 
-bool reconstruction_add_sighting(reconstruction *scene, const sighting *seen, fault *why) {
-    sighting *all =
-        growing(scene->sightings, scene->sighting_count, &scene->sighting_room, sizeof *scene->sightings);
-    if (!all) return fail(why, "no memory for %zu track entries", scene->sighting_count + 1);
-    scene->sightings = all;
-    all[scene->sighting_count++] = *seen;
-    return true;
+static const char *suffix_of(const char *name) {
+    const char *const slash = strrchr(name, '/'), *const dot = strrchr(slash ? slash : name, '.');
+    return dot ? dot : name + strlen(name);
 }
 
-static int compare_names(const void *a, const void *b) {
-    return strcmp(((const reconstruction_view *)a)->name, ((const reconstruction_view *)b)->name);
+const char *const mask_suffixes[] = {".png", ".PNG", NULL};
+
+bool companion_find(const char *folder, const char *name, const char *const *suffixes, char path[PATH_ROOM]) {
+    const int lengths[2] = {(int)strlen(name), (int)(suffix_of(name) - name)};
+    fault ignored;
+    for (; *suffixes; suffixes++)
+        for (int i = 0; i < 2; i++) {
+            char file[PATH_ROOM];
+            if (snprintf(file, sizeof file, "%.*s%s", lengths[i], name, *suffixes) < (int)sizeof file &&
+                is_file_in(folder, file) && path_join(path, folder, file, &ignored))
+                return true;
+        }
+    return false;
 }
 
-bool reconstruction_sort(reconstruction *scene, const char *path, fault *why) {
-    if (scene->view_count == 0) return fail(why, "%s: holds no images", path);
-    qsort(scene->views, scene->view_count, sizeof *scene->views, compare_names);
-    for (size_t i = 1; i < scene->view_count; i++)
-        if (strcmp(scene->views[i].name, scene->views[i - 1].name) == 0)
-            return fail(why, "%s: two images are named '%.500s'", path, scene->views[i].name);
-    return true;
+static bool is_heic(const char *name) {
+    return strcasecmp(suffix_of(name), ".heic") == 0 || strcasecmp(suffix_of(name), ".heif") == 0;
 }
 
-void reconstruction_close(reconstruction *scene) {
-    for (size_t i = 0; i < scene->view_count; i++) {
-        free(scene->views[i].name);
-        free(scene->views[i].mask);
+// The name that the picture has in the folder.
+static bool find_picture(const char *folder, const char *name, char found[PATH_ROOM]) {
+    static const char *const suffixes[] = {".png", ".jpg", ".jpeg", ".PNG", ".JPG", ".JPEG"};
+    const char *const own = suffix_of(name);
+    if (snprintf(found, PATH_ROOM, "%s", name) >= PATH_ROOM) return false;
+    if (!is_heic(name) && is_file_in(folder, found)) return true;
+    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
+        const bool other_case = strcasecmp(own, suffixes[i]) == 0;
+        const int length = (int)(other_case || is_heic(name) ? own - name : (long)strlen(name));
+        if (snprintf(found, PATH_ROOM, "%.*s%s", length, name, suffixes[i]) < PATH_ROOM &&
+            is_file_in(folder, found))
+            return true;
     }
-    free(scene->views);
-    free(scene->points_file);
-    free(scene->points);
-    free(scene->colors);
-    free(scene->sightings);
-    *scene = (reconstruction){0};
+    return false;
+}
+
+// ---- the rules
+
+// How many views have a picture in the folder; at most `enough` are looked for in vain.
+static size_t pictures_in(const reconstruction *r, const char *folder) {
+    size_t count = 0;
+    char found[PATH_ROOM];
+    for (size_t i = 0; i < r->view_count; i++) count += find_picture(folder, r->views[i].name, found);
+    return count;
+}
+
+static bool skip_missing(reconstruction *r, const char *folder, const char *pictures, fault *why) {
+    tally missing = {0};
+    size_t kept = 0;
+    for (size_t i = 0; i < r->view_count; i++) {
+        reconstruction_view *const view = &r->views[i];
+        char found[PATH_ROOM];
+        if (find_picture(pictures, view->name, found)) {
+            char *const name = strdup(found);
+            if (!name) return fail(why, "%s: no memory for its images", r->file);
+            free(view->name);
+            view->name = name;
+            const reconstruction_view here = *view;
+            *view = (reconstruction_view){0};
+            r->views[kept++] = here;
+        } else {
+            tally_add(&missing, view->name);
+            free(view->name);
+            free(view->mask);
+            *view = (reconstruction_view){0};
+        }
+    }
+    tally_say(&missing, folder, r->view_count, "views have no picture and are skipped");
+    r->view_count = kept;
+    return true;
+}
+
+static bool find_pictures(reconstruction *r, const char *folder, bool cameras_only, fault *why) {
+    static const char *const folders[] = {"", "images", "", "input", "images_2", "images_4", "images_8"};
+    size_t most = 0;
+    char path[PATH_ROOM], best[PATH_ROOM];
+    tally heic = {0};
+    const char *pictures = r->in_images ? "images" : "";
+    snprintf(best, sizeof best, "%s", folder);
+    for (size_t i = r->in_images; i < sizeof folders / sizeof *folders && most < r->view_count; i++) {
+        snprintf(path, sizeof path, "%s%s%s", folder, *folders[i] ? "/" : "",
+                 folders[i]); // too long: has none
+        const size_t count = pictures_in(r, path);
+        if (count <= most) continue;
+        most = count;
+        pictures = folders[i];
+        strcpy(best, path);
+    }
+    strcpy(r->pictures, pictures);
+    if (most == 0 && cameras_only) return true;
+    for (size_t i = 0; i < r->view_count; i++)
+        if (is_heic(r->views[i].name)) tally_add(&heic, r->views[i].name);
+    if (most == 0 && heic.count > 0)
+        return fail(
+            why,
+            "%s: %zu of %zu images are HEIC (the first: '%s'), which cannot be read: make JPEGs of the same "
+            "names of them, as by `magick mogrify -format jpg *.heic`",
+            folder, heic.count, r->view_count, heic.first);
+    if (most == 0)
+        return fail(
+            why,
+            "%s: none of the pictures of its %zu views exists, the first being '%s', in %s, its images, input, "
+            "images_2, images_4 or images_8",
+            r->file, r->view_count, r->views->name, folder);
+    if (strcmp(pictures, r->in_images ? "images" : "") != 0)
+        fprintf(stderr, "dsplat: %s: the pictures are read from %s, as images has fewer of them\n", folder,
+                best);
+    return skip_missing(r, folder, best, why);
+}
+
+// By name, held-out ones first.
+static int compare_views(const void *a, const void *b) {
+    const reconstruction_view *const x = a, *const y = b;
+    const int order = strcmp(x->name, y->name);
+    return order ? order : y->held_out - x->held_out;
+}
+
+// A picture that is both to train on and held out is held out, unless none would be left to train on.
+static bool sort_views(reconstruction *r, const char *folder, fault *why) {
+    tally both = {0};
+    size_t kept = 0, training = 0;
+    const size_t all = r->view_count;
+    qsort(r->views, all, sizeof *r->views, compare_views);
+    for (size_t i = 0; i < all; i++) {
+        reconstruction_view *const view = &r->views[i], *const last = &r->views[kept - (kept > 0)];
+        if (kept > 0 && strcmp(view->name, last->name) == 0) {
+            if (view->held_out == last->held_out)
+                return fail(why, "%s: two images are named '%.500s'", r->file, view->name);
+            tally_add(&both, view->name);
+            free(view->name);
+            free(view->mask);
+            *view = (reconstruction_view){0};
+            continue;
+        }
+        const reconstruction_view here = *view;
+        *view = (reconstruction_view){0};
+        r->views[kept++] = here;
+        training += !here.held_out;
+    }
+    r->view_count = kept;
+    for (size_t i = 0; i < kept && training == 0 && both.count > 0; i++) r->views[i].held_out = false;
+    tally_say(&both, folder, kept,
+              training > 0 ? "pictures are both to train on and held out, and are held out"
+                           : "pictures are both to train on and held out: this split is ignored");
+    return true;
+}
+
+// Masks that no frame names lie in masks/.
+static bool find_masks(reconstruction *r, const char *folder, fault *why) {
+    char masks[PATH_ROOM], path[PATH_ROOM];
+    tally without = {0};
+    bool any = false;
+    struct stat status;
+    if (!path_join(masks, folder, "masks", why)) return false;
+    const bool look = r->in_images && stat(masks, &status) == 0 && S_ISDIR(status.st_mode);
+    for (size_t i = 0; i < r->view_count; i++) {
+        reconstruction_view *const view = &r->views[i];
+        any |= view->mask != NULL;
+        if (view->mask && !is_file_in(folder, view->mask)) {
+            free(view->mask);
+            view->mask = NULL;
+        }
+        if (!view->mask && look && companion_find(masks, view->name, mask_suffixes, path)) {
+            view->mask = strdup(path + strlen(folder) + 1);
+            if (!view->mask) return fail(why, "%s: no memory for its name", path);
+        }
+        if (!view->mask) tally_add(&without, view->name);
+    }
+    if (look || any)
+        tally_say(&without, folder, r->view_count, "pictures have no mask, so all their pixels count");
+    return true;
+}
+
+static int compare_ids(const void *a, const void *b) {
+    const int64_t x = ((const int64_t *)a)[0], y = ((const int64_t *)b)[0];
+    return (x > y) - (x < y);
+}
+
+// Indices of views in place of their ids. Entries of images that are not there go.
+static bool settle_tracks(reconstruction *r, fault *why) {
+    int64_t(*const ids)[2] = calloc(r->view_count + 1, sizeof *ids); // id, index
+    if (!ids) return fail(why, "%s: no memory for %zu images", r->file, r->view_count);
+    for (size_t i = 0; i < r->view_count; i++) ids[i][0] = r->views[i].id, ids[i][1] = (int64_t)i;
+    qsort(ids, r->view_count, sizeof *ids, compare_ids);
+    size_t kept = 0;
+    for (size_t i = 0; i < r->track_count; i++) {
+        const int64_t(*const found)[2] =
+            bsearch(&r->tracks[i].view, ids, r->view_count, sizeof *ids, compare_ids);
+        if (found) r->tracks[kept++] = (track_entry){(*found)[1], r->tracks[i].point};
+    }
+    r->track_count = kept;
+    free(ids);
+    return true;
+}
+
+// Map coordinates have seven digits before the point, as many as floats have in all: where the cameras are farther from
+// the origin than 256 times their spread, the origin moves to a round place among them.
+static void move_origin(reconstruction *r, const char *folder) {
+    double middle[3] = {0}, spread = 0, far = 0;
+    for (int pass = 0; pass < 2; pass++)
+        for (size_t i = 0; i < r->view_count; i++) {
+            const reconstruction_view *const view = &r->views[i];
+            double center[3];
+            for (int k = 0; k < 3; k++) {
+                center[k] = 0;
+                for (int j = 0; j < 3; j++) center[k] -= view->rotation[3 * j + k] * view->translation[j];
+                if (pass == 0) middle[k] += center[k] / (double)r->view_count;
+                center[k] -= middle[k];
+            }
+            if (pass == 1) spread = fmax(spread, hypot(hypot(center[0], center[1]), center[2]));
+        }
+    far = hypot(hypot(middle[0], middle[1]), middle[2]);
+    if (spread <= 1e-9 * far) spread = 1; // they are in one place
+    if (!(far > 256 * spread)) return;
+    const double step = exp2(floor(log2(spread)));
+    for (int k = 0; k < 3; k++) r->offset[k] = rint(middle[k] / step) * step;
+    for (size_t i = 0; i < r->view_count; i++)
+        for (int k = 0; k < 9; k++)
+            r->views[i].translation[k / 3] += r->views[i].rotation[k] * r->offset[k % 3];
+    for (size_t i = 0; i < r->point_count; i++)
+        for (int k = 0; k < 3; k++) r->points[i].place[k] -= r->offset[k];
+    fprintf(
+        stderr,
+        "dsplat: %s: far from the origin: coordinates are taken from %.15g, %.15g, %.15g, which a .ply of the scene "
+        "says\n",
+        folder, r->offset[0], r->offset[1], r->offset[2]);
+}
+
+bool reconstruction_settle(reconstruction *r, const char *folder, bool cameras_only, fault *why) {
+    if (r->view_count == 0) return fail(why, "%s: holds no images", r->file);
+    tally_say(&r->scaled, folder, r->view_count, "rotations have a scale, which is divided out");
+    if (!find_pictures(r, folder, cameras_only, why) || !sort_views(r, folder, why) ||
+        !find_masks(r, folder, why) || !settle_tracks(r, why))
+        return false;
+    move_origin(r, folder);
+    return true;
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// What readers of COLMAP models and transforms.json produce: the pose and the lens of each photograph, and
-// points. The photographs are not read yet.
+// What readers of COLMAP models and transforms.json list, as their files have it and in double precision: the pose and
+// the lens of each photograph, its mask, points. The rules for all of them are here: reconstruction_settle.
 #pragma once
 
-#include "files/fault.h"
+#include "files/path.h"
 #include "lens.h"
 #include <stddef.h>
 
@@ -11,41 +11,108 @@ C_LINKAGE_BEGIN
 
 typedef struct reconstruction_view {
     char *name; // the picture's path inside its folder
-    char *mask; // the mask's, inside the folder of the data; NULL: not named
+    char *mask; // the mask's, inside the folder of the data; NULL: none
     lens optics;
-    float rotation[9], translation[3]; // as in gs_camera
+    double rotation[9], translation[3]; // as in gs_camera
     bool held_out;
-    int32_t id; // COLMAP's
+    int64_t id; // COLMAP's
 } reconstruction_view;
 
-// A point that was found in a photograph: indices.
-typedef struct sighting {
-    uint32_t view, point;
-} sighting;
+typedef struct reconstruction_point {
+    double place[3]; // world
+    uint8_t color[3];
+} reconstruction_point;
+
+// A point that was found in a photograph.
+typedef struct track_entry {
+    int64_t view;   // the image's id; after reconstruction_settle its index
+    uint32_t point; // index
+} track_entry;
+
+// Views or other things of one kind, for one line that warns of all.
+typedef struct tally {
+    size_t count;
+    char first[256]; // its name
+} tally;
 
 typedef struct reconstruction {
+    char file[PATH_ROOM]; // that lists the views, for messages
+    bool in_images;       // the pictures lie in images/ rather than in the folder of the data
+    char pictures
+        [PATH_ROOM]; // their folder, inside that of the data; "": that itself. Set by reconstruction_settle
     size_t view_count, view_room;
     reconstruction_view *views;
     size_t point_count, point_room;
-    float (*points)[3]; // world
-    uint8_t (*colors)[3];
-    char *points_file; // that transforms.json names, inside the folder of the data; NULL: none
-    size_t sighting_count, sighting_room;
-    sighting *sightings; // by point; empty unless asked for
+    reconstruction_point *points;
+    char *points_file; // the path of the file of points; NULL: none
+    bool with_tracks;  // asks a reader for tracks
+    size_t track_count, track_room;
+    track_entry *tracks; // by point
+    double offset
+        [3]; // of the data's coordinates over those of the views and points; 0 before reconstruction_settle
+    tally scaled; // rotations with a scale that was divided out
 } reconstruction;
 
-// Converts a position in the world or in a camera's space to floats. False if it is not finite or farther
-// than 1e18 from the origin, as squares of distances must be floats too.
-bool reconstruction_place(const double from[3], float to[3]);
-// Append a view (`name` and view->mask are copied) or a point. Both fail if there is no memory, add_view also
-// if the name is empty or leaves the folder of the pictures. The messages do not name a file.
-bool reconstruction_add_view(reconstruction *scene, const char *name, const reconstruction_view *view,
-                             fault *why);
-bool reconstruction_add_point(reconstruction *scene, const float point[3], const uint8_t color[3],
-                              fault *why);
-bool reconstruction_add_sighting(reconstruction *scene, const sighting *seen, fault *why);
-// Sorts the views by name. Fails, naming the file `path`, if there is no view or if two have one name.
-bool reconstruction_sort(reconstruction *scene, const char *path, fault *why);
-void reconstruction_close(reconstruction *scene); // harmless on {0} and twice
+// Where a record begins, for messages: "FILE: at line 3: ", or with the unit "frames" "FILE: frames[3]: ".
+typedef struct record_place {
+    const char *path, *unit;
+    uint64_t number;
+} record_place;
+
+// fail() with the place before the text
+bool fail_at(fault *why, const record_place *place, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+// Counts one more.
+void tally_add(tally *t, const char *name);
+// Prints "dsplat: PATH: COUNT of ALL ...", of a count of 0 nothing.
+void tally_say(const tally *t, const char *path, size_t all, const char *what);
+
+// Makes the matrix the nearest rotation. Fails unless it is a rotation, to 5e-3 in each entry of M^T M, times *scale;
+// "not a rotation: ...". *scale is 1 if the matrix needs none.
+bool rotation_of(double m[9], double *scale, fault *why);
+
+// Append a view (`name` and view->mask are copied) or a point, after the checks that all readers share.
+// Refused: an image name that is empty or leaves the folder of the images, a lens that lens_check refuses, a camera or a
+// point that is not finite or farther than 1e18 from the origin, as squares of distances must be floats too.
+bool reconstruction_add_view(reconstruction *r, const record_place *place, const char *name,
+                             const reconstruction_view *view, fault *why);
+bool reconstruction_add_point(reconstruction *r, const record_place *place, const double at[3],
+                              const uint8_t color[3], fault *why);
+
+// After all is listed:
+// - finds the pictures and their masks: r->pictures is the folder of several usual ones that has most of them. A name may
+//   lack its suffix or have it in the other case, and that of a HEIC picture may be that of its JPEG;
+// - skips views without a picture. None left is an error, unless `cameras_only`: then no view is skipped;
+// - holds out pictures that are both to train on and held out;
+// - sorts the views by name and refuses two of one name;
+// - moves the origin to the cameras if they are so far from it that floats would be too coarse.
+// One line on stderr for each kind of thing that it changes has the number and the first name.
+bool reconstruction_settle(reconstruction *r, const char *folder, bool cameras_only, fault *why);
+void reconstruction_close(reconstruction *r); // harmless on {0} and twice
+
+// Finds a file that belongs to a picture by its name, a mask or a depth map: NAME and the suffix (a.jpg.png, as COLMAP
+// has it), or NAME with the suffix in place of its own (a.png), for each suffix in turn; `suffixes` ends with NULL.
+bool companion_find(const char *folder, const char *name, const char *const *suffixes, char path[PATH_ROOM]);
+extern const char *const mask_suffixes[];
+// Whether "folder/name" is a file.
+bool is_file_in(const char *folder, const char *name);
+
+// ---- readers
+
+// Finds the folder of a COLMAP model: the one with most images of FOLDER/sparse/*, FOLDER/sparse and FOLDER, or, with
+// `elsewhere`, of FOLDER/colmap/sparse/* and FOLDER/distorted/sparse/*. False, without a message, if there is none. Of
+// several it names on stderr the one that is taken.
+bool colmap_find(const char *folder, bool elsewhere, char model_folder[PATH_ROOM]);
+// Lists a COLMAP model: cameras, images and points3D, each binary (.bin) or text (.txt); colmap_points.
+// On failure *out is empty. with_tracks: reads the points' tracks too.
+bool colmap_load(const char *model_folder, bool with_tracks, reconstruction *out, fault *why);
+// Appends the points of points3D.bin, .txt or .ply in the folder, in either case of the D. Without any there are none.
+bool colmap_load_points(const char *folder, reconstruction *out, fault *why);
+
+// Appends the vertices of a PLY file, binary little-endian or ASCII with the vertex element first: x y z and red green
+// blue, diffuse_red and so on, or r g b, of any number type: 0..255, or as floats none of which is above 1, 0..1; 128
+// where there are none. Other properties are skipped. Refused: a file without x, y, z, a list, values that are not finite,
+// a file that ends early.
+bool ply_read_points(const char *path, reconstruction *out, fault *why);
 
 C_LINKAGE_END

@@ -29,22 +29,28 @@ typedef struct scene_notes {
     bool known;      // the file says it
     int64_t holdout; // every Nth view, by name, was not trained on; 0: none
     float background[3];
+    double offset[3]; // of the data's coordinates over the scene's, where those were too large for floats
 } scene_notes;
+// Whether notes (NULL: none) have an offset.
+bool scene_notes_move(const scene_notes *notes);
 // The notes of a file that scene_read takes; zeros if it has none. Fails if the file cannot be read, or has a name that
 // scene_read refuses.
 bool scene_read_notes(const char *path, scene_notes *out, fault *why);
 
-// What a reader does with values that are not finite.
+// What a reader does with values that are not finite. An infinite opacity and a logarithm of a scale of -inf are opacity
+// 1 or 0 and scale 0: SCENE_FINITE and SCENE_DROP replace them by the finite numbers that stand for these in all formats.
 typedef enum scene_values {
     SCENE_FINITE, // refuses the file
-    SCENE_ANY     // keeps them: for looking into a file, not for rendering it
+    SCENE_DROP,   // leaves those Gaussians out, and says on stderr how many
+    SCENE_ANY     // keeps them as they are: for looking into a file, not for rendering it
 } scene_values;
 
 // Reads a scene. Its first bytes decide which of the known formats it is, where the formats have marks. Fails, naming
 // the file, if its suffix is unknown or its format's reader refuses it. On failure *out is empty.
 bool scene_read(const char *path, scene_values values, gs_gaussians *out, fault *why);
 // Writes a scene. The file appears whole or not at all. Refuses values that are not finite, so that the
-// file can be read again.
+// file can be read again. What the format cannot hold is said on stderr. A quaternion of length 0, whose Gaussian is not
+// shown, becomes opacity 0 where a format has unit quaternions only.
 bool scene_write(const char *path, const gs_gaussians *scene, fault *why);
 // A scene file that is written in pieces. Only PLY needs no memory for the whole scene.
 typedef struct scene_stream {

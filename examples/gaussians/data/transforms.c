@@ -1,29 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "transforms.h"
-#include "camera_model.h"
 #include "json_field.h"
-#include "formats/ply.h"
-#include "files/path.h"
-#include "gpu/vector.h"
-#include <errno.h>
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-
-// Frames whose picture does not exist.
-typedef struct skipped {
-    size_t frames, total;
-    char first[200];
-} skipped;
-
-static bool exists(const char *folder, const char *name) {
-    char path[PATH_ROOM];
-    fault ignored;
-    struct stat status;
-    if (!path_join(path, folder, name, &ignored)) return false;
-    // A file that cannot be examined counts as existing: reading it gives the reason.
-    return stat(path, &status) == 0 ? !S_ISDIR(status.st_mode) : errno != ENOENT && errno != ENOTDIR;
-}
 
 static bool read_focal(const json_place *place, const char *pixels, const char *angle, double *focal,
                        double *view_angle, fault *why) {
@@ -57,10 +38,11 @@ static bool read_model(const json_place *place, lens *optics, fault *why) {
     const char *model = NULL;
     if (!json_get_text(place, "camera_model", &model, why)) return false;
     if (model) {
-        const int number = camera_model_number(model);
-        if (camera_model_parameter_count(number) == 0)
-            return fail(why, "%s: %scamera_model: '%.40s' cannot be read", place->path, place->field, model);
-        optics->fisheye = camera_model_is_fisheye(number);
+        const int number = lens_model_number(model);
+        if (lens_model_parameter_count(number) == 0)
+            return fail(why, "%s: %scamera_model: the lens '%.40s' cannot be read", place->path, place->field,
+                        model);
+        optics->fisheye = lens_model_is_fisheye(number);
     }
     if (json_is_true(json_object_get(place->object, "is_fisheye"))) optics->fisheye = true;
     const lens_parameter *foreign = lens_foreign_distortion(optics);
@@ -88,44 +70,32 @@ static bool read_lens(const json_place *place, lens *optics, fault *why) {
            read_focal(place, "fl_y", "camera_angle_y", &optics->fy, &optics->angle_y, why);
 }
 
-// The largest entry of M^T M - 1, or infinity.
-static double skewness(const double m[9]) {
-    double largest = 0;
-    for (int i = 0; i < 3; i++)
-        for (int j = 0; j < 3; j++) {
-            const double entry = m[i] * m[j] + m[3 + i] * m[3 + j] + m[6 + i] * m[6 + j] - (i == j);
-            if (!(fabs(entry) <= largest)) largest = isfinite(entry) ? fabs(entry) : INFINITY;
-        }
-    return largest;
-}
-
-static bool read_pose(const json_place *place, reconstruction_view *view, fault *why) {
-    const double tolerance = 5e-3;
-    double m[16], rotation[9], cofactors[9];
+// To world-to-camera, with y down and z forward.
+static bool read_pose(const json_place *place, const char *name, reconstruction *out,
+                      reconstruction_view *view, fault *why) {
+    double m[16];
     if (!json_get_matrix(place, "transform_matrix", 4, 4, m, why)) return false;
     for (int i = 0; i < 4; i++)
         if (!(fabs(m[12 + i] - (i == 3)) <= 1e-6))
             return fail(why, "%s: %stransform_matrix: the last row is %g %g %g %g; it must be 0 0 0 1",
                         place->path, place->field, m[12], m[13], m[14], m[15]);
-    for (int i = 0; i < 9; i++) rotation[i] = m[i / 3 * 4 + i % 3];
-    const double skew = skewness(rotation), determinant = determinant_and_cofactors(rotation, cofactors);
-    if (!(skew <= tolerance) || !(determinant > 0))
-        return fail(why,
-                    "%s: %stransform_matrix: not a rotation: M^T M differs from 1 by up to %g (%g is "
-                    "tolerated), and its determinant is %g",
-                    place->path, place->field, skew, tolerance, determinant);
-    nearest_rotation(rotation);
-    const double flip[3] = {1, -1, -1}; // y up and z backward become y down and z forward
-    double translation[3] = {0};
-    for (int row = 0; row < 3; row++)
+    double turn[9], scale;
+    fault reason;
+    for (int i = 0; i < 9; i++) turn[i] = m[i / 3 * 4 + i % 3];
+    if (!rotation_of(turn, &scale, &reason))
+        return fail(why, "%s: %stransform_matrix: %s", place->path, place->field, reason.text);
+    if (scale != 1) tally_add(&out->scaled, name);
+    static const double flip[3] = {1, -1, -1};
+    for (int row = 0; row < 3; row++) {
+        double translation = 0;
         for (int axis = 0; axis < 3; axis++) {
-            const double entry = flip[row] * rotation[3 * axis + row]; // the inverse is the transpose
-            view->rotation[3 * row + axis] = (float)entry;
-            translation[row] -= entry * m[4 * axis + 3];
+            const double entry = flip[row] * turn[3 * axis + row]; // the inverse is the transpose
+            view->rotation[3 * row + axis] = entry;
+            translation -= entry * m[4 * axis + 3];
         }
-    return reconstruction_place(translation, view->translation) ||
-           fail(why, "%s: %stransform_matrix: the camera is at %g %g %g", place->path, place->field, m[3],
-                m[7], m[11]);
+        view->translation[row] = translation;
+    }
+    return true;
 }
 
 // A path in the folder of the data, or NULL if there is no such key.
@@ -137,35 +107,20 @@ static bool read_path(const json_place *place, const char *key, const char **out
                 *out);
 }
 
-static bool read_frame(const json_place *place, const char *folder, const lens *common, bool held_out,
-                       reconstruction *out, skipped *missing, fault *why) {
+static bool read_frame(const json_place *place, uint64_t number, const lens *common, bool held_out,
+                       reconstruction *out, fault *why) {
     reconstruction_view view = {.optics = *common, .held_out = held_out};
+    const record_place record = {place->path, "frames", number};
     const char *name = NULL, *mask = NULL;
-    if (!json_is_object(place->object))
-        return fail(why, "%s: %.*s: must be an object", place->path, (int)strlen(place->field) - 1,
-                    place->field);
+    if (!json_is_object(place->object)) return fail_at(why, &record, "must be an object");
     if (!read_path(place, "file_path", &name, why) || !read_path(place, "mask_path", &mask, why))
         return false;
     if (!name) return fail(why, "%s: %sfile_path: is missing", place->path, place->field);
-    view.mask = (char *)mask; // copied by reconstruction_add_view
-    if (!read_lens(place, &view.optics, why) || !read_pose(place, &view, why)) return false;
+    view.mask = (char *)(uintptr_t)mask; // copied by reconstruction_add_view
+    if (!read_lens(place, &view.optics, why) || !read_pose(place, name, out, &view, why)) return false;
     if (view.optics.fx == 0 && view.optics.angle_x == 0)
         return fail(why, "%s: %sfl_x: is missing, and so is camera_angle_x", place->path, place->field);
-    fault reason;
-    if (!lens_check(&view.optics, &reason))
-        return fail(why, "%s: %sfile_path: the camera has %s", place->path, place->field, reason.text);
-    missing->total++;
-    char with_suffix[PATH_ROOM];
-    if (!exists(folder, name)) {
-        if (snprintf(with_suffix, sizeof with_suffix, "%s.png", name) >= (int)sizeof with_suffix ||
-            !exists(folder, with_suffix)) {
-            if (missing->frames++ == 0) snprintf(missing->first, sizeof missing->first, "%s", name);
-            return true;
-        }
-        name = with_suffix;
-    }
-    return reconstruction_add_view(out, name, &view, why) ||
-           fail(why, "%s: %sfile_path: %s", place->path, place->field, why->text);
+    return reconstruction_add_view(out, &record, name, &view, why);
 }
 
 // The points that the document names, unless another one has named some.
@@ -174,14 +129,16 @@ static bool read_points(const json_place *place, const char *folder, reconstruct
     char path[PATH_ROOM];
     if (!read_path(place, "ply_file_path", &name, why)) return false;
     if (!name || out->points_file) return true;
-    out->points_file = strdup(name);
+    if (!path_join(path, folder, name, why)) return false;
+    out->points_file = strdup(path);
     if (!out->points_file) return fail(why, "%s: no memory for '%s'", place->path, name);
-    return (path_join(path, folder, name, why) && ply_read_points(path, out, why)) ||
-           fail(why, "%s: ply_file_path: %s", place->path, why->text);
+    fault reason;
+    return ply_read_points(path, out, &reason) ||
+           fail(why, "%s: ply_file_path: %s", place->path, reason.text);
 }
 
 static bool read_document(const char *path, const char *folder, const json_t *document, bool held_out,
-                          reconstruction *out, skipped *missing, fault *why) {
+                          reconstruction *out, fault *why) {
     json_place place = {.path = path, .object = document};
     lens common = {.cx = NAN, .cy = NAN};
     if (!read_lens(&place, &common, why) || !read_points(&place, folder, out, why)) return false;
@@ -190,43 +147,101 @@ static bool read_document(const char *path, const char *folder, const json_t *do
     for (size_t i = 0; i < json_array_size(frames); i++) {
         place.object = json_array_get(frames, i);
         snprintf(place.field, sizeof place.field, "frames[%zu].", i);
-        if (!read_frame(&place, folder, &common, held_out, out, missing, why)) return false;
+        if (!read_frame(&place, i, &common, held_out, out, why)) return false;
     }
     return true;
 }
 
-static bool read_file(const char *folder, const char *name, bool held_out, reconstruction *out,
-                      skipped *missing, fault *why) {
+static bool read_file(const char *folder, const char *name, bool held_out, reconstruction *out, fault *why) {
     char path[PATH_ROOM];
     if (!path_join(path, folder, name, why)) return false;
+    if (!held_out) strcpy(out->file, path);
     json_t *document = json_read(path, why);
     if (!document) return false;
-    const bool read = read_document(path, folder, document, held_out, out, missing, why);
+    const bool read = read_document(path, folder, document, held_out, out, why);
     json_decref(document);
     return read;
 }
 
 bool transforms_are_in(const char *folder) {
-    return exists(folder, "transforms_train.json") || exists(folder, "transforms.json");
+    return is_file_in(folder, "transforms_train.json") || is_file_in(folder, "transforms.json");
 }
 
 bool transforms_load(const char *folder, reconstruction *out, fault *why) {
     *out = (reconstruction){0};
-    skipped missing = {0};
-    const bool split = exists(folder, "transforms_train.json");
-    const char *name = split ? "transforms_train.json" : "transforms.json";
-    char path[PATH_ROOM];
-    bool read = path_join(path, folder, name, why) && read_file(folder, name, false, out, &missing, why);
-    if (read && split && exists(folder, "transforms_test.json"))
-        read = read_file(folder, "transforms_test.json", true, out, &missing, why);
-    if (read && missing.total > 0 && missing.frames == missing.total)
-        read = fail(why, "%s: none of the pictures of its %zu frames exists; the first is '%s'", path,
-                    missing.total, missing.first);
-    read = read && reconstruction_sort(out, path, why);
-    if (!read)
-        reconstruction_close(out);
-    else if (missing.frames > 0)
-        fprintf(stderr, "dsplat: %s: %zu of %zu frames have no picture and are skipped (the first: '%s')\n",
-                path, missing.frames, missing.total, missing.first);
+    const bool split = is_file_in(folder, "transforms_train.json");
+    const bool read =
+        read_file(folder, split ? "transforms_train.json" : "transforms.json", false, out, why) &&
+        (!split || !is_file_in(folder, "transforms_test.json") ||
+         read_file(folder, "transforms_test.json", true, out, why)) &&
+        (out->points_file || colmap_load_points(folder, out, why));
+    if (!read) reconstruction_close(out);
     return read;
+}
+
+// ---- writing
+
+static void put_lens(json_writer *json, const lens *optics) {
+    lens copy = *optics;
+    json_put_integer(json, "w", optics->width);
+    json_put_integer(json, "h", optics->height);
+    if (optics->fisheye) json_put_boolean(json, "is_fisheye", true);
+    for (int i = 0; i < LENS_PARAMETERS; i++) {
+        const lens_parameter *parameter = &lens_parameters[i];
+        const double value = *lens_value(&copy, parameter);
+        if (parameter->name[0] == 'f') { // fx is named fl_x here
+            const char name[] = {'f', 'l', '_', parameter->name[1], '\0'};
+            json_put_number(json, name, value);
+        } else if (!parameter->distortion || value != 0) {
+            json_put_number(json, parameter->name, value);
+        }
+    }
+}
+
+// Camera to world, y up and z backward.
+void transforms_put_pose(json_writer *json, const double rotation[9], const double translation[3]) {
+    static const double flip[3] = {1, -1, -1};
+    json_begin(json, "transform_matrix", '[');
+    json->one_line = true;
+    for (int row = 0; row < 4; row++) {
+        json_begin(json, NULL, '[');
+        double center = row == 3;
+        for (int k = 0; k < 3; k++) {
+            json_put_number(json, NULL, row < 3 ? flip[k] * rotation[3 * k + row] : 0);
+            if (row < 3) center -= rotation[3 * k + row] * translation[k];
+        }
+        json_put_number(json, NULL, center);
+        json_end(json, ']');
+    }
+    json_end(json, ']');
+    json->one_line = false;
+}
+
+typedef struct all_frames {
+    const char *folder;
+    const reconstruction_view *views;
+    size_t count;
+} all_frames;
+
+static void describe(json_writer *json, const void *subject) {
+    const all_frames *all = subject;
+    json_begin(json, "frames", '[');
+    for (size_t i = 0; i < all->count; i++) {
+        const reconstruction_view *const view = &all->views[i];
+        char path[PATH_ROOM];
+        snprintf(path, sizeof path, "%s%s%s", all->folder, *all->folder ? "/" : "", view->name);
+        json_begin(json, NULL, '{');
+        json_put_text(json, "file_path", path);
+        if (view->mask) json_put_text(json, "mask_path", view->mask);
+        put_lens(json, &view->optics);
+        transforms_put_pose(json, view->rotation, view->translation);
+        json_end(json, '}');
+    }
+    json_end(json, ']');
+}
+
+bool transforms_save(const char *path, const char *folder, const reconstruction_view *views, size_t count,
+                     fault *why) {
+    const all_frames all = {folder, views, count};
+    return json_save(path, describe, &all, why);
 }

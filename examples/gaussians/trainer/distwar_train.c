@@ -161,6 +161,32 @@ static bool choose(distwar_trainer *t) {
            training_choices_combine(c, &last);
 }
 
+// What files may not hold, views may not either.
+static bool check_camera(const gs_camera *camera, size_t view) {
+    const lens optics = {.width = camera->width,
+                         .height = camera->height,
+                         .fx = (double)camera->fx,
+                         .fy = (double)camera->fy,
+                         .cx = (double)camera->cx,
+                         .cy = (double)camera->cy};
+    double rotation[9], scale;
+    fault reason;
+    if (camera->width < 1 || camera->height < 1) return fail(&last, "view %zu has no pixels", view);
+    if (optics.fx == 0 || optics.fy == 0 || isnan(optics.cx) || isnan(optics.cy))
+        return fail(&last, "view %zu has fx, fy, cx, cy = %g, %g, %g, %g", view, optics.fx, optics.fy,
+                    optics.cx, optics.cy);
+    if (!lens_check(&optics, &reason)) return fail(&last, "view %zu has %s", view, reason.text);
+    for (int k = 0; k < 9; k++) rotation[k] = (double)camera->rotation[k];
+    if (!rotation_of(rotation, &scale, &reason)) return fail(&last, "view %zu: %s", view, reason.text);
+    if (scale != 1) return fail(&last, "view %zu has a rotation times %g", view, scale);
+    for (int k = 0; k < 3; k++)
+        if (!isfinite(camera->translation[k]))
+            return fail(&last, "view %zu has the translation %g, %g, %g", view,
+                        (double)camera->translation[0], (double)camera->translation[1],
+                        (double)camera->translation[2]);
+    return true;
+}
+
 static bool open_views(distwar_trainer *t, const distwar_train_data *data) {
     t->view_count = data->view_count;
     if (data->view_count < 1) return fail(&last, "there is no view");
@@ -171,6 +197,7 @@ static bool open_views(distwar_trainer *t, const distwar_train_data *data) {
         const distwar_train_view *const from = &data->views[i];
         target_view *const view = &t->views[i];
         if (!from->pixels) return fail(&last, "view %zu has no pixels", i);
+        if (!check_camera(&from->camera, i)) return false;
         t->pictures[i] = (image){.width = from->camera.width, .height = from->camera.height, .channels = 3};
         t->pictures[i].pixels = (uint8_t *)(uintptr_t)from->pixels; // read only
         if (!target_view_open(view, &from->camera, &t->pictures[i], &last)) return false;
@@ -206,6 +233,8 @@ static bool open_all(distwar_trainer *t, void *context) {
     density_start(&t->choices.density, &t->known, t->settings.iterations, &start.opacity, &start.size);
     if (from_points && data->point_count == 0)
         return fail(&last, "there are neither points nor Gaussians to start from");
+    for (size_t i = 0; from_points && i < 3 * data->point_count; i++)
+        if (!isfinite(data->points[i / 3][i % 3])) return fail(&last, "point %zu is not finite", i / 3);
     if (from_points &&
         !gaussians_from_points(data->points, data->colors, data->point_count, &start, &host, &last))
         return false;

@@ -3,8 +3,8 @@
 #ifndef TESTS_GAUSSIANS_COLMAP_FOLDER_H
 #define TESTS_GAUSSIANS_COLMAP_FOLDER_H
 
-#include "colmap.h"
 #include "colmap_model.h"
+#include "reconstruction.h"
 #include <cmath>
 
 class Colmap : public testing::Test {
@@ -41,7 +41,12 @@ class Colmap : public testing::Test {
     }
     bool load(fault *reason) {
         reconstruction_close(&got);
-        return colmap_load(folder.path.c_str(), &got, reason);
+        testing::internal::CaptureStderr();
+        const bool loaded = colmap_load(folder.path.c_str(), tracks, &got, reason) &&
+                            reconstruction_settle(&got, folder.path.c_str(), true, reason);
+        warning = testing::internal::GetCapturedStderr();
+        if (!loaded) reconstruction_close(&got);
+        return loaded;
     }
     // What is in the folder is refused, with a text that names `path` and has `part`.
     void expect_refusal(const std::string &path, const std::string &part) {
@@ -63,6 +68,8 @@ class Colmap : public testing::Test {
     std::vector<ColmapPoint> points = {{{0.5, -1, 2}, {1, 2, 3}, 2}, {{4, 5, 6}, {255, 0, 128}, 0}};
     reconstruction got = {};
     fault why = {};
+    bool tracks = false;
+    std::string warning;
 };
 
 #endif

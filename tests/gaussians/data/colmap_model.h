@@ -71,80 +71,67 @@ inline std::string bytes_of(const std::vector<ColmapPoint> &points) {
 
 // The same as text, with the comments that COLMAP writes.
 
-class Text {
-  public:
-    Text() { stream.precision(17); }
-    template <typename T>
-    Text &put(const T &value) {
-        stream << value;
-        return *this;
-    }
-    template <typename T>
-    Text &list(const T &values) {
-        for (const auto &value : values) stream << ' ' << +value;
-        return *this;
-    }
-    std::string text() const { return stream.str(); }
+template <typename T>
+void put_list(std::ostringstream &out, const T &values) {
+    for (const auto &value : values) out << ' ' << +value;
+}
 
-  private:
-    std::ostringstream stream;
-};
+inline std::ostringstream text_stream(const std::string &comments) {
+    std::ostringstream out;
+    out.precision(17);
+    out << comments;
+    return out;
+}
 
 inline std::string text_of(const std::vector<ColmapCamera> &cameras) {
     const char *const names[] = {
         "SIMPLE_PINHOLE", "PINHOLE", "SIMPLE_RADIAL",         "RADIAL",        "OPENCV", "OPENCV_FISHEYE",
         "FULL_OPENCV",    "FOV",     "SIMPLE_RADIAL_FISHEYE", "RADIAL_FISHEYE"};
-    Text out;
-    out.put(
-        "# Camera list with one line of data per camera:\n#   CAMERA_ID, MODEL, WIDTH, HEIGHT, PARAMS[]\n");
-    out.put("# Number of cameras: ").put(cameras.size()).put("\n");
-    for (const ColmapCamera &c : cameras)
-        out.put(c.id)
-            .put(' ')
-            .put(names[c.model])
-            .put(' ')
-            .put(c.width)
-            .put(' ')
-            .put(c.height)
-            .list(c.parameters)
-            .put("\n");
-    return out.text();
+    std::ostringstream out =
+        text_stream("# Camera list with one line of data per camera:\n#   CAMERA_ID, MODEL, WIDTH, "
+                    "HEIGHT, PARAMS[]\n# Number of cameras: ");
+    out << cameras.size() << "\n";
+    for (const ColmapCamera &c : cameras) {
+        out << c.id << ' ' << names[c.model] << ' ' << c.width << ' ' << c.height;
+        put_list(out, c.parameters);
+        out << "\n";
+    }
+    return out.str();
 }
 
 inline std::string text_of(const std::vector<ColmapImage> &images) {
-    Text out;
-    out.put("# Image list with two lines of data per image:\n");
-    out.put(
-        "#   IMAGE_ID, QW, QX, QY, QZ, TX, TY, TZ, CAMERA_ID, NAME\n#   POINTS2D[] as (X, Y, POINT3D_ID)\n");
-    out.put("# Number of images: ").put(images.size()).put(", mean observations per image: 1.5\n");
+    std::ostringstream out =
+        text_stream("# Image list with two lines of data per image:\n#   IMAGE_ID, QW, QX, QY, QZ, "
+                    "TX, TY, TZ, CAMERA_ID, NAME\n#   POINTS2D[] as (X, Y, POINT3D_ID)\n"
+                    "# Number of images: ");
+    out << images.size() << ", mean observations per image: 1.5\n";
     int32_t id = 100;
     for (const ColmapImage &i : images) {
-        out.put(id++)
-            .list(i.quaternion)
-            .list(i.translation)
-            .put(' ')
-            .put(i.camera)
-            .put(' ')
-            .put(i.name)
-            .put("\n");
-        for (uint64_t k = 0; k < i.observations; k++) out.put(k ? " " : "").put("1.5 2.5 -1");
-        out.put("\n");
+        out << id++;
+        put_list(out, i.quaternion);
+        put_list(out, i.translation);
+        out << ' ' << i.camera << ' ' << i.name << "\n";
+        for (uint64_t k = 0; k < i.observations; k++) out << (k ? " " : "") << "1.5 2.5 -1";
+        out << "\n";
     }
-    return out.text();
+    return out.str();
 }
 
 inline std::string text_of(const std::vector<ColmapPoint> &points) {
-    Text out;
-    out.put("# 3D point list with one line of data per point:\n");
-    out.put("#   POINT3D_ID, X, Y, Z, R, G, B, ERROR, TRACK[] as (IMAGE_ID, POINT2D_IDX)\n");
-    out.put("# Number of points: ").put(points.size()).put(", mean track length: 2\n");
+    std::ostringstream out =
+        text_stream("# 3D point list with one line of data per point:\n#   POINT3D_ID, X, Y, Z, R, G, "
+                    "B, ERROR, TRACK[] as (IMAGE_ID, POINT2D_IDX)\n# Number of points: ");
+    out << points.size() << ", mean track length: 2\n";
     uint64_t id = 7;
     for (const ColmapPoint &p : points) {
-        out.put(id++).list(p.position).list(p.color).put(" -1");
-        for (uint64_t k = 0; k < p.track; k++) out.put(" ").put(p.image(k)).put(" 2");
-        out.put("\n");
+        out << id++;
+        put_list(out, p.position);
+        put_list(out, p.color);
+        out << " -1";
+        for (uint64_t k = 0; k < p.track; k++) out << " " << p.image(k) << " 2";
+        out << "\n";
     }
-    return out.text();
+    return out.str();
 }
 
 #endif

@@ -22,17 +22,17 @@ TEST_F(Colmap, ReadsAModel) {
     EXPECT_EQ(second.fy, 510.0);
     EXPECT_EQ(second.cx, 320.5);
     EXPECT_EQ(second.cy, 240.25);
-    EXPECT_EQ(got.views[1].translation[0], 1.0f);
-    EXPECT_EQ(got.views[1].translation[1], 2.0f);
-    EXPECT_EQ(got.views[1].translation[2], 3.0f);
-    EXPECT_EQ(got.views[0].translation[0], -1.0f);
+    EXPECT_EQ(got.views[1].translation[0], 1.0);
+    EXPECT_EQ(got.views[1].translation[1], 2.0);
+    EXPECT_EQ(got.views[1].translation[2], 3.0);
+    EXPECT_EQ(got.views[0].translation[0], -1.0);
     ASSERT_EQ(got.point_count, 2u);
-    EXPECT_EQ(got.points[0][0], 0.5f);
-    EXPECT_EQ(got.points[0][1], -1.0f);
-    EXPECT_EQ(got.points[1][2], 6.0f);
-    EXPECT_EQ(got.colors[0][1], 2);
-    EXPECT_EQ(got.colors[1][0], 255);
-    EXPECT_EQ(got.colors[1][2], 128);
+    EXPECT_EQ(got.points[0].place[0], 0.5);
+    EXPECT_EQ(got.points[0].place[1], -1.0);
+    EXPECT_EQ(got.points[1].place[2], 6.0);
+    EXPECT_EQ(got.points[0].color[1], 2);
+    EXPECT_EQ(got.points[1].color[0], 255);
+    EXPECT_EQ(got.points[1].color[2], 128);
 }
 
 // Rodrigues' formula, which shares nothing with the quaternion's matrix: x cos + (n x x) sin + n (n.x) (1 -
@@ -63,40 +63,36 @@ TEST_F(Colmap, SkipsLongTracks) {
     points[0].track = 5000;
     write();
     ASSERT_TRUE(load(&why)) << why.text;
-    EXPECT_EQ(got.views[0].translation[0], -1.0f);
-    EXPECT_EQ(got.points[1][0], 4.0f);
+    EXPECT_EQ(got.views[0].translation[0], -1.0);
+    EXPECT_EQ(got.points[1].place[0], 4.0);
 }
 
 // Images have the ids 100 (b.png) and 101 (a/c.png), and are sorted by name.
 TEST_F(Colmap, ReadsTracksWhereTheyAreWanted) {
     points[0].track = 3, points[0].images = {101, 7, 100}; // there is no image 7
     points[1].track = 1, points[1].images = {100};
-    const std::vector<std::array<uint32_t, 2>> expected = {{0, 0}, {1, 0}, {1, 1}};
+    const std::vector<std::array<int64_t, 2>> expected = {{0, 0}, {1, 0}, {1, 1}};
     for (const bool text : {false, true}) {
         if (text)
             write_text();
         else
             write();
+        tracks = false;
         ASSERT_TRUE(load(&why)) << why.text;
-        EXPECT_EQ(got.sighting_count, 0u);
-        reconstruction_close(&got);
-        ASSERT_TRUE(colmap_load_tracks(folder.path.c_str(), &got, &why)) << why.text;
+        EXPECT_EQ(got.track_count, 0u);
+        tracks = true;
+        ASSERT_TRUE(load(&why)) << why.text;
         EXPECT_EQ(got.view_count, 2u);
-        ASSERT_EQ(got.sighting_count, 3u);
+        ASSERT_EQ(got.track_count, 3u);
         for (size_t i = 0; i < 3; i++) {
-            EXPECT_EQ(got.sightings[i].view, expected[i][0]) << i;
-            EXPECT_EQ(got.sightings[i].point, expected[i][1]) << i;
+            EXPECT_EQ(got.tracks[i].view, expected[i][0]) << i;
+            EXPECT_EQ(got.tracks[i].point, expected[i][1]) << i;
         }
     }
     write_bytes(points_txt, "7 0.5 -1 2 1 2 3 -1 101 2 100\n"); // half an entry
+    expect_refusal(points_txt, "at line 1: expected a track's 2D point, not ''");
+    tracks = false;
     EXPECT_TRUE(load(&why)) << why.text;
-    reconstruction_close(&got);
-    EXPECT_FALSE(colmap_load_tracks(folder.path.c_str(), &got, &why));
-    EXPECT_TRUE(contains(why, points_txt + ": at line 1: expected a track's 2D point, not ''")) << why.text;
-    EXPECT_EQ(got.views, nullptr);
-    std::filesystem::remove(cameras_txt);
-    EXPECT_TRUE(colmap_load_tracks(folder.path.c_str(), &got, &why)) << why.text; // no model
-    EXPECT_EQ(got.view_count, 0u);
 }
 
 TEST_F(Colmap, NeedsNoPoints) {
@@ -232,7 +228,8 @@ TEST_F(Colmap, RefusesOtherCameraModels) {
     expect_refusal(
         cameras_bin,
         "at byte 64: camera 2 has model 6 (FULL_OPENCV), which cannot be read; only SIMPLE_PINHOLE, "
-        "PINHOLE, SIMPLE_RADIAL, RADIAL, OPENCV, OPENCV_FISHEYE, SIMPLE_RADIAL_FISHEYE, RADIAL_FISHEYE can");
+        "PINHOLE, SIMPLE_RADIAL, RADIAL, OPENCV, OPENCV_FISHEYE, SIMPLE_RADIAL_FISHEYE, RADIAL_FISHEYE, "
+        "SIMPLE_FISHEYE, FISHEYE can");
     for (const int32_t model : {7, 10, 11, -1, INT32_MAX, INT32_MIN}) {
         cameras[1].model = model;
         write();
@@ -337,18 +334,57 @@ TEST_F(Colmap, RefusesBadPoints) {
     }
 }
 
-TEST_F(Colmap, FindsTheModel) {
-    const std::string places[] = {folder.path, folder / "sparse", folder / "sparse/0"}; // the last wins
+TEST_F(Colmap, FindsTheLargestModel) {
+    const std::string places[] = {folder / "sparse/1", folder / "sparse/2", folder / "sparse", folder.path};
     char found[PATH_ROOM];
-    EXPECT_FALSE(colmap_find(folder.path.c_str(), found));
-    for (const std::string &place : places) {
-        write_bytes(place + "/cameras.txt", "");
-        ASSERT_TRUE(colmap_find(folder.path.c_str(), found));
-        EXPECT_EQ(found, place);
-        std::filesystem::rename(place + "/cameras.txt", place + "/cameras.bin");
-        ASSERT_TRUE(colmap_find(folder.path.c_str(), found));
-        EXPECT_EQ(found, place);
+    EXPECT_FALSE(colmap_find(folder.path.c_str(), false, found));
+    for (const bool text : {false, true})
+        for (size_t largest = 0; largest < 4; largest++) {
+            for (const std::string &place : places) {
+                images.resize(1, images[0]);
+                if (place == places[largest]) images.push_back(images[0]);
+                std::filesystem::remove(place + "/images.bin");
+                write_bytes(place + "/cameras.bin", "");
+                write_bytes(place + (text ? "/images.txt" : "/images.bin"),
+                            text ? text_of(images) : bytes_of(images));
+            }
+            testing::internal::CaptureStderr();
+            ASSERT_TRUE(colmap_find(folder.path.c_str(), false, found));
+            EXPECT_EQ(found, places[largest]);
+            EXPECT_EQ(testing::internal::GetCapturedStderr(),
+                      "dsplat: " + places[largest] + ": the largest of 4 models, with 2 images, is read\n");
+        }
+    EXPECT_FALSE(colmap_find(folder.path.c_str(), true, found));
+    for (const char *place : {"distorted/sparse/0", "colmap/sparse/0"}) { // the last wins
+        write_bytes(folder / (place + std::string("/cameras.txt")), "");
+        ASSERT_TRUE(colmap_find(folder.path.c_str(), true, found));
+        EXPECT_EQ(found, folder / place);
     }
+}
+
+// Each part of a model may be binary or text, points also a PLY file.
+TEST_F(Colmap, ReadsPartsOfSeveralKinds) {
+    const std::string ply =
+        "ply\nformat ascii 1.0\nelement vertex 1\nproperty float x\nproperty float y\nproperty "
+        "float z\nend_header\n1 2 3";
+    write();
+    const std::string binary = read_bytes(points_bin);
+    write_text();
+    const std::string text = read_bytes(points_txt);
+    for (const char *name : {"points3D", "points3d"})
+        for (const char *suffix : {".bin", ".txt", ".ply"}) {
+            std::filesystem::remove(points_txt);
+            const std::string path = folder / (name + std::string(suffix));
+            write_bytes(path, suffix[1] == 'b' ? binary : suffix[1] == 't' ? text : ply);
+            ASSERT_TRUE(load(&why)) << why.text;
+            EXPECT_EQ(got.point_count, suffix[1] == 'p' ? 1u : 2u) << path;
+            EXPECT_STREQ(got.points_file, path.c_str());
+            std::filesystem::remove(path);
+        }
+    images.pop_back();
+    write_bytes(images_bin, bytes_of(images)); // beside cameras.txt, and rather than images.txt
+    ASSERT_TRUE(load(&why)) << why.text;
+    EXPECT_EQ(got.view_count, 1u);
 }
 
 } // namespace

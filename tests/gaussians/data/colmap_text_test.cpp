@@ -20,42 +20,39 @@ TEST_F(Colmap, ReadsTextLikeBinary) {
         EXPECT_FALSE(a.held_out);
     }
     ASSERT_EQ(got.point_count, binary.point_count);
-    EXPECT_EQ(memcmp(got.points, binary.points, sizeof *got.points * got.point_count), 0);
-    EXPECT_EQ(memcmp(got.colors, binary.colors, sizeof *got.colors * got.point_count), 0);
+    for (size_t i = 0; i < got.point_count; i++) {
+        EXPECT_EQ(memcmp(got.points[i].place, binary.points[i].place, sizeof got.points[i].place), 0);
+        EXPECT_EQ(memcmp(got.points[i].color, binary.points[i].color, sizeof got.points[i].color), 0);
+    }
     reconstruction_close(&binary);
 }
 
-TEST_F(Colmap, PrefersBinary) {
-    write_text();
-    cameras[1].width = 99;
-    write();
-    ASSERT_TRUE(load(&why)) << why.text;
-    EXPECT_EQ(got.views[0].optics.width, 99);
-}
-
 TEST_F(Colmap, ReadsTextByHand) {
-    write_bytes(cameras_txt, "\n  # mine\n1\tSIMPLE_PINHOLE 8  6 10 4 3  \r\n");
+    write_bytes(cameras_txt, "\xef\xbb\xbf\n  # mine\n1\tSIMPLE_PINHOLE 8  6 10 4 3  \r\n");
     write_bytes(images_txt, "1 1 0 0 0 0 0 1 1 a.png \r\n\r\n\n# more\n2 1 0 0 0 0 0 2 1 b.png\n1 2 -1\n");
-    write_bytes(points_txt, "");
+    write_bytes(points_txt, "18446744073709551615 1 2 3 4 5 6 -1");
     ASSERT_TRUE(load(&why)) << why.text;
     ASSERT_EQ(got.view_count, 2u);
     EXPECT_STREQ(got.views[0].name, "a.png");
-    EXPECT_EQ(got.views[1].translation[2], 2.0f);
-    EXPECT_EQ(got.point_count, 0u);
+    EXPECT_EQ(got.views[1].translation[2], 2.0);
+    EXPECT_EQ(got.point_count, 1u);
 }
 
-// A beginning of the comments alone holds nothing that could be missed: no points.
-TEST_F(Colmap, RefusesEveryBeginningOfText) {
+// What is left of a file that was cut or edited decides, whatever its comments say: whole records are read.
+TEST_F(Colmap, TakesWhatIsLeftOfText) {
     write_text();
     for (const std::string &path : {cameras_txt, images_txt, points_txt}) {
         const std::string whole = read_bytes(path);
         for (size_t size = 0; size < whole.size(); size++) {
             write_bytes(path, whole.substr(0, size));
-            const bool only_comments = path == points_txt && size <= whole.find("# Number") &&
-                                       (size == 0 || whole[size - 1] == '\n');
             why = {};
-            ASSERT_EQ(load(&why), only_comments) << path << " " << size << why.text;
-            ASSERT_TRUE(only_comments || contains(why, path)) << why.text;
+            if (load(&why)) continue;
+            ASSERT_TRUE(contains(why, folder.path)) << why.text;
+        }
+        write_bytes(path, whole);
+        for (const size_t end : {whole.size() - 1, whole.rfind('\n', whole.size() - 2)}) {
+            write_bytes(path, whole.substr(0, end)); // the last line without its end, then without itself
+            EXPECT_EQ(load(&why), path != cameras_txt || end == whole.size() - 1) << path << why.text;
         }
         write_bytes(path, whole);
     }
@@ -81,53 +78,38 @@ TEST_F(Colmap, SurvivesEveryFlipOfText) {
     }
 }
 
+// What binary models have too is refused by the same lines of code: colmap_test.cpp.
 TEST_F(Colmap, RefusesBadText) {
     const std::string image = "1 1 0 0 0 0 0 0 2 a.png\n\n", camera = "2 PINHOLE 8 6 10 11 4 3\n";
     const struct {
         std::string path, text, part;
     } rows[] = {
         {cameras_txt, "", "holds no cameras"},
-        {cameras_txt, camera + camera, "two cameras have the id 2"},
         {cameras_txt, "x PINHOLE 8 6 10 11 4 3\n", "at line 1: expected a camera's id, not 'x PINHOLE"},
         {cameras_txt, "99999999999 PINHOLE 8 6 10 11 4 3\n", "at line 1: expected a camera's id"},
         {cameras_txt, "# 1\n\n2 PINBALL 8 6 10 11 4 3\n",
-         "at line 3: expected the name of a camera model, not 'PINBALL"},
+         "at line 3: camera 2 has model PINBALL, which cannot be read; only SIMPLE_PINHOLE, "},
+        {cameras_txt, "2 EUCM 8 6 10 11 4 3 0.5 1\n",
+         "at line 1: camera 2 has model 16 (EUCM), which cannot be read"},
+        {points_txt, "x 0 0 0 255 255 0 0\n", "at line 1: expected a point's id"},
         {cameras_txt, "2\n", "at line 1: expected the name of a camera model"},
-        {cameras_txt, "2 FULL_OPENCV 8 6 10 11 4 3 0 0 0 0\n",
-         "at line 1: camera 2 has model 6 (FULL_OPENCV)"},
         {cameras_txt, "2 PINHOLE -8 6 10 11 4 3\n", "at line 1: expected a camera's image width"},
         {cameras_txt, "2 PINHOLE 8.5 6 10 11 4 3\n", "at line 1: expected a camera's image width"},
-        {cameras_txt, "2 PINHOLE 8 0 10 11 4 3\n", "at line 1: camera 2 has images of 8 x 0 pixels"},
-        {cameras_txt, "2 PINHOLE 8 20000 10 11 4 3\n", "at line 1: camera 2 has images of 8 x 20000 pixels"},
         {cameras_txt, "2 PINHOLE 8 99999999999999999999 10 11 4 3\n",
          "at line 1: expected a camera's image height"},
         {cameras_txt, "2 PINHOLE 8 6 10 11 4\n", "at line 1: expected a camera's parameter, not ''"},
         {cameras_txt, "2 PINHOLE 8 6 10 11 4 3 1\n", "at line 1: expected the end of the line, not '1'"},
         {cameras_txt, "2 PINHOLE 8 6 1e999 11 4 3\n", "at line 1: camera 2 has focal lengths inf"},
-        {cameras_txt, "2 PINHOLE 8 6 0 11 4 3\n", "at line 1: camera 2 has fx, fy"},
-        {cameras_txt, "2 PINHOLE 8 6 10 -11 4 3\n", "at line 1: camera 2 has focal lengths"},
         {cameras_txt, camera + std::string("3 PIN\0HOLE 8 6 10 11 4 3\n", 25),
          "at line 2: holds a zero byte"},
-        {cameras_txt, "# Number of cameras: 2\n" + camera, "announces 2 cameras, but 1 stand"},
         {images_txt, "", "holds no images"},
-        {images_txt, image + "2 1 0 0 0 0 0 0 2 a.png\n\n", "two images are named 'a.png'"},
         {images_txt, "1 0 0 0 0 0 0 0 2 a.png\n\n", "at line 1: image 'a.png' has the quaternion 0, 0, 0, 0"},
-        {images_txt, "1 nan 0 0 0 0 0 0 2 a.png\n\n", "at line 1: image 'a.png' has the quaternion"},
-        {images_txt, "1 1 0 0 0 0 inf 0 2 a.png\n\n", "at line 1: image 'a.png' has the translation"},
         {images_txt, image + "1 1 0 0 0 0 0 0 3 b.png\n\n", "at line 3: image 'b.png' is of camera 3"},
         {images_txt, "1 1 0 0 0 0 0 0 2 \n\n", "at line 1: image name '' is empty or leaves"},
-        {images_txt, "1 1 0 0 0 0 0 0 2 ../a.png\n\n", "at line 1: image name '../a.png' is empty or leaves"},
-        {images_txt, "1 1 0 0 0 0 0 0 2 /a.png\n\n", "at line 1: image name '/a.png' is empty or leaves"},
-        {images_txt, "1 1 0 0 0 0 0 0 2 a.png\n",
-         "truncated after line 1: the line of the image's 2D points"},
         {images_txt, "1 1 0 0 0 0 0 0 2 a.png\n2 1 0 0 0 0 0 0 2 b.png\n\n", "at line 2: 10 words for"},
-        {images_txt, "# Number of images: 3, x\n" + image, "announces 3 images, but 1 stand"},
         {points_txt, "1 0 0 0 255 256 0 0\n", "at line 1: expected a point's colour (0..255), not '256"},
-        {points_txt, "1 0 0 0 255 -1 0 0\n", "at line 1: expected a point's colour"},
         {points_txt, "1 0 0 nan 255 255 0 0\n", "at line 1: point number 0 is at 0, 0, nan"},
-        {points_txt, "1 0 0 1e39 255 255 0 0\n", "at line 1: point number 0 is at"},
         {points_txt, "1 0 0 0 255 255 0\n", "at line 1: expected a point's error"},
-        {points_txt, "1 0 0 0 255 255 0 0", "truncated at byte 19: line 1 has no end"},
     };
     for (const auto &row : rows) {
         write_bytes(cameras_txt, camera);

@@ -4,7 +4,7 @@
 #define TESTS_GAUSSIANS_DATASET_FOLDER_H
 
 #include "colmap_model.h"
-#include "depth_maps.h"
+#include "dataset.h"
 #include "images/image.h"
 
 class Dataset : public testing::Test {
@@ -49,10 +49,18 @@ class Dataset : public testing::Test {
     }
     bool load(int downscale, std::array<float, 3> background = {0, 0, 0}) {
         dataset_close(&got);
-        const dataset_options options = {
-            downscale, {background[0], background[1], background[2]}, nullptr, nullptr, false, false, false, 0};
-        return dataset_load(folder.path.c_str(), &options, &got, &why);
+        const dataset_options options = {downscale, {background[0], background[1], background[2]},
+                                         nullptr,   nullptr,
+                                         false,     false,
+                                         false,     0,
+                                         false};
+        testing::internal::CaptureStderr();
+        const bool loaded = dataset_load(folder.path.c_str(), &options, &got, &why);
+        warning = testing::internal::GetCapturedStderr();
+        return loaded;
     }
+    // The one line that is said of what is in the folder.
+    std::string says(const std::string &text) const { return "dsplat: " + folder.path + ": " + text + "\n"; }
     void expect_refusal(const std::string &path, const std::string &part) {
         EXPECT_FALSE(load(1)) << part;
         EXPECT_TRUE(contains(why, path + ": ") && contains(why, part)) << why.text;
@@ -72,7 +80,8 @@ class Dataset : public testing::Test {
         plane_close(&map);
     }
     bool load_depth(int downscale, depth_maps_of of = DEPTH_MAPS_TRAINING) {
-        const dataset_options options = {downscale, {0, 0, 0}, nullptr, nullptr, false, false, false, 0};
+        const dataset_options options = {downscale, {0, 0, 0}, nullptr, nullptr, false,
+                                         false,     false,     0,       false};
         return depth_maps_load(&got, (folder / "depth").c_str(), &options, of, &why);
     }
 
@@ -83,6 +92,7 @@ class Dataset : public testing::Test {
     std::vector<ColmapPoint> points = {{{1, 2, 3}, {9, 8, 7}, 1}};
     dataset got = {};
     fault why = {};
+    std::string warning;
 };
 
 #endif

@@ -65,7 +65,7 @@ TEST_F(Dataset, MakesMasksOfAlpha) {
     write_model();
     write_picture("b.png", 8, 6, 20, 4); // alpha 16 (x + y): 0 in one corner
     write_picture("a.png", 7, 5, 40, 4);
-    dataset_options options = {1, {1, 1, 1}, nullptr, nullptr, true, false, false, 0};
+    dataset_options options = {1, {1, 1, 1}, nullptr, nullptr, true, false, false, 0, false};
     options.mask_from_alpha = true;
     ASSERT_TRUE(dataset_load(folder.path.c_str(), &options, &got, &why)) << why.text;
     for (size_t i = 0; i < 2; i++) {
@@ -91,10 +91,25 @@ TEST_F(Dataset, MakesMasksOfAlpha) {
     EXPECT_TRUE(contains(why, folder / "images/a.png: has no alpha channel to make a mask of")) << why.text;
 }
 
+TEST_F(Dataset, MasksMayBeOfSomePicturesAndOfAnotherSize) {
+    write_all();
+    std::filesystem::create_directories(folder / "masks");
+    ASSERT_TRUE(load(1)) << why.text;
+    EXPECT_EQ(warning, says("2 of 2 pictures have no mask, so all their pixels count (the first: 'a.png')"));
+    write_mask("b.png", 4, 3, [](int x, int y) { return x == 1 && y == 2 ? 0 : 255; });
+    ASSERT_TRUE(load(1)) << why.text;
+    EXPECT_EQ(got.views[0].mask, nullptr);
+    EXPECT_EQ(text_of(got.views[1]), std::string(32, '1') + "1100111111001111");
+    EXPECT_EQ(
+        warning,
+        says("1 of 2 pictures have no mask, so all their pixels count (the first: 'a.png')") +
+            says("1 of 2 masks have another size than their picture, and are stretched to it (the first: "
+                 "'b.png')"));
+}
+
 TEST_F(Dataset, RefusesBadMasks) {
     write_all();
     write_mask("a.png", 7, 5, white);
-    expect_refusal(folder / "masks", "has no mask of the picture b.png, neither b.png.png nor b.png");
     write_mask("b.png", 8, 5, white);
     expect_refusal(folder / "masks/b.png", "the mask has 8 x 5 pixels, its picture 8 x 6");
     write_mask("b.png", 8, 6, white, 4);
@@ -213,7 +228,7 @@ TEST_F(Dataset, MorePicturesThanMemoryHolds) {
         write_mask(name, width, height, [](int x, int) { return x < 3 ? 0 : 255; });
     write_depth("a.pfm", 7, 5, ramp);
     write_depth("b.pfm", 8, 6, ramp);
-    dataset_options options = {1, {0, 0, 0}, nullptr, nullptr, true, false, false, 0};
+    dataset_options options = {1, {0, 0, 0}, nullptr, nullptr, true, false, false, 0, false};
     const auto all = [&](size_t memory) {
         dataset_close(&got);
         options.memory = memory;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "dataset_folder.h"
+#include <cmath>
 
 TEST_F(Dataset, LoadsPicturesByName) {
     write_all();
@@ -51,7 +52,8 @@ TEST_F(Dataset, CamerasAreTheSameWithoutPictures) {
     for (int downscale : {1, 2, 6}) {
         ASSERT_TRUE(load(downscale)) << why.text;
         dataset cameras_only;
-        dataset_options options = {downscale, {0, 0, 0}, dataset_no_picture, nullptr, false, false, false, 0};
+        dataset_options options = {downscale, {0, 0, 0}, dataset_no_picture, nullptr, false, false, false,
+                                   0,         false};
         ASSERT_TRUE(dataset_load(folder.path.c_str(), &options, &cameras_only, &why)) << why.text;
         ASSERT_EQ(cameras_only.view_count, got.view_count);
         for (size_t i = 0; i < got.view_count; i++) {
@@ -98,7 +100,7 @@ TEST_F(Dataset, AFisheyeStaysOneUnlessUndistorted) {
     EXPECT_EQ(fisheye.distortion[1], 0.02f);
     EXPECT_EQ(fisheye.distortion[2], 0.003f);
     EXPECT_EQ(fisheye.distortion[3], 0.0004f);
-    dataset_options options = {1, {0, 0, 0}, nullptr, nullptr, false, false, false, 0};
+    dataset_options options = {1, {0, 0, 0}, nullptr, nullptr, false, false, false, 0, false};
     ASSERT_TRUE(load(1)) << why.text;
     dataset straight;
     options.undistort = true;
@@ -119,7 +121,7 @@ TEST_F(Dataset, ReadsThePicturesThatAreWanted) {
     auto only = [](size_t index, const char *name, const void *wanted) {
         return index == (name[0] == 'a' ? 0u : 1u) && strcmp(name, static_cast<const char *>(wanted)) == 0;
     };
-    dataset_options options = {1, {0, 0, 0}, only, "a.png", false, false, false, 0};
+    dataset_options options = {1, {0, 0, 0}, only, "a.png", false, false, false, 0, false};
     ASSERT_TRUE(dataset_load(folder.path.c_str(), &options, &got, &why)) << why.text;
     EXPECT_EQ(got.views[0].picture.width, 7);
     EXPECT_EQ(got.views[1].picture.pixels, nullptr);
@@ -191,8 +193,10 @@ TEST_F(Dataset, LoadsManyPictures) {
 TEST_F(Dataset, RefusesMissingAndDamagedPictures) {
     write_all();
     const std::string a = folder / "images/a.png", b = folder / "images/b.png";
-    std::filesystem::remove(b);
-    expect_refusal(b, "cannot open");
+    std::filesystem::remove_all(folder / "images");
+    expect_refusal(folder / "sparse/0/images.bin",
+                   "none of the pictures of its 2 views exists, the first being 'b.png'");
+    write_bytes(b, "not a picture");
     write_bytes(a, "not a picture");
     expect_refusal(a, "neither PNG nor JPEG"); // the first by name, whoever reads first
     write_picture("a.png", 8, 5, 40);
@@ -214,7 +218,7 @@ TEST_F(Dataset, KnowsItsFiles) {
     write_all();
     write_bytes(folder / "images/other.png", "no picture of the model");
     std::filesystem::create_symlink("images/a.png", folder / "link");
-    dataset_options options = {1, {0, 0, 0}, nullptr, nullptr, false, false, false, 0};
+    dataset_options options = {1, {0, 0, 0}, nullptr, nullptr, false, false, false, 0, false};
     for (const auto wanted : {decltype(options.wanted)(nullptr), dataset_no_picture}) {
         options.wanted = wanted;
         dataset_close(&got);
@@ -231,11 +235,102 @@ TEST_F(Dataset, KnowsItsFiles) {
     }
 }
 
-TEST_F(Dataset, RefusesAModelWithoutImages) {
-    images.clear();
+// ---- the rules that are the same for all readers
+
+TEST_F(Dataset, SkipsViewsWithoutAPicture) {
+    write_all();
+    std::filesystem::remove(folder / "images/a.png");
+    ASSERT_TRUE(load(1)) << why.text;
+    ASSERT_EQ(got.view_count, 1u);
+    EXPECT_STREQ(got.views[0].name, "b.png");
+    EXPECT_EQ(warning, says("1 of 2 views have no picture and are skipped (the first: 'a.png')"));
+    // Also of cameras without pictures, so that views have one number; but with none at all they are the model's.
+    dataset_options options = {1, {0, 0, 0}, dataset_no_picture, nullptr, false, false, false, 0, false};
+    for (const size_t left : {1u, 2u}) {
+        dataset_close(&got);
+        ASSERT_TRUE(dataset_load(folder.path.c_str(), &options, &got, &why)) << why.text;
+        EXPECT_EQ(got.view_count, left);
+        std::filesystem::remove_all(folder / "images");
+    }
+}
+
+TEST_F(Dataset, FindsPicturesByOtherNamesAndInOtherFolders) {
+    const auto found = [&](const std::string &in, const std::string &first, const std::string &second) {
+        ASSERT_TRUE(load(1)) << why.text;
+        EXPECT_STREQ(got.picture_folder, in.c_str());
+        EXPECT_STREQ(got.views[0].name, first.c_str());
+        EXPECT_STREQ(got.views[1].name, second.c_str());
+        const std::string path = folder.path + (in.empty() ? "" : "/" + in);
+        EXPECT_EQ(warning, in == "images" ? ""
+                                          : says("the pictures are read from " + path +
+                                                 ", as images has fewer of them"));
+    };
+    write_all();
+    std::filesystem::rename(folder / "images/a.png", folder / "images/a.PNG");
+    found("images", "a.PNG", "b.png");
+    std::filesystem::rename(folder / "images", folder / "images_4");
+    found("images_4", "a.PNG", "b.png");
+    std::filesystem::rename(folder / "images_4", folder / "input");
+    write_bytes(folder / "images/b.png", "fewer"); // images has one of them
+    found("input", "a.PNG", "b.png");
+    images[0].name = "b", images[1].name = "a.HEIC";
     write_model();
-    expect_refusal(folder / "sparse/0/images.bin", "holds no images");
-    const dataset_options options = {1, {0, 0, 0}, nullptr, nullptr, false, false, false, 0};
-    EXPECT_FALSE(dataset_load((folder / "none").c_str(), &options, &got, &why));
-    EXPECT_TRUE(contains(why, folder / "none: cannot open")) << why.text;
+    std::filesystem::rename(folder / "input/a.PNG", folder / "a.jpg");
+    std::filesystem::rename(folder / "input/b.png", folder / "b.png");
+    found("", "a.jpg", "b.png");
+    std::filesystem::remove(folder / "a.jpg");
+    std::filesystem::remove(folder / "b.png");
+    std::filesystem::remove_all(folder / "images");
+    write_bytes(folder / "images/a.HEIC", "");
+    expect_refusal(folder.path,
+                   "1 of 2 images are HEIC (the first: 'a.HEIC'), which cannot be read: make JPEGs");
+    std::filesystem::remove_all(folder / "sparse");
+    expect_refusal(folder.path, "has 1 HEIC files (the first: 'a.HEIC'), which cannot be read");
+}
+
+TEST_F(Dataset, FitsCamerasToPicturesOfAnotherSize) {
+    write_all();
+    ASSERT_TRUE(load(1)) << why.text;
+    const gs_camera whole = got.views[1].camera;
+    write_picture("b.png", 4, 3, 20);
+    ASSERT_TRUE(load(1)) << why.text;
+    const gs_camera &half = got.views[1].camera;
+    EXPECT_EQ(half.width, 4);
+    EXPECT_EQ(half.height, 3);
+    EXPECT_EQ(half.fx, whole.fx / 2);
+    EXPECT_EQ(half.cy, whole.cy / 2);
+    EXPECT_EQ(warning,
+              says("1 of 2 pictures have another size than their camera, which is fitted to them (the first: "
+                   "'b.png')"));
+    write_picture("b.png", 6, 8, 20);
+    expect_refusal(folder / "images/b.png",
+                   "the picture has 6 x 8 pixels, its camera 8 x 6; turn its pixels, as EXIF");
+}
+
+// Map coordinates: seven digits before the point. What is far moves to the origin, by a round offset.
+TEST_F(Dataset, MovesTheOriginToCamerasThatAreFarFromIt) {
+    const std::array<double, 3> far = {500000, 4500000, 300};
+    for (const bool is_far : {false, true}) {
+        for (size_t k = 0; k < 3; k++) {
+            images[0].translation[k] = -0.1 * double(k) - is_far * far[k]; // of the unit quaternion
+            points[0].position[k] = 0.3 + is_far * far[k];
+        }
+        images[1].quaternion = {1, 0, 0, 0};
+        images[1].translation = {1 - is_far * far[0], -is_far * far[1], -is_far * far[2]};
+        write_all();
+        ASSERT_TRUE(load(1)) << why.text;
+        for (size_t k = 0; k < 3; k++) {
+            EXPECT_NEAR(got.views[1].camera.translation[k] - got.offset[k], images[0].translation[k], 1e-6)
+                << k;
+            EXPECT_NEAR(got.points[0][k] + got.offset[k], points[0].position[k], 1e-6) << k;
+            EXPECT_LT(std::abs(got.points[0][k]), 2) << k;
+            EXPECT_NEAR(got.offset[k], is_far * far[k], 1) << k;
+            EXPECT_EQ(got.offset[k], std::round(4 * got.offset[k]) / 4) << k; // all its digits are said
+        }
+        EXPECT_EQ(warning,
+                  is_far
+                      ? says("far from the origin: coordinates are taken from 499999.5, 4500000, 300, which "
+                             "a .ply of the scene says")
+                      : "");
+    }
 }

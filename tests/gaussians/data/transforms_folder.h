@@ -38,7 +38,9 @@ class Transforms : public testing::Test {
     bool load(fault *reason) {
         reconstruction_close(&got);
         testing::internal::CaptureStderr();
-        const bool loaded = transforms_load(folder.path.c_str(), &got, reason);
+        const bool loaded = transforms_load(folder.path.c_str(), &got, reason) &&
+                            reconstruction_settle(&got, folder.path.c_str(), false, reason);
+        if (!loaded) reconstruction_close(&got);
         warning = testing::internal::GetCapturedStderr();
         return loaded;
     }

@@ -48,11 +48,12 @@ TEST_F(Transforms, ReadsThePointsThatItNames) {
     const auto check = [&](uint8_t red) {
         ASSERT_TRUE(load(json)) << why.text;
         ASSERT_EQ(got.point_count, 2u);
-        EXPECT_TRUE(got.points[0][0] == 1.5f && got.points[0][1] == -2 && got.points[0][2] == 3);
-        EXPECT_EQ(got.points[1][2], 6);
-        EXPECT_EQ(got.colors[0][0], red);
-        EXPECT_EQ(got.colors[1][1], red == 9 ? 255 : 128);
-        EXPECT_STREQ(got.points_file, "sparse_pc.ply");
+        const reconstruction_point &first = got.points[0];
+        EXPECT_TRUE(first.place[0] == 1.5 && first.place[1] == -2 && first.place[2] == 3);
+        EXPECT_EQ(got.points[1].place[2], 6);
+        EXPECT_EQ(first.color[0], red);
+        EXPECT_EQ(got.points[1].color[1], red == 9 ? 255 : 128);
+        EXPECT_EQ(got.points_file, folder / "sparse_pc.ply");
     };
     check(9);
     Bytes binary;
@@ -70,9 +71,10 @@ TEST_F(Transforms, ReadsThePointsThatItNames) {
         {"ply\nformat ascii 1.0\nelement vertex 1\nproperty float x\nend_header\n1\n",
          "no vertex property 'y'"},
         {"ply\nformat binary_big_endian 1.0\n" + header, "only 'binary_little_endian 1.0' and 'ascii 1.0'"},
-        {"ply\nformat ascii 1.0\n" + header + "1 2 3 4 5 6\n1 2 3\n", "a vertex of fewer than 6 numbers"},
+        {"ply\nformat ascii 1.0\n" + header + "1 2 3 4 5 6\n1 2 3\n", "truncated"},
         {"ply\nformat ascii 1.0\n" + header + "1 2 3 4 5 6\n", "truncated"},
-        {"ply\nformat ascii 1.0\n" + header + "1 nan 3 4 5 6\n1 2 3 4 5 6\n", "vertex 0 is at 1, nan, 3"},
+        {"ply\nformat ascii 1.0\n" + header + "1 nan 3 4 5 6\n1 2 3 4 5 6\n",
+         "point number 0 is at 1, nan, 3"},
         {"ply\nformat ascii 1.0\n" + header + "1 2 3 4 5 6\n1 2 3 4 256 6\n", "vertex 1 has green = 256"},
         {binary.text.substr(0, binary.text.size() - 1), "truncated or damaged: 2 vertices"}};
     for (const auto &b : bad) {
@@ -141,7 +143,7 @@ TEST_F(Transforms, ReadsBlender) {
     write_bytes(folder / "transforms_test.json",
                 "{\"camera_angle_x\":0.5,\"frames\":[" + frame("./test/r_0") + "]}");
     write_bytes(path, "this is not read");
-    const dataset_options options = {1, {1, 1, 0}, nullptr, nullptr, false, false, false, 0};
+    const dataset_options options = {1, {1, 1, 0}, nullptr, nullptr, false, false, false, 0, false};
     dataset data;
     ASSERT_TRUE(dataset_load(folder.path.c_str(), &options, &data, &why)) << why.text;
     ASSERT_EQ(data.view_count, 3u);
@@ -190,7 +192,7 @@ TEST_F(Transforms, KeepsAlphaIfAsked) {
     ASSERT_TRUE(image_write_png((folder / "a.png").c_str(), &picture, &why)) << why.text;
     image_close(&picture);
     write_bytes(path, ngp + frame("a.png", straight) + "," + frame("b.png", straight) + "]}");
-    const dataset_options options = {2, {1, 0, 0}, nullptr, nullptr, true, false, false, 0};
+    const dataset_options options = {2, {1, 0, 0}, nullptr, nullptr, true, false, false, 0, false};
     dataset data;
     ASSERT_TRUE(dataset_load(folder.path.c_str(), &options, &data, &why)) << why.text;
     ASSERT_EQ(data.view_count, 2u);
@@ -223,7 +225,7 @@ TEST_F(Transforms, UndistortsBeforeItDownscales) {
     ASSERT_TRUE(lens_undistort(&got.views[0].optics, &picture, &undistorted, &why)) << why.text;
     EXPECT_NE(memcmp(undistorted.pixels, picture.pixels, 80 * 60 * 3), 0);
     ASSERT_TRUE(image_downscale(&undistorted, 4, &expected, &why)) << why.text;
-    const dataset_options options = {4, {0, 0, 0}, nullptr, nullptr, false, false, false, 0};
+    const dataset_options options = {4, {0, 0, 0}, nullptr, nullptr, false, false, false, 0, false};
     dataset data;
     ASSERT_TRUE(dataset_load(folder.path.c_str(), &options, &data, &why)) << why.text;
     const dataset_view &view = data.views[0];
@@ -249,10 +251,10 @@ TEST_F(Transforms, SkipsFramesWithoutAPicture) {
     ASSERT_TRUE(load(ngp + frames)) << why.text;
     ASSERT_EQ(got.view_count, 1u);
     EXPECT_STREQ(got.views[0].name, "b.jpg");
-    EXPECT_EQ(warning, "dsplat: " + path +
-                           ": 3 of 4 frames have no picture and are skipped (the first: 'x/first.jpg')\n");
+    EXPECT_EQ(warning, "dsplat: " + folder.path +
+                           ": 3 of 4 views have no picture and are skipped (the first: 'x/first.jpg')\n");
     std::filesystem::remove(folder / "b.jpg");
-    expect_refusal(ngp + frames, "none of the pictures of its 4 frames exists; the first is 'x/first.jpg'");
+    expect_refusal(ngp + frames, "none of the pictures of its 4 views exists, the first being 'x/first.jpg'");
 }
 
 TEST_F(Transforms, ForgivesRounding) {
@@ -265,7 +267,7 @@ TEST_F(Transforms, ForgivesRounding) {
         "{\"camera_angle_x\":1,\"frames\":[" +
         frame("a", matrix({m[0], m[3], m[6]}, {m[1], m[4], m[7]}, {m[2], m[5], m[8]}, {0, 0, 0})) + "]}"))
         << why.text;
-    const float *r = got.views[0].rotation;
+    const double *r = got.views[0].rotation;
     for (int i = 0; i < 3; i++)
         for (int j = 0; j < 3; j++) {
             EXPECT_NEAR(r[3 * i] * r[3 * j] + r[3 * i + 1] * r[3 * j + 1] + r[3 * i + 2] * r[3 * j + 2],
@@ -283,7 +285,7 @@ TEST_F(Transforms, ReadsMasksThatFramesName) {
         write_bytes(path, "{\"fl_x\":5,\"frames\":[" + frame("a.png", straight, ",\"mask_path\":" + mask) +
                               "," + frame("b.png") + "]}");
     };
-    const dataset_options options = {1, {0, 0, 0}, nullptr, nullptr, false, false, false, 0};
+    const dataset_options options = {1, {0, 0, 0}, nullptr, nullptr, false, false, false, 0, false};
     dataset data;
     describe("\"./m/of a.png\"");
     ASSERT_TRUE(dataset_load(folder.path.c_str(), &options, &data, &why)) << why.text;
@@ -300,7 +302,6 @@ TEST_F(Transforms, ReadsMasksThatFramesName) {
     refused("7", "frames[0].mask_path: must be a string");
     refused("\"\"", "frames[0].mask_path: '' is empty or leaves the folder");
     refused("\"m/../../a.png\"", "frames[0].mask_path: 'm/../../a.png' is empty or leaves the folder");
-    refused("\"m/b.png\"", folder / "m/b.png: cannot open");
     write_picture("m/b.png", 6, 5, 3, {0, 9, 0, 0});
     refused("\"m/b.png\"", folder / "m/b.png: the mask has 6 x 5 pixels, its picture 6 x 4");
 }
@@ -316,18 +317,12 @@ TEST_F(Transforms, ReadsBackWhatItWrites) {
         << why.text;
     const reconstruction first = got;
     got = {};
-    std::vector<transforms_frame> frames(2);
-    for (size_t i = 0; i < 2; i++) {
-        frames[i] = {i == 0 ? "images" : "",
-                     i == 0 ? "a.jpg" : first.views[i].name,
-                     i == 0 ? nullptr : "masks/b\"c.png",
-                     &first.views[i].optics,
-                     {},
-                     {}};
-        std::copy_n(first.views[i].rotation, 9, frames[i].rotation);
-        std::copy_n(first.views[i].translation, 3, frames[i].translation);
-    }
-    ASSERT_TRUE(transforms_save(path.c_str(), frames.data(), 2, &why)) << why.text;
+    touch("images/m.png");
+    char names[2][8] = {"a.jpg", "b\"c.jpg"}, mask[] = "images/m.png";
+    std::vector<reconstruction_view> frames(first.views, first.views + 2);
+    for (size_t i = 0; i < 2; i++) frames[i].name = names[i];
+    frames[1].mask = mask;
+    ASSERT_TRUE(transforms_save(path.c_str(), "images", frames.data(), 2, &why)) << why.text;
     ASSERT_TRUE(load(&why)) << why.text;
     ASSERT_EQ(got.view_count, 2u);
     for (size_t i = 0; i < 2; i++) {
@@ -346,6 +341,46 @@ TEST_F(Transforms, ReadsBackWhatItWrites) {
     reconstruction scene = first;
     reconstruction_close(&scene);
 
-    EXPECT_FALSE(transforms_save((folder / "no/such.json").c_str(), frames.data(), 2, &why));
+    EXPECT_FALSE(transforms_save((folder / "no/such.json").c_str(), "", frames.data(), 2, &why));
     EXPECT_TRUE(contains(why, "no/such.json: cannot write")) << why.text;
+}
+
+// A file of nerfstudio has rotations of 0.21 times their length.
+TEST_F(Transforms, DividesAScaleOut) {
+    touch("a.png");
+    touch("b.png");
+    const double c = 0.21 * std::cos(0.8), s = 0.21 * std::sin(0.8);
+    ASSERT_TRUE(load("{\"camera_angle_x\":1,\"frames\":[" +
+                     frame("b", matrix({c, s, 0}, {-s, c, 0}, {0, 0, 0.21}, {1, 2, 3})) + "," + frame("a") +
+                     "]}"))
+        << why.text;
+    EXPECT_EQ(warning, "dsplat: " + folder.path +
+                           ": 1 of 2 rotations have a scale, which is divided out (the first: 'b')\n");
+    const double *const r = got.views[1].rotation, *const t = got.views[1].translation;
+    EXPECT_NEAR(r[0], c / 0.21, 1e-12);
+    EXPECT_NEAR(r[3] * r[3] + r[4] * r[4] + r[5] * r[5], 1, 1e-12);
+    for (size_t k = 0; k < 3; k++)
+        EXPECT_NEAR(r[k] * t[0] + r[3 + k] * t[1] + r[6 + k] * t[2], -double(k + 1), 1e-12);
+}
+
+// Colours by other names; floats are parts of 1 unless one is more.
+TEST_F(Transforms, ReadsColoursOfPointsByOtherNamesAndRanges) {
+    touch("a.png");
+    const std::string json = "{\"fl_x\":50,\"ply_file_path\":\"p.ply\",\"frames\":[" + frame("a.png") + "]}";
+    const auto read = [&](const std::string &type, const std::string &before, const std::string &row) {
+        std::string header =
+            "ply\nformat ascii 1.0\nelement vertex 2\nproperty float x\nproperty float y\nproperty "
+            "float z\n";
+        for (const char *color : {"red", "green", "blue"})
+            header += "property " + type + " " + before +
+                      (before.empty() ? std::string(1, color[0]) : color) + "\n";
+        write_bytes(folder / "p.ply", header + "end_header\n1 2 3 0 0 0\n4 5 6 " + row);
+        EXPECT_TRUE(load(json)) << why.text;
+        return got.point_count == 2 ? std::vector<int>(got.points[1].color, got.points[1].color + 3)
+                                    : std::vector<int>();
+    };
+    EXPECT_EQ(read("uchar", "diffuse_", "9 8 7"), (std::vector<int>{9, 8, 7}));
+    EXPECT_EQ(read("uchar", "", "1 0 1"), (std::vector<int>{1, 0, 1}));
+    EXPECT_EQ(read("float", "diffuse_", "0.5 0 1"), (std::vector<int>{128, 0, 255}));
+    EXPECT_EQ(read("double", "", "0.5 200 1.5"), (std::vector<int>{0, 200, 1}));
 }

@@ -13,7 +13,8 @@
 inline void write_depth_maps(const fs::path &data, const fs::path &to) {
     dataset model;
     fault why;
-    const dataset_options cameras = {1, {0, 0, 0}, dataset_no_picture, nullptr, false, false, false, 0};
+    const dataset_options cameras = {1, {0, 0, 0}, dataset_no_picture, nullptr, false, false, false,
+                                     0, false};
     ASSERT_TRUE(dataset_load(data.c_str(), &cameras, &model, &why)) << why.text;
     fs::create_directories(to);
     for (size_t v = 0; v < model.view_count; v++) {

@@ -3,7 +3,6 @@
 // then, or not, come coefficients of a byte. Properties have the order in which PlayCanvas's programs write them. Axes
 // as in PLY. They are only read.
 #include "formats/formats.h"
-#include "formats/packing.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

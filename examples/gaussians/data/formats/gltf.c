@@ -4,7 +4,6 @@
 // ours have x and y reversed. There is no mark for antialiasing. They are only read; not read are buffers in the JSON,
 // sparse accessors and extensions that compress.
 #include "formats/formats.h"
-#include "formats/packing.h"
 #include "files/path.h"
 #include "json_field.h"
 #include "similarity.h"
@@ -150,10 +149,9 @@ static bool read_rows(const gltf *f, const json_t *attributes, gs_gaussians *to)
                             "as in drafts of " EXTENSION,
                             f->path, i, (double)scale, opacity);
             to->mean[3 * i + k] = value_of(&means, i, k);
-            to->log_scale[3 * i + k] = logf(fmaxf(scale, 1e-20f));
+            to->log_scale[3 * i + k] = logf(scale);
         }
-        const double inside = fmin(fmax(opacity, 1e-6), 1 - 1e-6);
-        to->opacity_logit[i] = (float)log(inside / (1 - inside));
+        to->opacity_logit[i] = (float)log(opacity / (1 - opacity));
         for (int k = 0; k < 4; k++) to->quaternion[4 * i + k] = value_of(&rotations, i, (k + 3) % 4);
     }
     const int in_file = coefficients(degree_of(attributes));

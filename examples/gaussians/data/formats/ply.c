@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT
 // Scenes as PLY files with the property names of the original program: x y z, nx ny nz, f_dc_*, f_rest_* (all of red,
-// then green, then blue), opacity (logit), scale_* (logarithm), rot_* (w x y z). Axes as in COLMAP.
+// then green, then blue), opacity (logit), scale_* (logarithm), rot_* (w x y z). Axes as in COLMAP. And points.
 //
-// Read are files that are binary little-endian and have the vertex element first. The properties above must be float,
-// in any order; others are skipped. The number of f_rest_* gives the SH degree: 0, 9, 24 or 45 of them. The header line
-// "comment SplatRenderMode: mip", as Brush writes it, or "comment splat antialiased" sets antialias; "comment
-// dsplat_holdout N" and "comment dsplat_background R,G,B" are scene_notes. Normals are written as 0.
+// Read are files that are binary little-endian or ASCII and have the vertex element first. Properties may have any number
+// type and any order; others are skipped. The number of f_rest_* gives the SH degree: 0, 9, 24 or 45 of them. The header
+// line "comment SplatRenderMode: mip", as Brush writes it, or "comment splat antialiased" sets antialias; "comment
+// dsplat_holdout N", "comment dsplat_background R,G,B" and "comment dsplat_offset X,Y,Z" are scene_notes. Written are
+// floats, normals as 0.
 #include "formats/formats.h"
-#include "formats/ply.h"
+#include "reconstruction.h"
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -18,14 +20,15 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "values are copied wit
 enum {
     MAX_PROPERTIES = 1024,
     BLOCK = 1 << 16, // bytes of vertices read at once
-    // Slots: the floats of a vertex in the order this file writes them, without the normal.
+    // Slots: the floats of a vertex in the order this file writes them, without the normal; then the colour of a point.
     SLOT_MEAN = 0,
     SLOT_DC = 3,
     SLOT_REST = 6,
     SLOT_OPACITY = 51,
     SLOT_SCALE = 52,
     SLOT_ROTATION = 55,
-    SLOTS = 59
+    SLOTS = 59,
+    POINT_SLOTS = 62
 };
 
 // fail() with the place in the file before the text
@@ -67,30 +70,36 @@ static float *slot_value(const gs_gaussians *g, int64_t i, int slot) {
     return g->quaternion + i * 4 + (slot - SLOT_ROTATION);
 }
 
-enum { POINT_VALUES = 6 }; // x y z red green blue
-static const char *const point_names[POINT_VALUES] = {"x", "y", "z", "red", "green", "blue"};
+// A number type of PLY; NULL: no such property.
+typedef struct number_type {
+    const char *name, *other_name;
+    size_t size;
+    bool has_sign, is_real;
+} number_type;
 
-// Where a vertex has a value of a point: in binary files and in ASCII.
-typedef struct point_value {
-    char type[8]; // of PLY; "": the vertex has none
+static const number_type types[] = {
+    {"float", "float32", 4, true, true}, {"double", "float64", 8, true, true},
+    {"char", "int8", 1, true, false},    {"uchar", "uint8", 1, false, false},
+    {"short", "int16", 2, true, false},  {"ushort", "uint16", 2, false, false},
+    {"int", "int32", 4, true, false},    {"uint", "uint32", 4, false, false}};
+
+// Where a vertex has a slot.
+typedef struct property {
+    const number_type *type; // NULL: it does not
     size_t offset;
-    int column;
-} point_value;
+} property;
 
-// The vertices as the header describes them.
+// The vertices as the header describes them. Those of ASCII files become doubles.
 typedef struct layout {
     uint64_t count;
     size_t stride; // bytes of a vertex
     int properties;
     int rest_properties; // those named f_rest_*
     int sh_degree;
-    int offset[SLOTS]; // of the slot in a vertex; -1: absent
-    bool last;         // no element follows
-    bool antialiased;
+    property slot[POINT_SLOTS];
+    bool of_points, ascii, has_format, antialiased;
+    enum { BEFORE, INSIDE, AFTER } place; // of the header's lines: before, inside or after the vertex element
     scene_notes notes;
-    // Used by ply_read_points alone:
-    bool of_points, ascii;
-    point_value values[POINT_VALUES];
 } layout;
 
 bool ply_read_line(input_file *file, char line[PLY_MAX_LINE], uint64_t *at, fault *why) {
@@ -106,106 +115,88 @@ bool ply_read_line(input_file *file, char line[PLY_MAX_LINE], uint64_t *at, faul
                 PLY_MAX_LINE - 1);
 }
 
-static size_t size_of_type(const char *type) {
-    static const struct {
-        const char *name;
-        size_t size;
-    } types[] = {{"char", 1},   {"int8", 1},    {"uchar", 1},  {"uint8", 1},  {"short", 2}, {"int16", 2},
-                 {"ushort", 2}, {"uint16", 2},  {"int", 4},    {"int32", 4},  {"uint", 4},  {"uint32", 4},
-                 {"float", 4},  {"float32", 4}, {"double", 8}, {"float64", 8}};
+static const number_type *type_of(const char *name) {
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        if (strcmp(types[i].name, type) == 0) return types[i].size;
-    return 0;
+        if (strcmp(types[i].name, name) == 0 || strcmp(types[i].other_name, name) == 0) return &types[i];
+    return NULL;
+}
+
+static bool is_slot(int slot, const char *name) {
+    static const char *const colors[3][3] = {
+        {"red", "diffuse_red", "r"}, {"green", "diffuse_green", "g"}, {"blue", "diffuse_blue", "b"}};
+    char known[16];
+    for (int k = 0; k < 3 && slot >= SLOTS; k++)
+        if (strcmp(colors[slot - SLOTS][k], name) == 0) return true;
+    slot_name(slot, known);
+    return slot < SLOTS && strcmp(known, name) == 0;
 }
 
 // "property TYPE NAME" of the vertex element.
-static bool add_property(layout *vertex, const char *type, const char *name, const input_file *file,
+static bool add_property(layout *vertex, const char *type_name, const char *name, const input_file *file,
                          uint64_t at, fault *why) {
-    const size_t size = size_of_type(type);
-    if (!size) return REFUSE(why, file, at, "vertex property of type '%.40s': not a PLY number type", type);
+    const number_type *const type = type_of(vertex->ascii ? "double" : type_name);
+    if (!type_of(type_name))
+        return REFUSE(why, file, at, "vertex property of type '%.40s': not a PLY number type", type_name);
     if (++vertex->properties > MAX_PROPERTIES)
         return REFUSE(why, file, at, "more than %d vertex properties", MAX_PROPERTIES);
-    for (int k = 0; k < POINT_VALUES; k++) {
-        point_value *const value = &vertex->values[k];
-        if (!vertex->of_points || strcmp(point_names[k], name) != 0) continue;
-        if (value->type[0]) return REFUSE(why, file, at, "property '%s' occurs twice", name);
-        *value = (point_value){.offset = vertex->stride, .column = vertex->properties - 1};
-        snprintf(value->type, sizeof value->type, "%s", type);
-    }
     if (strncmp(name, "f_rest_", strlen("f_rest_")) == 0) vertex->rest_properties++;
-    for (int slot = 0; slot < SLOTS && !vertex->of_points; slot++) {
-        char known[16];
-        slot_name(slot, known);
-        if (strcmp(known, name) != 0) continue;
-        if (vertex->offset[slot] >= 0) return REFUSE(why, file, at, "property '%s' occurs twice", name);
-        if (strcmp(type, "float") != 0 && strcmp(type, "float32") != 0)
-            return REFUSE(why, file, at, "property '%s' is of type '%s'; it must be float", name, type);
-        vertex->offset[slot] = (int)vertex->stride;
+    for (int slot = 0; slot < POINT_SLOTS; slot++) {
+        if (!is_slot(slot, name)) continue;
+        if (vertex->slot[slot].type) return REFUSE(why, file, at, "property '%s' occurs twice", name);
+        vertex->slot[slot] = (property){type_of(type_name), vertex->stride};
     }
-    vertex->stride += size;
+    vertex->stride += type->size;
     return true;
 }
 
 // Called after the last property: checks that none is missing and finds the SH degree.
 static bool check_properties(layout *vertex, const input_file *file, fault *why) {
-    for (int k = 0; k < 3 && vertex->of_points; k++)
-        if (!vertex->values[k].type[0])
-            return fail(why, "%s: in the header before byte %" PRIu64 ": no vertex property '%s'", file->path,
-                        file->offset, point_names[k]);
-    if (vertex->of_points) return true;
-    vertex->sh_degree = degree_of_rest(vertex->rest_properties);
+    vertex->sh_degree = vertex->of_points ? 0 : degree_of_rest(vertex->rest_properties);
     if (vertex->sh_degree < 0)
         return fail(why,
                     "%s: in the header before byte %" PRIu64
                     ": %d properties f_rest_*; there must be 0, 9, 24 or 45",
                     file->path, file->offset, vertex->rest_properties);
-    for (int slot = 0; slot < SLOTS; slot++) {
+    for (int slot = 0; slot < (vertex->of_points ? SLOT_DC : SLOTS); slot++) {
         char name[16];
         slot_name(slot, name);
-        if (slot_in_use(slot, vertex->sh_degree) && vertex->offset[slot] < 0)
+        if (slot_in_use(slot, vertex->sh_degree) && !vertex->slot[slot].type)
             return fail(why, "%s: in the header before byte %" PRIu64 ": no vertex property '%s'", file->path,
                         file->offset, name);
     }
     return true;
 }
 
-// Where the header is: before, inside or after the vertex element.
-typedef struct header_state {
-    enum { BEFORE, INSIDE, AFTER } place;
-    bool has_format;
-} header_state;
-
 static bool read_format(layout *vertex, char *const word[3], const input_file *file, uint64_t at,
                         fault *why) {
-    vertex->ascii = vertex->of_points && strcmp(word[1], "ascii") == 0;
-    return (vertex->ascii && strcmp(word[2], "1.0") == 0) ||
-           (strcmp(word[1], "binary_little_endian") == 0 && strcmp(word[2], "1.0") == 0) ||
-           REFUSE(why, file, at, "format '%.40s %.40s'; only 'binary_little_endian 1.0'%s can be read",
-                  word[1], word[2], vertex->of_points ? " and 'ascii 1.0'" : "");
+    vertex->has_format = true;
+    vertex->ascii = strcmp(word[1], "ascii") == 0;
+    return ((vertex->ascii || strcmp(word[1], "binary_little_endian") == 0) && strcmp(word[2], "1.0") == 0) ||
+           REFUSE(why, file, at,
+                  "format '%.40s %.40s'; only 'binary_little_endian 1.0' and 'ascii 1.0' can be read",
+                  word[1], word[2]);
 }
 
 // "element NAME COUNT"
-static bool read_element(layout *vertex, header_state *state, char *const word[3], const input_file *file,
-                         uint64_t at, fault *why) {
-    if (state->place != BEFORE) {
-        state->place = AFTER;
-        vertex->last = false;
+static bool read_element(layout *vertex, char *const word[3], const input_file *file, uint64_t at,
+                         fault *why) {
+    char *end;
+    if (vertex->place != BEFORE) {
+        vertex->place = AFTER;
         return true;
     }
     if (strcmp(word[1], "vertex") != 0)
         return REFUSE(why, file, at, "the first element is '%.40s'; it must be 'vertex'", word[1]);
-    char *end;
     errno = 0;
     vertex->count = strtoull(word[2], &end, 10);
-    if (*end != '\0' || word[2][0] < '0' || word[2][0] > '9' || errno == ERANGE)
-        return REFUSE(why, file, at, "'%.40s' is not a number of vertices", word[2]);
-    state->place = INSIDE;
-    return true;
+    vertex->place = INSIDE;
+    return (*end == '\0' && isdigit((unsigned char)word[2][0]) && errno != ERANGE) ||
+           REFUSE(why, file, at, "'%.40s' is not a number of vertices", word[2]);
 }
 
-static bool read_property(layout *vertex, const header_state *state, char *const word[3], int words,
-                          const input_file *file, uint64_t at, fault *why) {
-    if (state->place == AFTER) return true;
+static bool read_property(layout *vertex, char *const word[3], int words, const input_file *file, uint64_t at,
+                          fault *why) {
+    if (vertex->place == AFTER) return true;
     if (strcmp(word[1], "list") == 0)
         return fail(why, "%s: at byte %" PRIu64 ": a vertex property is a list", file->path, at);
     if (words != 3) return fail(why, "%s: at byte %" PRIu64 ": malformed property", file->path, at);
@@ -215,6 +206,7 @@ static bool read_property(layout *vertex, const header_state *state, char *const
 static void read_comment(layout *vertex, const char *name, const char *value) {
     scene_notes *const notes = &vertex->notes;
     float *const b = notes->background;
+    double *const o = notes->offset;
     int end = 0;
     vertex->antialiased |= (strcmp(name, "SplatRenderMode:") == 0 && strcmp(value, "mip") == 0) ||
                            (strcmp(name, "splat") == 0 && strcmp(value, "antialiased") == 0);
@@ -223,12 +215,11 @@ static void read_comment(layout *vertex, const char *name, const char *value) {
                        notes->holdout >= 0;
     if (strcmp(name, "dsplat_background") == 0 && sscanf(value, "%f,%f,%f", &b[0], &b[1], &b[2]) != 3)
         notes->known = false;
+    if (strcmp(name, "dsplat_offset") == 0 && sscanf(value, "%lf,%lf,%lf", &o[0], &o[1], &o[2]) != 3)
+        memset(notes->offset, 0, sizeof notes->offset);
 }
 
 static bool read_header(input_file *file, layout *vertex, fault *why) {
-    vertex->last = true;
-    for (int slot = 0; slot < SLOTS; slot++) vertex->offset[slot] = -1;
-    header_state state = {.place = BEFORE};
     char line[PLY_MAX_LINE];
     uint64_t at;
     if (!ply_read_line(file, line, &at, why)) return false;
@@ -245,18 +236,17 @@ static bool read_header(input_file *file, layout *vertex, fault *why) {
             break;
         } else if (strcmp(word[0], "format") == 0 && words == 3) {
             if (!read_format(vertex, word, file, at, why)) return false;
-            state.has_format = true;
         } else if (strcmp(word[0], "element") == 0 && words == 3) {
-            if (!read_element(vertex, &state, word, file, at, why)) return false;
-        } else if (strcmp(word[0], "property") == 0 && words >= 3 && state.place != BEFORE) {
-            if (!read_property(vertex, &state, word, words, file, at, why)) return false;
+            if (!read_element(vertex, word, file, at, why)) return false;
+        } else if (strcmp(word[0], "property") == 0 && words >= 3 && vertex->place != BEFORE) {
+            if (!read_property(vertex, word, words, file, at, why)) return false;
         } else {
             return REFUSE(why, file, at, "unexpected header line '%.40s ...'", word[0]);
         }
     }
-    if (!state.has_format || state.place == BEFORE)
+    if (!vertex->has_format || vertex->place == BEFORE)
         return fail(why, "%s: in the header before byte %" PRIu64 ": no '%s' line", file->path, file->offset,
-                    state.has_format ? "element vertex" : "format");
+                    vertex->has_format ? "element vertex" : "format");
     return check_properties(vertex, file, why);
 }
 
@@ -271,29 +261,88 @@ static bool ply_notes(const char *path, scene_notes *out, fault *why) {
     return done;
 }
 
+// A number of an ASCII file, which white space or the end of the file ends.
+static bool read_number(input_file *file, double *out, fault *why) {
+    char word[64], *end;
+    size_t length = 0;
+    int c;
+    while ((c = getc(file->stream)) != EOF) {
+        file->offset++;
+        if (!isspace(c) && length + 1 < sizeof word)
+            word[length++] = (char)c;
+        else if (length > 0)
+            break;
+    }
+    word[length] = '\0';
+    *out = strtod(word, &end);
+    if (length == 0) return input_file_read(file, word, 1, "vertices", why); // says that it ends
+    return *end == '\0' || REFUSE(why, file, file->offset, "'%s' is not a number of a vertex", word);
+}
+
+// Reads rows of vertices.
+static bool read_rows(input_file *file, const layout *vertex, char *rows, int64_t count, fault *why) {
+    if (!vertex->ascii) return input_file_read(file, rows, (size_t)count * vertex->stride, "vertices", why);
+    for (size_t at = 0; at < (size_t)count * vertex->stride; at += sizeof(double)) {
+        double number;
+        if (!read_number(file, &number, why)) return false;
+        memcpy(rows + at, &number, sizeof number);
+    }
+    return true;
+}
+
+// How many vertices are read at once: of ASCII files one, so that messages know its byte.
+static int64_t rows_at_once(const layout *vertex) {
+    return vertex->ascii ? 1 : (int64_t)(BLOCK / vertex->stride);
+}
+
+static double value_of(const layout *vertex, const char *row, int slot) {
+    const number_type *const type = vertex->slot[slot].type;
+    const char *const at = row + vertex->slot[slot].offset;
+    int64_t whole = 0;
+    float real;
+    double wide;
+    if (vertex->ascii || type->size == sizeof wide) return memcpy(&wide, at, sizeof wide), wide;
+    if (type->is_real) return memcpy(&real, at, sizeof real), (double)real;
+    memcpy(&whole, at, type->size);
+    if (type->has_sign && (whole >> (8 * type->size - 1) & 1)) whole -= (int64_t)1 << (8 * type->size);
+    return (double)whole;
+}
+
+static bool check_count(input_file *file, const layout *vertex, fault *why) {
+    const size_t least =
+        vertex->ascii ? 2 * (size_t)vertex->properties - 1 : vertex->stride; // digits and spaces
+    if (!input_file_expect(file, vertex->count, least, "vertices", why)) return false;
+    return vertex->count <= INT32_MAX ||
+           fail(why, "%s: %" PRIu64 " vertices are too many", file->path, vertex->count);
+}
+
 static bool read_vertices(input_file *file, const layout *vertex, gs_gaussians *out, fault *why) {
-    if (!input_file_expect(file, vertex->count, vertex->stride, "vertices", why)) return false;
-    if (vertex->last && file->size - file->offset != vertex->count * vertex->stride)
+    fault reason;
+    if (!check_count(file, vertex, why)) return false;
+    if (!vertex->ascii && vertex->place != AFTER &&
+        file->size - file->offset != vertex->count * vertex->stride)
         return fail(why, "%s: %" PRIu64 " bytes follow the last vertex, at byte %" PRIu64, file->path,
                     file->size - file->offset - vertex->count * vertex->stride,
                     file->offset + vertex->count * vertex->stride);
-    if (vertex->count > INT32_MAX)
-        return fail(why, "%s: %" PRIu64 " vertices are too many", file->path, vertex->count);
-    if (!scene_open(out, (int64_t)vertex->count, vertex->sh_degree, why))
-        return fail(why, "%s: %s", file->path, why->text);
+    if (!scene_open(out, (int64_t)vertex->count, vertex->sh_degree, &reason))
+        return fail(why, "%s: %s", file->path, reason.text);
     out->antialias = vertex->antialiased;
     char block[BLOCK];
-    const int64_t at_once = (int64_t)(sizeof block / vertex->stride);
+    const int64_t at_once = rows_at_once(vertex);
     for (int64_t first = 0; first < out->count; first += at_once) {
         const int64_t rows = out->count - first < at_once ? out->count - first : at_once;
-        if (!input_file_read(file, block, (size_t)rows * vertex->stride, "vertices", why)) return false;
-        for (int64_t row = 0; row < rows; row++) {
+        if (!read_rows(file, vertex, block, rows, why)) return false;
+        for (int64_t row = 0; row < rows; row++)
             for (int slot = 0; slot < SLOTS; slot++) {
-                if (vertex->offset[slot] < 0) continue;
-                const size_t from = (size_t)row * vertex->stride + (size_t)vertex->offset[slot];
-                memcpy(slot_value(out, first + row, slot), block + from, sizeof(float));
+                const property *const from = &vertex->slot[slot];
+                const char *const at = block + (size_t)row * vertex->stride;
+                if (!slot_in_use(slot, vertex->sh_degree)) continue;
+                float *const to = slot_value(out, first + row, slot);
+                if (from->type == types && !vertex->ascii)
+                    memcpy(to, at + from->offset, sizeof *to); // as it is
+                else
+                    *to = (float)value_of(vertex, at, slot);
             }
-        }
     }
     return true;
 }
@@ -309,65 +358,29 @@ static bool ply_read(input_file *file, gs_gaussians *out, fault *why) {
 
 // ---- points
 
-static double binary_value(const char *at, const char *type) {
-    const bool is_signed = type[0] != 'u';
-    int64_t integer = 0;
-    float real;
-    double wide;
-    if (strcmp(type, "double") == 0 || strcmp(type, "float64") == 0)
-        return memcpy(&wide, at, sizeof wide), wide;
-    if (strncmp(type, "float", 5) == 0) return memcpy(&real, at, sizeof real), (double)real;
-    const size_t size = size_of_type(type);
-    memcpy(&integer, at, size);
-    if (is_signed && (integer >> (8 * size - 1) & 1)) integer -= (int64_t)1 << (8 * size);
-    return (double)integer;
-}
-
-static bool read_binary_point(input_file *file, const layout *vertex, double values[POINT_VALUES],
-                              fault *why) {
+// Colours times `scale` are 0..255. *too_large: one is not, of a scale that is a guess.
+static bool read_points(input_file *file, const layout *vertex, double scale, bool *too_large,
+                        reconstruction *out, fault *why) {
     char row[8 * MAX_PROPERTIES];
-    if (!input_file_read(file, row, vertex->stride, "vertices", why)) return false;
-    for (int k = 0; k < POINT_VALUES; k++)
-        if (vertex->values[k].type[0])
-            values[k] = binary_value(row + vertex->values[k].offset, vertex->values[k].type);
-    return true;
-}
-
-static bool read_ascii_point(input_file *file, const layout *vertex, double values[POINT_VALUES],
-                             fault *why) {
-    char line[PLY_MAX_LINE], *at = line, *end;
-    uint64_t begins;
-    if (!ply_read_line(file, line, &begins, why)) return false;
-    for (int column = 0; column < vertex->properties; column++, at = end) {
-        const double value = strtod(at, &end);
-        if (end == at)
-            return REFUSE(why, file, begins, "a vertex of fewer than %d numbers", vertex->properties);
-        for (int k = 0; k < POINT_VALUES; k++)
-            if (vertex->values[k].type[0] && vertex->values[k].column == column) values[k] = value;
-    }
-    return true;
-}
-
-static bool read_points(input_file *file, const layout *vertex, reconstruction *out, fault *why) {
-    if (!input_file_expect(file, vertex->count, vertex->ascii ? 6 : vertex->stride, "vertices", why))
-        return false;
-    for (uint64_t i = 0; i < vertex->count; i++) {
-        const uint64_t at = file->offset;
-        double values[POINT_VALUES] = {0, 0, 0, 128, 128, 128};
-        float point[3];
-        uint8_t color[3];
-        if (!(vertex->ascii ? read_ascii_point : read_binary_point)(file, vertex, values, why)) return false;
-        if (!reconstruction_place(values, point))
-            return REFUSE(why, file, at, "vertex %" PRIu64 " is at %g, %g, %g", i, values[0], values[1],
-                          values[2]);
-        for (int c = 0; c < 3; c++) {
-            if (!(values[3 + c] >= 0 && values[3 + c] <= 255))
-                return REFUSE(why, file, at, "vertex %" PRIu64 " has %s = %g; it must be 0..255", i,
-                              point_names[3 + c], values[3 + c]);
-            color[c] = (uint8_t)values[3 + c];
+    for (uint64_t i = 0; i < vertex->count && !*too_large; i++) {
+        const record_place place = {file->path, "byte", file->offset};
+        double at[3];
+        uint8_t color[3] = {128, 128, 128};
+        if (!read_rows(file, vertex, row, 1, why)) return false;
+        for (int k = 0; k < 3; k++) {
+            at[k] = value_of(vertex, row, SLOT_MEAN + k);
+            if (!vertex->slot[SLOTS + k].type) continue;
+            const double value = scale * value_of(vertex, row, SLOTS + k);
+            *too_large |= scale > 1 && value > 255;
+            if (!(value >= 0 && value <= 255) && !*too_large)
+                return fail_at(why, &place, "vertex %" PRIu64 " has %s = %g; it must be 0..255", i,
+                               k == 0   ? "red"
+                               : k == 1 ? "green"
+                                        : "blue",
+                               value);
+            color[k] = *too_large ? 0 : (uint8_t)(scale > 1 ? value + 0.5 : value);
         }
-        if (!reconstruction_add_point(out, point, color, why))
-            return fail(why, "%s: %s", file->path, why->text);
+        if (!reconstruction_add_point(out, &place, at, color, why)) return false;
     }
     return true;
 }
@@ -375,8 +388,20 @@ static bool read_points(input_file *file, const layout *vertex, reconstruction *
 bool ply_read_points(const char *path, reconstruction *out, fault *why) {
     input_file file;
     layout vertex = {.of_points = true};
+    bool again = false, guess = true;
     if (!input_file_open(&file, path, why)) return false;
-    const bool done = read_header(&file, &vertex, why) && read_points(&file, &vertex, out, why);
+    bool done = read_header(&file, &vertex, why) && check_count(&file, &vertex, why);
+    const uint64_t begin = file.offset;
+    const size_t before = out->point_count;
+    for (int k = 0; k < 3; k++) guess &= vertex.slot[SLOTS + k].type && vertex.slot[SLOTS + k].type->is_real;
+    done = done && read_points(&file, &vertex, guess ? 255 : 1, &again, out, why);
+    if (done && again) { // floats of 0..255
+        out->point_count = before;
+        file.offset = begin;
+        again = false;
+        done = fseeko(file.stream, (off_t)begin, SEEK_SET) == 0 || fail(why, "%s: cannot seek", path);
+        done = done && read_points(&file, &vertex, 1, &again, out, why);
+    }
     input_file_close(&file);
     return done;
 }
@@ -390,6 +415,9 @@ static void ply_begin(FILE *stream, const gs_gaussians *gaussians, const scene_n
         fprintf(stream, "comment dsplat_holdout %" PRId64 "\ncomment dsplat_background %.9g,%.9g,%.9g\n",
                 notes->holdout, (double)notes->background[0], (double)notes->background[1],
                 (double)notes->background[2]);
+    if (scene_notes_move(notes))
+        fprintf(stream, "comment dsplat_offset %.17g,%.17g,%.17g\n", notes->offset[0], notes->offset[1],
+                notes->offset[2]);
     fprintf(stream, "element vertex %" PRId64 "\n", gaussians->count);
     for (int slot = 0; slot < SLOTS; slot++) {
         char name[16];

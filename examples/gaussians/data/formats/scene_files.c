@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -46,6 +47,15 @@ static const scene_format *format_of(const char *path, bool write, fault *why) {
     return NULL;
 }
 
+// The numbers that stand for opacity 1 and 0 and for scale 0, which have no finite logit and logarithm.
+static void give_limits(gs_gaussians *g) {
+    const float most = logf((1 - 1e-6f) / 1e-6f), least = logf(1e-20f);
+    for (int64_t i = 0; i < g->count; i++)
+        if (isinf(g->opacity_logit[i])) g->opacity_logit[i] = copysignf(most, g->opacity_logit[i]);
+    for (int64_t i = 0; i < 3 * g->count; i++)
+        if (g->log_scale[i] == -INFINITY) g->log_scale[i] = least;
+}
+
 // Finds the first value that is not finite: Gaussian `before` + its row has it.
 static bool check_finite(const gs_gaussians *g, int64_t before, const char *path, const char *what,
                          fault *why) {
@@ -80,11 +90,27 @@ bool scene_read(const char *path, scene_values values, gs_gaussians *out, fault 
     input_file file;
     const scene_format *const format = format_of(path, false, why);
     if (!format || !input_file_open(&file, path, why)) return false;
-    const bool done =
-        read_open(&file, format, out, why) && (values == SCENE_ANY || check_finite(out, 0, path, "", why));
+    bool done = read_open(&file, format, out, why);
+    if (done && values != SCENE_ANY) {
+        fault first;
+        give_limits(out);
+        done = check_finite(out, 0, path, "", &first);
+        if (!done && values == SCENE_DROP) {
+            const int64_t dropped = gaussians_keep_finite(out);
+            fprintf(stderr, "dsplat: %s: %" PRId64 " Gaussians are not finite and left out (the first: %s)\n",
+                    path, dropped, strrchr(first.text, ':') + 2);
+            done = true;
+        } else if (!done) {
+            *why = first;
+        }
+    }
     if (!done) scene_close(out);
     input_file_close(&file);
     return done;
+}
+
+bool scene_notes_move(const scene_notes *notes) {
+    return notes && (notes->offset[0] != 0 || notes->offset[1] != 0 || notes->offset[2] != 0);
 }
 
 bool scene_read_notes(const char *path, scene_notes *out, fault *why) {
@@ -105,6 +131,10 @@ bool scene_stream_open(scene_stream *s, const char *path, const gs_gaussians *sh
                        fault *why) {
     *s = (scene_stream){.format = format_of(path, true, why), .shape = *shape};
     if (!s->format || !output_file_open(&s->file, path, why)) return false;
+    if (scene_notes_move(notes) && !s->format->notes)
+        fprintf(stderr,
+                "dsplat: %s: the format cannot say that %.15g, %.15g, %.15g is added to its coordinates\n",
+                path, notes->offset[0], notes->offset[1], notes->offset[2]);
     if (s->format->begin) s->format->begin(s->file.stream, shape, notes);
     return true;
 }
@@ -161,4 +191,55 @@ void scene_stream_discard(scene_stream *s) {
 
 bool scene_is_possible(const char *path, fault *why) {
     return format_of(path, true, why) && output_is_possible(path, why);
+}
+
+// ---- what compressed formats share
+
+bool read_rest(input_file *file, uint8_t **bytes, size_t *count, fault *why) {
+    *count = file->offset < file->size ? (size_t)(file->size - file->offset) : 0;
+    *bytes = malloc(*count ? *count : 1);
+    if (!*bytes) return fail(why, "%s: no memory for %zu bytes", file->path, *count);
+    if (input_file_read(file, *bytes, *count, "the scene", why)) return true;
+    free(*bytes);
+    *bytes = NULL;
+    return false;
+}
+
+bool is_plausible(const char *path, uint64_t size, uint64_t bytes, fault *why) {
+    enum { MOST = 1024, SMALL = 1 << 16 };
+    return bytes / MOST <= size + SMALL / MOST ||
+           fail(why, "%s: truncated or damaged: %" PRIu64 " bytes announced, in a file of %" PRIu64 " bytes",
+                path, bytes, size);
+}
+
+void quaternion_unit(const float q[4], double unit[4]) {
+    double square = 0;
+    for (int k = 0; k < 4; k++) square += (double)q[k] * q[k];
+    for (int k = 0; k < 4; k++) unit[k] = square > 0 ? q[k] / sqrt(square) : k == 0;
+}
+
+uint8_t opacity_byte(const gs_gaussians *g, int64_t i) {
+    const float *const q = g->quaternion + 4 * i;
+    return q[0] == 0 && q[1] == 0 && q[2] == 0 && q[3] == 0
+               ? 0
+               : to_byte(255 * sigmoid((double)g->opacity_logit[i]));
+}
+
+int quaternion_to_three(const double q[4], double three[3]) {
+    int largest = 0, next = 0;
+    for (int k = 1; k < 4; k++)
+        if (fabs(q[k]) > fabs(q[largest])) largest = k;
+    for (int k = 0; k < 4; k++)
+        if (k != largest) three[next++] = q[largest] < 0 ? -q[k] : q[k];
+    return largest;
+}
+
+void quaternion_from_three(int largest, const double three[3], double q[4]) {
+    double rest = 1;
+    for (int k = 0, next = 0; k < 4; k++) {
+        if (k == largest) continue;
+        q[k] = three[next++];
+        rest -= q[k] * q[k];
+    }
+    q[largest] = sqrt(fmax(rest, 0));
 }

@@ -2,7 +2,6 @@
 // Scenes as .splat files (github.com/antimatter15/splat): 32 bytes per Gaussian and nothing else. Axes as in PLY; no
 // harmonics after the first. They are only read.
 #include "formats/formats.h"
-#include "formats/packing.h"
 #include <inttypes.h>
 
 typedef struct splat_row {
@@ -22,9 +21,8 @@ static bool splat_read(input_file *file, gs_gaussians *out, fault *why) {
         if (!input_file_read(file, &row, sizeof row, "a Gaussian", why)) return false;
         for (int k = 0; k < 3; k++) {
             out->mean[3 * i + k] = row.mean[k];
-            out->log_scale[3 * i + k] = logf(fmaxf(row.scale[k], 1e-20f));
+            out->log_scale[3 * i + k] = logf(row.scale[k]); // NaN of a negative one
             out->sh[3 * i + k] = (float)scene_sh_constant(row.color[k] / 255.0);
-            if (!(row.scale[k] >= 0)) out->log_scale[3 * i + k] = NAN; // refused as any that is not finite
         }
         for (int k = 0; k < 4; k++) out->quaternion[4 * i + k] = (float)(row.rotation[k] - 128) / 128;
         out->opacity_logit[i] = byte_logit(row.opacity);

@@ -3,7 +3,6 @@
 // gzip stream, version 4 has a zstd stream for each part. Axes: x right, y up, z back; ours have y and z reversed.
 // Read are versions 1 to 4; of degree 4, which only files have, the coefficients are dropped. Written are 2 to 4.
 #include "formats/formats.h"
-#include "formats/packing.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -261,6 +260,9 @@ static bool spz_read(input_file *file, gs_gaussians *out, fault *why) {
     if (done) {
         done = scene_open(out, h.count, h.degree < GS_MAX_SH_DEGREE ? h.degree : GS_MAX_SH_DEGREE, why);
         if (done) unpack(&h, &parts, out);
+        if (done && h.degree > GS_MAX_SH_DEGREE)
+            fprintf(stderr, "dsplat: %s: SH degree %d is read to degree %d\n", file->path, h.degree,
+                    GS_MAX_SH_DEGREE);
     }
     free(parts.part[0]);
     return done;
@@ -292,7 +294,28 @@ static void write_rotation(const float q[4], uint32_t version, uint8_t *to) {
     for (int k = 0; k < 4; k++) to[k] = (uint8_t)(word >> 8 * k);
 }
 
-static void pack(const spz_header *h, const gs_gaussians *g, const spz_parts *to) {
+// Values that the format's bytes cannot hold.
+typedef struct clamped {
+    int64_t count;
+    double most; // how far one was moved
+} clamped;
+
+// The nearest of 0..255; `unit` is how much one is of what is stored.
+static uint8_t byte_of(double value, double unit, clamped *c) {
+    const double beyond = fmax(value - 255, -value);
+    if (beyond > 0.5) c->count++, c->most = fmax(c->most, beyond * unit);
+    return to_byte(value);
+}
+
+static void say_clamped(const char *path, const clamped *c, const char *what) {
+    if (c->count > 0)
+        fprintf(stderr,
+                "dsplat: %s: %" PRId64 " %s are beyond what .spz holds, by up to %.3g, and are clamped\n",
+                path, c->count, what, c->most);
+}
+
+static void pack(const spz_header *h, const gs_gaussians *g, const spz_parts *to, const char *path) {
+    clamped scales = {0}, colors = {0}, harmonics = {0};
     const int kept = coefficients(g->sh_degree);
     const size_t rotation = h->version < 3 ? 3 : 4;
     for (int64_t i = 0; i < g->count; i++) {
@@ -301,18 +324,23 @@ static void pack(const spz_header *h, const gs_gaussians *g, const spz_parts *to
             const int32_t fixed =
                 (int32_t)lrint(ldexp(k == 0 ? g->mean[at] : -g->mean[at], h->fraction_bits));
             for (int b = 0; b < 3; b++) to->part[POSITIONS][3 * at + b] = (uint8_t)((uint32_t)fixed >> 8 * b);
-            to->part[SCALES][at] = to_byte((g->log_scale[at] + 10.0) * 16);
-            to->part[COLORS][at] = to_byte((g->sh[i * kept * 3 + k] * 0.15 + 0.5) * 255);
+            to->part[SCALES][at] = byte_of((g->log_scale[at] + 10.0) * 16, 1 / 16.0, &scales);
+            to->part[COLORS][at] =
+                byte_of((g->sh[i * kept * 3 + k] * 0.15 + 0.5) * 255, 1 / 255.0 / 0.15, &colors);
         }
-        to->part[ALPHAS][i] = to_byte(255 * sigmoid(g->opacity_logit[i]));
+        to->part[ALPHAS][i] = opacity_byte(g, i);
         write_rotation(g->quaternion + 4 * i, h->version, to->part[ROTATIONS] + (size_t)i * rotation);
         // Degree 1 in 5 bits, the others in 4: the format's usual precision, which compresses well.
         for (int k = 0; k < 3 * (kept - 1); k++) {
             const int step = k < 9 ? 8 : 16;
             const double value = sign_of_harmonic[k / 3] * g->sh[i * kept * 3 + 3 + k];
-            to->part[HARMONICS][i * (kept - 1) * 3 + k] = to_byte(128 + step * rint(value * 128 / step));
+            to->part[HARMONICS][i * (kept - 1) * 3 + k] =
+                byte_of(128 + step * rint(value * 128 / step), 1 / 128.0, &harmonics);
         }
     }
+    say_clamped(path, &scales, "logarithms of scales");
+    say_clamped(path, &colors, "coefficients of degree 0");
+    say_clamped(path, &harmonics, "coefficients of higher degrees");
 }
 
 static bool write_gzip(const output_file *file, const spz_header *h, const spz_parts *parts, fault *why) {
@@ -388,7 +416,7 @@ static bool spz_write(const output_file *file, const gs_gaussians *scene, int va
                           .flags = scene->antialias ? ANTIALIASED : 0};
     spz_parts parts = parts_of(&h);
     if (!open_parts(&parts, why)) return false;
-    pack(&h, scene, &parts);
+    pack(&h, scene, &parts, file->path);
     const bool done = (h.version < 4 ? write_gzip : write_zstd)(file, &h, &parts, why);
     free(parts.part[0]);
     return done;

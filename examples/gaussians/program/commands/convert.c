@@ -28,6 +28,7 @@ typedef struct convert_options {
     // From these texts:
     double box[6];
     similarity move;
+    scene_notes notes; // of the inputs: their offset
 } convert_options;
 
 static const char *const spz_versions[] = {"2", "3", "4", NULL};
@@ -85,11 +86,17 @@ static bool merge(const gs_gaussians *parts, int count, gs_gaussians *out, fault
     return true;
 }
 
-static bool read_inputs(const convert_options *o, gs_gaussians *out, fault *why) {
+static bool read_inputs(convert_options *o, gs_gaussians *out, fault *why) {
     gs_gaussians parts[MOST_INPUTS] = {{0}};
     bool done = true;
     for (int p = 0; p < o->inputs && done; p++) {
-        done = scene_read(o->paths[p], SCENE_FINITE, &parts[p], why);
+        scene_notes notes;
+        done =
+            scene_read(o->paths[p], SCENE_DROP, &parts[p], why) && scene_read_notes(o->paths[p], &notes, why);
+        if (done && p == 0) memcpy(o->notes.offset, notes.offset, sizeof notes.offset);
+        if (done && memcmp(notes.offset, o->notes.offset, sizeof notes.offset) != 0)
+            done = fail(why, "%s has coordinates of another offset than %s: one scene cannot have both",
+                        o->paths[p], o->paths[0]);
         if (done && parts[p].antialias != parts[0].antialias)
             done = fail(why, "%s is antialiased and %s is not: one scene cannot be both",
                         o->paths[parts[p].antialias ? p : 0], o->paths[parts[p].antialias ? 0 : p]);
@@ -104,9 +111,11 @@ static bool read_inputs(const convert_options *o, gs_gaussians *out, fault *why)
 }
 
 static bool is_in_box(const gs_gaussians *g, int64_t i, const void *context) {
-    const double *const box = context;
-    for (int k = 0; k < 3; k++)
-        if (!(g->mean[3 * i + k] >= box[k] && g->mean[3 * i + k] <= box[3 + k])) return false;
+    const convert_options *const o = context;
+    for (int k = 0; k < 3; k++) {
+        const double at = g->mean[3 * i + k] + o->notes.offset[k];
+        if (!(at >= o->box[k] && at <= o->box[3 + k])) return false;
+    }
     return true;
 }
 
@@ -155,7 +164,7 @@ static void lower_degree(gs_gaussians *g, int degree) {
 
 static bool write_output(const convert_options *o, const gs_gaussians *scene, fault *why) {
     scene_stream s;
-    if (!scene_stream_open(&s, o->output, scene, NULL, why)) return false;
+    if (!scene_stream_open(&s, o->output, scene, &o->notes, why)) return false;
     s.variant = FIRST_SPZ_VERSION + o->spz_version;
     if (scene_stream_put(&s, scene, why)) return scene_stream_commit(&s, why);
     scene_stream_discard(&s);
@@ -225,13 +234,28 @@ static double megabytes(const char *path) {
     return stat(path, &status) == 0 ? (double)status.st_size / 1e6 : NAN;
 }
 
-static bool convert(const convert_options *o, const dataset *data, gs_gaussians *scene, fault *why) {
+// x + o becomes s R (x + o) + t: of the data's coordinates, so that the shift goes into an offset if there is one.
+static void move_scene(convert_options *o, gs_gaussians *scene) {
+    double *const offset = o->notes.offset;
+    if (scene_notes_move(&o->notes)) {
+        const double old[3] = {offset[0], offset[1], offset[2]};
+        for (int k = 0; k < 3; k++) {
+            const double *const row = o->move.rotation + 3 * k;
+            offset[k] = o->move.scale * (row[0] * old[0] + row[1] * old[1] + row[2] * old[2]) +
+                        o->move.translation[k];
+            o->move.translation[k] = 0;
+        }
+    }
+    gaussians_move(scene, &o->move);
+}
+
+static bool convert(convert_options *o, const dataset *data, gs_gaussians *scene, fault *why) {
     views v = {.count = 0};
     gs_gaussians source = {0};
     double before = 0;
     for (int p = 0; p < o->inputs; p++) before += megabytes(o->paths[p]);
-    if (o->transform) gaussians_move(scene, &o->move);
-    if (o->crop) gaussians_keep(scene, is_in_box, o->box);
+    if (o->transform) move_scene(o, scene);
+    if (o->crop) gaussians_keep(scene, is_in_box, o);
     if (o->check) {
         if (!choose_views(o, scene, data, &v, why)) return false;
         source = device_gaussians_from(scene);
@@ -247,7 +271,7 @@ static bool convert(const convert_options *o, const dataset *data, gs_gaussians 
     return done;
 }
 
-static bool load_and_convert(const convert_options *o, fault *why) {
+static bool load_and_convert(convert_options *o, fault *why) {
     gs_gaussians scene = {0};
     dataset data = {0};
     const dataset_options loading = {.downscale = (int)o->downscale, .wanted = dataset_no_picture};

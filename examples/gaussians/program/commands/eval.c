@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // dsplat eval: the quality of a scene: PSNR and SSIM against photographs.
 #include "commands/command.h"
-#include "depth_maps.h"
+#include "dataset.h"
 #include "device.h"
 #include "frame.h"
 #include "files/json_writer.h"

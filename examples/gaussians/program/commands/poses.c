@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: MIT
 // dsplat poses: photographs or a video -> photographs with cameras, by COLMAP and ffmpeg, which are run as programs.
 #define _GNU_SOURCE // nftw
-#include "camera_model.h"
 #include "cli/child.h"
 #include "cli/progress.h"
-#include "colmap.h"
 #include "commands/command.h"
+#include "dataset.h"
 #include "files/output_file.h"
 #include "files/path.h"
 #include "images/image.h"
 #include "parallel.h"
-#include "photographs.h"
-#include "reconstruction.h"
 #include "record/signals.h"
 #include "similarity.h"
 #include <dirent.h>
@@ -131,7 +128,7 @@ static bool largest_model(const char *models, char largest[PATH_ROOM], size_t *p
         char path[PATH_ROOM];
         reconstruction model;
         if (entry->d_name[0] < '0' || entry->d_name[0] > '9') continue;
-        good = path_join(path, models, entry->d_name, why) && colmap_load(path, &model, why);
+        good = path_join(path, models, entry->d_name, why) && colmap_load(path, false, &model, why);
         if (!good) break;
         if (model.view_count > *placed) *placed = model.view_count, strcpy(largest, path);
         reconstruction_close(&model);
@@ -470,7 +467,7 @@ static bool find_poses(const poses_options *o, structure *s, fault *why) {
 }
 
 // points3D.bin of COLMAP, without tracks.
-static bool write_points(const char *path, const reconstruction *points, fault *why) {
+static bool write_points(const char *path, const reconstruction *points, const double offset[3], fault *why) {
     output_file file;
     const uint64_t count = points->point_count, none = 0;
     const double error = 0;
@@ -479,10 +476,10 @@ static bool write_points(const char *path, const reconstruction *points, fault *
     for (uint64_t i = 0; i < count; i++) {
         const uint64_t number = i + 1;
         double place[3];
-        for (int axis = 0; axis < 3; axis++) place[axis] = (double)points->points[i][axis];
+        for (int axis = 0; axis < 3; axis++) place[axis] = points->points[i].place[axis] + offset[axis];
         fwrite(&number, sizeof number, 1, file.stream);
         fwrite(place, sizeof place, 1, file.stream);
-        fwrite(points->colors[i], 3, 1, file.stream);
+        fwrite(points->points[i].color, 3, 1, file.stream);
         fwrite(&error, sizeof error, 1, file.stream);
         fwrite(&none, sizeof none, 1, file.stream);
     }
@@ -492,7 +489,8 @@ static bool write_points(const char *path, const reconstruction *points, fault *
 static bool add_points(const poses_options *o, structure *s, const dataset *data, fault *why) {
     char names[PATH_ROOM], photographs[PATH_ROOM], model[PATH_ROOM], path[PATH_ROOM];
     reconstruction points = {0};
-    if (!colmap_find(o->source, model)) snprintf(model, sizeof model, "%s", o->source);
+    if (!colmap_find(o->source, false, model) && !colmap_find(o->source, true, model))
+        snprintf(model, sizeof model, "%s", o->source);
     if (!path_join(names, s->folder, "names.txt", why) || !write_list(names, LIST_NAMES, data, why) ||
         !path_join(photographs, o->source, data->picture_folder, why) ||
         !path_join(path, model, "points3D.bin", why))
@@ -503,7 +501,7 @@ static bool add_points(const poses_options *o, structure *s, const dataset *data
     if (good && points.point_count == 0)
         good = fail(why, "%s: no point is seen by two of the %zu photographs, as their cameras stand",
                     o->source, data->view_count);
-    good = good && write_points(path, &points, why);
+    good = good && write_points(path, &points, data->offset, why);
     if (good) printf("written    %s: %zu points\n", path, points.point_count);
     reconstruction_close(&points);
     return good;
@@ -523,9 +521,9 @@ static bool find_points(const poses_options *o, structure *s, fault *why) {
 // ---- the command
 
 static bool check(const poses_options *o, fault *why) {
-    if (camera_model_parameter_count(camera_model_number(o->camera_model)) == 0) {
-        char known[128];
-        camera_model_list(known);
+    if (lens_model_parameter_count(lens_model_number(o->camera_model)) == 0) {
+        char known[160];
+        lens_model_list(known);
         return fail(why, "--camera-model %s: must be one of %s", o->camera_model, known);
     }
     if (o->points) return !o->output || fail(why, "--points excludes -o: it adds points3D.bin to DATA");
@@ -549,7 +547,7 @@ static bool work(const poses_options *o, structure *s, fault *why) {
     if (stat(o->source, &status) != 0) return fail(why, "%s: cannot open: %s", o->source, strerror(errno));
     if (o->output && !is_free(o->output)) {
         char model[PATH_ROOM];
-        return colmap_find(o->output, model)
+        return colmap_find(o->output, false, model)
                    ? fail(
                          why,
                          "%s: exists already, with cameras: 'dsplat train %s' trains on it; name another folder by -o",

@@ -652,6 +652,7 @@ static bool write_results(rank_run *r, fault *why) {
         training_state_restart(&run->state, &run->state.distillation.teacher[0]);
     scene_notes notes = {.known = true, .holdout = run->split.held_out > 0 ? o->holdout : 0};
     memcpy(notes.background, o->recipe.background, sizeof notes.background);
+    memcpy(notes.offset, run->data.offset, sizeof notes.offset);
     if (is_first(r) && (o->recipe.refine_poses || o->perturb_poses))
         run_log_poses(&run->log, run->report.iterations, &run->poses);
     if (!align_held_out(r, why) ||

@@ -2,8 +2,6 @@
 // What `dsplat train` starts from: its data, settings, points, depth maps, poses and first Gaussians.
 #include "commands/train.h"
 #include "cli/progress.h"
-#include "colmap.h"
-#include "depth_maps.h"
 #include "files/path.h"
 #include "scene.h"
 #include "transforms.h"
@@ -33,7 +31,8 @@ static bool load_data(train_run *run, fault *why) {
         .background = {o->recipe.background[0], o->recipe.background[1], o->recipe.background[2]},
         .keep_alpha = true, // random points, which data without points start from, keep out of what it hides
         .undistort = o->undistort,
-        .mask_from_alpha = o->mask_from_alpha};
+        .mask_from_alpha = o->mask_from_alpha,
+        .with_tracks = o->depth != NULL};
     if (!dataset_load(o->data, &loading, &run->data, why)) return false;
     dataset_hold_out(&run->data, (size_t)o->holdout);
     if (o->depth && run->data.point_count == 0)
@@ -106,23 +105,16 @@ typedef struct view_tracks {
     uint32_t *point; // [begin[views]]
 } view_tracks;
 
-static bool tracks_open(view_tracks *tracks, const char *folder, const dataset *data, fault *why) {
-    reconstruction model;
-    if (!colmap_load_tracks(folder, &model, why)) return false;
-    const size_t views = data->view_count;
+static bool tracks_open(view_tracks *tracks, const dataset *data, fault *why) {
+    const size_t views = data->view_count, count = data->track_count;
     tracks->begin = calloc(views + 2, sizeof *tracks->begin);
-    tracks->point = calloc(model.sighting_count + 1, sizeof *tracks->point);
-    const bool same =
-        model.view_count == 0 || (model.view_count == views && model.point_count == data->point_count);
-    const bool done = (tracks->begin && tracks->point) ||
-                      fail(why, "no memory for %zu track entries", model.sighting_count);
-    for (size_t i = 0; done && same && i < model.sighting_count; i++)
-        tracks->begin[model.sightings[i].view + 2]++;
-    for (size_t v = 0; done && v < views; v++) tracks->begin[v + 2] += tracks->begin[v + 1];
-    for (size_t i = 0; done && same && i < model.sighting_count; i++)
-        tracks->point[tracks->begin[model.sightings[i].view + 1]++] = model.sightings[i].point;
-    reconstruction_close(&model);
-    return done;
+    tracks->point = calloc(count + 1, sizeof *tracks->point);
+    if (!tracks->begin || !tracks->point) return fail(why, "no memory for %zu track entries", count);
+    for (size_t i = 0; i < count; i++) tracks->begin[data->tracks[i].view + 2]++;
+    for (size_t v = 0; v < views; v++) tracks->begin[v + 2] += tracks->begin[v + 1];
+    for (size_t i = 0; i < count; i++)
+        tracks->point[tracks->begin[data->tracks[i].view + 1]++] = data->tracks[i].point;
+    return true;
 }
 
 static bool fit_map(const dataset_view *source, target_view *view, const depth_points *points, depth_fit *fit,
@@ -152,7 +144,7 @@ static bool fit_maps(train_run *run, fault *why) {
     view_tracks tracks = {0};
     fault first = {0}, reason;
     *d = (train_depth){.maps = run->split.training};
-    const bool done = tracks_open(&tracks, run->options->data, data, why);
+    const bool done = tracks_open(&tracks, data, why);
     size_t next = 0; // the split has the views to train on first, in the order of the data
     for (size_t i = 0; done && i < data->view_count; i++) {
         if (data->views[i].held_out) continue;
@@ -235,20 +227,20 @@ pose_difference train_poses_difference(train_run *run, const refined_pose *poses
 bool train_poses_write(const train_run *run, fault *why) {
     const dataset *const data = &run->data;
     const char *const path = run->options->write_cameras;
-    transforms_frame *frames = calloc(data->view_count, sizeof *frames);
+    reconstruction_view *frames = calloc(data->view_count, sizeof *frames);
     if (!frames) return fail(why, "%s: no memory to write it", path);
     size_t next[2] = {0, run->split.training}; // the split has the views to train on first
     for (size_t i = 0; i < data->view_count; i++) {
         const dataset_view *view = &data->views[i];
         const pose now = pose_of(&run->split.views[next[view->held_out]++].camera);
-        frames[i] = (transforms_frame){.folder = data->picture_folder,
-                                       .name = view->name,
-                                       .mask = view->mask_path,
-                                       .optics = &view->optics};
+        frames[i] =
+            (reconstruction_view){.name = view->name, .mask = view->mask_path, .optics = view->optics};
         memcpy(frames[i].rotation, now.rotation, sizeof now.rotation);
         memcpy(frames[i].translation, now.translation, sizeof now.translation);
+        for (int k = 0; k < 9; k++) // in the data's coordinates again
+            frames[i].translation[k / 3] -= now.rotation[k] * data->offset[k % 3];
     }
-    const bool written = transforms_save(path, frames, data->view_count, why);
+    const bool written = transforms_save(path, data->picture_folder, frames, data->view_count, why);
     free(frames);
     return written;
 }

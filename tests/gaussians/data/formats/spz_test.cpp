@@ -185,6 +185,22 @@ TEST_F(Spz, RefusesWhatCannotBe) {
 #endif
 }
 
+TEST_F(Spz, SaysWhatItCannotHold) {
+    scene_in_memory sent;
+    sent.open(4, 1);
+    testing::internal::CaptureStderr();
+    ASSERT_TRUE(scene_write(path.c_str(), &sent, &why)) << why.text;
+    EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+    sent.log_scale[2] = -12, sent.sh[0] = 5, sent.sh[5] = -1.5f, sent.sh[6] = 3;
+    testing::internal::CaptureStderr();
+    ASSERT_TRUE(scene_write(path.c_str(), &sent, &why)) << why.text;
+    const std::string said = "dsplat: " + path + ": ", beyond = " are beyond what .spz holds, by up to ";
+    EXPECT_EQ(testing::internal::GetCapturedStderr(),
+              said + "1 logarithms of scales" + beyond + "2, and are clamped\n" + said +
+                  "1 coefficients of degree 0" + beyond + "1.67, and are clamped\n" + said +
+                  "2 coefficients of higher degrees" + beyond + "2, and are clamped\n");
+}
+
 TEST_F(Spz, DoesNotWriteWhatIsTooFar) {
     scene_in_memory sent;
     fill_at_random(&sent, 2, 0, 1);

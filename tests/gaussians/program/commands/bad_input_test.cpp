@@ -78,10 +78,12 @@ TEST_F(BadInput, OfEveryKindOfDataIsRefusedByName) {
         {[&] { fs::remove(at("data") / "sparse/0/images.bin"); }, {"sparse/0/images.bin: cannot open"}},
         {[&] { write("sparse/0/points3D.bin", std::string(8, '\xff')); },
          {"sparse/0/points3D.bin: truncated or damaged: 18446744073709551615 points announced"}},
-        {[&] { fs::remove(at("data") / "images/photo3.png"); }, {"images/photo3.png: cannot open"}},
+        {[&] { fs::remove_all(at("data") / "images"); },
+         {"sparse/0/images.bin: none of the pictures of its 5 views exists, the first being 'photo0.png'"}},
         {[&] { cut("images/photo3.png", 20); }, {"images/photo3.png: truncated at byte"}},
         {[&] { write("images/photo3.png", "not a picture"); }, {"images/photo3.png: neither PNG nor JPEG"}},
-        {[&] { as_text(), cut("sparse/cameras.txt", 1); }, {"sparse/cameras.txt: truncated at byte 27"}},
+        {[&] { as_text(), cut("sparse/cameras.txt", 4); },
+         {"sparse/cameras.txt: at line 1: expected a camera's parameter, not ''"}},
         {[&] { as_text(), write("sparse/cameras.txt", "1 PINHOLE 40 28 36 nan 20 14\n"); },
          {"sparse/cameras.txt: at line 1: camera 1 has focal lengths 36, nan"}},
         {[&] { as_text(), write("sparse/images.txt", "1 0 0 0 0 0 0 0 1 photo0.png\n\n"); },
@@ -90,7 +92,7 @@ TEST_F(BadInput, OfEveryKindOfDataIsRefusedByName) {
          {"sparse/points3D.txt: at line 1: expected a point's colour"}},
         {[&] { as_transforms(), cut("transforms.json", 1); }, {"transforms.json: at line 1, column "}},
         {[&] { as_transforms(), write("transforms.json", transforms("images/none.png")); },
-         {"transforms.json: none of the pictures of its 1 frames exists", "images/none.png"}},
+         {"transforms.json: none of the pictures of its 1 views exists", "images/none.png"}},
         {[&] { as_transforms(), write("transforms.json", transforms("../secret.png")); },
          {"transforms.json: frames[0].file_path: '../secret.png' is empty or leaves"}},
         {[&] { as_transforms(), write("transforms.json", transforms("images/photo0.png", ",{}")); },
@@ -202,8 +204,8 @@ TEST_F(BadInput, MissingPicturesOfTransformsAreCountedOnce) {
     outcome run = splat(
         {"train", at("data"), "-o", at("scene.ply"), "--iterations", "1", "--random", "9", "--holdout", "0"});
     EXPECT_EQ(run.code, 0);
-    EXPECT_EQ(run.err, "dsplat: " + (at("data") / "transforms.json").string() +
-                           ": 2 of 3 frames have no picture and are skipped (the first: 'x.png')\n");
+    EXPECT_EQ(run.err, "dsplat: " + at("data").string() +
+                           ": 2 of 3 views have no picture and are skipped (the first: 'x.png')\n");
     EXPECT_CONTAINS(run.out, "1 view to train on");
 }
 

@@ -22,7 +22,7 @@ TEST_F(Generate, IsDataOfAnObject) {
     make("data");
     dataset data;
     fault why;
-    const dataset_options loading = {1, {1, 1, 1}, nullptr, nullptr, false, false, false, 0};
+    const dataset_options loading = {1, {1, 1, 1}, nullptr, nullptr, false, false, false, 0, false};
     ASSERT_TRUE(dataset_load(at("data").c_str(), &loading, &data, &why)) << why.text;
     ASSERT_EQ(data.view_count, 8u);
     EXPECT_TRUE(data.cut_out);
