@@ -281,7 +281,7 @@ TEST_F(Validation, IsInLogAndReportUntilViewsAreGivenBack) {
     EXPECT_LT(seen.front()["training_psnr"].number(), seen.back()["training_psnr"].number());
     EXPECT_NE(seen.back()["psnr"].number(), seen.back()["training_psnr"].number());
     const std::string page = contents(at("report/index.html")), scene = contents(at("scene.ply"));
-    EXPECT_CONTAINS(page, "&quot;name&quot;: &quot;validation&quot;");
+    EXPECT_CONTAINS(page, R"("name": "validation")");
 
     // The same on ranks, and resumed.
     run = train({"--validate", "2", "--gpus", "2", "--reproducible", "--checkpoint-every", "27",
